@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags
+# assay_add_test(name SOURCES ... LIBS ... LABELS ...)  GoogleTest executable, one ctest per case
+function(assay_add_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC assay_strict ${ARG_LIBS})
+endfunction()
+
+function(assay_add_test name)
+  if(NOT ASSAY_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT ARG_SOURCES OR NOT ARG_LABELS)
+    message(FATAL_ERROR "assay_add_test(${name}) needs SOURCES and LABELS")
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE assay_strict ${ARG_LIBS} GTest::gtest_main)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+endfunction()

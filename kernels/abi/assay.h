@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The C ABI of assay's decode-attention kernels.
+ *
+ * Conventions, for every entry point:
+ *  - Parameters are one struct by pointer; `struct_size` comes first and must be sizeof the struct.
+ *  - Strides are in elements, int64; the innermost (head_dim) stride is always 1.
+ *  - `target` says where the pointers live and who executes: ASSAY_TARGET_CUDA (device pointers,
+ *    `stream` is a cudaStream_t) or ASSAY_TARGET_SIMT (host pointers, `stream` is an
+ *    assay::simt::Stream* or null).
+ *  - A status other than ASSAY_OK means that nothing was launched; assay_last_error() then names
+ *    the argument and its limit. An empty batch is a success that launches nothing.
+ *  - No entry point allocates, synchronises or reads device data on the host: every call can be
+ *    captured in a CUDA graph and replayed with other lengths within the planned capacity.
+ *  - Page ids inside the live part of a page table are trusted (an id outside the pool is an
+ *    out-of-bounds access); the SIMT executor reports them.
+ *  - Tokens at or past seq_lens[b], pages no live token maps to, and page-table entries past
+ *    ceil(seq_lens[b] / page_size) are never used; whatever they hold cannot change a result.
+ */
+#ifndef ASSAY_ABI_ASSAY_H_
+#define ASSAY_ABI_ASSAY_H_
+
+#include <stdint.h>
+
+#define ASSAY_ABI_MAJOR 0
+#define ASSAY_ABI_MINOR 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t assay_status;
+enum {
+  ASSAY_OK = 0,                  /**< done (asynchronously on CUDA) */
+  ASSAY_INVALID_ARGUMENT = 1,    /**< an argument breaks its documented range */
+  ASSAY_UNSUPPORTED = 2,         /**< well-formed, but this kernel has no such instantiation */
+  ASSAY_WORKSPACE_TOO_SMALL = 3, /**< the message names the bytes needed */
+  ASSAY_CAPACITY_EXCEEDED = 4,   /**< larger than the plan or the launch limits allow */
+  ASSAY_LAUNCH_FAILED = 5,       /**< the CUDA runtime refused the launch */
+  ASSAY_HAZARD = 6,              /**< SIMT only: the executor stopped the kernel and has a report */
+  ASSAY_INTERNAL = 7             /**< a defect in this library */
+};
+
+typedef int32_t assay_target;
+enum { ASSAY_TARGET_SIMT = 0, ASSAY_TARGET_CUDA = 1 };
+
+typedef int32_t assay_dtype;
+enum { ASSAY_FP16 = 0, ASSAY_BF16 = 1, ASSAY_FP32 = 2 };
+
+/** Base of every LSE read or written by a call. */
+typedef int32_t assay_lse_base;
+enum { ASSAY_LSE_NATURAL = 0, ASSAY_LSE_BASE2 = 1 };
+
+/**
+ * Paged KV cache: one pool of pages for K and one for V, addressed through one page table.
+ * Token t of row r lives in page table[r * table_stride + t / page_size], slot t % page_size.
+ * NHD and HND layouts are both expressed by strides; K and V strides are independent.
+ */
+typedef struct assay_paged_kv {
+  const void *k;                                       /**< pool, dtype of the call */
+  const void *v;                                       /**< pool, dtype of the call */
+  int64_t k_stride_page, k_stride_token, k_stride_head; /**< elements; multiples of 8 */
+  int64_t v_stride_page, v_stride_token, v_stride_head; /**< elements; multiples of 8 */
+  const int32_t *page_table;   /**< [rows, max_pages]; only live entries are read */
+  const int32_t *seq_lens;     /**< [rows] live tokens, 0 .. max_pages * page_size */
+  int64_t page_table_stride;   /**< entries between rows, >= max_pages */
+  int32_t rows;                /**< requests, or segments of a cascade level */
+  int32_t max_pages;           /**< columns of the page table; bounds every length */
+  int32_t page_size;           /**< tokens per page, >= 1 */
+  int32_t reserved;            /**< 0 */
+} assay_paged_kv;
+
+/** Paged decode attention, one query token per request: v1 (one pass) and v2 (split-KV). */
+typedef struct assay_paged_params {
+  uint32_t struct_size;
+  assay_target target;
+  assay_dtype dtype;          /**< q, k, v, o: ASSAY_FP16 or ASSAY_BF16 */
+  assay_lse_base lse_base;
+  int32_t batch;              /**< requests, 0 allowed; equals kv.rows */
+  int32_t num_qo_heads;       /**< multiple of num_kv_heads */
+  int32_t num_kv_heads;
+  int32_t head_dim;           /**< 64 or 128 */
+  float sm_scale;             /**< softmax scale, finite, > 0 */
+  int32_t num_splits;         /**< v2: > 0 forces that many splits of every row, 0 = balanced plan */
+  const void *q;              /**< [batch, num_qo_heads, head_dim] */
+  int64_t q_stride_batch, q_stride_head; /**< multiples of 8 */
+  void *o;                    /**< [batch, num_qo_heads, head_dim]; never aliases an input */
+  int64_t o_stride_batch, o_stride_head; /**< multiples of 8 */
+  float *lse;                 /**< [batch, num_qo_heads] fp32, may be null; -inf for a row without keys */
+  int64_t lse_stride_batch, lse_stride_head;
+  assay_paged_kv kv;
+  void *workspace;            /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
+  uint64_t workspace_bytes;
+  const void *plan;           /**< v2: device buffer filled by assay_plan, or null to plan inside the call */
+  uint64_t plan_bytes;
+  void *stream;
+} assay_paged_params;
+
+/**
+ * The planner of paged_attention_v2: reads seq_lens on the device, writes a plan that every layer
+ * of the same decode step can reuse. Host and device planners compute identical bytes.
+ */
+typedef struct assay_plan_params {
+  uint32_t struct_size;
+  assay_target target;
+  int32_t batch;
+  int32_t num_qo_heads;
+  int32_t num_kv_heads;
+  int32_t head_dim;
+  int32_t max_seq_len;        /**< tokens; capacity the plan must stay valid for */
+  int32_t num_splits;         /**< as in assay_paged_params */
+  const int32_t *seq_lens;    /**< [batch] */
+  void *plan;
+  uint64_t plan_bytes;
+  void *stream;
+} assay_plan_params;
+
+/**
+ * Cascade attention: requests share KV segments level by level (prefix of all, of groups, of a
+ * tree; usually one private suffix each at the last level). A request attends to the union of the
+ * segments that cover it, in any number of levels; a level may leave requests uncovered.
+ */
+typedef struct assay_cascade_level {
+  assay_paged_kv kv;               /**< rows = segments of this level */
+  const int32_t *segment_indptr;   /**< [rows + 1] ascending request offsets, 0 .. batch: segment s
+                                        serves requests segment_indptr[s] .. segment_indptr[s+1]-1 */
+} assay_cascade_level;
+
+enum { ASSAY_MAX_CASCADE_LEVELS = 8 };
+
+typedef struct assay_cascade_params {
+  uint32_t struct_size;
+  assay_target target;
+  assay_dtype dtype;
+  assay_lse_base lse_base;
+  int32_t batch;
+  int32_t num_qo_heads;
+  int32_t num_kv_heads;
+  int32_t head_dim;
+  float sm_scale;
+  int32_t num_levels;              /**< 1 .. ASSAY_MAX_CASCADE_LEVELS */
+  int32_t num_splits;              /**< > 0 splits every segment that often, 0 = chosen from the shape */
+  int32_t reserved;                /**< 0 */
+  const void *q;                   /**< [batch, num_qo_heads, head_dim] */
+  int64_t q_stride_batch, q_stride_head;
+  void *o;                         /**< [batch, num_qo_heads, head_dim] */
+  int64_t o_stride_batch, o_stride_head;
+  float *lse;                      /**< [batch, num_qo_heads], may be null */
+  int64_t lse_stride_batch, lse_stride_head;
+  const assay_cascade_level *levels; /**< host array [num_levels], copied during the call */
+  void *workspace;                 /**< scratch, 16-byte aligned, any content */
+  uint64_t workspace_bytes;
+  void *stream;
+} assay_cascade_params;
+
+/**
+ * Merge two attention states over disjoint key sets: o = softmax-weighted mean of o_a and o_b with
+ * weights exp(lse). A state with lse = -inf is the identity: the other side is returned bit for bit
+ * whatever o holds; both empty give o = 0, lse = -inf. o/lse may be o_a/lse_a or o_b/lse_b with
+ * equal strides (in place).
+ */
+typedef struct assay_merge_state_params {
+  uint32_t struct_size;
+  assay_target target;
+  assay_dtype dtype;               /**< o_a, o_b, o: fp16, bf16 or fp32 */
+  assay_lse_base lse_base;
+  int32_t num_rows;                /**< 0 allowed */
+  int32_t num_heads;
+  int32_t head_dim;                /**< multiple of 8, 8 .. 512 */
+  int32_t reserved;                /**< 0 */
+  const void *o_a;                 /**< [num_rows, num_heads, head_dim], normalised */
+  const float *lse_a;              /**< [num_rows, num_heads] */
+  const void *o_b;
+  const float *lse_b;
+  void *o;
+  float *lse;                      /**< [num_rows, num_heads], may be null */
+  int64_t o_a_stride_row, o_a_stride_head;
+  int64_t lse_a_stride_row, lse_a_stride_head;
+  int64_t o_b_stride_row, o_b_stride_head;
+  int64_t lse_b_stride_row, lse_b_stride_head;
+  int64_t o_stride_row, o_stride_head;
+  int64_t lse_stride_row, lse_stride_head;
+  void *stream;
+} assay_merge_state_params;
+
+/**
+ * Merge n states per row, in state order. Fixed: state s of row r is o_in[(r * num_states + s)].
+ * Ragged: indptr [num_rows + 1] selects states indptr[r] .. indptr[r+1]-1 and num_states is only the
+ * upper bound of a row's count. Zero states give o = 0, lse = -inf.
+ */
+typedef struct assay_merge_states_params {
+  uint32_t struct_size;
+  assay_target target;
+  assay_dtype dtype;               /**< o_in, o: fp16, bf16 or fp32 */
+  assay_lse_base lse_base;
+  int32_t num_rows;
+  int32_t num_states;              /**< >= 0 */
+  int32_t num_heads;
+  int32_t head_dim;                /**< multiple of 8, 8 .. 512 */
+  const void *o_in;                /**< [total_states, num_heads, head_dim] */
+  const float *lse_in;             /**< [total_states, num_heads] */
+  const int32_t *indptr;           /**< [num_rows + 1] ascending, or null for fixed num_states */
+  void *o;                         /**< [num_rows, num_heads, head_dim] */
+  float *lse;                      /**< [num_rows, num_heads], may be null */
+  int64_t o_in_stride_state, o_in_stride_head;
+  int64_t lse_in_stride_state, lse_in_stride_head;
+  int64_t o_stride_row, o_stride_head;
+  int64_t lse_stride_row, lse_stride_head;
+  void *stream;
+} assay_merge_states_params;
+
+assay_status assay_paged_attention_v1(const assay_paged_params *params);
+assay_status assay_paged_attention_v2(const assay_paged_params *params);
+assay_status assay_cascade_attention(const assay_cascade_params *params);
+assay_status assay_merge_state(const assay_merge_state_params *params);
+assay_status assay_merge_states(const assay_merge_states_params *params);
+assay_status assay_plan(const assay_plan_params *params);
+
+/** ASSAY_OK when the call would be launched; otherwise its status, with the message set. */
+assay_status assay_paged_attention_v1_supports(const assay_paged_params *params);
+assay_status assay_paged_attention_v2_supports(const assay_paged_params *params);
+assay_status assay_cascade_attention_supports(const assay_cascade_params *params);
+assay_status assay_merge_state_supports(const assay_merge_state_params *params);
+assay_status assay_merge_states_supports(const assay_merge_states_params *params);
+
+/** Scratch bytes for these shapes at any lengths up to kv.max_pages * kv.page_size. */
+assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params, uint64_t *bytes);
+assay_status assay_cascade_attention_workspace_size(const assay_cascade_params *params, uint64_t *bytes);
+assay_status assay_plan_size(const assay_plan_params *params, uint64_t *bytes);
+
+/** Message of this thread's last failed call; empty after a success. Valid until the next call. */
+const char *assay_last_error(void);
+
+/** "ok", "invalid argument", ...; never null. */
+const char *assay_status_name(assay_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ASSAY_ABI_ASSAY_H_ */

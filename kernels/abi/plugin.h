@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table through which the harness reaches kernels: ours and a third party's alike. A plugin is
+ * a shared library that exports assay_plugin_entry(); the library's own kernels fill the same table
+ * (kernels/launch/registry.cpp).
+ */
+#ifndef ASSAY_ABI_PLUGIN_H_
+#define ASSAY_ABI_PLUGIN_H_
+
+#include "kernels/abi/assay.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Which parameter struct a kernel takes. */
+typedef int32_t assay_family;
+enum {
+  ASSAY_FAMILY_PAGED = 0,        /**< assay_paged_params */
+  ASSAY_FAMILY_CASCADE = 1,      /**< assay_cascade_params */
+  ASSAY_FAMILY_MERGE_STATE = 2,  /**< assay_merge_state_params */
+  ASSAY_FAMILY_MERGE_STATES = 3  /**< assay_merge_states_params */
+};
+
+typedef int32_t assay_determinism;
+enum {
+  ASSAY_DETERMINISM_NONE = 0,
+  ASSAY_DETERMINISM_RUN_TO_RUN = 1 /**< same inputs, same bits, on one device */
+};
+
+/**
+ * The arithmetic a kernel declares; the oracle's error budget is computed from it and nothing else.
+ * All errors are upper limits.
+ */
+typedef struct assay_arithmetic {
+  int32_t mma_block;          /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
+  int32_t mma_fraction_bits;  /**< F: addends truncated at 2^(e_max - F) */
+  int32_t p_rounded;          /**< 1: softmax weights are rounded to the element type before P.V */
+  int32_t sum_depth;          /**< additions on the longest path of a row sum within one tile */
+  double exp2_rel_error;      /**< of exp2, relative */
+  double log2_abs_error;      /**< of log2, per (1 + |result|) */
+  double rcp_rel_error;       /**< of the final reciprocal, relative */
+  int32_t tile_tokens;        /**< keys between two updates of the running maximum */
+  int32_t max_parallel_states;/**< states merged inside one block before a split is stored */
+} assay_arithmetic;
+
+typedef struct assay_kernel {
+  uint32_t struct_size;
+  const char *name;           /**< e.g. "paged_attention_v2"; unique within a plugin */
+  assay_family family;
+  assay_target target;
+  assay_determinism determinism;
+  assay_arithmetic arithmetic;
+  assay_status (*supports)(const void *params);
+  assay_status (*workspace_size)(const void *params, uint64_t *bytes); /**< null: needs none */
+  assay_status (*run)(const void *params);
+  const char *(*last_error)(void);
+} assay_kernel;
+
+typedef struct assay_plugin {
+  uint32_t struct_size;
+  uint32_t abi_major, abi_minor;
+  const char *name;
+  int32_t num_kernels;
+  const assay_kernel *kernels;
+} assay_plugin;
+
+/** The one symbol a plugin exports. Returns null when it cannot serve abi_major. */
+typedef const assay_plugin *(*assay_plugin_entry_fn)(uint32_t abi_major);
+#define ASSAY_PLUGIN_ENTRY "assay_plugin_entry"
+
+/** This library's own kernels, for every target it was built with. */
+const assay_plugin *assay_plugin_entry(uint32_t abi_major);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ASSAY_ABI_PLUGIN_H_ */
