@@ -32,9 +32,9 @@ struct PlanSharedStorage {
 /// Inclusive prefix sum over the warp.
 ASSAY_DEVICE int32_t warp_prefix_sum(int32_t v) {
   ASSAY_UNROLL
-  for (int delta = 1; delta < arch::kWarpSize; delta *= 2) {
+  for (uint32_t delta = 1; delta < arch::kWarpSize; delta *= 2) {
     const int32_t below = arch::shfl_up(v, delta);
-    if (static_cast<int>(arch::lane_id()) >= delta) v += below;
+    if (arch::lane_id() >= delta) v += below;
   }
   return v;
 }

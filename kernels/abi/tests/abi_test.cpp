@@ -132,6 +132,7 @@ TEST(Abi, v2_names_workspace_plan_and_splits) {
   c.p.num_splits = -1;
   EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
   c.p.num_splits = 0;
+  c.p.workspace_bytes = sizeof c.workspace;
   c.p.plan = c.table;
   c.p.plan_bytes = 4;
   EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
