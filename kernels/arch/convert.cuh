@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The storage formats and their conversions. All are exact towards fp32 and round to nearest even
+// from it, bit for bit the same on both targets; NaN comes out canonical (sign and payload lost).
+//   struct bf16, fp16 {uint16_t bits}; struct e4m3, e5m2 {uint8_t bits}
+//   float to_float(E)
+//   E from_float<E>(float)            bf16, fp16 overflow to infinity; e4m3, e5m2 saturate to the
+//                                     largest finite value, infinities too
+//   uint32_t pack2<E>(lo, hi)         E = bf16, fp16; lo in the low 16 bits
+//   void unpack2<E>(packed, lo, hi)
+//   void widen4<D, S>(packed, out)    four S = e4m3, e5m2 (first in the low byte) to two pairs of
+//                                     D = bf16, fp16; exact
+#pragma once
+
+#include "kernels/arch/convert_bits.cuh"
+#include "kernels/arch/target.cuh"
+
+namespace assay::ASSAY_TARGET::arch {
+
+struct bf16 {
+  uint16_t bits;
+};
+struct fp16 {
+  uint16_t bits;
+};
+struct e4m3 {
+  uint8_t bits;
+};
+struct e5m2 {
+  uint8_t bits;
+};
+
+} // namespace assay::ASSAY_TARGET::arch
+
+#if ASSAY_IS_CUDA
+#include "kernels/arch/cuda/convert.cuh"
+#else
+#include "kernels/arch/simt/convert.cuh"
+#endif

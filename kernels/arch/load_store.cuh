@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Global memory. T is trivially copyable, 1, 2, 4, 8 or 16 bytes, and p aligned to that.
+//   struct Vec4                       16 bytes, the widest access
+//   T global_load(const T *p)
+//   T global_load_streaming(p)        data read once: not kept in L1
+//   T global_load_readonly(p)         data that nothing writes while the kernel runs
+//   void global_store(T *p, T v)
+//   uint32_t atomic_inc_acq_rel(p, limit)  old >= limit ? 0 : old + 1; gpu scope, acquire-release;
+//                                          returns the old value
+//   uint32_t atomic_add_acq_rel(p, v)      likewise
+//   void fence_gpu()                  orders this thread's accesses at gpu scope, acquire-release
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/arch/thread.cuh"
+
+namespace assay::ASSAY_TARGET::arch {
+struct alignas(16) Vec4 {
+  uint32_t x, y, z, w;
+};
+} // namespace assay::ASSAY_TARGET::arch
+
+#if ASSAY_IS_CUDA
+#include "kernels/arch/cuda/load_store.cuh"
+#else
+#include "kernels/arch/simt/load_store.cuh"
+#endif

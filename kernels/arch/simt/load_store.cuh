@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/arch/simt/shared_storage.cuh"
+#include "kernels/simt/device.h"
+
+namespace assay::n_simt::arch {
+
+template <class T>
+inline T global_load(const T *p, simt::Site site = simt::Site::here()) {
+  static_assert(detail::kIsWord<T>);
+  simt::access(simt::Space::kGlobal, simt::AccessKind::kRead, p, sizeof(T), sizeof(T), site);
+  return detail::read_bytes(p);
+}
+template <class T>
+inline T global_load_streaming(const T *p, simt::Site site = simt::Site::here()) {
+  return global_load(p, site);
+}
+template <class T>
+inline T global_load_readonly(const T *p, simt::Site site = simt::Site::here()) {
+  return global_load(p, site);
+}
+
+template <class T>
+inline void global_store(T *p, std::type_identity_t<T> value,
+                         simt::Site site = simt::Site::here()) {
+  static_assert(detail::kIsWord<T>);
+  simt::access(simt::Space::kGlobal, simt::AccessKind::kWrite, p, sizeof(T), sizeof(T), site);
+  std::memcpy(p, &value, sizeof(T));
+}
+
+// Blocks run one after the other and fibers switch only inside the executor, so plain
+// read-modify-write is atomic here.
+inline uint32_t atomic_inc_acq_rel(uint32_t *p, uint32_t limit,
+                                   simt::Site site = simt::Site::here()) {
+  simt::access(simt::Space::kGlobal, simt::AccessKind::kAtomic, p, 4, 4, site);
+  const uint32_t old = *p;
+  *p = old >= limit ? 0 : old + 1;
+  return old;
+}
+inline uint32_t atomic_add_acq_rel(uint32_t *p, uint32_t value,
+                                   simt::Site site = simt::Site::here()) {
+  simt::access(simt::Space::kGlobal, simt::AccessKind::kAtomic, p, 4, 4, site);
+  const uint32_t old = *p;
+  *p = old + value;
+  return old;
+}
+inline void fence_gpu() {}
+
+} // namespace assay::n_simt::arch

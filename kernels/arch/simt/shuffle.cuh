@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace assay::n_simt::arch {
+namespace detail {
+
+// kernels/arch/simt/shuffle.cpp
+void shuffle(simt::Collective kind, const void *in, void *out, uint32_t bytes, int32_t lane_arg,
+             uint32_t mask, simt::Site site);
+uint32_t vote(simt::Collective kind, bool predicate, uint32_t mask, simt::Site site);
+
+template <class T>
+inline T shuffle_value(simt::Collective kind, const T &value, int32_t lane_arg, uint32_t mask,
+                       simt::Site site) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T result;
+  shuffle(kind, &value, &result, sizeof(T), lane_arg, mask, site);
+  return result;
+}
+
+} // namespace detail
+
+template <class T>
+inline T shfl_xor(T value, int lane_mask, uint32_t mask = kFullMask,
+                  simt::Site site = simt::Site::here()) {
+  return detail::shuffle_value(simt::Collective::kShflXor, value, lane_mask, mask, site);
+}
+template <class T>
+inline T shfl_idx(T value, int src_lane, uint32_t mask = kFullMask,
+                  simt::Site site = simt::Site::here()) {
+  return detail::shuffle_value(simt::Collective::kShflIdx, value, src_lane, mask, site);
+}
+template <class T>
+inline T shfl_up(T value, unsigned delta, uint32_t mask = kFullMask,
+                 simt::Site site = simt::Site::here()) {
+  return detail::shuffle_value(simt::Collective::kShflUp, value, static_cast<int32_t>(delta), mask,
+                               site);
+}
+template <class T>
+inline T shfl_down(T value, unsigned delta, uint32_t mask = kFullMask,
+                   simt::Site site = simt::Site::here()) {
+  return detail::shuffle_value(simt::Collective::kShflDown, value, static_cast<int32_t>(delta),
+                               mask, site);
+}
+
+inline uint32_t ballot(bool predicate, uint32_t mask = kFullMask,
+                       simt::Site site = simt::Site::here()) {
+  return detail::vote(simt::Collective::kBallot, predicate, mask, site);
+}
+inline bool any(bool predicate, uint32_t mask = kFullMask, simt::Site site = simt::Site::here()) {
+  return detail::vote(simt::Collective::kAny, predicate, mask, site) != 0;
+}
+inline bool all(bool predicate, uint32_t mask = kFullMask, simt::Site site = simt::Site::here()) {
+  return detail::vote(simt::Collective::kAll, predicate, mask, site) != 0;
+}
+
+} // namespace assay::n_simt::arch

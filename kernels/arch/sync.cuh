@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers. Each orders shared and global accesses of the participants before it against those
+// after it.
+//   block_barrier()                 every thread of the block, from one source line; none may have
+//                                   exited
+//   warp_barrier(mask = kFullMask)  the lanes of `mask`, the caller among them
+//   named_barrier(id, num_threads)  whole warps, num_threads in all (a multiple of 32); id 1 to 15
+#pragma once
+
+#include "kernels/arch/thread.cuh"
+
+#if ASSAY_IS_CUDA
+#include "kernels/arch/cuda/sync.cuh"
+#else
+#include "kernels/arch/simt/sync.cuh"
+#endif

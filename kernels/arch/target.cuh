@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which target this translation unit compiles for, and the few words of CUDA that kernels need.
+//
+// ASSAY_TARGET_CUDA is defined by the build for .cu files that hold device code; everything else
+// compiles for the CPU executor. Code lives in assay::ASSAY_TARGET, so both fit in one binary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(ASSAY_TARGET_CUDA)
+
+#if !defined(__CUDACC__)
+#error "ASSAY_TARGET_CUDA needs nvcc"
+#endif
+#define ASSAY_IS_CUDA 1
+#define ASSAY_TARGET n_cuda
+#define ASSAY_DEVICE __device__ __forceinline__
+#define ASSAY_HOST_DEVICE __host__ __device__ __forceinline__
+#define ASSAY_KERNEL(max_threads, min_blocks)                                                      \
+  __global__ void __launch_bounds__(max_threads, min_blocks)
+#define ASSAY_GRID_CONSTANT __grid_constant__
+#define ASSAY_UNROLL _Pragma("unroll")
+// A trailing source-site parameter for device functions whose caller's line should be reported,
+// and the argument that hands it on. Nothing on cuda.
+#define ASSAY_SITE_PARAM
+#define ASSAY_SITE_ONLY
+#define ASSAY_SITE_ARG
+#define ASSAY_SITE_ARG_ONLY
+
+#else
+
+#include "kernels/simt/site.h"
+
+#define ASSAY_IS_CUDA 0
+#define ASSAY_TARGET n_simt
+#define ASSAY_DEVICE inline
+#define ASSAY_HOST_DEVICE inline
+#define ASSAY_KERNEL(max_threads, min_blocks) void
+#define ASSAY_GRID_CONSTANT
+#if defined(__clang__)
+#define ASSAY_UNROLL _Pragma("unroll")
+#else
+#define ASSAY_UNROLL
+#endif
+#define ASSAY_SITE_PARAM , ::assay::simt::Site site = ::assay::simt::Site::here()
+#define ASSAY_SITE_ONLY ::assay::simt::Site site = ::assay::simt::Site::here()
+#define ASSAY_SITE_ARG , site
+#define ASSAY_SITE_ARG_ONLY site
+
+#endif

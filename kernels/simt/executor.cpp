@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/executor.h"
+
+#include <bit>
+#include <exception>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace assay::simt {
+
+constinit thread_local ThreadView thread_view;
+
+namespace {
+constinit thread_local Executor *active_executor = nullptr;
+constexpr uint32_t kPreemptAtAccess = 64; // seeded schedules: mean accesses per preemption
+} // namespace
+
+// ---- ReadySet ----
+
+void ReadySet::clear() {
+  words_.fill(0);
+  summary_ = 0;
+}
+
+void ReadySet::insert_word(uint32_t word, uint64_t bits) {
+  words_[word] |= bits;
+  if (bits) summary_ |= 1u << word;
+}
+
+uint32_t ReadySet::take(Order order, ScheduleRandom &random) {
+  uint32_t word = 0, bit = 0;
+  switch (order) {
+  case Order::kAscending:
+    word = static_cast<uint32_t>(std::countr_zero(summary_));
+    bit = static_cast<uint32_t>(std::countr_zero(words_[word]));
+    break;
+  case Order::kDescending:
+    word = 31 - static_cast<uint32_t>(std::countl_zero(summary_));
+    bit = 63 - static_cast<uint32_t>(std::countl_zero(words_[word]));
+    break;
+  case Order::kSeeded: {
+    // The first ready one at or after a random position; not uniform, but every pick is possible.
+    const uint64_t draw = random.next();
+    const int word_shift = static_cast<int>(draw % 32), bit_shift = static_cast<int>(draw >> 58);
+    word =
+        static_cast<uint32_t>(std::countr_zero(std::rotr(summary_, word_shift)) + word_shift) % 32;
+    bit = static_cast<uint32_t>(std::countr_zero(std::rotr(words_[word], bit_shift)) + bit_shift) %
+          64;
+    break;
+  }
+  }
+  words_[word] &= ~(uint64_t{1} << bit);
+  if (words_[word] == 0) summary_ &= ~(1u << word);
+  return word * 64 + bit;
+}
+
+// ---- launching ----
+
+Executor *Executor::active() { return active_executor; }
+
+Executor &Executor::current() {
+  if (!active_executor) throw std::logic_error("assay::simt: device code called outside a launch");
+  return *active_executor;
+}
+
+bool Executor::config_ok(const LaunchConfig &config) {
+  const uint64_t blocks = static_cast<uint64_t>(config.grid_x) * config.grid_y * config.grid_z;
+  std::string text;
+  if (config.block == 0 || config.block > kMaxBlockThreads)
+    text = "block of " + std::to_string(config.block) + " threads; 1 to " +
+           std::to_string(kMaxBlockThreads) + " are possible";
+  else if (config.shared_bytes > kMaxSharedBytes)
+    text = std::to_string(config.shared_bytes) + " bytes of shared memory; at most " +
+           std::to_string(kMaxSharedBytes) + " are possible";
+  else if (blocks == 0 || blocks > 0xfffffffeull)
+    text = "grid of " + std::to_string(blocks) + " blocks; 1 to 2^32 - 2 are possible";
+  else
+    return true;
+  Hazard hazard;
+  hazard.message = "unmodelled: launch with a " + text;
+  record(std::move(hazard));
+  return false;
+}
+
+LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionRef<void()> body) {
+  stream_ = stream;
+  counters_ = stream ? &stream->counters : &scratch_counters_;
+  schedule_ = stream ? stream->schedule : Schedule{};
+  random_ = ScheduleRandom(schedule_.seed);
+  config_ = config;
+  body_ = &body;
+  hazard_.reset();
+  ++counters_->launches;
+  if (config_ok(config)) {
+    const uint32_t blocks = config.grid_x * config.grid_y * config.grid_z;
+    std::vector<uint32_t> permutation;
+    if (schedule_.order == Order::kSeeded) {
+      permutation.resize(blocks);
+      std::iota(permutation.begin(), permutation.end(), 0u);
+      for (uint32_t i = blocks; i > 1; --i)
+        std::swap(permutation[i - 1], permutation[random_.below(i)]);
+    }
+    for (uint32_t i = 0; i < blocks && !hazard_; ++i) {
+      const uint32_t ordered = schedule_.order == Order::kDescending ? blocks - 1 - i : i;
+      run_block(permutation.empty() ? ordered : permutation[i]);
+    }
+  }
+  if (!hazard_) return LaunchStatus::kOk;
+  if (stream_) stream_->hazards.push_back(std::move(*hazard_));
+  return LaunchStatus::kHazard;
+}
+
+void Executor::reset_block(uint32_t linear) {
+  const uint32_t threads = config_.block, warps = (threads + kLanes - 1) / kLanes;
+  block_ = linear;
+  if (fibers_.size() < threads) fibers_.resize(threads);
+  if (warps_.size() < warps) warps_.resize(warps);
+  ready_.clear();
+  for (uint32_t t = 0; t < threads; ++t) {
+    Fiber &fiber = fibers_[t];
+    fiber.wait = Wait::kNone;
+    fiber.exited = false;
+    fiber.groups_committed = 0;
+    fiber.site = {};
+    fiber.copies.clear();
+    stacks_.prepare(fiber.context, t, &Executor::fiber_entry);
+    ready_.insert(t);
+  }
+  for (uint32_t w = 0; w < warps; ++w) {
+    const uint32_t present = std::min(kLanes, threads - w * kLanes);
+    warps_[w].absent = present == kLanes ? 0 : ~0u << present;
+    warps_[w].active = 0;
+  }
+  live_ = threads;
+  stalled_ = false;
+  block_barrier_ = {};
+  named_barriers_.fill({});
+  shared_.begin_block(config_.shared_bytes);
+  thread_view.block_dim = threads;
+  thread_view.block_idx[0] = linear % config_.grid_x;
+  thread_view.block_idx[1] = linear / config_.grid_x % config_.grid_y;
+  thread_view.block_idx[2] = linear / config_.grid_x / config_.grid_y;
+  thread_view.grid_dim[0] = config_.grid_x;
+  thread_view.grid_dim[1] = config_.grid_y;
+  thread_view.grid_dim[2] = config_.grid_z;
+}
+
+void Executor::run_block(uint32_t linear) {
+  reset_block(linear);
+  ++counters_->blocks;
+  active_executor = this;
+  running_ = ready_.take(schedule_.order, random_);
+  thread_view.thread = running_;
+  switch_fiber(main_, fibers_[running_].context);
+  active_executor = nullptr;
+  if (hazard_) {
+    stacks_.mark_abandoned(config_.block);
+    return;
+  }
+  const ptrdiff_t damaged = shared_.first_changed_guard();
+  if (damaged == GuardedBlock::kIntact) return;
+  Hazard hazard;
+  hazard.kind = HazardKind::kRedZoneWritten;
+  hazard.block = linear;
+  hazard.message = "red-zone-written: a guard byte at offset " + std::to_string(damaged) +
+                   " of the shared memory (" + std::to_string(shared_.bytes()) +
+                   " bytes) was changed [block " + std::to_string(linear) + "]";
+  record(std::move(hazard));
+}
+
+// ---- switching ----
+
+void Executor::fiber_entry(boost::context::detail::transfer_t transfer) {
+  Executor &executor = *active_executor;
+  enter_fiber(transfer, executor.main_);
+  try {
+    (*executor.body_)();
+  } catch (const std::exception &error) {
+    executor.report(executor.running_, HazardKind::kUnmodelled,
+                    std::string("an exception left the kernel: ") + error.what(),
+                    executor.fibers_[executor.running_].site);
+  }
+  executor.exit_thread();
+}
+
+void Executor::exit_thread() {
+  Fiber &fiber = fibers_[running_];
+  fiber.exited = true;
+  --live_;
+  Warp &warp = warps_[running_ / kLanes];
+  const uint32_t bit = 1u << (running_ % kLanes);
+  warp.absent |= bit;
+  for (uint32_t left = warp.active; left != 0; left &= left - 1) {
+    const Group &group = warp.groups[static_cast<uint32_t>(std::countr_zero(left))];
+    if (group.call.mask & bit)
+      report(running_, HazardKind::kAbsentLane,
+             "lane " + std::to_string(running_ % kLanes) + " exited while " +
+                 to_string(group.call.kind) + " with mask " + lane_mask_text(group.call.mask) +
+                 " waits for it; " + who_waits_where(),
+             group.call.site, fiber.site);
+  }
+  if (block_barrier_.arrived != 0)
+    report(running_, HazardKind::kDivergentBarrier,
+           "thread " + std::to_string(running_) + " exited while others wait at block_barrier; " +
+               who_waits_where(),
+           block_barrier_.site, fiber.site);
+  if (live_ == 0) exit_fiber(fiber.context, main_);
+  if (ready_.empty()) report_stall();
+  running_ = ready_.take(schedule_.order, random_);
+  thread_view.thread = running_;
+  ++counters_->fiber_switches;
+  exit_fiber(fiber.context, fibers_[running_].context);
+}
+
+void Executor::switch_to(uint32_t thread) {
+  FiberContext &from = fibers_[running_].context;
+  running_ = thread;
+  thread_view.thread = thread;
+  ++counters_->fiber_switches;
+  switch_fiber(from, fibers_[thread].context);
+}
+
+void Executor::suspend() {
+  if (ready_.empty()) report_stall();
+  switch_to(ready_.take(schedule_.order, random_));
+}
+
+void Executor::maybe_preempt(uint32_t one_in) {
+  if (schedule_.order != Order::kSeeded || random_.below(one_in) != 0) return;
+  ready_.insert(running_);
+  const uint32_t next = ready_.take(schedule_.order, random_);
+  if (next != running_) switch_to(next);
+}
+
+// ---- entry points ----
+
+LaunchStatus launch(Stream *stream, const LaunchConfig &config, FunctionRef<void()> thread_body) {
+  if (active_executor) throw std::logic_error("assay::simt: launch inside a launch");
+  // Stacks and tables are kept per host thread; freed when the thread ends.
+  thread_local Executor executor;
+  return executor.run(stream, config, thread_body);
+}
+
+void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
+            Site site) {
+  Executor &executor = Executor::current();
+  if (space == Space::kShared) executor.maybe_preempt(kPreemptAtAccess);
+  executor.access(executor.running(), space, kind, address, bytes, alignment, site);
+}
+
+void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
+                     size_t alignment, Site site) {
+  Executor &executor = Executor::current();
+  executor.access(executor.thread_of_lane(lane), space, kind, address, bytes, alignment, site);
+}
+
+void *shared_base(size_t bytes, size_t alignment, Site site) {
+  return Executor::current().shared_base(bytes, alignment, site);
+}
+void block_barrier(Site site) { Executor::current().block_barrier(site); }
+void named_barrier(uint32_t id, uint32_t num_threads, Site site) {
+  Executor::current().named_barrier(id, num_threads, site);
+}
+void warp_collective(const CollectiveArgs &args, Site site) {
+  Executor::current().collective(args, site);
+}
+void async_copy(void *shared_destination, const void *global_source, size_t bytes, bool valid,
+                Site site) {
+  Executor::current().async_copy(shared_destination, global_source, bytes, valid, site);
+}
+void async_commit() { Executor::current().async_commit(); }
+void async_wait(uint32_t pending_groups, Site site) {
+  Executor::current().async_wait(pending_groups, site);
+}
+void report(HazardKind kind, const std::string &text, Site site, Site other) {
+  Executor &executor = Executor::current();
+  executor.report(executor.running(), kind, text, site, other);
+}
+void report_for_lane(uint32_t lane, HazardKind kind, const std::string &text, Site site,
+                     Site other) {
+  Executor &executor = Executor::current();
+  executor.report(executor.thread_of_lane(lane), kind, text, site, other);
+}
+
+} // namespace assay::simt

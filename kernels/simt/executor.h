@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor's own state. Launch code includes launch.h, device code device.h; nobody else
+// includes this file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/simt/device.h"
+#include "kernels/simt/fiber.h"
+#include "kernels/simt/launch.h"
+#include "kernels/simt/schedule.h"
+#include "kernels/simt/shared_memory.h"
+
+namespace assay::simt {
+
+// The set of runnable threads of a block, with constant-time lowest, highest and random pick.
+class ReadySet {
+public:
+  void clear();
+  bool empty() const { return summary_ == 0; }
+  bool contains(uint32_t thread) const { return (words_[thread / 64] >> (thread % 64)) & 1; }
+  void insert(uint32_t thread) { insert_word(thread / 64, uint64_t{1} << (thread % 64)); }
+  void insert_lanes(uint32_t warp, uint32_t lanes) {
+    insert_word(warp / 2, static_cast<uint64_t>(lanes) << (warp % 2 * 32));
+  }
+  void insert_word(uint32_t word, uint64_t bits);
+  uint32_t take(Order order, ScheduleRandom &random); // not empty
+
+private:
+  std::array<uint64_t, kMaxBlockThreads / 64> words_{};
+  uint32_t summary_ = 0; // bit w: words_[w] != 0
+};
+
+class Executor {
+public:
+  // The executor of the launch in progress on this host thread; throws std::logic_error if none.
+  static Executor &current();
+  static Executor *active(); // null if none
+
+  LaunchStatus run(Stream *stream, const LaunchConfig &config, FunctionRef<void()> body);
+
+  // Inside a running thread; see device.h.
+  void block_barrier(Site site);
+  void named_barrier(uint32_t id, uint32_t num_threads, Site site);
+  void collective(const CollectiveArgs &args, Site site);
+  void access(uint32_t thread, Space space, AccessKind kind, const void *address, size_t bytes,
+              size_t alignment, Site site);
+  void raw_access(const void *address, size_t bytes, bool write, const void *pc);
+  void *shared_base(size_t bytes, size_t alignment, Site site);
+  void async_copy(void *destination, const void *source, size_t bytes, bool valid, Site site);
+  void async_commit();
+  void async_wait(uint32_t pending_groups, Site site);
+  [[noreturn]] void report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
+                           Site other = {});
+  void maybe_preempt(uint32_t one_in); // seeded schedules only; not inside an apply function
+  uint32_t running() const { return running_; }
+  uint32_t thread_of_lane(uint32_t lane) const { return running_ / kLanes * kLanes + lane; }
+
+private:
+  struct PendingCopy {
+    size_t offset; // in shared memory
+    size_t bytes;
+    const void *source;
+    uint32_t group;
+    bool valid;
+    bool landed;
+    Site site;
+  };
+  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kCollective };
+  struct Fiber {
+    FiberContext context;
+    Wait wait = Wait::kNone; // stale while the thread is ready or running
+    bool exited = false;
+    uint8_t slot = 0; // which named barrier or group, by `wait`
+    uint32_t groups_committed = 0;
+    Site site; // of the latest operation
+    std::vector<PendingCopy> copies;
+  };
+  struct Group { // lanes gathering for one collective
+    WarpCall call;
+    uint32_t arrived = 0;
+  };
+  struct Warp {
+    uint32_t absent = 0; // exited lanes, and lanes past the block's end
+    uint32_t active = 0; // bit g: groups[g] is gathering
+    std::array<Group, kLanes> groups;
+  };
+  struct Barrier {
+    uint32_t expected = 0;
+    uint32_t arrived = 0;
+    Site site; // of the first arrival
+    uint32_t first_thread = 0;
+    std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
+  };
+  static constexpr uint32_t kNamedBarriers = 16;
+
+  // executor.cpp: launching and switching
+  bool config_ok(const LaunchConfig &config);
+  void run_block(uint32_t linear);
+  void reset_block(uint32_t linear);
+  static void fiber_entry(boost::context::detail::transfer_t transfer);
+  [[noreturn]] void exit_thread();
+  void suspend(); // the running thread waits; returns when it runs again
+  void switch_to(uint32_t thread);
+
+  // executor_sync.cpp
+  uint32_t join_group(Warp &warp, const CollectiveArgs &args, Site site);
+  void check_new_group(const Warp &warp, const CollectiveArgs &args, Site site);
+  void release_barrier(Barrier &barrier);
+  void check_whole_warps(const Barrier &barrier, uint32_t id, Site site);
+
+  // executor_memory.cpp
+  void shared_access(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
+                     Site site);
+  void global_access(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
+                     Site site);
+  void land(PendingCopy &copy);
+  Site pending_site(size_t offset, size_t bytes) const;
+
+  // executor_report.cpp
+  void record(Hazard hazard);
+  [[noreturn]] void report_stall();
+  std::string who_waits_where() const;
+  std::string describe_wait(uint32_t thread) const;
+
+  Stream *stream_ = nullptr;
+  Counters *counters_ = nullptr;
+  Counters scratch_counters_;
+  Schedule schedule_;
+  ScheduleRandom random_{0};
+  LaunchConfig config_;
+  const FunctionRef<void()> *body_ = nullptr;
+  std::optional<Hazard> hazard_;
+
+  StackPool stacks_;
+  FiberContext main_;
+  std::vector<Fiber> fibers_;
+  std::vector<Warp> warps_;
+  ReadySet ready_;
+  uint32_t running_ = 0;
+  uint32_t live_ = 0;
+  uint32_t block_ = 0;
+  bool stalled_ = false; // the running thread waits too, and nobody can run
+  Barrier block_barrier_;
+  std::array<Barrier, kNamedBarriers> named_barriers_;
+  SharedMemory shared_;
+};
+
+std::string lane_mask_text(uint32_t mask); // "0x0000ffff"
+
+} // namespace assay::simt

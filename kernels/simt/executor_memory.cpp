@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory accesses and async copies.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "kernels/simt/executor.h"
+
+namespace assay::simt {
+namespace {
+
+std::string shared_range(size_t bytes, ptrdiff_t offset) {
+  return std::to_string(bytes) + " bytes at shared offset " + std::to_string(offset);
+}
+
+} // namespace
+
+void Executor::access(uint32_t thread, Space space, AccessKind kind, const void *address,
+                      size_t bytes, size_t alignment, Site site) {
+  fibers_[thread].site = site;
+  if (reinterpret_cast<uintptr_t>(address) % alignment != 0) {
+    char text[96];
+    std::snprintf(text, sizeof text, "%zu-byte access at address %p, not a multiple of %zu", bytes,
+                  address, alignment);
+    report(thread, HazardKind::kMisaligned, text, site);
+  }
+  if (space == Space::kShared)
+    shared_access(thread, kind, address, bytes, site);
+  else
+    global_access(thread, kind, address, bytes, site);
+}
+
+void Executor::shared_access(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
+                             Site site) {
+  const size_t offset = shared_.offset_of(address);
+  if (!shared_.contains(address, bytes))
+    report(thread, HazardKind::kSharedOutOfBounds,
+           shared_range(bytes, static_cast<ptrdiff_t>(offset)) + " of " +
+               std::to_string(shared_.bytes()),
+           site);
+  switch (kind) {
+  case AccessKind::kRead:
+    counters_->shared_load_bytes += bytes;
+    if (shared_.all(SharedMemory::kDefined, offset, bytes)) return;
+    if (shared_.any(SharedMemory::kInFlight, offset, bytes)) {
+      const Site copy = pending_site(offset, bytes);
+      report(thread, HazardKind::kAsyncInFlightRead,
+             shared_range(bytes, static_cast<ptrdiff_t>(offset)) +
+                 " are read before the wait of the async copy issued at " + to_string(copy),
+             site, copy);
+    }
+    report(thread, HazardKind::kUninitSharedRead,
+           shared_range(bytes, static_cast<ptrdiff_t>(offset)) + " are read but never written",
+           site);
+  case AccessKind::kWrite:
+  case AccessKind::kAsyncWrite:
+    if (shared_.any(SharedMemory::kInFlight, offset, bytes)) {
+      const Site copy = pending_site(offset, bytes);
+      report(thread, HazardKind::kAsyncInFlightWrite,
+             shared_range(bytes, static_cast<ptrdiff_t>(offset)) +
+                 " are written while the async copy issued at " + to_string(copy) + " is in flight",
+             site, copy);
+    }
+    counters_->shared_store_bytes += bytes;
+    shared_.mark(kind == AccessKind::kWrite ? SharedMemory::kDefined : SharedMemory::kInFlight,
+                 offset, bytes);
+    return;
+  case AccessKind::kAtomic:
+  case AccessKind::kAsyncRead:
+    break;
+  }
+  report(thread, HazardKind::kUnmodelled, "atomic operation on shared memory", site);
+}
+
+void Executor::global_access(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
+                             Site site) {
+  const bool writes = kind == AccessKind::kWrite || kind == AccessKind::kAtomic;
+  const bool reads = kind != AccessKind::kWrite;
+  if (kind == AccessKind::kAtomic) {
+    ++counters_->atomics;
+  } else if (kind == AccessKind::kRead) {
+    ++counters_->global_load_requests;
+    counters_->global_load_bytes += bytes;
+  } else if (kind == AccessKind::kWrite) {
+    ++counters_->global_store_requests;
+    counters_->global_store_bytes += bytes;
+  }
+  if (shared_.bytes() != 0 && shared_.contains(address, bytes))
+    report(thread, HazardKind::kGlobalOutOfBounds,
+           "global access to shared memory (offset " + std::to_string(shared_.offset_of(address)) +
+               ")",
+           site);
+  if (!stream_) return;
+  HazardKind found;
+  std::string text;
+  if (reads && !stream_->memory.access(address, bytes, Direction::kRead, stream_->strict_global,
+                                       found, text))
+    report(thread, found, text, site);
+  if (writes && !stream_->memory.access(address, bytes, Direction::kWrite, stream_->strict_global,
+                                        found, text))
+    report(thread, found, text, site);
+}
+
+void Executor::raw_access(const void *address, size_t bytes, bool write, const void *pc) {
+  if (!shared_.data()) return;
+  const ptrdiff_t offset = static_cast<ptrdiff_t>(shared_.offset_of(address));
+  const ptrdiff_t zone = static_cast<ptrdiff_t>(GuardedBlock::kRedZone);
+  if (offset < -zone || offset >= static_cast<ptrdiff_t>(shared_.bytes()) + zone) return;
+  char text[128];
+  std::snprintf(text, sizeof text, "raw %s at pc %p after this line: ", write ? "store" : "load",
+                pc);
+  const Site site = fibers_[running_].site;
+  const std::string range = text + shared_range(bytes, offset);
+  if (!shared_.contains(address, bytes))
+    report(running_, HazardKind::kSharedOutOfBounds,
+           range + " of " + std::to_string(shared_.bytes()), site);
+  const size_t at = static_cast<size_t>(offset);
+  if (shared_.any(SharedMemory::kInFlight, at, bytes))
+    report(running_, write ? HazardKind::kAsyncInFlightWrite : HazardKind::kAsyncInFlightRead,
+           range + " while an async copy is in flight", site, pending_site(at, bytes));
+  if (write)
+    shared_.mark(SharedMemory::kDefined, at, bytes);
+  else if (!shared_.all(SharedMemory::kDefined, at, bytes))
+    report(running_, HazardKind::kUninitSharedRead, range + ", never written", site);
+}
+
+void *Executor::shared_base(size_t bytes, size_t alignment, Site site) {
+  if (bytes > shared_.bytes())
+    report(running_, HazardKind::kSharedOutOfBounds,
+           "shared storage of " + std::to_string(bytes) + " bytes in a launch with " +
+               std::to_string(shared_.bytes()),
+           site);
+  if (alignment > SharedMemory::kAlignment)
+    report(running_, HazardKind::kMisaligned,
+           "shared storage aligned to " + std::to_string(alignment) + "; at most " +
+               std::to_string(SharedMemory::kAlignment) + " is possible",
+           site);
+  return shared_.data();
+}
+
+// ---- async copies ----
+
+void Executor::async_copy(void *destination, const void *source, size_t bytes, bool valid,
+                          Site site) {
+  ++counters_->async_copies;
+  // Nothing of a zero-filled copy's source is read, not even its address checked.
+  if (valid) {
+    access(running_, Space::kGlobal, AccessKind::kAsyncRead, source, bytes, bytes, site);
+    counters_->async_copy_bytes += bytes;
+  }
+  access(running_, Space::kShared, AccessKind::kAsyncWrite, destination, bytes, bytes, site);
+  Fiber &fiber = fibers_[running_];
+  PendingCopy copy{shared_.offset_of(destination),
+                   bytes,
+                   source,
+                   fiber.groups_committed,
+                   valid,
+                   /*landed=*/false,
+                   site};
+  const bool now = schedule_.copies == CopyCompletion::kAtIssue ||
+                   (schedule_.copies == CopyCompletion::kSeeded && random_.below(2) == 0);
+  if (now)
+    land(copy);
+  else
+    std::memset(destination, 0xFF, bytes); // what the copy will replace must not look plausible
+  fiber.copies.push_back(copy);
+}
+
+void Executor::land(PendingCopy &copy) {
+  std::byte *destination = shared_.data() + copy.offset;
+  if (copy.valid)
+    std::memcpy(destination, copy.source, copy.bytes);
+  else
+    std::memset(destination, 0, copy.bytes);
+  copy.landed = true;
+}
+
+void Executor::async_commit() { ++fibers_[running_].groups_committed; }
+
+void Executor::async_wait(uint32_t pending_groups, Site site) {
+  Fiber &fiber = fibers_[running_];
+  fiber.site = site;
+  if (fiber.groups_committed <= pending_groups) return;
+  const uint32_t complete_below = fiber.groups_committed - pending_groups;
+  // Copies are in issue order, so the complete groups are a prefix.
+  auto copy = fiber.copies.begin();
+  for (; copy != fiber.copies.end() && copy->group < complete_below; ++copy) {
+    if (!copy->landed) land(*copy);
+    shared_.mark(SharedMemory::kDefined, copy->offset, copy->bytes);
+  }
+  fiber.copies.erase(fiber.copies.begin(), copy);
+}
+
+Site Executor::pending_site(size_t offset, size_t bytes) const {
+  for (uint32_t t = 0; t < config_.block; ++t)
+    for (const PendingCopy &copy : fibers_[t].copies)
+      if (copy.offset < offset + bytes && offset < copy.offset + copy.bytes) return copy.site;
+  return {};
+}
+
+} // namespace assay::simt

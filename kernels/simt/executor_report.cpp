@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words for hazards: every message is one line that begins with file:line and says who waits where.
+#include <bit>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "kernels/simt/executor.h"
+
+namespace assay::simt {
+namespace {
+
+constexpr size_t kMaxListed = 8; // places in one message
+
+// "0-31,40" from ascending indices.
+std::string ranges(const std::vector<uint32_t> &threads) {
+  std::string text;
+  for (size_t i = 0; i < threads.size();) {
+    size_t last = i;
+    while (last + 1 < threads.size() && threads[last + 1] == threads[last] + 1)
+      ++last;
+    if (!text.empty()) text += ",";
+    text += std::to_string(threads[i]);
+    if (last != i) text += "-" + std::to_string(threads[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+} // namespace
+
+std::string lane_mask_text(uint32_t mask) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  return text;
+}
+
+void Executor::record(Hazard hazard) {
+  if (!hazard_) hazard_ = std::move(hazard);
+}
+
+void Executor::report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
+                      Site other) {
+  Hazard hazard;
+  hazard.kind = kind;
+  hazard.site = site;
+  hazard.other = other;
+  hazard.block = block_;
+  hazard.thread = thread;
+  hazard.message = to_string(site) + ": " + to_string(kind) + ": " + text + " [block " +
+                   std::to_string(block_) + ", thread " + std::to_string(thread) + "]";
+  record(std::move(hazard));
+  exit_fiber(fibers_[running_].context, main_);
+}
+
+std::string Executor::describe_wait(uint32_t thread) const {
+  const Fiber &fiber = fibers_[thread];
+  const std::string at = " " + to_string(fiber.site);
+  if (fiber.exited) return fiber.site.file ? "exited, last at" + at : "exited";
+  if ((thread == running_ && !stalled_) || ready_.contains(thread))
+    return fiber.site.file ? "can run, last at" + at : "not started";
+  switch (fiber.wait) {
+  case Wait::kNone:
+    break;
+  case Wait::kBlockBarrier:
+    return "wait at block_barrier" + at;
+  case Wait::kNamedBarrier: {
+    const Barrier &barrier = named_barriers_[fiber.slot];
+    return "wait at named_barrier " + std::to_string(fiber.slot) + " (" +
+           std::to_string(barrier.arrived) + " of " + std::to_string(barrier.expected) +
+           " threads there)" + at;
+  }
+  case Wait::kCollective: {
+    const Group &group = warps_[thread / kLanes].groups[fiber.slot];
+    return std::string("wait at ") + to_string(group.call.kind) + " for lanes " +
+           lane_mask_text(group.call.mask & ~group.arrived) + at;
+  }
+  }
+  return "are nowhere";
+}
+
+std::string Executor::who_waits_where() const {
+  std::map<std::string, std::vector<uint32_t>> places;
+  for (uint32_t t = 0; t < config_.block; ++t)
+    places[describe_wait(t)].push_back(t);
+  std::string text;
+  size_t listed = 0;
+  for (const auto &[place, threads] : places) {
+    if (listed++ == kMaxListed)
+      return text + "; and " + std::to_string(places.size() - kMaxListed) + " more places";
+    if (!text.empty()) text += "; ";
+    text += (threads.size() == 1 ? "thread " : "threads ") + ranges(threads) + ": " + place;
+  }
+  return text;
+}
+
+void Executor::report_stall() {
+  stalled_ = true;
+  // A collective that waits for lanes which cannot come is the cause; barriers then only follow.
+  for (uint32_t w = 0; w * kLanes < config_.block; ++w) {
+    const Warp &warp = warps_[w];
+    if (warp.active == 0) continue;
+    const Group &group = warp.groups[static_cast<uint32_t>(std::countr_zero(warp.active))];
+    const uint32_t absent = group.call.mask & ~group.arrived;
+    const uint32_t first_absent = w * kLanes + static_cast<uint32_t>(std::countr_zero(absent));
+    const uint32_t first_waiting =
+        w * kLanes + static_cast<uint32_t>(std::countr_zero(group.arrived));
+    report(first_waiting, HazardKind::kAbsentLane,
+           std::string(to_string(group.call.kind)) + " waits for lanes " + lane_mask_text(absent) +
+               ", which are elsewhere; " + who_waits_where(),
+           group.call.site, fibers_[first_absent].site);
+  }
+  uint32_t first = 0;
+  while (first + 1 < config_.block && fibers_[first].exited)
+    ++first;
+  Site other;
+  for (uint32_t t = first; t < config_.block; ++t)
+    if (!fibers_[t].exited && !(fibers_[t].site == fibers_[first].site)) other = fibers_[t].site;
+  report(first, HazardKind::kDeadlock, "no thread can run; " + who_waits_where(),
+         fibers_[first].site, other);
+}
+
+} // namespace assay::simt

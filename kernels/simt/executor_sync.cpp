@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers and warp collectives: both count arrivals, nothing is released early.
+#include <bit>
+
+#include "kernels/simt/executor.h"
+
+namespace assay::simt {
+namespace {
+constexpr uint32_t kPreemptAtSync = 4; // seeded schedules: mean completed waits per preemption
+} // namespace
+
+const char *to_string(Collective kind) {
+  switch (kind) {
+  case Collective::kWarpBarrier:
+    return "warp_barrier";
+  case Collective::kShflXor:
+    return "shfl_xor";
+  case Collective::kShflIdx:
+    return "shfl_idx";
+  case Collective::kShflUp:
+    return "shfl_up";
+  case Collective::kShflDown:
+    return "shfl_down";
+  case Collective::kBallot:
+    return "ballot";
+  case Collective::kAny:
+    return "any";
+  case Collective::kAll:
+    return "all";
+  case Collective::kLdmatrix:
+    return "ldmatrix";
+  case Collective::kMovmatrix:
+    return "movmatrix";
+  case Collective::kMma:
+    return "mma";
+  }
+  return "collective";
+}
+
+// ---- barriers ----
+
+void Executor::release_barrier(Barrier &barrier) {
+  for (uint32_t word = 0; word < barrier.waiting.size(); ++word)
+    ready_.insert_word(word, barrier.waiting[word]);
+  barrier = {};
+}
+
+void Executor::block_barrier(Site site) {
+  Fiber &fiber = fibers_[running_];
+  fiber.site = site;
+  Barrier &barrier = block_barrier_;
+  if (live_ != config_.block)
+    report(running_, HazardKind::kDivergentBarrier,
+           "block_barrier after " + std::to_string(config_.block - live_) + " of " +
+               std::to_string(config_.block) + " threads have exited; " + who_waits_where(),
+           site);
+  if (barrier.arrived == 0) {
+    barrier.site = site;
+    barrier.first_thread = running_;
+  } else if (!(barrier.site == site)) {
+    report(running_, HazardKind::kDivergentBarrier,
+           "thread " + std::to_string(running_) + " is at block_barrier " + to_string(site) +
+               " but thread " + std::to_string(barrier.first_thread) + " waits at block_barrier " +
+               to_string(barrier.site) + "; " + who_waits_where(),
+           site, barrier.site);
+  }
+  if (++barrier.arrived == config_.block) {
+    ++counters_->block_barriers;
+    release_barrier(barrier);
+    maybe_preempt(kPreemptAtSync);
+    return;
+  }
+  barrier.waiting[running_ / 64] |= uint64_t{1} << (running_ % 64);
+  fiber.wait = Wait::kBlockBarrier;
+  suspend();
+}
+
+void Executor::check_whole_warps(const Barrier &barrier, uint32_t id, Site site) {
+  for (uint32_t warp = 0; warp * kLanes < config_.block; ++warp) {
+    const uint32_t lanes = static_cast<uint32_t>(barrier.waiting[warp / 2] >> (warp % 2 * kLanes));
+    if (lanes == 0 || lanes == ~0u) continue;
+    report(running_, HazardKind::kDivergentBarrier,
+           "named_barrier " + std::to_string(id) + " met by lanes " + lane_mask_text(lanes) +
+               " of warp " + std::to_string(warp) + " only; it works on whole warps; " +
+               who_waits_where(),
+           site, barrier.site);
+  }
+}
+
+void Executor::named_barrier(uint32_t id, uint32_t num_threads, Site site) {
+  Fiber &fiber = fibers_[running_];
+  fiber.site = site;
+  if (id == 0 || id >= kNamedBarriers)
+    report(running_, HazardKind::kUnmodelled,
+           "named_barrier id " + std::to_string(id) + "; 1 to 15 are possible", site);
+  if (num_threads == 0 || num_threads % kLanes != 0 || num_threads > config_.block)
+    report(running_, HazardKind::kUnmodelled,
+           "named_barrier for " + std::to_string(num_threads) +
+               " threads; it takes a multiple of 32, at most the block's " +
+               std::to_string(config_.block),
+           site);
+  Barrier &barrier = named_barriers_[id];
+  if (barrier.arrived == 0) {
+    barrier.expected = num_threads;
+    barrier.site = site;
+    barrier.first_thread = running_;
+  } else if (barrier.expected != num_threads) {
+    report(running_, HazardKind::kDivergentBarrier,
+           "named_barrier " + std::to_string(id) + " for " + std::to_string(num_threads) +
+               " threads, but thread " + std::to_string(barrier.first_thread) + " waits at " +
+               to_string(barrier.site) + " for " + std::to_string(barrier.expected),
+           site, barrier.site);
+  }
+  barrier.waiting[running_ / 64] |= uint64_t{1} << (running_ % 64);
+  fiber.wait = Wait::kNamedBarrier;
+  fiber.slot = static_cast<uint8_t>(id);
+  if (++barrier.arrived == barrier.expected) {
+    check_whole_warps(barrier, id, site);
+    ++counters_->named_barriers;
+    barrier.waiting[running_ / 64] &= ~(uint64_t{1} << (running_ % 64));
+    release_barrier(barrier);
+    maybe_preempt(kPreemptAtSync);
+    return;
+  }
+  suspend();
+}
+
+// ---- collectives ----
+
+void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Site site) {
+  const uint32_t lane = running_ % kLanes;
+  const std::string what =
+      std::string(to_string(args.kind)) + " with mask " + lane_mask_text(args.mask);
+  if (!((args.mask >> lane) & 1))
+    report(running_, HazardKind::kAbsentLane,
+           what + " called by lane " + std::to_string(lane) + ", which the mask does not name",
+           site);
+  if (const uint32_t gone = args.mask & warp.absent)
+    report(running_, HazardKind::kAbsentLane,
+           what + " names lanes " + lane_mask_text(gone) + " that have exited; " +
+               who_waits_where(),
+           site, fibers_[thread_of_lane(static_cast<uint32_t>(std::countr_zero(gone)))].site);
+  // Two groups that wait for each other's lanes can never complete.
+  for (uint32_t left = warp.active; left != 0; left &= left - 1) {
+    const Group &other = warp.groups[static_cast<uint32_t>(std::countr_zero(left))];
+    if (!((other.call.mask >> lane) & 1) || !(other.arrived & args.mask)) continue;
+    report(running_, HazardKind::kAbsentLane,
+           what + " by lane " + std::to_string(lane) + " meets lanes " +
+               lane_mask_text(other.arrived & args.mask) + " waiting at " +
+               to_string(other.call.kind) + " with mask " + lane_mask_text(other.call.mask) + " " +
+               to_string(other.call.site) + "; " + who_waits_where(),
+           site, other.call.site);
+  }
+}
+
+uint32_t Executor::join_group(Warp &warp, const CollectiveArgs &args, Site site) {
+  for (uint32_t left = warp.active; left != 0; left &= left - 1) {
+    const uint32_t index = static_cast<uint32_t>(std::countr_zero(left));
+    const WarpCall &call = warp.groups[index].call;
+    if (call.mask == args.mask && call.kind == args.kind && call.bytes == args.bytes &&
+        ((args.mask >> (running_ % kLanes)) & 1) && call.site == site)
+      return index;
+  }
+  check_new_group(warp, args, site);
+  const uint32_t index = static_cast<uint32_t>(std::countr_one(warp.active));
+  warp.active |= 1u << index;
+  Group &group = warp.groups[index];
+  group.arrived = 0;
+  group.call.kind = args.kind;
+  group.call.mask = args.mask;
+  group.call.bytes = args.bytes;
+  group.call.site = site;
+  return index;
+}
+
+void Executor::collective(const CollectiveArgs &args, Site site) {
+  Fiber &fiber = fibers_[running_];
+  fiber.site = site;
+  const uint32_t warp_index = running_ / kLanes, lane = running_ % kLanes, bit = 1u << lane;
+  Warp &warp = warps_[warp_index];
+  const uint32_t index = join_group(warp, args, site);
+  Group &group = warp.groups[index];
+  group.call.in[lane] = args.in;
+  group.call.out[lane] = args.out;
+  group.call.arg[lane] = args.arg;
+  group.arrived |= bit;
+  if (group.arrived != args.mask) {
+    fiber.wait = Wait::kCollective;
+    fiber.slot = static_cast<uint8_t>(index);
+    suspend();
+    return;
+  }
+  if (args.apply) args.apply(group.call);
+  ++counters_->collectives[static_cast<size_t>(args.kind)];
+  warp.active &= ~(1u << index);
+  ready_.insert_lanes(warp_index, args.mask & ~bit);
+  maybe_preempt(kPreemptAtSync);
+}
+
+} // namespace assay::simt

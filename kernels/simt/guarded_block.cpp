@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/guarded_block.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "kernels/simt/asan.h"
+
+namespace assay::simt {
+
+GuardedBlock::GuardedBlock(size_t bytes, size_t alignment) : bytes_(bytes) {
+  assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
+  alignment = std::max<size_t>(alignment, 16);
+  lead_ = (kRedZone + alignment - 1) / alignment * alignment;
+  // NOTE: the tail starts right after the last byte, whatever its alignment: ASan poisons partial
+  // granules at a block's end exactly.
+  const size_t total = (lead_ + bytes + kRedZone + alignment - 1) / alignment * alignment;
+  tail_ = total - lead_ - bytes;
+  allocation_ = static_cast<std::byte *>(std::aligned_alloc(alignment, total));
+  if (!allocation_) throw std::bad_alloc();
+  data_ = allocation_ + lead_;
+  repaint_guards();
+}
+
+GuardedBlock::GuardedBlock(GuardedBlock &&other) noexcept { *this = std::move(other); }
+
+GuardedBlock &GuardedBlock::operator=(GuardedBlock &&other) noexcept {
+  std::swap(allocation_, other.allocation_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(lead_, other.lead_);
+  std::swap(tail_, other.tail_);
+  return *this;
+}
+
+GuardedBlock::~GuardedBlock() { release(); }
+
+void GuardedBlock::release() {
+  if (!allocation_) return;
+  asan_unpoison(allocation_, lead_ + bytes_ + tail_);
+  std::free(allocation_);
+  allocation_ = nullptr;
+}
+
+void GuardedBlock::repaint_guards() {
+  asan_unpoison(allocation_, lead_ + bytes_ + tail_);
+  std::memset(allocation_, kPattern, lead_);
+  std::memset(data_ + bytes_, kPattern, tail_);
+  asan_poison(allocation_, lead_);
+  asan_poison(data_ + bytes_, tail_);
+}
+
+ptrdiff_t GuardedBlock::first_changed_guard() const {
+  if (!allocation_) return kIntact;
+  // Reading the zones needs them unpoisoned for the moment.
+  asan_unpoison(allocation_, lead_ + bytes_ + tail_);
+  ptrdiff_t found = kIntact;
+  const auto changed = [](std::byte b) { return b != std::byte{kPattern}; };
+  std::byte *lead_end = allocation_ + lead_;
+  std::byte *hit = std::find_if(allocation_, lead_end, changed);
+  if (hit != lead_end) {
+    found = hit - data_;
+  } else {
+    std::byte *tail_end = data_ + bytes_ + tail_;
+    hit = std::find_if(data_ + bytes_, tail_end, changed);
+    if (hit != tail_end) found = hit - data_;
+  }
+  asan_poison(allocation_, lead_);
+  asan_poison(data_ + bytes_, tail_);
+  return found;
+}
+
+} // namespace assay::simt

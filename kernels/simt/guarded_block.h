@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace assay::simt {
+
+// A heap block with a red zone on either side. The zones hold a pattern (checked on request) and
+// are poisoned under AddressSanitizer, so that a raw access there is reported where it happens.
+class GuardedBlock {
+public:
+  static constexpr size_t kRedZone = 256;
+  static constexpr uint8_t kPattern = 0xFB; // large finite in bf16, fp16 and e5m2
+
+  GuardedBlock() = default;
+  GuardedBlock(size_t bytes, size_t alignment);
+  GuardedBlock(GuardedBlock &&other) noexcept;
+  GuardedBlock &operator=(GuardedBlock &&other) noexcept;
+  ~GuardedBlock();
+
+  std::byte *data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+  // Offset from data() of the first changed guard byte (negative: in the leading zone);
+  // `intact` when there is none.
+  static constexpr ptrdiff_t kIntact = PTRDIFF_MIN;
+  ptrdiff_t first_changed_guard() const;
+  void repaint_guards();
+
+private:
+  void release();
+  std::byte *allocation_ = nullptr;
+  std::byte *data_ = nullptr;
+  size_t bytes_ = 0;
+  size_t lead_ = 0; // bytes before data_; a multiple of the alignment, at least kRedZone
+  size_t tail_ = 0;
+};
+
+} // namespace assay::simt

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/hazard.h"
+
+namespace assay::simt {
+
+std::string to_string(const Site &site) {
+  if (!site.file) return "unknown site";
+  constexpr const char *kRoot = ASSAY_SOURCE_ROOT "/";
+  const size_t root_length = std::strlen(kRoot);
+  const char *file = site.file;
+  if (std::strncmp(file, kRoot, root_length) == 0) file += root_length;
+  return std::string(file) + ":" + std::to_string(site.line);
+}
+
+const char *to_string(HazardKind kind) {
+  switch (kind) {
+  case HazardKind::kDivergentBarrier:
+    return "divergent-barrier";
+  case HazardKind::kDeadlock:
+    return "deadlock";
+  case HazardKind::kAbsentLane:
+    return "absent-lane";
+  case HazardKind::kUninitSharedRead:
+    return "uninitialised-shared-read";
+  case HazardKind::kAsyncInFlightRead:
+    return "async-in-flight-read";
+  case HazardKind::kAsyncInFlightWrite:
+    return "async-in-flight-write";
+  case HazardKind::kSharedOutOfBounds:
+    return "shared-out-of-bounds";
+  case HazardKind::kGlobalOutOfBounds:
+    return "global-out-of-bounds";
+  case HazardKind::kMisaligned:
+    return "misaligned";
+  case HazardKind::kRedZoneWritten:
+    return "red-zone-written";
+  case HazardKind::kReadOnlyWritten:
+    return "read-only-written";
+  case HazardKind::kUninitGlobalRead:
+    return "uninitialised-global-read";
+  case HazardKind::kUnmodelled:
+    return "unmodelled";
+  }
+  return "unknown-hazard";
+}
+
+} // namespace assay::simt

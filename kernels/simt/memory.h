@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/simt/guarded_block.h"
+#include "kernels/simt/hazard.h"
+
+namespace assay::simt {
+
+enum class Access : uint8_t { kReadOnly, kReadWrite };
+enum class InitState : uint8_t { kDefined, kUndefined };
+enum class Direction : uint8_t { kRead, kWrite };
+
+struct BufferInfo {
+  int id = -1;
+  std::byte *data = nullptr;
+  size_t bytes = 0;
+  Access access = Access::kReadWrite;
+  std::string tag;            // the name used in messages
+  uint64_t bytes_read = 0;    // by device code, summed over accesses
+  uint64_t bytes_written = 0; // likewise
+};
+
+// The global memory of a Stream: every buffer that device code may touch. Addresses are host
+// addresses. Not thread safe: one Stream, one host thread at a time.
+class Memory {
+public:
+  Memory();
+  ~Memory();
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+
+  // A new buffer with red zones. kUndefined: filled with 0xFF (NaN in every format) and reads of
+  // bytes that device code or mark_defined() has not defined are hazards. `bytes` may be 0.
+  void *allocate(size_t bytes, Access access, InitState init, std::string tag,
+                 size_t alignment = 256);
+  // Registers memory owned by someone else, without red zones. Contents count as defined.
+  void adopt(void *data, size_t bytes, Access access, std::string tag);
+  // Forgets the buffer that starts at `data`; frees it if it was allocated here.
+  void release(const void *data);
+  void clear();
+
+  // Lookup by any address inside the buffer (or its first byte, for an empty one).
+  int id_of(const void *address) const; // -1: none
+  const BufferInfo &info(int id) const;
+  size_t buffer_count() const;
+
+  void set_access(const void *data, Access access);
+  void mark_defined(const void *address, size_t bytes);
+  void mark_undefined(const void *address, size_t bytes); // the contents stay as they are
+
+  // Per-byte read counts (saturating at 255) of one buffer, from now on; empty until tracked.
+  void track_reads(const void *data);
+  std::span<const uint8_t> read_counts(const void *data) const;
+  void reset_counters();
+
+  // Appends one kRedZoneWritten hazard per damaged buffer and repaints its zones.
+  void check_red_zones(std::vector<Hazard> &hazards);
+
+  // Device access. Returns true and counts it when it is legal; otherwise fills kind and text.
+  // Unregistered addresses are legal unless `strict`.
+  bool access(const void *address, size_t bytes, Direction direction, bool strict, HazardKind &kind,
+              std::string &text);
+
+private:
+  struct Buffer;
+  Buffer *find(const void *address) const;
+  Buffer &require(const void *data) const;
+  Buffer &insert(std::unique_ptr<Buffer> buffer);
+  std::string describe_outside(const void *address, size_t bytes) const;
+
+  std::vector<std::unique_ptr<Buffer>> sorted_; // by address
+  std::vector<Buffer *> by_id_;                 // null once released
+  mutable Buffer *last_hit_ = nullptr;
+};
+
+} // namespace assay::simt

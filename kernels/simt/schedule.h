@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace assay::simt {
+
+// Which runnable fiber goes next, and in which order blocks run.
+enum class Order : uint8_t {
+  kAscending,  // lowest index first
+  kDescending, // highest index first
+  kSeeded,     // drawn from Schedule::seed
+};
+
+// When the bytes of an async copy land in shared memory.
+enum class CopyCompletion : uint8_t {
+  kAtWait,  // as late as allowed
+  kAtIssue, // as early as allowed
+  kSeeded,  // drawn per copy
+};
+
+// Part of a case: the same schedule gives the same run, bit for bit.
+struct Schedule {
+  Order order = Order::kAscending;
+  CopyCompletion copies = CopyCompletion::kAtWait;
+  uint64_t seed = 0;
+
+  friend bool operator==(const Schedule &, const Schedule &) = default;
+};
+
+// SplitMix64: enough to draw schedules, and the same everywhere.
+class ScheduleRandom {
+public:
+  explicit ScheduleRandom(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  // Uniform enough for schedules: the bias is below bound / 2^32.
+  uint32_t below(uint32_t bound) {
+    return static_cast<uint32_t>(((next() >> 32) * static_cast<uint64_t>(bound)) >> 32);
+  }
+
+private:
+  uint64_t state_;
+};
+
+} // namespace assay::simt
