@@ -54,7 +54,10 @@ std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel);
 /// By the kernel's own target.
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
 /// Empty when the target can run here, else the reason.
-std::string target_unavailable(assay_target target);
+std::string cuda_unavailable();
+inline std::string target_unavailable(assay_target target) {
+  return target == ASSAY_TARGET_CUDA ? cuda_unavailable() : "";
+}
 
 /// Calls `body(scratch bytes)` after asking the kernel whether and with how much scratch it can
 /// run; fills status and message when it cannot.
