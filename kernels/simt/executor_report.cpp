@@ -21,7 +21,7 @@ std::string ranges(const std::vector<uint32_t> &threads) {
       ++last;
     if (!text.empty()) text += ",";
     text += std::to_string(threads[i]);
-    if (last != i) text += "-" + std::to_string(threads[last]);
+    if (last != i) text.append("-").append(std::to_string(threads[last]));
     i = last + 1;
   }
   return text;
@@ -55,7 +55,8 @@ void Executor::report(uint32_t thread, HazardKind kind, const std::string &text,
 
 std::string Executor::describe_wait(uint32_t thread) const {
   const Fiber &fiber = fibers_[thread];
-  const std::string at = " " + to_string(fiber.site);
+  std::string at(1, ' ');
+  at += to_string(fiber.site);
   if (fiber.exited) return fiber.site.file ? "exited, last at" + at : "exited";
   if ((thread == running_ && !stalled_) || ready_.contains(thread))
     return fiber.site.file ? "can run, last at" + at : "not started";

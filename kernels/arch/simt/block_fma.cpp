@@ -12,8 +12,11 @@ namespace {
 constexpr int kM = 16, kN = 8, kK = 16;
 static_assert(BlockFmaSpec::kBlock == kK, "one instruction is one block");
 
-// Eight columns of the result at a time; both compilers lower this to whatever vectors there are.
+// Eight columns of the result at a time; both compilers lower these to whatever vectors there are.
 using Ints = int32_t __attribute__((vector_size(kN * 4)));
+using Longs = int64_t __attribute__((vector_size(kN * 8)));
+using Doubles = double __attribute__((vector_size(kN * 8)));
+using Floats = float __attribute__((vector_size(kN * 4)));
 
 constexpr int kNoExponent = -4096; // of zero: below every sum of two exponents
 
@@ -30,26 +33,43 @@ struct Format<MmaFormat::kFp16> {
   static float to_float(uint16_t bits) { return detail::fp16_to_float(bits); }
 };
 
-// One factor: (-1)^negative * significand * 2^(exponent - mantissa bits).
-struct Factor {
-  int32_t significand;
-  int32_t exponent;
-  int32_t negative; // 0 or -1
+// Numbers taken apart: (-1)^negative * significand * 2^(exponent - mantissa bits), negative 0 or
+// -1.
+template <int kCount>
+struct alignas(32) Factors {
+  int32_t significand[kCount], exponent[kCount], negative[kCount];
 };
 
+inline Ints load(const int32_t *p) {
+  Ints v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
 // Specials decode as zero and set `special`; they are redone by special_result.
-template <MmaFormat kFormat>
-inline Factor decode(uint16_t bits, uint32_t &special) {
+template <int kMantissa, int kBias, int kSpecial, int kNone, int kCount>
+inline void decode(const uint32_t *bits, int sign_bit, Factors<kCount> &out, int32_t &special) {
+  int32_t any_special = 0;
+  for (int i = 0; i < kCount; ++i) {
+    const int32_t field = static_cast<int32_t>(bits[i] >> kMantissa) & kSpecial;
+    const int32_t fraction = static_cast<int32_t>(bits[i]) & ((1 << kMantissa) - 1);
+    const int32_t is_special = field == kSpecial, is_normal = field != 0;
+    const int32_t significand = (fraction | (is_normal << kMantissa)) & (is_special - 1);
+    any_special |= is_special;
+    out.significand[i] = significand;
+    out.exponent[i] = significand == 0 ? kNone : field + (1 - is_normal) - kBias;
+    out.negative[i] = -static_cast<int32_t>(bits[i] >> sign_bit);
+  }
+  special |= any_special;
+}
+
+template <MmaFormat kFormat, int kCount>
+inline void decode_factors(const uint16_t *patterns, Factors<kCount> &out, int32_t &special) {
   using F = Format<kFormat>;
-  const int32_t field = (bits >> F::kMantissa) & F::kSpecial;
-  const int32_t fraction = bits & ((1 << F::kMantissa) - 1);
-  const bool is_special = field == F::kSpecial, is_normal = field != 0;
-  special |= is_special;
-  Factor factor;
-  factor.significand = is_special ? 0 : fraction | (is_normal << F::kMantissa);
-  factor.exponent = factor.significand == 0 ? kNoExponent : (is_normal ? field : 1) - F::kBias;
-  factor.negative = -(bits >> 15);
-  return factor;
+  uint32_t bits[kCount];
+  for (int i = 0; i < kCount; ++i)
+    bits[i] = patterns[i];
+  decode<F::kMantissa, F::kBias, F::kSpecial, kNoExponent>(bits, 15, out, special);
 }
 
 inline Ints maximum(Ints a, Ints b) { return a > b ? a : b; }
@@ -58,30 +78,21 @@ inline Ints clamp_shift(Ints d) {
   return d > most ? most : d;
 }
 
-// The accumulator in addend units, like a Factor with 23 mantissa bits.
-inline Factor decode_accumulator(float value, uint32_t &special) {
-  const uint32_t bits = detail::bits_of(value);
-  const int32_t field = static_cast<int32_t>((bits >> 23) & 0xff);
-  const int32_t fraction = static_cast<int32_t>(bits & 0x7fffff);
-  special |= field == 255;
-  Factor factor;
-  factor.significand = field == 255 ? 0 : fraction | ((field != 0) << 23);
-  factor.exponent = factor.significand == 0 ? 2 * kNoExponent : (field ? field : 1) - 127;
-  factor.negative = -static_cast<int32_t>(bits >> 31);
-  return factor;
-}
-
-// sum * 2^scale, truncated towards zero to fp32. |sum| < 2^32.
-inline float truncate(int64_t sum, int32_t scale) {
-  if (sum == 0) return 0.0f;
-  double value = static_cast<double>(sum);
-  uint64_t bits;
-  std::memcpy(&bits, &value, 8);
-  bits &= ~((uint64_t{1} << 29) - 1); // 24 significant bits
-  bits += static_cast<uint64_t>(static_cast<int64_t>(scale)) << 52;
-  std::memcpy(&value, &bits, 8);
-  if (std::fabs(value) < 0x1p-126) value = std::trunc(value * 0x1p149) * 0x1p-149;
-  return static_cast<float>(value); // exact, or infinite from 2^128 on
+// (high + low) * 2^scale, truncated towards zero to fp32.
+inline Floats truncate(Ints high, Ints low, Ints scale) {
+  // Sums of two int32 are exact in double. A zero's scale is meaningless and far too small.
+  const Ints smallest = scale - scale - 1000;
+  const Longs exponent = __builtin_convertvector(maximum(scale, smallest) + 1023, Longs) << 52;
+  Doubles value = __builtin_convertvector(high, Doubles) + __builtin_convertvector(low, Doubles);
+  value = (Doubles)((Longs)value & ~((int64_t{1} << 29) - 1)); // 24 significant bits
+  value *= (Doubles)exponent;
+  bool subnormal = false;
+  for (int n = 0; n < kN; ++n)
+    subnormal |= std::fabs(value[n]) < 0x1p-126;
+  if (subnormal)
+    for (int n = 0; n < kN; ++n)
+      if (std::fabs(value[n]) < 0x1p-126) value[n] = std::trunc(value[n] * 0x1p149) * 0x1p-149;
+  return __builtin_convertvector(value, Floats); // exact, or infinite from 2^128 on
 }
 
 // The result where a NaN or an infinity takes part; false when none does.
@@ -114,48 +125,47 @@ void run(MmaTile &tile) {
   constexpr int kAccumulatorShift = kFraction - 23;
   static_assert(kProductShift >= 0 && kProductShift + 2 * Format<kFormat>::kMantissa + 2 <= 27);
 
-  uint32_t special = 0;
-  Ints b_significand[kK], b_exponent[kK], b_negative[kK];
+  int32_t special = 0;
+  Factors<kK * kN> b;
+  decode_factors<kFormat>(&tile.b[0][0], b, special);
+  Factors<kM * kK> a;
+  decode_factors<kFormat>(&tile.a[0][0], a, special);
+  Factors<kM * kN> c;
+  uint32_t c_bits[kM * kN];
+  std::memcpy(c_bits, tile.c, sizeof c_bits);
+  decode<23, 127, 255, 2 * kNoExponent>(c_bits, 31, c, special);
+
+  Ints b_significand[kK];
   for (int k = 0; k < kK; ++k)
-    for (int n = 0; n < kN; ++n) {
-      const Factor f = decode<kFormat>(tile.b[k][n], special);
-      b_significand[k][n] = f.significand << kProductShift;
-      b_exponent[k][n] = f.exponent;
-      b_negative[k][n] = f.negative;
-    }
+    b_significand[k] = load(&b.significand[k * kN]) << kProductShift;
 
-  const MmaTile before = tile;
+  Floats result[kM];
   for (int m = 0; m < kM; ++m) {
-    Ints c_significand, c_exponent, c_negative;
-    for (int n = 0; n < kN; ++n) {
-      const Factor f = decode_accumulator(tile.c[m][n], special);
-      c_significand[n] = f.significand << kAccumulatorShift;
-      c_exponent[n] = f.exponent;
-      c_negative[n] = f.negative;
-    }
-    Factor a[kK];
-    for (int k = 0; k < kK; ++k)
-      a[k] = decode<kFormat>(tile.a[m][k], special);
-
+    const int32_t *a_significand = &a.significand[m * kK], *a_exponent = &a.exponent[m * kK],
+                  *a_negative = &a.negative[m * kK];
+    const Ints c_exponent = load(&c.exponent[m * kN]), c_negative = load(&c.negative[m * kN]);
     Ints e_max = c_exponent;
     for (int k = 0; k < kK; ++k)
-      e_max = maximum(e_max, b_exponent[k] + a[k].exponent);
+      e_max = maximum(e_max, load(&b.exponent[k * kN]) + a_exponent[k]);
     Ints sum = {};
     for (int k = 0; k < kK; ++k) {
-      const Ints distance = clamp_shift(e_max - (b_exponent[k] + a[k].exponent));
-      const Ints magnitude = (b_significand[k] * a[k].significand) >> distance;
-      const Ints negative = b_negative[k] ^ a[k].negative;
+      const Ints distance = clamp_shift(e_max - (load(&b.exponent[k * kN]) + a_exponent[k]));
+      const Ints magnitude = (b_significand[k] * a_significand[k]) >> distance;
+      const Ints negative = load(&b.negative[k * kN]) ^ a_negative[k];
       sum += (magnitude ^ negative) - negative;
     }
-    const Ints c_magnitude = c_significand >> clamp_shift(e_max - c_exponent);
-    const Ints c_addend = (c_magnitude ^ c_negative) - c_negative;
-    for (int n = 0; n < kN; ++n)
-      tile.c[m][n] = truncate(static_cast<int64_t>(sum[n]) + c_addend[n], e_max[n] - kFraction);
+    const Ints c_magnitude =
+        (load(&c.significand[m * kN]) << kAccumulatorShift) >> clamp_shift(e_max - c_exponent);
+    result[m] = truncate(sum, (c_magnitude ^ c_negative) - c_negative, e_max - kFraction);
   }
-  if (special == 0) return;
-  for (int m = 0; m < kM; ++m)
-    for (int n = 0; n < kN; ++n)
-      special_result<kFormat>(before, m, n, tile.c[m][n]);
+  if (special != 0) {
+    for (int m = 0; m < kM; ++m)
+      for (int n = 0; n < kN; ++n) {
+        float value;
+        if (special_result<kFormat>(tile, m, n, value)) result[m][n] = value;
+      }
+  }
+  std::memcpy(tile.c, result, sizeof tile.c);
 }
 
 } // namespace

@@ -11,27 +11,20 @@ using simt::kLanes;
 using simt::WarpCall;
 
 // The lane whose value `lane` receives; out-of-range shifts give the lane itself.
-int32_t source_lane(const WarpCall &call, int32_t lane) {
-  const int32_t arg = call.arg[lane];
-  switch (call.kind) {
-  case Collective::kShflXor:
-    return lane ^ arg;
-  case Collective::kShflIdx:
-    return arg;
-  case Collective::kShflUp:
-    return arg > lane ? lane : lane - arg;
-  default:
-    return arg > 31 - lane ? lane : lane + arg;
-  }
+template <Collective kKind>
+inline int32_t source_lane(int32_t lane, int32_t arg) {
+  if constexpr (kKind == Collective::kShflXor) return lane ^ arg;
+  if constexpr (kKind == Collective::kShflIdx) return arg;
+  if constexpr (kKind == Collective::kShflUp) return arg > lane ? lane : lane - arg;
+  return arg > 31 - lane ? lane : lane + arg;
 }
 
-void check_source(const WarpCall &call, uint32_t lane, int32_t source) {
-  const bool in_warp = source >= 0 && source < static_cast<int32_t>(kLanes);
-  if (in_warp && ((call.mask >> source) & 1)) return;
-  if (call.arg[lane] < 0 || !in_warp)
+[[noreturn]] void report_source(const WarpCall &call, uint32_t lane, int32_t source) {
+  const int32_t arg = call.arg[lane];
+  if (arg < 0 || arg >= static_cast<int32_t>(kLanes))
     simt::report_for_lane(lane, simt::HazardKind::kUnmodelled,
                           std::string(to_string(call.kind)) + " with lane argument " +
-                              std::to_string(call.arg[lane]) + ", outside [0, 31]",
+                              std::to_string(arg) + ", outside [0, 31]",
                           call.site);
   simt::report_for_lane(lane, simt::HazardKind::kAbsentLane,
                         std::string(to_string(call.kind)) + ": lane " + std::to_string(lane) +
@@ -39,14 +32,33 @@ void check_source(const WarpCall &call, uint32_t lane, int32_t source) {
                         call.site);
 }
 
-template <uint32_t kBytes>
+template <Collective kKind, uint32_t kBytes>
 void move_values(const WarpCall &call) {
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!((call.mask >> lane) & 1)) continue;
-    const int32_t source = source_lane(call, static_cast<int32_t>(lane));
-    check_source(call, lane, source);
+    const int32_t source = source_lane<kKind>(static_cast<int32_t>(lane), call.arg[lane]);
+    const bool arg_ok = static_cast<uint32_t>(call.arg[lane]) < kLanes;
+    if (!arg_ok || !((call.mask >> source) & 1)) report_source(call, lane, source);
     // NOTE: every lane's `in` and `out` are different objects, so no value is overwritten early.
     std::memcpy(call.out[lane], call.in[source], kBytes ? kBytes : call.bytes);
+  }
+}
+
+template <Collective kKind>
+simt::ApplyFunction pick_move(uint32_t bytes) {
+  return bytes == 4 ? &move_values<kKind, 4> : &move_values<kKind, 0>;
+}
+
+simt::ApplyFunction pick_move(Collective kind, uint32_t bytes) {
+  switch (kind) {
+  case Collective::kShflXor:
+    return pick_move<Collective::kShflXor>(bytes);
+  case Collective::kShflIdx:
+    return pick_move<Collective::kShflIdx>(bytes);
+  case Collective::kShflUp:
+    return pick_move<Collective::kShflUp>(bytes);
+  default:
+    return pick_move<Collective::kShflDown>(bytes);
   }
 }
 
@@ -65,11 +77,7 @@ void apply_vote(const WarpCall &call) {
 
 void shuffle(Collective kind, const void *in, void *out, uint32_t bytes, int32_t lane_arg,
              uint32_t mask, simt::Site site) {
-  simt::warp_collective({kind, mask, bytes, in, out, lane_arg,
-                         bytes == 4   ? &move_values<4>
-                         : bytes == 8 ? &move_values<8>
-                                      : &move_values<0>},
-                        site);
+  simt::warp_collective({kind, mask, bytes, in, out, lane_arg, pick_move(kind, bytes)}, site);
 }
 
 uint32_t vote(Collective kind, bool predicate, uint32_t mask, simt::Site site) {
