@@ -28,10 +28,21 @@ struct Row {
   bool rounded;
   int marked_tile; // where the single-tile mutants strike
   int tile_index = 0;
+  bool rescale_struck = false;
 };
 
 bool strikes(const Row &row, Mutant mutant) {
   return row.emulation.mutant == mutant && row.tile_index == row.marked_tile;
+}
+
+// The rescale mutants need a tile at which the maximum grows: the first one from the marked tile
+// on.
+bool strikes_rescale(Row &row, float alpha) {
+  const Mutant m = row.emulation.mutant;
+  if (m != Mutant::kOutputNotRescaled && m != Mutant::kSumNotRescaled) return false;
+  if (row.rescale_struck || row.tile_index < row.marked_tile) return false;
+  if (!(alpha > 0.0f && alpha < 1.0f)) return false;
+  return row.rescale_struck = true;
 }
 
 std::vector<float> tile_scores(const Row &row, const KeyTile &tile) {
@@ -61,9 +72,10 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   std::vector<float> p;
   for (float score : s)
     p.push_back(row.ops.exp2(std::fma(score, row.scale, offset)));
-  const bool keep_sum = strikes(row, Mutant::kSumNotRescaled);
+  const bool rescale_bug = strikes_rescale(row, alpha);
+  const bool keep_sum = rescale_bug && row.emulation.mutant == Mutant::kSumNotRescaled;
   state.d = keep_sum ? state.d + row_sum(row, p) : std::fma(state.d, alpha, row_sum(row, p));
-  if (!strikes(row, Mutant::kOutputNotRescaled)) {
+  if (!rescale_bug || row.emulation.mutant != Mutant::kOutputNotRescaled) {
     for (float &x : state.o)
       x *= alpha;
   }
