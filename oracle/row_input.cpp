@@ -50,9 +50,10 @@ int segment_of(const assay_cascade_level &level, int request) {
 
 void KeySet::finish(assay_dtype dtype) {
   const Format &format = format_of(dtype);
-  for (float x : k) {
-    finite = finite && std::isfinite(x);
-    k_subnormal = k_subnormal || is_subnormal(format, x);
+  k_subnormal.assign(size(), 0);
+  for (size_t at = 0; at < k.size(); ++at) {
+    finite = finite && std::isfinite(k[at]);
+    if (is_subnormal(format, k[at])) k_subnormal[at / static_cast<size_t>(head_dim)] = 1;
   }
   v_min.assign(static_cast<size_t>(head_dim), INFINITY);
   v_max.assign(static_cast<size_t>(head_dim), -INFINITY);

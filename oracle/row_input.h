@@ -16,7 +16,8 @@ struct KeySet {
 
   std::vector<double> v_min, v_max; ///< [head_dim], over the keys; set by finish()
   bool finite = true;               ///< no NaN or infinity in k or v
-  bool k_subnormal = false, v_subnormal = false;
+  bool v_subnormal = false;
+  std::vector<unsigned char> k_subnormal; ///< [n], the key holds a subnormal element
 
   size_t size() const { return head_dim ? k.size() / static_cast<size_t>(head_dim) : 0; }
   const float *key(size_t j) const { return k.data() + j * static_cast<size_t>(head_dim); }

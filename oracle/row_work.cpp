@@ -14,14 +14,15 @@ constexpr double kU53 = 0x1p-53;
 constexpr double kExp2Error = 0x1p-50; // of the C library's exp2, with room; certified by the tests
 constexpr double kUnderflow = 1000.0;  // weights below 2^-1000 count as an absolute error
 
-// sum |q_i k_i| as an alignment sees it: a subnormal operand carries the exponent of the smallest
-// normal one, so that is the magnitude its neighbours are truncated against.
-double aligned_magnitude(const RowProblem &problem, const float *k) {
+// What subnormal operands add to the magnitude that addends are aligned by: such an operand may
+// carry the exponent of the smallest normal one.
+double alignment_excess(const RowProblem &problem, const float *k) {
   const double least = std::ldexp(1.0, format_of(problem.dtype).min_exponent);
   double sum = 0.0;
   for (size_t i = 0; i < problem.q.size(); ++i) {
     const double a = std::fabs(problem.q[i]), b = std::fabs(k[i]);
-    if (a != 0.0 && b != 0.0) sum += std::max(a, least) * std::max(b, least);
+    if (a == 0.0 || b == 0.0 || (a >= least && b >= least)) continue;
+    sum += std::max(a, least) * std::max(b, least);
   }
   return sum;
 }
@@ -36,18 +37,20 @@ bool query_subnormal(const RowProblem &problem) {
 bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<double> *scores) {
   const KeySet &keys = *problem.keys;
   const int d = keys.head_dim;
-  const bool align = keys.k_subnormal || query_subnormal(problem);
+  const bool align = query_subnormal(problem);
   for (size_t j = 0; j < keys.size(); ++j) {
     const DotResult s = dot(work.q.data(), keys.key(j), d);
     const double value = scores ? (*scores)[j] : s.value;
-    const double magnitude = align ? aligned_magnitude(problem, keys.key(j)) : s.magnitude;
+    // Any partial sum, in any order, is at most the positive or the negative products together.
+    double magnitude = 0.5 * (s.magnitude + std::fabs(s.value)) * kSlack;
+    if (align || keys.k_subnormal[j]) magnitude += alignment_excess(problem, keys.key(j));
     const double x = work.scale * value;
     work.x[j] = x;
     work.x_radius[j] =
         ((scores ? 0.0 : work.scale * d * kU53 * s.magnitude) + std::fabs(x) * 4 * kU53) * kSlack;
     work.x_error[j] =
         scores ? 0.0 : work.scale * (work.model.dot * magnitude + work.model.dot_floor) * kSlack;
-    if (!(magnitude < kFp32Limit) || !(std::fabs(x) + work.x_error[j] < kFp32Limit)) return false;
+    if (!(s.magnitude < kFp32Limit) || !(std::fabs(x) + work.x_error[j] < kFp32Limit)) return false;
   }
   return true;
 }
