@@ -88,7 +88,7 @@ struct AttentionState {
 
   /// Divides by the mass. An empty state becomes o = 0.
   ASSAY_DEVICE void normalize() {
-    const R inverse = is_empty() ? S::zero() : S::reciprocal(d);
+    const R inverse = S::reciprocal(d);
     ASSAY_UNROLL
     for (int i = 0; i < N; ++i)
       o[i] = is_empty() ? S::zero() : R(o[i] * inverse);

@@ -3,73 +3,29 @@
 #include "kernels/launch/calls.h"
 #include "kernels/launch/checks.h"
 #include "kernels/launch/device_info.h"
-#include "kernels/launch/kernel_table.h"
+#include "kernels/launch/own_kernels.h"
 
 namespace assay {
 namespace {
 
-const KernelTable &table_for(assay_target target) {
+/// Params may be null or broken here; the call builder reports that, whatever table it gets.
+template <class Params>
+const KernelTable &table_for(const Params *params) {
 #ifdef ASSAY_WITH_CUDA
-  if (target == ASSAY_TARGET_CUDA) return n_cuda::kernel_table();
+  if (params != nullptr && params->target == ASSAY_TARGET_CUDA) return n_cuda::kernel_table();
 #else
-  (void)target; // check_target() has refused cuda
+  (void)params; // check_target() refuses cuda
 #endif
   return n_simt::kernel_table();
 }
 
 /// The instantiation for a checked call. check_decode_shape() and instantiations.def must agree.
-assay_status find_decode(assay_target target, assay_dtype dtype, int head_dim,
+assay_status find_decode(const KernelTable &table, assay_dtype dtype, int head_dim,
                          const KernelTable::Decode *&decode) {
-  decode = table_for(target).find(dtype, head_dim);
-  return decode != nullptr
-             ? ASSAY_OK
-             : fail(ASSAY_INTERNAL, "no instantiation for dtype {}, head_dim {}", dtype, head_dim);
-}
-
-assay_status run_v1(const assay_paged_params *params, bool launch) {
-  PagedCall call{};
-  ASSAY_RETURN_IF_ERROR(build_paged_call(params, call));
-  if (call.empty || !launch) return set_ok();
-  const KernelTable::Decode *decode = nullptr;
-  ASSAY_RETURN_IF_ERROR(find_decode(params->target, params->dtype, params->head_dim, decode));
-  ASSAY_RETURN_IF_ERROR(decode->v1(call, params->stream));
-  return set_ok();
-}
-
-assay_status run_v2(const assay_paged_params *params, bool launch) {
-  PagedV2Call call{};
-  ASSAY_RETURN_IF_ERROR(build_v2_call(params, call));
-  if (call.paged.empty || !launch) return set_ok();
-  const KernelTable::Decode *decode = nullptr;
-  ASSAY_RETURN_IF_ERROR(find_decode(params->target, params->dtype, params->head_dim, decode));
-  ASSAY_RETURN_IF_ERROR(decode->v2(call, params->stream));
-  return set_ok();
-}
-
-assay_status run_cascade(const assay_cascade_params *params, bool launch) {
-  CascadeCall call{};
-  ASSAY_RETURN_IF_ERROR(build_cascade_call(params, call));
-  if (call.empty || !launch) return set_ok();
-  const KernelTable::Decode *decode = nullptr;
-  ASSAY_RETURN_IF_ERROR(find_decode(params->target, params->dtype, params->head_dim, decode));
-  ASSAY_RETURN_IF_ERROR(decode->cascade(call, params->stream));
-  return set_ok();
-}
-
-assay_status run_merge_state(const assay_merge_state_params *params, bool launch) {
-  MergeStateCall call{};
-  ASSAY_RETURN_IF_ERROR(build_merge_state_call(params, call));
-  if (!call.empty && launch)
-    ASSAY_RETURN_IF_ERROR(table_for(params->target).merge_state(call, params->stream));
-  return set_ok();
-}
-
-assay_status run_merge_states(const assay_merge_states_params *params, bool launch) {
-  MergeStatesCall call{};
-  ASSAY_RETURN_IF_ERROR(build_merge_states_call(params, call));
-  if (!call.empty && launch)
-    ASSAY_RETURN_IF_ERROR(table_for(params->target).merge_states(call, params->stream));
-  return set_ok();
+  decode = table.find(dtype, head_dim);
+  return decode != nullptr ? ASSAY_OK
+                           : fail(ASSAY_UNSUPPORTED, "no instantiation for dtype {}, head_dim {}",
+                                  dtype, head_dim);
 }
 
 assay_status run_plan(const assay_plan_params *params) {
@@ -82,9 +38,8 @@ assay_status run_plan(const assay_plan_params *params) {
   if (params->plan_bytes < needed)
     return fail(ASSAY_INVALID_ARGUMENT, "plan_bytes is {}, expected at least {}",
                 params->plan_bytes, needed);
-  ASSAY_RETURN_IF_ERROR(
-      table_for(params->target)
-          .plan(shape, params->seq_lens, static_cast<int32_t *>(params->plan), params->stream));
+  ASSAY_RETURN_IF_ERROR(table_for(params).plan(
+      shape, params->seq_lens, static_cast<int32_t *>(params->plan), params->stream));
   return set_ok();
 }
 
@@ -93,6 +48,51 @@ assay_status check_bytes(uint64_t *bytes) {
 }
 
 } // namespace
+
+assay_status run_v1(const KernelTable &table, const assay_paged_params *params, bool launch) {
+  PagedCall call{};
+  ASSAY_RETURN_IF_ERROR(build_paged_call(params, call));
+  const KernelTable::Decode *decode = nullptr;
+  ASSAY_RETURN_IF_ERROR(find_decode(table, params->dtype, params->head_dim, decode));
+  if (!call.empty && launch) ASSAY_RETURN_IF_ERROR(decode->v1(call, params->stream));
+  return set_ok();
+}
+
+assay_status run_v2(const KernelTable &table, const assay_paged_params *params, bool launch) {
+  PagedV2Call call{};
+  ASSAY_RETURN_IF_ERROR(build_v2_call(params, call));
+  const KernelTable::Decode *decode = nullptr;
+  ASSAY_RETURN_IF_ERROR(find_decode(table, params->dtype, params->head_dim, decode));
+  if (!call.paged.empty && launch) ASSAY_RETURN_IF_ERROR(decode->v2(call, params->stream));
+  return set_ok();
+}
+
+assay_status run_cascade(const KernelTable &table, const assay_cascade_params *params,
+                         bool launch) {
+  CascadeCall call{};
+  ASSAY_RETURN_IF_ERROR(build_cascade_call(params, call));
+  const KernelTable::Decode *decode = nullptr;
+  ASSAY_RETURN_IF_ERROR(find_decode(table, params->dtype, params->head_dim, decode));
+  if (!call.empty && launch) ASSAY_RETURN_IF_ERROR(decode->cascade(call, params->stream));
+  return set_ok();
+}
+
+assay_status run_merge_state(const KernelTable &table, const assay_merge_state_params *params,
+                             bool launch) {
+  MergeStateCall call{};
+  ASSAY_RETURN_IF_ERROR(build_merge_state_call(params, call));
+  if (!call.empty && launch) ASSAY_RETURN_IF_ERROR(table.merge_state(call, params->stream));
+  return set_ok();
+}
+
+assay_status run_merge_states(const KernelTable &table, const assay_merge_states_params *params,
+                              bool launch) {
+  MergeStatesCall call{};
+  ASSAY_RETURN_IF_ERROR(build_merge_states_call(params, call));
+  if (!call.empty && launch) ASSAY_RETURN_IF_ERROR(table.merge_states(call, params->stream));
+  return set_ok();
+}
+
 } // namespace assay
 
 using namespace assay;
@@ -100,36 +100,36 @@ using namespace assay;
 extern "C" {
 
 assay_status assay_paged_attention_v1(const assay_paged_params *params) {
-  return run_v1(params, true);
+  return run_v1(table_for(params), params, true);
 }
 assay_status assay_paged_attention_v2(const assay_paged_params *params) {
-  return run_v2(params, true);
+  return run_v2(table_for(params), params, true);
 }
 assay_status assay_cascade_attention(const assay_cascade_params *params) {
-  return run_cascade(params, true);
+  return run_cascade(table_for(params), params, true);
 }
 assay_status assay_merge_state(const assay_merge_state_params *params) {
-  return run_merge_state(params, true);
+  return run_merge_state(table_for(params), params, true);
 }
 assay_status assay_merge_states(const assay_merge_states_params *params) {
-  return run_merge_states(params, true);
+  return run_merge_states(table_for(params), params, true);
 }
 assay_status assay_plan(const assay_plan_params *params) { return run_plan(params); }
 
 assay_status assay_paged_attention_v1_supports(const assay_paged_params *params) {
-  return run_v1(params, false);
+  return run_v1(table_for(params), params, false);
 }
 assay_status assay_paged_attention_v2_supports(const assay_paged_params *params) {
-  return run_v2(params, false);
+  return run_v2(table_for(params), params, false);
 }
 assay_status assay_cascade_attention_supports(const assay_cascade_params *params) {
-  return run_cascade(params, false);
+  return run_cascade(table_for(params), params, false);
 }
 assay_status assay_merge_state_supports(const assay_merge_state_params *params) {
-  return run_merge_state(params, false);
+  return run_merge_state(table_for(params), params, false);
 }
 assay_status assay_merge_states_supports(const assay_merge_states_params *params) {
-  return run_merge_states(params, false);
+  return run_merge_states(table_for(params), params, false);
 }
 
 assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,

@@ -5,8 +5,9 @@
 #include "kernels/decode/decode_policy.h"
 #include "kernels/launch/device_info.h"
 #include "kernels/launch/key_order.h"
+#include "kernels/launch/own_kernels.h"
 
-#include <array>
+#include <algorithm>
 
 namespace assay {
 namespace {
@@ -38,7 +39,9 @@ constexpr DecodePolicy kDecode = decode_policy(128, 1);
 constexpr assay_arithmetic kDecodeArithmetic = tensor_core_arithmetic(kDecode.tile, kDecode.warps);
 constexpr assay_arithmetic kCascadeArithmetic = tensor_core_arithmetic(cascade_policy().tile, 1);
 
-constexpr std::array<assay_kernel, 5> kernels_of(assay_target target) {
+} // namespace
+
+std::array<assay_kernel, 5> own_kernels(assay_target target) {
   constexpr uint32_t kSize = sizeof(assay_kernel);
   constexpr assay_determinism kSame = ASSAY_DETERMINISM_RUN_TO_RUN;
   return {{
@@ -63,11 +66,13 @@ constexpr std::array<assay_kernel, 5> kernels_of(assay_target target) {
   }};
 }
 
+namespace {
+
 /// Targets the library was built with, simt first.
 const assay_plugin &own_plugin() {
   static const auto kKernels = [] {
     std::array<assay_kernel, 10> all{};
-    const auto simt = kernels_of(ASSAY_TARGET_SIMT), cuda = kernels_of(ASSAY_TARGET_CUDA);
+    const auto simt = own_kernels(ASSAY_TARGET_SIMT), cuda = own_kernels(ASSAY_TARGET_CUDA);
     std::copy(simt.begin(), simt.end(), all.begin());
     std::copy(cuda.begin(), cuda.end(), all.begin() + 5);
     return all;
