@@ -30,7 +30,4 @@ bool applies(const Property &property, const assay_kernel &kernel);
 /// itself rule out.
 std::vector<std::string> required_classes(const Property &property, const assay_kernel &kernel);
 
-/// The kernels of this build, all targets.
-std::vector<const assay_kernel *> builtin_kernels();
-
 } // namespace assay

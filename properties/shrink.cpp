@@ -22,7 +22,8 @@ void towards(Candidates &out, const Problem &p, int now, int simplest, Set set) 
   }
 }
 
-template <class M> void field_towards(Candidates &out, const Problem &p, M member, int simplest) {
+template <class M>
+void field_towards(Candidates &out, const Problem &p, M member, int simplest) {
   towards(out, p, p.*member, simplest, [&](Problem &c, int value) { c.*member = value; });
 }
 
@@ -65,7 +66,8 @@ Candidates batches(const Problem &p) {
       if (row != keep) c = without_request(c, row);
     out.push_back(std::move(c));
   }
-  for (int row = p.batch - 1; row >= 0; --row) out.push_back(without_request(p, row));
+  for (int row = p.batch - 1; row >= 0; --row)
+    out.push_back(without_request(p, row));
   return out;
 }
 
@@ -101,14 +103,16 @@ Candidates lengths(const Problem &p) {
   Candidates out;
   for (size_t r = 0; r < p.seq_lens.size(); ++r)
     for (int simplest : {0, 1})
-      if (p.seq_lens[r] > simplest) towards(out, p, p.seq_lens[r], simplest, [&](Problem &c, int v) {
-        c.seq_lens[r] = v;
-        drop_page_ids(c);
-      });
+      if (p.seq_lens[r] > simplest)
+        towards(out, p, p.seq_lens[r], simplest, [&](Problem &c, int v) {
+          c.seq_lens[r] = v;
+          drop_page_ids(c);
+        });
   for (size_t l = 0; l < p.levels.size(); ++l)
     for (size_t s = 0; s < p.levels[l].lens.size(); ++s)
       towards(out, p, p.levels[l].lens[s], 0, [&](Problem &c, int v) { c.levels[l].lens[s] = v; });
-  if (is_merge(p)) field_towards(out, p, &Problem::num_states, p.family == Family::kMergeState ? 2 : 0);
+  if (is_merge(p))
+    field_towards(out, p, &Problem::num_states, p.family == Family::kMergeState ? 2 : 0);
   return out;
 }
 
@@ -154,14 +158,15 @@ Candidates shape(const Problem &p) {
     towards(out, p, p.head_dim / 8, 1, [](Problem &c, int v) { c.head_dim = v * 8; });
   else if (p.head_dim != 64)
     towards(out, p, p.head_dim, 64, [](Problem &c, int) { c.head_dim = 64; });
-  for (int Problem::*pad : {&Problem::q_pad, &Problem::o_pad, &Problem::k_pad, &Problem::v_pad,
-                            &Problem::lse_pad})
+  for (int Problem::*pad :
+       {&Problem::q_pad, &Problem::o_pad, &Problem::k_pad, &Problem::v_pad, &Problem::lse_pad})
     field_towards(out, p, pad, 0);
   field_towards(out, p, &Problem::num_splits, 0);
   return out;
 }
 
-template <class E, class M> void simpler_enum(Candidates &out, const Problem &p, M get, E simplest) {
+template <class E, class M>
+void simpler_enum(Candidates &out, const Problem &p, M get, E simplest) {
   Problem c = p;
   if (get(c) == simplest) return;
   get(c) = simplest;
@@ -174,34 +179,45 @@ Candidates values(const Problem &p) {
   for (Values Problem::*tensor : {&Problem::v, &Problem::k, &Problem::q}) {
     for (Regime regime : {Regime::kBinary, Regime::kSmallInt, Regime::kNormal})
       if (regime < (p.*tensor).regime)
-        simpler_enum(out, p, [&](Problem &c) -> Regime & { return (c.*tensor).regime; }, regime);
-    towards(out, p, (p.*tensor).exponent, 0,
-            [&](Problem &c, int v) { (c.*tensor).exponent = v; });
+        simpler_enum(
+            out, p, [&](Problem &c) -> Regime & { return (c.*tensor).regime; }, regime);
+    towards(out, p, (p.*tensor).exponent, 0, [&](Problem &c, int v) { (c.*tensor).exponent = v; });
     for (uint32_t seed : {0u, 1u, 2u})
       if ((p.*tensor).seed > seed)
-        simpler_enum(out, p, [&](Problem &c) -> uint32_t & { return (c.*tensor).seed; }, seed);
+        simpler_enum(
+            out, p, [&](Problem &c) -> uint32_t & { return (c.*tensor).seed; }, seed);
   }
   for (LseRegime regime : {LseRegime::kEqual, LseRegime::kNormal})
     if (regime < p.lse_regime)
-      simpler_enum(out, p, [](Problem &c) -> LseRegime & { return c.lse_regime; }, regime);
+      simpler_enum(
+          out, p, [](Problem &c) -> LseRegime & { return c.lse_regime; }, regime);
   return out;
 }
 
 Candidates settings(const Problem &p) {
   Candidates out;
-  simpler_enum(out, p, [](Problem &c) -> Dtype & { return c.dtype; }, Dtype::kBf16);
-  simpler_enum(out, p, [](Problem &c) -> LseBase & { return c.lse_base; }, LseBase::kNatural);
-  simpler_enum(out, p, [](Problem &c) -> bool & { return c.has_lse; }, true);
-  simpler_enum(out, p, [](Problem &c) -> ScaleKind & { return c.scale; }, ScaleKind::kInvSqrt);
-  simpler_enum(out, p, [](Problem &c) -> bool & { return c.ragged; }, false);
-  simpler_enum(out, p, [](Problem &c) -> InPlace & { return c.in_place; }, InPlace::kNo);
-  simpler_enum(out, p, [](Problem &c) -> Poison & { return c.poison; }, Poison::kNan);
-  simpler_enum(out, p, [](Problem &c) -> BlockOrder & { return c.schedule.order; },
-               BlockOrder::kAscending);
-  simpler_enum(out, p, [](Problem &c) -> CopyTiming & { return c.schedule.copies; },
-               CopyTiming::kAtWait);
-  simpler_enum(out, p, [](Problem &c) -> uint32_t & { return c.schedule.seed; }, 0u);
-  simpler_enum(out, p, [](Problem &c) -> uint32_t & { return c.placement_seed; }, 0u);
+  simpler_enum(
+      out, p, [](Problem &c) -> Dtype & { return c.dtype; }, Dtype::kBf16);
+  simpler_enum(
+      out, p, [](Problem &c) -> LseBase & { return c.lse_base; }, LseBase::kNatural);
+  simpler_enum(
+      out, p, [](Problem &c) -> bool & { return c.has_lse; }, true);
+  simpler_enum(
+      out, p, [](Problem &c) -> ScaleKind & { return c.scale; }, ScaleKind::kInvSqrt);
+  simpler_enum(
+      out, p, [](Problem &c) -> bool & { return c.ragged; }, false);
+  simpler_enum(
+      out, p, [](Problem &c) -> InPlace & { return c.in_place; }, InPlace::kNo);
+  simpler_enum(
+      out, p, [](Problem &c) -> Poison & { return c.poison; }, Poison::kNan);
+  simpler_enum(
+      out, p, [](Problem &c) -> BlockOrder & { return c.schedule.order; }, BlockOrder::kAscending);
+  simpler_enum(
+      out, p, [](Problem &c) -> CopyTiming & { return c.schedule.copies; }, CopyTiming::kAtWait);
+  simpler_enum(
+      out, p, [](Problem &c) -> uint32_t & { return c.schedule.seed; }, 0u);
+  simpler_enum(
+      out, p, [](Problem &c) -> uint32_t & { return c.placement_seed; }, 0u);
   return out;
 }
 
@@ -211,10 +227,12 @@ long complexity(const Problem &p) {
   long c = p.batch * 64 + p.num_kv_heads * 16 + p.group_size * 16 + p.head_dim + p.num_splits +
            p.num_states * 4 + p.page_size + p.spare_pages + p.table_pad + p.q_pad + p.o_pad +
            p.k_pad + p.v_pad + p.lse_pad;
-  for (int n : p.seq_lens) c += n;
+  for (int n : p.seq_lens)
+    c += n;
   for (const CascadeLevel &level : p.levels) {
     c += 64 + level.first + level.page_size;
-    for (int n : level.lens) c += n + 8;
+    for (int n : level.lens)
+      c += n + 8;
   }
   for (const Values *v : {&p.q, &p.k, &p.v})
     c += static_cast<int>(v->regime) + std::abs(v->exponent) + (v->seed != 0);
@@ -242,7 +260,8 @@ Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fai
     for (size_t f = 0; f < fields; ++f) {
       for (bool again = true; again;) {
         again = false;
-        for (Problem &candidate : shrink_candidates(best)[f]) {
+        auto candidates = shrink_candidates(best);
+        for (Problem &candidate : candidates[f]) {
           if (!problem_error(candidate, limits).empty()) continue;
           if (spent()) {
             s.exhausted = true;

@@ -13,7 +13,7 @@ struct ShrinkBudget {
 };
 
 struct ShrinkStats {
-  int checks = 0;  ///< candidates tried
+  int checks = 0; ///< candidates tried
   int accepted = 0;
   bool exhausted = false; ///< the budget ended the search; a smaller case may exist
 };

@@ -3,23 +3,45 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
-#include "oracle/dtype.h"
 #include "oracle/verdict.h"
 
 namespace assay {
 namespace {
 
-/// What the kernel's descriptor says about how it cuts rows.
-oracle::CheckOptions options_of(const Sut &sut) {
-  oracle::CheckOptions options;
-  if (!sut.can_split()) {
-    options.max_splits = 1;
-    options.combine_stages = 0;
+/// The kernel's declared key order of one row; empty when it declares none.
+template <class Params>
+oracle::TileOrder declared_order(const Params &params, const Tensors &t, const assay_kernel &kernel,
+                                 int row, int head) {
+  if (kernel.key_order == nullptr) return {};
+  int32_t count = 0;
+  std::vector<assay_key_tile> tiles(256);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto capacity = static_cast<int32_t>(tiles.size());
+    if (kernel.key_order(&params, row, head, tiles.data(), capacity, &count) != ASSAY_OK) return {};
+    if (count <= capacity) break;
+    tiles.resize(count);
   }
-  return options;
+  tiles.resize(count);
+  // The oracle numbers keys through all levels, and splits of all levels, consecutively.
+  std::map<int, int> first_key;
+  int keys = 0;
+  for (const KeyRun &run : key_runs(t, row)) {
+    first_key[run.cache] = keys;
+    keys += run.len;
+  }
+  std::map<std::pair<int, int>, int> split;
+  oracle::TileOrder order;
+  for (const assay_key_tile &tile : tiles) {
+    int next = static_cast<int>(split.size());
+    int at = split.try_emplace({tile.level, tile.split}, next).first->second;
+    int base = first_key[tile.level];
+    order.push_back({at, tile.state, base + tile.begin, base + tile.end});
+  }
+  return order;
 }
 
 std::string describe(const oracle::ElementReport &e) {
@@ -43,6 +65,7 @@ CheckResult from_report(const oracle::Report &report) {
   out.ratio_t0 = number(report.worst_ratio_t0);
   out.ratio_t1 = number(report.worst_ratio_t1);
   out.ratio_lse = number(report.worst_ratio_lse);
+  out.detail = "worst: " + describe(report.worst);
   if (report.verdict == oracle::Verdict::kInside) return out;
   const oracle::ElementReport &e = report.findings.empty() ? report.worst : report.findings[0];
   bool outside = report.verdict == oracle::Verdict::kOutside;
@@ -57,7 +80,7 @@ CheckResult from_report(const oracle::Report &report) {
   return out;
 }
 
-/// Splits a row may be cut into, as the whole-call checks assume it.
+/// Splits a row without a declared order may be cut into: as many as it has tiles at most.
 int split_limit(const Problem &p, const Sut &sut, size_t keys) {
   if (!sut.can_split()) return 1;
   int levels = p.family == Family::kCascade ? static_cast<int>(p.levels.size()) : 1;
@@ -81,20 +104,60 @@ RowBound to_bound(const oracle::RowReference &row) {
   return out;
 }
 
-template <class Params>
-RowBound attention_bound(const Params &params, const oracle::KeySet &keys, const Problem &p,
-                         const Sut &sut, int row, int head) {
-  std::vector<float> q = oracle::gather_query(params, row, head);
+/// One row as the oracle takes it, with the storage it points to.
+struct AttentionRow {
+  std::vector<float> q;
+  oracle::TileOrder order;
   oracle::RowProblem problem;
-  problem.q = q;
+};
+
+template <class Params>
+void fill_row(AttentionRow &out, const Params &params, const oracle::KeySet &keys, const Tensors &t,
+              const Sut &sut, int row, int head) {
+  out.q = oracle::gather_query(params, row, head);
+  out.order = declared_order(params, t, sut.kernel(), row, head);
+  oracle::RowProblem &problem = out.problem;
+  problem.q = out.q;
   problem.keys = &keys;
   problem.dtype = params.dtype;
   problem.sm_scale = params.sm_scale;
   problem.lse_base = params.lse_base;
   problem.arithmetic = sut.kernel().arithmetic;
-  problem.max_splits = split_limit(p, sut, keys.size());
-  problem.combine_stages = options_of(sut).combine_stages;
-  return to_bound(oracle::attention_row(problem));
+  problem.max_splits = split_limit(t.problem, sut, keys.size());
+  problem.combine_stages = sut.can_split() ? 1 : 0;
+  if (sut.kernel().key_order != nullptr) problem.order = &out.order;
+}
+
+template <class Params>
+RowBound attention_bound(const Params &params, const oracle::KeySet &keys, const Tensors &t,
+                         const Sut &sut, int row, int head) {
+  AttentionRow r;
+  fill_row(r, params, keys, t, sut, row, head);
+  return to_bound(oracle::attention_row(r.problem));
+}
+
+/// Every row and head against its reference; one gather per kv head.
+template <class Params, class Gather>
+oracle::Report check_attention(const Params &params, const Outcome &run, const Sut &sut,
+                               Gather gather) {
+  const Tensors &out = run.after;
+  const Problem &p = out.problem;
+  oracle::Report report;
+  std::vector<float> o(p.head_dim);
+  for (int row = 0; row < p.batch; ++row)
+    for (int kv_head = 0; kv_head < p.num_kv_heads; ++kv_head) {
+      oracle::KeySet keys = gather(params, row, kv_head);
+      for (int head = kv_head * p.group_size; head < (kv_head + 1) * p.group_size; ++head) {
+        AttentionRow r;
+        fill_row(r, params, keys, run.before, sut, row, head);
+        for (int i = 0; i < p.head_dim; ++i)
+          o[i] = out.out_o(row, head, i);
+        float lse = p.has_lse ? out.out_lse(row, head) : 0;
+        report.merge(oracle::judge_row(r.problem, oracle::attention_row(r.problem), o.data(),
+                                       p.has_lse ? &lse : nullptr, row, head));
+      }
+    }
+  return report;
 }
 
 RowBound merge_bound(const Outcome &run, const Sut &sut, int row, int head) {
@@ -137,9 +200,9 @@ CheckResult inside_budget(const Outcome &run, const Sut &sut) {
   const assay_arithmetic &arithmetic = sut.kernel().arithmetic;
   switch (params.family) {
   case Family::kPaged:
-    return from_report(oracle::check_paged(params.paged, arithmetic, options_of(sut)));
+    return from_report(check_attention(params.paged, run, sut, oracle::gather_paged));
   case Family::kCascade:
-    return from_report(oracle::check_cascade(params.cascade, arithmetic, options_of(sut)));
+    return from_report(check_attention(params.cascade, run, sut, oracle::gather_cascade));
   case Family::kMergeState:
     return from_report(oracle::check_merge_state(params.merge_state, arithmetic));
   case Family::kMergeStates:
@@ -152,14 +215,14 @@ RowBound row_bound(const Outcome &run, const Sut &sut, int row, int head) {
   const Problem &p = run.before.problem;
   if (is_merge(p)) return merge_bound(run, sut, row, head);
   // The parameters only lend pointers; nothing is written through them.
-  Tensors &before = const_cast<Tensors &>(run.before);
+  auto &before = const_cast<Tensors &>(run.before);
   AbiParams params = make_params(before, host_addresses(before), ASSAY_TARGET_SIMT, nullptr);
   int kv_head = head / p.group_size;
   if (p.family == Family::kPaged)
-    return attention_bound(params.paged, oracle::gather_paged(params.paged, row, kv_head), p, sut,
-                           row, head);
-  return attention_bound(params.cascade, oracle::gather_cascade(params.cascade, row, kv_head), p,
-                         sut, row, head);
+    return attention_bound(params.paged, oracle::gather_paged(params.paged, row, kv_head), before,
+                           sut, row, head);
+  return attention_bound(params.cascade, oracle::gather_cascade(params.cascade, row, kv_head),
+                         before, sut, row, head);
 }
 
 CheckResult within(double got, double want, double radius, const std::string &element,

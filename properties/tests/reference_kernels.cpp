@@ -385,7 +385,8 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           supports,
           workspace,
           run,
-          last_error};
+          last_error,
+          nullptr};
 }
 
 const assay_kernel kKernels[] = {
