@@ -2,7 +2,7 @@
 // Argument checks shared by the entry points. Each names the argument and its limit.
 #pragma once
 
-#include "kernels/launch/status.h"
+#include "kernels/launch/fail.h"
 
 #include <cstdint>
 #include <limits>

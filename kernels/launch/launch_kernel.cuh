@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/arch/target.cuh"
-#include "kernels/launch/checks.h"
+#include "kernels/launch/status.h"
 
 #if ASSAY_IS_CUDA
 #include <cuda_runtime.h>
@@ -35,8 +35,8 @@ assay_status launch_kernel(void (*kernel)(Params), const char *name, const Launc
     error = cudaGetLastError();
   }
   if (error == cudaSuccess) return ASSAY_OK;
-  return fail(ASSAY_LAUNCH_FAILED, "{}: {} ({} blocks of {} threads, {} bytes shared)", name,
-              cudaGetErrorString(error), shape.blocks, shape.threads, shape.shared_bytes);
+  return set_launch_error(name, cudaGetErrorString(error), shape.blocks, shape.threads,
+                          shape.shared_bytes);
 }
 
 #else
@@ -51,10 +51,10 @@ assay_status launch_kernel(void (*kernel)(Params), const char *name, const Launc
   config.shared_bytes = shape.shared_bytes;
   const auto body = [&] { kernel(params); };
   if (simt::launch(simt_stream, config, body) == simt::LaunchStatus::kOk) return ASSAY_OK;
-  return fail(ASSAY_HAZARD, "{}: {}", name,
-              simt_stream == nullptr || simt_stream->hazards.empty()
-                  ? "stopped at a hazard"
-                  : simt_stream->hazards.back().message);
+  const bool reported = simt_stream != nullptr && !simt_stream->hazards.empty();
+  return set_error(ASSAY_HAZARD,
+                   std::string(name) + ": " +
+                       (reported ? simt_stream->hazards.back().message : "stopped at a hazard"));
 }
 
 #endif

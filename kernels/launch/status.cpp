@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/launch/status.h"
+#include "kernels/launch/fail.h"
 
 namespace assay {
 namespace {
@@ -14,6 +14,12 @@ assay_status set_error(assay_status status, std::string message) {
 assay_status set_ok() {
   last_error.clear();
   return ASSAY_OK;
+}
+
+assay_status set_launch_error(const char *kernel, const char *error, int64_t blocks, int threads,
+                              size_t shared_bytes) {
+  return fail(ASSAY_LAUNCH_FAILED, "{}: {} ({} blocks of {} threads, {} bytes shared)", kernel,
+              error, blocks, threads, shared_bytes);
 }
 
 } // namespace assay

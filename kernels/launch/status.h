@@ -4,9 +4,8 @@
 
 #include "kernels/abi/assay.h"
 
-#include <fmt/format.h>
+#include <cstddef>
 #include <string>
-#include <utility>
 
 namespace assay {
 
@@ -15,10 +14,9 @@ assay_status set_error(assay_status status, std::string message);
 /// Clears the message and returns ASSAY_OK.
 assay_status set_ok();
 
-template <class... Args>
-assay_status fail(assay_status status, fmt::format_string<Args...> format, Args &&...args) {
-  return set_error(status, fmt::format(format, std::forward<Args>(args)...));
-}
+/// A launch the CUDA runtime refused. (Formatting stays out of headers that nvcc compiles.)
+assay_status set_launch_error(const char *kernel, const char *error, int64_t blocks, int threads,
+                              size_t shared_bytes);
 
 } // namespace assay
 
