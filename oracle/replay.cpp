@@ -195,8 +195,9 @@ void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys
   budget.informative = !work.coarse && budget.mass_low > 0.5;
 }
 
-void add_replay(const RowProblem &problem, const RowWork &work, RowReference &row) {
-  if (!work.model.p_rounded) return;
+ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
+  ReplayedRow row;
+  if (!work.model.p_rounded) return row;
   const KeySet &keys = *problem.keys;
   const size_t n = keys.size();
   const int d = keys.head_dim;
@@ -204,7 +205,7 @@ void add_replay(const RowProblem &problem, const RowWork &work, RowReference &ro
   ReplayBudget b;
   replay_keys(problem, work, replay, b);
   row.ambiguous_fraction = b.ambiguous_fraction;
-  if (!b.informative) return;
+  if (!b.informative) return row;
 
   const auto columns = static_cast<size_t>(d);
   std::vector<double> value(columns), magnitude(columns), ambiguous(columns), accumulated(columns),
@@ -218,27 +219,24 @@ void add_replay(const RowProblem &problem, const RowWork &work, RowReference &ro
                       rescaled.data());
   const TailErrors tail = tail_errors(work.model, work.shape);
   const double own = kFloatExp2 + 1.01 * work.mass_error + 4 * (static_cast<double>(n) + 8) * kU53;
-  row.o_replayed.resize(columns);
-  row.t1.resize(columns);
+  row.o.resize(columns);
+  row.budget.resize(columns);
   for (size_t i = 0; i < columns; ++i) {
     const double limit = std::max(std::fabs(keys.v_min[i]), std::fabs(keys.v_max[i]));
-    row.o_replayed[i] = {value[i], (own * magnitude[i] + 0x1p-500 * limit) * kSlack + 0x1p-1000};
-    const double result = std::fabs(value[i]) + row.o_replayed[i].rad;
-    BudgetTerms &t = row.t1[i];
+    row.o[i] = {value[i], (own * magnitude[i] + 0x1p-500 * limit) * kSlack + 0x1p-1000};
+    const double result = std::fabs(value[i]) + row.o[i].rad;
+    BudgetTerms &t = row.budget[i];
     t.weights = (rescaled[i] + result * b.denominator) / b.mass_low * kSlack;
     t.p_rounding = ambiguous[i] / b.mass_low * kSlack;
     t.accumulation = accumulated[i] / b.mass_low * kSlack;
     const double sum = result + t.weights + t.p_rounding + t.accumulation;
     t.normalisation = tail.normalise * sum;
     t.merge = tail.combine * sum;
-    t.flush = (tail.floor + static_cast<double>(n) * kFloor * limit) / work.sum_low;
-    if (keys.v_subnormal) {
-      t.flush += static_cast<double>(work.shape.pv_blocks) * work.model.alignment *
-                 work.model.p_normal / work.sum_low;
-    }
+    t.flush = underflow_budget(keys, work, tail, limit);
     add_output_rounding(problem.dtype, result, t);
-    t.overflow_possible = row.t0[i].overflow_possible;
+    t.overflow_possible = overflow_possible(n, limit);
   }
+  return row;
 }
 
 } // namespace assay::oracle

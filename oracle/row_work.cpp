@@ -148,6 +148,19 @@ TailErrors tail_errors(const ErrorModel &m, const RowShape &shape) {
   return t;
 }
 
+double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
+                        double largest_value) {
+  double floor = tail.floor + static_cast<double>(keys.size()) * kFloor * largest_value;
+  if (keys.v_subnormal) {
+    floor += static_cast<double>(work.shape.pv_blocks) * work.model.alignment * work.model.p_normal;
+  }
+  return floor / work.sum_low;
+}
+
+bool overflow_possible(size_t keys, double largest_value) {
+  return static_cast<double>(keys) * largest_value * 1.01 >= kFp32Limit;
+}
+
 double combine_exponent_error(const RowWork &work, double below_max, double keys) {
   const double log_sum = std::log2(keys) + 0.01 + 2 * kU * work.x_abs;
   const double lse = work.x_abs + log_sum;

@@ -31,6 +31,8 @@ struct Case {
     p.arithmetic = declared(emulation);
     p.order = with_order ? &order : nullptr;
     p.max_splits = splits;
+    // The bit replay follows one convention for subnormal operands; the other bounds cover both.
+    p.replay_scores = emulation.low_subnormals && emulation.block > 0;
     p.combine_stages = splits > 1 || emulation.combine ? 1 : 0;
     return p;
   }
