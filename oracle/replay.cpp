@@ -129,6 +129,7 @@ double rescale_error(const RowWork &work, const TileView &tile, bool use_referen
   } else {
     eta += tile.deviation;
   }
+  if (work.shape.states > 1) eta += 2 * kU * work.x_abs; // maxima rounded on both sides
   const double keys = static_cast<double>(work.x.size());
   eta += work.shape.stages * combine_exponent_error(work, below, keys);
   const double factors = tile.grows_after + (work.shape.states > 1 ? 1.0 : 0.0) + work.shape.stages;
@@ -150,7 +151,7 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
     const double below = tile.top - y;
     const double own = work.x_radius[j] + (std::fabs(y) + below) * 2 * kU53;
     const double score = work.x_error[j] + tile.deviation;
-    const double eta = own + score + (kScaleError + kU) * (below + score) + kU * work.x_abs;
+    const double eta = own + score + (kScaleError + 2 * kU) * (below + score) + kU * work.x_abs;
     double window = (1.0 + m.exp2) * (1.0 + kFloatExp2) * std::exp(kLn2 * eta * kSlack) - 1.0;
     const double p = std::exp2(-std::min(below, 1000.0));
     const Rounded rounded = round_window(format, p, window);

@@ -81,7 +81,10 @@ void compute_omega(RowWork &work) {
   const double factors = 1.0 + static_cast<double>(work.shape.tiles - 1) +
                          (work.shape.states > 1 ? 1.0 : 0.0) + work.shape.stages;
   const double exp2_errors = factors * std::log1p(m.exp2);
-  const double shared = kU * work.x_abs + 0x1p-100;
+  // One rounding of c * m; where states merge, maxima may have been rounded on both sides once
+  // more.
+  const double roundings = work.shape.states > 1 ? 3.0 : 1.0;
+  const double shared = roundings * kU * work.x_abs + 0x1p-100;
   double mean = 0.0, low = 0.0;
   for (size_t j = 0; j < n; ++j) {
     const double score = work.x_error[j] + work.x_radius[j];

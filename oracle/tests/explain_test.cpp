@@ -50,7 +50,6 @@ TEST(Explain, PartsAddUpToTheBudget) {
   const RowReference row = attention_row(f.problem);
   const BudgetTerms &t = row.t0[dim];
   double sum = 0.0;
-  f.row.keys.v.resize(300 * 32);
   const Explanation e = explain_element(f.problem, dim);
   for (const KeyInfluence &k : e.by_budget)
     sum += k.t0;
