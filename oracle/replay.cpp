@@ -106,17 +106,16 @@ double choose_scale(const RowWork &work, const std::vector<StateView> &states, b
   return use ? deviation : 0.0;
 }
 
+// The kernel's rounded P is within `gap` of `p`: with one candidate, exactly it; with several, their
+// middle is the reference, which costs half of what either end would.
 struct Rounded {
-  double p, gap; // the rounding of p, and how far the kernel's may be from it
+  double p, gap;
 };
 
 Rounded round_window(const Format &format, double p, double window) {
-  const double low = p * (1.0 - window), high = p * (1.0 + window);
-  const double rounded = round_to(format, p);
-  Rounded result{rounded, std::max(round_to(format, high) - rounded,
-                                   rounded - round_to(format, std::max(low, 0.0)))};
-  if (low < 2 * kFloor) result.gap = std::max(result.gap, rounded); // may be flushed
-  return result;
+  const double low = p * (1.0 - window), high = round_to(format, p * (1.0 + window));
+  const double least = low < 2 * kFloor ? 0.0 : round_to(format, low); // may be flushed
+  return {0.5 * (least + high), 0.5 * (high - least)};
 }
 
 // Exponent error and exp2 factors that a tile's share meets after its P was computed.
