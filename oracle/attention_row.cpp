@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "oracle/block_fma.h"
 #include "oracle/dtype.h"
 #include "oracle/replay.h"
 #include "oracle/row_work.h"
@@ -113,13 +114,22 @@ BudgetTerms budget_of(const RowProblem &problem, const RowWork &work, const Tail
   t.normalisation = tail.normalise * (result + numerator);
   t.merge = tail.merge * magnitude * (1.0 + tail.normalise) +
             tail.combine * (result + numerator + tail.merge * magnitude);
-  t.flush = (tail.floor + static_cast<double>(keys.size()) * kFloor * limit) / work.sum_low;
-  if (keys.v_subnormal) {
-    t.flush += static_cast<double>(work.shape.pv_blocks) * m.alignment * m.p_normal / work.sum_low;
-  }
+  t.flush = underflow_budget(keys, work, tail, limit);
   add_output_rounding(problem.dtype, std::fabs(o.mid) + o.rad, t);
-  t.overflow_possible = static_cast<double>(keys.size()) * limit * 1.01 >= kFp32Limit;
+  t.overflow_possible = overflow_possible(keys.size(), limit);
   return t;
+}
+
+// T2: the kernel's own scores, so that only the exponential and what follows is uncertain.
+ReplayedRow replay_bits(const RowProblem &problem) {
+  const std::vector<double> scores = replay_scores(problem);
+  RowWork work;
+  if (!prepare_row(problem, work, &scores).empty()) return {};
+  ReplayedRow row = replay_row(problem, work);
+  double lse2 = 0.0;
+  row.lse = lse_enclosure(problem, work, &lse2);
+  row.lse_budget = lse_budget(problem, work, lse2);
+  return row;
 }
 
 } // namespace
@@ -157,7 +167,10 @@ RowReference attention_row(const RowProblem &problem) {
     const ColumnBounds bounds = bound_column(keys, work, sums, row.o[i], i);
     row.t0[i] = budget_of(problem, work, tail, bounds, row.o[i], i);
   }
-  if (problem.order) add_replay(problem, work, row);
+  if (problem.order) row.t1 = replay_row(problem, work);
+  if (problem.order && problem.replay_scores && problem.arithmetic.mma_block > 0) {
+    row.t2 = replay_bits(problem);
+  }
   return row;
 }
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "oracle/block_fma.h"
 #include "oracle/replay.h"
 
 namespace assay::oracle {
 
-CertifiedRow::CertifiedRow(const RowProblem &problem, int precision)
+CertifiedRow::CertifiedRow(const RowProblem &problem, int precision,
+                           const std::vector<double> *scores)
     : problem_(problem), precision_(precision), top_(-INFINITY), sum_(precision) {
   const KeySet &keys = *problem.keys;
   Interval scale(precision, problem.sm_scale);
@@ -17,7 +19,8 @@ CertifiedRow::CertifiedRow(const RowProblem &problem, int precision)
   Interval product(precision);
   for (size_t j = 0; j < keys.size(); ++j) {
     Interval score(precision);
-    for (size_t i = 0; i < problem.q.size(); ++i) {
+    if (scores) score += (*scores)[j];
+    for (size_t i = 0; i < problem.q.size() && !scores; ++i) {
       const double exact = static_cast<double>(problem.q[i]) * static_cast<double>(keys.key(j)[i]);
       score += exact;
     }
@@ -72,13 +75,18 @@ Interval CertifiedRow::replayed_output(const std::vector<double> &p,
   return total;
 }
 
-Interval certified_replay(const RowProblem &problem, int dim, int precision) {
+Interval certified_replay(const RowProblem &problem, int tier, int dim, int precision) {
+  std::vector<double> scores;
+  if (tier == 2) scores = replay_scores(problem);
+  const std::vector<double> *given = tier == 2 ? &scores : nullptr;
+  const CertifiedRow row(problem, precision, given);
+  if (dim < 0) return row.lse();
   RowWork work;
-  prepare_row(problem, work);
+  prepare_row(problem, work, given);
   KeyReplay replay;
   ReplayBudget budget;
   replay_keys(problem, work, replay, budget);
-  return CertifiedRow(problem, precision).replayed_output(replay.p, replay.shift, work.x_max, dim);
+  return row.replayed_output(replay.p, replay.shift, work.x_max, dim);
 }
 
 Interval certified_merge(const MergeProblem &problem, int dim, int precision) {

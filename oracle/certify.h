@@ -15,12 +15,14 @@ namespace assay::oracle {
 /** Exact softmax weights of a row as intervals; the costly part, shared by all its dimensions. */
 class CertifiedRow {
 public:
-  CertifiedRow(const RowProblem &problem, int precision);
+  /// `scores`: exact scores to use instead of q.k (T2).
+  CertifiedRow(const RowProblem &problem, int precision,
+               const std::vector<double> *scores = nullptr);
 
   Interval output(int dim) const;
   Interval lse() const; ///< in the declared base
 
-  /** The replayed value o' of T1, from the constants the fast path fixed. */
+  /** The replayed value o', from the constants the fast path fixed. */
   Interval replayed_output(const std::vector<double> &p, const std::vector<double> &shift,
                            double x_max, int dim) const;
 
@@ -32,8 +34,8 @@ private:
   Interval sum_;
 };
 
-/** o' of T1 for one dimension of a row with a tile order. */
-Interval certified_replay(const RowProblem &problem, int dim, int precision);
+/** o' of tier 1 or 2 for one dimension of a row with a tile order; dim -1: the LSE of tier 2. */
+Interval certified_replay(const RowProblem &problem, int tier, int dim, int precision);
 
 /** The same for a merge of states (dim -1: its LSE). */
 Interval certified_merge(const MergeProblem &problem, int dim, int precision);

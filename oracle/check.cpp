@@ -48,6 +48,7 @@ void check_group(const Params &params, const KeySet &keys, const assay_arithmeti
     problem.order = options.order ? &order : nullptr;
     problem.max_splits = max_splits;
     problem.combine_stages = options.combine_stages;
+    problem.replay_scores = options.replay_scores;
     const int64_t at = request * params.o_stride_batch + head * params.o_stride_head;
     for (int i = 0; i < params.head_dim; ++i) {
       o[static_cast<size_t>(i)] = load_element(params.dtype, params.o, at + i);

@@ -41,7 +41,23 @@ struct RowProblem {
   assay_arithmetic arithmetic{};
   const TileOrder *order = nullptr; ///< null: any order, any cut into at most max_splits ranges
   int max_splits = 1;               ///< ignored with an order
-  int combine_stages = 1; ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels
+  bool replay_scores = false; ///< T2 too: the declared block-FMA is bit-accurate (block_fma.h)
+  int combine_stages = 1;     ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels
+};
+
+/**
+ * A replay's reference and budget. Absent (`applies()` false) when it was not asked for, P is not
+ * rounded, or the scores are known too badly to replay anything. Its enclosures are of the
+ * *replayed* value o', so both tiers and T0 hold at once for a correct kernel.
+ */
+struct ReplayedRow {
+  std::vector<Enclosure> o;
+  std::vector<BudgetTerms> budget;
+  double ambiguous_fraction = 0.0; ///< of keys whose rounded P the replay cannot tell
+  Enclosure lse;                   ///< T2 only
+  double lse_budget = 0.0;
+
+  bool applies() const { return !o.empty(); }
 };
 
 struct RowReference {
@@ -54,11 +70,8 @@ struct RowReference {
   bool claim = true; ///< false: non-finite inputs or the fp32 range may be left
   std::string no_claim_reason;
 
-  /// T1, the rounding replay; empty without a tile order, when P is not rounded, or when the
-  /// scores are known too badly to replay anything. Enclosures are of the *replayed* value o'.
-  std::vector<Enclosure> o_replayed;
-  std::vector<BudgetTerms> t1;
-  double ambiguous_fraction = 0.0; ///< of keys whose rounding the replay cannot tell
+  ReplayedRow t1; ///< rounding replay; needs a tile order
+  ReplayedRow t2; ///< bit replay; on request, needs block-FMA scores
 };
 
 RowReference attention_row(const RowProblem &problem);

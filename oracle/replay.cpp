@@ -106,17 +106,16 @@ double choose_scale(const RowWork &work, const std::vector<StateView> &states, b
   return use ? deviation : 0.0;
 }
 
+// The kernel's rounded P is within `gap` of `p`: with one candidate, exactly it; with several, their
+// middle is the reference, which costs half of what either end would.
 struct Rounded {
-  double p, gap; // the rounding of p, and how far the kernel's may be from it
+  double p, gap;
 };
 
 Rounded round_window(const Format &format, double p, double window) {
-  const double low = p * (1.0 - window), high = p * (1.0 + window);
-  const double rounded = round_to(format, p);
-  Rounded result{rounded, std::max(round_to(format, high) - rounded,
-                                   rounded - round_to(format, std::max(low, 0.0)))};
-  if (low < 2 * kFloor) result.gap = std::max(result.gap, rounded); // may be flushed
-  return result;
+  const double low = p * (1.0 - window), high = round_to(format, p * (1.0 + window));
+  const double least = low < 2 * kFloor ? 0.0 : round_to(format, low); // may be flushed
+  return {0.5 * (least + high), 0.5 * (high - least)};
 }
 
 // Exponent error and exp2 factors that a tile's share meets after its P was computed.
@@ -129,6 +128,7 @@ double rescale_error(const RowWork &work, const TileView &tile, bool use_referen
   } else {
     eta += tile.deviation;
   }
+  if (work.shape.states > 1) eta += 2 * kU * work.x_abs; // maxima rounded on both sides
   const double keys = static_cast<double>(work.x.size());
   eta += work.shape.stages * combine_exponent_error(work, below, keys);
   const double factors = tile.grows_after + (work.shape.states > 1 ? 1.0 : 0.0) + work.shape.stages;
@@ -150,7 +150,7 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
     const double below = tile.top - y;
     const double own = work.x_radius[j] + (std::fabs(y) + below) * 2 * kU53;
     const double score = work.x_error[j] + tile.deviation;
-    const double eta = own + score + (kScaleError + kU) * (below + score) + kU * work.x_abs;
+    const double eta = own + score + (kScaleError + 2 * kU) * (below + score) + kU * work.x_abs;
     double window = (1.0 + m.exp2) * (1.0 + kFloatExp2) * std::exp(kLn2 * eta * kSlack) - 1.0;
     const double p = std::exp2(-std::min(below, 1000.0));
     const Rounded rounded = round_window(format, p, window);
@@ -195,8 +195,9 @@ void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys
   budget.informative = !work.coarse && budget.mass_low > 0.5;
 }
 
-void add_replay(const RowProblem &problem, const RowWork &work, RowReference &row) {
-  if (!work.model.p_rounded) return;
+ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
+  ReplayedRow row;
+  if (!work.model.p_rounded) return row;
   const KeySet &keys = *problem.keys;
   const size_t n = keys.size();
   const int d = keys.head_dim;
@@ -204,7 +205,7 @@ void add_replay(const RowProblem &problem, const RowWork &work, RowReference &ro
   ReplayBudget b;
   replay_keys(problem, work, replay, b);
   row.ambiguous_fraction = b.ambiguous_fraction;
-  if (!b.informative) return;
+  if (!b.informative) return row;
 
   const auto columns = static_cast<size_t>(d);
   std::vector<double> value(columns), magnitude(columns), ambiguous(columns), accumulated(columns),
@@ -218,27 +219,24 @@ void add_replay(const RowProblem &problem, const RowWork &work, RowReference &ro
                       rescaled.data());
   const TailErrors tail = tail_errors(work.model, work.shape);
   const double own = kFloatExp2 + 1.01 * work.mass_error + 4 * (static_cast<double>(n) + 8) * kU53;
-  row.o_replayed.resize(columns);
-  row.t1.resize(columns);
+  row.o.resize(columns);
+  row.budget.resize(columns);
   for (size_t i = 0; i < columns; ++i) {
     const double limit = std::max(std::fabs(keys.v_min[i]), std::fabs(keys.v_max[i]));
-    row.o_replayed[i] = {value[i], (own * magnitude[i] + 0x1p-500 * limit) * kSlack + 0x1p-1000};
-    const double result = std::fabs(value[i]) + row.o_replayed[i].rad;
-    BudgetTerms &t = row.t1[i];
+    row.o[i] = {value[i], (own * magnitude[i] + 0x1p-500 * limit) * kSlack + 0x1p-1000};
+    const double result = std::fabs(value[i]) + row.o[i].rad;
+    BudgetTerms &t = row.budget[i];
     t.weights = (rescaled[i] + result * b.denominator) / b.mass_low * kSlack;
     t.p_rounding = ambiguous[i] / b.mass_low * kSlack;
     t.accumulation = accumulated[i] / b.mass_low * kSlack;
     const double sum = result + t.weights + t.p_rounding + t.accumulation;
     t.normalisation = tail.normalise * sum;
     t.merge = tail.combine * sum;
-    t.flush = (tail.floor + static_cast<double>(n) * kFloor * limit) / work.sum_low;
-    if (keys.v_subnormal) {
-      t.flush += static_cast<double>(work.shape.pv_blocks) * work.model.alignment *
-                 work.model.p_normal / work.sum_low;
-    }
+    t.flush = underflow_budget(keys, work, tail, limit);
     add_output_rounding(problem.dtype, result, t);
-    t.overflow_possible = row.t0[i].overflow_possible;
+    t.overflow_possible = overflow_possible(n, limit);
   }
+  return row;
 }
 
 } // namespace assay::oracle

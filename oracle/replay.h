@@ -31,8 +31,8 @@ struct ReplayBudget {
 void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys,
                  ReplayBudget &budget);
 
-/** Fills o_replayed and t1 of a row that has a tile order. */
-void add_replay(const RowProblem &problem, const RowWork &work, RowReference &row);
+/** T1 of a row that has a tile order; T2 when `work` was prepared with replayed scores. */
+ReplayedRow replay_row(const RowProblem &problem, const RowWork &work);
 
 /** Sets output_rounding and total from the other terms; `magnitude` limits the exact |o|. */
 void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &terms);

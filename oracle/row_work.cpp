@@ -81,7 +81,10 @@ void compute_omega(RowWork &work) {
   const double factors = 1.0 + static_cast<double>(work.shape.tiles - 1) +
                          (work.shape.states > 1 ? 1.0 : 0.0) + work.shape.stages;
   const double exp2_errors = factors * std::log1p(m.exp2);
-  const double shared = kU * work.x_abs + 0x1p-100;
+  // One rounding of c * m; where states merge, maxima may have been rounded on both sides once
+  // more.
+  const double roundings = work.shape.states > 1 ? 3.0 : 1.0;
+  const double shared = roundings * kU * work.x_abs + 0x1p-100;
   double mean = 0.0, low = 0.0;
   for (size_t j = 0; j < n; ++j) {
     const double score = work.x_error[j] + work.x_radius[j];
@@ -146,6 +149,19 @@ TailErrors tail_errors(const ErrorModel &m, const RowShape &shape) {
   t.floor = kFloor * (3 * tiles + static_cast<double>(shape.pv_blocks) + 2 * merges + 4 +
                       shape.stages * (2 * splits + 4));
   return t;
+}
+
+double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
+                        double largest_value) {
+  double floor = tail.floor + static_cast<double>(keys.size()) * kFloor * largest_value;
+  if (keys.v_subnormal) {
+    floor += static_cast<double>(work.shape.pv_blocks) * work.model.alignment * work.model.p_normal;
+  }
+  return floor / work.sum_low;
+}
+
+bool overflow_possible(size_t keys, double largest_value) {
+  return static_cast<double>(keys) * largest_value * 1.01 >= kFp32Limit;
 }
 
 double combine_exponent_error(const RowWork &work, double below_max, double keys) {

@@ -52,6 +52,13 @@ struct TailErrors {
 };
 TailErrors tail_errors(const ErrorModel &model, const RowShape &shape);
 
+/** Underflow of single operations, of keys, and of the alignment of subnormal values. */
+double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
+                        double largest_value);
+
+/** An unnormalised output may reach keys * largest value. */
+bool overflow_possible(size_t keys, double largest_value);
+
 /** Exponent error that LSE partials add to every key of a split, per merge stage. */
 double combine_exponent_error(const RowWork &work, double below_max, double keys);
 

@@ -24,9 +24,10 @@ void raise_to(double &worst, double ratio) {
 
 // Takes one judged element into the report.
 void record(Report &report, const ElementReport &element) {
-  double &worst = element.dim < 0    ? report.worst_ratio_lse
-                  : element.tier > 0 ? report.worst_ratio_t1
-                                     : report.worst_ratio_t0;
+  double &worst = element.dim < 0     ? report.worst_ratio_lse
+                  : element.tier == 2 ? report.worst_ratio_t2
+                  : element.tier == 1 ? report.worst_ratio_t1
+                                      : report.worst_ratio_t0;
   raise_to(worst, element.ratio);
   const bool worse = severity(element.verdict) > severity(report.verdict);
   const bool same = severity(element.verdict) == severity(report.verdict);
@@ -105,13 +106,26 @@ void judge_empty(Report &report, const float *o, int dims, const float *lse, int
   fail(report, element, "the LSE of a row without keys must be -inf");
 }
 
-void judge_lse(Report &report, const RowReference &row, float lse, int request, int head,
-               std::function<Interval(int)> certified) {
-  BudgetTerms budget;
-  budget.total = row.lse_budget;
-  ++report.claimed;
-  const Tier tier{0, row.lse, budget, std::move(certified)};
+void judge_lse(Report &report, const Tier &tier, float lse, int request, int head) {
   judge_value(report, element_at(request, head, -1, lse), tier, ASSAY_FP32);
+}
+
+BudgetTerms lse_terms(double total) {
+  BudgetTerms terms;
+  terms.total = total;
+  return terms;
+}
+
+void judge_row_lse(Report &report, const RowProblem &problem, const RowReference &row, float lse,
+                   int request, int head) {
+  ++report.claimed;
+  const auto exact = [&](int precision) { return CertifiedRow(problem, precision).lse(); };
+  const BudgetTerms budget = lse_terms(row.lse_budget);
+  judge_lse(report, {0, row.lse, budget, exact}, lse, request, head);
+  if (!row.t2.applies()) return;
+  const auto replay = [&](int precision) { return certified_replay(problem, 2, -1, precision); };
+  const BudgetTerms sharp = lse_terms(row.t2.lse_budget);
+  judge_lse(report, {2, row.t2.lse, sharp, replay}, lse, request, head);
 }
 
 // Without a claim: counted, so that a report shows how much was really checked.
@@ -141,6 +155,7 @@ void Report::merge(const Report &other) {
   finding_count += other.finding_count;
   raise_to(worst_ratio_t0, other.worst_ratio_t0);
   if (!std::isnan(other.worst_ratio_t1)) raise_to(worst_ratio_t1, other.worst_ratio_t1);
+  if (!std::isnan(other.worst_ratio_t2)) raise_to(worst_ratio_t2, other.worst_ratio_t2);
   if (!std::isnan(other.worst_ratio_lse)) raise_to(worst_ratio_lse, other.worst_ratio_lse);
   for (const ElementReport &finding : other.findings) {
     if (findings.size() < kMaxFindings) findings.push_back(finding);
@@ -184,14 +199,17 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
     const ElementReport element = element_at(request, head, i, o[i]);
     const auto exact = [&](int precision) { return CertifiedRow(problem, precision).output(i); };
     judge_value(report, element, {0, row.o[at], row.t0[at], exact}, problem.dtype);
-    if (row.t1.empty()) continue;
-    const auto replay = [&](int precision) { return certified_replay(problem, i, precision); };
-    judge_value(report, element, {1, row.o_replayed[at], row.t1[at], replay}, problem.dtype);
+    for (int tier : {1, 2}) {
+      const ReplayedRow &replayed = tier == 1 ? row.t1 : row.t2;
+      if (!replayed.applies()) continue;
+      const auto replay = [&, tier](int precision) {
+        return certified_replay(problem, tier, i, precision);
+      };
+      judge_value(report, element, {tier, replayed.o[at], replayed.budget[at], replay},
+                  problem.dtype);
+    }
   }
-  if (lse) {
-    judge_lse(report, row, *lse, request, head,
-              [&](int precision) { return CertifiedRow(problem, precision).lse(); });
-  }
+  if (lse) judge_row_lse(report, problem, row, *lse, request, head);
   return report;
 }
 
@@ -228,8 +246,10 @@ Report judge_merge(const MergeProblem &problem, const MergeReference &reference,
     fail(report, element_at(row, head, -1, *lse), "one live state: its LSE must be returned");
     return report;
   }
-  judge_lse(report, exact, *lse, row, head,
-            [&](int precision) { return certified_merge(problem, -1, precision); });
+  ++report.claimed;
+  const auto certified = [&](int precision) { return certified_merge(problem, -1, precision); };
+  const BudgetTerms budget = lse_terms(exact.lse_budget);
+  judge_lse(report, {0, exact.lse, budget, certified}, *lse, row, head);
   return report;
 }
 

@@ -21,7 +21,7 @@ enum class Verdict { kInside, kOutside, kUndecided };
 struct ElementReport {
   int request = 0, head = 0;
   int dim = 0;  ///< -1: the LSE
-  int tier = 0; ///< whose interval this is: 0 T0 (or LSE), 1 T1
+  int tier = 0; ///< whose interval this is: 0 T0, 1 T1, 2 T2
   float got = 0.0f;
   Enclosure reference;
   BudgetTerms budget; ///< for the LSE only `total`
@@ -37,7 +37,8 @@ struct Report {
   uint64_t no_claim = 0;
   uint64_t escalated = 0; ///< decided in interval arithmetic
   double worst_ratio_t0 = 0.0;
-  double worst_ratio_t1 = NAN;  ///< NaN: the tier did not apply
+  double worst_ratio_t1 = NAN; ///< NaN: the tier did not apply
+  double worst_ratio_t2 = NAN;
   double worst_ratio_lse = NAN; ///< NaN: no LSE was written
   ElementReport worst;
   std::vector<ElementReport> findings; ///< the first 16
@@ -48,9 +49,10 @@ struct Report {
 
 /** What the checks need to know that the parameters do not say. */
 struct CheckOptions {
-  TileOrderFn order;      ///< empty: T0 only
-  int max_splits = 0;     ///< without an order; 0: as many as there are tiles, 1024 at most
-  int combine_stages = 1; ///< merges through fp32 partials; 0 for one-pass kernels
+  TileOrderFn order;          ///< empty: T0 only
+  int max_splits = 0;         ///< without an order; 0: as many as there are tiles, 1024 at most
+  bool replay_scores = false; ///< T2 as well; see block_fma.h for what it assumes
+  int combine_stages = 1;     ///< merges through fp32 partials; 0 for one-pass kernels
 };
 
 /** Outputs are read from params.o and params.lse; all pointers are host pointers. */

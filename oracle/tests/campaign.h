@@ -31,7 +31,9 @@ struct Case {
     p.arithmetic = declared(emulation);
     p.order = with_order ? &order : nullptr;
     p.max_splits = splits;
-    p.combine_stages = splits > 1 || emulation.combine ? 1 : 0;
+    // The bit replay follows one convention for subnormal operands; the other bounds cover both.
+    p.replay_scores = emulation.low_subnormals && emulation.block > 0;
+    p.combine_stages = splits > 1 || emulation.combine ? emulation.stages : 0;
     return p;
   }
   RowOutput run() const {
@@ -52,7 +54,8 @@ inline Case draw_case(std::mt19937_64 &random, int max_keys) {
   c.dtype = pick(2) ? ASSAY_BF16 : ASSAY_FP16;
   c.base = pick(2) ? ASSAY_LSE_BASE2 : ASSAY_LSE_NATURAL;
   const int d = 16 << pick(4);
-  const int n = pick(4) == 0 ? 1 + pick(40) : 1 + pick(max_keys);
+  const int limit = pick(60) == 0 ? 8 * max_keys : pick(4) == 0 ? 40 : max_keys;
+  const int n = 1 + pick(limit);
   c.row = draw_row(c.regime, c.dtype, n, d, random);
   c.sm_scale = 1.0f / std::sqrt(static_cast<float>(d));
   if (pick(4) == 0) c.sm_scale *= 0.25f + 0.01f * static_cast<float>(pick(300));
@@ -60,6 +63,8 @@ inline Case draw_case(std::mt19937_64 &random, int max_keys) {
   e.tile = 16 << pick(3);
   e.states = 1 << pick(3);
   e.combine = pick(2);
+  e.stages = e.combine && pick(4) == 0 ? 2 : 1;
+  e.maxima = static_cast<Maxima>(pick(3));
   e.low_subnormals = pick(2);
   e.noise = static_cast<Noise>(pick(4));
   e.seed = random();

@@ -64,7 +64,11 @@ float Ops::exp2(float x) const {
   if (emulation_.mutant == Mutant::kExp2Coarse) {
     value *= 1.0 + 0x1p-11 * noise(x, 77);
   }
-  const float result = step(static_cast<float>(value), noise(x, 1)); // within 1.5 ulp
+  const int direction = noise(x, 1);
+  float result = step(static_cast<float>(value), direction);
+  // Use up the declared relative error of 2^-22.
+  const float further = step(result, direction);
+  if (std::fabs(further - value) <= value * 0x1p-22) result = further;
   return result < 0x1p-126f ? 0.0f : result;
 }
 

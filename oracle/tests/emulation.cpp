@@ -67,7 +67,9 @@ float row_sum(const Row &row, const std::vector<float> &p) {
 void add_tile(Row &row, const KeyTile &tile, State &state) {
   const std::vector<float> s = tile_scores(row, tile);
   const float m = std::max(state.m, *std::max_element(s.begin(), s.end()));
-  const float alpha = state.m == kNegInf ? 0.0f : row.ops.exp2((state.m - m) * row.scale);
+  const bool scaled = row.emulation.maxima == Maxima::kScaled;
+  const float below = scaled ? state.m * row.scale - m * row.scale : (state.m - m) * row.scale;
+  const float alpha = state.m == kNegInf ? 0.0f : row.ops.exp2(below);
   const float offset = -(row.scale * m);
   std::vector<float> p;
   for (float score : s)
@@ -103,7 +105,10 @@ State merge_states(const Row &row, const std::vector<State> &states) {
   if (merged.m == kNegInf) return merged;
   for (const State &state : states) {
     if (state.m == kNegInf) continue;
-    float f = row.ops.exp2((state.m - merged.m) * row.scale);
+    const bool scaled = row.emulation.maxima != Maxima::kUnscaled;
+    const float below =
+        scaled ? state.m * row.scale - merged.m * row.scale : (state.m - merged.m) * row.scale;
+    float f = row.ops.exp2(below);
     if (row.emulation.mutant == Mutant::kStatesIgnoreMaxima) f = 1.0f;
     merged.d += f * state.d;
     for (size_t i = 0; i < merged.o.size(); ++i)
@@ -185,7 +190,7 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
           0};
   if (emulation.mutant == Mutant::kScaleInBf16) row.scale = round_bits(row.scale, 8);
   const auto tiles = static_cast<uint64_t>(order.size());
-  row.marked_tile = tiles > 1 ? static_cast<int>(1 + emulation.seed % (tiles - 1)) : 0;
+  row.marked_tile = tiles > 1 ? static_cast<int>(1 + emulation.seed % ((tiles + 1) / 2)) : 0;
   std::map<int, std::vector<State>> splits;
   State fresh;
   fresh.o.assign(static_cast<size_t>(keys.head_dim), 0.0f);
@@ -200,6 +205,10 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
         finish_split(row, states.size() > 1 ? merge_states(row, states) : states[0]));
   }
   if (partials.empty()) return {fresh.o, kNegInf};
+  if (emulation.stages == 2) {
+    const auto half = partials.begin() + static_cast<int64_t>(partials.size() / 2);
+    partials = {combine(row, {partials.begin(), half}), combine(row, {half, partials.end()})};
+  }
   const Partial result =
       partials.size() > 1 || emulation.combine ? combine(row, partials) : partials[0];
   RowOutput output{result.o, result.lse};

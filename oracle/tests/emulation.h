@@ -42,6 +42,9 @@ enum class Mutant {
 };
 const char *mutant_name(Mutant mutant);
 
+/** Where running maxima are multiplied by the scale: all are correct kernels. */
+enum class Maxima { kUnscaled, kScaled, kScaledAtMerge };
+
 /** How the approximate instructions use up their allowance. */
 enum class Noise { kNone, kHashed, kUp, kDown };
 
@@ -49,8 +52,10 @@ struct Emulation {
   int block = 16; ///< 0: fp32 FMA chains and unrounded P
   int fraction_bits = 25;
   int tile = 64;
-  int states = 1;              ///< per split
-  bool combine = true;         ///< through (O, LSE) partials even with one split
+  int states = 1;      ///< per split
+  bool combine = true; ///< through (O, LSE) partials even with one split
+  int stages = 1;      ///< merges through partials; 2: halves first
+  Maxima maxima = Maxima::kUnscaled;
   bool low_subnormals = false; ///< alignment gives subnormal operands the smallest normal exponent
   Noise noise = Noise::kHashed;
   bool round_output = true; ///< false: the fp32 value before the last rounding, to test the rest

@@ -11,13 +11,14 @@ namespace {
 
 struct Tally {
   uint64_t outputs = 0, violations = 0, no_claim = 0, replayed = 0;
-  double t0 = 0, t1 = 0, lse = 0;
+  double t0 = 0, t1 = 0, t2 = 0, lse = 0;
   void add(const Report &report) {
     outputs += report.claimed;
     no_claim += report.no_claim;
     violations += report.finding_count;
     t0 = std::max(t0, report.worst_ratio_t0);
     if (!std::isnan(report.worst_ratio_t1)) t1 = std::max(t1, report.worst_ratio_t1), ++replayed;
+    if (!std::isnan(report.worst_ratio_t2)) t2 = std::max(t2, report.worst_ratio_t2);
     if (!std::isnan(report.worst_ratio_lse)) lse = std::max(lse, report.worst_ratio_lse);
   }
 };
@@ -45,7 +46,8 @@ double worst_before_rounding(const Case &c, const RowReference &row) {
   };
   for (size_t i = 0; i < out.o.size() && row.claim; ++i) {
     ratio(i, row.o[i], row.t0[i]);
-    if (!row.t1.empty()) ratio(i, row.o_replayed[i], row.t1[i]);
+    if (row.t1.applies()) ratio(i, row.t1.o[i], row.t1.budget[i]);
+    if (row.t2.applies()) ratio(i, row.t2.o[i], row.t2.budget[i]);
   }
   return worst;
 }
@@ -84,10 +86,11 @@ TEST(Soundness, CorrectKernelIsNeverOutside) {
     }
   }
   for (const auto &[regime, t] : tallies) {
-    printf("%-14s outputs %8lu no claim %7lu  worst T0 %.4f T1 %.4f (rows %lu) LSE %.4f\n",
-           regime_name(regime), t.outputs, t.no_claim, t.t0, t.t1, t.replayed, t.lse);
+    printf("%-14s outputs %8lu no claim %7lu  worst T0 %.4f T1 %.4f (rows %lu) T2 %.4f LSE %.4f\n",
+           regime_name(regime), t.outputs, t.no_claim, t.t0, t.t1, t.replayed, t.t2, t.lse);
     EXPECT_GT(t.outputs, 0u) << regime_name(regime);
     EXPECT_GT(t.replayed, 0u) << regime_name(regime);
+    EXPECT_GT(t.t2, 0.0) << regime_name(regime);
   }
   printf("all            outputs %8lu violations %lu\n", all.outputs, all.violations);
   EXPECT_EQ(tallies.size(), static_cast<size_t>(Regime::kCount));

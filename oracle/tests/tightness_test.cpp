@@ -39,8 +39,8 @@ void print_terms(const char *tier, const std::vector<BudgetTerms> &terms) {
 }
 
 Tightness measure(const Setting &s) {
-  std::vector<double> t0, t1, ratio;
-  std::vector<BudgetTerms> terms0, terms1;
+  std::vector<double> t0, t1, t2, ratio;
+  std::vector<BudgetTerms> terms0, terms1, terms2;
   double ambiguous = 0.0;
   constexpr int kRuns = 4;
   for (int run = 0; run < kRuns; ++run) {
@@ -57,15 +57,18 @@ Tightness measure(const Setting &s) {
     problem.sm_scale = 1.0f / std::sqrt(128.0f);
     problem.arithmetic = declared(emulation);
     problem.order = &order;
+    problem.replay_scores = true;
     problem.combine_stages = s.splits > 1;
     const RowReference reference = attention_row(problem);
-    ambiguous += reference.ambiguous_fraction / kRuns;
+    ambiguous += reference.t1.ambiguous_fraction / kRuns;
     for (size_t i = 0; i < 128; ++i) {
       t0.push_back(reference.t0[i].total);
-      t1.push_back(reference.t1[i].total);
+      t1.push_back(reference.t1.budget[i].total);
+      t2.push_back(reference.t2.budget[i].total);
       ratio.push_back(t0.back() / t1.back());
       terms0.push_back(reference.t0[i]);
-      terms1.push_back(reference.t1[i]);
+      terms1.push_back(reference.t1.budget[i]);
+      terms2.push_back(reference.t2.budget[i]);
     }
   }
   const Tightness result{median(t0), median(t1), median(ratio), ambiguous};
@@ -74,6 +77,8 @@ Tightness measure(const Setting &s) {
          result.t1, result.ratio, 100 * result.ambiguous);
   print_terms("T0", terms0);
   print_terms("T1", terms1);
+  print_terms("T2", terms2);
+  printf("    T0/T2 %.1f\n", result.t0 / median(t2));
   return result;
 }
 
@@ -83,7 +88,7 @@ TEST(Tightness, ReplayIsFarSharperThanTheOrderFreeBound) {
   EXPECT_GE(measure({ASSAY_BF16, 4096, 64, 8, 1}).ratio, 15.0);
   EXPECT_GE(measure({ASSAY_BF16, 4096, 16, 8, 4}).ratio, 15.0);
   EXPECT_GE(measure({ASSAY_BF16, 16384, 64, 16, 4}).ratio, 15.0);
-  EXPECT_GE(measure({ASSAY_FP16, 4096, 64, 8, 1}).ratio, 3.0);
+  EXPECT_GE(measure({ASSAY_FP16, 4096, 64, 8, 1}).ratio, 4.0);
 }
 
 TEST(Speed, EightHeadsOfFourThousandKeys) {
@@ -99,14 +104,12 @@ TEST(Speed, EightHeadsOfFourThousandKeys) {
   const auto start = std::chrono::steady_clock::now();
   for (int head = 0; head < 8; ++head) {
     const RowReference reference = attention_row(problem);
-    ASSERT_FALSE(reference.t1.empty());
+    ASSERT_TRUE(reference.t1.applies());
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   printf("8 heads, 4096 keys, d 128, T0 + T1 + LSE: %.3f s\n", seconds);
-#if !defined(__SANITIZE_ADDRESS__) && !(defined(__has_feature) && __has_feature(address_sanitizer))
   EXPECT_LT(seconds, 1.0);
-#endif
 }
 
 } // namespace
