@@ -28,6 +28,11 @@ uint64_t name_hash(const char *name) {
   return h;
 }
 
+int default_threads() {
+  constexpr int kMost = 16;
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
+}
+
 /// One (kernel, property) in progress; owned by one thread.
 class PairRun {
 public:
@@ -55,7 +60,12 @@ public:
   }
 
 private:
-  bool usable() const { return run_.harness_error.empty() && run_.findings < 20; }
+  /// Not worth going on: the harness failed, enough was found, or nothing is ever decided.
+  bool usable() const {
+    constexpr int kFindings = 20, kHopeless = 300;
+    return run_.harness_error.empty() && run_.findings < kFindings &&
+           (run_.cases > 0 || run_.discarded < kHopeless);
+  }
 
   /// Goes on drawing for the classes that have no case yet, and checks only those draws.
   void fill_missing(uint64_t index) {
@@ -183,6 +193,7 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
         summary.runs.push_back(std::move(run));
       }
   int total = static_cast<int>(summary.runs.size());
+  int workers = options.threads > 0 ? options.threads : default_threads();
   std::atomic<int> next{0};
   std::mutex mutex;
   Progress state{0, total, 0, 0};
@@ -192,7 +203,7 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
       auto begin = Clock::now();
       PairRun pair(run, options);
       if (options.budget > 0)
-        pair.by_time(options.budget * options.threads / total);
+        pair.by_time(options.budget * workers / total);
       else
         pair.by_count();
       run.seconds = since(begin);
@@ -204,7 +215,7 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
     }
   };
   std::vector<std::thread> threads;
-  for (int t = 1; t < std::max(1, options.threads); ++t)
+  for (int t = 1; t < workers; ++t)
     threads.emplace_back(work);
   work();
   for (std::thread &t : threads)

@@ -17,7 +17,7 @@ struct RunnerOptions {
   uint64_t seed = 1;
   int cases = 40;    ///< decided cases per (kernel, property)
   double budget = 0; ///< seconds; > 0 draws until the time is spent instead of `cases`
-  int threads = 2;
+  int threads = 0;   ///< 0: one per core, 16 at most
   Limits limits = check_limits();
   ShrinkBudget shrink = {.checks = 1500, .seconds = 20};
 };

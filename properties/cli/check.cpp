@@ -150,7 +150,7 @@ int command_check(Session &session) {
   options.seed = o.seed;
   if (o.cases > 0) options.cases = o.cases;
   options.budget = o.budget;
-  if (target == "cuda") options.threads = 1; // one device, one context
+  options.threads = o.threads;
   bool live = session.streams.terminal && !o.quiet;
   auto summary = run_properties(kernels, selected, options, [&](const Progress &p) {
     if (live) print_progress(session, p);

@@ -57,6 +57,9 @@ struct Parser {
     check->add_option("--budget", budget, "time instead of a number of cases")
         ->type_name("60s")
         ->excludes(cases);
+    check->add_option("--threads", options.threads, "worker threads (one per core)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 256));
     check->add_option("--out", options.out, "folder for findings (findings)")->type_name("DIR");
 
     CLI::App *replay = sub("replay", "check the cases of files", command_replay);

@@ -27,7 +27,7 @@ struct CliOptions {
   bool quiet = false;
   // Of commands.
   std::string kernel, property, target, plugin, out, what;
-  int cases = 0;
+  int cases = 0, threads = 0;
   double budget = 0;
   std::vector<std::string> files;
 };

@@ -69,8 +69,7 @@ CheckResult batch_independence(const Problem &p, Sut &sut) {
                all.before.in_lse[0], all.before.first_state[row] + s);
   Outcome lone = run_tensors(std::move(one), sut);
   if (!lone.ok()) return lone.check;
-  if (is_attention(p) && sut.can_split() && p.num_splits == 0)
-    return inside_budget(all, sut).also(inside_budget(lone, sut));
+  if (kernel_picks_cut(p, sut)) return inside_budget(all, sut).also(inside_budget(lone, sut));
   for (int h = 0; h < all.after.heads(); ++h) {
     CheckResult c =
         same_row_bits(all.after, row, h, lone.after, 0, h, "request alone in its batch");

@@ -81,6 +81,10 @@ int pick(const Problem &p, uint32_t salt, int bound) {
   return bound <= 1 ? 0 : static_cast<int>(h % static_cast<uint64_t>(bound));
 }
 
+bool kernel_picks_cut(const Problem &p, const Sut &sut) {
+  return is_attention(p) && sut.can_split() && p.num_splits == 0;
+}
+
 std::vector<int> keys_per_request(const Problem &p) {
   if (p.family == Family::kPaged) return p.seq_lens;
   std::vector<int> keys(p.batch, 0);

@@ -32,6 +32,11 @@ CheckResult same_bits(const Tensors &a, const Tensors &b, const std::string &wha
 /// Deterministic choice below `bound` that depends on the case's seeds.
 int pick(const Problem &p, uint32_t salt, int bound);
 
+/// Whether the kernel itself chooses how to cut this case's rows (num_splits = 0). The cut may then
+/// depend on the whole batch and differ between heads, so relations that change the batch or the
+/// head hold within the bound, not bit for bit.
+bool kernel_picks_cut(const Problem &p, const Sut &sut);
+
 /// Keys each request attends to: seq_lens, or the sum over a cascade's levels.
 std::vector<int> keys_per_request(const Problem &p);
 

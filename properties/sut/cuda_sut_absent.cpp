@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for cuda_sut.cu in builds without nvcc.
+// Stands in for cuda_sut.cpp in builds without nvcc.
 #include "properties/sut/sut.h"
 
 namespace assay {

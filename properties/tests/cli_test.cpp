@@ -24,7 +24,8 @@ struct Ran {
 Ran assay_program(std::vector<std::string> args) {
   args.insert(args.begin(), "assay");
   std::vector<const char *> argv;
-  for (const std::string &a : args) argv.push_back(a.c_str());
+  for (const std::string &a : args)
+    argv.push_back(a.c_str());
   std::ostringstream out, err;
   int code =
       run_cli(static_cast<int>(argv.size()), argv.data(), reference::plugin(), {out, err, false});
@@ -69,8 +70,8 @@ TEST_F(Cli, ListNamesKernelsAndProperties) {
 }
 
 TEST_F(Cli, CheckPassesAndWritesJson) {
-  Ran r = assay_program({"--seed", "7", "check", "--kernel", "reference_merge_state", "--cases", "5",
-                         "--json", path("out.json"), "--out", path("findings")});
+  Ran r = assay_program({"--seed", "7", "check", "--kernel", "reference_merge_state", "--cases",
+                         "5", "--json", path("out.json"), "--out", path("findings")});
   EXPECT_EQ(r.code, kExitPass) << r.out;
   EXPECT_NE(r.out.find("pass: "), std::string::npos);
   EXPECT_FALSE(fs::exists(path("findings")));
@@ -111,7 +112,8 @@ TEST_F(Cli, AFindingIsShrunkWrittenAndReproducible) {
   auto program = [&](std::vector<std::string> args) {
     args.insert(args.begin(), "assay");
     std::vector<const char *> argv;
-    for (const std::string &a : args) argv.push_back(a.c_str());
+    for (const std::string &a : args)
+      argv.push_back(a.c_str());
     std::ostringstream out, err;
     int code = run_cli(static_cast<int>(argv.size()), argv.data(), plugin, {out, err, false});
     return Ran{code, out.str(), err.str()};

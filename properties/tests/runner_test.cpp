@@ -17,7 +17,8 @@ RunnerOptions quick(int threads) {
 
 std::vector<const Property *> some(std::initializer_list<const char *> names) {
   std::vector<const Property *> out;
-  for (const char *name : names) out.push_back(find_property(name));
+  for (const char *name : names)
+    out.push_back(find_property(name));
   return out;
 }
 

@@ -20,8 +20,8 @@ Problem large_case(Family family) {
 }
 
 TEST(Shrink, ReachesTheSimplestCaseWhenEverythingFails) {
-  for (Family family : {Family::kPaged, Family::kCascade, Family::kMergeState,
-                        Family::kMergeStates}) {
+  for (Family family :
+       {Family::kPaged, Family::kCascade, Family::kMergeState, Family::kMergeStates}) {
     Problem p = shrink(large_case(family), [](const Problem &) { return true; });
     EXPECT_EQ(p.batch, 1);
     EXPECT_EQ(p.num_qo_heads(), 1);
@@ -61,8 +61,8 @@ TEST(Shrink, IsDeterministicAndEndsWithinItsBudget) {
 }
 
 TEST(Shrink, CandidatesNeverGrowAndOnlyWellFormedOnesAreTried) {
-  for (Family family : {Family::kPaged, Family::kCascade, Family::kMergeState,
-                        Family::kMergeStates})
+  for (Family family :
+       {Family::kPaged, Family::kCascade, Family::kMergeState, Family::kMergeStates})
     for (uint64_t seed = 0; seed < 30; ++seed) {
       Problem p = draw_problem(check_limits(), family, seed);
       for (const auto &field : shrink_candidates(p))
