@@ -91,14 +91,16 @@ typedef struct assay_paged_params {
   assay_paged_kv kv;
   void *workspace; /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
   uint64_t workspace_bytes;
-  const void *plan; /**< v2: device buffer filled by assay_plan, or null to plan inside the call */
+  void *plan; /**< v2: filled by assay_plan for these shapes, 16-byte aligned; null plans inside the
+                 call */
   uint64_t plan_bytes;
   void *stream;
 } assay_paged_params;
 
 /**
  * The planner of paged_attention_v2: reads seq_lens on the device, writes a plan that every layer
- * of the same decode step can reuse. Host and device planners compute identical bytes.
+ * of the same decode step can reuse. Host and device planners compute identical bytes. A plan holds
+ * the counters of the split merge: calls that share a plan must follow each other on one stream.
  */
 typedef struct assay_plan_params {
   uint32_t struct_size;

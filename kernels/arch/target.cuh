@@ -21,6 +21,8 @@
   __global__ void __launch_bounds__(max_threads, min_blocks)
 #define ASSAY_GRID_CONSTANT __grid_constant__
 #define ASSAY_UNROLL _Pragma("unroll")
+#define ASSAY_PRAGMA(text) _Pragma(#text)
+#define ASSAY_UNROLL_BY(n) ASSAY_PRAGMA(unroll n)
 // A trailing source-site parameter for device functions whose caller's line should be reported,
 // and the argument that hands it on. Nothing on cuda.
 #define ASSAY_SITE_PARAM
@@ -43,6 +45,7 @@
 #else
 #define ASSAY_UNROLL
 #endif
+#define ASSAY_UNROLL_BY(n) // a hint for device code only
 #define ASSAY_SITE_PARAM , ::assay::simt::Site site = ::assay::simt::Site::here()
 #define ASSAY_SITE_ONLY ::assay::simt::Site site = ::assay::simt::Site::here()
 #define ASSAY_SITE_ARG , site

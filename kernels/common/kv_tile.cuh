@@ -30,6 +30,7 @@ class WarpTileLoader {
   static_assert(kPasses >= 1 && kPasses * kTokensPerPass == kTokens);
 
 public:
+  WarpTileLoader() = default;
   ASSAY_DEVICE WarpTileLoader(const PagedKv<E> &kv, int end) : kv_(kv), end_(end) {}
 
   /// Starts the look-up for tokens base .. base + kTokens - 1; those at or past `end` are dead and
@@ -61,9 +62,8 @@ private:
     }
   }
 
-  const PagedKv<E> &kv_;
-  int end_;
-  int base_ = 0;
+  PagedKv<E> kv_;
+  int end_ = 0, base_ = 0;
   TokenPlace place_ = {0, 0};
 };
 

@@ -16,14 +16,16 @@ struct MergedSlice {
 /// finished first. `lse(i)` and `o(i, float (&)[8])` load state i; o of an empty state (lse = -inf)
 /// is never loaded, so stale or NaN memory behind it cannot leak. `scale` turns LSE differences
 /// into base-2 logits (1 or log2 e), `unit` is its inverse (1 or ln 2).
-/// Two passes, maximum first: one rescale per state instead of one per improvement, and the loads
-/// of the second pass are independent.
+/// Two passes, maximum first: no rescaling, and the loads of kBatch states are in flight together
+/// (a dependent load is 0.6 us; merged one by one, 16 splits took longer than their attention).
 template <class LoadLse, class LoadO>
 ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse lse, LoadO o) {
+  constexpr int kBatch = 4;
   MergedSlice result;
   float lse_max = arch::neg_infinity();
   int non_empty = 0;
   result.only = -1;
+  ASSAY_UNROLL_BY(8)
   for (int i = 0; i < count; ++i) {
     const float l = lse(i);
     lse_max = arch::max_num(lse_max, l);
@@ -32,7 +34,6 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
       result.only = i;
     }
   }
-  RowSlice sum = RowSlice::identity();
   if (non_empty <= 1) {
     result.lse = lse_max;
     ASSAY_UNROLL
@@ -45,15 +46,27 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
     return result;
   }
   result.only = -1;
-  for (int i = 0; i < count; ++i) {
-    const float weight = RowSlice::weight(lse(i), lse_max, scale);
-    if (weight == 0.0f) continue;
-    float part[8];
-    o(i, part);
-    sum.d += weight;
+  RowSlice sum = RowSlice::identity();
+  for (int base = 0; base < count; base += kBatch) {
+    float part[kBatch][8], weight[kBatch];
     ASSAY_UNROLL
-    for (int k = 0; k < 8; ++k)
-      sum.o[k] = arch::fma_rn(weight, part[k], sum.o[k]);
+    for (int i = 0; i < kBatch; ++i) {
+      weight[i] = 0.0f;
+      ASSAY_UNROLL
+      for (int k = 0; k < 8; ++k)
+        part[i][k] = 0.0f;
+      if (base + i >= count) continue;
+      const float l = lse(base + i);
+      weight[i] = RowSlice::weight(l, lse_max, scale);
+      if (!arch::is_neg_infinity(l)) o(base + i, part[i]);
+    }
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      sum.d += weight[i];
+      ASSAY_UNROLL
+      for (int k = 0; k < 8; ++k)
+        sum.o[k] = arch::fma_rn(weight[i], part[i][k], sum.o[k]);
+    }
   }
   sum.m = lse_max;
   const float log2_mass = arch::log2_approx(sum.d);

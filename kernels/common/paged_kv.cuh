@@ -22,29 +22,30 @@ struct TokenPlace {
 template <class E>
 class PagedKv {
 public:
+  PagedKv() = default;
   ASSAY_DEVICE PagedKv(const PagedKvParams &params, int row, int kv_head)
-      : params_(params), table_(params.page_table + row * params.page_table_stride),
+      : params_(&params), table_(params.page_table + row * params.page_table_stride),
         k_(static_cast<const E *>(params.k) + kv_head * params.k_stride_head),
         v_(static_cast<const E *>(params.v) + kv_head * params.v_stride_head) {}
 
   /// Reads one page-table entry; `token` must be live.
   ASSAY_DEVICE TokenPlace locate(int token) const {
-    const uint32_t page = divide(token, params_.page_size);
+    const uint32_t page = divide(token, params_->page_size);
     return {arch::global_load_readonly(table_ + page),
-            token - static_cast<int32_t>(page * params_.page_size.divisor)};
+            token - static_cast<int32_t>(page * params_->page_size.divisor)};
   }
 
   ASSAY_DEVICE const E *k_row(TokenPlace p) const {
-    return k_ + p.page * params_.k_stride_page + p.slot * params_.k_stride_token;
+    return k_ + p.page * params_->k_stride_page + p.slot * params_->k_stride_token;
   }
   ASSAY_DEVICE const E *v_row(TokenPlace p) const {
-    return v_ + p.page * params_.v_stride_page + p.slot * params_.v_stride_token;
+    return v_ + p.page * params_->v_stride_page + p.slot * params_->v_stride_token;
   }
 
 private:
-  const PagedKvParams &params_;
-  const int32_t *table_;
-  const E *k_, *v_;
+  const PagedKvParams *params_ = nullptr;
+  const int32_t *table_ = nullptr;
+  const E *k_ = nullptr, *v_ = nullptr;
 };
 
 } // namespace assay::ASSAY_TARGET

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block attends 8 * row_tiles query rows of one (request, kv head) over a key range.
+// The persistent decode block: attends 8 * row_tiles query rows of one (request, kv head) over a
+// key range, item after item.
 #pragma once
 
 #include "kernels/common/block_merge.cuh"
@@ -15,14 +16,20 @@ struct DecodeWork {
   int kv_begin, kv_end;
 };
 
-/// Warps are independent until the final merge: warp w takes key tiles w, w + warps, ... of the
-/// range through its own cp.async ring, so the loop has no block barrier.
+/// Warps are independent until an item's final merge: warp w takes key tiles w, w + warps, ... of
+/// the range through its own cp.async ring, so the loop has no block barrier. The copies run ahead
+/// of the arithmetic across item borders: while a block merges one item, the next one's keys are in
+/// flight.
+///
+/// `Items` is a copyable cursor with `bool next(Item &)`, where Item converts to DecodeWork by
+/// `work_of(item)` of the cursor. Copies and arithmetic walk a copy each.
 template <class E, int kHeadDim, int kRowTiles>
 class DecodeCore {
 public:
   static constexpr DecodePolicy kPolicy = decode_policy(kHeadDim, kRowTiles);
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
-  static constexpr int kRows = 8 * kRowTiles;
+  static constexpr int kStages = kPolicy.stages, kStride = kWarps * kPolicy.tile;
+  static constexpr int kRows = 8 * kRowTiles, kSlices = kHeadDim / 8;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / 8;
   using Tile = AttentionTile<E, kHeadDim, kPolicy.tile, kRowTiles>;
   using Loader = WarpTileLoader<E, kHeadDim, kPolicy.tile>;
@@ -31,77 +38,117 @@ public:
   struct Stage {
     arch::Vec4 k[kTileVectors], v[kTileVectors];
   };
-  /// The ring is dead once the loops end, so the merge buffers reuse its memory.
-  union SharedStorage {
-    Stage ring[kWarps][kPolicy.stages];
+  struct SharedStorage {
+    Stage ring[kWarps][kStages];
     MergeStorage merge;
+    uint32_t is_last; // this block finished a shared segment last
   };
 
-  /// Runs `work` and hands every thread its merged slices: sink(row, dim, RowSlice) with row in
-  /// [0, rows in the group), dim a multiple of 8. The slices are not normalised.
-  template <class Sink>
+  /// Runs every item. `finish(item, merged)` is called by all threads of the block once an item's
+  /// states are published; merged(row, dim) is the un-normalised slice of a row over all warps.
+  template <class Items, class Finish>
   static ASSAY_DEVICE void run(const AttentionParams &params, const PagedKvParams &kv_params,
-                               const DecodeWork &work, Sink sink) {
+                               Items items, Finish finish) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
-    // 1. Each warp attends its tiles.
-    Tile tile;
-    tile.load_queries([&](int r) -> const E * {
-      const int row = work.first_row + r;
-      if (row >= params.group_size) return nullptr;
-      return static_cast<const E *>(params.q) + work.request * params.q_stride_batch +
-             (work.kv_head * params.group_size + row) * params.q_stride_head;
-    });
-    attend(params.scale_log2, kv_params, work, shared.ring[arch::warp_id()], tile);
-    tile.reduce_sums();
-    // 2. All rings are drained before the merge buffers overwrite them.
-    arch::block_barrier();
-    publish_state(tile, shared.merge);
-    arch::block_barrier();
-    // 3. Each thread merges slices of eight components over the warps.
-    constexpr int kSlices = kHeadDim / 8;
-    for (int i = arch::thread_idx(); i < kRows * kSlices; i += kThreads) {
-      const int row = i / kSlices, dim = i % kSlices * 8;
-      if (work.first_row + row >= params.group_size) continue;
-      sink(work.first_row + row, dim,
-           merge_published<MergeStorage, kWarps>(shared.merge, row, dim, params.scale_log2));
-    }
-  }
-
-private:
-  static ASSAY_DEVICE void attend(float scale, const PagedKvParams &kv_params,
-                                  const DecodeWork &work, Stage *ring, Tile &tile) {
-    constexpr int kStages = kPolicy.stages, kStride = kWarps * kPolicy.tile;
-    const PagedKv<E> kv(kv_params, work.request, work.kv_head);
-    Loader loader(kv, work.kv_end);
-    const int first = work.kv_begin + static_cast<int>(arch::warp_id()) * kPolicy.tile;
-    // K and V of a tile are separate groups, so scores start while V is still in flight. Groups are
-    // committed for tiles past the end too: the wait counts below stay constant.
-    const auto load = [&](int base, Stage &stage) {
-      if (base < work.kv_end) loader.copy_k(stage.k);
-      arch::cp_async_commit();
-      if (base < work.kv_end) loader.copy_v(stage.v);
-      arch::cp_async_commit();
-      loader.prefetch_places(base + kStride);
-    };
-    loader.prefetch_places(first);
+    Stage *ring = shared.ring[arch::warp_id()];
+    TileStream<Items> stream(kv_params, items);
     for (int s = 0; s < kStages - 1; ++s)
-      load(first + s * kStride, ring[s]);
+      stream.copy_next(ring[s]);
     int stage = 0;
-    for (int base = first; base < work.kv_end; base += kStride) {
-      arch::cp_async_wait<2 * (kStages - 1) - 1>();
-      // Makes every lane's copies visible to the warp, and frees the stage read last.
-      arch::warp_barrier();
-      load(base + (kStages - 1) * kStride, ring[(stage + kStages - 1) % kStages]);
-      tile.compute_scores(ring[stage].k);
-      if (base + kPolicy.tile > work.kv_end) tile.mask_tail(work.kv_end - base);
-      tile.update_softmax(scale);
-      arch::cp_async_wait<2 * (kStages - 1)>();
-      arch::warp_barrier();
-      tile.accumulate_values(ring[stage].v);
-      stage = (stage + 1) % kStages;
+    typename Items::Item item;
+    while (items.next(item)) {
+      const DecodeWork work = items.work_of(item);
+      // 1. Each warp attends its tiles.
+      Tile tile;
+      tile.load_queries([&](int r) -> const E * {
+        const int row = work.first_row + r;
+        if (row >= params.group_size) return nullptr;
+        return static_cast<const E *>(params.q) + work.request * params.q_stride_batch +
+               (work.kv_head * params.group_size + row) * params.q_stride_head;
+      });
+      for (int base = first_tile(work); base < work.kv_end; base += kStride) {
+        arch::cp_async_wait<2 * (kStages - 1) - 1>();
+        // Makes every lane's copies visible to the warp, and frees the stage read last.
+        arch::warp_barrier();
+        stream.copy_next(ring[(stage + kStages - 1) % kStages]);
+        tile.compute_scores(ring[stage].k);
+        if (base + kPolicy.tile > work.kv_end) tile.mask_tail(work.kv_end - base);
+        tile.update_softmax(params.scale_log2);
+        arch::cp_async_wait<2 * (kStages - 1)>();
+        arch::warp_barrier();
+        tile.accumulate_values(ring[stage].v);
+        stage = (stage + 1) % kStages;
+      }
+      tile.reduce_sums();
+      // 2. States meet in shared memory.
+      publish_state(tile, shared.merge);
+      arch::block_barrier();
+      finish(item, [&](int row, int dim) {
+        return merge_published<MergeStorage, kWarps>(shared.merge, row, dim, params.scale_log2);
+      });
+      // 3. The next item's states overwrite what other threads may still be reading.
+      arch::block_barrier();
     }
     arch::cp_async_wait<0>();
   }
+
+  /// Calls f(row in the tile, dim) for this thread's slices of the rows that exist.
+  template <class F>
+  static ASSAY_DEVICE void for_each_slice(const AttentionParams &params, int first_row, F f) {
+    for (int i = arch::thread_idx(); i < kRows * kSlices; i += kThreads)
+      if (first_row + i / kSlices < params.group_size) f(i / kSlices, i % kSlices * 8);
+  }
+
+private:
+  static ASSAY_DEVICE int first_tile(const DecodeWork &work) {
+    return work.kv_begin + static_cast<int>(arch::warp_id()) * kPolicy.tile;
+  }
+
+  /// This warp's tiles of all items in order, for the copies. K and V of a tile are separate
+  /// groups, so scores start while V is still in flight; groups are committed past the last tile
+  /// too, which keeps the wait counts constant.
+  template <class Items>
+  class TileStream {
+  public:
+    ASSAY_DEVICE TileStream(const PagedKvParams &kv_params, const Items &items)
+        : kv_params_(kv_params), items_(items) {
+      next_item();
+    }
+
+    ASSAY_DEVICE void copy_next(Stage &stage) {
+      if (live_) loader_.copy_k(stage.k);
+      arch::cp_async_commit();
+      if (live_) loader_.copy_v(stage.v);
+      arch::cp_async_commit();
+      if (!live_) return;
+      base_ += kStride;
+      if (base_ < end_)
+        loader_.prefetch_places(base_);
+      else
+        next_item();
+    }
+
+  private:
+    /// Moves to the next item that has a tile for this warp.
+    ASSAY_DEVICE void next_item() {
+      typename Items::Item item;
+      live_ = false;
+      while (!live_ && items_.next(item)) {
+        const DecodeWork work = items_.work_of(item);
+        base_ = first_tile(work);
+        end_ = work.kv_end;
+        live_ = base_ < end_;
+        if (live_) loader_ = Loader(PagedKv<E>(kv_params_, work.request, work.kv_head), end_);
+      }
+      if (live_) loader_.prefetch_places(base_);
+    }
+
+    const PagedKvParams &kv_params_;
+    Items items_;
+    Loader loader_;
+    int base_ = 0, end_ = 0;
+    bool live_ = false;
+  };
 };
 
 } // namespace assay::ASSAY_TARGET

@@ -12,6 +12,24 @@ struct PagedAttentionV1Params {
   int32_t row_tiles_per_group; // ceil(group_size / rows per block)
 };
 
+/// The single item of a v1 block.
+class OneItem {
+public:
+  using Item = DecodeWork;
+  explicit ASSAY_DEVICE OneItem(const DecodeWork &work) : work_(work) {}
+  ASSAY_DEVICE bool next(Item &item) {
+    item = work_;
+    const bool first = !done_;
+    done_ = true;
+    return first;
+  }
+  ASSAY_DEVICE const DecodeWork &work_of(const Item &item) const { return item; }
+
+private:
+  DecodeWork work_;
+  bool done_ = false;
+};
+
 /// Grid: batch * num_kv_heads * row_tiles_per_group blocks, kv heads of one request adjacent (with
 /// NHD their rows share DRAM pages). No workspace.
 template <class E, int kHeadDim, int kRowTiles>
@@ -28,11 +46,14 @@ paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   work.first_row = block % params.row_tiles_per_group * Core::kRows;
   work.kv_begin = 0;
   work.kv_end = arch::global_load_readonly(params.kv.seq_lens + work.request);
-  Core::run(attention, params.kv, work, [&](int row, int dim, RowSlice slice) {
-    const float lse2 = slice.lse2(attention.scale_log2);
-    slice.normalize();
-    store_final<E>(attention, work.request, work.kv_head * attention.group_size + row, dim, slice.o,
-                   lse2);
+  Core::run(attention, params.kv, OneItem(work), [&](const DecodeWork &, auto merged) {
+    Core::for_each_slice(attention, work.first_row, [&](int row, int dim) {
+      RowSlice slice = merged(row, dim);
+      const float lse2 = slice.lse2(attention.scale_log2);
+      slice.normalize();
+      const int head = work.kv_head * attention.group_size + work.first_row + row;
+      store_final<E>(attention, work.request, head, dim, slice.o, lse2);
+    });
   });
 }
 

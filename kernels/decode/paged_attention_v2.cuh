@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged_attention_v2: split-KV. Workers write fp32 partials of the segments they share, a second
-// kernel merges them.
+// paged_attention_v2: split-KV over a SplitPlan. Workers write fp32 partials of the segments they
+// share; whoever finishes a segment last merges its partials, in the same launch.
 #pragma once
 
 #include "kernels/common/merge_rows.cuh"
@@ -17,67 +17,121 @@ struct PagedAttentionV2Params {
   int32_t row_tiles_per_group; // plan.shape.units = num_kv_heads * row_tiles_per_group
 };
 
-/// Grid: plan.shape.workers blocks. A worker walks its items; a segment it holds whole goes
-/// straight to O, any other to a partial slot.
+/// The items of one worker. The next item is loaded while the current one is computed.
+template <int kRows>
+class PlanItems {
+public:
+  using Item = WorkItem;
+
+  ASSAY_DEVICE PlanItems(const SplitPlan &plan, int row_tiles_per_group, int worker)
+      : plan_(plan), row_tiles_per_group_(row_tiles_per_group) {
+    const WorkerItems *w = plan.workers + worker;
+    const WorkItem head = load(&w->head);
+    first_ = load(&w->first);
+    segment_ = arch::global_load_readonly(&w->segment_begin);
+    segment_end_ = arch::global_load_readonly(&w->segment_end);
+    pending_ = head;
+    if (head.num_splits == 0) advance();
+  }
+
+  ASSAY_DEVICE bool next(Item &item) {
+    if (pending_.num_splits == 0) return false;
+    item = pending_;
+    advance();
+    return true;
+  }
+
+  ASSAY_DEVICE DecodeWork work_of(const Item &item) const {
+    const int kv_head = item.unit / row_tiles_per_group_;
+    return {item.request, kv_head, (item.unit - kv_head * row_tiles_per_group_) * kRows,
+            item.kv_begin, item.kv_end};
+  }
+
+private:
+  static ASSAY_DEVICE WorkItem load(const WorkItem *p) {
+    union {
+      arch::Vec4 vectors[2];
+      WorkItem item;
+    } u;
+    u.vectors[0] = arch::global_load_readonly(reinterpret_cast<const arch::Vec4 *>(p));
+    u.vectors[1] = arch::global_load_readonly(reinterpret_cast<const arch::Vec4 *>(p) + 1);
+    return u.item;
+  }
+
+  ASSAY_DEVICE void advance() {
+    pending_.num_splits = 0;
+    if (segment_ >= segment_end_) return;
+    pending_ = first_.num_splits != 0 ? first_ : load(plan_.segment_items + segment_);
+    first_.num_splits = 0;
+    ++segment_;
+  }
+
+  const SplitPlan &plan_;
+  int row_tiles_per_group_;
+  WorkItem pending_, first_;
+  int segment_, segment_end_;
+};
+
+/// Merges the partials of a finished segment into O and LSE, in split order whoever does it.
+template <class E, int kHeadDim, int kRowTiles>
+ASSAY_DEVICE void merge_segment(const PagedAttentionV2Params &params, const WorkItem &item,
+                                const DecodeWork &work) {
+  using Core = DecodeCore<E, kHeadDim, kRowTiles>;
+  const PartialParams &partial = params.partial;
+  const int32_t stride = params.plan.shape.slot_stride();
+  Core::for_each_slice(params.attention, work.first_row, [&](int row, int dim) {
+    const auto index = [&](int i) { return item.slot(i, stride) * partial.rows_per_slot + row; };
+    const MergedSlice merged = merge_rows(
+        item.num_splits, 1.0f, 1.0f,
+        [&](int i) { return arch::global_load(partial.lse_accum + index(i)); },
+        [&](int i, float(&o)[8]) {
+          Pack8<float>::load(partial.o_accum + index(i) * kHeadDim + dim).unpack(o);
+        });
+    const int head = work.kv_head * params.attention.group_size + work.first_row + row;
+    store_final<E>(params.attention, work.request, head, dim, merged.o, merged.lse);
+  });
+}
+
+/// Grid: plan.shape.workers blocks. A segment held whole goes straight to O, any other to a slot.
 template <class E, int kHeadDim, int kRowTiles>
 ASSAY_KERNEL((DecodeCore<E, kHeadDim, kRowTiles>::kThreads),
              (DecodeCore<E, kHeadDim, kRowTiles>::kPolicy.min_blocks))
-paged_attention_v2_partial(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
+paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
   using Core = DecodeCore<E, kHeadDim, kRowTiles>;
   const AttentionParams &attention = params.attention;
-  ItemCursor cursor(params.plan, arch::block_idx_x(), PlanLoad{});
-  WorkItem item;
-  while (cursor.next(item)) {
-    DecodeWork work;
-    work.request = item.request;
-    work.kv_head = item.unit / params.row_tiles_per_group;
-    work.first_row = item.unit % params.row_tiles_per_group * Core::kRows;
-    work.kv_begin = item.kv_begin;
-    work.kv_end = item.kv_end;
-    Core::run(attention, params.kv, work, [&](int row, int dim, RowSlice slice) {
+  const PlanItems<Core::kRows> items(params.plan, params.row_tiles_per_group, arch::block_idx_x());
+  Core::run(attention, params.kv, items, [&](const WorkItem &item, auto merged) {
+    const DecodeWork work = items.work_of(item);
+    const bool whole = item.num_splits == 1;
+    Core::for_each_slice(attention, work.first_row, [&](int row, int dim) {
+      RowSlice slice = merged(row, dim);
       const float lse2 = slice.lse2(attention.scale_log2);
       slice.normalize();
-      if (item.whole)
-        store_final<E>(attention, work.request, work.kv_head * attention.group_size + row, dim,
-                       slice.o, lse2);
+      if (whole)
+        store_final<E>(attention, work.request,
+                       work.kv_head * attention.group_size + work.first_row + row, dim, slice.o,
+                       lse2);
       else
-        store_partial<kHeadDim>(params.partial, item.slot, row - work.first_row, dim, slice.o,
-                                lse2);
+        store_partial<kHeadDim>(params.partial,
+                                item.slot(item.split, params.plan.shape.slot_stride()), row, dim,
+                                slice.o, lse2);
     });
-    // The next item's ring overwrites the merge buffers that other threads may still be reading.
+    if (whole) return;
+    // The barrier orders the block's stores before thread 0's release; its acquire and the second
+    // barrier order the other blocks' stores before this block's loads. The counter wraps to 0 by
+    // itself, ready for the next layer or graph replay.
+    auto &shared = arch::shared_storage<typename Core::SharedStorage>();
     arch::block_barrier();
-  }
-}
-
-inline constexpr int kCombineThreads = 128;
-
-/// Grid: one thread per (request, query head, eight components). Writes every row that no worker
-/// held whole: merged partials, or 0 / -inf for a request without keys.
-template <class E, int kHeadDim, int kRowTiles>
-ASSAY_KERNEL(kCombineThreads, 1)
-paged_attention_v2_combine(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
-  constexpr int kSlices = kHeadDim / 8, kRowsPerTile = 8 * kRowTiles;
-  const AttentionParams &attention = params.attention;
-  const int64_t index = int64_t{arch::block_idx_x()} * kCombineThreads + arch::thread_idx();
-  const int64_t row = index / kSlices;
-  const int dim = static_cast<int>(index % kSlices) * 8;
-  if (row >= int64_t{attention.batch} * attention.num_qo_heads) return;
-  const int request = static_cast<int>(row / attention.num_qo_heads);
-  const int head = static_cast<int>(row % attention.num_qo_heads);
-  const int kv_head = head / attention.group_size, group_row = head % attention.group_size;
-  const int unit = kv_head * params.row_tiles_per_group + group_row / kRowsPerTile;
-  const SegmentSlots slots = segment_slots(params.plan, request, unit, PlanLoad{});
-  if (slots.count == 1) return;
-  const auto slot_row = [&](int i) {
-    return slots.slot(i) * params.partial.rows_per_slot + group_row % kRowsPerTile;
-  };
-  const MergedSlice merged = merge_rows(
-      slots.count, 1.0f, 1.0f,
-      [&](int i) { return arch::global_load(params.partial.lse_accum + slot_row(i)); },
-      [&](int i, float(&o)[8]) {
-        Pack8<float>::load(params.partial.o_accum + slot_row(i) * kHeadDim + dim).unpack(o);
-      });
-  store_final<E>(attention, request, head, dim, merged.o, merged.lse);
+    if (arch::thread_idx() == 0) {
+      const int64_t segment = int64_t{item.request} * params.plan.shape.units + item.unit;
+      const uint32_t last = item.num_splits - 1;
+      const uint32_t before = arch::atomic_inc_acq_rel(params.plan.counters + segment, last);
+      arch::shared_store(&shared.is_last, before == last ? 1u : 0u);
+    }
+    arch::block_barrier();
+    if (arch::shared_load(&shared.is_last) != 0u)
+      merge_segment<E, kHeadDim, kRowTiles>(params, item, work);
+  });
 }
 
 } // namespace assay::ASSAY_TARGET

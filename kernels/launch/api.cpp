@@ -31,10 +31,10 @@ assay_status find_decode(const KernelTable &table, assay_dtype dtype, int head_d
 assay_status run_plan(const assay_plan_params *params) {
   SplitPlanShape shape;
   ASSAY_RETURN_IF_ERROR(plan_shape(params, shape));
-  if (shape.splits > 0 || shape.batch == 0) return set_ok(); // a fixed plan has no buffer
+  if (shape.batch == 0) return set_ok();
   ASSAY_RETURN_IF_ERROR(check_pointer("seq_lens", params->seq_lens, 4));
-  ASSAY_RETURN_IF_ERROR(check_pointer("plan", params->plan, 4));
-  const uint64_t needed = plan_entries(shape) * sizeof(int32_t);
+  ASSAY_RETURN_IF_ERROR(check_pointer("plan", params->plan, 16));
+  const auto needed = static_cast<uint64_t>(plan_layout(shape).bytes);
   if (params->plan_bytes < needed)
     return fail(ASSAY_INVALID_ARGUMENT, "plan_bytes is {}, expected at least {}",
                 params->plan_bytes, needed);
@@ -154,7 +154,7 @@ assay_status assay_plan_size(const assay_plan_params *params, uint64_t *bytes) {
   ASSAY_RETURN_IF_ERROR(check_bytes(bytes));
   SplitPlanShape shape;
   ASSAY_RETURN_IF_ERROR(plan_shape(params, shape));
-  *bytes = plan_entries(shape) * sizeof(int32_t);
+  *bytes = plan_layout(shape).bytes;
   return set_ok();
 }
 

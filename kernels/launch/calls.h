@@ -40,7 +40,7 @@ struct PagedV2Call {
   PagedCall paged;
   V2Workspace layout;
   PartialParams partial;
-  int32_t *plan;    // null for a fixed plan
+  void *plan;
   bool run_planner; // the caller brought no plan
 };
 

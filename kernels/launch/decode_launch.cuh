@@ -32,18 +32,14 @@ inline assay_status v2_rows(const PagedV2Call &call, void *stream) {
   PagedAttentionV2Params params{};
   params.attention = a;
   params.kv = call.paged.kv;
-  params.plan = {call.layout.shape, call.paged.kv.seq_lens, call.plan,
-                 call.plan == nullptr ? nullptr : call.plan + a.batch + 1};
+  const PlanParams plan = plan_params(call.layout.shape, nullptr, call.plan);
+  params.plan = {call.layout.shape, plan.workers, plan.segment_items, plan.counters};
   params.partial = call.partial;
   params.row_tiles_per_group = row_tiles_per_group(a.group_size);
-  ASSAY_RETURN_IF_ERROR(launch_kernel(
-      &paged_attention_v2_partial<E, kHeadDim, kRowTiles>, "paged_attention_v2_partial",
+  return launch_kernel(
+      &paged_attention_v2<E, kHeadDim, kRowTiles>, "paged_attention_v2",
       {call.layout.shape.workers, Core::kThreads, sizeof(typename Core::SharedStorage)}, params,
-      stream));
-  const int64_t threads = int64_t{a.batch} * a.num_qo_heads * (kHeadDim / 8);
-  return launch_kernel(&paged_attention_v2_combine<E, kHeadDim, kRowTiles>,
-                       "paged_attention_v2_combine",
-                       {blocks_for(threads, kCombineThreads), kCombineThreads}, params, stream);
+      stream);
 }
 
 template <class E, int kHeadDim>

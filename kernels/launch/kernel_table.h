@@ -17,8 +17,7 @@ struct KernelTable {
   };
   const Decode *decode;
   int num_decode;
-  assay_status (*plan)(const SplitPlanShape &, const int32_t *seq_lens, int32_t *plan,
-                       void *stream);
+  assay_status (*plan)(const SplitPlanShape &, const int32_t *seq_lens, void *plan, void *stream);
   assay_status (*merge_state)(const MergeStateCall &, void *stream);
   assay_status (*merge_states)(const MergeStatesCall &, void *stream);
 

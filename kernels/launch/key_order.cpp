@@ -60,11 +60,10 @@ assay_status v2_key_order(const void *params, int32_t request, int32_t qo_head,
   const int group = p.num_qo_heads / p.num_kv_heads;
   const int unit = qo_head / group * row_tiles_per_group(group) +
                    qo_head % group / (8 * decode_row_tiles(group));
-  const std::vector<int32_t> buffer = host_plan(layout.shape, p.kv.seq_lens);
-  const SplitPlan plan = view_plan(layout.shape, p.kv.seq_lens, buffer.data());
+  const HostPlan plan(layout.shape, p.kv.seq_lens);
   TileWriter writer(tiles, capacity);
   int split = 0;
-  for (const WorkItem &item : host_items(plan, request, unit))
+  for (const WorkItem &item : items_of_segment(plan.view(), request, unit))
     add_block_range(writer, policy_of(p), split++, item.kv_begin, item.kv_end);
   return writer.finish(count);
 }

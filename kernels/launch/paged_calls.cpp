@@ -70,7 +70,7 @@ assay_status v2_workspace(const assay_paged_params *p, V2Workspace &layout) {
   layout.o_accum = 0;
   layout.lse_accum = align_up(slots * rows * p->head_dim * int64_t{sizeof(float)});
   layout.plan = align_up(layout.lse_accum + slots * rows * int64_t{sizeof(float)});
-  layout.bytes = align_up(layout.plan + plan_entries(layout.shape) * int64_t{sizeof(int32_t)});
+  layout.bytes = align_up(layout.plan + plan_layout(layout.shape).bytes);
   return ASSAY_OK;
 }
 
@@ -83,18 +83,15 @@ assay_status build_v2_call(const assay_paged_params *p, PagedV2Call &call) {
   call.partial.o_accum = reinterpret_cast<float *>(base + call.layout.o_accum);
   call.partial.lse_accum = reinterpret_cast<float *>(base + call.layout.lse_accum);
   call.partial.rows_per_slot = 8 * decode_row_tiles(p->num_qo_heads / p->num_kv_heads);
-  call.plan = nullptr;
-  call.run_planner = false;
-  if (call.layout.shape.splits > 0) return ASSAY_OK;
   call.run_planner = p->plan == nullptr;
-  call.plan = reinterpret_cast<int32_t *>(base + call.layout.plan);
+  call.plan = base + call.layout.plan;
   if (call.run_planner) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p->plan, 4));
-  const uint64_t needed = plan_entries(call.layout.shape) * sizeof(int32_t);
+  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p->plan, 16));
+  const auto needed = static_cast<uint64_t>(plan_layout(call.layout.shape).bytes);
   if (p->plan_bytes < needed)
     return fail(ASSAY_INVALID_ARGUMENT, "plan_bytes is {}, expected at least {} for batch {}",
                 p->plan_bytes, needed, p->batch);
-  call.plan = static_cast<int32_t *>(const_cast<void *>(p->plan));
+  call.plan = p->plan;
   return ASSAY_OK;
 }
 

@@ -6,12 +6,12 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// The planner alone.
-inline assay_status launch_plan(const SplitPlanShape &shape, const int32_t *seq_lens, int32_t *plan,
+/// Fills the plan buffer at `plan`.
+inline assay_status launch_plan(const SplitPlanShape &shape, const int32_t *seq_lens, void *plan,
                                 void *stream) {
-  const PlanParams params{shape, seq_lens, plan, plan + shape.batch + 1};
   return launch_kernel(&plan_kernel<kPlanThreads>, "plan",
-                       {1, kPlanThreads, sizeof(PlanSharedStorage)}, params, stream);
+                       {1, kPlanThreads, sizeof(PlanSharedStorage)},
+                       plan_params(shape, seq_lens, plan), stream);
 }
 
 } // namespace assay::ASSAY_TARGET

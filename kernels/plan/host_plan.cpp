@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/plan/host_plan.h"
 
+#include "kernels/plan/plan_build.h"
+
+#include <algorithm>
+#include <cstring>
+
 namespace assay {
 namespace {
 
@@ -8,37 +13,55 @@ struct HostLoad {
   int32_t operator()(const int32_t *p) const { return *p; }
 };
 
+template <class T>
+void store(char *base, int64_t offset, const T &value) {
+  std::memcpy(base + offset, &value, sizeof value);
+}
+
 } // namespace
 
-std::vector<int32_t> host_plan(const SplitPlanShape &shape, const int32_t *seq_lens) {
-  if (shape.splits > 0) return {};
-  std::vector<int32_t> buffer(plan_entries(shape), 0);
+HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens) : shape_(shape) {
+  const PlanLayout layout = plan_layout(shape);
+  words_.resize(static_cast<size_t>(layout.bytes) / sizeof(WorkItem) + 1);
+  char *base = reinterpret_cast<char *>(words_.data());
+  auto *tile_indptr = reinterpret_cast<int32_t *>(base + layout.tile_indptr);
   for (int r = 0; r < shape.batch; ++r)
-    buffer[r + 1] = buffer[r] + tiles_of(seq_lens[r], shape.tile);
-  const int64_t total = int64_t{buffer[shape.batch]} * shape.units;
-  const int64_t active = active_workers(shape, total);
-  for (int64_t w = 0; w < active; ++w)
-    buffer[shape.batch + 1 + w] = request_of(buffer.data(), shape.batch, shape.units,
-                                             worker_begin(w, active, total), HostLoad{});
-  return buffer;
+    tile_indptr[r + 1] = tile_indptr[r] + tiles_of(seq_lens[r], shape.tile);
+  const PlanInput input{shape, seq_lens, tile_indptr};
+  for (int64_t s = 0; shape.splits == 0 && s < shape.segments(); ++s)
+    store(base, layout.segment_items + s * static_cast<int64_t>(sizeof(WorkItem)),
+          segment_item(input, s, HostLoad{}));
+  for (int64_t w = 0; w < shape.workers; ++w)
+    store(base, layout.workers + w * static_cast<int64_t>(sizeof(WorkerItems)),
+          worker_items(input, w, HostLoad{}));
 }
 
-SplitPlan view_plan(const SplitPlanShape &shape, const int32_t *seq_lens, const int32_t *buffer) {
-  if (shape.splits > 0) return {shape, seq_lens, nullptr, nullptr};
-  return {shape, seq_lens, buffer, buffer + shape.batch + 1};
+SplitPlan HostPlan::view() const { return view_plan(shape_, words_.data()); }
+
+SplitPlan view_plan(const SplitPlanShape &shape, const void *buffer) {
+  const PlanLayout layout = plan_layout(shape);
+  char *base = static_cast<char *>(const_cast<void *>(buffer));
+  return {shape, reinterpret_cast<WorkerItems *>(base + layout.workers),
+          reinterpret_cast<WorkItem *>(base + layout.segment_items),
+          reinterpret_cast<uint32_t *>(base + layout.counters)};
 }
 
-std::vector<WorkItem> host_items(const SplitPlan &plan, int32_t request, int32_t unit) {
+std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker) {
   std::vector<WorkItem> items;
-  const SegmentSlots slots = segment_slots(plan, request, unit, HostLoad{});
-  for (int i = 0; i < slots.count; ++i) {
-    const int64_t slot = slots.slot(i);
-    const int64_t worker = plan.shape.splits > 0 ? slot : slot / 2;
-    ItemCursor cursor(plan, worker, HostLoad{});
-    WorkItem item;
-    while (cursor.next(item))
+  const WorkerItems &w = plan.workers[worker];
+  if (w.head.num_splits > 0) items.push_back(w.head);
+  for (int32_t s = w.segment_begin; s < w.segment_end; ++s)
+    items.push_back(s == w.segment_begin ? w.first : plan.segment_items[s]);
+  return items;
+}
+
+std::vector<WorkItem> items_of_segment(const SplitPlan &plan, int32_t request, int32_t unit) {
+  std::vector<WorkItem> items;
+  for (int64_t w = 0; w < plan.shape.workers; ++w)
+    for (const WorkItem &item : items_of_worker(plan, w))
       if (item.request == request && item.unit == unit) items.push_back(item);
-  }
+  std::sort(items.begin(), items.end(),
+            [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
   return items;
 }
 

@@ -4,19 +4,34 @@
 
 #include "kernels/plan/split_plan.h"
 
+#include <cstddef>
 #include <vector>
 
 namespace assay {
 
-/// Bytes-identical to what plan_kernel writes: tile_indptr [batch + 1], then worker_request
-/// [workers].
-std::vector<int32_t> host_plan(const SplitPlanShape &shape, const int32_t *seq_lens);
+/// A plan buffer in host memory.
+class HostPlan {
+public:
+  /// Byte-identical to what plan_kernel writes for these lengths.
+  HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens);
 
-/// A view of a buffer laid out as above.
-SplitPlan view_plan(const SplitPlanShape &shape, const int32_t *seq_lens, const int32_t *buffer);
+  const void *data() const { return words_.data(); }
+  size_t bytes() const { return static_cast<size_t>(plan_layout(shape_).bytes); }
+  /// Valid while this object lives.
+  SplitPlan view() const;
 
-/// Items of segment (request, unit) in split order, empty ones included. Walks the whole plan's
-/// workers of that segment; for tests and declarations, not for the hot path.
-std::vector<WorkItem> host_items(const SplitPlan &plan, int32_t request, int32_t unit);
+private:
+  SplitPlanShape shape_;
+  std::vector<WorkItem> words_; // for its alignment
+};
+
+/// A view of any buffer laid out as above.
+SplitPlan view_plan(const SplitPlanShape &shape, const void *buffer);
+
+/// Items of worker w in the order it computes them.
+std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker);
+
+/// Items of segment (request, unit) in split order; for tests and declarations, walks every worker.
+std::vector<WorkItem> items_of_segment(const SplitPlan &plan, int32_t request, int32_t unit);
 
 } // namespace assay

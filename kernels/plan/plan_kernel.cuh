@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device planner: seq_lens -> tile_indptr and worker_request, one block.
+// The device planner: seq_lens -> plan buffer, one block.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -7,7 +7,7 @@
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
-#include "kernels/plan/split_plan.h"
+#include "kernels/plan/plan_build.h"
 
 namespace assay::ASSAY_TARGET {
 
@@ -17,11 +17,24 @@ struct PlanLoad {
 };
 
 struct PlanParams {
-  SplitPlanShape shape; // balanced
-  const int32_t *seq_lens;
-  int32_t *tile_indptr;    // [batch + 1]
-  int32_t *worker_request; // [workers]
+  PlanInput input;
+  int32_t *tile_indptr; // the buffer behind input.tile_indptr
+  WorkerItems *workers;
+  WorkItem *segment_items;
+  uint32_t *counters;
 };
+
+/// Parameters for a plan buffer of plan_layout(shape).bytes at `plan`, 16-byte aligned.
+inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_lens, void *plan) {
+  const PlanLayout layout = plan_layout(shape);
+  char *base = static_cast<char *>(plan);
+  auto *tile_indptr = reinterpret_cast<int32_t *>(base + layout.tile_indptr);
+  return {{shape, seq_lens, tile_indptr},
+          tile_indptr,
+          reinterpret_cast<WorkerItems *>(base + layout.workers),
+          reinterpret_cast<WorkItem *>(base + layout.segment_items),
+          reinterpret_cast<uint32_t *>(base + layout.counters)};
+}
 
 inline constexpr int kPlanThreads = 256;
 
@@ -39,26 +52,37 @@ ASSAY_DEVICE int32_t warp_prefix_sum(int32_t v) {
   return v;
 }
 
-/// Integers only, so the host planner (host_plan.h) computes identical bytes.
+/// Stores a record as 16-byte vectors.
+template <class T>
+ASSAY_DEVICE void store_record(T *p, const T &value) {
+  static_assert(sizeof(T) % sizeof(arch::Vec4) == 0);
+  union {
+    T record;
+    arch::Vec4 vectors[sizeof(T) / sizeof(arch::Vec4)];
+  } u = {value};
+  ASSAY_UNROLL
+  for (unsigned i = 0; i < sizeof(T) / sizeof(arch::Vec4); ++i)
+    arch::global_store(reinterpret_cast<arch::Vec4 *>(p) + i, u.vectors[i]);
+}
+
+/// tile_indptr: prefix sum of tiles, kThreads requests at a time.
 template <int kThreads>
-ASSAY_KERNEL(kThreads, 1)
-plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {
+ASSAY_DEVICE void write_tile_indptr(const PlanParams &params) {
   PlanSharedStorage &shared = arch::shared_storage<PlanSharedStorage>();
-  const SplitPlanShape &s = params.shape;
+  const SplitPlanShape &s = params.input.shape;
   const int thread = arch::thread_idx(), warp = arch::warp_id();
-  constexpr int kWarps = kThreads / 32;
-  // 1. Prefix sum of tiles, kThreads requests at a time.
   int32_t carry = 0;
   if (thread == 0) arch::global_store(params.tile_indptr, 0);
   for (int first = 0; first < s.batch; first += kThreads) {
     const int request = first + thread;
     int32_t tiles = 0;
-    if (request < s.batch) tiles = tiles_of(arch::global_load(params.seq_lens + request), s.tile);
+    if (request < s.batch)
+      tiles = tiles_of(arch::global_load(params.input.seq_lens + request), s.tile);
     int32_t sum = warp_prefix_sum(tiles);
     if (arch::lane_id() == 31) arch::shared_store(&shared.warp_sum[warp], sum);
     arch::block_barrier();
     int32_t block_sum = 0;
-    for (int w = 0; w < kWarps; ++w) {
+    for (int w = 0; w < kThreads / 32; ++w) {
       const int32_t v = arch::shared_load(&shared.warp_sum[w]);
       if (w < warp) sum += v;
       block_sum += v;
@@ -68,16 +92,22 @@ plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {
     // warp_sum is rewritten in the next round; the last barrier also publishes tile_indptr.
     arch::block_barrier();
   }
-  // 2. Where each worker's range starts.
-  const int64_t total = int64_t{carry} * s.units;
-  const int64_t active = active_workers(s, total);
-  for (int w = thread; w < s.workers; w += kThreads) {
-    int32_t request = 0;
-    if (w < active)
-      request = request_of(params.tile_indptr, s.batch, s.units, worker_begin(w, active, total),
-                           PlanLoad{});
-    arch::global_store(params.worker_request + w, request);
+}
+
+/// Integers only, so the host planner (host_plan.h) computes identical bytes.
+template <int kThreads>
+ASSAY_KERNEL(kThreads, 1)
+plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {
+  const SplitPlanShape &s = params.input.shape;
+  const int thread = arch::thread_idx();
+  write_tile_indptr<kThreads>(params);
+  for (int64_t segment = thread; segment < s.segments(); segment += kThreads) {
+    arch::global_store(params.counters + segment, 0u);
+    if (s.splits == 0)
+      store_record(params.segment_items + segment, segment_item(params.input, segment, PlanLoad{}));
   }
+  for (int w = thread; w < s.workers; w += kThreads)
+    store_record(params.workers + w, worker_items(params.input, w, PlanLoad{}));
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// SplitPlan: who computes which keys. Pure functions, the same on host and device.
+// SplitPlan: who computes which keys. Integer functions, the same on host and device.
 //
 // The work of a decode step is a line of key tiles: request by request, within a request one unit
-// after the other (a unit is one kv head and row tile, i.e. one block's worth of query rows),
-// within a unit its tiles in order. A segment is the stretch of one (request, unit).
+// after the other (a unit is one kv head and row tile, one block's worth of query rows), within a
+// unit its tiles in order. A segment is the stretch of one (request, unit).
 //
-//  - Balanced: the line is cut into `workers` equal contiguous ranges. A worker holds at most one
-//    segment that began before it and one that continues after it, so two partial slots per worker
-//    suffice whatever the batch and the lengths are.
-//  - Fixed: every segment is cut into `splits` equal key ranges, one worker each (a worker whose
-//    range is empty contributes nothing). Independent of the rest of the batch.
+//  - Balanced: the line is cut into equal contiguous ranges, one per worker. A worker holds at most
+//    one segment that began before its range (its head) and one that continues after it, so two
+//    partial slots per worker suffice whatever the batch and the lengths are.
+//  - Fixed: every segment is cut into `splits` equal key ranges, one worker each (a range may be
+//    empty). Independent of the rest of the batch.
 //
-// All ranges are half-open. Only a segment held whole by one worker is written directly; the others
-// go through partial slots and are merged in split order.
+// All ranges are half-open. A segment held by one worker is written directly; the splits of any
+// other go through partial slots, and whoever finishes last merges them in split order. A segment
+// without keys is written (0, -inf) by the worker at its place in the line.
 #pragma once
 
 #include <cstdint>
 
-// The templates take the loader of the side that runs them: on the device a checked global load.
 #if defined(__CUDACC__)
 #define ASSAY_PLAN_FUNCTION __host__ __device__ inline
-#define ASSAY_PLAN_TEMPLATE __device__ inline
 #else
 #define ASSAY_PLAN_FUNCTION inline
-#define ASSAY_PLAN_TEMPLATE inline
 #endif
 
 namespace assay {
@@ -35,34 +33,58 @@ struct SplitPlanShape {
   int32_t splits = 0;  // > 0: fixed plan
   int32_t workers = 0; // balanced: blocks to spread over; fixed: batch * units * splits
   int32_t tile = 0;    // keys per tile of the balanced line
+
+  ASSAY_PLAN_FUNCTION int64_t segments() const { return int64_t{batch} * units; }
+  /// Slots between the second and the third split of a segment, and so on.
+  ASSAY_PLAN_FUNCTION int32_t slot_stride() const { return splits > 0 ? 1 : 2; }
 };
 
-/// Device view of a plan. For a fixed plan the arrays are unused (null).
-struct SplitPlan {
-  SplitPlanShape shape;
-  const int32_t *seq_lens;       // [batch]
-  const int32_t *tile_indptr;    // [batch + 1] prefix sum of ceil(seq_len / tile)
-  const int32_t *worker_request; // [workers] request where a worker's range starts
-};
-
-/// One contiguous key range of one segment, as one worker sees it.
-struct WorkItem {
+/// One contiguous key range of one segment. 32 bytes: two vector loads.
+struct alignas(16) WorkItem {
   int32_t request, unit;
   int32_t kv_begin, kv_end;
-  int64_t slot; // partial slot
-  bool whole;   // the item is the complete segment
-};
+  int32_t split;      // index within the segment
+  int32_t num_splits; // 1: written directly; 0: no item
+  int32_t first_slot; // partial slot of split 0
+  int32_t next_slot;  // of split 1; split i is i - 1 strides further
 
-/// The partial slots of one segment, in split order: slot(i) for i in [0, count).
-struct SegmentSlots {
-  int64_t first_slot; // slot of the first item
-  int64_t next_slot;  // slot of the second item
-  int32_t stride;     // from there on
-  int32_t count;      // 0: no keys; 1: written directly, no partial
-  ASSAY_PLAN_FUNCTION int64_t slot(int i) const {
+  ASSAY_PLAN_FUNCTION int64_t slot(int i, int32_t stride) const {
     return i == 0 ? first_slot : next_slot + int64_t{i - 1} * stride;
   }
 };
+
+/// A worker's items: its head, then segments [segment_begin, segment_end) that start in its range,
+/// the first of them repeated here to save a dependent load.
+struct alignas(16) WorkerItems {
+  WorkItem head;  // num_splits == 0: none
+  WorkItem first; // copy of segment_items[segment_begin]
+  int32_t segment_begin, segment_end;
+  int32_t reserved[2];
+};
+
+/// Device view of a plan buffer.
+struct SplitPlan {
+  SplitPlanShape shape;
+  const WorkerItems *workers;    // [workers]
+  const WorkItem *segment_items; // [segments] the split 0 of each; balanced plans only
+  uint32_t *counters;            // [segments] splits finished so far; 0 between calls
+};
+
+/// Byte offsets inside a plan buffer, and its size.
+struct PlanLayout {
+  int64_t workers, segment_items, counters, tile_indptr, bytes;
+};
+
+ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
+  PlanLayout l;
+  l.workers = 0;
+  l.segment_items = int64_t{s.workers} * static_cast<int64_t>(sizeof(WorkerItems));
+  const int64_t items = s.splits > 0 ? 0 : s.segments();
+  l.counters = l.segment_items + items * static_cast<int64_t>(sizeof(WorkItem));
+  l.tile_indptr = l.counters + s.segments() * 4;
+  l.bytes = l.tile_indptr + (int64_t{s.batch} + 1) * 4;
+  return l;
+}
 
 /// Partial slots of a plan, for sizing the workspace.
 ASSAY_PLAN_FUNCTION int64_t plan_slots(const SplitPlanShape &s) {
@@ -70,138 +92,76 @@ ASSAY_PLAN_FUNCTION int64_t plan_slots(const SplitPlanShape &s) {
   return 2 * int64_t{s.workers};
 }
 
-/// int32 entries of a plan buffer: tile_indptr, then worker_request.
-ASSAY_PLAN_FUNCTION int64_t plan_entries(const SplitPlanShape &s) {
-  return s.splits > 0 ? 0 : int64_t{s.batch} + 1 + s.workers;
-}
-
 ASSAY_PLAN_FUNCTION int32_t tiles_of(int32_t len, int32_t tile) { return (len + tile - 1) / tile; }
 
-/// Keys [begin, end) of split `split` of `splits` over `len` keys.
+/// First key of split `split` of `splits` over `len` keys; split_begin(len, splits, splits) == len.
 ASSAY_PLAN_FUNCTION int32_t split_begin(int32_t len, int32_t splits, int32_t split) {
   return static_cast<int32_t>(int64_t{len} * split / splits);
 }
 
-/// Workers that hold at least one tile: with fewer tiles than workers the rest stay idle, so that
-/// between the first and the last worker of a segment none is empty.
-ASSAY_PLAN_FUNCTION int64_t active_workers(const SplitPlanShape &s, int64_t total_tiles) {
-  return s.workers < total_tiles ? s.workers : total_tiles;
-}
+/// The balanced line once its length is known.
+struct WorkLine {
+  int64_t total;  // tiles
+  int64_t active; // workers that hold at least one tile: between the first and the last worker of a
+                  // segment none is idle
 
-/// First tile of worker w's range; worker_begin(active) == total.
-ASSAY_PLAN_FUNCTION int64_t worker_begin(int64_t w, int64_t active, int64_t total) {
-  return w * total / active;
-}
-
-/// The worker whose range holds `tile`: the largest w with worker_begin(w) <= tile.
-ASSAY_PLAN_FUNCTION int64_t worker_of(int64_t tile, int64_t active, int64_t total) {
-  return ((tile + 1) * active - 1) / total;
-}
-
-/// Request that holds tile `x` of the line: the largest r with tile_indptr[r] * units <= x.
-template <class Load>
-ASSAY_PLAN_TEMPLATE int32_t request_of(const int32_t *tile_indptr, int32_t batch, int32_t units,
-                                       int64_t x, Load load) {
-  int32_t low = 0, high = batch - 1;
-  while (low < high) {
-    const int32_t mid = low + (high - low + 1) / 2;
-    if (int64_t{load(tile_indptr + mid)} * units <= x)
-      low = mid;
-    else
-      high = mid - 1;
+  ASSAY_PLAN_FUNCTION static WorkLine make(const SplitPlanShape &s, int64_t total) {
+    return {total, s.workers < total ? s.workers : total};
   }
-  return low;
-}
-
-/// Iterates over the items of worker w: `for (ItemCursor c(plan, w); c.next(item);)`. `Load` reads
-/// an int32 (a checked global load on the device, a plain one on the host).
-template <class Load>
-class ItemCursor {
-public:
-  ASSAY_PLAN_TEMPLATE ItemCursor(const SplitPlan &plan, int64_t worker, Load load)
-      : plan_(plan), load_(load), worker_(worker) {
-    const SplitPlanShape &s = plan.shape;
-    if (s.splits > 0) return;
-    const int64_t total = int64_t{load(plan.tile_indptr + s.batch)} * s.units;
-    const int64_t active = active_workers(s, total);
-    if (worker >= active) return;
-    x_ = worker_begin(worker, active, total);
-    end_ = worker_begin(worker + 1, active, total);
-    request_ = load(plan.worker_request + worker);
+  /// First tile of worker w's range; begin(active) == total.
+  ASSAY_PLAN_FUNCTION int64_t begin(int64_t w) const { return w * total / active; }
+  /// The worker whose range holds `tile`: the largest w with begin(w) <= tile.
+  ASSAY_PLAN_FUNCTION int64_t worker_of(int64_t tile) const {
+    return ((tile + 1) * active - 1) / total;
   }
-
-  ASSAY_PLAN_TEMPLATE bool next(WorkItem &item) {
-    return plan_.shape.splits > 0 ? next_fixed(item) : next_balanced(item);
-  }
-
-private:
-  ASSAY_PLAN_TEMPLATE bool next_fixed(WorkItem &item) {
-    const SplitPlanShape &s = plan_.shape;
-    if (x_ != 0) return false;
-    x_ = 1;
-    const int32_t split = static_cast<int32_t>(worker_ % s.splits);
-    const int64_t segment = worker_ / s.splits;
-    item.request = static_cast<int32_t>(segment / s.units);
-    item.unit = static_cast<int32_t>(segment % s.units);
-    const int32_t len = load_(plan_.seq_lens + item.request);
-    item.kv_begin = split_begin(len, s.splits, split);
-    item.kv_end = split_begin(len, s.splits, split + 1);
-    item.slot = worker_;
-    item.whole = s.splits == 1;
-    return true;
-  }
-
-  ASSAY_PLAN_TEMPLATE bool next_balanced(WorkItem &item) {
-    if (x_ >= end_) return false;
-    const SplitPlanShape &s = plan_.shape;
-    int64_t base = int64_t{load_(plan_.tile_indptr + request_)} * s.units;
-    int64_t after = int64_t{load_(plan_.tile_indptr + request_ + 1)} * s.units;
-    while (after <= x_) { // also skips requests without keys
-      ++request_;
-      base = after;
-      after = int64_t{load_(plan_.tile_indptr + request_ + 1)} * s.units;
-    }
-    const int64_t tiles = (after - base) / s.units;
-    item.request = request_;
-    item.unit = static_cast<int32_t>((x_ - base) / tiles);
-    const int64_t first = (x_ - base) % tiles;
-    const int64_t last = first + (end_ - x_) < tiles ? first + (end_ - x_) : tiles;
-    const int32_t len = load_(plan_.seq_lens + request_);
-    item.kv_begin = static_cast<int32_t>(first * s.tile);
-    item.kv_end = last == tiles ? len : static_cast<int32_t>(last * s.tile);
-    item.whole = first == 0 && last == tiles;
-    // A worker's tail (a segment it begins) and head (one begun earlier) use different slots.
-    item.slot = 2 * worker_ + (first == 0 ? 1 : 0);
-    x_ += last - first;
-    return true;
-  }
-
-  const SplitPlan &plan_;
-  Load load_;
-  int64_t worker_;
-  int64_t x_ = 0, end_ = 0;
-  int32_t request_ = 0;
 };
 
-/// Partial slots of segment (request, unit).
-template <class Load>
-ASSAY_PLAN_TEMPLATE SegmentSlots segment_slots(const SplitPlan &plan, int32_t request, int32_t unit,
-                                               Load load) {
-  const SplitPlanShape &s = plan.shape;
-  if (s.splits > 0) {
-    const int64_t first = (int64_t{request} * s.units + unit) * s.splits;
-    const bool empty = load(plan.seq_lens + request) == 0;
-    return {first, first + 1, 1, empty ? 0 : s.splits};
-  }
-  const int64_t before = load(plan.tile_indptr + request);
-  const int64_t tiles = load(plan.tile_indptr + request + 1) - before;
-  if (tiles == 0) return {0, 0, 0, 0};
-  const int64_t total = int64_t{load(plan.tile_indptr + s.batch)} * s.units;
-  const int64_t active = active_workers(s, total);
-  const int64_t begin = before * s.units + unit * tiles;
-  const int64_t first = worker_of(begin, active, total);
-  const int64_t last = worker_of(begin + tiles - 1, active, total);
-  return {2 * first + 1, 2 * (first + 1), 2, static_cast<int32_t>(last - first + 1)};
+/// Where a segment lies on the line, and its lengths.
+struct SegmentPlace {
+  int32_t request, unit, len;
+  int64_t begin, tiles;
+};
+
+/// Item `split_of_worker(w)` of a balanced segment: the part of it that worker w holds.
+ASSAY_PLAN_FUNCTION WorkItem balanced_item(const SplitPlanShape &s, const WorkLine &line,
+                                           const SegmentPlace &place, int64_t worker) {
+  WorkItem item{place.request, place.unit, 0, 0, 0, 1, 0, 0};
+  if (place.tiles == 0) return item;
+  const int64_t first = line.worker_of(place.begin);
+  const int64_t last = line.worker_of(place.begin + place.tiles - 1);
+  const int64_t end = place.begin + place.tiles;
+  const int64_t x0 = line.begin(worker) > place.begin ? line.begin(worker) : place.begin;
+  const int64_t x1 = line.begin(worker + 1) < end ? line.begin(worker + 1) : end;
+  item.kv_begin = static_cast<int32_t>((x0 - place.begin) * s.tile);
+  item.kv_end = x1 == end ? place.len : static_cast<int32_t>((x1 - place.begin) * s.tile);
+  item.split = static_cast<int32_t>(worker - first);
+  item.num_splits = static_cast<int32_t>(last - first + 1);
+  // A worker's tail (the segment that continues after it) and its head use different slots.
+  item.first_slot = static_cast<int32_t>(2 * first + 1);
+  item.next_slot = static_cast<int32_t>(2 * (first + 1));
+  return item;
+}
+
+/// The item of worker w of a fixed plan over a request of `len` keys.
+ASSAY_PLAN_FUNCTION WorkItem fixed_item(const SplitPlanShape &s, int64_t worker, int32_t len) {
+  const int64_t segment = worker / s.splits;
+  const int32_t split = static_cast<int32_t>(worker % s.splits);
+  WorkItem item;
+  item.request = static_cast<int32_t>(segment / s.units);
+  item.unit = static_cast<int32_t>(segment % s.units);
+  item.kv_begin = split_begin(len, s.splits, split);
+  item.kv_end = split_begin(len, s.splits, split + 1);
+  item.split = split;
+  // Without keys, split 0 alone writes the empty row.
+  item.num_splits = len > 0 ? s.splits : split == 0 ? 1 : 0;
+  item.first_slot = static_cast<int32_t>(segment * s.splits);
+  item.next_slot = item.first_slot + 1;
+  return item;
+}
+
+/// Worker that writes segment s when no request has keys.
+ASSAY_PLAN_FUNCTION int64_t empty_line_worker(const SplitPlanShape &s, int64_t segment) {
+  return segment * s.workers / s.segments();
 }
 
 } // namespace assay

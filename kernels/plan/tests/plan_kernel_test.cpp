@@ -16,24 +16,21 @@ TEST(PlanKernel, equals_the_host_planner_byte_for_byte) {
   std::mt19937 rng(5);
   for (int i = 0; i < 60; ++i) {
     const int batch = i == 0 ? 1 : 1 + static_cast<int>(rng() % (i % 5 == 0 ? 700 : 20));
-    const SplitPlanShape shape = {.batch = batch,
-                                  .units = 1 + static_cast<int>(rng() % 8),
-                                  .splits = 0,
-                                  .workers = 1 + static_cast<int>(rng() % 300),
-                                  .tile = 64};
+    SplitPlanShape shape = {.batch = batch,
+                            .units = 1 + static_cast<int>(rng() % 8),
+                            .splits = i % 7 == 3 ? 3 : 0,
+                            .workers = 1 + static_cast<int>(rng() % 300),
+                            .tile = 64};
+    if (shape.splits > 0) shape.workers = batch * shape.units * shape.splits;
     simt::Stream stream;
-    const auto allocate = [&](size_t n, simt::Access access, const char *tag) {
-      return static_cast<int32_t *>(stream.memory.allocate(n * 4, access,
-                                                           access == simt::Access::kReadOnly
-                                                               ? simt::InitState::kDefined
-                                                               : simt::InitState::kUndefined,
-                                                           tag));
-    };
-    auto *lens = allocate(batch, simt::Access::kReadOnly, "seq_lens");
+    auto *lens = static_cast<int32_t *>(stream.memory.allocate(
+        batch * 4, simt::Access::kReadOnly, simt::InitState::kDefined, "seq_lens"));
     for (int r = 0; r < batch; ++r)
       lens[r] = rng() % 4 == 0 ? 0 : static_cast<int>(rng() % 2000);
-    auto *plan = allocate(plan_entries(shape), simt::Access::kReadWrite, "plan");
-    const n_simt::PlanParams params{shape, lens, plan, plan + batch + 1};
+    const PlanLayout layout = plan_layout(shape);
+    auto *plan = static_cast<char *>(stream.memory.allocate(layout.bytes, simt::Access::kReadWrite,
+                                                            simt::InitState::kUndefined, "plan"));
+    const n_simt::PlanParams params = n_simt::plan_params(shape, lens, plan);
     stream.schedule.order = i % 2 ? simt::Order::kSeeded : simt::Order::kDescending;
     stream.schedule.seed = i;
     simt::LaunchConfig config;
@@ -43,8 +40,9 @@ TEST(PlanKernel, equals_the_host_planner_byte_for_byte) {
         simt::launch(&stream, config, [&] { n_simt::plan_kernel<n_simt::kPlanThreads>(params); }),
         simt::LaunchStatus::kOk)
         << stream.hazards.back().message;
-    const std::vector<int32_t> host = host_plan(shape, lens);
-    ASSERT_EQ(std::memcmp(plan, host.data(), host.size() * 4), 0) << "batch " << batch;
+    const HostPlan host(shape, lens);
+    ASSERT_EQ(static_cast<int64_t>(host.bytes()), layout.bytes);
+    ASSERT_EQ(std::memcmp(plan, host.data(), host.bytes()), 0) << "batch " << batch;
   }
 }
 

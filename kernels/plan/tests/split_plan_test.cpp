@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -12,10 +13,6 @@
 
 namespace assay {
 namespace {
-
-struct HostLoad {
-  int32_t operator()(const int32_t *p) const { return *p; }
-};
 
 struct PlanCase {
   SplitPlanShape shape;
@@ -27,37 +24,35 @@ std::string violation(const PlanCase &c, const SplitPlan &plan) {
   std::map<std::pair<int, int>, std::vector<WorkItem>> segments;
   std::set<int64_t> slots;
   for (int64_t w = 0; w < c.shape.workers; ++w) {
-    ItemCursor cursor(plan, w, HostLoad{});
-    WorkItem item;
-    while (cursor.next(item)) {
+    for (const WorkItem &item : items_of_worker(plan, w)) {
       if (item.kv_begin > item.kv_end || item.kv_begin < 0) return "range runs backwards";
       if (item.request < 0 || item.request >= c.shape.batch) return "request out of range";
-      if (!item.whole) {
-        if (item.slot < 0 || item.slot >= plan_slots(c.shape)) return "slot outside the workspace";
-        if (!slots.insert(item.slot).second) return "slot written twice";
-      }
+      if (item.unit < 0 || item.unit >= c.shape.units) return "unit out of range";
       segments[{item.request, item.unit}].push_back(item);
+      if (item.num_splits == 1) continue;
+      const int64_t slot = item.slot(item.split, c.shape.slot_stride());
+      if (slot < 0 || slot >= plan_slots(c.shape)) return "slot outside the workspace";
+      if (!slots.insert(slot).second) return "slot written twice";
     }
   }
   for (int r = 0; r < c.shape.batch; ++r)
     for (int u = 0; u < c.shape.units; ++u) {
       auto &items = segments[{r, u}];
+      std::sort(items.begin(), items.end(),
+                [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
       int expected = 0;
-      for (const WorkItem &item : items) {
+      for (size_t i = 0; i < items.size(); ++i) {
+        const WorkItem &item = items[i];
         if (item.kv_begin != expected) return "keys missing or repeated";
         expected = item.kv_end;
+        if (item.split != static_cast<int>(i)) return "split indices are not 0, 1, ...";
+        if (item.num_splits != static_cast<int>(items.size()))
+          return "split count differs from items";
+        if (item.first_slot != items[0].first_slot || item.next_slot != items[0].next_slot)
+          return "splits disagree about their slots";
       }
+      if (items.empty()) return "a segment nobody writes";
       if (expected != c.lens[r]) return "keys missing at the end";
-      const SegmentSlots s = segment_slots(plan, r, u, HostLoad{});
-      const bool direct = items.size() == 1 && items[0].whole;
-      if (c.lens[r] == 0) {
-        if (s.count != 0) return "an empty segment has slots";
-        continue;
-      }
-      if (s.count != static_cast<int>(items.size())) return "slot count differs from items";
-      if (direct != (s.count == 1)) return "whole flag disagrees with the slot count";
-      for (int i = 0; i < s.count && !direct; ++i)
-        if (s.slot(i) != items[i].slot) return "slots out of order";
     }
   return "";
 }
@@ -86,15 +81,14 @@ TEST(SplitPlan, covers_every_key_exactly_once) {
   int empty_rows = 0, shared = 0, idle_workers = 0;
   for (int i = 0; i < 20000; ++i) {
     const PlanCase c = random_case(rng);
-    const std::vector<int32_t> buffer = host_plan(c.shape, c.lens.data());
-    const SplitPlan plan = view_plan(c.shape, c.lens.data(), buffer.data());
+    const HostPlan host(c.shape, c.lens.data());
+    const SplitPlan plan = host.view();
     ASSERT_EQ(violation(c, plan), "") << "case " << i;
     for (int32_t len : c.lens)
       empty_rows += len == 0;
     if (c.shape.splits == 0) {
-      const int64_t total = int64_t{buffer[c.shape.batch]} * c.shape.units;
-      idle_workers += total < c.shape.workers;
-      shared += total > 0 && segment_slots(plan, 0, 0, HostLoad{}).count > 1;
+      idle_workers += items_of_worker(plan, c.shape.workers - 1).empty();
+      shared += items_of_segment(plan, 0, 0).size() > 1;
     }
   }
   // The interesting classes did occur.
@@ -106,43 +100,43 @@ TEST(SplitPlan, covers_every_key_exactly_once) {
 TEST(SplitPlan, balanced_ranges_differ_by_at_most_one_tile) {
   std::mt19937 rng(2);
   for (int i = 0; i < 1000; ++i) {
-    const int64_t total = 1 + rng() % 100000, active = 1 + rng() % std::min<int64_t>(total, 300);
+    const int64_t total = 1 + rng() % 100000;
+    SplitPlanShape shape;
+    shape.workers = 1 + static_cast<int>(rng() % 300);
+    const WorkLine line = WorkLine::make(shape, total);
     int64_t low = total, high = 0;
-    for (int64_t w = 0; w < active; ++w) {
-      const int64_t n = worker_begin(w + 1, active, total) - worker_begin(w, active, total);
+    for (int64_t w = 0; w < line.active; ++w) {
+      const int64_t n = line.begin(w + 1) - line.begin(w);
       low = std::min(low, n);
       high = std::max(high, n);
-      for (int64_t x : {worker_begin(w, active, total), worker_begin(w + 1, active, total) - 1})
-        ASSERT_EQ(worker_of(x, active, total), w);
+      for (int64_t x : {line.begin(w), line.begin(w + 1) - 1})
+        ASSERT_EQ(line.worker_of(x), w);
     }
     ASSERT_LE(high - low, 1);
     ASSERT_GE(low, 1);
   }
 }
 
-// The detector itself: a worker told to start at a later request loses tiles.
+// The detector itself: a worker whose head is forgotten loses keys.
 TEST(SplitPlan, a_corrupted_plan_is_caught) {
   PlanCase c;
   c.shape = {.batch = 3, .units = 2, .splits = 0, .workers = 5, .tile = 16};
   c.lens = {100, 33, 250};
-  std::vector<int32_t> buffer = host_plan(c.shape, c.lens.data());
-  ASSERT_EQ(violation(c, view_plan(c.shape, c.lens.data(), buffer.data())), "");
-  buffer[c.shape.batch + 1 + 1] = 2;
-  EXPECT_NE(violation(c, view_plan(c.shape, c.lens.data(), buffer.data())), "");
-}
-
-TEST(SplitPlan, host_items_lists_a_segment_in_split_order) {
-  const std::vector<int32_t> lens = {0, 500, 64};
-  const SplitPlanShape shape = {.batch = 3, .units = 2, .splits = 0, .workers = 7, .tile = 64};
-  const std::vector<int32_t> buffer = host_plan(shape, lens.data());
-  const SplitPlan plan = view_plan(shape, lens.data(), buffer.data());
-  EXPECT_TRUE(host_items(plan, 0, 1).empty());
-  int end = 0;
-  for (const WorkItem &item : host_items(plan, 1, 1)) {
-    EXPECT_EQ(item.kv_begin, end);
-    end = item.kv_end;
+  const HostPlan host(c.shape, c.lens.data());
+  ASSERT_EQ(violation(c, host.view()), "");
+  std::vector<WorkerItems> workers(host.view().workers, host.view().workers + c.shape.workers);
+  SplitPlan broken = host.view();
+  broken.workers = workers.data();
+  for (WorkerItems &w : workers) {
+    if (w.head.num_splits == 0) continue;
+    const WorkerItems whole = w;
+    w.head.num_splits = 0;
+    EXPECT_NE(violation(c, broken), "");
+    w = whole;
+    w.head.kv_begin += 1;
+    EXPECT_NE(violation(c, broken), "");
+    w = whole;
   }
-  EXPECT_EQ(end, 500);
 }
 
 } // namespace
