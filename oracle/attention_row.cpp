@@ -116,7 +116,7 @@ BudgetTerms budget_of(const RowProblem &problem, const RowWork &work, const Tail
             tail.combine * (result + numerator + tail.merge * magnitude);
   t.flush = underflow_budget(keys, work, tail, limit);
   add_output_rounding(problem.dtype, std::fabs(o.mid) + o.rad, t);
-  t.overflow_possible = overflow_possible(keys.size(), limit);
+  t.overflow_possible = overflow_possible(work, limit);
   return t;
 }
 

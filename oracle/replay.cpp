@@ -106,8 +106,8 @@ double choose_scale(const RowWork &work, const std::vector<StateView> &states, b
   return use ? deviation : 0.0;
 }
 
-// The kernel's rounded P is within `gap` of `p`: with one candidate, exactly it; with several, their
-// middle is the reference, which costs half of what either end would.
+// The kernel's rounded P is within `gap` of `p`: with one candidate, exactly it; with several,
+// their middle is the reference, which costs half of what either end would.
 struct Rounded {
   double p, gap;
 };
@@ -234,7 +234,7 @@ ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
     t.merge = tail.combine * sum;
     t.flush = underflow_budget(keys, work, tail, limit);
     add_output_rounding(problem.dtype, result, t);
-    t.overflow_possible = overflow_possible(n, limit);
+    t.overflow_possible = overflow_possible(work, limit);
   }
   return row;
 }

@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kU53 = 0x1p-53;
 constexpr double kExp2Error = 0x1p-50; // of the C library's exp2, with room; certified by the tests
-constexpr double kUnderflow = 1000.0;  // weights below 2^-1000 count as an absolute error
+constexpr double kMaxRoundedLogit = 8.0;
+constexpr double kUnderflow = 1000.0; // weights below 2^-1000 count as an absolute error
 
 // What subnormal operands add to the magnitude that addends are aligned by: such an operand may
 // carry the exponent of the smallest normal one.
@@ -126,6 +127,8 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
   }
   if (!compute_logits(problem, work, scores)) return "scores may leave the fp32 range";
   compute_weights(work);
+  // The maximum's own weight is 2^(rounding of c * m): beyond this it says nothing any more.
+  if (kU * work.x_abs > kMaxRoundedLogit) return "logits too large for fp32 softmax";
   compute_omega(work);
   return "";
 }
@@ -160,8 +163,9 @@ double underflow_budget(const KeySet &keys, const RowWork &work, const TailError
   return floor / work.sum_low;
 }
 
-bool overflow_possible(size_t keys, double largest_value) {
-  return static_cast<double>(keys) * largest_value * 1.01 >= kFp32Limit;
+bool overflow_possible(const RowWork &work, double largest_value) {
+  const double largest_weight = std::exp2(1.5 * kU * work.x_abs);
+  return static_cast<double>(work.x.size()) * largest_weight * largest_value * 1.01 >= kFp32Limit;
 }
 
 double combine_exponent_error(const RowWork &work, double below_max, double keys) {

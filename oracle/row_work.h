@@ -56,8 +56,8 @@ TailErrors tail_errors(const ErrorModel &model, const RowShape &shape);
 double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
                         double largest_value);
 
-/** An unnormalised output may reach keys * largest value. */
-bool overflow_possible(size_t keys, double largest_value);
+/** An unnormalised output may reach keys * largest weight * largest value. */
+bool overflow_possible(const RowWork &work, double largest_value);
 
 /** Exponent error that LSE partials add to every key of a split, per merge stage. */
 double combine_exponent_error(const RowWork &work, double below_max, double keys);

@@ -263,6 +263,26 @@ TEST(CheckPaged, Fp32RangeIsNotClaimedBeyondItsLimit) {
   EXPECT_EQ(report.no_claim, 16u);
 }
 
+TEST(CheckPaged, LogitsBeyondFp32SoftmaxAreNotClaimed) {
+  KeySet keys;
+  keys.head_dim = 16;
+  keys.k.assign(16 * 3, 1.0f);
+  keys.v.assign(16 * 3, 1.0f);
+  keys.finish(ASSAY_BF16);
+  const std::vector<float> o(16, NAN);
+  const auto claimed = [&](float size) {
+    const std::vector<float> q(16, size);
+    RowProblem problem;
+    problem.q = q;
+    problem.keys = &keys;
+    problem.arithmetic = declared({});
+    return judge_row(problem, attention_row(problem), o.data(), nullptr, 0, 0).claimed;
+  };
+  EXPECT_EQ(claimed(0x1p20f), 16u);
+  EXPECT_EQ(claimed(0x1p30f), 0u);
+  EXPECT_EQ(claimed(0x1p125f), 0u);
+}
+
 TEST(CheckCascade, LevelsAreConcatenated) {
   Paged suffix(3), prefix(4);
   // Requests 0..2 share segment 0 of the prefix pool (100 keys); request 3 is covered by segment 1.

@@ -114,6 +114,37 @@ TEST(Decide, EscalatesWhenTheRadiusIsInTheWay) {
   EXPECT_FALSE(decide(0.5f, vague, 0.1, certified).escalated);
 }
 
+// A reference known too vaguely, for every tier: the certified value must take over.
+TEST(Decide, EveryTierEscalates) {
+  for (uint64_t number = 0; number < 12; ++number) {
+    std::mt19937_64 random(700 + number);
+    Case c = draw_case(random, 60);
+    c.emulation.low_subnormals = true;
+    c.emulation.block = 16;
+    const RowProblem problem = c.problem(true);
+    RowReference row = attention_row(problem);
+    if (!row.claim || !row.t2.applies()) continue;
+    RowOutput out = c.run();
+    const auto blur = [](Enclosure &e, double bound) { e.rad = bound; };
+    const size_t dims = row.o.size();
+    for (size_t i = 0; i < dims; ++i) {
+      blur(row.o[i], row.t0[i].total);
+      blur(row.t1.o[i], row.t1.budget[i].total);
+      blur(row.t2.o[i], row.t2.budget[i].total);
+    }
+    blur(row.lse, row.lse_budget);
+    blur(row.t2.lse, row.t2.lse_budget);
+    Report report = judge_row(problem, row, out.o.data(), &out.lse, 0, 0);
+    EXPECT_EQ(report.verdict, Verdict::kInside) << report.worst.why;
+    EXPECT_EQ(report.escalated, 3 * dims + 2);
+    const BudgetTerms &sharp = row.t2.budget[0];
+    const float far = static_cast<float>(1.5 * sharp.total);
+    out.o[0] = static_cast<float>(row.t2.o[0].mid) + far;
+    report = judge_row(problem, row, out.o.data(), &out.lse, 0, 0);
+    EXPECT_EQ(report.verdict, Verdict::kOutside);
+  }
+}
+
 TEST(Decide, StaysUndecidedRatherThanPass) {
   // A reference that no precision resolves: it always straddles the bound.
   const auto stubborn = [](int precision) {

@@ -146,7 +146,7 @@ void set_keys(Regime regime, assay_dtype dtype, int n, int d, Draw &draw, RowDat
     break;
   }
   case Regime::kCancelling: {
-    const float size = draw.power(0, 7);
+    const float size = draw.power(0, dtype == ASSAY_FP16 ? 12 : 40);
     for (int j = 0; j < n; ++j) {
       for (int i = 0; i + 1 < d; i += 2) {
         row.q[static_cast<size_t>(i) + 1] = row.q[static_cast<size_t>(i)];

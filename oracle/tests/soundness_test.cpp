@@ -67,6 +67,45 @@ TEST(Soundness, EveryTermBeforeTheOutputRounding) {
     printf("%-14s %.4f\n", regime_name(regime), ratio);
 }
 
+// The campaign can fail: a kernel worse than its declaration is outside in some case.
+struct Overstated {
+  const char *name;
+  void (*kernel)(Emulation &);             // what really runs
+  void (*declaration)(assay_arithmetic &); // what is claimed
+};
+
+int cases_outside(const Overstated &claim) {
+  int outside = 0;
+  for (uint64_t number = 0; number < 300; ++number) {
+    std::mt19937_64 random(91000000 + number);
+    Case c = draw_case(random, 400);
+    RowProblem problem = c.problem(true);
+    problem.replay_scores = false;
+    claim.declaration(problem.arithmetic);
+    claim.kernel(c.emulation);
+    const RowOutput out = c.run();
+    const Report report = judge_row(problem, attention_row(problem), out.o.data(), &out.lse, 0, 0);
+    outside += report.verdict == Verdict::kOutside;
+  }
+  return outside;
+}
+
+TEST(Soundness, OverstatedArithmeticIsSeen) {
+  const auto honest_kernel = [](Emulation &) {};
+  const auto honest_claim = [](assay_arithmetic &) {};
+  EXPECT_EQ(cases_outside({"nothing", honest_kernel, honest_claim}), 0);
+  for (const Overstated &claim : std::initializer_list<Overstated>{
+           {"P kept in fp32", honest_kernel, [](assay_arithmetic &a) { a.p_rounded = 0; }},
+           {"25 fraction bits for 14",
+            [](Emulation &e) { e.fraction_bits = e.block ? 14 : e.fraction_bits; }, honest_claim},
+           {"exp2 to 2^-22 for 2^-11", [](Emulation &e) { e.mutant = Mutant::kExp2Coarse; },
+            honest_claim}}) {
+    const int outside = cases_outside(claim);
+    printf("%-26s %d of 300 cases outside\n", claim.name, outside);
+    EXPECT_GT(outside, 30) << claim.name;
+  }
+}
+
 TEST(Soundness, CorrectKernelIsNeverOutside) {
   const uint64_t cases = 3000ull * static_cast<uint64_t>(effort());
   const char *seed_text = std::getenv("ASSAY_ORACLE_SEED");
