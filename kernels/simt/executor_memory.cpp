@@ -125,6 +125,7 @@ void Executor::raw_access(const void *address, size_t bytes, bool write, const v
 }
 
 void *Executor::shared_base(size_t bytes, size_t alignment, Site site) {
+  fibers_[running_].site = site;
   if (bytes > shared_.bytes())
     report(running_, HazardKind::kSharedOutOfBounds,
            "shared storage of " + std::to_string(bytes) + " bytes in a launch with " +
