@@ -174,43 +174,52 @@ void Executor::run_block(uint32_t linear) {
 void Executor::fiber_entry(boost::context::detail::transfer_t transfer) {
   Executor &executor = *active_executor;
   enter_fiber(transfer, executor.main_);
+  FiberContext &self = executor.fibers_[executor.running_].context;
+  FiberContext *next = &executor.main_;
   try {
     (*executor.body_)();
+    next = executor.leave_thread();
+  } catch (const HazardFound &) {
+    // Recorded already. The other fibers are abandoned where they stand.
   } catch (const std::exception &error) {
-    executor.report(executor.running_, HazardKind::kUnmodelled,
-                    std::string("an exception left the kernel: ") + error.what(),
-                    executor.fibers_[executor.running_].site);
+    try {
+      executor.report(executor.running_, HazardKind::kUnmodelled,
+                      std::string("an exception left the kernel: ") + error.what(),
+                      executor.fibers_[executor.running_].site);
+    } catch (const HazardFound &) {
+    }
   }
-  executor.exit_thread();
+  exit_fiber(self, *next);
 }
 
-void Executor::exit_thread() {
-  Fiber &fiber = fibers_[running_];
+FiberContext *Executor::leave_thread() {
+  const uint32_t self = running_;
+  Fiber &fiber = fibers_[self];
   fiber.exited = true;
   --live_;
-  Warp &warp = warps_[running_ / kLanes];
-  const uint32_t bit = 1u << (running_ % kLanes);
+  Warp &warp = warps_[self / kLanes];
+  const uint32_t bit = 1u << (self % kLanes);
   warp.absent |= bit;
   for (uint32_t left = warp.active; left != 0; left &= left - 1) {
     const Group &group = warp.groups[static_cast<uint32_t>(std::countr_zero(left))];
     if (group.call.mask & bit)
-      report(running_, HazardKind::kAbsentLane,
-             "lane " + std::to_string(running_ % kLanes) + " exited while " +
+      report(self, HazardKind::kAbsentLane,
+             "lane " + std::to_string(self % kLanes) + " exited while " +
                  to_string(group.call.kind) + " with mask " + lane_mask_text(group.call.mask) +
                  " waits for it; " + who_waits_where(),
              group.call.site, fiber.site);
   }
   if (block_barrier_.arrived != 0)
-    report(running_, HazardKind::kDivergentBarrier,
-           "thread " + std::to_string(running_) + " exited while others wait at block_barrier; " +
+    report(self, HazardKind::kDivergentBarrier,
+           "thread " + std::to_string(self) + " exited while others wait at block_barrier; " +
                who_waits_where(),
            block_barrier_.site, fiber.site);
-  if (live_ == 0) exit_fiber(fiber.context, main_);
+  if (live_ == 0) return &main_;
   if (ready_.empty()) report_stall();
   running_ = ready_.take(schedule_.order, random_);
   thread_view.thread = running_;
   ++counters_->fiber_switches;
-  exit_fiber(fiber.context, fibers_[running_].context);
+  return &fibers_[running_].context;
 }
 
 void Executor::switch_to(uint32_t thread) {

@@ -35,6 +35,10 @@ private:
   uint32_t summary_ = 0; // bit w: words_[w] != 0
 };
 
+// Thrown by report() to unwind the thread that found a hazard; caught where its fiber began. Not a
+// std::exception, so that device code cannot catch it by accident.
+struct HazardFound {};
+
 class Executor {
 public:
   // The executor of the launch in progress on this host thread; throws std::logic_error if none.
@@ -103,8 +107,8 @@ private:
   void run_block(uint32_t linear);
   void reset_block(uint32_t linear);
   static void fiber_entry(boost::context::detail::transfer_t transfer);
-  [[noreturn]] void exit_thread();
-  void suspend(); // the running thread waits; returns when it runs again
+  FiberContext *leave_thread(); // bookkeeping of an exit; returns who runs next
+  void suspend();               // the running thread waits; returns when it runs again
   void switch_to(uint32_t thread);
 
   // executor_sync.cpp
