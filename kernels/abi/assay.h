@@ -57,41 +57,41 @@ enum { ASSAY_LSE_NATURAL = 0, ASSAY_LSE_BASE2 = 1 };
  * NHD and HND layouts are both expressed by strides; K and V strides are independent.
  */
 typedef struct assay_paged_kv {
-  const void *k;                                       /**< pool, dtype of the call */
-  const void *v;                                       /**< pool, dtype of the call */
+  const void *k;                                        /**< pool, dtype of the call */
+  const void *v;                                        /**< pool, dtype of the call */
   int64_t k_stride_page, k_stride_token, k_stride_head; /**< elements; multiples of 8 */
   int64_t v_stride_page, v_stride_token, v_stride_head; /**< elements; multiples of 8 */
-  const int32_t *page_table;   /**< [rows, max_pages]; only live entries are read */
-  const int32_t *seq_lens;     /**< [rows] live tokens, 0 .. max_pages * page_size */
-  int64_t page_table_stride;   /**< entries between rows, >= max_pages */
-  int32_t rows;                /**< requests, or segments of a cascade level */
-  int32_t max_pages;           /**< columns of the page table; bounds every length */
-  int32_t page_size;           /**< tokens per page, >= 1 */
-  int32_t reserved;            /**< 0 */
+  const int32_t *page_table; /**< [rows, max_pages]; only live entries are read */
+  const int32_t *seq_lens;   /**< [rows] live tokens, 0 .. max_pages * page_size */
+  int64_t page_table_stride; /**< entries between rows, >= max_pages */
+  int32_t rows;              /**< requests, or segments of a cascade level */
+  int32_t max_pages;         /**< columns of the page table; bounds every length */
+  int32_t page_size;         /**< tokens per page, >= 1 */
+  int32_t reserved;          /**< 0 */
 } assay_paged_kv;
 
 /** Paged decode attention, one query token per request: v1 (one pass) and v2 (split-KV). */
 typedef struct assay_paged_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype;          /**< q, k, v, o: ASSAY_FP16 or ASSAY_BF16 */
+  assay_dtype dtype; /**< q, k, v, o: ASSAY_FP16 or ASSAY_BF16 */
   assay_lse_base lse_base;
-  int32_t batch;              /**< requests, 0 allowed; equals kv.rows */
-  int32_t num_qo_heads;       /**< multiple of num_kv_heads */
+  int32_t batch;        /**< requests, 0 allowed; equals kv.rows */
+  int32_t num_qo_heads; /**< multiple of num_kv_heads */
   int32_t num_kv_heads;
-  int32_t head_dim;           /**< 64 or 128 */
-  float sm_scale;             /**< softmax scale, finite, > 0 */
-  int32_t num_splits;         /**< v2: > 0 forces that many splits of every row, 0 = balanced plan */
-  const void *q;              /**< [batch, num_qo_heads, head_dim] */
+  int32_t head_dim;   /**< 64 or 128 */
+  float sm_scale;     /**< softmax scale, finite, > 0 */
+  int32_t num_splits; /**< v2: > 0 forces that many splits of every row, 0 = balanced plan */
+  const void *q;      /**< [batch, num_qo_heads, head_dim] */
   int64_t q_stride_batch, q_stride_head; /**< multiples of 8 */
-  void *o;                    /**< [batch, num_qo_heads, head_dim]; never aliases an input */
+  void *o; /**< [batch, num_qo_heads, head_dim]; never aliases an input */
   int64_t o_stride_batch, o_stride_head; /**< multiples of 8 */
-  float *lse;                 /**< [batch, num_qo_heads] fp32, may be null; -inf for a row without keys */
+  float *lse; /**< [batch, num_qo_heads] fp32, may be null; -inf for a row without keys */
   int64_t lse_stride_batch, lse_stride_head;
   assay_paged_kv kv;
-  void *workspace;            /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
+  void *workspace; /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
   uint64_t workspace_bytes;
-  const void *plan;           /**< v2: device buffer filled by assay_plan, or null to plan inside the call */
+  const void *plan; /**< v2: device buffer filled by assay_plan, or null to plan inside the call */
   uint64_t plan_bytes;
   void *stream;
 } assay_paged_params;
@@ -107,9 +107,9 @@ typedef struct assay_plan_params {
   int32_t num_qo_heads;
   int32_t num_kv_heads;
   int32_t head_dim;
-  int32_t max_seq_len;        /**< tokens; capacity the plan must stay valid for */
-  int32_t num_splits;         /**< as in assay_paged_params */
-  const int32_t *seq_lens;    /**< [batch] */
+  int32_t max_seq_len;     /**< tokens; capacity the plan must stay valid for */
+  int32_t num_splits;      /**< as in assay_paged_params */
+  const int32_t *seq_lens; /**< [batch] */
   void *plan;
   uint64_t plan_bytes;
   void *stream;
@@ -121,9 +121,9 @@ typedef struct assay_plan_params {
  * segments that cover it, in any number of levels; a level may leave requests uncovered.
  */
 typedef struct assay_cascade_level {
-  assay_paged_kv kv;               /**< rows = segments of this level */
-  const int32_t *segment_indptr;   /**< [rows + 1] ascending request offsets, 0 .. batch: segment s
-                                        serves requests segment_indptr[s] .. segment_indptr[s+1]-1 */
+  assay_paged_kv kv;             /**< rows = segments of this level */
+  const int32_t *segment_indptr; /**< [rows + 1] ascending request offsets, 0 .. batch: segment s
+                                      serves requests segment_indptr[s] .. segment_indptr[s+1]-1 */
 } assay_cascade_level;
 
 enum { ASSAY_MAX_CASCADE_LEVELS = 8 };
@@ -138,17 +138,17 @@ typedef struct assay_cascade_params {
   int32_t num_kv_heads;
   int32_t head_dim;
   float sm_scale;
-  int32_t num_levels;              /**< 1 .. ASSAY_MAX_CASCADE_LEVELS */
-  int32_t num_splits;              /**< > 0 splits every segment that often, 0 = chosen from the shape */
-  int32_t reserved;                /**< 0 */
-  const void *q;                   /**< [batch, num_qo_heads, head_dim] */
+  int32_t num_levels; /**< 1 .. ASSAY_MAX_CASCADE_LEVELS */
+  int32_t num_splits; /**< > 0 splits every segment that often, 0 = chosen from the shape */
+  int32_t reserved;   /**< 0 */
+  const void *q;      /**< [batch, num_qo_heads, head_dim] */
   int64_t q_stride_batch, q_stride_head;
-  void *o;                         /**< [batch, num_qo_heads, head_dim] */
+  void *o; /**< [batch, num_qo_heads, head_dim] */
   int64_t o_stride_batch, o_stride_head;
-  float *lse;                      /**< [batch, num_qo_heads], may be null */
+  float *lse; /**< [batch, num_qo_heads], may be null */
   int64_t lse_stride_batch, lse_stride_head;
   const assay_cascade_level *levels; /**< host array [num_levels], copied during the call */
-  void *workspace;                 /**< scratch, 16-byte aligned, any content */
+  void *workspace;                   /**< scratch, 16-byte aligned, any content */
   uint64_t workspace_bytes;
   void *stream;
 } assay_cascade_params;
@@ -162,18 +162,18 @@ typedef struct assay_cascade_params {
 typedef struct assay_merge_state_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype;               /**< o_a, o_b, o: fp16, bf16 or fp32 */
+  assay_dtype dtype; /**< o_a, o_b, o: fp16, bf16 or fp32 */
   assay_lse_base lse_base;
-  int32_t num_rows;                /**< 0 allowed */
+  int32_t num_rows; /**< 0 allowed */
   int32_t num_heads;
-  int32_t head_dim;                /**< multiple of 8, 8 .. 512 */
-  int32_t reserved;                /**< 0 */
-  const void *o_a;                 /**< [num_rows, num_heads, head_dim], normalised */
-  const float *lse_a;              /**< [num_rows, num_heads] */
+  int32_t head_dim;   /**< multiple of 8, 8 .. 512 */
+  int32_t reserved;   /**< 0 */
+  const void *o_a;    /**< [num_rows, num_heads, head_dim], normalised */
+  const float *lse_a; /**< [num_rows, num_heads] */
   const void *o_b;
   const float *lse_b;
   void *o;
-  float *lse;                      /**< [num_rows, num_heads], may be null */
+  float *lse; /**< [num_rows, num_heads], may be null */
   int64_t o_a_stride_row, o_a_stride_head;
   int64_t lse_a_stride_row, lse_a_stride_head;
   int64_t o_b_stride_row, o_b_stride_head;
@@ -185,23 +185,23 @@ typedef struct assay_merge_state_params {
 
 /**
  * Merge n states per row, in state order. Fixed: state s of row r is o_in[(r * num_states + s)].
- * Ragged: indptr [num_rows + 1] selects states indptr[r] .. indptr[r+1]-1 and num_states is only the
- * upper bound of a row's count. Zero states give o = 0, lse = -inf.
+ * Ragged: indptr [num_rows + 1] selects states indptr[r] .. indptr[r+1]-1 and num_states is only
+ * the upper bound of a row's count. Zero states give o = 0, lse = -inf.
  */
 typedef struct assay_merge_states_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype;               /**< o_in, o: fp16, bf16 or fp32 */
+  assay_dtype dtype; /**< o_in, o: fp16, bf16 or fp32 */
   assay_lse_base lse_base;
   int32_t num_rows;
-  int32_t num_states;              /**< >= 0 */
+  int32_t num_states; /**< >= 0 */
   int32_t num_heads;
-  int32_t head_dim;                /**< multiple of 8, 8 .. 512 */
-  const void *o_in;                /**< [total_states, num_heads, head_dim] */
-  const float *lse_in;             /**< [total_states, num_heads] */
-  const int32_t *indptr;           /**< [num_rows + 1] ascending, or null for fixed num_states */
-  void *o;                         /**< [num_rows, num_heads, head_dim] */
-  float *lse;                      /**< [num_rows, num_heads], may be null */
+  int32_t head_dim;      /**< multiple of 8, 8 .. 512 */
+  const void *o_in;      /**< [total_states, num_heads, head_dim] */
+  const float *lse_in;   /**< [total_states, num_heads] */
+  const int32_t *indptr; /**< [num_rows + 1] ascending, or null for fixed num_states */
+  void *o;               /**< [num_rows, num_heads, head_dim] */
+  float *lse;            /**< [num_rows, num_heads], may be null */
   int64_t o_in_stride_state, o_in_stride_head;
   int64_t lse_in_stride_state, lse_in_stride_head;
   int64_t o_stride_row, o_stride_head;
@@ -224,8 +224,10 @@ assay_status assay_merge_state_supports(const assay_merge_state_params *params);
 assay_status assay_merge_states_supports(const assay_merge_states_params *params);
 
 /** Scratch bytes for these shapes at any lengths up to kv.max_pages * kv.page_size. */
-assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params, uint64_t *bytes);
-assay_status assay_cascade_attention_workspace_size(const assay_cascade_params *params, uint64_t *bytes);
+assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,
+                                                     uint64_t *bytes);
+assay_status assay_cascade_attention_workspace_size(const assay_cascade_params *params,
+                                                    uint64_t *bytes);
 assay_status assay_plan_size(const assay_plan_params *params, uint64_t *bytes);
 
 /** Message of this thread's last failed call; empty after a success. Valid until the next call. */

@@ -16,10 +16,10 @@ extern "C" {
 /** Which parameter struct a kernel takes. */
 typedef int32_t assay_family;
 enum {
-  ASSAY_FAMILY_PAGED = 0,        /**< assay_paged_params */
-  ASSAY_FAMILY_CASCADE = 1,      /**< assay_cascade_params */
-  ASSAY_FAMILY_MERGE_STATE = 2,  /**< assay_merge_state_params */
-  ASSAY_FAMILY_MERGE_STATES = 3  /**< assay_merge_states_params */
+  ASSAY_FAMILY_PAGED = 0,       /**< assay_paged_params */
+  ASSAY_FAMILY_CASCADE = 1,     /**< assay_cascade_params */
+  ASSAY_FAMILY_MERGE_STATE = 2, /**< assay_merge_state_params */
+  ASSAY_FAMILY_MERGE_STATES = 3 /**< assay_merge_states_params */
 };
 
 typedef int32_t assay_determinism;
@@ -33,20 +33,31 @@ enum {
  * All errors are upper limits.
  */
 typedef struct assay_arithmetic {
-  int32_t mma_block;          /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
-  int32_t mma_fraction_bits;  /**< F: addends truncated at 2^(e_max - F) */
-  int32_t p_rounded;          /**< 1: softmax weights are rounded to the element type before P.V */
-  int32_t sum_depth;          /**< additions on the longest path of a row sum within one tile */
-  double exp2_rel_error;      /**< of exp2, relative */
-  double log2_abs_error;      /**< of log2, per (1 + |result|) */
-  double rcp_rel_error;       /**< of the final reciprocal, relative */
-  int32_t tile_tokens;        /**< keys between two updates of the running maximum */
-  int32_t max_parallel_states;/**< states merged inside one block before a split is stored */
+  int32_t mma_block;           /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
+  int32_t mma_fraction_bits;   /**< F: addends truncated at 2^(e_max - F) */
+  int32_t p_rounded;           /**< 1: softmax weights are rounded to the element type before P.V */
+  int32_t sum_depth;           /**< additions on the longest path of a row sum within one tile */
+  double exp2_rel_error;       /**< of exp2, relative */
+  double log2_abs_error;       /**< of log2, per (1 + |result|) */
+  double rcp_rel_error;        /**< of the final reciprocal, relative */
+  int32_t tile_tokens;         /**< keys between two updates of the running maximum */
+  int32_t max_parallel_states; /**< states merged inside one block before a split is stored */
 } assay_arithmetic;
+
+/**
+ * One step of a kernel over a row's keys: keys [begin, end) of cascade level `level` (0 for paged
+ * attention), scored against one running maximum. Tiles of one (level, split, state) follow each
+ * other in order; the states of a split are merged in the block, splits and levels through (O,
+ * LSE).
+ */
+typedef struct assay_key_tile {
+  int32_t level, split, state;
+  int32_t begin, end;
+} assay_key_tile;
 
 typedef struct assay_kernel {
   uint32_t struct_size;
-  const char *name;           /**< e.g. "paged_attention_v2"; unique within a plugin */
+  const char *name; /**< e.g. "paged_attention_v2"; unique within a plugin */
   assay_family family;
   assay_target target;
   assay_determinism determinism;
@@ -55,6 +66,11 @@ typedef struct assay_kernel {
   assay_status (*workspace_size)(const void *params, uint64_t *bytes); /**< null: needs none */
   assay_status (*run)(const void *params);
   const char *(*last_error)(void);
+  /** The declared order of the keys of (request, qo_head): writes at most `capacity` tiles and the
+      number there are to *count. Pointers in params are host pointers here. May be null: the order
+      is not declared and only order-free bounds apply. */
+  assay_status (*key_order)(const void *params, int32_t request, int32_t qo_head,
+                            assay_key_tile *tiles, int32_t capacity, int32_t *count);
 } assay_kernel;
 
 typedef struct assay_plugin {

@@ -9,12 +9,16 @@
 //   void unpack2<E>(packed, lo, hi)
 //   void widen4<D, S>(packed, out)    four S = e4m3, e5m2 (first in the low byte) to two pairs of
 //                                     D = bf16, fp16; exact
+//   float bits_to_float(uint32_t); uint32_t float_to_bits(float)
 #pragma once
 
 #include "kernels/arch/convert_bits.cuh"
 #include "kernels/arch/target.cuh"
 
 namespace assay::ASSAY_TARGET::arch {
+
+ASSAY_HOST_DEVICE float bits_to_float(uint32_t bits) { return detail::float_of(bits); }
+ASSAY_HOST_DEVICE uint32_t float_to_bits(float value) { return detail::bits_of(value); }
 
 struct bf16 {
   uint16_t bits;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which target this translation unit compiles for, and the few words of CUDA that kernels need.
 //
-// ASSAY_TARGET_CUDA is defined by the build for .cu files that hold device code; everything else
+// ASSAY_COMPILE_CUDA is defined by the build for .cu files that hold device code; everything else
 // compiles for the CPU executor. Code lives in assay::ASSAY_TARGET, so both fit in one binary.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#if defined(ASSAY_TARGET_CUDA)
+#if defined(ASSAY_COMPILE_CUDA)
 
 #if !defined(__CUDACC__)
-#error "ASSAY_TARGET_CUDA needs nvcc"
+#error "ASSAY_COMPILE_CUDA needs nvcc"
 #endif
 #define ASSAY_IS_CUDA 1
 #define ASSAY_TARGET n_cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace assay::simt {
@@ -42,7 +43,7 @@ struct Counters {
   uint64_t shared_store_bytes = 0;
   uint64_t fiber_switches = 0;
 
-  uint64_t collective(Collective kind) const { return collectives[static_cast<size_t>(kind)]; }
+  uint64_t collective(Collective kind) const { return collectives[static_cast<std::size_t>(kind)]; }
 };
 
 } // namespace assay::simt

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the ci scripts: root of the tree, build, target choice.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+jobs=$(nproc)
+
+step() { printf '\n== %s\n' "$*"; }
+
+# build PRESET [TARGET...]: configure once, build quietly, show the log only on failure.
+build() {
+  local preset=$1
+  shift
+  mkdir -p "build/$preset"
+  local log="build/$preset/build.log"
+  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}; } >"$log" 2>&1; then
+    grep -nE 'error|FAILED|Error' "$log" | head -n 20 >&2 || true
+    tail -n 30 "$log" >&2
+    echo "build of preset $preset failed; whole log: $log" >&2
+    return 1
+  fi
+}
+
+have_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
+have_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Turns corpus/mutants/*.mutant into one instrumented copy of the kernel headers.
+
+Mutant schemata: every mutant is compiled into the same binary behind a run-time switch, so N mutants
+cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is `key = value` lines:
+
+  why      what is wrong with it, one line
+  file     kernel header, relative to the root
+  kind     expression: FIND becomes (active ? (REPLACE) : (FIND))
+           statement:  FIND becomes if (active) { REPLACE } else { FIND }
+  find     text of the original; must occur exactly once, white space is not significant
+  replace  the wrong text; may be empty for a statement
+  kernels  kernels it concerns, comma separated
+  caught   optional: the properties expected to catch it, comma separated (documentation)
+
+Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR
+Writes OUTPUT_DIR/<file> for every mutated file and OUTPUT_DIR/mutant_table.inc.
+"""
+import pathlib
+import re
+import sys
+
+REQUIRED = ("why", "file", "kind", "find", "replace", "kernels")
+
+
+def fail(message):
+    sys.exit(f"make_schemata: {message}")
+
+
+def parse(path):
+    mutant = {"name": path.stem}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        key, separator, value = line.partition("=")
+        if not separator:
+            fail(f"{path}:{number}: expected 'key = value'")
+        mutant[key.strip()] = value.strip()
+    for key in REQUIRED:
+        if key not in mutant:
+            fail(f"{path}: no '{key}'")
+    if mutant["kind"] not in ("expression", "statement"):
+        fail(f"{path}: kind is '{mutant['kind']}', expected expression or statement")
+    return mutant
+
+
+def pattern(find):
+    """The text with any white space between its tokens."""
+    return re.compile(r"\s*".join(re.escape(t) for t in re.findall(r"\w+|[^\w\s]", find)))
+
+
+def schema(find, mutants):
+    """One guarded alternative per mutant of the same text."""
+    if mutants[0]["kind"] == "expression":
+        text = f"({find})"
+        for m in mutants:
+            text = f"(::assay::mutants::is_active({m['id']}) ? ({m['replace']}) : {text})"
+        return text
+    text = f"{{ {find} }}"
+    for m in mutants:
+        text = f"if (::assay::mutants::is_active({m['id']})) {{ {m['replace']} }} else {text}"
+    return text
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    mutant_dir, root, out = map(pathlib.Path, sys.argv[1:])
+    mutants = [parse(p) for p in sorted(mutant_dir.glob("*.mutant"))]
+    if not mutants:
+        fail(f"no .mutant file in {mutant_dir}")
+    by_file = {}
+    for number, m in enumerate(mutants, 1):
+        m["id"] = number
+        by_file.setdefault(m["file"], {}).setdefault((m["find"], m["kind"]), []).append(m)
+    for file, groups in by_file.items():
+        source = (root / file).read_text()
+        spans = []
+        for (find, _), group in groups.items():
+            hits = list(pattern(find).finditer(source))
+            if len(hits) != 1:
+                names = ", ".join(m["name"] for m in group)
+                fail(f"{names}: '{find}' occurs {len(hits)} times in {file}, expected once")
+            spans.append((hits[0].start(), hits[0].end(), group))
+        spans.sort(key=lambda s: s[0])
+        for a, b in zip(spans, spans[1:]):
+            if a[1] > b[0]:
+                fail(f"{a[2][0]['name']} and {b[2][0]['name']} overlap in {file}")
+        for start, end, group in reversed(spans):
+            source = source[:start] + schema(source[start:end], group) + source[end:]
+        header = '#include "corpus/mutants/active.h"\n'
+        target = out / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(target, source.replace("#pragma once\n", "#pragma once\n" + header, 1))
+    rows = "".join(
+        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}"}},\n' for m in mutants
+    )
+    write(out / "mutant_table.inc", rows)
+
+
+def write(path, text):
+    """Leaves an unchanged file alone, so nothing recompiles."""
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+main()

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages assay needs. Idempotent; silent when nothing is missing.
+set -euo pipefail
+
+packages=(
+  clang cmake ninja-build g++ python3 ccache git
+  libboost1.81-dev libboost-context1.81-dev
+  libgmp-dev libmpfr-dev libmpfi-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev
+  libgtest-dev librapidcheck-dev
+)
+# llvm-symbolizer turns sanitizer reports into source lines; the runtime comes with the compiler.
+packages+=(llvm libclang-rt-14-dev)
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+echo "setup: installing ${missing[*]}"
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "setup: run as root, or install: ${missing[*]}" >&2
+    exit 1
+  }
+  sudo=(sudo)
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { "${sudo[@]}" apt-get update -qq &&
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  exit 1
+fi

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every test: layers and directory map, unit tests and properties, the same under ASan and UBSan,
+# 60 s of fuzzing, and, when nvcc is there, the cuda target compiled (and run when a GPU answers).
+. "$(dirname "$0")/lib.sh"
+fuzz_seconds=60
+
+ci/setup.sh
+step "layers, headers, directory map"
+ci/check_layers.sh
+step "build and test (simt)"
+build simt
+ctest --preset simt --output-on-failure >build/simt/ctest.log 2>&1 || {
+  cat build/simt/ctest.log
+  exit 1
+}
+tail -n 4 build/simt/ctest.log
+step "sanitizers (address, undefined)"
+build simt-asan-ubsan
+ctest --preset simt-asan-ubsan -LE slow >build/simt-asan-ubsan/ctest.log 2>&1 || {
+  tail -n 60 build/simt-asan-ubsan/ctest.log
+  exit 1
+}
+tail -n 4 build/simt-asan-ubsan/ctest.log
+step "fuzz ($fuzz_seconds s)"
+ci/fuzz.sh "$fuzz_seconds"
+if have_nvcc; then
+  step "cuda target"
+  build cuda
+  if have_gpu; then
+    ctest --preset cuda -L cuda
+  else
+    echo "no GPU answers: the cuda target was compiled for sm_80 and sm_90a, not run"
+  fi
+else
+  echo "no nvcc: the cuda target was not built"
+fi
+# The closing line is ctest's own summary of the full simt run.
+step "summary"
+tail -n 4 build/simt/ctest.log

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run-time switch of the mutant schemata: which known-wrong kernel this thread runs.
+#pragma once
+
+#include "corpus/mutants/helpers.h"
+
+#include <span>
+
+namespace assay::mutants {
+
+struct Mutant {
+  int id; // > 0
+  const char *name, *file, *why;
+  const char *kernels; // comma separated
+};
+
+/// Every mutant in the binary.
+std::span<const Mutant> all();
+
+inline thread_local int active_id = 0; // 0: the unmodified kernel
+inline bool is_active(int id) { return active_id == id; }
+
+/// Runs mutant `id` on this thread for the lifetime of the object.
+class Activate {
+public:
+  explicit Activate(int id) { active_id = id; }
+  ~Activate() { active_id = 0; }
+  Activate(const Activate &) = delete;
+  Activate &operator=(const Activate &) = delete;
+};
+
+} // namespace assay::mutants

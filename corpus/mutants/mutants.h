@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Known-wrong versions of our kernels, behind the same table as the right ones.
+#pragma once
+
+#include "corpus/mutants/active.h"
+#include "kernels/abi/plugin.h"
+
+namespace assay::mutants {
+
+/// The five kernels with the mutants compiled in (simt target; bf16 and head_dim 64 only). With no
+/// mutant active they are the unmodified kernels.
+const assay_plugin *plugin();
+
+} // namespace assay::mutants

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bad argument is refused with a typed status and a message that names it, before any launch.
+#include "kernels/abi/plugin.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+extern "C" assay_status abi_c99_empty_batch(void);
+
+namespace {
+
+/// A small valid call; memory is real so that a missing check would run the kernel.
+struct PagedCase {
+  alignas(16) uint16_t q[4 * 64] = {}, o[4 * 64], k[2 * 16 * 64] = {}, v[2 * 16 * 64] = {};
+  float lse[4];
+  int32_t table[2] = {0, 1}, lens[1] = {20};
+  alignas(16) char workspace[1 << 16];
+  assay_paged_params p = {};
+  PagedCase() {
+    p.struct_size = sizeof p;
+    p.dtype = ASSAY_BF16;
+    p.batch = 1;
+    p.num_qo_heads = 4;
+    p.num_kv_heads = 1;
+    p.head_dim = 64;
+    p.sm_scale = 0.125f;
+    p.q = q;
+    p.o = o;
+    p.lse = lse;
+    p.q_stride_batch = p.o_stride_batch = 256;
+    p.q_stride_head = p.o_stride_head = 64;
+    p.lse_stride_batch = 4;
+    p.lse_stride_head = 1;
+    p.kv.k = k;
+    p.kv.v = v;
+    p.kv.k_stride_page = p.kv.v_stride_page = 16 * 64;
+    p.kv.k_stride_token = p.kv.v_stride_token = 64;
+    p.kv.k_stride_head = p.kv.v_stride_head = 64;
+    p.kv.page_table = table;
+    p.kv.seq_lens = lens;
+    p.kv.page_table_stride = 2;
+    p.kv.rows = 1;
+    p.kv.max_pages = 2;
+    p.kv.page_size = 16;
+    p.workspace = workspace;
+    p.workspace_bytes = sizeof workspace;
+    p.num_splits = 3;
+  }
+};
+
+struct BadPaged {
+  const char *names; // must appear in the message
+  assay_status status;
+  std::function<void(assay_paged_params &)> spoil;
+};
+
+const std::vector<BadPaged> &bad_paged() {
+  using P = assay_paged_params;
+  static char misaligned[64];
+  static const std::vector<BadPaged> kCases = {
+      {"struct_size", ASSAY_INVALID_ARGUMENT, [](P &p) { p.struct_size = 8; }},
+      {"target", ASSAY_INVALID_ARGUMENT, [](P &p) { p.target = 7; }},
+      {"dtype", ASSAY_UNSUPPORTED, [](P &p) { p.dtype = ASSAY_FP32; }},
+      {"lse_base", ASSAY_INVALID_ARGUMENT, [](P &p) { p.lse_base = 2; }},
+      {"batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.batch = -1; }},
+      {"kv.rows", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.rows = 2; }},
+      {"num_qo_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_qo_heads = 0; }},
+      {"num_kv_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_kv_heads = -3; }},
+      {"multiple of num_kv_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_kv_heads = 3; }},
+      {"head_dim", ASSAY_UNSUPPORTED, [](P &p) { p.head_dim = 96; }},
+      {"sm_scale", ASSAY_INVALID_ARGUMENT, [](P &p) { p.sm_scale = NAN; }},
+      {"sm_scale", ASSAY_INVALID_ARGUMENT, [](P &p) { p.sm_scale = 0.0f; }},
+      {"q is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = nullptr; }},
+      {"o is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o = nullptr; }},
+      {"kv.k is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k = nullptr; }},
+      {"kv.v is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = nullptr; }},
+      {"kv.page_table is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.page_table = nullptr; }},
+      {"kv.seq_lens is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.seq_lens = nullptr; }},
+      {"q is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = misaligned + 2; }},
+      {"lse is not aligned", ASSAY_INVALID_ARGUMENT,
+       [](P &p) { p.lse = reinterpret_cast<float *>(misaligned + 1); }},
+      {"q_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_stride_head = 63; }},
+      {"o_stride_batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o_stride_batch = -64; }},
+      {"kv.k_stride_token", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k_stride_token = 4; }},
+      {"kv.v_stride_page", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v_stride_page = -8; }},
+      {"kv.page_size", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.page_size = 0; }},
+      {"kv.max_pages", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.max_pages = -1; }},
+      {"tokens a row", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.kv.max_pages = 1 << 20;
+         p.kv.page_size = 1 << 20;
+       }},
+      {"kv.page_table_stride", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.page_table_stride = 1; }},
+      {"kv.reserved", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.reserved = 1; }},
+      {"blocks", ASSAY_CAPACITY_EXCEEDED,
+       [](P &p) {
+         p.batch = p.kv.rows = 1 << 24;
+         p.num_qo_heads = p.num_kv_heads = 1 << 20;
+       }},
+  };
+  return kCases;
+}
+
+TEST(Abi, paged_v1_and_v2_name_every_bad_argument) {
+  for (const BadPaged &bad : bad_paged()) {
+    PagedCase c;
+    bad.spoil(c.p);
+    for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2}) {
+      EXPECT_EQ(run(&c.p), bad.status) << bad.names << ": " << assay_last_error();
+      EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+          << "'" << assay_last_error() << "' does not name " << bad.names;
+    }
+  }
+  EXPECT_EQ(assay_paged_attention_v1(nullptr), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST(Abi, v2_names_workspace_plan_and_splits) {
+  PagedCase c;
+  uint64_t bytes = 0;
+  ASSERT_EQ(assay_paged_attention_v2_workspace_size(&c.p, &bytes), ASSAY_OK);
+  c.p.workspace_bytes = bytes - 1;
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_WORKSPACE_TOO_SMALL);
+  EXPECT_NE(std::string(assay_last_error()).find(std::to_string(bytes)), std::string::npos);
+  c.p.workspace_bytes = bytes;
+  c.p.workspace = nullptr;
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
+  c.p.workspace = c.workspace;
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_OK) << assay_last_error();
+  c.p.num_splits = -1;
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
+  c.p.num_splits = 0;
+  c.p.workspace_bytes = sizeof c.workspace;
+  c.p.plan = c.table;
+  c.p.plan_bytes = 4;
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(assay_last_error()).find("plan_bytes"), std::string::npos);
+  EXPECT_EQ(assay_paged_attention_v2_workspace_size(&c.p, nullptr), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST(Abi, an_empty_batch_is_a_success_that_launches_nothing) {
+  EXPECT_EQ(abi_c99_empty_batch(), ASSAY_OK) << assay_last_error();
+  EXPECT_STREQ(assay_last_error(), "");
+}
+
+TEST(Abi, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
+  alignas(16) float a[64] = {}, b[64] = {}, o[64];
+  float lse_a[2] = {}, lse_b[2] = {}, lse[2];
+  assay_merge_state_params p = {};
+  p.struct_size = sizeof p;
+  p.dtype = ASSAY_FP32;
+  p.num_rows = 2;
+  p.num_heads = 1;
+  p.head_dim = 16;
+  p.o_a = a;
+  p.o_b = b;
+  p.o = o;
+  p.lse_a = lse_a;
+  p.lse_b = lse_b;
+  p.lse = lse;
+  p.o_a_stride_row = p.o_b_stride_row = p.o_stride_row = 16;
+  p.lse_a_stride_row = p.lse_b_stride_row = p.lse_stride_row = 1;
+  EXPECT_EQ(assay_merge_state(&p), ASSAY_OK) << assay_last_error();
+  struct {
+    const char *names;
+    assay_status status;
+    std::function<void(assay_merge_state_params &)> spoil;
+  } cases[] = {
+      {"head_dim", ASSAY_UNSUPPORTED, [](auto &q) { q.head_dim = 12; }},
+      {"head_dim", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.head_dim = 520; }},
+      {"num_rows", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.num_rows = -1; }},
+      {"num_heads", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.num_heads = 0; }},
+      {"o_a is null", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_a = nullptr; }},
+      {"lse_b is null", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_b = nullptr; }},
+      {"o_stride", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 9; }},
+      {"dtype", ASSAY_UNSUPPORTED, [](auto &q) { q.dtype = 9; }},
+      {"aliases", ASSAY_INVALID_ARGUMENT,
+       [&](auto &q) {
+         q.o = a;
+         q.o_stride_row = 24;
+       }},
+  };
+  for (const auto &bad : cases) {
+    assay_merge_state_params q = p;
+    bad.spoil(q);
+    EXPECT_EQ(assay_merge_state(&q), bad.status) << bad.names;
+    EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+        << assay_last_error();
+  }
+}
+
+TEST(Abi, cascade_names_the_level) {
+  PagedCase c;
+  assay_cascade_level level = {c.p.kv, c.table};
+  assay_cascade_params p = {};
+  p.struct_size = sizeof p;
+  p.dtype = ASSAY_BF16;
+  p.batch = 1;
+  p.num_qo_heads = 4;
+  p.num_kv_heads = 1;
+  p.head_dim = 64;
+  p.sm_scale = 0.125f;
+  p.num_levels = 1;
+  p.levels = &level;
+  p.q = c.q;
+  p.o = c.o;
+  p.q_stride_batch = p.o_stride_batch = 256;
+  p.q_stride_head = p.o_stride_head = 64;
+  p.workspace = c.workspace;
+  p.workspace_bytes = sizeof c.workspace;
+  EXPECT_EQ(assay_cascade_attention_supports(&p), ASSAY_OK) << assay_last_error();
+  level.kv.page_size = -2;
+  EXPECT_EQ(assay_cascade_attention(&p), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(assay_last_error()).find("levels[0].kv.page_size"), std::string::npos);
+  p.num_levels = ASSAY_MAX_CASCADE_LEVELS + 1;
+  EXPECT_EQ(assay_cascade_attention(&p), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(assay_last_error()).find("num_levels"), std::string::npos);
+}
+
+TEST(Abi, the_plugin_table_lists_the_five_kernels_and_refuses_another_major) {
+  EXPECT_EQ(assay_plugin_entry(ASSAY_ABI_MAJOR + 1), nullptr);
+  const assay_plugin *plugin = assay_plugin_entry(ASSAY_ABI_MAJOR);
+  ASSERT_NE(plugin, nullptr);
+  EXPECT_GE(plugin->num_kernels, 5);
+  for (int i = 0; i < plugin->num_kernels; ++i) {
+    EXPECT_EQ(plugin->kernels[i].struct_size, sizeof(assay_kernel));
+    EXPECT_NE(plugin->kernels[i].supports(nullptr), ASSAY_OK) << plugin->kernels[i].name;
+  }
+}
+
+} // namespace

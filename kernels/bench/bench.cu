@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/bench.h"
+
+#include "kernels/abi/assay.h"
+#include "kernels/bench/floor.cuh"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <random>
+
+namespace assay::bench {
+namespace {
+
+constexpr int kElementBytes = 2;
+
+void check_status(assay_status status, const char *what) {
+  if (status != ASSAY_OK) throw std::runtime_error(std::string(what) + ": " + assay_last_error());
+}
+
+/// Device memory of a cell: `sets` disjoint page sets in one K and one V pool, one query batch.
+struct CellData {
+  Cell cell;
+  std::vector<int32_t> lens;
+  int sets, max_pages;
+  int64_t pages_per_set, page_elements;
+  std::unique_ptr<DeviceArray<uint16_t>> pool; // K pool, then V pool
+  std::unique_ptr<DeviceArray<uint16_t>> q, o;
+  std::unique_ptr<DeviceArray<float>> lse;
+  std::unique_ptr<DeviceArray<int32_t>> seq_lens, tables; // [sets][batch][max_pages]
+  std::unique_ptr<DeviceArray<char>> workspace, plan;
+  std::unique_ptr<DeviceArray<uint32_t>> sink;
+  Stream stream;
+
+  CellData(const Cell &c, int num_sets) : cell(c), lens(cell_lengths(c)), sets(num_sets) {
+    max_pages = (cell.seq + cell.page_size - 1) / cell.page_size;
+    pages_per_set = 0;
+    for (int32_t len : lens)
+      pages_per_set += (len + cell.page_size - 1) / cell.page_size;
+    page_elements = int64_t{cell.page_size} * cell.num_kv_heads * cell.head_dim;
+    const int64_t elements = pages_per_set * sets * page_elements;
+    pool = std::make_unique<DeviceArray<uint16_t>>(2 * elements);
+    fill_bf16(pool->get(), 2 * elements, 1, stream.get());
+    const int64_t rows = int64_t{cell.batch} * cell.num_qo_heads;
+    q = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim);
+    o = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim);
+    lse = std::make_unique<DeviceArray<float>>(rows);
+    sink = std::make_unique<DeviceArray<uint32_t>>(1);
+    fill_bf16(q->get(), rows * cell.head_dim, 2, stream.get());
+    seq_lens = std::make_unique<DeviceArray<int32_t>>(lens);
+    tables = std::make_unique<DeviceArray<int32_t>>(shuffled_tables());
+    ASSAY_BENCH_CHECK(cudaStreamSynchronize(stream.get()));
+  }
+
+  /// Pages of a set in random order, as after some serving; sets do not share pages.
+  std::vector<int32_t> shuffled_tables() const {
+    std::mt19937_64 rng(7);
+    std::vector<int32_t> result(int64_t{sets} * cell.batch * max_pages, -1);
+    std::vector<int32_t> ids(pages_per_set);
+    for (int s = 0; s < sets; ++s) {
+      std::iota(ids.begin(), ids.end(), static_cast<int32_t>(s * pages_per_set));
+      std::shuffle(ids.begin(), ids.end(), rng);
+      int64_t next = 0;
+      for (int b = 0; b < cell.batch; ++b)
+        for (int p = 0; p < (lens[b] + cell.page_size - 1) / cell.page_size; ++p)
+          result[(int64_t{s} * cell.batch + b) * max_pages + p] = ids[next++];
+    }
+    return result;
+  }
+
+  assay_paged_params params(int set) const {
+    assay_paged_params p = {};
+    p.struct_size = sizeof p;
+    p.target = ASSAY_TARGET_CUDA;
+    p.dtype = ASSAY_BF16;
+    p.batch = cell.batch;
+    p.num_qo_heads = cell.num_qo_heads;
+    p.num_kv_heads = cell.num_kv_heads;
+    p.head_dim = cell.head_dim;
+    p.sm_scale = 1.0f / std::sqrt(static_cast<float>(cell.head_dim));
+    p.q = q->get();
+    p.o = o->get();
+    p.lse = lse->get();
+    p.q_stride_batch = p.o_stride_batch = int64_t{cell.num_qo_heads} * cell.head_dim;
+    p.q_stride_head = p.o_stride_head = cell.head_dim;
+    p.lse_stride_batch = cell.num_qo_heads;
+    p.lse_stride_head = 1;
+    p.kv.k = pool->get();
+    p.kv.v = pool->get() + pages_per_set * sets * page_elements;
+    p.kv.k_stride_page = p.kv.v_stride_page = page_elements;
+    p.kv.k_stride_token = p.kv.v_stride_token = int64_t{cell.num_kv_heads} * cell.head_dim;
+    p.kv.k_stride_head = p.kv.v_stride_head = cell.head_dim;
+    p.kv.page_table = tables->get() + int64_t{set} * cell.batch * max_pages;
+    p.kv.seq_lens = seq_lens->get();
+    p.kv.page_table_stride = p.kv.max_pages = max_pages;
+    p.kv.rows = cell.batch;
+    p.kv.page_size = cell.page_size;
+    p.stream = stream.get();
+    if (workspace) {
+      p.workspace = workspace->get();
+      p.workspace_bytes = workspace->size();
+    }
+    if (plan) {
+      p.plan = plan->get();
+      p.plan_bytes = plan->size();
+    }
+    return p;
+  }
+
+  assay_plan_params plan_params() const {
+    assay_plan_params p = {};
+    p.struct_size = sizeof p;
+    p.target = ASSAY_TARGET_CUDA;
+    p.batch = cell.batch;
+    p.num_qo_heads = cell.num_qo_heads;
+    p.num_kv_heads = cell.num_kv_heads;
+    p.head_dim = cell.head_dim;
+    p.max_seq_len = cell.seq;
+    p.seq_lens = seq_lens->get();
+    p.stream = stream.get();
+    if (plan) {
+      p.plan = plan->get();
+      p.plan_bytes = plan->size();
+    }
+    return p;
+  }
+
+  void prepare_v2() {
+    uint64_t bytes = 0;
+    assay_paged_params p = params(0);
+    check_status(assay_paged_attention_v2_workspace_size(&p, &bytes), "workspace_size");
+    workspace = std::make_unique<DeviceArray<char>>(bytes);
+    ASSAY_BENCH_CHECK(cudaMemset(workspace->get(), 0, bytes));
+    assay_plan_params plan_call = plan_params();
+    check_status(assay_plan_size(&plan_call, &bytes), "plan_size");
+    plan = std::make_unique<DeviceArray<char>>(bytes);
+  }
+};
+
+double measure_floor(const CellData &data, uint64_t bytes, int multiprocessors, int launches,
+                     int replays) {
+  double best = std::numeric_limits<double>::infinity();
+  const uint64_t set_bytes = bytes / 16 * 16;
+  for (const FloorShape &shape : kFloorShapes)
+    best = std::min(best, graph_median_us(data.stream, launches, replays, [&](int i) {
+                      const char *base = reinterpret_cast<const char *>(data.pool->get());
+                      enqueue_floor(shape, base + (i % data.sets) * set_bytes, set_bytes,
+                                    data.sink->get(), multiprocessors, data.stream.get());
+                    }));
+  return best;
+}
+
+} // namespace
+
+bool device_info(DeviceInfo &info, std::string &error) {
+  int device = 0, driver = 0;
+  cudaDeviceProp properties;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) status = cudaGetDeviceProperties(&properties, device);
+  if (status != cudaSuccess) {
+    error = cudaGetErrorString(status);
+    return false;
+  }
+  cudaDriverGetVersion(&driver);
+  info.name = properties.name;
+  info.driver = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+  info.multiprocessors = properties.multiProcessorCount;
+  info.l2_bytes = properties.l2CacheSize;
+  return true;
+}
+
+CellResult run_cell(const Cell &cell, const Options &options) {
+  CellResult result;
+  result.cell = cell;
+  try {
+    DeviceInfo info;
+    if (!device_info(info, result.error)) return result;
+    const std::vector<int32_t> lens = cell_lengths(cell);
+    result.bytes = kv_bytes(cell, lens, kElementBytes);
+    // Three times the L2 between two uses of a set; at least two sets.
+    const uint64_t per_set = std::max<uint64_t>(result.bytes, 1);
+    int sets = static_cast<int>(3 * info.l2_bytes / per_set) + 2;
+    if (sets > 2 && sets * per_set > options.max_pool_bytes) sets = 2;
+    CellData data(cell, sets);
+    const int launches = std::max(sets, 4);
+    result.floor_us =
+        measure_floor(data, result.bytes, info.multiprocessors, launches, options.replays);
+    result.kernel_us["paged_attention_v1"] =
+        graph_median_us(data.stream, launches, options.replays, [&](int i) {
+          const assay_paged_params p = data.params(i % sets);
+          check_status(assay_paged_attention_v1(&p), "paged_attention_v1");
+        });
+    data.prepare_v2();
+    const assay_plan_params plan = data.plan_params();
+    check_status(assay_plan(&plan), "plan");
+    result.plan_us = graph_median_us(data.stream, 16, options.replays,
+                                     [&](int) { check_status(assay_plan(&plan), "plan"); });
+    result.kernel_us["paged_attention_v2"] =
+        graph_median_us(data.stream, launches, options.replays, [&](int i) {
+          const assay_paged_params p = data.params(i % sets);
+          check_status(assay_paged_attention_v2(&p), "paged_attention_v2");
+        });
+  } catch (const std::exception &e) {
+    result.error = e.what();
+  }
+  return result;
+}
+
+} // namespace assay::bench

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/cells.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace assay::bench {
+
+const std::vector<Cell> &standard_cells() {
+  using L = Lengths;
+  static const std::vector<Cell> kCells = {
+      {"llama8b b1 1k", 1, 1024, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b1 8k", 1, 8192, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b1 32k", 1, 32768, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b1 128k", 1, 131072, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b8 1k", 8, 1024, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b8 8k", 8, 8192, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b32 4k", 32, 4096, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b64 8k", 64, 8192, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b128 2k", 128, 2048, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b256 1k", 256, 1024, L::kUniform, 32, 8, 128, 16},
+      {"llama8b b256 256", 256, 256, L::kUniform, 32, 8, 128, 16},
+      {"llama70b b64 4k", 64, 4096, L::kUniform, 64, 8, 128, 16},
+      {"qwen7b b8 2k", 8, 2048, L::kUniform, 28, 4, 128, 16},
+      {"qwen7b b1 2k", 1, 2048, L::kUniform, 28, 4, 128, 16},
+      {"qwen7b b64 8k", 64, 8192, L::kUniform, 28, 4, 128, 16},
+      {"mha b1 8k", 1, 8192, L::kUniform, 32, 32, 128, 16},
+      {"mha b1 128k", 1, 131072, L::kUniform, 32, 32, 128, 16},
+      {"mha b16 8k", 16, 8192, L::kUniform, 32, 32, 128, 16},
+      {"llama8b b64 random 1..8k", 64, 8192, L::kRandom, 32, 8, 128, 16},
+      {"llama8b b128 heavy tail", 128, 16384, L::kHeavyTail, 32, 8, 128, 16},
+      {"llama8b b128 one giant", 128, 131072, L::kOneGiant, 32, 8, 128, 16},
+      {"llama8b b64 ramp 8k", 64, 8192, L::kRamp, 32, 8, 128, 16},
+      {"llama8b b256 many zeros 4k", 256, 4096, L::kManyZeros, 32, 8, 128, 16},
+      {"page1 b64 8k", 64, 8192, L::kUniform, 32, 8, 128, 1},
+      {"page64 b64 8k", 64, 8192, L::kUniform, 32, 8, 128, 64},
+      {"d64 b32 4k", 32, 4096, L::kUniform, 32, 8, 64, 16},
+  };
+  return kCells;
+}
+
+std::vector<int32_t> cell_lengths(const Cell &cell) {
+  std::mt19937_64 rng(20261120);
+  std::vector<int32_t> lens(cell.batch, cell.seq);
+  for (int i = 0; i < cell.batch; ++i) {
+    switch (cell.lengths) {
+    case Lengths::kUniform:
+      break;
+    case Lengths::kRandom:
+      lens[i] = 1 + static_cast<int32_t>(rng() % cell.seq);
+      break;
+    case Lengths::kHeavyTail: {
+      const double u = (static_cast<double>(rng() >> 11) + 0.5) * 0x1p-53;
+      lens[i] = i == cell.batch / 2
+                    ? cell.seq
+                    : std::clamp(static_cast<int32_t>(-2000.0 * std::log(u)), 1, cell.seq);
+      break;
+    }
+    case Lengths::kOneGiant:
+      lens[i] = i == cell.batch / 3 ? cell.seq : cell.seq / 128;
+      break;
+    case Lengths::kRamp:
+      lens[i] = static_cast<int32_t>(int64_t{cell.seq} * (i + 1) / cell.batch);
+      break;
+    case Lengths::kManyZeros:
+      lens[i] = i % 4 == 0 ? cell.seq : 0;
+      break;
+    }
+  }
+  return lens;
+}
+
+uint64_t kv_bytes(const Cell &cell, const std::vector<int32_t> &lens, int element_bytes) {
+  uint64_t tokens = 0;
+  for (int32_t len : lens)
+    tokens += len;
+  return tokens * cell.num_kv_heads * cell.head_dim * 2 * element_bytes;
+}
+
+} // namespace assay::bench

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The floor: the fastest plain read of the same bytes, nothing else. What a decode kernel is
+// measured against; reading once is the least it can do.
+#pragma once
+
+#include "kernels/bench/device.cuh"
+
+#include <cstdint>
+
+namespace assay::bench {
+
+struct FloorShape {
+  int blocks_per_sm, threads, unroll;
+};
+
+/// Enqueues a read of `bytes` (a multiple of 16) at `data`. `sink` receives nothing in practice: it
+/// is written only if all bytes XOR to a value they do not have, so that the loads cannot be
+/// removed.
+void enqueue_floor(const FloorShape &shape, const void *data, uint64_t bytes, uint32_t *sink,
+                   int multiprocessors, cudaStream_t stream);
+
+/// Shapes tried; the best one is the floor.
+inline constexpr FloorShape kFloorShapes[] = {{1, 1024, 4}, {2, 512, 4}, {2, 1024, 4},
+                                              {4, 512, 4},  {2, 512, 8}, {2, 1024, 8},
+                                              {4, 512, 8},  {8, 256, 8}};
+
+/// Fills `n` 16-bit values with bf16 numbers uniform in [-1, 1), from a hash of index and seed.
+void fill_bf16(uint16_t *data, uint64_t n, uint64_t seed, cudaStream_t stream);
+
+} // namespace assay::bench

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/report.h"
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace assay::bench {
+namespace {
+
+nlohmann::json to_json(const CellResult &r, const std::string &kernel, double us) {
+  return {{"cell", r.cell.name},
+          {"kernel", kernel},
+          {"kv_dtype", "bf16"},
+          {"bytes", r.bytes},
+          {"us", us},
+          {"floor_us", r.floor_us},
+          {"floor_fraction", r.floor_us / us},
+          {"plan_us", r.plan_us},
+          {"peers", nlohmann::json::object()}};
+}
+
+std::string today() {
+  char buffer[16];
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::strftime(buffer, sizeof buffer, "%Y-%m-%d", &utc);
+  return buffer;
+}
+
+} // namespace
+
+int run_and_report(const Options &options, const std::string &json_path) {
+  DeviceInfo device;
+  std::string error;
+  if (!device_info(device, error)) {
+    std::fprintf(stderr, "bench: no CUDA device: %s\n", error.c_str());
+    return 3;
+  }
+  nlohmann::json cells = nlohmann::json::array();
+  int failed = 0;
+  std::printf("%s, %d SMs; floor fraction = plain read of the same bytes / kernel, cold L2\n",
+              device.name.c_str(), device.multiprocessors);
+  std::printf("%-28s %8s %9s %9s %9s %7s %7s %7s\n", "cell", "KV MB", "floor us", "v1 us", "v2 us",
+              "v1 fr", "v2 fr", "plan us");
+  for (const Cell &cell : standard_cells()) {
+    if (!options.only.empty() && cell.name.find(options.only) == std::string::npos) continue;
+    const CellResult r = run_cell(cell, options);
+    if (!r.error.empty()) {
+      std::printf("%-28s failed: %s\n", cell.name.c_str(), r.error.c_str());
+      ++failed;
+      continue;
+    }
+    for (const auto &[kernel, us] : r.kernel_us)
+      cells.push_back(to_json(r, kernel, us));
+    const double v1 = r.kernel_us.at("paged_attention_v1"),
+                 v2 = r.kernel_us.at("paged_attention_v2");
+    std::printf("%-28s %8.1f %9.2f %9.2f %9.2f %7.3f %7.3f %7.2f\n", cell.name.c_str(),
+                r.bytes * 1e-6, r.floor_us, v1, v2, r.floor_us / v1, r.floor_us / v2, r.plan_us);
+    std::fflush(stdout);
+  }
+  if (!json_path.empty())
+    std::ofstream(json_path) << nlohmann::json{{"device", device.name},
+                                               {"driver", device.driver},
+                                               {"date", today()},
+                                               {"cells", cells}}
+                                    .dump(1)
+                             << '\n';
+  return failed == 0 ? 0 : 4;
+}
+
+} // namespace assay::bench

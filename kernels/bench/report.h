@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the cells and reports them: a table for people, JSON for plots and history.
+#pragma once
+
+#include "kernels/bench/bench.h"
+
+namespace assay::bench {
+
+/// Prints one line per cell as it finishes; writes `json_path` when not empty. Returns 0, or 3 when
+/// there is no device, 4 when a cell failed.
+int run_and_report(const Options &options, const std::string &json_path);
+
+} // namespace assay::bench

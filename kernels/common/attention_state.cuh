@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// AttentionState: what attention over a set of keys leaves behind, in mergeable form.
+#pragma once
+
+#include "kernels/common/scalar.cuh"
+
+namespace assay::ASSAY_TARGET {
+
+/// Running softmax state (m, d, o) of one query row over a set of keys.
+///
+///   m     maximum score, in score units: a logit in base 2 is scale * score
+///   d     sum over keys of 2^(scale * (score - m))
+///   o[N]  sum over keys of 2^(scale * (score - m)) * v, NOT normalised (N of the head_dim
+///         components; a kernel spreads one row over several threads)
+///
+/// The empty set is the identity (m = -inf, d = 0, o = 0). States over disjoint key sets form a
+/// commutative monoid under merge() in exact arithmetic; in floating point the error per merge is
+/// at most a few ulp of sum |w o| (oracle/README.md, "merge"). No exponential of a positive number
+/// is ever taken, so no finite scores overflow.
+/// Method: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
+template <class R, int N>
+struct AttentionState {
+  using S = Scalar<R>;
+
+  R m, d;
+  R o[N];
+
+  static ASSAY_DEVICE AttentionState identity() {
+    AttentionState s;
+    s.m = S::neg_infinity();
+    s.d = S::zero();
+    ASSAY_UNROLL
+    for (int i = 0; i < N; ++i)
+      s.o[i] = S::zero();
+    return s;
+  }
+
+  /// The state of an already normalised partial result: o as stored, lse = log2 of the mass in
+  /// units of 1 / scale (scale = 1 for base-2 LSE, log2(e) for natural LSE).
+  static ASSAY_DEVICE AttentionState from_normalized(R lse, const R (&o)[N]) {
+    AttentionState s;
+    s.m = lse;
+    s.d = S::one();
+    ASSAY_UNROLL
+    for (int i = 0; i < N; ++i)
+      s.o[i] = o[i];
+    return s;
+  }
+
+  ASSAY_DEVICE bool is_empty() const { return S::is_neg_infinity(m); }
+
+  /// Raises the reference maximum to `m_new` >= m. Exact when m_new == m.
+  ASSAY_DEVICE void rescale_to(R m_new, R scale) {
+    const R alpha = weight(m, m_new, scale);
+    d = d * alpha;
+    ASSAY_UNROLL
+    for (int i = 0; i < N; ++i)
+      o[i] = o[i] * alpha;
+    m = m_new;
+  }
+
+  /// Adds one key.
+  ASSAY_DEVICE void absorb(R score, const R (&v)[N], R scale) {
+    rescale_to(S::max(m, score), scale);
+    const R p = weight(score, m, scale);
+    d = d + p;
+    ASSAY_UNROLL
+    for (int i = 0; i < N; ++i)
+      o[i] = S::fma(p, v[i], o[i]);
+  }
+
+  /// Adds a disjoint key set. The identity on either side returns the other bit for bit, whatever
+  /// its o holds. Products and sum are rounded separately so that a.merge(b) == b.merge(a) bitwise.
+  ASSAY_DEVICE void merge(const AttentionState &other, R scale) {
+    if (other.is_empty()) return;
+    if (is_empty()) {
+      *this = other;
+      return;
+    }
+    const R m_new = S::max(m, other.m);
+    const R a = weight(m, m_new, scale), b = weight(other.m, m_new, scale);
+    d = d * a + other.d * b;
+    ASSAY_UNROLL
+    for (int i = 0; i < N; ++i)
+      o[i] = o[i] * a + other.o[i] * b;
+    m = m_new;
+  }
+
+  /// Divides by the mass. An empty state becomes o = 0.
+  ASSAY_DEVICE void normalize() {
+    const R inverse = S::reciprocal(d);
+    ASSAY_UNROLL
+    for (int i = 0; i < N; ++i)
+      o[i] = is_empty() ? S::zero() : R(o[i] * inverse);
+  }
+
+  /// log2 of the total mass, base-2 units: scale * m + log2(d); -inf for the empty state.
+  ASSAY_DEVICE R lse2(R scale) const {
+    return is_empty() ? S::neg_infinity() : R(scale * m + S::log2(d));
+  }
+
+  /// 2^(scale * (from - to)) for from <= to; 0 from the empty state, also when `to` is empty.
+  static ASSAY_DEVICE R weight(R from, R to, R scale) {
+    if (S::is_neg_infinity(from)) return S::zero();
+    return S::exp2(R(from - to) * scale);
+  }
+};
+
+} // namespace assay::ASSAY_TARGET

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// N-way merge of stored (normalised o, LSE) states, one slice of eight components per thread.
+#pragma once
+
+#include "kernels/common/row_output.cuh"
+
+namespace assay::ASSAY_TARGET {
+
+struct MergedSlice {
+  float o[8]; // normalised
+  float lse;  // unit of the inputs
+  int only;   // index of the single non-empty state, or -1: its bits then are the result
+};
+
+/// Merges states 0 .. count - 1 in index order, so the result does not depend on which block
+/// finished first. `lse(i)` and `o(i, float (&)[8])` load state i; o of an empty state (lse = -inf)
+/// is never loaded, so stale or NaN memory behind it cannot leak. `scale` turns LSE differences
+/// into base-2 logits (1 or log2 e), `unit` is its inverse (1 or ln 2).
+/// Two passes, maximum first: one rescale per state instead of one per improvement, and the loads
+/// of the second pass are independent.
+template <class LoadLse, class LoadO>
+ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse lse, LoadO o) {
+  MergedSlice result;
+  float lse_max = arch::neg_infinity();
+  int non_empty = 0;
+  result.only = -1;
+  for (int i = 0; i < count; ++i) {
+    const float l = lse(i);
+    lse_max = arch::max_num(lse_max, l);
+    if (!arch::is_neg_infinity(l)) {
+      ++non_empty;
+      result.only = i;
+    }
+  }
+  RowSlice sum = RowSlice::identity();
+  if (non_empty <= 1) {
+    result.lse = lse_max;
+    ASSAY_UNROLL
+    for (int k = 0; k < 8; ++k)
+      result.o[k] = 0.0f;
+    if (non_empty == 1) {
+      result.lse = lse(result.only);
+      o(result.only, result.o);
+    }
+    return result;
+  }
+  result.only = -1;
+  for (int i = 0; i < count; ++i) {
+    const float weight = RowSlice::weight(lse(i), lse_max, scale);
+    if (weight == 0.0f) continue;
+    float part[8];
+    o(i, part);
+    sum.d += weight;
+    ASSAY_UNROLL
+    for (int k = 0; k < 8; ++k)
+      sum.o[k] = arch::fma_rn(weight, part[k], sum.o[k]);
+  }
+  sum.m = lse_max;
+  const float log2_mass = arch::log2_approx(sum.d);
+  result.lse = lse_max + (unit == 1.0f ? log2_mass : log2_mass * unit);
+  sum.normalize();
+  ASSAY_UNROLL
+  for (int k = 0; k < 8; ++k)
+    result.o[k] = sum.o[k];
+  return result;
+}
+
+} // namespace assay::ASSAY_TARGET

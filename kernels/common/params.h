@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel parameters as the device sees them: validated, plain values. Strides in elements.
+#pragma once
+
+#include <cstdint>
+
+namespace assay {
+
+/// Division by a run-time constant without the divide: quotient = n / divisor for 0 <= n < 2^31.
+/// Powers of two (every tuned page size) are a shift; others use the 32-bit round-up reciprocal
+/// (Granlund and Montgomery 1994): with magic = ceil(2^(31 + ceil(log2 d)) / d) the product error
+/// stays below 1/d for 31-bit n.
+struct FastDivisor {
+  uint32_t divisor = 1, magic = 0, shift = 0;
+
+  static FastDivisor make(uint32_t d) {
+    FastDivisor f;
+    f.divisor = d;
+    uint32_t ceil_log2 = 0;
+    while ((uint64_t{1} << ceil_log2) < d)
+      ++ceil_log2;
+    f.shift = ceil_log2;
+    if ((d & (d - 1)) != 0) {
+      const uint64_t numerator = uint64_t{1} << (31 + ceil_log2);
+      f.magic = static_cast<uint32_t>((numerator + d - 1) / d);
+    }
+    return f;
+  }
+};
+
+/// Device view of assay_paged_kv.
+struct PagedKvParams {
+  const void *k, *v;
+  const int32_t *page_table; // [rows, max_pages]
+  const int32_t *seq_lens;   // [rows]
+  int64_t k_stride_page, k_stride_token, k_stride_head;
+  int64_t v_stride_page, v_stride_token, v_stride_head;
+  int64_t page_table_stride;
+  FastDivisor page_size; // tokens
+  int32_t rows;
+};
+
+/// What is common to every decode kernel: the query side and the final result.
+struct AttentionParams {
+  const void *q; // [batch, num_qo_heads, head_dim]
+  void *o;       // [batch, num_qo_heads, head_dim]
+  float *lse;    // [batch, num_qo_heads], may be null
+  int64_t q_stride_batch, q_stride_head;
+  int64_t o_stride_batch, o_stride_head;
+  int64_t lse_stride_batch, lse_stride_head;
+  float scale_log2; // fl(sm_scale * log2 e): score -> base-2 logit
+  float lse_unit;   // 1 for base-2 LSE, ln 2 for natural
+  int32_t batch, num_qo_heads, num_kv_heads, group_size;
+};
+
+/// fp32 partial results: slot s holds rows [rows_per_slot][head_dim] and their base-2 LSE.
+struct PartialParams {
+  float *o_accum;   // [slots, rows_per_slot, head_dim]
+  float *lse_accum; // [slots, rows_per_slot]
+  int32_t rows_per_slot;
+};
+
+/// A [rows, heads, head_dim] tensor of states with its LSE; strides in elements.
+struct StateTensor {
+  void *o;
+  float *lse;
+  int64_t o_stride_row, o_stride_head;
+  int64_t lse_stride_row, lse_stride_head;
+};
+
+} // namespace assay

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/launch/key_order.h"
+
+#include "kernels/cascade/cascade_policy.h"
+#include "kernels/decode/decode_policy.h"
+#include "kernels/launch/calls.h"
+#include "kernels/launch/checks.h"
+#include "kernels/plan/host_plan.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+/// Appends tiles, counting those that do not fit.
+class TileWriter {
+public:
+  TileWriter(assay_key_tile *tiles, int32_t capacity) : tiles_(tiles), capacity_(capacity) {}
+  void add(int32_t level, int32_t split, int32_t state, int32_t begin, int32_t end) {
+    if (count_ < capacity_) tiles_[count_] = {level, split, state, begin, end};
+    ++count_;
+  }
+  assay_status finish(int32_t *count) const {
+    *count = count_;
+    return set_ok();
+  }
+
+private:
+  assay_key_tile *tiles_;
+  int32_t capacity_, count_ = 0;
+};
+
+/// A decode block: warp w takes tiles w, w + warps, ... of the range.
+void add_block_range(TileWriter &writer, const DecodePolicy &policy, int32_t split, int32_t begin,
+                     int32_t end) {
+  for (int warp = 0; warp < policy.warps; ++warp)
+    for (int32_t base = begin + warp * policy.tile; base < end; base += policy.warps * policy.tile)
+      writer.add(0, split, warp, base, std::min(base + policy.tile, end));
+}
+
+DecodePolicy policy_of(const assay_paged_params &p) {
+  return decode_policy(p.head_dim, decode_row_tiles(p.num_qo_heads / p.num_kv_heads));
+}
+
+} // namespace
+
+assay_status v1_key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
+                          int32_t capacity, int32_t *count) {
+  const auto &p = *static_cast<const assay_paged_params *>(params);
+  TileWriter writer(tiles, capacity);
+  add_block_range(writer, policy_of(p), 0, 0, p.kv.seq_lens[request]);
+  return writer.finish(count);
+}
+
+assay_status v2_key_order(const void *params, int32_t request, int32_t qo_head,
+                          assay_key_tile *tiles, int32_t capacity, int32_t *count) {
+  const auto &p = *static_cast<const assay_paged_params *>(params);
+  V2Workspace layout;
+  ASSAY_RETURN_IF_ERROR(v2_workspace(&p, layout));
+  const int group = p.num_qo_heads / p.num_kv_heads;
+  const int unit = qo_head / group * row_tiles_per_group(group) +
+                   qo_head % group / (8 * decode_row_tiles(group));
+  const std::vector<int32_t> buffer = host_plan(layout.shape, p.kv.seq_lens);
+  const SplitPlan plan = view_plan(layout.shape, p.kv.seq_lens, buffer.data());
+  TileWriter writer(tiles, capacity);
+  int split = 0;
+  for (const WorkItem &item : host_items(plan, request, unit))
+    add_block_range(writer, policy_of(p), split++, item.kv_begin, item.kv_end);
+  return writer.finish(count);
+}
+
+assay_status cascade_key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
+                               int32_t capacity, int32_t *count) {
+  const auto &p = *static_cast<const assay_cascade_params *>(params);
+  CascadeCall call{};
+  ASSAY_RETURN_IF_ERROR(cascade_layout(&p, call));
+  constexpr CascadePolicy kPolicy = cascade_policy();
+  TileWriter writer(tiles, capacity);
+  for (int l = 0; l < p.num_levels; ++l) {
+    const assay_cascade_level &level = p.levels[l];
+    for (int s = 0; s < level.kv.rows; ++s) {
+      if (request < level.segment_indptr[s] || request >= level.segment_indptr[s + 1]) continue;
+      const int32_t len = level.kv.seq_lens[s];
+      for (int split = 0; split < call.splits; ++split) {
+        const int32_t end = split_begin(len, call.splits, split + 1);
+        for (int32_t base = split_begin(len, call.splits, split); base < end; base += kPolicy.tile)
+          writer.add(l, split, 0, base, std::min(base + kPolicy.tile, end));
+      }
+    }
+  }
+  return writer.finish(count);
+}
+
+} // namespace assay

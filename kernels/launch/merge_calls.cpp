@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/launch/merge_calls.h"
+
+#include "kernels/launch/checks.h"
+
+#include <utility>
+
+namespace assay {
+namespace {
+
+constexpr int32_t kMaxHeadDim = 512;
+constexpr int kMergeThreads = 128; // elements of eight per block; only for the grid limit
+
+template <class Params>
+assay_status check_merge_shape(const Params &p) {
+  ASSAY_RETURN_IF_ERROR(check_target(p.target));
+  if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16 && p.dtype != ASSAY_FP32)
+    return fail(ASSAY_UNSUPPORTED, "dtype is {}, supported are 0 (fp16), 1 (bf16), 2 (fp32)",
+                p.dtype);
+  ASSAY_RETURN_IF_ERROR(check_lse_base(p.lse_base));
+  ASSAY_RETURN_IF_ERROR(check_range("num_rows", p.num_rows, 0, kMaxGrid));
+  ASSAY_RETURN_IF_ERROR(check_range("num_heads", p.num_heads, 1, 1 << 20));
+  ASSAY_RETURN_IF_ERROR(check_range("head_dim", p.head_dim, 8, kMaxHeadDim));
+  if (p.head_dim % 8 != 0)
+    return fail(ASSAY_UNSUPPORTED, "head_dim is {}, expected a multiple of 8", p.head_dim);
+  // A state of fewer than 8 head_dim slices still takes a power of two of threads: at most twice.
+  const int64_t threads = int64_t{p.num_rows} * p.num_heads * (p.head_dim / 8) * 2;
+  if (threads / kMergeThreads > kMaxGrid)
+    return fail(ASSAY_CAPACITY_EXCEEDED,
+                "num_rows * num_heads * head_dim needs {} blocks, expected at most {}",
+                threads / kMergeThreads, kMaxGrid);
+  return ASSAY_OK;
+}
+
+assay_status check_state(const char *name, const StateTensor &t, bool lse_may_be_null) {
+  const std::string o = std::string("o") + name, lse = std::string("lse") + name;
+  ASSAY_RETURN_IF_ERROR(check_pointer(o.c_str(), t.o, 16));
+  if (t.lse != nullptr || !lse_may_be_null)
+    ASSAY_RETURN_IF_ERROR(check_pointer(lse.c_str(), t.lse, 4));
+  ASSAY_RETURN_IF_ERROR(check_stride((o + "_stride (row)").c_str(), t.o_stride_row));
+  ASSAY_RETURN_IF_ERROR(check_stride((o + "_stride_head").c_str(), t.o_stride_head));
+  ASSAY_RETURN_IF_ERROR(
+      check_stride_non_negative((lse + "_stride (row)").c_str(), t.lse_stride_row));
+  return check_stride_non_negative((lse + "_stride_head").c_str(), t.lse_stride_head);
+}
+
+bool same_layout(const StateTensor &x, const StateTensor &y) {
+  return x.o_stride_row == y.o_stride_row && x.o_stride_head == y.o_stride_head &&
+         (x.lse != y.lse ||
+          (x.lse_stride_row == y.lse_stride_row && x.lse_stride_head == y.lse_stride_head));
+}
+
+/// In place is allowed element on element only: with other strides one row's output would overwrite
+/// another row's unread input.
+assay_status check_alias(const char *name, const StateTensor &in, const StateTensor &out) {
+  const bool aliased = in.o == out.o || (out.lse != nullptr && in.lse == out.lse);
+  if (aliased && !same_layout(in, out))
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "o aliases o{} with other strides; in place needs equal strides", name);
+  return ASSAY_OK;
+}
+
+template <class Call, class Params>
+void set_units(Call &call, const Params &p) {
+  constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
+  const bool base2 = p.lse_base == ASSAY_LSE_BASE2;
+  call.scale = base2 ? 1.0f : static_cast<float>(kLog2E);
+  call.unit = base2 ? 1.0f : static_cast<float>(kLn2);
+  call.dtype = p.dtype;
+  call.num_rows = p.num_rows;
+  call.num_heads = p.num_heads;
+  call.head_dim = p.head_dim;
+  call.empty = p.num_rows == 0;
+}
+
+} // namespace
+
+assay_status build_merge_state_call(const assay_merge_state_params *p, MergeStateCall &call) {
+  ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_merge_state_params"));
+  ASSAY_RETURN_IF_ERROR(check_merge_shape(*p));
+  ASSAY_RETURN_IF_ERROR(check_range("reserved", p->reserved, 0, 0));
+  set_units(call, *p);
+  call.a = {const_cast<void *>(p->o_a), const_cast<float *>(p->lse_a), p->o_a_stride_row,
+            p->o_a_stride_head,         p->lse_a_stride_row,           p->lse_a_stride_head};
+  call.b = {const_cast<void *>(p->o_b), const_cast<float *>(p->lse_b), p->o_b_stride_row,
+            p->o_b_stride_head,         p->lse_b_stride_row,           p->lse_b_stride_head};
+  call.out = {
+      p->o, p->lse, p->o_stride_row, p->o_stride_head, p->lse_stride_row, p->lse_stride_head};
+  if (call.empty) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_state("_a", call.a, false));
+  ASSAY_RETURN_IF_ERROR(check_state("_b", call.b, false));
+  ASSAY_RETURN_IF_ERROR(check_state("", call.out, true));
+  ASSAY_RETURN_IF_ERROR(check_alias("_a", call.a, call.out));
+  return check_alias("_b", call.b, call.out);
+}
+
+assay_status build_merge_states_call(const assay_merge_states_params *p, MergeStatesCall &call) {
+  ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_merge_states_params"));
+  ASSAY_RETURN_IF_ERROR(check_merge_shape(*p));
+  ASSAY_RETURN_IF_ERROR(check_range("num_states", p->num_states, 0, 1 << 24));
+  set_units(call, *p);
+  call.num_states = p->num_states;
+  call.indptr = p->indptr;
+  call.in = {const_cast<void *>(p->o_in), const_cast<float *>(p->lse_in), p->o_in_stride_state,
+             p->o_in_stride_head,         p->lse_in_stride_state,         p->lse_in_stride_head};
+  call.out = {
+      p->o, p->lse, p->o_stride_row, p->o_stride_head, p->lse_stride_row, p->lse_stride_head};
+  if (call.empty) return ASSAY_OK;
+  if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state("_in", call.in, false));
+  if (p->indptr != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer("indptr", p->indptr, 4));
+  return check_state("", call.out, true);
+}
+
+} // namespace assay

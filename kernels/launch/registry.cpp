@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our kernels in the table third parties fill: the harness has no other way to reach them.
+#include "kernels/abi/plugin.h"
+#include "kernels/cascade/cascade_policy.h"
+#include "kernels/decode/decode_policy.h"
+#include "kernels/launch/device_info.h"
+#include "kernels/launch/key_order.h"
+#include "kernels/launch/own_kernels.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+template <auto kFunction, class Params>
+assay_status call(const void *params) {
+  return kFunction(static_cast<const Params *>(params));
+}
+template <auto kFunction, class Params>
+assay_status call(const void *params, uint64_t *bytes) {
+  return kFunction(static_cast<const Params *>(params), bytes);
+}
+
+// PTX ISA limits of ex2.approx.ftz (2 ulp), lg2.approx.ftz (2^-22 for results near 0, else
+// relative) and rcp.approx.ftz (1 ulp).
+constexpr double kUlp22 = 0x1p-22, kUlp23 = 0x1p-23;
+// m16n8k16 on Hopper: blocks of 16 products, addends truncated 25 bits below the largest exponent.
+constexpr int kMmaBlock = 16, kMmaFractionBits = 25;
+
+/// A row sum adds two weights per 16 keys in a lane, then three shuffles join the lanes.
+constexpr int sum_depth(int tile) { return 2 * (tile / 16) + 3; }
+
+constexpr assay_arithmetic tensor_core_arithmetic(int tile, int states) {
+  return {kMmaBlock, kMmaFractionBits, 1, sum_depth(tile), kUlp22, kUlp22, kUlp23, tile, states};
+}
+constexpr assay_arithmetic merge_arithmetic() { return {0, 0, 0, 0, kUlp22, kUlp22, kUlp23, 0, 1}; }
+
+constexpr DecodePolicy kDecode = decode_policy(128, 1);
+constexpr assay_arithmetic kDecodeArithmetic = tensor_core_arithmetic(kDecode.tile, kDecode.warps);
+constexpr assay_arithmetic kCascadeArithmetic = tensor_core_arithmetic(cascade_policy().tile, 1);
+
+} // namespace
+
+std::array<assay_kernel, 5> own_kernels(assay_target target) {
+  constexpr uint32_t kSize = sizeof(assay_kernel);
+  constexpr assay_determinism kSame = ASSAY_DETERMINISM_RUN_TO_RUN;
+  return {{
+      {kSize, "paged_attention_v1", ASSAY_FAMILY_PAGED, target, kSame, kDecodeArithmetic,
+       &call<&assay_paged_attention_v1_supports, assay_paged_params>, nullptr,
+       &call<&assay_paged_attention_v1, assay_paged_params>, &assay_last_error, &v1_key_order},
+      {kSize, "paged_attention_v2", ASSAY_FAMILY_PAGED, target, kSame, kDecodeArithmetic,
+       &call<&assay_paged_attention_v2_supports, assay_paged_params>,
+       &call<&assay_paged_attention_v2_workspace_size, assay_paged_params>,
+       &call<&assay_paged_attention_v2, assay_paged_params>, &assay_last_error, &v2_key_order},
+      {kSize, "cascade_attention", ASSAY_FAMILY_CASCADE, target, kSame, kCascadeArithmetic,
+       &call<&assay_cascade_attention_supports, assay_cascade_params>,
+       &call<&assay_cascade_attention_workspace_size, assay_cascade_params>,
+       &call<&assay_cascade_attention, assay_cascade_params>, &assay_last_error,
+       &cascade_key_order},
+      {kSize, "merge_state", ASSAY_FAMILY_MERGE_STATE, target, kSame, merge_arithmetic(),
+       &call<&assay_merge_state_supports, assay_merge_state_params>, nullptr,
+       &call<&assay_merge_state, assay_merge_state_params>, &assay_last_error, nullptr},
+      {kSize, "merge_states", ASSAY_FAMILY_MERGE_STATES, target, kSame, merge_arithmetic(),
+       &call<&assay_merge_states_supports, assay_merge_states_params>, nullptr,
+       &call<&assay_merge_states, assay_merge_states_params>, &assay_last_error, nullptr},
+  }};
+}
+
+namespace {
+
+/// Targets the library was built with, simt first.
+const assay_plugin &own_plugin() {
+  static const auto kKernels = [] {
+    std::array<assay_kernel, 10> all{};
+    const auto simt = own_kernels(ASSAY_TARGET_SIMT), cuda = own_kernels(ASSAY_TARGET_CUDA);
+    std::copy(simt.begin(), simt.end(), all.begin());
+    std::copy(cuda.begin(), cuda.end(), all.begin() + 5);
+    return all;
+  }();
+  static const assay_plugin kPlugin = {
+      sizeof(assay_plugin),       ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR, "assay",
+      built_with_cuda() ? 10 : 5, kKernels.data()};
+  return kPlugin;
+}
+
+} // namespace
+} // namespace assay
+
+extern "C" const assay_plugin *assay_plugin_entry(uint32_t abi_major) {
+  return abi_major == ASSAY_ABI_MAJOR ? &assay::own_plugin() : nullptr;
+}
