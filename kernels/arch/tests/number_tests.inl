@@ -72,7 +72,7 @@ void check_to_float() {
   }
 }
 
-ASSAY_ARCH_TEST(to_float_of_every_code) {
+ASSAY_ARCH_TEST_ONCE(to_float_of_every_code) {
   check_to_float<arch::bf16>();
   check_to_float<arch::fp16>();
   check_to_float<arch::e4m3>();
@@ -139,7 +139,7 @@ void check_from_float() {
     ASSERT_EQ(got[i], want[i]) << in[i] << " #" << i;
 }
 
-ASSAY_ARCH_TEST(from_float_at_every_boundary) {
+ASSAY_ARCH_TEST_ONCE(from_float_at_every_boundary) {
   check_from_float<arch::bf16>();
   check_from_float<arch::fp16>();
   check_from_float<arch::e4m3>();
@@ -173,7 +173,7 @@ void check_pack() {
     ASSERT_EQ(got[i], round_trip(i) | round_trip(65535 - i) << 16) << i;
 }
 
-ASSAY_ARCH_TEST(pack_and_unpack_every_code) {
+ASSAY_ARCH_TEST_ONCE(pack_and_unpack_every_code) {
   check_pack<arch::bf16>();
   check_pack<arch::fp16>();
 }
@@ -216,7 +216,7 @@ void check_widen() {
   }
 }
 
-ASSAY_ARCH_TEST(widen_every_fp8_code) {
+ASSAY_ARCH_TEST_ONCE(widen_every_fp8_code) {
   check_widen<arch::bf16, arch::e4m3>();
   check_widen<arch::bf16, arch::e5m2>();
   check_widen<arch::fp16, arch::e4m3>();
@@ -253,7 +253,7 @@ inline std::vector<float> evaluate(Function f, const std::vector<float> &in) {
 
 inline double ulp(double x) { return std::ldexp(1.0, std::max(std::ilogb(x), -126) - 23); }
 
-ASSAY_ARCH_TEST(exp2_accuracy) {
+ASSAY_ARCH_TEST_ONCE(exp2_accuracy) {
   Random random(4);
   std::vector<float> in;
   for (int i = -130; i <= 130; ++i)
@@ -274,7 +274,7 @@ ASSAY_ARCH_TEST(exp2_accuracy) {
   }
 }
 
-ASSAY_ARCH_TEST(log2_and_rcp_accuracy) {
+ASSAY_ARCH_TEST_ONCE(log2_and_rcp_accuracy) {
   Random random(5);
   std::vector<float> in;
   for (int i = -126; i <= 127; ++i)
@@ -293,7 +293,7 @@ ASSAY_ARCH_TEST(log2_and_rcp_accuracy) {
   }
 }
 
-ASSAY_ARCH_TEST(functions_at_special_values) {
+ASSAY_ARCH_TEST_ONCE(functions_at_special_values) {
   const float inf = INFINITY, tiny = std::numeric_limits<float>::denorm_min();
   const auto exp2 = evaluate(Function::kExp2, {0.0f, -0.0f, -inf, inf, NAN, tiny, -tiny, -1000.0f});
   EXPECT_EQ(exp2[0], 1.0f);
@@ -334,7 +334,7 @@ struct PairKernel {
   }
 };
 
-ASSAY_ARCH_TEST(maxima) {
+ASSAY_ARCH_TEST_ONCE(maxima) {
   Device device;
   const std::vector<float> in = {1.0f, 2.0f, -0.0f, 0.0f, 0.0f, -0.0f, NAN,       1.0f,
                                  1.0f, NAN,  NAN,   NAN,  1.0f, -1.0f, -INFINITY, -INFINITY};
@@ -368,7 +368,7 @@ struct FmaKernel {
   }
 };
 
-ASSAY_ARCH_TEST(fma_is_one_rounding_and_contraction_is_off) {
+ASSAY_ARCH_TEST_ONCE(fma_is_one_rounding_and_contraction_is_off) {
   Device device;
   const float *in = device.upload(std::vector<float>{1 + 0x1p-12f, 1 + 0x1p-12f, -1 - 0x1p-11f});
   float *out = device.upload(std::vector<float>(2, 0.0f));

@@ -94,7 +94,7 @@ public:
   std::vector<T> download(const T *p, size_t count) {
     return std::vector<T>(p, p + count);
   }
-  // Under every order and both extremes of copy completion: the result must not depend on them.
+  // Each run takes the next schedule: results must not depend on it.
   template <class Kernel>
   void run(const Shape &shape, Kernel kernel) {
     simt::LaunchConfig config;
@@ -107,7 +107,6 @@ public:
     stream_.memory.check_red_zones(stream_.hazards);
     EXPECT_TRUE(stream_.hazards.empty());
   }
-  void choose_schedule(const simt::Schedule &schedule) { stream_.schedule = schedule; }
 
 private:
   static simt::Schedule next_schedule() {
@@ -143,15 +142,17 @@ private:
 
 } // namespace assay::ASSAY_TARGET::arch_test
 
-// On simt every body runs nine times, so that each order meets each completion of copies.
-#define ASSAY_ARCH_TEST_NAMED(suite, name)                                                         \
+#define ASSAY_ARCH_TEST_NAMED(suite, name, repeats)                                                \
   static void name##_body();                                                                       \
   TEST(suite, name) {                                                                              \
     const std::string missing = Device::missing();                                                 \
     if (!missing.empty()) GTEST_SKIP() << "no CUDA device to run on: " << missing;                 \
-    for (int repeat = 0; repeat < (ASSAY_IS_CUDA ? 1 : 9); ++repeat)                               \
+    for (int repeat = 0; repeat < (ASSAY_IS_CUDA ? 1 : repeats); ++repeat)                         \
       name##_body();                                                                               \
   }                                                                                                \
   static void name##_body()
-#define ASSAY_ARCH_TEST_EXPAND(suite, name) ASSAY_ARCH_TEST_NAMED(suite, name)
-#define ASSAY_ARCH_TEST(name) ASSAY_ARCH_TEST_EXPAND(ASSAY_ARCH_SUITE, name)
+#define ASSAY_ARCH_TEST_EXPAND(suite, name, repeats) ASSAY_ARCH_TEST_NAMED(suite, name, repeats)
+// On simt every body runs nine times, so that each order meets each completion of copies.
+#define ASSAY_ARCH_TEST(name) ASSAY_ARCH_TEST_EXPAND(ASSAY_ARCH_SUITE, name, 9)
+// For bodies whose threads do not meet.
+#define ASSAY_ARCH_TEST_ONCE(name) ASSAY_ARCH_TEST_EXPAND(ASSAY_ARCH_SUITE, name, 1)
