@@ -10,11 +10,7 @@
 namespace assay::simt {
 
 constinit thread_local ThreadView thread_view;
-
-namespace {
-constinit thread_local Executor *active_executor = nullptr;
-constexpr uint32_t kPreemptAtAccess = 64; // seeded schedules: mean accesses per preemption
-} // namespace
+constinit thread_local Executor *Executor::active_ = nullptr;
 
 // ---- ReadySet ----
 
@@ -23,45 +19,10 @@ void ReadySet::clear() {
   summary_ = 0;
 }
 
-void ReadySet::insert_word(uint32_t word, uint64_t bits) {
-  words_[word] |= bits;
-  if (bits) summary_ |= 1u << word;
-}
-
-uint32_t ReadySet::take(Order order, ScheduleRandom &random) {
-  uint32_t word = 0, bit = 0;
-  switch (order) {
-  case Order::kAscending:
-    word = static_cast<uint32_t>(std::countr_zero(summary_));
-    bit = static_cast<uint32_t>(std::countr_zero(words_[word]));
-    break;
-  case Order::kDescending:
-    word = 31 - static_cast<uint32_t>(std::countl_zero(summary_));
-    bit = 63 - static_cast<uint32_t>(std::countl_zero(words_[word]));
-    break;
-  case Order::kSeeded: {
-    // The first ready one at or after a random position; not uniform, but every pick is possible.
-    const uint64_t draw = random.next();
-    const int word_shift = static_cast<int>(draw % 32), bit_shift = static_cast<int>(draw >> 58);
-    word =
-        static_cast<uint32_t>(std::countr_zero(std::rotr(summary_, word_shift)) + word_shift) % 32;
-    bit = static_cast<uint32_t>(std::countr_zero(std::rotr(words_[word], bit_shift)) + bit_shift) %
-          64;
-    break;
-  }
-  }
-  words_[word] &= ~(uint64_t{1} << bit);
-  if (words_[word] == 0) summary_ &= ~(1u << word);
-  return word * 64 + bit;
-}
-
 // ---- launching ----
 
-Executor *Executor::active() { return active_executor; }
-
-Executor &Executor::current() {
-  if (!active_executor) throw std::logic_error("assay::simt: device code called outside a launch");
-  return *active_executor;
+void Executor::refuse_outside_launch() {
+  throw std::logic_error("assay::simt: device code called outside a launch");
 }
 
 bool Executor::config_ok(const LaunchConfig &config) {
@@ -149,11 +110,11 @@ void Executor::reset_block(uint32_t linear) {
 void Executor::run_block(uint32_t linear) {
   reset_block(linear);
   ++counters_->blocks;
-  active_executor = this;
+  active_ = this;
   running_ = ready_.take(schedule_.order, random_);
   thread_view.thread = running_;
   switch_fiber(main_, fibers_[running_].context);
-  active_executor = nullptr;
+  active_ = nullptr;
   if (hazard_) {
     stacks_.mark_abandoned(config_.block);
     return;
@@ -172,107 +133,65 @@ void Executor::run_block(uint32_t linear) {
 // ---- switching ----
 
 void Executor::fiber_entry(boost::context::detail::transfer_t transfer) {
-  Executor &executor = *active_executor;
+  Executor &executor = *active_;
   enter_fiber(transfer, executor.main_);
+  FiberContext &self = executor.fibers_[executor.running_].context;
+  FiberContext *next = &executor.main_;
   try {
     (*executor.body_)();
+    next = executor.leave_thread();
+  } catch (const HazardFound &) {
+    // Recorded already. The other fibers are abandoned where they stand.
   } catch (const std::exception &error) {
-    executor.report(executor.running_, HazardKind::kUnmodelled,
-                    std::string("an exception left the kernel: ") + error.what(),
-                    executor.fibers_[executor.running_].site);
+    try {
+      executor.report(executor.running_, HazardKind::kUnmodelled,
+                      std::string("an exception left the kernel: ") + error.what(),
+                      executor.fibers_[executor.running_].site);
+    } catch (const HazardFound &) {
+    }
   }
-  executor.exit_thread();
+  exit_fiber(self, *next);
 }
 
-void Executor::exit_thread() {
-  Fiber &fiber = fibers_[running_];
+FiberContext *Executor::leave_thread() {
+  const uint32_t self = running_;
+  Fiber &fiber = fibers_[self];
   fiber.exited = true;
   --live_;
-  Warp &warp = warps_[running_ / kLanes];
-  const uint32_t bit = 1u << (running_ % kLanes);
+  Warp &warp = warps_[self / kLanes];
+  const uint32_t bit = 1u << (self % kLanes);
   warp.absent |= bit;
   for (uint32_t left = warp.active; left != 0; left &= left - 1) {
     const Group &group = warp.groups[static_cast<uint32_t>(std::countr_zero(left))];
     if (group.call.mask & bit)
-      report(running_, HazardKind::kAbsentLane,
-             "lane " + std::to_string(running_ % kLanes) + " exited while " +
+      report(self, HazardKind::kAbsentLane,
+             "lane " + std::to_string(self % kLanes) + " exited while " +
                  to_string(group.call.kind) + " with mask " + lane_mask_text(group.call.mask) +
                  " waits for it; " + who_waits_where(),
              group.call.site, fiber.site);
   }
   if (block_barrier_.arrived != 0)
-    report(running_, HazardKind::kDivergentBarrier,
-           "thread " + std::to_string(running_) + " exited while others wait at block_barrier; " +
+    report(self, HazardKind::kDivergentBarrier,
+           "thread " + std::to_string(self) + " exited while others wait at block_barrier; " +
                who_waits_where(),
            block_barrier_.site, fiber.site);
-  if (live_ == 0) exit_fiber(fiber.context, main_);
+  if (live_ == 0) return &main_;
   if (ready_.empty()) report_stall();
   running_ = ready_.take(schedule_.order, random_);
   thread_view.thread = running_;
   ++counters_->fiber_switches;
-  exit_fiber(fiber.context, fibers_[running_].context);
-}
-
-void Executor::switch_to(uint32_t thread) {
-  FiberContext &from = fibers_[running_].context;
-  running_ = thread;
-  thread_view.thread = thread;
-  ++counters_->fiber_switches;
-  switch_fiber(from, fibers_[thread].context);
-}
-
-void Executor::suspend() {
-  if (ready_.empty()) report_stall();
-  switch_to(ready_.take(schedule_.order, random_));
-}
-
-void Executor::maybe_preempt(uint32_t one_in) {
-  if (schedule_.order != Order::kSeeded || random_.below(one_in) != 0) return;
-  ready_.insert(running_);
-  const uint32_t next = ready_.take(schedule_.order, random_);
-  if (next != running_) switch_to(next);
+  return &fibers_[running_].context;
 }
 
 // ---- entry points ----
 
 LaunchStatus launch(Stream *stream, const LaunchConfig &config, FunctionRef<void()> thread_body) {
-  if (active_executor) throw std::logic_error("assay::simt: launch inside a launch");
+  if (Executor::active()) throw std::logic_error("assay::simt: launch inside a launch");
   // Stacks and tables are kept per host thread; freed when the thread ends.
   thread_local Executor executor;
   return executor.run(stream, config, thread_body);
 }
 
-void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
-            Site site) {
-  Executor &executor = Executor::current();
-  if (space == Space::kShared) executor.maybe_preempt(kPreemptAtAccess);
-  executor.access(executor.running(), space, kind, address, bytes, alignment, site);
-}
-
-void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
-                     size_t alignment, Site site) {
-  Executor &executor = Executor::current();
-  executor.access(executor.thread_of_lane(lane), space, kind, address, bytes, alignment, site);
-}
-
-void *shared_base(size_t bytes, size_t alignment, Site site) {
-  return Executor::current().shared_base(bytes, alignment, site);
-}
-void block_barrier(Site site) { Executor::current().block_barrier(site); }
-void named_barrier(uint32_t id, uint32_t num_threads, Site site) {
-  Executor::current().named_barrier(id, num_threads, site);
-}
-void warp_collective(const CollectiveArgs &args, Site site) {
-  Executor::current().collective(args, site);
-}
-void async_copy(void *shared_destination, const void *global_source, size_t bytes, bool valid,
-                Site site) {
-  Executor::current().async_copy(shared_destination, global_source, bytes, valid, site);
-}
-void async_commit() { Executor::current().async_commit(); }
-void async_wait(uint32_t pending_groups, Site site) {
-  Executor::current().async_wait(pending_groups, site);
-}
 void report(HazardKind kind, const std::string &text, Site site, Site other) {
   Executor &executor = Executor::current();
   executor.report(executor.running(), kind, text, site, other);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,11 +36,18 @@ private:
   uint32_t summary_ = 0; // bit w: words_[w] != 0
 };
 
+// Thrown by report() to unwind the thread that found a hazard; caught where its fiber began. Not a
+// std::exception, so that device code cannot catch it by accident.
+struct HazardFound {};
+
 class Executor {
 public:
   // The executor of the launch in progress on this host thread; throws std::logic_error if none.
-  static Executor &current();
-  static Executor *active(); // null if none
+  static Executor &current() {
+    if (!active_) refuse_outside_launch();
+    return *active_;
+  }
+  static Executor *active() { return active_; } // null if none
 
   LaunchStatus run(Stream *stream, const LaunchConfig &config, FunctionRef<void()> body);
 
@@ -61,6 +69,9 @@ public:
   uint32_t thread_of_lane(uint32_t lane) const { return running_ / kLanes * kLanes + lane; }
 
 private:
+  static constinit thread_local Executor *active_;
+  [[noreturn]] static void refuse_outside_launch();
+
   struct PendingCopy {
     size_t offset; // in shared memory
     size_t bytes;
@@ -103,8 +114,8 @@ private:
   void run_block(uint32_t linear);
   void reset_block(uint32_t linear);
   static void fiber_entry(boost::context::detail::transfer_t transfer);
-  [[noreturn]] void exit_thread();
-  void suspend(); // the running thread waits; returns when it runs again
+  FiberContext *leave_thread(); // bookkeeping of an exit; returns who runs next
+  void suspend();               // the running thread waits; returns when it runs again
   void switch_to(uint32_t thread);
 
   // executor_sync.cpp
@@ -118,6 +129,8 @@ private:
                      Site site);
   void global_access(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
                      Site site);
+  [[noreturn]] void report_misaligned(uint32_t thread, const void *address, size_t bytes,
+                                      size_t alignment, Site site);
   void land(PendingCopy &copy);
   Site pending_site(size_t offset, size_t bytes) const;
 
@@ -151,5 +164,59 @@ private:
 };
 
 std::string lane_mask_text(uint32_t mask); // "0x0000ffff"
+
+// ---- the hot path, inline ----
+// NOTE: jump_fcontext leaves by an indirect jump, so every `ret` from there up to the kernel is
+// mispredicted. One call level between the kernel and the switch keeps that to one.
+
+inline void ReadySet::insert_word(uint32_t word, uint64_t bits) {
+  words_[word] |= bits;
+  if (bits) summary_ |= 1u << word;
+}
+
+inline uint32_t ReadySet::take(Order order, ScheduleRandom &random) {
+  uint32_t word, bit;
+  if (order == Order::kAscending) {
+    word = static_cast<uint32_t>(std::countr_zero(summary_));
+    bit = static_cast<uint32_t>(std::countr_zero(words_[word]));
+  } else if (order == Order::kDescending) {
+    word = 31 - static_cast<uint32_t>(std::countl_zero(summary_));
+    bit = 63 - static_cast<uint32_t>(std::countl_zero(words_[word]));
+  } else {
+    // The first ready one at or after a random position; not uniform, but every pick is possible.
+    const uint64_t draw = random.next();
+    const uint32_t from_word = draw % 32, from_bit = draw >> 58;
+    word =
+        static_cast<uint32_t>(std::countr_zero(std::rotr(summary_, static_cast<int>(from_word))));
+    word = (word + from_word) % 32;
+    bit = static_cast<uint32_t>(
+        std::countr_zero(std::rotr(words_[word], static_cast<int>(from_bit))));
+    bit = (bit + from_bit) % 64;
+  }
+  words_[word] &= ~(uint64_t{1} << bit);
+  if (words_[word] == 0) summary_ &= ~(1u << word);
+  return word * 64 + bit;
+}
+
+inline void Executor::switch_to(uint32_t thread) {
+  FiberContext &from = fibers_[running_].context;
+  running_ = thread;
+  thread_view.thread = thread;
+  ++counters_->fiber_switches;
+  switch_fiber(from, fibers_[thread].context);
+}
+
+inline void Executor::suspend() {
+  if (ready_.empty()) report_stall();
+  switch_to(ready_.take(schedule_.order, random_));
+}
+
+inline void Executor::maybe_preempt(uint32_t one_in) {
+  if (schedule_.order != Order::kSeeded || random_.below(one_in) != 0) [[likely]]
+    return;
+  ready_.insert(running_);
+  const uint32_t next = ready_.take(schedule_.order, random_);
+  if (next != running_) switch_to(next);
+}
 
 } // namespace assay::simt

@@ -9,21 +9,29 @@
 namespace assay::simt {
 namespace {
 
+constexpr uint32_t kPreemptAtAccess = 64; // seeded schedules: mean accesses per preemption
+
 std::string shared_range(size_t bytes, ptrdiff_t offset) {
   return std::to_string(bytes) + " bytes at shared offset " + std::to_string(offset);
 }
 
 } // namespace
 
-void Executor::access(uint32_t thread, Space space, AccessKind kind, const void *address,
-                      size_t bytes, size_t alignment, Site site) {
+[[gnu::noinline, gnu::cold]] void Executor::report_misaligned(uint32_t thread, const void *address,
+                                                              size_t bytes, size_t alignment,
+                                                              Site site) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%zu-byte access at address %p, not a multiple of %zu", bytes,
+                address, alignment);
+  report(thread, HazardKind::kMisaligned, text, site);
+}
+
+[[gnu::always_inline]] inline void Executor::access(uint32_t thread, Space space, AccessKind kind,
+                                                    const void *address, size_t bytes,
+                                                    size_t alignment, Site site) {
   fibers_[thread].site = site;
-  if (reinterpret_cast<uintptr_t>(address) % alignment != 0) {
-    char text[96];
-    std::snprintf(text, sizeof text, "%zu-byte access at address %p, not a multiple of %zu", bytes,
-                  address, alignment);
-    report(thread, HazardKind::kMisaligned, text, site);
-  }
+  if ((reinterpret_cast<uintptr_t>(address) & (alignment - 1)) != 0)
+    report_misaligned(thread, address, bytes, alignment, site);
   if (space == Space::kShared)
     shared_access(thread, kind, address, bytes, site);
   else
@@ -125,6 +133,7 @@ void Executor::raw_access(const void *address, size_t bytes, bool write, const v
 }
 
 void *Executor::shared_base(size_t bytes, size_t alignment, Site site) {
+  fibers_[running_].site = site;
   if (bytes > shared_.bytes())
     report(running_, HazardKind::kSharedOutOfBounds,
            "shared storage of " + std::to_string(bytes) + " bytes in a launch with " +
@@ -196,6 +205,31 @@ Site Executor::pending_site(size_t offset, size_t bytes) const {
     for (const PendingCopy &copy : fibers_[t].copies)
       if (copy.offset < offset + bytes && offset < copy.offset + copy.bytes) return copy.site;
   return {};
+}
+
+// ---- entry points ----
+
+void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
+            Site site) {
+  Executor &executor = Executor::current();
+  if (space == Space::kShared) executor.maybe_preempt(kPreemptAtAccess);
+  executor.access(executor.running(), space, kind, address, bytes, alignment, site);
+}
+void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
+                     size_t alignment, Site site) {
+  Executor &executor = Executor::current();
+  executor.access(executor.thread_of_lane(lane), space, kind, address, bytes, alignment, site);
+}
+void *shared_base(size_t bytes, size_t alignment, Site site) {
+  return Executor::current().shared_base(bytes, alignment, site);
+}
+void async_copy(void *shared_destination, const void *global_source, size_t bytes, bool valid,
+                Site site) {
+  Executor::current().async_copy(shared_destination, global_source, bytes, valid, site);
+}
+void async_commit() { Executor::current().async_commit(); }
+void async_wait(uint32_t pending_groups, Site site) {
+  Executor::current().async_wait(pending_groups, site);
 }
 
 } // namespace assay::simt

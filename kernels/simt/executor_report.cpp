@@ -50,7 +50,7 @@ void Executor::report(uint32_t thread, HazardKind kind, const std::string &text,
   hazard.message = to_string(site) + ": " + to_string(kind) + ": " + text + " [block " +
                    std::to_string(block_) + ", thread " + std::to_string(thread) + "]";
   record(std::move(hazard));
-  exit_fiber(fibers_[running_].context, main_);
+  throw HazardFound{};
 }
 
 std::string Executor::describe_wait(uint32_t thread) const {

@@ -45,7 +45,7 @@ void Executor::release_barrier(Barrier &barrier) {
   barrier = {};
 }
 
-void Executor::block_barrier(Site site) {
+[[gnu::always_inline]] inline void Executor::block_barrier(Site site) {
   Fiber &fiber = fibers_[running_];
   fiber.site = site;
   Barrier &barrier = block_barrier_;
@@ -87,7 +87,8 @@ void Executor::check_whole_warps(const Barrier &barrier, uint32_t id, Site site)
   }
 }
 
-void Executor::named_barrier(uint32_t id, uint32_t num_threads, Site site) {
+[[gnu::always_inline]] inline void Executor::named_barrier(uint32_t id, uint32_t num_threads,
+                                                           Site site) {
   Fiber &fiber = fibers_[running_];
   fiber.site = site;
   if (id == 0 || id >= kNamedBarriers)
@@ -129,15 +130,17 @@ void Executor::named_barrier(uint32_t id, uint32_t num_threads, Site site) {
 
 void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Site site) {
   const uint32_t lane = running_ % kLanes;
-  const std::string what =
-      std::string(to_string(args.kind)) + " with mask " + lane_mask_text(args.mask);
+  // Words only once they are needed: this runs for every collective.
+  const auto what = [&] {
+    return std::string(to_string(args.kind)) + " with mask " + lane_mask_text(args.mask);
+  };
   if (!((args.mask >> lane) & 1))
     report(running_, HazardKind::kAbsentLane,
-           what + " called by lane " + std::to_string(lane) + ", which the mask does not name",
+           what() + " called by lane " + std::to_string(lane) + ", which the mask does not name",
            site);
   if (const uint32_t gone = args.mask & warp.absent)
     report(running_, HazardKind::kAbsentLane,
-           what + " names lanes " + lane_mask_text(gone) + " that have exited; " +
+           what() + " names lanes " + lane_mask_text(gone) + " that have exited; " +
                who_waits_where(),
            site, fibers_[thread_of_lane(static_cast<uint32_t>(std::countr_zero(gone)))].site);
   // Two groups that wait for each other's lanes can never complete.
@@ -145,7 +148,7 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
     const Group &other = warp.groups[static_cast<uint32_t>(std::countr_zero(left))];
     if (!((other.call.mask >> lane) & 1) || !(other.arrived & args.mask)) continue;
     report(running_, HazardKind::kAbsentLane,
-           what + " by lane " + std::to_string(lane) + " meets lanes " +
+           what() + " by lane " + std::to_string(lane) + " meets lanes " +
                lane_mask_text(other.arrived & args.mask) + " waiting at " +
                to_string(other.call.kind) + " with mask " + lane_mask_text(other.call.mask) + " " +
                to_string(other.call.site) + "; " + who_waits_where(),
@@ -153,7 +156,8 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
   }
 }
 
-uint32_t Executor::join_group(Warp &warp, const CollectiveArgs &args, Site site) {
+[[gnu::always_inline]] inline uint32_t Executor::join_group(Warp &warp, const CollectiveArgs &args,
+                                                            Site site) {
   for (uint32_t left = warp.active; left != 0; left &= left - 1) {
     const uint32_t index = static_cast<uint32_t>(std::countr_zero(left));
     const WarpCall &call = warp.groups[index].call;
@@ -173,7 +177,7 @@ uint32_t Executor::join_group(Warp &warp, const CollectiveArgs &args, Site site)
   return index;
 }
 
-void Executor::collective(const CollectiveArgs &args, Site site) {
+[[gnu::always_inline]] inline void Executor::collective(const CollectiveArgs &args, Site site) {
   Fiber &fiber = fibers_[running_];
   fiber.site = site;
   const uint32_t warp_index = running_ / kLanes, lane = running_ % kLanes, bit = 1u << lane;
@@ -195,6 +199,16 @@ void Executor::collective(const CollectiveArgs &args, Site site) {
   warp.active &= ~(1u << index);
   ready_.insert_lanes(warp_index, args.mask & ~bit);
   maybe_preempt(kPreemptAtSync);
+}
+
+// ---- entry points ----
+
+void block_barrier(Site site) { Executor::current().block_barrier(site); }
+void named_barrier(uint32_t id, uint32_t num_threads, Site site) {
+  Executor::current().named_barrier(id, num_threads, site);
+}
+void warp_collective(const CollectiveArgs &args, Site site) {
+  Executor::current().collective(args, site);
 }
 
 } // namespace assay::simt

@@ -25,8 +25,9 @@ enum class LaunchStatus : uint8_t {
 
 // Runs `thread_body` once per thread of every block, blocks one after the other, and returns when
 // all have finished or at the first hazard. With a null stream the default schedule is used, global
-// accesses are unchecked and hazards only give the status. After a hazard the remaining fibers are
-// abandoned where they stand: device code must own nothing that needs a destructor.
+// accesses are unchecked and hazards only give the status. At a hazard the thread that found it is
+// unwound and the others are abandoned where they stand: device code must own nothing that needs a
+// destructor.
 LaunchStatus launch(Stream *stream, const LaunchConfig &config, FunctionRef<void()> thread_body);
 
 } // namespace assay::simt

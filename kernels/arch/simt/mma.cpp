@@ -6,7 +6,6 @@
 namespace assay::n_simt::arch::detail {
 namespace {
 
-using simt::Collective;
 using simt::kLanes;
 using simt::WarpCall;
 
@@ -23,10 +22,7 @@ uint32_t fragment(const Matrix8x8 &m, uint32_t lane, bool transposed) {
                     : m[g][2 * t] | static_cast<uint32_t>(m[g][2 * t + 1]) << 16;
 }
 
-struct LdmatrixArgs {
-  const void *row;
-  bool transposed;
-};
+} // namespace
 
 void apply_ldmatrix(const WarpCall &call) {
   const int matrices = call.arg[0];
@@ -58,11 +54,6 @@ void apply_movmatrix(const WarpCall &call) {
 
 // ---- mma ----
 
-struct MmaArgs {
-  const uint32_t *a;
-  const uint32_t *b;
-};
-
 template <MmaFormat kFormat>
 void apply_mma(const WarpCall &call) {
   MmaTile tile;
@@ -90,27 +81,7 @@ void apply_mma(const WarpCall &call) {
   }
 }
 
-} // namespace
-
-void ldmatrix(uint32_t *r, int matrices, bool transposed, const void *row, simt::Site site) {
-  const LdmatrixArgs args{row, transposed};
-  simt::warp_collective({Collective::kLdmatrix, ~0u, static_cast<uint32_t>(matrices * 4), &args, r,
-                         matrices, &apply_ldmatrix},
-                        site);
-}
-
-uint32_t movmatrix(uint32_t r, simt::Site site) {
-  uint32_t result;
-  simt::warp_collective({Collective::kMovmatrix, ~0u, 4, &r, &result, 0, &apply_movmatrix}, site);
-  return result;
-}
-
-void mma(float *c, const uint32_t *a, const uint32_t *b, MmaFormat format, simt::Site site) {
-  const MmaArgs args{a, b};
-  simt::warp_collective(
-      {Collective::kMma, ~0u, 16, &args, c, 0,
-       format == MmaFormat::kBf16 ? &apply_mma<MmaFormat::kBf16> : &apply_mma<MmaFormat::kFp16>},
-      site);
-}
+template void apply_mma<MmaFormat::kBf16>(const WarpCall &);
+template void apply_mma<MmaFormat::kFp16>(const WarpCall &);
 
 } // namespace assay::n_simt::arch::detail

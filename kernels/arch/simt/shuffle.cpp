@@ -32,6 +32,8 @@ inline int32_t source_lane(int32_t lane, int32_t arg) {
                         call.site);
 }
 
+} // namespace
+
 template <Collective kKind, uint32_t kBytes>
 void move_values(const WarpCall &call) {
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -44,23 +46,14 @@ void move_values(const WarpCall &call) {
   }
 }
 
-template <Collective kKind>
-simt::ApplyFunction pick_move(uint32_t bytes) {
-  return bytes == 4 ? &move_values<kKind, 4> : &move_values<kKind, 0>;
-}
-
-simt::ApplyFunction pick_move(Collective kind, uint32_t bytes) {
-  switch (kind) {
-  case Collective::kShflXor:
-    return pick_move<Collective::kShflXor>(bytes);
-  case Collective::kShflIdx:
-    return pick_move<Collective::kShflIdx>(bytes);
-  case Collective::kShflUp:
-    return pick_move<Collective::kShflUp>(bytes);
-  default:
-    return pick_move<Collective::kShflDown>(bytes);
-  }
-}
+template void move_values<Collective::kShflXor, 0>(const WarpCall &);
+template void move_values<Collective::kShflXor, 4>(const WarpCall &);
+template void move_values<Collective::kShflIdx, 0>(const WarpCall &);
+template void move_values<Collective::kShflIdx, 4>(const WarpCall &);
+template void move_values<Collective::kShflUp, 0>(const WarpCall &);
+template void move_values<Collective::kShflUp, 4>(const WarpCall &);
+template void move_values<Collective::kShflDown, 0>(const WarpCall &);
+template void move_values<Collective::kShflDown, 4>(const WarpCall &);
 
 void apply_vote(const WarpCall &call) {
   uint32_t bits = 0;
@@ -71,19 +64,6 @@ void apply_vote(const WarpCall &call) {
                                                            : (bits == call.mask);
   for (uint32_t lane = 0; lane < kLanes; ++lane)
     if ((call.mask >> lane) & 1) *static_cast<uint32_t *>(call.out[lane]) = result;
-}
-
-} // namespace
-
-void shuffle(Collective kind, const void *in, void *out, uint32_t bytes, int32_t lane_arg,
-             uint32_t mask, simt::Site site) {
-  simt::warp_collective({kind, mask, bytes, in, out, lane_arg, pick_move(kind, bytes)}, site);
-}
-
-uint32_t vote(Collective kind, bool predicate, uint32_t mask, simt::Site site) {
-  uint32_t result = 0;
-  simt::warp_collective({kind, mask, 4, nullptr, &result, predicate, &apply_vote}, site);
-  return result;
 }
 
 } // namespace assay::n_simt::arch::detail

@@ -19,7 +19,8 @@ struct Bytes16 {
 };
 
 // Moves bytes through every width of access: global -> shared -> global.
-template <class T> struct WidthKernel {
+template <class T>
+struct WidthKernel {
   const T *in;
   T *out;
   int how;
@@ -39,11 +40,13 @@ template <class T> struct WidthKernel {
   }
 };
 
-template <class T> void check_width() {
+template <class T>
+void check_width() {
   for (int how = 0; how < 3; ++how) {
     Device device;
     std::vector<unsigned char> bytes(32 * sizeof(T));
-    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 37 + 11);
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<unsigned char>(i * 37 + 11);
     std::vector<T> values(32);
     std::memcpy(values.data(), bytes.data(), bytes.size());
     T *in = device.upload(values), *out = device.upload(std::vector<T>(32));
@@ -79,7 +82,8 @@ struct LastBlockKernel {
     arch::block_barrier();
     if (arch::shared_load(&shared.last) == 0 || arch::thread_idx() != 0) return;
     uint32_t sum = 0;
-    for (uint32_t b = 0; b < arch::grid_dim_x(); ++b) sum += arch::global_load(partial + b);
+    for (uint32_t b = 0; b < arch::grid_dim_x(); ++b)
+      sum += arch::global_load(partial + b);
     arch::global_store(total, sum);
   }
 };
@@ -112,9 +116,11 @@ ASSAY_ARCH_TEST(atomic_add_returns_every_old_value_once) {
   device.run({4, 64}, AtomicAddKernel{sum, olds});
   EXPECT_EQ(device.download(sum, 1)[0], 0xfffffff0u + 3 * count);
   auto got = device.download(olds, count);
-  for (auto &old : got) old -= 0xfffffff0u;
+  for (auto &old : got)
+    old -= 0xfffffff0u;
   std::sort(got.begin(), got.end());
-  for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(got[i], 3 * i);
+  for (uint32_t i = 0; i < count; ++i)
+    EXPECT_EQ(got[i], 3 * i);
 }
 
 // Three groups in flight; each stage is used after its own wait. Odd threads copy zeros, from an
@@ -148,7 +154,8 @@ struct AsyncKernel {
 ASSAY_ARCH_TEST(async_copies_in_three_stages) {
   Device device;
   std::vector<arch::Vec4> values(192);
-  for (uint32_t i = 0; i < 192; ++i) values[i] = {i, i + 1000, i + 2000, i + 3000};
+  for (uint32_t i = 0; i < 192; ++i)
+    values[i] = {i, i + 1000, i + 2000, i + 3000};
   const arch::Vec4 *in = device.upload(values);
   arch::Vec4 *out = device.upload(std::vector<arch::Vec4>(192));
   device.run({1, 64, 3 * 64 * 16}, AsyncKernel{in, out});

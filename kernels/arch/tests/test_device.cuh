@@ -28,7 +28,10 @@ struct Shape {
 
 #define ASSAY_ARCH_SUITE ArchCuda
 
-template <class Kernel> __global__ void run_functor(Kernel kernel) { kernel(); }
+template <class Kernel>
+__global__ void run_functor(Kernel kernel) {
+  kernel();
+}
 
 class Device {
 public:
@@ -42,21 +45,25 @@ public:
   Device() = default;
   Device(const Device &) = delete;
   ~Device() {
-    for (void *p : allocations_) cudaFree(p);
+    for (void *p : allocations_)
+      cudaFree(p);
   }
-  template <class T> T *upload(const std::vector<T> &values) {
+  template <class T>
+  T *upload(const std::vector<T> &values) {
     void *p = nullptr;
     check(cudaMalloc(&p, values.size() * sizeof(T)));
     allocations_.push_back(p);
     check(cudaMemcpy(p, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
     return static_cast<T *>(p);
   }
-  template <class T> std::vector<T> download(const T *p, size_t count) {
+  template <class T>
+  std::vector<T> download(const T *p, size_t count) {
     std::vector<T> values(count);
     check(cudaMemcpy(values.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost));
     return values;
   }
-  template <class Kernel> void run(const Shape &shape, Kernel kernel) {
+  template <class Kernel>
+  void run(const Shape &shape, Kernel kernel) {
     run_functor<<<shape.blocks, shape.threads, shape.shared_bytes>>>(kernel);
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
@@ -76,17 +83,20 @@ private:
 class Device {
 public:
   static std::string missing() { return ""; }
-  template <class T> T *upload(const std::vector<T> &values) {
+  template <class T>
+  T *upload(const std::vector<T> &values) {
     void *p = stream_.memory.allocate(values.size() * sizeof(T), simt::Access::kReadWrite,
                                       simt::InitState::kDefined, "upload");
     std::memcpy(p, values.data(), values.size() * sizeof(T));
     return static_cast<T *>(p);
   }
-  template <class T> std::vector<T> download(const T *p, size_t count) {
+  template <class T>
+  std::vector<T> download(const T *p, size_t count) {
     return std::vector<T>(p, p + count);
   }
-  // Under every order and both extremes of copy completion: the result must not depend on them.
-  template <class Kernel> void run(const Shape &shape, Kernel kernel) {
+  // Each run takes the next schedule: results must not depend on it.
+  template <class Kernel>
+  void run(const Shape &shape, Kernel kernel) {
     simt::LaunchConfig config;
     config.grid_x = shape.blocks;
     config.block = shape.threads;
@@ -97,7 +107,6 @@ public:
     stream_.memory.check_red_zones(stream_.hazards);
     EXPECT_TRUE(stream_.hazards.empty());
   }
-  void choose_schedule(const simt::Schedule &schedule) { stream_.schedule = schedule; }
 
 private:
   static simt::Schedule next_schedule() {
@@ -133,14 +142,17 @@ private:
 
 } // namespace assay::ASSAY_TARGET::arch_test
 
-// On simt every body runs nine times, so that each order meets each completion of copies.
-#define ASSAY_ARCH_TEST_NAMED(suite, name)                                                         \
+#define ASSAY_ARCH_TEST_NAMED(suite, name, repeats)                                                \
   static void name##_body();                                                                       \
   TEST(suite, name) {                                                                              \
     const std::string missing = Device::missing();                                                 \
     if (!missing.empty()) GTEST_SKIP() << "no CUDA device to run on: " << missing;                 \
-    for (int repeat = 0; repeat < (ASSAY_IS_CUDA ? 1 : 9); ++repeat) name##_body();                \
+    for (int repeat = 0; repeat < (ASSAY_IS_CUDA ? 1 : repeats); ++repeat)                         \
+      name##_body();                                                                               \
   }                                                                                                \
   static void name##_body()
-#define ASSAY_ARCH_TEST_EXPAND(suite, name) ASSAY_ARCH_TEST_NAMED(suite, name)
-#define ASSAY_ARCH_TEST(name) ASSAY_ARCH_TEST_EXPAND(ASSAY_ARCH_SUITE, name)
+#define ASSAY_ARCH_TEST_EXPAND(suite, name, repeats) ASSAY_ARCH_TEST_NAMED(suite, name, repeats)
+// On simt every body runs nine times, so that each order meets each completion of copies.
+#define ASSAY_ARCH_TEST(name) ASSAY_ARCH_TEST_EXPAND(ASSAY_ARCH_SUITE, name, 9)
+// For bodies whose threads do not meet.
+#define ASSAY_ARCH_TEST_ONCE(name) ASSAY_ARCH_TEST_EXPAND(ASSAY_ARCH_SUITE, name, 1)

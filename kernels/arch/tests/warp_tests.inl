@@ -12,8 +12,8 @@ struct CoordinatesKernel {
   uint32_t *out;
   ASSAY_DEVICE void operator()() const {
     const uint32_t i = arch::block_idx_x() * arch::block_dim() + arch::thread_idx();
-    arch::global_store(out + i, arch::lane_id() | arch::warp_id() << 8 |
-                                    arch::block_idx_x() << 16 | arch::grid_dim_x() << 24);
+    arch::global_store(out + i, arch::lane_id() | arch::warp_id() << 8 | arch::block_idx_x() << 16 |
+                                    arch::grid_dim_x() << 24);
   }
 };
 
@@ -38,16 +38,19 @@ struct Narrow {
   uint8_t byte;
 };
 
-template <class T> ASSAY_HOST_DEVICE T tagged(uint32_t lane) {
+template <class T>
+ASSAY_HOST_DEVICE T tagged(uint32_t lane) {
   T value;
   unsigned char bytes[sizeof(T)];
-  for (uint32_t i = 0; i < sizeof(T); ++i) bytes[i] = static_cast<unsigned char>(lane * 7 + i);
+  for (uint32_t i = 0; i < sizeof(T); ++i)
+    bytes[i] = static_cast<unsigned char>(lane * 7 + i);
   memcpy(&value, bytes, sizeof(T));
   return value;
 }
 
 // Every argument in [0, 31] for one kind of shuffle; the result is 1 where the value is right.
-template <class T> struct ShuffleKernel {
+template <class T>
+struct ShuffleKernel {
   Shuffle kind;
   uint32_t mask;
   uint8_t *right; // [32 arguments][32 lanes]
@@ -79,12 +82,14 @@ template <class T> struct ShuffleKernel {
     memcpy(x, &a, sizeof(T));
     memcpy(y, &b, sizeof(T));
     bool equal = true;
-    for (size_t i = 0; i < sizeof(T); ++i) equal = equal && x[i] == y[i];
+    for (size_t i = 0; i < sizeof(T); ++i)
+      equal = equal && x[i] == y[i];
     return equal;
   }
 };
 
-template <class T> void check_shuffles(uint32_t mask, size_t least_checked) {
+template <class T>
+void check_shuffles(uint32_t mask, size_t least_checked) {
   for (const Shuffle kind : {Shuffle::kXor, Shuffle::kIdx, Shuffle::kUp, Shuffle::kDown}) {
     Device device;
     uint8_t *right = device.upload(std::vector<uint8_t>(32 * 32, 0));
@@ -116,7 +121,8 @@ struct HalvesKernel {
     const uint32_t lane = arch::lane_id();
     uint32_t v = lane;
     if (lane < 16) {
-      for (int step = 8; step > 0; step /= 2) v += arch::shfl_xor(v, step, 0x0000ffffu);
+      for (int step = 8; step > 0; step /= 2)
+        v += arch::shfl_xor(v, step, 0x0000ffffu);
     } else {
       v = arch::ballot(lane % 2 == 0, 0xffff0000u);
       arch::warp_barrier(0xffff0000u);
@@ -182,7 +188,8 @@ ASSAY_ARCH_TEST(block_barrier_orders_shared_memory) {
   uint32_t *out = device.upload(std::vector<uint32_t>(128, 0u));
   device.run({1, 128, 512}, MirrorKernel{out});
   const auto got = device.download(out, 128);
-  for (uint32_t t = 0; t < 128; ++t) EXPECT_EQ(got[t], 2 * (t + 1000)) << t;
+  for (uint32_t t = 0; t < 128; ++t)
+    EXPECT_EQ(got[t], 2 * (t + 1000)) << t;
 }
 
 // Warps 0 and 1 exchange through barrier 1, warps 2 and 3 through barrier 2, from other lines.
@@ -210,7 +217,8 @@ ASSAY_ARCH_TEST(named_barriers_are_separate) {
   uint32_t *out = device.upload(std::vector<uint32_t>(128, 0u));
   device.run({1, 128, 512}, NamedKernel{out});
   const auto got = device.download(out, 128);
-  for (uint32_t t = 0; t < 128; ++t) EXPECT_EQ(got[t], t ^ 32) << t;
+  for (uint32_t t = 0; t < 128; ++t)
+    EXPECT_EQ(got[t], t ^ 32) << t;
 }
 
 } // namespace assay::ASSAY_TARGET::arch_test

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bit model of a tensor core's score accumulation, for the bit replay (T2).
+#pragma once
+
+#include <vector>
+
+#include "oracle/reference.h"
+
+namespace assay::oracle {
+
+/**
+ * The facts T2 assumes beyond assay_arithmetic. SPECIFICATION values: they stand until they are
+ * measured on the device, and T2 is only as good as they are.
+ */
+struct BlockFmaSpec {
+  /// A subnormal operand aligns with the exponent of the smallest normal value (not normalised).
+  static constexpr bool kSubnormalsKeepMinExponent = true;
+  /// The largest exponent is taken over e_a + e_b of the products before normalising them, and over
+  /// the accumulator's exponent; zero addends do not take part.
+  static constexpr bool kProductsUnnormalised = true;
+  /// Dimensions are consumed in ascending order, mma_block of them at a time, from a zero
+  /// accumulator.
+  static constexpr bool kAscendingDimensions = true;
+};
+
+/** The kernel's fp32 score of every key, bit for bit under the model. Needs mma_block in 1..64. */
+std::vector<double> replay_scores(const RowProblem &problem);
+
+} // namespace assay::oracle

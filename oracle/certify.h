@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same references in interval arithmetic at any precision: certifies the fast path, and decides
+// what it leaves undecided.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "oracle/interval.h"
+#include "oracle/merge.h"
+#include "oracle/reference.h"
+
+namespace assay::oracle {
+
+/** Exact softmax weights of a row as intervals; the costly part, shared by all its dimensions. */
+class CertifiedRow {
+public:
+  /// `scores`: exact scores to use instead of q.k (T2).
+  CertifiedRow(const RowProblem &problem, int precision,
+               const std::vector<double> *scores = nullptr);
+
+  Interval output(int dim) const;
+  Interval lse() const; ///< in the declared base
+
+  /** The replayed value o', from the constants the fast path fixed. */
+  Interval replayed_output(const std::vector<double> &p, const std::vector<double> &shift,
+                           double x_max, int dim) const;
+
+private:
+  const RowProblem &problem_;
+  int precision_;
+  double top_;
+  std::vector<Interval> weight_; // 2^(x - top)
+  Interval sum_;
+};
+
+/** o' of tier 1 or 2 for one dimension of a row with a tile order; dim -1: the LSE of tier 2. */
+Interval certified_replay(const RowProblem &problem, int tier, int dim, int precision);
+
+/** The same for a merge of states (dim -1: its LSE). */
+Interval certified_merge(const MergeProblem &problem, int dim, int precision);
+
+/** True when the interval lies inside the enclosure: the fast path's radius was honest. */
+bool encloses(const Enclosure &outer, const Interval &inner);
+
+} // namespace assay::oracle

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The element formats as numbers: decoding, rounding to nearest even, spacing. Independent of the
+// kernels' own conversions on purpose.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/abi/assay.h"
+
+namespace assay::oracle {
+
+struct Format {
+  double unit_roundoff;      ///< relative error of one rounding of a normal value
+  int mantissa_bits;         ///< stored fraction bits
+  int min_exponent;          ///< of the smallest normal value
+  double max_finite;         ///< largest finite value
+  double overflow_threshold; ///< magnitudes from here on round to infinity
+};
+
+const Format &format_of(assay_dtype dtype);
+
+/** Bytes of one element. */
+int element_size(assay_dtype dtype);
+
+/** Element `index` of a buffer of `dtype`, exactly. */
+float load_element(assay_dtype dtype, const void *base, int64_t index);
+
+/** The bits of element `index`, zero-extended. */
+uint32_t load_bits(assay_dtype dtype, const void *base, int64_t index);
+
+/** Stores a value that the format represents exactly (tests and emulations round first). */
+void store_element(assay_dtype dtype, void *base, int64_t index, float value);
+
+/** Round to nearest even, with gradual underflow and overflow to infinity. */
+double round_to(const Format &format, double value);
+
+/** Half the spacing of the format at this magnitude: limits the rounding error of any |x| <= it. */
+double half_ulp(const Format &format, double magnitude);
+
+/** Nonzero and below the smallest normal value. */
+bool is_subnormal(const Format &format, double value);
+
+} // namespace assay::oracle

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random cases: a row, a schedule, an arithmetic; and what the oracle says about an emulated run.
+#pragma once
+
+#include <cstdlib>
+#include <random>
+
+#include "oracle/tests/emulation.h"
+#include "oracle/tests/regimes.h"
+#include "oracle/verdict.h"
+
+namespace assay::oracle::test {
+
+struct Case {
+  Regime regime = Regime::kNormal;
+  RowData row;
+  assay_dtype dtype = ASSAY_BF16;
+  assay_lse_base base = ASSAY_LSE_NATURAL;
+  float sm_scale = 1.0f;
+  Emulation emulation;
+  int splits = 1;
+  TileOrder order;
+
+  RowProblem problem(bool with_order) const {
+    RowProblem p;
+    p.q = row.q;
+    p.keys = &row.keys;
+    p.dtype = dtype;
+    p.sm_scale = sm_scale;
+    p.lse_base = base;
+    p.arithmetic = declared(emulation);
+    p.order = with_order ? &order : nullptr;
+    p.max_splits = splits;
+    // The bit replay follows one convention for subnormal operands; the other bounds cover both.
+    p.replay_scores = emulation.low_subnormals && emulation.block > 0;
+    p.combine_stages = splits > 1 || emulation.combine ? emulation.stages : 0;
+    // A kernel may skip the merge of a single split; the bound with a stage covers it.
+    if (p.combine_stages == 0) p.combine_stages = static_cast<int>(emulation.seed & 1);
+    return p;
+  }
+  RowOutput run() const {
+    return emulate_row(row.q, row.keys, dtype, sm_scale, base, order, emulation);
+  }
+  Report judge(const RowOutput &out, bool with_order) const {
+    const RowProblem p = problem(with_order);
+    return judge_row(p, attention_row(p), out.o.data(), &out.lse, 0, 0);
+  }
+};
+
+inline Case draw_case(std::mt19937_64 &random, int max_keys) {
+  const auto pick = [&](int limit) {
+    return static_cast<int>(random() % static_cast<uint64_t>(limit));
+  };
+  Case c;
+  c.regime = static_cast<Regime>(pick(static_cast<int>(Regime::kCount)));
+  c.dtype = pick(2) ? ASSAY_BF16 : ASSAY_FP16;
+  c.base = pick(2) ? ASSAY_LSE_BASE2 : ASSAY_LSE_NATURAL;
+  const int d = 16 << pick(4);
+  const int limit = pick(60) == 0 ? 8 * max_keys : pick(4) == 0 ? 40 : max_keys;
+  const int n = 1 + pick(limit);
+  c.row = draw_row(c.regime, c.dtype, n, d, random);
+  c.sm_scale = 1.0f / std::sqrt(static_cast<float>(d));
+  if (pick(4) == 0) c.sm_scale *= 0.25f + 0.01f * static_cast<float>(pick(300));
+  Emulation &e = c.emulation;
+  e.tile = 16 << pick(3);
+  e.states = 1 << pick(3);
+  e.combine = pick(2);
+  e.stages = e.combine && pick(4) == 0 ? 2 : 1;
+  e.maxima = static_cast<Maxima>(pick(3));
+  e.low_subnormals = pick(2);
+  e.noise = static_cast<Noise>(pick(4));
+  e.seed = random();
+  const int arithmetic = pick(8);
+  if (arithmetic == 0) e.block = 0;
+  if (arithmetic == 1) e.block = 8, e.fraction_bits = 24;
+  c.splits = pick(3) ? 1 + pick(6) : 1;
+  c.order = deal_tiles(n, e.tile, c.splits, e.states);
+  return c;
+}
+
+/** Sizes of the statistical tests grow with this environment variable (default 1). */
+inline int effort() {
+  const char *text = std::getenv("ASSAY_ORACLE_EFFORT");
+  return text ? std::max(1, std::atoi(text)) : 1;
+}
+
+} // namespace assay::oracle::test

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole calls through the ABI structs: page walk, strides, cascade levels, empty rows, non-finite
+// inputs, overflow.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "oracle/dtype.h"
+#include "oracle/tests/campaign.h"
+
+namespace assay::oracle::test {
+namespace {
+
+constexpr int kDim = 64, kPage = 16, kKvHeads = 2, kGroup = 3, kPages = 40;
+
+std::vector<uint16_t> pool(int count, assay_dtype dtype, std::mt19937_64 &random) {
+  std::normal_distribution<float> normal;
+  std::vector<uint16_t> bits(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i)
+    store_element(dtype, bits.data(), i, normal(random));
+  return bits;
+}
+
+// A batch in a paged cache with an HND value pool, an NHD key pool and a shuffled table.
+struct Paged {
+  assay_dtype dtype = ASSAY_BF16;
+  std::vector<int32_t> lengths{100, 0, 1, 33}, table;
+  std::vector<uint16_t> q, k, v, o;
+  std::vector<float> lse;
+  assay_paged_params params{};
+  Emulation emulation;
+  CheckOptions options;
+
+  explicit Paged(uint64_t seed = 1) {
+    std::mt19937_64 random(seed);
+    const int batch = static_cast<int>(lengths.size()), heads = kKvHeads * kGroup;
+    const int columns = 9;
+    table.resize(static_cast<size_t>(batch * columns), 1 << 28);
+    std::vector<int32_t> pages(kPages);
+    std::iota(pages.begin(), pages.end(), 0);
+    std::shuffle(pages.begin(), pages.end(), random);
+    int next = 0;
+    for (int b = 0; b < batch; ++b) {
+      for (int p = 0; p * kPage < lengths[static_cast<size_t>(b)]; ++p) {
+        table[static_cast<size_t>(b * columns + p)] = pages[static_cast<size_t>(next++)];
+      }
+    }
+    q = pool(batch * heads * kDim, dtype, random);
+    k = pool(kPages * kPage * kKvHeads * kDim, dtype, random);
+    v = pool(kPages * kPage * kKvHeads * kDim, dtype, random);
+    o.assign(q.size(), 0x7FC0);
+    lse.assign(static_cast<size_t>(batch * heads), NAN);
+    emulation.tile = 16;
+    emulation.states = 2;
+    assay_paged_params &p = params;
+    p.struct_size = sizeof p;
+    p.dtype = dtype;
+    p.batch = batch;
+    p.num_qo_heads = heads;
+    p.num_kv_heads = kKvHeads;
+    p.head_dim = kDim;
+    p.sm_scale = 0.125f;
+    p.q = q.data();
+    p.q_stride_batch = heads * kDim;
+    p.q_stride_head = kDim;
+    p.o = o.data();
+    p.o_stride_batch = heads * kDim;
+    p.o_stride_head = kDim;
+    p.lse = lse.data();
+    p.lse_stride_batch = heads;
+    p.lse_stride_head = 1;
+    p.kv = {k.data(),
+            v.data(),
+            kPage * kKvHeads * kDim,
+            kKvHeads * kDim,
+            kDim,
+            kPage * kKvHeads * kDim,
+            kDim,
+            kPage * kDim,
+            table.data(),
+            lengths.data(),
+            columns,
+            batch,
+            columns,
+            kPage,
+            0};
+    options.order = [this](int request, int) { return order_of(request); };
+  }
+  TileOrder order_of(int request) const {
+    return deal_tiles(lengths[static_cast<size_t>(request)], emulation.tile, 2, emulation.states);
+  }
+  // The emulated kernel has its own page walk.
+  KeySet read_keys(int request, int kv_head) const {
+    KeySet keys;
+    keys.head_dim = kDim;
+    for (int t = 0; t < lengths[static_cast<size_t>(request)]; ++t) {
+      const int page = table[static_cast<size_t>(request * 9 + t / kPage)];
+      for (int i = 0; i < kDim; ++i) {
+        const int at = ((page * kPage + t % kPage) * kKvHeads + kv_head) * kDim + i;
+        keys.k.push_back(load_element(dtype, k.data(), at));
+        const int va = ((page * kKvHeads + kv_head) * kPage + t % kPage) * kDim + i;
+        keys.v.push_back(load_element(dtype, v.data(), va));
+      }
+    }
+    return keys;
+  }
+  void run() {
+    const int heads = kKvHeads * kGroup;
+    for (int b = 0; b < params.batch; ++b) {
+      for (int h = 0; h < heads; ++h) {
+        std::vector<float> query(kDim);
+        for (int i = 0; i < kDim; ++i)
+          query[static_cast<size_t>(i)] = load_element(dtype, q.data(), (b * heads + h) * kDim + i);
+        const RowOutput out = emulate_row(query, read_keys(b, h / kGroup), dtype, params.sm_scale,
+                                          params.lse_base, order_of(b), emulation);
+        for (int i = 0; i < kDim; ++i) {
+          store_element(dtype, o.data(), (b * heads + h) * kDim + i, out.o[static_cast<size_t>(i)]);
+        }
+        lse[static_cast<size_t>(b * heads + h)] = out.lse;
+      }
+    }
+  }
+  Report check() const { return check_paged(params, declared(emulation), options); }
+};
+
+TEST(CheckPaged, AcceptsACorrectCall) {
+  Paged call;
+  call.run();
+  Report report = call.check();
+  EXPECT_EQ(report.verdict, Verdict::kInside) << report.worst.why;
+  EXPECT_EQ(report.elements, 4u * 6u * 65u);
+  EXPECT_EQ(report.claimed, report.elements);
+  EXPECT_EQ(report.escalated, 0u);
+  EXPECT_FALSE(std::isnan(report.worst_ratio_t1));
+  call.options.order = nullptr;
+  report = call.check();
+  EXPECT_EQ(report.verdict, Verdict::kInside);
+  EXPECT_TRUE(std::isnan(report.worst_ratio_t1));
+}
+
+TEST(CheckPaged, NamesTheWrongElement) {
+  Paged call;
+  call.run();
+  const int at = (3 * 6 + 4) * kDim + 17;
+  store_element(call.dtype, call.o.data(), at, load_element(call.dtype, call.o.data(), at) + 0.25f);
+  const Report report = call.check();
+  EXPECT_EQ(report.verdict, Verdict::kOutside);
+  EXPECT_EQ(report.worst.request, 3);
+  EXPECT_EQ(report.worst.head, 4);
+  EXPECT_EQ(report.worst.dim, 17);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_GT(report.worst.ratio, 1.0);
+}
+
+TEST(CheckPaged, UntouchedOutputsAndWrongLseFail) {
+  Paged call;
+  EXPECT_EQ(call.check().verdict, Verdict::kOutside); // still NaN
+  EXPECT_EQ(call.check().findings.size(), 16u);
+  call.run();
+  call.lse[20] += 1e-3f;
+  const Report report = call.check();
+  EXPECT_EQ(report.verdict, Verdict::kOutside);
+  EXPECT_EQ(report.worst.dim, -1);
+  EXPECT_EQ(report.finding_count, 1u);
+}
+
+TEST(CheckPaged, EmptyRowsAreExact) {
+  Paged call;
+  call.run();
+  store_element(call.dtype, call.o.data(), 6 * kDim + 5, 1e-30f);
+  EXPECT_EQ(call.check().verdict, Verdict::kOutside);
+  call.run();
+  call.lse[7] = -1e30f;
+  EXPECT_EQ(call.check().verdict, Verdict::kOutside);
+}
+
+TEST(CheckPaged, WrongPageOrHeadIsCaught) {
+  Paged call;
+  call.run();
+  std::swap(call.table[0], call.table[27]); // requests 0 and 3 swap a page
+  EXPECT_EQ(call.check().verdict, Verdict::kOutside);
+  Paged heads;
+  heads.run();
+  std::swap(heads.params.kv.k_stride_head, heads.params.kv.k_stride_token);
+  EXPECT_EQ(heads.check().verdict, Verdict::kOutside);
+}
+
+TEST(CheckPaged, NonFiniteLiveInputSilencesOnlyItsRows) {
+  Paged call;
+  call.run();
+  // A live value of request 0, kv head 1.
+  const int page = call.table[2];
+  store_element(call.dtype, call.v.data(), ((page * kKvHeads + 1) * kPage + 3) * kDim, INFINITY);
+  for (int i = 0; i < kDim; ++i)
+    store_element(call.dtype, call.o.data(), 3 * kDim + i, NAN);
+  Report report = call.check();
+  EXPECT_EQ(report.verdict, Verdict::kInside);
+  EXPECT_EQ(report.no_claim, 3u * 65u);
+  store_element(call.dtype, call.o.data(), 18 * kDim, NAN); // request 3 must stay finite
+  EXPECT_EQ(call.check().verdict, Verdict::kOutside);
+}
+
+TEST(CheckPaged, PoisonInDeadSlotsIsIgnored) {
+  Paged call;
+  call.run();
+  for (int b : {0, 2, 3}) { // the slots past each live tail
+    const int length = call.lengths[static_cast<size_t>(b)];
+    const int page = call.table[static_cast<size_t>(b * 9 + length / kPage)];
+    if (length % kPage == 0) continue;
+    for (int slot = length % kPage; slot < kPage; ++slot) {
+      const int at = (page * kPage + slot) * kKvHeads * kDim;
+      for (int i = 0; i < kKvHeads * kDim; ++i)
+        store_element(call.dtype, call.k.data(), at + i, NAN);
+    }
+  }
+  const Report report = call.check();
+  EXPECT_EQ(report.verdict, Verdict::kInside);
+  EXPECT_EQ(report.no_claim, 0u);
+}
+
+TEST(CheckPaged, Fp16MayOverflowOnlyAtTheEdgeAndWithTheRightSign) {
+  KeySet keys;
+  keys.head_dim = 16;
+  keys.k.assign(16 * 40, 0.0f);
+  keys.v.assign(16 * 40, 65504.0f);
+  for (int j = 0; j < 40; ++j)
+    keys.v[static_cast<size_t>(16 * j + 1)] = 60000.0f;
+  keys.finish(ASSAY_FP16);
+  const std::vector<float> q(16, 1.0f);
+  RowProblem problem;
+  problem.q = q;
+  problem.keys = &keys;
+  problem.dtype = ASSAY_FP16;
+  problem.arithmetic = declared({});
+  const float lse = std::log(40.0f);
+  std::vector<float> o(16, 65504.0f);
+  o[1] = 60000.0f;
+  const RowReference row = attention_row(problem);
+  const auto verdict = [&] { return judge_row(problem, row, o.data(), &lse, 0, 0).verdict; };
+  EXPECT_EQ(verdict(), Verdict::kInside);
+  o[0] = INFINITY; // within the P term of 65504, so a correct kernel may round up to it
+  EXPECT_EQ(verdict(), Verdict::kInside);
+  o[0] = -INFINITY;
+  EXPECT_EQ(verdict(), Verdict::kOutside);
+  o[0] = 65504.0f;
+  o[1] = INFINITY;
+  EXPECT_EQ(verdict(), Verdict::kOutside);
+}
+
+TEST(CheckPaged, Fp32RangeIsNotClaimedBeyondItsLimit) {
+  KeySet keys;
+  keys.head_dim = 16;
+  keys.k.assign(16 * 40, 0.0f);
+  keys.v.assign(16 * 40, 0x1p126f);
+  keys.finish(ASSAY_BF16);
+  const std::vector<float> q(16, 1.0f), o(16, INFINITY);
+  RowProblem problem;
+  problem.q = q;
+  problem.keys = &keys;
+  problem.arithmetic = declared({});
+  const Report report = judge_row(problem, attention_row(problem), o.data(), nullptr, 0, 0);
+  EXPECT_EQ(report.verdict, Verdict::kInside);
+  EXPECT_EQ(report.no_claim, 16u);
+}
+
+TEST(CheckPaged, LogitsBeyondFp32SoftmaxAreNotClaimed) {
+  KeySet keys;
+  keys.head_dim = 16;
+  keys.k.assign(16 * 3, 1.0f);
+  keys.v.assign(16 * 3, 1.0f);
+  keys.finish(ASSAY_BF16);
+  const std::vector<float> o(16, NAN);
+  const auto claimed = [&](float size) {
+    const std::vector<float> q(16, size);
+    RowProblem problem;
+    problem.q = q;
+    problem.keys = &keys;
+    problem.arithmetic = declared({});
+    return judge_row(problem, attention_row(problem), o.data(), nullptr, 0, 0).claimed;
+  };
+  EXPECT_EQ(claimed(0x1p20f), 16u);
+  EXPECT_EQ(claimed(0x1p30f), 0u);
+  EXPECT_EQ(claimed(0x1p125f), 0u);
+}
+
+TEST(CheckCascade, LevelsAreConcatenated) {
+  Paged suffix(3), prefix(4);
+  // Requests 0..2 share segment 0 of the prefix pool (100 keys); request 3 is covered by segment 1.
+  const std::vector<int32_t> indptr{0, 3, 4}, identity{0, 1, 2, 3, 4};
+  prefix.params.kv.rows = 2;
+  prefix.lengths[1] = 0;
+  const assay_cascade_level levels[] = {{prefix.params.kv, indptr.data()},
+                                        {suffix.params.kv, identity.data()}};
+  assay_cascade_params params{};
+  params.dtype = suffix.dtype;
+  params.batch = 4;
+  params.num_qo_heads = kKvHeads * kGroup;
+  params.num_kv_heads = kKvHeads;
+  params.head_dim = kDim;
+  params.sm_scale = 0.125f;
+  params.num_levels = 2;
+  params.q = suffix.params.q;
+  params.q_stride_batch = suffix.params.q_stride_batch;
+  params.q_stride_head = suffix.params.q_stride_head;
+  params.o = suffix.o.data();
+  params.o_stride_batch = suffix.params.o_stride_batch;
+  params.o_stride_head = suffix.params.o_stride_head;
+  params.lse = suffix.lse.data();
+  params.lse_stride_batch = 6;
+  params.lse_stride_head = 1;
+  params.levels = levels;
+  EXPECT_EQ(gather_cascade(params, 1, 0).size(), 100u);
+  EXPECT_EQ(gather_cascade(params, 0, 0).size(), 200u);
+  EXPECT_EQ(gather_cascade(params, 3, 1).size(), 33u);
+  for (int b = 0; b < 4; ++b) {
+    for (int h = 0; h < 6; ++h) {
+      KeySet keys = b < 3 ? prefix.read_keys(0, h / kGroup) : KeySet{};
+      const KeySet own = suffix.read_keys(b, h / kGroup);
+      keys.head_dim = kDim;
+      keys.k.insert(keys.k.end(), own.k.begin(), own.k.end());
+      keys.v.insert(keys.v.end(), own.v.begin(), own.v.end());
+      const std::vector<float> query = gather_query(params, b, h);
+      const TileOrder order = deal_tiles(static_cast<int>(keys.size()), 16, 2, 2);
+      const RowOutput out =
+          emulate_row(query, keys, suffix.dtype, 0.125f, params.lse_base, order, suffix.emulation);
+      for (int i = 0; i < kDim; ++i) {
+        store_element(suffix.dtype, suffix.o.data(), (b * 6 + h) * kDim + i,
+                      out.o[static_cast<size_t>(i)]);
+      }
+      suffix.lse[static_cast<size_t>(b * 6 + h)] = out.lse;
+    }
+  }
+  CheckOptions options;
+  EXPECT_EQ(check_cascade(params, declared(suffix.emulation), options).verdict, Verdict::kInside);
+  options.order = [&](int request, int kv_head) {
+    const int keys = static_cast<int>(gather_cascade(params, request, kv_head).size());
+    return deal_tiles(keys, 16, 2, 2);
+  };
+  Report report = check_cascade(params, declared(suffix.emulation), options);
+  EXPECT_EQ(report.verdict, Verdict::kInside);
+  EXPECT_FALSE(std::isnan(report.worst_ratio_t1));
+  prefix.lengths[0] = 99; // one shared key less than the kernel saw
+  EXPECT_EQ(check_cascade(params, declared(suffix.emulation), {}).verdict, Verdict::kOutside);
+}
+
+TEST(TileOrder, MustVisitEveryKeyOnce) {
+  EXPECT_NO_THROW(require_partition(deal_tiles(100, 16, 3, 2), 100));
+  EXPECT_THROW(require_partition({{0, 0, 0, 50}, {0, 0, 49, 100}}, 100), std::invalid_argument);
+  EXPECT_THROW(require_partition({{0, 0, 0, 50}, {0, 0, 51, 100}}, 100), std::invalid_argument);
+  EXPECT_THROW(require_partition({{0, 0, 0, 101}}, 100), std::invalid_argument);
+}
+
+TEST(Dtype, RoundTripsAndRounds) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    for (assay_dtype dtype : {ASSAY_FP16, ASSAY_BF16}) {
+      uint16_t in = static_cast<uint16_t>(bits), out = 0;
+      const float x = load_element(dtype, &in, 0);
+      if (std::isnan(x)) continue;
+      store_element(dtype, &out, 0, x);
+      ASSERT_EQ(in, out) << dtype;
+    }
+  }
+  const Format &half = format_of(ASSAY_FP16);
+  EXPECT_EQ(round_to(half, 1.0 + 0x1p-11), 1.0);
+  EXPECT_EQ(round_to(half, 1.0 + 0x1.8p-10), 1.0 + 0x1p-9);
+  EXPECT_EQ(round_to(half, 65519.9), 65504.0);
+  EXPECT_TRUE(std::isinf(round_to(half, 65520.0)));
+  EXPECT_EQ(round_to(half, 0x1p-25), 0.0);
+  EXPECT_EQ(round_to(half, 0x1.1p-25), 0x1p-24);
+  EXPECT_EQ(half_ulp(half, 1.0), 0x1p-11);
+  EXPECT_EQ(half_ulp(half, 0.0), 0x1p-25);
+}
+
+} // namespace
+} // namespace assay::oracle::test

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/tests/emulated_ops.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "oracle/dtype.h"
+
+namespace assay::oracle::test {
+namespace {
+
+uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+float step(float x, int ulps) {
+  if (x == 0.0f || ulps == 0) return x;
+  return std::nextafter(x, ulps > 0 ? INFINITY : -INFINITY);
+}
+
+// Exponent for the alignment; operands are at least fp32-subnormal.
+int exponent(float x, int least) {
+  const int field = static_cast<int>((std::bit_cast<uint32_t>(x) >> 23) & 255);
+  const int e = field ? field - 127 : std::ilogb(x);
+  return std::max(e, least);
+}
+
+double power(int e) { return std::bit_cast<double>(static_cast<uint64_t>(e + 1023) << 52); }
+
+float truncate_to_float(double x) {
+  const float nearest = static_cast<float>(x);
+  if (std::fabs(static_cast<double>(nearest)) <= std::fabs(x)) return nearest;
+  return std::nextafter(nearest, 0.0f);
+}
+
+} // namespace
+
+float round_bits(float x, int bits) {
+  if (x == 0.0f || !std::isfinite(x)) return x;
+  const double quantum = std::ldexp(1.0, std::ilogb(x) - bits + 1);
+  return static_cast<float>(std::nearbyint(x / quantum) * quantum);
+}
+
+int Ops::noise(float x, uint64_t salt) const {
+  switch (emulation_.noise) {
+  case Noise::kNone:
+    return 0;
+  case Noise::kUp:
+    return 1;
+  case Noise::kDown:
+    return -1;
+  default:
+    return static_cast<int>(mix(std::bit_cast<uint32_t>(x) + salt + emulation_.seed) % 3) - 1;
+  }
+}
+
+float Ops::exp2(float x) const {
+  if (x == 0.0f) return 1.0f;
+  double value = std::exp2(static_cast<double>(x));
+  if (emulation_.mutant == Mutant::kExp2Coarse) {
+    value *= 1.0 + 0x1p-11 * noise(x, 77);
+  }
+  const int direction = noise(x, 1);
+  float result = step(static_cast<float>(value), direction);
+  // Use up the declared relative error of 2^-22.
+  const float further = step(result, direction);
+  if (std::fabs(further - value) <= value * 0x1p-22) result = further;
+  return result < 0x1p-126f ? 0.0f : result;
+}
+
+float Ops::log2(float x) const {
+  const double value = std::log2(static_cast<double>(x));
+  return static_cast<float>(value + noise(x, 2) * 0.8 * 0x1p-22 * (1.0 + std::fabs(value)));
+}
+
+float Ops::rcp(float x) const {
+  const double value = 1.0 / static_cast<double>(x);
+  const float nearest = static_cast<float>(value);
+  const int direction = noise(x, 3);
+  // Faithful: below or above the exact value, less than an ulp away.
+  if (direction > 0 && nearest < value) return step(nearest, 1);
+  if (direction < 0 && nearest > value) return step(nearest, -1);
+  return nearest;
+}
+
+float Ops::round(float x) const {
+  return static_cast<float>(round_to(format_of(dtype_), static_cast<double>(x)));
+}
+
+float Ops::block(float c, const float *a, const float *b, int count, int b_stride) const {
+  const int least = emulation_.low_subnormals ? format_of(dtype_).min_exponent : -1000;
+  double products[64];
+  int top = c != 0.0f ? exponent(c, -126) : -1000;
+  for (int i = 0; i < count; ++i) {
+    const float y = b[static_cast<int64_t>(i) * b_stride];
+    products[i] = static_cast<double>(a[i]) * static_cast<double>(y);
+    if (products[i] != 0.0) top = std::max(top, exponent(a[i], least) + exponent(y, least));
+  }
+  if (top == -1000) return 0.0f;
+  const double scale = power(emulation_.fraction_bits - top);
+  auto sum = static_cast<int64_t>(static_cast<double>(c) * scale);
+  for (int i = 0; i < count; ++i)
+    sum += static_cast<int64_t>(products[i] * scale);
+  return truncate_to_float(static_cast<double>(sum) * power(top - emulation_.fraction_bits));
+}
+
+float Ops::accumulate(float c, const float *a, const float *b, int count, int b_stride) const {
+  if (emulation_.block == 0) {
+    for (int i = 0; i < count; ++i)
+      c = std::fma(a[i], b[static_cast<int64_t>(i) * b_stride], c);
+    return c;
+  }
+  for (int i = 0; i < count; i += emulation_.block) {
+    c = block(c, a + i, b + static_cast<int64_t>(i) * b_stride,
+              std::min(emulation_.block, count - i), b_stride);
+  }
+  return c;
+}
+
+} // namespace assay::oracle::test

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The instructions of the emulated kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "oracle/tests/emulation.h"
+
+namespace assay::oracle::test {
+
+class Ops {
+public:
+  Ops(const Emulation &emulation, assay_dtype dtype) : emulation_(emulation), dtype_(dtype) {}
+
+  /** c + sum a_i * b_i over `count` elements, b strided: the chain of blocks of one accumulator. */
+  float accumulate(float c, const float *a, const float *b, int count, int b_stride) const;
+
+  float exp2(float x) const;
+  float log2(float x) const;
+  float rcp(float x) const;
+  float round(float x) const; ///< to the element type
+
+private:
+  float block(float c, const float *a, const float *b, int count, int b_stride) const;
+  int noise(float x, uint64_t salt) const; ///< -1, 0 or 1
+
+  Emulation emulation_;
+  assay_dtype dtype_;
+};
+
+/** Round to `bits` significant bits, to nearest even. */
+float round_bits(float x, int bits);
+
+} // namespace assay::oracle::test

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/tests/emulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "oracle/dtype.h"
+#include "oracle/tests/emulated_ops.h"
+
+namespace assay::oracle::test {
+namespace {
+
+constexpr int kLanes = 4; // of a row sum
+constexpr float kNegInf = -INFINITY;
+
+struct State {
+  float m = kNegInf, d = 0.0f;
+  std::vector<float> o;
+};
+
+struct Row {
+  std::span<const float> q;
+  const KeySet &keys;
+  const Emulation &emulation;
+  Ops ops;
+  float scale; // base 2
+  bool rounded;
+  int marked_tile; // where the single-tile mutants strike
+  int tile_index = 0;
+  bool rescale_struck = false;
+};
+
+bool strikes(const Row &row, Mutant mutant) {
+  return row.emulation.mutant == mutant && row.tile_index == row.marked_tile;
+}
+
+// The rescale mutants need a tile at which the maximum grows: the first one from the marked tile
+// on.
+bool strikes_rescale(Row &row, float alpha) {
+  const Mutant m = row.emulation.mutant;
+  if (m != Mutant::kOutputNotRescaled && m != Mutant::kSumNotRescaled) return false;
+  if (row.rescale_struck || row.tile_index < row.marked_tile) return false;
+  if (!(alpha > 0.0f && alpha < 1.0f)) return false;
+  return row.rescale_struck = true;
+}
+
+std::vector<float> tile_scores(const Row &row, const KeyTile &tile) {
+  std::vector<float> s;
+  for (int j = tile.begin; j < tile.end; ++j) {
+    const float *k = row.keys.key(static_cast<size_t>(j));
+    float score = row.ops.accumulate(0.0f, k, row.q.data(), row.keys.head_dim, 1);
+    if (row.emulation.mutant == Mutant::kScoresInBf16) score = round_bits(score, 8);
+    s.push_back(score);
+  }
+  return s;
+}
+
+float row_sum(const Row &row, const std::vector<float> &p) {
+  float lanes[kLanes] = {};
+  for (size_t j = 0; j < p.size(); ++j)
+    lanes[j % kLanes] += p[j];
+  if (strikes(row, Mutant::kSumMissesLane)) lanes[1] = 0.0f;
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+void add_tile(Row &row, const KeyTile &tile, State &state) {
+  const std::vector<float> s = tile_scores(row, tile);
+  const float m = std::max(state.m, *std::max_element(s.begin(), s.end()));
+  const bool scaled = row.emulation.maxima == Maxima::kScaled;
+  const float below = scaled ? state.m * row.scale - m * row.scale : (state.m - m) * row.scale;
+  const float alpha = state.m == kNegInf ? 0.0f : row.ops.exp2(below);
+  const float offset = -(row.scale * m);
+  std::vector<float> p;
+  for (float score : s)
+    p.push_back(row.ops.exp2(std::fma(score, row.scale, offset)));
+  const bool rescale_bug = strikes_rescale(row, alpha);
+  const bool keep_sum = rescale_bug && row.emulation.mutant == Mutant::kSumNotRescaled;
+  state.d = keep_sum ? state.d + row_sum(row, p) : std::fma(state.d, alpha, row_sum(row, p));
+  if (!rescale_bug || row.emulation.mutant != Mutant::kOutputNotRescaled) {
+    for (float &x : state.o)
+      x *= alpha;
+  }
+  for (float &x : p) {
+    if (row.rounded) x = row.ops.round(x);
+    if (strikes(row, Mutant::kTilePFourBits)) x = round_bits(x, 4);
+  }
+  const bool stale = strikes(row, Mutant::kStaleValueTile) && tile.begin >= row.emulation.tile;
+  const int first = stale ? tile.begin - row.emulation.tile : tile.begin;
+  for (int i = 0; i < row.keys.head_dim; ++i) {
+    float &o = state.o[static_cast<size_t>(i)];
+    o = row.ops.accumulate(o, p.data(), row.keys.value(static_cast<size_t>(first)) + i,
+                           static_cast<int>(p.size()), row.keys.head_dim);
+    if (row.emulation.mutant == Mutant::kAccumulatorInBf16) o = round_bits(o, 8);
+  }
+  state.m = m;
+  ++row.tile_index;
+}
+
+State merge_states(const Row &row, const std::vector<State> &states) {
+  State merged;
+  merged.o.assign(static_cast<size_t>(row.keys.head_dim), 0.0f);
+  for (const State &state : states)
+    merged.m = std::max(merged.m, state.m);
+  if (merged.m == kNegInf) return merged;
+  for (const State &state : states) {
+    if (state.m == kNegInf) continue;
+    const bool scaled = row.emulation.maxima != Maxima::kUnscaled;
+    const float below =
+        scaled ? state.m * row.scale - merged.m * row.scale : (state.m - merged.m) * row.scale;
+    float f = row.ops.exp2(below);
+    if (row.emulation.mutant == Mutant::kStatesIgnoreMaxima) f = 1.0f;
+    merged.d += f * state.d;
+    for (size_t i = 0; i < merged.o.size(); ++i)
+      merged.o[i] += f * state.o[i];
+  }
+  return merged;
+}
+
+// Splits through normalised fp32 O and base-2 LSE.
+struct Partial {
+  std::vector<float> o;
+  float lse;
+};
+
+Partial finish_split(const Row &row, const State &state) {
+  Partial partial{state.o, kNegInf};
+  if (state.m == kNegInf) return partial;
+  const float inverse = row.ops.rcp(state.d);
+  for (float &x : partial.o)
+    x *= inverse;
+  partial.lse = row.scale * state.m + row.ops.log2(state.d);
+  return partial;
+}
+
+Partial combine(const Row &row, const std::vector<Partial> &partials) {
+  Partial result{std::vector<float>(static_cast<size_t>(row.keys.head_dim), 0.0f), kNegInf};
+  const Mutant mutant = row.emulation.mutant;
+  for (const Partial &partial : partials)
+    result.lse = std::max(result.lse, partial.lse);
+  if (result.lse == kNegInf) return result;
+  float sum = 0.0f;
+  for (const Partial &partial : partials) {
+    if (partial.lse == kNegInf) continue;
+    float below = partial.lse - result.lse;
+    if (mutant == Mutant::kMergeMixesBases) below *= 1.44269504f;
+    float w = row.ops.exp2(below);
+    if (mutant == Mutant::kMergeIgnoresMaxima) w = row.ops.exp2(below * 0.0f);
+    sum += w;
+    for (size_t i = 0; i < result.o.size(); ++i)
+      result.o[i] += w * partial.o[i];
+  }
+  if (mutant == Mutant::kMergeNormaliserOff) sum *= 1.0f + 0x1p-8f;
+  const float inverse = row.ops.rcp(sum);
+  for (float &x : result.o)
+    x *= inverse;
+  result.lse += row.ops.log2(sum);
+  return result;
+}
+
+float store(const Row &row, assay_dtype dtype, float x) {
+  if (!row.emulation.round_output) return x;
+  if (row.emulation.mutant != Mutant::kOutputTruncated) return row.ops.round(x);
+  const float rounded = row.ops.round(x);
+  if (std::fabs(rounded) <= std::fabs(x)) return rounded;
+  const double spacing = 2 * half_ulp(format_of(dtype), std::fabs(x));
+  return rounded - std::copysign(static_cast<float>(spacing), x);
+}
+
+} // namespace
+
+assay_arithmetic declared(const Emulation &emulation) {
+  assay_arithmetic a{};
+  a.mma_block = emulation.block;
+  a.mma_fraction_bits = emulation.fraction_bits;
+  a.p_rounded = emulation.block > 0;
+  a.sum_depth = (emulation.tile + kLanes - 1) / kLanes + 2;
+  a.exp2_rel_error = 0x1p-22;
+  a.log2_abs_error = 0x1p-22;
+  a.rcp_rel_error = 0x1p-23;
+  a.tile_tokens = emulation.tile;
+  a.max_parallel_states = emulation.states;
+  return a;
+}
+
+RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype dtype,
+                      float sm_scale, assay_lse_base base, const TileOrder &order,
+                      const Emulation &emulation) {
+  Row row{q, keys, emulation, Ops(emulation, dtype), sm_scale * 1.44269504f, emulation.block > 0,
+          0};
+  if (emulation.mutant == Mutant::kScaleInBf16) row.scale = round_bits(row.scale, 8);
+  const auto tiles = static_cast<uint64_t>(order.size());
+  row.marked_tile = tiles > 1 ? static_cast<int>(1 + emulation.seed % ((tiles + 1) / 2)) : 0;
+  std::map<int, std::vector<State>> splits;
+  State fresh;
+  fresh.o.assign(static_cast<size_t>(keys.head_dim), 0.0f);
+  for (const KeyTile &tile : order) {
+    auto &states = splits[tile.split];
+    states.resize(std::max(states.size(), static_cast<size_t>(tile.state) + 1), fresh);
+    if (tile.begin < tile.end) add_tile(row, tile, states[static_cast<size_t>(tile.state)]);
+  }
+  std::vector<Partial> partials;
+  for (const auto &[split, states] : splits) {
+    partials.push_back(
+        finish_split(row, states.size() > 1 ? merge_states(row, states) : states[0]));
+  }
+  if (partials.empty()) return {fresh.o, kNegInf};
+  if (emulation.stages == 2) {
+    const auto half = partials.begin() + static_cast<int64_t>(partials.size() / 2);
+    partials = {combine(row, {partials.begin(), half}), combine(row, {half, partials.end()})};
+  }
+  const Partial result =
+      partials.size() > 1 || emulation.combine ? combine(row, partials) : partials[0];
+  RowOutput output{result.o, result.lse};
+  for (float &x : output.o)
+    x = store(row, dtype, x);
+  if (base == ASSAY_LSE_NATURAL) output.lse *= 0.693147181f;
+  return output;
+}
+
+RowOutput emulate_merge(std::span<const float> o, std::span<const float> lse, int head_dim,
+                        assay_dtype dtype, assay_lse_base base, const Emulation &emulation) {
+  const Ops ops(emulation, dtype);
+  const bool natural = base == ASSAY_LSE_NATURAL;
+  RowOutput result{std::vector<float>(static_cast<size_t>(head_dim), 0.0f), kNegInf};
+  size_t live = 0, only = 0;
+  for (size_t s = 0; s < lse.size(); ++s) {
+    if (lse[s] == kNegInf) continue;
+    result.lse = std::max(result.lse, lse[s]);
+    ++live;
+    only = s;
+  }
+  if (live == 0) return result;
+  const auto d = static_cast<size_t>(head_dim);
+  if (live == 1) {
+    result.o.assign(o.begin() + static_cast<int64_t>(only * d),
+                    o.begin() + static_cast<int64_t>((only + 1) * d));
+    return result;
+  }
+  float sum = 0.0f;
+  for (size_t s = 0; s < lse.size(); ++s) {
+    if (lse[s] == kNegInf) continue;
+    float below = lse[s] - result.lse;
+    const bool convert = natural != (emulation.mutant == Mutant::kMergeMixesBases);
+    if (convert) below *= 1.44269504f;
+    if (emulation.mutant == Mutant::kMergeIgnoresMaxima) below = 0.0f;
+    const float w = ops.exp2(below);
+    sum += w;
+    for (size_t i = 0; i < d; ++i)
+      result.o[i] += w * o[s * d + i];
+  }
+  if (emulation.mutant == Mutant::kMergeNormaliserOff) sum *= 1.0f + 0x1p-8f;
+  const float inverse = ops.rcp(sum);
+  for (float &x : result.o) {
+    x *= inverse;
+    if (dtype != ASSAY_FP32) x = ops.round(x);
+  }
+  result.lse += natural ? ops.log2(sum) * 0.693147181f : ops.log2(sum);
+  return result;
+}
+
+} // namespace assay::oracle::test

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A correct kernel in scalar code, independent of kernels/: block-FMA products, approximate
+// exponentials, rounded P, tiles, states merged in the block, splits merged through (O, LSE). And
+// the same kernel with one thing wrong.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/abi/plugin.h"
+#include "oracle/row_input.h"
+#include "oracle/tile_order.h"
+
+namespace assay::oracle::test {
+
+enum class Mutant {
+  kNone,
+  // The keys a kernel sees.
+  kLastKeyDropped,
+  kKeyPastTheEnd,
+  kInteriorKeyDropped,
+  kRowDuplicated,
+  kValueRowsSwapped,
+  kTileSkipped,
+  kStaleValueTile,
+  // Its arithmetic.
+  kOutputNotRescaled,
+  kSumNotRescaled,
+  kSumMissesLane,
+  kStatesIgnoreMaxima,
+  kMergeIgnoresMaxima,
+  kMergeMixesBases,
+  kMergeNormaliserOff,
+  kScaleInBf16,
+  kAccumulatorInBf16,
+  kScoresInBf16,
+  kExp2Coarse,
+  kTilePFourBits,
+  kOutputTruncated,
+  kCount
+};
+const char *mutant_name(Mutant mutant);
+
+/** Where running maxima are multiplied by the scale: all are correct kernels. */
+enum class Maxima { kUnscaled, kScaled, kScaledAtMerge };
+
+/** How the approximate instructions use up their allowance. */
+enum class Noise { kNone, kHashed, kUp, kDown };
+
+struct Emulation {
+  int block = 16; ///< 0: fp32 FMA chains and unrounded P
+  int fraction_bits = 25;
+  int tile = 64;
+  int states = 1;      ///< per split
+  bool combine = true; ///< through (O, LSE) partials even with one split
+  int stages = 1;      ///< merges through partials; 2: halves first
+  Maxima maxima = Maxima::kUnscaled;
+  bool low_subnormals = false; ///< alignment gives subnormal operands the smallest normal exponent
+  Noise noise = Noise::kHashed;
+  bool round_output = true; ///< false: the fp32 value before the last rounding, to test the rest
+  uint64_t seed = 0;
+  Mutant mutant = Mutant::kNone;
+};
+
+/** What a kernel with this arithmetic would declare. */
+assay_arithmetic declared(const Emulation &emulation);
+
+struct RowOutput {
+  std::vector<float> o;
+  float lse = 0.0f;
+};
+
+RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype dtype,
+                      float sm_scale, assay_lse_base base, const TileOrder &order,
+                      const Emulation &emulation);
+
+/** Applies the mutants of the first kind to what the kernel sees. `extra` lies past the row's end.
+ */
+void mutate_input(Mutant mutant, uint64_t seed, const KeySet &extra, KeySet &keys,
+                  TileOrder &order);
+
+/** `splits` ranges of about equal length, their tiles dealt out to `states` in turn. */
+TileOrder deal_tiles(int keys, int tile, int splits, int states);
+
+/** Merge of n states as the merge kernels do it, in the declared base. */
+RowOutput emulate_merge(std::span<const float> o, std::span<const float> lse, int head_dim,
+                        assay_dtype dtype, assay_lse_base base, const Emulation &emulation);
+
+} // namespace assay::oracle::test

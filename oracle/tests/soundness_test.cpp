@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A correct kernel is never outside, in any regime, schedule or arithmetic.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "oracle/tests/campaign.h"
+
+namespace assay::oracle::test {
+namespace {
+
+struct Tally {
+  uint64_t outputs = 0, violations = 0, no_claim = 0, replayed = 0;
+  double t0 = 0, t1 = 0, t2 = 0, lse = 0;
+  void add(const Report &report) {
+    outputs += report.claimed;
+    no_claim += report.no_claim;
+    violations += report.finding_count;
+    t0 = std::max(t0, report.worst_ratio_t0);
+    if (!std::isnan(report.worst_ratio_t1)) t1 = std::max(t1, report.worst_ratio_t1), ++replayed;
+    if (!std::isnan(report.worst_ratio_t2)) t2 = std::max(t2, report.worst_ratio_t2);
+    if (!std::isnan(report.worst_ratio_lse)) lse = std::max(lse, report.worst_ratio_lse);
+  }
+};
+
+void explain_failure(const Case &c, const Report &report, uint64_t number) {
+  const ElementReport &e = report.worst;
+  ADD_FAILURE() << "case " << number << " regime " << regime_name(c.regime) << " dtype " << c.dtype
+                << " n " << c.row.keys.size() << " d " << c.row.keys.head_dim << " splits "
+                << c.splits << " states " << c.emulation.states << " tile " << c.emulation.tile
+                << " block " << c.emulation.block << ": dim " << e.dim << " tier " << e.tier
+                << " got " << e.got << " reference " << e.reference.mid << " +- " << e.reference.rad
+                << " bound " << e.budget.total << " ratio " << e.ratio << " " << e.why;
+}
+
+// The output rounding dwarfs the other terms, so they are also tried without it.
+double worst_before_rounding(const Case &c, const RowReference &row) {
+  Case unrounded = c;
+  unrounded.emulation.round_output = false;
+  const RowOutput out = unrounded.run();
+  double worst = 0.0;
+  const auto ratio = [&](size_t i, const Enclosure &reference, const BudgetTerms &budget) {
+    if (budget.overflow_possible) return;
+    const double distance = std::fabs(out.o[i] - reference.mid) - reference.rad;
+    worst = std::max(worst, distance / (budget.total - budget.output_rounding));
+  };
+  for (size_t i = 0; i < out.o.size() && row.claim; ++i) {
+    ratio(i, row.o[i], row.t0[i]);
+    if (row.t1.applies()) ratio(i, row.t1.o[i], row.t1.budget[i]);
+    if (row.t2.applies()) ratio(i, row.t2.o[i], row.t2.budget[i]);
+  }
+  return worst;
+}
+
+TEST(Soundness, EveryTermBeforeTheOutputRounding) {
+  std::map<Regime, double> worst;
+  for (uint64_t number = 0; number < 2000ull * static_cast<uint64_t>(effort()); ++number) {
+    std::mt19937_64 random(77000000 + number);
+    const Case c = draw_case(random, 400);
+    for (bool with_order : {false, true}) {
+      const double ratio = worst_before_rounding(c, attention_row(c.problem(with_order)));
+      EXPECT_LE(ratio, 1.0) << "case " << number << " regime " << regime_name(c.regime);
+      worst[c.regime] = std::max(worst[c.regime], ratio);
+    }
+  }
+  for (const auto &[regime, ratio] : worst)
+    printf("%-14s %.4f\n", regime_name(regime), ratio);
+}
+
+// The campaign can fail: a kernel worse than its declaration is outside in some case.
+struct Overstated {
+  const char *name;
+  void (*kernel)(Emulation &);             // what really runs
+  void (*declaration)(assay_arithmetic &); // what is claimed
+};
+
+int cases_outside(const Overstated &claim) {
+  int outside = 0;
+  for (uint64_t number = 0; number < 300; ++number) {
+    std::mt19937_64 random(91000000 + number);
+    Case c = draw_case(random, 400);
+    RowProblem problem = c.problem(true);
+    problem.replay_scores = false;
+    claim.declaration(problem.arithmetic);
+    claim.kernel(c.emulation);
+    const RowOutput out = c.run();
+    const Report report = judge_row(problem, attention_row(problem), out.o.data(), &out.lse, 0, 0);
+    outside += report.verdict == Verdict::kOutside;
+  }
+  return outside;
+}
+
+TEST(Soundness, OverstatedArithmeticIsSeen) {
+  const auto honest_kernel = [](Emulation &) {};
+  const auto honest_claim = [](assay_arithmetic &) {};
+  EXPECT_EQ(cases_outside({"nothing", honest_kernel, honest_claim}), 0);
+  for (const Overstated &claim : std::initializer_list<Overstated>{
+           {"P kept in fp32", honest_kernel, [](assay_arithmetic &a) { a.p_rounded = 0; }},
+           {"25 fraction bits for 14",
+            [](Emulation &e) { e.fraction_bits = e.block ? 14 : e.fraction_bits; }, honest_claim},
+           {"exp2 to 2^-22 for 2^-11", [](Emulation &e) { e.mutant = Mutant::kExp2Coarse; },
+            honest_claim}}) {
+    const int outside = cases_outside(claim);
+    printf("%-26s %d of 300 cases outside\n", claim.name, outside);
+    EXPECT_GT(outside, 30) << claim.name;
+  }
+}
+
+TEST(Soundness, CorrectKernelIsNeverOutside) {
+  const uint64_t cases = 3000ull * static_cast<uint64_t>(effort());
+  const char *seed_text = std::getenv("ASSAY_ORACLE_SEED");
+  const uint64_t seed = seed_text ? std::strtoull(seed_text, nullptr, 10) : 1;
+  std::map<Regime, Tally> tallies;
+  Tally all;
+  for (uint64_t number = 0; number < cases; ++number) {
+    std::mt19937_64 random(seed * 1000003 + number);
+    const Case c = draw_case(random, 500);
+    const RowOutput out = c.run();
+    for (bool with_order : {false, true}) {
+      const Report report = c.judge(out, with_order);
+      tallies[c.regime].add(report);
+      all.add(report);
+      if (report.verdict != Verdict::kInside) explain_failure(c, report, number);
+      if (all.violations > 200) return;
+    }
+  }
+  for (const auto &[regime, t] : tallies) {
+    printf("%-14s outputs %8lu no claim %7lu  worst T0 %.4f T1 %.4f (rows %lu) T2 %.4f LSE %.4f\n",
+           regime_name(regime), t.outputs, t.no_claim, t.t0, t.t1, t.replayed, t.t2, t.lse);
+    EXPECT_GT(t.outputs, 0u) << regime_name(regime);
+    EXPECT_GT(t.replayed, 0u) << regime_name(regime);
+    EXPECT_GT(t.t2, 0.0) << regime_name(regime);
+  }
+  printf("all            outputs %8lu violations %lu\n", all.outputs, all.violations);
+  EXPECT_EQ(tallies.size(), static_cast<size_t>(Regime::kCount));
+  EXPECT_EQ(all.violations, 0u);
+}
+
+} // namespace
+} // namespace assay::oracle::test

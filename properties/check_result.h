@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace assay {
+
+/// What one property says about one case.
+struct CheckResult {
+  enum class Kind {
+    kPass,
+    kFail,
+    kUndecided, ///< the oracle could not decide at its highest precision; never counts as a pass
+    kDiscard    ///< the property says nothing about this case (or the kernel does not support it)
+  };
+  Kind kind = Kind::kPass;
+  std::string message; ///< one line: what is wrong, or why discarded
+  std::string detail;  ///< further lines: the worst element, budget by term
+  double ratio_t0 = 0, ratio_t1 = 0, ratio_lse = 0; ///< worst |error| / bound seen
+
+  bool passed() const { return kind == Kind::kPass; }
+  bool failed() const { return kind == Kind::kFail; }
+
+  static CheckResult pass() { return {}; }
+  static CheckResult fail(std::string message, std::string detail = "") {
+    return {Kind::kFail, std::move(message), std::move(detail)};
+  }
+  static CheckResult discard(std::string reason) { return {Kind::kDiscard, std::move(reason), ""}; }
+
+  /// Keeps the worse ratios of the two and the other's verdict if this one passes.
+  CheckResult &also(const CheckResult &other) {
+    if (passed()) {
+      kind = other.kind;
+      message = other.message;
+      detail = other.detail;
+    }
+    ratio_t0 = std::max(ratio_t0, other.ratio_t0);
+    ratio_t1 = std::max(ratio_t1, other.ratio_t1);
+    ratio_lse = std::max(ratio_lse, other.ratio_lse);
+    return *this;
+  }
+};
+
+} // namespace assay

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/cli/cli.h"
+
+#include <dlfcn.h>
+
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "properties/cli/session.h"
+
+namespace assay {
+namespace {
+
+/// Stays loaded: the table must outlive every use.
+const assay_plugin *load_plugin(const std::string &path) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw CliError(kExitUsage, fmt::format("{}: {}", path, dlerror()));
+  auto entry = reinterpret_cast<assay_plugin_entry_fn>(dlsym(library, ASSAY_PLUGIN_ENTRY));
+  if (entry == nullptr)
+    throw CliError(kExitUsage, fmt::format("{}: exports no {}", path, ASSAY_PLUGIN_ENTRY));
+  const assay_plugin *plugin = entry(ASSAY_ABI_MAJOR);
+  if (plugin == nullptr || plugin->abi_major != ASSAY_ABI_MAJOR)
+    throw CliError(kExitUnsupported,
+                   fmt::format("{}: does not serve ABI version {}", path, ASSAY_ABI_MAJOR));
+  return plugin;
+}
+
+struct Parser {
+  CLI::App app{"Checks attention kernels against what must hold.", "assay"};
+  CliOptions options;
+  std::string budget;
+  int (*command)(Session &) = nullptr;
+
+  Parser() {
+    app.add_option("--json", options.json, "write the result to FILE")->type_name("FILE");
+    app.add_option("--seed", options.seed, "seed of everything drawn")->type_name("N");
+    app.add_flag("--quiet", options.quiet, "only findings and errors");
+    app.require_subcommand(1);
+    app.fallthrough();
+    auto sub = [&](const char *name, const char *what, int (*run)(Session &)) {
+      CLI::App *s = app.add_subcommand(name, what);
+      s->callback([this, run] { command = run; });
+      return s;
+    };
+    CLI::App *list = sub("list", "kernels and properties", command_list);
+    list->add_option("what", options.what, "kernels or properties")
+        ->check(CLI::IsMember({"kernels", "properties"}));
+    list->add_option("--plugin", options.plugin, "kernels of a shared library")->type_name("LIB");
+
+    CLI::App *check = sub("check", "draw cases and check properties", command_check);
+    add_selection(check);
+    auto *cases = check->add_option("--cases", options.cases, "cases per kernel and property (40)")
+                      ->type_name("N")
+                      ->check(CLI::Range(1, 100000000));
+    check->add_option("--budget", budget, "time instead of a number of cases")
+        ->type_name("60s")
+        ->excludes(cases);
+    check->add_option("--threads", options.threads, "worker threads (one per core)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 256));
+    check->add_option("--out", options.out, "folder for findings (findings)")->type_name("DIR");
+
+    CLI::App *replay = sub("replay", "check the cases of files", command_replay);
+    add_files(replay, -1);
+    CLI::App *shrink = sub("shrink", "make a failing case smaller", command_shrink);
+    add_files(shrink, 1);
+    shrink->add_option("--out", options.out, "file to write (FILE.min)")->type_name("FILE");
+    CLI::App *explain = sub("explain", "why a case fails, or how close it comes", command_explain);
+    add_files(explain, 1);
+  }
+
+  void add_selection(CLI::App *s) {
+    s->add_option("--kernel", options.kernel, "one kernel instead of all")->type_name("K");
+    s->add_option("--property", options.property, "one property instead of all")->type_name("P");
+    s->add_option("--target", options.target, "simt (default) or cuda")->type_name("T");
+    s->add_option("--plugin", options.plugin, "kernels of a shared library")->type_name("LIB");
+  }
+  void add_files(CLI::App *s, int count) {
+    add_selection(s);
+    auto *files = s->add_option("files", options.files, "case files")->required();
+    if (count > 0) files->expected(count);
+  }
+};
+
+} // namespace
+
+int run_cli(int argc, const char *const *argv, const assay_plugin &own, const CliStreams &streams) {
+  Parser parser;
+  try {
+    parser.app.parse(argc, argv);
+  } catch (const CLI::Success &e) { // --help
+    return parser.app.exit(e, streams.out, streams.err);
+  } catch (const CLI::ParseError &e) {
+    streams.err << "assay: " << e.what() << "\n";
+    return kExitUsage;
+  }
+  try {
+    if (!parser.budget.empty()) parser.options.budget = parse_duration(parser.budget);
+    const assay_plugin *plugin =
+        parser.options.plugin.empty() ? &own : load_plugin(parser.options.plugin);
+    Session session{parser.options, plugin, streams};
+    return parser.command(session);
+  } catch (const CliError &e) {
+    streams.err << "assay: " << e.what() << "\n";
+    return e.code;
+  } catch (const std::exception &e) {
+    streams.err << "assay: internal error: " << e.what() << "\n";
+    return kExitHarness;
+  }
+}
+
+} // namespace assay

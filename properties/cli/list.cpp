@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "properties/cli/session.h"
+
+namespace assay {
+namespace {
+
+constexpr const char *kFamilies[] = {"paged", "cascade", "merge_state", "merge_states"};
+
+std::string families(const Property &property) {
+  std::string out;
+  for (unsigned f = 0; f < 4; ++f)
+    if (property.families >> f & 1) out += (out.empty() ? "" : " ") + std::string(kFamilies[f]);
+  return out;
+}
+
+} // namespace
+
+int command_list(Session &session) {
+  nlohmann::json document;
+  std::ostream &out = session.streams.out;
+  const std::string &what = session.options.what;
+  if (what.empty() || what == "kernels") {
+    out << fmt::format("{:<24} {:<8} {:<14} {}\n", "kernel", "target", "family", "determinism");
+    for (int i = 0; i < session.plugin->num_kernels; ++i) {
+      const assay_kernel &k = session.plugin->kernels[i];
+      const char *same = k.determinism == ASSAY_DETERMINISM_RUN_TO_RUN ? "run to run" : "none";
+      std::string reason = target_unavailable(k.target);
+      out << fmt::format("{:<24} {:<8} {:<14} {}{}\n", k.name, target_name(k.target),
+                         kFamilies[k.family & 3], same,
+                         reason.empty() ? "" : "  (not runnable here: " + reason + ")");
+      document["kernels"].push_back({{"name", k.name},
+                                     {"target", target_name(k.target)},
+                                     {"family", kFamilies[k.family & 3]},
+                                     {"determinism", same},
+                                     {"runnable", reason.empty()}});
+    }
+  }
+  if (what.empty()) out << "\n";
+  if (what.empty() || what == "properties") {
+    out << fmt::format("{:<26} {:<14} {}\n", "property", "compared", "statement");
+    for (const Property &p : properties()) {
+      std::string compared = p.comparison;
+      out << fmt::format("{:<26} {:<14} {}\n", p.name, compared.substr(0, compared.find(" (")),
+                         p.statement);
+      document["properties"].push_back({{"name", p.name},
+                                        {"families", families(p)},
+                                        {"comparison", p.comparison},
+                                        {"statement", p.statement},
+                                        {"catches", p.catches}});
+    }
+  }
+  session.write_json(document);
+  return kExitPass;
+}
+
+} // namespace assay

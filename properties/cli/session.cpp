@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/cli/session.h"
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "properties/hash.h"
+
+namespace assay {
+
+const char *target_name(assay_target target) {
+  return target == ASSAY_TARGET_CUDA ? "cuda" : "simt";
+}
+
+std::vector<const assay_kernel *> Session::kernels_on(const std::string &target) const {
+  if (target != "simt" && target != "cuda")
+    throw CliError(kExitUsage, fmt::format("unknown target '{}'; simt or cuda", target));
+  assay_target wanted = target == "cuda" ? ASSAY_TARGET_CUDA : ASSAY_TARGET_SIMT;
+  if (std::string reason = target_unavailable(wanted); !reason.empty())
+    throw CliError(kExitUnsupported, fmt::format("target {}: {}", target, reason));
+  std::vector<const assay_kernel *> out;
+  for (int i = 0; i < plugin->num_kernels; ++i)
+    if (plugin->kernels[i].target == wanted) out.push_back(&plugin->kernels[i]);
+  if (out.empty())
+    throw CliError(kExitUnsupported,
+                   fmt::format("plugin {} has no kernels for target {}", plugin->name, target));
+  return out;
+}
+
+std::vector<const assay_kernel *> Session::select_kernels(const std::string &name,
+                                                          const std::string &target) const {
+  auto all = kernels_on(target);
+  if (name.empty()) return all;
+  std::string known;
+  for (const assay_kernel *kernel : all) {
+    if (name == kernel->name) return {kernel};
+    known += (known.empty() ? "" : ", ") + std::string(kernel->name);
+  }
+  throw CliError(kExitUsage, fmt::format("unknown kernel '{}'; known: {}", name, known));
+}
+
+std::vector<const Property *> Session::select_properties(const std::string &name) const {
+  std::vector<const Property *> out;
+  for (const Property &property : properties())
+    if (name.empty() || name == property.name) out.push_back(&property);
+  if (out.empty())
+    throw CliError(kExitUsage,
+                   fmt::format("unknown property '{}'; see 'assay list properties'", name));
+  return out;
+}
+
+std::string Session::colour(const char *code, const std::string &text) const {
+  return streams.terminal ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+}
+
+void Session::write_json(const nlohmann::json &document) const {
+  if (options.json.empty()) return;
+  std::ofstream file(options.json);
+  file << document.dump(2) << "\n";
+  if (!file.flush()) throw CliError(kExitUsage, fmt::format("{}: cannot write", options.json));
+}
+
+double parse_duration(const std::string &text) {
+  double value = 0;
+  const char *end = text.data() + text.size();
+  auto [at, ec] = std::from_chars(text.data(), end, value);
+  std::string_view unit(at, static_cast<size_t>(end - at));
+  double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (ec != std::errc() || scale == 0 || !(value > 0) || value * scale > 1e7)
+    throw CliError(kExitUsage, fmt::format("'{}' is not a duration such as 60s, 5m or 1h", text));
+  return value * scale;
+}
+
+Case load_case(const std::string &path) {
+  std::error_code ec;
+  if (std::filesystem::is_directory(path, ec))
+    throw CliError(kExitUsage, fmt::format("{}: is a directory", path));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw CliError(kExitUsage, fmt::format("{}: cannot read", path));
+  std::string text(kMaxCaseBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  auto parsed = parse_case(text);
+  if (auto *error = std::get_if<CaseError>(&parsed)) {
+    std::string where = error->line > 0 ? fmt::format("{}:{}", path, error->line) : path;
+    throw CliError(kExitUsage, fmt::format("{}: {}", where, error->message));
+  }
+  return std::get<Case>(std::move(parsed));
+}
+
+void write_case(const std::string &path, const Case &c) {
+  std::error_code ec;
+  auto parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, ec);
+  std::ofstream file(path, std::ios::binary);
+  file << format_case(c);
+  if (!file.flush()) throw CliError(kExitUsage, fmt::format("{}: cannot write", path));
+}
+
+std::string finding_name(const Case &c) {
+  uint64_t h = 0;
+  for (char ch : format_problem(c.problem))
+    h = hash_mix(h ^ static_cast<unsigned char>(ch));
+  return fmt::format("{}-{}-{:08x}.case", c.kernel, c.property, static_cast<uint32_t>(h));
+}
+
+} // namespace assay

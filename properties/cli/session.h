@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands share: options, kernels, and ways to say what went wrong.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "properties/cli/cli.h"
+#include "properties/runner.h"
+
+namespace assay {
+
+/// Ends a command with one line and an exit code.
+struct CliError : std::runtime_error {
+  CliError(ExitCode code, const std::string &line) : std::runtime_error(line), code(code) {}
+  ExitCode code;
+};
+
+struct CliOptions {
+  // Global.
+  std::string json;
+  uint64_t seed = 1;
+  bool quiet = false;
+  // Of commands.
+  std::string kernel, property, target, plugin, out, what;
+  int cases = 0, threads = 0;
+  double budget = 0;
+  std::vector<std::string> files;
+};
+
+struct Session {
+  CliOptions options;
+  const assay_plugin *plugin;
+  CliStreams streams;
+
+  /// Kernels of the plugin on `target`; CliError when none is there or the target cannot run.
+  std::vector<const assay_kernel *> kernels_on(const std::string &target) const;
+  std::vector<const assay_kernel *> select_kernels(const std::string &name,
+                                                   const std::string &target) const;
+  std::vector<const Property *> select_properties(const std::string &name) const;
+
+  /// Wraps text in an ANSI colour on a terminal.
+  std::string colour(const char *code, const std::string &text) const;
+  std::string red(const std::string &text) const { return colour("31", text); }
+  std::string green(const std::string &text) const { return colour("32", text); }
+  /// Writes --json FILE when given.
+  void write_json(const nlohmann::json &document) const;
+};
+
+const char *target_name(assay_target target);
+/// "60s", "5m", "1h" or seconds; CliError otherwise.
+double parse_duration(const std::string &text);
+/// Reads and parses a .case; CliError names file, line and reason.
+Case load_case(const std::string &path);
+void write_case(const std::string &path, const Case &c);
+/// File name of a finding: kernel, property and a hash of the case.
+std::string finding_name(const Case &c);
+
+int command_list(Session &session);
+int command_check(Session &session);
+int command_replay(Session &session);
+int command_shrink(Session &session);
+int command_explain(Session &session);
+
+} // namespace assay

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/gen/values.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "properties/hash.h"
+
+namespace assay {
+namespace {
+
+enum Tensor : uint32_t { kTensorQ = 1, kTensorK, kTensorV, kTensorLse, kTensorPoison };
+
+/// Rounds to a format with `exponent_bits` and `fraction_bits`, saturating to finite.
+uint32_t narrow(float value, int exponent_bits, int fraction_bits) {
+  uint32_t x = std::bit_cast<uint32_t>(value);
+  uint32_t sign = (x >> 31) << (exponent_bits + fraction_bits);
+  double magnitude = std::fabs(double(value));
+  if (std::isnan(value)) return sign | ((1u << exponent_bits) - 1) << fraction_bits | 1u;
+  int bias = (1 << (exponent_bits - 1)) - 1;
+  int exponent = magnitude == 0 ? 1 - bias : std::max(std::ilogb(magnitude), 1 - bias);
+  // The value in units of the last place; nearbyint rounds half to even.
+  double units = std::nearbyint(std::ldexp(magnitude, fraction_bits - exponent));
+  uint32_t bits = static_cast<uint32_t>(std::min(units, 1e9)) +
+                  (static_cast<uint32_t>(exponent + bias - 1) << fraction_bits);
+  uint32_t largest = (((1u << exponent_bits) - 1) << fraction_bits) - 1;
+  return sign | std::min(bits, largest);
+}
+
+float widen(uint32_t bits, int exponent_bits, int fraction_bits) {
+  int bias = (1 << (exponent_bits - 1)) - 1;
+  int field = static_cast<int>(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
+  double fraction = bits & ((1u << fraction_bits) - 1);
+  double magnitude;
+  if (field == (1 << exponent_bits) - 1)
+    magnitude = fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
+                              : std::numeric_limits<double>::infinity();
+  else if (field == 0)
+    magnitude = std::ldexp(fraction, 1 - bias - fraction_bits);
+  else
+    magnitude = std::ldexp(fraction + std::ldexp(1.0, fraction_bits), field - bias - fraction_bits);
+  return static_cast<float>(bits >> (exponent_bits + fraction_bits) & 1 ? -magnitude : magnitude);
+}
+
+/// Sum of eight uniforms: mean 0, variance 1, |x| < 4.9. Exact in double, so it is the same on
+/// every machine; libm's logarithm would not be.
+double normal(uint64_t h) {
+  int64_t sum = 0;
+  for (uint64_t word : {h, hash_mix(h)})
+    for (int i = 0; i < 4; ++i)
+      sum += static_cast<int64_t>(word >> (16 * i) & 0xffff);
+  return (static_cast<double>(sum) / 65536.0 - 4.0) * 1.224744871391589;
+}
+double uniform(uint64_t h) { return static_cast<double>(h >> 11) * 0x1p-53; }
+
+uint64_t element_hash(Tensor tensor, uint32_t seed, const LogicalIndex &at) {
+  return hash_values(tensor, seed, at.row, at.head, at.token, at.dim);
+}
+
+bool is_score_regime(Regime r) { return r >= Regime::kRising && r <= Regime::kHuge; }
+
+/// The target logit of a key, in units of sm_scale * q.k.
+double target_logit(const Problem &p, const LogicalIndex &at) {
+  uint64_t h = hash_values(kTensorK, p.k.seed, at.row, at.head, at.token);
+  switch (p.k.regime) {
+  case Regime::kRising:
+    return 0.75 * at.token;
+  case Regime::kFalling:
+    return -0.75 * at.token;
+  case Regime::kPlateau:
+    return 4.0 * (at.token / 16);
+  case Regime::kDominant:
+    return h % 37 == 0 ? 60.0 : normal(h);
+  case Regime::kTies:
+    return 2.0;
+  case Regime::kOffset:
+    return 3000.0 + normal(h);
+  case Regime::kHuge:
+    return 2e5 * uniform(h) - 1e5;
+  default:
+    return 0;
+  }
+}
+
+double direction(const Problem &p, int dim) {
+  return hash_values(p.k.seed, 0xd1u, dim) & 1 ? -1.0 : 1.0;
+}
+
+uint32_t subnormal_bits(Dtype dtype, uint64_t h) {
+  int fraction_bits = dtype == Dtype::kFp16 ? 10 : dtype == Dtype::kBf16 ? 7 : 23;
+  int width = element_size(dtype) * 8;
+  uint32_t sign = static_cast<uint32_t>(h >> 63) << (width - 1);
+  return sign | (1u + static_cast<uint32_t>(h % ((1u << fraction_bits) - 1)));
+}
+
+/// Regimes that do not depend on scores.
+double plain_value(const Values &values, Dtype dtype, uint64_t h, const LogicalIndex &at, int d) {
+  double scale = std::ldexp(1.0, values.exponent);
+  switch (values.regime) {
+  case Regime::kBinary:
+    return scale * static_cast<double>(h & 1);
+  case Regime::kSmallInt:
+    return scale * (static_cast<double>(h % 9) - 4);
+  case Regime::kNormal:
+    return scale * normal(h);
+  case Regime::kOneHot:
+    return scale * (at.token % d == at.dim);
+  case Regime::kConstant:
+    return scale * static_cast<double>(1 + hash_values(values.seed, at.head, at.dim) % 7);
+  case Regime::kShifted:
+    return normal(h) + 100.0;
+  case Regime::kSmall:
+    return normal(h) * 1e-3;
+  case Regime::kNearMax: {
+    // Accumulators hold unnormalised sums: leave 2^15 keys of room where the element type has the
+    // exponent range of fp32.
+    double top = dtype == Dtype::kFp16 ? 65504.0 : 0x1p112;
+    return (h & 1 ? -1 : 1) * top * (0.5 + 0.5 * uniform(h));
+  }
+  default:
+    return 0;
+  }
+}
+
+uint32_t plain_bits(const Values &values, Dtype dtype, Tensor tensor, const LogicalIndex &at,
+                    int d) {
+  uint64_t h = element_hash(tensor, values.seed, at);
+  if (values.regime == Regime::kSubnormal) return subnormal_bits(dtype, h);
+  return to_bits(dtype, static_cast<float>(plain_value(values, dtype, h, at, d)));
+}
+
+} // namespace
+
+uint32_t to_bits(Dtype dtype, float value) {
+  uint32_t x = std::bit_cast<uint32_t>(value);
+  if (dtype == Dtype::kFp32) return x;
+  if (dtype == Dtype::kFp16) return narrow(value, 5, 10);
+  if (std::isnan(value)) return 0x7f81;
+  // bf16 is the upper half of fp32: round the lower half away, to even.
+  uint32_t rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
+  return (rounded & 0x7fff) >= 0x7f80 ? (rounded & 0x8000) | 0x7f7f : rounded;
+}
+float from_bits(Dtype dtype, uint32_t bits) {
+  if (dtype == Dtype::kFp32) return std::bit_cast<float>(bits);
+  return dtype == Dtype::kFp16 ? widen(bits, 5, 10) : widen(bits, 8, 7);
+}
+int element_size(Dtype dtype) { return dtype == Dtype::kFp32 ? 4 : 2; }
+float largest_finite(Dtype dtype) {
+  if (dtype == Dtype::kFp32) return std::numeric_limits<float>::max();
+  return from_bits(dtype, dtype == Dtype::kFp16 ? 0x7bff : 0x7f7f);
+}
+
+uint32_t query_bits(const Problem &p, const LogicalIndex &at) {
+  if (p.q.regime == Regime::kZero || !is_score_regime(p.k.regime))
+    return plain_bits(p.q, p.dtype, kTensorQ, at, p.head_dim);
+  double noise = normal(element_hash(kTensorQ, p.q.seed, at)) / 16;
+  return to_bits(p.dtype, static_cast<float>(direction(p, at.dim) + noise));
+}
+
+uint32_t key_bits(const Problem &p, const LogicalIndex &at) {
+  if (!is_score_regime(p.k.regime)) return plain_bits(p.k, p.dtype, kTensorK, at, p.head_dim);
+  double value = direction(p, at.dim) * target_logit(p, at) / (p.head_dim * double(sm_scale(p)));
+  return to_bits(p.dtype, static_cast<float>(value));
+}
+
+uint32_t value_bits(const Problem &p, const LogicalIndex &at) {
+  return plain_bits(p.v, p.dtype, kTensorV, at, p.head_dim);
+}
+
+float state_lse(const Problem &p, const LogicalIndex &at, int states_in_row) {
+  constexpr float kEmpty = -std::numeric_limits<float>::infinity();
+  uint64_t h = hash_values(kTensorLse, p.v.seed, at.row, at.head, at.token);
+  uint64_t row = hash_values(kTensorLse, p.v.seed, at.row, at.head, 0xa11eu);
+  switch (p.lse_regime) {
+  case LseRegime::kEqual:
+    return 1.5f;
+  case LseRegime::kNormal:
+    return static_cast<float>(normal(h));
+  case LseRegime::kSpread:
+    return static_cast<float>(200 * uniform(h) - 100);
+  case LseRegime::kHuge:
+    return static_cast<float>(2e5 * uniform(h) - 1e5);
+  case LseRegime::kSomeEmpty:
+    return h & 1 ? kEmpty : static_cast<float>(normal(hash_mix(h)));
+  case LseRegime::kOneAlive:
+    return static_cast<int>(row % std::max(1, states_in_row)) == at.token
+               ? static_cast<float>(normal(h))
+               : kEmpty;
+  case LseRegime::kAllEmpty:
+    return kEmpty;
+  }
+  return kEmpty;
+}
+
+uint32_t poison_bits(Poison poison, Dtype dtype, uint64_t salt) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  bool wide = dtype == Dtype::kFp32;
+  uint32_t inf = wide ? std::bit_cast<uint32_t>(kInf) : dtype == Dtype::kFp16 ? 0x7c00 : 0x7f80;
+  switch (poison) {
+  case Poison::kNan:
+    return inf | 0x41;
+  case Poison::kInf:
+    return inf;
+  case Poison::kHugeFinite:
+    return to_bits(dtype, largest_finite(dtype));
+  case Poison::kRandomBits:
+    break;
+  }
+  uint64_t h = hash_values(kTensorPoison, salt);
+  return static_cast<uint32_t>(wide ? h : h & 0xffff);
+}
+
+int32_t poison_page(Poison poison, int pool_pages, uint64_t salt) {
+  switch (poison) {
+  case Poison::kNan:
+    return std::numeric_limits<int32_t>::min();
+  case Poison::kInf:
+    return std::numeric_limits<int32_t>::max();
+  case Poison::kHugeFinite:
+    return pool_pages;
+  case Poison::kRandomBits:
+    break;
+  }
+  return static_cast<int32_t>(hash_values(kTensorPoison, salt));
+}
+
+} // namespace assay

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Property: any number of splits gives what one split gives. Catches: unnormalised split averages,
+// split bounds, partials in the wrong slot, splits without keys, combine limits. Within bound,
+// pairwise against one split, and each split count within its own budget.
+#include "properties/invariants/bounds.h"
+#include "properties/invariants/invariants.h"
+
+namespace assay {
+
+CheckResult any_partition_count(const Problem &p, Sut &sut) {
+  if (!sut.can_split()) return CheckResult::discard("the kernel has one partition");
+  Problem dense = p;
+  dense.num_splits = 1;
+  Outcome whole = run_problem(dense, sut);
+  if (!whole.ok()) return whole.check;
+  CheckResult result = inside_budget(whole, sut);
+  for (int splits : {2, 3, 7, 32, 100, 2 + pick(p, 0x591, 60)}) {
+    if (!result.passed()) return result;
+    Problem cut = p;
+    cut.num_splits = splits;
+    Outcome parts = run_problem(cut, sut);
+    if (parts.check.kind == CheckResult::Kind::kDiscard) continue; // beyond the kernel's limit
+    if (!parts.ok()) return parts.check;
+    std::string what = std::to_string(splits) + " splits instead of one";
+    result.also(inside_budget(parts, sut)).also(all_related(whole, parts, {}, sut, what));
+  }
+  return result;
+}
+
+} // namespace assay

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Property: a request alone gives what it gives inside its batch. Catches: LSE or O in another
+// request's slot, row offsets, plans that cut one request by another's length, shared scratch.
+// Bitwise, except where the kernel chooses its own split from the batch (num_splits = 0): there
+// both runs must be within the budget.
+#include "properties/invariants/bounds.h"
+#include "properties/invariants/common.h"
+#include "properties/invariants/invariants.h"
+
+namespace assay {
+namespace {
+
+Problem alone(const Problem &p, int row) {
+  Problem one = p;
+  one.batch = 1;
+  if (p.family == Family::kPaged) {
+    one.seq_lens = {p.seq_lens[row]};
+    if (p.placement == Placement::kExplicit) {
+      one.placement = Placement::kReversed;
+      one.page_ids.clear();
+    }
+  }
+  for (CascadeLevel &level : one.levels) {
+    int first = level.first, len = -1;
+    for (size_t s = 0; s < level.requests.size(); first += level.requests[s++])
+      if (row >= first && row < first + level.requests[s]) len = level.lens[s];
+    level.first = 0;
+    level.requests.assign(len < 0 ? 0 : 1, 1);
+    level.lens.assign(len < 0 ? 0 : 1, len);
+  }
+  return one;
+}
+
+void copy_state(Tensors &to, const View &to_o, const View &to_lse, int to_state,
+                const Tensors &from, const View &o, const View &lse, int state) {
+  for (int h = 0; h < from.heads(); ++h) {
+    to.set_bits(to_lse, to_state, h, 0, from.bits(lse, state, h));
+    for (int i = 0; i < from.problem.head_dim; ++i)
+      to.set_bits(to_o, to_state, h, i, from.bits(o, state, h, i));
+  }
+}
+
+void copy_request(Tensors &one, const Tensors &all, int row) {
+  for (int h = 0; h < all.heads(); ++h)
+    copy_query(one, 0, h, all, row, h);
+  auto from = key_runs(all, row), to = key_runs(one, 0);
+  for (size_t i = 0; i < to.size(); ++i)
+    for (int token = 0; token < to[i].len; ++token)
+      for (int h = 0; h < all.problem.num_kv_heads; ++h)
+        copy_keys(one, to[i].cache, to[i].row, token, h, all, from[i].cache, from[i].row, token, h);
+}
+
+} // namespace
+
+CheckResult batch_independence(const Problem &p, Sut &sut) {
+  if (p.batch < 2) return CheckResult::discard("one row");
+  Outcome all = run_problem(p, sut);
+  if (!all.ok()) return all.check;
+  int row = pick(p, 0xa10e, p.batch);
+  Problem single = alone(p, row);
+  if (p.family == Family::kMergeStates) single.num_states = states_of_row(p, row);
+  Tensors one = materialise(single);
+  if (is_attention(p)) copy_request(one, all.before, row);
+  for (int side = 0; p.family == Family::kMergeState && side < 2; ++side)
+    copy_state(one, one.in_o[side], one.in_lse[side], 0, all.before, all.before.in_o[side],
+               all.before.in_lse[side], row);
+  for (int s = 0; p.family == Family::kMergeStates && s < single.num_states; ++s)
+    copy_state(one, one.in_o[0], one.in_lse[0], s, all.before, all.before.in_o[0],
+               all.before.in_lse[0], all.before.first_state[row] + s);
+  Outcome lone = run_tensors(std::move(one), sut);
+  if (!lone.ok()) return lone.check;
+  if (kernel_picks_cut(p, sut)) return inside_budget(all, sut).also(inside_budget(lone, sut));
+  for (int h = 0; h < all.after.heads(); ++h) {
+    CheckResult c =
+        same_row_bits(all.after, row, h, lone.after, 0, h, "request alone in its batch");
+    if (!c.passed()) return c;
+  }
+  return CheckResult::pass();
+}
+
+} // namespace assay

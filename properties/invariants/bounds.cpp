@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/invariants/bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "oracle/verdict.h"
+
+namespace assay {
+namespace {
+
+/// The kernel's declared key order of one row; empty when it declares none.
+template <class Params>
+oracle::TileOrder declared_order(const Params &params, const Tensors &t, const assay_kernel &kernel,
+                                 int row, int head) {
+  if (kernel.key_order == nullptr) return {};
+  int32_t count = 0;
+  std::vector<assay_key_tile> tiles(256);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto capacity = static_cast<int32_t>(tiles.size());
+    if (kernel.key_order(&params, row, head, tiles.data(), capacity, &count) != ASSAY_OK) return {};
+    if (count <= capacity) break;
+    tiles.resize(count);
+  }
+  tiles.resize(count);
+  // The oracle numbers keys through all levels, and splits of all levels, consecutively.
+  std::map<int, int> first_key;
+  int keys = 0;
+  for (const KeyRun &run : key_runs(t, row)) {
+    first_key[run.cache] = keys;
+    keys += run.len;
+  }
+  std::map<std::pair<int, int>, int> split;
+  oracle::TileOrder order;
+  for (const assay_key_tile &tile : tiles) {
+    int next = static_cast<int>(split.size());
+    int at = split.try_emplace({tile.level, tile.split}, next).first->second;
+    int base = first_key[tile.level];
+    order.push_back({at, tile.state, base + tile.begin, base + tile.end});
+  }
+  return order;
+}
+
+std::string describe(const oracle::ElementReport &e) {
+  const oracle::BudgetTerms &b = e.budget;
+  std::string text =
+      fmt::format("{}: got {:.9g}, exact {:.12g} +- {:.2g}, allowed {:.3g}, "
+                  "off by {:.3g} of it{}{}\n",
+                  element_name(e.request, e.head, e.dim), e.got, e.reference.mid, e.reference.rad,
+                  b.total, e.ratio, e.why.empty() ? "" : ": ", e.why);
+  if (e.dim < 0) return text;
+  return text + fmt::format("budget: weights {:.2g}, p_rounding {:.2g}, accumulation {:.2g}, "
+                            "normalisation {:.2g}, merge {:.2g}, output_rounding {:.2g}, "
+                            "flush {:.2g}\n",
+                            b.weights, b.p_rounding, b.accumulation, b.normalisation, b.merge,
+                            b.output_rounding, b.flush);
+}
+
+CheckResult from_report(const oracle::Report &report) {
+  CheckResult out;
+  auto number = [](double x) { return std::isnan(x) ? 0 : x; };
+  out.ratio_t0 = number(report.worst_ratio_t0);
+  out.ratio_t1 = number(report.worst_ratio_t1);
+  out.ratio_lse = number(report.worst_ratio_lse);
+  out.detail = "worst: " + describe(report.worst);
+  if (report.verdict == oracle::Verdict::kInside) return out;
+  const oracle::ElementReport &e = report.findings.empty() ? report.worst : report.findings[0];
+  bool outside = report.verdict == oracle::Verdict::kOutside;
+  out.kind = outside ? CheckResult::Kind::kFail : CheckResult::Kind::kUndecided;
+  out.message =
+      fmt::format("{} is {:.9g}, {} {:.9g} +- {:.3g}{}", element_name(e.request, e.head, e.dim),
+                  e.got, outside ? "outside" : "undecided against", e.reference.mid, e.budget.total,
+                  e.why.empty() ? "" : " (" + e.why + ")");
+  out.detail = fmt::format("{} of {} elements outside\n", report.finding_count, report.elements);
+  for (const auto &finding : report.findings)
+    out.detail += describe(finding);
+  return out;
+}
+
+/// Splits a row without a declared order may be cut into: as many as it has tiles at most.
+int split_limit(const Problem &p, const Sut &sut, size_t keys) {
+  if (!sut.can_split()) return 1;
+  int levels = p.family == Family::kCascade ? static_cast<int>(p.levels.size()) : 1;
+  if (p.num_splits > 0) return p.num_splits * levels;
+  int tiles = static_cast<int>(keys) / std::max(1, sut.kernel().arithmetic.tile_tokens) + 1;
+  return tiles + (p.family == Family::kCascade ? levels : 0);
+}
+
+RowBound to_bound(const oracle::RowReference &row) {
+  RowBound out;
+  out.claim = row.claim && row.finite_inputs;
+  out.empty = row.empty;
+  for (size_t i = 0; i < row.o.size(); ++i) {
+    out.o.push_back(row.o[i].mid);
+    double total = i < row.t0.size() ? row.t0[i].total : 0;
+    if (i < row.t0.size() && row.t0[i].overflow_possible) out.claim = false;
+    out.o_radius.push_back(total + row.o[i].rad);
+  }
+  out.lse = row.lse.mid;
+  out.lse_radius = row.lse_budget + row.lse.rad;
+  return out;
+}
+
+/// One row as the oracle takes it, with the storage it points to.
+struct AttentionRow {
+  std::vector<float> q;
+  oracle::TileOrder order;
+  oracle::RowProblem problem;
+};
+
+template <class Params>
+void fill_row(AttentionRow &out, const Params &params, const oracle::KeySet &keys, const Tensors &t,
+              const Sut &sut, int row, int head) {
+  out.q = oracle::gather_query(params, row, head);
+  out.order = declared_order(params, t, sut.kernel(), row, head);
+  oracle::RowProblem &problem = out.problem;
+  problem.q = out.q;
+  problem.keys = &keys;
+  problem.dtype = params.dtype;
+  problem.sm_scale = params.sm_scale;
+  problem.lse_base = params.lse_base;
+  problem.arithmetic = sut.kernel().arithmetic;
+  problem.max_splits = split_limit(t.problem, sut, keys.size());
+  problem.combine_stages = sut.can_split() ? 1 : 0;
+  if (sut.kernel().key_order != nullptr) problem.order = &out.order;
+}
+
+template <class Params>
+RowBound attention_bound(const Params &params, const oracle::KeySet &keys, const Tensors &t,
+                         const Sut &sut, int row, int head) {
+  AttentionRow r;
+  fill_row(r, params, keys, t, sut, row, head);
+  return to_bound(oracle::attention_row(r.problem));
+}
+
+/// Every row and head against its reference; one gather per kv head.
+template <class Params, class Gather>
+oracle::Report check_attention(const Params &params, const Outcome &run, const Sut &sut,
+                               Gather gather) {
+  const Tensors &out = run.after;
+  const Problem &p = out.problem;
+  oracle::Report report;
+  std::vector<float> o(p.head_dim);
+  for (int row = 0; row < p.batch; ++row)
+    for (int kv_head = 0; kv_head < p.num_kv_heads; ++kv_head) {
+      oracle::KeySet keys = gather(params, row, kv_head);
+      for (int head = kv_head * p.group_size; head < (kv_head + 1) * p.group_size; ++head) {
+        AttentionRow r;
+        fill_row(r, params, keys, run.before, sut, row, head);
+        for (int i = 0; i < p.head_dim; ++i)
+          o[i] = out.out_o(row, head, i);
+        float lse = p.has_lse ? out.out_lse(row, head) : 0;
+        report.merge(oracle::judge_row(r.problem, oracle::attention_row(r.problem), o.data(),
+                                       p.has_lse ? &lse : nullptr, row, head));
+      }
+    }
+  return report;
+}
+
+RowBound merge_bound(const Outcome &run, const Sut &sut, int row, int head) {
+  const Tensors &t = run.before;
+  const Problem &p = t.problem;
+  oracle::MergeProblem problem;
+  problem.head_dim = p.head_dim;
+  problem.dtype = static_cast<assay_dtype>(p.dtype);
+  problem.lse_base = p.lse_base == LseBase::kNatural ? ASSAY_LSE_NATURAL : ASSAY_LSE_BASE2;
+  problem.arithmetic = sut.kernel().arithmetic;
+  auto add = [&](int side, int state) {
+    problem.lse.push_back(t.value(t.in_lse[side], state, head));
+    for (int i = 0; i < p.head_dim; ++i)
+      problem.o.push_back(t.value(t.in_o[side], state, head, i));
+  };
+  if (p.family == Family::kMergeState) {
+    add(0, row);
+    add(1, row);
+  } else {
+    for (int s = t.first_state[row]; s < t.first_state[row + 1]; ++s)
+      add(0, s);
+  }
+  oracle::MergeReference reference = oracle::merge_row(problem);
+  RowBound bound = to_bound(reference.row);
+  if (reference.only_state < 0) return bound;
+  // One live state: its bits, no error at all.
+  bound.o_radius.assign(p.head_dim, 0.0);
+  for (int i = 0; i < p.head_dim; ++i)
+    bound.o[i] = problem.o[static_cast<size_t>(reference.only_state) * p.head_dim + i];
+  bound.lse = problem.lse[reference.only_state];
+  bound.lse_radius = 0;
+  return bound;
+}
+
+} // namespace
+
+CheckResult inside_budget(const Outcome &run, const Sut &sut) {
+  Tensors before = run.before, after = run.after;
+  AbiParams params = oracle_params(before, after);
+  const assay_arithmetic &arithmetic = sut.kernel().arithmetic;
+  switch (params.family) {
+  case Family::kPaged:
+    return from_report(check_attention(params.paged, run, sut, oracle::gather_paged));
+  case Family::kCascade:
+    return from_report(check_attention(params.cascade, run, sut, oracle::gather_cascade));
+  case Family::kMergeState:
+    return from_report(oracle::check_merge_state(params.merge_state, arithmetic));
+  case Family::kMergeStates:
+    return from_report(oracle::check_merge_states(params.merge_states, arithmetic));
+  }
+  return CheckResult::discard("unknown family");
+}
+
+RowBound row_bound(const Outcome &run, const Sut &sut, int row, int head) {
+  const Problem &p = run.before.problem;
+  if (is_merge(p)) return merge_bound(run, sut, row, head);
+  // The parameters only lend pointers; nothing is written through them.
+  auto &before = const_cast<Tensors &>(run.before);
+  AbiParams params = make_params(before, host_addresses(before), ASSAY_TARGET_SIMT, nullptr);
+  int kv_head = head / p.group_size;
+  if (p.family == Family::kPaged)
+    return attention_bound(params.paged, oracle::gather_paged(params.paged, row, kv_head), before,
+                           sut, row, head);
+  return attention_bound(params.cascade, oracle::gather_cascade(params.cascade, row, kv_head),
+                         before, sut, row, head);
+}
+
+CheckResult within(double got, double want, double radius, const std::string &element,
+                   const std::string &what) {
+  // Differences of doubles near fp32 values: their own rounding is below 2^-50 of the operands.
+  double rounding = (std::fabs(got) + std::fabs(want)) * 0x1p-50;
+  if (std::fabs(got - want) <= radius + rounding) return CheckResult::pass();
+  if (std::isinf(radius)) return CheckResult::pass(); // nothing is claimed
+  return CheckResult::fail(
+      fmt::format("{}: {} is {:.9g}, allowed {:.9g} +- {:.3g}", what, element, got, want, radius));
+}
+
+CheckResult related(const Outcome &a, int row_a, int head_a, const Outcome &b, int row_b,
+                    int head_b, const Relation &relation, const Sut &sut, const std::string &what) {
+  RowBound x = row_bound(a, sut, row_a, head_a), y = row_bound(b, sut, row_b, head_b);
+  if (!x.claim || !y.claim) return CheckResult::pass();
+  if (x.empty || y.empty) {
+    // Exact rows: zero and -inf on both sides, which within_budget checks against the contract.
+    return same_row_bits(a.after, row_a, head_a, b.after, row_b, head_b, what);
+  }
+  for (int i = 0; i < a.before.problem.head_dim; ++i) {
+    double want = relation.scale * a.after.out_o(row_a, head_a, i) + relation.offset;
+    double radius = std::fabs(relation.scale) * x.o_radius[i] + y.o_radius[i];
+    CheckResult c =
+        within(b.after.out_o(row_b, head_b, i), want, radius, element_name(row_b, head_b, i), what);
+    if (!c.passed()) return c;
+  }
+  if (a.after.lse.buffer < 0 || b.after.lse.buffer < 0) return CheckResult::pass();
+  return within(
+      b.after.out_lse(row_b, head_b), a.after.out_lse(row_a, head_a) + relation.lse_offset,
+      x.lse_radius + y.lse_radius + relation.lse_slack, element_name(row_b, head_b, -1), what);
+}
+
+CheckResult all_related(const Outcome &a, const Outcome &b, const Relation &relation,
+                        const Sut &sut, const std::string &what) {
+  for (int r = 0; r < a.before.rows(); ++r)
+    for (int h = 0; h < a.before.heads(); ++h)
+      if (CheckResult c = related(a, r, h, b, r, h, relation, sut, what); !c.passed()) return c;
+  return CheckResult::pass();
+}
+
+} // namespace assay

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Property: scores of 1e5, common offsets and steep ramps give finite O and LSE, inside the budget.
+// Catches: exponentials of positive numbers, missing maximum, missing -inf guards, finite
+// sentinels. Finiteness is checked without the oracle.
+#include <cmath>
+
+#include "properties/invariants/bounds.h"
+#include "properties/invariants/invariants.h"
+
+namespace assay {
+
+CheckResult extreme_scores_finite(const Problem &p, Sut &sut) {
+  static constexpr Regime kRegimes[] = {Regime::kHuge, Regime::kOffset, Regime::kRising,
+                                        Regime::kFalling, Regime::kDominant};
+  Problem extreme = p;
+  extreme.k.regime = kRegimes[pick(p, 0xe87, 5)];
+  extreme.q.regime = Regime::kNormal;
+  if (p.v.regime == Regime::kNearMax) extreme.v.regime = Regime::kNormal;
+  Outcome run = run_problem(extreme, sut);
+  if (!run.ok()) return run.check;
+  std::vector<int> keys = keys_per_request(p);
+  auto finite = [&](float x, const std::string &element) {
+    if (std::isfinite(x)) return CheckResult::pass();
+    return CheckResult::fail(element + " is not finite under " +
+                             std::string(name_of(extreme.k.regime)) + " scores");
+  };
+  for (int r = 0; r < p.batch; ++r)
+    for (int h = 0; h < run.after.heads() && keys[r] > 0; ++h) {
+      for (int i = 0; i < p.head_dim; ++i)
+        if (auto c = finite(run.after.out_o(r, h, i), element_name(r, h, i)); !c.passed()) return c;
+      if (!p.has_lse) continue;
+      if (auto c = finite(run.after.out_lse(r, h), element_name(r, h, -1)); !c.passed()) return c;
+    }
+  return inside_budget(run, sut);
+}
+
+} // namespace assay

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Property: pages shared between requests, or used twice by one, give the same bits as private
+// copies with the same contents. Catches: per-page state, writes to the cache, page ids used as
+// logical positions. Bitwise.
+#include "properties/invariants/common.h"
+#include "properties/invariants/invariants.h"
+
+namespace assay {
+
+CheckResult page_remap(const Problem &p, Sut &sut) {
+  Problem shared = p;
+  if (shared.sharing == Sharing::kNone)
+    shared.sharing = pick(p, 0x5a, 2) == 0 ? Sharing::kPrefix : Sharing::kDuplicate;
+  if (shared.placement == Placement::kExplicit) {
+    shared.placement = Placement::kReversed; // the number of pages may have changed
+    shared.page_ids.clear();
+  }
+  Outcome first = run_problem(shared, sut);
+  if (!first.ok()) return first.check;
+  Outcome second = run_tensors(materialise(shared, {.unshare = true}), sut);
+  if (!second.ok()) return second.check;
+  return same_bits(first.after, second.after, "private copies of shared pages");
+}
+
+} // namespace assay

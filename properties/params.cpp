@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/tensors.h"
+
+namespace assay {
+namespace {
+
+assay_dtype abi_dtype(Dtype d) { return static_cast<assay_dtype>(d); }
+assay_lse_base abi_base(LseBase b) {
+  return b == LseBase::kNatural ? ASSAY_LSE_NATURAL : ASSAY_LSE_BASE2;
+}
+
+struct Addresses {
+  const std::vector<void *> &list;
+  void *operator[](int buffer) const { return buffer < 0 ? nullptr : list[buffer]; }
+};
+
+assay_paged_kv cache_params(const CacheView &c, const Addresses &at) {
+  assay_paged_kv kv{};
+  kv.k = at[c.k];
+  kv.v = at[c.v];
+  kv.k_stride_page = c.k_page;
+  kv.k_stride_token = c.k_token;
+  kv.k_stride_head = c.k_head;
+  kv.v_stride_page = c.v_page;
+  kv.v_stride_token = c.v_token;
+  kv.v_stride_head = c.v_head;
+  kv.page_table = static_cast<const int32_t *>(at[c.table]);
+  kv.seq_lens = static_cast<const int32_t *>(at[c.lens]);
+  kv.page_table_stride = c.table_stride;
+  kv.rows = c.rows;
+  kv.max_pages = c.max_pages;
+  kv.page_size = c.page_size;
+  return kv;
+}
+
+/// The fields that paged and cascade parameters have in common.
+template <class P>
+void fill_attention(P &out, const Tensors &t, const Addresses &at, assay_target target,
+                    void *stream) {
+  const Problem &p = t.problem;
+  out.struct_size = sizeof(P);
+  out.target = target;
+  out.dtype = abi_dtype(p.dtype);
+  out.lse_base = abi_base(p.lse_base);
+  out.batch = p.batch;
+  out.num_qo_heads = p.num_qo_heads();
+  out.num_kv_heads = p.num_kv_heads;
+  out.head_dim = p.head_dim;
+  out.sm_scale = sm_scale(p);
+  out.num_splits = p.num_splits;
+  out.q = at[t.q.buffer];
+  out.q_stride_batch = t.q.row_stride;
+  out.q_stride_head = t.q.head_stride;
+  out.o = at[t.o.buffer];
+  out.o_stride_batch = t.o.row_stride;
+  out.o_stride_head = t.o.head_stride;
+  out.lse = static_cast<float *>(at[t.lse.buffer]);
+  out.lse_stride_batch = t.lse.row_stride;
+  out.lse_stride_head = t.lse.head_stride;
+  out.stream = stream;
+}
+
+void fill_merge_state(assay_merge_state_params &out, const Tensors &t, const Addresses &at) {
+  out.o_a = at[t.in_o[0].buffer];
+  out.lse_a = static_cast<const float *>(at[t.in_lse[0].buffer]);
+  out.o_b = at[t.in_o[1].buffer];
+  out.lse_b = static_cast<const float *>(at[t.in_lse[1].buffer]);
+  out.o_a_stride_row = t.in_o[0].row_stride;
+  out.o_a_stride_head = t.in_o[0].head_stride;
+  out.lse_a_stride_row = t.in_lse[0].row_stride;
+  out.lse_a_stride_head = t.in_lse[0].head_stride;
+  out.o_b_stride_row = t.in_o[1].row_stride;
+  out.o_b_stride_head = t.in_o[1].head_stride;
+  out.lse_b_stride_row = t.in_lse[1].row_stride;
+  out.lse_b_stride_head = t.in_lse[1].head_stride;
+}
+
+void fill_merge_states(assay_merge_states_params &out, const Tensors &t, const Addresses &at) {
+  out.num_states = t.problem.num_states;
+  out.o_in = at[t.in_o[0].buffer];
+  out.lse_in = static_cast<const float *>(at[t.in_lse[0].buffer]);
+  out.indptr = static_cast<const int32_t *>(at[t.indptr]);
+  out.o_in_stride_state = t.in_o[0].row_stride;
+  out.o_in_stride_head = t.in_o[0].head_stride;
+  out.lse_in_stride_state = t.in_lse[0].row_stride;
+  out.lse_in_stride_head = t.in_lse[0].head_stride;
+}
+
+template <class P>
+void fill_merge(P &out, const Tensors &t, const Addresses &at, assay_target target, void *stream) {
+  out.struct_size = sizeof(P);
+  out.target = target;
+  out.dtype = abi_dtype(t.problem.dtype);
+  out.lse_base = abi_base(t.problem.lse_base);
+  out.num_rows = t.problem.batch;
+  out.num_heads = t.problem.num_kv_heads;
+  out.head_dim = t.problem.head_dim;
+  out.o = at[t.o.buffer];
+  out.lse = static_cast<float *>(at[t.lse.buffer]);
+  out.o_stride_row = t.o.row_stride;
+  out.o_stride_head = t.o.head_stride;
+  out.lse_stride_row = t.lse.row_stride;
+  out.lse_stride_head = t.lse.head_stride;
+  out.stream = stream;
+}
+
+} // namespace
+
+const void *AbiParams::get() const {
+  switch (family) {
+  case Family::kPaged:
+    return &paged;
+  case Family::kCascade:
+    return &cascade;
+  case Family::kMergeState:
+    return &merge_state;
+  case Family::kMergeStates:
+    return &merge_states;
+  }
+  return nullptr;
+}
+
+void AbiParams::set_workspace(void *workspace, uint64_t bytes) {
+  paged.workspace = cascade.workspace = workspace;
+  paged.workspace_bytes = cascade.workspace_bytes = bytes;
+}
+
+AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, assay_target target,
+                      void *stream) {
+  AbiParams out;
+  Addresses at{addresses};
+  out.family = t.problem.family;
+  switch (out.family) {
+  case Family::kPaged:
+    fill_attention(out.paged, t, at, target, stream);
+    out.paged.kv = cache_params(t.caches[0], at);
+    break;
+  case Family::kCascade:
+    fill_attention(out.cascade, t, at, target, stream);
+    for (const CacheView &c : t.caches)
+      out.levels.push_back({cache_params(c, at), static_cast<const int32_t *>(at[c.indptr])});
+    out.cascade.num_levels = static_cast<int32_t>(out.levels.size());
+    out.cascade.levels = out.levels.data();
+    break;
+  case Family::kMergeState:
+    fill_merge(out.merge_state, t, at, target, stream);
+    fill_merge_state(out.merge_state, t, at);
+    break;
+  case Family::kMergeStates:
+    fill_merge(out.merge_states, t, at, target, stream);
+    fill_merge_states(out.merge_states, t, at);
+    break;
+  }
+  return out;
+}
+
+std::vector<void *> host_addresses(Tensors &t) {
+  std::vector<void *> out;
+  for (Buffer &b : t.buffers)
+    out.push_back(b.bytes.data());
+  return out;
+}
+
+AbiParams oracle_params(Tensors &before, Tensors &after) {
+  AbiParams out = make_params(before, host_addresses(before), ASSAY_TARGET_SIMT, nullptr);
+  void *o = after.buffers[after.o.buffer].bytes.data();
+  float *lse = after.lse.buffer < 0
+                   ? nullptr
+                   : reinterpret_cast<float *>(after.buffers[after.lse.buffer].bytes.data());
+  out.paged.o = out.cascade.o = out.merge_state.o = out.merge_states.o = o;
+  out.paged.lse = out.cascade.lse = out.merge_state.lse = out.merge_states.lse = lse;
+  return out;
+}
+
+} // namespace assay

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "properties/case_text.h"
+#include "properties/registry.h"
+#include "properties/shrink.h"
+
+namespace assay {
+
+struct RunnerOptions {
+  uint64_t seed = 1;
+  int cases = 40;    ///< decided cases per (kernel, property)
+  double budget = 0; ///< seconds; > 0 draws until the time is spent instead of `cases`
+  int threads = 0;   ///< 0: one per core, 16 at most
+  Limits limits = check_limits();
+  ShrinkBudget shrink = {.checks = 1500, .seconds = 20};
+};
+
+/// A failing case with what it became.
+struct Finding {
+  uint64_t index = 0; ///< of the draw
+  Problem drawn, shrunk;
+  CheckResult result; ///< of the shrunk case
+  ShrinkStats stats;
+};
+
+/// One property on one kernel.
+struct PropertyRun {
+  const Property *property = nullptr;
+  const assay_kernel *kernel = nullptr;
+  int cases = 0; ///< decided: passed or failed
+  int discarded = 0;
+  int findings = 0;
+  int undecided = 0;
+  double ratio_t0 = 0, ratio_t1 = 0, ratio_lse = 0;
+  double seconds = 0;                 ///< summed over threads
+  std::map<std::string, int> classes; ///< decided cases of each class
+  std::vector<std::string> missing;   ///< important classes without a case
+  std::vector<Finding> first;         ///< the first failure, shrunk; empty without one
+  std::string harness_error;          ///< an exception; the run proves nothing
+};
+
+struct RunSummary {
+  uint64_t seed = 0;
+  double seconds = 0;
+  std::vector<PropertyRun> runs;
+  int cases() const;
+  int findings() const;
+  int undecided() const;
+  bool incomplete() const; ///< a class without a case, no case at all, or a harness error
+};
+
+struct Progress {
+  int done, total; ///< pairs of kernel and property finished
+  int cases, findings;
+};
+
+/// Runs every property that applies on every kernel. The same options draw the same cases in any
+/// number of threads (with a time budget: a prefix of them).
+RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
+                          const std::vector<const Property *> &properties,
+                          const RunnerOptions &options,
+                          const std::function<void(const Progress &)> &progress);
+
+/// Draw number `index` of a property on a kernel: mostly small cases, some large.
+Problem draw_case(const Property &property, const assay_kernel &kernel,
+                  const RunnerOptions &options, uint64_t index);
+
+/// The check with everything thrown turned into a harness error (`threw` set).
+CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw);
+
+} // namespace assay

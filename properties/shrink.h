@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "properties/problem.h"
+
+namespace assay {
+
+struct ShrinkBudget {
+  int checks = 2000;
+  double seconds = 30;
+};
+
+struct ShrinkStats {
+  int checks = 0; ///< candidates tried
+  int accepted = 0;
+  bool exhausted = false; ///< the budget ended the search; a smaller case may exist
+};
+
+/// Greedy, field by field: batch, heads, group, lengths, pages, head_dim, regimes, values, strides,
+/// schedule; repeated until no field gets simpler. `fails` says whether a candidate still fails; it
+/// is only called with well-formed cases. Deterministic apart from the time limit.
+Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fails,
+               const ShrinkBudget &budget = {}, ShrinkStats *stats = nullptr);
+
+/// Candidates one step simpler than `p`, the boldest first, by field.
+std::vector<std::vector<Problem>> shrink_candidates(const Problem &p);
+
+/// A case's size for comparison: shrinking never increases it.
+long complexity(const Problem &p);
+
+} // namespace assay

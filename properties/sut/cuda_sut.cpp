@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host code only: the CUDA runtime is all it needs.
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+
+#include "properties/sut/guard.h"
+#include "properties/sut/sut.h"
+
+namespace assay {
+namespace {
+
+/// Set when the context is lost (an illegal access, for instance): every later call in this process
+/// fails for that reason, so nothing may be concluded from it.
+std::atomic<bool> device_lost{false};
+
+std::string describe(cudaError_t error) {
+  return std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
+}
+
+void require(cudaError_t error, const char *what) {
+  if (error == cudaSuccess) return;
+  throw std::runtime_error(std::string("cuda: ") + what + ": " + describe(error));
+}
+
+/// Device and pinned host memory of equal size, grown on demand and kept between runs.
+class Arena {
+public:
+  ~Arena() { release(); }
+  void reserve(size_t bytes) {
+    if (bytes <= bytes_) return;
+    release();
+    bytes_ = bytes + bytes / 2;
+    require(cudaMalloc(&device_, bytes_), "allocating device memory");
+    require(cudaMallocHost(&host_, bytes_), "allocating pinned memory");
+  }
+  std::byte *host() { return static_cast<std::byte *>(host_); }
+  std::byte *device() { return static_cast<std::byte *>(device_); }
+
+private:
+  void release() {
+    cudaFree(device_);
+    cudaFreeHost(host_);
+    device_ = host_ = nullptr;
+    bytes_ = 0;
+  }
+  void *device_ = nullptr, *host_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+class CudaSut final : public Sut {
+public:
+  explicit CudaSut(const assay_kernel &kernel) : Sut(kernel) {
+    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+  }
+  ~CudaSut() override { cudaStreamDestroy(stream_); }
+
+private:
+  struct Placed {
+    GuardedBytes bytes;
+    std::string name;
+    size_t offset; ///< of the leading guard band
+  };
+
+  RunResult execute(Tensors &t) override {
+    if (device_lost) throw std::runtime_error("cuda: the device was lost in an earlier case");
+    placed_.clear();
+    total_ = 0;
+    for (const Buffer &b : t.buffers) {
+      GuardedBytes &guarded = place(b.name, b.bytes.size());
+      std::memcpy(guarded.data(), b.bytes.data(), b.bytes.size());
+    }
+    RunResult result;
+    uint64_t scratch = 0;
+    {
+      // Shapes only: the scratch must be known before device addresses are. Nothing reads these.
+      AbiParams shape = make_params(t, host_addresses(t), ASSAY_TARGET_CUDA, stream_);
+      if (kernel().workspace_size != nullptr)
+        if (assay_status status = kernel().workspace_size(shape.get(), &scratch))
+          return refused(std::move(result), status);
+    }
+    GuardedBytes &workspace = place("workspace", scratch);
+    fill_poison(workspace.data(), scratch, t.problem);
+    arena_.reserve(total_);
+    AbiParams params = make_params(t, addresses(), ASSAY_TARGET_CUDA, stream_);
+    params.set_workspace(address(placed_.size() - 1), scratch);
+    if (assay_status status = kernel().supports(params.get()))
+      return refused(std::move(result), status);
+    upload();
+    result.status = kernel().run(params.get());
+    if (result.status != ASSAY_OK && kernel().last_error) result.message = kernel().last_error();
+    if (cudaError_t error = cudaStreamSynchronize(stream_)) {
+      device_lost = true;
+      result.hazards.push_back("cuda: " + describe(error));
+      return result;
+    }
+    download(t, result);
+    return result;
+  }
+
+  RunResult refused(RunResult result, assay_status status) {
+    result.status = status;
+    result.message = kernel().last_error != nullptr ? kernel().last_error() : "";
+    return result;
+  }
+
+  GuardedBytes &place(const std::string &name, size_t bytes) {
+    placed_.push_back({GuardedBytes(bytes), name, total_});
+    constexpr size_t kAlign = GuardedBytes::kBand;
+    total_ += (placed_.back().bytes.whole_bytes() + kAlign - 1) / kAlign * kAlign;
+    return placed_.back().bytes;
+  }
+  void *address(size_t i) { return arena_.device() + placed_[i].offset + GuardedBytes::kBand; }
+  std::vector<void *> addresses() {
+    std::vector<void *> out;
+    for (size_t i = 0; i + 1 < placed_.size(); ++i)
+      out.push_back(address(i));
+    return out;
+  }
+
+  void upload() {
+    for (Placed &p : placed_)
+      std::memcpy(arena_.host() + p.offset, p.bytes.whole(), p.bytes.whole_bytes());
+    require(
+        cudaMemcpyAsync(arena_.device(), arena_.host(), total_, cudaMemcpyHostToDevice, stream_),
+        "copying to the device");
+  }
+  void download(Tensors &t, RunResult &result) {
+    require(
+        cudaMemcpyAsync(arena_.host(), arena_.device(), total_, cudaMemcpyDeviceToHost, stream_),
+        "copying from the device");
+    require(cudaStreamSynchronize(stream_), "copying from the device");
+    for (size_t i = 0; i < placed_.size(); ++i) {
+      Placed &p = placed_[i];
+      std::memcpy(p.bytes.whole(), arena_.host() + p.offset, p.bytes.whole_bytes());
+      p.bytes.check(p.name, result.violations);
+      if (i < t.buffers.size())
+        std::memcpy(t.buffers[i].bytes.data(), p.bytes.data(), t.buffers[i].bytes.size());
+    }
+  }
+
+  cudaStream_t stream_ = nullptr;
+  Arena arena_;
+  std::vector<Placed> placed_;
+  size_t total_ = 0;
+};
+
+} // namespace
+
+std::string cuda_unavailable() {
+  int devices = 0;
+  if (cudaError_t error = cudaGetDeviceCount(&devices)) return describe(error);
+  return devices > 0 ? "" : "no CUDA device";
+}
+
+std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel) {
+  if (!cuda_unavailable().empty()) return nullptr;
+  return std::make_unique<CudaSut>(kernel);
+}
+
+} // namespace assay

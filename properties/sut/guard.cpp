@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/sut/guard.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "properties/gen/values.h"
+
+namespace assay {
+namespace {
+
+/// Position-dependent, so that a shifted copy of the band shows as well.
+std::byte pattern(size_t i) { return static_cast<std::byte>(0xa5 ^ (i * 29)); }
+
+} // namespace
+
+GuardedBytes::GuardedBytes(size_t bytes) : bytes_(bytes), storage_(bytes + 3 * kBand) {
+  auto address = reinterpret_cast<uintptr_t>(storage_.data());
+  lead_ = (kBand - address % kBand) % kBand;
+  for (size_t i = 0; i < kBand; ++i) {
+    whole()[i] = pattern(i);
+    data()[bytes_ + i] = pattern(i);
+  }
+}
+
+void GuardedBytes::check(const std::string &name, std::vector<std::string> &violations) {
+  for (size_t i = 0; i < kBand; ++i) {
+    if (data()[bytes_ + i] != pattern(i)) {
+      violations.push_back(fmt::format("{}: guard byte {} past its end written", name, i));
+      return;
+    }
+    if (whole()[i] != pattern(i)) {
+      violations.push_back(
+          fmt::format("{}: guard byte {} before its start written", name, kBand - i));
+      return;
+    }
+  }
+}
+
+void fill_poison(std::byte *to, size_t bytes, const Problem &p) {
+  for (size_t i = 0; i < bytes; i += 4) {
+    uint32_t bits = poison_bits(p.poison, Dtype::kFp32, 0x77000000u + i);
+    std::memcpy(to + i, &bits, std::min<size_t>(4, bytes - i));
+  }
+}
+
+} // namespace assay

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "kernels/simt/stream.h"
+#include "properties/sut/guard.h"
+#include "properties/sut/sut.h"
+
+namespace assay {
+namespace {
+
+simt::Schedule to_schedule(const ScheduleSpec &s) {
+  return {static_cast<simt::Order>(s.order), static_cast<simt::CopyCompletion>(s.copies), s.seed};
+}
+
+class SimtSut final : public Sut {
+public:
+  using Sut::Sut;
+
+private:
+  RunResult execute(Tensors &t) override {
+    simt::Stream stream;
+    stream.schedule = to_schedule(t.problem.schedule);
+    std::vector<void *> addresses = register_buffers(stream.memory, t);
+    AbiParams params = make_params(t, addresses, ASSAY_TARGET_SIMT, &stream);
+    RunResult result;
+    bool ok = admitted(kernel(), params.get(), result, [&](uint64_t bytes) {
+      if (bytes == 0) return;
+      void *workspace = stream.memory.allocate(bytes, simt::Access::kReadWrite,
+                                               simt::InitState::kUndefined, "workspace");
+      fill_poison(static_cast<std::byte *>(workspace), bytes, t.problem);
+      params.set_workspace(workspace, bytes);
+    });
+    if (!ok) return result;
+    result.status = kernel().run(params.get());
+    if (result.status != ASSAY_OK && kernel().last_error) result.message = kernel().last_error();
+    stream.memory.check_red_zones(stream.hazards);
+    for (const simt::Hazard &hazard : stream.hazards)
+      result.hazards.push_back(hazard.message);
+    if (result.status == ASSAY_HAZARD && result.hazards.empty())
+      result.hazards.push_back("hazard without a report: " + result.message);
+    for (size_t i = 0; i < addresses.size(); ++i)
+      std::memcpy(t.buffers[i].bytes.data(), addresses[i], t.buffers[i].bytes.size());
+    fill_counters(stream.counters, result.counters);
+    return result;
+  }
+
+  static std::vector<void *> register_buffers(simt::Memory &memory, const Tensors &t) {
+    std::vector<void *> addresses;
+    for (size_t i = 0; i < t.buffers.size(); ++i) {
+      const Buffer &b = t.buffers[i];
+      // An output that is not also an input (in place) must not be read before it is written.
+      bool fresh = b.output && !is_input(t, static_cast<int>(i));
+      addresses.push_back(memory.allocate(
+          b.bytes.size(), b.output ? simt::Access::kReadWrite : simt::Access::kReadOnly,
+          fresh ? simt::InitState::kUndefined : simt::InitState::kDefined, b.name));
+      std::memcpy(addresses.back(), b.bytes.data(), b.bytes.size());
+    }
+    for (const CacheView &c : t.caches)
+      forbid_dead_entries(memory, t, c, addresses[c.table]);
+    return addresses;
+  }
+
+  static bool is_input(const Tensors &t, int buffer) {
+    for (int side = 0; side < 2; ++side)
+      if (t.in_o[side].buffer == buffer || t.in_lse[side].buffer == buffer) return true;
+    return false;
+  }
+
+  /// Page-table entries past the live pages are never read, not even to be ignored.
+  static void forbid_dead_entries(simt::Memory &memory, const Tensors &t, const CacheView &c,
+                                  void *table) {
+    const std::vector<uint8_t> &live = t.buffers[c.table].live;
+    for (size_t i = 0; i + 4 <= live.size(); i += 4)
+      if (!live[i]) memory.mark_undefined(static_cast<std::byte *>(table) + i, 4);
+  }
+
+  static void fill_counters(const simt::Counters &from, std::map<std::string, uint64_t> &to) {
+    to["launches"] = from.launches;
+    to["blocks"] = from.blocks;
+    to["global_load_bytes"] = from.global_load_bytes + from.async_copy_bytes;
+    to["global_store_bytes"] = from.global_store_bytes;
+    to["mma"] = from.collective(simt::Collective::kMma);
+    to["block_barriers"] = from.block_barriers;
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel) {
+  return std::make_unique<SimtSut>(kernel);
+}
+
+} // namespace assay

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/sut/sut.h"
+
+#include <fmt/format.h>
+
+namespace assay {
+namespace {
+
+/// One violation per buffer: the first byte that changed although nothing may write it.
+void report_changes(const Buffer &before, const Buffer &after, std::vector<std::string> &out) {
+  size_t changed = 0, first = 0;
+  for (size_t i = 0; i < before.bytes.size(); ++i) {
+    if (before.bytes[i] == after.bytes[i] || (before.output && before.live[i])) continue;
+    if (changed++ == 0) first = i;
+  }
+  if (changed == 0) return;
+  const char *what = before.output ? "bytes outside the live output" : "bytes of an input";
+  out.push_back(fmt::format("{}: {} {} written, the first at byte {} of {}", before.name, changed,
+                            what, first, before.bytes.size()));
+}
+
+} // namespace
+
+RunResult Sut::run(Tensors &t) {
+  std::vector<Buffer> before = t.buffers;
+  RunResult result = execute(t);
+  if (result.status != ASSAY_OK && result.hazards.empty()) {
+    // Nothing may have been launched: outputs included.
+    for (Buffer &b : before)
+      b.output = false;
+  }
+  for (size_t i = 0; i < before.size(); ++i)
+    report_changes(before[i], t.buffers[i], result.violations);
+  return result;
+}
+
+std::unique_ptr<Sut> make_sut(const assay_kernel &kernel) {
+  return kernel.target == ASSAY_TARGET_CUDA ? make_cuda_sut(kernel) : make_simt_sut(kernel);
+}
+
+} // namespace assay

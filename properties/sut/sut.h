@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/abi/plugin.h"
+#include "properties/tensors.h"
+
+namespace assay {
+
+/// What a run did, apart from the outputs (which are in the Tensors).
+struct RunResult {
+  assay_status status = ASSAY_OK;
+  std::string message;                 ///< of a status other than ASSAY_OK
+  std::vector<std::string> hazards;    ///< reports of the executor, one line each
+  std::vector<std::string> violations; ///< memory written that a call must not write
+  std::map<std::string, uint64_t> counters;
+};
+
+/// The system under test: one kernel on one target. Not thread-safe; make one per thread.
+class Sut {
+public:
+  explicit Sut(const assay_kernel &kernel) : kernel_(kernel) {}
+  virtual ~Sut() = default;
+  Sut(const Sut &) = delete;
+  Sut &operator=(const Sut &) = delete;
+
+  const assay_kernel &kernel() const { return kernel_; }
+  Family family() const { return static_cast<Family>(kernel_.family); }
+  bool can_split() const { return kernel_.workspace_size != nullptr; }
+
+  /// Runs the kernel on the memory of `t` with the schedule and poison of its case. On ASSAY_OK the
+  /// outputs of `t` are the kernel's. Inputs, dead bytes of outputs, and guard bands that changed
+  /// are violations. Deterministic for a deterministic kernel.
+  RunResult run(Tensors &t);
+
+protected:
+  /// Executes on a copy of `t`'s buffers and writes back every buffer, inputs included.
+  virtual RunResult execute(Tensors &t) = 0;
+
+private:
+  const assay_kernel &kernel_;
+};
+
+/// Runs kernels whose pointers are plain host memory and that need no stream: C++ references.
+std::unique_ptr<Sut> make_host_sut(const assay_kernel &kernel);
+/// Runs kernels on the CPU executor; every buffer is registered with it.
+std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel);
+/// Runs kernels on the current CUDA device. Null when this build or this machine has none.
+std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel);
+/// By the kernel's own target.
+std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
+/// Empty when the target can run here, else the reason.
+std::string cuda_unavailable();
+inline std::string target_unavailable(assay_target target) {
+  return target == ASSAY_TARGET_CUDA ? cuda_unavailable() : "";
+}
+
+/// Calls `body(scratch bytes)` after asking the kernel whether and with how much scratch it can
+/// run; fills status and message when it cannot.
+template <class Body>
+bool admitted(const assay_kernel &kernel, const void *params, RunResult &result, Body body) {
+  auto refuse = [&](assay_status status) {
+    result.status = status;
+    result.message = kernel.last_error != nullptr ? kernel.last_error() : "";
+    return false;
+  };
+  uint64_t bytes = 0;
+  if (kernel.workspace_size != nullptr)
+    if (assay_status status = kernel.workspace_size(params, &bytes)) return refuse(status);
+  body(bytes);
+  if (assay_status status = kernel.supports(params)) return refuse(status);
+  return true;
+}
+
+} // namespace assay

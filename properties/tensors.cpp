@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/tensors.h"
+
+#include <cstring>
+
+namespace assay {
+
+int64_t CacheView::k_at(int row, int token, int head, int dim) const {
+  return physical[row][token / page_size] * k_page + (token % page_size) * k_token + head * k_head +
+         dim;
+}
+int64_t CacheView::v_at(int row, int token, int head, int dim) const {
+  return physical[row][token / page_size] * v_page + (token % page_size) * v_token + head * v_head +
+         dim;
+}
+
+uint32_t Tensors::element(int buffer, int size, int64_t index) const {
+  uint32_t bits = 0;
+  std::memcpy(&bits, buffers[buffer].bytes.data() + index * size, size);
+  return bits;
+}
+
+void Tensors::set_element(int buffer, int size, int64_t index, uint32_t bits) {
+  std::memcpy(buffers[buffer].bytes.data() + index * size, &bits, size);
+}
+
+uint32_t Tensors::bits(const View &view, int row, int head, int i) const {
+  return element(view.buffer, view.size, view.at(row, head, i));
+}
+void Tensors::set_bits(const View &view, int row, int head, int i, uint32_t bits) {
+  set_element(view.buffer, view.size, view.at(row, head, i), bits);
+}
+float Tensors::value(const View &view, int row, int head, int i) const {
+  Dtype dtype = view.size == 4 ? Dtype::kFp32 : problem.dtype;
+  return from_bits(dtype, bits(view, row, head, i));
+}
+
+uint32_t Tensors::key(int cache, int row, int token, int head, int dim) const {
+  const CacheView &c = caches[cache];
+  return element(c.k, c.size, c.k_at(row, token, head, dim));
+}
+uint32_t Tensors::val(int cache, int row, int token, int head, int dim) const {
+  const CacheView &c = caches[cache];
+  return element(c.v, c.size, c.v_at(row, token, head, dim));
+}
+void Tensors::set_key(int cache, int row, int token, int head, int dim, uint32_t bits) {
+  const CacheView &c = caches[cache];
+  set_element(c.k, c.size, c.k_at(row, token, head, dim), bits);
+}
+void Tensors::set_val(int cache, int row, int token, int head, int dim, uint32_t bits) {
+  const CacheView &c = caches[cache];
+  set_element(c.v, c.size, c.v_at(row, token, head, dim), bits);
+}
+
+void copy_query(Tensors &to, int to_row, int to_head, const Tensors &from, int row, int head) {
+  for (int i = 0; i < to.problem.head_dim; ++i)
+    to.set_bits(to.q, to_row, to_head, i, from.bits(from.q, row, head, i));
+}
+
+void copy_keys(Tensors &to, int to_cache, int to_row, int to_token, int to_head,
+               const Tensors &from, int cache, int row, int token, int head) {
+  for (int i = 0; i < to.problem.head_dim; ++i) {
+    to.set_key(to_cache, to_row, to_token, to_head, i, from.key(cache, row, token, head, i));
+    to.set_val(to_cache, to_row, to_token, to_head, i, from.val(cache, row, token, head, i));
+  }
+}
+
+} // namespace assay

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "kernels/abi/assay.h"
+#include "properties/gen/values.h"
+#include "properties/problem.h"
+
+namespace assay {
+
+/// One host buffer of a call. `live` has one entry per byte: for an input, whether it carries a
+/// value; for an output, whether the call must write it. Everything else is poison.
+struct Buffer {
+  std::string name;
+  bool output = false;
+  std::vector<std::byte> bytes;
+  std::vector<uint8_t> live;
+};
+
+/// [row, head, element] inside a buffer; strides in elements of `size` bytes.
+struct View {
+  int buffer = -1;
+  int size = 4;
+  int64_t row_stride = 0, head_stride = 0;
+  int64_t at(int row, int head, int i = 0) const {
+    return row * row_stride + head * head_stride + i;
+  }
+};
+
+/// A paged cache: the cache of a paged call or one level of a cascade.
+struct CacheView {
+  int k = -1, v = -1, table = -1, lens = -1, indptr = -1;
+  int size = 2;
+  int64_t k_page = 0, k_token = 0, k_head = 0;
+  int64_t v_page = 0, v_token = 0, v_head = 0;
+  int64_t table_stride = 0;
+  int rows = 0, max_pages = 0, page_size = 1, pool_pages = 0;
+  std::vector<int> len;                   ///< keys of each row
+  std::vector<std::vector<int>> physical; ///< physical page of each live page of a row
+  int64_t k_at(int row, int token, int head, int dim) const;
+  int64_t v_at(int row, int token, int head, int dim) const;
+};
+
+/// All memory of one call, on the host, in the layout of the case.
+struct Tensors {
+  Problem problem;
+  std::vector<Buffer> buffers;
+  View q, o, lse;                ///< lse.buffer is -1 when the case has none
+  std::vector<CacheView> caches; ///< one, or one per cascade level
+  View in_o[2], in_lse[2];       ///< merge_state: a, b; merge_states: all states in [0]
+  int indptr = -1;               ///< merge_states, ragged
+  std::vector<int> first_state;  ///< merge_states: [rows + 1]
+
+  int rows() const { return problem.batch; }
+  int heads() const { return problem.num_qo_heads(); }
+
+  uint32_t bits(const View &view, int row, int head, int i = 0) const;
+  void set_bits(const View &view, int row, int head, int i, uint32_t bits);
+  float value(const View &view, int row, int head, int i = 0) const;
+  uint32_t element(int buffer, int size, int64_t index) const;
+  void set_element(int buffer, int size, int64_t index, uint32_t bits);
+
+  uint32_t key(int cache, int row, int token, int head, int dim) const;
+  uint32_t val(int cache, int row, int token, int head, int dim) const;
+  void set_key(int cache, int row, int token, int head, int dim, uint32_t bits);
+  void set_val(int cache, int row, int token, int head, int dim, uint32_t bits);
+
+  float out_o(int row, int head, int dim) const { return value(o, row, head, dim); }
+  float out_lse(int row, int head) const { return value(lse, row, head); }
+};
+
+struct MaterialiseOptions {
+  bool unshare = false; ///< give every user of a shared page its own copy
+};
+
+/// Allocates and fills every buffer of the case; dead slots, outputs and spare pages hold poison.
+/// Deterministic.
+Tensors materialise(const Problem &p, const MaterialiseOptions &options = {});
+
+/// The ABI structs of a call whose buffer i lies at addresses[i].
+/// Move-only: the cascade struct points into `levels`.
+struct AbiParams {
+  AbiParams() = default;
+  AbiParams(AbiParams &&) = default;
+  AbiParams &operator=(AbiParams &&) = default;
+  Family family = Family::kPaged;
+  assay_paged_params paged{};
+  assay_cascade_params cascade{};
+  std::vector<assay_cascade_level> levels;
+  assay_merge_state_params merge_state{};
+  assay_merge_states_params merge_states{};
+  const void *get() const;
+  void set_workspace(void *workspace, uint64_t bytes);
+};
+/// `addresses` may hold nulls (workspace queries read shapes only).
+AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, assay_target target,
+                      void *stream);
+
+/// Addresses of the host buffers themselves.
+std::vector<void *> host_addresses(Tensors &t);
+
+/// The oracle's view: inputs as they were before a call, outputs as they are after it. The two must
+/// come from the same case; matters when the call was in place.
+AbiParams oracle_params(Tensors &before, Tensors &after);
+
+/// Copies the logical values of q (row for row, head for head) or of one request's keys.
+void copy_query(Tensors &to, int to_row, int to_head, const Tensors &from, int row, int head);
+void copy_keys(Tensors &to, int to_cache, int to_row, int to_token, int to_head,
+               const Tensors &from, int cache, int row, int token, int head);
+
+} // namespace assay

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/case_text.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "properties/gen/problem_gen.h"
+
+namespace assay {
+namespace {
+
+Case parsed(std::string_view text) {
+  auto result = parse_case(text);
+  if (auto *error = std::get_if<CaseError>(&result)) {
+    ADD_FAILURE() << "line " << error->line << ": " << error->message;
+    return {};
+  }
+  return std::get<Case>(result);
+}
+
+CaseError rejected(std::string_view text) {
+  auto result = parse_case(text);
+  if (auto *error = std::get_if<CaseError>(&result)) return *error;
+  ADD_FAILURE() << "accepted: " << text;
+  return {};
+}
+
+RC_GTEST_PROP(CaseText, ParseInvertsFormat, ()) {
+  Case c;
+  c.kernel = "paged_attention_v2";
+  c.property = "within_budget";
+  c.note = "first line\nsecond # line";
+  c.problem = decode(*gen_case_bytes(), check_limits());
+  auto result = parse_case(format_case(c));
+  RC_ASSERT(std::holds_alternative<Case>(result));
+  RC_ASSERT(std::get<Case>(result) == c);
+  RC_ASSERT(format_case(std::get<Case>(result)) == format_case(c));
+}
+
+RC_GTEST_PROP(CaseText, MutilatedTextNeverCrashes, ()) {
+  Case c;
+  c.problem = decode(*gen_case_bytes(), check_limits());
+  std::string text = format_case(c);
+  int edits = *rc::gen::inRange(1, 8);
+  for (int i = 0; i < edits && !text.empty(); ++i) {
+    size_t at = *rc::gen::resize(rc::kNominalSize, rc::gen::arbitrary<uint32_t>()) % text.size();
+    switch (*rc::gen::inRange(0, 4)) {
+    case 0:
+      text.erase(at, 7);
+      break;
+    case 1:
+      text[at] = *rc::gen::arbitrary<char>();
+      break;
+    case 2:
+      text.resize(at);
+      break;
+    case 3:
+      text.insert(at, "-99999999999, \n = ,,");
+      break;
+    }
+  }
+  auto result = parse_case(text);
+  if (auto *good = std::get_if<Case>(&result))
+    RC_ASSERT(problem_error(good->problem, full_limits()) == "");
+  else
+    RC_ASSERT(std::get<CaseError>(result).message.find('\n') == std::string::npos);
+}
+
+TEST(CaseText, AbsentFieldsAreSimplest) {
+  EXPECT_EQ(parsed("assay-case 1\n").problem, decode({}, full_limits()));
+  EXPECT_EQ(parsed("# comment\n\nassay-case 1 # version\nbatch = 2 # two\nseq_lens = 3, 4\n")
+                .problem.seq_lens,
+            (std::vector<int>{3, 4}));
+}
+
+TEST(CaseText, ErrorsNameLineFieldAndLimit) {
+  CaseError e = rejected("assay-case 1\nfamily = paged\nseq_lens = -4\n");
+  EXPECT_EQ(e.line, 3);
+  EXPECT_EQ(e.message, "seq_lens: -4 is outside 0 .. 65536");
+  e = rejected("assay-case 1\nhead_dim = 96\n");
+  EXPECT_EQ(e.message, "head_dim: '96' is not one of 64, 128");
+  e = rejected(
+      "assay-case 1\npage_size = 4\nseq_lens = 8\nplacement = explicit\npage_ids = 0, 9\n");
+  EXPECT_EQ(e.line, 5);
+  EXPECT_EQ(e.message, "page_ids: page 9 is outside the pool of 2 pages");
+  e = rejected("assay-case 1\nbatch = 3\nseq_lens = 1, 2\n");
+  EXPECT_EQ(e.message, "seq_lens: 2 values, needs 3");
+  e = rejected("assay-case 1\ncolour = red\n");
+  EXPECT_EQ(e.message, "'colour' is no field of a paged case");
+  e = rejected("assay-case 1\nbatch = 1\nbatch = 1\n");
+  EXPECT_EQ(e.message, "'batch' is given twice, first on line 2");
+  EXPECT_EQ(rejected("").line, 0);
+  EXPECT_EQ(rejected("assay-case 2\n").line, 1);
+  EXPECT_EQ(rejected("assay-case 1\nseq_lens = 1,\n").message,
+            "seq_lens: '' is not an integer of 32 bits");
+  EXPECT_EQ(rejected(std::string(kMaxCaseBytes + 1, '#')).line, 0);
+}
+
+TEST(CaseText, HugeSizesAreRefusedNotAllocated) {
+  rejected("assay-case 1\nbatch = 2000000000\n");
+  rejected("assay-case 1\nbatch = 256\nnum_kv_heads = 64\nseq_lens = 65536\n");
+  CaseError e = rejected("assay-case 1\nseq_lens = 65536\nnum_kv_heads = 64\n");
+  EXPECT_EQ(e.message, "seq_lens: the pages hold more than 4096 slots, the limit for these heads");
+}
+
+} // namespace
+} // namespace assay

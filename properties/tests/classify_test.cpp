@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/gen/classify.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "properties/gen/problem_gen.h"
+
+namespace assay {
+namespace {
+
+TEST(Classify, ImportantClassesAreCommonEnough) {
+  for (Family family :
+       {Family::kPaged, Family::kCascade, Family::kMergeState, Family::kMergeStates}) {
+    constexpr int kDraws = 3000;
+    std::map<std::string, int> counts;
+    for (int i = 0; i < kDraws; ++i)
+      for (const auto &name : classify(draw_problem(check_limits(), family, 1000 + i)))
+        ++counts[name];
+    for (const auto &name : important_classes(family))
+      EXPECT_GE(counts[name], kDraws / 40) << name_of(family) << " " << name;
+  }
+}
+
+TEST(Classify, NamesTheBoundary) {
+  Problem p = decode({}, check_limits());
+  p.page_size = 16;
+  p.seq_lens = {17};
+  auto has = [&](const char *name) {
+    auto names = classify(p);
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  EXPECT_TRUE(has("partial_last_page"));
+  EXPECT_TRUE(has("tile_edge"));
+  EXPECT_FALSE(has("full_last_page"));
+  EXPECT_FALSE(has("empty_row"));
+  p.seq_lens = {16};
+  EXPECT_TRUE(has("full_last_page"));
+  EXPECT_FALSE(has("partial_last_page"));
+  p.seq_lens = {20};
+  EXPECT_FALSE(has("tile_edge"));
+  p.seq_lens = {0};
+  EXPECT_TRUE(has("empty_row"));
+}
+
+} // namespace
+} // namespace assay

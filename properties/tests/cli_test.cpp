@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program over the reference kernels: output, exit codes, files.
+#include "properties/cli/cli.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "properties/tests/reference_kernels.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Ran {
+  int code;
+  std::string out, err;
+};
+
+Ran assay_program(std::vector<std::string> args) {
+  args.insert(args.begin(), "assay");
+  std::vector<const char *> argv;
+  for (const std::string &a : args)
+    argv.push_back(a.c_str());
+  std::ostringstream out, err;
+  int code =
+      run_cli(static_cast<int>(argv.size()), argv.data(), reference::plugin(), {out, err, false});
+  return {code, out.str(), err.str()};
+}
+
+class Cli : public testing::Test {
+protected:
+  void SetUp() override {
+    const auto *test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / (std::string("assay_cli_") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const std::string &name) const { return (folder_ / name).string(); }
+  std::string file(const std::string &name, const std::string &text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  nlohmann::json json(const std::string &name) const {
+    std::ifstream in(path(name));
+    return nlohmann::json::parse(in);
+  }
+  /// One line, naming the program.
+  static void expect_error(const Ran &r, int code, const std::string &part) {
+    EXPECT_EQ(r.code, code) << r.out << r.err;
+    EXPECT_EQ(r.err.rfind("assay: ", 0), 0u) << r.err;
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+    EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
+  }
+  fs::path folder_;
+};
+
+TEST_F(Cli, ListNamesKernelsAndProperties) {
+  Ran r = assay_program({"list", "--json", path("list.json")});
+  EXPECT_EQ(r.code, kExitPass);
+  EXPECT_NE(r.out.find("reference_merge_states"), std::string::npos);
+  EXPECT_NE(r.out.find("cascade_equals_flat"), std::string::npos);
+  EXPECT_EQ(json("list.json")["kernels"].size(), 5u);
+  EXPECT_EQ(assay_program({"list", "kernels"}).out.find("within_budget"), std::string::npos);
+}
+
+TEST_F(Cli, CheckPassesAndWritesJson) {
+  Ran r = assay_program({"--seed", "7", "check", "--kernel", "reference_merge_state", "--cases",
+                         "5", "--json", path("out.json"), "--out", path("findings")});
+  EXPECT_EQ(r.code, kExitPass) << r.out;
+  EXPECT_NE(r.out.find("pass: "), std::string::npos);
+  EXPECT_FALSE(fs::exists(path("findings")));
+  auto j = json("out.json");
+  for (const char *key : {"version", "target", "seed", "seconds", "kernels", "properties", "exit"})
+    EXPECT_TRUE(j.contains(key)) << key;
+  EXPECT_EQ(j["seed"], 7);
+  EXPECT_EQ(j["target"], "simt");
+  EXPECT_EQ(j["exit"], 0);
+  EXPECT_EQ(j["kernels"][0]["name"], "reference_merge_state");
+  EXPECT_EQ(j["kernels"][0]["findings"], 0);
+  EXPECT_TRUE(j["kernels"][0]["worst"].contains("ratio_t0"));
+  EXPECT_TRUE(j["properties"][0]["classes"].is_object());
+}
+
+TEST_F(Cli, QuietPassSaysNothing) {
+  Ran r = assay_program({"--quiet", "check", "--kernel", "reference_merge_state", "--property",
+                         "merge_identity", "--cases", "3"});
+  EXPECT_EQ(r.code, kExitPass);
+  EXPECT_EQ(r.out, "");
+}
+
+// A defect that every thread sees: merge_state that returns its first input.
+assay_status first_input(const void *params) {
+  const auto &p = *static_cast<const assay_merge_state_params *>(params);
+  for (int r = 0; r < p.num_rows; ++r)
+    for (int h = 0; h < p.num_heads; ++h)
+      if (p.lse) p.lse[r * p.lse_stride_row + h * p.lse_stride_head] = 1.5f;
+  return ASSAY_OK;
+}
+
+TEST_F(Cli, AFindingIsShrunkWrittenAndReproducible) {
+  assay_kernel wrong = reference::kernel("reference_merge_state");
+  wrong.run = first_input;
+  assay_plugin plugin = reference::plugin();
+  plugin.kernels = &wrong;
+  plugin.num_kernels = 1;
+  auto program = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), "assay");
+    std::vector<const char *> argv;
+    for (const std::string &a : args)
+      argv.push_back(a.c_str());
+    std::ostringstream out, err;
+    int code = run_cli(static_cast<int>(argv.size()), argv.data(), plugin, {out, err, false});
+    return Ran{code, out.str(), err.str()};
+  };
+  Ran r = program({"check", "--property", "within_budget", "--cases", "5", "--out", path("found")});
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  size_t at = r.out.find("assay replay ");
+  ASSERT_NE(at, std::string::npos) << r.out;
+  std::string case_path = r.out.substr(at + 13, r.out.find('\n', at) - at - 13);
+  ASSERT_TRUE(fs::exists(case_path));
+  EXPECT_EQ(program({"replay", case_path}).code, kExitFinding);
+  EXPECT_NE(program({"replay", case_path}).out.find("FAIL"), std::string::npos);
+  EXPECT_EQ(program({"shrink", case_path, "--out", path("small.case")}).code, kExitFinding);
+  EXPECT_TRUE(fs::exists(path("small.case")));
+  Ran explained = program({"explain", case_path});
+  EXPECT_EQ(explained.code, kExitFinding);
+  EXPECT_NE(explained.out.find("budget: "), std::string::npos) << explained.out;
+  EXPECT_NE(explained.out.find("state a"), std::string::npos) << explained.out;
+  // The right kernel passes the same case.
+  Ran good = assay_program({"replay", case_path});
+  EXPECT_EQ(good.code, kExitPass) << good.out << good.err;
+}
+
+TEST_F(Cli, UsageErrorsAreOneLineAndCode2) {
+  expect_error(assay_program({}), kExitUsage, "");
+  expect_error(assay_program({"frobnicate"}), kExitUsage, "");
+  expect_error(assay_program({"check", "--kernel", "nope"}), kExitUsage, "unknown kernel 'nope'");
+  expect_error(assay_program({"check", "--property", "nope"}), kExitUsage, "unknown property");
+  expect_error(assay_program({"check", "--target", "tpu"}), kExitUsage, "unknown target");
+  expect_error(assay_program({"check", "--cases", "-3"}), kExitUsage, "--cases");
+  expect_error(assay_program({"check", "--cases", "x"}), kExitUsage, "--cases");
+  expect_error(assay_program({"check", "--budget", "5 weeks"}), kExitUsage, "not a duration");
+  expect_error(assay_program({"check", "--cases", "1", "--budget", "5s"}), kExitUsage, "");
+  expect_error(assay_program({"check", "--kernel", "reference_v1", "--property", "merge_identity"}),
+               kExitUsage, "says nothing about");
+  expect_error(assay_program({"check", "--plugin", "/nonexistent.so"}), kExitUsage, "nonexistent");
+  expect_error(assay_program({"replay"}), kExitUsage, "");
+  EXPECT_EQ(assay_program({"--help"}).code, kExitPass);
+}
+
+TEST_F(Cli, AMissingTargetIsCode3) {
+  expect_error(assay_program({"check", "--target", "cuda"}), kExitUnsupported, "cuda");
+}
+
+TEST_F(Cli, HostileCasesAreOneLineAndCode2) {
+  auto replay = [&](const std::string &text) {
+    return assay_program({"replay", file("bad.case", text)});
+  };
+  expect_error(assay_program({"replay", path("absent.case")}), kExitUsage, "cannot read");
+  expect_error(assay_program({"replay", folder_.string()}), kExitUsage, "directory");
+  expect_error(replay(""), kExitUsage, "expected 'assay-case 1'");
+  expect_error(replay(std::string("\0\xff\x7f binary", 10)), kExitUsage, "bad.case:1");
+  expect_error(replay("assay-case 1\nseq_lens = -7\n"), kExitUsage,
+               "bad.case:2: seq_lens: -7 is outside 0 .. 65536");
+  expect_error(replay("assay-case 1\npage_size = 4\nseq_lens = 8\nplacement = explicit\n"
+                      "page_ids = 0, 7\n"),
+               kExitUsage, "page 7 is outside the pool of 2 pages");
+  expect_error(replay("assay-case 1\nkernel = nope\n"), kExitUsage, "unknown kernel 'nope'");
+  expect_error(replay("assay-case 1\nproperty = nope\n"), kExitUsage, "unknown property 'nope'");
+  expect_error(replay("assay-case 1\nkernel = reference_merge_state\n"), kExitUsage,
+               "does not fit kernel");
+  expect_error(replay("assay-case 1\nhead_dim"), kExitUsage, "expected 'field = value'");
+  expect_error(replay("assay-case 1\nseq_lens = 1" + std::string(1 << 20, '0') + "\n"), kExitUsage,
+               "bytes, the limit is");
+}
+
+TEST_F(Cli, ReplayRunsEveryPropertyOfACaseWithoutOne) {
+  Ran r = assay_program({"replay", file("a.case", "assay-case 1\nkernel = reference_v1\n"
+                                                  "batch = 2\nseq_lens = 3, 0\n")});
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  EXPECT_NE(r.out.find("within_budget"), std::string::npos);
+  EXPECT_NE(r.out.find("n/a"), std::string::npos); // head_permutation with one head
+}
+
+TEST_F(Cli, ExplainShowsTheKeysThatMatter) {
+  Ran r = assay_program({"explain", file("a.case", "assay-case 1\nkernel = reference_v1\n"
+                                                   "property = within_budget\nseq_lens = 9\n"
+                                                   "q.regime = normal\nk.regime = normal\n")});
+  EXPECT_EQ(r.code, kExitPass) << r.err;
+  EXPECT_NE(r.out.find("largest weights of row 0 head 0"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("and 4 more"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("classes: "), std::string::npos);
+}
+
+} // namespace
+} // namespace assay

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/codec.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "properties/gen/problem_gen.h"
+#include "properties/hash.h"
+
+namespace assay {
+namespace {
+
+constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
+                                Family::kMergeStates};
+
+Limits any_limits(int index) {
+  Limits all[] = {fuzz_limits(), check_limits(), large_limits(), full_limits()};
+  return all[index % 4];
+}
+
+RC_GTEST_PROP(Codec, EveryByteStringIsAWellFormedCase, ()) {
+  Bytes bytes = *gen_case_bytes();
+  Limits limits = any_limits(*rc::gen::inRange(0, 4));
+  Problem p = decode(bytes, limits);
+  RC_ASSERT(problem_error(p, limits) == "");
+  RC_ASSERT(problem_error(p, full_limits()) == "");
+}
+
+RC_GTEST_PROP(Codec, DecodeInvertsEncode, ()) {
+  Bytes bytes = *gen_case_bytes();
+  Limits limits = any_limits(*rc::gen::inRange(0, 4));
+  Problem p = decode(bytes, limits);
+  RC_ASSERT(decode(encode(p, limits), limits) == p);
+}
+
+TEST(Codec, NoBytesAreTheSimplestCase) {
+  Problem p = decode({}, check_limits());
+  EXPECT_EQ(p.family, Family::kPaged);
+  EXPECT_EQ(p.batch, 1);
+  EXPECT_EQ(p.seq_lens, std::vector<int>{1});
+  EXPECT_EQ(p.num_qo_heads(), 1);
+  EXPECT_EQ(p.k.regime, Regime::kBinary);
+  EXPECT_EQ(p, decode(Bytes(500, 0), check_limits()));
+}
+
+TEST(Codec, LengthsStayInsideThePool) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    Problem p = draw_problem(fuzz_limits(), Family::kPaged, seed);
+    int slots = 0;
+    for (int n : p.seq_lens)
+      slots += (n + p.page_size - 1) / p.page_size * p.page_size;
+    ASSERT_LE(slots * p.num_kv_heads, fuzz_limits().slots);
+  }
+}
+
+TEST(Codec, EveryFieldOfEveryFamilyVaries) {
+  // A field that no byte reaches is a hole in every search: compare draws with the default case.
+  for (Family family : kFamilies) {
+    int distinct = 0;
+    Problem previous;
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      Problem p = draw_problem(check_limits(), family, seed);
+      ASSERT_EQ(p.family, family);
+      distinct += p != previous;
+      previous = p;
+    }
+    EXPECT_GT(distinct, 150);
+  }
+}
+
+TEST(Codec, DrawsAreReproducible) {
+  for (Family family : kFamilies)
+    EXPECT_EQ(draw_problem(check_limits(), family, 77), draw_problem(check_limits(), family, 77));
+}
+
+} // namespace
+} // namespace assay

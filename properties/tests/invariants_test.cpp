@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every invariant accepts the reference kernels and rejects a kernel with the defect it is meant
+// for.
+#include <gtest/gtest.h>
+
+#include "properties/case_text.h"
+#include "properties/gen/problem_gen.h"
+#include "properties/registry.h"
+#include "properties/tests/reference_kernels.h"
+
+namespace assay {
+namespace {
+
+using reference::Bug;
+using reference::WithBug;
+
+struct Tally {
+  int passed = 0, failed = 0, discarded = 0, undecided = 0;
+  std::string first;
+};
+
+/// Draws until `cases` were decided, or a failure when `until_failure`.
+Tally run_property(const Property &property, const assay_kernel &kernel, int cases,
+                   bool until_failure) {
+  Tally tally;
+  auto sut = make_simt_sut(kernel);
+  Limits limits = fuzz_limits();
+  for (uint64_t seed = 0; seed < 4000 && tally.passed + tally.failed < cases; ++seed) {
+    Problem p = draw_problem(limits, sut->family(), 9000 + seed);
+    CheckResult r = property.check(p, *sut);
+    tally.passed += r.passed();
+    tally.failed += r.failed();
+    tally.discarded += r.kind == CheckResult::Kind::kDiscard;
+    tally.undecided += r.kind == CheckResult::Kind::kUndecided;
+    if (r.failed() && tally.first.empty())
+      tally.first = r.message + "\n" + r.detail + format_problem(p);
+    if (r.failed() && until_failure) break;
+  }
+  return tally;
+}
+
+class ReferencePasses : public testing::TestWithParam<const assay_kernel *> {};
+
+TEST_P(ReferencePasses, EveryProperty) {
+  const assay_kernel &kernel = *GetParam();
+  for (const Property &property : properties()) {
+    if (!applies(property, kernel)) continue;
+    constexpr int kCases = 25;
+    Tally tally = run_property(property, kernel, kCases, false);
+    EXPECT_EQ(tally.failed, 0) << property.name << ": " << tally.first;
+    EXPECT_EQ(tally.undecided, 0) << property.name;
+    EXPECT_EQ(tally.passed, kCases) << property.name << " ran too few cases";
+  }
+}
+
+std::vector<const assay_kernel *> reference_list() {
+  std::vector<const assay_kernel *> list;
+  for (int i = 0; i < reference::plugin().num_kernels; ++i)
+    list.push_back(&reference::plugin().kernels[i]);
+  return list;
+}
+INSTANTIATE_TEST_SUITE_P(, ReferencePasses, testing::ValuesIn(reference_list()),
+                         [](const auto &info) { return std::string(info.param->name); });
+
+struct Control {
+  const char *property, *kernel;
+  Bug bug;
+};
+
+class WrongKernel : public testing::TestWithParam<Control> {};
+
+TEST_P(WrongKernel, IsCaught) {
+  const Control &c = GetParam();
+  const Property *property = find_property(c.property);
+  ASSERT_NE(property, nullptr);
+  WithBug defect(c.bug);
+  Tally tally = run_property(*property, reference::kernel(c.kernel), 400, true);
+  EXPECT_GE(tally.failed, 1) << c.property << " did not see bug " << static_cast<int>(c.bug)
+                             << " in " << tally.passed << " cases";
+}
+
+const Control kControls[] = {
+    {"within_budget", "reference_v1", Bug::kMissingRescale},
+    {"within_budget", "reference_merge_states", Bug::kFirstTwice},
+    {"poison_untouched", "reference_v1", Bug::kLateMask},
+    {"poison_untouched", "reference_v1", Bug::kStrayWrite},
+    {"poison_untouched", "reference_v2", Bug::kReadsWorkspace},
+    {"poison_untouched", "reference_merge_state", Bug::kNoInfGuard},
+    {"run_to_run", "reference_v1", Bug::kCallCounter},
+    {"run_to_run", "reference_merge_state", Bug::kCallCounter},
+    {"schedule_independence", "reference_v1", Bug::kScheduleDependent},
+    {"schedule_independence", "reference_merge_states", Bug::kScheduleDependent},
+    {"nan_containment", "reference_v1", Bug::kNanLeak},
+    {"nan_containment", "reference_merge_state", Bug::kNanLeak},
+    {"batch_independence", "reference_v1", Bug::kBatchOrder},
+    {"batch_independence", "reference_merge_state", Bug::kBatchOrder},
+    {"head_permutation", "reference_v1", Bug::kFixedKvHead},
+    {"head_permutation", "reference_merge_state", Bug::kFixedKvHead},
+    {"constant_v", "reference_v1", Bug::kRowSumDropsKey},
+    {"v_affine", "reference_v1", Bug::kClampedV},
+    {"score_shift", "reference_v1", Bug::kMaxFromZero},
+    {"score_shift", "reference_merge_states", Bug::kMaxOfFirst},
+    {"page_permutation", "reference_v1", Bug::kAscendingPages},
+    {"page_remap", "reference_v1", Bug::kSkipsRepeatedPages},
+    {"page_size_invariance", "reference_v1", Bug::kDropsLastSlot},
+    {"gqa_equals_mha", "reference_v1", Bug::kHeadRemainder},
+    {"key_permutation", "reference_v1", Bug::kMissingRescale},
+    {"key_duplication", "reference_v1", Bug::kLseWithoutSum},
+    {"extreme_scores_finite", "reference_v1", Bug::kNoMax},
+    {"zero_query_counts_keys", "reference_v1", Bug::kDropsLastKey},
+    {"any_partition_count", "reference_v2", Bug::kUnweightedSplits},
+    {"more_partitions_than_keys", "reference_v2", Bug::kEmptySplitCounts},
+    {"cascade_equals_flat", "reference_cascade", Bug::kPrefixTwice},
+    {"merge_identity", "reference_merge_state", Bug::kNoInfGuard},
+    {"merge_commutative", "reference_merge_state", Bug::kMaxOfFirst},
+    {"merge_associative", "reference_merge_state", Bug::kMeanLse},
+    {"merge_any_tree", "reference_merge_states", Bug::kMeanLse},
+    {"merge_any_order", "reference_merge_states", Bug::kFirstTwice},
+    {"merge_in_place", "reference_merge_state", Bug::kWritesEarly},
+};
+INSTANTIATE_TEST_SUITE_P(, WrongKernel, testing::ValuesIn(kControls), [](const auto &info) {
+  return std::string(info.param.property) + "_" + info.param.kernel + "_" +
+         std::to_string(static_cast<int>(info.param.bug));
+});
+
+TEST(Controls, EveryPropertyHasOne) {
+  for (const Property &property : properties()) {
+    bool found = false;
+    for (const Control &c : kControls)
+      found |= std::string(c.property) == property.name;
+    EXPECT_TRUE(found) << property.name << " has never caught anything";
+  }
+}
+
+} // namespace
+} // namespace assay

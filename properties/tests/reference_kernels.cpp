@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/tests/reference_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "kernels/simt/stream.h"
+#include "properties/gen/values.h"
+
+namespace assay::reference {
+
+thread_local Bug bug = Bug::kNone;
+
+namespace {
+
+constexpr float kNegInf = -std::numeric_limits<float>::infinity();
+constexpr int kTile = 16;
+
+float load(const void *base, int64_t index, assay_dtype dtype) {
+  uint32_t bits = 0;
+  int size = element_size(static_cast<Dtype>(dtype));
+  std::memcpy(&bits, static_cast<const char *>(base) + index * size, size);
+  return from_bits(static_cast<Dtype>(dtype), bits);
+}
+void store(void *base, int64_t index, assay_dtype dtype, float x) {
+  auto d = static_cast<Dtype>(dtype);
+  // to_bits saturates; a kernel's conversion overflows to infinity.
+  uint32_t bits =
+      std::isinf(x) ? (d == Dtype::kFp16 ? 0x7c00 : 0x7f80) | (x < 0 ? 0x8000 : 0) : to_bits(d, x);
+  if (d == Dtype::kFp32) std::memcpy(&bits, &x, 4);
+  std::memcpy(static_cast<char *>(base) + index * element_size(d), &bits, element_size(d));
+}
+
+struct Key {
+  const assay_paged_kv *kv;
+  int64_t k, v; ///< element index of dim 0
+  bool live;
+};
+
+void append_keys(std::vector<Key> &keys, const assay_paged_kv &kv, int row, int kv_head) {
+  const int32_t *table = kv.page_table + row * kv.page_table_stride;
+  int n = kv.seq_lens[row];
+  int padded = bug == Bug::kLateMask ? (n + kv.page_size - 1) / kv.page_size * kv.page_size : n;
+  if (bug == Bug::kDropsLastKey && n > 1) padded = n - 1;
+  if (bug == Bug::kFixedKvHead) kv_head = 0;
+  std::set<int> seen;
+  if (bug == Bug::kSkipsRepeatedPages && row > 0 && kv.seq_lens[0] > 0)
+    seen.insert(kv.page_table[0]);
+  for (int t = 0; t < padded; ++t) {
+    int j = t / kv.page_size, slot = t % kv.page_size;
+    if (bug == Bug::kAscendingPages && j > 0 && table[j] < table[j - 1]) continue;
+    if (bug == Bug::kSkipsRepeatedPages && slot == 0 && !seen.insert(table[j]).second) break;
+    if (bug == Bug::kDropsLastSlot && kv.page_size > 1 && slot == kv.page_size - 1) continue;
+    keys.push_back(
+        {&kv, table[j] * kv.k_stride_page + slot * kv.k_stride_token + kv_head * kv.k_stride_head,
+         table[j] * kv.v_stride_page + slot * kv.v_stride_token + kv_head * kv.v_stride_head,
+         t < n});
+  }
+}
+
+struct State {
+  float m = kNegInf, l = 0;
+  std::vector<float> o;
+};
+
+struct Row {
+  std::vector<float> q;
+  assay_dtype dtype;
+  float c; ///< base-2 scale
+};
+
+float score(const Row &row, const Key &key) {
+  float s = 0;
+  for (size_t i = 0; i < row.q.size(); ++i)
+    s = std::fma(row.q[i], load(key.kv->k, key.k + i, row.dtype), s);
+  return s;
+}
+
+State attend(const Row &row, const Key *keys, size_t count) {
+  State st;
+  st.o.assign(row.q.size(), 0.0f);
+  if (bug == Bug::kMaxFromZero) st.m = 0;
+  for (size_t t0 = 0; t0 < count; t0 += kTile) {
+    size_t n = std::min<size_t>(kTile, count - t0);
+    float s[kTile], m = st.m;
+    for (size_t j = 0; j < n; ++j) {
+      s[j] = keys[t0 + j].live ? score(row, keys[t0 + j]) : kNegInf;
+      m = std::max(m, s[j]);
+    }
+    if (bug == Bug::kNoMax) m = 0;
+    float alpha = st.m == kNegInf ? 0.0f : std::exp2((st.m - m) * row.c);
+    if (bug == Bug::kMissingRescale || alpha == 1.0f) alpha = 1.0f;
+    st.m = m;
+    st.l *= alpha;
+    for (float &x : st.o)
+      x *= alpha;
+    for (size_t j = 0; j < n; ++j) {
+      float p = s[j] == kNegInf ? 0.0f : std::exp2(std::fma(s[j], row.c, -(row.c * m)));
+      if (!(bug == Bug::kRowSumDropsKey && t0 + j == 0)) st.l += p;
+      if (p == 0.0f && bug != Bug::kLateMask) continue;
+      for (size_t i = 0; i < st.o.size(); ++i) {
+        float v = load(keys[t0 + j].kv->v, keys[t0 + j].v + i, row.dtype);
+        if (bug == Bug::kClampedV) v = std::max(v, 0.0f);
+        st.o[i] = std::fma(p, v, st.o[i]);
+      }
+    }
+  }
+  return st;
+}
+
+/// O normalised, LSE in base 2.
+void finish(State &st, float c, float &lse) {
+  if (st.l == 0 && st.m == kNegInf) {
+    std::fill(st.o.begin(), st.o.end(), 0.0f);
+    lse = kNegInf;
+    return;
+  }
+  float r = 1.0f / st.l;
+  for (float &x : st.o)
+    x *= r;
+  lse = bug == Bug::kLseWithoutSum ? c * st.m : c * st.m + std::log2(st.l);
+}
+
+/// Splits through fp32 partials in `scratch` (d + 1 floats each), then the combine.
+void attend_split(const Row &row, const std::vector<Key> &keys, int splits, float *scratch,
+                  std::vector<float> &o, float &lse) {
+  size_t d = row.q.size(), per = (keys.size() + splits - 1) / splits;
+  for (int s = 0; s < splits; ++s) {
+    size_t begin = std::min(keys.size(), s * per), end = std::min(keys.size(), begin + per);
+    State st = attend(row, keys.data() + begin, end - begin);
+    float *out = scratch + s * (d + 1);
+    finish(st, row.c, out[d]);
+    if (bug == Bug::kReadsWorkspace) out[0] *= 0.0f; // keeps a NaN
+    if (!(bug == Bug::kReadsWorkspace && begin == end)) std::copy(st.o.begin(), st.o.end(), out);
+  }
+  float top = kNegInf;
+  for (int s = 0; s < splits; ++s)
+    top = std::max(top, scratch[s * (d + 1) + d]);
+  o.assign(d, 0.0f);
+  float sum = 0;
+  for (int s = 0; s < splits; ++s) {
+    const float *part = scratch + s * (d + 1);
+    float w = part[d] == kNegInf ? 0.0f : std::exp2(part[d] - top);
+    if (bug == Bug::kUnweightedSplits && part[d] != kNegInf) w = 1.0f;
+    if (bug == Bug::kEmptySplitCounts && part[d] == kNegInf) w = 1.0f;
+    if (w == 0.0f && bug != Bug::kReadsWorkspace) continue;
+    sum += w;
+    for (size_t i = 0; i < d; ++i)
+      o[i] = std::fma(w, part[i], o[i]);
+  }
+  if (sum == 0) {
+    lse = kNegInf;
+    std::fill(o.begin(), o.end(), 0.0f);
+    return;
+  }
+  for (float &x : o)
+    x *= 1.0f / sum;
+  lse = top + std::log2(sum);
+}
+
+template <class P>
+void store_row(const P &p, int b, int h, const std::vector<float> &o, float lse) {
+  static thread_local int calls = 0;
+  float nudge = 0;
+  if (bug == Bug::kCallCounter) nudge = static_cast<float>(calls++ % 2) * 0.25f;
+  if (bug == Bug::kScheduleDependent &&
+      static_cast<simt::Stream *>(p.stream)->schedule.order == simt::Order::kDescending)
+    nudge = 0.25f;
+  for (int i = 0; i < p.head_dim; ++i)
+    store(p.o, b * p.o_stride_batch + h * p.o_stride_head + i, p.dtype, o[i] + nudge);
+  if (bug == Bug::kStrayWrite && p.o_stride_head > p.head_dim && h + 1 < p.num_qo_heads)
+    store(p.o, b * p.o_stride_batch + h * p.o_stride_head + p.head_dim, p.dtype, 1.25f);
+  if (p.lse)
+    p.lse[b * p.lse_stride_batch + h * p.lse_stride_head] =
+        p.lse_base == ASSAY_LSE_BASE2 ? lse : lse * 0.69314718f;
+}
+
+template <class P>
+Row make_row(const P &p, int b, int h) {
+  Row row{{}, p.dtype, p.sm_scale * 1.44269504f};
+  for (int i = 0; i < p.head_dim; ++i)
+    row.q.push_back(load(p.q, b * p.q_stride_batch + h * p.q_stride_head + i, p.dtype));
+  if (bug == Bug::kNanLeak)
+    row.q[0] +=
+        0.0f * load(p.q, ((b + 1) % p.batch) * p.q_stride_batch + h * p.q_stride_head, p.dtype);
+  return row;
+}
+
+template <class P>
+int kv_head_of(const P &p, int h) {
+  if (bug == Bug::kHeadRemainder) return h % p.num_kv_heads;
+  return h / (p.num_qo_heads / p.num_kv_heads);
+}
+
+int split_count(int32_t num_splits) { return num_splits > 0 ? num_splits : 2; }
+
+assay_status run_paged(const assay_paged_params &p, bool split) {
+  int splits = split ? split_count(p.num_splits) : 1;
+  std::vector<float> local(p.head_dim + 1);
+  for (int b = 0; b < p.batch; ++b)
+    for (int h = 0; h < p.num_qo_heads; ++h) {
+      Row row = make_row(p, b, h);
+      std::vector<Key> keys;
+      append_keys(keys, p.kv, b, kv_head_of(p, h));
+      if (bug == Bug::kBatchOrder && p.batch > 1) std::reverse(keys.begin(), keys.end());
+      std::vector<float> o;
+      float lse = kNegInf;
+      if (split) {
+        auto *scratch = static_cast<float *>(p.workspace) +
+                        (b * p.num_qo_heads + h) * static_cast<int64_t>(splits) * (p.head_dim + 1);
+        attend_split(row, keys, splits, scratch, o, lse);
+      } else {
+        State st = attend(row, keys.data(), keys.size());
+        finish(st, row.c, lse);
+        o = st.o;
+      }
+      store_row(p, b, h, o, lse);
+    }
+  return ASSAY_OK;
+}
+assay_status run_v1(const void *p) {
+  return run_paged(*static_cast<const assay_paged_params *>(p), false);
+}
+assay_status run_v2(const void *p) {
+  return run_paged(*static_cast<const assay_paged_params *>(p), true);
+}
+
+assay_status run_cascade(const void *params) {
+  const auto &p = *static_cast<const assay_cascade_params *>(params);
+  int splits = split_count(p.num_splits);
+  for (int b = 0; b < p.batch; ++b)
+    for (int h = 0; h < p.num_qo_heads; ++h) {
+      Row row = make_row(p, b, h);
+      std::vector<Key> keys;
+      for (int l = 0; l < p.num_levels; ++l) {
+        const assay_cascade_level &level = p.levels[l];
+        for (int s = 0; s < level.kv.rows; ++s) {
+          if (b < level.segment_indptr[s] || b >= level.segment_indptr[s + 1]) continue;
+          append_keys(keys, level.kv, s, kv_head_of(p, h));
+          if (bug == Bug::kPrefixTwice && l == 0 && p.num_levels > 1)
+            append_keys(keys, level.kv, s, kv_head_of(p, h));
+        }
+      }
+      std::vector<float> o;
+      float lse = kNegInf;
+      auto *scratch = static_cast<float *>(p.workspace) +
+                      (b * p.num_qo_heads + h) * static_cast<int64_t>(splits) * (p.head_dim + 1);
+      attend_split(row, keys, splits, scratch, o, lse);
+      store_row(p, b, h, o, lse);
+    }
+  return ASSAY_OK;
+}
+
+struct MergeIn {
+  const void *o;
+  int64_t at;
+  float lse;
+};
+
+void merge_row(const std::vector<MergeIn> &states, assay_dtype dtype, bool base2, int d,
+               std::vector<float> &o, float &lse) {
+  float top = kNegInf;
+  for (const MergeIn &s : states)
+    top = std::max(top, s.lse);
+  if (bug == Bug::kMaxOfFirst && !states.empty()) top = states[0].lse;
+  o.assign(d, 0.0f);
+  lse = top;
+  if (top == kNegInf && bug != Bug::kMaxOfFirst) return;
+  int live = 0, only = 0;
+  for (size_t s = 0; s < states.size(); ++s)
+    if (states[s].lse != kNegInf) ++live, only = static_cast<int>(s);
+  if (live == 1 && bug != Bug::kNoInfGuard) {
+    for (int i = 0; i < d; ++i)
+      o[i] = load(states[only].o, states[only].at + i, dtype);
+    lse = states[only].lse;
+    return;
+  }
+  float sum = 0, mean = 0;
+  for (size_t s = 0; s < states.size(); ++s) {
+    if (states[s].lse == kNegInf && bug != Bug::kNoInfGuard) continue;
+    float w =
+        base2 ? std::exp2(states[s].lse - top) : std::exp2((states[s].lse - top) * 1.44269504f);
+    if (bug == Bug::kFirstTwice && s == 0) w *= 2;
+    sum += w;
+    mean += states[s].lse / static_cast<float>(live);
+    for (int i = 0; i < d; ++i)
+      o[i] = std::fma(w, load(states[s].o, states[s].at + i, dtype), o[i]);
+  }
+  for (float &x : o)
+    x *= 1.0f / sum;
+  lse = base2 ? top + std::log2(sum) : top + std::log2(sum) * 0.69314718f;
+  if (bug == Bug::kMeanLse) lse = mean;
+}
+
+template <class P>
+void store_merged(const P &p, int r, int h, const std::vector<float> &o, float lse) {
+  static thread_local int calls = 0;
+  float nudge = bug == Bug::kCallCounter ? static_cast<float>(calls++ % 2) * 0.25f : 0.0f;
+  if (bug == Bug::kScheduleDependent &&
+      static_cast<simt::Stream *>(p.stream)->schedule.order == simt::Order::kDescending)
+    nudge = 0.25f;
+  for (int i = 0; i < p.head_dim; ++i)
+    store(p.o, r * p.o_stride_row + h * p.o_stride_head + i, p.dtype,
+          nudge == 0.0f ? o[i] : o[i] + nudge);
+  if (bug == Bug::kStrayWrite && p.o_stride_head > p.head_dim && h + 1 < p.num_heads)
+    store(p.o, r * p.o_stride_row + h * p.o_stride_head + p.head_dim, p.dtype, 1.25f);
+  if (p.lse) p.lse[r * p.lse_stride_row + h * p.lse_stride_head] = lse;
+}
+
+assay_status run_merge_state(const void *params) {
+  const auto &p = *static_cast<const assay_merge_state_params *>(params);
+  for (int r = 0; r < p.num_rows; ++r)
+    for (int h = 0; h < p.num_heads; ++h) {
+      int head = bug == Bug::kFixedKvHead ? 0 : h;
+      if (bug == Bug::kWritesEarly)
+        store(p.o, r * p.o_stride_row + h * p.o_stride_head, p.dtype, 7);
+      std::vector<float> o;
+      float lse;
+      std::vector<MergeIn> in = {{p.o_a, r * p.o_a_stride_row + head * p.o_a_stride_head,
+                                  p.lse_a[r * p.lse_a_stride_row + head * p.lse_a_stride_head]},
+                                 {p.o_b, r * p.o_b_stride_row + head * p.o_b_stride_head,
+                                  p.lse_b[r * p.lse_b_stride_row + head * p.lse_b_stride_head]}};
+      if (bug == Bug::kBatchOrder && p.num_rows > 1) std::swap(in[0].lse, in[1].lse);
+      merge_row(in, p.dtype, p.lse_base == ASSAY_LSE_BASE2, p.head_dim, o, lse);
+      if (bug == Bug::kNanLeak)
+        o[0] +=
+            0.0f *
+            load(p.o_a, ((r + 1) % p.num_rows) * p.o_a_stride_row + h * p.o_a_stride_head, p.dtype);
+      store_merged(p, r, h, o, lse);
+    }
+  return ASSAY_OK;
+}
+
+assay_status run_merge_states(const void *params) {
+  const auto &p = *static_cast<const assay_merge_states_params *>(params);
+  for (int r = 0; r < p.num_rows; ++r)
+    for (int h = 0; h < p.num_heads; ++h) {
+      int64_t first = p.indptr ? p.indptr[r] : int64_t{r} * p.num_states;
+      int64_t last = p.indptr ? p.indptr[r + 1] : first + p.num_states;
+      std::vector<MergeIn> in;
+      for (int64_t s = first; s < last; ++s)
+        in.push_back({p.o_in, s * p.o_in_stride_state + h * p.o_in_stride_head,
+                      p.lse_in[s * p.lse_in_stride_state + h * p.lse_in_stride_head]});
+      std::vector<float> o;
+      float lse;
+      merge_row(in, p.dtype, p.lse_base == ASSAY_LSE_BASE2, p.head_dim, o, lse);
+      store_merged(p, r, h, o, lse);
+    }
+  return ASSAY_OK;
+}
+
+assay_status supports(const void *) { return ASSAY_OK; }
+const char *last_error() { return ""; }
+
+template <class P>
+assay_status scratch_bytes(const void *params, uint64_t *bytes) {
+  const P &p = *static_cast<const P *>(params);
+  *bytes = static_cast<uint64_t>(p.batch) * p.num_qo_heads * split_count(p.num_splits) *
+           (p.head_dim + 1) * 4;
+  return ASSAY_OK;
+}
+
+constexpr assay_arithmetic kScalar = {.mma_block = 0,
+                                      .mma_fraction_bits = 0,
+                                      .p_rounded = 0,
+                                      .sum_depth = kTile,
+                                      .exp2_rel_error = 0x1p-23,
+                                      .log2_abs_error = 0x1p-22,
+                                      .rcp_rel_error = 0x1p-23,
+                                      .tile_tokens = kTile,
+                                      .max_parallel_states = 1};
+
+assay_kernel entry(const char *name, assay_family family, assay_status (*run)(const void *),
+                   assay_status (*workspace)(const void *, uint64_t *)) {
+  return {sizeof(assay_kernel),
+          name,
+          family,
+          ASSAY_TARGET_SIMT,
+          ASSAY_DETERMINISM_RUN_TO_RUN,
+          kScalar,
+          supports,
+          workspace,
+          run,
+          last_error,
+          nullptr};
+}
+
+const assay_kernel kKernels[] = {
+    entry("reference_v1", ASSAY_FAMILY_PAGED, run_v1, nullptr),
+    entry("reference_v2", ASSAY_FAMILY_PAGED, run_v2, scratch_bytes<assay_paged_params>),
+    entry("reference_cascade", ASSAY_FAMILY_CASCADE, run_cascade,
+          scratch_bytes<assay_cascade_params>),
+    entry("reference_merge_state", ASSAY_FAMILY_MERGE_STATE, run_merge_state, nullptr),
+    entry("reference_merge_states", ASSAY_FAMILY_MERGE_STATES, run_merge_states, nullptr),
+};
+const assay_plugin kPlugin = {
+    sizeof(assay_plugin), ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR, "reference", 5, kKernels};
+
+} // namespace
+
+const assay_plugin &plugin() { return kPlugin; }
+
+const assay_kernel &kernel(const char *name) {
+  for (const assay_kernel &k : kKernels)
+    if (std::strcmp(k.name, name) == 0) return k;
+  std::abort();
+}
+
+} // namespace assay::reference

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain C++ kernels behind the plugin table: a correct one per family, and the same with one defect
+// switched on, so that each invariant is shown a kernel it must reject.
+#pragma once
+
+#include "kernels/abi/plugin.h"
+#include "properties/problem.h"
+
+namespace assay::reference {
+
+enum class Bug {
+  kNone,
+  kMissingRescale,     ///< O and the row sum keep their scale when the maximum grows
+  kLateMask,           ///< the tail of the last page enters with weight 0
+  kStrayWrite,         ///< writes one element past the live part of a row
+  kReadsWorkspace,     ///< accumulates into dirty scratch
+  kCallCounter,        ///< result depends on how often it was called
+  kScheduleDependent,  ///< result depends on the executor's order
+  kNanLeak,            ///< adds 0 times another row's data
+  kBatchOrder,         ///< visits keys in another order when the batch is larger than one
+  kFixedKvHead,        ///< always reads kv head 0
+  kRowSumDropsKey,     ///< the first key is missing from the row sum
+  kClampedV,           ///< negative values become 0
+  kMaxFromZero,        ///< the running maximum starts at 0
+  kAscendingPages,     ///< skips pages whose id is below the previous one's
+  kSkipsRepeatedPages, ///< skips a page it saw in this row or in row 0
+  kDropsLastSlot,      ///< never reads the last slot of pages with more than one
+  kHeadRemainder,      ///< kv head = query head % kv heads
+  kLseWithoutSum,      ///< LSE is the maximum
+  kNoMax,              ///< exponentials of raw scores
+  kDropsLastKey,
+  kUnweightedSplits, ///< averages splits without their weights
+  kEmptySplitCounts, ///< an empty split gets weight 1
+  kPrefixTwice,      ///< level 0 is attended twice when there are several levels
+  kNoInfGuard,       ///< an empty state contributes 0 * o
+  kMaxOfFirst,       ///< the first state's LSE serves as the maximum
+  kMeanLse,          ///< merged LSE is the mean
+  kFirstTwice,       ///< the first state has double weight
+  kWritesEarly,      ///< clears the output before reading the inputs
+};
+
+/// The defect of every kernel below on this thread; kNone unless a test sets it.
+extern thread_local Bug bug;
+
+class WithBug {
+public:
+  explicit WithBug(Bug b) { bug = b; }
+  ~WithBug() { bug = Bug::kNone; }
+};
+
+/// paged (one partition), paged (splits, with workspace), cascade, merge_state, merge_states.
+const assay_kernel &kernel(const char *name);
+const assay_plugin &plugin();
+
+} // namespace assay::reference

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/runner.h"
+
+#include <gtest/gtest.h>
+
+#include "properties/tests/reference_kernels.h"
+
+namespace assay {
+namespace {
+
+RunnerOptions quick(int threads) {
+  RunnerOptions options;
+  options.cases = 6;
+  options.threads = threads;
+  return options;
+}
+
+std::vector<const Property *> some(std::initializer_list<const char *> names) {
+  std::vector<const Property *> out;
+  for (const char *name : names)
+    out.push_back(find_property(name));
+  return out;
+}
+
+const assay_kernel *v1() { return &reference::kernel("reference_v1"); }
+
+TEST(Runner, CountsAndClassesDoNotDependOnThreads) {
+  auto properties = some({"poison_untouched", "page_permutation", "run_to_run"});
+  auto one = run_properties({v1()}, properties, quick(1), nullptr);
+  auto two = run_properties({v1()}, properties, quick(2), nullptr);
+  ASSERT_EQ(one.runs.size(), 3u);
+  for (size_t i = 0; i < one.runs.size(); ++i) {
+    EXPECT_EQ(one.runs[i].cases, two.runs[i].cases);
+    EXPECT_EQ(one.runs[i].classes, two.runs[i].classes);
+    EXPECT_GE(one.runs[i].cases, 6);
+  }
+  EXPECT_EQ(one.findings(), 0);
+  EXPECT_FALSE(one.incomplete());
+}
+
+TEST(Runner, EveryImportantClassGetsACaseEvenInShortRuns) {
+  auto summary = run_properties({v1()}, some({"run_to_run"}), quick(1), nullptr);
+  const PropertyRun &run = summary.runs[0];
+  for (const std::string &name : required_classes(*run.property, *run.kernel))
+    EXPECT_GE(run.classes.at(name), 1) << name;
+}
+
+TEST(Runner, AnUnreachableClassMakesTheRunIncomplete) {
+  RunnerOptions options = quick(1);
+  auto summary = run_properties({v1()}, some({"run_to_run"}), options, nullptr);
+  EXPECT_TRUE(summary.runs[0].missing.empty());
+  // A kernel that refuses everything decides no case: the run must not count as a pass.
+  static assay_kernel refusing = *v1();
+  refusing.supports = [](const void *) -> assay_status { return ASSAY_UNSUPPORTED; };
+  summary = run_properties({&refusing}, some({"run_to_run"}), options, nullptr);
+  EXPECT_EQ(summary.cases(), 0);
+  EXPECT_TRUE(summary.incomplete());
+  EXPECT_FALSE(summary.runs[0].missing.empty());
+}
+
+TEST(Runner, TheFirstFailureIsShrunkAndStillFails) {
+  // The defect is per thread: one worker, this one.
+  reference::WithBug defect(reference::Bug::kLseWithoutSum);
+  auto summary = run_properties({v1()}, some({"key_duplication"}), quick(1), nullptr);
+  ASSERT_EQ(summary.runs.size(), 1u);
+  ASSERT_EQ(summary.runs[0].first.size(), 1u);
+  const Finding &f = summary.runs[0].first[0];
+  EXPECT_TRUE(f.result.failed());
+  EXPECT_LE(complexity(f.shrunk), complexity(f.drawn));
+  EXPECT_EQ(f.shrunk.batch, 1);
+  EXPECT_GT(summary.findings(), 0);
+}
+
+TEST(Runner, AnExceptionIsAHarnessErrorNotAPass) {
+  static assay_kernel throwing = *v1();
+  throwing.run = [](const void *) -> assay_status { throw std::runtime_error("broken"); };
+  auto summary = run_properties({&throwing}, some({"run_to_run"}), quick(1), nullptr);
+  EXPECT_EQ(summary.runs[0].harness_error, "exception: broken");
+  EXPECT_TRUE(summary.incomplete());
+}
+
+TEST(Runner, ATimeBudgetEndsTheRun) {
+  RunnerOptions options = quick(1);
+  options.budget = 0.2;
+  auto summary = run_properties({v1()}, some({"run_to_run"}), options, nullptr);
+  EXPECT_GE(summary.cases(), 1);
+  EXPECT_LT(summary.seconds, 20);
+}
+
+} // namespace
+} // namespace assay

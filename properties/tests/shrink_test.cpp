@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/shrink.h"
+
+#include <gtest/gtest.h>
+
+#include "properties/codec.h"
+#include "properties/gen/problem_gen.h"
+#include "properties/registry.h"
+#include "properties/tests/reference_kernels.h"
+
+namespace assay {
+namespace {
+
+Problem large_case(Family family) {
+  // The first draw with several rows and heads.
+  for (uint64_t seed = 0;; ++seed) {
+    Problem p = draw_problem(check_limits(), family, seed);
+    if (p.batch > 2 && p.num_kv_heads > 1 && p.v.regime > Regime::kNormal) return p;
+  }
+}
+
+TEST(Shrink, ReachesTheSimplestCaseWhenEverythingFails) {
+  for (Family family :
+       {Family::kPaged, Family::kCascade, Family::kMergeState, Family::kMergeStates}) {
+    Problem p = shrink(large_case(family), [](const Problem &) { return true; });
+    EXPECT_EQ(p.batch, 1);
+    EXPECT_EQ(p.num_qo_heads(), 1);
+    EXPECT_EQ(p.v.regime, Regime::kBinary);
+    EXPECT_EQ(p.poison, Poison::kNan);
+    EXPECT_LT(complexity(p), 400);
+  }
+}
+
+TEST(Shrink, KeepsWhatTheFailureNeeds) {
+  Problem p = large_case(Family::kPaged);
+  p.batch = 3;
+  p.placement = Placement::kIdentity;
+  p.page_size = 16;
+  p.sharing = Sharing::kNone;
+  p.seq_lens = {40, 77, 12};
+  auto fails = [](const Problem &c) {
+    for (int n : c.seq_lens)
+      if (n >= 33 && c.page_size >= 4) return true;
+    return false;
+  };
+  Problem small = shrink(p, fails);
+  EXPECT_EQ(small.batch, 1);
+  EXPECT_EQ(small.seq_lens, std::vector<int>{33});
+  EXPECT_EQ(small.page_size, 4);
+  EXPECT_EQ(small.group_size, 1);
+}
+
+TEST(Shrink, IsDeterministicAndEndsWithinItsBudget) {
+  Problem p = large_case(Family::kCascade);
+  auto fails = [](const Problem &c) { return c.num_kv_heads > 1; };
+  EXPECT_EQ(shrink(p, fails), shrink(p, fails));
+  ShrinkStats stats;
+  shrink(p, fails, {.checks = 3, .seconds = 10}, &stats);
+  EXPECT_EQ(stats.checks, 3);
+  EXPECT_TRUE(stats.exhausted);
+}
+
+TEST(Shrink, CandidatesNeverGrowAndOnlyWellFormedOnesAreTried) {
+  for (Family family :
+       {Family::kPaged, Family::kCascade, Family::kMergeState, Family::kMergeStates})
+    for (uint64_t seed = 0; seed < 30; ++seed) {
+      Problem p = draw_problem(check_limits(), family, seed);
+      for (const auto &field : shrink_candidates(p))
+        for (const Problem &c : field) {
+          ASSERT_NE(c, p);
+          ASSERT_LE(complexity(c), complexity(p));
+        }
+      shrink(p, [](const Problem &c) {
+        EXPECT_EQ(problem_error(c, full_limits()), "");
+        return false;
+      });
+    }
+}
+
+TEST(Shrink, ARealFailureBecomesOneRowAndAFewKeys) {
+  reference::WithBug defect(reference::Bug::kDropsLastKey);
+  auto sut = make_simt_sut(reference::kernel("reference_v1"));
+  const Property *property = find_property("zero_query_counts_keys");
+  auto fails = [&](const Problem &c) { return property->check(c, *sut).failed(); };
+  for (uint64_t seed = 0;; ++seed) {
+    Problem p = draw_problem(check_limits(), Family::kPaged, seed);
+    if (!fails(p)) continue;
+    Problem small = shrink(p, fails);
+    EXPECT_EQ(small.batch, 1);
+    EXPECT_EQ(small.num_qo_heads(), 1);
+    EXPECT_EQ(small.seq_lens, std::vector<int>{2});
+    EXPECT_EQ(small.head_dim, 64);
+    break;
+  }
+}
+
+} // namespace
+} // namespace assay

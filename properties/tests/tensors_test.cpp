@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/tensors.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "properties/gen/problem_gen.h"
+#include "properties/hash.h"
+
+namespace assay {
+namespace {
+
+constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
+                                Family::kMergeStates};
+
+TEST(Values, EveryBitPatternSurvivesTheRoundTrip) {
+  for (Dtype dtype : {Dtype::kBf16, Dtype::kFp16})
+    for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+      float x = from_bits(dtype, bits);
+      if (std::isnan(x) || std::isinf(x)) continue;
+      ASSERT_EQ(to_bits(dtype, x), bits) << name_of(dtype);
+    }
+}
+
+TEST(Values, RoundsToNearestEvenAndSaturates) {
+  EXPECT_EQ(from_bits(Dtype::kBf16, to_bits(Dtype::kBf16, 1.00390625f)), 1.0f);      // tie to even
+  EXPECT_EQ(from_bits(Dtype::kBf16, to_bits(Dtype::kBf16, 1.01171875f)), 1.015625f); // tie to even
+  EXPECT_EQ(from_bits(Dtype::kFp16, to_bits(Dtype::kFp16, 1e6f)), 65504.0f);
+  EXPECT_EQ(from_bits(Dtype::kBf16, to_bits(Dtype::kBf16, -3.4e38f)),
+            -largest_finite(Dtype::kBf16));
+  EXPECT_EQ(from_bits(Dtype::kFp16, to_bits(Dtype::kFp16, 0x1p-24f)), 0x1p-24f);
+  EXPECT_EQ(to_bits(Dtype::kFp16, 0x1p-25f), 0u); // tie to even
+  EXPECT_EQ(std::signbit(from_bits(Dtype::kFp16, to_bits(Dtype::kFp16, -0.0f))), true);
+}
+
+TEST(Values, PoisonIsWhatItsNameSays) {
+  for (Dtype dtype : {Dtype::kBf16, Dtype::kFp16, Dtype::kFp32}) {
+    EXPECT_TRUE(std::isnan(from_bits(dtype, poison_bits(Poison::kNan, dtype, 1))));
+    EXPECT_TRUE(std::isinf(from_bits(dtype, poison_bits(Poison::kInf, dtype, 1))));
+    EXPECT_EQ(from_bits(dtype, poison_bits(Poison::kHugeFinite, dtype, 1)), largest_finite(dtype));
+  }
+}
+
+TEST(Values, RegimesReachTheirExtremes) {
+  Problem p;
+  p.head_dim = 64;
+  p.scale = ScaleKind::kInvSqrt;
+  p.k.regime = Regime::kHuge;
+  double largest = 0;
+  for (int token = 0; token < 64; ++token) {
+    double dot = 0;
+    for (int i = 0; i < 64; ++i)
+      dot += double(from_bits(p.dtype, query_bits(p, {0, 0, 0, i}))) *
+             from_bits(p.dtype, key_bits(p, {0, 0, token, i}));
+    largest = std::max(largest, std::fabs(dot * sm_scale(p)));
+  }
+  EXPECT_GT(largest, 5e4);
+  EXPECT_LT(largest, 2e5);
+  p.v.regime = Regime::kSubnormal;
+  float x = std::fabs(from_bits(p.dtype, value_bits(p, {0, 0, 3, 5})));
+  EXPECT_GT(x, 0.0f);
+  EXPECT_LT(x, std::numeric_limits<float>::min());
+  p.v.regime = Regime::kOneHot;
+  EXPECT_EQ(from_bits(p.dtype, value_bits(p, {0, 0, 67, 3})), 1.0f);
+  EXPECT_EQ(from_bits(p.dtype, value_bits(p, {0, 0, 67, 4})), 0.0f);
+}
+
+TEST(Tensors, LogicalValuesIgnorePlacementLayoutAndPadding) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Problem p = draw_problem(fuzz_limits(), Family::kPaged, seed);
+    Tensors a = materialise(p);
+    Problem moved = p;
+    moved.placement = Placement::kReversed;
+    moved.page_ids.clear();
+    moved.spare_pages += 2;
+    moved.k_layout = p.k_layout == Layout::kNhd ? Layout::kHnd : Layout::kNhd;
+    moved.v_pad += 1;
+    Tensors b = materialise(moved);
+    Tensors c = materialise(p, {.unshare = true});
+    for (int r = 0; r < p.batch; ++r)
+      for (int k = 0; k < p.seq_lens[r]; ++k)
+        for (int h = 0; h < p.num_kv_heads; ++h) {
+          ASSERT_EQ(a.key(0, r, k, h, 7), b.key(0, r, k, h, 7));
+          ASSERT_EQ(a.val(0, r, k, h, 9), b.val(0, r, k, h, 9));
+          ASSERT_EQ(a.key(0, r, k, h, 7), c.key(0, r, k, h, 7));
+        }
+  }
+}
+
+TEST(Tensors, SharingMapsRequestsToOneSlot) {
+  Problem p = decode({}, fuzz_limits());
+  p.batch = 2;
+  p.page_size = 4;
+  p.seq_lens = {10, 11};
+  p.sharing = Sharing::kPrefix;
+  Tensors t = materialise(p);
+  EXPECT_EQ(t.caches[0].physical[0][1], t.caches[0].physical[1][1]);
+  EXPECT_NE(t.caches[0].physical[0][2], t.caches[0].physical[1][2]);
+  EXPECT_EQ(t.caches[0].pool_pages, 4);
+  p.sharing = Sharing::kDuplicate;
+  t = materialise(p);
+  EXPECT_EQ(t.caches[0].physical[0][0], t.caches[0].physical[0][1]);
+  EXPECT_EQ(t.key(0, 0, 1, 0, 3), t.key(0, 0, 5, 0, 3));
+}
+
+TEST(Tensors, DeadBytesHoldThePoisonAndLiveOnesDoNotDependOnIt) {
+  for (Family family : kFamilies)
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      Problem p = draw_problem(fuzz_limits(), family, seed);
+      Problem q = p;
+      p.poison = Poison::kNan;
+      q.poison = Poison::kInf;
+      Tensors a = materialise(p), b = materialise(q);
+      ASSERT_EQ(a.buffers.size(), b.buffers.size());
+      for (size_t i = 0; i < a.buffers.size(); ++i) {
+        const Buffer &x = a.buffers[i], &y = b.buffers[i];
+        ASSERT_EQ(x.live, y.live);
+        if (x.output && family != Family::kMergeState) continue;
+        for (size_t j = 0; j < x.bytes.size(); ++j)
+          if (x.live[j] && !x.output) ASSERT_EQ(x.bytes[j], y.bytes[j]) << x.name;
+      }
+    }
+}
+
+TEST(Tensors, OutputsOnEntryArePoison) {
+  Problem p = decode({}, fuzz_limits());
+  Tensors t = materialise(p);
+  EXPECT_TRUE(std::isnan(t.out_o(0, 0, 0)));
+  EXPECT_TRUE(std::isnan(t.out_lse(0, 0)));
+}
+
+TEST(Tensors, MergeInPlaceSharesTheBuffer) {
+  Problem p;
+  p.family = Family::kMergeState;
+  p.in_place = InPlace::kOverB;
+  Tensors t = materialise(p);
+  EXPECT_EQ(t.o.buffer, t.in_o[1].buffer);
+  EXPECT_EQ(t.lse.buffer, t.in_lse[1].buffer);
+  AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
+  EXPECT_EQ(params.merge_state.o, params.merge_state.o_b);
+  EXPECT_EQ(params.merge_state.lse, params.merge_state.lse_b);
+}
+
+TEST(Tensors, EmptyStatesHaveDeadO) {
+  Problem p;
+  p.family = Family::kMergeStates;
+  p.lse_regime = LseRegime::kAllEmpty;
+  Tensors t = materialise(p);
+  EXPECT_TRUE(std::isnan(t.value(t.in_o[0], 0, 0, 0)));
+  EXPECT_TRUE(std::isinf(t.value(t.in_lse[0], 0, 0)));
+}
+
+TEST(Hash, TupleOrderMatters) {
+  EXPECT_NE(hash_values(1, 2), hash_values(2, 1));
+  EXPECT_NE(hash_values(0), hash_values(0, 0));
+}
+
+} // namespace
+} // namespace assay
