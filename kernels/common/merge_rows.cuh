@@ -14,7 +14,7 @@ struct MergedSlice {
 
 /// Merges states 0 .. count - 1 in index order, so the result does not depend on which block
 /// finished first. `lse(i)` and `o(i, float (&)[8])` load state i; o of an empty state (lse = -inf)
-/// is never loaded, so stale or NaN memory behind it cannot leak. `scale` turns LSE differences
+/// is replaced by 0, so a NaN behind it cannot leak. `scale` turns LSE differences
 /// into base-2 logits (1 or log2 e), `unit` is its inverse (1 or ln 2).
 /// Two passes, maximum first: no rescaling, and the loads of kBatch states are in flight together
 /// (a dependent load is 0.6 us; merged one by one, 16 splits took longer than their attention).
@@ -49,13 +49,17 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
   RowSlice sum = RowSlice::identity();
   for (int base = 0; base < count; base += kBatch) {
     // Loads first, arithmetic after: nothing may stand between the loads of a batch.
-    float part[kBatch][8] = {}, part_lse[kBatch];
+    float part[kBatch][8], part_lse[kBatch];
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      const int index = base + i < count ? base + i : count - 1;
+      part_lse[i] = base + i < count ? lse(index) : arch::neg_infinity();
+      o(index, part[i]);
+    }
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i)
-      part_lse[i] = base + i < count ? lse(base + i) : arch::neg_infinity();
-    ASSAY_UNROLL
-    for (int i = 0; i < kBatch; ++i)
-      if (!arch::is_neg_infinity(part_lse[i])) o(base + i, part[i]);
+      if (arch::is_neg_infinity(part_lse[i]))
+        for (int k = 0; k < 8; ++k) part[i][k] = 0.0f;
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i) {
       const float weight = RowSlice::weight(part_lse[i], lse_max, scale);
