@@ -128,7 +128,9 @@ double rescale_error(const RowWork &work, const TileView &tile, bool use_referen
   } else {
     eta += tile.deviation;
   }
-  if (work.shape.states > 1) eta += 2 * kU * work.x_abs; // maxima rounded on both sides
+  // Maxima stored scaled bring the roundings of c * m into the rescales; rounded P does not take
+  // them back, so they do not cancel as in T0. Without a rescale to come there is nothing to round.
+  if (work.shape.states > 1 || tile.grows_after > 0) eta += 2 * kU * work.x_abs;
   const double keys = static_cast<double>(work.x.size());
   eta += work.shape.stages * combine_exponent_error(work, below, keys);
   const double factors = tile.grows_after + (work.shape.states > 1 ? 1.0 : 0.0) + work.shape.stages;

@@ -128,13 +128,15 @@ private:
     Loader loader(kv, end);
     const int token = static_cast<int>(arch::warp_id()) * kWarpTokens;
     const auto load = [&](int base, Stage &stage) {
-      if (base < end) loader.copy_k(stage.k + token * KvLayout<kHeadDim>::kChunks);
+      if (base < end)
+        loader.template copy<true>(kv_params, stage.k + token * KvLayout<kHeadDim>::kChunks);
       arch::cp_async_commit();
-      if (base < end) loader.copy_v(stage.v + token * KvLayout<kHeadDim>::kChunks);
+      if (base < end)
+        loader.template copy<false>(kv_params, stage.v + token * KvLayout<kHeadDim>::kChunks);
       arch::cp_async_commit();
-      loader.prefetch_places(base + kPolicy.tile + token);
+      loader.prefetch_places(kv_params, base + kPolicy.tile + token);
     };
-    loader.prefetch_places(begin + token);
+    loader.prefetch_places(kv_params, begin + token);
     for (int s = 0; s < kStages - 1; ++s)
       load(begin + s * kPolicy.tile, shared.ring[s]);
     int stage = 0;

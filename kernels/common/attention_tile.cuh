@@ -60,11 +60,12 @@ public:
       for (int n = 0; n < kRowTiles; ++n)
         for (int i = 0; i < 4; ++i)
           scores_[t][n][i] = 0.0f;
-      const int token = 16 * t + (lane & 15);
+      // index(token, 2 k + h) == index(token, h) ^ 2 k: the XOR of the swizzle commutes.
+      const int first = Layout::index(16 * t + (lane & 15), lane >> 4);
       ASSAY_UNROLL
       for (int k = 0; k < kDimTiles; ++k) {
         uint32_t a[4];
-        arch::ldmatrix_x4(a, k_tile + Layout::index(token, 2 * k + (lane >> 4)));
+        arch::ldmatrix_x4(a, k_tile + (first ^ (2 * k)));
         ASSAY_UNROLL
         for (int n = 0; n < kRowTiles; ++n)
           arch::mma_m16n8k16<E>(scores_[t][n], a, q_[n][k]);
@@ -89,15 +90,16 @@ public:
   ASSAY_DEVICE void update_softmax(float scale) {
     ASSAY_UNROLL
     for (int n = 0; n < kRowTiles; ++n) {
-      float shift[2];
-      ASSAY_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        State &row = rows_[n][j];
-        const float m_new = row_maximum(n, j, row.m);
-        row.rescale_to(m_new, scale);
-        // A tile whose keys are all masked leaves m = -inf; its weights must be 0, not NaN.
-        shift[j] = arch::is_neg_infinity(m_new) ? 0.0f : -(scale * m_new);
+      const float m_new[2] = {row_maximum(n, 0, rows_[n][0].m), row_maximum(n, 1, rows_[n][1].m)};
+      // Rescaling by 2^0 is exact, so leaving it out changes no bit; the maximum of a long row soon
+      // stops growing.
+      if (arch::any(m_new[0] > rows_[n][0].m || m_new[1] > rows_[n][1].m)) {
+        rows_[n][0].rescale_to(m_new[0], scale);
+        rows_[n][1].rescale_to(m_new[1], scale);
       }
+      // A tile whose keys are all masked leaves m = -inf; its weights must be 0, not NaN.
+      const float shift[2] = {arch::is_neg_infinity(m_new[0]) ? 0.0f : -(scale * m_new[0]),
+                              arch::is_neg_infinity(m_new[1]) ? 0.0f : -(scale * m_new[1])};
       ASSAY_UNROLL
       for (int t = 0; t < kTokenTiles; ++t) {
         float p[4];
@@ -119,11 +121,11 @@ public:
     const int lane = arch::lane_id();
     ASSAY_UNROLL
     for (int t = 0; t < kTokenTiles; ++t) {
-      const int token = 16 * t + (lane & 7) + 8 * (lane >> 4);
+      const int first = Layout::index(16 * t + (lane & 7) + 8 * (lane >> 4), (lane >> 3) & 1);
       ASSAY_UNROLL
       for (int c = 0; c < kDimTiles; ++c) {
         uint32_t a[4];
-        arch::ldmatrix_x4_trans(a, v_tile + Layout::index(token, 2 * c + ((lane >> 3) & 1)));
+        arch::ldmatrix_x4_trans(a, v_tile + (first ^ (2 * c)));
         ASSAY_UNROLL
         for (int n = 0; n < kRowTiles; ++n) {
           State &r0 = rows_[n][0], &r1 = rows_[n][1];

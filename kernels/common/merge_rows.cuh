@@ -20,7 +20,7 @@ struct MergedSlice {
 /// (a dependent load is 0.6 us; merged one by one, 16 splits took longer than their attention).
 template <class LoadLse, class LoadO>
 ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse lse, LoadO o) {
-  constexpr int kBatch = 4;
+  constexpr int kBatch = 8;
   MergedSlice result;
   float lse_max = arch::neg_infinity();
   int non_empty = 0;
@@ -48,24 +48,21 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
   result.only = -1;
   RowSlice sum = RowSlice::identity();
   for (int base = 0; base < count; base += kBatch) {
-    float part[kBatch][8], weight[kBatch];
+    // Loads first, arithmetic after: nothing may stand between the loads of a batch.
+    float part[kBatch][8] = {}, part_lse[kBatch];
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i)
+      part_lse[i] = base + i < count ? lse(base + i) : arch::neg_infinity();
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i)
+      if (!arch::is_neg_infinity(part_lse[i])) o(base + i, part[i]);
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i) {
-      weight[i] = 0.0f;
+      const float weight = RowSlice::weight(part_lse[i], lse_max, scale);
+      sum.d += weight;
       ASSAY_UNROLL
       for (int k = 0; k < 8; ++k)
-        part[i][k] = 0.0f;
-      if (base + i >= count) continue;
-      const float l = lse(base + i);
-      weight[i] = RowSlice::weight(l, lse_max, scale);
-      if (!arch::is_neg_infinity(l)) o(base + i, part[i]);
-    }
-    ASSAY_UNROLL
-    for (int i = 0; i < kBatch; ++i) {
-      sum.d += weight[i];
-      ASSAY_UNROLL
-      for (int k = 0; k < 8; ++k)
-        sum.o[k] = arch::fma_rn(weight[i], part[i][k], sum.o[k]);
+        sum.o[k] = arch::fma_rn(weight, part[i][k], sum.o[k]);
     }
   }
   sum.m = lse_max;

@@ -116,14 +116,14 @@ private:
     }
 
     ASSAY_DEVICE void copy_next(Stage &stage) {
-      if (live_) loader_.copy_k(stage.k);
+      if (live_) loader_.template copy<true>(kv_params_, stage.k);
       arch::cp_async_commit();
-      if (live_) loader_.copy_v(stage.v);
+      if (live_) loader_.template copy<false>(kv_params_, stage.v);
       arch::cp_async_commit();
       if (!live_) return;
       base_ += kStride;
       if (base_ < end_)
-        loader_.prefetch_places(base_);
+        loader_.prefetch_places(kv_params_, base_);
       else
         next_item();
     }
@@ -140,7 +140,7 @@ private:
         live_ = base_ < end_;
         if (live_) loader_ = Loader(PagedKv<E>(kv_params_, work.request, work.kv_head), end_);
       }
-      if (live_) loader_.prefetch_places(base_);
+      if (live_) loader_.prefetch_places(kv_params_, base_);
     }
 
     const PagedKvParams &kv_params_;

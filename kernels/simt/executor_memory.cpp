@@ -114,6 +114,7 @@ void Executor::raw_access(const void *address, size_t bytes, bool write, const v
   const ptrdiff_t offset = static_cast<ptrdiff_t>(shared_.offset_of(address));
   const ptrdiff_t zone = static_cast<ptrdiff_t>(GuardedBlock::kRedZone);
   if (offset < -zone || offset >= static_cast<ptrdiff_t>(shared_.bytes()) + zone) return;
+  maybe_preempt(kPreemptAtAccess);
   char text[128];
   std::snprintf(text, sizeof text, "raw %s at pc %p after this line: ", write ? "store" : "load",
                 pc);

@@ -10,6 +10,18 @@
 #include "kernels/simt/asan.h"
 
 namespace assay::simt {
+namespace {
+
+// Null when all bytes hold the pattern. `bytes` is at least 1.
+const std::byte *first_changed(const std::byte *zone, size_t bytes) {
+  // Equal to itself shifted by one byte: all bytes are the first one. Much faster than a search.
+  if (zone[0] == std::byte{GuardedBlock::kPattern} && std::memcmp(zone, zone + 1, bytes - 1) == 0)
+    return nullptr;
+  return std::find_if(zone, zone + bytes,
+                      [](std::byte b) { return b != std::byte{GuardedBlock::kPattern}; });
+}
+
+} // namespace
 
 GuardedBlock::GuardedBlock(size_t bytes, size_t alignment) : bytes_(bytes) {
   assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
@@ -58,16 +70,9 @@ ptrdiff_t GuardedBlock::first_changed_guard() const {
   // Reading the zones needs them unpoisoned for the moment.
   asan_unpoison(allocation_, lead_ + bytes_ + tail_);
   ptrdiff_t found = kIntact;
-  const auto changed = [](std::byte b) { return b != std::byte{kPattern}; };
-  std::byte *lead_end = allocation_ + lead_;
-  std::byte *hit = std::find_if(allocation_, lead_end, changed);
-  if (hit != lead_end) {
-    found = hit - data_;
-  } else {
-    std::byte *tail_end = data_ + bytes_ + tail_;
-    hit = std::find_if(data_ + bytes_, tail_end, changed);
-    if (hit != tail_end) found = hit - data_;
-  }
+  const std::byte *hit = first_changed(allocation_, lead_);
+  if (!hit) hit = first_changed(data_ + bytes_, tail_);
+  if (hit) found = hit - data_;
   asan_poison(allocation_, lead_);
   asan_poison(data_ + bytes_, tail_);
   return found;

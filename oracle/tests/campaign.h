@@ -66,7 +66,7 @@ inline Case draw_case(std::mt19937_64 &random, int max_keys) {
   e.states = 1 << pick(3);
   e.combine = pick(2);
   e.stages = e.combine && pick(4) == 0 ? 2 : 1;
-  e.maxima = static_cast<Maxima>(pick(3));
+  e.maxima = static_cast<Maxima>(pick(4));
   e.low_subnormals = pick(2);
   e.noise = static_cast<Noise>(pick(4));
   e.seed = random();

@@ -70,10 +70,12 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   const bool scaled = row.emulation.maxima == Maxima::kScaled;
   const float below = scaled ? state.m * row.scale - m * row.scale : (state.m - m) * row.scale;
   const float alpha = state.m == kNegInf ? 0.0f : row.ops.exp2(below);
+  const bool difference_first = row.emulation.maxima == Maxima::kDifferenceFirst;
   const float offset = -(row.scale * m);
   std::vector<float> p;
   for (float score : s)
-    p.push_back(row.ops.exp2(std::fma(score, row.scale, offset)));
+    p.push_back(row.ops.exp2(difference_first ? (score - m) * row.scale
+                                              : std::fma(score, row.scale, offset)));
   const bool rescale_bug = strikes_rescale(row, alpha);
   const bool keep_sum = rescale_bug && row.emulation.mutant == Mutant::kSumNotRescaled;
   state.d = keep_sum ? state.d + row_sum(row, p) : std::fma(state.d, alpha, row_sum(row, p));
@@ -105,7 +107,8 @@ State merge_states(const Row &row, const std::vector<State> &states) {
   if (merged.m == kNegInf) return merged;
   for (const State &state : states) {
     if (state.m == kNegInf) continue;
-    const bool scaled = row.emulation.maxima != Maxima::kUnscaled;
+    const Maxima maxima = row.emulation.maxima;
+    const bool scaled = maxima == Maxima::kScaled || maxima == Maxima::kScaledAtMerge;
     const float below =
         scaled ? state.m * row.scale - merged.m * row.scale : (state.m - merged.m) * row.scale;
     float f = row.ops.exp2(below);

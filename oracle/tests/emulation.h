@@ -43,7 +43,7 @@ enum class Mutant {
 const char *mutant_name(Mutant mutant);
 
 /** Where running maxima are multiplied by the scale: all are correct kernels. */
-enum class Maxima { kUnscaled, kScaled, kScaledAtMerge };
+enum class Maxima { kUnscaled, kScaled, kScaledAtMerge, kDifferenceFirst };
 
 /** How the approximate instructions use up their allowance. */
 enum class Noise { kNone, kHashed, kUp, kDown };

@@ -146,6 +146,35 @@ TEST_F(AsyncHazard, used_well_under_every_completion) {
   }
 }
 
+// Looks at the destination behind the executor's back, between issue and wait.
+TEST_F(AsyncHazard, bytes_land_when_the_schedule_says) {
+  const auto landed_early = [&](CopyCompletion when, uint64_t seed) {
+    stream.schedule = {Order::kAscending, when, seed};
+    uint32_t early = 0;
+    EXPECT_EQ(launch(&stream, block_of(16, 256),
+                     [&] {
+                       uint32_t *words = shared_words(64);
+                       copy(words);
+                       const uint32_t seen = words[4 * me() + 1];
+                       EXPECT_TRUE(seen == 4 * me() + 1 || seen == 0xffffffffu) << seen;
+                       early += seen != 0xffffffffu;
+                       async_commit();
+                       async_wait(0, Site::here());
+                       EXPECT_EQ(words[4 * me() + 1], 4 * me() + 1);
+                     }),
+              LaunchStatus::kOk);
+    return early;
+  };
+  EXPECT_EQ(landed_early(CopyCompletion::kAtIssue, 0), 16u);
+  EXPECT_EQ(landed_early(CopyCompletion::kAtWait, 0), 0u);
+  uint32_t early = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    early += landed_early(CopyCompletion::kSeeded, seed);
+  EXPECT_GT(early, 100u);
+  EXPECT_LT(early, 220u);
+  EXPECT_EQ(landed_early(CopyCompletion::kSeeded, 3), landed_early(CopyCompletion::kSeeded, 3));
+}
+
 TEST_F(AsyncHazard, source_out_of_bounds) {
   const Hazard hazard =
       expect(HazardKind::kGlobalOutOfBounds, __FILE__, __LINE__ + 1, block_of(1, 256),
