@@ -45,20 +45,26 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
     }
     return result;
   }
+  // Stands in for states that must not be loaded, so that no branch separates the loads.
+  const int any_non_empty = result.only;
   result.only = -1;
   RowSlice sum = RowSlice::identity();
   for (int base = 0; base < count; base += kBatch) {
     // Loads first, arithmetic after: nothing may stand between the loads of a batch.
-    float part[kBatch][8] = {}, part_lse[kBatch];
-    ASSAY_UNROLL
-    for (int i = 0; i < kBatch; ++i)
-      part_lse[i] = base + i < count ? lse(base + i) : arch::neg_infinity();
-    ASSAY_UNROLL
-    for (int i = 0; i < kBatch; ++i)
-      if (!arch::is_neg_infinity(part_lse[i])) o(base + i, part[i]);
+    float part[kBatch][8], part_lse[kBatch];
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i) {
+      part_lse[i] = base + i < count ? lse(base + i) : arch::neg_infinity();
+    }
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i)
+      o(arch::is_neg_infinity(part_lse[i]) ? any_non_empty : base + i, part[i]);
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      // An empty state has weight 0 and a stand-in for o: finite times 0 would do, but o may be
+      // infinite in a row that overflowed.
       const float weight = RowSlice::weight(part_lse[i], lse_max, scale);
+      if (weight == 0.0f) continue;
       sum.d += weight;
       ASSAY_UNROLL
       for (int k = 0; k < 8; ++k)

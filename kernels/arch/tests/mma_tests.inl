@@ -298,6 +298,51 @@ ASSAY_ARCH_TEST(mma_handles_nan_and_infinity) {
   EXPECT_EQ(got[4 * 8 + 1], 16.0f);
 }
 
+// What the specification leaves open, one aspect each: a device that differs names it by the test
+// that fails. Element (0, 0) of products a[k] * b[k] and accumulator c, everything else zero.
+template <class E>
+uint32_t one_element(const std::vector<uint16_t> &a, const std::vector<uint16_t> &b, float c) {
+  MmaCase values;
+  values.a.assign(256, 0);
+  values.b.assign(128, 0);
+  values.c.assign(128, 0.0f);
+  for (size_t k = 0; k < a.size(); ++k)
+    values.a[k] = a[k], values.b[k * 8] = b[k];
+  values.c[0] = c;
+  return bits_of(run_mma<E>(values)[0]);
+}
+
+inline constexpr uint16_t kBf16One = 0x3f80, kFp16One = 0x3c00;
+
+ASSAY_ARCH_TEST(mma_zero_products_do_not_raise_e_max) {
+  // 0 * 2^100 next to 2^-60: with the zero's stored exponent in e_max the grid would be 2^-51.
+  EXPECT_EQ(one_element<arch::bf16>({0, 0x2180}, {0x7180, kBf16One}, 0.0f), bits_of(0x1p-60f));
+}
+
+ASSAY_ARCH_TEST(mma_subnormal_factors_are_not_normalised) {
+  // 2^-24 is stored with exponent -14, so the grid is 2^-39 and 2^-45 is lost.
+  EXPECT_EQ(one_element<arch::fp16>({1}, {kFp16One}, 0x1p-45f), bits_of(0x1p-24f));
+  EXPECT_EQ(one_element<arch::fp16>({1}, {kFp16One}, 0x1p-38f), bits_of(0x1p-24f + 0x1p-38f));
+}
+
+ASSAY_ARCH_TEST(mma_overflows_to_infinity) {
+  EXPECT_EQ(one_element<arch::bf16>({0x7f00}, {0x4000}, 0.0f), 0x7f800000u);
+  EXPECT_EQ(one_element<arch::bf16>({0xff00}, {0x4000}, 0.0f), 0xff800000u);
+  // Beyond the range in between only: exact sum 0, the 1 is below the grid.
+  EXPECT_EQ(one_element<arch::bf16>({0x7f00, 0x7f00}, {0x4000, 0xc000}, 1.0f), 0u);
+}
+
+ASSAY_ARCH_TEST(mma_zero_sums_are_positive) {
+  EXPECT_EQ(one_element<arch::bf16>({}, {}, -0.0f), 0u);
+  EXPECT_EQ(one_element<arch::bf16>({kBf16One, kBf16One}, {kBf16One, 0xbf80}, 0.0f), 0u);
+}
+
+ASSAY_ARCH_TEST(mma_keeps_subnormal_results) {
+  EXPECT_EQ(one_element<arch::bf16>({}, {}, 0x1p-149f), 1u);
+  // 2^-140 * 1.5 + 2^-149: exact in fp32's subnormals.
+  EXPECT_EQ(one_element<arch::bf16>({0x1fc0}, {0x1980}, 0x1p-149f), 0x301u);
+}
+
 // The test must be able to fail: two fraction bits fewer, or rounding to nearest, is seen.
 ASSAY_ARCH_TEST(mma_comparison_sees_another_model) {
   Random random(3);
