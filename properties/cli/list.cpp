@@ -41,10 +41,10 @@ int command_list(Session &session) {
   }
   if (what.empty()) out << "\n";
   if (what.empty() || what == "properties") {
-    out << fmt::format("{:<26} {:<14} {}\n", "property", "compared", "statement");
+    out << fmt::format("{:<26} {:<21} {}\n", "property", "compared", "statement");
     for (const Property &p : properties()) {
       std::string compared = p.comparison;
-      out << fmt::format("{:<26} {:<14} {}\n", p.name, compared.substr(0, compared.find(" (")),
+      out << fmt::format("{:<26} {:<21} {}\n", p.name, compared.substr(0, compared.find(" (")),
                          p.statement);
       document["properties"].push_back({{"name", p.name},
                                         {"families", families(p)},

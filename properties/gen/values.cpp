@@ -13,11 +13,12 @@ namespace {
 
 enum Tensor : uint32_t { kTensorQ = 1, kTensorK, kTensorV, kTensorLse, kTensorPoison };
 
-/// Rounds to a format with `exponent_bits` and `fraction_bits`, saturating to finite.
+/// Rounds to a format of at most 5 exponent bits, saturating to finite.
 uint32_t narrow(float value, int exponent_bits, int fraction_bits) {
   uint32_t x = std::bit_cast<uint32_t>(value);
   uint32_t sign = (x >> 31) << (exponent_bits + fraction_bits);
-  double magnitude = std::fabs(double(value));
+  // Capped well beyond the range: infinity saturates like any large number.
+  double magnitude = std::min(std::fabs(double(value)), 0x1p20);
   if (std::isnan(value)) return sign | ((1u << exponent_bits) - 1) << fraction_bits | 1u;
   int bias = (1 << (exponent_bits - 1)) - 1;
   int exponent = magnitude == 0 ? 1 - bias : std::max(std::ilogb(magnitude), 1 - bias);

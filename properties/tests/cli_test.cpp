@@ -151,7 +151,18 @@ TEST_F(Cli, UsageErrorsAreOneLineAndCode2) {
                kExitUsage, "says nothing about");
   expect_error(assay_program({"check", "--plugin", "/nonexistent.so"}), kExitUsage, "nonexistent");
   expect_error(assay_program({"replay"}), kExitUsage, "");
+  expect_error(assay_program({"list", "--json", "/nonexistent/x.json"}), kExitUsage,
+               "cannot write");
   EXPECT_EQ(assay_program({"--help"}).code, kExitPass);
+}
+
+TEST_F(Cli, APluginsKernelsTakeThePlaceOfOurs) {
+  Ran r = assay_program({"check", "--plugin", ASSAY_REFERENCE_PLUGIN, "--kernel",
+                         "reference_merge_states", "--property", "merge_any_tree", "--cases", "4"});
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  EXPECT_EQ(assay_program({"list", "kernels", "--plugin", ASSAY_REFERENCE_PLUGIN}).code, kExitPass);
+  std::string text = file("text.so", "not a library");
+  expect_error(assay_program({"list", "--plugin", text}), kExitUsage, "text.so");
 }
 
 TEST_F(Cli, AMissingTargetIsCode3) {

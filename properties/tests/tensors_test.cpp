@@ -29,6 +29,8 @@ TEST(Values, RoundsToNearestEvenAndSaturates) {
   EXPECT_EQ(from_bits(Dtype::kBf16, to_bits(Dtype::kBf16, 1.00390625f)), 1.0f);      // tie to even
   EXPECT_EQ(from_bits(Dtype::kBf16, to_bits(Dtype::kBf16, 1.01171875f)), 1.015625f); // tie to even
   EXPECT_EQ(from_bits(Dtype::kFp16, to_bits(Dtype::kFp16, 1e6f)), 65504.0f);
+  EXPECT_EQ(from_bits(Dtype::kFp16, to_bits(Dtype::kFp16, -INFINITY)), -65504.0f);
+  EXPECT_EQ(from_bits(Dtype::kBf16, to_bits(Dtype::kBf16, INFINITY)), largest_finite(Dtype::kBf16));
   EXPECT_EQ(from_bits(Dtype::kBf16, to_bits(Dtype::kBf16, -3.4e38f)),
             -largest_finite(Dtype::kBf16));
   EXPECT_EQ(from_bits(Dtype::kFp16, to_bits(Dtype::kFp16, 0x1p-24f)), 0x1p-24f);
