@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Split plans, balanced and fixed, of up to 64 requests of up to 2^24 keys:
+// Split plans, balanced and fixed, of up to 24 requests of up to 2^24 keys:
 //   1. Every key of every (request, unit) is computed exactly once, inside the request.
 //   2. Every segment is written, also without keys; its splits are 0, 1, ... and know their number.
 //   3. Every partial slot lies in the workspace and is written by one item only; all splits of a
