@@ -84,6 +84,7 @@ void visit_cache(Io &io, Problem &p) {
   io.choice("k_layout", p.k_layout, enum_names<Layout>());
   io.choice("v_layout", p.v_layout, enum_names<Layout>());
   io.integer("spare_pages", p.spare_pages, Range{0, 4, 0});
+  io.flag("huge_pool", p.huge_pool);
   io.integer("table_pad", p.table_pad, Range{0, 3, 0});
   io.integer("k_pad", p.k_pad, Range{0, 3, 0});
   io.integer("v_pad", p.v_pad, Range{0, 3, 0});

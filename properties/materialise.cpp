@@ -119,6 +119,14 @@ void set_strides(CacheView &c, const Problem &p) {
   fill(p.v_layout, 8 * p.v_pad, c.v_page, c.v_token, c.v_head);
 }
 
+/// The first id whose offsets no longer fit into 31 bits, in elements of either stride. A multiple
+/// of 16, so that the base pointer keeps its 256-byte alignment.
+int first_page_of_huge_pool(const CacheView &c) {
+  constexpr int64_t kOffset = int64_t{1} << 31;
+  int64_t pages = kOffset / std::min(c.k_page, c.v_page) + 1;
+  return static_cast<int>((pages + 15) / 16 * 16);
+}
+
 void add_table(Tensors &t, CacheView &c, const std::string &suffix) {
   const Problem &p = t.problem;
   int live = 0;
@@ -130,10 +138,11 @@ void add_table(Tensors &t, CacheView &c, const std::string &suffix) {
   size_t entries = c.rows == 0 ? 0 : (c.rows - 1) * c.table_stride + c.max_pages;
   c.table = add_buffer(t, "page_table" + suffix, false, entries, Dtype::kFp32);
   for (size_t i = 0; i < entries; ++i)
-    t.set_element(c.table, 4, i, static_cast<uint32_t>(poison_page(p.poison, c.pool_pages, i + 1)));
+    t.set_element(c.table, 4, i,
+                  static_cast<uint32_t>(poison_page(p.poison, c.first_page + c.pool_pages, i + 1)));
   for (int row = 0; row < c.rows; ++row)
     for (size_t j = 0; j < c.physical[row].size(); ++j) {
-      t.set_element(c.table, 4, row * c.table_stride + j, c.physical[row][j]);
+      t.set_element(c.table, 4, row * c.table_stride + j, c.first_page + c.physical[row][j]);
       mark_live(t, c.table, 4, row * c.table_stride + j, 1);
     }
 }
@@ -147,6 +156,7 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
   c.page_size = page_size;
   auto owner = lay_out_pages(c, p, unshare, level);
   set_strides(c, p);
+  if (p.huge_pool) c.first_page = first_page_of_huge_pool(c);
   int pages = std::max(1, c.pool_pages);
   c.k = add_buffer(t, "k" + suffix, false, pages * c.k_page, p.dtype);
   c.v = add_buffer(t, "v" + suffix, false, pages * c.v_page, p.dtype);

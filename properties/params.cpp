@@ -14,10 +14,17 @@ struct Addresses {
   void *operator[](int buffer) const { return buffer < 0 ? nullptr : list[buffer]; }
 };
 
+/// The pool's base: page 0 of a huge pool lies outside the buffer, and nothing may touch it.
+const void *pool_base(void *buffer, int64_t first_page, int64_t page_stride, int size) {
+  auto address = reinterpret_cast<uintptr_t>(buffer);
+  return reinterpret_cast<const void *>(address -
+                                        static_cast<uintptr_t>(first_page * page_stride * size));
+}
+
 assay_paged_kv cache_params(const CacheView &c, const Addresses &at) {
   assay_paged_kv kv{};
-  kv.k = at[c.k];
-  kv.v = at[c.v];
+  kv.k = pool_base(at[c.k], c.first_page, c.k_page, c.size);
+  kv.v = pool_base(at[c.v], c.first_page, c.v_page, c.size);
   kv.k_stride_page = c.k_page;
   kv.k_stride_token = c.k_token;
   kv.k_stride_head = c.k_head;

@@ -112,7 +112,8 @@ struct Problem {
   std::vector<int> seq_lens; ///< [batch], paged only
   Sharing sharing = Sharing::kNone;
   int spare_pages = 0;
-  int table_pad = 0; ///< dead page-table columns, and as many dead entries between rows
+  bool huge_pool = false; ///< page ids so large that byte and element offsets pass 2^31
+  int table_pad = 0;      ///< dead page-table columns, and as many dead entries between rows
   Placement placement = Placement::kIdentity;
   uint32_t placement_seed = 0;
   std::vector<int> page_ids; ///< Placement::kExplicit: physical id of each logical page in order

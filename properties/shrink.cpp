@@ -139,6 +139,7 @@ Candidates pages(const Problem &p) {
     drop_page_ids(c);
   });
   field_towards(out, p, &Problem::spare_pages, 0);
+  try_with([](Problem &c) { c.huge_pool = false; });
   field_towards(out, p, &Problem::table_pad, 0);
   towards(out, p, p.page_size, 1, [](Problem &c, int v) {
     c.page_size = v;

@@ -37,9 +37,11 @@ struct CacheView {
   int64_t k_page = 0, k_token = 0, k_head = 0;
   int64_t v_page = 0, v_token = 0, v_head = 0;
   int64_t table_stride = 0;
+  int first_page = 0; ///< id of the pool's first page: the pool's base pointer lies that far below
   int rows = 0, max_pages = 0, page_size = 1, pool_pages = 0;
-  std::vector<int> len;                   ///< keys of each row
-  std::vector<std::vector<int>> physical; ///< physical page of each live page of a row
+  std::vector<int> len; ///< keys of each row
+  std::vector<std::vector<int>>
+      physical; ///< physical page of each live page of a row, less first_page
   int64_t k_at(int row, int token, int head, int dim) const;
   int64_t v_at(int row, int token, int head, int dim) const;
 };

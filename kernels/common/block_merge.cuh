@@ -13,7 +13,7 @@ namespace assay::ASSAY_TARGET {
 /// touches (2 apart) eight banks apart: no conflicts.
 template <int kHeadDim, int kRows, int kWarps>
 struct BlockMergeStorage {
-  float o[kWarps][kRows][kHeadDim + 4];
+  alignas(16) float o[kWarps][kRows][kHeadDim + 4];
   float m[kWarps][kRows];
   float d[kWarps][kRows];
 };
@@ -39,18 +39,30 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage) {
   }
 }
 
-/// Components dim .. dim + 7 of `row` merged over warps 0 .. kWarps - 1 in order.
+/// Components dim .. dim + 7 of `row` merged over warps 0 .. kWarps - 1 in order, maximum first: every
+/// state is scaled once, and the loads do not wait for each other.
 template <class Storage, int kWarps>
 ASSAY_DEVICE RowSlice merge_published(const Storage &storage, int row, int dim, float scale) {
   RowSlice merged = RowSlice::identity();
+  float m[kWarps];
+  ASSAY_UNROLL
   for (int w = 0; w < kWarps; ++w) {
-    RowSlice part;
-    part.m = arch::shared_load(&storage.m[w][row]);
-    part.d = arch::shared_load(&storage.d[w][row]);
+    m[w] = arch::shared_load(&storage.m[w][row]);
+    merged.m = arch::max_num(merged.m, m[w]);
+  }
+  ASSAY_UNROLL
+  for (int w = 0; w < kWarps; ++w) {
+    const float weight = RowSlice::weight(m[w], merged.m, scale);
+    merged.d = arch::fma_rn(arch::shared_load(&storage.d[w][row]), weight, merged.d);
     ASSAY_UNROLL
-    for (int k = 0; k < 8; ++k)
-      part.o[k] = arch::shared_load(&storage.o[w][row][dim + k]);
-    merged.merge(part, scale);
+    for (int k = 0; k < 8; k += 4) {
+      const auto o =
+          arch::shared_load(reinterpret_cast<const arch::Vec4 *>(&storage.o[w][row][dim + k]));
+      merged.o[k] = arch::fma_rn(arch::bits_to_float(o.x), weight, merged.o[k]);
+      merged.o[k + 1] = arch::fma_rn(arch::bits_to_float(o.y), weight, merged.o[k + 1]);
+      merged.o[k + 2] = arch::fma_rn(arch::bits_to_float(o.z), weight, merged.o[k + 2]);
+      merged.o[k + 3] = arch::fma_rn(arch::bits_to_float(o.w), weight, merged.o[k + 3]);
+    }
   }
   return merged;
 }

@@ -14,7 +14,7 @@ struct MergedSlice {
 
 /// Merges states 0 .. count - 1 in index order, so the result does not depend on which block
 /// finished first. `lse(i)` and `o(i, float (&)[8])` load state i; o of an empty state (lse = -inf)
-/// is replaced by 0, so a NaN behind it cannot leak. `scale` turns LSE differences
+/// is never loaded, so stale or NaN memory behind it cannot leak. `scale` turns LSE differences
 /// into base-2 logits (1 or log2 e), `unit` is its inverse (1 or ln 2).
 /// Two passes, maximum first: no rescaling, and the loads of kBatch states are in flight together
 /// (a dependent load is 0.6 us; merged one by one, 16 splits took longer than their attention).
@@ -45,6 +45,8 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
     }
     return result;
   }
+  // Stands in for states that must not be loaded, so that no branch separates the loads.
+  const int any_non_empty = result.only;
   result.only = -1;
   RowSlice sum = RowSlice::identity();
   for (int base = 0; base < count; base += kBatch) {
@@ -52,17 +54,17 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
     float part[kBatch][8], part_lse[kBatch];
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i) {
-      const int index = base + i < count ? base + i : count - 1;
-      part_lse[i] = base + i < count ? lse(index) : arch::neg_infinity();
-      o(index, part[i]);
+      part_lse[i] = base + i < count ? lse(base + i) : arch::neg_infinity();
     }
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i)
-      if (arch::is_neg_infinity(part_lse[i]))
-        for (int k = 0; k < 8; ++k) part[i][k] = 0.0f;
+      o(arch::is_neg_infinity(part_lse[i]) ? any_non_empty : base + i, part[i]);
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i) {
+      // An empty state has weight 0 and a stand-in for o: finite times 0 would do, but o may be
+      // infinite in a row that overflowed.
       const float weight = RowSlice::weight(part_lse[i], lse_max, scale);
+      if (weight == 0.0f) continue;
       sum.d += weight;
       ASSAY_UNROLL
       for (int k = 0; k < 8; ++k)

@@ -56,6 +56,7 @@ void classify_attention(const Problem &p, std::vector<std::string> &out) {
   add(out, p.placement != Placement::kIdentity, "pages_moved");
   add(out, p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset, "extreme_scores");
   add(out, p.k.regime == Regime::kRising, "rising_scores");
+  add(out, p.huge_pool, "huge_pool");
 }
 
 void classify_cascade(const Problem &p, std::vector<std::string> &out) {
@@ -112,13 +113,14 @@ std::vector<std::string> classify(const Problem &p) {
 std::vector<std::string> important_classes(Family family) {
   switch (family) {
   case Family::kPaged:
-    return {"empty_row",   "one_key",    "partial_last_page", "full_last_page", "tile_edge",
-            "page_1",      "group_gt_1", "gqa_heads",         "splits_gt_1",    "splits_gt_keys",
-            "pages_moved", "ragged",     "several_tiles",     "fp16",           "head_dim_128"};
+    return {"empty_row",     "one_key",        "partial_last_page", "full_last_page",
+            "tile_edge",     "page_1",         "group_gt_1",        "gqa_heads",
+            "splits_gt_1",   "splits_gt_keys", "pages_moved",       "ragged",
+            "several_tiles", "fp16",           "head_dim_128",      "huge_pool"};
   case Family::kCascade:
     return {"empty_row",         "partial_last_page", "tile_edge",   "prefix_len_0",
             "shared_prefix",     "group_gt_1",        "splits_gt_1", "several_tiles",
-            "uncovered_request", "levels_gt_1"};
+            "uncovered_request", "levels_gt_1",       "huge_pool"};
   case Family::kMergeState:
     return {"all_empty_merge", "empty_side", "no_empty_side", "far_lse", "in_place"};
   case Family::kMergeStates:

@@ -17,11 +17,14 @@ template <class Params>
 oracle::TileOrder declared_order(const Params &params, const Tensors &t, const assay_kernel &kernel,
                                  int row, int head) {
   if (kernel.key_order == nullptr) return {};
+  // The kernel's own target: a plan may depend on the device. The pointers stay the host's.
+  Params asked = params;
+  asked.target = kernel.target;
   int32_t count = 0;
   std::vector<assay_key_tile> tiles(256);
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto capacity = static_cast<int32_t>(tiles.size());
-    if (kernel.key_order(&params, row, head, tiles.data(), capacity, &count) != ASSAY_OK) return {};
+    if (kernel.key_order(&asked, row, head, tiles.data(), capacity, &count) != ASSAY_OK) return {};
     if (count <= capacity) break;
     tiles.resize(count);
   }
@@ -225,6 +228,14 @@ RowBound row_bound(const Outcome &run, const Sut &sut, int row, int head) {
                          before, sut, row, head);
 }
 
+double comparable(float x, Dtype dtype) {
+  if (!std::isinf(x)) return x;
+  double largest = largest_finite(dtype);
+  // Half the last place beyond the largest finite value.
+  double threshold = dtype == Dtype::kFp16 ? 65520.0 : dtype == Dtype::kBf16 ? 0x1.ffp127 : largest;
+  return x < 0 ? -threshold : threshold;
+}
+
 CheckResult within(double got, double want, double radius, const std::string &element,
                    const std::string &what) {
   // Differences of doubles near fp32 values: their own rounding is below 2^-50 of the operands.
@@ -244,10 +255,12 @@ CheckResult related(const Outcome &a, int row_a, int head_a, const Outcome &b, i
     return same_row_bits(a.after, row_a, head_a, b.after, row_b, head_b, what);
   }
   for (int i = 0; i < a.before.problem.head_dim; ++i) {
-    double want = relation.scale * a.after.out_o(row_a, head_a, i) + relation.offset;
+    Dtype dtype = a.before.problem.dtype;
+    double want =
+        relation.scale * comparable(a.after.out_o(row_a, head_a, i), dtype) + relation.offset;
     double radius = std::fabs(relation.scale) * x.o_radius[i] + y.o_radius[i];
-    CheckResult c =
-        within(b.after.out_o(row_b, head_b, i), want, radius, element_name(row_b, head_b, i), what);
+    CheckResult c = within(comparable(b.after.out_o(row_b, head_b, i), dtype), want, radius,
+                           element_name(row_b, head_b, i), what);
     if (!c.passed()) return c;
   }
   if (a.after.lse.buffer < 0 || b.after.lse.buffer < 0) return CheckResult::pass();

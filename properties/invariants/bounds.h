@@ -24,6 +24,10 @@ struct RowBound {
 };
 RowBound row_bound(const Outcome &run, const Sut &sut, int row, int head);
 
+/// An output as a number that distances can be taken from: infinity, which a value beyond the range
+/// rounds to, becomes the smallest magnitude that does. NaN stays NaN.
+double comparable(float x, Dtype dtype);
+
 /// Fails unless |got - want| <= radius; rounding of the comparison itself is allowed for.
 CheckResult within(double got, double want, double radius, const std::string &element,
                    const std::string &what);

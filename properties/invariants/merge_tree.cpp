@@ -62,7 +62,8 @@ void fill_errors(const Problem &p, const std::vector<const StateBlock *> &childr
     for (const StateBlock *child : children) {
       if (std::isinf(child->lse[s])) continue;
       error = std::max(error, child->o_error[at]);
-      spread = std::max(spread, std::fabs(from_bits(p.dtype, child->o[at]) - bound.o[i]));
+      spread = std::max(
+          spread, std::fabs(comparable(from_bits(p.dtype, child->o[at]), p.dtype) - bound.o[i]));
     }
     double moved = natural > 0 ? std::expm1(2 * natural) * (spread + error) * (1 + 0x1p-40) : 0;
     node.o_error[at] = bound.claim ? bound.o_radius[i] + error + moved : kInfinity;
@@ -136,7 +137,8 @@ CheckResult same_merge(const Problem &p, const StateBlock &a, const StateBlock &
       }
       for (int i = 0; i < p.head_dim; ++i) {
         size_t at = s * p.head_dim + i;
-        CheckResult c = within(from_bits(p.dtype, b.o[at]), from_bits(p.dtype, a.o[at]),
+        CheckResult c = within(comparable(from_bits(p.dtype, b.o[at]), p.dtype),
+                               comparable(from_bits(p.dtype, a.o[at]), p.dtype),
                                a.o_error[at] + b.o_error[at], element_name(r, h, i), what);
         if (!c.passed()) return c;
       }

@@ -151,7 +151,8 @@ private:
 
 std::string cuda_unavailable() {
   int devices = 0;
-  if (cudaError_t error = cudaGetDeviceCount(&devices)) return describe(error);
+  if (cudaError_t error = cudaGetDeviceCount(&devices))
+    return "no usable CUDA driver or device (" + std::string(cudaGetErrorName(error)) + ")";
   return devices > 0 ? "" : "no CUDA device";
 }
 

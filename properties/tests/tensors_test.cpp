@@ -119,10 +119,28 @@ TEST(Tensors, DeadBytesHoldThePoisonAndLiveOnesDoNotDependOnIt) {
         const Buffer &x = a.buffers[i], &y = b.buffers[i];
         ASSERT_EQ(x.live, y.live);
         if (x.output && family != Family::kMergeState) continue;
-        for (size_t j = 0; j < x.bytes.size(); ++j)
-          if (x.live[j] && !x.output) ASSERT_EQ(x.bytes[j], y.bytes[j]) << x.name;
+        for (size_t j = 0; j < x.bytes.size(); ++j) {
+          if (!x.live[j] || x.output) continue;
+          ASSERT_EQ(x.bytes[j], y.bytes[j]) << x.name;
+        }
       }
     }
+}
+
+TEST(Tensors, AHugePoolNeedsOffsetsBeyond32Bits) {
+  Problem p = decode({}, fuzz_limits());
+  p.huge_pool = true;
+  p.page_size = 2;
+  p.seq_lens = {5};
+  Tensors t = materialise(p);
+  AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
+  const assay_paged_kv &kv = params.paged.kv;
+  int64_t offset = kv.page_table[2] * kv.k_stride_page;
+  EXPECT_GE(offset, int64_t{1} << 31);
+  uint16_t first;
+  auto address = reinterpret_cast<uintptr_t>(kv.k) + static_cast<uintptr_t>(offset) * 2;
+  std::memcpy(&first, reinterpret_cast<const void *>(address), 2);
+  EXPECT_EQ(first, t.key(0, 0, 4, 0, 0));
 }
 
 TEST(Tensors, OutputsOnEntryArePoison) {
