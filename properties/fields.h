@@ -30,7 +30,7 @@ struct Range {
 
 namespace fields {
 
-inline constexpr std::array<int, 10> kLengthAnchors = {0, 1, 8, 16, 32, 64, 128, 48, 100, 200};
+inline constexpr std::array<int, 10> kLengthAnchors = {0, 1, 16, 32, 64, 128, 192, 8, 144, 272};
 inline constexpr std::array<int, 4> kPageAnchors = {1, 16, 64, 8};
 inline constexpr std::array<int, 8> kGroupAnchors = {1, 2, 3, 5, 7, 8, 16, 4};
 inline constexpr std::array<int, 6> kSplitAnchors = {0, 1, 2, 3, 7, 32};

@@ -25,13 +25,13 @@ Limits check_limits() {
   return {.batch = 5,
           .kv_heads = 3,
           .group = 17,
-          .keys = 200,
+          .keys = 288,
           .head_dim = 128,
           .page_size = 70,
           .splits = 12,
           .states = 12,
           .levels = 4,
-          .slots = 768,
+          .slots = 1152,
           .merge_values = 1 << 14};
 }
 Limits large_limits() {

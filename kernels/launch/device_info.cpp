@@ -16,7 +16,7 @@ bool built_with_cuda() {
 }
 
 int multiprocessors(assay_target target) {
-  constexpr int kSimtMultiprocessors = 4;
+  constexpr int kSimtMultiprocessors = 2;
   if (target == ASSAY_TARGET_SIMT) return kSimtMultiprocessors;
 #ifdef ASSAY_WITH_CUDA
   int device = 0, count = 0;

@@ -23,6 +23,11 @@ void classify_lens(const Problem &p, const std::vector<int> &lens, int page_size
       "full_last_page");
   add(out, any([](int n) { return n > 1 && near_multiple(n, 16); }), "tile_edge");
   add(out, any([](int n) { return n > 64; }), "several_tiles");
+  // A decode block steps over 64 keys; only from the second step on does a running maximum move.
+  const bool moving = p.k.regime != Regime::kZero && p.k.regime != Regime::kPlateau &&
+                      p.k.regime != Regime::kTies && p.k.regime != Regime::kBinary;
+  const int pieces = p.num_splits > 0 ? p.num_splits : p.batch * p.num_kv_heads > 3 ? 1 : 4;
+  add(out, moving && any([&](int n) { return n > 128 * pieces; }), "moving_maximum");
   add(out, any([&](int n) { return p.num_splits > n; }), "splits_gt_keys");
   add(out, page_size == 1 && any([](int n) { return n > 0; }), "page_1");
 }
@@ -113,14 +118,14 @@ std::vector<std::string> classify(const Problem &p) {
 std::vector<std::string> important_classes(Family family) {
   switch (family) {
   case Family::kPaged:
-    return {"empty_row",     "one_key",        "partial_last_page", "full_last_page",
-            "tile_edge",     "page_1",         "group_gt_1",        "gqa_heads",
-            "splits_gt_1",   "splits_gt_keys", "pages_moved",       "ragged",
-            "several_tiles", "fp16",           "head_dim_128",      "huge_pool"};
+    return {"empty_row",   "one_key",       "partial_last_page", "full_last_page", "tile_edge",
+            "page_1",      "group_gt_1",    "gqa_heads",         "splits_gt_1",    "splits_gt_keys",
+            "pages_moved", "ragged",        "several_tiles",     "fp16",           "head_dim_128",
+            "huge_pool",   "moving_maximum"};
   case Family::kCascade:
     return {"empty_row",         "partial_last_page", "tile_edge",   "prefix_len_0",
             "shared_prefix",     "group_gt_1",        "splits_gt_1", "several_tiles",
-            "uncovered_request", "levels_gt_1",       "huge_pool"};
+            "uncovered_request", "levels_gt_1",       "huge_pool",   "moving_maximum"};
   case Family::kMergeState:
     return {"all_empty_merge", "empty_side", "no_empty_side", "far_lse", "in_place"};
   case Family::kMergeStates:
