@@ -32,8 +32,10 @@ struct Word<16> {
 template <class T>
 using WordOf = typename Word<sizeof(T)>::type;
 
+// NOTE: by value. Through a reference the compiler sees a copy of bytes of unknown alignment straight
+// from memory and emits one-byte loads (seen: 16 LDG.U8 for one Vec4).
 template <class T>
-ASSAY_DEVICE T from_word(const WordOf<T> &word) {
+ASSAY_DEVICE T from_word(WordOf<T> word) {
   static_assert(std::is_trivially_copyable_v<T>);
   T value;
   memcpy(&value, &word, sizeof(T));
@@ -41,7 +43,7 @@ ASSAY_DEVICE T from_word(const WordOf<T> &word) {
 }
 
 template <class T>
-ASSAY_DEVICE WordOf<T> to_word(const T &value) {
+ASSAY_DEVICE WordOf<T> to_word(T value) {
   static_assert(std::is_trivially_copyable_v<T>);
   WordOf<T> word;
   memcpy(&word, &value, sizeof(T));

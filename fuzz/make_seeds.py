@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the hand made seeds: make_seeds.py corpus/seeds. Field by field, as the targets read them."""
+import pathlib
+import struct
+import sys
+
+POS_ZERO, NEG_ZERO, INF, NEG_INF, NAN, NEG_NAN, MAX, NEG_MAX, MIN_NORMAL = range(9)
+DENORM, SUBNORMAL, LIMIT, NEG_LIMIT, BEYOND, E5, NEG_E5, N126 = 10, 12, 13, 14, 15, 16, 17, 18
+ABSORB, RESCALE, MERGE, LOAD = range(4)
+
+
+def q(value):
+    """A multiple of 1/4 in -12 .. 11.75."""
+    return bytes([int(value * 4) + 80])
+
+
+def s(special):
+    return bytes([special])
+
+
+def raw(value):
+    return bytes([128]) + struct.pack("<f", value)
+
+
+def op(kind, slot=0):
+    return bytes([slot * 4 + kind])
+
+
+def absorb(score, v0=None, v1=None, slot=0):
+    return op(ABSORB, slot) + score + (v0 or q(1)) + (v1 or q(-2))
+
+
+def load(lse, v0=None, v1=None, slot=0):
+    return op(LOAD, slot) + lse + (v0 or q(1)) + (v1 or q(-2))
+
+
+def rescale():
+    one, ln = bytes([0]), bytes([1])
+    ramp = range(-6, 7)
+    merge01 = op(MERGE, 0)  # slot 1 into slot 0
+    nan = (s(NAN), s(INF))
+    return {
+        "nothing": one,
+        "one_key": one + absorb(q(1)),
+        "rising": ln + b"".join(absorb(q(x), q(x)) for x in ramp),
+        "falling": ln + b"".join(absorb(q(-x), q(x)) for x in ramp),
+        "ties": ln + b"".join(absorb(q(2), q(x)) for x in ramp),
+        "all_masked": ln + absorb(s(NEG_INF)) * 3,
+        "masked_first_and_last": ln + absorb(s(NEG_INF)) + absorb(q(1)) + absorb(s(NEG_INF)),
+        "huge_scores": one + absorb(s(E5)) + absorb(s(NEG_E5)) + absorb(raw(99999.5)),
+        "range_edge": one + absorb(s(LIMIT)) + absorb(s(NEG_LIMIT)) + absorb(s(LIMIT)),
+        "beyond_range": one + absorb(s(BEYOND)) + absorb(s(MAX)) + absorb(s(NEG_MAX)),
+        "weights_underflow": one + absorb(raw(0.0)) + absorb(s(N126)) + absorb(raw(252.5)),
+        "subnormals": one + absorb(s(SUBNORMAL), s(DENORM), s(MIN_NORMAL)) + absorb(s(DENORM), s(SUBNORMAL)),
+        "zeros_of_both_signs": one + absorb(s(NEG_ZERO), s(NEG_ZERO)) + absorb(s(POS_ZERO), s(NEG_ZERO)),
+        "large_values": one + absorb(q(1), raw(2.0**125), raw(-(2.0**125))) + absorb(q(2), raw(2.0**124), s(MAX)),
+        "nan_score": one + absorb(q(1)) + absorb(s(NAN)) + absorb(q(2)),
+        "inf_score": one + absorb(q(1)) + absorb(s(INF)),
+        "nan_in_one_lane": one + absorb(q(1), s(NAN), q(1)) + absorb(q(3), q(1), q(2)),
+        "merge_two": ln + absorb(q(1)) + absorb(q(3), slot=1) + absorb(q(2), slot=1) + merge01,
+        "merge_many": ln + b"".join(absorb(raw(x * 1.37)) + absorb(raw(5 - x / 3), slot=1) + merge01 for x in ramp),
+        "merge_empty_into_live": one + absorb(q(1)) + merge01,
+        "merge_live_into_empty": one + absorb(q(1), slot=1) + merge01,
+        "merge_empty_empty": one + merge01,
+        "dead_partial_merged": one + load(s(NEG_INF), *nan) + absorb(q(1), slot=1) + merge01,
+        "partials": ln + load(q(1)) + load(q(2), q(5), slot=1) + merge01 + load(raw(-3.3), slot=1) + merge01,
+        "rescale_up": one + absorb(q(1)) + op(RESCALE) + q(3) + absorb(q(3)),
+        "rescale_underflows_all": one + absorb(q(1)) + op(RESCALE) + s(E5) + absorb(q(1)),
+        "rescale_empty": one + op(RESCALE) + q(1) + absorb(q(1)),
+        "scale_tiny": s(MIN_NORMAL) + absorb(s(LIMIT)) + absorb(s(NEG_LIMIT)),
+        "scale_negative": q(-1) + absorb(q(1)) + absorb(q(2)),
+        "scale_nan": s(NAN) + absorb(q(1)) + absorb(q(2)),
+    }
+
+
+def codec():
+    def text(body):
+        return b"\x01" + body
+
+    head = b"assay-case 1\n"
+    return {
+        "nothing": b"",
+        "text_empty": text(b""),
+        "text_header": text(head),
+        "text_not_a_case": text(b"hello\n"),
+        "text_no_equals": text(head + b"batch\n"),
+        "text_unknown_field": text(head + b"no_such_field = 3\n"),
+        "text_twice": text(head + b"batch = 1\nbatch = 2\n"),
+        "text_negative": text(head + b"batch = -1\n"),
+        "text_huge_number": text(head + b"batch = 99999999999999999999\n"),
+        "text_lists": text(head + b"batch = 3\nseq_lens = 0, 1, 64\n"),
+        "text_bad_list": text(head + b"batch = 2\nseq_lens = 1,,2\n"),
+        "text_pages": text(head + b"placement = explicit\nseq_lens = 2\npage_ids = 5, 0\n"),
+        "text_merge": text(head + b"family = merge_states\nnum_states = 3\nragged = yes\n"),
+        "text_cascade": text(head + b"family = cascade\nnote = a note # with a hash\n"),
+        "text_control_characters": text(head + b"batch = \x00\x1b[31m\xff\n"),
+        "text_crlf": text(head.replace(b"\n", b"\r\n") + b"batch = 2\r\n"),
+        "text_names": text(head + b"kernel = k\nproperty = p\ntarget = cuda\nnote = one\nnote = two\n"),
+        **{f"bytes_limits_{i}_{f}": bytes([2 * i, 1, f]) + bytes(range(7, 250, 13)) for i in range(4) for f in range(4)},
+        "bytes_all_ones": b"\x06" + b"\xff" * 80,
+    }
+
+
+def plan():
+    """batch - 1, units - 1, fixed?, [splits - 1], workers - 1 (two bytes) or none, tile - 1, lengths"""
+
+    def balanced(batch, units, workers, tile, lens):
+        return bytes([batch - 1, units - 1, 0]) + struct.pack("<H", workers - 1) + bytes([tile - 1]) + lens
+
+    def fixed(batch, units, splits, lens):
+        return bytes([batch - 1, units - 1, 1, splits - 1, 63]) + lens
+
+    def short(*lens):
+        return b"".join(bytes([1, n]) for n in lens)
+
+    def long(*lens):
+        return b"".join(bytes([3]) + struct.pack("<I", n)[:3] for n in lens)
+
+    return {
+        "nothing": b"",
+        "balanced_no_keys": balanced(3, 2, 7, 64, b"\0\0\0"),
+        "balanced_one_key_many_workers": balanced(1, 1, 528, 1, short(1)),
+        "balanced_one_request": balanced(1, 8, 132, 64, long(1 << 20)),
+        "balanced_more_segments_than_workers": balanced(8, 3, 5, 16, short(1, 17, 0, 255, 16, 15, 0, 0)),
+        "balanced_empty_at_the_ends": balanced(4, 2, 3, 64, short(0, 200, 100, 0)),
+        "balanced_longest": balanced(2, 8, 528, 1, long((1 << 24) - 1, 1)),
+        "fixed_one": fixed(2, 2, 1, short(9, 0)),
+        "fixed_more_splits_than_keys": fixed(2, 1, 100, short(5, 0)),
+        "fixed_seven": fixed(3, 4, 7, short(64, 63, 65)),
+        "fixed_longest": fixed(1, 1, 100, long((1 << 24) - 1)),
+    }
+
+
+def problem():
+    return {
+        "nothing": b"",
+        **{f"family_{f}_{i}": bytes([p, 1, f]) + bytes((i * k) % 251 for k in range(1, 60))
+           for i, p in ((29, 0), (71, 3)) for f in range(4)},
+    }
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    for make in (rescale, codec, plan, problem):
+        folder = root / f"fuzz_{make.__name__}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in make().items():
+            (folder / name).write_bytes(data)
+
+
+main()

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/plan_checks.h"
+
+#include <algorithm>
+
+#include "fuzz/byte_reader.h"
+
+namespace assay::fuzz {
+namespace {
+
+/// Every item of a plan, by segment; and what its workers hold.
+class PlanAudit {
+public:
+  PlanAudit(const PlanCase &c, const SplitPlan &plan)
+      : c_(c), plan_(plan), segments_(static_cast<size_t>(c.shape.segments())),
+        slot_used_(static_cast<size_t>(plan_slots(c.shape))) {}
+
+  std::string run() {
+    for (int64_t w = 0; w < c_.shape.workers; ++w)
+      if (std::string e = worker(w); !e.empty()) return e + " (worker " + std::to_string(w) + ")";
+    for (int64_t s = 0; s < c_.shape.segments(); ++s) {
+      if (std::string e = segment(s); !e.empty()) return e + " (segment " + std::to_string(s) + ")";
+      if (plan_.counters[s] != 0) return "a counter does not start at 0";
+    }
+    return "";
+  }
+
+private:
+  /// Tiles of the balanced line that fall to the busiest worker of a sound plan.
+  int64_t fair_share() const {
+    int64_t total = 0;
+    for (int32_t len : c_.lens)
+      total += int64_t{tiles_of(len, c_.shape.tile)} * c_.shape.units;
+    return (total + c_.shape.workers - 1) / c_.shape.workers;
+  }
+
+  std::string worker(int64_t w) {
+    int64_t tiles = 0;
+    for (const WorkItem &item : items_of_worker(plan_, w)) {
+      if (item.request < 0 || item.request >= c_.shape.batch) return "request out of range";
+      if (item.unit < 0 || item.unit >= c_.shape.units) return "unit out of range";
+      if (item.kv_begin < 0 || item.kv_begin > item.kv_end) return "a key range runs backwards";
+      if (item.kv_end > c_.lens[item.request]) return "keys past the end of the request";
+      if (item.num_splits > 1) {
+        const int64_t slot = item.slot(item.split, c_.shape.slot_stride());
+        if (slot < 0 || slot >= plan_slots(c_.shape)) return "a slot outside the workspace";
+        if (slot_used_[slot]) return "a slot used twice";
+        slot_used_[slot] = true;
+      }
+      tiles += tiles_of(item.kv_end - item.kv_begin, c_.shape.tile);
+      segments_[int64_t{item.request} * c_.shape.units + item.unit].push_back(item);
+    }
+    if (c_.shape.splits == 0 && tiles > fair_share()) return "more than a fair share of tiles";
+    return "";
+  }
+
+  std::string segment(int64_t s) {
+    auto &items = segments_[s];
+    if (items.empty()) return "nobody writes it";
+    std::sort(items.begin(), items.end(),
+              [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
+    int32_t next = 0;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const WorkItem &item = items[i];
+      if (item.split != static_cast<int32_t>(i)) return "splits are not numbered 0, 1, ...";
+      if (item.num_splits != static_cast<int32_t>(items.size())) return "wrong number of splits";
+      if (item.kv_begin != next) return "keys missing or computed twice";
+      if (item.first_slot != items[0].first_slot || item.next_slot != items[0].next_slot)
+        return "splits disagree about their slots";
+      next = item.kv_end;
+    }
+    if (next != c_.lens[static_cast<size_t>(s / c_.shape.units)])
+      return "the last keys are missing";
+    return "";
+  }
+
+  const PlanCase &c_;
+  const SplitPlan &plan_;
+  std::vector<std::vector<WorkItem>> segments_;
+  std::vector<bool> slot_used_;
+};
+
+/// Lengths at several scales. The largest keeps the line of a batch inside the int32 tile_indptr.
+int32_t read_length(ByteReader &in) {
+  switch (in.byte() % 4) {
+  case 0:
+    return 0;
+  case 1:
+    return in.integer(0, 255);
+  case 2:
+    return in.integer(0, 65535);
+  default:
+    return in.integer(0, 1 << 24);
+  }
+}
+
+} // namespace
+
+PlanCase decode_plan_case(Input input) {
+  ByteReader in(input);
+  PlanCase c;
+  c.shape.batch = in.integer(1, 24);
+  c.shape.units = in.integer(1, 8);
+  c.shape.splits = in.integer(0, 1) == 0 ? 0 : in.integer(1, 100);
+  c.shape.workers =
+      c.shape.splits > 0 ? c.shape.batch * c.shape.units * c.shape.splits : in.integer(1, 528);
+  c.shape.tile = in.integer(1, 128);
+  for (int i = 0; i < c.shape.batch; ++i)
+    c.lens.push_back(read_length(in));
+  return c;
+}
+
+std::string plan_violation(const PlanCase &c, const SplitPlan &plan) {
+  return PlanAudit(c, plan).run();
+}
+
+std::string check_plan(Input input) {
+  const PlanCase c = decode_plan_case(input);
+  const HostPlan plan(c.shape, c.lens.data());
+  return plan_violation(c, plan.view());
+}
+
+} // namespace assay::fuzz

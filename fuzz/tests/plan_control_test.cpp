@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positive controls of fuzz_plan: plans corrupted in one way each must be caught by the seeds.
+#include "fuzz/plan_checks.h"
+
+#include <gtest/gtest.h>
+
+#include "fuzz/tests/seeds.h"
+
+namespace assay::fuzz {
+namespace {
+
+/// A sound plan with `spoil` applied to its worker entries.
+template <class Spoil>
+std::string run(Spoil spoil) {
+  return first_violation("fuzz_plan", [&](Input input) {
+    const PlanCase c = decode_plan_case(input);
+    const HostPlan host(c.shape, c.lens.data());
+    SplitPlan plan = host.view();
+    std::vector<WorkerItems> workers(plan.workers, plan.workers + c.shape.workers);
+    for (WorkerItems &w : workers)
+      spoil(w);
+    plan.workers = workers.data();
+    return plan_violation(c, plan);
+  });
+}
+
+TEST(PlanControl, sound_plans_pass) {
+  EXPECT_EQ(first_violation("fuzz_plan", check_plan), "");
+  EXPECT_EQ(run([](WorkerItems &) {}), "");
+}
+TEST(PlanControl, forgotten_head) {
+  EXPECT_NE(run([](WorkerItems &w) { w.head.num_splits = 0; }), "");
+}
+TEST(PlanControl, a_key_lost_between_splits) {
+  EXPECT_NE(run([](WorkerItems &w) { w.head.kv_begin += w.head.split > 0; }), "");
+}
+TEST(PlanControl, a_key_computed_twice) {
+  EXPECT_NE(run([](WorkerItems &w) { w.head.kv_begin -= w.head.split > 0; }), "");
+}
+TEST(PlanControl, keys_past_the_end) {
+  EXPECT_NE(run([](WorkerItems &w) { w.head.kv_end += 1; }), "");
+}
+TEST(PlanControl, one_slot_for_all_splits) {
+  EXPECT_NE(run([](WorkerItems &w) { w.head.next_slot = w.head.first_slot; }), "");
+}
+TEST(PlanControl, slots_past_the_workspace) {
+  EXPECT_NE(run([](WorkerItems &w) {
+              w.head.next_slot += 1 << 20;
+              w.head.first_slot += 1 << 20;
+            }),
+            "");
+}
+TEST(PlanControl, first_item_of_another_segment) {
+  EXPECT_NE(run([](WorkerItems &w) { w.first.unit = 0; }), "");
+}
+/// Everything on the first worker is complete, and slow.
+TEST(PlanControl, all_work_on_one_worker) {
+  EXPECT_NE(first_violation("fuzz_plan",
+                            [](Input input) -> std::string {
+                              PlanCase c = decode_plan_case(input);
+                              if (c.shape.splits > 0) return "";
+                              SplitPlanShape one = c.shape;
+                              one.workers = 1;
+                              const HostPlan host(one, c.lens.data());
+                              std::vector<WorkerItems> workers(c.shape.workers);
+                              workers[0] = host.view().workers[0];
+                              SplitPlan plan = host.view();
+                              plan.shape = c.shape;
+                              plan.workers = workers.data();
+                              return plan_violation(c, plan);
+                            }),
+            "");
+}
+
+} // namespace
+} // namespace assay::fuzz
