@@ -33,7 +33,9 @@ namespace fields {
 inline constexpr std::array<int, 10> kLengthAnchors = {0, 1, 16, 32, 64, 128, 192, 8, 144, 272};
 inline constexpr std::array<int, 4> kPageAnchors = {1, 16, 64, 8};
 inline constexpr std::array<int, 8> kGroupAnchors = {1, 2, 3, 5, 7, 8, 16, 4};
-inline constexpr std::array<int, 6> kSplitAnchors = {0, 1, 2, 3, 7, 32};
+// An empty batch needs one case, not one in six; the balanced plan (0) deserves half of them.
+inline constexpr std::array<int, 3> kBatchAnchors = {2, 3, 4};
+inline constexpr std::array<int, 8> kSplitAnchors = {0, 0, 1, 0, 3, 0, 7, 32};
 inline constexpr std::array<int, 5> kStateAnchors = {1, 2, 3, 7, 32};
 inline constexpr std::array<int, 5> kHeadDim8Anchors = {1, 8, 16, 4, 2};
 
@@ -140,7 +142,7 @@ void visit_cascade(Io &io, Problem &p, const Limits &limits) {
 template <class Io>
 void visit_attention(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, std::span<const EnumName<Dtype>>(kAttentionDtypes));
-  io.integer("batch", p.batch, Range{0, limits.batch, 1});
+  io.integer("batch", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
   io.integer("num_kv_heads", p.num_kv_heads, Range{1, limits.kv_heads, 1});
   io.integer("group_size", p.group_size, Range{1, limits.group, 1, kGroupAnchors});
   int dims = limits.head_dim >= 128 ? 2 : 1;
@@ -156,7 +158,7 @@ void visit_attention(Io &io, Problem &p, const Limits &limits) {
 template <class Io>
 void visit_merge(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, enum_names<Dtype>());
-  io.integer("rows", p.batch, Range{0, limits.batch, 1});
+  io.integer("rows", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
   io.integer("heads", p.num_kv_heads, Range{1, limits.kv_heads, 1});
   io.eighths("head_dim", p.head_dim,
              Range{1, std::min(64, limits.head_dim / 4), 1, kHeadDim8Anchors});
