@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 seconds=${1:-60}
 
-build fuzz
+build fuzz all_fuzzers
 mapfile -t targets < <(find build/fuzz/fuzz -maxdepth 1 -type f -executable -name 'fuzz_*' | sort)
 [ ${#targets[@]} -gt 0 ] || {
   echo "no fuzz target was built" >&2
@@ -16,7 +16,7 @@ for target in "${targets[@]}"; do
   work="build/fuzz/corpus/$name"
   mkdir -p "$work" build/fuzz/findings
   log="build/fuzz/$name.log"
-  if ! "$target" -max_total_time=$((seconds / ${#targets[@]})) -timeout=20 -print_final_stats=1 \
+  if ! "$target" -max_total_time=$((seconds / ${#targets[@]})) -timeout=20 -max_len=300 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/findings/$name-" "$work" "corpus/seeds/$name" >"$log" 2>&1; then
     tail -n 40 "$log"
     echo "replay: $target build/fuzz/findings/$name-<artifact>" >&2
