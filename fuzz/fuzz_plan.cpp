@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Split plans, balanced and fixed, of up to 24 requests of up to 2^24 keys:
 //   1. Every key of every (request, unit) is computed exactly once, inside the request.
-//   2. Every segment is written, also without keys; its splits are 0, 1, ... and know their number.
+//   2. Every request is written, also without keys; its splits are 0, 1, ... and know their number.
 //   3. Every partial slot lies in the workspace and is written by one item only; all splits of a
-//      segment agree where its slots are.
+//      request agree where its slots are.
 //   4. Balanced plans: no worker holds more than ceil(tiles / workers) tiles.
 //   5. Counters start at 0.
 #include "fuzz/plan_checks.h"

@@ -8,20 +8,20 @@
 namespace assay::fuzz {
 namespace {
 
-/// Every item of a plan, by segment; and what its workers hold.
+/// Every item of a plan, by request; and what its workers hold.
 class PlanAudit {
 public:
   PlanAudit(const PlanCase &c, const SplitPlan &plan)
-      : c_(c), plan_(plan), segments_(static_cast<size_t>(c.shape.segments())),
+      : c_(c), plan_(plan), requests_(static_cast<size_t>(c.shape.batch)),
         slot_used_(static_cast<size_t>(plan_slots(c.shape))) {}
 
   std::string run() {
     for (int64_t w = 0; w < c_.shape.workers; ++w)
       if (std::string e = worker(w); !e.empty()) return e + " (worker " + std::to_string(w) + ")";
-    for (int64_t s = 0; s < c_.shape.segments(); ++s) {
-      if (std::string e = segment(s); !e.empty()) return e + " (segment " + std::to_string(s) + ")";
-      if (plan_.counters[s] != 0) return "a counter does not start at 0";
-    }
+    for (int32_t r = 0; r < c_.shape.batch; ++r)
+      if (std::string e = request(r); !e.empty()) return e + " (request " + std::to_string(r) + ")";
+    for (int64_t i = 0; i < int64_t{c_.shape.batch} * c_.shape.units; ++i)
+      if (plan_.counters[i] != 0) return "a counter does not start at 0";
     return "";
   }
 
@@ -30,7 +30,7 @@ private:
   int64_t fair_share() const {
     int64_t total = 0;
     for (int32_t len : c_.lens)
-      total += int64_t{tiles_of(len, c_.shape.tile)} * c_.shape.units;
+      total += tiles_of(len, c_.shape.tile);
     return (total + c_.shape.workers - 1) / c_.shape.workers;
   }
 
@@ -38,7 +38,6 @@ private:
     int64_t tiles = 0;
     for (const WorkItem &item : items_of_worker(plan_, w)) {
       if (item.request < 0 || item.request >= c_.shape.batch) return "request out of range";
-      if (item.unit < 0 || item.unit >= c_.shape.units) return "unit out of range";
       if (item.kv_begin < 0 || item.kv_begin > item.kv_end) return "a key range runs backwards";
       if (item.kv_end > c_.lens[item.request]) return "keys past the end of the request";
       if (item.num_splits > 1) {
@@ -48,14 +47,14 @@ private:
         slot_used_[slot] = true;
       }
       tiles += tiles_of(item.kv_end - item.kv_begin, c_.shape.tile);
-      segments_[int64_t{item.request} * c_.shape.units + item.unit].push_back(item);
+      requests_[item.request].push_back(item);
     }
     if (c_.shape.splits == 0 && tiles > fair_share()) return "more than a fair share of tiles";
     return "";
   }
 
-  std::string segment(int64_t s) {
-    auto &items = segments_[s];
+  std::string request(int32_t r) {
+    auto &items = requests_[r];
     if (items.empty()) return "nobody writes it";
     std::sort(items.begin(), items.end(),
               [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
@@ -69,14 +68,13 @@ private:
         return "splits disagree about their slots";
       next = item.kv_end;
     }
-    if (next != c_.lens[static_cast<size_t>(s / c_.shape.units)])
-      return "the last keys are missing";
+    if (next != c_.lens[r]) return "the last keys are missing";
     return "";
   }
 
   const PlanCase &c_;
   const SplitPlan &plan_;
-  std::vector<std::vector<WorkItem>> segments_;
+  std::vector<std::vector<WorkItem>> requests_;
   std::vector<bool> slot_used_;
 };
 
@@ -102,8 +100,7 @@ PlanCase decode_plan_case(Input input) {
   c.shape.batch = in.integer(1, 24);
   c.shape.units = in.integer(1, 8);
   c.shape.splits = in.integer(0, 1) == 0 ? 0 : in.integer(1, 100);
-  c.shape.workers =
-      c.shape.splits > 0 ? c.shape.batch * c.shape.units * c.shape.splits : in.integer(1, 528);
+  c.shape.workers = c.shape.splits > 0 ? c.shape.batch * c.shape.splits : in.integer(1, 528);
   c.shape.tile = in.integer(1, 128);
   for (int i = 0; i < c.shape.batch; ++i)
     c.lens.push_back(read_length(in));

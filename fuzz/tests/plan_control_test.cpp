@@ -50,8 +50,8 @@ TEST(PlanControl, slots_past_the_workspace) {
             }),
             "");
 }
-TEST(PlanControl, first_item_of_another_segment) {
-  EXPECT_NE(run([](WorkerItems &w) { w.first.unit = 0; }), "");
+TEST(PlanControl, first_item_of_another_request) {
+  EXPECT_NE(run([](WorkerItems &w) { w.first.request = 0; }), "");
 }
 /// Everything on the first worker is complete, and slow.
 TEST(PlanControl, all_work_on_one_worker) {

@@ -55,17 +55,13 @@ public:
     for (int s = 0; s < kStages - 1; ++s)
       stream.copy_next(ring[s]);
     int stage = 0;
-    typename Items::Item item;
-    while (items.next(item)) {
-      const DecodeWork work = items.work_of(item);
+    Tile tile;
+    typename Items::Item item, done;
+    bool more = items.next(item);
+    if (more) load_queries(params, items.work_of(item), tile);
+    while (more) {
       // 1. Each warp attends its tiles.
-      Tile tile;
-      tile.load_queries([&](int r) -> const E * {
-        const int row = work.first_row + r;
-        if (row >= params.group_size) return nullptr;
-        return static_cast<const E *>(params.q) + work.request * params.q_stride_batch +
-               (work.kv_head * params.group_size + row) * params.q_stride_head;
-      });
+      const DecodeWork work = items.work_of(item);
       for (int base = first_tile(work); base < work.kv_end; base += kStride) {
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
         // Makes every lane's copies visible to the warp, and frees the stage read last.
@@ -80,10 +76,13 @@ public:
         stage = (stage + 1) % kStages;
       }
       tile.reduce_sums();
-      // 2. States meet in shared memory.
+      // 2. States meet in shared memory; the next item's queries arrive meanwhile.
       publish_state(tile, shared.merge);
+      done = item;
+      more = items.next(item);
+      if (more) load_queries(params, items.work_of(item), tile);
       arch::block_barrier();
-      finish(item, [&](int row, int dim) {
+      finish(done, [&](int row, int dim) {
         return merge_published<MergeStorage, kWarps>(shared.merge, row, dim, params.scale_log2);
       });
       // 3. The next item's states overwrite what other threads may still be reading.
@@ -100,6 +99,16 @@ public:
   }
 
 private:
+  static ASSAY_DEVICE void load_queries(const AttentionParams &params, const DecodeWork &work,
+                                        Tile &tile) {
+    tile.load_queries([&](int r) -> const E * {
+      const int row = work.first_row + r;
+      if (row >= params.group_size) return nullptr;
+      return static_cast<const E *>(params.q) + work.request * params.q_stride_batch +
+             (work.kv_head * params.group_size + row) * params.q_stride_head;
+    });
+  }
+
   static ASSAY_DEVICE int first_tile(const DecodeWork &work) {
     return work.kv_begin + static_cast<int>(arch::warp_id()) * kPolicy.tile;
   }

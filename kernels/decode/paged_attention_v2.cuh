@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged_attention_v2: split-KV over a SplitPlan. Workers write fp32 partials of the segments they
-// share; whoever finishes a segment last merges its partials, in the same launch.
+// paged_attention_v2: split-KV over a SplitPlan. Blocks write fp32 partials of the requests they
+// share; whoever finishes a (request, unit) last merges its partials, in the same launch.
 #pragma once
 
 #include "kernels/common/merge_rows.cuh"
@@ -17,19 +17,23 @@ struct PagedAttentionV2Params {
   int32_t row_tiles_per_group; // plan.shape.units = num_kv_heads * row_tiles_per_group
 };
 
-/// The items of one worker. The next item is loaded while the current one is computed.
+/// The items of one block: its worker's, for its unit. The next item is loaded while the current
+/// one is computed.
 template <int kRows>
 class PlanItems {
 public:
   using Item = WorkItem;
 
-  ASSAY_DEVICE PlanItems(const SplitPlan &plan, int row_tiles_per_group, int worker)
-      : plan_(plan), row_tiles_per_group_(row_tiles_per_group) {
+  ASSAY_DEVICE PlanItems(const SplitPlan &plan, int row_tiles_per_group, int block) : plan_(plan) {
+    const int worker = block / plan.shape.units;
+    unit_ = block - worker * plan.shape.units;
+    kv_head_ = unit_ / row_tiles_per_group;
+    first_row_ = (unit_ - kv_head_ * row_tiles_per_group) * kRows;
     const WorkerItems *w = plan.workers + worker;
     const WorkItem head = load(&w->head);
     first_ = load(&w->first);
-    segment_ = arch::global_load_readonly(&w->segment_begin);
-    segment_end_ = arch::global_load_readonly(&w->segment_end);
+    request_ = arch::global_load_readonly(&w->request_begin);
+    request_end_ = arch::global_load_readonly(&w->request_end);
     pending_ = head;
     if (head.num_splits == 0) advance();
   }
@@ -41,10 +45,10 @@ public:
     return true;
   }
 
+  /// Which block of its worker this is: the same for all items.
+  ASSAY_DEVICE int unit() const { return unit_; }
   ASSAY_DEVICE DecodeWork work_of(const Item &item) const {
-    const int kv_head = item.unit / row_tiles_per_group_;
-    return {item.request, kv_head, (item.unit - kv_head * row_tiles_per_group_) * kRows,
-            item.kv_begin, item.kv_end};
+    return {item.request, kv_head_, first_row_, item.kv_begin, item.kv_end};
   }
 
 private:
@@ -60,27 +64,30 @@ private:
 
   ASSAY_DEVICE void advance() {
     pending_.num_splits = 0;
-    if (segment_ >= segment_end_) return;
-    pending_ = first_.num_splits != 0 ? first_ : load(plan_.segment_items + segment_);
+    if (request_ >= request_end_) return;
+    pending_ = first_.num_splits != 0 ? first_ : load(plan_.request_items + request_);
     first_.num_splits = 0;
-    ++segment_;
+    ++request_;
   }
 
   const SplitPlan &plan_;
-  int row_tiles_per_group_;
+  int unit_, kv_head_, first_row_;
   WorkItem pending_, first_;
-  int segment_, segment_end_;
+  int request_, request_end_;
 };
 
-/// Merges the partials of a finished segment into O and LSE, in split order whoever does it.
+/// Merges the partials of a finished (request, unit) into O and LSE, in split order whoever does
+/// it.
 template <class E, int kHeadDim, int kRowTiles>
-ASSAY_DEVICE void merge_segment(const PagedAttentionV2Params &params, const WorkItem &item,
-                                const DecodeWork &work) {
+ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkItem &item, int unit,
+                               const DecodeWork &work) {
   using Core = DecodeCore<E, kHeadDim, kRowTiles>;
   const PartialParams &partial = params.partial;
-  const int32_t stride = params.plan.shape.slot_stride();
+  const int32_t stride = params.plan.shape.slot_stride(), units = params.plan.shape.units;
   Core::for_each_slice(params.attention, work.first_row, [&](int row, int dim) {
-    const auto index = [&](int i) { return item.slot(i, stride) * partial.rows_per_slot + row; };
+    const auto index = [&](int i) {
+      return (item.slot(i, stride) * units + unit) * partial.rows_per_slot + row;
+    };
     const MergedSlice merged = merge_rows(
         item.num_splits, 1.0f, 1.0f,
         [&](int i) { return arch::global_load(partial.lse_accum + index(i)); },
@@ -92,7 +99,8 @@ ASSAY_DEVICE void merge_segment(const PagedAttentionV2Params &params, const Work
   });
 }
 
-/// Grid: plan.shape.workers blocks. A segment held whole goes straight to O, any other to a slot.
+/// Grid: plan.shape.workers * units blocks, the units of a worker adjacent. A request held whole
+/// goes straight to O, any other to a slot.
 template <class E, int kHeadDim, int kRowTiles>
 ASSAY_KERNEL((DecodeCore<E, kHeadDim, kRowTiles>::kThreads),
              (DecodeCore<E, kHeadDim, kRowTiles>::kPolicy.min_blocks))
@@ -100,6 +108,7 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
   using Core = DecodeCore<E, kHeadDim, kRowTiles>;
   const AttentionParams &attention = params.attention;
   const PlanItems<Core::kRows> items(params.plan, params.row_tiles_per_group, arch::block_idx_x());
+  const int32_t stride = params.plan.shape.slot_stride(), units = params.plan.shape.units;
   Core::run(attention, params.kv, items, [&](const WorkItem &item, auto merged) {
     const DecodeWork work = items.work_of(item);
     const bool whole = item.num_splits == 1;
@@ -113,7 +122,7 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
                        lse2);
       else
         store_partial<kHeadDim>(params.partial,
-                                item.slot(item.split, params.plan.shape.slot_stride()), row, dim,
+                                item.slot(item.split, stride) * units + items.unit(), row, dim,
                                 slice.o, lse2);
     });
     if (whole) return;
@@ -123,14 +132,14 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
     auto &shared = arch::shared_storage<typename Core::SharedStorage>();
     arch::block_barrier();
     if (arch::thread_idx() == 0) {
-      const int64_t segment = int64_t{item.request} * params.plan.shape.units + item.unit;
+      uint32_t *counter = params.plan.counters + int64_t{item.request} * units + items.unit();
       const uint32_t last = item.num_splits - 1;
-      const uint32_t before = arch::atomic_inc_acq_rel(params.plan.counters + segment, last);
+      const uint32_t before = arch::atomic_inc_acq_rel(counter, last);
       arch::shared_store(&shared.is_last, before == last ? 1u : 0u);
     }
     arch::block_barrier();
     if (arch::shared_load(&shared.is_last) != 0u)
-      merge_segment<E, kHeadDim, kRowTiles>(params, item, work);
+      merge_splits<E, kHeadDim, kRowTiles>(params, item, items.unit(), work);
   });
 }
 

@@ -33,13 +33,13 @@ inline assay_status v2_rows(const PagedV2Call &call, void *stream) {
   params.attention = a;
   params.kv = call.paged.kv;
   const PlanParams plan = plan_params(call.layout.shape, nullptr, call.plan);
-  params.plan = {call.layout.shape, plan.workers, plan.segment_items, plan.counters};
+  params.plan = {call.layout.shape, plan.workers, plan.request_items, plan.counters};
   params.partial = call.partial;
   params.row_tiles_per_group = row_tiles_per_group(a.group_size);
-  return launch_kernel(
-      &paged_attention_v2<E, kHeadDim, kRowTiles>, "paged_attention_v2",
-      {call.layout.shape.workers, Core::kThreads, sizeof(typename Core::SharedStorage)}, params,
-      stream);
+  return launch_kernel(&paged_attention_v2<E, kHeadDim, kRowTiles>, "paged_attention_v2",
+                       {int64_t{call.layout.shape.workers} * call.layout.shape.units,
+                        Core::kThreads, sizeof(typename Core::SharedStorage)},
+                       params, stream);
 }
 
 template <class E, int kHeadDim>

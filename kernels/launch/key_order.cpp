@@ -52,18 +52,15 @@ assay_status v1_key_order(const void *params, int32_t request, int32_t, assay_ke
   return writer.finish(count);
 }
 
-assay_status v2_key_order(const void *params, int32_t request, int32_t qo_head,
-                          assay_key_tile *tiles, int32_t capacity, int32_t *count) {
+assay_status v2_key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
+                          int32_t capacity, int32_t *count) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   V2Workspace layout;
   ASSAY_RETURN_IF_ERROR(v2_workspace(&p, layout));
-  const int group = p.num_qo_heads / p.num_kv_heads;
-  const int unit = qo_head / group * row_tiles_per_group(group) +
-                   qo_head % group / (8 * decode_row_tiles(group));
   const HostPlan plan(layout.shape, p.kv.seq_lens);
   TileWriter writer(tiles, capacity);
   int split = 0;
-  for (const WorkItem &item : items_of_segment(plan.view(), request, unit))
+  for (const WorkItem &item : items_of_request(plan.view(), request))
     add_block_range(writer, policy_of(p), split++, item.kv_begin, item.kv_end);
   return writer.finish(count);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of paged_attention_v1, paged_attention_v2 and the planner.
+#include "kernels/decode/decode_policy.h"
 #include "kernels/launch/call_parts.h"
 #include "kernels/launch/calls.h"
 #include "kernels/launch/checks.h"
@@ -8,23 +9,23 @@
 namespace assay {
 namespace {
 
-/// Balanced plans spread over two blocks a multiprocessor, the decode kernels' occupancy.
-constexpr int kWorkersPerMultiprocessor = 2;
+/// The decode kernels' occupancy, which balanced plans fill.
+constexpr int kBlocksPerMultiprocessor = decode_policy(128, 1).min_blocks;
 
 assay_status split_shape(assay_target target, int64_t batch, int32_t num_qo_heads,
                          int32_t num_kv_heads, int32_t num_splits, SplitPlanShape &shape) {
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", num_splits, 0, 1 << 16));
   const int64_t units = int64_t{num_kv_heads} * row_tiles_per_group(num_qo_heads / num_kv_heads);
-  int64_t workers = batch * units * num_splits;
+  int64_t workers = batch * num_splits;
   if (num_splits == 0) {
     const int sms = multiprocessors(target);
     if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-    workers = int64_t{sms} * kWorkersPerMultiprocessor;
+    workers = balanced_workers(int64_t{sms} * kBlocksPerMultiprocessor, units);
   }
-  if (units * batch > kMaxGrid || workers > kMaxGrid)
+  if (workers * units > kMaxGrid || units * batch > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED,
                 "batch * heads * splits needs {} blocks, expected at most {}",
-                std::max(workers, units * batch), kMaxGrid);
+                std::max(workers, batch) * units, kMaxGrid);
   shape = {.batch = static_cast<int32_t>(batch),
            .units = static_cast<int32_t>(units),
            .splits = num_splits,
@@ -66,7 +67,7 @@ assay_status v2_workspace(const assay_paged_params *p, V2Workspace &layout) {
   ASSAY_RETURN_IF_ERROR(split_shape(p->target, p->batch, p->num_qo_heads, p->num_kv_heads,
                                     p->num_splits, layout.shape));
   const int64_t rows = 8 * decode_row_tiles(p->num_qo_heads / p->num_kv_heads);
-  const int64_t slots = plan_slots(layout.shape);
+  const int64_t slots = plan_slots(layout.shape) * layout.shape.units;
   layout.o_accum = 0;
   layout.lse_accum = align_up(slots * rows * p->head_dim * int64_t{sizeof(float)});
   layout.plan = align_up(layout.lse_accum + slots * rows * int64_t{sizeof(float)});

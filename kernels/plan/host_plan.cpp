@@ -28,9 +28,9 @@ HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens) : shape
   for (int r = 0; r < shape.batch; ++r)
     tile_indptr[r + 1] = tile_indptr[r] + tiles_of(seq_lens[r], shape.tile);
   const PlanInput input{shape, seq_lens, tile_indptr};
-  for (int64_t s = 0; shape.splits == 0 && s < shape.segments(); ++s)
-    store(base, layout.segment_items + s * static_cast<int64_t>(sizeof(WorkItem)),
-          segment_item(input, s, HostLoad{}));
+  for (int64_t r = 0; shape.splits == 0 && r < shape.batch; ++r)
+    store(base, layout.request_items + r * static_cast<int64_t>(sizeof(WorkItem)),
+          request_item(input, r, HostLoad{}));
   for (int64_t w = 0; w < shape.workers; ++w)
     store(base, layout.workers + w * static_cast<int64_t>(sizeof(WorkerItems)),
           worker_items(input, w, HostLoad{}));
@@ -42,7 +42,7 @@ SplitPlan view_plan(const SplitPlanShape &shape, const void *buffer) {
   const PlanLayout layout = plan_layout(shape);
   char *base = static_cast<char *>(const_cast<void *>(buffer));
   return {shape, reinterpret_cast<WorkerItems *>(base + layout.workers),
-          reinterpret_cast<WorkItem *>(base + layout.segment_items),
+          reinterpret_cast<WorkItem *>(base + layout.request_items),
           reinterpret_cast<uint32_t *>(base + layout.counters)};
 }
 
@@ -50,16 +50,16 @@ std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker) {
   std::vector<WorkItem> items;
   const WorkerItems &w = plan.workers[worker];
   if (w.head.num_splits > 0) items.push_back(w.head);
-  for (int32_t s = w.segment_begin; s < w.segment_end; ++s)
-    items.push_back(s == w.segment_begin ? w.first : plan.segment_items[s]);
+  for (int32_t r = w.request_begin; r < w.request_end; ++r)
+    items.push_back(r == w.request_begin ? w.first : plan.request_items[r]);
   return items;
 }
 
-std::vector<WorkItem> items_of_segment(const SplitPlan &plan, int32_t request, int32_t unit) {
+std::vector<WorkItem> items_of_request(const SplitPlan &plan, int32_t request) {
   std::vector<WorkItem> items;
   for (int64_t w = 0; w < plan.shape.workers; ++w)
     for (const WorkItem &item : items_of_worker(plan, w))
-      if (item.request == request && item.unit == unit) items.push_back(item);
+      if (item.request == request) items.push_back(item);
   std::sort(items.begin(), items.end(),
             [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
   return items;

@@ -31,7 +31,7 @@ SplitPlan view_plan(const SplitPlanShape &shape, const void *buffer);
 /// Items of worker w in the order it computes them.
 std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker);
 
-/// Items of segment (request, unit) in split order; for tests and declarations, walks every worker.
-std::vector<WorkItem> items_of_segment(const SplitPlan &plan, int32_t request, int32_t unit);
+/// Items of a request in split order; for tests and declarations, walks every worker.
+std::vector<WorkItem> items_of_request(const SplitPlan &plan, int32_t request);
 
 } // namespace assay

@@ -20,7 +20,7 @@ struct PlanParams {
   PlanInput input;
   int32_t *tile_indptr; // the buffer behind input.tile_indptr
   WorkerItems *workers;
-  WorkItem *segment_items;
+  WorkItem *request_items;
   uint32_t *counters;
 };
 
@@ -32,7 +32,7 @@ inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_le
   return {{shape, seq_lens, tile_indptr},
           tile_indptr,
           reinterpret_cast<WorkerItems *>(base + layout.workers),
-          reinterpret_cast<WorkItem *>(base + layout.segment_items),
+          reinterpret_cast<WorkItem *>(base + layout.request_items),
           reinterpret_cast<uint32_t *>(base + layout.counters)};
 }
 
@@ -101,11 +101,11 @@ plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {
   const SplitPlanShape &s = params.input.shape;
   const int thread = arch::thread_idx();
   write_tile_indptr<kThreads>(params);
-  for (int64_t segment = thread; segment < s.segments(); segment += kThreads) {
-    arch::global_store(params.counters + segment, 0u);
-    if (s.splits == 0)
-      store_record(params.segment_items + segment, segment_item(params.input, segment, PlanLoad{}));
-  }
+  for (int64_t i = thread; i < int64_t{s.batch} * s.units; i += kThreads)
+    arch::global_store(params.counters + i, 0u);
+  if (s.splits == 0)
+    for (int r = thread; r < s.batch; r += kThreads)
+      store_record(params.request_items + r, request_item(params.input, r, PlanLoad{}));
   for (int w = thread; w < s.workers; w += kThreads)
     store_record(params.workers + w, worker_items(params.input, w, PlanLoad{}));
 }

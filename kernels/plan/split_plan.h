@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // SplitPlan: who computes which keys. Integer functions, the same on host and device.
 //
-// The work of a decode step is a line of key tiles: request by request, within a request one unit
-// after the other (a unit is one kv head and row tile, one block's worth of query rows), within a
-// unit its tiles in order. A segment is the stretch of one (request, unit).
+// The work of a decode step is a line of key tiles, request after request. The line is cut into
+// ranges, one per worker; every unit (one kv head and row tile, one block's worth of query rows) is
+// cut alike, so a worker is `units` blocks that walk the same keys at the same time. In NHD caches
+// the heads of a token are neighbours in memory, and this keeps their reads on the same DRAM pages
+// (ranges that run on from one head into the next read 5 % slower on an H200, same bytes).
 //
-//  - Balanced: the line is cut into equal contiguous ranges, one per worker. A worker holds at most
-//    one segment that began before its range (its head) and one that continues after it, so two
-//    partial slots per worker suffice whatever the batch and the lengths are.
-//  - Fixed: every segment is cut into `splits` equal key ranges, one worker each (a range may be
+//  - Balanced: equal contiguous ranges. A worker holds at most one request that began before its
+//    range (its head) and one that continues after it, so two partial slots per worker suffice
+//    whatever the batch and the lengths are.
+//  - Fixed: every request is cut into `splits` equal key ranges, one worker each (a range may be
 //    empty). Independent of the rest of the batch.
 //
-// All ranges are half-open. A segment held by one worker is written directly; the splits of any
-// other go through partial slots, and whoever finishes last merges them in split order. A segment
+// All ranges are half-open. A request held by one worker is written directly; the splits of any
+// other go through partial slots, and whoever finishes last merges them in split order. A request
 // without keys is written (0, -inf) by the worker at its place in the line.
 #pragma once
 
@@ -29,36 +31,37 @@ namespace assay {
 /// Shape of a plan: known on the host without reading lengths.
 struct SplitPlanShape {
   int32_t batch = 0;
-  int32_t units = 0;   // per request: kv heads * row tiles per group
+  int32_t units = 0;   // blocks per worker: kv heads * row tiles per group
   int32_t splits = 0;  // > 0: fixed plan
-  int32_t workers = 0; // balanced: blocks to spread over; fixed: batch * units * splits
+  int32_t workers = 0; // balanced: ranges to cut the line into; fixed: batch * splits
   int32_t tile = 0;    // keys per tile of the balanced line
 
-  ASSAY_PLAN_FUNCTION int64_t segments() const { return int64_t{batch} * units; }
-  /// Slots between the second and the third split of a segment, and so on.
+  /// Slots between the second and the third split of a request, and so on.
   ASSAY_PLAN_FUNCTION int32_t slot_stride() const { return splits > 0 ? 1 : 2; }
 };
 
-/// One contiguous key range of one segment. 32 bytes: two vector loads.
+/// One contiguous key range of one request. 32 bytes: two vector loads.
 struct alignas(16) WorkItem {
-  int32_t request, unit;
+  int32_t request;
   int32_t kv_begin, kv_end;
-  int32_t split;      // index within the segment
+  int32_t split;      // index within the request
   int32_t num_splits; // 1: written directly; 0: no item
   int32_t first_slot; // partial slot of split 0
   int32_t next_slot;  // of split 1; split i is i - 1 strides further
+  int32_t reserved;
 
+  /// Of split i; a slot holds one partial per unit.
   ASSAY_PLAN_FUNCTION int64_t slot(int i, int32_t stride) const {
     return i == 0 ? first_slot : next_slot + int64_t{i - 1} * stride;
   }
 };
 
-/// A worker's items: its head, then segments [segment_begin, segment_end) that start in its range,
+/// A worker's items: its head, then requests [request_begin, request_end) that start in its range,
 /// the first of them repeated here to save a dependent load.
 struct alignas(16) WorkerItems {
   WorkItem head;  // num_splits == 0: none
-  WorkItem first; // copy of segment_items[segment_begin]
-  int32_t segment_begin, segment_end;
+  WorkItem first; // copy of request_items[request_begin]
+  int32_t request_begin, request_end;
   int32_t reserved[2];
 };
 
@@ -66,27 +69,27 @@ struct alignas(16) WorkerItems {
 struct SplitPlan {
   SplitPlanShape shape;
   const WorkerItems *workers;    // [workers]
-  const WorkItem *segment_items; // [segments] the split 0 of each; balanced plans only
-  uint32_t *counters;            // [segments] splits finished so far; 0 between calls
+  const WorkItem *request_items; // [batch] the split 0 of each; balanced plans only
+  uint32_t *counters;            // [batch, units] splits finished so far; 0 between calls
 };
 
 /// Byte offsets inside a plan buffer, and its size.
 struct PlanLayout {
-  int64_t workers, segment_items, counters, tile_indptr, bytes;
+  int64_t workers, request_items, counters, tile_indptr, bytes;
 };
 
 ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
   PlanLayout l;
   l.workers = 0;
-  l.segment_items = int64_t{s.workers} * static_cast<int64_t>(sizeof(WorkerItems));
-  const int64_t items = s.splits > 0 ? 0 : s.segments();
-  l.counters = l.segment_items + items * static_cast<int64_t>(sizeof(WorkItem));
-  l.tile_indptr = l.counters + s.segments() * 4;
+  l.request_items = int64_t{s.workers} * static_cast<int64_t>(sizeof(WorkerItems));
+  const int64_t items = s.splits > 0 ? 0 : s.batch;
+  l.counters = l.request_items + items * static_cast<int64_t>(sizeof(WorkItem));
+  l.tile_indptr = l.counters + int64_t{s.batch} * s.units * 4;
   l.bytes = l.tile_indptr + (int64_t{s.batch} + 1) * 4;
   return l;
 }
 
-/// Partial slots of a plan, for sizing the workspace.
+/// Partial slots of a plan, each for one partial per unit; for sizing the workspace.
 ASSAY_PLAN_FUNCTION int64_t plan_slots(const SplitPlanShape &s) {
   if (s.splits > 0) return s.splits == 1 ? 0 : int64_t{s.workers};
   return 2 * int64_t{s.workers};
@@ -103,7 +106,7 @@ ASSAY_PLAN_FUNCTION int32_t split_begin(int32_t len, int32_t splits, int32_t spl
 struct WorkLine {
   int64_t total;  // tiles
   int64_t active; // workers that hold at least one tile: between the first and the last worker of a
-                  // segment none is idle
+                  // request none is idle
 
   ASSAY_PLAN_FUNCTION static WorkLine make(const SplitPlanShape &s, int64_t total) {
     return {total, s.workers < total ? s.workers : total};
@@ -116,16 +119,16 @@ struct WorkLine {
   }
 };
 
-/// Where a segment lies on the line, and its lengths.
-struct SegmentPlace {
-  int32_t request, unit, len;
+/// Where a request lies on the line, and its length.
+struct RequestPlace {
+  int32_t request, len;
   int64_t begin, tiles;
 };
 
-/// Item `split_of_worker(w)` of a balanced segment: the part of it that worker w holds.
+/// The part of a request of a balanced plan that worker `worker` holds.
 ASSAY_PLAN_FUNCTION WorkItem balanced_item(const SplitPlanShape &s, const WorkLine &line,
-                                           const SegmentPlace &place, int64_t worker) {
-  WorkItem item{place.request, place.unit, 0, 0, 0, 1, 0, 0};
+                                           const RequestPlace &place, int64_t worker) {
+  WorkItem item{place.request, 0, 0, 0, 1, 0, 0, 0};
   if (place.tiles == 0) return item;
   const int64_t first = line.worker_of(place.begin);
   const int64_t last = line.worker_of(place.begin + place.tiles - 1);
@@ -136,7 +139,7 @@ ASSAY_PLAN_FUNCTION WorkItem balanced_item(const SplitPlanShape &s, const WorkLi
   item.kv_end = x1 == end ? place.len : static_cast<int32_t>((x1 - place.begin) * s.tile);
   item.split = static_cast<int32_t>(worker - first);
   item.num_splits = static_cast<int32_t>(last - first + 1);
-  // A worker's tail (the segment that continues after it) and its head use different slots.
+  // A worker's tail (the request that continues after it) and its head use different slots.
   item.first_slot = static_cast<int32_t>(2 * first + 1);
   item.next_slot = static_cast<int32_t>(2 * (first + 1));
   return item;
@@ -144,24 +147,35 @@ ASSAY_PLAN_FUNCTION WorkItem balanced_item(const SplitPlanShape &s, const WorkLi
 
 /// The item of worker w of a fixed plan over a request of `len` keys.
 ASSAY_PLAN_FUNCTION WorkItem fixed_item(const SplitPlanShape &s, int64_t worker, int32_t len) {
-  const int64_t segment = worker / s.splits;
   const int32_t split = static_cast<int32_t>(worker % s.splits);
   WorkItem item;
-  item.request = static_cast<int32_t>(segment / s.units);
-  item.unit = static_cast<int32_t>(segment % s.units);
+  item.request = static_cast<int32_t>(worker / s.splits);
   item.kv_begin = split_begin(len, s.splits, split);
   item.kv_end = split_begin(len, s.splits, split + 1);
   item.split = split;
   // Without keys, split 0 alone writes the empty row.
   item.num_splits = len > 0 ? s.splits : split == 0 ? 1 : 0;
-  item.first_slot = static_cast<int32_t>(segment * s.splits);
+  item.first_slot = item.request * s.splits;
   item.next_slot = item.first_slot + 1;
+  item.reserved = 0;
   return item;
 }
 
-/// Worker that writes segment s when no request has keys.
-ASSAY_PLAN_FUNCTION int64_t empty_line_worker(const SplitPlanShape &s, int64_t segment) {
-  return segment * s.workers / s.segments();
+/// Workers of a balanced plan for a device that runs `slots` blocks at once: whole waves of `units`
+/// blocks each, as few waves (at most 4) as fill at least 95 % of their slots.
+ASSAY_PLAN_FUNCTION int64_t balanced_workers(int64_t slots, int64_t units) {
+  int64_t best = 1, best_used = 0, best_waves = 1;
+  for (int64_t waves = 1; waves <= 4; ++waves) {
+    const int64_t workers = waves * slots / units;
+    if (workers == 0) continue;
+    if (workers * units * best_waves > best_used * waves) {
+      best = workers;
+      best_used = workers * units;
+      best_waves = waves;
+    }
+    if (best_used * 100 >= 95 * best_waves * slots) break;
+  }
+  return best;
 }
 
 } // namespace assay

@@ -21,7 +21,7 @@ TEST(PlanKernel, equals_the_host_planner_byte_for_byte) {
                             .splits = i % 7 == 3 ? 3 : 0,
                             .workers = 1 + static_cast<int>(rng() % 300),
                             .tile = 64};
-    if (shape.splits > 0) shape.workers = batch * shape.units * shape.splits;
+    if (shape.splits > 0) shape.workers = batch * shape.splits;
     simt::Stream stream;
     auto *lens = static_cast<int32_t *>(stream.memory.allocate(
         batch * 4, simt::Access::kReadOnly, simt::InitState::kDefined, "seq_lens"));

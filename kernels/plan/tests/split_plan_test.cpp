@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SplitPlan as a pure function: every key computed exactly once, every slot inside the workspace
-// and used once, segments enumerate exactly the items the workers produce.
+// and used once.
 #include "kernels/plan/host_plan.h"
 
 #include <gtest/gtest.h>
@@ -21,39 +21,37 @@ struct PlanCase {
 
 /// Checks one plan; returns a description of the first violation, empty when sound.
 std::string violation(const PlanCase &c, const SplitPlan &plan) {
-  std::map<std::pair<int, int>, std::vector<WorkItem>> segments;
+  std::map<int, std::vector<WorkItem>> requests;
   std::set<int64_t> slots;
   for (int64_t w = 0; w < c.shape.workers; ++w) {
     for (const WorkItem &item : items_of_worker(plan, w)) {
       if (item.kv_begin > item.kv_end || item.kv_begin < 0) return "range runs backwards";
       if (item.request < 0 || item.request >= c.shape.batch) return "request out of range";
-      if (item.unit < 0 || item.unit >= c.shape.units) return "unit out of range";
-      segments[{item.request, item.unit}].push_back(item);
+      requests[item.request].push_back(item);
       if (item.num_splits == 1) continue;
       const int64_t slot = item.slot(item.split, c.shape.slot_stride());
       if (slot < 0 || slot >= plan_slots(c.shape)) return "slot outside the workspace";
       if (!slots.insert(slot).second) return "slot written twice";
     }
   }
-  for (int r = 0; r < c.shape.batch; ++r)
-    for (int u = 0; u < c.shape.units; ++u) {
-      auto &items = segments[{r, u}];
-      std::sort(items.begin(), items.end(),
-                [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
-      int expected = 0;
-      for (size_t i = 0; i < items.size(); ++i) {
-        const WorkItem &item = items[i];
-        if (item.kv_begin != expected) return "keys missing or repeated";
-        expected = item.kv_end;
-        if (item.split != static_cast<int>(i)) return "split indices are not 0, 1, ...";
-        if (item.num_splits != static_cast<int>(items.size()))
-          return "split count differs from items";
-        if (item.first_slot != items[0].first_slot || item.next_slot != items[0].next_slot)
-          return "splits disagree about their slots";
-      }
-      if (items.empty()) return "a segment nobody writes";
-      if (expected != c.lens[r]) return "keys missing at the end";
+  for (int r = 0; r < c.shape.batch; ++r) {
+    auto &items = requests[r];
+    std::sort(items.begin(), items.end(),
+              [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
+    int expected = 0;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const WorkItem &item = items[i];
+      if (item.kv_begin != expected) return "keys missing or repeated";
+      expected = item.kv_end;
+      if (item.split != static_cast<int>(i)) return "split indices are not 0, 1, ...";
+      if (item.num_splits != static_cast<int>(items.size()))
+        return "split count differs from items";
+      if (item.first_slot != items[0].first_slot || item.next_slot != items[0].next_slot)
+        return "splits disagree about their slots";
     }
+    if (items.empty()) return "a request nobody writes";
+    if (expected != c.lens[r]) return "keys missing at the end";
+  }
   return "";
 }
 
@@ -69,7 +67,7 @@ PlanCase random_case(std::mt19937 &rng) {
              .tile = pick(1, 64)};
   if (pick(0, 2) == 0) {
     c.shape.splits = pick(1, 100);
-    c.shape.workers = c.shape.batch * c.shape.units * c.shape.splits;
+    c.shape.workers = c.shape.batch * c.shape.splits;
   }
   for (int i = 0; i < c.shape.batch; ++i)
     c.lens.push_back(pick(0, 3) == 0 ? 0 : pick(0, pick(0, 1) ? 3 : 700));
@@ -88,7 +86,7 @@ TEST(SplitPlan, covers_every_key_exactly_once) {
       empty_rows += len == 0;
     if (c.shape.splits == 0) {
       idle_workers += items_of_worker(plan, c.shape.workers - 1).empty();
-      shared += items_of_segment(plan, 0, 0).size() > 1;
+      shared += items_of_request(plan, 0).size() > 1;
     }
   }
   // The interesting classes did occur.
@@ -136,6 +134,21 @@ TEST(SplitPlan, a_corrupted_plan_is_caught) {
     w.head.kv_begin += 1;
     EXPECT_NE(violation(c, broken), "");
     w = whole;
+  }
+}
+
+TEST(SplitPlan, workers_fill_whole_waves) {
+  EXPECT_EQ(balanced_workers(264, 8), 33);
+  EXPECT_EQ(balanced_workers(264, 4), 66);
+  EXPECT_EQ(balanced_workers(264, 1), 264);
+  EXPECT_EQ(balanced_workers(264, 32), 8);  // 256 of 264
+  EXPECT_EQ(balanced_workers(264, 40), 13); // 520 of 528 in two waves; one wave fills 240 of 264
+  EXPECT_EQ(balanced_workers(264, 300), 3); // 900 of 1056 in four waves
+  for (int64_t units = 1; units <= 264; ++units) {
+    const int64_t blocks = balanced_workers(264, units) * units;
+    const int64_t waves = (blocks + 263) / 264;
+    EXPECT_LE(waves, 4) << units;
+    EXPECT_GE(blocks * 100, waves * 264 * 70) << units;
   }
 }
 
