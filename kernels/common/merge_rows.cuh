@@ -18,9 +18,8 @@ struct MergedSlice {
 /// into base-2 logits (1 or log2 e), `unit` is its inverse (1 or ln 2).
 /// Two passes, maximum first: no rescaling, and the loads of kBatch states are in flight together
 /// (a dependent load is 0.6 us; merged one by one, 16 splits took longer than their attention).
-template <class LoadLse, class LoadO>
+template <int kBatch = 8, class LoadLse, class LoadO>
 ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse lse, LoadO o) {
-  constexpr int kBatch = 8;
   MergedSlice result;
   float lse_max = arch::neg_infinity();
   int non_empty = 0;

@@ -138,11 +138,14 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
     report(running_, HazardKind::kAbsentLane,
            what() + " called by lane " + std::to_string(lane) + ", which the mask does not name",
            site);
-  if (const uint32_t gone = args.mask & warp.absent)
+  if (const uint32_t gone = args.mask & warp.absent) {
+    // A lane past the end of the block never existed and left no site.
+    const uint32_t thread = thread_of_lane(static_cast<uint32_t>(std::countr_zero(gone)));
     report(running_, HazardKind::kAbsentLane,
            what() + " names lanes " + lane_mask_text(gone) + " that have exited; " +
                who_waits_where(),
-           site, fibers_[thread_of_lane(static_cast<uint32_t>(std::countr_zero(gone)))].site);
+           site, thread < fibers_.size() ? fibers_[thread].site : Site{});
+  }
   // Two groups that wait for each other's lanes can never complete.
   for (uint32_t left = warp.active; left != 0; left &= left - 1) {
     const Group &other = warp.groups[static_cast<uint32_t>(std::countr_zero(left))];
