@@ -23,10 +23,10 @@ struct DecodeWork {
 ///
 /// `Items` is a copyable cursor with `bool next(Item &)`, where Item converts to DecodeWork by
 /// `work_of(item)` of the cursor. Copies and arithmetic walk a copy each.
-template <class E, int kHeadDim, int kRowTiles>
+template <class E, int kHeadDim, int kRowTiles, int kWarpCount>
 class DecodeCore {
 public:
-  static constexpr DecodePolicy kPolicy = decode_policy(kHeadDim, kRowTiles);
+  static constexpr DecodePolicy kPolicy = decode_policy(kHeadDim, kRowTiles, kWarpCount);
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
   static constexpr int kStages = kPolicy.stages, kStride = kWarps * kPolicy.tile;
   static constexpr int kRows = 8 * kRowTiles, kSlices = kHeadDim / 8;

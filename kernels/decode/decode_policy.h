@@ -2,6 +2,8 @@
 // Tuning of the decode kernels, as data.
 #pragma once
 
+#include <cstdint>
+
 namespace assay {
 
 struct DecodePolicy {
@@ -12,14 +14,27 @@ struct DecodePolicy {
   int min_blocks; // per SM
 };
 
-/// 4 warps x 3 stages x 16 keys x 512 B (d 128) = 96 KB a block, two blocks an SM: 128 KB in
-/// flight, above the 64 KB that one SM's share of H200 bandwidth needs at 0.9 us of loaded latency.
-constexpr DecodePolicy decode_policy(int head_dim, int row_tiles) {
-  return {.warps = 4,
+/// Eight warps an SM in both shapes: 8 x 2 tiles of 16 keys x 512 B (d 128) in flight are 128 KB,
+/// above the 64 KB that one SM's share of H200 bandwidth needs at 0.9 us of loaded latency.
+///  - 4 warps, two blocks an SM: while one block starts or merges, the other one reads.
+///  - 8 warps, one block an SM: half as many blocks, so half as many partials to merge.
+/// With 16 query rows the merge buffers of 8 warps leave room for two stages only.
+constexpr DecodePolicy decode_policy(int head_dim, int row_tiles, int warps) {
+  return {.warps = warps,
           .tile = 16,
-          .stages = head_dim == 64 ? 4 : 3,
+          .stages = head_dim == 64 ? (warps == 8 && row_tiles == 2 ? 3 : 4)
+                                   : (warps == 8 && row_tiles == 2 ? 2 : 3),
           .row_tiles = row_tiles,
-          .min_blocks = 2};
+          .min_blocks = warps == 8 ? 1 : 2};
+}
+
+inline constexpr int kV1Warps = 4;
+
+/// Warps per block of paged_attention_v2: 8 while the rows alone cannot fill the device twice, so
+/// that most rows are split (b1 8k on an H200: 15.7 us with 8 warps, 19.8 with 4; b256 256: 85 and
+/// 74).
+constexpr int v2_warps(int64_t batch, int64_t units, int multiprocessors) {
+  return batch * units <= 2 * int64_t{multiprocessors} ? 8 : 4;
 }
 
 } // namespace assay

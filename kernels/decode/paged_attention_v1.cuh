@@ -33,10 +33,10 @@ private:
 /// Grid: batch * num_kv_heads * row_tiles_per_group blocks, kv heads of one request adjacent (with
 /// NHD their rows share DRAM pages). No workspace.
 template <class E, int kHeadDim, int kRowTiles>
-ASSAY_KERNEL((DecodeCore<E, kHeadDim, kRowTiles>::kThreads),
-             (DecodeCore<E, kHeadDim, kRowTiles>::kPolicy.min_blocks))
+ASSAY_KERNEL((DecodeCore<E, kHeadDim, kRowTiles, kV1Warps>::kThreads),
+             (DecodeCore<E, kHeadDim, kRowTiles, kV1Warps>::kPolicy.min_blocks))
 paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles>;
+  using Core = DecodeCore<E, kHeadDim, kRowTiles, kV1Warps>;
   const AttentionParams &attention = params.attention;
   const int block = arch::block_idx_x();
   const int unit = block / params.row_tiles_per_group;

@@ -80,10 +80,10 @@ private:
 /// it. The LSEs go through shared memory first: with the weights known, no load waits for another,
 /// and kBatch partials of a slice are in flight together (a dependent load from L2 is 0.7 us, so 33
 /// splits merged load by load took longer than their attention).
-template <class E, int kHeadDim, int kRowTiles>
+template <class E, int kHeadDim, int kRowTiles, int kWarps>
 ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkItem &item, int unit,
                                const DecodeWork &work) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles>;
+  using Core = DecodeCore<E, kHeadDim, kRowTiles, kWarps>;
   constexpr int kBatch = 8, kRows = Core::kRows;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
   float *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
@@ -119,11 +119,11 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
 
 /// Grid: plan.shape.workers * units blocks, the units of a worker adjacent. A request held whole
 /// goes straight to O, any other to a slot.
-template <class E, int kHeadDim, int kRowTiles>
-ASSAY_KERNEL((DecodeCore<E, kHeadDim, kRowTiles>::kThreads),
-             (DecodeCore<E, kHeadDim, kRowTiles>::kPolicy.min_blocks))
+template <class E, int kHeadDim, int kRowTiles, int kWarps>
+ASSAY_KERNEL((DecodeCore<E, kHeadDim, kRowTiles, kWarps>::kThreads),
+             (DecodeCore<E, kHeadDim, kRowTiles, kWarps>::kPolicy.min_blocks))
 paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles>;
+  using Core = DecodeCore<E, kHeadDim, kRowTiles, kWarps>;
   const AttentionParams &attention = params.attention;
   const PlanItems<Core::kRows> items(params.plan, params.row_tiles_per_group, arch::block_idx_x());
   const int32_t stride = params.plan.shape.slot_stride(), units = params.plan.shape.units;
@@ -157,7 +157,7 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
     }
     arch::block_barrier();
     if (arch::shared_load(&shared.is_last) != 0u)
-      merge_splits<E, kHeadDim, kRowTiles>(params, item, items.unit(), work);
+      merge_splits<E, kHeadDim, kRowTiles, kWarps>(params, item, items.unit(), work);
   });
 }
 

@@ -19,7 +19,7 @@ inline int row_tiles_per_group(int group_size) {
   return (group_size + rows - 1) / rows;
 }
 
-/// Keys per tile of the balanced plan's line: one step of a decode block (4 warps x 16 keys).
+/// Keys per tile of the balanced plan's line: one step of a block of 4 warps x 16 keys.
 inline constexpr int kPlanTile = 64;
 
 struct PagedCall {
@@ -32,6 +32,7 @@ struct PagedCall {
 /// Byte offsets inside the workspace of paged_attention_v2.
 struct V2Workspace {
   SplitPlanShape shape;
+  int warps = 0; // per block
   int64_t o_accum = 0, lse_accum = 0, plan = 0;
   int64_t bytes = 0;
 };

@@ -16,7 +16,7 @@ inline int64_t blocks_for(int64_t threads, int block) { return (threads + block 
 
 template <class E, int kHeadDim, int kRowTiles>
 inline assay_status v1_rows(const PagedCall &call, void *stream) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles>;
+  using Core = DecodeCore<E, kHeadDim, kRowTiles, kV1Warps>;
   const AttentionParams &a = call.attention;
   const PagedAttentionV1Params params{a, call.kv, row_tiles_per_group(a.group_size)};
   const int64_t blocks = int64_t{a.batch} * a.num_kv_heads * params.row_tiles_per_group;
@@ -25,9 +25,9 @@ inline assay_status v1_rows(const PagedCall &call, void *stream) {
                        stream);
 }
 
-template <class E, int kHeadDim, int kRowTiles>
+template <class E, int kHeadDim, int kRowTiles, int kWarps>
 inline assay_status v2_rows(const PagedV2Call &call, void *stream) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles>;
+  using Core = DecodeCore<E, kHeadDim, kRowTiles, kWarps>;
   const AttentionParams &a = call.paged.attention;
   PagedAttentionV2Params params{};
   params.attention = a;
@@ -36,7 +36,7 @@ inline assay_status v2_rows(const PagedV2Call &call, void *stream) {
   params.plan = {call.layout.shape, plan.workers, plan.request_items, plan.counters};
   params.partial = call.partial;
   params.row_tiles_per_group = row_tiles_per_group(a.group_size);
-  return launch_kernel(&paged_attention_v2<E, kHeadDim, kRowTiles>, "paged_attention_v2",
+  return launch_kernel(&paged_attention_v2<E, kHeadDim, kRowTiles, kWarps>, "paged_attention_v2",
                        {int64_t{call.layout.shape.workers} * call.layout.shape.units,
                         Core::kThreads, sizeof(typename Core::SharedStorage)},
                        params, stream);
@@ -53,9 +53,12 @@ assay_status DecodeLaunch<E, kHeadDim>::v2(const PagedV2Call &call, void *stream
   if (call.run_planner)
     ASSAY_RETURN_IF_ERROR(
         launch_plan(call.layout.shape, call.paged.kv.seq_lens, call.plan, stream));
-  return decode_row_tiles(call.paged.attention.group_size) == 1
-             ? v2_rows<E, kHeadDim, 1>(call, stream)
-             : v2_rows<E, kHeadDim, 2>(call, stream);
+  const bool one_row_tile = decode_row_tiles(call.paged.attention.group_size) == 1;
+  if (call.layout.warps == 8)
+    return one_row_tile ? v2_rows<E, kHeadDim, 1, 8>(call, stream)
+                        : v2_rows<E, kHeadDim, 2, 8>(call, stream);
+  return one_row_tile ? v2_rows<E, kHeadDim, 1, 4>(call, stream)
+                      : v2_rows<E, kHeadDim, 2, 4>(call, stream);
 }
 
 template <class E, int kHeadDim>

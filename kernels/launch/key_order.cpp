@@ -38,8 +38,8 @@ void add_block_range(TileWriter &writer, const DecodePolicy &policy, int32_t spl
       writer.add(0, split, warp, base, std::min(base + policy.tile, end));
 }
 
-DecodePolicy policy_of(const assay_paged_params &p) {
-  return decode_policy(p.head_dim, decode_row_tiles(p.num_qo_heads / p.num_kv_heads));
+DecodePolicy policy_of(const assay_paged_params &p, int warps) {
+  return decode_policy(p.head_dim, decode_row_tiles(p.num_qo_heads / p.num_kv_heads), warps);
 }
 
 } // namespace
@@ -48,7 +48,7 @@ assay_status v1_key_order(const void *params, int32_t request, int32_t, assay_ke
                           int32_t capacity, int32_t *count) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   TileWriter writer(tiles, capacity);
-  add_block_range(writer, policy_of(p), 0, 0, p.kv.seq_lens[request]);
+  add_block_range(writer, policy_of(p, kV1Warps), 0, 0, p.kv.seq_lens[request]);
   return writer.finish(count);
 }
 
@@ -61,7 +61,7 @@ assay_status v2_key_order(const void *params, int32_t request, int32_t, assay_ke
   TileWriter writer(tiles, capacity);
   int split = 0;
   for (const WorkItem &item : items_of_request(plan.view(), request))
-    add_block_range(writer, policy_of(p), split++, item.kv_begin, item.kv_end);
+    add_block_range(writer, policy_of(p, layout.warps), split++, item.kv_begin, item.kv_end);
   return writer.finish(count);
 }
 

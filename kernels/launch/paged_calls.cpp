@@ -9,19 +9,17 @@
 namespace assay {
 namespace {
 
-/// The decode kernels' occupancy, which balanced plans fill.
-constexpr int kBlocksPerMultiprocessor = decode_policy(128, 1).min_blocks;
-
 assay_status split_shape(assay_target target, int64_t batch, int32_t num_qo_heads,
-                         int32_t num_kv_heads, int32_t num_splits, SplitPlanShape &shape) {
+                         int32_t num_kv_heads, int32_t num_splits, SplitPlanShape &shape,
+                         int &warps) {
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", num_splits, 0, 1 << 16));
   const int64_t units = int64_t{num_kv_heads} * row_tiles_per_group(num_qo_heads / num_kv_heads);
+  const int sms = multiprocessors(target);
+  if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
+  warps = v2_warps(batch, units, sms);
   int64_t workers = batch * num_splits;
-  if (num_splits == 0) {
-    const int sms = multiprocessors(target);
-    if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-    workers = balanced_workers(int64_t{sms} * kBlocksPerMultiprocessor, units);
-  }
+  if (num_splits == 0)
+    workers = balanced_workers(int64_t{sms} * decode_policy(128, 1, warps).min_blocks, units);
   if (workers * units > kMaxGrid || units * batch > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED,
                 "batch * heads * splits needs {} blocks, expected at most {}",
@@ -65,7 +63,7 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
 assay_status v2_workspace(const assay_paged_params *p, V2Workspace &layout) {
   ASSAY_RETURN_IF_ERROR(check_paged_shape(p));
   ASSAY_RETURN_IF_ERROR(split_shape(p->target, p->batch, p->num_qo_heads, p->num_kv_heads,
-                                    p->num_splits, layout.shape));
+                                    p->num_splits, layout.shape, layout.warps));
   const int64_t rows = 8 * decode_row_tiles(p->num_qo_heads / p->num_kv_heads);
   const int64_t slots = plan_slots(layout.shape) * layout.shape.units;
   layout.o_accum = 0;
@@ -103,8 +101,9 @@ assay_status plan_shape(const assay_plan_params *p, SplitPlanShape &shape) {
   ASSAY_RETURN_IF_ERROR(check_heads(p->num_qo_heads, p->num_kv_heads));
   ASSAY_RETURN_IF_ERROR(check_head_dim(p->head_dim));
   ASSAY_RETURN_IF_ERROR(check_range("max_seq_len", p->max_seq_len, 0, kMaxTokens));
-  ASSAY_RETURN_IF_ERROR(
-      split_shape(p->target, p->batch, p->num_qo_heads, p->num_kv_heads, p->num_splits, shape));
+  int warps = 0;
+  ASSAY_RETURN_IF_ERROR(split_shape(p->target, p->batch, p->num_qo_heads, p->num_kv_heads,
+                                    p->num_splits, shape, warps));
   const int64_t tiles = int64_t{p->batch} * tiles_of(p->max_seq_len, shape.tile);
   return tiles <= kMaxGrid
              ? ASSAY_OK

@@ -35,8 +35,9 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int states) {
 }
 constexpr assay_arithmetic merge_arithmetic() { return {0, 0, 0, 0, kUlp22, kUlp22, kUlp23, 0, 1}; }
 
-constexpr DecodePolicy kDecode = decode_policy(128, 1);
-constexpr assay_arithmetic kDecodeArithmetic = tensor_core_arithmetic(kDecode.tile, kDecode.warps);
+constexpr int kDecodeTile = decode_policy(128, 1, kV1Warps).tile;
+constexpr assay_arithmetic kV1Arithmetic = tensor_core_arithmetic(kDecodeTile, kV1Warps);
+constexpr assay_arithmetic kV2Arithmetic = tensor_core_arithmetic(kDecodeTile, 8); // or 4 warps
 constexpr assay_arithmetic kCascadeArithmetic = tensor_core_arithmetic(cascade_policy().tile, 1);
 
 } // namespace
@@ -45,10 +46,10 @@ std::array<assay_kernel, 5> own_kernels(assay_target target) {
   constexpr uint32_t kSize = sizeof(assay_kernel);
   constexpr assay_determinism kSame = ASSAY_DETERMINISM_RUN_TO_RUN;
   return {{
-      {kSize, "paged_attention_v1", ASSAY_FAMILY_PAGED, target, kSame, kDecodeArithmetic,
+      {kSize, "paged_attention_v1", ASSAY_FAMILY_PAGED, target, kSame, kV1Arithmetic,
        &call<&assay_paged_attention_v1_supports, assay_paged_params>, nullptr,
        &call<&assay_paged_attention_v1, assay_paged_params>, &assay_last_error, &v1_key_order},
-      {kSize, "paged_attention_v2", ASSAY_FAMILY_PAGED, target, kSame, kDecodeArithmetic,
+      {kSize, "paged_attention_v2", ASSAY_FAMILY_PAGED, target, kSame, kV2Arithmetic,
        &call<&assay_paged_attention_v2_supports, assay_paged_params>,
        &call<&assay_paged_attention_v2_workspace_size, assay_paged_params>,
        &call<&assay_paged_attention_v2, assay_paged_params>, &assay_last_error, &v2_key_order},
