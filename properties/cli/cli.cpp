@@ -69,6 +69,9 @@ struct Parser {
     shrink->add_option("--out", options.out, "file to write (FILE.min)")->type_name("FILE");
     CLI::App *explain = sub("explain", "why a case fails, or how close it comes", command_explain);
     add_files(explain, 1);
+    CLI::App *bench = sub("bench", "time the cuda kernels against a plain read", command_bench);
+    bench->add_option("--cells", options.cells, "only cells whose name contains TEXT")
+        ->type_name("TEXT");
   }
 
   void add_selection(CLI::App *s) {

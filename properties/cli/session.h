@@ -26,7 +26,7 @@ struct CliOptions {
   uint64_t seed = 1;
   bool quiet = false;
   // Of commands.
-  std::string kernel, property, target, plugin, out, what;
+  std::string kernel, property, target, plugin, out, what, cells;
   int cases = 0, threads = 0;
   double budget = 0;
   std::vector<std::string> files;
@@ -65,5 +65,6 @@ int command_check(Session &session);
 int command_replay(Session &session);
 int command_shrink(Session &session);
 int command_explain(Session &session);
+int command_bench(Session &session);
 
 } // namespace assay
