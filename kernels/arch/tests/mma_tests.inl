@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix loads, layouts and the arithmetic of mma_m16n8k16.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/mma.cuh"
@@ -236,15 +238,23 @@ MmaCase random_case(Random &random, size_t blocks, int spread, int c_spread) {
   return values;
 }
 
+// 36,864 results a round; ASSAY_MMA_ROUNDS=N for a campaign on a device.
+int mma_rounds() {
+  const char *rounds = std::getenv("ASSAY_MMA_ROUNDS");
+  return rounds == nullptr ? 1 : std::max(1, std::atoi(rounds));
+}
+
 ASSAY_ARCH_TEST(mma_truncates_like_the_block_model) {
   Random random(2);
-  for (const int spread : {0, 1, 3, 7, 14}) {
-    compare_with_exact<arch::bf16>(random_case<arch::bf16>(random, 24, spread, 2 * spread + 6));
-    compare_with_exact<arch::fp16>(random_case<arch::fp16>(random, 24, spread, 2 * spread + 6));
+  for (int round = 0; round < mma_rounds(); ++round) {
+    for (const int spread : {0, 1, 3, 7, 14}) {
+      compare_with_exact<arch::bf16>(random_case<arch::bf16>(random, 24, spread, 2 * spread + 6));
+      compare_with_exact<arch::fp16>(random_case<arch::fp16>(random, 24, spread, 2 * spread + 6));
+    }
+    // fp16 exponents reach the subnormals, bf16 sums reach fp32's.
+    compare_with_exact<arch::fp16>(random_case<arch::fp16>(random, 24, 20, 40));
+    compare_with_exact<arch::bf16>(random_case<arch::bf16>(random, 24, 60, 120));
   }
-  // fp16 exponents reach the subnormals, bf16 sums reach fp32's.
-  compare_with_exact<arch::fp16>(random_case<arch::fp16>(random, 24, 20, 40));
-  compare_with_exact<arch::bf16>(random_case<arch::bf16>(random, 24, 60, 120));
 }
 
 // The accumulator alone: kept exactly where no product pushes e_max up, truncated where one does.
