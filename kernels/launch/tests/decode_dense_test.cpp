@@ -156,6 +156,39 @@ TEST(DecodeDense, v1_and_v2_on_the_executor) {
   }
 }
 
+// One plan serves every layer of a decode step: the same buffer twice, then with other lengths (a
+// graph replay re-plans, nothing else changes). The split counters are back at 0 after every call.
+TEST(DecodeDense, a_plan_is_reused_and_replanned) {
+  Call call({3, 2, 4, 64, 16, 30, 0, {470, 0, 33}}, 11);
+  assay_plan_params plan = {};
+  plan.struct_size = sizeof plan;
+  plan.batch = 3;
+  plan.num_qo_heads = call.p.num_qo_heads;
+  plan.num_kv_heads = 2;
+  plan.head_dim = 64;
+  plan.max_seq_len = 480;
+  plan.seq_lens = call.seq_lens;
+  plan.stream = &call.stream;
+  ASSERT_EQ(assay_plan_size(&plan, &plan.plan_bytes), ASSAY_OK) << assay_last_error();
+  plan.plan = call.allocate<char>(plan.plan_bytes, simt::Access::kReadWrite, "plan");
+  call.p.plan = plan.plan;
+  call.p.plan_bytes = plan.plan_bytes;
+  for (const std::vector<int> &lens : {std::vector<int>{470, 0, 33}, {1, 480, 300}}) {
+    call.c.lens = lens;
+    for (int b = 0; b < 3; ++b)
+      call.seq_lens[b] = lens[b];
+    ASSERT_EQ(assay_plan(&plan), ASSAY_OK) << assay_last_error();
+    const std::vector<char> planned(static_cast<char *>(plan.plan),
+                                    static_cast<char *>(plan.plan) + plan.plan_bytes);
+    for (int layer = 0; layer < 2; ++layer) {
+      call.stream.memory.mark_undefined(call.o, size_t{3} * call.p.num_qo_heads * 64 * 2);
+      ASSERT_EQ(assay_paged_attention_v2(&call.p), ASSAY_OK) << assay_last_error();
+      call.expect_dense("v2 with a plan");
+      EXPECT_EQ(std::memcmp(plan.plan, planned.data(), planned.size()), 0) << "layer " << layer;
+    }
+  }
+}
+
 // 8 requests share a prefix of 512 keys and own suffixes of 64 (the flash-decoding lab's example):
 // every prefix row of K is read once, not once per request. Saved: exactly 7 x 512 rows per head.
 TEST(DecodeDense, cascade_reads_a_shared_prefix_once) {
