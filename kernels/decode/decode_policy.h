@@ -32,9 +32,9 @@ inline constexpr int kV1Warps = 4;
 
 /// Warps per block of paged_attention_v2: 8 while the rows alone cannot fill the device twice, so
 /// that most rows are split (b1 8k on an H200: 15.7 us with 8 warps, 19.8 with 4; b256 256: 85 and
-/// 74).
-constexpr int v2_warps(int64_t batch, int64_t units, int multiprocessors) {
-  return batch * units <= 2 * int64_t{multiprocessors} ? 8 : 4;
+/// 74). A fixed plan promises bits that do not depend on the rest of the batch: always 4.
+constexpr int v2_warps(int64_t batch, int64_t units, int num_splits, int multiprocessors) {
+  return num_splits == 0 && batch * units <= 2 * int64_t{multiprocessors} ? 8 : 4;
 }
 
 } // namespace assay

@@ -16,7 +16,7 @@ assay_status split_shape(assay_target target, int64_t batch, int32_t num_qo_head
   const int64_t units = int64_t{num_kv_heads} * row_tiles_per_group(num_qo_heads / num_kv_heads);
   const int sms = multiprocessors(target);
   if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-  warps = v2_warps(batch, units, sms);
+  warps = v2_warps(batch, units, num_splits, sms);
   int64_t workers = batch * num_splits;
   if (num_splits == 0)
     workers = balanced_workers(int64_t{sms} * decode_policy(128, 1, warps).min_blocks, units);
