@@ -16,7 +16,7 @@ for target in "${targets[@]}"; do
   work="build/fuzz/corpus/$name"
   mkdir -p "$work" build/fuzz/findings
   log="build/fuzz/$name.log"
-  if ! "$target" -max_total_time=$((seconds / ${#targets[@]})) -timeout=20 -max_len=300 -print_final_stats=1 \
+  if ! "$target" -max_total_time=$((seconds / ${#targets[@]})) -timeout=20 -max_len=300 -seed=1 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/findings/$name-" "$work" "corpus/seeds/$name" >"$log" 2>&1; then
     tail -n 40 "$log"
     echo "replay: $target build/fuzz/findings/$name-<artifact>" >&2
