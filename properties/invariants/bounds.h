@@ -24,6 +24,10 @@ struct RowBound {
 };
 RowBound row_bound(const Outcome &run, const Sut &sut, int row, int head);
 
+/// Into how many parts that are merged through (O, LSE) an attention row is cut: as declared, or at
+/// most.
+int row_splits(const Outcome &run, const Sut &sut, int row, int head);
+
 /// An output as a number that distances can be taken from: infinity, which a value beyond the range
 /// rounds to, becomes the smallest magnitude that does. NaN stays NaN.
 double comparable(float x, Dtype dtype);
