@@ -69,6 +69,21 @@ struct Parser {
     shrink->add_option("--out", options.out, "file to write (FILE.min)")->type_name("FILE");
     CLI::App *explain = sub("explain", "why a case fails, or how close it comes", command_explain);
     add_files(explain, 1);
+    add_mutants();
+  }
+
+  void add_mutants() {
+    auto run = command_mutants;
+    CLI::App *s = app.add_subcommand("mutants", "which check notices which wrong kernel");
+    s->callback([this, run] { command = run; });
+    s->add_option("--kernel", options.kernel, "one kernel instead of all")->type_name("K");
+    auto count = [&](const char *name, int &value, const char *what, int most) {
+      s->add_option(name, value, what)->type_name("N")->check(CLI::Range(1, most));
+    };
+    count("--runs", options.runs, "inputs per mutant (20)", 100000);
+    count("--keys", options.keys, "keys of the long request (509)", 100000);
+    count("--splits", options.splits, "splits of a row (2)", 100);
+    count("--threads", options.threads, "worker threads (one per core)", 256);
   }
 
   void add_selection(CLI::App *s) {

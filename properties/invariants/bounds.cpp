@@ -237,6 +237,25 @@ int row_splits(const Outcome &run, const Sut &sut, int row, int head) {
   return most_splits(p, sut, keys);
 }
 
+OracleRow oracle_row(const Outcome &run, const Sut &sut, int row, int head) {
+  auto &before = const_cast<Tensors &>(run.before);
+  AbiParams params = make_params(before, host_addresses(before), ASSAY_TARGET_SIMT, nullptr);
+  int kv_head = head / before.problem.group_size;
+  OracleRow out;
+  AttentionRow r;
+  if (before.problem.family == Family::kPaged) {
+    out.keys = oracle::gather_paged(params.paged, row, kv_head);
+    fill_row(r, params.paged, out.keys, before, sut, row, head);
+  } else {
+    out.keys = oracle::gather_cascade(params.cascade, row, kv_head);
+    fill_row(r, params.cascade, out.keys, before, sut, row, head);
+  }
+  r.problem.replay_scores = true;
+  out.reference = oracle::attention_row(r.problem);
+  out.q = r.q;
+  return out;
+}
+
 RowBound row_bound(const Outcome &run, const Sut &sut, int row, int head) {
   const Problem &p = run.before.problem;
   if (is_merge(p)) return merge_bound(run, sut, row, head);
