@@ -27,7 +27,7 @@ enum class Sharing : uint8_t {
 enum class ScaleKind : uint8_t {
   kInvSqrt, ///< 1 / sqrt(head_dim)
   kOne,
-  kDyadic, ///< ln 2 / 8: base-2 logits are exact multiples of 1/8 of the dot product
+  kDyadic, ///< fl(ln 2 / 8): base-2 logits are exactly 1/8 of the dot product
   kTiny    ///< 1e-3
 };
 

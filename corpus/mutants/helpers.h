@@ -2,6 +2,8 @@
 // Wrong arithmetic that .mutant files call by name.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace assay::mutants {
@@ -16,5 +18,34 @@ inline int64_t product_32(int32_t page, int64_t stride) {
 }
 
 inline float one_if_not_empty(float lse) { return lse == -__builtin_inff() ? 0.0f : 1.0f; }
+
+inline int32_t one_less_if(bool condition, int32_t n) { return condition ? one_less(n) : n; }
+
+inline int swap_3_4(bool condition, int token) {
+  return condition && (token == 3 || token == 4) ? 7 - token : token;
+}
+
+/// Keeps the leading `bits` of the significand, rounding to nearest, ties away.
+inline float keep_bits(float x, int bits) {
+  const uint32_t unit = 1u << (24 - bits);
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + unit / 2) & ~(unit - 1));
+}
+
+/// Finite x rounded to bf16, to nearest even; infinities stay.
+inline float to_bf16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+
+inline float truncate_bf16(float x) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffff0000u);
+}
+
+/// Error 2^-11 sin(2 pi x): what a short polynomial leaves, exact at integers and at -inf.
+inline float coarse_exp2(float x) {
+  if (!std::isfinite(x)) return std::exp2(x);
+  const float fraction = x - std::floor(x);
+  return std::exp2(x) * (1.0f + 0x1p-11f * std::sin(6.2831853f * fraction));
+}
 
 } // namespace assay::mutants

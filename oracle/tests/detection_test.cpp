@@ -6,7 +6,7 @@
 #include <map>
 
 #include "oracle/tests/campaign.h"
-#include "oracle/tests/usual_rules.h"
+#include "oracle/usual_rules.h"
 
 namespace assay::oracle::test {
 namespace {

@@ -72,6 +72,21 @@ struct Parser {
     CLI::App *bench = sub("bench", "time the cuda kernels against a plain read", command_bench);
     bench->add_option("--cells", options.cells, "only cells whose name contains TEXT")
         ->type_name("TEXT");
+    add_mutants();
+  }
+
+  void add_mutants() {
+    auto run = command_mutants;
+    CLI::App *s = app.add_subcommand("mutants", "which check notices which wrong kernel");
+    s->callback([this, run] { command = run; });
+    s->add_option("--kernel", options.kernel, "one kernel instead of all")->type_name("K");
+    auto count = [&](const char *name, int &value, const char *what, int most) {
+      s->add_option(name, value, what)->type_name("N")->check(CLI::Range(1, most));
+    };
+    count("--runs", options.runs, "inputs per mutant (20)", 100000);
+    count("--keys", options.keys, "keys of the long request (509)", 100000);
+    count("--splits", options.splits, "splits of a row (2)", 100);
+    count("--threads", options.threads, "worker threads (one per core)", 256);
   }
 
   void add_selection(CLI::App *s) {

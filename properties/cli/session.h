@@ -27,7 +27,7 @@ struct CliOptions {
   bool quiet = false;
   // Of commands.
   std::string kernel, property, target, plugin, out, what, cells;
-  int cases = 0, threads = 0;
+  int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0;
   std::vector<std::string> files;
 };
@@ -66,5 +66,6 @@ int command_replay(Session &session);
 int command_shrink(Session &session);
 int command_explain(Session &session);
 int command_bench(Session &session);
+int command_mutants(Session &session);
 
 } // namespace assay

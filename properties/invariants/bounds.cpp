@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -83,13 +84,21 @@ CheckResult from_report(const oracle::Report &report) {
   return out;
 }
 
-/// Splits a row without a declared order may be cut into: as many as it has tiles at most.
-int split_limit(const Problem &p, const Sut &sut, size_t keys) {
+/// Splits a row without a declared order may be cut into: a kernel that chooses for itself may cut
+/// between any two keys.
+int most_splits(const Problem &p, const Sut &sut, size_t keys) {
   if (!sut.can_split()) return 1;
   int levels = p.family == Family::kCascade ? static_cast<int>(p.levels.size()) : 1;
-  if (p.num_splits > 0) return p.num_splits * levels;
-  int tiles = static_cast<int>(keys) / std::max(1, sut.kernel().arithmetic.tile_tokens) + 1;
-  return tiles + (p.family == Family::kCascade ? levels : 0);
+  int most = p.num_splits > 0 ? p.num_splits * levels : 1024;
+  return std::clamp(static_cast<int>(std::min<size_t>(keys, 1024)), 1, std::max(1, most));
+}
+
+template <class Params>
+int declared_splits(const Params &params, const Tensors &t, const Sut &sut, int row, int head) {
+  std::set<int> splits;
+  for (const oracle::KeyTile &tile : declared_order(params, t, sut.kernel(), row, head))
+    if (tile.begin < tile.end) splits.insert(tile.split);
+  return static_cast<int>(splits.size());
 }
 
 RowBound to_bound(const oracle::RowReference &row) {
@@ -126,7 +135,7 @@ void fill_row(AttentionRow &out, const Params &params, const oracle::KeySet &key
   problem.sm_scale = params.sm_scale;
   problem.lse_base = params.lse_base;
   problem.arithmetic = sut.kernel().arithmetic;
-  problem.max_splits = split_limit(t.problem, sut, keys.size());
+  problem.max_splits = most_splits(t.problem, sut, keys.size());
   problem.combine_stages = sut.can_split() ? 1 : 0;
   if (sut.kernel().key_order != nullptr) problem.order = &out.order;
 }
@@ -212,6 +221,39 @@ CheckResult inside_budget(const Outcome &run, const Sut &sut) {
     return from_report(oracle::check_merge_states(params.merge_states, arithmetic));
   }
   return CheckResult::discard("unknown family");
+}
+
+int row_splits(const Outcome &run, const Sut &sut, int row, int head) {
+  auto &before = const_cast<Tensors &>(run.before);
+  AbiParams params = make_params(before, host_addresses(before), ASSAY_TARGET_SIMT, nullptr);
+  const Problem &p = before.problem;
+  int declared = p.family == Family::kPaged
+                     ? declared_splits(params.paged, before, sut, row, head)
+                     : declared_splits(params.cascade, before, sut, row, head);
+  if (declared > 0) return declared;
+  size_t keys = 0;
+  for (const KeyRun &part : key_runs(before, row))
+    keys += part.len;
+  return most_splits(p, sut, keys);
+}
+
+OracleRow oracle_row(const Outcome &run, const Sut &sut, int row, int head) {
+  auto &before = const_cast<Tensors &>(run.before);
+  AbiParams params = make_params(before, host_addresses(before), ASSAY_TARGET_SIMT, nullptr);
+  int kv_head = head / before.problem.group_size;
+  OracleRow out;
+  AttentionRow r;
+  if (before.problem.family == Family::kPaged) {
+    out.keys = oracle::gather_paged(params.paged, row, kv_head);
+    fill_row(r, params.paged, out.keys, before, sut, row, head);
+  } else {
+    out.keys = oracle::gather_cascade(params.cascade, row, kv_head);
+    fill_row(r, params.cascade, out.keys, before, sut, row, head);
+  }
+  r.problem.replay_scores = true;
+  out.reference = oracle::attention_row(r.problem);
+  out.q = r.q;
+  return out;
 }
 
 RowBound row_bound(const Outcome &run, const Sut &sut, int row, int head) {

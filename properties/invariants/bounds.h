@@ -7,6 +7,7 @@
 
 #include "oracle/merge.h"
 #include "oracle/reference.h"
+#include "oracle/row_input.h"
 #include "properties/invariants/common.h"
 
 namespace assay {
@@ -23,6 +24,18 @@ struct RowBound {
   double lse = 0, lse_radius = 0;
 };
 RowBound row_bound(const Outcome &run, const Sut &sut, int row, int head);
+
+/// One attention row with every tier that applies, T2 included, and the inputs it comes from.
+struct OracleRow {
+  std::vector<float> q;
+  oracle::KeySet keys;
+  oracle::RowReference reference;
+};
+OracleRow oracle_row(const Outcome &run, const Sut &sut, int row, int head);
+
+/// Into how many parts that are merged through (O, LSE) an attention row is cut: as declared, or at
+/// most.
+int row_splits(const Outcome &run, const Sut &sut, int row, int head);
 
 /// An output as a number that distances can be taken from: infinity, which a value beyond the range
 /// rounds to, becomes the smallest magnitude that does. NaN stays NaN.

@@ -31,6 +31,7 @@ CheckResult key_permutation(const Problem &p, Sut &sut);
 CheckResult key_duplication(const Problem &p, Sut &sut);
 CheckResult extreme_scores_finite(const Problem &p, Sut &sut);
 CheckResult zero_query_counts_keys(const Problem &p, Sut &sut);
+CheckResult dyadic_exact(const Problem &p, Sut &sut);
 CheckResult any_partition_count(const Problem &p, Sut &sut);
 CheckResult more_partitions_than_keys(const Problem &p, Sut &sut);
 CheckResult cascade_equals_flat(const Problem &p, Sut &sut);

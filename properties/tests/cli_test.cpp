@@ -209,5 +209,23 @@ TEST_F(Cli, ExplainShowsTheKeysThatMatter) {
   EXPECT_NE(r.out.find("classes: "), std::string::npos);
 }
 
+TEST_F(Cli, MutantsPrintsTheMatrixAndWritesIt) {
+  Ran ran =
+      assay_program({"mutants", "--kernel", "merge_state", "--runs", "3", "--json", path("m")});
+  EXPECT_EQ(ran.code, kExitPass) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("(correct)"), std::string::npos);
+  EXPECT_NE(ran.out.find("all mutants"), std::string::npos);
+  nlohmann::json document = json("m");
+  ASSERT_GE(document["rows"].size(), 3u);
+  EXPECT_EQ(document["rows"][0]["mutant"], "");
+  EXPECT_EQ(document["rows"][0]["killed"]["all"], 0);
+  EXPECT_TRUE(document["rows"][0]["killed"]["T1"].is_null()); // merges have no T1
+  EXPECT_EQ(document["rows"][1]["killed"]["all"], 3);
+}
+
+TEST_F(Cli, MutantsRefusesAnUnknownKernel) {
+  EXPECT_EQ(assay_program({"mutants", "--kernel", "nope"}).code, kExitUsage);
+}
+
 } // namespace
 } // namespace assay

@@ -108,6 +108,9 @@ const Control kControls[] = {
     {"key_duplication", "reference_v1", Bug::kLseWithoutSum},
     {"extreme_scores_finite", "reference_v1", Bug::kNoMax},
     {"zero_query_counts_keys", "reference_v1", Bug::kDropsLastKey},
+    {"dyadic_exact", "reference_v1", Bug::kDropsLastKey},
+    {"dyadic_exact", "reference_v1", Bug::kShortLog2e},
+    {"dyadic_exact", "reference_cascade", Bug::kUnweightedSplits},
     {"any_partition_count", "reference_v2", Bug::kUnweightedSplits},
     {"more_partitions_than_keys", "reference_v2", Bug::kEmptySplitCounts},
     {"cascade_equals_flat", "reference_cascade", Bug::kPrefixTwice},
@@ -122,6 +125,14 @@ INSTANTIATE_TEST_SUITE_P(, WrongKernel, testing::ValuesIn(kControls), [](const a
   return std::string(info.param.property) + "_" + info.param.kernel + "_" +
          std::to_string(static_cast<int>(info.param.bug));
 });
+
+// dyadic_exact rests on it: the base-2 scale is a power of two whichever way it is computed.
+TEST(Controls, DyadicScaleIsExact) {
+  Problem p;
+  p.scale = ScaleKind::kDyadic;
+  EXPECT_EQ(sm_scale(p) * 1.44269504088896f, 0.125f);
+  EXPECT_EQ(static_cast<float>(sm_scale(p) * 1.4426950408889634), 0.125f);
+}
 
 TEST(Controls, EveryPropertyHasOne) {
   for (const Property &property : properties()) {

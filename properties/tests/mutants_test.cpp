@@ -2,6 +2,7 @@
 // Every known-wrong kernel of corpus/mutants is caught by a property, and the same kernels with no
 // mutant active are not: a detector that has never caught anything is no evidence.
 #include "corpus/mutants/mutants.h"
+#include "properties/kill_matrix.h"
 #include "properties/registry.h"
 #include "properties/runner.h"
 #include "properties/sut/sut.h"
@@ -80,6 +81,56 @@ TEST(MutantControl, unmutated_kernels_pass) {
     int cases = 0;
     EXPECT_EQ(first_failure(mutants::plugin()->kernels[k], 20, &cases), "");
     EXPECT_GT(cases, 20) << mutants::plugin()->kernels[k].name;
+  }
+}
+
+std::vector<KillSubject> all_of(const char *name) {
+  std::vector<KillSubject> out;
+  for (int k = 0; k < mutants::plugin()->num_kernels; ++k) {
+    const assay_kernel &kernel = mutants::plugin()->kernels[k];
+    if (std::string(kernel.name) != name) continue;
+    out.push_back({0, "(correct)", "", &kernel});
+    for (const mutants::Mutant &m : mutants::all())
+      if (concerns(m, kernel)) out.push_back({m.id, m.name, m.why, &kernel});
+  }
+  return out;
+}
+
+// On plain N(0,1) inputs: what our checks see, and that the correct kernel is never accused.
+TEST(KillMatrix, sees_every_mutant_and_no_correct_kernel) {
+  for (const char *name : {"paged_attention_v1", "paged_attention_v2", "cascade_attention",
+                           "merge_state", "merge_states"}) {
+    const auto subjects = all_of(name);
+    ASSERT_GT(subjects.size(), 1u) << name;
+    const auto rows =
+        kill_matrix(subjects, [](int id) { mutants::active_id = id; }, {.runs = 2, .seed = 20});
+    for (const KillRow &row : rows) {
+      const int killed = row.killed[kAnyOfOurs];
+      if (row.subject.id == 0)
+        EXPECT_EQ(killed, 0) << name;
+      else
+        EXPECT_GT(killed, 0) << name << " " << row.subject.name << ": " << row.subject.why;
+    }
+  }
+}
+
+// The matrix judges what runs, not what it is told: never activated, no mutant is seen by anything.
+TEST(KillMatrix, counts_nothing_for_correct_kernels) {
+  for (const KillRow &row :
+       kill_matrix(all_of("paged_attention_v2"), [](int) {}, {.runs = 1, .seed = 21}))
+    for (int c = 0; c < kKillColumns; ++c)
+      EXPECT_EQ(row.killed[c], 0) << row.subject.name << " " << kKillColumnNames[c];
+}
+
+// The reason for each check of ours: without it, these would pass.
+TEST(KillMatrix, precision_mistakes_need_the_replay) {
+  for (const KillRow &row :
+       kill_matrix(all_of("paged_attention_v2"), [](int id) { mutants::active_id = id; },
+                   {.runs = 2, .seed = 22})) {
+    if (row.subject.name != "p_in_4_bits" && row.subject.name != "output_truncated") continue;
+    EXPECT_EQ(row.killed[kClose2], 0);
+    EXPECT_EQ(row.killed[kLse], 0);
+    EXPECT_EQ(row.killed[kTier1], row.runs) << row.subject.name;
   }
 }
 

@@ -181,7 +181,7 @@ void store_row(const P &p, int b, int h, const std::vector<float> &o, float lse)
 
 template <class P>
 Row make_row(const P &p, int b, int h) {
-  Row row{{}, p.dtype, p.sm_scale * 1.44269504f};
+  Row row{{}, p.dtype, p.sm_scale * (bug == Bug::kShortLog2e ? 1.4427f : 1.44269504f)};
   for (int i = 0; i < p.head_dim; ++i)
     row.q.push_back(load(p.q, b * p.q_stride_batch + h * p.q_stride_head + i, p.dtype));
   if (bug == Bug::kNanLeak)

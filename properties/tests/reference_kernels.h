@@ -36,6 +36,7 @@ enum class Bug {
   kMaxOfFirst,       ///< the first state's LSE serves as the maximum
   kMeanLse,          ///< merged LSE is the mean
   kFirstTwice,       ///< the first state has double weight
+  kShortLog2e,       ///< log2 e is 1.4427: off by 3e-6, which no bound of bf16 values sees
   kWritesEarly,      ///< clears the output before reading the inputs
 };
 
