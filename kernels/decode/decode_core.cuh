@@ -41,7 +41,7 @@ public:
   struct SharedStorage {
     Stage ring[kWarps][kStages];
     MergeStorage merge;
-    uint32_t is_last; // this block finished a shared segment last
+    uint32_t is_last; // this block finished a split row last
   };
 
   /// Runs every item. `finish(item, merged)` is called by all threads of the block once an item's

@@ -46,7 +46,6 @@ assay_status check_rows(const Params &p) {
 
 template <class Params>
 AttentionParams attention_params(const Params &p) {
-  constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
   AttentionParams a{};
   a.q = p.q;
   a.o = p.o;

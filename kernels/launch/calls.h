@@ -25,7 +25,6 @@ inline constexpr int kPlanTile = 64;
 struct PagedCall {
   AttentionParams attention;
   PagedKvParams kv;
-  int head_dim;
   bool empty; // nothing to launch
 };
 
@@ -54,7 +53,6 @@ struct CascadeLevelCall {
 struct CascadeCall {
   AttentionParams attention;
   std::vector<CascadeLevelCall> levels;
-  int head_dim;
   int splits;
   int64_t o_accum = 0, lse_accum = 0, bytes = 0; // workspace layout
   float *o_pointer, *lse_pointer;

@@ -43,7 +43,6 @@ assay_status cascade_layout(const assay_cascade_params *p, CascadeCall &call) {
   for (int l = 0; l < p->num_levels; ++l)
     ASSAY_RETURN_IF_ERROR(check_paged_kv(fmt::format("levels[{}].kv", l), p->levels[l].kv));
   call.empty = p->batch == 0;
-  call.head_dim = p->head_dim;
   call.splits = p->num_splits;
   if (call.splits == 0) {
     const int sms = multiprocessors(p->target);

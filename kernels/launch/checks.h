@@ -12,6 +12,8 @@ namespace assay {
 /// Positions and tile look-ahead are int32: 2^30 tokens leave room for every base + stride.
 inline constexpr int64_t kMaxTokens = int64_t{1} << 30;
 inline constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
+/// Natural to base 2 and back.
+inline constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
 /// Vector accesses are 16 bytes: 8 elements of 16 bits.
 inline constexpr int64_t kStrideMultiple = 8;
 

@@ -62,7 +62,6 @@ assay_status check_alias(const char *name, const StateTensor &in, const StateTen
 
 template <class Call, class Params>
 void set_units(Call &call, const Params &p) {
-  constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
   const bool base2 = p.lse_base == ASSAY_LSE_BASE2;
   call.scale = base2 ? 1.0f : static_cast<float>(kLog2E);
   call.unit = base2 ? 1.0f : static_cast<float>(kLn2);

@@ -48,7 +48,6 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   if (p->kv.rows != p->batch)
     return fail(ASSAY_INVALID_ARGUMENT, "kv.rows is {}, expected batch {}", p->kv.rows, p->batch);
   call.empty = p->batch == 0;
-  call.head_dim = p->head_dim;
   ASSAY_RETURN_IF_ERROR(check_rows(*p));
   const int64_t blocks =
       int64_t{p->batch} * p->num_kv_heads * row_tiles_per_group(p->num_qo_heads / p->num_kv_heads);
