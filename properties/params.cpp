@@ -140,6 +140,8 @@ AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, as
   switch (out.family) {
   case Family::kPaged:
     fill_attention(out.paged, t, at, target, stream);
+    out.paged.kv_dtype = out.paged.dtype;
+    out.paged.q_len = 1;
     out.paged.kv = cache_params(t.caches[0], at);
     break;
   case Family::kCascade:

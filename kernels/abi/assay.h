@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 1
+#define ASSAY_ABI_MINOR 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,7 +45,7 @@ typedef int32_t assay_target;
 enum { ASSAY_TARGET_SIMT = 0, ASSAY_TARGET_CUDA = 1 };
 
 typedef int32_t assay_dtype;
-enum { ASSAY_FP16 = 0, ASSAY_BF16 = 1, ASSAY_FP32 = 2 };
+enum { ASSAY_FP16 = 0, ASSAY_BF16 = 1, ASSAY_FP32 = 2, ASSAY_E4M3 = 3, ASSAY_E5M2 = 4 };
 
 /** Base of every LSE read or written by a call. */
 typedef int32_t assay_lse_base;
@@ -57,10 +57,10 @@ enum { ASSAY_LSE_NATURAL = 0, ASSAY_LSE_BASE2 = 1 };
  * NHD and HND layouts are both expressed by strides; K and V strides are independent.
  */
 typedef struct assay_paged_kv {
-  const void *k;                                        /**< pool, dtype of the call */
-  const void *v;                                        /**< pool, dtype of the call */
-  int64_t k_stride_page, k_stride_token, k_stride_head; /**< elements; multiples of 8 */
-  int64_t v_stride_page, v_stride_token, v_stride_head; /**< elements; multiples of 8 */
+  const void *k;                                        /**< pool, KV dtype of the call */
+  const void *v;                                        /**< pool, KV dtype of the call */
+  int64_t k_stride_page, k_stride_token, k_stride_head; /**< elements; multiples of 16 bytes */
+  int64_t v_stride_page, v_stride_token, v_stride_head; /**< elements; multiples of 16 bytes */
   const int32_t *page_table; /**< [rows, max_pages]; only live entries are read */
   const int32_t *seq_lens;   /**< [rows] live tokens, 0 .. max_pages * page_size */
   int64_t page_table_stride; /**< entries between rows, >= max_pages */
@@ -70,32 +70,57 @@ typedef struct assay_paged_kv {
   int32_t reserved;          /**< 0 */
 } assay_paged_kv;
 
-/** Paged decode attention, one query token per request: v1 (one pass) and v2 (split-KV). */
+/**
+ * Paged decode attention: v1 (one pass) and v2 (split-KV).
+ *
+ * A request holds q_len query tokens, its newest: query token i sits at position
+ * seq_lens[r] - q_len + i and sees the keys at positions max(0, p - window + 1) .. p (all up to p
+ * when window is 0). A token at a negative position sees nothing. With q_len 1 and no window that
+ * is every live key.
+ *
+ * The natural-base logit of a visible key at position j is
+ *     x = sm_scale * k_scale * (q . k)
+ *     x = logits_softcap * tanh(x / logits_softcap)     when logits_softcap > 0
+ *     x = x + alibi_slopes[head] * (j - p)              when alibi_slopes is given
+ * and O = sum_j softmax(x)_j v_scale v_j. A sink is one more key per row with logit sinks[head] and
+ * value 0: it takes part in the sum and in the LSE, once however the row is split.
+ */
 typedef struct assay_paged_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype; /**< q, k, v, o: ASSAY_FP16 or ASSAY_BF16 */
+  assay_dtype dtype;    /**< q, o: ASSAY_FP16 or ASSAY_BF16 */
+  assay_dtype kv_dtype; /**< k, v: same as dtype, or ASSAY_E4M3 or ASSAY_E5M2 */
   assay_lse_base lse_base;
   int32_t batch;        /**< requests, 0 allowed; equals kv.rows */
+  int32_t q_len;        /**< query tokens of every request, 1 .. ASSAY_MAX_Q_LEN */
   int32_t num_qo_heads; /**< multiple of num_kv_heads */
   int32_t num_kv_heads;
-  int32_t head_dim;   /**< 64 or 128 */
-  float sm_scale;     /**< softmax scale, finite, > 0 */
-  int32_t num_splits; /**< v2: > 0 forces that many splits of every row, 0 = balanced plan */
-  const void *q;      /**< [batch, num_qo_heads, head_dim] */
-  int64_t q_stride_batch, q_stride_head; /**< multiples of 8 */
-  void *o; /**< [batch, num_qo_heads, head_dim]; never aliases an input */
-  int64_t o_stride_batch, o_stride_head; /**< multiples of 8 */
-  float *lse; /**< [batch, num_qo_heads] fp32, may be null; -inf for a row without keys */
-  int64_t lse_stride_batch, lse_stride_head;
+  int32_t head_dim;     /**< 64, 128 or 256 */
+  float sm_scale;       /**< softmax scale, finite, > 0 */
+  float logits_softcap; /**< finite, 0 (none) or > 0 */
+  int32_t window;       /**< keys a query token sees at most, its own included; 0: all */
+  int32_t num_splits;   /**< v2: > 0 forces that many splits of every row, 0 = balanced plan */
+  const void *q;        /**< [batch, q_len, num_qo_heads, head_dim] */
+  int64_t q_stride_batch, q_stride_token, q_stride_head; /**< multiples of 8 */
+  void *o; /**< [batch, q_len, num_qo_heads, head_dim]; never aliases an input */
+  int64_t o_stride_batch, o_stride_token, o_stride_head; /**< multiples of 8 */
+  float *lse; /**< [batch, q_len, num_qo_heads] fp32, may be null; -inf for a row without keys */
+  int64_t lse_stride_batch, lse_stride_token, lse_stride_head;
   assay_paged_kv kv;
-  void *workspace; /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
+  const float *k_scale; /**< fp8 KV: [1] or [num_kv_heads], finite, > 0; null: 1 */
+  const float *v_scale; /**< fp8 KV: [1] or [num_kv_heads], finite; null: 1 */
+  int32_t k_scale_stride, v_scale_stride; /**< 0: one per tensor, 1: one per kv head */
+  const float *alibi_slopes; /**< [num_qo_heads], finite, may be null; natural-base units */
+  const float *sinks;        /**< [num_qo_heads] natural-base logits, finite or -inf; may be null */
+  void *workspace;           /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
   uint64_t workspace_bytes;
   void *plan; /**< v2: filled by assay_plan for these shapes, 16-byte aligned; null plans inside the
                  call */
   uint64_t plan_bytes;
   void *stream;
 } assay_paged_params;
+
+enum { ASSAY_MAX_Q_LEN = 8 };
 
 /**
  * The planner of paged_attention_v2: reads seq_lens on the device, writes a plan that every layer
@@ -105,12 +130,15 @@ typedef struct assay_paged_params {
 typedef struct assay_plan_params {
   uint32_t struct_size;
   assay_target target;
+  assay_dtype dtype, kv_dtype;
   int32_t batch;
+  int32_t q_len;
   int32_t num_qo_heads;
   int32_t num_kv_heads;
   int32_t head_dim;
+  int32_t window;
   int32_t max_seq_len;     /**< tokens; capacity the plan must stay valid for */
-  int32_t num_splits;      /**< as in assay_paged_params */
+  int32_t num_splits;      /**< as in assay_paged_params, like all the fields above */
   const int32_t *seq_lens; /**< [batch] */
   void *plan;
   uint64_t plan_bytes;
@@ -133,12 +161,12 @@ enum { ASSAY_MAX_CASCADE_LEVELS = 8 };
 typedef struct assay_cascade_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype;
+  assay_dtype dtype; /**< q, k, v, o: ASSAY_FP16 or ASSAY_BF16 */
   assay_lse_base lse_base;
   int32_t batch;
   int32_t num_qo_heads;
   int32_t num_kv_heads;
-  int32_t head_dim;
+  int32_t head_dim; /**< 64, 128 or 256 */
   float sm_scale;
   int32_t num_levels; /**< 1 .. ASSAY_MAX_CASCADE_LEVELS */
   int32_t num_splits; /**< > 0 splits every segment that often, 0 = chosen from the shape */

@@ -35,20 +35,23 @@ enum {
 typedef struct assay_arithmetic {
   int32_t mma_block;           /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
   int32_t mma_fraction_bits;   /**< F: addends truncated at 2^(e_max - F) */
-  int32_t p_rounded;           /**< 1: softmax weights are rounded to the element type before P.V */
+  int32_t p_rounded;           /**< 1: softmax weights are rounded before P.V, to fp16 with fp8 KV,
+                                  else to the dtype of the call */
   int32_t sum_depth;           /**< additions on the longest path of a row sum within one tile */
+  double q_abs_error;          /**< with fp8 KV: of an element of Q, per largest |q| of its row */
   double exp2_rel_error;       /**< of exp2, relative */
   double log2_abs_error;       /**< of log2, per (1 + |result|) */
   double rcp_rel_error;        /**< of the final reciprocal, relative */
+  double tanh_abs_error;       /**< of the tanh of the softcap, absolute */
   int32_t tile_tokens;         /**< keys between two updates of the running maximum */
   int32_t max_parallel_states; /**< states merged inside one block before a split is stored */
 } assay_arithmetic;
 
 /**
- * One step of a kernel over a row's keys: keys [begin, end) of cascade level `level` (0 for paged
- * attention), scored against one running maximum. Tiles of one (level, split, state) follow each
- * other in order; the states of a split are merged in the block, splits and levels through (O,
- * LSE).
+ * One step of a kernel over a row's keys: token positions [begin, end) of cascade level `level` (0
+ * for paged attention; keys a query token does not see may be included), scored against one running
+ * maximum. Tiles of one (level, split, state) follow each other in order; the states of a split are
+ * merged in the block, splits and levels through (O, LSE).
  */
 typedef struct assay_key_tile {
   int32_t level, split, state;
@@ -66,9 +69,9 @@ typedef struct assay_kernel {
   assay_status (*workspace_size)(const void *params, uint64_t *bytes); /**< null: needs none */
   assay_status (*run)(const void *params);
   const char *(*last_error)(void);
-  /** The declared order of the keys of (request, qo_head): writes at most `capacity` tiles and the
-      number there are to *count. Pointers in params are host pointers here. May be null: the order
-      is not declared and only order-free bounds apply. */
+  /** The declared order of the keys of (request, qo_head), for all its query tokens: writes at most
+     `capacity` tiles and the number there are to *count. Pointers in params are host pointers here.
+     May be null: the order is not declared and only order-free bounds apply. */
   assay_status (*key_order)(const void *params, int32_t request, int32_t qo_head,
                             assay_key_tile *tiles, int32_t capacity, int32_t *count);
 } assay_kernel;

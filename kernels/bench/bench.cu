@@ -73,8 +73,9 @@ struct CellData {
     assay_paged_params p = {};
     p.struct_size = sizeof p;
     p.target = ASSAY_TARGET_CUDA;
-    p.dtype = ASSAY_BF16;
+    p.dtype = p.kv_dtype = ASSAY_BF16;
     p.batch = cell.batch;
+    p.q_len = 1;
     p.num_qo_heads = cell.num_qo_heads;
     p.num_kv_heads = cell.num_kv_heads;
     p.head_dim = cell.head_dim;
@@ -112,7 +113,9 @@ struct CellData {
     assay_plan_params p = {};
     p.struct_size = sizeof p;
     p.target = ASSAY_TARGET_CUDA;
+    p.dtype = p.kv_dtype = ASSAY_BF16;
     p.batch = cell.batch;
+    p.q_len = 1;
     p.num_qo_heads = cell.num_qo_heads;
     p.num_kv_heads = cell.num_kv_heads;
     p.head_dim = cell.head_dim;

@@ -37,6 +37,13 @@ assay_status check_paged_shape(const assay_paged_params *p) {
   ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_paged_params"));
   ASSAY_RETURN_IF_ERROR(check_target(p->target));
   ASSAY_RETURN_IF_ERROR(check_decode_shape(*p));
+  ASSAY_RETURN_IF_ERROR(check_range("q_len", p->q_len, 1, ASSAY_MAX_Q_LEN));
+  if (p->kv_dtype != p->dtype)
+    return fail(ASSAY_UNSUPPORTED, "kv_dtype is {}, supported is dtype {}", p->kv_dtype, p->dtype);
+  if (p->q_len != 1 || p->window != 0 || p->logits_softcap != 0.0f || p->alibi_slopes != nullptr ||
+      p->sinks != nullptr)
+    return fail(ASSAY_UNSUPPORTED, "q_len, window, logits_softcap, alibi_slopes and sinks have no "
+                                   "instantiation yet");
   return ASSAY_OK;
 }
 

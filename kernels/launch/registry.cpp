@@ -24,6 +24,11 @@ assay_status call(const void *params, uint64_t *bytes) {
 // PTX ISA limits of ex2.approx.ftz (2 ulp), lg2.approx.ftz (2^-22 for results near 0, else
 // relative) and rcp.approx.ftz (1 ulp).
 constexpr double kUlp22 = 0x1p-22, kUlp23 = 0x1p-23;
+// bf16 queries meet fp8 keys as fp16, scaled by a power of two to below 2^15: steps of 2^-24 lose
+// 2^-25 at most.
+constexpr double kQueryError = 0x1p-39;
+// 1 - 2 / (1 + 2^x): see kernels/common/score_hooks.cuh.
+constexpr double kTanhError = 0x1p-21;
 // m16n8k16 on Hopper: blocks of 16 products, addends truncated 25 bits below the largest exponent.
 constexpr int kMmaBlock = 16, kMmaFractionBits = 25;
 
@@ -31,9 +36,24 @@ constexpr int kMmaBlock = 16, kMmaFractionBits = 25;
 constexpr int sum_depth(int tile) { return 2 * (tile / 16) + 3; }
 
 constexpr assay_arithmetic tensor_core_arithmetic(int tile, int states) {
-  return {kMmaBlock, kMmaFractionBits, 1, sum_depth(tile), kUlp22, kUlp22, kUlp23, tile, states};
+  return {.mma_block = kMmaBlock,
+          .mma_fraction_bits = kMmaFractionBits,
+          .p_rounded = 1,
+          .sum_depth = sum_depth(tile),
+          .q_abs_error = kQueryError,
+          .exp2_rel_error = kUlp22,
+          .log2_abs_error = kUlp22,
+          .rcp_rel_error = kUlp23,
+          .tanh_abs_error = kTanhError,
+          .tile_tokens = tile,
+          .max_parallel_states = states};
 }
-constexpr assay_arithmetic merge_arithmetic() { return {0, 0, 0, 0, kUlp22, kUlp22, kUlp23, 0, 1}; }
+constexpr assay_arithmetic merge_arithmetic() {
+  return {.exp2_rel_error = kUlp22,
+          .log2_abs_error = kUlp22,
+          .rcp_rel_error = kUlp23,
+          .max_parallel_states = 1};
+}
 
 constexpr int kDecodeTile = decode_policy(128, 1, kV1Warps).tile;
 constexpr assay_arithmetic kV1Arithmetic = tensor_core_arithmetic(kDecodeTile, kV1Warps);

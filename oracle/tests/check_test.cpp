@@ -54,8 +54,9 @@ struct Paged {
     emulation.states = 2;
     assay_paged_params &p = params;
     p.struct_size = sizeof p;
-    p.dtype = dtype;
+    p.dtype = p.kv_dtype = dtype;
     p.batch = batch;
+    p.q_len = 1;
     p.num_qo_heads = heads;
     p.num_kv_heads = kKvHeads;
     p.head_dim = kDim;

@@ -11,21 +11,23 @@
 LAYOUT(paged_kv, sizeof(assay_paged_kv) == 104);
 LAYOUT(paged_size_first, offsetof(assay_paged_params, struct_size) == 0);
 LAYOUT(paged_kv_aligned, offsetof(assay_paged_params, kv) % 8 == 0);
-LAYOUT(paged_params, sizeof(assay_paged_params) == 256);
-LAYOUT(plan_params, sizeof(assay_plan_params) == 64);
+LAYOUT(paged_params, sizeof(assay_paged_params) == 336);
+LAYOUT(plan_params, sizeof(assay_plan_params) == 80);
 LAYOUT(cascade_level, sizeof(assay_cascade_level) == 112);
 LAYOUT(cascade_params, sizeof(assay_cascade_params) == 152);
 LAYOUT(merge_state, sizeof(assay_merge_state_params) == 184);
 LAYOUT(merge_states, sizeof(assay_merge_states_params) == 144);
 LAYOUT(key_tile, sizeof(assay_key_tile) == 20);
 LAYOUT(enum_values, ASSAY_OK == 0 && ASSAY_HAZARD == 6 && ASSAY_FP16 == 0 && ASSAY_BF16 == 1 &&
-                        ASSAY_FP32 == 2 && ASSAY_LSE_BASE2 == 1 && ASSAY_TARGET_CUDA == 1);
+                        ASSAY_FP32 == 2 && ASSAY_E4M3 == 3 && ASSAY_E5M2 == 4 &&
+                        ASSAY_LSE_BASE2 == 1 && ASSAY_TARGET_CUDA == 1);
 
 /* An empty batch through the C entry point: success, nothing launched. */
 assay_status abi_c99_empty_batch(void) {
   assay_paged_params params = {0};
   params.struct_size = sizeof params;
-  params.dtype = ASSAY_BF16;
+  params.dtype = params.kv_dtype = ASSAY_BF16;
+  params.q_len = 1;
   params.num_qo_heads = 8;
   params.num_kv_heads = 2;
   params.head_dim = 64;

@@ -21,8 +21,8 @@ struct PagedCase {
   assay_paged_params p = {};
   PagedCase() {
     p.struct_size = sizeof p;
-    p.dtype = ASSAY_BF16;
-    p.batch = 1;
+    p.dtype = p.kv_dtype = ASSAY_BF16;
+    p.batch = p.q_len = 1;
     p.num_qo_heads = 4;
     p.num_kv_heads = 1;
     p.head_dim = 64;

@@ -71,8 +71,9 @@ struct Call {
     for (int i = 0; i < c.batch; ++i)
       seq_lens[i] = c.lens[i];
     p.struct_size = sizeof p;
-    p.dtype = ASSAY_BF16;
+    p.dtype = p.kv_dtype = ASSAY_BF16;
     p.batch = c.batch;
+    p.q_len = 1;
     p.num_qo_heads = heads;
     p.num_kv_heads = c.kv_heads;
     p.head_dim = c.d;
@@ -162,7 +163,9 @@ TEST(DecodeDense, a_plan_is_reused_and_replanned) {
   Call call({3, 2, 4, 64, 16, 30, 0, {470, 0, 33}}, 11);
   assay_plan_params plan = {};
   plan.struct_size = sizeof plan;
+  plan.dtype = plan.kv_dtype = ASSAY_BF16;
   plan.batch = 3;
+  plan.q_len = 1;
   plan.num_qo_heads = call.p.num_qo_heads;
   plan.num_kv_heads = 2;
   plan.head_dim = 64;
