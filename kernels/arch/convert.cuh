@@ -8,7 +8,8 @@
 //   uint32_t pack2<E>(lo, hi)         E = bf16, fp16; lo in the low 16 bits
 //   void unpack2<E>(packed, lo, hi)
 //   void widen4<D, S>(packed, out)    four S = e4m3, e5m2 (first in the low byte) to two pairs of
-//                                     D = bf16, fp16; exact
+//                                     D = bf16, fp16: (0, 1) and (2, 3); exact
+//   void widen4_strided<D, S>(...)    the same with pairs (0, 2) and (1, 3)
 //   float bits_to_float(uint32_t); uint32_t float_to_bits(float)
 #pragma once
 

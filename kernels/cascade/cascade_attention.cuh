@@ -45,12 +45,13 @@ struct CascadeWork {
 template <class E, int kHeadDim>
 class CascadeCore {
 public:
-  static constexpr CascadePolicy kPolicy = cascade_policy();
+  static constexpr CascadePolicy kPolicy = cascade_policy(kHeadDim);
+  using Layout = KvLayout<kHeadDim * sizeof(E)>;
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
   static constexpr int kRows = kPolicy.rows(), kWarpRows = 8 * kPolicy.row_tiles;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / 8;
   static constexpr int kWarpTokens = kPolicy.tile / kWarps; // each warp loads its share of a tile
-  using Tile = AttentionTile<E, kHeadDim, kPolicy.tile, kPolicy.row_tiles>;
+  using Tile = AttentionTile<DecodeTypes<E, E>, kHeadDim, kPolicy.tile, kPolicy.row_tiles>;
   using Loader = WarpTileLoader<E, kHeadDim, kWarpTokens>;
 
   struct Stage {
@@ -125,14 +126,12 @@ private:
     const int begin = split_begin(len, params.splits, work.split);
     const int end = split_begin(len, params.splits, work.split + 1);
     const PagedKv<E> kv(kv_params, work.segment, work.kv_head);
-    Loader loader(kv, end);
+    Loader loader(kv, begin, end);
     const int token = static_cast<int>(arch::warp_id()) * kWarpTokens;
     const auto load = [&](int base, Stage &stage) {
-      if (base < end)
-        loader.template copy<true>(kv_params, stage.k + token * KvLayout<kHeadDim>::kChunks);
+      if (base < end) loader.template copy<true>(kv_params, stage.k + token * Layout::kChunks);
       arch::cp_async_commit();
-      if (base < end)
-        loader.template copy<false>(kv_params, stage.v + token * KvLayout<kHeadDim>::kChunks);
+      if (base < end) loader.template copy<false>(kv_params, stage.v + token * Layout::kChunks);
       arch::cp_async_commit();
       loader.prefetch_places(kv_params, base + kPolicy.tile + token);
     };

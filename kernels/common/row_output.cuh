@@ -17,16 +17,17 @@ ASSAY_DEVICE float lse_in_unit(float lse2, float lse_unit) {
 }
 
 /// Writes normalised components dim .. dim + 7 of (request, head); the slice with dim == 0 also
-/// writes the LSE. `o` is normalised, `lse2` in base 2.
+/// writes the LSE. `o` is normalised, `lse2` in base 2. The offsets select a query token.
 template <class E>
 ASSAY_DEVICE void store_final(const AttentionParams &params, int request, int head, int dim,
-                              const float (&o)[8], float lse2) {
+                              const float (&o)[8], float lse2, int64_t o_offset = 0,
+                              int64_t lse_offset = 0) {
   E *row =
       static_cast<E *>(params.o) + request * params.o_stride_batch + head * params.o_stride_head;
-  Pack8<E>::pack(o).store(row + dim);
+  Pack8<E>::pack(o).store(row + o_offset + dim);
   if (dim == 0 && params.lse != nullptr)
     arch::global_store(params.lse + request * params.lse_stride_batch +
-                           head * params.lse_stride_head,
+                           head * params.lse_stride_head + lse_offset,
                        lse_in_unit(lse2, params.lse_unit));
 }
 
