@@ -33,7 +33,7 @@ public:
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / 8;
   using Tile = AttentionTile<E, kHeadDim, kPolicy.tile, kRowTiles>;
   using Loader = WarpTileLoader<E, kHeadDim, kPolicy.tile>;
-  using MergeStorage = BlockMergeStorage<kHeadDim, kRows, kWarps>;
+  using MergeStorage = BlockMergeStorage<typename Tile::Number, kHeadDim, kRows, kWarps>;
 
   struct Stage {
     arch::Vec4 k[kTileVectors], v[kTileVectors];

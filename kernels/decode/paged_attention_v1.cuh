@@ -48,8 +48,8 @@ paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   work.kv_end = arch::global_load_readonly(params.kv.seq_lens + work.request);
   Core::run(attention, params.kv, OneItem(work), [&](const DecodeWork &, auto merged) {
     Core::for_each_slice(attention, work.first_row, [&](int row, int dim) {
-      RowSlice slice = merged(row, dim);
-      const float lse2 = slice.lse2(attention.scale_log2);
+      auto slice = merged(row, dim);
+      const auto lse2 = slice.lse2(attention.scale_log2);
       slice.normalize();
       const int head = work.kv_head * attention.group_size + work.first_row + row;
       store_final<E>(attention, work.request, head, dim, slice.o, lse2);

@@ -84,10 +84,11 @@ template <class E, int kHeadDim, int kRowTiles, int kWarps>
 ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkItem &item, int unit,
                                const DecodeWork &work) {
   using Core = DecodeCore<E, kHeadDim, kRowTiles, kWarps>;
+  using Number = typename Core::Tile::Number;
   constexpr int kBatch = 8, kRows = Core::kRows;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
-  float *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
-  constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(float) / kRows;
+  Number *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
+  constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(Number) / kRows;
   const int count = item.num_splits;
   const SplitPlanShape &shape = params.plan.shape;
   const auto partial_row = [&](int split, int row) {
@@ -97,19 +98,21 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   if (staged) {
     for (int i = arch::thread_idx(); i < count * kRows; i += Core::kThreads)
       if (work.first_row + i % kRows < params.attention.group_size)
-        arch::shared_store(lse + i, arch::global_load(params.partial.lse_accum +
+        arch::shared_store(lse + i, arch::global_load(words_of<Number>(params.partial.lse_accum) +
                                                       partial_row(i / kRows, i % kRows)));
     arch::block_barrier();
   }
   Core::for_each_slice(params.attention, work.first_row, [&](int row, int dim) {
-    const MergedSlice merged = merge_rows<kBatch>(
+    const auto merged = merge_rows<kBatch>(
         count, 1.0f, 1.0f,
         [&](int i) {
           return staged ? arch::shared_load(lse + i * kRows + row)
-                        : arch::global_load(params.partial.lse_accum + partial_row(i, row));
+                        : arch::global_load(words_of<Number>(params.partial.lse_accum) +
+                                            partial_row(i, row));
         },
-        [&](int i, float(&o)[8]) {
-          Pack8<float>::load(params.partial.o_accum + partial_row(i, row) * kHeadDim + dim)
+        [&](int i, Number(&o)[8]) {
+          Pack8<Number>::load(words_of<Number>(params.partial.o_accum) +
+                              partial_row(i, row) * kHeadDim + dim)
               .unpack(o);
         });
     const int head = work.kv_head * params.attention.group_size + work.first_row + row;
@@ -131,8 +134,8 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
     const DecodeWork work = items.work_of(item);
     const bool whole = item.num_splits == 1;
     Core::for_each_slice(attention, work.first_row, [&](int row, int dim) {
-      RowSlice slice = merged(row, dim);
-      const float lse2 = slice.lse2(attention.scale_log2);
+      auto slice = merged(row, dim);
+      const auto lse2 = slice.lse2(attention.scale_log2);
       slice.normalize();
       if (whole)
         store_final<E>(attention, work.request,
