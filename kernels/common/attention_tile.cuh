@@ -33,7 +33,8 @@ public:
   static constexpr int kDimTiles = kHeadDim / 16;
   static constexpr int kTokenTiles = kTokens / 16;
   static constexpr int kRows = 8 * kRowTiles;
-  using State = AttentionState<float, 2 * kDimTiles>;
+  using Number = typename arch::Arithmetic<Mma>::Number;
+  using State = AttentionState<Number, 2 * kDimTiles>;
   using Layout = KvLayout<kHeadDim * sizeof(Kv)>;
 
   /// `row_pointer(r)` returns query row r of this warp, or null for a padding row (read as zero).
@@ -92,7 +93,7 @@ public:
 
   /// Tokens at or past `live` (counted in this tile) never take part.
   ASSAY_DEVICE void mask_tail(int live) {
-    for_each_score([&](int, int, int token, float &score) {
+    for_each_score([&](int, int, int token, Number &score) {
       if (token >= live) score = arch::neg_infinity();
     });
   }
@@ -113,10 +114,10 @@ public:
 
   /// Online softmax: raises the running maxima, turns scores into weights P = 2^(scale (s - m)),
   /// adds the unrounded weights to the row sums and keeps P rounded as the next MMA's operand.
-  ASSAY_DEVICE void update_softmax(float scale) {
+  ASSAY_DEVICE void update_softmax(Number scale) {
     ASSAY_UNROLL
     for (int n = 0; n < kRowTiles; ++n) {
-      const float m_new[2] = {row_maximum(n, 0, rows_[n][0].m), row_maximum(n, 1, rows_[n][1].m)};
+      const Number m_new[2] = {row_maximum(n, 0, rows_[n][0].m), row_maximum(n, 1, rows_[n][1].m)};
       // Rescaling by 2^0 is exact, so leaving it out changes no bit; the maximum of a long row soon
       // stops growing.
       if (arch::any(m_new[0] > rows_[n][0].m || m_new[1] > rows_[n][1].m)) {
@@ -124,11 +125,12 @@ public:
         rows_[n][1].rescale_to(m_new[1], scale);
       }
       // A tile whose keys are all masked leaves m = -inf; its weights must be 0, not NaN.
-      const float shift[2] = {arch::is_neg_infinity(m_new[0]) ? 0.0f : -(scale * m_new[0]),
-                              arch::is_neg_infinity(m_new[1]) ? 0.0f : -(scale * m_new[1])};
+      const Number shift[2] = {
+          arch::is_neg_infinity(m_new[0]) ? Number(0.0f) : Number(-(scale * m_new[0])),
+          arch::is_neg_infinity(m_new[1]) ? Number(0.0f) : Number(-(scale * m_new[1]))};
       ASSAY_UNROLL
       for (int t = 0; t < kTokenTiles; ++t) {
-        float p[4];
+        Number p[4];
         ASSAY_UNROLL
         for (int i = 0; i < 4; ++i) {
           p[i] = arch::exp2_approx(arch::fma_rn(scores_[t][n][i], scale, shift[i % 2]));
@@ -201,7 +203,7 @@ private:
     ASSAY_UNROLL
     for (int n = 0; n < kRowTiles; ++n) {
       State &r0 = rows_[n][0], &r1 = rows_[n][1];
-      float acc[4] = {r0.o[2 * dims], r1.o[2 * dims], r0.o[2 * dims + 1], r1.o[2 * dims + 1]};
+      Number acc[4] = {r0.o[2 * dims], r1.o[2 * dims], r0.o[2 * dims + 1], r1.o[2 * dims + 1]};
       arch::mma_m16n8k16<Mma>(acc, v, p_[t][n]);
       r0.o[2 * dims] = acc[0];
       r1.o[2 * dims] = acc[1];
@@ -253,7 +255,7 @@ private:
       scores_[t][n][i] *= unscale_[n][i % 2];
   }
 
-  ASSAY_DEVICE float row_maximum(int n, int j, float m) const {
+  ASSAY_DEVICE Number row_maximum(int n, int j, Number m) const {
     ASSAY_UNROLL
     for (int t = 0; t < kTokenTiles; ++t)
       m = arch::max_num(m, arch::max_num(scores_[t][n][j], scores_[t][n][j + 2]));
@@ -265,7 +267,7 @@ private:
 
   uint32_t q_[kRowTiles][kDimTiles][2];
   float unscale_[Types::kScaledQuery ? kRowTiles : 1][2];
-  float scores_[kTokenTiles][kRowTiles][4];
+  Number scores_[kTokenTiles][kRowTiles][4];
   uint32_t p_[kTokenTiles][kRowTiles][2];
   State rows_[kRowTiles][2];
 };

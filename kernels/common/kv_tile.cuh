@@ -82,8 +82,8 @@ public:
                         chunk * kChunk;
         ASSAY_UNROLL
         for (int pass = 0; pass < kPasses / kGroups; ++pass) {
-          const int token = g * kGroupTokens + pass * kTokensPerPass + first;
-          arch::cp_async_16(tile + Layout::index(token, chunk), row, true);
+          const int slot = g * kGroupTokens + pass * kTokensPerPass + first;
+          arch::cp_async_16(tile + Layout::index(slot, chunk), row, true);
           row += kTokensPerPass * stride;
         }
       }

@@ -105,9 +105,9 @@ ASSAY_DEVICE void join_sink(float (&o)[8], float &lse2, float sink) {
 }
 
 /// v_scale and sink of a finished row slice: `head` is the query head.
-template <class Types, bool kHooks>
-ASSAY_DEVICE void finish_row(const FeatureParams &features, int kv_head, int head, float (&o)[8],
-                             float &lse2) {
+template <class Types, bool kHooks, class R>
+ASSAY_DEVICE void finish_row(const FeatureParams &features, int kv_head, int head, R (&o)[8],
+                             R &lse2) {
   if constexpr (Types::kFp8) {
     if (features.v_scale != nullptr) {
       const float scale =

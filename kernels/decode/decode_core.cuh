@@ -42,8 +42,9 @@ public:
   static constexpr int kRows = 8 * kRowTiles, kSlices = kHeadDim / 8;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / Types::kChunk;
   using Tile = AttentionTile<Types, kHeadDim, kPolicy.tile, kRowTiles>;
+  using Number = typename Tile::Number;
   using Loader = WarpTileLoader<Kv, kHeadDim, kPolicy.tile, kHooks>;
-  using MergeStorage = BlockMergeStorage<kHeadDim, kRows, kWarps>;
+  using MergeStorage = BlockMergeStorage<Number, kHeadDim, kRows, kWarps>;
 
   struct Stage {
     arch::Vec4 k[kTileVectors], v[kTileVectors];
@@ -123,8 +124,8 @@ public:
 
   /// Scales, joins the sink and writes slice `dim` of a finished row (normalised o, base-2 LSE).
   static ASSAY_DEVICE void store_row(const AttentionParams &params, const FeatureParams &features,
-                                     const DecodeWork &work, int tile_row, int dim, float (&o)[8],
-                                     float lse2) {
+                                     const DecodeWork &work, int tile_row, int dim, Number (&o)[8],
+                                     Number lse2) {
     const RowPlace row = place_of(params, work, tile_row);
     finish_row<Types, kHooks>(features, work.kv_head, row.head, o, lse2);
     store_final<Query>(params, work.request, row.head, dim, o, lse2,
@@ -147,9 +148,10 @@ private:
   };
   static ASSAY_DEVICE RowPlace place_of(const AttentionParams &params, const DecodeWork &work,
                                         int tile_row) {
-    const int row = work.first_row + tile_row, first_head = work.kv_head * params.group_size;
-    if constexpr (!kHooks) return {0, first_head + row};
-    return {row / params.group_size, first_head + row % params.group_size};
+    const int row = work.first_row + tile_row;
+    const int token = kHooks ? row / params.group_size : 0;
+    const int member = kHooks ? row % params.group_size : row;
+    return {token, work.kv_head * params.group_size + member};
   }
 
   /// Score to base-2 logit.

@@ -49,8 +49,8 @@ paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   Core::run(attention, params.features, params.kv, OneItem(work),
             [&](const DecodeWork &, auto merged, float scale) {
               Core::for_each_slice(params.features, work.first_row, [&](int row, int dim) {
-                RowSlice slice = merged(row, dim);
-                const float lse2 = slice.lse2(scale);
+                auto slice = merged(row, dim);
+                const auto lse2 = slice.lse2(scale);
                 slice.normalize();
                 Core::store_row(attention, params.features, work, row, dim, slice.o, lse2);
               });

@@ -84,10 +84,11 @@ private:
 template <class Core>
 ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkItem &item, int unit,
                                const DecodeWork &work) {
+  using Number = typename Core::Number;
   constexpr int kBatch = 8, kRows = Core::kRows, kHeadDim = Core::kHeadDim;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
-  float *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
-  constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(float) / kRows;
+  Number *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
+  constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(Number) / kRows;
   const int count = item.num_splits;
   const SplitPlanShape &shape = params.plan.shape;
   const auto partial_row = [&](int split, int row) {
@@ -97,19 +98,21 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   if (staged) {
     for (int i = arch::thread_idx(); i < count * kRows; i += Core::kThreads)
       if (work.first_row + i % kRows < params.features.rows)
-        arch::shared_store(lse + i, arch::global_load(params.partial.lse_accum +
+        arch::shared_store(lse + i, arch::global_load(words_of<Number>(params.partial.lse_accum) +
                                                       partial_row(i / kRows, i % kRows)));
     arch::block_barrier();
   }
   Core::for_each_slice(params.features, work.first_row, [&](int row, int dim) {
-    MergedSlice merged = merge_rows<kBatch>(
+    auto merged = merge_rows<kBatch>(
         count, 1.0f, 1.0f,
         [&](int i) {
           return staged ? arch::shared_load(lse + i * kRows + row)
-                        : arch::global_load(params.partial.lse_accum + partial_row(i, row));
+                        : arch::global_load(words_of<Number>(params.partial.lse_accum) +
+                                            partial_row(i, row));
         },
-        [&](int i, float(&o)[8]) {
-          Pack8<float>::load(params.partial.o_accum + partial_row(i, row) * kHeadDim + dim)
+        [&](int i, Number(&o)[8]) {
+          Pack8<Number>::load(words_of<Number>(params.partial.o_accum) +
+                              partial_row(i, row) * kHeadDim + dim)
               .unpack(o);
         });
     Core::store_row(params.attention, params.features, work, row, dim, merged.o, merged.lse);
@@ -130,8 +133,8 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
         const DecodeWork work = items.work_of(item);
         const bool whole = item.num_splits == 1;
         Core::for_each_slice(features, work.first_row, [&](int row, int dim) {
-          RowSlice slice = merged(row, dim);
-          const float lse2 = slice.lse2(scale);
+          auto slice = merged(row, dim);
+          const auto lse2 = slice.lse2(scale);
           slice.normalize();
           if (whole)
             Core::store_row(attention, features, work, row, dim, slice.o, lse2);
