@@ -2,6 +2,7 @@
 // The C entry points: build the call, find the instantiation, launch.
 #include "kernels/launch/calls.h"
 #include "kernels/launch/checks.h"
+#include "kernels/launch/choose.h"
 #include "kernels/launch/device_info.h"
 #include "kernels/launch/own_kernels.h"
 
@@ -116,6 +117,11 @@ assay_status assay_merge_state(const assay_merge_state_params *params) {
 }
 assay_status assay_merge_states(const assay_merge_states_params *params) {
   return run_merge_states(table_for(params), params, true);
+}
+assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
+                                          int32_t max_seq_len, int32_t *version) {
+  ASSAY_RETURN_IF_ERROR(choose_version(params, total_tokens, max_seq_len, version));
+  return set_ok();
 }
 assay_status assay_plan(const assay_plan_params *params) { return run_plan(params); }
 

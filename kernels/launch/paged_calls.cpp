@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of paged_attention_v1, paged_attention_v2 and the planner.
 #include "kernels/decode/decode_policy.h"
+#include "kernels/decode/kernel_choice.h"
 #include "kernels/launch/call_parts.h"
 #include "kernels/launch/calls.h"
 #include "kernels/launch/checks.h"
+#include "kernels/launch/choose.h"
 #include "kernels/launch/device_info.h"
 
 #include <cmath>
@@ -176,6 +178,22 @@ assay_status build_v2_call(const assay_paged_params *p, PagedV2Call &call) {
     return fail(ASSAY_INVALID_ARGUMENT, "plan_bytes is {}, expected at least {} for batch {}",
                 p->plan_bytes, needed, p->batch);
   call.plan = p->plan;
+  return ASSAY_OK;
+}
+
+assay_status choose_version(const assay_paged_params *p, int64_t total_tokens, int32_t max_seq_len,
+                            int32_t *version) {
+  ASSAY_RETURN_IF_ERROR(check_paged_shape(p));
+  ASSAY_RETURN_IF_ERROR(check_range("max_seq_len", max_seq_len, 0, kMaxTokens));
+  ASSAY_RETURN_IF_ERROR(
+      check_range("total_tokens", total_tokens, 0, int64_t{p->batch} * max_seq_len));
+  if (version == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "version is null");
+  const DecodeLoad load{.batch = std::max<int64_t>(p->batch, 1),
+                        .total_tokens = total_tokens,
+                        .max_seq_len = max_seq_len,
+                        .kv_heads = p->num_kv_heads,
+                        .row_bytes = int64_t{2} * p->head_dim * (is_fp8(*p) ? 1 : 2)};
+  *version = p->num_splits > 0 || v2_cost(load) < v1_cost(load) ? 2 : 1;
   return ASSAY_OK;
 }
 

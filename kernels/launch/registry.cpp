@@ -49,10 +49,11 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int sta
           .max_parallel_states = states};
 }
 constexpr assay_arithmetic merge_arithmetic() {
-  return {.exp2_rel_error = kUlp22,
-          .log2_abs_error = kUlp22,
-          .rcp_rel_error = kUlp23,
-          .max_parallel_states = 1};
+  assay_arithmetic a{};
+  a.exp2_rel_error = a.log2_abs_error = kUlp22;
+  a.rcp_rel_error = kUlp23;
+  a.max_parallel_states = 1;
+  return a;
 }
 
 /// fp8 tiles have 32 keys, the others 16: the deeper sum and the smaller tile bound both.
