@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "properties/cli/session.h"
+#include "properties/cli/findings.h"
 
 #ifndef ASSAY_VERSION
 #define ASSAY_VERSION "unknown"
@@ -53,7 +53,7 @@ void report_finding(const Session &session, const RunSummary &summary, const Pro
   c.target = target_name(run.kernel->target);
   c.note = f.result.message;
   c.problem = f.shrunk;
-  std::string folder = session.options.out.empty() ? "findings" : session.options.out;
+  std::string folder = session.options.out.empty() ? kFindingsFolder : session.options.out;
   std::string path = (std::filesystem::path(folder) / finding_name(c)).string();
   write_case(path, c);
   std::ostream &out = session.streams.out;
@@ -100,11 +100,13 @@ void print_table(const Session &session, const RunSummary &summary,
 }
 
 nlohmann::json to_json(const RunSummary &summary, const std::string &target,
-                       const std::vector<const assay_kernel *> &kernels, int exit) {
+                       const std::vector<const assay_kernel *> &kernels, const KeptFindings &kept,
+                       int exit) {
   nlohmann::json document = {{"version", ASSAY_VERSION},
                              {"target", target},
                              {"seed", summary.seed},
                              {"seconds", summary.seconds},
+                             {"replayed", to_json(kept)},
                              {"kernels", nlohmann::json::array()},
                              {"properties", nlohmann::json::array()},
                              {"exit", exit}};
@@ -151,6 +153,8 @@ int command_check(Session &session) {
   if (o.cases > 0) options.cases = o.cases;
   options.budget = o.budget;
   options.threads = o.threads;
+  KeptFindings kept = replay_kept(session, kernels, selected);
+  report_kept(session, kept);
   bool live = session.streams.terminal && !o.quiet;
   auto summary = run_properties(kernels, selected, options, [&](const Progress &p) {
     if (live) print_progress(session, p);
@@ -164,16 +168,17 @@ int command_check(Session &session) {
     if (!run.first.empty()) report_finding(session, summary, run);
   report_gaps(session, summary);
   int exit = kExitPass;
-  if (summary.undecided() > 0 || summary.incomplete()) exit = kExitHarness;
-  if (summary.findings() > 0) exit = kExitFinding;
+  int undecided = summary.undecided() + kept.undecided();
+  int findings = summary.findings() + kept.failed();
+  if (undecided > 0 || summary.incomplete()) exit = kExitHarness;
+  if (findings > 0) exit = kExitFinding;
   if (!o.quiet) {
     std::string verdict = exit == kExitPass ? session.green("pass") : session.red("FAIL");
     session.streams.out << fmt::format(
         "\n{}: {} cases, {} findings, {} undecided, target {}, seed {}, {:.1f} s\n", verdict,
-        summary.cases(), summary.findings(), summary.undecided(), target, summary.seed,
-        summary.seconds);
+        summary.cases(), findings, undecided, target, summary.seed, summary.seconds);
   }
-  session.write_json(to_json(summary, target, kernels, exit));
+  session.write_json(to_json(summary, target, kernels, kept, exit));
   return exit;
 }
 

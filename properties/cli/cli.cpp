@@ -60,7 +60,12 @@ struct Parser {
     check->add_option("--threads", options.threads, "worker threads (one per core)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
-    check->add_option("--out", options.out, "folder for findings (findings)")->type_name("DIR");
+    check->add_option("--out", options.out, "folder for new findings (findings), replayed first")
+        ->type_name("DIR");
+    check
+        ->add_option("--findings", options.findings,
+                     "kept findings, replayed first (the source tree's corpus/findings)")
+        ->type_name("DIR");
 
     CLI::App *replay = sub("replay", "check the cases of files", command_replay);
     add_files(replay, -1);

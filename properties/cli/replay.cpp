@@ -65,11 +65,6 @@ std::vector<Replayed> replay(const Loaded &loaded) {
   return out;
 }
 
-const char *word(CheckResult::Kind kind) {
-  static constexpr const char *kWords[] = {"pass", "FAIL", "UNDECIDED", "n/a"};
-  return kWords[static_cast<int>(kind)];
-}
-
 int exit_of(const std::vector<Replayed> &results) {
   bool decided = false, undecided = false;
   for (const Replayed &r : results) {
@@ -91,7 +86,7 @@ int worse(int a, int b) {
 void print(const Session &session, const Loaded &loaded, const Replayed &r) {
   bool good = r.result.passed();
   if (session.options.quiet && good) return;
-  std::string verdict = word(r.result.kind);
+  std::string verdict = verdict_word(r.result.kind);
   verdict.resize(9, ' ');
   session.streams.out << fmt::format("{} {:<24} {:<26} {}{}\n",
                                      good ? session.green(verdict) : session.red(verdict),
@@ -120,7 +115,7 @@ int command_replay(Session &session) {
       document["results"].push_back({{"file", path},
                                      {"kernel", r.kernel->name},
                                      {"property", r.property->name},
-                                     {"verdict", word(r.result.kind)},
+                                     {"verdict", verdict_word(r.result.kind)},
                                      {"message", r.result.message}});
     }
   }

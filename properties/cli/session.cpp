@@ -17,6 +17,11 @@ const char *target_name(assay_target target) {
   return target == ASSAY_TARGET_CUDA ? "cuda" : "simt";
 }
 
+const char *verdict_word(CheckResult::Kind kind) {
+  static constexpr const char *kWords[] = {"pass", "FAIL", "UNDECIDED", "n/a"};
+  return kWords[static_cast<int>(kind)];
+}
+
 std::vector<const assay_kernel *> Session::kernels_on(const std::string &target) const {
   if (target != "simt" && target != "cuda")
     throw CliError(kExitUsage, fmt::format("unknown target '{}'; simt or cuda", target));

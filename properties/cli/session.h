@@ -26,7 +26,7 @@ struct CliOptions {
   uint64_t seed = 1;
   bool quiet = false;
   // Of commands.
-  std::string kernel, property, target, plugin, out, what, cells;
+  std::string kernel, property, target, plugin, out, findings, what, cells;
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0;
   std::vector<std::string> files;
@@ -51,7 +51,11 @@ struct Session {
   void write_json(const nlohmann::json &document) const;
 };
 
+/// Where `check` writes findings unless --out says.
+inline constexpr const char *kFindingsFolder = "findings";
+
 const char *target_name(assay_target target);
+const char *verdict_word(CheckResult::Kind kind);
 /// "60s", "5m", "1h" or seconds; CliError otherwise.
 double parse_duration(const std::string &text);
 /// Reads and parses a .case; CliError names file, line and reason.
