@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every known-wrong kernel of corpus/mutants is caught by a property, and the same kernels with no
 // mutant active are not: a detector that has never caught anything is no evidence.
-#include "corpus/mutants/mutants.h"
 #include "properties/kill_matrix.h"
-#include "properties/registry.h"
-#include "properties/runner.h"
-#include "properties/sut/sut.h"
+#include "properties/tests/mutant_cases.h"
 
 #include <gtest/gtest.h>
 
@@ -15,40 +12,6 @@ namespace assay {
 namespace {
 
 constexpr int kCasesPerProperty = 60;
-
-bool concerns(const mutants::Mutant &mutant, const assay_kernel &kernel) {
-  const std::string list = std::string(mutant.kernels) + ",";
-  return list.find(std::string(kernel.name) + ",") != std::string::npos;
-}
-
-/// Draw `index`, moved into what the mutant build instantiates.
-Problem draw(const Property &property, const assay_kernel &kernel, uint64_t index) {
-  RunnerOptions options;
-  options.seed = 20261120;
-  Problem p = draw_case(property, kernel, options, index);
-  if (is_attention(p)) {
-    p.dtype = Dtype::kBf16;
-    p.head_dim = 64;
-  }
-  return p;
-}
-
-/// "property: message" of the first failure over all properties, or empty.
-std::string first_failure(const assay_kernel &kernel, int cases, int *checked_cases) {
-  const std::unique_ptr<Sut> sut = make_simt_sut(kernel);
-  for (int i = 0; i < cases; ++i)
-    for (const Property &property : properties()) {
-      if (!applies(property, kernel)) continue;
-      const Problem p = draw(property, kernel, i);
-      if (!problem_error(p, full_limits()).empty()) continue;
-      bool threw = false;
-      const CheckResult result = checked(property, p, *sut, &threw);
-      if (threw) return std::string(property.name) + " threw: " + result.message;
-      if (result.kind != CheckResult::Kind::kDiscard) ++*checked_cases;
-      if (result.failed()) return std::string(property.name) + ": " + result.message;
-    }
-  return "";
-}
 
 class Mutants : public testing::TestWithParam<mutants::Mutant> {};
 
@@ -60,13 +23,11 @@ TEST_P(Mutants, is_caught) {
     const assay_kernel &kernel = mutants::plugin()->kernels[k];
     if (!concerns(mutant, kernel)) continue;
     ++kernels;
-    int cases = 0;
-    const std::string failure = first_failure(kernel, kCasesPerProperty, &cases);
-    EXPECT_NE(failure, "") << mutant.name << " survives in " << kernel.name << " after " << cases
-                           << " cases: " << mutant.why;
-    if (!failure.empty())
-      std::printf("  %-24s %-20s case %4d  %s\n", mutant.name, kernel.name, cases,
-                  failure.substr(0, 120).c_str());
+    const DrawnFailure failure = first_failure(kernel, kCasesPerProperty);
+    EXPECT_NE(failure.property, nullptr) << mutant.name << " survives in " << kernel.name
+                                         << " after " << failure.cases << " cases: " << mutant.why;
+    std::printf("  %-24s %-20s case %4d  %s\n", mutant.name, kernel.name, failure.cases,
+                failure.message.substr(0, 120).c_str());
   }
   EXPECT_GT(kernels, 0) << "no kernel named '" << mutant.kernels << "'";
 }
@@ -78,9 +39,9 @@ INSTANTIATE_TEST_SUITE_P(all, Mutants,
 // The control: the instrumented kernels with no mutant active pass the very same cases.
 TEST(MutantControl, unmutated_kernels_pass) {
   for (int k = 0; k < mutants::plugin()->num_kernels; ++k) {
-    int cases = 0;
-    EXPECT_EQ(first_failure(mutants::plugin()->kernels[k], 20, &cases), "");
-    EXPECT_GT(cases, 20) << mutants::plugin()->kernels[k].name;
+    const DrawnFailure failure = first_failure(mutants::plugin()->kernels[k], 20);
+    EXPECT_EQ(failure.message, "");
+    EXPECT_GT(failure.cases, 20) << mutants::plugin()->kernels[k].name;
   }
 }
 
