@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 namespace assay {
@@ -93,6 +94,44 @@ TEST(KillMatrix, precision_mistakes_need_the_replay) {
     EXPECT_EQ(row.killed[kLse], 0);
     EXPECT_EQ(row.killed[kTier1], row.runs) << row.subject.name;
   }
+}
+
+// No check of ours is decoration: for each there is a wrong kernel that passes everything else.
+struct Only {
+  KillColumn column;
+  const char *mutant, *kernel;
+  bool replay_scores = true;
+};
+constexpr Only kOnly[] = {
+    // Merges have no key order, so no replay, and this leaves the LSE right.
+    {kTier0, "merge_takes_empty_side", "merge_state"},
+    // Where T2 applies it sees what T1 sees, sharper. T1 is what is left where it does not.
+    {kTier1, "p_in_4_bits", "paged_attention_v2", false},
+    {kTier2, "small_p_truncated", "paged_attention_v2"},
+    {kLse, "lse_scale_in_bf16", "paged_attention_v1"},
+    {kDyadic, "o_off_by_2_14", "paged_attention_v1"},
+    {kHazards, "dead_slot_copied", "paged_attention_v2"},
+};
+
+TEST(KillMatrix, every_check_is_needed) {
+  std::set<int> needed;
+  for (const Only &only : kOnly) {
+    const mutants::Mutant *mutant = find_mutant(only.mutant);
+    ASSERT_NE(mutant, nullptr) << only.mutant;
+    const KillSubject subject{mutant->id, mutant->name, mutant->why, mutant_kernel(only.kernel)};
+    const auto rows = kill_matrix(
+        {subject}, [](int id) { mutants::active_id = id; },
+        {.runs = 4, .keys = 4093, .splits = 8, .seed = 23, .replay_scores = only.replay_scores});
+    for (int c = kTier0; c < kAnyOfOurs; ++c) {
+      if (c == only.column)
+        EXPECT_GT(rows[0].killed[c], 0) << only.mutant;
+      else
+        EXPECT_EQ(rows[0].killed[c], 0) << only.mutant << " " << kKillColumnNames[c];
+    }
+    needed.insert(only.column);
+  }
+  for (int c = kTier0; c < kAnyOfOurs; ++c)
+    EXPECT_TRUE(needed.contains(c)) << kKillColumnNames[c] << ": nothing shows that it is needed";
 }
 
 TEST(MutantControl, there_are_at_least_ten) { EXPECT_GE(mutants::all().size(), 10u); }
