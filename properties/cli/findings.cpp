@@ -38,14 +38,15 @@ std::vector<std::string> cases_in(const std::string &folder) {
 }
 
 /// Returns whether the case concerns any selected pair.
-bool replay_file(const std::string &path, const std::vector<const assay_kernel *> &kernels,
+bool replay_file(const Session &session, const std::string &path,
+                 const std::vector<const assay_kernel *> &kernels,
                  const std::vector<const Property *> &properties, std::vector<KeptResult> &out) {
   Case c = load_case(path);
   bool concerned = false;
   for (const assay_kernel *kernel : kernels) {
     if (static_cast<Family>(kernel->family) != c.problem.family) continue;
     if (!c.kernel.empty() && c.kernel != kernel->name) continue;
-    auto sut = make_sut(*kernel);
+    auto sut = session.sut(*kernel);
     for (const Property *property : properties) {
       if (!c.property.empty() && c.property != property->name) continue;
       if (!applies(*property, *kernel)) continue;
@@ -77,7 +78,7 @@ KeptFindings replay_kept(const Session &session, const std::vector<const assay_k
     throw CliError(kExitUsage, fmt::format("{}: is not a directory", session.options.findings));
   for (const std::string &folder : kept.folders)
     for (const std::string &path : cases_in(folder)) {
-      bool concerned = replay_file(path, kernels, properties, kept.results);
+      bool concerned = replay_file(session, path, kernels, properties, kept.results);
       ++(concerned ? kept.files : kept.others);
     }
   return kept;

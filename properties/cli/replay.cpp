@@ -49,12 +49,12 @@ struct Replayed {
   CheckResult result;
 };
 
-std::vector<Replayed> replay(const Loaded &loaded) {
+std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
   std::vector<Replayed> out;
   for (const assay_kernel *kernel : loaded.kernels)
     for (const Property *property : loaded.properties) {
       if (!applies(*property, *kernel)) continue;
-      auto sut = make_sut(*kernel);
+      auto sut = session.sut(*kernel);
       bool threw = false;
       out.push_back({kernel, property, checked(*property, loaded.c.problem, *sut, &threw)});
       if (threw) throw CliError(kExitHarness, loaded.path + ": " + out.back().result.message);
@@ -108,7 +108,7 @@ int command_replay(Session &session) {
   nlohmann::json document = {{"results", nlohmann::json::array()}};
   for (const std::string &path : session.options.files) {
     Loaded loaded = load(session, path);
-    auto results = replay(loaded);
+    auto results = replay(session, loaded);
     exit = worse(exit, exit_of(results));
     for (const Replayed &r : results) {
       print(session, loaded, r);
@@ -126,13 +126,13 @@ int command_replay(Session &session) {
 
 int command_shrink(Session &session) {
   Loaded loaded = load(session, session.options.files[0]);
-  auto results = replay(loaded);
+  auto results = replay(session, loaded);
   const Replayed *failure = first_failure(results);
   if (failure == nullptr) {
     session.streams.out << fmt::format("{}: does not fail, nothing to shrink\n", loaded.path);
     return exit_of(results);
   }
-  auto sut = make_sut(*failure->kernel);
+  auto sut = session.sut(*failure->kernel);
   ShrinkStats stats;
   Case small = loaded.c;
   small.kernel = failure->kernel->name;
@@ -155,7 +155,7 @@ int command_shrink(Session &session) {
 
 int command_explain(Session &session) {
   Loaded loaded = load(session, session.options.files[0]);
-  auto results = replay(loaded);
+  auto results = replay(session, loaded);
   std::ostream &out = session.streams.out;
   out << format_problem(loaded.c.problem) << "\n";
   out << fmt::format("classes: {}\n\n", fmt::join(classify(loaded.c.problem), ", "));
@@ -164,7 +164,7 @@ int command_explain(Session &session) {
   const Replayed *failure = first_failure(results);
   const assay_kernel &kernel = failure ? *failure->kernel : *results[0].kernel;
   if (failure != nullptr && !failure->result.detail.empty()) out << failure->result.detail;
-  auto sut = make_sut(kernel);
+  auto sut = session.sut(kernel);
   Outcome run = run_problem(loaded.c.problem, *sut);
   out << fmt::format("\n{} as the case stands:\n", kernel.name);
   if (!run.ok())

@@ -59,6 +59,12 @@ std::vector<const Property *> Session::select_properties(const std::string &name
   return out;
 }
 
+std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel) const {
+  auto out = make_sut(kernel);
+  out->set_replays_scores(replays_scores());
+  return out;
+}
+
 std::string Session::colour(const char *code, const std::string &text) const {
   return streams.terminal ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
 }

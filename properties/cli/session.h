@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct CliOptions {
   std::string kernel, property, target, plugin, out, findings, what, cells;
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0;
+  bool replay_scores = false;
   std::vector<std::string> files;
 };
 
@@ -42,6 +44,9 @@ struct Session {
   std::vector<const assay_kernel *> select_kernels(const std::string &name,
                                                    const std::string &target) const;
   std::vector<const Property *> select_properties(const std::string &name) const;
+  /// T2 applies: our own kernels, whose MMA was measured, and those whose author says so.
+  bool replays_scores() const { return options.plugin.empty() || options.replay_scores; }
+  std::unique_ptr<Sut> sut(const assay_kernel &kernel) const;
 
   /// Wraps text in an ANSI colour on a terminal.
   std::string colour(const char *code, const std::string &text) const;

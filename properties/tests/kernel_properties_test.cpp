@@ -95,5 +95,28 @@ TEST(KernelProperties, EveryKernelHasSome) {
     EXPECT_GE(properties, 10) << name;
 }
 
+// T2 rests on the bits of the MMA. Declared with 18 fraction bits for 25, which is an honest upper
+// limit, T0 and T1 hold; the bit replay then models another machine and must say so.
+TEST(ReplayedScores, HoldForTheMeasuredModelAndNoOther) {
+  const assay_plugin &own = *assay_plugin_entry(ASSAY_ABI_MAJOR);
+  static assay_kernel kernel = own.kernels[0];
+  ASSERT_STREQ(kernel.name, "paged_attention_v1");
+  RunnerOptions options;
+  options.threads = 1;
+  options.cases = 12;
+  options.shrink.checks = 0;
+  auto run = [&](int fraction_bits, bool replay_scores) {
+    kernel.arithmetic.mma_fraction_bits = fraction_bits;
+    options.replay_scores = replay_scores;
+    return run_properties({&kernel}, {find_property("within_budget")}, options, nullptr);
+  };
+  EXPECT_EQ(run(25, false).runs[0].ratio_t2, 0);
+  const RunSummary measured = run(25, true);
+  EXPECT_EQ(measured.findings(), 0);
+  EXPECT_GT(measured.runs[0].ratio_t2, 0.5);
+  EXPECT_EQ(run(18, false).findings(), 0);
+  EXPECT_GT(run(18, true).findings(), 0);
+}
+
 } // namespace
 } // namespace assay
