@@ -56,6 +56,7 @@ struct DrawnFailure {
 inline DrawnFailure first_failure(const assay_kernel &kernel, int cases,
                                   const Property *only = nullptr) {
   const std::unique_ptr<Sut> sut = make_simt_sut(kernel);
+  sut->set_replays_scores(true);
   DrawnFailure out;
   for (int i = 0; i < cases; ++i)
     for (const Property &property : properties()) {

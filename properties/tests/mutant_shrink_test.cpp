@@ -73,6 +73,7 @@ TEST_P(MutantShrink, reaches_the_bar_and_repeats) {
       first_failure(*kernel, 200, bar.property ? find_property(bar.property) : nullptr);
   ASSERT_NE(drawn.property, nullptr);
   const std::unique_ptr<Sut> sut = make_simt_sut(*kernel);
+  sut->set_replays_scores(true);
   ShrinkStats stats;
   const auto start = std::chrono::steady_clock::now();
   const auto fails = [&](const Problem &c) {
@@ -101,6 +102,7 @@ TEST_P(MutantShrink, reaches_the_bar_and_repeats) {
     const auto parsed = parse_case(text);
     ASSERT_TRUE(std::holds_alternative<Case>(parsed));
     const std::unique_ptr<Sut> fresh = make_simt_sut(*kernel);
+    fresh->set_replays_scores(true);
     const CheckResult again =
         checked(*drawn.property, std::get<Case>(parsed).problem, *fresh, nullptr);
     ASSERT_TRUE(again.failed()) << "replay " << i;
@@ -123,6 +125,7 @@ TEST(MutantShrinkBar, exceptions_are_inherent) {
     const Property *property = find_property("within_budget");
     const mutants::Activate active(find_mutant(bar.mutant)->id);
     const std::unique_ptr<Sut> sut = make_simt_sut(*kernel);
+    sut->set_replays_scores(true);
     for (int i = 0; i < 300; ++i) {
       Problem p = draw_mutant_case(*property, *kernel, i);
       p.batch = p.num_kv_heads = p.group_size = 1;

@@ -134,6 +134,21 @@ TEST(KillMatrix, every_check_is_needed) {
     EXPECT_TRUE(needed.contains(c)) << kKillColumnNames[c] << ": nothing shows that it is needed";
 }
 
+// A kernel that declares no key order, as a third party's may: no T1, no T2. What the order-free
+// bound, the relations, the known values and the executor still see, and what they do not.
+TEST(NoDeclaredOrder, only_a_mistake_of_rounding_survives) {
+  assay_kernel kernel = *mutant_kernel("paged_attention_v2");
+  kernel.key_order = nullptr;
+  std::set<std::string> survivors;
+  for (const mutants::Mutant &mutant : mutants::all()) {
+    if (!concerns(mutant, kernel)) continue;
+    const mutants::Activate active(mutant.id);
+    const DrawnFailure failure = first_failure(kernel, 10);
+    if (failure.property == nullptr) survivors.insert(mutant.name);
+  }
+  EXPECT_EQ(survivors, std::set<std::string>{"small_p_truncated"});
+}
+
 TEST(MutantControl, there_are_at_least_ten) { EXPECT_GE(mutants::all().size(), 10u); }
 
 } // namespace
