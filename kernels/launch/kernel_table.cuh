@@ -12,11 +12,17 @@ namespace assay::ASSAY_TARGET {
 
 const KernelTable &kernel_table() {
   static constexpr KernelTable::Decode kDecode[] = {
+#if ASSAY_IS_CUDA
+#define ASSAY_INSTANTIATE_SIMT(element, dtype, head_dim)
+#else
+#define ASSAY_INSTANTIATE_SIMT(element, dtype, head_dim) ASSAY_INSTANTIATE(element, dtype, head_dim)
+#endif
 #define ASSAY_INSTANTIATE(element, dtype, head_dim)                                                \
   {dtype, head_dim, &DecodeLaunch<arch::element, head_dim>::v1,                                    \
    &DecodeLaunch<arch::element, head_dim>::v2, &DecodeLaunch<arch::element, head_dim>::cascade},
 #include "kernels/launch/instantiations.def"
 #undef ASSAY_INSTANTIATE
+#undef ASSAY_INSTANTIATE_SIMT
   };
   static constexpr KernelTable kTable = {kDecode, sizeof(kDecode) / sizeof(kDecode[0]),
                                          &launch_plan, &launch_merge_state, &launch_merge_states};

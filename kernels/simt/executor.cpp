@@ -10,6 +10,7 @@
 namespace assay::simt {
 
 constinit thread_local ThreadView thread_view;
+constinit thread_local NumberTable *number_table = nullptr;
 constinit thread_local Executor *Executor::active_ = nullptr;
 
 // ---- ReadySet ----
@@ -49,6 +50,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   counters_ = stream ? &stream->counters : &scratch_counters_;
   schedule_ = stream ? stream->schedule : Schedule{};
   random_ = ScheduleRandom(schedule_.seed);
+  number_table = stream ? &stream->numbers : nullptr;
   config_ = config;
   body_ = &body;
   hazard_.reset();
