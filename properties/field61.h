@@ -13,6 +13,9 @@ __extension__ typedef unsigned __int128 Wide;
 inline constexpr uint64_t kPrime = 2305843009213693951u; ///< 2^61 - 1
 inline constexpr uint64_t kOrder = kPrime - 1;           ///< of the multiplicative group
 inline constexpr uint64_t kGenerator = 37;
+/// What fl(log2 e) and fl(ln 2) stand for.
+inline constexpr uint64_t kLog2E = 1000003, kLn2 = 337297703494668667u;
+static_assert(Wide{kLog2E} * kLn2 % kOrder == 1);
 
 inline uint64_t times(uint64_t x, uint64_t y) {
   return static_cast<uint64_t>(Wide{x} * y % kPrime);
@@ -34,7 +37,7 @@ inline std::string reason(uint64_t part) {
                                              "1 / 0",
                                              "a weight used as an exponent",
                                              "a score or LSE used as a weight",
-                                             "an LSE multiplied by something other than one",
+                                             "logarithms of different bases",
                                              "inf - inf or 0 * inf",
                                              "a NaN constant"};
   const uint64_t which = part & 0xff;

@@ -48,7 +48,7 @@ struct CacheView {
 
 /// What a handle of ASSAY_FIELD61 stands for (kernels/abi/assay.h).
 struct FieldNumber {
-  uint64_t a, b, m;
+  uint64_t a, b, m, u;
 };
 
 /// All memory of one call, on the host, in the layout of the case.

@@ -50,10 +50,10 @@ enum {
   ASSAY_BF16 = 1,
   ASSAY_FP32 = 2,
   /** Verification arithmetic, ASSAY_TARGET_SIMT only: exact numbers modulo 2^61 - 1 behind handles
-      (kernels/arch/simt/field.h). Needs a stream, which holds them, and base-2 LSE. Attention,
-     head_dim 64: q, k, v are 16-bit words, o and lse 32-bit handles. Merges: 32-bit handles
-     throughout. The softmax scale is the number whose residues are the bits of fl(sm_scale * log2
-     e). */
+      (kernels/arch/simt/field.h). Needs a stream, which holds them; handles 0, 1, 2 are zero, one,
+      -inf. Attention, head_dim 64: q, k, v are 16-bit words, o and lse 32-bit handles. Merges:
+      32-bit handles throughout. The softmax scale is the number whose residues are the bits of
+      fl(sm_scale * log2 e). */
   ASSAY_FIELD61 = 64
 };
 

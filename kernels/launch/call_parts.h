@@ -21,7 +21,7 @@ inline assay_status check_head_dim(int32_t head_dim) {
 template <class Params>
 assay_status check_decode_shape(const Params &p) {
   if (p.dtype == ASSAY_FIELD61)
-    ASSAY_RETURN_IF_ERROR(check_field(p.target, p.lse_base, p.stream));
+    ASSAY_RETURN_IF_ERROR(check_field(p.target, p.stream));
   else if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16)
     return fail(ASSAY_UNSUPPORTED, "dtype is {}, supported are 0 (fp16) and 1 (bf16)", p.dtype);
   ASSAY_RETURN_IF_ERROR(check_lse_base(p.lse_base));

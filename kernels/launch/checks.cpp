@@ -15,11 +15,9 @@ assay_status check_target(assay_target target) {
   return ASSAY_OK;
 }
 
-assay_status check_field(assay_target target, assay_lse_base base, const void *stream) {
+assay_status check_field(assay_target target, const void *stream) {
   if (target != ASSAY_TARGET_SIMT)
     return fail(ASSAY_UNSUPPORTED, "dtype 64 (field61) exists on target 0 (simt) only");
-  if (base != ASSAY_LSE_BASE2)
-    return fail(ASSAY_UNSUPPORTED, "dtype 64 (field61) has no natural LSE, only base 2");
   if (stream == nullptr)
     return fail(ASSAY_INVALID_ARGUMENT,
                 "stream is null; dtype 64 (field61) keeps its numbers in the stream");

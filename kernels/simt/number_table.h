@@ -11,7 +11,7 @@
 namespace assay::simt {
 
 struct WideNumber {
-  uint64_t a, b, m;
+  uint64_t a, b, m, u;
 };
 
 struct NumberTable {

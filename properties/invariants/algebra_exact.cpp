@@ -8,7 +8,7 @@
 // residues modulo p = 2^61 - 1 with 2^x := g^x. The function a kernel computes is built from +, *,
 // /, 2^x and log2, so it is a rational function; two different ones agree on random inputs with
 // probability about degree / p. What it cannot see: rounding, overflow, the choice of the maximum
-// (any shift is the same function), and the natural LSE base (g^x has no ln 2).
+// (any shift is the same function).
 //
 // Inputs: 15-bit literals by position in Q, K, V; for merges random residues, and LSEs g^b m of
 // which half share one of three exponents. Dead words hold no number: using one makes the result
@@ -89,18 +89,28 @@ void fill_states(Tensors &t, const View &o, const View &lse, int states, uint32_
       // Equal exponents, so that maxima tie.
       const uint64_t exponent = b & 1 ? (b >> 1) % 3 : (b >> 1) % kOrder;
       const uint64_t factor = 1 + draw(p, salt + 3, at) % (kPrime - 1);
-      t.set_bits(lse, s, h, 0, enter(t, {kNone, exponent, factor}));
+      const uint64_t unit = p.lse_base == LseBase::kNatural ? kLn2 : 1;
+      t.set_bits(lse, s, h, 0, enter(t, {kNone, exponent, factor, unit}));
       for (int i = 0; i < p.head_dim; ++i)
-        t.set_bits(o, s, h, i, enter(t, {draw(p, salt + 4, at, i) % kPrime, kNone, 1}));
+        t.set_bits(o, s, h, i, enter(t, {draw(p, salt + 4, at, i) % kPrime, kNone, 1, 1}));
     }
 }
 
-/// The declared scale: the bits of fl(sm_scale * log2 e).
+/// 2^LSE; the logarithm's unit must be that of the call.
+uint64_t mass_of(const Problem &p, const FieldNumber &lse) {
+  const uint64_t to_base2 = p.lse_base == LseBase::kNatural ? kLog2E : 1;
+  return times(power(kGenerator, static_cast<uint64_t>(Wide{lse.b} * to_base2 % kOrder)), lse.m);
+}
+bool right_unit(const Problem &p, const FieldNumber &lse) {
+  return lse.m == 1 || lse.u == (p.lse_base == LseBase::kNatural ? kLn2 : 1);
+}
+
+/// The declared scale: the bits of fl(sm_scale * log2 e), or log2 e itself.
 uint64_t scale_residue(const Problem &p) {
   const auto scale = static_cast<float>(sm_scale(p) * 1.4426950408889634);
   uint32_t bits;
   std::memcpy(&bits, &scale, 4);
-  return bits;
+  return scale == 1.44269504088896f ? kLog2E : bits;
 }
 
 FieldRow attention_row(const Tensors &t, int row, int head) {
@@ -138,7 +148,7 @@ FieldRow merged_row(const Tensors &t, int row, int head) {
     const int at = pair ? row : s;
     const uint32_t handle = t.bits(lse, at, head);
     if (handle == kMinusInfinity) continue;
-    const uint64_t weight = times(power(kGenerator, t.numbers[handle].b), t.numbers[handle].m);
+    const uint64_t weight = mass_of(p, t.numbers[handle]);
     out.empty = false;
     out.mass = (out.mass + weight) % kPrime;
     for (int i = 0; i < p.head_dim; ++i) {
@@ -182,11 +192,10 @@ CheckResult check_row(const Outcome &run, int row, int head) {
 
 Tensors field_inputs(const Problem &p) {
   Problem exact = p;
-  exact.lse_base = LseBase::kBase2;
   exact.dtype = is_attention(p) ? Dtype::kBf16 : Dtype::kFp32;
   if (is_attention(p)) exact.head_dim = 64;
   Tensors t = materialise(exact);
-  t.numbers = {{0, 0, 1}, {1, 1, 1}, {kNone, kNone, kNone}}; // zero, one, -inf
+  t.numbers = {{0, 0, 1, 1}, {1, 1, 1, 1}, {kNone, kNone, kNone, 1}}; // zero, one, -inf
   if (is_attention(p)) {
     fill_words(t, t.q.buffer);
     for (const CacheView &c : t.caches) {
@@ -228,7 +237,9 @@ FieldRow field_result(const Tensors &t, int row, int head, std::string &wrong) {
       return out;
     }
   out.empty = false;
-  out.mass = times(power(kGenerator, t.numbers[handle].b), t.numbers[handle].m);
+  if (!right_unit(t.problem, t.numbers[handle]))
+    wrong = element_name(row, head, -1) + " is a logarithm of another base";
+  out.mass = mass_of(t.problem, t.numbers[handle]);
   return out;
 }
 

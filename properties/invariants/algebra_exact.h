@@ -12,7 +12,7 @@ namespace assay {
 bool computes_field(const assay_kernel &kernel);
 
 /// The case with exact numbers: shapes, lengths, pages, strides and sharing as they are, head_dim
-/// 64 for attention, base-2 LSE; every value an independent random number, dead words no number.
+/// 64 for attention; every value an independent random number, dead words no number.
 Tensors field_inputs(const Problem &p);
 
 /// The value of one row in exact arithmetic: sum of 2^score, and O.

@@ -21,7 +21,7 @@ private:
     simt::Stream stream;
     stream.schedule = to_schedule(t.problem.schedule);
     for (const FieldNumber &n : t.numbers)
-      stream.numbers.rows.push_back({n.a, n.b, n.m});
+      stream.numbers.rows.push_back({n.a, n.b, n.m, n.u});
     std::vector<void *> addresses = register_buffers(stream.memory, t);
     AbiParams params = make_params(t, addresses, ASSAY_TARGET_SIMT, &stream);
     RunResult result;
@@ -45,7 +45,7 @@ private:
     if (!t.numbers.empty()) {
       t.numbers.clear();
       for (const simt::WideNumber &n : stream.numbers.rows)
-        t.numbers.push_back({n.a, n.b, n.m});
+        t.numbers.push_back({n.a, n.b, n.m, n.u});
     }
     fill_counters(stream.counters, result.counters);
     return result;

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numbers>
 
 namespace assay::n_simt::arch {
 namespace detail {
@@ -14,14 +15,9 @@ simt::NumberTable &table() {
   if (t == nullptr)
     simt::report(simt::HazardKind::kUnmodelled, "numbers behind handles need a stream",
                  simt::Site::here());
-  if (t->rows.empty()) t->rows = {{0, 0, 1}, {1, 1, 1}, undefined(kInfinite)};
+  if (t->rows.empty()) t->rows = {{0, 0, 1, 1}, {1, 1, 1, 1}, undefined(kInfinite)};
   return *t;
 }
-
-bool same(const WideNumber &x, const WideNumber &y) {
-  return x.a == y.a && x.b == y.b && x.m == y.m;
-}
-bool is_one(const WideNumber &x) { return same(x, {1, 1, 1}); }
 
 uint64_t power(uint64_t base, uint64_t exponent) {
   uint64_t result = 1;
@@ -56,14 +52,34 @@ uint64_t both(uint64_t x, uint64_t y, F f) {
   if (!defined(x)) return x;
   return defined(y) ? f(x, y) : y;
 }
-uint64_t product(uint64_t x, uint64_t y) {
-  return both(x, y, [](uint64_t s, uint64_t t) { return s == 1 ? t : mul_prime(s, t); });
+/// The logarithm of x beside b; none when both parts are 1.
+struct Logarithm {
+  uint64_t m, u;
+};
+Logarithm logarithm(uint64_t m, uint64_t u) {
+  return m == 1 || u == 0 ? Logarithm{1, 1} : Logarithm{m, u};
+}
+Logarithm sum_of_logarithms(const WideNumber &x, const WideNumber &y) {
+  if (x.m == 1) return {y.m, y.u};
+  if (y.m == 1) return {x.m, x.u};
+  if (x.u != y.u) return {kUndefined + kUnit, 1};
+  return logarithm(both(x.m, y.m, mul_prime), x.u);
+}
+/// That of x * y: a logarithm times a plain number.
+Logarithm scaled_logarithm(const WideNumber &x, const WideNumber &y) {
+  if (x.m == 1 && y.m == 1) return {1, 1};
+  if (x.m != 1 && y.m != 1) return {kUndefined + kUnit, 1};
+  const WideNumber &log = x.m == 1 ? y : x, &factor = x.m == 1 ? x : y;
+  if (!defined(log.m)) return {log.m, 1};
+  if (!defined(factor.b)) return {factor.b, 1};
+  return logarithm(log.m, mod_order(uint128{log.u} * factor.b));
 }
 
 WideNumber sum(const WideNumber &x, const WideNumber &y) {
   const auto a = [](uint64_t s, uint64_t t) { return mod_prime(uint128{s} + t); };
   const auto b = [](uint64_t s, uint64_t t) { return mod_order(uint128{s} + t); };
-  return {both(x.a, y.a, a), both(x.b, y.b, b), product(x.m, y.m)};
+  const Logarithm log = sum_of_logarithms(x, y);
+  return {both(x.a, y.a, a), both(x.b, y.b, b), log.m, log.u};
 }
 WideNumber negative(const WideNumber &x) {
   WideNumber y = x;
@@ -73,14 +89,9 @@ WideNumber negative(const WideNumber &x) {
   return y;
 }
 WideNumber times(const WideNumber &x, const WideNumber &y) {
-  WideNumber r;
-  r.a = both(x.a, y.a, mul_prime);
-  r.b = both(x.b, y.b, [](uint64_t s, uint64_t t) { return mod_order(uint128{s} * t); });
-  r.m = both(x.m, y.m, [&](uint64_t s, uint64_t t) {
-    if (s == 1 && t == 1) return uint64_t{1};
-    return is_one(x) ? t : is_one(y) ? s : kUndefined + kUnit;
-  });
-  return r;
+  const auto b = [](uint64_t s, uint64_t t) { return mod_order(uint128{s} * t); };
+  const Logarithm log = scaled_logarithm(x, y);
+  return {both(x.a, y.a, mul_prime), both(x.b, y.b, b), log.m, log.u};
 }
 
 bool infinite(field x) { return x.handle() == kNegInfinity; }
@@ -112,7 +123,7 @@ field add(field x, const WideNumber &number) {
 }
 
 WideNumber number_of_word(uint16_t word) {
-  if (word < 0x8000) return {word, word, 1};
+  if (word < 0x8000) return {word, word, 1, 1};
   const auto &ring = table().rings[simt::thread_view.thread / simt::kLanes];
   const uint32_t place = word & 0x7fffu;
   if (place >= ring.handles.size()) return undefined(kNoHandle);
@@ -139,8 +150,13 @@ field::field(float value) {
     handle_ = kNegInfinity;
   } else {
     auto [entry, fresh] = table().constants.try_emplace(bits, 0);
-    if (fresh)
-      entry->second = (std::isfinite(value) ? enter({bits, bits, 1}) : none(kNotANumber)).handle();
+    const uint64_t residue = value == std::numbers::log2e_v<float> ? kLog2E
+                             : value == std::numbers::ln2_v<float> ? kLn2
+                                                                   : bits;
+    if (fresh && std::isfinite(value))
+      entry->second = enter({residue, residue, 1, 1}).handle();
+    else if (fresh)
+      entry->second = none(kNotANumber).handle();
     handle_ = entry->second;
   }
 }
@@ -189,22 +205,23 @@ bool is_neg_infinity(field x) { return infinite(x); }
 field exp2_approx(field x) {
   if (infinite(x)) return field::of_handle(kZero);
   const WideNumber n = number_of(x);
-  const uint64_t a =
+  uint64_t a =
       both(n.b, n.m, [](uint64_t b, uint64_t m) { return mul_prime(power_of_generator(b), m); });
-  return enter({a, kUndefined + kWeight, 1});
+  if (defined(a) && n.u != 1) a = kUndefined + kUnit;
+  return enter({a, kUndefined + kWeight, 1, 1});
 }
 
 field log2_approx(field x) {
   const WideNumber n = number_of(x);
   if (infinite(x)) return none(kInfinite);
   if (n.a == 0) return field::of_handle(kNegInfinity);
-  return enter({kUndefined + kLogarithm, 0, n.a});
+  return enter({kUndefined + kLogarithm, 0, n.a, 1});
 }
 
 field rcp_approx(field x) {
   const WideNumber n = number_of(x);
   const uint64_t a = !defined(n.a) ? n.a : n.a == 0 ? kUndefined + kInverse : inverse(n.a);
-  return enter({a, kUndefined + kWeight, 1});
+  return enter({a, kUndefined + kWeight, 1, 1});
 }
 
 } // namespace assay::n_simt::arch

@@ -33,7 +33,7 @@ Operands gather(const WarpCall &call) {
 /// One column of B, and what it has in common.
 struct Column {
   WideNumber k[16];
-  WideNumber worst = {0, 0, 1}; ///< the undefined parts, if any
+  WideNumber worst = {0, 0, 1, 1}; ///< the undefined parts, if any
   bool zero = true;
 };
 

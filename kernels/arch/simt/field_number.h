@@ -13,6 +13,8 @@ __extension__ typedef unsigned __int128 uint128;
 
 inline constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1, kOrder = kPrime - 1;
 inline constexpr uint64_t kGenerator = 37;
+/// What fl(log2 e) and fl(ln 2) stand for: inverse to each other, which the floats are not.
+inline constexpr uint64_t kLog2E = 1000003, kLn2 = 337297703494668667u;
 
 /// Handles that every table starts with. Zero is 0, so that cleared memory reads as zero.
 inline constexpr uint32_t kZero = 0, kOne = 1, kNegInfinity = 2, kFirstFree = 3;
@@ -26,13 +28,13 @@ enum Reason : uint64_t {
   kInverse,    ///< 1 / 0
   kWeight,     ///< a weight used as an exponent
   kLogarithm,  ///< a score or LSE used as a weight
-  kUnit,       ///< an LSE multiplied by anything but one
+  kUnit,       ///< logarithms of different bases in a sum or an exponent
   kInfinite,   ///< infinity minus infinity, zero times infinity
   kNotANumber, ///< a NaN or +inf literal
 };
 constexpr bool defined(uint64_t part) { return part < kUndefined; }
 constexpr WideNumber undefined(Reason r) {
-  return {kUndefined + r, kUndefined + r, kUndefined + r};
+  return {kUndefined + r, kUndefined + r, kUndefined + r, 1};
 }
 
 inline uint64_t mod_prime(uint128 x) {
