@@ -17,8 +17,11 @@ inline constexpr uint64_t kGenerator = 37;
 inline constexpr uint64_t kLog2E = 1000003, kLn2 = 337297703494668667u;
 static_assert(Wide{kLog2E} * kLn2 % kOrder == 1);
 
+/// x y modulo p: 2^61 is 1. Factors below 2^61.
 inline uint64_t times(uint64_t x, uint64_t y) {
-  return static_cast<uint64_t>(Wide{x} * y % kPrime);
+  const Wide product = Wide{x} * y;
+  const uint64_t folded = static_cast<uint64_t>(product & kPrime) + uint64_t(product >> 61);
+  return folded % kPrime;
 }
 inline uint64_t power(uint64_t base, uint64_t exponent) {
   uint64_t result = 1;

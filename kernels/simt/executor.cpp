@@ -69,6 +69,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
       run_block(permutation.empty() ? ordered : permutation[i]);
     }
   }
+  number_table = nullptr;
   if (!hazard_) return LaunchStatus::kOk;
   if (stream_) stream_->hazards.push_back(std::move(*hazard_));
   return LaunchStatus::kHazard;

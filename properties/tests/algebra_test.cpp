@@ -3,6 +3,7 @@
 // work, at any length; and what dead or foreign words do to it.
 #include <gtest/gtest.h>
 
+#include "properties/field61.h"
 #include "properties/invariants/algebra_exact.h"
 #include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
@@ -36,6 +37,23 @@ void expect_exact(const char *name, const Problem &p) {
   const std::unique_ptr<Sut> sut = make_sut(kernel(name));
   const CheckResult result = algebra_exact(p, *sut);
   EXPECT_TRUE(result.passed()) << name << ": " << result.message;
+}
+
+TEST(Algebra, the_references_own_arithmetic) {
+  using namespace field61;
+  const uint64_t edges[] = {0, 1, 2, 36, kPrime / 2, kPrime - 2, kPrime - 1, 0x123456789abcdef};
+  for (uint64_t x : edges)
+    for (uint64_t y : edges)
+      EXPECT_EQ(times(x, y), static_cast<uint64_t>(Wide{x} * y % kPrime));
+  for (uint64_t x : edges)
+    EXPECT_EQ(times(x, inverse(x)), x == 0 ? 0u : 1u);
+  EXPECT_EQ(power(kGenerator, 3), 37u * 37 * 37);
+  EXPECT_EQ(power(kGenerator, kOrder), 1u);
+  // A primitive root: its order is no proper divisor of p - 1.
+  for (uint64_t factor : {2, 3, 5, 7, 11, 13, 31, 41, 61, 151, 331, 1321}) {
+    EXPECT_EQ(kOrder % factor, 0u);
+    EXPECT_NE(power(kGenerator, kOrder / factor), 1u);
+  }
 }
 
 TEST(Algebra, long_rows_in_eight_splits) {
