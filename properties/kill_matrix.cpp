@@ -188,6 +188,9 @@ void score(KillRow &row, const Input &input, Sut &sut, bool replay_scores) {
       judged[kDyadic] = dyadic.passed() || dyadic.failed();
       killed[kDyadic] = dyadic.failed();
     }
+    CheckResult algebra = algebra_exact(input.problem, sut);
+    judged[kAlgebra] = algebra.passed() || algebra.failed();
+    killed[kAlgebra] = algebra.failed();
   }
   for (int c = kTier0; c < kAnyOfOurs; ++c)
     killed[kAnyOfOurs] |= killed[c];

@@ -23,12 +23,13 @@ enum KillColumn {
   kTier2,   ///< T2: with the scores replayed bit by bit
   kLse,     ///< oracle, LSE: from any order, and with the scores replayed where T2 applies
   kDyadic,  ///< property dyadic_exact, on inputs of its own
+  kAlgebra, ///< property algebra_exact, on the same shapes with exact numbers
   kHazards, ///< the executor stopped, or memory was written that must not be
   kAnyOfOurs,
   kKillColumns
 };
 inline constexpr std::array<const char *, kKillColumns> kKillColumnNames = {
-    "1e-2", "1e-3", "98%", "2x", "T0", "T1", "T2", "LSE", "dyadic", "hazards", "all"};
+    "1e-2", "1e-3", "98%", "2x", "T0", "T1", "T2", "LSE", "dyadic", "algebra", "hazards", "all"};
 
 /// A kernel to judge; `activate(id)` switches to it, id 0 is the correct kernel.
 struct KillSubject {

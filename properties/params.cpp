@@ -4,7 +4,9 @@
 namespace assay {
 namespace {
 
-assay_dtype abi_dtype(Dtype d) { return static_cast<assay_dtype>(d); }
+assay_dtype abi_dtype(const Tensors &t) {
+  return t.numbers.empty() ? static_cast<assay_dtype>(t.problem.dtype) : ASSAY_FIELD61;
+}
 assay_lse_base abi_base(LseBase b) {
   return b == LseBase::kNatural ? ASSAY_LSE_NATURAL : ASSAY_LSE_BASE2;
 }
@@ -47,7 +49,7 @@ void fill_attention(P &out, const Tensors &t, const Addresses &at, assay_target 
   const Problem &p = t.problem;
   out.struct_size = sizeof(P);
   out.target = target;
-  out.dtype = abi_dtype(p.dtype);
+  out.dtype = abi_dtype(t);
   out.lse_base = abi_base(p.lse_base);
   out.batch = p.batch;
   out.num_qo_heads = p.num_qo_heads();
@@ -97,7 +99,7 @@ template <class P>
 void fill_merge(P &out, const Tensors &t, const Addresses &at, assay_target target, void *stream) {
   out.struct_size = sizeof(P);
   out.target = target;
-  out.dtype = abi_dtype(t.problem.dtype);
+  out.dtype = abi_dtype(t);
   out.lse_base = abi_base(t.problem.lse_base);
   out.num_rows = t.problem.batch;
   out.num_heads = t.problem.num_kv_heads;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "properties/gen/classify.h"
+#include "properties/invariants/algebra_exact.h"
 
 namespace assay {
 namespace {
@@ -42,6 +43,9 @@ constexpr Property kProperties[] = {
      "terms that bypass the weights", 2, v_affine},
     {"score_shift", kAll, "within bound", "a constant added to all scores moves only LSE",
      "finite sentinels, maxima from 0, LSE without the maximum", 2, score_shift},
+    {"algebra_exact", kAll, "known value",
+     "over exact numbers O and LSE are the defined function, in every bit",
+     "any index, mask, page, rescaling or weight mistake, LSE included", 1, algebra_exact},
     {"page_permutation", kAttention, "bitwise", "moving pages in the pool changes nothing",
      "page strides, cached page pointers", 2, page_permutation},
     {"page_remap", kPaged, "bitwise", "shared pages equal private copies",
@@ -98,6 +102,7 @@ const Property *find_property(std::string_view name) {
 bool applies(const Property &property, const assay_kernel &kernel) {
   if ((property.families & 1u << kernel.family) == 0) return false;
   if (property.check == schedule_independence) return kernel.target == ASSAY_TARGET_SIMT;
+  if (property.check == algebra_exact) return computes_field(kernel);
   if (property.check == run_to_run) return kernel.determinism != ASSAY_DETERMINISM_NONE;
   bool about_splits =
       property.check == any_partition_count || property.check == more_partitions_than_keys;
@@ -113,6 +118,10 @@ std::vector<std::string> required_classes(const Property &property, const assay_
     drop("splits_gt_keys");
   }
   if (property.check == page_permutation) drop("pages_moved");
+  if (property.check == algebra_exact) {
+    drop("fp16");
+    drop("head_dim_128");
+  }
   return names;
 }
 

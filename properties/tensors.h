@@ -46,6 +46,11 @@ struct CacheView {
   int64_t v_at(int row, int token, int head, int dim) const;
 };
 
+/// What a handle of ASSAY_FIELD61 stands for (kernels/abi/assay.h).
+struct FieldNumber {
+  uint64_t a, b, m, u;
+};
+
 /// All memory of one call, on the host, in the layout of the case.
 struct Tensors {
   Problem problem;
@@ -55,6 +60,8 @@ struct Tensors {
   View in_o[2], in_lse[2];       ///< merge_state: a, b; merge_states: all states in [0]
   int indptr = -1;               ///< merge_states, ragged
   std::vector<int> first_state;  ///< merge_states: [rows + 1]
+  /// Not empty: the call's dtype is ASSAY_FIELD61, and handles index this. A run adds to it.
+  std::vector<FieldNumber> numbers;
 
   int rows() const { return problem.batch; }
   int heads() const { return problem.num_qo_heads(); }

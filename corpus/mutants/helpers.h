@@ -17,7 +17,10 @@ inline int64_t product_32(int32_t page, int64_t stride) {
   return static_cast<int32_t>(static_cast<uint32_t>(page) * static_cast<uint32_t>(stride));
 }
 
-inline float one_if_not_empty(float lse) { return lse == -__builtin_inff() ? 0.0f : 1.0f; }
+template <class R>
+R one_if_not_empty(R lse) {
+  return lse == R(-__builtin_inff()) ? R(0.0f) : R(1.0f);
+}
 
 inline int32_t one_less_if(bool condition, int32_t n) { return condition ? one_less(n) : n; }
 
@@ -25,10 +28,17 @@ inline int swap_3_4(bool condition, int token) {
   return condition && (token == 3 || token == 4) ? 7 - token : token;
 }
 
+// Rounding mistakes, below, do not exist in an exact arithmetic: there they change nothing.
+
 /// Keeps the leading `bits` of the significand, rounding to nearest, ties away.
 inline float keep_bits(float x, int bits) {
   const uint32_t unit = 1u << (24 - bits);
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + unit / 2) & ~(unit - 1));
+}
+
+template <class R>
+R keep_bits(R x, int) {
+  return x;
 }
 
 /// Finite x rounded to bf16, to nearest even; infinities stay.
@@ -37,8 +47,18 @@ inline float to_bf16(float x) {
   return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }
 
+template <class R>
+R to_bf16(R x) {
+  return x;
+}
+
 inline float truncate_bf16(float x) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffff0000u);
+}
+
+template <class R>
+R truncate_bf16(R x) {
+  return x;
 }
 
 /// Error 2^-11 sin(2 pi x): what a short polynomial leaves, exact at integers and at -inf.
@@ -46,6 +66,10 @@ inline float coarse_exp2(float x) {
   if (!std::isfinite(x)) return std::exp2(x);
   const float fraction = x - std::floor(x);
   return std::exp2(x) * (1.0f + 0x1p-11f * std::sin(6.2831853f * fraction));
+}
+template <class R>
+R coarse_exp2(R x) {
+  return exp2_approx(x);
 }
 
 } // namespace assay::mutants

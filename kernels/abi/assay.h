@@ -45,7 +45,19 @@ typedef int32_t assay_target;
 enum { ASSAY_TARGET_SIMT = 0, ASSAY_TARGET_CUDA = 1 };
 
 typedef int32_t assay_dtype;
-enum { ASSAY_FP16 = 0, ASSAY_BF16 = 1, ASSAY_FP32 = 2, ASSAY_E4M3 = 3, ASSAY_E5M2 = 4 };
+enum {
+  ASSAY_FP16 = 0,
+  ASSAY_BF16 = 1,
+  ASSAY_FP32 = 2,
+  ASSAY_E4M3 = 3,
+  ASSAY_E5M2 = 4,
+  /** Verification arithmetic, ASSAY_TARGET_SIMT only: exact numbers modulo 2^61 - 1 behind handles
+      (kernels/arch/simt/field.h). Needs a stream, which holds them; handles 0, 1, 2 are zero, one,
+      -inf. Attention, head_dim 64: q, k, v are 16-bit words, o and lse 32-bit handles. Merges:
+      32-bit handles throughout. The softmax scale is the number whose residues are the bits of
+      fl(sm_scale * log2 e). */
+  ASSAY_FIELD61 = 64
+};
 
 /** Base of every LSE read or written by a call. */
 typedef int32_t assay_lse_base;

@@ -48,7 +48,7 @@ template <class R>
 ASSAY_HOST_DEVICE R word_to(uint32_t word) {
   static_assert(sizeof(R) == 4);
   R value;
-  memcpy(&value, &word, 4);
+  memcpy(static_cast<void *>(&value), &word, 4);
   return value;
 }
 template <class R>

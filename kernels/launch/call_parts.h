@@ -20,7 +20,9 @@ inline assay_status check_head_dim(int32_t head_dim) {
 /// Shape, types and scale of the query side; looks at no pointer.
 template <class Params>
 assay_status check_decode_shape(const Params &p) {
-  if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16)
+  if (p.dtype == ASSAY_FIELD61)
+    ASSAY_RETURN_IF_ERROR(check_field(p.target, p.stream));
+  else if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16)
     return fail(ASSAY_UNSUPPORTED, "dtype is {}, supported are 0 (fp16) and 1 (bf16)", p.dtype);
   ASSAY_RETURN_IF_ERROR(check_lse_base(p.lse_base));
   ASSAY_RETURN_IF_ERROR(check_range("batch", p.batch, 0, 1 << 24));

@@ -15,6 +15,15 @@ assay_status check_target(assay_target target) {
   return ASSAY_OK;
 }
 
+assay_status check_field(assay_target target, const void *stream) {
+  if (target != ASSAY_TARGET_SIMT)
+    return fail(ASSAY_UNSUPPORTED, "dtype 64 (field61) exists on target 0 (simt) only");
+  if (stream == nullptr)
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "stream is null; dtype 64 (field61) keeps its numbers in the stream");
+  return ASSAY_OK;
+}
+
 assay_status check_lse_base(assay_lse_base base) {
   if (base != ASSAY_LSE_NATURAL && base != ASSAY_LSE_BASE2)
     return fail(ASSAY_INVALID_ARGUMENT, "lse_base is {}, expected 0 (natural) or 1 (base 2)", base);

@@ -27,6 +27,8 @@ assay_status check_struct(const Params *params, const char *type) {
 }
 
 assay_status check_target(assay_target target);
+/// What ASSAY_FIELD61 needs.
+assay_status check_field(assay_target target, const void *stream);
 assay_status check_lse_base(assay_lse_base base);
 assay_status check_range(const char *name, int64_t value, int64_t low, int64_t high);
 /// Non-null and aligned to `alignment` bytes.

@@ -47,8 +47,10 @@ assay_status with_core(const DecodeVariant &variant, F f) {
   const auto with_rows = [&](auto row_tiles) -> assay_status {
     constexpr int kRowTiles = decltype(row_tiles)::value;
     using Types = DecodeTypes<Query, Kv>;
-    if (variant.hooks)
-      return f(static_cast<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, true> *>(nullptr));
+    // Softcap and sinks are fp32 arithmetic; check_features() refuses them for other numbers.
+    if constexpr (std::is_same_v<typename arch::Arithmetic<Query>::Number, float>)
+      if (variant.hooks)
+        return f(static_cast<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, true> *>(nullptr));
     return f(static_cast<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, false> *>(nullptr));
   };
   if constexpr (decode_row_tiles(16, kHeadDim) == 2)

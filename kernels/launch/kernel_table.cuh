@@ -12,6 +12,12 @@ namespace assay::ASSAY_TARGET {
 
 const KernelTable &kernel_table() {
   static constexpr KernelTable::Decode kDecode[] = {
+#if ASSAY_IS_CUDA
+#define ASSAY_INSTANTIATE_SIMT(query, dtype, kv, kv_dtype, head_dim)
+#else
+#define ASSAY_INSTANTIATE_SIMT(query, dtype, kv, kv_dtype, head_dim)                               \
+  ASSAY_INSTANTIATE(query, dtype, kv, kv_dtype, head_dim)
+#endif
 #define ASSAY_INSTANTIATE(query, dtype, kv, kv_dtype, head_dim)                                    \
   {dtype,                                                                                          \
    kv_dtype,                                                                                       \
@@ -21,6 +27,7 @@ const KernelTable &kernel_table() {
    &DecodeLaunch<arch::query, arch::kv, head_dim>::cascade},
 #include "kernels/launch/instantiations.def"
 #undef ASSAY_INSTANTIATE
+#undef ASSAY_INSTANTIATE_SIMT
   };
   static constexpr KernelTable kTable = {kDecode, sizeof(kDecode) / sizeof(kDecode[0]),
                                          &launch_plan, &launch_merge_state, &launch_merge_states};

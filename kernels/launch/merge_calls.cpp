@@ -14,7 +14,9 @@ constexpr int kMergeThreads = 128; // elements of eight per block; only for the 
 template <class Params>
 assay_status check_merge_shape(const Params &p) {
   ASSAY_RETURN_IF_ERROR(check_target(p.target));
-  if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16 && p.dtype != ASSAY_FP32)
+  if (p.dtype == ASSAY_FIELD61)
+    ASSAY_RETURN_IF_ERROR(check_field(p.target, p.stream));
+  else if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16 && p.dtype != ASSAY_FP32)
     return fail(ASSAY_UNSUPPORTED, "dtype is {}, supported are 0 (fp16), 1 (bf16), 2 (fp32)",
                 p.dtype);
   ASSAY_RETURN_IF_ERROR(check_lse_base(p.lse_base));

@@ -32,6 +32,10 @@ inline assay_status launch_merge_state(const MergeStateCall &call, void *stream)
     return launch_kernel(&merge_state<arch::fp16>, "merge_state", shape, params, stream);
   case ASSAY_BF16:
     return launch_kernel(&merge_state<arch::bf16>, "merge_state", shape, params, stream);
+#if !ASSAY_IS_CUDA
+  case ASSAY_FIELD61:
+    return launch_kernel(&merge_state<arch::field>, "merge_state", shape, params, stream);
+#endif
   default:
     return launch_kernel(&merge_state<float>, "merge_state", shape, params, stream);
   }
@@ -55,6 +59,10 @@ inline assay_status launch_merge_states(const MergeStatesCall &call, void *strea
     return launch_kernel(&merge_states<arch::fp16>, "merge_states", shape, params, stream);
   case ASSAY_BF16:
     return launch_kernel(&merge_states<arch::bf16>, "merge_states", shape, params, stream);
+#if !ASSAY_IS_CUDA
+  case ASSAY_FIELD61:
+    return launch_kernel(&merge_states<arch::field>, "merge_states", shape, params, stream);
+#endif
   default:
     return launch_kernel(&merge_states<float>, "merge_states", shape, params, stream);
   }

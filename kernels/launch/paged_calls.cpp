@@ -54,6 +54,11 @@ assay_status check_cache_shape(const Params &p) {
 bool is_fp8(const assay_paged_params &p) { return p.kv_dtype != p.dtype; }
 
 assay_status check_features(const assay_paged_params &p) {
+  if (p.dtype == ASSAY_FIELD61 && (is_fp8(p) || decode_variant(p).hooks))
+    return fail(ASSAY_UNSUPPORTED,
+                "dtype field61 has plain attention only: kv_dtype {}, q_len 1, no "
+                "window, logits_softcap, alibi_slopes or sinks",
+                p.dtype);
   if (!std::isfinite(p.logits_softcap) || p.logits_softcap < 0.0f)
     return fail(ASSAY_INVALID_ARGUMENT, "logits_softcap is {}, expected finite and >= 0",
                 p.logits_softcap);

@@ -11,6 +11,7 @@
 #include "kernels/simt/counters.h"
 #include "kernels/simt/hazard.h"
 #include "kernels/simt/memory.h"
+#include "kernels/simt/number_table.h"
 
 namespace assay::simt {
 
@@ -24,6 +25,8 @@ struct ThreadView {
   uint32_t grid_dim[3] = {};
 };
 extern constinit thread_local ThreadView thread_view;
+// The stream's, during a launch; null without a stream.
+extern constinit thread_local NumberTable *number_table;
 
 // One access to memory. Every primitive reports its byte ranges here and nowhere else, so this is
 // where checks of ordering attach.

@@ -10,6 +10,7 @@
 namespace assay::simt {
 
 constinit thread_local ThreadView thread_view;
+constinit thread_local NumberTable *number_table = nullptr;
 constinit thread_local Executor *Executor::active_ = nullptr;
 
 // ---- ReadySet ----
@@ -49,6 +50,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   counters_ = stream ? &stream->counters : &scratch_counters_;
   schedule_ = stream ? stream->schedule : Schedule{};
   random_ = ScheduleRandom(schedule_.seed);
+  number_table = stream ? &stream->numbers : nullptr;
   config_ = config;
   body_ = &body;
   hazard_.reset();
@@ -67,6 +69,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
       run_block(permutation.empty() ? ordered : permutation[i]);
     }
   }
+  number_table = nullptr;
   if (!hazard_) return LaunchStatus::kOk;
   if (stream_) stream_->hazards.push_back(std::move(*hazard_));
   return LaunchStatus::kHazard;

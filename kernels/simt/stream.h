@@ -6,6 +6,7 @@
 #include "kernels/simt/counters.h"
 #include "kernels/simt/hazard.h"
 #include "kernels/simt/memory.h"
+#include "kernels/simt/number_table.h"
 #include "kernels/simt/schedule.h"
 
 namespace assay::simt {
@@ -17,6 +18,7 @@ struct Stream {
   Memory memory;
   Schedule schedule;
   Counters counters;
+  NumberTable numbers;         // of kernels whose words are handles; kept between launches
   std::vector<Hazard> hazards; // appended to by launch(); at most one per launch
   bool strict_global = true;   // every global access must hit a registered buffer
 };

@@ -20,6 +20,7 @@ CheckResult batch_independence(const Problem &p, Sut &sut);
 CheckResult head_permutation(const Problem &p, Sut &sut);
 CheckResult constant_v(const Problem &p, Sut &sut);
 CheckResult v_affine(const Problem &p, Sut &sut);
+CheckResult algebra_exact(const Problem &p, Sut &sut);
 CheckResult score_shift(const Problem &p, Sut &sut);
 
 // Attention.

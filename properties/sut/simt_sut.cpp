@@ -20,6 +20,8 @@ private:
   RunResult execute(Tensors &t) override {
     simt::Stream stream;
     stream.schedule = to_schedule(t.problem.schedule);
+    for (const FieldNumber &n : t.numbers)
+      stream.numbers.rows.push_back({n.a, n.b, n.m, n.u});
     std::vector<void *> addresses = register_buffers(stream.memory, t);
     AbiParams params = make_params(t, addresses, ASSAY_TARGET_SIMT, &stream);
     RunResult result;
@@ -40,6 +42,11 @@ private:
       result.hazards.push_back("hazard without a report: " + result.message);
     for (size_t i = 0; i < addresses.size(); ++i)
       std::memcpy(t.buffers[i].bytes.data(), addresses[i], t.buffers[i].bytes.size());
+    if (!t.numbers.empty()) {
+      t.numbers.clear();
+      for (const simt::WideNumber &n : stream.numbers.rows)
+        t.numbers.push_back({n.a, n.b, n.m, n.u});
+    }
     fill_counters(stream.counters, result.counters);
     return result;
   }

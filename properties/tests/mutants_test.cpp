@@ -76,6 +76,23 @@ TEST(KillMatrix, sees_every_mutant_and_no_correct_kernel) {
   }
 }
 
+// Exact numbers see every mistake that changes the function, and no rounding.
+TEST(KillMatrix, algebra_sees_all_but_rounding) {
+  const std::set<std::string> rounding = {"exp2_coarse", "o_rounded_per_tile", "output_truncated",
+                                          "p_in_4_bits", "scores_in_bf16",     "(correct)"};
+  for (const char *name : {"paged_attention_v1", "paged_attention_v2", "cascade_attention",
+                           "merge_state", "merge_states"}) {
+    int judged = 0;
+    for (const KillRow &row : kill_matrix(all_of(name), [](int id) { mutants::active_id = id; },
+                                          {.runs = 1, .seed = 23})) {
+      judged += row.judged[kAlgebra];
+      const int expected = rounding.count(row.subject.name) ? 0 : row.judged[kAlgebra];
+      EXPECT_EQ(row.killed[kAlgebra], expected) << name << " " << row.subject.name;
+    }
+    EXPECT_GE(judged, 2) << name;
+  }
+}
+
 // The matrix judges what runs, not what it is told: never activated, no mutant is seen by anything.
 TEST(KillMatrix, counts_nothing_for_correct_kernels) {
   for (const KillRow &row :

@@ -10,6 +10,7 @@
 
 #include "kernels/simt/stream.h"
 #include "properties/gen/values.h"
+#include "properties/tests/field_reference.h"
 
 namespace assay::reference {
 
@@ -353,7 +354,21 @@ assay_status run_merge_states(const void *params) {
   return ASSAY_OK;
 }
 
-assay_status supports(const void *) { return ASSAY_OK; }
+/// Every parameter struct begins with struct_size, target, dtype.
+assay_status supports(const void *params) {
+  return static_cast<const assay_paged_params *>(params)->dtype == ASSAY_FIELD61 ? ASSAY_UNSUPPORTED
+                                                                                 : ASSAY_OK;
+}
+assay_status supports_field(const void *) { return ASSAY_OK; }
+/// The same kernel over ASSAY_FIELD61 beside the float one.
+template <class P, assay_status (*kFloat)(const void *), assay_status (*kField)(const P &)>
+assay_status run_either(const void *params) {
+  const auto &p = *static_cast<const P *>(params);
+  return p.dtype == ASSAY_FIELD61 ? kField(p) : kFloat(params);
+}
+constexpr auto kRunV1 = run_either<assay_paged_params, run_v1, run_field_paged>;
+constexpr auto kRunMergeStates =
+    run_either<assay_merge_states_params, run_merge_states, run_field_merge_states>;
 const char *last_error() { return ""; }
 
 template <class P>
@@ -382,7 +397,7 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           ASSAY_TARGET_SIMT,
           ASSAY_DETERMINISM_RUN_TO_RUN,
           kScalar,
-          supports,
+          run == kRunV1 || run == kRunMergeStates ? supports_field : supports,
           workspace,
           run,
           last_error,
@@ -390,12 +405,12 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
 }
 
 const assay_kernel kKernels[] = {
-    entry("reference_v1", ASSAY_FAMILY_PAGED, run_v1, nullptr),
+    entry("reference_v1", ASSAY_FAMILY_PAGED, kRunV1, nullptr),
     entry("reference_v2", ASSAY_FAMILY_PAGED, run_v2, scratch_bytes<assay_paged_params>),
     entry("reference_cascade", ASSAY_FAMILY_CASCADE, run_cascade,
           scratch_bytes<assay_cascade_params>),
     entry("reference_merge_state", ASSAY_FAMILY_MERGE_STATE, run_merge_state, nullptr),
-    entry("reference_merge_states", ASSAY_FAMILY_MERGE_STATES, run_merge_states, nullptr),
+    entry("reference_merge_states", ASSAY_FAMILY_MERGE_STATES, kRunMergeStates, nullptr),
 };
 const assay_plugin kPlugin = {
     sizeof(assay_plugin), ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR, "reference", 5, kKernels};

@@ -37,6 +37,8 @@ enum class Bug {
   kMeanLse,          ///< merged LSE is the mean
   kFirstTwice,       ///< the first state has double weight
   kShortLog2e,       ///< log2 e is 1.4427: off by 3e-6, which no bound of bf16 values sees
+  kTinyNormaliser,   ///< field only: the row sum is off by one unit
+  kLseInBase2,       ///< field only: LSE leaves in base 2 whatever was asked
   kWritesEarly,      ///< clears the output before reading the inputs
 };
 

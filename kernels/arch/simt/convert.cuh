@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/arch/simt/field.h"
+
 namespace assay::n_simt::arch {
 
 inline float to_float(bf16 v) { return detail::bf16_to_float(v.bits); }

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "kernels/arch/simt/field.h"
+
 namespace assay::n_simt::arch {
 namespace detail {
 

@@ -22,6 +22,7 @@ void apply_ldmatrix(const simt::WarpCall &call);
 void apply_movmatrix(const simt::WarpCall &call);
 template <MmaFormat kFormat>
 void apply_mma(const simt::WarpCall &call);
+void apply_field_mma(const simt::WarpCall &call); // field_mma.cpp
 
 template <int kMatrices>
 inline void ldmatrix(uint32_t (&r)[kMatrices], bool transposed, const void *row, simt::Site site) {
@@ -74,6 +75,16 @@ inline void mma_m16n8k16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (
   simt::warp_collective(
       {simt::Collective::kMma, kFullMask, sizeof c, &args, c, 0, &detail::apply_mma<kFormat>},
       site);
+}
+
+/// Exact. A holds literals, B literals or packed numbers.
+template <class E>
+inline void mma_m16n8k16(field (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                         simt::Site site = simt::Site::here()) {
+  static_assert(std::is_same_v<E, field16>);
+  const detail::MmaArgs args{a, b};
+  simt::warp_collective(
+      {simt::Collective::kMma, kFullMask, sizeof c, &args, c, 0, &detail::apply_field_mma}, site);
 }
 
 } // namespace assay::n_simt::arch

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact arithmetic for kernels: a number type of the CPU executor in which two kernels that are
+// equal as algebra return equal results, at any length, without a tolerance.
+//
+// A number is (a, b, u log m) with p = 2^61 - 1 (prime) and g = 37 (a primitive root):
+//   a in F_p       the value where it is summed and multiplied: weights, V, O, row sums
+//   b in Z_(p-1)   the value where it is an exponent: scores and LSE
+//   u log m        m in F_p^*, u in Z_(p-1): the logarithm that an LSE carries beside b, as a
+//   symbol;
+//                  absent (m = u = 1) from everything else
+// +, -, * act on a and b. Beyond that
+//   exp2(x)        = (g^b m, -, 0) if u = 1: a weight
+//   log2(y)        = (-, 0, log a): so LSE = max + log2(d) is (-, b_max, log d), and
+//   log m + log n  = log (m n), times c: u becomes u c; so exp2(LSE_1 - LSE_2) is exact
+//   reciprocal(y)  = (1 / a, -, 0)
+//   max, <         the order of b; of weights, which have none, an arbitrary order of a: a kernel
+//                  that branches on a weight must be right either way
+// Natural LSE is base 2 times ln 2: fl(ln 2) and fl(log2 e) are 1 / L and L modulo p - 1, L =
+// 1000003. A part that does not exist (-) is undefined, with a reason, and so is all that depends
+// on it: sums of logarithms of different u, exp2 with u other than 1, 1 / 0, exponents that are
+// weights, words that are no handle. Undefined behaves like NaN: 0 times it is undefined, max
+// ignores it. -inf is a number of its own.
+//
+// A kernel built from +, -, *, exp2, log2, reciprocal and max computes a fixed rational function of
+// its inputs and of g^(differences of scores); if that is not the right one, random inputs show it
+// except with probability about degree / p. Rounding, overflow and a consistent choice of another
+// maximum are invisible here: they change no function.
+//
+// In memory: `field` is a 4-byte handle into the stream's simt::NumberTable. `field16`, the element
+// type of Q, K, V, is 2 bytes: below 0x8000 a literal (a = b = the word), from 0x8000 on a
+// packed number of this warp (P on its way to the next mma). O is stored as field. The device has
+// no such arithmetic, and needs none: its kernels are the same source.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/simt/device.h"
+
+namespace assay::n_simt::arch {
+
+class field {
+public:
+  field() = default;
+  /// Constants and scales: a = b = the 32 bits; 0, 1, -inf are themselves, ln 2 and log2 e as
+  /// above.
+  field(float value);
+
+  friend field operator+(field x, field y);
+  friend field operator-(field x, field y);
+  friend field operator*(field x, field y);
+  friend bool operator<(field x, field y);
+  /// Equal as weights: in a.
+  friend bool operator==(field x, field y);
+  field operator-() const { return field(0.0f) - *this; }
+  field &operator+=(field y) { return *this = *this + y; }
+  field &operator*=(field y) { return *this = *this * y; }
+  friend bool operator>(field x, field y) { return y < x; }
+  friend bool operator>=(field x, field y) { return y < x || x == y; }
+
+  uint32_t handle() const { return handle_; }
+  static field of_handle(uint32_t handle) {
+    field x;
+    x.handle_ = handle;
+    return x;
+  }
+
+private:
+  uint32_t handle_;
+};
+
+struct field16 {
+  uint16_t bits;
+};
+
+field exp2_approx(field x);
+field log2_approx(field x);
+field rcp_approx(field x);
+field max_num(field x, field y);
+field fma_rn(field x, field y, field z);
+bool is_neg_infinity(field x);
+
+template <class E>
+struct Arithmetic;
+template <>
+struct Arithmetic<field16> {
+  using Number = field;
+  using Output = field;
+};
+template <>
+struct Arithmetic<field> {
+  using Number = field;
+  using Output = field;
+};
+
+namespace detail {
+uint16_t pack_field(field x);
+} // namespace detail
+
+template <class E>
+inline uint32_t pack2(field lo, field hi) {
+  static_assert(sizeof(E) == 2);
+  const uint32_t low = detail::pack_field(lo);
+  return low | static_cast<uint32_t>(detail::pack_field(hi)) << 16;
+}
+
+} // namespace assay::n_simt::arch
