@@ -75,8 +75,8 @@ void shrink_budgets(oracle::RowReference &row, double factor) {
 
 float scale_of(int code, int d) {
   const float inverse_root = 1.0f / std::sqrt(static_cast<float>(d));
-  const float scales[] = {inverse_root,         1.0f,     0.0866434f, 1e-3f,        16.0f,
-                          0.25f * inverse_root, 0x1p-20f, 1000.0f,    -inverse_root};
+  const float scales[] = {inverse_root,         1.0f,     0.0866434f, 1e-3f, 16.0f,
+                          0.25f * inverse_root, 0x1p-20f, 1000.0f};
   return scales[code];
 }
 
@@ -99,7 +99,7 @@ Emulation read_emulation(ByteReader &in) {
 std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   const assay_dtype dtype = in.integer(0, 1) ? ASSAY_FP16 : ASSAY_BF16;
   const int d = 16 << in.integer(0, 2), n = in.integer(1, 96);
-  const float sm_scale = scale_of(in.integer(0, 8), d);
+  const float sm_scale = scale_of(in.integer(0, 7), d);
   const assay_lse_base base = in.integer(0, 1) ? ASSAY_LSE_BASE2 : ASSAY_LSE_NATURAL;
   Emulation emulation = read_emulation(in);
   const int splits = emulation.combine ? in.integer(1, 8) : 1;

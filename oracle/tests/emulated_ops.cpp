@@ -94,12 +94,15 @@ float Ops::round(float x) const {
 float Ops::block(float c, const float *a, const float *b, int count, int b_stride) const {
   const int least = emulation_.low_subnormals ? format_of(dtype_).min_exponent : -1000;
   double products[64];
+  bool finite = std::isfinite(c);
   int top = c != 0.0f ? exponent(c, -126) : -1000;
   for (int i = 0; i < count; ++i) {
     const float y = b[static_cast<int64_t>(i) * b_stride];
     products[i] = static_cast<double>(a[i]) * static_cast<double>(y);
+    finite &= std::isfinite(products[i]);
     if (products[i] != 0.0) top = std::max(top, exponent(a[i], least) + exponent(y, least));
   }
+  if (!finite) return NAN; // beyond fp32 nothing is claimed
   if (top == -1000) return 0.0f;
   const double scale = power(emulation_.fraction_bits - top);
   auto sum = static_cast<int64_t>(static_cast<double>(c) * scale);

@@ -89,7 +89,9 @@ TEST_P(MutantShrink, reaches_the_bar_and_repeats) {
   EXPECT_EQ(small.num_kv_heads, bar.kv_heads);
   EXPECT_EQ(small.group_size, bar.group);
   EXPECT_LE(most_keys(small), bar.keys) << bar.reason;
-  if (is_merge(small)) EXPECT_LE(small.num_states, 3);
+  if (is_merge(small)) {
+    EXPECT_LE(small.num_states, 3);
+  }
 
   // The line of the report: the case as text, read back, on a fresh executor.
   Case c;
