@@ -11,7 +11,7 @@ namespace assay::n_mutants {
 template struct DecodeLaunch<arch::bf16, arch::bf16, 64>;
 template struct DecodeLaunch<arch::bf16, arch::e4m3, 64>;
 template struct DecodeLaunch<arch::field16, arch::field16, 64>;
-}
+} // namespace assay::n_mutants
 
 namespace assay::mutants {
 namespace {

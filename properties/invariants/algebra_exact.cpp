@@ -5,17 +5,20 @@
 // value, no tolerance.
 //
 // The kernel is the same source, run on the CPU executor over ASSAY_FIELD61 (kernels/abi/assay.h):
-// residues modulo p = 2^61 - 1 with 2^x := g^x. The function a kernel computes is built from +, *,
-// /, 2^x and log2, so it is a rational function; two different ones agree on random inputs with
-// probability about degree / p. What it cannot see: rounding, overflow, the choice of the maximum
-// (any shift is the same function).
+// residues modulo p = 2^61 - 1 with 2^x := g^x. What a kernel computes is built from +, *, /, 2^x
+// and log2, so it is a rational function, and a wrong one shows on random inputs: a single output
+// or score agrees by chance with probability about 2^-14 (the literals), the many of a case do not.
+// What it cannot see: rounding, overflow, the choice of the maximum (any shift is the same
+// function).
 //
 // Inputs: 15-bit literals by position in Q, K, V; for merges random residues, and LSEs g^b m of
 // which half share one of three exponents. Dead words hold no number: using one makes the result
 // undefined, which is reported with its reason.
 #include "properties/invariants/algebra_exact.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
 

@@ -22,9 +22,10 @@
 // ignores it. -inf is a number of its own.
 //
 // A kernel built from +, -, *, exp2, log2, reciprocal and max computes a fixed rational function of
-// its inputs and of g^(differences of scores); if that is not the right one, random inputs show it
-// except with probability about degree / p. Rounding, overflow and a consistent choice of another
-// maximum are invisible here: they change no function.
+// its inputs and of g^(differences of scores). If that is not the right one, random inputs show it:
+// one output or score may agree by chance with probability about 2^-14 (literals have 15 bits), the
+// many of a case do not. Rounding, overflow and a consistent choice of another maximum are
+// invisible here: they change no function.
 //
 // In memory: `field` is a 4-byte handle into the stream's simt::NumberTable. `field16`, the element
 // type of Q, K, V, is 2 bytes: below 0x8000 a literal (a = b = the word), from 0x8000 on a
