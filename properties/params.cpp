@@ -93,6 +93,28 @@ void fill_merge_states(assay_merge_states_params &out, const Tensors &t, const A
   out.lse_in_stride_head = t.in_lse[0].head_stride;
 }
 
+const float *floats(const Addresses &at, int buffer) {
+  return static_cast<const float *>(at[buffer]);
+}
+
+/// What only paged parameters have.
+void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &at) {
+  const Problem &p = t.problem;
+  out.kv_dtype = abi_dtype(kv_dtype(p));
+  out.q_len = p.q_len;
+  out.window = p.window;
+  out.logits_softcap = softcap(p);
+  out.q_stride_token = t.q.token_stride;
+  out.o_stride_token = t.o.token_stride;
+  out.lse_stride_token = t.lse.token_stride;
+  out.k_scale = floats(at, t.k_scale);
+  out.v_scale = floats(at, t.v_scale);
+  out.k_scale_stride = p.k_scale == ScaleLayout::kHead;
+  out.v_scale_stride = p.v_scale == ScaleLayout::kHead;
+  out.alibi_slopes = floats(at, t.slopes);
+  out.sinks = floats(at, t.sinks);
+}
+
 template <class P>
 void fill_merge(P &out, const Tensors &t, const Addresses &at, assay_target target, void *stream) {
   out.struct_size = sizeof(P);
@@ -140,8 +162,7 @@ AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, as
   switch (out.family) {
   case Family::kPaged:
     fill_attention(out.paged, t, at, target, stream);
-    out.paged.kv_dtype = out.paged.dtype;
-    out.paged.q_len = 1;
+    fill_features(out.paged, t, at);
     out.paged.kv = cache_params(t.caches[0], at);
     break;
   case Family::kCascade:

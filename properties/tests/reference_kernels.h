@@ -37,7 +37,16 @@ enum class Bug {
   kMeanLse,          ///< merged LSE is the mean
   kFirstTwice,       ///< the first state has double weight
   kShortLog2e,       ///< log2 e is 1.4427: off by 3e-6, which no bound of bf16 values sees
-  kWritesEarly,      ///< clears the output before reading the inputs
+  kNoSoftcap,
+  kAlibiOffByOne,  ///< distances count from the next position
+  kWindowOffByOne, ///< one key more than the window holds
+  kWindowLateMask, ///< keys before the window enter with weight 0
+  kNotCausal,      ///< every query token sees all live keys
+  kSinkPerSplit,   ///< the sink counts once in every split
+  kSinkIgnored,
+  kScaleOfHeadZero, ///< every kv head takes the scales of head 0
+  kNanIs480,        ///< e4m3 NaN is read as the next number
+  kWritesEarly,     ///< clears the output before reading the inputs
 };
 
 /// The defect of every kernel below on this thread; kNone unless a test sets it.
