@@ -2,6 +2,7 @@
 #include "properties/registry.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 
 #include "properties/gen/classify.h"
@@ -114,6 +115,11 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   return !about_splits || kernel.workspace_size != nullptr;
 }
 
+bool about_features(const Property &property) {
+  return property.check == q_len_equals_decode || property.check == window_hides ||
+         property.check == sink_equals_key || property.check == fp8_equals_widened;
+}
+
 std::vector<std::string> required_classes(const Property &property, const assay_kernel &kernel) {
   std::vector<std::string> names = important_classes(static_cast<Family>(kernel.family));
   auto drop = [&](const char *name) { std::erase(names, name); };
@@ -123,6 +129,21 @@ std::vector<std::string> required_classes(const Property &property, const assay_
     drop("splits_gt_keys");
   }
   if (property.check == page_permutation) drop("pages_moved");
+  auto drop_all = [&](std::initializer_list<const char *> dropped) {
+    for (const char *name : dropped)
+      drop(name);
+  };
+  const bool reorders = property.check == key_permutation || property.check == key_duplication;
+  if (reorders || property.check == sink_equals_key || property.check == dyadic_exact)
+    drop_all({"q_len_gt_1", "window_cuts", "alibi"});
+  if (property.check == key_duplication || property.check == constant_v ||
+      property.check == score_shift || property.check == sink_equals_key ||
+      property.check == dyadic_exact)
+    drop("sink");
+  if (property.check == score_shift || property.check == sink_equals_key ||
+      property.check == dyadic_exact)
+    drop("softcap_active");
+  if (property.check == dyadic_exact) drop("fp8");
   return names;
 }
 

@@ -84,10 +84,18 @@ private:
     run_.missing = missing_classes();
   }
 
+  /// The kernel refused cases of this class, and may.
+  bool excused(const std::string &name) const {
+    if (run_.unsupported_classes.count(name) == 0) return false;
+    std::vector<std::string> optional = optional_classes();
+    return (about_features(*run_.property) && run_.cases == 0) ||
+           std::find(optional.begin(), optional.end(), name) != optional.end();
+  }
+
   std::vector<std::string> missing_classes() const {
     std::vector<std::string> missing;
     for (const std::string &name : required_)
-      if (run_.classes.count(name) == 0) missing.push_back(name);
+      if (run_.classes.count(name) == 0 && !excused(name)) missing.push_back(name);
     return missing;
   }
 
@@ -103,6 +111,10 @@ private:
     run_.ratio_lse = std::max(run_.ratio_lse, r.ratio_lse);
     if (r.kind == CheckResult::Kind::kDiscard) {
       ++run_.discarded;
+      if (!r.unsupported) return;
+      ++run_.unsupported;
+      for (const std::string &name : classify(p))
+        ++run_.unsupported_classes[name];
       return;
     }
     if (r.kind == CheckResult::Kind::kUndecided) ++run_.undecided;
@@ -154,7 +166,7 @@ int RunSummary::undecided() const {
 }
 bool RunSummary::incomplete() const {
   for (const PropertyRun &r : runs)
-    if (r.cases == 0 || !r.missing.empty() || !r.harness_error.empty()) return true;
+    if (r.hollow() || !r.missing.empty() || !r.harness_error.empty()) return true;
   return runs.empty();
 }
 
