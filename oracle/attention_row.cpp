@@ -100,7 +100,7 @@ ColumnBounds bound_column(const KeySet &keys, const RowWork &work, const ColumnS
 }
 
 BudgetTerms budget_of(const RowProblem &problem, const RowWork &work, const TailErrors &tail,
-                      const ColumnBounds &b, const Enclosure &o, size_t i) {
+                      const ColumnBounds &b, Enclosure &o, size_t i) {
   const ErrorModel &m = work.model;
   const KeySet &keys = *problem.keys;
   const double limit = largest(keys, i);
@@ -115,9 +115,21 @@ BudgetTerms budget_of(const RowProblem &problem, const RowWork &work, const Tail
   t.merge = tail.merge * magnitude * (1.0 + tail.normalise) +
             tail.combine * (result + numerator + tail.merge * magnitude);
   t.flush = underflow_budget(keys, work, tail, limit);
-  add_output_rounding(problem.dtype, std::fabs(o.mid) + o.rad, t);
-  t.overflow_possible = overflow_possible(work, limit);
+  finish_output(problem, o, t);
+  t.overflow_possible = overflow_possible(problem, work, limit);
   return t;
+}
+
+// The bit model knows the operands' bits: not those of a scaled bf16 query, and not of one that a
+// kernel may or may not have scaled, where that changes how subnormals align. Behind a map, the
+// scores are not what is exponentiated.
+bool replayable(const RowProblem &problem) {
+  if (problem.arithmetic.mma_block <= 0 || problem.features.mapped()) return false;
+  if (!problem.features.fp8) return true;
+  const auto plain = [](float x) {
+    return x == 0.0f || (std::fabs(x) >= 0x1p-14f && std::fabs(x) < 0x1p15f);
+  };
+  return problem.dtype == ASSAY_FP16 && std::all_of(problem.q.begin(), problem.q.end(), plain);
 }
 
 // T2: the kernel's own scores, so that only the exponential and what follows is uncertain.
@@ -141,6 +153,22 @@ void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t) {
   t.total = sum * kSlack + t.output_rounding;
 }
 
+void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
+  const double scale = problem.features.v_scale, size = std::fabs(scale);
+  if (scale != 1.0) {
+    o.mid *= scale;
+    o.rad = (o.rad * size + std::fabs(o.mid) * 2 * kU53) * kSlack + 0x1p-1000;
+    for (double *term :
+         {&t.weights, &t.p_rounding, &t.accumulation, &t.normalisation, &t.merge, &t.flush}) {
+      *term *= size;
+    }
+    const double error = t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge;
+    t.normalisation += kU * (std::fabs(o.mid) + o.rad + error);
+    t.flush += kFloor;
+  }
+  add_output_rounding(problem.dtype, std::fabs(o.mid) + o.rad, t);
+}
+
 RowReference attention_row(const RowProblem &problem) {
   const KeySet &keys = *problem.keys;
   RowReference row;
@@ -148,8 +176,9 @@ RowReference attention_row(const RowProblem &problem) {
   row.o.assign(d, {});
   row.t0.assign(d, {});
   if (problem.order) require_partition(*problem.order, keys.size());
-  row.empty = keys.size() == 0;
-  if (row.empty) return row;
+  row.empty = keys.visible() == 0;
+  row.sunken = row.empty && keys.sink;
+  if (keys.size() == 0) return row;
   row.finite_inputs = keys.finite && std::all_of(problem.q.begin(), problem.q.end(),
                                                  [](float x) { return std::isfinite(x); });
   RowWork work;
@@ -168,7 +197,7 @@ RowReference attention_row(const RowProblem &problem) {
     row.t0[i] = budget_of(problem, work, tail, bounds, row.o[i], i);
   }
   if (problem.order) row.t1 = replay_row(problem, work);
-  if (problem.order && problem.replay_scores && problem.arithmetic.mma_block > 0) {
+  if (problem.order && problem.replay_scores && replayable(problem)) {
     row.t2 = replay_bits(problem);
   }
   return row;

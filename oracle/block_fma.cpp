@@ -80,7 +80,7 @@ std::vector<double> replay_scores(const RowProblem &problem) {
   if (block < 1 || block > kMaxBlock || fraction_bits < 0 || fraction_bits > kMaxFractionBits) {
     throw std::invalid_argument("oracle: the bit replay needs a block-FMA kernel");
   }
-  const int min_exponent = format_of(problem.dtype).min_exponent;
+  const int min_exponent = format_of(problem.operand()).min_exponent;
   std::vector<Operand> q, k(static_cast<size_t>(d));
   for (float x : problem.q)
     q.push_back(operand(x, min_exponent));

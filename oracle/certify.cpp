@@ -9,11 +9,32 @@
 
 namespace assay::oracle {
 
+namespace {
+
+// The base-2 logit of a scaled score; `distance`: key position less query position.
+void map_exactly(const RowFeatures &features, double distance, int precision, Interval &x) {
+  const Interval ln2 = Interval::ln2(precision);
+  if (features.softcap > 0.0f) {
+    x *= ln2; // back to the natural base
+    x /= Interval(precision, features.softcap);
+    x.apply_tanh();
+    x *= static_cast<double>(features.softcap);
+    x /= ln2;
+  }
+  if (!features.alibi) return;
+  Interval bias(precision, static_cast<double>(features.slope) * distance); // exact: 24 + 20 bits
+  bias /= ln2;
+  x += bias;
+}
+
+} // namespace
+
 CertifiedRow::CertifiedRow(const RowProblem &problem, int precision,
                            const std::vector<double> *scores)
     : problem_(problem), precision_(precision), top_(-INFINITY), sum_(precision) {
   const KeySet &keys = *problem.keys;
   Interval scale(precision, problem.sm_scale);
+  scale *= static_cast<double>(problem.features.k_scale);
   scale /= Interval::ln2(precision);
   weight_.reserve(keys.size());
   Interval product(precision);
@@ -25,6 +46,13 @@ CertifiedRow::CertifiedRow(const RowProblem &problem, int precision,
       score += exact;
     }
     score *= scale;
+    if (j < keys.visible()) {
+      const double distance = static_cast<double>(j) - static_cast<double>(keys.visible() - 1);
+      map_exactly(problem.features, distance, precision, score);
+    } else {
+      score = Interval(precision, problem.features.sink);
+      score /= Interval::ln2(precision);
+    }
     top_ = std::max(top_, score.middle());
     weight_.push_back(score);
   }
@@ -43,6 +71,7 @@ Interval CertifiedRow::output(int dim) const {
     total += term;
   }
   total /= sum_;
+  total *= static_cast<double>(problem_.features.v_scale);
   return total;
 }
 
@@ -72,6 +101,7 @@ Interval CertifiedRow::replayed_output(const std::vector<double> &p,
   scale.apply_exp2();
   total *= scale;
   total /= sum_;
+  total *= static_cast<double>(problem_.features.v_scale);
   return total;
 }
 

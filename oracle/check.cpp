@@ -27,36 +27,55 @@ void require_heads(const Params &params) {
   }
 }
 
-// One (request, kv head): its keys serve the whole group of query heads.
+int64_t output_at(const assay_paged_params &p, int row, int head) {
+  return row / p.q_len * p.o_stride_batch + row % p.q_len * p.o_stride_token +
+         head * p.o_stride_head;
+}
+int64_t output_at(const assay_cascade_params &p, int row, int head) {
+  return row * p.o_stride_batch + head * p.o_stride_head;
+}
+int64_t lse_at(const assay_paged_params &p, int row, int head) {
+  return row / p.q_len * p.lse_stride_batch + row % p.q_len * p.lse_stride_token +
+         head * p.lse_stride_head;
+}
+int64_t lse_at(const assay_cascade_params &p, int row, int head) {
+  return row * p.lse_stride_batch + head * p.lse_stride_head;
+}
+
+// One (row, kv head): its keys serve the whole group of query heads. `order` is over its keys.
 template <class Params>
-void check_group(const Params &params, const KeySet &keys, const assay_arithmetic &arithmetic,
-                 const CheckOptions &options, int max_splits, int request, int kv_head,
-                 Report &report) {
-  TileOrder order;
-  if (options.order) order = options.order(request, kv_head);
+void check_group(const Params &params, const KeySet &keys, const TileOrder &order,
+                 const assay_arithmetic &arithmetic, const CheckOptions &options, int max_splits,
+                 int row, int kv_head, Report &report) {
   const int group = params.num_qo_heads / params.num_kv_heads;
   std::vector<float> o(static_cast<size_t>(params.head_dim));
+  KeySet sunk;
+  TileOrder sunk_order = order;
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    const std::vector<float> q = gather_query(params, request, head);
+    const std::vector<float> q = gather_query(params, row, head);
     RowProblem problem;
     problem.q = q;
-    problem.keys = &keys;
     problem.dtype = params.dtype;
+    problem.features = gather_features(params, head);
+    const bool sink = problem.features.has_sink();
+    if (sink && !sunk.sink) {
+      sunk = keys.with_sink(problem.operand());
+      append_sink(sunk_order, static_cast<int>(keys.size()));
+    }
+    problem.keys = sink ? &sunk : &keys;
     problem.sm_scale = params.sm_scale;
     problem.lse_base = params.lse_base;
     problem.arithmetic = arithmetic;
-    problem.order = options.order ? &order : nullptr;
+    problem.order = !options.order ? nullptr : sink ? &sunk_order : &order;
     problem.max_splits = max_splits;
     problem.combine_stages = options.combine_stages;
     problem.replay_scores = options.replay_scores;
-    const int64_t at = request * params.o_stride_batch + head * params.o_stride_head;
     for (int i = 0; i < params.head_dim; ++i) {
-      o[static_cast<size_t>(i)] = load_element(params.dtype, params.o, at + i);
+      o[static_cast<size_t>(i)] =
+          load_element(params.dtype, params.o, output_at(params, row, head) + i);
     }
-    const float *lse =
-        params.lse ? params.lse + request * params.lse_stride_batch + head * params.lse_stride_head
-                   : nullptr;
-    report.merge(judge_row(problem, attention_row(problem), o.data(), lse, request, head));
+    const float *lse = params.lse ? params.lse + lse_at(params, row, head) : nullptr;
+    report.merge(judge_row(problem, attention_row(problem), o.data(), lse, row, head));
   }
 }
 
@@ -100,11 +119,15 @@ Report check_paged(const assay_paged_params &params, const assay_arithmetic &ari
                    const CheckOptions &options) {
   require_heads(params);
   Report report;
-  for (int request = 0; request < params.batch; ++request) {
+  for (int row = 0; row < params.batch * params.q_len; ++row) {
+    const KeyRange range = visible_keys(params, row);
     for (int kv_head = 0; kv_head < params.num_kv_heads; ++kv_head) {
-      const KeySet keys = gather_paged(params, request, kv_head);
+      const KeySet keys = gather_paged(params, row, kv_head);
+      TileOrder order;
+      if (options.order)
+        order = clip_order(options.order(row / params.q_len, kv_head), range.begin, range.end);
       const int splits = split_limit(options, params.num_splits, arithmetic, keys.size());
-      check_group(params, keys, arithmetic, options, splits, request, kv_head, report);
+      check_group(params, keys, order, arithmetic, options, splits, row, kv_head, report);
     }
   }
   return report;
@@ -120,7 +143,8 @@ Report check_cascade(const assay_cascade_params &params, const assay_arithmetic 
       const int declared = params.num_splits * params.num_levels;
       const int splits = split_limit(options, declared, arithmetic, keys.size()) +
                          (declared > 0 ? 0 : params.num_levels);
-      check_group(params, keys, arithmetic, options, splits, request, kv_head, report);
+      const TileOrder order = options.order ? options.order(request, kv_head) : TileOrder{};
+      check_group(params, keys, order, arithmetic, options, splits, request, kv_head, report);
     }
   }
   return report;

@@ -19,6 +19,9 @@ struct Format {
 
 const Format &format_of(assay_dtype dtype);
 
+/** ASSAY_E4M3 or ASSAY_E5M2. */
+bool is_fp8(assay_dtype dtype);
+
 /** Bytes of one element. */
 int element_size(assay_dtype dtype);
 

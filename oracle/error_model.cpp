@@ -34,6 +34,8 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
   model.exp2 = arithmetic.exp2_rel_error;
   model.log2 = arithmetic.log2_abs_error;
   model.rcp = arithmetic.rcp_rel_error;
+  model.tanh = arithmetic.tanh_abs_error;
+  model.q_error = arithmetic.q_abs_error;
   model.sum_depth = std::max(arithmetic.sum_depth, 0);
   model.tile = std::max(arithmetic.tile_tokens, 1);
   model.states = std::max(arithmetic.max_parallel_states, 1);
@@ -42,6 +44,11 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
 
 int64_t pv_blocks(const ErrorModel &model, int keys) {
   return model.block > 0 ? (keys + model.block - 1) / model.block : keys;
+}
+
+int64_t pv_blocks(const ErrorModel &model, const KeyTile &tile) {
+  const int lead = model.block > 0 ? tile.lead % model.block : 0;
+  return pv_blocks(model, lead + tile.end - tile.begin);
 }
 
 RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_splits, int stages) {
@@ -59,7 +66,7 @@ RowShape shape_of(const ErrorModel &model, const TileOrder &order, int stages) {
     auto [at, added] = per_state.try_emplace({tile.split, tile.state});
     if (added) ++states_of_split[tile.split];
     at->second.first += 1;
-    at->second.second += pv_blocks(model, tile.end - tile.begin);
+    at->second.second += pv_blocks(model, tile);
   }
   RowShape shape{1, 1, 1, 1, stages};
   for (const auto &[key, counts] : per_state) {

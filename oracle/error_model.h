@@ -33,11 +33,14 @@ struct ErrorModel {
   double p_floor;  ///< absolute error of a subnormal P, 0 when there is none
   double p_normal; ///< smallest normal P
   double exp2, log2, rcp;
+  double tanh;    ///< of the softcap, absolute
+  double q_error; ///< of an element of Q with fp8 KV, per largest |q|
   int sum_depth;
   int tile;   ///< keys between two updates of the running maximum
   int states; ///< merged in a block
 };
 
+/** `dtype`: what the operands of both products are in. */
 ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim);
 
 /** How the keys of one row are cut up; exact with a tile order, upper limits without. */
@@ -52,7 +55,8 @@ struct RowShape {
 RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_splits, int stages);
 RowShape shape_of(const ErrorModel &model, const TileOrder &order, int stages);
 
-/** Block-FMA steps of P.V for one tile. */
+/** Block-FMA steps of P.V for so many keys, and for one tile (masked keys may shift its steps). */
 int64_t pv_blocks(const ErrorModel &model, int keys);
+int64_t pv_blocks(const ErrorModel &model, const KeyTile &tile);
 
 } // namespace assay::oracle

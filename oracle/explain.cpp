@@ -29,7 +29,7 @@ std::vector<KeyInfluence> influences(const RowProblem &problem, const RowWork &w
     k.t0 = k.weight * work.omega[j];
     if (dim < 0) continue;
     k.value = keys.value(j)[dim];
-    const double v = k.value, size = std::fabs(v);
+    const double v = static_cast<double>(k.value) * problem.features.v_scale, size = std::fabs(v);
     const double relative = work.model.p_unit + tail.pv + tail.merge;
     k.t0 = k.weight *
            (work.omega[j] * std::fabs(v - e.exact.mid) + (1 + work.omega[j]) * relative * size) /

@@ -38,6 +38,7 @@ public:
   Interval &operator*=(double b) { return mpfi_mul_d(value_, value_, b), *this; }
   Interval &apply_exp2() { return mpfi_exp2(value_, value_), *this; }
   Interval &apply_log2() { return mpfi_log2(value_, value_), *this; }
+  Interval &apply_tanh() { return mpfi_tanh(value_, value_), *this; }
   Interval &apply_abs() { return mpfi_abs(value_, value_), *this; }
 
   /** Exact comparisons of the ends. */

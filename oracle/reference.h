@@ -38,11 +38,15 @@ struct RowProblem {
   assay_dtype dtype = ASSAY_BF16;
   float sm_scale = 1.0f;
   assay_lse_base lse_base = ASSAY_LSE_NATURAL;
+  RowFeatures features; ///< `keys` holds the sink exactly when features.has_sink()
   assay_arithmetic arithmetic{};
   const TileOrder *order = nullptr; ///< null: any order, any cut into at most max_splits ranges
   int max_splits = 1;               ///< ignored with an order
   bool replay_scores = false; ///< T2 too: the declared block-FMA is bit-accurate (block_fma.h)
-  int combine_stages = 1;     ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels
+  int combine_stages = 1;     ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels.
+                              ///< The merge with a sink comes on top.
+
+  assay_dtype operand() const { return operand_dtype(dtype, features.fp8); }
 };
 
 /**
@@ -65,7 +69,8 @@ struct RowReference {
   std::vector<BudgetTerms> t0; ///< one per dimension
   Enclosure lse;               ///< in the declared base
   double lse_budget = 0.0;
-  bool empty = false; ///< no keys: O is exactly 0 and LSE exactly -inf
+  bool empty = false;  ///< no visible key: O is exactly 0
+  bool sunken = false; ///< empty but for a sink: LSE is the sink's logit; without: exactly -inf
   bool finite_inputs = true;
   bool claim = true; ///< false: non-finite inputs or the fp32 range may be left
   std::string no_claim_reason;

@@ -18,12 +18,13 @@ constexpr double kFloatExp2 = 0x1p-48; // exp2 and products of this evaluation, 
 // One tile as its state sees it. Exponents are relative to the row's x_max.
 struct TileView {
   int begin, end;
-  double top;       // Y_t: running maximum of the exact logits (a constant by choice)
-  double deviation; // |kernel's running maximum - Y_t|
-  double low;       // the kernel's running maximum is at least this
-  bool may_grow;    // the maximum may grow at this tile
-  int grows_after;  // tiles later in this state at which it may grow
-  int64_t blocks;   // P.V steps from this tile on
+  int64_t own_blocks; // P.V steps of this tile
+  double top;         // Y_t: running maximum of the exact logits (a constant by choice)
+  double deviation;   // |kernel's running maximum - Y_t|
+  double low;         // the kernel's running maximum is at least this
+  bool may_grow;      // the maximum may grow at this tile
+  int grows_after;    // tiles later in this state at which it may grow
+  int64_t blocks;     // P.V steps from this tile on
   bool reference; // its maximum is certainly the state's last one, in the state with the row's max
 };
 using StateView = std::vector<TileView>;
@@ -49,7 +50,7 @@ void scan_state(const RowWork &work, StateView &state) {
   int grows = 0;
   int64_t blocks = 0;
   for (auto tile = state.rbegin(); tile != state.rend(); ++tile) {
-    blocks += pv_blocks(work.model, tile->end - tile->begin);
+    blocks += tile->own_blocks;
     tile->grows_after = grows;
     tile->blocks = blocks;
     tile->reference = grows == 0 && state.back().top == 0.0;
@@ -61,7 +62,8 @@ std::vector<StateView> view_states(const TileOrder &order, const RowWork &work) 
   std::map<std::pair<int, int>, StateView> states;
   for (const KeyTile &tile : order) {
     if (tile.begin == tile.end) continue;
-    states[{tile.split, tile.state}].push_back({tile.begin, tile.end, 0, 0, 0, false, 0, 0, false});
+    states[{tile.split, tile.state}].push_back(
+        {tile.begin, tile.end, pv_blocks(work.model, tile), 0, 0, 0, false, 0, 0, false});
   }
   std::vector<StateView> result;
   bool have_reference = false;
@@ -122,7 +124,7 @@ Rounded round_window(const Format &format, double p, double window) {
 double rescale_error(const RowWork &work, const TileView &tile, bool use_reference,
                      double reference) {
   const double below = -tile.top + tile.deviation + work.x_error_max;
-  double eta = (kScaleError + 2 * kU) * below;
+  double eta = (work.scale_error + 2 * kU) * below;
   if (use_reference) {
     eta += tile.reference ? 0.0 : tile.deviation + reference;
   } else {
@@ -141,7 +143,7 @@ double rescale_error(const RowWork &work, const TileView &tile, bool use_referen
 void replay_tile(const RowProblem &problem, const RowWork &work, const TileView &tile,
                  double omega_after, KeyReplay &keys, ReplayBudget &budget) {
   const ErrorModel &m = work.model;
-  const Format &format = format_of(problem.dtype);
+  const Format &format = format_of(problem.operand());
   const double scale = std::exp2(std::max(tile.top, -1000.0)) / work.z;
   const double merges = (work.shape.states > 1 ? work.shape.states + 1.0 : 0.0) +
                         work.shape.stages * (work.shape.splits + 1.0);
@@ -152,7 +154,8 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
     const double below = tile.top - y;
     const double own = work.x_radius[j] + (std::fabs(y) + below) * 2 * kU53;
     const double score = work.x_error[j] + tile.deviation;
-    const double eta = own + score + (kScaleError + 2 * kU) * (below + score) + kU * work.x_abs;
+    const double eta =
+        own + score + (work.scale_error + 2 * kU) * (below + score) + kU * work.x_abs;
     double window = (1.0 + m.exp2) * (1.0 + kFloatExp2) * std::exp(kLn2 * eta * kSlack) - 1.0;
     const double p = std::exp2(-std::min(below, 1000.0));
     const Rounded rounded = round_window(format, p, window);
@@ -235,8 +238,8 @@ ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
     t.normalisation = tail.normalise * sum;
     t.merge = tail.combine * sum;
     t.flush = underflow_budget(keys, work, tail, limit);
-    add_output_rounding(problem.dtype, result, t);
-    t.overflow_possible = overflow_possible(work, limit);
+    finish_output(problem, row.o[i], t);
+    t.overflow_possible = overflow_possible(problem, work, limit);
   }
   return row;
 }

@@ -10,12 +10,9 @@
 namespace assay::oracle {
 namespace {
 
-void append_row(const assay_paged_kv &kv, assay_dtype dtype, int row, int head, KeySet &keys) {
-  const int64_t length = kv.seq_lens[row];
-  if (length < 0 || length > static_cast<int64_t>(kv.max_pages) * kv.page_size) {
-    throw std::invalid_argument("oracle: seq_lens entry outside its page table");
-  }
-  for (int64_t token = 0; token < length; ++token) {
+void append_row(const assay_paged_kv &kv, assay_dtype dtype, int row, int head, KeyRange range,
+                KeySet &keys) {
+  for (int64_t token = range.begin; token < range.end; ++token) {
     const int64_t page = kv.page_table[row * kv.page_table_stride + token / kv.page_size];
     const int64_t slot = token % kv.page_size;
     const int64_t k_at =
@@ -29,9 +26,16 @@ void append_row(const assay_paged_kv &kv, assay_dtype dtype, int row, int head, 
   }
 }
 
+int length_of(const assay_paged_kv &kv, int row) {
+  const int64_t length = kv.seq_lens[row];
+  if (length < 0 || length > static_cast<int64_t>(kv.max_pages) * kv.page_size) {
+    throw std::invalid_argument("oracle: seq_lens entry outside its page table");
+  }
+  return static_cast<int>(length);
+}
+
 template <class Params>
-std::vector<float> query_of(const Params &params, int request, int head) {
-  const int64_t at = request * params.q_stride_batch + head * params.q_stride_head;
+std::vector<float> query_at(const Params &params, int64_t at) {
   std::vector<float> q(static_cast<size_t>(params.head_dim));
   for (int i = 0; i < params.head_dim; ++i)
     q[i] = load_element(params.dtype, params.q, at + i);
@@ -48,8 +52,8 @@ int segment_of(const assay_cascade_level &level, int request) {
 
 } // namespace
 
-void KeySet::finish(assay_dtype dtype) {
-  const Format &format = format_of(dtype);
+void KeySet::finish(assay_dtype operand) {
+  const Format &format = format_of(operand);
   k_subnormal.assign(size(), 0);
   for (size_t at = 0; at < k.size(); ++at) {
     finite = finite && std::isfinite(k[at]);
@@ -66,31 +70,75 @@ void KeySet::finish(assay_dtype dtype) {
   }
 }
 
-KeySet gather_paged(const assay_paged_params &params, int request, int kv_head) {
-  KeySet keys;
-  keys.head_dim = params.head_dim;
-  append_row(params.kv, params.dtype, request, kv_head, keys);
-  keys.finish(params.dtype);
+KeySet KeySet::with_sink(assay_dtype operand) const {
+  KeySet keys = *this;
+  keys.sink = true;
+  keys.k.resize(k.size() + static_cast<size_t>(head_dim), 0.0f);
+  keys.v.resize(v.size() + static_cast<size_t>(head_dim), 0.0f);
+  keys.finish(operand);
   return keys;
 }
+
+bool RowFeatures::has_sink() const { return sinks && sink > -INFINITY; }
+
+assay_dtype operand_dtype(assay_dtype dtype, bool fp8) { return fp8 ? ASSAY_FP16 : dtype; }
+
+KeyRange visible_keys(const assay_paged_params &params, int row) {
+  const int length = length_of(params.kv, row / params.q_len);
+  const int position = length - params.q_len + row % params.q_len;
+  if (position < 0) return {};
+  const int oldest = params.window > 0 ? position - params.window + 1 : 0;
+  return {std::max(0, oldest), position + 1};
+}
+
+KeySet gather_paged(const assay_paged_params &params, int row, int kv_head) {
+  KeySet keys;
+  keys.head_dim = params.head_dim;
+  append_row(params.kv, params.kv_dtype, row / params.q_len, kv_head, visible_keys(params, row),
+             keys);
+  keys.finish(operand_dtype(params.dtype, is_fp8(params.kv_dtype)));
+  return keys;
+}
+
+RowFeatures gather_features(const assay_paged_params &params, int qo_head) {
+  RowFeatures features;
+  const int kv_head = qo_head / (params.num_qo_heads / params.num_kv_heads);
+  features.fp8 = is_fp8(params.kv_dtype);
+  if (features.fp8 && params.k_scale != nullptr)
+    features.k_scale = params.k_scale[kv_head * params.k_scale_stride];
+  if (features.fp8 && params.v_scale != nullptr)
+    features.v_scale = params.v_scale[kv_head * params.v_scale_stride];
+  features.softcap = params.logits_softcap;
+  features.alibi = params.alibi_slopes != nullptr;
+  if (features.alibi) features.slope = params.alibi_slopes[qo_head];
+  features.sinks = params.sinks != nullptr;
+  if (features.sinks) features.sink = params.sinks[qo_head];
+  return features;
+}
+
+RowFeatures gather_features(const assay_cascade_params &, int) { return {}; }
 
 KeySet gather_cascade(const assay_cascade_params &params, int request, int kv_head) {
   KeySet keys;
   keys.head_dim = params.head_dim;
   for (int l = 0; l < params.num_levels; ++l) {
+    const assay_paged_kv &kv = params.levels[l].kv;
     const int segment = segment_of(params.levels[l], request);
-    if (segment >= 0) append_row(params.levels[l].kv, params.dtype, segment, kv_head, keys);
+    if (segment < 0) continue;
+    append_row(kv, params.dtype, segment, kv_head, {0, length_of(kv, segment)}, keys);
   }
   keys.finish(params.dtype);
   return keys;
 }
 
-std::vector<float> gather_query(const assay_paged_params &params, int request, int qo_head) {
-  return query_of(params, request, qo_head);
+std::vector<float> gather_query(const assay_paged_params &params, int row, int qo_head) {
+  return query_at(params, row / params.q_len * params.q_stride_batch +
+                              row % params.q_len * params.q_stride_token +
+                              qo_head * params.q_stride_head);
 }
 
 std::vector<float> gather_query(const assay_cascade_params &params, int request, int qo_head) {
-  return query_of(params, request, qo_head);
+  return query_at(params, request * params.q_stride_batch + qo_head * params.q_stride_head);
 }
 
 } // namespace assay::oracle

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "oracle/dtype.h"
+#include "oracle/logit_map.h"
 #include "oracle/sums.h"
 
 namespace assay::oracle {
@@ -17,43 +18,91 @@ constexpr double kUnderflow = 1000.0; // weights below 2^-1000 count as an absol
 
 // What subnormal operands add to the magnitude that addends are aligned by: such an operand may
 // carry the exponent of the smallest normal one.
-double alignment_excess(const RowProblem &problem, const float *k) {
-  const double least = std::ldexp(1.0, format_of(problem.dtype).min_exponent);
+double alignment_excess(const RowProblem &problem, const RowWork &work, const float *k) {
+  const double least_k = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
+  const double least_q = work.q_least;
   double sum = 0.0;
   for (size_t i = 0; i < problem.q.size(); ++i) {
     const double a = std::fabs(problem.q[i]), b = std::fabs(k[i]);
-    if (a == 0.0 || b == 0.0 || (a >= least && b >= least)) continue;
-    sum += std::max(a, least) * std::max(b, least);
+    if (a == 0.0 || b == 0.0 || (a >= least_q && b >= least_k)) continue;
+    sum += std::max(a, least_q) * std::max(b, least_k);
   }
   return sum;
 }
 
-bool query_subnormal(const RowProblem &problem) {
-  const Format &format = format_of(problem.dtype);
-  return std::any_of(problem.q.begin(), problem.q.end(),
-                     [&](float x) { return is_subnormal(format, x); });
+double key_magnitude(const KeySet &keys, size_t j) {
+  double sum = 0.0;
+  for (int i = 0; i < keys.head_dim; ++i)
+    sum += std::fabs(static_cast<double>(keys.key(j)[i]));
+  return sum;
 }
 
-// x_j, its own error and the kernel's score error; false when fp32 may overflow.
+// The kernel's score error, before the scale.
+double score_error(const RowProblem &problem, const RowWork &work, size_t j, const DotResult &s,
+                   bool align) {
+  const KeySet &keys = *problem.keys;
+  // Any partial sum, in any order, is at most the positive or the negative products together.
+  double magnitude = 0.5 * (s.magnitude + std::fabs(s.value)) * kSlack;
+  if (align || keys.k_subnormal[j]) magnitude += alignment_excess(problem, work, keys.key(j));
+  double query = 0.0;
+  if (work.q_error > 0.0) query = work.q_error * key_magnitude(keys, j) * kSlack;
+  return work.model.dot * (magnitude + query) + query + work.model.dot_floor;
+}
+
+// x_j, its own error and the kernel's error; false when fp32 may overflow.
 bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<double> *scores) {
   const KeySet &keys = *problem.keys;
   const int d = keys.head_dim;
-  const bool align = query_subnormal(problem);
+  const bool align = std::any_of(problem.q.begin(), problem.q.end(),
+                                 [&](float x) { return x != 0.0f && std::fabs(x) < work.q_least; });
   for (size_t j = 0; j < keys.size(); ++j) {
+    const bool sink = j >= keys.visible();
     const DotResult s = dot(work.q.data(), keys.key(j), d);
     const double value = scores ? (*scores)[j] : s.value;
-    // Any partial sum, in any order, is at most the positive or the negative products together.
-    double magnitude = 0.5 * (s.magnitude + std::fabs(s.value)) * kSlack;
-    if (align || keys.k_subnormal[j]) magnitude += alignment_excess(problem, keys.key(j));
-    const double x = work.scale * value;
-    work.x[j] = x;
-    work.x_radius[j] =
-        ((scores ? 0.0 : work.scale * d * kU53 * s.magnitude) + std::fabs(x) * 4 * kU53) * kSlack;
-    work.x_error[j] =
-        scores ? 0.0 : work.scale * (work.model.dot * magnitude + work.model.dot_floor) * kSlack;
-    if (!(s.magnitude < kFp32Limit) || !(std::fabs(x) + work.x_error[j] < kFp32Limit)) return false;
+    Logit logit;
+    logit.x = work.scale * value;
+    logit.radius =
+        ((scores ? 0.0 : work.scale * d * kU53 * s.magnitude) + std::fabs(logit.x) * 4 * kU53) *
+        kSlack;
+    if (!scores) logit.error = work.scale * score_error(problem, work, j, s, align) * kSlack;
+    // Scaled queries keep scores of fp8 keys far inside the range.
+    if (!problem.features.fp8 && !(s.magnitude < kFp32Limit)) return false;
+    if (!(std::fabs(logit.x) + logit.error < kFp32Limit)) return false;
+    const double distance = static_cast<double>(j) - static_cast<double>(keys.visible() - 1);
+    logit = sink ? sink_logit(problem.features)
+                 : map_logit(problem.features, work.model, work.scale_error, logit, distance);
+    if (!(std::fabs(logit.x) + logit.error < kFp32Limit)) return false;
+    work.x[j] = logit.x;
+    work.x_radius[j] = logit.radius;
+    work.x_error[j] = logit.error;
   }
   return true;
+}
+
+bool normal_fp32(double x) { return x > 2 * kFloor && x < kFp32Limit; }
+
+// The scale, and what becomes of Q; false when the kernel's scale may leave the fp32 range.
+bool prepare_query(const RowProblem &problem, RowWork &work) {
+  const RowFeatures &features = problem.features;
+  work.q.assign(problem.q.begin(), problem.q.end());
+  work.q_least = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
+  const double scale = static_cast<double>(problem.sm_scale) * kLog2E;
+  work.scale = static_cast<double>(problem.sm_scale) * features.k_scale * kLog2E;
+  work.scale_error = kScaleError + (features.fp8 ? kU : 0.0);
+  if (!normal_fp32(scale) || !normal_fp32(work.scale)) return false;
+  if (!features.fp8) return true;
+  double largest = 0.0;
+  for (float x : problem.q)
+    largest = std::max(largest, std::fabs(static_cast<double>(x)));
+  if (largest == 0.0) return true;
+  // Q is multiplied by 2^(14 - e), the scale by its inverse.
+  const int exponent = std::ilogb(largest);
+  const double least = std::ldexp(work.q_least, exponent - 14);
+  // An fp16 query may stay as it is: the larger of the two covers both.
+  work.q_least = problem.dtype == ASSAY_FP16 ? std::max(work.q_least, least) : least;
+  work.model.dot_floor *= std::max(1.0, std::ldexp(1.0, exponent - 14));
+  if (problem.dtype != ASSAY_FP16 || exponent >= 15) work.q_error = work.model.q_error * largest;
+  return normal_fp32(std::ldexp(work.scale, exponent - 14));
 }
 
 void compute_weights(RowWork &work) {
@@ -90,7 +139,7 @@ void compute_omega(RowWork &work) {
   for (size_t j = 0; j < n; ++j) {
     const double score = work.x_error[j] + work.x_radius[j];
     const double below = work.x_max - work.x[j] + score + work.x_error_max;
-    double eta = score + (kScaleError + 2 * kU) * kSlack * below + shared;
+    double eta = score + (work.scale_error + 2 * kU) * kSlack * below + shared;
     if (work.shape.stages > 0) {
       eta += work.shape.stages * combine_exponent_error(work, below, static_cast<double>(n));
     }
@@ -113,15 +162,16 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
                         const std::vector<double> *scores) {
   const KeySet &keys = *problem.keys;
   const size_t n = keys.size();
-  work.model = make_error_model(problem.arithmetic, problem.dtype, keys.head_dim);
+  work.model = make_error_model(problem.arithmetic, problem.operand(), keys.head_dim);
+  // A sink is a split of its own and one more merge.
+  const int sinks = problem.features.sinks ? 1 : 0;
+  const int stages = problem.combine_stages + sinks;
   work.shape = problem.order
-                   ? shape_of(work.model, *problem.order, problem.combine_stages)
-                   : shape_without_order(work.model, n, problem.max_splits, problem.combine_stages);
-  work.scale = static_cast<double>(problem.sm_scale) * kLog2E;
-  if (!(work.scale > 2 * kFloor) || !(work.scale < kFp32Limit)) {
-    return "softmax scale outside the normal fp32 range";
-  }
-  work.q.assign(problem.q.begin(), problem.q.end());
+                   ? shape_of(work.model, *problem.order, stages)
+                   : shape_without_order(work.model, n, problem.max_splits + sinks, stages);
+  work.shape.splits = std::max(work.shape.splits, 1 + sinks);
+  if (std::string reason = unclaimed_features(problem.features); !reason.empty()) return reason;
+  if (!prepare_query(problem, work)) return "softmax scale outside the normal fp32 range";
   for (auto *array : {&work.x, &work.x_radius, &work.x_error, &work.weight, &work.omega}) {
     array->assign(n, 0.0);
   }
@@ -163,9 +213,11 @@ double underflow_budget(const KeySet &keys, const RowWork &work, const TailError
   return floor / work.sum_low;
 }
 
-bool overflow_possible(const RowWork &work, double largest_value) {
+bool overflow_possible(const RowProblem &problem, const RowWork &work, double largest_value) {
   const double largest_weight = std::exp2(1.5 * kU * work.x_abs);
-  return static_cast<double>(work.x.size()) * largest_weight * largest_value * 1.01 >= kFp32Limit;
+  const double scaled = largest_value * std::fabs(static_cast<double>(problem.features.v_scale));
+  return static_cast<double>(work.x.size()) * largest_weight * largest_value * 1.01 >= kFp32Limit ||
+         scaled * 1.01 >= kFp32Limit;
 }
 
 double combine_exponent_error(const RowWork &work, double below_max, double keys) {
@@ -181,7 +233,7 @@ double lse_budget(const RowProblem &problem, const RowWork &work, double lse2) {
   const double log_sum = std::log2(n) + 0.01 + 2 * kU * work.x_abs;
   const double weights = std::max(std::log1p(work.omega_mean) / kLn2, -std::log2(work.mass_low));
   const double rounded_max = work.shape.stages > 0 ? 0.0 : kU * work.x_abs;
-  double bound = weights + kScaleError * work.x_abs -
+  double bound = weights + work.scale_error * work.x_abs -
                  std::log1p(-std::min(tail.row_sum, 0.5)) / kLn2 + rounded_max +
                  work.model.log2 * (1.0 + log_sum);
   bound += kU * (std::fabs(lse2) + bound);

@@ -12,7 +12,10 @@ namespace assay::oracle {
 struct RowWork {
   ErrorModel model;
   RowShape shape;
-  double scale = 0.0;           ///< c = sm_scale * log2(e)
+  double scale = 0.0;           ///< c = sm_scale * k_scale * log2(e)
+  double scale_error = 0.0;     ///< relative error of the kernel's
+  double q_error = 0.0;         ///< of an element of Q as the products see it
+  double q_least = 0.0;         ///< below it an element of Q may be aligned as if it were this
   std::vector<double> q;        ///< the query in double
   std::vector<double> x;        ///< base-2 logits
   std::vector<double> x_radius; ///< |x - exact|: error of this evaluation
@@ -56,11 +59,15 @@ TailErrors tail_errors(const ErrorModel &model, const RowShape &shape);
 double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
                         double largest_value);
 
-/** An unnormalised output may reach keys * largest weight * largest value. */
-bool overflow_possible(const RowWork &work, double largest_value);
+/** An unnormalised output may reach keys * largest weight * largest value; then comes v_scale. */
+bool overflow_possible(const RowProblem &problem, const RowWork &work, double largest_value);
 
 /** Exponent error that LSE partials add to every key of a split, per merge stage. */
 double combine_exponent_error(const RowWork &work, double below_max, double keys);
+
+/** From the accumulator to the output: v_scale, then the rounding to the element type. Scales the
+    enclosure and sets output_rounding and total from the other terms. */
+void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &terms);
 
 /** |LSE error| in base 2, of the declared arithmetic; then in the declared base. */
 double lse_budget(const RowProblem &problem, const RowWork &work, double lse2);

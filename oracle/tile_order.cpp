@@ -1,9 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oracle/tile_order.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace assay::oracle {
+
+TileOrder clip_order(const TileOrder &order, int begin, int end) {
+  TileOrder clipped;
+  for (KeyTile tile : order) {
+    const int first = std::max(tile.begin, begin), last = std::min(tile.end, end);
+    if (first >= last) continue;
+    tile.lead += first - tile.begin;
+    tile.begin = first - begin;
+    tile.end = last - begin;
+    clipped.push_back(tile);
+  }
+  return clipped;
+}
+
+void append_sink(TileOrder &order, int key) {
+  int split = 0;
+  for (const KeyTile &tile : order)
+    split = std::max(split, tile.split + 1);
+  order.push_back({split, 0, key, key + 1});
+}
 
 void require_partition(const TileOrder &order, size_t keys) {
   std::vector<unsigned char> seen(keys, 0);

@@ -16,6 +16,7 @@ struct KeyTile {
   int split;
   int state;
   int begin, end;
+  int lead = 0; ///< masked keys before `begin` that the kernel's first P.V step still covers
 };
 
 /** In processing order within each (split, state); empty tiles are allowed and ignored. */
@@ -23,6 +24,12 @@ using TileOrder = std::vector<KeyTile>;
 
 /** The order in which the row of (request, kv head) is visited; empty function: unknown. */
 using TileOrderFn = std::function<TileOrder(int request, int kv_head)>;
+
+/** Of an order over token positions, what lies in [begin, end), counted from `begin`. */
+TileOrder clip_order(const TileOrder &order, int begin, int end);
+
+/** A sink is a split of its own: one key, merged through (O, LSE). */
+void append_sink(TileOrder &order, int key);
 
 /** Throws std::invalid_argument unless every key of [0, keys) is in exactly one tile. */
 void require_partition(const TileOrder &order, size_t keys);

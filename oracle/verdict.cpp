@@ -88,8 +88,7 @@ ElementReport element_at(int request, int head, int dim, float got) {
   return element;
 }
 
-void judge_empty(Report &report, const float *o, int dims, const float *lse, int request,
-                 int head) {
+void judge_zeros(Report &report, const float *o, int dims, int request, int head) {
   for (int i = 0; i < dims; ++i) {
     ElementReport element = element_at(request, head, i, o[i]);
     ++report.claimed;
@@ -99,6 +98,11 @@ void judge_empty(Report &report, const float *o, int dims, const float *lse, int
       record(report, element);
     }
   }
+}
+
+void judge_empty(Report &report, const float *o, int dims, const float *lse, int request,
+                 int head) {
+  judge_zeros(report, o, dims, request, head);
   if (!lse) return;
   ++report.claimed;
   ElementReport element = element_at(request, head, -1, *lse);
@@ -184,11 +188,16 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
                  const float *lse, int request, int head) {
   const int dims = problem.keys->head_dim;
   Report report = start_report(dims, lse != nullptr);
-  if (row.empty) {
+  if (row.empty && !row.sunken) {
     judge_empty(report, o, dims, lse, request, head);
     return report;
   }
   if (skip_row(report, row, dims, lse != nullptr)) return report;
+  if (row.sunken) {
+    judge_zeros(report, o, dims, request, head);
+    if (lse) judge_row_lse(report, problem, row, *lse, request, head);
+    return report;
+  }
   for (int i = 0; i < dims; ++i) {
     const auto at = static_cast<size_t>(i);
     if (row.t0[at].overflow_possible) {

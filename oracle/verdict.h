@@ -19,7 +19,8 @@ namespace assay::oracle {
 enum class Verdict { kInside, kOutside, kUndecided };
 
 struct ElementReport {
-  int request = 0, head = 0;
+  int request = 0; ///< query row: request * q_len + token
+  int head = 0;
   int dim = 0;  ///< -1: the LSE
   int tier = 0; ///< whose interval this is: 0 T0, 1 T1, 2 T2
   float got = 0.0f;
@@ -49,7 +50,7 @@ struct Report {
 
 /** What the checks need to know that the parameters do not say. */
 struct CheckOptions {
-  TileOrderFn order;          ///< empty: T0 only
+  TileOrderFn order;          ///< of all live keys of a request; empty: T0 only
   int max_splits = 0;         ///< without an order; 0: as many as there are tiles, 1024 at most
   bool replay_scores = false; ///< T2 as well; see block_fma.h for what it assumes
   int combine_stages = 1;     ///< merges through fp32 partials; 0 for one-pass kernels

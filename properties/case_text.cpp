@@ -42,6 +42,7 @@ public:
   }
   void flag(const std::string &name, bool &value) { line(name, value ? "yes" : "no"); }
   void word(const std::string &name, uint32_t &value) { line(name, value); }
+  bool gate(bool present) { return present; }
   void fit(const std::string &, std::vector<int> &, int, int &) {}
   void page_ids(Problem &p, int, int) {
     if (!p.page_ids.empty()) line("page_ids", fmt::format("{}", fmt::join(p.page_ids, ", ")));
@@ -90,6 +91,7 @@ public:
   }
   void flag(const std::string &, bool &) {}
   void word(const std::string &, uint32_t &) {}
+  bool gate(bool) { return true; }
   void fit(const std::string &name, std::vector<int> &lens, int page_size, int &slots) {
     std::vector<int> cut = lens;
     int before = slots;
@@ -189,6 +191,7 @@ public:
     if (ec != std::errc() || at != end)
       fail(entry->line, name, quoted(entry->value) + " is not an integer in 0 .. 4294967295");
   }
+  bool gate(bool) { return true; } // a field that is not there has its simplest value
   void fit(const std::string &name, std::vector<int> &lens, int page_size, int &slots) {
     check(name, [&](Checker &c) { c.fit(name, lens, page_size, slots); });
   }

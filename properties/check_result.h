@@ -17,8 +17,9 @@ struct CheckResult {
     kDiscard    ///< the property says nothing about this case (or the kernel does not support it)
   };
   Kind kind = Kind::kPass;
-  std::string message; ///< one line: what is wrong, or why discarded
-  std::string detail;  ///< further lines: the worst element, budget by term
+  bool unsupported = false; ///< discarded because the kernel answered that it cannot run the case
+  std::string message;      ///< one line: what is wrong, or why discarded
+  std::string detail;       ///< further lines: the worst element, budget by term
   double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0; ///< worst |error| / bound seen
   uint64_t outputs = 0;        ///< judged by the oracle: O elements and LSEs
   uint64_t certified_rows = 0; ///< whose oracle was recomputed in interval arithmetic
@@ -28,15 +29,18 @@ struct CheckResult {
 
   static CheckResult pass() { return {}; }
   static CheckResult fail(std::string message, std::string detail = "") {
-    return {Kind::kFail, std::move(message), std::move(detail)};
+    return make(Kind::kFail, std::move(message), std::move(detail));
   }
-  static CheckResult discard(std::string reason) { return {Kind::kDiscard, std::move(reason), ""}; }
+  static CheckResult discard(std::string reason) {
+    return make(Kind::kDiscard, std::move(reason), "");
+  }
 
   /// Keeps the worse ratios of the two, the sum of the counts, and the other's verdict if this one
   /// passes.
   CheckResult &also(const CheckResult &other) {
     if (passed()) {
       kind = other.kind;
+      unsupported = other.unsupported;
       message = other.message;
       detail = other.detail;
     }
@@ -47,6 +51,15 @@ struct CheckResult {
     outputs += other.outputs;
     certified_rows += other.certified_rows;
     return *this;
+  }
+
+private:
+  static CheckResult make(Kind kind, std::string message, std::string detail) {
+    CheckResult out;
+    out.kind = kind;
+    out.message = std::move(message);
+    out.detail = std::move(detail);
+    return out;
   }
 };
 

@@ -47,6 +47,9 @@ public:
     value = byte() % 8 == 1;
   }
 
+  /// Four in nine, so that most cases stay plain.
+  bool gate(bool) { return byte() % 9 >= 5; }
+
   void word(const std::string &, uint32_t &value) {
     value = 0;
     for (int i = 0; i < 4; ++i)
@@ -111,6 +114,10 @@ public:
     bytes.push_back(index);
   }
   void flag(const std::string &, bool &value) { bytes.push_back(value ? 1 : 0); }
+  bool gate(bool present) {
+    bytes.push_back(present ? 8 : 0);
+    return present;
+  }
   void word(const std::string &, uint32_t &value) {
     for (int i = 0; i < 4; ++i)
       bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));

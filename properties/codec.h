@@ -12,7 +12,7 @@ namespace assay {
 using Bytes = std::vector<uint8_t>;
 
 /// First byte of an encoded case. Every value of it decodes; only this one is written.
-inline constexpr uint8_t kCodecVersion = 1;
+inline constexpr uint8_t kCodecVersion = 2;
 
 /// Total: every byte string, the empty one included, is a well-formed case under `limits`. Fields
 /// are read in order, each as one choice; missing bytes read as zero, the simplest choice. Bytes

@@ -9,6 +9,7 @@
 //   choice(name, enum, span of EnumName)     one of a list; the first is the simplest
 //   flag(name, bool), word(name, uint32_t)
 //   fit(name, lens, page_size, slots)        lengths whose pages share `slots` cache slots
+//   gate(present)                            whether the optional fields that follow are visited
 //   page_ids(Problem, pages, pool)           `pages` distinct ids below `pool`
 #pragma once
 
@@ -41,7 +42,28 @@ inline constexpr std::array<int, 5> kHeadDim8Anchors = {1, 8, 16, 4, 2};
 
 inline constexpr EnumName<Dtype> kAttentionDtypes[] = {{Dtype::kBf16, "bf16"},
                                                        {Dtype::kFp16, "fp16"}};
-inline constexpr EnumName<int> kHeadDims[] = {{64, "64"}, {128, "128"}};
+// One attention case in six has 256: it costs the most and differs the least.
+inline constexpr EnumName<int> kHeadDims[] = {{64, "64"},   {128, "128"}, {64, "64"},
+                                              {128, "128"}, {64, "64"},   {256, "256"}};
+inline constexpr std::array<int, 5> kQueryAnchors = {2, 8, 4, 2, 3};
+inline constexpr std::array<int, 8> kWindowAnchors = {1, 16, 64, 2, 33, 8, 128, 48};
+// Each feature is off in about half of the cases that have any.
+inline constexpr EnumName<KvType> kKvTypes[] = {{KvType::kSame, "same"},
+                                                {KvType::kE4m3, "e4m3"},
+                                                {KvType::kE5m2, "e5m2"},
+                                                {KvType::kSame, "same"}};
+inline constexpr EnumName<Softcap> kSoftcaps[] = {
+    {Softcap::kNone, "none"}, {Softcap::kOne, "1"},     {Softcap::kThirty, "30"},
+    {Softcap::kFifty, "50"},  {Softcap::kNone, "none"}, {Softcap::kNone, "none"}};
+inline constexpr EnumName<Alibi> kAlibis[] = {{Alibi::kNone, "none"},
+                                              {Alibi::kStandard, "standard"},
+                                              {Alibi::kRandom, "random"},
+                                              {Alibi::kNone, "none"}};
+inline constexpr EnumName<Sinks> kSinkKinds[] = {
+    {Sinks::kNone, "none"},          {Sinks::kNormal, "normal"},
+    {Sinks::kHuge, "huge"},          {Sinks::kSomeEmpty, "some_empty"},
+    {Sinks::kAllEmpty, "all_empty"}, {Sinks::kNone, "none"},
+    {Sinks::kNone, "none"},          {Sinks::kNone, "none"}};
 inline constexpr EnumName<Regime> kQueryRegimes[] = {
     {Regime::kBinary, "binary"}, {Regime::kSmallInt, "small_int"},
     {Regime::kNormal, "normal"}, {Regime::kNormal, "normal"},
@@ -145,7 +167,7 @@ void visit_attention(Io &io, Problem &p, const Limits &limits) {
   io.integer("batch", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
   io.integer("num_kv_heads", p.num_kv_heads, Range{1, limits.kv_heads, 1});
   io.integer("group_size", p.group_size, Range{1, limits.group, 1, kGroupAnchors});
-  int dims = limits.head_dim >= 128 ? 2 : 1;
+  int dims = limits.head_dim_256 ? 6 : limits.head_dim >= 128 ? 2 : 1;
   io.choice("head_dim", p.head_dim, std::span(kHeadDims).first(dims));
   p.family == Family::kPaged ? visit_paged(io, p, limits) : visit_cascade(io, p, limits);
   io.choice("scale", p.scale, enum_names<ScaleKind>());
@@ -153,6 +175,24 @@ void visit_attention(Io &io, Problem &p, const Limits &limits) {
   io.integer("q_pad", p.q_pad, Range{0, 3, 0});
   visit_values(io, "q", p.q, kQueryRegimes);
   visit_values(io, "k", p.k, kKeyRegimes);
+}
+
+template <class Io>
+void visit_features(Io &io, Problem &p, const Limits &limits) {
+  if (!io.gate(has_features(p))) return;
+  io.choice("kv_dtype", p.kv, std::span<const EnumName<KvType>>(kKvTypes));
+  if (is_fp8(p)) {
+    io.choice("k_scale", p.k_scale, enum_names<ScaleLayout>());
+    io.choice("v_scale", p.v_scale, enum_names<ScaleLayout>());
+    io.choice("kv_scales", p.kv_scales, enum_names<KvScaleRegime>());
+  }
+  bool several = p.q_len > 1, windowed = p.window > 0;
+  if (io.gate(several)) io.integer("q_len", p.q_len, Range{1, 8, 1, kQueryAnchors});
+  if (io.gate(windowed)) io.integer("window", p.window, Range{0, limits.keys, 0, kWindowAnchors});
+  io.choice("softcap", p.softcap, std::span<const EnumName<Softcap>>(kSoftcaps));
+  io.choice("alibi", p.alibi, std::span<const EnumName<Alibi>>(kAlibis));
+  io.choice("sinks", p.sinks, std::span<const EnumName<Sinks>>(kSinkKinds));
+  io.word("feature_seed", p.feature_seed);
 }
 
 template <class Io>
@@ -192,6 +232,7 @@ void visit_fields(Io &io, Problem &p, const Limits &limits) {
   io.choice("schedule.order", p.schedule.order, enum_names<BlockOrder>());
   io.choice("schedule.copies", p.schedule.copies, enum_names<CopyTiming>());
   io.word("schedule.seed", p.schedule.seed);
+  if (p.family == Family::kPaged) fields::visit_features(io, p, limits);
 }
 
 } // namespace assay

@@ -36,17 +36,27 @@ int64_t extent(const View &v, int rows, int heads, int width) {
 }
 
 View add_rows(Tensors &t, const std::string &name, bool output, int rows, int heads, int width,
-              int pad, Dtype dtype) {
+              int pad, Dtype dtype, int tokens = 1) {
   View v;
   v.size = element_size(dtype);
+  v.tokens = tokens;
   v.head_stride = width + pad;
-  v.row_stride = heads * v.head_stride + pad;
+  v.token_stride = heads * v.head_stride + pad;
+  v.row_stride = tokens == 1 ? v.token_stride : tokens * v.token_stride + pad;
   v.buffer = add_buffer(t, name, output, extent(v, rows, heads, width), dtype);
   if (!output) return v;
   for (int r = 0; r < rows; ++r)
     for (int h = 0; h < heads; ++h)
       mark_live(t, v.buffer, v.size, v.at(r, h), width);
   return v;
+}
+
+int add_floats(Tensors &t, const std::string &name, const std::vector<float> &values) {
+  int index = add_buffer(t, name, false, values.size(), Dtype::kFp32);
+  for (size_t i = 0; i < values.size(); ++i)
+    t.set_scalar(index, static_cast<int>(i), values[i]);
+  mark_live(t, index, 4, 0, static_cast<int>(values.size()));
+  return index;
 }
 
 int add_ints(Tensors &t, const std::string &name, const std::vector<int> &values) {
@@ -59,8 +69,9 @@ int add_ints(Tensors &t, const std::string &name, const std::vector<int> &values
 
 void add_outputs(Tensors &t) {
   const Problem &p = t.problem;
-  t.o = add_rows(t, "o", true, p.batch, t.heads(), p.head_dim, 8 * p.o_pad, p.dtype);
-  if (p.has_lse) t.lse = add_rows(t, "lse", true, p.batch, t.heads(), 1, p.lse_pad, Dtype::kFp32);
+  t.o = add_rows(t, "o", true, t.rows(), t.heads(), p.head_dim, 8 * p.o_pad, p.dtype, p.q_len);
+  if (p.has_lse)
+    t.lse = add_rows(t, "lse", true, t.rows(), t.heads(), 1, p.lse_pad, Dtype::kFp32, p.q_len);
 }
 
 /// Physical ids of `count` logical pages among `pool`.
@@ -115,8 +126,10 @@ void set_strides(CacheView &c, const Problem &p) {
       page = p.num_kv_heads * head + pad;
     }
   };
-  fill(p.k_layout, 8 * p.k_pad, c.k_page, c.k_token, c.k_head);
-  fill(p.v_layout, 8 * p.v_pad, c.v_page, c.v_token, c.v_head);
+  // Strides are multiples of 16 bytes.
+  int step = 16 / c.size;
+  fill(p.k_layout, step * p.k_pad, c.k_page, c.k_token, c.k_head);
+  fill(p.v_layout, step * p.v_pad, c.v_page, c.v_token, c.v_head);
 }
 
 /// The first id whose offsets no longer fit into 31 bits, in elements of either stride. A multiple
@@ -151,6 +164,7 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
                     int level, const std::string &suffix) {
   const Problem &p = t.problem;
   CacheView c;
+  c.size = element_size(kv_dtype(p));
   c.rows = static_cast<int>(lens.size());
   c.len = lens;
   c.page_size = page_size;
@@ -158,8 +172,8 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
   set_strides(c, p);
   if (p.huge_pool) c.first_page = first_page_of_huge_pool(c);
   int pages = std::max(1, c.pool_pages);
-  c.k = add_buffer(t, "k" + suffix, false, pages * c.k_page, p.dtype);
-  c.v = add_buffer(t, "v" + suffix, false, pages * c.v_page, p.dtype);
+  c.k = add_buffer(t, "k" + suffix, false, pages * c.k_page, kv_dtype(p));
+  c.v = add_buffer(t, "v" + suffix, false, pages * c.v_page, kv_dtype(p));
   for (int row = 0; row < c.rows; ++row)
     for (int token = 0; token < c.len[row]; ++token) {
       LogicalPage page = owner[row][token / page_size];
@@ -179,15 +193,36 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
   return c;
 }
 
+void add_features(Tensors &t) {
+  const Problem &p = t.problem;
+  auto vector = [&](int count, float (*value)(const Problem &, int)) {
+    std::vector<float> values;
+    for (int i = 0; i < count; ++i)
+      values.push_back(value(p, i));
+    return values;
+  };
+  auto scales = [&](ScaleLayout layout) {
+    return layout == ScaleLayout::kHead ? p.num_kv_heads : 1;
+  };
+  if (p.k_scale != ScaleLayout::kNone)
+    t.k_scale = add_floats(t, "k_scale", vector(scales(p.k_scale), key_scale_of));
+  if (p.v_scale != ScaleLayout::kNone)
+    t.v_scale = add_floats(t, "v_scale", vector(scales(p.v_scale), value_scale_of));
+  if (p.alibi != Alibi::kNone)
+    t.slopes = add_floats(t, "alibi_slopes", vector(t.heads(), slope_of));
+  if (p.sinks != Sinks::kNone) t.sinks = add_floats(t, "sinks", vector(t.heads(), sink_of));
+}
+
 void fill_attention(Tensors &t, bool unshare) {
   const Problem &p = t.problem;
-  t.q = add_rows(t, "q", false, p.batch, t.heads(), p.head_dim, 8 * p.q_pad, p.dtype);
-  for (int r = 0; r < p.batch; ++r)
+  t.q = add_rows(t, "q", false, t.rows(), t.heads(), p.head_dim, 8 * p.q_pad, p.dtype, p.q_len);
+  for (int r = 0; r < t.rows(); ++r)
     for (int h = 0; h < t.heads(); ++h) {
       for (int i = 0; i < p.head_dim; ++i)
         t.set_bits(t.q, r, h, i, query_bits(p, {r, h, 0, i}));
       mark_live(t, t.q.buffer, t.q.size, t.q.at(r, h), p.head_dim);
     }
+  add_features(t);
   if (p.family == Family::kPaged) {
     t.caches.push_back(add_cache(t, p.seq_lens, p.page_size, unshare, 0, ""));
   } else {

@@ -4,8 +4,9 @@
 namespace assay {
 namespace {
 
-assay_dtype abi_dtype(const Tensors &t) {
-  return t.numbers.empty() ? static_cast<assay_dtype>(t.problem.dtype) : ASSAY_FIELD61;
+/// Of a tensor of `d`: exact numbers stand in for every type.
+assay_dtype abi_dtype(const Tensors &t, Dtype d) {
+  return t.numbers.empty() ? static_cast<assay_dtype>(d) : ASSAY_FIELD61;
 }
 assay_lse_base abi_base(LseBase b) {
   return b == LseBase::kNatural ? ASSAY_LSE_NATURAL : ASSAY_LSE_BASE2;
@@ -49,7 +50,7 @@ void fill_attention(P &out, const Tensors &t, const Addresses &at, assay_target 
   const Problem &p = t.problem;
   out.struct_size = sizeof(P);
   out.target = target;
-  out.dtype = abi_dtype(t);
+  out.dtype = abi_dtype(t, p.dtype);
   out.lse_base = abi_base(p.lse_base);
   out.batch = p.batch;
   out.num_qo_heads = p.num_qo_heads();
@@ -95,11 +96,33 @@ void fill_merge_states(assay_merge_states_params &out, const Tensors &t, const A
   out.lse_in_stride_head = t.in_lse[0].head_stride;
 }
 
+const float *floats(const Addresses &at, int buffer) {
+  return static_cast<const float *>(at[buffer]);
+}
+
+/// What only paged parameters have.
+void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &at) {
+  const Problem &p = t.problem;
+  out.kv_dtype = abi_dtype(t, kv_dtype(p));
+  out.q_len = p.q_len;
+  out.window = p.window;
+  out.logits_softcap = softcap(p);
+  out.q_stride_token = t.q.token_stride;
+  out.o_stride_token = t.o.token_stride;
+  out.lse_stride_token = t.lse.token_stride;
+  out.k_scale = floats(at, t.k_scale);
+  out.v_scale = floats(at, t.v_scale);
+  out.k_scale_stride = p.k_scale == ScaleLayout::kHead;
+  out.v_scale_stride = p.v_scale == ScaleLayout::kHead;
+  out.alibi_slopes = floats(at, t.slopes);
+  out.sinks = floats(at, t.sinks);
+}
+
 template <class P>
 void fill_merge(P &out, const Tensors &t, const Addresses &at, assay_target target, void *stream) {
   out.struct_size = sizeof(P);
   out.target = target;
-  out.dtype = abi_dtype(t);
+  out.dtype = abi_dtype(t, t.problem.dtype);
   out.lse_base = abi_base(t.problem.lse_base);
   out.num_rows = t.problem.batch;
   out.num_heads = t.problem.num_kv_heads;
@@ -142,8 +165,7 @@ AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, as
   switch (out.family) {
   case Family::kPaged:
     fill_attention(out.paged, t, at, target, stream);
-    out.paged.kv_dtype = out.paged.dtype;
-    out.paged.q_len = 1;
+    fill_features(out.paged, t, at);
     out.paged.kv = cache_params(t.caches[0], at);
     break;
   case Family::kCascade:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/problem.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -32,7 +33,8 @@ Limits check_limits() {
           .states = 12,
           .levels = 4,
           .slots = 1152,
-          .merge_values = 1 << 14};
+          .merge_values = 1 << 14,
+          .head_dim_256 = true};
 }
 Limits large_limits() {
   return {.batch = 8,
@@ -45,7 +47,8 @@ Limits large_limits() {
           .states = 100,
           .levels = 8,
           .slots = 8192,
-          .merge_values = 1 << 17};
+          .merge_values = 1 << 17,
+          .head_dim_256 = true};
 }
 Limits full_limits() {
   return {.batch = 256,
@@ -58,7 +61,8 @@ Limits full_limits() {
           .states = 1024,
           .levels = 8,
           .slots = 1 << 18,
-          .merge_values = 1 << 22};
+          .merge_values = 1 << 22,
+          .head_dim_256 = true};
 }
 
 #define ASSAY_ENUM_NAMES(E, ...)                                                                   \
@@ -71,6 +75,17 @@ Limits full_limits() {
 ASSAY_ENUM_NAMES(Family, {Family::kPaged, "paged"}, {Family::kCascade, "cascade"},
                  {Family::kMergeState, "merge_state"}, {Family::kMergeStates, "merge_states"})
 ASSAY_ENUM_NAMES(Dtype, {Dtype::kBf16, "bf16"}, {Dtype::kFp16, "fp16"}, {Dtype::kFp32, "fp32"})
+ASSAY_ENUM_NAMES(KvType, {KvType::kSame, "same"}, {KvType::kE4m3, "e4m3"}, {KvType::kE5m2, "e5m2"})
+ASSAY_ENUM_NAMES(ScaleLayout, {ScaleLayout::kNone, "none"}, {ScaleLayout::kTensor, "tensor"},
+                 {ScaleLayout::kHead, "head"})
+ASSAY_ENUM_NAMES(KvScaleRegime, {KvScaleRegime::kUnit, "unit"}, {KvScaleRegime::kRandom, "random"},
+                 {KvScaleRegime::kSpread, "spread"})
+ASSAY_ENUM_NAMES(Softcap, {Softcap::kNone, "none"}, {Softcap::kOne, "1"}, {Softcap::kThirty, "30"},
+                 {Softcap::kFifty, "50"})
+ASSAY_ENUM_NAMES(Alibi, {Alibi::kNone, "none"}, {Alibi::kStandard, "standard"},
+                 {Alibi::kRandom, "random"})
+ASSAY_ENUM_NAMES(Sinks, {Sinks::kNone, "none"}, {Sinks::kNormal, "normal"}, {Sinks::kHuge, "huge"},
+                 {Sinks::kSomeEmpty, "some_empty"}, {Sinks::kAllEmpty, "all_empty"})
 ASSAY_ENUM_NAMES(LseBase, {LseBase::kNatural, "natural"}, {LseBase::kBase2, "base2"})
 ASSAY_ENUM_NAMES(Layout, {Layout::kNhd, "nhd"}, {Layout::kHnd, "hnd"})
 ASSAY_ENUM_NAMES(Placement, {Placement::kIdentity, "identity"}, {Placement::kReversed, "reversed"},
@@ -113,6 +128,43 @@ float sm_scale(const Problem &p) {
     return 1e-3f;
   }
   return 1.0f;
+}
+
+float softcap(const Problem &p) {
+  switch (p.softcap) {
+  case Softcap::kNone:
+    return 0.0f;
+  case Softcap::kOne:
+    return 1.0f;
+  case Softcap::kThirty:
+    return 30.0f;
+  case Softcap::kFifty:
+    return 50.0f;
+  }
+  return 0.0f;
+}
+
+Problem without_features(Problem p) {
+  const Problem plain;
+  p.kv = plain.kv;
+  p.k_scale = plain.k_scale;
+  p.v_scale = plain.v_scale;
+  p.kv_scales = plain.kv_scales;
+  p.q_len = plain.q_len;
+  p.window = plain.window;
+  p.softcap = plain.softcap;
+  p.alibi = plain.alibi;
+  p.sinks = plain.sinks;
+  p.feature_seed = plain.feature_seed;
+  return p;
+}
+
+bool has_features(const Problem &p) { return p != without_features(p); }
+
+PositionRange visible_range(const Problem &p, int row) {
+  int position = p.seq_lens[row / p.q_len] - p.q_len + row % p.q_len;
+  if (position < 0) return {};
+  return {p.window > 0 ? std::max(0, position - p.window + 1) : 0, position + 1};
 }
 
 LogicalPage canonical_page(Sharing sharing, int row, int index) {

@@ -12,7 +12,23 @@ namespace assay {
 /// Which parameter struct a case fills; same numbers as the ABI's assay_family.
 enum class Family : uint8_t { kPaged, kCascade, kMergeState, kMergeStates };
 /// Same numbers as the ABI's assay_dtype.
-enum class Dtype : uint8_t { kFp16, kBf16, kFp32 };
+enum class Dtype : uint8_t { kFp16, kBf16, kFp32, kE4m3, kE5m2 };
+/// What the KV cache holds.
+enum class KvType : uint8_t { kSame, kE4m3, kE5m2 };
+/// How a scale of an fp8 cache is given.
+enum class ScaleLayout : uint8_t { kNone, kTensor, kHead };
+enum class KvScaleRegime : uint8_t {
+  kUnit,
+  kRandom, ///< 0.5 .. 2
+  kSpread  ///< 2^-8 .. 2^8 of it; v_scale of either sign
+};
+enum class Softcap : uint8_t { kNone, kOne, kThirty, kFifty };
+enum class Alibi : uint8_t {
+  kNone,
+  kStandard, ///< 2^(-8 (h + 1) / heads)
+  kRandom    ///< of either sign, up to 1
+};
+enum class Sinks : uint8_t { kNone, kNormal, kHuge, kSomeEmpty, kAllEmpty };
 enum class LseBase : uint8_t { kNatural, kBase2 };
 /// Order of the token and head axes inside a page.
 enum class Layout : uint8_t { kNhd, kHnd };
@@ -135,6 +151,17 @@ struct Problem {
   Poison poison = Poison::kNan;
   ScheduleSpec schedule;
 
+  // Features of paged attention.
+  KvType kv = KvType::kSame;
+  ScaleLayout k_scale = ScaleLayout::kNone, v_scale = ScaleLayout::kNone; ///< fp8 only
+  KvScaleRegime kv_scales = KvScaleRegime::kUnit;
+  int q_len = 1;
+  int window = 0;
+  Softcap softcap = Softcap::kNone;
+  Alibi alibi = Alibi::kNone;
+  Sinks sinks = Sinks::kNone;
+  uint32_t feature_seed = 0; ///< of scales, random slopes, sinks
+
   int num_qo_heads() const { return num_kv_heads * group_size; }
   friend bool operator==(const Problem &, const Problem &) = default;
 };
@@ -144,6 +171,7 @@ struct Limits {
   int batch, kv_heads, group, keys, head_dim, page_size, splits, states, levels;
   int slots;        ///< cache slots of a pool times kv heads; bounds memory and time
   int merge_values; ///< rows * states * heads * head_dim of a merge
+  bool head_dim_256 = false;
 };
 Limits fuzz_limits();  ///< keys <= 128, head_dim 64
 Limits check_limits(); ///< what `assay check` draws most of the time
@@ -169,6 +197,25 @@ inline bool is_attention(const Problem &p) {
 }
 inline bool is_merge(const Problem &p) { return !is_attention(p); }
 float sm_scale(const Problem &p);
+float softcap(const Problem &p); ///< 0: none
+
+inline bool is_fp8(const Problem &p) { return p.kv != KvType::kSame; }
+/// Element type of the cache.
+inline Dtype kv_dtype(const Problem &p) {
+  return p.kv == KvType::kSame ? p.dtype : p.kv == KvType::kE4m3 ? Dtype::kE4m3 : Dtype::kE5m2;
+}
+bool has_features(const Problem &p);
+/// The case without them.
+Problem without_features(Problem p);
+
+/// Query rows: every query token of every request, a row is request * q_len + token.
+inline int query_rows(const Problem &p) { return p.batch * p.q_len; }
+/// Token positions [begin, end) of its request that a query row of a paged case sees.
+struct PositionRange {
+  int begin = 0, end = 0;
+  int size() const { return end - begin; }
+};
+PositionRange visible_range(const Problem &p, int row);
 
 /// One logical page of a pool: page `index` of table row `row`.
 struct LogicalPage {

@@ -2,6 +2,7 @@
 #include "properties/registry.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 
 #include "properties/gen/classify.h"
@@ -72,6 +73,16 @@ constexpr Property kProperties[] = {
      "split bounds, unnormalised averages, combine limits", 7, any_partition_count},
     {"more_partitions_than_keys", kAttention, "within bound", "empty splits contribute nothing",
      "NaN of empty splits, unwritten partials", 1, more_partitions_than_keys},
+    {"q_len_equals_decode", kPaged, "within bound",
+     "several query tokens equal as many calls with one", "causal bounds, token strides", 5,
+     q_len_equals_decode},
+    {"window_hides", kPaged, "bitwise", "keys before the window never change a bit",
+     "late masks, windows off by one", 2, window_hides},
+    {"sink_equals_key", kPaged, "within bound", "a sink equals one more key of value 0",
+     "sinks lost, repeated per split, missing from LSE", 2, sink_equals_key},
+    {"fp8_equals_widened", kPaged, "within bound",
+     "an fp8 cache equals its values, scaled, in the dtype of the call; NaN stays NaN",
+     "decoding, scales of another head", 3, fp8_equals_widened},
     {"cascade_equals_flat", kCascade, "within bound",
      "levels equal one private segment per request", "segment offsets, prefix twice or never", 2,
      cascade_equals_flat},
@@ -109,6 +120,11 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   return !about_splits || kernel.workspace_size != nullptr;
 }
 
+bool about_features(const Property &property) {
+  return property.check == q_len_equals_decode || property.check == window_hides ||
+         property.check == sink_equals_key || property.check == fp8_equals_widened;
+}
+
 std::vector<std::string> required_classes(const Property &property, const assay_kernel &kernel) {
   std::vector<std::string> names = important_classes(static_cast<Family>(kernel.family));
   auto drop = [&](const char *name) { std::erase(names, name); };
@@ -118,10 +134,24 @@ std::vector<std::string> required_classes(const Property &property, const assay_
     drop("splits_gt_keys");
   }
   if (property.check == page_permutation) drop("pages_moved");
-  if (property.check == algebra_exact) {
-    drop("fp16");
-    drop("head_dim_128");
-  }
+  auto drop_all = [&](std::initializer_list<const char *> dropped) {
+    for (const char *name : dropped)
+      drop(name);
+  };
+  const bool reorders = property.check == key_permutation || property.check == key_duplication;
+  if (reorders || property.check == sink_equals_key || property.check == dyadic_exact)
+    drop_all({"q_len_gt_1", "window_cuts", "alibi"});
+  if (property.check == key_duplication || property.check == constant_v ||
+      property.check == score_shift || property.check == sink_equals_key ||
+      property.check == dyadic_exact)
+    drop("sink");
+  if (property.check == score_shift || property.check == sink_equals_key ||
+      property.check == dyadic_exact)
+    drop("softcap_active");
+  if (property.check == dyadic_exact) drop("fp8");
+  if (property.check == algebra_exact)
+    drop_all({"fp16", "head_dim_128", "head_dim_256", "q_len_gt_1", "window_cuts", "alibi", "sink",
+              "softcap_active", "fp8"});
   return names;
 }
 

@@ -30,4 +30,7 @@ bool applies(const Property &property, const assay_kernel &kernel);
 /// itself rule out.
 std::vector<std::string> required_classes(const Property &property, const assay_kernel &kernel);
 
+/// Properties of one feature: a kernel without it has no case of them, and need not.
+bool about_features(const Property &property);
+
 } // namespace assay

@@ -86,10 +86,18 @@ private:
     run_.missing = missing_classes();
   }
 
+  /// The kernel refused cases of this class, and may.
+  bool excused(const std::string &name) const {
+    if (run_.unsupported_classes.count(name) == 0) return false;
+    std::vector<std::string> optional = optional_classes();
+    return (about_features(*run_.property) && run_.cases == 0) ||
+           std::find(optional.begin(), optional.end(), name) != optional.end();
+  }
+
   std::vector<std::string> missing_classes() const {
     std::vector<std::string> missing;
     for (const std::string &name : required_)
-      if (run_.classes.count(name) == 0) missing.push_back(name);
+      if (run_.classes.count(name) == 0 && !excused(name)) missing.push_back(name);
     return missing;
   }
 
@@ -108,6 +116,10 @@ private:
     run_.certified_rows += r.certified_rows;
     if (r.kind == CheckResult::Kind::kDiscard) {
       ++run_.discarded;
+      if (!r.unsupported) return;
+      ++run_.unsupported;
+      for (const std::string &name : classify(p))
+        ++run_.unsupported_classes[name];
       return;
     }
     if (r.kind == CheckResult::Kind::kUndecided) ++run_.undecided;
@@ -171,7 +183,7 @@ uint64_t RunSummary::certified_rows() const {
 }
 bool RunSummary::incomplete() const {
   for (const PropertyRun &r : runs)
-    if (r.cases == 0 || !r.missing.empty() || !r.harness_error.empty()) return true;
+    if (r.hollow() || !r.missing.empty() || !r.harness_error.empty()) return true;
   return runs.empty();
 }
 

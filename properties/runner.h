@@ -37,15 +37,22 @@ struct PropertyRun {
   const assay_kernel *kernel = nullptr;
   int cases = 0; ///< decided: passed or failed
   int discarded = 0;
+  int unsupported = 0; ///< of those: the kernel said that it cannot run the case
+  std::map<std::string, int> unsupported_classes;
   int findings = 0;
   int undecided = 0;
   double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0;
   uint64_t outputs = 0, certified_rows = 0; ///< as in CheckResult, summed
   double seconds = 0;                       ///< summed over threads
   std::map<std::string, int> classes;       ///< decided cases of each class
-  std::vector<std::string> missing;         ///< important classes without a case
-  std::vector<Finding> first;               ///< the first failure, shrunk; empty without one
-  std::string harness_error;                ///< an exception; the run proves nothing
+  std::vector<std::string> missing; ///< important classes without a case, unsupported ones aside
+  std::vector<Finding> first;       ///< the first failure, shrunk; empty without one
+  std::string harness_error;        ///< an exception; the run proves nothing
+
+  /// Nothing was decided, and it is not for a feature that the kernel does not have.
+  bool hollow() const {
+    return cases == 0 && !(about_features(*property) && unsupported > discarded / 2);
+  }
 };
 
 struct RunSummary {

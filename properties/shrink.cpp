@@ -177,6 +177,33 @@ void simpler_enum(Candidates &out, const Problem &p, M get, E simplest) {
   out.push_back(std::move(c));
 }
 
+/// Features leave one by one, then together.
+Candidates features(const Problem &p) {
+  Candidates out;
+  auto try_with = [&](auto change) {
+    Problem c = p;
+    change(c);
+    if (c != p) out.push_back(std::move(c));
+  };
+  try_with([](Problem &c) { c = without_features(c); });
+  try_with([](Problem &c) {
+    c.kv = KvType::kSame;
+    c.k_scale = c.v_scale = ScaleLayout::kNone;
+    c.kv_scales = KvScaleRegime::kUnit;
+  });
+  try_with([](Problem &c) { c.k_scale = ScaleLayout::kNone; });
+  try_with([](Problem &c) { c.v_scale = ScaleLayout::kNone; });
+  try_with([](Problem &c) { c.kv_scales = KvScaleRegime::kUnit; });
+  try_with([](Problem &c) { c.softcap = Softcap::kNone; });
+  try_with([](Problem &c) { c.alibi = Alibi::kNone; });
+  try_with([](Problem &c) { c.sinks = Sinks::kNone; });
+  try_with([](Problem &c) { c.feature_seed = 0; });
+  field_towards(out, p, &Problem::q_len, 1);
+  field_towards(out, p, &Problem::window, 0);
+  if (p.window > 1) field_towards(out, p, &Problem::window, 1);
+  return out;
+}
+
 /// regime -> N(0,1) -> small integers -> 0/1, exponents to 0, seeds to 0.
 Candidates values(const Problem &p) {
   Candidates out;
@@ -277,7 +304,7 @@ Candidates jumps(const Problem &p) {
 long complexity(const Problem &p) {
   long c = p.batch * 64 + p.num_kv_heads * 16 + p.group_size * 16 + p.head_dim + p.num_splits +
            p.num_states * 4 + p.page_size + p.spare_pages + p.table_pad + p.q_pad + p.o_pad +
-           p.k_pad + p.v_pad + p.lse_pad;
+           p.k_pad + p.v_pad + p.lse_pad + 8 * p.q_len + p.window + (has_features(p) ? 32 : 0);
   for (int n : p.seq_lens)
     c += n;
   for (const CascadeLevel &level : p.levels) {
@@ -291,8 +318,8 @@ long complexity(const Problem &p) {
 }
 
 std::vector<std::vector<Problem>> shrink_candidates(const Problem &p) {
-  return {batches(p), levels(p), heads(p),    lengths(p), pages(p),
-          shape(p),   values(p), settings(p), jumps(p)};
+  return {batches(p), levels(p),   heads(p),  lengths(p),  pages(p),
+          shape(p),   features(p), values(p), settings(p), jumps(p)};
 }
 
 Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fails,

@@ -2,6 +2,7 @@
 #include "properties/tensors.h"
 
 #include <cstring>
+#include <limits>
 
 namespace assay {
 
@@ -35,6 +36,24 @@ float Tensors::value(const View &view, int row, int head, int i) const {
   return from_bits(dtype, bits(view, row, head, i));
 }
 
+float Tensors::scalar(int buffer, int i) const {
+  return from_bits(Dtype::kFp32, element(buffer, 4, i));
+}
+void Tensors::set_scalar(int buffer, int i, float value) {
+  set_element(buffer, 4, i, to_bits(Dtype::kFp32, value));
+}
+float Tensors::key_scale(int kv_head) const {
+  if (k_scale < 0) return 1.0f;
+  return scalar(k_scale, problem.k_scale == ScaleLayout::kHead ? kv_head : 0);
+}
+float Tensors::value_scale(int kv_head) const {
+  if (v_scale < 0) return 1.0f;
+  return scalar(v_scale, problem.v_scale == ScaleLayout::kHead ? kv_head : 0);
+}
+float Tensors::sink(int head) const {
+  return sinks < 0 ? -std::numeric_limits<float>::infinity() : scalar(sinks, head);
+}
+
 uint32_t Tensors::key(int cache, int row, int token, int head, int dim) const {
   const CacheView &c = caches[cache];
   return element(c.k, c.size, c.k_at(row, token, head, dim));
@@ -50,6 +69,13 @@ void Tensors::set_key(int cache, int row, int token, int head, int dim, uint32_t
 void Tensors::set_val(int cache, int row, int token, int head, int dim, uint32_t bits) {
   const CacheView &c = caches[cache];
   set_element(c.v, c.size, c.v_at(row, token, head, dim), bits);
+}
+
+float Tensors::key_value(int cache, int row, int token, int head, int dim) const {
+  return from_bits(kv_dtype(problem), key(cache, row, token, head, dim));
+}
+float Tensors::val_value(int cache, int row, int token, int head, int dim) const {
+  return from_bits(kv_dtype(problem), val(cache, row, token, head, dim));
 }
 
 void copy_query(Tensors &to, int to_row, int to_head, const Tensors &from, int row, int head) {

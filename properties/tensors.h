@@ -20,13 +20,15 @@ struct Buffer {
   std::vector<uint8_t> live;
 };
 
-/// [row, head, element] inside a buffer; strides in elements of `size` bytes.
+/// [row, head, element] inside a buffer; strides in elements of `size` bytes. Query tensors have
+/// `tokens` rows per request: row = request * tokens + token.
 struct View {
   int buffer = -1;
   int size = 4;
-  int64_t row_stride = 0, head_stride = 0;
+  int tokens = 1;
+  int64_t row_stride = 0, token_stride = 0, head_stride = 0;
   int64_t at(int row, int head, int i = 0) const {
-    return row * row_stride + head * head_stride + i;
+    return row / tokens * row_stride + row % tokens * token_stride + head * head_stride + i;
   }
 };
 
@@ -55,15 +57,16 @@ struct FieldNumber {
 struct Tensors {
   Problem problem;
   std::vector<Buffer> buffers;
-  View q, o, lse;                ///< lse.buffer is -1 when the case has none
-  std::vector<CacheView> caches; ///< one, or one per cascade level
-  View in_o[2], in_lse[2];       ///< merge_state: a, b; merge_states: all states in [0]
-  int indptr = -1;               ///< merge_states, ragged
-  std::vector<int> first_state;  ///< merge_states: [rows + 1]
+  View q, o, lse; ///< lse.buffer is -1 when the case has none
+  int k_scale = -1, v_scale = -1, slopes = -1, sinks = -1; ///< fp32 vectors; -1: none
+  std::vector<CacheView> caches;                           ///< one, or one per cascade level
+  View in_o[2], in_lse[2];      ///< merge_state: a, b; merge_states: all states in [0]
+  int indptr = -1;              ///< merge_states, ragged
+  std::vector<int> first_state; ///< merge_states: [rows + 1]
   /// Not empty: the call's dtype is ASSAY_FIELD61, and handles index this. A run adds to it.
   std::vector<FieldNumber> numbers;
 
-  int rows() const { return problem.batch; }
+  int rows() const { return query_rows(problem); } ///< of q, o, lse
   int heads() const { return problem.num_qo_heads(); }
 
   uint32_t bits(const View &view, int row, int head, int i = 0) const;
@@ -72,10 +75,21 @@ struct Tensors {
   uint32_t element(int buffer, int size, int64_t index) const;
   void set_element(int buffer, int size, int64_t index, uint32_t bits);
 
+  float scalar(int buffer, int i) const; ///< of an fp32 vector
+  void set_scalar(int buffer, int i, float value);
+  /// Scales of a kv head; 1 when the case has none.
+  float key_scale(int kv_head) const;
+  float value_scale(int kv_head) const;
+  /// Logit of a query head's sink, natural base; -inf when there is none.
+  float sink(int head) const;
+
   uint32_t key(int cache, int row, int token, int head, int dim) const;
   uint32_t val(int cache, int row, int token, int head, int dim) const;
   void set_key(int cache, int row, int token, int head, int dim, uint32_t bits);
   void set_val(int cache, int row, int token, int head, int dim, uint32_t bits);
+
+  float key_value(int cache, int row, int token, int head, int dim) const; ///< unscaled
+  float val_value(int cache, int row, int token, int head, int dim) const;
 
   float out_o(int row, int head, int dim) const { return value(o, row, head, dim); }
   float out_lse(int row, int head) const { return value(lse, row, head); }

@@ -91,6 +91,12 @@ float Ops::round(float x) const {
   return static_cast<float>(round_to(format_of(dtype_), static_cast<double>(x)));
 }
 
+float Ops::tanh(float x) const {
+  const float twice = 2.0f * 1.44269504f * x;
+  const float value = 1.0f - 2.0f * (1.0f / (1.0f + std::exp2(twice)));
+  return value + static_cast<float>(noise(x, 4)) * 0.5f * static_cast<float>(kTanhError);
+}
+
 float Ops::block(float c, const float *a, const float *b, int count, int b_stride) const {
   const int least = emulation_.low_subnormals ? format_of(dtype_).min_exponent : -1000;
   double products[64];

@@ -25,6 +25,8 @@ struct Row {
   const Emulation &emulation;
   Ops ops;
   float scale; // base 2
+  RowFeatures features;
+  float unit; // of what the softmax sees: the scale, or 1 behind a map
   bool rounded;
   int marked_tile; // where the single-tile mutants strike
   int tile_index = 0;
@@ -45,13 +47,29 @@ bool strikes_rescale(Row &row, float alpha) {
   return row.rescale_struck = true;
 }
 
+// Softcap and ALiBi work on base-2 logits.
+float map_score(const Row &row, float score, int key) {
+  const RowFeatures &f = row.features;
+  if (!f.mapped()) return score;
+  constexpr float kLog2EFloat = 1.44269504f;
+  const Mutant mutant = row.emulation.mutant;
+  float x = score * row.scale;
+  if (f.softcap > 0.0f && mutant != Mutant::kNoSoftcap) {
+    const float cap = f.softcap * kLog2EFloat;
+    x = cap * row.ops.tanh(x * (1.0f / cap));
+  }
+  if (!f.alibi) return x;
+  const int last = static_cast<int>(row.keys.size()) - 1 + (mutant == Mutant::kAlibiOffByOne);
+  return x + f.slope * kLog2EFloat * static_cast<float>(key - last);
+}
+
 std::vector<float> tile_scores(const Row &row, const KeyTile &tile) {
   std::vector<float> s;
   for (int j = tile.begin; j < tile.end; ++j) {
     const float *k = row.keys.key(static_cast<size_t>(j));
     float score = row.ops.accumulate(0.0f, k, row.q.data(), row.keys.head_dim, 1);
     if (row.emulation.mutant == Mutant::kScoresInBf16) score = round_bits(score, 8);
-    s.push_back(score);
+    s.push_back(map_score(row, score, j));
   }
   return s;
 }
@@ -68,14 +86,14 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   const std::vector<float> s = tile_scores(row, tile);
   const float m = std::max(state.m, *std::max_element(s.begin(), s.end()));
   const bool scaled = row.emulation.maxima == Maxima::kScaled;
-  const float below = scaled ? state.m * row.scale - m * row.scale : (state.m - m) * row.scale;
+  const float below = scaled ? state.m * row.unit - m * row.unit : (state.m - m) * row.unit;
   const float alpha = state.m == kNegInf ? 0.0f : row.ops.exp2(below);
   const bool difference_first = row.emulation.maxima == Maxima::kDifferenceFirst;
-  const float offset = -(row.scale * m);
+  const float offset = -(row.unit * m);
   std::vector<float> p;
   for (float score : s)
-    p.push_back(row.ops.exp2(difference_first ? (score - m) * row.scale
-                                              : std::fma(score, row.scale, offset)));
+    p.push_back(row.ops.exp2(difference_first ? (score - m) * row.unit
+                                              : std::fma(score, row.unit, offset)));
   const bool rescale_bug = strikes_rescale(row, alpha);
   const bool keep_sum = rescale_bug && row.emulation.mutant == Mutant::kSumNotRescaled;
   state.d = keep_sum ? state.d + row_sum(row, p) : std::fma(state.d, alpha, row_sum(row, p));
@@ -110,7 +128,7 @@ State merge_states(const Row &row, const std::vector<State> &states) {
     const Maxima maxima = row.emulation.maxima;
     const bool scaled = maxima == Maxima::kScaled || maxima == Maxima::kScaledAtMerge;
     const float below =
-        scaled ? state.m * row.scale - merged.m * row.scale : (state.m - merged.m) * row.scale;
+        scaled ? state.m * row.unit - merged.m * row.unit : (state.m - merged.m) * row.unit;
     float f = row.ops.exp2(below);
     if (row.emulation.mutant == Mutant::kStatesIgnoreMaxima) f = 1.0f;
     merged.d += f * state.d;
@@ -132,7 +150,7 @@ Partial finish_split(const Row &row, const State &state) {
   const float inverse = row.ops.rcp(state.d);
   for (float &x : partial.o)
     x *= inverse;
-  partial.lse = row.scale * state.m + row.ops.log2(state.d);
+  partial.lse = row.unit * state.m + row.ops.log2(state.d);
   return partial;
 }
 
@@ -161,10 +179,31 @@ Partial combine(const Row &row, const std::vector<Partial> &partials) {
   return result;
 }
 
+// The sink as one more state: O = 0, LSE its logit.
+Partial merge_sink(const Row &row, const Partial &partial) {
+  if (!row.features.sinks) return partial;
+  const std::vector<float> zeros(partial.o.size(), 0.0f);
+  return combine(row, {partial, {zeros, row.features.sink * 1.44269504f}});
+}
+
+// Q as fp16: its largest magnitude in [2^14, 2^15). Returns the power of two that undoes it.
+float scale_query(std::vector<float> &q) {
+  float largest = 0.0f;
+  for (float x : q)
+    largest = std::max(largest, std::fabs(x));
+  if (largest == 0.0f) return 1.0f;
+  const int exponent = 14 - std::ilogb(largest);
+  for (float &x : q)
+    x = static_cast<float>(
+        round_to(format_of(ASSAY_FP16), std::ldexp(static_cast<double>(x), exponent)));
+  return std::ldexp(1.0f, -exponent);
+}
+
 float store(const Row &row, assay_dtype dtype, float x) {
+  const auto round = [&] { return static_cast<float>(round_to(format_of(dtype), x)); };
   if (!row.emulation.round_output) return x;
-  if (row.emulation.mutant != Mutant::kOutputTruncated) return row.ops.round(x);
-  const float rounded = row.ops.round(x);
+  if (row.emulation.mutant != Mutant::kOutputTruncated) return round();
+  const float rounded = round();
   if (std::fabs(rounded) <= std::fabs(x)) return rounded;
   const double spacing = 2 * half_ulp(format_of(dtype), std::fabs(x));
   return rounded - std::copysign(static_cast<float>(spacing), x);
@@ -181,6 +220,8 @@ assay_arithmetic declared(const Emulation &emulation) {
   a.exp2_rel_error = 0x1p-22;
   a.log2_abs_error = 0x1p-22;
   a.rcp_rel_error = 0x1p-23;
+  a.tanh_abs_error = kTanhError;
+  a.q_abs_error = 0x1p-39;
   a.tile_tokens = emulation.tile;
   a.max_parallel_states = emulation.states;
   return a;
@@ -188,10 +229,25 @@ assay_arithmetic declared(const Emulation &emulation) {
 
 RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype dtype,
                       float sm_scale, assay_lse_base base, const TileOrder &order,
-                      const Emulation &emulation) {
-  Row row{q, keys, emulation, Ops(emulation, dtype), sm_scale * 1.44269504f, emulation.block > 0,
+                      const Emulation &emulation, const RowFeatures &features) {
+  std::vector<float> query(q.begin(), q.end());
+  float scale = sm_scale * 1.44269504f;
+  if (features.fp8) {
+    if (emulation.mutant != Mutant::kScaleIgnored) scale *= features.k_scale;
+    // An fp16 query needs no scaling; both ways are correct.
+    if (dtype != ASSAY_FP16 || emulation.seed % 2 == 0) scale *= scale_query(query);
+  }
+  const Ops ops(emulation, operand_dtype(dtype, features.fp8));
+  Row row{query,
+          keys,
+          emulation,
+          ops,
+          scale,
+          features,
+          features.mapped() ? 1.0f : scale,
+          emulation.block > 0,
           0};
-  if (emulation.mutant == Mutant::kScaleInBf16) row.scale = round_bits(row.scale, 8);
+  if (emulation.mutant == Mutant::kScaleInBf16) row.scale = row.unit = round_bits(row.scale, 8);
   const auto tiles = static_cast<uint64_t>(order.size());
   row.marked_tile = tiles > 1 ? static_cast<int>(1 + emulation.seed % ((tiles + 1) / 2)) : 0;
   std::map<int, std::vector<State>> splits;
@@ -206,17 +262,19 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
   for (const auto &[split, states] : splits) {
     partials.push_back(
         finish_split(row, states.size() > 1 ? merge_states(row, states) : states[0]));
+    if (emulation.mutant == Mutant::kSinkPerSplit)
+      partials.back() = merge_sink(row, partials.back());
   }
-  if (partials.empty()) return {fresh.o, kNegInf};
+  if (partials.empty()) partials.push_back({fresh.o, kNegInf});
   if (emulation.stages == 2) {
     const auto half = partials.begin() + static_cast<int64_t>(partials.size() / 2);
     partials = {combine(row, {partials.begin(), half}), combine(row, {half, partials.end()})};
   }
-  const Partial result =
-      partials.size() > 1 || emulation.combine ? combine(row, partials) : partials[0];
+  Partial result = partials.size() > 1 || emulation.combine ? combine(row, partials) : partials[0];
+  if (emulation.mutant != Mutant::kSinkPerSplit) result = merge_sink(row, result);
   RowOutput output{result.o, result.lse};
   for (float &x : output.o)
-    x = store(row, dtype, x);
+    x = store(row, dtype, features.fp8 ? x * features.v_scale : x);
   if (base == ASSAY_LSE_NATURAL) output.lse *= 0.693147181f;
   return output;
 }

@@ -38,6 +38,11 @@ enum class Mutant {
   kExp2Coarse,
   kTilePFourBits,
   kOutputTruncated,
+  // Its features.
+  kNoSoftcap,
+  kAlibiOffByOne,
+  kSinkPerSplit,
+  kScaleIgnored, ///< of K: as if the head's were 1
   kCount
 };
 const char *mutant_name(Mutant mutant);
@@ -73,7 +78,7 @@ struct RowOutput {
 
 RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype dtype,
                       float sm_scale, assay_lse_base base, const TileOrder &order,
-                      const Emulation &emulation);
+                      const Emulation &emulation, const RowFeatures &features = {});
 
 /** Applies the mutants of the first kind to what the kernel sees. `extra` lies past the row's end.
  */

@@ -97,7 +97,11 @@ const char *mutant_name(Mutant mutant) {
                                            "scores rounded to bf16",
                                            "exp2 with 2^-11 error",
                                            "one tile's P kept to 4 bits",
-                                           "output truncated"};
+                                           "output truncated",
+                                           "softcap missing",
+                                           "ALiBi distance off by one",
+                                           "sink counted per split",
+                                           "k_scale ignored"};
   static_assert(sizeof kNames / sizeof kNames[0] == static_cast<size_t>(Mutant::kCount));
   return kNames[static_cast<size_t>(mutant)];
 }

@@ -77,7 +77,7 @@ void report_gaps(const Session &session, const RunSummary &summary) {
     std::string why;
     if (!r.harness_error.empty())
       why = r.harness_error;
-    else if (r.cases == 0)
+    else if (r.hollow())
       why = fmt::format("no case was decided ({} discarded)", r.discarded);
     else if (!r.missing.empty())
       why = fmt::format("no case of class {}", fmt::join(r.missing, ", "));

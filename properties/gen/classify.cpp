@@ -57,11 +57,42 @@ void classify_attention(const Problem &p, std::vector<std::string> &out) {
   add(out, p.group_size % 8 != 0, "group_off_tile");
   add(out, p.num_splits > 1, "splits_gt_1");
   add(out, p.head_dim == 128, "head_dim_128");
+  add(out, p.head_dim == 256, "head_dim_256");
   add(out, p.dtype == Dtype::kFp16, "fp16");
   add(out, p.placement != Placement::kIdentity, "pages_moved");
   add(out, p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset, "extreme_scores");
   add(out, p.k.regime == Regime::kRising, "rising_scores");
   add(out, p.huge_pool, "huge_pool");
+}
+
+void classify_features(const Problem &p, std::vector<std::string> &out) {
+  bool cuts = false, mid_tile = false, ahead = false;
+  for (int row = 0; row < query_rows(p); ++row) {
+    PositionRange seen = visible_range(p, row);
+    ahead |= seen.size() == 0 && p.seq_lens[row / p.q_len] > 0;
+    cuts |= seen.begin > 0;
+    mid_tile |= seen.begin % 16 != 0;
+  }
+  add(out, is_fp8(p), "fp8");
+  add(out, p.k_scale == ScaleLayout::kHead && p.num_kv_heads > 1, "scale_per_head");
+  add(out, p.q_len > 1 && p.batch > 0, "q_len_gt_1");
+  add(out, ahead, "seq_shorter_than_q_len");
+  add(out, cuts, "window_cuts");
+  add(out, mid_tile, "window_mid_tile");
+  // Scores along one direction reach far beyond every cap; N(0, 1) data passes a cap of 1.
+  bool far = p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset ||
+             p.k.regime == Regime::kDominant || p.k.regime == Regime::kRising;
+  bool past_one = p.k.regime == Regime::kNormal && p.q.regime == Regime::kNormal &&
+                  p.k.exponent + p.q.exponent >= 0 && p.scale != ScaleKind::kTiny;
+  bool keys = std::any_of(p.seq_lens.begin(), p.seq_lens.end(), [](int n) { return n > 0; });
+  add(out,
+      keys && p.softcap != Softcap::kNone && p.q.regime != Regime::kZero &&
+          (far || (past_one && p.softcap == Softcap::kOne)),
+      "softcap_active");
+  add(out, keys && p.alibi != Alibi::kNone, "alibi");
+  add(out, keys && p.sinks == Sinks::kHuge, "sink_dominates"); // or vanishes
+  add(out, keys && (p.sinks == Sinks::kAllEmpty || p.sinks == Sinks::kSomeEmpty), "sink_empty");
+  add(out, keys && p.sinks == Sinks::kNormal, "sink");
 }
 
 void classify_cascade(const Problem &p, std::vector<std::string> &out) {
@@ -107,6 +138,8 @@ std::vector<std::string> classify(const Problem &p) {
   if (p.family == Family::kPaged) {
     classify_lens(p, p.seq_lens, p.page_size, out);
     add(out, p.sharing != Sharing::kNone, "shared_pages");
+    add(out, !has_features(p), "plain");
+    classify_features(p, out);
   }
   if (p.family == Family::kCascade) classify_cascade(p, out);
   is_attention(p) ? classify_attention(p, out) : classify_merge(p, out);
@@ -115,17 +148,43 @@ std::vector<std::string> classify(const Problem &p) {
   return out;
 }
 
+std::vector<std::string> optional_classes() {
+  return {"head_dim_256", "fp8", "q_len_gt_1", "window_cuts", "softcap_active", "alibi", "sink"};
+}
+
 std::vector<std::string> important_classes(Family family) {
   switch (family) {
   case Family::kPaged:
-    return {"empty_row",   "one_key",       "partial_last_page", "full_last_page", "tile_edge",
-            "page_1",      "group_gt_1",    "gqa_heads",         "splits_gt_1",    "splits_gt_keys",
-            "pages_moved", "ragged",        "several_tiles",     "fp16",           "head_dim_128",
-            "huge_pool",   "moving_maximum"};
+    return {"empty_row",
+            "one_key",
+            "partial_last_page",
+            "full_last_page",
+            "tile_edge",
+            "page_1",
+            "group_gt_1",
+            "gqa_heads",
+            "splits_gt_1",
+            "splits_gt_keys",
+            "pages_moved",
+            "ragged",
+            "several_tiles",
+            "fp16",
+            "head_dim_128",
+            "huge_pool",
+            "moving_maximum",
+            "plain",
+            "head_dim_256",
+            "fp8",
+            "q_len_gt_1",
+            "window_cuts",
+            "softcap_active",
+            "alibi",
+            "sink"};
   case Family::kCascade:
     return {"empty_row",         "partial_last_page", "tile_edge",   "prefix_len_0",
             "shared_prefix",     "group_gt_1",        "splits_gt_1", "several_tiles",
-            "uncovered_request", "levels_gt_1",       "huge_pool",   "moving_maximum"};
+            "uncovered_request", "levels_gt_1",       "huge_pool",   "moving_maximum",
+            "head_dim_256"};
   case Family::kMergeState:
     return {"all_empty_merge", "empty_side", "no_empty_side", "far_lse", "in_place"};
   case Family::kMergeStates:

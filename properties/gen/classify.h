@@ -15,4 +15,7 @@ std::vector<std::string> classify(const Problem &p);
 /// Classes of a family without which a run proves little; the runner insists on a case of each.
 std::vector<std::string> important_classes(Family family);
 
+/// Important classes that a kernel may leave out by answering ASSAY_UNSUPPORTED.
+std::vector<std::string> optional_classes();
+
 } // namespace assay

@@ -11,7 +11,17 @@
 namespace assay {
 namespace {
 
-enum Tensor : uint32_t { kTensorQ = 1, kTensorK, kTensorV, kTensorLse, kTensorPoison };
+enum Tensor : uint32_t {
+  kTensorQ = 1,
+  kTensorK,
+  kTensorV,
+  kTensorLse,
+  kTensorPoison,
+  kTensorKeyScale,
+  kTensorValueScale,
+  kTensorSlope,
+  kTensorSink
+};
 
 /// Rounds to a format of at most 5 exponent bits, saturating to finite.
 uint32_t narrow(float value, int exponent_bits, int fraction_bits) {
@@ -43,6 +53,23 @@ float widen(uint32_t bits, int exponent_bits, int fraction_bits) {
   else
     magnitude = std::ldexp(fraction + std::ldexp(1.0, fraction_bits), field - bias - fraction_bits);
   return static_cast<float>(bits >> (exponent_bits + fraction_bits) & 1 ? -magnitude : magnitude);
+}
+
+/// e4m3 has no infinity: its largest magnitudes go on to 448, and all ones is NaN.
+uint32_t narrow_e4m3(float value) {
+  uint32_t sign = std::signbit(value) ? 0x80 : 0;
+  if (std::isnan(value)) return sign | 0x7f;
+  double magnitude = std::min(std::fabs(double(value)), 448.0);
+  int exponent = magnitude == 0 ? -6 : std::max(std::ilogb(magnitude), -6);
+  auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 3 - exponent)));
+  return sign | (units + (static_cast<uint32_t>(exponent + 6) << 3));
+}
+
+float widen_e4m3(uint32_t bits) {
+  if ((bits & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
+  int field = bits >> 3 & 15, fraction = bits & 7;
+  double magnitude = field == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, field - 10);
+  return static_cast<float>(bits & 0x80 ? -magnitude : magnitude);
 }
 
 /// Sum of eight uniforms: mean 0, variance 1, |x| < 4.9. Exact in double, so it is the same on
@@ -90,7 +117,8 @@ double direction(const Problem &p, int dim) {
 }
 
 uint32_t subnormal_bits(Dtype dtype, uint64_t h) {
-  int fraction_bits = dtype == Dtype::kFp16 ? 10 : dtype == Dtype::kBf16 ? 7 : 23;
+  static constexpr int kFractionBits[] = {10, 7, 23, 3, 2}; // by Dtype
+  int fraction_bits = kFractionBits[static_cast<int>(dtype)];
   int width = element_size(dtype) * 8;
   uint32_t sign = static_cast<uint32_t>(h >> 63) << (width - 1);
   return sign | (1u + static_cast<uint32_t>(h % ((1u << fraction_bits) - 1)));
@@ -117,7 +145,7 @@ double plain_value(const Values &values, Dtype dtype, uint64_t h, const LogicalI
   case Regime::kNearMax: {
     // Accumulators hold unnormalised sums: leave 2^15 keys of room where the element type has the
     // exponent range of fp32.
-    double top = dtype == Dtype::kFp16 ? 65504.0 : 0x1p112;
+    double top = dtype == Dtype::kBf16 || dtype == Dtype::kFp32 ? 0x1p112 : largest_finite(dtype);
     return (h & 1 ? -1 : 1) * top * (0.5 + 0.5 * uniform(h));
   }
   default:
@@ -138,6 +166,8 @@ uint32_t to_bits(Dtype dtype, float value) {
   uint32_t x = std::bit_cast<uint32_t>(value);
   if (dtype == Dtype::kFp32) return x;
   if (dtype == Dtype::kFp16) return narrow(value, 5, 10);
+  if (dtype == Dtype::kE4m3) return narrow_e4m3(value);
+  if (dtype == Dtype::kE5m2) return narrow(value, 5, 2);
   if (std::isnan(value)) return 0x7f81;
   // bf16 is the upper half of fp32: round the lower half away, to even.
   uint32_t rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
@@ -145,12 +175,17 @@ uint32_t to_bits(Dtype dtype, float value) {
 }
 float from_bits(Dtype dtype, uint32_t bits) {
   if (dtype == Dtype::kFp32) return std::bit_cast<float>(bits);
+  if (dtype == Dtype::kE4m3) return widen_e4m3(bits);
+  if (dtype == Dtype::kE5m2) return widen(bits, 5, 2);
   return dtype == Dtype::kFp16 ? widen(bits, 5, 10) : widen(bits, 8, 7);
 }
-int element_size(Dtype dtype) { return dtype == Dtype::kFp32 ? 4 : 2; }
+int element_size(Dtype dtype) {
+  static constexpr int kSizes[] = {2, 2, 4, 1, 1}; // by Dtype
+  return kSizes[static_cast<int>(dtype)];
+}
 float largest_finite(Dtype dtype) {
-  if (dtype == Dtype::kFp32) return std::numeric_limits<float>::max();
-  return from_bits(dtype, dtype == Dtype::kFp16 ? 0x7bff : 0x7f7f);
+  static constexpr uint32_t kBits[] = {0x7bff, 0x7f7f, 0x7f7fffff, 0x7e, 0x7b}; // by Dtype
+  return from_bits(dtype, kBits[static_cast<int>(dtype)]);
 }
 
 uint32_t query_bits(const Problem &p, const LogicalIndex &at) {
@@ -161,13 +196,51 @@ uint32_t query_bits(const Problem &p, const LogicalIndex &at) {
 }
 
 uint32_t key_bits(const Problem &p, const LogicalIndex &at) {
-  if (!is_score_regime(p.k.regime)) return plain_bits(p.k, p.dtype, kTensorK, at, p.head_dim);
+  if (!is_score_regime(p.k.regime)) return plain_bits(p.k, kv_dtype(p), kTensorK, at, p.head_dim);
   double value = direction(p, at.dim) * target_logit(p, at) / (p.head_dim * double(sm_scale(p)));
-  return to_bits(p.dtype, static_cast<float>(value));
+  return to_bits(kv_dtype(p), static_cast<float>(value));
 }
 
 uint32_t value_bits(const Problem &p, const LogicalIndex &at) {
-  return plain_bits(p.v, p.dtype, kTensorV, at, p.head_dim);
+  return plain_bits(p.v, kv_dtype(p), kTensorV, at, p.head_dim);
+}
+
+namespace {
+
+double scale_magnitude(const Problem &p, uint64_t h) {
+  if (p.kv_scales == KvScaleRegime::kUnit) return 1.0;
+  double scale = std::ldexp(1.0 + uniform(h), -1 + static_cast<int>(h & 1));
+  if (p.kv_scales == KvScaleRegime::kSpread)
+    scale = std::ldexp(scale, static_cast<int>(hash_mix(h) % 17) - 8);
+  return scale;
+}
+
+} // namespace
+
+float key_scale_of(const Problem &p, int i) {
+  return static_cast<float>(scale_magnitude(p, hash_values(kTensorKeyScale, p.feature_seed, i)));
+}
+
+float value_scale_of(const Problem &p, int i) {
+  uint64_t h = hash_values(kTensorValueScale, p.feature_seed, i);
+  double scale = scale_magnitude(p, h);
+  bool negative = p.kv_scales == KvScaleRegime::kSpread && (h & 2) != 0;
+  return static_cast<float>(negative ? -scale : scale);
+}
+
+float slope_of(const Problem &p, int head) {
+  if (p.alibi == Alibi::kStandard)
+    return static_cast<float>(std::exp2(-8.0 * (head + 1) / p.num_qo_heads()));
+  return static_cast<float>(2 * uniform(hash_values(kTensorSlope, p.feature_seed, head)) - 1);
+}
+
+float sink_of(const Problem &p, int head) {
+  constexpr float kEmpty = -std::numeric_limits<float>::infinity();
+  uint64_t h = hash_values(kTensorSink, p.feature_seed, head);
+  bool empty = p.sinks == Sinks::kAllEmpty || (p.sinks == Sinks::kSomeEmpty && (h & 1) != 0);
+  if (empty) return kEmpty;
+  if (p.sinks == Sinks::kHuge) return static_cast<float>(2000 * uniform(h) - 1000);
+  return static_cast<float>(3 * normal(h));
 }
 
 float state_lse(const Problem &p, const LogicalIndex &at, int states_in_row) {
@@ -197,11 +270,13 @@ float state_lse(const Problem &p, const LogicalIndex &at, int states_in_row) {
 
 uint32_t poison_bits(Poison poison, Dtype dtype, uint64_t salt) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  bool wide = dtype == Dtype::kFp32;
-  uint32_t inf = wide ? std::bit_cast<uint32_t>(kInf) : dtype == Dtype::kFp16 ? 0x7c00 : 0x7f80;
+  constexpr uint32_t kInfinities[] = {0x7c00, 0x7f80, std::bit_cast<uint32_t>(kInf), 0x7f,
+                                      0x7c}; // by Dtype; e4m3 has NaN only
+  constexpr uint32_t kMasks[] = {0xffff, 0xffff, 0xffffffff, 0xff, 0xff};
+  uint32_t inf = kInfinities[static_cast<int>(dtype)];
   switch (poison) {
   case Poison::kNan:
-    return inf | 0x41;
+    return inf | (element_size(dtype) == 1 ? 0x01 : 0x41);
   case Poison::kInf:
     return inf;
   case Poison::kHugeFinite:
@@ -210,7 +285,7 @@ uint32_t poison_bits(Poison poison, Dtype dtype, uint64_t salt) {
     break;
   }
   uint64_t h = hash_values(kTensorPoison, salt);
-  return static_cast<uint32_t>(wide ? h : h & 0xffff);
+  return static_cast<uint32_t>(h) & kMasks[static_cast<int>(dtype)];
 }
 
 int32_t poison_page(Poison poison, int pool_pages, uint64_t salt) {

@@ -22,7 +22,7 @@ CheckResult any_partition_count(const Problem &p, Sut &sut) {
     if (parts.check.kind == CheckResult::Kind::kDiscard) continue; // beyond the kernel's limit
     if (!parts.ok()) return parts.check;
     std::string what = std::to_string(splits) + " splits instead of one";
-    result.also(inside_budget(parts, sut)).also(all_related(whole, parts, {}, sut, what));
+    result.also(inside_budget(parts, sut)).also(all_related(whole, parts, Relation{}, sut, what));
   }
   return result;
 }

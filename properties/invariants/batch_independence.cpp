@@ -41,8 +41,10 @@ void copy_state(Tensors &to, const View &to_o, const View &to_lse, int to_state,
 }
 
 void copy_request(Tensors &one, const Tensors &all, int row) {
-  for (int h = 0; h < all.heads(); ++h)
-    copy_query(one, 0, h, all, row, h);
+  int tokens = all.problem.q_len;
+  for (int token = 0; token < tokens; ++token)
+    for (int h = 0; h < all.heads(); ++h)
+      copy_query(one, token, h, all, row * tokens + token, h);
   auto from = key_runs(all, row), to = key_runs(one, 0);
   for (size_t i = 0; i < to.size(); ++i)
     for (int token = 0; token < to[i].len; ++token)
@@ -70,11 +72,12 @@ CheckResult batch_independence(const Problem &p, Sut &sut) {
   Outcome lone = run_tensors(std::move(one), sut);
   if (!lone.ok()) return lone.check;
   if (kernel_picks_cut(p, sut)) return inside_budget(all, sut).also(inside_budget(lone, sut));
-  for (int h = 0; h < all.after.heads(); ++h) {
-    CheckResult c =
-        same_row_bits(all.after, row, h, lone.after, 0, h, "request alone in its batch");
-    if (!c.passed()) return c;
-  }
+  for (int token = 0; token < p.q_len; ++token)
+    for (int h = 0; h < all.after.heads(); ++h) {
+      CheckResult c = same_row_bits(all.after, row * p.q_len + token, h, lone.after, token, h,
+                                    "request alone in its batch");
+      if (!c.passed()) return c;
+    }
   return CheckResult::pass();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -17,10 +18,18 @@
 namespace assay {
 namespace {
 
-/// The kernel's declared key order of one row; empty when it declares none.
+oracle::KeyRange seen(const assay_paged_params &params, int row) {
+  return oracle::visible_keys(params, row);
+}
+oracle::KeyRange seen(const assay_cascade_params &, int) {
+  return {0, std::numeric_limits<int>::max()};
+}
+
+/// The kernel's declared key order of one query row; empty when it declares none.
 template <class Params>
 oracle::TileOrder declared_order(const Params &params, const Tensors &t, const assay_kernel &kernel,
                                  int row, int head) {
+  const int request = row / t.problem.q_len;
   if (kernel.key_order == nullptr) return {};
   // The kernel's own target: a plan may depend on the device. The pointers stay the host's.
   Params asked = params;
@@ -29,7 +38,8 @@ oracle::TileOrder declared_order(const Params &params, const Tensors &t, const a
   std::vector<assay_key_tile> tiles(256);
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto capacity = static_cast<int32_t>(tiles.size());
-    if (kernel.key_order(&asked, row, head, tiles.data(), capacity, &count) != ASSAY_OK) return {};
+    if (kernel.key_order(&asked, request, head, tiles.data(), capacity, &count) != ASSAY_OK)
+      return {};
     if (count <= capacity) break;
     tiles.resize(count);
   }
@@ -37,7 +47,7 @@ oracle::TileOrder declared_order(const Params &params, const Tensors &t, const a
   // The oracle numbers keys through all levels, and splits of all levels, consecutively.
   std::map<int, int> first_key;
   int keys = 0;
-  for (const KeyRun &run : key_runs(t, row)) {
+  for (const KeyRun &run : key_runs(t, request)) {
     first_key[run.cache] = keys;
     keys += run.len;
   }
@@ -49,7 +59,8 @@ oracle::TileOrder declared_order(const Params &params, const Tensors &t, const a
     int base = first_key[tile.level];
     order.push_back({at, tile.state, base + tile.begin, base + tile.end});
   }
-  return order;
+  const oracle::KeyRange range = seen(params, row);
+  return oracle::clip_order(order, range.begin, range.end);
 }
 
 std::string describe(const oracle::ElementReport &e) {
@@ -111,7 +122,7 @@ int declared_splits(const Params &params, const Tensors &t, const Sut &sut, int 
 RowBound to_bound(const oracle::RowReference &row) {
   RowBound out;
   out.claim = row.claim && row.finite_inputs;
-  out.empty = row.empty;
+  out.empty = row.empty && !row.sunken;
   for (size_t i = 0; i < row.o.size(); ++i) {
     out.o.push_back(row.o[i].mid);
     double total = i < row.t0.size() ? row.t0[i].total : 0;
@@ -126,6 +137,7 @@ RowBound to_bound(const oracle::RowReference &row) {
 /// One row as the oracle takes it, with the storage it points to.
 struct AttentionRow {
   std::vector<float> q;
+  oracle::KeySet sunk; ///< the keys and the sink, for rows that have one
   oracle::TileOrder order;
   oracle::RowProblem problem;
 };
@@ -138,12 +150,18 @@ void fill_row(AttentionRow &out, const Params &params, const oracle::KeySet &key
   oracle::RowProblem &problem = out.problem;
   problem.q = out.q;
   problem.keys = &keys;
+  problem.features = oracle::gather_features(params, head);
   problem.dtype = params.dtype;
   problem.sm_scale = params.sm_scale;
   problem.lse_base = params.lse_base;
   problem.arithmetic = sut.kernel().arithmetic;
   problem.max_splits = most_splits(t.problem, sut, keys.size());
   problem.combine_stages = sut.can_split() ? 1 : 0;
+  if (problem.features.has_sink()) {
+    out.sunk = keys.with_sink(problem.operand());
+    problem.keys = &out.sunk;
+    oracle::append_sink(out.order, static_cast<int>(keys.size()));
+  }
   if (sut.kernel().key_order != nullptr) problem.order = &out.order;
   problem.replay_scores = sut.replays_scores();
 }
@@ -191,7 +209,7 @@ Judged check_attention(const Params &params, const Outcome &run, const Sut &sut,
   const Problem &p = after.problem;
   Judged out;
   std::vector<float> o(p.head_dim);
-  for (int row = 0; row < p.batch; ++row)
+  for (int row = 0; row < out.rows(); ++row)
     for (int kv_head = 0; kv_head < p.num_kv_heads; ++kv_head) {
       oracle::KeySet keys = gather(params, row, kv_head);
       for (int head = kv_head * p.group_size; head < (kv_head + 1) * p.group_size; ++head) {
@@ -306,10 +324,7 @@ int row_splits(const Outcome &run, const Sut &sut, int row, int head) {
                      ? declared_splits(params.paged, before, sut, row, head)
                      : declared_splits(params.cascade, before, sut, row, head);
   if (declared > 0) return declared;
-  size_t keys = 0;
-  for (const KeyRun &part : key_runs(before, row))
-    keys += part.len;
-  return most_splits(p, sut, keys);
+  return most_splits(p, sut, static_cast<size_t>(visible_count(p, row)));
 }
 
 OracleRow oracle_row(const Outcome &run, const Sut &sut, int row, int head) {
@@ -375,7 +390,8 @@ CheckResult related(const Outcome &a, int row_a, int head_a, const Outcome &b, i
     Dtype dtype = a.before.problem.dtype;
     double want =
         relation.scale * comparable(a.after.out_o(row_a, head_a, i), dtype) + relation.offset;
-    double radius = std::fabs(relation.scale) * x.o_radius[i] + y.o_radius[i];
+    double radius = std::fabs(relation.scale) * x.o_radius[i] + y.o_radius[i] +
+                    relation.o_slack * std::fabs(want);
     CheckResult c = within(comparable(b.after.out_o(row_b, head_b, i), dtype), want, radius,
                            element_name(row_b, head_b, i), what);
     if (!c.passed()) return c;
@@ -388,9 +404,16 @@ CheckResult related(const Outcome &a, int row_a, int head_a, const Outcome &b, i
 
 CheckResult all_related(const Outcome &a, const Outcome &b, const Relation &relation,
                         const Sut &sut, const std::string &what) {
+  return all_related(
+      a, b, [&](int) { return relation; }, sut, what);
+}
+
+CheckResult all_related(const Outcome &a, const Outcome &b,
+                        const std::function<Relation(int head)> &relation, const Sut &sut,
+                        const std::string &what) {
   for (int r = 0; r < a.before.rows(); ++r)
     for (int h = 0; h < a.before.heads(); ++h)
-      if (CheckResult c = related(a, r, h, b, r, h, relation, sut, what); !c.passed()) return c;
+      if (CheckResult c = related(a, r, h, b, r, h, relation(h), sut, what); !c.passed()) return c;
   return CheckResult::pass();
 }
 

@@ -3,6 +3,7 @@
 // between runs. Every function here takes the declared arithmetic of the kernel under test.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "oracle/merge.h"
@@ -50,14 +51,18 @@ struct Relation {
   double scale = 1, offset = 0;
   double lse_offset = 0; ///< in the case's base
   double lse_slack = 0;  ///< what is not known about lse_offset
+  double o_slack = 0;    ///< and about O, relative to it
 };
 /// Fails unless O and LSE of `b` are what `relation` makes of those of `a`, within the sum of the
 /// two bounds. Uses the oracle for the radii only, so it also sees what oracle and kernel might
 /// both misread.
 CheckResult related(const Outcome &a, int row_a, int head_a, const Outcome &b, int row_b,
                     int head_b, const Relation &relation, const Sut &sut, const std::string &what);
-/// As above for every (row, head) of two runs of equal shape.
+/// As above for every (row, head) of two runs of equal shape; the relation may depend on the head.
 CheckResult all_related(const Outcome &a, const Outcome &b, const Relation &relation,
                         const Sut &sut, const std::string &what);
+CheckResult all_related(const Outcome &a, const Outcome &b,
+                        const std::function<Relation(int head)> &relation, const Sut &sut,
+                        const std::string &what);
 
 } // namespace assay

@@ -28,7 +28,7 @@ CheckResult cascade_equals_flat(const Problem &p, Sut &sut) {
   }
   Outcome whole = run_tensors(std::move(t), sut);
   if (!whole.ok()) return whole.check;
-  return all_related(tree, whole, {}, sut, "the levels as one private segment");
+  return all_related(tree, whole, Relation{}, sut, "the levels as one private segment");
 }
 
 } // namespace assay

@@ -22,6 +22,12 @@ const char *status_word(assay_status status) {
   return status >= 0 && status < 8 ? kNames[status] : "unknown status";
 }
 
+CheckResult unsupported(const std::string &text) {
+  CheckResult out = CheckResult::discard(text);
+  out.unsupported = true;
+  return out;
+}
+
 CheckResult judge(const RunResult &r) {
   // Hazards first: they say where, and a status or a violation is usually their consequence.
   if (!r.hazards.empty()) return CheckResult::fail("hazard: " + r.hazards[0]);
@@ -29,7 +35,7 @@ CheckResult judge(const RunResult &r) {
   if (r.status == ASSAY_OK) return CheckResult::pass();
   std::string text = fmt::format("{}: {}", status_word(r.status), r.message);
   if (r.status == ASSAY_UNSUPPORTED || r.status == ASSAY_CAPACITY_EXCEEDED)
-    return CheckResult::discard(text);
+    return unsupported(text);
   return CheckResult::fail("refused a valid call: " + text);
 }
 
@@ -95,6 +101,38 @@ std::vector<int> keys_per_request(const Problem &p) {
         keys[request++] += level.lens[s];
   }
   return keys;
+}
+
+std::vector<VisibleRun> visible_runs(const Tensors &t, int row) {
+  if (t.problem.family == Family::kPaged) {
+    PositionRange seen = visible_range(t.problem, row);
+    return {{0, row / t.problem.q_len, seen.begin, seen.end}};
+  }
+  std::vector<VisibleRun> out;
+  for (const KeyRun &run : key_runs(t, row))
+    out.push_back({run.cache, run.row, 0, run.len});
+  return out;
+}
+
+int visible_count(const Problem &p, int row) {
+  if (p.family == Family::kPaged) return visible_range(p, row).size();
+  return keys_per_request(p)[row];
+}
+
+void copy_features(Tensors &to, const Tensors &from, int kv_heads_apart) {
+  const Problem &p = from.problem;
+  int group = p.group_size, heads = from.heads();
+  auto rotate = [](Tensors &a, int buffer, const Tensors &b, int source, int count, int apart) {
+    for (int i = 0; buffer >= 0 && i < count; ++i)
+      a.set_scalar(buffer, (i + apart) % count, b.scalar(source, i));
+  };
+  auto scales = [&](ScaleLayout layout) {
+    return layout == ScaleLayout::kHead ? p.num_kv_heads : 1;
+  };
+  rotate(to, to.k_scale, from, from.k_scale, scales(p.k_scale), kv_heads_apart);
+  rotate(to, to.v_scale, from, from.v_scale, scales(p.v_scale), kv_heads_apart);
+  rotate(to, to.slopes, from, from.slopes, heads, kv_heads_apart * group);
+  rotate(to, to.sinks, from, from.sinks, heads, kv_heads_apart * group);
 }
 
 std::vector<KeyRun> key_runs(const Tensors &t, int request) {

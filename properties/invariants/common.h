@@ -40,10 +40,22 @@ bool kernel_picks_cut(const Problem &p, const Sut &sut);
 /// Keys each request attends to: seq_lens, or the sum over a cascade's levels.
 std::vector<int> keys_per_request(const Problem &p);
 
+/// How many keys a query row sees.
+int visible_count(const Problem &p, int row);
+
+/// Copies scales, slopes and sinks, each to the kv head (with its query heads) so many further.
+void copy_features(Tensors &to, const Tensors &from, int kv_heads_apart);
+
 /// Where the keys of a request lie: (cache, row) pairs in order.
 struct KeyRun {
   int cache, row, len;
 };
 std::vector<KeyRun> key_runs(const Tensors &t, int request);
+
+/// Of those, the tokens [begin, end) that a query row sees.
+struct VisibleRun {
+  int cache, row, begin, end;
+};
+std::vector<VisibleRun> visible_runs(const Tensors &t, int row);
 
 } // namespace assay

@@ -97,7 +97,7 @@ void fill_key(Tensors &t, int cache, int row, int token, int head) {
 }
 
 Tensors dyadic_inputs(const Problem &p) {
-  Problem exact = p;
+  Problem exact = without_features(p); // the derivation above is of plain attention
   exact.scale = ScaleKind::kDyadic;
   Tensors t = materialise(exact);
   for (int r = 0; r < p.batch; ++r)

@@ -18,19 +18,24 @@ std::vector<Weighted> keys_of(const Tensors &t, int row, int head) {
   const Problem &p = t.problem;
   std::vector<Weighted> out;
   int kv_head = head / p.group_size;
-  for (const KeyRun &run : key_runs(t, row))
-    for (int k = 0; k < run.len; ++k) {
+  int position = p.family == Family::kPaged ? visible_range(p, row).end - 1 : 0;
+  double cap = softcap(p), scale = double(sm_scale(p)) * t.key_scale(kv_head);
+  for (const VisibleRun &run : visible_runs(t, row))
+    for (int k = run.begin; k < run.end; ++k) {
       double dot = 0;
       for (int i = 0; i < p.head_dim; ++i)
-        dot += double(t.value(t.q, row, head, i)) *
-               from_bits(p.dtype, t.key(run.cache, run.row, k, kv_head, i));
+        dot += double(t.value(t.q, row, head, i)) * t.key_value(run.cache, run.row, k, kv_head, i);
+      double logit = dot * scale;
+      if (cap > 0) logit = cap * std::tanh(logit / cap);
+      if (t.slopes >= 0) logit += t.scalar(t.slopes, head) * double(k - position);
       const CacheView &c = t.caches[run.cache];
       std::string where = fmt::format("key {} (page {} slot {})", k,
                                       c.physical[run.row][k / c.page_size], k % c.page_size);
       if (t.caches.size() > 1)
         where = fmt::format("level {} segment {} ", run.cache, run.row) + where;
-      out.push_back({where, dot * sm_scale(p)});
+      out.push_back({where, logit});
     }
+  if (!std::isinf(t.sink(head))) out.push_back({"sink", t.sink(head)});
   return out;
 }
 
@@ -83,7 +88,7 @@ std::string explain_run(const Outcome &run, const Sut &sut) {
   int row = 0, head = 0;
   const Problem &p = run.before.problem;
   if (p.batch == 0) return "no rows\n";
-  if (!first_element(text, row, head) || row >= p.batch || head >= run.before.heads())
+  if (!first_element(text, row, head) || row >= run.before.rows() || head >= run.before.heads())
     row = head = 0;
   text += fmt::format("largest weights of row {} head {}:\n", row, head);
   return text + heaviest(is_attention(p) ? keys_of(run.before, row, head)

@@ -15,7 +15,15 @@ CheckResult gqa_equals_mha(const Problem &p, Sut &sut) {
   wide.num_kv_heads = p.num_qo_heads();
   wide.group_size = 1;
   Tensors t = materialise(wide);
-  for (int r = 0; r < p.batch; ++r)
+  copy_features(t, grouped.before, 0); // slopes and sinks are per query head: they stay
+  for (int h = 0; h < t.heads(); ++h) {
+    int kv_head = h / p.group_size;
+    if (p.k_scale == ScaleLayout::kHead)
+      t.set_scalar(t.k_scale, h, grouped.before.key_scale(kv_head));
+    if (p.v_scale == ScaleLayout::kHead)
+      t.set_scalar(t.v_scale, h, grouped.before.value_scale(kv_head));
+  }
+  for (int r = 0; r < t.rows(); ++r)
     for (int h = 0; h < t.heads(); ++h)
       copy_query(t, r, h, grouped.before, r, h);
   for (size_t c = 0; c < t.caches.size(); ++c)
@@ -26,7 +34,7 @@ CheckResult gqa_equals_mha(const Problem &p, Sut &sut) {
                     h / p.group_size);
   Outcome separate = run_tensors(std::move(t), sut);
   if (!separate.ok()) return separate.check;
-  return all_related(grouped, separate, {}, sut, "kv heads replicated per query head");
+  return all_related(grouped, separate, Relation{}, sut, "kv heads replicated per query head");
 }
 
 } // namespace assay

@@ -12,7 +12,8 @@ namespace {
 void rotate_attention(Tensors &to, const Tensors &from) {
   const Problem &p = from.problem;
   int heads = p.num_kv_heads;
-  for (int r = 0; r < p.batch; ++r)
+  copy_features(to, from, 1);
+  for (int r = 0; r < from.rows(); ++r)
     for (int h = 0; h < from.heads(); ++h)
       copy_query(to, r, (h + p.group_size) % from.heads(), from, r, h);
   for (size_t c = 0; c < from.caches.size(); ++c)
@@ -49,7 +50,7 @@ CheckResult head_permutation(const Problem &p, Sut &sut) {
       rotate_states(rotated, first.before, side, p.batch);
   Outcome second = run_tensors(std::move(rotated), sut);
   if (!second.ok()) return second.check;
-  for (int r = 0; r < p.batch; ++r)
+  for (int r = 0; r < first.before.rows(); ++r)
     for (int h = 0; h < first.before.heads(); ++h) {
       int g = (h + p.group_size) % first.before.heads();
       CheckResult c = kernel_picks_cut(p, sut)

@@ -25,7 +25,7 @@ CheckResult page_size_invariance(const Problem &p, Sut &sut) {
     level.page_size = other_size(level.page_size);
   Outcome second = run_problem(other, sut);
   if (!second.ok()) return second.check;
-  return all_related(first, second, {}, sut, "another page size");
+  return all_related(first, second, Relation{}, sut, "another page size");
 }
 
 } // namespace assay

@@ -73,12 +73,33 @@ TEST(CaseText, AbsentFieldsAreSimplest) {
             (std::vector<int>{3, 4}));
 }
 
+TEST(CaseText, FeaturesAreFieldsOfPagedCases) {
+  Problem p = parsed("assay-case 1\nseq_lens = 40\nkv_dtype = e4m3\nk_scale = head\nq_len = 3\n"
+                     "window = 16\nsoftcap = 30\nalibi = standard\nsinks = normal\n")
+                  .problem;
+  EXPECT_EQ(kv_dtype(p), Dtype::kE4m3);
+  EXPECT_EQ(p.k_scale, ScaleLayout::kHead);
+  EXPECT_EQ(visible_range(p, 1).begin, 23);
+  EXPECT_EQ(visible_range(p, 1).end, 39);
+  EXPECT_EQ(softcap(p), 30.0f);
+  EXPECT_TRUE(has_features(p));
+  // Plain cases read and write as before there were any.
+  Case plain;
+  plain.problem = decode({}, full_limits());
+  EXPECT_EQ(format_case(plain).find("window"), std::string::npos);
+  EXPECT_EQ(rejected("assay-case 1\nq_len = 9\n").message, "q_len: 9 is outside 1 .. 8");
+  EXPECT_EQ(rejected("assay-case 1\nk_scale = head\n").message,
+            "'k_scale' is no field of a paged case");
+  EXPECT_EQ(rejected("assay-case 1\nfamily = cascade\nq_len = 2\n").message,
+            "'q_len' is no field of a cascade case");
+}
+
 TEST(CaseText, ErrorsNameLineFieldAndLimit) {
   CaseError e = rejected("assay-case 1\nfamily = paged\nseq_lens = -4\n");
   EXPECT_EQ(e.line, 3);
   EXPECT_EQ(e.message, "seq_lens: -4 is outside 0 .. 65536");
   e = rejected("assay-case 1\nhead_dim = 96\n");
-  EXPECT_EQ(e.message, "head_dim: '96' is not one of 64, 128");
+  EXPECT_EQ(e.message, "head_dim: '96' is not one of 64, 128, 256");
   e = rejected(
       "assay-case 1\npage_size = 4\nseq_lens = 8\nplacement = explicit\npage_ids = 0, 9\n");
   EXPECT_EQ(e.line, 5);

@@ -68,6 +68,24 @@ TEST(Codec, EveryFieldOfEveryFamilyVaries) {
   }
 }
 
+// Features are many and their combinations more: most draws stay with what every kernel has.
+TEST(Codec, MostPagedDrawsArePlain) {
+  int plain = 0, fp8 = 0, wide = 0;
+  constexpr int kDraws = 2000;
+  for (uint64_t seed = 0; seed < kDraws; ++seed) {
+    Problem p = draw_problem(check_limits(), Family::kPaged, seed);
+    plain += !has_features(p);
+    fp8 += is_fp8(p);
+    wide += p.head_dim == 256;
+    ASSERT_FALSE(has_features(draw_problem(check_limits(), Family::kCascade, seed)));
+  }
+  EXPECT_GE(plain, kDraws / 2);
+  EXPECT_LE(plain, kDraws * 3 / 4);
+  EXPECT_GE(fp8, kDraws / 10);
+  EXPECT_GE(wide, kDraws / 20);
+  EXPECT_LE(wide, kDraws / 4);
+}
+
 TEST(Codec, DrawsAreReproducible) {
   for (Family family : kFamilies)
     EXPECT_EQ(draw_problem(check_limits(), family, 77), draw_problem(check_limits(), family, 77));

@@ -25,6 +25,8 @@ float load(const void *base, int64_t index, assay_dtype dtype) {
   uint32_t bits = 0;
   int size = element_size(static_cast<Dtype>(dtype));
   std::memcpy(&bits, static_cast<const char *>(base) + index * size, size);
+  if (bug == Bug::kNanIs480 && dtype == ASSAY_E4M3 && (bits & 0x7f) == 0x7f)
+    return bits & 0x80 ? -480.0f : 480.0f;
   return from_bits(static_cast<Dtype>(dtype), bits);
 }
 void store(void *base, int64_t index, assay_dtype dtype, float x) {
@@ -40,18 +42,27 @@ struct Key {
   const assay_paged_kv *kv;
   int64_t k, v; ///< element index of dim 0
   bool live;
+  int position;
 };
 
-void append_keys(std::vector<Key> &keys, const assay_paged_kv &kv, int row, int kv_head) {
+/// Tokens [begin, end) of a row; `end` may be negative.
+struct Range {
+  int begin, end;
+};
+
+void append_keys(std::vector<Key> &keys, const assay_paged_kv &kv, int row, int kv_head,
+                 Range range) {
   const int32_t *table = kv.page_table + row * kv.page_table_stride;
-  int n = kv.seq_lens[row];
+  int n = range.end;
+  if (n <= 0) return;
+  int first = bug == Bug::kWindowLateMask ? 0 : range.begin;
   int padded = bug == Bug::kLateMask ? (n + kv.page_size - 1) / kv.page_size * kv.page_size : n;
   if (bug == Bug::kDropsLastKey && n > 1) padded = n - 1;
   if (bug == Bug::kFixedKvHead) kv_head = 0;
   std::set<int> seen;
   if (bug == Bug::kSkipsRepeatedPages && row > 0 && kv.seq_lens[0] > 0)
     seen.insert(kv.page_table[0]);
-  for (int t = 0; t < padded; ++t) {
+  for (int t = first; t < padded; ++t) {
     int j = t / kv.page_size, slot = t % kv.page_size;
     if (bug == Bug::kAscendingPages && j > 0 && table[j] < table[j - 1]) continue;
     if (bug == Bug::kSkipsRepeatedPages && slot == 0 && !seen.insert(table[j]).second) break;
@@ -59,7 +70,7 @@ void append_keys(std::vector<Key> &keys, const assay_paged_kv &kv, int row, int 
     keys.push_back(
         {&kv, table[j] * kv.k_stride_page + slot * kv.k_stride_token + kv_head * kv.k_stride_head,
          table[j] * kv.v_stride_page + slot * kv.v_stride_token + kv_head * kv.v_stride_head,
-         t < n});
+         t >= range.begin && t < n, t});
   }
 }
 
@@ -70,21 +81,37 @@ struct State {
 
 struct Row {
   std::vector<float> q;
-  assay_dtype dtype;
+  assay_dtype dtype, kv_dtype;
   float c; ///< base-2 scale
+  // Features; the defaults are those of plain attention.
+  float v_scale = 1;
+  float cap = 0;   ///< base 2
+  float slope = 0; ///< base 2
+  bool mapped = false;
+  int position = 0;
+  bool sinks = false;
+  float sink = 0; ///< base 2
+
+  /// Base-2 units of what the softmax sees.
+  float unit() const { return mapped ? 1.0f : c; }
 };
 
 float score(const Row &row, const Key &key) {
   float s = 0;
   for (size_t i = 0; i < row.q.size(); ++i)
-    s = std::fma(row.q[i], load(key.kv->k, key.k + i, row.dtype), s);
-  return s;
+    s = std::fma(row.q[i], load(key.kv->k, key.k + i, row.kv_dtype), s);
+  if (!row.mapped) return s;
+  float x = s * row.c;
+  if (row.cap > 0 && bug != Bug::kNoSoftcap) x = row.cap * std::tanh(x / row.cap);
+  int distance = key.position - row.position - (bug == Bug::kAlibiOffByOne ? 1 : 0);
+  return x + row.slope * static_cast<float>(distance);
 }
 
 State attend(const Row &row, const Key *keys, size_t count) {
   State st;
   st.o.assign(row.q.size(), 0.0f);
   if (bug == Bug::kMaxFromZero) st.m = 0;
+  const float c = row.unit();
   for (size_t t0 = 0; t0 < count; t0 += kTile) {
     size_t n = std::min<size_t>(kTile, count - t0);
     float s[kTile], m = st.m;
@@ -93,18 +120,19 @@ State attend(const Row &row, const Key *keys, size_t count) {
       m = std::max(m, s[j]);
     }
     if (bug == Bug::kNoMax) m = 0;
-    float alpha = st.m == kNegInf ? 0.0f : std::exp2((st.m - m) * row.c);
+    float alpha = st.m == kNegInf ? 0.0f : std::exp2((st.m - m) * c);
     if (bug == Bug::kMissingRescale || alpha == 1.0f) alpha = 1.0f;
+    if (m == kNegInf) alpha = 1.0f;
     st.m = m;
     st.l *= alpha;
     for (float &x : st.o)
       x *= alpha;
     for (size_t j = 0; j < n; ++j) {
-      float p = s[j] == kNegInf ? 0.0f : std::exp2(std::fma(s[j], row.c, -(row.c * m)));
+      float p = s[j] == kNegInf ? 0.0f : std::exp2(std::fma(s[j], c, -(c * m)));
       if (!(bug == Bug::kRowSumDropsKey && t0 + j == 0)) st.l += p;
-      if (p == 0.0f && bug != Bug::kLateMask) continue;
+      if (p == 0.0f && bug != Bug::kLateMask && bug != Bug::kWindowLateMask) continue;
       for (size_t i = 0; i < st.o.size(); ++i) {
-        float v = load(keys[t0 + j].kv->v, keys[t0 + j].v + i, row.dtype);
+        float v = load(keys[t0 + j].kv->v, keys[t0 + j].v + i, row.kv_dtype);
         if (bug == Bug::kClampedV) v = std::max(v, 0.0f);
         st.o[i] = std::fma(p, v, st.o[i]);
       }
@@ -126,6 +154,16 @@ void finish(State &st, float c, float &lse) {
   lse = bug == Bug::kLseWithoutSum ? c * st.m : c * st.m + std::log2(st.l);
 }
 
+/// One more state, of O = 0 and the sink's LSE.
+void merge_sink(const Row &row, std::vector<float> &o, float &lse) {
+  if (!row.sinks || row.sink == kNegInf || bug == Bug::kSinkIgnored) return;
+  float top = std::max(lse, row.sink);
+  float own = lse == kNegInf ? 0.0f : std::exp2(lse - top), sunk = std::exp2(row.sink - top);
+  for (float &x : o)
+    x *= own / (own + sunk);
+  lse = top + std::log2(own + sunk);
+}
+
 /// Splits through fp32 partials in `scratch` (d + 1 floats each), then the combine.
 void attend_split(const Row &row, const std::vector<Key> &keys, int splits, float *scratch,
                   std::vector<float> &o, float &lse) {
@@ -134,7 +172,8 @@ void attend_split(const Row &row, const std::vector<Key> &keys, int splits, floa
     size_t begin = std::min(keys.size(), s * per), end = std::min(keys.size(), begin + per);
     State st = attend(row, keys.data() + begin, end - begin);
     float *out = scratch + s * (d + 1);
-    finish(st, row.c, out[d]);
+    finish(st, row.unit(), out[d]);
+    if (bug == Bug::kSinkPerSplit) merge_sink(row, st.o, out[d]);
     if (bug == Bug::kReadsWorkspace) out[0] *= 0.0f; // keeps a NaN
     if (!(bug == Bug::kReadsWorkspace && begin == end)) std::copy(st.o.begin(), st.o.end(), out);
   }
@@ -164,7 +203,8 @@ void attend_split(const Row &row, const std::vector<Key> &keys, int splits, floa
 }
 
 template <class P>
-void store_row(const P &p, int b, int h, const std::vector<float> &o, float lse) {
+void store_row(const P &p, int64_t o_at, int64_t lse_at, const std::vector<float> &o, float lse,
+               bool last_head) {
   static thread_local int calls = 0;
   float nudge = 0;
   if (bug == Bug::kCallCounter) nudge = static_cast<float>(calls++ % 2) * 0.25f;
@@ -172,19 +212,19 @@ void store_row(const P &p, int b, int h, const std::vector<float> &o, float lse)
       static_cast<simt::Stream *>(p.stream)->schedule.order == simt::Order::kDescending)
     nudge = 0.25f;
   for (int i = 0; i < p.head_dim; ++i)
-    store(p.o, b * p.o_stride_batch + h * p.o_stride_head + i, p.dtype, o[i] + nudge);
-  if (bug == Bug::kStrayWrite && p.o_stride_head > p.head_dim && h + 1 < p.num_qo_heads)
-    store(p.o, b * p.o_stride_batch + h * p.o_stride_head + p.head_dim, p.dtype, 1.25f);
-  if (p.lse)
-    p.lse[b * p.lse_stride_batch + h * p.lse_stride_head] =
-        p.lse_base == ASSAY_LSE_BASE2 ? lse : lse * 0.69314718f;
+    store(p.o, o_at + i, p.dtype, o[i] + nudge);
+  if (bug == Bug::kStrayWrite && p.o_stride_head > p.head_dim && !last_head)
+    store(p.o, o_at + p.head_dim, p.dtype, 1.25f);
+  if (p.lse) p.lse[lse_at] = p.lse_base == ASSAY_LSE_BASE2 ? lse : lse * 0.69314718f;
 }
 
 template <class P>
-Row make_row(const P &p, int b, int h) {
-  Row row{{}, p.dtype, p.sm_scale * (bug == Bug::kShortLog2e ? 1.4427f : 1.44269504f)};
+Row make_row(const P &p, int b, int h, int64_t q_at) {
+  Row row;
+  row.dtype = row.kv_dtype = p.dtype;
+  row.c = p.sm_scale * (bug == Bug::kShortLog2e ? 1.4427f : 1.44269504f);
   for (int i = 0; i < p.head_dim; ++i)
-    row.q.push_back(load(p.q, b * p.q_stride_batch + h * p.q_stride_head + i, p.dtype));
+    row.q.push_back(load(p.q, q_at + i, p.dtype));
   if (bug == Bug::kNanLeak)
     row.q[0] +=
         0.0f * load(p.q, ((b + 1) % p.batch) * p.q_stride_batch + h * p.q_stride_head, p.dtype);
@@ -199,28 +239,64 @@ int kv_head_of(const P &p, int h) {
 
 int split_count(int32_t num_splits) { return num_splits > 0 ? num_splits : 2; }
 
+constexpr float kLog2E = 1.44269504f;
+
+void add_features(Row &row, const assay_paged_params &p, int h, int kv_head) {
+  if (bug == Bug::kScaleOfHeadZero) kv_head = 0;
+  row.kv_dtype = p.kv_dtype;
+  if (p.k_scale) row.c *= p.k_scale[kv_head * p.k_scale_stride];
+  if (p.v_scale) row.v_scale = p.v_scale[kv_head * p.v_scale_stride];
+  row.mapped = p.logits_softcap > 0 || p.alibi_slopes;
+  row.cap = p.logits_softcap * kLog2E;
+  if (p.alibi_slopes) row.slope = p.alibi_slopes[h] * kLog2E;
+  row.sinks = p.sinks != nullptr;
+  if (row.sinks) row.sink = p.sinks[h] * kLog2E;
+}
+
+Range seen(const assay_paged_params &p, int b, int position) {
+  int end = bug == Bug::kNotCausal ? p.kv.seq_lens[b] : position + 1;
+  if (position < 0) return {0, 0};
+  if (p.window == 0) return {0, end};
+  return {std::max(0, position + (bug == Bug::kWindowOffByOne ? 0 : 1) - p.window), end};
+}
+
+/// O and LSE of one query token and head.
+void attend_paged(const assay_paged_params &p, int b, int token, int h, int splits,
+                  float *scratch) {
+  int kv_head = kv_head_of(p, h);
+  Row row =
+      make_row(p, b, h, b * p.q_stride_batch + token * p.q_stride_token + h * p.q_stride_head);
+  add_features(row, p, h, kv_head);
+  row.position = p.kv.seq_lens[b] - p.q_len + token;
+  std::vector<Key> keys;
+  append_keys(keys, p.kv, b, kv_head, seen(p, b, row.position));
+  if (bug == Bug::kBatchOrder && p.batch > 1) std::reverse(keys.begin(), keys.end());
+  std::vector<float> o;
+  float lse = kNegInf;
+  if (scratch) {
+    attend_split(row, keys, splits, scratch, o, lse);
+  } else {
+    State st = attend(row, keys.data(), keys.size());
+    finish(st, row.unit(), lse);
+    o = st.o;
+  }
+  if (!(bug == Bug::kSinkPerSplit && scratch)) merge_sink(row, o, lse);
+  for (float &x : o)
+    x *= row.v_scale;
+  store_row(p, b * p.o_stride_batch + token * p.o_stride_token + h * p.o_stride_head,
+            b * p.lse_stride_batch + token * p.lse_stride_token + h * p.lse_stride_head, o, lse,
+            h + 1 == p.num_qo_heads);
+}
+
 assay_status run_paged(const assay_paged_params &p, bool split) {
   int splits = split ? split_count(p.num_splits) : 1;
-  std::vector<float> local(p.head_dim + 1);
+  int64_t row = 0;
   for (int b = 0; b < p.batch; ++b)
-    for (int h = 0; h < p.num_qo_heads; ++h) {
-      Row row = make_row(p, b, h);
-      std::vector<Key> keys;
-      append_keys(keys, p.kv, b, kv_head_of(p, h));
-      if (bug == Bug::kBatchOrder && p.batch > 1) std::reverse(keys.begin(), keys.end());
-      std::vector<float> o;
-      float lse = kNegInf;
-      if (split) {
-        auto *scratch = static_cast<float *>(p.workspace) +
-                        (b * p.num_qo_heads + h) * static_cast<int64_t>(splits) * (p.head_dim + 1);
-        attend_split(row, keys, splits, scratch, o, lse);
-      } else {
-        State st = attend(row, keys.data(), keys.size());
-        finish(st, row.c, lse);
-        o = st.o;
+    for (int token = 0; token < p.q_len; ++token)
+      for (int h = 0; h < p.num_qo_heads; ++h, ++row) {
+        auto *scratch = static_cast<float *>(p.workspace) + row * splits * (p.head_dim + 1);
+        attend_paged(p, b, token, h, splits, split ? scratch : nullptr);
       }
-      store_row(p, b, h, o, lse);
-    }
   return ASSAY_OK;
 }
 assay_status run_v1(const void *p) {
@@ -235,15 +311,15 @@ assay_status run_cascade(const void *params) {
   int splits = split_count(p.num_splits);
   for (int b = 0; b < p.batch; ++b)
     for (int h = 0; h < p.num_qo_heads; ++h) {
-      Row row = make_row(p, b, h);
+      Row row = make_row(p, b, h, b * p.q_stride_batch + h * p.q_stride_head);
       std::vector<Key> keys;
       for (int l = 0; l < p.num_levels; ++l) {
         const assay_cascade_level &level = p.levels[l];
         for (int s = 0; s < level.kv.rows; ++s) {
           if (b < level.segment_indptr[s] || b >= level.segment_indptr[s + 1]) continue;
-          append_keys(keys, level.kv, s, kv_head_of(p, h));
+          append_keys(keys, level.kv, s, kv_head_of(p, h), {0, level.kv.seq_lens[s]});
           if (bug == Bug::kPrefixTwice && l == 0 && p.num_levels > 1)
-            append_keys(keys, level.kv, s, kv_head_of(p, h));
+            append_keys(keys, level.kv, s, kv_head_of(p, h), {0, level.kv.seq_lens[s]});
         }
       }
       std::vector<float> o;
@@ -251,7 +327,8 @@ assay_status run_cascade(const void *params) {
       auto *scratch = static_cast<float *>(p.workspace) +
                       (b * p.num_qo_heads + h) * static_cast<int64_t>(splits) * (p.head_dim + 1);
       attend_split(row, keys, splits, scratch, o, lse);
-      store_row(p, b, h, o, lse);
+      store_row(p, b * p.o_stride_batch + h * p.o_stride_head,
+                b * p.lse_stride_batch + h * p.lse_stride_head, o, lse, h + 1 == p.num_qo_heads);
     }
   return ASSAY_OK;
 }
@@ -371,11 +448,14 @@ constexpr auto kRunMergeStates =
     run_either<assay_merge_states_params, run_merge_states, run_field_merge_states>;
 const char *last_error() { return ""; }
 
+int tokens_of(const assay_paged_params &p) { return p.q_len; }
+int tokens_of(const assay_cascade_params &) { return 1; }
+
 template <class P>
 assay_status scratch_bytes(const void *params, uint64_t *bytes) {
   const P &p = *static_cast<const P *>(params);
-  *bytes = static_cast<uint64_t>(p.batch) * p.num_qo_heads * split_count(p.num_splits) *
-           (p.head_dim + 1) * 4;
+  *bytes = static_cast<uint64_t>(p.batch) * tokens_of(p) * p.num_qo_heads *
+           split_count(p.num_splits) * (p.head_dim + 1) * 4;
   return ASSAY_OK;
 }
 
@@ -386,6 +466,7 @@ constexpr assay_arithmetic kScalar = {.mma_block = 0,
                                       .exp2_rel_error = 0x1p-23,
                                       .log2_abs_error = 0x1p-22,
                                       .rcp_rel_error = 0x1p-23,
+                                      .tanh_abs_error = 0x1p-22,
                                       .tile_tokens = kTile,
                                       .max_parallel_states = 1};
 

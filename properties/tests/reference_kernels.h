@@ -39,7 +39,16 @@ enum class Bug {
   kShortLog2e,       ///< log2 e is 1.4427: off by 3e-6, which no bound of bf16 values sees
   kTinyNormaliser,   ///< field only: the row sum is off by one unit
   kLseInBase2,       ///< field only: LSE leaves in base 2 whatever was asked
-  kWritesEarly,      ///< clears the output before reading the inputs
+  kNoSoftcap,
+  kAlibiOffByOne,  ///< distances count from the next position
+  kWindowOffByOne, ///< one key more than the window holds
+  kWindowLateMask, ///< keys before the window enter with weight 0
+  kNotCausal,      ///< every query token sees all live keys
+  kSinkPerSplit,   ///< the sink counts once in every split
+  kSinkIgnored,
+  kScaleOfHeadZero, ///< every kv head takes the scales of head 0
+  kNanIs480,        ///< e4m3 NaN is read as the next number
+  kWritesEarly,     ///< clears the output before reading the inputs
 };
 
 /// The defect of every kernel below on this thread; kNone unless a test sets it.

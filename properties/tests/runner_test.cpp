@@ -58,6 +58,22 @@ TEST(Runner, AnUnreachableClassMakesTheRunIncomplete) {
   EXPECT_FALSE(summary.runs[0].missing.empty());
 }
 
+TEST(Runner, AFeatureTheKernelRefusesIsNoGap) {
+  static assay_kernel plain = *v1();
+  plain.supports = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    bool features = p.kv_dtype != p.dtype || p.q_len > 1 || p.window > 0 || p.logits_softcap > 0 ||
+                    p.alibi_slopes || p.sinks;
+    return features ? ASSAY_UNSUPPORTED : ASSAY_OK;
+  };
+  auto summary =
+      run_properties({&plain}, some({"run_to_run", "fp8_equals_widened"}), quick(1), nullptr);
+  EXPECT_FALSE(summary.incomplete());
+  for (const PropertyRun &run : summary.runs)
+    EXPECT_GT(run.unsupported, 0) << run.property->name;
+  EXPECT_GT(summary.runs[0].cases, 0);
+}
+
 TEST(Runner, TheFirstFailureIsShrunkAndStillFails) {
   // The defect is per thread: one worker, this one.
   reference::WithBug defect(reference::Bug::kLseWithoutSum);

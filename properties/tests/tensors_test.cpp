@@ -17,8 +17,8 @@ constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMerge
                                 Family::kMergeStates};
 
 TEST(Values, EveryBitPatternSurvivesTheRoundTrip) {
-  for (Dtype dtype : {Dtype::kBf16, Dtype::kFp16})
-    for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+  for (Dtype dtype : {Dtype::kBf16, Dtype::kFp16, Dtype::kE4m3, Dtype::kE5m2})
+    for (uint32_t bits = 0; bits < 1u << 8 * element_size(dtype); ++bits) {
       float x = from_bits(dtype, bits);
       if (std::isnan(x) || std::isinf(x)) continue;
       ASSERT_EQ(to_bits(dtype, x), bits) << name_of(dtype);
@@ -36,6 +36,22 @@ TEST(Values, RoundsToNearestEvenAndSaturates) {
   EXPECT_EQ(from_bits(Dtype::kFp16, to_bits(Dtype::kFp16, 0x1p-24f)), 0x1p-24f);
   EXPECT_EQ(to_bits(Dtype::kFp16, 0x1p-25f), 0u); // tie to even
   EXPECT_EQ(std::signbit(from_bits(Dtype::kFp16, to_bits(Dtype::kFp16, -0.0f))), true);
+}
+
+TEST(Values, Fp8EndsWhereTheFormatsDo) {
+  auto e4m3 = [](uint32_t bits) { return from_bits(Dtype::kE4m3, bits); };
+  auto e5m2 = [](uint32_t bits) { return from_bits(Dtype::kE5m2, bits); };
+  EXPECT_EQ(e4m3(0x7e), 448.0f);
+  EXPECT_TRUE(std::isnan(e4m3(0x7f)) && std::isnan(e4m3(0xff)));
+  EXPECT_EQ(e4m3(0x01), 0x1p-9f);
+  EXPECT_EQ(e4m3(0x38), 1.0f);
+  EXPECT_EQ(e5m2(0x7b), 57344.0f);
+  EXPECT_TRUE(std::isinf(e5m2(0x7c)) && std::isnan(e5m2(0x7d)));
+  EXPECT_EQ(e5m2(0x01), 0x1p-16f);
+  EXPECT_EQ(to_bits(Dtype::kE4m3, 1e6f), 0x7eu);                         // saturates
+  EXPECT_EQ(to_bits(Dtype::kE4m3, 17.0f), to_bits(Dtype::kE4m3, 16.0f)); // tie to even
+  EXPECT_EQ(to_bits(Dtype::kE4m3, 19.0f), to_bits(Dtype::kE4m3, 20.0f));
+  EXPECT_EQ(to_bits(Dtype::kE4m3, 0x1p-10f), 0u); // tie to even
 }
 
 TEST(Values, PoisonIsWhatItsNameSays) {
@@ -143,6 +159,33 @@ TEST(Tensors, AHugePoolNeedsOffsetsBeyond32Bits) {
   auto address = reinterpret_cast<uintptr_t>(kv.k) + static_cast<uintptr_t>(offset) * 2;
   std::memcpy(&first, reinterpret_cast<const void *>(address), 2);
   EXPECT_EQ(first, t.key(0, 0, 4, 0, 0));
+}
+
+TEST(Tensors, QueryTokensHaveAnAxisOfTheirOwn) {
+  Problem p = decode({}, fuzz_limits());
+  p.batch = 2;
+  p.seq_lens = {5, 2};
+  p.q_len = 3;
+  p.q_pad = p.o_pad = 1;
+  p.kv = KvType::kE5m2;
+  p.k_pad = 1;
+  p.v_scale = ScaleLayout::kTensor;
+  p.sinks = Sinks::kNormal;
+  ASSERT_EQ(problem_error(p, full_limits()), "");
+  Tensors t = materialise(p);
+  EXPECT_EQ(t.rows(), 6);
+  AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
+  const assay_paged_params &a = params.paged;
+  EXPECT_EQ(a.q_len, 3);
+  EXPECT_EQ(a.kv_dtype, ASSAY_E5M2);
+  EXPECT_EQ(a.kv.k_stride_token % 16, 0);
+  EXPECT_EQ(t.o.at(4, 0, 7), a.o_stride_batch + a.o_stride_token + 7);
+  EXPECT_EQ(a.k_scale, nullptr);
+  EXPECT_EQ(a.v_scale[0], t.value_scale(0));
+  EXPECT_EQ(a.sinks[0], t.sink(0));
+  // The first token of the second request stands before its first key.
+  EXPECT_EQ(visible_range(p, 3).size(), 0);
+  EXPECT_EQ(visible_range(p, 5).size(), 2);
 }
 
 TEST(Tensors, OutputsOnEntryArePoison) {

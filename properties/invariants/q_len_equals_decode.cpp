@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Property: a call with q_len query tokens gives what q_len calls with one token each give, token i
+// over the keys up to its own position. Catches: causal bounds off by one, token strides, rows of a
+// packed tile mixed up, ALiBi and windows measured from the last token. Within bound, pairwise.
+#include <algorithm>
+
+#include "properties/invariants/bounds.h"
+#include "properties/invariants/invariants.h"
+
+namespace assay {
+
+CheckResult q_len_equals_decode(const Problem &p, Sut &sut) {
+  Problem several = p;
+  if (p.q_len == 1) several.q_len = 2 + pick(p, 0x91e, 7);
+  // A shorter row names fewer pages.
+  if (several.placement == Placement::kExplicit) several.placement = Placement::kReversed;
+  several.page_ids.clear();
+  Outcome all = run_problem(several, sut);
+  if (!all.ok()) return all.check;
+  const int tokens = several.q_len;
+  for (int token = 0; token < tokens; ++token) {
+    Problem one = several;
+    one.q_len = 1;
+    for (int &n : one.seq_lens)
+      n = std::max(0, n - tokens + 1 + token);
+    Tensors t = materialise(one);
+    for (int r = 0; r < p.batch; ++r)
+      for (int h = 0; h < t.heads(); ++h)
+        copy_query(t, r, h, all.before, r * tokens + token, h);
+    Outcome single = run_tensors(std::move(t), sut);
+    if (!single.ok()) return single.check;
+    const std::string what = "query token " + std::to_string(token) + " in a call of its own";
+    for (int r = 0; r < p.batch; ++r)
+      for (int h = 0; h < all.before.heads(); ++h) {
+        CheckResult c = related(all, r * tokens + token, h, single, r, h, {}, sut, what);
+        if (!c.passed()) return c;
+      }
+  }
+  return CheckResult::pass();
+}
+
+} // namespace assay
