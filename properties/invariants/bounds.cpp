@@ -209,7 +209,7 @@ Judged check_attention(const Params &params, const Outcome &run, const Sut &sut,
   const Problem &p = after.problem;
   Judged out;
   std::vector<float> o(p.head_dim);
-  for (int row = 0; row < out.rows(); ++row)
+  for (int row = 0; row < after.rows(); ++row)
     for (int kv_head = 0; kv_head < p.num_kv_heads; ++kv_head) {
       oracle::KeySet keys = gather(params, row, kv_head);
       for (int head = kv_head * p.group_size; head < (kv_head + 1) * p.group_size; ++head) {
