@@ -143,9 +143,43 @@ def problem():
     }
 
 
+def bound():
+    """0, then dtype, log2(d / 16), n - 1, scale, base, arithmetic, log2(tile / 8), states - 1,
+    combine, [stages - 1], maxima, subnormals, noise, seed, [splits - 1]; or 1, family, palettes; then
+    three palettes: count - 1, a, b, values; then, for kernels, a case"""
+
+    def palette(a, b, *values):
+        return bytes([len(values) - 1, a, b, *values])
+
+    ones, ramp = palette(0, 0, 72), palette(1, 0, 64, 66, 68, 70, 72, 74, 76, 78)
+    noise = palette(3, 5, 60, 69, 73, 58, 66, 77, 62)
+    mixed = palette(5, 3, 40, 90, 3, 127, 70, 65, 11, 100)
+    tiny, largest = palette(3, 1, 128, 160, 192, 224), palette(1, 3, 191, 255, 159, 64)
+    powers = palette(1, 2, *(128 + 16 + e for e in (0, 1, 2, 3, 35, 66, 99)))
+    values = {
+        "ones": (ones, ones, noise),
+        "noise": (noise, mixed, mixed),
+        "ramp": (ones, ramp, noise),
+        "tiny": (noise, tiny, tiny),
+        "largest": (ones, noise, largest),
+        "large_logits": (mixed, mixed, noise),
+        "powers": (noise, powers, powers),
+    }
+    seeds = {"nothing": b"", "kernels_nothing": b"\1"}
+    for number, (name, tensors) in enumerate(values.items()):
+        for dtype, arithmetic in ((0, 0), (1, 0), (0, 2), (1, 3)):
+            head = bytes([0, dtype, 1, 50 + number, number % 6, number % 2, arithmetic, number % 4])
+            shape = bytes([number % 8, 1, number % 2, number % 4, dtype ^ 1, number % 4, number, number % 3])
+            seeds[f"emulated_{name}_{dtype}{arithmetic}"] = head + shape + b"".join(tensors)
+        for family in (0, 1):
+            case = bytes((i * i * 89 + i * 37 + number * 11) % 251 for i in range(90))
+            seeds[f"kernels_{name}_{family}"] = bytes([1, family, 1]) + b"".join(tensors) + case
+    return seeds
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
-    for make in (rescale, codec, plan, problem):
+    for make in (rescale, codec, plan, problem, bound):
         folder = root / f"fuzz_{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in make().items():

@@ -24,8 +24,10 @@ std::vector<const Property *> cheap_properties(const assay_kernel &kernel) {
   return cheap;
 }
 
-std::string check_one(const Property &property, const assay_kernel &kernel, const Problem &p) {
+std::string check_one(const Property &property, const assay_kernel &kernel, const Problem &p,
+                      bool replay_scores) {
   auto sut = make_simt_sut(kernel);
+  sut->set_replays_scores(replay_scores);
   bool threw = false;
   const CheckResult result = checked(property, p, *sut, &threw);
   if (!threw && (result.passed() || result.kind == CheckResult::Kind::kDiscard)) return "";
@@ -42,7 +44,7 @@ std::string check_one(const Property &property, const assay_kernel &kernel, cons
 
 } // namespace
 
-std::string check_problem_with(const assay_plugin &plugin, Input input) {
+std::string check_problem_with(const assay_plugin &plugin, Input input, bool replay_scores) {
   ByteReader in(input);
   const uint8_t pick = in.byte();
   const Problem p = decode(in.rest(), fuzz_limits());
@@ -51,9 +53,9 @@ std::string check_problem_with(const assay_plugin &plugin, Input input) {
     if (kernel.target != ASSAY_TARGET_SIMT || kernel.family != static_cast<assay_family>(p.family))
       continue;
     const auto cheap = cheap_properties(kernel);
-    if (std::string e = check_one(*cheap[0], kernel, p); !e.empty()) return e;
+    if (std::string e = check_one(*cheap[0], kernel, p, replay_scores); !e.empty()) return e;
     const auto &other = *cheap[1 + pick % (cheap.size() - 1)];
-    if (std::string e = check_one(other, kernel, p); !e.empty()) return e;
+    if (std::string e = check_one(other, kernel, p, replay_scores); !e.empty()) return e;
   }
   return "";
 }

@@ -146,6 +146,63 @@ Interval certified_merge(const MergeProblem &problem, int dim, int precision) {
   return sum;
 }
 
+void Certification::check(const Enclosure &fast, const Interval &certified, int tier, int dim) {
+  ++values;
+  if (encloses(fast, certified)) return;
+  if (misses++ > 0) return;
+  const std::string element = dim < 0 ? "the LSE" : "dim " + std::to_string(dim);
+  first_miss = element + " of tier " + std::to_string(tier) + ": the fast enclosure " +
+               std::to_string(fast.mid) + " +- " + std::to_string(fast.rad) +
+               " does not hold the certified value " + std::to_string(certified.middle());
+}
+
+namespace {
+
+// The replayed values of one tier, as intervals.
+void certify_replay(const RowProblem &problem, const ReplayedRow &fast, int tier,
+                    const CertifiedRow &row, const std::vector<double> *scores,
+                    std::span<const int> dims, Certification &out) {
+  RowWork work;
+  prepare_row(problem, work, scores);
+  KeyReplay replay;
+  ReplayBudget budget;
+  replay_keys(problem, work, replay, budget);
+  for (int dim : dims) {
+    out.check(fast.o[static_cast<size_t>(dim)],
+              row.replayed_output(replay.p, replay.shift, work.x_max, dim), tier, dim);
+  }
+}
+
+} // namespace
+
+Certification certify_row(const RowProblem &problem, const RowReference &row,
+                          std::span<const int> dims, int precision) {
+  Certification out;
+  if (!row.claim || row.empty) return out;
+  const CertifiedRow certified(problem, precision);
+  out.check(row.lse, certified.lse(), 0, -1);
+  for (int dim : dims)
+    out.check(row.o[static_cast<size_t>(dim)], certified.output(dim), 0, dim);
+  if (row.t1.applies()) certify_replay(problem, row.t1, 1, certified, nullptr, dims, out);
+  if (!row.t2.applies()) return out;
+  const std::vector<double> scores = replay_scores(problem);
+  const CertifiedRow replayed(problem, precision, &scores);
+  out.check(row.t2.lse, replayed.lse(), 2, -1);
+  certify_replay(problem, row.t2, 2, replayed, &scores, dims, out);
+  return out;
+}
+
+Certification certify_merge(const MergeProblem &problem, const MergeReference &reference,
+                            std::span<const int> dims, int precision) {
+  Certification out;
+  const RowReference &row = reference.row;
+  if (!row.claim || row.empty || reference.only_state >= 0) return out;
+  out.check(row.lse, certified_merge(problem, -1, precision), 0, -1);
+  for (int dim : dims)
+    out.check(row.o[static_cast<size_t>(dim)], certified_merge(problem, dim, precision), 0, dim);
+  return out;
+}
+
 bool encloses(const Enclosure &outer, const Interval &inner) {
   Interval distance(inner);
   distance -= outer.mid;

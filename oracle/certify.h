@@ -3,7 +3,9 @@
 // what it leaves undecided.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "oracle/interval.h"
@@ -39,6 +41,20 @@ Interval certified_replay(const RowProblem &problem, int tier, int dim, int prec
 
 /** The same for a merge of states (dim -1: its LSE). */
 Interval certified_merge(const MergeProblem &problem, int dim, int precision);
+
+/** A row's fast enclosures recomputed in interval arithmetic: how many, and which do not hold. */
+struct Certification {
+  uint64_t values = 0, misses = 0;
+  std::string first_miss; ///< element and tier, for the reader
+
+  void check(const Enclosure &fast, const Interval &certified, int tier, int dim);
+};
+
+/** The LSE and the outputs `dims` of every tier that the row has. Rows without a claim: nothing. */
+Certification certify_row(const RowProblem &problem, const RowReference &row,
+                          std::span<const int> dims, int precision = 256);
+Certification certify_merge(const MergeProblem &problem, const MergeReference &reference,
+                            std::span<const int> dims, int precision = 256);
 
 /** True when the interval lies inside the enclosure: the fast path's radius was honest. */
 bool encloses(const Enclosure &outer, const Interval &inner);

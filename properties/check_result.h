@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -19,7 +20,9 @@ struct CheckResult {
   bool unsupported = false; ///< discarded because the kernel answered that it cannot run the case
   std::string message;      ///< one line: what is wrong, or why discarded
   std::string detail;       ///< further lines: the worst element, budget by term
-  double ratio_t0 = 0, ratio_t1 = 0, ratio_lse = 0; ///< worst |error| / bound seen
+  double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0; ///< worst |error| / bound seen
+  uint64_t outputs = 0;        ///< judged by the oracle: O elements and LSEs
+  uint64_t certified_rows = 0; ///< whose oracle was recomputed in interval arithmetic
 
   bool passed() const { return kind == Kind::kPass; }
   bool failed() const { return kind == Kind::kFail; }
@@ -32,7 +35,8 @@ struct CheckResult {
     return make(Kind::kDiscard, std::move(reason), "");
   }
 
-  /// Keeps the worse ratios of the two and the other's verdict if this one passes.
+  /// Keeps the worse ratios of the two, the sum of the counts, and the other's verdict if this one
+  /// passes.
   CheckResult &also(const CheckResult &other) {
     if (passed()) {
       kind = other.kind;
@@ -42,7 +46,10 @@ struct CheckResult {
     }
     ratio_t0 = std::max(ratio_t0, other.ratio_t0);
     ratio_t1 = std::max(ratio_t1, other.ratio_t1);
+    ratio_t2 = std::max(ratio_t2, other.ratio_t2);
     ratio_lse = std::max(ratio_lse, other.ratio_lse);
+    outputs += other.outputs;
+    certified_rows += other.certified_rows;
     return *this;
   }
 

@@ -92,7 +92,8 @@ std::vector<double> plain_merge(const Tensors &t, int row, int head) {
   return out;
 }
 
-void expect_head(Expected &e, const Outcome &inputs, const Sut &sut, int row, int head) {
+void expect_head(Expected &e, const Outcome &inputs, const Sut &sut, int row, int head,
+                 bool replay_scores) {
   const Problem &p = inputs.before.problem;
   std::vector<double> plain;
   if (is_merge(p)) {
@@ -102,12 +103,15 @@ void expect_head(Expected &e, const Outcome &inputs, const Sut &sut, int row, in
     plain = plain_merge(inputs.before, row, head);
   } else {
     OracleRow r = oracle_row(inputs, sut, row, head);
+    if (!replay_scores) r.reference.t2 = {};
     e.t0.push_back(to_bound(r.reference.o, r.reference.t0));
     e.t0.back().lse = r.reference.lse.mid;
     e.t0.back().lse_radius = r.reference.lse_budget + r.reference.lse.rad;
     e.t0.back().empty = r.reference.empty;
     e.t1.push_back(to_bound(r.reference.t1.o, r.reference.t1.budget));
     e.t2.push_back(to_bound(r.reference.t2.o, r.reference.t2.budget));
+    e.t2.back().lse = r.reference.t2.lse.mid;
+    e.t2.back().lse_radius = r.reference.t2.lse_budget + r.reference.t2.lse.rad;
     plain = oracle::plain_attention(r.q, r.keys, sm_scale(p), static_cast<assay_dtype>(p.dtype));
   }
   RowBound &bound = e.t0.back();
@@ -126,7 +130,7 @@ Input make_input(const assay_kernel &kernel, const KillOptions &options, int run
   for (int row = 0; row < t.rows(); ++row) {
     Expected e;
     for (int head = 0; head < t.heads(); ++head)
-      expect_head(e, inputs, *sut, row, head);
+      expect_head(e, inputs, *sut, row, head, options.replay_scores);
     input.requests.push_back(std::move(e));
   }
   return input;
@@ -162,11 +166,12 @@ void judge_request(const Expected &e, const Tensors &out, int row, Verdicts &kil
     killed[kTier1] |= outside(e.t1[head], got, out.problem.dtype);
     killed[kTier2] |= outside(e.t2[head], got, out.problem.dtype);
     killed[kLse] |= lse_outside(e.t0[head], out.out_lse(row, head));
+    if (!e.t2[head].o.empty()) killed[kLse] |= lse_outside(e.t2[head], out.out_lse(row, head));
   }
 }
 
 /// One run of one subject, already active.
-void score(KillRow &row, const Input &input, Sut &sut) {
+void score(KillRow &row, const Input &input, Sut &sut, bool replay_scores) {
   Tensors t = materialise(input.problem);
   RunResult result = sut.run(t);
   Verdicts killed{}, judged{};
@@ -177,7 +182,7 @@ void score(KillRow &row, const Input &input, Sut &sut) {
       judge_request(input.requests[r], t, static_cast<int>(r), killed);
     bool tiers = is_attention(input.problem);
     for (int c = kClose2; c <= kLse; ++c)
-      judged[c] = tiers || (c != kTier1 && c != kTier2);
+      judged[c] = c == kTier2 ? tiers && replay_scores : tiers || c != kTier1;
     if (tiers) {
       CheckResult dyadic = dyadic_exact(input.problem, sut);
       judged[kDyadic] = dyadic.passed() || dyadic.failed();
@@ -203,7 +208,7 @@ void add_runs(std::vector<KillRow> &rows, const std::function<void(int)> &activa
       if (!inputs.contains(&kernel)) inputs[&kernel] = make_input(kernel, options, run);
       auto sut = make_simt_sut(kernel);
       activate(row.subject.id);
-      score(row, inputs[&kernel], *sut);
+      score(row, inputs[&kernel], *sut, options.replay_scores);
       activate(0);
     }
   }

@@ -21,7 +21,7 @@ enum KillColumn {
   kTier0,   ///< oracle, T0: any order of the keys
   kTier1,   ///< T1: with the rounding of P replayed
   kTier2,   ///< T2: with the scores replayed bit by bit
-  kLse,     ///< oracle, LSE
+  kLse,     ///< oracle, LSE: from any order, and with the scores replayed where T2 applies
   kDyadic,  ///< property dyadic_exact, on inputs of its own
   kHazards, ///< the executor stopped, or memory was written that must not be
   kAnyOfOurs,
@@ -40,6 +40,7 @@ struct KillSubject {
 struct KillOptions {
   int runs = 20, keys = 509, splits = 2, threads = 1;
   uint64_t seed = 1;
+  bool replay_scores = true; ///< false: as for a kernel that declares no bit-accurate MMA, no T2
 };
 
 struct KillRow {

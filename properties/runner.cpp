@@ -40,7 +40,9 @@ class PairRun {
 public:
   PairRun(PropertyRun &run, const RunnerOptions &options)
       : run_(run), options_(options), sut_(make_sut(*run.kernel)),
-        required_(required_classes(*run.property, *run.kernel)) {}
+        required_(required_classes(*run.property, *run.kernel)) {
+    sut_->set_replays_scores(options.replay_scores);
+  }
 
   void by_count() {
     uint64_t index = 0;
@@ -108,7 +110,10 @@ private:
     }
     run_.ratio_t0 = std::max(run_.ratio_t0, r.ratio_t0);
     run_.ratio_t1 = std::max(run_.ratio_t1, r.ratio_t1);
+    run_.ratio_t2 = std::max(run_.ratio_t2, r.ratio_t2);
     run_.ratio_lse = std::max(run_.ratio_lse, r.ratio_lse);
+    run_.outputs += r.outputs;
+    run_.certified_rows += r.certified_rows;
     if (r.kind == CheckResult::Kind::kDiscard) {
       ++run_.discarded;
       if (!r.unsupported) return;
@@ -162,6 +167,18 @@ int RunSummary::undecided() const {
   int n = 0;
   for (const PropertyRun &r : runs)
     n += r.undecided;
+  return n;
+}
+uint64_t RunSummary::outputs() const {
+  uint64_t n = 0;
+  for (const PropertyRun &r : runs)
+    n += r.outputs;
+  return n;
+}
+uint64_t RunSummary::certified_rows() const {
+  uint64_t n = 0;
+  for (const PropertyRun &r : runs)
+    n += r.certified_rows;
   return n;
 }
 bool RunSummary::incomplete() const {

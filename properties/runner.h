@@ -19,6 +19,7 @@ struct RunnerOptions {
   double budget = 0; ///< seconds; > 0 draws until the time is spent instead of `cases`
   int threads = 0;   ///< 0: one per core, 16 at most
   Limits limits = check_limits();
+  bool replay_scores = false; ///< T2 too: see Sut::replays_scores
   ShrinkBudget shrink = {.checks = 1500, .seconds = 20};
 };
 
@@ -40,12 +41,13 @@ struct PropertyRun {
   std::map<std::string, int> unsupported_classes;
   int findings = 0;
   int undecided = 0;
-  double ratio_t0 = 0, ratio_t1 = 0, ratio_lse = 0;
-  double seconds = 0;                 ///< summed over threads
-  std::map<std::string, int> classes; ///< decided cases of each class
-  std::vector<std::string> missing;   ///< important classes without a case, unsupported ones aside
-  std::vector<Finding> first;         ///< the first failure, shrunk; empty without one
-  std::string harness_error;          ///< an exception; the run proves nothing
+  double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0;
+  uint64_t outputs = 0, certified_rows = 0; ///< as in CheckResult, summed
+  double seconds = 0;                       ///< summed over threads
+  std::map<std::string, int> classes;       ///< decided cases of each class
+  std::vector<std::string> missing;         ///< important classes without a case
+  std::vector<Finding> first;               ///< the first failure, shrunk; empty without one
+  std::string harness_error;                ///< an exception; the run proves nothing
 
   /// Nothing was decided, and it is not for a feature that the kernel does not have.
   bool hollow() const {
@@ -60,6 +62,8 @@ struct RunSummary {
   int cases() const;
   int findings() const;
   int undecided() const;
+  uint64_t outputs() const;
+  uint64_t certified_rows() const;
   bool incomplete() const; ///< a class without a case, no case at all, or a harness error
 };
 

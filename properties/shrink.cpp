@@ -56,16 +56,19 @@ Problem without_request(const Problem &p, int row) {
   return c;
 }
 
+Problem only_request(const Problem &p, int keep) {
+  Problem c = p;
+  for (int row = p.batch - 1; row >= 0; --row)
+    if (row != keep) c = without_request(c, row);
+  return c;
+}
+
 Candidates batches(const Problem &p) {
   Candidates out;
   if (p.batch <= 1) return out;
   // One request alone first, then one less.
-  for (int keep = 0; keep < p.batch; ++keep) {
-    Problem c = p;
-    for (int row = p.batch - 1; row >= 0; --row)
-      if (row != keep) c = without_request(c, row);
-    out.push_back(std::move(c));
-  }
+  for (int keep = 0; keep < p.batch; ++keep)
+    out.push_back(only_request(p, keep));
   for (int row = p.batch - 1; row >= 0; --row)
     out.push_back(without_request(p, row));
   return out;
@@ -249,6 +252,53 @@ Candidates settings(const Problem &p) {
   return out;
 }
 
+/// One request and one kv head with `keys` keys, in the plainest memory.
+Problem plain_attention(const Problem &p, int keys, int splits, int group) {
+  Problem c = p;
+  c.batch = c.num_kv_heads = 1;
+  c.group_size = group;
+  c.num_splits = splits;
+  c.sharing = Sharing::kNone;
+  c.page_size = 1;
+  drop_page_ids(c);
+  if (p.family == Family::kPaged)
+    c.seq_lens = {keys};
+  else if (p.levels.size() > 1 && keys > 1)
+    c.levels = {{1, 0, {1}, {1}}, {1, 0, {1}, {keys - 1}}};
+  else
+    c.levels = {{1, 0, {1}, {keys}}};
+  return c;
+}
+
+/// Several fields at once, for failures that no single field can leave: a cut of the rows that
+/// follows batch and heads, or values that only this length draws in the wrong order.
+Candidates jumps(const Problem &p) {
+  Candidates out;
+  if (!is_attention(p)) return out;
+  const long limit = complexity(p);
+  auto offer = [&](Problem c) {
+    if (complexity(c) < limit) out.push_back(std::move(c));
+  };
+  const Values normal{Regime::kNormal, 0, 1}, rising{Regime::kRising, 0, 1};
+  // One more than the keys of one, two, four and eight warps' tiles.
+  for (int group = 1; group <= std::min(p.group_size, 2); ++group)
+    for (int keys : {1, 2, 17, 33, 65, 129})
+      for (int splits : {0, 1, 2})
+        for (int values = 0; values < 3; ++values) {
+          Problem c = plain_attention(p, keys, splits, group);
+          if (values > 0) c.q = normal;
+          if (values > 0) c.k = values == 1 ? normal : rising;
+          offer(std::move(c));
+        }
+  for (int row = 0; p.batch > 1 && row < p.batch; ++row)
+    for (int splits : {1, 2}) {
+      Problem c = only_request(p, row);
+      c.num_splits = splits;
+      offer(std::move(c));
+    }
+  return out;
+}
+
 } // namespace
 
 long complexity(const Problem &p) {
@@ -268,8 +318,8 @@ long complexity(const Problem &p) {
 }
 
 std::vector<std::vector<Problem>> shrink_candidates(const Problem &p) {
-  return {batches(p), levels(p),   heads(p),  lengths(p), pages(p),
-          shape(p),   features(p), values(p), settings(p)};
+  return {batches(p), levels(p),   heads(p),  lengths(p),  pages(p),
+          shape(p),   features(p), values(p), settings(p), jumps(p)};
 }
 
 Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fails,

@@ -19,8 +19,9 @@ struct ShrinkStats {
 };
 
 /// Greedy, field by field: batch, heads, group, lengths, pages, head_dim, regimes, values, strides,
-/// schedule; repeated until no field gets simpler. `fails` says whether a candidate still fails; it
-/// is only called with well-formed cases. Deterministic apart from the time limit.
+/// schedule; then a few jumps of several fields at once; repeated until nothing gets simpler.
+/// `fails` says whether a candidate still fails; it is only called with well-formed cases.
+/// Deterministic apart from the time limit.
 Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fails,
                const ShrinkBudget &budget = {}, ShrinkStats *stats = nullptr);
 

@@ -8,7 +8,8 @@
 #include "kernels/launch/own_kernels.h"
 
 namespace assay::n_mutants {
-template struct DecodeLaunch<arch::bf16, 64>;
+template struct DecodeLaunch<arch::bf16, arch::bf16, 64>;
+template struct DecodeLaunch<arch::bf16, arch::e4m3, 64>;
 }
 
 namespace assay::mutants {

@@ -253,6 +253,14 @@ assay_status assay_cascade_attention_supports(const assay_cascade_params *params
 assay_status assay_merge_state_supports(const assay_merge_state_params *params);
 assay_status assay_merge_states_supports(const assay_merge_states_params *params);
 
+/**
+ * The version expected to be faster, 1 or 2, for lengths that sum to total_tokens with the longest
+ * of max_seq_len (host knowledge; params.kv.seq_lens is not read): a model of bytes, launch and
+ * merge cost measured on an H200 (kernels/decode/kernel_choice.h). num_splits > 0 asks for v2.
+ */
+assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
+                                          int32_t max_seq_len, int32_t *version);
+
 /** Scratch bytes for these shapes at any lengths up to kv.max_pages * kv.page_size. */
 assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,
                                                      uint64_t *bytes);

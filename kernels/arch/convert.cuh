@@ -8,8 +8,11 @@
 //   uint32_t pack2<E>(lo, hi)         E = bf16, fp16; lo in the low 16 bits
 //   void unpack2<E>(packed, lo, hi)
 //   void widen4<D, S>(packed, out)    four S = e4m3, e5m2 (first in the low byte) to two pairs of
-//                                     D = bf16, fp16; exact
+//                                     D = bf16, fp16: (0, 1) and (2, 3); exact
+//   void widen4_strided<D, S>(...)    the same with pairs (0, 2) and (1, 3)
 //   float bits_to_float(uint32_t); uint32_t float_to_bits(float)
+//   Arithmetic<E>                     what kernels compute with when elements are stored as E
+//   R word_to<R>(uint32_t); uint32_t word_of(R)  a Number and its 32 bits
 #pragma once
 
 #include "kernels/arch/convert_bits.cuh"
@@ -32,6 +35,29 @@ struct e4m3 {
 struct e5m2 {
   uint8_t bits;
 };
+
+/// Number: accumulators, LSE, partials; 4 bytes. Output: how O is stored. Kernels name these, never
+/// float, so that another arithmetic can run through the same source.
+template <class E>
+struct Arithmetic {
+  using Number = float;
+  using Output = E;
+};
+
+template <class R>
+ASSAY_HOST_DEVICE R word_to(uint32_t word) {
+  static_assert(sizeof(R) == 4);
+  R value;
+  memcpy(&value, &word, 4);
+  return value;
+}
+template <class R>
+ASSAY_HOST_DEVICE uint32_t word_of(R value) {
+  static_assert(sizeof(R) == 4);
+  uint32_t word;
+  memcpy(&word, &value, 4);
+  return word;
+}
 
 } // namespace assay::ASSAY_TARGET::arch
 

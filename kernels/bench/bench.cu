@@ -13,10 +13,12 @@
 namespace assay::bench {
 namespace {
 
-constexpr int kElementBytes = 2;
-
 void check_status(assay_status status, const char *what) {
   if (status != ASSAY_OK) throw std::runtime_error(std::string(what) + ": " + assay_last_error());
+}
+
+assay_dtype abi_dtype(KvDtype dtype) {
+  return dtype == KvDtype::kBf16 ? ASSAY_BF16 : dtype == KvDtype::kE4m3 ? ASSAY_E4M3 : ASSAY_E5M2;
 }
 
 /// Device memory of a cell: `sets` disjoint page sets in one K and one V pool, one query batch.
@@ -25,7 +27,7 @@ struct CellData {
   std::vector<int32_t> lens;
   int sets, max_pages;
   int64_t pages_per_set, page_elements;
-  std::unique_ptr<DeviceArray<uint16_t>> pool; // K pool, then V pool
+  std::unique_ptr<DeviceArray<char>> pool; // K pool, then V pool
   std::unique_ptr<DeviceArray<uint16_t>> q, o;
   std::unique_ptr<DeviceArray<float>> lse;
   std::unique_ptr<DeviceArray<int32_t>> seq_lens, tables; // [sets][batch][max_pages]
@@ -39,9 +41,11 @@ struct CellData {
     for (int32_t len : lens)
       pages_per_set += (len + cell.page_size - 1) / cell.page_size;
     page_elements = int64_t{cell.page_size} * cell.num_kv_heads * cell.head_dim;
-    const int64_t elements = pages_per_set * sets * page_elements;
-    pool = std::make_unique<DeviceArray<uint16_t>>(2 * elements);
-    fill_bf16(pool->get(), 2 * elements, 1, stream.get());
+    const int64_t bytes = 2 * pages_per_set * sets * page_elements * bytes_of(cell.kv_dtype);
+    pool = std::make_unique<DeviceArray<char>>(bytes);
+    fill_bf16(reinterpret_cast<uint16_t *>(pool->get()), bytes / 2, 1, stream.get());
+    // Bytes with a zero in every exponent field: no fp8 NaN.
+    if (bytes_of(cell.kv_dtype) == 1) mask_words(pool->get(), bytes, 0xbfbfbfbfu, stream.get());
     const int64_t rows = int64_t{cell.batch} * cell.num_qo_heads;
     q = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim);
     o = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim);
@@ -73,7 +77,8 @@ struct CellData {
     assay_paged_params p = {};
     p.struct_size = sizeof p;
     p.target = ASSAY_TARGET_CUDA;
-    p.dtype = p.kv_dtype = ASSAY_BF16;
+    p.dtype = ASSAY_BF16;
+    p.kv_dtype = abi_dtype(cell.kv_dtype);
     p.batch = cell.batch;
     p.q_len = 1;
     p.num_qo_heads = cell.num_qo_heads;
@@ -88,7 +93,7 @@ struct CellData {
     p.lse_stride_batch = cell.num_qo_heads;
     p.lse_stride_head = 1;
     p.kv.k = pool->get();
-    p.kv.v = pool->get() + pages_per_set * sets * page_elements;
+    p.kv.v = pool->get() + pages_per_set * sets * page_elements * bytes_of(cell.kv_dtype);
     p.kv.k_stride_page = p.kv.v_stride_page = page_elements;
     p.kv.k_stride_token = p.kv.v_stride_token = int64_t{cell.num_kv_heads} * cell.head_dim;
     p.kv.k_stride_head = p.kv.v_stride_head = cell.head_dim;
@@ -113,7 +118,8 @@ struct CellData {
     assay_plan_params p = {};
     p.struct_size = sizeof p;
     p.target = ASSAY_TARGET_CUDA;
-    p.dtype = p.kv_dtype = ASSAY_BF16;
+    p.dtype = ASSAY_BF16;
+    p.kv_dtype = abi_dtype(cell.kv_dtype);
     p.batch = cell.batch;
     p.q_len = 1;
     p.num_qo_heads = cell.num_qo_heads;
@@ -147,7 +153,7 @@ double measure_floor(const CellData &data, uint64_t bytes, int multiprocessors, 
   const uint64_t set_bytes = bytes / 16 * 16;
   for (const FloorShape &shape : kFloorShapes)
     best = std::min(best, graph_median_us(data.stream, launches, replays, [&](int i) {
-                      const char *base = reinterpret_cast<const char *>(data.pool->get());
+                      const char *base = data.pool->get();
                       enqueue_floor(shape, base + (i % data.sets) * set_bytes, set_bytes,
                                     data.sink->get(), multiprocessors, data.stream.get());
                     }));
@@ -180,7 +186,7 @@ CellResult run_cell(const Cell &cell, const Options &options) {
     DeviceInfo info;
     if (!device_info(info, result.error)) return result;
     const std::vector<int32_t> lens = cell_lengths(cell);
-    result.bytes = kv_bytes(cell, lens, kElementBytes);
+    result.bytes = kv_bytes(cell, lens);
     // Three times the L2 between two uses of a set; at least two sets.
     const uint64_t per_set = std::max<uint64_t>(result.bytes, 1);
     int sets = static_cast<int>(3 * info.l2_bytes / per_set) + 2;

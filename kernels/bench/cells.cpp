@@ -7,9 +7,11 @@
 
 namespace assay::bench {
 
-const std::vector<Cell> &standard_cells() {
+namespace {
+
+std::vector<Cell> bf16_cells() {
   using L = Lengths;
-  static const std::vector<Cell> kCells = {
+  return {
       {"llama8b b1 1k", 1, 1024, L::kUniform, 32, 8, 128, 16},
       {"llama8b b1 8k", 1, 8192, L::kUniform, 32, 8, 128, 16},
       {"llama8b b1 32k", 1, 32768, L::kUniform, 32, 8, 128, 16},
@@ -36,7 +38,34 @@ const std::vector<Cell> &standard_cells() {
       {"page1 b64 8k", 64, 8192, L::kUniform, 32, 8, 128, 1},
       {"page64 b64 8k", 64, 8192, L::kUniform, 32, 8, 128, 64},
       {"d64 b32 4k", 32, 4096, L::kUniform, 32, 8, 64, 16},
+      {"d256 b32 4k", 32, 4096, L::kUniform, 16, 4, 256, 16},
   };
+}
+
+/// The bf16 cells again, with e4m3 keys and values; one with e5m2.
+std::vector<Cell> all_cells() {
+  std::vector<Cell> cells = bf16_cells();
+  for (Cell cell : bf16_cells()) {
+    cell.name = "fp8 " + cell.name;
+    cell.kv_dtype = KvDtype::kE4m3;
+    cells.push_back(cell);
+  }
+  Cell e5m2 = bf16_cells()[7];
+  e5m2.name = "e5m2 " + e5m2.name;
+  e5m2.kv_dtype = KvDtype::kE5m2;
+  cells.push_back(e5m2);
+  return cells;
+}
+
+} // namespace
+
+const char *name_of(KvDtype dtype) {
+  return dtype == KvDtype::kBf16 ? "bf16" : dtype == KvDtype::kE4m3 ? "e4m3" : "e5m2";
+}
+int bytes_of(KvDtype dtype) { return dtype == KvDtype::kBf16 ? 2 : 1; }
+
+const std::vector<Cell> &standard_cells() {
+  static const std::vector<Cell> kCells = all_cells();
   return kCells;
 }
 
@@ -71,11 +100,11 @@ std::vector<int32_t> cell_lengths(const Cell &cell) {
   return lens;
 }
 
-uint64_t kv_bytes(const Cell &cell, const std::vector<int32_t> &lens, int element_bytes) {
+uint64_t kv_bytes(const Cell &cell, const std::vector<int32_t> &lens) {
   uint64_t tokens = 0;
   for (int32_t len : lens)
     tokens += len;
-  return tokens * cell.num_kv_heads * cell.head_dim * 2 * element_bytes;
+  return tokens * cell.num_kv_heads * cell.head_dim * 2 * bytes_of(cell.kv_dtype);
 }
 
 } // namespace assay::bench

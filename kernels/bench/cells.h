@@ -17,20 +17,25 @@ enum class Lengths : uint8_t {
   kManyZeros, // three of four requests empty
 };
 
+enum class KvDtype : uint8_t { kBf16, kE4m3, kE5m2 };
+const char *name_of(KvDtype dtype);
+int bytes_of(KvDtype dtype);
+
 struct Cell {
   std::string name;
   int batch, seq;
   Lengths lengths;
   int num_qo_heads, num_kv_heads, head_dim, page_size;
+  KvDtype kv_dtype = KvDtype::kBf16;
 };
 
-/// The standard cells, bf16 KV.
+/// The standard cells: serving shapes with bf16 KV, most of them again with e4m3.
 const std::vector<Cell> &standard_cells();
 
 /// Lengths of a cell's requests, the same on every run.
 std::vector<int32_t> cell_lengths(const Cell &cell);
 
 /// K and V bytes of `lens` live tokens: what a decode step must read once.
-uint64_t kv_bytes(const Cell &cell, const std::vector<int32_t> &lens, int element_bytes);
+uint64_t kv_bytes(const Cell &cell, const std::vector<int32_t> &lens);
 
 } // namespace assay::bench

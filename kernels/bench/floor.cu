@@ -38,6 +38,12 @@ __global__ void fill(uint16_t *data, uint64_t n, uint64_t seed) {
   }
 }
 
+__global__ void mask(uint32_t *data, uint64_t n, uint32_t bits) {
+  const uint64_t stride = uint64_t{gridDim.x} * blockDim.x;
+  for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride)
+    data[i] &= bits;
+}
+
 } // namespace
 
 void enqueue_floor(const FloorShape &shape, const void *data, uint64_t bytes, uint32_t *sink,
@@ -56,6 +62,11 @@ void enqueue_floor(const FloorShape &shape, const void *data, uint64_t bytes, ui
 
 void fill_bf16(uint16_t *data, uint64_t n, uint64_t seed, cudaStream_t stream) {
   fill<<<1056, 256, 0, stream>>>(data, n, seed);
+  ASSAY_BENCH_CHECK(cudaGetLastError());
+}
+
+void mask_words(void *data, uint64_t bytes, uint32_t bits, cudaStream_t stream) {
+  mask<<<1056, 256, 0, stream>>>(static_cast<uint32_t *>(data), bytes / 4, bits);
   ASSAY_BENCH_CHECK(cudaGetLastError());
 }
 

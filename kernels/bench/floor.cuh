@@ -27,4 +27,7 @@ inline constexpr FloorShape kFloorShapes[] = {{1, 1024, 4}, {2, 512, 4}, {2, 102
 /// Fills `n` 16-bit values with bf16 numbers uniform in [-1, 1), from a hash of index and seed.
 void fill_bf16(uint16_t *data, uint64_t n, uint64_t seed, cudaStream_t stream);
 
+/// ANDs every 32-bit word with `bits`.
+void mask_words(void *data, uint64_t bytes, uint32_t bits, cudaStream_t stream);
+
 } // namespace assay::bench

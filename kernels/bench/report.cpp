@@ -12,7 +12,7 @@ namespace {
 nlohmann::json to_json(const CellResult &r, const std::string &kernel, double us) {
   return {{"cell", r.cell.name},
           {"kernel", kernel},
-          {"kv_dtype", "bf16"},
+          {"kv_dtype", name_of(r.cell.kv_dtype)},
           {"bytes", r.bytes},
           {"us", us},
           {"floor_us", r.floor_us},

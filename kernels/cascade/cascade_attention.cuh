@@ -45,12 +45,13 @@ struct CascadeWork {
 template <class E, int kHeadDim>
 class CascadeCore {
 public:
-  static constexpr CascadePolicy kPolicy = cascade_policy();
+  static constexpr CascadePolicy kPolicy = cascade_policy(kHeadDim);
+  using Layout = KvLayout<kHeadDim * sizeof(E)>;
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
   static constexpr int kRows = kPolicy.rows(), kWarpRows = 8 * kPolicy.row_tiles;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / 8;
   static constexpr int kWarpTokens = kPolicy.tile / kWarps; // each warp loads its share of a tile
-  using Tile = AttentionTile<E, kHeadDim, kPolicy.tile, kPolicy.row_tiles>;
+  using Tile = AttentionTile<DecodeTypes<E, E>, kHeadDim, kPolicy.tile, kPolicy.row_tiles>;
   using Loader = WarpTileLoader<E, kHeadDim, kWarpTokens>;
 
   struct Stage {
@@ -125,14 +126,12 @@ private:
     const int begin = split_begin(len, params.splits, work.split);
     const int end = split_begin(len, params.splits, work.split + 1);
     const PagedKv<E> kv(kv_params, work.segment, work.kv_head);
-    Loader loader(kv, end);
+    Loader loader(kv, begin, end);
     const int token = static_cast<int>(arch::warp_id()) * kWarpTokens;
     const auto load = [&](int base, Stage &stage) {
-      if (base < end)
-        loader.template copy<true>(kv_params, stage.k + token * KvLayout<kHeadDim>::kChunks);
+      if (base < end) loader.template copy<true>(kv_params, stage.k + token * Layout::kChunks);
       arch::cp_async_commit();
-      if (base < end)
-        loader.template copy<false>(kv_params, stage.v + token * KvLayout<kHeadDim>::kChunks);
+      if (base < end) loader.template copy<false>(kv_params, stage.v + token * Layout::kChunks);
       arch::cp_async_commit();
       loader.prefetch_places(kv_params, base + kPolicy.tile + token);
     };
@@ -173,13 +172,16 @@ private:
       const int64_t request = work.first_request + row / attention.group_size;
       const int64_t index = (level_split * attention.batch + request) * attention.num_qo_heads +
                             head_of(attention, work, row);
+      using Number = typename Tile::Number;
       typename Tile::State state = tile.row(n, j);
       if (arch::lane_id() < 4)
-        arch::global_store(params.lse_accum + index, state.lse2(attention.scale_log2));
+        arch::global_store(words_of<Number>(params.lse_accum) + index,
+                           state.lse2(attention.scale_log2));
       state.normalize();
       ASSAY_UNROLL
       for (int i = 0; i < 2 * Tile::kDimTiles; ++i)
-        arch::global_store(params.o_accum + index * kHeadDim + Tile::component(i), state.o[i]);
+        arch::global_store(words_of<Number>(params.o_accum) + index * kHeadDim + Tile::component(i),
+                           state.o[i]);
     }
   }
 };
@@ -201,6 +203,7 @@ template <class E, int kHeadDim>
 ASSAY_KERNEL(kCascadeMergeThreads, 1)
 cascade_merge(const ASSAY_GRID_CONSTANT CascadeParams params) {
   constexpr int kSlices = kHeadDim / 8;
+  using Number = typename arch::Arithmetic<E>::Number;
   const AttentionParams &attention = params.attention;
   const int64_t index = int64_t{arch::block_idx_x()} * kCascadeMergeThreads + arch::thread_idx();
   const int64_t row = index / kSlices;
@@ -215,14 +218,16 @@ cascade_merge(const ASSAY_GRID_CONSTANT CascadeParams params) {
     return request >= arch::global_load_readonly(indptr) &&
            request < arch::global_load_readonly(indptr + params.levels[level].kv.rows);
   };
-  const MergedSlice merged = merge_rows(
+  const auto merged = merge_rows(
       params.num_levels * params.splits, 1.0f, 1.0f,
       [&](int i) {
-        return covered(i / params.splits) ? arch::global_load(params.lse_accum + i * rows + row)
-                                          : arch::neg_infinity();
+        return covered(i / params.splits)
+                   ? arch::global_load(words_of<Number>(params.lse_accum) + i * rows + row)
+                   : Number(arch::neg_infinity());
       },
-      [&](int i, float(&o)[8]) {
-        Pack8<float>::load(params.o_accum + (i * rows + row) * kHeadDim + dim).unpack(o);
+      [&](int i, Number(&o)[8]) {
+        Pack8<Number>::load(words_of<Number>(params.o_accum) + (i * rows + row) * kHeadDim + dim)
+            .unpack(o);
       });
   store_final<E>(attention, request, head, dim, merged.o, merged.lse);
 }

@@ -12,9 +12,10 @@ struct CascadePolicy {
   constexpr int rows() const { return warps * 8 * row_tiles; }
 };
 
-/// 64 rows a block: a prefix shared by 8 requests with a group of 8 heads is read once.
-constexpr CascadePolicy cascade_policy() {
-  return {.warps = 4, .tile = 32, .stages = 3, .row_tiles = 2};
+/// 64 rows a block: a prefix shared by 8 requests with a group of 8 heads is read once. With
+/// head_dim 256 the accumulators of 16 rows a warp do not fit in registers.
+constexpr CascadePolicy cascade_policy(int head_dim) {
+  return {.warps = 4, .tile = 32, .stages = 3, .row_tiles = head_dim == 256 ? 1 : 2};
 }
 
 } // namespace assay

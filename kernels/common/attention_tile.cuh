@@ -3,11 +3,11 @@
 // warp.
 #pragma once
 
-#include "kernels/arch/convert.cuh"
 #include "kernels/arch/mma.cuh"
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/attention_state.cuh"
+#include "kernels/common/decode_types.cuh"
 #include "kernels/common/kv_tile.cuh"
 
 namespace assay::ASSAY_TARGET {
@@ -17,17 +17,25 @@ namespace assay::ASSAY_TARGET {
 /// sit on its 8-wide side: with rows on the 16-side half of every MMA would be padding.
 ///
 /// Register layout (mma fragments): a thread holds query rows 8 n + 2 (lane % 4) + {0, 1} for row
-/// tile n; of each it holds scores of tokens 16 t + lane / 4 + {0, 8} and output components
-/// 16 t + lane / 4 + {0, 8}. Lanes that differ in lane / 4 hold other tokens of the same rows, so
-/// row maxima need three shuffles; row sums stay per lane until reduce_sums().
-template <class E, int kHeadDim, int kTokens, int kRowTiles>
+/// tile n; of each it holds scores of tokens 16 t + lane / 4 + {0, 8} and the output components
+/// component(i). Lanes that differ in lane / 4 hold other tokens of the same rows, so row maxima
+/// need three shuffles; row sums stay per lane until reduce_sums().
+///
+/// fp8: ldmatrix moves pairs of bytes, so a register holds four consecutive dims of a key, or two
+/// dims of two tokens of V. The order of dims within a product, and of rows within V^T, is free as
+/// long as Q and the output follow it: nothing is shuffled, the bytes are only widened.
+template <class Types, int kHeadDim, int kTokens, int kRowTiles>
 class AttentionTile {
 public:
+  using Mma = typename Types::Mma;
+  using Query = typename Types::Query;
+  using Kv = typename Types::Kv;
   static constexpr int kDimTiles = kHeadDim / 16;
   static constexpr int kTokenTiles = kTokens / 16;
   static constexpr int kRows = 8 * kRowTiles;
-  using State = AttentionState<float, 2 * kDimTiles>;
-  using Layout = KvLayout<kHeadDim>;
+  using Number = typename arch::Arithmetic<Mma>::Number;
+  using State = AttentionState<Number, 2 * kDimTiles>;
+  using Layout = KvLayout<kHeadDim * sizeof(Kv)>;
 
   /// `row_pointer(r)` returns query row r of this warp, or null for a padding row (read as zero).
   template <class RowPointer>
@@ -35,17 +43,18 @@ public:
     const int lane = arch::lane_id();
     ASSAY_UNROLL
     for (int n = 0; n < kRowTiles; ++n) {
-      const E *row = row_pointer(8 * n + lane / 4);
+      const Query *row = row_pointer(8 * n + lane / 4);
       ASSAY_UNROLL
       for (int k = 0; k < kDimTiles; ++k) {
         ASSAY_UNROLL
         for (int h = 0; h < 2; ++h) {
-          const int dim = 16 * k + 8 * h + 2 * (lane % 4);
+          const int dim = 16 * k + (Types::kFp8 ? 4 * (lane % 4) + 2 * h : 8 * h + 2 * (lane % 4));
           q_[n][k][h] = row == nullptr
                             ? 0u
                             : arch::global_load(reinterpret_cast<const uint32_t *>(row + dim));
         }
       }
+      if constexpr (Types::kScaledQuery) scale_queries(n);
       rows_[n][0] = State::identity();
       rows_[n][1] = State::identity();
     }
@@ -60,21 +69,39 @@ public:
       for (int n = 0; n < kRowTiles; ++n)
         for (int i = 0; i < 4; ++i)
           scores_[t][n][i] = 0.0f;
-      // index(token, 2 k + h) == index(token, h) ^ 2 k: the XOR of the swizzle commutes.
+      // index(token, 2 c + h) == index(token, h) ^ 2 c: the XOR of the swizzle commutes.
       const int first = Layout::index(16 * t + (lane & 15), lane >> 4);
       ASSAY_UNROLL
-      for (int k = 0; k < kDimTiles; ++k) {
+      for (int c = 0; c < Layout::kChunks / 2; ++c) {
         uint32_t a[4];
-        arch::ldmatrix_x4(a, k_tile + (first ^ (2 * k)));
-        ASSAY_UNROLL
-        for (int n = 0; n < kRowTiles; ++n)
-          arch::mma_m16n8k16<E>(scores_[t][n], a, q_[n][k]);
+        arch::ldmatrix_x4(a, k_tile + (first ^ (2 * c)));
+        if constexpr (Types::kFp8) {
+          ASSAY_UNROLL
+          for (int h = 0; h < 2; ++h) { // chunk 2 c + h: tokens 0 to 7 and 8 to 15
+            uint32_t low[2], high[2];
+            arch::widen4<Mma, Kv>(a[2 * h], low);
+            arch::widen4<Mma, Kv>(a[2 * h + 1], high);
+            add_scores(t, 2 * c + h, {low[0], high[0], low[1], high[1]});
+          }
+        } else {
+          add_scores(t, c, {a[0], a[1], a[2], a[3]});
+        }
       }
+      if constexpr (Types::kScaledQuery) unscale_scores(t);
     }
   }
 
   /// Tokens at or past `live` (counted in this tile) never take part.
   ASSAY_DEVICE void mask_tail(int live) {
+    for_each_score([&](int, int, int token, Number &score) {
+      if (token >= live) score = arch::neg_infinity();
+    });
+  }
+
+  /// Calls f(n, j, token in the tile, score &) for this thread's scores: token against row
+  /// row_index(n, j).
+  template <class F>
+  ASSAY_DEVICE void for_each_score(F f) {
     const int first = arch::lane_id() / 4;
     ASSAY_UNROLL
     for (int t = 0; t < kTokenTiles; ++t)
@@ -82,15 +109,15 @@ public:
     for (int n = 0; n < kRowTiles; ++n)
       ASSAY_UNROLL
     for (int i = 0; i < 4; ++i)
-      if (16 * t + first + 8 * (i / 2) >= live) scores_[t][n][i] = arch::neg_infinity();
+      f(n, i % 2, 16 * t + first + 8 * (i / 2), scores_[t][n][i]);
   }
 
   /// Online softmax: raises the running maxima, turns scores into weights P = 2^(scale (s - m)),
-  /// adds the unrounded weights to the row sums and keeps P rounded to E as the next MMA's operand.
-  ASSAY_DEVICE void update_softmax(float scale) {
+  /// adds the unrounded weights to the row sums and keeps P rounded as the next MMA's operand.
+  ASSAY_DEVICE void update_softmax(Number scale) {
     ASSAY_UNROLL
     for (int n = 0; n < kRowTiles; ++n) {
-      const float m_new[2] = {row_maximum(n, 0, rows_[n][0].m), row_maximum(n, 1, rows_[n][1].m)};
+      const Number m_new[2] = {row_maximum(n, 0, rows_[n][0].m), row_maximum(n, 1, rows_[n][1].m)};
       // Rescaling by 2^0 is exact, so leaving it out changes no bit; the maximum of a long row soon
       // stops growing.
       if (arch::any(m_new[0] > rows_[n][0].m || m_new[1] > rows_[n][1].m)) {
@@ -98,11 +125,12 @@ public:
         rows_[n][1].rescale_to(m_new[1], scale);
       }
       // A tile whose keys are all masked leaves m = -inf; its weights must be 0, not NaN.
-      const float shift[2] = {arch::is_neg_infinity(m_new[0]) ? 0.0f : -(scale * m_new[0]),
-                              arch::is_neg_infinity(m_new[1]) ? 0.0f : -(scale * m_new[1])};
+      const Number shift[2] = {
+          arch::is_neg_infinity(m_new[0]) ? Number(0.0f) : Number(-(scale * m_new[0])),
+          arch::is_neg_infinity(m_new[1]) ? Number(0.0f) : Number(-(scale * m_new[1]))};
       ASSAY_UNROLL
       for (int t = 0; t < kTokenTiles; ++t) {
-        float p[4];
+        Number p[4];
         ASSAY_UNROLL
         for (int i = 0; i < 4; ++i) {
           p[i] = arch::exp2_approx(arch::fma_rn(scores_[t][n][i], scale, shift[i % 2]));
@@ -110,8 +138,8 @@ public:
         }
         // The accumulator layout holds P^T with tokens on rows; the B operand wants them on
         // columns.
-        p_[t][n][0] = arch::movmatrix_trans(arch::pack2<E>(p[0], p[1]));
-        p_[t][n][1] = arch::movmatrix_trans(arch::pack2<E>(p[2], p[3]));
+        p_[t][n][0] = arch::movmatrix_trans(arch::pack2<Mma>(p[0], p[1]));
+        p_[t][n][1] = arch::movmatrix_trans(arch::pack2<Mma>(p[2], p[3]));
       }
     }
   }
@@ -123,18 +151,19 @@ public:
     for (int t = 0; t < kTokenTiles; ++t) {
       const int first = Layout::index(16 * t + (lane & 7) + 8 * (lane >> 4), (lane >> 3) & 1);
       ASSAY_UNROLL
-      for (int c = 0; c < kDimTiles; ++c) {
+      for (int c = 0; c < Layout::kChunks / 2; ++c) {
         uint32_t a[4];
         arch::ldmatrix_x4_trans(a, v_tile + (first ^ (2 * c)));
-        ASSAY_UNROLL
-        for (int n = 0; n < kRowTiles; ++n) {
-          State &r0 = rows_[n][0], &r1 = rows_[n][1];
-          float acc[4] = {r0.o[2 * c], r1.o[2 * c], r0.o[2 * c + 1], r1.o[2 * c + 1]};
-          arch::mma_m16n8k16<E>(acc, a, p_[t][n]);
-          r0.o[2 * c] = acc[0];
-          r1.o[2 * c] = acc[1];
-          r0.o[2 * c + 1] = acc[2];
-          r1.o[2 * c + 1] = acc[3];
+        if constexpr (Types::kFp8) {
+          ASSAY_UNROLL
+          for (int h = 0; h < 2; ++h) { // chunk 2 c + h: tokens 0 to 7 and 8 to 15
+            uint32_t low[2], high[2];
+            arch::widen4_strided<Mma, Kv>(a[h], low);
+            arch::widen4_strided<Mma, Kv>(a[2 + h], high);
+            add_values(t, 2 * c + h, {low[0], low[1], high[0], high[1]});
+          }
+        } else {
+          add_values(t, c, {a[0], a[1], a[2], a[3]});
         }
       }
     }
@@ -156,10 +185,77 @@ public:
   ASSAY_DEVICE const State &row(int n, int j) const { return rows_[n][j]; }
   static ASSAY_DEVICE int row_index(int n, int j) { return 8 * n + 2 * (arch::lane_id() % 4) + j; }
   /// head_dim component of State::o[i].
-  static ASSAY_DEVICE int component(int i) { return 8 * i + arch::lane_id() / 4; }
+  static ASSAY_DEVICE int component(int i) {
+    const int group = arch::lane_id() / 4;
+    return Types::kFp8 ? 16 * (i / 2) + 2 * group + i % 2 : 8 * i + group;
+  }
 
 private:
-  ASSAY_DEVICE float row_maximum(int n, int j, float m) const {
+  using Operand = const uint32_t (&)[4];
+
+  ASSAY_DEVICE void add_scores(int t, int dims, Operand k) {
+    ASSAY_UNROLL
+    for (int n = 0; n < kRowTiles; ++n)
+      arch::mma_m16n8k16<Mma>(scores_[t][n], k, q_[n][dims]);
+  }
+
+  ASSAY_DEVICE void add_values(int t, int dims, Operand v) {
+    ASSAY_UNROLL
+    for (int n = 0; n < kRowTiles; ++n) {
+      State &r0 = rows_[n][0], &r1 = rows_[n][1];
+      Number acc[4] = {r0.o[2 * dims], r1.o[2 * dims], r0.o[2 * dims + 1], r1.o[2 * dims + 1]};
+      arch::mma_m16n8k16<Mma>(acc, v, p_[t][n]);
+      r0.o[2 * dims] = acc[0];
+      r1.o[2 * dims] = acc[1];
+      r0.o[2 * dims + 1] = acc[2];
+      r1.o[2 * dims + 1] = acc[3];
+    }
+  }
+
+  /// Rounds row tile n to fp16 after scaling each row by a power of two (decode_types.cuh). Rows
+  /// below 2^-112 get the largest scale there is: what they lose is below 2^-149.
+  ASSAY_DEVICE void scale_queries(int n) {
+    float largest = 0.0f;
+    ASSAY_UNROLL
+    for (int k = 0; k < kDimTiles; ++k)
+      ASSAY_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      float x, y;
+      arch::unpack2<Query>(q_[n][k][h], x, y);
+      largest = arch::max_num(largest, arch::max_num(x < 0.0f ? -x : x, y < 0.0f ? -y : y));
+    }
+    largest = arch::max_num(largest, arch::shfl_xor(largest, 1));
+    largest = arch::max_num(largest, arch::shfl_xor(largest, 2));
+    // The exponent field of `largest`: 2^(141 - field) brings it to [2^14, 2^15).
+    int field = static_cast<int>(arch::float_to_bits(largest) >> 23);
+    field = field < 15 ? 15 : field;
+    // Zero rows and infinities keep what they are.
+    if (largest == 0.0f || field == 255) field = 141;
+    const float scale = arch::bits_to_float(static_cast<uint32_t>(268 - field) << 23);
+    ASSAY_UNROLL
+    for (int k = 0; k < kDimTiles; ++k)
+      ASSAY_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      float x, y;
+      arch::unpack2<Query>(q_[n][k][h], x, y);
+      q_[n][k][h] = arch::pack2<Mma>(x * scale, y * scale);
+    }
+    // Scores have rows 2 (lane % 4) + j in their columns; the lanes 4 row hold that row's scale.
+    const float inverse = arch::bits_to_float(static_cast<uint32_t>(field - 14) << 23);
+    ASSAY_UNROLL
+    for (int j = 0; j < 2; ++j)
+      unscale_[n][j] = arch::shfl_idx(inverse, 4 * (2 * (arch::lane_id() % 4) + j));
+  }
+
+  ASSAY_DEVICE void unscale_scores(int t) {
+    ASSAY_UNROLL
+    for (int n = 0; n < kRowTiles; ++n)
+      ASSAY_UNROLL
+    for (int i = 0; i < 4; ++i)
+      scores_[t][n][i] *= unscale_[n][i % 2];
+  }
+
+  ASSAY_DEVICE Number row_maximum(int n, int j, Number m) const {
     ASSAY_UNROLL
     for (int t = 0; t < kTokenTiles; ++t)
       m = arch::max_num(m, arch::max_num(scores_[t][n][j], scores_[t][n][j + 2]));
@@ -170,7 +266,8 @@ private:
   }
 
   uint32_t q_[kRowTiles][kDimTiles][2];
-  float scores_[kTokenTiles][kRowTiles][4];
+  float unscale_[Types::kScaledQuery ? kRowTiles : 1][2];
+  Number scores_[kTokenTiles][kRowTiles][4];
   uint32_t p_[kTokenTiles][kRowTiles][2];
   State rows_[kRowTiles][2];
 };

@@ -9,13 +9,14 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// fp32 (m, d, o) of every warp. The pad of four floats puts the rows that one store instruction
+/// (m, d, o) of every warp. The pad of four words puts the rows that one store instruction
 /// touches (2 apart) eight banks apart: no conflicts.
-template <int kHeadDim, int kRows, int kWarps>
+template <class R, int kHeadDim, int kRows, int kWarps>
 struct BlockMergeStorage {
-  alignas(16) float o[kWarps][kRows][kHeadDim + 4];
-  float m[kWarps][kRows];
-  float d[kWarps][kRows];
+  using Number = R;
+  alignas(16) R o[kWarps][kRows][kHeadDim + 4];
+  R m[kWarps][kRows];
+  R d[kWarps][kRows];
 };
 
 /// Publishes this warp's tile state. Row sums must be reduced.
@@ -39,12 +40,15 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage) {
   }
 }
 
-/// Components dim .. dim + 7 of `row` merged over warps 0 .. kWarps - 1 in order, maximum first: every
-/// state is scaled once, and the loads do not wait for each other.
+/// Components dim .. dim + 7 of `row` merged over warps 0 .. kWarps - 1 in order, maximum first:
+/// every state is scaled once, and the loads do not wait for each other.
 template <class Storage, int kWarps>
-ASSAY_DEVICE RowSlice merge_published(const Storage &storage, int row, int dim, float scale) {
+ASSAY_DEVICE auto merge_published(const Storage &storage, int row, int dim,
+                                  typename Storage::Number scale) {
+  using R = typename Storage::Number;
+  using RowSlice = SliceOf<R>;
   RowSlice merged = RowSlice::identity();
-  float m[kWarps];
+  R m[kWarps];
   ASSAY_UNROLL
   for (int w = 0; w < kWarps; ++w) {
     m[w] = arch::shared_load(&storage.m[w][row]);
@@ -52,16 +56,16 @@ ASSAY_DEVICE RowSlice merge_published(const Storage &storage, int row, int dim, 
   }
   ASSAY_UNROLL
   for (int w = 0; w < kWarps; ++w) {
-    const float weight = RowSlice::weight(m[w], merged.m, scale);
+    const R weight = RowSlice::weight(m[w], merged.m, scale);
     merged.d = arch::fma_rn(arch::shared_load(&storage.d[w][row]), weight, merged.d);
     ASSAY_UNROLL
     for (int k = 0; k < 8; k += 4) {
       const auto o =
           arch::shared_load(reinterpret_cast<const arch::Vec4 *>(&storage.o[w][row][dim + k]));
-      merged.o[k] = arch::fma_rn(arch::bits_to_float(o.x), weight, merged.o[k]);
-      merged.o[k + 1] = arch::fma_rn(arch::bits_to_float(o.y), weight, merged.o[k + 1]);
-      merged.o[k + 2] = arch::fma_rn(arch::bits_to_float(o.z), weight, merged.o[k + 2]);
-      merged.o[k + 3] = arch::fma_rn(arch::bits_to_float(o.w), weight, merged.o[k + 3]);
+      merged.o[k] = arch::fma_rn(arch::word_to<R>(o.x), weight, merged.o[k]);
+      merged.o[k + 1] = arch::fma_rn(arch::word_to<R>(o.y), weight, merged.o[k + 1]);
+      merged.o[k + 2] = arch::fma_rn(arch::word_to<R>(o.z), weight, merged.o[k + 2]);
+      merged.o[k + 3] = arch::fma_rn(arch::word_to<R>(o.w), weight, merged.o[k + 3]);
     }
   }
   return merged;

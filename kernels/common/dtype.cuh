@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: eight values at a time between memory and fp32 registers.
+// Element types: eight values at a time between memory and registers.
 #pragma once
 
 #include "kernels/arch/convert.cuh"
@@ -10,6 +10,7 @@ namespace assay::ASSAY_TARGET {
 /// Eight consecutive elements as stored: 16 bytes for 16-bit types, 32 for fp32.
 template <class E>
 struct Pack8 {
+  using Number = typename arch::Arithmetic<E>::Number;
   static constexpr int kVectors = sizeof(E) * 8 / sizeof(arch::Vec4);
   arch::Vec4 raw[kVectors];
 
@@ -27,7 +28,7 @@ struct Pack8 {
       arch::global_store(reinterpret_cast<arch::Vec4 *>(p) + i, raw[i]);
   }
 
-  ASSAY_DEVICE void unpack(float (&v)[8]) const {
+  ASSAY_DEVICE void unpack(Number (&v)[8]) const {
     if constexpr (sizeof(E) == 2) {
       arch::unpack2<E>(raw[0].x, v[0], v[1]);
       arch::unpack2<E>(raw[0].y, v[2], v[3]);
@@ -36,16 +37,16 @@ struct Pack8 {
     } else {
       ASSAY_UNROLL
       for (int i = 0; i < kVectors; ++i) {
-        v[4 * i] = arch::bits_to_float(raw[i].x);
-        v[4 * i + 1] = arch::bits_to_float(raw[i].y);
-        v[4 * i + 2] = arch::bits_to_float(raw[i].z);
-        v[4 * i + 3] = arch::bits_to_float(raw[i].w);
+        v[4 * i] = arch::word_to<Number>(raw[i].x);
+        v[4 * i + 1] = arch::word_to<Number>(raw[i].y);
+        v[4 * i + 2] = arch::word_to<Number>(raw[i].z);
+        v[4 * i + 3] = arch::word_to<Number>(raw[i].w);
       }
     }
   }
 
   /// Rounds to nearest even.
-  static ASSAY_DEVICE Pack8 pack(const float (&v)[8]) {
+  static ASSAY_DEVICE Pack8 pack(const Number (&v)[8]) {
     Pack8 r;
     if constexpr (sizeof(E) == 2) {
       r.raw[0] = {arch::pack2<E>(v[0], v[1]), arch::pack2<E>(v[2], v[3]),
@@ -53,8 +54,8 @@ struct Pack8 {
     } else {
       ASSAY_UNROLL
       for (int i = 0; i < kVectors; ++i)
-        r.raw[i] = {arch::float_to_bits(v[4 * i]), arch::float_to_bits(v[4 * i + 1]),
-                    arch::float_to_bits(v[4 * i + 2]), arch::float_to_bits(v[4 * i + 3])};
+        r.raw[i] = {arch::word_of(v[4 * i]), arch::word_of(v[4 * i + 1]),
+                    arch::word_of(v[4 * i + 2]), arch::word_of(v[4 * i + 3])};
     }
     return r;
   }

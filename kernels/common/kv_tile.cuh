@@ -9,43 +9,63 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// [tokens][head_dim] 16-bit elements in 16-byte chunks. The chunk index is XORed with the token
-/// (mod 8), so the eight rows one ldmatrix phase reads fall into eight different bank groups.
-template <int kHeadDim>
+/// [tokens][kRowBytes / 16] chunks of 16 bytes. The chunk index is XORed with the token, so the
+/// eight rows one ldmatrix phase reads fall into eight different bank groups; rows of 64 bytes
+/// share a 128-byte line in pairs, so there the token's second bit counts first.
+template <int kRowBytes>
 struct KvLayout {
-  static constexpr int kChunks = kHeadDim / 8; // per token, a power of two >= 8
+  static constexpr int kChunks = kRowBytes / 16; // per token, a power of two >= 4
+  static_assert(kChunks >= 4 && (kChunks & (kChunks - 1)) == 0);
   static ASSAY_DEVICE int index(int token, int chunk) {
-    return token * kChunks + (chunk ^ (token & 7));
+    return token * kChunks + (chunk ^ (kChunks == 4 ? token / 2 & 3 : token & 7));
   }
 };
 
 /// One warp's share of a tile: kTokens (8, 16 or 32) consecutive tokens. Places are looked up one
 /// tile ahead, so the page-table latency hides behind the previous tile.
-template <class E, int kHeadDim, int kTokens>
+///
+/// Tokens from `end` on are dead. With kClipBegin so are tokens before `begin`, for a window that
+/// starts inside a tile.
+template <class Kv, int kHeadDim, int kTokens, bool kClipBegin = false>
 class WarpTileLoader {
-  using Layout = KvLayout<kHeadDim>;
-  static constexpr int kTokensPerPass = arch::kWarpSize / Layout::kChunks; // 4 (d 64), 2 (d 128)
+  using Layout = KvLayout<kHeadDim * sizeof(Kv)>;
+  static constexpr int kChunk = 16 / sizeof(Kv); // elements
+  static constexpr int kTokensPerPass = arch::kWarpSize / Layout::kChunks;
   static constexpr int kPasses = kTokens / kTokensPerPass;
+  /// Tokens whose place is looked up at once: 16, so that pages of 16 are whole.
+  static constexpr int kGroupTokens = kTokens < 16 ? kTokens : 16;
+  static constexpr int kGroups = kTokens / kGroupTokens;
   static_assert(kTokens <= arch::kWarpSize && kTokens % 8 == 0);
   static_assert(kPasses >= 1 && kPasses * kTokensPerPass == kTokens);
+  static_assert(kTokensPerPass <= kGroupTokens);
 
 public:
   WarpTileLoader() = default;
-  ASSAY_DEVICE WarpTileLoader(const PagedKv<E> &kv, int end) : kv_(kv), end_(end) {}
+  ASSAY_DEVICE WarpTileLoader(const PagedKv<Kv> &kv, int begin, int end)
+      : kv_(kv), begin_(begin), end_(end) {}
 
-  /// Starts the look-up for tokens base .. base + kTokens - 1; those at or past `end` are dead and
-  /// their page-table entries are not read. A tile of live tokens inside one page (every tile but
-  /// the last when the page size is a multiple of it) needs one entry; otherwise lane t looks up
-  /// token t.
+  /// Starts the look-up for tokens base .. base + kTokens - 1. Page-table entries of dead tokens
+  /// are not read. When all are live and each group of 16 lies inside one page (every tile but the
+  /// last when the page size is a multiple of 16) one entry a group is enough; otherwise lane t
+  /// looks up token t.
   ASSAY_DEVICE void prefetch_places(const PagedKvParams &params, int base) {
     base_ = base;
-    place_ = {0, 0};
-    const uint32_t first_page = divide(base, params.page_size);
-    one_page_ =
-        base + kTokens <= end_ && divide(base + kTokens - 1, params.page_size) == first_page;
-    const int token = base + (one_page_ ? 0 : static_cast<int>(arch::lane_id()));
-    if (token < end_ && (one_page_ || static_cast<int>(arch::lane_id()) < kTokens))
-      place_ = kv_.locate(params, token);
+    whole_pages_ = base + kTokens <= end_ && (!kClipBegin || base >= begin_);
+    ASSAY_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      const int first = base + g * kGroupTokens;
+      whole_pages_ = whole_pages_ && divide(first + kGroupTokens - 1, params.page_size) ==
+                                         divide(first, params.page_size);
+      place_[g] = {0, 0};
+    }
+    if (whole_pages_) {
+      ASSAY_UNROLL
+      for (int g = 0; g < kGroups; ++g)
+        place_[g] = kv_.locate(params, base + g * kGroupTokens);
+      return;
+    }
+    const int lane = arch::lane_id();
+    if (lane < kTokens && is_live(base + lane)) place_[0] = kv_.locate(params, base + lane);
   }
 
   /// Copies the looked-up tokens' rows of K (kIsK) or V; dead tokens become zeros: 0 * P stays 0
@@ -54,31 +74,41 @@ public:
   ASSAY_DEVICE void copy(const PagedKvParams &params, arch::Vec4 *tile) const {
     const int lane = arch::lane_id();
     const int chunk = lane % Layout::kChunks, first = lane / Layout::kChunks;
-    if (one_page_) {
+    if (whole_pages_) {
       const int64_t stride = kIsK ? params.k_stride_token : params.v_stride_token;
-      const E *row = kv_.template row<kIsK>(params, {place_.page, place_.slot + first}) + chunk * 8;
       ASSAY_UNROLL
-      for (int pass = 0; pass < kPasses; ++pass) {
-        arch::cp_async_16(tile + Layout::index(pass * kTokensPerPass + first, chunk), row, true);
-        row += kTokensPerPass * stride;
+      for (int g = 0; g < kGroups; ++g) {
+        const Kv *row = kv_.template row<kIsK>(params, {place_[g].page, place_[g].slot + first}) +
+                        chunk * kChunk;
+        ASSAY_UNROLL
+        for (int pass = 0; pass < kPasses / kGroups; ++pass) {
+          const int slot = g * kGroupTokens + pass * kTokensPerPass + first;
+          arch::cp_async_16(tile + Layout::index(slot, chunk), row, true);
+          row += kTokensPerPass * stride;
+        }
       }
       return;
     }
     ASSAY_UNROLL
     for (int pass = 0; pass < kPasses; ++pass) {
       const int token = pass * kTokensPerPass + first;
-      const TokenPlace place = {arch::shfl_idx(place_.page, token),
-                                arch::shfl_idx(place_.slot, token)};
+      const TokenPlace place = {arch::shfl_idx(place_[0].page, token),
+                                arch::shfl_idx(place_[0].slot, token)};
       arch::cp_async_16(tile + Layout::index(token, chunk),
-                        kv_.template row<kIsK>(params, place) + chunk * 8, base_ + token < end_);
+                        kv_.template row<kIsK>(params, place) + chunk * kChunk,
+                        is_live(base_ + token));
     }
   }
 
 private:
-  PagedKv<E> kv_;
-  int end_ = 0, base_ = 0;
-  bool one_page_ = false;
-  TokenPlace place_ = {0, 0};
+  ASSAY_DEVICE bool is_live(int token) const {
+    return token < end_ && (!kClipBegin || token >= begin_);
+  }
+
+  PagedKv<Kv> kv_;
+  int begin_ = 0, end_ = 0, base_ = 0;
+  bool whole_pages_ = false;
+  TokenPlace place_[kGroups] = {};
 };
 
 } // namespace assay::ASSAY_TARGET

@@ -6,27 +6,30 @@
 
 namespace assay::ASSAY_TARGET {
 
+template <class R>
 struct MergedSlice {
-  float o[8]; // normalised
-  float lse;  // unit of the inputs
-  int only;   // index of the single non-empty state, or -1: its bits then are the result
+  R o[8];   // normalised
+  R lse;    // unit of the inputs
+  int only; // index of the single non-empty state, or -1: its bits then are the result
 };
 
 /// Merges states 0 .. count - 1 in index order, so the result does not depend on which block
-/// finished first. `lse(i)` and `o(i, float (&)[8])` load state i; o of an empty state (lse = -inf)
+/// finished first. `lse(i)` and `o(i, R (&)[8])` load state i; o of an empty state (lse = -inf)
 /// is never loaded, so stale or NaN memory behind it cannot leak. `scale` turns LSE differences
 /// into base-2 logits (1 or log2 e), `unit` is its inverse (1 or ln 2).
 /// Two passes, maximum first: no rescaling, and the loads of kBatch states are in flight together
 /// (a dependent load is 0.6 us; merged one by one, 16 splits took longer than their attention).
 template <int kBatch = 8, class LoadLse, class LoadO>
-ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse lse, LoadO o) {
-  MergedSlice result;
-  float lse_max = arch::neg_infinity();
+ASSAY_DEVICE auto merge_rows(int count, float scale, float unit, LoadLse lse, LoadO o) {
+  using R = decltype(lse(0));
+  using RowSlice = SliceOf<R>;
+  MergedSlice<R> result;
+  R lse_max = arch::neg_infinity();
   int non_empty = 0;
   result.only = -1;
   ASSAY_UNROLL_BY(8)
   for (int i = 0; i < count; ++i) {
-    const float l = lse(i);
+    const R l = lse(i);
     lse_max = arch::max_num(lse_max, l);
     if (!arch::is_neg_infinity(l)) {
       ++non_empty;
@@ -50,10 +53,10 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
   RowSlice sum = RowSlice::identity();
   for (int base = 0; base < count; base += kBatch) {
     // Loads first, arithmetic after: nothing may stand between the loads of a batch.
-    float part[kBatch][8], part_lse[kBatch];
+    R part[kBatch][8], part_lse[kBatch];
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i) {
-      part_lse[i] = base + i < count ? lse(base + i) : arch::neg_infinity();
+      part_lse[i] = base + i < count ? lse(base + i) : R(arch::neg_infinity());
     }
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i)
@@ -62,7 +65,7 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
     for (int i = 0; i < kBatch; ++i) {
       // An empty state has weight 0 and a stand-in for o: finite times 0 would do, but o may be
       // infinite in a row that overflowed.
-      const float weight = RowSlice::weight(part_lse[i], lse_max, scale);
+      const R weight = RowSlice::weight(part_lse[i], lse_max, scale);
       if (weight == 0.0f) continue;
       sum.d += weight;
       ASSAY_UNROLL
@@ -71,8 +74,8 @@ ASSAY_DEVICE MergedSlice merge_rows(int count, float scale, float unit, LoadLse 
     }
   }
   sum.m = lse_max;
-  const float log2_mass = arch::log2_approx(sum.d);
-  result.lse = lse_max + (unit == 1.0f ? log2_mass : log2_mass * unit);
+  const R log2_mass = arch::log2_approx(sum.d);
+  result.lse = lse_max + (unit == 1.0f ? log2_mass : R(log2_mass * unit));
   sum.normalize();
   ASSAY_UNROLL
   for (int k = 0; k < 8; ++k)

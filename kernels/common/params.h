@@ -53,6 +53,21 @@ struct AttentionParams {
   int32_t batch, num_qo_heads, num_kv_heads, group_size;
 };
 
+/// What only some decode calls use; a kernel compiled without hooks reads none but the scales (and
+/// those only with fp8 KV).
+struct FeatureParams {
+  const float *k_scale, *v_scale; // [1] or [num_kv_heads], may be null
+  int32_t k_scale_stride, v_scale_stride;
+  const float *alibi_slopes; // [num_qo_heads] natural-base units, may be null
+  const float *sinks;        // [num_qo_heads] natural-base logits, may be null
+  float softcap_log2;        // fl(cap * log2 e), 0: none
+  float two_over_softcap;    // fl(2 / cap)
+  int32_t q_len, window;     // window 0: all keys
+  int32_t span;              // keys some query token sees, 0: all
+  int32_t rows;              // q_len * group_size: query rows of one (request, kv head)
+  int64_t q_stride_token, o_stride_token, lse_stride_token;
+};
+
 /// fp32 partial results: slot s holds rows [rows_per_slot][head_dim] and their base-2 LSE.
 struct PartialParams {
   float *o_accum;   // [slots, rows_per_slot, head_dim]

@@ -9,34 +9,45 @@
 namespace assay::ASSAY_TARGET {
 
 /// Eight consecutive head_dim components of one row.
-using RowSlice = AttentionState<float, 8>;
+template <class R>
+using SliceOf = AttentionState<R, 8>;
+
+/// Parameters hold numbers as float *; kernels of another arithmetic keep their words there.
+template <class R>
+ASSAY_DEVICE R *words_of(float *p) {
+  static_assert(sizeof(R) == sizeof(float));
+  return reinterpret_cast<R *>(p);
+}
 
 /// Base-2 LSE in the caller's unit (lse_unit is 1 or ln 2).
-ASSAY_DEVICE float lse_in_unit(float lse2, float lse_unit) {
-  return lse_unit == 1.0f ? lse2 : lse2 * lse_unit;
+template <class R>
+ASSAY_DEVICE R lse_in_unit(R lse2, float lse_unit) {
+  return lse_unit == 1.0f ? lse2 : R(lse2 * lse_unit);
 }
 
 /// Writes normalised components dim .. dim + 7 of (request, head); the slice with dim == 0 also
-/// writes the LSE. `o` is normalised, `lse2` in base 2.
-template <class E>
+/// writes the LSE. `o` is normalised, `lse2` in base 2. The offsets select a query token.
+template <class E, class R>
 ASSAY_DEVICE void store_final(const AttentionParams &params, int request, int head, int dim,
-                              const float (&o)[8], float lse2) {
-  E *row =
-      static_cast<E *>(params.o) + request * params.o_stride_batch + head * params.o_stride_head;
-  Pack8<E>::pack(o).store(row + dim);
+                              const R (&o)[8], R lse2, int64_t o_offset = 0,
+                              int64_t lse_offset = 0) {
+  using Output = typename arch::Arithmetic<E>::Output;
+  Output *row = static_cast<Output *>(params.o) + request * params.o_stride_batch +
+                head * params.o_stride_head;
+  Pack8<Output>::pack(o).store(row + o_offset + dim);
   if (dim == 0 && params.lse != nullptr)
-    arch::global_store(params.lse + request * params.lse_stride_batch +
-                           head * params.lse_stride_head,
+    arch::global_store(words_of<R>(params.lse) + request * params.lse_stride_batch +
+                           head * params.lse_stride_head + lse_offset,
                        lse_in_unit(lse2, params.lse_unit));
 }
 
 /// Writes normalised components dim .. dim + 7 of row `row` of partial slot `slot`.
-template <int kHeadDim>
+template <int kHeadDim, class R>
 ASSAY_DEVICE void store_partial(const PartialParams &partial, int64_t slot, int row, int dim,
-                                const float (&o)[8], float lse2) {
+                                const R (&o)[8], R lse2) {
   const int64_t index = slot * partial.rows_per_slot + row;
-  Pack8<float>::pack(o).store(partial.o_accum + index * kHeadDim + dim);
-  if (dim == 0) arch::global_store(partial.lse_accum + index, lse2);
+  Pack8<R>::pack(o).store(words_of<R>(partial.o_accum) + index * kHeadDim + dim);
+  if (dim == 0) arch::global_store(words_of<R>(partial.lse_accum) + index, lse2);
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -10,23 +10,21 @@
 
 namespace assay::ASSAY_TARGET {
 
+/// A number type of kernels/arch: float, whose approximations kernels/arch/math.cuh states, or one
+/// with the same vocabulary.
 template <class R>
-struct Scalar;
-
-/// fp32 on the device: accuracy of the approximations is stated in kernels/arch/math.cuh.
-template <>
-struct Scalar<float> {
-  static ASSAY_DEVICE float zero() { return 0.0f; }
-  static ASSAY_DEVICE float one() { return 1.0f; }
-  static ASSAY_DEVICE float neg_infinity() { return arch::neg_infinity(); }
-  static ASSAY_DEVICE bool is_neg_infinity(float x) { return arch::is_neg_infinity(x); }
-  static ASSAY_DEVICE float exp2(float x) { return arch::exp2_approx(x); }
-  static ASSAY_DEVICE float log2(float x) { return arch::log2_approx(x); }
-  static ASSAY_DEVICE float reciprocal(float x) { return arch::rcp_approx(x); }
+struct Scalar {
+  static ASSAY_DEVICE R zero() { return R(0.0f); }
+  static ASSAY_DEVICE R one() { return R(1.0f); }
+  static ASSAY_DEVICE R neg_infinity() { return R(arch::neg_infinity()); }
+  static ASSAY_DEVICE bool is_neg_infinity(R x) { return arch::is_neg_infinity(x); }
+  static ASSAY_DEVICE R exp2(R x) { return arch::exp2_approx(x); }
+  static ASSAY_DEVICE R log2(R x) { return arch::log2_approx(x); }
+  static ASSAY_DEVICE R reciprocal(R x) { return arch::rcp_approx(x); }
   /// NaN loses, so a NaN score cannot poison the maximum shared with other keys of the row.
-  static ASSAY_DEVICE float max(float a, float b) { return arch::max_num(a, b); }
+  static ASSAY_DEVICE R max(R a, R b) { return arch::max_num(a, b); }
   /// a * b + c with one rounding.
-  static ASSAY_DEVICE float fma(float a, float b, float c) { return arch::fma_rn(a, b, c); }
+  static ASSAY_DEVICE R fma(R a, R b, R c) { return arch::fma_rn(a, b, c); }
 };
 
 } // namespace assay::ASSAY_TARGET

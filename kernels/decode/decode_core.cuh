@@ -4,7 +4,9 @@
 #pragma once
 
 #include "kernels/common/block_merge.cuh"
+#include "kernels/common/score_hooks.cuh"
 #include "kernels/decode/decode_policy.h"
+#include "kernels/plan/split_plan.h"
 
 namespace assay::ASSAY_TARGET {
 
@@ -12,8 +14,9 @@ namespace assay::ASSAY_TARGET {
 /// first_row .. of the GQA group.
 struct DecodeWork {
   int request, kv_head;
-  int first_row; // within the group; rows past the group are padding
+  int first_row; // of the q_len * group_size rows of a kv head; rows past them are padding
   int kv_begin, kv_end;
+  int seq_len; // of the request
 };
 
 /// Warps are independent until an item's final merge: warp w takes key tiles w, w + warps, ... of
@@ -23,17 +26,25 @@ struct DecodeWork {
 ///
 /// `Items` is a copyable cursor with `bool next(Item &)`, where Item converts to DecodeWork by
 /// `work_of(item)` of the cursor. Copies and arithmetic walk a copy each.
-template <class E, int kHeadDim, int kRowTiles, int kWarpCount>
+///
+/// kWithHooks: q_len > 1, window, softcap, ALiBi, sinks. The plain core carries nothing of them.
+template <class ElementTypes, int kDim, int kRowTiles, int kWarpCount, bool kWithHooks>
 class DecodeCore {
 public:
-  static constexpr DecodePolicy kPolicy = decode_policy(kHeadDim, kRowTiles, kWarpCount);
+  using Types = ElementTypes;
+  using Kv = typename Types::Kv;
+  static constexpr int kHeadDim = kDim;
+  static constexpr bool kHooks = kWithHooks;
+  static constexpr DecodePolicy kPolicy =
+      decode_policy(kHeadDim, sizeof(Kv), kRowTiles, kWarpCount);
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
   static constexpr int kStages = kPolicy.stages, kStride = kWarps * kPolicy.tile;
   static constexpr int kRows = 8 * kRowTiles, kSlices = kHeadDim / 8;
-  static constexpr int kTileVectors = kPolicy.tile * kHeadDim / 8;
-  using Tile = AttentionTile<E, kHeadDim, kPolicy.tile, kRowTiles>;
-  using Loader = WarpTileLoader<E, kHeadDim, kPolicy.tile>;
-  using MergeStorage = BlockMergeStorage<kHeadDim, kRows, kWarps>;
+  static constexpr int kTileVectors = kPolicy.tile * kHeadDim / Types::kChunk;
+  using Tile = AttentionTile<Types, kHeadDim, kPolicy.tile, kRowTiles>;
+  using Number = typename Tile::Number;
+  using Loader = WarpTileLoader<Kv, kHeadDim, kPolicy.tile, kHooks>;
+  using MergeStorage = BlockMergeStorage<Number, kHeadDim, kRows, kWarps>;
 
   struct Stage {
     arch::Vec4 k[kTileVectors], v[kTileVectors];
@@ -44,32 +55,42 @@ public:
     uint32_t is_last; // this block finished a split row last
   };
 
-  /// Runs every item. `finish(item, merged)` is called by all threads of the block once an item's
-  /// states are published; merged(row, dim) is the un-normalised slice of a row over all warps.
+  /// Runs every item; all are of one kv head and first row. `finish(item, merged, scale)` is called
+  /// by all threads of the block once an item's states are published; merged(row, dim) is the
+  /// un-normalised slice of a row over all warps, its maximum times `scale` a base-2 logit.
   template <class Items, class Finish>
-  static ASSAY_DEVICE void run(const AttentionParams &params, const PagedKvParams &kv_params,
-                               Items items, Finish finish) {
+  static ASSAY_DEVICE void run(const AttentionParams &params, const FeatureParams &features,
+                               const PagedKvParams &kv_params, Items items, Finish finish) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
     Stage *ring = shared.ring[arch::warp_id()];
-    TileStream<Items> stream(kv_params, items);
+    TileStream<Items> stream(features, kv_params, items);
     for (int s = 0; s < kStages - 1; ++s)
       stream.copy_next(ring[s]);
     int stage = 0;
     Tile tile;
     typename Items::Item item, done;
     bool more = items.next(item);
-    if (more) load_queries(params, items.work_of(item), tile);
+    if (!more) return;
+    const int kv_head = items.work_of(item).kv_head;
+    Hooks hooks(params, features, kv_head, items.work_of(item).first_row);
+    const float score_scale = scale_of(params, features, kv_head);
+    const float scale = hooks.scale_after(score_scale);
+    load_queries(params, features, items.work_of(item), tile);
     while (more) {
       // 1. Each warp attends its tiles.
       const DecodeWork work = items.work_of(item);
+      hooks.begin(work.seq_len, work.kv_end);
       for (int base = first_tile(work); base < work.kv_end; base += kStride) {
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
         // Makes every lane's copies visible to the warp, and frees the stage read last.
         arch::warp_barrier();
         stream.copy_next(ring[(stage + kStages - 1) % kStages]);
         tile.compute_scores(ring[stage].k);
-        if (base + kPolicy.tile > work.kv_end) tile.mask_tail(work.kv_end - base);
-        tile.update_softmax(params.scale_log2);
+        if constexpr (kHooks)
+          hooks.apply(tile, base, score_scale);
+        else if (base + kPolicy.tile > work.kv_end)
+          tile.mask_tail(work.kv_end - base);
+        tile.update_softmax(scale);
         arch::cp_async_wait<2 * (kStages - 1)>();
         arch::warp_barrier();
         tile.accumulate_values(ring[stage].v);
@@ -80,11 +101,14 @@ public:
       publish_state(tile, shared.merge);
       done = item;
       more = items.next(item);
-      if (more) load_queries(params, items.work_of(item), tile);
+      if (more) load_queries(params, features, items.work_of(item), tile);
       arch::block_barrier();
-      finish(done, [&](int row, int dim) {
-        return merge_published<MergeStorage, kWarps>(shared.merge, row, dim, params.scale_log2);
-      });
+      finish(
+          done,
+          [&](int row, int dim) {
+            return merge_published<MergeStorage, kWarps>(shared.merge, row, dim, scale);
+          },
+          scale);
       // 3. The next item's states overwrite what other threads may still be reading.
       arch::block_barrier();
     }
@@ -93,19 +117,63 @@ public:
 
   /// Calls f(row in the tile, dim) for this thread's slices of the rows that exist.
   template <class F>
-  static ASSAY_DEVICE void for_each_slice(const AttentionParams &params, int first_row, F f) {
+  static ASSAY_DEVICE void for_each_slice(const FeatureParams &features, int first_row, F f) {
     for (int i = arch::thread_idx(); i < kRows * kSlices; i += kThreads)
-      if (first_row + i / kSlices < params.group_size) f(i / kSlices, i % kSlices * 8);
+      if (first_row + i / kSlices < features.rows) f(i / kSlices, i % kSlices * 8);
+  }
+
+  /// Scales, joins the sink and writes slice `dim` of a finished row (normalised o, base-2 LSE).
+  static ASSAY_DEVICE void store_row(const AttentionParams &params, const FeatureParams &features,
+                                     const DecodeWork &work, int tile_row, int dim, Number (&o)[8],
+                                     Number lse2) {
+    const RowPlace row = place_of(params, work, tile_row);
+    finish_row<Types, kHooks>(features, work.kv_head, row.head, o, lse2);
+    store_final<Query>(params, work.request, row.head, dim, o, lse2,
+                       kHooks ? row.token * features.o_stride_token : 0,
+                       kHooks ? row.token * features.lse_stride_token : 0);
   }
 
 private:
-  static ASSAY_DEVICE void load_queries(const AttentionParams &params, const DecodeWork &work,
+  using Query = typename Types::Query;
+
+  struct NoHooks {
+    ASSAY_DEVICE NoHooks(const AttentionParams &, const FeatureParams &, int, int) {}
+    ASSAY_DEVICE float scale_after(float scale) const { return scale; }
+    ASSAY_DEVICE void begin(int, int) const {}
+  };
+  using Hooks = std::conditional_t<kHooks, ScoreHooks<Tile>, NoHooks>;
+
+  struct RowPlace {
+    int token, head; // query token of the request, query head
+  };
+  static ASSAY_DEVICE RowPlace place_of(const AttentionParams &params, const DecodeWork &work,
+                                        int tile_row) {
+    const int row = work.first_row + tile_row;
+    const int token = kHooks ? row / params.group_size : 0;
+    const int member = kHooks ? row % params.group_size : row;
+    return {token, work.kv_head * params.group_size + member};
+  }
+
+  /// Score to base-2 logit.
+  static ASSAY_DEVICE float scale_of(const AttentionParams &params, const FeatureParams &features,
+                                     int kv_head) {
+    if constexpr (Types::kFp8) {
+      if (features.k_scale != nullptr)
+        return params.scale_log2 *
+               arch::global_load_readonly(features.k_scale + kv_head * features.k_scale_stride);
+    }
+    return params.scale_log2;
+  }
+
+  static ASSAY_DEVICE void load_queries(const AttentionParams &params,
+                                        const FeatureParams &features, const DecodeWork &work,
                                         Tile &tile) {
-    tile.load_queries([&](int r) -> const E * {
-      const int row = work.first_row + r;
-      if (row >= params.group_size) return nullptr;
-      return static_cast<const E *>(params.q) + work.request * params.q_stride_batch +
-             (work.kv_head * params.group_size + row) * params.q_stride_head;
+    tile.load_queries([&](int r) -> const Query * {
+      if (work.first_row + r >= features.rows) return nullptr;
+      const RowPlace row = place_of(params, work, r);
+      const Query *q = static_cast<const Query *>(params.q) + work.request * params.q_stride_batch +
+                       row.head * params.q_stride_head;
+      return kHooks ? q + row.token * features.q_stride_token : q;
     });
   }
 
@@ -119,8 +187,9 @@ private:
   template <class Items>
   class TileStream {
   public:
-    ASSAY_DEVICE TileStream(const PagedKvParams &kv_params, const Items &items)
-        : kv_params_(kv_params), items_(items) {
+    ASSAY_DEVICE TileStream(const FeatureParams &features, const PagedKvParams &kv_params,
+                            const Items &items)
+        : features_(features), kv_params_(kv_params), items_(items) {
       next_item();
     }
 
@@ -147,11 +216,14 @@ private:
         base_ = first_tile(work);
         end_ = work.kv_end;
         live_ = base_ < end_;
-        if (live_) loader_ = Loader(PagedKv<E>(kv_params_, work.request, work.kv_head), end_);
+        if (live_)
+          loader_ = Loader(PagedKv<Kv>(kv_params_, work.request, work.kv_head),
+                           kHooks ? first_visible(work.seq_len, features_.span) : 0, end_);
       }
       if (live_) loader_.prefetch_places(kv_params_, base_);
     }
 
+    const FeatureParams &features_;
     const PagedKvParams &kv_params_;
     Items items_;
     Loader loader_;

@@ -18,14 +18,27 @@ struct DecodePolicy {
 /// above the 64 KB that one SM's share of H200 bandwidth needs at 0.9 us of loaded latency.
 ///  - 4 warps, two blocks an SM: while one block starts or merges, the other one reads.
 ///  - 8 warps, one block an SM: half as many blocks, so half as many partials to merge.
-/// With 16 query rows the merge buffers of 8 warps leave room for two stages only.
-constexpr DecodePolicy decode_policy(int head_dim, int row_tiles, int warps) {
+/// With 16 query rows the merge buffers of 8 warps leave room for two stages only. A tile of fp8
+/// keys has 32, the bytes of 16 wide ones. head_dim 256 fills the shared memory of an SM with one
+/// block of 4 warps.
+constexpr DecodePolicy decode_policy(int head_dim, int element_bytes, int row_tiles, int warps) {
+  const bool crowded = warps == 8 && row_tiles == 2;
   return {.warps = warps,
-          .tile = 16,
-          .stages = head_dim == 64 ? (warps == 8 && row_tiles == 2 ? 3 : 4)
-                                   : (warps == 8 && row_tiles == 2 ? 2 : 3),
+          .tile = element_bytes == 1 ? 32 : 16,
+          .stages = head_dim == 64 ? (crowded ? 3 : 4)
+                    : crowded      ? 2
+                                   : 3,
           .row_tiles = row_tiles,
-          .min_blocks = warps == 8 ? 1 : 2};
+          .min_blocks = warps == 8 || head_dim == 256 ? 1 : 2};
+}
+
+/// Row tiles of a block: the accumulators of 16 rows do not fit in registers with head_dim 256.
+constexpr int decode_row_tiles(int rows, int head_dim) {
+  return rows <= 8 || head_dim == 256 ? 1 : 2;
+}
+constexpr int row_tiles_per_group(int rows, int head_dim) {
+  const int block_rows = 8 * decode_row_tiles(rows, head_dim);
+  return (rows + block_rows - 1) / block_rows;
 }
 
 inline constexpr int kV1Warps = 4;
@@ -33,8 +46,9 @@ inline constexpr int kV1Warps = 4;
 /// Warps per block of paged_attention_v2: 8 while the rows alone cannot fill the device twice, so
 /// that most rows are split (b1 8k on an H200: 15.7 us with 8 warps, 19.8 with 4; b256 256: 85 and
 /// 74). A fixed plan promises bits that do not depend on the rest of the batch: always 4.
-constexpr int v2_warps(int64_t batch, int64_t units, int num_splits, int multiprocessors) {
-  return num_splits == 0 && batch * units <= 2 * int64_t{multiprocessors} ? 8 : 4;
+constexpr int v2_warps(int64_t batch, int64_t units, int num_splits, int head_dim,
+                       int multiprocessors) {
+  return num_splits == 0 && head_dim < 256 && batch * units <= 2 * int64_t{multiprocessors} ? 8 : 4;
 }
 
 } // namespace assay

@@ -9,7 +9,8 @@ namespace assay::ASSAY_TARGET {
 struct PagedAttentionV1Params {
   AttentionParams attention;
   PagedKvParams kv;
-  int32_t row_tiles_per_group; // ceil(group_size / rows per block)
+  FeatureParams features;
+  int32_t row_tiles_per_group; // ceil(features.rows / rows per block)
 };
 
 /// The single item of a v1 block.
@@ -32,11 +33,9 @@ private:
 
 /// Grid: batch * num_kv_heads * row_tiles_per_group blocks, kv heads of one request adjacent (with
 /// NHD their rows share DRAM pages). No workspace.
-template <class E, int kHeadDim, int kRowTiles>
-ASSAY_KERNEL((DecodeCore<E, kHeadDim, kRowTiles, kV1Warps>::kThreads),
-             (DecodeCore<E, kHeadDim, kRowTiles, kV1Warps>::kPolicy.min_blocks))
+template <class Core>
+ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles, kV1Warps>;
   const AttentionParams &attention = params.attention;
   const int block = arch::block_idx_x();
   const int unit = block / params.row_tiles_per_group;
@@ -44,17 +43,18 @@ paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   work.request = unit / attention.num_kv_heads;
   work.kv_head = unit % attention.num_kv_heads;
   work.first_row = block % params.row_tiles_per_group * Core::kRows;
-  work.kv_begin = 0;
-  work.kv_end = arch::global_load_readonly(params.kv.seq_lens + work.request);
-  Core::run(attention, params.kv, OneItem(work), [&](const DecodeWork &, auto merged) {
-    Core::for_each_slice(attention, work.first_row, [&](int row, int dim) {
-      RowSlice slice = merged(row, dim);
-      const float lse2 = slice.lse2(attention.scale_log2);
-      slice.normalize();
-      const int head = work.kv_head * attention.group_size + work.first_row + row;
-      store_final<E>(attention, work.request, head, dim, slice.o, lse2);
-    });
-  });
+  work.seq_len = arch::global_load_readonly(params.kv.seq_lens + work.request);
+  work.kv_begin = Core::kHooks ? first_planned(work.seq_len, params.features.span, kPlanTile) : 0;
+  work.kv_end = work.seq_len;
+  Core::run(attention, params.features, params.kv, OneItem(work),
+            [&](const DecodeWork &, auto merged, float scale) {
+              Core::for_each_slice(params.features, work.first_row, [&](int row, int dim) {
+                auto slice = merged(row, dim);
+                const auto lse2 = slice.lse2(scale);
+                slice.normalize();
+                Core::store_row(attention, params.features, work, row, dim, slice.o, lse2);
+              });
+            });
 }
 
 } // namespace assay::ASSAY_TARGET

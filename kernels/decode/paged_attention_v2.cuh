@@ -12,6 +12,7 @@ namespace assay::ASSAY_TARGET {
 struct PagedAttentionV2Params {
   AttentionParams attention;
   PagedKvParams kv;
+  FeatureParams features;
   SplitPlan plan;
   PartialParams partial;       // rows_per_slot = rows per block
   int32_t row_tiles_per_group; // plan.shape.units = num_kv_heads * row_tiles_per_group
@@ -48,7 +49,7 @@ public:
   /// Which block of its worker this is: the same for all items.
   ASSAY_DEVICE int unit() const { return unit_; }
   ASSAY_DEVICE DecodeWork work_of(const Item &item) const {
-    return {item.request, kv_head_, first_row_, item.kv_begin, item.kv_end};
+    return {item.request, kv_head_, first_row_, item.kv_begin, item.kv_end, item.seq_len};
   }
 
 private:
@@ -80,14 +81,14 @@ private:
 /// it. The LSEs go through shared memory first: with the weights known, no load waits for another,
 /// and kBatch partials of a slice are in flight together (a dependent load from L2 is 0.7 us, so 33
 /// splits merged load by load took longer than their attention).
-template <class E, int kHeadDim, int kRowTiles, int kWarps>
+template <class Core>
 ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkItem &item, int unit,
                                const DecodeWork &work) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles, kWarps>;
-  constexpr int kBatch = 8, kRows = Core::kRows;
+  using Number = typename Core::Number;
+  constexpr int kBatch = 8, kRows = Core::kRows, kHeadDim = Core::kHeadDim;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
-  float *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
-  constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(float) / kRows;
+  Number *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
+  constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(Number) / kRows;
   const int count = item.num_splits;
   const SplitPlanShape &shape = params.plan.shape;
   const auto partial_row = [&](int split, int row) {
@@ -96,69 +97,68 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   const bool staged = count <= kCapacity;
   if (staged) {
     for (int i = arch::thread_idx(); i < count * kRows; i += Core::kThreads)
-      if (work.first_row + i % kRows < params.attention.group_size)
-        arch::shared_store(lse + i, arch::global_load(params.partial.lse_accum +
+      if (work.first_row + i % kRows < params.features.rows)
+        arch::shared_store(lse + i, arch::global_load(words_of<Number>(params.partial.lse_accum) +
                                                       partial_row(i / kRows, i % kRows)));
     arch::block_barrier();
   }
-  Core::for_each_slice(params.attention, work.first_row, [&](int row, int dim) {
-    const MergedSlice merged = merge_rows<kBatch>(
+  Core::for_each_slice(params.features, work.first_row, [&](int row, int dim) {
+    auto merged = merge_rows<kBatch>(
         count, 1.0f, 1.0f,
         [&](int i) {
           return staged ? arch::shared_load(lse + i * kRows + row)
-                        : arch::global_load(params.partial.lse_accum + partial_row(i, row));
+                        : arch::global_load(words_of<Number>(params.partial.lse_accum) +
+                                            partial_row(i, row));
         },
-        [&](int i, float(&o)[8]) {
-          Pack8<float>::load(params.partial.o_accum + partial_row(i, row) * kHeadDim + dim)
+        [&](int i, Number(&o)[8]) {
+          Pack8<Number>::load(words_of<Number>(params.partial.o_accum) +
+                              partial_row(i, row) * kHeadDim + dim)
               .unpack(o);
         });
-    const int head = work.kv_head * params.attention.group_size + work.first_row + row;
-    store_final<E>(params.attention, work.request, head, dim, merged.o, merged.lse);
+    Core::store_row(params.attention, params.features, work, row, dim, merged.o, merged.lse);
   });
 }
 
 /// Grid: plan.shape.workers * units blocks, the units of a worker adjacent. A request held whole
 /// goes straight to O, any other to a slot.
-template <class E, int kHeadDim, int kRowTiles, int kWarps>
-ASSAY_KERNEL((DecodeCore<E, kHeadDim, kRowTiles, kWarps>::kThreads),
-             (DecodeCore<E, kHeadDim, kRowTiles, kWarps>::kPolicy.min_blocks))
+template <class Core>
+ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles, kWarps>;
   const AttentionParams &attention = params.attention;
   const PlanItems<Core::kRows> items(params.plan, params.row_tiles_per_group, arch::block_idx_x());
   const int32_t stride = params.plan.shape.slot_stride(), units = params.plan.shape.units;
-  Core::run(attention, params.kv, items, [&](const WorkItem &item, auto merged) {
-    const DecodeWork work = items.work_of(item);
-    const bool whole = item.num_splits == 1;
-    Core::for_each_slice(attention, work.first_row, [&](int row, int dim) {
-      RowSlice slice = merged(row, dim);
-      const float lse2 = slice.lse2(attention.scale_log2);
-      slice.normalize();
-      if (whole)
-        store_final<E>(attention, work.request,
-                       work.kv_head * attention.group_size + work.first_row + row, dim, slice.o,
-                       lse2);
-      else
-        store_partial<kHeadDim>(params.partial,
-                                item.slot(item.split, stride) * units + items.unit(), row, dim,
-                                slice.o, lse2);
-    });
-    if (whole) return;
-    // The barrier orders the block's stores before thread 0's release; its acquire and the second
-    // barrier order the other blocks' stores before this block's loads. The counter wraps to 0 by
-    // itself, ready for the next layer or graph replay.
-    auto &shared = arch::shared_storage<typename Core::SharedStorage>();
-    arch::block_barrier();
-    if (arch::thread_idx() == 0) {
-      uint32_t *counter = params.plan.counters + int64_t{item.request} * units + items.unit();
-      const uint32_t last = item.num_splits - 1;
-      const uint32_t before = arch::atomic_inc_acq_rel(counter, last);
-      arch::shared_store(&shared.is_last, before == last ? 1u : 0u);
-    }
-    arch::block_barrier();
-    if (arch::shared_load(&shared.is_last) != 0u)
-      merge_splits<E, kHeadDim, kRowTiles, kWarps>(params, item, items.unit(), work);
-  });
+  const FeatureParams &features = params.features;
+  Core::run(
+      attention, features, params.kv, items, [&](const WorkItem &item, auto merged, float scale) {
+        const DecodeWork work = items.work_of(item);
+        const bool whole = item.num_splits == 1;
+        Core::for_each_slice(features, work.first_row, [&](int row, int dim) {
+          auto slice = merged(row, dim);
+          const auto lse2 = slice.lse2(scale);
+          slice.normalize();
+          if (whole)
+            Core::store_row(attention, features, work, row, dim, slice.o, lse2);
+          else
+            store_partial<Core::kHeadDim>(params.partial,
+                                          item.slot(item.split, stride) * units + items.unit(), row,
+                                          dim, slice.o, lse2);
+        });
+        if (whole) return;
+        // The barrier orders the block's stores before thread 0's release; its acquire and the
+        // second barrier order the other blocks' stores before this block's loads. The counter
+        // wraps to 0 by itself, ready for the next layer or graph replay.
+        auto &shared = arch::shared_storage<typename Core::SharedStorage>();
+        arch::block_barrier();
+        if (arch::thread_idx() == 0) {
+          uint32_t *counter = params.plan.counters + int64_t{item.request} * units + items.unit();
+          const uint32_t last = item.num_splits - 1;
+          const uint32_t before = arch::atomic_inc_acq_rel(counter, last);
+          arch::shared_store(&shared.is_last, before == last ? 1u : 0u);
+        }
+        arch::block_barrier();
+        if (arch::shared_load(&shared.is_last) != 0u)
+          merge_splits<Core>(params, item, items.unit(), work);
+      });
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -2,6 +2,7 @@
 // The C entry points: build the call, find the instantiation, launch.
 #include "kernels/launch/calls.h"
 #include "kernels/launch/checks.h"
+#include "kernels/launch/choose.h"
 #include "kernels/launch/device_info.h"
 #include "kernels/launch/own_kernels.h"
 
@@ -20,12 +21,13 @@ const KernelTable &table_for(const Params *params) {
 }
 
 /// The instantiation for a checked call. check_decode_shape() and instantiations.def must agree.
-assay_status find_decode(const KernelTable &table, assay_dtype dtype, int head_dim,
-                         const KernelTable::Decode *&decode) {
-  decode = table.find(dtype, head_dim);
-  return decode != nullptr ? ASSAY_OK
-                           : fail(ASSAY_UNSUPPORTED, "no instantiation for dtype {}, head_dim {}",
-                                  dtype, head_dim);
+assay_status find_decode(const KernelTable &table, assay_dtype dtype, assay_dtype kv_dtype,
+                         int head_dim, const KernelTable::Decode *&decode) {
+  decode = table.find(dtype, kv_dtype, head_dim);
+  return decode != nullptr
+             ? ASSAY_OK
+             : fail(ASSAY_UNSUPPORTED, "no instantiation for dtype {}, kv_dtype {}, head_dim {}",
+                    dtype, kv_dtype, head_dim);
 }
 
 assay_status run_plan(const assay_plan_params *params) {
@@ -53,7 +55,8 @@ assay_status run_v1(const KernelTable &table, const assay_paged_params *params, 
   PagedCall call{};
   ASSAY_RETURN_IF_ERROR(build_paged_call(params, call));
   const KernelTable::Decode *decode = nullptr;
-  ASSAY_RETURN_IF_ERROR(find_decode(table, params->dtype, params->head_dim, decode));
+  ASSAY_RETURN_IF_ERROR(
+      find_decode(table, params->dtype, params->kv_dtype, params->head_dim, decode));
   if (!call.empty && launch) ASSAY_RETURN_IF_ERROR(decode->v1(call, params->stream));
   return set_ok();
 }
@@ -62,7 +65,8 @@ assay_status run_v2(const KernelTable &table, const assay_paged_params *params, 
   PagedV2Call call{};
   ASSAY_RETURN_IF_ERROR(build_v2_call(params, call));
   const KernelTable::Decode *decode = nullptr;
-  ASSAY_RETURN_IF_ERROR(find_decode(table, params->dtype, params->head_dim, decode));
+  ASSAY_RETURN_IF_ERROR(
+      find_decode(table, params->dtype, params->kv_dtype, params->head_dim, decode));
   if (!call.paged.empty && launch) ASSAY_RETURN_IF_ERROR(decode->v2(call, params->stream));
   return set_ok();
 }
@@ -72,7 +76,7 @@ assay_status run_cascade(const KernelTable &table, const assay_cascade_params *p
   CascadeCall call{};
   ASSAY_RETURN_IF_ERROR(build_cascade_call(params, call));
   const KernelTable::Decode *decode = nullptr;
-  ASSAY_RETURN_IF_ERROR(find_decode(table, params->dtype, params->head_dim, decode));
+  ASSAY_RETURN_IF_ERROR(find_decode(table, params->dtype, params->dtype, params->head_dim, decode));
   if (!call.empty && launch) ASSAY_RETURN_IF_ERROR(decode->cascade(call, params->stream));
   return set_ok();
 }
@@ -113,6 +117,11 @@ assay_status assay_merge_state(const assay_merge_state_params *params) {
 }
 assay_status assay_merge_states(const assay_merge_states_params *params) {
   return run_merge_states(table_for(params), params, true);
+}
+assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
+                                          int32_t max_seq_len, int32_t *version) {
+  ASSAY_RETURN_IF_ERROR(choose_version(params, total_tokens, max_seq_len, version));
+  return set_ok();
 }
 assay_status assay_plan(const assay_plan_params *params) { return run_plan(params); }
 

@@ -12,8 +12,8 @@ namespace assay {
 inline int64_t align_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 inline assay_status check_head_dim(int32_t head_dim) {
-  if (head_dim != 64 && head_dim != 128)
-    return fail(ASSAY_UNSUPPORTED, "head_dim is {}, supported are 64 and 128", head_dim);
+  if (head_dim != 64 && head_dim != 128 && head_dim != 256)
+    return fail(ASSAY_UNSUPPORTED, "head_dim is {}, supported are 64, 128 and 256", head_dim);
   return ASSAY_OK;
 }
 

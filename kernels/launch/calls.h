@@ -12,19 +12,18 @@
 
 namespace assay {
 
-/// Query rows of one block of the decode kernels: 8 * row_tiles, row_tiles 1 for groups up to 8.
-inline int decode_row_tiles(int group_size) { return group_size <= 8 ? 1 : 2; }
-inline int row_tiles_per_group(int group_size) {
-  const int rows = 8 * decode_row_tiles(group_size);
-  return (group_size + rows - 1) / rows;
-}
-
-/// Keys per tile of the balanced plan's line: one step of a block of 4 warps x 16 keys.
-inline constexpr int kPlanTile = 64;
+/// Which instantiation a call needs.
+struct DecodeVariant {
+  int row_tiles;       // of a block
+  int tiles_per_group; // blocks per kv head
+  bool hooks;
+};
 
 struct PagedCall {
   AttentionParams attention;
   PagedKvParams kv;
+  FeatureParams features;
+  DecodeVariant variant;
   bool empty; // nothing to launch
 };
 
@@ -58,6 +57,14 @@ struct CascadeCall {
   float *o_pointer, *lse_pointer;
   bool empty;
 };
+
+/// Params is assay_paged_params or assay_plan_params. Hooks other than q_len and window change
+/// nothing that a plan depends on.
+template <class Params>
+int32_t visible_span(const Params &p) {
+  return p.window > 0 ? p.window + p.q_len - 1 : 0;
+}
+DecodeVariant decode_variant(const assay_paged_params &params);
 
 /// Arguments common to v1 and v2.
 assay_status build_paged_call(const assay_paged_params *params, PagedCall &call);

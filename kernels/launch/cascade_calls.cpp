@@ -15,7 +15,7 @@ constexpr int64_t kMaxSplits = 64;
 
 int64_t level_blocks(const assay_cascade_params &p, const assay_paged_kv &kv) {
   const int64_t group = p.num_qo_heads / p.num_kv_heads;
-  return (kv.rows + int64_t{p.batch} * group / cascade_policy().rows()) * p.num_kv_heads;
+  return (kv.rows + int64_t{p.batch} * group / cascade_policy(p.head_dim).rows()) * p.num_kv_heads;
 }
 
 /// Enough splits to give every multiprocessor a block, unless the segments are short.

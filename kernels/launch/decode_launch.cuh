@@ -14,55 +14,72 @@ namespace assay::ASSAY_TARGET {
 
 inline int64_t blocks_for(int64_t threads, int block) { return (threads + block - 1) / block; }
 
-template <class E, int kHeadDim, int kRowTiles>
-inline assay_status v1_rows(const PagedCall &call, void *stream) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles, kV1Warps>;
-  const AttentionParams &a = call.attention;
-  const PagedAttentionV1Params params{a, call.kv, row_tiles_per_group(a.group_size)};
-  const int64_t blocks = int64_t{a.batch} * a.num_kv_heads * params.row_tiles_per_group;
-  return launch_kernel(&paged_attention_v1<E, kHeadDim, kRowTiles>, "paged_attention_v1",
+template <class Core>
+assay_status launch_v1(const PagedCall &call, void *stream) {
+  const PagedAttentionV1Params params{call.attention, call.kv, call.features,
+                                      call.variant.tiles_per_group};
+  const int64_t blocks =
+      int64_t{call.attention.batch} * call.attention.num_kv_heads * call.variant.tiles_per_group;
+  return launch_kernel(&paged_attention_v1<Core>, "paged_attention_v1",
                        {blocks, Core::kThreads, sizeof(typename Core::SharedStorage)}, params,
                        stream);
 }
 
-template <class E, int kHeadDim, int kRowTiles, int kWarps>
-inline assay_status v2_rows(const PagedV2Call &call, void *stream) {
-  using Core = DecodeCore<E, kHeadDim, kRowTiles, kWarps>;
-  const AttentionParams &a = call.paged.attention;
+template <class Core>
+assay_status launch_v2(const PagedV2Call &call, void *stream) {
   PagedAttentionV2Params params{};
-  params.attention = a;
+  params.attention = call.paged.attention;
   params.kv = call.paged.kv;
+  params.features = call.paged.features;
   const PlanParams plan = plan_params(call.layout.shape, nullptr, call.plan);
   params.plan = {call.layout.shape, plan.workers, plan.request_items, plan.counters};
   params.partial = call.partial;
-  params.row_tiles_per_group = row_tiles_per_group(a.group_size);
-  return launch_kernel(&paged_attention_v2<E, kHeadDim, kRowTiles, kWarps>, "paged_attention_v2",
+  params.row_tiles_per_group = call.paged.variant.tiles_per_group;
+  return launch_kernel(&paged_attention_v2<Core>, "paged_attention_v2",
                        {int64_t{call.layout.shape.workers} * call.layout.shape.units,
                         Core::kThreads, sizeof(typename Core::SharedStorage)},
                        params, stream);
 }
 
-template <class E, int kHeadDim>
-assay_status DecodeLaunch<E, kHeadDim>::v1(const PagedCall &call, void *stream) {
-  return decode_row_tiles(call.attention.group_size) == 1 ? v1_rows<E, kHeadDim, 1>(call, stream)
-                                                          : v1_rows<E, kHeadDim, 2>(call, stream);
+/// Calls f with a null pointer to the DecodeCore of the variant.
+template <class Query, class Kv, int kHeadDim, int kWarps, class F>
+assay_status with_core(const DecodeVariant &variant, F f) {
+  const auto with_rows = [&](auto row_tiles) -> assay_status {
+    constexpr int kRowTiles = decltype(row_tiles)::value;
+    using Types = DecodeTypes<Query, Kv>;
+    if (variant.hooks)
+      return f(static_cast<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, true> *>(nullptr));
+    return f(static_cast<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, false> *>(nullptr));
+  };
+  if constexpr (decode_row_tiles(16, kHeadDim) == 2)
+    if (variant.row_tiles == 2) return with_rows(std::integral_constant<int, 2>{});
+  return with_rows(std::integral_constant<int, 1>{});
 }
 
-template <class E, int kHeadDim>
-assay_status DecodeLaunch<E, kHeadDim>::v2(const PagedV2Call &call, void *stream) {
+template <class Query, class Kv, int kHeadDim>
+assay_status DecodeLaunch<Query, Kv, kHeadDim>::v1(const PagedCall &call, void *stream) {
+  return with_core<Query, Kv, kHeadDim, kV1Warps>(call.variant, [&](auto *core) {
+    return launch_v1<std::remove_pointer_t<decltype(core)>>(call, stream);
+  });
+}
+
+template <class Query, class Kv, int kHeadDim>
+assay_status DecodeLaunch<Query, Kv, kHeadDim>::v2(const PagedV2Call &call, void *stream) {
   if (call.run_planner)
     ASSAY_RETURN_IF_ERROR(
         launch_plan(call.layout.shape, call.paged.kv.seq_lens, call.plan, stream));
-  const bool one_row_tile = decode_row_tiles(call.paged.attention.group_size) == 1;
-  if (call.layout.warps == 8)
-    return one_row_tile ? v2_rows<E, kHeadDim, 1, 8>(call, stream)
-                        : v2_rows<E, kHeadDim, 2, 8>(call, stream);
-  return one_row_tile ? v2_rows<E, kHeadDim, 1, 4>(call, stream)
-                      : v2_rows<E, kHeadDim, 2, 4>(call, stream);
+  const auto launch = [&](auto *core) {
+    return launch_v2<std::remove_pointer_t<decltype(core)>>(call, stream);
+  };
+  // Eight warps do not fit with head_dim 256 (v2_warps).
+  if constexpr (kHeadDim < 256)
+    if (call.layout.warps == 8)
+      return with_core<Query, Kv, kHeadDim, 8>(call.paged.variant, launch);
+  return with_core<Query, Kv, kHeadDim, 4>(call.paged.variant, launch);
 }
 
 template <class E, int kHeadDim>
-assay_status DecodeLaunch<E, kHeadDim>::cascade(const CascadeCall &call, void *stream) {
+assay_status launch_cascade(const CascadeCall &call, void *stream) {
   using Core = CascadeCore<E, kHeadDim>;
   CascadeParams params{};
   params.attention = call.attention;
@@ -86,6 +103,12 @@ assay_status DecodeLaunch<E, kHeadDim>::cascade(const CascadeCall &call, void *s
   return launch_kernel(&cascade_merge<E, kHeadDim>, "cascade_merge",
                        {blocks_for(threads, kCascadeMergeThreads), kCascadeMergeThreads}, params,
                        stream);
+}
+
+template <class Query, class Kv, int kHeadDim>
+assay_status DecodeLaunch<Query, Kv, kHeadDim>::cascade(const CascadeCall &call, void *stream) {
+  if constexpr (std::is_same_v<Query, Kv>) return launch_cascade<Query, kHeadDim>(call, stream);
+  return set_error(ASSAY_UNSUPPORTED, "cascade_attention has no fp8 instantiation");
 }
 
 } // namespace assay::ASSAY_TARGET

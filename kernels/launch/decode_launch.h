@@ -8,7 +8,8 @@
 
 namespace assay::ASSAY_TARGET {
 
-template <class E, int kHeadDim>
+/// Q and O are Query, the cache Kv; cascade exists for equal types only.
+template <class Query, class Kv, int kHeadDim>
 struct DecodeLaunch {
   static assay_status v1(const PagedCall &call, void *stream);
   static assay_status v2(const PagedV2Call &call, void *stream);

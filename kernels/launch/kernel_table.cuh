@@ -12,9 +12,13 @@ namespace assay::ASSAY_TARGET {
 
 const KernelTable &kernel_table() {
   static constexpr KernelTable::Decode kDecode[] = {
-#define ASSAY_INSTANTIATE(element, dtype, head_dim)                                                \
-  {dtype, head_dim, &DecodeLaunch<arch::element, head_dim>::v1,                                    \
-   &DecodeLaunch<arch::element, head_dim>::v2, &DecodeLaunch<arch::element, head_dim>::cascade},
+#define ASSAY_INSTANTIATE(query, dtype, kv, kv_dtype, head_dim)                                    \
+  {dtype,                                                                                          \
+   kv_dtype,                                                                                       \
+   head_dim,                                                                                       \
+   &DecodeLaunch<arch::query, arch::kv, head_dim>::v1,                                             \
+   &DecodeLaunch<arch::query, arch::kv, head_dim>::v2,                                             \
+   &DecodeLaunch<arch::query, arch::kv, head_dim>::cascade},
 #include "kernels/launch/instantiations.def"
 #undef ASSAY_INSTANTIATE
   };

@@ -9,7 +9,7 @@ namespace assay {
 
 struct KernelTable {
   struct Decode {
-    assay_dtype dtype;
+    assay_dtype dtype, kv_dtype;
     int head_dim;
     assay_status (*v1)(const PagedCall &, void *stream);
     assay_status (*v2)(const PagedV2Call &, void *stream);
@@ -21,9 +21,11 @@ struct KernelTable {
   assay_status (*merge_state)(const MergeStateCall &, void *stream);
   assay_status (*merge_states)(const MergeStatesCall &, void *stream);
 
-  const Decode *find(assay_dtype dtype, int head_dim) const {
+  const Decode *find(assay_dtype dtype, assay_dtype kv_dtype, int head_dim) const {
     for (int i = 0; i < num_decode; ++i)
-      if (decode[i].dtype == dtype && decode[i].head_dim == head_dim) return &decode[i];
+      if (decode[i].dtype == dtype && decode[i].kv_dtype == kv_dtype &&
+          decode[i].head_dim == head_dim)
+        return &decode[i];
     return nullptr;
   }
 };

@@ -39,7 +39,8 @@ void add_block_range(TileWriter &writer, const DecodePolicy &policy, int32_t spl
 }
 
 DecodePolicy policy_of(const assay_paged_params &p, int warps) {
-  return decode_policy(p.head_dim, decode_row_tiles(p.num_qo_heads / p.num_kv_heads), warps);
+  const int bytes = p.kv_dtype == ASSAY_E4M3 || p.kv_dtype == ASSAY_E5M2 ? 1 : 2;
+  return decode_policy(p.head_dim, bytes, decode_variant(p).row_tiles, warps);
 }
 
 } // namespace
@@ -48,7 +49,9 @@ assay_status v1_key_order(const void *params, int32_t request, int32_t, assay_ke
                           int32_t capacity, int32_t *count) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   TileWriter writer(tiles, capacity);
-  add_block_range(writer, policy_of(p, kV1Warps), 0, 0, p.kv.seq_lens[request]);
+  const int32_t len = p.kv.seq_lens[request];
+  add_block_range(writer, policy_of(p, kV1Warps), 0, first_planned(len, visible_span(p), kPlanTile),
+                  len);
   return writer.finish(count);
 }
 
@@ -70,7 +73,7 @@ assay_status cascade_key_order(const void *params, int32_t request, int32_t, ass
   const auto &p = *static_cast<const assay_cascade_params *>(params);
   CascadeCall call{};
   ASSAY_RETURN_IF_ERROR(cascade_layout(&p, call));
-  constexpr CascadePolicy kPolicy = cascade_policy();
+  const CascadePolicy policy = cascade_policy(p.head_dim);
   TileWriter writer(tiles, capacity);
   for (int l = 0; l < p.num_levels; ++l) {
     const assay_cascade_level &level = p.levels[l];
@@ -79,8 +82,8 @@ assay_status cascade_key_order(const void *params, int32_t request, int32_t, ass
       const int32_t len = level.kv.seq_lens[s];
       for (int split = 0; split < call.splits; ++split) {
         const int32_t end = split_begin(len, call.splits, split + 1);
-        for (int32_t base = split_begin(len, call.splits, split); base < end; base += kPolicy.tile)
-          writer.add(l, split, 0, base, std::min(base + kPolicy.tile, end));
+        for (int32_t base = split_begin(len, call.splits, split); base < end; base += policy.tile)
+          writer.add(l, split, 0, base, std::min(base + policy.tile, end));
       }
     }
   }

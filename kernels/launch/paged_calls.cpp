@@ -1,34 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of paged_attention_v1, paged_attention_v2 and the planner.
 #include "kernels/decode/decode_policy.h"
+#include "kernels/decode/kernel_choice.h"
 #include "kernels/launch/call_parts.h"
 #include "kernels/launch/calls.h"
 #include "kernels/launch/checks.h"
+#include "kernels/launch/choose.h"
 #include "kernels/launch/device_info.h"
+
+#include <cmath>
+#include <utility>
 
 namespace assay {
 namespace {
 
-assay_status split_shape(assay_target target, int64_t batch, int32_t num_qo_heads,
-                         int32_t num_kv_heads, int32_t num_splits, SplitPlanShape &shape,
-                         int &warps) {
-  ASSAY_RETURN_IF_ERROR(check_range("num_splits", num_splits, 0, 1 << 16));
-  const int64_t units = int64_t{num_kv_heads} * row_tiles_per_group(num_qo_heads / num_kv_heads);
-  const int sms = multiprocessors(target);
+/// Params is assay_paged_params or assay_plan_params: what a plan depends on has the same names.
+template <class Params>
+assay_status split_shape(const Params &p, SplitPlanShape &shape, int &warps) {
+  ASSAY_RETURN_IF_ERROR(check_range("num_splits", p.num_splits, 0, 1 << 16));
+  const int64_t batch = p.batch, rows = int64_t{p.num_qo_heads / p.num_kv_heads} * p.q_len;
+  const int64_t units =
+      int64_t{p.num_kv_heads} * row_tiles_per_group(static_cast<int>(rows), p.head_dim);
+  const int sms = multiprocessors(p.target);
   if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-  warps = v2_warps(batch, units, num_splits, sms);
-  int64_t workers = batch * num_splits;
-  if (num_splits == 0)
-    workers = balanced_workers(int64_t{sms} * decode_policy(128, 1, warps).min_blocks, units);
+  warps = v2_warps(batch, units, p.num_splits, p.head_dim, sms);
+  int64_t workers = batch * p.num_splits;
+  if (p.num_splits == 0) {
+    const int blocks = decode_policy(p.head_dim, 2, 1, warps).min_blocks;
+    workers = balanced_workers(int64_t{sms} * blocks, units);
+  }
   if (workers * units > kMaxGrid || units * batch > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED,
                 "batch * heads * splits needs {} blocks, expected at most {}",
                 std::max(workers, batch) * units, kMaxGrid);
   shape = {.batch = static_cast<int32_t>(batch),
            .units = static_cast<int32_t>(units),
-           .splits = num_splits,
+           .splits = p.num_splits,
            .workers = static_cast<int32_t>(workers),
-           .tile = kPlanTile};
+           .tile = kPlanTile,
+           .span = visible_span(p)};
+  return ASSAY_OK;
+}
+
+template <class Params>
+assay_status check_cache_shape(const Params &p) {
+  if (p.kv_dtype != p.dtype && p.kv_dtype != ASSAY_E4M3 && p.kv_dtype != ASSAY_E5M2)
+    return fail(ASSAY_UNSUPPORTED, "kv_dtype is {}, supported are dtype {}, 3 (e4m3) and 4 (e5m2)",
+                p.kv_dtype, p.dtype);
+  ASSAY_RETURN_IF_ERROR(check_range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN));
+  return check_range("window", p.window, 0, kMaxTokens);
+}
+
+bool is_fp8(const assay_paged_params &p) { return p.kv_dtype != p.dtype; }
+
+assay_status check_features(const assay_paged_params &p) {
+  if (!std::isfinite(p.logits_softcap) || p.logits_softcap < 0.0f)
+    return fail(ASSAY_INVALID_ARGUMENT, "logits_softcap is {}, expected finite and >= 0",
+                p.logits_softcap);
+  ASSAY_RETURN_IF_ERROR(check_range("k_scale_stride", p.k_scale_stride, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("v_scale_stride", p.v_scale_stride, 0, 1));
+  if (!is_fp8(p) && (p.k_scale != nullptr || p.v_scale != nullptr))
+    return fail(ASSAY_UNSUPPORTED, "{} is given, supported with fp8 KV only",
+                p.k_scale != nullptr ? "k_scale" : "v_scale");
   return ASSAY_OK;
 }
 
@@ -37,17 +70,64 @@ assay_status check_paged_shape(const assay_paged_params *p) {
   ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_paged_params"));
   ASSAY_RETURN_IF_ERROR(check_target(p->target));
   ASSAY_RETURN_IF_ERROR(check_decode_shape(*p));
-  ASSAY_RETURN_IF_ERROR(check_range("q_len", p->q_len, 1, ASSAY_MAX_Q_LEN));
-  if (p->kv_dtype != p->dtype)
-    return fail(ASSAY_UNSUPPORTED, "kv_dtype is {}, supported is dtype {}", p->kv_dtype, p->dtype);
-  if (p->q_len != 1 || p->window != 0 || p->logits_softcap != 0.0f || p->alibi_slopes != nullptr ||
-      p->sinks != nullptr)
-    return fail(ASSAY_UNSUPPORTED, "q_len, window, logits_softcap, alibi_slopes and sinks have no "
-                                   "instantiation yet");
+  ASSAY_RETURN_IF_ERROR(check_cache_shape(*p));
+  return check_features(*p);
+}
+
+/// Tensors and strides that plain decode does not have.
+assay_status check_feature_rows(const assay_paged_params &p) {
+  if (p.q_len > 1) {
+    ASSAY_RETURN_IF_ERROR(check_stride("q_stride_token", p.q_stride_token));
+    ASSAY_RETURN_IF_ERROR(check_stride("o_stride_token", p.o_stride_token));
+    ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_token", p.lse_stride_token));
+  }
+  const std::pair<const char *, const float *> vectors[] = {{"k_scale", p.k_scale},
+                                                            {"v_scale", p.v_scale},
+                                                            {"alibi_slopes", p.alibi_slopes},
+                                                            {"sinks", p.sinks}};
+  for (const auto &[name, vector] : vectors)
+    if (vector != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer(name, vector, 4));
+  if (!is_fp8(p)) return ASSAY_OK;
+  const std::pair<const char *, int64_t> strides[] = {
+      {"kv.k_stride_page", p.kv.k_stride_page},   {"kv.k_stride_token", p.kv.k_stride_token},
+      {"kv.k_stride_head", p.kv.k_stride_head},   {"kv.v_stride_page", p.kv.v_stride_page},
+      {"kv.v_stride_token", p.kv.v_stride_token}, {"kv.v_stride_head", p.kv.v_stride_head}};
+  for (const auto &[name, stride] : strides)
+    if (stride % 16 != 0)
+      return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected a multiple of 16 fp8 elements", name,
+                  stride);
   return ASSAY_OK;
 }
 
+FeatureParams feature_params(const assay_paged_params &p) {
+  FeatureParams f{};
+  f.k_scale = p.k_scale;
+  f.v_scale = p.v_scale;
+  f.k_scale_stride = p.k_scale_stride;
+  f.v_scale_stride = p.v_scale_stride;
+  f.alibi_slopes = p.alibi_slopes;
+  f.sinks = p.sinks;
+  f.softcap_log2 = static_cast<float>(p.logits_softcap * kLog2E);
+  f.two_over_softcap = p.logits_softcap > 0.0f ? 2.0f / p.logits_softcap : 0.0f;
+  f.q_len = p.q_len;
+  f.window = p.window;
+  f.span = visible_span(p);
+  f.rows = p.q_len * (p.num_qo_heads / p.num_kv_heads);
+  f.q_stride_token = p.q_stride_token;
+  f.o_stride_token = p.o_stride_token;
+  f.lse_stride_token = p.lse_stride_token;
+  return f;
+}
+
 } // namespace
+
+DecodeVariant decode_variant(const assay_paged_params &p) {
+  const int rows = p.q_len * (p.num_qo_heads / p.num_kv_heads);
+  return {.row_tiles = decode_row_tiles(rows, p.head_dim),
+          .tiles_per_group = row_tiles_per_group(rows, p.head_dim),
+          .hooks = p.q_len > 1 || p.window > 0 || p.logits_softcap > 0.0f ||
+                   p.alibi_slopes != nullptr || p.sinks != nullptr};
+}
 
 assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   ASSAY_RETURN_IF_ERROR(check_paged_shape(p));
@@ -56,21 +136,22 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
     return fail(ASSAY_INVALID_ARGUMENT, "kv.rows is {}, expected batch {}", p->kv.rows, p->batch);
   call.empty = p->batch == 0;
   ASSAY_RETURN_IF_ERROR(check_rows(*p));
-  const int64_t blocks =
-      int64_t{p->batch} * p->num_kv_heads * row_tiles_per_group(p->num_qo_heads / p->num_kv_heads);
+  ASSAY_RETURN_IF_ERROR(check_feature_rows(*p));
+  call.variant = decode_variant(*p);
+  const int64_t blocks = int64_t{p->batch} * p->num_kv_heads * call.variant.tiles_per_group;
   if (blocks > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED, "batch * heads needs {} blocks, expected at most {}",
                 blocks, kMaxGrid);
   call.attention = attention_params(*p);
   call.kv = paged_kv_params(p->kv);
+  call.features = feature_params(*p);
   return ASSAY_OK;
 }
 
 assay_status v2_workspace(const assay_paged_params *p, V2Workspace &layout) {
   ASSAY_RETURN_IF_ERROR(check_paged_shape(p));
-  ASSAY_RETURN_IF_ERROR(split_shape(p->target, p->batch, p->num_qo_heads, p->num_kv_heads,
-                                    p->num_splits, layout.shape, layout.warps));
-  const int64_t rows = 8 * decode_row_tiles(p->num_qo_heads / p->num_kv_heads);
+  ASSAY_RETURN_IF_ERROR(split_shape(*p, layout.shape, layout.warps));
+  const int64_t rows = 8 * decode_variant(*p).row_tiles;
   const int64_t slots = plan_slots(layout.shape) * layout.shape.units;
   layout.o_accum = 0;
   layout.lse_accum = align_up(slots * rows * p->head_dim * int64_t{sizeof(float)});
@@ -87,7 +168,7 @@ assay_status build_v2_call(const assay_paged_params *p, PagedV2Call &call) {
   ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, call.layout.bytes, base));
   call.partial.o_accum = reinterpret_cast<float *>(base + call.layout.o_accum);
   call.partial.lse_accum = reinterpret_cast<float *>(base + call.layout.lse_accum);
-  call.partial.rows_per_slot = 8 * decode_row_tiles(p->num_qo_heads / p->num_kv_heads);
+  call.partial.rows_per_slot = 8 * call.paged.variant.row_tiles;
   call.run_planner = p->plan == nullptr;
   call.plan = base + call.layout.plan;
   if (call.run_planner) return ASSAY_OK;
@@ -100,16 +181,32 @@ assay_status build_v2_call(const assay_paged_params *p, PagedV2Call &call) {
   return ASSAY_OK;
 }
 
+assay_status choose_version(const assay_paged_params *p, int64_t total_tokens, int32_t max_seq_len,
+                            int32_t *version) {
+  ASSAY_RETURN_IF_ERROR(check_paged_shape(p));
+  ASSAY_RETURN_IF_ERROR(check_range("max_seq_len", max_seq_len, 0, kMaxTokens));
+  ASSAY_RETURN_IF_ERROR(
+      check_range("total_tokens", total_tokens, 0, int64_t{p->batch} * max_seq_len));
+  if (version == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "version is null");
+  const DecodeLoad load{.batch = std::max<int64_t>(p->batch, 1),
+                        .total_tokens = total_tokens,
+                        .max_seq_len = max_seq_len,
+                        .kv_heads = p->num_kv_heads,
+                        .row_bytes = int64_t{2} * p->head_dim * (is_fp8(*p) ? 1 : 2)};
+  *version = p->num_splits > 0 || v2_cost(load) < v1_cost(load) ? 2 : 1;
+  return ASSAY_OK;
+}
+
 assay_status plan_shape(const assay_plan_params *p, SplitPlanShape &shape) {
   ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_plan_params"));
   ASSAY_RETURN_IF_ERROR(check_target(p->target));
   ASSAY_RETURN_IF_ERROR(check_range("batch", p->batch, 0, 1 << 24));
   ASSAY_RETURN_IF_ERROR(check_heads(p->num_qo_heads, p->num_kv_heads));
   ASSAY_RETURN_IF_ERROR(check_head_dim(p->head_dim));
+  ASSAY_RETURN_IF_ERROR(check_cache_shape(*p));
   ASSAY_RETURN_IF_ERROR(check_range("max_seq_len", p->max_seq_len, 0, kMaxTokens));
   int warps = 0;
-  ASSAY_RETURN_IF_ERROR(split_shape(p->target, p->batch, p->num_qo_heads, p->num_kv_heads,
-                                    p->num_splits, shape, warps));
+  ASSAY_RETURN_IF_ERROR(split_shape(*p, shape, warps));
   const int64_t tiles = int64_t{p->batch} * tiles_of(p->max_seq_len, shape.tile);
   return tiles <= kMaxGrid
              ? ASSAY_OK

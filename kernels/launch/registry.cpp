@@ -28,18 +28,18 @@ constexpr double kUlp22 = 0x1p-22, kUlp23 = 0x1p-23;
 // 2^-25 at most.
 constexpr double kQueryError = 0x1p-39;
 // 1 - 2 / (1 + 2^x): see kernels/common/score_hooks.cuh.
-constexpr double kTanhError = 0x1p-21;
+constexpr double kTanhError = 3 * 0x1p-22;
 // m16n8k16 on Hopper: blocks of 16 products, addends truncated 25 bits below the largest exponent.
 constexpr int kMmaBlock = 16, kMmaFractionBits = 25;
 
 /// A row sum adds two weights per 16 keys in a lane, then three shuffles join the lanes.
 constexpr int sum_depth(int tile) { return 2 * (tile / 16) + 3; }
 
-constexpr assay_arithmetic tensor_core_arithmetic(int tile, int states) {
+constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int states) {
   return {.mma_block = kMmaBlock,
           .mma_fraction_bits = kMmaFractionBits,
           .p_rounded = 1,
-          .sum_depth = sum_depth(tile),
+          .sum_depth = sum_depth(deepest),
           .q_abs_error = kQueryError,
           .exp2_rel_error = kUlp22,
           .log2_abs_error = kUlp22,
@@ -49,16 +49,22 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int states) {
           .max_parallel_states = states};
 }
 constexpr assay_arithmetic merge_arithmetic() {
-  return {.exp2_rel_error = kUlp22,
-          .log2_abs_error = kUlp22,
-          .rcp_rel_error = kUlp23,
-          .max_parallel_states = 1};
+  assay_arithmetic a{};
+  a.exp2_rel_error = a.log2_abs_error = kUlp22;
+  a.rcp_rel_error = kUlp23;
+  a.max_parallel_states = 1;
+  return a;
 }
 
-constexpr int kDecodeTile = decode_policy(128, 1, kV1Warps).tile;
-constexpr assay_arithmetic kV1Arithmetic = tensor_core_arithmetic(kDecodeTile, kV1Warps);
-constexpr assay_arithmetic kV2Arithmetic = tensor_core_arithmetic(kDecodeTile, 8); // or 4 warps
-constexpr assay_arithmetic kCascadeArithmetic = tensor_core_arithmetic(cascade_policy().tile, 1);
+/// fp8 tiles have 32 keys, the others 16: the deeper sum and the smaller tile bound both.
+constexpr int kDecodeTile = decode_policy(128, 2, 1, kV1Warps).tile;
+constexpr int kDeepestTile = decode_policy(128, 1, 1, kV1Warps).tile;
+constexpr assay_arithmetic kV1Arithmetic =
+    tensor_core_arithmetic(kDecodeTile, kDeepestTile, kV1Warps);
+constexpr assay_arithmetic kV2Arithmetic =
+    tensor_core_arithmetic(kDecodeTile, kDeepestTile, 8); // or 4 warps
+constexpr assay_arithmetic kCascadeArithmetic =
+    tensor_core_arithmetic(cascade_policy(128).tile, cascade_policy(128).tile, 1);
 
 } // namespace
 

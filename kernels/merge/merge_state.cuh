@@ -27,18 +27,20 @@ inline constexpr int kMergeThreads = 128;
 template <class E>
 ASSAY_KERNEL(kMergeThreads, 1)
 merge_state(const ASSAY_GRID_CONSTANT MergeStateParams params) {
+  using Number = typename arch::Arithmetic<E>::Number;
+  using RowSlice = SliceOf<Number>;
   const int64_t index = int64_t{arch::block_idx_x()} * kMergeThreads + arch::thread_idx();
   const int64_t state = index / params.lanes_per_state;
   const int lane = static_cast<int>(index % params.lanes_per_state);
   const bool active = state < params.num_states;
   const int64_t row = state / params.num_heads, head = state % params.num_heads;
   const auto lse_of = [&](const StateTensor &v) {
-    return v.lse + row * v.lse_stride_row + head * v.lse_stride_head;
+    return words_of<Number>(v.lse) + row * v.lse_stride_row + head * v.lse_stride_head;
   };
   const auto o_of = [&](const StateTensor &v) {
     return static_cast<E *>(v.o) + row * v.o_stride_row + head * v.o_stride_head;
   };
-  float lse_a = arch::neg_infinity(), lse_b = arch::neg_infinity();
+  Number lse_a = arch::neg_infinity(), lse_b = arch::neg_infinity();
   if (active) {
     lse_a = arch::global_load(lse_of(params.a));
     lse_b = arch::global_load(lse_of(params.b));
@@ -46,7 +48,7 @@ merge_state(const ASSAY_GRID_CONSTANT MergeStateParams params) {
   arch::warp_barrier();
   if (!active) return;
   const bool empty_a = arch::is_neg_infinity(lse_a), empty_b = arch::is_neg_infinity(lse_b);
-  float lse = empty_a ? lse_b : lse_a;
+  Number lse = empty_a ? lse_b : lse_a;
   for (int dim = 8 * lane; dim < params.head_dim; dim += 8 * params.lanes_per_state) {
     Pack8<E> result;
     if (empty_a || empty_b) {
@@ -56,7 +58,7 @@ merge_state(const ASSAY_GRID_CONSTANT MergeStateParams params) {
       else
         result = Pack8<E>::load((empty_a ? o_of(params.b) : o_of(params.a)) + dim);
     } else {
-      float o_a[8], o_b[8];
+      Number o_a[8], o_b[8];
       Pack8<E>::load(o_of(params.a) + dim).unpack(o_a);
       Pack8<E>::load(o_of(params.b) + dim).unpack(o_b);
       RowSlice merged = RowSlice::from_normalized(lse_a, o_a);

@@ -22,6 +22,7 @@ struct MergeStatesParams {
 template <class E>
 ASSAY_KERNEL(kMergeThreads, 1)
 merge_states(const ASSAY_GRID_CONSTANT MergeStatesParams params) {
+  using Number = typename arch::Arithmetic<E>::Number;
   const int slices = params.head_dim / 8;
   const int64_t index = int64_t{arch::block_idx_x()} * kMergeThreads + arch::thread_idx();
   const int dim = static_cast<int>(index % slices) * 8;
@@ -36,13 +37,14 @@ merge_states(const ASSAY_GRID_CONSTANT MergeStatesParams params) {
     return static_cast<const E *>(params.in.o) + (begin + i) * params.in.o_stride_row +
            head * params.in.o_stride_head + dim;
   };
-  const MergedSlice merged = merge_rows(
+  const auto merged = merge_rows(
       static_cast<int>(end - begin), params.scale, params.unit,
       [&](int i) {
-        return arch::global_load(params.in.lse + (begin + i) * params.in.lse_stride_row +
+        return arch::global_load(words_of<Number>(params.in.lse) +
+                                 (begin + i) * params.in.lse_stride_row +
                                  head * params.in.lse_stride_head);
       },
-      [&](int i, float(&o)[8]) { Pack8<E>::load(o_of(i)).unpack(o); });
+      [&](int i, Number(&o)[8]) { Pack8<E>::load(o_of(i)).unpack(o); });
   E *out = static_cast<E *>(params.out.o) + row * params.out.o_stride_row +
            head * params.out.o_stride_head + dim;
   if (merged.only >= 0)
@@ -50,7 +52,7 @@ merge_states(const ASSAY_GRID_CONSTANT MergeStatesParams params) {
   else
     Pack8<E>::pack(merged.o).store(out);
   if (dim == 0 && params.out.lse != nullptr)
-    arch::global_store(params.out.lse + row * params.out.lse_stride_row +
+    arch::global_store(words_of<Number>(params.out.lse) + row * params.out.lse_stride_row +
                            head * params.out.lse_stride_head,
                        merged.lse);
 }

@@ -26,7 +26,7 @@ HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens) : shape
   char *base = reinterpret_cast<char *>(words_.data());
   auto *tile_indptr = reinterpret_cast<int32_t *>(base + layout.tile_indptr);
   for (int r = 0; r < shape.batch; ++r)
-    tile_indptr[r + 1] = tile_indptr[r] + tiles_of(seq_lens[r], shape.tile);
+    tile_indptr[r + 1] = tile_indptr[r] + planned_tiles(shape, seq_lens[r]);
   const PlanInput input{shape, seq_lens, tile_indptr};
   for (int64_t r = 0; shape.splits == 0 && r < shape.batch; ++r)
     store(base, layout.request_items + r * static_cast<int64_t>(sizeof(WorkItem)),

@@ -18,7 +18,7 @@ namespace assay {
 struct PlanInput {
   SplitPlanShape shape;
   const int32_t *seq_lens;    // [batch]
-  const int32_t *tile_indptr; // [batch + 1] prefix sum of ceil(seq_len / tile); balanced only
+  const int32_t *tile_indptr; // [batch + 1] prefix sum of planned tiles; balanced only
 };
 
 template <class Load>
@@ -26,6 +26,7 @@ ASSAY_PLAN_TEMPLATE RequestPlace request_place(const PlanInput &in, int64_t requ
   RequestPlace p;
   p.request = static_cast<int32_t>(request);
   p.len = load(in.seq_lens + request);
+  p.first = first_planned(p.len, in.shape.span, in.shape.tile);
   p.begin = load(in.tile_indptr + request);
   p.tiles = load(in.tile_indptr + request + 1) - p.begin;
   return p;

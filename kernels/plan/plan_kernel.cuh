@@ -77,7 +77,7 @@ ASSAY_DEVICE void write_tile_indptr(const PlanParams &params) {
     const int request = first + thread;
     int32_t tiles = 0;
     if (request < s.batch)
-      tiles = tiles_of(arch::global_load(params.input.seq_lens + request), s.tile);
+      tiles = planned_tiles(s, arch::global_load(params.input.seq_lens + request));
     int32_t sum = warp_prefix_sum(tiles);
     if (arch::lane_id() == 31) arch::shared_store(&shared.warp_sum[warp], sum);
     arch::block_barrier();

@@ -35,10 +35,14 @@ struct SplitPlanShape {
   int32_t splits = 0;  // > 0: fixed plan
   int32_t workers = 0; // balanced: ranges to cut the line into; fixed: batch * splits
   int32_t tile = 0;    // keys per tile of the balanced line
+  int32_t span = 0;    // only the last `span` keys of a request are read, 0: all
 
   /// Slots between the second and the third split of a request, and so on.
   ASSAY_PLAN_FUNCTION int32_t slot_stride() const { return splits > 0 ? 1 : 2; }
 };
+
+/// Keys per tile of the line: one step of a block of 4 warps x 16 keys.
+inline constexpr int kPlanTile = 64;
 
 /// One contiguous key range of one request. 32 bytes: two vector loads.
 struct alignas(16) WorkItem {
@@ -48,7 +52,7 @@ struct alignas(16) WorkItem {
   int32_t num_splits; // 1: written directly; 0: no item
   int32_t first_slot; // partial slot of split 0
   int32_t next_slot;  // of split 1; split i is i - 1 strides further
-  int32_t reserved;
+  int32_t seq_len;    // of the request
 
   /// Of split i; a slot holds one partial per unit.
   ASSAY_PLAN_FUNCTION int64_t slot(int i, int32_t stride) const {
@@ -97,6 +101,22 @@ ASSAY_PLAN_FUNCTION int64_t plan_slots(const SplitPlanShape &s) {
 
 ASSAY_PLAN_FUNCTION int32_t tiles_of(int32_t len, int32_t tile) { return (len + tile - 1) / tile; }
 
+/// First key that a request of `len` keys reads: only its last `span` (0: all) are visible.
+ASSAY_PLAN_FUNCTION int32_t first_visible(int32_t len, int32_t span) {
+  return span > 0 && len > span ? len - span : 0;
+}
+
+/// Where its tiles start: the multiple of the tile at or before the first visible key, so that
+/// tiles and pages stay aligned. The plan's line is made of the keys from there on.
+ASSAY_PLAN_FUNCTION int32_t first_planned(int32_t len, int32_t span, int32_t tile) {
+  return first_visible(len, span) / tile * tile;
+}
+
+/// Tiles of a request on the line.
+ASSAY_PLAN_FUNCTION int32_t planned_tiles(const SplitPlanShape &s, int32_t len) {
+  return tiles_of(len - first_planned(len, s.span, s.tile), s.tile);
+}
+
 /// First key of split `split` of `splits` over `len` keys; split_begin(len, splits, splits) == len.
 ASSAY_PLAN_FUNCTION int32_t split_begin(int32_t len, int32_t splits, int32_t split) {
   return static_cast<int32_t>(int64_t{len} * split / splits);
@@ -122,21 +142,23 @@ struct WorkLine {
 /// Where a request lies on the line, and its length.
 struct RequestPlace {
   int32_t request, len;
+  int32_t first; // planned key
   int64_t begin, tiles;
 };
 
 /// The part of a request of a balanced plan that worker `worker` holds.
 ASSAY_PLAN_FUNCTION WorkItem balanced_item(const SplitPlanShape &s, const WorkLine &line,
                                            const RequestPlace &place, int64_t worker) {
-  WorkItem item{place.request, 0, 0, 0, 1, 0, 0, 0};
+  WorkItem item{place.request, 0, 0, 0, 1, 0, 0, place.len};
   if (place.tiles == 0) return item;
   const int64_t first = line.worker_of(place.begin);
   const int64_t last = line.worker_of(place.begin + place.tiles - 1);
   const int64_t end = place.begin + place.tiles;
   const int64_t x0 = line.begin(worker) > place.begin ? line.begin(worker) : place.begin;
   const int64_t x1 = line.begin(worker + 1) < end ? line.begin(worker + 1) : end;
-  item.kv_begin = static_cast<int32_t>((x0 - place.begin) * s.tile);
-  item.kv_end = x1 == end ? place.len : static_cast<int32_t>((x1 - place.begin) * s.tile);
+  item.kv_begin = place.first + static_cast<int32_t>((x0 - place.begin) * s.tile);
+  item.kv_end =
+      x1 == end ? place.len : place.first + static_cast<int32_t>((x1 - place.begin) * s.tile);
   item.split = static_cast<int32_t>(worker - first);
   item.num_splits = static_cast<int32_t>(last - first + 1);
   // A worker's tail (the request that continues after it) and its head use different slots.
@@ -150,14 +172,15 @@ ASSAY_PLAN_FUNCTION WorkItem fixed_item(const SplitPlanShape &s, int64_t worker,
   const int32_t split = static_cast<int32_t>(worker % s.splits);
   WorkItem item;
   item.request = static_cast<int32_t>(worker / s.splits);
-  item.kv_begin = split_begin(len, s.splits, split);
-  item.kv_end = split_begin(len, s.splits, split + 1);
+  const int32_t first = first_planned(len, s.span, s.tile);
+  item.kv_begin = first + split_begin(len - first, s.splits, split);
+  item.kv_end = first + split_begin(len - first, s.splits, split + 1);
   item.split = split;
   // Without keys, split 0 alone writes the empty row.
   item.num_splits = len > 0 ? s.splits : split == 0 ? 1 : 0;
   item.first_slot = item.request * s.splits;
   item.next_slot = item.first_slot + 1;
-  item.reserved = 0;
+  item.seq_len = len;
   return item;
 }
 

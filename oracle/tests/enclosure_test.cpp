@@ -159,5 +159,56 @@ TEST(Decide, StaysUndecidedRatherThanPass) {
   EXPECT_EQ(d.verdict, Verdict::kUndecided);
 }
 
+// The sample that every verdict carries: right enclosures pass, and one that is off by a little
+// more than its radius does not, in any tier.
+TEST(Certification, PassesEveryRegimeAndSeesAWrongEnclosure) {
+  constexpr int kDims[] = {0, 7, 15};
+  uint64_t tiers[3] = {0, 0, 0};
+  for (int number = 0; number < 60 * effort(); ++number) {
+    std::mt19937_64 random(8100 + static_cast<uint64_t>(number));
+    const Case c = draw_case(random, 60);
+    const RowProblem problem = c.problem(true);
+    const RowReference row = attention_row(problem);
+    if (!row.claim || row.empty) continue;
+    const Certification right = certify_row(problem, row, kDims);
+    EXPECT_GE(right.values, 4u);
+    EXPECT_EQ(right.misses, 0u) << right.first_miss;
+    const auto off = [](Enclosure &e) { e.mid += 2.5 * e.rad + 1e-12 * std::fabs(e.mid); };
+    const auto expect_seen = [&](const RowReference &wrong, int tier, const char *what) {
+      const Certification seen = certify_row(problem, wrong, kDims);
+      EXPECT_EQ(seen.misses, 1u) << "case " << number << " tier " << tier;
+      EXPECT_NE(seen.first_miss.find(what), std::string::npos) << seen.first_miss;
+      ++tiers[tier];
+    };
+    RowReference wrong = row;
+    off(wrong.o[7]);
+    expect_seen(wrong, 0, "dim 7 of tier 0");
+    wrong = row;
+    off(wrong.lse);
+    expect_seen(wrong, 0, "LSE of tier 0");
+    wrong = row;
+    if (wrong.t1.applies()) off(wrong.t1.o[15]), expect_seen(wrong, 1, "dim 15 of tier 1");
+    wrong = row;
+    if (wrong.t2.applies()) off(wrong.t2.lse), expect_seen(wrong, 2, "LSE of tier 2");
+  }
+  for (uint64_t n : tiers)
+    EXPECT_GT(n, 10u);
+}
+
+TEST(Certification, SeesAWrongMerge) {
+  MergeProblem problem;
+  problem.head_dim = 8;
+  problem.arithmetic = declared({});
+  problem.lse = {0.5f, 2.0f, -INFINITY};
+  for (int i = 0; i < 24; ++i)
+    problem.o.push_back(0.1f * static_cast<float>(i));
+  constexpr int kDims[] = {0, 3};
+  MergeReference reference = merge_row(problem);
+  EXPECT_EQ(certify_merge(problem, reference, kDims).misses, 0u);
+  EXPECT_EQ(certify_merge(problem, reference, kDims).values, 3u);
+  reference.row.o[3].mid += 1e-12;
+  EXPECT_EQ(certify_merge(problem, reference, kDims).misses, 1u);
+}
+
 } // namespace
 } // namespace assay::oracle::test

@@ -9,20 +9,6 @@
 namespace assay::oracle::test {
 namespace {
 
-struct Tally {
-  uint64_t outputs = 0, violations = 0, no_claim = 0, replayed = 0;
-  double t0 = 0, t1 = 0, t2 = 0, lse = 0;
-  void add(const Report &report) {
-    outputs += report.claimed;
-    no_claim += report.no_claim;
-    violations += report.finding_count;
-    t0 = std::max(t0, report.worst_ratio_t0);
-    if (!std::isnan(report.worst_ratio_t1)) t1 = std::max(t1, report.worst_ratio_t1), ++replayed;
-    if (!std::isnan(report.worst_ratio_t2)) t2 = std::max(t2, report.worst_ratio_t2);
-    if (!std::isnan(report.worst_ratio_lse)) lse = std::max(lse, report.worst_ratio_lse);
-  }
-};
-
 void explain_failure(const Case &c, const Report &report, uint64_t number) {
   const ElementReport &e = report.worst;
   ADD_FAILURE() << "case " << number << " regime " << regime_name(c.regime) << " dtype " << c.dtype

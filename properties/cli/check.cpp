@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "properties/cli/session.h"
+#include "properties/cli/findings.h"
 
 #ifndef ASSAY_VERSION
 #define ASSAY_VERSION "unknown"
@@ -16,7 +16,8 @@ namespace {
 
 struct KernelTotals {
   int cases = 0, findings = 0, undecided = 0, discarded = 0;
-  double t0 = 0, t1 = 0, lse = 0, seconds = 0;
+  double t0 = 0, t1 = 0, t2 = 0, lse = 0, seconds = 0;
+  uint64_t outputs = 0, certified = 0;
 };
 
 KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
@@ -30,7 +31,10 @@ KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
     t.seconds += r.seconds;
     t.t0 = std::max(t.t0, r.ratio_t0);
     t.t1 = std::max(t.t1, r.ratio_t1);
+    t.t2 = std::max(t.t2, r.ratio_t2);
     t.lse = std::max(t.lse, r.ratio_lse);
+    t.outputs += r.outputs;
+    t.certified += r.certified_rows;
   }
   return t;
 }
@@ -53,7 +57,7 @@ void report_finding(const Session &session, const RunSummary &summary, const Pro
   c.target = target_name(run.kernel->target);
   c.note = f.result.message;
   c.problem = f.shrunk;
-  std::string folder = session.options.out.empty() ? "findings" : session.options.out;
+  std::string folder = session.options.out.empty() ? kFindingsFolder : session.options.out;
   std::string path = (std::filesystem::path(folder) / finding_name(c)).string();
   write_case(path, c);
   std::ostream &out = session.streams.out;
@@ -89,22 +93,25 @@ void report_gaps(const Session &session, const RunSummary &summary) {
 void print_table(const Session &session, const RunSummary &summary,
                  const std::vector<const assay_kernel *> &kernels) {
   std::ostream &out = session.streams.out;
-  out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8}\n", "kernel", "cases", "findings",
-                     "undecided", "T0", "T1", "LSE");
+  out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8}\n", "kernel", "cases",
+                     "findings", "undecided", "T0", "T1", "T2", "LSE");
   for (const assay_kernel *kernel : kernels) {
     KernelTotals t = totals_of(summary, kernel);
     auto ratio = [](double x) { return x > 0 ? fmt::format("{:.3f}", x) : std::string("-"); };
-    out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8}\n", kernel->name, t.cases,
-                       t.findings, t.undecided, ratio(t.t0), ratio(t.t1), ratio(t.lse));
+    out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8}\n", kernel->name, t.cases,
+                       t.findings, t.undecided, ratio(t.t0), ratio(t.t1), ratio(t.t2),
+                       ratio(t.lse));
   }
 }
 
 nlohmann::json to_json(const RunSummary &summary, const std::string &target,
-                       const std::vector<const assay_kernel *> &kernels, int exit) {
+                       const std::vector<const assay_kernel *> &kernels, const KeptFindings &kept,
+                       int exit) {
   nlohmann::json document = {{"version", ASSAY_VERSION},
                              {"target", target},
                              {"seed", summary.seed},
                              {"seconds", summary.seconds},
+                             {"replayed", to_json(kept)},
                              {"kernels", nlohmann::json::array()},
                              {"properties", nlohmann::json::array()},
                              {"exit", exit}};
@@ -117,7 +124,10 @@ nlohmann::json to_json(const RunSummary &summary, const std::string &target,
          {"undecided", t.undecided},
          {"discarded", t.discarded},
          {"seconds", t.seconds},
-         {"worst", {{"ratio_t0", t.t0}, {"ratio_t1", t.t1}, {"ratio_lse", t.lse}}}});
+         {"outputs", t.outputs},
+         {"certified_rows", t.certified},
+         {"worst",
+          {{"ratio_t0", t.t0}, {"ratio_t1", t.t1}, {"ratio_t2", t.t2}, {"ratio_lse", t.lse}}}});
   }
   for (const Property &property : properties()) {
     int cases = 0, findings = 0, runs = 0;
@@ -151,6 +161,9 @@ int command_check(Session &session) {
   if (o.cases > 0) options.cases = o.cases;
   options.budget = o.budget;
   options.threads = o.threads;
+  options.replay_scores = session.replays_scores();
+  KeptFindings kept = replay_kept(session, kernels, selected);
+  report_kept(session, kept);
   bool live = session.streams.terminal && !o.quiet;
   auto summary = run_properties(kernels, selected, options, [&](const Progress &p) {
     if (live) print_progress(session, p);
@@ -164,16 +177,20 @@ int command_check(Session &session) {
     if (!run.first.empty()) report_finding(session, summary, run);
   report_gaps(session, summary);
   int exit = kExitPass;
-  if (summary.undecided() > 0 || summary.incomplete()) exit = kExitHarness;
-  if (summary.findings() > 0) exit = kExitFinding;
+  int undecided = summary.undecided() + kept.undecided();
+  int findings = summary.findings() + kept.failed();
+  if (undecided > 0 || summary.incomplete()) exit = kExitHarness;
+  if (findings > 0) exit = kExitFinding;
   if (!o.quiet) {
     std::string verdict = exit == kExitPass ? session.green("pass") : session.red("FAIL");
     session.streams.out << fmt::format(
+        "\noracle: {} outputs judged, {} rows certified in interval arithmetic", summary.outputs(),
+        summary.certified_rows());
+    session.streams.out << fmt::format(
         "\n{}: {} cases, {} findings, {} undecided, target {}, seed {}, {:.1f} s\n", verdict,
-        summary.cases(), summary.findings(), summary.undecided(), target, summary.seed,
-        summary.seconds);
+        summary.cases(), findings, undecided, target, summary.seed, summary.seconds);
   }
-  session.write_json(to_json(summary, target, kernels, exit));
+  session.write_json(to_json(summary, target, kernels, kept, exit));
   return exit;
 }
 

@@ -60,7 +60,12 @@ struct Parser {
     check->add_option("--threads", options.threads, "worker threads (one per core)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
-    check->add_option("--out", options.out, "folder for findings (findings)")->type_name("DIR");
+    check->add_option("--out", options.out, "folder for new findings (findings), replayed first")
+        ->type_name("DIR");
+    check
+        ->add_option("--findings", options.findings,
+                     "kept findings, replayed first (the source tree's corpus/findings)")
+        ->type_name("DIR");
 
     CLI::App *replay = sub("replay", "check the cases of files", command_replay);
     add_files(replay, -1);
@@ -94,6 +99,8 @@ struct Parser {
     s->add_option("--property", options.property, "one property instead of all")->type_name("P");
     s->add_option("--target", options.target, "simt (default) or cuda")->type_name("T");
     s->add_option("--plugin", options.plugin, "kernels of a shared library")->type_name("LIB");
+    s->add_flag("--replay-scores", options.replay_scores,
+                "the plugin's MMA has exactly the bits of oracle/block_fma.h: check T2");
   }
   void add_files(CLI::App *s, int count) {
     add_selection(s);

@@ -49,12 +49,12 @@ struct Replayed {
   CheckResult result;
 };
 
-std::vector<Replayed> replay(const Loaded &loaded) {
+std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
   std::vector<Replayed> out;
   for (const assay_kernel *kernel : loaded.kernels)
     for (const Property *property : loaded.properties) {
       if (!applies(*property, *kernel)) continue;
-      auto sut = make_sut(*kernel);
+      auto sut = session.sut(*kernel);
       bool threw = false;
       out.push_back({kernel, property, checked(*property, loaded.c.problem, *sut, &threw)});
       if (threw) throw CliError(kExitHarness, loaded.path + ": " + out.back().result.message);
@@ -63,11 +63,6 @@ std::vector<Replayed> replay(const Loaded &loaded) {
     throw CliError(kExitUsage, fmt::format("{}: property {} says nothing about this kernel",
                                            loaded.path, loaded.properties[0]->name));
   return out;
-}
-
-const char *word(CheckResult::Kind kind) {
-  static constexpr const char *kWords[] = {"pass", "FAIL", "UNDECIDED", "n/a"};
-  return kWords[static_cast<int>(kind)];
 }
 
 int exit_of(const std::vector<Replayed> &results) {
@@ -91,7 +86,7 @@ int worse(int a, int b) {
 void print(const Session &session, const Loaded &loaded, const Replayed &r) {
   bool good = r.result.passed();
   if (session.options.quiet && good) return;
-  std::string verdict = word(r.result.kind);
+  std::string verdict = verdict_word(r.result.kind);
   verdict.resize(9, ' ');
   session.streams.out << fmt::format("{} {:<24} {:<26} {}{}\n",
                                      good ? session.green(verdict) : session.red(verdict),
@@ -113,14 +108,14 @@ int command_replay(Session &session) {
   nlohmann::json document = {{"results", nlohmann::json::array()}};
   for (const std::string &path : session.options.files) {
     Loaded loaded = load(session, path);
-    auto results = replay(loaded);
+    auto results = replay(session, loaded);
     exit = worse(exit, exit_of(results));
     for (const Replayed &r : results) {
       print(session, loaded, r);
       document["results"].push_back({{"file", path},
                                      {"kernel", r.kernel->name},
                                      {"property", r.property->name},
-                                     {"verdict", word(r.result.kind)},
+                                     {"verdict", verdict_word(r.result.kind)},
                                      {"message", r.result.message}});
     }
   }
@@ -131,13 +126,13 @@ int command_replay(Session &session) {
 
 int command_shrink(Session &session) {
   Loaded loaded = load(session, session.options.files[0]);
-  auto results = replay(loaded);
+  auto results = replay(session, loaded);
   const Replayed *failure = first_failure(results);
   if (failure == nullptr) {
     session.streams.out << fmt::format("{}: does not fail, nothing to shrink\n", loaded.path);
     return exit_of(results);
   }
-  auto sut = make_sut(*failure->kernel);
+  auto sut = session.sut(*failure->kernel);
   ShrinkStats stats;
   Case small = loaded.c;
   small.kernel = failure->kernel->name;
@@ -160,7 +155,7 @@ int command_shrink(Session &session) {
 
 int command_explain(Session &session) {
   Loaded loaded = load(session, session.options.files[0]);
-  auto results = replay(loaded);
+  auto results = replay(session, loaded);
   std::ostream &out = session.streams.out;
   out << format_problem(loaded.c.problem) << "\n";
   out << fmt::format("classes: {}\n\n", fmt::join(classify(loaded.c.problem), ", "));
@@ -169,7 +164,7 @@ int command_explain(Session &session) {
   const Replayed *failure = first_failure(results);
   const assay_kernel &kernel = failure ? *failure->kernel : *results[0].kernel;
   if (failure != nullptr && !failure->result.detail.empty()) out << failure->result.detail;
-  auto sut = make_sut(kernel);
+  auto sut = session.sut(kernel);
   Outcome run = run_problem(loaded.c.problem, *sut);
   out << fmt::format("\n{} as the case stands:\n", kernel.name);
   if (!run.ok())

@@ -17,6 +17,11 @@ const char *target_name(assay_target target) {
   return target == ASSAY_TARGET_CUDA ? "cuda" : "simt";
 }
 
+const char *verdict_word(CheckResult::Kind kind) {
+  static constexpr const char *kWords[] = {"pass", "FAIL", "UNDECIDED", "n/a"};
+  return kWords[static_cast<int>(kind)];
+}
+
 std::vector<const assay_kernel *> Session::kernels_on(const std::string &target) const {
   if (target != "simt" && target != "cuda")
     throw CliError(kExitUsage, fmt::format("unknown target '{}'; simt or cuda", target));
@@ -51,6 +56,12 @@ std::vector<const Property *> Session::select_properties(const std::string &name
   if (out.empty())
     throw CliError(kExitUsage,
                    fmt::format("unknown property '{}'; see 'assay list properties'", name));
+  return out;
+}
+
+std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel) const {
+  auto out = make_sut(kernel);
+  out->set_replays_scores(replays_scores());
   return out;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -26,9 +27,10 @@ struct CliOptions {
   uint64_t seed = 1;
   bool quiet = false;
   // Of commands.
-  std::string kernel, property, target, plugin, out, what, cells;
+  std::string kernel, property, target, plugin, out, findings, what, cells;
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0;
+  bool replay_scores = false;
   std::vector<std::string> files;
 };
 
@@ -42,6 +44,9 @@ struct Session {
   std::vector<const assay_kernel *> select_kernels(const std::string &name,
                                                    const std::string &target) const;
   std::vector<const Property *> select_properties(const std::string &name) const;
+  /// T2 applies: our own kernels, whose MMA was measured, and those whose author says so.
+  bool replays_scores() const { return options.plugin.empty() || options.replay_scores; }
+  std::unique_ptr<Sut> sut(const assay_kernel &kernel) const;
 
   /// Wraps text in an ANSI colour on a terminal.
   std::string colour(const char *code, const std::string &text) const;
@@ -51,7 +56,11 @@ struct Session {
   void write_json(const nlohmann::json &document) const;
 };
 
+/// Where `check` writes findings unless --out says.
+inline constexpr const char *kFindingsFolder = "findings";
+
 const char *target_name(assay_target target);
+const char *verdict_word(CheckResult::Kind kind);
 /// "60s", "5m", "1h" or seconds; CliError otherwise.
 double parse_duration(const std::string &text);
 /// Reads and parses a .case; CliError names file, line and reason.

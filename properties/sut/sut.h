@@ -32,6 +32,11 @@ public:
   Family family() const { return static_cast<Family>(kernel_.family); }
   bool can_split() const { return kernel_.workspace_size != nullptr; }
 
+  /// Whether the kernel's block-FMA is bit for bit the model of oracle/block_fma.h, so that T2
+  /// applies. A declaration holds upper limits only, so this is said beside it.
+  bool replays_scores() const { return replays_scores_; }
+  void set_replays_scores(bool on) { replays_scores_ = on; }
+
   /// Runs the kernel on the memory of `t` with the schedule and poison of its case. On ASSAY_OK the
   /// outputs of `t` are the kernel's. Inputs, dead bytes of outputs, and guard bands that changed
   /// are violations. Deterministic for a deterministic kernel.
@@ -43,6 +48,7 @@ protected:
 
 private:
   const assay_kernel &kernel_;
+  bool replays_scores_ = false;
 };
 
 /// Runs kernels whose pointers are plain host memory and that need no stream: C++ references.

@@ -21,15 +21,25 @@ struct Ran {
   std::string out, err;
 };
 
-Ran assay_program(std::vector<std::string> args) {
+Ran program(const assay_plugin &plugin, std::vector<std::string> args) {
   args.insert(args.begin(), "assay");
   std::vector<const char *> argv;
   for (const std::string &a : args)
     argv.push_back(a.c_str());
   std::ostringstream out, err;
-  int code =
-      run_cli(static_cast<int>(argv.size()), argv.data(), reference::plugin(), {out, err, false});
+  int code = run_cli(static_cast<int>(argv.size()), argv.data(), plugin, {out, err, false});
   return {code, out.str(), err.str()};
+}
+
+Ran assay_program(std::vector<std::string> args) {
+  return program(reference::plugin(), std::move(args));
+}
+
+assay_plugin one_kernel(const assay_kernel &kernel) {
+  assay_plugin plugin = reference::plugin();
+  plugin.kernels = &kernel;
+  plugin.num_kernels = 1;
+  return plugin;
 }
 
 class Cli : public testing::Test {
@@ -106,35 +116,72 @@ assay_status first_input(const void *params) {
 TEST_F(Cli, AFindingIsShrunkWrittenAndReproducible) {
   assay_kernel wrong = reference::kernel("reference_merge_state");
   wrong.run = first_input;
-  assay_plugin plugin = reference::plugin();
-  plugin.kernels = &wrong;
-  plugin.num_kernels = 1;
-  auto program = [&](std::vector<std::string> args) {
-    args.insert(args.begin(), "assay");
-    std::vector<const char *> argv;
-    for (const std::string &a : args)
-      argv.push_back(a.c_str());
-    std::ostringstream out, err;
-    int code = run_cli(static_cast<int>(argv.size()), argv.data(), plugin, {out, err, false});
-    return Ran{code, out.str(), err.str()};
+  auto run = [&](std::vector<std::string> args) {
+    return program(one_kernel(wrong), std::move(args));
   };
-  Ran r = program({"check", "--property", "within_budget", "--cases", "5", "--out", path("found")});
+  Ran r = run({"check", "--property", "within_budget", "--cases", "5", "--out", path("found")});
   EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
   size_t at = r.out.find("assay replay ");
   ASSERT_NE(at, std::string::npos) << r.out;
   std::string case_path = r.out.substr(at + 13, r.out.find('\n', at) - at - 13);
   ASSERT_TRUE(fs::exists(case_path));
-  EXPECT_EQ(program({"replay", case_path}).code, kExitFinding);
-  EXPECT_NE(program({"replay", case_path}).out.find("FAIL"), std::string::npos);
-  EXPECT_EQ(program({"shrink", case_path, "--out", path("small.case")}).code, kExitFinding);
+  EXPECT_EQ(run({"replay", case_path}).code, kExitFinding);
+  EXPECT_NE(run({"replay", case_path}).out.find("FAIL"), std::string::npos);
+  EXPECT_EQ(run({"shrink", case_path, "--out", path("small.case")}).code, kExitFinding);
   EXPECT_TRUE(fs::exists(path("small.case")));
-  Ran explained = program({"explain", case_path});
+  Ran explained = run({"explain", case_path});
   EXPECT_EQ(explained.code, kExitFinding);
   EXPECT_NE(explained.out.find("budget: "), std::string::npos) << explained.out;
   EXPECT_NE(explained.out.find("state a"), std::string::npos) << explained.out;
   // The right kernel passes the same case.
   Ran good = assay_program({"replay", case_path});
   EXPECT_EQ(good.code, kExitPass) << good.out << good.err;
+}
+
+// The failure database: kept cases run first, on the kernels and properties they name.
+TEST_F(Cli, CheckReplaysKeptFindingsFirst) {
+  fs::create_directories(path("kept"));
+  std::string merge = "family = merge_state\n";
+  file("kept/a.case", "assay-case 1\nkernel = reference_merge_state\n"
+                      "property = within_budget\n" +
+                          merge);
+  file("kept/b.case", "assay-case 1\nkernel = paged_attention_v1\nproperty = within_budget\n");
+  auto check = [&](const assay_plugin &plugin) {
+    return program(plugin, {"check", "--kernel", "reference_merge_state", "--property",
+                            "within_budget", "--cases", "2", "--findings", path("kept"), "--out",
+                            path("found"), "--json", path("out.json")});
+  };
+  Ran r = check(reference::plugin());
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  EXPECT_EQ(r.out.rfind("replayed 1 findings, 0 fail (1 of others skipped)\n", 0), 0u) << r.out;
+  auto j = json("out.json")["replayed"];
+  EXPECT_EQ(j["files"], 1);
+  EXPECT_EQ(j["fail"], 0);
+  EXPECT_EQ(j["results"][0]["verdict"], "pass");
+  // The planted case fails again: a finding of the run, before anything is drawn.
+  assay_kernel wrong = reference::kernel("reference_merge_state");
+  wrong.run = first_input;
+  r = check(one_kernel(wrong));
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  EXPECT_EQ(r.out.rfind("FINDING reference_merge_state within_budget: ", 0), 0u) << r.out;
+  EXPECT_NE(r.out.find("kept case: assay replay " + path("kept") + "/a.case"), std::string::npos);
+  EXPECT_NE(r.out.find("replayed 1 findings, 1 fail"), std::string::npos);
+  EXPECT_EQ(json("out.json")["replayed"]["fail"], 1);
+  // What that run drew and shrunk was written, and the next run starts with it.
+  r = check(reference::plugin());
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  EXPECT_NE(r.out.find("replayed 2 findings, 0 fail"), std::string::npos) << r.out;
+}
+
+TEST_F(Cli, AnUnreadableKeptFindingIsAnError) {
+  fs::create_directories(path("kept"));
+  file("kept/a.case", "assay-case 1\nhead_dim = many\n");
+  auto check = [&](const std::string &folder) {
+    return assay_program({"check", "--kernel", "reference_merge_state", "--property",
+                          "within_budget", "--cases", "1", "--findings", folder});
+  };
+  expect_error(check(path("kept")), kExitUsage, "a.case:2");
+  expect_error(check(path("absent")), kExitUsage, "is not a directory");
 }
 
 TEST_F(Cli, UsageErrorsAreOneLineAndCode2) {

@@ -2,6 +2,7 @@
 // Every property on every kernel of this library, RapidCheck under GoogleTest: one test per pair.
 // A failure prints the seed line, writes the shrunk case, and names the command that replays it.
 // RC_PARAMS="seed=... max_success=..." works as usual.
+#include <ctime>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -97,6 +98,56 @@ TEST(KernelProperties, EveryKernelHasSome) {
   EXPECT_EQ(count.size(), 5u);
   for (const auto &[name, properties] : count)
     EXPECT_GE(properties, 10) << name;
+}
+
+// T2 rests on the bits of the MMA. Declared with 18 fraction bits for 25, which is an honest upper
+// limit, T0 and T1 hold; the bit replay then models another machine and must say so.
+TEST(ReplayedScores, HoldForTheMeasuredModelAndNoOther) {
+  const assay_plugin &own = *assay_plugin_entry(ASSAY_ABI_MAJOR);
+  static assay_kernel kernel = own.kernels[0];
+  ASSERT_STREQ(kernel.name, "paged_attention_v1");
+  RunnerOptions options;
+  options.threads = 1;
+  options.cases = 12;
+  options.shrink.checks = 0;
+  auto run = [&](int fraction_bits, bool replay_scores) {
+    kernel.arithmetic.mma_fraction_bits = fraction_bits;
+    options.replay_scores = replay_scores;
+    return run_properties({&kernel}, {find_property("within_budget")}, options, nullptr);
+  };
+  EXPECT_EQ(run(25, false).runs[0].ratio_t2, 0);
+  const RunSummary measured = run(25, true);
+  EXPECT_EQ(measured.findings(), 0);
+  EXPECT_GT(measured.runs[0].ratio_t2, 0.5);
+  EXPECT_EQ(run(18, false).findings(), 0);
+  EXPECT_GT(run(18, true).findings(), 0);
+}
+
+// Prints what one core does; asserts nothing about speed.
+TEST(Speed, CasesOfFuzzSize) {
+  constexpr int kCases = 4;
+  int attention = 0, all = 0;
+  double attention_seconds = 0, all_seconds = 0;
+  for (const Pair &pair : pairs()) {
+    auto sut = make_sut(*pair.kernel);
+    sut->set_replays_scores(true);
+    const std::clock_t start = std::clock(); // CPU time: the machine may be shared
+    int decided = 0;
+    for (uint64_t seed = 0; seed < 200 && decided < kCases; ++seed) {
+      const Problem p = draw_problem(fuzz_limits(), sut->family(), 700 + seed);
+      decided += checked(*pair.property, p, *sut, nullptr).passed();
+    }
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    const bool merges = sut->family() > Family::kCascade;
+    all += decided;
+    all_seconds += seconds;
+    attention += merges ? 0 : decided;
+    attention_seconds += merges ? 0 : seconds;
+    EXPECT_EQ(decided, kCases) << pair.kernel->name << " " << pair.property->name;
+  }
+  printf("keys <= 128, d 64, oracle with T2, hazards on: %d cases, %.0f a second; attention alone "
+         "%.0f\n",
+         all, all / all_seconds, attention / attention_seconds);
 }
 
 } // namespace

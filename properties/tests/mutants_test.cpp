@@ -1,54 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every known-wrong kernel of corpus/mutants is caught by a property, and the same kernels with no
 // mutant active are not: a detector that has never caught anything is no evidence.
-#include "corpus/mutants/mutants.h"
 #include "properties/kill_matrix.h"
-#include "properties/registry.h"
-#include "properties/runner.h"
-#include "properties/sut/sut.h"
+#include "properties/tests/mutant_cases.h"
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 namespace assay {
 namespace {
 
 constexpr int kCasesPerProperty = 60;
-
-bool concerns(const mutants::Mutant &mutant, const assay_kernel &kernel) {
-  const std::string list = std::string(mutant.kernels) + ",";
-  return list.find(std::string(kernel.name) + ",") != std::string::npos;
-}
-
-/// Draw `index`, moved into what the mutant build instantiates.
-Problem draw(const Property &property, const assay_kernel &kernel, uint64_t index) {
-  RunnerOptions options;
-  options.seed = 20261120;
-  Problem p = draw_case(property, kernel, options, index);
-  if (is_attention(p)) {
-    p.dtype = Dtype::kBf16;
-    p.head_dim = 64;
-  }
-  return p;
-}
-
-/// "property: message" of the first failure over all properties, or empty.
-std::string first_failure(const assay_kernel &kernel, int cases, int *checked_cases) {
-  const std::unique_ptr<Sut> sut = make_simt_sut(kernel);
-  for (int i = 0; i < cases; ++i)
-    for (const Property &property : properties()) {
-      if (!applies(property, kernel)) continue;
-      const Problem p = draw(property, kernel, i);
-      if (!problem_error(p, full_limits()).empty()) continue;
-      bool threw = false;
-      const CheckResult result = checked(property, p, *sut, &threw);
-      if (threw) return std::string(property.name) + " threw: " + result.message;
-      if (result.kind != CheckResult::Kind::kDiscard) ++*checked_cases;
-      if (result.failed()) return std::string(property.name) + ": " + result.message;
-    }
-  return "";
-}
 
 class Mutants : public testing::TestWithParam<mutants::Mutant> {};
 
@@ -60,13 +24,11 @@ TEST_P(Mutants, is_caught) {
     const assay_kernel &kernel = mutants::plugin()->kernels[k];
     if (!concerns(mutant, kernel)) continue;
     ++kernels;
-    int cases = 0;
-    const std::string failure = first_failure(kernel, kCasesPerProperty, &cases);
-    EXPECT_NE(failure, "") << mutant.name << " survives in " << kernel.name << " after " << cases
-                           << " cases: " << mutant.why;
-    if (!failure.empty())
-      std::printf("  %-24s %-20s case %4d  %s\n", mutant.name, kernel.name, cases,
-                  failure.substr(0, 120).c_str());
+    const DrawnFailure failure = first_failure(kernel, kCasesPerProperty);
+    EXPECT_NE(failure.property, nullptr) << mutant.name << " survives in " << kernel.name
+                                         << " after " << failure.cases << " cases: " << mutant.why;
+    std::printf("  %-24s %-20s case %4d  %s\n", mutant.name, kernel.name, failure.cases,
+                failure.message.substr(0, 120).c_str());
   }
   EXPECT_GT(kernels, 0) << "no kernel named '" << mutant.kernels << "'";
 }
@@ -78,9 +40,9 @@ INSTANTIATE_TEST_SUITE_P(all, Mutants,
 // The control: the instrumented kernels with no mutant active pass the very same cases.
 TEST(MutantControl, unmutated_kernels_pass) {
   for (int k = 0; k < mutants::plugin()->num_kernels; ++k) {
-    int cases = 0;
-    EXPECT_EQ(first_failure(mutants::plugin()->kernels[k], 20, &cases), "");
-    EXPECT_GT(cases, 20) << mutants::plugin()->kernels[k].name;
+    const DrawnFailure failure = first_failure(mutants::plugin()->kernels[k], 20);
+    EXPECT_EQ(failure.message, "");
+    EXPECT_GT(failure.cases, 20) << mutants::plugin()->kernels[k].name;
   }
 }
 
@@ -132,6 +94,59 @@ TEST(KillMatrix, precision_mistakes_need_the_replay) {
     EXPECT_EQ(row.killed[kLse], 0);
     EXPECT_EQ(row.killed[kTier1], row.runs) << row.subject.name;
   }
+}
+
+// No check of ours is decoration: for each there is a wrong kernel that passes everything else.
+struct Only {
+  KillColumn column;
+  const char *mutant, *kernel;
+  bool replay_scores = true;
+};
+constexpr Only kOnly[] = {
+    // Merges have no key order, so no replay, and this leaves the LSE right.
+    {kTier0, "merge_takes_empty_side", "merge_state"},
+    // Where T2 applies it sees what T1 sees, sharper. T1 is what is left where it does not.
+    {kTier1, "p_in_4_bits", "paged_attention_v2", false},
+    {kTier2, "small_p_truncated", "paged_attention_v2"},
+    {kLse, "lse_scale_in_bf16", "paged_attention_v1"},
+    {kDyadic, "o_off_by_2_14", "paged_attention_v1"},
+    {kHazards, "dead_slot_copied", "paged_attention_v2"},
+};
+
+TEST(KillMatrix, every_check_is_needed) {
+  std::set<int> needed;
+  for (const Only &only : kOnly) {
+    const mutants::Mutant *mutant = find_mutant(only.mutant);
+    ASSERT_NE(mutant, nullptr) << only.mutant;
+    const KillSubject subject{mutant->id, mutant->name, mutant->why, mutant_kernel(only.kernel)};
+    const auto rows = kill_matrix(
+        {subject}, [](int id) { mutants::active_id = id; },
+        {.runs = 4, .keys = 4093, .splits = 8, .seed = 23, .replay_scores = only.replay_scores});
+    for (int c = kTier0; c < kAnyOfOurs; ++c) {
+      if (c == only.column)
+        EXPECT_GT(rows[0].killed[c], 0) << only.mutant;
+      else
+        EXPECT_EQ(rows[0].killed[c], 0) << only.mutant << " " << kKillColumnNames[c];
+    }
+    needed.insert(only.column);
+  }
+  for (int c = kTier0; c < kAnyOfOurs; ++c)
+    EXPECT_TRUE(needed.contains(c)) << kKillColumnNames[c] << ": nothing shows that it is needed";
+}
+
+// A kernel that declares no key order, as a third party's may: no T1, no T2. What the order-free
+// bound, the relations, the known values and the executor still see, and what they do not.
+TEST(NoDeclaredOrder, only_a_mistake_of_rounding_survives) {
+  assay_kernel kernel = *mutant_kernel("paged_attention_v2");
+  kernel.key_order = nullptr;
+  std::set<std::string> survivors;
+  for (const mutants::Mutant &mutant : mutants::all()) {
+    if (!concerns(mutant, kernel)) continue;
+    const mutants::Activate active(mutant.id);
+    const DrawnFailure failure = first_failure(kernel, 10);
+    if (failure.property == nullptr) survivors.insert(mutant.name);
+  }
+  EXPECT_EQ(survivors, std::set<std::string>{"small_p_truncated"});
 }
 
 TEST(MutantControl, there_are_at_least_ten) { EXPECT_GE(mutants::all().size(), 10u); }

@@ -95,6 +95,21 @@ TEST(Runner, AnExceptionIsAHarnessErrorNotAPass) {
   EXPECT_TRUE(summary.incomplete());
 }
 
+// The oracle is not taken on trust: some rows of every run are recomputed in interval arithmetic.
+TEST(Runner, CountsWhatTheOracleJudgedAndCertified) {
+  RunnerOptions options = quick(1);
+  options.cases = 30;
+  auto summary = run_properties({v1()}, some({"within_budget"}), options, nullptr);
+  EXPECT_GT(summary.outputs(), 1000u);
+  EXPECT_GE(summary.certified_rows(), 1u);
+  EXPECT_EQ(summary.findings(), 0);
+  // A row with a finding always is.
+  reference::WithBug defect(reference::Bug::kDropsLastKey);
+  auto found = run_properties({v1()}, some({"within_budget"}), options, nullptr);
+  EXPECT_GE(found.certified_rows(), static_cast<uint64_t>(found.findings()));
+  EXPECT_GT(found.findings(), 0);
+}
+
 TEST(Runner, ATimeBudgetEndsTheRun) {
   RunnerOptions options = quick(1);
   options.budget = 0.2;

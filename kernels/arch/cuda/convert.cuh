@@ -97,17 +97,33 @@ ASSAY_DEVICE void unpack2(uint32_t packed, float &lo, float &hi) {
 template <class D, class S>
 ASSAY_DEVICE void widen4(uint32_t packed, uint32_t (&out)[2]) {
   static_assert(sizeof(D) == 2 && sizeof(S) == 1);
+  if constexpr (std::is_same_v<D, fp16> && std::is_same_v<S, e5m2>) {
+    // e5m2 is the upper byte of fp16.
+    out[0] = __byte_perm(packed, 0, 0x1404);
+    out[1] = __byte_perm(packed, 0, 0x3424);
+  } else {
 #pragma unroll
-  for (int pair = 0; pair < 2; ++pair) {
-    const uint32_t halves =
-        detail::fp8x2_to_fp16x2<S>(static_cast<uint16_t>(packed >> (16 * pair)));
-    if constexpr (std::is_same_v<D, fp16>) {
-      out[pair] = halves;
-    } else {
-      float lo, hi;
-      unpack2<fp16>(halves, lo, hi);
-      out[pair] = pack2<bf16>(lo, hi);
+    for (int pair = 0; pair < 2; ++pair) {
+      const uint32_t halves =
+          detail::fp8x2_to_fp16x2<S>(static_cast<uint16_t>(packed >> (16 * pair)));
+      if constexpr (std::is_same_v<D, fp16>) {
+        out[pair] = halves;
+      } else {
+        float lo, hi;
+        unpack2<fp16>(halves, lo, hi);
+        out[pair] = pack2<bf16>(lo, hi);
+      }
     }
+  }
+}
+
+template <class D, class S>
+ASSAY_DEVICE void widen4_strided(uint32_t packed, uint32_t (&out)[2]) {
+  if constexpr (std::is_same_v<D, fp16> && std::is_same_v<S, e5m2>) {
+    out[0] = __byte_perm(packed, 0, 0x2404);
+    out[1] = __byte_perm(packed, 0, 0x3414);
+  } else {
+    widen4<D, S>(__byte_perm(packed, 0, 0x3120), out);
   }
 }
 

@@ -49,4 +49,9 @@ inline void widen4(uint32_t packed, uint32_t (&out)[2]) {
   }
 }
 
+template <class D, class S>
+inline void widen4_strided(uint32_t packed, uint32_t (&out)[2]) {
+  widen4<D, S>((packed & 0xff0000ffu) | (packed & 0xff00u) << 8 | (packed & 0xff0000u) >> 8, out);
+}
+
 } // namespace assay::n_simt::arch

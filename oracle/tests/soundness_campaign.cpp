@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// oracle_campaign [OUTPUTS [SEED]]: random correct kernels in all regimes against all tiers, until
+// that many outputs were judged. Prints the worst |error| / bound of each tier and how sharp T1 is.
+// Exits with 1 on any violation or undecided output.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+
+#include "oracle/tests/campaign.h"
+
+namespace assay::oracle::test {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void print_row(const char *name, const Tally &t) {
+  printf("%-13s %11lu %10lu %10lu %9.4f %8.4f %8.4f %8.4f\n", name, t.outputs, t.violations,
+         t.no_claim, t.t0, t.t1, t.t2, t.lse);
+}
+
+/// Median of T0 / T1 over the outputs of bf16 N(0,1) rows of 1,000 to 4,096 keys.
+double median_sharpness(uint64_t seed) {
+  std::vector<double> ratios;
+  for (uint64_t number = 0; number < 64; ++number) {
+    std::mt19937_64 random(seed * 7919 + number);
+    const auto pick = [&](int limit) {
+      return static_cast<int>(random() % static_cast<uint64_t>(limit));
+    };
+    Case c;
+    const int n = 1000 + pick(3097);
+    c.row = draw_row(Regime::kNormal, ASSAY_BF16, n, 128, random);
+    c.sm_scale = 1.0f / std::sqrt(128.0f);
+    c.emulation.tile = 16 << pick(3);
+    c.emulation.states = 1 << pick(3);
+    c.splits = 1 + pick(8);
+    c.order = deal_tiles(n, c.emulation.tile, c.splits, c.emulation.states);
+    const RowReference row = attention_row(c.problem(true));
+    for (size_t i = 0; i < row.o.size(); ++i)
+      ratios.push_back(row.t0[i].total / row.t1.budget[i].total);
+  }
+  std::nth_element(ratios.begin(), ratios.begin() + static_cast<int64_t>(ratios.size() / 2),
+                   ratios.end());
+  return ratios[ratios.size() / 2];
+}
+
+int run(uint64_t outputs, uint64_t seed) {
+  const auto start = std::chrono::steady_clock::now();
+  std::map<Regime, Tally> tallies;
+  Tally all;
+  uint64_t cases = 0;
+  for (; all.outputs < outputs; ++cases) {
+    std::mt19937_64 random(seed * 1000000007 + cases);
+    const Case c = draw_case(random, 500);
+    const RowOutput out = c.run();
+    for (bool with_order : {false, true}) {
+      const Report report = c.judge(out, with_order);
+      tallies[c.regime].add(report);
+      all.add(report);
+      if (report.verdict == Verdict::kInside) continue;
+      const ElementReport &e = report.worst;
+      printf("VIOLATION case %lu seed %lu regime %s dim %d tier %d got %.9g exact %.12g allowed "
+             "%.3g ratio %.6f\n",
+             cases, seed, regime_name(c.regime), e.dim, e.tier, e.got, e.reference.mid,
+             e.budget.total, e.ratio);
+    }
+  }
+  printf("%-13s %11s %10s %10s %9s %8s %8s %8s\n", "regime", "outputs", "violations", "no claim",
+         "worst T0", "T1", "T2", "LSE");
+  for (const auto &[regime, t] : tallies)
+    print_row(regime_name(regime), t);
+  print_row("all", all);
+  printf("%lu rows, each judged with and without its order; %lu undecided; seed %lu; %.0f s\n",
+         cases, all.undecided, seed, seconds_since(start));
+  printf("median T0/T1, bf16, N(0,1), 1,000 to 4,096 keys, d 128: %.1f\n", median_sharpness(seed));
+  const bool every_regime = tallies.size() == static_cast<size_t>(Regime::kCount);
+  return all.violations == 0 && all.undecided == 0 && every_regime ? 0 : 1;
+}
+
+} // namespace
+} // namespace assay::oracle::test
+
+int main(int argc, char **argv) {
+  const uint64_t outputs = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 10000000;
+  const uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  return assay::oracle::test::run(outputs, seed);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The failure database: cases that failed once, replayed by every `assay check` before it draws.
+#pragma once
+
+#include "properties/cli/session.h"
+
+namespace assay {
+
+/// One property on one kernel, on one kept case.
+struct KeptResult {
+  std::string path, kernel, property;
+  CheckResult result;
+};
+
+struct KeptFindings {
+  std::vector<std::string> folders; ///< that exist
+  int files = 0;                    ///< that concern the selected kernels and properties
+  int others = 0;                   ///< that do not
+  std::vector<KeptResult> results;
+  int failed() const;
+  int undecided() const;
+};
+
+/// Replays every `.case` of the session's folders on the kernels and properties it names, as far as
+/// they are selected, in order of file names. A case that cannot be read is a CliError: a database
+/// that silently loses entries protects from nothing.
+KeptFindings replay_kept(const Session &session, const std::vector<const assay_kernel *> &kernels,
+                         const std::vector<const Property *> &properties);
+
+/// Lines for the reader: failures, then one line of counts.
+void report_kept(const Session &session, const KeptFindings &kept);
+nlohmann::json to_json(const KeptFindings &kept);
+
+} // namespace assay

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ordinary draws for the kernels of corpus/mutants.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "corpus/mutants/mutants.h"
+#include "properties/registry.h"
+#include "properties/runner.h"
+#include "properties/sut/sut.h"
+
+namespace assay {
+
+inline bool concerns(const mutants::Mutant &mutant, const assay_kernel &kernel) {
+  const std::string list = std::string(mutant.kernels) + ",";
+  return list.find(std::string(kernel.name) + ",") != std::string::npos;
+}
+
+/// Null when there is none of that name.
+inline const mutants::Mutant *find_mutant(const std::string &name) {
+  for (const mutants::Mutant &m : mutants::all())
+    if (name == m.name) return &m;
+  return nullptr;
+}
+
+inline const assay_kernel *mutant_kernel(const std::string &name) {
+  for (int k = 0; k < mutants::plugin()->num_kernels; ++k)
+    if (name == mutants::plugin()->kernels[k].name) return &mutants::plugin()->kernels[k];
+  return nullptr;
+}
+
+/// Draw `index`, moved into what the mutant build instantiates.
+inline Problem draw_mutant_case(const Property &property, const assay_kernel &kernel,
+                                uint64_t index) {
+  RunnerOptions options;
+  options.seed = 20261120;
+  Problem p = draw_case(property, kernel, options, index);
+  if (is_attention(p)) {
+    p.dtype = Dtype::kBf16;
+    p.head_dim = 64;
+  }
+  return p;
+}
+
+/// A drawn case that a property rejects, or why there is none.
+struct DrawnFailure {
+  const Property *property = nullptr; ///< null: nothing failed
+  Problem problem;
+  std::string message;
+  int cases = 0; ///< decided before
+};
+
+/// The first failure over all properties (or only `only`) in the order of a run.
+inline DrawnFailure first_failure(const assay_kernel &kernel, int cases,
+                                  const Property *only = nullptr) {
+  const std::unique_ptr<Sut> sut = make_simt_sut(kernel);
+  sut->set_replays_scores(true);
+  DrawnFailure out;
+  for (int i = 0; i < cases; ++i)
+    for (const Property &property : properties()) {
+      if (!applies(property, kernel) || (only != nullptr && only != &property)) continue;
+      const Problem p = draw_mutant_case(property, kernel, i);
+      if (!problem_error(p, full_limits()).empty()) continue;
+      bool threw = false;
+      const CheckResult result = checked(property, p, *sut, &threw);
+      if (result.kind != CheckResult::Kind::kDiscard) ++out.cases;
+      if (!threw && !result.failed()) continue;
+      out.property = &property;
+      out.problem = p;
+      out.message = std::string(property.name) + (threw ? " threw: " : ": ") + result.message;
+      return out;
+    }
+  return out;
+}
+
+} // namespace assay
