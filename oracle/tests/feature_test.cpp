@@ -3,28 +3,12 @@
 // fast path's radii are honest, and the page walk shows each row its own keys.
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "oracle/certify.h"
 #include "oracle/error_model.h"
-#include "oracle/tests/campaign.h"
+#include "oracle/tests/feature_campaign.h"
 
 namespace assay::oracle::test {
 namespace {
-
-struct Tally {
-  uint64_t outputs = 0, violations = 0, no_claim = 0;
-  double t0 = 0, t1 = 0, t2 = 0, lse = 0;
-  void add(const Report &r) {
-    outputs += r.claimed;
-    violations += r.finding_count;
-    no_claim += r.no_claim;
-    t0 = std::max(t0, r.worst_ratio_t0);
-    if (!std::isnan(r.worst_ratio_t1)) t1 = std::max(t1, r.worst_ratio_t1);
-    if (!std::isnan(r.worst_ratio_t2)) t2 = std::max(t2, r.worst_ratio_t2);
-    if (!std::isnan(r.worst_ratio_lse)) lse = std::max(lse, r.worst_ratio_lse);
-  }
-};
 
 Case feature_case(Feature feature, uint64_t number) {
   std::mt19937_64 random(61000000 + 1000000 * static_cast<uint64_t>(feature) + number);
