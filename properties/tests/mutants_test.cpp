@@ -79,7 +79,8 @@ TEST(KillMatrix, sees_every_mutant_and_no_correct_kernel) {
 // Exact numbers see every mistake that changes the function, and no rounding.
 TEST(KillMatrix, algebra_sees_all_but_rounding) {
   const std::set<std::string> rounding = {"exp2_coarse", "o_rounded_per_tile", "output_truncated",
-                                          "p_in_4_bits", "scores_in_bf16",     "(correct)"};
+                                          "p_in_4_bits", "scores_in_bf16",     "small_p_truncated",
+                                          "(correct)"};
   for (const char *name : {"paged_attention_v1", "paged_attention_v2", "cascade_attention",
                            "merge_state", "merge_states"}) {
     int judged = 0;
@@ -113,7 +114,9 @@ TEST(KillMatrix, precision_mistakes_need_the_replay) {
   }
 }
 
-// No check of ours is decoration: for each there is a wrong kernel that passes everything else.
+// No check of ours is decoration: for each there is a wrong kernel that passes everything else, the
+// exact numbers left aside: they see most of it, but exist on the executor only, while the others
+// judge a device too.
 struct Only {
   KillColumn column;
   const char *mutant, *kernel;
@@ -127,6 +130,7 @@ constexpr Only kOnly[] = {
     {kTier2, "small_p_truncated", "paged_attention_v2"},
     {kLse, "lse_scale_in_bf16", "paged_attention_v1"},
     {kDyadic, "o_off_by_2_14", "paged_attention_v1"},
+    {kAlgebra, "merge_normaliser_one_ulp", "paged_attention_v2"},
     {kHazards, "dead_slot_copied", "paged_attention_v2"},
 };
 
@@ -142,7 +146,7 @@ TEST(KillMatrix, every_check_is_needed) {
     for (int c = kTier0; c < kAnyOfOurs; ++c) {
       if (c == only.column)
         EXPECT_GT(rows[0].killed[c], 0) << only.mutant;
-      else
+      else if (c != kAlgebra)
         EXPECT_EQ(rows[0].killed[c], 0) << only.mutant << " " << kKillColumnNames[c];
     }
     needed.insert(only.column);
