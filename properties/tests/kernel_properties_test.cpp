@@ -42,6 +42,7 @@ rc::detail::TestParams short_params() {
 /// The lines a person needs after a failure.
 std::string report(const Pair &pair, const Problem &failing, uint64_t seed) {
   auto sut = make_sut(*pair.kernel);
+  sut->set_replays_scores(true);
   auto fails = [&](const Problem &p) { return checked(*pair.property, p, *sut, nullptr).failed(); };
   Case c;
   c.kernel = pair.kernel->name;
@@ -59,6 +60,7 @@ class KernelProperty : public testing::TestWithParam<Pair> {};
 TEST_P(KernelProperty, Holds) {
   const Pair &pair = GetParam();
   auto sut = make_sut(*pair.kernel);
+  sut->set_replays_scores(true);
   Problem failing;
   bool failed = false;
   int decided = 0, unsupported = 0;
