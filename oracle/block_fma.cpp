@@ -40,11 +40,11 @@ struct Accumulator {
   int exponent = kNoExponent;
 };
 
-/// x / 2^shift towards zero; 0 <= shift.
+/// x / 2^shift towards zero; 0 <= shift. Without a branch: the innermost step of the replay.
 int64_t shift_right(int64_t x, int shift) {
-  const int by = std::min(shift, 63);
-  const int64_t magnitude = (x < 0 ? -x : x) >> by;
-  return x < 0 ? -magnitude : magnitude;
+  const int64_t sign = x >> 63;
+  const int64_t magnitude = ((x ^ sign) - sign) >> std::min(shift, 63);
+  return (magnitude ^ sign) - sign;
 }
 
 int bit_length(int64_t x) { return 64 - std::countl_zero(static_cast<uint64_t>(x < 0 ? -x : x)); }
