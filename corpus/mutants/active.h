@@ -12,6 +12,7 @@ struct Mutant {
   int id; // > 0
   const char *name, *file, *why;
   const char *kernels; // comma separated
+  bool needs_features; // plain attention does not run the mutated text
 };
 
 /// Every mutant in the binary.

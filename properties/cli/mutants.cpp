@@ -37,6 +37,7 @@ std::vector<KillSubject> subjects_of(const std::string &only) {
     if (!only.empty() && only != name) continue;
     std::vector<KillSubject> mine = {{0, "(correct)", "", mutant_kernel(name)}};
     for (const mutants::Mutant &m : mutants::all()) {
+      if (m.needs_features) continue; // the matrix draws plain attention
       auto home = std::find_if(std::begin(kPreferred), std::end(kPreferred),
                                [&](const char *k) { return concerns(m, k); });
       bool here = only.empty() ? home != std::end(kPreferred) && *home == std::string(name)

@@ -40,6 +40,7 @@ inline Problem draw_mutant_case(const Property &property, const assay_kernel &ke
   if (is_attention(p)) {
     p.dtype = Dtype::kBf16;
     p.head_dim = 64;
+    if (is_fp8(p)) p.kv = KvType::kE4m3;
   }
   return p;
 }
@@ -52,16 +53,18 @@ struct DrawnFailure {
   int cases = 0; ///< decided before
 };
 
-/// The first failure over all properties (or only `only`) in the order of a run.
+/// The first failure over all properties (or only `only`) in the order of a run; `plain` leaves the
+/// features of cases out.
 inline DrawnFailure first_failure(const assay_kernel &kernel, int cases,
-                                  const Property *only = nullptr) {
+                                  const Property *only = nullptr, bool plain = false) {
   const std::unique_ptr<Sut> sut = make_simt_sut(kernel);
   sut->set_replays_scores(true);
   DrawnFailure out;
   for (int i = 0; i < cases; ++i)
     for (const Property &property : properties()) {
       if (!applies(property, kernel) || (only != nullptr && only != &property)) continue;
-      const Problem p = draw_mutant_case(property, kernel, i);
+      Problem p = draw_mutant_case(property, kernel, i);
+      if (plain) p = without_features(p);
       if (!problem_error(p, full_limits()).empty()) continue;
       bool threw = false;
       const CheckResult result = checked(property, p, *sut, &threw);

@@ -53,7 +53,7 @@ std::vector<KillSubject> all_of(const char *name) {
     if (std::string(kernel.name) != name) continue;
     out.push_back({0, "(correct)", "", &kernel});
     for (const mutants::Mutant &m : mutants::all())
-      if (concerns(m, kernel)) out.push_back({m.id, m.name, m.why, &kernel});
+      if (concerns(m, kernel) && !m.needs_features) out.push_back({m.id, m.name, m.why, &kernel});
   }
   return out;
 }
@@ -156,15 +156,17 @@ TEST(KillMatrix, every_check_is_needed) {
 }
 
 // A kernel that declares no key order, as a third party's may: no T1, no T2. What the order-free
-// bound, the relations, the known values and the executor still see, and what they do not.
+// bound, the relations, the known values and the executor still see, and what they do not. Plain
+// attention: where a sink takes nearly all the mass, every weight is small, and truncating them all
+// leaves even the order-free bound.
 TEST(NoDeclaredOrder, only_a_mistake_of_rounding_survives) {
   assay_kernel kernel = *mutant_kernel("paged_attention_v2");
   kernel.key_order = nullptr;
   std::set<std::string> survivors;
   for (const mutants::Mutant &mutant : mutants::all()) {
-    if (!concerns(mutant, kernel)) continue;
+    if (!concerns(mutant, kernel) || mutant.needs_features) continue;
     const mutants::Activate active(mutant.id);
-    const DrawnFailure failure = first_failure(kernel, 10);
+    const DrawnFailure failure = first_failure(kernel, 10, nullptr, true);
     if (failure.property == nullptr) survivors.insert(mutant.name);
   }
   EXPECT_EQ(survivors, std::set<std::string>{"small_p_truncated"});
