@@ -35,7 +35,7 @@ std::vector<double> subnormal_coefficients(const RowWork &work) {
                                             : work.sum_low;
   for (size_t j = 0; j < result.size(); ++j) {
     const double w = work.weight[j] * (1.0 + work.omega[j]);
-    if (w * slack >= m.p_normal) continue;
+    if (w >= m.p_normal * slack) continue;
     const double mass = work.mass_low > 0.0 ? w / (work.z * work.mass_low) : 1.0;
     result[j] = std::min(mass, m.p_floor / sum) + m.alignment * m.p_normal / sum;
   }
