@@ -47,18 +47,10 @@ public:
 
   /// Begins an item: keys below kv_end of a request with seq_len tokens.
   ASSAY_DEVICE void begin(int seq_len, int kv_end) {
-    ASSAY_UNROLL
-    for (int n = 0; n < kRowTiles; ++n)
-      ASSAY_UNROLL
-    for (int j = 0; j < 2; ++j) {
-      Row &row = row_[n][j];
-      row.position = seq_len - features_.q_len + row.token;
-      row.end = row.position < kv_end ? row.position + 1 : kv_end;
-      row.begin = features_.window > 0 ? row.position - features_.window + 1 : 0;
-    }
+    first_position_ = seq_len - features_.q_len;
+    kv_end_ = kv_end;
     // Between these every row sees every key.
-    first_masked_ = seq_len - features_.q_len + 1;
-    if (first_masked_ > kv_end) first_masked_ = kv_end;
+    first_masked_ = first_position_ < kv_end ? first_position_ + 1 : kv_end;
     last_clipped_ = features_.window > 0 ? seq_len - features_.window : 0;
   }
 
@@ -69,12 +61,13 @@ public:
         float x = score * scale;
         if (features_.softcap_log2 > 0.0f) x = softcap(x, features_);
         const Row &row = row_[n][j];
-        score = x + row.slope * static_cast<float>(base + token - row.position);
+        score = x + row.slope * static_cast<float>(base + token - position(row));
       });
     if (base >= last_clipped_ && base + Tile::kTokenTiles * 16 <= first_masked_) return;
     tile.for_each_score([&](int n, int j, int token, float &score) {
-      const int key = base + token;
-      if (key < row_[n][j].begin || key >= row_[n][j].end) score = arch::neg_infinity();
+      const int key = base + token, last = position(row_[n][j]);
+      const bool hidden = key > last || (features_.window > 0 && key <= last - features_.window);
+      if (hidden || key >= kv_end_) score = arch::neg_infinity();
     });
   }
 
@@ -82,12 +75,14 @@ private:
   static constexpr float kLog2E = 1.44269504f;
 
   struct Row {
-    int token, position, begin, end;
+    int token;
     float slope; // base 2
   };
+  ASSAY_DEVICE int position(const Row &row) const { return first_position_ + row.token; }
+
   const FeatureParams &features_;
   bool transforms_;
-  int first_masked_ = 0, last_clipped_ = 0;
+  int first_position_ = 0, kv_end_ = 0, first_masked_ = 0, last_clipped_ = 0;
   Row row_[kRowTiles][2];
 };
 

@@ -79,13 +79,16 @@ private:
 
 /// Merges the partials of a finished (request, unit) into O and LSE, in split order whoever does
 /// it. The LSEs go through shared memory first: with the weights known, no load waits for another,
-/// and kBatch partials of a slice are in flight together (a dependent load from L2 is 0.7 us, so 33
+/// and 8 partials of a slice are in flight together (a dependent load from L2 is 0.7 us, so 33
 /// splits merged load by load took longer than their attention).
 template <class Core>
 ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkItem &item, int unit,
                                const DecodeWork &work) {
   using Number = typename Core::Number;
-  constexpr int kBatch = 8, kRows = Core::kRows, kHeadDim = Core::kHeadDim;
+  constexpr int kRows = Core::kRows, kHeadDim = Core::kHeadDim;
+  // The next item's queries wait in registers meanwhile: 32 of them leave room for four partials,
+  // for two beside the hooks.
+  constexpr int kBatch = kRows * kHeadDim <= 1024 ? 8 : Core::kHooks ? 2 : 4;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
   Number *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
   constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(Number) / kRows;
