@@ -19,16 +19,15 @@ struct DecodePolicy {
 ///  - 4 warps, two blocks an SM: while one block starts or merges, the other one reads.
 ///  - 8 warps, one block an SM: half as many blocks, so half as many partials to merge.
 /// With 16 query rows the merge buffers of 8 warps leave room for two stages only. A tile of fp8
-/// keys has 32, the bytes of 16 wide ones; with head_dim 256 it has 16, or registers spill.
-/// head_dim 256 fills the shared memory of an SM with one block of 4 warps.
+/// keys has 32, the bytes of 16 wide ones. head_dim 256 fills the shared memory of an SM with one
+/// block of 4 warps.
 constexpr DecodePolicy decode_policy(int head_dim, int element_bytes, int row_tiles, int warps) {
-  const bool crowded = warps == 8 && row_tiles == 2, fp8 = element_bytes == 1;
+  const bool crowded = warps == 8 && row_tiles == 2;
   return {.warps = warps,
-          .tile = fp8 && head_dim < 256 ? 32 : 16,
-          .stages = head_dim == 64           ? (crowded ? 3 : 4)
-                    : head_dim == 256 && fp8 ? 5
-                    : crowded                ? 2
-                                             : 3,
+          .tile = element_bytes == 1 ? 32 : 16,
+          .stages = head_dim == 64 ? (crowded ? 3 : 4)
+                    : crowded      ? 2
+                                   : 3,
           .row_tiles = row_tiles,
           .min_blocks = warps == 8 || head_dim == 256 ? 1 : 2};
 }
