@@ -64,6 +64,7 @@ int run_and_report(const Options &options, const std::string &json_path) {
   if (!json_path.empty())
     std::ofstream(json_path) << nlohmann::json{{"device", device.name},
                                                {"driver", device.driver},
+                                               {"commit", ASSAY_COMMIT},
                                                {"date", today()},
                                                {"cells", cells}}
                                     .dump(1)

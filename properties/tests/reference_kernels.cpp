@@ -294,8 +294,9 @@ assay_status run_paged(const assay_paged_params &p, bool split) {
   for (int b = 0; b < p.batch; ++b)
     for (int token = 0; token < p.q_len; ++token)
       for (int h = 0; h < p.num_qo_heads; ++h, ++row) {
-        auto *scratch = static_cast<float *>(p.workspace) + row * splits * (p.head_dim + 1);
-        attend_paged(p, b, token, h, splits, split ? scratch : nullptr);
+        float *scratch =
+            split ? static_cast<float *>(p.workspace) + row * splits * (p.head_dim + 1) : nullptr;
+        attend_paged(p, b, token, h, splits, scratch);
       }
   return ASSAY_OK;
 }
