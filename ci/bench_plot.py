@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plot of a bench result: fraction of the floor over the bytes of a cell, ours beside the best peer.
+
+Usage: bench_plot.py RESULT.json PEERS.csv OUT.svg   (needs matplotlib)
+One panel per KV type. Peers' fractions are of their own run and floor, as in bench_table.py.
+"""
+import csv
+import json
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+def read_peers(path):
+    """cell -> fraction of the floor that the fastest peer reaches."""
+    best = {}
+    with open(path) as f:
+        for row in csv.DictReader(f):
+            times = [float(us) for name, us in row.items() if name not in ("cell", "floor_us") and us]
+            if times:
+                best[row["cell"]] = float(row["floor_us"]) / min(times)
+    return best
+
+
+def read_cells(path):
+    """cell -> (KV type, bytes, best fraction of ours), and the title."""
+    with open(path) as f:
+        result = json.load(f)
+    cells = {}
+    for row in result["cells"]:
+        kind, size, fraction = row["kv_dtype"], row["bytes"], row["floor_fraction"]
+        old = cells.get(row["cell"], (kind, size, 0.0))
+        cells[row["cell"]] = (kind, size, max(old[2], fraction))
+    return cells, f"{result['device']}, {result['date']}, commit {result.get('commit', 'unknown')}"
+
+
+def draw(axis, kind, cells, peers):
+    mine = {name: c for name, c in cells.items() if c[0] == kind}
+    for name, (_, size, fraction) in mine.items():
+        if name in peers:
+            axis.plot([size / 1e6] * 2, [peers[name], fraction], color="0.75", linewidth=1, zorder=1)
+    with_peer = [(c[1] / 1e6, peers[n]) for n, c in mine.items() if n in peers]
+    axis.scatter(*zip(*with_peer), marker="x", color="tab:orange", label="best peer", zorder=2)
+    points = [(c[1] / 1e6, c[2]) for c in mine.values()]
+    axis.scatter(*zip(*points), s=22, color="tab:blue", label="assay, better of v1 and v2", zorder=3)
+    axis.set_xscale("log")
+    axis.set_ylim(0, 1)
+    axis.set_title(f"{kind} KV")
+    axis.set_xlabel("KV bytes of a step (MB)")
+    axis.grid(alpha=0.3)
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    cells, title = read_cells(sys.argv[1])
+    peers = read_peers(sys.argv[2])
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True)
+    for axis, kind in zip(axes, ("bf16", "e4m3")):
+        draw(axis, kind, cells, peers)
+    axes[0].set_ylabel("fraction of a plain read of the same bytes")
+    axes[0].legend(loc="lower right")
+    figure.suptitle(title, fontsize=9)
+    figure.tight_layout()
+    # No time of day and no random ids in the file: the same data gives the same bytes.
+    plt.rcParams["svg.hashsalt"] = "assay"
+    figure.savefig(sys.argv[3], metadata={"Date": None})
+
+
+main()
