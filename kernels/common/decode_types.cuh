@@ -12,7 +12,7 @@ namespace assay::ASSAY_TARGET {
 ///
 /// fp8 keys and values are widened to fp16, exactly, on their way into the tensor cores, and Q and
 /// P stay 16 bits wide. A bf16 query row is first multiplied by a power of two that brings its
-/// largest element to [2^14, 2^15): all that fp16 then loses are steps below 2^-40 of that element
+/// largest element to [2^14, 2^15): all that fp16 then loses is below 2^-39 of that element
 /// (bf16 has the shorter significand). P in fp16 carries three bits more than in bf16.
 template <class QueryElement, class KvElement>
 struct DecodeTypes {
