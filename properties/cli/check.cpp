@@ -183,9 +183,10 @@ int command_check(Session &session) {
   if (findings > 0) exit = kExitFinding;
   if (!o.quiet) {
     std::string verdict = exit == kExitPass ? session.green("pass") : session.red("FAIL");
-    session.streams.out << fmt::format(
-        "\noracle: {} outputs judged, {} rows certified in interval arithmetic", summary.outputs(),
-        summary.certified_rows());
+    if (summary.outputs() > 0)
+      session.streams.out << fmt::format(
+          "\noracle: {} outputs judged, {} rows certified in interval arithmetic",
+          summary.outputs(), summary.certified_rows());
     session.streams.out << fmt::format(
         "\n{}: {} cases, {} findings, {} undecided, target {}, seed {}, {:.1f} s\n", verdict,
         summary.cases(), findings, undecided, target, summary.seed, summary.seconds);

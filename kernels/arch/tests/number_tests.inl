@@ -180,22 +180,26 @@ ASSAY_ARCH_TEST_ONCE(pack_and_unpack_every_code) {
 
 template <class D, class S>
 struct WidenKernel {
-  uint32_t *out; // [256][2]
+  uint32_t *out; // [256][4]: consecutive pairs, then strided ones
   ASSAY_DEVICE void operator()() const {
     const uint32_t i = arch::thread_idx();
-    uint32_t pairs[2];
-    arch::widen4<D, S>(i | (i ^ 0x55) << 8 | (i ^ 0xaa) << 16 | (255 - i) << 24, pairs);
-    arch::global_store(out + 2 * i, pairs[0]);
-    arch::global_store(out + 2 * i + 1, pairs[1]);
+    const uint32_t codes = i | (i ^ 0x55) << 8 | (i ^ 0xaa) << 16 | (255 - i) << 24;
+    uint32_t pairs[2], strided[2];
+    arch::widen4<D, S>(codes, pairs);
+    arch::widen4_strided<D, S>(codes, strided);
+    for (int k = 0; k < 2; ++k) {
+      arch::global_store(out + 4 * i + k, pairs[k]);
+      arch::global_store(out + 4 * i + 2 + k, strided[k]);
+    }
   }
 };
 
 template <class D, class S>
 void check_widen() {
   Device device;
-  uint32_t *out = device.upload(std::vector<uint32_t>(512, 0u));
+  uint32_t *out = device.upload(std::vector<uint32_t>(1024, 0u));
   device.run({1, 256}, WidenKernel<D, S>{out});
-  const auto got = device.download(out, 512);
+  const auto got = device.download(out, 1024);
   const FormatSpec wide = kSpec<D>, narrow = kSpec<S>;
   const auto check = [&](uint32_t code, uint32_t wide_code) {
     const uint32_t magnitude = code & 0x7f, wide_magnitude = wide_code & 0x7fff;
@@ -211,8 +215,10 @@ void check_widen() {
   };
   for (uint32_t i = 0; i < 256; ++i) {
     const uint32_t codes[4] = {i, i ^ 0x55, i ^ 0xaa, 255 - i};
-    for (uint32_t j = 0; j < 4; ++j)
-      check(codes[j], got[2 * i + j / 2] >> (16 * (j % 2)) & 0xffff);
+    for (uint32_t j = 0; j < 4; ++j) {
+      check(codes[j], got[4 * i + j / 2] >> (16 * (j % 2)) & 0xffff);
+      check(codes[j], got[4 * i + 2 + j % 2] >> (16 * (j / 2)) & 0xffff);
+    }
   }
 }
 
