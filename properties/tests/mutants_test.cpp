@@ -144,10 +144,11 @@ TEST(KillMatrix, every_check_is_needed) {
         {subject}, [](int id) { mutants::active_id = id; },
         {.runs = 4, .keys = 4093, .splits = 8, .seed = 23, .replay_scores = only.replay_scores});
     for (int c = kTier0; c < kAnyOfOurs; ++c) {
-      if (c == only.column)
+      if (c == only.column) {
         EXPECT_GT(rows[0].killed[c], 0) << only.mutant;
-      else if (c != kAlgebra)
+      } else if (c != kAlgebra) {
         EXPECT_EQ(rows[0].killed[c], 0) << only.mutant << " " << kKillColumnNames[c];
+      }
     }
     needed.insert(only.column);
   }
