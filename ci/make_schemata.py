@@ -12,7 +12,7 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
   find     text of the original; must occur exactly once, white space is not significant
   replace  the wrong text; may be empty for a statement
   kernels  kernels it concerns, comma separated
-  needs    optional: `features` when plain attention does not run the text
+  needs    optional: `features` or `early_start`, when plain attention does not show the mistake
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR
@@ -95,7 +95,7 @@ def main():
         target.parent.mkdir(parents=True, exist_ok=True)
         write(target, source.replace("#pragma once\n", "#pragma once\n" + header, 1))
     rows = "".join(
-        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {"true" if m.get("needs") == "features" else "false"}}},\n' for m in mutants
+        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {"true" if "needs" in m else "false"}}},\n' for m in mutants
     )
     write(out / "mutant_table.inc", rows)
 

@@ -116,6 +116,7 @@ void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &a
   out.v_scale_stride = p.v_scale == ScaleLayout::kHead;
   out.alibi_slopes = floats(at, t.slopes);
   out.sinks = floats(at, t.sinks);
+  out.early_start = t.early_start;
 }
 
 template <class P>
@@ -150,6 +151,11 @@ const void *AbiParams::get() const {
     return &merge_states;
   }
   return nullptr;
+}
+
+void AbiParams::set_plan(void *plan, uint64_t bytes) {
+  paged.plan = plan;
+  paged.plan_bytes = bytes;
 }
 
 void AbiParams::set_workspace(void *workspace, uint64_t bytes) {

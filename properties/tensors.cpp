@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/tensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
+#include <utility>
 
 namespace assay {
 
@@ -89,6 +92,30 @@ void copy_keys(Tensors &to, int to_cache, int to_row, int to_token, int to_head,
     to.set_key(to_cache, to_row, to_token, to_head, i, from.key(cache, row, token, head, i));
     to.set_val(to_cache, to_row, to_token, to_head, i, from.val(cache, row, token, head, i));
   }
+}
+
+std::vector<ByteRange> late_bytes(const Tensors &t) {
+  std::vector<ByteRange> late = {{t.q.buffer, 0, t.buffers[t.q.buffer].bytes.size()}};
+  for (size_t cache = 0; cache < t.caches.size(); ++cache) {
+    const CacheView &c = t.caches[cache];
+    const auto place = [&](int row, int token) {
+      return std::pair(c.physical[row][token / c.page_size], token % c.page_size);
+    };
+    std::set<std::pair<int, int>> older;
+    for (int row = 0; row < c.rows; ++row)
+      for (int token = 0; token < c.len[row] - t.problem.q_len; ++token)
+        older.insert(place(row, token));
+    const size_t bytes = static_cast<size_t>(t.problem.head_dim) * c.size;
+    for (int row = 0; row < c.rows; ++row)
+      for (int token = std::max(0, c.len[row] - t.problem.q_len); token < c.len[row]; ++token) {
+        if (older.count(place(row, token)) != 0) continue;
+        for (int head = 0; head < t.problem.num_kv_heads; ++head) {
+          late.push_back({c.k, static_cast<size_t>(c.k_at(row, token, head, 0)) * c.size, bytes});
+          late.push_back({c.v, static_cast<size_t>(c.v_at(row, token, head, 0)) * c.size, bytes});
+        }
+      }
+  }
+  return late;
 }
 
 } // namespace assay

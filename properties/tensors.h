@@ -65,6 +65,8 @@ struct Tensors {
   std::vector<int> first_state; ///< merge_states: [rows + 1]
   /// Not empty: the call's dtype is ASSAY_FIELD61, and handles index this. A run adds to it.
   std::vector<FieldNumber> numbers;
+  /// The call starts early (assay.h), behind a kernel that writes late_bytes() at the last moment.
+  bool early_start = false;
 
   int rows() const { return query_rows(problem); } ///< of q, o, lse
   int heads() const { return problem.num_qo_heads(); }
@@ -117,6 +119,7 @@ struct AbiParams {
   assay_merge_states_params merge_states{};
   const void *get() const;
   void set_workspace(void *workspace, uint64_t bytes);
+  void set_plan(void *plan, uint64_t bytes); ///< paged
 };
 /// `addresses` may hold nulls (workspace queries read shapes only).
 AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, assay_target target,
@@ -128,6 +131,15 @@ std::vector<void *> host_addresses(Tensors &t);
 /// The oracle's view: inputs as they were before a call, outputs as they are after it. The two must
 /// come from the same case; matters when the call was in place.
 AbiParams oracle_params(Tensors &before, Tensors &after);
+
+/// Bytes [offset, offset + bytes) of a buffer.
+struct ByteRange {
+  int buffer;
+  size_t offset, bytes;
+};
+/// What the kernel in front of an early start may still be writing: q, and the K and V of each
+/// request's newest q_len tokens, unless they are older tokens of another request.
+std::vector<ByteRange> late_bytes(const Tensors &t);
 
 /// Copies the logical values of q (row for row, head for head) or of one request's keys.
 void copy_query(Tensors &to, int to_row, int to_head, const Tensors &from, int row, int head);

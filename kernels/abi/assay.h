@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 2
+#define ASSAY_ABI_MINOR 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -96,6 +96,13 @@ typedef struct assay_paged_kv {
  *     x = x + alibi_slopes[head] * (j - p)              when alibi_slopes is given
  * and O = sum_j softmax(x)_j v_scale v_j. A sink is one more key per row with logit sinks[head] and
  * value 0: it takes part in the sum and in the LSE, once however the row is split.
+ *
+ * early_start (programmatic dependent launch; sm_90 on, elsewhere the same as 0): the call loads
+ * its plan and the first keys and values while the kernel in front of it in the stream ends. That
+ * kernel may write q and the K and V of each request's q_len newest tokens, and may read and write
+ * o, lse and the workspace. Everything else the call reads (older K and V, page_table, seq_lens,
+ * plan, scales, slopes, sinks) must have been written by kernels that finished before that kernel
+ * began. v2 without a plan runs its planner first and starts its attention late.
  */
 typedef struct assay_paged_params {
   uint32_t struct_size;
@@ -112,6 +119,8 @@ typedef struct assay_paged_params {
   float logits_softcap; /**< finite, 0 (none) or > 0 */
   int32_t window;       /**< keys a query token sees at most, its own included; 0: all */
   int32_t num_splits;   /**< v2: > 0 forces that many splits of every row, 0 = balanced plan */
+  int32_t early_start;  /**< 1: may begin while the kernel in front of it in the stream still runs
+                             (see below); 0: begins when that has finished */
   const void *q;        /**< [batch, q_len, num_qo_heads, head_dim] */
   int64_t q_stride_batch, q_stride_token, q_stride_head; /**< multiples of 8 */
   void *o; /**< [batch, q_len, num_qo_heads, head_dim]; never aliases an input */

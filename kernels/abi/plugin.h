@@ -74,6 +74,10 @@ typedef struct assay_kernel {
      May be null: the order is not declared and only order-free bounds apply. */
   assay_status (*key_order)(const void *params, int32_t request, int32_t qo_head,
                             assay_key_tile *tiles, int32_t capacity, int32_t *count);
+  /** Paged kernels that can be planned apart, once per decode step: the bytes of a call's plan, and
+     the planning, into the plan that params names. Null: the kernel plans inside its calls. */
+  assay_status (*plan_size)(const void *params, uint64_t *bytes);
+  assay_status (*plan)(const void *params);
 } assay_kernel;
 
 typedef struct assay_plugin {

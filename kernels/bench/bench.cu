@@ -148,15 +148,16 @@ struct CellData {
 };
 
 double measure_floor(const CellData &data, uint64_t bytes, int multiprocessors, int launches,
-                     int replays) {
+                     int replays, bool early_start) {
   double best = std::numeric_limits<double>::infinity();
   const uint64_t set_bytes = bytes / 16 * 16;
   for (const FloorShape &shape : kFloorShapes)
-    best = std::min(best, graph_median_us(data.stream, launches, replays, [&](int i) {
-                      const char *base = data.pool->get();
-                      enqueue_floor(shape, base + (i % data.sets) * set_bytes, set_bytes,
-                                    data.sink->get(), multiprocessors, data.stream.get());
-                    }));
+    best =
+        std::min(best, graph_median_us(data.stream, launches, replays, [&](int i) {
+                   const char *base = data.pool->get();
+                   enqueue_floor(shape, base + (i % data.sets) * set_bytes, set_bytes,
+                                 data.sink->get(), multiprocessors, early_start, data.stream.get());
+                 }));
   return best;
 }
 
@@ -193,23 +194,28 @@ CellResult run_cell(const Cell &cell, const Options &options) {
     if (sets > 2 && sets * per_set > options.max_pool_bytes) sets = 2;
     CellData data(cell, sets);
     const int launches = std::max(sets, 4);
-    result.floor_us =
-        measure_floor(data, result.bytes, info.multiprocessors, launches, options.replays);
-    result.kernel_us["paged_attention_v1"] =
-        graph_median_us(data.stream, launches, options.replays, [&](int i) {
-          const assay_paged_params p = data.params(i % sets);
-          check_status(assay_paged_attention_v1(&p), "paged_attention_v1");
+    const auto floor_us = [&](bool early_start) {
+      return measure_floor(data, result.bytes, info.multiprocessors, launches, options.replays,
+                           early_start);
+    };
+    result.floor = {floor_us(false), floor_us(true)};
+    const auto measure = [&](const char *name, auto kernel) {
+      const auto us = [&](bool early_start) {
+        return graph_median_us(data.stream, launches, options.replays, [&](int i) {
+          assay_paged_params p = data.params(i % sets);
+          p.early_start = early_start;
+          check_status(kernel(&p), name);
         });
+      };
+      result.kernels[name] = {us(false), us(true)};
+    };
+    measure("paged_attention_v1", assay_paged_attention_v1);
     data.prepare_v2();
     const assay_plan_params plan = data.plan_params();
     check_status(assay_plan(&plan), "plan");
     result.plan_us = graph_median_us(data.stream, 16, options.replays,
                                      [&](int) { check_status(assay_plan(&plan), "plan"); });
-    result.kernel_us["paged_attention_v2"] =
-        graph_median_us(data.stream, launches, options.replays, [&](int i) {
-          const assay_paged_params p = data.params(i % sets);
-          check_status(assay_paged_attention_v2(&p), "paged_attention_v2");
-        });
+    measure("paged_attention_v2", assay_paged_attention_v2);
   } catch (const std::exception &e) {
     result.error = e.what();
   }

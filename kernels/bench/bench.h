@@ -5,7 +5,8 @@
 // so every launch finds its KV cold. The graph is replayed `replays` times and the median replay
 // divided by its launches. The floor kernel reads the same bytes of the same sets in the same way;
 // the best of a few block counts is the floor. Planning is timed apart: one plan serves every layer
-// of a step.
+// of a step. Every launch is timed twice: after the one before it has ended, and with early_start,
+// overlapping it as far as assay.h allows.
 #pragma once
 
 #include "kernels/bench/cells.h"
@@ -22,12 +23,18 @@ struct Options {
   uint64_t max_pool_bytes = 100ull << 30;
 };
 
+/// Microseconds a launch in a row of launches: each after the one before, and each started early.
+struct Timing {
+  double us = 0, early_us = 0;
+};
+
 struct CellResult {
   Cell cell;
   uint64_t bytes = 0;
-  double floor_us = 0, plan_us = 0;
-  std::map<std::string, double> kernel_us; // "paged_attention_v2" -> us
-  std::string error;                       // not empty: the cell did not run
+  double plan_us = 0;
+  Timing floor;
+  std::map<std::string, Timing> kernels; // "paged_attention_v2" -> its timing
+  std::string error;                     // not empty: the cell did not run
 };
 
 struct DeviceInfo {

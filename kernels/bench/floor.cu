@@ -9,6 +9,9 @@ __global__ void read_floor(const uint4 *data, uint64_t n, uint32_t *sink) {
   const uint64_t stride = uint64_t{gridDim.x} * blockDim.x;
   uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   uint32_t acc = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
   for (; i + (kUnroll - 1) * stride < n; i += kUnroll * stride) {
     uint4 v[kUnroll];
 #pragma unroll
@@ -24,6 +27,9 @@ __global__ void read_floor(const uint4 *data, uint64_t n, uint32_t *sink) {
     const uint4 v = __ldg(data + i);
     acc ^= v.x ^ v.y ^ v.z ^ v.w;
   }
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;");
+#endif
   if (acc == 0x9e3779b9u) *sink = acc;
 }
 
@@ -47,17 +53,23 @@ __global__ void mask(uint32_t *data, uint64_t n, uint32_t bits) {
 } // namespace
 
 void enqueue_floor(const FloorShape &shape, const void *data, uint64_t bytes, uint32_t *sink,
-                   int multiprocessors, cudaStream_t stream) {
+                   int multiprocessors, bool early_start, cudaStream_t stream) {
   const auto *vectors = static_cast<const uint4 *>(data);
   const uint64_t n = bytes / sizeof(uint4);
   const uint64_t full = (n + shape.threads - 1) / shape.threads;
   const auto blocks = static_cast<unsigned>(
       std::min<uint64_t>(full, uint64_t(multiprocessors) * shape.blocks_per_sm));
-  if (shape.unroll == 4)
-    read_floor<4><<<blocks, shape.threads, 0, stream>>>(vectors, n, sink);
-  else
-    read_floor<8><<<blocks, shape.threads, 0, stream>>>(vectors, n, sink);
-  ASSAY_BENCH_CHECK(cudaGetLastError());
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = early_start ? 1 : 0;
+  const auto kernel = shape.unroll == 4 ? &read_floor<4> : &read_floor<8>;
+  ASSAY_BENCH_CHECK(cudaLaunchKernelEx(&config, kernel, vectors, n, sink));
 }
 
 void fill_bf16(uint16_t *data, uint64_t n, uint64_t seed, cudaStream_t stream) {

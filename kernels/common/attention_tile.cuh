@@ -37,6 +37,7 @@ public:
   using State = AttentionState<Number, 2 * kDimTiles>;
   using Layout = KvLayout<kHeadDim * sizeof(Kv)>;
 
+  /// Starts the loads of the queries; prepare_queries() is due before the first scores.
   /// `row_pointer(r)` returns query row r of this warp, or null for a padding row (read as zero).
   template <class RowPointer>
   ASSAY_DEVICE void load_queries(RowPointer row_pointer) {
@@ -54,9 +55,16 @@ public:
                             : arch::global_load(reinterpret_cast<const uint32_t *>(row + dim));
         }
       }
-      if constexpr (Types::kScaledQuery) scale_queries(n);
       rows_[n][0] = State::identity();
       rows_[n][1] = State::identity();
+    }
+  }
+
+  ASSAY_DEVICE void prepare_queries() {
+    if constexpr (Types::kScaledQuery) {
+      ASSAY_UNROLL
+      for (int n = 0; n < kRowTiles; ++n)
+        scale_queries(n);
     }
   }
 

@@ -6,6 +6,44 @@
 
 namespace assay::ASSAY_TARGET {
 
+/// Loads the o of states first, first + stride, ... below `count`; past the last one any state
+/// stands in. `o(i, R (&)[8])` loads state i. Nothing stands between the loads, so that all are in
+/// flight together (a dependent load is 0.6 us).
+template <int kBatch, class R, class LoadO>
+ASSAY_DEVICE void load_states(R (&part)[kBatch][8], int first, int count, int stride, LoadO o) {
+  ASSAY_UNROLL
+  for (int i = 0; i < kBatch; ++i)
+    o(first + i * stride < count ? first + i * stride : 0, part[i]);
+}
+
+/// Sums states first, first + stride, ... relative to `lse_max`, in that order; `part` holds the
+/// first batch already. `lse(i)` is the LSE of state i, `scale` turns differences of LSEs into
+/// base-2 logits (1 or log2 e).
+template <int kBatch, class R, class LoadLse, class LoadO>
+ASSAY_DEVICE auto sum_states(R (&part)[kBatch][8], int first, int count, int stride, R lse_max,
+                             float scale, LoadLse lse, LoadO o) {
+  using RowSlice = SliceOf<R>;
+  RowSlice sum = RowSlice::identity();
+  for (int base = first; base < count; base += kBatch * stride) {
+    if (base > first) load_states(part, base, count, stride, o);
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      const int state = base + i * stride;
+      if (state >= count) break;
+      // An empty state has weight 0 and maybe a stand-in for o: finite times 0 would do, but o may
+      // be infinite in a row that overflowed.
+      const R weight = RowSlice::weight(lse(state), lse_max, scale);
+      if (weight == 0.0f) continue;
+      sum.d += weight;
+      ASSAY_UNROLL
+      for (int k = 0; k < 8; ++k)
+        sum.o[k] = arch::fma_rn(weight, part[i][k], sum.o[k]);
+    }
+  }
+  sum.m = lse_max;
+  return sum;
+}
+
 template <class R>
 struct MergedSlice {
   R o[8];   // normalised
@@ -13,16 +51,12 @@ struct MergedSlice {
   int only; // index of the single non-empty state, or -1: its bits then are the result
 };
 
-/// Merges states 0 .. count - 1 in index order, so the result does not depend on which block
-/// finished first. `lse(i)` and `o(i, R (&)[8])` load state i; o of an empty state (lse = -inf)
-/// is never loaded, so stale or NaN memory behind it cannot leak. `scale` turns LSE differences
-/// into base-2 logits (1 or log2 e), `unit` is its inverse (1 or ln 2).
-/// Two passes, maximum first: no rescaling, and the loads of kBatch states are in flight together
-/// (a dependent load is 0.6 us; merged one by one, 16 splits took longer than their attention).
+/// Merges states 0 .. count - 1 in index order. o of an empty state (lse = -inf) is never loaded,
+/// so stale or NaN memory behind it cannot leak. `unit` is the inverse of `scale` (1 or ln 2).
+/// Two passes, maximum first: no rescaling, and no load waits for another.
 template <int kBatch = 8, class LoadLse, class LoadO>
 ASSAY_DEVICE auto merge_rows(int count, float scale, float unit, LoadLse lse, LoadO o) {
   using R = decltype(lse(0));
-  using RowSlice = SliceOf<R>;
   MergedSlice<R> result;
   R lse_max = arch::neg_infinity();
   int non_empty = 0;
@@ -50,30 +84,12 @@ ASSAY_DEVICE auto merge_rows(int count, float scale, float unit, LoadLse lse, Lo
   // Stands in for states that must not be loaded, so that no branch separates the loads.
   const int any_non_empty = result.only;
   result.only = -1;
-  RowSlice sum = RowSlice::identity();
-  for (int base = 0; base < count; base += kBatch) {
-    // Loads first, arithmetic after: nothing may stand between the loads of a batch.
-    R part[kBatch][8], part_lse[kBatch];
-    ASSAY_UNROLL
-    for (int i = 0; i < kBatch; ++i) {
-      part_lse[i] = base + i < count ? lse(base + i) : R(arch::neg_infinity());
-    }
-    ASSAY_UNROLL
-    for (int i = 0; i < kBatch; ++i)
-      o(arch::is_neg_infinity(part_lse[i]) ? any_non_empty : base + i, part[i]);
-    ASSAY_UNROLL
-    for (int i = 0; i < kBatch; ++i) {
-      // An empty state has weight 0 and a stand-in for o: finite times 0 would do, but o may be
-      // infinite in a row that overflowed.
-      const R weight = RowSlice::weight(part_lse[i], lse_max, scale);
-      if (weight == 0.0f) continue;
-      sum.d += weight;
-      ASSAY_UNROLL
-      for (int k = 0; k < 8; ++k)
-        sum.o[k] = arch::fma_rn(weight, part[i][k], sum.o[k]);
-    }
-  }
-  sum.m = lse_max;
+  const auto load = [&](int i, R(&part)[8]) {
+    o(arch::is_neg_infinity(lse(i)) ? any_non_empty : i, part);
+  };
+  R part[kBatch][8];
+  load_states(part, 0, count, 1, load);
+  auto sum = sum_states(part, 0, count, 1, lse_max, scale, lse, load);
   const R log2_mass = arch::log2_approx(sum.d);
   result.lse = lse_max + (unit == 1.0f ? log2_mass : R(log2_mass * unit));
   sum.normalize();

@@ -51,6 +51,7 @@ struct AttentionParams {
   float scale_log2; // fl(sm_scale * log2 e): score -> base-2 logit
   float lse_unit;   // 1 for base-2 LSE, ln 2 for natural
   int32_t batch, num_qo_heads, num_kv_heads, group_size;
+  bool early_start; // the kernel in front may still be writing q and the newest tokens
 };
 
 /// What only some decode calls use; a kernel compiled without hooks reads none but the scales (and

@@ -3,6 +3,7 @@
 // key range, item after item.
 #pragma once
 
+#include "kernels/arch/grid_order.cuh"
 #include "kernels/common/block_merge.cuh"
 #include "kernels/common/score_hooks.cuh"
 #include "kernels/decode/decode_policy.h"
@@ -64,21 +65,25 @@ public:
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
     Stage *ring = shared.ring[arch::warp_id()];
     TileStream<Items> stream(features, kv_params, items);
-    for (int s = 0; s < kStages - 1; ++s)
-      stream.copy_next(ring[s]);
     int stage = 0;
     Tile tile;
     typename Items::Item item, done;
     bool more = items.next(item);
+    // Ahead of the keys in the queue of the memory, unless the grid in front may be writing them.
+    if (more && !params.early_start) load_queries(params, features, items.work_of(item), tile);
+    stream.fill(ring);
+    arch::wait_for_previous_grid();
+    arch::start_next_grid();
     if (!more) return;
+    if (params.early_start) load_queries(params, features, items.work_of(item), tile);
     const int kv_head = items.work_of(item).kv_head;
     Hooks hooks(params, features, kv_head, items.work_of(item).first_row);
     const float score_scale = scale_of(params, features, kv_head);
     const float scale = hooks.scale_after(score_scale);
-    load_queries(params, features, items.work_of(item), tile);
     while (more) {
       // 1. Each warp attends its tiles.
       const DecodeWork work = items.work_of(item);
+      tile.prepare_queries();
       hooks.begin(work.seq_len, work.kv_end);
       for (int base = first_tile(work); base < work.kv_end; base += kStride) {
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
@@ -193,11 +198,41 @@ private:
       next_item();
     }
 
+    /// Copies the first kStages - 1 tiles: all look-ups first, so that none waits for another. In
+    /// an early start the grid in front may still be writing the newest tokens, nothing older.
+    ASSAY_DEVICE void fill(Stage *ring) {
+      Ahead ahead[kStages - 1];
+      ASSAY_UNROLL
+      for (int s = 0; s < kStages - 1; ++s) {
+        ahead[s] = {loader_, live_, base_ + kPolicy.tile > first_newest_};
+        advance();
+      }
+      ASSAY_UNROLL
+      for (int s = 0; s < kStages - 1; ++s) {
+        if (ahead[s].live && ahead[s].newest) arch::wait_for_previous_grid();
+        copy(ahead[s].loader, ahead[s].live, ring[s]);
+      }
+    }
+
     ASSAY_DEVICE void copy_next(Stage &stage) {
-      if (live_) loader_.template copy<true>(kv_params_, stage.k);
+      copy(loader_, live_, stage);
+      advance();
+    }
+
+  private:
+    struct Ahead {
+      Loader loader;
+      bool live, newest;
+    };
+
+    ASSAY_DEVICE void copy(const Loader &loader, bool live, Stage &stage) const {
+      if (live) loader.template copy<true>(kv_params_, stage.k);
       arch::cp_async_commit();
-      if (live_) loader_.template copy<false>(kv_params_, stage.v);
+      if (live) loader.template copy<false>(kv_params_, stage.v);
       arch::cp_async_commit();
+    }
+
+    ASSAY_DEVICE void advance() {
       if (!live_) return;
       base_ += kStride;
       if (base_ < end_)
@@ -206,7 +241,6 @@ private:
         next_item();
     }
 
-  private:
     /// Moves to the next item that has a tile for this warp.
     ASSAY_DEVICE void next_item() {
       typename Items::Item item;
@@ -215,6 +249,7 @@ private:
         const DecodeWork work = items_.work_of(item);
         base_ = first_tile(work);
         end_ = work.kv_end;
+        first_newest_ = work.seq_len - (kHooks ? features_.q_len : 1);
         live_ = base_ < end_;
         if (live_)
           loader_ = Loader(PagedKv<Kv>(kv_params_, work.request, work.kv_head),
@@ -227,7 +262,7 @@ private:
     const PagedKvParams &kv_params_;
     Items items_;
     Loader loader_;
-    int base_ = 0, end_ = 0;
+    int base_ = 0, end_ = 0, first_newest_ = 0;
     bool live_ = false;
   };
 };

@@ -77,49 +77,71 @@ private:
   int request_, request_end_;
 };
 
-/// Merges the partials of a finished (request, unit) into O and LSE, in split order whoever does
-/// it. The LSEs go through shared memory first: with the weights known, no load waits for another,
-/// and 8 partials of a slice are in flight together (a dependent load from L2 is 0.7 us, so 33
-/// splits merged load by load took longer than their attention).
+/// Merges the partials of a finished (request, unit) into O and LSE, in an order that does not
+/// depend on who does it. Latency is all it costs (a load from L2 is 0.7 us, a row's arithmetic a
+/// tenth of that), so everything that fits is in flight at once: the first partials beside the
+/// LSEs, and threads without a slice of their own take a share of another's splits.
 template <class Core>
 ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkItem &item, int unit,
                                const DecodeWork &work) {
   using Number = typename Core::Number;
-  constexpr int kRows = Core::kRows, kHeadDim = Core::kHeadDim;
+  constexpr int kRows = Core::kRows, kHeadDim = Core::kHeadDim, kSlices = Core::kSlices;
+  constexpr int kThreads = Core::kThreads, kIdle = kThreads / (kRows * kSlices);
+  // Sharers exchange sums by shuffles, so a row must be whole warps.
+  constexpr int kSharers = kIdle > 1 && kIdle * kSlices % arch::kWarpSize == 0 ? kIdle : 1;
   // The next item's queries wait in registers meanwhile: 32 of them leave room for four partials,
-  // for two beside the hooks.
-  constexpr int kBatch = kRows * kHeadDim <= 1024 ? 8 : Core::kHooks ? 2 : 4;
+  // for two beside the hooks or where a thread has several slices.
+  constexpr bool kRoomy = kRows * kSlices <= kThreads && !Core::kHooks;
+  constexpr int kBatch = kRows * kHeadDim <= 1024 ? 8 : kRoomy ? 4 : 2;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
-  Number *lse = &shared.merge.o[0][0][0]; // dead since the last barrier
+  Number *staged_lse = &shared.merge.o[0][0][0]; // dead since the last barrier
   constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(Number) / kRows;
-  const int count = item.num_splits;
+  const int count = item.num_splits, rows = params.features.rows - work.first_row;
+  const bool staged = count <= kCapacity;
   const SplitPlanShape &shape = params.plan.shape;
   const auto partial_row = [&](int split, int row) {
     return (item.slot(split, shape.slot_stride()) * shape.units + unit) * kRows + row;
   };
-  const bool staged = count <= kCapacity;
-  if (staged) {
-    for (int i = arch::thread_idx(); i < count * kRows; i += Core::kThreads)
-      if (work.first_row + i % kRows < params.features.rows)
-        arch::shared_store(lse + i, arch::global_load(words_of<Number>(params.partial.lse_accum) +
-                                                      partial_row(i / kRows, i % kRows)));
-    arch::block_barrier();
+  const auto load_lse = [&](int split, int row) {
+    return arch::global_load(words_of<Number>(params.partial.lse_accum) + partial_row(split, row));
+  };
+  const int thread = arch::thread_idx(), sharer = thread % kSharers;
+  for (int first = 0; first < kRows * kSlices; first += kThreads / kSharers) {
+    const int slice = first + thread / kSharers, row = slice / kSlices, dim = slice % kSlices * 8;
+    const bool exists = row < rows;
+    const auto load_o = [&](int i, Number(&o)[8]) {
+      Pack8<Number>::load(words_of<Number>(params.partial.o_accum) +
+                          partial_row(i, row) * kHeadDim + dim)
+          .unpack(o);
+    };
+    const auto lse = [&](int i) {
+      return staged ? arch::shared_load(staged_lse + i * kRows + row) : load_lse(i, row);
+    };
+    Number part[kBatch][8];
+    if (exists) load_states(part, sharer, count, kSharers, load_o);
+    if (first == 0) {
+      for (int i = thread; staged && i < count * kRows; i += kThreads)
+        if (i % kRows < rows) arch::shared_store(staged_lse + i, load_lse(i / kRows, i % kRows));
+      arch::block_barrier();
+    }
+    if (!exists) continue;
+    Number lse_max = arch::neg_infinity();
+    ASSAY_UNROLL_BY(8)
+    for (int i = 0; i < count; ++i)
+      lse_max = arch::max_num(lse_max, lse(i));
+    auto sum = sum_states(part, sharer, count, kSharers, lse_max, 1.0f, lse, load_o);
+    ASSAY_UNROLL
+    for (int mask = 1; mask < kSharers; mask *= 2) {
+      sum.d += arch::shfl_xor(sum.d, mask);
+      ASSAY_UNROLL
+      for (int k = 0; k < 8; ++k)
+        sum.o[k] += arch::shfl_xor(sum.o[k], mask);
+    }
+    const Number lse2 = sum.lse2(1.0f);
+    sum.normalize();
+    if (sharer == 0)
+      Core::store_row(params.attention, params.features, work, row, dim, sum.o, lse2);
   }
-  Core::for_each_slice(params.features, work.first_row, [&](int row, int dim) {
-    auto merged = merge_rows<kBatch>(
-        count, 1.0f, 1.0f,
-        [&](int i) {
-          return staged ? arch::shared_load(lse + i * kRows + row)
-                        : arch::global_load(words_of<Number>(params.partial.lse_accum) +
-                                            partial_row(i, row));
-        },
-        [&](int i, Number(&o)[8]) {
-          Pack8<Number>::load(words_of<Number>(params.partial.o_accum) +
-                              partial_row(i, row) * kHeadDim + dim)
-              .unpack(o);
-        });
-    Core::store_row(params.attention, params.features, work, row, dim, merged.o, merged.lse);
-  });
 }
 
 /// Grid: plan.shape.workers * units blocks, the units of a worker adjacent. A request held whole

@@ -20,15 +20,18 @@ assay_status launch_v1(const PagedCall &call, void *stream) {
                                       call.variant.tiles_per_group};
   const int64_t blocks =
       int64_t{call.attention.batch} * call.attention.num_kv_heads * call.variant.tiles_per_group;
-  return launch_kernel(&paged_attention_v1<Core>, "paged_attention_v1",
-                       {blocks, Core::kThreads, sizeof(typename Core::SharedStorage)}, params,
-                       stream);
+  return launch_kernel(
+      &paged_attention_v1<Core>, "paged_attention_v1",
+      {blocks, Core::kThreads, sizeof(typename Core::SharedStorage), call.attention.early_start},
+      params, stream);
 }
 
 template <class Core>
 assay_status launch_v2(const PagedV2Call &call, void *stream) {
   PagedAttentionV2Params params{};
   params.attention = call.paged.attention;
+  // The planner of this call is in front of it, and all that it reads from the plan is late.
+  if (call.run_planner) params.attention.early_start = false;
   params.kv = call.paged.kv;
   params.features = call.paged.features;
   const PlanParams plan = plan_params(call.layout.shape, nullptr, call.plan);
@@ -37,7 +40,8 @@ assay_status launch_v2(const PagedV2Call &call, void *stream) {
   params.row_tiles_per_group = call.paged.variant.tiles_per_group;
   return launch_kernel(&paged_attention_v2<Core>, "paged_attention_v2",
                        {int64_t{call.layout.shape.workers} * call.layout.shape.units,
-                        Core::kThreads, sizeof(typename Core::SharedStorage)},
+                        Core::kThreads, sizeof(typename Core::SharedStorage),
+                        params.attention.early_start},
                        params, stream);
 }
 

@@ -17,6 +17,7 @@ struct LaunchShape {
   int64_t blocks;
   int threads;
   size_t shared_bytes = 0;
+  bool early_start = false; // before the kernel in front has finished (arch/grid_order.cuh)
 };
 
 #if ASSAY_IS_CUDA
@@ -30,9 +31,17 @@ assay_status launch_kernel(void (*kernel)(Params), const char *name, const Launc
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(shape.shared_bytes));
   if (error == cudaSuccess) {
-    kernel<<<static_cast<unsigned>(shape.blocks), shape.threads, shape.shared_bytes,
-             static_cast<cudaStream_t>(stream)>>>(params);
-    error = cudaGetLastError();
+    cudaLaunchAttribute early_start = {};
+    early_start.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early_start.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
+    config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+    config.dynamicSmemBytes = shape.shared_bytes;
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = &early_start;
+    config.numAttrs = shape.early_start ? 1 : 0;
+    error = cudaLaunchKernelEx(&config, kernel, params);
   }
   if (error == cudaSuccess) return ASSAY_OK;
   return set_launch_error(name, cudaGetErrorString(error), shape.blocks, shape.threads,
@@ -49,6 +58,7 @@ assay_status launch_kernel(void (*kernel)(Params), const char *name, const Launc
   config.grid_x = static_cast<uint32_t>(shape.blocks);
   config.block = static_cast<uint32_t>(shape.threads);
   config.shared_bytes = shape.shared_bytes;
+  config.early_start = shape.early_start;
   const auto body = [&] { kernel(params); };
   if (simt::launch(simt_stream, config, body) == simt::LaunchStatus::kOk) return ASSAY_OK;
   const bool reported = simt_stream != nullptr && !simt_stream->hazards.empty();

@@ -14,31 +14,36 @@
 namespace assay {
 namespace {
 
-/// Params is assay_paged_params or assay_plan_params: what a plan depends on has the same names.
 template <class Params>
-assay_status split_shape(const Params &p, SplitPlanShape &shape, int &warps) {
+int bytes_of_kv(const Params &p) {
+  return p.kv_dtype == p.dtype ? 2 : 1;
+}
+
+/// Shape of the plan, and warps. Params is assay_paged_params or assay_plan_params: what a
+/// plan depends on has the same names.
+template <class Params>
+assay_status split_shape(const Params &p, V2Workspace &layout) {
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", p.num_splits, 0, 1 << 16));
   const int64_t batch = p.batch, rows = int64_t{p.num_qo_heads / p.num_kv_heads} * p.q_len;
   const int64_t units =
       int64_t{p.num_kv_heads} * row_tiles_per_group(static_cast<int>(rows), p.head_dim);
   const int sms = multiprocessors(p.target);
   if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-  warps = v2_warps(batch, units, p.num_splits, p.head_dim, sms);
+  layout.warps = v2_warps(batch, units, p.num_splits, p.head_dim, sms);
+  const DecodePolicy policy = decode_policy(p.head_dim, bytes_of_kv(p), 1, layout.warps);
   int64_t workers = batch * p.num_splits;
-  if (p.num_splits == 0) {
-    const int blocks = decode_policy(p.head_dim, 2, 1, warps).min_blocks;
-    workers = balanced_workers(int64_t{sms} * blocks, units);
-  }
+  if (p.num_splits == 0) workers = balanced_workers(int64_t{sms} * policy.min_blocks, units);
   if (workers * units > kMaxGrid || units * batch > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED,
                 "batch * heads * splits needs {} blocks, expected at most {}",
                 std::max(workers, batch) * units, kMaxGrid);
-  shape = {.batch = static_cast<int32_t>(batch),
-           .units = static_cast<int32_t>(units),
-           .splits = p.num_splits,
-           .workers = static_cast<int32_t>(workers),
-           .tile = kPlanTile,
-           .span = visible_span(p)};
+  layout.shape = {.batch = static_cast<int32_t>(batch),
+                  .units = static_cast<int32_t>(units),
+                  .splits = p.num_splits,
+                  .workers = static_cast<int32_t>(workers),
+                  .tile = kPlanTile,
+                  .span = visible_span(p),
+                  .step = layout.warps * policy.tile / kPlanTile};
   return ASSAY_OK;
 }
 
@@ -51,7 +56,7 @@ assay_status check_cache_shape(const Params &p) {
   return check_range("window", p.window, 0, kMaxTokens);
 }
 
-bool is_fp8(const assay_paged_params &p) { return p.kv_dtype != p.dtype; }
+bool is_fp8(const assay_paged_params &p) { return bytes_of_kv(p) == 1; }
 
 assay_status check_features(const assay_paged_params &p) {
   if (p.dtype == ASSAY_FIELD61 && (is_fp8(p) || decode_variant(p).hooks))
@@ -62,6 +67,7 @@ assay_status check_features(const assay_paged_params &p) {
   if (!std::isfinite(p.logits_softcap) || p.logits_softcap < 0.0f)
     return fail(ASSAY_INVALID_ARGUMENT, "logits_softcap is {}, expected finite and >= 0",
                 p.logits_softcap);
+  ASSAY_RETURN_IF_ERROR(check_range("early_start", p.early_start, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("k_scale_stride", p.k_scale_stride, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("v_scale_stride", p.v_scale_stride, 0, 1));
   if (!is_fp8(p) && (p.k_scale != nullptr || p.v_scale != nullptr))
@@ -150,12 +156,13 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   call.attention = attention_params(*p);
   call.kv = paged_kv_params(p->kv);
   call.features = feature_params(*p);
+  call.attention.early_start = p->early_start != 0;
   return ASSAY_OK;
 }
 
 assay_status v2_workspace(const assay_paged_params *p, V2Workspace &layout) {
   ASSAY_RETURN_IF_ERROR(check_paged_shape(p));
-  ASSAY_RETURN_IF_ERROR(split_shape(*p, layout.shape, layout.warps));
+  ASSAY_RETURN_IF_ERROR(split_shape(*p, layout));
   const int64_t rows = 8 * decode_variant(*p).row_tiles;
   const int64_t slots = plan_slots(layout.shape) * layout.shape.units;
   layout.o_accum = 0;
@@ -197,7 +204,7 @@ assay_status choose_version(const assay_paged_params *p, int64_t total_tokens, i
                         .total_tokens = total_tokens,
                         .max_seq_len = max_seq_len,
                         .kv_heads = p->num_kv_heads,
-                        .row_bytes = int64_t{2} * p->head_dim * (is_fp8(*p) ? 1 : 2)};
+                        .row_bytes = int64_t{2} * p->head_dim * bytes_of_kv(*p)};
   *version = p->num_splits > 0 || v2_cost(load) < v1_cost(load) ? 2 : 1;
   return ASSAY_OK;
 }
@@ -210,8 +217,9 @@ assay_status plan_shape(const assay_plan_params *p, SplitPlanShape &shape) {
   ASSAY_RETURN_IF_ERROR(check_head_dim(p->head_dim));
   ASSAY_RETURN_IF_ERROR(check_cache_shape(*p));
   ASSAY_RETURN_IF_ERROR(check_range("max_seq_len", p->max_seq_len, 0, kMaxTokens));
-  int warps = 0;
-  ASSAY_RETURN_IF_ERROR(split_shape(*p, shape, warps));
+  V2Workspace layout;
+  ASSAY_RETURN_IF_ERROR(split_shape(*p, layout));
+  shape = layout.shape;
   const int64_t tiles = int64_t{p->batch} * tiles_of(p->max_seq_len, shape.tile);
   return tiles <= kMaxGrid
              ? ASSAY_OK

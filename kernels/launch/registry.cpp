@@ -66,6 +66,36 @@ constexpr assay_arithmetic kV2Arithmetic =
 constexpr assay_arithmetic kCascadeArithmetic =
     tensor_core_arithmetic(cascade_policy(128).tile, cascade_policy(128).tile, 1);
 
+/// The plan that serves a call.
+assay_plan_params plan_of(const assay_paged_params &p) {
+  assay_plan_params plan{};
+  plan.struct_size = sizeof plan;
+  plan.target = p.target;
+  plan.dtype = p.dtype;
+  plan.kv_dtype = p.kv_dtype;
+  plan.batch = p.batch;
+  plan.q_len = p.q_len;
+  plan.num_qo_heads = p.num_qo_heads;
+  plan.num_kv_heads = p.num_kv_heads;
+  plan.head_dim = p.head_dim;
+  plan.window = p.window;
+  plan.max_seq_len = p.kv.max_pages * p.kv.page_size;
+  plan.num_splits = p.num_splits;
+  plan.seq_lens = p.kv.seq_lens;
+  plan.plan = p.plan;
+  plan.plan_bytes = p.plan_bytes;
+  plan.stream = p.stream;
+  return plan;
+}
+assay_status v2_plan_size(const assay_paged_params *p, uint64_t *bytes) {
+  const assay_plan_params plan = plan_of(*p);
+  return assay_plan_size(&plan, bytes);
+}
+assay_status v2_plan(const assay_paged_params *p) {
+  const assay_plan_params plan = plan_of(*p);
+  return assay_plan(&plan);
+}
+
 } // namespace
 
 std::array<assay_kernel, 5> own_kernels(assay_target target) {
@@ -74,22 +104,26 @@ std::array<assay_kernel, 5> own_kernels(assay_target target) {
   return {{
       {kSize, "paged_attention_v1", ASSAY_FAMILY_PAGED, target, kSame, kV1Arithmetic,
        &call<&assay_paged_attention_v1_supports, assay_paged_params>, nullptr,
-       &call<&assay_paged_attention_v1, assay_paged_params>, &assay_last_error, &v1_key_order},
+       &call<&assay_paged_attention_v1, assay_paged_params>, &assay_last_error, &v1_key_order,
+       nullptr, nullptr},
       {kSize, "paged_attention_v2", ASSAY_FAMILY_PAGED, target, kSame, kV2Arithmetic,
        &call<&assay_paged_attention_v2_supports, assay_paged_params>,
        &call<&assay_paged_attention_v2_workspace_size, assay_paged_params>,
-       &call<&assay_paged_attention_v2, assay_paged_params>, &assay_last_error, &v2_key_order},
+       &call<&assay_paged_attention_v2, assay_paged_params>, &assay_last_error, &v2_key_order,
+       &call<&v2_plan_size, assay_paged_params>, &call<&v2_plan, assay_paged_params>},
       {kSize, "cascade_attention", ASSAY_FAMILY_CASCADE, target, kSame, kCascadeArithmetic,
        &call<&assay_cascade_attention_supports, assay_cascade_params>,
        &call<&assay_cascade_attention_workspace_size, assay_cascade_params>,
-       &call<&assay_cascade_attention, assay_cascade_params>, &assay_last_error,
-       &cascade_key_order},
+       &call<&assay_cascade_attention, assay_cascade_params>, &assay_last_error, &cascade_key_order,
+       nullptr, nullptr},
       {kSize, "merge_state", ASSAY_FAMILY_MERGE_STATE, target, kSame, merge_arithmetic(),
        &call<&assay_merge_state_supports, assay_merge_state_params>, nullptr,
-       &call<&assay_merge_state, assay_merge_state_params>, &assay_last_error, nullptr},
+       &call<&assay_merge_state, assay_merge_state_params>, &assay_last_error, nullptr, nullptr,
+       nullptr},
       {kSize, "merge_states", ASSAY_FAMILY_MERGE_STATES, target, kSame, merge_arithmetic(),
        &call<&assay_merge_states_supports, assay_merge_states_params>, nullptr,
-       &call<&assay_merge_states, assay_merge_states_params>, &assay_last_error, nullptr},
+       &call<&assay_merge_states, assay_merge_states_params>, &assay_last_error, nullptr, nullptr,
+       nullptr},
   }};
 }
 

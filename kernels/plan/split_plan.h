@@ -36,6 +36,7 @@ struct SplitPlanShape {
   int32_t workers = 0; // balanced: ranges to cut the line into; fixed: batch * splits
   int32_t tile = 0;    // keys per tile of the balanced line
   int32_t span = 0;    // only the last `span` keys of a request are read, 0: all
+  int32_t step = 1;    // tiles a worker takes at once: no more workers than give each that many
 
   /// Slots between the second and the third split of a request, and so on.
   ASSAY_PLAN_FUNCTION int32_t slot_stride() const { return splits > 0 ? 1 : 2; }
@@ -129,7 +130,8 @@ struct WorkLine {
                   // request none is idle
 
   ASSAY_PLAN_FUNCTION static WorkLine make(const SplitPlanShape &s, int64_t total) {
-    return {total, s.workers < total ? s.workers : total};
+    const int64_t steps = (total + s.step - 1) / s.step;
+    return {total, s.workers < steps ? s.workers : steps};
   }
   /// First tile of worker w's range; begin(active) == total.
   ASSAY_PLAN_FUNCTION int64_t begin(int64_t w) const { return w * total / active; }

@@ -81,6 +81,12 @@ void async_copy(void *shared_destination, const void *global_source, size_t byte
 void async_commit();
 void async_wait(uint32_t pending_groups, Site site);
 
+// Order with the kernel in front, in a launch that starts early. Before its wait a thread must not
+// write, not read what that kernel may write (Memory::mark_late), not start the next grid; and none
+// may exit without it.
+void wait_for_previous_grid(Site site);
+void start_next_grid(Site site);
+
 // Ends the launch with a hazard of the running thread (or of `lane` of its warp).
 [[noreturn]] void report(HazardKind kind, const std::string &text, Site site, Site other = {});
 [[noreturn]] void report_for_lane(uint32_t lane, HazardKind kind, const std::string &text,

@@ -85,6 +85,7 @@ void Executor::reset_block(uint32_t linear) {
     Fiber &fiber = fibers_[t];
     fiber.wait = Wait::kNone;
     fiber.exited = false;
+    fiber.early = config_.early_start;
     fiber.groups_committed = 0;
     fiber.site = {};
     fiber.copies.clear();
@@ -159,6 +160,9 @@ void Executor::fiber_entry(boost::context::detail::transfer_t transfer) {
 FiberContext *Executor::leave_thread() {
   const uint32_t self = running_;
   Fiber &fiber = fibers_[self];
+  if (fiber.early)
+    report(self, HazardKind::kTooEarly, "a thread exits without wait_for_previous_grid",
+           fiber.site);
   fiber.exited = true;
   --live_;
   Warp &warp = warps_[self / kLanes];

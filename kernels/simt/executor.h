@@ -62,6 +62,8 @@ public:
   void async_copy(void *destination, const void *source, size_t bytes, bool valid, Site site);
   void async_commit();
   void async_wait(uint32_t pending_groups, Site site);
+  void wait_for_previous_grid(Site site);
+  void start_next_grid(Site site);
   [[noreturn]] void report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
                            Site other = {});
   void maybe_preempt(uint32_t one_in); // seeded schedules only; not inside an apply function
@@ -86,7 +88,8 @@ private:
     FiberContext context;
     Wait wait = Wait::kNone; // stale while the thread is ready or running
     bool exited = false;
-    uint8_t slot = 0; // which named barrier or group, by `wait`
+    bool early = false; // has yet to wait for the grid in front
+    uint8_t slot = 0;   // which named barrier or group, by `wait`
     uint32_t groups_committed = 0;
     Site site; // of the latest operation
     std::vector<PendingCopy> copies;

@@ -101,6 +101,10 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
   if (!stream_) return;
   HazardKind found;
   std::string text;
+  if (fibers_[thread].early &&
+      !stream_->memory.access_early(address, bytes, writes ? Direction::kWrite : Direction::kRead,
+                                    text))
+    report(thread, HazardKind::kTooEarly, text, site);
   if (reads && !stream_->memory.access(address, bytes, Direction::kRead, stream_->strict_global,
                                        found, text))
     report(thread, found, text, site);

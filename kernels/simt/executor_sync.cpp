@@ -204,12 +204,30 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
   maybe_preempt(kPreemptAtSync);
 }
 
+// ---- the grid in front ----
+
+void Executor::wait_for_previous_grid(Site site) {
+  Fiber &fiber = fibers_[running_];
+  fiber.site = site;
+  fiber.early = false;
+}
+
+void Executor::start_next_grid(Site site) {
+  Fiber &fiber = fibers_[running_];
+  fiber.site = site;
+  if (fiber.early)
+    report(running_, HazardKind::kTooEarly,
+           "start_next_grid before wait_for_previous_grid: three grids would overlap", site);
+}
+
 // ---- entry points ----
 
 void block_barrier(Site site) { Executor::current().block_barrier(site); }
 void named_barrier(uint32_t id, uint32_t num_threads, Site site) {
   Executor::current().named_barrier(id, num_threads, site);
 }
+void wait_for_previous_grid(Site site) { Executor::current().wait_for_previous_grid(site); }
+void start_next_grid(Site site) { Executor::current().start_next_grid(site); }
 void warp_collective(const CollectiveArgs &args, Site site) {
   Executor::current().collective(args, site);
 }

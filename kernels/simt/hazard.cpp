@@ -38,6 +38,8 @@ const char *to_string(HazardKind kind) {
     return "read-only-written";
   case HazardKind::kUninitGlobalRead:
     return "uninitialised-global-read";
+  case HazardKind::kTooEarly:
+    return "too-early";
   case HazardKind::kUnmodelled:
     return "unmodelled";
   }

@@ -21,9 +21,10 @@ enum class HazardKind : uint8_t {
   kRedZoneWritten,     ///< guard bytes around a buffer changed
   kReadOnlyWritten,    ///< store to a buffer registered as read-only
   kUninitGlobalRead,   ///< bytes of a buffer read that nothing has defined
+  kTooEarly,           ///< in an early start: before the wait for the grid in front, or without it
   kUnmodelled,         ///< the executor has no model for this; never a pass
 };
-constexpr uint32_t kHazardKindCount = 13;
+constexpr uint32_t kHazardKindCount = 14;
 
 const char *to_string(HazardKind kind); // "divergent-barrier", ...
 

@@ -13,6 +13,7 @@ struct Memory::Buffer {
   GuardedBlock block;               // empty for adopted memory
   std::vector<uint8_t> defined;     // per byte; empty: all defined
   std::vector<uint8_t> read_counts; // per byte; empty: not tracked
+  std::vector<uint8_t> late;        // per byte; empty: none is
 
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(info.data); }
   uintptr_t end() const { return begin() + info.bytes; }
@@ -109,20 +110,29 @@ size_t Memory::buffer_count() const { return sorted_.size(); }
 
 void Memory::set_access(const void *data, Access access) { require(data).info.access = access; }
 
-void Memory::mark_defined(const void *address, size_t bytes) {
-  Buffer &buffer = require(address);
-  if (buffer.defined.empty()) return;
+size_t Memory::offset_in(const Buffer &buffer, const void *address, size_t bytes) {
   const size_t offset = reinterpret_cast<uintptr_t>(address) - buffer.begin();
   if (bytes > buffer.info.bytes - offset)
     throw std::out_of_range("simt::Memory: range leaves buffer '" + buffer.info.tag + "'");
-  std::memset(buffer.defined.data() + offset, 1, bytes);
+  return offset;
+}
+
+void Memory::mark_defined(const void *address, size_t bytes) {
+  Buffer &buffer = require(address);
+  if (buffer.defined.empty()) return;
+  std::memset(buffer.defined.data() + offset_in(buffer, address, bytes), 1, bytes);
+}
+
+void Memory::mark_late(const void *address, size_t bytes) {
+  Buffer &buffer = require(address);
+  const size_t offset = offset_in(buffer, address, bytes);
+  if (buffer.late.empty()) buffer.late.assign(buffer.info.bytes, 0);
+  std::memset(buffer.late.data() + offset, 1, bytes);
 }
 
 void Memory::mark_undefined(const void *address, size_t bytes) {
   Buffer &buffer = require(address);
-  const size_t offset = reinterpret_cast<uintptr_t>(address) - buffer.begin();
-  if (bytes > buffer.info.bytes - offset)
-    throw std::out_of_range("simt::Memory: range leaves buffer '" + buffer.info.tag + "'");
+  const size_t offset = offset_in(buffer, address, bytes);
   if (buffer.defined.empty()) buffer.defined.assign(buffer.info.bytes, 1);
   std::memset(buffer.defined.data() + offset, 0, bytes);
 }
@@ -179,6 +189,27 @@ std::string Memory::describe_outside(const void *address, size_t bytes) const {
            std::to_string(best) + " bytes away)";
   if (a < nearest->begin()) return text + "starting " + std::to_string(best) + " before " + name;
   return text + "at offset " + std::to_string(a - nearest->begin()) + " of " + name;
+}
+
+bool Memory::access_early(const void *address, size_t bytes, Direction direction,
+                          std::string &text) {
+  const Buffer *buffer = find(address);
+  const char *what = nullptr;
+  if (direction == Direction::kWrite)
+    what = " are written";
+  else if (buffer != nullptr && !buffer->late.empty()) {
+    const size_t offset = reinterpret_cast<uintptr_t>(address) - buffer->begin();
+    const size_t end = std::min(offset + bytes, buffer->info.bytes);
+    if (std::memchr(buffer->late.data() + offset, 1, end - offset) != nullptr)
+      what = ", which the kernel in front may be writing, are read";
+  }
+  if (what == nullptr) return true;
+  text = std::to_string(bytes) + " bytes";
+  if (buffer != nullptr)
+    text += " at offset " + std::to_string(reinterpret_cast<uintptr_t>(address) - buffer->begin()) +
+            " of buffer '" + buffer->info.tag + "'";
+  text += std::string(what) + " before wait_for_previous_grid";
+  return false;
 }
 
 bool Memory::access(const void *address, size_t bytes, Direction direction, bool strict,

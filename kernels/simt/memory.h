@@ -55,6 +55,10 @@ public:
   void mark_defined(const void *address, size_t bytes);
   void mark_undefined(const void *address, size_t bytes); // the contents stay as they are
 
+  // Bytes that the kernel in front of an early start may still be writing: reading them before the
+  // wait for it is a hazard.
+  void mark_late(const void *address, size_t bytes);
+
   // Per-byte read counts (saturating at 255) of one buffer, from now on; empty until tracked.
   void track_reads(const void *data);
   std::span<const uint8_t> read_counts(const void *data) const;
@@ -67,11 +71,15 @@ public:
   // Unregistered addresses are legal unless `strict`.
   bool access(const void *address, size_t bytes, Direction direction, bool strict, HazardKind &kind,
               std::string &text);
+  // The same, asked first, of an access before the wait of an early start: false, with the text of
+  // a kTooEarly hazard, for a write and for bytes marked late.
+  bool access_early(const void *address, size_t bytes, Direction direction, std::string &text);
 
 private:
   struct Buffer;
   Buffer *find(const void *address) const;
   Buffer &require(const void *data) const;
+  static size_t offset_in(const Buffer &buffer, const void *address, size_t bytes);
   Buffer &insert(std::unique_ptr<Buffer> buffer);
   std::string describe_outside(const void *address, size_t bytes) const;
 

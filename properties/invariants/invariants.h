@@ -15,6 +15,7 @@ CheckResult within_budget(const Problem &p, Sut &sut);
 CheckResult poison_untouched(const Problem &p, Sut &sut);
 CheckResult run_to_run(const Problem &p, Sut &sut);
 CheckResult schedule_independence(const Problem &p, Sut &sut);
+CheckResult early_start_equals_plain(const Problem &p, Sut &sut);
 CheckResult nan_containment(const Problem &p, Sut &sut);
 CheckResult batch_independence(const Problem &p, Sut &sut);
 CheckResult head_permutation(const Problem &p, Sut &sut);

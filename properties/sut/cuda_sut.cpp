@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "properties/sut/guard.h"
+#include "properties/sut/late_writer.h"
 #include "properties/sut/sut.h"
 
 namespace assay {
@@ -83,13 +84,27 @@ private:
     }
     GuardedBytes &workspace = place("workspace", scratch);
     fill_poison(workspace.data(), scratch, t.problem);
-    arena_.reserve(total_);
-    AbiParams params = make_params(t, addresses(), ASSAY_TARGET_CUDA, stream_);
-    params.set_workspace(address(placed_.size() - 1), scratch);
+    uint64_t plan_bytes = 0;
+    if (plans_apart(t)) {
+      AbiParams shape = make_params(t, host_addresses(t), ASSAY_TARGET_CUDA, stream_);
+      if (assay_status status = kernel().plan_size(shape.get(), &plan_bytes))
+        return refused(std::move(result), status);
+      place("plan", plan_bytes);
+    }
+    const std::vector<LateRange> late = t.early_start ? late_ranges(t) : std::vector<LateRange>();
+    arena_.reserve(t.early_start ? LateMemory::total(total_, late.size()) : total_);
+    AbiParams params = make_params(t, addresses(t.buffers.size()), ASSAY_TARGET_CUDA, stream_);
+    params.set_workspace(address(t.buffers.size()), scratch);
+    if (plan_bytes > 0) params.set_plan(address(t.buffers.size() + 1), plan_bytes);
     if (assay_status status = kernel().supports(params.get()))
       return refused(std::move(result), status);
     upload();
-    result.status = kernel().run(params.get());
+    if (plan_bytes > 0) result.status = kernel().plan(params.get());
+    if (t.early_start)
+      require(
+          enqueue_late_writer({arena_.device(), arena_.device() + total_, total_}, late, stream_),
+          "starting the kernel in front");
+    if (result.status == ASSAY_OK) result.status = kernel().run(params.get());
     if (result.status != ASSAY_OK && kernel().last_error) result.message = kernel().last_error();
     if (cudaError_t error = cudaStreamSynchronize(stream_)) {
       device_lost = true;
@@ -113,11 +128,19 @@ private:
     return placed_.back().bytes;
   }
   void *address(size_t i) { return arena_.device() + placed_[i].offset + GuardedBytes::kBand; }
-  std::vector<void *> addresses() {
+  std::vector<void *> addresses(size_t count) {
     std::vector<void *> out;
-    for (size_t i = 0; i + 1 < placed_.size(); ++i)
+    for (size_t i = 0; i < count; ++i)
       out.push_back(address(i));
     return out;
+  }
+
+  std::vector<LateRange> late_ranges(const Tensors &t) const {
+    std::vector<LateRange> ranges;
+    for (const ByteRange &late : late_bytes(t))
+      ranges.push_back(
+          {placed_[late.buffer].offset + GuardedBytes::kBand + late.offset, late.bytes});
+    return ranges;
   }
 
   void upload() {

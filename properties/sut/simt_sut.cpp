@@ -33,7 +33,12 @@ private:
       params.set_workspace(workspace, bytes);
     });
     if (!ok) return result;
-    result.status = kernel().run(params.get());
+    if (plans_apart(t)) result.status = plan(stream.memory, params);
+    if (t.early_start)
+      for (const ByteRange &late : late_bytes(t))
+        stream.memory.mark_late(static_cast<std::byte *>(addresses[late.buffer]) + late.offset,
+                                late.bytes);
+    if (result.status == ASSAY_OK) result.status = kernel().run(params.get());
     if (result.status != ASSAY_OK && kernel().last_error) result.message = kernel().last_error();
     stream.memory.check_red_zones(stream.hazards);
     for (const simt::Hazard &hazard : stream.hazards)
@@ -49,6 +54,15 @@ private:
     }
     fill_counters(stream.counters, result.counters);
     return result;
+  }
+
+  assay_status plan(simt::Memory &memory, AbiParams &params) {
+    uint64_t bytes = 0;
+    if (assay_status status = kernel().plan_size(params.get(), &bytes)) return status;
+    params.set_plan(
+        memory.allocate(bytes, simt::Access::kReadWrite, simt::InitState::kUndefined, "plan"),
+        bytes);
+    return kernel().plan(params.get());
   }
 
   static std::vector<void *> register_buffers(simt::Memory &memory, const Tensors &t) {

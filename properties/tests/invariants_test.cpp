@@ -89,6 +89,7 @@ const Control kControls[] = {
     {"run_to_run", "reference_v1", Bug::kCallCounter},
     {"run_to_run", "reference_merge_state", Bug::kCallCounter},
     {"schedule_independence", "reference_v1", Bug::kScheduleDependent},
+    {"early_start_equals_plain", "reference_v1", Bug::kQueriesTooEarly},
     {"schedule_independence", "reference_merge_states", Bug::kScheduleDependent},
     {"nan_containment", "reference_v1", Bug::kNanLeak},
     {"nan_containment", "reference_merge_state", Bug::kNanLeak},

@@ -225,6 +225,8 @@ Row make_row(const P &p, int b, int h, int64_t q_at) {
   row.c = p.sm_scale * (bug == Bug::kShortLog2e ? 1.4427f : 1.44269504f);
   for (int i = 0; i < p.head_dim; ++i)
     row.q.push_back(load(p.q, q_at + i, p.dtype));
+  if constexpr (std::is_same_v<P, assay_paged_params>)
+    if (bug == Bug::kQueriesTooEarly && p.early_start) row.q.assign(p.head_dim, 0.0f);
   if (bug == Bug::kNanLeak)
     row.q[0] +=
         0.0f * load(p.q, ((b + 1) % p.batch) * p.q_stride_batch + h * p.q_stride_head, p.dtype);
@@ -484,6 +486,8 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           workspace,
           run,
           last_error,
+          nullptr,
+          nullptr,
           nullptr};
 }
 

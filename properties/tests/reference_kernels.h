@@ -48,6 +48,7 @@ enum class Bug {
   kSinkIgnored,
   kScaleOfHeadZero, ///< every kv head takes the scales of head 0
   kNanIs480,        ///< e4m3 NaN is read as the next number
+  kQueriesTooEarly, ///< started early, it finds zeros for the queries
   kWritesEarly,     ///< clears the output before reading the inputs
 };
 

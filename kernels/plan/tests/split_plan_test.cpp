@@ -64,7 +64,9 @@ PlanCase random_case(std::mt19937 &rng) {
              .units = pick(1, 5),
              .splits = 0,
              .workers = pick(1, 40),
-             .tile = pick(1, 64)};
+             .tile = pick(1, 64),
+             .span = 0,
+             .step = pick(1, 3)};
   if (pick(0, 2) == 0) {
     c.shape.splits = pick(1, 100);
     c.shape.workers = c.shape.batch * c.shape.splits;
