@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test of assay_abi.py on libassay.so: target simt, no GPU, nothing but the standard library.
+
+Usage: assay_abi_test.py LIBASSAY
+"""
+import ctypes
+import math
+import pathlib
+import random
+import re
+import struct
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import assay_abi  # noqa: E402
+
+HEADER = (HERE.parents[1] / "abi" / "assay.h").read_text()
+STRUCTS = {
+    "assay_paged_kv": assay_abi.PagedKv,
+    "assay_paged_params": assay_abi.PagedParams,
+    "assay_plan_params": assay_abi.PlanParams,
+}
+LENGTHS, HEADS, HEAD_DIM, PAGE_SIZE, MAX_PAGES = [5, 0, 9], 2, 64, 4, 3
+TABLE = [4, 1, -1, -1, -1, -1, 0, 5, 2]
+
+
+def halves(values):
+    """fp16 values as a ctypes array."""
+    return (ctypes.c_uint16 * len(values)).from_buffer_copy(struct.pack(f"{len(values)}e", *values))
+
+
+def floats(array):
+    return struct.unpack(f"{len(array)}e", bytes(array))
+
+
+def aligned(size):
+    """A zeroed buffer whose address is a multiple of 16, as the library asks."""
+    raw = ctypes.create_string_buffer(size + 16)
+    start = -ctypes.addressof(raw) % 16
+    return (ctypes.c_uint8 * size).from_buffer(raw, start)
+
+
+class Case:
+    """Two q heads on one kv head, three requests, fp16."""
+
+    def __init__(self):
+        draw = random.Random(1)
+        row, pages = HEADS * HEAD_DIM, max(TABLE) + 1
+        fp16 = lambda n: halves([draw.gauss(0, 1) for _ in range(n)])  # noqa: E731
+        self.q = fp16(len(LENGTHS) * row)
+        self.k, self.v = (fp16(pages * PAGE_SIZE * HEAD_DIM) for _ in range(2))
+        self.o = halves([math.nan] * (len(LENGTHS) * row))
+        self.table = (ctypes.c_int32 * len(TABLE))(*TABLE)
+        self.lengths = (ctypes.c_int32 * len(LENGTHS))(*LENGTHS)
+
+    def params(self, cls=assay_abi.PagedParams):
+        address = ctypes.addressof
+        p = cls(dtype=assay_abi.DTYPES["fp16"], kv_dtype=assay_abi.DTYPES["fp16"])
+        p.target, p.batch, p.q_len, p.head_dim = assay_abi.TARGET_SIMT, len(LENGTHS), 1, HEAD_DIM
+        p.num_qo_heads, p.num_kv_heads, p.sm_scale = HEADS, 1, HEAD_DIM**-0.5
+        p.q, p.o = address(self.q), address(self.o)
+        p.q_stride_batch = p.o_stride_batch = HEADS * HEAD_DIM
+        p.q_stride_head = p.o_stride_head = HEAD_DIM
+        p.kv.k, p.kv.v = address(self.k), address(self.v)
+        p.kv.k_stride_page = p.kv.v_stride_page = PAGE_SIZE * HEAD_DIM
+        p.kv.k_stride_token = p.kv.v_stride_token = HEAD_DIM
+        p.kv.k_stride_head = p.kv.v_stride_head = HEAD_DIM
+        p.kv.page_table, p.kv.seq_lens = address(self.table), address(self.lengths)
+        p.kv.rows, p.kv.page_size = len(LENGTHS), PAGE_SIZE
+        p.kv.max_pages = p.kv.page_table_stride = MAX_PAGES
+        return p
+
+    def plan_params(self):
+        plan = assay_abi.PlanParams(max_seq_len=max(LENGTHS), seq_lens=ctypes.addressof(self.lengths))
+        p = self.params()
+        for field in ("target", "dtype", "kv_dtype", "batch", "q_len", "num_qo_heads", "num_kv_heads", "head_dim"):
+            setattr(plan, field, getattr(p, field))
+        return plan
+
+    def expected(self):
+        """Attention in Python floats."""
+        q, k, v = floats(self.q), floats(self.k), floats(self.v)
+        result = []
+        for row in range(len(LENGTHS) * HEADS):
+            request = row // HEADS
+            tokens = [
+                (TABLE[request * MAX_PAGES + t // PAGE_SIZE] * PAGE_SIZE + t % PAGE_SIZE) * HEAD_DIM
+                for t in range(LENGTHS[request])
+            ]
+            dot = lambda t: sum(q[row * HEAD_DIM + d] * k[t + d] for d in range(HEAD_DIM))  # noqa: E731
+            weights = [math.exp(dot(t) * HEAD_DIM**-0.5) for t in tokens]
+            for d in range(HEAD_DIM):
+                total = sum(w * v[t + d] for w, t in zip(weights, tokens))
+                result.append(total / sum(weights) if tokens else 0.0)
+        return result
+
+    def worst(self):
+        """Largest distance from expected(); nan counts as far away."""
+        return max(abs(o - e) if o == o else math.inf for o, e in zip(floats(self.o), self.expected()))
+
+
+class AssayAbiTest(unittest.TestCase):
+    library = None
+
+    def run_v2(self, case):
+        p, plan_params = case.params(), case.plan_params()
+        plan = aligned(self.library.plan_size(plan_params))
+        plan_params.plan, plan_params.plan_bytes = ctypes.addressof(plan), len(plan)
+        self.library.plan(plan_params)
+        workspace = aligned(self.library.paged_attention_v2_workspace_size(p))
+        p.workspace, p.workspace_bytes = ctypes.addressof(workspace), len(workspace)
+        p.plan, p.plan_bytes = ctypes.addressof(plan), len(plan)
+        self.library.paged_attention_v2(p)
+
+    def test_v1(self):
+        case = Case()
+        self.library.paged_attention_v1(case.params())
+        self.assertLess(case.worst(), 2e-3)
+
+    def test_v2_with_a_plan(self):
+        case = Case()
+        self.run_v2(case)
+        self.assertLess(case.worst(), 2e-3)
+
+    def test_a_wrong_value_is_seen(self):
+        case = Case()
+        self.run_v2(case)
+        case.v[TABLE[0] * PAGE_SIZE * HEAD_DIM] ^= 0x8000
+        self.assertGreater(case.worst(), 2e-2)
+
+    def test_a_wrong_argument_is_refused_by_name(self):
+        p = Case().params()
+        p.kv.page_size = 0
+        with self.assertRaisesRegex(assay_abi.AssayError, "paged_attention_v1: .*page_size is 0"):
+            self.library.paged_attention_v1(p)
+
+    def test_a_missing_field_is_refused(self):
+        class Short(ctypes.Structure):
+            _fields_ = [f for f in assay_abi.PagedParams._fields_ if f[0] != "workspace_bytes"]
+
+        with self.assertRaisesRegex(assay_abi.AssayError, "struct_size is"):
+            self.library.paged_attention_v1(Case().params(Short))
+
+    def test_fields_are_the_headers(self):
+        for name, cls in STRUCTS.items():
+            body = re.search(rf"typedef struct {name} {{(.*?)}} {name};", HEADER, re.S).group(1)
+            body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+            lines = [re.sub(r"\bconst\b", "", line).strip() for line in body.split(";")]
+            names = [n.split()[-1].lstrip("*") for line in lines if line for n in line.split(",")]
+            self.assertEqual(names, [field[0] for field in cls._fields_], name)
+
+
+if __name__ == "__main__":
+    AssayAbiTest.library = assay_abi.Assay(sys.argv.pop())
+    unittest.main()
