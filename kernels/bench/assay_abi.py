@@ -51,6 +51,7 @@ class PagedParams(Structure):
         ("logits_softcap", c_float),
         ("window", c_int32),
         ("num_splits", c_int32),
+        ("early_start", c_int32),
         ("q", c_void_p),
         ("q_stride_batch", c_int64),
         ("q_stride_token", c_int64),

@@ -15,6 +15,8 @@ import time
 SHORT = {
     "paged_attention_v1": "v1",
     "paged_attention_v2": "v2",
+    "paged_attention_v1 early": "v1 e",
+    "paged_attention_v2 early": "v2 e",
     "FlashInfer CUDA cores": "FI-cc",
     "FlashInfer tensor cores": "FI-tc",
     "XQA": "XQA",

@@ -138,6 +138,7 @@ def floor_us(library, data):
             ctypes.c_uint64(set_bytes),
             ctypes.c_void_p(sink.data_ptr()),
             multiprocessors,
+            False,  # each read after the one before
             ctypes.c_void_p(torch.cuda.current_stream().cuda_stream),
         ):
             raise RuntimeError("the floor kernel cannot be launched")

@@ -18,7 +18,7 @@ class NotOffered(Exception):
     """The peer has no such call; the message says why."""
 
 
-def paged_params(data, s, out):
+def paged_params(data, s, out, early_start=0):
     """assay_paged_params over page set s."""
     p = PagedParams(target=TARGET_CUDA, dtype=DTYPES["bf16"], kv_dtype=DTYPES[data.cell["kv_dtype"]])
     p.batch, p.q_len, p.head_dim = data.batch, 1, data.head_dim
@@ -33,21 +33,22 @@ def paged_params(data, s, out):
     p.kv.page_table, p.kv.seq_lens = data.tables[s].data_ptr(), data.seq_lens.data_ptr()
     p.kv.page_table_stride = p.kv.max_pages = data.max_pages
     p.kv.rows, p.kv.page_size = data.batch, data.page_size
+    p.early_start = early_start
     p.stream = torch.cuda.current_stream().cuda_stream
     return p
 
 
-def assay_v1(library, data):
+def assay_v1(library, data, early_start=0):
     out = torch.empty_like(data.q)
 
     def run(s):
-        library.paged_attention_v1(paged_params(data, s, out))
+        library.paged_attention_v1(paged_params(data, s, out, early_start))
         return out
 
     return run
 
 
-def assay_v2(library, data):
+def assay_v2(library, data, early_start=0):
     out = torch.empty_like(data.q)
     first = paged_params(data, 0, out)
     size = library.paged_attention_v2_workspace_size(first)
@@ -60,7 +61,7 @@ def assay_v2(library, data):
     library.plan(plan_params)
 
     def run(s):
-        p = paged_params(data, s, out)
+        p = paged_params(data, s, out, early_start)
         p.workspace, p.workspace_bytes = workspace.data_ptr(), size
         p.plan, p.plan_bytes = plan.data_ptr(), plan.numel()
         library.paged_attention_v2(p)
@@ -153,7 +154,12 @@ def sdpa_contiguous(data):
     return lambda s: attention(q, keys[s], values[s], enable_gqa=True)[:, :, 0]
 
 
-OURS = {"paged_attention_v1": assay_v1, "paged_attention_v2": assay_v2}
+OURS = {
+    "paged_attention_v1": assay_v1,
+    "paged_attention_v2": assay_v2,
+    "paged_attention_v1 early": functools.partial(assay_v1, early_start=1),
+    "paged_attention_v2 early": functools.partial(assay_v2, early_start=1),
+}
 PEERS = {
     "FlashInfer CUDA cores": functools.partial(flashinfer_decode, use_tensor_cores=False),
     "FlashInfer tensor cores": functools.partial(flashinfer_decode, use_tensor_cores=True),
