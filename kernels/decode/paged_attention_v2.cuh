@@ -89,10 +89,11 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   constexpr int kThreads = Core::kThreads, kIdle = kThreads / (kRows * kSlices);
   // Sharers exchange sums by shuffles, so a row must be whole warps.
   constexpr int kSharers = kIdle > 1 && kIdle * kSlices % arch::kWarpSize == 0 ? kIdle : 1;
-  // The next item's queries wait in registers meanwhile: 32 of them leave room for four partials,
-  // for two beside the hooks or where a thread has several slices.
+  // The next item's queries wait in registers meanwhile, up to 32 of them: what does not spill.
   constexpr bool kRoomy = kRows * kSlices <= kThreads && !Core::kHooks;
-  constexpr int kBatch = kRows * kHeadDim <= 1024 ? 8 : kRoomy ? 4 : 2;
+  constexpr int kBatch = kRows * kHeadDim > 1024     ? (kRoomy ? 4 : 2)
+                         : Core::kHooks && kRows > 8 ? 4
+                                                     : 8;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
   Number *staged_lse = &shared.merge.o[0][0][0]; // dead since the last barrier
   constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(Number) / kRows;
