@@ -18,7 +18,6 @@ namespace assay::bench {
 
 struct Options {
   int replays = 9;
-  std::string only; // substring of the cell name
   uint64_t max_pool_bytes = 100ull << 30;
 };
 

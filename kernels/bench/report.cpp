@@ -32,21 +32,21 @@ std::string today() {
 
 } // namespace
 
-int run_and_report(const Options &options, const std::string &json_path) {
+int run_and_report(const std::vector<Cell> &cells, const Options &options,
+                   const std::string &json_path) {
   DeviceInfo device;
   std::string error;
   if (!device_info(device, error)) {
     std::fprintf(stderr, "bench: no CUDA device: %s\n", error.c_str());
     return 3;
   }
-  nlohmann::json cells = nlohmann::json::array();
+  nlohmann::json results = nlohmann::json::array();
   int failed = 0;
   std::printf("%s, %d SMs; floor fraction = plain read of the same bytes / kernel, cold L2\n",
               device.name.c_str(), device.multiprocessors);
   std::printf("%-28s %8s %9s %9s %9s %7s %7s %7s\n", "cell", "KV MB", "floor us", "v1 us", "v2 us",
               "v1 fr", "v2 fr", "plan us");
-  for (const Cell &cell : standard_cells()) {
-    if (!options.only.empty() && cell.name.find(options.only) == std::string::npos) continue;
+  for (const Cell &cell : cells) {
     const CellResult r = run_cell(cell, options);
     if (!r.error.empty()) {
       std::printf("%-28s failed: %s\n", cell.name.c_str(), r.error.c_str());
@@ -54,7 +54,7 @@ int run_and_report(const Options &options, const std::string &json_path) {
       continue;
     }
     for (const auto &[kernel, us] : r.kernel_us)
-      cells.push_back(to_json(r, kernel, us));
+      results.push_back(to_json(r, kernel, us));
     const double v1 = r.kernel_us.at("paged_attention_v1"),
                  v2 = r.kernel_us.at("paged_attention_v2");
     std::printf("%-28s %8.1f %9.2f %9.2f %9.2f %7.3f %7.3f %7.2f\n", cell.name.c_str(),
@@ -66,7 +66,7 @@ int run_and_report(const Options &options, const std::string &json_path) {
                                                {"driver", device.driver},
                                                {"commit", ASSAY_COMMIT},
                                                {"date", today()},
-                                               {"cells", cells}}
+                                               {"cells", results}}
                                     .dump(1)
                              << '\n';
   return failed == 0 ? 0 : 4;
