@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/bench/cells.h"
+#include "kernels/bench/verify.h"
 
 #include <functional>
 #include <map>
@@ -19,14 +20,16 @@ namespace assay::bench {
 struct Options {
   int replays = 9;
   uint64_t max_pool_bytes = 100ull << 30;
+  Judge judge; // looks at the outputs after the timing; empty: nobody does
 };
 
 struct CellResult {
   Cell cell;
   uint64_t bytes = 0;
   double floor_us = 0, plan_us = 0;
-  std::map<std::string, double> kernel_us; // "paged_attention_v2" -> us
-  std::string error;                       // not empty: the cell did not run
+  std::map<std::string, double> kernel_us;      // "paged_attention_v2" -> us
+  std::map<std::string, Verification> verified; // by kernel; empty without a judge
+  std::string error;                            // not empty: the cell did not run
 };
 
 struct DeviceInfo {

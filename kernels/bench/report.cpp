@@ -10,15 +10,30 @@ namespace assay::bench {
 namespace {
 
 nlohmann::json to_json(const CellResult &r, const std::string &kernel, double us) {
-  return {{"cell", r.cell.name},
-          {"kernel", kernel},
-          {"kv_dtype", name_of(r.cell.kv_dtype)},
-          {"bytes", r.bytes},
-          {"us", us},
-          {"floor_us", r.floor_us},
-          {"floor_fraction", r.floor_us / us},
-          {"plan_us", r.plan_us},
-          {"peers", nlohmann::json::object()}};
+  nlohmann::json j = {{"cell", r.cell.name},
+                      {"kernel", kernel},
+                      {"kv_dtype", name_of(r.cell.kv_dtype)},
+                      {"bytes", r.bytes},
+                      {"us", us},
+                      {"floor_us", r.floor_us},
+                      {"floor_fraction", r.floor_us / us},
+                      {"plan_us", r.plan_us},
+                      {"peers", nlohmann::json::object()}};
+  if (const auto verified = r.verified.find(kernel); verified != r.verified.end()) {
+    j["verified_rows"] = verified->second.rows;
+    j["findings"] = verified->second.findings;
+  }
+  return j;
+}
+
+/// What was wrong with the outputs of a cell. Counts what was looked at.
+void print_findings(const CellResult &r, uint64_t &rows, size_t &findings) {
+  for (const auto &[kernel, verified] : r.verified) {
+    rows += verified.rows;
+    findings += verified.findings.size();
+    for (const std::string &line : verified.findings)
+      std::printf("FINDING %s %s: %s\n", r.cell.name.c_str(), kernel.c_str(), line.c_str());
+  }
 }
 
 std::string today() {
@@ -42,6 +57,8 @@ int run_and_report(const std::vector<Cell> &cells, const Options &options,
   }
   nlohmann::json results = nlohmann::json::array();
   int failed = 0;
+  uint64_t rows = 0;
+  size_t findings = 0;
   std::printf("%s, %d SMs; floor fraction = plain read of the same bytes / kernel, cold L2\n",
               device.name.c_str(), device.multiprocessors);
   std::printf("%-28s %8s %9s %9s %9s %7s %7s %7s\n", "cell", "KV MB", "floor us", "v1 us", "v2 us",
@@ -59,8 +76,12 @@ int run_and_report(const std::vector<Cell> &cells, const Options &options,
                  v2 = r.kernel_us.at("paged_attention_v2");
     std::printf("%-28s %8.1f %9.2f %9.2f %9.2f %7.3f %7.3f %7.2f\n", cell.name.c_str(),
                 r.bytes * 1e-6, r.floor_us, v1, v2, r.floor_us / v1, r.floor_us / v2, r.plan_us);
+    print_findings(r, rows, findings);
     std::fflush(stdout);
   }
+  if (options.judge)
+    std::printf("verified %llu rows by the oracle and every element twice: %zu findings\n",
+                static_cast<unsigned long long>(rows), findings);
   if (!json_path.empty())
     std::ofstream(json_path) << nlohmann::json{{"device", device.name},
                                                {"driver", device.driver},
@@ -69,7 +90,7 @@ int run_and_report(const std::vector<Cell> &cells, const Options &options,
                                                {"cells", results}}
                                     .dump(1)
                              << '\n';
-  return failed == 0 ? 0 : 4;
+  return failed > 0 ? 4 : findings > 0 ? 1 : 0;
 }
 
 } // namespace assay::bench

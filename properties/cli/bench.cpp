@@ -6,6 +6,7 @@
 
 #ifdef ASSAY_WITH_CUDA
 #include "kernels/bench/report.h"
+#include "properties/cli/bench_judge.h"
 #endif
 
 namespace assay {
@@ -30,7 +31,9 @@ std::vector<bench::Cell> chosen_cells(const CliOptions &options) {
 int command_bench(Session &session) {
   const std::vector<bench::Cell> cells = chosen_cells(session.options);
 #ifdef ASSAY_WITH_CUDA
-  return bench::run_and_report(cells, {}, session.options.json);
+  bench::Options options;
+  if (session.options.verify) options.judge = bench_judge(*session.plugin);
+  return bench::run_and_report(cells, options, session.options.json);
 #else
   session.streams.err << "assay: bench: this build has no cuda target (no nvcc was found)\n";
   return kExitUnsupported;

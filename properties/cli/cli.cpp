@@ -79,6 +79,7 @@ struct Parser {
         ->type_name("FILE");
     bench->add_option("--only", options.only, "only cells whose name contains TEXT")
         ->type_name("TEXT");
+    bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
     add_mutants();
   }
 
