@@ -4,6 +4,7 @@
 
 Usage: bench_plot.py RESULT.json PEERS.csv OUT.svg   (needs matplotlib)
 One panel per KV type. Peers' fractions are of their own run and floor, as in bench_table.py.
+A result of kernels/bench/sweeps.json: one panel per sweep, v1 and v2, no peers.
 """
 import csv
 import json
@@ -26,16 +27,14 @@ def read_peers(path):
     return best
 
 
-def read_cells(path):
-    """cell -> (KV type, bytes, best fraction of ours), and the title."""
-    with open(path) as f:
-        result = json.load(f)
+def read_cells(result):
+    """cell -> (KV type, bytes, best fraction of ours)."""
     cells = {}
     for row in result["cells"]:
         kind, size, fraction = row["kv_dtype"], row["bytes"], row["floor_fraction"]
         old = cells.get(row["cell"], (kind, size, 0.0))
         cells[row["cell"]] = (kind, size, max(old[2], fraction))
-    return cells, f"{result['device']}, {result['date']}, commit {result.get('commit', 'unknown')}"
+    return cells
 
 
 def draw(axis, kind, cells, peers):
@@ -54,16 +53,43 @@ def draw(axis, kind, cells, peers):
     axis.grid(alpha=0.3)
 
 
-def main():
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    cells, title = read_cells(sys.argv[1])
-    peers = read_peers(sys.argv[2])
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True)
+def draw_sweeps(rows, figure):
+    """Cells are named "sweep", what varies, its value; a sweep's panel has its values in order."""
+    sweeps = {}
+    for row in rows:
+        _, what, value = row["cell"].split(" ", 2)
+        lines = sweeps.setdefault(what, {})
+        lines.setdefault(row["kernel"], []).append((value, row["floor_fraction"]))
+    for axis, (what, lines) in zip(figure.subplots(1, len(sweeps), sharey=True), sweeps.items()):
+        for kernel, points in sorted(lines.items()):
+            axis.plot(*zip(*points), marker="o", markersize=4, label=kernel.removeprefix("paged_attention_"))
+        axis.set_title(what)
+        axis.set_ylim(0, 1)
+        axis.tick_params(axis="x", rotation=90)
+        axis.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("fraction of a plain read of the same bytes")
+    figure.axes[0].legend(loc="lower right")
+
+
+def draw_cells(cells, peers, figure):
+    axes = figure.subplots(1, 2, sharey=True)
     for axis, kind in zip(axes, ("bf16", "e4m3")):
         draw(axis, kind, cells, peers)
     axes[0].set_ylabel("fraction of a plain read of the same bytes")
     axes[0].legend(loc="lower right")
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    with open(sys.argv[1]) as f:
+        result = json.load(f)
+    title = f"{result['device']}, {result['date']}, commit {result.get('commit', 'unknown')}"
+    figure = plt.figure(figsize=(10, 4.2))
+    if result["cells"][0]["cell"].startswith("sweep "):
+        draw_sweeps(result["cells"], figure)
+    else:
+        draw_cells(read_cells(result), read_peers(sys.argv[2]), figure)
     figure.suptitle(title, fontsize=9)
     figure.tight_layout()
     # No time of day and no random ids in the file: the same data gives the same bytes.

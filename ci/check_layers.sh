@@ -28,7 +28,7 @@ layer kernels/cascade 'kernels/(cascade|common|arch|plan|abi)/'
 layer kernels/launch 'kernels/(launch|decode|merge|cascade|plan|common|arch|abi|simt)/'
 layer oracle 'oracle/|kernels/abi/'
 # `assay bench` and `assay mutants` are about kernels, not about cases.
-layer properties 'properties/|oracle/|kernels/(abi|simt)/|kernels/bench/report.h|corpus/mutants/mutants.h'
+layer properties 'properties/|oracle/|kernels/(abi|simt)/|kernels/bench/(report|cells_file|verify).h|corpus/mutants/mutants.h'
 layer fuzz 'fuzz/|properties/|oracle/|kernels/(abi|simt|common|arch|plan)/'
 # The executor is the harness's business only where kernels are run.
 while IFS= read -r line; do

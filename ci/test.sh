@@ -27,6 +27,12 @@ ci/fuzz.sh "$fuzz_seconds"
 if have_nvcc; then
   step "cuda target"
   build cuda
+  ci/kernel_figures.py
+  # The check proves itself: one register more in the table is refused.
+  if ci/kernel_figures.py build/cuda/assay <(sed '2s/128,114,/128,115,/' kernels/decode/figures.csv) >/dev/null; then
+    echo "kernel_figures.py passed a wrong table"
+    exit 1
+  fi
   if have_gpu; then
     ctest --preset cuda -L cuda
   else

@@ -48,8 +48,8 @@ struct CellData {
     if (bytes_of(cell.kv_dtype) == 1) mask_words(pool->get(), bytes, 0xbfbfbfbfu, stream.get());
     const int64_t rows = int64_t{cell.batch} * cell.num_qo_heads;
     q = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim);
-    o = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim);
-    lse = std::make_unique<DeviceArray<float>>(rows);
+    o = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim + kBandBytes);
+    lse = std::make_unique<DeviceArray<float>>(rows + kBandBytes / 2);
     sink = std::make_unique<DeviceArray<uint32_t>>(1);
     fill_bf16(q->get(), rows * cell.head_dim, 2, stream.get());
     seq_lens = std::make_unique<DeviceArray<int32_t>>(lens);
@@ -86,8 +86,8 @@ struct CellData {
     p.head_dim = cell.head_dim;
     p.sm_scale = 1.0f / std::sqrt(static_cast<float>(cell.head_dim));
     p.q = q->get();
-    p.o = o->get();
-    p.lse = lse->get();
+    p.o = o->get() + kBandBytes / 2; // a band on either side
+    p.lse = lse->get() + kBandBytes / 4;
     p.q_stride_batch = p.o_stride_batch = int64_t{cell.num_qo_heads} * cell.head_dim;
     p.q_stride_head = p.o_stride_head = cell.head_dim;
     p.lse_stride_batch = cell.num_qo_heads;
@@ -161,6 +161,31 @@ double measure_floor(const CellData &data, uint64_t bytes, int multiprocessors, 
   return best;
 }
 
+/// One call on the first page set and what it wrote.
+Verification verify_kernel(const CellData &data, const char *kernel,
+                           assay_status (*run)(const assay_paged_params *), const Judge &judge) {
+  TimedCall call;
+  call.kernel = kernel;
+  call.params = data.params(0);
+  call.seq_lens = data.lens;
+  call.page_table.resize(int64_t{data.cell.batch} * data.max_pages);
+  ASSAY_BENCH_CHECK(cudaMemcpy(call.page_table.data(), data.tables->get(),
+                               call.page_table.size() * sizeof(int32_t), cudaMemcpyDeviceToHost));
+  call.run = [&] {
+    check_status(run(&call.params), kernel);
+    ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
+  };
+  Memory memory;
+  memory.read = [](void *to, const void *from, size_t row_bytes, size_t pitch, size_t rows) {
+    ASSAY_BENCH_CHECK(
+        cudaMemcpy2D(to, row_bytes, from, pitch, row_bytes, rows, cudaMemcpyDeviceToHost));
+  };
+  memory.fill = [](void *at, unsigned char value, size_t bytes) {
+    ASSAY_BENCH_CHECK(cudaMemset(at, value, bytes));
+  };
+  return verify_call(call, memory, judge);
+}
+
 } // namespace
 
 bool device_info(DeviceInfo &info, std::string &error) {
@@ -216,6 +241,12 @@ CellResult run_cell(const Cell &cell, const Options &options) {
     result.plan_us = graph_median_us(data.stream, 16, options.replays,
                                      [&](int) { check_status(assay_plan(&plan), "plan"); });
     measure("paged_attention_v2", assay_paged_attention_v2);
+    if (options.judge) {
+      result.verified["paged_attention_v1"] =
+          verify_kernel(data, "paged_attention_v1", &assay_paged_attention_v1, options.judge);
+      result.verified["paged_attention_v2"] =
+          verify_kernel(data, "paged_attention_v2", &assay_paged_attention_v2, options.judge);
+    }
   } catch (const std::exception &e) {
     result.error = e.what();
   }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/bench/cells.h"
+#include "kernels/bench/verify.h"
 
 #include <functional>
 #include <map>
@@ -19,8 +20,8 @@ namespace assay::bench {
 
 struct Options {
   int replays = 9;
-  std::string only; // substring of the cell name
   uint64_t max_pool_bytes = 100ull << 30;
+  Judge judge; // looks at the outputs after the timing; empty: nobody does
 };
 
 /// Microseconds a launch in a row of launches: each after the one before, and each started early.
@@ -33,8 +34,9 @@ struct CellResult {
   uint64_t bytes = 0;
   double plan_us = 0;
   Timing floor;
-  std::map<std::string, Timing> kernels; // "paged_attention_v2" -> its timing
-  std::string error;                     // not empty: the cell did not run
+  std::map<std::string, Timing> kernels;        // "paged_attention_v2" -> its timing
+  std::map<std::string, Verification> verified; // by kernel; empty without a judge
+  std::string error;                            // not empty: the cell did not run
 };
 
 struct DeviceInfo {

@@ -5,6 +5,7 @@
 
 int main(int argc, char **argv) {
   assay::bench::Options options;
-  if (argc > 2) options.only = argv[2];
-  return assay::bench::run_and_report(options, argc > 1 ? argv[1] : "");
+  const auto cells =
+      assay::bench::select_cells(assay::bench::standard_cells(), argc > 2 ? argv[2] : "");
+  return assay::bench::run_and_report(cells, options, argc > 1 ? argv[1] : "");
 }

@@ -62,6 +62,11 @@ std::vector<Cell> all_cells() {
 const char *name_of(KvDtype dtype) {
   return dtype == KvDtype::kBf16 ? "bf16" : dtype == KvDtype::kE4m3 ? "e4m3" : "e5m2";
 }
+const char *name_of(Lengths lengths) {
+  static constexpr const char *kNames[] = {"uniform", "random",     "heavy tail", "one giant",
+                                           "ramp",    "many zeros", "zipf",       "given"};
+  return kNames[static_cast<int>(lengths)];
+}
 int bytes_of(KvDtype dtype) { return dtype == KvDtype::kBf16 ? 2 : 1; }
 
 const std::vector<Cell> &standard_cells() {
@@ -69,7 +74,15 @@ const std::vector<Cell> &standard_cells() {
   return kCells;
 }
 
+std::vector<Cell> select_cells(const std::vector<Cell> &cells, const std::string &text) {
+  std::vector<Cell> selected;
+  for (const Cell &cell : cells)
+    if (cell.name.find(text) != std::string::npos) selected.push_back(cell);
+  return selected;
+}
+
 std::vector<int32_t> cell_lengths(const Cell &cell) {
+  if (cell.lengths == Lengths::kGiven) return cell.given;
   std::mt19937_64 rng(20261120);
   std::vector<int32_t> lens(cell.batch, cell.seq);
   for (int i = 0; i < cell.batch; ++i) {
@@ -95,8 +108,14 @@ std::vector<int32_t> cell_lengths(const Cell &cell) {
     case Lengths::kManyZeros:
       lens[i] = i % 4 == 0 ? cell.seq : 0;
       break;
+    case Lengths::kZipf:
+      lens[i] = std::max(cell.seq / (i + 1), 1);
+      break;
+    case Lengths::kGiven:
+      break;
     }
   }
+  if (cell.lengths == Lengths::kZipf) std::shuffle(lens.begin(), lens.end(), rng);
   return lens;
 }
 

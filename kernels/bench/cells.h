@@ -15,9 +15,13 @@ enum class Lengths : uint8_t {
   kOneGiant,  // one request of `seq`, the others 1/128 of it
   kRamp,      // linear from seq / batch to seq
   kManyZeros, // three of four requests empty
+  kZipf,      // the r-th longest has seq / r, in random order
+  kGiven,     // Cell::given
 };
+const char *name_of(Lengths lengths);
 
 enum class KvDtype : uint8_t { kBf16, kE4m3, kE5m2 };
+inline constexpr int kKvDtypes = 3;
 const char *name_of(KvDtype dtype);
 int bytes_of(KvDtype dtype);
 
@@ -27,10 +31,14 @@ struct Cell {
   Lengths lengths;
   int num_qo_heads, num_kv_heads, head_dim, page_size;
   KvDtype kv_dtype = KvDtype::kBf16;
+  std::vector<int32_t> given = {}; // lengths of the requests, with Lengths::kGiven
 };
 
 /// The standard cells: serving shapes with bf16 KV, most of them again with e4m3.
 const std::vector<Cell> &standard_cells();
+
+/// Those of `cells` whose name contains `text`.
+std::vector<Cell> select_cells(const std::vector<Cell> &cells, const std::string &text);
 
 /// Lengths of a cell's requests, the same on every run.
 std::vector<int32_t> cell_lengths(const Cell &cell);

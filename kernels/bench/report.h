@@ -6,8 +6,10 @@
 
 namespace assay::bench {
 
-/// Prints one line per cell as it finishes; writes `json_path` when not empty. Returns 0, or 3 when
-/// there is no device, 4 when a cell failed.
-int run_and_report(const Options &options, const std::string &json_path);
+/// Runs `cells` and prints one line per cell as it finishes; writes `json_path` when not empty.
+/// Returns 0, or 1 when the judge of the options found something, 3 when there is no device, 4 when
+/// a cell failed.
+int run_and_report(const std::vector<Cell> &cells, const Options &options,
+                   const std::string &json_path);
 
 } // namespace assay::bench

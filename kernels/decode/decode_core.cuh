@@ -55,6 +55,8 @@ public:
     MergeStorage merge;
     uint32_t is_last; // this block finished a split row last
   };
+  static_assert(sizeof(SharedStorage) ==
+                decode_shared_bytes(kHeadDim, sizeof(Kv), kRowTiles, kWarpCount));
 
   /// Runs every item; all are of one kv head and first row. `finish(item, merged, scale)` is called
   /// by all threads of the block once an item's states are published; merged(row, dim) is the

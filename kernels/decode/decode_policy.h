@@ -41,14 +41,24 @@ constexpr int row_tiles_per_group(int rows, int head_dim) {
   return (rows + block_rows - 1) / block_rows;
 }
 
+/// Shared memory of a block of such a DecodeCore: the rings, the merge buffers and a flag.
+constexpr int64_t decode_shared_bytes(int head_dim, int element_bytes, int row_tiles, int warps) {
+  const DecodePolicy policy = decode_policy(head_dim, element_bytes, row_tiles, warps);
+  const int64_t ring = int64_t{warps} * policy.stages * 2 * policy.tile * head_dim * element_bytes;
+  const int64_t merge = int64_t{warps} * 8 * row_tiles * (head_dim + 4 + 2) * 4;
+  return ring + merge + 16;
+}
+
 inline constexpr int kV1Warps = 4;
 
 /// Warps per block of paged_attention_v2: 8 while the rows alone cannot fill the device twice, so
 /// that most rows are split (b1 8k on an H200: 15.7 us with 8 warps, 19.8 with 4; b256 256: 85 and
-/// 74). A fixed plan promises bits that do not depend on the rest of the batch: always 4.
+/// 74). A fixed plan promises bits that do not depend on the rest of the batch: always 4. So has a
+/// device whose shared memory does not hold a block of 8 (`eight_fit`).
 constexpr int v2_warps(int64_t batch, int64_t units, int num_splits, int head_dim,
-                       int multiprocessors) {
-  return num_splits == 0 && head_dim < 256 && batch * units <= 2 * int64_t{multiprocessors} ? 8 : 4;
+                       int multiprocessors, bool eight_fit) {
+  const bool few_rows = batch * units <= 2 * int64_t{multiprocessors};
+  return num_splits == 0 && head_dim < 256 && few_rows && eight_fit ? 8 : 4;
 }
 
 } // namespace assay

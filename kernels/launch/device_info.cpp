@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/launch/device_info.h"
 
+#include "kernels/simt/launch.h"
+
 #ifdef ASSAY_WITH_CUDA
 #include <cuda_runtime_api.h>
 #endif
@@ -15,16 +17,35 @@ bool built_with_cuda() {
 #endif
 }
 
+#ifdef ASSAY_WITH_CUDA
+namespace {
+/// Of the current device; 0 when none answers.
+int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  const bool answers = cudaGetDevice(&device) == cudaSuccess &&
+                       cudaDeviceGetAttribute(&value, which, device) == cudaSuccess;
+  return answers ? value : 0;
+}
+} // namespace
+#endif
+
 int multiprocessors(assay_target target) {
   constexpr int kSimtMultiprocessors = 2;
   if (target == ASSAY_TARGET_SIMT) return kSimtMultiprocessors;
 #ifdef ASSAY_WITH_CUDA
-  int device = 0, count = 0;
-  if (cudaGetDevice(&device) == cudaSuccess &&
-      cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess)
-    return count;
-#endif
+  return attribute(cudaDevAttrMultiProcessorCount);
+#else
   return 0;
+#endif
+}
+
+int64_t shared_memory_limit(assay_target target) {
+  if (target == ASSAY_TARGET_SIMT) return simt::kMaxSharedBytes;
+#ifdef ASSAY_WITH_CUDA
+  return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+#else
+  return 0;
+#endif
 }
 
 } // namespace assay

@@ -3,6 +3,8 @@
 
 #include "kernels/abi/assay.h"
 
+#include <cstdint>
+
 namespace assay {
 
 /// Whether the cuda target is in this library (not whether a device is present).
@@ -12,5 +14,8 @@ bool built_with_cuda();
 /// cases still give a worker several segments and a segment several workers. 0 when no device
 /// answers.
 int multiprocessors(assay_target target);
+
+/// Bytes of shared memory that a block may ask for on the current device; 0 when none answers.
+int64_t shared_memory_limit(assay_target target);
 
 } // namespace assay

@@ -19,6 +19,24 @@ int bytes_of_kv(const Params &p) {
   return p.kv_dtype == p.dtype ? 2 : 1;
 }
 
+/// Shared memory of a block of so many warps. Params as in split_shape().
+template <class Params>
+int64_t shared_bytes(const Params &p, int warps) {
+  const int rows = p.num_qo_heads / p.num_kv_heads * p.q_len;
+  return decode_shared_bytes(p.head_dim, bytes_of_kv(p), decode_row_tiles(rows, p.head_dim), warps);
+}
+
+/// Every version has a form with kV1Warps warps; v2 takes more only where they fit. Without a
+/// device the launch reports that.
+assay_status check_shared_memory(const assay_paged_params &p) {
+  const int64_t needed = shared_bytes(p, kV1Warps), limit = shared_memory_limit(p.target);
+  if (limit == 0 || needed <= limit) return ASSAY_OK;
+  return fail(ASSAY_UNSUPPORTED,
+              "head_dim {} with {} query rows of a kv head needs {} bytes of shared memory in a "
+              "block, this device has {}",
+              p.head_dim, p.num_qo_heads / p.num_kv_heads * p.q_len, needed, limit);
+}
+
 /// Shape of the plan, and warps. Params is assay_paged_params or assay_plan_params: what a
 /// plan depends on has the same names.
 template <class Params>
@@ -29,7 +47,8 @@ assay_status split_shape(const Params &p, V2Workspace &layout) {
       int64_t{p.num_kv_heads} * row_tiles_per_group(static_cast<int>(rows), p.head_dim);
   const int sms = multiprocessors(p.target);
   if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-  layout.warps = v2_warps(batch, units, p.num_splits, p.head_dim, sms);
+  const bool eight_fit = shared_bytes(p, 8) <= shared_memory_limit(p.target);
+  layout.warps = v2_warps(batch, units, p.num_splits, p.head_dim, sms, eight_fit);
   const DecodePolicy policy = decode_policy(p.head_dim, bytes_of_kv(p), 1, layout.warps);
   int64_t workers = batch * p.num_splits;
   if (p.num_splits == 0) workers = balanced_workers(int64_t{sms} * policy.min_blocks, units);
@@ -82,7 +101,8 @@ assay_status check_paged_shape(const assay_paged_params *p) {
   ASSAY_RETURN_IF_ERROR(check_target(p->target));
   ASSAY_RETURN_IF_ERROR(check_decode_shape(*p));
   ASSAY_RETURN_IF_ERROR(check_cache_shape(*p));
-  return check_features(*p);
+  ASSAY_RETURN_IF_ERROR(check_features(*p));
+  return check_shared_memory(*p);
 }
 
 /// Tensors and strides that plain decode does not have.

@@ -44,9 +44,9 @@ struct Parser {
       s->callback([this, run] { command = run; });
       return s;
     };
-    CLI::App *list = sub("list", "kernels and properties", command_list);
-    list->add_option("what", options.what, "kernels or properties")
-        ->check(CLI::IsMember({"kernels", "properties"}));
+    CLI::App *list = sub("list", "kernels and properties, or the cells of bench", command_list);
+    list->add_option("what", options.what, "kernels, properties or cells")
+        ->check(CLI::IsMember({"kernels", "properties", "cells"}));
     list->add_option("--plugin", options.plugin, "kernels of a shared library")->type_name("LIB");
 
     CLI::App *check = sub("check", "draw cases and check properties", command_check);
@@ -75,8 +75,11 @@ struct Parser {
     CLI::App *explain = sub("explain", "why a case fails, or how close it comes", command_explain);
     add_files(explain, 1);
     CLI::App *bench = sub("bench", "time the cuda kernels against a plain read", command_bench);
-    bench->add_option("--cells", options.cells, "only cells whose name contains TEXT")
+    bench->add_option("--cells", options.cells, "cells of a JSON file instead of the standard ones")
+        ->type_name("FILE");
+    bench->add_option("--only", options.only, "only cells whose name contains TEXT")
         ->type_name("TEXT");
+    bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
     add_mutants();
   }
 

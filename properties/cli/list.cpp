@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/bench/cells_file.h"
 #include "properties/cli/session.h"
 
 namespace assay {
@@ -17,12 +18,26 @@ std::string families(const Property &property) {
   return out;
 }
 
+void list_cells(std::ostream &out) {
+  out << fmt::format("{:<32} {:>5} {:>7} {:<12} {:>3} {:>3} {:>4} {:>5} {:<5} {:>7}\n", "cell",
+                     "batch", "seq", "lengths", "qo", "kv", "d", "page", "dtype", "KV MB");
+  for (const bench::Cell &c : bench::standard_cells())
+    out << fmt::format("{:<32} {:>5} {:>7} {:<12} {:>3} {:>3} {:>4} {:>5} {:<5} {:>7.1f}\n", c.name,
+                       c.batch, c.seq, bench::name_of(c.lengths), c.num_qo_heads, c.num_kv_heads,
+                       c.head_dim, c.page_size, bench::name_of(c.kv_dtype),
+                       bench::kv_bytes(c, bench::cell_lengths(c)) * 1e-6);
+}
+
 } // namespace
 
 int command_list(Session &session) {
   nlohmann::json document;
   std::ostream &out = session.streams.out;
   const std::string &what = session.options.what;
+  if (what == "cells") {
+    list_cells(out);
+    document = bench::cells_to_json(bench::standard_cells());
+  }
   if (what.empty() || what == "kernels") {
     out << fmt::format("{:<24} {:<8} {:<14} {}\n", "kernel", "target", "family", "determinism");
     for (int i = 0; i < session.plugin->num_kernels; ++i) {

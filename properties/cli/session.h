@@ -27,10 +27,10 @@ struct CliOptions {
   uint64_t seed = 1;
   bool quiet = false;
   // Of commands.
-  std::string kernel, property, target, plugin, out, findings, what, cells;
+  std::string kernel, property, target, plugin, out, findings, what, cells, only;
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0;
-  bool replay_scores = false;
+  bool replay_scores = false, verify = false;
   std::vector<std::string> files;
 };
 

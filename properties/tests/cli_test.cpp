@@ -79,6 +79,24 @@ TEST_F(Cli, ListNamesKernelsAndProperties) {
   EXPECT_EQ(assay_program({"list", "kernels"}).out.find("within_budget"), std::string::npos);
 }
 
+// What `list cells` writes is what `bench --cells` reads.
+TEST_F(Cli, CellsGoOutAndIn) {
+  Ran r = assay_program({"list", "cells", "--json", path("cells.json")});
+  EXPECT_EQ(r.code, kExitPass) << r.err;
+  EXPECT_NE(r.out.find("llama8b b64 8k"), std::string::npos);
+  EXPECT_EQ(r.out.find("within_budget"), std::string::npos);
+  auto j = json("cells.json");
+  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 1 + int(j["cells"].size()));
+  expect_error(assay_program({"bench", "--cells", path("cells.json"), "--only", "no such cell"}),
+               kExitUsage, "no cell's name contains 'no such cell'");
+  j["cells"][2]["page_size"] = 0;
+  expect_error(
+      assay_program({"bench", "--cells", file("bad.json", j.dump())}), kExitUsage,
+      "bad.json: cells[2] 'llama8b b1 32k': page_size is 0, expected an integer 1 .. 4096");
+  expect_error(assay_program({"bench", "--cells", path("absent.json")}), kExitUsage,
+               "absent.json: cannot be read");
+}
+
 TEST_F(Cli, CheckPassesAndWritesJson) {
   Ran r = assay_program({"--seed", "7", "check", "--kernel", "reference_merge_state", "--cases",
                          "5", "--json", path("out.json"), "--out", path("findings")});
