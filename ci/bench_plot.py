@@ -28,24 +28,27 @@ def read_peers(path):
 
 
 def read_cells(result):
-    """cell -> (KV type, bytes, best fraction of ours)."""
+    """cell -> (KV type, bytes, best fraction of ours, best when started early)."""
     cells = {}
     for row in result["cells"]:
-        kind, size, fraction = row["kv_dtype"], row["bytes"], row["floor_fraction"]
-        old = cells.get(row["cell"], (kind, size, 0.0))
-        cells[row["cell"]] = (kind, size, max(old[2], fraction))
+        kind, size = row["kv_dtype"], row["bytes"]
+        old = cells.get(row["cell"], (kind, size, 0.0, 0.0))
+        plain, early = max(old[2], row["floor_fraction"]), max(old[3], row["early_fraction"])
+        cells[row["cell"]] = (kind, size, plain, early)
     return cells
 
 
 def draw(axis, kind, cells, peers):
     mine = {name: c for name, c in cells.items() if c[0] == kind}
-    for name, (_, size, fraction) in mine.items():
-        if name in peers:
-            axis.plot([size / 1e6] * 2, [peers[name], fraction], color="0.75", linewidth=1, zorder=1)
+    for name, (_, size, *fractions) in mine.items():
+        ends = [*fractions, *([peers[name]] if name in peers else [])]
+        axis.plot([size / 1e6] * 2, [min(ends), max(ends)], color="0.8", linewidth=1, zorder=1)
     with_peer = [(c[1] / 1e6, peers[n]) for n, c in mine.items() if n in peers]
     axis.scatter(*zip(*with_peer), marker="x", color="tab:orange", label="best peer", zorder=2)
-    points = [(c[1] / 1e6, c[2]) for c in mine.values()]
-    axis.scatter(*zip(*points), s=22, color="tab:blue", label="assay, better of v1 and v2", zorder=3)
+    sizes = [c[1] / 1e6 for c in mine.values()]
+    plain, early = [c[2] for c in mine.values()], [c[3] for c in mine.values()]
+    axis.scatter(sizes, plain, s=22, color="tab:blue", label="assay, better of v1 and v2", zorder=3)
+    axis.scatter(sizes, early, s=22, facecolors="none", edgecolors="tab:blue", label="started early", zorder=3)
     axis.set_xscale("log")
     axis.set_ylim(0, 1)
     axis.set_title(f"{kind} KV")
