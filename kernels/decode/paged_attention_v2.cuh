@@ -91,7 +91,7 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   constexpr int kSharers = kIdle > 1 && kIdle * kSlices % arch::kWarpSize == 0 ? kIdle : 1;
   // The next item's queries wait in registers meanwhile, up to 32 of them: what does not spill.
   constexpr bool kRoomy = kRows * kSlices <= kThreads && !Core::kHooks;
-  constexpr int kBatch = kRows * kHeadDim > 1024     ? (kRoomy ? 4 : 2)
+  constexpr int kBatch = kRows * kHeadDim > 1024     ? (kRoomy ? 3 : 2)
                          : Core::kHooks && kRows > 8 ? 4
                                                      : 8;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
