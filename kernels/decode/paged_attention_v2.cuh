@@ -109,7 +109,7 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   const int thread = arch::thread_idx(), sharer = thread % kSharers;
   for (int first = 0; first < kRows * kSlices; first += kThreads / kSharers) {
     const int slice = first + thread / kSharers, row = slice / kSlices, dim = slice % kSlices * 8;
-    const bool exists = row < rows;
+    const bool exists = slice < kRows * kSlices && row < rows;
     const auto load_o = [&](int i, Number(&o)[8]) {
       Pack8<Number>::load(words_of<Number>(params.partial.o_accum) +
                           partial_row(i, row) * kHeadDim + dim)

@@ -30,7 +30,7 @@ int attribute(cudaDeviceAttr which) {
 #endif
 
 int multiprocessors(assay_target target) {
-  constexpr int kSimtMultiprocessors = 2;
+  constexpr int kSimtMultiprocessors = 4;
   if (target == ASSAY_TARGET_SIMT) return kSimtMultiprocessors;
 #ifdef ASSAY_WITH_CUDA
   return attribute(cudaDevAttrMultiProcessorCount);

@@ -10,7 +10,7 @@ namespace assay {
 /// Whether the cuda target is in this library (not whether a device is present).
 bool built_with_cuda();
 
-/// Multiprocessors of the current device; the SIMT executor counts as 2, few enough that small fuzz
+/// Multiprocessors of the current device; the SIMT executor counts as 4, few enough that small fuzz
 /// cases still give a worker several segments and a segment several workers. 0 when no device
 /// answers.
 int multiprocessors(assay_target target);
