@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every test: layers and directory map, unit tests and properties, the same under ASan and UBSan,
-# 60 s of fuzzing, and, when nvcc is there, the cuda target compiled (and run when a GPU answers).
+# Every test: layers and directory map, unit tests and properties, all but the slow ones again under
+# ASan and UBSan, 60 s of fuzzing, and, when nvcc is there, the cuda target compiled (and run when a GPU answers).
 . "$(dirname "$0")/lib.sh"
 fuzz_seconds=60
 
@@ -29,7 +29,7 @@ if have_nvcc; then
   build cuda
   ci/kernel_figures.py
   # The check proves itself: one register more in the table is refused.
-  if ci/kernel_figures.py build/cuda/assay <(sed '2s/128,114,/128,115,/' kernels/decode/figures.csv) >/dev/null; then
+  if ci/kernel_figures.py build/cuda/assay <(awk -F, -v OFS=, 'NR == 2 { ++$5 } 1' kernels/decode/figures.csv) >/dev/null; then
     echo "kernel_figures.py passed a wrong table"
     exit 1
   fi

@@ -95,8 +95,10 @@ struct CellData {
     p.kv.k = pool->get();
     p.kv.v = pool->get() + pages_per_set * sets * page_elements * bytes_of(cell.kv_dtype);
     p.kv.k_stride_page = p.kv.v_stride_page = page_elements;
-    p.kv.k_stride_token = p.kv.v_stride_token = int64_t{cell.num_kv_heads} * cell.head_dim;
-    p.kv.k_stride_head = p.kv.v_stride_head = cell.head_dim;
+    const bool nhd = cell.layout == Layout::kNhd;
+    const int64_t d = cell.head_dim;
+    p.kv.k_stride_token = p.kv.v_stride_token = nhd ? cell.num_kv_heads * d : d;
+    p.kv.k_stride_head = p.kv.v_stride_head = nhd ? d : cell.page_size * d;
     p.kv.page_table = tables->get() + int64_t{set} * cell.batch * max_pages;
     p.kv.seq_lens = seq_lens->get();
     p.kv.page_table_stride = p.kv.max_pages = max_pages;

@@ -62,6 +62,7 @@ std::vector<Cell> all_cells() {
 const char *name_of(KvDtype dtype) {
   return dtype == KvDtype::kBf16 ? "bf16" : dtype == KvDtype::kE4m3 ? "e4m3" : "e5m2";
 }
+const char *name_of(Layout layout) { return layout == Layout::kNhd ? "nhd" : "hnd"; }
 const char *name_of(Lengths lengths) {
   static constexpr const char *kNames[] = {"uniform", "random",     "heavy tail", "one giant",
                                            "ramp",    "many zeros", "zipf",       "given"};

@@ -25,12 +25,18 @@ inline constexpr int kKvDtypes = 3;
 const char *name_of(KvDtype dtype);
 int bytes_of(KvDtype dtype);
 
+/// Order of a page: tokens of all kv heads, or one kv head after the other.
+enum class Layout : uint8_t { kNhd, kHnd };
+inline constexpr int kLayouts = 2;
+const char *name_of(Layout layout);
+
 struct Cell {
   std::string name;
   int batch, seq;
   Lengths lengths;
   int num_qo_heads, num_kv_heads, head_dim, page_size;
   KvDtype kv_dtype = KvDtype::kBf16;
+  Layout layout = Layout::kNhd;
   std::vector<int32_t> given = {}; // lengths of the requests, with Lengths::kGiven
 };
 

@@ -21,6 +21,7 @@ constexpr size_t kMaxFileBytes = size_t{1} << 20, kMaxCells = 1000, kMaxName = 6
 constexpr int64_t kMinKvBytes = int64_t{1} << 20, kMaxKvBytes = int64_t{1} << 35;
 constexpr int64_t kMaxTableEntries = int64_t{1} << 22;
 
+constexpr const char *kOptional = "layout";
 constexpr const char *kFields[] = {"name",     "batch",        "seq",
                                    "lengths",  "num_qo_heads", "num_kv_heads",
                                    "head_dim", "page_size",    "kv_dtype"};
@@ -116,7 +117,8 @@ Cell read_cell(std::string where, const Json &object) {
   cell.name = name(where, object["name"]);
   where += fmt::format(" '{}'", cell.name);
   for (const auto &[key, value] : object.items())
-    if (std::find(std::begin(kFields), std::end(kFields), key) == std::end(kFields))
+    if (key != kOptional &&
+        std::find(std::begin(kFields), std::end(kFields), key) == std::end(kFields))
       refuse(where, fmt::format("unknown field {}", shown(key)));
   const auto number = [&](const char *field, int high) {
     return integer(where, field, object[field], 1, high);
@@ -128,6 +130,8 @@ Cell read_cell(std::string where, const Json &object) {
   cell.head_dim = number("head_dim", 256);
   cell.page_size = number("page_size", 1 << 12);
   cell.kv_dtype = named<KvDtype>(where, "kv_dtype", object["kv_dtype"], kKvDtypes);
+  if (object.contains(kOptional))
+    cell.layout = named<Layout>(where, kOptional, object[kOptional], kLayouts);
   read_lengths(where, object["lengths"], cell);
   check_size(where, cell);
   return cell;
@@ -182,7 +186,8 @@ Json cells_to_json(const std::vector<Cell> &cells) {
          {"num_kv_heads", c.num_kv_heads},
          {"head_dim", c.head_dim},
          {"page_size", c.page_size},
-         {"kv_dtype", name_of(c.kv_dtype)}});
+         {"kv_dtype", name_of(c.kv_dtype)},
+         {"layout", name_of(c.layout)}});
   return {{"cells", list}};
 }
 

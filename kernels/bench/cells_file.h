@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cells as JSON: {"cells": [{"name", "batch", "seq", "lengths", "num_qo_heads", "num_kv_heads",
-// "head_dim", "page_size", "kv_dtype"}]}. Every field is required. "lengths" is a name (uniform,
-// random, heavy tail, one giant, ramp, many zeros, zipf; see cells.h) or the lengths themselves,
-// `batch` of them, the longest of `seq` tokens. "kv_dtype" is bf16, e4m3 or e5m2.
+// "head_dim", "page_size", "kv_dtype", "layout"}]}. "lengths" is a name (uniform, random, heavy
+// tail, one giant, ramp, many zeros, zipf; see cells.h) or the lengths themselves, `batch` of them,
+// the longest of `seq` tokens. "kv_dtype" is bf16, e4m3 or e5m2. "layout", nhd or hnd, may be
+// absent (nhd); every other field is required.
 #pragma once
 
 #include "kernels/bench/cells.h"

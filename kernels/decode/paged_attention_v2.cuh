@@ -97,7 +97,8 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
   Number *staged_lse = &shared.merge.o[0][0][0]; // dead since the last barrier
   constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(Number) / kRows;
-  const int count = item.num_splits, rows = params.features.rows - work.first_row;
+  const int left = params.features.rows - work.first_row, rows = left < kRows ? left : kRows;
+  const int count = item.num_splits;
   const bool staged = count <= kCapacity;
   const SplitPlanShape &shape = params.plan.shape;
   const auto partial_row = [&](int split, int row) {
@@ -109,7 +110,7 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   const int thread = arch::thread_idx(), sharer = thread % kSharers;
   for (int first = 0; first < kRows * kSlices; first += kThreads / kSharers) {
     const int slice = first + thread / kSharers, row = slice / kSlices, dim = slice % kSlices * 8;
-    const bool exists = slice < kRows * kSlices && row < rows;
+    const bool exists = row < rows;
     const auto load_o = [&](int i, Number(&o)[8]) {
       Pack8<Number>::load(words_of<Number>(params.partial.o_accum) +
                           partial_row(i, row) * kHeadDim + dim)

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 Json one_cell() {
   return {{"name", "a"},        {"batch", 3},     {"seq", 4096},     {"lengths", {4096, 0, 7}},
           {"num_qo_heads", 32}, {"head_dim", 64}, {"page_size", 16}, {"num_kv_heads", 8},
-          {"kv_dtype", "e4m3"}};
+          {"kv_dtype", "e4m3"}, {"layout", "hnd"}};
 }
 std::string file_of(const Json &cell) { return Json{{"cells", {cell}}}.dump(); }
 
@@ -50,7 +50,14 @@ TEST(CellsFile, ReadsEveryField) {
   EXPECT_EQ(c.page_size, 16);
   EXPECT_EQ(c.seq, 4096);
   EXPECT_EQ(c.kv_dtype, KvDtype::kE4m3);
+  EXPECT_EQ(c.layout, Layout::kHnd);
   EXPECT_EQ(cell_lengths(c), (std::vector<int32_t>{4096, 0, 7}));
+}
+
+TEST(CellsFile, LayoutMayBeAbsent) {
+  Json cell = one_cell();
+  cell.erase("layout");
+  EXPECT_EQ(parse_cells(file_of(cell), "f.json")[0].layout, Layout::kNhd);
 }
 
 TEST(CellsFile, WritesWhatItReads) {
@@ -96,6 +103,7 @@ TEST(CellsFile, EveryFieldIsChecked) {
   EXPECT_EQ(error_with("lengths", "given"),
             at + "lengths is \"given\", expected one of: uniform, random, heavy tail, one giant, "
                  "ramp, many zeros, zipf");
+  EXPECT_EQ(error_with("layout", "ndh"), at + "layout is \"ndh\", expected one of: nhd, hnd");
   EXPECT_EQ(error_with("num_kv_heads", 5),
             at + "num_qo_heads is 32, expected a multiple of num_kv_heads 5");
   EXPECT_EQ(error_with("num_kv_heads", 0), at + "num_kv_heads is 0, expected an integer 1 .. 1024");
