@@ -71,8 +71,9 @@ enum { ASSAY_LSE_NATURAL = 0, ASSAY_LSE_BASE2 = 1 };
 typedef struct assay_paged_kv {
   const void *k;                                        /**< pool, KV dtype of the call */
   const void *v;                                        /**< pool, KV dtype of the call */
-  int64_t k_stride_page, k_stride_token, k_stride_head; /**< elements; multiples of 16 bytes */
-  int64_t v_stride_page, v_stride_token, v_stride_head; /**< elements; multiples of 16 bytes */
+  /** Elements, multiples of 16 bytes; of a page and a token below 2^31. */
+  int64_t k_stride_page, k_stride_token, k_stride_head;
+  int64_t v_stride_page, v_stride_token, v_stride_head;
   const int32_t *page_table; /**< [rows, max_pages]; only live entries are read */
   const int32_t *seq_lens;   /**< [rows] live tokens, 0 .. max_pages * page_size */
   int64_t page_table_stride; /**< entries between rows, >= max_pages */

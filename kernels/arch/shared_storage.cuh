@@ -4,6 +4,9 @@
 //                                   must give at least sizeof(T) bytes. Nothing is initialised.
 //   T shared_load(const T *p)       T trivially copyable, 1, 2, 4, 8 or 16 bytes, p aligned to that
 //   void shared_store(T *p, T v)
+//   T *kept(T *p)                   p, an address of shared memory, kept in a register: nvcc would
+//                                   else form it anew, from special registers, at every use. Only
+//                                   for pointers that ldmatrix and cp_async take.
 // Kernels touch shared memory through these, ldmatrix and cp_async only. The executor checks
 // bounds, alignment and that what is read has been written.
 #pragma once

@@ -17,8 +17,17 @@ struct KvLayout {
   static constexpr int kChunks = kRowBytes / 16; // per token, a power of two >= 4
   static_assert(kChunks >= 4 && (kChunks & (kChunks - 1)) == 0);
   static ASSAY_DEVICE int index(int token, int chunk) {
-    return token * kChunks + (chunk ^ (kChunks == 4 ? token / 2 & 3 : token & 7));
+    return token * kChunks + (chunk ^ swizzle(token));
   }
+
+  /// index(token + first, chunk) from home = index(first, chunk), for tokens with no bit in common
+  /// with `first`: with a constant token, one XOR and an immediate offset.
+  static ASSAY_DEVICE int index_from(int home, int token) {
+    return (home ^ swizzle(token)) + token * kChunks;
+  }
+
+private:
+  static ASSAY_DEVICE int swizzle(int token) { return kChunks == 4 ? token / 2 & 3 : token & 7; }
 };
 
 /// One warp's share of a tile: kTokens (8, 16 or 32) consecutive tokens. Places are looked up one
@@ -51,21 +60,27 @@ public:
   ASSAY_DEVICE void prefetch_places(const PagedKvParams &params, int base) {
     base_ = base;
     whole_pages_ = base + kTokens <= end_ && (!kClipBegin || base >= begin_);
+    const uint32_t page_size = params.page_size.divisor;
+    TokenPlace group = kv_.logical_place(params, base);
     ASSAY_UNROLL
     for (int g = 0; g < kGroups; ++g) {
-      const int first = base + g * kGroupTokens;
-      whole_pages_ = whole_pages_ && divide(first + kGroupTokens - 1, params.page_size) ==
-                                         divide(first, params.page_size);
-      place_[g] = {0, 0};
+      if (g > 0) { // the group in front was whole, or it does not matter
+        group.slot += kGroupTokens;
+        if (group.slot >= page_size) group = {group.page + 1, group.slot - page_size};
+      }
+      whole_pages_ = whole_pages_ && group.slot + kGroupTokens <= page_size;
+      place_[g] = group;
     }
     if (whole_pages_) {
       ASSAY_UNROLL
       for (int g = 0; g < kGroups; ++g)
-        place_[g] = kv_.locate(params, base + g * kGroupTokens);
+        place_[g] = kv_.look_up(place_[g]);
       return;
     }
+    place_[0] = {0, 0};
     const int lane = arch::lane_id();
-    if (lane < kTokens && is_live(base + lane)) place_[0] = kv_.locate(params, base + lane);
+    if (lane < kTokens && is_live(base + lane))
+      place_[0] = kv_.look_up(kv_.logical_place(params, base + lane));
   }
 
   /// Copies the looked-up tokens' rows of K (kIsK) or V; dead tokens become zeros: 0 * P stays 0
@@ -74,29 +89,25 @@ public:
   ASSAY_DEVICE void copy(const PagedKvParams &params, arch::Vec4 *tile) const {
     const int lane = arch::lane_id();
     const int chunk = lane % Layout::kChunks, first = lane / Layout::kChunks;
+    const int home = Layout::index(first, chunk);
     if (whole_pages_) {
-      const int64_t stride = kIsK ? params.k_stride_token : params.v_stride_token;
       ASSAY_UNROLL
       for (int g = 0; g < kGroups; ++g) {
         const Kv *row = kv_.template row<kIsK>(params, {place_[g].page, place_[g].slot + first}) +
                         chunk * kChunk;
         ASSAY_UNROLL
-        for (int pass = 0; pass < kPasses / kGroups; ++pass) {
-          const int slot = g * kGroupTokens + pass * kTokensPerPass + first;
-          arch::cp_async_16(tile + Layout::index(slot, chunk), row, true);
-          row += kTokensPerPass * stride;
-        }
+        for (int slot = 0; slot < kGroupTokens; slot += kTokensPerPass)
+          arch::cp_async_16(tile + Layout::index_from(home, g * kGroupTokens + slot),
+                            kv_.template later_row<kIsK>(params, row, slot), true);
       }
       return;
     }
+    const Kv *own = kv_.template row<kIsK>(params, place_[0]); // of token base_ + lane
     ASSAY_UNROLL
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const int token = pass * kTokensPerPass + first;
-      const TokenPlace place = {arch::shfl_idx(place_[0].page, token),
-                                arch::shfl_idx(place_[0].slot, token)};
-      arch::cp_async_16(tile + Layout::index(token, chunk),
-                        kv_.template row<kIsK>(params, place) + chunk * kChunk,
-                        is_live(base_ + token));
+    for (int token = 0; token < kTokens; token += kTokensPerPass) {
+      const Kv *row = arch::shfl_idx(own, token + first);
+      arch::cp_async_16(tile + Layout::index_from(home, token), row + chunk * kChunk,
+                        is_live(base_ + token + first));
     }
   }
 

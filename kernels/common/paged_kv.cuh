@@ -9,13 +9,12 @@ namespace assay::ASSAY_TARGET {
 
 /// n / divisor for 0 <= n < 2^31.
 ASSAY_DEVICE uint32_t divide(uint32_t n, const FastDivisor &d) {
-  return d.magic == 0 ? n >> d.shift
-                      : static_cast<uint32_t>((uint64_t{n} * d.magic) >> (31 + d.shift));
+  return static_cast<uint32_t>((uint64_t{n} * d.magic) >> d.shift);
 }
 
-/// A token's physical place: page id and slot in the page.
+/// A token's place: page (its index in the row of the page table, or its id) and slot in the page.
 struct TokenPlace {
-  int32_t page, slot;
+  uint32_t page, slot;
 };
 
 /// One (row, kv head) of a paged cache. Offsets are 64-bit: pools exceed 2^31 elements.
@@ -32,18 +31,31 @@ public:
         k_(static_cast<const E *>(params.k) + kv_head * params.k_stride_head),
         v_(static_cast<const E *>(params.v) + kv_head * params.v_stride_head) {}
 
-  /// Reads one page-table entry; `token` must be live.
-  ASSAY_DEVICE TokenPlace locate(const PagedKvParams &params, int token) const {
+  static ASSAY_DEVICE TokenPlace logical_place(const PagedKvParams &params, int token) {
     const uint32_t page = divide(token, params.page_size);
-    return {arch::global_load_readonly(table_ + page),
-            token - static_cast<int32_t>(page * params.page_size.divisor)};
+    return {page, token - page * params.page_size.divisor};
   }
 
-  /// The row of a token in K (kIsK) or V.
+  /// From page index to page id: reads one page-table entry, whose page must hold a live token.
+  ASSAY_DEVICE TokenPlace look_up(TokenPlace logical) const {
+    const uint32_t page = logical.page;
+    return {static_cast<uint32_t>(arch::global_load_readonly(table_ + page)), logical.slot};
+  }
+
+  /// The row of a token in K (kIsK) or V; `place` has the page id.
   template <bool kIsK>
   ASSAY_DEVICE const E *row(const PagedKvParams &params, TokenPlace place) const {
-    return kIsK ? k_ + place.page * params.k_stride_page + place.slot * params.k_stride_token
-                : v_ + place.page * params.v_stride_page + place.slot * params.v_stride_token;
+    const uint64_t page = place.page, slot = place.slot;
+    const uint64_t offset = kIsK ? page * params.k_page_bytes + slot * params.k_token_bytes
+                                 : page * params.v_page_bytes + slot * params.v_token_bytes;
+    return reinterpret_cast<const E *>(reinterpret_cast<const char *>(kIsK ? k_ : v_) + offset);
+  }
+
+  /// The row `tokens` slots behind `row`, in the same page.
+  template <bool kIsK>
+  static ASSAY_DEVICE const E *later_row(const PagedKvParams &params, const E *row, int tokens) {
+    const uint64_t token_bytes = kIsK ? params.k_token_bytes : params.v_token_bytes;
+    return reinterpret_cast<const E *>(reinterpret_cast<const char *>(row) + tokens * token_bytes);
   }
 
 private:

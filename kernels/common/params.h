@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel parameters as the device sees them: validated, plain values. Strides in elements.
+// Kernel parameters as the device sees them: validated, plain values. Strides in elements, but for
+// those of pages and tokens.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +8,18 @@
 namespace assay {
 
 /// Division by a run-time constant without the divide: quotient = n / divisor for 0 <= n < 2^31.
-/// Powers of two (every tuned page size) are a shift; others use the 32-bit round-up reciprocal
-/// (Granlund and Montgomery 1994): with magic = ceil(2^(31 + ceil(log2 d)) / d) the product error
-/// stays below 1/d for 31-bit n.
+/// The 32-bit round-up reciprocal (Granlund and Montgomery 1994): n * magic >> shift with magic =
+/// ceil(2^shift / d) and shift = 31 + ceil(log2 d), whose product error stays below 1/d for 31-bit
+/// n.
 struct FastDivisor {
-  uint32_t divisor = 1, magic = 0, shift = 0;
+  uint32_t divisor = 1, magic = 1u << 31, shift = 31;
 
   static FastDivisor make(uint32_t d) {
     FastDivisor f;
     f.divisor = d;
-    uint32_t ceil_log2 = 0;
-    while ((uint64_t{1} << ceil_log2) < d)
-      ++ceil_log2;
-    f.shift = ceil_log2;
-    if ((d & (d - 1)) != 0) {
-      const uint64_t numerator = uint64_t{1} << (31 + ceil_log2);
-      f.magic = static_cast<uint32_t>((numerator + d - 1) / d);
-    }
+    while ((uint64_t{1} << (f.shift - 31)) < d)
+      ++f.shift;
+    f.magic = static_cast<uint32_t>(((uint64_t{1} << f.shift) + d - 1) / d);
     return f;
   }
 };
@@ -33,8 +29,10 @@ struct PagedKvParams {
   const void *k, *v;
   const int32_t *page_table; // [rows, max_pages]
   const int32_t *seq_lens;   // [rows]
-  int64_t k_stride_page, k_stride_token, k_stride_head;
-  int64_t v_stride_page, v_stride_token, v_stride_head;
+  int64_t k_stride_head, v_stride_head;
+  /// Strides of pages and tokens in bytes, below 2^32: an address takes two 32 x 32 + 64-bit
+  /// multiply-adds (with 64-bit strides the addresses were a third of a tile's instructions).
+  uint32_t k_page_bytes, k_token_bytes, v_page_bytes, v_token_bytes;
   int64_t page_table_stride;
   FastDivisor page_size; // tokens
   int32_t rows;

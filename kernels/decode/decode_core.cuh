@@ -65,9 +65,9 @@ public:
   static ASSAY_DEVICE void run(const AttentionParams &params, const FeatureParams &features,
                                const PagedKvParams &kv_params, Items items, Finish finish) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
-    Stage *ring = shared.ring[arch::warp_id()];
+    Stage *ring = arch::kept(shared.ring[arch::warp_id()]);
     TileStream<Items> stream(features, kv_params, items);
-    int stage = 0;
+    int stage = 0, free_stage = kStages - 1;
     Tile tile;
     typename Items::Item item, done;
     bool more = items.next(item);
@@ -91,7 +91,7 @@ public:
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
         // Makes every lane's copies visible to the warp, and frees the stage read last.
         arch::warp_barrier();
-        stream.copy_next(ring[(stage + kStages - 1) % kStages]);
+        stream.copy_next(ring[free_stage]);
         tile.compute_scores(ring[stage].k);
         if constexpr (kHooks)
           hooks.apply(tile, base, score_scale);
@@ -101,7 +101,8 @@ public:
         arch::cp_async_wait<2 * (kStages - 1)>();
         arch::warp_barrier();
         tile.accumulate_values(ring[stage].v);
-        stage = (stage + 1) % kStages;
+        free_stage = stage;
+        stage = stage + 1 == kStages ? 0 : stage + 1;
       }
       tile.reduce_sums();
       // 2. States meet in shared memory; the next item's queries arrive meanwhile.

@@ -67,7 +67,7 @@ AttentionParams attention_params(const Params &p) {
   return a;
 }
 
-inline PagedKvParams paged_kv_params(const assay_paged_kv &kv) {
+inline PagedKvParams paged_kv_params(const assay_paged_kv &kv, int element_bytes) {
   PagedKvParams p{};
   p.seq_lens = kv.seq_lens;
   p.page_size = FastDivisor::make(kv.page_size);
@@ -76,11 +76,12 @@ inline PagedKvParams paged_kv_params(const assay_paged_kv &kv) {
   p.k = kv.k;
   p.v = kv.v;
   p.page_table = kv.page_table;
-  p.k_stride_page = kv.k_stride_page;
-  p.k_stride_token = kv.k_stride_token;
+  const auto bytes = [&](int64_t stride) { return static_cast<uint32_t>(stride * element_bytes); };
+  p.k_page_bytes = bytes(kv.k_stride_page);
+  p.k_token_bytes = bytes(kv.k_stride_token);
+  p.v_page_bytes = bytes(kv.v_stride_page);
+  p.v_token_bytes = bytes(kv.v_stride_token);
   p.k_stride_head = kv.k_stride_head;
-  p.v_stride_page = kv.v_stride_page;
-  p.v_stride_token = kv.v_stride_token;
   p.v_stride_head = kv.v_stride_head;
   p.page_table_stride = kv.page_table_stride;
   return p;

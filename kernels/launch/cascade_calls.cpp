@@ -71,7 +71,7 @@ assay_status build_cascade_call(const assay_cascade_params *p, CascadeCall &call
     if (level.kv.rows == 0) continue; // covers nobody
     ASSAY_RETURN_IF_ERROR(check_pointer(fmt::format("levels[{}].segment_indptr", l).c_str(),
                                         level.segment_indptr, 4));
-    call.levels.push_back({paged_kv_params(level.kv), level.segment_indptr});
+    call.levels.push_back({paged_kv_params(level.kv, 2), level.segment_indptr});
   }
   char *base = nullptr;
   ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, call.bytes, base));

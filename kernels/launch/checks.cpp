@@ -84,8 +84,13 @@ assay_status check_paged_kv(const std::string &prefix, const assay_paged_kv &kv)
       {"k_stride_page", kv.k_stride_page},   {"k_stride_token", kv.k_stride_token},
       {"k_stride_head", kv.k_stride_head},   {"v_stride_page", kv.v_stride_page},
       {"v_stride_token", kv.v_stride_token}, {"v_stride_head", kv.v_stride_head}};
-  for (const auto &[field, stride] : strides)
+  for (const auto &[field, stride] : strides) {
     ASSAY_RETURN_IF_ERROR(check_stride(name(field).c_str(), stride));
+    const bool is_head = std::string_view(field).ends_with("head");
+    if (!is_head && stride >= kMaxKvStride)
+      return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected below 2^31 elements", name(field),
+                  stride);
+  }
   if (kv.page_table_stride < kv.max_pages)
     return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected at least max_pages {}",
                 name("page_table_stride"), kv.page_table_stride, kv.max_pages);

@@ -16,6 +16,8 @@ inline constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
 inline constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
 /// Vector accesses are 16 bytes: 8 elements of 16 bits.
 inline constexpr int64_t kStrideMultiple = 8;
+/// Page and token strides, in elements of at most 2 bytes, reach the kernels as 32-bit bytes.
+inline constexpr int64_t kMaxKvStride = int64_t{1} << 31;
 
 template <class Params>
 assay_status check_struct(const Params *params, const char *type) {

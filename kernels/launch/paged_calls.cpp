@@ -174,7 +174,7 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
     return fail(ASSAY_CAPACITY_EXCEEDED, "batch * heads needs {} blocks, expected at most {}",
                 blocks, kMaxGrid);
   call.attention = attention_params(*p);
-  call.kv = paged_kv_params(p->kv);
+  call.kv = paged_kv_params(p->kv, bytes_of_kv(*p));
   call.features = feature_params(*p);
   call.attention.early_start = p->early_start != 0;
   return ASSAY_OK;

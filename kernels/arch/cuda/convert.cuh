@@ -102,10 +102,12 @@ ASSAY_DEVICE void widen4(uint32_t packed, uint32_t (&out)[2]) {
     out[0] = __byte_perm(packed, 0, 0x1404);
     out[1] = __byte_perm(packed, 0, 0x3424);
   } else {
+    // As a vector of two, whose upper half the conversion reads in place: a shift less.
+    uint16_t pairs[2];
+    asm("mov.b32 {%0, %1}, %2;" : "=h"(pairs[0]), "=h"(pairs[1]) : "r"(packed));
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
-      const uint32_t halves =
-          detail::fp8x2_to_fp16x2<S>(static_cast<uint16_t>(packed >> (16 * pair)));
+      const uint32_t halves = detail::fp8x2_to_fp16x2<S>(pairs[pair]);
       if constexpr (std::is_same_v<D, fp16>) {
         out[pair] = halves;
       } else {

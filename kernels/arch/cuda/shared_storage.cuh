@@ -13,6 +13,12 @@ ASSAY_DEVICE T &shared_storage() {
 }
 
 template <class T>
+ASSAY_DEVICE T *kept(T *p) {
+  asm volatile("" : "+l"(p));
+  return p;
+}
+
+template <class T>
 ASSAY_DEVICE T shared_load(const T *p) {
   using Word = detail::WordOf<T>;
   return detail::from_word<T>(*reinterpret_cast<const Word *>(p));

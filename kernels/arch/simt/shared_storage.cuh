@@ -26,6 +26,11 @@ inline T &shared_storage(simt::Site site = simt::Site::here()) {
 }
 
 template <class T>
+inline T *kept(T *p) {
+  return p;
+}
+
+template <class T>
 inline T shared_load(const T *p, simt::Site site = simt::Site::here()) {
   static_assert(detail::kIsWord<T>);
   simt::access(simt::Space::kShared, simt::AccessKind::kRead, p, sizeof(T), sizeof(T), site);
