@@ -14,20 +14,19 @@ struct DecodePolicy {
   int min_blocks; // per SM
 };
 
-/// Eight warps an SM in both shapes: 8 x 2 tiles of 16 keys x 512 B (d 128) in flight are 128 KB,
-/// above the 64 KB that one SM's share of H200 bandwidth needs at 0.9 us of loaded latency.
+/// Eight warps an SM:
 ///  - 4 warps, two blocks an SM: while one block starts or merges, the other one reads.
 ///  - 8 warps, one block an SM: half as many blocks, so half as many partials to merge.
-/// With 16 query rows the merge buffers of 8 warps leave room for two stages only. A tile of fp8
-/// keys has 32, the bytes of 16 wide ones. head_dim 256 fills the shared memory of an SM with one
-/// block of 4 warps.
+/// head_dim 256 fills the shared memory of an SM with one block of 4 warps.
+///
+/// 64 KB in flight an SM, one SM's share of H200 bandwidth at 1.9 us of loaded latency: 128 KB cost
+/// up to 4 % of the bandwidth (fp8 b64 8k: 0.925 of the floor, 0.951 with 64 KB). So a stage holds
+/// 8 KB of K and V (4 KB for fp8 with head_dim 64, 16 KB with 256) and one or two are ahead.
 constexpr DecodePolicy decode_policy(int head_dim, int element_bytes, int row_tiles, int warps) {
-  const bool crowded = warps == 8 && row_tiles == 2;
+  const int row_bytes = head_dim * element_bytes;
   return {.warps = warps,
-          .tile = element_bytes == 1 ? 32 : 16,
-          .stages = head_dim == 64 ? (crowded ? 3 : 4)
-                    : crowded      ? 2
-                                   : 3,
+          .tile = row_bytes <= 128 || element_bytes == 1 ? 32 : 16,
+          .stages = row_bytes <= 64 ? 3 : 2,
           .row_tiles = row_tiles,
           .min_blocks = warps == 8 || head_dim == 256 ? 1 : 2};
 }
