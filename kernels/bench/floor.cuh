@@ -11,6 +11,7 @@ namespace assay::bench {
 
 struct FloorShape {
   int blocks_per_sm, threads, unroll;
+  bool ranges = false; // each block reads a range of its own, as decode does, or all read in step
 };
 
 /// Enqueues a read of `bytes` (a multiple of 16) at `data`. `sink` receives nothing in practice: it
@@ -20,9 +21,10 @@ void enqueue_floor(const FloorShape &shape, const void *data, uint64_t bytes, ui
                    int multiprocessors, bool early_start, cudaStream_t stream);
 
 /// Shapes tried; the best one is the floor.
-inline constexpr FloorShape kFloorShapes[] = {{1, 1024, 4}, {2, 512, 4}, {2, 1024, 4},
-                                              {4, 512, 4},  {2, 512, 8}, {2, 1024, 8},
-                                              {4, 512, 8},  {8, 256, 8}};
+inline constexpr FloorShape kFloorShapes[] = {
+    {1, 1024, 4},      {2, 512, 4},       {2, 1024, 4},      {4, 512, 4},
+    {2, 512, 8},       {2, 1024, 8},      {4, 512, 8},       {8, 256, 8},
+    {2, 256, 4, true}, {2, 512, 4, true}, {2, 512, 8, true}, {4, 512, 8, true}};
 
 /// Fills `n` 16-bit values with bf16 numbers uniform in [-1, 1), from a hash of index and seed.
 void fill_bf16(uint16_t *data, uint64_t n, uint64_t seed, cudaStream_t stream);

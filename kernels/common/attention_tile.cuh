@@ -73,10 +73,10 @@ public:
     const int lane = arch::lane_id();
     ASSAY_UNROLL
     for (int t = 0; t < kTokenTiles; ++t) {
-      Sums sums[kChains];
       ASSAY_UNROLL
-      for (int chain = 0; chain < kChains; ++chain)
-        sums[chain].clear();
+      for (int n = 0; n < kRowTiles; ++n)
+        for (int i = 0; i < 4; ++i)
+          scores_[t][n][i] = 0.0f;
       // index(token, 2 c + h) == index(token, h) ^ 2 c: the XOR of the swizzle commutes.
       const int first = Layout::index(16 * t + (lane & 15), lane >> 4);
       ASSAY_UNROLL
@@ -89,18 +89,12 @@ public:
             uint32_t low[2], high[2];
             arch::widen4<Mma, Kv>(a[2 * h], low);
             arch::widen4<Mma, Kv>(a[2 * h + 1], high);
-            add_scores(sums[h % kChains], 2 * c + h, {low[0], high[0], low[1], high[1]});
+            add_scores(t, 2 * c + h, {low[0], high[0], low[1], high[1]});
           }
         } else {
-          add_scores(sums[c % kChains], c, {a[0], a[1], a[2], a[3]});
+          add_scores(t, c, {a[0], a[1], a[2], a[3]});
         }
       }
-      ASSAY_UNROLL
-      for (int n = 0; n < kRowTiles; ++n)
-        ASSAY_UNROLL
-      for (int i = 0; i < 4; ++i)
-        scores_[t][n][i] =
-            kChains == 1 ? sums[0].s[n][i] : sums[0].s[n][i] + sums[kChains - 1].s[n][i];
       if constexpr (Types::kScaledQuery) unscale_scores(t);
     }
   }
@@ -207,24 +201,10 @@ public:
 private:
   using Operand = const uint32_t (&)[4];
 
-  /// MMAs into one accumulator wait for each other, 33 cycles each on an H200; where a step has a
-  /// single one, even and odd steps accumulate apart.
-  static constexpr int kChains = kTokenTiles * kRowTiles == 1 ? 2 : 1;
-  struct Sums {
-    Number s[kRowTiles][4];
-    ASSAY_DEVICE void clear() {
-      ASSAY_UNROLL
-      for (int n = 0; n < kRowTiles; ++n)
-        ASSAY_UNROLL
-      for (int i = 0; i < 4; ++i)
-        s[n][i] = 0.0f;
-    }
-  };
-
-  ASSAY_DEVICE void add_scores(Sums &sums, int dims, Operand k) {
+  ASSAY_DEVICE void add_scores(int t, int dims, Operand k) {
     ASSAY_UNROLL
     for (int n = 0; n < kRowTiles; ++n)
-      arch::mma_m16n8k16<Mma>(sums.s[n], k, q_[n][dims]);
+      arch::mma_m16n8k16<Mma>(scores_[t][n], k, q_[n][dims]);
   }
 
   ASSAY_DEVICE void add_values(int t, int dims, Operand v) {

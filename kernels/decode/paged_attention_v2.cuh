@@ -90,10 +90,9 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   // Sharers exchange sums by shuffles, so a row must be whole warps.
   constexpr int kSharers = kIdle > 1 && kIdle * kSlices % arch::kWarpSize == 0 ? kIdle : 1;
   // The next item's queries wait in registers meanwhile, up to 32 of them: what does not spill.
-  constexpr bool kRoomy = kRows * kSlices <= kThreads && !Core::kHooks;
-  constexpr int kBatch = kRows * kHeadDim > 1024     ? (kRoomy ? 3 : 2)
-                         : Core::kHooks && kRows > 8 ? 4
-                                                     : 8;
+  constexpr bool kRoomy = kRows * kSlices <= kThreads;
+  constexpr bool kLarge = kRows * kHeadDim > 1024;
+  constexpr int kBatch = Core::kHooks ? (kLarge ? 1 : 4) : kLarge ? (kRoomy ? 3 : 2) : 8;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
   Number *staged_lse = &shared.merge.o[0][0][0]; // dead since the last barrier
   constexpr int kCapacity = sizeof(shared.merge.o) / sizeof(Number) / kRows;

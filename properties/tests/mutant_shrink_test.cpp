@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a reader gets from a failure of a real kernel: the first case that an ordinary draw finds
-// shrinks to one request, one head and at most a tile of 16 keys and one, and its text gives the
+// shrinks to one request, one head and at most 16 keys and one, and its text gives the
 // same verdict word for word, every time.
 #include <algorithm>
 #include <chrono>
@@ -24,11 +24,11 @@ struct Bar {
 };
 
 constexpr const char *kSecondTile =
-    "needs a second tile of one state: 4 warps of 16 keys each come first";
+    "needs a second tile of one state: 4 warps of 32 keys each come first";
 
 constexpr Bar kBars[] = {
     {"last_key_dropped", "paged_attention_v1"},
-    {"block_merge_unweighted", "paged_attention_v1"},
+    {"block_merge_unweighted", "paged_attention_v1", nullptr, 1, 1, 33, "needs two warps"},
     {"page_entry_repeated", "paged_attention_v1"},
     {"k_wait_one_late", "paged_attention_v1"},
     {"exp2_coarse", "paged_attention_v2"},
@@ -44,11 +44,11 @@ constexpr Bar kBars[] = {
     {"merge_ln_log2_mix", "merge_state"},
     {"merge_states_drops_last", "merge_states"},
     // Those that no case this small shows.
-    {"o_not_rescaled", "paged_attention_v2", nullptr, 1, 1, 65, kSecondTile},
-    {"d_not_rescaled", "paged_attention_v1", nullptr, 1, 1, 65, kSecondTile},
-    {"o_small_rescale_skipped", "paged_attention_v2", nullptr, 1, 1, 65, kSecondTile},
+    {"o_not_rescaled", "paged_attention_v2", nullptr, 1, 1, 129, kSecondTile},
+    {"d_not_rescaled", "paged_attention_v1", nullptr, 1, 1, 129, kSecondTile},
+    {"o_small_rescale_skipped", "paged_attention_v2", nullptr, 1, 1, 129, kSecondTile},
     {"interior_key_dropped", "paged_attention_v2", nullptr, 1, 1, 32, "concerns key 31"},
-    {"tile_skipped", "paged_attention_v1", nullptr, 1, 1, 48, "concerns keys 32 to 47, if all"},
+    {"tile_skipped", "paged_attention_v1", nullptr, 1, 1, 64, "concerns keys 32 to 63, if all"},
     {"gqa_head_modulo", "paged_attention_v1", nullptr, 2, 2, 17, "equals division for one head"},
     {"partial_slot_of_row_zero", "paged_attention_v2", nullptr, 1, 2, 17, "needs two rows"},
 };
