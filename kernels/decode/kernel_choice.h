@@ -10,9 +10,9 @@ namespace assay {
 /// Constants measured on an H200 (kernels/decode/README.md), in us and bytes per us.
 struct DecodeCostModel {
   double bandwidth = 4.54e6 * 0.96; // what a long batch reaches, of a plain read's 4.54 TB/s
-  double block_rate = 49e3;         // one v1 block alone: 8k keys of d 128 take 86 us
+  double block_rate = 42e3;         // one v1 block alone: 8k keys of d 128 take 100 us
   double v1_fixed = 3.0;            // launch, first loads, the block's merge
-  double v2_fixed = 6.2;            // the same, the plan's loads and the merge of splits
+  double v2_fixed = 4.0;            // the same, the plan's loads and the merge of splits
   /// Of what the longest row needs beyond the mean: v1 blocks start in batch order, so a long row
   /// may start late.
   double late_start = 0.5;
