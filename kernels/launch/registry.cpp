@@ -56,7 +56,7 @@ constexpr assay_arithmetic merge_arithmetic() {
   return a;
 }
 
-/// fp8 tiles have 32 keys, the others 16: the deeper sum and the smaller tile bound both.
+/// Tiles have 16 or 32 keys (decode_policy): the deeper sum and the smaller tile bound both.
 constexpr int kDecodeTile = decode_policy(128, 2, 1, kV1Warps).tile;
 constexpr int kDeepestTile = decode_policy(128, 1, 1, kV1Warps).tile;
 constexpr assay_arithmetic kV1Arithmetic =
