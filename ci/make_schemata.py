@@ -12,7 +12,8 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
   find     text of the original; must occur exactly once, white space is not significant
   replace  the wrong text; may be empty for a statement
   kernels  kernels it concerns, comma separated
-  needs    optional: `features` or `early_start`, when plain attention does not show the mistake
+  needs    optional: `features`, `early_start` or `even_lengths`, when plain attention does not show
+           the mistake
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR

@@ -117,6 +117,7 @@ void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &a
   out.alibi_slopes = floats(at, t.slopes);
   out.sinks = floats(at, t.sinks);
   out.early_start = t.early_start;
+  out.even_lengths = t.even_lengths;
 }
 
 template <class P>

@@ -67,6 +67,8 @@ struct Tensors {
   std::vector<FieldNumber> numbers;
   /// The call starts early (assay.h), behind a kernel that writes late_bytes() at the last moment.
   bool early_start = false;
+  /// Hint of v1 (assay.h), in half of the cases, whatever their lengths: it must not matter.
+  bool even_lengths = false;
 
   int rows() const { return query_rows(problem); } ///< of q, o, lse
   int heads() const { return problem.num_qo_heads(); }

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 3
+#define ASSAY_ABI_MINOR 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -122,6 +122,10 @@ typedef struct assay_paged_params {
   int32_t num_splits;   /**< v2: > 0 forces that many splits of every row, 0 = balanced plan */
   int32_t early_start;  /**< 1: may begin while the kernel in front of it in the stream still runs
                              (see below); 0: begins when that has finished */
+  int32_t even_lengths; /**< v1: 1 when the lengths of the batch are alike (the longest at most 1.25
+                             times the mean); rows then may go to fewer warps each. A hint: with any
+                             lengths the result is right, and 0 keeps a row's bits independent of
+                             the batch */
   const void *q;        /**< [batch, q_len, num_qo_heads, head_dim] */
   int64_t q_stride_batch, q_stride_token, q_stride_head; /**< multiples of 8 */
   void *o; /**< [batch, q_len, num_qo_heads, head_dim]; never aliases an input */
@@ -143,6 +147,12 @@ typedef struct assay_paged_params {
 } assay_paged_params;
 
 enum { ASSAY_MAX_Q_LEN = 8 };
+
+/** What assay_paged_attention_choose recommends. */
+typedef struct assay_paged_choice {
+  int32_t version;      /**< 1 or 2 */
+  int32_t even_lengths; /**< for assay_paged_params */
+} assay_paged_choice;
 
 /**
  * The planner of paged_attention_v2: reads seq_lens on the device, writes a plan that every layer
@@ -276,12 +286,13 @@ assay_status assay_merge_state_supports(const assay_merge_state_params *params);
 assay_status assay_merge_states_supports(const assay_merge_states_params *params);
 
 /**
- * The version expected to be faster, 1 or 2, for lengths that sum to total_tokens with the longest
- * of max_seq_len (host knowledge; params.kv.seq_lens is not read): a model of bytes, launch and
- * merge cost measured on an H200 (kernels/decode/kernel_choice.h). num_splits > 0 asks for v2.
+ * The version expected to be faster, and the even_lengths to call v1 with, for lengths that sum to
+ * total_tokens with the longest of max_seq_len (host knowledge; params.kv.seq_lens is not read): a
+ * model of bytes, launch and merge cost measured on an H200 (kernels/decode/kernel_choice.h).
+ * num_splits > 0 asks for v2.
  */
 assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
-                                          int32_t max_seq_len, int32_t *version);
+                                          int32_t max_seq_len, assay_paged_choice *choice);
 
 /** Scratch bytes for these shapes at any lengths up to kv.max_pages * kv.page_size. */
 assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,

@@ -52,6 +52,7 @@ class PagedParams(Structure):
         ("window", c_int32),
         ("num_splits", c_int32),
         ("early_start", c_int32),
+        ("even_lengths", c_int32),
         ("q", c_void_p),
         ("q_stride_batch", c_int64),
         ("q_stride_token", c_int64),

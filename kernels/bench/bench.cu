@@ -4,6 +4,7 @@
 #include "kernels/abi/assay.h"
 #include "kernels/bench/floor.cuh"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -105,6 +106,7 @@ struct CellData {
     p.kv.rows = cell.batch;
     p.kv.page_size = cell.page_size;
     p.stream = stream.get();
+    p.even_lengths = even_lengths(p);
     if (workspace) {
       p.workspace = workspace->get();
       p.workspace_bytes = workspace->size();
@@ -114,6 +116,16 @@ struct CellData {
       p.plan_bytes = plan->size();
     }
     return p;
+  }
+
+  /// A hint that only lengths known on the host can give.
+  int32_t even_lengths(const assay_paged_params &p) const {
+    const int64_t total = std::accumulate(lens.begin(), lens.end(), int64_t{0});
+    assay_paged_choice choice = {};
+    check_status(assay_paged_attention_choose(
+                     &p, total, *std::max_element(lens.begin(), lens.end()), &choice),
+                 "choose");
+    return choice.even_lengths;
   }
 
   assay_plan_params plan_params() const {

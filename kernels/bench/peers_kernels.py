@@ -34,6 +34,7 @@ def paged_params(data, s, out, early_start=0):
     p.kv.page_table_stride = p.kv.max_pages = data.max_pages
     p.kv.rows, p.kv.page_size = data.batch, data.page_size
     p.early_start = early_start
+    p.even_lengths = 4 * data.batch * max(data.lens) <= 5 * sum(data.lens)
     p.stream = torch.cuda.current_stream().cuda_stream
     return p
 

@@ -40,28 +40,29 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage) {
   }
 }
 
-/// Components dim .. dim + 7 of `row` merged over warps 0 .. kWarps - 1 in order, maximum first:
-/// every state is scaled once, and the loads do not wait for each other.
-template <class Storage, int kWarps>
-ASSAY_DEVICE auto merge_published(const Storage &storage, int row, int dim,
+/// Components dim .. dim + 7 of `row` merged over warps first .. first + count - 1 in order (count
+/// <= kMost), maximum first: every state is scaled once, and the loads do not wait for each other.
+template <int kMost, class Storage>
+ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, int row, int dim,
                                   typename Storage::Number scale) {
   using R = typename Storage::Number;
   using RowSlice = SliceOf<R>;
   RowSlice merged = RowSlice::identity();
-  R m[kWarps];
+  R m[kMost];
   ASSAY_UNROLL
-  for (int w = 0; w < kWarps; ++w) {
-    m[w] = arch::shared_load(&storage.m[w][row]);
+  for (int w = 0; w < kMost; ++w) {
+    m[w] = w < count ? R(arch::shared_load(&storage.m[first + w][row])) : R(arch::neg_infinity());
     merged.m = arch::max_num(merged.m, m[w]);
   }
   ASSAY_UNROLL
-  for (int w = 0; w < kWarps; ++w) {
+  for (int w = 0; w < kMost; ++w) {
+    if (w >= count) continue;
     const R weight = RowSlice::weight(m[w], merged.m, scale);
-    merged.d = arch::fma_rn(arch::shared_load(&storage.d[w][row]), weight, merged.d);
+    merged.d = arch::fma_rn(arch::shared_load(&storage.d[first + w][row]), weight, merged.d);
     ASSAY_UNROLL
     for (int k = 0; k < 8; k += 4) {
-      const auto o =
-          arch::shared_load(reinterpret_cast<const arch::Vec4 *>(&storage.o[w][row][dim + k]));
+      const auto o = arch::shared_load(
+          reinterpret_cast<const arch::Vec4 *>(&storage.o[first + w][row][dim + k]));
       merged.o[k] = arch::fma_rn(arch::word_to<R>(o.x), weight, merged.o[k]);
       merged.o[k + 1] = arch::fma_rn(arch::word_to<R>(o.y), weight, merged.o[k + 1]);
       merged.o[k + 2] = arch::fma_rn(arch::word_to<R>(o.z), weight, merged.o[k + 2]);

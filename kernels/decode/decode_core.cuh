@@ -20,8 +20,8 @@ struct DecodeWork {
   int seq_len; // of the request
 };
 
-/// Warps are independent until an item's final merge: warp w takes key tiles w, w + warps, ... of
-/// the range through its own cp.async ring, so the loop has no block barrier. The copies run ahead
+/// Warps are independent until an item's final merge: warp w of a team takes key tiles w, w + warps,
+/// ... of the range through its own cp.async ring, so the loop has no barrier. The copies run ahead
 /// of the arithmetic across item borders: while a block merges one item, the next one's keys are in
 /// flight.
 ///
@@ -39,7 +39,7 @@ public:
   static constexpr DecodePolicy kPolicy =
       decode_policy(kHeadDim, sizeof(Kv), kRowTiles, kWarpCount);
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
-  static constexpr int kStages = kPolicy.stages, kStride = kWarps * kPolicy.tile;
+  static constexpr int kStages = kPolicy.stages;
   static constexpr int kRows = 8 * kRowTiles, kSlices = kHeadDim / 8;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / Types::kChunk;
   using Tile = AttentionTile<Types, kHeadDim, kPolicy.tile, kRowTiles>;
@@ -58,15 +58,28 @@ public:
   static_assert(sizeof(SharedStorage) ==
                 decode_shared_bytes(kHeadDim, sizeof(Kv), kRowTiles, kWarpCount));
 
-  /// Runs every item; all are of one kv head and first row. `finish(item, merged, scale)` is called
-  /// by all threads of the block once an item's states are published; merged(row, dim) is the
-  /// un-normalised slice of a row over all warps, its maximum times `scale` a base-2 logit.
-  template <class Items, class Finish>
+  /// The warps that share items: the whole block, or `count` warps of it from a multiple of that.
+  struct BlockTeam {
+    static constexpr int first_warp() { return 0; }
+    static constexpr int warps() { return kWarps; }
+  };
+  struct RowTeam {
+    int first, count;
+    ASSAY_DEVICE int first_warp() const { return first; }
+    ASSAY_DEVICE int warps() const { return count; }
+  };
+
+  /// Runs every item of a team; all are of one kv head and first row, and a RowTeam has at most
+  /// one. `finish(item, merged, scale)` is called by all threads of the team once an item's states
+  /// are published; merged(row, dim) is the un-normalised slice of a row over its warps, its
+  /// maximum times `scale` a base-2 logit.
+  template <class Team, class Items, class Finish>
   static ASSAY_DEVICE void run(const AttentionParams &params, const FeatureParams &features,
-                               const PagedKvParams &kv_params, Items items, Finish finish) {
+                               const PagedKvParams &kv_params, const Team &team, Items items,
+                               Finish finish) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
     Stage *ring = arch::kept(shared.ring[arch::warp_id()]);
-    TileStream<Items> stream(features, kv_params, items);
+    TileStream<Team, Items> stream(features, kv_params, team, items);
     int stage = 0, free_stage = kStages - 1;
     Tile tile;
     typename Items::Item item, done;
@@ -87,7 +100,7 @@ public:
       const DecodeWork work = items.work_of(item);
       tile.prepare_queries();
       hooks.begin(work.seq_len, work.kv_end);
-      for (int base = first_tile(work); base < work.kv_end; base += kStride) {
+      for (int base = first_tile(team, work); base < work.kv_end; base += stride_of(team)) {
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
         // Makes every lane's copies visible to the warp, and frees the stage read last.
         arch::warp_barrier();
@@ -110,13 +123,15 @@ public:
       done = item;
       more = items.next(item);
       if (more) load_queries(params, features, items.work_of(item), tile);
-      arch::block_barrier();
+      meet(team);
       finish(
           done,
           [&](int row, int dim) {
-            return merge_published<MergeStorage, kWarps>(shared.merge, row, dim, scale);
+            return merge_published<kWarps>(shared.merge, team.first_warp(), team.warps(), row, dim,
+                                           scale);
           },
           scale);
+      if (!more) break;
       // 3. The next item's states overwrite what other threads may still be reading.
       arch::block_barrier();
     }
@@ -124,9 +139,11 @@ public:
   }
 
   /// Calls f(row in the tile, dim) for this thread's slices of the rows that exist.
-  template <class F>
-  static ASSAY_DEVICE void for_each_slice(const FeatureParams &features, int first_row, F f) {
-    for (int i = arch::thread_idx(); i < kRows * kSlices; i += kThreads)
+  template <class Team, class F>
+  static ASSAY_DEVICE void for_each_slice(const Team &team, const FeatureParams &features,
+                                          int first_row, F f) {
+    const int first = static_cast<int>(arch::thread_idx()) - 32 * team.first_warp();
+    for (int i = first; i < kRows * kSlices; i += 32 * team.warps())
       if (first_row + i / kSlices < features.rows) f(i / kSlices, i % kSlices * 8);
   }
 
@@ -143,6 +160,11 @@ public:
 
 private:
   using Query = typename Types::Query;
+
+  static ASSAY_DEVICE void meet(const BlockTeam &) { arch::block_barrier(); }
+  static ASSAY_DEVICE void meet(const RowTeam &team) {
+    arch::named_barrier(1 + team.first / team.count, 32 * team.count);
+  }
 
   struct NoHooks {
     ASSAY_DEVICE NoHooks(const AttentionParams &, const FeatureParams &, int, int) {}
@@ -185,19 +207,26 @@ private:
     });
   }
 
-  static ASSAY_DEVICE int first_tile(const DecodeWork &work) {
-    return work.kv_begin + static_cast<int>(arch::warp_id()) * kPolicy.tile;
+  /// Keys between two tiles of a warp, and its first one.
+  template <class Team>
+  static ASSAY_DEVICE int stride_of(const Team &team) {
+    return team.warps() * kPolicy.tile;
+  }
+  template <class Team>
+  static ASSAY_DEVICE int first_tile(const Team &team, const DecodeWork &work) {
+    const int warp = static_cast<int>(arch::warp_id()) - team.first_warp();
+    return work.kv_begin + warp * kPolicy.tile;
   }
 
   /// This warp's tiles of all items in order, for the copies. K and V of a tile are separate
   /// groups, so scores start while V is still in flight; groups are committed past the last tile
   /// too, which keeps the wait counts constant.
-  template <class Items>
+  template <class Team, class Items>
   class TileStream {
   public:
     ASSAY_DEVICE TileStream(const FeatureParams &features, const PagedKvParams &kv_params,
-                            const Items &items)
-        : features_(features), kv_params_(kv_params), items_(items) {
+                            const Team &team, const Items &items)
+        : features_(features), kv_params_(kv_params), team_(team), items_(items) {
       next_item();
     }
 
@@ -237,7 +266,7 @@ private:
 
     ASSAY_DEVICE void advance() {
       if (!live_) return;
-      base_ += kStride;
+      base_ += stride_of(team_);
       if (base_ < end_)
         loader_.prefetch_places(kv_params_, base_);
       else
@@ -250,7 +279,7 @@ private:
       live_ = false;
       while (!live_ && items_.next(item)) {
         const DecodeWork work = items_.work_of(item);
-        base_ = first_tile(work);
+        base_ = first_tile(team_, work);
         end_ = work.kv_end;
         first_newest_ = work.seq_len - (kHooks ? features_.q_len : 1);
         live_ = base_ < end_;
@@ -263,6 +292,7 @@ private:
 
     const FeatureParams &features_;
     const PagedKvParams &kv_params_;
+    const Team team_;
     Items items_;
     Loader loader_;
     int base_ = 0, end_ = 0, first_newest_ = 0;

@@ -24,6 +24,11 @@ struct DecodeLoad {
   int64_t kv_heads, row_bytes;
 };
 
+/// What even_lengths promises: a wave of warps with a row each then ends about together.
+constexpr bool lengths_are_even(const DecodeLoad &load) {
+  return 4 * load.batch * load.max_seq_len <= 5 * load.total_tokens;
+}
+
 constexpr double v1_cost(const DecodeLoad &load, const DecodeCostModel &m = {}) {
   const double bytes = static_cast<double>(load.total_tokens * load.kv_heads * load.row_bytes);
   const double longest = static_cast<double>(load.max_seq_len * load.row_bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged_attention_v1: one block per (request, kv head, row tile), all keys in one pass.
+// paged_attention_v1: one block, or a team of its warps, per (request, kv head, row tile); all keys
+// in one pass.
 #pragma once
 
 #include "kernels/decode/decode_core.cuh"
@@ -10,14 +11,15 @@ struct PagedAttentionV1Params {
   AttentionParams attention;
   PagedKvParams kv;
   FeatureParams features;
-  int32_t row_tiles_per_group; // ceil(features.rows / rows per block)
+  int32_t row_tiles_per_group; // ceil(features.rows / rows per tile)
+  int32_t row_warps;           // warps that share a row tile: 1, 2 or 4 (all of a block)
 };
 
-/// The single item of a v1 block.
+/// The single item of a team, or none for a team past the last row tile.
 class OneItem {
 public:
   using Item = DecodeWork;
-  explicit ASSAY_DEVICE OneItem(const DecodeWork &work) : work_(work) {}
+  ASSAY_DEVICE OneItem(const DecodeWork &work, bool exists) : work_(work), done_(!exists) {}
   ASSAY_DEVICE bool next(Item &item) {
     item = work_;
     const bool first = !done_;
@@ -28,27 +30,31 @@ public:
 
 private:
   DecodeWork work_;
-  bool done_ = false;
+  bool done_;
 };
 
-/// Grid: batch * num_kv_heads * row_tiles_per_group blocks, kv heads of one request adjacent (with
-/// NHD their rows share DRAM pages). No workspace.
+/// Grid: batch * num_kv_heads * row_tiles_per_group row tiles, row_warps warps each, kv heads of one
+/// request adjacent (with NHD their rows share DRAM pages). No workspace.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   const AttentionParams &attention = params.attention;
-  const int block = arch::block_idx_x();
-  const int unit = block / params.row_tiles_per_group;
-  DecodeWork work;
+  const int warp = arch::warp_id(), row_warps = params.row_warps;
+  const typename Core::RowTeam team{warp & -row_warps, row_warps};
+  const int teams = Core::kWarps / row_warps; // of a block
+  const int tile = arch::block_idx_x() * teams + warp / row_warps;
+  const int unit = tile / params.row_tiles_per_group;
+  DecodeWork work{};
   work.request = unit / attention.num_kv_heads;
   work.kv_head = unit % attention.num_kv_heads;
-  work.first_row = block % params.row_tiles_per_group * Core::kRows;
-  work.seq_len = arch::global_load_readonly(params.kv.seq_lens + work.request);
+  work.first_row = tile % params.row_tiles_per_group * Core::kRows;
+  const bool exists = work.request < attention.batch;
+  if (exists) work.seq_len = arch::global_load_readonly(params.kv.seq_lens + work.request);
   work.kv_begin = Core::kHooks ? first_planned(work.seq_len, params.features.span, kPlanTile) : 0;
   work.kv_end = work.seq_len;
-  Core::run(attention, params.features, params.kv, OneItem(work),
+  Core::run(attention, params.features, params.kv, team, OneItem(work, exists),
             [&](const DecodeWork &, auto merged, float scale) {
-              Core::for_each_slice(params.features, work.first_row, [&](int row, int dim) {
+              Core::for_each_slice(team, params.features, work.first_row, [&](int row, int dim) {
                 auto slice = merged(row, dim);
                 const auto lse2 = slice.lse2(scale);
                 slice.normalize();

@@ -154,11 +154,12 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
   const PlanItems<Core::kRows> items(params.plan, params.row_tiles_per_group, arch::block_idx_x());
   const int32_t stride = params.plan.shape.slot_stride(), units = params.plan.shape.units;
   const FeatureParams &features = params.features;
+  const typename Core::BlockTeam team;
   Core::run(
-      attention, features, params.kv, items, [&](const WorkItem &item, auto merged, float scale) {
+      attention, features, params.kv, team, items, [&](const WorkItem &item, auto merged, float scale) {
         const DecodeWork work = items.work_of(item);
         const bool whole = item.num_splits == 1;
-        Core::for_each_slice(features, work.first_row, [&](int row, int dim) {
+        Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
           auto slice = merged(row, dim);
           const auto lse2 = slice.lse2(scale);
           slice.normalize();

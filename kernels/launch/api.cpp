@@ -119,8 +119,8 @@ assay_status assay_merge_states(const assay_merge_states_params *params) {
   return run_merge_states(table_for(params), params, true);
 }
 assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
-                                          int32_t max_seq_len, int32_t *version) {
-  ASSAY_RETURN_IF_ERROR(choose_version(params, total_tokens, max_seq_len, version));
+                                          int32_t max_seq_len, assay_paged_choice *choice) {
+  ASSAY_RETURN_IF_ERROR(choose_version(params, total_tokens, max_seq_len, choice));
   return set_ok();
 }
 assay_status assay_plan(const assay_plan_params *params) { return run_plan(params); }

@@ -15,7 +15,7 @@ namespace assay {
 /// Which instantiation a call needs.
 struct DecodeVariant {
   int row_tiles;       // of a block
-  int tiles_per_group; // blocks per kv head
+  int tiles_per_group; // row tiles per kv head
   bool hooks;
 };
 
@@ -24,7 +24,8 @@ struct PagedCall {
   PagedKvParams kv;
   FeatureParams features;
   DecodeVariant variant;
-  bool empty; // nothing to launch
+  int v1_row_warps; // warps that share a row tile
+  bool empty;       // nothing to launch
 };
 
 /// Byte offsets inside the workspace of paged_attention_v2.
@@ -65,6 +66,8 @@ int32_t visible_span(const Params &p) {
   return p.window > 0 ? p.window + p.q_len - 1 : 0;
 }
 DecodeVariant decode_variant(const assay_paged_params &params);
+/// Warps of paged_attention_v1 that share a row tile.
+int row_warps(const assay_paged_params &params);
 
 /// Arguments common to v1 and v2.
 assay_status build_paged_call(const assay_paged_params *params, PagedCall &call);

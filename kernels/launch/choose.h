@@ -5,8 +5,8 @@
 
 namespace assay {
 
-/// assay_paged_attention_choose: 1 or 2 from the cost model of kernels/decode/kernel_choice.h.
+/// assay_paged_attention_choose: from the cost model of kernels/decode/kernel_choice.h.
 assay_status choose_version(const assay_paged_params *params, int64_t total_tokens,
-                            int32_t max_seq_len, int32_t *version);
+                            int32_t max_seq_len, assay_paged_choice *choice);
 
 } // namespace assay

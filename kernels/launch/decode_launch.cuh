@@ -17,9 +17,10 @@ inline int64_t blocks_for(int64_t threads, int block) { return (threads + block 
 template <class Core>
 assay_status launch_v1(const PagedCall &call, void *stream) {
   const PagedAttentionV1Params params{call.attention, call.kv, call.features,
-                                      call.variant.tiles_per_group};
-  const int64_t blocks =
+                                      call.variant.tiles_per_group, call.v1_row_warps};
+  const int64_t row_tiles =
       int64_t{call.attention.batch} * call.attention.num_kv_heads * call.variant.tiles_per_group;
+  const int64_t blocks = blocks_for(row_tiles * call.v1_row_warps, Core::kWarps);
   return launch_kernel(
       &paged_attention_v1<Core>, "paged_attention_v1",
       {blocks, Core::kThreads, sizeof(typename Core::SharedStorage), call.attention.early_start},

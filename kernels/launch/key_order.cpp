@@ -30,17 +30,14 @@ private:
   int32_t capacity_, count_ = 0;
 };
 
-/// A decode block: warp w takes tiles w, w + warps, ... of the range.
-void add_block_range(TileWriter &writer, const DecodePolicy &policy, int32_t split, int32_t begin,
-                     int32_t end) {
-  for (int warp = 0; warp < policy.warps; ++warp)
-    for (int32_t base = begin + warp * policy.tile; base < end; base += policy.warps * policy.tile)
-      writer.add(0, split, warp, base, std::min(base + policy.tile, end));
-}
-
-DecodePolicy policy_of(const assay_paged_params &p, int warps) {
+/// A team of warps: warp w takes tiles w, w + warps, ... of the range.
+void add_team_range(TileWriter &writer, const assay_paged_params &p, int warps, int32_t split,
+                    int32_t begin, int32_t end) {
   const int bytes = p.kv_dtype == ASSAY_E4M3 || p.kv_dtype == ASSAY_E5M2 ? 1 : 2;
-  return decode_policy(p.head_dim, bytes, decode_variant(p).row_tiles, warps);
+  const int tile = decode_policy(p.head_dim, bytes, decode_variant(p).row_tiles, kV1Warps).tile;
+  for (int warp = 0; warp < warps; ++warp)
+    for (int32_t base = begin + warp * tile; base < end; base += warps * tile)
+      writer.add(0, split, warp, base, std::min(base + tile, end));
 }
 
 } // namespace
@@ -50,8 +47,7 @@ assay_status v1_key_order(const void *params, int32_t request, int32_t, assay_ke
   const auto &p = *static_cast<const assay_paged_params *>(params);
   TileWriter writer(tiles, capacity);
   const int32_t len = p.kv.seq_lens[request];
-  add_block_range(writer, policy_of(p, kV1Warps), 0, first_planned(len, visible_span(p), kPlanTile),
-                  len);
+  add_team_range(writer, p, row_warps(p), 0, first_planned(len, visible_span(p), kPlanTile), len);
   return writer.finish(count);
 }
 
@@ -64,7 +60,7 @@ assay_status v2_key_order(const void *params, int32_t request, int32_t, assay_ke
   TileWriter writer(tiles, capacity);
   int split = 0;
   for (const WorkItem &item : items_of_request(plan.view(), request))
-    add_block_range(writer, policy_of(p, layout.warps), split++, item.kv_begin, item.kv_end);
+    add_team_range(writer, p, layout.warps, split++, item.kv_begin, item.kv_end);
   return writer.finish(count);
 }
 

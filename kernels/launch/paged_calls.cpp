@@ -87,6 +87,7 @@ assay_status check_features(const assay_paged_params &p) {
     return fail(ASSAY_INVALID_ARGUMENT, "logits_softcap is {}, expected finite and >= 0",
                 p.logits_softcap);
   ASSAY_RETURN_IF_ERROR(check_range("early_start", p.early_start, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("even_lengths", p.even_lengths, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("k_scale_stride", p.k_scale_stride, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("v_scale_stride", p.v_scale_stride, 0, 1));
   if (!is_fp8(p) && (p.k_scale != nullptr || p.v_scale != nullptr))
@@ -160,6 +161,12 @@ DecodeVariant decode_variant(const assay_paged_params &p) {
                    p.alibi_slopes != nullptr || p.sinks != nullptr};
 }
 
+int row_warps(const assay_paged_params &p) {
+  const int64_t rows = int64_t{p.batch} * p.num_kv_heads * decode_variant(p).tiles_per_group;
+  return v1_row_warps(rows, p.even_lengths != 0, p.head_dim, bytes_of_kv(p),
+                      multiprocessors(p.target));
+}
+
 assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   ASSAY_RETURN_IF_ERROR(check_paged_shape(p));
   ASSAY_RETURN_IF_ERROR(check_paged_kv("kv", p->kv));
@@ -169,6 +176,7 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   ASSAY_RETURN_IF_ERROR(check_rows(*p));
   ASSAY_RETURN_IF_ERROR(check_feature_rows(*p));
   call.variant = decode_variant(*p);
+  call.v1_row_warps = row_warps(*p);
   const int64_t blocks = int64_t{p->batch} * p->num_kv_heads * call.variant.tiles_per_group;
   if (blocks > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED, "batch * heads needs {} blocks, expected at most {}",
@@ -214,18 +222,19 @@ assay_status build_v2_call(const assay_paged_params *p, PagedV2Call &call) {
 }
 
 assay_status choose_version(const assay_paged_params *p, int64_t total_tokens, int32_t max_seq_len,
-                            int32_t *version) {
+                            assay_paged_choice *choice) {
   ASSAY_RETURN_IF_ERROR(check_paged_shape(p));
   ASSAY_RETURN_IF_ERROR(check_range("max_seq_len", max_seq_len, 0, kMaxTokens));
   ASSAY_RETURN_IF_ERROR(
       check_range("total_tokens", total_tokens, 0, int64_t{p->batch} * max_seq_len));
-  if (version == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "version is null");
+  if (choice == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "choice is null");
   const DecodeLoad load{.batch = std::max<int64_t>(p->batch, 1),
                         .total_tokens = total_tokens,
                         .max_seq_len = max_seq_len,
                         .kv_heads = p->num_kv_heads,
                         .row_bytes = int64_t{2} * p->head_dim * bytes_of_kv(*p)};
-  *version = p->num_splits > 0 || v2_cost(load) < v1_cost(load) ? 2 : 1;
+  choice->version = p->num_splits > 0 || v2_cost(load) < v1_cost(load) ? 2 : 1;
+  choice->even_lengths = lengths_are_even(load);
   return ASSAY_OK;
 }
 

@@ -151,17 +151,19 @@ TEST(Abi, choose_follows_lengths_and_names_bad_arguments) {
   c.p.num_kv_heads = 8;
   c.p.num_qo_heads = 32;
   c.p.head_dim = 128;
-  int32_t version = 0;
+  assay_paged_choice choice = {};
   const auto choose = [&](int64_t total, int32_t longest) {
-    return assay_paged_attention_choose(&c.p, total, longest, &version);
+    return assay_paged_attention_choose(&c.p, total, longest, &choice);
   };
   ASSERT_EQ(choose(256 * 1024, 1024), ASSAY_OK) << assay_last_error();
-  EXPECT_EQ(version, 1); // uniform, in whole waves
+  EXPECT_EQ(choice.version, 1); // uniform, in whole waves
+  EXPECT_EQ(choice.even_lengths, 1);
   ASSERT_EQ(choose(256 * 1024, 65536), ASSAY_OK) << assay_last_error();
-  EXPECT_EQ(version, 2); // one long row
+  EXPECT_EQ(choice.version, 2); // one long row
+  EXPECT_EQ(choice.even_lengths, 0);
   c.p.batch = c.p.kv.rows = 1;
   ASSERT_EQ(choose(8192, 8192), ASSAY_OK) << assay_last_error();
-  EXPECT_EQ(version, 2); // too few rows
+  EXPECT_EQ(choice.version, 2); // too few rows
   EXPECT_EQ(choose(8193, 8192), ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(std::string(assay_last_error()).find("total_tokens"), std::string::npos);
   EXPECT_EQ(assay_paged_attention_choose(&c.p, 1, 1, nullptr), ASSAY_INVALID_ARGUMENT);

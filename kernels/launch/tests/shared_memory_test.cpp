@@ -145,7 +145,7 @@ void expect_refused(Call &call, int64_t needed) {
                               "device has " +
                               std::to_string(limit);
   uint64_t bytes = 0;
-  int32_t version = 0;
+  assay_paged_choice choice = {};
   const auto refused = [&](assay_status status) {
     EXPECT_EQ(status, ASSAY_UNSUPPORTED);
     EXPECT_NE(std::string(assay_last_error()).find(message), std::string::npos)
@@ -156,7 +156,7 @@ void expect_refused(Call &call, int64_t needed) {
   refused(assay_paged_attention_v1_supports(&call.p));
   refused(assay_paged_attention_v2_supports(&call.p));
   refused(assay_paged_attention_v2_workspace_size(&call.p, &bytes));
-  refused(assay_paged_attention_choose(&call.p, call.len, call.len, &version));
+  refused(assay_paged_attention_choose(&call.p, call.len, call.len, &choice));
 }
 
 class SharedMemory : public testing::Test {
