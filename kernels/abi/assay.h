@@ -69,8 +69,8 @@ enum { ASSAY_LSE_NATURAL = 0, ASSAY_LSE_BASE2 = 1 };
  * NHD and HND layouts are both expressed by strides; K and V strides are independent.
  */
 typedef struct assay_paged_kv {
-  const void *k;                                        /**< pool, KV dtype of the call */
-  const void *v;                                        /**< pool, KV dtype of the call */
+  const void *k; /**< pool, KV dtype of the call */
+  const void *v; /**< pool, KV dtype of the call */
   /** Elements, multiples of 16 bytes; of a page and a token below 2^31. */
   int64_t k_stride_page, k_stride_token, k_stride_head;
   int64_t v_stride_page, v_stride_token, v_stride_head;

@@ -122,8 +122,8 @@ struct CellData {
   int32_t even_lengths(const assay_paged_params &p) const {
     const int64_t total = std::accumulate(lens.begin(), lens.end(), int64_t{0});
     assay_paged_choice choice = {};
-    check_status(assay_paged_attention_choose(
-                     &p, total, *std::max_element(lens.begin(), lens.end()), &choice),
+    check_status(assay_paged_attention_choose(&p, total,
+                                              *std::max_element(lens.begin(), lens.end()), &choice),
                  "choose");
     return choice.even_lengths;
   }

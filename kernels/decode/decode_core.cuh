@@ -20,7 +20,8 @@ struct DecodeWork {
   int seq_len; // of the request
 };
 
-/// Warps are independent until an item's final merge: warp w of a team takes key tiles w, w + warps,
+/// Warps are independent until an item's final merge: warp w of a team takes key tiles w, w +
+/// warps,
 /// ... of the range through its own cp.async ring, so the loop has no barrier. The copies run ahead
 /// of the arithmetic across item borders: while a block merges one item, the next one's keys are in
 /// flight.
@@ -60,8 +61,8 @@ public:
 
   /// The warps that share items: the whole block, or `count` warps of it from a multiple of that.
   struct BlockTeam {
-    static constexpr int first_warp() { return 0; }
-    static constexpr int warps() { return kWarps; }
+    static ASSAY_DEVICE constexpr int first_warp() { return 0; }
+    static ASSAY_DEVICE constexpr int warps() { return kWarps; }
   };
   struct RowTeam {
     int first, count;

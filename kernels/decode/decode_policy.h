@@ -50,6 +50,12 @@ constexpr int64_t decode_shared_bytes(int head_dim, int element_bytes, int row_t
 
 inline constexpr int kV1Warps = 4;
 
+/// A v1 block asks for at least this much shared memory: with 76,800 bytes (and 1,024 of the
+/// system's) three of head_dim 64 fit an SM of 228 KB, and when a grid starts early its blocks
+/// crowd on the SMs that the grid in front leaves first (d64 b32 4k on an H200: 64 us, started
+/// early 71).
+inline constexpr int64_t kV1SharedBytes = 76'800 + 16;
+
 /// Warps of a paged_attention_v1 block that share a row: the fewest (1, 2 or 4) that fill at least
 /// 90 % of the warps of every wave, so that long and short blocks alike end together; with lengths
 /// that differ, always 4. A row of its own saves a warp the merge and three quarters of the item's

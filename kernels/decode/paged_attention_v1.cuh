@@ -33,8 +33,8 @@ private:
   bool done_;
 };
 
-/// Grid: batch * num_kv_heads * row_tiles_per_group row tiles, row_warps warps each, kv heads of one
-/// request adjacent (with NHD their rows share DRAM pages). No workspace.
+/// Grid: batch * num_kv_heads * row_tiles_per_group row tiles, row_warps warps each, kv heads of
+/// one request adjacent (with NHD their rows share DRAM pages). No workspace.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {

@@ -154,38 +154,39 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
   const PlanItems<Core::kRows> items(params.plan, params.row_tiles_per_group, arch::block_idx_x());
   const int32_t stride = params.plan.shape.slot_stride(), units = params.plan.shape.units;
   const FeatureParams &features = params.features;
-  const typename Core::BlockTeam team;
-  Core::run(
-      attention, features, params.kv, team, items, [&](const WorkItem &item, auto merged, float scale) {
-        const DecodeWork work = items.work_of(item);
-        const bool whole = item.num_splits == 1;
-        Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
-          auto slice = merged(row, dim);
-          const auto lse2 = slice.lse2(scale);
-          slice.normalize();
-          if (whole)
-            Core::store_row(attention, features, work, row, dim, slice.o, lse2);
-          else
-            store_partial<Core::kHeadDim>(params.partial,
-                                          item.slot(item.split, stride) * units + items.unit(), row,
-                                          dim, slice.o, lse2);
-        });
-        if (whole) return;
-        // The barrier orders the block's stores before thread 0's release; its acquire and the
-        // second barrier order the other blocks' stores before this block's loads. The counter
-        // wraps to 0 by itself, ready for the next layer or graph replay.
-        auto &shared = arch::shared_storage<typename Core::SharedStorage>();
-        arch::block_barrier();
-        if (arch::thread_idx() == 0) {
-          uint32_t *counter = params.plan.counters + int64_t{item.request} * units + items.unit();
-          const uint32_t last = item.num_splits - 1;
-          const uint32_t before = arch::atomic_inc_acq_rel(counter, last);
-          arch::shared_store(&shared.is_last, before == last ? 1u : 0u);
-        }
-        arch::block_barrier();
-        if (arch::shared_load(&shared.is_last) != 0u)
-          merge_splits<Core>(params, item, items.unit(), work);
-      });
+  const typename Core::BlockTeam team{};
+  Core::run(attention, features, params.kv, team, items,
+            [&](const WorkItem &item, auto merged, float scale) {
+              const DecodeWork work = items.work_of(item);
+              const bool whole = item.num_splits == 1;
+              Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
+                auto slice = merged(row, dim);
+                const auto lse2 = slice.lse2(scale);
+                slice.normalize();
+                if (whole)
+                  Core::store_row(attention, features, work, row, dim, slice.o, lse2);
+                else
+                  store_partial<Core::kHeadDim>(
+                      params.partial, item.slot(item.split, stride) * units + items.unit(), row,
+                      dim, slice.o, lse2);
+              });
+              if (whole) return;
+              // The barrier orders the block's stores before thread 0's release; its acquire and
+              // the second barrier order the other blocks' stores before this block's loads. The
+              // counter wraps to 0 by itself, ready for the next layer or graph replay.
+              auto &shared = arch::shared_storage<typename Core::SharedStorage>();
+              arch::block_barrier();
+              if (arch::thread_idx() == 0) {
+                uint32_t *counter =
+                    params.plan.counters + int64_t{item.request} * units + items.unit();
+                const uint32_t last = item.num_splits - 1;
+                const uint32_t before = arch::atomic_inc_acq_rel(counter, last);
+                arch::shared_store(&shared.is_last, before == last ? 1u : 0u);
+              }
+              arch::block_barrier();
+              if (arch::shared_load(&shared.is_last) != 0u)
+                merge_splits<Core>(params, item, items.unit(), work);
+            });
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -10,6 +10,8 @@
 #include "kernels/launch/launch_kernel.cuh"
 #include "kernels/launch/plan_launch.cuh"
 
+#include <algorithm>
+
 namespace assay::ASSAY_TARGET {
 
 inline int64_t blocks_for(int64_t threads, int block) { return (threads + block - 1) / block; }
@@ -21,10 +23,11 @@ assay_status launch_v1(const PagedCall &call, void *stream) {
   const int64_t row_tiles =
       int64_t{call.attention.batch} * call.attention.num_kv_heads * call.variant.tiles_per_group;
   const int64_t blocks = blocks_for(row_tiles * call.v1_row_warps, Core::kWarps);
-  return launch_kernel(
-      &paged_attention_v1<Core>, "paged_attention_v1",
-      {blocks, Core::kThreads, sizeof(typename Core::SharedStorage), call.attention.early_start},
-      params, stream);
+  constexpr size_t kSharedBytes =
+      std::max<size_t>(sizeof(typename Core::SharedStorage), kV1SharedBytes);
+  return launch_kernel(&paged_attention_v1<Core>, "paged_attention_v1",
+                       {blocks, Core::kThreads, kSharedBytes, call.attention.early_start}, params,
+                       stream);
 }
 
 template <class Core>
