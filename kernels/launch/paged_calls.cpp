@@ -232,7 +232,8 @@ assay_status choose_version(const assay_paged_params *p, int64_t total_tokens, i
                         .total_tokens = total_tokens,
                         .max_seq_len = max_seq_len,
                         .kv_heads = p->num_kv_heads,
-                        .row_bytes = int64_t{2} * p->head_dim * bytes_of_kv(*p)};
+                        .row_bytes = int64_t{2} * p->head_dim * bytes_of_kv(*p),
+                        .head_dim = p->head_dim};
   choice->version = p->num_splits > 0 || v2_cost(load) < v1_cost(load) ? 2 : 1;
   choice->even_lengths = lengths_are_even(load);
   return ASSAY_OK;
