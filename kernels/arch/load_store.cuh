@@ -5,6 +5,7 @@
 //   T global_load_streaming(p)        data read once: not kept in L1
 //   T global_load_readonly(p)         data that nothing writes while the kernel runs
 //   void global_store(T *p, T v)
+//   void await_loaded(uint32_t w)     returns once w, computed from loads, has its value
 //   uint32_t atomic_inc_acq_rel(p, limit)  old >= limit ? 0 : old + 1; gpu scope, acquire-release;
 //                                          returns the old value
 //   uint32_t atomic_add_acq_rel(p, v)      likewise

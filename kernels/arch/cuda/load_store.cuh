@@ -54,6 +54,11 @@ ASSAY_DEVICE void global_store(T *p, std::type_identity_t<T> value) {
   *reinterpret_cast<detail::WordOf<T> *>(p) = detail::to_word(value);
 }
 
+/// A use that no optimiser removes: the hardware stalls a warp where it first uses what it loaded.
+ASSAY_DEVICE void await_loaded(uint32_t word) {
+  asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 0x7fc0dead; @p nanosleep.u32 0; }" ::"r"(word));
+}
+
 ASSAY_DEVICE uint32_t atomic_inc_acq_rel(uint32_t *p, uint32_t limit) {
   uint32_t old;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"

@@ -21,6 +21,8 @@ inline T global_load_readonly(const T *p, simt::Site site = simt::Site::here()) 
   return global_load(p, site);
 }
 
+inline void await_loaded(uint32_t) {}
+
 template <class T>
 inline void global_store(T *p, std::type_identity_t<T> value,
                          simt::Site site = simt::Site::here()) {

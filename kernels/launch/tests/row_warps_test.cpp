@@ -13,9 +13,7 @@ namespace {
 
 constexpr int kH200 = 132; // multiprocessors: 1056 warps a wave, 528 with head_dim 256
 
-int warps(int64_t rows, int head_dim = 128) {
-  return v1_row_warps(rows, true, head_dim, 2, kH200);
-}
+int warps(int64_t rows, int head_dim = 128) { return v1_row_warps(rows, true, head_dim, 2, kH200); }
 
 TEST(RowWarps, fewest_that_fill_nine_tenths_of_every_wave) {
   EXPECT_EQ(warps(256), 4);  // one wave of four each, a quarter of one with one each
@@ -31,7 +29,6 @@ TEST(RowWarps, fewest_that_fill_nine_tenths_of_every_wave) {
 TEST(RowWarps, without_the_hint_or_a_device_a_block_a_row) {
   EXPECT_EQ(v1_row_warps(1056, false, 128, 2, kH200), kV1Warps);
   EXPECT_EQ(v1_row_warps(1056, true, 128, 2, 0), kV1Warps);
-  EXPECT_EQ(v1_row_warps(0, true, 128, 2, kH200), kV1Warps);
 }
 
 /// States of a row that the kernel declares for a batch of so many rows on the executor.
