@@ -30,8 +30,8 @@ private:
   static ASSAY_DEVICE int swizzle(int token) { return kChunks == 4 ? token / 2 & 3 : token & 7; }
 };
 
-/// One warp's share of a tile: kTokens (8, 16 or 32) consecutive tokens. Places are looked up one
-/// tile ahead, so the page-table latency hides behind the previous tile.
+/// One warp's share of a tile: kTokens (8, 16, 32 or 64) consecutive tokens. Places are looked up
+/// one tile ahead, so the page-table latency hides behind the previous tile.
 ///
 /// Tokens from `end` on are dead. With kClipBegin so are tokens before `begin`, for a window that
 /// starts inside a tile.
@@ -44,7 +44,9 @@ class WarpTileLoader {
   /// Tokens whose place is looked up at once: 16, so that pages of 16 are whole.
   static constexpr int kGroupTokens = kTokens < 16 ? kTokens : 16;
   static constexpr int kGroups = kTokens / kGroupTokens;
-  static_assert(kTokens <= arch::kWarpSize && kTokens % 8 == 0);
+  /// Tokens that one lane looks up otherwise: lane, lane + 32.
+  static constexpr int kLaneTokens = kTokens <= arch::kWarpSize ? 1 : kTokens / arch::kWarpSize;
+  static_assert(kTokens <= 2 * arch::kWarpSize && kTokens % 8 == 0 && kLaneTokens <= kGroups);
   static_assert(kPasses >= 1 && kPasses * kTokensPerPass == kTokens);
   static_assert(kTokensPerPass <= kGroupTokens);
 
@@ -56,7 +58,7 @@ public:
   /// Starts the look-up for tokens base .. base + kTokens - 1. Page-table entries of dead tokens
   /// are not read. When all are live and each group of 16 lies inside one page (every tile but the
   /// last when the page size is a multiple of 16) one entry a group is enough; otherwise lane t
-  /// looks up token t.
+  /// looks up tokens t and t + 32.
   ASSAY_DEVICE void prefetch_places(const PagedKvParams &params, int base) {
     base_ = base;
     whole_pages_ = base + kTokens <= end_ && (!kClipBegin || base >= begin_);
@@ -77,10 +79,13 @@ public:
         place_[g] = kv_.look_up(place_[g]);
       return;
     }
-    place_[0] = {0, 0};
-    const int lane = arch::lane_id();
-    if (lane < kTokens && is_live(base + lane))
-      place_[0] = kv_.look_up(kv_.logical_place(params, base + lane));
+    ASSAY_UNROLL
+    for (int i = 0; i < kLaneTokens; ++i) {
+      place_[i] = {0, 0};
+      const int token = i * arch::kWarpSize + arch::lane_id();
+      if (token < kTokens && is_live(base + token))
+        place_[i] = kv_.look_up(kv_.logical_place(params, base + token));
+    }
   }
 
   /// Copies the looked-up tokens' rows of K (kIsK) or V; dead tokens become zeros: 0 * P stays 0
@@ -102,10 +107,13 @@ public:
       }
       return;
     }
-    const Kv *own = kv_.template row<kIsK>(params, place_[0]); // of token base_ + lane
+    const Kv *own[kLaneTokens]; // of tokens base_ + lane, base_ + lane + 32
+    ASSAY_UNROLL
+    for (int i = 0; i < kLaneTokens; ++i)
+      own[i] = kv_.template row<kIsK>(params, place_[i]);
     ASSAY_UNROLL
     for (int token = 0; token < kTokens; token += kTokensPerPass) {
-      const Kv *row = arch::shfl_idx(own, token + first);
+      const Kv *row = arch::shfl_idx(own[token / arch::kWarpSize], token % arch::kWarpSize + first);
       arch::cp_async_16(tile + Layout::index_from(home, token), row + chunk * kChunk,
                         is_live(base_ + token + first));
     }

@@ -20,11 +20,10 @@ struct DecodeWork {
   int seq_len; // of the request
 };
 
-/// Warps are independent until an item's final merge: warp w of a team takes key tiles w, w +
-/// warps,
-/// ... of the range through its own cp.async ring, so the loop has no barrier. The copies run ahead
-/// of the arithmetic across item borders: while a block merges one item, the next one's keys are in
-/// flight.
+/// Warps are independent until an item's final merge: warp w of a team takes every warps()-th key
+/// tile of the range, from its w-th on, through its own cp.async ring, so the loop has no barrier.
+/// The copies run ahead of the arithmetic across item borders: while a block merges one item, the
+/// next one's keys are in flight.
 ///
 /// `Items` is a copyable cursor with `bool next(Item &)`, where Item converts to DecodeWork by
 /// `work_of(item)` of the cursor. Copies and arithmetic walk a copy each.

@@ -91,7 +91,7 @@ ASSAY_DEVICE void merge_splits(const PagedAttentionV2Params &params, const WorkI
   constexpr int kSharers = kIdle > 1 && kIdle * kSlices % arch::kWarpSize == 0 ? kIdle : 1;
   // The next item's queries wait in registers meanwhile, up to 32 of them: what does not spill.
   constexpr bool kRoomy = kRows * kSlices <= kThreads;
-  constexpr bool kLarge = kRows * kHeadDim > 1024;
+  constexpr bool kLarge = kRows * kHeadDim > 1024 || kRows * Core::kPolicy.tile > 512;
   constexpr int kBatch = Core::kHooks ? (kLarge ? 1 : 4) : kLarge ? (kRoomy ? 3 : 2) : 8;
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
   Number *staged_lse = &shared.merge.o[0][0][0]; // dead since the last barrier

@@ -56,9 +56,9 @@ constexpr assay_arithmetic merge_arithmetic() {
   return a;
 }
 
-/// Tiles have 16 or 32 keys (decode_policy): the deeper sum and the smaller tile bound both.
+/// Tiles have 16, 32 or 64 keys (decode_policy): the deepest sum and the smallest tile bound all.
 constexpr int kDecodeTile = decode_policy(128, 2, 1, kV1Warps).tile;
-constexpr int kDeepestTile = decode_policy(128, 1, 1, kV1Warps).tile;
+constexpr int kDeepestTile = decode_policy(64, 1, 1, kV1Warps).tile;
 constexpr assay_arithmetic kV1Arithmetic =
     tensor_core_arithmetic(kDecodeTile, kDeepestTile, kV1Warps);
 constexpr assay_arithmetic kV2Arithmetic =

@@ -12,7 +12,7 @@ namespace {
 template <int kRowBytes>
 void check_layout() {
   using Layout = n_simt::KvLayout<kRowBytes>;
-  constexpr int kTokensPerPass = std::max(1, 32 / Layout::kChunks), kTokens = 32;
+  constexpr int kTokensPerPass = std::max(1, 32 / Layout::kChunks), kTokens = 64;
   std::set<int> used;
   for (int token = 0; token < kTokens; ++token)
     for (int chunk = 0; chunk < Layout::kChunks; ++chunk) {
