@@ -80,6 +80,12 @@ class PagedParams(Structure):
     ]
 
 
+class PagedChoice(Structure):
+    """assay_paged_choice"""
+
+    _fields_ = [("version", c_int32), ("even_lengths", c_int32)]
+
+
 class PlanParams(Structure):
     """assay_plan_params"""
 
@@ -133,6 +139,12 @@ class Assay:
 
     def paged_attention_v2_workspace_size(self, params):
         return self._size("paged_attention_v2_workspace_size", params)
+
+    def paged_attention_choose(self, params, lens):
+        """PagedChoice for requests of these lengths."""
+        choice = PagedChoice()
+        self._call("paged_attention_choose", params, c_int64(sum(lens)), c_int32(max(lens)), byref(choice))
+        return choice
 
     def plan(self, params):
         self._call("plan", params)

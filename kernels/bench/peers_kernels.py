@@ -34,16 +34,18 @@ def paged_params(data, s, out, early_start=0):
     p.kv.page_table_stride = p.kv.max_pages = data.max_pages
     p.kv.rows, p.kv.page_size = data.batch, data.page_size
     p.early_start = early_start
-    p.even_lengths = 4 * data.batch * max(data.lens) <= 5 * sum(data.lens)
     p.stream = torch.cuda.current_stream().cuda_stream
     return p
 
 
 def assay_v1(library, data, early_start=0):
     out = torch.empty_like(data.q)
+    even_lengths = library.paged_attention_choose(paged_params(data, 0, out), data.lens).even_lengths
 
     def run(s):
-        library.paged_attention_v1(paged_params(data, s, out, early_start))
+        p = paged_params(data, s, out, early_start)
+        p.even_lengths = even_lengths
+        library.paged_attention_v1(p)
         return out
 
     return run

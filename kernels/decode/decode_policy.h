@@ -60,9 +60,9 @@ inline constexpr int kV1Warps = 4;
 inline constexpr int64_t kV1SharedBytes = 76'800 + 16;
 
 /// Warps of a paged_attention_v1 block that share a row: the fewest (1, 2 or 4) that fill at least
-/// 90 % of the warps of every wave, so that long and short blocks alike end together; with lengths
-/// that differ, always 4. A row of its own saves a warp the merge and three quarters of the item's
-/// fixed work (fp8 b256 256 on an H200: 46 us with 4, 39 with 1; b64 8k: 248 with 4, 245 with 2).
+/// 90 % of the slots of the waves that the grid takes; with lengths that differ, always 4. A row of
+/// its own saves a warp the merge, and the row three quarters of its fixed work (fp8 b256 256 on an
+/// H200: 46 us with 4, 39 with 1; b64 8k: 248 with 4, 245 with 2).
 constexpr int v1_row_warps(int64_t rows, bool even_lengths, int head_dim, int element_bytes,
                            int multiprocessors) {
   const int64_t blocks = decode_policy(head_dim, element_bytes, 1, kV1Warps).min_blocks;

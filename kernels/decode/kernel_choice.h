@@ -10,7 +10,7 @@ namespace assay {
 /// Constants measured on an H200 (kernels/decode/README.md), in us and bytes per us.
 struct DecodeCostModel {
   double bandwidth = 4.54e6 * 0.96; // what a long batch reaches, of a plain read's 4.54 TB/s
-  double block_rate = 42e3;         // one v1 block alone: 8k keys of d 128 take 100 us
+  double block_rate = 42e3;         // one v1 block alone: 8k keys of d 128, 85 us (fp8 52)
   /// v1 blocks that reach the full bandwidth; 128 of them reach 0.92 of it (134 us, v2 125). Half
   /// as many with head_dim 256, whose rings are twice as large.
   double busy_blocks = 139;

@@ -82,6 +82,8 @@ const std::vector<BadPaged> &bad_paged() {
       {"q is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = misaligned + 2; }},
       {"lse is not aligned", ASSAY_INVALID_ARGUMENT,
        [](P &p) { p.lse = reinterpret_cast<float *>(misaligned + 1); }},
+      {"early_start", ASSAY_INVALID_ARGUMENT, [](P &p) { p.early_start = 2; }},
+      {"even_lengths", ASSAY_INVALID_ARGUMENT, [](P &p) { p.even_lengths = 2; }},
       {"q_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_stride_head = 63; }},
       {"o_stride_batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o_stride_batch = -64; }},
       {"kv.k_stride_page", ASSAY_INVALID_ARGUMENT,

@@ -20,6 +20,7 @@ HEADER = (HERE.parents[1] / "abi" / "assay.h").read_text()
 STRUCTS = {
     "assay_paged_kv": assay_abi.PagedKv,
     "assay_paged_params": assay_abi.PagedParams,
+    "assay_paged_choice": assay_abi.PagedChoice,
     "assay_plan_params": assay_abi.PlanParams,
 }
 LENGTHS, HEADS, HEAD_DIM, PAGE_SIZE, MAX_PAGES = [5, 0, 9], 2, 64, 4, 3
@@ -123,6 +124,12 @@ class AssayAbiTest(unittest.TestCase):
         case = Case()
         self.run_v2(case)
         self.assertLess(case.worst(), 2e-3)
+
+    def test_choice(self):
+        p = Case().params()
+        self.assertEqual(self.library.paged_attention_choose(p, [100] * p.batch).even_lengths, 1)
+        uneven = [100] + [1] * (p.batch - 1)
+        self.assertEqual(self.library.paged_attention_choose(p, uneven).even_lengths, 0)
 
     def test_a_wrong_value_is_seen(self):
         case = Case()
