@@ -11,9 +11,11 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
            statement:  FIND becomes if (active) { REPLACE } else { FIND }
   find     text of the original; must occur exactly once, white space is not significant
   replace  the wrong text; may be empty for a statement
+  also_file, also_find, also_replace
+           optional: a second place of the same mistake, of the same kind
   kernels  kernels it concerns, comma separated
-  needs    optional: `features`, `early_start` or `even_lengths`, when plain attention does not show
-           the mistake
+  needs    optional: `features`, `early_start`, `even_lengths` or `distant_splits` (LSEs more than 127
+           apart), when plain attention on N(0,1) data does not show the mistake
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR
@@ -47,6 +49,16 @@ def parse(path):
     return mutant
 
 
+def places(mutant):
+    """The mutant once per place."""
+    yield mutant
+    also = {key: mutant.get(f"also_{key}") for key in ("file", "find", "replace")}
+    if any(value is not None for value in also.values()):
+        if None in also.values():
+            fail(f"{mutant['name']}: also_file, also_find and also_replace go together")
+        yield {**mutant, **also}
+
+
 def pattern(find):
     """The text with any white space between its tokens."""
     return re.compile(r"\s*".join(re.escape(t) for t in re.findall(r"\w+|[^\w\s]", find)))
@@ -75,7 +87,8 @@ def main():
     by_file = {}
     for number, m in enumerate(mutants, 1):
         m["id"] = number
-        by_file.setdefault(m["file"], {}).setdefault((m["find"], m["kind"]), []).append(m)
+        for p in places(m):
+            by_file.setdefault(p["file"], {}).setdefault((p["find"], p["kind"]), []).append(p)
     for file, groups in by_file.items():
         source = (root / file).read_text()
         spans = []

@@ -12,7 +12,7 @@ struct Mutant {
   int id; // > 0
   const char *name, *file, *why;
   const char *kernels; // comma separated
-  bool needs_features; // or early_start, even_lengths: plain attention does not show the mistake
+  bool needs_features; // or another of `needs`: plain attention on N(0,1) data does not show it
 };
 
 /// Every mutant in the binary.

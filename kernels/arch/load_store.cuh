@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Global memory. T is trivially copyable, 1, 2, 4, 8 or 16 bytes, and p aligned to that.
-//   struct Vec4                       16 bytes, the widest access
+//   struct Vec2, Vec4                 8 and 16 bytes, the widest access
 //   T global_load(const T *p)
 //   T global_load_streaming(p)        data read once: not kept in L1
 //   T global_load_readonly(p)         data that nothing writes while the kernel runs
@@ -18,6 +18,9 @@
 #include "kernels/arch/thread.cuh"
 
 namespace assay::ASSAY_TARGET::arch {
+struct alignas(8) Vec2 {
+  uint32_t x, y;
+};
 struct alignas(16) Vec4 {
   uint32_t x, y, z, w;
 };

@@ -40,13 +40,14 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage) {
   }
 }
 
-/// Components dim .. dim + 7 of `row` merged over warps first .. first + count - 1 in order (count
+/// Components dim .. dim + kDims - 1 of `row` merged over warps first .. first + count - 1 in order
+/// (count
 /// <= kMost), maximum first: every state is scaled once, and the loads do not wait for each other.
-template <int kMost, class Storage>
+template <int kMost, int kDims, class Storage>
 ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, int row, int dim,
                                   typename Storage::Number scale) {
   using R = typename Storage::Number;
-  using RowSlice = SliceOf<R>;
+  using RowSlice = AttentionState<R, kDims>;
   RowSlice merged = RowSlice::identity();
   R m[kMost];
   ASSAY_UNROLL
@@ -60,7 +61,7 @@ ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, 
     const R weight = RowSlice::weight(m[w], merged.m, scale);
     merged.d = arch::fma_rn(arch::shared_load(&storage.d[first + w][row]), weight, merged.d);
     ASSAY_UNROLL
-    for (int k = 0; k < 8; k += 4) {
+    for (int k = 0; k < kDims; k += 4) {
       const auto o = arch::shared_load(
           reinterpret_cast<const arch::Vec4 *>(&storage.o[first + w][row][dim + k]));
       merged.o[k] = arch::fma_rn(arch::word_to<R>(o.x), weight, merged.o[k]);

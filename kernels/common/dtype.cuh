@@ -1,64 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: eight values at a time between memory and registers.
+// Element types: four or eight values at a time between memory and registers.
 #pragma once
 
 #include "kernels/arch/convert.cuh"
 #include "kernels/arch/load_store.cuh"
 
+#include <type_traits>
+
 namespace assay::ASSAY_TARGET {
 
-/// Eight consecutive elements as stored: 16 bytes for 16-bit types, 32 for fp32.
-template <class E>
-struct Pack8 {
+/// kCount (4 or 8) consecutive elements as stored: 8 or 16 bytes of 16-bit types, 16 or 32 of fp32.
+/// The vectors are built member by member: through a union the compiler stores single words.
+template <class E, int kCount>
+struct Pack {
   using Number = typename arch::Arithmetic<E>::Number;
-  static constexpr int kVectors = sizeof(E) * 8 / sizeof(arch::Vec4);
-  arch::Vec4 raw[kVectors];
+  using Vector = std::conditional_t<sizeof(E) * kCount == 8, arch::Vec2, arch::Vec4>;
+  static constexpr int kVectors = sizeof(E) * kCount / sizeof(Vector);
+  static constexpr int kPerVector = kCount / kVectors; // elements
+  Vector raw[kVectors];
 
-  static ASSAY_DEVICE Pack8 load(const E *p) {
-    Pack8 r;
+  static ASSAY_DEVICE Pack load(const E *p) {
+    Pack r;
     ASSAY_UNROLL
     for (int i = 0; i < kVectors; ++i)
-      r.raw[i] = arch::global_load(reinterpret_cast<const arch::Vec4 *>(p) + i);
+      r.raw[i] = arch::global_load(reinterpret_cast<const Vector *>(p) + i);
     return r;
   }
 
   ASSAY_DEVICE void store(E *p) const {
     ASSAY_UNROLL
     for (int i = 0; i < kVectors; ++i)
-      arch::global_store(reinterpret_cast<arch::Vec4 *>(p) + i, raw[i]);
+      arch::global_store(reinterpret_cast<Vector *>(p) + i, raw[i]);
   }
 
-  ASSAY_DEVICE void unpack(Number (&v)[8]) const {
-    if constexpr (sizeof(E) == 2) {
-      arch::unpack2<E>(raw[0].x, v[0], v[1]);
-      arch::unpack2<E>(raw[0].y, v[2], v[3]);
-      arch::unpack2<E>(raw[0].z, v[4], v[5]);
-      arch::unpack2<E>(raw[0].w, v[6], v[7]);
-    } else {
-      ASSAY_UNROLL
-      for (int i = 0; i < kVectors; ++i) {
-        v[4 * i] = arch::word_to<Number>(raw[i].x);
-        v[4 * i + 1] = arch::word_to<Number>(raw[i].y);
-        v[4 * i + 2] = arch::word_to<Number>(raw[i].z);
-        v[4 * i + 3] = arch::word_to<Number>(raw[i].w);
+  ASSAY_DEVICE void unpack(Number (&v)[kCount]) const {
+    ASSAY_UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      Number *const part = v + i * kPerVector;
+      unpack_word(raw[i].x, 0, part);
+      unpack_word(raw[i].y, 1, part);
+      if constexpr (sizeof(Vector) == 16) {
+        unpack_word(raw[i].z, 2, part);
+        unpack_word(raw[i].w, 3, part);
       }
     }
   }
 
   /// Rounds to nearest even.
-  static ASSAY_DEVICE Pack8 pack(const Number (&v)[8]) {
-    Pack8 r;
-    if constexpr (sizeof(E) == 2) {
-      r.raw[0] = {arch::pack2<E>(v[0], v[1]), arch::pack2<E>(v[2], v[3]),
-                  arch::pack2<E>(v[4], v[5]), arch::pack2<E>(v[6], v[7])};
-    } else {
-      ASSAY_UNROLL
-      for (int i = 0; i < kVectors; ++i)
-        r.raw[i] = {arch::word_of(v[4 * i]), arch::word_of(v[4 * i + 1]),
-                    arch::word_of(v[4 * i + 2]), arch::word_of(v[4 * i + 3])};
+  static ASSAY_DEVICE Pack pack(const Number (&v)[kCount]) {
+    Pack r;
+    ASSAY_UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      const Number *const part = v + i * kPerVector;
+      if constexpr (sizeof(Vector) == 8)
+        r.raw[i] = {pack_word(part, 0), pack_word(part, 1)};
+      else
+        r.raw[i] = {pack_word(part, 0), pack_word(part, 1), pack_word(part, 2), pack_word(part, 3)};
     }
     return r;
   }
+
+private:
+  static ASSAY_DEVICE void unpack_word(uint32_t word, int index, Number *v) {
+    if constexpr (sizeof(E) == 2)
+      arch::unpack2<E>(word, v[2 * index], v[2 * index + 1]);
+    else
+      v[index] = arch::word_to<Number>(word);
+  }
+  static ASSAY_DEVICE uint32_t pack_word(const Number *v, int index) {
+    if constexpr (sizeof(E) == 2)
+      return arch::pack2<E>(v[2 * index], v[2 * index + 1]);
+    else
+      return arch::word_of(v[index]);
+  }
 };
+template <class E>
+using Pack8 = Pack<E, 8>;
 
 } // namespace assay::ASSAY_TARGET

@@ -6,29 +6,28 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Loads the o of states first, first + stride, ... below `count`; past the last one any state
-/// stands in. `o(i, R (&)[8])` loads state i. Nothing stands between the loads, so that all are in
-/// flight together (a dependent load is 0.6 us).
+/// Loads the o of kBatch states from `first` on; past the last one state 0 stands in. `o(i, R
+/// (&)[8])` loads state i. Nothing stands between the loads, so that all are in flight together (a
+/// dependent load is 0.6 us).
 template <int kBatch, class R, class LoadO>
-ASSAY_DEVICE void load_states(R (&part)[kBatch][8], int first, int count, int stride, LoadO o) {
+ASSAY_DEVICE void load_states(R (&part)[kBatch][8], int first, int count, LoadO o) {
   ASSAY_UNROLL
   for (int i = 0; i < kBatch; ++i)
-    o(first + i * stride < count ? first + i * stride : 0, part[i]);
+    o(first + i < count ? first + i : 0, part[i]);
 }
 
-/// Sums states first, first + stride, ... relative to `lse_max`, in that order; `part` holds the
-/// first batch already. `lse(i)` is the LSE of state i, `scale` turns differences of LSEs into
-/// base-2 logits (1 or log2 e).
+/// Sums states 0 .. count - 1 relative to `lse_max`, in that order. `lse(i)` is the LSE of state i,
+/// `scale` turns differences of LSEs into base-2 logits (1 or log2 e).
 template <int kBatch, class R, class LoadLse, class LoadO>
-ASSAY_DEVICE auto sum_states(R (&part)[kBatch][8], int first, int count, int stride, R lse_max,
-                             float scale, LoadLse lse, LoadO o) {
+ASSAY_DEVICE auto sum_states(int count, R lse_max, float scale, LoadLse lse, LoadO o) {
   using RowSlice = SliceOf<R>;
   RowSlice sum = RowSlice::identity();
-  for (int base = first; base < count; base += kBatch * stride) {
-    if (base > first) load_states(part, base, count, stride, o);
+  for (int base = 0; base < count; base += kBatch) {
+    R part[kBatch][8];
+    load_states(part, base, count, o);
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i) {
-      const int state = base + i * stride;
+      const int state = base + i;
       if (state >= count) break;
       // An empty state has weight 0 and maybe a stand-in for o: finite times 0 would do, but o may
       // be infinite in a row that overflowed.
@@ -87,9 +86,7 @@ ASSAY_DEVICE auto merge_rows(int count, float scale, float unit, LoadLse lse, Lo
   const auto load = [&](int i, R(&part)[8]) {
     o(arch::is_neg_infinity(lse(i)) ? any_non_empty : i, part);
   };
-  R part[kBatch][8];
-  load_states(part, 0, count, 1, load);
-  auto sum = sum_states(part, 0, count, 1, lse_max, scale, lse, load);
+  auto sum = sum_states<kBatch>(count, lse_max, scale, lse, load);
   const R log2_mass = arch::log2_approx(sum.d);
   result.lse = lse_max + (unit == 1.0f ? log2_mass : R(log2_mass * unit));
   sum.normalize();

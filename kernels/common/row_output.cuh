@@ -25,28 +25,28 @@ ASSAY_DEVICE R lse_in_unit(R lse2, float lse_unit) {
   return lse_unit == 1.0f ? lse2 : R(lse2 * lse_unit);
 }
 
-/// Writes normalised components dim .. dim + 7 of (request, head); the slice with dim == 0 also
-/// writes the LSE. `o` is normalised, `lse2` in base 2. The offsets select a query token.
-template <class E, class R>
+/// Writes normalised components dim .. dim + kDims - 1 of (request, head); the slice with dim == 0
+/// also writes the LSE. `o` is normalised, `lse2` in base 2. The offsets select a query token.
+template <class E, class R, int kDims>
 ASSAY_DEVICE void store_final(const AttentionParams &params, int request, int head, int dim,
-                              const R (&o)[8], R lse2, int64_t o_offset = 0,
+                              const R (&o)[kDims], R lse2, int64_t o_offset = 0,
                               int64_t lse_offset = 0) {
   using Output = typename arch::Arithmetic<E>::Output;
   Output *row = static_cast<Output *>(params.o) + request * params.o_stride_batch +
                 head * params.o_stride_head;
-  Pack8<Output>::pack(o).store(row + o_offset + dim);
+  Pack<Output, kDims>::pack(o).store(row + o_offset + dim);
   if (dim == 0 && params.lse != nullptr)
     arch::global_store(words_of<R>(params.lse) + request * params.lse_stride_batch +
                            head * params.lse_stride_head + lse_offset,
                        lse_in_unit(lse2, params.lse_unit));
 }
 
-/// Writes normalised components dim .. dim + 7 of row `row` of partial slot `slot`.
-template <int kHeadDim, class R>
+/// Writes normalised components dim .. dim + kDims - 1 of row `row` of partial slot `slot`.
+template <int kHeadDim, class R, int kDims>
 ASSAY_DEVICE void store_partial(const PartialParams &partial, int64_t slot, int row, int dim,
-                                const R (&o)[8], R lse2) {
+                                const R (&o)[kDims], R lse2) {
   const int64_t index = slot * partial.rows_per_slot + row;
-  Pack8<R>::pack(o).store(words_of<R>(partial.o_accum) + index * kHeadDim + dim);
+  Pack<R, kDims>::pack(o).store(words_of<R>(partial.o_accum) + index * kHeadDim + dim);
   if (dim == 0) arch::global_store(words_of<R>(partial.lse_accum) + index, lse2);
 }
 

@@ -87,28 +87,29 @@ private:
 };
 
 /// A finished row (normalised o, base-2 LSE) and a key with logit `sink` (natural base), value 0.
-ASSAY_DEVICE void join_sink(float (&o)[8], float &lse2, float sink) {
+template <int kDims>
+ASSAY_DEVICE void join_sink(float (&o)[kDims], float &lse2, float sink) {
   const float sink2 = sink * 1.44269504f;
   const float m = arch::max_num(lse2, sink2);
   if (arch::is_neg_infinity(m)) return;
   const float keys = arch::exp2_approx(lse2 - m), mass = keys + arch::exp2_approx(sink2 - m);
   const float weight = keys * arch::rcp_approx(mass);
   ASSAY_UNROLL
-  for (int i = 0; i < 8; ++i)
+  for (int i = 0; i < kDims; ++i)
     o[i] *= weight;
   lse2 = m + arch::log2_approx(mass);
 }
 
 /// v_scale and sink of a finished row slice: `head` is the query head.
-template <class Types, bool kHooks, class R>
-ASSAY_DEVICE void finish_row(const FeatureParams &features, int kv_head, int head, R (&o)[8],
+template <class Types, bool kHooks, class R, int kDims>
+ASSAY_DEVICE void finish_row(const FeatureParams &features, int kv_head, int head, R (&o)[kDims],
                              R &lse2) {
   if constexpr (Types::kFp8) {
     if (features.v_scale != nullptr) {
       const float scale =
           arch::global_load_readonly(features.v_scale + kv_head * features.v_scale_stride);
       ASSAY_UNROLL
-      for (int i = 0; i < 8; ++i)
+      for (int i = 0; i < kDims; ++i)
         o[i] *= scale;
     }
   }

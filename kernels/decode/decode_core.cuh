@@ -40,7 +40,10 @@ public:
       decode_policy(kHeadDim, sizeof(Kv), kRowTiles, kWarpCount);
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
   static constexpr int kStages = kPolicy.stages;
-  static constexpr int kRows = 8 * kRowTiles, kSlices = kHeadDim / 8;
+  static constexpr int kRows = 8 * kRowTiles;
+  /// Components that a thread merges and writes. Eight warps run where rows are few and latency
+  /// counts: there more threads share a row.
+  static constexpr int kSliceDims = kWarps == 8 ? 4 : 8, kSlices = kHeadDim / kSliceDims;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / Types::kChunk;
   using Tile = AttentionTile<Types, kHeadDim, kPolicy.tile, kRowTiles>;
   using Number = typename Tile::Number;
@@ -71,7 +74,7 @@ public:
 
   /// Runs every item of a team; all are of one kv head and first row, and a RowTeam has at most
   /// one. `finish(item, merged, scale)` is called by all threads of the team once an item's states
-  /// are published; merged(row, dim) is the un-normalised slice of a row over its warps, its
+  /// are published; merged(row, dim, scale) is the un-normalised slice of a row over its warps, its
   /// maximum times `scale` a base-2 logit.
   template <class Team, class Items, class Finish>
   static ASSAY_DEVICE void run(const AttentionParams &params, const FeatureParams &features,
@@ -126,9 +129,9 @@ public:
       meet(team);
       finish(
           done,
-          [&](int row, int dim) {
-            return merge_published<kWarps>(shared.merge, team.first_warp(), team.warps(), row, dim,
-                                           scale);
+          [&](int row, int dim, float scale) {
+            return merge_published<kWarps, kSliceDims>(shared.merge, team.first_warp(),
+                                                       team.warps(), row, dim, scale);
           },
           scale);
       if (!more) break;
@@ -144,13 +147,13 @@ public:
                                           int first_row, F f) {
     const int first = static_cast<int>(arch::thread_idx()) - 32 * team.first_warp();
     for (int i = first; i < kRows * kSlices; i += 32 * team.warps())
-      if (first_row + i / kSlices < features.rows) f(i / kSlices, i % kSlices * 8);
+      if (first_row + i / kSlices < features.rows) f(i / kSlices, i % kSlices * kSliceDims);
   }
 
   /// Scales, joins the sink and writes slice `dim` of a finished row (normalised o, base-2 LSE).
   static ASSAY_DEVICE void store_row(const AttentionParams &params, const FeatureParams &features,
-                                     const DecodeWork &work, int tile_row, int dim, Number (&o)[8],
-                                     Number lse2) {
+                                     const DecodeWork &work, int tile_row, int dim,
+                                     Number (&o)[kSliceDims], Number lse2) {
     const RowPlace row = place_of(params, work, tile_row);
     finish_row<Types, kHooks>(features, work.kv_head, row.head, o, lse2);
     store_final<Query>(params, work.request, row.head, dim, o, lse2,

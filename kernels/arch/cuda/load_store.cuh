@@ -51,7 +51,11 @@ ASSAY_DEVICE T global_load_readonly(const T *p) {
 }
 template <class T>
 ASSAY_DEVICE void global_store(T *p, std::type_identity_t<T> value) {
-  *reinterpret_cast<detail::WordOf<T> *>(p) = detail::to_word(value);
+  auto *word = reinterpret_cast<detail::WordOf<T> *>(p);
+  if constexpr (sizeof(T) == 16)
+    __stwb(word, detail::to_word(value)); // an assignment may become four stores
+  else
+    *word = detail::to_word(value);
 }
 
 /// A use that no optimiser removes: the hardware stalls a warp where it first uses what it loaded.
