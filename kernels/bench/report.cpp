@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace assay::bench {
@@ -31,12 +30,12 @@ nlohmann::json to_json(const CellResult &r, const std::string &kernel, const Tim
 }
 
 /// What was wrong with the outputs of a cell. Counts what was looked at.
-void print_findings(const CellResult &r, uint64_t &rows, size_t &findings) {
+void print_findings(const CellResult &r, std::FILE *text, uint64_t &rows, size_t &findings) {
   for (const auto &[kernel, verified] : r.verified) {
     rows += verified.rows;
     findings += verified.findings.size();
     for (const std::string &line : verified.findings)
-      std::printf("FINDING %s %s: %s\n", r.cell.name.c_str(), kernel.c_str(), line.c_str());
+      std::fprintf(text, "FINDING %s %s: %s\n", r.cell.name.c_str(), kernel.c_str(), line.c_str());
   }
 }
 
@@ -51,8 +50,8 @@ std::string today() {
 
 } // namespace
 
-int run_and_report(const std::vector<Cell> &cells, const Options &options,
-                   const std::string &json_path) {
+int run_and_report(const std::vector<Cell> &cells, const Options &options, std::FILE *text,
+                   nlohmann::json &document) {
   DeviceInfo device;
   std::string error;
   if (!device_info(device, error)) {
@@ -63,40 +62,38 @@ int run_and_report(const std::vector<Cell> &cells, const Options &options,
   int failed = 0;
   uint64_t rows = 0;
   size_t findings = 0;
-  std::printf("%s, %d SMs; floor fraction = plain read of the same bytes / kernel, cold L2\n",
-              device.name.c_str(), device.multiprocessors);
-  std::printf("%-28s %8s | %27s | %27s | %15s | %s\n", "", "", "us, one after the other",
-              "us, started early", "fraction", "");
-  std::printf("%-28s %8s | %9s %8s %8s | %9s %8s %8s | %7s %7s | %s\n", "cell", "KV MB", "floor",
-              "v1", "v2", "floor", "v1", "v2", "after", "early", "plan us");
+  std::fprintf(text,
+               "%s, %d SMs; floor fraction = plain read of the same bytes / kernel, cold L2\n",
+               device.name.c_str(), device.multiprocessors);
+  std::fprintf(text, "%-28s %8s | %27s | %27s | %15s | %s\n", "", "", "us, one after the other",
+               "us, started early", "fraction", "");
+  std::fprintf(text, "%-28s %8s | %9s %8s %8s | %9s %8s %8s | %7s %7s | %s\n", "cell", "KV MB",
+               "floor", "v1", "v2", "floor", "v1", "v2", "after", "early", "plan us");
   for (const Cell &cell : cells) {
     const CellResult r = run_cell(cell, options);
     if (!r.error.empty()) {
-      std::printf("%-28s failed: %s\n", cell.name.c_str(), r.error.c_str());
+      std::fprintf(text, "%-28s failed: %s\n", cell.name.c_str(), r.error.c_str());
       ++failed;
       continue;
     }
     for (const auto &[kernel, timing] : r.kernels)
       results.push_back(to_json(r, kernel, timing));
     const Timing &v1 = r.kernels.at("paged_attention_v1"), &v2 = r.kernels.at("paged_attention_v2");
-    std::printf("%-28s %8.1f | %9.2f %8.2f %8.2f | %9.2f %8.2f %8.2f | %7.3f %7.3f | %.2f\n",
-                cell.name.c_str(), r.bytes * 1e-6, r.floor.us, v1.us, v2.us, r.floor.early_us,
-                v1.early_us, v2.early_us, r.floor.us / std::min(v1.us, v2.us),
-                r.floor.us / std::min(v1.early_us, v2.early_us), r.plan_us);
-    print_findings(r, rows, findings);
-    std::fflush(stdout);
+    std::fprintf(text, "%-28s %8.1f | %9.2f %8.2f %8.2f | %9.2f %8.2f %8.2f | %7.3f %7.3f | %.2f\n",
+                 cell.name.c_str(), r.bytes * 1e-6, r.floor.us, v1.us, v2.us, r.floor.early_us,
+                 v1.early_us, v2.early_us, r.floor.us / std::min(v1.us, v2.us),
+                 r.floor.us / std::min(v1.early_us, v2.early_us), r.plan_us);
+    print_findings(r, text, rows, findings);
+    std::fflush(text);
   }
   if (options.judge)
-    std::printf("verified %llu rows by the oracle and every element twice: %zu findings\n",
-                static_cast<unsigned long long>(rows), findings);
-  if (!json_path.empty())
-    std::ofstream(json_path) << nlohmann::json{{"device", device.name},
-                                               {"driver", device.driver},
-                                               {"commit", ASSAY_COMMIT},
-                                               {"date", today()},
-                                               {"cells", results}}
-                                    .dump(1)
-                             << '\n';
+    std::fprintf(text, "verified %llu rows by the oracle and every element twice: %zu findings\n",
+                 static_cast<unsigned long long>(rows), findings);
+  document = {{"device", device.name},
+              {"driver", device.driver},
+              {"commit", ASSAY_COMMIT},
+              {"date", today()},
+              {"cells", results}};
   return failed > 0 ? 4 : findings > 0 ? 1 : 0;
 }
 

@@ -9,6 +9,8 @@
 
 namespace assay::ASSAY_TARGET {
 
+inline constexpr float kLog2E = 1.44269504f; // natural to base-2 logits
+
 /// cap * tanh(x / cap) of a base-2 logit x, both in base 2: tanh(y) = 1 - 2 / (1 + 2^(2 y log2 e)),
 /// and 2 y log2 e = x * 2 / cap with cap in natural units. Absolute error of the tanh below
 /// 3 * 2^-22: 0.5 exp2, 0.2 its argument, 1.5 reciprocal and sum, 0.25 the difference (in 2^-22).
@@ -72,8 +74,6 @@ public:
   }
 
 private:
-  static constexpr float kLog2E = 1.44269504f;
-
   struct Row {
     int token;
     float slope; // base 2
@@ -89,7 +89,7 @@ private:
 /// A finished row (normalised o, base-2 LSE) and a key with logit `sink` (natural base), value 0.
 template <int kDims>
 ASSAY_DEVICE void join_sink(float (&o)[kDims], float &lse2, float sink) {
-  const float sink2 = sink * 1.44269504f;
+  const float sink2 = sink * kLog2E;
   const float m = arch::max_num(lse2, sink2);
   if (arch::is_neg_infinity(m)) return;
   const float keys = arch::exp2_approx(lse2 - m), mass = keys + arch::exp2_approx(sink2 - m);

@@ -14,7 +14,7 @@
 //    empty). Independent of the rest of the batch.
 //
 // All ranges are half-open. A request held by one worker is written directly; the splits of any
-// other go through partial slots, and whoever finishes last merges them in split order. A request
+// other go through partial slots, and whoever finishes last merges them in a fixed order. A request
 // without keys is written (0, -inf) by the worker at its place in the line.
 #pragma once
 

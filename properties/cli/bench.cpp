@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
 #include <fmt/format.h>
 
 #include "kernels/bench/cells_file.h"
@@ -33,7 +35,11 @@ int command_bench(Session &session) {
 #ifdef ASSAY_WITH_CUDA
   bench::Options options;
   if (session.options.verify) options.judge = bench_judge(*session.plugin);
-  return bench::run_and_report(cells, options, session.options.json);
+  nlohmann::json document;
+  const int exit = bench::run_and_report(cells, options,
+                                         session.options.json == "-" ? stderr : stdout, document);
+  if (!document.is_null()) session.write_json(document);
+  return exit;
 #else
   session.streams.err << "assay: bench: this build has no cuda target (no nvcc was found)\n";
   return kExitUnsupported;

@@ -34,7 +34,9 @@ struct Parser {
   int (*command)(Session &) = nullptr;
 
   Parser() {
-    app.add_option("--json", options.json, "write the result to FILE")->type_name("FILE");
+    app.add_option("--json", options.json,
+                   "write the result to FILE; -: standard output, text to standard error")
+        ->type_name("FILE");
     app.add_option("--seed", options.seed, "seed of everything drawn")->type_name("N");
     app.add_flag("--quiet", options.quiet, "only findings and errors");
     app.require_subcommand(1);
@@ -128,7 +130,10 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
     if (!parser.budget.empty()) parser.options.budget = parse_duration(parser.budget);
     const assay_plugin *plugin =
         parser.options.plugin.empty() ? &own : load_plugin(parser.options.plugin);
-    Session session{parser.options, plugin, streams};
+    const bool json_to_out = parser.options.json == "-";
+    const CliStreams people{json_to_out ? streams.err : streams.out, streams.err, streams.terminal};
+    Session session{parser.options, plugin, people, streams.out};
+    session.check_json();
     return parser.command(session);
   } catch (const CliError &e) {
     streams.err << "assay: " << e.what() << "\n";

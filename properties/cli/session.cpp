@@ -69,8 +69,18 @@ std::string Session::colour(const char *code, const std::string &text) const {
   return streams.terminal ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
 }
 
+void Session::check_json() const {
+  if (options.json.empty() || options.json == "-") return;
+  if (!std::ofstream(options.json, std::ios::app))
+    throw CliError(kExitUsage, fmt::format("--json {}: cannot write", options.json));
+}
+
 void Session::write_json(const nlohmann::json &document) const {
   if (options.json.empty()) return;
+  if (options.json == "-") {
+    json << document.dump(2) << "\n";
+    return;
+  }
   std::ofstream file(options.json);
   file << document.dump(2) << "\n";
   if (!file.flush()) throw CliError(kExitUsage, fmt::format("{}: cannot write", options.json));

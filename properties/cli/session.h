@@ -37,7 +37,8 @@ struct CliOptions {
 struct Session {
   CliOptions options;
   const assay_plugin *plugin;
-  CliStreams streams;
+  CliStreams streams; ///< for people
+  std::ostream &json; ///< where --json - goes
 
   /// Kernels of the plugin on `target`; CliError when none is there or the target cannot run.
   std::vector<const assay_kernel *> kernels_on(const std::string &target) const;
@@ -52,7 +53,9 @@ struct Session {
   std::string colour(const char *code, const std::string &text) const;
   std::string red(const std::string &text) const { return colour("31", text); }
   std::string green(const std::string &text) const { return colour("32", text); }
-  /// Writes --json FILE when given.
+  /// Throws where write_json() could not write: before the work, not after it.
+  void check_json() const;
+  /// Writes --json FILE when given; - is the standard output.
   void write_json(const nlohmann::json &document) const;
 };
 

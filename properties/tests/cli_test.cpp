@@ -216,9 +216,18 @@ TEST_F(Cli, UsageErrorsAreOneLineAndCode2) {
                kExitUsage, "says nothing about");
   expect_error(assay_program({"check", "--plugin", "/nonexistent.so"}), kExitUsage, "nonexistent");
   expect_error(assay_program({"replay"}), kExitUsage, "");
-  expect_error(assay_program({"list", "--json", "/nonexistent/x.json"}), kExitUsage,
-               "cannot write");
+  // Before the work, not after it.
+  const Ran unwritable = assay_program({"check", "--cases", "1", "--json", "/nonexistent/x.json"});
+  expect_error(unwritable, kExitUsage, "--json /nonexistent/x.json: cannot write");
+  EXPECT_EQ(unwritable.out, "");
   EXPECT_EQ(assay_program({"--help"}).code, kExitPass);
+}
+
+TEST_F(Cli, JsonMayGoToStandardOutput) {
+  const Ran r = assay_program({"list", "--json", "-"});
+  EXPECT_EQ(r.code, kExitPass);
+  EXPECT_EQ(nlohmann::json::parse(r.out)["kernels"].size(), 5u);
+  EXPECT_NE(r.err.find("merge_states"), std::string::npos); // what people read
 }
 
 TEST_F(Cli, APluginsKernelsTakeThePlaceOfOurs) {
