@@ -37,7 +37,7 @@ int command_bench(Session &session) {
   if (session.options.verify) options.judge = bench_judge(*session.plugin);
   nlohmann::json document;
   const int exit = bench::run_and_report(cells, options,
-                                         session.options.json == "-" ? stderr : stdout, document);
+                                         session.options.json_to_out() ? stderr : stdout, document);
   if (!document.is_null()) session.write_json(document);
   return exit;
 #else

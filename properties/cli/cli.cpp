@@ -130,8 +130,8 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
     if (!parser.budget.empty()) parser.options.budget = parse_duration(parser.budget);
     const assay_plugin *plugin =
         parser.options.plugin.empty() ? &own : load_plugin(parser.options.plugin);
-    const bool json_to_out = parser.options.json == "-";
-    const CliStreams people{json_to_out ? streams.err : streams.out, streams.err, streams.terminal};
+    const CliStreams people{parser.options.json_to_out() ? streams.err : streams.out, streams.err,
+                            streams.terminal};
     Session session{parser.options, plugin, people, streams.out};
     session.check_json();
     return parser.command(session);

@@ -70,14 +70,14 @@ std::string Session::colour(const char *code, const std::string &text) const {
 }
 
 void Session::check_json() const {
-  if (options.json.empty() || options.json == "-") return;
+  if (options.json.empty() || options.json_to_out()) return;
   if (!std::ofstream(options.json, std::ios::app))
     throw CliError(kExitUsage, fmt::format("--json {}: cannot write", options.json));
 }
 
 void Session::write_json(const nlohmann::json &document) const {
   if (options.json.empty()) return;
-  if (options.json == "-") {
+  if (options.json_to_out()) {
     json << document.dump(2) << "\n";
     return;
   }

@@ -32,6 +32,8 @@ struct CliOptions {
   double budget = 0;
   bool replay_scores = false, verify = false;
   std::vector<std::string> files;
+
+  bool json_to_out() const { return json == "-"; }
 };
 
 struct Session {

@@ -165,6 +165,17 @@ TEST(DecodeDense, v1_and_v2_on_the_executor) {
   }
 }
 
+// Weights are relative to the largest LSE of all splits, wherever it is: relative to a smaller one,
+// 2^200 overflows.
+TEST(DecodeDense, the_last_of_many_splits_outweighs_the_rest) {
+  Call call({1, 1, 1, 64, 16, 12, 40, {190}}, 13);
+  for (int i = 0; i < call.c.d; ++i)
+    call.k[call.kv_index(0, 189, 0) + i] = to_bf16(18.0f * from_bf16(call.q[i]));
+  ASSERT_EQ(assay_paged_attention_v2(&call.p), ASSAY_OK) << assay_last_error();
+  call.expect_dense("v2");
+  EXPECT_GT(call.lse[0], 100.0f);
+}
+
 // One plan serves every layer of a decode step: the same buffer twice, then with other lengths (a
 // graph replay re-plans, nothing else changes). The split counters are back at 0 after every call.
 TEST(DecodeDense, a_plan_is_reused_and_replanned) {
