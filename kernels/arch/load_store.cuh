@@ -6,6 +6,7 @@
 //   T global_load_readonly(p)         data that nothing writes while the kernel runs
 //   void global_store(T *p, T v)
 //   void await_loaded(uint32_t w)     returns once w, computed from loads, has its value
+//   const T *kept_global(const T *p)  p, formed here and not where it is used
 //   uint32_t atomic_inc_acq_rel(p, limit)  old >= limit ? 0 : old + 1; gpu scope, acquire-release;
 //                                          returns the old value
 //   uint32_t atomic_add_acq_rel(p, v)      likewise

@@ -7,7 +7,7 @@
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/attention_state.cuh"
-#include "kernels/common/decode_types.cuh"
+#include "kernels/common/block_queries.cuh"
 #include "kernels/common/kv_tile.cuh"
 
 namespace assay::ASSAY_TARGET {
@@ -37,8 +37,16 @@ public:
   using State = AttentionState<Number, 2 * kDimTiles>;
   using Layout = KvLayout<kHeadDim * sizeof(Kv)>;
 
-  /// Starts the loads of the queries; prepare_queries() is due before the first scores.
-  /// `row_pointer(r)` returns query row r of this warp, or null for a padding row (read as zero).
+  /// No keys yet.
+  ASSAY_DEVICE void clear() {
+    ASSAY_UNROLL
+    for (int n = 0; n < kRowTiles; ++n)
+      rows_[n][0] = rows_[n][1] = State::identity();
+  }
+
+  /// Clears the states and starts the loads of the queries; prepare_queries() is due before the
+  /// first scores. `row_pointer(r)` returns query row r of this warp, or null for a padding row
+  /// (read as zero).
   template <class RowPointer>
   ASSAY_DEVICE void load_queries(RowPointer row_pointer) {
     const int lane = arch::lane_id();
@@ -55,9 +63,8 @@ public:
                             : arch::global_load(reinterpret_cast<const uint32_t *>(row + dim));
         }
       }
-      rows_[n][0] = State::identity();
-      rows_[n][1] = State::identity();
     }
+    clear();
   }
 
   /// Afterwards no tile waits for the queries: their first use inside the tile loop would wait on a
@@ -69,14 +76,29 @@ public:
       for (int n = 0; n < kRowTiles; ++n)
         scale_queries(n);
     } else {
-      uint32_t words = 0;
-      ASSAY_UNROLL
-      for (int n = 0; n < kRowTiles; ++n)
-        ASSAY_UNROLL
-      for (int k = 0; k < kDimTiles; ++k)
-        words |= q_[n][k][0] | q_[n][k][1];
-      arch::await_loaded(words);
+      await_queries();
     }
+  }
+
+  /// The queries of an item as BlockQueries stored them, in place of the two functions above.
+  ASSAY_DEVICE void read_queries(const QueryStorage<Types, kHeadDim, kRows> &queries) {
+    const int lane = arch::lane_id();
+    ASSAY_UNROLL
+    for (int n = 0; n < kRowTiles; ++n) {
+      ASSAY_UNROLL
+      for (int k = 0; k < kDimTiles; k += 2) {
+        uint32_t q[4];
+        arch::ldmatrix_x4(q, &queries.rows[8 * n + lane % 8][2 * k + lane / 8]);
+        q_[n][k][0] = q[0];
+        q_[n][k][1] = q[1];
+        q_[n][k + 1][0] = q[2];
+        q_[n][k + 1][1] = q[3];
+      }
+      if constexpr (Types::kScaledQuery) ASSAY_UNROLL
+      for (int j = 0; j < 2; ++j)
+        unscale_[n][j] = arch::shared_load(&queries.unscale[row_index(n, j)]);
+    }
+    await_queries();
   }
 
   /// Scores of a K tile: fp32 q . k, not yet scaled.
@@ -203,7 +225,8 @@ public:
   /// This thread's slice of row 8 n + 2 (lane % 4) + j.
   ASSAY_DEVICE const State &row(int n, int j) const { return rows_[n][j]; }
   static ASSAY_DEVICE int row_index(int n, int j) { return 8 * n + 2 * (arch::lane_id() % 4) + j; }
-  /// head_dim component of State::o[i].
+  /// head_dim component of State::o[i]; kAdjacent: 2 i and 2 i + 1 are neighbours.
+  static constexpr bool kAdjacent = Types::kFp8;
   static ASSAY_DEVICE int component(int i) {
     const int group = arch::lane_id() / 4;
     return Types::kFp8 ? 16 * (i / 2) + 2 * group + i % 2 : 8 * i + group;
@@ -211,6 +234,16 @@ public:
 
 private:
   using Operand = const uint32_t (&)[4];
+
+  ASSAY_DEVICE void await_queries() const {
+    uint32_t words = 0;
+    ASSAY_UNROLL
+    for (int n = 0; n < kRowTiles; ++n)
+      ASSAY_UNROLL
+    for (int k = 0; k < kDimTiles; ++k)
+      words |= q_[n][k][0] | q_[n][k][1];
+    arch::await_loaded(words);
+  }
 
   ASSAY_DEVICE void add_scores(int t, int dims, Operand k) {
     ASSAY_UNROLL
@@ -231,8 +264,7 @@ private:
     }
   }
 
-  /// Rounds row tile n to fp16 after scaling each row by a power of two (decode_types.cuh). Rows
-  /// below 2^-112 get the largest scale there is: what they lose is below 2^-149.
+  /// Rounds row tile n to fp16 after scaling each row by a power of two (decode_types.cuh).
   ASSAY_DEVICE void scale_queries(int n) {
     float largest = 0.0f;
     ASSAY_UNROLL
@@ -245,25 +277,19 @@ private:
     }
     largest = arch::max_num(largest, arch::shfl_xor(largest, 1));
     largest = arch::max_num(largest, arch::shfl_xor(largest, 2));
-    // The exponent field of `largest`: 2^(141 - field) brings it to [2^14, 2^15).
-    int field = static_cast<int>(arch::float_to_bits(largest) >> 23);
-    field = field < 15 ? 15 : field;
-    // Zero rows and infinities keep what they are.
-    if (largest == 0.0f || field == 255) field = 141;
-    const float scale = arch::bits_to_float(static_cast<uint32_t>(268 - field) << 23);
+    const QueryScale s = query_scale(largest);
     ASSAY_UNROLL
     for (int k = 0; k < kDimTiles; ++k)
       ASSAY_UNROLL
     for (int h = 0; h < 2; ++h) {
       float x, y;
       arch::unpack2<Query>(q_[n][k][h], x, y);
-      q_[n][k][h] = arch::pack2<Mma>(x * scale, y * scale);
+      q_[n][k][h] = arch::pack2<Mma>(x * s.scale, y * s.scale);
     }
     // Scores have rows 2 (lane % 4) + j in their columns; the lanes 4 row hold that row's scale.
-    const float inverse = arch::bits_to_float(static_cast<uint32_t>(field - 14) << 23);
     ASSAY_UNROLL
     for (int j = 0; j < 2; ++j)
-      unscale_[n][j] = arch::shfl_idx(inverse, 4 * (2 * (arch::lane_id() % 4) + j));
+      unscale_[n][j] = arch::shfl_idx(s.inverse, 4 * (2 * (arch::lane_id() % 4) + j));
   }
 
   ASSAY_DEVICE void unscale_scores(int t) {

@@ -9,14 +9,18 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// (m, d, o) of every warp. The pad of four words puts the rows that one store instruction
-/// touches (2 apart) eight banks apart: no conflicts.
+/// (m, d, o) of every warp. Components are stored in blocks of eight, whose index within 32 is
+/// XORed with half the row: the rows that one store instruction touches (2 apart) then lie eight
+/// banks apart, without conflicts. A pad would keep blocks of 8 warps off an A100.
 template <class R, int kHeadDim, int kRows, int kWarps>
 struct BlockMergeStorage {
   using Number = R;
-  alignas(16) R o[kWarps][kRows][kHeadDim + 4];
+  alignas(16) R o[kWarps][kRows][kHeadDim]; // component dim at place(row, dim)
   R m[kWarps][kRows];
   R d[kWarps][kRows];
+
+  /// Eight components from a multiple of eight on stay in order.
+  static ASSAY_DEVICE int place(int row, int dim) { return dim ^ (row / 2 % 4 * 8); }
 };
 
 /// Publishes this warp's tile state. Row sums must be reduced.
@@ -30,9 +34,15 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage) {
   for (int j = 0; j < 2; ++j) {
     const int row = Tile::row_index(n, j);
     const auto &state = tile.row(n, j);
+    // Components repeat every four, 32 further on, and the XOR leaves multiples of 32 alone.
+    int first[4];
+    ASSAY_UNROLL
+    for (int i = 0; i < 4; ++i)
+      first[i] = Tile::kAdjacent && i % 2 == 1 ? first[i - 1] + 1
+                                               : Storage::place(row, Tile::component(i));
     ASSAY_UNROLL
     for (int i = 0; i < 2 * Tile::kDimTiles; ++i)
-      arch::shared_store(&storage.o[warp][row][Tile::component(i)], state.o[i]);
+      arch::shared_store(&storage.o[warp][row][first[i % 4] + i / 4 * 32], state.o[i]);
     if (arch::lane_id() < 4) {
       arch::shared_store(&storage.m[warp][row], state.m);
       arch::shared_store(&storage.d[warp][row], state.d);
@@ -40,15 +50,16 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage) {
   }
 }
 
-/// Components dim .. dim + kDims - 1 of `row` merged over warps first .. first + count - 1 in order
-/// (count
-/// <= kMost), maximum first: every state is scaled once, and the loads do not wait for each other.
+/// Components dim .. dim + kDims - 1 (dim a multiple of kDims, 4 or 8) of `row` merged over warps
+/// first .. first + count - 1 in order (count <= kMost), maximum first: every state is scaled once,
+/// and the loads do not wait for each other.
 template <int kMost, int kDims, class Storage>
 ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, int row, int dim,
                                   typename Storage::Number scale) {
   using R = typename Storage::Number;
   using RowSlice = AttentionState<R, kDims>;
   RowSlice merged = RowSlice::identity();
+  const int place = Storage::place(row, dim);
   R m[kMost];
   ASSAY_UNROLL
   for (int w = 0; w < kMost; ++w) {
@@ -63,7 +74,7 @@ ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, 
     ASSAY_UNROLL
     for (int k = 0; k < kDims; k += 4) {
       const auto o = arch::shared_load(
-          reinterpret_cast<const arch::Vec4 *>(&storage.o[first + w][row][dim + k]));
+          reinterpret_cast<const arch::Vec4 *>(&storage.o[first + w][row][place + k]));
       merged.o[k] = arch::fma_rn(arch::word_to<R>(o.x), weight, merged.o[k]);
       merged.o[k + 1] = arch::fma_rn(arch::word_to<R>(o.y), weight, merged.o[k + 1]);
       merged.o[k + 2] = arch::fma_rn(arch::word_to<R>(o.z), weight, merged.o[k + 2]);

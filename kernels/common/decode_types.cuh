@@ -24,4 +24,20 @@ struct DecodeTypes {
   static constexpr int kChunk = 16 / sizeof(Kv); // cache elements in 16 bytes
 };
 
+/// A power of two and its inverse.
+struct QueryScale {
+  float scale, inverse;
+};
+
+/// What brings `largest`, the largest magnitude of a query row, to [2^14, 2^15): 2^(141 - field) of
+/// its exponent field. Rows below 2^-112 get the largest scale there is: what they lose is below
+/// 2^-149. Zero rows and infinities keep what they are.
+ASSAY_DEVICE QueryScale query_scale(float largest) {
+  int field = static_cast<int>(arch::float_to_bits(largest) >> 23);
+  field = field < 15 ? 15 : field;
+  if (largest == 0.0f || field == 255) field = 141;
+  return {arch::bits_to_float(static_cast<uint32_t>(268 - field) << 23),
+          arch::bits_to_float(static_cast<uint32_t>(field - 14) << 23)};
+}
+
 } // namespace assay::ASSAY_TARGET

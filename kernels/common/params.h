@@ -67,11 +67,10 @@ struct FeatureParams {
   int64_t q_stride_token, o_stride_token, lse_stride_token;
 };
 
-/// fp32 partial results: slot s holds rows [rows_per_slot][head_dim] and their base-2 LSE.
+/// fp32 partial results: a slot holds the rows of a block and their base-2 LSE.
 struct PartialParams {
-  float *o_accum;   // [slots, rows_per_slot, head_dim]
-  float *lse_accum; // [slots, rows_per_slot]
-  int32_t rows_per_slot;
+  float *o_accum;   // [slots, rows, head_dim]
+  float *lse_accum; // [slots, rows]
 };
 
 /// A [rows, heads, head_dim] tensor of states with its LSE; strides in elements.

@@ -41,13 +41,13 @@ ASSAY_DEVICE void store_final(const AttentionParams &params, int request, int he
                        lse_in_unit(lse2, params.lse_unit));
 }
 
-/// Writes normalised components dim .. dim + kDims - 1 of row `row` of partial slot `slot`.
+/// Writes normalised components dim .. dim + kDims - 1 of partial row `row`, counted over all
+/// slots.
 template <int kHeadDim, class R, int kDims>
-ASSAY_DEVICE void store_partial(const PartialParams &partial, int64_t slot, int row, int dim,
+ASSAY_DEVICE void store_partial(const PartialParams &partial, uint64_t row, int dim,
                                 const R (&o)[kDims], R lse2) {
-  const int64_t index = slot * partial.rows_per_slot + row;
-  Pack<R, kDims>::pack(o).store(words_of<R>(partial.o_accum) + index * kHeadDim + dim);
-  if (dim == 0) arch::global_store(words_of<R>(partial.lse_accum) + index, lse2);
+  Pack<R, kDims>::pack(o).store(words_of<R>(partial.o_accum) + row * kHeadDim + dim);
+  if (dim == 0) arch::global_store(words_of<R>(partial.lse_accum) + row, lse2);
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -49,13 +49,20 @@ public:
   using Number = typename Tile::Number;
   using Loader = WarpTileLoader<Kv, kHeadDim, kPolicy.tile, kHooks>;
   using MergeStorage = BlockMergeStorage<Number, kHeadDim, kRows, kWarps>;
+  using Queries = BlockQueries<Types, kHeadDim, kRows>;
+  /// Where rows are few and latency counts a block loads its queries once. With 4 warps that gains
+  /// nothing, and teams of one or two of them have queries of their own.
+  static constexpr bool kSharedQueries = kWarps == 8;
 
   struct Stage {
     arch::Vec4 k[kTileVectors], v[kTileVectors];
   };
+  struct Nothing {};
   struct SharedStorage {
     Stage ring[kWarps][kStages];
     MergeStorage merge;
+    [[no_unique_address]] std::conditional_t<kSharedQueries, typename Queries::Storage, Nothing>
+        queries;
     uint32_t is_last; // this block finished a split row last
   };
   static_assert(sizeof(SharedStorage) ==
@@ -85,23 +92,33 @@ public:
     TileStream<Team, Items> stream(features, kv_params, team, items);
     int stage = 0, free_stage = kStages - 1;
     Tile tile;
+    Queries queries;
     typename Items::Item item, done;
     bool more = items.next(item);
+    const auto aim = [&] { aim_queries(params, features, items.work_of(item), queries); };
+    const auto load = [&] { load_queries(params, features, items.work_of(item), tile, queries); };
+    if (more) aim();
     // Ahead of the keys in the queue of the memory, unless the grid in front may be writing them.
-    if (more && !params.early_start) load_queries(params, features, items.work_of(item), tile);
+    if (more && !params.early_start) load();
     stream.fill(ring);
     arch::wait_for_previous_grid();
     arch::start_next_grid();
     if (!more) return;
-    if (params.early_start) load_queries(params, features, items.work_of(item), tile);
+    if (params.early_start) load();
     const int kv_head = items.work_of(item).kv_head;
     Hooks hooks(params, features, kv_head, items.work_of(item).first_row);
     const float score_scale = scale_of(params, features, kv_head);
     const float scale = hooks.scale_after(score_scale);
-    while (more) {
+    while (true) {
       // 1. Each warp attends its tiles.
       const DecodeWork work = items.work_of(item);
-      tile.prepare_queries();
+      if constexpr (kSharedQueries) {
+        queries.store(shared.queries);
+        arch::block_barrier(); // see 3.
+        tile.read_queries(shared.queries);
+      } else {
+        tile.prepare_queries();
+      }
       hooks.begin(work.seq_len, work.kv_end);
       for (int base = first_tile(team, work); base < work.kv_end; base += stride_of(team)) {
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
@@ -125,7 +142,8 @@ public:
       publish_state(tile, shared.merge);
       done = item;
       more = items.next(item);
-      if (more) load_queries(params, features, items.work_of(item), tile);
+      if (more) aim();
+      if (more) load();
       meet(team);
       finish(
           done,
@@ -135,8 +153,9 @@ public:
           },
           scale);
       if (!more) break;
-      // 3. The next item's states overwrite what other threads may still be reading.
-      arch::block_barrier();
+      // 3. The next item's states overwrite what other threads may still be reading. Its queries
+      // do not: all have read them before they met.
+      if constexpr (!kSharedQueries) arch::block_barrier();
     }
     arch::cp_async_wait<0>();
   }
@@ -198,16 +217,32 @@ private:
     return params.scale_log2;
   }
 
+  /// Where query row r of the tile is, or null for a padding row.
+  static ASSAY_DEVICE const Query *query_row(const AttentionParams &params,
+                                             const FeatureParams &features, const DecodeWork &work,
+                                             int r) {
+    if (work.first_row + r >= features.rows) return nullptr;
+    const RowPlace row = place_of(params, work, r);
+    const Query *q = static_cast<const Query *>(params.q) + work.request * params.q_stride_batch +
+                     row.head * params.q_stride_head;
+    return kHooks ? q + row.token * features.q_stride_token : q;
+  }
+
+  static ASSAY_DEVICE void aim_queries(const AttentionParams &params, const FeatureParams &features,
+                                       const DecodeWork &work, Queries &queries) {
+    if constexpr (kSharedQueries)
+      queries.aim([&](int r) { return query_row(params, features, work, r); });
+  }
+
   static ASSAY_DEVICE void load_queries(const AttentionParams &params,
                                         const FeatureParams &features, const DecodeWork &work,
-                                        Tile &tile) {
-    tile.load_queries([&](int r) -> const Query * {
-      if (work.first_row + r >= features.rows) return nullptr;
-      const RowPlace row = place_of(params, work, r);
-      const Query *q = static_cast<const Query *>(params.q) + work.request * params.q_stride_batch +
-                       row.head * params.q_stride_head;
-      return kHooks ? q + row.token * features.q_stride_token : q;
-    });
+                                        Tile &tile, Queries &queries) {
+    if constexpr (kSharedQueries) {
+      queries.load();
+      tile.clear();
+    } else {
+      tile.load_queries([&](int r) { return query_row(params, features, work, r); });
+    }
   }
 
   /// Keys between two tiles of a warp, and its first one.

@@ -43,12 +43,14 @@ constexpr int row_tiles_per_group(int rows, int head_dim) {
   return (rows + block_rows - 1) / block_rows;
 }
 
-/// Shared memory of a block of such a DecodeCore: the rings, the merge buffers and a flag.
+/// Shared memory of a block of such a DecodeCore: the rings, the merge buffers, with 8 warps the
+/// queries (rows padded by 16 bytes, and a float each), and a flag.
 constexpr int64_t decode_shared_bytes(int head_dim, int element_bytes, int row_tiles, int warps) {
   const DecodePolicy policy = decode_policy(head_dim, element_bytes, row_tiles, warps);
   const int64_t ring = int64_t{warps} * policy.stages * 2 * policy.tile * head_dim * element_bytes;
-  const int64_t merge = int64_t{warps} * 8 * row_tiles * (head_dim + 4 + 2) * 4;
-  return ring + merge + 16;
+  const int64_t merge = int64_t{warps} * 8 * row_tiles * (head_dim + 2) * 4;
+  const int64_t queries = warps == 8 ? 8 * row_tiles * (head_dim * 2 + 16 + 4) : 0;
+  return ring + merge + queries + 16;
 }
 
 inline constexpr int kV1Warps = 4;

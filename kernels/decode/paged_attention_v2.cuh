@@ -13,7 +13,7 @@ struct PagedAttentionV2Params {
   PagedKvParams kv;
   FeatureParams features;
   SplitPlan plan;
-  PartialParams partial;       // rows_per_slot = rows per block
+  PartialParams partial;       // rows of a slot: Core::kRows
   int32_t row_tiles_per_group; // plan.shape.units = num_kv_heads * row_tiles_per_group
 };
 
@@ -76,26 +76,31 @@ private:
   int request_, request_end_;
 };
 
-/// The partial slots of one (request, unit), and its rows.
-struct PartialSlots {
+/// The partials of one (request, unit).
+template <int kRows>
+struct Partials {
   const PagedAttentionV2Params &params;
   const WorkItem &item;
-  const int unit, rows;
+  const int unit;
+  const int rows; // of kRows, those that exist
 
-  ASSAY_DEVICE int64_t of(int split) const {
+  /// The first partial row of a split. 32 bits hold its slot: a launch has at most 2^31 - 1 blocks,
+  /// and a block two slots.
+  ASSAY_DEVICE uint64_t row(int split) const {
     const SplitPlanShape &shape = params.plan.shape;
-    return item.slot(split, shape.slot_stride()) * shape.units + unit;
+    const auto slot = static_cast<uint32_t>(item.slot(split, shape.slot_stride()));
+    return uint64_t{slot * shape.units + unit} * kRows;
   }
 };
 
 /// The largest LSE of row lane % kRows over all splits; -inf for a row that does not exist.
 template <class Core>
-ASSAY_DEVICE typename Core::Number largest_lse(const PartialSlots &slots) {
+ASSAY_DEVICE typename Core::Number largest_lse(const Partials<Core::kRows> &partials) {
   using Number = typename Core::Number;
   constexpr int kLanes = arch::kWarpSize, kBatch = 4, kStep = kLanes / Core::kRows;
-  const Number *lse_accum = words_of<Number>(slots.params.partial.lse_accum);
+  const Number *lse_accum = words_of<Number>(partials.params.partial.lse_accum);
   const int lane = arch::lane_id(), row = lane % Core::kRows;
-  const int count = row < slots.rows ? slots.item.num_splits : 0;
+  const int count = row < partials.rows ? partials.item.num_splits : 0;
   Number largest = arch::neg_infinity();
   ASSAY_UNROLL_BY(1)
   for (int first = lane / Core::kRows; first < count; first += kBatch * kStep) {
@@ -103,7 +108,7 @@ ASSAY_DEVICE typename Core::Number largest_lse(const PartialSlots &slots) {
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i) {
       const int split = first + i * kStep < count ? first + i * kStep : first;
-      lse[i] = arch::global_load(lse_accum + slots.of(split) * Core::kRows + row);
+      lse[i] = arch::global_load(lse_accum + partials.row(split) + row);
     }
     ASSAY_UNROLL
     for (int i = 0; i < kBatch; ++i)
@@ -116,22 +121,26 @@ ASSAY_DEVICE typename Core::Number largest_lse(const PartialSlots &slots) {
 }
 
 /// Publishes the partials of a finished (request, unit) as if the warps of this block had computed
-/// them: warp w those of splits w, w + kWarps, ... summed in that order. Weights are relative to
+/// them: warp w those of splits w, w + kWarps, ... summed in a fixed order. Weights are relative to
 /// the row's largest LSE, so each state is scaled once; the bits do not depend on who merges.
-/// Latency is all this costs, so a warp's loads are in flight together.
+/// Latency is all this costs, so a warp's loads are in flight together; where at most half of the
+/// rows exist, a second split's are in place of the others.
 template <class Core>
-ASSAY_DEVICE void publish_partials(const PartialSlots &slots) {
+ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
   using Number = typename Core::Number;
   using Vector = Pack<Number, 4>;
   constexpr int kLanes = arch::kWarpSize, kRowVectors = Core::kHeadDim / 4;
   constexpr int kLaneVectors = Core::kRows * kRowVectors / kLanes;
   // The next item's queries wait in registers meanwhile: what does not spill.
-  constexpr int kBatch = kLaneVectors <= 8 ? kLaneVectors : Core::kHooks ? 2 : 4;
+  constexpr bool kAtOnce = kLaneVectors <= 8 && !(Core::kHooks && Core::kRows == 16);
+  constexpr int kBatch = kAtOnce ? kLaneVectors : Core::kHooks ? 2 : 4;
+  constexpr int kHalf = Core::kRows / 2;
+  const bool paired = kAtOnce && partials.rows <= kHalf && partials.item.num_splits > Core::kWarps;
   auto &storage = arch::shared_storage<typename Core::SharedStorage>().merge;
-  const Number *o_accum = words_of<Number>(slots.params.partial.o_accum);
-  const Number *lse_accum = words_of<Number>(slots.params.partial.lse_accum);
+  const Number *o_accum = words_of<Number>(partials.params.partial.o_accum);
+  const Number *lse_accum = words_of<Number>(partials.params.partial.lse_accum);
   const int lane = arch::lane_id(), warp = arch::warp_id(), lane_row = lane % Core::kRows;
-  const int count = slots.item.num_splits;
+  const int count = partials.item.num_splits, step = paired ? 2 * Core::kWarps : Core::kWarps;
   Number largest = arch::neg_infinity();
   ASSAY_UNROLL_BY(1)
   for (int batch = 0; batch < kLaneVectors; batch += kBatch) {
@@ -139,22 +148,36 @@ ASSAY_DEVICE void publish_partials(const PartialSlots &slots) {
     const auto row_of = [&](int i) { return (first + i * kLanes) / kRowVectors; };
     Vector part[kBatch];
     Number part_lse = arch::neg_infinity(); // of row lane_row
+    int end = partials.rows; // of the rows loaded; paired: from kHalf on the second's
+    const auto is_live = [&](int row) { return row < (row < kHalf ? partials.rows : end); };
     const auto load = [&](int split) {
-      const int64_t row = slots.of(split) * Core::kRows;
-      if (lane_row < slots.rows) part_lse = arch::global_load(lse_accum + row + lane_row);
+      const uint64_t own = partials.row(split);
+      uint64_t upper = own; // where row 0 were if the upper half's rows were of one slot
+      if (paired) {
+        const bool second = split + Core::kWarps < count;
+        upper = partials.row(second ? split + Core::kWarps : split) - kHalf;
+        end = second ? kHalf + partials.rows : 0;
+      }
+      part_lse = arch::neg_infinity();
+      if (is_live(lane_row))
+        part_lse = arch::global_load(lse_accum + (lane_row < kHalf ? own : upper) + lane_row);
       ASSAY_UNROLL
       for (int i = 0; i < kBatch; ++i)
-        if (row_of(i) < slots.rows)
-          part[i] = Vector::load(o_accum + row * Core::kHeadDim + 4 * (first + i * kLanes));
+        if (is_live(row_of(i)))
+          part[i] = Vector::load(o_accum + (row_of(i) < kHalf ? own : upper) * Core::kHeadDim +
+                                 4 * (first + i * kLanes));
     };
     if (warp < count) load(warp);
-    if (batch == 0) largest = largest_lse<Core>(slots); // beside the first loads
-    Number sum[kBatch][4], mass = 0.0f;                 // mass: of row lane_row
+    if (batch == 0) {
+      largest = largest_lse<Core>(partials); // beside the first loads
+      if (paired) largest = arch::shfl_idx(largest, lane & ~kHalf);
+    }
+    Number sum[kBatch][4], mass = 0.0f; // mass: of row lane_row
     ASSAY_UNROLL
     for (int i = 0; i < 4 * kBatch; ++i)
       sum[i / 4][i % 4] = 0.0f;
     ASSAY_UNROLL_BY(1)
-    for (int split = warp; split < count; split += Core::kWarps) {
+    for (int split = warp; split < count; split += step) {
       if (split != warp) load(split);
       const Number weight = AttentionState<Number, 4>::weight(part_lse, largest, 1.0f);
       mass += weight;
@@ -162,7 +185,7 @@ ASSAY_DEVICE void publish_partials(const PartialSlots &slots) {
       for (int i = 0; i < kBatch; ++i) {
         const Number row_weight = arch::shfl_idx(weight, row_of(i));
         // A state of weight 0 may hold infinities, of a row that overflowed.
-        if (row_of(i) >= slots.rows || row_weight == 0.0f) continue;
+        if (!is_live(row_of(i)) || row_weight == 0.0f) continue;
         Number o[4];
         part[i].unpack(o);
         ASSAY_UNROLL
@@ -170,13 +193,21 @@ ASSAY_DEVICE void publish_partials(const PartialSlots &slots) {
           sum[i][k] = arch::fma_rn(row_weight, o[k], sum[i][k]);
       }
     }
+    if (paired) {
+      mass += arch::shfl_xor(mass, kHalf);
+      ASSAY_UNROLL
+      for (int i = 0; i < 2 * kBatch; ++i)
+        sum[i / 4][i % 4] += sum[kBatch / 2 + i / 4][i % 4];
+    }
     ASSAY_UNROLL
-    for (int i = 0; i < kBatch; ++i)
-      if (row_of(i) < slots.rows)
-        arch::shared_store(reinterpret_cast<arch::Vec4 *>(
-                               &storage.o[warp][row_of(i)][(first + i * kLanes) % kRowVectors * 4]),
-                           Vector::pack(sum[i]).raw[0]);
-    if (batch == 0 && lane < slots.rows) {
+    for (int i = 0; i < kBatch; ++i) {
+      const int dim = (first + i * kLanes) % kRowVectors * 4, row = row_of(i);
+      if (row < partials.rows)
+        arch::shared_store(
+            reinterpret_cast<arch::Vec4 *>(&storage.o[warp][row][storage.place(row, dim)]),
+            Vector::pack(sum[i]).raw[0]);
+    }
+    if (batch == 0 && lane < partials.rows) {
       arch::shared_store(&storage.m[warp][lane], largest);
       arch::shared_store(&storage.d[warp][lane], mass);
     }
@@ -217,8 +248,8 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
             [&](const WorkItem &item, auto merged, float scale) {
               const DecodeWork work = items.work_of(item);
               const int left = features.rows - work.first_row;
-              const PartialSlots slots{params, item, items.unit(),
-                                       left < Core::kRows ? left : Core::kRows};
+              const Partials<Core::kRows> partials{params, item, items.unit(),
+                                                   left < Core::kRows ? left : Core::kRows};
               const auto write = [&](bool final) {
                 Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
                   auto slice = merged(row, dim, scale);
@@ -227,8 +258,8 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
                   if (final)
                     Core::store_row(attention, features, work, row, dim, slice.o, lse2);
                   else
-                    store_partial<Core::kHeadDim>(params.partial, slots.of(item.split), row, dim,
-                                                  slice.o, lse2);
+                    store_partial<Core::kHeadDim>(params.partial, partials.row(item.split) + row,
+                                                  dim, slice.o, lse2);
                 });
               };
               // NOTE: not by way of the loop, in front of which the compiler waits for every load,
@@ -239,7 +270,7 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
               while (true) {
                 write(final);
                 if (final || !is_last<Core>(params.plan, item, items.unit())) return;
-                publish_partials<Core>(slots);
+                publish_partials<Core>(partials);
                 arch::block_barrier();
                 final = true;
                 scale = 1.0f; // LSEs are base-2 logits

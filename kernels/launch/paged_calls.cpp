@@ -208,7 +208,6 @@ assay_status build_v2_call(const assay_paged_params *p, PagedV2Call &call) {
   ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, call.layout.bytes, base));
   call.partial.o_accum = reinterpret_cast<float *>(base + call.layout.o_accum);
   call.partial.lse_accum = reinterpret_cast<float *>(base + call.layout.lse_accum);
-  call.partial.rows_per_slot = 8 * call.paged.variant.row_tiles;
   call.run_planner = p->plan == nullptr;
   call.plan = base + call.layout.plan;
   if (call.run_planner) return ASSAY_OK;

@@ -56,8 +56,8 @@ struct alignas(16) WorkItem {
   int32_t seq_len;    // of the request
 
   /// Of split i; a slot holds one partial per unit.
-  ASSAY_PLAN_FUNCTION int64_t slot(int i, int32_t stride) const {
-    return i == 0 ? first_slot : next_slot + int64_t{i - 1} * stride;
+  ASSAY_PLAN_FUNCTION int32_t slot(int i, int32_t stride) const {
+    return i == 0 ? first_slot : next_slot + (i - 1) * stride;
   }
 };
 

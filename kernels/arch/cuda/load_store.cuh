@@ -63,6 +63,13 @@ ASSAY_DEVICE void await_loaded(uint32_t word) {
   asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 0x7fc0dead; @p nanosleep.u32 0; }" ::"r"(word));
 }
 
+template <class T>
+ASSAY_DEVICE const T *kept_global(const T *p) {
+  asm volatile("" : "+l"(p));
+  __builtin_assume(__isGlobal(p)); // which the compiler no longer sees
+  return p;
+}
+
 ASSAY_DEVICE uint32_t atomic_inc_acq_rel(uint32_t *p, uint32_t limit) {
   uint32_t old;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"

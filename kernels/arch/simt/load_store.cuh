@@ -24,6 +24,11 @@ inline T global_load_readonly(const T *p, simt::Site site = simt::Site::here()) 
 inline void await_loaded(uint32_t) {}
 
 template <class T>
+inline const T *kept_global(const T *p) {
+  return p;
+}
+
+template <class T>
 inline void global_store(T *p, std::type_identity_t<T> value,
                          simt::Site site = simt::Site::here()) {
   static_assert(detail::kIsWord<T>);
