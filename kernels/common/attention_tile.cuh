@@ -94,9 +94,10 @@ public:
         q_[n][k + 1][0] = q[2];
         q_[n][k + 1][1] = q[3];
       }
-      if constexpr (Types::kScaledQuery) ASSAY_UNROLL
-      for (int j = 0; j < 2; ++j)
-        unscale_[n][j] = arch::shared_load(&queries.unscale[row_index(n, j)]);
+      if constexpr (Types::kScaledQuery) {
+        unscale_[n][0] = arch::shared_load(&queries.unscale[row_index(n, 0)]);
+        unscale_[n][1] = arch::shared_load(&queries.unscale[row_index(n, 1)]);
+      }
     }
     await_queries();
   }

@@ -114,7 +114,7 @@ public:
       const DecodeWork work = items.work_of(item);
       if constexpr (kSharedQueries) {
         queries.store(shared.queries);
-        arch::block_barrier(); // see 3.
+        arch::block_barrier(); // that of 3., too
         tile.read_queries(shared.queries);
       } else {
         tile.prepare_queries();
@@ -142,8 +142,10 @@ public:
       publish_state(tile, shared.merge);
       done = item;
       more = items.next(item);
-      if (more) aim();
-      if (more) load();
+      if (more) {
+        aim();
+        load();
+      }
       meet(team);
       finish(
           done,
@@ -154,7 +156,7 @@ public:
           scale);
       if (!more) break;
       // 3. The next item's states overwrite what other threads may still be reading. Its queries
-      // do not: all have read them before they met.
+      // need not wait: all have read the last ones before they met.
       if constexpr (!kSharedQueries) arch::block_barrier();
     }
     arch::cp_async_wait<0>();
