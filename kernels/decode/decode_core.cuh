@@ -53,6 +53,7 @@ public:
   /// Where rows are few and latency counts a block loads its queries once. With 4 warps that gains
   /// nothing, and teams of one or two of them have queries of their own.
   static constexpr bool kSharedQueries = kWarps == 8;
+  static_assert(!kSharedQueries || Queries::kVectors <= kThreads);
 
   struct Stage {
     arch::Vec4 k[kTileVectors], v[kTileVectors];

@@ -151,7 +151,8 @@ const Decode kCases[] = {
     {1, 1, 7, 128, 16, 12, 40, {190}},
     {1, 1, 13, 128, 16, 9, 21, {140}},
     {1, 2, 5, 256, 16, 5, 18, {77}},
-    // Half of the rows at most: two splits are merged at a time, the last one may have no pair.
+    // Half of the rows at most: two splits are merged at a time (not with head_dim 256), the last
+    // one may have no pair.
     {1, 1, 4, 128, 16, 12, 40, {190}},
     {1, 2, 3, 64, 16, 9, 21, {140}},
     {1, 1, 21, 64, 5, 20, 11, {97}},
