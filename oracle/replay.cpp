@@ -26,6 +26,7 @@ struct TileView {
   int grows_after;    // tiles later in this state at which it may grow
   int64_t blocks;     // P.V steps from this tile on
   bool reference; // its maximum is certainly the state's last one, in the state with the row's max
+  bool two_parts; // P keeps, rounded, what rounding took from it
 };
 using StateView = std::vector<TileView>;
 
@@ -62,8 +63,8 @@ std::vector<StateView> view_states(const TileOrder &order, const RowWork &work) 
   std::map<std::pair<int, int>, StateView> states;
   for (const KeyTile &tile : order) {
     if (tile.begin == tile.end) continue;
-    states[{tile.split, tile.state}].push_back(
-        {tile.begin, tile.end, pv_blocks(work.model, tile), 0, 0, 0, false, 0, 0, false});
+    states[{tile.split, tile.state}].push_back({tile.begin, tile.end, pv_blocks(work.model, tile),
+                                                0, 0, 0, false, 0, 0, false, tile.p_parts == 2});
   }
   std::vector<StateView> result;
   bool have_reference = false;
@@ -114,9 +115,17 @@ struct Rounded {
   double p, gap;
 };
 
-Rounded round_window(const Format &format, double p, double window) {
-  const double low = p * (1.0 - window), high = round_to(format, p * (1.0 + window));
-  const double least = low < 2 * kFloor ? 0.0 : round_to(format, low); // may be flushed
+// One rounding or the sum of two parts: monotone both, since at a tie of the first part the second
+// is half a step up or half a step down.
+double round_weight(const Format &format, double p, bool two_parts) {
+  const double first = round_to(format, p);
+  return two_parts ? first + round_to(format, p - first) : first;
+}
+
+Rounded round_window(const Format &format, double p, double window, bool two_parts) {
+  const double low = p * (1.0 - window);
+  const double high = round_weight(format, p * (1.0 + window), two_parts);
+  const double least = low < 2 * kFloor ? 0.0 : round_weight(format, low, two_parts); // or flushed
   return {0.5 * (least + high), 0.5 * (high - least)};
 }
 
@@ -147,8 +156,11 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
   const double scale = std::exp2(std::max(tile.top, -1000.0)) / work.z;
   const double merges = (work.shape.states > 1 ? work.shape.states + 1.0 : 0.0) +
                         work.shape.stages * (work.shape.splits + 1.0);
-  const double steps = std::expm1(static_cast<double>(tile.blocks) * std::log1p(m.kappa) +
-                                  (tile.grows_after + merges) * std::log1p(kU));
+  // Two parts: an accumulator each, and the sum of both.
+  const double parts = tile.two_parts ? 1.0 + 2 * m.p_unit : 1.0;
+  const double sums = tile.grows_after + merges + (tile.two_parts ? 1.0 : 0.0);
+  const double steps = parts * std::expm1(static_cast<double>(tile.blocks) * std::log1p(m.kappa) +
+                                          sums * std::log1p(kU));
   for (int j = tile.begin; j < tile.end; ++j) {
     const double y = work.x[j] - work.x_max;
     const double below = tile.top - y;
@@ -158,7 +170,7 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
         own + score + (work.scale_error + 2 * kU) * (below + score) + kU * work.x_abs;
     double window = (1.0 + m.exp2) * (1.0 + kFloatExp2) * std::exp(kLn2 * eta * kSlack) - 1.0;
     const double p = std::exp2(-std::min(below, 1000.0));
-    const Rounded rounded = round_window(format, p, window);
+    const Rounded rounded = round_window(format, p, window, tile.two_parts);
     if (p * (1.0 - window) < 2 * kFloor) window = std::max(window, 1.0);
     keys.p[j] = rounded.p;
     keys.shift[j] = tile.top;
@@ -168,9 +180,10 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
     budget.rescale[j] = budget.rho[j] * omega_after;
     budget.rescale_mass[j] = mass * omega_after;
     budget.accumulate[j] = steps * (budget.rho[j] * (1.0 + omega_after) + budget.ambiguity[j]);
-    // A subnormal P is aligned by the exponent of the smallest normal one.
-    if (rounded.p - rounded.gap < m.p_normal)
-      budget.accumulate[j] += m.alignment * m.p_normal * scale;
+    // A subnormal P is aligned by the exponent of the smallest normal one. A second part may be one
+    // whatever P is.
+    if (tile.two_parts || rounded.p - rounded.gap < m.p_normal)
+      budget.accumulate[j] += parts * m.alignment * m.p_normal * scale;
     budget.denominator += mass * window * (1.0 + omega_after);
     budget.mass_low -= mass * ((1.0 + window) * (1.0 + omega_after) - 1.0);
     budget.ambiguous_fraction += rounded.gap > 0.0;
@@ -223,6 +236,8 @@ ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
   centered_magnitudes(v, n, d, b.rescale.data(), b.rescale_mass.data(), value.data(),
                       rescaled.data());
   const TailErrors tail = tail_errors(work.model, work.shape);
+  const bool two_parts = std::any_of(problem.order->begin(), problem.order->end(),
+                                     [](const KeyTile &tile) { return tile.p_parts == 2; });
   const double own = kFloatExp2 + 1.01 * work.mass_error + 4 * (static_cast<double>(n) + 8) * kU53;
   row.o.resize(columns);
   row.budget.resize(columns);
@@ -237,7 +252,7 @@ ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
     const double sum = result + t.weights + t.p_rounding + t.accumulation;
     t.normalisation = tail.normalise * sum;
     t.merge = tail.combine * sum;
-    t.flush = underflow_budget(keys, work, tail, limit);
+    t.flush = (two_parts ? 2 : 1) * underflow_budget(keys, work, tail, limit);
     finish_output(problem, row.o[i], t);
     t.overflow_possible = overflow_possible(problem, work, limit);
   }

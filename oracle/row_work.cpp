@@ -191,7 +191,9 @@ TailErrors tail_errors(const ErrorModel &m, const RowShape &shape) {
   TailErrors t{};
   t.pv =
       std::expm1(static_cast<double>(shape.pv_blocks) * std::log1p(m.kappa) + (tiles - 1) * log_u);
-  const double numerator = merges + shape.stages * (splits + 1);
+  // P in two parts, where a kernel declares it, brings a second accumulator and a sum of the two.
+  const int parts = m.p_rounded ? 2 : 1;
+  const double numerator = merges + (parts - 1) + shape.stages * (splits + 1);
   t.merge = (1.0 + t.pv) * std::expm1(numerator * log_u);
   const double block_sum = std::expm1((m.sum_depth + 2 * tiles + merges) * log_u);
   t.row_sum = std::expm1((m.sum_depth + 2 * tiles + merges + shape.stages * splits) * log_u);
@@ -199,7 +201,7 @@ TailErrors tail_errors(const ErrorModel &m, const RowShape &shape) {
   t.normalise = one / (1.0 - std::min(block_sum, 0.5)) - 1.0;
   const double all = std::pow(one, 1.0 + shape.stages) / (1.0 - std::min(t.row_sum, 0.5)) - 1.0;
   t.combine = all - t.normalise;
-  t.floor = kFloor * (3 * tiles + static_cast<double>(shape.pv_blocks) + 2 * merges + 4 +
+  t.floor = kFloor * (parts * (3 * tiles + static_cast<double>(shape.pv_blocks) + 2 * merges) + 4 +
                       shape.stages * (2 * splits + 4));
   return t;
 }

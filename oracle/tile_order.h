@@ -16,7 +16,8 @@ struct KeyTile {
   int split;
   int state;
   int begin, end;
-  int lead = 0; ///< masked keys before `begin` that the kernel's first P.V step still covers
+  int p_parts = 1; ///< 2: what rounding took from P, rounded itself, meets V too
+  int lead = 0;    ///< masked keys before `begin` that the kernel's first P.V step still covers
 };
 
 /** In processing order within each (split, state); empty tiles are allowed and ignored. */

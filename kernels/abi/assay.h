@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 4
+#define ASSAY_ABI_MINOR 5
 
 #ifdef __cplusplus
 extern "C" {

@@ -36,7 +36,7 @@ typedef struct assay_arithmetic {
   int32_t mma_block;           /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
   int32_t mma_fraction_bits;   /**< F: addends truncated at 2^(e_max - F) */
   int32_t p_rounded;           /**< 1: softmax weights are rounded before P.V, to fp16 with fp8 KV,
-                                  else to the dtype of the call */
+                                  else to the dtype of the call; see also assay_key_tile */
   int32_t sum_depth;           /**< additions on the longest path of a row sum within one tile */
   double q_abs_error;          /**< with fp8 KV: of an element of Q, per largest |q| of its row */
   double exp2_rel_error;       /**< of exp2, relative */
@@ -56,6 +56,9 @@ typedef struct assay_arithmetic {
 typedef struct assay_key_tile {
   int32_t level, split, state;
   int32_t begin, end;
+  int32_t p_parts; /**< with p_rounded, 2: what rounding took from a weight, rounded itself, meets V
+                      too, in an accumulator of its own that joins the other at the end of the
+                      split; 0 or 1: it is lost */
 } assay_key_tile;
 
 typedef struct assay_kernel {

@@ -24,7 +24,11 @@ namespace assay::ASSAY_TARGET {
 /// fp8: ldmatrix moves pairs of bytes, so a register holds four consecutive dims of a key, or two
 /// dims of two tokens of V. The order of dims within a product, and of rows within V^T, is free as
 /// long as Q and the output follow it: nothing is shuffled, the bytes are only widened.
-template <class Types, int kHeadDim, int kTokens, int kRowTiles>
+///
+/// kTwoParts: on request the weights P meet V as a 16-bit number and, in the columns of rows 4 to
+/// 7, what rounding to it left: O then has the error of an fp32 P. Rows 4 to 7 must be rows 0 to 3
+/// once more.
+template <class Types, int kHeadDim, int kTokens, int kRowTiles, bool kTwoParts = false>
 class AttentionTile {
 public:
   using Mma = typename Types::Mma;
@@ -36,6 +40,12 @@ public:
   using Number = typename arch::Arithmetic<Mma>::Number;
   using State = AttentionState<Number, 2 * kDimTiles>;
   using Layout = KvLayout<kHeadDim * sizeof(Kv)>;
+
+  /// Due before the first tile.
+  ASSAY_DEVICE void use_two_parts(bool two_parts) {
+    static_assert(kTwoParts && kRowTiles == 1);
+    low_part_ = two_parts && arch::lane_id() % 4 >= 2;
+  }
 
   /// No keys yet.
   ASSAY_DEVICE void clear() {
@@ -180,8 +190,8 @@ public:
         }
         // The accumulator layout holds P^T with tokens on rows; the B operand wants them on
         // columns.
-        p_[t][n][0] = arch::movmatrix_trans(arch::pack2<Mma>(p[0], p[1]));
-        p_[t][n][1] = arch::movmatrix_trans(arch::pack2<Mma>(p[2], p[3]));
+        p_[t][n][0] = arch::movmatrix_trans(pack_weights(p[0], p[1]));
+        p_[t][n][1] = arch::movmatrix_trans(pack_weights(p[2], p[3]));
       }
     }
   }
@@ -244,6 +254,18 @@ private:
     for (int k = 0; k < kDimTiles; ++k)
       words |= q_[n][k][0] | q_[n][k][1];
     arch::await_loaded(words);
+  }
+
+  ASSAY_DEVICE uint32_t pack_weights(Number x, Number y) const {
+    const uint32_t high = arch::pack2<Mma>(x, y);
+    if constexpr (kTwoParts) {
+      Number x_high, y_high;
+      arch::unpack2<Mma>(high, x_high, y_high);
+      const uint32_t low = arch::pack2<Mma>(x - x_high, y - y_high);
+      return low_part_ ? low : high;
+    } else {
+      return high;
+    }
   }
 
   ASSAY_DEVICE void add_scores(int t, int dims, Operand k) {
@@ -316,6 +338,7 @@ private:
   Number scores_[kTokenTiles][kRowTiles][4];
   uint32_t p_[kTokenTiles][kRowTiles][2];
   State rows_[kRowTiles][2];
+  bool low_part_ = false; // this lane's rows are the low parts of rows 4 below
 };
 
 } // namespace assay::ASSAY_TARGET

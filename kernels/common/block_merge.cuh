@@ -84,4 +84,14 @@ ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, 
   return merged;
 }
 
+/// Joins the low part of a row whose weights were in two parts (AttentionTile). Zero times an
+/// infinite value is no number: beside such a value the high part stands alone.
+template <class R, int kDims>
+ASSAY_DEVICE void add_low_part(AttentionState<R, kDims> &high,
+                               const AttentionState<R, kDims> &low) {
+  ASSAY_UNROLL
+  for (int k = 0; k < kDims; ++k)
+    if (low.o[k] - low.o[k] == 0.0f) high.o[k] += low.o[k];
+}
+
 } // namespace assay::ASSAY_TARGET

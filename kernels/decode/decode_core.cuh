@@ -45,7 +45,10 @@ public:
   /// counts: there more threads share a row.
   static constexpr int kSliceDims = kWarps == 8 ? 4 : 8, kSlices = kHeadDim / kSliceDims;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / Types::kChunk;
-  using Tile = AttentionTile<Types, kHeadDim, kPolicy.tile, kRowTiles>;
+  static constexpr bool kTwoParts =
+      has_two_part_weights(sizeof(Kv), kWarpCount, kHooks) && kRowTiles == 1 &&
+      std::is_same_v<typename arch::Arithmetic<typename Types::Mma>::Number, float>;
+  using Tile = AttentionTile<Types, kHeadDim, kPolicy.tile, kRowTiles, kTwoParts>;
   using Number = typename Tile::Number;
   using Loader = WarpTileLoader<Kv, kHeadDim, kPolicy.tile, kHooks>;
   using MergeStorage = BlockMergeStorage<Number, kHeadDim, kRows, kWarps>;
@@ -82,8 +85,9 @@ public:
 
   /// Runs every item of a team; all are of one kv head and first row, and a RowTeam has at most
   /// one. `finish(item, merged, scale)` is called by all threads of the team once an item's states
-  /// are published; merged(row, dim, scale) is the un-normalised slice of a row over its warps, its
-  /// maximum times `scale` a base-2 logit.
+  /// are published; merged(row, dim, scale, in_parts) is the un-normalised slice of a row over its
+  /// warps, its maximum times `scale` a base-2 logit; in_parts: of states that the warps computed,
+  /// whose weights may be in two parts.
   template <class Team, class Items, class Finish>
   static ASSAY_DEVICE void run(const AttentionParams &params, const FeatureParams &features,
                                const PagedKvParams &kv_params, const Team &team, Items items,
@@ -93,6 +97,7 @@ public:
     TileStream<Team, Items> stream(features, kv_params, team, items);
     int stage = 0, free_stage = kStages - 1;
     Tile tile;
+    if constexpr (kTwoParts) tile.use_two_parts(two_parts(features));
     Queries queries;
     typename Items::Item item, done;
     bool more = items.next(item);
@@ -150,9 +155,9 @@ public:
       meet(team);
       finish(
           done,
-          [&](int row, int dim, float scale) {
-            return merge_published<kWarps, kSliceDims>(shared.merge, team.first_warp(),
-                                                       team.warps(), row, dim, scale);
+          [&](int row, int dim, float scale, bool in_parts) {
+            return merged_slice(shared.merge, team.first_warp(), team.warps(), row, dim, scale,
+                                in_parts && two_parts(features));
           },
           scale);
       if (!more) break;
@@ -191,6 +196,21 @@ private:
     arch::named_barrier(1 + team.first / team.count, 32 * team.count);
   }
 
+  static ASSAY_DEVICE bool two_parts(const FeatureParams &features) {
+    return kTwoParts && features.rows <= kTwoPartRows;
+  }
+
+  /// Slice `dim` of a row of the tile over `count` warps; in_parts: with its low part.
+  static ASSAY_DEVICE auto merged_slice(const MergeStorage &storage, int first, int count, int row,
+                                        int dim, Number scale, bool in_parts) {
+    auto slice = merge_published<kWarps, kSliceDims>(storage, first, count, row, dim, scale);
+    if constexpr (kTwoParts)
+      if (in_parts)
+        add_low_part(slice, merge_published<kWarps, kSliceDims>(storage, first, count,
+                                                                row + kTwoPartRows, dim, scale));
+    return slice;
+  }
+
   struct NoHooks {
     ASSAY_DEVICE NoHooks(const AttentionParams &, const FeatureParams &, int, int) {}
     ASSAY_DEVICE float scale_after(float scale) const { return scale; }
@@ -220,10 +240,12 @@ private:
     return params.scale_log2;
   }
 
-  /// Where query row r of the tile is, or null for a padding row.
+  /// Where query row r of the tile is, or null for a padding row; with weights in two parts every
+  /// row comes twice.
   static ASSAY_DEVICE const Query *query_row(const AttentionParams &params,
                                              const FeatureParams &features, const DecodeWork &work,
                                              int r) {
+    if (two_parts(features)) r %= kTwoPartRows;
     if (work.first_row + r >= features.rows) return nullptr;
     const RowPlace row = place_of(params, work, r);
     const Query *q = static_cast<const Query *>(params.q) + work.request * params.q_stride_batch +

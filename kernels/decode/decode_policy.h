@@ -55,6 +55,15 @@ constexpr int64_t decode_shared_bytes(int head_dim, int element_bytes, int row_t
 
 inline constexpr int kV1Warps = 4;
 
+/// Softmax weights in two parts (AttentionTile): with 16-bit KV, whose output is no finer than one
+/// rounded weight, where so few rows leave half of an MMA's columns idle. Fp8 KV has fp16 weights,
+/// three bits finer than a bf16 output, and less time to spare (1.7 % of the error for 0.5 to 2 %
+/// of it); blocks of 8 warps run where latency counts.
+inline constexpr int kTwoPartRows = 4;
+constexpr bool has_two_part_weights(int element_bytes, int warps, bool hooks) {
+  return element_bytes == 2 && warps == 4 && !hooks;
+}
+
 /// A v1 block asks for at least this much shared memory: with 76,800 bytes (and 1,024 of the
 /// system's) three of head_dim 64 fit an SM of 228 KB, and when a grid starts early its blocks
 /// crowd on the SMs that the grid in front leaves first (d64 b32 4k on an H200: 64 us, started

@@ -250,9 +250,9 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
               const int left = features.rows - work.first_row;
               const Partials<Core::kRows> partials{params, item, items.unit(),
                                                    left < Core::kRows ? left : Core::kRows};
-              const auto write = [&](bool final) {
+              const auto write = [&](bool final, bool in_parts) {
                 Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
-                  auto slice = merged(row, dim, scale);
+                  auto slice = merged(row, dim, scale, in_parts);
                   const auto lse2 = slice.lse2(scale);
                   slice.normalize();
                   if (final)
@@ -264,11 +264,11 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
               };
               // NOTE: not by way of the loop, in front of which the compiler waits for every load,
               // the next item's queries too (fp8 b256 256 on an H200: 45.2 us instead of 43.3).
-              if (item.num_splits == 1) return write(true);
+              if (item.num_splits == 1) return write(true, true);
               bool final = false;
               ASSAY_UNROLL_BY(1)
               while (true) {
-                write(final);
+                write(final, !final);
                 if (final || !is_last<Core>(params.plan, item, items.unit())) return;
                 publish_partials<Core>(partials);
                 arch::block_barrier();

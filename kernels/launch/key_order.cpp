@@ -15,9 +15,10 @@ namespace {
 /// Appends tiles, counting those that do not fit.
 class TileWriter {
 public:
-  TileWriter(assay_key_tile *tiles, int32_t capacity) : tiles_(tiles), capacity_(capacity) {}
+  TileWriter(assay_key_tile *tiles, int32_t capacity, int32_t p_parts = 1)
+      : tiles_(tiles), capacity_(capacity), p_parts_(p_parts) {}
   void add(int32_t level, int32_t split, int32_t state, int32_t begin, int32_t end) {
-    if (count_ < capacity_) tiles_[count_] = {level, split, state, begin, end};
+    if (count_ < capacity_) tiles_[count_] = {level, split, state, begin, end, p_parts_};
     ++count_;
   }
   assay_status finish(int32_t *count) const {
@@ -27,13 +28,22 @@ public:
 
 private:
   assay_key_tile *tiles_;
-  int32_t capacity_, count_ = 0;
+  int32_t capacity_, p_parts_, count_ = 0;
 };
+
+int bytes_of(assay_dtype kv) { return kv == ASSAY_E4M3 || kv == ASSAY_E5M2 ? 1 : 2; }
+
+/// Of the weights in a kernel with so many warps a block.
+int32_t p_parts(const assay_paged_params &p, int warps) {
+  const int rows = p.num_qo_heads / p.num_kv_heads * p.q_len;
+  const bool hooks = decode_variant(p).hooks;
+  return rows <= kTwoPartRows && has_two_part_weights(bytes_of(p.kv_dtype), warps, hooks) ? 2 : 1;
+}
 
 /// A team of warps: warp w takes tiles w, w + warps, ... of the range.
 void add_team_range(TileWriter &writer, const assay_paged_params &p, int warps, int32_t split,
                     int32_t begin, int32_t end) {
-  const int bytes = p.kv_dtype == ASSAY_E4M3 || p.kv_dtype == ASSAY_E5M2 ? 1 : 2;
+  const int bytes = bytes_of(p.kv_dtype);
   const int tile = decode_policy(p.head_dim, bytes, decode_variant(p).row_tiles, kV1Warps).tile;
   for (int warp = 0; warp < warps; ++warp)
     for (int32_t base = begin + warp * tile; base < end; base += warps * tile)
@@ -45,7 +55,7 @@ void add_team_range(TileWriter &writer, const assay_paged_params &p, int warps, 
 assay_status v1_key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
                           int32_t capacity, int32_t *count) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
-  TileWriter writer(tiles, capacity);
+  TileWriter writer(tiles, capacity, p_parts(p, kV1Warps));
   const int32_t len = p.kv.seq_lens[request];
   add_team_range(writer, p, row_warps(p), 0, first_planned(len, visible_span(p), kPlanTile), len);
   return writer.finish(count);
@@ -57,7 +67,7 @@ assay_status v2_key_order(const void *params, int32_t request, int32_t, assay_ke
   V2Workspace layout;
   ASSAY_RETURN_IF_ERROR(v2_workspace(&p, layout));
   const HostPlan plan(layout.shape, p.kv.seq_lens);
-  TileWriter writer(tiles, capacity);
+  TileWriter writer(tiles, capacity, p_parts(p, layout.warps));
   int split = 0;
   for (const WorkItem &item : items_of_request(plan.view(), request))
     add_team_range(writer, p, layout.warps, split++, item.kv_begin, item.kv_end);

@@ -86,7 +86,8 @@ inline Case draw_case(std::mt19937_64 &random, int max_keys) {
   if (arithmetic == 0) e.block = 0;
   if (arithmetic == 1) e.block = 8, e.fraction_bits = 24;
   c.splits = pick(3) ? 1 + pick(6) : 1;
-  c.order = deal_tiles(n, e.tile, c.splits, e.states);
+  if (e.block > 0) e.p_parts = 1 + static_cast<int>(e.seed >> 20 & 1);
+  c.order = deal_tiles(n, e.tile, c.splits, e.states, e.p_parts);
   return c;
 }
 

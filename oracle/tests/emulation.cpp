@@ -16,7 +16,7 @@ constexpr float kNegInf = -INFINITY;
 
 struct State {
   float m = kNegInf, d = 0.0f;
-  std::vector<float> o;
+  std::vector<float> o, low; // low: of the second part of P
 };
 
 struct Row {
@@ -100,9 +100,14 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   if (!rescale_bug || row.emulation.mutant != Mutant::kOutputNotRescaled) {
     for (float &x : state.o)
       x *= alpha;
+    for (float &x : state.low)
+      x *= alpha;
   }
+  std::vector<float> low;
   for (float &x : p) {
+    const float whole = x;
     if (row.rounded) x = row.ops.round(x);
+    low.push_back(row.ops.round(whole - x));
     if (strikes(row, Mutant::kTilePFourBits)) x = round_bits(x, 4);
   }
   const bool stale = strikes(row, Mutant::kStaleValueTile) && tile.begin >= row.emulation.tile;
@@ -112,6 +117,10 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
     o = row.ops.accumulate(o, p.data(), row.keys.value(static_cast<size_t>(first)) + i,
                            static_cast<int>(p.size()), row.keys.head_dim);
     if (row.emulation.mutant == Mutant::kAccumulatorInBf16) o = round_bits(o, 8);
+    if (row.emulation.p_parts == 1) continue;
+    float &o_low = state.low[static_cast<size_t>(i)];
+    o_low = row.ops.accumulate(o_low, low.data(), row.keys.value(static_cast<size_t>(first)) + i,
+                               static_cast<int>(low.size()), row.keys.head_dim);
   }
   state.m = m;
   ++row.tile_index;
@@ -120,6 +129,7 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
 State merge_states(const Row &row, const std::vector<State> &states) {
   State merged;
   merged.o.assign(static_cast<size_t>(row.keys.head_dim), 0.0f);
+  merged.low = merged.o;
   for (const State &state : states)
     merged.m = std::max(merged.m, state.m);
   if (merged.m == kNegInf) return merged;
@@ -132,8 +142,10 @@ State merge_states(const Row &row, const std::vector<State> &states) {
     float f = row.ops.exp2(below);
     if (row.emulation.mutant == Mutant::kStatesIgnoreMaxima) f = 1.0f;
     merged.d += f * state.d;
-    for (size_t i = 0; i < merged.o.size(); ++i)
+    for (size_t i = 0; i < merged.o.size(); ++i) {
       merged.o[i] += f * state.o[i];
+      merged.low[i] += f * state.low[i];
+    }
   }
   return merged;
 }
@@ -146,6 +158,8 @@ struct Partial {
 
 Partial finish_split(const Row &row, const State &state) {
   Partial partial{state.o, kNegInf};
+  for (size_t i = 0; i < partial.o.size(); ++i)
+    partial.o[i] += state.low[i];
   if (state.m == kNegInf) return partial;
   const float inverse = row.ops.rcp(state.d);
   for (float &x : partial.o)
@@ -253,6 +267,7 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
   std::map<int, std::vector<State>> splits;
   State fresh;
   fresh.o.assign(static_cast<size_t>(keys.head_dim), 0.0f);
+  fresh.low = fresh.o;
   for (const KeyTile &tile : order) {
     auto &states = splits[tile.split];
     states.resize(std::max(states.size(), static_cast<size_t>(tile.state) + 1), fresh);

@@ -57,6 +57,7 @@ struct Emulation {
   int block = 16; ///< 0: fp32 FMA chains and unrounded P
   int fraction_bits = 25;
   int tile = 64;
+  int p_parts = 1;     ///< 2: what rounding took from P, rounded, meets V too
   int states = 1;      ///< per split
   bool combine = true; ///< through (O, LSE) partials even with one split
   int stages = 1;      ///< merges through partials; 2: halves first
@@ -86,7 +87,7 @@ void mutate_input(Mutant mutant, uint64_t seed, const KeySet &extra, KeySet &key
                   TileOrder &order);
 
 /** `splits` ranges of about equal length, their tiles dealt out to `states` in turn. */
-TileOrder deal_tiles(int keys, int tile, int splits, int states);
+TileOrder deal_tiles(int keys, int tile, int splits, int states, int p_parts = 1);
 
 /** Merge of n states as the merge kernels do it, in the declared base. */
 RowOutput emulate_merge(std::span<const float> o, std::span<const float> lse, int head_dim,

@@ -43,7 +43,7 @@ inline Case draw_feature_case(Feature feature, std::mt19937_64 &random, int max_
   if (pick(4) == 0) { // one of head_dim 256
     c.row = draw_row(c.regime, c.dtype, 1 + pick(60), 256, random);
     c.order = deal_tiles(static_cast<int>(c.row.keys.size()), c.emulation.tile, c.splits,
-                         c.emulation.states);
+                         c.emulation.states, c.emulation.p_parts);
   }
   RowFeatures f;
   if (has(Feature::kFp8)) {

@@ -30,14 +30,14 @@ void drop_key(TileOrder &order, int key) {
 
 } // namespace
 
-TileOrder deal_tiles(int keys, int tile, int splits, int states) {
+TileOrder deal_tiles(int keys, int tile, int splits, int states, int p_parts) {
   TileOrder order;
   const int tiles = (keys + tile - 1) / tile;
   const int per_split = std::max(1, (tiles + splits - 1) / splits);
   for (int t = 0; t < tiles; ++t) {
     const int split = t / per_split;
-    order.push_back(
-        {split, (t - split * per_split) % states, t * tile, std::min(keys, (t + 1) * tile)});
+    order.push_back({split, (t - split * per_split) % states, t * tile,
+                     std::min(keys, (t + 1) * tile), p_parts});
   }
   return order;
 }

@@ -36,7 +36,7 @@ double median_sharpness(uint64_t seed) {
     c.emulation.tile = 16 << pick(3);
     c.emulation.states = 1 << pick(3);
     c.splits = 1 + pick(8);
-    c.order = deal_tiles(n, c.emulation.tile, c.splits, c.emulation.states);
+    c.order = deal_tiles(n, c.emulation.tile, c.splits, c.emulation.states, c.emulation.p_parts);
     const RowReference row = attention_row(c.problem(true));
     for (size_t i = 0; i < row.o.size(); ++i)
       ratios.push_back(row.t0[i].total / row.t1.budget[i].total);

@@ -78,7 +78,8 @@ Case draw_large_logits(uint64_t number) {
   e.states = 1 + pick(3);
   e.seed = random() & ~1ull;
   c.splits = e.combine ? 1 + pick(3) : 1;
-  c.order = deal_tiles(n, e.tile, c.splits, e.states);
+  e.p_parts = 1 + static_cast<int>(e.seed >> 20 & 1);
+  c.order = deal_tiles(n, e.tile, c.splits, e.states, e.p_parts);
   return c;
 }
 
@@ -129,6 +130,7 @@ TEST(Soundness, OverstatedArithmeticIsSeen) {
   EXPECT_EQ(cases_outside({"nothing", honest_kernel, honest_claim}), 0);
   for (const Overstated &claim : std::initializer_list<Overstated>{
            {"P kept in fp32", honest_kernel, [](assay_arithmetic &a) { a.p_rounded = 0; }},
+           {"P in two parts", [](Emulation &e) { e.p_parts = 1; }, honest_claim},
            {"25 fraction bits for 14",
             [](Emulation &e) { e.fraction_bits = e.block ? 14 : e.fraction_bits; }, honest_claim},
            {"exp2 to 2^-22 for 2^-11", [](Emulation &e) { e.mutant = Mutant::kExp2Coarse; },

@@ -40,7 +40,7 @@ oracle::TileOrder declared_order(const assay_kernel &kernel, const TimedCall &ca
   } while (tiles.size() < static_cast<size_t>(count));
   oracle::TileOrder order;
   for (const assay_key_tile &tile : tiles)
-    order.push_back({tile.split, tile.state, tile.begin, tile.end});
+    order.push_back({tile.split, tile.state, tile.begin, tile.end, tile.p_parts});
   return order;
 }
 

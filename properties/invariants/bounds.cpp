@@ -57,7 +57,7 @@ oracle::TileOrder declared_order(const Params &params, const Tensors &t, const a
     int next = static_cast<int>(split.size());
     int at = split.try_emplace({tile.level, tile.split}, next).first->second;
     int base = first_key[tile.level];
-    order.push_back({at, tile.state, base + tile.begin, base + tile.end});
+    order.push_back({at, tile.state, base + tile.begin, base + tile.end, tile.p_parts});
   }
   const oracle::KeyRange range = seen(params, row);
   return oracle::clip_order(order, range.begin, range.end);

@@ -17,7 +17,7 @@ LAYOUT(cascade_level, sizeof(assay_cascade_level) == 112);
 LAYOUT(cascade_params, sizeof(assay_cascade_params) == 152);
 LAYOUT(merge_state, sizeof(assay_merge_state_params) == 184);
 LAYOUT(merge_states, sizeof(assay_merge_states_params) == 144);
-LAYOUT(key_tile, sizeof(assay_key_tile) == 20);
+LAYOUT(key_tile, sizeof(assay_key_tile) == 24);
 LAYOUT(enum_values, ASSAY_OK == 0 && ASSAY_HAZARD == 6 && ASSAY_FP16 == 0 && ASSAY_BF16 == 1 &&
                         ASSAY_FP32 == 2 && ASSAY_E4M3 == 3 && ASSAY_E5M2 == 4 &&
                         ASSAY_LSE_BASE2 == 1 && ASSAY_TARGET_CUDA == 1);
