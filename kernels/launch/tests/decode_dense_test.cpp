@@ -171,6 +171,28 @@ TEST(DecodeDense, v1_and_v2_on_the_executor) {
   }
 }
 
+// Weights of 1 leave nothing to a second part, and zero times infinity is no number. The oracle
+// makes no claim about infinite values.
+TEST(DecodeDense, an_infinite_value_makes_its_component_infinite_and_no_other) {
+  for (int group : {1, 4, 7})
+    for (int splits : {0, 3})
+      for (int version : {1, 2}) {
+        Call call({1, 1, group, 64, 16, 12, splits, {190}}, 5);
+        for (int i = 0; i < group * 64; ++i)
+          call.q[i] = 0;
+        call.v[call.kv_index(0, 77, 0) + 3] = to_bf16(INFINITY);
+        const assay_status status =
+            version == 1 ? assay_paged_attention_v1(&call.p) : assay_paged_attention_v2(&call.p);
+        ASSERT_EQ(status, ASSAY_OK) << assay_last_error();
+        for (int i = 0; i < group * 64; ++i) {
+          const float o = from_bf16(call.o[i]);
+          EXPECT_TRUE(i % 64 == 3 ? o == INFINITY : std::isfinite(o))
+              << "v" << version << " group " << group << " splits " << splits << " element " << i
+              << ": " << o;
+        }
+      }
+}
+
 // Weights are relative to the largest LSE of all splits, wherever it is: relative to a smaller one,
 // 2^200 overflows.
 TEST(DecodeDense, the_last_of_many_splits_outweighs_the_rest) {
