@@ -13,9 +13,10 @@ struct PagedAttentionV1Params {
   FeatureParams features;
   int32_t row_tiles_per_group; // ceil(features.rows / rows per tile)
   int32_t row_warps;           // warps that share a row tile: 1, 2 or 4 (all of a block)
+  uint64_t tile_share;         // v1_tile_share
 };
 
-/// The single item of a team, or none for a team past the last row tile.
+/// The single item of a team, or none for a team past the block's row tiles.
 class OneItem {
 public:
   using Item = DecodeWork;
@@ -33,22 +34,22 @@ private:
   bool done_;
 };
 
-/// Grid: batch * num_kv_heads * row_tiles_per_group row tiles, row_warps warps each, kv heads of
-/// one request adjacent (with NHD their rows share DRAM pages). No workspace.
+/// Grid: v1_blocks for batch * num_kv_heads * row_tiles_per_group row tiles, row_warps warps each,
+/// kv heads of one request adjacent (with NHD their rows share DRAM pages). No workspace.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   const AttentionParams &attention = params.attention;
   const int warp = arch::warp_id(), row_warps = params.row_warps;
   const typename Core::RowTeam team{warp & -row_warps, row_warps};
-  const int teams = Core::kWarps / row_warps; // of a block
-  const int tile = arch::block_idx_x() * teams + warp / row_warps;
+  const uint64_t begin = arch::block_idx_x() * params.tile_share, end = begin + params.tile_share;
+  const int tile = static_cast<int>(begin >> 32) + warp / row_warps;
   const int unit = tile / params.row_tiles_per_group;
   DecodeWork work{};
   work.request = unit / attention.num_kv_heads;
   work.kv_head = unit % attention.num_kv_heads;
   work.first_row = tile % params.row_tiles_per_group * Core::kRows;
-  const bool exists = work.request < attention.batch;
+  const bool exists = tile < static_cast<int>(end >> 32);
   if (exists) work.seq_len = arch::global_load_readonly(params.kv.seq_lens + work.request);
   work.kv_begin = Core::kHooks ? first_planned(work.seq_len, params.features.span, kPlanTile) : 0;
   work.kv_end = work.seq_len;

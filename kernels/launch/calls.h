@@ -24,6 +24,7 @@ struct PagedCall {
   PagedKvParams kv;
   FeatureParams features;
   DecodeVariant variant;
+  int64_t v1_row_tiles, v1_blocks;
   int v1_row_warps; // warps that share a row tile
   bool empty;       // nothing to launch
 };

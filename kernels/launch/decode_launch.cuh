@@ -18,16 +18,15 @@ inline int64_t blocks_for(int64_t threads, int block) { return (threads + block 
 
 template <class Core>
 assay_status launch_v1(const PagedCall &call, void *stream) {
-  const PagedAttentionV1Params params{call.attention, call.kv, call.features,
-                                      call.variant.tiles_per_group, call.v1_row_warps};
-  const int64_t row_tiles =
-      int64_t{call.attention.batch} * call.attention.num_kv_heads * call.variant.tiles_per_group;
-  const int64_t blocks = blocks_for(row_tiles * call.v1_row_warps, Core::kWarps);
+  const PagedAttentionV1Params params{
+      call.attention,    call.kv,
+      call.features,     call.variant.tiles_per_group,
+      call.v1_row_warps, v1_tile_share(call.v1_row_tiles, call.v1_blocks)};
   constexpr size_t kSharedBytes =
       std::max<size_t>(sizeof(typename Core::SharedStorage), kV1SharedBytes);
   return launch_kernel(&paged_attention_v1<Core>, "paged_attention_v1",
-                       {blocks, Core::kThreads, kSharedBytes, call.attention.early_start}, params,
-                       stream);
+                       {call.v1_blocks, Core::kThreads, kSharedBytes, call.attention.early_start},
+                       params, stream);
 }
 
 template <class Core>

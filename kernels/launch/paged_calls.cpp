@@ -161,9 +161,12 @@ DecodeVariant decode_variant(const assay_paged_params &p) {
                    p.alibi_slopes != nullptr || p.sinks != nullptr};
 }
 
+int64_t row_tiles(const assay_paged_params &p) {
+  return int64_t{p.batch} * p.num_kv_heads * decode_variant(p).tiles_per_group;
+}
+
 int row_warps(const assay_paged_params &p) {
-  const int64_t rows = int64_t{p.batch} * p.num_kv_heads * decode_variant(p).tiles_per_group;
-  return v1_row_warps(rows, p.even_lengths != 0, p.head_dim, bytes_of_kv(p),
+  return v1_row_warps(row_tiles(p), p.even_lengths != 0, p.head_dim, bytes_of_kv(p),
                       multiprocessors(p.target));
 }
 
@@ -177,10 +180,15 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   ASSAY_RETURN_IF_ERROR(check_feature_rows(*p));
   call.variant = decode_variant(*p);
   call.v1_row_warps = row_warps(*p);
-  const int64_t blocks = int64_t{p->batch} * p->num_kv_heads * call.variant.tiles_per_group;
-  if (blocks > kMaxGrid)
+  call.v1_row_tiles = row_tiles(*p);
+  if (call.v1_row_tiles > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED, "batch * heads needs {} blocks, expected at most {}",
-                blocks, kMaxGrid);
+                call.v1_row_tiles, kMaxGrid);
+  const DecodePolicy policy =
+      decode_policy(p->head_dim, bytes_of_kv(*p), call.variant.row_tiles, kV1Warps);
+  const int64_t slots = int64_t{multiprocessors(p->target)} * policy.min_blocks;
+  call.v1_blocks = std::min(
+      v1_blocks(call.v1_row_tiles, call.v1_row_warps, slots, p->early_start != 0), kMaxGrid);
   call.attention = attention_params(*p);
   call.kv = paged_kv_params(p->kv, bytes_of_kv(*p));
   call.features = feature_params(*p);
