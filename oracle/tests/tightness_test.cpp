@@ -19,6 +19,7 @@ double median(std::vector<double> values) {
 struct Setting {
   assay_dtype dtype;
   int n, tile, splits, states;
+  int p_parts = 1;
 };
 
 struct Tightness {
@@ -49,7 +50,8 @@ Tightness measure(const Setting &s) {
     Emulation emulation;
     emulation.tile = s.tile;
     emulation.states = s.states;
-    const TileOrder order = deal_tiles(s.n, s.tile, s.splits, s.states);
+    emulation.p_parts = s.p_parts;
+    const TileOrder order = deal_tiles(s.n, s.tile, s.splits, s.states, s.p_parts);
     RowProblem problem;
     problem.q = row.q;
     problem.keys = &row.keys;
@@ -89,6 +91,13 @@ TEST(Tightness, ReplayIsFarSharperThanTheOrderFreeBound) {
   EXPECT_GE(measure({ASSAY_BF16, 4096, 16, 8, 4}).ratio, 15.0);
   EXPECT_GE(measure({ASSAY_BF16, 16384, 64, 16, 4}).ratio, 15.0);
   EXPECT_GE(measure({ASSAY_FP16, 4096, 64, 8, 1}).ratio, 4.0);
+}
+
+// Every key is ambiguous then, by a little: as sharp as one rounding that is mostly known.
+TEST(Tightness, ReplayOfTwoPartsIsAsSharp) {
+  EXPECT_GE(measure({ASSAY_BF16, 1000, 16, 2, 4, 2}).ratio, 15.0);
+  EXPECT_GE(measure({ASSAY_BF16, 4096, 16, 8, 4, 2}).ratio, 15.0);
+  EXPECT_GE(measure({ASSAY_FP16, 4096, 64, 8, 1, 2}).ratio, 4.0);
 }
 
 TEST(Speed, EightHeadsOfFourThousandKeys) {
