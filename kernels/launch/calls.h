@@ -19,6 +19,12 @@ struct DecodeVariant {
   bool hooks;
 };
 
+/// Bytes of a cache element. Params is assay_paged_params or assay_plan_params.
+template <class Params>
+int bytes_of_kv(const Params &p) {
+  return p.kv_dtype == p.dtype ? 2 : 1;
+}
+
 struct PagedCall {
   AttentionParams attention;
   PagedKvParams kv;

@@ -31,20 +31,18 @@ private:
   int32_t capacity_, p_parts_, count_ = 0;
 };
 
-int bytes_of(assay_dtype kv) { return kv == ASSAY_E4M3 || kv == ASSAY_E5M2 ? 1 : 2; }
-
 /// Of the weights in a kernel with so many warps a block.
 int32_t p_parts(const assay_paged_params &p, int warps) {
   const int rows = p.num_qo_heads / p.num_kv_heads * p.q_len;
   const bool hooks = decode_variant(p).hooks;
-  return rows <= kTwoPartRows && has_two_part_weights(bytes_of(p.kv_dtype), warps, hooks) ? 2 : 1;
+  return rows <= kTwoPartRows && has_two_part_weights(bytes_of_kv(p), warps, hooks) ? 2 : 1;
 }
 
 /// A team of warps: warp w takes tiles w, w + warps, ... of the range.
 void add_team_range(TileWriter &writer, const assay_paged_params &p, int warps, int32_t split,
                     int32_t begin, int32_t end) {
-  const int bytes = bytes_of(p.kv_dtype);
-  const int tile = decode_policy(p.head_dim, bytes, decode_variant(p).row_tiles, kV1Warps).tile;
+  const int tile =
+      decode_policy(p.head_dim, bytes_of_kv(p), decode_variant(p).row_tiles, kV1Warps).tile;
   for (int warp = 0; warp < warps; ++warp)
     for (int32_t base = begin + warp * tile; base < end; base += warps * tile)
       writer.add(0, split, warp, base, std::min(base + tile, end));

@@ -14,11 +14,6 @@
 namespace assay {
 namespace {
 
-template <class Params>
-int bytes_of_kv(const Params &p) {
-  return p.kv_dtype == p.dtype ? 2 : 1;
-}
-
 /// Shared memory of a block of so many warps. Params as in split_shape().
 template <class Params>
 int64_t shared_bytes(const Params &p, int warps) {
