@@ -26,12 +26,17 @@ public:
   }
 
 private:
-  /// Tiles of the balanced line that fall to the busiest worker of a sound plan.
+  /// Tiles that fall to the busiest worker of a sound plan: its part of a line with boundaries, or
+  /// what whole workers may have.
   int64_t fair_share() const {
-    int64_t total = 0;
-    for (int32_t len : c_.lens)
-      total += tiles_of(len, c_.shape.tile);
-    return (total + c_.shape.workers - 1) / c_.shape.workers;
+    int64_t tiles = 0, boundaries = 0;
+    for (int32_t len : c_.lens) {
+      tiles += tiles_of(len, c_.shape.tile);
+      boundaries += len > 0;
+    }
+    const int64_t workers = c_.shape.workers;
+    const auto share = [&](int64_t line) { return (line + workers - 1) / workers; };
+    return std::max(share(tiles + boundaries * kBoundaryTiles), share(tiles) + kMostExcessTiles);
   }
 
   std::string worker(int64_t w) {
@@ -78,7 +83,7 @@ private:
   std::vector<bool> slot_used_;
 };
 
-/// Lengths at several scales. The largest keeps the line of a batch inside the int32 tile_indptr.
+/// Lengths at several scales. The largest keeps the line of a batch inside the int32 line_indptr.
 int32_t read_length(ByteReader &in) {
   switch (in.byte() % 4) {
   case 0:

@@ -102,13 +102,15 @@ constexpr uint64_t v1_tile_share(int64_t row_tiles, int64_t blocks) {
   return ((static_cast<uint64_t>(row_tiles) << 32) + blocks - 1) / blocks;
 }
 
-/// Warps per block of paged_attention_v2: 8 while the rows alone cannot fill the device twice, so
-/// that most rows are split (b1 8k on an H200: 15.7 us with 8 warps, 19.8 with 4; b256 256: 85 and
-/// 74). A fixed plan promises bits that do not depend on the rest of the batch: always 4. So has a
-/// device whose shared memory does not hold a block of 8 (`eight_fit`).
+/// Warps per block of paged_attention_v2: 8 while the rows alone cannot fill the device, so that
+/// most rows are split (b1 8k on an H200: 15.7 us with 8 warps, 19.8 with 4). With more rows a
+/// block has several, and two blocks of 4 warps cover each other's merges (b32 ramp 2k of fp8: 28.6
+/// and 24.5; uniform b24 2k: 30.4 and 31.9). A fixed plan promises bits that do not
+/// depend on the rest of the batch: always 4. So has a device whose shared memory does not hold a
+/// block of 8 (`eight_fit`).
 constexpr int v2_warps(int64_t batch, int64_t units, int num_splits, int head_dim,
                        int multiprocessors, bool eight_fit) {
-  const bool few_rows = batch * units <= 2 * int64_t{multiprocessors};
+  const bool few_rows = batch * units <= multiprocessors;
   return num_splits == 0 && head_dim < 256 && few_rows && eight_fit ? 8 : 4;
 }
 

@@ -55,7 +55,7 @@ assay_status v1_key_order(const void *params, int32_t request, int32_t, assay_ke
   const auto &p = *static_cast<const assay_paged_params *>(params);
   TileWriter writer(tiles, capacity, p_parts(p, kV1Warps));
   const int32_t len = p.kv.seq_lens[request];
-  add_team_range(writer, p, row_warps(p), 0, first_planned(len, visible_span(p), kPlanTile), len);
+  add_team_range(writer, p, row_warps(p), 0, first_planned(len, visible_span(p)), len);
   return writer.finish(count);
 }
 

@@ -55,9 +55,8 @@ assay_status split_shape(const Params &p, V2Workspace &layout) {
                   .units = static_cast<int32_t>(units),
                   .splits = p.num_splits,
                   .workers = static_cast<int32_t>(workers),
-                  .tile = kPlanTile,
-                  .span = visible_span(p),
-                  .step = layout.warps * policy.tile / kPlanTile};
+                  .tile = layout.warps * policy.tile,
+                  .span = visible_span(p)};
   return ASSAY_OK;
 }
 
@@ -252,7 +251,7 @@ assay_status plan_shape(const assay_plan_params *p, SplitPlanShape &shape) {
   V2Workspace layout;
   ASSAY_RETURN_IF_ERROR(split_shape(*p, layout));
   shape = layout.shape;
-  const int64_t tiles = int64_t{p->batch} * tiles_of(p->max_seq_len, shape.tile);
+  const int64_t tiles = int64_t{p->batch} * (tiles_of(p->max_seq_len, shape.tile) + kBoundaryTiles);
   return tiles <= kMaxGrid
              ? ASSAY_OK
              : fail(ASSAY_CAPACITY_EXCEEDED, "batch * max_seq_len is {} tiles, expected at most {}",

@@ -18,16 +18,33 @@ void store(char *base, int64_t offset, const T &value) {
   std::memcpy(base + offset, &value, sizeof value);
 }
 
+/// The least share with which whole workers suffice, or 0.
+int64_t share_of_whole_workers(const SplitPlanShape &s, const int32_t *seq_lens) {
+  int64_t total = 0;
+  for (int r = 0; r < s.batch; ++r)
+    total += planned_tiles(s, seq_lens[r]);
+  for (int i = 0; i < kShares && may_have_whole_workers(s, total, i); ++i) {
+    const int64_t share = share_of_line(total, i);
+    int64_t workers = 0;
+    for (int r = 0; r < s.batch; ++r)
+      workers += own_workers(s, share, planned_tiles(s, seq_lens[r]));
+    if (workers <= s.workers) return share;
+  }
+  return 0;
+}
+
 } // namespace
 
 HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens) : shape_(shape) {
   const PlanLayout layout = plan_layout(shape);
   words_.resize(static_cast<size_t>(layout.bytes) / sizeof(WorkItem) + 1);
   char *base = reinterpret_cast<char *>(words_.data());
-  auto *tile_indptr = reinterpret_cast<int32_t *>(base + layout.tile_indptr);
+  auto *line_indptr = reinterpret_cast<int32_t *>(base + layout.line_indptr);
+  const int64_t share = share_of_whole_workers(shape, seq_lens);
   for (int r = 0; r < shape.batch; ++r)
-    tile_indptr[r + 1] = tile_indptr[r] + planned_tiles(shape, seq_lens[r]);
-  const PlanInput input{shape, seq_lens, tile_indptr};
+    line_indptr[r + 1] =
+        line_indptr[r] + line_length(shape, share, planned_tiles(shape, seq_lens[r]));
+  const PlanInput input{shape, seq_lens, line_indptr};
   for (int64_t r = 0; shape.splits == 0 && r < shape.batch; ++r)
     store(base, layout.request_items + r * static_cast<int64_t>(sizeof(WorkItem)),
           request_item(input, r, HostLoad{}));

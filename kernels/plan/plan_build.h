@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building a plan from tile_indptr: one function per array element, so that the device planner runs
+// Building a plan from line_indptr: one function per array element, so that the device planner runs
 // them in parallel and the host planner in loops, with identical results.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace assay {
 struct PlanInput {
   SplitPlanShape shape;
   const int32_t *seq_lens;    // [batch]
-  const int32_t *tile_indptr; // [batch + 1] prefix sum of planned tiles; balanced only
+  const int32_t *line_indptr; // [batch + 1] where requests begin on the line; balanced only
 };
 
 template <class Load>
@@ -26,15 +26,17 @@ ASSAY_PLAN_TEMPLATE RequestPlace request_place(const PlanInput &in, int64_t requ
   RequestPlace p;
   p.request = static_cast<int32_t>(request);
   p.len = load(in.seq_lens + request);
-  p.first = first_planned(p.len, in.shape.span, in.shape.tile);
-  p.begin = load(in.tile_indptr + request);
-  p.tiles = load(in.tile_indptr + request + 1) - p.begin;
+  p.first = first_planned(p.len, in.shape.span);
+  p.tiles = planned_tiles(in.shape, p.len);
+  p.begin = load(in.line_indptr + request);
+  p.end = load(in.line_indptr + request + 1);
+  if (p.end > p.begin + p.tiles) p.end = p.begin + p.tiles; // behind it, a boundary
   return p;
 }
 
 template <class Load>
 ASSAY_PLAN_TEMPLATE WorkLine work_line(const PlanInput &in, Load load) {
-  return WorkLine::make(in.shape, load(in.tile_indptr + in.shape.batch));
+  return WorkLine::make(in.shape, load(in.line_indptr + in.shape.batch));
 }
 
 /// Split 0 of a request of a balanced plan.
@@ -58,7 +60,7 @@ ASSAY_PLAN_TEMPLATE int64_t first_request(const PlanInput &in, const WorkLine &l
   int32_t low = 0, high = s.batch;
   while (low < high) {
     const int32_t mid = low + (high - low) / 2;
-    if (load(in.tile_indptr + mid) >= x)
+    if (load(in.line_indptr + mid) >= x)
       high = mid;
     else
       low = mid + 1;
@@ -82,8 +84,7 @@ ASSAY_PLAN_TEMPLATE WorkerItems worker_items(const PlanInput &in, int64_t worker
   // The head: the request before the first one that starts here, if it reaches into the range.
   if (worker < line.active && begin > 0) {
     const RequestPlace p = request_place(in, begin - 1, load);
-    if (p.begin + p.tiles > line.begin(worker))
-      items.head = balanced_item(in.shape, line, p, worker);
+    if (p.end > line.begin(worker)) items.head = balanced_item(in.shape, line, p, worker);
   }
   return items;
 }

@@ -18,7 +18,7 @@ struct PlanLoad {
 
 struct PlanParams {
   PlanInput input;
-  int32_t *tile_indptr; // the buffer behind input.tile_indptr
+  int32_t *line_indptr; // the buffer behind input.line_indptr
   WorkerItems *workers;
   WorkItem *request_items;
   uint32_t *counters;
@@ -28,9 +28,9 @@ struct PlanParams {
 inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_lens, void *plan) {
   const PlanLayout layout = plan_layout(shape);
   char *base = static_cast<char *>(plan);
-  auto *tile_indptr = reinterpret_cast<int32_t *>(base + layout.tile_indptr);
-  return {{shape, seq_lens, tile_indptr},
-          tile_indptr,
+  auto *line_indptr = reinterpret_cast<int32_t *>(base + layout.line_indptr);
+  return {{shape, seq_lens, line_indptr},
+          line_indptr,
           reinterpret_cast<WorkerItems *>(base + layout.workers),
           reinterpret_cast<WorkItem *>(base + layout.request_items),
           reinterpret_cast<uint32_t *>(base + layout.counters)};
@@ -40,6 +40,7 @@ inline constexpr int kPlanThreads = 256;
 
 struct PlanSharedStorage {
   int32_t warp_sum[kPlanThreads / arch::kWarpSize];
+  int32_t workers[kShares]; // that all requests need for themselves, by share
 };
 
 /// Inclusive prefix sum over the warp.
@@ -65,20 +66,51 @@ ASSAY_DEVICE void store_record(T *p, const T &value) {
     arch::global_store(reinterpret_cast<arch::Vec4 *>(p) + i, u.vectors[i]);
 }
 
-/// tile_indptr: prefix sum of tiles, kThreads requests at a time.
+/// The same sum for every lane of f(tiles of a request) over all requests.
+template <class F>
+ASSAY_DEVICE int32_t warp_sum(const PlanInput &in, F f) {
+  int32_t sum = 0;
+  for (int r = arch::lane_id(); r < in.shape.batch; r += arch::kWarpSize)
+    sum += f(planned_tiles(in.shape, arch::global_load(in.seq_lens + r)));
+  return arch::shfl_idx(warp_prefix_sum(sum), arch::kWarpSize - 1);
+}
+
+/// The least share with which whole workers suffice, or 0; each warp tries others.
 template <int kThreads>
-ASSAY_DEVICE void write_tile_indptr(const PlanParams &params) {
+ASSAY_DEVICE int64_t share_of_whole_workers(const PlanInput &in) {
+  PlanSharedStorage &shared = arch::shared_storage<PlanSharedStorage>();
+  const SplitPlanShape &s = in.shape;
+  if (s.batch > s.workers) return 0;
+  const int64_t total = warp_sum(in, [](int32_t tiles) { return tiles; });
+  for (int i = arch::warp_id(); i < kShares && may_have_whole_workers(s, total, i);
+       i += kThreads / arch::kWarpSize) {
+    const int64_t share = share_of_line(total, i);
+    const int32_t workers =
+        warp_sum(in, [&](int32_t tiles) { return own_workers(s, share, tiles); });
+    if (arch::lane_id() == 0) arch::shared_store(&shared.workers[i], workers);
+  }
+  arch::block_barrier();
+  for (int i = 0; i < kShares && may_have_whole_workers(s, total, i); ++i)
+    if (arch::shared_load(&shared.workers[i]) <= s.workers) return share_of_line(total, i);
+  return 0;
+}
+
+/// line_indptr: prefix sum of line_length(), kThreads requests at a time.
+template <int kThreads>
+ASSAY_DEVICE void write_line_indptr(const PlanParams &params) {
   PlanSharedStorage &shared = arch::shared_storage<PlanSharedStorage>();
   const SplitPlanShape &s = params.input.shape;
   const int thread = arch::thread_idx(), warp = arch::warp_id();
+  const int64_t share = share_of_whole_workers<kThreads>(params.input);
   int32_t carry = 0;
-  if (thread == 0) arch::global_store(params.tile_indptr, 0);
+  if (thread == 0) arch::global_store(params.line_indptr, 0);
   for (int first = 0; first < s.batch; first += kThreads) {
     const int request = first + thread;
-    int32_t tiles = 0;
+    int32_t sum = 0;
     if (request < s.batch)
-      tiles = planned_tiles(s, arch::global_load(params.input.seq_lens + request));
-    int32_t sum = warp_prefix_sum(tiles);
+      sum = line_length(s, share,
+                        planned_tiles(s, arch::global_load(params.input.seq_lens + request)));
+    sum = warp_prefix_sum(sum);
     if (arch::lane_id() == 31) arch::shared_store(&shared.warp_sum[warp], sum);
     arch::block_barrier();
     int32_t block_sum = 0;
@@ -87,9 +119,9 @@ ASSAY_DEVICE void write_tile_indptr(const PlanParams &params) {
       if (w < warp) sum += v;
       block_sum += v;
     }
-    if (request < s.batch) arch::global_store(params.tile_indptr + request + 1, carry + sum);
+    if (request < s.batch) arch::global_store(params.line_indptr + request + 1, carry + sum);
     carry += block_sum;
-    // warp_sum is rewritten in the next round; the last barrier also publishes tile_indptr.
+    // warp_sum is rewritten in the next round; the last barrier also publishes line_indptr.
     arch::block_barrier();
   }
 }
@@ -100,7 +132,7 @@ ASSAY_KERNEL(kThreads, 1)
 plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {
   const SplitPlanShape &s = params.input.shape;
   const int thread = arch::thread_idx();
-  write_tile_indptr<kThreads>(params);
+  write_line_indptr<kThreads>(params);
   for (int64_t i = thread; i < int64_t{s.batch} * s.units; i += kThreads)
     arch::global_store(params.counters + i, 0u);
   if (s.splits == 0)

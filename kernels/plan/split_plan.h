@@ -9,7 +9,10 @@
 //
 //  - Balanced: equal contiguous ranges. A worker holds at most one request that began before its
 //    range (its head) and one that continues after it, so two partial slots per worker suffice
-//    whatever the batch and the lengths are.
+//    whatever the batch and the lengths are. The boundary between two requests counts as a tile: a
+//    worker that crosses it merges one request and fetches queries for another.
+//  - Balanced, whole workers: where no worker needs much more than an equal share for it, each
+//    request gets workers of its own, and nobody crosses a boundary.
 //  - Fixed: every request is cut into `splits` equal key ranges, one worker each (a range may be
 //    empty). Independent of the rest of the batch.
 //
@@ -34,16 +37,24 @@ struct SplitPlanShape {
   int32_t units = 0;   // blocks per worker: kv heads * row tiles per group
   int32_t splits = 0;  // > 0: fixed plan
   int32_t workers = 0; // balanced: ranges to cut the line into; fixed: batch * splits
-  int32_t tile = 0;    // keys per tile of the balanced line
+  int32_t tile = 0;    // keys per tile of the line: one for every warp of a block
   int32_t span = 0;    // only the last `span` keys of a request are read, 0: all
-  int32_t step = 1;    // tiles a worker takes at once: no more workers than give each that many
 
   /// Slots between the second and the third split of a request, and so on.
   ASSAY_PLAN_FUNCTION int32_t slot_stride() const { return splits > 0 ? 1 : 2; }
 };
 
-/// Keys per tile of the line: one step of a block of 4 warps x 16 keys.
-inline constexpr int kPlanTile = 64;
+/// Where the keys of a request start when not all are visible: at a multiple of this, so that tiles
+/// and pages stay aligned.
+inline constexpr int kStartKeys = 64;
+
+/// Tiles of the line between two requests. A cut beside the end of each request makes b8 8k on an
+/// H200 2.6 us slower, a tile of 8 warps takes 1.8 (README.md of kernels/decode has the figures of
+/// 0, 2 and 3).
+inline constexpr int kBoundaryTiles = 1;
+
+/// Whole workers may have so many tiles more than an equal share.
+inline constexpr int kMostExcessTiles = 2;
 
 /// One contiguous key range of one request. 32 bytes: two vector loads.
 struct alignas(16) WorkItem {
@@ -80,7 +91,7 @@ struct SplitPlan {
 
 /// Byte offsets inside a plan buffer, and its size.
 struct PlanLayout {
-  int64_t workers, request_items, counters, tile_indptr, bytes;
+  int64_t workers, request_items, counters, line_indptr, bytes;
 };
 
 ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
@@ -89,8 +100,8 @@ ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
   l.request_items = int64_t{s.workers} * static_cast<int64_t>(sizeof(WorkerItems));
   const int64_t items = s.splits > 0 ? 0 : s.batch;
   l.counters = l.request_items + items * static_cast<int64_t>(sizeof(WorkItem));
-  l.tile_indptr = l.counters + int64_t{s.batch} * s.units * 4;
-  l.bytes = l.tile_indptr + (int64_t{s.batch} + 1) * 4;
+  l.line_indptr = l.counters + int64_t{s.batch} * s.units * 4;
+  l.bytes = l.line_indptr + (int64_t{s.batch} + 1) * 4;
   return l;
 }
 
@@ -107,15 +118,14 @@ ASSAY_PLAN_FUNCTION int32_t first_visible(int32_t len, int32_t span) {
   return span > 0 && len > span ? len - span : 0;
 }
 
-/// Where its tiles start: the multiple of the tile at or before the first visible key, so that
-/// tiles and pages stay aligned. The plan's line is made of the keys from there on.
-ASSAY_PLAN_FUNCTION int32_t first_planned(int32_t len, int32_t span, int32_t tile) {
-  return first_visible(len, span) / tile * tile;
+/// Where its tiles start: at or before the first visible key.
+ASSAY_PLAN_FUNCTION int32_t first_planned(int32_t len, int32_t span) {
+  return first_visible(len, span) / kStartKeys * kStartKeys;
 }
 
-/// Tiles of a request on the line.
+/// Tiles of a request.
 ASSAY_PLAN_FUNCTION int32_t planned_tiles(const SplitPlanShape &s, int32_t len) {
-  return tiles_of(len - first_planned(len, s.span, s.tile), s.tile);
+  return tiles_of(len - first_planned(len, s.span), s.tile);
 }
 
 /// First key of split `split` of `splits` over `len` keys; split_begin(len, splits, splits) == len.
@@ -123,29 +133,57 @@ ASSAY_PLAN_FUNCTION int32_t split_begin(int32_t len, int32_t splits, int32_t spl
   return static_cast<int32_t>(int64_t{len} * split / splits);
 }
 
+/// Whole workers: shares that are tried for the busiest, 16 to 31 sixteenths of an equal share.
+inline constexpr int kShares = 16;
+
+/// Share i of a line of `total` tiles, times 16 * workers.
+ASSAY_PLAN_FUNCTION int64_t share_of_line(int64_t total, int i) { return total * (16 + i); }
+
+ASSAY_PLAN_FUNCTION bool may_have_whole_workers(const SplitPlanShape &s, int64_t total, int i) {
+  return s.splits == 0 && s.batch <= s.workers && total > 0 &&
+         total * i <= int64_t{16} * kMostExcessTiles * s.workers;
+}
+
+/// Workers that a request of `tiles` needs for itself when none has more than the share.
+ASSAY_PLAN_FUNCTION int32_t own_workers(const SplitPlanShape &s, int64_t share, int32_t tiles) {
+  const int64_t workers = (int64_t{16} * s.workers * tiles + share - 1) / share;
+  return workers < tiles ? static_cast<int32_t>(workers) : tiles;
+}
+
+/// What a request of `tiles` takes of the line: with whole workers (share > 0) their number, else
+/// its tiles and a boundary.
+ASSAY_PLAN_FUNCTION int32_t line_length(const SplitPlanShape &s, int64_t share, int32_t tiles) {
+  if (share > 0) return own_workers(s, share, tiles);
+  return tiles > 0 ? tiles + kBoundaryTiles : 0;
+}
+
 /// The balanced line once its length is known.
 struct WorkLine {
-  int64_t total;  // tiles
-  int64_t active; // workers that hold at least one tile: between the first and the last worker of a
-                  // request none is idle
+  int64_t total;
+  int64_t active; // workers with a part of it: between the first and the last worker of a request
+                  // all have keys
 
   ASSAY_PLAN_FUNCTION static WorkLine make(const SplitPlanShape &s, int64_t total) {
-    const int64_t steps = (total + s.step - 1) / s.step;
-    return {total, s.workers < steps ? s.workers : steps};
+    return {total, s.workers < total ? s.workers : total};
   }
-  /// First tile of worker w's range; begin(active) == total.
+  /// Where worker w's range begins; begin(active) == total.
   ASSAY_PLAN_FUNCTION int64_t begin(int64_t w) const { return w * total / active; }
-  /// The worker whose range holds `tile`: the largest w with begin(w) <= tile.
-  ASSAY_PLAN_FUNCTION int64_t worker_of(int64_t tile) const {
-    return ((tile + 1) * active - 1) / total;
-  }
+  /// The worker whose range holds `x`: the largest w with begin(w) <= x.
+  ASSAY_PLAN_FUNCTION int64_t worker_of(int64_t x) const { return ((x + 1) * active - 1) / total; }
 };
 
 /// Where a request lies on the line, and its length.
 struct RequestPlace {
   int32_t request, len;
-  int32_t first; // planned key
-  int64_t begin, tiles;
+  int32_t first;      // planned key
+  int32_t tiles;      // spread evenly over
+  int64_t begin, end; // this part of the line
+
+  /// The key at x of it.
+  ASSAY_PLAN_FUNCTION int32_t key_at(int64_t x, int32_t tile) const {
+    if (x == end) return len;
+    return first + static_cast<int32_t>(tiles * (x - begin) / (end - begin)) * tile;
+  }
 };
 
 /// The part of a request of a balanced plan that worker `worker` holds.
@@ -154,13 +192,11 @@ ASSAY_PLAN_FUNCTION WorkItem balanced_item(const SplitPlanShape &s, const WorkLi
   WorkItem item{place.request, 0, 0, 0, 1, 0, 0, place.len};
   if (place.tiles == 0) return item;
   const int64_t first = line.worker_of(place.begin);
-  const int64_t last = line.worker_of(place.begin + place.tiles - 1);
-  const int64_t end = place.begin + place.tiles;
+  const int64_t last = line.worker_of(place.end - 1);
   const int64_t x0 = line.begin(worker) > place.begin ? line.begin(worker) : place.begin;
-  const int64_t x1 = line.begin(worker + 1) < end ? line.begin(worker + 1) : end;
-  item.kv_begin = place.first + static_cast<int32_t>((x0 - place.begin) * s.tile);
-  item.kv_end =
-      x1 == end ? place.len : place.first + static_cast<int32_t>((x1 - place.begin) * s.tile);
+  const int64_t x1 = line.begin(worker + 1) < place.end ? line.begin(worker + 1) : place.end;
+  item.kv_begin = place.key_at(x0, s.tile);
+  item.kv_end = place.key_at(x1, s.tile);
   item.split = static_cast<int32_t>(worker - first);
   item.num_splits = static_cast<int32_t>(last - first + 1);
   // A worker's tail (the request that continues after it) and its head use different slots.
@@ -174,7 +210,7 @@ ASSAY_PLAN_FUNCTION WorkItem fixed_item(const SplitPlanShape &s, int64_t worker,
   const int32_t split = static_cast<int32_t>(worker % s.splits);
   WorkItem item;
   item.request = static_cast<int32_t>(worker / s.splits);
-  const int32_t first = first_planned(len, s.span, s.tile);
+  const int32_t first = first_planned(len, s.span);
   item.kv_begin = first + split_begin(len - first, s.splits, split);
   item.kv_end = first + split_begin(len - first, s.splits, split + 1);
   item.split = split;

@@ -65,8 +65,7 @@ PlanCase random_case(std::mt19937 &rng) {
              .splits = 0,
              .workers = pick(1, 40),
              .tile = pick(1, 64),
-             .span = 0,
-             .step = pick(1, 3)};
+             .span = 0};
   if (pick(0, 2) == 0) {
     c.shape.splits = pick(1, 100);
     c.shape.workers = c.shape.batch * c.shape.splits;
@@ -115,6 +114,75 @@ TEST(SplitPlan, balanced_ranges_differ_by_at_most_one_tile) {
     ASSERT_LE(high - low, 1);
     ASSERT_GE(low, 1);
   }
+}
+
+/// Items and tiles of every worker of a plan.
+std::vector<std::pair<int, int>> loads(const SplitPlanShape &shape,
+                                       const std::vector<int32_t> &lens) {
+  const HostPlan host(shape, lens.data());
+  std::vector<std::pair<int, int>> loads;
+  for (int64_t w = 0; w < shape.workers; ++w) {
+    loads.emplace_back();
+    for (const WorkItem &item : items_of_worker(host.view(), w)) {
+      ++loads.back().first;
+      loads.back().second += tiles_of(item.kv_end - item.kv_begin, shape.tile);
+    }
+  }
+  return loads;
+}
+
+TEST(SplitPlan, requests_get_whole_workers_where_that_costs_little) {
+  const SplitPlanShape shape = {
+      .batch = 8, .units = 4, .splits = 0, .workers = 33, .tile = 256, .span = 0};
+  // 64 tiles: 8 a request, so 4 workers with 2 tiles each; the 33rd has none.
+  auto whole = loads(shape, std::vector<int32_t>(8, 2048));
+  EXPECT_EQ(whole.back(), std::pair(0, 0));
+  whole.pop_back();
+  for (const auto &load : whole)
+    EXPECT_EQ(load, std::pair(1, 2));
+  // 10 tiles for each of 16 workers, or 11 for some and none for one: worth it. 6, or 8 for some
+  // and none for four: not, so some cross a boundary.
+  const auto crossings = [&](int batch, int32_t len) {
+    const auto all = loads({.batch = batch, .units = 8, .workers = 16, .tile = 256},
+                           std::vector<int32_t>(batch, len));
+    return std::count_if(all.begin(), all.end(), [](const auto &load) { return load.first > 1; });
+  };
+  EXPECT_EQ(crossings(5, 8192), 0);
+  EXPECT_GT(crossings(12, 2048), 0);
+}
+
+TEST(SplitPlan, nobody_has_much_more_than_an_equal_share) {
+  std::mt19937 rng(3);
+  int whole = 0;
+  for (int i = 0; i < 3000; ++i) {
+    PlanCase c = random_case(rng);
+    if (c.shape.splits > 0) continue;
+    int64_t tiles = 0, boundaries = 0;
+    for (int32_t len : c.lens) {
+      tiles += tiles_of(len, c.shape.tile);
+      boundaries += len > 0;
+    }
+    const int64_t share = (tiles + c.shape.workers - 1) / c.shape.workers;
+    const auto all = loads(c.shape, c.lens);
+    const bool crossed = std::any_of(all.begin(), all.end(), [](auto &l) { return l.first > 1; });
+    whole += !crossed && c.lens.size() > 1;
+    const int64_t line = tiles + boundaries * kBoundaryTiles;
+    const int64_t most =
+        std::max((line + c.shape.workers - 1) / c.shape.workers, share + kMostExcessTiles);
+    for (const auto &load : all)
+      ASSERT_LE(load.second, most) << "case " << i;
+  }
+  EXPECT_GT(whole, 100);
+}
+
+TEST(SplitPlan, a_worker_with_more_requests_gets_fewer_keys) {
+  // One of 64 tiles and 63 of one tile for 8 workers: half of the line is boundaries.
+  std::vector<int32_t> lens(64, 64);
+  lens[0] = 64 * 64;
+  const auto all = loads({.batch = 64, .units = 8, .workers = 8, .tile = 64}, lens);
+  EXPECT_EQ(all[0], std::pair(1, 23)); // of 64 + 63 + 64 = 191 units
+  EXPECT_EQ(all[7].first, 12);
+  EXPECT_EQ(all[7].second, 12);
 }
 
 // The detector itself: a worker whose head is forgotten loses keys.
