@@ -15,8 +15,9 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
            optional: a second place of the same mistake, of the same kind
   kernels  kernels it concerns, comma separated
   needs    optional: `features`, `early_start`, `even_lengths`, `distant_splits` (LSEs more than 127
-           apart), `eight_warps` (a block of them) or `many_splits` (more than a block has warps),
-           when plain attention on N(0,1) data in few splits does not show the mistake
+           apart), `eight_warps` (a block of them), `many_splits` (more than a block has warps),
+           `balanced_plan` (no fixed splits) or `empty_requests` (of length 0), when plain attention
+           on N(0,1) data in few splits does not show the mistake
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR

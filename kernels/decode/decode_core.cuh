@@ -50,6 +50,7 @@ public:
       std::is_same_v<typename arch::Arithmetic<typename Types::Mma>::Number, float>;
   using Tile = AttentionTile<Types, kHeadDim, kPolicy.tile, kRowTiles, kTwoParts>;
   using Number = typename Tile::Number;
+  using Slice = AttentionState<Number, kSliceDims>;
   using Loader = WarpTileLoader<Kv, kHeadDim, kPolicy.tile, kHooks>;
   using MergeStorage = BlockMergeStorage<Number, kHeadDim, kRows, kWarps>;
   using Queries = BlockQueries<Types, kHeadDim, kRows>;
@@ -84,14 +85,14 @@ public:
   };
 
   /// Runs every item of a team; all are of one kv head and first row, and a RowTeam has at most
-  /// one. `finish(item, merged, scale)` is called by all threads of the team once an item's states
-  /// are published; merged(row, dim, scale, in_parts) is the un-normalised slice of a row over its
-  /// warps, its maximum times `scale` a base-2 logit; in_parts: of states that the warps computed,
-  /// whose weights may be in two parts.
-  template <class Team, class Items, class Finish>
+  /// one. `begin()` is called once the outputs may be written. `finish(item, merged, scale)` is
+  /// called by all threads of the team once an item's states are published; merged(row, dim, scale,
+  /// in_parts) is the un-normalised slice of a row over its warps, its maximum times `scale` a
+  /// base-2 logit; in_parts: of states that the warps computed, whose weights may be in two parts.
+  template <class Team, class Items, class Begin, class Finish>
   static ASSAY_DEVICE void run(const AttentionParams &params, const FeatureParams &features,
                                const PagedKvParams &kv_params, const Team &team, Items items,
-                               Finish finish) {
+                               Begin begin, Finish finish) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
     Stage *ring = arch::kept(shared.ring[arch::warp_id()]);
     TileStream<Team, Items> stream(features, kv_params, team, items);
@@ -109,6 +110,7 @@ public:
     stream.fill(ring);
     arch::wait_for_previous_grid();
     arch::start_next_grid();
+    begin();
     if (!more) return;
     if (params.early_start) load();
     const int kv_head = items.work_of(item).kv_head;

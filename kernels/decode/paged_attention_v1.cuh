@@ -53,15 +53,16 @@ paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   if (exists) work.seq_len = arch::global_load_readonly(params.kv.seq_lens + work.request);
   work.kv_begin = Core::kHooks ? first_planned(work.seq_len, params.features.span) : 0;
   work.kv_end = work.seq_len;
-  Core::run(attention, params.features, params.kv, team, OneItem(work, exists),
-            [&](const DecodeWork &, auto merged, float scale) {
-              Core::for_each_slice(team, params.features, work.first_row, [&](int row, int dim) {
-                auto slice = merged(row, dim, scale, true);
-                const auto lse2 = slice.lse2(scale);
-                slice.normalize();
-                Core::store_row(attention, params.features, work, row, dim, slice.o, lse2);
-              });
-            });
+  Core::run(
+      attention, params.features, params.kv, team, OneItem(work, exists), [] {},
+      [&](const DecodeWork &, auto merged, float scale) {
+        Core::for_each_slice(team, params.features, work.first_row, [&](int row, int dim) {
+          auto slice = merged(row, dim, scale, true);
+          const auto lse2 = slice.lse2(scale);
+          slice.normalize();
+          Core::store_row(attention, params.features, work, row, dim, slice.o, lse2);
+        });
+      });
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -32,8 +32,10 @@ public:
     const WorkerItems *w = plan.workers + worker;
     const WorkItem head = load(&w->head);
     first_ = load(&w->first);
-    request_ = arch::global_load_readonly(&w->request_begin);
-    request_end_ = arch::global_load_readonly(&w->request_end);
+    next_ = arch::global_load_readonly(&w->begin);
+    end_ = arch::global_load_readonly(&w->end);
+    empty_begin_ = arch::global_load_readonly(&w->empty_begin);
+    empty_end_ = arch::global_load_readonly(&w->empty_end);
     pending_ = head;
     if (head.num_splits == 0) advance();
   }
@@ -43,6 +45,17 @@ public:
     item = pending_;
     advance();
     return true;
+  }
+
+  /// Calls f(work) for the worker's requests without keys, of which the loads in flight for the
+  /// first item hide a few.
+  template <class F>
+  ASSAY_DEVICE void for_each_empty(F f) const {
+    ASSAY_UNROLL_BY(1)
+    for (int i = empty_begin_; i < empty_end_; ++i) {
+      const int request = arch::global_load_readonly(&plan_.request_items[i].request);
+      f(DecodeWork{request, kv_head_, first_row_, 0, 0, 0});
+    }
   }
 
   /// Which block of its worker this is: the same for all items.
@@ -64,16 +77,17 @@ private:
 
   ASSAY_DEVICE void advance() {
     pending_.num_splits = 0;
-    if (request_ >= request_end_) return;
-    pending_ = first_.num_splits != 0 ? first_ : load(plan_.request_items + request_);
+    if (next_ >= end_) return;
+    pending_ = first_.num_splits != 0 ? first_ : load(plan_.request_items + next_);
     first_.num_splits = 0;
-    ++request_;
+    ++next_;
   }
 
   const SplitPlan &plan_;
   int unit_, kv_head_, first_row_;
   WorkItem pending_, first_;
-  int request_, request_end_;
+  int next_, end_; // places in request_items
+  int empty_begin_, empty_end_;
 };
 
 /// The partials of one (request, unit).
@@ -244,38 +258,45 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
   const PlanItems<Core::kRows> items(params.plan, params.row_tiles_per_group, arch::block_idx_x());
   const FeatureParams &features = params.features;
   const typename Core::BlockTeam team{};
-  Core::run(attention, features, params.kv, team, items,
-            [&](const WorkItem &item, auto merged, float scale) {
-              const DecodeWork work = items.work_of(item);
-              const int left = features.rows - work.first_row;
-              const Partials<Core::kRows> partials{params, item, items.unit(),
-                                                   left < Core::kRows ? left : Core::kRows};
-              const auto write = [&](bool final, bool in_parts) {
-                Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
-                  auto slice = merged(row, dim, scale, in_parts);
-                  const auto lse2 = slice.lse2(scale);
-                  slice.normalize();
-                  if (final)
-                    Core::store_row(attention, features, work, row, dim, slice.o, lse2);
-                  else
-                    store_partial<Core::kHeadDim>(params.partial, partials.row(item.split) + row,
-                                                  dim, slice.o, lse2);
-                });
-              };
-              // NOTE: not by way of the loop, in front of which the compiler waits for every load,
-              // the next item's queries too (fp8 b256 256 on an H200: 45.2 us instead of 43.3).
-              if (item.num_splits == 1) return write(true, true);
-              bool final = false;
-              ASSAY_UNROLL_BY(1)
-              while (true) {
-                write(final, !final);
-                if (final || !is_last<Core>(params.plan, item, items.unit())) return;
-                publish_partials<Core>(partials);
-                arch::block_barrier();
-                final = true;
-                scale = 1.0f; // LSEs are base-2 logits
-              }
-            });
+  const auto write_empty = [&](const DecodeWork &work) {
+    Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
+      auto slice = Core::Slice::identity();
+      Core::store_row(attention, features, work, row, dim, slice.o, slice.lse2(1.0f));
+    });
+  };
+  Core::run(
+      attention, features, params.kv, team, items, [&] { items.for_each_empty(write_empty); },
+      [&](const WorkItem &item, auto merged, float scale) {
+        const DecodeWork work = items.work_of(item);
+        const int left = features.rows - work.first_row;
+        const Partials<Core::kRows> partials{params, item, items.unit(),
+                                             left < Core::kRows ? left : Core::kRows};
+        const auto write = [&](bool final, bool in_parts) {
+          Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
+            auto slice = merged(row, dim, scale, in_parts);
+            const auto lse2 = slice.lse2(scale);
+            slice.normalize();
+            if (final)
+              Core::store_row(attention, features, work, row, dim, slice.o, lse2);
+            else
+              store_partial<Core::kHeadDim>(params.partial, partials.row(item.split) + row, dim,
+                                            slice.o, lse2);
+          });
+        };
+        // NOTE: not by way of the loop, in front of which the compiler waits for every load,
+        // the next item's queries too (fp8 b256 256 on an H200: 45.2 us instead of 43.3).
+        if (item.num_splits == 1) return write(true, true);
+        bool final = false;
+        ASSAY_UNROLL_BY(1)
+        while (true) {
+          write(final, !final);
+          if (final || !is_last<Core>(params.plan, item, items.unit())) return;
+          publish_partials<Core>(partials);
+          arch::block_barrier();
+          final = true;
+          scale = 1.0f; // LSEs are base-2 logits
+        }
+      });
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -33,6 +33,20 @@ int64_t share_of_whole_workers(const SplitPlanShape &s, const int32_t *seq_lens)
   return 0;
 }
 
+void write_line(const SplitPlanShape &s, const int32_t *seq_lens, int32_t *line_indptr,
+                int32_t *order) {
+  const int64_t share = share_of_whole_workers(s, seq_lens);
+  int32_t x = 0, before = 0;
+  for (int r = 0; r < s.batch; ++r) {
+    const int32_t tiles = planned_tiles(s, seq_lens[r]);
+    order[place_of(s, r, before, tiles > 0)] = r;
+    if (tiles == 0) continue;
+    line_indptr[before++] = x;
+    x += line_length(s, share, tiles);
+  }
+  std::fill(line_indptr + before, line_indptr + s.batch + 1, x);
+}
+
 } // namespace
 
 HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens) : shape_(shape) {
@@ -40,11 +54,9 @@ HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens) : shape
   words_.resize(static_cast<size_t>(layout.bytes) / sizeof(WorkItem) + 1);
   char *base = reinterpret_cast<char *>(words_.data());
   auto *line_indptr = reinterpret_cast<int32_t *>(base + layout.line_indptr);
-  const int64_t share = share_of_whole_workers(shape, seq_lens);
-  for (int r = 0; r < shape.batch; ++r)
-    line_indptr[r + 1] =
-        line_indptr[r] + line_length(shape, share, planned_tiles(shape, seq_lens[r]));
-  const PlanInput input{shape, seq_lens, line_indptr};
+  auto *order = reinterpret_cast<int32_t *>(base + layout.order);
+  write_line(shape, seq_lens, line_indptr, order);
+  const PlanInput input{shape, seq_lens, line_indptr, order};
   for (int64_t r = 0; shape.splits == 0 && r < shape.batch; ++r)
     store(base, layout.request_items + r * static_cast<int64_t>(sizeof(WorkItem)),
           request_item(input, r, HostLoad{}));
@@ -67,8 +79,10 @@ std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker) {
   std::vector<WorkItem> items;
   const WorkerItems &w = plan.workers[worker];
   if (w.head.num_splits > 0) items.push_back(w.head);
-  for (int32_t r = w.request_begin; r < w.request_end; ++r)
-    items.push_back(r == w.request_begin ? w.first : plan.request_items[r]);
+  for (int32_t i = w.begin; i < w.end; ++i)
+    items.push_back(i == w.begin ? w.first : plan.request_items[i]);
+  for (int32_t i = w.empty_begin; i < w.empty_end; ++i)
+    items.push_back(plan.request_items[i]);
   return items;
 }
 

@@ -14,22 +14,30 @@
 
 namespace assay {
 
-/// What a plan is built from.
+/// What a plan is built from. Balanced plans order requests by place: those with keys as they come,
+/// then those without, last to first.
 struct PlanInput {
   SplitPlanShape shape;
   const int32_t *seq_lens;    // [batch]
-  const int32_t *line_indptr; // [batch + 1] where requests begin on the line; balanced only
+  const int32_t *line_indptr; // [batch + 1] where places begin on the line; balanced only
+  const int32_t *order;       // [batch] request at each place; balanced only
 };
 
+/// The place of a request in front of which `before` requests have keys.
+ASSAY_PLAN_FUNCTION int32_t place_of(const SplitPlanShape &s, int32_t request, int32_t before,
+                                     bool has_keys) {
+  return has_keys ? before : s.batch - 1 - (request - before);
+}
+
 template <class Load>
-ASSAY_PLAN_TEMPLATE RequestPlace request_place(const PlanInput &in, int64_t request, Load load) {
+ASSAY_PLAN_TEMPLATE RequestPlace request_place(const PlanInput &in, int64_t place, Load load) {
   RequestPlace p;
-  p.request = static_cast<int32_t>(request);
-  p.len = load(in.seq_lens + request);
+  p.request = load(in.order + place);
+  p.len = load(in.seq_lens + p.request);
   p.first = first_planned(p.len, in.shape.span);
   p.tiles = planned_tiles(in.shape, p.len);
-  p.begin = load(in.line_indptr + request);
-  p.end = load(in.line_indptr + request + 1);
+  p.begin = load(in.line_indptr + place);
+  p.end = load(in.line_indptr + place + 1);
   if (p.end > p.begin + p.tiles) p.end = p.begin + p.tiles; // behind it, a boundary
   return p;
 }
@@ -39,25 +47,21 @@ ASSAY_PLAN_TEMPLATE WorkLine work_line(const PlanInput &in, Load load) {
   return WorkLine::make(in.shape, load(in.line_indptr + in.shape.batch));
 }
 
-/// Split 0 of a request of a balanced plan.
+/// Split 0 of the request at a place of a balanced plan.
 template <class Load>
-ASSAY_PLAN_TEMPLATE WorkItem request_item(const PlanInput &in, int64_t request, Load load) {
+ASSAY_PLAN_TEMPLATE WorkItem request_item(const PlanInput &in, int64_t place, Load load) {
   const WorkLine line = work_line(in, load);
-  const RequestPlace p = request_place(in, request, load);
+  const RequestPlace p = request_place(in, place, load);
   return balanced_item(in.shape, line, p, p.tiles == 0 ? 0 : line.worker_of(p.begin));
 }
 
-/// First request that starts in the range of worker w or of a later one; batch when there is none.
-/// Requests without keys start where the next one does, those at the end of the line in the last
-/// worker's range; when no request has keys they are dealt out evenly.
+/// First place at or behind the begin of worker w's range; behind the last range, that of the first
+/// request without keys.
 template <class Load>
-ASSAY_PLAN_TEMPLATE int64_t first_request(const PlanInput &in, const WorkLine &line, int64_t worker,
-                                          Load load) {
-  const SplitPlanShape &s = in.shape;
-  if (line.total == 0) return worker * s.batch / s.workers;
-  if (worker >= line.active) return s.batch;
-  const int64_t x = line.begin(worker);
-  int32_t low = 0, high = s.batch;
+ASSAY_PLAN_TEMPLATE int32_t first_place(const PlanInput &in, const WorkLine &line, int64_t worker,
+                                        Load load) {
+  const int64_t x = worker < line.active ? line.begin(worker) : line.total;
+  int32_t low = 0, high = in.shape.batch;
   while (low < high) {
     const int32_t mid = low + (high - low) / 2;
     if (load(in.line_indptr + mid) >= x)
@@ -70,22 +74,25 @@ ASSAY_PLAN_TEMPLATE int64_t first_request(const PlanInput &in, const WorkLine &l
 
 template <class Load>
 ASSAY_PLAN_TEMPLATE WorkerItems worker_items(const PlanInput &in, int64_t worker, Load load) {
+  const SplitPlanShape &s = in.shape;
   WorkerItems items{};
-  if (in.shape.splits > 0) {
-    items.head = fixed_item(in.shape, worker, load(in.seq_lens + worker / in.shape.splits));
+  if (s.splits > 0) {
+    items.head = fixed_item(s, worker, load(in.seq_lens + worker / s.splits));
     return items;
   }
   const WorkLine line = work_line(in, load);
-  const int64_t begin = first_request(in, line, worker, load);
-  const int64_t end = first_request(in, line, worker + 1, load);
-  items.request_begin = static_cast<int32_t>(begin);
-  items.request_end = static_cast<int32_t>(end);
-  if (begin < end) items.first = request_item(in, begin, load);
+  items.begin = first_place(in, line, worker, load);
+  items.end = first_place(in, line, worker + 1, load);
+  if (items.begin < items.end) items.first = request_item(in, items.begin, load);
   // The head: the request before the first one that starts here, if it reaches into the range.
-  if (worker < line.active && begin > 0) {
-    const RequestPlace p = request_place(in, begin - 1, load);
-    if (p.end > line.begin(worker)) items.head = balanced_item(in.shape, line, p, worker);
+  if (worker < line.active && items.begin > 0) {
+    const RequestPlace p = request_place(in, items.begin - 1, load);
+    if (p.end > line.begin(worker)) items.head = balanced_item(s, line, p, worker);
   }
+  const int64_t first_empty = first_place(in, line, s.workers, load);
+  const int64_t empty = s.batch - first_empty;
+  items.empty_begin = static_cast<int32_t>(first_empty + worker * empty / s.workers);
+  items.empty_end = static_cast<int32_t>(first_empty + (worker + 1) * empty / s.workers);
   return items;
 }
 

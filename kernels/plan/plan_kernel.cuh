@@ -18,7 +18,7 @@ struct PlanLoad {
 
 struct PlanParams {
   PlanInput input;
-  int32_t *line_indptr; // the buffer behind input.line_indptr
+  int32_t *line_indptr, *order; // the buffers behind those of input
   WorkerItems *workers;
   WorkItem *request_items;
   uint32_t *counters;
@@ -29,8 +29,10 @@ inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_le
   const PlanLayout layout = plan_layout(shape);
   char *base = static_cast<char *>(plan);
   auto *line_indptr = reinterpret_cast<int32_t *>(base + layout.line_indptr);
-  return {{shape, seq_lens, line_indptr},
+  auto *order = reinterpret_cast<int32_t *>(base + layout.order);
+  return {{shape, seq_lens, line_indptr, order},
           line_indptr,
+          order,
           reinterpret_cast<WorkerItems *>(base + layout.workers),
           reinterpret_cast<WorkItem *>(base + layout.request_items),
           reinterpret_cast<uint32_t *>(base + layout.counters)};
@@ -39,7 +41,8 @@ inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_le
 inline constexpr int kPlanThreads = 256;
 
 struct PlanSharedStorage {
-  int32_t warp_sum[kPlanThreads / arch::kWarpSize];
+  int32_t length[kPlanThreads / arch::kWarpSize]; // of a warp's requests on the line
+  int32_t with_keys[kPlanThreads / arch::kWarpSize];
   int32_t workers[kShares]; // that all requests need for themselves, by share
 };
 
@@ -66,7 +69,7 @@ ASSAY_DEVICE void store_record(T *p, const T &value) {
     arch::global_store(reinterpret_cast<arch::Vec4 *>(p) + i, u.vectors[i]);
 }
 
-/// The same sum for every lane of f(tiles of a request) over all requests.
+/// For every lane, the sum of f(tiles of a request) over all requests.
 template <class F>
 ASSAY_DEVICE int32_t warp_sum(const PlanInput &in, F f) {
   int32_t sum = 0;
@@ -95,35 +98,47 @@ ASSAY_DEVICE int64_t share_of_whole_workers(const PlanInput &in) {
   return 0;
 }
 
-/// line_indptr: prefix sum of line_length(), kThreads requests at a time.
+/// line_indptr and order, kThreads requests at a time.
 template <int kThreads>
-ASSAY_DEVICE void write_line_indptr(const PlanParams &params) {
+ASSAY_DEVICE void write_line(const PlanParams &params) {
   PlanSharedStorage &shared = arch::shared_storage<PlanSharedStorage>();
   const SplitPlanShape &s = params.input.shape;
   const int thread = arch::thread_idx(), warp = arch::warp_id();
   const int64_t share = share_of_whole_workers<kThreads>(params.input);
-  int32_t carry = 0;
-  if (thread == 0) arch::global_store(params.line_indptr, 0);
+  int32_t x = 0, before = 0; // length of the line and requests with keys so far
   for (int first = 0; first < s.batch; first += kThreads) {
     const int request = first + thread;
-    int32_t sum = 0;
-    if (request < s.batch)
-      sum = line_length(s, share,
-                        planned_tiles(s, arch::global_load(params.input.seq_lens + request)));
-    sum = warp_prefix_sum(sum);
-    if (arch::lane_id() == 31) arch::shared_store(&shared.warp_sum[warp], sum);
-    arch::block_barrier();
-    int32_t block_sum = 0;
-    for (int w = 0; w < kThreads / 32; ++w) {
-      const int32_t v = arch::shared_load(&shared.warp_sum[w]);
-      if (w < warp) sum += v;
-      block_sum += v;
+    const int32_t tiles = request < s.batch
+                              ? planned_tiles(s, arch::global_load(params.input.seq_lens + request))
+                              : 0;
+    const int32_t length = line_length(s, share, tiles), with_keys = tiles > 0;
+    const int32_t length_sum = warp_prefix_sum(length), keys_sum = warp_prefix_sum(with_keys);
+    if (arch::lane_id() == 31) {
+      arch::shared_store(&shared.length[warp], length_sum);
+      arch::shared_store(&shared.with_keys[warp], keys_sum);
     }
-    if (request < s.batch) arch::global_store(params.line_indptr + request + 1, carry + sum);
-    carry += block_sum;
-    // warp_sum is rewritten in the next round; the last barrier also publishes line_indptr.
     arch::block_barrier();
+    int32_t begin = x + length_sum - length, own_before = before + keys_sum - with_keys;
+    for (int w = 0; w < kThreads / 32; ++w) {
+      const int32_t length_of_warp = arch::shared_load(&shared.length[w]);
+      const int32_t keys_of_warp = arch::shared_load(&shared.with_keys[w]);
+      x += length_of_warp;
+      before += keys_of_warp;
+      if (w < warp) {
+        begin += length_of_warp;
+        own_before += keys_of_warp;
+      }
+    }
+    if (request < s.batch) {
+      const int32_t place = place_of(s, request, own_before, tiles > 0);
+      arch::global_store(params.order + place, request);
+      if (tiles > 0) arch::global_store(params.line_indptr + place, begin);
+    }
+    arch::block_barrier(); // the sums are rewritten in the next round
   }
+  for (int place = before + thread; place <= s.batch; place += kThreads)
+    arch::global_store(params.line_indptr + place, x);
+  arch::block_barrier();
 }
 
 /// Integers only, so the host planner (host_plan.h) computes identical bytes.
@@ -132,7 +147,7 @@ ASSAY_KERNEL(kThreads, 1)
 plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {
   const SplitPlanShape &s = params.input.shape;
   const int thread = arch::thread_idx();
-  write_line_indptr<kThreads>(params);
+  write_line<kThreads>(params);
   for (int64_t i = thread; i < int64_t{s.batch} * s.units; i += kThreads)
     arch::global_store(params.counters + i, 0u);
   if (s.splits == 0)

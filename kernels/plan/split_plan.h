@@ -17,8 +17,8 @@
 //    empty). Independent of the rest of the batch.
 //
 // All ranges are half-open. A request held by one worker is written directly; the splits of any
-// other go through partial slots, and whoever finishes last merges them in a fixed order. A request
-// without keys is written (0, -inf) by the worker at its place in the line.
+// other go through partial slots, and whoever finishes last merges them in a fixed order. Requests
+// without keys are not on the line: they are dealt out evenly, to be written (0, -inf).
 #pragma once
 
 #include <cstdint>
@@ -72,26 +72,27 @@ struct alignas(16) WorkItem {
   }
 };
 
-/// A worker's items: its head, then requests [request_begin, request_end) that start in its range,
-/// the first of them repeated here to save a dependent load.
+/// A worker's items: its head, then the requests that start in its range, places [begin, end) of
+/// request_items, the first of them repeated here to save a dependent load; and requests without
+/// keys.
 struct alignas(16) WorkerItems {
   WorkItem head;  // num_splits == 0: none
-  WorkItem first; // copy of request_items[request_begin]
-  int32_t request_begin, request_end;
-  int32_t reserved[2];
+  WorkItem first; // copy of request_items[begin]
+  int32_t begin, end;
+  int32_t empty_begin, empty_end; // places in request_items, too
 };
 
 /// Device view of a plan buffer.
 struct SplitPlan {
   SplitPlanShape shape;
   const WorkerItems *workers;    // [workers]
-  const WorkItem *request_items; // [batch] the split 0 of each; balanced plans only
+  const WorkItem *request_items; // [batch] split 0 of each, by place; balanced plans only
   uint32_t *counters;            // [batch, units] splits finished so far; 0 between calls
 };
 
 /// Byte offsets inside a plan buffer, and its size.
 struct PlanLayout {
-  int64_t workers, request_items, counters, line_indptr, bytes;
+  int64_t workers, request_items, counters, line_indptr, order, bytes;
 };
 
 ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
@@ -101,7 +102,8 @@ ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
   const int64_t items = s.splits > 0 ? 0 : s.batch;
   l.counters = l.request_items + items * static_cast<int64_t>(sizeof(WorkItem));
   l.line_indptr = l.counters + int64_t{s.batch} * s.units * 4;
-  l.bytes = l.line_indptr + (int64_t{s.batch} + 1) * 4;
+  l.order = l.line_indptr + (int64_t{s.batch} + 1) * 4;
+  l.bytes = l.order + int64_t{s.batch} * 4;
   return l;
 }
 
