@@ -146,7 +146,7 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
   constexpr int kLanes = arch::kWarpSize, kRowVectors = Core::kHeadDim / 4;
   constexpr int kLaneVectors = Core::kRows * kRowVectors / kLanes;
   // The next item's queries wait in registers meanwhile: what does not spill.
-  constexpr bool kAtOnce = kLaneVectors <= 8 && !(Core::kHooks && Core::kRows == 16);
+  constexpr bool kAtOnce = kLaneVectors <= 8 && Core::kRows == 8;
   constexpr int kBatch = kAtOnce ? kLaneVectors : Core::kHooks ? 2 : 4;
   constexpr int kHalf = Core::kRows / 2;
   const bool paired = kAtOnce && partials.rows <= kHalf && partials.item.num_splits > Core::kWarps;
