@@ -183,5 +183,14 @@ TEST(Cells, SweepsReadHalfAGigabyteEach) {
     EXPECT_GE(select_cells(sweeps, "sweep " + std::string(sweep) + " ").size(), 3u) << sweep;
 }
 
+TEST(Cells, RaggedBatchesAreSmallAndUneven) {
+  const auto path = std::filesystem::path(ASSAY_SWEEPS).replace_filename("ragged.json");
+  for (const Cell &cell : read_cells(path.string())) {
+    const std::vector<int32_t> lens = cell_lengths(cell);
+    EXPECT_LT(kv_bytes(cell, lens), 0x1p28) << cell.name;
+    EXPECT_LT(std::ranges::min(lens), std::ranges::max(lens) / 2) << cell.name;
+  }
+}
+
 } // namespace
 } // namespace assay::bench
