@@ -3,6 +3,7 @@
 #include "kernels/bench/cells_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <random>
 #include <stdexcept>
