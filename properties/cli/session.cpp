@@ -71,8 +71,12 @@ std::string Session::colour(const char *code, const std::string &text) const {
 
 void Session::check_json() const {
   if (options.json.empty() || options.json_to_out()) return;
+  std::error_code ignored;
+  const bool existed = std::filesystem::exists(options.json, ignored);
   if (!std::ofstream(options.json, std::ios::app))
     throw CliError(kExitUsage, fmt::format("--json {}: cannot write", options.json));
+  // Nothing is left behind when the command is refused for another reason.
+  if (!existed) std::filesystem::remove(options.json, ignored);
 }
 
 void Session::write_json(const nlohmann::json &document) const {

@@ -220,6 +220,9 @@ TEST_F(Cli, UsageErrorsAreOneLineAndCode2) {
   const Ran unwritable = assay_program({"check", "--cases", "1", "--json", "/nonexistent/x.json"});
   expect_error(unwritable, kExitUsage, "--json /nonexistent/x.json: cannot write");
   EXPECT_EQ(unwritable.out, "");
+  const std::string json = (folder_ / "refused.json").string();
+  expect_error(assay_program({"check", "--kernel", "nope", "--json", json}), kExitUsage, "nope");
+  EXPECT_FALSE(fs::exists(json));
   EXPECT_EQ(assay_program({"--help"}).code, kExitPass);
 }
 
