@@ -21,5 +21,17 @@ build() {
   fi
 }
 
+# run_tests PRESET [CTEST-ARGUMENT...]: the summary, or what the failed tests printed.
+run_tests() {
+  local preset=$1
+  shift
+  local log="build/$preset/ctest.log"
+  if ! ctest --preset "$preset" "$@" >"$log" 2>&1; then
+    grep -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec$' "$log" >&2
+    return 1
+  fi
+  tail -n 4 "$log"
+}
+
 have_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
 have_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }

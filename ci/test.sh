@@ -10,18 +10,10 @@ step "layers, headers, directory map"
 ci/check_layers.sh
 step "build and test (simt)"
 build simt
-ctest --preset simt --output-on-failure >build/simt/ctest.log 2>&1 || {
-  cat build/simt/ctest.log
-  exit 1
-}
-tail -n 4 build/simt/ctest.log
+run_tests simt
 step "sanitizers (address, undefined)"
 build simt-asan-ubsan
-ctest --preset simt-asan-ubsan -LE slow >build/simt-asan-ubsan/ctest.log 2>&1 || {
-  tail -n 60 build/simt-asan-ubsan/ctest.log
-  exit 1
-}
-tail -n 4 build/simt-asan-ubsan/ctest.log
+run_tests simt-asan-ubsan -LE slow
 step "fuzz ($fuzz_seconds s)"
 ci/fuzz.sh "$fuzz_seconds"
 if have_nvcc; then

@@ -6,9 +6,16 @@
 
 namespace assay::oracle {
 
+/// MPFR keeps constants and scratch numbers per thread, and leaves freeing them to the thread
+/// (its manual, "Memory Handling"): workers of the runner come and go.
+struct ThreadCaches {
+  ~ThreadCaches() { mpfr_free_cache2(MPFR_FREE_LOCAL_CACHE); }
+};
+
 class Interval {
 public:
   explicit Interval(int precision, double value = 0.0) {
+    thread_local ThreadCaches freed_when_the_thread_ends;
     mpfi_init2(value_, precision);
     mpfi_set_d(value_, value);
   }

@@ -8,8 +8,6 @@
 #include <set>
 #include <thread>
 
-#include <mpfr.h>
-
 #include "properties/gen/classify.h"
 #include "properties/gen/problem_gen.h"
 #include "properties/hash.h"
