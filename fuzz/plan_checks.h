@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fuzz/target.h"
-#include "kernels/plan/host_plan.h"
+#include "kernels/plan/split_plan.h"
 
 namespace assay::fuzz {
 
@@ -15,9 +15,7 @@ struct PlanCase {
 
 PlanCase decode_plan_case(Input input);
 
-/// Empty when the plan is sound; the list of what that means is in fuzz_plan.cpp.
-std::string plan_violation(const PlanCase &c, const SplitPlan &plan);
-
+/// plan_violation (kernels/plan/plan_audit.h) of the host planner's plan of the decoded case.
 std::string check_plan(Input input);
 
 } // namespace assay::fuzz

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/tests/seeds.h"
+#include "kernels/plan/host_plan.h"
+#include "kernels/plan/plan_audit.h"
 
 namespace assay::fuzz {
 namespace {
@@ -20,7 +22,7 @@ std::string run(Spoil spoil) {
     for (WorkerItems &w : workers)
       spoil(w);
     plan.workers = workers.data();
-    return plan_violation(c, plan);
+    return plan_violation(c.lens, plan);
   });
 }
 
@@ -67,7 +69,7 @@ TEST(PlanControl, all_work_on_one_worker) {
                               SplitPlan plan = host.view();
                               plan.shape = c.shape;
                               plan.workers = workers.data();
-                              return plan_violation(c, plan);
+                              return plan_violation(c.lens, plan);
                             }),
             "");
 }

@@ -8,17 +8,10 @@
 #include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
 #include "properties/registry.h"
+#include "properties/tests/own_kernel.h"
 
 namespace assay {
 namespace {
-
-const assay_kernel &kernel(const std::string &name) {
-  const assay_plugin *plugin = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; i < plugin->num_kernels; ++i)
-    if (plugin->kernels[i].name == name && plugin->kernels[i].target == ASSAY_TARGET_SIMT)
-      return plugin->kernels[i];
-  throw std::out_of_range(name);
-}
 
 Problem paged(std::vector<int> lens, int group) {
   Problem p;
@@ -34,7 +27,7 @@ Problem paged(std::vector<int> lens, int group) {
 }
 
 void expect_exact(const char *name, const Problem &p) {
-  const std::unique_ptr<Sut> sut = make_sut(kernel(name));
+  const std::unique_ptr<Sut> sut = make_sut(own_kernel(name));
   const CheckResult result = algebra_exact(p, *sut);
   EXPECT_TRUE(result.passed()) << name << ": " << result.message;
 }
@@ -69,7 +62,7 @@ TEST(Algebra, long_rows_in_eight_splits) {
 
 /// O and 2^LSE of every row, one after the other.
 std::vector<uint64_t> values(const char *name, const Problem &p) {
-  const std::unique_ptr<Sut> sut = make_sut(kernel(name));
+  const std::unique_ptr<Sut> sut = make_sut(own_kernel(name));
   const Outcome run = run_tensors(field_inputs(p), *sut);
   EXPECT_TRUE(run.ok()) << run.check.message;
   std::vector<uint64_t> out;
@@ -117,7 +110,7 @@ TEST(Algebra, a_flat_cascade_is_paged_attention) {
 // The control of all comparisons above: one other literal changes the row that holds it.
 TEST(Algebra, one_word_changes_the_values) {
   const Problem p = paged({64}, 4);
-  const std::unique_ptr<Sut> sut = make_sut(kernel("paged_attention_v2"));
+  const std::unique_ptr<Sut> sut = make_sut(own_kernel("paged_attention_v2"));
   Tensors t = field_inputs(p);
   const FieldRow before = field_reference(t, 0, 0);
   t.set_key(0, 0, 63, 0, 5, t.key(0, 0, 63, 0, 5) ^ 1);
@@ -137,7 +130,7 @@ TEST(Algebra, a_word_that_is_no_number_is_reported) {
       t.set_key(0, 0, 40, 1, 7, 0xffff);
     else
       t.set_val(0, 0, 40, 1, 7, 0xffff);
-    const std::unique_ptr<Sut> sut = make_sut(kernel("paged_attention_v2"));
+    const std::unique_ptr<Sut> sut = make_sut(own_kernel("paged_attention_v2"));
     const Outcome run = run_tensors(t, *sut);
     std::string wrong;
     (void)field_result(run.after, 0, 4, wrong); // the first query head of kv head 1
@@ -150,7 +143,7 @@ TEST(Algebra, a_word_that_is_no_number_is_reported) {
 
 TEST(Algebra, calls_it_cannot_serve_are_refused) {
   Tensors t = field_inputs(paged({5}, 4));
-  const assay_kernel &v1 = kernel("paged_attention_v1");
+  const assay_kernel &v1 = own_kernel("paged_attention_v1");
   AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
   EXPECT_EQ(v1.supports(params.get()), ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(std::string(v1.last_error()).find("stream is null"), std::string::npos);
@@ -166,8 +159,8 @@ TEST(Algebra, calls_it_cannot_serve_are_refused) {
 TEST(Algebra, all_five_kernels_have_it) {
   for (const char *name : {"paged_attention_v1", "paged_attention_v2", "cascade_attention",
                            "merge_state", "merge_states"}) {
-    EXPECT_TRUE(computes_field(kernel(name))) << name;
-    EXPECT_TRUE(applies(*find_property("algebra_exact"), kernel(name))) << name;
+    EXPECT_TRUE(computes_field(own_kernel(name))) << name;
+    EXPECT_TRUE(applies(*find_property("algebra_exact"), own_kernel(name))) << name;
   }
 }
 

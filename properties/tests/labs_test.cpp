@@ -5,6 +5,7 @@
 // kernels/launch/tests/decode_dense_test.cpp).
 #include "properties/registry.h"
 #include "properties/sut/sut.h"
+#include "properties/tests/own_kernel.h"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +13,6 @@
 
 namespace assay {
 namespace {
-
-const assay_kernel &kernel(const std::string &name) {
-  const assay_plugin *plugin = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; i < plugin->num_kernels; ++i)
-    if (plugin->kernels[i].name == name && plugin->kernels[i].target == ASSAY_TARGET_SIMT)
-      return plugin->kernels[i];
-  throw std::out_of_range(name);
-}
 
 /// One request of `len` keys, 8 query heads over 2 kv heads, N(0, 1).
 Problem paged(int len, int page_size) {
@@ -47,7 +40,7 @@ Problem merge(int states) {
 
 void expect_holds(const char *property, const char *kernel_name, const Problem &p) {
   ASSERT_EQ(problem_error(p, full_limits()), "");
-  const std::unique_ptr<Sut> sut = make_sut(kernel(kernel_name));
+  const std::unique_ptr<Sut> sut = make_sut(own_kernel(kernel_name));
   const CheckResult result = find_property(property)->check(p, *sut);
   EXPECT_TRUE(result.passed()) << kernel_name << " " << property << ": " << result.message << "\n"
                                << result.detail;

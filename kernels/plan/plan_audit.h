@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sound plan is, for the tests and the fuzzer.
+#pragma once
+
+#include "kernels/plan/split_plan.h"
+
+#include <span>
+#include <string>
+
+namespace assay {
+
+/// The first way in which `plan` is unsound for requests of `lens` tokens ([plan.shape.batch], no
+/// window), or empty. Sound means:
+///   1. Every key of every request is computed exactly once, inside the request.
+///   2. Every request is written, also without keys; its splits are 0, 1, ... and know their
+///   number.
+///   3. Every partial slot lies in the workspace and is written by one item only; all splits of a
+///      request agree where its slots are.
+///   4. Balanced plans: no worker holds more tiles than ceil((tiles + boundaries) / workers), or
+///   with
+///      whole workers kMostExcessTiles more than ceil(tiles / workers).
+///   5. Counters start at 0.
+std::string plan_violation(std::span<const int32_t> lens, const SplitPlan &plan);
+
+} // namespace assay
