@@ -82,24 +82,29 @@ def codec():
         return b"\x01" + body
 
     head = b"assay-case 1\n"
+
+    def case(body):
+        return text(head + body + b"end\n")
+
     return {
         "nothing": b"",
         "text_empty": text(b""),
         "text_header": text(head),
+        "text_behind_the_end": case(b"end\nbatch = 2\n"),
         "text_not_a_case": text(b"hello\n"),
-        "text_no_equals": text(head + b"batch\n"),
-        "text_unknown_field": text(head + b"no_such_field = 3\n"),
-        "text_twice": text(head + b"batch = 1\nbatch = 2\n"),
-        "text_negative": text(head + b"batch = -1\n"),
-        "text_huge_number": text(head + b"batch = 99999999999999999999\n"),
-        "text_lists": text(head + b"batch = 3\nseq_lens = 0, 1, 64\n"),
-        "text_bad_list": text(head + b"batch = 2\nseq_lens = 1,,2\n"),
-        "text_pages": text(head + b"placement = explicit\nseq_lens = 2\npage_ids = 5, 0\n"),
-        "text_merge": text(head + b"family = merge_states\nnum_states = 3\nragged = yes\n"),
-        "text_cascade": text(head + b"family = cascade\nnote = a note # with a hash\n"),
-        "text_control_characters": text(head + b"batch = \x00\x1b[31m\xff\n"),
-        "text_crlf": text(head.replace(b"\n", b"\r\n") + b"batch = 2\r\n"),
-        "text_names": text(head + b"kernel = k\nproperty = p\ntarget = cuda\nnote = one\nnote = two\n"),
+        "text_no_equals": case(b"batch\n"),
+        "text_unknown_field": case(b"no_such_field = 3\n"),
+        "text_twice": case(b"batch = 1\nbatch = 2\n"),
+        "text_negative": case(b"batch = -1\n"),
+        "text_huge_number": case(b"batch = 99999999999999999999\n"),
+        "text_lists": case(b"batch = 3\nseq_lens = 0, 1, 64\n"),
+        "text_bad_list": case(b"batch = 2\nseq_lens = 1,,2\n"),
+        "text_pages": case(b"placement = explicit\nseq_lens = 2\npage_ids = 5, 0\n"),
+        "text_merge": case(b"family = merge_states\nnum_states = 3\nragged = yes\n"),
+        "text_cascade": case(b"family = cascade\nnote = a note # with a hash\n"),
+        "text_control_characters": case(b"batch = \x00\x1b[31m\xff\n"),
+        "text_crlf": text((head + b"batch = 2\nend\n").replace(b"\n", b"\r\n")),
+        "text_names": case(b"kernel = k\nproperty = p\ntarget = cuda\nnote = one\nnote = two\n"),
         **{f"bytes_limits_{i}_{f}": bytes([2 * i, 1, f]) + bytes(range(7, 250, 13)) for i in (0, 3) for f in range(4)},
         "bytes_all_ones": b"\x06" + b"\xff" * 80,
     }

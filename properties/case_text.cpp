@@ -12,20 +12,12 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kHeader = "assay-case 1";
+constexpr std::string_view kHeader = "assay-case 1", kEnd = "end";
 
 std::string_view trim(std::string_view s) {
   auto from = s.find_first_not_of(" \t\r");
   if (from == s.npos) return {};
   return s.substr(from, s.find_last_not_of(" \t\r") - from + 1);
-}
-
-/// Quotes a value for an error message, cut short and free of control characters.
-std::string quoted(std::string_view s) {
-  std::string out = "'";
-  for (char c : s.substr(0, 40))
-    out += c >= ' ' && c < 127 ? c : '?';
-  return out + (s.size() > 40 ? "...'" : "'");
 }
 
 class Writer {
@@ -172,14 +164,14 @@ public:
       if (list.find(option.name) == list.npos)
         list += (list.empty() ? "" : ", ") + std::string(option.name);
     }
-    fail(entry->line, name, quoted(entry->value) + " is not one of " + list);
+    fail(entry->line, name, quoted_word(entry->value) + " is not one of " + list);
   }
   void flag(const std::string &name, bool &value) {
     value = false;
     Entry *entry = take(name);
     if (entry == nullptr) return;
     if (entry->value != "yes" && entry->value != "no")
-      return fail(entry->line, name, quoted(entry->value) + " is not yes or no");
+      return fail(entry->line, name, quoted_word(entry->value) + " is not yes or no");
     value = entry->value == "yes";
   }
   void word(const std::string &name, uint32_t &value) {
@@ -189,7 +181,7 @@ public:
     const char *end = entry->value.data() + entry->value.size();
     auto [at, ec] = std::from_chars(entry->value.data(), end, value);
     if (ec != std::errc() || at != end)
-      fail(entry->line, name, quoted(entry->value) + " is not an integer in 0 .. 4294967295");
+      fail(entry->line, name, quoted_word(entry->value) + " is not an integer in 0 .. 4294967295");
   }
   bool gate(bool) { return true; } // a field that is not there has its simplest value
   void fit(const std::string &name, std::vector<int> &lens, int page_size, int &slots) {
@@ -226,7 +218,7 @@ private:
     const char *end = text.data() + text.size();
     auto [at, ec] = std::from_chars(text.data(), end, value);
     if (ec != std::errc() || at != end)
-      fail(entry.line, name, quoted(text) + " is not an integer of 32 bits");
+      fail(entry.line, name, quoted_word(text) + " is not an integer of 32 bits");
   }
   void parse_list(const Entry &entry, const std::string &name, std::vector<int> &values) {
     std::string_view rest = entry.value;
@@ -245,7 +237,7 @@ private:
 std::variant<std::map<std::string, Entry>, CaseError> split_lines(std::string_view text,
                                                                   std::string &note) {
   std::map<std::string, Entry> entries;
-  bool header = false;
+  bool header = false, end_seen = false;
   for (int number = 1; !text.empty(); ++number) {
     auto end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -254,13 +246,18 @@ std::variant<std::map<std::string, Entry>, CaseError> split_lines(std::string_vi
     if (line.empty()) continue;
     if (!header) {
       if (line != kHeader)
-        return CaseError{number, "not a case: expected 'assay-case 1', got " + quoted(line)};
+        return CaseError{number, "not a case: expected 'assay-case 1', got " + quoted_word(line)};
       header = true;
+      continue;
+    }
+    if (end_seen) return CaseError{number, "text behind 'end': " + quoted_word(line)};
+    if (line == kEnd) {
+      end_seen = true;
       continue;
     }
     auto equals = line.find('=');
     if (equals == line.npos)
-      return CaseError{number, "expected 'field = value', got " + quoted(line)};
+      return CaseError{number, "expected 'field = value', got " + quoted_word(line)};
     std::string name(trim(line.substr(0, equals)));
     std::string value(trim(line.substr(equals + 1)));
     if (name == "note") {
@@ -269,14 +266,23 @@ std::variant<std::map<std::string, Entry>, CaseError> split_lines(std::string_vi
     }
     auto [at, fresh] = entries.try_emplace(name, Entry{value, number});
     if (!fresh)
-      return CaseError{number, fmt::format("{} is given twice, first on line {}", quoted(name),
+      return CaseError{number, fmt::format("{} is given twice, first on line {}", quoted_word(name),
                                            at->second.line)};
   }
   if (!header) return CaseError{0, "empty: expected 'assay-case 1'"};
+  // Absent fields have values, so that a cut file would be another case: its last line tells.
+  if (!end_seen) return CaseError{0, "cut short: the last line of a case is 'end'"};
   return entries;
 }
 
 } // namespace
+
+std::string quoted_word(std::string_view s) {
+  std::string out = "'";
+  for (char c : s.substr(0, 40))
+    out += c >= ' ' && c < 127 ? c : '?';
+  return out + (s.size() > 40 ? "...'" : "'");
+}
 
 std::variant<Case, CaseError> parse_case(std::string_view text) {
   if (text.size() > kMaxCaseBytes)
@@ -298,7 +304,7 @@ std::variant<Case, CaseError> parse_case(std::string_view text) {
   if (!reader.error.empty()) return CaseError{reader.error_line, reader.error};
   for (const auto &[name, entry] : entries)
     if (!entry.used)
-      return CaseError{entry.line, fmt::format("{} is no field of a {} case", quoted(name),
+      return CaseError{entry.line, fmt::format("{} is no field of a {} case", quoted_word(name),
                                                name_of(c.problem.family))};
   return c;
 }
@@ -321,7 +327,7 @@ std::string format_case(const Case &c) {
     text += fmt::format("note = {}\n", trim(note.substr(0, end)));
     note.remove_prefix(end == note.npos ? note.size() : end + 1);
   }
-  return text + format_problem(c.problem);
+  return fmt::format("{}{}{}\n", text, format_problem(c.problem), kEnd);
 }
 
 std::string problem_error(const Problem &p, const Limits &limits) {

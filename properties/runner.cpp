@@ -33,11 +33,16 @@ int default_threads() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
 }
 
+bool stopped(const RunnerOptions &options) {
+  return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+}
+
 /// One (kernel, property) in progress; owned by one thread.
 class PairRun {
 public:
-  PairRun(PropertyRun &run, const RunnerOptions &options)
-      : run_(run), options_(options), sut_(make_sut(*run.kernel)),
+  /// `mutex` guards the callbacks of the options.
+  PairRun(PropertyRun &run, const RunnerOptions &options, std::mutex &mutex)
+      : run_(run), options_(options), mutex_(mutex), sut_(make_sut(*run.kernel)),
         required_(required_classes(*run.property, *run.kernel)) {
     sut_->set_replays_scores(options.replay_scores);
   }
@@ -65,12 +70,14 @@ private:
   /// Not worth going on: the harness failed, enough was found, or nothing is ever decided.
   bool usable() const {
     constexpr int kFindings = 20, kHopeless = 300;
-    return run_.harness_error.empty() && run_.findings < kFindings &&
+    return run_.harness_error.empty() && run_.findings < kFindings && !stopped(options_) &&
            (run_.cases > 0 || run_.discarded < kHopeless);
   }
 
   /// Goes on drawing for the classes that have no case yet, and checks only those draws.
   void fill_missing(uint64_t index) {
+    filling_ = true;
+    drawn_cases_ = run_.cases;
     for (uint64_t last = index + 4000; index < last && usable(); ++index) {
       std::vector<std::string> missing = missing_classes();
       if (missing.empty()) break;
@@ -126,25 +133,34 @@ private:
       ++run_.classes[name];
     if (!r.failed()) return;
     ++run_.findings;
-    if (run_.first.empty()) run_.first.push_back(shrunk(index, p));
+    if (!run_.first.empty()) return;
+    run_.first.push_back(shrunk(index, p));
+    std::lock_guard lock(mutex_);
+    if (options_.found) options_.found(run_);
   }
 
   Finding shrunk(uint64_t index, const Problem &p) {
     Finding f;
     f.index = index;
+    f.cases = filling_ ? std::max(drawn_cases_, 1) : run_.cases;
     f.drawn = p;
     auto fails = [&](const Problem &candidate) {
       return checked(*run_.property, candidate, *sut_, nullptr).failed();
     };
-    f.shrunk = shrink(p, fails, options_.shrink, &f.stats);
+    ShrinkBudget budget = options_.shrink;
+    budget.stop = options_.stop;
+    f.shrunk = shrink(p, fails, budget, &f.stats);
     f.result = checked(*run_.property, f.shrunk, *sut_, nullptr);
     return f;
   }
 
   PropertyRun &run_;
   const RunnerOptions &options_;
+  std::mutex &mutex_;
   std::unique_ptr<Sut> sut_;
   std::vector<std::string> required_;
+  bool filling_ = false;
+  int drawn_cases_ = 0; // decided before fill_missing()
 };
 
 } // namespace
@@ -179,9 +195,13 @@ uint64_t RunSummary::certified_rows() const {
     n += r.certified_rows;
   return n;
 }
+int RunSummary::unstarted() const {
+  return static_cast<int>(
+      std::count_if(runs.begin(), runs.end(), [](const PropertyRun &r) { return !r.started; }));
+}
 bool RunSummary::incomplete() const {
   for (const PropertyRun &r : runs)
-    if (r.hollow() || !r.missing.empty() || !r.harness_error.empty()) return true;
+    if (!r.started || r.hollow() || !r.missing.empty() || !r.harness_error.empty()) return true;
   return runs.empty();
 }
 
@@ -227,10 +247,11 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
   std::mutex mutex;
   Progress state{0, total, 0, 0};
   auto work = [&] {
-    for (int i = next++; i < total; i = next++) {
+    for (int i = next++; i < total && !stopped(options); i = next++) {
       PropertyRun &run = summary.runs[i];
+      run.started = true;
       auto begin = Clock::now();
-      PairRun pair(run, options);
+      PairRun pair(run, options, mutex);
       if (options.budget > 0)
         pair.by_time(options.budget * workers / total);
       else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,6 +14,8 @@
 
 namespace assay {
 
+struct PropertyRun;
+
 struct RunnerOptions {
   uint64_t seed = 1;
   int cases = 40;    ///< decided cases per (kernel, property)
@@ -21,11 +24,17 @@ struct RunnerOptions {
   Limits limits = check_limits();
   bool replay_scores = false; ///< T2 too: see Sut::replays_scores
   ShrinkBudget shrink = {.checks = 1500, .seconds = 20};
+  /// Called once a property's first failure is shrunk, long before the run ends; one call at a
+  /// time.
+  std::function<void(const PropertyRun &)> found;
+  /// When it turns true the run ends after the cases in progress.
+  const std::atomic<bool> *stop = nullptr;
 };
 
 /// A failing case with what it became.
 struct Finding {
   uint64_t index = 0; ///< of the draw
+  int cases = 0;      ///< RunnerOptions::cases of the shortest run that meets it
   Problem drawn, shrunk;
   CheckResult result; ///< of the shrunk case
   ShrinkStats stats;
@@ -35,7 +44,8 @@ struct Finding {
 struct PropertyRun {
   const Property *property = nullptr;
   const assay_kernel *kernel = nullptr;
-  int cases = 0; ///< decided: passed or failed
+  bool started = false; ///< false: the run was stopped before
+  int cases = 0;        ///< decided: passed or failed
   int discarded = 0;
   int unsupported = 0; ///< of those: the kernel said that it cannot run the case
   std::map<std::string, int> unsupported_classes;
@@ -64,6 +74,7 @@ struct RunSummary {
   int undecided() const;
   uint64_t outputs() const;
   uint64_t certified_rows() const;
+  int unstarted() const;   ///< pairs that a stopped run left out
   bool incomplete() const; ///< a class without a case, no case at all, or a harness error
 };
 

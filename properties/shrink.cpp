@@ -336,7 +336,8 @@ Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fai
   auto start = std::chrono::steady_clock::now();
   auto spent = [&] {
     std::chrono::duration<double> t = std::chrono::steady_clock::now() - start;
-    return s.checks >= budget.checks || t.count() > budget.seconds;
+    bool stopped = budget.stop != nullptr && budget.stop->load(std::memory_order_relaxed);
+    return stopped || s.checks >= budget.checks || t.count() > budget.seconds;
   };
   Problem best = p;
   const Limits limits = full_limits();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 
 #include "properties/problem.h"
@@ -10,6 +11,7 @@ namespace assay {
 struct ShrinkBudget {
   int checks = 2000;
   double seconds = 30;
+  const std::atomic<bool> *stop = nullptr; ///< spent when it turns true
 };
 
 struct ShrinkStats {

@@ -38,8 +38,7 @@ int command_bench(Session &session) {
   nlohmann::json document;
   const int exit = bench::run_and_report(cells, options,
                                          session.options.json_to_out() ? stderr : stdout, document);
-  if (!document.is_null()) session.write_json(document);
-  return exit;
+  return document.is_null() ? exit : session.finish(document, exit);
 #else
   session.streams.err << "assay: bench: this build has no cuda target (no nvcc was found)\n";
   return kExitUnsupported;

@@ -3,41 +3,15 @@
 #include <map>
 #include <ostream>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
-#include "properties/cli/findings.h"
-
-#ifndef ASSAY_VERSION
-#define ASSAY_VERSION "unknown"
-#endif
+#include "properties/cli/check_report.h"
+#include "properties/cli/interrupt.h"
 
 namespace assay {
 namespace {
-
-struct KernelTotals {
-  int cases = 0, findings = 0, undecided = 0, discarded = 0;
-  double t0 = 0, t1 = 0, t2 = 0, lse = 0, seconds = 0;
-  uint64_t outputs = 0, certified = 0;
-};
-
-KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
-  KernelTotals t;
-  for (const PropertyRun &r : summary.runs) {
-    if (r.kernel != kernel) continue;
-    t.cases += r.cases;
-    t.findings += r.findings;
-    t.undecided += r.undecided;
-    t.discarded += r.discarded;
-    t.seconds += r.seconds;
-    t.t0 = std::max(t.t0, r.ratio_t0);
-    t.t1 = std::max(t.t1, r.ratio_t1);
-    t.t2 = std::max(t.t2, r.ratio_t2);
-    t.lse = std::max(t.lse, r.ratio_lse);
-    t.outputs += r.outputs;
-    t.certified += r.certified_rows;
-  }
-  return t;
-}
 
 void print_progress(const Session &session, const Progress &p) {
   session.streams.out << fmt::format("\r\033[K{:>3}/{} properties  {:>6} cases  {}", p.done,
@@ -48,105 +22,118 @@ void print_progress(const Session &session, const Progress &p) {
                       << std::flush;
 }
 
-/// Writes the shrunk case and prints what, why and how to see it again.
-void report_finding(const Session &session, const RunSummary &summary, const PropertyRun &run) {
-  const Finding &f = run.first[0];
+Case case_of(const PropertyRun &run) {
   Case c;
   c.kernel = run.kernel->name;
   c.property = run.property->name;
   c.target = target_name(run.kernel->target);
-  c.note = f.result.message;
-  c.problem = f.shrunk;
-  std::string folder = session.options.out.empty() ? kFindingsFolder : session.options.out;
-  std::string path = (std::filesystem::path(folder) / finding_name(c)).string();
-  write_case(path, c);
-  std::ostream &out = session.streams.out;
-  out << fmt::format("\n{} {} {}: {}\n", session.red("FINDING"), c.kernel, c.property,
-                     f.result.message);
-  if (!f.result.detail.empty()) out << f.result.detail;
-  out << fmt::format("  {} of {} cases fail; shrunk in {} steps ({} tried{})\n", run.findings,
-                     run.cases, f.stats.accepted, f.stats.checks,
-                     f.stats.exhausted ? ", budget spent" : "");
-  out << fmt::format("  reproduce: assay replay {}\n", path);
-  out << fmt::format("  drawn by:  assay check --kernel {} --property {} --target {} --seed {}\n",
-                     c.kernel, c.property, c.target, summary.seed);
+  c.note = run.first[0].result.message;
+  c.problem = run.first[0].shrunk;
+  return c;
 }
 
-void report_gaps(const Session &session, const RunSummary &summary) {
-  for (const PropertyRun &r : summary.runs) {
-    std::string why;
-    if (!r.harness_error.empty())
-      why = r.harness_error;
-    else if (r.hollow())
-      why = fmt::format("no case was decided ({} discarded)", r.discarded);
-    else if (!r.missing.empty())
-      why = fmt::format("no case of class {}", fmt::join(r.missing, ", "));
-    if (!why.empty())
-      session.streams.out << fmt::format("{} {} {}: {}\n", session.red("INCOMPLETE"),
-                                         r.kernel->name, r.property->name, why);
-    if (r.undecided > 0)
-      session.streams.out << fmt::format("{} {} {}: {} cases\n", session.red("UNDECIDED"),
-                                         r.kernel->name, r.property->name, r.undecided);
-  }
-}
+/// The findings of a run: on disk as soon as they are shrunk, in words at its end.
+class FindingLog {
+public:
+  explicit FindingLog(const Session &session)
+      : session_(session),
+        folder_(session.options.out.empty() ? kFindingsFolder : session.options.out) {}
 
-void print_table(const Session &session, const RunSummary &summary,
-                 const std::vector<const assay_kernel *> &kernels) {
-  std::ostream &out = session.streams.out;
-  out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8}\n", "kernel", "cases",
-                     "findings", "undecided", "T0", "T1", "T2", "LSE");
-  for (const assay_kernel *kernel : kernels) {
-    KernelTotals t = totals_of(summary, kernel);
-    auto ratio = [](double x) { return x > 0 ? fmt::format("{:.3f}", x) : std::string("-"); };
-    out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8}\n", kernel->name, t.cases,
-                       t.findings, t.undecided, ratio(t.t0), ratio(t.t1), ratio(t.t2),
-                       ratio(t.lse));
-  }
-}
-
-nlohmann::json to_json(const RunSummary &summary, const std::string &target,
-                       const std::vector<const assay_kernel *> &kernels, const KeptFindings &kept,
-                       int exit) {
-  nlohmann::json document = {{"version", ASSAY_VERSION},
-                             {"target", target},
-                             {"seed", summary.seed},
-                             {"seconds", summary.seconds},
-                             {"replayed", to_json(kept)},
-                             {"kernels", nlohmann::json::array()},
-                             {"properties", nlohmann::json::array()},
-                             {"exit", exit}};
-  for (const assay_kernel *kernel : kernels) {
-    KernelTotals t = totals_of(summary, kernel);
-    document["kernels"].push_back(
-        {{"name", kernel->name},
-         {"cases", t.cases},
-         {"findings", t.findings},
-         {"undecided", t.undecided},
-         {"discarded", t.discarded},
-         {"seconds", t.seconds},
-         {"outputs", t.outputs},
-         {"certified_rows", t.certified},
-         {"worst",
-          {{"ratio_t0", t.t0}, {"ratio_t1", t.t1}, {"ratio_t2", t.t2}, {"ratio_lse", t.lse}}}});
-  }
-  for (const Property &property : properties()) {
-    int cases = 0, findings = 0, runs = 0;
-    std::map<std::string, int> classes;
-    for (const PropertyRun &r : summary.runs) {
-      if (r.property != &property) continue;
-      ++runs;
-      cases += r.cases;
-      findings += r.findings;
-      for (const auto &[name, count] : r.classes)
-        classes[name] += count;
+  /// Never throws: what cannot be written is printed instead.
+  void write(const PropertyRun &run) {
+    const Case c = case_of(run);
+    Written &w = written_[&run];
+    w.path = (std::filesystem::path(folder_) / finding_name(c)).string();
+    try {
+      write_case(w.path, c);
+    } catch (const std::exception &e) {
+      w.error = e.what();
     }
-    if (runs > 0)
-      document["properties"].push_back({{"name", property.name},
-                                        {"cases", cases},
-                                        {"findings", findings},
-                                        {"classes", classes}});
   }
-  return document;
+
+  /// What, why and how to see it again.
+  void report(const PropertyRun &run, uint64_t seed) {
+    const Finding &f = run.first[0];
+    const Case c = case_of(run);
+    const Written &w = written_[&run];
+    std::ostream &out = session_.streams.out;
+    out << fmt::format("\n{} {} {}: {}\n", session_.red("FINDING"), c.kernel, c.property,
+                       f.result.message);
+    if (!f.result.detail.empty()) out << f.result.detail;
+    out << fmt::format("  {} of {} cases fail; shrunk in {} steps ({} tried{})\n", run.findings,
+                       run.cases, f.stats.accepted, f.stats.checks,
+                       f.stats.exhausted ? ", budget spent" : "");
+    const std::string kernels = session_.kernel_options();
+    if (w.error.empty())
+      out << fmt::format("  reproduce: assay replay {}{}\n", shell_quoted(w.path), kernels);
+    else
+      out << fmt::format("  {}; the case:\n{}", w.error, format_case(c));
+    out << fmt::format("  drawn by:  assay check --kernel {} --property {} --target {} --seed {} "
+                       "--cases {}{}\n",
+                       c.kernel, c.property, c.target, seed, f.cases, kernels);
+  }
+
+private:
+  struct Written {
+    std::string path, error;
+  };
+  const Session &session_;
+  std::string folder_;
+  std::map<const PropertyRun *, Written> written_;
+};
+
+/// --out must take files before hours of work, not after them.
+void require_writable_folder(const std::string &folder) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  fs::path at = fs::absolute(folder, ec);
+  while (!fs::exists(at, ec) && at.has_relative_path())
+    at = at.parent_path();
+  const bool good = fs::is_directory(at, ec) && access(at.c_str(), W_OK | X_OK) == 0;
+  if (!good) throw CliError(kExitUsage, fmt::format("--out {}: cannot write there", folder));
+}
+
+/// Kernels that no selected property concerns.
+std::vector<const assay_kernel *> idle_kernels(const RunSummary &summary,
+                                               const std::vector<const assay_kernel *> &kernels) {
+  std::vector<const assay_kernel *> idle;
+  for (const assay_kernel *kernel : kernels)
+    if (std::none_of(summary.runs.begin(), summary.runs.end(),
+                     [&](const PropertyRun &r) { return r.kernel == kernel; }))
+      idle.push_back(kernel);
+  return idle;
+}
+
+RunSummary run(const Session &session, const std::vector<const assay_kernel *> &kernels,
+               const std::vector<const Property *> &selected, const StopOnSignal &stop,
+               FindingLog &log) {
+  const CliOptions &o = session.options;
+  RunnerOptions options;
+  options.seed = o.seed;
+  if (o.cases > 0) options.cases = o.cases;
+  options.budget = o.budget;
+  options.threads = o.threads;
+  options.replay_scores = session.replays_scores();
+  options.found = [&](const PropertyRun &r) { log.write(r); };
+  options.stop = &stop.flag();
+  const bool live = session.streams.terminal && !o.quiet;
+  auto summary = run_properties(kernels, selected, options, [&](const Progress &p) {
+    if (live) print_progress(session, p);
+  });
+  if (live) session.streams.out << "\r\033[K";
+  return summary;
+}
+
+void print_verdict(const Session &session, const RunSummary &summary, const std::string &target,
+                   int findings, int undecided, int exit) {
+  std::string verdict = exit == kExitPass ? session.green("pass") : session.red("FAIL");
+  if (summary.outputs() > 0)
+    session.streams.out << fmt::format(
+        "\noracle: {} outputs judged, {} rows certified in interval arithmetic", summary.outputs(),
+        summary.certified_rows());
+  session.streams.out << fmt::format(
+      "\n{}: {} cases, {} findings, {} undecided, target {}, seed {}, {:.1f} s\n", verdict,
+      summary.cases(), findings, undecided, target, summary.seed, summary.seconds);
 }
 
 } // namespace
@@ -156,43 +143,34 @@ int command_check(Session &session) {
   std::string target = o.target.empty() ? "simt" : o.target;
   auto kernels = session.select_kernels(o.kernel, target);
   auto selected = session.select_properties(o.property);
-  RunnerOptions options;
-  options.seed = o.seed;
-  if (o.cases > 0) options.cases = o.cases;
-  options.budget = o.budget;
-  options.threads = o.threads;
-  options.replay_scores = session.replays_scores();
+  if (!o.out.empty()) require_writable_folder(o.out);
+  const StopOnSignal stop;
   KeptFindings kept = replay_kept(session, kernels, selected);
   report_kept(session, kept);
-  bool live = session.streams.terminal && !o.quiet;
-  auto summary = run_properties(kernels, selected, options, [&](const Progress &p) {
-    if (live) print_progress(session, p);
-  });
+  FindingLog log(session);
+  const RunSummary summary = run(session, kernels, selected, stop, log);
   if (summary.runs.empty())
     throw CliError(kExitUsage, fmt::format("property {} says nothing about {}", o.property,
                                            o.kernel.empty() ? "these kernels" : o.kernel));
-  if (live) session.streams.out << "\r\033[K";
+  // A property that was asked for may concern some kernels only; otherwise each has some.
+  const auto idle =
+      o.property.empty() ? idle_kernels(summary, kernels) : std::vector<const assay_kernel *>{};
   if (!o.quiet) print_table(session, summary, kernels);
   for (const PropertyRun &run : summary.runs)
-    if (!run.first.empty()) report_finding(session, summary, run);
-  report_gaps(session, summary);
+    if (!run.first.empty()) log.report(run, summary.seed);
+  if (stop.flag())
+    session.streams.out << fmt::format(
+        "\n{}: {} of {} properties not run, those in progress cut short\n",
+        session.red("INTERRUPTED"), summary.unstarted(), summary.runs.size());
+  else
+    report_gaps(session, summary, idle);
   int exit = kExitPass;
   int undecided = summary.undecided() + kept.undecided();
   int findings = summary.findings() + kept.failed();
-  if (undecided > 0 || summary.incomplete()) exit = kExitHarness;
+  if (undecided > 0 || summary.incomplete() || !idle.empty() || stop.flag()) exit = kExitHarness;
   if (findings > 0) exit = kExitFinding;
-  if (!o.quiet) {
-    std::string verdict = exit == kExitPass ? session.green("pass") : session.red("FAIL");
-    if (summary.outputs() > 0)
-      session.streams.out << fmt::format(
-          "\noracle: {} outputs judged, {} rows certified in interval arithmetic",
-          summary.outputs(), summary.certified_rows());
-    session.streams.out << fmt::format(
-        "\n{}: {} cases, {} findings, {} undecided, target {}, seed {}, {:.1f} s\n", verdict,
-        summary.cases(), findings, undecided, target, summary.seed, summary.seconds);
-  }
-  session.write_json(to_json(summary, target, kernels, kept, exit));
-  return exit;
+  if (!o.quiet) print_verdict(session, summary, target, findings, undecided, exit);
+  return session.finish(to_json(summary, target, kernels, kept, exit), exit);
 }
 
 } // namespace assay

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <charconv>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
@@ -27,6 +28,29 @@ const assay_plugin *load_plugin(const std::string &path) {
   return plugin;
 }
 
+/// A seed as it is written, not as it wraps around.
+struct SeedText : CLI::Validator {
+  SeedText() : CLI::Validator("") {
+    func_ = [](std::string &text) -> std::string {
+      uint64_t value = 0;
+      auto [at, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (ec == std::errc() && at == text.data() + text.size()) return "";
+      return "'" + text + "' is not an integer in 0 .. 18446744073709551615";
+    };
+  }
+};
+
+/// An unset shell variable must not mean "everything" or "nowhere".
+struct NotEmpty : CLI::Validator {
+  NotEmpty() : CLI::Validator("") {
+    func_ = [](std::string &text) -> std::string { return text.empty() ? "is empty" : ""; };
+  }
+};
+
+constexpr const char *kFooter = "Exit codes: 0 pass, 1 finding, 2 usage or a bad file, 3 nothing "
+                                "here can run it, 4 the harness "
+                                "failed, could not decide or proved nothing.";
+
 struct Parser {
   CLI::App app{"Checks attention kernels against what must hold.", "assay"};
   CliOptions options;
@@ -37,13 +61,18 @@ struct Parser {
     app.add_option("--json", options.json,
                    "write the result to FILE; -: standard output, text to standard error")
         ->type_name("FILE");
-    app.add_option("--seed", options.seed, "seed of everything drawn")->type_name("N");
+    app.add_option("--seed", options.seed, "seed of everything drawn (1)")
+        ->type_name("N")
+        ->check(SeedText());
     app.add_flag("--quiet", options.quiet, "only findings and errors");
     app.require_subcommand(1);
+    app.set_version_flag("--version", "assay " ASSAY_VERSION);
+    app.footer(kFooter);
     app.fallthrough();
     auto sub = [&](const char *name, const char *what, int (*run)(Session &)) {
       CLI::App *s = app.add_subcommand(name, what);
       s->callback([this, run] { command = run; });
+      s->footer("Of every command: --json FILE, --seed N, --quiet (assay --help).");
       return s;
     };
     CLI::App *list = sub("list", "kernels and properties, or the cells of bench", command_list);
@@ -56,10 +85,13 @@ struct Parser {
     auto *cases = check->add_option("--cases", options.cases, "cases per kernel and property (40)")
                       ->type_name("N")
                       ->check(CLI::Range(1, 100000000));
-    check->add_option("--budget", budget, "time instead of a number of cases")
+    check
+        ->add_option("--budget", budget,
+                     "time instead of a number of cases; a case of every class that must occur "
+                     "comes on top (about 40 s for all kernels)")
         ->type_name("60s")
         ->excludes(cases);
-    check->add_option("--threads", options.threads, "worker threads (one per core)")
+    check->add_option("--threads", options.threads, "worker threads (one per core, 16 at most)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
     check->add_option("--out", options.out, "folder for new findings (findings), replayed first")
@@ -83,6 +115,24 @@ struct Parser {
         ->type_name("TEXT");
     bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
     add_mutants();
+    for (CLI::App *s : app.get_subcommands({}))
+      refuse_empty(*s);
+    refuse_empty(app);
+  }
+
+  static void refuse_empty(CLI::App &s) {
+    for (CLI::Option *option : s.get_options())
+      if (option->get_expected_max() > 0) option->check(NotEmpty());
+  }
+
+  /// Which word is no command; `otherwise` when none was missing.
+  std::string missing_command(const std::string &otherwise) {
+    std::string known;
+    for (const CLI::App *s : app.get_subcommands({}))
+      known += (known.empty() ? "" : ", ") + s->get_name();
+    const auto rest = app.remaining();
+    if (rest.empty()) return otherwise + "; one of " + known;
+    return fmt::format("unknown command {}; known: {}", quoted_word(rest[0]), known);
   }
 
   void add_mutants() {
@@ -123,18 +173,22 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
   } catch (const CLI::Success &e) { // --help
     return parser.app.exit(e, streams.out, streams.err);
   } catch (const CLI::ParseError &e) {
-    streams.err << "assay: " << e.what() << "\n";
+    const bool no_command = parser.app.get_subcommands().empty();
+    streams.err << "assay: " << (no_command ? parser.missing_command(e.what()) : e.what()) << "\n";
     return kExitUsage;
   }
   try {
     if (!parser.budget.empty()) parser.options.budget = parse_duration(parser.budget);
     const assay_plugin *plugin =
         parser.options.plugin.empty() ? &own : load_plugin(parser.options.plugin);
-    const CliStreams people{parser.options.json_to_out() ? streams.err : streams.out, streams.err,
-                            streams.terminal};
+    const bool to_err = parser.options.json_to_out();
+    const CliStreams people{to_err ? streams.err : streams.out, streams.err,
+                            to_err ? streams.err_terminal : streams.terminal};
     Session session{parser.options, plugin, people, streams.out};
     session.check_json();
-    return parser.command(session);
+    const int exit = parser.command(session);
+    if (streams.out.flush() || exit != kExitPass) return exit;
+    throw CliError(kExitHarness, "standard output: cannot write");
   } catch (const CliError &e) {
     streams.err << "assay: " << e.what() << "\n";
     return e.code;

@@ -19,7 +19,8 @@ enum ExitCode {
 struct CliStreams {
   std::ostream &out;
   std::ostream &err;
-  bool terminal; ///< progress and colours
+  bool terminal;             ///< of `out`: progress and colours
+  bool err_terminal = false; ///< of `err`, which takes the text when --json - takes `out`
 };
 
 /// The program `assay` over the kernels of `own`. Never throws.

@@ -31,8 +31,10 @@ std::vector<std::string> folders_of(const CliOptions &options) {
 
 std::vector<std::string> cases_in(const std::string &folder) {
   std::vector<std::string> out;
-  for (const auto &entry : fs::directory_iterator(folder))
+  std::error_code ec;
+  for (const auto &entry : fs::directory_iterator(folder, ec))
     if (entry.path().extension() == ".case") out.push_back(entry.path().string());
+  if (ec) throw CliError(kExitUsage, fmt::format("{}: cannot read", folder));
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -89,9 +91,9 @@ void report_kept(const Session &session, const KeptFindings &kept) {
   for (const KeptResult &r : kept.results) {
     bool failed = r.result.failed();
     if (!failed && r.result.kind != CheckResult::Kind::kUndecided) continue;
-    out << fmt::format("{} {} {}: {}\n  kept case: assay replay {}\n",
+    out << fmt::format("{} {} {}: {}\n  kept case: assay replay {}{}\n",
                        session.red(failed ? "FINDING" : "UNDECIDED"), r.kernel, r.property,
-                       r.result.message, r.path);
+                       r.result.message, shell_quoted(r.path), session.kernel_options());
   }
   if (session.options.quiet) return;
   out << fmt::format("replayed {} findings, {} fail{}\n", kept.files, kept.failed(),

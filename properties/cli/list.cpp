@@ -68,8 +68,7 @@ int command_list(Session &session) {
                                         {"catches", p.catches}});
     }
   }
-  session.write_json(document);
-  return kExitPass;
+  return session.finish(document, kExitPass);
 }
 
 } // namespace assay

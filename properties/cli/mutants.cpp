@@ -188,8 +188,7 @@ int command_mutants(Session &session) {
     print_rows(session.streams.out, rows);
   }
   int exit = report(session, rows);
-  session.write_json(to_json(rows, options, exit));
-  return exit;
+  return session.finish(to_json(rows, options, exit), exit);
 }
 
 } // namespace assay

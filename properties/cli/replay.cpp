@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // replay, shrink and explain: the commands that take a case from a file.
+#include <algorithm>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -40,6 +41,13 @@ Loaded load(const Session &session, const std::string &path) {
                    fmt::format("{}: a {} case does not fit kernel {}", path,
                                name_of(out.c.problem.family), kernel.empty() ? "list" : kernel));
   out.properties = in_file([&] { return session.select_properties(property); });
+  const bool any = std::any_of(out.kernels.begin(), out.kernels.end(), [&](const auto *k) {
+    return std::any_of(out.properties.begin(), out.properties.end(),
+                       [&](const Property *p) { return applies(*p, *k); });
+  });
+  if (!any)
+    throw CliError(kExitUsage, fmt::format("{}: property {} says nothing about this kernel", path,
+                                           out.properties[0]->name));
   return out;
 }
 
@@ -47,6 +55,7 @@ struct Replayed {
   const assay_kernel *kernel;
   const Property *property;
   CheckResult result;
+  bool threw = false; ///< the harness failed: the result says nothing about the kernel
 };
 
 std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
@@ -55,13 +64,10 @@ std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
     for (const Property *property : loaded.properties) {
       if (!applies(*property, *kernel)) continue;
       auto sut = session.sut(*kernel);
-      bool threw = false;
-      out.push_back({kernel, property, checked(*property, loaded.c.problem, *sut, &threw)});
-      if (threw) throw CliError(kExitHarness, loaded.path + ": " + out.back().result.message);
+      Replayed r{kernel, property, {}};
+      r.result = checked(*property, loaded.c.problem, *sut, &r.threw);
+      out.push_back(std::move(r));
     }
-  if (out.empty())
-    throw CliError(kExitUsage, fmt::format("{}: property {} says nothing about this kernel",
-                                           loaded.path, loaded.properties[0]->name));
   return out;
 }
 
@@ -70,7 +76,7 @@ int exit_of(const std::vector<Replayed> &results) {
   for (const Replayed &r : results) {
     if (r.result.failed()) return kExitFinding;
     decided |= r.result.passed();
-    undecided |= r.result.kind == CheckResult::Kind::kUndecided;
+    undecided |= r.threw || r.result.kind == CheckResult::Kind::kUndecided;
   }
   if (undecided) return kExitHarness;
   return decided ? kExitPass : kExitUnsupported;
@@ -83,15 +89,26 @@ int worse(int a, int b) {
   return kExitPass;
 }
 
+std::string verdict_of(const Replayed &r) {
+  return r.threw ? "ERROR" : verdict_word(r.result.kind);
+}
+
 void print(const Session &session, const Loaded &loaded, const Replayed &r) {
-  bool good = r.result.passed();
-  if (session.options.quiet && good) return;
-  std::string verdict = verdict_word(r.result.kind);
-  verdict.resize(9, ' ');
-  session.streams.out << fmt::format("{} {:<24} {:<26} {}{}\n",
-                                     good ? session.green(verdict) : session.red(verdict),
-                                     r.kernel->name, r.property->name, loaded.path,
-                                     r.result.message.empty() ? "" : ": " + r.result.message);
+  const bool bad = r.threw || r.result.failed() || r.result.kind == CheckResult::Kind::kUndecided;
+  if (session.options.quiet && !bad) return;
+  std::string verdict = fmt::format("{:<9}", verdict_of(r));
+  session.streams.out << fmt::format(
+      "{} {:<24} {:<26} {}{}\n", r.result.passed() ? session.green(verdict) : session.red(verdict),
+      r.kernel->name, r.property->name, loaded.path,
+      r.result.message.empty() ? "" : ": " + r.result.message);
+}
+
+nlohmann::json to_json(const Loaded &loaded, const Replayed &r) {
+  return {{"file", loaded.path},
+          {"kernel", r.kernel->name},
+          {"property", r.property->name},
+          {"verdict", verdict_of(r)},
+          {"message", r.result.message}};
 }
 
 /// The first failing pair of a case.
@@ -104,24 +121,22 @@ const Replayed *first_failure(const std::vector<Replayed> &results) {
 } // namespace
 
 int command_replay(Session &session) {
+  // All are read before any is run: a wrong name must not hide the verdict of another file.
+  std::vector<Loaded> files;
+  for (const std::string &path : session.options.files)
+    files.push_back(load(session, path));
   int exit = kExitPass;
   nlohmann::json document = {{"results", nlohmann::json::array()}};
-  for (const std::string &path : session.options.files) {
-    Loaded loaded = load(session, path);
+  for (const Loaded &loaded : files) {
     auto results = replay(session, loaded);
     exit = worse(exit, exit_of(results));
     for (const Replayed &r : results) {
       print(session, loaded, r);
-      document["results"].push_back({{"file", path},
-                                     {"kernel", r.kernel->name},
-                                     {"property", r.property->name},
-                                     {"verdict", verdict_word(r.result.kind)},
-                                     {"message", r.result.message}});
+      document["results"].push_back(to_json(loaded, r));
     }
   }
   document["exit"] = exit;
-  session.write_json(document);
-  return exit;
+  return session.finish(document, exit);
 }
 
 int command_shrink(Session &session) {
@@ -129,8 +144,11 @@ int command_shrink(Session &session) {
   auto results = replay(session, loaded);
   const Replayed *failure = first_failure(results);
   if (failure == nullptr) {
+    for (const Replayed &r : results)
+      if (r.threw) print(session, loaded, r);
     session.streams.out << fmt::format("{}: does not fail, nothing to shrink\n", loaded.path);
-    return exit_of(results);
+    const int exit = exit_of(results);
+    return session.finish({{"file", loaded.path}, {"exit", exit}}, exit);
   }
   auto sut = session.sut(*failure->kernel);
   ShrinkStats stats;
@@ -150,28 +168,45 @@ int command_shrink(Session &session) {
     session.streams.out << fmt::format("{} {}: {}\n", small.kernel, small.property, result.message);
   session.streams.out << fmt::format("{}: {} steps, {} tried{}\n", path, stats.accepted,
                                      stats.checks, stats.exhausted ? ", budget spent" : "");
-  return kExitFinding;
+  return session.finish({{"file", loaded.path},
+                         {"out", path},
+                         {"kernel", small.kernel},
+                         {"property", small.property},
+                         {"message", result.message},
+                         {"steps", stats.accepted},
+                         {"tried", stats.checks},
+                         {"exhausted", stats.exhausted},
+                         {"exit", int{kExitFinding}}},
+                        kExitFinding);
 }
 
 int command_explain(Session &session) {
   Loaded loaded = load(session, session.options.files[0]);
   auto results = replay(session, loaded);
-  std::ostream &out = session.streams.out;
-  out << format_problem(loaded.c.problem) << "\n";
-  out << fmt::format("classes: {}\n\n", fmt::join(classify(loaded.c.problem), ", "));
-  for (const Replayed &r : results)
-    print(session, loaded, r);
   const Replayed *failure = first_failure(results);
   const assay_kernel &kernel = failure ? *failure->kernel : *results[0].kernel;
-  if (failure != nullptr && !failure->result.detail.empty()) out << failure->result.detail;
   auto sut = session.sut(kernel);
   Outcome run = run_problem(loaded.c.problem, *sut);
-  out << fmt::format("\n{} as the case stands:\n", kernel.name);
-  if (!run.ok())
-    out << run.check.message << "\n";
-  else
-    out << explain_run(run, *sut);
-  return exit_of(results);
+  const std::string why = run.ok() ? explain_run(run, *sut) : run.check.message + "\n";
+  const auto classes = classify(loaded.c.problem);
+  const int exit = exit_of(results);
+  nlohmann::json document = {{"file", loaded.path},   {"case", format_case(loaded.c)},
+                             {"classes", classes},    {"results", nlohmann::json::array()},
+                             {"kernel", kernel.name}, {"explanation", why},
+                             {"exit", exit}};
+  std::ostream &out = session.streams.out;
+  if (!session.options.quiet)
+    out << fmt::format("{}\nclasses: {}\n\n", format_problem(loaded.c.problem),
+                       fmt::join(classes, ", "));
+  for (const Replayed &r : results) {
+    print(session, loaded, r);
+    document["results"].push_back(to_json(loaded, r));
+  }
+  if (!session.options.quiet) {
+    if (failure != nullptr) out << failure->result.detail;
+    out << fmt::format("\n{} as the case stands:\n{}", kernel.name, why);
+  }
+  return session.finish(document, exit);
 }
 
 } // namespace assay

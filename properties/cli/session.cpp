@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/session.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +26,7 @@ const char *verdict_word(CheckResult::Kind kind) {
 
 std::vector<const assay_kernel *> Session::kernels_on(const std::string &target) const {
   if (target != "simt" && target != "cuda")
-    throw CliError(kExitUsage, fmt::format("unknown target '{}'; simt or cuda", target));
+    throw CliError(kExitUsage, fmt::format("unknown target {}; simt or cuda", quoted_word(target)));
   assay_target wanted = target == "cuda" ? ASSAY_TARGET_CUDA : ASSAY_TARGET_SIMT;
   if (std::string reason = target_unavailable(wanted); !reason.empty())
     throw CliError(kExitUnsupported, fmt::format("target {}: {}", target, reason));
@@ -46,7 +48,7 @@ std::vector<const assay_kernel *> Session::select_kernels(const std::string &nam
     if (name == kernel->name) return {kernel};
     known += (known.empty() ? "" : ", ") + std::string(kernel->name);
   }
-  throw CliError(kExitUsage, fmt::format("unknown kernel '{}'; known: {}", name, known));
+  throw CliError(kExitUsage, fmt::format("unknown kernel {}; known: {}", quoted_word(name), known));
 }
 
 std::vector<const Property *> Session::select_properties(const std::string &name) const {
@@ -54,8 +56,8 @@ std::vector<const Property *> Session::select_properties(const std::string &name
   for (const Property &property : properties())
     if (name.empty() || name == property.name) out.push_back(&property);
   if (out.empty())
-    throw CliError(kExitUsage,
-                   fmt::format("unknown property '{}'; see 'assay list properties'", name));
+    throw CliError(kExitUsage, fmt::format("unknown property {}; see 'assay list properties'",
+                                           quoted_word(name)));
   return out;
 }
 
@@ -79,15 +81,25 @@ void Session::check_json() const {
   if (!existed) std::filesystem::remove(options.json, ignored);
 }
 
-void Session::write_json(const nlohmann::json &document) const {
-  if (options.json.empty()) return;
+int Session::finish(const nlohmann::json &document, int exit) const {
+  if (options.json.empty()) return exit;
+  const std::string text =
+      document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (options.json_to_out()) {
-    json << document.dump(2) << "\n";
-    return;
+    json << text;
+    return exit;
   }
   std::ofstream file(options.json);
-  file << document.dump(2) << "\n";
-  if (!file.flush()) throw CliError(kExitUsage, fmt::format("{}: cannot write", options.json));
+  file << text;
+  if (file.flush()) return exit;
+  streams.err << fmt::format("assay: --json {}: cannot write\n", options.json);
+  return exit == kExitPass ? kExitHarness : exit;
+}
+
+std::string Session::kernel_options() const {
+  if (options.plugin.empty()) return "";
+  return fmt::format(" --plugin {}{}", shell_quoted(options.plugin),
+                     options.replay_scores ? " --replay-scores" : "");
 }
 
 double parse_duration(const std::string &text) {
@@ -122,9 +134,26 @@ void write_case(const std::string &path, const Case &c) {
   std::error_code ec;
   auto parent = std::filesystem::path(path).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, ec);
-  std::ofstream file(path, std::ios::binary);
+  const std::string part = path + ".part";
+  std::ofstream file(part, std::ios::binary);
   file << format_case(c);
-  if (!file.flush()) throw CliError(kExitUsage, fmt::format("{}: cannot write", path));
+  file.close();
+  if (file) std::filesystem::rename(part, path, ec);
+  if (file && !ec) return;
+  std::filesystem::remove(part, ec);
+  throw CliError(kExitUsage, fmt::format("{}: cannot write", path));
+}
+
+std::string shell_quoted(const std::string &word) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_-./+=:,@%").find(char(c)) != std::string::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string out = "'";
+  for (char c : word)
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 std::string finding_name(const Case &c) {

@@ -57,8 +57,11 @@ struct Session {
   std::string green(const std::string &text) const { return colour("32", text); }
   /// Throws where write_json() could not write: before the work, not after it.
   void check_json() const;
-  /// Writes --json FILE when given; - is the standard output.
-  void write_json(const nlohmann::json &document) const;
+  /// Writes --json FILE when given (- is the standard output) and returns `exit`; kExitHarness for
+  /// a pass that could not be written down. Bytes that are not UTF-8 become U+FFFD.
+  int finish(const nlohmann::json &document, int exit) const;
+  /// " --plugin LIB --replay-scores", as far as they were given: a printed command needs them too.
+  std::string kernel_options() const;
 };
 
 /// Where `check` writes findings unless --out says.
@@ -70,7 +73,10 @@ const char *verdict_word(CheckResult::Kind kind);
 double parse_duration(const std::string &text);
 /// Reads and parses a .case; CliError names file, line and reason.
 Case load_case(const std::string &path);
+/// Whole or not at all; makes the folder.
 void write_case(const std::string &path, const Case &c);
+/// As a word for a POSIX shell.
+std::string shell_quoted(const std::string &word);
 /// File name of a finding: kernel, property and a hash of the case.
 std::string finding_name(const Case &c);
 

@@ -9,8 +9,8 @@
 namespace assay {
 namespace {
 
-Case parsed(std::string_view text) {
-  auto result = parse_case(text);
+Case parsed(const std::string &text) {
+  auto result = parse_case(text + "end\n");
   if (auto *error = std::get_if<CaseError>(&result)) {
     ADD_FAILURE() << "line " << error->line << ": " << error->message;
     return {};
@@ -18,8 +18,8 @@ Case parsed(std::string_view text) {
   return std::get<Case>(result);
 }
 
-CaseError rejected(std::string_view text) {
-  auto result = parse_case(text);
+CaseError rejected(const std::string &text) {
+  auto result = parse_case(text + "end\n");
   if (auto *error = std::get_if<CaseError>(&result)) return *error;
   ADD_FAILURE() << "accepted: " << text;
   return {};
@@ -66,6 +66,22 @@ RC_GTEST_PROP(CaseText, MutilatedTextNeverCrashes, ()) {
     RC_ASSERT(std::get<CaseError>(result).message.find('\n') == std::string::npos);
 }
 
+// Absent fields have values: only the last line tells a cut case from another one.
+RC_GTEST_PROP(CaseText, CutTextIsRefused, ()) {
+  Case c;
+  c.problem = decode(*gen_case_bytes(), check_limits());
+  const std::string text = format_case(c);
+  const size_t left = *rc::gen::inRange(size_t{0}, text.size() - 1); // more than the last newline
+  auto result = parse_case(std::string_view(text).substr(0, left));
+  RC_ASSERT(std::holds_alternative<CaseError>(result));
+}
+
+TEST(CaseText, NothingFollowsTheEnd) {
+  EXPECT_EQ(rejected("assay-case 1\nend\nbatch = 2\n").message, "text behind 'end': 'batch = 2'");
+  const auto commented = parse_case("assay-case 1\nend # of the case\n\n# a remark");
+  EXPECT_TRUE(std::holds_alternative<Case>(commented));
+}
+
 TEST(CaseText, AbsentFieldsAreSimplest) {
   EXPECT_EQ(parsed("assay-case 1\n").problem, decode({}, full_limits()));
   EXPECT_EQ(parsed("# comment\n\nassay-case 1 # version\nbatch = 2 # two\nseq_lens = 3, 4\n")
@@ -110,7 +126,7 @@ TEST(CaseText, ErrorsNameLineFieldAndLimit) {
   EXPECT_EQ(e.message, "'colour' is no field of a paged case");
   e = rejected("assay-case 1\nbatch = 1\nbatch = 1\n");
   EXPECT_EQ(e.message, "'batch' is given twice, first on line 2");
-  EXPECT_EQ(rejected("").line, 0);
+  EXPECT_EQ(std::get<CaseError>(parse_case("")).line, 0);
   EXPECT_EQ(rejected("assay-case 2\n").line, 1);
   EXPECT_EQ(rejected("assay-case 1\nseq_lens = 1,\n").message,
             "seq_lens: '' is not an integer of 32 bits");

@@ -1,74 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program over the reference kernels: output, exit codes, files.
-#include "properties/cli/cli.h"
-
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include "properties/tests/reference_kernels.h"
+#include "properties/tests/cli_fixture.h"
 
 namespace assay {
 namespace {
-
-namespace fs = std::filesystem;
-
-struct Ran {
-  int code;
-  std::string out, err;
-};
-
-Ran program(const assay_plugin &plugin, std::vector<std::string> args) {
-  args.insert(args.begin(), "assay");
-  std::vector<const char *> argv;
-  for (const std::string &a : args)
-    argv.push_back(a.c_str());
-  std::ostringstream out, err;
-  int code = run_cli(static_cast<int>(argv.size()), argv.data(), plugin, {out, err, false});
-  return {code, out.str(), err.str()};
-}
-
-Ran assay_program(std::vector<std::string> args) {
-  return program(reference::plugin(), std::move(args));
-}
-
-assay_plugin one_kernel(const assay_kernel &kernel) {
-  assay_plugin plugin = reference::plugin();
-  plugin.kernels = &kernel;
-  plugin.num_kernels = 1;
-  return plugin;
-}
-
-class Cli : public testing::Test {
-protected:
-  void SetUp() override {
-    const auto *test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("assay_cli_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const std::string &name) const { return (folder_ / name).string(); }
-  std::string file(const std::string &name, const std::string &text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
-  }
-  nlohmann::json json(const std::string &name) const {
-    std::ifstream in(path(name));
-    return nlohmann::json::parse(in);
-  }
-  /// One line, naming the program.
-  static void expect_error(const Ran &r, int code, const std::string &part) {
-    EXPECT_EQ(r.code, code) << r.out << r.err;
-    EXPECT_EQ(r.err.rfind("assay: ", 0), 0u) << r.err;
-    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
-    EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
-  }
-  fs::path folder_;
-};
 
 TEST_F(Cli, ListNamesKernelsAndProperties) {
   Ran r = assay_program({"list", "--json", path("list.json")});
@@ -122,15 +57,6 @@ TEST_F(Cli, QuietPassSaysNothing) {
   EXPECT_EQ(r.out, "");
 }
 
-// A defect that every thread sees: merge_state that returns its first input.
-assay_status first_input(const void *params) {
-  const auto &p = *static_cast<const assay_merge_state_params *>(params);
-  for (int r = 0; r < p.num_rows; ++r)
-    for (int h = 0; h < p.num_heads; ++h)
-      if (p.lse) p.lse[r * p.lse_stride_row + h * p.lse_stride_head] = 1.5f;
-  return ASSAY_OK;
-}
-
 TEST_F(Cli, AFindingIsShrunkWrittenAndReproducible) {
   assay_kernel wrong = reference::kernel("reference_merge_state");
   wrong.run = first_input;
@@ -162,8 +88,8 @@ TEST_F(Cli, CheckReplaysKeptFindingsFirst) {
   std::string merge = "family = merge_state\n";
   file("kept/a.case", "assay-case 1\nkernel = reference_merge_state\n"
                       "property = within_budget\n" +
-                          merge);
-  file("kept/b.case", "assay-case 1\nkernel = paged_attention_v1\nproperty = within_budget\n");
+                          merge + "end\n");
+  file("kept/b.case", "assay-case 1\nkernel = paged_attention_v1\nproperty = within_budget\nend\n");
   auto check = [&](const assay_plugin &plugin) {
     return program(plugin, {"check", "--kernel", "reference_merge_state", "--property",
                             "within_budget", "--cases", "2", "--findings", path("kept"), "--out",
@@ -193,7 +119,7 @@ TEST_F(Cli, CheckReplaysKeptFindingsFirst) {
 
 TEST_F(Cli, AnUnreadableKeptFindingIsAnError) {
   fs::create_directories(path("kept"));
-  file("kept/a.case", "assay-case 1\nhead_dim = many\n");
+  file("kept/a.case", "assay-case 1\nhead_dim = many\nend\n");
   auto check = [&](const std::string &folder) {
     return assay_program({"check", "--kernel", "reference_merge_state", "--property",
                           "within_budget", "--cases", "1", "--findings", folder});
@@ -254,15 +180,17 @@ TEST_F(Cli, HostileCasesAreOneLineAndCode2) {
   expect_error(assay_program({"replay", folder_.string()}), kExitUsage, "directory");
   expect_error(replay(""), kExitUsage, "expected 'assay-case 1'");
   expect_error(replay(std::string("\0\xff\x7f binary", 10)), kExitUsage, "bad.case:1");
-  expect_error(replay("assay-case 1\nseq_lens = -7\n"), kExitUsage,
+  expect_error(replay("assay-case 1\nseq_lens = -7\nend\n"), kExitUsage,
                "bad.case:2: seq_lens: -7 is outside 0 .. 65536");
   expect_error(replay("assay-case 1\npage_size = 4\nseq_lens = 8\nplacement = explicit\n"
-                      "page_ids = 0, 7\n"),
+                      "page_ids = 0, 7\nend\n"),
                kExitUsage, "page 7 is outside the pool of 2 pages");
-  expect_error(replay("assay-case 1\nkernel = nope\n"), kExitUsage, "unknown kernel 'nope'");
-  expect_error(replay("assay-case 1\nproperty = nope\n"), kExitUsage, "unknown property 'nope'");
-  expect_error(replay("assay-case 1\nkernel = reference_merge_state\n"), kExitUsage,
+  expect_error(replay("assay-case 1\nkernel = nope\nend\n"), kExitUsage, "unknown kernel 'nope'");
+  expect_error(replay("assay-case 1\nproperty = nope\nend\n"), kExitUsage,
+               "unknown property 'nope'");
+  expect_error(replay("assay-case 1\nkernel = reference_merge_state\nend\n"), kExitUsage,
                "does not fit kernel");
+  expect_error(replay("assay-case 1\nseq_lens = 7\n"), kExitUsage, "cut short");
   expect_error(replay("assay-case 1\nhead_dim"), kExitUsage, "expected 'field = value'");
   expect_error(replay("assay-case 1\nseq_lens = 1" + std::string(1 << 20, '0') + "\n"), kExitUsage,
                "bytes, the limit is");
@@ -270,7 +198,7 @@ TEST_F(Cli, HostileCasesAreOneLineAndCode2) {
 
 TEST_F(Cli, ReplayRunsEveryPropertyOfACaseWithoutOne) {
   Ran r = assay_program({"replay", file("a.case", "assay-case 1\nkernel = reference_v1\n"
-                                                  "batch = 2\nseq_lens = 3, 0\n")});
+                                                  "batch = 2\nseq_lens = 3, 0\nend\n")});
   EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
   EXPECT_NE(r.out.find("within_budget"), std::string::npos);
   EXPECT_NE(r.out.find("n/a"), std::string::npos); // head_permutation with one head
@@ -279,7 +207,7 @@ TEST_F(Cli, ReplayRunsEveryPropertyOfACaseWithoutOne) {
 TEST_F(Cli, ExplainShowsTheKeysThatMatter) {
   Ran r = assay_program({"explain", file("a.case", "assay-case 1\nkernel = reference_v1\n"
                                                    "property = within_budget\nseq_lens = 9\n"
-                                                   "q.regime = normal\nk.regime = normal\n")});
+                                                   "q.regime = normal\nk.regime = normal\nend\n")});
   EXPECT_EQ(r.code, kExitPass) << r.err;
   EXPECT_NE(r.out.find("largest weights of row 0 head 0"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("and 4 more"), std::string::npos) << r.out;

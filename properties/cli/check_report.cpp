@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/cli/check_report.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#ifndef ASSAY_VERSION
+#define ASSAY_VERSION "unknown"
+#endif
+
+namespace assay {
+namespace {
+
+struct KernelTotals {
+  int cases = 0, findings = 0, undecided = 0, discarded = 0;
+  double t0 = 0, t1 = 0, t2 = 0, lse = 0, seconds = 0;
+  uint64_t outputs = 0, certified = 0;
+};
+
+KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
+  KernelTotals t;
+  for (const PropertyRun &r : summary.runs) {
+    if (r.kernel != kernel) continue;
+    t.cases += r.cases;
+    t.findings += r.findings;
+    t.undecided += r.undecided;
+    t.discarded += r.discarded;
+    t.seconds += r.seconds;
+    t.t0 = std::max(t.t0, r.ratio_t0);
+    t.t1 = std::max(t.t1, r.ratio_t1);
+    t.t2 = std::max(t.t2, r.ratio_t2);
+    t.lse = std::max(t.lse, r.ratio_lse);
+    t.outputs += r.outputs;
+    t.certified += r.certified_rows;
+  }
+  return t;
+}
+
+/// JSON has no infinity: the largest double stands for it, so that every reader sees it above 1.
+double finite(double ratio) { return std::min(ratio, std::numeric_limits<double>::max()); }
+
+nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel) {
+  KernelTotals t = totals_of(summary, kernel);
+  return {{"name", kernel->name},
+          {"cases", t.cases},
+          {"findings", t.findings},
+          {"undecided", t.undecided},
+          {"discarded", t.discarded},
+          {"seconds", t.seconds},
+          {"outputs", t.outputs},
+          {"certified_rows", t.certified},
+          {"worst",
+           {{"ratio_t0", finite(t.t0)},
+            {"ratio_t1", finite(t.t1)},
+            {"ratio_t2", finite(t.t2)},
+            {"ratio_lse", finite(t.lse)}}}};
+}
+
+/// Null for a property that concerns no selected kernel.
+nlohmann::json property_json(const RunSummary &summary, const Property &property) {
+  int cases = 0, findings = 0, runs = 0;
+  std::map<std::string, int> classes;
+  for (const PropertyRun &r : summary.runs) {
+    if (r.property != &property) continue;
+    ++runs;
+    cases += r.cases;
+    findings += r.findings;
+    for (const auto &[name, count] : r.classes)
+      classes[name] += count;
+  }
+  if (runs == 0) return nullptr;
+  return {{"name", property.name}, {"cases", cases}, {"findings", findings}, {"classes", classes}};
+}
+
+} // namespace
+
+void report_gaps(const Session &session, const RunSummary &summary,
+                 const std::vector<const assay_kernel *> &idle) {
+  for (const assay_kernel *kernel : idle)
+    session.streams.out << fmt::format("{} {}: no property says anything about it\n",
+                                       session.red("INCOMPLETE"), kernel->name);
+  for (const PropertyRun &r : summary.runs) {
+    std::string why;
+    if (!r.harness_error.empty())
+      why = r.harness_error;
+    else if (r.hollow())
+      why = fmt::format("no case was decided ({} discarded)", r.discarded);
+    else if (!r.missing.empty())
+      why = fmt::format("no case of class {}", fmt::join(r.missing, ", "));
+    if (!why.empty())
+      session.streams.out << fmt::format("{} {} {}: {}\n", session.red("INCOMPLETE"),
+                                         r.kernel->name, r.property->name, why);
+    if (r.undecided > 0)
+      session.streams.out << fmt::format("{} {} {}: {} cases\n", session.red("UNDECIDED"),
+                                         r.kernel->name, r.property->name, r.undecided);
+  }
+}
+
+void print_table(const Session &session, const RunSummary &summary,
+                 const std::vector<const assay_kernel *> &kernels) {
+  std::ostream &out = session.streams.out;
+  out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8}\n", "kernel", "cases",
+                     "findings", "undecided", "T0", "T1", "T2", "LSE");
+  for (const assay_kernel *kernel : kernels) {
+    KernelTotals t = totals_of(summary, kernel);
+    auto ratio = [](double x) { return x > 0 ? fmt::format("{:.3f}", x) : std::string("-"); };
+    out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8}\n", kernel->name, t.cases,
+                       t.findings, t.undecided, ratio(t.t0), ratio(t.t1), ratio(t.t2),
+                       ratio(t.lse));
+  }
+}
+
+nlohmann::json to_json(const RunSummary &summary, const std::string &target,
+                       const std::vector<const assay_kernel *> &kernels, const KeptFindings &kept,
+                       int exit) {
+  nlohmann::json document = {{"version", ASSAY_VERSION},
+                             {"target", target},
+                             {"seed", summary.seed},
+                             {"seconds", summary.seconds},
+                             {"cases", summary.cases()},
+                             {"findings", summary.findings() + kept.failed()},
+                             {"undecided", summary.undecided() + kept.undecided()},
+                             {"replayed", to_json(kept)},
+                             {"kernels", nlohmann::json::array()},
+                             {"properties", nlohmann::json::array()},
+                             {"exit", exit}};
+  for (const assay_kernel *kernel : kernels)
+    document["kernels"].push_back(kernel_json(summary, kernel));
+  for (const Property &property : properties())
+    if (nlohmann::json entry = property_json(summary, property); !entry.is_null())
+      document["properties"].push_back(std::move(entry));
+  return document;
+}
+
+} // namespace assay

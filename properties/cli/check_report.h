@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `assay check` says at its end, for people and for machines.
+#pragma once
+
+#include "properties/cli/findings.h"
+
+namespace assay {
+
+void print_table(const Session &session, const RunSummary &summary,
+                 const std::vector<const assay_kernel *> &kernels);
+
+/// What the run does not prove: `idle` kernels, that no property concerns, properties without a
+/// case or a class, undecided ones.
+void report_gaps(const Session &session, const RunSummary &summary,
+                 const std::vector<const assay_kernel *> &idle);
+
+nlohmann::json to_json(const RunSummary &summary, const std::string &target,
+                       const std::vector<const assay_kernel *> &kernels, const KeptFindings &kept,
+                       int exit);
+
+} // namespace assay
