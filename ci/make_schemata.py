@@ -21,7 +21,10 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR
-Writes OUTPUT_DIR/<file> for every mutated file and OUTPUT_DIR/mutant_table.inc.
+Writes OUTPUT_DIR/<file> for every mutated file, OUTPUT_DIR/mutant_table.inc and mutant_omitted.inc.
+
+A mutant whose text is not (or no longer) in the kernels is left out with a warning and named in
+mutant_omitted.inc, so that an edited kernel builds and is judged at once; mutants_test fails on it.
 """
 import pathlib
 import re
@@ -79,6 +82,38 @@ def schema(find, mutants):
     return text
 
 
+def span(place, sources):
+    """Where the text of a place stands in its file, or why that is not one place."""
+    hits = list(pattern(place["find"]).finditer(sources[place["file"]]))
+    if len(hits) != 1:
+        return None, f"'{place['find']}' occurs {len(hits)} times in {place['file']}, expected once"
+    return hits[0].span(), None
+
+
+def placed(mutants, sources):
+    """The mutants that can be compiled, numbered from 1, and why the others cannot."""
+    kept, omitted = [], []
+    for m in mutants:
+        errors = [error for _, error in (span(p, sources) for p in places(m)) if error]
+        if errors:
+            omitted.append((m["name"], errors[0]))
+        else:
+            kept.append({**m, "id": len(kept) + 1})
+    return kept, omitted
+
+
+def instrument(source, file, groups, sources):
+    """The file with every group of alternatives in its place."""
+    spans = sorted(((*span(group[0], sources)[0], group) for group in groups), key=lambda s: s[0])
+    for a, b in zip(spans, spans[1:]):
+        if a[1] > b[0]:
+            fail(f"{a[2][0]['name']} and {b[2][0]['name']} overlap in {file}")
+    for start, end, group in reversed(spans):
+        source = source[:start] + schema(source[start:end], group) + source[end:]
+    header = '#include "corpus/mutants/active.h"\n'
+    return source.replace("#pragma once\n", "#pragma once\n" + header, 1)
+
+
 def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
@@ -86,34 +121,22 @@ def main():
     mutants = [parse(p) for p in sorted(mutant_dir.glob("*.mutant"))]
     if not mutants:
         fail(f"no .mutant file in {mutant_dir}")
-    by_file = {}
-    for number, m in enumerate(mutants, 1):
-        m["id"] = number
+    sources = {p["file"]: (root / p["file"]).read_text() for m in mutants for p in places(m)}
+    mutants, omitted = placed(mutants, sources)
+    by_file = {file: {} for file in sources}
+    for m in mutants:
         for p in places(m):
-            by_file.setdefault(p["file"], {}).setdefault((p["find"], p["kind"]), []).append(p)
+            by_file[p["file"]].setdefault((p["find"], p["kind"]), []).append(p)
     for file, groups in by_file.items():
-        source = (root / file).read_text()
-        spans = []
-        for (find, _), group in groups.items():
-            hits = list(pattern(find).finditer(source))
-            if len(hits) != 1:
-                names = ", ".join(m["name"] for m in group)
-                fail(f"{names}: '{find}' occurs {len(hits)} times in {file}, expected once")
-            spans.append((hits[0].start(), hits[0].end(), group))
-        spans.sort(key=lambda s: s[0])
-        for a, b in zip(spans, spans[1:]):
-            if a[1] > b[0]:
-                fail(f"{a[2][0]['name']} and {b[2][0]['name']} overlap in {file}")
-        for start, end, group in reversed(spans):
-            source = source[:start] + schema(source[start:end], group) + source[end:]
-        header = '#include "corpus/mutants/active.h"\n'
-        target = out / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write(target, source.replace("#pragma once\n", "#pragma once\n" + header, 1))
+        write(out / file, instrument(sources[file], file, groups.values(), sources))
     rows = "".join(
-        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {"true" if "needs" in m else "false"}}},\n' for m in mutants
+        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {"true" if "needs" in m else "false"}}},\n'
+        for m in mutants
     )
     write(out / "mutant_table.inc", rows)
+    write(out / "mutant_omitted.inc", "".join(f'"{name}",\n' for name, _ in omitted))
+    for name, why in omitted:
+        print(f"warning: mutant {name} left out: {why}", file=sys.stderr)
 
 
 def write(path, text):

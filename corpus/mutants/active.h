@@ -17,6 +17,8 @@ struct Mutant {
 
 /// Every mutant in the binary.
 std::span<const Mutant> all();
+/// Names of those whose text was not in the kernels when they were built.
+std::span<const char *const> omitted();
 
 inline thread_local int active_id = 0; // 0: the unmodified kernel
 inline bool is_active(int id) { return active_id == id; }

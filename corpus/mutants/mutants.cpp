@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "corpus/mutants/prelude.h"
 
+#include <iterator>
+
 #include "kernels/launch/decode_launch.cuh"
 #include "kernels/launch/kernel_table.cuh"
 
@@ -20,6 +22,11 @@ constexpr Mutant kMutants[] = {
 #include "mutant_table.inc"
 };
 
+// The null keeps the array from being empty.
+constexpr const char *kOmitted[] = {
+#include "mutant_omitted.inc"
+    nullptr};
+
 template <auto kFunction, class Params>
 assay_status call(const void *params) {
   return kFunction(n_mutants::kernel_table(), static_cast<const Params *>(params), true);
@@ -28,6 +35,7 @@ assay_status call(const void *params) {
 } // namespace
 
 std::span<const Mutant> all() { return kMutants; }
+std::span<const char *const> omitted() { return {kOmitted, std::size(kOmitted) - 1}; }
 
 const assay_plugin *plugin() {
   static const auto kKernels = [] {

@@ -137,17 +137,31 @@ Cell read_cell(std::string where, const Json &object) {
   return cell;
 }
 
+/// A document in which no object names a field twice: which of the two was meant?
+Json parse_once_each(const std::string &text, const std::string &origin) {
+  std::vector<std::set<std::string>> open;
+  const auto watch = [&](int, Json::parse_event_t event, Json &value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
+      refuse(origin, fmt::format("{} is given twice in one object", shown(value)));
+    return true;
+  };
+  try {
+    return Json::parse(text, watch);
+  } catch (const Json::parse_error &e) {
+    refuse(origin, fmt::format("not JSON: error at byte {}", e.byte));
+  } catch (const Json::exception &) {
+    refuse(origin, "a number is too large");
+  }
+}
+
 } // namespace
 
 std::vector<Cell> parse_cells(const std::string &text, const std::string &origin) {
   if (text.size() > kMaxFileBytes)
     refuse(origin, fmt::format("the file has more than {} bytes, the limit", kMaxFileBytes));
-  Json document;
-  try {
-    document = Json::parse(text);
-  } catch (const Json::parse_error &e) {
-    refuse(origin, fmt::format("not JSON: error at byte {}", e.byte));
-  }
+  const Json document = parse_once_each(text, origin);
   if (!document.is_object() || !document.contains("cells") || !document["cells"].is_array())
     refuse(origin, "expected an object with an array \"cells\"");
   const Json &list = document["cells"];

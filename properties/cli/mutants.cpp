@@ -186,6 +186,8 @@ int command_mutants(Session &session) {
         "{} keys, {} splits, N(0,1), bf16 (merges fp32), head_dim 64, {} runs, seed {}\n",
         options.keys, options.splits, options.runs, options.seed);
     print_rows(session.streams.out, rows);
+    for (const char *name : mutants::omitted())
+      session.streams.out << fmt::format("left out: {}, its text is not in the kernels\n", name);
   }
   int exit = report(session, rows);
   return session.finish(to_json(rows, options, exit), exit);

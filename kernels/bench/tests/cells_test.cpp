@@ -72,6 +72,9 @@ TEST(CellsFile, ErrorsNameFileCellFieldAndLimit) {
   EXPECT_EQ(error_of(""), "f.json: not JSON: error at byte 1");
   EXPECT_EQ(error_of("{\"cells\": [\xff]}"), "f.json: not JSON: error at byte 12");
   EXPECT_EQ(error_of(std::string(100000, '[')), "f.json: not JSON: error at byte 100001");
+  EXPECT_EQ(error_of("{\"cells\": [1e400]}"), "f.json: a number is too large");
+  EXPECT_EQ(error_of("{\"cells\": [{\"batch\": 8, \"seq\": 1, \"batch\": 9}]}"),
+            "f.json: \"batch\" is given twice in one object");
   EXPECT_EQ(error_of(std::string((1 << 20) + 1, ' ')),
             "f.json: the file has more than 1048576 bytes, the limit");
   EXPECT_EQ(error_of("[1]"), "f.json: expected an object with an array \"cells\"");
