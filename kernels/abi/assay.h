@@ -4,7 +4,14 @@
  *
  * Conventions, for every entry point:
  *  - Parameters are one struct by pointer; `struct_size` comes first and must be sizeof the struct.
- *  - Strides are in elements, int64; the innermost (head_dim) stride is always 1.
+ *  - Strides are in elements, int64, >= 0; the innermost (head_dim) stride is always 1. Those of q,
+ *    k, v, o, o_a, o_b and o_in are multiples of 8, in fp32 too. Inputs may have stride 0. A stride
+ *    of an output is at least head_dim (o) or 1 (lse) where there is more than one along it.
+ *  - q, k, v, o, o_a, o_b, o_in, workspace and plan are 16-byte aligned, other arrays 4-byte. With
+ *    an empty batch (num_rows 0) they may be null, but for the levels of a cascade.
+ *  - Outputs and scratch (o, lse, workspace, plan) overlap neither each other nor an input, but for
+ *    what assay_merge_state allows; inputs may overlap each other. Where a field says "refused",
+ *    the call looks for equal pointers; no other overlap is checked.
  *  - `target` says where the pointers live and who executes: ASSAY_TARGET_CUDA (device pointers,
  *    `stream` is a cudaStream_t) or ASSAY_TARGET_SIMT (host pointers, `stream` is an
  *    assay::simt::Stream* or null).
@@ -32,10 +39,10 @@ extern "C" {
 typedef int32_t assay_status;
 enum {
   ASSAY_OK = 0,                  /**< done (asynchronously on CUDA) */
-  ASSAY_INVALID_ARGUMENT = 1,    /**< an argument breaks its documented range */
-  ASSAY_UNSUPPORTED = 2,         /**< well-formed, but this kernel has no such instantiation */
-  ASSAY_WORKSPACE_TOO_SMALL = 3, /**< the message names the bytes needed */
-  ASSAY_CAPACITY_EXCEEDED = 4,   /**< larger than the plan or the launch limits allow */
+  ASSAY_INVALID_ARGUMENT = 1,    /**< an argument is null, misaligned or out of its range */
+  ASSAY_UNSUPPORTED = 2,         /**< well-formed, but not in this library or on this device */
+  ASSAY_WORKSPACE_TOO_SMALL = 3, /**< workspace or plan; the message names the bytes needed */
+  ASSAY_CAPACITY_EXCEEDED = 4,   /**< more blocks, or tiles of a plan, than 2^31 - 1 */
   ASSAY_LAUNCH_FAILED = 5,       /**< the CUDA runtime refused the launch */
   ASSAY_HAZARD = 6,              /**< SIMT only: the executor stopped the kernel and has a report */
   ASSAY_INTERNAL = 7             /**< a defect in this library */
@@ -69,17 +76,19 @@ enum { ASSAY_LSE_NATURAL = 0, ASSAY_LSE_BASE2 = 1 };
  * NHD and HND layouts are both expressed by strides; K and V strides are independent.
  */
 typedef struct assay_paged_kv {
-  const void *k; /**< pool, KV dtype of the call */
-  const void *v; /**< pool, KV dtype of the call */
-  /** Elements, multiples of 16 bytes; of a page and a token below 2^31. */
+  const void *k; /**< pool, KV dtype of the call; null allowed when max_pages is 0 */
+  const void *v; /**< likewise */
+  /** Elements, multiples of 8, with fp8 of 16; of a page and a token below 2^31. */
   int64_t k_stride_page, k_stride_token, k_stride_head;
   int64_t v_stride_page, v_stride_token, v_stride_head;
-  const int32_t *page_table; /**< [rows, max_pages]; only live entries are read */
+  const int32_t *page_table; /**< [rows, max_pages]; only live entries are read; null allowed when
+                                  max_pages is 0 */
   const int32_t *seq_lens;   /**< [rows] live tokens, 0 .. max_pages * page_size */
   int64_t page_table_stride; /**< entries between rows, >= max_pages */
-  int32_t rows;              /**< requests, or segments of a cascade level */
-  int32_t max_pages;         /**< columns of the page table; bounds every length */
-  int32_t page_size;         /**< tokens per page, >= 1 */
+  int32_t rows;              /**< requests, or segments of a cascade level; 0 .. 2^24 */
+  int32_t max_pages;         /**< columns of the page table, >= 0; bounds every length:
+                                  max_pages * page_size is at most 2^30 */
+  int32_t page_size;         /**< tokens per page, 1 .. 2^30 */
   int32_t reserved;          /**< 0 */
 } assay_paged_kv;
 
@@ -111,38 +120,40 @@ typedef struct assay_paged_params {
   assay_dtype dtype;    /**< q, o: ASSAY_FP16 or ASSAY_BF16 */
   assay_dtype kv_dtype; /**< k, v: same as dtype, or ASSAY_E4M3 or ASSAY_E5M2 */
   assay_lse_base lse_base;
-  int32_t batch;        /**< requests, 0 allowed; equals kv.rows */
+  int32_t batch;        /**< requests, 0 .. 2^24; equals kv.rows */
   int32_t q_len;        /**< query tokens of every request, 1 .. ASSAY_MAX_Q_LEN */
-  int32_t num_qo_heads; /**< multiple of num_kv_heads */
-  int32_t num_kv_heads;
+  int32_t num_qo_heads; /**< multiple of num_kv_heads, up to 2^20 */
+  int32_t num_kv_heads; /**< 1 .. 2^20 */
   int32_t head_dim;     /**< 64, 128 or 256 */
   float sm_scale;       /**< softmax scale, finite, > 0 */
   float logits_softcap; /**< finite, 0 (none) or > 0 */
-  int32_t window;       /**< keys a query token sees at most, its own included; 0: all */
-  int32_t num_splits;   /**< v2: > 0 forces that many splits of every row, 0 = balanced plan */
-  int32_t early_start;  /**< 1: may begin while the kernel in front of it in the stream still runs
-                             (see below); 0: begins when that has finished */
+  int32_t window;      /**< keys a query token sees at most, its own included, up to 2^30; 0: all */
+  int32_t num_splits;  /**< v2: > 0 forces that many splits of every row, up to 65536; 0: balanced
+                            plan. v1: ignored */
+  int32_t early_start; /**< 1: may begin while the kernel in front of it in the stream still runs
+                            (see above); 0: begins when that has finished */
   int32_t even_lengths; /**< v1: 1 when the lengths of the batch are alike (the longest at most 1.25
                              times the mean); rows then may go to fewer warps each. A hint: with any
                              lengths the result is right, and 0 keeps a row's bits independent of
                              the batch */
   const void *q;        /**< [batch, q_len, num_qo_heads, head_dim] */
-  int64_t q_stride_batch, q_stride_token, q_stride_head; /**< multiples of 8 */
-  void *o; /**< [batch, q_len, num_qo_heads, head_dim]; never aliases an input */
+  /** Multiples of 8; that of a token is ignored when q_len is 1, here and below. */
+  int64_t q_stride_batch, q_stride_token, q_stride_head;
+  void *o; /**< [batch, q_len, num_qo_heads, head_dim]; equal to q, kv.k or kv.v: refused */
   int64_t o_stride_batch, o_stride_token, o_stride_head; /**< multiples of 8 */
   float *lse; /**< [batch, q_len, num_qo_heads] fp32, may be null; -inf for a row without keys */
   int64_t lse_stride_batch, lse_stride_token, lse_stride_head;
   assay_paged_kv kv;
-  const float *k_scale; /**< fp8 KV: [1] or [num_kv_heads], finite, > 0; null: 1 */
-  const float *v_scale; /**< fp8 KV: [1] or [num_kv_heads], finite; null: 1 */
+  const float *k_scale; /**< fp8 KV: [1] or [num_kv_heads], finite, > 0; null: 1. Else null */
+  const float *v_scale; /**< fp8 KV: [1] or [num_kv_heads], finite; null: 1. Else null */
   int32_t k_scale_stride, v_scale_stride; /**< 0: one per tensor, 1: one per kv head */
   const float *alibi_slopes; /**< [num_qo_heads], finite, may be null; natural-base units */
   const float *sinks;        /**< [num_qo_heads] natural-base logits, finite or -inf; may be null */
   void *workspace;           /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
-  uint64_t workspace_bytes;
+  uint64_t workspace_bytes;  /**< at least assay_paged_attention_v2_workspace_size, plan or not */
   void *plan; /**< v2: filled by assay_plan for these shapes, 16-byte aligned; null plans inside the
                  call */
-  uint64_t plan_bytes;
+  uint64_t plan_bytes; /**< of a plan: at least assay_plan_size */
   void *stream;
 } assay_paged_params;
 
@@ -169,11 +180,11 @@ typedef struct assay_plan_params {
   int32_t num_kv_heads;
   int32_t head_dim;
   int32_t window;
-  int32_t max_seq_len;     /**< tokens; capacity the plan must stay valid for */
+  int32_t max_seq_len;     /**< tokens, 0 .. 2^30; capacity the plan must stay valid for */
   int32_t num_splits;      /**< as in assay_paged_params, like all the fields above */
-  const int32_t *seq_lens; /**< [batch] */
-  void *plan;
-  uint64_t plan_bytes;
+  const int32_t *seq_lens; /**< [batch] 0 .. max_seq_len */
+  void *plan;              /**< 16-byte aligned, any content */
+  uint64_t plan_bytes;     /**< at least assay_plan_size */
   void *stream;
 } assay_plan_params;
 
@@ -195,47 +206,51 @@ typedef struct assay_cascade_params {
   assay_target target;
   assay_dtype dtype; /**< q, k, v, o: ASSAY_FP16 or ASSAY_BF16 */
   assay_lse_base lse_base;
-  int32_t batch;
-  int32_t num_qo_heads;
-  int32_t num_kv_heads;
-  int32_t head_dim; /**< 64, 128 or 256 */
-  float sm_scale;
-  int32_t num_levels; /**< 1 .. ASSAY_MAX_CASCADE_LEVELS */
-  int32_t num_splits; /**< > 0 splits every segment that often, 0 = chosen from the shape */
-  int32_t reserved;   /**< 0 */
-  const void *q;      /**< [batch, num_qo_heads, head_dim] */
-  int64_t q_stride_batch, q_stride_head;
-  void *o; /**< [batch, num_qo_heads, head_dim] */
-  int64_t o_stride_batch, o_stride_head;
-  float *lse; /**< [batch, num_qo_heads], may be null */
+  int32_t batch;        /**< requests, 0 .. 2^24 */
+  int32_t num_qo_heads; /**< multiple of num_kv_heads, up to 2^20 */
+  int32_t num_kv_heads; /**< 1 .. 2^20 */
+  int32_t head_dim;     /**< 64, 128 or 256 */
+  float sm_scale;       /**< softmax scale, finite, > 0: the logit is sm_scale * (q . k) */
+  int32_t num_levels;   /**< 1 .. ASSAY_MAX_CASCADE_LEVELS */
+  int32_t num_splits;   /**< > 0 splits every segment that often, up to 4096; 0: chosen from the
+                             shape */
+  int32_t reserved;     /**< 0 */
+  const void *q;        /**< [batch, num_qo_heads, head_dim] */
+  int64_t q_stride_batch, q_stride_head; /**< multiples of 8 */
+  void *o;                               /**< [batch, num_qo_heads, head_dim] */
+  int64_t o_stride_batch, o_stride_head; /**< multiples of 8 */
+  float *lse; /**< [batch, num_qo_heads] fp32, may be null; -inf for a row without keys */
   int64_t lse_stride_batch, lse_stride_head;
   const assay_cascade_level *levels; /**< host array [num_levels], copied during the call */
   void *workspace;                   /**< scratch, 16-byte aligned, any content */
-  uint64_t workspace_bytes;
+  uint64_t workspace_bytes;          /**< at least assay_cascade_attention_workspace_size */
   void *stream;
 } assay_cascade_params;
 
 /**
  * Merge two attention states over disjoint key sets: o = softmax-weighted mean of o_a and o_b with
  * weights exp(lse). A state with lse = -inf is the identity: the other side is returned bit for bit
- * whatever o holds; both empty give o = 0, lse = -inf. o/lse may be o_a/lse_a or o_b/lse_b with
- * equal strides (in place).
+ * whatever o holds; both empty give o = 0, lse = -inf.
+ *
+ * In place: o may be o_a or o_b, and lse may be lse_a or lse_b, with the strides of the input that
+ * it is; other strides are refused.
  */
 typedef struct assay_merge_state_params {
   uint32_t struct_size;
   assay_target target;
   assay_dtype dtype; /**< o_a, o_b, o: fp16, bf16 or fp32 */
   assay_lse_base lse_base;
-  int32_t num_rows; /**< 0 allowed */
-  int32_t num_heads;
+  int32_t num_rows;   /**< >= 0 */
+  int32_t num_heads;  /**< 1 .. 2^20 */
   int32_t head_dim;   /**< multiple of 8, 8 .. 512 */
   int32_t reserved;   /**< 0 */
   const void *o_a;    /**< [num_rows, num_heads, head_dim], normalised */
   const float *lse_a; /**< [num_rows, num_heads] */
-  const void *o_b;
-  const float *lse_b;
-  void *o;
-  float *lse; /**< [num_rows, num_heads], may be null */
+  const void *o_b;    /**< as o_a */
+  const float *lse_b; /**< as lse_a */
+  void *o;            /**< [num_rows, num_heads, head_dim] */
+  float *lse;         /**< [num_rows, num_heads], may be null */
+  /** Those of o_a, o_b and o: multiples of 8, fp32 included. */
   int64_t o_a_stride_row, o_a_stride_head;
   int64_t lse_a_stride_row, lse_a_stride_head;
   int64_t o_b_stride_row, o_b_stride_head;
@@ -248,22 +263,25 @@ typedef struct assay_merge_state_params {
 /**
  * Merge n states per row, in state order. Fixed: state s of row r is o_in[(r * num_states + s)].
  * Ragged: indptr [num_rows + 1] selects states indptr[r] .. indptr[r+1]-1 and num_states is only
- * the upper bound of a row's count. Zero states give o = 0, lse = -inf.
+ * the upper bound of a row's count, which is not checked. Zero states give o = 0, lse = -inf.
+ *
+ * Never in place: an output of one row may lie on a state that another thread has yet to read.
  */
 typedef struct assay_merge_states_params {
   uint32_t struct_size;
   assay_target target;
   assay_dtype dtype; /**< o_in, o: fp16, bf16 or fp32 */
   assay_lse_base lse_base;
-  int32_t num_rows;
-  int32_t num_states; /**< >= 0 */
-  int32_t num_heads;
+  int32_t num_rows;      /**< >= 0 */
+  int32_t num_states;    /**< 0 .. 2^24 */
+  int32_t num_heads;     /**< 1 .. 2^20 */
   int32_t head_dim;      /**< multiple of 8, 8 .. 512 */
-  const void *o_in;      /**< [total_states, num_heads, head_dim] */
-  const float *lse_in;   /**< [total_states, num_heads] */
+  const void *o_in;      /**< [total_states, num_heads, head_dim]; null allowed with 0 states */
+  const float *lse_in;   /**< [total_states, num_heads]; null allowed with 0 states */
   const int32_t *indptr; /**< [num_rows + 1] ascending, or null for fixed num_states */
-  void *o;               /**< [num_rows, num_heads, head_dim] */
-  float *lse;            /**< [num_rows, num_heads], may be null */
+  void *o;               /**< [num_rows, num_heads, head_dim]; equal to o_in: refused */
+  float *lse;            /**< [num_rows, num_heads], may be null; equal to lse_in: refused */
+  /** Those of o_in and o: multiples of 8, fp32 included. */
   int64_t o_in_stride_state, o_in_stride_head;
   int64_t lse_in_stride_state, lse_in_stride_head;
   int64_t o_stride_row, o_stride_head;
@@ -287,14 +305,19 @@ assay_status assay_merge_states_supports(const assay_merge_states_params *params
 
 /**
  * The version expected to be faster, and the even_lengths to call v1 with, for lengths that sum to
- * total_tokens with the longest of max_seq_len (host knowledge; params.kv.seq_lens is not read): a
- * model of bytes, launch and merge cost measured on an H200 (kernels/decode/kernel_choice.h).
- * num_splits > 0 asks for v2.
+ * total_tokens, 0 .. batch * max_seq_len, with the longest of max_seq_len, 0 .. 2^30 (host
+ * knowledge; q, o, lse, kv, workspace, plan and strides of params are not looked at): a model of
+ * bytes, launch and merge cost measured on an H200 (kernels/decode/kernel_choice.h). num_splits > 0
+ * asks for v2. choice is not null; after a failure it is unchanged.
  */
 assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
                                           int32_t max_seq_len, assay_paged_choice *choice);
 
-/** Scratch bytes for these shapes at any lengths up to kv.max_pages * kv.page_size. */
+/**
+ * Scratch bytes for these shapes at any lengths up to kv.max_pages * kv.page_size, and bytes of a
+ * plan. bytes is not null. As above, only shapes are looked at; those of a cascade include its
+ * levels, which are checked as in the call.
+ */
 assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,
                                                      uint64_t *bytes);
 assay_status assay_cascade_attention_workspace_size(const assay_cascade_params *params,

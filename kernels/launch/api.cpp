@@ -38,7 +38,7 @@ assay_status run_plan(const assay_plan_params *params) {
   ASSAY_RETURN_IF_ERROR(check_pointer("plan", params->plan, 16));
   const auto needed = static_cast<uint64_t>(plan_layout(shape).bytes);
   if (params->plan_bytes < needed)
-    return fail(ASSAY_INVALID_ARGUMENT, "plan_bytes is {}, expected at least {}",
+    return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, this plan needs {}",
                 params->plan_bytes, needed);
   ASSAY_RETURN_IF_ERROR(table_for(params).plan(
       shape, params->seq_lens, static_cast<int32_t *>(params->plan), params->stream));

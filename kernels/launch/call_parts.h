@@ -43,7 +43,14 @@ assay_status check_rows(const Params &p) {
   if (p.batch == 0) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_pointer("q", p.q, 16));
   ASSAY_RETURN_IF_ERROR(check_pointer("o", p.o, 16));
-  return p.lse == nullptr ? ASSAY_OK : check_pointer("lse", p.lse, 4);
+  ASSAY_RETURN_IF_ERROR(
+      check_output_stride("o_stride_batch", p.o_stride_batch, p.batch, p.head_dim));
+  ASSAY_RETURN_IF_ERROR(
+      check_output_stride("o_stride_head", p.o_stride_head, p.num_qo_heads, p.head_dim));
+  if (p.lse == nullptr) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_pointer("lse", p.lse, 4));
+  ASSAY_RETURN_IF_ERROR(check_output_stride("lse_stride_batch", p.lse_stride_batch, p.batch, 1));
+  return check_output_stride("lse_stride_head", p.lse_stride_head, p.num_qo_heads, 1);
 }
 
 template <class Params>

@@ -55,6 +55,21 @@ assay_status check_stride_non_negative(const char *name, int64_t stride) {
   return ASSAY_OK;
 }
 
+assay_status check_output_stride(const char *name, int64_t stride, int64_t count, int64_t width) {
+  if (count > 1 && stride < width)
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "{} is {}, expected at least {}: {} of them would overwrite each other", name,
+                stride, width, count);
+  return ASSAY_OK;
+}
+
+assay_status check_no_alias(const char *output, const void *o, const char *input, const void *i) {
+  if (o == i)
+    return fail(ASSAY_INVALID_ARGUMENT, "{} aliases {}; this call is not done in place", output,
+                input);
+  return ASSAY_OK;
+}
+
 assay_status check_heads(int32_t num_qo_heads, int32_t num_kv_heads) {
   ASSAY_RETURN_IF_ERROR(check_range("num_qo_heads", num_qo_heads, 1, 1 << 20));
   ASSAY_RETURN_IF_ERROR(check_range("num_kv_heads", num_kv_heads, 1, 1 << 20));

@@ -38,6 +38,10 @@ assay_status check_pointer(const char *name, const void *pointer, uint64_t align
 /// >= 0 and a multiple of kStrideMultiple.
 assay_status check_stride(const char *name, int64_t stride);
 assay_status check_stride_non_negative(const char *name, int64_t stride);
+/// Of an output with `count` pieces of `width` elements along it: no two may share an element.
+assay_status check_output_stride(const char *name, int64_t stride, int64_t count, int64_t width);
+/// Refuses an output that starts where an input does.
+assay_status check_no_alias(const char *output, const void *o, const char *input, const void *i);
 assay_status check_heads(int32_t num_qo_heads, int32_t num_kv_heads);
 assay_status check_scale(float sm_scale);
 /// `prefix` names the struct in messages ("kv" or "levels[2].kv").

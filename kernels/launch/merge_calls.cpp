@@ -34,31 +34,44 @@ assay_status check_merge_shape(const Params &p) {
   return ASSAY_OK;
 }
 
-assay_status check_state(const char *name, const StateTensor &t, bool lse_may_be_null) {
-  const std::string o = std::string("o") + name, lse = std::string("lse") + name;
+/// `name` ends the fields of the state ("_a"), `row` the strides of its rows ("row", "state").
+assay_status check_state(const std::string &name, const char *row, const StateTensor &t,
+                         bool lse_may_be_null) {
+  const std::string o = "o" + name, lse = "lse" + name;
+  const auto stride = [](const std::string &field, const char *of) {
+    return field + "_stride_" + of;
+  };
   ASSAY_RETURN_IF_ERROR(check_pointer(o.c_str(), t.o, 16));
   if (t.lse != nullptr || !lse_may_be_null)
     ASSAY_RETURN_IF_ERROR(check_pointer(lse.c_str(), t.lse, 4));
-  ASSAY_RETURN_IF_ERROR(check_stride((o + "_stride (row)").c_str(), t.o_stride_row));
-  ASSAY_RETURN_IF_ERROR(check_stride((o + "_stride_head").c_str(), t.o_stride_head));
-  ASSAY_RETURN_IF_ERROR(
-      check_stride_non_negative((lse + "_stride (row)").c_str(), t.lse_stride_row));
-  return check_stride_non_negative((lse + "_stride_head").c_str(), t.lse_stride_head);
+  ASSAY_RETURN_IF_ERROR(check_stride(stride(o, row).c_str(), t.o_stride_row));
+  ASSAY_RETURN_IF_ERROR(check_stride(stride(o, "head").c_str(), t.o_stride_head));
+  ASSAY_RETURN_IF_ERROR(check_stride_non_negative(stride(lse, row).c_str(), t.lse_stride_row));
+  return check_stride_non_negative(stride(lse, "head").c_str(), t.lse_stride_head);
 }
 
-bool same_layout(const StateTensor &x, const StateTensor &y) {
-  return x.o_stride_row == y.o_stride_row && x.o_stride_head == y.o_stride_head &&
-         (x.lse != y.lse ||
-          (x.lse_stride_row == y.lse_stride_row && x.lse_stride_head == y.lse_stride_head));
+template <class Params>
+assay_status check_output(const Params &p, const StateTensor &t) {
+  ASSAY_RETURN_IF_ERROR(check_state("", "row", t, true));
+  ASSAY_RETURN_IF_ERROR(
+      check_output_stride("o_stride_row", t.o_stride_row, p.num_rows, p.head_dim));
+  ASSAY_RETURN_IF_ERROR(
+      check_output_stride("o_stride_head", t.o_stride_head, p.num_heads, p.head_dim));
+  if (t.lse == nullptr) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_output_stride("lse_stride_row", t.lse_stride_row, p.num_rows, 1));
+  return check_output_stride("lse_stride_head", t.lse_stride_head, p.num_heads, 1);
 }
 
 /// In place is allowed element on element only: with other strides one row's output would overwrite
 /// another row's unread input.
-assay_status check_alias(const char *name, const StateTensor &in, const StateTensor &out) {
-  const bool aliased = in.o == out.o || (out.lse != nullptr && in.lse == out.lse);
-  if (aliased && !same_layout(in, out))
+assay_status check_in_place(const char *name, const StateTensor &in, const StateTensor &out) {
+  const bool o = in.o == out.o, lse = out.lse != nullptr && in.lse == out.lse;
+  if (o && (in.o_stride_row != out.o_stride_row || in.o_stride_head != out.o_stride_head))
     return fail(ASSAY_INVALID_ARGUMENT,
                 "o aliases o{} with other strides; in place needs equal strides", name);
+  if (lse && (in.lse_stride_row != out.lse_stride_row || in.lse_stride_head != out.lse_stride_head))
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "lse aliases lse{} with other strides; in place needs equal strides", name);
   return ASSAY_OK;
 }
 
@@ -88,11 +101,11 @@ assay_status build_merge_state_call(const assay_merge_state_params *p, MergeStat
   call.out = {
       p->o, p->lse, p->o_stride_row, p->o_stride_head, p->lse_stride_row, p->lse_stride_head};
   if (call.empty) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_state("_a", call.a, false));
-  ASSAY_RETURN_IF_ERROR(check_state("_b", call.b, false));
-  ASSAY_RETURN_IF_ERROR(check_state("", call.out, true));
-  ASSAY_RETURN_IF_ERROR(check_alias("_a", call.a, call.out));
-  return check_alias("_b", call.b, call.out);
+  ASSAY_RETURN_IF_ERROR(check_state("_a", "row", call.a, false));
+  ASSAY_RETURN_IF_ERROR(check_state("_b", "row", call.b, false));
+  ASSAY_RETURN_IF_ERROR(check_output(*p, call.out));
+  ASSAY_RETURN_IF_ERROR(check_in_place("_a", call.a, call.out));
+  return check_in_place("_b", call.b, call.out);
 }
 
 assay_status build_merge_states_call(const assay_merge_states_params *p, MergeStatesCall &call) {
@@ -107,9 +120,12 @@ assay_status build_merge_states_call(const assay_merge_states_params *p, MergeSt
   call.out = {
       p->o, p->lse, p->o_stride_row, p->o_stride_head, p->lse_stride_row, p->lse_stride_head};
   if (call.empty) return ASSAY_OK;
-  if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state("_in", call.in, false));
+  if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state("_in", "state", call.in, false));
   if (p->indptr != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer("indptr", p->indptr, 4));
-  return check_state("", call.out, true);
+  ASSAY_RETURN_IF_ERROR(check_output(*p, call.out));
+  if (p->num_states == 0) return ASSAY_OK; // nothing is read from the inputs
+  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p->o, "o_in", p->o_in));
+  return check_no_alias("lse", p->lse, "lse_in", p->lse_in);
 }
 
 } // namespace assay

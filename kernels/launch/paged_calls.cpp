@@ -106,6 +106,13 @@ assay_status check_feature_rows(const assay_paged_params &p) {
     ASSAY_RETURN_IF_ERROR(check_stride("q_stride_token", p.q_stride_token));
     ASSAY_RETURN_IF_ERROR(check_stride("o_stride_token", p.o_stride_token));
     ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_token", p.lse_stride_token));
+    if (p.batch > 0) {
+      ASSAY_RETURN_IF_ERROR(
+          check_output_stride("o_stride_token", p.o_stride_token, p.q_len, p.head_dim));
+      if (p.lse != nullptr)
+        ASSAY_RETURN_IF_ERROR(
+            check_output_stride("lse_stride_token", p.lse_stride_token, p.q_len, 1));
+    }
   }
   const std::pair<const char *, const float *> vectors[] = {{"k_scale", p.k_scale},
                                                             {"v_scale", p.v_scale},
@@ -123,6 +130,15 @@ assay_status check_feature_rows(const assay_paged_params &p) {
       return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected a multiple of 16 fp8 elements", name,
                   stride);
   return ASSAY_OK;
+}
+
+/// o must not be an input. (The pools may be anything where no row can hold a key.)
+assay_status check_output(const assay_paged_params &p) {
+  if (p.batch == 0) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p.o, "q", p.q));
+  if (p.kv.max_pages == 0) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p.o, "kv.k", p.kv.k));
+  return check_no_alias("o", p.o, "kv.v", p.kv.v);
 }
 
 FeatureParams feature_params(const assay_paged_params &p) {
@@ -172,6 +188,7 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   call.empty = p->batch == 0;
   ASSAY_RETURN_IF_ERROR(check_rows(*p));
   ASSAY_RETURN_IF_ERROR(check_feature_rows(*p));
+  ASSAY_RETURN_IF_ERROR(check_output(*p));
   call.variant = decode_variant(*p);
   call.v1_row_warps = row_warps(*p);
   call.v1_row_tiles = row_tiles(*p);
@@ -216,8 +233,8 @@ assay_status build_v2_call(const assay_paged_params *p, PagedV2Call &call) {
   ASSAY_RETURN_IF_ERROR(check_pointer("plan", p->plan, 16));
   const auto needed = static_cast<uint64_t>(plan_layout(call.layout.shape).bytes);
   if (p->plan_bytes < needed)
-    return fail(ASSAY_INVALID_ARGUMENT, "plan_bytes is {}, expected at least {} for batch {}",
-                p->plan_bytes, needed, p->batch);
+    return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, batch {} needs {}", p->plan_bytes,
+                p->batch, needed);
   call.plan = p->plan;
   return ASSAY_OK;
 }

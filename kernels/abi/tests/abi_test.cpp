@@ -59,7 +59,8 @@ struct BadPaged {
 
 const std::vector<BadPaged> &bad_paged() {
   using P = assay_paged_params;
-  static char misaligned[64];
+  alignas(16) static char misaligned[64];
+  static const int32_t zeros[4] = {};
   static const std::vector<BadPaged> kCases = {
       {"struct_size", ASSAY_INVALID_ARGUMENT, [](P &p) { p.struct_size = 8; }},
       {"target", ASSAY_INVALID_ARGUMENT, [](P &p) { p.target = 7; }},
@@ -82,6 +83,28 @@ const std::vector<BadPaged> &bad_paged() {
       {"q is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = misaligned + 2; }},
       {"lse is not aligned", ASSAY_INVALID_ARGUMENT,
        [](P &p) { p.lse = reinterpret_cast<float *>(misaligned + 1); }},
+      {"o is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o = misaligned + 8; }},
+      {"kv.v is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = misaligned + 8; }},
+      {"batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.batch = (1 << 24) + 1; }},
+      {"num_qo_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_qo_heads = (1 << 20) + 1; }},
+      {"window", ASSAY_INVALID_ARGUMENT, [](P &p) { p.window = (1 << 30) + 1; }},
+      {"o aliases q", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = p.o; }},
+      {"o aliases kv.k", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k = p.o; }},
+      {"o aliases kv.v", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = p.o; }},
+      {"o_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o_stride_head = 56; }},
+      {"lse_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.lse_stride_head = 0; }},
+      {"o_stride_batch", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.batch = p.kv.rows = 2;
+         p.kv.seq_lens = zeros;
+         p.o_stride_batch = 0;
+       }},
+      {"o_stride_token", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_len = 2; }},
+      {"lse_stride_token", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.q_len = p.num_qo_heads = 2;
+         p.o_stride_token = 128;
+       }},
       {"early_start", ASSAY_INVALID_ARGUMENT, [](P &p) { p.early_start = 2; }},
       {"even_lengths", ASSAY_INVALID_ARGUMENT, [](P &p) { p.even_lengths = 2; }},
       {"q_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_stride_head = 63; }},
@@ -123,6 +146,21 @@ TEST(Abi, paged_v1_and_v2_name_every_bad_argument) {
   EXPECT_EQ(assay_paged_attention_v1(nullptr), ASSAY_INVALID_ARGUMENT);
 }
 
+TEST(Abi, paged_inputs_may_have_stride_0_and_no_pages_at_all) {
+  PagedCase c;
+  c.p.q_stride_batch = c.p.q_stride_head = c.p.kv.k_stride_page = c.p.kv.v_stride_token = 0;
+  c.p.o_stride_batch = c.p.lse_stride_batch = 0; // of one request: never taken
+  for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2})
+    EXPECT_EQ(run(&c.p), ASSAY_OK) << assay_last_error();
+  c.lens[0] = c.p.kv.max_pages = 0;
+  c.p.kv.k = c.p.kv.v = c.p.kv.page_table = nullptr;
+  for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2}) {
+    c.lse[0] = 0.0f;
+    EXPECT_EQ(run(&c.p), ASSAY_OK) << assay_last_error();
+    EXPECT_EQ(c.lse[0], -INFINITY);
+  }
+}
+
 TEST(Abi, v2_names_workspace_plan_and_splits) {
   PagedCase c;
   uint64_t bytes = 0;
@@ -135,15 +173,46 @@ TEST(Abi, v2_names_workspace_plan_and_splits) {
   EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
   c.p.workspace = c.workspace;
   EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_OK) << assay_last_error();
-  c.p.num_splits = -1;
-  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
+  for (int32_t splits : {-1, (1 << 16) + 1}) {
+    c.p.num_splits = splits;
+    EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(assay_last_error()).find("num_splits"), std::string::npos);
+    EXPECT_EQ(assay_paged_attention_v1(&c.p), ASSAY_OK) << assay_last_error(); // ignores it
+  }
   c.p.num_splits = 0;
   c.p.workspace_bytes = sizeof c.workspace;
-  c.p.plan = c.table;
-  c.p.plan_bytes = 4;
-  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(assay_last_error()).find("plan_bytes"), std::string::npos);
   EXPECT_EQ(assay_paged_attention_v2_workspace_size(&c.p, nullptr), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST(Abi, a_plan_that_is_too_small_is_named_with_the_bytes_it_needs) {
+  PagedCase c;
+  alignas(16) static char memory[1 << 14];
+  assay_plan_params plan = {};
+  plan.struct_size = sizeof plan;
+  plan.dtype = plan.kv_dtype = c.p.dtype;
+  plan.batch = plan.q_len = plan.num_kv_heads = 1;
+  plan.num_qo_heads = 4;
+  plan.head_dim = 64;
+  plan.max_seq_len = 32;
+  plan.num_splits = c.p.num_splits;
+  plan.seq_lens = c.lens;
+  plan.plan = c.p.plan = memory;
+  uint64_t bytes = 0;
+  ASSERT_EQ(assay_plan_size(&plan, &bytes), ASSAY_OK) << assay_last_error();
+  ASSERT_LE(bytes, sizeof memory);
+  const auto names_bytes = [&] {
+    const std::string message = assay_last_error();
+    return message.find("plan_bytes") != std::string::npos &&
+           message.find(std::to_string(bytes)) != std::string::npos;
+  };
+  plan.plan_bytes = c.p.plan_bytes = bytes - 1;
+  EXPECT_EQ(assay_plan(&plan), ASSAY_WORKSPACE_TOO_SMALL);
+  EXPECT_TRUE(names_bytes()) << assay_last_error();
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_WORKSPACE_TOO_SMALL);
+  EXPECT_TRUE(names_bytes()) << assay_last_error();
+  plan.plan_bytes = c.p.plan_bytes = bytes;
+  EXPECT_EQ(assay_plan(&plan), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_OK) << assay_last_error();
 }
 
 TEST(Abi, choose_follows_lengths_and_names_bad_arguments) {
@@ -205,14 +274,32 @@ TEST(Abi, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
       {"num_heads", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.num_heads = 0; }},
       {"o_a is null", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_a = nullptr; }},
       {"lse_b is null", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_b = nullptr; }},
-      {"o_stride", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 9; }},
+      {"num_heads", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.num_heads = (1 << 20) + 1; }},
+      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 9; }},
+      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 0; }},
+      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 8; }},
+      {"lse_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_stride_row = 0; }},
+      {"o_a_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_a_stride_row = 12; }},
+      {"o_b_stride_head", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_b_stride_head = -8; }},
+      {"lse_a_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_a_stride_row = -1; }},
+      {"lse_b_stride_head", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_b_stride_head = -1; }},
+      {"o_b is not aligned", ASSAY_INVALID_ARGUMENT, [&](auto &q) { q.o_b = b + 2; }},
       {"dtype", ASSAY_UNSUPPORTED, [](auto &q) { q.dtype = 9; }},
-      {"aliases", ASSAY_INVALID_ARGUMENT,
+      {"o aliases o_a", ASSAY_INVALID_ARGUMENT,
        [&](auto &q) {
          q.o = a;
          q.o_stride_row = 24;
        }},
+      {"lse aliases lse_b", ASSAY_INVALID_ARGUMENT,
+       [&](auto &q) {
+         q.lse = lse_b;
+         q.lse_b_stride_row = 0;
+       }},
   };
+  assay_merge_state_params lse_only = p; // in place, next to an o of its own with its own strides
+  lse_only.lse = lse_a;
+  lse_only.o_stride_row = 24;
+  EXPECT_EQ(assay_merge_state(&lse_only), ASSAY_OK) << assay_last_error();
   for (const auto &bad : cases) {
     assay_merge_state_params q = p;
     bad.spoil(q);
@@ -220,6 +307,48 @@ TEST(Abi, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
     EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
         << assay_last_error();
   }
+}
+
+TEST(Abi, merge_states_names_bad_arguments_and_is_not_done_in_place) {
+  alignas(16) float in[64] = {}, o[32];
+  float lse_in[4] = {}, lse[2];
+  assay_merge_states_params p = {};
+  p.struct_size = sizeof p;
+  p.dtype = ASSAY_FP32;
+  p.num_rows = p.num_states = 2;
+  p.num_heads = 1;
+  p.head_dim = 16;
+  p.o_in = in;
+  p.lse_in = lse_in;
+  p.o = o;
+  p.lse = lse;
+  p.o_in_stride_state = p.o_stride_row = 16;
+  p.lse_in_stride_state = p.lse_stride_row = 1;
+  EXPECT_EQ(assay_merge_states(&p), ASSAY_OK) << assay_last_error();
+  struct {
+    const char *names;
+    std::function<void(assay_merge_states_params &)> spoil;
+  } cases[] = {
+      {"num_states", [](auto &q) { q.num_states = (1 << 24) + 1; }},
+      {"o_in_stride_state", [](auto &q) { q.o_in_stride_state = 12; }},
+      {"lse_in_stride_state", [](auto &q) { q.lse_in_stride_state = -1; }},
+      {"o_in_stride_head", [](auto &q) { q.o_in_stride_head = 4; }},
+      {"o_stride_row", [](auto &q) { q.o_stride_row = 8; }},
+      {"lse_stride_row", [](auto &q) { q.lse_stride_row = 0; }},
+      {"o aliases o_in", [&](auto &q) { q.o = in; }},
+      {"lse aliases lse_in", [&](auto &q) { q.lse = lse_in; }},
+  };
+  for (const auto &bad : cases) {
+    assay_merge_states_params q = p;
+    bad.spoil(q);
+    EXPECT_EQ(assay_merge_states(&q), ASSAY_INVALID_ARGUMENT) << bad.names;
+    EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+        << assay_last_error();
+  }
+  p.num_states = 0;
+  p.o_in = p.lse_in = nullptr;
+  EXPECT_EQ(assay_merge_states(&p), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(lse[1], -INFINITY);
 }
 
 TEST(Abi, cascade_names_the_level) {
@@ -242,6 +371,22 @@ TEST(Abi, cascade_names_the_level) {
   p.workspace = c.workspace;
   p.workspace_bytes = sizeof c.workspace;
   EXPECT_EQ(assay_cascade_attention_supports(&p), ASSAY_OK) << assay_last_error();
+  struct {
+    const char *names;
+    std::function<void(assay_cascade_params &)> spoil;
+  } cases[] = {
+      {"sm_scale", [](auto &q) { q.sm_scale = INFINITY; }},
+      {"num_splits", [](auto &q) { q.num_splits = (1 << 12) + 1; }},
+      {"q_stride_head", [](auto &q) { q.q_stride_head = 12; }},
+      {"o_stride_head", [](auto &q) { q.o_stride_head = 0; }},
+  };
+  for (const auto &bad : cases) {
+    assay_cascade_params q = p;
+    bad.spoil(q);
+    EXPECT_EQ(assay_cascade_attention(&q), ASSAY_INVALID_ARGUMENT) << bad.names;
+    EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+        << assay_last_error();
+  }
   level.kv.page_size = -2;
   EXPECT_EQ(assay_cascade_attention(&p), ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(std::string(assay_last_error()).find("levels[0].kv.page_size"), std::string::npos);
