@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/cli.h"
 
-#include <dlfcn.h>
-
 #include <ostream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "properties/cli/plugin_loader.h"
 #include "properties/cli/session.h"
 
 namespace assay {
 namespace {
-
-/// Stays loaded: the table must outlive every use.
-const assay_plugin *load_plugin(const std::string &path) {
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw CliError(kExitUsage, fmt::format("{}: {}", path, dlerror()));
-  auto entry = reinterpret_cast<assay_plugin_entry_fn>(dlsym(library, ASSAY_PLUGIN_ENTRY));
-  if (entry == nullptr)
-    throw CliError(kExitUsage, fmt::format("{}: exports no {}", path, ASSAY_PLUGIN_ENTRY));
-  const assay_plugin *plugin = entry(ASSAY_ABI_MAJOR);
-  if (plugin == nullptr || plugin->abi_major != ASSAY_ABI_MAJOR)
-    throw CliError(kExitUnsupported,
-                   fmt::format("{}: does not serve ABI version {}", path, ASSAY_ABI_MAJOR));
-  return plugin;
-}
 
 struct Parser {
   CLI::App app{"Checks attention kernels against what must hold.", "assay"};
