@@ -172,6 +172,8 @@ TEST(PluginTable, ADeclarationThatBoundsNothingIsRefused) {
 class PluginFile : public testing::Test {
 protected:
   void SetUp() override {
+    const auto *test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / (std::string("assay_plugin_") + test->name());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     fs::current_path(folder_);
@@ -185,7 +187,7 @@ protected:
     EXPECT_EQ(refusal.code, kExitUsage);
     return refusal.text;
   }
-  fs::path before_ = fs::current_path(), folder_ = fs::path(testing::TempDir()) / "assay_plugin";
+  fs::path before_ = fs::current_path(), folder_;
 };
 
 // dlopen looks a name without a slash up in the system's folders.
