@@ -7,14 +7,14 @@
 #include <stdexcept>
 #include <utility>
 
+#include "oracle/declaration.h"
 #include "oracle/dtype.h"
 
 namespace assay::oracle {
 
 ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim) {
-  if (arithmetic.mma_block < 0 || head_dim <= 0) {
-    throw std::invalid_argument("oracle: bad arithmetic declaration");
-  }
+  require_declaration(arithmetic);
+  if (head_dim <= 0) throw std::invalid_argument("oracle: head_dim is not positive");
   const Format &format = format_of(dtype);
   ErrorModel model{};
   model.block = arithmetic.mma_block;
@@ -36,7 +36,7 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
   model.rcp = arithmetic.rcp_rel_error;
   model.tanh = arithmetic.tanh_abs_error;
   model.q_error = arithmetic.q_abs_error;
-  model.sum_depth = std::max(arithmetic.sum_depth, 0);
+  model.sum_depth = arithmetic.sum_depth;
   model.tile = std::max(arithmetic.tile_tokens, 1);
   model.states = std::max(arithmetic.max_parallel_states, 1);
   return model;

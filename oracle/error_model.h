@@ -40,7 +40,8 @@ struct ErrorModel {
   int states; ///< merged in a block
 };
 
-/** `dtype`: what the operands of both products are in. */
+/** `dtype`: what the operands of both products are in. Throws on a declaration out of its ranges.
+ */
 ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim);
 
 /** How the keys of one row are cut up; exact with a tile order, upper limits without. */

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "oracle/declaration.h"
 #include "oracle/error_model.h"
 #include "oracle/replay.h"
 #include "oracle/sums.h"
@@ -134,6 +135,7 @@ void bound_outputs(const MergeProblem &problem, const States &states, RowReferen
 } // namespace
 
 MergeReference merge_row(const MergeProblem &problem) {
+  require_declaration(problem.arithmetic);
   MergeReference result;
   States states;
   RowReference &row = result.row;

@@ -75,7 +75,9 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
   element.verdict = decision.verdict;
   report.escalated += decision.escalated;
   if (decision.verdict == Verdict::kOutside) element.why = "outside the interval";
-  if (decision.verdict == Verdict::kUndecided) element.why = "undecided at the highest precision";
+  if (decision.verdict == Verdict::kUndecided)
+    element.why = std::isnan(tier.budget.total) ? "the bound is not a number"
+                                                : "undecided at the highest precision";
   record(report, element);
 }
 
@@ -168,6 +170,7 @@ void Report::merge(const Report &other) {
 
 Decision decide(float got, const Enclosure &reference, double bound,
                 const std::function<Interval(int)> &certified, int max_precision) {
+  if (std::isnan(bound)) return {Verdict::kUndecided, false}; // every comparison below would hold
   // Rounding of this comparison itself, in double.
   const double slack =
       reference.rad + 0x1p-50 * (std::fabs(reference.mid) + std::fabs(got)) + 0x1p-50 * bound;

@@ -30,7 +30,10 @@ enum {
 
 /**
  * The arithmetic a kernel declares; the oracle's error budget is computed from it and nothing else.
- * All errors are upper limits.
+ * All errors are upper limits. The harness refuses a kernel with a field outside its range: errors
+ * from 0 to below 1; mma_block 0 .. 1024; mma_fraction_bits 0 .. 1022, and with blocks
+ * 2^F > mma_block + 1; p_rounded 0 or 1; sum_depth and max_parallel_states 0 .. 2^20; tile_tokens
+ * 0 .. 2^30. 0 tokens or states (merges) count as 1.
  */
 typedef struct assay_arithmetic {
   int32_t mma_block;           /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
@@ -61,9 +64,11 @@ typedef struct assay_key_tile {
                       split; 0 or 1: it is lost */
 } assay_key_tile;
 
+/** No function may be null where nothing says that it may. */
 typedef struct assay_kernel {
-  uint32_t struct_size;
-  const char *name; /**< e.g. "paged_attention_v2"; unique within a plugin */
+  uint32_t struct_size; /**< sizeof(assay_kernel), as for every kernel of the array */
+  const char *name;     /**< e.g. "paged_attention_v2": 1 to 100 printable ASCII characters without
+                           space, '/' and '#'; unique within a plugin and target */
   assay_family family;
   assay_target target;
   assay_determinism determinism;
@@ -71,24 +76,29 @@ typedef struct assay_kernel {
   assay_status (*supports)(const void *params);
   assay_status (*workspace_size)(const void *params, uint64_t *bytes); /**< null: needs none */
   assay_status (*run)(const void *params);
-  const char *(*last_error)(void);
+  const char *(*last_error)(void); /**< of this thread's last refusal; a null message means "" */
   /** The declared order of the keys of (request, qo_head), for all its query tokens: writes at most
      `capacity` tiles and the number there are to *count. Pointers in params are host pointers here.
      May be null: the order is not declared and only order-free bounds apply. */
   assay_status (*key_order)(const void *params, int32_t request, int32_t qo_head,
                             assay_key_tile *tiles, int32_t capacity, int32_t *count);
   /** Paged kernels that can be planned apart, once per decode step: the bytes of a call's plan, and
-     the planning, into the plan that params names. Null: the kernel plans inside its calls. */
+     the planning, into the plan that params names. Both null: it plans inside its calls. */
   assay_status (*plan_size)(const void *params, uint64_t *bytes);
   assay_status (*plan)(const void *params);
 } assay_kernel;
 
+/**
+ * The first three fields stay where they are in every version, so that a table of another one is
+ * recognised before anything else of it is read. While the major version is 0 a minor version may
+ * change everything behind them: a harness serves plugins of its own minor version only.
+ */
 typedef struct assay_plugin {
-  uint32_t struct_size;
-  uint32_t abi_major, abi_minor;
-  const char *name;
-  int32_t num_kernels;
-  const assay_kernel *kernels;
+  uint32_t struct_size;          /**< sizeof(assay_plugin) */
+  uint32_t abi_major, abi_minor; /**< ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR of the header built with */
+  const char *name;              /**< 1 to 100 printable ASCII characters */
+  int32_t num_kernels;           /**< 0 .. 4096 */
+  const assay_kernel *kernels;   /**< [num_kernels]; null only with none */
 } assay_plugin;
 
 /** The one symbol a plugin exports. Returns null when it cannot serve abi_major. */

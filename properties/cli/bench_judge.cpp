@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "oracle/verdict.h"
+#include "properties/sut/sut.h"
 
 namespace assay {
 namespace {
@@ -36,7 +37,7 @@ oracle::TileOrder declared_order(const assay_kernel &kernel, const TimedCall &ca
     tiles.resize(count);
     if (kernel.key_order(&asked, rows.request, head, tiles.data(), count, &count) != ASSAY_OK)
       throw std::logic_error(
-          fmt::format("bench: {} has no key order: {}", kernel.name, kernel.last_error()));
+          fmt::format("bench: {} has no key order: {}", kernel.name, last_message(kernel)));
   } while (tiles.size() < static_cast<size_t>(count));
   oracle::TileOrder order;
   for (const assay_key_tile &tile : tiles)

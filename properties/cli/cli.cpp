@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/cli.h"
 
-#include <dlfcn.h>
-
 #include <charconv>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "properties/cli/plugin_loader.h"
 #include "properties/cli/session.h"
 
 namespace assay {
 namespace {
-
-/// Stays loaded: the table must outlive every use.
-const assay_plugin *load_plugin(const std::string &path) {
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw CliError(kExitUsage, fmt::format("{}: {}", path, dlerror()));
-  auto entry = reinterpret_cast<assay_plugin_entry_fn>(dlsym(library, ASSAY_PLUGIN_ENTRY));
-  if (entry == nullptr)
-    throw CliError(kExitUsage, fmt::format("{}: exports no {}", path, ASSAY_PLUGIN_ENTRY));
-  const assay_plugin *plugin = entry(ASSAY_ABI_MAJOR);
-  if (plugin == nullptr || plugin->abi_major != ASSAY_ABI_MAJOR)
-    throw CliError(kExitUnsupported,
-                   fmt::format("{}: does not serve ABI version {}", path, ASSAY_ABI_MAJOR));
-  return plugin;
-}
 
 /// A seed as it is written, not as it wraps around.
 struct SeedText : CLI::Validator {
@@ -47,9 +32,9 @@ struct NotEmpty : CLI::Validator {
   }
 };
 
-constexpr const char *kFooter = "Exit codes: 0 pass, 1 finding, 2 usage or a bad file, 3 nothing "
-                                "here can run it, 4 the harness "
-                                "failed, could not decide or proved nothing.";
+constexpr const char *kFooter =
+    "Exit codes: 0 pass, 1 finding, 2 usage or a bad file, 3 nothing here can run it,\n"
+    "4 the harness failed, could not decide or proved nothing.";
 
 struct Parser {
   CLI::App app{"Checks attention kernels against what must hold.", "assay"};

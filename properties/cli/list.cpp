@@ -11,6 +11,12 @@ namespace {
 
 constexpr const char *kFamilies[] = {"paged", "cascade", "merge_state", "merge_states"};
 
+/// Tables that did not pass the loader may hold any number.
+const char *family_name(assay_family family) {
+  return family >= ASSAY_FAMILY_PAGED && family <= ASSAY_FAMILY_MERGE_STATES ? kFamilies[family]
+                                                                             : "unknown";
+}
+
 std::string families(const Property &property) {
   std::string out;
   for (unsigned f = 0; f < 4; ++f)
@@ -45,11 +51,11 @@ int command_list(Session &session) {
       const char *same = k.determinism == ASSAY_DETERMINISM_RUN_TO_RUN ? "run to run" : "none";
       std::string reason = target_unavailable(k.target);
       out << fmt::format("{:<24} {:<8} {:<14} {}{}\n", k.name, target_name(k.target),
-                         kFamilies[k.family & 3], same,
+                         family_name(k.family), same,
                          reason.empty() ? "" : "  (not runnable here: " + reason + ")");
       document["kernels"].push_back({{"name", k.name},
                                      {"target", target_name(k.target)},
-                                     {"family", kFamilies[k.family & 3]},
+                                     {"family", family_name(k.family)},
                                      {"determinism", same},
                                      {"runnable", reason.empty()}});
     }

@@ -35,6 +35,7 @@
 
 #include <fmt/format.h>
 
+#include "oracle/declaration.h"
 #include "properties/hash.h"
 #include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
@@ -231,6 +232,7 @@ CheckResult check_row(const Outcome &run, const Sut &sut, int row, int head) {
 } // namespace
 
 CheckResult dyadic_exact(const Problem &p, Sut &sut) {
+  oracle::require_declaration(sut.kernel().arithmetic);
   Outcome run = run_tensors(dyadic_inputs(p), sut);
   if (!run.ok()) return run.check;
   for (int r = 0; r < p.batch; ++r)

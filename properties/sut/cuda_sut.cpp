@@ -105,7 +105,7 @@ private:
           enqueue_late_writer({arena_.device(), arena_.device() + total_, total_}, late, stream_),
           "starting the kernel in front");
     if (result.status == ASSAY_OK) result.status = kernel().run(params.get());
-    if (result.status != ASSAY_OK && kernel().last_error) result.message = kernel().last_error();
+    if (result.status != ASSAY_OK) result.message = last_message(kernel());
     if (cudaError_t error = cudaStreamSynchronize(stream_)) {
       device_lost = true;
       result.hazards.push_back("cuda: " + describe(error));
@@ -117,7 +117,7 @@ private:
 
   RunResult refused(RunResult result, assay_status status) {
     result.status = status;
-    result.message = kernel().last_error != nullptr ? kernel().last_error() : "";
+    result.message = last_message(kernel());
     return result;
   }
 

@@ -32,7 +32,7 @@ private:
     });
     if (!ok) return result;
     result.status = kernel().run(params.get());
-    if (result.status != ASSAY_OK && kernel().last_error) result.message = kernel().last_error();
+    if (result.status != ASSAY_OK) result.message = last_message(kernel());
     for (size_t i = 0; i < blocks.size(); ++i) {
       blocks[i].check(t.buffers[i].name, result.violations);
       std::memcpy(t.buffers[i].bytes.data(), blocks[i].data(), t.buffers[i].bytes.size());

@@ -39,7 +39,7 @@ private:
         stream.memory.mark_late(static_cast<std::byte *>(addresses[late.buffer]) + late.offset,
                                 late.bytes);
     if (result.status == ASSAY_OK) result.status = kernel().run(params.get());
-    if (result.status != ASSAY_OK && kernel().last_error) result.message = kernel().last_error();
+    if (result.status != ASSAY_OK) result.message = last_message(kernel());
     stream.memory.check_red_zones(stream.hazards);
     for (const simt::Hazard &hazard : stream.hazards)
       result.hazards.push_back(hazard.message);

@@ -69,13 +69,19 @@ inline std::string target_unavailable(assay_target target) {
   return target == ASSAY_TARGET_CUDA ? cuda_unavailable() : "";
 }
 
+/// What the kernel says of its last refusal; a plugin may say nothing, by a null message too.
+inline std::string last_message(const assay_kernel &kernel) {
+  const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
+  return message != nullptr ? message : "";
+}
+
 /// Calls `body(scratch bytes)` after asking the kernel whether and with how much scratch it can
 /// run; fills status and message when it cannot.
 template <class Body>
 bool admitted(const assay_kernel &kernel, const void *params, RunResult &result, Body body) {
   auto refuse = [&](assay_status status) {
     result.status = status;
-    result.message = kernel.last_error != nullptr ? kernel.last_error() : "";
+    result.message = last_message(kernel);
     return false;
   };
   uint64_t bytes = 0;

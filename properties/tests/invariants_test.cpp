@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every invariant accepts the reference kernels and rejects a kernel with the defect it is meant
 // for.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "properties/case_text.h"
 #include "properties/gen/problem_gen.h"
 #include "properties/registry.h"
+#include "properties/runner.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {
@@ -172,6 +175,35 @@ TEST(Controls, SomeAreSeenByOnePropertyOnly) {
       EXPECT_EQ(tally.failed, alone ? 1 : 0) << property.name << ": " << tally.first;
     }
   }
+}
+
+// Every bound computed from a declared NaN is NaN, from infinity infinite: whatever fails under the
+// honest declaration would pass.
+TEST(Controls, NoDeclarationMakesAWrongKernelPass) {
+  using A = assay_arithmetic;
+  for (const Control &c : {Control{"within_budget", "reference_v1", Bug::kDropsLastKey},
+                           Control{"dyadic_exact", "reference_v1", Bug::kShortLog2e},
+                           Control{"key_duplication", "reference_v1", Bug::kDropsLastKey},
+                           Control{"within_budget", "reference_merge_states", Bug::kFirstTwice},
+                           Control{"merge_any_order", "reference_merge_states", Bug::kFirstTwice}})
+    for (double A::*field : {&A::exp2_rel_error, &A::log2_abs_error, &A::rcp_rel_error})
+      for (double declared : {double(NAN), double(INFINITY), -1.0}) {
+        WithBug defect(c.bug);
+        assay_kernel kernel = reference::kernel(c.kernel);
+        kernel.arithmetic.*field = declared;
+        auto honest = make_simt_sut(reference::kernel(c.kernel)), sut = make_simt_sut(kernel);
+        int wrong = 0;
+        for (uint64_t seed = 0; seed < 60 && wrong < 3; ++seed) {
+          const Problem p = draw_problem(fuzz_limits(), sut->family(), 9000 + seed);
+          const Property &property = *find_property(c.property);
+          if (!checked(property, p, *honest, nullptr).failed()) continue;
+          ++wrong;
+          bool refused = false;
+          const CheckResult r = checked(property, p, *sut, &refused);
+          EXPECT_TRUE(refused) << c.property << " under " << declared << ": " << r.message;
+        }
+        EXPECT_GT(wrong, 0) << c.property;
+      }
 }
 
 TEST(Controls, EveryPropertyHasOne) {

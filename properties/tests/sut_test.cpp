@@ -96,6 +96,9 @@ TEST(Sut, ARefusalOfAValidCallIsAFailureAndUnsupportedIsNot) {
   EXPECT_EQ(result_of(kernel, true).message,
             "refused a valid call: invalid argument: page_size must be even");
   EXPECT_TRUE(result_of(kernel, true).failed());
+  kernel.last_error = []() -> const char * { return nullptr; };
+  for (bool simt : {true, false})
+    EXPECT_EQ(result_of(kernel, simt).message, "refused a valid call: invalid argument: ");
   kernel.supports = [](const void *) -> assay_status { return ASSAY_UNSUPPORTED; };
   EXPECT_EQ(result_of(kernel, true).kind, CheckResult::Kind::kDiscard);
 }

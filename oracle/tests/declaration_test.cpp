@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A declaration that bounds nothing is refused, field by field, wherever a reference is made.
+#include "oracle/declaration.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "oracle/error_model.h"
+#include "oracle/tests/emulation.h"
+#include "oracle/verdict.h"
+
+namespace assay::oracle::test {
+namespace {
+
+constexpr int kIntMin = std::numeric_limits<int32_t>::min();
+constexpr int kIntMax = std::numeric_limits<int32_t>::max();
+
+/// With `value` in the field, the message says its name first.
+template <class Value>
+void expect_defect(const char *name, Value assay_arithmetic::*field, Value value) {
+  assay_arithmetic a = declared({});
+  a.*field = value;
+  EXPECT_EQ(declaration_defect(a).rfind(std::string(name) + " is ", 0), 0u)
+      << name << " = " << value << ": " << declaration_defect(a);
+  EXPECT_THROW(make_error_model(a, ASSAY_BF16, 64), std::invalid_argument) << name;
+}
+template <class Value>
+void expect_fine(Value assay_arithmetic::*field, Value value) {
+  assay_arithmetic a = declared({});
+  a.*field = value;
+  EXPECT_EQ(declaration_defect(a), "");
+  EXPECT_NO_THROW(make_error_model(a, ASSAY_BF16, 64));
+}
+
+TEST(Declaration, EveryErrorIsANumberBelowOne) {
+  using A = assay_arithmetic;
+  const std::pair<const char *, double A::*> fields[] = {{"q_abs_error", &A::q_abs_error},
+                                                         {"exp2_rel_error", &A::exp2_rel_error},
+                                                         {"log2_abs_error", &A::log2_abs_error},
+                                                         {"rcp_rel_error", &A::rcp_rel_error},
+                                                         {"tanh_abs_error", &A::tanh_abs_error}};
+  for (const auto &[name, field] : fields) {
+    for (double bad : {double(NAN), double(INFINITY), -double(INFINITY), -0x1p-1074, -1.0, 1.0})
+      expect_defect(name, field, bad);
+    for (double good : {0.0, 0x1p-22, 0.5})
+      expect_fine(field, good);
+  }
+}
+
+TEST(Declaration, EveryCountHasARange) {
+  using A = assay_arithmetic;
+  struct Count {
+    const char *name;
+    int32_t A::*field;
+    int32_t least, most;
+  };
+  // mma_fraction_bits: blocks of 16 must lose less than they sum.
+  for (const Count &c : {Count{"mma_block", &A::mma_block, 0, 1024},
+                         {"mma_fraction_bits", &A::mma_fraction_bits, 5, 1022},
+                         {"p_rounded", &A::p_rounded, 0, 1},
+                         {"sum_depth", &A::sum_depth, 0, 1 << 20},
+                         {"tile_tokens", &A::tile_tokens, 0, 1 << 30},
+                         {"max_parallel_states", &A::max_parallel_states, 0, 1 << 20}}) {
+    for (int32_t bad : {kIntMin, -1, c.least - 1, c.most + 1, kIntMax})
+      expect_defect(c.name, c.field, bad);
+    expect_fine(c.field, c.least);
+    expect_fine(c.field, c.most);
+  }
+}
+
+TEST(Declaration, SaysWhatWasExpected) {
+  assay_arithmetic a = declared({});
+  a.rcp_rel_error = NAN;
+  EXPECT_EQ(declaration_defect(a), "rcp_rel_error is nan, expected 0 to below 1");
+  a = declared({});
+  a.mma_fraction_bits = 4;
+  EXPECT_EQ(declaration_defect(a),
+            "mma_fraction_bits is 4, expected 2^bits above mma_block + 1 = 17");
+  a.mma_block = 0; // no blocks, no truncation
+  EXPECT_EQ(declaration_defect(a), "");
+}
+
+TEST(Declaration, MergesAskForASoundOneToo) {
+  MergeProblem problem;
+  problem.head_dim = 1;
+  problem.o = {1.0f, 2.0f};
+  problem.lse = {0.0f, 0.0f};
+  problem.arithmetic = declared({});
+  EXPECT_NO_THROW(merge_row(problem));
+  problem.arithmetic.rcp_rel_error = NAN;
+  EXPECT_THROW(merge_row(problem), std::invalid_argument);
+}
+
+// The last line of defence: NaN compares false with everything, a bound of it with nothing passes.
+TEST(Declaration, ABoundThatIsNoNumberDecidesNothing) {
+  const auto exact = [](int precision) { return Interval(precision, 1.0); };
+  EXPECT_EQ(decide(1.0f, {1.0, 0.0}, NAN, exact).verdict, Verdict::kUndecided);
+  EXPECT_EQ(decide(1.0f, {1.0, 0.0}, 0.5, exact).verdict, Verdict::kInside);
+}
+
+} // namespace
+} // namespace assay::oracle::test
