@@ -49,8 +49,14 @@ protected:
     folder_ = fs::path(testing::TempDir()) / (std::string("assay_cli_") + test->name());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
+    // `check` replays and writes ./findings.
+    before_ = fs::current_path();
+    fs::current_path(folder_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    fs::current_path(before_);
+    fs::remove_all(folder_);
+  }
   std::string path(const std::string &name) const { return (folder_ / name).string(); }
   std::string file(const std::string &name, const std::string &text) const {
     std::ofstream(path(name), std::ios::binary) << text;
@@ -67,7 +73,7 @@ protected:
     EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
     EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
   }
-  fs::path folder_;
+  fs::path folder_, before_;
 };
 
 /// A defect that every thread sees: merge_state that returns its first input.
