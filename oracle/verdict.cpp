@@ -52,6 +52,14 @@ struct Tier {
   std::function<Interval(int)> certified;
 };
 
+// An infinite bound says nothing: scores so uncertain that the error of 2^x overflows. Claims are
+// counted with T0; a replay that has none leaves T0's verdict.
+void withdraw_claim(Report &report, int tier) {
+  if (tier != 0) return;
+  --report.claimed;
+  ++report.no_claim;
+}
+
 // NaN and infinity are classified before anything is compared.
 void judge_value(Report &report, ElementReport element, const Tier &tier, assay_dtype dtype) {
   element.tier = tier.index;
@@ -69,6 +77,7 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
     if (!may_overflow) return fail(report, element, "infinity from finite inputs");
     return record(report, element);
   }
+  if (std::isinf(tier.budget.total)) return withdraw_claim(report, tier.index);
   const double distance = std::fabs(static_cast<double>(element.got) - tier.reference.mid);
   element.ratio = distance / tier.budget.total;
   const Decision decision = decide(element.got, tier.reference, tier.budget.total, tier.certified);
@@ -76,8 +85,8 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
   report.escalated += decision.escalated;
   if (decision.verdict == Verdict::kOutside) element.why = "outside the interval";
   if (decision.verdict == Verdict::kUndecided)
-    element.why = std::isnan(tier.budget.total) ? "the bound is not a number"
-                                                : "undecided at the highest precision";
+    element.why = std::isfinite(tier.budget.total) ? "undecided at the highest precision"
+                                                   : "the bound is not a finite number";
   record(report, element);
 }
 
@@ -170,7 +179,7 @@ void Report::merge(const Report &other) {
 
 Decision decide(float got, const Enclosure &reference, double bound,
                 const std::function<Interval(int)> &certified, int max_precision) {
-  if (std::isnan(bound)) return {Verdict::kUndecided, false}; // every comparison below would hold
+  if (!std::isfinite(bound)) return {Verdict::kUndecided, false}; // anything would be inside
   // Rounding of this comparison itself, in double.
   const double slack =
       reference.rad + 0x1p-50 * (std::fabs(reference.mid) + std::fabs(got)) + 0x1p-50 * bound;

@@ -372,5 +372,26 @@ TEST(Dtype, RoundTripsAndRounds) {
   EXPECT_EQ(half_ulp(half, 0.0), 0x1p-25);
 }
 
+// A bound that anything meets is no claim; what no bound is needed for stays a finding.
+TEST(Verdict, AnInfiniteBoundIsNoClaim) {
+  std::mt19937_64 random(5);
+  Case c;
+  do
+    c = draw_case(random, 50);
+  while (!attention_row(c.problem(false)).claim || c.row.keys.size() == 0);
+  const RowProblem problem = c.problem(false);
+  RowReference row = attention_row(problem);
+  const RowOutput out = c.run();
+  const auto judged = [&](float lse) { return judge_row(problem, row, out.o.data(), &lse, 0, 0); };
+  const uint64_t claimed = judged(out.lse).claimed;
+  row.lse_budget = INFINITY;
+  const Report report = judged(out.lse + 1e30f);
+  EXPECT_EQ(report.verdict, Verdict::kInside);
+  EXPECT_EQ(report.claimed, claimed - 1);
+  EXPECT_EQ(report.no_claim + report.claimed, report.elements);
+  EXPECT_EQ(judged(NAN).verdict, Verdict::kOutside);
+  EXPECT_EQ(judged(INFINITY).verdict, Verdict::kOutside);
+}
+
 } // namespace
 } // namespace assay::oracle::test

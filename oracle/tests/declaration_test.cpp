@@ -98,6 +98,7 @@ TEST(Declaration, MergesAskForASoundOneToo) {
 TEST(Declaration, ABoundThatIsNoNumberDecidesNothing) {
   const auto exact = [](int precision) { return Interval(precision, 1.0); };
   EXPECT_EQ(decide(1.0f, {1.0, 0.0}, NAN, exact).verdict, Verdict::kUndecided);
+  EXPECT_EQ(decide(1.0f, {1.0, 0.0}, INFINITY, exact).verdict, Verdict::kUndecided);
   EXPECT_EQ(decide(1.0f, {1.0, 0.0}, 0.5, exact).verdict, Verdict::kInside);
 }
 
