@@ -42,21 +42,27 @@ inline assay_plugin one_kernel(const assay_kernel &kernel) {
   return plugin;
 }
 
-class Cli : public testing::Test {
+/// In a folder of its own, which is the current one meanwhile: `check` replays and writes
+/// ./findings.
+class InOwnFolder : public testing::Test {
 protected:
   void SetUp() override {
     const auto *test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("assay_cli_") + test->name());
+    folder_ = fs::path(testing::TempDir()) /
+              (std::string("assay_") + test->test_suite_name() + "_" + test->name());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    // `check` replays and writes ./findings.
-    before_ = fs::current_path();
     fs::current_path(folder_);
   }
   void TearDown() override {
     fs::current_path(before_);
     fs::remove_all(folder_);
   }
+  fs::path before_ = fs::current_path(), folder_;
+};
+
+class Cli : public InOwnFolder {
+protected:
   std::string path(const std::string &name) const { return (folder_ / name).string(); }
   std::string file(const std::string &name, const std::string &text) const {
     std::ofstream(path(name), std::ios::binary) << text;
@@ -73,7 +79,6 @@ protected:
     EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
     EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
   }
-  fs::path folder_, before_;
 };
 
 /// A defect that every thread sees: merge_state that returns its first input.

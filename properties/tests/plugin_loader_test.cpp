@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/cli/session.h"
-#include "properties/tests/reference_kernels.h"
+#include "properties/tests/cli_fixture.h"
 
 namespace assay {
 namespace {
@@ -168,26 +168,13 @@ TEST(PluginTable, ADeclarationThatBoundsNothingIsRefused) {
                         "arithmetic.mma_block is -1, expected 0 .. 1024");
 }
 
-/// In a folder of its own, which is the current one meanwhile.
-class PluginFile : public testing::Test {
+class PluginFile : public InOwnFolder {
 protected:
-  void SetUp() override {
-    const auto *test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("assay_plugin_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    fs::current_path(folder_);
-  }
-  void TearDown() override {
-    fs::current_path(before_);
-    fs::remove_all(folder_);
-  }
   static std::string error_of(const std::string &path) {
     const Refusal refusal = refusal_of([&] { load_plugin(path); });
     EXPECT_EQ(refusal.code, kExitUsage);
     return refusal.text;
   }
-  fs::path before_ = fs::current_path(), folder_;
 };
 
 // dlopen looks a name without a slash up in the system's folders.

@@ -299,7 +299,11 @@ TEST(Abi, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
   assay_merge_state_params lse_only = p; // in place, next to an o of its own with its own strides
   lse_only.lse = lse_a;
   lse_only.o_stride_row = 24;
+  alignas(16) float wide[40];
+  lse_only.o = wide;
   EXPECT_EQ(assay_merge_state(&lse_only), ASSAY_OK) << assay_last_error();
+  for (float merged : lse_a)
+    EXPECT_NEAR(merged, 0.6931472f, 1e-5f); // ln 2: two states of 0
   for (const auto &bad : cases) {
     assay_merge_state_params q = p;
     bad.spoil(q);
