@@ -27,6 +27,8 @@ layer kernels/merge 'kernels/(merge|common|arch)/'
 layer kernels/cascade 'kernels/(cascade|common|arch|plan|abi)/'
 layer kernels/launch 'kernels/(launch|decode|merge|cascade|plan|common|arch|abi|simt)/'
 layer oracle 'oracle/|kernels/abi/'
+layer oracle/exact 'oracle/exact/|kernels/abi/'
+layer oracle/bounds 'oracle/(exact|bounds)/|kernels/abi/'
 # `assay bench` and `assay mutants` are about kernels, not about cases.
 layer properties 'properties/|oracle/|kernels/(abi|simt)/|kernels/bench/(report|cells_file|verify).h|corpus/mutants/mutants.h'
 layer fuzz 'fuzz/|properties/|oracle/|kernels/(abi|simt|common|arch|plan)/'
@@ -44,7 +46,7 @@ done < <(grep -rnE '\basm\b|threadIdx|blockIdx|__shfl|__shared__|__syncthreads|<
 # Every folder named in the directory map exists, and every folder is named.
 if [ -f HACKING.md ]; then
   map=$(sed -n '/^<!-- map -->/,/^<!-- \/map -->/p' HACKING.md | grep -oE '^[a-z./_]+/' | sort -u)
-  tree=$(git ls-files | grep -oE '^(kernels/[a-z]+|properties/[a-z]+|oracle|fuzz|corpus/[a-z]+|ci)/' | sort -u)
+  tree=$(git ls-files | grep -oE '^(kernels/[a-z]+|properties/[a-z]+|oracle/[a-z]+|fuzz|corpus/[a-z]+|ci)/' | sort -u)
   while IFS= read -r line; do
     [ -z "$line" ] || report "HACKING.md directory map differs from the tree: $line"
   done < <(diff <(printf '%s\n' "$map") <(printf '%s\n' "$tree") | grep -E '^[<>]' || true)

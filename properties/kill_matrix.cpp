@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "oracle/usual_rules.h"
+#include "oracle/judge/usual_rules.h"
 #include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
 

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 #include "oracle/tests/campaign.h"
 
 namespace assay::oracle::test {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "oracle/verdict.h"
+#include "oracle/judge/verdict.h"
 #include "properties/sut/sut.h"
 
 namespace assay {

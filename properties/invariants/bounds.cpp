@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "oracle/certify.h"
-#include "oracle/verdict.h"
+#include "oracle/judge/certify.h"
+#include "oracle/judge/verdict.h"
 #include "properties/hash.h"
 
 namespace assay {

@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
-#include "oracle/merge.h"
-#include "oracle/reference.h"
-#include "oracle/row_input.h"
+#include "oracle/bounds/merge.h"
+#include "oracle/bounds/attention_row.h"
+#include "oracle/exact/row_input.h"
 #include "properties/invariants/common.h"
 
 namespace assay {

@@ -35,7 +35,7 @@
 
 #include <fmt/format.h>
 
-#include "oracle/declaration.h"
+#include "oracle/bounds/declaration.h"
 #include "properties/hash.h"
 #include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"

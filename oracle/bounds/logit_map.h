@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "oracle/error_model.h"
-#include "oracle/row_input.h"
+#include "oracle/bounds/error_model.h"
+#include "oracle/exact/row_input.h"
 
 namespace assay::oracle {
 

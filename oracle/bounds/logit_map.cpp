@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/logit_map.h"
+#include "oracle/bounds/logit_map.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 
 #include <algorithm>
 #include <bit>

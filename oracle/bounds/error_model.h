@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/abi/plugin.h"
-#include "oracle/tile_order.h"
+#include "oracle/exact/tile_order.h"
 
 namespace assay::oracle {
 

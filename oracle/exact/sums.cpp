@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/sums.h"
+#include "oracle/exact/sums.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "oracle/error_model.h"
-#include "oracle/reference.h"
+#include "oracle/bounds/attention_row.h"
+#include "oracle/bounds/error_model.h"
 
 namespace assay::oracle {
 
@@ -64,6 +64,9 @@ bool overflow_possible(const RowProblem &problem, const RowWork &work, double la
 
 /** Exponent error that LSE partials add to every key of a split, per merge stage. */
 double combine_exponent_error(const RowWork &work, double below_max, double keys);
+
+/** Sets output_rounding and total from the other terms; `magnitude` limits the exact |o|. */
+void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &terms);
 
 /** From the accumulator to the output: v_scale, then the rounding to the element type. Scales the
     enclosure and sets output_rounding and total from the other terms. */

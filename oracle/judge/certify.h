@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "oracle/interval.h"
-#include "oracle/merge.h"
-#include "oracle/reference.h"
+#include "oracle/bounds/attention_row.h"
+#include "oracle/bounds/merge.h"
+#include "oracle/exact/interval.h"
 
 namespace assay::oracle {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/explain.h"
+#include "oracle/judge/explain.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-#include "oracle/replay.h"
+#include "oracle/bounds/replay.h"
 
 namespace assay::oracle {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/row_work.h"
+#include "oracle/bounds/row_work.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "oracle/dtype.h"
-#include "oracle/logit_map.h"
-#include "oracle/sums.h"
+#include "oracle/bounds/logit_map.h"
+#include "oracle/exact/dtype.h"
+#include "oracle/exact/sums.h"
 
 namespace assay::oracle {
 namespace {
@@ -262,6 +262,29 @@ Enclosure lse_enclosure(const RowProblem &problem, const RowWork &work, double *
   }
   result.rad *= kSlack;
   return result;
+}
+
+void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t) {
+  const double sum =
+      t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
+  t.output_rounding = half_ulp(format_of(dtype), (magnitude + sum) * kSlack);
+  t.total = sum * kSlack + t.output_rounding;
+}
+
+void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
+  const double scale = problem.features.v_scale, size = std::fabs(scale);
+  if (scale != 1.0) {
+    o.mid *= scale;
+    o.rad = (o.rad * size + std::fabs(o.mid) * 2 * kU53) * kSlack + 0x1p-1000;
+    for (double *term :
+         {&t.weights, &t.p_rounding, &t.accumulation, &t.normalisation, &t.merge, &t.flush}) {
+      *term *= size;
+    }
+    const double error = t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge;
+    t.normalisation += kU * (std::fabs(o.mid) + o.rad + error);
+    t.flush += kFloor;
+  }
+  add_output_rounding(problem.dtype, std::fabs(o.mid) + o.rad, t);
 }
 
 } // namespace assay::oracle

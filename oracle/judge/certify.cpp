@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/certify.h"
+#include "oracle/judge/certify.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "oracle/block_fma.h"
-#include "oracle/replay.h"
+#include "oracle/bounds/block_fma.h"
+#include "oracle/bounds/replay.h"
 
 namespace assay::oracle {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "oracle/reference.h"
+#include "oracle/bounds/attention_row.h"
 
 namespace assay::oracle {
 

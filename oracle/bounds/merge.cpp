@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/merge.h"
+#include "oracle/bounds/merge.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "oracle/declaration.h"
-#include "oracle/error_model.h"
-#include "oracle/replay.h"
-#include "oracle/sums.h"
+#include "oracle/bounds/declaration.h"
+#include "oracle/bounds/error_model.h"
+#include "oracle/bounds/row_work.h"
+#include "oracle/exact/sums.h"
 
 namespace assay::oracle {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
-#include "oracle/reference.h"
+#include "oracle/bounds/attention_row.h"
 
 namespace assay::oracle {
 

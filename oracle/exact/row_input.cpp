@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/row_input.h"
+#include "oracle/exact/row_input.h"
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 
 namespace assay::oracle {
 namespace {

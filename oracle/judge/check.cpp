@@ -4,8 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "oracle/dtype.h"
-#include "oracle/verdict.h"
+#include "oracle/exact/dtype.h"
+#include "oracle/judge/verdict.h"
 
 namespace assay::oracle {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "oracle/interval.h"
-#include "oracle/merge.h"
-#include "oracle/reference.h"
-#include "oracle/tile_order.h"
+#include "oracle/bounds/attention_row.h"
+#include "oracle/bounds/merge.h"
+#include "oracle/exact/interval.h"
+#include "oracle/exact/tile_order.h"
 
 namespace assay::oracle {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/error_model.h"
+#include "oracle/bounds/error_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "oracle/declaration.h"
-#include "oracle/dtype.h"
+#include "oracle/bounds/declaration.h"
+#include "oracle/exact/dtype.h"
 
 namespace assay::oracle {
 

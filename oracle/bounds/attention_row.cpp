@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "oracle/block_fma.h"
-#include "oracle/dtype.h"
-#include "oracle/replay.h"
-#include "oracle/row_work.h"
-#include "oracle/sums.h"
+#include "oracle/bounds/block_fma.h"
+#include "oracle/bounds/replay.h"
+#include "oracle/bounds/row_work.h"
+#include "oracle/exact/sums.h"
 
 namespace assay::oracle {
 namespace {
@@ -145,29 +144,6 @@ ReplayedRow replay_bits(const RowProblem &problem) {
 }
 
 } // namespace
-
-void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t) {
-  const double sum =
-      t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
-  t.output_rounding = half_ulp(format_of(dtype), (magnitude + sum) * kSlack);
-  t.total = sum * kSlack + t.output_rounding;
-}
-
-void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
-  const double scale = problem.features.v_scale, size = std::fabs(scale);
-  if (scale != 1.0) {
-    o.mid *= scale;
-    o.rad = (o.rad * size + std::fabs(o.mid) * 2 * kU53) * kSlack + 0x1p-1000;
-    for (double *term :
-         {&t.weights, &t.p_rounding, &t.accumulation, &t.normalisation, &t.merge, &t.flush}) {
-      *term *= size;
-    }
-    const double error = t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge;
-    t.normalisation += kU * (std::fabs(o.mid) + o.rad + error);
-    t.flush += kFloor;
-  }
-  add_output_rounding(problem.dtype, std::fabs(o.mid) + o.rad, t);
-}
 
 RowReference attention_row(const RowProblem &problem) {
   const KeySet &keys = *problem.keys;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/block_fma.h"
+#include "oracle/bounds/block_fma.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 
 namespace assay::oracle {
 namespace {

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "oracle/dtype.h"
-#include "oracle/row_input.h"
+#include "oracle/exact/dtype.h"
+#include "oracle/exact/row_input.h"
 
 namespace assay::oracle {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "oracle/row_work.h"
+#include "oracle/bounds/row_work.h"
 
 namespace assay::oracle {
 
@@ -33,8 +33,5 @@ void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys
 
 /** T1 of a row that has a tile order; T2 when `work` was prepared with replayed scores. */
 ReplayedRow replay_row(const RowProblem &problem, const RowWork &work);
-
-/** Sets output_rounding and total from the other terms; `magnitude` limits the exact |o|. */
-void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &terms);
 
 } // namespace assay::oracle

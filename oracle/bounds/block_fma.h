@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "oracle/reference.h"
+#include "oracle/bounds/attention_row.h"
 
 namespace assay::oracle {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/declaration.h"
+#include "oracle/bounds/declaration.h"
 
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/tile_order.h"
+#include "oracle/exact/tile_order.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/verdict.h"
+#include "oracle/judge/verdict.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "oracle/certify.h"
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
+#include "oracle/judge/certify.h"
 
 namespace assay::oracle {
 namespace {

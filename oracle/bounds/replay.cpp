@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle/replay.h"
+#include "oracle/bounds/replay.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
-#include "oracle/dtype.h"
-#include "oracle/sums.h"
+#include "oracle/exact/dtype.h"
+#include "oracle/exact/sums.h"
 
 namespace assay::oracle {
 namespace {
