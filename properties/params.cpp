@@ -116,8 +116,8 @@ void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &a
   out.v_scale_stride = p.v_scale == ScaleLayout::kHead;
   out.alibi_slopes = floats(at, t.slopes);
   out.sinks = floats(at, t.sinks);
-  out.early_start = t.early_start;
-  out.even_lengths = t.even_lengths;
+  out.early_start = t.problem.early_start;
+  out.even_lengths = t.problem.even_lengths;
 }
 
 template <class P>

@@ -45,7 +45,9 @@ public:
 protected:
   /// Whether this run is to be planned by a call of its own: then an early start has a plan to
   /// read.
-  bool plans_apart(const Tensors &t) const { return t.early_start && kernel_.plan != nullptr; }
+  bool plans_apart(const Tensors &t) const {
+    return t.problem.early_start && kernel_.plan != nullptr;
+  }
 
   /// Executes on a copy of `t`'s buffers and writes back every buffer, inputs included.
   virtual RunResult execute(Tensors &t) = 0;
