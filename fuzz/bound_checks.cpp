@@ -10,7 +10,7 @@
 #include "oracle/judge/verdict.h"
 #include "properties/case_text.h"
 #include "properties/codec.h"
-#include "properties/invariants/bounds.h"
+#include "properties/relate/budget.h"
 
 namespace assay::fuzz {
 namespace {

@@ -118,6 +118,11 @@ RowFeatures gather_features(const assay_paged_params &params, int qo_head) {
 
 RowFeatures gather_features(const assay_cascade_params &, int) { return {}; }
 
+int level_length(const assay_cascade_params &params, int level, int request) {
+  const int segment = segment_of(params.levels[level], request);
+  return segment < 0 ? 0 : length_of(params.levels[level].kv, segment);
+}
+
 KeySet gather_cascade(const assay_cascade_params &params, int request, int kv_head) {
   KeySet keys;
   keys.head_dim = params.head_dim;

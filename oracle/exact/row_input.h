@@ -68,6 +68,9 @@ RowFeatures gather_features(const assay_cascade_params &params, int qo_head);
 /** The format that products of a call take their operands in. */
 assay_dtype operand_dtype(assay_dtype dtype, bool fp8);
 
+/** Keys that a level of a cascade holds for a request: 0 when none of its segments serves it. */
+int level_length(const assay_cascade_params &params, int level, int request);
+
 /** Levels in order: the keys of level l come before those of level l + 1. */
 KeySet gather_cascade(const assay_cascade_params &params, int request, int kv_head);
 

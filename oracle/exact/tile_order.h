@@ -23,8 +23,8 @@ struct KeyTile {
 /** In processing order within each (split, state); empty tiles are allowed and ignored. */
 using TileOrder = std::vector<KeyTile>;
 
-/** The order in which the row of (request, kv head) is visited; empty function: unknown. */
-using TileOrderFn = std::function<TileOrder(int request, int kv_head)>;
+/** The order in which the row of (request, query head) is visited; empty function: unknown. */
+using TileOrderFn = std::function<TileOrder(int request, int qo_head)>;
 
 /** Of an order over token positions, what lies in [begin, end), counted from `begin`. */
 TileOrder clip_order(const TileOrder &order, int begin, int end);

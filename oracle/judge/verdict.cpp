@@ -167,6 +167,7 @@ void Report::merge(const Report &other) {
   claimed += other.claimed;
   no_claim += other.no_claim;
   escalated += other.escalated;
+  certified_rows += other.certified_rows;
   finding_count += other.finding_count;
   raise_to(worst_ratio_t0, other.worst_ratio_t0);
   if (!std::isnan(other.worst_ratio_t1)) raise_to(worst_ratio_t1, other.worst_ratio_t1);

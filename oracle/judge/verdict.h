@@ -11,7 +11,6 @@
 #include "oracle/bounds/attention_row.h"
 #include "oracle/bounds/merge.h"
 #include "oracle/exact/interval.h"
-#include "oracle/exact/tile_order.h"
 
 namespace assay::oracle {
 
@@ -36,7 +35,8 @@ struct Report {
   uint64_t elements = 0;              ///< outputs and LSEs looked at
   uint64_t claimed = 0;               ///< of those, the ones the oracle makes a claim about
   uint64_t no_claim = 0;
-  uint64_t escalated = 0; ///< decided in interval arithmetic
+  uint64_t escalated = 0;      ///< decided in interval arithmetic
+  uint64_t certified_rows = 0; ///< references recomputed in interval arithmetic
   double worst_ratio_t0 = 0.0;
   double worst_ratio_t1 = NAN; ///< NaN: the tier did not apply
   double worst_ratio_t2 = NAN;
@@ -47,28 +47,6 @@ struct Report {
 
   void merge(const Report &other);
 };
-
-/** What the checks need to know that the parameters do not say. */
-struct CheckOptions {
-  TileOrderFn order;          ///< of all live keys of a request; empty: T0 only
-  int max_splits = 0;         ///< without an order; 0: as many as there are tiles, 1024 at most
-  bool replay_scores = false; ///< T2 as well; see block_fma.h for what it assumes
-  int combine_stages = 1;     ///< merges through fp32 partials; 0 for one-pass kernels
-};
-
-/** Outputs are read from params.o and params.lse; all pointers are host pointers. */
-Report check_paged(const assay_paged_params &params, const assay_arithmetic &arithmetic,
-                   const CheckOptions &options = {});
-Report check_cascade(const assay_cascade_params &params, const assay_arithmetic &arithmetic,
-                     const CheckOptions &options = {});
-
-/** Inputs must be copies from before the call when it ran in place. */
-Report check_merge_state(const assay_merge_state_params &params,
-                         const assay_arithmetic &arithmetic);
-Report check_merge_states(const assay_merge_states_params &params,
-                          const assay_arithmetic &arithmetic);
-
-// The pieces, for tests, `explain` and other harnesses.
 
 /** Decides one value; `certified(precision)` supplies the reference when the radius is in the way.
  */

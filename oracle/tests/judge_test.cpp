@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "oracle/exact/dtype.h"
+#include "oracle/judge/judge.h"
+#include "oracle/judge/key_order.h"
 #include "oracle/tests/campaign.h"
 
 namespace assay::oracle::test {
@@ -29,7 +31,7 @@ struct Paged {
   std::vector<float> lse;
   assay_paged_params params{};
   Emulation emulation;
-  CheckOptions options;
+  KernelModel model;
 
   explicit Paged(uint64_t seed = 1) {
     std::mt19937_64 random(seed);
@@ -64,10 +66,8 @@ struct Paged {
     p.q = q.data();
     p.q_stride_batch = heads * kDim;
     p.q_stride_head = kDim;
-    p.o = o.data();
     p.o_stride_batch = heads * kDim;
     p.o_stride_head = kDim;
-    p.lse = lse.data();
     p.lse_stride_batch = heads;
     p.lse_stride_head = 1;
     p.kv = {k.data(),
@@ -85,7 +85,8 @@ struct Paged {
             columns,
             kPage,
             0};
-    options.order = [this](int request, int) { return order_of(request); };
+    model.arithmetic = declared(emulation);
+    model.order = [this](int request, int) { return order_of(request); };
   }
   TileOrder order_of(int request) const {
     return deal_tiles(lengths[static_cast<size_t>(request)], emulation.tile, 2, emulation.states);
@@ -121,10 +122,13 @@ struct Paged {
       }
     }
   }
-  Report check() const { return check_paged(params, declared(emulation), options); }
+  CallOutputs outputs() const { return {o.data(), lse.data()}; }
+  Report check(const CertifySample &certify = {}) const {
+    return judge_call(params, outputs(), model, certify);
+  }
 };
 
-TEST(CheckPaged, AcceptsACorrectCall) {
+TEST(JudgePaged, AcceptsACorrectCall) {
   Paged call;
   call.run();
   Report report = call.check();
@@ -133,13 +137,13 @@ TEST(CheckPaged, AcceptsACorrectCall) {
   EXPECT_EQ(report.claimed, report.elements);
   EXPECT_EQ(report.escalated, 0u);
   EXPECT_FALSE(std::isnan(report.worst_ratio_t1));
-  call.options.order = nullptr;
+  call.model.order = nullptr;
   report = call.check();
   EXPECT_EQ(report.verdict, Verdict::kInside);
   EXPECT_TRUE(std::isnan(report.worst_ratio_t1));
 }
 
-TEST(CheckPaged, NamesTheWrongElement) {
+TEST(JudgePaged, NamesTheWrongElement) {
   Paged call;
   call.run();
   const int at = (3 * 6 + 4) * kDim + 17;
@@ -153,7 +157,7 @@ TEST(CheckPaged, NamesTheWrongElement) {
   EXPECT_GT(report.worst.ratio, 1.0);
 }
 
-TEST(CheckPaged, UntouchedOutputsAndWrongLseFail) {
+TEST(JudgePaged, UntouchedOutputsAndWrongLseFail) {
   Paged call;
   EXPECT_EQ(call.check().verdict, Verdict::kOutside); // still NaN
   EXPECT_EQ(call.check().findings.size(), 16u);
@@ -165,7 +169,7 @@ TEST(CheckPaged, UntouchedOutputsAndWrongLseFail) {
   EXPECT_EQ(report.finding_count, 1u);
 }
 
-TEST(CheckPaged, EmptyRowsAreExact) {
+TEST(JudgePaged, EmptyRowsAreExact) {
   Paged call;
   call.run();
   store_element(call.dtype, call.o.data(), 6 * kDim + 5, 1e-30f);
@@ -175,7 +179,7 @@ TEST(CheckPaged, EmptyRowsAreExact) {
   EXPECT_EQ(call.check().verdict, Verdict::kOutside);
 }
 
-TEST(CheckPaged, WrongPageOrHeadIsCaught) {
+TEST(JudgePaged, WrongPageOrHeadIsCaught) {
   Paged call;
   call.run();
   std::swap(call.table[0], call.table[27]); // requests 0 and 3 swap a page
@@ -186,7 +190,7 @@ TEST(CheckPaged, WrongPageOrHeadIsCaught) {
   EXPECT_EQ(heads.check().verdict, Verdict::kOutside);
 }
 
-TEST(CheckPaged, NonFiniteLiveInputSilencesOnlyItsRows) {
+TEST(JudgePaged, NonFiniteLiveInputSilencesOnlyItsRows) {
   Paged call;
   call.run();
   // A live value of request 0, kv head 1.
@@ -201,7 +205,7 @@ TEST(CheckPaged, NonFiniteLiveInputSilencesOnlyItsRows) {
   EXPECT_EQ(call.check().verdict, Verdict::kOutside);
 }
 
-TEST(CheckPaged, PoisonInDeadSlotsIsIgnored) {
+TEST(JudgePaged, PoisonInDeadSlotsIsIgnored) {
   Paged call;
   call.run();
   for (int b : {0, 2, 3}) { // the slots past each live tail
@@ -219,7 +223,7 @@ TEST(CheckPaged, PoisonInDeadSlotsIsIgnored) {
   EXPECT_EQ(report.no_claim, 0u);
 }
 
-TEST(CheckPaged, Fp16MayOverflowOnlyAtTheEdgeAndWithTheRightSign) {
+TEST(JudgePaged, Fp16MayOverflowOnlyAtTheEdgeAndWithTheRightSign) {
   KeySet keys;
   keys.head_dim = 16;
   keys.k.assign(16 * 40, 0.0f);
@@ -248,7 +252,7 @@ TEST(CheckPaged, Fp16MayOverflowOnlyAtTheEdgeAndWithTheRightSign) {
   EXPECT_EQ(verdict(), Verdict::kOutside);
 }
 
-TEST(CheckPaged, Fp32RangeIsNotClaimedBeyondItsLimit) {
+TEST(JudgePaged, Fp32RangeIsNotClaimedBeyondItsLimit) {
   KeySet keys;
   keys.head_dim = 16;
   keys.k.assign(16 * 40, 0.0f);
@@ -264,7 +268,7 @@ TEST(CheckPaged, Fp32RangeIsNotClaimedBeyondItsLimit) {
   EXPECT_EQ(report.no_claim, 16u);
 }
 
-TEST(CheckPaged, LogitsBeyondFp32SoftmaxAreNotClaimed) {
+TEST(JudgePaged, LogitsBeyondFp32SoftmaxAreNotClaimed) {
   KeySet keys;
   keys.head_dim = 16;
   keys.k.assign(16 * 3, 1.0f);
@@ -284,7 +288,7 @@ TEST(CheckPaged, LogitsBeyondFp32SoftmaxAreNotClaimed) {
   EXPECT_EQ(claimed(0x1p125f), 0u);
 }
 
-TEST(CheckCascade, LevelsAreConcatenated) {
+TEST(JudgeCascade, LevelsAreConcatenated) {
   Paged suffix(3), prefix(4);
   // Requests 0..2 share segment 0 of the prefix pool (100 keys); request 3 is covered by segment 1.
   const std::vector<int32_t> indptr{0, 3, 4}, identity{0, 1, 2, 3, 4};
@@ -303,10 +307,8 @@ TEST(CheckCascade, LevelsAreConcatenated) {
   params.q = suffix.params.q;
   params.q_stride_batch = suffix.params.q_stride_batch;
   params.q_stride_head = suffix.params.q_stride_head;
-  params.o = suffix.o.data();
   params.o_stride_batch = suffix.params.o_stride_batch;
   params.o_stride_head = suffix.params.o_stride_head;
-  params.lse = suffix.lse.data();
   params.lse_stride_batch = 6;
   params.lse_stride_head = 1;
   params.levels = levels;
@@ -331,17 +333,89 @@ TEST(CheckCascade, LevelsAreConcatenated) {
       suffix.lse[static_cast<size_t>(b * 6 + h)] = out.lse;
     }
   }
-  CheckOptions options;
-  EXPECT_EQ(check_cascade(params, declared(suffix.emulation), options).verdict, Verdict::kInside);
-  options.order = [&](int request, int kv_head) {
-    const int keys = static_cast<int>(gather_cascade(params, request, kv_head).size());
+  KernelModel model{.arithmetic = declared(suffix.emulation)};
+  const auto judged = [&] { return judge_call(params, suffix.outputs(), model); };
+  EXPECT_EQ(judged().verdict, Verdict::kInside);
+  model.order = [&](int request, int head) {
+    const int keys = static_cast<int>(gather_cascade(params, request, head / kGroup).size());
     return deal_tiles(keys, 16, 2, 2);
   };
-  Report report = check_cascade(params, declared(suffix.emulation), options);
+  const Report report = judged();
   EXPECT_EQ(report.verdict, Verdict::kInside);
   EXPECT_FALSE(std::isnan(report.worst_ratio_t1));
+  model.order = nullptr;
   prefix.lengths[0] = 99; // one shared key less than the kernel saw
-  EXPECT_EQ(check_cascade(params, declared(suffix.emulation), {}).verdict, Verdict::kOutside);
+  EXPECT_EQ(judged().verdict, Verdict::kOutside);
+}
+
+TEST(JudgePaged, CertifiesTheSampleAndTheFirstFinding) {
+  Paged call;
+  call.run();
+  EXPECT_EQ(call.check().certified_rows, 0u);
+  CertifySample sample;
+  sample.row = [](int row, int head, size_t keys) { return row == 3 && head == 5 && keys == 33; };
+  sample.dims = [](int, int) { return std::vector<int>{0, 9}; };
+  EXPECT_EQ(call.check(sample).certified_rows, 1u);
+  call.lse[7] = call.lse[20] = 99.0f; // two rows with a finding: one more is certified
+  EXPECT_EQ(call.check(sample).certified_rows, 2u);
+}
+
+// A declaration with tiles in any order of levels, one of them empty.
+assay_status order_of_levels(const void *params, int32_t, int32_t, assay_key_tile *tiles,
+                             int32_t capacity, int32_t *count) {
+  const auto &p = *static_cast<const assay_cascade_params *>(params);
+  const assay_key_tile all[] = {{2, 0, 0, 0, 8, 1}, {0, 0, 0, 0, 5, 1}, {2, 1, 0, 8, 9, 2}};
+  *count = p.target == ASSAY_TARGET_CUDA ? 3 : -1;
+  for (int32_t i = 0; i < std::min(capacity, 3); ++i)
+    tiles[i] = all[i];
+  return p.batch == 1 ? ASSAY_OK : ASSAY_INVALID_ARGUMENT;
+}
+
+TEST(DeclaredOrder, NumbersKeysAndSplitsThroughTheLevels) {
+  const std::vector<int32_t> lengths{5, 7, 9}, indptr{0, 1}, nobody{0, 0};
+  assay_cascade_level levels[3] = {};
+  for (int l = 0; l < 3; ++l) {
+    levels[l].kv.seq_lens = &lengths[static_cast<size_t>(l)];
+    levels[l].kv.rows = 1;
+    levels[l].kv.max_pages = levels[l].kv.page_size = 4;
+    levels[l].segment_indptr = l == 1 ? nobody.data() : indptr.data();
+  }
+  assay_cascade_params params{};
+  params.batch = 1;
+  params.num_levels = 3;
+  params.levels = levels;
+  assay_kernel kernel{};
+  kernel.name = "levels";
+  kernel.target = ASSAY_TARGET_CUDA; // asked as itself, whatever the parameters say
+  kernel.key_order = &order_of_levels;
+  const TileOrder order = declared_order(kernel, params, 0, 0);
+  ASSERT_EQ(order.size(), 3u);
+  EXPECT_EQ(order[0].begin, 5); // level 1 serves nobody
+  EXPECT_EQ(order[0].end, 13);
+  EXPECT_EQ(order[1].begin, 0);
+  EXPECT_EQ(order[2].end, 14);
+  EXPECT_EQ(order[2].p_parts, 2);
+  EXPECT_NE(order[0].split, order[1].split);
+  EXPECT_NE(order[0].split, order[2].split);
+  params.num_levels = 2;
+  EXPECT_THROW(declared_order(kernel, params, 0, 0), std::invalid_argument);
+  params.num_levels = 3;
+  params.batch = 2; // it refuses
+  EXPECT_THROW(declared_order(kernel, params, 0, 0), std::logic_error);
+}
+
+// Splits are counted in keys: a kernel that cuts as it likes may cut between any two.
+TEST(RowSplits, AsDeclaredOrAtMost) {
+  Paged call;
+  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 2);
+  call.model.order = nullptr;
+  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 100);
+  EXPECT_EQ(row_splits(call.params, call.model, 1, 0), 1);
+  call.params.num_splits = 7;
+  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 7);
+  EXPECT_EQ(row_splits(call.params, call.model, 2, 0), 1);
+  call.model.splits = false;
+  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 1);
 }
 
 TEST(TileOrder, MustVisitEveryKeyOnce) {
