@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "fuzz/byte_reader.h"
-#include "fuzz/rescale_model.h"
+#include "fuzz/paths/rescale_model.h"
 #include "kernels/common/attention_state.cuh"
 
 namespace assay::fuzz {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fuzz/rescale_model.h"
+#include "fuzz/paths/rescale_model.h"
 
 #include <algorithm>
 #include <cstdio>
