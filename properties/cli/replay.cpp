@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "properties/case/classify.h"
 #include "properties/cli/session.h"
-#include "properties/gen/classify.h"
-#include "properties/invariants/explain.h"
+#include "properties/relate/explain.h"
 
 namespace assay {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/simt/stream.h"
-#include "properties/field61.h"
+#include "properties/relate/field61.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay::reference {

@@ -3,7 +3,7 @@
 // they are taught under, on the production kernels (the algebra behind them, at 100 digits, is in
 // kernels/common/tests/attention_state_test.cpp; the count of key rows a shared prefix saves is in
 // kernels/launch/tests/decode_dense_test.cpp).
-#include "properties/registry.h"
+#include "properties/run/registry.h"
 #include "properties/sut/sut.h"
 #include "properties/tests/own_kernel.h"
 

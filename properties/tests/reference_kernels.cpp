@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "kernels/simt/stream.h"
-#include "properties/gen/values.h"
+#include "properties/call/element.h"
+#include "properties/call/values.h"
 #include "properties/tests/field_reference.h"
 
 namespace assay::reference {

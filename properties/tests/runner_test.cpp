@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/runner.h"
+#include "properties/run/runner.h"
 
 #include <gtest/gtest.h>
 
