@@ -7,6 +7,7 @@
 #include "fuzz/byte_reader.h"
 #include "properties/case/case_text.h"
 #include "properties/case/codec.h"
+#include "properties/run/requirements.h"
 #include "properties/run/runner.h"
 #include "properties/sut/sut.h"
 

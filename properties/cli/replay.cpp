@@ -8,6 +8,7 @@
 #include "properties/case/classify.h"
 #include "properties/cli/session.h"
 #include "properties/relate/explain.h"
+#include "properties/run/requirements.h"
 
 namespace assay {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "properties/case/case_text.h"
 #include "properties/case/problem_gen.h"
-#include "properties/run/registry.h"
+#include "properties/run/requirements.h"
 #include "properties/run/runner.h"
 #include "properties/tests/reference_kernels.h"
 

@@ -10,6 +10,7 @@
 
 #include "properties/case/problem_gen.h"
 #include "properties/cli/session.h"
+#include "properties/run/requirements.h"
 
 namespace assay {
 namespace {

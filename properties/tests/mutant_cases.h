@@ -7,7 +7,7 @@
 #include <string>
 
 #include "corpus/mutants/mutants.h"
-#include "properties/run/registry.h"
+#include "properties/run/requirements.h"
 #include "properties/run/runner.h"
 #include "properties/sut/sut.h"
 

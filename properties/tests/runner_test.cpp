@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "properties/run/requirements.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {
