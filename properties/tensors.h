@@ -126,9 +126,8 @@ AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, as
 /// Addresses of the host buffers themselves.
 std::vector<void *> host_addresses(Tensors &t);
 
-/// The oracle's view: inputs as they were before a call, outputs as they are after it. The two must
-/// come from the same case; matters when the call was in place.
-AbiParams oracle_params(Tensors &before, Tensors &after);
+/// A call to look at, not to run: inputs in the host buffers themselves, no outputs and no scratch.
+AbiParams input_params(const Tensors &t);
 
 /// Bytes [offset, offset + bytes) of a buffer.
 struct ByteRange {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "oracle/interval.h"
+#include "oracle/exact/interval.h"
 
 namespace assay::fuzz {
 namespace {
