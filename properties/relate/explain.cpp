@@ -45,9 +45,9 @@ std::vector<Weighted> keys_of(const Tensors &t, int row, int head) {
 
 std::vector<Weighted> states_of(const Tensors &t, int row, int head) {
   std::vector<Weighted> out;
-  double unit = t.problem.lse_base == LseBase::kBase2 ? 0.6931471805599453 : 1;
+  double to_natural = t.problem.lse_base == LseBase::kBase2 ? 0.6931471805599453 : 1;
   auto add = [&](int side, int state, const std::string &name) {
-    out.push_back({name, t.value(t.in_lse[side], state, head) * unit});
+    out.push_back({name, t.value(t.in_lse[side], state, head) * to_natural});
   };
   if (t.problem.family == Family::kMergeState) {
     add(0, row, "state a");

@@ -79,19 +79,19 @@ void fill_states(Tensors &t, const View &o, const View &lse, int states, uint32_
       // Equal exponents, so that maxima tie.
       const uint64_t exponent = b & 1 ? (b >> 1) % 3 : (b >> 1) % kOrder;
       const uint64_t factor = 1 + draw(p, salt + 3, at) % (kPrime - 1);
-      const uint64_t unit = p.lse_base == LseBase::kNatural ? kLn2 : 1;
-      t.set_bits(lse, s, h, 0, enter(t, {kNone, exponent, factor, unit}));
+      const uint64_t base = p.lse_base == LseBase::kNatural ? kLn2 : 1;
+      t.set_bits(lse, s, h, 0, enter(t, {kNone, exponent, factor, base}));
       for (int i = 0; i < p.head_dim; ++i)
         t.set_bits(o, s, h, i, enter(t, {draw(p, salt + 4, at, i) % kPrime, kNone, 1, 1}));
     }
 }
 
-/// 2^LSE; the logarithm's unit must be that of the call.
+/// 2^LSE; its base must be that of the call.
 uint64_t mass_of(const Problem &p, const FieldNumber &lse) {
   const uint64_t to_base2 = p.lse_base == LseBase::kNatural ? kLog2E : 1;
   return times(power(kGenerator, static_cast<uint64_t>(Wide{lse.b} * to_base2 % kOrder)), lse.m);
 }
-bool right_unit(const Problem &p, const FieldNumber &lse) {
+bool right_base(const Problem &p, const FieldNumber &lse) {
   return lse.m == 1 || lse.u == (p.lse_base == LseBase::kNatural ? kLn2 : 1);
 }
 
@@ -210,7 +210,7 @@ FieldRow field_result(const Tensors &t, int row, int head, std::string &wrong) {
       return out;
     }
   out.empty = false;
-  if (!right_unit(t.problem, t.numbers[handle]))
+  if (!right_base(t.problem, t.numbers[handle]))
     wrong = element_name(row, head, -1) + " is a logarithm of another base";
   out.mass = mass_of(t.problem, t.numbers[handle]);
   return out;

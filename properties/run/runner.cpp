@@ -39,10 +39,10 @@ bool stopped(const RunnerOptions &options) {
 }
 
 /// One (kernel, property) in progress; owned by one thread.
-class PairRun {
+class PropertyRunner {
 public:
   /// `mutex` guards the callbacks of the options.
-  PairRun(PropertyRun &run, const RunnerOptions &options, std::mutex &mutex)
+  PropertyRunner(PropertyRun &run, const RunnerOptions &options, std::mutex &mutex)
       : run_(run), options_(options), mutex_(mutex), sut_(make_sut(*run.kernel)),
         required_(required_classes(*run.property, *run.kernel)) {
     sut_->set_replays_scores(options.replay_scores);
@@ -252,11 +252,11 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
       PropertyRun &run = summary.runs[i];
       run.started = true;
       auto begin = Clock::now();
-      PairRun pair(run, options, mutex);
+      PropertyRunner runner(run, options, mutex);
       if (options.budget > 0)
-        pair.by_time(options.budget * workers / total);
+        runner.by_time(options.budget * workers / total);
       else
-        pair.by_count();
+        runner.by_count();
       run.seconds = since(begin);
       std::lock_guard lock(mutex);
       ++state.done;

@@ -34,7 +34,7 @@ struct RunnerOptions {
 /// A failing case with what it became.
 struct Finding {
   uint64_t index = 0; ///< of the draw
-  int cases = 0;      ///< RunnerOptions::cases of the shortest run that meets it
+  int cases = 0;      ///< RunnerOptions::cases of the shortest run that draws it
   Problem drawn, shrunk;
   CheckResult result; ///< of the shrunk case
   ShrinkStats stats;

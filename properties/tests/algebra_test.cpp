@@ -8,7 +8,7 @@
 #include "properties/relate/field61.h"
 #include "properties/relate/field_call.h"
 #include "properties/relate/outcome.h"
-#include "properties/run/registry.h"
+#include "properties/run/requirements.h"
 #include "properties/tests/own_kernel.h"
 
 namespace assay {
