@@ -17,15 +17,16 @@ layer() {
   done < <(grep -rnE '^#include "' --include='*.h' --include='*.cuh' --include='*.cpp' --include='*.cu' --include='*.c' "$folder" 2>/dev/null |
     grep -v '/tests/' | grep -vE "#include \"($allowed)" || true)
 }
-layer kernels/abi 'kernels/abi/'
+layer kernels/abi 'kernels/abi/|assay.h"'
 layer kernels/simt 'kernels/simt/'
 layer kernels/arch 'kernels/arch/|kernels/simt/'
 layer kernels/common 'kernels/(common|arch)/'
 layer kernels/plan 'kernels/(plan|arch)/'
-layer kernels/decode 'kernels/(decode|common|arch|plan)/'
-layer kernels/merge 'kernels/(merge|common|arch)/'
-layer kernels/cascade 'kernels/(cascade|common|arch|plan|abi)/'
-layer kernels/launch 'kernels/(launch|decode|merge|cascade|plan|common|arch|abi|simt)/'
+layer kernels/host 'kernels/(host|plan|common|arch|abi)/|kernels/simt/launch.h'
+layer kernels/decode 'kernels/(decode|host|plan|common|arch|abi)/'
+layer kernels/merge 'kernels/(merge|host|plan|common|arch|abi)/'
+layer kernels/cascade 'kernels/(cascade|host|plan|common|arch|abi)/'
+layer kernels/api 'kernels/(api|decode|merge|cascade|host|plan|common|arch|abi)/'
 layer oracle 'oracle/|kernels/abi/'
 # `assay bench` and `assay mutants` are about kernels, not about cases.
 layer properties 'properties/|oracle/|kernels/(abi|simt)/|kernels/bench/(report|cells_file|verify).h|corpus/mutants/mutants.h'
@@ -35,11 +36,11 @@ while IFS= read -r line; do
   [ -z "$line" ] || report "layer: $line  (kernels/simt belongs to properties/sut)"
 done < <(grep -rnE '#include "kernels/simt/' properties 2>/dev/null | grep -vE '^properties/(sut|tests)/' || true)
 
-# Instructions live in kernels/arch; launches in kernels/launch.
+# Instructions live in kernels/arch; launches in kernels/host.
 while IFS= read -r line; do
   [ -z "$line" ] || report "instruction outside kernels/arch: $line"
 done < <(grep -rnE '\basm\b|threadIdx|blockIdx|__shfl|__shared__|__syncthreads|<<<' --include='*.cuh' --include='*.h' --include='*.cu' kernels |
-  grep -vE '^kernels/(arch|launch|bench)/' | grep -vE ':[0-9]+: *//' || true)
+  grep -vE '^kernels/(arch|host|bench)/' | grep -vE ':[0-9]+: *//' || true)
 
 # Every folder named in the directory map exists, and every folder is named.
 if [ -f HACKING.md ]; then

@@ -27,7 +27,7 @@ struct FastDivisor {
 /// Device view of assay_paged_kv.
 struct PagedKvParams {
   const void *k, *v;
-  const int32_t *page_table; // [rows, max_pages]
+  const int32_t *page_table; // [rows, max_pages]: a row per request, or per segment of a cascade
   const int32_t *seq_lens;   // [rows]
   int64_t k_stride_head, v_stride_head;
   /// Strides of pages and tokens in bytes, below 2^32: an address takes two 32 x 32 + 64-bit
@@ -38,7 +38,7 @@ struct PagedKvParams {
   int32_t rows;
 };
 
-/// What is common to every decode kernel: the query side and the final result.
+/// What is common to every attention kernel: the query side and the final result.
 struct AttentionParams {
   const void *q; // [batch, num_qo_heads, head_dim]
   void *o;       // [batch, num_qo_heads, head_dim]
@@ -49,11 +49,10 @@ struct AttentionParams {
   float scale_log2; // fl(sm_scale * log2 e): score -> base-2 logit
   float lse_unit;   // 1 for base-2 LSE, ln 2 for natural
   int32_t batch, num_qo_heads, num_kv_heads, group_size;
-  bool early_start; // the kernel in front may still be writing q and the newest tokens
 };
 
-/// What only some decode calls use; a kernel compiled without hooks reads none but the scales (and
-/// those only with fp8 KV).
+/// What only some decode calls use. A kernel compiled without features reads none but `query_rows`
+/// and, with fp8 KV, the scales.
 struct FeatureParams {
   const float *k_scale, *v_scale; // [1] or [num_kv_heads], may be null
   int32_t k_scale_stride, v_scale_stride;
@@ -63,22 +62,14 @@ struct FeatureParams {
   float two_over_softcap;    // fl(2 / cap)
   int32_t q_len, window;     // window 0: all keys
   int32_t span;              // keys some query token sees, 0: all
-  int32_t rows;              // q_len * group_size: query rows of one (request, kv head)
+  int32_t query_rows;        // of one (request, kv head): q_len * group_size
   int64_t q_stride_token, o_stride_token, lse_stride_token;
 };
 
-/// fp32 partial results: a slot holds the rows of a block and their base-2 LSE.
+/// fp32 partial results: a slot holds the query rows of a block and their base-2 LSE.
 struct PartialParams {
   float *o_accum;   // [slots, rows, head_dim]
   float *lse_accum; // [slots, rows]
-};
-
-/// A [rows, heads, head_dim] tensor of states with its LSE; strides in elements.
-struct StateTensor {
-  void *o;
-  float *lse;
-  int64_t o_stride_row, o_stride_head;
-  int64_t lse_stride_row, lse_stride_head;
 };
 
 } // namespace assay

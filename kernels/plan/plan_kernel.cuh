@@ -148,7 +148,7 @@ plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {
   const SplitPlanShape &s = params.input.shape;
   const int thread = arch::thread_idx();
   write_line<kThreads>(params);
-  for (int64_t i = thread; i < int64_t{s.batch} * s.units; i += kThreads)
+  for (int64_t i = thread; i < int64_t{s.batch} * s.head_tiles; i += kThreads)
     arch::global_store(params.counters + i, 0u);
   if (s.splits == 0)
     for (int r = thread; r < s.batch; r += kThreads)

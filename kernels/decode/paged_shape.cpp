@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/decode/paged_shape.h"
+
+#include "kernels/host/device_info.h"
+
+#include <cmath>
+
+namespace assay {
+namespace {
+
+assay_status check_features(const assay_paged_params &p, const PagedShape &shape) {
+  const bool fp8 = shape.kv_bytes == 1;
+  if (p.dtype == ASSAY_FIELD61 && (fp8 || shape.features))
+    return fail(ASSAY_UNSUPPORTED,
+                "dtype field61 has plain attention only: kv_dtype {}, q_len 1, no "
+                "window, logits_softcap, alibi_slopes or sinks",
+                p.dtype);
+  if (!std::isfinite(p.logits_softcap) || p.logits_softcap < 0.0f)
+    return fail(ASSAY_INVALID_ARGUMENT, "logits_softcap is {}, expected finite and >= 0",
+                p.logits_softcap);
+  ASSAY_RETURN_IF_ERROR(check_range("early_start", p.early_start, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("even_lengths", p.even_lengths, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("k_scale_stride", p.k_scale_stride, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("v_scale_stride", p.v_scale_stride, 0, 1));
+  if (!fp8 && (p.k_scale != nullptr || p.v_scale != nullptr))
+    return fail(ASSAY_UNSUPPORTED, "{} is given, supported with fp8 KV only",
+                p.k_scale != nullptr ? "k_scale" : "v_scale");
+  return ASSAY_OK;
+}
+
+/// Every version has a form with kV1Warps warps; v2 takes more only where they fit. Without a
+/// device the launch reports that.
+assay_status check_shared_memory(const PagedShape &shape) {
+  const int64_t needed = shared_bytes(shape, kV1Warps), limit = shared_memory_limit(shape.target);
+  if (limit == 0 || needed <= limit) return ASSAY_OK;
+  return fail(ASSAY_UNSUPPORTED,
+              "head_dim {} with {} query rows of a kv head needs {} bytes of shared memory in a "
+              "block, this device has {}",
+              shape.head_dim, shape.query_rows, needed, limit);
+}
+
+} // namespace
+
+assay_status build_paged_shape(const assay_paged_params *p, PagedShape &shape) {
+  ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_paged_params"));
+  ASSAY_RETURN_IF_ERROR(check_target(p->target));
+  ASSAY_RETURN_IF_ERROR(check_query_shape(*p));
+  ASSAY_RETURN_IF_ERROR(check_cache_shape(*p));
+  shape = paged_shape(*p);
+  ASSAY_RETURN_IF_ERROR(check_features(*p, shape));
+  return check_shared_memory(shape);
+}
+
+} // namespace assay
