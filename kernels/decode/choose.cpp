@@ -3,6 +3,7 @@
 
 #include "kernels/decode/kernel_choice.h"
 #include "kernels/decode/paged_shape.h"
+#include "kernels/host/attention_call.h"
 
 namespace assay {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/decode/paged_call.h"
 
+#include "kernels/host/attention_call.h"
+
 #include <algorithm>
 #include <utility>
 

@@ -4,7 +4,6 @@
 
 #include "kernels/abi/assay.h"
 #include "kernels/decode/decode_policy.h"
-#include "kernels/host/attention_call.h"
 
 namespace assay {
 
@@ -23,42 +22,18 @@ struct PagedShape {
   bool features;             // needs a kernel with features; not known to a plan
 };
 
-/// Params is assay_paged_params or assay_plan_params: what a plan depends on has the same names.
-/// The number of heads must have been checked.
-template <class Params>
-PagedShape paged_shape(const Params &p) {
-  PagedShape s{};
-  s.target = p.target;
-  s.dtype = p.dtype;
-  s.kv_dtype = p.kv_dtype;
-  s.batch = p.batch;
-  s.head_dim = p.head_dim;
-  s.kv_bytes = p.kv_dtype == p.dtype ? 2 : 1;
-  s.query_rows = p.q_len * group_size(p);
-  s.row_tiles = decode_row_tiles(s.query_rows, p.head_dim);
-  s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
-  s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
-  s.span = p.window > 0 ? p.window + p.q_len - 1 : 0;
-  if constexpr (requires { p.sinks; })
-    s.features = p.q_len > 1 || p.window > 0 || p.logits_softcap > 0.0f ||
-                 p.alibi_slopes != nullptr || p.sinks != nullptr;
-  return s;
-}
+/// What a plan depends on has the same names in both. The number of heads must have been checked.
+PagedShape paged_shape(const assay_paged_params &params);
+PagedShape paged_shape(const assay_plan_params &params);
 
 /// Shared memory of a block of so many warps.
 inline int64_t shared_bytes(const PagedShape &s, int warps) {
   return decode_shared_bytes(s.head_dim, s.kv_bytes, s.row_tiles, warps);
 }
 
-/// KV type, query tokens and window. Params as above.
-template <class Params>
-assay_status check_cache_shape(const Params &p) {
-  if (p.kv_dtype != p.dtype && p.kv_dtype != ASSAY_E4M3 && p.kv_dtype != ASSAY_E5M2)
-    return fail(ASSAY_UNSUPPORTED, "kv_dtype is {}, supported are dtype {}, 3 (e4m3) and 4 (e5m2)",
-                p.kv_dtype, p.dtype);
-  ASSAY_RETURN_IF_ERROR(check_range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN));
-  return check_range("window", p.window, 0, kMaxTokens);
-}
+/// KV type, query tokens and window.
+assay_status check_cache_shape(const assay_paged_params &params);
+assay_status check_cache_shape(const assay_plan_params &params);
 
 /// Checks everything that does not look at a pointer.
 assay_status build_paged_shape(const assay_paged_params *params, PagedShape &shape);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/decode/v1_call.h"
 
+#include "kernels/host/checks.h"
 #include "kernels/host/device_info.h"
 
 #include <algorithm>

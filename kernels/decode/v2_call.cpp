@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/decode/v2_call.h"
 
+#include "kernels/host/attention_call.h"
 #include "kernels/plan/host_plan.h"
 
 namespace assay {
