@@ -3,6 +3,7 @@
 # Installs BUILD_DIR into an empty folder, moves that elsewhere, and builds and runs a user's programs
 # (kernels/api/tests/consumer) against it: with find_package, and the C one with pkg-config alone.
 # Usage: consumer.sh [BUILD_DIR] (build/simt)
+# shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 build=${1:-build/simt}
 work=$(mktemp -d)

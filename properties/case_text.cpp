@@ -33,6 +33,7 @@ public:
       if (option.value == value) return line(name, option.name);
   }
   void flag(const std::string &name, bool &value) { line(name, value ? "yes" : "no"); }
+  void added_flag(const std::string &name, bool &value, bool, int) { flag(name, value); }
   void word(const std::string &name, uint32_t &value) { line(name, value); }
   bool gate(bool present) { return present; }
   void fit(const std::string &, std::vector<int> &, int, int &) {}
@@ -82,6 +83,7 @@ public:
     value = options[0].value;
   }
   void flag(const std::string &, bool &) {}
+  void added_flag(const std::string &, bool &, bool, int) {}
   void word(const std::string &, uint32_t &) {}
   bool gate(bool) { return true; }
   void fit(const std::string &name, std::vector<int> &lens, int page_size, int &slots) {
@@ -166,8 +168,9 @@ public:
     }
     fail(entry->line, name, quoted_word(entry->value) + " is not one of " + list);
   }
-  void flag(const std::string &name, bool &value) {
-    value = false;
+  void flag(const std::string &name, bool &value) { added_flag(name, value, false, 0); }
+  void added_flag(const std::string &name, bool &value, bool before, int) {
+    value = before;
     Entry *entry = take(name);
     if (entry == nullptr) return;
     if (entry->value != "yes" && entry->value != "no")

@@ -20,7 +20,8 @@ int from_raw(int raw, const Range &r) {
 
 class Decoder {
 public:
-  Decoder(std::span<const uint8_t> bytes, const Family *family) : bytes_(bytes), family_(family) {}
+  Decoder(std::span<const uint8_t> bytes, const Family *family, bool has_launch)
+      : bytes_(bytes), family_(family), has_launch_(has_launch) {}
 
   void integer(const std::string &, int &value, const Range &r) { value = draw(r); }
   void eighths(const std::string &, int &value, const Range &r) { value = draw(r) * 8; }
@@ -45,6 +46,10 @@ public:
   void flag(const std::string &, bool &value) {
     // One in eight: the set flag is the rarer configuration everywhere.
     value = byte() % 8 == 1;
+  }
+
+  void added_flag(const std::string &, bool &value, bool before, int one_in) {
+    value = has_launch_ ? byte() % one_in == 1 : before;
   }
 
   /// Four in nine, so that most cases stay plain.
@@ -95,6 +100,7 @@ private:
 
   std::span<const uint8_t> bytes_;
   const Family *family_;
+  bool has_launch_;
   size_t next_ = 0;
 };
 
@@ -114,6 +120,7 @@ public:
     bytes.push_back(index);
   }
   void flag(const std::string &, bool &value) { bytes.push_back(value ? 1 : 0); }
+  void added_flag(const std::string &name, bool &value, bool, int) { flag(name, value); }
   bool gate(bool present) {
     bytes.push_back(present ? 8 : 0);
     return present;
@@ -153,7 +160,9 @@ private:
 
 Problem decode_with(std::span<const uint8_t> bytes, const Limits &limits, const Family *family) {
   Problem p;
-  Decoder io(bytes.empty() ? bytes : bytes.subspan(1), family);
+  const int version = bytes.empty() || family != nullptr ? kCodecVersion : bytes[0];
+  const bool has_launch = version != 1 && version != 2;
+  Decoder io(bytes.empty() ? bytes : bytes.subspan(1), family, has_launch);
   visit_fields(io, p, limits);
   return p;
 }

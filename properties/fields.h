@@ -8,6 +8,8 @@
 //   eighths(name, value, Range)              as integer, of value / 8
 //   choice(name, enum, span of EnumName)     one of a list; the first is the simplest
 //   flag(name, bool), word(name, uint32_t)
+//   added_flag(name, bool, before, one_in)   a flag set in one of `one_in` draws; bytes of codec
+//                                            version 2 and texts without it mean `before`
 //   fit(name, lens, page_size, slots)        lengths whose pages share `slots` cache slots
 //   gate(present)                            whether the optional fields that follow are visited
 //   page_ids(Problem, pages, pool)           `pages` distinct ids below `pool`
@@ -196,6 +198,12 @@ void visit_features(Io &io, Problem &p, const Limits &limits) {
 }
 
 template <class Io>
+void visit_launch(Io &io, Problem &p) {
+  io.added_flag("even_lengths", p.even_lengths, even_lengths_of_seeds(p), 2);
+  io.added_flag("early_start", p.early_start, false, 8);
+}
+
+template <class Io>
 void visit_merge(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, enum_names<Dtype>());
   io.integer("rows", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
@@ -232,7 +240,9 @@ void visit_fields(Io &io, Problem &p, const Limits &limits) {
   io.choice("schedule.order", p.schedule.order, enum_names<BlockOrder>());
   io.choice("schedule.copies", p.schedule.copies, enum_names<CopyTiming>());
   io.word("schedule.seed", p.schedule.seed);
-  if (p.family == Family::kPaged) fields::visit_features(io, p, limits);
+  if (p.family != Family::kPaged) return;
+  fields::visit_features(io, p, limits);
+  fields::visit_launch(io, p);
 }
 
 } // namespace assay

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <thread>
 
-#include "oracle/usual_rules.h"
-#include "properties/invariants/bounds.h"
+#include "oracle/judge/usual_rules.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {
@@ -92,18 +92,17 @@ std::vector<double> plain_merge(const Tensors &t, int row, int head) {
   return out;
 }
 
-void expect_head(Expected &e, const Outcome &inputs, const Sut &sut, int row, int head,
-                 bool replay_scores) {
-  const Problem &p = inputs.before.problem;
+void expect_head(Expected &e, RunBounds &bounds, int row, int head, bool replay_scores) {
+  const Tensors &inputs = bounds.run().before;
+  const Problem &p = inputs.problem;
   std::vector<double> plain;
   if (is_merge(p)) {
-    e.t0.push_back(row_bound(inputs, sut, row, head));
+    e.t0.push_back(bounds.row(row, head));
     e.t1.emplace_back();
     e.t2.emplace_back();
-    plain = plain_merge(inputs.before, row, head);
+    plain = plain_merge(inputs, row, head);
   } else {
-    OracleRow r = oracle_row(inputs, sut, row, head);
-    if (!replay_scores) r.reference.t2 = {};
+    OracleRow r = bounds.every_tier(row, head, replay_scores);
     e.t0.push_back(to_bound(r.reference.o, r.reference.t0));
     e.t0.back().lse = r.reference.lse.mid;
     e.t0.back().lse_radius = r.reference.lse_budget + r.reference.lse.rad;
@@ -112,7 +111,7 @@ void expect_head(Expected &e, const Outcome &inputs, const Sut &sut, int row, in
     e.t2.push_back(to_bound(r.reference.t2.o, r.reference.t2.budget));
     e.t2.back().lse = r.reference.t2.lse.mid;
     e.t2.back().lse_radius = r.reference.t2.lse_budget + r.reference.t2.lse.rad;
-    plain = oracle::plain_attention(r.q, r.keys, sm_scale(p), static_cast<assay_dtype>(p.dtype));
+    plain = oracle::plain_attention(r.q, *r.keys, sm_scale(p), static_cast<assay_dtype>(p.dtype));
   }
   RowBound &bound = e.t0.back();
   if (bound.o.empty()) bound.o.assign(p.head_dim, 0);
@@ -127,10 +126,11 @@ Input make_input(const assay_kernel &kernel, const KillOptions &options, int run
   auto sut = make_simt_sut(kernel);
   Tensors t = materialise(input.problem);
   Outcome inputs{t, t, {}};
+  RunBounds bounds(inputs, *sut);
   for (int row = 0; row < t.rows(); ++row) {
     Expected e;
     for (int head = 0; head < t.heads(); ++head)
-      expect_head(e, inputs, *sut, row, head, options.replay_scores);
+      expect_head(e, bounds, row, head, options.replay_scores);
     input.requests.push_back(std::move(e));
   }
   return input;

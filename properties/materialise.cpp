@@ -306,8 +306,6 @@ Tensors materialise(const Problem &p, const MaterialiseOptions &options) {
   t.problem = p;
   switch (p.family) {
   case Family::kPaged:
-    t.even_lengths = hash_values(p.q.seed, p.k.seed, p.placement_seed) % 2 == 1;
-    [[fallthrough]];
   case Family::kCascade:
     fill_attention(t, options.unshare);
     break;

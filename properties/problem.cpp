@@ -130,6 +130,10 @@ float sm_scale(const Problem &p) {
   return 1.0f;
 }
 
+bool even_lengths_of_seeds(const Problem &p) {
+  return p.family == Family::kPaged && hash_values(p.q.seed, p.k.seed, p.placement_seed) % 2 == 1;
+}
+
 float softcap(const Problem &p) {
   switch (p.softcap) {
   case Softcap::kNone:

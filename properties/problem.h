@@ -162,6 +162,10 @@ struct Problem {
   Sinks sinks = Sinks::kNone;
   uint32_t feature_seed = 0; ///< of scales, random slopes, sinks
 
+  // How a paged call is launched (assay.h). Neither may change a result by more than its bound.
+  bool even_lengths = false; ///< hint of v1, given whatever the lengths are
+  bool early_start = false;  ///< behind a kernel that writes late_bytes() at the last moment
+
   int num_qo_heads() const { return num_kv_heads * group_size; }
   friend bool operator==(const Problem &, const Problem &) = default;
 };
@@ -198,6 +202,9 @@ inline bool is_attention(const Problem &p) {
 inline bool is_merge(const Problem &p) { return !is_attention(p); }
 float sm_scale(const Problem &p);
 float softcap(const Problem &p); ///< 0: none
+
+/// The hint of cases that do not say it: those written before codec version 3.
+bool even_lengths_of_seeds(const Problem &p);
 
 inline bool is_fp8(const Problem &p) { return p.kv != KvType::kSame; }
 /// Element type of the cache.

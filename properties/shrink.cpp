@@ -246,6 +246,10 @@ Candidates settings(const Problem &p) {
   simpler_enum(
       out, p, [](Problem &c) -> CopyTiming & { return c.schedule.copies; }, CopyTiming::kAtWait);
   simpler_enum(
+      out, p, [](Problem &c) -> bool & { return c.even_lengths; }, false);
+  simpler_enum(
+      out, p, [](Problem &c) -> bool & { return c.early_start; }, false);
+  simpler_enum(
       out, p, [](Problem &c) -> uint32_t & { return c.schedule.seed; }, 0u);
   simpler_enum(
       out, p, [](Problem &c) -> uint32_t & { return c.placement_seed; }, 0u);

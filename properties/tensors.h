@@ -65,10 +65,6 @@ struct Tensors {
   std::vector<int> first_state; ///< merge_states: [rows + 1]
   /// Not empty: the call's dtype is ASSAY_FIELD61, and handles index this. A run adds to it.
   std::vector<FieldNumber> numbers;
-  /// The call starts early (assay.h), behind a kernel that writes late_bytes() at the last moment.
-  bool early_start = false;
-  /// Hint of v1 (assay.h), in half of the cases, whatever their lengths: it must not matter.
-  bool even_lengths = false;
 
   int rows() const { return query_rows(problem); } ///< of q, o, lse
   int heads() const { return problem.num_qo_heads(); }
@@ -130,9 +126,8 @@ AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, as
 /// Addresses of the host buffers themselves.
 std::vector<void *> host_addresses(Tensors &t);
 
-/// The oracle's view: inputs as they were before a call, outputs as they are after it. The two must
-/// come from the same case; matters when the call was in place.
-AbiParams oracle_params(Tensors &before, Tensors &after);
+/// A call to look at, not to run: inputs in the host buffers themselves, no outputs and no scratch.
+AbiParams input_params(const Tensors &t);
 
 /// Bytes [offset, offset + bytes) of a buffer.
 struct ByteRange {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 #include "oracle/tests/emulated_ops.h"
 
 namespace assay::oracle::test {

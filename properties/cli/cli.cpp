@@ -140,7 +140,7 @@ struct Parser {
     s->add_option("--target", options.target, "simt (default) or cuda")->type_name("T");
     s->add_option("--plugin", options.plugin, "kernels of a shared library")->type_name("LIB");
     s->add_flag("--replay-scores", options.replay_scores,
-                "the plugin's MMA has exactly the bits of oracle/block_fma.h: check T2");
+                "the plugin's MMA has exactly the bits of oracle/bounds/block_fma.h: check T2");
   }
   void add_files(CLI::App *s, int count) {
     add_selection(s);

@@ -139,6 +139,8 @@ std::vector<std::string> classify(const Problem &p) {
     classify_lens(p, p.seq_lens, p.page_size, out);
     add(out, p.sharing != Sharing::kNone, "shared_pages");
     add(out, !has_features(p), "plain");
+    add(out, p.even_lengths, "even_lengths");
+    add(out, p.early_start, "early_start");
     classify_features(p, out);
   }
   if (p.family == Family::kCascade) classify_cascade(p, out);

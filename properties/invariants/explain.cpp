@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "properties/relate/budget.h"
+
 namespace assay {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "properties/invariants/bounds.h"
+#include "properties/invariants/common.h"
 
 namespace assay {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
 
 namespace assay {
 

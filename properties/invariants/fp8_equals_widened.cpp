@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "properties/hash.h"
-#include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "properties/relate/relation.h"
+
 namespace assay {
 namespace {
 
@@ -100,13 +102,14 @@ StateBlock merge_children(const Problem &p, Sut &sut,
   Outcome run = run_tensors(std::move(t), sut);
   result.also(run.check);
   if (!result.passed()) return out;
+  RunBounds bounds(run, sut);
   for (int r = 0; r < p.batch; ++r)
     for (int h = 0; h < p.num_kv_heads; ++h) {
       size_t s = slot(p, r, h);
       out.lse[s] = run.after.out_lse(r, h);
       for (int i = 0; i < p.head_dim; ++i)
         out.o[s * p.head_dim + i] = run.after.bits(run.after.o, r, h, i);
-      fill_errors(p, children, s, row_bound(run, sut, r, h), out);
+      fill_errors(p, children, s, bounds.row(r, h), out);
     }
   return out;
 }

@@ -16,7 +16,7 @@
 
 #include <vector>
 
-#include "properties/invariants/bounds.h"
+#include "properties/invariants/common.h"
 
 namespace assay {
 

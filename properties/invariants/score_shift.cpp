@@ -6,8 +6,8 @@
 // pass, and without a sink, which it does not reach.
 #include <cmath>
 
-#include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {

@@ -32,7 +32,7 @@ public:
   Family family() const { return static_cast<Family>(kernel_.family); }
   bool can_split() const { return kernel_.workspace_size != nullptr; }
 
-  /// Whether the kernel's block-FMA is bit for bit the model of oracle/block_fma.h, so that T2
+  /// Whether the kernel's block-FMA is bit for bit the model of oracle/bounds/block_fma.h, so that T2
   /// applies. A declaration holds upper limits only, so this is said beside it.
   bool replays_scores() const { return replays_scores_; }
   void set_replays_scores(bool on) { replays_scores_ = on; }
@@ -45,7 +45,9 @@ public:
 protected:
   /// Whether this run is to be planned by a call of its own: then an early start has a plan to
   /// read.
-  bool plans_apart(const Tensors &t) const { return t.early_start && kernel_.plan != nullptr; }
+  bool plans_apart(const Tensors &t) const {
+    return t.problem.early_start && kernel_.plan != nullptr;
+  }
 
   /// Executes on a copy of `t`'s buffers and writes back every buffer, inputs included.
   virtual RunResult execute(Tensors &t) = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oracle's outward-rounded numbers, linked from the installed tree.
-#include <assay/oracle/interval.h>
+#include <assay/oracle/exact/interval.h>
 
 #include <cstdio>
 
