@@ -21,6 +21,9 @@ struct PagedAttentionV1Params {
   int32_t tiles_per_kv_head; // head tiles of a (request, kv head)
   int32_t tile_warps;        // warps that share a head tile: 1, 2 or 4 (all of a block)
   uint64_t tile_share;       // v1_tile_share
+
+  ASSAY_FIELDS(attention, attention.early_start, kv, features, tiles_per_kv_head, tile_warps,
+               tile_share)
 };
 
 struct PagedAttentionV2Params {
@@ -30,6 +33,11 @@ struct PagedAttentionV2Params {
   SplitPlan plan;
   PartialParams partial;     // query rows of a slot: those of a head tile
   int32_t tiles_per_kv_head; // plan.shape.head_tiles = num_kv_heads * tiles_per_kv_head
+
+  ASSAY_FIELDS(attention, attention.early_start, kv, features, plan.shape.batch,
+               plan.shape.head_tiles, plan.shape.splits, plan.shape.workers, plan.shape.tile,
+               plan.shape.span, plan.workers, plan.request_items, plan.counters, partial,
+               tiles_per_kv_head)
 };
 
 } // namespace assay

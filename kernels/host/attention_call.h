@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls of attention kernels have in common: checks of the query side and of a paged cache,
-// and their device parameters. The parameter structs of the ABI name the query side alike, so one
-// template serves them all.
+// What the calls of attention kernels have in common: checks of the query side and of a paged
+// cache, and their device parameters. The parameter structs of the ABI name the query side alike,
+// so one template serves them all.
 #pragma once
 
 #include "kernels/common/params.h"

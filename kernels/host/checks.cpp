@@ -7,6 +7,12 @@
 
 namespace assay {
 
+// The numbers that messages name.
+static_assert(ASSAY_TARGET_SIMT == 0 && ASSAY_TARGET_CUDA == 1);
+static_assert(ASSAY_LSE_NATURAL == 0 && ASSAY_LSE_BASE2 == 1);
+static_assert(ASSAY_FP16 == 0 && ASSAY_BF16 == 1 && ASSAY_FP32 == 2);
+static_assert(ASSAY_E4M3 == 3 && ASSAY_E5M2 == 4 && ASSAY_FIELD61 == 64);
+
 assay_status check_target(assay_target target) {
   if (target != ASSAY_TARGET_SIMT && target != ASSAY_TARGET_CUDA)
     return fail(ASSAY_INVALID_ARGUMENT, "target is {}, expected 0 (simt) or 1 (cuda)", target);

@@ -26,15 +26,19 @@ inline std::string text_of(std::string_view s) { return std::string(s); }
 /// The shortest decimal that reads back as `x`.
 template <class X>
 requires std::integral<X> || std::floating_point<X> std::string text_of(X x) {
-  char digits[64];
-  return std::string(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+  if constexpr (std::same_as<X, bool>) {
+    return x ? "1" : "0";
+  } else {
+    char digits[64];
+    return std::string(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+  }
 }
 
 template <class... Args>
 std::string format(std::type_identity_t<MessagePattern<Args...>> pattern, const Args &...args) {
   std::string_view rest = pattern.text;
   std::string message;
-  const auto append = [&](const auto &arg) {
+  [[maybe_unused]] const auto append = [&](const auto &arg) {
     const size_t hole = rest.find("{}");
     message += rest.substr(0, hole);
     message += text_of(arg);

@@ -6,6 +6,7 @@
 #include "kernels/host/status.h"
 
 #if ASSAY_IS_CUDA
+#include "kernels/host/print_params.h"
 #include <cuda_runtime.h>
 #else
 #include "kernels/simt/launch.h"
@@ -47,7 +48,7 @@ assay_status launch_kernel(void (*kernel)(Params), const char *name, const Launc
   }
   if (error == cudaSuccess) return ASSAY_OK;
   return set_launch_error(name, cudaGetErrorString(error), shape.blocks, shape.threads,
-                          shape.shared_bytes);
+                          shape.shared_bytes, printed(params));
 }
 
 #else

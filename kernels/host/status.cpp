@@ -17,9 +17,9 @@ assay_status set_ok() {
 }
 
 assay_status set_launch_error(const char *kernel, const char *error, int64_t blocks, int threads,
-                              size_t shared_bytes) {
-  return fail(ASSAY_LAUNCH_FAILED, "{}: {} ({} blocks of {} threads, {} bytes shared)", kernel,
-              error, blocks, threads, shared_bytes);
+                              size_t shared_bytes, const std::string &params) {
+  return fail(ASSAY_LAUNCH_FAILED, "{}: {} ({} blocks of {} threads, {} bytes shared) {}", kernel,
+              error, blocks, threads, shared_bytes, params);
 }
 
 assay_status no_instantiation(assay_dtype dtype, assay_dtype kv_dtype, int32_t head_dim) {

@@ -14,9 +14,9 @@ assay_status set_error(assay_status status, std::string message);
 /// Clears the message and returns ASSAY_OK.
 assay_status set_ok();
 
-/// A launch the CUDA runtime refused. (Formatting stays out of headers that nvcc compiles.)
+/// A launch the CUDA runtime refused; `params` are those of the kernel, printed.
 assay_status set_launch_error(const char *kernel, const char *error, int64_t blocks, int threads,
-                              size_t shared_bytes);
+                              size_t shared_bytes, const std::string &params);
 /// Checked arguments for which no kernel was compiled.
 assay_status no_instantiation(assay_dtype dtype, assay_dtype kv_dtype, int32_t head_dim);
 

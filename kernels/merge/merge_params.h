@@ -2,6 +2,8 @@
 // Parameters of the merge kernels as the device sees them: validated, plain values.
 #pragma once
 
+#include "kernels/common/params.h"
+
 #include <cstdint>
 
 namespace assay {
@@ -14,6 +16,8 @@ struct StateTensor {
   float *lse;
   int64_t o_stride_row, o_stride_head;
   int64_t lse_stride_row, lse_stride_head;
+
+  ASSAY_FIELDS(o, lse, o_stride_row, o_stride_head, lse_stride_row, lse_stride_head)
 };
 
 struct MergeStateParams {
@@ -23,6 +27,8 @@ struct MergeStateParams {
   int32_t lanes_per_state; // power of two <= 32
   float scale;             // LSE difference -> base-2 logit: 1 or log2 e
   float unit;              // inverse: 1 or ln 2
+
+  ASSAY_FIELDS(a, b, out, num_states, num_heads, head_dim, lanes_per_state, scale, unit)
 };
 
 struct MergeStatesParams {
@@ -33,6 +39,8 @@ struct MergeStatesParams {
   int64_t num_rows;
   int32_t num_states, num_heads, head_dim;
   float scale, unit; // as in MergeStateParams
+
+  ASSAY_FIELDS(in, out, indptr, num_rows, num_states, num_heads, head_dim, scale, unit)
 };
 
 } // namespace assay

@@ -7,6 +7,7 @@
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
+#include "kernels/common/params.h"
 #include "kernels/plan/plan_build.h"
 
 namespace assay::ASSAY_TARGET {
@@ -22,6 +23,10 @@ struct PlanParams {
   WorkerItems *workers;
   WorkItem *request_items;
   uint32_t *counters;
+
+  ASSAY_FIELDS(input.shape.batch, input.shape.head_tiles, input.shape.splits, input.shape.workers,
+               input.shape.tile, input.shape.span, input.seq_lens, line_indptr, order, workers,
+               request_items, counters)
 };
 
 /// Parameters for a plan buffer of plan_layout(shape).bytes at `plan`, 16-byte aligned.
