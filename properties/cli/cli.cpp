@@ -79,6 +79,8 @@ struct Parser {
     check->add_option("--threads", options.threads, "worker threads (one per core, 16 at most)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
+    check->add_flag("--isolate", options.isolate,
+                    "kernels in processes of their own (simt; always for plugins)");
     check->add_option("--out", options.out, "folder for new findings (findings), replayed first")
         ->type_name("DIR");
     check

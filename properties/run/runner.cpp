@@ -43,7 +43,8 @@ class PropertyRunner {
 public:
   /// `mutex` guards the callbacks of the options.
   PropertyRunner(PropertyRun &run, const RunnerOptions &options, std::mutex &mutex)
-      : run_(run), options_(options), mutex_(mutex), sut_(make_sut(*run.kernel)),
+      : run_(run), options_(options), mutex_(mutex),
+        sut_(options.isolate ? make_process_sut(make_sut(*run.kernel)) : make_sut(*run.kernel)),
         required_(required_classes(*run.property, *run.kernel)) {
     sut_->set_replays_scores(options.replay_scores);
   }

@@ -23,6 +23,7 @@ struct RunnerOptions {
   int threads = 0;   ///< 0: one per core, 16 at most
   Limits limits = check_limits();
   bool replay_scores = false; ///< T2 too: see Sut::replays_scores
+  bool isolate = false;       ///< kernels run in processes of their own (simt)
   ShrinkBudget shrink = {.checks = 1500, .seconds = 20};
   /// Called once a property's first failure is shrunk, long before the run ends; one call at a
   /// time.

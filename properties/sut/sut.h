@@ -65,6 +65,9 @@ std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel);
 std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel);
 /// By the kernel's own target.
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
+/// Runs `inner` in a process of its own (process_sut.cpp): whatever the kernel does to that process
+/// is a hazard of the case. Not for the cuda target, whose driver does not survive a fork.
+std::unique_ptr<Sut> make_process_sut(std::unique_ptr<Sut> inner);
 /// Empty when the target can run here, else the reason.
 std::string cuda_unavailable();
 inline std::string target_unavailable(assay_target target) {
