@@ -15,6 +15,8 @@ ci/check_headers.sh
 step "build and test (simt)"
 build simt
 run_tests simt
+step "install, and a user's programs"
+ci/consumer.sh build/simt
 step "sanitizers (address, undefined)"
 build simt-asan-ubsan
 run_tests simt-asan-ubsan -LE slow
@@ -29,6 +31,7 @@ if have_nvcc; then
     echo "kernel_figures.py passed a wrong table"
     exit 1
   fi
+  ci/consumer.sh build/cuda
   if have_gpu; then
     ctest --preset cuda -L cuda
   else

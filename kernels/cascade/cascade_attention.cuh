@@ -17,6 +17,8 @@ struct CascadeLevelParams {
   PagedKvParams kv;              // rows = segments
   const int32_t *segment_indptr; // [segments + 1] request offsets
   int32_t first_block;           // blocks of earlier levels
+
+  ASSAY_FIELDS(kv, segment_indptr, first_block)
 };
 
 struct CascadeParams {
@@ -25,6 +27,8 @@ struct CascadeParams {
   int32_t num_levels, splits;
   float *o_accum;   // [levels * splits, batch, num_qo_heads, head_dim]
   float *lse_accum; // [levels * splits, batch, num_qo_heads]
+
+  ASSAY_FIELDS(attention, levels, num_levels, splits, o_accum, lse_accum)
 };
 
 /// Row tiles a level may need, whatever the lengths and the requests per segment: rows of segment s

@@ -6,19 +6,9 @@
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/row_output.cuh"
+#include "kernels/merge/merge_params.h"
 
 namespace assay::ASSAY_TARGET {
-
-struct MergeStateParams {
-  StateTensor a, b, out; // out may alias a or b; out.lse may be null
-  int64_t num_states;    // rows * heads
-  int32_t num_heads, head_dim;
-  int32_t lanes_per_state; // power of two <= 32
-  float scale;             // LSE difference -> base-2 logit: 1 or log2 e
-  float unit;              // inverse: 1 or ln 2
-};
-
-inline constexpr int kMergeThreads = 128;
 
 /// A power-of-two group of lanes inside one warp owns a state, so that in place (out == a or b)
 /// every lane has read the LSEs before any is overwritten: one warp barrier orders them. (A head

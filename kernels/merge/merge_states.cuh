@@ -4,19 +4,9 @@
 
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/merge_rows.cuh"
-#include "kernels/merge/merge_state.cuh"
+#include "kernels/merge/merge_params.h"
 
 namespace assay::ASSAY_TARGET {
-
-struct MergeStatesParams {
-  StateTensor in;  // rows are states
-  StateTensor out; // out.lse may be null
-  const int32_t
-      *indptr; // [num_rows + 1], or null: row r holds num_states states from r * num_states
-  int64_t num_rows;
-  int32_t num_states, num_heads, head_dim;
-  float scale, unit; // as in MergeStateParams
-};
 
 /// Grid: one thread per (row, head, eight components).
 template <class E>

@@ -2,7 +2,7 @@
 // The claims that paged-attention and flash-decoding courses make of these algorithms, by the names
 // they are taught under, on the production kernels (the algebra behind them, at 100 digits, is in
 // kernels/common/tests/attention_state_test.cpp; the count of key rows a shared prefix saves is in
-// kernels/launch/tests/decode_dense_test.cpp).
+// kernels/cascade/tests/cascade_dense_test.cpp).
 #include "properties/run/registry.h"
 #include "properties/sut/sut.h"
 #include "properties/tests/own_kernel.h"
