@@ -17,7 +17,7 @@ namespace assay::oracle {
 struct KernelModel {
   assay_arithmetic arithmetic{};
   bool splits = true;         ///< may cut a row into parts that are merged through fp32 (O, LSE)
-  TileOrderFn order;          ///< of all live keys of a request; empty: T0 only
+  TileOrderFn order = {};     ///< of all live keys of a request; empty: T0 only
   bool replay_scores = false; ///< T2 as well; block_fma.h says what it assumes
 };
 
