@@ -129,7 +129,7 @@ double worst_ratio(int n, int splits, const std::function<void(Emulation &)> &ch
     Case c;
     c.dtype = ASSAY_FP16; // its subnormal P is divided by the least row sum
     c.row = draw_row(Regime::kNormal, c.dtype, n, 64, random);
-    c.sm_scale = 0.125f;
+    c.sm_scale = 0.5f; // weights far below 1 too
     c.splits = splits;
     change(c.emulation);
     c.order = deal_tiles(n, c.emulation.tile, splits, c.emulation.states);
@@ -144,8 +144,8 @@ double worst_ratio(int n, int splits, const std::function<void(Emulation &)> &ch
   return worst;
 }
 
-// Tiles times the declared error reach 1: a lower limit of the row sum that is linear in the error
-// is negative there, and so was the budget.
+// Tiles times the declared error reach 1, where a first-order limit of the row sum would be
+// negative.
 TEST(Declared, ManyTilesWithACoarseExponential) {
   for (Noise noise : {Noise::kNone, Noise::kUp, Noise::kDown, Noise::kSkewed})
     worst_ratio(4096, 2, [&](Emulation &e) {
