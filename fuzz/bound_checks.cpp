@@ -8,8 +8,9 @@
 #include "fuzz/byte_reader.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/verdict.h"
-#include "properties/case_text.h"
-#include "properties/codec.h"
+#include "properties/call/materialise.h"
+#include "properties/case/case_text.h"
+#include "properties/case/codec.h"
 #include "properties/relate/budget.h"
 
 namespace assay::fuzz {

@@ -19,15 +19,15 @@ ASSAY_DEVICE float softcap(float x, const FeatureParams &features) {
   return features.softcap_log2 * (1.0f - 2.0f * arch::rcp_approx(1.0f + power));
 }
 
-/// The features of one thread's query rows in an AttentionTile. Row r of a (request, kv head) is query
-/// token r / group_size and head r % group_size of the group.
+/// The features of one thread's query rows in an AttentionTile. Row r of a (request, kv head) is
+/// query token r / group_size and head r % group_size of the group.
 template <class Tile>
 class ScoreFeatures {
   static constexpr int kRowTiles = Tile::kRows / 8;
 
 public:
   ASSAY_DEVICE ScoreFeatures(const AttentionParams &attention, const FeatureParams &features,
-                          int kv_head, int first_row)
+                             int kv_head, int first_row)
       : features_(features),
         transforms_(features.softcap_log2 > 0.0f || features.alibi_slopes != nullptr) {
     ASSAY_UNROLL

@@ -42,12 +42,12 @@ bool collect(const MergeProblem &problem, MergeReference &result, States &states
 // the product with the fp32 constant log2(e).
 void weigh(const MergeProblem &problem, States &states) {
   const bool natural = problem.lse_base == ASSAY_LSE_NATURAL;
-  const double unit = natural ? kLog2E : 1.0;
+  const double to_base2 = natural ? kLog2E : 1.0;
   const double relative = natural ? kU + kScaleError : kU;
   states.top = *std::max_element(states.lse.begin(), states.lse.end());
   double error = 0.0, mean = 0.0, low = 0.0;
   for (double lse : states.lse) {
-    const double below = (states.top - lse) * unit;
+    const double below = (states.top - lse) * to_base2;
     const double w = below > 1000.0 ? 0.0 : std::exp2(-below);
     double omega = std::expm1(kLn2 * (below * relative * kSlack + kFloor) +
                               std::log1p(problem.arithmetic.exp2_rel_error)) *
@@ -69,12 +69,13 @@ void weigh(const MergeProblem &problem, States &states) {
 void bound_lse(const MergeProblem &problem, const States &states, RowReference &row) {
   const double n = static_cast<double>(states.lse.size());
   const bool natural = problem.lse_base == ASSAY_LSE_NATURAL;
-  const double unit = natural ? kLn2 : 1.0;
+  const double from_base2 = natural ? kLn2 : 1.0;
   const double tail = std::log2(states.z);
-  row.lse.mid = states.top + tail * unit;
-  row.lse.rad = (unit * (2 * states.mass_error + (2 * n + 8) * kU53 + 16 * kU53 * std::fabs(tail)) +
-                 4 * kU53 * (std::fabs(row.lse.mid) + std::fabs(states.top))) *
-                kSlack;
+  row.lse.mid = states.top + tail * from_base2;
+  row.lse.rad =
+      (from_base2 * (2 * states.mass_error + (2 * n + 8) * kU53 + 16 * kU53 * std::fabs(tail)) +
+       4 * kU53 * (std::fabs(row.lse.mid) + std::fabs(states.top))) *
+      kSlack;
   const double weights =
       std::max(std::log1p(states.omega_mean) / kLn2, -std::log2(states.mass_low));
   double bound = weights + (n + 1) * kU / kLn2 +

@@ -446,7 +446,7 @@ TEST(Dtype, RoundTripsAndRounds) {
   EXPECT_EQ(half_ulp(half, 0.0), 0x1p-25);
 }
 
-// A bound that anything meets is no claim; what no bound is needed for stays a finding.
+// A bound that anything satisfies is no claim; what needs no bound stays a finding.
 TEST(Verdict, AnInfiniteBoundIsNoClaim) {
   std::mt19937_64 random(5);
   Case c;

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "properties/hash.h"
+#include "properties/case/hash.h"
 
 namespace assay {
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "properties/cli/cli.h"
-#include "properties/runner.h"
+#include "properties/run/runner.h"
 
 namespace assay {
 

@@ -4,6 +4,7 @@
 // pairwise against one split, and each split count within its own budget.
 #include "properties/invariants/invariants.h"
 #include "properties/relate/budget.h"
+#include "properties/relate/outcome.h"
 #include "properties/relate/relation.h"
 
 namespace assay {

@@ -4,9 +4,11 @@
 // Bitwise, except where the kernel chooses its own split from the batch (num_splits = 0): there
 // both runs must be within the budget. Without the even_lengths hint, which lets v1 look at the
 // batch.
-#include "properties/invariants/common.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
 #include "properties/relate/budget.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 namespace {

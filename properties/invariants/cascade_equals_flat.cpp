@@ -2,7 +2,10 @@
 // Property: attention over shared segments, level by level, equals attention over each request's
 // keys in one private segment. Catches: segment offsets, a prefix attended twice or not at all,
 // uncovered requests, empty segments, the merge across levels. Within bound, pairwise.
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 #include "properties/relate/relation.h"
 
 namespace assay {

@@ -3,7 +3,9 @@
 // Catches: weights that do not sum to one, rescaling applied to O or to the row sum alone, masked
 // keys in one of the two. A sink has no value of its own: cases run without one. Within bound
 // around a value known without the oracle.
+#include "properties/call/element.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 #include "properties/relate/relation.h"
 
 namespace assay {

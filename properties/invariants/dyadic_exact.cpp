@@ -36,8 +36,12 @@
 #include <fmt/format.h>
 
 #include "oracle/bounds/declaration.h"
-#include "properties/hash.h"
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
+#include "properties/case/hash.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 #include "properties/relate/relation.h"
 
 namespace assay {

@@ -3,8 +3,8 @@
 // a call gives the bits it gives alone, from a plan made by a call of its own where the kernel has
 // one. Catches: reads, writes and exits before the wait for the grid in front. Bitwise; where the
 // executor can see the order itself, a hazard.
-#include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -7,6 +7,8 @@
 
 #include "properties/invariants/invariants.h"
 #include "properties/relate/budget.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

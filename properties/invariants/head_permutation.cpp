@@ -2,8 +2,9 @@
 // Property: rotating the kv heads, with their query heads, rotates the output and changes no bit.
 // Catches: swapped or fixed kv heads, head strides, LSE written to another head's slot. Bitwise;
 // within bound, pairwise, where the kernel chooses its own cut of each head.
-#include "properties/invariants/common.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 #include "properties/relate/relation.h"
 
 namespace assay {

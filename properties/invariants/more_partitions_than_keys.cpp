@@ -6,6 +6,7 @@
 
 #include "properties/invariants/invariants.h"
 #include "properties/relate/budget.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -4,7 +4,9 @@
 // packed tile mixed up, ALiBi and windows measured from the last token. Within bound, pairwise.
 #include <algorithm>
 
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 #include "properties/relate/relation.h"
 
 namespace assay {

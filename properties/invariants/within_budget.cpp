@@ -3,6 +3,7 @@
 // earns around the exact result. Catches: anything that changes a value. Within bound.
 #include "properties/invariants/invariants.h"
 #include "properties/relate/budget.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -6,7 +6,11 @@
 // by one. Within bound around values known without the oracle.
 #include <cmath>
 
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 #include "properties/relate/relation.h"
 
 namespace assay {

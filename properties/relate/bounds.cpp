@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/relate/bounds.h"
+#include "properties/call/params.h"
+#include "properties/relate/outcome.h"
 
 #include "oracle/bounds/merge.h"
 

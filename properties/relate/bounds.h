@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "oracle/judge/call.h"
-#include "properties/invariants/common.h"
+#include "properties/call/params.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "oracle/judge/judge.h"
-#include "properties/hash.h"
+#include "properties/call/params.h"
+#include "properties/case/hash.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "properties/invariants/common.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/relate/relation.h"
+#include "properties/call/element.h"
+#include "properties/relate/outcome.h"
 
 #include <cmath>
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "properties/relate/bounds.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "properties/call/params.h"
 #include "properties/sut/guard.h"
 #include "properties/sut/late_writer.h"
 #include "properties/sut/sut.h"

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "kernels/simt/stream.h"
+#include "properties/call/params.h"
 #include "properties/sut/guard.h"
 #include "properties/sut/sut.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
-#include "properties/tensors.h"
+#include "properties/call/tensors.h"
 
 namespace assay {
 
@@ -32,8 +32,8 @@ public:
   Family family() const { return static_cast<Family>(kernel_.family); }
   bool can_split() const { return kernel_.workspace_size != nullptr; }
 
-  /// Whether the kernel's block-FMA is bit for bit the model of oracle/bounds/block_fma.h, so that T2
-  /// applies. A declaration holds upper limits only, so this is said beside it.
+  /// Whether the kernel's block-FMA is bit for bit the model of oracle/bounds/block_fma.h, so that
+  /// T2 applies. A declaration holds upper limits only, so this is said beside it.
   bool replays_scores() const { return replays_scores_; }
   void set_replays_scores(bool on) { replays_scores_ = on; }
 

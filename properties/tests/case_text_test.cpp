@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/case_text.h"
+#include "properties/case/case_text.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "properties/gen/problem_gen.h"
+#include "properties/case/problem_gen.h"
 
 namespace assay {
 namespace {

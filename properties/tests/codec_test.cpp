@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/codec.h"
+#include "properties/case/codec.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "properties/gen/problem_gen.h"
-#include "properties/hash.h"
+#include "properties/case/hash.h"
+#include "properties/case/problem_gen.h"
 
 namespace assay {
 namespace {

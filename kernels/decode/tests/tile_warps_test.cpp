@@ -15,7 +15,9 @@ namespace {
 
 constexpr int kH200 = 132; // multiprocessors: 1056 warps a wave, 528 with head_dim 256
 
-int warps(int64_t rows, int head_dim = 128) { return v1_tile_warps(rows, true, head_dim, 2, kH200); }
+int warps(int64_t rows, int head_dim = 128) {
+  return v1_tile_warps(rows, true, head_dim, 2, kH200);
+}
 
 TEST(TileWarps, fewest_that_fill_nine_tenths_of_every_wave) {
   EXPECT_EQ(warps(256), 4);  // one wave of four each, a quarter of one with one each
