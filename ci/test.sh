@@ -7,8 +7,8 @@
 fuzz_seconds=60
 
 ci/setup.sh
-step "layers, format, scripts, headers"
-ci/tree.py layers
+step "shape, layers, format, scripts, headers"
+ci/shape.sh
 git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
 shellcheck --external-sources ci/*.sh .ci/run
 ci/check_headers.sh

@@ -145,12 +145,14 @@ def oddities(files):
 
 def shape(hacking, files):
     reasons = dict(re.findall(r"^\| `([^`]+)` \| (.+?) \|$", "\n".join(block(hacking, "shape")), re.M))
+    unused = set(reasons)
     for what, path in oddities(files):
-        reason = reasons.pop(path, None)
+        reason = reasons.get(path)
+        unused.discard(path)
         print(f"{path:<48} {what:<28} {reason or 'NO REASON in HACKING.md'}")
         if reason is None:
             found.append(path)
-    for path in reasons:
+    for path in sorted(unused):
         found.append(path)
         print(f"{path:<48} {'':<28} HACKING.md gives a reason where none is needed")
 
