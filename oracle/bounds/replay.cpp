@@ -167,6 +167,11 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
         own + score + (work.scale_error + 2 * kU) * (below + score) + kU * work.x_abs;
     double window = (1.0 + m.exp2) * (1.0 + kFloatExp2) * std::exp(kLn2 * eta * kSlack) - 1.0;
     const double p = std::exp2(-std::min(below, 1000.0));
+    // A weight that may be far above 1 is one that nothing is known of: it has no candidates.
+    if (!(p * (1.0 + window) <= 2.0)) {
+      budget.vague = true;
+      return;
+    }
     const Rounded rounded = round_window(format, p, window, tile.two_parts);
     if (p * (1.0 - window) < 2 * kFloor) window = std::max(window, 1.0);
     keys.p[j] = rounded.p;
@@ -207,7 +212,7 @@ void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys
     }
   }
   budget.ambiguous_fraction /= static_cast<double>(n);
-  budget.informative = !work.coarse && !work.vague && budget.mass_low > 0.5;
+  budget.informative = !work.coarse && !work.vague && !budget.vague && budget.mass_low > 0.5;
 }
 
 ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {

@@ -25,6 +25,7 @@ struct ReplayBudget {
   double denominator = 0.0;         ///< mean of Omega^pre: multiplies |o'|
   double mass_low = 0.0;
   double ambiguous_fraction = 0.0;
+  bool vague = false; ///< some weight may be anything
   bool informative = false;
 };
 
