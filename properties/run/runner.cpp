@@ -246,6 +246,7 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
       }
   int total = static_cast<int>(summary.runs.size());
   int workers = options.threads > 0 ? options.threads : default_threads();
+  if (options.isolate && processes_need_one_thread()) workers = 1;
   std::atomic<int> next{0};
   std::mutex mutex;
   Progress state{0, total, 0, 0};

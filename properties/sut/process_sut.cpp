@@ -222,6 +222,8 @@ private:
 
 } // namespace
 
+bool processes_need_one_thread() { return ASSAY_ASAN != 0; }
+
 std::unique_ptr<Sut> make_process_sut(std::unique_ptr<Sut> inner) {
   return std::make_unique<ProcessSut>(std::move(inner));
 }

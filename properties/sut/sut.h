@@ -68,6 +68,8 @@ std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
 /// Runs `inner` in a process of its own (process_sut.cpp): whatever the kernel does to that process
 /// is a hazard of the case. Not for the cuda target, whose driver does not survive a fork.
 std::unique_ptr<Sut> make_process_sut(std::unique_ptr<Sut> inner);
+/// AddressSanitizer's allocator does not survive a fork beside another thread.
+bool processes_need_one_thread();
 /// Empty when the target can run here, else the reason.
 std::string cuda_unavailable();
 inline std::string target_unavailable(assay_target target) {
