@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/abi/assay.h"
+#include "kernels/cascade/cascade_schedule.h"
 #include "kernels/common/params.h"
 #include "kernels/plan/split_plan.h"
 
@@ -51,16 +52,20 @@ struct PagedV2Call {
   bool run_planner; // the caller brought no plan
 };
 
-/// Device view of one cascade level without its kernel-side block offset.
+/// One cascade level that has segments.
 struct CascadeLevelCall {
   PagedKvParams kv;
   const int32_t *segment_indptr;
+  CascadeLevelSchedule schedule;
+  int32_t first_state; // states of earlier levels
 };
 
 struct CascadeCall {
+  CascadeShape shape;
   AttentionParams attention;
   std::vector<CascadeLevelCall> levels;
-  int splits;
+  int64_t states = 0;                            // of a row: splits of all levels
+  int finish = -1;                               // the level whose kernel merges, or none
   int64_t o_accum = 0, lse_accum = 0, bytes = 0; // workspace layout
   float *o_pointer, *lse_pointer;
   bool empty;

@@ -3,9 +3,9 @@
 // user.
 #pragma once
 
-#include "kernels/cascade/cascade_attention.cuh"
 #include "kernels/decode/paged_attention_v1.cuh"
 #include "kernels/decode/paged_attention_v2.cuh"
+#include "kernels/launch/cascade_launch.cuh"
 #include "kernels/launch/decode_launch.h"
 #include "kernels/launch/launch_kernel.cuh"
 #include "kernels/launch/plan_launch.cuh"
@@ -13,8 +13,6 @@
 #include <algorithm>
 
 namespace assay::ASSAY_TARGET {
-
-inline int64_t blocks_for(int64_t threads, int block) { return (threads + block - 1) / block; }
 
 template <class Core>
 assay_status launch_v1(const PagedCall &call, void *stream) {
@@ -85,33 +83,6 @@ assay_status DecodeLaunch<Query, Kv, kHeadDim>::v2(const PagedV2Call &call, void
     if (call.layout.warps == 8)
       return with_core<Query, Kv, kHeadDim, 8>(call.paged.variant, launch);
   return with_core<Query, Kv, kHeadDim, 4>(call.paged.variant, launch);
-}
-
-template <class E, int kHeadDim>
-assay_status launch_cascade(const CascadeCall &call, void *stream) {
-  using Core = CascadeCore<E, kHeadDim>;
-  CascadeParams params{};
-  params.attention = call.attention;
-  params.num_levels = static_cast<int32_t>(call.levels.size());
-  params.splits = call.splits;
-  params.o_accum = call.o_pointer;
-  params.lse_accum = call.lse_pointer;
-  const AttentionParams &a = call.attention;
-  int64_t blocks = 0;
-  for (int l = 0; l < params.num_levels; ++l) {
-    params.levels[l] = {call.levels[l].kv, call.levels[l].segment_indptr,
-                        static_cast<int32_t>(blocks)};
-    blocks += cascade_tile_slots(call.levels[l].kv.rows, a.batch, a.group_size, Core::kRows) *
-              call.splits * a.num_kv_heads;
-  }
-  if (blocks > 0)
-    ASSAY_RETURN_IF_ERROR(launch_kernel(
-        &cascade_partial<E, kHeadDim>, "cascade_partial",
-        {blocks, Core::kThreads, sizeof(typename Core::SharedStorage)}, params, stream));
-  const int64_t threads = int64_t{a.batch} * a.num_qo_heads * (kHeadDim / 8);
-  return launch_kernel(&cascade_merge<E, kHeadDim>, "cascade_merge",
-                       {blocks_for(threads, kCascadeMergeThreads), kCascadeMergeThreads}, params,
-                       stream);
 }
 
 template <class Query, class Kv, int kHeadDim>

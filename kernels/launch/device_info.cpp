@@ -39,6 +39,15 @@ int multiprocessors(assay_target target) {
 #endif
 }
 
+bool has_warpgroups(assay_target target) {
+  if (target == ASSAY_TARGET_SIMT) return true;
+#ifdef ASSAY_WITH_CUDA
+  return attribute(cudaDevAttrComputeCapabilityMajor) == 9; // sm_90a runs on no later one
+#else
+  return false;
+#endif
+}
+
 int64_t shared_memory_limit(assay_target target) {
   if (target == ASSAY_TARGET_SIMT) return simt::kMaxSharedBytes;
 #ifdef ASSAY_WITH_CUDA

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/launch/key_order.h"
 
-#include "kernels/cascade/cascade_policy.h"
 #include "kernels/decode/decode_policy.h"
 #include "kernels/launch/calls.h"
 #include "kernels/launch/checks.h"
@@ -48,6 +47,24 @@ void add_team_range(TileWriter &writer, const assay_paged_params &p, int warps, 
       writer.add(0, split, warp, base, std::min(base + tile, end));
 }
 
+/// A segment of a cascade level: split by split, in the narrow kernel dealt out to its warps.
+void add_segment(TileWriter &writer, const CascadeShape &shape,
+                 const CascadeLevelSchedule &schedule, int32_t level, int32_t len) {
+  const auto head_dim = static_cast<int>(shape.head_dim);
+  const int32_t grain = cascade_split_tile(shape, schedule.path);
+  const bool narrow = schedule.path == CascadePath::kNarrow;
+  const int32_t states = narrow ? schedule.warps : 1;
+  const int32_t tile =
+      narrow ? decode_policy(head_dim, 2, narrow_row_tiles(shape), kNarrowWarps).tile : grain;
+  for (int32_t split = 0; split < schedule.splits; ++split) {
+    const int32_t begin = cascade_split_begin(len, schedule.splits, split, grain);
+    const int32_t end = cascade_split_begin(len, schedule.splits, split + 1, grain);
+    for (int32_t state = 0; state < states; ++state)
+      for (int32_t base = begin + state * tile; base < end; base += states * tile)
+        writer.add(level, split, state, base, std::min(base + tile, end));
+  }
+}
+
 } // namespace
 
 assay_status v1_key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
@@ -77,19 +94,15 @@ assay_status cascade_key_order(const void *params, int32_t request, int32_t, ass
   const auto &p = *static_cast<const assay_cascade_params *>(params);
   CascadeCall call{};
   ASSAY_RETURN_IF_ERROR(cascade_layout(&p, call));
-  const CascadePolicy policy = cascade_policy(p.head_dim);
   TileWriter writer(tiles, capacity);
+  auto next = call.levels.begin();
   for (int l = 0; l < p.num_levels; ++l) {
     const assay_cascade_level &level = p.levels[l];
-    for (int s = 0; s < level.kv.rows; ++s) {
-      if (request < level.segment_indptr[s] || request >= level.segment_indptr[s + 1]) continue;
-      const int32_t len = level.kv.seq_lens[s];
-      for (int split = 0; split < call.splits; ++split) {
-        const int32_t end = split_begin(len, call.splits, split + 1);
-        for (int32_t base = split_begin(len, call.splits, split); base < end; base += policy.tile)
-          writer.add(l, split, 0, base, std::min(base + policy.tile, end));
-      }
-    }
+    if (level.kv.rows == 0) continue;
+    const CascadeLevelSchedule schedule = (next++)->schedule;
+    for (int s = 0; s < level.kv.rows; ++s)
+      if (request >= level.segment_indptr[s] && request < level.segment_indptr[s + 1])
+        add_segment(writer, call.shape, schedule, l, level.kv.seq_lens[s]);
   }
   return writer.finish(count);
 }

@@ -63,8 +63,16 @@ constexpr assay_arithmetic kV1Arithmetic =
     tensor_core_arithmetic(kDecodeTile, kDeepestTile, kV1Warps);
 constexpr assay_arithmetic kV2Arithmetic =
     tensor_core_arithmetic(kDecodeTile, kDeepestTile, 8); // or 4 warps
-constexpr assay_arithmetic kCascadeArithmetic =
-    tensor_core_arithmetic(cascade_policy(128).tile, cascade_policy(128).tile, 1);
+/// Its kernels differ: the smallest tile (of the narrow one), the deepest sum (of the wide one, where
+/// a lane adds pairs of weights, one per 8 keys, and two shuffles join lanes) and the most states
+/// bound all.
+constexpr assay_arithmetic cascade_arithmetic() {
+  assay_arithmetic a = tensor_core_arithmetic(kDecodeTile, kDecodeTile, kNarrowWarps);
+  a.sum_depth = 1 + wide_policy(128).tile / 8 + 2;
+  return a;
+}
+constexpr assay_arithmetic kCascadeArithmetic = cascade_arithmetic();
+static_assert(kCascadeArithmetic.sum_depth >= sum_depth(cascade_policy(128).tile));
 
 /// The plan that serves a call.
 assay_plan_params plan_of(const assay_paged_params &p) {

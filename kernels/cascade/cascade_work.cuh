@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the blocks of a cascade kernel share: the levels, and which block has which rows and keys.
+#pragma once
+
+#include "kernels/abi/assay.h"
+#include "kernels/arch/load_store.cuh"
+#include "kernels/arch/shuffle.cuh"
+#include "kernels/cascade/cascade_policy.h"
+#include "kernels/common/params.h"
+
+namespace assay::ASSAY_TARGET {
+
+struct CascadeLevelParams {
+  PagedKvParams kv;              // rows = segments
+  const int32_t *segment_indptr; // [segments + 1] request offsets
+  int32_t first_block;           // blocks of earlier levels of the launch
+  int32_t splits;                // of every segment
+  int32_t first_state;           // states of earlier levels of the call
+};
+
+/// One launch: the levels that its kernel serves. Those of the one that finishes the call are all.
+struct CascadeParams {
+  AttentionParams attention;
+  CascadeLevelParams levels[ASSAY_MAX_CASCADE_LEVELS];
+  int32_t num_levels, num_states;
+  int32_t finish_level; // >= 0: the launch serves this level alone, and finishes the call
+  int32_t team_warps, num_teams; // of the narrow kernel
+  float *o_accum;   // [num_states, batch, num_qo_heads, head_dim]
+  float *lse_accum; // [num_states, batch, num_qo_heads], base 2
+};
+
+/// What one block works on.
+struct CascadeWork {
+  int level, segment, split, kv_head;
+  int first_request, num_rows; // rows = requests * group, packed request-major
+  int first_row;               // of this block's tile
+  int kv_begin, kv_end;
+
+  /// The query of a row: its request and head.
+  ASSAY_DEVICE int request(const AttentionParams &a, int row) const {
+    return first_request + row / a.group_size;
+  }
+  ASSAY_DEVICE int head(const AttentionParams &a, int row) const {
+    return kv_head * a.group_size + row % a.group_size;
+  }
+  template <class E>
+  ASSAY_DEVICE const E *query(const AttentionParams &a, int row) const {
+    return static_cast<const E *>(a.q) + request(a, row) * a.q_stride_batch +
+           head(a, row) * a.q_stride_head;
+  }
+  ASSAY_DEVICE int state(const CascadeParams &params) const {
+    return params.levels[level].first_state + split;
+  }
+  /// Where the partial of a row is, counted in rows of o_accum.
+  ASSAY_DEVICE int64_t partial_row(const CascadeParams &params, int row) const {
+    const AttentionParams &a = params.attention;
+    return (int64_t{state(params)} * a.batch + request(a, row)) * a.num_qo_heads + head(a, row);
+  }
+};
+
+/// The last of `count` segments that begins at or before `slot`; all lanes of a warp search together,
+/// 32 segments a load.
+template <class FirstSlot>
+ASSAY_DEVICE int find_segment(int count, int slot, FirstSlot first_slot) {
+  int low = 0;
+  while (count > 1) {
+    const int step = (count + arch::kWarpSize - 1) / arch::kWarpSize;
+    const int probe = static_cast<int>(arch::lane_id()) * step;
+    const bool begins = probe == 0 || (probe < count && first_slot(low + probe) <= slot);
+    const uint32_t mask = arch::ballot(begins);
+    int last = 0; // of the lanes that answer yes: they come first
+    ASSAY_UNROLL
+    for (int bit = arch::kWarpSize / 2; bit > 0; bit /= 2)
+      if ((mask >> (last + bit) & 1) != 0) last += bit;
+    low += last * step;
+    count = count - last * step < step ? count - last * step : step;
+  }
+  return low;
+}
+
+/// Finds the block's work among tiles of kRows rows, and its keys among tiles of kTile; false when its tile slot is idle. Tiles of the
+/// same keys are neighbours: they run side by side, and the L2 serves all but one of them.
+template <int kRows, int kTile>
+ASSAY_DEVICE bool locate_cascade_work(const CascadeParams &params, int block, CascadeWork &work) {
+  work.level = params.finish_level >= 0 ? params.finish_level : 0;
+  while (params.finish_level < 0 && work.level + 1 < params.num_levels && params.levels[work.level + 1].first_block <= block)
+    ++work.level;
+  const CascadeLevelParams &level = params.levels[work.level];
+  const int heads = params.attention.num_kv_heads, group = params.attention.group_size;
+  const auto slots = static_cast<int>(
+      cascade_tile_slots(level.kv.rows, params.attention.batch, group, kRows));
+  int rest = block - level.first_block;
+  const int slot = rest % slots;
+  rest /= slots;
+  work.kv_head = rest % heads;
+  work.split = rest / heads;
+  const auto first_slot = [&](int s) {
+    const int request = arch::global_load_readonly(level.segment_indptr + s);
+    return static_cast<int>(cascade_first_slot(s, request, group, kRows));
+  };
+  const int low = find_segment(level.kv.rows, slot, first_slot);
+  work.segment = low;
+  work.first_request = arch::global_load_readonly(level.segment_indptr + low);
+  work.num_rows =
+      (arch::global_load_readonly(level.segment_indptr + low + 1) - work.first_request) * group;
+  work.first_row = (slot - first_slot(low)) * kRows;
+  const int len = arch::global_load_readonly(level.kv.seq_lens + low);
+  work.kv_begin = cascade_split_begin(len, level.splits, work.split, kTile);
+  work.kv_end = cascade_split_begin(len, level.splits, work.split + 1, kTile);
+  return work.first_row >= 0 && work.first_row < work.num_rows;
+}
+
+} // namespace assay::ASSAY_TARGET
