@@ -36,37 +36,35 @@ struct OwnState {
 };
 
 /// Merges the states of (request, head), components dim .. dim + 7, in order, and writes O. All
-/// lanes of the warp take part, kHeadDim / 8 on a row; those of no row (`exists`) on any.
+/// lanes of the warp take part, kHeadDim / 8 on a row; a lane of no row says that no level covers it,
+/// and has no own state.
 template <class E, int kHeadDim, class Number>
-ASSAY_DEVICE void finish_cascade_row(const CascadeParams &params, bool exists, int request,
-                                     int head, int dim, const OwnState<Number> &own) {
+ASSAY_DEVICE void finish_cascade_row(const CascadeParams &params, bool exists, uint32_t covering,
+                                     int request, int head, int dim,
+                                     const OwnState<Number> &own) {
+  constexpr int kBatch = 8;
   const AttentionParams &attention = params.attention;
   const int64_t rows = int64_t{attention.batch} * attention.num_qo_heads;
   const int64_t row = int64_t{request} * attention.num_qo_heads + head;
-  const uint32_t covering = exists ? covering_levels(params, request) : 0u;
   const auto covered = [&](int state) {
     int level = 0;
     while (level + 1 < params.num_levels && params.levels[level + 1].first_state <= state)
       ++level;
     return (covering >> level & 1) != 0;
   };
-  const auto merged = merge_by_lanes<kHeadDim / 8, Number>(
+  const auto merged = merge_by_lanes<kHeadDim / 8, Number, kBatch>(
       params.num_states, 1.0f,
       [&](int i) {
         if (i == own.state) return own.lse;
         return covered(i) ? arch::global_load(words_of<Number>(params.lse_accum) + i * rows + row)
                           : Number(arch::neg_infinity());
       },
-      [&](int i, Number(&o)[8]) {
-        if (i == own.state) {
-          ASSAY_UNROLL
-          for (int k = 0; k < 8; ++k)
-            o[k] = own.o[k];
-        } else {
-          Pack8<Number>::load(words_of<Number>(params.o_accum) + (i * rows + row) * kHeadDim + dim)
-              .unpack(o);
-        }
-      });
+      [&](int i) {
+        if (i == own.state) return Pack8<Number>::pack(own.o);
+        return Pack8<Number>::load(words_of<Number>(params.o_accum) + (i * rows + row) * kHeadDim +
+                                   dim);
+      },
+      covered);
   if (!exists) return;
   using State = SliceOf<Number>;
   State state = State::from_normalized(merged.m, merged.o);
@@ -87,9 +85,10 @@ cascade_merge(const ASSAY_GRID_CONSTANT CascadeParams params) {
   const int64_t row = index / kSlices;
   arch::wait_for_previous_grid();
   const bool exists = row < int64_t{attention.batch} * attention.num_qo_heads;
+  const int request = static_cast<int>(row / attention.num_qo_heads);
   const Number none[8] = {};
-  finish_cascade_row<E, kHeadDim>(params, exists, static_cast<int>(row / attention.num_qo_heads),
-                                  static_cast<int>(row % attention.num_qo_heads),
+  finish_cascade_row<E, kHeadDim>(params, exists, exists ? covering_levels(params, request) : 0u,
+                                  request, static_cast<int>(row % attention.num_qo_heads),
                                   static_cast<int>(index % kSlices) * 8,
                                   OwnState<Number>{-1, 0.0f, none});
 }
@@ -109,7 +108,9 @@ ASSAY_DEVICE void finish_uncovered_rows(const CascadeParams &params, int first, 
   for (int64_t i = first; arch::any(i < slices); i += threads) {
     const int64_t row = i / kSlices;
     const auto place = static_cast<int>(row / heads); // among the requests left out
-    finish_cascade_row<E, kHeadDim>(params, i < slices, place < front ? place : end + place - front,
+    const int request = place < front ? place : end + place - front;
+    finish_cascade_row<E, kHeadDim>(params, i < slices,
+                                    i < slices ? covering_levels(params, request) : 0u, request,
                                     static_cast<int>(row % heads),
                                     static_cast<int>(i % kSlices) * 8,
                                     OwnState<Number>{-1, 0.0f, none});

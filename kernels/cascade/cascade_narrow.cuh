@@ -61,6 +61,13 @@ public:
       const int row = work.first_row + r;
       return row < work.num_rows ? work.query<E>(params.attention, row) : nullptr;
     });
+    constexpr int kSlices = kHeadDim / 8;
+    // Loaded while keys are on their way; rows mostly are of one request.
+    const int first_of_lane = work.first_row + team.thread() / kSlices;
+    const int request_of_lane =
+        work.request(params.attention, first_of_lane < work.num_rows ? first_of_lane : 0);
+    uint32_t covering = 0;
+    if (params.finish_level >= 0) covering = covering_levels(params, request_of_lane);
     WarpStorage &storage = shared.warps[arch::warp_id()];
     attend(params, work, scale, team, storage.ring, tile);
     tile.reduce_sums();
@@ -69,7 +76,6 @@ public:
     arch::start_next_grid();
     team.meet();
     const WarpStorage *states = shared.warps + team.first;
-    constexpr int kSlices = kHeadDim / 8;
     ASSAY_UNROLL_BY(1)
     for (int i = team.thread(); i < kRows * kSlices; i += 32 * team.warps) {
       const int row = work.first_row + i / kSlices, dim = i % kSlices * 8;
@@ -78,11 +84,14 @@ public:
       auto slice = merged(states, team.warps, i / kSlices, dim, scale);
       const Number lse2 = slice.lse2(scale);
       slice.normalize();
-      if (params.finish_level >= 0)
-        finish_cascade_row<E, kHeadDim>(params, exists, work.request(params.attention, row),
-                                        work.head(params.attention, row), dim,
-                                        OwnState<Number>{work.state(params), lse2, slice.o});
-      else if (exists)
+      if (params.finish_level >= 0) {
+        const int request = work.request(params.attention, exists ? row : 0);
+        const bool same = request == request_of_lane;
+        finish_cascade_row<E, kHeadDim>(
+            params, exists, same ? covering : covering_levels(params, request), request,
+            work.head(params.attention, row), dim,
+            OwnState<Number>{work.state(params), lse2, slice.o});
+      } else if (exists)
         store_partial<kHeadDim>(PartialParams{params.o_accum, params.lse_accum},
                                 static_cast<uint64_t>(work.partial_row(params, row)), dim, slice.o,
                                 lse2);

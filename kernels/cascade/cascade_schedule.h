@@ -12,9 +12,13 @@
 
 namespace assay {
 
-enum class CascadePath : uint8_t { kWide, kTiles, kNarrow };
-inline constexpr std::array<CascadePath, 3> kCascadePaths = {
-    CascadePath::kWide, CascadePath::kTiles, CascadePath::kNarrow}; // in the order of launches
+/// kWide, kWide64: warpgroups, two or one a block; kTiles: mma tiles; kNarrow: teams of warps.
+enum class CascadePath : uint8_t { kWide, kWide64, kTiles, kNarrow };
+constexpr bool is_wide(CascadePath path) {
+  return path == CascadePath::kWide || path == CascadePath::kWide64;
+}
+inline constexpr std::array<CascadePath, 4> kCascadePaths = { // in the order of launches
+    CascadePath::kWide, CascadePath::kWide64, CascadePath::kTiles, CascadePath::kNarrow};
 
 /// What a schedule depends on.
 struct CascadeShape {
@@ -42,7 +46,10 @@ constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevelShape &level) {
   const int64_t rows = divide_up(shape.batch * shape.group, std::max<int64_t>(level.segments, 1));
   if (rows <= kNarrowRows) return CascadePath::kNarrow;
-  return shape.warpgroups && rows >= kFewestWideRows ? CascadePath::kWide : CascadePath::kTiles;
+  if (!shape.warpgroups || rows < kFewestWideRows) return CascadePath::kTiles;
+  // The registers of one group beside another block do not hold the accumulators of head_dim 256.
+  const bool one_group = rows <= kWideGroupRows && shape.head_dim < 256;
+  return one_group ? CascadePath::kWide64 : CascadePath::kWide;
 }
 
 /// Row tiles of 8 that a block of the narrow kernel has: one choice for all levels of a call.
@@ -53,15 +60,27 @@ constexpr int narrow_row_tiles(const CascadeShape &shape) {
 /// Rows of a block, and the grain of its splits.
 constexpr int32_t cascade_block_rows(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  return path == CascadePath::kWide    ? kWideRows
-         : path == CascadePath::kTiles ? cascade_policy(head_dim).rows()
-                                       : 8 * narrow_row_tiles(shape);
+  return path == CascadePath::kWide     ? 2 * kWideGroupRows
+         : path == CascadePath::kWide64 ? kWideGroupRows
+         : path == CascadePath::kTiles  ? cascade_policy(head_dim).rows()
+                                        : 8 * narrow_row_tiles(shape);
 }
 constexpr int32_t cascade_split_tile(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  return path == CascadePath::kWide    ? wide_policy(head_dim).tile
+  return is_wide(path)                 ? wide_tile(head_dim)
          : path == CascadePath::kTiles ? cascade_policy(head_dim).tile
                                        : kNarrowSplitTokens;
+}
+
+/// Warps that share a tile of rows: the fewest that leave an SM seven warps to run, unless segments
+/// are long: then rows are the better balanced the more warps share one.
+constexpr int32_t narrow_warps(const CascadeShape &shape, int64_t tiles, int64_t tokens) {
+  constexpr int64_t kWarpsPerSm = 7, kShortTokens = 512;
+  int32_t warps = kNarrowWarps;
+  while (warps > 1 && tokens <= kShortTokens &&
+         tiles * (warps / 2) >= kWarpsPerSm * shape.multiprocessors)
+    warps /= 2;
+  return warps;
 }
 
 namespace cascade_detail {
@@ -85,10 +104,10 @@ double wide_cost(const CascadeShape &shape, const Levels &levels, const Schedule
   constexpr double kBlockTiles = 2.0, kBytesPerTile = 9e6;
   int64_t blocks = 0, splits = 0;
   for (int l = 0; l < num_levels; ++l) {
-    if (schedule[l].path != CascadePath::kWide || levels[l].segments == 0) continue;
+    if (!is_wide(schedule[l].path) || levels[l].segments == 0) continue;
     const int64_t most = divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kWide));
     const int64_t cuts = std::clamp<int64_t>(divide_up(most, tiles), 1, kMaxSplits);
-    blocks += blocks_of(shape, levels[l], CascadePath::kWide) * cuts;
+    blocks += blocks_of(shape, levels[l], schedule[l].path) * cuts;
     splits += cuts;
   }
   const double waves = static_cast<double>(divide_up(blocks, shape.multiprocessors));
@@ -108,7 +127,7 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
   for (int l = 0; l < num_levels; ++l) {
     schedule[l] = {cascade_path(shape, levels[l]), static_cast<int32_t>(num_splits),
                    kNarrowWarps};
-    if (schedule[l].path == CascadePath::kWide)
+    if (is_wide(schedule[l].path))
       longest = std::max(longest, divide_up(levels[l].tokens,
                                             cascade_split_tile(shape, CascadePath::kWide)));
   }
@@ -131,7 +150,7 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
     int64_t splits = 1;
     if (levels[l].segments == 0) {
       splits = 1;
-    } else if (schedule[l].path == CascadePath::kWide) {
+    } else if (is_wide(schedule[l].path)) {
       splits = divide_up(divide_up(levels[l].tokens, tile), tiles);
     } else {
       const int64_t blocks = blocks_of(shape, levels[l], schedule[l].path);
@@ -139,6 +158,10 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
                         divide_up(levels[l].tokens, kMinSplitTokens));
     }
     schedule[l].splits = static_cast<int32_t>(std::clamp<int64_t>(splits, 1, kMaxSplits));
+    if (schedule[l].path == CascadePath::kNarrow && schedule[l].splits == 1 &&
+        levels[l].segments > 0)
+      schedule[l].warps =
+          narrow_warps(shape, blocks_of(shape, levels[l], CascadePath::kNarrow), levels[l].tokens);
   }
 }
 

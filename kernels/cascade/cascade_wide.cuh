@@ -32,21 +32,24 @@ struct WideLayout {
   static ASSAY_DEVICE int column_step(int step) { return step / 4 * kBlockBytes + step % 4 * 32; }
 };
 
-/// A block has 128 query rows, 64 for each of two warpgroups of consumers; a third one, the
-/// producer, copies tiles of K and V through the page table into a ring of slots that both read.
+/// A block has 64 query rows for each of one or two warpgroups of consumers; another one, the
+/// producer, copies tiles of K and V through the page table into a ring of slots that all read.
 /// A slot's `full` barrier counts the producer's warps, its `empty` one the consumers'.
 ///
 /// A consumer computes the scores of tile j + 1 while the tensor cores still multiply the weights of
 /// tile j with V: softmax, on other units, then overlaps with both.
-template <class E, int kHeadDim>
+template <class E, int kHeadDim, int kConsumers>
 class CascadeWide {
 public:
-  static constexpr WidePolicy kPolicy = wide_policy(kHeadDim);
+  static constexpr WidePolicy kPolicy = wide_policy(kHeadDim, kConsumers);
   static constexpr int kTile = kPolicy.tile, kSlots = kPolicy.slots;
-  static constexpr int kRows = kWideRows, kGroups = 2, kGroupRows = kRows / kGroups;
+  static constexpr int kGroups = kConsumers, kGroupRows = kWideGroupRows;
+  static constexpr int kRows = kGroups * kGroupRows;
   static constexpr int kGroupThreads = 128, kThreads = (kGroups + 1) * kGroupThreads;
   static constexpr int kGroupWarps = kGroupThreads / 32;
   static_assert(kGroupRows == 64);
+  /// Two halve the registers of one.
+  static constexpr int kMinBlocks = kGroups == 1 ? 2 : 1;
   using Number = typename arch::Arithmetic<E>::Number;
   using KvMatrix = WideLayout<kTile, kHeadDim>;
   using QueryMatrix = WideLayout<kGroupRows, kHeadDim>;
@@ -60,7 +63,7 @@ public:
   static ASSAY_DEVICE void run(const CascadeParams &params, const CascadeWork &work) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
     const int group = static_cast<int>(arch::thread_idx()) / kGroupThreads;
-    const int consumers = work.num_rows - work.first_row > kGroupRows ? 2 : 1;
+    const int consumers = work.num_rows - work.first_row > kGroupRows ? kGroups : 1;
     if (arch::thread_idx() == 0)
       for (int s = 0; s < kSlots; ++s) {
         arch::mbarrier_init(&shared.full[s], kGroupWarps);
@@ -77,8 +80,8 @@ public:
   }
 
 private:
-  // 128 threads of the producer and 256 of the consumers share 64 K registers.
-  static constexpr int kProducerRegisters = 56, kConsumerRegisters = 224;
+  // The producer's threads give to the consumers' what they have above 56: of 168, or of 128.
+  static constexpr int kProducerRegisters = 56, kConsumerRegisters = kGroups == 1 ? 200 : 224;
   static constexpr int kWarpTokens = kTile / kGroupWarps; // of a tile, that a producer warp copies
   static constexpr int kSlices = kHeadDim > 128 ? 2 : 1;  // of head_dim, one accumulator each
   static constexpr int kSliceDims = kHeadDim / kSlices;
@@ -325,11 +328,10 @@ private:
 };
 
 /// Grid: per level tile slots * kv heads * splits.
-template <class E, int kHeadDim>
-ASSAY_KERNEL((CascadeWide<E, kHeadDim>::kThreads), 1)
+template <class Core>
+ASSAY_KERNEL((Core::kThreads), (Core::kMinBlocks))
 cascade_wide(const ASSAY_GRID_CONSTANT CascadeParams params) {
   if constexpr (arch::kWarpgroups) {
-    using Core = CascadeWide<E, kHeadDim>;
     CascadeWork work;
     arch::wait_for_previous_grid();
     arch::start_next_grid();

@@ -58,24 +58,49 @@ struct CascadeWork {
   }
 };
 
-/// The last of `count` segments that begins at or before `slot`; all lanes of a warp search together,
-/// 32 segments a load.
-template <class FirstSlot>
-ASSAY_DEVICE int find_segment(int count, int slot, FirstSlot first_slot) {
-  int low = 0;
-  while (count > 1) {
-    const int step = (count + arch::kWarpSize - 1) / arch::kWarpSize;
-    const int probe = static_cast<int>(arch::lane_id()) * step;
-    const bool begins = probe == 0 || (probe < count && first_slot(low + probe) <= slot);
-    const uint32_t mask = arch::ballot(begins);
-    int last = 0; // of the lanes that answer yes: they come first
-    ASSAY_UNROLL
-    for (int bit = arch::kWarpSize / 2; bit > 0; bit /= 2)
-      if ((mask >> (last + bit) & 1) != 0) last += bit;
-    low += last * step;
-    count = count - last * step < step ? count - last * step : step;
+/// Index of the highest bit of ones that begin at bit 0; 0 when there are none.
+ASSAY_DEVICE int highest_of(uint32_t ones) {
+  int highest = 0;
+  ASSAY_UNROLL
+  for (int bit = arch::kWarpSize / 2; bit > 0; bit /= 2)
+    if ((ones >> (highest + bit) & 1) != 0) highest += bit;
+  return highest;
+}
+
+/// A segment and the requests it serves.
+struct FoundSegment {
+  int segment, first_request, end_request;
+};
+
+/// The last segment of a level that begins at or before `slot` (the first if none does); all lanes
+/// of a warp search together. Where segments serve about equally many requests one round of loads
+/// near `guess` finds it.
+template <class BeginsBy>
+ASSAY_DEVICE FoundSegment find_segment(const CascadeLevelParams &level, int guess,
+                                       BeginsBy begins_by) {
+  constexpr int kLast = arch::kWarpSize - 1;
+  const int lane = static_cast<int>(arch::lane_id()), segments = level.kv.rows;
+  int low = guess > kLast / 2 ? guess - kLast / 2 : 0, request;
+  uint32_t mask;
+  while (true) {
+    const int probe = low + lane < segments ? low + lane : segments;
+    request = arch::global_load_readonly(level.segment_indptr + probe);
+    mask = arch::ballot(probe < segments && begins_by(probe, request));
+    if ((low == 0 || (mask & 1) != 0) && mask >> kLast == 0) break;
+    low = 0;
+    for (int count = segments; count > kLast;) {
+      const int step = (count + kLast) / arch::kWarpSize, next = low + lane * step;
+      const bool begins =
+          lane * step < count &&
+          (lane == 0 ||
+           begins_by(next, arch::global_load_readonly(level.segment_indptr + next)));
+      const int last = highest_of(arch::ballot(begins)) * step;
+      low += last;
+      count = count - last < step ? count - last : step;
+    }
   }
-  return low;
+  const int last = highest_of(mask);
+  return {low + last, arch::shfl_idx(request, last), arch::shfl_idx(request, last + 1)};
 }
 
 /// Finds the block's work among tiles of kRows rows, and its keys among tiles of kTile; false when its tile slot is idle. Tiles of the
@@ -94,17 +119,17 @@ ASSAY_DEVICE bool locate_cascade_work(const CascadeParams &params, int block, Ca
   rest /= slots;
   work.kv_head = rest % heads;
   work.split = rest / heads;
-  const auto first_slot = [&](int s) {
-    const int request = arch::global_load_readonly(level.segment_indptr + s);
-    return static_cast<int>(cascade_first_slot(s, request, group, kRows));
+  const auto first_slot = [&](int segment, int request) {
+    return static_cast<int>(cascade_first_slot(segment, request, group, kRows));
   };
-  const int low = find_segment(level.kv.rows, slot, first_slot);
-  work.segment = low;
-  work.first_request = arch::global_load_readonly(level.segment_indptr + low);
-  work.num_rows =
-      (arch::global_load_readonly(level.segment_indptr + low + 1) - work.first_request) * group;
-  work.first_row = (slot - first_slot(low)) * kRows;
-  const int len = arch::global_load_readonly(level.kv.seq_lens + low);
+  const FoundSegment found = find_segment(
+      level, static_cast<int>(int64_t{slot} * level.kv.rows / slots),
+      [&](int segment, int request) { return first_slot(segment, request) <= slot; });
+  work.segment = found.segment;
+  work.first_request = found.first_request;
+  work.num_rows = (found.end_request - found.first_request) * group;
+  work.first_row = (slot - first_slot(found.segment, found.first_request)) * kRows;
+  const int len = arch::global_load_readonly(level.kv.seq_lens + work.segment);
   work.kv_begin = cascade_split_begin(len, level.splits, work.split, kTile);
   work.kv_end = cascade_split_begin(len, level.splits, work.split + 1, kTile);
   return work.first_row >= 0 && work.first_row < work.num_rows;

@@ -51,6 +51,9 @@ assay_status cascade_layout(const assay_cascade_params *p, CascadeCall &call) {
     call.states += schedule[l].splits;
     blocks += level_blocks(call.shape, call.levels.back());
   }
+  // One launch serves all narrow levels but the one that finishes: one size of teams.
+  for (size_t l = 0; l < call.levels.size(); ++l)
+    if (static_cast<int>(l) != call.finish) call.levels[l].schedule.warps = kNarrowWarps;
   if (blocks > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED,
                 "segments * heads * splits needs {} blocks, expected at most {}", blocks, kMaxGrid);

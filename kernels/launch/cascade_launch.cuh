@@ -29,7 +29,12 @@ CascadeKernel cascade_kernel(void (*entry)(CascadeParams), const char *name) {
 template <class E, int kHeadDim>
 CascadeKernel cascade_kernel_of(const CascadeShape &shape, CascadePath path) {
   if (path == CascadePath::kWide)
-    return cascade_kernel<CascadeWide<E, kHeadDim>>(&cascade_wide<E, kHeadDim>, "cascade_wide");
+    return cascade_kernel<CascadeWide<E, kHeadDim, 2>>(
+        &cascade_wide<CascadeWide<E, kHeadDim, 2>>, "cascade_wide");
+  if constexpr (kHeadDim < 256)
+    if (path == CascadePath::kWide64)
+      return cascade_kernel<CascadeWide<E, kHeadDim, 1>>(
+          &cascade_wide<CascadeWide<E, kHeadDim, 1>>, "cascade_wide");
   if (path == CascadePath::kTiles)
     return cascade_kernel<CascadeCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
   if constexpr (kHeadDim != 256)

@@ -9,7 +9,8 @@
 namespace assay::ASSAY_TARGET {
 
 inline int64_t merge_blocks(int64_t threads) {
-  return (threads + kMergeThreads - 1) / kMergeThreads;
+  constexpr int64_t kBlock = kMergeThreads * kMergeGroupStates;
+  return (threads + kBlock - 1) / kBlock;
 }
 
 inline assay_status launch_merge_state(const MergeStateCall &call, void *stream) {
@@ -41,6 +42,25 @@ inline assay_status launch_merge_state(const MergeStateCall &call, void *stream)
   }
 }
 
+template <class E, int kLanes>
+assay_status launch_merge_states_of(const MergeStatesParams &params, void *stream) {
+  constexpr int kWorkers = MergeStates<E, kLanes>::kWorkers;
+  const int64_t workers = params.num_rows * params.num_heads * params.workers;
+  const size_t shared_bytes =
+      params.workers > 1 ? sizeof(typename MergeStates<E, kLanes>::SharedStorage) : 0;
+  return launch_kernel(&merge_states<E, kLanes>, "merge_states",
+                       {(workers + kWorkers - 1) / kWorkers, kMergeStatesThreads, shared_bytes},
+                       params, stream);
+}
+
+template <class E>
+assay_status launch_merge_states_of(const MergeStatesParams &params, void *stream) {
+  const int lanes = merge_lanes(params.head_dim);
+  if (lanes == 8) return launch_merge_states_of<E, 8>(params, stream);
+  if (lanes == 16) return launch_merge_states_of<E, 16>(params, stream);
+  return launch_merge_states_of<E, 32>(params, stream);
+}
+
 inline assay_status launch_merge_states(const MergeStatesCall &call, void *stream) {
   MergeStatesParams params{};
   params.in = call.in;
@@ -50,21 +70,20 @@ inline assay_status launch_merge_states(const MergeStatesCall &call, void *strea
   params.num_states = call.num_states;
   params.num_heads = call.num_heads;
   params.head_dim = call.head_dim;
+  params.workers = merge_workers(call.num_states, merge_lanes(call.head_dim));
   params.scale = call.scale;
   params.unit = call.unit;
-  const LaunchShape shape = {merge_blocks(call.num_rows * call.num_heads * (call.head_dim / 8)),
-                             kMergeThreads};
   switch (call.dtype) {
   case ASSAY_FP16:
-    return launch_kernel(&merge_states<arch::fp16>, "merge_states", shape, params, stream);
+    return launch_merge_states_of<arch::fp16>(params, stream);
   case ASSAY_BF16:
-    return launch_kernel(&merge_states<arch::bf16>, "merge_states", shape, params, stream);
+    return launch_merge_states_of<arch::bf16>(params, stream);
 #if !ASSAY_IS_CUDA
   case ASSAY_FIELD61:
-    return launch_kernel(&merge_states<arch::field>, "merge_states", shape, params, stream);
+    return launch_merge_states_of<arch::field>(params, stream);
 #endif
   default:
-    return launch_kernel(&merge_states<float>, "merge_states", shape, params, stream);
+    return launch_merge_states_of<float>(params, stream);
   }
 }
 

@@ -68,7 +68,7 @@ constexpr assay_arithmetic kV2Arithmetic =
 /// bound all.
 constexpr assay_arithmetic cascade_arithmetic() {
   assay_arithmetic a = tensor_core_arithmetic(kDecodeTile, kDecodeTile, kNarrowWarps);
-  a.sum_depth = 1 + wide_policy(128).tile / 8 + 2;
+  a.sum_depth = 1 + wide_tile(128) / 8 + 2;
   return a;
 }
 constexpr assay_arithmetic kCascadeArithmetic = cascade_arithmetic();
