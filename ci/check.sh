@@ -4,6 +4,7 @@
 # Arguments are passed on to `assay check` (try --budget 60s, --kernel merge_state, --json FILE),
 # which runs in the folder this was called from.
 caller=$PWD
+# shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 ci/setup.sh

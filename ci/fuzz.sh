@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzzes every target for SECONDS (default 60) in all, from corpus/seeds, under ASan and UBSan.
 # New inputs stay in build/fuzz/corpus; a finding prints the command that replays it.
+# shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 seconds=${1:-60}
 

@@ -12,6 +12,8 @@ packages=(
 )
 # llvm-symbolizer turns sanitizer reports into source lines; the runtime comes with the compiler.
 packages+=(llvm libclang-rt-14-dev)
+# Checked habits of the tree.
+packages+=(clang-format shellcheck)
 
 missing=()
 for package in "${packages[@]}"; do

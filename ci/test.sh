@@ -2,15 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every test: layers and directory map, unit tests and properties, all but the slow ones again under
 # ASan and UBSan, 60 s of fuzzing, and, when nvcc is there, the cuda target compiled (and run when a GPU answers).
+# shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 fuzz_seconds=60
 
 ci/setup.sh
-step "layers, headers, directory map"
-ci/check_layers.sh
+step "shape, layers, format, scripts, headers"
+ci/shape.sh
+git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
+shellcheck --external-sources ci/*.sh .ci/run
+ci/check_headers.sh
 step "build and test (simt)"
 build simt
 run_tests simt
+step "install, and a user's programs"
+ci/consumer.sh build/simt
 step "sanitizers (address, undefined)"
 build simt-asan-ubsan
 run_tests simt-asan-ubsan -LE slow
@@ -25,6 +31,7 @@ if have_nvcc; then
     echo "kernel_figures.py passed a wrong table"
     exit 1
   fi
+  ci/consumer.sh build/cuda
   if have_gpu; then
     ctest --preset cuda -L cuda
   else

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "fuzz/byte_reader.h"
-#include "oracle/dtype.h"
-#include "oracle/verdict.h"
-#include "properties/case_text.h"
-#include "properties/codec.h"
-#include "properties/invariants/bounds.h"
+#include "oracle/exact/dtype.h"
+#include "oracle/judge/verdict.h"
+#include "properties/call/materialise.h"
+#include "properties/case/case_text.h"
+#include "properties/case/codec.h"
+#include "properties/relate/budget.h"
 
 namespace assay::fuzz {
 namespace {

@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "fuzz/target.h"
-#include "properties/case_text.h"
-#include "properties/codec.h"
+#include "properties/case/case_text.h"
+#include "properties/case/codec.h"
 
 namespace assay::fuzz {
 

@@ -17,6 +17,6 @@
 //      of the exponentials (they telescope) and 6 u per step; 2^-126 per operation for underflow.
 //   9. When m is a key's score: lse2() is within that of the exact logarithm plus 2^-22
 //      (1 + |log2 d|) and two roundings, and normalize() gives o / d within 4 u more.
-#include "fuzz/rescale_chain.h"
+#include "fuzz/paths/rescale_chain.h"
 
 ASSAY_FUZZ_TARGET(assay::fuzz::check_rescale<>)

@@ -28,7 +28,7 @@ PlanCase decode_plan_case(Input input) {
   ByteReader in(input);
   PlanCase c;
   c.shape.batch = in.integer(1, 24);
-  c.shape.units = in.integer(1, 8);
+  c.shape.head_tiles = in.integer(1, 8);
   c.shape.splits = in.integer(0, 1) == 0 ? 0 : in.integer(1, 100);
   c.shape.workers = c.shape.splits > 0 ? c.shape.batch * c.shape.splits : in.integer(1, 528);
   c.shape.tile = in.integer(1, 128);

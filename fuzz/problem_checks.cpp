@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "fuzz/byte_reader.h"
-#include "properties/case_text.h"
-#include "properties/codec.h"
-#include "properties/runner.h"
+#include "properties/case/case_text.h"
+#include "properties/case/codec.h"
+#include "properties/run/requirements.h"
+#include "properties/run/runner.h"
 #include "properties/sut/sut.h"
 
 namespace assay::fuzz {

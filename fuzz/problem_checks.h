@@ -8,7 +8,7 @@ namespace assay::fuzz {
 
 /// First byte: a property. The rest: a case. Runs within_budget and that property on every simt
 /// kernel of the plugin that takes the case.
-/// `replay_scores`: T2 too, for kernels whose MMA has the bits of oracle/block_fma.h.
+/// `replay_scores`: T2 too, for kernels whose MMA has the bits of oracle/bounds/block_fma.h.
 std::string check_problem_with(const assay_plugin &plugin, Input input, bool replay_scores = false);
 inline std::string check_problem(Input input) {
   return check_problem_with(*assay_plugin_entry(ASSAY_ABI_MAJOR), input, true);

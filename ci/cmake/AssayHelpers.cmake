@@ -4,7 +4,7 @@
 function(assay_add_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  target_link_libraries(${name} PUBLIC assay_strict ${ARG_LIBS})
+  target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:assay_strict> ${ARG_LIBS})
 endfunction()
 
 function(assay_add_test name)

@@ -3,16 +3,22 @@
 
 #include <iterator>
 
-#include "kernels/launch/decode_launch.cuh"
-#include "kernels/launch/kernel_table.cuh"
+#include "kernels/api/launch_table.cuh"
+#include "kernels/cascade/cascade_launch.cuh"
+#include "kernels/decode/decode_launch.cuh"
 
 #include "corpus/mutants/mutants.h"
-#include "kernels/launch/own_kernels.h"
+#include "kernels/api/own_kernels.h"
 
 namespace assay::n_mutants {
-template struct DecodeLaunch<arch::bf16, arch::bf16, 64>;
-template struct DecodeLaunch<arch::bf16, arch::e4m3, 64>;
-template struct DecodeLaunch<arch::field16, arch::field16, 64>;
+#define ASSAY_INSTANTIATE ASSAY_INSTANTIATE_DECODE
+#define ASSAY_INSTANTIATE_SIMT ASSAY_INSTANTIATE_DECODE
+#include "kernels/decode/instantiations.def"
+#undef ASSAY_INSTANTIATE
+#undef ASSAY_INSTANTIATE_SIMT
+#define ASSAY_INSTANTIATE ASSAY_INSTANTIATE_CASCADE
+#define ASSAY_INSTANTIATE_SIMT ASSAY_INSTANTIATE_CASCADE
+#include "kernels/cascade/instantiations.def"
 } // namespace assay::n_mutants
 
 namespace assay::mutants {
@@ -27,9 +33,10 @@ constexpr const char *kOmitted[] = {
 #include "mutant_omitted.inc"
     nullptr};
 
-template <auto kFunction, class Params>
-assay_status call(const void *params) {
-  return kFunction(n_mutants::kernel_table(), static_cast<const Params *>(params), true);
+template <class Kernel, auto kLaunch>
+assay_status run(const void *params) {
+  return run_call<Kernel, kLaunch>(n_mutants::launch_table(),
+                                   static_cast<const typename Kernel::Params *>(params), true);
 }
 
 } // namespace
@@ -40,13 +47,9 @@ std::span<const char *const> omitted() { return {kOmitted, std::size(kOmitted) -
 const assay_plugin *plugin() {
   static const auto kKernels = [] {
     auto kernels = own_kernels(ASSAY_TARGET_SIMT);
-    for (assay_kernel &k : kernels)
-      k.run = nullptr;
-    kernels[0].run = &call<&run_v1, assay_paged_params>;
-    kernels[1].run = &call<&run_v2, assay_paged_params>;
-    kernels[2].run = &call<&run_cascade, assay_cascade_params>;
-    kernels[3].run = &call<&run_merge_state, assay_merge_state_params>;
-    kernels[4].run = &call<&run_merge_states, assay_merge_states_params>;
+    size_t row = 0;
+#define ASSAY_KERNEL_ROW(name, Kernel) kernels[row++].run = &run<Kernel, &LaunchTable::name>;
+#include "kernels/api/kernels.def"
     return kernels;
   }();
   static const assay_plugin kPlugin = {sizeof(assay_plugin), ASSAY_ABI_MAJOR,

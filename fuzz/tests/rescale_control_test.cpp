@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positive controls of fuzz_rescale: states with one defect each must be caught by the seed corpus.
-#include "fuzz/rescale_chain.h"
+#include "fuzz/paths/rescale_chain.h"
 
 #include <gtest/gtest.h>
 

@@ -107,12 +107,12 @@ typedef struct assay_paged_kv {
  * and O = sum_j softmax(x)_j v_scale v_j. A sink is one more key per row with logit sinks[head] and
  * value 0: it takes part in the sum and in the LSE, once however the row is split.
  *
- * early_start (programmatic dependent launch; sm_90 on, elsewhere the same as 0): the call loads
- * its plan and the first keys and values while the kernel in front of it in the stream ends. That
- * kernel may write q and the K and V of each request's q_len newest tokens, and may read and write
- * o, lse and the workspace. Everything else the call reads (older K and V, page_table, seq_lens,
- * plan, scales, slopes, sinks) must have been written by kernels that finished before that kernel
- * began. v2 without a plan runs its planner first and starts its attention late.
+ * early_start (programmatic dependent launch, PDL; sm_90 on, elsewhere the same as 0): the call
+ * loads its plan and the first keys and values while the kernel in front of it in the stream ends.
+ * That kernel may write q and the K and V of each request's q_len newest tokens, and may read and
+ * write o, lse and the workspace. Everything else the call reads (older K and V, page_table,
+ * seq_lens, plan, scales, slopes, sinks) must have been written by kernels that finished before
+ * that kernel began. v2 without a plan runs its planner first and starts its attention late.
  */
 typedef struct assay_paged_params {
   uint32_t struct_size;

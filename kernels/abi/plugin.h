@@ -2,12 +2,12 @@
  *
  * The table through which the harness reaches kernels: ours and a third party's alike. A plugin is
  * a shared library that exports assay_plugin_entry(); the library's own kernels fill the same table
- * (kernels/launch/registry.cpp).
+ * (kernels/api/registry.cpp).
  */
 #ifndef ASSAY_ABI_PLUGIN_H_
 #define ASSAY_ABI_PLUGIN_H_
 
-#include "kernels/abi/assay.h"
+#include "assay.h"
 
 #ifdef __cplusplus
 extern "C" {

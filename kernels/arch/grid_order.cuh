@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order between a grid and the one in front of it in the stream, when it was launched to start
-// early (programmatic dependent launch, sm_90 on); in any other launch both do nothing.
+// early (programmatic dependent launch, PDL; sm_90 on); in any other launch both do nothing.
 //   void wait_for_previous_grid()  until that grid has finished and its writes are visible. Before
 //                                  it a thread reads nothing that grid may write, and writes
 //                                  nothing

@@ -3,7 +3,8 @@
 //   void mbarrier_init(b, count)   by one thread, before a barrier of the block; b then counts
 //                                  `count` arrivals a phase, and starts in phase 0
 //   void mbarrier_arrive(b)        what the caller did before is visible to who waits for the phase
-//   void mbarrier_wait(b, parity)  until the phase of that parity (0: phases 0, 2, ...) is complete.
+//   void mbarrier_wait(b, parity)  until the phase of that parity (0: phases 0, 2, ...) is
+//   complete.
 //                                  Parity 1 of a fresh barrier counts as complete: who waits for
 //                                  "the phase before" need not treat the first one apart
 // A waiting thread is at most one phase behind: phases further back cannot be told apart.

@@ -5,11 +5,13 @@
 //
 //   wgmma_m64k16<E>(c, a, b, accumulate)   c (64 x N, fp32) = a (64 x 16) * b (16 x N), plus c when
 //                                          `accumulate`; N = 2 * the length of c: 64 or 128
-//     c       warp w of the group holds rows 16 w + g and + g + 8, as mma_m16n8k16 has them: c[4 j +
+//     c       warp w of the group holds rows 16 w + g and + g + 8, as mma_m16n8k16 has them: c[4 j
+//     +
 //             2 i + h] is row 16 w + g + 8 i, column 8 j + 2 t + h (g = lane / 4, t = lane % 4)
 //     a       registers (the A operand of mma_m16n8k16) or a KMajorMatrix of 64 rows
 //     b       KMajorMatrix of N rows with a in shared memory, NMajorMatrix with a in registers
-//   wgmma_fence(r...)     in front of the first operation of a group, and after ordinary accesses to
+//   wgmma_fence(r...)     in front of the first operation of a group, and after ordinary accesses
+//   to
 //                         registers that one uses; r: those arrays
 //   wgmma_commit()        closes the group of operations since the last one
 //   wgmma_wait<n>(r...)   until at most the n newest groups are pending; r: arrays that may be used

@@ -36,17 +36,18 @@ struct OwnState {
 };
 
 /// Merges the states of (request, head), components dim .. dim + 7, in order, and writes O. All
-/// lanes of the warp take part, kHeadDim / 8 on a row; a lane of no row says that no level covers it,
-/// and has no own state.
+/// lanes of the warp take part, kHeadDim / 8 on a row; a lane of no row says that no level covers
+/// it, and has no own state.
 template <class E, int kHeadDim, class Number>
 ASSAY_DEVICE void finish_cascade_row(const CascadeParams &params, bool exists, uint32_t covering,
-                                     int request, int head, int dim,
-                                     const OwnState<Number> &own) {
+                                     int request, int head, int dim, const OwnState<Number> &own) {
   constexpr int kBatch = 8;
   const AttentionParams &attention = params.attention;
   const int64_t rows = int64_t{attention.batch} * attention.num_qo_heads;
   const int64_t row = int64_t{request} * attention.num_qo_heads + head;
+  const bool by_all = covering == (1u << params.num_levels) - 1;
   const auto covered = [&](int state) {
+    if (by_all) return true;
     int level = 0;
     while (level + 1 < params.num_levels && params.levels[level + 1].first_state <= state)
       ++level;
@@ -93,7 +94,8 @@ cascade_merge(const ASSAY_GRID_CONSTANT CascadeParams params) {
                                   OwnState<Number>{-1, 0.0f, none});
 }
 
-/// Writes the rows of requests that the finishing level does not cover; thread `first` of `threads`.
+/// Writes the rows of requests that the finishing level does not cover; thread `first` of
+/// `threads`.
 template <class E, int kHeadDim>
 ASSAY_DEVICE void finish_uncovered_rows(const CascadeParams &params, int first, int threads) {
   constexpr int kSlices = kHeadDim / 8;
@@ -109,11 +111,10 @@ ASSAY_DEVICE void finish_uncovered_rows(const CascadeParams &params, int first, 
     const int64_t row = i / kSlices;
     const auto place = static_cast<int>(row / heads); // among the requests left out
     const int request = place < front ? place : end + place - front;
-    finish_cascade_row<E, kHeadDim>(params, i < slices,
-                                    i < slices ? covering_levels(params, request) : 0u, request,
-                                    static_cast<int>(row % heads),
-                                    static_cast<int>(i % kSlices) * 8,
-                                    OwnState<Number>{-1, 0.0f, none});
+    finish_cascade_row<E, kHeadDim>(
+        params, i < slices, i < slices ? covering_levels(params, request) : 0u, request,
+        static_cast<int>(row % heads), static_cast<int>(i % kSlices) * 8,
+        OwnState<Number>{-1, 0.0f, none});
   }
 }
 

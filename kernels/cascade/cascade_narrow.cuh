@@ -13,8 +13,8 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Each warp has its own cp.async ring and takes every team_warps-th tile of the keys; the states of
-/// a team meet in shared memory once, at the end, in the place of the rings.
+/// Each warp has its own cp.async ring and takes every team_warps-th tile of the keys; the states
+/// of a team meet in shared memory once, at the end, in the place of the rings.
 template <class E, int kHeadDim, int kRowTiles>
 class CascadeNarrow {
 public:
@@ -87,10 +87,10 @@ public:
       if (params.finish_level >= 0) {
         const int request = work.request(params.attention, exists ? row : 0);
         const bool same = request == request_of_lane;
-        finish_cascade_row<E, kHeadDim>(
-            params, exists, same ? covering : covering_levels(params, request), request,
-            work.head(params.attention, row), dim,
-            OwnState<Number>{work.state(params), lse2, slice.o});
+        finish_cascade_row<E, kHeadDim>(params, exists,
+                                        same ? covering : covering_levels(params, request), request,
+                                        work.head(params.attention, row), dim,
+                                        OwnState<Number>{work.state(params), lse2, slice.o});
       } else if (exists)
         store_partial<kHeadDim>(PartialParams{params.o_accum, params.lse_accum},
                                 static_cast<uint64_t>(work.partial_row(params, row)), dim, slice.o,
@@ -153,8 +153,8 @@ private:
   }
 };
 
-/// Grid: per level tile slots * kv heads * splits teams; when it finishes the call, kUncoveredBlocks
-/// more for requests that its level leaves out.
+/// Grid: per level tile slots * kv heads * splits teams; when it finishes the call,
+/// kUncoveredBlocks more for requests that its level leaves out.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kMinBlocks))
 cascade_narrow(const ASSAY_GRID_CONSTANT CascadeParams params) {
@@ -163,7 +163,8 @@ cascade_narrow(const ASSAY_GRID_CONSTANT CascadeParams params) {
   CascadeWork work;
   if (index >= params.num_teams) {
     arch::wait_for_previous_grid();
-    const int block = static_cast<int>(arch::block_idx_x()) - (params.num_teams + teams - 1) / teams;
+    const int block =
+        static_cast<int>(arch::block_idx_x()) - (params.num_teams + teams - 1) / teams;
     if (block >= 0)
       finish_uncovered_rows<typename Core::Element, Core::kDims>(
           params, block * Core::kThreads + static_cast<int>(arch::thread_idx()),
@@ -171,7 +172,8 @@ cascade_narrow(const ASSAY_GRID_CONSTANT CascadeParams params) {
     return;
   }
   if (locate_cascade_work<Core::kRows, kNarrowSplitTokens>(params, index, work))
-    return Core::run(params, work, {warp / params.team_warps * params.team_warps, params.team_warps});
+    return Core::run(params, work,
+                     {warp / params.team_warps * params.team_warps, params.team_warps});
   arch::wait_for_previous_grid();
 }
 

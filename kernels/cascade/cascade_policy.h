@@ -49,15 +49,14 @@ struct WidePolicy {
   int slots; // of the ring; a tile takes two, for K and V
   int ahead; // slots whose copies are in flight while one more is issued
 };
-inline constexpr int kWideGroupRows = 64; // of a warpgroup; a block has one or two beside the producer
+inline constexpr int kWideRows = 128; // of a block, 64 for each of two warpgroups
 
 /// Scores of 128 keys, or with head_dim 256 of 64, are what the registers hold beside O.
 constexpr int wide_tile(int head_dim) { return head_dim == 256 ? 64 : 128; }
 
 /// A slot has 32 KB (16 KB with head_dim 64) and the queries 16 to 64 KB of the 227 KB of a block.
-/// A block of one group leaves room for one of the narrow kernel, whose keys arrive meanwhile.
-constexpr WidePolicy wide_policy(int head_dim, int groups) {
-  return {.tile = wide_tile(head_dim), .slots = head_dim == 256 || groups == 1 ? 4 : 6, .ahead = 1};
+constexpr WidePolicy wide_policy(int head_dim) {
+  return {.tile = wide_tile(head_dim), .slots = head_dim == 256 ? 4 : 6, .ahead = 1};
 }
 
 /// Blocks of warps that walk the keys side by side (cascade_narrow.cuh), and the grain of splits.

@@ -12,13 +12,10 @@
 
 namespace assay {
 
-/// kWide, kWide64: warpgroups, two or one a block; kTiles: mma tiles; kNarrow: teams of warps.
-enum class CascadePath : uint8_t { kWide, kWide64, kTiles, kNarrow };
-constexpr bool is_wide(CascadePath path) {
-  return path == CascadePath::kWide || path == CascadePath::kWide64;
-}
-inline constexpr std::array<CascadePath, 4> kCascadePaths = { // in the order of launches
-    CascadePath::kWide, CascadePath::kWide64, CascadePath::kTiles, CascadePath::kNarrow};
+/// kWide: warpgroups; kTiles: mma tiles; kNarrow: teams of warps.
+enum class CascadePath : uint8_t { kWide, kTiles, kNarrow };
+inline constexpr std::array<CascadePath, 3> kCascadePaths = {
+    CascadePath::kWide, CascadePath::kTiles, CascadePath::kNarrow}; // in the order of launches
 
 /// What a schedule depends on.
 struct CascadeShape {
@@ -37,37 +34,35 @@ struct CascadeLevelSchedule {
   int32_t warps; // narrow: that share a tile of rows
 };
 
-/// Rows of a segment up to which warps side by side serve it, and from which warpgroups do.
-inline constexpr int64_t kNarrowRows = 16, kFewestWideRows = 32;
+/// Rows of a segment from which warpgroups serve it.
+inline constexpr int64_t kFewestWideRows = 32;
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/// By the mean number of rows of a segment.
-constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevelShape &level) {
-  const int64_t rows = divide_up(shape.batch * shape.group, std::max<int64_t>(level.segments, 1));
-  if (rows <= kNarrowRows) return CascadePath::kNarrow;
-  if (!shape.warpgroups || rows < kFewestWideRows) return CascadePath::kTiles;
-  // The registers of one group beside another block do not hold the accumulators of head_dim 256.
-  const bool one_group = rows <= kWideGroupRows && shape.head_dim < 256;
-  return one_group ? CascadePath::kWide64 : CascadePath::kWide;
-}
 
 /// Row tiles of 8 that a block of the narrow kernel has: one choice for all levels of a call.
 constexpr int narrow_row_tiles(const CascadeShape &shape) {
   return shape.group <= 8 || shape.head_dim == 256 ? 1 : 2;
 }
 
+/// By the mean number of rows of a segment. The narrow kernel reads keys once per 8 or 16 rows:
+/// so many, or the rows of one request when those are few.
+constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevelShape &level) {
+  const int64_t rows = divide_up(shape.batch * shape.group, std::max<int64_t>(level.segments, 1));
+  if (rows <= std::max<int64_t>(8 * narrow_row_tiles(shape), std::min<int64_t>(shape.group, 16)))
+    return CascadePath::kNarrow;
+  return shape.warpgroups && rows >= kFewestWideRows ? CascadePath::kWide : CascadePath::kTiles;
+}
+
 /// Rows of a block, and the grain of its splits.
 constexpr int32_t cascade_block_rows(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  return path == CascadePath::kWide     ? 2 * kWideGroupRows
-         : path == CascadePath::kWide64 ? kWideGroupRows
-         : path == CascadePath::kTiles  ? cascade_policy(head_dim).rows()
-                                        : 8 * narrow_row_tiles(shape);
+  return path == CascadePath::kWide    ? kWideRows
+         : path == CascadePath::kTiles ? cascade_policy(head_dim).rows()
+                                       : 8 * narrow_row_tiles(shape);
 }
 constexpr int32_t cascade_split_tile(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  return is_wide(path)                 ? wide_tile(head_dim)
+  return path == CascadePath::kWide    ? wide_tile(head_dim)
          : path == CascadePath::kTiles ? cascade_policy(head_dim).tile
                                        : kNarrowSplitTokens;
 }
@@ -104,10 +99,10 @@ double wide_cost(const CascadeShape &shape, const Levels &levels, const Schedule
   constexpr double kBlockTiles = 2.0, kBytesPerTile = 9e6;
   int64_t blocks = 0, splits = 0;
   for (int l = 0; l < num_levels; ++l) {
-    if (!is_wide(schedule[l].path) || levels[l].segments == 0) continue;
+    if (schedule[l].path != CascadePath::kWide || levels[l].segments == 0) continue;
     const int64_t most = divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kWide));
     const int64_t cuts = std::clamp<int64_t>(divide_up(most, tiles), 1, kMaxSplits);
-    blocks += blocks_of(shape, levels[l], schedule[l].path) * cuts;
+    blocks += blocks_of(shape, levels[l], CascadePath::kWide) * cuts;
     splits += cuts;
   }
   const double waves = static_cast<double>(divide_up(blocks, shape.multiprocessors));
@@ -125,11 +120,10 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
   using namespace cascade_detail;
   int64_t longest = 1;
   for (int l = 0; l < num_levels; ++l) {
-    schedule[l] = {cascade_path(shape, levels[l]), static_cast<int32_t>(num_splits),
-                   kNarrowWarps};
-    if (is_wide(schedule[l].path))
-      longest = std::max(longest, divide_up(levels[l].tokens,
-                                            cascade_split_tile(shape, CascadePath::kWide)));
+    schedule[l] = {cascade_path(shape, levels[l]), static_cast<int32_t>(num_splits), kNarrowWarps};
+    if (schedule[l].path == CascadePath::kWide)
+      longest = std::max(
+          longest, divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kWide)));
   }
   if (num_splits > 0) return;
   int64_t tiles = longest;
@@ -150,7 +144,7 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
     int64_t splits = 1;
     if (levels[l].segments == 0) {
       splits = 1;
-    } else if (is_wide(schedule[l].path)) {
+    } else if (schedule[l].path == CascadePath::kWide) {
       splits = divide_up(divide_up(levels[l].tokens, tile), tiles);
     } else {
       const int64_t blocks = blocks_of(shape, levels[l], schedule[l].path);

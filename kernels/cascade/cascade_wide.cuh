@@ -20,9 +20,9 @@ namespace assay::ASSAY_TARGET {
 /// the terms of KvLayout.
 template <int kRows, int kHeadDim>
 struct WideLayout {
-  static constexpr int kChunks = kHeadDim / 8;       // of a row
-  static constexpr int kBlockBytes = kRows * 128;    // of 64 columns
-  static constexpr int kVectors = kRows * kChunks;   // of the matrix
+  static constexpr int kChunks = kHeadDim / 8;     // of a row
+  static constexpr int kBlockBytes = kRows * 128;  // of 64 columns
+  static constexpr int kVectors = kRows * kChunks; // of the matrix
   static constexpr int kBytes = kRows * kHeadDim * 2;
   static ASSAY_DEVICE int index(int row, int chunk) {
     return chunk / 8 * (kRows * 8) + row * 8 + (chunk % 8 ^ (row & 7));
@@ -32,24 +32,21 @@ struct WideLayout {
   static ASSAY_DEVICE int column_step(int step) { return step / 4 * kBlockBytes + step % 4 * 32; }
 };
 
-/// A block has 64 query rows for each of one or two warpgroups of consumers; another one, the
-/// producer, copies tiles of K and V through the page table into a ring of slots that all read.
+/// A block has 64 query rows for each of two warpgroups of consumers; a third one, the producer,
+/// copies tiles of K and V through the page table into a ring of slots that both read.
 /// A slot's `full` barrier counts the producer's warps, its `empty` one the consumers'.
 ///
-/// A consumer computes the scores of tile j + 1 while the tensor cores still multiply the weights of
-/// tile j with V: softmax, on other units, then overlaps with both.
-template <class E, int kHeadDim, int kConsumers>
+/// A consumer computes the scores of tile j + 1 while the tensor cores still multiply the weights
+/// of tile j with V: softmax, on other units, then overlaps with both.
+template <class E, int kHeadDim>
 class CascadeWide {
 public:
-  static constexpr WidePolicy kPolicy = wide_policy(kHeadDim, kConsumers);
+  static constexpr WidePolicy kPolicy = wide_policy(kHeadDim);
   static constexpr int kTile = kPolicy.tile, kSlots = kPolicy.slots;
-  static constexpr int kGroups = kConsumers, kGroupRows = kWideGroupRows;
-  static constexpr int kRows = kGroups * kGroupRows;
+  static constexpr int kRows = kWideRows, kGroups = 2, kGroupRows = kRows / kGroups;
   static constexpr int kGroupThreads = 128, kThreads = (kGroups + 1) * kGroupThreads;
   static constexpr int kGroupWarps = kGroupThreads / 32;
   static_assert(kGroupRows == 64);
-  /// Two halve the registers of one.
-  static constexpr int kMinBlocks = kGroups == 1 ? 2 : 1;
   using Number = typename arch::Arithmetic<E>::Number;
   using KvMatrix = WideLayout<kTile, kHeadDim>;
   using QueryMatrix = WideLayout<kGroupRows, kHeadDim>;
@@ -80,8 +77,8 @@ public:
   }
 
 private:
-  // The producer's threads give to the consumers' what they have above 56: of 168, or of 128.
-  static constexpr int kProducerRegisters = 56, kConsumerRegisters = kGroups == 1 ? 200 : 224;
+  // Of 168 that a thread starts with the producer's give 112 away: two times 56.
+  static constexpr int kProducerRegisters = 56, kConsumerRegisters = 224;
   static constexpr int kWarpTokens = kTile / kGroupWarps; // of a tile, that a producer warp copies
   static constexpr int kSlices = kHeadDim > 128 ? 2 : 1;  // of head_dim, one accumulator each
   static constexpr int kSliceDims = kHeadDim / kSlices;
@@ -208,9 +205,9 @@ private:
       for (int step = 0; step < kTile / 16; ++step)
         ASSAY_UNROLL
       for (int s = 0; s < kSlices; ++s)
-        arch::wgmma_m64k16<E>(o[s], weights[step],
-                              values.at(s * (kSliceDims / 64) * KvMatrix::kBlockBytes + step * 2048),
-                              true);
+        arch::wgmma_m64k16<E>(
+            o[s], weights[step],
+            values.at(s * (kSliceDims / 64) * KvMatrix::kBlockBytes + step * 2048), true);
       arch::wgmma_commit();
     };
     if (work.kv_begin < work.kv_end) {
@@ -329,7 +326,7 @@ private:
 
 /// Grid: per level tile slots * kv heads * splits.
 template <class Core>
-ASSAY_KERNEL((Core::kThreads), (Core::kMinBlocks))
+ASSAY_KERNEL((Core::kThreads), 1)
 cascade_wide(const ASSAY_GRID_CONSTANT CascadeParams params) {
   if constexpr (arch::kWarpgroups) {
     CascadeWork work;

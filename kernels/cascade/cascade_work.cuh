@@ -16,6 +16,8 @@ struct CascadeLevelParams {
   int32_t first_block;           // blocks of earlier levels of the launch
   int32_t splits;                // of every segment
   int32_t first_state;           // states of earlier levels of the call
+
+  ASSAY_FIELDS(kv, segment_indptr, first_block, splits, first_state)
 };
 
 /// One launch: the levels that its kernel serves. Those of the one that finishes the call are all.
@@ -23,10 +25,13 @@ struct CascadeParams {
   AttentionParams attention;
   CascadeLevelParams levels[ASSAY_MAX_CASCADE_LEVELS];
   int32_t num_levels, num_states;
-  int32_t finish_level; // >= 0: the launch serves this level alone, and finishes the call
+  int32_t finish_level;          // >= 0: the launch serves this level alone, and finishes the call
   int32_t team_warps, num_teams; // of the narrow kernel
-  float *o_accum;   // [num_states, batch, num_qo_heads, head_dim]
-  float *lse_accum; // [num_states, batch, num_qo_heads], base 2
+  float *o_accum;                // [num_states, batch, num_qo_heads, head_dim]
+  float *lse_accum;              // [num_states, batch, num_qo_heads], base 2
+
+  ASSAY_FIELDS(attention, levels, num_levels, num_states, finish_level, team_warps, num_teams,
+               o_accum, lse_accum)
 };
 
 /// What one block works on.
@@ -92,8 +97,7 @@ ASSAY_DEVICE FoundSegment find_segment(const CascadeLevelParams &level, int gues
       const int step = (count + kLast) / arch::kWarpSize, next = low + lane * step;
       const bool begins =
           lane * step < count &&
-          (lane == 0 ||
-           begins_by(next, arch::global_load_readonly(level.segment_indptr + next)));
+          (lane == 0 || begins_by(next, arch::global_load_readonly(level.segment_indptr + next)));
       const int last = highest_of(arch::ballot(begins)) * step;
       low += last;
       count = count - last < step ? count - last : step;
@@ -103,17 +107,19 @@ ASSAY_DEVICE FoundSegment find_segment(const CascadeLevelParams &level, int gues
   return {low + last, arch::shfl_idx(request, last), arch::shfl_idx(request, last + 1)};
 }
 
-/// Finds the block's work among tiles of kRows rows, and its keys among tiles of kTile; false when its tile slot is idle. Tiles of the
-/// same keys are neighbours: they run side by side, and the L2 serves all but one of them.
+/// Finds the block's work among tiles of kRows rows, and its keys among tiles of kTile; false when
+/// its tile slot is idle. Tiles of the same keys are neighbours: they run side by side, and the L2
+/// serves all but one of them.
 template <int kRows, int kTile>
 ASSAY_DEVICE bool locate_cascade_work(const CascadeParams &params, int block, CascadeWork &work) {
   work.level = params.finish_level >= 0 ? params.finish_level : 0;
-  while (params.finish_level < 0 && work.level + 1 < params.num_levels && params.levels[work.level + 1].first_block <= block)
+  while (params.finish_level < 0 && work.level + 1 < params.num_levels &&
+         params.levels[work.level + 1].first_block <= block)
     ++work.level;
   const CascadeLevelParams &level = params.levels[work.level];
   const int heads = params.attention.num_kv_heads, group = params.attention.group_size;
-  const auto slots = static_cast<int>(
-      cascade_tile_slots(level.kv.rows, params.attention.batch, group, kRows));
+  const auto slots =
+      static_cast<int>(cascade_tile_slots(level.kv.rows, params.attention.batch, group, kRows));
   int rest = block - level.first_block;
   const int slot = rest % slots;
   rest /= slots;
@@ -122,9 +128,9 @@ ASSAY_DEVICE bool locate_cascade_work(const CascadeParams &params, int block, Ca
   const auto first_slot = [&](int segment, int request) {
     return static_cast<int>(cascade_first_slot(segment, request, group, kRows));
   };
-  const FoundSegment found = find_segment(
-      level, static_cast<int>(int64_t{slot} * level.kv.rows / slots),
-      [&](int segment, int request) { return first_slot(segment, request) <= slot; });
+  const FoundSegment found =
+      find_segment(level, static_cast<int>(int64_t{slot} * level.kv.rows / slots),
+                   [&](int segment, int request) { return first_slot(segment, request) <= slot; });
   work.segment = found.segment;
   work.first_request = found.first_request;
   work.num_rows = (found.end_request - found.first_request) * group;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
+#include "kernels/arch/math.cuh"
 #include "kernels/arch/shared_storage.cuh"
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/thread.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// N-way merge of stored (normalised o, LSE) states by the lanes that share a row: each lane looks at
-// its share of the LSEs, all sum their own components.
+// N-way merge of stored (normalised o, LSE) states by the lanes that share a row: each lane looks
+// at its share of the LSEs, all sum their own components.
 #pragma once
 
 #include "kernels/arch/shuffle.cuh"
@@ -52,8 +52,8 @@ ASSAY_DEVICE MergedStates<R> merge_by_lanes(int count, R scale, LoadLse lse, Loa
   for (int k = 0; k < 8; ++k)
     sum.o[k] = 0.0f;
   for (int base = 0; arch::any(base < count); base += kLanes) {
-    const R weight = AttentionState<R, 1>::weight(base == 0 ? front : lse_or_none(base + own),
-                                                  sum.m, scale);
+    const R weight =
+        AttentionState<R, 1>::weight(base == 0 ? front : lse_or_none(base + own), sum.m, scale);
     for (int next = 0; next < kLanes && arch::any(base + next < count); next += kBatch) {
       if (base + next > 0) load(base + next);
       ASSAY_UNROLL

@@ -7,6 +7,14 @@
 
 namespace assay {
 
+/// Lists the fields of a parameter struct for messages (kernels/host/print_params.h):
+/// fields(f) calls f with their names, separated by ", ", and their values.
+#define ASSAY_FIELDS(...)                                                                          \
+  template <class F>                                                                               \
+  auto fields(F f) const {                                                                         \
+    return f(#__VA_ARGS__, __VA_ARGS__);                                                           \
+  }
+
 /// Division by a run-time constant without the divide: quotient = n / divisor for 0 <= n < 2^31.
 /// The 32-bit round-up reciprocal (Granlund and Montgomery 1994): n * magic >> shift with magic =
 /// ceil(2^shift / d) and shift = 31 + ceil(log2 d), whose product error stays below 1/d for 31-bit
@@ -27,7 +35,7 @@ struct FastDivisor {
 /// Device view of assay_paged_kv.
 struct PagedKvParams {
   const void *k, *v;
-  const int32_t *page_table; // [rows, max_pages]
+  const int32_t *page_table; // [rows, max_pages]: a row per request, or per segment of a cascade
   const int32_t *seq_lens;   // [rows]
   int64_t k_stride_head, v_stride_head;
   /// Strides of pages and tokens in bytes, below 2^32: an address takes two 32 x 32 + 64-bit
@@ -36,9 +44,13 @@ struct PagedKvParams {
   int64_t page_table_stride;
   FastDivisor page_size; // tokens
   int32_t rows;
+
+  ASSAY_FIELDS(k, v, page_table, seq_lens, k_stride_head, v_stride_head, k_page_bytes,
+               k_token_bytes, v_page_bytes, v_token_bytes, page_table_stride, page_size.divisor,
+               rows)
 };
 
-/// What is common to every decode kernel: the query side and the final result.
+/// What is common to every attention kernel: the query side and the final result.
 struct AttentionParams {
   const void *q; // [batch, num_qo_heads, head_dim]
   void *o;       // [batch, num_qo_heads, head_dim]
@@ -49,11 +61,14 @@ struct AttentionParams {
   float scale_log2; // fl(sm_scale * log2 e): score -> base-2 logit
   float lse_unit;   // 1 for base-2 LSE, ln 2 for natural
   int32_t batch, num_qo_heads, num_kv_heads, group_size;
-  bool early_start; // the kernel in front may still be writing q and the newest tokens
+
+  ASSAY_FIELDS(q, o, lse, q_stride_batch, q_stride_head, o_stride_batch, o_stride_head,
+               lse_stride_batch, lse_stride_head, scale_log2, lse_unit, batch, num_qo_heads,
+               num_kv_heads, group_size)
 };
 
-/// What only some decode calls use; a kernel compiled without hooks reads none but the scales (and
-/// those only with fp8 KV).
+/// What only some decode calls use. A kernel compiled without features reads none but `query_rows`
+/// and, with fp8 KV, the scales.
 struct FeatureParams {
   const float *k_scale, *v_scale; // [1] or [num_kv_heads], may be null
   int32_t k_scale_stride, v_scale_stride;
@@ -63,22 +78,20 @@ struct FeatureParams {
   float two_over_softcap;    // fl(2 / cap)
   int32_t q_len, window;     // window 0: all keys
   int32_t span;              // keys some query token sees, 0: all
-  int32_t rows;              // q_len * group_size: query rows of one (request, kv head)
+  int32_t query_rows;        // of one (request, kv head): q_len * group_size
   int64_t q_stride_token, o_stride_token, lse_stride_token;
+
+  ASSAY_FIELDS(k_scale, v_scale, k_scale_stride, v_scale_stride, alibi_slopes, sinks, softcap_log2,
+               two_over_softcap, q_len, window, span, query_rows, q_stride_token, o_stride_token,
+               lse_stride_token)
 };
 
-/// fp32 partial results: a slot holds the rows of a block and their base-2 LSE.
+/// fp32 partial results: a slot holds the query rows of a block and their base-2 LSE.
 struct PartialParams {
   float *o_accum;   // [slots, rows, head_dim]
   float *lse_accum; // [slots, rows]
-};
 
-/// A [rows, heads, head_dim] tensor of states with its LSE; strides in elements.
-struct StateTensor {
-  void *o;
-  float *lse;
-  int64_t o_stride_row, o_stride_head;
-  int64_t lse_stride_row, lse_stride_head;
+  ASSAY_FIELDS(o_accum, lse_accum)
 };
 
 } // namespace assay

@@ -5,7 +5,8 @@
 
 #include "kernels/arch/grid_order.cuh"
 #include "kernels/common/block_merge.cuh"
-#include "kernels/common/score_hooks.cuh"
+#include "kernels/common/score_features.cuh"
+#include "kernels/decode/decode_params.h"
 #include "kernels/decode/decode_policy.h"
 #include "kernels/plan/split_plan.h"
 
@@ -28,14 +29,14 @@ struct DecodeWork {
 /// `Items` is a copyable cursor with `bool next(Item &)`, where Item converts to DecodeWork by
 /// `work_of(item)` of the cursor. Copies and arithmetic walk a copy each.
 ///
-/// kWithHooks: q_len > 1, window, softcap, ALiBi, sinks. The plain core carries nothing of them.
-template <class ElementTypes, int kDim, int kRowTiles, int kWarpCount, bool kWithHooks>
+/// kWithFeatures: q_len > 1, window, softcap, ALiBi, sinks. The plain core carries nothing of them.
+template <class ElementTypes, int kDim, int kRowTiles, int kWarpCount, bool kWithFeatures>
 class DecodeCore {
 public:
   using Types = ElementTypes;
   using Kv = typename Types::Kv;
   static constexpr int kHeadDim = kDim;
-  static constexpr bool kHooks = kWithHooks;
+  static constexpr bool kFeatures = kWithFeatures;
   static constexpr DecodePolicy kPolicy =
       decode_policy(kHeadDim, sizeof(Kv), kRowTiles, kWarpCount);
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
@@ -46,12 +47,12 @@ public:
   static constexpr int kSliceDims = kWarps == 8 ? 4 : 8, kSlices = kHeadDim / kSliceDims;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / Types::kChunk;
   static constexpr bool kTwoParts =
-      has_two_part_weights(sizeof(Kv), kWarpCount, kHooks) && kRowTiles == 1 &&
+      has_two_part_weights(sizeof(Kv), kWarpCount, kFeatures) && kRowTiles == 1 &&
       std::is_same_v<typename arch::Arithmetic<typename Types::Mma>::Number, float>;
   using Tile = AttentionTile<Types, kHeadDim, kPolicy.tile, kRowTiles, kTwoParts>;
   using Number = typename Tile::Number;
   using Slice = AttentionState<Number, kSliceDims>;
-  using Loader = WarpTileLoader<Kv, kHeadDim, kPolicy.tile, kHooks>;
+  using Loader = WarpTileLoader<Kv, kHeadDim, kPolicy.tile, kFeatures>;
   using MergeStorage = BlockMergeStorage<Number, kHeadDim, kRows, kWarps>;
   using Queries = BlockQueries<Types, kHeadDim, kRows>;
   /// Where rows are few and latency counts a block loads its queries once. With 4 warps that gains
@@ -90,7 +91,7 @@ public:
   /// in_parts) is the un-normalised slice of a row over its warps, its maximum times `scale` a
   /// base-2 logit; in_parts: of states that the warps computed, whose weights may be in two parts.
   template <class Team, class Items, class Begin, class Finish>
-  static ASSAY_DEVICE void run(const AttentionParams &params, const FeatureParams &features,
+  static ASSAY_DEVICE void run(const DecodeParams &params, const FeatureParams &features,
                                const PagedKvParams &kv_params, const Team &team, Items items,
                                Begin begin, Finish finish) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
@@ -114,9 +115,9 @@ public:
     if (!more) return;
     if (params.early_start) load();
     const int kv_head = items.work_of(item).kv_head;
-    Hooks hooks(params, features, kv_head, items.work_of(item).first_row);
+    Scores scores(params, features, kv_head, items.work_of(item).first_row);
     const float score_scale = scale_of(params, features, kv_head);
-    const float scale = hooks.scale_after(score_scale);
+    const float scale = scores.scale_after(score_scale);
     while (true) {
       // 1. Each warp attends its tiles.
       const DecodeWork work = items.work_of(item);
@@ -127,15 +128,15 @@ public:
       } else {
         tile.prepare_queries();
       }
-      hooks.begin(work.seq_len, work.kv_end);
+      scores.begin(work.seq_len, work.kv_end);
       for (int base = first_tile(team, work); base < work.kv_end; base += stride_of(team)) {
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
         // Makes every lane's copies visible to the warp, and frees the stage read last.
         arch::warp_barrier();
         stream.copy_next(ring[free_stage]);
         tile.compute_scores(ring[stage].k);
-        if constexpr (kHooks)
-          hooks.apply(tile, base, score_scale);
+        if constexpr (kFeatures)
+          scores.apply(tile, base, score_scale);
         else if (base + kPolicy.tile > work.kv_end)
           tile.mask_tail(work.kv_end - base);
         tile.update_softmax(scale);
@@ -176,18 +177,18 @@ public:
                                           int first_row, F f) {
     const int first = static_cast<int>(arch::thread_idx()) - 32 * team.first_warp();
     for (int i = first; i < kRows * kSlices; i += 32 * team.warps())
-      if (first_row + i / kSlices < features.rows) f(i / kSlices, i % kSlices * kSliceDims);
+      if (first_row + i / kSlices < features.query_rows) f(i / kSlices, i % kSlices * kSliceDims);
   }
 
   /// Scales, joins the sink and writes slice `dim` of a finished row (normalised o, base-2 LSE).
-  static ASSAY_DEVICE void store_row(const AttentionParams &params, const FeatureParams &features,
+  static ASSAY_DEVICE void store_row(const DecodeParams &params, const FeatureParams &features,
                                      const DecodeWork &work, int tile_row, int dim,
                                      Number (&o)[kSliceDims], Number lse2) {
     const RowPlace row = place_of(params, work, tile_row);
-    finish_row<Types, kHooks>(features, work.kv_head, row.head, o, lse2);
+    finish_row<Types, kFeatures>(features, work.kv_head, row.head, o, lse2);
     store_final<Query>(params, work.request, row.head, dim, o, lse2,
-                       kHooks ? row.token * features.o_stride_token : 0,
-                       kHooks ? row.token * features.lse_stride_token : 0);
+                       kFeatures ? row.token * features.o_stride_token : 0,
+                       kFeatures ? row.token * features.lse_stride_token : 0);
   }
 
 private:
@@ -199,7 +200,7 @@ private:
   }
 
   static ASSAY_DEVICE bool two_parts(const FeatureParams &features) {
-    return kTwoParts && features.rows <= kTwoPartRows;
+    return kTwoParts && features.query_rows <= kTwoPartRows;
   }
 
   /// Slice `dim` of a row of the tile over `count` warps; in_parts: with its low part.
@@ -213,26 +214,26 @@ private:
     return slice;
   }
 
-  struct NoHooks {
-    ASSAY_DEVICE NoHooks(const AttentionParams &, const FeatureParams &, int, int) {}
+  struct NoFeatures {
+    ASSAY_DEVICE NoFeatures(const DecodeParams &, const FeatureParams &, int, int) {}
     ASSAY_DEVICE float scale_after(float scale) const { return scale; }
     ASSAY_DEVICE void begin(int, int) const {}
   };
-  using Hooks = std::conditional_t<kHooks, ScoreHooks<Tile>, NoHooks>;
+  using Scores = std::conditional_t<kFeatures, ScoreFeatures<Tile>, NoFeatures>;
 
   struct RowPlace {
     int token, head; // query token of the request, query head
   };
-  static ASSAY_DEVICE RowPlace place_of(const AttentionParams &params, const DecodeWork &work,
+  static ASSAY_DEVICE RowPlace place_of(const DecodeParams &params, const DecodeWork &work,
                                         int tile_row) {
     const int row = work.first_row + tile_row;
-    const int token = kHooks ? row / params.group_size : 0;
-    const int member = kHooks ? row % params.group_size : row;
+    const int token = kFeatures ? row / params.group_size : 0;
+    const int member = kFeatures ? row % params.group_size : row;
     return {token, work.kv_head * params.group_size + member};
   }
 
   /// Score to base-2 logit.
-  static ASSAY_DEVICE float scale_of(const AttentionParams &params, const FeatureParams &features,
+  static ASSAY_DEVICE float scale_of(const DecodeParams &params, const FeatureParams &features,
                                      int kv_head) {
     if constexpr (Types::kFp8) {
       if (features.k_scale != nullptr)
@@ -244,26 +245,25 @@ private:
 
   /// Where query row r of the tile is, or null for a padding row; with weights in two parts every
   /// row comes twice.
-  static ASSAY_DEVICE const Query *query_row(const AttentionParams &params,
+  static ASSAY_DEVICE const Query *query_row(const DecodeParams &params,
                                              const FeatureParams &features, const DecodeWork &work,
                                              int r) {
     if (two_parts(features)) r %= kTwoPartRows;
-    if (work.first_row + r >= features.rows) return nullptr;
+    if (work.first_row + r >= features.query_rows) return nullptr;
     const RowPlace row = place_of(params, work, r);
     const Query *q = static_cast<const Query *>(params.q) + work.request * params.q_stride_batch +
                      row.head * params.q_stride_head;
-    return kHooks ? q + row.token * features.q_stride_token : q;
+    return kFeatures ? q + row.token * features.q_stride_token : q;
   }
 
-  static ASSAY_DEVICE void aim_queries(const AttentionParams &params, const FeatureParams &features,
+  static ASSAY_DEVICE void aim_queries(const DecodeParams &params, const FeatureParams &features,
                                        const DecodeWork &work, Queries &queries) {
     if constexpr (kSharedQueries)
       queries.aim([&](int r) { return query_row(params, features, work, r); });
   }
 
-  static ASSAY_DEVICE void load_queries(const AttentionParams &params,
-                                        const FeatureParams &features, const DecodeWork &work,
-                                        Tile &tile, Queries &queries) {
+  static ASSAY_DEVICE void load_queries(const DecodeParams &params, const FeatureParams &features,
+                                        const DecodeWork &work, Tile &tile, Queries &queries) {
     if constexpr (kSharedQueries) {
       queries.load();
       tile.clear();
@@ -346,11 +346,11 @@ private:
         const DecodeWork work = items_.work_of(item);
         base_ = first_tile(team_, work);
         end_ = work.kv_end;
-        first_newest_ = work.seq_len - (kHooks ? features_.q_len : 1);
+        first_newest_ = work.seq_len - (kFeatures ? features_.q_len : 1);
         live_ = base_ < end_;
         if (live_)
           loader_ = Loader(PagedKv<Kv>(kv_params_, work.request, work.kv_head),
-                           kHooks ? first_visible(work.seq_len, features_.span) : 0, end_);
+                           kFeatures ? first_visible(work.seq_len, features_.span) : 0, end_);
       }
       if (live_) loader_.prefetch_places(kv_params_, base_);
     }

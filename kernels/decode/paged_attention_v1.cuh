@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged_attention_v1: one block, or a team of its warps, per (request, kv head, row tile); all keys
-// in one pass.
+// paged_attention_v1: one block, or a team of its warps, per head tile (request, kv head, up to 16
+// query rows); all keys in one pass.
 #pragma once
 
 #include "kernels/decode/decode_core.cuh"
+#include "kernels/decode/decode_params.h"
 
 namespace assay::ASSAY_TARGET {
 
-struct PagedAttentionV1Params {
-  AttentionParams attention;
-  PagedKvParams kv;
-  FeatureParams features;
-  int32_t row_tiles_per_group; // ceil(features.rows / rows per tile)
-  int32_t row_warps;           // warps that share a row tile: 1, 2 or 4 (all of a block)
-  uint64_t tile_share;         // v1_tile_share
-};
-
-/// The single item of a team, or none for a team past the block's row tiles.
+/// The single item of a team, or none for a team past the block's head tiles.
 class OneItem {
 public:
   using Item = DecodeWork;
@@ -34,24 +26,24 @@ private:
   bool done_;
 };
 
-/// Grid: v1_blocks for batch * num_kv_heads * row_tiles_per_group row tiles, row_warps warps each,
-/// kv heads of one request adjacent (with NHD their rows share DRAM pages). No workspace.
+/// Grid: v1_blocks for batch * num_kv_heads * tiles_per_kv_head head tiles, tile_warps warps each,
+/// kv heads of one request adjacent (with NHD their tokens share DRAM pages). No workspace.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
-  const AttentionParams &attention = params.attention;
-  const int warp = arch::warp_id(), row_warps = params.row_warps;
-  const typename Core::RowTeam team{warp & -row_warps, row_warps};
+  const DecodeParams &attention = params.attention;
+  const int warp = arch::warp_id(), tile_warps = params.tile_warps;
+  const typename Core::RowTeam team{warp & -tile_warps, tile_warps};
   const uint64_t begin = arch::block_idx_x() * params.tile_share, end = begin + params.tile_share;
-  const int tile = static_cast<int>(begin >> 32) + warp / row_warps;
-  const int unit = tile / params.row_tiles_per_group;
+  const int tile = static_cast<int>(begin >> 32) + warp / tile_warps;
+  const int head = tile / params.tiles_per_kv_head; // of all kv heads of all requests
   DecodeWork work{};
-  work.request = unit / attention.num_kv_heads;
-  work.kv_head = unit % attention.num_kv_heads;
-  work.first_row = tile % params.row_tiles_per_group * Core::kRows;
+  work.request = head / attention.num_kv_heads;
+  work.kv_head = head % attention.num_kv_heads;
+  work.first_row = tile % params.tiles_per_kv_head * Core::kRows;
   const bool exists = tile < static_cast<int>(end >> 32);
   if (exists) work.seq_len = arch::global_load_readonly(params.kv.seq_lens + work.request);
-  work.kv_begin = Core::kHooks ? first_planned(work.seq_len, params.features.span) : 0;
+  work.kv_begin = Core::kFeatures ? first_planned(work.seq_len, params.features.span) : 0;
   work.kv_end = work.seq_len;
   Core::run(
       attention, params.features, params.kv, team, OneItem(work, exists), [] {},

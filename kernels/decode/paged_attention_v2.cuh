@@ -1,34 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // paged_attention_v2: split-KV over a SplitPlan. Blocks write fp32 partials of the requests they
-// share; whoever finishes a (request, unit) last merges its partials, in the same launch.
+// share; whoever finishes a (request, head tile) last merges its partials, in the same launch.
 #pragma once
 
 #include "kernels/decode/decode_core.cuh"
+#include "kernels/decode/decode_params.h"
 #include "kernels/plan/plan_kernel.cuh"
 
 namespace assay::ASSAY_TARGET {
 
-struct PagedAttentionV2Params {
-  AttentionParams attention;
-  PagedKvParams kv;
-  FeatureParams features;
-  SplitPlan plan;
-  PartialParams partial;       // rows of a slot: Core::kRows
-  int32_t row_tiles_per_group; // plan.shape.units = num_kv_heads * row_tiles_per_group
-};
-
-/// The items of one block: its worker's, for its unit. The next item is loaded while the current
-/// one is computed.
+/// The items of one block: its worker's, for its head tile. The next item is loaded while the
+/// current one is computed.
 template <int kRows>
 class PlanItems {
 public:
   using Item = WorkItem;
 
-  ASSAY_DEVICE PlanItems(const SplitPlan &plan, int row_tiles_per_group, int block) : plan_(plan) {
-    const int worker = block / plan.shape.units;
-    unit_ = block - worker * plan.shape.units;
-    kv_head_ = unit_ / row_tiles_per_group;
-    first_row_ = (unit_ - kv_head_ * row_tiles_per_group) * kRows;
+  ASSAY_DEVICE PlanItems(const SplitPlan &plan, int tiles_per_kv_head, int block) : plan_(plan) {
+    const int worker = block / plan.shape.head_tiles;
+    head_tile_ = block - worker * plan.shape.head_tiles;
+    kv_head_ = head_tile_ / tiles_per_kv_head;
+    first_row_ = (head_tile_ - kv_head_ * tiles_per_kv_head) * kRows;
     const WorkerItems *w = plan.workers + worker;
     const WorkItem head = load(&w->head);
     first_ = load(&w->first);
@@ -58,8 +50,8 @@ public:
     }
   }
 
-  /// Which block of its worker this is: the same for all items.
-  ASSAY_DEVICE int unit() const { return unit_; }
+  /// Which block of its worker this is, and what it attends of every item: the same for all.
+  ASSAY_DEVICE int head_tile() const { return head_tile_; }
   ASSAY_DEVICE DecodeWork work_of(const Item &item) const {
     return {item.request, kv_head_, first_row_, item.kv_begin, item.kv_end, item.seq_len};
   }
@@ -84,18 +76,18 @@ private:
   }
 
   const SplitPlan &plan_;
-  int unit_, kv_head_, first_row_;
+  int head_tile_, kv_head_, first_row_;
   WorkItem pending_, first_;
   int next_, end_; // places in request_items
   int empty_begin_, empty_end_;
 };
 
-/// The partials of one (request, unit).
+/// The partials of one (request, head tile).
 template <int kRows>
 struct Partials {
   const PagedAttentionV2Params &params;
   const WorkItem &item;
-  const int unit;
+  const int head_tile;
   const int rows; // of kRows, those that exist
 
   /// The first partial row of a split. 32 bits hold its slot: a launch has at most 2^31 - 1 blocks,
@@ -103,11 +95,12 @@ struct Partials {
   ASSAY_DEVICE uint64_t row(int split) const {
     const SplitPlanShape &shape = params.plan.shape;
     const auto slot = static_cast<uint32_t>(item.slot(split, shape.slot_stride()));
-    return uint64_t{slot * shape.units + unit} * kRows;
+    return uint64_t{slot * shape.head_tiles + head_tile} * kRows;
   }
 };
 
-/// The largest LSE of row lane % kRows over all splits; -inf for a row that does not exist.
+/// The largest LSE of query row lane % kRows of the head tile over all splits; -inf for a row that
+/// does not exist.
 template <class Core>
 ASSAY_DEVICE typename Core::Number largest_lse(const Partials<Core::kRows> &partials) {
   using Number = typename Core::Number;
@@ -134,11 +127,15 @@ ASSAY_DEVICE typename Core::Number largest_lse(const Partials<Core::kRows> &part
   return largest;
 }
 
-/// Publishes the partials of a finished (request, unit) as if the warps of this block had computed
-/// them: warp w those of splits w, w + kWarps, ... summed in a fixed order. Weights are relative to
-/// the row's largest LSE, so each state is scaled once; the bits do not depend on who merges.
-/// Latency is all this costs, so a warp's loads are in flight together; where at most half of the
-/// rows exist, a second split's are in place of the others.
+/// Merges the partials of a finished (request, head tile) as far as the block's merge buffers: warp
+/// w sums those of splits w, w + kWarps, ... in this order and leaves the sum where its own state
+/// would stand after an item, so that the code which merges warps finishes the work. A partial is
+/// weighted by 2^(its LSE - the largest LSE of its query row): it is scaled once, and the bits do
+/// not depend on which block merges.
+///
+/// The time goes into waiting for loads, so a warp has all loads of a split in flight together.
+/// `paired`: where at most half of the query rows of the head tile exist, the registers of the
+/// other half hold the same rows of a second split, kWarps splits further on.
 template <class Core>
 ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
   using Number = typename Core::Number;
@@ -147,7 +144,7 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
   constexpr int kLaneVectors = Core::kRows * kRowVectors / kLanes;
   // The next item's queries wait in registers meanwhile: what does not spill.
   constexpr bool kAtOnce = kLaneVectors <= 8 && Core::kRows == 8;
-  constexpr int kBatch = kAtOnce ? kLaneVectors : Core::kHooks ? 2 : 4;
+  constexpr int kBatch = kAtOnce ? kLaneVectors : Core::kFeatures ? 2 : 4;
   constexpr int kHalf = Core::kRows / 2;
   const bool paired = kAtOnce && partials.rows <= kHalf && partials.item.num_splits > Core::kWarps;
   auto &storage = arch::shared_storage<typename Core::SharedStorage>().merge;
@@ -162,11 +159,11 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
     const auto row_of = [&](int i) { return (first + i * kLanes) / kRowVectors; };
     Vector part[kBatch];
     Number part_lse = arch::neg_infinity(); // of row lane_row
-    int end = partials.rows; // of the rows loaded; paired: from kHalf on the second's
+    int end = partials.rows; // of the rows loaded; paired: those from kHalf on are the second's
     const auto is_live = [&](int row) { return row < (row < kHalf ? partials.rows : end); };
     const auto load = [&](int split) {
       const uint64_t own = partials.row(split);
-      uint64_t upper = own; // where row 0 were if the upper half's rows were of one slot
+      uint64_t upper = own; // of row r from kHalf on the partial is at upper + r
       if (paired) {
         const bool second = split + Core::kWarps < count;
         upper = partials.row(second ? split + Core::kWarps : split) - kHalf;
@@ -228,17 +225,17 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
   }
 }
 
-/// Whether this block is the last of a split (request, unit) to have stored its partial. All
+/// Whether this block is the last of a split (request, head tile) to have stored its partial. All
 /// partials are visible then.
 template <class Core>
-ASSAY_DEVICE bool is_last(const SplitPlan &plan, const WorkItem &item, int unit) {
+ASSAY_DEVICE bool is_last(const SplitPlan &plan, const WorkItem &item, int head_tile) {
   // The barrier orders the block's stores before thread 0's release; its acquire and the second
   // barrier order the other blocks' stores before this block's loads. The counter wraps to 0 by
   // itself, ready for the next layer or graph replay.
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
   arch::block_barrier();
   if (arch::thread_idx() == 0) {
-    uint32_t *counter = plan.counters + int64_t{item.request} * plan.shape.units + unit;
+    uint32_t *counter = plan.counters + int64_t{item.request} * plan.shape.head_tiles + head_tile;
     const uint32_t last = item.num_splits - 1;
     const uint32_t before = arch::atomic_inc_acq_rel(counter, last);
     arch::shared_store(&shared.is_last, before == last ? 1u : 0u);
@@ -247,15 +244,15 @@ ASSAY_DEVICE bool is_last(const SplitPlan &plan, const WorkItem &item, int unit)
   return arch::shared_load(&shared.is_last) != 0u;
 }
 
-/// Grid: plan.shape.workers * units blocks, the units of a worker adjacent. A request held whole
-/// goes straight to O, any other to a slot; whoever stores the last slot publishes all of them and
-/// writes the row by the code that wrote its own: less to fetch than a merge of its own, at a time
-/// when every instruction is new to the cache.
+/// Grid: plan.shape.workers * head_tiles blocks, those of a worker adjacent. A request held whole
+/// goes straight to O, any other to a slot. The block that stores the last slot of a request merges
+/// them: publish_partials(), then once more the code that wrote its own partial. (A merge with code
+/// of its own would have to be fetched at a time when every instruction is new to the cache.)
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
-  const AttentionParams &attention = params.attention;
-  const PlanItems<Core::kRows> items(params.plan, params.row_tiles_per_group, arch::block_idx_x());
+  const DecodeParams &attention = params.attention;
+  const PlanItems<Core::kRows> items(params.plan, params.tiles_per_kv_head, arch::block_idx_x());
   const FeatureParams &features = params.features;
   const typename Core::BlockTeam team{};
   const auto write_empty = [&](const DecodeWork &work) {
@@ -268,8 +265,8 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
       attention, features, params.kv, team, items, [&] { items.for_each_empty(write_empty); },
       [&](const WorkItem &item, auto merged, float scale) {
         const DecodeWork work = items.work_of(item);
-        const int left = features.rows - work.first_row;
-        const Partials<Core::kRows> partials{params, item, items.unit(),
+        const int left = features.query_rows - work.first_row;
+        const Partials<Core::kRows> partials{params, item, items.head_tile(),
                                              left < Core::kRows ? left : Core::kRows};
         const auto write = [&](bool final, bool in_parts) {
           Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
@@ -290,7 +287,7 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
         ASSAY_UNROLL_BY(1)
         while (true) {
           write(final, !final);
-          if (final || !is_last<Core>(params.plan, item, items.unit())) return;
+          if (final || !is_last<Core>(params.plan, item, items.head_tile())) return;
           publish_partials<Core>(partials);
           arch::block_barrier();
           final = true;

@@ -9,9 +9,7 @@ namespace assay {
 inline constexpr int kMergeStatesThreads = 256;
 
 /// Lanes that share a (row, head): one for every eight components, up to a warp.
-constexpr int merge_lanes(int head_dim) {
-  return head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32;
-}
+constexpr int merge_lanes(int head_dim) { return head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32; }
 
 /// Workers that share the states of a (row, head): eight states each, one round of loads, if there
 /// are so many; never more than a block has.

@@ -6,21 +6,10 @@
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/row_output.cuh"
+#include "kernels/merge/merge_params.h"
+#include "kernels/merge/row_head.cuh"
 
 namespace assay::ASSAY_TARGET {
-
-struct MergeStateParams {
-  StateTensor a, b, out; // out may alias a or b; out.lse may be null
-  int64_t num_states;    // rows * heads
-  int32_t num_heads, head_dim;
-  int32_t lanes_per_state; // power of two <= 32
-  float scale;             // LSE difference -> base-2 logit: 1 or log2 e
-  float unit;              // inverse: 1 or ln 2
-};
-
-inline constexpr int kMergeThreads = 128;
-/// States of one group of lanes: their loads are in flight together.
-inline constexpr int kMergeGroupStates = 2;
 
 /// a becomes the merge of a and b; returns its LSE. Bit for bit the other side where one is empty,
 /// zeros where both are, whatever their o holds.
@@ -57,21 +46,20 @@ merge_state(const ASSAY_GRID_CONSTANT MergeStateParams params) {
   using Number = typename arch::Arithmetic<E>::Number;
   const int thread = static_cast<int>(arch::thread_idx());
   const int groups = kMergeThreads / params.lanes_per_state, lane = thread % params.lanes_per_state;
-  int64_t row[kMergeGroupStates], head[kMergeGroupStates];
+  RowHead at[kMergeGroupStates];
   bool active[kMergeGroupStates];
   ASSAY_UNROLL
   for (int j = 0; j < kMergeGroupStates; ++j) {
     const int64_t state = (int64_t{arch::block_idx_x()} * kMergeGroupStates + j) * groups +
                           thread / params.lanes_per_state;
     active[j] = state < params.num_states;
-    row[j] = state / params.num_heads;
-    head[j] = state - row[j] * params.num_heads;
+    at[j] = RowHead::of(state, params.num_heads);
   }
   const auto lse_of = [&](const StateTensor &v, int j) {
-    return words_of<Number>(v.lse) + row[j] * v.lse_stride_row + head[j] * v.lse_stride_head;
+    return words_of<Number>(v.lse) + at[j].row * v.lse_stride_row + at[j].head * v.lse_stride_head;
   };
   const auto o_of = [&](const StateTensor &v, int j) {
-    return static_cast<E *>(v.o) + row[j] * v.o_stride_row + head[j] * v.o_stride_head;
+    return static_cast<E *>(v.o) + at[j].row * v.o_stride_row + at[j].head * v.o_stride_head;
   };
   Number lse_a[kMergeGroupStates], lse_b[kMergeGroupStates], lse[kMergeGroupStates];
   Pack8<E> a[kMergeGroupStates], b[kMergeGroupStates];

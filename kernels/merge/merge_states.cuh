@@ -6,29 +6,19 @@
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/merge_lanes.cuh"
+#include "kernels/merge/merge_params.h"
 #include "kernels/merge/merge_policy.h"
-#include "kernels/merge/merge_state.cuh"
+#include "kernels/merge/row_head.cuh"
 #include "kernels/plan/split_plan.h"
 
 namespace assay::ASSAY_TARGET {
 
-struct MergeStatesParams {
-  StateTensor in;  // rows are states
-  StateTensor out; // out.lse may be null
-  const int32_t
-      *indptr; // [num_rows + 1], or null: row r holds num_states states from r * num_states
-  int64_t num_rows;
-  int32_t num_states, num_heads, head_dim;
-  int32_t workers;   // that share a (row, head), 1 .. kMergeWorkers, a power of two
-  float scale, unit; // as in MergeStateParams
-};
-
 /// kLanes lanes, each with eight components at a time, are a worker: it sums a contiguous range of
 /// the states of a (row, head). Where states are many, several workers of a block share them and
-/// meet in shared memory; how many depends on num_states alone, so the order of a row's sum does not
-/// depend on the rows beside it.
+/// meet in shared memory; how many depends on num_states alone, so the order of a row's sum does
+/// not depend on the rows beside it.
 template <class E, int kLanes>
-class MergeStates {
+class MergeStatesBlock {
 public:
   using Number = typename arch::Arithmetic<E>::Number;
   static constexpr int kWorkers = kMergeStatesThreads / kLanes; // of a block
@@ -43,19 +33,19 @@ public:
 
   static ASSAY_DEVICE void run(const MergeStatesParams &params) {
     const int thread = static_cast<int>(arch::thread_idx());
-    const int worker = thread / kLanes, share = worker % params.workers;
-    const int64_t index =
-        (int64_t{arch::block_idx_x()} * kWorkers + worker) / params.workers; // of (row, head)
-    const int64_t row = index / params.num_heads;
-    Place place{params, row, index % params.num_heads, 0, 0};
-    place.exists = row < params.num_rows;
+    const int worker = thread / kLanes, share = worker & (params.workers - 1);
+    const RowHead at = RowHead::of(int64_t{arch::block_idx_x()} * (kWorkers / params.workers) +
+                                       worker / params.workers,
+                                   params.num_heads);
+    Place place{params, at.row, at.head, 0, 0};
+    place.exists = at.row < params.num_rows;
     if (place.exists) {
-      place.begin = row * params.num_states;
+      place.begin = at.row * params.num_states;
       place.count = params.num_states;
       if (params.indptr != nullptr) {
-        place.begin = arch::global_load_readonly(params.indptr + row);
+        place.begin = arch::global_load_readonly(params.indptr + at.row);
         place.count =
-            static_cast<int>(arch::global_load_readonly(params.indptr + row + 1) - place.begin);
+            static_cast<int>(arch::global_load_readonly(params.indptr + at.row + 1) - place.begin);
       }
     }
     const int first = split_begin(place.count, params.workers, share);
@@ -129,16 +119,16 @@ private:
     for (int k = 0; k < 8; ++k)
       sum.o[k] = 0.0f;
     for (int w = first; w < first + params.workers; ++w) {
-      const Number weight = AttentionState<Number, 1>::weight(arch::shared_load(&shared.m[w]),
-                                                              sum.m, params.scale);
+      const Number weight =
+          AttentionState<Number, 1>::weight(arch::shared_load(&shared.m[w]), sum.m, params.scale);
       if (weight == 0.0f) continue;
       sum.weighted += arch::shared_load(&shared.weighted[w]);
       sum.last = arch::shared_load(&shared.last[w]);
       sum.d = arch::fma_rn(weight, arch::shared_load(&shared.d[w]), sum.d);
       ASSAY_UNROLL
       for (int k = 0; k < 8; ++k)
-        sum.o[k] = arch::fma_rn(weight, arch::shared_load(&shared.o[w][k * kLanes + lane]),
-                                sum.o[k]);
+        sum.o[k] =
+            arch::fma_rn(weight, arch::shared_load(&shared.o[w][k * kLanes + lane]), sum.o[k]);
     }
     return sum;
   }
@@ -156,8 +146,7 @@ private:
       lse = place.lse(sum.last);
       Pack8<E>::load(place.o(sum.last, dim)).store(out); // the stored bits, NaN payloads included
     } else {
-      if (!(sum.d == 0.0f))
-        lse = sum.m + lse_in_unit(arch::log2_approx(sum.d), params.unit);
+      if (!(sum.d == 0.0f)) lse = sum.m + lse_in_unit(arch::log2_approx(sum.d), params.unit);
       state.normalize();
       Pack8<E>::pack(state.o).store(out);
     }
@@ -170,9 +159,9 @@ private:
 
 /// Grid: num_rows * num_heads (row, head)s of `workers` workers each.
 template <class E, int kLanes>
-ASSAY_KERNEL(kMergeStatesThreads, (MergeStates<E, kLanes>::kMinBlocks))
+ASSAY_KERNEL(kMergeStatesThreads, (MergeStatesBlock<E, kLanes>::kMinBlocks))
 merge_states(const ASSAY_GRID_CONSTANT MergeStatesParams params) {
-  MergeStates<E, kLanes>::run(params);
+  MergeStatesBlock<E, kLanes>::run(params);
 }
 
 } // namespace assay::ASSAY_TARGET

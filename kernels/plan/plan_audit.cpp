@@ -22,7 +22,7 @@ public:
       if (std::string e = worker(w); !e.empty()) return e + " (worker " + std::to_string(w) + ")";
     for (int32_t r = 0; r < shape_.batch; ++r)
       if (std::string e = request(r); !e.empty()) return e + " (request " + std::to_string(r) + ")";
-    for (int64_t i = 0; i < int64_t{shape_.batch} * shape_.units; ++i)
+    for (int64_t i = 0; i < int64_t{shape_.batch} * shape_.head_tiles; ++i)
       if (plan_.counters[i] != 0) return "a counter does not start at 0";
     return "";
   }

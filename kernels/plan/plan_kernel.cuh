@@ -7,6 +7,7 @@
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
+#include "kernels/common/params.h"
 #include "kernels/plan/plan_build.h"
 
 namespace assay::ASSAY_TARGET {
@@ -22,6 +23,10 @@ struct PlanParams {
   WorkerItems *workers;
   WorkItem *request_items;
   uint32_t *counters;
+
+  ASSAY_FIELDS(input.shape.batch, input.shape.head_tiles, input.shape.splits, input.shape.workers,
+               input.shape.tile, input.shape.span, input.seq_lens, line_indptr, order, workers,
+               request_items, counters)
 };
 
 /// Parameters for a plan buffer of plan_layout(shape).bytes at `plan`, 16-byte aligned.
@@ -148,7 +153,7 @@ plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {
   const SplitPlanShape &s = params.input.shape;
   const int thread = arch::thread_idx();
   write_line<kThreads>(params);
-  for (int64_t i = thread; i < int64_t{s.batch} * s.units; i += kThreads)
+  for (int64_t i = thread; i < int64_t{s.batch} * s.head_tiles; i += kThreads)
     arch::global_store(params.counters + i, 0u);
   if (s.splits == 0)
     for (int r = thread; r < s.batch; r += kThreads)

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // SplitPlan: who computes which keys. Integer functions, the same on host and device.
 //
-// The work of a decode step is a line of key tiles, request after request. The line is cut into
-// ranges, one per worker; every unit (one kv head and row tile, one block's worth of query rows) is
-// cut alike, so a worker is `units` blocks that walk the same keys at the same time. In NHD caches
-// the heads of a token are neighbours in memory, and this keeps their reads on the same DRAM pages
-// (ranges that run on from one head into the next read 5 % slower on an H200, same bytes).
+// Picture the keys of a decode step as a line of tiles, one request behind the other. A plan cuts
+// the line into ranges and gives each range to a worker. What a worker holds of one request is a
+// split of that request. The plan is the same for every head tile (a kv head and up to 16 of its
+// query rows: what one block attends), so a worker is `head_tiles` blocks that walk the same keys
+// at the same time: in NHD caches the heads of a token are neighbours in memory, and their reads
+// then fall on the same DRAM pages. (Ranges that run on from one head into the next read 5 % slower
+// on an H200, same bytes.)
 //
-//  - Balanced: equal contiguous ranges. A worker holds at most one request that began before its
-//    range (its head) and one that continues after it, so two partial slots per worker suffice
-//    whatever the batch and the lengths are. The boundary between two requests counts as a tile: a
-//    worker that crosses it merges one request and fetches queries for another.
-//  - Balanced, whole workers: where no worker needs much more than an equal share for it, each
-//    request gets workers of its own, and nobody crosses a boundary.
-//  - Fixed: every request is cut into `splits` equal key ranges, one worker each (a range may be
-//    empty). Independent of the rest of the batch.
+//  - Balanced: all ranges are equally long. A worker may start inside a request (the head of its
+//    range) and may end inside another; those two need partial slots, whatever the batch and the
+//    lengths are. Between two requests the line has a boundary tile without keys: it stands for the
+//    time that a worker takes to merge one request and to fetch the queries of the next.
+//  - Balanced, whole workers: every request gets workers of its own, so that no worker crosses a
+//    boundary. Chosen where the busiest worker then has little more than an equal share.
+//  - Fixed: every request is cut into `splits` equal key ranges, one worker each; a range may be
+//    empty. The cuts do not depend on the rest of the batch.
 //
-// All ranges are half-open. A request held by one worker is written directly; the splits of any
-// other go through partial slots, and whoever finishes last merges them in a fixed order. Requests
+// All ranges are half-open. A request with one split is written directly; the splits of any other
+// go through partial slots, and the block that finishes last merges them in a fixed order. Requests
 // without keys are not on the line: they are dealt out evenly, to be written (0, -inf).
 #pragma once
 
@@ -34,11 +36,11 @@ namespace assay {
 /// Shape of a plan: known on the host without reading lengths.
 struct SplitPlanShape {
   int32_t batch = 0;
-  int32_t units = 0;   // blocks per worker: kv heads * row tiles per group
-  int32_t splits = 0;  // > 0: fixed plan
-  int32_t workers = 0; // balanced: ranges to cut the line into; fixed: batch * splits
-  int32_t tile = 0;    // keys per tile of the line: one for every warp of a block
-  int32_t span = 0;    // only the last `span` keys of a request are read, 0: all
+  int32_t head_tiles = 0; // blocks per worker: kv heads * head tiles per kv head
+  int32_t splits = 0;     // > 0: fixed plan
+  int32_t workers = 0;    // balanced: ranges to cut the line into; fixed: batch * splits
+  int32_t tile = 0;       // keys per tile of the line: one warp tile for every warp of a block
+  int32_t span = 0;       // only the last `span` keys of a request are read, 0: all
 
   /// Slots between the second and the third split of a request, and so on.
   ASSAY_PLAN_FUNCTION int32_t slot_stride() const { return splits > 0 ? 1 : 2; }
@@ -48,12 +50,12 @@ struct SplitPlanShape {
 /// and pages stay aligned.
 inline constexpr int kStartKeys = 64;
 
-/// Tiles of the line between two requests. A cut beside the end of each request makes b8 8k on an
-/// H200 2.6 us slower, a tile of 8 warps takes 1.8 (README.md of kernels/decode has the figures of
-/// 0, 2 and 3).
+/// Boundary tiles between two requests. To cross a boundary costs a worker about as much as a tile:
+/// 2.6 us against 1.8 for a tile of 8 warps (b8 8k on an H200; kernels/decode/README.md has the
+/// figures of 0, 2 and 3 boundary tiles).
 inline constexpr int kBoundaryTiles = 1;
 
-/// Whole workers may have so many tiles more than an equal share.
+/// With whole workers the busiest may have so many tiles more than an equal share.
 inline constexpr int kMostExcessTiles = 2;
 
 /// One contiguous key range of one request. 32 bytes: two vector loads.
@@ -61,12 +63,12 @@ struct alignas(16) WorkItem {
   int32_t request;
   int32_t kv_begin, kv_end;
   int32_t split;      // index within the request
-  int32_t num_splits; // 1: written directly; 0: no item
+  int32_t num_splits; // of the request; 1: written directly, 0: no item
   int32_t first_slot; // partial slot of split 0
   int32_t next_slot;  // of split 1; split i is i - 1 strides further
   int32_t seq_len;    // of the request
 
-  /// Of split i; a slot holds one partial per unit.
+  /// Of split i; a slot holds one partial per head tile.
   ASSAY_PLAN_FUNCTION int32_t slot(int i, int32_t stride) const {
     return i == 0 ? first_slot : next_slot + (i - 1) * stride;
   }
@@ -87,7 +89,7 @@ struct SplitPlan {
   SplitPlanShape shape;
   const WorkerItems *workers;    // [workers]
   const WorkItem *request_items; // [batch] split 0 of each, by place; balanced plans only
-  uint32_t *counters;            // [batch, units] splits finished so far; 0 between calls
+  uint32_t *counters;            // [batch, head_tiles] splits finished so far; 0 between calls
 };
 
 /// Byte offsets inside a plan buffer, and its size.
@@ -101,13 +103,13 @@ ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
   l.request_items = int64_t{s.workers} * static_cast<int64_t>(sizeof(WorkerItems));
   const int64_t items = s.splits > 0 ? 0 : s.batch;
   l.counters = l.request_items + items * static_cast<int64_t>(sizeof(WorkItem));
-  l.line_indptr = l.counters + int64_t{s.batch} * s.units * 4;
+  l.line_indptr = l.counters + int64_t{s.batch} * s.head_tiles * 4;
   l.order = l.line_indptr + (int64_t{s.batch} + 1) * 4;
   l.bytes = l.order + int64_t{s.batch} * 4;
   return l;
 }
 
-/// Partial slots of a plan, each for one partial per unit; for sizing the workspace.
+/// Partial slots of a plan, each for one partial per head tile; for sizing the workspace.
 ASSAY_PLAN_FUNCTION int64_t plan_slots(const SplitPlanShape &s) {
   if (s.splits > 0) return s.splits == 1 ? 0 : int64_t{s.workers};
   return 2 * int64_t{s.workers};
@@ -135,7 +137,7 @@ ASSAY_PLAN_FUNCTION int32_t split_begin(int32_t len, int32_t splits, int32_t spl
   return static_cast<int32_t>(int64_t{len} * split / splits);
 }
 
-/// Whole workers: shares that are tried for the busiest, 16 to 31 sixteenths of an equal share.
+/// Whole workers: how many shares are tried for the busiest, 16/16 to 31/16 of an equal share.
 inline constexpr int kShares = 16;
 
 /// Share i of a line of `total` tiles, times 16 * workers.
@@ -224,16 +226,17 @@ ASSAY_PLAN_FUNCTION WorkItem fixed_item(const SplitPlanShape &s, int64_t worker,
   return item;
 }
 
-/// Workers of a balanced plan for a device that runs `slots` blocks at once: whole waves of `units`
-/// blocks each, as few waves (at most 4) as fill at least 95 % of their slots.
-ASSAY_PLAN_FUNCTION int64_t balanced_workers(int64_t slots, int64_t units) {
+/// Workers of a balanced plan for a device that runs `slots` blocks at once. A worker is
+/// `head_tiles` blocks. Tries grids of one to four waves, takes the first that fills 95 % of its
+/// slots, else the one that fills them best.
+ASSAY_PLAN_FUNCTION int64_t balanced_workers(int64_t slots, int64_t head_tiles) {
   int64_t best = 1, best_used = 0, best_waves = 1;
   for (int64_t waves = 1; waves <= 4; ++waves) {
-    const int64_t workers = waves * slots / units;
+    const int64_t workers = waves * slots / head_tiles;
     if (workers == 0) continue;
-    if (workers * units * best_waves > best_used * waves) {
+    if (workers * head_tiles * best_waves > best_used * waves) {
       best = workers;
-      best_used = workers * units;
+      best_used = workers * head_tiles;
       best_waves = waves;
     }
     if (best_used * 100 >= 95 * best_waves * slots) break;

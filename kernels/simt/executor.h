@@ -116,8 +116,8 @@ private:
     Site site;
   };
   struct Warp {
-    uint32_t absent = 0; // exited lanes, and lanes past the block's end
-    bool fenced = false; // a matrix_fence since the last commit
+    uint32_t absent = 0;                          // exited lanes, and lanes past the block's end
+    bool fenced = false;                          // a matrix_fence since the last commit
     uint32_t matrix_groups = 0, matrix_steps = 0; // committed; operations issued
     std::vector<PendingMatrix> matrix;
     uint32_t active = 0; // bit g: groups[g] is gathering

@@ -119,8 +119,9 @@ void Executor::matrix_issue(std::unique_ptr<MatrixOperation> operation,
   for (const SharedRange &range : reads)
     shared_.add_readers(shared_.offset_of(range.address), range.bytes, 1);
   const bool first = warp.matrix.empty() || warp.matrix.back().operation == nullptr;
-  const bool now = first && (schedule_.copies == CopyCompletion::kAtIssue ||
-                             (schedule_.copies == CopyCompletion::kSeeded && random_.below(2) == 0));
+  const bool now =
+      first && (schedule_.copies == CopyCompletion::kAtIssue ||
+                (schedule_.copies == CopyCompletion::kSeeded && random_.below(2) == 0));
   if (now) {
     operation->complete();
     operation = nullptr;

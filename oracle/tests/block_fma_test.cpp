@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bit replay against the emulation's block-FMA, which is written in floating point and apart.
-#include "oracle/block_fma.h"
+#include "oracle/bounds/block_fma.h"
 
 #include <gtest/gtest.h>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 #include "oracle/tests/emulated_ops.h"
 #include "oracle/tests/regimes.h"
 

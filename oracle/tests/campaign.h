@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <random>
 
+#include "oracle/judge/verdict.h"
 #include "oracle/tests/emulation.h"
 #include "oracle/tests/regimes.h"
-#include "oracle/verdict.h"
 
 namespace assay::oracle::test {
 

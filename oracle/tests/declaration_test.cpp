@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A declaration that bounds nothing is refused, field by field, wherever a reference is made.
-#include "oracle/declaration.h"
+#include "oracle/bounds/declaration.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <limits>
 #include <stdexcept>
 
-#include "oracle/error_model.h"
+#include "oracle/bounds/error_model.h"
+#include "oracle/judge/verdict.h"
 #include "oracle/tests/emulation.h"
-#include "oracle/verdict.h"
 
 namespace assay::oracle::test {
 namespace {

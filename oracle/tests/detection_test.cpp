@@ -5,8 +5,8 @@
 #include <array>
 #include <map>
 
+#include "oracle/judge/usual_rules.h"
 #include "oracle/tests/campaign.h"
-#include "oracle/usual_rules.h"
 
 namespace assay::oracle::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 
 namespace assay::oracle::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 #include "oracle/tests/emulated_ops.h"
 
 namespace assay::oracle::test {
@@ -26,7 +26,7 @@ struct Row {
   Ops ops;
   float scale; // base 2
   RowFeatures features;
-  float unit; // of what the softmax sees: the scale, or 1 behind a map
+  float softmax_scale; // from scores to base-2 logits: 1 behind a map
   bool rounded;
   int marked_tile; // where the single-tile mutants strike
   int tile_index = 0;
@@ -86,14 +86,15 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   const std::vector<float> s = tile_scores(row, tile);
   const float m = std::max(state.m, *std::max_element(s.begin(), s.end()));
   const bool scaled = row.emulation.maxima == Maxima::kScaled;
-  const float below = scaled ? state.m * row.unit - m * row.unit : (state.m - m) * row.unit;
+  const float below = scaled ? state.m * row.softmax_scale - m * row.softmax_scale
+                             : (state.m - m) * row.softmax_scale;
   const float alpha = state.m == kNegInf ? 0.0f : row.ops.exp2(below);
   const bool difference_first = row.emulation.maxima == Maxima::kDifferenceFirst;
-  const float offset = -(row.unit * m);
+  const float offset = -(row.softmax_scale * m);
   std::vector<float> p;
   for (float score : s)
-    p.push_back(row.ops.exp2(difference_first ? (score - m) * row.unit
-                                              : std::fma(score, row.unit, offset)));
+    p.push_back(row.ops.exp2(difference_first ? (score - m) * row.softmax_scale
+                                              : std::fma(score, row.softmax_scale, offset)));
   const bool rescale_bug = strikes_rescale(row, alpha);
   const bool keep_sum = rescale_bug && row.emulation.mutant == Mutant::kSumNotRescaled;
   state.d = keep_sum ? state.d + row_sum(row, p) : std::fma(state.d, alpha, row_sum(row, p));
@@ -137,8 +138,8 @@ State merge_states(const Row &row, const std::vector<State> &states) {
     if (state.m == kNegInf) continue;
     const Maxima maxima = row.emulation.maxima;
     const bool scaled = maxima == Maxima::kScaled || maxima == Maxima::kScaledAtMerge;
-    const float below =
-        scaled ? state.m * row.unit - merged.m * row.unit : (state.m - merged.m) * row.unit;
+    const float below = scaled ? state.m * row.softmax_scale - merged.m * row.softmax_scale
+                               : (state.m - merged.m) * row.softmax_scale;
     float f = row.ops.exp2(below);
     if (row.emulation.mutant == Mutant::kStatesIgnoreMaxima) f = 1.0f;
     merged.d += f * state.d;
@@ -164,7 +165,7 @@ Partial finish_split(const Row &row, const State &state) {
   const float inverse = row.ops.rcp(state.d);
   for (float &x : partial.o)
     x *= inverse;
-  partial.lse = row.unit * state.m + row.ops.log2(state.d);
+  partial.lse = row.softmax_scale * state.m + row.ops.log2(state.d);
   return partial;
 }
 
@@ -261,7 +262,8 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
           features.mapped() ? 1.0f : scale,
           emulation.block > 0,
           0};
-  if (emulation.mutant == Mutant::kScaleInBf16) row.scale = row.unit = round_bits(row.scale, 8);
+  if (emulation.mutant == Mutant::kScaleInBf16)
+    row.scale = row.softmax_scale = round_bits(row.scale, 8);
   const auto tiles = static_cast<uint64_t>(order.size());
   row.marked_tile = tiles > 1 ? static_cast<int>(1 + emulation.seed % ((tiles + 1) / 2)) : 0;
   std::map<int, std::vector<State>> splits;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
-#include "oracle/row_input.h"
-#include "oracle/tile_order.h"
+#include "oracle/exact/row_input.h"
+#include "oracle/exact/tile_order.h"
 
 namespace assay::oracle::test {
 

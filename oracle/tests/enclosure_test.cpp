@@ -4,8 +4,8 @@
 
 #include <thread>
 
-#include "oracle/certify.h"
-#include "oracle/replay.h"
+#include "oracle/bounds/replay.h"
+#include "oracle/judge/certify.h"
 #include "oracle/tests/campaign.h"
 
 namespace assay::oracle::test {

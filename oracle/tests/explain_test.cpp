@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "oracle/explain.h"
+#include "oracle/judge/explain.h"
 #include "oracle/tests/campaign.h"
 
 namespace assay::oracle::test {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 #include "oracle/tests/campaign.h"
 
 namespace assay::oracle::test {

@@ -3,8 +3,8 @@
 // fast path's radii are honest, and the page walk shows each row its own keys.
 #include <gtest/gtest.h>
 
-#include "oracle/certify.h"
-#include "oracle/error_model.h"
+#include "oracle/bounds/error_model.h"
+#include "oracle/judge/certify.h"
 #include "oracle/tests/feature_campaign.h"
 
 namespace assay::oracle::test {

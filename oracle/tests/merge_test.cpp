@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 #include "oracle/tests/campaign.h"
 
 namespace assay::oracle::test {

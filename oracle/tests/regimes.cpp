@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "oracle/dtype.h"
+#include "oracle/exact/dtype.h"
 
 namespace assay::oracle::test {
 namespace {

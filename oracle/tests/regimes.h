@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "oracle/row_input.h"
+#include "oracle/exact/row_input.h"
 
 namespace assay::oracle::test {
 

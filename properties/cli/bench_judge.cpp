@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "oracle/verdict.h"
-#include "properties/sut/sut.h"
+#include "oracle/judge/judge.h"
+#include "oracle/judge/key_order.h"
 
 namespace assay {
 namespace {
@@ -22,27 +22,6 @@ const assay_kernel &kernel_of(const assay_plugin &plugin, const TimedCall &call)
     if (plugin.kernels[i].name == call.kernel && plugin.kernels[i].target == call.params.target)
       return plugin.kernels[i];
   throw std::logic_error("bench: no kernel " + call.kernel + " to judge by");
-}
-
-/// The order in which the kernel visited the keys of the request, within the whole call: a plan
-/// depends on every length.
-oracle::TileOrder declared_order(const assay_kernel &kernel, const TimedCall &call,
-                                 const SampledRows &rows) {
-  assay_paged_params asked = call.params;
-  asked.kv.seq_lens = call.seq_lens.data();
-  const int head = rows.kv_head * (asked.num_qo_heads / asked.num_kv_heads);
-  int32_t count = 0;
-  std::vector<assay_key_tile> tiles;
-  do {
-    tiles.resize(count);
-    if (kernel.key_order(&asked, rows.request, head, tiles.data(), count, &count) != ASSAY_OK)
-      throw std::logic_error(
-          fmt::format("bench: {} has no key order: {}", kernel.name, last_message(kernel)));
-  } while (tiles.size() < static_cast<size_t>(count));
-  oracle::TileOrder order;
-  for (const assay_key_tile &tile : tiles)
-    order.push_back({tile.split, tile.state, tile.begin, tile.end, tile.p_parts});
-  return order;
 }
 
 /// The rows of one query head of the group.
@@ -58,13 +37,19 @@ assay_paged_params one_head(const assay_paged_params &p, int head) {
 }
 
 oracle::Report judge_head(const assay_kernel &kernel, const TimedCall &call,
-                          const SampledRows &rows, int head) {
-  oracle::CheckOptions options;
+                          const SampledRows &rows, int member) {
+  oracle::KernelModel model = oracle::model_of(kernel);
+  // Asked of the whole call: a plan depends on every length.
+  assay_paged_params whole = call.params;
+  whole.kv.seq_lens = call.seq_lens.data();
+  const int head = rows.kv_head * rows.params.num_qo_heads + member;
   if (kernel.key_order != nullptr)
-    options.order = [&](int, int) { return declared_order(kernel, call, rows); };
-  options.combine_stages = kernel.workspace_size != nullptr ? 1 : 0;
-  options.replay_scores = true; // the bits of our MMA were measured
-  return oracle::check_paged(one_head(rows.params, head), kernel.arithmetic, options);
+    model.order = [&](int, int) {
+      return oracle::declared_order(kernel, whole, rows.request, head);
+    };
+  model.replay_scores = true; // the bits of our MMA were measured
+  const assay_paged_params one = one_head(rows.params, member);
+  return oracle::judge_call(one, {one.o, one.lse}, model);
 }
 
 /// Calls f(0) .. f(n - 1) on all cores; rethrows what one of them threw.

@@ -115,6 +115,7 @@ RunSummary run(const Session &session, const std::vector<const assay_kernel *> &
   options.budget = o.budget;
   options.threads = o.threads;
   options.replay_scores = session.replays_scores();
+  options.isolate = session.isolates(kernels[0]->target);
   options.found = [&](const PropertyRun &r) { log.write(r); };
   options.stop = &stop.flag();
   const bool live = session.streams.terminal && !o.quiet;

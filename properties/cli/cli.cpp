@@ -79,6 +79,8 @@ struct Parser {
     check->add_option("--threads", options.threads, "worker threads (one per core, 16 at most)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
+    check->add_flag("--isolate", options.isolate,
+                    "kernels in processes of their own (simt; always for plugins)");
     check->add_option("--out", options.out, "folder for new findings (findings), replayed first")
         ->type_name("DIR");
     check
@@ -140,7 +142,7 @@ struct Parser {
     s->add_option("--target", options.target, "simt (default) or cuda")->type_name("T");
     s->add_option("--plugin", options.plugin, "kernels of a shared library")->type_name("LIB");
     s->add_flag("--replay-scores", options.replay_scores,
-                "the plugin's MMA has exactly the bits of oracle/block_fma.h: check T2");
+                "the plugin's MMA has exactly the bits of oracle/bounds/block_fma.h: check T2");
   }
   void add_files(CLI::App *s, int count) {
     add_selection(s);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/findings.h"
+#include "properties/run/requirements.h"
 
 #include <algorithm>
 #include <filesystem>

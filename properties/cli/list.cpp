@@ -5,6 +5,7 @@
 
 #include "kernels/bench/cells_file.h"
 #include "properties/cli/session.h"
+#include "properties/run/requirements.h"
 
 namespace assay {
 namespace {
@@ -17,13 +18,6 @@ const char *family_name(assay_family family) {
                                                                              : "unknown";
 }
 
-std::string families(const Property &property) {
-  std::string out;
-  for (unsigned f = 0; f < 4; ++f)
-    if (property.families >> f & 1) out += (out.empty() ? "" : " ") + std::string(kFamilies[f]);
-  return out;
-}
-
 void list_cells(std::ostream &out) {
   out << fmt::format("{:<32} {:>5} {:>7} {:<12} {:>3} {:>3} {:>4} {:>5} {:<5} {:>7}\n", "cell",
                      "batch", "seq", "lengths", "qo", "kv", "d", "page", "dtype", "KV MB");
@@ -32,6 +26,34 @@ void list_cells(std::ostream &out) {
                        c.batch, c.seq, bench::name_of(c.lengths), c.num_qo_heads, c.num_kv_heads,
                        c.head_dim, c.page_size, bench::name_of(c.kv_dtype),
                        bench::kv_bytes(c, bench::cell_lengths(c)) * 1e-6);
+}
+
+nlohmann::json property_json(const Property &p, const assay_plugin &plugin) {
+  const PropertyWords words = words_of(p);
+  nlohmann::json classes = nlohmann::json::object();
+  for (int i = 0; i < plugin.num_kernels; ++i)
+    if (applies(p, plugin.kernels[i]))
+      classes[family_name(plugin.kernels[i].family)] = required_classes(p, plugin.kernels[i]);
+  return {{"name", p.name},
+          {"families", words.families},
+          {"needs", words.needs},
+          {"about", words.about},
+          {"without", words.without},
+          {"sets", words.sets},
+          {"comparison", name_of(p.comparison)},
+          {"statement", p.statement},
+          {"catches", p.catches},
+          {"cost", p.cost},
+          {"classes", classes}};
+}
+
+void list_properties(const Session &session, nlohmann::json &document) {
+  std::ostream &out = session.streams.out;
+  out << fmt::format("{:<26} {:<13} {}\n", "property", "compared", "statement");
+  for (const Property &p : properties()) {
+    out << fmt::format("{:<26} {:<13} {}\n", p.name, name_of(p.comparison), p.statement);
+    document["properties"].push_back(property_json(p, *session.plugin));
+  }
 }
 
 } // namespace
@@ -61,19 +83,7 @@ int command_list(Session &session) {
     }
   }
   if (what.empty()) out << "\n";
-  if (what.empty() || what == "properties") {
-    out << fmt::format("{:<26} {:<21} {}\n", "property", "compared", "statement");
-    for (const Property &p : properties()) {
-      std::string compared = p.comparison;
-      out << fmt::format("{:<26} {:<21} {}\n", p.name, compared.substr(0, compared.find(" (")),
-                         p.statement);
-      document["properties"].push_back({{"name", p.name},
-                                        {"families", families(p)},
-                                        {"comparison", p.comparison},
-                                        {"statement", p.statement},
-                                        {"catches", p.catches}});
-    }
-  }
+  if (what.empty() || what == "properties") list_properties(session, document);
   return session.finish(document, kExitPass);
 }
 

@@ -14,8 +14,21 @@ static bool colourful(int descriptor) {
          (term == nullptr || strcmp(term, "dumb") != 0);
 }
 
+static bool finished = false;
+
+/// A library that calls exit(0) while it is loaded or asked is no pass.
+static void refuse_other_exits() {
+  if (finished) return;
+  constexpr char kWords[] = "assay: something else ended this process before its report\n";
+  if (write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0) _exit(assay::kExitHarness);
+  _exit(assay::kExitHarness);
+}
+
 int main(int argc, char **argv) {
+  atexit(refuse_other_exits);
   const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  return assay::run_cli(argc, argv, *own,
-                        {std::cout, std::cerr, colourful(STDOUT_FILENO), colourful(STDERR_FILENO)});
+  const int code = assay::run_cli(
+      argc, argv, *own, {std::cout, std::cerr, colourful(STDOUT_FILENO), colourful(STDERR_FILENO)});
+  finished = true;
+  return code;
 }

@@ -8,7 +8,7 @@
 
 #include "corpus/mutants/mutants.h"
 #include "properties/cli/session.h"
-#include "properties/kill_matrix.h"
+#include "properties/run/kill_matrix.h"
 
 namespace assay {
 namespace {

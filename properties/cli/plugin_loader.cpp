@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "oracle/declaration.h"
+#include "oracle/bounds/declaration.h"
 #include "properties/cli/session.h"
 
 namespace assay {

@@ -5,9 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "properties/case/classify.h"
 #include "properties/cli/session.h"
-#include "properties/gen/classify.h"
-#include "properties/invariants/explain.h"
+#include "properties/relate/explain.h"
+#include "properties/run/requirements.h"
 
 namespace assay {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "properties/hash.h"
+#include "properties/case/hash.h"
 
 namespace assay {
 
@@ -63,6 +63,7 @@ std::vector<const Property *> Session::select_properties(const std::string &name
 
 std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel) const {
   auto out = make_sut(kernel);
+  if (isolates(kernel.target)) out = make_process_sut(std::move(out));
   out->set_replays_scores(replays_scores());
   return out;
 }
@@ -107,7 +108,7 @@ double parse_duration(const std::string &text) {
   const char *end = text.data() + text.size();
   auto [at, ec] = std::from_chars(text.data(), end, value);
   std::string_view unit(at, static_cast<size_t>(end - at));
-  double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  double scale = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   if (ec != std::errc() || scale == 0 || !(value > 0) || value * scale > 1e7)
     throw CliError(kExitUsage, fmt::format("'{}' is not a duration such as 60s, 5m or 1h", text));
   return value * scale;
@@ -117,6 +118,9 @@ Case load_case(const std::string &path) {
   std::error_code ec;
   if (std::filesystem::is_directory(path, ec))
     throw CliError(kExitUsage, fmt::format("{}: is a directory", path));
+  // A pipe or a device may never end.
+  if (std::filesystem::exists(path, ec) && !std::filesystem::is_regular_file(path, ec))
+    throw CliError(kExitUsage, fmt::format("{}: is no regular file", path));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw CliError(kExitUsage, fmt::format("{}: cannot read", path));
   std::string text(kMaxCaseBytes + 1, '\0');

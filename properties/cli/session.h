@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "properties/cli/cli.h"
-#include "properties/runner.h"
+#include "properties/run/runner.h"
 
 namespace assay {
 
@@ -30,7 +30,7 @@ struct CliOptions {
   std::string kernel, property, target, plugin, out, findings, what, cells, only;
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0;
-  bool replay_scores = false, verify = false;
+  bool replay_scores = false, verify = false, isolate = false;
   std::vector<std::string> files;
 
   bool json_to_out() const { return json == "-"; }
@@ -49,6 +49,10 @@ struct Session {
   std::vector<const Property *> select_properties(const std::string &name) const;
   /// T2 applies: our own kernels, whose MMA was measured, and those whose author says so.
   bool replays_scores() const { return options.plugin.empty() || options.replay_scores; }
+  /// Kernels of plugins run in processes of their own, ours with --isolate; on simt.
+  bool isolates(assay_target target) const {
+    return target == ASSAY_TARGET_SIMT && (options.isolate || !options.plugin.empty());
+  }
   std::unique_ptr<Sut> sut(const assay_kernel &kernel) const;
 
   /// Wraps text in an ANSI colour on a terminal.
@@ -69,7 +73,7 @@ inline constexpr const char *kFindingsFolder = "findings";
 
 const char *target_name(assay_target target);
 const char *verdict_word(CheckResult::Kind kind);
-/// "60s", "5m", "1h" or seconds; CliError otherwise.
+/// "60s", "5m" or "1h"; CliError otherwise.
 double parse_duration(const std::string &text);
 /// Reads and parses a .case; CliError names file, line and reason.
 Case load_case(const std::string &path);

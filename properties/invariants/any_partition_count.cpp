@@ -2,8 +2,10 @@
 // Property: any number of splits gives what one split gives. Catches: unnormalised split averages,
 // split bounds, partials in the wrong slot, splits without keys, combine limits. Within bound,
 // pairwise against one split, and each split count within its own budget.
-#include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 

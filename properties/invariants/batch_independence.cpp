@@ -4,9 +4,11 @@
 // Bitwise, except where the kernel chooses its own split from the batch (num_splits = 0): there
 // both runs must be within the budget. Without the even_lengths hint, which lets v1 look at the
 // batch.
-#include "properties/invariants/bounds.h"
-#include "properties/invariants/common.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 namespace {
@@ -57,15 +59,14 @@ void copy_request(Tensors &one, const Tensors &all, int row) {
 
 CheckResult batch_independence(const Problem &p, Sut &sut) {
   if (p.batch < 2) return CheckResult::discard("one row");
-  Tensors batch = materialise(p);
+  Problem batch = p;
   batch.even_lengths = false;
-  Outcome all = run_tensors(std::move(batch), sut);
+  Outcome all = run_problem(batch, sut);
   if (!all.ok()) return all.check;
   int row = pick(p, 0xa10e, p.batch);
-  Problem single = alone(p, row);
+  Problem single = alone(batch, row);
   if (p.family == Family::kMergeStates) single.num_states = states_of_row(p, row);
   Tensors one = materialise(single);
-  one.even_lengths = false;
   if (is_attention(p)) copy_request(one, all.before, row);
   for (int side = 0; p.family == Family::kMergeState && side < 2; ++side)
     copy_state(one, one.in_o[side], one.in_lse[side], 0, all.before, all.before.in_o[side],

@@ -2,8 +2,11 @@
 // Property: attention over shared segments, level by level, equals attention over each request's
 // keys in one private segment. Catches: segment offsets, a prefix attended twice or not at all,
 // uncovered requests, empty segments, the merge across levels. Within bound, pairwise.
-#include "properties/invariants/bounds.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 

@@ -35,10 +35,14 @@
 
 #include <fmt/format.h>
 
-#include "oracle/declaration.h"
-#include "properties/hash.h"
-#include "properties/invariants/bounds.h"
+#include "oracle/bounds/declaration.h"
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
+#include "properties/case/hash.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {
@@ -204,13 +208,14 @@ CheckResult same_rounding(float got, double exact, double radius, Dtype dtype,
                                        low == high ? "" : fmt::format(" or {:.9g}", high)));
 }
 
-CheckResult check_row(const Outcome &run, const Sut &sut, int row, int head) {
+CheckResult check_row(const Outcome &run, const RunBounds &bounds, const Sut &sut, int row,
+                      int head) {
   const Problem &p = run.before.problem;
   ExactRow exact = exact_row(run.before, row, head);
   if (exact.keys == 0) return CheckResult::pass();
   if (!sums_are_exact(exact, sut.kernel().arithmetic))
     return CheckResult::discard("more keys than the kernel sums exactly");
-  int splits = row_splits(run, sut, row, head);
+  int splits = bounds.splits(row, head);
   Allowance allowed = allowance(exact, sut.kernel().arithmetic, splits);
   for (int i = 0; i < p.head_dim; ++i) {
     double o = std::fabs(exact.o[i]);
@@ -235,9 +240,10 @@ CheckResult dyadic_exact(const Problem &p, Sut &sut) {
   oracle::require_declaration(sut.kernel().arithmetic);
   Outcome run = run_tensors(dyadic_inputs(p), sut);
   if (!run.ok()) return run.check;
+  const RunBounds bounds(run, sut);
   for (int r = 0; r < p.batch; ++r)
     for (int h = 0; h < run.after.heads(); ++h)
-      if (CheckResult c = check_row(run, sut, r, h); !c.passed()) return c;
+      if (CheckResult c = check_row(run, bounds, sut, r, h); !c.passed()) return c;
   return CheckResult::pass();
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

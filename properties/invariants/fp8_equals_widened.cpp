@@ -5,9 +5,12 @@
 // that keep every product exact in either dtype.
 #include <cmath>
 
-#include "properties/hash.h"
-#include "properties/invariants/bounds.h"
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
+#include "properties/case/hash.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {

@@ -2,8 +2,10 @@
 // Property: a group of query heads over one kv head gives what separate heads over copies of it
 // give. Catches: head maps (division for remainder), rows of a packed tile mixed up, group sizes
 // that do not fill a tile. Within bound, pairwise.
-#include "properties/invariants/bounds.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 

@@ -2,9 +2,10 @@
 // Property: rotating the kv heads, with their query heads, rotates the output and changes no bit.
 // Catches: swapped or fixed kv heads, head strides, LSE written to another head's slot. Bitwise;
 // within bound, pairwise, where the kernel chooses its own cut of each head.
-#include "properties/invariants/bounds.h"
-#include "properties/invariants/common.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {
@@ -50,11 +51,12 @@ CheckResult head_permutation(const Problem &p, Sut &sut) {
       rotate_states(rotated, first.before, side, p.batch);
   Outcome second = run_tensors(std::move(rotated), sut);
   if (!second.ok()) return second.check;
+  RunBounds of_first(first, sut), of_second(second, sut);
   for (int r = 0; r < first.before.rows(); ++r)
     for (int h = 0; h < first.before.heads(); ++h) {
       int g = (h + p.group_size) % first.before.heads();
       CheckResult c = kernel_picks_cut(p, sut)
-                          ? related(first, r, h, second, r, g, {}, sut, "heads rotated")
+                          ? row_related(of_first, r, h, of_second, r, g, {}, "heads rotated")
                           : same_row_bits(first.after, r, h, second.after, r, g, "heads rotated");
       if (!c.passed()) return c;
     }

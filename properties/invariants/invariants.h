@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every invariant, one per file of its name; the statement is at the top of the file. A property
-// registry (properties/registry.h) says which families each applies to.
+// registry (properties/run/registry.h) says which families each applies to.
 #pragma once
 
-#include "properties/check_result.h"
-#include "properties/problem.h"
+#include "properties/case/problem.h"
+#include "properties/relate/check_result.h"
 #include "properties/sut/sut.h"
 
 namespace assay {

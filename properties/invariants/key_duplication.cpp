@@ -3,8 +3,10 @@
 // row sum, keys dropped or counted twice at tile, page and split edges, split averages without
 // weights. Within bound, pairwise. Without several query tokens, window and ALiBi, where positions
 // count, and without a sink, which does not double.
-#include "properties/invariants/bounds.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 

@@ -3,8 +3,10 @@
 // assumes rising maxima, keys tied to positions, K and V walked differently. Within bound,
 // pairwise. Where positions count (several query tokens, a window, ALiBi) order does: cases run
 // without.
-#include "properties/invariants/bounds.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 

@@ -5,7 +5,8 @@
 #include <numeric>
 
 #include "properties/invariants/invariants.h"
-#include "properties/invariants/merge_tree.h"
+#include "properties/relate/merge_tree.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -2,7 +2,7 @@
 // Property: (a b) c equals a (b c) within the sum of their bounds. Catches: LSE of a merge that is
 // not the LSE of the union, weights renormalised twice. Within bound, pairwise.
 #include "properties/invariants/invariants.h"
-#include "properties/invariants/merge_tree.h"
+#include "properties/relate/merge_tree.h"
 
 namespace assay {
 

@@ -2,7 +2,7 @@
 // Property: merge(a, b) equals merge(b, a) within the sum of their bounds. Catches: a maximum or a
 // denominator taken from one side. Within bound, pairwise.
 #include "properties/invariants/invariants.h"
-#include "properties/invariants/merge_tree.h"
+#include "properties/relate/merge_tree.h"
 
 namespace assay {
 

@@ -4,8 +4,8 @@
 // 0 * NaN, a pass through fp32 that loses bits. Bitwise.
 #include <cmath>
 
-#include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 namespace {

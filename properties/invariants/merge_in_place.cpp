@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Property: writing the result over either input gives the bits of a merge into fresh memory.
 // Catches: outputs written before all inputs are read. Bitwise.
-#include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

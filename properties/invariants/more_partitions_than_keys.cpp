@@ -4,8 +4,9 @@
 // read by the combine, division by zero keys per split.
 #include <algorithm>
 
-#include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

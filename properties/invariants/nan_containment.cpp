@@ -5,9 +5,11 @@
 #include <limits>
 #include <set>
 
-#include "properties/hash.h"
-#include "properties/invariants/common.h"
+#include "properties/call/materialise.h"
+#include "properties/case/hash.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 namespace {

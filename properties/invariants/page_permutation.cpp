@@ -2,8 +2,8 @@
 // Property: moving pages inside the pool, together with the page table, never changes a bit.
 // Catches: page stride errors, pointers cached across pages, page ids truncated or ignored,
 // layouts mixed up. Bitwise.
-#include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

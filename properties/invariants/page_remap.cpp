@@ -2,8 +2,9 @@
 // Property: pages shared between requests, or used twice by one, give the same bits as private
 // copies with the same contents. Catches: per-page state, writes to the cache, page ids used as
 // logical positions. Bitwise.
-#include "properties/invariants/common.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

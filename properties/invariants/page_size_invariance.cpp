@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Property: the page size never changes the result beyond rounding. Catches: last-page bounds,
 // page / slot arithmetic, tiles that straddle pages. Within bound, pairwise.
-#include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 

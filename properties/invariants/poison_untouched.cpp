@@ -3,8 +3,8 @@
 // workspace, outputs on entry, the o of empty states) never changes a bit of the result, and
 // nothing outside the outputs is written. Catches: masks applied after the arithmetic, reads past
 // the last key, uninitialised workspace, stray writes. Bitwise.
-#include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

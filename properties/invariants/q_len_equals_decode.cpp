@@ -4,8 +4,10 @@
 // packed tile mixed up, ALiBi and windows measured from the last token. Within bound, pairwise.
 #include <algorithm>
 
-#include "properties/invariants/bounds.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 
@@ -17,6 +19,7 @@ CheckResult q_len_equals_decode(const Problem &p, Sut &sut) {
   several.page_ids.clear();
   Outcome all = run_problem(several, sut);
   if (!all.ok()) return all.check;
+  RunBounds of_all(all, sut);
   const int tokens = several.q_len;
   for (int token = 0; token < tokens; ++token) {
     Problem one = several;
@@ -30,9 +33,10 @@ CheckResult q_len_equals_decode(const Problem &p, Sut &sut) {
     Outcome single = run_tensors(std::move(t), sut);
     if (!single.ok()) return single.check;
     const std::string what = "query token " + std::to_string(token) + " in a call of its own";
+    RunBounds of_single(single, sut);
     for (int r = 0; r < p.batch; ++r)
       for (int h = 0; h < all.before.heads(); ++h) {
-        CheckResult c = related(all, r * tokens + token, h, single, r, h, {}, sut, what);
+        CheckResult c = row_related(of_all, r * tokens + token, h, of_single, r, h, {}, what);
         if (!c.passed()) return c;
       }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Property: the same call twice gives the same bits. Catches: races, atomics in arrival order,
 // results that depend on addresses. Bitwise; for kernels that declare run-to-run determinism.
-#include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Property: the order of threads and blocks and the time at which async copies land never change a
 // bit. Catches: missing barriers, missing waits, races between blocks. Bitwise; executor only.
-#include "properties/invariants/common.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

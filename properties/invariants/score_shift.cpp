@@ -6,8 +6,11 @@
 // pass, and without a sink, which it does not reach.
 #include <cmath>
 
-#include "properties/invariants/bounds.h"
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {

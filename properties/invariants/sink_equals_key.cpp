@@ -3,8 +3,11 @@
 // lost, counted once per split, missing from LSE, in the wrong base, of another head. Within bound,
 // pairwise. The logit is exact: dim 0 of q is 1, dim 0 of K is 0 but for the extra key, and the
 // scale is a power of two. Without what treats a key by its position or caps its logit.
-#include "properties/invariants/bounds.h"
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {

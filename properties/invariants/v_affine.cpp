@@ -3,8 +3,11 @@
 // that bypass the weights, clamped or unsigned values, V read through K. Within bound, pairwise;
 // the map is exact on the integers used. With a sink the weights of the keys sum to less than one,
 // and e5m2 has no 11: there V is replaced by -2 V.
-#include "properties/invariants/bounds.h"
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {

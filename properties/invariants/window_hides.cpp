@@ -2,8 +2,9 @@
 // Property: keys before the window of every query token of their request never change a bit,
 // whatever they hold. Catches: windows off by one, masks applied after the arithmetic (0 * NaN),
 // maxima over masked keys. Bitwise.
-#include "properties/invariants/common.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Property: every element of O and LSE lies within the budget that the kernel's declared arithmetic
 // earns around the exact result. Catches: anything that changes a value. Within bound.
-#include "properties/invariants/bounds.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
+#include "properties/relate/outcome.h"
 
 namespace assay {
 

@@ -6,8 +6,12 @@
 // by one. Within bound around values known without the oracle.
 #include <cmath>
 
-#include "properties/invariants/bounds.h"
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
+#include "properties/relate/relation.h"
 
 namespace assay {
 namespace {
@@ -69,11 +73,12 @@ Tensors one_hot_inputs(const Problem &p) {
 CheckResult zero_query_counts_keys(const Problem &p, Sut &sut) {
   Outcome run = run_tensors(one_hot_inputs(p), sut);
   if (!run.ok()) return run.check;
+  RunBounds bounds(run, sut);
   for (int r = 0; r < run.after.rows(); ++r)
     for (int h = 0; h < run.after.heads(); ++h) {
       Count count = count_keys(run.before, r, h);
       if (count.keys == 0) continue;
-      RowBound bound = row_bound(run, sut, r, h);
+      RowBound bound = bounds.row(r, h);
       if (!bound.claim) continue;
       for (int i = 0; i < p.head_dim; ++i) {
         // Exponentials and sums in double: 2^-40 of the result is far more than their error.

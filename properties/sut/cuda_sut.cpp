@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "properties/call/params.h"
 #include "properties/sut/guard.h"
 #include "properties/sut/late_writer.h"
 #include "properties/sut/sut.h"
@@ -91,8 +92,9 @@ private:
         return refused(std::move(result), status);
       place("plan", plan_bytes);
     }
-    const std::vector<LateRange> late = t.early_start ? late_ranges(t) : std::vector<LateRange>();
-    arena_.reserve(t.early_start ? LateMemory::total(total_, late.size()) : total_);
+    const std::vector<LateRange> late =
+        t.problem.early_start ? late_ranges(t) : std::vector<LateRange>();
+    arena_.reserve(t.problem.early_start ? LateMemory::total(total_, late.size()) : total_);
     AbiParams params = make_params(t, addresses(t.buffers.size()), ASSAY_TARGET_CUDA, stream_);
     params.set_workspace(address(t.buffers.size()), scratch);
     if (plan_bytes > 0) params.set_plan(address(t.buffers.size() + 1), plan_bytes);
@@ -100,7 +102,7 @@ private:
       return refused(std::move(result), status);
     upload();
     if (plan_bytes > 0) result.status = kernel().plan(params.get());
-    if (t.early_start)
+    if (t.problem.early_start)
       require(
           enqueue_late_writer({arena_.device(), arena_.device() + total_, total_}, late, stream_),
           "starting the kernel in front");

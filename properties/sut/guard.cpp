@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "properties/gen/values.h"
+#include "properties/call/values.h"
 
 namespace assay {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/problem.h"
+#include "properties/case/problem.h"
 
 namespace assay {
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/call/params.h"
 #include "properties/sut/guard.h"
 #include "properties/sut/sut.h"
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "kernels/simt/stream.h"
+#include "properties/call/params.h"
 #include "properties/sut/guard.h"
 #include "properties/sut/sut.h"
 
@@ -34,7 +35,7 @@ private:
     });
     if (!ok) return result;
     if (plans_apart(t)) result.status = plan(stream.memory, params);
-    if (t.early_start)
+    if (t.problem.early_start)
       for (const ByteRange &late : late_bytes(t))
         stream.memory.mark_late(static_cast<std::byte *>(addresses[late.buffer]) + late.offset,
                                 late.bytes);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
-#include "properties/tensors.h"
+#include "properties/call/tensors.h"
 
 namespace assay {
 
@@ -32,8 +32,8 @@ public:
   Family family() const { return static_cast<Family>(kernel_.family); }
   bool can_split() const { return kernel_.workspace_size != nullptr; }
 
-  /// Whether the kernel's block-FMA is bit for bit the model of oracle/block_fma.h, so that T2
-  /// applies. A declaration holds upper limits only, so this is said beside it.
+  /// Whether the kernel's block-FMA is bit for bit the model of oracle/bounds/block_fma.h, so that
+  /// T2 applies. A declaration holds upper limits only, so this is said beside it.
   bool replays_scores() const { return replays_scores_; }
   void set_replays_scores(bool on) { replays_scores_ = on; }
 
@@ -45,7 +45,9 @@ public:
 protected:
   /// Whether this run is to be planned by a call of its own: then an early start has a plan to
   /// read.
-  bool plans_apart(const Tensors &t) const { return t.early_start && kernel_.plan != nullptr; }
+  bool plans_apart(const Tensors &t) const {
+    return t.problem.early_start && kernel_.plan != nullptr;
+  }
 
   /// Executes on a copy of `t`'s buffers and writes back every buffer, inputs included.
   virtual RunResult execute(Tensors &t) = 0;
@@ -63,6 +65,9 @@ std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel);
 std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel);
 /// By the kernel's own target.
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
+/// Runs `inner` in a process of its own (process_sut.cpp): whatever the kernel does to that process
+/// is a hazard of the case. Not for the cuda target, whose driver does not survive a fork.
+std::unique_ptr<Sut> make_process_sut(std::unique_ptr<Sut> inner);
 /// Empty when the target can run here, else the reason.
 std::string cuda_unavailable();
 inline std::string target_unavailable(assay_target target) {

@@ -3,11 +3,12 @@
 // work, at any length; and what dead or foreign words do to it.
 #include <gtest/gtest.h>
 
-#include "properties/field61.h"
-#include "properties/invariants/algebra_exact.h"
-#include "properties/invariants/common.h"
+#include "properties/call/params.h"
 #include "properties/invariants/invariants.h"
-#include "properties/registry.h"
+#include "properties/relate/field61.h"
+#include "properties/relate/field_call.h"
+#include "properties/relate/outcome.h"
+#include "properties/run/requirements.h"
 #include "properties/tests/own_kernel.h"
 
 namespace assay {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/case_text.h"
+#include "properties/case/case_text.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "properties/gen/problem_gen.h"
+#include "properties/case/problem_gen.h"
 
 namespace assay {
 namespace {
@@ -76,6 +76,16 @@ RC_GTEST_PROP(CaseText, CutTextIsRefused, ()) {
   RC_ASSERT(std::holds_alternative<CaseError>(result));
 }
 
+// A file written before the field existed runs as it did: q.seed 0 had the hint, 7 had not.
+TEST(CaseText, AnAbsentHintIsTheOneThatFollowedFromTheSeeds) {
+  EXPECT_TRUE(parsed("assay-case 1\n").problem.even_lengths);
+  EXPECT_FALSE(parsed("assay-case 1\nq.seed = 7\n").problem.even_lengths);
+  EXPECT_FALSE(parsed("assay-case 1\neven_lengths = no\n").problem.even_lengths);
+  EXPECT_TRUE(parsed("assay-case 1\nq.seed = 7\neven_lengths = yes\n").problem.even_lengths);
+  EXPECT_FALSE(parsed("assay-case 1\n").problem.early_start);
+  EXPECT_TRUE(parsed("assay-case 1\nearly_start = yes\n").problem.early_start);
+}
+
 TEST(CaseText, NothingFollowsTheEnd) {
   EXPECT_EQ(rejected("assay-case 1\nend\nbatch = 2\n").message, "text behind 'end': 'batch = 2'");
   const auto commented = parse_case("assay-case 1\nend # of the case\n\n# a remark");
@@ -83,7 +93,7 @@ TEST(CaseText, NothingFollowsTheEnd) {
 }
 
 TEST(CaseText, AbsentFieldsAreSimplest) {
-  EXPECT_EQ(parsed("assay-case 1\n").problem, decode({}, full_limits()));
+  EXPECT_EQ(parsed("assay-case 1\neven_lengths = no\n").problem, decode({}, full_limits()));
   EXPECT_EQ(parsed("# comment\n\nassay-case 1 # version\nbatch = 2 # two\nseq_lens = 3, 4\n")
                 .problem.seq_lens,
             (std::vector<int>{3, 4}));

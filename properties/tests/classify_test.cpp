@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/gen/classify.h"
+#include "properties/case/classify.h"
 
 #include <map>
 
 #include <gtest/gtest.h>
 
-#include "properties/gen/problem_gen.h"
+#include "properties/case/problem_gen.h"
 
 namespace assay {
 namespace {

@@ -168,6 +168,37 @@ TEST_F(Cli, APluginsKernelsTakeThePlaceOfOurs) {
   expect_error(assay_program({"list", "--plugin", text}), kExitUsage, "text.so");
 }
 
+// Every call of this plugin ends its process with exit(0).
+TEST_F(Cli, APluginThatLeavesIsAFinding) {
+  const Ran r = assay_program({"check", "--plugin", ASSAY_LEAVING_PLUGIN, "--kernel",
+                               "reference_v1", "--property", "run_to_run", "--cases", "3"});
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  EXPECT_NE(r.out.find("exit(0)"), r.out.npos) << r.out;
+  EXPECT_NE(r.out.find("reproduce: assay replay"), r.out.npos);
+}
+
+TEST_F(Cli, IsolatedKernelsGiveTheSameReport) {
+  const std::vector<std::string> check = {"check", "--property", "within_budget", "--cases",
+                                          "6",     "--quiet",    "--json"};
+  const auto report = [&](const std::string &name, bool isolate) {
+    std::vector<std::string> args = check;
+    args.push_back(path(name));
+    if (isolate) args.emplace_back("--isolate");
+    EXPECT_EQ(assay_program(args).code, kExitPass);
+    nlohmann::json j = nlohmann::json::parse(std::ifstream(path(name)));
+    j.erase("seconds");
+    for (const char *list : {"kernels", "properties"})
+      for (auto &entry : j[list])
+        entry.erase("seconds");
+    return j;
+  };
+  EXPECT_EQ(report("here.json", false), report("apart.json", true));
+}
+
+TEST_F(Cli, WhatIsNoRegularFileIsNotRead) {
+  expect_error(assay_program({"replay", "/dev/zero"}), kExitUsage, "no regular file");
+}
+
 TEST_F(Cli, AMissingTargetIsCode3) {
   expect_error(assay_program({"check", "--target", "cuda"}), kExitUnsupported, "cuda");
 }

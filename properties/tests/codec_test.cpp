@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/codec.h"
+#include "properties/case/codec.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "properties/gen/problem_gen.h"
-#include "properties/hash.h"
+#include "properties/case/hash.h"
+#include "properties/case/problem_gen.h"
 
 namespace assay {
 namespace {
@@ -41,6 +41,46 @@ TEST(Codec, NoBytesAreTheSimplestCase) {
   EXPECT_EQ(p.num_qo_heads(), 1);
   EXPECT_EQ(p.k.regime, Regime::kBinary);
   EXPECT_EQ(p, decode(Bytes(500, 0), check_limits()));
+}
+
+/// The bytes of `p` as codec version 2 wrote them: without the two launch fields.
+Bytes version_2_bytes(const Problem &p) {
+  Bytes bytes = encode(p, check_limits());
+  bytes.resize(bytes.size() - 2);
+  bytes[0] = 2;
+  return bytes;
+}
+
+// Until version 3 the hint followed from the seeds: with the other seeds 0, it was on for q.seed 0,
+// off for 7.
+TEST(Codec, BytesOfVersion2AreTheCaseTheyWere) {
+  for (auto [seed, hint] : {std::pair{0u, true}, {7u, false}}) {
+    Problem p = decode({}, check_limits());
+    p.q.seed = seed;
+    p.even_lengths = hint;
+    Bytes bytes = version_2_bytes(p);
+    EXPECT_EQ(decode(bytes, check_limits()), p);
+    // What stood behind a case of version 2 meant nothing.
+    bytes.insert(bytes.end(), {1, 1, 1});
+    EXPECT_EQ(decode(bytes, check_limits()), p);
+    bytes[0] = kCodecVersion;
+    p.even_lengths = p.early_start = true;
+    EXPECT_EQ(decode(bytes, check_limits()), p);
+  }
+}
+
+TEST(Codec, LaunchFieldsAreDrawnAsOftenAsTheySay) {
+  int even = 0, early = 0;
+  constexpr int kDraws = 2000;
+  for (uint64_t seed = 0; seed < kDraws; ++seed) {
+    Problem p = draw_problem(check_limits(), Family::kPaged, seed);
+    even += p.even_lengths;
+    early += p.early_start;
+  }
+  EXPECT_GE(even, kDraws / 3);
+  EXPECT_LE(even, kDraws * 2 / 3);
+  EXPECT_GE(early, kDraws / 16);
+  EXPECT_LE(early, kDraws / 4);
 }
 
 TEST(Codec, LengthsStayInsideThePool) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/simt/stream.h"
-#include "properties/field61.h"
+#include "properties/relate/field61.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay::reference {
@@ -41,9 +41,9 @@ void store(void *stream, const Sums &sums, uint32_t *o, float *lse, bool natural
   for (size_t i = 0; i < sums.o.size(); ++i)
     o[i] = enter(stream, {times(sums.o[i], scale), kNone, 1, 1});
   if (lse == nullptr) return;
-  const uint64_t unit = natural && bug != Bug::kLseInBase2 ? kLn2 : 1;
+  const uint64_t base = natural && bug != Bug::kLseInBase2 ? kLn2 : 1;
   *lse = std::bit_cast<float>(sums.empty ? kMinusInfinity
-                                         : enter(stream, {kNone, 0, sums.mass, unit}));
+                                         : enter(stream, {kNone, 0, sums.mass, base}));
 }
 
 } // namespace

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/case_text.h"
-#include "properties/gen/problem_gen.h"
-#include "properties/registry.h"
-#include "properties/runner.h"
+#include "properties/case/case_text.h"
+#include "properties/case/problem_gen.h"
+#include "properties/run/requirements.h"
+#include "properties/run/runner.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {

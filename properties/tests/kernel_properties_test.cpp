@@ -8,8 +8,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "properties/case/problem_gen.h"
 #include "properties/cli/session.h"
-#include "properties/gen/problem_gen.h"
+#include "properties/run/requirements.h"
 
 namespace assay {
 namespace {

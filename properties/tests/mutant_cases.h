@@ -7,8 +7,8 @@
 #include <string>
 
 #include "corpus/mutants/mutants.h"
-#include "properties/registry.h"
-#include "properties/runner.h"
+#include "properties/run/requirements.h"
+#include "properties/run/runner.h"
 #include "properties/sut/sut.h"
 
 namespace assay {

@@ -8,8 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/case_text.h"
-#include "properties/invariants/common.h"
+#include "properties/case/case_text.h"
+#include "properties/relate/keys.h"
+#include "properties/relate/outcome.h"
 #include "properties/tests/mutant_cases.h"
 
 namespace assay {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every known-wrong kernel of corpus/mutants is caught by a property, and the same kernels with no
 // mutant active are not: a detector that has never caught anything is no evidence.
-#include "properties/kill_matrix.h"
+#include "properties/run/kill_matrix.h"
 #include "properties/tests/mutant_cases.h"
 
 #include <gtest/gtest.h>

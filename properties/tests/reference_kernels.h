@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/abi/plugin.h"
-#include "properties/problem.h"
+#include "properties/case/problem.h"
 
 namespace assay::reference {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/runner.h"
+#include "properties/run/runner.h"
 
 #include <gtest/gtest.h>
 
+#include "properties/run/requirements.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/shrink.h"
+#include "properties/case/shrink.h"
 
 #include <gtest/gtest.h>
 
-#include "properties/codec.h"
-#include "properties/gen/problem_gen.h"
-#include "properties/registry.h"
+#include "properties/case/codec.h"
+#include "properties/case/problem_gen.h"
+#include "properties/run/registry.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {

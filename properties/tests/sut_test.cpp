@@ -8,8 +8,8 @@
 
 #include "kernels/simt/asan.h"
 #include "kernels/simt/stream.h"
-#include "properties/codec.h"
-#include "properties/invariants/common.h"
+#include "properties/case/codec.h"
+#include "properties/relate/outcome.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/tensors.h"
+#include "properties/call/tensors.h"
 
 #include <cmath>
 #include <cstring>
@@ -7,8 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/gen/problem_gen.h"
-#include "properties/hash.h"
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
+#include "properties/call/params.h"
+#include "properties/case/hash.h"
+#include "properties/case/problem_gen.h"
 
 namespace assay {
 namespace {

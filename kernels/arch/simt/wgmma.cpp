@@ -97,9 +97,9 @@ private:
     std::memcpy(tile.a, a, sizeof a);
     for (uint32_t k = 0; k < kDepth; ++k)
       for (uint32_t j = 0; j < 8; ++j)
-        tile.b[k][j] = element(args_.b_block_bytes != 0
-                                   ? n_major(args_.b, args_.b_block_bytes, k, n + j)
-                                   : k_major(args_.b, n + j, k));
+        tile.b[k][j] =
+            element(args_.b_block_bytes != 0 ? n_major(args_.b, args_.b_block_bytes, k, n + j)
+                                             : k_major(args_.b, n + j, k));
     for_each_pair(n, [&](uint32_t lane, uint32_t word, uint32_t row, uint32_t column) {
       const uint32_t zero[2] = {}; // of floats and of handles
       const uint32_t *c = kept_.empty() ? c_[lane] + word : &kept_[lane * args_.words + word];
@@ -108,8 +108,8 @@ private:
     if (args_.format == WgmmaFormat::kField)
       field_block(tile);
     else
-      block_fma_m16n8k16(tile, args_.format == WgmmaFormat::kBf16 ? MmaFormat::kBf16
-                                                                  : MmaFormat::kFp16);
+      block_fma_m16n8k16(tile,
+                         args_.format == WgmmaFormat::kBf16 ? MmaFormat::kBf16 : MmaFormat::kFp16);
     for_each_pair(n, [&](uint32_t lane, uint32_t word, uint32_t row, uint32_t column) {
       std::memcpy(c_[lane] + word, &tile.c[row][column], 8);
     });
@@ -126,14 +126,14 @@ private:
 void read_k_major(const std::byte *p, uint32_t first, uint32_t rows, simt::Site site) {
   for (uint32_t r = first; r < first + rows; ++r)
     for (uint32_t k = 0; k < kDepth; k += 8)
-      simt::access_for_lane(0, simt::Space::kShared, simt::AccessKind::kMatrixRead, swizzled(k_major(p, r, k)),
-                   16, 16, site);
+      simt::access_for_lane(0, simt::Space::kShared, simt::AccessKind::kMatrixRead,
+                            swizzled(k_major(p, r, k)), 16, 16, site);
 }
 void read_n_major(const std::byte *p, uint32_t block_bytes, uint32_t columns, simt::Site site) {
   for (uint32_t k = 0; k < kDepth; ++k)
     for (uint32_t n = 0; n < columns; n += 8)
       simt::access_for_lane(0, simt::Space::kShared, simt::AccessKind::kMatrixRead,
-                   swizzled(n_major(p, block_bytes, k, n)), 16, 16, site);
+                            swizzled(n_major(p, block_bytes, k, n)), 16, 16, site);
 }
 
 /// A matrix begins at a multiple of 1024 bytes, or inside the first row there.
@@ -171,8 +171,7 @@ void apply_wgmma(const WarpCall &call) {
   } else {
     read_n_major(args.b, args.b_block_bytes, n, call.site);
     for (uint32_t column = 0; column < n; column += kBlockColumns)
-      reads.push_back(
-          {args.b + column / kBlockColumns * args.b_block_bytes, kDepth * kRowBytes});
+      reads.push_back({args.b + column / kBlockColumns * args.b_block_bytes, kDepth * kRowBytes});
   }
   simt::matrix_issue(std::make_unique<Operation>(call, warp), std::move(reads), call.site);
 }

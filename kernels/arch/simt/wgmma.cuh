@@ -34,7 +34,7 @@ struct WgmmaArgs {
   uint32_t words;            // of c
   const uint32_t *registers; // of A, or null: a
   const std::byte *a, *b;
-  uint32_t b_block_bytes;    // of an NMajorMatrix; 0: b is a KMajorMatrix
+  uint32_t b_block_bytes; // of an NMajorMatrix; 0: b is a KMajorMatrix
 };
 void apply_wgmma(const simt::WarpCall &call);
 void apply_wgmma_fence(const simt::WarpCall &call);
@@ -52,11 +52,10 @@ template <class E, class Number, int kWords>
 inline void wgmma(Number (&c)[kWords], const WgmmaArgs &args, simt::Site site) {
   static_assert(kWords == 32 || kWords == 64);
   static_assert(std::is_same_v<Number, typename Arithmetic<E>::Number> && sizeof(Number) == 4);
-  simt::warp_collective(
-      {simt::Collective::kWgmma, kFullMask, sizeof c, &args, c, 0, &apply_wgmma}, site);
+  simt::warp_collective({simt::Collective::kWgmma, kFullMask, sizeof c, &args, c, 0, &apply_wgmma},
+                        site);
 }
-inline void wgmma_step(simt::Collective kind, int arg, simt::ApplyFunction apply,
-                       simt::Site site) {
+inline void wgmma_step(simt::Collective kind, int arg, simt::ApplyFunction apply, simt::Site site) {
   simt::warp_collective({kind, kFullMask, 0, nullptr, nullptr, arg, apply}, site);
 }
 
@@ -71,10 +70,9 @@ inline void wgmma_m64k16(Number (&c)[kWords], KMajorMatrix a, KMajorMatrix b, bo
 template <class E, class Number, int kWords>
 inline void wgmma_m64k16(Number (&c)[kWords], const uint32_t (&a)[4], NMajorMatrix b,
                          bool accumulate, simt::Site site = simt::Site::here()) {
-  detail::wgmma<E>(c,
-                   {detail::wgmma_format<E>(), accumulate, kWords, a, nullptr, b.address,
-                    b.block_bytes},
-                   site);
+  detail::wgmma<E>(
+      c, {detail::wgmma_format<E>(), accumulate, kWords, a, nullptr, b.address, b.block_bytes},
+      site);
 }
 
 // Registers are the fibers' own memory: nothing orders accesses to them but the program.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures exp2_approx, log2_approx and rcp_approx over all 2^32 inputs on the current device,
 // against double precision (error below 2^-51, counted in no digit printed here). The declared
-// arithmetic (kernels/launch/registry.cpp) must not be smaller. Prints one line per function.
+// arithmetic (kernels/host/arithmetic.h) must not be smaller. Prints one line per function.
 #include "kernels/arch/convert.cuh"
 #include "kernels/arch/math.cuh"
 

@@ -17,7 +17,7 @@ TEST(PlanKernel, equals_the_host_planner_byte_for_byte) {
   for (int i = 0; i < 60; ++i) {
     const int batch = i == 0 ? 1 : 1 + static_cast<int>(rng() % (i % 5 == 0 ? 700 : 20));
     SplitPlanShape shape = {.batch = batch,
-                            .units = 1 + static_cast<int>(rng() % 8),
+                            .head_tiles = 1 + static_cast<int>(rng() % 8),
                             .splits = i % 7 == 3 ? 3 : 0,
                             .workers = 1 + static_cast<int>(rng() % 300),
                             .tile = 64,

@@ -22,7 +22,7 @@ PlanCase random_case(std::mt19937 &rng) {
   };
   PlanCase c;
   c.shape = {.batch = pick(1, 9),
-             .units = pick(1, 5),
+             .head_tiles = pick(1, 5),
              .splits = 0,
              .workers = pick(1, 40),
              .tile = pick(1, 64),
@@ -97,7 +97,7 @@ TEST(SplitPlan, balanced_ranges_differ_by_at_most_one_tile) {
 
 TEST(SplitPlan, requests_get_whole_workers_where_that_costs_little) {
   const SplitPlanShape shape = {
-      .batch = 8, .units = 4, .splits = 0, .workers = 33, .tile = 256, .span = 0};
+      .batch = 8, .head_tiles = 4, .splits = 0, .workers = 33, .tile = 256, .span = 0};
   // 64 tiles: 8 a request, so 4 workers with 2 tiles each; the 33rd has none.
   auto whole = loads(shape, std::vector<int32_t>(8, 2048));
   EXPECT_EQ(whole.back(), std::pair(0, 0));
@@ -107,7 +107,7 @@ TEST(SplitPlan, requests_get_whole_workers_where_that_costs_little) {
   // 10 tiles for each of 16 workers, or 11 for some and none for one: worth it. 6, or 8 for some
   // and none for four: not, so some cross a boundary.
   const auto crossings = [&](int batch, int32_t len) {
-    const auto all = loads({.batch = batch, .units = 8, .workers = 16, .tile = 256},
+    const auto all = loads({.batch = batch, .head_tiles = 8, .workers = 16, .tile = 256},
                            std::vector<int32_t>(batch, len));
     return std::count_if(all.begin(), all.end(), [](const auto &load) { return load.first > 1; });
   };
@@ -119,8 +119,8 @@ TEST(SplitPlan, a_worker_with_more_requests_gets_fewer_keys) {
   // One of 64 tiles and 63 of one tile for 8 workers: half of the line is boundaries.
   std::vector<int32_t> lens(64, 64);
   lens[0] = 64 * 64;
-  const auto all = loads({.batch = 64, .units = 8, .workers = 8, .tile = 64}, lens);
-  EXPECT_EQ(all[0], std::pair(1, 23)); // of 64 + 63 + 64 = 191 units
+  const auto all = loads({.batch = 64, .head_tiles = 8, .workers = 8, .tile = 64}, lens);
+  EXPECT_EQ(all[0], std::pair(1, 23)); // of 64 + 63 + 64 = 191 tiles of the line
   EXPECT_EQ(all[7].first, 12);
   EXPECT_EQ(all[7].second, 12);
 }
@@ -128,7 +128,7 @@ TEST(SplitPlan, a_worker_with_more_requests_gets_fewer_keys) {
 // The detector itself: a worker whose head is forgotten loses keys.
 TEST(SplitPlan, a_corrupted_plan_is_caught) {
   PlanCase c;
-  c.shape = {.batch = 3, .units = 2, .splits = 0, .workers = 5, .tile = 16};
+  c.shape = {.batch = 3, .head_tiles = 2, .splits = 0, .workers = 5, .tile = 16};
   c.lens = {100, 33, 250};
   const HostPlan host(c.shape, c.lens.data());
   ASSERT_EQ(plan_violation(c.lens, host.view()), "");
@@ -154,11 +154,11 @@ TEST(SplitPlan, workers_fill_whole_waves) {
   EXPECT_EQ(balanced_workers(264, 32), 8);  // 256 of 264
   EXPECT_EQ(balanced_workers(264, 40), 13); // 520 of 528 in two waves; one wave fills 240 of 264
   EXPECT_EQ(balanced_workers(264, 300), 3); // 900 of 1056 in four waves
-  for (int64_t units = 1; units <= 264; ++units) {
-    const int64_t blocks = balanced_workers(264, units) * units;
+  for (int64_t tiles = 1; tiles <= 264; ++tiles) {
+    const int64_t blocks = balanced_workers(264, tiles) * tiles;
     const int64_t waves = (blocks + 263) / 264;
-    EXPECT_LE(waves, 4) << units;
-    EXPECT_GE(blocks * 100, waves * 264 * 70) << units;
+    EXPECT_LE(waves, 4) << tiles;
+    EXPECT_GE(blocks * 100, waves * 264 * 70) << tiles;
   }
 }
 

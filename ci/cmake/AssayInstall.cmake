@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` writes: headers, the libraries of this build, and what find_package(assay) and
+# pkg-config read. Paths are relative, so the installed tree can be moved.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/assay)
+
+install(TARGETS assay_abi EXPORT assayTargets)
+set_target_properties(assay_abi PROPERTIES EXPORT_NAME abi)
+install(FILES kernels/abi/assay.h kernels/abi/plugin.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay)
+set(installed_libraries)
+foreach(name simt cuda)
+  if(TARGET assay_library_${name})
+    install(TARGETS assay_library_${name} EXPORT assayTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    # One program links one of the two: they have the same entry points.
+    set_target_properties(assay_library_${name} PROPERTIES EXPORT_NAME ${name}
+      INTERFACE_ASSAY_TARGET ${name} COMPATIBLE_INTERFACE_STRING ASSAY_TARGET)
+    set_property(TARGET assay_library_${name} APPEND PROPERTY EXPORT_PROPERTIES COMPATIBLE_INTERFACE_STRING)
+    list(APPEND installed_libraries ${name})
+  endif()
+endforeach()
+if(ASSAY_HARNESS)
+  # Its headers include each other as oracle/... and the ABI as kernels/abi/...
+  install(TARGETS assay_oracle EXPORT assayTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(assay_oracle PROPERTIES EXPORT_NAME oracle)
+  target_include_directories(assay_oracle INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/assay>)
+  target_compile_features(assay_oracle INTERFACE cxx_std_20)
+  target_compile_options(assay_oracle INTERFACE $<INSTALL_INTERFACE:-ffp-contract=off>)
+  # By name where it is installed: the paths are those of this machine.
+  get_target_property(libraries assay_oracle INTERFACE_LINK_LIBRARIES)
+  foreach(name MPFI MPFR GMP)
+    string(TOLOWER ${name} installed)
+    string(REPLACE "${ASSAY_${name}}" "$<BUILD_INTERFACE:${ASSAY_${name}}>;$<INSTALL_INTERFACE:${installed}>"
+           libraries "${libraries}")
+  endforeach()
+  set_property(TARGET assay_oracle PROPERTY INTERFACE_LINK_LIBRARIES ${libraries} assay_abi)
+  install(DIRECTORY oracle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay
+          FILES_MATCHING PATTERN *.h PATTERN tests EXCLUDE)
+  install(FILES kernels/abi/assay.h kernels/abi/plugin.h
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay/kernels/abi)
+endif()
+
+install(EXPORT assayTargets NAMESPACE assay:: DESTINATION ${package_dir})
+configure_package_config_file(ci/cmake/assayConfig.cmake.in assayConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(assayConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/assayConfig.cmake ${PROJECT_BINARY_DIR}/assayConfigVersion.cmake
+        DESTINATION ${package_dir})
+# pkg-config has one library: the CUDA kernels where they were built.
+list(GET installed_libraries -1 pkgconfig_library)
+configure_file(ci/cmake/assay.pc.in assay.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/assay.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the tree against the tables of HACKING.md.
+
+tree.py layers    who includes whom, where instructions and launches stand, the directory map, limits, SPDX, ASCII
+tree.py shape     what is larger or less obvious than it should be, each with its reason
+
+Prints every violation; exit 1 when there is one."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CODE = (".h", ".cuh", ".cpp", ".cu", ".c", ".inl", ".def")
+LIMITED = CODE + (".py", ".sh", ".cmake", "CMakeLists.txt")
+MAX_LINES, SOFT_LINES, MAX_FILES = 600, 300, 25
+INSTRUCTION = re.compile(r"\basm\b|threadIdx|blockIdx|__shfl|__shared__|__syncthreads")
+LAUNCH = re.compile(r"<<<")
+
+found = []
+
+
+def block(text, name):
+    """The lines between <!-- name --> and <!-- /name -->."""
+    match = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", text, re.S)
+    if not match:
+        sys.exit(f"HACKING.md has no block '{name}'")
+    return match.group(1).splitlines()
+
+
+def rules(text):
+    """[(folder or file, [allowed prefixes])], the most specific first."""
+    table = []
+    for line in block(text, "layers"):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) < 2 or not cells[0].startswith("`"):
+            continue
+        folder = cells[0].strip("`")
+        table.append((folder, [folder] + re.findall(r"`([^`]+)`", cells[1])))
+    return sorted(table, key=lambda rule: -len(rule[0]))
+
+
+def under(path, prefix):
+    return path == prefix or path.startswith(prefix.rstrip("/") + "/")
+
+
+def check_includes(path, text, table):
+    # Tests may look at whatever they need to build and compare.
+    if "/tests/" in path:
+        return
+    rule = next((r for r in table if under(path, r[0])), None)
+    if rule is None:
+        if path.endswith(CODE):
+            found.append(f"layer: {path} stands in no folder of HACKING's include rules")
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if match and not any(under(match.group(1), prefix) for prefix in rule[1]):
+            found.append(f"layer: {path}:{number} includes {match.group(1)}; {rule[0]} may include {', '.join(rule[1])}")
+
+
+def check_instructions(path, text):
+    if not path.startswith("kernels/"):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.split("//")[0]
+        if INSTRUCTION.search(code) and not path.startswith(("kernels/arch/", "kernels/bench/")):
+            found.append(f"instruction outside kernels/arch: {path}:{number}")
+        if LAUNCH.search(code) and not path.startswith(("kernels/host/", "kernels/arch/tests/", "kernels/bench/")):
+            found.append(f"launch outside kernels/host: {path}:{number}")
+
+
+def check_limits(path, text):
+    lines = text.count("\n")
+    if lines > MAX_LINES:
+        found.append(f"{path} has {lines} lines (limit {MAX_LINES})")
+    if "SPDX-License-Identifier" not in "".join(text.splitlines(True)[:3]):
+        found.append(f"{path}: no SPDX line")
+    if not text.isascii():
+        found.append(f"{path}: not ASCII")
+
+
+def check_map(text, files):
+    """Every folder that holds files below kernels, oracle, properties, corpus is named, and no other."""
+    named = {line.split()[0].rstrip("/") for line in block(text, "map") if re.match(r"[a-z]", line)}
+    depth = {"kernels": 2, "oracle": 2, "properties": 2, "corpus": 2, "fuzz": 2, "ci": 1}
+    tree = set()
+    for path in files:
+        parts = [part for part in path.split("/")[:-1] if part != "tests"]
+        if parts and parts[0] in depth:
+            tree.add("/".join(parts[: depth[parts[0]]]))
+    tops = {"kernels", "properties", "corpus", "oracle"}
+    for folder in sorted((tree - tops) ^ (named - tops)):
+        found.append(f"HACKING.md directory map: {folder} is " + ("not named" if folder in tree else "no folder"))
+
+
+def declared_functions(text):
+    """Names of functions that a header only declares, at namespace scope."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"^\s*#.*(?:\\\n.*)*", "", text, flags=re.M)
+    names, statement, depth = [], "", 0
+    for char in text:
+        if char == "{":
+            scope = re.search(r'\bnamespace\b[^;{}()]*$|\bextern "C"\s*$', statement)
+            depth += 0 if scope and depth == 0 else 1
+            statement = "" if scope and depth == 0 else statement
+        elif char == "}":
+            depth = max(0, depth - 1)
+            if depth == 0:
+                statement = ""
+        elif char == ";" and depth == 0:
+            match = re.match(r"\s*(?!inline|constexpr|template|using|typedef|static|friend|class|struct|enum)"
+                             r"[\w:<>,&*\s\[\]]*?[\s&*](\w+)\s*\([^{}]*\)\s*(?:noexcept)?\s*$", statement)
+            if match:
+                names.append(match.group(1))
+            statement = ""
+        elif depth == 0:
+            statement += char
+    return names
+
+
+def oddities(files):
+    """(what, path) of everything that HACKING.md must give a reason for."""
+    folders = {}
+    for path in files:
+        if not (ROOT / path).is_file():
+            continue
+        folder = str(pathlib.PurePosixPath(path).parent)
+        if not folder.startswith(("corpus/seeds", "corpus/findings")):
+            folders[folder] = folders.get(folder, 0) + 1
+        if not path.endswith(CODE + (".py", ".sh")):
+            continue
+        text = (ROOT / path).read_text(errors="replace")
+        if text.count("\n") > SOFT_LINES:
+            yield f"{text.count(chr(10))} lines", path
+        stem = path.removesuffix(".h")
+        if path.endswith(".h") and not any((ROOT / (stem + end)).is_file() for end in (".cpp", ".cu")):
+            if names := declared_functions(text):
+                yield f"{names[0]} elsewhere", path
+    for folder, count in folders.items():
+        if count > MAX_FILES:
+            yield f"{count} files", folder + "/"
+
+
+def shape(hacking, files):
+    reasons = dict(re.findall(r"^\| `([^`]+)` \| (.+?) \|$", "\n".join(block(hacking, "shape")), re.M))
+    unused = set(reasons)
+    for what, path in oddities(files):
+        reason = reasons.get(path)
+        unused.discard(path)
+        print(f"{path:<48} {what:<28} {reason or 'NO REASON in HACKING.md'}")
+        if reason is None:
+            found.append(path)
+    for path in sorted(unused):
+        found.append(path)
+        print(f"{path:<48} {'':<28} HACKING.md gives a reason where none is needed")
+
+
+def layers(hacking, files):
+    table = rules(hacking)
+    for path in files:
+        if not (ROOT / path).is_file() or not path.endswith(LIMITED):
+            continue
+        text = (ROOT / path).read_text(errors="replace")
+        check_limits(path, text)
+        if path.endswith(CODE):
+            check_includes(path, text, table)
+            check_instructions(path, text)
+    check_map(hacking, files)
+    print("\n".join(found) if found else "layers, limits and map: ok")
+
+
+def main():
+    hacking = (ROOT / "HACKING.md").read_text()
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    if sys.argv[1:] == ["shape"]:
+        shape(hacking, files)
+    layers(hacking, files)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in (["layers"], ["shape"]):
+        sys.exit(__doc__)
+    sys.exit(main())

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our kernels in the table third parties fill: the harness has no other way to reach them.
+#include "kernels/api/launch_table.h"
+#include "kernels/api/own_kernels.h"
+#include "kernels/host/device_info.h"
+
+#include <vector>
+
+namespace assay {
+namespace {
+
+template <auto kFunction, class Params>
+assay_status call(const void *params) {
+  return kFunction(static_cast<const Params *>(params));
+}
+template <class Kernel>
+assay_status workspace_size(const void *params, uint64_t *bytes) {
+  ASSAY_RETURN_IF_ERROR(
+      Kernel::workspace_size(static_cast<const typename Kernel::Params *>(params), bytes));
+  return set_ok();
+}
+template <class Kernel>
+assay_status plan_size(const void *params, uint64_t *bytes) {
+  const assay_plan_params plan =
+      Kernel::plan_params(*static_cast<const typename Kernel::Params *>(params));
+  return assay_plan_size(&plan, bytes);
+}
+template <class Kernel>
+assay_status plan(const void *params) {
+  const assay_plan_params plan =
+      Kernel::plan_params(*static_cast<const typename Kernel::Params *>(params));
+  return assay_plan(&plan);
+}
+
+template <class Kernel>
+assay_kernel row(const char *name, assay_target target, assay_status (*supports)(const void *),
+                 assay_status (*run)(const void *)) {
+  assay_kernel k{};
+  k.struct_size = sizeof k;
+  k.name = name;
+  k.family = Kernel::kFamily;
+  k.target = target;
+  k.determinism = ASSAY_DETERMINISM_RUN_TO_RUN;
+  k.arithmetic = Kernel::kArithmetic;
+  k.supports = supports;
+  k.run = run;
+  k.last_error = &assay_last_error;
+  if constexpr (requires { &Kernel::workspace_size; }) k.workspace_size = &workspace_size<Kernel>;
+  if constexpr (requires { &Kernel::key_order; }) k.key_order = &Kernel::key_order;
+  if constexpr (requires { &Kernel::plan_params; }) {
+    k.plan_size = &plan_size<Kernel>;
+    k.plan = &plan<Kernel>;
+  }
+  return k;
+}
+
+} // namespace
+
+std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target) {
+  return {{
+#define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
+  row<Kernel>(#name, target, &call<&assay_##name##_supports, Kernel::Params>,                      \
+              &call<&assay_##name, Kernel::Params>),
+#include "kernels/api/kernels.def"
+  }};
+}
+
+namespace {
+
+/// Targets the library was built with, simt first.
+const assay_plugin &own_plugin() {
+  static const auto kKernels = [] {
+    std::vector<assay_kernel> all;
+    for (const assay_target target : {ASSAY_TARGET_SIMT, ASSAY_TARGET_CUDA})
+      if (const auto own = own_kernels(target); built_with(target))
+        all.insert(all.end(), own.begin(), own.end());
+    return all;
+  }();
+  static const assay_plugin kPlugin = {sizeof(assay_plugin),
+                                       ASSAY_ABI_MAJOR,
+                                       ASSAY_ABI_MINOR,
+                                       "assay",
+                                       static_cast<int32_t>(kKernels.size()),
+                                       kKernels.data()};
+  return kPlugin;
+}
+
+} // namespace
+} // namespace assay
+
+extern "C" const assay_plugin *assay_plugin_entry(uint32_t abi_major) {
+  return abi_major == ASSAY_ABI_MAJOR ? &assay::own_plugin() : nullptr;
+}

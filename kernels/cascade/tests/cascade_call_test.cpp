@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bad argument is refused with a typed status and a message that names it, before any launch.
+#include "kernels/decode/tests/paged_case.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace assay {
+namespace {
+
+TEST(CascadeCall, cascade_names_the_level) {
+  PagedCase c;
+  assay_cascade_level level = {c.p.kv, c.table};
+  assay_cascade_params p = {};
+  p.struct_size = sizeof p;
+  p.dtype = ASSAY_BF16;
+  p.batch = 1;
+  p.num_qo_heads = 4;
+  p.num_kv_heads = 1;
+  p.head_dim = 64;
+  p.sm_scale = 0.125f;
+  p.num_levels = 1;
+  p.levels = &level;
+  p.q = c.q;
+  p.o = c.o;
+  p.q_stride_batch = p.o_stride_batch = 256;
+  p.q_stride_head = p.o_stride_head = 64;
+  p.workspace = c.workspace;
+  p.workspace_bytes = sizeof c.workspace;
+  EXPECT_EQ(assay_cascade_attention_supports(&p), ASSAY_OK) << assay_last_error();
+  struct {
+    const char *names;
+    std::function<void(assay_cascade_params &)> spoil;
+  } cases[] = {
+      {"sm_scale", [](auto &q) { q.sm_scale = INFINITY; }},
+      {"num_splits", [](auto &q) { q.num_splits = (1 << 12) + 1; }},
+      {"q_stride_head", [](auto &q) { q.q_stride_head = 12; }},
+      {"o_stride_head", [](auto &q) { q.o_stride_head = 0; }},
+  };
+  for (const auto &bad : cases) {
+    assay_cascade_params q = p;
+    bad.spoil(q);
+    EXPECT_EQ(assay_cascade_attention(&q), ASSAY_INVALID_ARGUMENT) << bad.names;
+    EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+        << assay_last_error();
+  }
+  level.kv.page_size = -2;
+  EXPECT_EQ(assay_cascade_attention(&p), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(assay_last_error()).find("levels[0].kv.page_size"), std::string::npos);
+  p.num_levels = ASSAY_MAX_CASCADE_LEVELS + 1;
+  EXPECT_EQ(assay_cascade_attention(&p), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(assay_last_error()).find("num_levels"), std::string::npos);
+}
+
+} // namespace
+} // namespace assay

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands between a score and the softmax in some decode calls: causal order, sliding window,
+// logits softcap, ALiBi; and the sink that joins a finished row.
+#pragma once
+
+#include "kernels/arch/load_store.cuh"
+#include "kernels/common/attention_tile.cuh"
+#include "kernels/common/params.h"
+
+namespace assay::ASSAY_TARGET {
+
+inline constexpr float kLog2E = 1.44269504f; // natural to base-2 logits
+
+/// cap * tanh(x / cap) of a base-2 logit x, both in base 2: tanh(y) = 1 - 2 / (1 + 2^(2 y log2 e)),
+/// and 2 y log2 e = x * 2 / cap with cap in natural units. Absolute error of the tanh below
+/// 3 * 2^-22: 0.5 exp2, 0.2 its argument, 1.5 reciprocal and sum, 0.25 the difference (in 2^-22).
+ASSAY_DEVICE float softcap(float x, const FeatureParams &features) {
+  const float power = arch::exp2_approx(x * features.two_over_softcap);
+  return features.softcap_log2 * (1.0f - 2.0f * arch::rcp_approx(1.0f + power));
+}
+
+/// The features of one thread's query rows in an AttentionTile. Row r of a (request, kv head) is
+/// query token r / group_size and head r % group_size of the group.
+template <class Tile>
+class ScoreFeatures {
+  static constexpr int kRowTiles = Tile::kRows / 8;
+
+public:
+  ASSAY_DEVICE ScoreFeatures(const AttentionParams &attention, const FeatureParams &features,
+                             int kv_head, int first_row)
+      : features_(features),
+        transforms_(features.softcap_log2 > 0.0f || features.alibi_slopes != nullptr) {
+    ASSAY_UNROLL
+    for (int n = 0; n < kRowTiles; ++n)
+      ASSAY_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      const int row = first_row + Tile::row_index(n, j);
+      row_[n][j].token = row / attention.group_size;
+      row_[n][j].slope = 0.0f;
+      if (features.alibi_slopes != nullptr && row < features.query_rows)
+        row_[n][j].slope = kLog2E * arch::global_load_readonly(features.alibi_slopes +
+                                                               kv_head * attention.group_size +
+                                                               row % attention.group_size);
+    }
+  }
+
+  /// Scale that turns the scores left by apply() into base-2 logits.
+  ASSAY_DEVICE float scale_after(float scale) const { return transforms_ ? 1.0f : scale; }
+
+  /// Begins an item: keys below kv_end of a request with seq_len tokens.
+  ASSAY_DEVICE void begin(int seq_len, int kv_end) {
+    first_position_ = seq_len - features_.q_len;
+    kv_end_ = kv_end;
+    // Between these every row sees every key.
+    first_masked_ = first_position_ < kv_end ? first_position_ + 1 : kv_end;
+    last_clipped_ = features_.window > 0 ? seq_len - features_.window : 0;
+  }
+
+  /// Scores of the tile at `base` become logits; invisible keys become -inf.
+  ASSAY_DEVICE void apply(Tile &tile, int base, float scale) const {
+    if (transforms_)
+      tile.for_each_score([&](int n, int j, int token, float &score) {
+        float x = score * scale;
+        if (features_.softcap_log2 > 0.0f) x = softcap(x, features_);
+        const Row &row = row_[n][j];
+        score = x + row.slope * static_cast<float>(base + token - position(row));
+      });
+    if (base >= last_clipped_ && base + Tile::kTokenTiles * 16 <= first_masked_) return;
+    tile.for_each_score([&](int n, int j, int token, float &score) {
+      const int key = base + token, last = position(row_[n][j]);
+      const bool hidden = key > last || (features_.window > 0 && key <= last - features_.window);
+      if (hidden || key >= kv_end_) score = arch::neg_infinity();
+    });
+  }
+
+private:
+  struct Row {
+    int token;
+    float slope; // base 2
+  };
+  ASSAY_DEVICE int position(const Row &row) const { return first_position_ + row.token; }
+
+  const FeatureParams &features_;
+  bool transforms_;
+  int first_position_ = 0, kv_end_ = 0, first_masked_ = 0, last_clipped_ = 0;
+  Row row_[kRowTiles][2];
+};
+
+/// A finished row (normalised o, base-2 LSE) and a key with logit `sink` (natural base), value 0.
+template <int kDims>
+ASSAY_DEVICE void join_sink(float (&o)[kDims], float &lse2, float sink) {
+  const float sink2 = sink * kLog2E;
+  const float m = arch::max_num(lse2, sink2);
+  if (arch::is_neg_infinity(m)) return;
+  const float keys = arch::exp2_approx(lse2 - m), mass = keys + arch::exp2_approx(sink2 - m);
+  const float weight = keys * arch::rcp_approx(mass);
+  ASSAY_UNROLL
+  for (int i = 0; i < kDims; ++i)
+    o[i] *= weight;
+  lse2 = m + arch::log2_approx(mass);
+}
+
+/// v_scale and sink of a finished row slice: `head` is the query head.
+template <class Types, bool kFeatures, class R, int kDims>
+ASSAY_DEVICE void finish_row(const FeatureParams &features, int kv_head, int head, R (&o)[kDims],
+                             R &lse2) {
+  if constexpr (Types::kFp8) {
+    if (features.v_scale != nullptr) {
+      const float scale =
+          arch::global_load_readonly(features.v_scale + kv_head * features.v_scale_stride);
+      ASSAY_UNROLL
+      for (int i = 0; i < kDims; ++i)
+        o[i] *= scale;
+    }
+  }
+  if constexpr (kFeatures) {
+    if (features.sinks != nullptr)
+      join_sink(o, lse2, arch::global_load_readonly(features.sinks + head));
+  }
+}
+
+} // namespace assay::ASSAY_TARGET

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/decode/paged_call.h"
+
+#include "kernels/host/attention_call.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace assay {
+namespace {
+
+/// Strides of query tokens, which plain decode does not have.
+assay_status check_token_strides(const assay_paged_params &p) {
+  if (p.q_len == 1) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_stride("q_stride_token", p.q_stride_token));
+  ASSAY_RETURN_IF_ERROR(check_stride("o_stride_token", p.o_stride_token));
+  ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_token", p.lse_stride_token));
+  if (p.batch == 0) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(
+      check_output_stride("o_stride_token", p.o_stride_token, p.q_len, p.head_dim));
+  if (p.lse == nullptr) return ASSAY_OK;
+  return check_output_stride("lse_stride_token", p.lse_stride_token, p.q_len, 1);
+}
+
+assay_status check_feature_vectors(const assay_paged_params &p) {
+  const std::pair<const char *, const float *> vectors[] = {{"k_scale", p.k_scale},
+                                                            {"v_scale", p.v_scale},
+                                                            {"alibi_slopes", p.alibi_slopes},
+                                                            {"sinks", p.sinks}};
+  for (const auto &[name, vector] : vectors)
+    if (vector != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer(name, vector, 4));
+  return ASSAY_OK;
+}
+
+assay_status check_fp8_strides(const assay_paged_kv &kv) {
+  const std::pair<const char *, int64_t> strides[] = {
+      {"kv.k_stride_page", kv.k_stride_page},   {"kv.k_stride_token", kv.k_stride_token},
+      {"kv.k_stride_head", kv.k_stride_head},   {"kv.v_stride_page", kv.v_stride_page},
+      {"kv.v_stride_token", kv.v_stride_token}, {"kv.v_stride_head", kv.v_stride_head}};
+  for (const auto &[name, stride] : strides)
+    if (stride % 16 != 0)
+      return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected a multiple of 16 fp8 elements", name,
+                  stride);
+  return ASSAY_OK;
+}
+
+/// o must not be an input. (The pools may be anything where no request can hold a key.)
+assay_status check_output(const assay_paged_params &p) {
+  if (p.batch == 0) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p.o, "q", p.q));
+  if (p.kv.max_pages == 0) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p.o, "kv.k", p.kv.k));
+  return check_no_alias("o", p.o, "kv.v", p.kv.v);
+}
+
+FeatureParams feature_params(const assay_paged_params &p, const PagedShape &shape) {
+  FeatureParams f{};
+  f.k_scale = p.k_scale;
+  f.v_scale = p.v_scale;
+  f.k_scale_stride = p.k_scale_stride;
+  f.v_scale_stride = p.v_scale_stride;
+  f.alibi_slopes = p.alibi_slopes;
+  f.sinks = p.sinks;
+  f.softcap_log2 = static_cast<float>(p.logits_softcap * kLog2E);
+  f.two_over_softcap = p.logits_softcap > 0.0f ? 2.0f / p.logits_softcap : 0.0f;
+  f.q_len = p.q_len;
+  f.window = p.window;
+  f.span = shape.span;
+  f.query_rows = shape.query_rows;
+  f.q_stride_token = p.q_stride_token;
+  f.o_stride_token = p.o_stride_token;
+  f.lse_stride_token = p.lse_stride_token;
+  return f;
+}
+
+/// Of the softmax weights in a kernel with so many warps a block.
+int32_t p_parts(const PagedShape &s, int block_warps) {
+  const bool two =
+      s.query_rows <= kTwoPartRows && has_two_part_weights(s.kv_bytes, block_warps, s.features);
+  return two ? 2 : 1;
+}
+
+} // namespace
+
+assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
+  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, call.shape));
+  ASSAY_RETURN_IF_ERROR(check_paged_kv("kv", p->kv));
+  if (p->kv.rows != p->batch)
+    return fail(ASSAY_INVALID_ARGUMENT, "kv.rows is {}, expected batch {}", p->kv.rows, p->batch);
+  ASSAY_RETURN_IF_ERROR(check_query_tensors(*p));
+  ASSAY_RETURN_IF_ERROR(check_token_strides(*p));
+  ASSAY_RETURN_IF_ERROR(check_feature_vectors(*p));
+  if (call.shape.kv_bytes == 1) ASSAY_RETURN_IF_ERROR(check_fp8_strides(p->kv));
+  ASSAY_RETURN_IF_ERROR(check_output(*p));
+  if (p->batch * call.shape.head_tiles > kMaxGrid)
+    return fail(ASSAY_CAPACITY_EXCEEDED, "batch * heads needs {} blocks, expected at most {}",
+                p->batch * call.shape.head_tiles, kMaxGrid);
+  call.empty = p->batch == 0;
+  call.attention = {attention_params(*p), p->early_start != 0};
+  call.kv = paged_kv_params(p->kv, call.shape.kv_bytes);
+  call.features = feature_params(*p, call.shape);
+  return ASSAY_OK;
+}
+
+PagedKeyOrder::PagedKeyOrder(const PagedShape &shape, int block_warps, assay_key_tile *tiles,
+                             int32_t capacity)
+    : writer_(tiles, capacity, p_parts(shape, block_warps)),
+      tile_(decode_policy(shape.head_dim, shape.kv_bytes, shape.row_tiles, kV1Warps).tile) {}
+
+void PagedKeyOrder::add(const TeamRange &r) {
+  for (int warp = 0; warp < r.warps; ++warp)
+    for (int32_t base = r.begin + warp * tile_; base < r.end; base += r.warps * tile_)
+      writer_.add(0, r.split, warp, base, std::min(base + tile_, r.end));
+}
+
+} // namespace assay

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the calls of both paged kernels have in common: arguments checked and turned into device
+// parameters. Nothing here touches a device.
+#pragma once
+
+#include "kernels/abi/plugin.h"
+#include "kernels/decode/decode_params.h"
+#include "kernels/decode/paged_shape.h"
+#include "kernels/host/arithmetic.h"
+#include "kernels/host/key_tiles.h"
+
+namespace assay {
+
+struct PagedCall {
+  PagedShape shape;
+  DecodeParams attention;
+  PagedKvParams kv;
+  FeatureParams features;
+  bool empty; // nothing to launch
+};
+
+assay_status build_paged_call(const assay_paged_params *params, PagedCall &call);
+
+/// The keys [begin, end) of split `split` in a team of warps: warp w takes tiles w, w + warps, ...
+/// of the range.
+struct TeamRange {
+  int warps;
+  int32_t split, begin, end;
+};
+
+/// Declares the key order of a kernel with `block_warps` warps in a block.
+class PagedKeyOrder {
+public:
+  PagedKeyOrder(const PagedShape &shape, int block_warps, assay_key_tile *tiles, int32_t capacity);
+  void add(const TeamRange &range);
+  assay_status finish(int32_t *count) const { return writer_.finish(count); }
+
+private:
+  KeyTileWriter writer_;
+  int32_t tile_;
+};
+
+/// Tiles have 16, 32 or 64 keys (decode_policy): the deepest sum and the smallest tile bound all.
+constexpr assay_arithmetic paged_arithmetic(int warps) {
+  return tensor_core_arithmetic(decode_policy(128, 2, 1, kV1Warps).tile,
+                                decode_policy(64, 1, 1, kV1Warps).tile, warps);
+}
+
+} // namespace assay

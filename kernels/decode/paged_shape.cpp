@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/decode/paged_shape.h"
+
+#include "kernels/host/attention_call.h"
+#include "kernels/host/device_info.h"
+
+#include <cmath>
+
+namespace assay {
+namespace {
+
+// Params is assay_paged_params or assay_plan_params.
+
+template <class Params>
+PagedShape shape_of(const Params &p) {
+  PagedShape s{};
+  s.target = p.target;
+  s.dtype = p.dtype;
+  s.kv_dtype = p.kv_dtype;
+  s.batch = p.batch;
+  s.head_dim = p.head_dim;
+  s.kv_bytes = p.kv_dtype == p.dtype ? 2 : 1;
+  s.query_rows = p.q_len * group_size(p);
+  s.row_tiles = decode_row_tiles(s.query_rows, p.head_dim);
+  s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
+  s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
+  s.span = p.window > 0 ? p.window + p.q_len - 1 : 0;
+  if constexpr (requires { p.sinks; })
+    s.features = p.q_len > 1 || p.window > 0 || p.logits_softcap > 0.0f ||
+                 p.alibi_slopes != nullptr || p.sinks != nullptr;
+  return s;
+}
+
+template <class Params>
+assay_status check_cache(const Params &p) {
+  if (p.kv_dtype != p.dtype && p.kv_dtype != ASSAY_E4M3 && p.kv_dtype != ASSAY_E5M2)
+    return fail(ASSAY_UNSUPPORTED, "kv_dtype is {}, supported are dtype {}, 3 (e4m3) and 4 (e5m2)",
+                p.kv_dtype, p.dtype);
+  ASSAY_RETURN_IF_ERROR(check_range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN));
+  return check_range("window", p.window, 0, kMaxTokens);
+}
+
+assay_status check_features(const assay_paged_params &p, const PagedShape &shape) {
+  const bool fp8 = shape.kv_bytes == 1;
+  if (p.dtype == ASSAY_FIELD61 && (fp8 || shape.features))
+    return fail(ASSAY_UNSUPPORTED,
+                "dtype field61 has plain attention only: kv_dtype {}, q_len 1, no "
+                "window, logits_softcap, alibi_slopes or sinks",
+                p.dtype);
+  if (!std::isfinite(p.logits_softcap) || p.logits_softcap < 0.0f)
+    return fail(ASSAY_INVALID_ARGUMENT, "logits_softcap is {}, expected finite and >= 0",
+                p.logits_softcap);
+  ASSAY_RETURN_IF_ERROR(check_range("early_start", p.early_start, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("even_lengths", p.even_lengths, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("k_scale_stride", p.k_scale_stride, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("v_scale_stride", p.v_scale_stride, 0, 1));
+  if (!fp8 && (p.k_scale != nullptr || p.v_scale != nullptr))
+    return fail(ASSAY_UNSUPPORTED, "{} is given, supported with fp8 KV only",
+                p.k_scale != nullptr ? "k_scale" : "v_scale");
+  return ASSAY_OK;
+}
+
+/// Every version has a form with kV1Warps warps; v2 takes more only where they fit. Without a
+/// device the launch reports that.
+assay_status check_shared_memory(const PagedShape &shape) {
+  const int64_t needed = shared_bytes(shape, kV1Warps), limit = shared_memory_limit(shape.target);
+  if (limit == 0 || needed <= limit) return ASSAY_OK;
+  return fail(ASSAY_UNSUPPORTED,
+              "head_dim {} with {} query rows of a kv head needs {} bytes of shared memory in a "
+              "block, this device has {}",
+              shape.head_dim, shape.query_rows, needed, limit);
+}
+
+} // namespace
+
+PagedShape paged_shape(const assay_paged_params &p) { return shape_of(p); }
+PagedShape paged_shape(const assay_plan_params &p) { return shape_of(p); }
+
+assay_status check_cache_shape(const assay_paged_params &p) { return check_cache(p); }
+assay_status check_cache_shape(const assay_plan_params &p) { return check_cache(p); }
+
+assay_status build_paged_shape(const assay_paged_params *p, PagedShape &shape) {
+  ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_paged_params"));
+  ASSAY_RETURN_IF_ERROR(check_target(p->target));
+  ASSAY_RETURN_IF_ERROR(check_query_shape(*p));
+  ASSAY_RETURN_IF_ERROR(check_cache_shape(*p));
+  shape = paged_shape(*p);
+  ASSAY_RETURN_IF_ERROR(check_features(*p, shape));
+  return check_shared_memory(shape);
+}
+
+} // namespace assay

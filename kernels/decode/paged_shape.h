@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the shapes of a paged call decide: computed once, after they are checked.
+#pragma once
+
+#include "kernels/abi/assay.h"
+#include "kernels/decode/decode_policy.h"
+
+namespace assay {
+
+/// The query rows of a kv head are the q_len query tokens of its group_size query heads. A block
+/// attends up to 16 of them at once: a head tile, of one or two row tiles of eight.
+struct PagedShape {
+  assay_target target;
+  assay_dtype dtype, kv_dtype;
+  int32_t batch, head_dim;
+  int32_t kv_bytes;          // of a cache element
+  int32_t query_rows;        // of a (request, kv head)
+  int32_t row_tiles;         // of a head tile
+  int32_t tiles_per_kv_head; // head tiles that hold all query rows
+  int64_t head_tiles;        // of a request
+  int32_t span;              // keys that some query token of a request sees, 0: all
+  bool features;             // needs a kernel with features; not known to a plan
+};
+
+/// What a plan depends on has the same names in both. The number of heads must have been checked.
+PagedShape paged_shape(const assay_paged_params &params);
+PagedShape paged_shape(const assay_plan_params &params);
+
+/// Shared memory of a block of so many warps.
+inline int64_t shared_bytes(const PagedShape &s, int warps) {
+  return decode_shared_bytes(s.head_dim, s.kv_bytes, s.row_tiles, warps);
+}
+
+/// KV type, query tokens and window.
+assay_status check_cache_shape(const assay_paged_params &params);
+assay_status check_cache_shape(const assay_plan_params &params);
+
+/// Checks everything that does not look at a pointer.
+assay_status build_paged_shape(const assay_paged_params *params, PagedShape &shape);
+
+} // namespace assay

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/host/launch_kernel.cuh"
+#include "kernels/plan/plan_kernel.cuh"
+
+namespace assay::ASSAY_TARGET {
+
+/// Fills the plan buffer at `plan`.
+inline assay_status launch_plan_kernel(const SplitPlanShape &shape, const int32_t *seq_lens,
+                                       void *plan, void *stream) {
+  return launch_kernel(&plan_kernel<kPlanThreads>, "plan",
+                       {1, kPlanThreads, sizeof(PlanSharedStorage)},
+                       plan_params(shape, seq_lens, plan), stream);
+}
+
+} // namespace assay::ASSAY_TARGET

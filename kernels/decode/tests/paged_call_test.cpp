@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bad argument is refused with a typed status and a message that names it, before any launch.
+#include "kernels/decode/tests/paged_case.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace assay {
+namespace {
+
+struct BadPaged {
+  const char *names; // must appear in the message
+  assay_status status;
+  std::function<void(assay_paged_params &)> spoil;
+};
+
+const std::vector<BadPaged> &bad_paged() {
+  using P = assay_paged_params;
+  alignas(16) static char misaligned[64];
+  static const int32_t zeros[4] = {};
+  static const std::vector<BadPaged> kCases = {
+      {"struct_size", ASSAY_INVALID_ARGUMENT, [](P &p) { p.struct_size = 8; }},
+      {"target", ASSAY_INVALID_ARGUMENT, [](P &p) { p.target = 7; }},
+      {"dtype", ASSAY_UNSUPPORTED, [](P &p) { p.dtype = ASSAY_FP32; }},
+      {"lse_base", ASSAY_INVALID_ARGUMENT, [](P &p) { p.lse_base = 2; }},
+      {"batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.batch = -1; }},
+      {"kv.rows", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.rows = 2; }},
+      {"num_qo_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_qo_heads = 0; }},
+      {"num_kv_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_kv_heads = -3; }},
+      {"multiple of num_kv_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_kv_heads = 3; }},
+      {"head_dim", ASSAY_UNSUPPORTED, [](P &p) { p.head_dim = 96; }},
+      {"sm_scale", ASSAY_INVALID_ARGUMENT, [](P &p) { p.sm_scale = NAN; }},
+      {"sm_scale", ASSAY_INVALID_ARGUMENT, [](P &p) { p.sm_scale = 0.0f; }},
+      {"q is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = nullptr; }},
+      {"o is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o = nullptr; }},
+      {"kv.k is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k = nullptr; }},
+      {"kv.v is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = nullptr; }},
+      {"kv.page_table is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.page_table = nullptr; }},
+      {"kv.seq_lens is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.seq_lens = nullptr; }},
+      {"q is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = misaligned + 2; }},
+      {"lse is not aligned", ASSAY_INVALID_ARGUMENT,
+       [](P &p) { p.lse = reinterpret_cast<float *>(misaligned + 1); }},
+      {"o is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o = misaligned + 8; }},
+      {"kv.v is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = misaligned + 8; }},
+      {"batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.batch = (1 << 24) + 1; }},
+      {"num_qo_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_qo_heads = (1 << 20) + 1; }},
+      {"window", ASSAY_INVALID_ARGUMENT, [](P &p) { p.window = (1 << 30) + 1; }},
+      {"o aliases q", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = p.o; }},
+      {"o aliases kv.k", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k = p.o; }},
+      {"o aliases kv.v", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = p.o; }},
+      {"o_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o_stride_head = 56; }},
+      {"lse_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.lse_stride_head = 0; }},
+      {"o_stride_batch", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.batch = p.kv.rows = 2;
+         p.kv.seq_lens = zeros;
+         p.o_stride_batch = 0;
+       }},
+      {"o_stride_token", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_len = 2; }},
+      {"lse_stride_token", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.q_len = p.num_qo_heads = 2;
+         p.o_stride_token = 128;
+       }},
+      {"early_start", ASSAY_INVALID_ARGUMENT, [](P &p) { p.early_start = 2; }},
+      {"even_lengths", ASSAY_INVALID_ARGUMENT, [](P &p) { p.even_lengths = 2; }},
+      {"q_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_stride_head = 63; }},
+      {"o_stride_batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o_stride_batch = -64; }},
+      {"kv.k_stride_page", ASSAY_INVALID_ARGUMENT,
+       [](P &p) { p.kv.k_stride_page = int64_t{1} << 31; }},
+      {"kv.v_stride_token", ASSAY_INVALID_ARGUMENT,
+       [](P &p) { p.kv.v_stride_token = int64_t{1} << 31; }},
+      {"kv.k_stride_token", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k_stride_token = 4; }},
+      {"kv.v_stride_page", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v_stride_page = -8; }},
+      {"kv.page_size", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.page_size = 0; }},
+      {"kv.max_pages", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.max_pages = -1; }},
+      {"tokens a row", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.kv.max_pages = 1 << 20;
+         p.kv.page_size = 1 << 20;
+       }},
+      {"kv.page_table_stride", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.page_table_stride = 1; }},
+      {"kv.reserved", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.reserved = 1; }},
+      {"blocks", ASSAY_CAPACITY_EXCEEDED,
+       [](P &p) {
+         p.batch = p.kv.rows = 1 << 24;
+         p.num_qo_heads = p.num_kv_heads = 1 << 20;
+       }},
+  };
+  return kCases;
+}
+
+TEST(PagedCall, paged_v1_and_v2_name_every_bad_argument) {
+  for (const BadPaged &bad : bad_paged()) {
+    PagedCase c;
+    bad.spoil(c.p);
+    for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2}) {
+      EXPECT_EQ(run(&c.p), bad.status) << bad.names << ": " << assay_last_error();
+      EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+          << "'" << assay_last_error() << "' does not name " << bad.names;
+    }
+  }
+  EXPECT_EQ(assay_paged_attention_v1(nullptr), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST(PagedCall, paged_inputs_may_have_stride_0_and_no_pages_at_all) {
+  PagedCase c;
+  c.p.q_stride_batch = c.p.q_stride_head = c.p.kv.k_stride_page = c.p.kv.v_stride_token = 0;
+  c.p.o_stride_batch = c.p.lse_stride_batch = 0; // of one request: never taken
+  for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2})
+    EXPECT_EQ(run(&c.p), ASSAY_OK) << assay_last_error();
+  c.lens[0] = c.p.kv.max_pages = 0;
+  c.p.kv.k = c.p.kv.v = c.p.kv.page_table = nullptr;
+  for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2}) {
+    c.lse[0] = 0.0f;
+    EXPECT_EQ(run(&c.p), ASSAY_OK) << assay_last_error();
+    EXPECT_EQ(c.lse[0], -INFINITY);
+  }
+}
+
+TEST(PagedCall, v2_names_workspace_plan_and_splits) {
+  PagedCase c;
+  uint64_t bytes = 0;
+  ASSERT_EQ(assay_paged_attention_v2_workspace_size(&c.p, &bytes), ASSAY_OK);
+  c.p.workspace_bytes = bytes - 1;
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_WORKSPACE_TOO_SMALL);
+  EXPECT_NE(std::string(assay_last_error()).find(std::to_string(bytes)), std::string::npos);
+  c.p.workspace_bytes = bytes;
+  c.p.workspace = nullptr;
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
+  c.p.workspace = c.workspace;
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_OK) << assay_last_error();
+  for (int32_t splits : {-1, (1 << 16) + 1}) {
+    c.p.num_splits = splits;
+    EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(assay_last_error()).find("num_splits"), std::string::npos);
+    EXPECT_EQ(assay_paged_attention_v1(&c.p), ASSAY_OK) << assay_last_error(); // ignores it
+  }
+  c.p.num_splits = 0;
+  c.p.workspace_bytes = sizeof c.workspace;
+  EXPECT_EQ(assay_paged_attention_v2_workspace_size(&c.p, nullptr), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST(PagedCall, a_plan_that_is_too_small_is_named_with_the_bytes_it_needs) {
+  PagedCase c;
+  alignas(16) static char memory[1 << 14];
+  assay_plan_params plan = {};
+  plan.struct_size = sizeof plan;
+  plan.dtype = plan.kv_dtype = c.p.dtype;
+  plan.batch = plan.q_len = plan.num_kv_heads = 1;
+  plan.num_qo_heads = 4;
+  plan.head_dim = 64;
+  plan.max_seq_len = 32;
+  plan.num_splits = c.p.num_splits;
+  plan.seq_lens = c.lens;
+  plan.plan = c.p.plan = memory;
+  uint64_t bytes = 0;
+  ASSERT_EQ(assay_plan_size(&plan, &bytes), ASSAY_OK) << assay_last_error();
+  ASSERT_LE(bytes, sizeof memory);
+  const auto names_bytes = [&] {
+    const std::string message = assay_last_error();
+    return message.find("plan_bytes") != std::string::npos &&
+           message.find(std::to_string(bytes)) != std::string::npos;
+  };
+  plan.plan_bytes = c.p.plan_bytes = bytes - 1;
+  EXPECT_EQ(assay_plan(&plan), ASSAY_WORKSPACE_TOO_SMALL);
+  EXPECT_TRUE(names_bytes()) << assay_last_error();
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_WORKSPACE_TOO_SMALL);
+  EXPECT_TRUE(names_bytes()) << assay_last_error();
+  plan.plan_bytes = c.p.plan_bytes = bytes;
+  EXPECT_EQ(assay_plan(&plan), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_OK) << assay_last_error();
+}
+
+TEST(PagedCall, choose_follows_lengths_and_names_bad_arguments) {
+  PagedCase c;
+  c.p.num_splits = 0;
+  c.p.batch = c.p.kv.rows = 256;
+  c.p.num_kv_heads = 8;
+  c.p.num_qo_heads = 32;
+  c.p.head_dim = 128;
+  assay_paged_choice choice = {};
+  const auto choose = [&](int64_t total, int32_t longest) {
+    return assay_paged_attention_choose(&c.p, total, longest, &choice);
+  };
+  ASSERT_EQ(choose(256 * 1024, 1024), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(choice.version, 1); // uniform, in whole waves
+  EXPECT_EQ(choice.even_lengths, 1);
+  ASSERT_EQ(choose(256 * 1024, 65536), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(choice.version, 2); // one long row
+  EXPECT_EQ(choice.even_lengths, 0);
+  c.p.batch = c.p.kv.rows = 1;
+  ASSERT_EQ(choose(8192, 8192), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(choice.version, 2); // too few rows
+  EXPECT_EQ(choose(8193, 8192), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(assay_last_error()).find("total_tokens"), std::string::npos);
+  EXPECT_EQ(assay_paged_attention_choose(&c.p, 1, 1, nullptr), ASSAY_INVALID_ARGUMENT);
+}
+
+} // namespace
+} // namespace assay

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices with less shared memory than an H200: v2 falls back to blocks of four warps, and what
+// fits in no form is refused by name. This file stands in for device_info.cpp.
+#include "kernels/abi/plugin.h"
+#include "kernels/decode/decode_policy.h"
+#include "kernels/host/device_info.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace assay {
+namespace {
+constexpr int64_t kH200 = 227 * 1024, kA100 = 163 * 1024, kAda = 99 * 1024;
+int64_t limit = kH200;
+} // namespace
+
+bool built_with(assay_target target) { return target == ASSAY_TARGET_SIMT; }
+int multiprocessors(assay_target) { return 2; }
+int64_t shared_memory_limit(assay_target) { return limit; }
+
+namespace {
+
+// The sizes that README tables and device limits are compared with.
+static_assert(decode_shared_bytes(64, 2, 2, 4) < kAda && decode_shared_bytes(128, 2, 2, 4) < kAda);
+static_assert(decode_shared_bytes(256, 2, 1, 4) > kAda &&
+              decode_shared_bytes(256, 2, 1, 4) < kA100);
+static_assert(decode_shared_bytes(64, 2, 1, 8) < kA100 &&
+              decode_shared_bytes(128, 2, 1, 8) < kA100);
+static_assert(decode_shared_bytes(128, 2, 2, 8) > kA100 &&
+              decode_shared_bytes(128, 2, 2, 8) < kH200);
+static_assert(decode_shared_bytes(256, 1, 1, 4) == decode_shared_bytes(256, 2, 1, 4));
+
+/// One request of `len` keys in order, one kv head with four query heads, bf16, on the executor.
+struct Call {
+  assay_paged_params p{};
+  std::vector<uint16_t> q, k, v, o;
+  std::vector<float> lse;
+  std::vector<char> workspace, plan;
+  int32_t len, page = 0;
+
+  Call(int head_dim, int32_t keys) : len(keys) {
+    std::mt19937 rng(3);
+    const auto fill = [&](std::vector<uint16_t> &to, size_t n) { // +-[0.25, 2) in bf16
+      for (to.resize(n); n > 0; --n)
+        to[n - 1] = static_cast<uint16_t>((rng() & 0x8000) | (0x3e80 + rng() % 0x180));
+    };
+    const size_t elements = size_t(keys) * head_dim;
+    fill(q, size_t(4) * head_dim);
+    fill(k, elements);
+    fill(v, elements);
+    o.resize(q.size());
+    lse.resize(4);
+    p.struct_size = sizeof p;
+    p.target = ASSAY_TARGET_SIMT;
+    p.dtype = p.kv_dtype = ASSAY_BF16;
+    p.batch = p.q_len = p.num_kv_heads = 1;
+    p.num_qo_heads = 4;
+    p.head_dim = head_dim;
+    p.sm_scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+    p.q = q.data();
+    p.o = o.data();
+    p.lse = lse.data();
+    p.q_stride_batch = p.o_stride_batch = 4 * head_dim;
+    p.q_stride_head = p.o_stride_head = head_dim;
+    p.lse_stride_batch = 4;
+    p.lse_stride_head = 1;
+    p.kv.k = k.data();
+    p.kv.v = v.data();
+    p.kv.k_stride_page = p.kv.v_stride_page = static_cast<int64_t>(elements);
+    p.kv.k_stride_token = p.kv.v_stride_token = p.kv.k_stride_head = p.kv.v_stride_head = head_dim;
+    p.kv.page_table = &page;
+    p.kv.seq_lens = &len;
+    p.kv.page_table_stride = p.kv.max_pages = p.kv.rows = 1;
+    p.kv.page_size = keys;
+  }
+
+  assay_plan_params plan_params() const {
+    assay_plan_params a{};
+    a.struct_size = sizeof a;
+    a.target = p.target;
+    a.dtype = p.dtype;
+    a.kv_dtype = p.kv_dtype;
+    a.batch = p.batch;
+    a.q_len = p.q_len;
+    a.num_qo_heads = p.num_qo_heads;
+    a.num_kv_heads = p.num_kv_heads;
+    a.head_dim = p.head_dim;
+    a.max_seq_len = len;
+    a.seq_lens = &len;
+    return a;
+  }
+
+  /// v2 with a plan of assay_plan: both must have chosen the same form.
+  assay_status run_v2() {
+    uint64_t bytes = 0;
+    if (assay_status status = assay_paged_attention_v2_workspace_size(&p, &bytes)) return status;
+    workspace.resize(bytes + 16);
+    p.workspace =
+        reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(workspace.data()) + 15) / 16 * 16);
+    p.workspace_bytes = bytes;
+    assay_plan_params a = plan_params();
+    if (assay_status status = assay_plan_size(&a, &bytes)) return status;
+    plan.resize(bytes + 16);
+    a.plan = p.plan =
+        reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(plan.data()) + 15) / 16 * 16);
+    a.plan_bytes = p.plan_bytes = bytes;
+    if (assay_status status = assay_plan(&a)) return status;
+    return assay_paged_attention_v2(&p);
+  }
+
+  std::vector<float> output() const {
+    std::vector<float> out;
+    for (uint16_t bits : o) {
+      const uint32_t wide = uint32_t{bits} << 16;
+      float f;
+      std::memcpy(&f, &wide, sizeof f);
+      out.push_back(f);
+    }
+    return out;
+  }
+};
+
+/// Warps a block of v2: the states of its declared key order.
+int warps_of(const assay_paged_params &p) {
+  assay_key_tile tiles[256];
+  int32_t count = 0, states = 0;
+  EXPECT_EQ(assay_plugin_entry(ASSAY_ABI_MAJOR)->kernels[1].key_order(&p, 0, 0, tiles, 256, &count),
+            ASSAY_OK)
+      << assay_last_error();
+  for (int i = 0; i < count; ++i)
+    states = std::max(states, tiles[i].state + 1);
+  return states;
+}
+
+/// Unsupported by every entry point, for want of shared memory.
+void expect_refused(Call &call, int64_t needed) {
+  const std::string message = std::to_string(needed) +
+                              " bytes of shared memory in a block, this "
+                              "device has " +
+                              std::to_string(limit);
+  uint64_t bytes = 0;
+  assay_paged_choice choice = {};
+  const auto refused = [&](assay_status status) {
+    EXPECT_EQ(status, ASSAY_UNSUPPORTED);
+    EXPECT_NE(std::string(assay_last_error()).find(message), std::string::npos)
+        << assay_last_error();
+  };
+  refused(assay_paged_attention_v1(&call.p));
+  refused(assay_paged_attention_v2(&call.p));
+  refused(assay_paged_attention_v1_supports(&call.p));
+  refused(assay_paged_attention_v2_supports(&call.p));
+  refused(assay_paged_attention_v2_workspace_size(&call.p, &bytes));
+  refused(assay_paged_attention_choose(&call.p, call.len, call.len, &choice));
+}
+
+class SharedMemory : public testing::Test {
+protected:
+  void TearDown() override { limit = kH200; }
+};
+
+TEST_F(SharedMemory, V2FallsBackToFourWarps) {
+  for (int head_dim : {64, 128}) {
+    Call call(head_dim, 700);
+    ASSERT_EQ(assay_paged_attention_v1(&call.p), ASSAY_OK) << assay_last_error();
+    const std::vector<float> expected = call.output();
+    for (int64_t bytes : {kH200, kAda}) {
+      limit = bytes;
+      EXPECT_EQ(warps_of(call.p), bytes == kAda ? 4 : 8);
+      ASSERT_EQ(call.run_v2(), ASSAY_OK) << assay_last_error();
+      const std::vector<float> got = call.output();
+      for (size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(got[i], expected[i], 0.01) << i;
+    }
+    limit = kH200;
+  }
+}
+
+TEST_F(SharedMemory, WhatDoesNotFitIsRefusedByName) {
+  limit = kAda;
+  Call wide(256, 64);
+  expect_refused(wide, decode_shared_bytes(256, 2, 1, 4));
+  Call call(128, 64);
+  limit = decode_shared_bytes(128, 2, 1, 4);
+  EXPECT_EQ(call.run_v2(), ASSAY_OK) << assay_last_error();
+  --limit;
+  expect_refused(call, limit + 1);
+}
+
+TEST_F(SharedMemory, SixteenRowsNeedMore) {
+  Call call(128, 64);
+  call.p.q_len = 4; // 16 rows of the kv head
+  call.p.q_stride_token = call.p.o_stride_token = 0;
+  limit = decode_shared_bytes(128, 2, 2, 4) - 1;
+  ASSERT_GT(limit, decode_shared_bytes(128, 2, 1, 4));
+  expect_refused(call, limit + 1);
+}
+
+TEST_F(SharedMemory, WithoutADeviceTheLaunchSaysSo) {
+  limit = 0;
+  Call call(256, 64);
+  EXPECT_EQ(assay_paged_attention_v1_supports(&call.p), ASSAY_OK) << assay_last_error();
+}
+
+} // namespace
+} // namespace assay

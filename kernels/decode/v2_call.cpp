@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/decode/v2_call.h"
+
+#include "kernels/host/attention_call.h"
+#include "kernels/plan/host_plan.h"
+
+namespace assay {
+namespace {
+
+/// Byte offsets inside the workspace.
+struct Workspace {
+  int64_t o_accum, lse_accum, plan, bytes;
+};
+
+Workspace workspace_of(const PagedShape &shape, const SplitPlanShape &plan) {
+  const int64_t slots = plan_slots(plan) * plan.head_tiles, rows = 8 * shape.row_tiles;
+  Workspace w{};
+  w.lse_accum = align_up(slots * rows * shape.head_dim * int64_t{sizeof(float)});
+  w.plan = align_up(w.lse_accum + slots * rows * int64_t{sizeof(float)});
+  w.bytes = align_up(w.plan + plan_layout(plan).bytes);
+  return w;
+}
+
+} // namespace
+
+assay_status PagedV2::build(const assay_paged_params *p, PagedV2Call &call) {
+  ASSAY_RETURN_IF_ERROR(build_paged_call(p, call.paged));
+  ASSAY_RETURN_IF_ERROR(build_paged_split(call.paged.shape, p->num_splits, call.split));
+  call.empty = call.paged.empty;
+  if (call.empty) return ASSAY_OK;
+  const Workspace layout = workspace_of(call.paged.shape, call.split.plan);
+  char *base = nullptr;
+  ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, layout.bytes, base));
+  call.partial.o_accum = reinterpret_cast<float *>(base + layout.o_accum);
+  call.partial.lse_accum = reinterpret_cast<float *>(base + layout.lse_accum);
+  call.run_planner = p->plan == nullptr;
+  call.plan = base + layout.plan;
+  if (call.run_planner) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p->plan, 16));
+  const auto needed = static_cast<uint64_t>(plan_layout(call.split.plan).bytes);
+  if (p->plan_bytes < needed)
+    return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, batch {} needs {}", p->plan_bytes,
+                p->batch, needed);
+  call.plan = p->plan;
+  return ASSAY_OK;
+}
+
+assay_status PagedV2::workspace_size(const assay_paged_params *p, uint64_t *bytes) {
+  PagedShape shape;
+  PagedSplit split;
+  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, shape));
+  ASSAY_RETURN_IF_ERROR(build_paged_split(shape, p->num_splits, split));
+  *bytes = workspace_of(shape, split.plan).bytes;
+  return ASSAY_OK;
+}
+
+assay_status PagedV2::key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
+                                int32_t capacity, int32_t *count) {
+  const auto &p = *static_cast<const assay_paged_params *>(params);
+  PagedShape shape;
+  PagedSplit split;
+  ASSAY_RETURN_IF_ERROR(build_paged_shape(&p, shape));
+  ASSAY_RETURN_IF_ERROR(build_paged_split(shape, p.num_splits, split));
+  const HostPlan plan(split.plan, p.kv.seq_lens);
+  PagedKeyOrder order(shape, split.warps, tiles, capacity);
+  int index = 0;
+  for (const WorkItem &item : items_of_request(plan.view(), request))
+    order.add({split.warps, index++, item.kv_begin, item.kv_end});
+  return order.finish(count);
+}
+
+assay_plan_params PagedV2::plan_params(const assay_paged_params &p) {
+  assay_plan_params plan{};
+  plan.struct_size = sizeof plan;
+  plan.target = p.target;
+  plan.dtype = p.dtype;
+  plan.kv_dtype = p.kv_dtype;
+  plan.batch = p.batch;
+  plan.q_len = p.q_len;
+  plan.num_qo_heads = p.num_qo_heads;
+  plan.num_kv_heads = p.num_kv_heads;
+  plan.head_dim = p.head_dim;
+  plan.window = p.window;
+  plan.max_seq_len = p.kv.max_pages * p.kv.page_size;
+  plan.num_splits = p.num_splits;
+  plan.seq_lens = p.kv.seq_lens;
+  plan.plan = p.plan;
+  plan.plan_bytes = p.plan_bytes;
+  plan.stream = p.stream;
+  return plan;
+}
+
+} // namespace assay

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The call of paged_attention_v2.
+#pragma once
+
+#include "kernels/decode/paged_call.h"
+#include "kernels/decode/plan_call.h"
+
+namespace assay {
+
+struct PagedV2Call {
+  PagedCall paged;
+  bool empty;
+  PagedSplit split;
+  PartialParams partial;
+  void *plan;
+  bool run_planner; // the caller brought no plan
+};
+
+/// paged_attention_v2 in the table of kernels (kernels/api/kernels.def).
+struct PagedV2 {
+  using Params = assay_paged_params;
+  using Call = PagedV2Call;
+  static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
+  static constexpr assay_arithmetic kArithmetic = paged_arithmetic(8); // or 4 warps
+
+  static assay_status build(const Params *params, Call &call);
+  /// Looks at shapes only.
+  static assay_status workspace_size(const Params *params, uint64_t *bytes);
+  static assay_status key_order(const void *params, int32_t request, int32_t qo_head,
+                                assay_key_tile *tiles, int32_t capacity, int32_t *count);
+  /// The call of assay_plan that serves this one.
+  static assay_plan_params plan_params(const Params &params);
+};
+
+} // namespace assay

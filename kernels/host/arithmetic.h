@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic that kernels built from kernels/arch declare.
+#pragma once
+
+#include "kernels/abi/plugin.h"
+
+namespace assay {
+
+// PTX ISA limits of ex2.approx.ftz (2 ulp), lg2.approx.ftz (2^-22 for results near 0, else
+// relative) and rcp.approx.ftz (1 ulp).
+inline constexpr double kUlp22 = 0x1p-22, kUlp23 = 0x1p-23;
+// bf16 queries meet fp8 keys as fp16, scaled by a power of two to below 2^15: steps of 2^-24 lose
+// 2^-25 at most.
+inline constexpr double kQueryError = 0x1p-39;
+// 1 - 2 / (1 + 2^x): see kernels/common/score_features.cuh.
+inline constexpr double kTanhError = 3 * 0x1p-22;
+// m16n8k16 on Hopper: blocks of 16 products, addends truncated 25 bits below the largest exponent.
+inline constexpr int kMmaBlock = 16, kMmaFractionBits = 25;
+
+/// Of attention in AttentionTile: `tile` keys in the smallest tile, `deepest` in the largest,
+/// `states` warps whose states are merged in a block. A row sum adds two weights per 16 keys in a
+/// lane, then three shuffles join the lanes.
+constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int states) {
+  return {.mma_block = kMmaBlock,
+          .mma_fraction_bits = kMmaFractionBits,
+          .p_rounded = 1,
+          .sum_depth = 2 * (deepest / 16) + 3,
+          .q_abs_error = kQueryError,
+          .exp2_rel_error = kUlp22,
+          .log2_abs_error = kUlp22,
+          .rcp_rel_error = kUlp23,
+          .tanh_abs_error = kTanhError,
+          .tile_tokens = tile,
+          .max_parallel_states = states};
+}
+
+/// Of merges of stored states.
+constexpr assay_arithmetic merge_arithmetic() {
+  assay_arithmetic a{};
+  a.exp2_rel_error = a.log2_abs_error = kUlp22;
+  a.rcp_rel_error = kUlp23;
+  a.max_parallel_states = 1;
+  return a;
+}
+
+} // namespace assay

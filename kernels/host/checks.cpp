@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/host/checks.h"
+
+#include "kernels/host/device_info.h"
+
+#include <cmath>
+
+namespace assay {
+
+// The numbers that messages name.
+static_assert(ASSAY_TARGET_SIMT == 0 && ASSAY_TARGET_CUDA == 1);
+static_assert(ASSAY_LSE_NATURAL == 0 && ASSAY_LSE_BASE2 == 1);
+static_assert(ASSAY_FP16 == 0 && ASSAY_BF16 == 1 && ASSAY_FP32 == 2);
+static_assert(ASSAY_E4M3 == 3 && ASSAY_E5M2 == 4 && ASSAY_FIELD61 == 64);
+
+assay_status check_target(assay_target target) {
+  if (target != ASSAY_TARGET_SIMT && target != ASSAY_TARGET_CUDA)
+    return fail(ASSAY_INVALID_ARGUMENT, "target is {}, expected 0 (simt) or 1 (cuda)", target);
+  if (!built_with(target))
+    return fail(ASSAY_UNSUPPORTED, "target is {}, but this library was built without it",
+                target == ASSAY_TARGET_CUDA ? "cuda" : "simt");
+  return ASSAY_OK;
+}
+
+assay_status check_field(assay_target target, const void *stream) {
+  if (target != ASSAY_TARGET_SIMT)
+    return fail(ASSAY_UNSUPPORTED, "dtype 64 (field61) exists on target 0 (simt) only");
+  if (stream == nullptr)
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "stream is null; dtype 64 (field61) keeps its numbers in the stream");
+  return ASSAY_OK;
+}
+
+assay_status check_lse_base(assay_lse_base base) {
+  if (base != ASSAY_LSE_NATURAL && base != ASSAY_LSE_BASE2)
+    return fail(ASSAY_INVALID_ARGUMENT, "lse_base is {}, expected 0 (natural) or 1 (base 2)", base);
+  return ASSAY_OK;
+}
+
+assay_status check_range(const char *name, int64_t value, int64_t low, int64_t high) {
+  if (value < low || value > high)
+    return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected {} to {}", name, value, low, high);
+  return ASSAY_OK;
+}
+
+assay_status check_pointer(const char *name, const void *pointer, uint64_t alignment) {
+  if (pointer == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "{} is null", name);
+  if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0)
+    return fail(ASSAY_INVALID_ARGUMENT, "{} is not aligned to {} bytes", name, alignment);
+  return ASSAY_OK;
+}
+
+assay_status check_stride(const char *name, int64_t stride) {
+  if (stride < 0 || stride % kStrideMultiple != 0)
+    return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected a non-negative multiple of {} elements",
+                name, stride, kStrideMultiple);
+  return ASSAY_OK;
+}
+
+assay_status check_stride_non_negative(const char *name, int64_t stride) {
+  if (stride < 0) return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected >= 0", name, stride);
+  return ASSAY_OK;
+}
+
+assay_status check_output_stride(const char *name, int64_t stride, int64_t count, int64_t width) {
+  if (count > 1 && stride < width)
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "{} is {}, expected at least {}: {} of them would overwrite each other", name,
+                stride, width, count);
+  return ASSAY_OK;
+}
+
+assay_status check_no_alias(const char *output, const void *o, const char *input, const void *i) {
+  if (o == i)
+    return fail(ASSAY_INVALID_ARGUMENT, "{} aliases {}; this call is not done in place", output,
+                input);
+  return ASSAY_OK;
+}
+
+assay_status check_heads(int32_t num_qo_heads, int32_t num_kv_heads) {
+  ASSAY_RETURN_IF_ERROR(check_range("num_qo_heads", num_qo_heads, 1, 1 << 20));
+  ASSAY_RETURN_IF_ERROR(check_range("num_kv_heads", num_kv_heads, 1, 1 << 20));
+  if (num_qo_heads % num_kv_heads != 0)
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "num_qo_heads is {}, expected a multiple of num_kv_heads {}", num_qo_heads,
+                num_kv_heads);
+  return ASSAY_OK;
+}
+
+assay_status check_scale(float sm_scale) {
+  if (!std::isfinite(sm_scale) || sm_scale <= 0.0f)
+    return fail(ASSAY_INVALID_ARGUMENT, "sm_scale is {}, expected finite and > 0", sm_scale);
+  return ASSAY_OK;
+}
+
+assay_status check_paged_kv(const std::string &prefix, const assay_paged_kv &kv) {
+  const auto name = [&](const char *field) { return prefix + "." + field; };
+  ASSAY_RETURN_IF_ERROR(check_range(name("rows").c_str(), kv.rows, 0, 1 << 24));
+  ASSAY_RETURN_IF_ERROR(check_range(name("max_pages").c_str(), kv.max_pages, 0, kMaxTokens));
+  ASSAY_RETURN_IF_ERROR(check_range(name("page_size").c_str(), kv.page_size, 1, kMaxTokens));
+  ASSAY_RETURN_IF_ERROR(check_range(name("reserved").c_str(), kv.reserved, 0, 0));
+  if (int64_t{kv.max_pages} * kv.page_size > kMaxTokens)
+    return fail(ASSAY_INVALID_ARGUMENT, "{} is {} with {} {}, expected at most {} tokens a row",
+                name("max_pages"), kv.max_pages, name("page_size"), kv.page_size, kMaxTokens);
+  const std::pair<const char *, int64_t> strides[] = {
+      {"k_stride_page", kv.k_stride_page},   {"k_stride_token", kv.k_stride_token},
+      {"k_stride_head", kv.k_stride_head},   {"v_stride_page", kv.v_stride_page},
+      {"v_stride_token", kv.v_stride_token}, {"v_stride_head", kv.v_stride_head}};
+  for (const auto &[field, stride] : strides) {
+    ASSAY_RETURN_IF_ERROR(check_stride(name(field).c_str(), stride));
+    const bool is_head = std::string_view(field).ends_with("head");
+    if (!is_head && stride >= kMaxKvStride)
+      return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected below 2^31 elements", name(field),
+                  stride);
+  }
+  if (kv.page_table_stride < kv.max_pages)
+    return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected at least max_pages {}",
+                name("page_table_stride"), kv.page_table_stride, kv.max_pages);
+  if (kv.rows == 0) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_pointer(name("seq_lens").c_str(), kv.seq_lens, 4));
+  if (kv.max_pages == 0) return ASSAY_OK; // no row can hold a key
+  ASSAY_RETURN_IF_ERROR(check_pointer(name("k").c_str(), kv.k, 16));
+  ASSAY_RETURN_IF_ERROR(check_pointer(name("v").c_str(), kv.v, 16));
+  return check_pointer(name("page_table").c_str(), kv.page_table, 4);
+}
+
+} // namespace assay

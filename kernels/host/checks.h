@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Argument checks shared by the entry points. Each names the argument and its limit.
+#pragma once
+
+#include "kernels/host/fail.h"
+
+#include <cstdint>
+#include <limits>
+
+namespace assay {
+
+/// Positions and tile look-ahead are int32: 2^30 tokens leave room for every base + stride.
+inline constexpr int64_t kMaxTokens = int64_t{1} << 30;
+inline constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
+/// Natural to base 2 and back.
+inline constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
+/// Vector accesses are 16 bytes: 8 elements of 16 bits.
+inline constexpr int64_t kStrideMultiple = 8;
+/// Page and token strides, in elements of at most 2 bytes, reach the kernels as 32-bit bytes.
+inline constexpr int64_t kMaxKvStride = int64_t{1} << 31;
+
+template <class Params>
+assay_status check_struct(const Params *params, const char *type) {
+  if (params == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "params is null ({})", type);
+  if (params->struct_size != sizeof(Params))
+    return fail(ASSAY_INVALID_ARGUMENT, "struct_size is {}, expected {} (sizeof {})",
+                params->struct_size, sizeof(Params), type);
+  return ASSAY_OK;
+}
+
+assay_status check_target(assay_target target);
+/// What ASSAY_FIELD61 needs.
+assay_status check_field(assay_target target, const void *stream);
+assay_status check_lse_base(assay_lse_base base);
+assay_status check_range(const char *name, int64_t value, int64_t low, int64_t high);
+/// Non-null and aligned to `alignment` bytes.
+assay_status check_pointer(const char *name, const void *pointer, uint64_t alignment);
+/// >= 0 and a multiple of kStrideMultiple.
+assay_status check_stride(const char *name, int64_t stride);
+assay_status check_stride_non_negative(const char *name, int64_t stride);
+/// Of an output with `count` pieces of `width` elements along it: no two may share an element.
+assay_status check_output_stride(const char *name, int64_t stride, int64_t count, int64_t width);
+/// Refuses an output that starts where an input does.
+assay_status check_no_alias(const char *output, const void *o, const char *input, const void *i);
+assay_status check_heads(int32_t num_qo_heads, int32_t num_kv_heads);
+assay_status check_scale(float sm_scale);
+/// `prefix` names the struct in messages ("kv" or "levels[2].kv").
+assay_status check_paged_kv(const std::string &prefix, const assay_paged_kv &kv);
+
+} // namespace assay

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/merge/merge_call.h"
+
+#include "kernels/host/checks.h"
+#include "kernels/merge/merge_policy.h"
+
+namespace assay {
+namespace {
+
+constexpr int32_t kMaxHeadDim = 512;
+
+template <class Params>
+assay_status check_merge_shape(const Params &p) {
+  ASSAY_RETURN_IF_ERROR(check_target(p.target));
+  if (p.dtype == ASSAY_FIELD61)
+    ASSAY_RETURN_IF_ERROR(check_field(p.target, p.stream));
+  else if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16 && p.dtype != ASSAY_FP32)
+    return fail(ASSAY_UNSUPPORTED, "dtype is {}, supported are 0 (fp16), 1 (bf16), 2 (fp32)",
+                p.dtype);
+  ASSAY_RETURN_IF_ERROR(check_lse_base(p.lse_base));
+  ASSAY_RETURN_IF_ERROR(check_range("num_rows", p.num_rows, 0, kMaxGrid));
+  ASSAY_RETURN_IF_ERROR(check_range("num_heads", p.num_heads, 1, 1 << 20));
+  ASSAY_RETURN_IF_ERROR(check_range("head_dim", p.head_dim, 8, kMaxHeadDim));
+  if (p.head_dim % 8 != 0)
+    return fail(ASSAY_UNSUPPORTED, "head_dim is {}, expected a multiple of 8", p.head_dim);
+  // merge_state gives a state a power of two of lanes: at most twice its slices of eight.
+  const int64_t threads = int64_t{p.num_rows} * p.num_heads * (p.head_dim / 8) * 2;
+  if (threads / kMergeThreads > kMaxGrid)
+    return fail(ASSAY_CAPACITY_EXCEEDED,
+                "num_rows * num_heads * head_dim needs {} blocks, expected at most {}",
+                threads / kMergeThreads, kMaxGrid);
+  return ASSAY_OK;
+}
+
+/// `name` ends the fields of the state ("_a"), `row` the strides of its rows ("row", "state").
+assay_status check_state(const std::string &name, const char *row, const StateTensor &t,
+                         bool lse_may_be_null) {
+  const std::string o = "o" + name, lse = "lse" + name;
+  const auto stride = [](const std::string &field, const char *of) {
+    return field + "_stride_" + of;
+  };
+  ASSAY_RETURN_IF_ERROR(check_pointer(o.c_str(), t.o, 16));
+  if (t.lse != nullptr || !lse_may_be_null)
+    ASSAY_RETURN_IF_ERROR(check_pointer(lse.c_str(), t.lse, 4));
+  ASSAY_RETURN_IF_ERROR(check_stride(stride(o, row).c_str(), t.o_stride_row));
+  ASSAY_RETURN_IF_ERROR(check_stride(stride(o, "head").c_str(), t.o_stride_head));
+  ASSAY_RETURN_IF_ERROR(check_stride_non_negative(stride(lse, row).c_str(), t.lse_stride_row));
+  return check_stride_non_negative(stride(lse, "head").c_str(), t.lse_stride_head);
+}
+
+template <class Params>
+assay_status check_output(const Params &p, const StateTensor &t) {
+  ASSAY_RETURN_IF_ERROR(check_state("", "row", t, true));
+  ASSAY_RETURN_IF_ERROR(
+      check_output_stride("o_stride_row", t.o_stride_row, p.num_rows, p.head_dim));
+  ASSAY_RETURN_IF_ERROR(
+      check_output_stride("o_stride_head", t.o_stride_head, p.num_heads, p.head_dim));
+  if (t.lse == nullptr) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_output_stride("lse_stride_row", t.lse_stride_row, p.num_rows, 1));
+  return check_output_stride("lse_stride_head", t.lse_stride_head, p.num_heads, 1);
+}
+
+/// In place is allowed element on element only: with other strides one row's output would overwrite
+/// another row's unread input.
+assay_status check_in_place(const char *name, const StateTensor &in, const StateTensor &out) {
+  const bool o = in.o == out.o, lse = out.lse != nullptr && in.lse == out.lse;
+  if (o && (in.o_stride_row != out.o_stride_row || in.o_stride_head != out.o_stride_head))
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "o aliases o{} with other strides; in place needs equal strides", name);
+  if (lse && (in.lse_stride_row != out.lse_stride_row || in.lse_stride_head != out.lse_stride_head))
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "lse aliases lse{} with other strides; in place needs equal strides", name);
+  return ASSAY_OK;
+}
+
+/// Fields that both kernels have.
+template <class Call, class Params>
+void set_common(Call &call, const Params &p) {
+  const bool base2 = p.lse_base == ASSAY_LSE_BASE2;
+  call.dtype = p.dtype;
+  call.empty = p.num_rows == 0;
+  call.params.num_heads = p.num_heads;
+  call.params.head_dim = p.head_dim;
+  call.params.scale = base2 ? 1.0f : static_cast<float>(kLog2E);
+  call.params.unit = base2 ? 1.0f : static_cast<float>(kLn2);
+  call.params.out = {
+      p.o, p.lse, p.o_stride_row, p.o_stride_head, p.lse_stride_row, p.lse_stride_head};
+}
+
+int64_t blocks_of(int64_t threads, int64_t block) { return (threads + block - 1) / block; }
+
+} // namespace
+
+assay_status MergeState::build(const assay_merge_state_params *p, MergeStateCall &call) {
+  ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_merge_state_params"));
+  ASSAY_RETURN_IF_ERROR(check_merge_shape(*p));
+  ASSAY_RETURN_IF_ERROR(check_range("reserved", p->reserved, 0, 0));
+  set_common(call, *p);
+  MergeStateParams &m = call.params;
+  m.a = {const_cast<void *>(p->o_a), const_cast<float *>(p->lse_a), p->o_a_stride_row,
+         p->o_a_stride_head,         p->lse_a_stride_row,           p->lse_a_stride_head};
+  m.b = {const_cast<void *>(p->o_b), const_cast<float *>(p->lse_b), p->o_b_stride_row,
+         p->o_b_stride_head,         p->lse_b_stride_row,           p->lse_b_stride_head};
+  m.num_states = int64_t{p->num_rows} * p->num_heads;
+  m.lanes_per_state = 1;
+  while (m.lanes_per_state < 32 && m.lanes_per_state * 8 < p->head_dim)
+    m.lanes_per_state *= 2;
+  call.blocks = blocks_of(m.num_states * m.lanes_per_state, kMergeThreads * kMergeGroupStates);
+  if (call.empty) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_state("_a", "row", m.a, false));
+  ASSAY_RETURN_IF_ERROR(check_state("_b", "row", m.b, false));
+  ASSAY_RETURN_IF_ERROR(check_output(*p, m.out));
+  ASSAY_RETURN_IF_ERROR(check_in_place("_a", m.a, m.out));
+  return check_in_place("_b", m.b, m.out);
+}
+
+assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesCall &call) {
+  ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_merge_states_params"));
+  ASSAY_RETURN_IF_ERROR(check_merge_shape(*p));
+  ASSAY_RETURN_IF_ERROR(check_range("num_states", p->num_states, 0, 1 << 24));
+  set_common(call, *p);
+  MergeStatesParams &m = call.params;
+  m.num_rows = p->num_rows;
+  m.num_states = p->num_states;
+  m.indptr = p->indptr;
+  m.in = {const_cast<void *>(p->o_in), const_cast<float *>(p->lse_in), p->o_in_stride_state,
+          p->o_in_stride_head,         p->lse_in_stride_state,         p->lse_in_stride_head};
+  const int lanes = merge_lanes(p->head_dim);
+  m.workers = merge_workers(p->num_states, lanes);
+  call.blocks = blocks_of(m.num_rows * p->num_heads * m.workers * lanes, kMergeStatesThreads);
+  if (call.blocks > kMaxGrid)
+    return fail(ASSAY_CAPACITY_EXCEEDED,
+                "num_rows * num_heads needs {} blocks, expected at most {}", call.blocks, kMaxGrid);
+  if (call.empty) return ASSAY_OK;
+  if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state("_in", "state", m.in, false));
+  if (p->indptr != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer("indptr", p->indptr, 4));
+  ASSAY_RETURN_IF_ERROR(check_output(*p, m.out));
+  if (p->num_states == 0) return ASSAY_OK; // nothing is read from the inputs
+  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p->o, "o_in", p->o_in));
+  return check_no_alias("lse", p->lse, "lse_in", p->lse_in);
+}
+
+} // namespace assay

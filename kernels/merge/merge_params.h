@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters of the merge kernels as the device sees them: validated, plain values.
+#pragma once
+
+#include "kernels/common/params.h"
+
+#include <cstdint>
+
+namespace assay {
+
+inline constexpr int kMergeThreads = 128; // per block of merge_state
+/// States of one group of lanes in merge_state: their loads are in flight together.
+inline constexpr int kMergeGroupStates = 2;
+
+/// A [rows, heads, head_dim] tensor of states with its LSE; strides in elements.
+struct StateTensor {
+  void *o;
+  float *lse;
+  int64_t o_stride_row, o_stride_head;
+  int64_t lse_stride_row, lse_stride_head;
+
+  ASSAY_FIELDS(o, lse, o_stride_row, o_stride_head, lse_stride_row, lse_stride_head)
+};
+
+struct MergeStateParams {
+  StateTensor a, b, out; // out may alias a or b; out.lse may be null
+  int64_t num_states;    // rows * heads
+  int32_t num_heads, head_dim;
+  int32_t lanes_per_state; // power of two <= 32
+  float scale;             // LSE difference -> base-2 logit: 1 or log2 e
+  float unit;              // inverse: 1 or ln 2
+
+  ASSAY_FIELDS(a, b, out, num_states, num_heads, head_dim, lanes_per_state, scale, unit)
+};
+
+struct MergeStatesParams {
+  StateTensor in;  // rows are states
+  StateTensor out; // out.lse may be null
+  const int32_t
+      *indptr; // [num_rows + 1], or null: row r holds num_states states from r * num_states
+  int64_t num_rows;
+  int32_t num_states, num_heads, head_dim;
+  int32_t workers;   // that share a (row, head): kernels/merge/merge_policy.h
+  float scale, unit; // as in MergeStateParams
+
+  ASSAY_FIELDS(in, out, indptr, num_rows, num_states, num_heads, head_dim, workers, scale, unit)
+};
+
+} // namespace assay

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The merge kernels of ASSAY_TARGET: a kernel per element type, for any head_dim.
+#pragma once
+
+#include "kernels/host/launch_kernel.cuh"
+#include "kernels/merge/merge_call.h"
+#include "kernels/merge/merge_state.cuh"
+#include "kernels/merge/merge_states.cuh"
+
+namespace assay::ASSAY_TARGET {
+
+/// Calls f with a null pointer to the element type of a checked call.
+template <class F>
+assay_status with_merge_element(assay_dtype dtype, F f) {
+  switch (dtype) {
+  case ASSAY_FP16:
+    return f(static_cast<arch::fp16 *>(nullptr));
+  case ASSAY_BF16:
+    return f(static_cast<arch::bf16 *>(nullptr));
+#if !ASSAY_IS_CUDA
+  case ASSAY_FIELD61:
+    return f(static_cast<arch::field *>(nullptr));
+#endif
+  default:
+    return f(static_cast<float *>(nullptr));
+  }
+}
+
+inline assay_status launch_merge_state(const MergeStateCall &call, void *stream, bool launch) {
+  if (!launch) return ASSAY_OK;
+  return with_merge_element(call.dtype, [&](auto *element) {
+    return launch_kernel(&merge_state<std::remove_pointer_t<decltype(element)>>, "merge_state",
+                         {call.blocks, kMergeThreads}, call.params, stream);
+  });
+}
+
+template <class E, int kLanes>
+assay_status launch_merge_states_of(const MergeStatesCall &call, void *stream) {
+  const size_t shared_bytes = sizeof(typename MergeStatesBlock<E, kLanes>::SharedStorage);
+  return launch_kernel(
+      &merge_states<E, kLanes>, "merge_states",
+      {call.blocks, kMergeStatesThreads, call.params.workers > 1 ? shared_bytes : 0}, call.params,
+      stream);
+}
+
+inline assay_status launch_merge_states(const MergeStatesCall &call, void *stream, bool launch) {
+  if (!launch) return ASSAY_OK;
+  return with_merge_element(call.dtype, [&](auto *element) {
+    using E = std::remove_pointer_t<decltype(element)>;
+    const int lanes = merge_lanes(call.params.head_dim);
+    if (lanes == 8) return launch_merge_states_of<E, 8>(call, stream);
+    if (lanes == 16) return launch_merge_states_of<E, 16>(call, stream);
+    return launch_merge_states_of<E, 32>(call, stream);
+  });
+}
+
+} // namespace assay::ASSAY_TARGET

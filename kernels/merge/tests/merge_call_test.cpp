@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bad argument is refused with a typed status and a message that names it, before any launch.
+#include "kernels/abi/assay.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace assay {
+namespace {
+
+TEST(MergeCall, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
+  alignas(16) float a[64] = {}, b[64] = {}, o[64];
+  float lse_a[2] = {}, lse_b[2] = {}, lse[2];
+  assay_merge_state_params p = {};
+  p.struct_size = sizeof p;
+  p.dtype = ASSAY_FP32;
+  p.num_rows = 2;
+  p.num_heads = 1;
+  p.head_dim = 16;
+  p.o_a = a;
+  p.o_b = b;
+  p.o = o;
+  p.lse_a = lse_a;
+  p.lse_b = lse_b;
+  p.lse = lse;
+  p.o_a_stride_row = p.o_b_stride_row = p.o_stride_row = 16;
+  p.lse_a_stride_row = p.lse_b_stride_row = p.lse_stride_row = 1;
+  EXPECT_EQ(assay_merge_state(&p), ASSAY_OK) << assay_last_error();
+  struct {
+    const char *names;
+    assay_status status;
+    std::function<void(assay_merge_state_params &)> spoil;
+  } cases[] = {
+      {"head_dim", ASSAY_UNSUPPORTED, [](auto &q) { q.head_dim = 12; }},
+      {"head_dim", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.head_dim = 520; }},
+      {"num_rows", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.num_rows = -1; }},
+      {"num_heads", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.num_heads = 0; }},
+      {"o_a is null", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_a = nullptr; }},
+      {"lse_b is null", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_b = nullptr; }},
+      {"num_heads", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.num_heads = (1 << 20) + 1; }},
+      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 9; }},
+      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 0; }},
+      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 8; }},
+      {"lse_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_stride_row = 0; }},
+      {"o_a_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_a_stride_row = 12; }},
+      {"o_b_stride_head", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_b_stride_head = -8; }},
+      {"lse_a_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_a_stride_row = -1; }},
+      {"lse_b_stride_head", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_b_stride_head = -1; }},
+      {"o_b is not aligned", ASSAY_INVALID_ARGUMENT, [&](auto &q) { q.o_b = b + 2; }},
+      {"dtype", ASSAY_UNSUPPORTED, [](auto &q) { q.dtype = 9; }},
+      {"o aliases o_a", ASSAY_INVALID_ARGUMENT,
+       [&](auto &q) {
+         q.o = a;
+         q.o_stride_row = 24;
+       }},
+      {"lse aliases lse_b", ASSAY_INVALID_ARGUMENT,
+       [&](auto &q) {
+         q.lse = lse_b;
+         q.lse_b_stride_row = 0;
+       }},
+  };
+  assay_merge_state_params lse_only = p; // in place, next to an o of its own with its own strides
+  lse_only.lse = lse_a;
+  lse_only.o_stride_row = 24;
+  alignas(16) float wide[40];
+  lse_only.o = wide;
+  EXPECT_EQ(assay_merge_state(&lse_only), ASSAY_OK) << assay_last_error();
+  for (float merged : lse_a)
+    EXPECT_NEAR(merged, 0.6931472f, 1e-5f); // ln 2: two states of 0
+  for (const auto &bad : cases) {
+    assay_merge_state_params q = p;
+    bad.spoil(q);
+    EXPECT_EQ(assay_merge_state(&q), bad.status) << bad.names;
+    EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+        << assay_last_error();
+  }
+}
+
+TEST(MergeCall, merge_states_names_bad_arguments_and_is_not_done_in_place) {
+  alignas(16) float in[64] = {}, o[32];
+  float lse_in[4] = {}, lse[2];
+  assay_merge_states_params p = {};
+  p.struct_size = sizeof p;
+  p.dtype = ASSAY_FP32;
+  p.num_rows = p.num_states = 2;
+  p.num_heads = 1;
+  p.head_dim = 16;
+  p.o_in = in;
+  p.lse_in = lse_in;
+  p.o = o;
+  p.lse = lse;
+  p.o_in_stride_state = p.o_stride_row = 16;
+  p.lse_in_stride_state = p.lse_stride_row = 1;
+  EXPECT_EQ(assay_merge_states(&p), ASSAY_OK) << assay_last_error();
+  struct {
+    const char *names;
+    std::function<void(assay_merge_states_params &)> spoil;
+  } cases[] = {
+      {"num_states", [](auto &q) { q.num_states = (1 << 24) + 1; }},
+      {"o_in_stride_state", [](auto &q) { q.o_in_stride_state = 12; }},
+      {"lse_in_stride_state", [](auto &q) { q.lse_in_stride_state = -1; }},
+      {"o_in_stride_head", [](auto &q) { q.o_in_stride_head = 4; }},
+      {"o_stride_row", [](auto &q) { q.o_stride_row = 8; }},
+      {"lse_stride_row", [](auto &q) { q.lse_stride_row = 0; }},
+      {"o aliases o_in", [&](auto &q) { q.o = in; }},
+      {"lse aliases lse_in", [&](auto &q) { q.lse = lse_in; }},
+  };
+  for (const auto &bad : cases) {
+    assay_merge_states_params q = p;
+    bad.spoil(q);
+    EXPECT_EQ(assay_merge_states(&q), ASSAY_INVALID_ARGUMENT) << bad.names;
+    EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+        << assay_last_error();
+  }
+  p.num_states = 0;
+  p.o_in = p.lse_in = nullptr;
+  EXPECT_EQ(assay_merge_states(&p), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(lse[1], -INFINITY);
+}
+
+} // namespace
+} // namespace assay

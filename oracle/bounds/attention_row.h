@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exact value of every output of one row, as a rigorous enclosure, and how far from it a
+// correct kernel with the declared arithmetic may be. Statements and proofs: oracle/README.md.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/abi/plugin.h"
+#include "oracle/exact/row_input.h"
+#include "oracle/exact/tile_order.h"
+
+namespace assay::oracle {
+
+/** |exact - mid| <= rad. */
+struct Enclosure {
+  double mid = 0.0, rad = 0.0;
+};
+
+/** The allowed distance from the exact value, term by term. */
+struct BudgetTerms {
+  double weights = 0.0;       ///< softmax weights: scores, exponentials, rescaling
+  double p_rounding = 0.0;    ///< P in the element type (T1: only the keys left ambiguous)
+  double accumulation = 0.0;  ///< P.V
+  double normalisation = 0.0; ///< row sum, reciprocal
+  double merge = 0.0;         ///< states of a block, splits
+  double output_rounding = 0.0;
+  double flush = 0.0; ///< underflow
+  double total = 0.0;
+  bool overflow_possible = false; ///< an intermediate may leave the fp32 range: nothing is claimed
+};
+
+/** One row: everything its bounds depend on. Views; the owner outlives the call. */
+struct RowProblem {
+  std::span<const float> q;
+  const KeySet *keys = nullptr;
+  assay_dtype dtype = ASSAY_BF16;
+  float sm_scale = 1.0f;
+  assay_lse_base lse_base = ASSAY_LSE_NATURAL;
+  RowFeatures features; ///< `keys` holds the sink exactly when features.has_sink()
+  assay_arithmetic arithmetic{};
+  const TileOrder *order = nullptr; ///< null: any order, any cut into at most max_splits ranges
+  int max_splits = 1;               ///< ignored with an order
+  bool replay_scores = false; ///< T2 too: the declared block-FMA is bit-accurate (block_fma.h)
+  int combine_stages = 1;     ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels.
+                              ///< The merge with a sink comes on top.
+
+  assay_dtype operand() const { return operand_dtype(dtype, features.fp8); }
+};
+
+/**
+ * A replay's reference and budget. Absent (`applies()` false) when it was not asked for, P is not
+ * rounded, or the scores are known too badly to replay anything. Its enclosures are of the
+ * *replayed* value o', so both tiers and T0 hold at once for a correct kernel.
+ */
+struct ReplayedRow {
+  std::vector<Enclosure> o;
+  std::vector<BudgetTerms> budget;
+  double ambiguous_fraction = 0.0; ///< of keys whose rounded P the replay cannot tell
+  Enclosure lse;                   ///< T2 only
+  double lse_budget = 0.0;
+
+  bool applies() const { return !o.empty(); }
+};
+
+struct RowReference {
+  std::vector<Enclosure> o;
+  std::vector<BudgetTerms> t0; ///< one per dimension
+  Enclosure lse;               ///< in the declared base
+  double lse_budget = 0.0;
+  bool empty = false;  ///< no visible key: O is exactly 0
+  bool sunken = false; ///< empty but for a sink: LSE is the sink's logit; without: exactly -inf
+  bool finite_inputs = true;
+  bool claim = true; ///< false: non-finite inputs or the fp32 range may be left
+  std::string no_claim_reason;
+
+  ReplayedRow t1; ///< rounding replay; needs a tile order
+  ReplayedRow t2; ///< bit replay; on request, needs block-FMA scores
+};
+
+RowReference attention_row(const RowProblem &problem);
+
+} // namespace assay::oracle

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/bounds/error_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "oracle/bounds/declaration.h"
+#include "oracle/exact/dtype.h"
+
+namespace assay::oracle {
+
+ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim) {
+  require_declaration(arithmetic);
+  if (head_dim <= 0) throw std::invalid_argument("oracle: head_dim is not positive");
+  const Format &format = format_of(dtype);
+  ErrorModel model{};
+  model.block = arithmetic.mma_block;
+  int steps = head_dim;
+  model.kappa = kU;
+  if (model.block > 0) {
+    model.alignment = (model.block + 1) * std::ldexp(1.0, -arithmetic.mma_fraction_bits);
+    model.kappa = (model.alignment + 0x1p-23) * (1.0 + 0x1p-16);
+    steps = (head_dim + model.block - 1) / model.block;
+  }
+  model.dot = std::expm1(steps * std::log1p(model.kappa));
+  model.dot_floor = steps * kFloor;
+  model.p_rounded = arithmetic.p_rounded != 0;
+  model.p_unit = model.p_rounded ? format.unit_roundoff : 0.0;
+  model.p_normal = std::ldexp(1.0, format.min_exponent);
+  model.p_floor = model.p_rounded ? half_ulp(format, 0.0) : 0.0;
+  model.exp2 = arithmetic.exp2_rel_error;
+  model.log2 = arithmetic.log2_abs_error;
+  model.rcp = arithmetic.rcp_rel_error;
+  model.tanh = arithmetic.tanh_abs_error;
+  model.q_error = arithmetic.q_abs_error;
+  model.sum_depth = arithmetic.sum_depth;
+  model.tile = std::max(arithmetic.tile_tokens, 1);
+  model.states = std::max(arithmetic.max_parallel_states, 1);
+  return model;
+}
+
+int64_t pv_blocks(const ErrorModel &model, int keys) {
+  return model.block > 0 ? (keys + model.block - 1) / model.block : keys;
+}
+
+int64_t pv_blocks(const ErrorModel &model, const KeyTile &tile) {
+  const int lead = model.block > 0 ? tile.lead % model.block : 0;
+  return pv_blocks(model, lead + tile.end - tile.begin);
+}
+
+RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_splits, int stages) {
+  // One more tile than n / tile: a split or a state may begin inside a tile.
+  const int64_t tiles = static_cast<int64_t>(keys) / model.tile + 2;
+  const int64_t blocks = std::min(tiles * pv_blocks(model, model.tile), static_cast<int64_t>(keys));
+  return {tiles, blocks, model.states, std::max(max_splits, 1), stages};
+}
+
+RowShape shape_of(const ErrorModel &model, const TileOrder &order, int stages) {
+  std::map<std::pair<int, int>, std::pair<int64_t, int64_t>> per_state;
+  std::map<int, int> states_of_split;
+  for (const KeyTile &tile : order) {
+    if (tile.begin == tile.end) continue;
+    auto [at, added] = per_state.try_emplace({tile.split, tile.state});
+    if (added) ++states_of_split[tile.split];
+    at->second.first += 1;
+    at->second.second += pv_blocks(model, tile);
+  }
+  RowShape shape{1, 1, 1, 1, stages};
+  for (const auto &[key, counts] : per_state) {
+    shape.tiles = std::max(shape.tiles, counts.first);
+    shape.pv_blocks = std::max(shape.pv_blocks, counts.second);
+  }
+  // A kernel may merge its empty states too; they add exact zeros but the scale factor is applied.
+  for (const auto &[split, states] : states_of_split)
+    shape.states = std::max(shape.states, states);
+  shape.states = std::max(shape.states, model.states);
+  shape.splits = std::max<int>(1, static_cast<int>(states_of_split.size()));
+  return shape;
+}
+
+} // namespace assay::oracle

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The declared arithmetic of a kernel as the constants of the error bounds (oracle/README.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/abi/plugin.h"
+#include "oracle/exact/tile_order.h"
+
+namespace assay::oracle {
+
+inline constexpr double kU = 0x1p-24; ///< fp32 unit roundoff
+inline constexpr double kLn2 = 0.693147180559945309417;
+inline constexpr double kLog2E = 1.44269504088896340736;
+inline constexpr double kFloor = 0x1p-126; ///< smallest normal fp32: flush threshold, per operation
+inline constexpr double kFp32Limit =
+    0x1p126; ///< beyond this the fp32 range is not certain: no claim
+/// Relative error of the kernel's scale: one rounding of sm_scale * log2(e), plus that of the fp32
+/// constant log2(e) itself (0.224 u), so that either spelling is covered.
+inline constexpr double kScaleError = 1.25 * kU;
+/// Everything that the budgets drop (products of bounds, their own evaluation in double).
+inline constexpr double kSlack = 1.0 + 0x1p-20;
+
+struct ErrorModel {
+  int block;        ///< b, 0: scalar FMA chain
+  double alignment; ///< (b + 1) 2^-F; 0 for FMA chains
+  double kappa;     ///< relative error committed by one block
+  double dot;       ///< |score error| <= dot * sum |q_i k_i| + dot_floor
+  double dot_floor; ///< underflow in the accumulator
+  bool p_rounded;
+  double p_unit;   ///< relative error of rounding P, 0 when it stays fp32
+  double p_floor;  ///< absolute error of a subnormal P, 0 when there is none
+  double p_normal; ///< smallest normal P
+  double exp2, log2, rcp;
+  double tanh;    ///< of the softcap, absolute
+  double q_error; ///< of an element of Q with fp8 KV, per largest |q|
+  int sum_depth;
+  int tile;   ///< keys between two updates of the running maximum
+  int states; ///< merged in a block
+};
+
+/** `dtype`: what the operands of both products are in. Throws on a declaration out of its ranges.
+ */
+ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim);
+
+/** How the keys of one row are cut up; exact with a tile order, upper limits without. */
+struct RowShape {
+  int64_t tiles;     ///< of one state, at most
+  int64_t pv_blocks; ///< block-FMA steps of one state's accumulator, at most
+  int states;        ///< per split
+  int splits;
+  int stages; ///< merges through (O, LSE) partials that follow
+};
+
+RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_splits, int stages);
+RowShape shape_of(const ErrorModel &model, const TileOrder &order, int stages);
+
+/** Block-FMA steps of P.V for so many keys, and for one tile (masked keys may shift its steps). */
+int64_t pv_blocks(const ErrorModel &model, int keys);
+int64_t pv_blocks(const ErrorModel &model, const KeyTile &tile);
+
+} // namespace assay::oracle

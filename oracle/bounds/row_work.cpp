@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/bounds/row_work.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "oracle/bounds/logit_map.h"
+#include "oracle/exact/dtype.h"
+#include "oracle/exact/sums.h"
+
+namespace assay::oracle {
+namespace {
+
+constexpr double kU53 = 0x1p-53;
+constexpr double kExp2Error = 0x1p-50; // of the C library's exp2, with room; certified by the tests
+constexpr double kMaxRoundedLogit = 8.0;
+constexpr double kUnderflow = 1000.0; // weights below 2^-1000 count as an absolute error
+
+// What subnormal operands add to the magnitude that addends are aligned by: such an operand may
+// carry the exponent of the smallest normal one.
+double alignment_excess(const RowProblem &problem, const RowWork &work, const float *k) {
+  const double least_k = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
+  const double least_q = work.q_least;
+  double sum = 0.0;
+  for (size_t i = 0; i < problem.q.size(); ++i) {
+    const double a = std::fabs(problem.q[i]), b = std::fabs(k[i]);
+    if (a == 0.0 || b == 0.0 || (a >= least_q && b >= least_k)) continue;
+    sum += std::max(a, least_q) * std::max(b, least_k);
+  }
+  return sum;
+}
+
+double key_magnitude(const KeySet &keys, size_t j) {
+  double sum = 0.0;
+  for (int i = 0; i < keys.head_dim; ++i)
+    sum += std::fabs(static_cast<double>(keys.key(j)[i]));
+  return sum;
+}
+
+// The kernel's score error, before the scale.
+double score_error(const RowProblem &problem, const RowWork &work, size_t j, const DotResult &s,
+                   bool align) {
+  const KeySet &keys = *problem.keys;
+  // Any partial sum, in any order, is at most the positive or the negative products together.
+  double magnitude = 0.5 * (s.magnitude + std::fabs(s.value)) * kSlack;
+  if (align || keys.k_subnormal[j]) magnitude += alignment_excess(problem, work, keys.key(j));
+  double query = 0.0;
+  if (work.q_error > 0.0) query = work.q_error * key_magnitude(keys, j) * kSlack;
+  return work.model.dot * (magnitude + query) + query + work.model.dot_floor;
+}
+
+// x_j, its own error and the kernel's error; false when fp32 may overflow.
+bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<double> *scores) {
+  const KeySet &keys = *problem.keys;
+  const int d = keys.head_dim;
+  const bool align = std::any_of(problem.q.begin(), problem.q.end(),
+                                 [&](float x) { return x != 0.0f && std::fabs(x) < work.q_least; });
+  for (size_t j = 0; j < keys.size(); ++j) {
+    const bool sink = j >= keys.visible();
+    const DotResult s = dot(work.q.data(), keys.key(j), d);
+    const double value = scores ? (*scores)[j] : s.value;
+    Logit logit;
+    logit.x = work.scale * value;
+    logit.radius =
+        ((scores ? 0.0 : work.scale * d * kU53 * s.magnitude) + std::fabs(logit.x) * 4 * kU53) *
+        kSlack;
+    if (!scores) logit.error = work.scale * score_error(problem, work, j, s, align) * kSlack;
+    // Scaled queries keep scores of fp8 keys far inside the range.
+    if (!problem.features.fp8 && !(s.magnitude < kFp32Limit)) return false;
+    if (!(std::fabs(logit.x) + logit.error < kFp32Limit)) return false;
+    const double distance = static_cast<double>(j) - static_cast<double>(keys.visible() - 1);
+    logit = sink ? sink_logit(problem.features)
+                 : map_logit(problem.features, work.model, work.scale_error, logit, distance);
+    if (!(std::fabs(logit.x) + logit.error < kFp32Limit)) return false;
+    work.x[j] = logit.x;
+    work.x_radius[j] = logit.radius;
+    work.x_error[j] = logit.error;
+  }
+  return true;
+}
+
+bool normal_fp32(double x) { return x > 2 * kFloor && x < kFp32Limit; }
+
+// The scale, and what becomes of Q; false when the kernel's scale may leave the fp32 range.
+bool prepare_query(const RowProblem &problem, RowWork &work) {
+  const RowFeatures &features = problem.features;
+  work.q.assign(problem.q.begin(), problem.q.end());
+  work.q_least = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
+  const double scale = static_cast<double>(problem.sm_scale) * kLog2E;
+  work.scale = static_cast<double>(problem.sm_scale) * features.k_scale * kLog2E;
+  work.scale_error = kScaleError + (features.fp8 ? kU : 0.0);
+  if (!normal_fp32(scale) || !normal_fp32(work.scale)) return false;
+  if (!features.fp8) return true;
+  double largest = 0.0;
+  for (float x : problem.q)
+    largest = std::max(largest, std::fabs(static_cast<double>(x)));
+  if (largest == 0.0) return true;
+  // Q is multiplied by 2^(14 - e), the scale by its inverse.
+  const int exponent = std::ilogb(largest);
+  const double least = std::ldexp(work.q_least, exponent - 14);
+  // An fp16 query may stay as it is: the larger of the two covers both.
+  work.q_least = problem.dtype == ASSAY_FP16 ? std::max(work.q_least, least) : least;
+  work.model.dot_floor *= std::max(1.0, std::ldexp(1.0, exponent - 14));
+  if (problem.dtype != ASSAY_FP16 || exponent >= 15) work.q_error = work.model.q_error * largest;
+  return normal_fp32(std::ldexp(work.scale, exponent - 14));
+}
+
+void compute_weights(RowWork &work) {
+  const size_t n = work.x.size();
+  work.x_max = *std::max_element(work.x.begin(), work.x.end());
+  double weighted_error = 0.0;
+  for (size_t j = 0; j < n; ++j) {
+    const double below = work.x_max - work.x[j];
+    const double w = below > kUnderflow ? 0.0 : std::exp2(-below);
+    const double error = std::expm1(kLn2 * (work.x_radius[j] + below * kU53)) + kExp2Error;
+    work.weight[j] = w;
+    work.z += w;
+    if (w > 0.0) work.weight_error = std::max(work.weight_error, error);
+    weighted_error += w * error;
+    work.x_abs = std::max(work.x_abs, std::fabs(work.x[j]) + work.x_radius[j] + work.x_error[j]);
+    work.x_error_max = std::max(work.x_error_max, work.x_error[j] + work.x_radius[j]);
+  }
+  work.mass_error = weighted_error / work.z * kSlack;
+  work.coarse = !(work.weight_error < 0x1p-20);
+}
+
+// Omega_j of oracle/README.md section 3: error of key j's effective weight, up to a common factor.
+void compute_omega(RowWork &work) {
+  const size_t n = work.x.size();
+  const ErrorModel &m = work.model;
+  const double factors = 1.0 + static_cast<double>(work.shape.tiles - 1) +
+                         (work.shape.states > 1 ? 1.0 : 0.0) + work.shape.stages;
+  const double exp2_errors = factors * std::log1p(m.exp2);
+  // One rounding of c * m; where states merge, maxima may have been rounded on both sides once
+  // more.
+  const double roundings = work.shape.states > 1 ? 3.0 : 1.0;
+  const double shared = roundings * kU * work.x_abs + 0x1p-100;
+  double mean = 0.0, low = 0.0;
+  for (size_t j = 0; j < n; ++j) {
+    const double score = work.x_error[j] + work.x_radius[j];
+    const double below = work.x_max - work.x[j] + score + work.x_error_max;
+    double eta = score + (work.scale_error + 2 * kU) * kSlack * below + shared;
+    if (work.shape.stages > 0) {
+      eta += work.shape.stages * combine_exponent_error(work, below, static_cast<double>(n));
+    }
+    eta *= kSlack;
+    double omega = std::expm1(kLn2 * eta + exp2_errors) * kSlack;
+    const bool flushed = below + eta >= kFlushExponent;
+    if (flushed) omega = std::max(omega, 1.0);
+    work.omega[j] = omega;
+    mean += work.weight[j] * omega;
+    if (!flushed) low += work.weight[j] / (1.0 + omega);
+  }
+  work.omega_mean = mean / work.z * kSlack;
+  work.mass_low = low / work.z / kSlack;
+  work.sum_low = std::exp2(-kU * work.x_abs * 1.5) * (1.0 - factors * m.exp2) * 0.999;
+}
+
+} // namespace
+
+std::string prepare_row(const RowProblem &problem, RowWork &work,
+                        const std::vector<double> *scores) {
+  const KeySet &keys = *problem.keys;
+  const size_t n = keys.size();
+  work.model = make_error_model(problem.arithmetic, problem.operand(), keys.head_dim);
+  // A sink is a split of its own and one more merge.
+  const int sinks = problem.features.sinks ? 1 : 0;
+  const int stages = problem.combine_stages + sinks;
+  work.shape = problem.order
+                   ? shape_of(work.model, *problem.order, stages)
+                   : shape_without_order(work.model, n, problem.max_splits + sinks, stages);
+  work.shape.splits = std::max(work.shape.splits, 1 + sinks);
+  if (std::string reason = unclaimed_features(problem.features); !reason.empty()) return reason;
+  if (!prepare_query(problem, work)) return "softmax scale outside the normal fp32 range";
+  for (auto *array : {&work.x, &work.x_radius, &work.x_error, &work.weight, &work.omega}) {
+    array->assign(n, 0.0);
+  }
+  if (!compute_logits(problem, work, scores)) return "scores may leave the fp32 range";
+  compute_weights(work);
+  // The maximum's own weight is 2^(rounding of c * m): beyond this it says nothing any more.
+  if (kU * work.x_abs > kMaxRoundedLogit) return "logits too large for fp32 softmax";
+  compute_omega(work);
+  return "";
+}
+
+TailErrors tail_errors(const ErrorModel &m, const RowShape &shape) {
+  const double log_u = std::log1p(kU);
+  const double merges = shape.states > 1 ? shape.states + 1.0 : 0.0;
+  const double tiles = static_cast<double>(shape.tiles);
+  const double splits = shape.splits;
+  TailErrors t{};
+  t.pv =
+      std::expm1(static_cast<double>(shape.pv_blocks) * std::log1p(m.kappa) + (tiles - 1) * log_u);
+  // P in two parts, where a kernel declares it, brings a second accumulator and a sum of the two.
+  const int parts = m.p_rounded ? 2 : 1;
+  const double numerator = merges + (parts - 1) + shape.stages * (splits + 1);
+  t.merge = (1.0 + t.pv) * std::expm1(numerator * log_u);
+  const double block_sum = std::expm1((m.sum_depth + 2 * tiles + merges) * log_u);
+  t.row_sum = std::expm1((m.sum_depth + 2 * tiles + merges + shape.stages * splits) * log_u);
+  const double one = (1.0 + m.rcp) * (1.0 + kU);
+  t.normalise = one / (1.0 - std::min(block_sum, 0.5)) - 1.0;
+  const double all = std::pow(one, 1.0 + shape.stages) / (1.0 - std::min(t.row_sum, 0.5)) - 1.0;
+  t.combine = all - t.normalise;
+  t.floor = kFloor * (parts * (3 * tiles + static_cast<double>(shape.pv_blocks) + 2 * merges) + 4 +
+                      shape.stages * (2 * splits + 4));
+  return t;
+}
+
+double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
+                        double largest_value) {
+  double floor = tail.floor + static_cast<double>(keys.size()) * kFloor * largest_value;
+  if (keys.v_subnormal) {
+    floor += static_cast<double>(work.shape.pv_blocks) * work.model.alignment * work.model.p_normal;
+  }
+  return floor / work.sum_low;
+}
+
+bool overflow_possible(const RowProblem &problem, const RowWork &work, double largest_value) {
+  const double largest_weight = std::exp2(1.5 * kU * work.x_abs);
+  const double scaled = largest_value * std::fabs(static_cast<double>(problem.features.v_scale));
+  return static_cast<double>(work.x.size()) * largest_weight * largest_value * 1.01 >= kFp32Limit ||
+         scaled * 1.01 >= kFp32Limit;
+}
+
+double combine_exponent_error(const RowWork &work, double below_max, double keys) {
+  const double log_sum = std::log2(keys) + 0.01 + 2 * kU * work.x_abs;
+  const double lse = work.x_abs + log_sum;
+  const double partial = kU * work.x_abs + kU * lse + work.model.log2 * (1.0 + log_sum);
+  return (partial + kU * (below_max + 2 * log_sum + 1.0)) * kSlack;
+}
+
+double lse_budget(const RowProblem &problem, const RowWork &work, double lse2) {
+  const TailErrors tail = tail_errors(work.model, work.shape);
+  const double n = static_cast<double>(work.x.size());
+  const double log_sum = std::log2(n) + 0.01 + 2 * kU * work.x_abs;
+  const double weights = std::max(std::log1p(work.omega_mean) / kLn2, -std::log2(work.mass_low));
+  const double rounded_max = work.shape.stages > 0 ? 0.0 : kU * work.x_abs;
+  double bound = weights + work.scale_error * work.x_abs -
+                 std::log1p(-std::min(tail.row_sum, 0.5)) / kLn2 + rounded_max +
+                 work.model.log2 * (1.0 + log_sum);
+  bound += kU * (std::fabs(lse2) + bound);
+  if (problem.lse_base == ASSAY_LSE_NATURAL) {
+    // The fp32 constant ln 2 and the product: at most one rounding each.
+    bound = kLn2 * (bound + 2 * kU * (std::fabs(lse2) + bound));
+  }
+  return bound * kSlack + kFloor;
+}
+
+Enclosure lse_enclosure(const RowProblem &problem, const RowWork &work, double *lse2) {
+  const double n = static_cast<double>(work.x.size());
+  double worst = 0.0;
+  for (size_t j = 0; j < work.x.size(); ++j) {
+    worst = std::max(worst, work.x_radius[j] + (work.x_max - work.x[j]) * kU53 + 4 * kExp2Error);
+  }
+  // A weighted mean of factors 2^(+-r_j): at most the largest r_j, and at most its mean when small.
+  const double weights = work.mass_error < 0.25 ? std::min(worst, 2.0 * work.mass_error) : worst;
+  *lse2 = work.x_max + std::log2(work.z);
+  Enclosure result{*lse2, weights + (2 * n + 8) * kU53 + 8 * kU53 * std::fabs(work.x_max) +
+                              16 * kU53 * (1.0 + std::fabs(std::log2(work.z)))};
+  if (problem.lse_base == ASSAY_LSE_NATURAL) {
+    result = {*lse2 * kLn2, result.rad * kLn2 + 4 * kU53 * std::fabs(*lse2)};
+  }
+  result.rad *= kSlack;
+  return result;
+}
+
+void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t) {
+  const double sum =
+      t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
+  t.output_rounding = half_ulp(format_of(dtype), (magnitude + sum) * kSlack);
+  t.total = sum * kSlack + t.output_rounding;
+}
+
+void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
+  const double scale = problem.features.v_scale, size = std::fabs(scale);
+  if (scale != 1.0) {
+    o.mid *= scale;
+    o.rad = (o.rad * size + std::fabs(o.mid) * 2 * kU53) * kSlack + 0x1p-1000;
+    for (double *term :
+         {&t.weights, &t.p_rounding, &t.accumulation, &t.normalisation, &t.merge, &t.flush}) {
+      *term *= size;
+    }
+    const double error = t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge;
+    t.normalisation += kU * (std::fabs(o.mid) + o.rad + error);
+    t.flush += kFloor;
+  }
+  add_output_rounding(problem.dtype, std::fabs(o.mid) + o.rad, t);
+}
+
+} // namespace assay::oracle

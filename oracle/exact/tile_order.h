@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which order a kernel visits the keys of one row: what the rounding replay needs to know.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace assay::oracle {
+
+/**
+ * Keys [begin, end) of the row's KeySet, between two updates of the running maximum of one state.
+ * The states of one split are merged in the block as fp32 (m, d, o); splits through (O, LSE).
+ */
+struct KeyTile {
+  int split;
+  int state;
+  int begin, end;
+  int p_parts = 1; ///< 2: what rounding took from P, rounded itself, meets V too
+  int lead = 0;    ///< masked keys before `begin` that the kernel's first P.V step still covers
+};
+
+/** In processing order within each (split, state); empty tiles are allowed and ignored. */
+using TileOrder = std::vector<KeyTile>;
+
+/** The order in which the row of (request, query head) is visited; empty function: unknown. */
+using TileOrderFn = std::function<TileOrder(int request, int qo_head)>;
+
+/** Of an order over token positions, what lies in [begin, end), counted from `begin`. */
+TileOrder clip_order(const TileOrder &order, int begin, int end);
+
+/** A sink is a split of its own: one key, merged through (O, LSE). */
+void append_sink(TileOrder &order, int key);
+
+/** Throws std::invalid_argument unless every key of [0, keys) is in exactly one tile. */
+void require_partition(const TileOrder &order, size_t keys);
+
+} // namespace assay::oracle

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/judge/key_order.h"
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "oracle/exact/row_input.h"
+
+namespace assay::oracle {
+namespace {
+
+[[noreturn]] void no_order(const assay_kernel &kernel, const std::string &why) {
+  throw std::logic_error(std::string(kernel.name) + " has no key order: " + why);
+}
+
+std::vector<assay_key_tile> ask(const assay_kernel &kernel, const void *params, int request,
+                                int qo_head) {
+  std::vector<assay_key_tile> tiles(256);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto capacity = static_cast<int32_t>(tiles.size());
+    int32_t count = 0;
+    if (kernel.key_order(params, request, qo_head, tiles.data(), capacity, &count) != ASSAY_OK) {
+      const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
+      no_order(kernel, message != nullptr ? message : "it gives no reason");
+    }
+    if (count < 0) no_order(kernel, "it counts " + std::to_string(count) + " tiles");
+    tiles.resize(static_cast<size_t>(count));
+    if (count <= capacity) return tiles;
+  }
+  no_order(kernel, "it counts more tiles than it did before");
+}
+
+/// `first_key`: of each level, among all keys of the request.
+TileOrder numbered(const std::vector<assay_key_tile> &tiles, const std::vector<int> &first_key) {
+  std::map<std::pair<int, int>, int> splits;
+  TileOrder order;
+  for (const assay_key_tile &tile : tiles) {
+    if (tile.level < 0 || static_cast<size_t>(tile.level) >= first_key.size())
+      throw std::invalid_argument("oracle: key order names level " + std::to_string(tile.level));
+    const int next = static_cast<int>(splits.size());
+    const int split = splits.try_emplace({tile.level, tile.split}, next).first->second;
+    const int base = first_key[static_cast<size_t>(tile.level)];
+    order.push_back({split, tile.state, base + tile.begin, base + tile.end, tile.p_parts});
+  }
+  return order;
+}
+
+} // namespace
+
+TileOrder declared_order(const assay_kernel &kernel, const assay_paged_params &params, int request,
+                         int qo_head) {
+  assay_paged_params asked = params;
+  asked.target = kernel.target;
+  return numbered(ask(kernel, &asked, request, qo_head), {0});
+}
+
+TileOrder declared_order(const assay_kernel &kernel, const assay_cascade_params &params,
+                         int request, int qo_head) {
+  assay_cascade_params asked = params;
+  asked.target = kernel.target;
+  std::vector<int> first_key;
+  int keys = 0;
+  for (int level = 0; level < params.num_levels; ++level) {
+    first_key.push_back(keys);
+    keys += level_length(params, level, request);
+  }
+  return numbered(ask(kernel, &asked, request, qo_head), first_key);
+}
+
+} // namespace assay::oracle

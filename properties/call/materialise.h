@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "properties/call/tensors.h"
+
+namespace assay {
+
+struct MaterialiseOptions {
+  bool unshare = false; ///< give every user of a shared page its own copy
+};
+
+/// Allocates and fills every buffer of the case; dead slots, outputs and spare pages hold poison.
+/// Deterministic.
+Tensors materialise(const Problem &p, const MaterialiseOptions &options = {});
+
+} // namespace assay

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/call/values.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "properties/call/element.h"
+#include "properties/case/hash.h"
+
+namespace assay {
+namespace {
+
+enum Tensor : uint32_t {
+  kTensorQ = 1,
+  kTensorK,
+  kTensorV,
+  kTensorLse,
+  kTensorPoison,
+  kTensorKeyScale,
+  kTensorValueScale,
+  kTensorSlope,
+  kTensorSink
+};
+
+/// Sum of eight uniforms: mean 0, variance 1, |x| < 4.9. Exact in double, so it is the same on
+/// every machine; libm's logarithm would not be.
+double normal(uint64_t h) {
+  int64_t sum = 0;
+  for (uint64_t word : {h, hash_mix(h)})
+    for (int i = 0; i < 4; ++i)
+      sum += static_cast<int64_t>(word >> (16 * i) & 0xffff);
+  return (static_cast<double>(sum) / 65536.0 - 4.0) * 1.224744871391589;
+}
+double uniform(uint64_t h) { return static_cast<double>(h >> 11) * 0x1p-53; }
+
+uint64_t element_hash(Tensor tensor, uint32_t seed, const LogicalIndex &at) {
+  return hash_values(tensor, seed, at.row, at.head, at.token, at.dim);
+}
+
+bool is_score_regime(Regime r) { return r >= Regime::kRising && r <= Regime::kHuge; }
+
+/// The target logit of a key, in units of sm_scale * q.k.
+double target_logit(const Problem &p, const LogicalIndex &at) {
+  uint64_t h = hash_values(kTensorK, p.k.seed, at.row, at.head, at.token);
+  switch (p.k.regime) {
+  case Regime::kRising:
+    return 0.75 * at.token;
+  case Regime::kFalling:
+    return -0.75 * at.token;
+  case Regime::kPlateau:
+    return 4.0 * (at.token / 16);
+  case Regime::kDominant:
+    return h % 37 == 0 ? 60.0 : normal(h);
+  case Regime::kTies:
+    return 2.0;
+  case Regime::kOffset:
+    return 3000.0 + normal(h);
+  case Regime::kHuge:
+    return 2e5 * uniform(h) - 1e5;
+  default:
+    return 0;
+  }
+}
+
+double direction(const Problem &p, int dim) {
+  return hash_values(p.k.seed, 0xd1u, dim) & 1 ? -1.0 : 1.0;
+}
+
+uint32_t subnormal_bits(Dtype dtype, uint64_t h) {
+  static constexpr int kFractionBits[] = {10, 7, 23, 3, 2}; // by Dtype
+  int fraction_bits = kFractionBits[static_cast<int>(dtype)];
+  int width = element_size(dtype) * 8;
+  uint32_t sign = static_cast<uint32_t>(h >> 63) << (width - 1);
+  return sign | (1u + static_cast<uint32_t>(h % ((1u << fraction_bits) - 1)));
+}
+
+/// Regimes that do not depend on scores.
+double plain_value(const Values &values, Dtype dtype, uint64_t h, const LogicalIndex &at, int d) {
+  double scale = std::ldexp(1.0, values.exponent);
+  switch (values.regime) {
+  case Regime::kBinary:
+    return scale * static_cast<double>(h & 1);
+  case Regime::kSmallInt:
+    return scale * (static_cast<double>(h % 9) - 4);
+  case Regime::kNormal:
+    return scale * normal(h);
+  case Regime::kOneHot:
+    return scale * (at.token % d == at.dim);
+  case Regime::kConstant:
+    return scale * static_cast<double>(1 + hash_values(values.seed, at.head, at.dim) % 7);
+  case Regime::kShifted:
+    return normal(h) + 100.0;
+  case Regime::kSmall:
+    return normal(h) * 1e-3;
+  case Regime::kNearMax: {
+    // Accumulators hold unnormalised sums: leave 2^15 keys of room where the element type has the
+    // exponent range of fp32.
+    double top = dtype == Dtype::kBf16 || dtype == Dtype::kFp32 ? 0x1p112 : largest_finite(dtype);
+    return (h & 1 ? -1 : 1) * top * (0.5 + 0.5 * uniform(h));
+  }
+  default:
+    return 0;
+  }
+}
+
+uint32_t plain_bits(const Values &values, Dtype dtype, Tensor tensor, const LogicalIndex &at,
+                    int d) {
+  uint64_t h = element_hash(tensor, values.seed, at);
+  if (values.regime == Regime::kSubnormal) return subnormal_bits(dtype, h);
+  return to_bits(dtype, static_cast<float>(plain_value(values, dtype, h, at, d)));
+}
+
+} // namespace
+
+uint32_t query_bits(const Problem &p, const LogicalIndex &at) {
+  if (p.q.regime == Regime::kZero || !is_score_regime(p.k.regime))
+    return plain_bits(p.q, p.dtype, kTensorQ, at, p.head_dim);
+  double noise = normal(element_hash(kTensorQ, p.q.seed, at)) / 16;
+  return to_bits(p.dtype, static_cast<float>(direction(p, at.dim) + noise));
+}
+
+uint32_t key_bits(const Problem &p, const LogicalIndex &at) {
+  if (!is_score_regime(p.k.regime)) return plain_bits(p.k, kv_dtype(p), kTensorK, at, p.head_dim);
+  double value = direction(p, at.dim) * target_logit(p, at) / (p.head_dim * double(sm_scale(p)));
+  return to_bits(kv_dtype(p), static_cast<float>(value));
+}
+
+uint32_t value_bits(const Problem &p, const LogicalIndex &at) {
+  return plain_bits(p.v, kv_dtype(p), kTensorV, at, p.head_dim);
+}
+
+namespace {
+
+double scale_magnitude(const Problem &p, uint64_t h) {
+  if (p.kv_scales == KvScaleRegime::kUnit) return 1.0;
+  double scale = std::ldexp(1.0 + uniform(h), -1 + static_cast<int>(h & 1));
+  if (p.kv_scales == KvScaleRegime::kSpread)
+    scale = std::ldexp(scale, static_cast<int>(hash_mix(h) % 17) - 8);
+  return scale;
+}
+
+} // namespace
+
+float key_scale_of(const Problem &p, int i) {
+  return static_cast<float>(scale_magnitude(p, hash_values(kTensorKeyScale, p.feature_seed, i)));
+}
+
+float value_scale_of(const Problem &p, int i) {
+  uint64_t h = hash_values(kTensorValueScale, p.feature_seed, i);
+  double scale = scale_magnitude(p, h);
+  bool negative = p.kv_scales == KvScaleRegime::kSpread && (h & 2) != 0;
+  return static_cast<float>(negative ? -scale : scale);
+}
+
+float slope_of(const Problem &p, int head) {
+  if (p.alibi == Alibi::kStandard)
+    return static_cast<float>(std::exp2(-8.0 * (head + 1) / p.num_qo_heads()));
+  return static_cast<float>(2 * uniform(hash_values(kTensorSlope, p.feature_seed, head)) - 1);
+}
+
+float sink_of(const Problem &p, int head) {
+  constexpr float kEmpty = -std::numeric_limits<float>::infinity();
+  uint64_t h = hash_values(kTensorSink, p.feature_seed, head);
+  bool empty = p.sinks == Sinks::kAllEmpty || (p.sinks == Sinks::kSomeEmpty && (h & 1) != 0);
+  if (empty) return kEmpty;
+  if (p.sinks == Sinks::kHuge) return static_cast<float>(2000 * uniform(h) - 1000);
+  return static_cast<float>(3 * normal(h));
+}
+
+float state_lse(const Problem &p, const LogicalIndex &at, int states_in_row) {
+  constexpr float kEmpty = -std::numeric_limits<float>::infinity();
+  uint64_t h = hash_values(kTensorLse, p.v.seed, at.row, at.head, at.token);
+  uint64_t row = hash_values(kTensorLse, p.v.seed, at.row, at.head, 0xa11eu);
+  switch (p.lse_regime) {
+  case LseRegime::kEqual:
+    return 1.5f;
+  case LseRegime::kNormal:
+    return static_cast<float>(normal(h));
+  case LseRegime::kSpread:
+    return static_cast<float>(200 * uniform(h) - 100);
+  case LseRegime::kHuge:
+    return static_cast<float>(2e5 * uniform(h) - 1e5);
+  case LseRegime::kSomeEmpty:
+    return h & 1 ? kEmpty : static_cast<float>(normal(hash_mix(h)));
+  case LseRegime::kOneAlive:
+    return static_cast<int>(row % std::max(1, states_in_row)) == at.token
+               ? static_cast<float>(normal(h))
+               : kEmpty;
+  case LseRegime::kAllEmpty:
+    return kEmpty;
+  }
+  return kEmpty;
+}
+
+uint32_t poison_bits(Poison poison, Dtype dtype, uint64_t salt) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr uint32_t kInfinities[] = {0x7c00, 0x7f80, std::bit_cast<uint32_t>(kInf), 0x7f,
+                                      0x7c}; // by Dtype; e4m3 has NaN only
+  constexpr uint32_t kMasks[] = {0xffff, 0xffff, 0xffffffff, 0xff, 0xff};
+  uint32_t inf = kInfinities[static_cast<int>(dtype)];
+  switch (poison) {
+  case Poison::kNan:
+    return inf | (element_size(dtype) == 1 ? 0x01 : 0x41);
+  case Poison::kInf:
+    return inf;
+  case Poison::kHugeFinite:
+    return to_bits(dtype, largest_finite(dtype));
+  case Poison::kRandomBits:
+    break;
+  }
+  uint64_t h = hash_values(kTensorPoison, salt);
+  return static_cast<uint32_t>(h) & kMasks[static_cast<int>(dtype)];
+}
+
+int32_t poison_page(Poison poison, int pool_pages, uint64_t salt) {
+  switch (poison) {
+  case Poison::kNan:
+    return std::numeric_limits<int32_t>::min();
+  case Poison::kInf:
+    return std::numeric_limits<int32_t>::max();
+  case Poison::kHugeFinite:
+    return pool_pages;
+  case Poison::kRandomBits:
+    break;
+  }
+  return static_cast<int32_t>(hash_values(kTensorPoison, salt));
+}
+
+} // namespace assay

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "properties/case/problem.h"
+
+namespace assay {
+
+/// Who a value belongs to, logically. Values depend on this and the seed only, never on where the
+/// page lies, so that moving pages keeps them.
+struct LogicalIndex {
+  int row;   ///< request, cascade segment or merge row
+  int head;  ///< query head for q, kv head for k and v, merge head
+  int token; ///< key of the row; state of a merge; 0 for q
+  int dim;
+};
+
+uint32_t query_bits(const Problem &p, const LogicalIndex &at);
+uint32_t key_bits(const Problem &p, const LogicalIndex &at);
+uint32_t value_bits(const Problem &p, const LogicalIndex &at); ///< also o of a merge input
+/// LSE of merge state at.token; -inf for an empty state.
+float state_lse(const Problem &p, const LogicalIndex &at, int states_in_row);
+
+/// Feature tensors: a scale of kv head (or tensor) `i`, the slope and the sink of query head `i`.
+float key_scale_of(const Problem &p, int i);
+float value_scale_of(const Problem &p, int i);
+float slope_of(const Problem &p, int head);
+float sink_of(const Problem &p, int head);
+
+/// Garbage for slots that must not matter. `salt` separates slots under kRandomBits.
+uint32_t poison_bits(Poison poison, Dtype dtype, uint64_t salt);
+/// Garbage for dead page-table entries.
+int32_t poison_page(Poison poison, int pool_pages, uint64_t salt);
+
+} // namespace assay

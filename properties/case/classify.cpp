@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/case/classify.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+void add(std::vector<std::string> &names, bool member, const char *name) {
+  if (member) names.emplace_back(name);
+}
+
+bool near_multiple(int n, int tile) {
+  int rest = n % tile;
+  return n >= tile - 1 && (rest <= 1 || rest == tile - 1);
+}
+
+void classify_lens(const Problem &p, const std::vector<int> &lens, int page_size,
+                   std::vector<std::string> &out) {
+  auto any = [&](auto predicate) { return std::any_of(lens.begin(), lens.end(), predicate); };
+  add(out, any([&](int n) { return n % page_size != 0; }), "partial_last_page");
+  add(out, any([&](int n) { return n > 0 && n % page_size == 0 && page_size > 1; }),
+      "full_last_page");
+  add(out, any([](int n) { return n > 1 && near_multiple(n, 16); }), "tile_edge");
+  add(out, any([](int n) { return n > 64; }), "several_tiles");
+  // A decode block steps over 64 keys; only from the second step on does a running maximum move.
+  const bool moving = p.k.regime != Regime::kZero && p.k.regime != Regime::kPlateau &&
+                      p.k.regime != Regime::kTies && p.k.regime != Regime::kBinary;
+  const int pieces = p.num_splits > 0 ? p.num_splits : p.batch * p.num_kv_heads > 3 ? 1 : 4;
+  add(out, moving && any([&](int n) { return n > 128 * pieces; }), "moving_maximum");
+  add(out, any([&](int n) { return p.num_splits > n; }), "splits_gt_keys");
+  add(out, page_size == 1 && any([](int n) { return n > 0; }), "page_1");
+}
+
+/// Keys of each request over all levels.
+std::vector<int> keys_of_requests(const Problem &p) {
+  std::vector<int> keys(p.batch, 0);
+  for (const CascadeLevel &level : p.levels) {
+    int request = level.first;
+    for (size_t s = 0; s < level.requests.size(); ++s)
+      for (int i = 0; i < level.requests[s]; ++i)
+        keys[request++] += level.lens[s];
+  }
+  return keys;
+}
+
+void classify_attention(const Problem &p, std::vector<std::string> &out) {
+  auto keys = p.family == Family::kPaged ? p.seq_lens : keys_of_requests(p);
+  add(out, std::count(keys.begin(), keys.end(), 0) > 0, "empty_row");
+  add(out, std::count(keys.begin(), keys.end(), 1) > 0, "one_key");
+  add(out,
+      p.batch > 1 &&
+          std::adjacent_find(keys.begin(), keys.end(), std::not_equal_to<>()) != keys.end(),
+      "ragged");
+  add(out, p.group_size > 1, "group_gt_1");
+  add(out, p.group_size > 1 && p.num_kv_heads > 1, "gqa_heads");
+  add(out, p.group_size % 8 != 0, "group_off_tile");
+  add(out, p.num_splits > 1, "splits_gt_1");
+  add(out, p.head_dim == 128, "head_dim_128");
+  add(out, p.head_dim == 256, "head_dim_256");
+  add(out, p.dtype == Dtype::kFp16, "fp16");
+  add(out, p.placement != Placement::kIdentity, "pages_moved");
+  add(out, p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset, "extreme_scores");
+  add(out, p.k.regime == Regime::kRising, "rising_scores");
+  add(out, p.huge_pool, "huge_pool");
+}
+
+void classify_features(const Problem &p, std::vector<std::string> &out) {
+  bool cuts = false, mid_tile = false, ahead = false;
+  for (int row = 0; row < query_rows(p); ++row) {
+    PositionRange seen = visible_range(p, row);
+    ahead |= seen.size() == 0 && p.seq_lens[row / p.q_len] > 0;
+    cuts |= seen.begin > 0;
+    mid_tile |= seen.begin % 16 != 0;
+  }
+  add(out, is_fp8(p), "fp8");
+  add(out, p.k_scale == ScaleLayout::kHead && p.num_kv_heads > 1, "scale_per_head");
+  add(out, p.q_len > 1 && p.batch > 0, "q_len_gt_1");
+  add(out, ahead, "seq_shorter_than_q_len");
+  add(out, cuts, "window_cuts");
+  add(out, mid_tile, "window_mid_tile");
+  // Scores along one direction reach far beyond every cap; N(0, 1) data passes a cap of 1.
+  bool far = p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset ||
+             p.k.regime == Regime::kDominant || p.k.regime == Regime::kRising;
+  bool past_one = p.k.regime == Regime::kNormal && p.q.regime == Regime::kNormal &&
+                  p.k.exponent + p.q.exponent >= 0 && p.scale != ScaleKind::kTiny;
+  bool keys = std::any_of(p.seq_lens.begin(), p.seq_lens.end(), [](int n) { return n > 0; });
+  add(out,
+      keys && p.softcap != Softcap::kNone && p.q.regime != Regime::kZero &&
+          (far || (past_one && p.softcap == Softcap::kOne)),
+      "softcap_active");
+  add(out, keys && p.alibi != Alibi::kNone, "alibi");
+  add(out, keys && p.sinks == Sinks::kHuge, "sink_dominates"); // or vanishes
+  add(out, keys && (p.sinks == Sinks::kAllEmpty || p.sinks == Sinks::kSomeEmpty), "sink_empty");
+  add(out, keys && p.sinks == Sinks::kNormal, "sink");
+}
+
+void classify_cascade(const Problem &p, std::vector<std::string> &out) {
+  bool prefix_0 = false, shared = false, uncovered = false;
+  for (const CascadeLevel &level : p.levels) {
+    classify_lens(p, level.lens, level.page_size, out);
+    int covered = 0;
+    for (size_t s = 0; s < level.lens.size(); ++s) {
+      prefix_0 |= level.requests[s] > 0 && level.lens[s] == 0;
+      shared |= level.requests[s] > 1 && level.lens[s] > 0;
+      covered += level.requests[s];
+    }
+    uncovered |= covered < p.batch;
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  add(out, prefix_0, "prefix_len_0");
+  add(out, shared, "shared_prefix");
+  add(out, uncovered, "uncovered_request");
+  add(out, p.levels.size() > 1, "levels_gt_1");
+}
+
+void classify_merge(const Problem &p, std::vector<std::string> &out) {
+  bool all = p.lse_regime == LseRegime::kAllEmpty;
+  bool some = p.lse_regime == LseRegime::kSomeEmpty || p.lse_regime == LseRegime::kOneAlive;
+  add(out, all && p.batch > 0, "all_empty_merge");
+  add(out, some && p.batch > 0, "empty_side");
+  add(out, !all && !some && p.batch > 0, "no_empty_side");
+  add(out, p.lse_regime == LseRegime::kHuge || p.lse_regime == LseRegime::kSpread, "far_lse");
+  add(out, p.in_place != InPlace::kNo, "in_place");
+  add(out, p.dtype == Dtype::kFp32, "fp32");
+  if (p.family != Family::kMergeStates) return;
+  add(out, p.ragged, "ragged");
+  add(out, p.num_states == 0, "zero_states");
+  add(out, p.num_states == 1, "one_state");
+  add(out, p.num_states > 2, "states_gt_2");
+}
+
+} // namespace
+
+std::vector<std::string> classify(const Problem &p) {
+  std::vector<std::string> out;
+  if (p.family == Family::kPaged) {
+    classify_lens(p, p.seq_lens, p.page_size, out);
+    add(out, p.sharing != Sharing::kNone, "shared_pages");
+    add(out, !has_features(p), "plain");
+    add(out, p.even_lengths, "even_lengths");
+    add(out, p.early_start, "early_start");
+    classify_features(p, out);
+  }
+  if (p.family == Family::kCascade) classify_cascade(p, out);
+  is_attention(p) ? classify_attention(p, out) : classify_merge(p, out);
+  add(out, p.batch == 0, "empty_batch");
+  add(out, !p.has_lse, "no_lse");
+  return out;
+}
+
+std::vector<std::string> optional_classes() {
+  return {"head_dim_256", "fp8", "q_len_gt_1", "window_cuts", "softcap_active", "alibi", "sink"};
+}
+
+std::vector<std::string> important_classes(Family family) {
+  switch (family) {
+  case Family::kPaged:
+    return {"empty_row",
+            "one_key",
+            "partial_last_page",
+            "full_last_page",
+            "tile_edge",
+            "page_1",
+            "group_gt_1",
+            "gqa_heads",
+            "splits_gt_1",
+            "splits_gt_keys",
+            "pages_moved",
+            "ragged",
+            "several_tiles",
+            "fp16",
+            "head_dim_128",
+            "huge_pool",
+            "moving_maximum",
+            "plain",
+            "head_dim_256",
+            "fp8",
+            "q_len_gt_1",
+            "window_cuts",
+            "softcap_active",
+            "alibi",
+            "sink"};
+  case Family::kCascade:
+    return {"empty_row",         "partial_last_page", "tile_edge",   "prefix_len_0",
+            "shared_prefix",     "group_gt_1",        "splits_gt_1", "several_tiles",
+            "uncovered_request", "levels_gt_1",       "huge_pool",   "moving_maximum",
+            "head_dim_256"};
+  case Family::kMergeState:
+    return {"all_empty_merge", "empty_side", "no_empty_side", "far_lse", "in_place"};
+  case Family::kMergeStates:
+    return {"all_empty_merge", "empty_side", "no_empty_side", "ragged",
+            "zero_states",     "one_state",  "states_gt_2"};
+  }
+  return {};
+}
+
+} // namespace assay

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "properties/case/problem.h"
+
+namespace assay {
+
+struct ShrinkBudget {
+  int checks = 2000;
+  double seconds = 30;
+  const std::atomic<bool> *stop = nullptr; ///< spent when it turns true
+};
+
+struct ShrinkStats {
+  int checks = 0; ///< candidates tried
+  int accepted = 0;
+  bool exhausted = false; ///< the budget ended the search; a smaller case may exist
+};
+
+/// Greedy, field by field: batch, heads, group, lengths, pages, head_dim, regimes, values, strides,
+/// schedule; then a few jumps of several fields at once; repeated until nothing gets simpler.
+/// `fails` says whether a candidate still fails; it is only called with well-formed cases.
+/// Deterministic apart from the time limit.
+Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fails,
+               const ShrinkBudget &budget = {}, ShrinkStats *stats = nullptr);
+
+/// Candidates one step simpler than `p`, the boldest first, by field.
+std::vector<std::vector<Problem>> shrink_candidates(const Problem &p);
+
+/// A case's size for comparison: shrinking never increases it.
+long complexity(const Problem &p);
+
+} // namespace assay

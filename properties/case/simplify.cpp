@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/case/simplify.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+/// Tries to give `field` each of the simpler values: `simplest`, halfway, one step.
+template <class Set>
+void towards(Candidates &out, const Problem &p, int now, int simplest, Set set) {
+  if (now == simplest) return;
+  int step = now > simplest ? -1 : 1;
+  for (int next : {simplest, simplest + (now - simplest) / 2, now + step}) {
+    if (next == now) continue;
+    Problem candidate = p;
+    set(candidate, next);
+    if (out.empty() || candidate != out.back()) out.push_back(std::move(candidate));
+  }
+}
+
+template <class M>
+void field_towards(Candidates &out, const Problem &p, M member, int simplest) {
+  towards(out, p, p.*member, simplest, [&](Problem &c, int value) { c.*member = value; });
+}
+
+Problem without_request(const Problem &p, int row) {
+  Problem c = p;
+  c.batch -= 1;
+  if (!c.seq_lens.empty()) c.seq_lens.erase(c.seq_lens.begin() + row);
+  drop_page_ids(c);
+  for (CascadeLevel &level : c.levels) {
+    int first = level.first;
+    if (row < first) {
+      level.first -= 1;
+      continue;
+    }
+    for (int &count : level.requests) {
+      bool inside = row >= first && row < first + count;
+      first += count;
+      if (!inside) continue;
+      count -= 1;
+      break;
+    }
+  }
+  return c;
+}
+
+} // namespace
+
+void drop_page_ids(Problem &p) {
+  if (p.placement != Placement::kExplicit) return;
+  p.placement = Placement::kIdentity;
+  p.page_ids.clear();
+}
+
+Problem only_request(const Problem &p, int keep) {
+  Problem c = p;
+  for (int row = p.batch - 1; row >= 0; --row)
+    if (row != keep) c = without_request(c, row);
+  return c;
+}
+
+namespace {
+
+Candidates batches(const Problem &p) {
+  Candidates out;
+  if (p.batch <= 1) return out;
+  // One request alone first, then one less.
+  for (int keep = 0; keep < p.batch; ++keep)
+    out.push_back(only_request(p, keep));
+  for (int row = p.batch - 1; row >= 0; --row)
+    out.push_back(without_request(p, row));
+  return out;
+}
+
+Candidates heads(const Problem &p) {
+  Candidates out;
+  field_towards(out, p, &Problem::num_kv_heads, 1);
+  field_towards(out, p, &Problem::group_size, 1);
+  return out;
+}
+
+Candidates levels(const Problem &p) {
+  Candidates out;
+  for (size_t l = 0; p.levels.size() > 1 && l < p.levels.size(); ++l) {
+    Problem c = p;
+    c.levels.erase(c.levels.begin() + static_cast<long>(l));
+    out.push_back(std::move(c));
+  }
+  for (size_t l = 0; l < p.levels.size(); ++l) {
+    for (size_t s = 0; s < p.levels[l].lens.size(); ++s) {
+      Problem c = p;
+      CascadeLevel &level = c.levels[l];
+      // Requests of a removed segment become uncovered or move to its neighbour's left.
+      level.requests.erase(level.requests.begin() + static_cast<long>(s));
+      level.lens.erase(level.lens.begin() + static_cast<long>(s));
+      out.push_back(std::move(c));
+    }
+    towards(out, p, p.levels[l].first, 0, [&](Problem &c, int v) { c.levels[l].first = v; });
+  }
+  return out;
+}
+
+Candidates lengths(const Problem &p) {
+  Candidates out;
+  for (size_t r = 0; r < p.seq_lens.size(); ++r)
+    for (int simplest : {0, 1})
+      if (p.seq_lens[r] > simplest)
+        towards(out, p, p.seq_lens[r], simplest, [&](Problem &c, int v) {
+          c.seq_lens[r] = v;
+          drop_page_ids(c);
+        });
+  for (size_t l = 0; l < p.levels.size(); ++l)
+    for (size_t s = 0; s < p.levels[l].lens.size(); ++s)
+      towards(out, p, p.levels[l].lens[s], 0, [&](Problem &c, int v) { c.levels[l].lens[s] = v; });
+  if (is_merge(p))
+    field_towards(out, p, &Problem::num_states, p.family == Family::kMergeState ? 2 : 0);
+  return out;
+}
+
+Candidates pages(const Problem &p) {
+  Candidates out;
+  auto try_with = [&](auto change) {
+    Problem c = p;
+    change(c);
+    if (c != p) out.push_back(std::move(c));
+  };
+  try_with([](Problem &c) { drop_page_ids(c); });
+  try_with([](Problem &c) {
+    c.placement = Placement::kIdentity;
+    c.placement_seed = 0;
+    c.page_ids.clear();
+  });
+  if (p.placement == Placement::kShuffled)
+    try_with([](Problem &c) {
+      c.placement = Placement::kReversed;
+      c.placement_seed = 0;
+    });
+  try_with([](Problem &c) {
+    c.sharing = Sharing::kNone;
+    drop_page_ids(c);
+  });
+  field_towards(out, p, &Problem::spare_pages, 0);
+  try_with([](Problem &c) { c.huge_pool = false; });
+  field_towards(out, p, &Problem::table_pad, 0);
+  towards(out, p, p.page_size, 1, [](Problem &c, int v) {
+    c.page_size = v;
+    drop_page_ids(c);
+  });
+  for (size_t l = 0; l < p.levels.size(); ++l)
+    towards(out, p, p.levels[l].page_size, 1,
+            [&](Problem &c, int v) { c.levels[l].page_size = v; });
+  try_with([](Problem &c) { c.k_layout = Layout::kNhd; });
+  try_with([](Problem &c) { c.v_layout = Layout::kNhd; });
+  return out;
+}
+
+Candidates shape(const Problem &p) {
+  Candidates out;
+  if (is_merge(p))
+    towards(out, p, p.head_dim / 8, 1, [](Problem &c, int v) { c.head_dim = v * 8; });
+  else if (p.head_dim != 64)
+    towards(out, p, p.head_dim, 64, [](Problem &c, int) { c.head_dim = 64; });
+  for (int Problem::*pad :
+       {&Problem::q_pad, &Problem::o_pad, &Problem::k_pad, &Problem::v_pad, &Problem::lse_pad})
+    field_towards(out, p, pad, 0);
+  field_towards(out, p, &Problem::num_splits, 0);
+  return out;
+}
+
+template <class E, class M>
+void simpler_enum(Candidates &out, const Problem &p, M get, E simplest) {
+  Problem c = p;
+  if (get(c) == simplest) return;
+  get(c) = simplest;
+  out.push_back(std::move(c));
+}
+
+/// Features leave one by one, then together.
+Candidates features(const Problem &p) {
+  Candidates out;
+  auto try_with = [&](auto change) {
+    Problem c = p;
+    change(c);
+    if (c != p) out.push_back(std::move(c));
+  };
+  try_with([](Problem &c) { c = without_features(c); });
+  try_with([](Problem &c) {
+    c.kv = KvType::kSame;
+    c.k_scale = c.v_scale = ScaleLayout::kNone;
+    c.kv_scales = KvScaleRegime::kUnit;
+  });
+  try_with([](Problem &c) { c.k_scale = ScaleLayout::kNone; });
+  try_with([](Problem &c) { c.v_scale = ScaleLayout::kNone; });
+  try_with([](Problem &c) { c.kv_scales = KvScaleRegime::kUnit; });
+  try_with([](Problem &c) { c.softcap = Softcap::kNone; });
+  try_with([](Problem &c) { c.alibi = Alibi::kNone; });
+  try_with([](Problem &c) { c.sinks = Sinks::kNone; });
+  try_with([](Problem &c) { c.feature_seed = 0; });
+  field_towards(out, p, &Problem::q_len, 1);
+  field_towards(out, p, &Problem::window, 0);
+  if (p.window > 1) field_towards(out, p, &Problem::window, 1);
+  return out;
+}
+
+/// regime -> N(0,1) -> small integers -> 0/1, exponents to 0, seeds to 0.
+Candidates values(const Problem &p) {
+  Candidates out;
+  for (Values Problem::*tensor : {&Problem::v, &Problem::k, &Problem::q}) {
+    for (Regime regime : {Regime::kBinary, Regime::kSmallInt, Regime::kNormal})
+      if (regime < (p.*tensor).regime)
+        simpler_enum(
+            out, p, [&](Problem &c) -> Regime & { return (c.*tensor).regime; }, regime);
+    towards(out, p, (p.*tensor).exponent, 0, [&](Problem &c, int v) { (c.*tensor).exponent = v; });
+    for (uint32_t seed : {0u, 1u, 2u})
+      if ((p.*tensor).seed > seed)
+        simpler_enum(
+            out, p, [&](Problem &c) -> uint32_t & { return (c.*tensor).seed; }, seed);
+  }
+  for (LseRegime regime : {LseRegime::kEqual, LseRegime::kNormal})
+    if (regime < p.lse_regime)
+      simpler_enum(
+          out, p, [](Problem &c) -> LseRegime & { return c.lse_regime; }, regime);
+  return out;
+}
+
+Candidates settings(const Problem &p) {
+  Candidates out;
+  simpler_enum(
+      out, p, [](Problem &c) -> Dtype & { return c.dtype; }, Dtype::kBf16);
+  simpler_enum(
+      out, p, [](Problem &c) -> LseBase & { return c.lse_base; }, LseBase::kNatural);
+  simpler_enum(
+      out, p, [](Problem &c) -> bool & { return c.has_lse; }, true);
+  simpler_enum(
+      out, p, [](Problem &c) -> ScaleKind & { return c.scale; }, ScaleKind::kInvSqrt);
+  simpler_enum(
+      out, p, [](Problem &c) -> bool & { return c.ragged; }, false);
+  simpler_enum(
+      out, p, [](Problem &c) -> InPlace & { return c.in_place; }, InPlace::kNo);
+  simpler_enum(
+      out, p, [](Problem &c) -> Poison & { return c.poison; }, Poison::kNan);
+  simpler_enum(
+      out, p, [](Problem &c) -> BlockOrder & { return c.schedule.order; }, BlockOrder::kAscending);
+  simpler_enum(
+      out, p, [](Problem &c) -> CopyTiming & { return c.schedule.copies; }, CopyTiming::kAtWait);
+  simpler_enum(
+      out, p, [](Problem &c) -> bool & { return c.even_lengths; }, false);
+  simpler_enum(
+      out, p, [](Problem &c) -> bool & { return c.early_start; }, false);
+  simpler_enum(
+      out, p, [](Problem &c) -> uint32_t & { return c.schedule.seed; }, 0u);
+  simpler_enum(
+      out, p, [](Problem &c) -> uint32_t & { return c.placement_seed; }, 0u);
+  return out;
+}
+
+} // namespace
+
+std::vector<Candidates> simpler_by_field(const Problem &p) {
+  return {batches(p), levels(p),   heads(p),  lengths(p), pages(p),
+          shape(p),   features(p), values(p), settings(p)};
+}
+
+} // namespace assay

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/relate/budget.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "oracle/judge/judge.h"
+#include "properties/call/params.h"
+#include "properties/case/hash.h"
+#include "properties/relate/outcome.h"
+
+namespace assay {
+namespace {
+
+std::string describe(const oracle::ElementReport &e) {
+  const oracle::BudgetTerms &b = e.budget;
+  std::string text =
+      fmt::format("{}: got {:.9g}, exact {:.12g} +- {:.2g}, allowed {:.3g}, "
+                  "off by {:.3g} of it{}{}\n",
+                  element_name(e.request, e.head, e.dim), e.got, e.reference.mid, e.reference.rad,
+                  b.total, e.ratio, e.why.empty() ? "" : ": ", e.why);
+  if (e.dim < 0) return text;
+  return text + fmt::format("budget: weights {:.2g}, p_rounding {:.2g}, accumulation {:.2g}, "
+                            "normalisation {:.2g}, merge {:.2g}, output_rounding {:.2g}, "
+                            "flush {:.2g}\n",
+                            b.weights, b.p_rounding, b.accumulation, b.normalisation, b.merge,
+                            b.output_rounding, b.flush);
+}
+
+CheckResult to_result(const oracle::Report &report) {
+  CheckResult out;
+  out.outputs = report.claimed;
+  out.certified_rows = report.certified_rows;
+  auto number = [](double x) { return std::isnan(x) ? 0 : x; };
+  out.ratio_t0 = number(report.worst_ratio_t0);
+  out.ratio_t1 = number(report.worst_ratio_t1);
+  out.ratio_t2 = number(report.worst_ratio_t2);
+  out.ratio_lse = number(report.worst_ratio_lse);
+  out.detail = "worst: " + describe(report.worst);
+  if (report.verdict == oracle::Verdict::kInside) return out;
+  const oracle::ElementReport &e = report.findings.empty() ? report.worst : report.findings[0];
+  bool outside = report.verdict == oracle::Verdict::kOutside;
+  out.kind = outside ? CheckResult::Kind::kFail : CheckResult::Kind::kUndecided;
+  out.message =
+      fmt::format("{} is {:.9g}, {} {:.9g} +- {:.3g}{}", element_name(e.request, e.head, e.dim),
+                  e.got, outside ? "outside" : "undecided against", e.reference.mid, e.budget.total,
+                  e.why.empty() ? "" : " (" + e.why + ")");
+  out.detail = fmt::format("{} violations in {} elements\n", report.finding_count, report.elements);
+  for (const auto &finding : report.findings)
+    out.detail += describe(finding);
+  return out;
+}
+
+/// Which rows are recomputed in interval arithmetic: one in 64, and the first with a finding. Long
+/// rows more rarely, so that they do not dominate the time: a key costs about 20 us at d = 128.
+bool certify_this(const Problem &p, size_t keys, int row, int head) {
+  const uint64_t h = hash_values(0xce27u, p.q.seed, p.k.seed, p.v.seed, row, head);
+  return h % (keys <= 512 ? 64 : 1024) == 0;
+}
+
+/// Four dims are enough: the radii of a row's dims come from the same weights.
+std::vector<int> sampled_dims(int head_dim, int row, int head) {
+  const int start = static_cast<int>(hash_values(0xd1u, row, head) % head_dim);
+  std::vector<int> dims(4);
+  for (int i = 0; i < 4; ++i)
+    dims[i] = (start + i * (head_dim / 4)) % head_dim;
+  return dims;
+}
+
+oracle::CertifySample sample_of(const Problem &p) {
+  return {.row = [&p](int row, int head, size_t keys) { return certify_this(p, keys, row, head); },
+          .dims = [&p](int row, int head) { return sampled_dims(p.head_dim, row, head); }};
+}
+
+oracle::CallOutputs outputs_of(const Tensors &t) {
+  const auto *lse = t.lse.buffer < 0 ? nullptr : t.buffers[t.lse.buffer].bytes.data();
+  return {t.buffers[t.o.buffer].bytes.data(), reinterpret_cast<const float *>(lse)};
+}
+
+template <class Params>
+oracle::Report judged(const Params &params, oracle::KernelModel model, const Outcome &run,
+                      const Sut &sut) {
+  model.replay_scores = sut.replays_scores();
+  return oracle::judge_call(params, outputs_of(run.after), model, sample_of(run.before.problem));
+}
+
+} // namespace
+
+CheckResult inside_budget(const Outcome &run, const Sut &sut) {
+  const AbiParams params = input_params(run.before);
+  const assay_kernel &kernel = sut.kernel();
+  const auto report = [&](const auto &p, oracle::KernelModel model) {
+    return to_result(judged(p, std::move(model), run, sut));
+  };
+  switch (params.family) {
+  case Family::kPaged:
+    return report(params.paged, oracle::model_of(kernel, params.paged));
+  case Family::kCascade:
+    return report(params.cascade, oracle::model_of(kernel, params.cascade));
+  case Family::kMergeState:
+    return report(params.merge_state, oracle::model_of(kernel));
+  case Family::kMergeStates:
+    return report(params.merge_states, oracle::model_of(kernel));
+  }
+  throw std::logic_error("inside_budget: no such family");
+}
+
+} // namespace assay

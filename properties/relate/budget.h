@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "properties/relate/outcome.h"
+
+namespace assay {
+
+/// The oracle's verdict on every element of a run, with its worst ratios; `detail` names the worst
+/// element, its enclosure and the budget by term.
+CheckResult inside_budget(const Outcome &run, const Sut &sut);
+
+} // namespace assay

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which keys a row sees, and where they lie.
+#pragma once
+
+#include <vector>
+
+#include "properties/call/tensors.h"
+
+namespace assay {
+
+/// Keys each request attends to: seq_lens, or the sum over a cascade's levels.
+std::vector<int> keys_per_request(const Problem &p);
+
+/// How many keys a query row sees.
+int visible_count(const Problem &p, int row);
+
+/// Where the keys of a request lie: (cache, row) pairs in order.
+struct KeyRun {
+  int cache, row, len;
+};
+std::vector<KeyRun> key_runs(const Tensors &t, int request);
+
+/// Of those, the tokens [begin, end) that a query row sees.
+struct VisibleRun {
+  int cache, row, begin, end;
+};
+std::vector<VisibleRun> visible_runs(const Tensors &t, int row);
+
+} // namespace assay

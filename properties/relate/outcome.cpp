@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/relate/outcome.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "properties/call/element.h"
+#include "properties/call/materialise.h"
+#include "properties/case/hash.h"
+
+namespace assay {
+namespace {
+
+const char *status_word(assay_status status) {
+  static constexpr const char *kNames[] = {"ok",
+                                           "invalid argument",
+                                           "unsupported",
+                                           "workspace too small",
+                                           "capacity exceeded",
+                                           "launch failed",
+                                           "hazard",
+                                           "internal"};
+  return status >= 0 && status < 8 ? kNames[status] : "unknown status";
+}
+
+CheckResult unsupported(const std::string &text) {
+  CheckResult out = CheckResult::discard(text);
+  out.unsupported = true;
+  return out;
+}
+
+CheckResult judge(const RunResult &r) {
+  // Hazards first: they say where, and a status or a violation is usually their consequence.
+  if (!r.hazards.empty()) return CheckResult::fail("hazard: " + r.hazards[0]);
+  if (!r.violations.empty()) return CheckResult::fail("memory: " + r.violations[0]);
+  if (r.status == ASSAY_OK) return CheckResult::pass();
+  std::string text = fmt::format("{}: {}", status_word(r.status), r.message);
+  if (r.status == ASSAY_UNSUPPORTED || r.status == ASSAY_CAPACITY_EXCEEDED)
+    return unsupported(text);
+  return CheckResult::fail("refused a valid call: " + text);
+}
+
+bool same_element(uint32_t a, uint32_t b, Dtype dtype) {
+  return a == b || (std::isnan(from_bits(dtype, a)) && std::isnan(from_bits(dtype, b)));
+}
+
+} // namespace
+
+Outcome run_tensors(Tensors t, Sut &sut) {
+  Outcome out{t, std::move(t), {}};
+  out.check = judge(sut.run(out.after));
+  return out;
+}
+
+Outcome run_problem(const Problem &p, Sut &sut) { return run_tensors(materialise(p), sut); }
+
+std::string element_name(int row, int head, int dim) {
+  return dim < 0 ? fmt::format("row {} head {} lse", row, head)
+                 : fmt::format("row {} head {} dim {}", row, head, dim);
+}
+
+CheckResult same_row_bits(const Tensors &a, int row_a, int head_a, const Tensors &b, int row_b,
+                          int head_b, const std::string &what) {
+  auto differ = [&](int dim, uint32_t x, uint32_t y, Dtype dtype) {
+    return CheckResult::fail(fmt::format("{}: {} is {:.9g} ({:#x}), was {:.9g} ({:#x})", what,
+                                         element_name(row_a, head_a, dim), from_bits(dtype, y), y,
+                                         from_bits(dtype, x), x));
+  };
+  for (int i = 0; i < a.problem.head_dim; ++i) {
+    uint32_t x = a.bits(a.o, row_a, head_a, i), y = b.bits(b.o, row_b, head_b, i);
+    if (!same_element(x, y, a.problem.dtype)) return differ(i, x, y, a.problem.dtype);
+  }
+  if (a.lse.buffer < 0 || b.lse.buffer < 0) return CheckResult::pass();
+  uint32_t x = a.bits(a.lse, row_a, head_a), y = b.bits(b.lse, row_b, head_b);
+  if (!same_element(x, y, Dtype::kFp32)) return differ(-1, x, y, Dtype::kFp32);
+  return CheckResult::pass();
+}
+
+CheckResult same_bits(const Tensors &a, const Tensors &b, const std::string &what) {
+  for (int r = 0; r < a.rows(); ++r)
+    for (int h = 0; h < a.heads(); ++h)
+      if (CheckResult c = same_row_bits(a, r, h, b, r, h, what); !c.passed()) return c;
+  return CheckResult::pass();
+}
+
+int pick(const Problem &p, uint32_t salt, int bound) {
+  uint64_t h = hash_values(salt, p.q.seed, p.k.seed, p.v.seed, p.schedule.seed);
+  return bound <= 1 ? 0 : static_cast<int>(h % static_cast<uint64_t>(bound));
+}
+
+bool kernel_picks_cut(const Problem &p, const Sut &sut) {
+  return is_attention(p) && sut.can_split() && p.num_splits == 0;
+}
+
+} // namespace assay

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every property as data: the one table from which the runner, the command line and the page are
+// made.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "properties/invariants/invariants.h"
+
+namespace assay {
+
+/// What a kernel must have for a property to say anything about it.
+enum Need : unsigned {
+  kSplits = 1,       ///< it can cut a row into parts: it has a workspace
+  kExactNumbers = 2, ///< it runs over ASSAY_FIELD61
+  kExecutor = 4,     ///< it runs on the CPU executor
+  kDeterminism = 8   ///< it declares some
+};
+
+/// What a call adds to plain attention.
+enum Feature : unsigned {
+  kTokens = 1, ///< several query tokens
+  kWindow = 2,
+  kAlibi = 4,
+  kSink = 8,
+  kSoftcap = 16,
+  kFp8 = 32,
+  kAllFeatures = 63
+};
+
+/// What a property may choose itself, whatever the case says.
+enum Setting : unsigned { kSplitCount = 1, kPlacement = 2, kElementType = 4, kHeadDim = 8 };
+
+enum class Comparison {
+  kBitwise,
+  kBitwiseForOneCut, ///< within bound where the kernel chooses its own cut
+  kPairwise,         ///< two runs, within the sum of their bounds
+  kInBound,          ///< one run, within its bound
+  kKnownValue        ///< one run, against values known without the oracle
+};
+
+struct Property {
+  const char *name;
+  unsigned families;    ///< bits 1 << Family
+  unsigned needs = 0;   ///< Need: other kernels are left out
+  unsigned about = 0;   ///< Feature: a kernel without it has no case, and need not
+  unsigned without = 0; ///< Feature: its cases run without them
+  unsigned sets = 0;    ///< Setting
+  Comparison comparison;
+  const char *statement; ///< what holds
+  const char *catches;   ///< what breaks it
+  int cost;              ///< kernel runs per case, about
+  CheckResult (*check)(const Problem &, Sut &);
+};
+
+std::span<const Property> properties();
+const Property *find_property(std::string_view name); ///< null when there is none
+
+} // namespace assay

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/run/requirements.h"
+
+#include "properties/case/classify.h"
+#include "properties/relate/field_call.h"
+
+namespace assay {
+namespace {
+
+/// A bit, its word, and the classes that no case shows any more when the bit is given up or set.
+struct Word {
+  unsigned bit;
+  std::string word;
+  std::vector<const char *> classes;
+};
+
+const std::vector<Word> &families() {
+  static const std::vector<Word> words = [] {
+    std::vector<Word> out;
+    for (Family f : {Family::kPaged, Family::kCascade, Family::kMergeState, Family::kMergeStates})
+      out.push_back({1u << static_cast<unsigned>(f), std::string(name_of(f)), {}});
+    return out;
+  }();
+  return words;
+}
+
+const std::vector<Word> &needs() {
+  static const std::vector<Word> words = {{kSplits, "splits", {}},
+                                          {kExactNumbers, "exact numbers", {}},
+                                          {kExecutor, "the executor", {}},
+                                          {kDeterminism, "declared determinism", {}}};
+  return words;
+}
+
+const std::vector<Word> &features() {
+  static const std::vector<Word> words = {{kTokens, "several tokens", {"q_len_gt_1"}},
+                                          {kWindow, "window", {"window_cuts"}},
+                                          {kAlibi, "ALiBi", {"alibi"}},
+                                          {kSink, "sink", {"sink"}},
+                                          {kSoftcap, "softcap", {"softcap_active"}},
+                                          {kFp8, "fp8", {"fp8"}}};
+  return words;
+}
+
+const std::vector<Word> &settings() {
+  static const std::vector<Word> words = {
+      {kSplitCount, "split count", {"splits_gt_1", "splits_gt_keys"}},
+      {kPlacement, "placement", {"pages_moved"}},
+      {kElementType, "dtype", {"fp16"}},
+      {kHeadDim, "head_dim", {"head_dim_128", "head_dim_256"}}};
+  return words;
+}
+
+std::vector<std::string> words_of(const std::vector<Word> &words, unsigned bits) {
+  std::vector<std::string> out;
+  for (const Word &word : words)
+    if (bits & word.bit) out.push_back(word.word);
+  return out;
+}
+
+void drop_classes(std::vector<std::string> &names, const std::vector<Word> &words, unsigned bits) {
+  for (const Word &word : words)
+    for (const char *name : word.classes)
+      if (bits & word.bit) std::erase(names, name);
+}
+
+} // namespace
+
+const char *name_of(Comparison comparison) {
+  switch (comparison) {
+  case Comparison::kBitwise:
+    return "bitwise";
+  case Comparison::kBitwiseForOneCut:
+    return "bitwise *";
+  case Comparison::kPairwise:
+    return "pairwise";
+  case Comparison::kInBound:
+    return "within bound";
+  case Comparison::kKnownValue:
+    return "known value";
+  }
+  return "";
+}
+
+PropertyWords words_of(const Property &property) {
+  return {.families = words_of(families(), property.families),
+          .needs = words_of(needs(), property.needs),
+          .about = words_of(features(), property.about),
+          .without = words_of(features(), property.without),
+          .sets = words_of(settings(), property.sets)};
+}
+
+bool applies(const Property &property, const assay_kernel &kernel) {
+  if ((property.families & 1u << kernel.family) == 0) return false;
+  if (property.needs & kExecutor && kernel.target != ASSAY_TARGET_SIMT) return false;
+  if (property.needs & kDeterminism && kernel.determinism == ASSAY_DETERMINISM_NONE) return false;
+  if (property.needs & kSplits && kernel.workspace_size == nullptr) return false;
+  return (property.needs & kExactNumbers) == 0 || computes_field(kernel);
+}
+
+std::vector<std::string> required_classes(const Property &property, const assay_kernel &kernel) {
+  std::vector<std::string> names = important_classes(static_cast<Family>(kernel.family));
+  drop_classes(names, features(), property.without);
+  drop_classes(names, settings(), property.sets);
+  return names;
+}
+
+} // namespace assay

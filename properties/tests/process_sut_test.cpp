@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel in a process of its own: it gives what it gives here, and nothing it does to its process
+// ends the run or passes.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "properties/call/materialise.h"
+#include "properties/case/codec.h"
+#include "properties/case/problem_gen.h"
+#include "properties/relate/outcome.h"
+#include "properties/sut/wire.h"
+#include "properties/tests/reference_kernels.h"
+
+namespace assay {
+namespace {
+
+TEST(Wire, EveryFieldOfACaseArrives) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const auto family = static_cast<Family>(seed % 4);
+    const Tensors t = materialise(draw_problem(fuzz_limits(), family, seed));
+    const Tensors u = wire::unpack_request(wire::pack_request(t));
+    ASSERT_EQ(t.problem, u.problem);
+    // Packing is a function of the memory, so equal bytes are an equal call.
+    ASSERT_EQ(wire::pack_request(t), wire::pack_request(u));
+    ASSERT_EQ(t.buffers.size(), u.buffers.size());
+  }
+}
+
+TEST(Wire, NoRepliesButSoundOnesAreTaken) {
+  Tensors t = materialise(draw_problem(fuzz_limits(), Family::kPaged, 3));
+  RunResult result;
+  result.message = "message";
+  result.violations = {"one", "two"};
+  result.counters["mma"] = 7;
+  const wire::Message good = wire::pack_reply(result, t);
+  RunResult got;
+  ASSERT_TRUE(wire::unpack_reply(good, got, t));
+  EXPECT_EQ(got.violations, result.violations);
+  EXPECT_EQ(got.counters, result.counters);
+  for (size_t cut = 0; cut < good.size(); cut += 1 + cut / 16)
+    EXPECT_FALSE(wire::unpack_reply(std::span(good).first(cut), got, t)) << cut;
+  for (size_t at = 0; at < std::min<size_t>(good.size(), 64); ++at) {
+    wire::Message bad = good;
+    bad[at] ^= std::byte{0xff}; // sizes and counts that lie allocate nothing
+    wire::unpack_reply(bad, got, t);
+  }
+  wire::Message longer = good;
+  longer.push_back({});
+  EXPECT_FALSE(wire::unpack_reply(longer, got, t));
+}
+
+Problem small_case() {
+  Problem p = decode({}, fuzz_limits());
+  p.seq_lens = {5};
+  return p;
+}
+
+using RunFunction = assay_status (*)(const void *);
+CheckResult result_of(RunFunction run) {
+  static assay_kernel kernel; // outlives the sut
+  kernel = reference::kernel("reference_v1");
+  kernel.run = run;
+  auto sut = make_process_sut(make_simt_sut(kernel));
+  const CheckResult first = run_problem(small_case(), *sut).check;
+  // The next case has a process again, and meets the same.
+  EXPECT_EQ(run_problem(small_case(), *sut).check.message, first.message);
+  return first;
+}
+void expect_finding(RunFunction run, const std::string &part) {
+  const CheckResult c = result_of(run);
+  EXPECT_TRUE(c.failed());
+  EXPECT_NE(c.message.find(part), std::string::npos) << c.message;
+}
+
+TEST(Process, AGoodKernelGivesTheSameBits) {
+  const assay_kernel &kernel = reference::kernel("reference_v1");
+  auto here = make_simt_sut(kernel);
+  auto apart = make_process_sut(make_simt_sut(kernel));
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const Problem p = draw_problem(fuzz_limits(), Family::kPaged, seed);
+    const Outcome a = run_problem(p, *here), b = run_problem(p, *apart);
+    ASSERT_EQ(a.check.kind, b.check.kind) << b.check.message;
+    if (a.ok()) {
+      ASSERT_TRUE(same_bits(a.after, b.after, "the process").passed());
+    }
+  }
+}
+
+TEST(Process, LeavingIsAFinding) {
+  expect_finding([](const void *) -> assay_status { exit(0); }, "exit(0)");
+  expect_finding([](const void *) -> assay_status { _exit(0); }, "exit(0)");
+  expect_finding([](const void *) -> assay_status { quick_exit(3); }, "exit(3)");
+}
+
+TEST(Process, DyingIsAFinding) {
+  expect_finding(
+      [](const void *) -> assay_status {
+        raise(SIGKILL);
+        return ASSAY_OK;
+      },
+      "signal 9");
+  expect_finding(
+      [](const void *) -> assay_status {
+        raise(SIGTERM);
+        return ASSAY_OK;
+      },
+      "signal 15");
+}
+
+TEST(Process, ThrowingIsAFinding) {
+  expect_finding([](const void *) -> assay_status { throw std::runtime_error("out of ideas"); },
+                 "out of ideas");
+  expect_finding([](const void *) -> assay_status { throw 7; }, "threw");
+}
+
+TEST(Process, ClosingEveryDescriptorIsAFinding) {
+  expect_finding(
+      [](const void *) -> assay_status {
+        for (int fd = 3; fd < 1024; ++fd)
+          close(fd);
+        return ASSAY_OK;
+      },
+      "process");
+}
+
+TEST(Process, FloodingTheChannelIsAFinding) {
+  expect_finding(
+      [](const void *) -> assay_status {
+        const char junk[64] = {1, 0, 0, 0, 0, 0, 0, 0, 9};
+        for (int fd = 3; fd < 1024; ++fd)
+          if (write(fd, junk, sizeof junk) < 0) continue;
+        return ASSAY_OK;
+      },
+      "sound reply");
+}
+
+} // namespace
+} // namespace assay

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/tests/reference_elements.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "properties/call/element.h"
+#include "properties/tests/reference_kernels.h"
+
+namespace assay::reference {
+
+float load(const void *base, int64_t index, assay_dtype dtype) {
+  uint32_t bits = 0;
+  int size = element_size(static_cast<Dtype>(dtype));
+  std::memcpy(&bits, static_cast<const char *>(base) + index * size, size);
+  if (bug == Bug::kNanIs480 && dtype == ASSAY_E4M3 && (bits & 0x7f) == 0x7f)
+    return bits & 0x80 ? -480.0f : 480.0f;
+  return from_bits(static_cast<Dtype>(dtype), bits);
+}
+void store(void *base, int64_t index, assay_dtype dtype, float x) {
+  auto d = static_cast<Dtype>(dtype);
+  // to_bits saturates; a kernel's conversion overflows to infinity.
+  uint32_t bits =
+      std::isinf(x) ? (d == Dtype::kFp16 ? 0x7c00 : 0x7f80) | (x < 0 ? 0x8000 : 0) : to_bits(d, x);
+  if (d == Dtype::kFp32) std::memcpy(&bits, &x, 4);
+  std::memcpy(static_cast<char *>(base) + index * element_size(d), &bits, element_size(d));
+}
+
+} // namespace assay::reference
