@@ -62,14 +62,15 @@ public:
       return row < work.num_rows ? work.query<E>(params.attention, row) : nullptr;
     });
     constexpr int kSlices = kHeadDim / 8;
-    // Loaded while keys are on their way; rows mostly are of one request.
+    // Rows mostly are of one request.
     const int first_of_lane = work.first_row + team.thread() / kSlices;
     const int request_of_lane =
         work.request(params.attention, first_of_lane < work.num_rows ? first_of_lane : 0);
     uint32_t covering = 0;
-    if (params.finish_level >= 0) covering = covering_levels(params, request_of_lane);
     WarpStorage &storage = shared.warps[arch::warp_id()];
-    attend(params, work, scale, team, storage.ring, tile);
+    attend(params, work, scale, team, storage.ring, tile, [&] {
+      if (params.finish_level >= 0) covering = covering_levels(params, request_of_lane);
+    });
     tile.reduce_sums();
     publish_state(tile, storage.state, 0);
     arch::wait_for_previous_grid();
@@ -101,8 +102,11 @@ public:
 private:
   using Loader = WarpTileLoader<E, kHeadDim, kPolicy.tile>;
 
+  /// `meanwhile` is called while the first keys are on their way.
+  template <class Meanwhile>
   static ASSAY_DEVICE void attend(const CascadeParams &params, const CascadeWork &work,
-                                  Number scale, const Team &team, Stage *ring, Tile &tile) {
+                                  Number scale, const Team &team, Stage *ring, Tile &tile,
+                                  Meanwhile meanwhile) {
     constexpr int kStages = kPolicy.stages;
     const int stride = team.warps * kPolicy.tile;
     const PagedKvParams &kv_params = params.levels[work.level].kv;
@@ -122,6 +126,7 @@ private:
     if (ahead < end) loader.prefetch_places(kv_params, ahead);
     for (int s = 0; s < kStages - 1; ++s)
       copy_next(ring[s]);
+    meanwhile();
     tile.prepare_queries();
     int stage = 0, free_stage = kStages - 1;
     for (; base < end; base += stride) {

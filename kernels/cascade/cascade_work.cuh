@@ -72,9 +72,9 @@ ASSAY_DEVICE int highest_of(uint32_t ones) {
   return highest;
 }
 
-/// A segment and the requests it serves.
+/// A segment, the requests it serves, and its length.
 struct FoundSegment {
-  int segment, first_request, end_request;
+  int segment, first_request, end_request, length;
 };
 
 /// The last segment of a level that begins at or before `slot` (the first if none does); all lanes
@@ -85,11 +85,12 @@ ASSAY_DEVICE FoundSegment find_segment(const CascadeLevelParams &level, int gues
                                        BeginsBy begins_by) {
   constexpr int kLast = arch::kWarpSize - 1;
   const int lane = static_cast<int>(arch::lane_id()), segments = level.kv.rows;
-  int low = guess > kLast / 2 ? guess - kLast / 2 : 0, request;
+  int low = guess > kLast / 2 ? guess - kLast / 2 : 0, request, length;
   uint32_t mask;
   while (true) {
     const int probe = low + lane < segments ? low + lane : segments;
     request = arch::global_load_readonly(level.segment_indptr + probe);
+    length = probe < segments ? arch::global_load_readonly(level.kv.seq_lens + probe) : 0;
     mask = arch::ballot(probe < segments && begins_by(probe, request));
     if ((low == 0 || (mask & 1) != 0) && mask >> kLast == 0) break;
     low = 0;
@@ -104,7 +105,8 @@ ASSAY_DEVICE FoundSegment find_segment(const CascadeLevelParams &level, int gues
     }
   }
   const int last = highest_of(mask);
-  return {low + last, arch::shfl_idx(request, last), arch::shfl_idx(request, last + 1)};
+  return {low + last, arch::shfl_idx(request, last), arch::shfl_idx(request, last + 1),
+          arch::shfl_idx(length, last)};
 }
 
 /// Finds the block's work among tiles of kRows rows, and its keys among tiles of kTile; false when
@@ -135,9 +137,8 @@ ASSAY_DEVICE bool locate_cascade_work(const CascadeParams &params, int block, Ca
   work.first_request = found.first_request;
   work.num_rows = (found.end_request - found.first_request) * group;
   work.first_row = (slot - first_slot(found.segment, found.first_request)) * kRows;
-  const int len = arch::global_load_readonly(level.kv.seq_lens + work.segment);
-  work.kv_begin = cascade_split_begin(len, level.splits, work.split, kTile);
-  work.kv_end = cascade_split_begin(len, level.splits, work.split + 1, kTile);
+  work.kv_begin = cascade_split_begin(found.length, level.splits, work.split, kTile);
+  work.kv_end = cascade_split_begin(found.length, level.splits, work.split + 1, kTile);
   return work.first_row >= 0 && work.first_row < work.num_rows;
 }
 
