@@ -23,6 +23,12 @@ run_tests simt-asan-ubsan -LE slow
 step "fuzz ($fuzz_seconds s)"
 ci/fuzz.sh "$fuzz_seconds"
 if have_nvcc; then
+  step "kernels alone: configured without anything of the harness"
+  cmake -S . -B build/kernels-alone -G Ninja -DASSAY_HARNESS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON \
+    -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON >build/kernels-alone.log 2>&1 || {
+    tail build/kernels-alone.log
+    exit 1
+  }
   step "cuda target"
   build cuda
   ci/kernel_figures.py

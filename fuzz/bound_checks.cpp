@@ -97,6 +97,16 @@ Emulation read_emulation(ByteReader &in) {
   return e;
 }
 
+/// Errors of 2^-22 to 2^-4, declared and used up. Last of what is read: older inputs have none.
+void read_errors(ByteReader &in, Emulation &e) {
+  if (in.integer(0, 1) == 0) return;
+  e.exp2_error = std::ldexp(1.0, -4 - in.integer(0, 18));
+  e.log2_error = std::ldexp(1.0, -4 - in.integer(0, 18));
+  e.rcp_error = std::ldexp(1.0, -4 - in.integer(0, 18));
+  e.noise = static_cast<oracle::test::Noise>(in.integer(1, 4));
+  e.tile = 1 << in.integer(0, 8);
+}
+
 std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   const assay_dtype dtype = in.integer(0, 1) ? ASSAY_FP16 : ASSAY_BF16;
   const int d = 16 << in.integer(0, 2), n = in.integer(1, 96);
@@ -105,6 +115,7 @@ std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   Emulation emulation = read_emulation(in);
   const int splits = emulation.combine ? in.integer(1, 8) : 1;
   const Palette q(in), k(in), v(in);
+  read_errors(in, emulation);
   oracle::KeySet keys;
   keys.head_dim = d;
   std::vector<float> query;

@@ -78,7 +78,8 @@ typedef struct assay_kernel {
   assay_status (*run)(const void *params);
   const char *(*last_error)(void); /**< of this thread's last refusal; a null message means "" */
   /** The declared order of the keys of (request, qo_head), for all its query tokens: writes at most
-     `capacity` tiles and the number there are to *count. Pointers in params are host pointers here.
+     `capacity` tiles and the number there are to *count. Pointers in params are host pointers
+     here; o, lse, workspace and plan are null.
      May be null: the order is not declared and only order-free bounds apply. */
   assay_status (*key_order)(const void *params, int32_t request, int32_t qo_head,
                             assay_key_tile *tiles, int32_t capacity, int32_t *count);

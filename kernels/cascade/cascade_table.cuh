@@ -4,6 +4,7 @@
 
 #include "kernels/arch/convert.cuh"
 #include "kernels/cascade/cascade_launch.h"
+#include "kernels/host/status.h"
 
 namespace assay::ASSAY_TARGET {
 

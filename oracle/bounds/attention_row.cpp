@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "oracle/bounds/block_fma.h"
+#include "oracle/bounds/lse_bound.h"
 #include "oracle/bounds/replay.h"
 #include "oracle/bounds/row_work.h"
 #include "oracle/exact/sums.h"
@@ -34,7 +35,7 @@ std::vector<double> subnormal_coefficients(const RowWork &work) {
                                             : work.sum_low;
   for (size_t j = 0; j < result.size(); ++j) {
     const double w = work.weight[j] * (1.0 + work.omega[j]);
-    if (w >= m.p_normal * slack) continue;
+    if (work.weight_low[j] >= m.p_normal * slack) continue;
     const double mass = work.mass_low > 0.0 ? w / (work.z * work.mass_low) : 1.0;
     result[j] = std::min(mass, m.p_floor / sum) + m.alignment * m.p_normal / sum;
   }
@@ -89,12 +90,13 @@ ColumnBounds bound_column(const KeySet &keys, const RowWork &work, const ColumnS
   b.subnormal = sums.subnormal[i];
   b.weights = b.convex;
   const double sum = work.z * work.mass_low;
-  if (!work.coarse && sum > 0.0) {
+  if (!work.coarse && !work.vague && sum > 0.0) {
     b.magnitude = std::min(sums.magnitude[i] / sum * kSlack, limit);
     b.weights = std::min(
         (sums.centered[i] / sum + o.rad * work.omega_mean / work.mass_low) * kSlack, b.convex);
   }
-  if (work.coarse) b.subnormal = std::min(b.subnormal, static_cast<double>(keys.size()) * limit);
+  if (work.coarse || work.vague)
+    b.subnormal = std::min(b.subnormal, static_cast<double>(keys.size()) * limit);
   return b;
 }
 
@@ -111,8 +113,7 @@ BudgetTerms budget_of(const RowProblem &problem, const RowWork &work, const Tail
   const double result = std::fabs(o.mid) + o.rad + b.weights;
   const double numerator = t.p_rounding + t.accumulation;
   t.normalisation = tail.normalise * (result + numerator);
-  t.merge = tail.merge * magnitude * (1.0 + tail.normalise) +
-            tail.combine * (result + numerator + tail.merge * magnitude);
+  t.merge = tail.merge * magnitude * (1.0 + tail.normalise);
   t.flush = underflow_budget(keys, work, tail, limit);
   finish_output(problem, o, t);
   t.overflow_possible = overflow_possible(problem, work, limit);

@@ -18,6 +18,7 @@ struct States {
   std::vector<float> o;                   // of the live states
   std::vector<double> lse, weight, omega; // omega: error of the kernel's weight
   double top = 0.0, z = 0.0, mass_error = 0.0, omega_mean = 0.0, mass_low = 0.0;
+  double log_omega_max = 0.0; // log2 of the largest 1 + omega
 };
 
 // Live states: those that carry weight. Returns whether they are all finite.
@@ -45,13 +46,19 @@ void weigh(const MergeProblem &problem, States &states) {
   const double to_base2 = natural ? kLog2E : 1.0;
   const double relative = natural ? kU + kScaleError : kU;
   states.top = *std::max_element(states.lse.begin(), states.lse.end());
+  const double eps = problem.arithmetic.exp2_rel_error;
   double error = 0.0, mean = 0.0, low = 0.0;
   for (double lse : states.lse) {
     const double below = (states.top - lse) * to_base2;
-    const double w = below > 1000.0 ? 0.0 : std::exp2(-below);
-    double omega = std::expm1(kLn2 * (below * relative * kSlack + kFloor) +
-                              std::log1p(problem.arithmetic.exp2_rel_error)) *
-                   kSlack;
+    if (below > kCertainlyFlushed) { // its weight is within underflow of 0, exact and computed
+      states.weight.push_back(0.0);
+      states.omega.push_back(1.0);
+      continue;
+    }
+    const double w = std::exp2(-below);
+    const double eta = below * relative * kSlack + kFloor;
+    double omega = std::expm1(kLn2 * eta + std::log1p(eps)) * kSlack;
+    states.log_omega_max = std::max(states.log_omega_max, eta + std::log1p(eps) / kLn2);
     const bool flushed = below >= kFlushExponent;
     if (flushed) omega = std::max(omega, 1.0);
     states.weight.push_back(w);
@@ -59,7 +66,8 @@ void weigh(const MergeProblem &problem, States &states) {
     states.z += w;
     error += w * (std::expm1(kLn2 * below * 4 * kU53) + 0x1p-50);
     mean += w * omega;
-    if (!flushed) low += w / (1.0 + omega);
+    // An exponential that is always low gives 1 - eps_x, which is less than 1 / (1 + omega).
+    if (!flushed) low += w * std::exp(std::log1p(-eps) - kLn2 * eta) / kSlack;
   }
   states.mass_error = error / states.z * kSlack;
   states.omega_mean = mean / states.z * kSlack;
@@ -77,7 +85,8 @@ void bound_lse(const MergeProblem &problem, const States &states, RowReference &
        4 * kU53 * (std::fabs(row.lse.mid) + std::fabs(states.top))) *
       kSlack;
   const double weights =
-      std::max(std::log1p(states.omega_mean) / kLn2, -std::log2(states.mass_low));
+      std::max(std::min(std::log1p(states.omega_mean) / kLn2, states.log_omega_max),
+               -std::log2(states.mass_low));
   double bound = weights + (n + 1) * kU / kLn2 +
                  problem.arithmetic.log2_abs_error * (1.0 + tail + weights + 0.01);
   if (natural) bound = kLn2 * (bound + 2 * kU * (tail + bound)); // the constant and the product
@@ -118,7 +127,8 @@ void bound_outputs(const MergeProblem &problem, const States &states, RowReferen
                     0x1p-1000};
     BudgetTerms &t = row.t0[i];
     t.weights =
-        std::min((centered[i] / sum + row.o[i].rad * states.omega_mean) * kSlack, 2 * limit);
+        std::min((centered[i] / sum + row.o[i].rad * states.omega_mean / states.mass_low) * kSlack,
+                 2 * limit);
     const double result = std::fabs(value[i]) + row.o[i].rad + t.weights;
     t.merge =
         std::expm1((count + 1) * std::log1p(kU)) * std::min(weighted[i] / sum * kSlack, limit);

@@ -142,8 +142,7 @@ double rescale_error(const RowWork &work, const TileView &tile, bool use_referen
   // Maxima stored scaled bring the roundings of c * m into the rescales; rounded P does not take
   // them back, so they do not cancel as in T0. Without a rescale to come there is nothing to round.
   if (work.shape.states > 1 || tile.grows_after > 0) eta += 2 * kU * work.x_abs;
-  const double keys = static_cast<double>(work.x.size());
-  eta += work.shape.stages * combine_exponent_error(work, below, keys);
+  eta += work.shape.stages * combine_exponent_error(work, below);
   const double factors = tile.grows_after + (work.shape.states > 1 ? 1.0 : 0.0) + work.shape.stages;
   const double omega = std::expm1(kLn2 * eta * kSlack + factors * std::log1p(work.model.exp2));
   return below > kFlushExponent ? std::max(omega, 1.0) : omega;
@@ -154,13 +153,11 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
   const ErrorModel &m = work.model;
   const Format &format = format_of(problem.operand());
   const double scale = std::exp2(std::max(tile.top, -1000.0)) / work.z;
-  const double merges = (work.shape.states > 1 ? work.shape.states + 1.0 : 0.0) +
-                        work.shape.stages * (work.shape.splits + 1.0);
   // Two parts: an accumulator each, and the sum of both.
   const double parts = tile.two_parts ? 1.0 + 2 * m.p_unit : 1.0;
-  const double sums = tile.grows_after + merges + (tile.two_parts ? 1.0 : 0.0);
-  const double steps = parts * std::expm1(static_cast<double>(tile.blocks) * std::log1p(m.kappa) +
-                                          sums * std::log1p(kU));
+  const double steps =
+      parts * std::expm1(static_cast<double>(tile.blocks) * std::log1p(m.kappa) +
+                         tile.grows_after * std::log1p(kU) + tail_errors(m, work.shape).partials);
   for (int j = tile.begin; j < tile.end; ++j) {
     const double y = work.x[j] - work.x_max;
     const double below = tile.top - y;
@@ -210,7 +207,7 @@ void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys
     }
   }
   budget.ambiguous_fraction /= static_cast<double>(n);
-  budget.informative = !work.coarse && budget.mass_low > 0.5;
+  budget.informative = !work.coarse && !work.vague && budget.mass_low > 0.5;
 }
 
 ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
@@ -251,7 +248,6 @@ ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
     t.accumulation = accumulated[i] / b.mass_low * kSlack;
     const double sum = result + t.weights + t.p_rounding + t.accumulation;
     t.normalisation = tail.normalise * sum;
-    t.merge = tail.combine * sum;
     t.flush = (two_parts ? 2 : 1) * underflow_budget(keys, work, tail, limit);
     finish_output(problem, row.o[i], t);
     t.overflow_possible = overflow_possible(problem, work, limit);

@@ -12,9 +12,9 @@ namespace assay::oracle {
 namespace {
 
 constexpr double kU53 = 0x1p-53;
-constexpr double kExp2Error = 0x1p-50; // of the C library's exp2, with room; certified by the tests
 constexpr double kMaxRoundedLogit = 8.0;
 constexpr double kUnderflow = 1000.0; // weights below 2^-1000 count as an absolute error
+constexpr double kVagueWeight = 0x1p64;
 
 // What subnormal operands add to the magnitude that addends are aligned by: such an operand may
 // carry the exponent of the smallest normal one.
@@ -124,13 +124,34 @@ void compute_weights(RowWork &work) {
   work.coarse = !(work.weight_error < 0x1p-20);
 }
 
-// Omega_j of oracle/README.md section 3: error of key j's effective weight, up to a common factor.
+// Exponentials that one key's weight meets: its own, the rescales, the merges.
+double exp2_factors(const RowShape &shape) {
+  return static_cast<double>(shape.tiles) + (shape.states > 1 ? 1.0 : 0.0) + shape.stages;
+}
+
+// Limits of a kernel's row sums, on their own scale. The key at the maximum counts 2^(+-uX) within
+// the error of one exponential, and is rescaled by ex2(0) = 1 from then on; no key counts more than
+// that with all its factors at their upper end.
+void bound_row_sums(RowWork &work) {
+  const ErrorModel &m = work.model;
+  const double roundings = -std::log1p(-std::min(tail_errors(m, work.shape).row_sum, 0.5)) / kLn2;
+  const double lost = -std::log1p(-m.exp2) / kLn2 + roundings;
+  const double gained = exp2_factors(work.shape) * std::log1p(m.exp2) / kLn2 + roundings;
+  const double rounded_max = 1.5 * kU * work.x_abs;
+  work.sum_low = std::exp2(-rounded_max - lost) * 0.999;
+  work.largest_weight = std::exp2(rounded_max + gained) * 1.01;
+  work.log_sum = std::log2(static_cast<double>(work.x.size())) + std::max(lost, gained) +
+                 2 * kU * work.x_abs + 0.01;
+}
+
+// Omega_j of oracle/README.md section 3: error of key j's effective weight, up to a common factor,
+// and the factor's lower limit. An exponential that is always low by eps_x gives (1 - eps_x)^R,
+// which is less than 1 / (1 + Omega).
 void compute_omega(RowWork &work) {
   const size_t n = work.x.size();
   const ErrorModel &m = work.model;
-  const double factors = 1.0 + static_cast<double>(work.shape.tiles - 1) +
-                         (work.shape.states > 1 ? 1.0 : 0.0) + work.shape.stages;
-  const double exp2_errors = factors * std::log1p(m.exp2);
+  const double factors = exp2_factors(work.shape);
+  const double up = factors * std::log1p(m.exp2), down = factors * std::log1p(-m.exp2);
   // One rounding of c * m; where states merge, maxima may have been rounded on both sides once
   // more.
   const double roundings = work.shape.states > 1 ? 3.0 : 1.0;
@@ -141,19 +162,26 @@ void compute_omega(RowWork &work) {
     const double below = work.x_max - work.x[j] + score + work.x_error_max;
     double eta = score + (work.scale_error + 2 * kU) * kSlack * below + shared;
     if (work.shape.stages > 0) {
-      eta += work.shape.stages * combine_exponent_error(work, below, static_cast<double>(n));
+      eta += work.shape.stages * combine_exponent_error(work, below);
     }
     eta *= kSlack;
-    double omega = std::expm1(kLn2 * eta + exp2_errors) * kSlack;
+    if (work.x_max - work.x[j] - eta > kCertainlyFlushed) {
+      work.omega[j] = 1.0;
+      continue;
+    }
+    double omega = std::expm1(kLn2 * eta + up) * kSlack;
     const bool flushed = below + eta >= kFlushExponent;
     if (flushed) omega = std::max(omega, 1.0);
-    work.omega[j] = omega;
+    work.weight_low[j] = flushed ? 0.0 : work.weight[j] * std::exp(down - kLn2 * eta) / kSlack;
+    low += work.weight_low[j];
+    work.log_omega_max = std::max(work.log_omega_max, eta + up / kLn2);
+    // Beyond this a weight may be anything: only convexity is left, which needs no Omega.
+    work.vague = work.vague || !(omega < kVagueWeight);
+    work.omega[j] = omega = std::min(omega, kVagueWeight);
     mean += work.weight[j] * omega;
-    if (!flushed) low += work.weight[j] / (1.0 + omega);
   }
-  work.omega_mean = mean / work.z * kSlack;
+  work.omega_mean = work.vague ? INFINITY : mean / work.z * kSlack;
   work.mass_low = low / work.z / kSlack;
-  work.sum_low = std::exp2(-kU * work.x_abs * 1.5) * (1.0 - factors * m.exp2) * 0.999;
 }
 
 } // namespace
@@ -172,13 +200,17 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
   work.shape.splits = std::max(work.shape.splits, 1 + sinks);
   if (std::string reason = unclaimed_features(problem.features); !reason.empty()) return reason;
   if (!prepare_query(problem, work)) return "softmax scale outside the normal fp32 range";
-  for (auto *array : {&work.x, &work.x_radius, &work.x_error, &work.weight, &work.omega}) {
+  for (auto *array :
+       {&work.x, &work.x_radius, &work.x_error, &work.weight, &work.weight_low, &work.omega}) {
     array->assign(n, 0.0);
   }
   if (!compute_logits(problem, work, scores)) return "scores may leave the fp32 range";
   compute_weights(work);
   // The maximum's own weight is 2^(rounding of c * m): beyond this it says nothing any more.
   if (kU * work.x_abs > kMaxRoundedLogit) return "logits too large for fp32 softmax";
+  // 1 / (1 - theta) needs theta well below 1; rows that long leave the range of every real kernel.
+  if (tail_errors(work.model, work.shape).row_sum >= 0.5) return "too many roundings in a row sum";
+  bound_row_sums(work);
   compute_omega(work);
   return "";
 }
@@ -193,14 +225,13 @@ TailErrors tail_errors(const ErrorModel &m, const RowShape &shape) {
       std::expm1(static_cast<double>(shape.pv_blocks) * std::log1p(m.kappa) + (tiles - 1) * log_u);
   // P in two parts, where a kernel declares it, brings a second accumulator and a sum of the two.
   const int parts = m.p_rounded ? 2 : 1;
-  const double numerator = merges + (parts - 1) + shape.stages * (splits + 1);
-  t.merge = (1.0 + t.pv) * std::expm1(numerator * log_u);
-  const double block_sum = std::expm1((m.sum_depth + 2 * tiles + merges) * log_u);
+  // A partial's own reciprocal is an error of its numerator alone: nothing in the row's denominator
+  // takes it back, and it differs between splits.
+  const double numerator = merges + (parts - 1) + shape.stages * (splits + 2);
+  t.partials = numerator * log_u + shape.stages * std::log1p(m.rcp);
+  t.merge = (1.0 + t.pv) * std::expm1(t.partials);
   t.row_sum = std::expm1((m.sum_depth + 2 * tiles + merges + shape.stages * splits) * log_u);
-  const double one = (1.0 + m.rcp) * (1.0 + kU);
-  t.normalise = one / (1.0 - std::min(block_sum, 0.5)) - 1.0;
-  const double all = std::pow(one, 1.0 + shape.stages) / (1.0 - std::min(t.row_sum, 0.5)) - 1.0;
-  t.combine = all - t.normalise;
+  t.normalise = (1.0 + m.rcp) * (1.0 + kU) / (1.0 - std::min(t.row_sum, 0.5)) - 1.0;
   t.floor = kFloor * (parts * (3 * tiles + static_cast<double>(shape.pv_blocks) + 2 * merges) + 4 +
                       shape.stages * (2 * splits + 4));
   return t;
@@ -216,52 +247,15 @@ double underflow_budget(const KeySet &keys, const RowWork &work, const TailError
 }
 
 bool overflow_possible(const RowProblem &problem, const RowWork &work, double largest_value) {
-  const double largest_weight = std::exp2(1.5 * kU * work.x_abs);
   const double scaled = largest_value * std::fabs(static_cast<double>(problem.features.v_scale));
-  return static_cast<double>(work.x.size()) * largest_weight * largest_value * 1.01 >= kFp32Limit ||
-         scaled * 1.01 >= kFp32Limit;
+  const double summed = static_cast<double>(work.x.size()) * work.largest_weight * largest_value;
+  return !(summed < kFp32Limit) || scaled * 1.01 >= kFp32Limit;
 }
 
-double combine_exponent_error(const RowWork &work, double below_max, double keys) {
-  const double log_sum = std::log2(keys) + 0.01 + 2 * kU * work.x_abs;
-  const double lse = work.x_abs + log_sum;
-  const double partial = kU * work.x_abs + kU * lse + work.model.log2 * (1.0 + log_sum);
-  return (partial + kU * (below_max + 2 * log_sum + 1.0)) * kSlack;
-}
-
-double lse_budget(const RowProblem &problem, const RowWork &work, double lse2) {
-  const TailErrors tail = tail_errors(work.model, work.shape);
-  const double n = static_cast<double>(work.x.size());
-  const double log_sum = std::log2(n) + 0.01 + 2 * kU * work.x_abs;
-  const double weights = std::max(std::log1p(work.omega_mean) / kLn2, -std::log2(work.mass_low));
-  const double rounded_max = work.shape.stages > 0 ? 0.0 : kU * work.x_abs;
-  double bound = weights + work.scale_error * work.x_abs -
-                 std::log1p(-std::min(tail.row_sum, 0.5)) / kLn2 + rounded_max +
-                 work.model.log2 * (1.0 + log_sum);
-  bound += kU * (std::fabs(lse2) + bound);
-  if (problem.lse_base == ASSAY_LSE_NATURAL) {
-    // The fp32 constant ln 2 and the product: at most one rounding each.
-    bound = kLn2 * (bound + 2 * kU * (std::fabs(lse2) + bound));
-  }
-  return bound * kSlack + kFloor;
-}
-
-Enclosure lse_enclosure(const RowProblem &problem, const RowWork &work, double *lse2) {
-  const double n = static_cast<double>(work.x.size());
-  double worst = 0.0;
-  for (size_t j = 0; j < work.x.size(); ++j) {
-    worst = std::max(worst, work.x_radius[j] + (work.x_max - work.x[j]) * kU53 + 4 * kExp2Error);
-  }
-  // A weighted mean of factors 2^(+-r_j): at most the largest r_j, and at most its mean when small.
-  const double weights = work.mass_error < 0.25 ? std::min(worst, 2.0 * work.mass_error) : worst;
-  *lse2 = work.x_max + std::log2(work.z);
-  Enclosure result{*lse2, weights + (2 * n + 8) * kU53 + 8 * kU53 * std::fabs(work.x_max) +
-                              16 * kU53 * (1.0 + std::fabs(std::log2(work.z)))};
-  if (problem.lse_base == ASSAY_LSE_NATURAL) {
-    result = {*lse2 * kLn2, result.rad * kLn2 + 4 * kU53 * std::fabs(*lse2)};
-  }
-  result.rad *= kSlack;
-  return result;
+double combine_exponent_error(const RowWork &work, double below_max) {
+  const double lse = work.x_abs + work.log_sum;
+  const double partial = kU * work.x_abs + kU * lse + work.model.log2 * (1.0 + work.log_sum);
+  return (partial + kU * (below_max + 2 * work.log_sum + 1.0)) * kSlack;
 }
 
 void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t) {

@@ -23,19 +23,28 @@ struct RowWork {
   double x_max = 0.0;           ///< of the computed x: the common scale 2^-x_max is exact by choice
   double x_abs = 0.0;           ///< limit of every |logit|, the kernel's included
   double x_error_max = 0.0;
-  std::vector<double> weight; ///< 2^(x - x_max)
-  double z = 0.0;             ///< sum of the weights
-  double weight_error = 0.0;  ///< largest relative error of a computed weight
-  double mass_error = 0.0;    ///< their mean under the softmax weights
-  std::vector<double> omega;  ///< relative error of the kernel's effective weights
-  double omega_mean = 0.0;    ///< under the softmax weights
-  double mass_low = 1.0;      ///< lower limit of sum pi_j (1 + omega_j)
-  double sum_low = 1.0;       ///< lower limit of a kernel's row sum on its own scale
-  bool coarse = false;        ///< weights too uncertain: only convexity is used
+  std::vector<double> weight;     ///< 2^(x - x_max)
+  double z = 0.0;                 ///< sum of the weights
+  double weight_error = 0.0;      ///< largest relative error of a computed weight
+  double mass_error = 0.0;        ///< their mean under the softmax weights
+  std::vector<double> omega;      ///< relative error of the kernel's effective weights
+  double omega_mean = 0.0;        ///< under the softmax weights
+  std::vector<double> weight_low; ///< lower limit of a kernel's effective weight; 0: may be flushed
+  double log_omega_max = 0.0;     ///< log2 of the largest 1 + omega
+  double mass_low = 1.0;          ///< lower limit of sum pi_j (1 + w_j), |w_j| <= omega_j
+  double sum_low = 1.0;           ///< lower limit of a kernel's row sum on its own scale
+  double largest_weight = 1.0;    ///< upper limit of a weight there
+  double log_sum = 0.0;           ///< limit of |log2| of a row sum there
+  bool coarse = false;            ///< weights too uncertain here: only convexity is used
+  bool vague = false;             ///< the kernel's may be anything: likewise
 };
 
+/** Relative error of the C library's exp2, with room; certified by the tests. */
+inline constexpr double kExp2Error = 0x1p-50;
 /** Exponent limit beyond which a weight may be flushed to zero somewhere on its way. */
 inline constexpr double kFlushExponent = 124.0;
+/** From here on a weight is nothing but underflow, whatever a kernel's error makes of it. */
+inline constexpr double kCertainlyFlushed = 200.0;
 
 /**
  * Scores, weights, Omega. `scores`, when given, replaces q.k (bit replay): the kernel's own scores,
@@ -47,9 +56,9 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
 /** Roundings of the fp32 steps after P.V, as relative errors. */
 struct TailErrors {
   double pv;        ///< accumulation and rescaling of one state
-  double merge;     ///< what merging states and splits adds to it
-  double normalise; ///< row sum and reciprocal, relative to the result
-  double combine;   ///< what the merges add to that
+  double partials;  ///< log of what merging states and splits adds: roundings, splits' reciprocals
+  double merge;     ///< that, as a relative error
+  double normalise; ///< row sum and last reciprocal, relative to the result
   double row_sum;   ///< relative error of the final denominator
   double floor;     ///< absolute underflow, on the kernel's scale
 };
@@ -63,7 +72,7 @@ double underflow_budget(const KeySet &keys, const RowWork &work, const TailError
 bool overflow_possible(const RowProblem &problem, const RowWork &work, double largest_value);
 
 /** Exponent error that LSE partials add to every key of a split, per merge stage. */
-double combine_exponent_error(const RowWork &work, double below_max, double keys);
+double combine_exponent_error(const RowWork &work, double below_max);
 
 /** Sets output_rounding and total from the other terms; `magnitude` limits the exact |o|. */
 void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &terms);
@@ -71,9 +80,5 @@ void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &terms
 /** From the accumulator to the output: v_scale, then the rounding to the element type. Scales the
     enclosure and sets output_rounding and total from the other terms. */
 void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &terms);
-
-/** |LSE error| in base 2, of the declared arithmetic; then in the declared base. */
-double lse_budget(const RowProblem &problem, const RowWork &work, double lse2);
-Enclosure lse_enclosure(const RowProblem &problem, const RowWork &work, double *lse2);
 
 } // namespace assay::oracle

@@ -91,6 +91,21 @@ inline Case draw_case(std::mt19937_64 &random, int max_keys) {
   return c;
 }
 
+/** Gives a case declared errors of 2^-22 to 2^-4, used up at random, on one side or where they
+   distort most, and tiles of 1 to 256 keys. */
+inline void widen_errors(Case &c, std::mt19937_64 &random) {
+  const auto pick = [&](int limit) {
+    return static_cast<int>(random() % static_cast<uint64_t>(limit));
+  };
+  Emulation &e = c.emulation;
+  e.exp2_error = std::ldexp(1.0 + 0.1 * pick(10), -4 - pick(19));
+  if (pick(2)) e.log2_error = std::ldexp(1.0, -4 - pick(19));
+  if (pick(2)) e.rcp_error = std::ldexp(1.0, -4 - pick(19));
+  e.noise = static_cast<Noise>(1 + pick(4));
+  e.tile = 1 << pick(9);
+  c.order = deal_tiles(static_cast<int>(c.row.keys.size()), e.tile, c.splits, e.states, e.p_parts);
+}
+
 /** What a campaign keeps of its reports. */
 struct Tally {
   uint64_t outputs = 0, violations = 0, undecided = 0, no_claim = 0;

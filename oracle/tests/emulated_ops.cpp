@@ -39,6 +39,21 @@ float truncate_to_float(double x) {
 
 } // namespace
 
+namespace {
+
+// The float farthest from `value` in `direction` that a relative error of `limit` allows; with 0
+// the nearest.
+float within(double value, double limit, int direction) {
+  const auto nearest = static_cast<float>(value);
+  if (direction == 0) return nearest;
+  float result = static_cast<float>(value * (1.0 + direction * limit));
+  while (result != nearest && result != 0.0f && std::fabs(result - value) > value * limit)
+    result = step(result, -direction);
+  return result;
+}
+
+} // namespace
+
 float round_bits(float x, int bits) {
   if (x == 0.0f || !std::isfinite(x)) return x;
   const double quantum = std::ldexp(1.0, std::ilogb(x) - bits + 1);
@@ -52,6 +67,7 @@ int Ops::noise(float x, uint64_t salt) const {
   case Noise::kUp:
     return 1;
   case Noise::kDown:
+  case Noise::kSkewed:
     return -1;
   default:
     return static_cast<int>(mix(std::bit_cast<uint32_t>(x) + salt + emulation_.seed) % 3) - 1;
@@ -64,27 +80,20 @@ float Ops::exp2(float x) const {
   if (emulation_.mutant == Mutant::kExp2Coarse) {
     value *= 1.0 + 0x1p-11 * noise(x, 77);
   }
-  const int direction = noise(x, 1);
-  float result = step(static_cast<float>(value), direction);
-  // Use up the declared relative error of 2^-22.
-  const float further = step(result, direction);
-  if (std::fabs(further - value) <= value * 0x1p-22) result = further;
+  const int direction = emulation_.noise == Noise::kSkewed ? (x < -1.0f ? 1 : -1) : noise(x, 1);
+  float result = within(value, emulation_.exp2_error, direction);
   return result < 0x1p-126f ? 0.0f : result;
 }
 
 float Ops::log2(float x) const {
   const double value = std::log2(static_cast<double>(x));
-  return static_cast<float>(value + noise(x, 2) * 0.8 * 0x1p-22 * (1.0 + std::fabs(value)));
+  return static_cast<float>(value +
+                            noise(x, 2) * 0.8 * emulation_.log2_error * (1.0 + std::fabs(value)));
 }
 
 float Ops::rcp(float x) const {
   const double value = 1.0 / static_cast<double>(x);
-  const float nearest = static_cast<float>(value);
-  const int direction = noise(x, 3);
-  // Faithful: below or above the exact value, less than an ulp away.
-  if (direction > 0 && nearest < value) return step(nearest, 1);
-  if (direction < 0 && nearest > value) return step(nearest, -1);
-  return nearest;
+  return within(value, emulation_.rcp_error, noise(x, 3));
 }
 
 float Ops::round(float x) const {

@@ -232,9 +232,9 @@ assay_arithmetic declared(const Emulation &emulation) {
   a.mma_fraction_bits = emulation.fraction_bits;
   a.p_rounded = emulation.block > 0;
   a.sum_depth = (emulation.tile + kLanes - 1) / kLanes + 2;
-  a.exp2_rel_error = 0x1p-22;
-  a.log2_abs_error = 0x1p-22;
-  a.rcp_rel_error = 0x1p-23;
+  a.exp2_rel_error = emulation.exp2_error;
+  a.log2_abs_error = emulation.log2_error;
+  a.rcp_rel_error = emulation.rcp_error;
   a.tanh_abs_error = kTanhError;
   a.q_abs_error = 0x1p-39;
   a.tile_tokens = emulation.tile;

@@ -51,7 +51,13 @@ const char *mutant_name(Mutant mutant);
 enum class Maxima { kUnscaled, kScaled, kScaledAtMerge, kDifferenceFirst };
 
 /** How the approximate instructions use up their allowance. */
-enum class Noise { kNone, kHashed, kUp, kDown };
+enum class Noise {
+  kNone,
+  kHashed,
+  kUp,
+  kDown,
+  kSkewed ///< up for results below 1/2, down above: what distorts a softmax most
+};
 
 struct Emulation {
   int block = 16; ///< 0: fp32 FMA chains and unrounded P
@@ -64,7 +70,10 @@ struct Emulation {
   Maxima maxima = Maxima::kUnscaled;
   bool low_subnormals = false; ///< alignment gives subnormal operands the smallest normal exponent
   Noise noise = Noise::kHashed;
-  bool round_output = true; ///< false: the fp32 value before the last rounding, to test the rest
+  double exp2_error = 0x1p-22; ///< relative; declared, and used up in the direction of `noise`
+  double log2_error = 0x1p-22; ///< per 1 + |result|
+  double rcp_error = 0x1p-23;  ///< relative
+  bool round_output = true;    ///< false: the fp32 value before the last rounding, to test the rest
   uint64_t seed = 0;
   Mutant mutant = Mutant::kNone;
 };
