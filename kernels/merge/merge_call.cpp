@@ -2,6 +2,7 @@
 #include "kernels/merge/merge_call.h"
 
 #include "kernels/host/checks.h"
+#include "kernels/merge/merge_policy.h"
 
 namespace assay {
 namespace {
@@ -86,7 +87,7 @@ void set_common(Call &call, const Params &p) {
       p.o, p.lse, p.o_stride_row, p.o_stride_head, p.lse_stride_row, p.lse_stride_head};
 }
 
-int64_t blocks_of(int64_t threads) { return (threads + kMergeThreads - 1) / kMergeThreads; }
+int64_t blocks_of(int64_t threads, int64_t block) { return (threads + block - 1) / block; }
 
 } // namespace
 
@@ -104,7 +105,7 @@ assay_status MergeState::build(const assay_merge_state_params *p, MergeStateCall
   m.lanes_per_state = 1;
   while (m.lanes_per_state < 32 && m.lanes_per_state * 8 < p->head_dim)
     m.lanes_per_state *= 2;
-  call.blocks = blocks_of(m.num_states * m.lanes_per_state);
+  call.blocks = blocks_of(m.num_states * m.lanes_per_state, kMergeThreads * kMergeGroupStates);
   if (call.empty) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_state("_a", "row", m.a, false));
   ASSAY_RETURN_IF_ERROR(check_state("_b", "row", m.b, false));
@@ -124,7 +125,12 @@ assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesC
   m.indptr = p->indptr;
   m.in = {const_cast<void *>(p->o_in), const_cast<float *>(p->lse_in), p->o_in_stride_state,
           p->o_in_stride_head,         p->lse_in_stride_state,         p->lse_in_stride_head};
-  call.blocks = blocks_of(m.num_rows * p->num_heads * (p->head_dim / 8));
+  const int lanes = merge_lanes(p->head_dim);
+  m.workers = merge_workers(p->num_states, lanes);
+  call.blocks = blocks_of(m.num_rows * p->num_heads * m.workers * lanes, kMergeStatesThreads);
+  if (call.blocks > kMaxGrid)
+    return fail(ASSAY_CAPACITY_EXCEEDED,
+                "num_rows * num_heads needs {} blocks, expected at most {}", call.blocks, kMaxGrid);
   if (call.empty) return ASSAY_OK;
   if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state("_in", "state", m.in, false));
   if (p->indptr != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer("indptr", p->indptr, 4));

@@ -8,7 +8,9 @@
 
 namespace assay {
 
-inline constexpr int kMergeThreads = 128; // per block
+inline constexpr int kMergeThreads = 128; // per block of merge_state
+/// States of one group of lanes in merge_state: their loads are in flight together.
+inline constexpr int kMergeGroupStates = 2;
 
 /// A [rows, heads, head_dim] tensor of states with its LSE; strides in elements.
 struct StateTensor {
@@ -38,9 +40,10 @@ struct MergeStatesParams {
       *indptr; // [num_rows + 1], or null: row r holds num_states states from r * num_states
   int64_t num_rows;
   int32_t num_states, num_heads, head_dim;
+  int32_t workers;   // that share a (row, head): kernels/merge/merge_policy.h
   float scale, unit; // as in MergeStateParams
 
-  ASSAY_FIELDS(in, out, indptr, num_rows, num_states, num_heads, head_dim, scale, unit)
+  ASSAY_FIELDS(in, out, indptr, num_rows, num_states, num_heads, head_dim, workers, scale, unit)
 };
 
 } // namespace assay

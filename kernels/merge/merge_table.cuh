@@ -34,11 +34,23 @@ inline assay_status launch_merge_state(const MergeStateCall &call, void *stream,
   });
 }
 
+template <class E, int kLanes>
+assay_status launch_merge_states_of(const MergeStatesCall &call, void *stream) {
+  const size_t shared_bytes = sizeof(typename MergeStatesBlock<E, kLanes>::SharedStorage);
+  return launch_kernel(
+      &merge_states<E, kLanes>, "merge_states",
+      {call.blocks, kMergeStatesThreads, call.params.workers > 1 ? shared_bytes : 0}, call.params,
+      stream);
+}
+
 inline assay_status launch_merge_states(const MergeStatesCall &call, void *stream, bool launch) {
   if (!launch) return ASSAY_OK;
   return with_merge_element(call.dtype, [&](auto *element) {
-    return launch_kernel(&merge_states<std::remove_pointer_t<decltype(element)>>, "merge_states",
-                         {call.blocks, kMergeThreads}, call.params, stream);
+    using E = std::remove_pointer_t<decltype(element)>;
+    const int lanes = merge_lanes(call.params.head_dim);
+    if (lanes == 8) return launch_merge_states_of<E, 8>(call, stream);
+    if (lanes == 16) return launch_merge_states_of<E, 16>(call, stream);
+    return launch_merge_states_of<E, 32>(call, stream);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +63,15 @@ public:
   void async_copy(void *destination, const void *source, size_t bytes, bool valid, Site site);
   void async_commit();
   void async_wait(uint32_t pending_groups, Site site);
+  void mbarrier_init(void *barrier, uint32_t count, Site site);
+  void mbarrier_arrive(void *barrier, Site site);
+  void mbarrier_wait(void *barrier, uint32_t parity, Site site);
+  void fence_async_proxy(Site site);
+  void matrix_issue(std::unique_ptr<MatrixOperation> operation, std::vector<SharedRange> reads,
+                    Site site);
+  void matrix_fence(Site site);
+  void matrix_commit(Site site);
+  void matrix_wait(uint32_t pending_groups, Site site);
   void wait_for_previous_grid(Site site);
   void start_next_grid(Site site);
   [[noreturn]] void report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
@@ -83,13 +93,14 @@ private:
     bool landed;
     Site site;
   };
-  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kCollective };
+  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kMbarrier, kCollective };
   struct Fiber {
     FiberContext context;
     Wait wait = Wait::kNone; // stale while the thread is ready or running
     bool exited = false;
     bool early = false; // has yet to wait for the grid in front
-    uint8_t slot = 0;   // which named barrier or group, by `wait`
+    uint8_t slot = 0;   // which barrier or group, by `wait`
+    uint32_t proxy_fences = 0;
     uint32_t groups_committed = 0;
     Site site; // of the latest operation
     std::vector<PendingCopy> copies;
@@ -98,8 +109,17 @@ private:
     WarpCall call;
     uint32_t arrived = 0;
   };
+  struct PendingMatrix {
+    std::unique_ptr<MatrixOperation> operation; // null once complete
+    std::vector<SharedRange> reads;
+    uint32_t group;
+    Site site;
+  };
   struct Warp {
-    uint32_t absent = 0; // exited lanes, and lanes past the block's end
+    uint32_t absent = 0;                          // exited lanes, and lanes past the block's end
+    bool fenced = false;                          // a matrix_fence since the last commit
+    uint32_t matrix_groups = 0, matrix_steps = 0; // committed; operations issued
+    std::vector<PendingMatrix> matrix;
     uint32_t active = 0; // bit g: groups[g] is gathering
     std::array<Group, kLanes> groups;
   };
@@ -111,6 +131,14 @@ private:
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
   };
   static constexpr uint32_t kNamedBarriers = 16;
+  struct Mbarrier {
+    const void *address;
+    uint32_t count, arrived = 0, phase = 0;
+    Site init, latest; // latest arrival
+    std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
+  };
+  static constexpr uint32_t kMbarriers = 256; // of a block
+  static constexpr uint32_t kGroupWarps = 4;  // of a warpgroup
 
   // executor.cpp: launching and switching
   bool config_ok(const LaunchConfig &config);
@@ -136,6 +164,12 @@ private:
                                       size_t alignment, Site site);
   void land(PendingCopy &copy);
   Site pending_site(size_t offset, size_t bytes) const;
+
+  // executor_matrix.cpp
+  Mbarrier &mbarrier_at(const void *address, Site site);
+  void check_matrix_read(uint32_t thread, size_t offset, size_t bytes, Site site);
+  [[noreturn]] void report_matrix_reader(uint32_t thread, size_t offset, size_t bytes, Site site);
+  void check_left_behind(); // once all threads of a block have exited
 
   // executor_report.cpp
   void record(Hazard hazard);
@@ -163,6 +197,8 @@ private:
   bool stalled_ = false; // the running thread waits too, and nobody can run
   Barrier block_barrier_;
   std::array<Barrier, kNamedBarriers> named_barriers_;
+  std::vector<Mbarrier> mbarriers_;
+  std::vector<std::vector<Site>> matrix_steps_; // per warpgroup, the operations in order
   SharedMemory shared_;
 };
 

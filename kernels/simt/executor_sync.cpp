@@ -33,6 +33,14 @@ const char *to_string(Collective kind) {
     return "movmatrix";
   case Collective::kMma:
     return "mma";
+  case Collective::kWgmma:
+    return "wgmma";
+  case Collective::kWgmmaFence:
+    return "wgmma_fence";
+  case Collective::kWgmmaCommit:
+    return "wgmma_commit";
+  case Collective::kWgmmaWait:
+    return "wgmma_wait";
   }
   return "collective";
 }
