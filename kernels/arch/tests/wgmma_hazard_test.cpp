@@ -43,7 +43,8 @@ void kernel(const Mistakes &wrong, const arch::Vec4 *source) {
   if (wrong.one_warp_less && arch::warp_id() == 3) return;
   float c[32] = {};
   if (!wrong.no_fence) arch::wgmma_fence(c);
-  arch::wgmma_m64k16<arch::bf16>(c, arch::KMajorMatrix(shared.a), arch::KMajorMatrix(shared.b), false);
+  arch::wgmma_m64k16<arch::bf16>(c, arch::KMajorMatrix(shared.a), arch::KMajorMatrix(shared.b),
+                                 false);
   if (!wrong.no_commit) arch::wgmma_commit();
   if (wrong.early_write) arch::shared_store(&shared.b[thread], arch::Vec4{});
   if (!wrong.no_wait) arch::wgmma_wait<0>(c);
@@ -73,10 +74,14 @@ TEST(WgmmaHazard, each_mistake_is_reported) {
   } cases[] = {
       {{.no_proxy_fence = true}, HazardKind::kMissingFence, "without fence_async_proxy since"},
       {{.no_fence = true}, HazardKind::kMissingFence, "without wgmma_fence"},
-      {{.no_commit = true}, HazardKind::kAsyncInFlightRead, "before the wait of a matrix operation"},
+      {{.no_commit = true},
+       HazardKind::kAsyncInFlightRead,
+       "before the wait of a matrix operation"},
       {{.no_wait = true}, HazardKind::kAsyncInFlightRead, "before the wait of a matrix operation"},
       {{.early_write = true}, HazardKind::kAsyncInFlightWrite, "which reads them"},
-      {{.early_copy_read = true}, HazardKind::kAsyncInFlightRead, "before the wait of the async copy"},
+      {{.early_copy_read = true},
+       HazardKind::kAsyncInFlightRead,
+       "before the wait of the async copy"},
       {{.one_warp_less = true}, HazardKind::kDivergentBarrier, "leaves out operation 0"},
   };
   for (const auto &c : cases) {
@@ -101,7 +106,8 @@ TEST(WgmmaHazard, matrix_begins_inside_a_group_of_rows) {
 
 TEST(MbarrierHazard, used_before_it_is_initialised) {
   const auto hazard = run(
-      [](const arch::Vec4 *) { arch::mbarrier_arrive(&arch::shared_storage<Storage>().barrier); }, 32);
+      [](const arch::Vec4 *) { arch::mbarrier_arrive(&arch::shared_storage<Storage>().barrier); },
+      32);
   EXPECT_EQ(hazard.kind, HazardKind::kBarrierMisuse) << hazard.message;
 }
 
@@ -117,8 +123,7 @@ TEST(MbarrierHazard, missing_and_surplus_arrivals) {
           arch::mbarrier_wait(&shared.barrier, 0);
         },
         32);
-    EXPECT_EQ(hazard.kind,
-              arrivals == 1 ? HazardKind::kDeadlock : HazardKind::kBarrierMisuse)
+    EXPECT_EQ(hazard.kind, arrivals == 1 ? HazardKind::kDeadlock : HazardKind::kBarrierMisuse)
         << hazard.message;
     EXPECT_NE(hazard.message.find("1 of 2"), std::string::npos) << hazard.message;
   }

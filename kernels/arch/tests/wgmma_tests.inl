@@ -49,15 +49,15 @@ struct WgmmaKernel {
       ASSAY_UNROLL
     for (int r = 0; r < 4; ++r) {
       const int column = 16 * step + lane % 4 * 2 + r / 2 * 8;
-      rows[step][r] = arch::global_load(
-          reinterpret_cast<const uint32_t *>(a) + (block * kM + row_of(2 * r)) * kK / 2 + column / 2);
+      rows[step][r] = arch::global_load(reinterpret_cast<const uint32_t *>(a) +
+                                        (block * kM + row_of(2 * r)) * kK / 2 + column / 2);
     }
     arch::wgmma_fence(acc, rows);
     ASSAY_UNROLL
     for (int step = 0; step < 4; ++step)
       if constexpr (kRegisters)
-        arch::wgmma_m64k16<E>(acc, rows[step], arch::NMajorMatrix(shared.b, kK * 128).at(step * 2048),
-                              true);
+        arch::wgmma_m64k16<E>(acc, rows[step],
+                              arch::NMajorMatrix(shared.b, kK * 128).at(step * 2048), true);
       else
         arch::wgmma_m64k16<E>(acc, arch::KMajorMatrix(shared.a).at(step * 32),
                               arch::KMajorMatrix(shared.b).at(step * 32), true);
