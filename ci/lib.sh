@@ -6,7 +6,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 jobs=$(nproc)
 
-step() { printf '\n== %s\n' "$*"; }
+# With the seconds since the start, so that a log says where the time goes.
+step() { printf '\n== %4d s  %s\n' "$SECONDS" "$*"; }
 
 # build PRESET [TARGET...]: configure once, build quietly, show the log only on failure.
 build() {
