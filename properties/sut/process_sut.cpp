@@ -24,6 +24,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/simt/asan.h"
 #include "properties/sut/sut.h"
 #include "properties/sut/wire.h"
 
@@ -36,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kFirstPatience{60}, kLaterPatience{5};
 /// A reply is the memory of a case and a few lines.
 constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
-constexpr rlim_t kMaxMemory = rlim_t{16} << 30;
+[[maybe_unused]] constexpr rlim_t kMaxMemory = rlim_t{16} << 30;
 
 /// One end of the channel. Both functions are false when the other end is gone or time is up.
 class Channel {
@@ -117,7 +118,7 @@ std::string death_text(int status) {
 void limit_resources() {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
-#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
+#if !ASSAY_ASAN
   const rlimit memory{kMaxMemory, kMaxMemory}; // shadow memory of a sanitizer is far more
   setrlimit(RLIMIT_AS, &memory);
 #endif
