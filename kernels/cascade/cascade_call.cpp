@@ -84,8 +84,7 @@ void add_segment(KeyTileWriter &writer, const CascadeShape &shape,
   const int32_t grain = cascade_split_tile(shape, schedule.path);
   const bool narrow = schedule.path == CascadePath::kNarrow;
   const int32_t states = narrow ? schedule.warps : 1;
-  const int32_t tile =
-      narrow ? decode_policy(head_dim, 2, narrow_row_tiles(shape), kNarrowWarps).tile : grain;
+  const int32_t tile = narrow ? narrow_policy(head_dim).tile : grain;
   for (int32_t split = 0; split < schedule.splits; ++split) {
     const int32_t begin = cascade_split_begin(len, schedule.splits, split, grain);
     const int32_t end = cascade_split_begin(len, schedule.splits, split + 1, grain);

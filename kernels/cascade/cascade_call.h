@@ -6,7 +6,6 @@
 #include "kernels/abi/plugin.h"
 #include "kernels/cascade/cascade_schedule.h"
 #include "kernels/common/params.h"
-#include "kernels/decode/decode_policy.h"
 #include "kernels/host/arithmetic.h"
 
 #include <algorithm>
@@ -38,7 +37,7 @@ struct CascadeCall {
 /// where a lane adds pairs of weights, one per 8 keys, and two shuffles join lanes) and the most
 /// states bound all.
 constexpr assay_arithmetic cascade_arithmetic() {
-  constexpr int kTile = decode_policy(128, 2, 1, kNarrowWarps).tile;
+  constexpr int kTile = narrow_policy(128).tile;
   assay_arithmetic a = tensor_core_arithmetic(kTile, cascade_policy(128).tile, kNarrowWarps);
   a.sum_depth = std::max(a.sum_depth, 1 + wide_tile(128) / 8 + 2);
   return a;

@@ -7,9 +7,9 @@
 #include "kernels/arch/shared_storage.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/cascade/cascade_merge.cuh"
+#include "kernels/cascade/cascade_policy.h"
 #include "kernels/common/attention_tile.cuh"
 #include "kernels/common/block_merge.cuh"
-#include "kernels/decode/decode_policy.h"
 
 namespace assay::ASSAY_TARGET {
 
@@ -18,8 +18,8 @@ namespace assay::ASSAY_TARGET {
 template <class E, int kHeadDim, int kRowTiles>
 class CascadeNarrow {
 public:
-  static constexpr DecodePolicy kPolicy = decode_policy(kHeadDim, 2, kRowTiles, kNarrowWarps);
-  static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32, kRows = 8 * kRowTiles;
+  static constexpr NarrowPolicy kPolicy = narrow_policy(kHeadDim);
+  static constexpr int kWarps = kNarrowWarps, kThreads = kWarps * 32, kRows = 8 * kRowTiles;
   using Element = E;
   /// Of an SM: what shared memory holds.
   static constexpr int kMinBlocks = kHeadDim == 256 ? 1 : kRowTiles == 1 ? 3 : 2;

@@ -59,7 +59,18 @@ constexpr WidePolicy wide_policy(int head_dim) {
   return {.tile = wide_tile(head_dim), .slots = head_dim == 256 ? 4 : 6, .ahead = 1};
 }
 
-/// Blocks of warps that walk the keys side by side (cascade_narrow.cuh), and the grain of splits.
+/// Blocks of warps that walk the keys side by side (cascade_narrow.cuh).
+struct NarrowPolicy {
+  int tile;   // keys per warp tile
+  int stages; // cp.async ring depth, tiles
+};
+
+/// As in decode: a stage holds 8 KB of K and V (16 KB with head_dim 256), one is ahead.
+constexpr NarrowPolicy narrow_policy(int head_dim) {
+  return {.tile = head_dim == 64 ? 32 : 16, .stages = 2};
+}
+
+/// Warps of such a block, and the grain of splits.
 inline constexpr int kNarrowWarps = 4, kNarrowSplitTokens = 64;
 /// Blocks that look for requests which the level that finishes a call leaves out.
 inline constexpr int kUncoveredBlocks = 8;

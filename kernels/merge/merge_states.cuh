@@ -9,7 +9,6 @@
 #include "kernels/merge/merge_params.h"
 #include "kernels/merge/merge_policy.h"
 #include "kernels/merge/row_head.cuh"
-#include "kernels/plan/split_plan.h"
 
 namespace assay::ASSAY_TARGET {
 
@@ -48,8 +47,9 @@ public:
             static_cast<int>(arch::global_load_readonly(params.indptr + at.row + 1) - place.begin);
       }
     }
-    const int first = split_begin(place.count, params.workers, share);
-    const int count = split_begin(place.count, params.workers, share + 1) - first;
+    const int most = (place.count + params.workers - 1) / params.workers; // of a worker
+    const int first = most * share < place.count ? most * share : place.count;
+    const int count = most < place.count - first ? most : place.count - first;
     ASSAY_UNROLL_BY(1)
     for (int base = 0; base < params.head_dim; base += 8 * kLanes) {
       const int dim = base + thread % kLanes * 8;
