@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/case/classify.h"
 #include "properties/cli/check_report.h"
 #include "properties/cli/interrupt.h"
 
@@ -72,6 +73,28 @@ public:
     out << fmt::format("  drawn by:  assay check --kernel {} --property {} --target {} --seed {} "
                        "--cases {}{}\n",
                        c.kernel, c.property, c.target, seed, f.cases, kernels);
+  }
+
+  /// For machines: what report() says, and the classes of the case.
+  nlohmann::json to_json(const PropertyRun &run, uint64_t seed) {
+    const Finding &f = run.first[0];
+    const Written &w = written_[&run];
+    nlohmann::json entry = {{"kernel", run.kernel->name},
+                            {"property", run.property->name},
+                            {"message", f.result.message},
+                            {"detail", f.result.detail},
+                            {"failing_cases", run.findings},
+                            {"cases", run.cases},
+                            {"seed", seed},
+                            {"draw", f.index},
+                            {"classes", classify(f.shrunk)},
+                            {"case", format_case(case_of(run))}};
+    if (w.error.empty()) {
+      entry["file"] = w.path;
+      entry["reproduce"] =
+          fmt::format("assay replay {}{}", shell_quoted(w.path), session_.kernel_options());
+    }
+    return entry;
   }
 
 private:
@@ -150,6 +173,9 @@ int command_check(Session &session) {
   KeptFindings kept = replay_kept(session, kernels, selected);
   report_kept(session, kept);
   FindingLog log(session);
+  // Until the report is there, the file says that it is not: a killed run leaves no pass behind.
+  session.begin(
+      {{"complete", false}, {"target", target}, {"seed", o.seed}, {"exit", kExitHarness}});
   const RunSummary summary = run(session, kernels, selected, stop, log);
   if (summary.runs.empty())
     throw CliError(kExitUsage, fmt::format("property {} says nothing about {}", o.property,
@@ -172,7 +198,10 @@ int command_check(Session &session) {
   if (undecided > 0 || summary.incomplete() || !idle.empty() || stop.flag()) exit = kExitHarness;
   if (findings > 0) exit = kExitFinding;
   if (!o.quiet) print_verdict(session, summary, target, findings, undecided, exit);
-  return session.finish(to_json(summary, target, kernels, kept, exit), exit);
+  nlohmann::json document = to_json(summary, target, kernels, kept, exit);
+  for (const PropertyRun &run : summary.runs)
+    if (!run.first.empty()) document["found"].push_back(log.to_json(run, summary.seed));
+  return session.finish(document, exit);
 }
 
 } // namespace assay

@@ -76,6 +76,16 @@ nlohmann::json property_json(const RunSummary &summary, const Property &property
   return {{"name", property.name}, {"cases", cases}, {"findings", findings}, {"classes", classes}};
 }
 
+/// What one property proved of one kernel.
+nlohmann::json run_json(const PropertyRun &r) {
+  return {
+      {"kernel", r.kernel->name},     {"property", r.property->name}, {"cases", r.cases},
+      {"findings", r.findings},       {"undecided", r.undecided},     {"discarded", r.discarded},
+      {"unsupported", r.unsupported}, {"hollow", r.hollow()},         {"outputs", r.outputs},
+      {"no_claim", r.no_claim},       {"classes", r.classes},         {"missing", r.missing},
+      {"error", r.harness_error}};
+}
+
 } // namespace
 
 void report_gaps(const Session &session, const RunSummary &summary,
@@ -127,7 +137,12 @@ nlohmann::json to_json(const RunSummary &summary, const std::string &target,
                              {"replayed", to_json(kept)},
                              {"kernels", nlohmann::json::array()},
                              {"properties", nlohmann::json::array()},
+                             {"runs", nlohmann::json::array()},
+                             {"found", nlohmann::json::array()},
+                             {"complete", true},
                              {"exit", exit}};
+  for (const PropertyRun &run : summary.runs)
+    document["runs"].push_back(run_json(run));
   for (const assay_kernel *kernel : kernels)
     document["kernels"].push_back(kernel_json(summary, kernel));
   for (const Property &property : properties())

@@ -82,6 +82,11 @@ void Session::check_json() const {
   if (!existed) std::filesystem::remove(options.json, ignored);
 }
 
+void Session::begin(const nlohmann::json &document) const {
+  if (options.json.empty() || options.json_to_out()) return;
+  std::ofstream(options.json) << document.dump(2) << "\n";
+}
+
 int Session::finish(const nlohmann::json &document, int exit) const {
   if (options.json.empty()) return exit;
   const std::string text =

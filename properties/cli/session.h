@@ -61,6 +61,8 @@ struct Session {
   std::string green(const std::string &text) const { return colour("32", text); }
   /// Throws where write_json() could not write: before the work, not after it.
   void check_json() const;
+  /// Writes what is known before the work into --json FILE; nothing to standard output.
+  void begin(const nlohmann::json &document) const;
   /// Writes --json FILE when given (- is the standard output) and returns `exit`; kExitHarness for
   /// a pass that could not be written down. Bytes that are not UTF-8 become U+FFFD.
   int finish(const nlohmann::json &document, int exit) const;

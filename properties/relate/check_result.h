@@ -22,6 +22,7 @@ struct CheckResult {
   std::string detail;       ///< further lines: the worst element, budget by term
   double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0; ///< worst |error| / bound seen
   uint64_t outputs = 0;        ///< judged by the oracle: O elements and LSEs
+  uint64_t no_claim = 0;       ///< live outputs that the oracle says nothing about
   uint64_t certified_rows = 0; ///< whose oracle was recomputed in interval arithmetic
 
   bool passed() const { return kind == Kind::kPass; }
@@ -49,6 +50,7 @@ struct CheckResult {
     ratio_t2 = std::max(ratio_t2, other.ratio_t2);
     ratio_lse = std::max(ratio_lse, other.ratio_lse);
     outputs += other.outputs;
+    no_claim += other.no_claim;
     certified_rows += other.certified_rows;
     return *this;
   }

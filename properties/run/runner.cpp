@@ -120,6 +120,7 @@ private:
     run_.ratio_t2 = std::max(run_.ratio_t2, r.ratio_t2);
     run_.ratio_lse = std::max(run_.ratio_lse, r.ratio_lse);
     run_.outputs += r.outputs;
+    run_.no_claim += r.no_claim;
     run_.certified_rows += r.certified_rows;
     if (r.kind == CheckResult::Kind::kDiscard) {
       ++run_.discarded;

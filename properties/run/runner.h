@@ -53,9 +53,9 @@ struct PropertyRun {
   int findings = 0;
   int undecided = 0;
   double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0;
-  uint64_t outputs = 0, certified_rows = 0; ///< as in CheckResult, summed
-  double seconds = 0;                       ///< summed over threads
-  std::map<std::string, int> classes;       ///< decided cases of each class
+  uint64_t outputs = 0, no_claim = 0, certified_rows = 0; ///< as in CheckResult, summed
+  double seconds = 0;                                     ///< summed over threads
+  std::map<std::string, int> classes;                     ///< decided cases of each class
   std::vector<std::string> missing; ///< important classes without a case, unsupported ones aside
   std::vector<Finding> first;       ///< the first failure, shrunk; empty without one
   std::string harness_error;        ///< an exception; the run proves nothing

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program over the reference kernels: output, exit codes, files.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "properties/tests/cli_fixture.h"
 
 namespace assay {
@@ -175,6 +178,42 @@ TEST_F(Cli, APluginThatLeavesIsAFinding) {
   EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
   EXPECT_NE(r.out.find("exit(0)"), r.out.npos) << r.out;
   EXPECT_NE(r.out.find("reproduce: assay replay"), r.out.npos);
+}
+
+TEST_F(Cli, JsonHoldsWhatWasFound) {
+  const Ran r = assay_program({"check", "--plugin", ASSAY_LEAVING_PLUGIN, "--kernel",
+                               "reference_v1", "--property", "run_to_run", "--cases", "3", "--json",
+                               path("out.json"), "--out", path("found")});
+  EXPECT_EQ(r.code, kExitFinding) << r.err;
+  const nlohmann::json j = nlohmann::json::parse(std::ifstream(path("out.json")));
+  EXPECT_TRUE(j["complete"]);
+  ASSERT_EQ(j["found"].size(), 1u);
+  const nlohmann::json &f = j["found"][0];
+  EXPECT_EQ(f["kernel"], "reference_v1");
+  EXPECT_NE(std::string(f["message"]).find("exit(0)"), std::string::npos);
+  EXPECT_TRUE(fs::exists(std::string(f["file"])));
+  EXPECT_NE(std::string(f["reproduce"]).find(std::string(f["file"])), std::string::npos);
+  ASSERT_EQ(j["runs"].size(), 1u);
+  EXPECT_GE(j["runs"][0]["findings"], 3);
+}
+
+// Whoever reads the file of a run that was killed must not take it for a report.
+TEST_F(Cli, JsonOfAnUnfinishedRunSaysSo) {
+  assay_kernel dies = reference::kernel("reference_v1");
+  dies.run = [](const void *) -> assay_status { _exit(0); };
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    program(one_kernel(dies), {"check", "--property", "run_to_run", "--cases", "1", "--threads",
+                               "1", "--json", path("out.json")});
+    _exit(9); // not reached: the kernel, not isolated, leaves first
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const nlohmann::json j = nlohmann::json::parse(std::ifstream(path("out.json")));
+  EXPECT_FALSE(j["complete"]);
+  EXPECT_EQ(j["exit"], kExitHarness);
 }
 
 TEST_F(Cli, IsolatedKernelsGiveTheSameReport) {
