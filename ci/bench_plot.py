@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plot of a bench result: fraction of the floor over the bytes of a cell, ours beside the best peer.
+"""Plot of the decode cells of a bench result: fraction of the floor over the bytes of a cell, ours beside the best peer.
 
 Usage: bench_plot.py RESULT.json PEERS.csv OUT.svg   (needs matplotlib)
 One panel per KV type. Peers' fractions are of their own run and floor, as in bench_table.py.
@@ -87,6 +87,7 @@ def main():
         sys.exit(__doc__)
     with open(sys.argv[1]) as f:
         result = json.load(f)
+    result["cells"] = [row for row in result["cells"] if row["kernel"].startswith("paged_attention_")]
     title = f"{result['device']}, {result['date']}, commit {result.get('commit', 'unknown')}"
     figure = plt.figure(figsize=(10, 4.2))
     if result["cells"][0]["cell"].startswith("sweep "):

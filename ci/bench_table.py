@@ -6,6 +6,7 @@ Usage: bench_table.py RESULT.json PEERS.csv
 Fractions are floor / kernel, each with the floor of its own run: the peers were measured on another
 day (kernels/bench/peers_h200.csv), so their microseconds are not comparable, their fractions are. Both
 fractions of ours are over the floor of launches one after the other. Bold: at least the best peer.
+Cascades and merges follow in a table of their own, without peers.
 """
 import csv
 import json
@@ -36,15 +37,7 @@ def shown(fraction, version, peer):
     return f"{mark}{fraction:.3f}{mark} {version}"
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    with open(sys.argv[1]) as f:
-        result = json.load(f)
-    of_peers = peers(sys.argv[2])
-    cells = {}
-    for row in result["cells"]:
-        cells.setdefault(row["cell"], {})[row["kernel"]] = row
+def print_decode(cells, of_peers):
     print("| cell | KV MB | floor us | v1 us | v2 us | fraction | v1 early us | v2 early us | early | best peer |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for cell, kernels in cells.items():
@@ -55,6 +48,38 @@ def main():
             f"| {cell} | {v1['bytes'] / 1e6:.0f} | {v1['floor_us']:.2f} | {v1['us']:.2f} | {v2['us']:.2f} | {plain} "
             f"| {v1['early_us']:.2f} | {v2['early_us']:.2f} | {early} | {f'{peer:.3f} {name}' if peer else '-'} |"
         )
+
+
+def print_others(rows):
+    """Floors: a plain read, and the products (cascade) or a plain read and write (merge)."""
+    print("| cell | MB | floors us | us | x floor | TFLOP/s |")
+    print("|---|---|---|---|---|---|")
+    for row in rows:
+        second = row.get("flops_us", row.get("plain_us"))
+        tflops = f"{row['tflops']:.0f}" if "tflops" in row else "-"
+        print(
+            f"| {row['cell']} | {row['bytes'] / 1e6:.0f} | {row['read_us']:.2f}, {second:.2f} | {row['us']:.2f} "
+            f"| {row['times_floor']:.2f} | {tflops} |"
+        )
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with open(sys.argv[1]) as f:
+        result = json.load(f)
+    decode, others = {}, []
+    for row in result["cells"]:
+        if row["kernel"].startswith("paged_attention_"):
+            decode.setdefault(row["cell"], {})[row["kernel"]] = row
+        else:
+            others.append(row)
+    if decode:
+        print_decode(decode, peers(sys.argv[2]))
+    if decode and others:
+        print()
+    if others:
+        print_others(others)
 
 
 main()

@@ -11,13 +11,16 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
            statement:  FIND becomes if (active) { REPLACE } else { FIND }
   find     text of the original; must occur exactly once, white space is not significant
   replace  the wrong text; may be empty for a statement
+  after    optional: text that stands right in front of FIND, which alone occurs more often
   also_file, also_find, also_replace
            optional: a second place of the same mistake, of the same kind
   kernels  kernels it concerns, comma separated
-  needs    optional: `features`, `early_start`, `even_lengths`, `distant_splits` (LSEs more than 127
-           apart), `eight_warps` (a block of them), `many_splits` (more than a block has warps),
-           `balanced_plan` (no fixed splits) or `empty_requests` (of length 0), when plain attention
-           on N(0,1) data in few splits does not show the mistake
+  needs    optional, when plain attention on N(0,1) data in few splits does not show the mistake:
+           `features`, `early_start`, `even_lengths`, `distant_splits` (LSEs more than 127 apart),
+           `eight_warps` (a block of them), `many_splits` (more than a block has warps),
+           `balanced_plan` (no fixed splits), `empty_requests` (of length 0), `many_requests`,
+           `long_prefix` (of several tiles, shared by many rows), `few_states` (at most 4 in a
+           merge), `many_states` (more than lanes) or `odd_sizes` (that fill no block)
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR
@@ -61,12 +64,13 @@ def places(mutant):
     if any(value is not None for value in also.values()):
         if None in also.values():
             fail(f"{mutant['name']}: also_file, also_find and also_replace go together")
-        yield {**mutant, **also}
+        yield {**mutant, "after": "", **also}
 
 
-def pattern(find):
-    """The text with any white space between its tokens."""
-    return re.compile(r"\s*".join(re.escape(t) for t in re.findall(r"\w+|[^\w\s]", find)))
+def pattern(find, after=""):
+    """Group 1: the text with any white space between its tokens, behind another one."""
+    after, find = (r"\s*".join(re.escape(t) for t in re.findall(r"\w+|[^\w\s]", text)) for text in (after, find))
+    return re.compile(rf"{after}\s*({find})")
 
 
 def schema(find, mutants):
@@ -84,10 +88,10 @@ def schema(find, mutants):
 
 def span(place, sources):
     """Where the text of a place stands in its file, or why that is not one place."""
-    hits = list(pattern(place["find"]).finditer(sources[place["file"]]))
+    hits = list(pattern(place["find"], place.get("after", "")).finditer(sources[place["file"]]))
     if len(hits) != 1:
         return None, f"'{place['find']}' occurs {len(hits)} times in {place['file']}, expected once"
-    return hits[0].span(), None
+    return hits[0].span(1), None
 
 
 def placed(mutants, sources):
@@ -126,7 +130,7 @@ def main():
     by_file = {file: {} for file in sources}
     for m in mutants:
         for p in places(m):
-            by_file[p["file"]].setdefault((p["find"], p["kind"]), []).append(p)
+            by_file[p["file"]].setdefault((p.get("after"), p["find"], p["kind"]), []).append(p)
     for file, groups in by_file.items():
         write(out / file, instrument(sources[file], file, groups.values(), sources))
     rows = "".join(

@@ -107,6 +107,17 @@ void read_errors(ByteReader &in, Emulation &e) {
   e.tile = 1 << in.integer(0, 8);
 }
 
+/// Formats, as read_errors() does.
+void read_formats(ByteReader &in, Emulation &e) {
+  if (in.integer(0, 1) == 0) return;
+  constexpr assay_format kSums[] = {ASSAY_FORMAT_FP32, ASSAY_FORMAT_FP16, ASSAY_FORMAT_BF16};
+  e.p_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_E5M2);
+  e.sum_format = kSums[in.integer(0, 2)];
+  e.natural = in.integer(0, 1) != 0;
+  if (in.integer(0, 3) == 0) e.q_format = in.integer(ASSAY_FORMAT_FP16, ASSAY_FORMAT_E5M2);
+  e.seed |= static_cast<uint64_t>(in.byte()) << 20; // what a kernel rounds and converts
+}
+
 std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   const assay_dtype dtype = in.integer(0, 1) ? ASSAY_FP16 : ASSAY_BF16;
   const int d = 16 << in.integer(0, 2), n = in.integer(1, 96);
@@ -116,6 +127,7 @@ std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   const int splits = emulation.combine ? in.integer(1, 8) : 1;
   const Palette q(in), k(in), v(in);
   read_errors(in, emulation);
+  read_formats(in, emulation);
   oracle::KeySet keys;
   keys.head_dim = d;
   std::vector<float> query;
@@ -139,7 +151,8 @@ std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   problem.max_splits = splits;
   problem.combine_stages = emulation.combine ? emulation.stages : 0;
   // The bit replay follows one convention for subnormal operands; the other bounds cover both.
-  problem.replay_scores = emulation.low_subnormals && emulation.block > 0;
+  problem.replay_scores =
+      emulation.low_subnormals && emulation.block > 0 && emulation.q_format == ASSAY_FORMAT_FP32;
   emulation.mutant = sabotage.mutant;
   const oracle::test::RowOutput out =
       oracle::test::emulate_row(query, keys, dtype, sm_scale, base, order, emulation);

@@ -7,11 +7,13 @@
 #include "kernels/arch/convert.cuh"
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/math.cuh"
+#include "kernels/arch/mbarrier.cuh"
 #include "kernels/arch/mma.cuh"
 #include "kernels/arch/shared_storage.cuh"
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
+#include "kernels/arch/wgmma.cuh"
 
 #undef ASSAY_TARGET
 #define ASSAY_TARGET n_mutants

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 5
+#define ASSAY_ABI_MINOR 6
 
 #ifdef __cplusplus
 extern "C" {
@@ -263,7 +263,8 @@ typedef struct assay_merge_state_params {
 /**
  * Merge n states per row, in state order. Fixed: state s of row r is o_in[(r * num_states + s)].
  * Ragged: indptr [num_rows + 1] selects states indptr[r] .. indptr[r+1]-1 and num_states is only
- * the upper bound of a row's count, which is not checked. Zero states give o = 0, lse = -inf.
+ * the upper bound of a row's count, which is not checked: of a row that has more, any may be left
+ * out. Zero states give o = 0, lse = -inf.
  *
  * Never in place: an output of one row may lie on a state that another thread has yet to read.
  */
@@ -333,5 +334,16 @@ const char *assay_status_name(assay_status status);
 #ifdef __cplusplus
 }
 #endif
+
+/*
+ * Not a number. A NaN in a query or a key makes the score of that row and key NaN. Then every
+ * component of O and the LSE of the row are NaN, if it sees the key. A NaN in a value makes its
+ * component of O NaN in every row that sees the key with at least 2^-20 of the row's weight. To a
+ * merge of two states or more that are not empty, an LSE is a score and o its value.
+ * Rows that do not see it keep their bits. Of infinities nothing more than that is promised.
+ *
+ * The kernels of this library keep to it but for one thing: a row, a split or a merge all of whose
+ * scores are NaN may come back as one without keys.
+ */
 
 #endif /* ASSAY_ABI_ASSAY_H_ */

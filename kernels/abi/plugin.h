@@ -28,27 +28,75 @@ enum {
   ASSAY_DETERMINISM_RUN_TO_RUN = 1 /**< same inputs, same bits, on one device */
 };
 
+/** What a number is rounded to, to nearest even with subnormals. */
+typedef int32_t assay_format;
+enum {
+  ASSAY_FORMAT_FP32 = 0, /**< as it was computed: no rounding */
+  ASSAY_FORMAT_CALL = 1, /**< of P only: what both products take, the dtype of the call, with fp8 KV
+                              fp16 */
+  ASSAY_FORMAT_FP16 = 2,
+  ASSAY_FORMAT_BF16 = 3,
+  ASSAY_FORMAT_E4M3 = 4,
+  ASSAY_FORMAT_E5M2 = 5
+};
+
+typedef int32_t assay_exponential;
+enum {
+  /** Of natural-base arguments, whatever it does inside: beside its declared error an exponent, and
+      what a logarithm returns, may be off by a conversion of the base, 1.25 2^-24 of itself. */
+  ASSAY_EXP_NATURAL = 0,
+  /** Of base-2 logits, whose scale is one product with log2 e, and exact where such a logit and its
+      distances are integers. */
+  ASSAY_EXP_BASE2 = 1
+};
+
 /**
  * The arithmetic a kernel declares; the oracle's error budget is computed from it and nothing else.
  * All errors are upper limits. The harness refuses a kernel with a field outside its range: errors
  * from 0 to below 1; mma_block 0 .. 1024; mma_fraction_bits 0 .. 1022, and with blocks
- * 2^F > mma_block + 1; p_rounded 0 or 1; sum_depth and max_parallel_states 0 .. 2^20; tile_tokens
- * 0 .. 2^30. 0 tokens or states (merges) count as 1.
+ * 2^F > mma_block + 1; p_format one of assay_format; sum_format FP32, FP16 or BF16; sum_depth and
+ * max_parallel_states 0 .. 2^20; tile_tokens 0 .. 2^30; max_splits 0 .. 2^16, and merge_stages
+ * 0 .. 16, 0 only where max_splits is 0. 0 tokens or states (merges) count as 1.
  */
 typedef struct assay_arithmetic {
-  int32_t mma_block;           /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
-  int32_t mma_fraction_bits;   /**< F: addends truncated at 2^(e_max - F) */
-  int32_t p_rounded;           /**< 1: softmax weights are rounded before P.V, to fp16 with fp8 KV,
-                                  else to the dtype of the call; see also assay_key_tile */
-  int32_t sum_depth;           /**< additions on the longest path of a row sum within one tile */
-  double q_abs_error;          /**< with fp8 KV: of an element of Q, per largest |q| of its row */
-  double exp2_rel_error;       /**< of exp2, relative */
-  double log2_abs_error;       /**< of log2, per (1 + |result|) */
+  int32_t mma_block;         /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
+  int32_t mma_fraction_bits; /**< F: addends truncated at 2^(e_max - F) */
+  assay_format p_format;     /**< softmax weights, unscaled in 0 .. 1, meet V rounded to it; see
+                                  also assay_key_tile */
+  assay_format sum_format;   /**< the row sum of a state: weights enter it, and every addition and
+                                  rescaling leaves it, rounded to it. Splits and stored states
+                                  are merged in fp32 */
+  assay_exponential exponential;
+  int32_t sum_depth;           /**< additions on the longest path of a row sum that a tile adds,
+                                    to a sum of its own or to the running one */
+  double q_abs_error;          /**< of an element of Q as the product with K sees it, with any dtype
+                                    and any KV: per largest |q| of its query row (one token, one
+                                    head) */
+  double exp2_rel_error;       /**< of the exponential, relative */
+  double log2_abs_error;       /**< of the logarithm in base 2, per (1 + |result|) */
   double rcp_rel_error;        /**< of the final reciprocal, relative */
   double tanh_abs_error;       /**< of the tanh of the softcap, absolute */
   int32_t tile_tokens;         /**< keys between two updates of the running maximum */
   int32_t max_parallel_states; /**< states merged inside one block before a split is stored */
+  int32_t max_splits;   /**< parts of a row (in a cascade, of one of its segments) that become
+                             normalised fp32 (O, LSE) and are merged as such; 0: there are none */
+  int32_t merge_stages; /**< such merges that a part passes through, one after another */
 } assay_arithmetic;
+
+/** Whether a row's bits may follow anything but its own inputs and the parameters of the call. */
+typedef int32_t assay_batch_invariance;
+enum {
+  ASSAY_BATCH_NONE = 0,  /**< they may follow the other requests and heads of the call */
+  ASSAY_BATCH_FIXED = 1, /**< they do not where the call says how often to split: num_splits > 0 */
+  ASSAY_BATCH_ALWAYS = 2 /**< they never do, but for the hint even_lengths */
+};
+
+/** What of "not a number" in assay.h a kernel keeps; sums of these bits. */
+typedef int32_t assay_nan_contract;
+enum {
+  ASSAY_NAN_VALUES = 1, /**< of values, and of the o of stored states */
+  ASSAY_NAN_SCORES = 2  /**< of scores, and of the LSE of stored states */
+};
 
 /**
  * One step of a kernel over a row's keys: token positions [begin, end) of cascade level `level` (0
@@ -59,7 +107,7 @@ typedef struct assay_arithmetic {
 typedef struct assay_key_tile {
   int32_t level, split, state;
   int32_t begin, end;
-  int32_t p_parts; /**< with p_rounded, 2: what rounding took from a weight, rounded itself, meets V
+  int32_t p_parts; /**< of a rounded P, 2: what rounding took from a weight, rounded itself, meets V
                       too, in an accumulator of its own that joins the other at the end of the
                       split; 0 or 1: it is lost */
 } assay_key_tile;
@@ -72,6 +120,8 @@ typedef struct assay_kernel {
   assay_family family;
   assay_target target;
   assay_determinism determinism;
+  assay_batch_invariance batch_invariance;
+  assay_nan_contract nan_contract;
   assay_arithmetic arithmetic;
   assay_status (*supports)(const void *params);
   assay_status (*workspace_size)(const void *params, uint64_t *bytes); /**< null: needs none */

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/bench/bench.h"
-
-#include "kernels/abi/assay.h"
+#include "kernels/bench/cell_run.cuh"
 #include "kernels/bench/floor.cuh"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
 
 namespace assay::bench {
 namespace {
-
-void check_status(assay_status status, const char *what) {
-  if (status != ASSAY_OK) throw std::runtime_error(std::string(what) + ": " + assay_last_error());
-}
 
 assay_dtype abi_dtype(KvDtype dtype) {
   return dtype == KvDtype::kBf16 ? ASSAY_BF16 : dtype == KvDtype::kE4m3 ? ASSAY_E4M3 : ASSAY_E5M2;
@@ -33,7 +25,6 @@ struct CellData {
   std::unique_ptr<DeviceArray<float>> lse;
   std::unique_ptr<DeviceArray<int32_t>> seq_lens, tables; // [sets][batch][max_pages]
   std::unique_ptr<DeviceArray<char>> workspace, plan;
-  std::unique_ptr<DeviceArray<uint32_t>> sink;
   Stream stream;
 
   CellData(const Cell &c, int num_sets) : cell(c), lens(cell_lengths(c)), sets(num_sets) {
@@ -51,7 +42,6 @@ struct CellData {
     q = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim);
     o = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim + kBandBytes);
     lse = std::make_unique<DeviceArray<float>>(rows + kBandBytes / 2);
-    sink = std::make_unique<DeviceArray<uint32_t>>(1);
     fill_bf16(q->get(), rows * cell.head_dim, 2, stream.get());
     seq_lens = std::make_unique<DeviceArray<int32_t>>(lens);
     tables = std::make_unique<DeviceArray<int32_t>>(shuffled_tables());
@@ -161,23 +151,10 @@ struct CellData {
   }
 };
 
-double measure_floor(const CellData &data, uint64_t bytes, int multiprocessors, int launches,
-                     int replays, bool early_start) {
-  double best = std::numeric_limits<double>::infinity();
-  const uint64_t set_bytes = bytes / 16 * 16;
-  for (const FloorShape &shape : kFloorShapes)
-    best =
-        std::min(best, graph_median_us(data.stream, launches, replays, [&](int i) {
-                   const char *base = data.pool->get();
-                   enqueue_floor(shape, base + (i % data.sets) * set_bytes, set_bytes,
-                                 data.sink->get(), multiprocessors, early_start, data.stream.get());
-                 }));
-  return best;
-}
-
 /// One call on the first page set and what it wrote.
 Verification verify_kernel(const CellData &data, const char *kernel,
-                           assay_status (*run)(const assay_paged_params *), const Judge &judge) {
+                           assay_status (*run)(const assay_paged_params *),
+                           const PagedJudge &judge) {
   TimedCall call;
   call.kernel = kernel;
   call.params = data.params(0);
@@ -189,15 +166,42 @@ Verification verify_kernel(const CellData &data, const char *kernel,
     check_status(run(&call.params), kernel);
     ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
   };
-  Memory memory;
-  memory.read = [](void *to, const void *from, size_t row_bytes, size_t pitch, size_t rows) {
-    ASSAY_BENCH_CHECK(
-        cudaMemcpy2D(to, row_bytes, from, pitch, row_bytes, rows, cudaMemcpyDeviceToHost));
+  return verify_call(call, device_memory(), judge);
+}
+
+void run_decode(const Cell &cell, const Options &options, const DeviceInfo &device,
+                CellResult &result) {
+  result.bytes = kv_bytes(cell, cell_lengths(cell));
+  const int sets = set_count(result.bytes, device.l2_bytes, options);
+  CellData data(cell, sets);
+  const FloorSets floor = {data.pool->get(), result.bytes, sets};
+  const auto floor_us = [&](bool early_start) {
+    return read_floor_us(floor, data.stream, device.multiprocessors, options.replays, early_start);
   };
-  memory.fill = [](void *at, unsigned char value, size_t bytes) {
-    ASSAY_BENCH_CHECK(cudaMemset(at, value, bytes));
+  result.floor = {floor_us(false), floor_us(true)};
+  const auto measure = [&](const char *name, auto kernel) {
+    const auto us = [&](bool early_start) {
+      return graph_median_us(data.stream, std::max(sets, 4), options.replays, [&](int i) {
+        assay_paged_params p = data.params(i % sets);
+        p.early_start = early_start;
+        check_status(kernel(&p), name);
+      });
+    };
+    result.kernels[name] = {us(false), us(true)};
   };
-  return verify_call(call, memory, judge);
+  measure("paged_attention_v1", assay_paged_attention_v1);
+  data.prepare_v2();
+  const assay_plan_params plan = data.plan_params();
+  check_status(assay_plan(&plan), "plan");
+  result.plan_us = graph_median_us(data.stream, 16, options.replays,
+                                   [&](int) { check_status(assay_plan(&plan), "plan"); });
+  measure("paged_attention_v2", assay_paged_attention_v2);
+  if (!options.judges) return;
+  const auto verify = [&](const char *name, auto kernel) {
+    result.verified[name] = verify_kernel(data, name, kernel, options.judges.paged);
+  };
+  verify("paged_attention_v1", &assay_paged_attention_v1);
+  verify("paged_attention_v2", &assay_paged_attention_v2);
 }
 
 } // namespace
@@ -219,52 +223,16 @@ bool device_info(DeviceInfo &info, std::string &error) {
   return true;
 }
 
+double empty_launch_us(const Options &options) {
+  const Stream stream;
+  return graph_median_us(stream, 64, options.replays, [&](int) { enqueue_empty(stream.get()); });
+}
+
 CellResult run_cell(const Cell &cell, const Options &options) {
-  CellResult result;
-  result.cell = cell;
-  try {
-    DeviceInfo info;
-    if (!device_info(info, result.error)) return result;
-    const std::vector<int32_t> lens = cell_lengths(cell);
-    result.bytes = kv_bytes(cell, lens);
-    // Three times the L2 between two uses of a set; at least two sets.
-    const uint64_t per_set = std::max<uint64_t>(result.bytes, 1);
-    int sets = static_cast<int>(3 * info.l2_bytes / per_set) + 2;
-    if (sets > 2 && sets * per_set > options.max_pool_bytes) sets = 2;
-    CellData data(cell, sets);
-    const int launches = std::max(sets, 4);
-    const auto floor_us = [&](bool early_start) {
-      return measure_floor(data, result.bytes, info.multiprocessors, launches, options.replays,
-                           early_start);
-    };
-    result.floor = {floor_us(false), floor_us(true)};
-    const auto measure = [&](const char *name, auto kernel) {
-      const auto us = [&](bool early_start) {
-        return graph_median_us(data.stream, launches, options.replays, [&](int i) {
-          assay_paged_params p = data.params(i % sets);
-          p.early_start = early_start;
-          check_status(kernel(&p), name);
-        });
-      };
-      result.kernels[name] = {us(false), us(true)};
-    };
-    measure("paged_attention_v1", assay_paged_attention_v1);
-    data.prepare_v2();
-    const assay_plan_params plan = data.plan_params();
-    check_status(assay_plan(&plan), "plan");
-    result.plan_us = graph_median_us(data.stream, 16, options.replays,
-                                     [&](int) { check_status(assay_plan(&plan), "plan"); });
-    measure("paged_attention_v2", assay_paged_attention_v2);
-    if (options.judge) {
-      result.verified["paged_attention_v1"] =
-          verify_kernel(data, "paged_attention_v1", &assay_paged_attention_v1, options.judge);
-      result.verified["paged_attention_v2"] =
-          verify_kernel(data, "paged_attention_v2", &assay_paged_attention_v2, options.judge);
-    }
-  } catch (const std::exception &e) {
-    result.error = e.what();
-  }
-  return result;
+  return guarded(CellKind::kDecode, cell.name, name_of(cell.kv_dtype),
+                 [&](CellResult &result, const DeviceInfo &device) {
+                   run_decode(cell, options, device, result);
+                 });
 }
 
 } // namespace assay::bench

@@ -1,42 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures decode kernels on the current CUDA device against a streaming read of the same bytes.
+// Measures kernels on the current CUDA device against what their bytes and products must take.
 //
-// Method: a CUDA graph holds one launch per page set; the sets together are several times the L2,
-// so every launch finds its KV cold. The graph is replayed `replays` times and the median replay
-// divided by its launches. The floor kernel reads the same bytes of the same sets in the same way;
-// the best of a few block counts is the floor. Planning is timed apart: one plan serves every layer
-// of a step. Every launch is timed twice: after the one before it has ended, and with early_start,
-// overlapping it as far as assay.h allows.
+// Method: a CUDA graph holds one call per set of a cell's memory; the sets together are several
+// times the L2, so every call finds its keys or states cold. The graph is replayed `replays` times
+// and the median replay divided by its calls. The floor kernel reads the same bytes of the same
+// sets in the same way; the best of a few shapes is the floor. Merges are also held against a plain
+// kernel that reads and writes what they do, cascades against their products. Planning is timed
+// apart: one plan serves every layer of a step. Every decode call is timed twice: after the one
+// before it has ended, and with early_start, overlapping it as far as assay.h allows.
 #pragma once
 
-#include "kernels/bench/cells.h"
-#include "kernels/bench/verify.h"
-
-#include <functional>
-#include <map>
-#include <string>
+#include "kernels/bench/cells/cell_set.h"
+#include "kernels/bench/result.h"
+#include "kernels/bench/verify/judges.h"
 
 namespace assay::bench {
 
 struct Options {
   int replays = 9;
   uint64_t max_pool_bytes = 100ull << 30;
-  Judge judge; // looks at the outputs after the timing; empty: nobody does
-};
-
-/// Microseconds a launch in a row of launches: each after the one before, and each started early.
-struct Timing {
-  double us = 0, early_us = 0;
-};
-
-struct CellResult {
-  Cell cell;
-  uint64_t bytes = 0;
-  double plan_us = 0;
-  Timing floor;
-  std::map<std::string, Timing> kernels;        // "paged_attention_v2" -> its timing
-  std::map<std::string, Verification> verified; // by kernel; empty without a judge
-  std::string error;                            // not empty: the cell did not run
+  Judges judges; // look at the outputs after the timing; empty: nobody does
 };
 
 struct DeviceInfo {
@@ -48,7 +31,12 @@ struct DeviceInfo {
 /// False with `error` set when no device answers.
 bool device_info(DeviceInfo &info, std::string &error);
 
-/// Runs one cell: floor, v1 and v2.
+/// Runs one cell: its floors, then v1 and v2, or cascade_attention, or one of the merges.
 CellResult run_cell(const Cell &cell, const Options &options);
+CellResult run_cell(const CascadeCell &cell, const Options &options);
+CellResult run_cell(const MergeCell &cell, const Options &options);
+
+/// Microseconds of a launch in a row of launches of a kernel that does nothing. May throw.
+double empty_launch_us(const Options &options);
 
 } // namespace assay::bench

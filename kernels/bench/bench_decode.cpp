@@ -9,7 +9,7 @@
 int main(int argc, char **argv) {
   assay::bench::Options options;
   const auto cells =
-      assay::bench::select_cells(assay::bench::standard_cells(), argc > 2 ? argv[2] : "");
+      assay::bench::select_cells(assay::bench::standard_cell_set(), argc > 2 ? argv[2] : "");
   nlohmann::json document;
   const int exit = assay::bench::run_and_report(cells, options, stdout, document);
   if (argc > 1 && !document.is_null()) std::ofstream(argv[1]) << document.dump(1) << '\n';

@@ -2,7 +2,7 @@
 // libassay_bench.so: what peers.py needs of the bench beside the C ABI. Not part of that ABI.
 #include "kernels/bench/floor.cuh"
 
-#include "kernels/bench/cells.h"
+#include "kernels/bench/cells/cells.h"
 
 #include <iterator>
 #include <nlohmann/json.hpp>

@@ -1,43 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/bench/report.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 namespace assay::bench {
 namespace {
-
-nlohmann::json to_json(const CellResult &r, const std::string &kernel, const Timing &t) {
-  nlohmann::json j = {{"cell", r.cell.name},
-                      {"kernel", kernel},
-                      {"kv_dtype", name_of(r.cell.kv_dtype)},
-                      {"bytes", r.bytes},
-                      {"us", t.us},
-                      {"early_us", t.early_us},
-                      {"floor_us", r.floor.us},
-                      {"floor_early_us", r.floor.early_us},
-                      {"floor_fraction", r.floor.us / t.us},
-                      {"early_fraction", r.floor.us / t.early_us},
-                      {"plan_us", r.plan_us},
-                      {"peers", nlohmann::json::object()}};
-  if (const auto verified = r.verified.find(kernel); verified != r.verified.end()) {
-    j["verified_rows"] = verified->second.rows;
-    j["findings"] = verified->second.findings;
-  }
-  return j;
-}
-
-/// What was wrong with the outputs of a cell. Counts what was looked at.
-void print_findings(const CellResult &r, std::FILE *text, uint64_t &rows, size_t &findings) {
-  for (const auto &[kernel, verified] : r.verified) {
-    rows += verified.rows;
-    findings += verified.findings.size();
-    for (const std::string &line : verified.findings)
-      std::fprintf(text, "FINDING %s %s: %s\n", r.cell.name.c_str(), kernel.c_str(), line.c_str());
-  }
-}
 
 std::string today() {
   char buffer[16];
@@ -48,9 +18,73 @@ std::string today() {
   return buffer;
 }
 
+/// Runs cells kind by kind and adds up what they said.
+class Reporter {
+public:
+  Reporter(const Options &options, std::FILE *text) : options_(options), text_(text) {}
+
+  template <class AnyCell>
+  void run(CellKind kind, const std::vector<AnyCell> &cells) {
+    if (cells.empty()) return;
+    print(table_head(kind));
+    for (const AnyCell &cell : cells)
+      take(run_cell(cell, options_));
+  }
+
+  /// What any merge costs at least besides its bytes.
+  void run_empty_launch() {
+    try {
+      empty_launch_us_ = empty_launch_us(options_);
+      std::fprintf(text_, "empty launch %.2f us\n", empty_launch_us_);
+    } catch (const std::exception &e) {
+      std::fprintf(text_, "empty launch failed: %s\n", e.what());
+      ++failed_;
+    }
+  }
+
+  void finish(const DeviceInfo &device, nlohmann::json &document) const {
+    if (options_.judges)
+      std::fprintf(text_,
+                   "verified %llu rows by the oracle and every element twice: %zu findings\n",
+                   static_cast<unsigned long long>(rows_), findings_);
+    document = {{"device", device.name},
+                {"driver", device.driver},
+                {"commit", ASSAY_COMMIT},
+                {"date", today()},
+                {"cells", results_}};
+    if (empty_launch_us_ > 0) document["empty_launch_us"] = empty_launch_us_;
+  }
+
+  int exit() const { return failed_ > 0 ? 4 : findings_ > 0 ? 1 : 0; }
+
+private:
+  void print(const std::string &lines) { std::fputs(lines.c_str(), text_); }
+
+  void take(const CellResult &r) {
+    print(table_line(r));
+    if (r.error.empty()) append_json(r, results_);
+    failed_ += !r.error.empty();
+    for (const auto &[kernel, verified] : r.verified) {
+      rows_ += verified.rows;
+      findings_ += verified.findings.size();
+      for (const std::string &line : verified.findings)
+        print("FINDING " + r.cell + " " + kernel + ": " + line + "\n");
+    }
+    std::fflush(text_);
+  }
+
+  const Options &options_;
+  std::FILE *text_;
+  nlohmann::json results_ = nlohmann::json::array();
+  double empty_launch_us_ = 0;
+  int failed_ = 0;
+  uint64_t rows_ = 0;
+  size_t findings_ = 0;
+};
+
 } // namespace
 
-int run_and_report(const std::vector<Cell> &cells, const Options &options, std::FILE *text,
+int run_and_report(const CellSet &cells, const Options &options, std::FILE *text,
                    nlohmann::json &document) {
   DeviceInfo device;
   std::string error;
@@ -58,43 +92,17 @@ int run_and_report(const std::vector<Cell> &cells, const Options &options, std::
     std::fprintf(stderr, "bench: no CUDA device: %s\n", error.c_str());
     return 3;
   }
-  nlohmann::json results = nlohmann::json::array();
-  int failed = 0;
-  uint64_t rows = 0;
-  size_t findings = 0;
   std::fprintf(text,
-               "%s, %d SMs; floor fraction = plain read of the same bytes / kernel, cold L2\n",
+               "%s, %d SMs; floors: plain read of the same bytes, cold L2, and what else bounds "
+               "a kind; fraction = floor / kernel, x floor = kernel / highest floor\n",
                device.name.c_str(), device.multiprocessors);
-  std::fprintf(text, "%-28s %8s | %27s | %27s | %15s | %s\n", "", "", "us, one after the other",
-               "us, started early", "fraction", "");
-  std::fprintf(text, "%-28s %8s | %9s %8s %8s | %9s %8s %8s | %7s %7s | %s\n", "cell", "KV MB",
-               "floor", "v1", "v2", "floor", "v1", "v2", "after", "early", "plan us");
-  for (const Cell &cell : cells) {
-    const CellResult r = run_cell(cell, options);
-    if (!r.error.empty()) {
-      std::fprintf(text, "%-28s failed: %s\n", cell.name.c_str(), r.error.c_str());
-      ++failed;
-      continue;
-    }
-    for (const auto &[kernel, timing] : r.kernels)
-      results.push_back(to_json(r, kernel, timing));
-    const Timing &v1 = r.kernels.at("paged_attention_v1"), &v2 = r.kernels.at("paged_attention_v2");
-    std::fprintf(text, "%-28s %8.1f | %9.2f %8.2f %8.2f | %9.2f %8.2f %8.2f | %7.3f %7.3f | %.2f\n",
-                 cell.name.c_str(), r.bytes * 1e-6, r.floor.us, v1.us, v2.us, r.floor.early_us,
-                 v1.early_us, v2.early_us, r.floor.us / std::min(v1.us, v2.us),
-                 r.floor.us / std::min(v1.early_us, v2.early_us), r.plan_us);
-    print_findings(r, text, rows, findings);
-    std::fflush(text);
-  }
-  if (options.judge)
-    std::fprintf(text, "verified %llu rows by the oracle and every element twice: %zu findings\n",
-                 static_cast<unsigned long long>(rows), findings);
-  document = {{"device", device.name},
-              {"driver", device.driver},
-              {"commit", ASSAY_COMMIT},
-              {"date", today()},
-              {"cells", results}};
-  return failed > 0 ? 4 : findings > 0 ? 1 : 0;
+  Reporter reporter(options, text);
+  reporter.run(CellKind::kDecode, cells.decode);
+  reporter.run(CellKind::kCascade, cells.cascade);
+  if (!cells.merge.empty()) reporter.run_empty_launch();
+  reporter.run(CellKind::kMerge, cells.merge);
+  reporter.finish(device, document);
+  return reporter.exit();
 }
 
 } // namespace assay::bench

@@ -11,9 +11,9 @@
 namespace assay::bench {
 
 /// Runs `cells` and prints one line per cell to `text` as it finishes; fills `document` unless
-/// there is no device. Returns 0, or 1 when the judge of the options found something, 3 when there
+/// there is no device. Returns 0, or 1 when a judge of the options found something, 3 when there
 /// is no device, 4 when a cell failed.
-int run_and_report(const std::vector<Cell> &cells, const Options &options, std::FILE *text,
+int run_and_report(const CellSet &cells, const Options &options, std::FILE *text,
                    nlohmann::json &document);
 
 } // namespace assay::bench

@@ -4,42 +4,52 @@
 #include "kernels/host/attention_call.h"
 #include "kernels/host/device_info.h"
 #include "kernels/host/key_tiles.h"
-#include "kernels/plan/split_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 namespace assay {
 namespace {
 
-/// Keys below which another split of a segment costs more in partials than it gains in parallelism.
-constexpr int64_t kMinSplitTokens = 256;
-constexpr int64_t kMaxSplits = 64;
-
-/// What shapes and levels decide: the splits of every segment, and the workspace.
-struct CascadeShape {
-  int splits;
-  int64_t o_accum, lse_accum, bytes; // offsets in the workspace, and its size
+/// Where the workspace has what, and its size.
+struct CascadeWorkspace {
+  int64_t o_accum, lse_accum, bytes;
 };
 
-int64_t level_blocks(const assay_cascade_params &p, const assay_paged_kv &kv) {
-  const int64_t rows = int64_t{p.batch} * group_size(p);
-  return (kv.rows + rows / cascade_policy(p.head_dim).rows()) * p.num_kv_heads;
+/// Blocks of a level's grid, or in the narrow kernel teams.
+int64_t level_blocks(const CascadeShape &shape, const CascadeLevelCall &level) {
+  const int64_t rows = cascade_block_rows(shape, level.schedule.path);
+  return cascade_tile_slots(level.kv.rows, shape.batch, shape.group, rows) * shape.kv_heads *
+         level.schedule.splits;
 }
 
-/// Enough splits to give every multiprocessor a block, unless the segments are short.
-int choose_splits(const assay_cascade_params &p, int multiprocessors) {
-  int64_t blocks = 0, longest = 0;
+/// The schedule of the levels, and the one whose kernel finishes: the last narrow one of whole
+/// segments.
+void schedule_levels(const assay_cascade_params &p, CascadeCall &call) {
+  std::array<CascadeLevelShape, ASSAY_MAX_CASCADE_LEVELS> shapes{};
+  std::array<CascadeLevelSchedule, ASSAY_MAX_CASCADE_LEVELS> schedule{};
   for (int l = 0; l < p.num_levels; ++l) {
-    blocks += level_blocks(p, p.levels[l].kv);
-    longest = std::max(longest, int64_t{p.levels[l].kv.max_pages} * p.levels[l].kv.page_size);
+    const assay_paged_kv &kv = p.levels[l].kv;
+    shapes[l] = {kv.rows, int64_t{kv.max_pages} * kv.page_size};
   }
-  const int64_t wanted = (2 * multiprocessors + blocks - 1) / std::max<int64_t>(blocks, 1);
-  const int64_t useful = (longest + kMinSplitTokens - 1) / kMinSplitTokens;
-  return static_cast<int>(std::clamp<int64_t>(std::min(wanted, useful), 1, kMaxSplits));
+  schedule_cascade(call.shape, shapes, p.num_levels, p.num_splits, schedule);
+  for (int l = 0; l < p.num_levels; ++l) {
+    const assay_cascade_level &level = p.levels[l];
+    if (level.kv.rows == 0) continue; // covers nobody
+    if (schedule[l].path == CascadePath::kNarrow && schedule[l].splits == 1)
+      call.finish = static_cast<int>(call.levels.size());
+    call.levels.push_back({paged_kv_params(level.kv, 2), level.segment_indptr, schedule[l],
+                           static_cast<int32_t>(call.states)});
+    call.states += schedule[l].splits;
+  }
+  // One launch serves all narrow levels but that one: one size of teams.
+  for (size_t l = 0; l < call.levels.size(); ++l)
+    if (static_cast<int>(l) != call.finish) call.levels[l].schedule.warps = kNarrowWarps;
 }
 
-assay_status build_cascade_shape(const assay_cascade_params *p, CascadeShape &shape) {
+assay_status build_cascade_shape(const assay_cascade_params *p, CascadeCall &call,
+                                 CascadeWorkspace &workspace) {
   ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_cascade_params"));
   ASSAY_RETURN_IF_ERROR(check_target(p->target));
   ASSAY_RETURN_IF_ERROR(check_query_shape(*p));
@@ -49,76 +59,86 @@ assay_status build_cascade_shape(const assay_cascade_params *p, CascadeShape &sh
   ASSAY_RETURN_IF_ERROR(check_pointer("levels", p->levels, alignof(assay_cascade_level)));
   for (int l = 0; l < p->num_levels; ++l)
     ASSAY_RETURN_IF_ERROR(check_paged_kv(format("levels[{}].kv", l), p->levels[l].kv));
-  shape.splits = p->num_splits;
-  if (shape.splits == 0) {
-    const int sms = multiprocessors(p->target);
-    if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-    shape.splits = choose_splits(*p, sms);
-  }
+  const int sms = multiprocessors(p->target);
+  if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
+  call.shape = {p->batch, group_size(*p),           p->num_kv_heads, p->head_dim,
+                sms,      has_warpgroups(p->target)};
+  schedule_levels(*p, call);
   int64_t blocks = 0;
-  for (int l = 0; l < p->num_levels; ++l)
-    blocks += level_blocks(*p, p->levels[l].kv) * shape.splits;
+  for (const CascadeLevelCall &level : call.levels)
+    blocks += level_blocks(call.shape, level);
   if (blocks > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED,
                 "segments * heads * splits needs {} blocks, expected at most {}", blocks, kMaxGrid);
-  const int64_t rows = int64_t{p->num_levels} * shape.splits * p->batch * p->num_qo_heads;
-  shape.o_accum = 0;
-  shape.lse_accum = align_up(rows * p->head_dim * int64_t{sizeof(float)});
-  shape.bytes = align_up(shape.lse_accum + rows * int64_t{sizeof(float)});
+  const int64_t rows = call.states * p->batch * p->num_qo_heads;
+  workspace.o_accum = 0;
+  workspace.lse_accum = align_up(rows * p->head_dim * int64_t{sizeof(float)});
+  workspace.bytes = align_up(workspace.lse_accum + rows * int64_t{sizeof(float)});
   return ASSAY_OK;
+}
+
+/// The tiles of a segment: split by split, in the narrow kernel dealt out to its warps.
+void add_segment(KeyTileWriter &writer, const CascadeShape &shape,
+                 const CascadeLevelSchedule &schedule, int32_t level, int32_t len) {
+  const auto head_dim = static_cast<int>(shape.head_dim);
+  const int32_t grain = cascade_split_tile(shape, schedule.path);
+  const bool narrow = schedule.path == CascadePath::kNarrow;
+  const int32_t states = narrow ? schedule.warps : 1;
+  const int32_t tile = narrow ? narrow_policy(head_dim).tile : grain;
+  for (int32_t split = 0; split < schedule.splits; ++split) {
+    const int32_t begin = cascade_split_begin(len, schedule.splits, split, grain);
+    const int32_t end = cascade_split_begin(len, schedule.splits, split + 1, grain);
+    for (int32_t state = 0; state < states; ++state)
+      for (int32_t base = begin + state * tile; base < end; base += states * tile)
+        writer.add(level, split, state, base, std::min(base + tile, end));
+  }
 }
 
 } // namespace
 
 assay_status Cascade::build(const assay_cascade_params *p, CascadeCall &call) {
-  CascadeShape shape;
-  ASSAY_RETURN_IF_ERROR(build_cascade_shape(p, shape));
+  CascadeWorkspace workspace;
+  ASSAY_RETURN_IF_ERROR(build_cascade_shape(p, call, workspace));
   ASSAY_RETURN_IF_ERROR(check_query_tensors(*p));
   call.dtype = p->dtype;
   call.head_dim = p->head_dim;
-  call.splits = shape.splits;
   call.empty = p->batch == 0;
   if (call.empty) return ASSAY_OK;
-  for (int l = 0; l < p->num_levels; ++l) {
-    const assay_cascade_level &level = p->levels[l];
-    if (level.kv.rows == 0) continue; // covers nobody
-    ASSAY_RETURN_IF_ERROR(
-        check_pointer(format("levels[{}].segment_indptr", l).c_str(), level.segment_indptr, 4));
-    call.levels.push_back({paged_kv_params(level.kv, 2), level.segment_indptr});
-  }
+  for (int l = 0; l < p->num_levels; ++l)
+    if (p->levels[l].kv.rows > 0)
+      ASSAY_RETURN_IF_ERROR(check_pointer(format("levels[{}].segment_indptr", l).c_str(),
+                                          p->levels[l].segment_indptr, 4));
   char *base = nullptr;
-  ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, shape.bytes, base));
-  call.o_accum = reinterpret_cast<float *>(base + shape.o_accum);
-  call.lse_accum = reinterpret_cast<float *>(base + shape.lse_accum);
+  ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, workspace.bytes, base));
+  call.o_accum = reinterpret_cast<float *>(base + workspace.o_accum);
+  call.lse_accum = reinterpret_cast<float *>(base + workspace.lse_accum);
   call.attention = attention_params(*p);
   return ASSAY_OK;
 }
 
 assay_status Cascade::workspace_size(const assay_cascade_params *p, uint64_t *bytes) {
-  CascadeShape shape;
-  ASSAY_RETURN_IF_ERROR(build_cascade_shape(p, shape));
-  *bytes = shape.bytes;
+  CascadeCall call{};
+  CascadeWorkspace workspace;
+  ASSAY_RETURN_IF_ERROR(build_cascade_shape(p, call, workspace));
+  *bytes = workspace.bytes;
   return ASSAY_OK;
 }
 
 assay_status Cascade::key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
                                 int32_t capacity, int32_t *count) {
   const auto &p = *static_cast<const assay_cascade_params *>(params);
-  CascadeShape shape;
-  ASSAY_RETURN_IF_ERROR(build_cascade_shape(&p, shape));
-  const int tile = cascade_policy(p.head_dim).tile;
+  CascadeCall call{};
+  CascadeWorkspace workspace;
+  ASSAY_RETURN_IF_ERROR(build_cascade_shape(&p, call, workspace));
   KeyTileWriter writer(tiles, capacity);
+  auto next = call.levels.begin();
   for (int l = 0; l < p.num_levels; ++l) {
     const assay_cascade_level &level = p.levels[l];
-    for (int s = 0; s < level.kv.rows; ++s) {
-      if (request < level.segment_indptr[s] || request >= level.segment_indptr[s + 1]) continue;
-      const int32_t len = level.kv.seq_lens[s];
-      for (int split = 0; split < shape.splits; ++split) {
-        const int32_t end = split_begin(len, shape.splits, split + 1);
-        for (int32_t base = split_begin(len, shape.splits, split); base < end; base += tile)
-          writer.add(l, split, 0, base, std::min(base + tile, end));
-      }
-    }
+    if (level.kv.rows == 0) continue;
+    const CascadeLevelSchedule schedule = (next++)->schedule;
+    for (int s = 0; s < level.kv.rows; ++s)
+      if (request >= level.segment_indptr[s] && request < level.segment_indptr[s + 1])
+        add_segment(writer, call.shape, schedule, l, level.kv.seq_lens[s]);
   }
   return writer.finish(count);
 }

@@ -4,37 +4,53 @@
 #pragma once
 
 #include "kernels/abi/plugin.h"
-#include "kernels/cascade/cascade_policy.h"
+#include "kernels/cascade/cascade_schedule.h"
 #include "kernels/common/params.h"
 #include "kernels/host/arithmetic.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace assay {
 
-/// Device view of one level without its kernel-side block offset.
+/// One level that has segments.
 struct CascadeLevelCall {
   PagedKvParams kv;
   const int32_t *segment_indptr;
+  CascadeLevelSchedule schedule;
+  int32_t first_state; // states of earlier levels
 };
 
 struct CascadeCall {
   assay_dtype dtype;
   int32_t head_dim;
   AttentionParams attention;
+  CascadeShape shape;
   std::vector<CascadeLevelCall> levels; // those with segments
-  int splits;
-  float *o_accum, *lse_accum; // in the workspace
+  int64_t states = 0;                   // of a row: splits of all levels
+  int finish = -1;                      // the level whose kernel merges, or none
+  float *o_accum, *lse_accum;           // in the workspace
   bool empty;
 };
+
+/// Its kernels differ: the smallest tile (of the narrow one), the deepest sum (of the wide one,
+/// where a lane adds pairs of weights, one per 8 keys, and two shuffles join lanes) and the most
+/// states bound all.
+constexpr assay_arithmetic cascade_arithmetic() {
+  constexpr int kTile = narrow_policy(128).tile;
+  assay_arithmetic a =
+      tensor_core_arithmetic(kTile, cascade_policy(128).tile, kNarrowWarps, 1 << 12);
+  a.sum_depth = std::max(a.sum_depth, 1 + wide_tile(128) / 8 + 2);
+  return a;
+}
 
 /// cascade_attention in the table of kernels (kernels/api/kernels.def).
 struct Cascade {
   using Params = assay_cascade_params;
   using Call = CascadeCall;
   static constexpr assay_family kFamily = ASSAY_FAMILY_CASCADE;
-  static constexpr assay_arithmetic kArithmetic =
-      tensor_core_arithmetic(cascade_policy(128).tile, cascade_policy(128).tile, 1);
+  static constexpr assay_arithmetic kArithmetic = cascade_arithmetic();
+  static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_FIXED;
 
   static assay_status build(const Params *params, Call &call);
   /// Looks at shapes and at the levels.

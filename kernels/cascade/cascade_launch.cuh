@@ -1,39 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definitions of CascadeLaunch; included only by the generated instantiations.
+// Definitions of CascadeLaunch: a kernel for the levels of each path, then one that finishes the
+// call. Included only by the generated instantiations.
 #pragma once
 
-#include "kernels/cascade/cascade_attention.cuh"
 #include "kernels/cascade/cascade_launch.h"
+#include "kernels/cascade/cascade_merge.cuh"
+#include "kernels/cascade/cascade_narrow.cuh"
+#include "kernels/cascade/cascade_tiles.cuh"
+#include "kernels/cascade/cascade_wide.cuh"
 #include "kernels/host/launch_kernel.cuh"
+
+#include <utility>
 
 namespace assay::ASSAY_TARGET {
 
+/// The kernel of a path for E and kHeadDim: its entry and what a block needs.
+struct CascadeKernel {
+  void (*entry)(CascadeParams);
+  const char *name;
+  int rows, threads;
+  size_t shared_bytes;
+};
+
+template <class Core>
+CascadeKernel cascade_kernel(void (*entry)(CascadeParams), const char *name) {
+  return {entry, name, Core::kRows, Core::kThreads, sizeof(typename Core::SharedStorage)};
+}
+
+template <class E, int kHeadDim>
+CascadeKernel cascade_kernel_of(const CascadeShape &shape, CascadePath path) {
+  if (path == CascadePath::kWide)
+    return cascade_kernel<CascadeWide<E, kHeadDim>>(&cascade_wide<CascadeWide<E, kHeadDim>>,
+                                                    "cascade_wide");
+  if (path == CascadePath::kTiles)
+    return cascade_kernel<CascadeCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
+  if constexpr (kHeadDim != 256)
+    if (narrow_row_tiles(shape) == 2)
+      return cascade_kernel<CascadeNarrow<E, kHeadDim, 2>>(
+          &cascade_narrow<CascadeNarrow<E, kHeadDim, 2>>, "cascade_narrow");
+  return cascade_kernel<CascadeNarrow<E, kHeadDim, 1>>(
+      &cascade_narrow<CascadeNarrow<E, kHeadDim, 1>>, "cascade_narrow");
+}
+
+/// The launches of one call; each but the first may start early, it waits before it writes.
+template <class E, int kHeadDim>
+class CascadeLaunches {
+public:
+  CascadeLaunches(const CascadeCall &call, void *stream) : call_(call), stream_(stream) {}
+
+  /// The levels of a path but for the one that finishes the call.
+  assay_status path(CascadePath path) {
+    CascadeParams params = begin();
+    const CascadeKernel kernel = cascade_kernel_of<E, kHeadDim>(call_.shape, path);
+    int64_t blocks = 0;
+    for (size_t l = 0; l < call_.levels.size(); ++l) {
+      const CascadeLevelCall &level = call_.levels[l];
+      if (level.schedule.path != path || static_cast<int>(l) == call_.finish) continue;
+      add_level(params, level, blocks);
+      blocks += work_items(level, kernel);
+    }
+    return blocks == 0 ? ASSAY_OK : launch(kernel, params, blocks, kNarrowWarps, 0);
+  }
+
+  assay_status finish() {
+    CascadeParams params = begin();
+    for (const CascadeLevelCall &level : call_.levels)
+      add_level(params, level, 0);
+    params.finish_level = call_.finish;
+    if (call_.finish < 0) return merge(params);
+    const CascadeLevelCall &level = call_.levels[call_.finish];
+    const CascadeKernel kernel = cascade_kernel_of<E, kHeadDim>(call_.shape, CascadePath::kNarrow);
+    return launch(kernel, params, work_items(level, kernel), level.schedule.warps,
+                  kUncoveredBlocks);
+  }
+
+private:
+  CascadeParams begin() const {
+    CascadeParams params{};
+    params.attention = call_.attention;
+    params.num_states = static_cast<int32_t>(call_.states);
+    params.finish_level = -1;
+    params.o_accum = call_.o_accum;
+    params.lse_accum = call_.lse_accum;
+    return params;
+  }
+
+  static void add_level(CascadeParams &params, const CascadeLevelCall &level, int64_t first_block) {
+    params.levels[params.num_levels++] = {level.kv, level.segment_indptr,
+                                          static_cast<int32_t>(first_block), level.schedule.splits,
+                                          level.first_state};
+  }
+
+  int64_t work_items(const CascadeLevelCall &level, const CascadeKernel &kernel) const {
+    const CascadeShape &shape = call_.shape;
+    return cascade_tile_slots(level.kv.rows, shape.batch, shape.group, kernel.rows) *
+           shape.kv_heads * level.schedule.splits;
+  }
+
+  /// `items`: blocks, of the narrow kernel teams.
+  assay_status launch(const CascadeKernel &kernel, CascadeParams &params, int64_t items,
+                      int team_warps, int more_blocks) {
+    params.team_warps = team_warps;
+    params.num_teams = static_cast<int32_t>(items);
+    const int teams = kNarrowWarps / team_warps;
+    const int64_t blocks = (items + teams - 1) / teams + more_blocks;
+    const bool early_start = std::exchange(follows_, true);
+    return launch_kernel(kernel.entry, kernel.name,
+                         {blocks, kernel.threads, kernel.shared_bytes, early_start}, params,
+                         stream_);
+  }
+
+  assay_status merge(const CascadeParams &params) {
+    const int64_t threads =
+        int64_t{call_.attention.batch} * call_.attention.num_qo_heads * (kHeadDim / 8);
+    const int64_t blocks = (threads + kCascadeMergeThreads - 1) / kCascadeMergeThreads;
+    return launch_kernel(&cascade_merge<E, kHeadDim>, "cascade_merge",
+                         {blocks, kCascadeMergeThreads, 0, follows_}, params, stream_);
+  }
+
+  const CascadeCall &call_;
+  void *stream_;
+  bool follows_ = false; // a kernel of this call
+};
+
 template <class E, int kHeadDim>
 assay_status CascadeLaunch<E, kHeadDim>::run(const CascadeCall &call, void *stream) {
-  using Core = CascadeCore<E, kHeadDim>;
-  CascadeParams params{};
-  params.attention = call.attention;
-  params.num_levels = static_cast<int32_t>(call.levels.size());
-  params.splits = call.splits;
-  params.o_accum = call.o_accum;
-  params.lse_accum = call.lse_accum;
-  const AttentionParams &a = call.attention;
-  int64_t blocks = 0;
-  for (int l = 0; l < params.num_levels; ++l) {
-    params.levels[l] = {call.levels[l].kv, call.levels[l].segment_indptr,
-                        static_cast<int32_t>(blocks)};
-    blocks += cascade_tile_slots(call.levels[l].kv.rows, a.batch, a.group_size, Core::kRows) *
-              call.splits * a.num_kv_heads;
-  }
-  if (blocks > 0)
-    ASSAY_RETURN_IF_ERROR(launch_kernel(
-        &cascade_partial<E, kHeadDim>, "cascade_partial",
-        {blocks, Core::kThreads, sizeof(typename Core::SharedStorage)}, params, stream));
-  const int64_t threads = int64_t{a.batch} * a.num_qo_heads * (kHeadDim / 8);
-  return launch_kernel(
-      &cascade_merge<E, kHeadDim>, "cascade_merge",
-      {(threads + kCascadeMergeThreads - 1) / kCascadeMergeThreads, kCascadeMergeThreads}, params,
-      stream);
+  CascadeLaunches<E, kHeadDim> launches(call, stream);
+  for (const CascadePath path : kCascadePaths)
+    ASSAY_RETURN_IF_ERROR(launches.path(path));
+  return launches.finish();
 }
 
 } // namespace assay::ASSAY_TARGET

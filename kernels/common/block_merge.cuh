@@ -23,10 +23,10 @@ struct BlockMergeStorage {
   static ASSAY_DEVICE int place(int row, int dim) { return dim ^ (row / 2 % 4 * 8); }
 };
 
-/// Publishes this warp's tile state. Row sums must be reduced.
+/// Publishes this warp's tile state, as that of `warp`. Row sums must be reduced.
 template <class Tile, class Storage>
-ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage) {
-  const int warp = arch::warp_id();
+ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
+                                int warp = static_cast<int>(arch::warp_id())) {
   constexpr int kRowTiles = Tile::kRows / 8;
   ASSAY_UNROLL
   for (int n = 0; n < kRowTiles; ++n)

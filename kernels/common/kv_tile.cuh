@@ -34,10 +34,11 @@ private:
 /// one tile ahead, so the page-table latency hides behind the previous tile.
 ///
 /// Tokens from `end` on are dead. With kClipBegin so are tokens before `begin`, for a window that
-/// starts inside a tile.
-template <class Kv, int kHeadDim, int kTokens, bool kClipBegin = false>
+/// starts inside a tile. TileLayout: of the tile that this is a part of.
+template <class Kv, int kHeadDim, int kTokens, bool kClipBegin = false,
+          class TileLayout = KvLayout<kHeadDim * sizeof(Kv)>>
 class WarpTileLoader {
-  using Layout = KvLayout<kHeadDim * sizeof(Kv)>;
+  using Layout = TileLayout;
   static constexpr int kChunk = 16 / sizeof(Kv); // elements
   static constexpr int kTokensPerPass = arch::kWarpSize / Layout::kChunks;
   static constexpr int kPasses = kTokens / kTokensPerPass;

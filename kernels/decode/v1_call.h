@@ -18,7 +18,8 @@ struct PagedV1 {
   using Params = assay_paged_params;
   using Call = PagedV1Call;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
-  static constexpr assay_arithmetic kArithmetic = paged_arithmetic(kV1Warps);
+  static constexpr assay_arithmetic kArithmetic = paged_arithmetic(kV1Warps, 0);
+  static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_ALWAYS;
 
   static assay_status build(const Params *params, Call &call);
   static assay_status key_order(const void *params, int32_t request, int32_t qo_head,

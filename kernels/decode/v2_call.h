@@ -21,7 +21,8 @@ struct PagedV2 {
   using Params = assay_paged_params;
   using Call = PagedV2Call;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
-  static constexpr assay_arithmetic kArithmetic = paged_arithmetic(8); // or 4 warps
+  static constexpr assay_arithmetic kArithmetic = paged_arithmetic(8, 65536); // or 4 warps
+  static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_FIXED;
 
   static assay_status build(const Params *params, Call &call);
   /// Looks at shapes only.

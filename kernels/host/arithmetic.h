@@ -18,12 +18,15 @@ inline constexpr double kTanhError = 3 * 0x1p-22;
 inline constexpr int kMmaBlock = 16, kMmaFractionBits = 25;
 
 /// Of attention in AttentionTile: `tile` keys in the smallest tile, `deepest` in the largest,
-/// `states` warps whose states are merged in a block. A row sum adds two weights per 16 keys in a
-/// lane, then three shuffles join the lanes.
-constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int states) {
+/// `states` warps whose states are merged in a block, rows cut into `max_splits` parts at most. A
+/// row sum adds two weights per 16 keys in a lane, then three shuffles join the lanes.
+constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int states,
+                                                  int max_splits) {
   return {.mma_block = kMmaBlock,
           .mma_fraction_bits = kMmaFractionBits,
-          .p_rounded = 1,
+          .p_format = ASSAY_FORMAT_CALL,
+          .sum_format = ASSAY_FORMAT_FP32,
+          .exponential = ASSAY_EXP_BASE2,
           .sum_depth = 2 * (deepest / 16) + 3,
           .q_abs_error = kQueryError,
           .exp2_rel_error = kUlp22,
@@ -31,12 +34,15 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int sta
           .rcp_rel_error = kUlp23,
           .tanh_abs_error = kTanhError,
           .tile_tokens = tile,
-          .max_parallel_states = states};
+          .max_parallel_states = states,
+          .max_splits = max_splits,
+          .merge_stages = max_splits > 0};
 }
 
 /// Of merges of stored states.
 constexpr assay_arithmetic merge_arithmetic() {
   assay_arithmetic a{};
+  a.exponential = ASSAY_EXP_BASE2;
   a.exp2_rel_error = a.log2_abs_error = kUlp22;
   a.rcp_rel_error = kUlp23;
   a.max_parallel_states = 1;

@@ -44,6 +44,17 @@ int multiprocessors([[maybe_unused]] assay_target target) {
   return 0;
 }
 
+bool has_warpgroups([[maybe_unused]] assay_target target) {
+#ifdef ASSAY_WITH_SIMT
+  if (target == ASSAY_TARGET_SIMT) return true;
+#endif
+#ifdef ASSAY_WITH_CUDA
+  // sm_90a runs on no later one.
+  if (target == ASSAY_TARGET_CUDA) return attribute(cudaDevAttrComputeCapabilityMajor) == 9;
+#endif
+  return false;
+}
+
 int64_t shared_memory_limit([[maybe_unused]] assay_target target) {
 #ifdef ASSAY_WITH_SIMT
   if (target == ASSAY_TARGET_SIMT) return simt::kMaxSharedBytes;

@@ -18,4 +18,7 @@ int multiprocessors(assay_target target);
 /// Bytes of shared memory that a block may ask for on the current device; 0 when none answers.
 int64_t shared_memory_limit(assay_target target);
 
+/// Whether warpgroups (kernels/arch/wgmma.cuh) run on the current device.
+bool has_warpgroups(assay_target target);
+
 } // namespace assay

@@ -2,6 +2,9 @@
 #include "kernels/merge/merge_call.h"
 
 #include "kernels/host/checks.h"
+#include "kernels/merge/merge_policy.h"
+
+#include <algorithm>
 
 namespace assay {
 namespace {
@@ -86,7 +89,29 @@ void set_common(Call &call, const Params &p) {
       p.o, p.lse, p.o_stride_row, p.o_stride_head, p.lse_stride_row, p.lse_stride_head};
 }
 
-int64_t blocks_of(int64_t threads) { return (threads + kMergeThreads - 1) / kMergeThreads; }
+/// Heads become rows of one head each where the strides allow it: no division on the device.
+void join_heads(MergeStateParams &m) {
+  for (const StateTensor *t : {&m.a, &m.b, &m.out}) {
+    const bool joins = t->o_stride_row == m.num_heads * t->o_stride_head;
+    const bool lse_joins = t->lse_stride_row == m.num_heads * t->lse_stride_head;
+    if (!joins || (t->lse != nullptr && !lse_joins)) return;
+  }
+  m.num_heads = 1;
+  for (StateTensor *t : {&m.a, &m.b, &m.out}) {
+    t->o_stride_row = t->o_stride_head;
+    t->lse_stride_row = t->lse_stride_head;
+  }
+}
+
+/// Lanes that share a state: one for every eight components, up to a warp.
+int32_t lanes_log2(int32_t head_dim) {
+  int32_t log2 = 0;
+  while (log2 < 5 && (8 << log2) < head_dim)
+    ++log2;
+  return log2;
+}
+
+int64_t blocks_of(int64_t threads, int64_t block) { return (threads + block - 1) / block; }
 
 } // namespace
 
@@ -101,16 +126,16 @@ assay_status MergeState::build(const assay_merge_state_params *p, MergeStateCall
   m.b = {const_cast<void *>(p->o_b), const_cast<float *>(p->lse_b), p->o_b_stride_row,
          p->o_b_stride_head,         p->lse_b_stride_row,           p->lse_b_stride_head};
   m.num_states = int64_t{p->num_rows} * p->num_heads;
-  m.lanes_per_state = 1;
-  while (m.lanes_per_state < 32 && m.lanes_per_state * 8 < p->head_dim)
-    m.lanes_per_state *= 2;
-  call.blocks = blocks_of(m.num_states * m.lanes_per_state);
+  m.lanes_log2 = lanes_log2(p->head_dim);
+  call.blocks = blocks_of(m.num_states << m.lanes_log2, kMergeThreads * kMergeGroupStates);
   if (call.empty) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_state("_a", "row", m.a, false));
   ASSAY_RETURN_IF_ERROR(check_state("_b", "row", m.b, false));
   ASSAY_RETURN_IF_ERROR(check_output(*p, m.out));
   ASSAY_RETURN_IF_ERROR(check_in_place("_a", m.a, m.out));
-  return check_in_place("_b", m.b, m.out);
+  ASSAY_RETURN_IF_ERROR(check_in_place("_b", m.b, m.out));
+  join_heads(m);
+  return ASSAY_OK;
 }
 
 assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesCall &call) {
@@ -124,7 +149,14 @@ assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesC
   m.indptr = p->indptr;
   m.in = {const_cast<void *>(p->o_in), const_cast<float *>(p->lse_in), p->o_in_stride_state,
           p->o_in_stride_head,         p->lse_in_stride_state,         p->lse_in_stride_head};
-  call.blocks = blocks_of(m.num_rows * p->num_heads * (p->head_dim / 8));
+  const bool few = p->num_states <= kMostFewStates;
+  m.lanes_log2 = few ? lanes_log2(p->head_dim) : std::max(3, lanes_log2(p->head_dim));
+  m.workers = few ? 1 : merge_workers(p->num_states, 1 << m.lanes_log2);
+  call.threads = std::max(kMergeStatesThreads, m.workers << m.lanes_log2);
+  call.blocks = blocks_of((m.num_rows * p->num_heads * m.workers) << m.lanes_log2, call.threads);
+  if (call.blocks > kMaxGrid)
+    return fail(ASSAY_CAPACITY_EXCEEDED,
+                "num_rows * num_heads needs {} blocks, expected at most {}", call.blocks, kMaxGrid);
   if (call.empty) return ASSAY_OK;
   if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state("_in", "state", m.in, false));
   if (p->indptr != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer("indptr", p->indptr, 4));

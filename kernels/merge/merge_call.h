@@ -19,6 +19,7 @@ struct MergeStatesCall {
   MergeStatesParams params;
   assay_dtype dtype;
   int64_t blocks;
+  int threads; // of a block
   bool empty;
 };
 
@@ -28,6 +29,7 @@ struct MergeState {
   using Call = MergeStateCall;
   static constexpr assay_family kFamily = ASSAY_FAMILY_MERGE_STATE;
   static constexpr assay_arithmetic kArithmetic = merge_arithmetic();
+  static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_ALWAYS;
   static assay_status build(const Params *params, Call &call);
 };
 
@@ -37,6 +39,7 @@ struct MergeStates {
   using Call = MergeStatesCall;
   static constexpr assay_family kFamily = ASSAY_FAMILY_MERGE_STATES;
   static constexpr assay_arithmetic kArithmetic = merge_arithmetic();
+  static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_ALWAYS;
   static assay_status build(const Params *params, Call &call);
 };
 

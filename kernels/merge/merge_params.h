@@ -8,7 +8,9 @@
 
 namespace assay {
 
-inline constexpr int kMergeThreads = 128; // per block
+inline constexpr int kMergeThreads = 128; // per block of merge_state
+/// States of one group of lanes in merge_state: their loads are in flight together.
+inline constexpr int kMergeGroupStates = 2;
 
 /// A [rows, heads, head_dim] tensor of states with its LSE; strides in elements.
 struct StateTensor {
@@ -23,12 +25,13 @@ struct StateTensor {
 struct MergeStateParams {
   StateTensor a, b, out; // out may alias a or b; out.lse may be null
   int64_t num_states;    // rows * heads
-  int32_t num_heads, head_dim;
-  int32_t lanes_per_state; // power of two <= 32
-  float scale;             // LSE difference -> base-2 logit: 1 or log2 e
-  float unit;              // inverse: 1 or ln 2
+  int32_t num_heads;     // 1 where the heads of a row follow each other as rows do
+  int32_t head_dim;
+  int32_t lanes_log2; // 2^lanes_log2 <= 32 lanes have a state
+  float scale;        // LSE difference -> base-2 logit: 1 or log2 e
+  float unit;         // inverse: 1 or ln 2
 
-  ASSAY_FIELDS(a, b, out, num_states, num_heads, head_dim, lanes_per_state, scale, unit)
+  ASSAY_FIELDS(a, b, out, num_states, num_heads, head_dim, lanes_log2, scale, unit)
 };
 
 struct MergeStatesParams {
@@ -38,9 +41,12 @@ struct MergeStatesParams {
       *indptr; // [num_rows + 1], or null: row r holds num_states states from r * num_states
   int64_t num_rows;
   int32_t num_states, num_heads, head_dim;
-  float scale, unit; // as in MergeStateParams
+  int32_t lanes_log2; // of a worker: kernels/merge/merge_policy.h
+  int32_t workers;    // that share a (row, head)
+  float scale, unit;  // as in MergeStateParams
 
-  ASSAY_FIELDS(in, out, indptr, num_rows, num_states, num_heads, head_dim, scale, unit)
+  ASSAY_FIELDS(in, out, indptr, num_rows, num_states, num_heads, head_dim, lanes_log2, workers,
+               scale, unit)
 };
 
 } // namespace assay

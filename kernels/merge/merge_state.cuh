@@ -7,8 +7,34 @@
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/row_output.cuh"
 #include "kernels/merge/merge_params.h"
+#include "kernels/merge/row_head.cuh"
 
 namespace assay::ASSAY_TARGET {
+
+/// a becomes the merge of a and b; returns its LSE. Bit for bit the other side where one is empty,
+/// zeros where both are, whatever their o holds.
+template <class Number, class E>
+ASSAY_DEVICE Number merge_pair(Number lse_a, Number lse_b, Pack8<E> &a, const Pack8<E> &b,
+                               float scale, float unit) {
+  using RowSlice = SliceOf<Number>;
+  const bool empty_a = arch::is_neg_infinity(lse_a), empty_b = arch::is_neg_infinity(lse_b);
+  if (empty_a || empty_b) {
+    if (empty_a) {
+      a = b;
+    }
+    if (empty_a && empty_b) a = Pack8<E>::pack(RowSlice::identity().o);
+    return empty_a ? lse_b : lse_a;
+  }
+  Number o_a[8], o_b[8];
+  a.unpack(o_a);
+  b.unpack(o_b);
+  RowSlice merged = RowSlice::from_normalized(lse_a, o_a);
+  merged.merge(RowSlice::from_normalized(lse_b, o_b), scale);
+  const Number lse = merged.m + lse_in_unit(arch::log2_approx(merged.d), unit);
+  merged.normalize();
+  a = Pack8<E>::pack(merged.o);
+  return lse;
+}
 
 /// A power-of-two group of lanes inside one warp owns a state, so that in place (out == a or b)
 /// every lane has read the LSEs before any is overwritten: one warp barrier orders them. (A head
@@ -18,48 +44,53 @@ template <class E>
 ASSAY_KERNEL(kMergeThreads, 1)
 merge_state(const ASSAY_GRID_CONSTANT MergeStateParams params) {
   using Number = typename arch::Arithmetic<E>::Number;
-  using RowSlice = SliceOf<Number>;
-  const int64_t index = int64_t{arch::block_idx_x()} * kMergeThreads + arch::thread_idx();
-  const int64_t state = index / params.lanes_per_state;
-  const int lane = static_cast<int>(index % params.lanes_per_state);
-  const bool active = state < params.num_states;
-  const int64_t row = state / params.num_heads, head = state % params.num_heads;
-  const auto lse_of = [&](const StateTensor &v) {
-    return words_of<Number>(v.lse) + row * v.lse_stride_row + head * v.lse_stride_head;
-  };
-  const auto o_of = [&](const StateTensor &v) {
-    return static_cast<E *>(v.o) + row * v.o_stride_row + head * v.o_stride_head;
-  };
-  Number lse_a = arch::neg_infinity(), lse_b = arch::neg_infinity();
-  if (active) {
-    lse_a = arch::global_load(lse_of(params.a));
-    lse_b = arch::global_load(lse_of(params.b));
+  const int thread = static_cast<int>(arch::thread_idx());
+  const int lanes = 1 << params.lanes_log2, lane = thread & (lanes - 1);
+  const int groups = kMergeThreads >> params.lanes_log2;
+  RowHead at[kMergeGroupStates];
+  bool active[kMergeGroupStates];
+  ASSAY_UNROLL
+  for (int j = 0; j < kMergeGroupStates; ++j) {
+    const int64_t state = (int64_t{arch::block_idx_x()} * kMergeGroupStates + j) * groups +
+                          (thread >> params.lanes_log2);
+    active[j] = state < params.num_states;
+    at[j] = RowHead::of(state, params.num_heads);
   }
-  arch::warp_barrier();
-  if (!active) return;
-  const bool empty_a = arch::is_neg_infinity(lse_a), empty_b = arch::is_neg_infinity(lse_b);
-  Number lse = empty_a ? lse_b : lse_a;
-  for (int dim = 8 * lane; dim < params.head_dim; dim += 8 * params.lanes_per_state) {
-    Pack8<E> result;
-    if (empty_a || empty_b) {
-      // Bit for bit the other side; zeros when both are empty, whatever o holds.
-      if (empty_a && empty_b)
-        result = Pack8<E>::pack(RowSlice::identity().o);
-      else
-        result = Pack8<E>::load((empty_a ? o_of(params.b) : o_of(params.a)) + dim);
-    } else {
-      Number o_a[8], o_b[8];
-      Pack8<E>::load(o_of(params.a) + dim).unpack(o_a);
-      Pack8<E>::load(o_of(params.b) + dim).unpack(o_b);
-      RowSlice merged = RowSlice::from_normalized(lse_a, o_a);
-      merged.merge(RowSlice::from_normalized(lse_b, o_b), params.scale);
-      lse = merged.m + lse_in_unit(arch::log2_approx(merged.d), params.unit);
-      merged.normalize();
-      result = Pack8<E>::pack(merged.o);
+  const auto lse_of = [&](const StateTensor &v, int j) {
+    return words_of<Number>(v.lse) + at[j].row * v.lse_stride_row + at[j].head * v.lse_stride_head;
+  };
+  const auto o_of = [&](const StateTensor &v, int j) {
+    return static_cast<E *>(v.o) + at[j].row * v.o_stride_row + at[j].head * v.o_stride_head;
+  };
+  Number lse_a[kMergeGroupStates], lse_b[kMergeGroupStates], lse[kMergeGroupStates];
+  Pack8<E> a[kMergeGroupStates], b[kMergeGroupStates];
+  const auto load_o = [&](int dim) {
+    ASSAY_UNROLL
+    for (int j = 0; j < kMergeGroupStates; ++j) {
+      if (!active[j] || dim >= params.head_dim) continue;
+      a[j] = Pack8<E>::load(o_of(params.a, j) + dim);
+      b[j] = Pack8<E>::load(o_of(params.b, j) + dim);
     }
-    result.store(o_of(params.out) + dim);
+  };
+  ASSAY_UNROLL
+  for (int j = 0; j < kMergeGroupStates; ++j) {
+    lse_a[j] = active[j] ? arch::global_load(lse_of(params.a, j)) : Number(arch::neg_infinity());
+    lse_b[j] = active[j] ? arch::global_load(lse_of(params.b, j)) : Number(arch::neg_infinity());
   }
-  if (lane == 0 && params.out.lse != nullptr) arch::global_store(lse_of(params.out), lse);
+  load_o(8 * lane);
+  arch::warp_barrier();
+  for (int dim = 8 * lane; dim < params.head_dim; dim += 8 * lanes) {
+    if (dim > 8 * lane) load_o(dim);
+    ASSAY_UNROLL
+    for (int j = 0; j < kMergeGroupStates; ++j) {
+      lse[j] = merge_pair(lse_a[j], lse_b[j], a[j], b[j], params.scale, params.unit);
+      if (active[j]) a[j].store(o_of(params.out, j) + dim);
+    }
+  }
+  if (lane != 0 || params.out.lse == nullptr) return;
+  ASSAY_UNROLL
+  for (int j = 0; j < kMergeGroupStates; ++j)
+    if (active[j]) arch::global_store(lse_of(params.out, j), lse[j]);
 }
 
 } // namespace assay::ASSAY_TARGET

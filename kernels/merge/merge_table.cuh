@@ -4,6 +4,7 @@
 
 #include "kernels/host/launch_kernel.cuh"
 #include "kernels/merge/merge_call.h"
+#include "kernels/merge/merge_few_states.cuh"
 #include "kernels/merge/merge_state.cuh"
 #include "kernels/merge/merge_states.cuh"
 
@@ -34,11 +35,36 @@ inline assay_status launch_merge_state(const MergeStateCall &call, void *stream,
   });
 }
 
+template <class E, int kLanes, int kThreads>
+assay_status launch_merge_block(const MergeStatesCall &call, void *stream) {
+  const size_t shared_bytes = sizeof(typename MergeStatesBlock<E, kLanes, kThreads>::SharedStorage);
+  return launch_kernel(&merge_states<E, kLanes, kThreads>, "merge_states",
+                       {call.blocks, kThreads, call.params.workers > 1 ? shared_bytes : 0},
+                       call.params, stream);
+}
+
+template <class E, int kLanes>
+assay_status launch_merge_states_of(const MergeStatesCall &call, void *stream) {
+  return call.threads == kMergeStatesThreads
+             ? launch_merge_block<E, kLanes, kMergeStatesThreads>(call, stream)
+             : launch_merge_block<E, kLanes, kManyMergeStatesThreads>(call, stream);
+}
+
+template <class E, int kStates>
+assay_status launch_merge_few_states(const MergeStatesCall &call, void *stream) {
+  return launch_kernel(&merge_few_states<E, kStates>, "merge_few_states",
+                       {call.blocks, kMergeStatesThreads}, call.params, stream);
+}
+
 inline assay_status launch_merge_states(const MergeStatesCall &call, void *stream, bool launch) {
   if (!launch) return ASSAY_OK;
   return with_merge_element(call.dtype, [&](auto *element) {
-    return launch_kernel(&merge_states<std::remove_pointer_t<decltype(element)>>, "merge_states",
-                         {call.blocks, kMergeThreads}, call.params, stream);
+    using E = std::remove_pointer_t<decltype(element)>;
+    const int states = call.params.num_states;
+    if (states <= kMostFewStates) return launch_merge_few_states<E, kMostFewStates>(call, stream);
+    if (call.params.lanes_log2 == 3) return launch_merge_states_of<E, 8>(call, stream);
+    if (call.params.lanes_log2 == 4) return launch_merge_states_of<E, 16>(call, stream);
+    return launch_merge_states_of<E, 32>(call, stream);
   });
 }
 

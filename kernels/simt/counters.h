@@ -20,8 +20,12 @@ enum class Collective : uint8_t {
   kLdmatrix,
   kMovmatrix,
   kMma,
+  kWgmma,
+  kWgmmaFence,
+  kWgmmaCommit,
+  kWgmmaWait,
 };
-constexpr uint32_t kCollectiveCount = 11;
+constexpr uint32_t kCollectiveCount = 15;
 
 const char *to_string(Collective kind); // "shfl_xor", ...
 
@@ -37,6 +41,7 @@ struct Counters {
   uint64_t global_store_requests = 0;
   uint64_t global_store_bytes = 0;
   uint64_t atomics = 0;
+  uint64_t mbarrier_phases = 0;  // completed
   uint64_t async_copies = 0;     // per thread; zero-filled ones included
   uint64_t async_copy_bytes = 0; // read from global memory
   uint64_t shared_load_bytes = 0;

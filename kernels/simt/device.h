@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/simt/counters.h"
 #include "kernels/simt/hazard.h"
@@ -34,15 +36,23 @@ enum class Space : uint8_t { kShared, kGlobal };
 enum class AccessKind : uint8_t {
   kRead,
   kWrite,
-  kAtomic,     // read-modify-write, acquire-release at gpu scope
+  kAtomic,     // read-modify-write; through atomic_access()
   kAsyncRead,  // the source of an async copy
   kAsyncWrite, // its destination, in flight until waited for
+  kMatrixRead, // shared memory, by a matrix operation: what threads wrote must be fenced
 };
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
             Site site);
 // The same on behalf of another lane of the running warp (from a collective's apply function).
 void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
                      size_t alignment, Site site);
+
+// An atomic read-modify-write of global memory, and fences. Blocks run one after the other, so what
+// they do is plain; what they order between blocks is checked.
+enum class AtomicOrder : uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel };
+enum class Scope : uint8_t { kBlock, kGpu };
+void atomic_access(const void *address, size_t bytes, AtomicOrder order, Scope scope, Site site);
+void fence(Scope scope, Site site);
 
 // Shared memory of the block. `bytes` is what the kernel believes it has.
 void *shared_base(size_t bytes, size_t alignment, Site site);
@@ -80,6 +90,35 @@ void async_copy(void *shared_destination, const void *global_source, size_t byte
                 Site site);
 void async_commit();
 void async_wait(uint32_t pending_groups, Site site);
+
+// Barriers in shared memory (mbarrier): `count` arrivals complete a phase.
+void mbarrier_init(void *barrier, uint32_t count, Site site);
+void mbarrier_arrive(void *barrier, Site site);
+void mbarrier_wait(void *barrier, uint32_t parity, Site site);
+
+// What this thread has written to shared memory so far may be read by matrix operations.
+void fence_async_proxy(Site site);
+
+// Matrix operations run beside the warps of a warpgroup (four warps). They are warp collectives
+// whose apply functions call these: operations of a warp complete in order, at issue or at the wait
+// that covers them.
+class MatrixOperation {
+public:
+  virtual ~MatrixOperation() = default;
+  // At issue, when the result comes later: what the results' registers hold is lost.
+  virtual void postpone() = 0;
+  virtual void complete() = 0;
+};
+struct SharedRange {
+  const void *address;
+  size_t bytes;
+};
+// reads: what must not be overwritten before the wait.
+void matrix_issue(std::unique_ptr<MatrixOperation> operation, std::vector<SharedRange> reads,
+                  Site site);
+void matrix_fence(Site site);
+void matrix_commit(Site site);
+void matrix_wait(uint32_t pending_groups, Site site);
 
 // Order with the kernel in front, in a launch that starts early. Before its wait a thread must not
 // write, not read what that kernel may write (Memory::mark_late), not start the next grid; and none

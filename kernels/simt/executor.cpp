@@ -57,6 +57,9 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   ++counters_->launches;
   if (config_ok(config)) {
     const uint32_t blocks = config.grid_x * config.grid_y * config.grid_z;
+    has_peers_ = stream && blocks > 1;
+    launch_ = stream ? stream->memory.begin_launch() : 0;
+    order_.begin_launch();
     std::vector<uint32_t> permutation;
     if (schedule_.order == Order::kSeeded) {
       permutation.resize(blocks);
@@ -87,6 +90,7 @@ void Executor::reset_block(uint32_t linear) {
     fiber.exited = false;
     fiber.early = config_.early_start;
     fiber.groups_committed = 0;
+    fiber.proxy_fences = 0;
     fiber.site = {};
     fiber.copies.clear();
     stacks_.prepare(fiber.context, t, &Executor::fiber_entry);
@@ -96,12 +100,19 @@ void Executor::reset_block(uint32_t linear) {
     const uint32_t present = std::min(kLanes, threads - w * kLanes);
     warps_[w].absent = present == kLanes ? 0 : ~0u << present;
     warps_[w].active = 0;
+    warps_[w].fenced = false;
+    warps_[w].matrix_groups = warps_[w].matrix_steps = 0;
+    warps_[w].matrix.clear();
   }
   live_ = threads;
   stalled_ = false;
   block_barrier_ = {};
   named_barriers_.fill({});
+  meetings_.fill({});
+  mbarriers_.clear();
+  matrix_steps_.assign((warps + kGroupWarps - 1) / kGroupWarps, {});
   shared_.begin_block(config_.shared_bytes);
+  order_.begin_block(linear, threads);
   thread_view.block_dim = threads;
   thread_view.block_idx[0] = linear % config_.grid_x;
   thread_view.block_idx[1] = linear / config_.grid_x % config_.grid_y;
@@ -123,6 +134,8 @@ void Executor::run_block(uint32_t linear) {
     stacks_.mark_abandoned(config_.block);
     return;
   }
+  check_left_behind();
+  if (hazard_) return;
   const ptrdiff_t damaged = shared_.first_changed_guard();
   if (damaged == GuardedBlock::kIntact) return;
   Hazard hazard;

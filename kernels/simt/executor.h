@@ -6,10 +6,12 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/simt/block_order.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/fiber.h"
 #include "kernels/simt/launch.h"
@@ -57,11 +59,22 @@ public:
   void collective(const CollectiveArgs &args, Site site);
   void access(uint32_t thread, Space space, AccessKind kind, const void *address, size_t bytes,
               size_t alignment, Site site);
+  void atomic_access(const void *address, size_t bytes, AtomicOrder order, Scope scope, Site site);
+  void fence(Scope scope, Site site);
   void raw_access(const void *address, size_t bytes, bool write, const void *pc);
   void *shared_base(size_t bytes, size_t alignment, Site site);
   void async_copy(void *destination, const void *source, size_t bytes, bool valid, Site site);
   void async_commit();
   void async_wait(uint32_t pending_groups, Site site);
+  void mbarrier_init(void *barrier, uint32_t count, Site site);
+  void mbarrier_arrive(void *barrier, Site site);
+  void mbarrier_wait(void *barrier, uint32_t parity, Site site);
+  void fence_async_proxy(Site site);
+  void matrix_issue(std::unique_ptr<MatrixOperation> operation, std::vector<SharedRange> reads,
+                    Site site);
+  void matrix_fence(Site site);
+  void matrix_commit(Site site);
+  void matrix_wait(uint32_t pending_groups, Site site);
   void wait_for_previous_grid(Site site);
   void start_next_grid(Site site);
   [[noreturn]] void report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
@@ -83,13 +96,14 @@ private:
     bool landed;
     Site site;
   };
-  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kCollective };
+  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kMbarrier, kCollective };
   struct Fiber {
     FiberContext context;
     Wait wait = Wait::kNone; // stale while the thread is ready or running
     bool exited = false;
     bool early = false; // has yet to wait for the grid in front
-    uint8_t slot = 0;   // which named barrier or group, by `wait`
+    uint8_t slot = 0;   // which barrier or group, by `wait`
+    uint32_t proxy_fences = 0;
     uint32_t groups_committed = 0;
     Site site; // of the latest operation
     std::vector<PendingCopy> copies;
@@ -98,8 +112,17 @@ private:
     WarpCall call;
     uint32_t arrived = 0;
   };
+  struct PendingMatrix {
+    std::unique_ptr<MatrixOperation> operation; // null once complete
+    std::vector<SharedRange> reads;
+    uint32_t group;
+    Site site;
+  };
   struct Warp {
-    uint32_t absent = 0; // exited lanes, and lanes past the block's end
+    uint32_t absent = 0;                          // exited lanes, and lanes past the block's end
+    bool fenced = false;                          // a matrix_fence since the last commit
+    uint32_t matrix_groups = 0, matrix_steps = 0; // committed; operations issued
+    std::vector<PendingMatrix> matrix;
     uint32_t active = 0; // bit g: groups[g] is gathering
     std::array<Group, kLanes> groups;
   };
@@ -111,6 +134,14 @@ private:
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
   };
   static constexpr uint32_t kNamedBarriers = 16;
+  struct Mbarrier {
+    const void *address;
+    uint32_t count, arrived = 0, phase = 0;
+    Site init, latest; // latest arrival
+    std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
+  };
+  static constexpr uint32_t kMbarriers = 256; // of a block
+  static constexpr uint32_t kGroupWarps = 4;  // of a warpgroup
 
   // executor.cpp: launching and switching
   bool config_ok(const LaunchConfig &config);
@@ -125,7 +156,9 @@ private:
   uint32_t join_group(Warp &warp, const CollectiveArgs &args, Site site);
   void check_new_group(const Warp &warp, const CollectiveArgs &args, Site site);
   void release_barrier(Barrier &barrier);
+  static uint32_t warps_at(const Barrier &barrier); // one bit a warp
   void check_whole_warps(const Barrier &barrier, uint32_t id, Site site);
+  void check_same_warps(const Barrier &barrier, uint32_t id, Site site);
 
   // executor_memory.cpp
   void shared_access(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
@@ -136,6 +169,18 @@ private:
                                       size_t alignment, Site site);
   void land(PendingCopy &copy);
   Site pending_site(size_t offset, size_t bytes) const;
+
+  // executor_order.cpp
+  void check_order(uint32_t thread, Writer::How how, bool writes, const void *address, size_t bytes,
+                   Site site);
+  void check_other_block(const Writer &writer, const Writer &mine, bool writes, const void *address,
+                         size_t bytes);
+
+  // executor_matrix.cpp
+  Mbarrier &mbarrier_at(const void *address, Site site);
+  void check_matrix_read(uint32_t thread, size_t offset, size_t bytes, Site site);
+  [[noreturn]] void report_matrix_reader(uint32_t thread, size_t offset, size_t bytes, Site site);
+  void check_left_behind(); // once all threads of a block have exited
 
   // executor_report.cpp
   void record(Hazard hazard);
@@ -163,7 +208,18 @@ private:
   bool stalled_ = false; // the running thread waits too, and nobody can run
   Barrier block_barrier_;
   std::array<Barrier, kNamedBarriers> named_barriers_;
+  // Who met last at each since the block barrier, and where; warps 0: nobody.
+  struct Meeting {
+    uint32_t warps = 0;
+    Site site;
+  };
+  std::array<Meeting, kNamedBarriers> meetings_;
+  std::vector<Mbarrier> mbarriers_;
+  std::vector<std::vector<Site>> matrix_steps_; // per warpgroup, the operations in order
   SharedMemory shared_;
+  BlockOrder order_;
+  uint32_t launch_ = 0;    // of the stream's memory
+  bool has_peers_ = false; // other blocks, and memory that is known
 };
 
 std::string lane_mask_text(uint32_t mask); // "0x0000ffff"

@@ -48,8 +48,12 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
            site);
   switch (kind) {
   case AccessKind::kRead:
+  case AccessKind::kMatrixRead:
     counters_->shared_load_bytes += bytes;
-    if (shared_.all(SharedMemory::kDefined, offset, bytes)) return;
+    if (shared_.all(SharedMemory::kDefined, offset, bytes)) {
+      if (kind == AccessKind::kMatrixRead) check_matrix_read(thread, offset, bytes, site);
+      return;
+    }
     if (shared_.any(SharedMemory::kInFlight, offset, bytes)) {
       const Site copy = pending_site(offset, bytes);
       report(thread, HazardKind::kAsyncInFlightRead,
@@ -69,6 +73,9 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
                  " are written while the async copy issued at " + to_string(copy) + " is in flight",
              site, copy);
     }
+    if (shared_.has_readers(offset, bytes)) report_matrix_reader(thread, offset, bytes, site);
+    if (kind == AccessKind::kWrite && bytes != 0)
+      shared_.set_writer(offset, bytes, thread, fibers_[thread].proxy_fences, site);
     counters_->shared_store_bytes += bytes;
     shared_.mark(kind == AccessKind::kWrite ? SharedMemory::kDefined : SharedMemory::kInFlight,
                  offset, bytes);
@@ -111,6 +118,8 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
   if (writes && !stream_->memory.access(address, bytes, Direction::kWrite, stream_->strict_global,
                                         found, text))
     report(thread, found, text, site);
+  if (has_peers_ && kind != AccessKind::kAtomic && stream_->memory.last_writers() != nullptr)
+    check_order(thread, Writer::How::kPlain, writes, address, bytes, site);
 }
 
 void Executor::raw_access(const void *address, size_t bytes, bool write, const void *pc) {
@@ -201,6 +210,7 @@ void Executor::async_wait(uint32_t pending_groups, Site site) {
   for (; copy != fiber.copies.end() && copy->group < complete_below; ++copy) {
     if (!copy->landed) land(*copy);
     shared_.mark(SharedMemory::kDefined, copy->offset, copy->bytes);
+    shared_.set_writer(copy->offset, copy->bytes, running_, fiber.proxy_fences, copy->site);
   }
   fiber.copies.erase(fiber.copies.begin(), copy);
 }

@@ -71,6 +71,12 @@ std::string Executor::describe_wait(uint32_t thread) const {
            std::to_string(barrier.arrived) + " of " + std::to_string(barrier.expected) +
            " threads there)" + at;
   }
+  case Wait::kMbarrier: {
+    const Mbarrier &barrier = mbarriers_[fiber.slot];
+    return "wait at mbarrier_wait (" + std::to_string(barrier.arrived) + " of " +
+           std::to_string(barrier.count) + " arrivals in phase " + std::to_string(barrier.phase) +
+           ")" + at;
+  }
   case Wait::kCollective: {
     const Group &group = warps_[thread / kLanes].groups[fiber.slot];
     return std::string("wait at ") + to_string(group.call.kind) + " for lanes " +

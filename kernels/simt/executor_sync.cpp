@@ -33,6 +33,14 @@ const char *to_string(Collective kind) {
     return "movmatrix";
   case Collective::kMma:
     return "mma";
+  case Collective::kWgmma:
+    return "wgmma";
+  case Collective::kWgmmaFence:
+    return "wgmma_fence";
+  case Collective::kWgmmaCommit:
+    return "wgmma_commit";
+  case Collective::kWgmmaWait:
+    return "wgmma_wait";
   }
   return "collective";
 }
@@ -66,6 +74,8 @@ void Executor::release_barrier(Barrier &barrier) {
   }
   if (++barrier.arrived == config_.block) {
     ++counters_->block_barriers;
+    meetings_.fill({});
+    order_.block_barrier();
     release_barrier(barrier);
     maybe_preempt(kPreemptAtSync);
     return;
@@ -73,6 +83,15 @@ void Executor::release_barrier(Barrier &barrier) {
   barrier.waiting[running_ / 64] |= uint64_t{1} << (running_ % 64);
   fiber.wait = Wait::kBlockBarrier;
   suspend();
+}
+
+uint32_t Executor::warps_at(const Barrier &barrier) {
+  uint32_t warps = 0;
+  for (uint32_t word = 0; word < barrier.waiting.size(); ++word) {
+    if (static_cast<uint32_t>(barrier.waiting[word]) != 0) warps |= 1u << 2 * word;
+    if (barrier.waiting[word] >> kLanes != 0) warps |= 2u << 2 * word;
+  }
+  return warps;
 }
 
 void Executor::check_whole_warps(const Barrier &barrier, uint32_t id, Site site) {
@@ -85,6 +104,19 @@ void Executor::check_whole_warps(const Barrier &barrier, uint32_t id, Site site)
                who_waits_where(),
            site, barrier.site);
   }
+}
+
+// Groups of warps that take turns at a barrier meet in time on one schedule and mix on another.
+void Executor::check_same_warps(const Barrier &barrier, uint32_t id, Site site) {
+  Meeting &last = meetings_[id];
+  const uint32_t warps = warps_at(barrier);
+  if (last.warps != 0 && last.warps != warps)
+    report(running_, HazardKind::kDivergentBarrier,
+           "named_barrier " + std::to_string(id) + " is met by warps " + lane_mask_text(warps) +
+               ", and was by warps " + lane_mask_text(last.warps) + " at " + to_string(last.site) +
+               " since the last block_barrier: on another schedule they mix",
+           site, last.site);
+  last = {warps, site};
 }
 
 [[gnu::always_inline]] inline void Executor::named_barrier(uint32_t id, uint32_t num_threads,
@@ -117,7 +149,9 @@ void Executor::check_whole_warps(const Barrier &barrier, uint32_t id, Site site)
   fiber.slot = static_cast<uint8_t>(id);
   if (++barrier.arrived == barrier.expected) {
     check_whole_warps(barrier, id, site);
+    check_same_warps(barrier, id, site);
     ++counters_->named_barriers;
+    order_.warps_meet(warps_at(barrier));
     barrier.waiting[running_ / 64] &= ~(uint64_t{1} << (running_ % 64));
     release_barrier(barrier);
     maybe_preempt(kPreemptAtSync);
@@ -199,6 +233,7 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
   }
   if (args.apply) args.apply(group.call);
   ++counters_->collectives[static_cast<size_t>(args.kind)];
+  if (args.kind == Collective::kWarpBarrier) order_.lanes_meet(warp_index, args.mask);
   warp.active &= ~(1u << index);
   ready_.insert_lanes(warp_index, args.mask & ~bit);
   maybe_preempt(kPreemptAtSync);

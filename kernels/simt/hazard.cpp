@@ -38,8 +38,14 @@ const char *to_string(HazardKind kind) {
     return "read-only-written";
   case HazardKind::kUninitGlobalRead:
     return "uninitialised-global-read";
+  case HazardKind::kMissingFence:
+    return "missing-fence";
+  case HazardKind::kBarrierMisuse:
+    return "mbarrier-misuse";
   case HazardKind::kTooEarly:
     return "too-early";
+  case HazardKind::kUnordered:
+    return "unordered-access";
   case HazardKind::kUnmodelled:
     return "unmodelled";
   }

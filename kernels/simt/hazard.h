@@ -21,10 +21,13 @@ enum class HazardKind : uint8_t {
   kRedZoneWritten,     ///< guard bytes around a buffer changed
   kReadOnlyWritten,    ///< store to a buffer registered as read-only
   kUninitGlobalRead,   ///< bytes of a buffer read that nothing has defined
+  kMissingFence,       ///< a matrix operation without the fence that its operands need
+  kBarrierMisuse,      ///< an mbarrier used before it is initialised, or left inside a phase
   kTooEarly,           ///< in an early start: before the wait for the grid in front, or without it
+  kUnordered,          ///< what another block wrote, with nothing that orders it before this access
   kUnmodelled,         ///< the executor has no model for this; never a pass
 };
-constexpr uint32_t kHazardKindCount = 14;
+constexpr uint32_t kHazardKindCount = 17;
 
 const char *to_string(HazardKind kind); // "divergent-barrier", ...
 

@@ -14,6 +14,8 @@ struct Memory::Buffer {
   std::vector<uint8_t> defined;     // per byte; empty: all defined
   std::vector<uint8_t> read_counts; // per byte; empty: not tracked
   std::vector<uint8_t> late;        // per byte; empty: none is
+  LastWriters writers;
+  uint32_t last_written = 0; // in which launch
 
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(info.data); }
   uintptr_t end() const { return begin() + info.bytes; }
@@ -191,6 +193,15 @@ std::string Memory::describe_outside(const void *address, size_t bytes) const {
   return text + "at offset " + std::to_string(a - nearest->begin()) + " of " + name;
 }
 
+std::string Memory::place(const void *address, size_t bytes) const {
+  const Buffer *buffer = find(address);
+  const std::string text = std::to_string(bytes) + " bytes";
+  if (buffer == nullptr) return text;
+  return text + " at offset " +
+         std::to_string(reinterpret_cast<uintptr_t>(address) - buffer->begin()) + " of buffer '" +
+         buffer->info.tag + "'";
+}
+
 bool Memory::access_early(const void *address, size_t bytes, Direction direction,
                           std::string &text) {
   const Buffer *buffer = find(address);
@@ -204,17 +215,14 @@ bool Memory::access_early(const void *address, size_t bytes, Direction direction
       what = ", which the kernel in front may be writing, are read";
   }
   if (what == nullptr) return true;
-  text = std::to_string(bytes) + " bytes";
-  if (buffer != nullptr)
-    text += " at offset " + std::to_string(reinterpret_cast<uintptr_t>(address) - buffer->begin()) +
-            " of buffer '" + buffer->info.tag + "'";
-  text += std::string(what) + " before wait_for_previous_grid";
+  text = place(address, bytes) + std::string(what) + " before wait_for_previous_grid";
   return false;
 }
 
 bool Memory::access(const void *address, size_t bytes, Direction direction, bool strict,
                     HazardKind &kind, std::string &text) {
   Buffer *buffer = find(address);
+  last_writers_ = nullptr;
   const uintptr_t a = reinterpret_cast<uintptr_t>(address);
   if (!buffer || bytes > buffer->end() - a) {
     if (!buffer && !strict) return true;
@@ -223,29 +231,29 @@ bool Memory::access(const void *address, size_t bytes, Direction direction, bool
     return false;
   }
   const size_t offset = a - buffer->begin();
-  const auto at = [&] {
-    return std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " of buffer '" +
-           buffer->info.tag + "'";
-  };
   if (direction == Direction::kWrite) {
     if (buffer->info.access == Access::kReadOnly) {
       kind = HazardKind::kReadOnlyWritten;
-      text = at() + ", which is read-only";
+      text = place(address, bytes) + ", which is read-only";
       return false;
     }
     buffer->info.bytes_written += bytes;
     if (!buffer->defined.empty()) std::memset(buffer->defined.data() + offset, 1, bytes);
+    if (buffer->writers.empty()) buffer->writers.cover(buffer->info.data, buffer->info.bytes);
+    buffer->last_written = launches_;
+    last_writers_ = &buffer->writers;
     return true;
   }
   if (!buffer->defined.empty()) {
     const uint8_t *first = buffer->defined.data() + offset;
     if (std::memchr(first, 0, bytes)) {
       kind = HazardKind::kUninitGlobalRead;
-      text = at() + ", never written";
+      text = place(address, bytes) + ", never written";
       return false;
     }
   }
   buffer->info.bytes_read += bytes;
+  if (buffer->last_written == launches_) last_writers_ = &buffer->writers;
   if (!buffer->read_counts.empty())
     for (size_t i = 0; i < bytes; ++i) {
       uint8_t &count = buffer->read_counts[offset + i];

@@ -10,6 +10,7 @@
 
 #include "kernels/simt/guarded_block.h"
 #include "kernels/simt/hazard.h"
+#include "kernels/simt/last_writers.h"
 
 namespace assay::simt {
 
@@ -74,6 +75,12 @@ public:
   // The same, asked first, of an access before the wait of an early start: false, with the text of
   // a kTooEarly hazard, for a write and for bytes marked late.
   bool access_early(const void *address, size_t bytes, Direction direction, std::string &text);
+  // Of the buffer of the latest access(); null where this launch has written nothing, nor now.
+  LastWriters *last_writers() const { return last_writers_; }
+  // "4 bytes at offset 8 of buffer 'lse'".
+  std::string place(const void *address, size_t bytes) const;
+  // Numbers launches from 1; a Writer of another one is not of the running grid.
+  uint32_t begin_launch() { return ++launches_; }
 
 private:
   struct Buffer;
@@ -86,6 +93,8 @@ private:
   std::vector<std::unique_ptr<Buffer>> sorted_; // by address
   std::vector<Buffer *> by_id_;                 // null once released
   mutable Buffer *last_hit_ = nullptr;
+  LastWriters *last_writers_ = nullptr;
+  uint32_t launches_ = 0;
 };
 
 } // namespace assay::simt

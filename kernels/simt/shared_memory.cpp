@@ -15,6 +15,10 @@ void SharedMemory::begin_block(size_t bytes) {
   }
   std::memset(block_.data(), 0xFF, bytes);
   shadow_.assign(bytes, kUndefined);
+  ++block_count_;
+  if (writers_.size() * kWriterBytes < bytes) writers_.resize(bytes / kWriterBytes + 1);
+  readers_.assign(bytes / kLineBytes + 1, 0);
+  total_readers_ = 0;
 }
 
 bool SharedMemory::all(State state, size_t offset, size_t bytes) const {

@@ -54,7 +54,7 @@ ColumnSums sum_columns(const KeySet &keys, const RowWork &work, std::vector<Encl
   for (size_t j = 0; j < n; ++j)
     a[j] = work.weight[j] * (1.0 + work.omega[j]);
   weighted_magnitudes(keys.v.data(), n, d, a.data(), sums.magnitude.data());
-  if (work.model.p_rounded && work.model.p_normal > 2 * kFloor) {
+  if (work.model.p_format != nullptr && work.model.p_normal > 2 * kFloor) {
     const std::vector<double> coefficient = subnormal_coefficients(work);
     weighted_magnitudes(keys.v.data(), n, d, coefficient.data(), sums.subnormal.data());
   }

@@ -30,12 +30,16 @@ struct CountField {
 constexpr CountField kCounts[] = {
     {"mma_block", &assay_arithmetic::mma_block, 1024},
     {"mma_fraction_bits", &assay_arithmetic::mma_fraction_bits, 1022}, // 2^-F normal in double
-    {"p_rounded", &assay_arithmetic::p_rounded, 1},
+    {"p_format", &assay_arithmetic::p_format, ASSAY_FORMAT_E5M2},
+    {"sum_format", &assay_arithmetic::sum_format, ASSAY_FORMAT_BF16},
+    {"exponential", &assay_arithmetic::exponential, ASSAY_EXP_BASE2},
     {"sum_depth", &assay_arithmetic::sum_depth, 1 << 20}, // so many fp32 roundings: 1/16
     {"tile_tokens", &assay_arithmetic::tile_tokens, 1 << 30},
     {"max_parallel_states", &assay_arithmetic::max_parallel_states, 1 << 20},
+    {"max_splits", &assay_arithmetic::max_splits, 1 << 16},
+    {"merge_stages", &assay_arithmetic::merge_stages, 16},
 };
-static_assert(sizeof(assay_arithmetic) == 6 * sizeof(int32_t) + 5 * sizeof(double),
+static_assert(sizeof(assay_arithmetic) == 10 * sizeof(int32_t) + 5 * sizeof(double),
               "a new field needs its range here, its text in plugin.h and a case in the test");
 
 template <class Value>
@@ -61,6 +65,12 @@ std::string declaration_defect(const assay_arithmetic &arithmetic) {
   if (block > 0 && std::ldexp(block + 1.0, -bits) >= 1.0)
     return outside("mma_fraction_bits", bits,
                    "2^bits above mma_block + 1 = " + std::to_string(block + 1));
+  if (arithmetic.sum_format == ASSAY_FORMAT_CALL)
+    return outside("sum_format", arithmetic.sum_format, "0 (FP32), 2 (FP16) or 3 (BF16)");
+  if ((arithmetic.max_splits > 0) != (arithmetic.merge_stages > 0))
+    return outside("merge_stages", arithmetic.merge_stages,
+                   arithmetic.max_splits > 0 ? "1 .. 16 beside max_splits above 0"
+                                             : "0 beside max_splits of 0");
   return "";
 }
 

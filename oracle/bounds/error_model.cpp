@@ -8,14 +8,22 @@
 #include <utility>
 
 #include "oracle/bounds/declaration.h"
-#include "oracle/exact/dtype.h"
-
 namespace assay::oracle {
+namespace {
+
+void set_row_sum(ErrorModel &model, const Format *format) {
+  model.sum_unit = format != nullptr ? format->unit_roundoff : kU;
+  model.sum_limit = format != nullptr ? format->max_finite : kFp32Limit;
+  // Subnormal sums in fp32's range of exponents are below every budget's floor.
+  if (format != nullptr && std::ldexp(1.0, format->min_exponent) > 2 * kFloor)
+    model.sum_floor = half_ulp(*format, 0.0);
+}
+
+} // namespace
 
 ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim) {
   require_declaration(arithmetic);
   if (head_dim <= 0) throw std::invalid_argument("oracle: head_dim is not positive");
-  const Format &format = format_of(dtype);
   ErrorModel model{};
   model.block = arithmetic.mma_block;
   int steps = head_dim;
@@ -27,10 +35,15 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
   }
   model.dot = std::expm1(steps * std::log1p(model.kappa));
   model.dot_floor = steps * kFloor;
-  model.p_rounded = arithmetic.p_rounded != 0;
-  model.p_unit = model.p_rounded ? format.unit_roundoff : 0.0;
-  model.p_normal = std::ldexp(1.0, format.min_exponent);
-  model.p_floor = model.p_rounded ? half_ulp(format, 0.0) : 0.0;
+  model.operand_normal = model.p_normal = std::ldexp(1.0, format_of(dtype).min_exponent);
+  model.p_format = rounding_of(arithmetic.p_format, dtype);
+  if (model.p_format != nullptr) {
+    model.p_unit = model.p_format->unit_roundoff;
+    model.p_normal = std::ldexp(1.0, model.p_format->min_exponent);
+    model.p_floor = half_ulp(*model.p_format, 0.0);
+  }
+  set_row_sum(model, rounding_of(arithmetic.sum_format, dtype));
+  model.conversion = arithmetic.exponential == ASSAY_EXP_NATURAL ? kScaleError : 0.0;
   model.exp2 = arithmetic.exp2_rel_error;
   model.log2 = arithmetic.log2_abs_error;
   model.rcp = arithmetic.rcp_rel_error;

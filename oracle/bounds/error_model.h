@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/abi/plugin.h"
+#include "oracle/exact/dtype.h"
 #include "oracle/exact/tile_order.h"
 
 namespace assay::oracle {
@@ -23,18 +24,23 @@ inline constexpr double kScaleError = 1.25 * kU;
 inline constexpr double kSlack = 1.0 + 0x1p-20;
 
 struct ErrorModel {
-  int block;        ///< b, 0: scalar FMA chain
-  double alignment; ///< (b + 1) 2^-F; 0 for FMA chains
-  double kappa;     ///< relative error committed by one block
-  double dot;       ///< |score error| <= dot * sum |q_i k_i| + dot_floor
-  double dot_floor; ///< underflow in the accumulator
-  bool p_rounded;
-  double p_unit;   ///< relative error of rounding P, 0 when it stays fp32
-  double p_floor;  ///< absolute error of a subnormal P, 0 when there is none
-  double p_normal; ///< smallest normal P
+  int block;              ///< b, 0: scalar FMA chain
+  double alignment;       ///< (b + 1) 2^-F; 0 for FMA chains
+  double kappa;           ///< relative error committed by one block
+  double dot;             ///< |score error| <= dot * sum |q_i k_i| + dot_floor
+  double dot_floor;       ///< underflow in the accumulator
+  const Format *p_format; ///< null: P stays fp32
+  double p_unit;          ///< relative error of rounding P, 0 when it stays fp32
+  double p_floor;         ///< absolute error of a subnormal P, 0 when there is none
+  double p_normal;        ///< smallest normal P
+  double operand_normal;  ///< smallest normal V
+  double sum_unit;        ///< relative error of an addition to a row sum
+  double sum_floor;       ///< absolute error of a subnormal row sum, 0 when there is none
+  double sum_limit;       ///< from here on a row sum may be infinite
   double exp2, log2, rcp;
-  double tanh;    ///< of the softcap, absolute
-  double q_error; ///< of an element of Q with fp8 KV, per largest |q|
+  double conversion; ///< relative error of exponents and logarithms of another base
+  double tanh;       ///< of the softcap, absolute
+  double q_error;    ///< of an element of Q, per largest |q|
   int sum_depth;
   int tile;   ///< keys between two updates of the running maximum
   int states; ///< merged in a block

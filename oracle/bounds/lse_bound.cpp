@@ -20,14 +20,13 @@ double lse_budget(const RowProblem &problem, const RowWork &work, double lse2) {
                                2 * kU * work.x_abs - std::log1p(-work.model.exp2) / kLn2;
   const double weights = std::max(above, std::min(-std::log2(work.mass_low), largest_alone));
   const double rounded_max = work.shape.stages > 0 ? 0.0 : kU * work.x_abs;
-  double bound = weights + work.scale_error * work.x_abs -
-                 std::log1p(-std::min(tail.row_sum, 0.5)) / kLn2 + rounded_max +
-                 work.model.log2 * (1.0 + work.log_sum);
+  double bound = weights + work.scale_error * work.x_abs + tail.row_sum / kLn2 + rounded_max +
+                 work.model.log2 * (1.0 + work.log_sum) + work.model.conversion * work.log_sum;
   bound += kU * (std::fabs(lse2) + bound);
-  if (problem.lse_base == ASSAY_LSE_NATURAL) {
-    // The fp32 constant ln 2 and the product: at most one rounding each.
-    bound = kLn2 * (bound + 2 * kU * (std::fabs(lse2) + bound));
-  }
+  // From one base to the other, an fp32 constant and the product: at most one rounding each.
+  const bool natural = problem.lse_base == ASSAY_LSE_NATURAL;
+  if (natural || work.model.conversion > 0.0) bound += 2 * kU * (std::fabs(lse2) + bound);
+  if (natural) bound *= kLn2;
   return bound * kSlack + kFloor;
 }
 

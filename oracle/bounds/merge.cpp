@@ -44,7 +44,9 @@ bool collect(const MergeProblem &problem, MergeReference &result, States &states
 void weigh(const MergeProblem &problem, States &states) {
   const bool natural = problem.lse_base == ASSAY_LSE_NATURAL;
   const double to_base2 = natural ? kLog2E : 1.0;
-  const double relative = natural ? kU + kScaleError : kU;
+  // A kernel of the other base converts the difference, and its exponential converts it back.
+  const bool other = problem.arithmetic.exponential == ASSAY_EXP_NATURAL && !natural;
+  const double relative = kU + (natural ? kScaleError : other ? 2 * kScaleError : 0.0);
   states.top = *std::max_element(states.lse.begin(), states.lse.end());
   const double eps = problem.arithmetic.exp2_rel_error;
   double error = 0.0, mean = 0.0, low = 0.0;
@@ -89,7 +91,11 @@ void bound_lse(const MergeProblem &problem, const States &states, RowReference &
                -std::log2(states.mass_low));
   double bound = weights + (n + 1) * kU / kLn2 +
                  problem.arithmetic.log2_abs_error * (1.0 + tail + weights + 0.01);
-  if (natural) bound = kLn2 * (bound + 2 * kU * (tail + bound)); // the constant and the product
+  // The constant and the product; a logarithm of the other base adds its own.
+  const bool other = problem.arithmetic.exponential == ASSAY_EXP_NATURAL;
+  const double conversions = (natural ? 2 * kU : 0.0) + (other ? 2 * kScaleError : 0.0);
+  bound += conversions * (tail + bound);
+  if (natural) bound *= kLn2;
   bound += kU * (std::fabs(row.lse.mid) + bound);
   row.lse_budget = bound * kSlack + kFloor;
 }

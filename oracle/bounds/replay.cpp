@@ -133,7 +133,7 @@ Rounded round_window(const Format &format, double p, double window, bool two_par
 double rescale_error(const RowWork &work, const TileView &tile, bool use_reference,
                      double reference) {
   const double below = -tile.top + tile.deviation + work.x_error_max;
-  double eta = (work.scale_error + 2 * kU) * below;
+  double eta = (work.scale_error + 2 * kU + work.model.conversion) * below;
   if (use_reference) {
     eta += tile.reference ? 0.0 : tile.deviation + reference;
   } else {
@@ -148,10 +148,10 @@ double rescale_error(const RowWork &work, const TileView &tile, bool use_referen
   return below > kFlushExponent ? std::max(omega, 1.0) : omega;
 }
 
-void replay_tile(const RowProblem &problem, const RowWork &work, const TileView &tile,
-                 double omega_after, KeyReplay &keys, ReplayBudget &budget) {
+void replay_tile(const RowWork &work, const TileView &tile, double omega_after, KeyReplay &keys,
+                 ReplayBudget &budget) {
   const ErrorModel &m = work.model;
-  const Format &format = format_of(problem.operand());
+  const Format &format = *m.p_format;
   const double scale = std::exp2(std::max(tile.top, -1000.0)) / work.z;
   // Two parts: an accumulator each, and the sum of both.
   const double parts = tile.two_parts ? 1.0 + 2 * m.p_unit : 1.0;
@@ -163,8 +163,8 @@ void replay_tile(const RowProblem &problem, const RowWork &work, const TileView 
     const double below = tile.top - y;
     const double own = work.x_radius[j] + (std::fabs(y) + below) * 2 * kU53;
     const double score = work.x_error[j] + tile.deviation;
-    const double eta =
-        own + score + (work.scale_error + 2 * kU) * (below + score) + kU * work.x_abs;
+    const double eta = own + score + (work.scale_error + 2 * kU + m.conversion) * (below + score) +
+                       kU * work.x_abs;
     double window = (1.0 + m.exp2) * (1.0 + kFloatExp2) * std::exp(kLn2 * eta * kSlack) - 1.0;
     const double p = std::exp2(-std::min(below, 1000.0));
     // A weight that may be far above 1 is one that nothing is known of: it has no candidates.
@@ -208,7 +208,7 @@ void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys
   for (const StateView &state : states) {
     for (const TileView &tile : state) {
       const double omega = rescale_error(work, tile, use_reference, reference);
-      replay_tile(problem, work, tile, omega, keys, budget);
+      replay_tile(work, tile, omega, keys, budget);
     }
   }
   budget.ambiguous_fraction /= static_cast<double>(n);
@@ -217,7 +217,7 @@ void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys
 
 ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
   ReplayedRow row;
-  if (!work.model.p_rounded) return row;
+  if (work.model.p_format == nullptr) return row;
   const KeySet &keys = *problem.keys;
   const size_t n = keys.size();
   const int d = keys.head_dim;

@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kU53 = 0x1p-53;
 constexpr double kMaxRoundedLogit = 8.0;
+constexpr double kMaxNarrowSumLogit = 0.5; // a row sum is then at least half its largest weight
+constexpr double kMaxRowSumError = 8.0;
 constexpr double kUnderflow = 1000.0; // weights below 2^-1000 count as an absolute error
 constexpr double kVagueWeight = 0x1p64;
 
@@ -90,18 +92,17 @@ bool prepare_query(const RowProblem &problem, RowWork &work) {
   work.scale = static_cast<double>(problem.sm_scale) * features.k_scale * kLog2E;
   work.scale_error = kScaleError + (features.fp8 ? kU : 0.0);
   if (!normal_fp32(scale) || !normal_fp32(work.scale)) return false;
-  if (!features.fp8) return true;
   double largest = 0.0;
   for (float x : problem.q)
     largest = std::max(largest, std::fabs(static_cast<double>(x)));
-  if (largest == 0.0) return true;
+  work.q_error = work.model.q_error * largest;
+  if (!features.fp8 || largest == 0.0) return true;
   // Q is multiplied by 2^(14 - e), the scale by its inverse.
   const int exponent = std::ilogb(largest);
   const double least = std::ldexp(work.q_least, exponent - 14);
   // An fp16 query may stay as it is: the larger of the two covers both.
   work.q_least = problem.dtype == ASSAY_FP16 ? std::max(work.q_least, least) : least;
   work.model.dot_floor *= std::max(1.0, std::ldexp(1.0, exponent - 14));
-  if (problem.dtype != ASSAY_FP16 || exponent >= 15) work.q_error = work.model.q_error * largest;
   return normal_fp32(std::ldexp(work.scale, exponent - 14));
 }
 
@@ -134,7 +135,7 @@ double exp2_factors(const RowShape &shape) {
 // that with all its factors at their upper end.
 void bound_row_sums(RowWork &work) {
   const ErrorModel &m = work.model;
-  const double roundings = -std::log1p(-std::min(tail_errors(m, work.shape).row_sum, 0.5)) / kLn2;
+  const double roundings = tail_errors(m, work.shape).row_sum / kLn2;
   const double lost = -std::log1p(-m.exp2) / kLn2 + roundings;
   const double gained = exp2_factors(work.shape) * std::log1p(m.exp2) / kLn2 + roundings;
   const double rounded_max = 1.5 * kU * work.x_abs;
@@ -160,7 +161,7 @@ void compute_omega(RowWork &work) {
   for (size_t j = 0; j < n; ++j) {
     const double score = work.x_error[j] + work.x_radius[j];
     const double below = work.x_max - work.x[j] + score + work.x_error_max;
-    double eta = score + (work.scale_error + 2 * kU) * kSlack * below + shared;
+    double eta = score + (work.scale_error + 2 * kU + m.conversion) * kSlack * below + shared;
     if (work.shape.stages > 0) {
       eta += work.shape.stages * combine_exponent_error(work, below);
     }
@@ -208,40 +209,24 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
   compute_weights(work);
   // The maximum's own weight is 2^(rounding of c * m): beyond this it says nothing any more.
   if (kU * work.x_abs > kMaxRoundedLogit) return "logits too large for fp32 softmax";
-  // 1 / (1 - theta) needs theta well below 1; rows that long leave the range of every real kernel.
-  if (tail_errors(work.model, work.shape).row_sum >= 0.5) return "too many roundings in a row sum";
+  if (work.model.sum_floor > 0.0 && kU * work.x_abs > kMaxNarrowSumLogit)
+    return "logits too large for a row sum of that format";
+  // Beyond e^8 a row sum says nothing; rows that long leave the range of every real kernel.
+  if (!(tail_errors(work.model, work.shape).row_sum < kMaxRowSumError))
+    return "too many roundings in a row sum";
   bound_row_sums(work);
+  if (!(static_cast<double>(n) * work.largest_weight < work.model.sum_limit))
+    return "the row sum may leave its format";
   compute_omega(work);
   return "";
-}
-
-TailErrors tail_errors(const ErrorModel &m, const RowShape &shape) {
-  const double log_u = std::log1p(kU);
-  const double merges = shape.states > 1 ? shape.states + 1.0 : 0.0;
-  const double tiles = static_cast<double>(shape.tiles);
-  const double splits = shape.splits;
-  TailErrors t{};
-  t.pv =
-      std::expm1(static_cast<double>(shape.pv_blocks) * std::log1p(m.kappa) + (tiles - 1) * log_u);
-  // P in two parts, where a kernel declares it, brings a second accumulator and a sum of the two.
-  const int parts = m.p_rounded ? 2 : 1;
-  // A partial's own reciprocal is an error of its numerator alone: nothing in the row's denominator
-  // takes it back, and it differs between splits.
-  const double numerator = merges + (parts - 1) + shape.stages * (splits + 2);
-  t.partials = numerator * log_u + shape.stages * std::log1p(m.rcp);
-  t.merge = (1.0 + t.pv) * std::expm1(t.partials);
-  t.row_sum = std::expm1((m.sum_depth + 2 * tiles + merges + shape.stages * splits) * log_u);
-  t.normalise = (1.0 + m.rcp) * (1.0 + kU) / (1.0 - std::min(t.row_sum, 0.5)) - 1.0;
-  t.floor = kFloor * (parts * (3 * tiles + static_cast<double>(shape.pv_blocks) + 2 * merges) + 4 +
-                      shape.stages * (2 * splits + 4));
-  return t;
 }
 
 double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
                         double largest_value) {
   double floor = tail.floor + static_cast<double>(keys.size()) * kFloor * largest_value;
   if (keys.v_subnormal) {
-    floor += static_cast<double>(work.shape.pv_blocks) * work.model.alignment * work.model.p_normal;
+    floor += static_cast<double>(work.shape.pv_blocks) * work.model.alignment *
+             work.model.operand_normal;
   }
   return floor / work.sum_low;
 }
@@ -254,8 +239,10 @@ bool overflow_possible(const RowProblem &problem, const RowWork &work, double la
 
 double combine_exponent_error(const RowWork &work, double below_max) {
   const double lse = work.x_abs + work.log_sum;
-  const double partial = kU * work.x_abs + kU * lse + work.model.log2 * (1.0 + work.log_sum);
-  return (partial + kU * (below_max + 2 * work.log_sum + 1.0)) * kSlack;
+  const ErrorModel &m = work.model;
+  const double partial =
+      kU * work.x_abs + kU * lse + m.log2 * (1.0 + work.log_sum) + m.conversion * work.log_sum;
+  return (partial + (kU + m.conversion) * (below_max + 2 * work.log_sum + 1.0)) * kSlack;
 }
 
 void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t) {

@@ -6,6 +6,7 @@
 
 #include "oracle/bounds/attention_row.h"
 #include "oracle/bounds/error_model.h"
+#include "oracle/bounds/tail_errors.h"
 
 namespace assay::oracle {
 
@@ -52,17 +53,6 @@ inline constexpr double kCertainlyFlushed = 200.0;
  */
 std::string prepare_row(const RowProblem &problem, RowWork &work,
                         const std::vector<double> *scores = nullptr);
-
-/** Roundings of the fp32 steps after P.V, as relative errors. */
-struct TailErrors {
-  double pv;        ///< accumulation and rescaling of one state
-  double partials;  ///< log of what merging states and splits adds: roundings, splits' reciprocals
-  double merge;     ///< that, as a relative error
-  double normalise; ///< row sum and last reciprocal, relative to the result
-  double row_sum;   ///< relative error of the final denominator
-  double floor;     ///< absolute underflow, on the kernel's scale
-};
-TailErrors tail_errors(const ErrorModel &model, const RowShape &shape);
 
 /** Underflow of single operations, of keys, and of the alignment of subnormal values. */
 double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,

@@ -111,6 +111,25 @@ const Format &format_of(assay_dtype dtype) {
   }
 }
 
+const Format *rounding_of(assay_format format, assay_dtype operand) {
+  switch (format) {
+  case ASSAY_FORMAT_FP32:
+    return nullptr;
+  case ASSAY_FORMAT_CALL:
+    return &format_of(operand);
+  case ASSAY_FORMAT_FP16:
+    return &kFp16;
+  case ASSAY_FORMAT_BF16:
+    return &kBf16;
+  case ASSAY_FORMAT_E4M3:
+    return &kE4m3;
+  case ASSAY_FORMAT_E5M2:
+    return &kE5m2;
+  default:
+    throw std::invalid_argument("oracle: unknown format");
+  }
+}
+
 bool is_fp8(assay_dtype dtype) { return dtype == ASSAY_E4M3 || dtype == ASSAY_E5M2; }
 
 int element_size(assay_dtype dtype) { return dtype == ASSAY_FP32 ? 4 : is_fp8(dtype) ? 1 : 2; }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 
 namespace assay::oracle {
 
@@ -18,6 +18,9 @@ struct Format {
 };
 
 const Format &format_of(assay_dtype dtype);
+
+/** What a declared format rounds to, ASSAY_FORMAT_CALL to `operand`; null: it does not round. */
+const Format *rounding_of(assay_format format, assay_dtype operand);
 
 /** ASSAY_E4M3 or ASSAY_E5M2. */
 bool is_fp8(assay_dtype dtype);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
+#include <string>
 
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/key_order.h"
@@ -22,17 +24,34 @@ KernelModel ordered_model(const assay_kernel &kernel, const Params &params) {
   return model;
 }
 
-int wanted_splits(const assay_paged_params &params) { return params.num_splits; }
-int wanted_splits(const assay_cascade_params &params) {
-  return params.num_splits * params.num_levels;
+int segments(const assay_paged_params &) { return 1; }
+int segments(const assay_cascade_params &params) { return params.num_levels; }
+
+/// What the kernel declares, and what the call asks for.
+template <class Params>
+int64_t declared_splits(const Params &params, const KernelModel &model) {
+  const int most = model.arithmetic.max_splits;
+  const int wanted = params.num_splits > 0 ? std::min(params.num_splits, most) : most;
+  return int64_t{wanted} * segments(params);
 }
 
 template <class Params>
 int split_limit(const Params &params, const KernelModel &model, size_t keys) {
-  if (!model.splits) return 1;
-  const int wanted = wanted_splits(params);
-  const int limit = wanted > 0 ? wanted : kMostSplits;
-  return std::clamp(static_cast<int>(std::min<size_t>(keys, kMostSplits)), 1, limit);
+  const int64_t limit = std::max<int64_t>(declared_splits(params, model), 1);
+  return static_cast<int>(std::clamp<int64_t>(std::min<size_t>(keys, kMostSplits), 1, limit));
+}
+
+/// An order with more parts than the kernel declares would be judged without their merges.
+template <class Params>
+void require_splits(const Params &params, const KernelModel &model, const TileOrder &order) {
+  std::set<int> splits;
+  for (const KeyTile &tile : order)
+    if (tile.begin < tile.end) splits.insert(tile.split);
+  const auto most = std::max<int64_t>(1, int64_t{model.arithmetic.max_splits} * segments(params));
+  if (static_cast<int64_t>(splits.size()) > most)
+    throw std::invalid_argument("oracle: the declared key order has " +
+                                std::to_string(splits.size()) + " splits, max_splits is " +
+                                std::to_string(model.arithmetic.max_splits));
 }
 
 /// Of the keys that the row sees, counted from the first of them.
@@ -85,9 +104,7 @@ void add_state(MergeProblem &problem, const void *o, int64_t o_at, float lse) {
 
 } // namespace
 
-KernelModel model_of(const assay_kernel &kernel) {
-  return {.arithmetic = kernel.arithmetic, .splits = kernel.workspace_size != nullptr};
-}
+KernelModel model_of(const assay_kernel &kernel) { return {.arithmetic = kernel.arithmetic}; }
 KernelModel model_of(const assay_kernel &kernel, const assay_paged_params &params) {
   return ordered_model(kernel, params);
 }
@@ -119,6 +136,7 @@ void HeadRow::fill(const Params &params, const KernelModel &model, GroupKeys &ke
                    int qo_head) {
   q_ = gather_query(params, row, qo_head);
   order_ = row_order(params, model, row, qo_head);
+  require_splits(params, model, order_);
   const size_t count = keys.plain().size();
   problem_.features = gather_features(params, qo_head);
   problem_.keys = &keys.plain();
@@ -133,7 +151,7 @@ void HeadRow::fill(const Params &params, const KernelModel &model, GroupKeys &ke
   problem_.arithmetic = model.arithmetic;
   problem_.order = model.order ? &order_ : nullptr;
   problem_.max_splits = split_limit(params, model, count);
-  problem_.combine_stages = model.splits ? 1 : 0;
+  problem_.combine_stages = model.arithmetic.merge_stages;
   problem_.replay_scores = model.replay_scores;
 }
 

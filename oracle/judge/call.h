@@ -16,7 +16,6 @@ namespace assay::oracle {
 /** What decides a call besides its parameters: the kernel, by what it declares. */
 struct KernelModel {
   assay_arithmetic arithmetic{};
-  bool splits = true;         ///< may cut a row into parts that are merged through fp32 (O, LSE)
   TileOrderFn order = {};     ///< of all live keys of a request; empty: T0 only
   bool replay_scores = false; ///< T2 as well; block_fma.h says what it assumes
 };

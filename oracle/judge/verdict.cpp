@@ -6,6 +6,7 @@
 
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/certify.h"
+#include "oracle/judge/declared_away.h"
 
 namespace assay::oracle {
 namespace {
@@ -150,6 +151,13 @@ bool skip_row(Report &report, const RowReference &row, int dims, bool lse) {
   return true;
 }
 
+void add_budget(Report &report, const RowReference &row, size_t dim) {
+  double least = row.t0[dim].total;
+  for (const ReplayedRow *replay : {&row.t1, &row.t2})
+    if (replay->applies()) least = std::min(least, replay->budget[dim].total);
+  report.budgets.add(least, row.o[dim].mid);
+}
+
 Report start_report(int dims, bool lse) {
   Report report;
   report.elements = static_cast<uint64_t>(dims) + (lse ? 1 : 0);
@@ -166,6 +174,8 @@ void Report::merge(const Report &other) {
   elements += other.elements;
   claimed += other.claimed;
   no_claim += other.no_claim;
+  declared_away += other.declared_away;
+  budgets.merge(other.budgets);
   escalated += other.escalated;
   certified_rows += other.certified_rows;
   finding_count += other.finding_count;
@@ -205,7 +215,10 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
     judge_empty(report, o, dims, lse, request, head);
     return report;
   }
-  if (skip_row(report, row, dims, lse != nullptr)) return report;
+  if (skip_row(report, row, dims, lse != nullptr)) {
+    if (row.finite_inputs) report.declared_away = declared_away(problem, lse, report.no_claim);
+    return report;
+  }
   if (row.sunken) {
     judge_zeros(report, o, dims, request, head);
     if (lse) judge_row_lse(report, problem, row, *lse, request, head);
@@ -218,6 +231,7 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
       continue;
     }
     ++report.claimed;
+    add_budget(report, row, at);
     const ElementReport element = element_at(request, head, i, o[i]);
     const auto exact = [&](int precision) { return CertifiedRow(problem, precision).output(i); };
     judge_value(report, element, {0, row.o[at], row.t0[at], exact}, problem.dtype);
@@ -232,6 +246,7 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
     }
   }
   if (lse) judge_row_lse(report, problem, row, *lse, request, head);
+  report.declared_away = declared_away(problem, lse, report.no_claim);
   return report;
 }
 
@@ -254,6 +269,7 @@ Report judge_merge(const MergeProblem &problem, const MergeReference &reference,
       continue;
     }
     ++report.claimed;
+    if (only < 0) add_budget(report, exact, at);
     const size_t source = static_cast<size_t>(std::max(only, 0)) * static_cast<size_t>(dims) + at;
     if (only >= 0 && std::bit_cast<uint32_t>(o[i]) != std::bit_cast<uint32_t>(problem.o[source])) {
       fail(report, element, "one live state: its bits must be returned");

@@ -11,6 +11,7 @@
 #include "oracle/bounds/attention_row.h"
 #include "oracle/bounds/merge.h"
 #include "oracle/exact/interval.h"
+#include "oracle/judge/budget_sizes.h"
 
 namespace assay::oracle {
 
@@ -42,6 +43,8 @@ struct Report {
   double worst_ratio_t2 = NAN;
   double worst_ratio_lse = NAN; ///< NaN: no LSE was written
   ElementReport worst;
+  uint64_t declared_away = 0; ///< of no_claim: the same kernel without errors would have a claim
+  BudgetSizes budgets;        ///< the tightest of each output's tiers
   std::vector<ElementReport> findings; ///< the first 16
   uint64_t finding_count = 0;
 

@@ -25,6 +25,9 @@ assay_arithmetic draw_declaration(std::mt19937_64 &random, assay_arithmetic a) {
   if (random() % 3 == 0) a.tile_tokens = 1 << random() % 9;
   if (random() % 3 == 0) a.sum_depth = 1 << random() % 21;
   if (random() % 3 == 0) a.max_parallel_states = 1 << random() % 8;
+  if (random() % 2) a.p_format = static_cast<assay_format>(random() % 6);
+  if (random() % 3 == 0) a.sum_format = random() % 2 ? ASSAY_FORMAT_FP16 : ASSAY_FORMAT_BF16;
+  a.exponential = static_cast<assay_exponential>(random() % 2);
   return a;
 }
 
@@ -59,6 +62,12 @@ TEST(Bounds, NeverShrinkWhenADeclaredErrorGrows) {
       {"exp2", [](assay_arithmetic &a, double e) { a.exp2_rel_error = e; }},
       {"log2", [](assay_arithmetic &a, double e) { a.log2_abs_error = e; }},
       {"rcp", [](assay_arithmetic &a, double e) { a.rcp_rel_error = e; }},
+      {"q", [](assay_arithmetic &a, double e) { a.q_abs_error = e; }},
+      {"exp2 beside a narrow sum",
+       [](assay_arithmetic &a, double e) {
+         a.exp2_rel_error = e;
+         a.sum_format = ASSAY_FORMAT_FP16;
+       }},
       {"block", [](assay_arithmetic &a, double e) {
          a.mma_block = 16;
          a.mma_fraction_bits = static_cast<int>(6 - std::log2(e));

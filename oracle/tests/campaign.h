@@ -44,7 +44,8 @@ struct Case {
     p.order = !with_order ? nullptr : features.has_sink() ? &sunk_order : &order;
     p.max_splits = splits;
     // The bit replay follows one convention for subnormal operands; the other bounds cover both.
-    p.replay_scores = emulation.low_subnormals && emulation.block > 0;
+    p.replay_scores =
+        emulation.low_subnormals && emulation.block > 0 && emulation.q_format == ASSAY_FORMAT_FP32;
     p.combine_stages = splits > 1 || emulation.combine ? emulation.stages : 0;
     // A kernel may skip the merge of a single split; the bound with a stage covers it.
     if (p.combine_stages == 0) p.combine_stages = static_cast<int>(emulation.seed & 1);
@@ -106,6 +107,18 @@ inline void widen_errors(Case &c, std::mt19937_64 &random) {
   c.order = deal_tiles(static_cast<int>(c.row.keys.size()), e.tile, c.splits, e.states, e.p_parts);
 }
 
+/** Gives a case formats of P, row sum and Q, and natural exponentials. */
+inline void vary_formats(Case &c, std::mt19937_64 &random) {
+  const auto pick = [&](int limit) {
+    return static_cast<int>(random() % static_cast<uint64_t>(limit));
+  };
+  Emulation &e = c.emulation;
+  e.p_format = pick(ASSAY_FORMAT_E5M2 + 1);
+  if (pick(2)) e.sum_format = pick(2) ? ASSAY_FORMAT_FP16 : ASSAY_FORMAT_BF16;
+  e.natural = pick(2);
+  if (pick(4) == 0) e.q_format = ASSAY_FORMAT_FP16 + pick(4);
+}
+
 /** What a campaign keeps of its reports. */
 struct Tally {
   uint64_t outputs = 0, violations = 0, undecided = 0, no_claim = 0;
@@ -122,6 +135,25 @@ struct Tally {
     if (!std::isnan(report.worst_ratio_lse)) lse = std::max(lse, report.worst_ratio_lse);
   }
 };
+
+/** The output rounding dwarfs the other terms, so they are also tried without it. */
+inline double worst_before_rounding(const Case &c, const RowReference &row) {
+  Case unrounded = c;
+  unrounded.emulation.round_output = false;
+  const RowOutput out = unrounded.run();
+  double worst = 0.0;
+  const auto ratio = [&](size_t i, const Enclosure &reference, const BudgetTerms &budget) {
+    if (budget.overflow_possible) return;
+    const double distance = std::fabs(out.o[i] - reference.mid) - reference.rad;
+    worst = std::max(worst, distance / (budget.total - budget.output_rounding));
+  };
+  for (size_t i = 0; i < out.o.size() && row.claim; ++i) {
+    ratio(i, row.o[i], row.t0[i]);
+    if (row.t1.applies()) ratio(i, row.t1.o[i], row.t1.budget[i]);
+    if (row.t2.applies()) ratio(i, row.t2.o[i], row.t2.budget[i]);
+  }
+  return worst;
+}
 
 /** Sizes of the statistical tests grow with this environment variable (default 1). */
 inline int effort() {

@@ -60,7 +60,9 @@ TEST(Declaration, EveryCountHasARange) {
   // mma_fraction_bits: blocks of 16 must lose less than they sum.
   for (const Count &c : {Count{"mma_block", &A::mma_block, 0, 1024},
                          {"mma_fraction_bits", &A::mma_fraction_bits, 5, 1022},
-                         {"p_rounded", &A::p_rounded, 0, 1},
+                         {"p_format", &A::p_format, 0, 5},
+                         {"sum_format", &A::sum_format, 0, 3},
+                         {"exponential", &A::exponential, 0, 1},
                          {"sum_depth", &A::sum_depth, 0, 1 << 20},
                          {"tile_tokens", &A::tile_tokens, 0, 1 << 30},
                          {"max_parallel_states", &A::max_parallel_states, 0, 1 << 20}}) {
@@ -81,6 +83,23 @@ TEST(Declaration, SaysWhatWasExpected) {
             "mma_fraction_bits is 4, expected 2^bits above mma_block + 1 = 17");
   a.mma_block = 0; // no blocks, no truncation
   EXPECT_EQ(declaration_defect(a), "");
+}
+
+TEST(Declaration, FieldsMustAgree) {
+  for (int32_t bad : {kIntMin, -1, 65537, kIntMax})
+    expect_defect("max_splits", &assay_arithmetic::max_splits, bad);
+  for (int32_t bad : {kIntMin, -1, 0, 17, kIntMax})
+    expect_defect("merge_stages", &assay_arithmetic::merge_stages, bad);
+  assay_arithmetic a = declared({});
+  a.max_splits = 0;
+  EXPECT_EQ(declaration_defect(a), "merge_stages is 1, expected 0 beside max_splits of 0");
+  a.merge_stages = 0;
+  EXPECT_EQ(declaration_defect(a), "");
+  a.max_splits = 2;
+  EXPECT_EQ(declaration_defect(a), "merge_stages is 0, expected 1 .. 16 beside max_splits above 0");
+  a = declared({});
+  a.sum_format = ASSAY_FORMAT_CALL;
+  EXPECT_EQ(declaration_defect(a), "sum_format is 1, expected 0 (FP32), 2 (FP16) or 3 (BF16)");
 }
 
 TEST(Declaration, MergesAskForASoundOneToo) {

@@ -91,6 +91,19 @@ float Ops::log2(float x) const {
                             noise(x, 2) * 0.8 * emulation_.log2_error * (1.0 + std::fabs(value)));
 }
 
+float Ops::exponential(float x) const {
+  if (!emulation_.natural) return exp2(x);
+  constexpr float kLog2E = 1.44269504f;
+  if (emulation_.seed >> 22 & 1) return exp2(x * kLog2E);
+  if (x == 0.0f) return 1.0f;
+  const float result = within(std::exp(static_cast<double>(x)), emulation_.exp2_error, noise(x, 1));
+  return result < 0x1p-126f ? 0.0f : result;
+}
+
+float Ops::logarithm(float x) const {
+  return emulation_.natural ? log2(x) * 0.693147181f : log2(x);
+}
+
 float Ops::rcp(float x) const {
   const double value = 1.0 / static_cast<double>(x);
   return within(value, emulation_.rcp_error, noise(x, 3));
@@ -100,14 +113,20 @@ float Ops::round(float x) const {
   return static_cast<float>(round_to(format_of(dtype_), static_cast<double>(x)));
 }
 
+float Ops::round(const Format &format, float x) {
+  return static_cast<float>(round_to(format, static_cast<double>(x)));
+}
+
 float Ops::tanh(float x) const {
   const float twice = 2.0f * 1.44269504f * x;
   const float value = 1.0f - 2.0f * (1.0f / (1.0f + std::exp2(twice)));
   return value + static_cast<float>(noise(x, 4)) * 0.5f * static_cast<float>(kTanhError);
 }
 
-float Ops::block(float c, const float *a, const float *b, int count, int b_stride) const {
+float Ops::block(float c, const float *a, const float *b, int count, int b_stride,
+                 const Format &a_format) const {
   const int least = emulation_.low_subnormals ? format_of(dtype_).min_exponent : -1000;
+  const int least_a = emulation_.low_subnormals ? a_format.min_exponent : -1000;
   double products[64];
   bool finite = std::isfinite(c);
   int top = c != 0.0f ? exponent(c, -126) : -1000;
@@ -115,7 +134,7 @@ float Ops::block(float c, const float *a, const float *b, int count, int b_strid
     const float y = b[static_cast<int64_t>(i) * b_stride];
     products[i] = static_cast<double>(a[i]) * static_cast<double>(y);
     finite &= std::isfinite(products[i]);
-    if (products[i] != 0.0) top = std::max(top, exponent(a[i], least) + exponent(y, least));
+    if (products[i] != 0.0) top = std::max(top, exponent(a[i], least_a) + exponent(y, least));
   }
   if (!finite) return NAN; // beyond fp32 nothing is claimed
   if (top == -1000) return 0.0f;
@@ -126,7 +145,8 @@ float Ops::block(float c, const float *a, const float *b, int count, int b_strid
   return truncate_to_float(static_cast<double>(sum) * power(top - emulation_.fraction_bits));
 }
 
-float Ops::accumulate(float c, const float *a, const float *b, int count, int b_stride) const {
+float Ops::accumulate(float c, const float *a, const float *b, int count, int b_stride,
+                      const Format *a_format) const {
   if (emulation_.block == 0) {
     for (int i = 0; i < count; ++i)
       c = std::fma(a[i], b[static_cast<int64_t>(i) * b_stride], c);
@@ -134,7 +154,8 @@ float Ops::accumulate(float c, const float *a, const float *b, int count, int b_
   }
   for (int i = 0; i < count; i += emulation_.block) {
     c = block(c, a + i, b + static_cast<int64_t>(i) * b_stride,
-              std::min(emulation_.block, count - i), b_stride);
+              std::min(emulation_.block, count - i), b_stride,
+              a_format ? *a_format : format_of(dtype_));
   }
   return c;
 }

@@ -26,8 +26,9 @@ struct Row {
   Ops ops;
   float scale; // base 2
   RowFeatures features;
-  float softmax_scale; // from scores to base-2 logits: 1 behind a map
-  bool rounded;
+  float softmax_scale;                 // from scores to logits: 1 behind a map
+  const Format *p_format, *sum_format; // null: fp32
+  float log2e;     // from natural logits to this kernel's: 1 in the natural base
   int marked_tile; // where the single-tile mutants strike
   int tile_index = 0;
   bool rescale_struck = false;
@@ -51,16 +52,15 @@ bool strikes_rescale(Row &row, float alpha) {
 float map_score(const Row &row, float score, int key) {
   const RowFeatures &f = row.features;
   if (!f.mapped()) return score;
-  constexpr float kLog2EFloat = 1.44269504f;
   const Mutant mutant = row.emulation.mutant;
   float x = score * row.scale;
   if (f.softcap > 0.0f && mutant != Mutant::kNoSoftcap) {
-    const float cap = f.softcap * kLog2EFloat;
+    const float cap = f.softcap * row.log2e;
     x = cap * row.ops.tanh(x * (1.0f / cap));
   }
   if (!f.alibi) return x;
   const int last = static_cast<int>(row.keys.size()) - 1 + (mutant == Mutant::kAlibiOffByOne);
-  return x + f.slope * kLog2EFloat * static_cast<float>(key - last);
+  return x + f.slope * row.log2e * static_cast<float>(key - last);
 }
 
 std::vector<float> tile_scores(const Row &row, const KeyTile &tile) {
@@ -74,12 +74,26 @@ std::vector<float> tile_scores(const Row &row, const KeyTile &tile) {
   return s;
 }
 
+// A row sum after an operation whose exact result is `x`. Half of the kernels round what enters
+// too.
+float sum_step(const Row &row, double x) {
+  return static_cast<float>(row.sum_format ? round_to(*row.sum_format, x) : x);
+}
+float entering(const Row &row, float p) {
+  return row.emulation.seed >> 21 & 1 ? sum_step(row, p) : p;
+}
+double exact(float a, float b, float c) { // a b + c
+  return static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c);
+}
+
 float row_sum(const Row &row, const std::vector<float> &p) {
   float lanes[kLanes] = {};
   for (size_t j = 0; j < p.size(); ++j)
-    lanes[j % kLanes] += p[j];
+    lanes[j % kLanes] = sum_step(row, exact(entering(row, p[j]), 1.0f, lanes[j % kLanes]));
   if (strikes(row, Mutant::kSumMissesLane)) lanes[1] = 0.0f;
-  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  const float low = sum_step(row, exact(lanes[0], 1.0f, lanes[1]));
+  const float high = sum_step(row, exact(lanes[2], 1.0f, lanes[3]));
+  return sum_step(row, exact(low, 1.0f, high));
 }
 
 void add_tile(Row &row, const KeyTile &tile, State &state) {
@@ -88,16 +102,16 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   const bool scaled = row.emulation.maxima == Maxima::kScaled;
   const float below = scaled ? state.m * row.softmax_scale - m * row.softmax_scale
                              : (state.m - m) * row.softmax_scale;
-  const float alpha = state.m == kNegInf ? 0.0f : row.ops.exp2(below);
+  const float alpha = state.m == kNegInf ? 0.0f : row.ops.exponential(below);
   const bool difference_first = row.emulation.maxima == Maxima::kDifferenceFirst;
   const float offset = -(row.softmax_scale * m);
   std::vector<float> p;
   for (float score : s)
-    p.push_back(row.ops.exp2(difference_first ? (score - m) * row.softmax_scale
-                                              : std::fma(score, row.softmax_scale, offset)));
+    p.push_back(row.ops.exponential(difference_first ? (score - m) * row.softmax_scale
+                                                     : std::fma(score, row.softmax_scale, offset)));
   const bool rescale_bug = strikes_rescale(row, alpha);
   const bool keep_sum = rescale_bug && row.emulation.mutant == Mutant::kSumNotRescaled;
-  state.d = keep_sum ? state.d + row_sum(row, p) : std::fma(state.d, alpha, row_sum(row, p));
+  state.d = sum_step(row, exact(state.d, keep_sum ? 1.0f : alpha, row_sum(row, p)));
   if (!rescale_bug || row.emulation.mutant != Mutant::kOutputNotRescaled) {
     for (float &x : state.o)
       x *= alpha;
@@ -107,8 +121,8 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   std::vector<float> low;
   for (float &x : p) {
     const float whole = x;
-    if (row.rounded) x = row.ops.round(x);
-    low.push_back(row.ops.round(whole - x));
+    if (row.p_format) x = Ops::round(*row.p_format, x);
+    low.push_back(row.p_format ? Ops::round(*row.p_format, whole - x) : 0.0f);
     if (strikes(row, Mutant::kTilePFourBits)) x = round_bits(x, 4);
   }
   const bool stale = strikes(row, Mutant::kStaleValueTile) && tile.begin >= row.emulation.tile;
@@ -116,12 +130,12 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   for (int i = 0; i < row.keys.head_dim; ++i) {
     float &o = state.o[static_cast<size_t>(i)];
     o = row.ops.accumulate(o, p.data(), row.keys.value(static_cast<size_t>(first)) + i,
-                           static_cast<int>(p.size()), row.keys.head_dim);
+                           static_cast<int>(p.size()), row.keys.head_dim, row.p_format);
     if (row.emulation.mutant == Mutant::kAccumulatorInBf16) o = round_bits(o, 8);
     if (row.emulation.p_parts == 1) continue;
     float &o_low = state.low[static_cast<size_t>(i)];
     o_low = row.ops.accumulate(o_low, low.data(), row.keys.value(static_cast<size_t>(first)) + i,
-                               static_cast<int>(low.size()), row.keys.head_dim);
+                               static_cast<int>(low.size()), row.keys.head_dim, row.p_format);
   }
   state.m = m;
   ++row.tile_index;
@@ -140,9 +154,9 @@ State merge_states(const Row &row, const std::vector<State> &states) {
     const bool scaled = maxima == Maxima::kScaled || maxima == Maxima::kScaledAtMerge;
     const float below = scaled ? state.m * row.softmax_scale - merged.m * row.softmax_scale
                                : (state.m - merged.m) * row.softmax_scale;
-    float f = row.ops.exp2(below);
+    float f = row.ops.exponential(below);
     if (row.emulation.mutant == Mutant::kStatesIgnoreMaxima) f = 1.0f;
-    merged.d += f * state.d;
+    merged.d = row.sum_format ? sum_step(row, exact(f, state.d, merged.d)) : merged.d + f * state.d;
     for (size_t i = 0; i < merged.o.size(); ++i) {
       merged.o[i] += f * state.o[i];
       merged.low[i] += f * state.low[i];
@@ -165,7 +179,7 @@ Partial finish_split(const Row &row, const State &state) {
   const float inverse = row.ops.rcp(state.d);
   for (float &x : partial.o)
     x *= inverse;
-  partial.lse = row.softmax_scale * state.m + row.ops.log2(state.d);
+  partial.lse = row.softmax_scale * state.m + row.ops.logarithm(state.d);
   return partial;
 }
 
@@ -180,8 +194,8 @@ Partial combine(const Row &row, const std::vector<Partial> &partials) {
     if (partial.lse == kNegInf) continue;
     float below = partial.lse - result.lse;
     if (mutant == Mutant::kMergeMixesBases) below *= 1.44269504f;
-    float w = row.ops.exp2(below);
-    if (mutant == Mutant::kMergeIgnoresMaxima) w = row.ops.exp2(below * 0.0f);
+    float w = row.ops.exponential(below);
+    if (mutant == Mutant::kMergeIgnoresMaxima) w = row.ops.exponential(below * 0.0f);
     sum += w;
     for (size_t i = 0; i < result.o.size(); ++i)
       result.o[i] += w * partial.o[i];
@@ -190,7 +204,7 @@ Partial combine(const Row &row, const std::vector<Partial> &partials) {
   const float inverse = row.ops.rcp(sum);
   for (float &x : result.o)
     x *= inverse;
-  result.lse += row.ops.log2(sum);
+  result.lse += row.ops.logarithm(sum);
   return result;
 }
 
@@ -198,7 +212,18 @@ Partial combine(const Row &row, const std::vector<Partial> &partials) {
 Partial merge_sink(const Row &row, const Partial &partial) {
   if (!row.features.sinks) return partial;
   const std::vector<float> zeros(partial.o.size(), 0.0f);
-  return combine(row, {partial, {zeros, row.features.sink * 1.44269504f}});
+  return combine(row, {partial, {zeros, row.features.sink * row.log2e}});
+}
+
+// Q in a narrow format, its largest value scaled to 1; rounding errors are at most half the last
+// place of [1/2, 1) there, unit_roundoff / 2 of the largest, and less below it.
+void round_query(std::vector<float> &q, const Format &format) {
+  float largest = 0.0f;
+  for (float x : q)
+    largest = std::max(largest, std::fabs(x));
+  if (largest == 0.0f) return;
+  for (float &x : q)
+    x = Ops::round(format, x / largest) * largest;
 }
 
 // Q as fp16: its largest magnitude in [2^14, 2^15). Returns the power of two that undoes it.
@@ -230,15 +255,21 @@ assay_arithmetic declared(const Emulation &emulation) {
   assay_arithmetic a{};
   a.mma_block = emulation.block;
   a.mma_fraction_bits = emulation.fraction_bits;
-  a.p_rounded = emulation.block > 0;
+  const bool fp32 = emulation.block == 0 && emulation.p_format == ASSAY_FORMAT_CALL;
+  a.p_format = fp32 ? ASSAY_FORMAT_FP32 : emulation.p_format;
+  a.sum_format = emulation.sum_format;
+  a.exponential = emulation.natural ? ASSAY_EXP_NATURAL : ASSAY_EXP_BASE2;
   a.sum_depth = (emulation.tile + kLanes - 1) / kLanes + 2;
   a.exp2_rel_error = emulation.exp2_error;
   a.log2_abs_error = emulation.log2_error;
   a.rcp_rel_error = emulation.rcp_error;
   a.tanh_abs_error = kTanhError;
-  a.q_abs_error = 0x1p-39;
+  const Format *q = rounding_of(emulation.q_format, ASSAY_FP16);
+  a.q_abs_error = q ? 0.51 * q->unit_roundoff : 0x1p-39;
   a.tile_tokens = emulation.tile;
   a.max_parallel_states = emulation.states;
+  a.max_splits = 1024;
+  a.merge_stages = emulation.stages;
   return a;
 }
 
@@ -246,7 +277,10 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
                       float sm_scale, assay_lse_base base, const TileOrder &order,
                       const Emulation &emulation, const RowFeatures &features) {
   std::vector<float> query(q.begin(), q.end());
-  float scale = sm_scale * 1.44269504f;
+  const float log2e = emulation.natural ? 1.0f : 1.44269504f;
+  float scale = sm_scale * log2e;
+  if (const Format *q_format = rounding_of(emulation.q_format, ASSAY_FP16))
+    round_query(query, *q_format);
   if (features.fp8) {
     if (emulation.mutant != Mutant::kScaleIgnored) scale *= features.k_scale;
     // An fp16 query needs no scaling; both ways are correct.
@@ -260,7 +294,9 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
           scale,
           features,
           features.mapped() ? 1.0f : scale,
-          emulation.block > 0,
+          rounding_of(declared(emulation).p_format, operand_dtype(dtype, features.fp8)),
+          rounding_of(emulation.sum_format, dtype),
+          log2e,
           0};
   if (emulation.mutant == Mutant::kScaleInBf16)
     row.scale = row.softmax_scale = round_bits(row.scale, 8);
@@ -292,7 +328,8 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
   RowOutput output{result.o, result.lse};
   for (float &x : output.o)
     x = store(row, dtype, features.fp8 ? x * features.v_scale : x);
-  if (base == ASSAY_LSE_NATURAL) output.lse *= 0.693147181f;
+  if (base == ASSAY_LSE_NATURAL && !emulation.natural) output.lse *= 0.693147181f;
+  if (base == ASSAY_LSE_BASE2 && emulation.natural) output.lse *= 1.44269504f;
   return output;
 }
 

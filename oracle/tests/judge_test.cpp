@@ -414,7 +414,11 @@ TEST(RowSplits, AsDeclaredOrAtMost) {
   call.params.num_splits = 7;
   EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 7);
   EXPECT_EQ(row_splits(call.params, call.model, 2, 0), 1);
-  call.model.splits = false;
+  call.model.arithmetic.max_splits = 3;
+  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 3);
+  call.params.num_splits = 0;
+  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 3);
+  call.model.arithmetic.max_splits = 0;
   EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 1);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // oracle_campaign [OUTPUTS [SEED]]: random correct kernels in all regimes against all tiers, until
 // that many outputs were judged. Half of them declare, and use up, exponentials, logarithms and
-// reciprocals with errors of up to 2^-4 ("wide errors"). Prints the worst |error| / bound of each
+// reciprocals with errors of up to 2^-4 ("wide errors"); half round P, row sum and Q to any format,
+// or work in the natural base ("formats"). Prints the worst |error| / bound of each
 // tier and how sharp T1 is. Exits with 1 on any violation or undecided output.
 #include <algorithm>
 #include <chrono>
@@ -50,18 +51,20 @@ double median_sharpness(uint64_t seed) {
 int run(uint64_t outputs, uint64_t seed) {
   const auto start = std::chrono::steady_clock::now();
   std::map<Regime, Tally> tallies;
-  Tally all, wide_errors;
+  Tally all, wide_errors, formats;
   uint64_t cases = 0;
   for (; all.outputs < outputs; ++cases) {
     std::mt19937_64 random(seed * 1000000007 + cases);
     Case c = draw_case(random, 500);
-    const bool wide = cases % 2 == 1;
+    const bool wide = cases % 2 == 1, narrow = cases / 2 % 2 == 1;
     if (wide) widen_errors(c, random);
+    if (narrow) vary_formats(c, random);
     const RowOutput out = c.run();
     for (bool with_order : {false, true}) {
       const Report report = c.judge(out, with_order);
       tallies[c.regime].add(report);
       if (wide) wide_errors.add(report);
+      if (narrow) formats.add(report);
       all.add(report);
       if (report.verdict == Verdict::kInside) continue;
       const ElementReport &e = report.worst;
@@ -71,10 +74,10 @@ int run(uint64_t outputs, uint64_t seed) {
              e.budget.total, e.ratio);
       const Emulation &m = c.emulation;
       printf("  n %zu splits %d states %d stages %d tile %d block %d parts %d maxima %d noise %d "
-             "exp2 %.2g log2 %.2g rcp %.2g order %d\n",
+             "exp2 %.2g log2 %.2g rcp %.2g order %d p %d sum %d q %d natural %d\n",
              c.row.keys.size(), c.splits, m.states, m.stages, m.tile, m.block, m.p_parts,
              static_cast<int>(m.maxima), static_cast<int>(m.noise), m.exp2_error, m.log2_error,
-             m.rcp_error, with_order);
+             m.rcp_error, with_order, m.p_format, m.sum_format, m.q_format, m.natural);
     }
   }
   printf("%-13s %11s %10s %10s %9s %8s %8s %8s\n", "regime", "outputs", "violations", "no claim",
@@ -82,6 +85,7 @@ int run(uint64_t outputs, uint64_t seed) {
   for (const auto &[regime, t] : tallies)
     print_row(regime_name(regime), t);
   print_row("wide errors", wide_errors);
+  print_row("formats", formats);
   print_row("all", all);
   printf("%lu rows, each judged with and without its order; %lu undecided; seed %lu; %.0f s\n",
          cases, all.undecided, seed, seconds_since(start));

@@ -96,13 +96,15 @@ void classify_features(const Problem &p, std::vector<std::string> &out) {
 }
 
 void classify_cascade(const Problem &p, std::vector<std::string> &out) {
-  bool prefix_0 = false, shared = false, uncovered = false;
+  bool prefix_0 = false, shared = false, uncovered = false, dense = false;
   for (const CascadeLevel &level : p.levels) {
     classify_lens(p, level.lens, level.page_size, out);
     int covered = 0;
     for (size_t s = 0; s < level.lens.size(); ++s) {
       prefix_0 |= level.requests[s] > 0 && level.lens[s] == 0;
       shared |= level.requests[s] > 1 && level.lens[s] > 0;
+      // Rows and keys of several tiles of a tensor core kernel.
+      dense |= level.requests[s] * p.group_size >= 32 && level.lens[s] > 256;
       covered += level.requests[s];
     }
     uncovered |= covered < p.batch;
@@ -111,8 +113,13 @@ void classify_cascade(const Problem &p, std::vector<std::string> &out) {
   out.erase(std::unique(out.begin(), out.end()), out.end());
   add(out, prefix_0, "prefix_len_0");
   add(out, shared, "shared_prefix");
+  add(out, dense && p.num_splits == 0, "long_prefix");
   add(out, uncovered, "uncovered_request");
   add(out, p.levels.size() > 1, "levels_gt_1");
+  add(out,
+      std::any_of(p.levels.begin(), p.levels.end(),
+                  [](const CascadeLevel &level) { return level.lens.size() > 32; }),
+      "segments_gt_32");
 }
 
 void classify_merge(const Problem &p, std::vector<std::string> &out) {
@@ -129,6 +136,7 @@ void classify_merge(const Problem &p, std::vector<std::string> &out) {
   add(out, p.num_states == 0, "zero_states");
   add(out, p.num_states == 1, "one_state");
   add(out, p.num_states > 2, "states_gt_2");
+  add(out, p.num_states > 16, "states_gt_16");
 }
 
 } // namespace
@@ -183,15 +191,15 @@ std::vector<std::string> important_classes(Family family) {
             "alibi",
             "sink"};
   case Family::kCascade:
-    return {"empty_row",         "partial_last_page", "tile_edge",   "prefix_len_0",
-            "shared_prefix",     "group_gt_1",        "splits_gt_1", "several_tiles",
-            "uncovered_request", "levels_gt_1",       "huge_pool",   "moving_maximum",
-            "head_dim_256"};
+    return {"empty_row",         "partial_last_page", "tile_edge",     "prefix_len_0",
+            "shared_prefix",     "group_gt_1",        "splits_gt_1",   "several_tiles",
+            "uncovered_request", "levels_gt_1",       "huge_pool",     "moving_maximum",
+            "head_dim_256",      "long_prefix",       "segments_gt_32"};
   case Family::kMergeState:
     return {"all_empty_merge", "empty_side", "no_empty_side", "far_lse", "in_place"};
   case Family::kMergeStates:
     return {"all_empty_merge", "empty_side", "no_empty_side", "ragged",
-            "zero_states",     "one_state",  "states_gt_2"};
+            "zero_states",     "one_state",  "states_gt_2",   "states_gt_16"};
   }
   return {};
 }

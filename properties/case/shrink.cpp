@@ -36,6 +36,12 @@ Candidates jumps(const Problem &p) {
   auto offer = [&](Problem c) {
     if (complexity(c) < limit) out.push_back(std::move(c));
   };
+  // Two levels of a key each have two partials, as two splits have that are tiles long.
+  if (p.family == Family::kCascade && p.levels.size() == 1 && p.num_splits != 1) {
+    Problem c = plain_attention(p, 1, 1, 1);
+    c.levels.push_back(c.levels[0]);
+    offer(c);
+  }
   const Values normal{Regime::kNormal, 0, 1}, rising{Regime::kRising, 0, 1};
   // One more than the keys of one, two, four and eight warps' tiles.
   for (int group = 1; group <= std::min(p.group_size, 2); ++group)

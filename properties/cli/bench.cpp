@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/bench/cells_file.h"
+#include "kernels/bench/cells/cells_file.h"
 #include "properties/cli/session.h"
 
 #ifdef ASSAY_WITH_CUDA
@@ -15,15 +15,15 @@ namespace assay {
 namespace {
 
 /// Cells of --cells, else the standard ones, less what --only leaves out.
-std::vector<bench::Cell> chosen_cells(const CliOptions &options) {
-  std::vector<bench::Cell> cells;
+bench::CellSet chosen_cells(const CliOptions &options) {
+  bench::CellSet cells;
   try {
-    cells = options.cells.empty() ? bench::standard_cells() : bench::read_cells(options.cells);
+    cells = options.cells.empty() ? bench::standard_cell_set() : bench::read_cells(options.cells);
   } catch (const std::invalid_argument &e) {
     throw CliError(kExitUsage, e.what());
   }
   cells = bench::select_cells(cells, options.only);
-  if (cells.empty())
+  if (cells.size() == 0)
     throw CliError(kExitUsage, fmt::format("--only: no cell's name contains '{}'", options.only));
   return cells;
 }
@@ -31,10 +31,10 @@ std::vector<bench::Cell> chosen_cells(const CliOptions &options) {
 } // namespace
 
 int command_bench(Session &session) {
-  const std::vector<bench::Cell> cells = chosen_cells(session.options);
+  const bench::CellSet cells = chosen_cells(session.options);
 #ifdef ASSAY_WITH_CUDA
   bench::Options options;
-  if (session.options.verify) options.judge = bench_judge(*session.plugin);
+  if (session.options.verify) options.judges = bench_judges(*session.plugin);
   nlohmann::json document;
   const int exit = bench::run_and_report(cells, options,
                                          session.options.json_to_out() ? stderr : stdout, document);

@@ -14,42 +14,66 @@
 namespace assay {
 namespace {
 
+using bench::SampledCascadeRows;
+using bench::SampledMergeRow;
 using bench::SampledRows;
 using bench::TimedCall;
+using bench::TimedCascade;
+using bench::TimedMerge;
+using bench::Verification;
+template <class Rows>
+using Sample = std::vector<std::unique_ptr<Rows>>;
 
-const assay_kernel &kernel_of(const assay_plugin &plugin, const TimedCall &call) {
+const assay_kernel &kernel_of(const assay_plugin &plugin, const std::string &name,
+                              assay_target target) {
   for (int i = 0; i < plugin.num_kernels; ++i)
-    if (plugin.kernels[i].name == call.kernel && plugin.kernels[i].target == call.params.target)
+    if (plugin.kernels[i].name == name && plugin.kernels[i].target == target)
       return plugin.kernels[i];
-  throw std::logic_error("bench: no kernel " + call.kernel + " to judge by");
+  throw std::logic_error("bench: no kernel " + name + " to judge by");
 }
 
 /// The rows of one query head of the group.
-assay_paged_params one_head(const assay_paged_params &p, int head) {
-  assay_paged_params one = p;
+template <class Params>
+Params one_head(const Params &p, int head) {
+  Params one = p;
   one.num_qo_heads = 1;
   one.q = static_cast<const uint16_t *>(p.q) + head * p.q_stride_head;
   one.o = static_cast<uint16_t *>(p.o) + head * p.o_stride_head;
   one.lse = p.lse + head * p.lse_stride_head;
-  if (p.alibi_slopes != nullptr) one.alibi_slopes = p.alibi_slopes + head;
-  if (p.sinks != nullptr) one.sinks = p.sinks + head;
   return one;
+}
+
+/// `whole`: the call, its lengths on the host. A plan depends on all of them.
+template <class Params, class Rows>
+oracle::KernelModel model_for(const assay_kernel &kernel, const Params &whole, const Rows &rows,
+                              int head) {
+  oracle::KernelModel model = oracle::model_of(kernel);
+  if (kernel.key_order != nullptr)
+    model.order = [&kernel, &whole, &rows, head](int, int) {
+      return oracle::declared_order(kernel, whole, rows.request, head);
+    };
+  model.replay_scores = true; // the bits of our MMA were measured
+  return model;
 }
 
 oracle::Report judge_head(const assay_kernel &kernel, const TimedCall &call,
                           const SampledRows &rows, int member) {
-  oracle::KernelModel model = oracle::model_of(kernel);
-  // Asked of the whole call: a plan depends on every length.
   assay_paged_params whole = call.params;
   whole.kv.seq_lens = call.seq_lens.data();
   const int head = rows.kv_head * rows.params.num_qo_heads + member;
-  if (kernel.key_order != nullptr)
-    model.order = [&](int, int) {
-      return oracle::declared_order(kernel, whole, rows.request, head);
-    };
-  model.replay_scores = true; // the bits of our MMA were measured
-  const assay_paged_params one = one_head(rows.params, member);
-  return oracle::judge_call(one, {one.o, one.lse}, model);
+  assay_paged_params one = one_head(rows.params, member);
+  if (one.alibi_slopes != nullptr) one.alibi_slopes += member;
+  if (one.sinks != nullptr) one.sinks += member;
+  return oracle::judge_call(one, {one.o, one.lse}, model_for(kernel, whole, rows, head));
+}
+
+oracle::Report judge_head(const assay_kernel &kernel, const TimedCascade &call,
+                          const SampledCascadeRows &rows, int member) {
+  assay_cascade_params whole = call.params;
+  whole.levels = call.levels.data();
+  const int head = rows.kv_head * rows.params.num_qo_heads + member;
+  const assay_cascade_params one = one_head(rows.params, member);
+  return oracle::judge_call(one, {one.o, one.lse}, model_for(kernel, whole, rows, head));
 }
 
 /// Calls f(0) .. f(n - 1) on all cores; rethrows what one of them threw.
@@ -74,10 +98,8 @@ void on_all_cores(size_t n, F f) {
     if (error) std::rethrow_exception(error);
 }
 
-std::string describe(const SampledRows &rows, int member, const oracle::ElementReport &e) {
-  const int head = rows.kv_head * rows.params.num_qo_heads + member;
-  return fmt::format("request {}{} head {} {}: {:.9g}, {} {:.9g} +- {:.3g} ({}{})", rows.request,
-                     rows.params.q_len > 1 ? fmt::format(" token {}", e.request) : "", head,
+std::string describe(const std::string &row, const oracle::ElementReport &e) {
+  return fmt::format("{} {}: {:.9g}, {} {:.9g} +- {:.3g} ({}{})", row,
                      e.dim < 0 ? "lse" : fmt::format("dim {}", e.dim), e.got,
                      e.verdict == oracle::Verdict::kOutside ? "outside" : "undecided against",
                      e.reference.mid, e.budget.total,
@@ -85,22 +107,63 @@ std::string describe(const SampledRows &rows, int member, const oracle::ElementR
                      e.why.empty() ? "" : ", " + e.why);
 }
 
+/// Adds the reports judge(0) .. judge(n - 1), of `rows` rows each; `row_name(i, element)` says
+/// where a finding is.
+template <class JudgeOne, class RowName>
+void judge_all(size_t n, int rows, JudgeOne judge, RowName row_name, Verification &out) {
+  std::vector<oracle::Report> reports(n);
+  on_all_cores(n, [&](size_t i) { reports[i] = judge(i); });
+  out.rows += n * rows;
+  for (size_t i = 0; i < n; ++i)
+    for (const oracle::ElementReport &e : reports[i].findings)
+      out.findings.push_back(describe(row_name(i, e), e));
+}
+
+/// Of attention: every query head of the groups.
+template <class Timed, class Rows>
+void judge_groups(const assay_plugin &plugin, const Timed &call, const Sample<Rows> &sample,
+                  int q_len, Verification &out) {
+  const assay_kernel &kernel = kernel_of(plugin, call.kernel, call.params.target);
+  const int group = call.params.num_qo_heads / call.params.num_kv_heads;
+  const auto member = [&](size_t i) { return static_cast<int>(i % group); };
+  judge_all(
+      sample.size() * group, q_len,
+      [&](size_t i) { return judge_head(kernel, call, *sample[i / group], member(i)); },
+      [&](size_t i, const oracle::ElementReport &e) {
+        const Rows &rows = *sample[i / group];
+        return fmt::format("request {}{} head {}", rows.request,
+                           q_len > 1 ? fmt::format(" token {}", e.request) : "",
+                           rows.kv_head * group + member(i));
+      },
+      out);
+}
+
+void judge_merges(const assay_plugin &plugin, const TimedMerge &call,
+                  const Sample<SampledMergeRow> &sample, Verification &out) {
+  const auto model = oracle::model_of(kernel_of(plugin, call.kernel, call.target));
+  judge_all(
+      sample.size(), 1,
+      [&](size_t i) {
+        const assay_merge_states_params &p = sample[i]->params;
+        return oracle::judge_call(p, {p.o, p.lse}, model);
+      },
+      [&](size_t i, const oracle::ElementReport &) {
+        return fmt::format("row {} head {}", sample[i]->row, sample[i]->head);
+      },
+      out);
+}
+
 } // namespace
 
-bench::Judge bench_judge(const assay_plugin &plugin) {
-  return [&plugin](const TimedCall &call, const std::vector<std::unique_ptr<SampledRows>> &rows,
-                   bench::Verification &out) {
-    const assay_kernel &kernel = kernel_of(plugin, call);
-    const int group = call.params.num_qo_heads / call.params.num_kv_heads;
-    std::vector<oracle::Report> reports(rows.size() * group);
-    on_all_cores(reports.size(), [&](size_t i) {
-      reports[i] = judge_head(kernel, call, *rows[i / group], static_cast<int>(i % group));
-    });
-    out.rows += reports.size() * call.params.q_len;
-    for (size_t i = 0; i < reports.size(); ++i)
-      for (const oracle::ElementReport &e : reports[i].findings)
-        out.findings.push_back(describe(*rows[i / group], static_cast<int>(i % group), e));
-  };
+bench::Judges bench_judges(const assay_plugin &plugin) {
+  return {.paged =
+              [&plugin](const TimedCall &call, const auto &sample, Verification &out) {
+                judge_groups(plugin, call, sample, call.params.q_len, out);
+              },
+          .cascade = [&plugin](const TimedCascade &call, const auto &sample,
+                               Verification &out) { judge_groups(plugin, call, sample, 1, out); },
+          .merge = [&plugin](const TimedMerge &call, const auto &sample,
+                             Verification &out) { judge_merges(plugin, call, sample, out); }};
 }
 
 } // namespace assay

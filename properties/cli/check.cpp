@@ -10,6 +10,7 @@
 
 #include "properties/case/classify.h"
 #include "properties/cli/check_report.h"
+#include "properties/cli/envelopes.h"
 #include "properties/cli/interrupt.h"
 
 namespace assay {
@@ -72,7 +73,7 @@ public:
       out << fmt::format("  {}; the case:\n{}", w.error, format_case(c));
     out << fmt::format("  drawn by:  assay check --kernel {} --property {} --target {} --seed {} "
                        "--cases {}{}\n",
-                       c.kernel, c.property, c.target, seed, f.cases, kernels);
+                       c.kernel, c.property, c.target, seed, f.cases, session_.draw_options());
   }
 
   /// For machines: what report() says, and the classes of the case.
@@ -129,14 +130,15 @@ std::vector<const assay_kernel *> idle_kernels(const RunSummary &summary,
 }
 
 RunSummary run(const Session &session, const std::vector<const assay_kernel *> &kernels,
-               const std::vector<const Property *> &selected, const StopOnSignal &stop,
-               FindingLog &log) {
+               const std::vector<const Property *> &selected, const Envelopes &envelopes,
+               const StopOnSignal &stop, FindingLog &log) {
   const CliOptions &o = session.options;
   RunnerOptions options;
   options.seed = o.seed;
   if (o.cases > 0) options.cases = o.cases;
   options.budget = o.budget;
   options.threads = o.threads;
+  options.envelopes = envelopes;
   options.replay_scores = session.replays_scores();
   options.isolate = session.isolates(kernels[0]->target);
   options.found = [&](const PropertyRun &r) { log.write(r); };
@@ -176,14 +178,18 @@ int command_check(Session &session) {
   // Until the report is there, the file says that it is not: a killed run leaves no pass behind.
   session.begin(
       {{"complete", false}, {"target", target}, {"seed", o.seed}, {"exit", kExitHarness}});
-  const RunSummary summary = run(session, kernels, selected, stop, log);
+  const Envelopes envelopes = envelopes_of(session, kernels);
+  const RunSummary summary = run(session, kernels, selected, envelopes, stop, log);
   if (summary.runs.empty())
     throw CliError(kExitUsage, fmt::format("property {} says nothing about {}", o.property,
                                            o.kernel.empty() ? "these kernels" : o.kernel));
   // A property that was asked for may concern some kernels only; otherwise each has some.
   const auto idle =
       o.property.empty() ? idle_kernels(summary, kernels) : std::vector<const assay_kernel *>{};
-  if (!o.quiet) print_table(session, summary, kernels);
+  if (!o.quiet) {
+    print_table(session, summary, kernels);
+    report_envelopes(session, summary, envelopes);
+  }
   for (const PropertyRun &run : summary.runs)
     if (!run.first.empty()) log.report(run, summary.seed);
   if (stop.flag())
@@ -198,7 +204,7 @@ int command_check(Session &session) {
   if (undecided > 0 || summary.incomplete() || !idle.empty() || stop.flag()) exit = kExitHarness;
   if (findings > 0) exit = kExitFinding;
   if (!o.quiet) print_verdict(session, summary, target, findings, undecided, exit);
-  nlohmann::json document = to_json(summary, target, kernels, kept, exit);
+  nlohmann::json document = to_json(summary, target, kernels, envelopes, kept, exit);
   for (const PropertyRun &run : summary.runs)
     if (!run.first.empty()) document["found"].push_back(log.to_json(run, summary.seed));
   return session.finish(document, exit);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <ostream>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,8 @@ namespace {
 struct KernelTotals {
   int cases = 0, findings = 0, undecided = 0, discarded = 0;
   double t0 = 0, t1 = 0, t2 = 0, lse = 0, seconds = 0;
-  uint64_t outputs = 0, certified = 0;
+  uint64_t outputs = 0, no_claim = 0, declared_away = 0, certified = 0;
+  oracle::BudgetSizes budgets;
 };
 
 KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
@@ -35,6 +37,10 @@ KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
     t.t2 = std::max(t.t2, r.ratio_t2);
     t.lse = std::max(t.lse, r.ratio_lse);
     t.outputs += r.outputs;
+    t.no_claim += r.no_claim;
+    t.declared_away += r.declared_away;
+    // The cases of others are extreme on purpose, or sums of two bounds.
+    if (r.property == find_property("within_budget")) t.budgets = r.budgets;
     t.certified += r.certified_rows;
   }
   return t;
@@ -43,8 +49,18 @@ KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
 /// JSON has no infinity: the largest double stands for it, so that every reader sees it above 1.
 double finite(double ratio) { return std::min(ratio, std::numeric_limits<double>::max()); }
 
-nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel) {
+/// What of the contract a kernel declares.
+nlohmann::json nan_json(const assay_kernel &kernel) {
+  nlohmann::json promised = nlohmann::json::array();
+  if (kernel.nan_contract & ASSAY_NAN_VALUES) promised.push_back("values");
+  if (kernel.nan_contract & ASSAY_NAN_SCORES) promised.push_back("scores");
+  return promised;
+}
+
+nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel,
+                           const Envelopes &envelopes) {
   KernelTotals t = totals_of(summary, kernel);
+  const auto narrow = envelopes.find(kernel);
   return {{"name", kernel->name},
           {"cases", t.cases},
           {"findings", t.findings},
@@ -52,7 +68,14 @@ nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel
           {"discarded", t.discarded},
           {"seconds", t.seconds},
           {"outputs", t.outputs},
+          {"no_claim", t.no_claim},
+          {"declared_away", t.declared_away},
+          {"median_budget", t.budgets.median()},
           {"certified_rows", t.certified},
+          {"nan_contract", nan_json(*kernel)},
+          {"envelope",
+           narrow == envelopes.end() ? nlohmann::json::object() : to_json(*kernel, narrow->second)},
+          {"not_covered", not_covered(summary, kernel)},
           {"worst",
            {{"ratio_t0", finite(t.t0)},
             {"ratio_t1", finite(t.t1)},
@@ -78,12 +101,21 @@ nlohmann::json property_json(const RunSummary &summary, const Property &property
 
 /// What one property proved of one kernel.
 nlohmann::json run_json(const PropertyRun &r) {
-  return {
-      {"kernel", r.kernel->name},     {"property", r.property->name}, {"cases", r.cases},
-      {"findings", r.findings},       {"undecided", r.undecided},     {"discarded", r.discarded},
-      {"unsupported", r.unsupported}, {"hollow", r.hollow()},         {"outputs", r.outputs},
-      {"no_claim", r.no_claim},       {"classes", r.classes},         {"missing", r.missing},
-      {"error", r.harness_error}};
+  return {{"kernel", r.kernel->name},
+          {"property", r.property->name},
+          {"cases", r.cases},
+          {"findings", r.findings},
+          {"undecided", r.undecided},
+          {"discarded", r.discarded},
+          {"unsupported", r.unsupported},
+          {"hollow", r.hollow()},
+          {"outputs", r.outputs},
+          {"no_claim", r.no_claim},
+          {"classes", r.classes},
+          {"missing", r.missing},
+          {"outside", r.outside},
+          {"last_discard", r.discard_reason},
+          {"error", r.harness_error}};
 }
 
 } // namespace
@@ -93,6 +125,17 @@ void report_gaps(const Session &session, const RunSummary &summary,
   for (const assay_kernel *kernel : idle)
     session.streams.out << fmt::format("{} {}: no property says anything about it\n",
                                        session.red("INCOMPLETE"), kernel->name);
+  std::set<const assay_kernel *> said;
+  for (const PropertyRun &r : summary.runs) {
+    if (!said.insert(r.kernel).second) continue;
+    if (summary.idle(r.kernel))
+      session.streams.out << fmt::format("{} {}: no property decided a case\n",
+                                         session.red("INCOMPLETE"), r.kernel->name);
+    if (summary.declared_away(r.kernel))
+      session.streams.out << fmt::format(
+          "{} {}: more than 1 % of its outputs have no claim, for the errors that it declares\n",
+          session.red("INCOMPLETE"), r.kernel->name);
+  }
   for (const PropertyRun &r : summary.runs) {
     std::string why;
     if (!r.harness_error.empty())
@@ -110,23 +153,39 @@ void report_gaps(const Session &session, const RunSummary &summary,
   }
 }
 
+namespace {
+
+/// What of NaN may get lost; null: nothing.
+const char *unpromised(const assay_kernel &kernel) {
+  static constexpr const char *kWords[] = {"scores, values", "scores", "values", nullptr};
+  return kWords[kernel.nan_contract & 3];
+}
+
+} // namespace
+
 void print_table(const Session &session, const RunSummary &summary,
                  const std::vector<const assay_kernel *> &kernels) {
   std::ostream &out = session.streams.out;
-  out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8}\n", "kernel", "cases",
-                     "findings", "undecided", "T0", "T1", "T2", "LSE");
+  out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "kernel", "cases",
+                     "findings", "undecided", "T0", "T1", "T2", "LSE", "budget");
   for (const assay_kernel *kernel : kernels) {
     KernelTotals t = totals_of(summary, kernel);
     auto ratio = [](double x) { return x > 0 ? fmt::format("{:.3f}", x) : std::string("-"); };
-    out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8}\n", kernel->name, t.cases,
-                       t.findings, t.undecided, ratio(t.t0), ratio(t.t1), ratio(t.t2),
-                       ratio(t.lse));
+    out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8}\n", kernel->name,
+                       t.cases, t.findings, t.undecided, ratio(t.t0), ratio(t.t1), ratio(t.t2),
+                       ratio(t.lse),
+                       t.budgets.median() > 0 ? fmt::format("{:.1e}", t.budgets.median()) : "-");
   }
+  std::string silent;
+  for (const assay_kernel *kernel : kernels)
+    if (const char *what = unpromised(*kernel))
+      silent += fmt::format("{} {} ({})", silent.empty() ? "" : ",", kernel->name, what);
+  if (!silent.empty()) out << fmt::format("NaN need not reach the outputs of{}\n", silent);
 }
 
 nlohmann::json to_json(const RunSummary &summary, const std::string &target,
-                       const std::vector<const assay_kernel *> &kernels, const KeptFindings &kept,
-                       int exit) {
+                       const std::vector<const assay_kernel *> &kernels, const Envelopes &envelopes,
+                       const KeptFindings &kept, int exit) {
   nlohmann::json document = {{"version", ASSAY_VERSION},
                              {"target", target},
                              {"seed", summary.seed},
@@ -144,7 +203,7 @@ nlohmann::json to_json(const RunSummary &summary, const std::string &target,
   for (const PropertyRun &run : summary.runs)
     document["runs"].push_back(run_json(run));
   for (const assay_kernel *kernel : kernels)
-    document["kernels"].push_back(kernel_json(summary, kernel));
+    document["kernels"].push_back(kernel_json(summary, kernel, envelopes));
   for (const Property &property : properties())
     if (nlohmann::json entry = property_json(summary, property); !entry.is_null())
       document["properties"].push_back(std::move(entry));

@@ -2,6 +2,7 @@
 // What `assay check` says at its end, for people and for machines.
 #pragma once
 
+#include "properties/cli/envelopes.h"
 #include "properties/cli/findings.h"
 
 namespace assay {
@@ -15,7 +16,7 @@ void report_gaps(const Session &session, const RunSummary &summary,
                  const std::vector<const assay_kernel *> &idle);
 
 nlohmann::json to_json(const RunSummary &summary, const std::string &target,
-                       const std::vector<const assay_kernel *> &kernels, const KeptFindings &kept,
-                       int exit);
+                       const std::vector<const assay_kernel *> &kernels, const Envelopes &envelopes,
+                       const KeptFindings &kept, int exit);
 
 } // namespace assay

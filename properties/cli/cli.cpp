@@ -76,6 +76,10 @@ struct Parser {
                      "comes on top (about 40 s for all kernels)")
         ->type_name("60s")
         ->excludes(cases);
+    check
+        ->add_option("--only", options.only,
+                     "cases with these values of their fields only: dtype=bf16,head_dim=64/128")
+        ->type_name("FIELDS");
     check->add_option("--threads", options.threads, "worker threads (one per core, 16 at most)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));

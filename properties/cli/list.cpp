@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/bench/cells_file.h"
+#include "kernels/bench/cells/cells_file.h"
 #include "properties/cli/session.h"
 #include "properties/run/requirements.h"
 
@@ -18,6 +18,14 @@ const char *family_name(assay_family family) {
                                                                              : "unknown";
 }
 
+/// "1 x 2048, 64 x 256": segments and their tokens.
+std::string levels_text(const bench::CascadeCell &cell) {
+  std::string text;
+  for (const bench::CascadeLevel &level : cell.levels)
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", level.segments, level.tokens);
+  return text;
+}
+
 void list_cells(std::ostream &out) {
   out << fmt::format("{:<32} {:>5} {:>7} {:<12} {:>3} {:>3} {:>4} {:>5} {:<5} {:>7}\n", "cell",
                      "batch", "seq", "lengths", "qo", "kv", "d", "page", "dtype", "KV MB");
@@ -26,6 +34,18 @@ void list_cells(std::ostream &out) {
                        c.batch, c.seq, bench::name_of(c.lengths), c.num_qo_heads, c.num_kv_heads,
                        c.head_dim, c.page_size, bench::name_of(c.kv_dtype),
                        bench::kv_bytes(c, bench::cell_lengths(c)) * 1e-6);
+  out << fmt::format("\n{:<32} {:>5} {:>3} {:>3} {:>4} {:>5} {:>7} {}\n", "cell", "batch", "qo",
+                     "kv", "d", "page", "KV MB", "levels");
+  for (const bench::CascadeCell &c : bench::standard_cascade_cells())
+    out << fmt::format("{:<32} {:>5} {:>3} {:>3} {:>4} {:>5} {:>7.1f} {}\n", c.name, c.batch,
+                       c.num_qo_heads, c.num_kv_heads, c.head_dim, c.page_size,
+                       bench::kv_bytes(c) * 1e-6, levels_text(c));
+  out << fmt::format("\n{:<32} {:>5} {:>6} {:>5} {:>4} {:>7}\n", "cell", "rows", "states", "heads",
+                     "d", "MB");
+  for (const bench::MergeCell &c : bench::standard_merge_cells())
+    out << fmt::format("{:<32} {:>5} {:>6} {:>5} {:>4} {:>7.1f}\n", c.name, c.rows, c.states,
+                       c.num_heads, c.head_dim,
+                       (bench::read_bytes(c) + bench::written_bytes(c)) * 1e-6);
 }
 
 nlohmann::json property_json(const Property &p, const assay_plugin &plugin) {
@@ -64,7 +84,7 @@ int command_list(Session &session) {
   const std::string &what = session.options.what;
   if (what == "cells") {
     list_cells(out);
-    document = bench::cells_to_json(bench::standard_cells());
+    document = bench::cells_to_json(bench::standard_cell_set());
   }
   if (what.empty() || what == "kernels") {
     out << fmt::format("{:<24} {:<8} {:<14} {}\n", "kernel", "target", "family", "determinism");

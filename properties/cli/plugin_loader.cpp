@@ -63,6 +63,8 @@ void check_enums(const Place &place, const assay_kernel &kernel) {
   place.require_below(kernel.family, ASSAY_FAMILY_MERGE_STATES + 1, "family");
   place.require_below(kernel.target, ASSAY_TARGET_CUDA + 1, "target");
   place.require_below(kernel.determinism, ASSAY_DETERMINISM_RUN_TO_RUN + 1, "determinism");
+  place.require_below(kernel.batch_invariance, ASSAY_BATCH_ALWAYS + 1, "batch_invariance");
+  place.require_below(kernel.nan_contract, 2 * ASSAY_NAN_SCORES, "nan_contract");
 }
 
 void check_calls(const Place &place, const assay_kernel &kernel) {

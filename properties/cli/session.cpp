@@ -102,6 +102,11 @@ int Session::finish(const nlohmann::json &document, int exit) const {
   return exit == kExitPass ? kExitHarness : exit;
 }
 
+std::string Session::draw_options() const {
+  return kernel_options() +
+         (options.only.empty() ? "" : fmt::format(" --only {}", shell_quoted(options.only)));
+}
+
 std::string Session::kernel_options() const {
   if (options.plugin.empty()) return "";
   return fmt::format(" --plugin {}{}", shell_quoted(options.plugin),

@@ -68,6 +68,8 @@ struct Session {
   int finish(const nlohmann::json &document, int exit) const;
   /// " --plugin LIB --replay-scores", as far as they were given: a printed command needs them too.
   std::string kernel_options() const;
+  /// As above, of a command that draws.
+  std::string draw_options() const;
 };
 
 /// Where `check` writes findings unless --out says.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Property: a request alone gives what it gives inside its batch. Catches: LSE or O in another
 // request's slot, row offsets, plans that cut one request by another's length, shared scratch.
-// Bitwise, except where the kernel chooses its own split from the batch (num_splits = 0): there
-// both runs must be within the budget. Without the even_lengths hint, which lets v1 look at the
-// batch.
+// Bitwise, except where the kernel declares that a row's bits may follow the batch
+// (batch_invariance): there both runs must be within the budget. Without the even_lengths hint,
+// which lets v1 look at the batch.
 #include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
 #include "properties/relate/budget.h"
@@ -76,7 +76,7 @@ CheckResult batch_independence(const Problem &p, Sut &sut) {
                all.before.in_lse[0], all.before.first_state[row] + s);
   Outcome lone = run_tensors(std::move(one), sut);
   if (!lone.ok()) return lone.check;
-  if (kernel_picks_cut(p, sut)) return inside_budget(all, sut).also(inside_budget(lone, sut));
+  if (bits_follow_batch(p, sut)) return inside_budget(all, sut).also(inside_budget(lone, sut));
   for (int token = 0; token < p.q_len; ++token)
     for (int h = 0; h < all.after.heads(); ++h) {
       CheckResult c = same_row_bits(all.after, row * p.q_len + token, h, lone.after, token, h,

@@ -27,8 +27,9 @@
 // [o - B, o + B]: the bits of N / D unless a rounding boundary lies within B. LSE in base 2 is off
 // by eps_log2 (1 + log2 D) + u |LSE|, with splits by delta / ln 2 + S u / ln 2 more.
 //
-// Assumes what kernels/arch/math.cuh promises and T0 does not: exp2 is exact at integers, and the
-// scale is one product with log2 e.
+// Asks for what T0 does not (kExactWeights): exponentials declared exact at integers
+// (ASSAY_EXP_BASE2), row sums in fp32, and a Q that is exact or off by at most 2^-38 of its largest
+// value, which the fp32 roundings of an integer exponent take back.
 #include <algorithm>
 #include <cmath>
 #include <limits>

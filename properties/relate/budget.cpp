@@ -33,6 +33,8 @@ CheckResult to_result(const oracle::Report &report) {
   CheckResult out;
   out.outputs = report.claimed;
   out.no_claim = report.no_claim;
+  out.declared_away = report.declared_away;
+  out.budgets = report.budgets;
   out.certified_rows = report.certified_rows;
   auto number = [](double x) { return std::isnan(x) ? 0 : x; };
   out.ratio_t0 = number(report.worst_ratio_t0);

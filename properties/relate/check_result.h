@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "oracle/judge/budget_sizes.h"
+
 namespace assay {
 
 /// What one property says about one case.
@@ -23,6 +25,8 @@ struct CheckResult {
   double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0; ///< worst |error| / bound seen
   uint64_t outputs = 0;        ///< judged by the oracle: O elements and LSEs
   uint64_t no_claim = 0;       ///< live outputs that the oracle says nothing about
+  uint64_t declared_away = 0;  ///< of those: for the errors that the kernel declares
+  oracle::BudgetSizes budgets; ///< of the outputs judged
   uint64_t certified_rows = 0; ///< whose oracle was recomputed in interval arithmetic
 
   bool passed() const { return kind == Kind::kPass; }
@@ -51,6 +55,8 @@ struct CheckResult {
     ratio_lse = std::max(ratio_lse, other.ratio_lse);
     outputs += other.outputs;
     no_claim += other.no_claim;
+    declared_away += other.declared_away;
+    budgets.merge(other.budgets);
     certified_rows += other.certified_rows;
     return *this;
   }

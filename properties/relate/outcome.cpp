@@ -89,8 +89,9 @@ int pick(const Problem &p, uint32_t salt, int bound) {
   return bound <= 1 ? 0 : static_cast<int>(h % static_cast<uint64_t>(bound));
 }
 
-bool kernel_picks_cut(const Problem &p, const Sut &sut) {
-  return is_attention(p) && sut.can_split() && p.num_splits == 0;
+bool bits_follow_batch(const Problem &p, const Sut &sut) {
+  const assay_batch_invariance declared = sut.kernel().batch_invariance;
+  return declared == ASSAY_BATCH_NONE || (declared == ASSAY_BATCH_FIXED && p.num_splits == 0);
 }
 
 } // namespace assay

@@ -32,9 +32,9 @@ CheckResult same_bits(const Tensors &a, const Tensors &b, const std::string &wha
 /// Deterministic choice below `bound` that depends on the case's seeds.
 int pick(const Problem &p, uint32_t salt, int bound);
 
-/// Whether the kernel itself chooses how to cut this case's rows (num_splits = 0). The cut may then
-/// depend on the whole batch and differ between heads, so relations that change the batch or the
-/// head hold within the bound, not bit for bit.
-bool kernel_picks_cut(const Problem &p, const Sut &sut);
+/// Whether a row's bits may follow the other requests and heads of this case, as the kernel
+/// declares (batch_invariance): relations that change them then hold within the bound, not bit for
+/// bit.
+bool bits_follow_batch(const Problem &p, const Sut &sut);
 
 } // namespace assay

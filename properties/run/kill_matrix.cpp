@@ -39,7 +39,8 @@ Problem normal_problem(const assay_kernel &kernel, const KillOptions &options, i
     p.batch = 4;
     p.dtype = Dtype::kFp32; // what split kernels keep their partials in
     p.num_kv_heads = 8;
-    p.num_states = p.family == Family::kMergeState ? 2 : options.splits;
+    // More than one worker, and not a multiple of what one takes.
+    p.num_states = p.family == Family::kMergeState ? 2 : options.splits + 19;
     p.lse_regime = LseRegime::kSomeEmpty;
     return p;
   }
@@ -57,8 +58,13 @@ Problem normal_problem(const assay_kernel &kernel, const KillOptions &options, i
     p.seq_lens = {options.keys, 0};
     return p;
   }
-  int shared = options.keys / 2;
-  p.levels = {{16, 0, {1}, {shared}}, {16, 0, {1, 1}, {options.keys - shared, options.keys}}};
+  // Segments of 36, 16 and 4 query rows, in the splits that the kernel chooses.
+  p.batch = 9;
+  p.num_splits = 0;
+  const int many = options.keys, some = options.keys / 4, few = options.keys / 8;
+  p.levels = {{16, 0, {9}, {many}},
+              {16, 0, {4, 4}, {some, some + 3}},
+              {16, 0, {1, 1, 1, 1, 1, 1, 1, 1}, {few, 0, 1, few + 1, few, 2, few, few}}};
   return p;
 }
 

@@ -12,10 +12,12 @@ namespace assay {
 
 /// What a kernel must have for a property to say anything about it.
 enum Need : unsigned {
-  kSplits = 1,       ///< it can cut a row into parts: it has a workspace
-  kExactNumbers = 2, ///< it runs over ASSAY_FIELD61
-  kExecutor = 4,     ///< it runs on the CPU executor
-  kDeterminism = 8   ///< it declares some
+  kSplits = 1,        ///< it can cut a row into parts
+  kExactNumbers = 2,  ///< it runs over ASSAY_FIELD61
+  kExecutor = 4,      ///< it runs on the CPU executor
+  kDeterminism = 8,   ///< it declares some
+  kExactWeights = 16, ///< weights are exact where base-2 logits are integers, and so is their sum
+  kNanContract = 32   ///< it promises something of NaN
 };
 
 /// What a call adds to plain attention.
@@ -30,14 +32,20 @@ enum Feature : unsigned {
 };
 
 /// What a property may choose itself, whatever the case says.
-enum Setting : unsigned { kSplitCount = 1, kPlacement = 2, kElementType = 4, kHeadDim = 8 };
+enum Setting : unsigned {
+  kSplitCount = 1,
+  kPlacement = 2,
+  kElementType = 4,
+  kHeadDim = 8,
+  kLiveStates = 16 ///< of merges: at least two
+};
 
 enum class Comparison {
   kBitwise,
-  kBitwiseForOneCut, ///< within bound where the kernel chooses its own cut
-  kPairwise,         ///< two runs, within the sum of their bounds
-  kInBound,          ///< one run, within its bound
-  kKnownValue        ///< one run, against values known without the oracle
+  kBitwiseInBatch, ///< within bound where the kernel declares that bits may follow the batch
+  kPairwise,       ///< two runs, within the sum of their bounds
+  kInBound,        ///< one run, within its bound
+  kKnownValue      ///< one run, against values known without the oracle
 };
 
 struct Property {
@@ -51,6 +59,7 @@ struct Property {
   const char *statement; ///< what holds
   const char *catches;   ///< what breaks it
   int cost;              ///< kernel runs per case, about
+  int weight = 1;        ///< cases it gets for each one that others get
   CheckResult (*check)(const Problem &, Sut &);
 };
 

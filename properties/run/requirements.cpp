@@ -28,7 +28,9 @@ const std::vector<Word> &needs() {
   static const std::vector<Word> words = {{kSplits, "splits", {}},
                                           {kExactNumbers, "exact numbers", {}},
                                           {kExecutor, "the executor", {}},
-                                          {kDeterminism, "declared determinism", {}}};
+                                          {kDeterminism, "declared determinism", {}},
+                                          {kExactWeights, "exact weights", {}},
+                                          {kNanContract, "declared NaN", {}}};
   return words;
 }
 
@@ -47,7 +49,8 @@ const std::vector<Word> &settings() {
       {kSplitCount, "split count", {"splits_gt_1", "splits_gt_keys"}},
       {kPlacement, "placement", {"pages_moved"}},
       {kElementType, "dtype", {"fp16"}},
-      {kHeadDim, "head_dim", {"head_dim_128", "head_dim_256"}}};
+      {kHeadDim, "head_dim", {"head_dim_128", "head_dim_256"}},
+      {kLiveStates, "live states", {"all_empty_merge", "zero_states", "one_state"}}};
   return words;
 }
 
@@ -64,13 +67,19 @@ void drop_classes(std::vector<std::string> &names, const std::vector<Word> &word
       if (bits & word.bit) std::erase(names, name);
 }
 
+/// invariants/dyadic_exact.cpp says why.
+bool exact_weights(const assay_arithmetic &a) {
+  return a.exponential == ASSAY_EXP_BASE2 && a.sum_format == ASSAY_FORMAT_FP32 &&
+         a.q_abs_error <= 0x1p-38;
+}
+
 } // namespace
 
 const char *name_of(Comparison comparison) {
   switch (comparison) {
   case Comparison::kBitwise:
     return "bitwise";
-  case Comparison::kBitwiseForOneCut:
+  case Comparison::kBitwiseInBatch:
     return "bitwise *";
   case Comparison::kPairwise:
     return "pairwise";
@@ -94,7 +103,9 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   if ((property.families & 1u << kernel.family) == 0) return false;
   if (property.needs & kExecutor && kernel.target != ASSAY_TARGET_SIMT) return false;
   if (property.needs & kDeterminism && kernel.determinism == ASSAY_DETERMINISM_NONE) return false;
-  if (property.needs & kSplits && kernel.workspace_size == nullptr) return false;
+  if (property.needs & kSplits && kernel.arithmetic.max_splits < 2) return false;
+  if (property.needs & kExactWeights && !exact_weights(kernel.arithmetic)) return false;
+  if (property.needs & kNanContract && kernel.nan_contract == 0) return false;
   return (property.needs & kExactNumbers) == 0 || computes_field(kernel);
 }
 

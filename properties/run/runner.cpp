@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "properties/case/classify.h"
+#include "properties/case/directed.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/requirements.h"
@@ -42,18 +43,24 @@ bool stopped(const RunnerOptions &options) {
 class PropertyRunner {
 public:
   /// `mutex` guards the callbacks of the options.
-  PropertyRunner(PropertyRun &run, const RunnerOptions &options, std::mutex &mutex)
+  PropertyRunner(PropertyRun &run, const RunnerOptions &options,
+                 const std::vector<std::string> &out_of_reach, std::mutex &mutex)
       : run_(run), options_(options), mutex_(mutex),
         sut_(options.isolate ? make_process_sut(make_sut(*run.kernel)) : make_sut(*run.kernel)),
         required_(required_classes(*run.property, *run.kernel)) {
     sut_->set_replays_scores(options.replay_scores);
+    run_.narrow = options.envelopes.count(run.kernel) > 0;
+    // What no draw in the envelope shows is not required.
+    for (const std::string &name : out_of_reach)
+      if (std::erase(required_, name) > 0) run_.outside.push_back(name);
   }
 
   void by_count() {
     uint64_t index = 0;
     // A property may discard; after 50 draws per wanted case it is hopeless.
-    uint64_t last = static_cast<uint64_t>(options_.cases) * 50 + 50;
-    for (; run_.cases < options_.cases && index < last && usable(); ++index)
+    const int wanted = options_.cases * run_.property->weight;
+    const uint64_t last = static_cast<uint64_t>(wanted) * 50 + 50;
+    for (; run_.cases < wanted && index < last && usable(); ++index)
       check(index, draw_case(*run_.property, *run_.kernel, options_, index));
     fill_missing(index);
   }
@@ -71,9 +78,10 @@ public:
 private:
   /// Not worth going on: the harness failed, enough was found, or nothing is ever decided.
   bool usable() const {
-    constexpr int kFindings = 20, kHopeless = 300;
+    constexpr int kFindings = 20, kHopeless = 300, kRefused = 40;
+    const bool refused = run_.narrow && run_.unsupported >= kRefused;
     return run_.harness_error.empty() && run_.findings < kFindings && !stopped(options_) &&
-           (run_.cases > 0 || run_.discarded < kHopeless);
+           (run_.cases > 0 || (run_.discarded < kHopeless && !refused));
   }
 
   /// Goes on drawing for the classes that have no case yet, and checks only those draws.
@@ -91,11 +99,18 @@ private:
       if (wanted) check(index, p);
     }
     run_.missing = missing_classes();
+    for (const std::string &name : required_)
+      if (run_.narrow && run_.classes.count(name) == 0 && excused(name))
+        run_.outside.push_back(name);
   }
 
   /// The kernel refused cases of this class, and may.
   bool excused(const std::string &name) const {
-    if (run_.unsupported_classes.count(name) == 0) return false;
+    constexpr int kOften = 8;
+    const auto refused = run_.unsupported_classes.find(name);
+    if (run_.narrow && run_.cases == 0) return true;
+    if (refused == run_.unsupported_classes.end()) return false;
+    if (run_.narrow && refused->second >= kOften) return true;
     std::vector<std::string> optional = optional_classes();
     return (run_.property->about != 0 && run_.cases == 0) ||
            std::find(optional.begin(), optional.end(), name) != optional.end();
@@ -121,9 +136,12 @@ private:
     run_.ratio_lse = std::max(run_.ratio_lse, r.ratio_lse);
     run_.outputs += r.outputs;
     run_.no_claim += r.no_claim;
+    run_.declared_away += r.declared_away;
+    run_.budgets.merge(r.budgets);
     run_.certified_rows += r.certified_rows;
     if (r.kind == CheckResult::Kind::kDiscard) {
       ++run_.discarded;
+      run_.discard_reason = r.message;
       if (!r.unsupported) return;
       ++run_.unsupported;
       for (const std::string &name : classify(p))
@@ -145,7 +163,8 @@ private:
   Finding shrunk(uint64_t index, const Problem &p) {
     Finding f;
     f.index = index;
-    f.cases = filling_ ? std::max(drawn_cases_, 1) : run_.cases;
+    const int weight = run_.property->weight;
+    f.cases = ((filling_ ? std::max(drawn_cases_, 1) : run_.cases) + weight - 1) / weight;
     f.drawn = p;
     auto fails = [&](const Problem &candidate) {
       return checked(*run_.property, candidate, *sut_, nullptr).failed();
@@ -168,46 +187,6 @@ private:
 
 } // namespace
 
-int RunSummary::cases() const {
-  int n = 0;
-  for (const PropertyRun &r : runs)
-    n += r.cases;
-  return n;
-}
-int RunSummary::findings() const {
-  int n = 0;
-  for (const PropertyRun &r : runs)
-    n += r.findings;
-  return n;
-}
-int RunSummary::undecided() const {
-  int n = 0;
-  for (const PropertyRun &r : runs)
-    n += r.undecided;
-  return n;
-}
-uint64_t RunSummary::outputs() const {
-  uint64_t n = 0;
-  for (const PropertyRun &r : runs)
-    n += r.outputs;
-  return n;
-}
-uint64_t RunSummary::certified_rows() const {
-  uint64_t n = 0;
-  for (const PropertyRun &r : runs)
-    n += r.certified_rows;
-  return n;
-}
-int RunSummary::unstarted() const {
-  return static_cast<int>(
-      std::count_if(runs.begin(), runs.end(), [](const PropertyRun &r) { return !r.started; }));
-}
-bool RunSummary::incomplete() const {
-  for (const PropertyRun &r : runs)
-    if (!r.started || r.hollow() || !r.missing.empty() || !r.harness_error.empty()) return true;
-  return runs.empty();
-}
-
 CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw) {
   try {
     return property.check(p, sut);
@@ -226,8 +205,26 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   bool large = index % 16 == 15 && property.cost <= 2;
   Limits limits = large ? large_limits() : index % 2 == 0 ? fuzz_limits() : options.limits;
   if (large) limits.slots = 2048;
-  return draw_problem(limits, family, seed);
+  const Problem p = directed(draw_problem(limits, family, seed), limits, seed);
+  const auto narrow = options.envelopes.find(&kernel);
+  return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
 }
+
+namespace {
+
+/// Important classes that no draw in the kernel's envelope shows.
+std::vector<std::string> unseen_classes(const assay_kernel &kernel, const RunnerOptions &options) {
+  constexpr uint64_t kDraws = 2000;
+  if (options.envelopes.count(&kernel) == 0) return {};
+  std::vector<std::string> unseen = important_classes(static_cast<Family>(kernel.family));
+  for (uint64_t index = 0; index < kDraws && !unseen.empty(); ++index)
+    for (const std::string &name :
+         classify(draw_case(properties().front(), kernel, options, index)))
+      std::erase(unseen, name);
+  return unseen;
+}
+
+} // namespace
 
 RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
                           const std::vector<const Property *> &properties,
@@ -244,7 +241,18 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
         run.kernel = kernel;
         summary.runs.push_back(std::move(run));
       }
-  int total = static_cast<int>(summary.runs.size());
+  std::map<const assay_kernel *, std::vector<std::string>> out_of_reach;
+  for (const assay_kernel *kernel : kernels)
+    out_of_reach[kernel] = unseen_classes(*kernel, options);
+  int total = static_cast<int>(summary.runs.size()), weights = 0;
+  std::vector<PropertyRun *> queue; // the heaviest first, for they take the longest
+  for (PropertyRun &run : summary.runs) {
+    weights += run.property->weight;
+    queue.push_back(&run);
+  }
+  std::stable_sort(queue.begin(), queue.end(), [](const PropertyRun *a, const PropertyRun *b) {
+    return a->property->weight > b->property->weight;
+  });
   int workers = options.threads > 0 ? options.threads : default_threads();
   if (options.isolate && processes_need_one_thread()) workers = 1;
   std::atomic<int> next{0};
@@ -252,12 +260,13 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
   Progress state{0, total, 0, 0};
   auto work = [&] {
     for (int i = next++; i < total && !stopped(options); i = next++) {
-      PropertyRun &run = summary.runs[i];
+      PropertyRun &run = *queue[i];
       run.started = true;
       auto begin = Clock::now();
-      PropertyRunner runner(run, options, mutex);
+      PropertyRunner runner(run, options, out_of_reach.at(run.kernel), mutex);
       if (options.budget > 0)
-        runner.by_time(options.budget * workers / total);
+        runner.by_time(std::min(options.budget * workers * run.property->weight / weights,
+                                options.budget / 2));
       else
         runner.by_count();
       run.seconds = since(begin);

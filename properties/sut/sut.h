@@ -30,7 +30,7 @@ public:
 
   const assay_kernel &kernel() const { return kernel_; }
   Family family() const { return static_cast<Family>(kernel_.family); }
-  bool can_split() const { return kernel_.workspace_size != nullptr; }
+  bool can_split() const { return kernel_.arithmetic.max_splits > 1; }
 
   /// Whether the kernel's block-FMA is bit for bit the model of oracle/bounds/block_fma.h, so that
   /// T2 applies. A declaration holds upper limits only, so this is said beside it.

@@ -77,52 +77,32 @@ private:
   std::span<const std::byte> bytes_;
 };
 
-template <class Io>
-void item(Io &io, auto &text) requires
-    std::is_same_v<std::remove_const_t<std::remove_reference_t<decltype(text)>>, std::string> {
-  io(text);
-}
-
-template <class Io>
-void item(Io &io, auto &values) requires std::is_same_v<
-    std::remove_const_t<std::remove_reference_t<decltype(values)>>, std::vector<int>> {
-  io(values);
-}
+/// T is U or const U: one function writes and reads.
+template <class T, class U>
+concept Is = std::is_same_v<std::remove_const_t<T>, U>;
 
 template <class Io, class T>
-void level(Io &io, T &l) {
+requires Is<T, std::string> || Is<T, std::vector<int>>
+void item(Io &io, T &value) { io(value); }
+
+template <class Io, Is<CascadeLevel> T>
+void item(Io &io, T &l) {
   io(l.page_size);
   io(l.first);
   io(l.requests);
   io(l.lens);
 }
-template <class Io>
-void item(Io &io, CascadeLevel &l) {
-  level(io, l);
-}
-template <class Io>
-void item(Io &io, const CascadeLevel &l) {
-  level(io, l);
-}
 
-template <class Io, class T>
-void buffer(Io &io, T &b) {
+template <class Io, Is<Buffer> T>
+void item(Io &io, T &b) {
   io(b.name);
   io(b.output);
   io(b.bytes);
   io(b.live);
 }
-template <class Io>
-void item(Io &io, Buffer &b) {
-  buffer(io, b);
-}
-template <class Io>
-void item(Io &io, const Buffer &b) {
-  buffer(io, b);
-}
 
-template <class Io, class T>
-void cache(Io &io, T &c) {
+template <class Io, Is<CacheView> T>
+void item(Io &io, T &c) {
   for (auto *field : {&c.k, &c.v, &c.table, &c.lens, &c.indptr, &c.size, &c.first_page, &c.rows,
                       &c.max_pages, &c.page_size, &c.pool_pages})
     io(*field);
@@ -131,14 +111,6 @@ void cache(Io &io, T &c) {
     io(*field);
   io(c.len);
   io(c.physical);
-}
-template <class Io>
-void item(Io &io, CacheView &c) {
-  cache(io, c);
-}
-template <class Io>
-void item(Io &io, const CacheView &c) {
-  cache(io, c);
 }
 
 /// Every field of a case (process_sut_test says when one is missing).

@@ -100,7 +100,7 @@ public:
     memory.fill = [](void *at, unsigned char value, size_t bytes) {
       std::memset(at, value, bytes);
     };
-    return verify_call(call, memory, bench_judge(*assay_plugin_entry(ASSAY_ABI_MAJOR)));
+    return verify_call(call, memory, bench_judges(*assay_plugin_entry(ASSAY_ABI_MAJOR)).paged);
   }
 
   uint16_t *o() { return o_.data() + kBandBytes / 2; }

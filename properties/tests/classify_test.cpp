@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/case/classify.h"
+#include "properties/case/directed.h"
 
 #include <map>
 
@@ -16,7 +17,8 @@ TEST(Classify, ImportantClassesAreCommonEnough) {
     constexpr int kDraws = 3000;
     std::map<std::string, int> counts;
     for (int i = 0; i < kDraws; ++i)
-      for (const auto &name : classify(draw_problem(check_limits(), family, 1000 + i)))
+      for (const auto &name :
+           classify(directed(draw_problem(check_limits(), family, 1000 + i), check_limits(), i)))
         ++counts[name];
     for (const auto &name : important_classes(family))
       EXPECT_GE(counts[name], kDraws / 40) << name_of(family) << " " << name;

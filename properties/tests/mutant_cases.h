@@ -7,6 +7,8 @@
 #include <string>
 
 #include "corpus/mutants/mutants.h"
+#include "properties/case/directed.h"
+#include "properties/case/hash.h"
 #include "properties/run/requirements.h"
 #include "properties/run/runner.h"
 #include "properties/sut/sut.h"
@@ -33,10 +35,11 @@ inline const assay_kernel *mutant_kernel(const std::string &name) {
 
 /// Draw `index`, moved into what the mutant build instantiates.
 inline Problem draw_mutant_case(const Property &property, const assay_kernel &kernel,
-                                uint64_t index) {
+                                uint64_t index, bool aim = false) {
   RunnerOptions options;
   options.seed = 20261120;
   Problem p = draw_case(property, kernel, options, index);
+  if (aim) p = aimed(p, options.limits, hash_values(index, p.v.seed));
   if (is_attention(p)) {
     p.dtype = Dtype::kBf16;
     p.head_dim = 64;
@@ -54,16 +57,17 @@ struct DrawnFailure {
 };
 
 /// The first failure over all properties (or only `only`) in the order of a run; `plain` leaves the
-/// features of cases out.
+/// features of cases out, `aim` makes every second case an aimed one (properties/case/directed.h).
 inline DrawnFailure first_failure(const assay_kernel &kernel, int cases,
-                                  const Property *only = nullptr, bool plain = false) {
+                                  const Property *only = nullptr, bool plain = false,
+                                  bool aim = false) {
   const std::unique_ptr<Sut> sut = make_simt_sut(kernel);
   sut->set_replays_scores(true);
   DrawnFailure out;
   for (int i = 0; i < cases; ++i)
     for (const Property &property : properties()) {
       if (!applies(property, kernel) || (only != nullptr && only != &property)) continue;
-      Problem p = draw_mutant_case(property, kernel, i);
+      Problem p = draw_mutant_case(property, kernel, i, aim && i % 2 == 1);
       if (plain) p = without_features(p);
       if (!problem_error(p, full_limits()).empty()) continue;
       bool threw = false;

@@ -45,9 +45,9 @@ constexpr Bar kBars[] = {
     {"merge_ln_log2_mix", "merge_state"},
     {"merge_states_drops_last", "merge_states"},
     // Those that no case this small shows.
-    {"o_not_rescaled", "paged_attention_v2", nullptr, 1, 1, 129, kSecondTile},
+    {"o_not_rescaled", "paged_attention_v2", "within_budget", 1, 1, 129, kSecondTile},
     {"d_not_rescaled", "paged_attention_v1", nullptr, 1, 1, 129, kSecondTile},
-    {"o_small_rescale_skipped", "paged_attention_v2", nullptr, 1, 1, 129, kSecondTile},
+    {"o_small_rescale_skipped", "paged_attention_v2", "within_budget", 1, 1, 129, kSecondTile},
     {"interior_key_dropped", "paged_attention_v2", nullptr, 1, 1, 32, "concerns key 31"},
     {"tile_skipped", "paged_attention_v1", nullptr, 1, 1, 64, "concerns keys 32 to 63, if all"},
     {"gqa_head_modulo", "paged_attention_v1", nullptr, 2, 2, 17, "equals division for one head"},

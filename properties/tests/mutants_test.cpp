@@ -24,7 +24,7 @@ TEST_P(Mutants, is_caught) {
     const assay_kernel &kernel = mutants::plugin()->kernels[k];
     if (!concerns(mutant, kernel)) continue;
     ++kernels;
-    const DrawnFailure failure = first_failure(kernel, kCasesPerProperty);
+    const DrawnFailure failure = first_failure(kernel, kCasesPerProperty, nullptr, false, true);
     EXPECT_NE(failure.property, nullptr) << mutant.name << " survives in " << kernel.name
                                          << " after " << failure.cases << " cases: " << mutant.why;
     std::printf("  %-24s %-20s case %4d  %s\n", mutant.name, kernel.name, failure.cases,
@@ -46,7 +46,7 @@ TEST(MutantTable, every_mutant_is_compiled) {
 // The control: the instrumented kernels with no mutant active pass the very same cases.
 TEST(MutantControl, unmutated_kernels_pass) {
   for (int k = 0; k < mutants::plugin()->num_kernels; ++k) {
-    const DrawnFailure failure = first_failure(mutants::plugin()->kernels[k], 20);
+    const DrawnFailure failure = first_failure(mutants::plugin()->kernels[k], 8);
     EXPECT_EQ(failure.message, "");
     EXPECT_GT(failure.cases, 20) << mutants::plugin()->kernels[k].name;
   }
@@ -80,6 +80,21 @@ TEST(KillMatrix, sees_every_mutant_and_no_correct_kernel) {
         EXPECT_GT(killed, 0) << name << " " << row.subject.name << ": " << row.subject.why;
     }
   }
+}
+
+// What is wrong with the order between blocks shows on the first schedule: values are right here.
+TEST(KillMatrix, order_between_blocks_is_no_matter_of_luck) {
+  const std::set<std::string> unordered = {"counter_relaxed",         "counter_acquires_only",
+                                           "counter_releases_only",   "counter_in_block_scope",
+                                           "counter_without_barrier", "last_block_without_barrier"};
+  size_t seen = 0;
+  for (const KillRow &row : kill_matrix(all_of("paged_attention_v2"),
+                                        [](int id) { mutants::active_id = id; }, {.runs = 1})) {
+    if (!unordered.contains(row.subject.name)) continue;
+    ++seen;
+    EXPECT_EQ(row.killed[kHazards], 1) << row.subject.name;
+  }
+  EXPECT_EQ(seen, unordered.size());
 }
 
 // Exact numbers see every mistake that changes the function, and no rounding: a weight has no low

@@ -93,6 +93,7 @@ State attend(const Row &row, const Key *keys, size_t count) {
     float s[kTile], m = st.m;
     for (size_t j = 0; j < n; ++j) {
       s[j] = keys[t0 + j].live ? score(row, keys[t0 + j]) : kNegInf;
+      if (bug == Bug::kNanScoresDropped && std::isnan(s[j])) s[j] = kNegInf;
       m = std::max(m, s[j]);
     }
     if (bug == Bug::kNoMax) m = 0;
@@ -110,6 +111,7 @@ State attend(const Row &row, const Key *keys, size_t count) {
       for (size_t i = 0; i < st.o.size(); ++i) {
         float v = load(keys[t0 + j].kv->v, keys[t0 + j].v + i, row.kv_dtype);
         if (bug == Bug::kClampedV) v = std::max(v, 0.0f);
+        if (bug == Bug::kNanValuesDropped && std::isnan(v)) v = 0;
         st.o[i] = std::fma(p, v, st.o[i]);
       }
     }

@@ -33,7 +33,9 @@ const char *last_error() { return ""; }
 
 constexpr assay_arithmetic kScalar = {.mma_block = 0,
                                       .mma_fraction_bits = 0,
-                                      .p_rounded = 0,
+                                      .p_format = ASSAY_FORMAT_FP32,
+                                      .sum_format = ASSAY_FORMAT_FP32,
+                                      .exponential = ASSAY_EXP_BASE2,
                                       .sum_depth = kTile,
                                       .q_abs_error = 0,
                                       .exp2_rel_error = 0x1p-23,
@@ -41,7 +43,16 @@ constexpr assay_arithmetic kScalar = {.mma_block = 0,
                                       .rcp_rel_error = 0x1p-23,
                                       .tanh_abs_error = 0x1p-22,
                                       .tile_tokens = kTile,
-                                      .max_parallel_states = 1};
+                                      .max_parallel_states = 1,
+                                      .max_splits = 0,
+                                      .merge_stages = 0};
+
+assay_arithmetic arithmetic(bool splits) {
+  assay_arithmetic a = kScalar;
+  a.max_splits = splits ? 1 << 16 : 0;
+  a.merge_stages = splits;
+  return a;
+}
 
 assay_kernel entry(const char *name, assay_family family, assay_status (*run)(const void *),
                    assay_status (*workspace)(const void *, uint64_t *)) {
@@ -50,7 +61,9 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           family,
           ASSAY_TARGET_SIMT,
           ASSAY_DETERMINISM_RUN_TO_RUN,
-          kScalar,
+          ASSAY_BATCH_ALWAYS,
+          ASSAY_NAN_VALUES | ASSAY_NAN_SCORES,
+          arithmetic(workspace != nullptr),
           run == kRunV1 || run == kRunMergeStates ? supports_field : supports,
           workspace,
           run,

@@ -17,6 +17,8 @@ enum class Bug {
   kCallCounter,        ///< result depends on how often it was called
   kScheduleDependent,  ///< result depends on the executor's order
   kNanLeak,            ///< adds 0 times another row's data
+  kNanScoresDropped,   ///< NaN scores count as -inf
+  kNanValuesDropped,   ///< NaN values count as 0
   kBatchOrder,         ///< visits keys in another order when the batch is larger than one
   kFixedKvHead,        ///< always reads kv head 0
   kRowSumDropsKey,     ///< the first key is missing from the row sum

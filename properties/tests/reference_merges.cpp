@@ -18,6 +18,13 @@ struct MergeIn {
   float lse;
 };
 
+/// -inf of nothing but empty states; a maximum passes NaN over.
+float kept_nan(const std::vector<MergeIn> &states) {
+  for (const MergeIn &s : states)
+    if (std::isnan(s.lse)) return s.lse;
+  return kNegInf;
+}
+
 void merge_row(const std::vector<MergeIn> &states, assay_dtype dtype, bool base2, int d,
                std::vector<float> &o, float &lse) {
   float top = kNegInf;
@@ -26,7 +33,11 @@ void merge_row(const std::vector<MergeIn> &states, assay_dtype dtype, bool base2
   if (bug == Bug::kMaxOfFirst && !states.empty()) top = states[0].lse;
   o.assign(d, 0.0f);
   lse = top;
-  if (top == kNegInf && bug != Bug::kMaxOfFirst) return;
+  if (top == kNegInf && bug != Bug::kMaxOfFirst) {
+    lse = kept_nan(states);
+    if (std::isnan(lse)) o.assign(d, lse);
+    return;
+  }
   int live = 0, only = 0;
   for (size_t s = 0; s < states.size(); ++s)
     if (states[s].lse != kNegInf) ++live, only = static_cast<int>(s);
@@ -39,6 +50,7 @@ void merge_row(const std::vector<MergeIn> &states, assay_dtype dtype, bool base2
   float sum = 0, mean = 0;
   for (size_t s = 0; s < states.size(); ++s) {
     if (states[s].lse == kNegInf && bug != Bug::kNoInfGuard) continue;
+    if (bug == Bug::kNanScoresDropped && std::isnan(states[s].lse)) continue;
     float w =
         base2 ? std::exp2(states[s].lse - top) : std::exp2((states[s].lse - top) * 1.44269504f);
     if (bug == Bug::kFirstTwice && s == 0) w *= 2;

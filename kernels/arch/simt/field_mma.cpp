@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/arch/mma.cuh"
+#include "kernels/arch/simt/field_block.h"
 #include "kernels/arch/simt/field_number.h"
+
+#include <bit>
 
 namespace assay::n_simt::arch::detail {
 namespace {
@@ -30,17 +33,17 @@ Operands gather(const WarpCall &call) {
   return x;
 }
 
-/// One column of B, and what it has in common.
+/// The operand that may hold packed numbers, 16 of it, and what they have in common.
 struct Column {
   WideNumber k[16];
   WideNumber worst = {0, 0, 1, 1}; ///< the undefined parts, if any
   bool zero = true;
 };
 
-Column column_of(const Operands &x, uint32_t n) {
+Column column_of(const uint16_t (&words)[16]) {
   Column c;
   for (int i = 0; i < 16; ++i) {
-    c.k[i] = number_of_word(x.b[i][n]);
+    c.k[i] = number_of_word(words[i]);
     c.zero &= c.k[i].a == 0 && c.k[i].b == 0 && c.k[i].m == 1;
     if (!defined(c.k[i].a)) c.worst.a = c.k[i].a;
     if (!defined(c.k[i].b)) c.worst.b = c.k[i].b;
@@ -78,12 +81,33 @@ void apply_field_mma(const WarpCall &call) {
   for (int row = 0; row < 16; ++row)
     clean[row] = all_literals(x.a[row]);
   for (uint32_t n = 0; n < 8; ++n) {
-    const Column column = column_of(x, n);
+    uint16_t words[16];
+    for (int k = 0; k < 16; ++k)
+      words[k] = x.b[k][n];
+    const Column column = column_of(words);
     for (uint32_t row = 0; row < 16; ++row) {
       // Padding rows of a query tile are zero: nothing to add.
       if (column.zero && clean[row]) continue;
       field &c = static_cast<field *>(call.out[row % 8 * 4 + n / 2])[row / 8 * 2 + n % 2];
       c = add(c, dot(x.a[row], column));
+    }
+  }
+}
+
+void field_block(MmaTile &tile) {
+  uint16_t literals[8][16];
+  bool clean[8];
+  for (int n = 0; n < 8; ++n) {
+    for (int k = 0; k < 16; ++k)
+      literals[n][k] = tile.b[k][n];
+    clean[n] = all_literals(literals[n]);
+  }
+  for (int m = 0; m < 16; ++m) {
+    const Column column = column_of(tile.a[m]);
+    for (int n = 0; n < 8; ++n) {
+      if (column.zero && clean[n]) continue;
+      const field c = field::of_handle(std::bit_cast<uint32_t>(tile.c[m][n]));
+      tile.c[m][n] = std::bit_cast<float>(add(c, dot(literals[n], column)).handle());
     }
   }
 }

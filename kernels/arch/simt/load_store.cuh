@@ -38,20 +38,31 @@ inline void global_store(T *p, std::type_identity_t<T> value,
 
 // Blocks run one after the other and fibers switch only inside the executor, so plain
 // read-modify-write is atomic here.
-inline uint32_t atomic_inc_acq_rel(uint32_t *p, uint32_t limit,
-                                   simt::Site site = simt::Site::here()) {
-  simt::access(simt::Space::kGlobal, simt::AccessKind::kAtomic, p, 4, 4, site);
+namespace detail {
+
+inline uint32_t atomic_inc(uint32_t *p, uint32_t limit, simt::AtomicOrder order, simt::Scope scope,
+                           simt::Site site) {
+  simt::atomic_access(p, 4, order, scope, site);
   const uint32_t old = *p;
   *p = old >= limit ? 0 : old + 1;
   return old;
 }
+
+} // namespace detail
+
+inline uint32_t atomic_inc_acq_rel(uint32_t *p, uint32_t limit,
+                                   simt::Site site = simt::Site::here()) {
+  return detail::atomic_inc(p, limit, simt::AtomicOrder::kAcqRel, simt::Scope::kGpu, site);
+}
 inline uint32_t atomic_add_acq_rel(uint32_t *p, uint32_t value,
                                    simt::Site site = simt::Site::here()) {
-  simt::access(simt::Space::kGlobal, simt::AccessKind::kAtomic, p, 4, 4, site);
+  simt::atomic_access(p, 4, simt::AtomicOrder::kAcqRel, simt::Scope::kGpu, site);
   const uint32_t old = *p;
   *p = old + value;
   return old;
 }
-inline void fence_gpu() {}
+inline void fence_gpu(simt::Site site = simt::Site::here()) {
+  simt::fence(simt::Scope::kGpu, site);
+}
 
 } // namespace assay::n_simt::arch

@@ -129,6 +129,30 @@ TEST(ArchHazard, atomic_outside_every_buffer) {
   EXPECT_EQ(counter, 0u);
 }
 
+// Every block stores, counts and, when it is the last, loads what the others stored.
+TEST(ArchHazard, counter_without_a_barrier) {
+  static uint32_t words[3];
+  simt::Stream stream;
+  stream.memory.adopt(words, sizeof words, simt::Access::kReadWrite, "words");
+  simt::LaunchConfig config;
+  config.grid_x = 2;
+  config.block = 32;
+  const uint32_t line = __LINE__ + 2; // of the store
+  const auto body = [](bool barrier) {
+    if (arch::lane_id() == 9) arch::global_store(words + arch::block_idx_x(), 7);
+    if (barrier) arch::block_barrier();
+    arch::fence_gpu();
+    bool last = false;
+    if (arch::lane_id() == 0) last = arch::atomic_add_acq_rel(words + 2, 1) % 2 == 1;
+    if (last) arch::global_load(words + 1 - arch::block_idx_x());
+  };
+  EXPECT_EQ(simt::launch(&stream, config, [&] { body(true); }), simt::LaunchStatus::kOk);
+  EXPECT_EQ(simt::launch(&stream, config, [&] { body(false); }), simt::LaunchStatus::kHazard);
+  ASSERT_EQ(stream.hazards.size(), 1u);
+  EXPECT_EQ(stream.hazards[0].other.line, line);
+  expect(stream.hazards[0], HazardKind::kUnordered, line + 5, "behind block 0, thread 9");
+}
+
 // With ASSAY_HAZARDS this file is instrumented like a kernel library.
 TEST(ArchHazard, raw_read_of_shared_memory_is_seen) {
 #if !defined(ASSAY_HAZARDS)

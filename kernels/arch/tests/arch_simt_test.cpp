@@ -3,3 +3,4 @@
 #include "kernels/arch/tests/mma_tests.inl"
 #include "kernels/arch/tests/number_tests.inl"
 #include "kernels/arch/tests/warp_tests.inl"
+#include "kernels/arch/tests/wgmma_tests.inl"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells, their lengths, and the reader of cells files: exact errors, and no input that breaks it.
-#include "kernels/bench/cells_file.h"
+// Decode cells, their lengths, and the reader of cells files: exact errors, and no input that
+// breaks it.
+#include "kernels/bench/cells/cells_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -41,7 +42,7 @@ std::string error_with(const char *field, const Json &value) {
 }
 
 TEST(CellsFile, ReadsEveryField) {
-  const std::vector<Cell> cells = parse_cells(file_of(one_cell()), "f.json");
+  const std::vector<Cell> cells = parse_cells(file_of(one_cell()), "f.json").decode;
   ASSERT_EQ(cells.size(), 1u);
   const Cell &c = cells[0];
   EXPECT_EQ(c.name, "a");
@@ -58,11 +59,11 @@ TEST(CellsFile, ReadsEveryField) {
 TEST(CellsFile, LayoutMayBeAbsent) {
   Json cell = one_cell();
   cell.erase("layout");
-  EXPECT_EQ(parse_cells(file_of(cell), "f.json")[0].layout, Layout::kNhd);
+  EXPECT_EQ(parse_cells(file_of(cell), "f.json").decode[0].layout, Layout::kNhd);
 }
 
 TEST(CellsFile, WritesWhatItReads) {
-  const Json written = cells_to_json(standard_cells());
+  const Json written = cells_to_json(standard_cell_set());
   EXPECT_EQ(cells_to_json(parse_cells(written.dump(), "f.json")), written);
   const Json given = {{"cells", {one_cell()}}};
   EXPECT_EQ(cells_to_json(parse_cells(given.dump(), "f.json")), given);
@@ -77,8 +78,10 @@ TEST(CellsFile, ErrorsNameFileCellFieldAndLimit) {
             "f.json: \"batch\" is given twice in one object");
   EXPECT_EQ(error_of(std::string((1 << 20) + 1, ' ')),
             "f.json: the file has more than 1048576 bytes, the limit");
-  EXPECT_EQ(error_of("[1]"), "f.json: expected an object with an array \"cells\"");
-  EXPECT_EQ(error_of("{\"cells\": []}"), "f.json: cells has 0 entries, expected 1 .. 1000");
+  EXPECT_EQ(error_of("[1]"),
+            "f.json: expected an object with an array \"cells\", \"cascade\" or \"merge\"");
+  EXPECT_EQ(error_of("{\"cells\": []}"), "f.json: 0 cells, expected 1 .. 1000");
+  EXPECT_EQ(error_of("{\"cells\": {}}"), "f.json: cells is an object, expected an array");
   EXPECT_EQ(error_of("{\"cells\": [7]}"), "f.json: cells[0]: 7 instead of an object");
   EXPECT_EQ(error_of(Json{{"cells", {one_cell(), one_cell()}}}.dump()),
             "f.json: cells[1]: name 'a' is used twice");
@@ -171,25 +174,18 @@ TEST(Cells, ZipfLengthsFallAsOneOverTheRank) {
   EXPECT_EQ(std::ranges::min(cell_lengths(cell)), 1);
 }
 
-TEST(Cells, OnlySelectsByName) {
-  EXPECT_EQ(select_cells(standard_cells(), "").size(), standard_cells().size());
-  for (const Cell &cell : select_cells(standard_cells(), "page"))
-    EXPECT_NE(cell.name.find("page"), std::string::npos);
-  EXPECT_TRUE(select_cells(standard_cells(), "nothing").empty());
-}
-
 // Fractions of a sweep compare because its cells read the same bytes.
 TEST(Cells, SweepsReadHalfAGigabyteEach) {
-  const std::vector<Cell> sweeps = read_cells(ASSAY_SWEEPS);
-  for (const Cell &cell : sweeps)
+  const CellSet sweeps = read_cells(ASSAY_SWEEPS);
+  for (const Cell &cell : sweeps.decode)
     EXPECT_NEAR(kv_bytes(cell, cell_lengths(cell)), 0x1p29, 0x1p29 * 0.001) << cell.name;
   for (const char *sweep : {"page", "group", "d", "batch", "lengths"})
-    EXPECT_GE(select_cells(sweeps, "sweep " + std::string(sweep) + " ").size(), 3u) << sweep;
+    EXPECT_GE(select_cells(sweeps, "sweep " + std::string(sweep) + " ").decode.size(), 3u) << sweep;
 }
 
 TEST(Cells, RaggedBatchesAreSmallAndUneven) {
   const auto path = std::filesystem::path(ASSAY_SWEEPS).replace_filename("ragged.json");
-  for (const Cell &cell : read_cells(path.string())) {
+  for (const Cell &cell : read_cells(path.string()).decode) {
     const std::vector<int32_t> lens = cell_lengths(cell);
     EXPECT_LT(kv_bytes(cell, lens), 0x1p28) << cell.name;
     EXPECT_LT(std::ranges::min(lens), std::ranges::max(lens) / 2) << cell.name;

@@ -6,8 +6,10 @@ namespace {
 
 // 8 requests share a prefix of 512 keys and own suffixes of 64 (the flash-decoding lab's example):
 // every prefix row of K is read once, not once per request. Saved: exactly 7 x 512 rows per head.
-TEST(CascadeDense, reads_a_shared_prefix_once) {
-  constexpr int kBatch = 8, kPrefix = 512, kSuffix = 64, kPage = 16, kD = 64, kKvHeads = 2;
+/// A prefix of all requests and a suffix of each, in pages that flat attention reads too.
+template <int kBatch, int kPrefix>
+void check_shared_prefix(const simt::Schedule &schedule, int num_splits) {
+  constexpr int kSuffix = 64, kPage = 16, kD = 64, kKvHeads = 2;
   constexpr int kPages = (kPrefix + kSuffix) / kPage;
   Call call(
       {kBatch, kKvHeads, 2, kD, kPage, kPages, 0, std::vector<int>(kBatch, kPrefix + kSuffix)}, 3);
@@ -43,6 +45,7 @@ TEST(CascadeDense, reads_a_shared_prefix_once) {
   p.head_dim = kD;
   p.sm_scale = call.p.sm_scale;
   p.num_levels = 2;
+  p.num_splits = num_splits;
   p.q = call.q;
   p.q_stride_batch = call.p.q_stride_batch;
   p.q_stride_head = kD;
@@ -67,10 +70,23 @@ TEST(CascadeDense, reads_a_shared_prefix_once) {
   const uint64_t flat = key_rows_per_head();
   EXPECT_EQ(flat, uint64_t{kBatch} * (kPrefix + kSuffix)) << "v1 reads each key row once";
   call.stream.memory.reset_counters();
+  call.stream.schedule = schedule;
   call.stream.memory.mark_undefined(call.o, kBatch * call.p.num_qo_heads * kD * 2);
   ASSERT_EQ(assay_cascade_attention(&p), ASSAY_OK) << assay_last_error();
   call.expect_dense("cascade");
-  EXPECT_EQ(flat - key_rows_per_head(), 7u * kPrefix);
+  EXPECT_EQ(flat - key_rows_per_head(), uint64_t{kBatch - 1} * kPrefix);
+}
+
+TEST(CascadeDense, reads_a_shared_prefix_once) { check_shared_prefix<8, 512>({}, 0); }
+
+/// 64 rows: warpgroups. Eight tiles of 128 keys a block go round the ring of their slots, whatever
+/// runs first and whenever copies and products land.
+TEST(CascadeDense, tiles_go_round_the_ring_of_slots) {
+  for (const simt::Order order :
+       {simt::Order::kAscending, simt::Order::kDescending, simt::Order::kSeeded})
+    for (const auto copies : {simt::CopyCompletion::kAtWait, simt::CopyCompletion::kAtIssue,
+                              simt::CopyCompletion::kSeeded})
+      check_shared_prefix<32, 944>({order, copies, 5}, 1);
 }
 
 } // namespace

@@ -23,6 +23,7 @@ int64_t limit = kH200;
 bool built_with(assay_target target) { return target == ASSAY_TARGET_SIMT; }
 int multiprocessors(assay_target) { return 2; }
 int64_t shared_memory_limit(assay_target) { return limit; }
+bool has_warpgroups(assay_target) { return true; }
 
 namespace {
 

@@ -57,6 +57,20 @@ TEST_F(SyncHazard, deadlock_lists_who_waits_where) {
   EXPECT_EQ(hazard.other.line, line + 2);
 }
 
+TEST_F(SyncHazard, groups_that_take_turns_at_one_named_barrier) {
+  const uint32_t line = __LINE__ + 1;
+  const Hazard hazard = expect(HazardKind::kDivergentBarrier, __FILE__, line + 1, block_of(128),
+                               [] { sync_named(1, 64); });
+  expect_text(hazard, "on another schedule they mix");
+  // Clean: one barrier each, or the block between.
+  expect_clean(block_of(128), [] { sync_named(1 + me() / 64, 64); });
+  expect_clean(block_of(128), [] {
+    if (me() < 64) sync_named(1, 64);
+    sync_block();
+    if (me() >= 64) sync_named(1, 64);
+  });
+}
+
 TEST_F(SyncHazard, named_barrier_misuse) {
   uint32_t line = __LINE__ + 1;
   Hazard hazard = expect(HazardKind::kDivergentBarrier, __FILE__, line + 4, block_of(96), [] {

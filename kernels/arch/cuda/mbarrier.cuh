@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace assay::n_cuda::arch {
+namespace detail {
+
+ASSAY_DEVICE uint32_t mbarrier_address(const Mbarrier *b) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(b));
+}
+
+} // namespace detail
+
+ASSAY_DEVICE void mbarrier_init(Mbarrier *b, uint32_t count) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(detail::mbarrier_address(b)), "r"(count)
+               : "memory");
+}
+ASSAY_DEVICE void mbarrier_arrive(Mbarrier *b) {
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(detail::mbarrier_address(b)) : "memory");
+}
+ASSAY_DEVICE void mbarrier_wait(Mbarrier *b, uint32_t parity) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("{\n"
+               ".reg .pred complete;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.shared.b64 complete, [%0], %1;\n"
+               "@complete bra done;\n"
+               "bra again;\n"
+               "done:\n"
+               "}" ::"r"(detail::mbarrier_address(b)),
+               "r"(parity)
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
+} // namespace assay::n_cuda::arch

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "kernels/arch/simt/block_fma.h"
+#include "kernels/simt/device.h"
+
+namespace assay::n_simt::arch {
+
+inline constexpr bool kWarpgroups = true;
+
+struct KMajorMatrix {
+  const std::byte *address;
+  explicit KMajorMatrix(const void *p) : address(static_cast<const std::byte *>(p)) {}
+  KMajorMatrix at(uint32_t bytes) const { return KMajorMatrix(address + bytes); }
+};
+struct NMajorMatrix {
+  const std::byte *address;
+  uint32_t block_bytes;
+  NMajorMatrix(const void *p, uint32_t block)
+      : address(static_cast<const std::byte *>(p)), block_bytes(block) {}
+  NMajorMatrix at(uint32_t bytes) const { return {address + bytes, block_bytes}; }
+};
+
+namespace detail {
+
+// kernels/arch/simt/wgmma.cpp
+enum class WgmmaFormat : uint8_t { kBf16, kFp16, kField };
+struct WgmmaArgs {
+  WgmmaFormat format;
+  bool accumulate;
+  uint32_t words;            // of c
+  const uint32_t *registers; // of A, or null: a
+  const std::byte *a, *b;
+  uint32_t b_block_bytes; // of an NMajorMatrix; 0: b is a KMajorMatrix
+};
+void apply_wgmma(const simt::WarpCall &call);
+void apply_wgmma_fence(const simt::WarpCall &call);
+void apply_wgmma_commit(const simt::WarpCall &call);
+void apply_wgmma_wait(const simt::WarpCall &call);
+
+template <class E>
+constexpr WgmmaFormat wgmma_format() {
+  if constexpr (std::is_same_v<E, bf16>) return WgmmaFormat::kBf16;
+  if constexpr (std::is_same_v<E, fp16>) return WgmmaFormat::kFp16;
+  return WgmmaFormat::kField;
+}
+
+template <class E, class Number, int kWords>
+inline void wgmma(Number (&c)[kWords], const WgmmaArgs &args, simt::Site site) {
+  static_assert(kWords == 32 || kWords == 64);
+  static_assert(std::is_same_v<Number, typename Arithmetic<E>::Number> && sizeof(Number) == 4);
+  simt::warp_collective({simt::Collective::kWgmma, kFullMask, sizeof c, &args, c, 0, &apply_wgmma},
+                        site);
+}
+inline void wgmma_step(simt::Collective kind, int arg, simt::ApplyFunction apply, simt::Site site) {
+  simt::warp_collective({kind, kFullMask, 0, nullptr, nullptr, arg, apply}, site);
+}
+
+} // namespace detail
+
+template <class E, class Number, int kWords>
+inline void wgmma_m64k16(Number (&c)[kWords], KMajorMatrix a, KMajorMatrix b, bool accumulate,
+                         simt::Site site = simt::Site::here()) {
+  detail::wgmma<E>(
+      c, {detail::wgmma_format<E>(), accumulate, kWords, nullptr, a.address, b.address, 0}, site);
+}
+template <class E, class Number, int kWords>
+inline void wgmma_m64k16(Number (&c)[kWords], const uint32_t (&a)[4], NMajorMatrix b,
+                         bool accumulate, simt::Site site = simt::Site::here()) {
+  detail::wgmma<E>(
+      c, {detail::wgmma_format<E>(), accumulate, kWords, a, nullptr, b.address, b.block_bytes},
+      site);
+}
+
+// Registers are the fibers' own memory: nothing orders accesses to them but the program.
+template <class R>
+inline void wgmma_fence(R &, simt::Site site = simt::Site::here()) {
+  detail::wgmma_step(simt::Collective::kWgmmaFence, 0, &detail::apply_wgmma_fence, site);
+}
+template <class R, class S>
+inline void wgmma_fence(R &r, S &, simt::Site site = simt::Site::here()) {
+  wgmma_fence(r, site);
+}
+inline void wgmma_commit(simt::Site site = simt::Site::here()) {
+  detail::wgmma_step(simt::Collective::kWgmmaCommit, 0, &detail::apply_wgmma_commit, site);
+}
+template <int kPending, class R>
+inline void wgmma_wait(R &, simt::Site site = simt::Site::here()) {
+  detail::wgmma_step(simt::Collective::kWgmmaWait, kPending, &detail::apply_wgmma_wait, site);
+}
+template <int kPending, class R, class S>
+inline void wgmma_wait(R &r, S &, simt::Site site = simt::Site::here()) {
+  wgmma_wait<kPending>(r, site);
+}
+
+inline void fence_async_proxy(simt::Site site = simt::Site::here()) {
+  simt::fence_async_proxy(site);
+}
+
+template <int kCount>
+inline void lower_registers() {}
+template <int kCount>
+inline void raise_registers() {}
+
+} // namespace assay::n_simt::arch

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/cell_run.cuh"
+#include "kernels/bench/cells/merge_layout.h"
+#include "kernels/bench/floor.cuh"
+
+#include <limits>
+
+namespace assay::bench {
+namespace {
+
+/// Device memory of a cell: inputs of all sets, then outputs.
+struct MergeData {
+  MergeLayout layout;
+  int sets;
+  DeviceArray<char> in, out;
+  Stream stream;
+
+  MergeData(const MergeCell &cell, int num_sets)
+      : layout(cell), sets(num_sets), in(sets * layout.in_bytes()), out(sets * layout.out_bytes()) {
+    // An LSE's upper half is such a number too, so it lies between -1 and 1.
+    fill_bf16(reinterpret_cast<uint16_t *>(in.get()), in.size() / sizeof(uint16_t), 1,
+              stream.get());
+    ASSAY_BENCH_CHECK(cudaStreamSynchronize(stream.get()));
+  }
+
+  char *in_of(int set) const { return in.get() + set * layout.in_bytes(); }
+  char *out_of(int set) const { return out.get() + set * layout.out_bytes(); }
+
+  void run(MergeOp op, int set) const {
+    const TimedMerge call = layout.call(ASSAY_TARGET_CUDA, in_of(set), out_of(set));
+    if (op == MergeOp::kState) {
+      assay_merge_state_params p = state_params(call);
+      p.stream = stream.get();
+      check_status(assay_merge_state(&p), name_of(op));
+    } else {
+      assay_merge_states_params p = states_params(call);
+      p.stream = stream.get();
+      check_status(assay_merge_states(&p), name_of(op));
+    }
+  }
+};
+
+/// The best of the plain kernels that read and write what a call does. A row here is O and LSE of a
+/// row of all heads; merge_state has each of its inputs in one piece, as one long row.
+double plain_floor_us(const MergeCell &cell, const MergeData &data, int replays) {
+  const auto vectors = static_cast<uint32_t>(written_bytes(cell) / sizeof(uint4));
+  const auto states = static_cast<uint32_t>(cell.states);
+  const bool pairs = cell.op == MergeOp::kState;
+  const MergeFloor merge = {pairs ? 1u : cell.rows, states, pairs ? vectors : vectors / cell.rows};
+  DeviceArray<uint32_t> sink(1);
+  double best = std::numeric_limits<double>::infinity();
+  for (const MergeFloorShape &shape : kMergeFloorShapes)
+    for (uint32_t parts = 1;
+         parts == 1 || (parts <= states && uint64_t{parts} * vectors < 1u << 30); parts *= 2)
+      best =
+          std::min(best, graph_median_us(data.stream, std::max(data.sets, 4), replays, [&](int i) {
+                     enqueue_merge_floor(shape, merge, parts, data.in_of(i % data.sets),
+                                         data.out_of(i % data.sets), sink.get(), data.stream.get());
+                   }));
+  return best;
+}
+
+/// One call on the first set and what it wrote.
+Verification verify_kernel(const MergeCell &cell, const MergeData &data, const MergeJudge &judge) {
+  TimedMerge call = data.layout.call(ASSAY_TARGET_CUDA, data.in_of(0), data.out_of(0));
+  call.run = [&] {
+    data.run(cell.op, 0);
+    ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
+  };
+  return verify_merge(call, device_memory(), judge);
+}
+
+void run_merge(const MergeCell &cell, const Options &options, const DeviceInfo &device,
+               CellResult &result) {
+  result.bytes = read_bytes(cell) + written_bytes(cell);
+  const int sets = set_count(result.bytes, device.l2_bytes, options);
+  const MergeData data(cell, sets);
+  const FloorSets floor = {data.in.get(), read_bytes(cell), sets};
+  result.floor.us =
+      read_floor_us(floor, data.stream, device.multiprocessors, options.replays, false);
+  result.plain_us = plain_floor_us(cell, data, options.replays);
+  data.run(cell.op, 0); // what is wrong with the call shows here, not in a capture
+  ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
+  const char *kernel = name_of(cell.op);
+  result.kernels[kernel].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
+                                              [&](int i) { data.run(cell.op, i % sets); });
+  if (options.judges) result.verified[kernel] = verify_kernel(cell, data, options.judges.merge);
+}
+
+} // namespace
+
+CellResult run_cell(const MergeCell &cell, const Options &options) {
+  return guarded(CellKind::kMerge, cell.name, name_of(KvDtype::kBf16),
+                 [&](CellResult &result, const DeviceInfo &device) {
+                   run_merge(cell, options, device, result);
+                 });
+}
+
+} // namespace assay::bench

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the arrays of a cascade cell's calls lie, on whatever machine.
+#pragma once
+
+#include "kernels/abi/assay.h"
+#include "kernels/bench/cells/cascade_cells.h"
+
+namespace assay::bench {
+
+/// `sets` times the segments of a cell, no page twice, over one pool: all K pages, then all V
+/// pages. The segments of all levels of a set lie in random order, as after some serving.
+class CascadeLayout {
+public:
+  CascadeLayout(const CascadeCell &cell, int sets);
+
+  int sets() const { return sets_; }
+  uint64_t pool_elements() const { return 2 * v_at(); }
+  int64_t query_rows() const { return int64_t{cell_.batch} * cell_.num_qo_heads; }
+  /// Lengths, offsets and page tables: one array, so that it is copied at once.
+  const std::vector<int32_t> &integers() const { return integers_; }
+
+  /// A set's levels over a pool and a copy of integers().
+  std::vector<assay_cascade_level> levels(int set, const uint16_t *pool,
+                                          const int32_t *integers) const;
+
+  /// Sizes and dense strides of a call; no pointer.
+  assay_cascade_params params(assay_target target) const;
+
+private:
+  struct Level {
+    int segments, max_pages;
+    size_t lens = 0, indptr = 0, tables = 0; // in integers(); tables of [sets, segments, max_pages]
+  };
+  uint64_t v_at() const { return uint64_t(sets_) * pages_per_set_ * page_elements_; }
+  void add_tables();
+
+  CascadeCell cell_;
+  int sets_;
+  int64_t page_elements_, pages_per_set_ = 0;
+  std::vector<Level> levels_;
+  std::vector<int32_t> integers_;
+};
+
+} // namespace assay::bench

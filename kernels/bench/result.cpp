@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/result.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace assay::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+Json decode_json(const CellResult &r, const Timing &t) {
+  return {{"early_us", t.early_us},
+          {"floor_early_us", r.floor.early_us},
+          {"early_fraction", r.floor.us / t.early_us},
+          {"plan_us", r.plan_us}};
+}
+
+Json cascade_json(const CellResult &r, const Timing &t) {
+  return {{"flops", r.flops},
+          {"read_us", r.floor.us},
+          {"flops_us", r.flops_us()},
+          {"tflops", static_cast<double>(r.flops) / t.us * 1e-6},
+          {"times_floor", t.us / r.floor_us()}};
+}
+
+Json merge_json(const CellResult &r, const Timing &t) {
+  return {{"read_us", r.floor.us}, {"plain_us", r.plain_us}, {"times_floor", t.us / r.floor_us()}};
+}
+
+std::string decode_line(const CellResult &r) {
+  const Timing &v1 = r.kernels.at("paged_attention_v1"), &v2 = r.kernels.at("paged_attention_v2");
+  return fmt::format("{:<28} {:8.1f} | {:9.2f} {:8.2f} {:8.2f} | {:9.2f} {:8.2f} {:8.2f} | {:7.3f} "
+                     "{:7.3f} | {:.2f}\n",
+                     r.cell, r.bytes * 1e-6, r.floor.us, v1.us, v2.us, r.floor.early_us,
+                     v1.early_us, v2.early_us, r.floor.us / std::min(v1.us, v2.us),
+                     r.floor.us / std::min(v1.early_us, v2.early_us), r.plan_us);
+}
+
+std::string cascade_line(const CellResult &r) {
+  const double us = r.kernels.begin()->second.us;
+  return fmt::format("{:<28} {:8.1f} {:8.1f} | {:9.2f} {:9.2f} | {:9.2f} {:8.2f} | {:8.1f}\n",
+                     r.cell, r.bytes * 1e-6, r.flops * 1e-9, r.floor.us, r.flops_us(), us,
+                     us / r.floor_us(), r.flops / us * 1e-6);
+}
+
+std::string merge_line(const CellResult &r) {
+  const double us = r.kernels.begin()->second.us;
+  return fmt::format("{:<28} {:8.1f} | {:9.2f} {:9.2f} | {:9.2f} {:8.2f} | {:8.2f}\n", r.cell,
+                     r.bytes * 1e-6, r.floor.us, r.plain_us, us, us / r.floor_us(),
+                     r.bytes / us * 1e-6);
+}
+
+} // namespace
+
+double CellResult::floor_us() const { return std::max({floor.us, plain_us, flops_us()}); }
+
+void append_json(const CellResult &r, Json &cells) {
+  for (const auto &[kernel, timing] : r.kernels) {
+    Json j = {{"cell", r.cell},
+              {"kernel", kernel},
+              {"kv_dtype", r.kv_dtype},
+              {"bytes", r.bytes},
+              {"us", timing.us},
+              {"floor_us", r.floor_us()},
+              {"floor_fraction", r.floor_us() / timing.us},
+              {"peers", Json::object()}};
+    j.update(r.kind == CellKind::kDecode    ? decode_json(r, timing)
+             : r.kind == CellKind::kCascade ? cascade_json(r, timing)
+                                            : merge_json(r, timing));
+    if (const auto verified = r.verified.find(kernel); verified != r.verified.end()) {
+      j["verified_rows"] = verified->second.rows;
+      j["findings"] = verified->second.findings;
+    }
+    cells.push_back(std::move(j));
+  }
+}
+
+std::string table_head(CellKind kind) {
+  switch (kind) {
+  case CellKind::kDecode:
+    return fmt::format("{:<28} {:>8} | {:>27} | {:>27} | {:>15} | {}\n", "", "",
+                       "us, one after the other", "us, started early", "fraction", "") +
+           fmt::format("{:<28} {:>8} | {:>9} {:>8} {:>8} | {:>9} {:>8} {:>8} | {:>7} {:>7} | {}\n",
+                       "cell", "KV MB", "floor", "v1", "v2", "floor", "v1", "v2", "after", "early",
+                       "plan us");
+  case CellKind::kCascade:
+    return fmt::format("{:<28} {:>17} | {:>19} | {:>18} |\n", "", "", "floors, us",
+                       "cascade_attention") +
+           fmt::format("{:<28} {:>8} {:>8} | {:>9} {:>9} | {:>9} {:>8} | {:>8}\n", "cell", "KV MB",
+                       "GFLOP", "read", "products", "us", "x floor", "TFLOP/s");
+  case CellKind::kMerge:
+    break;
+  }
+  return fmt::format("{:<28} {:>8} | {:>19} | {:>18} |\n", "", "", "floors, us", "merge") +
+         fmt::format("{:<28} {:>8} | {:>9} {:>9} | {:>9} {:>8} | {:>8}\n", "cell", "MB", "read",
+                     "plain", "us", "x floor", "TB/s");
+}
+
+std::string table_line(const CellResult &r) {
+  if (!r.error.empty()) return fmt::format("{:<28} failed: {}\n", r.cell, r.error);
+  return r.kind == CellKind::kDecode    ? decode_line(r)
+         : r.kind == CellKind::kCascade ? cascade_line(r)
+                                        : merge_line(r);
+}
+
+} // namespace assay::bench

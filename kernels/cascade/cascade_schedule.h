@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel serves a level of a cascade, and into how many splits its segments are cut: from
+// shapes alone, since lengths live on the device.
+#pragma once
+
+#include "kernels/abi/assay.h"
+#include "kernels/cascade/cascade_policy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace assay {
+
+/// kWide: warpgroups; kTiles: mma tiles; kNarrow: teams of warps.
+enum class CascadePath : uint8_t { kWide, kTiles, kNarrow };
+inline constexpr std::array<CascadePath, 3> kCascadePaths = {
+    CascadePath::kWide, CascadePath::kTiles, CascadePath::kNarrow}; // in the order of launches
+
+/// What a schedule depends on.
+struct CascadeShape {
+  int64_t batch, group, kv_heads, head_dim;
+  int64_t multiprocessors;
+  bool warpgroups; // the device has them
+};
+
+struct CascadeLevelShape {
+  int64_t segments, tokens; // the most a segment may have
+};
+
+struct CascadeLevelSchedule {
+  CascadePath path;
+  int32_t splits;
+  int32_t warps; // narrow: that share a tile of rows
+};
+
+/// Rows of a segment from which warpgroups serve it.
+inline constexpr int64_t kFewestWideRows = 32;
+
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Row tiles of 8 that a block of the narrow kernel has: one choice for all levels of a call.
+constexpr int narrow_row_tiles(const CascadeShape &shape) {
+  return shape.group <= 8 || shape.head_dim == 256 ? 1 : 2;
+}
+
+/// By the mean number of rows of a segment. The narrow kernel reads keys once per 8 or 16 rows:
+/// so many, or the rows of one request when those are few.
+constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevelShape &level) {
+  const int64_t rows = divide_up(shape.batch * shape.group, std::max<int64_t>(level.segments, 1));
+  if (rows <= std::max<int64_t>(8 * narrow_row_tiles(shape), std::min<int64_t>(shape.group, 16)))
+    return CascadePath::kNarrow;
+  return shape.warpgroups && rows >= kFewestWideRows ? CascadePath::kWide : CascadePath::kTiles;
+}
+
+/// Rows of a block, and the grain of its splits.
+constexpr int32_t cascade_block_rows(const CascadeShape &shape, CascadePath path) {
+  const auto head_dim = static_cast<int>(shape.head_dim);
+  return path == CascadePath::kWide    ? kWideRows
+         : path == CascadePath::kTiles ? cascade_policy(head_dim).rows()
+                                       : 8 * narrow_row_tiles(shape);
+}
+constexpr int32_t cascade_split_tile(const CascadeShape &shape, CascadePath path) {
+  const auto head_dim = static_cast<int>(shape.head_dim);
+  return path == CascadePath::kWide    ? wide_tile(head_dim)
+         : path == CascadePath::kTiles ? cascade_policy(head_dim).tile
+                                       : kNarrowSplitTokens;
+}
+
+/// Warps that share a tile of rows: the fewest that leave an SM seven warps to run, unless segments
+/// are long: then rows are the better balanced the more warps share one.
+constexpr int32_t narrow_warps(const CascadeShape &shape, int64_t tiles, int64_t tokens) {
+  constexpr int64_t kWarpsPerSm = 7, kShortTokens = 512;
+  int32_t warps = kNarrowWarps;
+  while (warps > 1 && tokens <= kShortTokens &&
+         tiles * (warps / 2) >= kWarpsPerSm * shape.multiprocessors)
+    warps /= 2;
+  return warps;
+}
+
+namespace cascade_detail {
+
+inline constexpr int64_t kMaxSplits = 64;
+
+/// Blocks of one split of a level when its segments are alike.
+constexpr int64_t blocks_of(const CascadeShape &shape, const CascadeLevelShape &level,
+                            CascadePath path) {
+  const int64_t rows = divide_up(shape.batch * shape.group, level.segments);
+  return level.segments * divide_up(rows, cascade_block_rows(shape, path)) * shape.kv_heads;
+}
+
+/// Wide levels are cut into blocks of about `tiles` tiles each. What that costs, in tiles of one
+/// block: waves of a block an SM, what a block does besides its tiles, and the partials that each
+/// split of a row adds (written, then read by the merge).
+template <class Levels, class Schedule>
+double wide_cost(const CascadeShape &shape, const Levels &levels, const Schedule &schedule,
+                 int num_levels, int64_t tiles) {
+  // A tile takes 2.2 us at 500 TFLOP/s, in which the chip moves 9 MB.
+  constexpr double kBlockTiles = 2.0, kBytesPerTile = 9e6;
+  int64_t blocks = 0, splits = 0;
+  for (int l = 0; l < num_levels; ++l) {
+    if (schedule[l].path != CascadePath::kWide || levels[l].segments == 0) continue;
+    const int64_t most = divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kWide));
+    const int64_t cuts = std::clamp<int64_t>(divide_up(most, tiles), 1, kMaxSplits);
+    blocks += blocks_of(shape, levels[l], CascadePath::kWide) * cuts;
+    splits += cuts;
+  }
+  const double waves = static_cast<double>(divide_up(blocks, shape.multiprocessors));
+  const double partial = 8.0 * static_cast<double>(shape.batch * shape.group * shape.kv_heads *
+                                                   shape.head_dim * splits);
+  return waves * (static_cast<double>(tiles) + kBlockTiles) + partial / kBytesPerTile;
+}
+
+} // namespace cascade_detail
+
+/// The schedule of the levels. num_splits > 0 forces that many splits of every segment, and one
+/// kernel for all: results of a request then do not depend on the requests beside it.
+template <class Levels, class Schedule>
+void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_levels,
+                      int num_splits, Schedule &schedule) {
+  using namespace cascade_detail;
+  int64_t longest = 1;
+  for (int l = 0; l < num_levels; ++l) {
+    schedule[l] = {num_splits > 0 ? CascadePath::kTiles : cascade_path(shape, levels[l]),
+                   static_cast<int32_t>(num_splits), kNarrowWarps};
+    if (schedule[l].path == CascadePath::kWide)
+      longest = std::max(
+          longest, divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kWide)));
+  }
+  if (num_splits > 0) return;
+  int64_t tiles = longest;
+  double least = wide_cost(shape, levels, schedule, num_levels, longest);
+  for (int64_t cuts = 2; cuts <= std::min(longest, kMaxSplits); ++cuts) {
+    const int64_t candidate = divide_up(longest, cuts);
+    const double cost = wide_cost(shape, levels, schedule, num_levels, candidate);
+    if (cost < least) {
+      least = cost;
+      tiles = candidate;
+    }
+  }
+  // The others: two blocks for every multiprocessor, unless segments are short. Keys below which
+  // another split costs more in partials than it gains in parallelism:
+  constexpr int64_t kMinSplitTokens = 256;
+  for (int l = 0; l < num_levels; ++l) {
+    const int64_t tile = cascade_split_tile(shape, schedule[l].path);
+    int64_t splits = 1;
+    if (levels[l].segments == 0) {
+      splits = 1;
+    } else if (schedule[l].path == CascadePath::kWide) {
+      splits = divide_up(divide_up(levels[l].tokens, tile), tiles);
+    } else {
+      const int64_t blocks = blocks_of(shape, levels[l], schedule[l].path);
+      splits = std::min(divide_up(2 * shape.multiprocessors, std::max<int64_t>(blocks, 1)),
+                        divide_up(levels[l].tokens, kMinSplitTokens));
+    }
+    schedule[l].splits = static_cast<int32_t>(std::clamp<int64_t>(splits, 1, kMaxSplits));
+    if (schedule[l].path == CascadePath::kNarrow && schedule[l].splits == 1 &&
+        levels[l].segments > 0)
+      schedule[l].warps =
+          narrow_warps(shape, blocks_of(shape, levels[l], CascadePath::kNarrow), levels[l].tokens);
+  }
+}
+
+} // namespace assay

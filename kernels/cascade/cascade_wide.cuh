@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cascade kernel for segments that many rows share: dense attention on warpgroups.
+#pragma once
+
+#include "kernels/arch/async_copy.cuh"
+#include "kernels/arch/grid_order.cuh"
+#include "kernels/arch/mbarrier.cuh"
+#include "kernels/arch/shared_storage.cuh"
+#include "kernels/arch/shuffle.cuh"
+#include "kernels/arch/sync.cuh"
+#include "kernels/arch/wgmma.cuh"
+#include "kernels/cascade/cascade_policy.h"
+#include "kernels/cascade/cascade_work.cuh"
+#include "kernels/common/kv_tile.cuh"
+#include "kernels/common/row_output.cuh"
+
+namespace assay::ASSAY_TARGET {
+
+/// Matrices of 16-bit elements as wgmma reads them, [head_dim / 64][rows] of 128 swizzled bytes, in
+/// the terms of KvLayout.
+template <int kRows, int kHeadDim>
+struct WideLayout {
+  static constexpr int kChunks = kHeadDim / 8;     // of a row
+  static constexpr int kBlockBytes = kRows * 128;  // of 64 columns
+  static constexpr int kVectors = kRows * kChunks; // of the matrix
+  static constexpr int kBytes = kRows * kHeadDim * 2;
+  static ASSAY_DEVICE int index(int row, int chunk) {
+    return chunk / 8 * (kRows * 8) + row * 8 + (chunk % 8 ^ (row & 7));
+  }
+  static ASSAY_DEVICE int index_from(int home, int row) { return (home ^ (row & 7)) + row * 8; }
+  /// Bytes to columns 16 step .. 16 step + 15.
+  static ASSAY_DEVICE int column_step(int step) { return step / 4 * kBlockBytes + step % 4 * 32; }
+};
+
+/// A block has 64 query rows for each of two warpgroups of consumers; a third one, the producer,
+/// copies tiles of K and V through the page table into a ring of slots that both read.
+/// A slot's `full` barrier counts the producer's warps, its `empty` one the consumers'.
+///
+/// A consumer computes the scores of tile j + 1 while the tensor cores still multiply the weights
+/// of tile j with V: softmax, on other units, then overlaps with both.
+template <class E, int kHeadDim>
+class CascadeWide {
+public:
+  static constexpr WidePolicy kPolicy = wide_policy(kHeadDim);
+  static constexpr int kTile = kPolicy.tile, kSlots = kPolicy.slots;
+  static constexpr int kRows = kWideRows, kGroups = 2, kGroupRows = kRows / kGroups;
+  static constexpr int kGroupThreads = 128, kThreads = (kGroups + 1) * kGroupThreads;
+  static constexpr int kGroupWarps = kGroupThreads / 32;
+  static_assert(kGroupRows == 64);
+  using Number = typename arch::Arithmetic<E>::Number;
+  using KvMatrix = WideLayout<kTile, kHeadDim>;
+  using QueryMatrix = WideLayout<kGroupRows, kHeadDim>;
+
+  struct SharedStorage {
+    alignas(1024) arch::Vec4 slots[kSlots][KvMatrix::kVectors];
+    alignas(1024) arch::Vec4 queries[kGroups][QueryMatrix::kVectors];
+    arch::Mbarrier full[kSlots], empty[kSlots];
+  };
+
+  static ASSAY_DEVICE void run(const CascadeParams &params, const CascadeWork &work) {
+    SharedStorage &shared = arch::shared_storage<SharedStorage>();
+    const int group = static_cast<int>(arch::thread_idx()) / kGroupThreads;
+    const int consumers = work.num_rows - work.first_row > kGroupRows ? kGroups : 1;
+    if (arch::thread_idx() == 0)
+      for (int s = 0; s < kSlots; ++s) {
+        arch::mbarrier_init(&shared.full[s], kGroupWarps);
+        arch::mbarrier_init(&shared.empty[s], kGroupWarps * consumers);
+      }
+    arch::block_barrier();
+    if (group == kGroups) {
+      arch::lower_registers<kProducerRegisters>();
+      produce(params, work, shared);
+    } else {
+      arch::raise_registers<kConsumerRegisters>();
+      if (group < consumers) consume(params, work, shared, group);
+    }
+  }
+
+private:
+  // Of 168 that a thread starts with the producer's give 112 away: two times 56.
+  static constexpr int kProducerRegisters = 56, kConsumerRegisters = 224;
+  static constexpr int kWarpTokens = kTile / kGroupWarps; // of a tile, that a producer warp copies
+  static constexpr int kSlices = kHeadDim > 128 ? 2 : 1;  // of head_dim, one accumulator each
+  static constexpr int kSliceDims = kHeadDim / kSlices;
+  static constexpr int kScoreWords = kTile / 2, kSliceWords = kSliceDims / 2;
+  /// Copies of so many slots are in flight behind the one being issued.
+  static constexpr int kAhead = kPolicy.ahead;
+  using Loader = WarpTileLoader<E, kHeadDim, kWarpTokens, false, KvMatrix>;
+
+  /// A place in the ring: slots are used round after round.
+  struct Cursor {
+    int slot = 0;
+    uint32_t round = 0; // its parity is the phase's
+    ASSAY_DEVICE void advance() {
+      if (++slot == kSlots) {
+        slot = 0;
+        round ^= 1;
+      }
+    }
+  };
+
+  static ASSAY_DEVICE void produce(const CascadeParams &params, const CascadeWork &work,
+                                   SharedStorage &shared) {
+    const PagedKvParams &kv_params = params.levels[work.level].kv;
+    Loader loader(PagedKv<E>(kv_params, work.segment, work.kv_head), work.kv_begin, work.kv_end);
+    const int token = static_cast<int>(arch::warp_id()) % kGroupWarps * kWarpTokens;
+    Cursor issue, signal;
+    int issued = 0;
+    const auto publish = [&] {
+      arch::fence_async_proxy();
+      arch::warp_barrier();
+      if (arch::lane_id() == 0) arch::mbarrier_arrive(&shared.full[signal.slot]);
+      signal.advance();
+    };
+    const auto copy = [&](auto is_k) {
+      arch::mbarrier_wait(&shared.empty[issue.slot], issue.round ^ 1);
+      loader.template copy<decltype(is_k)::value>(kv_params, shared.slots[issue.slot] + token * 8);
+      arch::cp_async_commit();
+      issue.advance();
+      if (++issued <= kAhead) return;
+      arch::cp_async_wait<kAhead>();
+      publish();
+    };
+    loader.prefetch_places(kv_params, work.kv_begin + token);
+    ASSAY_UNROLL_BY(1)
+    for (int base = work.kv_begin; base < work.kv_end; base += kTile) {
+      copy(std::true_type{});
+      copy(std::false_type{});
+      if (base + kTile < work.kv_end) loader.prefetch_places(kv_params, base + kTile + token);
+    }
+    arch::cp_async_wait<0>();
+    for (int left = issued < kAhead ? issued : kAhead; left > 0; --left)
+      publish();
+  }
+
+  /// Softmax state of this thread's rows g and g + 8 of its warp's 16; registers.
+  struct Rows {
+    Number m[2], d[2];
+    Number alpha[2]; // what the last update multiplies older sums by
+  };
+
+  static ASSAY_DEVICE void load_queries(const CascadeParams &params, const CascadeWork &work,
+                                        arch::Vec4 *queries, int first_row, int group) {
+    constexpr int kChunks = QueryMatrix::kChunks;
+    const int thread = static_cast<int>(arch::thread_idx()) % kGroupThreads;
+    const int chunk = thread % kChunks, first = thread / kChunks;
+    ASSAY_UNROLL_BY(4)
+    for (int r = first; r < kGroupRows; r += kGroupThreads / kChunks) {
+      const bool exists = first_row + r < work.num_rows;
+      const E *row = work.query<E>(params.attention, exists ? first_row + r : first_row);
+      arch::cp_async_16(queries + QueryMatrix::index(r, chunk), row + chunk * 8, exists);
+    }
+    arch::cp_async_commit();
+    arch::cp_async_wait<0>();
+    arch::fence_async_proxy();
+    arch::named_barrier(1 + group, kGroupThreads);
+  }
+
+  /// The warp has just waited for the product that read the slot, all lanes together.
+  static ASSAY_DEVICE void release(SharedStorage &shared, int slot) {
+    if (arch::lane_id() == 0) arch::mbarrier_arrive(&shared.empty[slot]);
+  }
+
+  static ASSAY_DEVICE void consume(const CascadeParams &params, const CascadeWork &work,
+                                   SharedStorage &shared, int group) {
+    const int first_row = work.first_row + group * kGroupRows;
+    const Number scale = params.attention.scale_log2;
+    load_queries(params, work, shared.queries[group], first_row, group);
+    const arch::KMajorMatrix queries(shared.queries[group]);
+    Rows rows;
+    Number scores[kScoreWords], o[kSlices][kSliceWords];
+    uint32_t weights[kTile / 16][4];
+    ASSAY_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      rows.m[i] = arch::neg_infinity();
+      rows.d[i] = 0.0f;
+    }
+    ASSAY_UNROLL
+    for (int s = 0; s < kSlices; ++s)
+      ASSAY_UNROLL
+    for (int i = 0; i < kSliceWords; ++i)
+      o[s][i] = 0.0f;
+
+    Cursor k, v; // K and V of a tile are neighbours in the ring
+    v.advance();
+    const auto next_tile = [](Cursor &c) {
+      c.advance();
+      c.advance();
+    };
+    const auto start_scores = [&] {
+      arch::mbarrier_wait(&shared.full[k.slot], k.round);
+      const arch::KMajorMatrix keys(shared.slots[k.slot]);
+      arch::wgmma_fence(scores);
+      ASSAY_UNROLL
+      for (int step = 0; step < kHeadDim / 16; ++step)
+        arch::wgmma_m64k16<E>(scores, queries.at(QueryMatrix::column_step(step)),
+                              keys.at(KvMatrix::column_step(step)), step > 0);
+      arch::wgmma_commit();
+    };
+    const auto start_values = [&] {
+      arch::mbarrier_wait(&shared.full[v.slot], v.round);
+      const arch::NMajorMatrix values(shared.slots[v.slot], KvMatrix::kBlockBytes);
+      arch::wgmma_fence(o, weights);
+      ASSAY_UNROLL
+      for (int step = 0; step < kTile / 16; ++step)
+        ASSAY_UNROLL
+      for (int s = 0; s < kSlices; ++s)
+        arch::wgmma_m64k16<E>(
+            o[s], weights[step],
+            values.at(s * (kSliceDims / 64) * KvMatrix::kBlockBytes + step * 2048), true);
+      arch::wgmma_commit();
+    };
+    if (work.kv_begin < work.kv_end) {
+      start_scores();
+      arch::wgmma_wait<0>(scores);
+      release(shared, k.slot);
+      next_tile(k);
+      if (work.kv_begin + kTile > work.kv_end) mask(scores, work.kv_end - work.kv_begin);
+      update(rows, scores, scale);
+      pack(scores, weights);
+      ASSAY_UNROLL_BY(1)
+      for (int base = work.kv_begin + kTile; base < work.kv_end; base += kTile) {
+        start_scores();
+        start_values();
+        arch::wgmma_wait<1>(scores);
+        release(shared, k.slot);
+        next_tile(k);
+        if (base + kTile > work.kv_end) mask(scores, work.kv_end - base);
+        update(rows, scores, scale);
+        arch::wgmma_wait<0>(o, weights);
+        release(shared, v.slot);
+        next_tile(v);
+        rescale(rows, o);
+        pack(scores, weights);
+      }
+      start_values();
+      arch::wgmma_wait<0>(o, weights);
+    }
+    store(params, work, first_row, rows, o);
+  }
+
+  /// Keys at or past `live` (counted in this tile) never take part.
+  static ASSAY_DEVICE void mask(Number (&scores)[kScoreWords], int live) {
+    const int first = 2 * (static_cast<int>(arch::lane_id()) % 4);
+    ASSAY_UNROLL
+    for (int i = 0; i < kScoreWords; ++i)
+      if (8 * (i / 4) + first + i % 2 >= live) scores[i] = arch::neg_infinity();
+  }
+
+  /// Online softmax: scores become weights 2^(scale (s - m)), not yet rounded; sums keep them so.
+  static ASSAY_DEVICE void update(Rows &rows, Number (&scores)[kScoreWords], Number scale) {
+    Number shift[2];
+    ASSAY_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      Number m = rows.m[r];
+      ASSAY_UNROLL
+      for (int i = 2 * r; i < kScoreWords; i += 4)
+        m = arch::max_num(m, arch::max_num(scores[i], scores[i + 1]));
+      m = arch::max_num(m, arch::shfl_xor(m, 1));
+      m = arch::max_num(m, arch::shfl_xor(m, 2));
+      rows.alpha[r] = AttentionState<Number, 1>::weight(rows.m[r], m, scale);
+      rows.m[r] = m;
+      rows.d[r] = rows.d[r] * rows.alpha[r];
+      // A tile whose keys are all masked leaves m = -inf; its weights must be 0, not NaN.
+      shift[r] = arch::is_neg_infinity(m) ? Number(0.0f) : Number(-(scale * m));
+    }
+    ASSAY_UNROLL
+    for (int i = 0; i < kScoreWords; i += 2) {
+      const int r = i / 2 % 2;
+      scores[i] = arch::exp2_approx(arch::fma_rn(scores[i], scale, shift[r]));
+      scores[i + 1] = arch::exp2_approx(arch::fma_rn(scores[i + 1], scale, shift[r]));
+      rows.d[r] += scores[i] + scores[i + 1];
+    }
+  }
+
+  /// The sums so far follow a risen maximum. Always: a branch around it costs more (journal.md).
+  static ASSAY_DEVICE void rescale(const Rows &rows, Number (&o)[kSlices][kSliceWords]) {
+    ASSAY_UNROLL
+    for (int s = 0; s < kSlices; ++s)
+      ASSAY_UNROLL
+    for (int i = 0; i < kSliceWords; ++i)
+      o[s][i] = o[s][i] * rows.alpha[i / 2 % 2];
+  }
+
+  /// Weights, rounded to E, as the A operand of the next product: the layout of an accumulator is
+  /// that of A.
+  static ASSAY_DEVICE void pack(const Number (&scores)[kScoreWords],
+                                uint32_t (&weights)[kTile / 16][4]) {
+    ASSAY_UNROLL
+    for (int i = 0; i < kTile / 4; ++i)
+      weights[i / 4][i % 4] = arch::pack2<E>(scores[2 * i], scores[2 * i + 1]);
+  }
+
+  static ASSAY_DEVICE void store(const CascadeParams &params, const CascadeWork &work,
+                                 int first_row, const Rows &rows,
+                                 const Number (&o)[kSlices][kSliceWords]) {
+    using State = AttentionState<Number, 1>;
+    const int lane = static_cast<int>(arch::lane_id());
+    const int warp = static_cast<int>(arch::warp_id()) % kGroupWarps;
+    ASSAY_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      State state = State::identity();
+      state.m = rows.m[r];
+      state.d = rows.d[r];
+      state.d += arch::shfl_xor(state.d, 1);
+      state.d += arch::shfl_xor(state.d, 2);
+      const int row = first_row + 16 * warp + lane / 4 + 8 * r;
+      if (row >= work.num_rows) continue;
+      const int64_t index = work.partial_row(params, row);
+      if (lane % 4 == 0)
+        arch::global_store(words_of<Number>(params.lse_accum) + index,
+                           state.lse2(params.attention.scale_log2));
+      Number *out = words_of<Number>(params.o_accum) + index * kHeadDim + 2 * (lane % 4);
+      const Number inverse = Scalar<Number>::reciprocal(state.d);
+      ASSAY_UNROLL
+      for (int i = 0; i < kHeadDim / 8; ++i) {
+        const Number *pair = o[i * 8 / kSliceDims] + i * 8 % kSliceDims / 2 + 2 * r;
+        const Number x = state.is_empty() ? Number(0.0f) : Number(pair[0] * inverse);
+        const Number y = state.is_empty() ? Number(0.0f) : Number(pair[1] * inverse);
+        arch::global_store(reinterpret_cast<arch::Vec2 *>(out + 8 * i),
+                           arch::Vec2{arch::word_of(x), arch::word_of(y)});
+      }
+    }
+  }
+};
+
+/// Grid: per level tile slots * kv heads * splits.
+template <class Core>
+ASSAY_KERNEL((Core::kThreads), 1)
+cascade_wide(const ASSAY_GRID_CONSTANT CascadeParams params) {
+  if constexpr (arch::kWarpgroups) {
+    CascadeWork work;
+    arch::wait_for_previous_grid();
+    arch::start_next_grid();
+    if (locate_cascade_work<Core::kRows, Core::kTile>(params, arch::block_idx_x(), work))
+      Core::run(params, work);
+  }
+}
+
+} // namespace assay::ASSAY_TARGET

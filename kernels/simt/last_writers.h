@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/simt/site.h"
+
+namespace assay::simt {
+
+// Who wrote some bytes of global memory last, and when.
+struct Writer {
+  enum class How : uint8_t { kPlain, kAtomicInBlock, kAtomic }; // the scope of an atomic operation
+  Site site;
+  uint32_t launch = 0; // of Memory's count; 0: nobody
+  uint32_t block = 0;
+  uint32_t stamp = 0; // of BlockOrder
+  uint16_t thread = 0;
+  How how = How::kPlain;
+};
+
+// The last writers of one buffer. Takes memory only where something was written; a chunk knows
+// 16 bytes apart until something smaller is written there.
+class LastWriters {
+public:
+  bool empty() const { return chunks_.empty(); }
+  // Before the first write; once.
+  void cover(const void *data, size_t bytes);
+
+  // Calls f(writer) for whatever of the range may have been written.
+  template <class F>
+  void read(const void *address, size_t bytes, F f) {
+    each_chunk(address, bytes, [&](Chunk &chunk, uintptr_t begin, uintptr_t end) {
+      if (chunk.writers) each_writer(chunk, begin, end, f);
+    });
+  }
+  // Calls f(writer) for exactly the range.
+  template <class F>
+  void write(const void *address, size_t bytes, F f) {
+    each_chunk(address, bytes, [&](Chunk &chunk, uintptr_t begin, uintptr_t end) {
+      const auto shift = static_cast<uint32_t>(std::countr_zero(begin | end | kCoarsest));
+      if (!chunk.writers || shift < chunk.shift) [[unlikely]]
+        refine(chunk, shift);
+      each_writer(chunk, begin, end, f);
+    });
+  }
+
+private:
+  static constexpr uintptr_t kChunkBytes = 1024, kCoarsest = 16;
+  struct Chunk {
+    std::unique_ptr<Writer[]> writers;
+    uint32_t shift = 0; // bytes of a writer: 1 << shift
+  };
+  static void refine(Chunk &chunk, uint32_t shift);
+
+  template <class F>
+  void each_chunk(const void *address, size_t bytes, F f) {
+    const auto begin = reinterpret_cast<uintptr_t>(address), end = begin + bytes;
+    for (uintptr_t at = begin; at < end;) {
+      const uintptr_t stop = std::min(end, at / kChunkBytes * kChunkBytes + kChunkBytes);
+      f(chunks_[at / kChunkBytes - first_], at, stop);
+      at = stop;
+    }
+  }
+  template <class F>
+  static void each_writer(Chunk &chunk, uintptr_t begin, uintptr_t end, F &f) {
+    const uintptr_t first = begin % kChunkBytes >> chunk.shift;
+    const uintptr_t last = (end - 1) % kChunkBytes >> chunk.shift;
+    for (uintptr_t i = first; i <= last; ++i)
+      f(chunk.writers[i]);
+  }
+
+  std::vector<Chunk> chunks_; // of addresses that are multiples of kChunkBytes
+  uintptr_t first_ = 0;       // number of chunks_[0]
+};
+
+} // namespace assay::simt

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/case/directed.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "properties/case/fields.h"
+#include "properties/case/hash.h"
+
+namespace assay {
+namespace {
+
+/// Integers that depend on the seed of a draw and their number alone.
+class Dice {
+public:
+  explicit Dice(uint64_t seed) : seed_(seed) {}
+  int upto(int most) { return static_cast<int>(hash_values(seed_, ++count_) % (most + 1)); }
+  int between(int low, int high) { return low + upto(high - low); }
+
+private:
+  uint64_t seed_;
+  int count_ = 0;
+};
+
+void fit(Problem &p, int slots) {
+  for (CascadeLevel &level : p.levels)
+    fields::cut_to_slots(level.lens, level.page_size, slots);
+}
+
+/// A prefix of several tiles that at least 32 query rows share, often more than 64: kernels for
+/// dense attention take it over. In as few splits as the kernel wants; the more heads the fewer.
+void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
+  if (p.batch == 0) return;
+  const int rows = dice.upto(1) == 0 ? 32 : 72, group = (rows + p.batch - 1) / p.batch;
+  if (group > limits.group) return;
+  p.group_size = std::max(p.group_size, group);
+  if (dice.upto(1) == 0) p.num_kv_heads = limits.kv_heads;
+  p.num_splits = 0;
+  const int slots = 2 * limits.slots / p.num_kv_heads;
+  // Other levels keep a quarter of the slots.
+  p.levels[0] = {p.levels[0].page_size, 0, {p.batch}, {dice.between(slots / 4, slots * 3 / 4)}};
+  fit(p, slots);
+}
+
+/// Many segments, often more than a warp looks at in one round, of one or two requests each, and a
+/// level that leaves out requests in front and behind. Often one segment in front or behind serves
+/// half of the requests, so that blocks are not where a proportion says.
+void share_among_many(Problem &p, const Limits &limits, Dice &dice) {
+  const bool steep = dice.upto(3) == 0;
+  p.batch = steep ? dice.between(150, 220) : dice.between(14, 100);
+  p.num_kv_heads = steep ? 1 : dice.between(1, 2);
+  p.group_size = steep ? 4 : dice.between(1, 4);
+  p.num_splits = 0;
+  for (CascadeLevel &level : p.levels) {
+    level.first = dice.upto(2);
+    level.page_size = std::min(level.page_size, 8);
+    level.requests.clear();
+    level.lens.clear();
+    const int widest = steep ? 1 : dice.between(1, 2), end = p.batch - dice.upto(2);
+    const int crowd = (end - level.first) / 2,
+              crowded = steep ? dice.between(1, 2) : dice.upto(2); // 1: in front, 2: behind
+    for (int request = level.first; request < end;) {
+      const bool here =
+          crowded == 1 ? request == level.first : crowded == 2 && end - request <= crowd;
+      level.requests.push_back(std::min(here ? crowd : dice.between(1, widest), end - request));
+      request += level.requests.back();
+      level.lens.push_back(dice.upto(20));
+    }
+  }
+  fit(p, 2 * limits.slots);
+}
+
+/// More states than one thread, and often than one warp, adds up.
+void merge_many(Problem &p, Dice &dice) {
+  p.batch = dice.between(2, 3);
+  p.num_kv_heads = dice.between(1, 2);
+  p.num_states = dice.upto(1) == 0 ? dice.between(9, 16) : dice.between(17, 150);
+  p.head_dim = 8 * dice.between(1, 16);
+  const int regime = dice.upto(3);
+  if (regime == 0) p.lse_regime = LseRegime::kOneAlive;
+  if (regime == 1) p.lse_regime = LseRegime::kHuge;
+  p.ragged = dice.upto(1) == 0;
+  if (dice.upto(1) == 0) return;
+  // What shows every bit of a sum.
+  p.dtype = Dtype::kFp32;
+  p.lse_regime = LseRegime::kNormal;
+  p.v.regime = Regime::kNormal;
+}
+
+} // namespace
+
+Problem aimed(Problem p, const Limits &limits, uint64_t seed) {
+  Dice dice(hash_values(seed, 'a'));
+  if (p.family == Family::kMergeStates)
+    merge_many(p, dice);
+  else if (p.family == Family::kCascade)
+    dice.upto(1) == 0 ? share_among_many(p, limits, dice) : share_long_prefix(p, limits, dice);
+  return p;
+}
+
+Problem directed(Problem p, const Limits &limits, uint64_t seed) {
+  const int one_in = p.family == Family::kMergeStates ? 3 : 7;
+  return Dice(seed).between(1, one_in) == 1 ? aimed(std::move(p), limits, seed) : p;
+}
+
+} // namespace assay

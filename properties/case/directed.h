@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws aimed at what uniform ones hardly ever reach.
+#pragma once
+
+#include "properties/case/codec.h"
+
+namespace assay {
+
+/// `p`, or for one draw in seven (merges: three) a case made of it in which sizes fit together: a
+/// cascade with a long prefix of many rows or with more segments than a warp, a merge of many
+/// states. Batch, keys and states may then exceed `limits`, keys up to twice its slots. Depends on
+/// its arguments alone.
+Problem directed(Problem p, const Limits &limits, uint64_t seed);
+
+/// Such a case always, where the family has any.
+Problem aimed(Problem p, const Limits &limits, uint64_t seed);
+
+} // namespace assay

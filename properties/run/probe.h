@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel takes, learnt from its answers before anything runs.
+#pragma once
+
+#include <string>
+
+#include "properties/case/envelope.h"
+#include "properties/sut/sut.h"
+
+namespace assay {
+
+/// Asks a kernel (workspace_size and supports, never run) about small cases that differ in one
+/// field from one that it takes. An envelope without fields: it takes everything, or nothing.
+/// `isolate`: asked in a process of its own.
+Envelope probe_envelope(const assay_kernel &kernel, bool isolate);
+
+} // namespace assay

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel takes is learnt from its answers, and cases are drawn there.
+#include "properties/case/envelope.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "properties/case/problem_gen.h"
+#include "properties/run/probe.h"
+#include "properties/run/requirements.h"
+#include "properties/run/runner.h"
+#include "properties/tests/cli_fixture.h"
+
+namespace assay {
+namespace {
+
+assay_status one_shape(const void *params) {
+  const auto &p = *static_cast<const assay_paged_params *>(params);
+  const bool taken = p.dtype == ASSAY_FP16 && p.kv_dtype == ASSAY_FP16 && p.head_dim == 128 &&
+                     p.kv.page_size == 32 && p.num_qo_heads == 4 * p.num_kv_heads && p.q_len == 1 &&
+                     p.window == 0 && p.logits_softcap == 0 && !p.alibi_slopes && !p.sinks;
+  return taken ? ASSAY_OK : ASSAY_UNSUPPORTED;
+}
+assay_kernel narrow_kernel() {
+  assay_kernel k = reference::kernel("reference_v1");
+  k.supports = one_shape;
+  k.last_error = [] { return "one shape only"; };
+  return k;
+}
+
+TEST(Envelope, IsLearntFromAnswers) {
+  const assay_kernel k = narrow_kernel();
+  const Envelope e = probe_envelope(k, false);
+  EXPECT_EQ(e.fields.at("dtype").taken, std::vector{int(Dtype::kFp16)});
+  EXPECT_EQ(e.fields.at("head_dim").taken, std::vector{128});
+  EXPECT_EQ(e.fields.at("page_size").taken, std::vector{32});
+  EXPECT_EQ(e.fields.at("group_size").taken, std::vector{4});
+  EXPECT_EQ(e.fields.at("q_len").taken, std::vector{1});
+  EXPECT_EQ(e.fields.at("window").taken, std::vector{0});
+  EXPECT_EQ(e.fields.at("page_size").reason, "one shape only");
+  EXPECT_EQ(e.fields.count("lse_base"), 0u);
+  EXPECT_EQ(e.fields.count("num_kv_heads"), 0u);
+}
+
+TEST(Envelope, OfAKernelThatTakesEverythingHasNoFields) {
+  for (const char *name : {"reference_v1", "reference_cascade", "reference_merge_states"})
+    EXPECT_TRUE(probe_envelope(reference::kernel(name), false).fields.empty()) << name;
+}
+
+TEST(Envelope, CasesAreMovedIntoIt) {
+  const assay_kernel k = narrow_kernel();
+  const Envelope e = probe_envelope(k, false);
+  int keys = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed)
+    for (const Limits &limits : {fuzz_limits(), check_limits()}) {
+      const Problem p = e.fit(draw_problem(limits, Family::kPaged, seed), limits);
+      EXPECT_EQ(problem_error(p, full_limits()), "");
+      EXPECT_EQ(p.dtype, Dtype::kFp16);
+      EXPECT_EQ(p.head_dim, 128);
+      EXPECT_EQ(p.page_size, 32);
+      EXPECT_EQ(p.group_size, 4);
+      EXPECT_FALSE(has_features(p));
+      for (int len : p.seq_lens)
+        keys += len;
+      EXPECT_EQ(e.fit(p, limits), p) << "once is enough";
+    }
+  EXPECT_GT(keys, 600 * 10);
+}
+
+TEST(Envelope, ClassesOutsideAreReportedAndNotRequired) {
+  static assay_kernel k = narrow_kernel();
+  RunnerOptions options;
+  options.cases = 8;
+  options.threads = 1;
+  options.envelopes[&k] = probe_envelope(k, false);
+  std::vector<const Property *> all;
+  for (const Property &p : properties())
+    all.push_back(&p);
+  const RunSummary summary = run_properties({&k}, all, options, nullptr);
+  EXPECT_FALSE(summary.incomplete());
+  EXPECT_EQ(summary.findings(), 0);
+  for (const PropertyRun &run : summary.runs) {
+    EXPECT_TRUE(run.missing.empty()) << run.property->name;
+    if (run.cases == 0) continue;
+    EXPECT_LE(run.unsupported, run.cases) << run.property->name;
+    for (const char *inside : {"partial_last_page", "tile_edge", "ragged", "gqa_heads"})
+      EXPECT_TRUE(run.classes.count(inside)) << run.property->name << " " << inside;
+    for (const char *outside : {"page_1", "fp8"})
+      EXPECT_EQ(run.classes.count(outside), 0u) << run.property->name;
+  }
+}
+
+TEST(Envelope, AKernelThatRefusesEverythingProvesNothing) {
+  static assay_kernel k = narrow_kernel();
+  k.supports = [](const void *) -> assay_status { return ASSAY_UNSUPPORTED; };
+  RunnerOptions options;
+  options.cases = 2;
+  options.threads = 1;
+  options.envelopes[&k] = probe_envelope(k, false);
+  const auto summary = run_properties({&k}, {find_property("run_to_run")}, options, nullptr);
+  EXPECT_EQ(summary.cases(), 0);
+  EXPECT_TRUE(summary.incomplete());
+}
+
+TEST_F(Cli, OnlyNarrowsByHand) {
+  const auto check = [&](const std::string &only) {
+    return assay_program({"check", "--kernel", "reference_v1", "--property", "within_budget",
+                          "--cases", "3", "--only", only, "--json", path("out.json")});
+  };
+  const Ran r = check("dtype=bf16,head_dim=128,page_size=16/32");
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  EXPECT_NE(r.out.find("head_dim       128; not 64, 256 (--only)"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("not covered"), std::string::npos) << r.out;
+  const auto j = json("out.json")["kernels"][0];
+  EXPECT_EQ(j["envelope"]["dtype"]["taken"][0], "bf16");
+  const auto classes = j["not_covered"];
+  EXPECT_NE(std::find(classes.begin(), classes.end(), "fp16"), classes.end());
+  expect_error(check("colour=red"), kExitUsage, "--only colour: no field of these kernels' cases");
+  expect_error(check("dtype=int4"), kExitUsage, "--only dtype=int4: not one of bf16, fp16");
+  expect_error(check("dtype"), kExitUsage, "--only 'dtype': not FIELD=VALUE");
+}
+
+// A declaration that lets anything through proves nothing.
+TEST_F(Cli, DeclaredAwayIsIncomplete) {
+  assay_kernel k = reference::kernel("reference_v1");
+  k.arithmetic.sum_depth = 1 << 20;
+  k.arithmetic.sum_format = ASSAY_FORMAT_BF16;
+  const Ran r = program(one_kernel(k), {"check", "--property", "within_budget", "--cases", "6"});
+  EXPECT_EQ(r.code, kExitHarness) << r.out << r.err;
+  EXPECT_NE(r.out.find("of its outputs have no claim"), std::string::npos) << r.out;
+}
+
+} // namespace
+} // namespace assay

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Right kernels that take little pass as they are, and fail as soon as they hide what they do.
+#include "properties/tests/narrow_kernels.h"
+
+#include <cstring>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "properties/run/probe.h"
+#include "properties/run/runner.h"
+#include "properties/tests/cli_fixture.h"
+
+namespace assay {
+namespace {
+
+const assay_kernel &kernel(const char *name) {
+  for (int i = 0; i < narrow::plugin().num_kernels; ++i)
+    if (std::strcmp(narrow::plugin().kernels[i].name, name) == 0)
+      return narrow::plugin().kernels[i];
+  throw std::invalid_argument(name);
+}
+
+class Narrow : public Cli, public testing::WithParamInterface<int> {};
+
+// `assay check --plugin` at its default draw, but for the number of cases.
+TEST_P(Narrow, KernelPasses) {
+  const char *name = narrow::plugin().kernels[GetParam()].name;
+  const Ran r = assay_program({"--seed", std::to_string(1 + GetParam()), "check", "--plugin",
+                               ASSAY_NARROW_PLUGIN, "--kernel", name, "--cases", "2", "--json",
+                               path("out.json")});
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  const auto report = json("out.json")["kernels"][0];
+  EXPECT_GT(report["outputs"], 1000);
+  EXPECT_GT(report["median_budget"], 0.0);
+}
+INSTANTIATE_TEST_SUITE_P(, Narrow, testing::Range(0, 20), [](const auto &info) {
+  return std::string(narrow::plugin().kernels[info.param].name);
+});
+
+/// Findings of within_budget at its default number of cases, in what the kernel takes.
+int findings(const assay_kernel &kernel) {
+  RunnerOptions options;
+  options.threads = 1;
+  options.shrink.checks = 1;
+  options.envelopes[&kernel] = probe_envelope(kernel, false);
+  const auto summary =
+      run_properties({&kernel}, {find_property("within_budget")}, options, nullptr);
+  return summary.findings();
+}
+
+struct Hidden {
+  const char *kernel;
+  void (*hide)(assay_arithmetic &);
+};
+class HiddenArithmetic : public testing::TestWithParam<Hidden> {};
+
+TEST_P(HiddenArithmetic, IsCaught) {
+  assay_kernel hiding = kernel(GetParam().kernel);
+  EXPECT_EQ(findings(hiding), 0);
+  GetParam().hide(hiding.arithmetic);
+  EXPECT_GT(findings(hiding), 0);
+}
+const Hidden kHidden[] = {
+    {"p_e4m3", [](assay_arithmetic &a) { a.p_format = ASSAY_FORMAT_BF16; }},
+    {"p_e5m2_natural", [](assay_arithmetic &a) { a.p_format = ASSAY_FORMAT_FP16; }},
+    {"sums_fp16", [](assay_arithmetic &a) { a.sum_format = ASSAY_FORMAT_FP32; }},
+    {"sums_bf16", [](assay_arithmetic &a) { a.sum_format = ASSAY_FORMAT_FP32; }},
+    {"q_e4m3", [](assay_arithmetic &a) { a.q_abs_error = 0.0; }},
+    {"fp8_everywhere", [](assay_arithmetic &a) { a.q_abs_error = 0x1p-39; }}};
+INSTANTIATE_TEST_SUITE_P(, HiddenArithmetic, testing::ValuesIn(kHidden), [](const auto &info) {
+  return std::string(info.param.kernel) + "_" + std::to_string(info.index);
+});
+
+// Better than declared is right as well.
+TEST(DeclaredArithmetic, MayBeWorseThanTheKernel) {
+  for (const auto &worse : std::initializer_list<void (*)(assay_arithmetic &)>{
+           [](assay_arithmetic &a) { a.p_format = ASSAY_FORMAT_E4M3; },
+           [](assay_arithmetic &a) { a.sum_format = ASSAY_FORMAT_FP16; },
+           [](assay_arithmetic &a) { a.exponential = ASSAY_EXP_NATURAL; },
+           [](assay_arithmetic &a) { a.q_abs_error = 0x1p-8; }}) {
+    assay_kernel modest = kernel("newest_first");
+    worse(modest.arithmetic);
+    EXPECT_EQ(findings(modest), 0);
+  }
+}
+
+} // namespace
+} // namespace assay
