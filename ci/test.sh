@@ -19,7 +19,7 @@ step "install, and a user's programs"
 ci/consumer.sh build/simt
 step "sanitizers (address, undefined)"
 build simt-asan-ubsan
-run_tests simt-asan-ubsan -LE slow
+run_tests simt-asan-ubsan
 step "fuzz ($fuzz_seconds s)"
 ci/fuzz.sh "$fuzz_seconds"
 if have_nvcc; then

@@ -9,6 +9,7 @@ option(ASSAY_WERROR "Treat warnings as errors" OFF)
 option(ASSAY_HARNESS "Build the harness; OFF: only the CUDA kernels, from the toolkit and a C++20 compiler" ON)
 include(CMakeDependentOption)
 cmake_dependent_option(ASSAY_TESTS "Build the tests" ON ASSAY_HARNESS OFF)
+option(ASSAY_SLOW_TESTS "Among them those labelled slow" ON)
 # Instrumented libraries are not for others.
 cmake_dependent_option(ASSAY_INSTALL "Build what `cmake --install` writes" ON
                        "NOT ASSAY_SANITIZE;NOT ASSAY_HAZARDS;NOT ASSAY_FUZZ_ENGINE" OFF)

@@ -56,28 +56,31 @@ struct DrawnFailure {
   int cases = 0; ///< decided before
 };
 
-/// The first failure over all properties (or only `only`) in the order of a run; `plain` leaves the
-/// features of cases out, `aim` makes every second case an aimed one (properties/case/directed.h).
+/// The first failure over all properties (or only `only`) in the order of a run: a property has as
+/// many cases a round as its weight. `plain` leaves the features of cases out, `aim` makes
+/// every second case an aimed one (properties/case/directed.h).
 inline DrawnFailure first_failure(const assay_kernel &kernel, int cases,
                                   const Property *only = nullptr, bool plain = false,
                                   bool aim = false) {
   const std::unique_ptr<Sut> sut = make_simt_sut(kernel);
   sut->set_replays_scores(true);
   DrawnFailure out;
-  for (int i = 0; i < cases; ++i)
+  for (int round = 0; round < cases; ++round)
     for (const Property &property : properties()) {
       if (!applies(property, kernel) || (only != nullptr && only != &property)) continue;
-      Problem p = draw_mutant_case(property, kernel, i, aim && i % 2 == 1);
-      if (plain) p = without_features(p);
-      if (!problem_error(p, full_limits()).empty()) continue;
-      bool threw = false;
-      const CheckResult result = checked(property, p, *sut, &threw);
-      if (result.kind != CheckResult::Kind::kDiscard) ++out.cases;
-      if (!threw && !result.failed()) continue;
-      out.property = &property;
-      out.problem = p;
-      out.message = std::string(property.name) + (threw ? " threw: " : ": ") + result.message;
-      return out;
+      for (int i = round * property.weight; i < (round + 1) * property.weight; ++i) {
+        Problem p = draw_mutant_case(property, kernel, i, aim && i % 2 == 1);
+        if (plain) p = without_features(p);
+        if (!problem_error(p, full_limits()).empty()) continue;
+        bool threw = false;
+        const CheckResult result = checked(property, p, *sut, &threw);
+        if (result.kind != CheckResult::Kind::kDiscard) ++out.cases;
+        if (!threw && !result.failed()) continue;
+        out.property = &property;
+        out.problem = p;
+        out.message = std::string(property.name) + (threw ? " threw: " : ": ") + result.message;
+        return out;
+      }
     }
   return out;
 }

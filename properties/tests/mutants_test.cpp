@@ -6,10 +6,15 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <set>
 #include <string>
 
 namespace assay {
+namespace mutants {
+void PrintTo(const Mutant &mutant, std::ostream *out) { *out << mutant.name; }
+} // namespace mutants
+
 namespace {
 
 constexpr int kCasesPerProperty = 60;
