@@ -8,10 +8,12 @@
 #include <set>
 #include <thread>
 
+#include "oracle/exact/tile_order.h"
 #include "properties/case/classify.h"
 #include "properties/case/directed.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
+#include "properties/relate/compared.h"
 #include "properties/run/requirements.h"
 
 namespace assay {
@@ -76,6 +78,8 @@ public:
   }
 
 private:
+  static constexpr int kCasesOfClass = 2; ///< of an important one, at least
+
   /// Not worth going on: the harness failed, enough was found, or nothing is ever decided.
   bool usable() const {
     constexpr int kFindings = 20, kHopeless = 300, kRefused = 40;
@@ -100,8 +104,7 @@ private:
     }
     run_.missing = missing_classes();
     for (const std::string &name : required_)
-      if (run_.narrow && run_.classes.count(name) == 0 && excused(name))
-        run_.outside.push_back(name);
+      if (run_.narrow && cases_of(name) == 0 && excused(name)) run_.outside.push_back(name);
   }
 
   /// The kernel refused cases of this class, and may.
@@ -119,16 +122,29 @@ private:
   std::vector<std::string> missing_classes() const {
     std::vector<std::string> missing;
     for (const std::string &name : required_)
-      if (run_.classes.count(name) == 0 && !excused(name)) missing.push_back(name);
+      if (cases_of(name) < kCasesOfClass && !excused(name)) missing.push_back(name);
     return missing;
+  }
+
+  int cases_of(const std::string &name) const {
+    const auto found = run_.classes.find(name);
+    return found == run_.classes.end() ? 0 : found->second;
   }
 
   void check(uint64_t index, const Problem &p) {
     bool threw = false;
+    sut_->take_classes();
+    take_compared();
     CheckResult r = checked(*run_.property, p, *sut_, &threw);
     if (threw) {
       run_.harness_error = r.message;
       return;
+    }
+    const std::set<std::string> ran = sut_->take_classes();
+    // Without rows there is nothing to compare, and that nothing is written is what counts.
+    if (r.passed() && take_compared() == 0 && p.batch > 0) {
+      r = CheckResult::discard("no output was compared");
+      ++run_.hollow_cases;
     }
     run_.ratio_t0 = std::max(run_.ratio_t0, r.ratio_t0);
     run_.ratio_t1 = std::max(run_.ratio_t1, r.ratio_t1);
@@ -150,7 +166,7 @@ private:
     }
     if (r.kind == CheckResult::Kind::kUndecided) ++run_.undecided;
     ++run_.cases;
-    for (const std::string &name : classify(p))
+    for (const std::string &name : ran)
       ++run_.classes[name];
     if (!r.failed()) return;
     ++run_.findings;
@@ -190,6 +206,8 @@ private:
 CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw) {
   try {
     return property.check(p, sut);
+  } catch (const oracle::OrderError &e) { // the kernel's own statement
+    return CheckResult::fail(e.what());
   } catch (const std::exception &e) {
     if (threw != nullptr) *threw = true;
     return CheckResult::discard(std::string("exception: ") + e.what());

@@ -3,7 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/abi/plugin.h"
@@ -42,6 +44,9 @@ public:
   /// are violations. Deterministic for a deterministic kernel.
   RunResult run(Tensors &t);
 
+  /// Classes of the calls that ran since the last question: of cases as a property made them.
+  std::set<std::string> take_classes() { return std::exchange(classes_, {}); }
+
 protected:
   /// Whether this run is to be planned by a call of its own: then an early start has a plan to
   /// read.
@@ -55,6 +60,7 @@ protected:
 private:
   const assay_kernel &kernel_;
   bool replays_scores_ = false;
+  std::set<std::string> classes_;
 };
 
 /// Runs kernels whose pointers are plain host memory and that need no stream: C++ references.
