@@ -20,7 +20,7 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
            `eight_warps` (a block of them), `many_splits` (more than a block has warps),
            `balanced_plan` (no fixed splits), `empty_requests` (of length 0), `many_requests`,
            `long_prefix` (of several tiles, shared by many rows), `few_states` (at most 4 in a
-           merge), `many_states` (more than lanes) `odd_sizes` (that fill no block)
+           merge), `many_states` (more than lanes), `odd_sizes` (that fill no block)
            or `nan` (in the inputs)
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
