@@ -80,9 +80,9 @@ void print_verdict(const Session &session, const RunSummary &summary, const std:
         "\noracle: {} outputs judged, {} rows certified in interval arithmetic", summary.outputs(),
         summary.certified_rows());
   session.streams.out << fmt::format(
-      "\n{}: {} cases, {} failing, {} findings, {} undecided, target {}, seed {}, {:.1f} s\n",
-      verdict, summary.cases(), summary.findings(), findings, undecided, target, summary.seed,
-      summary.seconds);
+      "\n{}: {} cases, {} failing, {} finding{}, {} undecided, target {}, seed {}, {:.1f} s\n",
+      verdict, summary.cases(), summary.findings(), findings, findings == 1 ? "" : "s", undecided,
+      target, summary.seed, summary.seconds);
 }
 
 /// Why a run that was ended early ended, and what it left out.

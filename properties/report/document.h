@@ -27,9 +27,10 @@ struct KeptTrouble {
 };
 std::vector<KeptTrouble> kept_troubles(const json &document);
 
-/// What a run does not prove, one line each.
+/// What a run does not prove, one line each; properties that were not run in one line a kernel.
 struct Gap {
-  std::string kernel, property, text;
+  std::string kernel, property, text; ///< property empty: of the kernel as a whole
+  bool unstarted = false;
 };
 std::vector<Gap> gaps(const json &document);
 

@@ -90,8 +90,8 @@ std::string gap_list(const json &document) {
   const auto all = gaps(document);
   for (const Gap &gap : all) {
     if (shown++ == kMostGaps) break;
-    out += fmt::format("- {} {}: {}\n", code_span(gap.kernel), code_span(gap.property),
-                       code_span(gap.text));
+    const std::string of = gap.property.empty() ? "" : " " + code_span(gap.property);
+    out += fmt::format("- {}{}: {}\n", code_span(gap.kernel), of, code_span(gap.text));
   }
   if (all.size() > kMostGaps) out += fmt::format("- and {} more\n", all.size() - kMostGaps);
   return out.empty() ? "" : "\nNot proved:\n\n" + out;

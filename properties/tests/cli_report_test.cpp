@@ -44,7 +44,7 @@ TEST_F(CliReport, OneMistakeIsOneFindingWithAllItsWitnesses) {
   }
   EXPECT_EQ(findings, 1u) << r.out;
   EXPECT_NE(r.out.find("also seen by: "), r.out.npos);
-  EXPECT_NE(r.out.find(", 1 findings, 0 undecided"), r.out.npos) << r.out;
+  EXPECT_NE(r.out.find(", 1 finding, 0 undecided"), r.out.npos) << r.out;
 }
 
 TEST_F(CliReport, AFindingIsNamedWhenItIsFound) {

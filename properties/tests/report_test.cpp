@@ -141,6 +141,7 @@ TEST(Report, JunitHasATestForEachProperty) {
             xml.npos)
       << xml;
   EXPECT_NE(xml.find("assay-case 1"), xml.npos);
+  EXPECT_EQ(gaps(document())[0].text, "1 of 6 properties not run");
   EXPECT_NE(xml.find("seen by: within_budget, run_to_run"), xml.npos);
 }
 
