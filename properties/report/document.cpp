@@ -64,7 +64,7 @@ std::string joined(const std::vector<std::string> &words) {
 std::string ratio_text(double ratio) {
   if (!(ratio > 0)) return "-";
   if (ratio >= 1e300) return "inf";
-  return ratio < 1e4 ? fmt::format("{:.3f}", ratio) : fmt::format("{:.1e}", ratio);
+  return ratio < 100 ? fmt::format("{:.3f}", ratio) : fmt::format("{:.1e}", ratio);
 }
 
 std::string verdict_word(const json &document) {

@@ -55,7 +55,7 @@ struct Coverage {
 };
 Coverage coverage(const json &document, const std::string &kernel);
 
-/// "0.731", "1.2e+04", "-" for nothing.
+/// "0.731", "1.2e+03", "-" for nothing.
 std::string ratio_text(double ratio);
 
 /// "a, b, c".
