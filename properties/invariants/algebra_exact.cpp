@@ -31,7 +31,8 @@ CheckResult check_row(const Outcome &run, int row, int head) {
     return CheckResult::fail("algebra: " + what,
                              wrong_element(Symptom::Kind::kNotExact, row, head, dim));
   };
-  if (!wrong.empty()) return fail(wrong, Symptom::kNowhere);
+  if (!wrong.empty())
+    return CheckResult::fail("algebra: " + wrong, plain_symptom(Symptom::Kind::kNotExact, wrong));
   for (size_t i = 0; i < expected.o.size(); ++i)
     if (got.o[i] != expected.o[i])
       return fail(fmt::format("{} is {}, exactly {} (mod 2^61 - 1)",

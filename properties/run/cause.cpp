@@ -133,6 +133,7 @@ std::string describe(const Cause &cause) {
   if (cause.located())
     return fmt::format("{}: {}", name_of(cause.symptom.kind), cause.symptom.where);
   std::string text = name_of(cause.symptom.kind);
+  if (!cause.symptom.where.empty()) text += ": " + cause.symptom.where;
   if (const std::string wrong = outputs(cause); !wrong.empty()) text += ", " + wrong;
   std::vector<std::string> needs = cause.features;
   needs.insert(needs.end(), cause.shape.begin(), cause.shape.end());
