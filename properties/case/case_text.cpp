@@ -245,7 +245,8 @@ std::variant<std::map<std::string, Entry>, CaseError> split_lines(std::string_vi
     auto end = text.find('\n');
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end == text.npos ? text.size() : end + 1);
-    line = trim(line.substr(0, line.starts_with("note") ? line.size() : line.find('#')));
+    const bool words = line.starts_with("note") || line.starts_with("issue"); // may hold a '#'
+    line = trim(line.substr(0, words ? line.size() : line.find('#')));
     if (line.empty()) continue;
     if (!header) {
       if (line != kHeader)
@@ -302,6 +303,15 @@ std::variant<Case, CaseError> parse_case(std::string_view text) {
     if (field->size() > 100) return CaseError{found->second.line, std::string(name) + ": too long"};
     found->second.used = true;
   }
+  if (const auto found = entries.find("issue"); found != entries.end()) {
+    c.standing.issue = found->second.value;
+    found->second.used = true;
+  }
+  if (const auto found = entries.find("status"); found != entries.end()) {
+    const std::string error = parse_status(found->second.value, c.standing);
+    if (!error.empty()) return CaseError{found->second.line, "status: " + error};
+    found->second.used = true;
+  }
   Reader reader(entries);
   visit_fields(reader, c.problem, full_limits());
   if (!reader.error.empty()) return CaseError{reader.error_line, reader.error};
@@ -324,6 +334,9 @@ std::string format_case(const Case &c) {
   for (auto [name, value] :
        {std::pair{"kernel", &c.kernel}, {"property", &c.property}, {"target", &c.target}})
     if (!value->empty()) text += fmt::format("{} = {}\n", name, *value);
+  if (c.standing.status != CaseStatus::kFixed)
+    text += fmt::format("status = {}\n", format_status(c.standing));
+  if (!c.standing.issue.empty()) text += fmt::format("issue = {}\n", c.standing.issue);
   std::string_view note = c.note;
   while (!note.empty()) {
     auto end = note.find('\n');

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <variant>
 
+#include "properties/case/ledger.h"
 #include "properties/case/problem.h"
 
 namespace assay {
@@ -15,6 +16,7 @@ struct Case {
   std::string property; ///< empty: every property that applies
   std::string target;   ///< "simt" or "cuda"; empty: the command's
   std::string note;     ///< lines joined by '\n'
+  Standing standing;    ///< lines `status` and `issue`; a file without them is fixed
   Problem problem;
   friend bool operator==(const Case &, const Case &) = default;
 };

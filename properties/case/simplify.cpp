@@ -186,6 +186,13 @@ Candidates features(const Problem &p) {
     if (c != p) out.push_back(std::move(c));
   };
   try_with([](Problem &c) { c = without_features(c); });
+  // A sink alone gives a row without keys an LSE: one key does as well.
+  if (has_features(p) && p.seq_lens == std::vector{0})
+    try_with([](Problem &c) {
+      c = without_features(c);
+      c.seq_lens = {1};
+      drop_page_ids(c);
+    });
   try_with([](Problem &c) {
     c.kv = KvType::kSame;
     c.k_scale = c.v_scale = ScaleLayout::kNone;

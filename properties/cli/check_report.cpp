@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "properties/case/classify.h"
+
 #ifndef ASSAY_VERSION
 #define ASSAY_VERSION "unknown"
 #endif
@@ -73,6 +75,7 @@ nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel
           {"median_budget", t.budgets.median()},
           {"certified_rows", t.certified},
           {"nan_contract", nan_json(*kernel)},
+          {"classes", important_classes(static_cast<Family>(kernel->family))},
           {"envelope",
            narrow == envelopes.end() ? nlohmann::json::object() : to_json(*kernel, narrow->second)},
           {"not_covered", not_covered(summary, kernel)},
@@ -96,7 +99,11 @@ nlohmann::json property_json(const RunSummary &summary, const Property &property
       classes[name] += count;
   }
   if (runs == 0) return nullptr;
-  return {{"name", property.name}, {"cases", cases}, {"findings", findings}, {"classes", classes}};
+  return {{"name", property.name},
+          {"statement", property.statement},
+          {"cases", cases},
+          {"findings", findings},
+          {"classes", classes}};
 }
 
 /// What one property proved of one kernel.
@@ -109,7 +116,9 @@ nlohmann::json run_json(const PropertyRun &r) {
           {"discarded", r.discarded},
           {"unsupported", r.unsupported},
           {"nothing_compared", r.hollow_cases},
+          {"started", r.started},
           {"hollow", r.hollow()},
+          {"seconds", r.seconds},
           {"outputs", r.outputs},
           {"no_claim", r.no_claim},
           {"classes", r.classes},
@@ -119,24 +128,46 @@ nlohmann::json run_json(const PropertyRun &r) {
           {"error", r.harness_error}};
 }
 
+/// Of a kernel that some property concerns.
+std::vector<const char *> kernel_gaps(const RunSummary &summary, const assay_kernel *kernel) {
+  std::vector<const char *> out;
+  if (summary.idle(kernel)) out.push_back("no property decided a case");
+  if (summary.declared_away(kernel))
+    out.push_back("more than 1 % of its outputs have no claim, for the errors that it declares");
+  return out;
+}
+
+constexpr const char *kNoProperty = "no property says anything about it";
+
 } // namespace
+
+void add_kernel_gaps(nlohmann::json &document, const RunSummary &summary,
+                     const std::vector<const assay_kernel *> &kernels,
+                     const std::vector<const assay_kernel *> &idle) {
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    nlohmann::json &gaps = document["kernels"][i]["gaps"] = nlohmann::json::array();
+    const bool concerned =
+        std::any_of(summary.runs.begin(), summary.runs.end(),
+                    [&](const PropertyRun &r) { return r.kernel == kernels[i]; });
+    if (std::find(idle.begin(), idle.end(), kernels[i]) != idle.end()) gaps.push_back(kNoProperty);
+    for (const char *gap :
+         concerned ? kernel_gaps(summary, kernels[i]) : std::vector<const char *>{})
+      gaps.push_back(gap);
+  }
+}
 
 void report_gaps(const Session &session, const RunSummary &summary,
                  const std::vector<const assay_kernel *> &idle) {
+  const auto say = [&](const assay_kernel *kernel, const char *gap) {
+    session.streams.out << fmt::format("{} {}: {}\n", session.red("INCOMPLETE"), kernel->name, gap);
+  };
   for (const assay_kernel *kernel : idle)
-    session.streams.out << fmt::format("{} {}: no property says anything about it\n",
-                                       session.red("INCOMPLETE"), kernel->name);
+    say(kernel, kNoProperty);
   std::set<const assay_kernel *> said;
-  for (const PropertyRun &r : summary.runs) {
-    if (!said.insert(r.kernel).second) continue;
-    if (summary.idle(r.kernel))
-      session.streams.out << fmt::format("{} {}: no property decided a case\n",
-                                         session.red("INCOMPLETE"), r.kernel->name);
-    if (summary.declared_away(r.kernel))
-      session.streams.out << fmt::format(
-          "{} {}: more than 1 % of its outputs have no claim, for the errors that it declares\n",
-          session.red("INCOMPLETE"), r.kernel->name);
-  }
+  for (const PropertyRun &r : summary.runs)
+    if (said.insert(r.kernel).second)
+      for (const char *gap : kernel_gaps(summary, r.kernel))
+        say(r.kernel, gap);
   for (const PropertyRun &r : summary.runs) {
     std::string why;
     if (!r.harness_error.empty())
@@ -168,7 +199,7 @@ void print_table(const Session &session, const RunSummary &summary,
                  const std::vector<const assay_kernel *> &kernels) {
   std::ostream &out = session.streams.out;
   out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "kernel", "cases",
-                     "findings", "undecided", "T0", "T1", "T2", "LSE", "budget");
+                     "failing", "undecided", "T0", "T1", "T2", "LSE", "budget");
   for (const assay_kernel *kernel : kernels) {
     KernelTotals t = totals_of(summary, kernel);
     auto ratio = [](double x) { return x > 0 ? fmt::format("{:.3f}", x) : std::string("-"); };
@@ -198,7 +229,6 @@ nlohmann::json to_json(const RunSummary &summary, const std::string &target,
                              {"kernels", nlohmann::json::array()},
                              {"properties", nlohmann::json::array()},
                              {"runs", nlohmann::json::array()},
-                             {"found", nlohmann::json::array()},
                              {"complete", true},
                              {"exit", exit}};
   for (const PropertyRun &run : summary.runs)

@@ -15,6 +15,11 @@ void print_table(const Session &session, const RunSummary &summary,
 void report_gaps(const Session &session, const RunSummary &summary,
                  const std::vector<const assay_kernel *> &idle);
 
+/// What the run does not prove of whole kernels, as `gaps` of each.
+void add_kernel_gaps(nlohmann::json &document, const RunSummary &summary,
+                     const std::vector<const assay_kernel *> &kernels,
+                     const std::vector<const assay_kernel *> &idle);
+
 nlohmann::json to_json(const RunSummary &summary, const std::string &target,
                        const std::vector<const assay_kernel *> &kernels, const Envelopes &envelopes,
                        const KeptFindings &kept, int exit);

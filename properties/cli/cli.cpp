@@ -83,6 +83,14 @@ struct Parser {
     check->add_option("--threads", options.threads, "worker threads (one per core, 16 at most)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
+    check->add_flag("--fail-fast", options.fail_fast,
+                    "end at the first finding, once it is shrunk and written");
+    check->add_option("--junit", options.junit, "report as JUnit XML")->type_name("FILE");
+    check->add_option("--sarif", options.sarif, "report as SARIF 2.1.0")->type_name("FILE");
+    check->add_option("--markdown", options.markdown, "report for a comment on a pull request")
+        ->type_name("FILE");
+    check->add_option("--html", options.html, "report as one page that needs nothing else")
+        ->type_name("FILE");
     check->add_flag("--isolate", options.isolate,
                     "kernels in processes of their own (simt; always for plugins)");
     check->add_option("--out", options.out, "folder for new findings (findings), replayed first")

@@ -40,38 +40,66 @@ std::vector<std::string> cases_in(const std::string &folder) {
   return out;
 }
 
+/// As replay_file() below, of one kernel.
+void replay_on(const Session &session, const KeptFile &file, const Case &c,
+               const assay_kernel &kernel, const std::vector<const Property *> &properties,
+               std::vector<KeptResult> &out) {
+  // What is held back may be a crash.
+  const bool held = file.verdict.status == CaseStatus::kQuarantined;
+  auto sut = session.sut(kernel, held);
+  for (const Property *property : properties) {
+    if (!c.property.empty() && c.property != property->name) continue;
+    if (!applies(*property, kernel)) continue;
+    bool threw = false;
+    CheckResult r = checked(*property, c.problem, *sut, &threw);
+    if (threw && !held) throw CliError(kExitHarness, file.path + ": " + r.message);
+    out.push_back({file.path, kernel.name, property->name, file.verdict.status, std::move(r)});
+  }
+}
+
 /// Returns whether the case concerns any selected pair.
 bool replay_file(const Session &session, const std::string &path,
                  const std::vector<const assay_kernel *> &kernels,
-                 const std::vector<const Property *> &properties, std::vector<KeptResult> &out) {
-  Case c = load_case(path);
-  bool concerned = false;
+                 const std::vector<const Property *> &properties, KeptFindings &kept) {
+  const Case c = load_case(path);
+  const std::string now = today();
+  KeptFile file{path, c.standing, judge_kept(c.standing, {}, now)};
+  const size_t before = kept.results.size();
   for (const assay_kernel *kernel : kernels) {
     if (static_cast<Family>(kernel->family) != c.problem.family) continue;
     if (!c.kernel.empty() && c.kernel != kernel->name) continue;
-    auto sut = session.sut(*kernel);
-    for (const Property *property : properties) {
-      if (!c.property.empty() && c.property != property->name) continue;
-      if (!applies(*property, *kernel)) continue;
-      concerned = true;
-      bool threw = false;
-      CheckResult r = checked(*property, c.problem, *sut, &threw);
-      if (threw) throw CliError(kExitHarness, path + ": " + r.message);
-      out.push_back({path, kernel->name, property->name, std::move(r)});
-    }
+    replay_on(session, file, c, *kernel, properties, kept.results);
   }
-  return concerned;
-}
-
-int count(const KeptFindings &kept, CheckResult::Kind kind) {
-  return static_cast<int>(std::count_if(kept.results.begin(), kept.results.end(),
-                                        [&](const auto &r) { return r.result.kind == kind; }));
+  std::vector<CheckResult::Kind> kinds;
+  for (size_t i = before; i < kept.results.size(); ++i)
+    kinds.push_back(kept.results[i].result.kind);
+  if (kinds.empty()) return false;
+  file.verdict = judge_kept(c.standing, kinds, now);
+  kept.files.push_back(std::move(file));
+  return true;
 }
 
 } // namespace
 
-int KeptFindings::failed() const { return count(*this, CheckResult::Kind::kFail); }
-int KeptFindings::undecided() const { return count(*this, CheckResult::Kind::kUndecided); }
+int KeptFindings::failed() const {
+  int n = 0;
+  for (const KeptFile &file : files)
+    n += file.verdict.findings;
+  return n;
+}
+
+int KeptFindings::undecided() const {
+  int n = 0;
+  for (const KeptFile &file : files)
+    n += file.verdict.undecided;
+  return n;
+}
+
+int KeptFindings::standing(CaseStatus status) const {
+  return static_cast<int>(std::count_if(files.begin(), files.end(), [&](const KeptFile &file) {
+    return file.verdict.status == status;
+  }));
+}
 
 KeptFindings replay_kept(const Session &session, const std::vector<const assay_kernel *> &kernels,
                          const std::vector<const Property *> &properties) {
@@ -80,37 +108,74 @@ KeptFindings replay_kept(const Session &session, const std::vector<const assay_k
   if (!session.options.findings.empty() && !fs::is_directory(session.options.findings))
     throw CliError(kExitUsage, fmt::format("{}: is not a directory", session.options.findings));
   for (const std::string &folder : kept.folders)
-    for (const std::string &path : cases_in(folder)) {
-      bool concerned = replay_file(session, path, kernels, properties, kept.results);
-      ++(concerned ? kept.files : kept.others);
-    }
+    for (const std::string &path : cases_in(folder))
+      kept.others += !replay_file(session, path, kernels, properties, kept);
   return kept;
 }
 
+namespace {
+
+void report_result(const Session &session, const KeptResult &r) {
+  const bool failed = r.result.failed();
+  if (r.status != CaseStatus::kFixed && session.options.quiet) return;
+  if (!failed && r.result.kind != CheckResult::Kind::kUndecided &&
+      r.status != CaseStatus::kQuarantined)
+    return;
+  const std::string word = r.status == CaseStatus::kQuarantined      ? "QUARANTINED"
+                           : r.status == CaseStatus::kOpen && failed ? "OPEN"
+                           : failed                                  ? "FINDING"
+                                                                     : "UNDECIDED";
+  session.streams.out << fmt::format("{} {} {}: {}\n  kept case: assay replay {}{}\n",
+                                     r.status == CaseStatus::kFixed ? session.red(word) : word,
+                                     r.kernel, r.property,
+                                     r.result.passed() ? "passes" : r.result.message,
+                                     shell_quoted(r.path), session.kernel_options());
+}
+
+std::string count_text(int count, const char *word) {
+  return count > 0 ? fmt::format(", {} {}", count, word) : "";
+}
+
+} // namespace
+
 void report_kept(const Session &session, const KeptFindings &kept) {
   std::ostream &out = session.streams.out;
-  for (const KeptResult &r : kept.results) {
-    bool failed = r.result.failed();
-    if (!failed && r.result.kind != CheckResult::Kind::kUndecided) continue;
-    out << fmt::format("{} {} {}: {}\n  kept case: assay replay {}{}\n",
-                       session.red(failed ? "FINDING" : "UNDECIDED"), r.kernel, r.property,
-                       r.result.message, shell_quoted(r.path), session.kernel_options());
-  }
+  for (const KeptResult &r : kept.results)
+    report_result(session, r);
+  for (const KeptFile &file : kept.files)
+    if (file.verdict.unexpected_pass)
+      out << fmt::format("{} {}\n", session.red("UNEXPECTED PASS"),
+                         unexpected_pass_text(file.path, file.standing));
   if (session.options.quiet) return;
-  out << fmt::format("replayed {} findings, {} fail{}\n", kept.files, kept.failed(),
+  out << fmt::format("replayed {} findings, {} fail{}{}{}\n", kept.files.size(), kept.failed(),
+                     count_text(kept.standing(CaseStatus::kOpen), "open"),
+                     count_text(kept.standing(CaseStatus::kQuarantined), "quarantined"),
                      kept.others > 0 ? fmt::format(" ({} of others skipped)", kept.others) : "");
 }
 
 nlohmann::json to_json(const KeptFindings &kept) {
-  nlohmann::json results = nlohmann::json::array();
+  nlohmann::json results = nlohmann::json::array(), ledger = nlohmann::json::array();
   for (const KeptResult &r : kept.results)
     results.push_back({{"file", r.path},
                        {"kernel", r.kernel},
                        {"property", r.property},
-                       {"verdict", verdict_word(r.result.kind)},
+                       {"verdict", kept_word(r.status, r.result.kind)},
                        {"message", r.result.message}});
-  return {{"folders", kept.folders}, {"files", kept.files},           {"skipped", kept.others},
-          {"fail", kept.failed()},   {"undecided", kept.undecided()}, {"results", results}};
+  for (const KeptFile &file : kept.files)
+    ledger.push_back({{"file", file.path},
+                      {"status", format_status(file.standing)},
+                      {"issue", file.standing.issue},
+                      {"findings", file.verdict.findings},
+                      {"unexpected_pass", file.verdict.unexpected_pass}});
+  return {{"folders", kept.folders},
+          {"files", kept.files.size()},
+          {"skipped", kept.others},
+          {"fail", kept.failed()},
+          {"open", kept.standing(CaseStatus::kOpen)},
+          {"quarantined", kept.standing(CaseStatus::kQuarantined)},
+          {"undecided", kept.undecided()},
+          {"ledger", ledger},
+          {"results", results}};
 }
 
 } // namespace assay

@@ -2,6 +2,7 @@
 // The failure database: cases that failed once, replayed by every `assay check` before it draws.
 #pragma once
 
+#include "properties/cli/kept_verdict.h"
 #include "properties/cli/session.h"
 
 namespace assay {
@@ -9,16 +10,25 @@ namespace assay {
 /// One property on one kernel, on one kept case.
 struct KeptResult {
   std::string path, kernel, property;
+  CaseStatus status; ///< that counts today
   CheckResult result;
+};
+
+/// One file that concerns the selection.
+struct KeptFile {
+  std::string path;
+  Standing standing;
+  KeptVerdict verdict;
 };
 
 struct KeptFindings {
   std::vector<std::string> folders; ///< that exist
-  int files = 0;                    ///< that concern the selected kernels and properties
+  std::vector<KeptFile> files;      ///< that concern the selected kernels and properties
   int others = 0;                   ///< that do not
   std::vector<KeptResult> results;
-  int failed() const;
+  int failed() const; ///< findings: failures of fixed cases, open ones that pass
   int undecided() const;
+  int standing(CaseStatus status) const; ///< files
 };
 
 /// Replays every `.case` of the session's folders on the kernels and properties it names, as far as

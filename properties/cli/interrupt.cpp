@@ -28,4 +28,6 @@ StopOnSignal::~StopOnSignal() {
 
 const std::atomic<bool> &StopOnSignal::flag() const { return interrupted; }
 
+void StopOnSignal::request() { interrupted.store(true, std::memory_order_relaxed); }
+
 } // namespace assay

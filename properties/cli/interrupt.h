@@ -16,6 +16,7 @@ public:
   StopOnSignal(const StopOnSignal &) = delete;
   StopOnSignal &operator=(const StopOnSignal &) = delete;
   const std::atomic<bool> &flag() const;
+  void request(); ///< sets flag() as the first signal does
 
 private:
   struct sigaction before_int_, before_term_;

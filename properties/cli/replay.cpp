@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "properties/case/classify.h"
+#include "properties/cli/kept_verdict.h"
 #include "properties/cli/session.h"
 #include "properties/relate/explain.h"
 #include "properties/run/requirements.h"
@@ -61,10 +62,11 @@ struct Replayed {
 
 std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
   std::vector<Replayed> out;
+  const bool held = loaded.c.standing.on(today()) == CaseStatus::kQuarantined;
   for (const assay_kernel *kernel : loaded.kernels)
     for (const Property *property : loaded.properties) {
       if (!applies(*property, *kernel)) continue;
-      auto sut = session.sut(*kernel);
+      auto sut = session.sut(*kernel, held); // it may be a crash
       Replayed r{kernel, property, {}};
       r.result = checked(*property, loaded.c.problem, *sut, &r.threw);
       out.push_back(std::move(r));
@@ -90,25 +92,45 @@ int worse(int a, int b) {
   return kExitPass;
 }
 
-std::string verdict_of(const Replayed &r) {
-  return r.threw ? "ERROR" : verdict_word(r.result.kind);
+/// By where the case stands: an open one that fails is as it should be.
+int exit_of(const std::vector<Replayed> &results, const KeptVerdict &verdict) {
+  if (verdict.status == CaseStatus::kFixed) return exit_of(results);
+  if (verdict.findings > 0) return kExitFinding;
+  const bool threw =
+      std::any_of(results.begin(), results.end(), [](const Replayed &r) { return r.threw; });
+  const bool counts = verdict.status == CaseStatus::kOpen;
+  return counts && (threw || verdict.undecided > 0) ? kExitHarness : kExitPass;
 }
 
-void print(const Session &session, const Loaded &loaded, const Replayed &r) {
+KeptVerdict verdict_of(const Loaded &loaded, const std::vector<Replayed> &results) {
+  std::vector<CheckResult::Kind> kinds;
+  for (const Replayed &r : results)
+    kinds.push_back(r.result.kind);
+  return judge_kept(loaded.c.standing, kinds, today());
+}
+
+std::string word_of(const Replayed &r, CaseStatus status) {
+  return r.threw ? "ERROR" : kept_word(status, r.result.kind);
+}
+
+void print(const Session &session, const Loaded &loaded, const Replayed &r,
+           CaseStatus status = CaseStatus::kFixed) {
   const bool bad = r.threw || r.result.failed() || r.result.kind == CheckResult::Kind::kUndecided;
-  if (session.options.quiet && !bad) return;
-  std::string verdict = fmt::format("{:<9}", verdict_of(r));
-  session.streams.out << fmt::format(
-      "{} {:<24} {:<26} {}{}\n", r.result.passed() ? session.green(verdict) : session.red(verdict),
-      r.kernel->name, r.property->name, loaded.path,
-      r.result.message.empty() ? "" : ": " + r.result.message);
+  if (session.options.quiet && (!bad || status != CaseStatus::kFixed)) return;
+  const bool good = r.result.passed() || (status != CaseStatus::kFixed && !r.threw);
+  std::string verdict = fmt::format("{:<9}", word_of(r, status));
+  session.streams.out << fmt::format("{} {:<24} {:<26} {}{}\n",
+                                     good ? session.green(verdict) : session.red(verdict),
+                                     r.kernel->name, r.property->name, loaded.path,
+                                     r.result.message.empty() ? "" : ": " + r.result.message);
 }
 
-nlohmann::json to_json(const Loaded &loaded, const Replayed &r) {
+nlohmann::json to_json(const Loaded &loaded, const Replayed &r,
+                       CaseStatus status = CaseStatus::kFixed) {
   return {{"file", loaded.path},
           {"kernel", r.kernel->name},
           {"property", r.property->name},
-          {"verdict", verdict_of(r)},
+          {"verdict", word_of(r, status)},
           {"message", r.result.message}};
 }
 
@@ -130,11 +152,15 @@ int command_replay(Session &session) {
   nlohmann::json document = {{"results", nlohmann::json::array()}};
   for (const Loaded &loaded : files) {
     auto results = replay(session, loaded);
-    exit = worse(exit, exit_of(results));
+    const KeptVerdict verdict = verdict_of(loaded, results);
+    exit = worse(exit, exit_of(results, verdict));
     for (const Replayed &r : results) {
-      print(session, loaded, r);
-      document["results"].push_back(to_json(loaded, r));
+      print(session, loaded, r, verdict.status);
+      document["results"].push_back(to_json(loaded, r, verdict.status));
     }
+    if (verdict.unexpected_pass)
+      session.streams.out << fmt::format("{} {}\n", session.red("UNEXPECTED PASS"),
+                                         unexpected_pass_text(loaded.path, loaded.c.standing));
   }
   document["exit"] = exit;
   return session.finish(document, exit);

@@ -61,9 +61,10 @@ std::vector<const Property *> Session::select_properties(const std::string &name
   return out;
 }
 
-std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel) const {
+std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, bool apart) const {
   auto out = make_sut(kernel);
-  if (isolates(kernel.target)) out = make_process_sut(std::move(out));
+  if (isolates(kernel.target) || (apart && kernel.target == ASSAY_TARGET_SIMT))
+    out = make_process_sut(std::move(out));
   out->set_replays_scores(replays_scores());
   return out;
 }
@@ -72,14 +73,18 @@ std::string Session::colour(const char *code, const std::string &text) const {
   return streams.terminal ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
 }
 
-void Session::check_json() const {
-  if (options.json.empty() || options.json_to_out()) return;
+void require_writable_file(const std::string &option, const std::string &path) {
   std::error_code ignored;
-  const bool existed = std::filesystem::exists(options.json, ignored);
-  if (!std::ofstream(options.json, std::ios::app))
-    throw CliError(kExitUsage, fmt::format("--json {}: cannot write", options.json));
+  const bool existed = std::filesystem::exists(path, ignored);
+  if (!std::ofstream(path, std::ios::app))
+    throw CliError(kExitUsage, fmt::format("{} {}: cannot write", option, path));
   // Nothing is left behind when the command is refused for another reason.
-  if (!existed) std::filesystem::remove(options.json, ignored);
+  if (!existed) std::filesystem::remove(path, ignored);
+}
+
+void Session::check_json() const {
+  if (!options.json.empty() && !options.json_to_out())
+    require_writable_file("--json", options.json);
 }
 
 void Session::begin(const nlohmann::json &document) const {

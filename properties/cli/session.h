@@ -28,9 +28,10 @@ struct CliOptions {
   bool quiet = false;
   // Of commands.
   std::string kernel, property, target, plugin, out, findings, what, cells, only;
+  std::string junit, sarif, markdown, html; ///< report files of check
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0;
-  bool replay_scores = false, verify = false, isolate = false;
+  bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
   std::vector<std::string> files;
 
   bool json_to_out() const { return json == "-"; }
@@ -53,13 +54,14 @@ struct Session {
   bool isolates(assay_target target) const {
     return target == ASSAY_TARGET_SIMT && (options.isolate || !options.plugin.empty());
   }
-  std::unique_ptr<Sut> sut(const assay_kernel &kernel) const;
+  /// `apart`: in a process of its own on simt, whatever isolates() says.
+  std::unique_ptr<Sut> sut(const assay_kernel &kernel, bool apart = false) const;
 
   /// Wraps text in an ANSI colour on a terminal.
   std::string colour(const char *code, const std::string &text) const;
   std::string red(const std::string &text) const { return colour("31", text); }
   std::string green(const std::string &text) const { return colour("32", text); }
-  /// Throws where write_json() could not write: before the work, not after it.
+  /// Throws where finish() could not write: before the work, not after it.
   void check_json() const;
   /// Writes what is known before the work into --json FILE; nothing to standard output.
   void begin(const nlohmann::json &document) const;
@@ -83,6 +85,8 @@ double parse_duration(const std::string &text);
 Case load_case(const std::string &path);
 /// Whole or not at all; makes the folder.
 void write_case(const std::string &path, const Case &c);
+/// Throws CliError, naming the option, where no file can be written.
+void require_writable_file(const std::string &option, const std::string &path);
 /// As a word for a POSIX shell.
 std::string shell_quoted(const std::string &word);
 /// File name of a finding: kernel, property and a hash of the case.

@@ -28,20 +28,26 @@ CheckResult check_row(const Outcome &run, int row, int head) {
   const FieldRow expected = field_reference(run.before, row, head);
   std::string wrong;
   const FieldRow got = field_result(run.after, row, head, wrong);
-  if (!wrong.empty()) return CheckResult::fail("algebra: " + wrong);
+  const auto fail = [&](const std::string &what, int dim) {
+    return CheckResult::fail("algebra: " + what,
+                             wrong_element(Symptom::Kind::kNotExact, row, head, dim));
+  };
+  if (!wrong.empty())
+    return CheckResult::fail("algebra: " + wrong, plain_symptom(Symptom::Kind::kNotExact, wrong));
   count_compared(expected.o.size());
   for (size_t i = 0; i < expected.o.size(); ++i)
     if (got.o[i] != expected.o[i])
-      return CheckResult::fail(fmt::format("algebra: {} is {}, exactly {} (mod 2^61 - 1)",
-                                           element_name(row, head, static_cast<int>(i)), got.o[i],
-                                           expected.o[i]));
+      return fail(fmt::format("{} is {}, exactly {} (mod 2^61 - 1)",
+                              element_name(row, head, static_cast<int>(i)), got.o[i],
+                              expected.o[i]),
+                  static_cast<int>(i));
   if (!run.before.problem.has_lse || (got.empty && expected.empty)) return CheckResult::pass();
   const std::string name = element_name(row, head, -1);
   if (got.empty != expected.empty)
-    return CheckResult::fail(fmt::format("algebra: {} is {}-inf", name, got.empty ? "" : "not "));
+    return fail(fmt::format("{} is {}-inf", name, got.empty ? "" : "not "), -1);
   if (got.mass == expected.mass) return CheckResult::pass();
-  return CheckResult::fail(fmt::format("algebra: 2^({}) is {}, exactly {} (mod 2^61 - 1)", name,
-                                       got.mass, expected.mass));
+  return fail(fmt::format("2^({}) is {}, exactly {} (mod 2^61 - 1)", name, got.mass, expected.mass),
+              -1);
 }
 
 } // namespace

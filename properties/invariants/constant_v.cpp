@@ -26,7 +26,7 @@ CheckResult constant_v(const Problem &p, Sut &sut) {
         double want = from_bits(kv_dtype(p), value_bits(flat, {0, h / p.group_size, 0, i}));
         want *= run.before.value_scale(h / p.group_size);
         CheckResult c = within(comparable(run.after.out_o(r, h, i), p.dtype), want,
-                               bound.o_radius[i], element_name(r, h, i), "constant V");
+                               bound.o_radius[i], {r, h, i}, "constant V");
         if (!c.passed()) return c;
       }
     }

@@ -193,8 +193,7 @@ bool sums_are_exact(const ExactRow &row, const assay_arithmetic &a) {
 }
 
 /// Rounds like a kernel, whatever lies within `radius` of the exact value.
-CheckResult same_rounding(float got, double exact, double radius, Dtype dtype,
-                          const std::string &element) {
+CheckResult same_rounding(float got, double exact, double radius, Dtype dtype, const Element &at) {
   count_compared();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   auto rounded = [&](double x, float towards) {
@@ -205,10 +204,13 @@ CheckResult same_rounding(float got, double exact, double radius, Dtype dtype,
   };
   float low = rounded(exact - radius, -kInf), high = rounded(exact + radius, kInf);
   if (got >= low && got <= high) return CheckResult::pass();
-  return CheckResult::fail(fmt::format("dyadic inputs: {} is {:.9g}, exactly {:.12g}, which rounds "
-                                       "to {:.9g}{}",
-                                       element, got, exact, low,
-                                       low == high ? "" : fmt::format(" or {:.9g}", high)));
+  Symptom symptom = wrong_value(at.row, at.head, at.dim, got, exact, radius);
+  if (symptom.kind == Symptom::Kind::kOutside) symptom.kind = Symptom::Kind::kNotExact;
+  return CheckResult::fail(
+      fmt::format("dyadic inputs: {} is {:.9g}, exactly {:.12g}, which rounds to {:.9g}{}",
+                  element_name(at.row, at.head, at.dim), got, exact, low,
+                  low == high ? "" : fmt::format(" or {:.9g}", high)),
+      std::move(symptom));
 }
 
 CheckResult check_row(const Outcome &run, const RunBounds &bounds, const Sut &sut, int row,
@@ -222,9 +224,9 @@ CheckResult check_row(const Outcome &run, const RunBounds &bounds, const Sut &su
   Allowance allowed = allowance(exact, sut.kernel().arithmetic, splits);
   for (int i = 0; i < p.head_dim; ++i) {
     double o = std::fabs(exact.o[i]);
-    CheckResult c = same_rounding(run.after.out_o(row, head, i), exact.o[i],
-                                  allowed.own * o + allowed.split * (exact.a[i] + o), p.dtype,
-                                  element_name(row, head, i));
+    CheckResult c =
+        same_rounding(run.after.out_o(row, head, i), exact.o[i],
+                      allowed.own * o + allowed.split * (exact.a[i] + o), p.dtype, {row, head, i});
     if (!c.passed()) return c;
   }
   if (!p.has_lse) return CheckResult::pass();
@@ -233,8 +235,7 @@ CheckResult check_row(const Outcome &run, const RunBounds &bounds, const Sut &su
     lse *= kLn2;
     radius = kLn2 * radius + 2 * kUnit * std::fabs(lse);
   }
-  return within(run.after.out_lse(row, head), lse, radius, element_name(row, head, -1),
-                "dyadic inputs");
+  return within(run.after.out_lse(row, head), lse, radius, {row, head, -1}, "dyadic inputs");
 }
 
 } // namespace

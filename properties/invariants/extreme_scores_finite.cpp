@@ -23,17 +23,18 @@ CheckResult extreme_scores_finite(const Problem &p, Sut &sut) {
   if (is_fp8(p)) extreme.v.exponent = std::min(p.v.exponent, 0);
   Outcome run = run_problem(extreme, sut);
   if (!run.ok()) return run.check;
-  auto finite = [&](float x, const std::string &element) {
+  auto finite = [&](float x, int row, int head, int dim) {
     if (std::isfinite(x)) return CheckResult::pass();
-    return CheckResult::fail(element + " is not finite under " +
-                             std::string(name_of(extreme.k.regime)) + " scores");
+    return CheckResult::fail(element_name(row, head, dim) + " is not finite under " +
+                                 std::string(name_of(extreme.k.regime)) + " scores",
+                             wrong_element(Symptom::Kind::kNotFinite, row, head, dim));
   };
   for (int r = 0; r < run.after.rows(); ++r)
     for (int h = 0; h < run.after.heads() && visible_count(p, r) > 0; ++h) {
       for (int i = 0; i < p.head_dim; ++i)
-        if (auto c = finite(run.after.out_o(r, h, i), element_name(r, h, i)); !c.passed()) return c;
+        if (auto c = finite(run.after.out_o(r, h, i), r, h, i); !c.passed()) return c;
       if (!p.has_lse) continue;
-      if (auto c = finite(run.after.out_lse(r, h), element_name(r, h, -1)); !c.passed()) return c;
+      if (auto c = finite(run.after.out_lse(r, h), r, h, -1); !c.passed()) return c;
     }
   return inside_budget(run, sut);
 }

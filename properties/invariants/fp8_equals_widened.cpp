@@ -67,7 +67,8 @@ CheckResult nan_stays_nan(Tensors t, Sut &sut) {
   const int row = request * p.q_len + p.q_len - 1;
   for (int h = head * p.group_size; h < (head + 1) * p.group_size; ++h)
     if (!std::isnan(run.after.out_o(row, h, dim)))
-      return CheckResult::fail("NaN in the cache: " + element_name(row, h, dim) + " is a number");
+      return CheckResult::fail("NaN in the cache: " + element_name(row, h, dim) + " is a number",
+                               wrong_element(Symptom::Kind::kNanLost, row, h, dim));
   return CheckResult::pass();
 }
 

@@ -43,15 +43,17 @@ CheckResult check_row(const Outcome &run, int row, int head) {
     uint32_t want = live.side < 0 ? 0 : in.bits(in.in_o[live.side], live.state, head, i);
     if (out.bits(out.o, row, head, i) != want)
       return CheckResult::fail(element_name(row, head, i) + ": merging with empty states gives " +
-                               std::to_string(out.out_o(row, head, i)) + ", not the bits of " +
-                               (live.side < 0 ? "zero" : "the live state"));
+                                   std::to_string(out.out_o(row, head, i)) + ", not the bits of " +
+                                   (live.side < 0 ? "zero" : "the live state"),
+                               wrong_element(Symptom::Kind::kNotExact, row, head, i));
   }
   if (out.lse.buffer < 0) return CheckResult::pass();
   float want = live.side < 0 ? -INFINITY : in.value(in.in_lse[live.side], live.state, head);
   if (out.out_lse(row, head) == want) return CheckResult::pass();
   return CheckResult::fail(element_name(row, head, -1) + ": merging with empty states gives " +
-                           std::to_string(out.out_lse(row, head)) + ", not " +
-                           std::to_string(want));
+                               std::to_string(out.out_lse(row, head)) + ", not " +
+                               std::to_string(want),
+                           wrong_value(row, head, -1, out.out_lse(row, head), want, 0));
 }
 
 } // namespace

@@ -30,7 +30,8 @@ struct Poisoned {
 uint32_t nan_bits(Dtype dtype) { return poison_bits(Poison::kNan, dtype, 0); }
 
 CheckResult missing(const std::string &what, int row, int head, int dim) {
-  return CheckResult::fail(what + ": " + element_name(row, head, dim) + " is a number");
+  return CheckResult::fail(what + ": " + element_name(row, head, dim) + " is a number",
+                           wrong_element(Symptom::Kind::kNanLost, row, head, dim));
 }
 
 CheckResult all_nan(const Tensors &t, int row, int head, const std::string &what) {
@@ -49,7 +50,8 @@ CheckResult empty(const Tensors &t, int row, int head) {
     holds = holds && t.out_o(row, head, i) == 0.0f;
   return holds ? CheckResult::pass()
                : CheckResult::fail("NaN query: a row without keys is not empty: " +
-                                   element_name(row, head, -1));
+                                       element_name(row, head, -1),
+                                   wrong_element(Symptom::Kind::kNotEmpty, row, head, -1));
 }
 
 bool sees(const Tensors &t, int row, const Poisoned &bad) {

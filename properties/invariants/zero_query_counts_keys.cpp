@@ -82,16 +82,16 @@ CheckResult zero_query_counts_keys(const Problem &p, Sut &sut) {
       if (!bound.claim) continue;
       for (int i = 0; i < p.head_dim; ++i) {
         // Exponentials and sums in double: 2^-40 of the result is far more than their error.
-        CheckResult c = within(run.after.out_o(r, h, i), count.o[i],
-                               bound.o_radius[i] + std::fabs(count.o[i]) * 0x1p-40,
-                               element_name(r, h, i), "counting keys");
+        CheckResult c =
+            within(run.after.out_o(r, h, i), count.o[i],
+                   bound.o_radius[i] + std::fabs(count.o[i]) * 0x1p-40, {r, h, i}, "counting keys");
         if (!c.passed()) return c;
       }
       if (!p.has_lse) continue;
       double lse = p.lse_base == LseBase::kBase2 ? count.lse * 1.44269504088896340736 : count.lse;
       CheckResult c =
           within(run.after.out_lse(r, h), lse, bound.lse_radius + (1 + std::fabs(lse)) * 0x1p-45,
-                 element_name(r, h, -1), "counting keys");
+                 {r, h, -1}, "counting keys");
       if (!c.passed()) return c;
     }
   return CheckResult::pass();

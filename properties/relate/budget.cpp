@@ -52,6 +52,7 @@ CheckResult to_result(const oracle::Report &report) {
       fmt::format("{} is {:.9g}, {} {:.9g} +- {:.3g}{}", element_name(e.request, e.head, e.dim),
                   e.got, outside ? "outside" : "undecided against", e.reference.mid, e.budget.total,
                   e.why.empty() ? "" : " (" + e.why + ")");
+  out.symptom = wrong_value(e.request, e.head, e.dim, e.got, e.reference.mid, e.budget.total);
   out.detail = fmt::format("{} violations in {} elements\n", report.finding_count, report.elements);
   for (const auto &finding : report.findings)
     out.detail += describe(finding);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "oracle/judge/budget_sizes.h"
+#include "properties/relate/symptom.h"
 
 namespace assay {
 
@@ -22,6 +23,7 @@ struct CheckResult {
   bool unsupported = false; ///< discarded because the kernel answered that it cannot run the case
   std::string message;      ///< one line: what is wrong, or why discarded
   std::string detail;       ///< further lines: the worst element, budget by term
+  Symptom symptom;          ///< of a failure: the message as data
   double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0; ///< worst |error| / bound seen
   uint64_t outputs = 0;        ///< judged by the oracle: O elements and LSEs
   uint64_t no_claim = 0;       ///< live outputs that the oracle says nothing about
@@ -33,12 +35,12 @@ struct CheckResult {
   bool failed() const { return kind == Kind::kFail; }
 
   static CheckResult pass() { return {}; }
-  static CheckResult fail(std::string message, std::string detail = "") {
-    return make(Kind::kFail, std::move(message), std::move(detail));
+  static CheckResult fail(std::string message, Symptom symptom) {
+    CheckResult out = make(Kind::kFail, std::move(message));
+    out.symptom = std::move(symptom);
+    return out;
   }
-  static CheckResult discard(std::string reason) {
-    return make(Kind::kDiscard, std::move(reason), "");
-  }
+  static CheckResult discard(std::string reason) { return make(Kind::kDiscard, std::move(reason)); }
 
   /// Keeps the worse ratios of the two, the sum of the counts, and the other's verdict if this one
   /// passes.
@@ -48,6 +50,7 @@ struct CheckResult {
       unsupported = other.unsupported;
       message = other.message;
       detail = other.detail;
+      symptom = other.symptom;
     }
     ratio_t0 = std::max(ratio_t0, other.ratio_t0);
     ratio_t1 = std::max(ratio_t1, other.ratio_t1);
@@ -62,11 +65,10 @@ struct CheckResult {
   }
 
 private:
-  static CheckResult make(Kind kind, std::string message, std::string detail) {
+  static CheckResult make(Kind kind, std::string message) {
     CheckResult out;
     out.kind = kind;
     out.message = std::move(message);
-    out.detail = std::move(detail);
     return out;
   }
 };

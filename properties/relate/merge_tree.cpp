@@ -137,15 +137,15 @@ CheckResult same_merge(const Problem &p, const StateBlock &a, const StateBlock &
     for (int h = 0; h < p.num_kv_heads; ++h) {
       size_t s = slot(p, r, h);
       if (a.lse[s] != b.lse[s]) { // equal infinities are equal
-        CheckResult c = within(b.lse[s], a.lse[s], a.lse_error[s] + b.lse_error[s],
-                               element_name(r, h, -1), what);
+        CheckResult c =
+            within(b.lse[s], a.lse[s], a.lse_error[s] + b.lse_error[s], {r, h, -1}, what);
         if (!c.passed()) return c;
       }
       for (int i = 0; i < p.head_dim; ++i) {
         size_t at = s * p.head_dim + i;
         CheckResult c = within(comparable(from_bits(p.dtype, b.o[at]), p.dtype),
                                comparable(from_bits(p.dtype, a.o[at]), p.dtype),
-                               a.o_error[at] + b.o_error[at], element_name(r, h, i), what);
+                               a.o_error[at] + b.o_error[at], {r, h, i}, what);
         if (!c.passed()) return c;
       }
     }

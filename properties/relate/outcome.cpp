@@ -33,13 +33,17 @@ CheckResult unsupported(const std::string &text) {
 
 CheckResult judge(const RunResult &r) {
   // Hazards first: they say where, and a status or a violation is usually their consequence.
-  if (!r.hazards.empty()) return CheckResult::fail("hazard: " + r.hazards[0]);
-  if (!r.violations.empty()) return CheckResult::fail("memory: " + r.violations[0]);
+  if (!r.hazards.empty())
+    return CheckResult::fail("hazard: " + r.hazards[0], hazard_symptom(r.hazards[0]));
+  if (!r.violations.empty())
+    return CheckResult::fail("memory: " + r.violations[0],
+                             plain_symptom(Symptom::Kind::kMemory, r.violations[0]));
   if (r.status == ASSAY_OK) return CheckResult::pass();
   std::string text = fmt::format("{}: {}", status_word(r.status), r.message);
   if (r.status == ASSAY_UNSUPPORTED || r.status == ASSAY_CAPACITY_EXCEEDED)
     return unsupported(text);
-  return CheckResult::fail("refused a valid call: " + text);
+  return CheckResult::fail("refused a valid call: " + text,
+                           plain_symptom(Symptom::Kind::kRefused, text));
 }
 
 bool same_element(uint32_t a, uint32_t b, Dtype dtype) {
@@ -64,9 +68,13 @@ std::string element_name(int row, int head, int dim) {
 CheckResult same_row_bits(const Tensors &a, int row_a, int head_a, const Tensors &b, int row_b,
                           int head_b, const std::string &what) {
   auto differ = [&](int dim, uint32_t x, uint32_t y, Dtype dtype) {
+    const double got = from_bits(dtype, y), was = from_bits(dtype, x);
+    Symptom symptom = wrong_element(Symptom::Kind::kBits, row_a, head_a, dim);
+    symptom.got = got;
+    symptom.expected = was;
     return CheckResult::fail(fmt::format("{}: {} is {:.9g} ({:#x}), was {:.9g} ({:#x})", what,
-                                         element_name(row_a, head_a, dim), from_bits(dtype, y), y,
-                                         from_bits(dtype, x), x));
+                                         element_name(row_a, head_a, dim), got, y, was, x),
+                             std::move(symptom));
   };
   count_compared(static_cast<uint64_t>(a.problem.head_dim));
   for (int i = 0; i < a.problem.head_dim; ++i) {

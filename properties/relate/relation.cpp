@@ -18,15 +18,17 @@ double comparable(float x, Dtype dtype) {
   return x < 0 ? -threshold : threshold;
 }
 
-CheckResult within(double got, double want, double radius, const std::string &element,
+CheckResult within(double got, double want, double radius, const Element &element,
                    const std::string &what) {
   if (!std::isinf(radius)) count_compared();
   // Differences of doubles near fp32 values: their own rounding is below 2^-50 of the operands.
   double rounding = (std::fabs(got) + std::fabs(want)) * 0x1p-50;
   if (std::fabs(got - want) <= radius + rounding) return CheckResult::pass();
   if (std::isinf(radius)) return CheckResult::pass(); // nothing is claimed
-  return CheckResult::fail(
-      fmt::format("{}: {} is {:.9g}, allowed {:.9g} +- {:.3g}", what, element, got, want, radius));
+  const auto &[row, head, dim] = element;
+  return CheckResult::fail(fmt::format("{}: {} is {:.9g}, allowed {:.9g} +- {:.3g}", what,
+                                       element_name(row, head, dim), got, want, radius),
+                           wrong_value(row, head, dim, got, want, radius));
 }
 
 namespace {
@@ -40,7 +42,8 @@ CheckResult empty_row(const Tensors &t, int row, int head, const std::string &wh
   if (t.lse.buffer >= 0) empty = empty && t.out_lse(row, head) == -INFINITY;
   if (empty) return CheckResult::pass();
   return CheckResult::fail(
-      fmt::format("{}: row {} head {} has no keys and is not empty", what, row, head));
+      fmt::format("{}: row {} head {} has no keys and is not empty", what, row, head),
+      wrong_element(Symptom::Kind::kNotEmpty, row, head, Symptom::kNowhere));
 }
 
 } // namespace
@@ -58,13 +61,13 @@ CheckResult row_related(RunBounds &of_a, int row_a, int head_a, RunBounds &of_b,
     double radius = std::fabs(relation.scale) * x.o_radius[i] + y.o_radius[i] +
                     relation.o_slack * std::fabs(want);
     CheckResult c = within(comparable(b.after.out_o(row_b, head_b, i), dtype), want, radius,
-                           element_name(row_b, head_b, i), what);
+                           {row_b, head_b, i}, what);
     if (!c.passed()) return c;
   }
   if (a.after.lse.buffer < 0 || b.after.lse.buffer < 0) return CheckResult::pass();
-  return within(
-      b.after.out_lse(row_b, head_b), a.after.out_lse(row_a, head_a) + relation.lse_offset,
-      x.lse_radius + y.lse_radius + relation.lse_slack, element_name(row_b, head_b, -1), what);
+  return within(b.after.out_lse(row_b, head_b),
+                a.after.out_lse(row_a, head_a) + relation.lse_offset,
+                x.lse_radius + y.lse_radius + relation.lse_slack, {row_b, head_b, -1}, what);
 }
 
 CheckResult all_related(const Outcome &a, const Outcome &b, const Relation &relation,

@@ -14,8 +14,13 @@ namespace assay {
 /// rounds to, becomes the smallest magnitude that does. NaN stays NaN.
 double comparable(float x, Dtype dtype);
 
+/// One output; dim -1 is the LSE.
+struct Element {
+  int row, head, dim;
+};
+
 /// Fails unless |got - want| <= radius; rounding of the comparison itself is allowed for.
-CheckResult within(double got, double want, double radius, const std::string &element,
+CheckResult within(double got, double want, double radius, const Element &element,
                    const std::string &what);
 
 /// A map of exact results: O becomes scale * O + offset, LSE becomes LSE + lse_offset.

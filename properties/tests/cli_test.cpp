@@ -190,9 +190,14 @@ TEST_F(Cli, JsonHoldsWhatWasFound) {
   const nlohmann::json j = nlohmann::json::parse(std::ifstream(path("out.json")));
   EXPECT_TRUE(j["complete"]);
   ASSERT_EQ(j["found"].size(), 1u);
+  ASSERT_EQ(j["groups"].size(), 1u);
+  EXPECT_EQ(j["groups"][0]["properties"], nlohmann::json({"run_to_run"}));
   const nlohmann::json &f = j["found"][0];
   EXPECT_EQ(f["kernel"], "reference_v1");
   EXPECT_NE(std::string(f["message"]).find("exit(0)"), std::string::npos);
+  EXPECT_EQ(f["cause"]["error"], "crash");
+  EXPECT_EQ(f["group"], 0);
+  EXPECT_EQ(f["fingerprint"], j["groups"][0]["fingerprint"]);
   EXPECT_TRUE(fs::exists(std::string(f["file"])));
   EXPECT_NE(std::string(f["reproduce"]).find(std::string(f["file"])), std::string::npos);
   ASSERT_EQ(j["runs"].size(), 1u);
@@ -228,7 +233,7 @@ TEST_F(Cli, IsolatedKernelsGiveTheSameReport) {
     EXPECT_EQ(assay_program(args).code, kExitPass);
     nlohmann::json j = nlohmann::json::parse(std::ifstream(path(name)));
     j.erase("seconds");
-    for (const char *list : {"kernels", "properties"})
+    for (const char *list : {"kernels", "properties", "runs"})
       for (auto &entry : j[list])
         entry.erase("seconds");
     return j;

@@ -20,6 +20,7 @@ using reference::WithBug;
 struct Tally {
   int passed = 0, failed = 0, discarded = 0, undecided = 0;
   std::string first;
+  Symptom symptom; // of the first failure
 };
 
 /// Draws until `cases` were decided, or a failure when `until_failure`.
@@ -35,6 +36,7 @@ Tally run_property(const Property &property, const assay_kernel &kernel, int cas
     tally.failed += r.failed();
     tally.discarded += r.kind == CheckResult::Kind::kDiscard;
     tally.undecided += r.kind == CheckResult::Kind::kUndecided;
+    if (r.failed() && tally.first.empty()) tally.symptom = r.symptom;
     if (r.failed() && tally.first.empty())
       tally.first = r.message + "\n" + r.detail + format_problem(p);
     if (r.failed() && until_failure) break;
@@ -80,6 +82,11 @@ TEST_P(WrongKernel, IsCaught) {
   Tally tally = run_property(*property, reference::kernel(c.kernel), 400, true);
   EXPECT_GE(tally.failed, 1) << c.property << " did not see bug " << static_cast<int>(c.bug)
                              << " in " << tally.passed << " cases";
+  // Without its cause as data a finding belongs to no group.
+  EXPECT_NE(tally.symptom.kind, Symptom::Kind::kNone) << tally.first;
+  EXPECT_TRUE(tally.symptom.of_element() || !tally.symptom.where.empty() ||
+              tally.symptom.kind == Symptom::Kind::kNotEmpty)
+      << tally.first;
 }
 
 const Control kControls[] = {

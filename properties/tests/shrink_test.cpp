@@ -50,6 +50,17 @@ TEST(Shrink, KeepsWhatTheFailureNeeds) {
   EXPECT_EQ(small.group_size, 1);
 }
 
+// An LSE other than -inf needs a sink or a key; the sink without a key is no simpler.
+TEST(Shrink, AKeyTakesThePlaceOfASink) {
+  Problem p;
+  p.seq_lens = {0};
+  p.sinks = Sinks::kNormal;
+  const Problem small = shrink(
+      p, [](const Problem &c) { return c.sinks != Sinks::kNone || c.seq_lens != std::vector{0}; });
+  EXPECT_EQ(small.sinks, Sinks::kNone);
+  EXPECT_EQ(small.seq_lens, std::vector{1});
+}
+
 TEST(Shrink, IsDeterministicAndEndsWithinItsBudget) {
   Problem p = large_case(Family::kCascade);
   auto fails = [](const Problem &c) { return c.num_kv_heads > 1; };

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The document of `check --json` as its reports read it. Strings in it may be anything that UTF-8
+// can spell: names and messages of foreign kernels are hostile input.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace assay::report {
+
+using nlohmann::json;
+
+/// "PASS", "FAIL", or "INCOMPLETE" for a run that proves nothing.
+std::string verdict_word(const json &document);
+/// "2 findings in 4230 cases of 5 kernels: target simt, seed 1, 74.2 s".
+std::string summary_line(const json &document);
+
+/// The finding that speaks for its group, and the names of the other properties that see it.
+const json &sharpest(const json &document, const json &group);
+std::vector<std::string> also_seen_by(const json &group);
+
+/// A kept case that came back, or an open one that passes.
+struct KeptTrouble {
+  std::string file, kernel, property, message; ///< an open case that passes names no kernel
+};
+std::vector<KeptTrouble> kept_troubles(const json &document);
+
+/// What a run does not prove, one line each; properties that were not run in one line a kernel.
+struct Gap {
+  std::string kernel, property, text; ///< property empty: of the kernel as a whole
+  bool unstarted = false;
+};
+std::vector<Gap> gaps(const json &document);
+
+/// What one property has seen of one class of cases.
+enum class Cell {
+  kNothing, ///< the class is none of the property's
+  kCovered,
+  kOutside, ///< outside of what the kernel takes
+  kMissing  ///< it should have been there
+};
+struct Coverage {
+  std::vector<std::string> properties;
+  struct Row {
+    std::string name; ///< of the class
+    std::vector<Cell> cells;
+    std::vector<int> cases;
+    Cell all; ///< missing where one property misses it, else covered where one covers it
+  };
+  std::vector<Row> rows;      ///< classes that matter to the kernel's family, in their order
+  int count(Cell cell) const; ///< of rows
+  std::vector<std::string> names(Cell cell) const;
+};
+Coverage coverage(const json &document, const std::string &kernel);
+
+/// "0.731", "1.2e+03", "-" for nothing.
+std::string ratio_text(double ratio);
+
+/// "a, b, c".
+std::string joined(const std::vector<std::string> &words);
+/// A string or number of an object, or what stands for it where there is none.
+std::string text_of(const json &object, const char *key);
+
+} // namespace assay::report

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/report/html_parts.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "properties/report/escape.h"
+
+namespace assay::report {
+namespace {
+
+std::string lower(std::string word) {
+  for (char &c : word)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return word;
+}
+
+std::string paragraph(const char *label, const std::string &text) {
+  return text.empty() ? "" : fmt::format("<p>{}{}</p>\n", label, markup(text));
+}
+
+std::string folded(const char *summary, const std::string &text) {
+  if (text.empty()) return "";
+  return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", summary,
+                     markup(text));
+}
+
+std::string chips(const json &group) {
+  const auto names = also_seen_by(group);
+  if (names.empty()) return "";
+  std::string out = "<div class=\"chips\"><span class=\"soft\">also seen by</span>";
+  for (const std::string &name : names)
+    out += fmt::format("<span class=\"chip\">{}</span>", markup(name));
+  return out + "</div>\n";
+}
+
+std::string finding(const json &document, size_t index) {
+  const json &group = document.at("groups").at(index);
+  const json &f = sharpest(document, group);
+  std::string out = fmt::format(
+      "<article class=\"card\" id=\"finding-{}\" data-kernel=\"{}\">\n<h3>{} &middot; {}</h3>\n",
+      index + 1, markup(text_of(f, "kernel")), markup(text_of(f, "kernel")),
+      markup(text_of(f, "property")));
+  out += fmt::format("<p><code>{}</code></p>\n", markup(text_of(f, "message")));
+  out += paragraph("", text_of(f, "how_far"));
+  out += paragraph("<span class=\"soft\">cause</span> ", text_of(f.at("cause"), "text"));
+  out += chips(group);
+  if (const std::string line = text_of(f, "reproduce"); !line.empty())
+    out += fmt::format("<pre class=\"command\">{}</pre>\n", markup(line));
+  out += folded("error and budget", text_of(f, "detail"));
+  out += folded("case", text_of(f, "case"));
+  out += fmt::format("<p class=\"soft\">{} of {} cases fail &middot; fingerprint {}</p>\n",
+                     text_of(f, "failing_cases"), text_of(f, "cases"),
+                     markup(text_of(group, "fingerprint")));
+  return out + "</article>\n";
+}
+
+std::string kept(const KeptTrouble &t) {
+  const std::string who = t.kernel.empty() ? "ledger" : t.kernel + " " + t.property;
+  return fmt::format("<article class=\"card\" data-kernel=\"{}\">\n<h3>kept &middot; {}</h3>\n"
+                     "<p><code>{}</code></p>\n{}</article>\n",
+                     markup(t.kernel), markup(who), markup(t.message), paragraph("", t.file));
+}
+
+} // namespace
+
+std::string html_verdict(const json &document) {
+  const std::string word = verdict_word(document);
+  return fmt::format("<header class=\"verdict {}\">\n<h1>{}</h1>\n<p>{}</p>\n"
+                     "<p class=\"soft\">assay {}</p>\n</header>\n",
+                     lower(word), word, markup(summary_line(document)),
+                     markup(text_of(document, "version")));
+}
+
+std::string html_filter(const json &document) {
+  std::string out = "<div class=\"filter\" hidden>\n<select id=\"kernel\" aria-label=\"kernel\">"
+                    "<option value=\"\">all kernels</option>";
+  for (const json &kernel : document.at("kernels"))
+    out += fmt::format("<option value=\"{0}\">{0}</option>", markup(text_of(kernel, "name")));
+  return out + "</select>\n<input id=\"words\" type=\"search\" aria-label=\"text\" "
+               "placeholder=\"text in findings and gaps\">\n"
+               "<output id=\"shown\"></output>\n</div>\n";
+}
+
+std::string html_findings(const json &document) {
+  std::string out;
+  for (size_t i = 0; i < document.at("groups").size(); ++i)
+    out += finding(document, i);
+  for (const KeptTrouble &t : kept_troubles(document))
+    out += kept(t);
+  return out.empty() ? "" : "<h2>Findings</h2>\n" + out;
+}
+
+std::string html_gaps(const json &document) {
+  std::string out;
+  for (const Gap &gap : gaps(document))
+    out += fmt::format("<article class=\"card gap\" data-kernel=\"{}\"><h3>{}{}</h3>{}</article>\n",
+                       markup(gap.kernel), markup(gap.kernel),
+                       gap.property.empty() ? "" : " &middot; " + markup(gap.property),
+                       paragraph("", gap.text));
+  return out.empty() ? "" : "<h2>Not proved</h2>\n" + out;
+}
+
+} // namespace assay::report

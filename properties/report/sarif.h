@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// SARIF 2.1.0: a result for each finding, at the kernel's own line where a hazard has one.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace assay::report {
+
+/// Of the document of `check --json`, complete and valid UTF-8.
+std::string sarif(const nlohmann::json &document);
+
+} // namespace assay::report

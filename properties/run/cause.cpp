@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/run/cause.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "properties/case/hash.h"
+
+namespace assay {
+namespace {
+
+using Kind = Symptom::Kind;
+
+void add(std::vector<std::string> &names, bool member, const char *name) {
+  if (member) names.emplace_back(name);
+}
+
+int longest(const Problem &p) {
+  int keys = 0;
+  for (int n : p.seq_lens)
+    keys = std::max(keys, n);
+  for (const CascadeLevel &level : p.levels)
+    for (int n : level.lens)
+      keys = std::max(keys, n);
+  return keys;
+}
+
+bool partial_page(const Problem &p) {
+  const auto cut = [](const std::vector<int> &lens, int page_size) {
+    return std::any_of(lens.begin(), lens.end(), [&](int n) { return n % page_size != 0; });
+  };
+  return cut(p.seq_lens, p.page_size) ||
+         std::any_of(p.levels.begin(), p.levels.end(),
+                     [&](const CascadeLevel &level) { return cut(level.lens, level.page_size); });
+}
+
+std::vector<std::string> features_of(const Problem &p, unsigned about) {
+  std::vector<std::string> out;
+  add(out, is_fp8(p) || about & kFp8, "fp8");
+  add(out, p.q_len > 1 || about & kTokens, "several tokens");
+  add(out, p.window > 0 || about & kWindow, "window");
+  add(out, p.softcap != Softcap::kNone || about & kSoftcap, "softcap");
+  add(out, p.alibi != Alibi::kNone || about & kAlibi, "ALiBi");
+  add(out, p.sinks != Sinks::kNone || about & kSink, "sink");
+  add(out, p.early_start, "early start");
+  add(out, p.in_place != InPlace::kNo, "in place");
+  return out;
+}
+
+void shape_of_attention(const Problem &p, int tile, std::vector<std::string> &to) {
+  add(to, p.group_size > 1, "head group");
+  add(to, p.num_splits > 1, "splits");
+  add(to, p.levels.size() > 1, "levels");
+  add(to, tile > 0 && longest(p) > tile, "several tiles");
+  add(to, p.placement != Placement::kIdentity, "moved pages");
+  add(to, p.sharing != Sharing::kNone, "shared pages");
+  add(to, p.huge_pool, "huge pool");
+}
+
+std::vector<std::string> shape_of(const Problem &p, int tile) {
+  std::vector<std::string> out;
+  add(out, p.batch > 1, "several rows");
+  add(out, p.num_kv_heads > 1, "several heads");
+  if (is_attention(p)) {
+    shape_of_attention(p, tile, out);
+  } else {
+    add(out, p.family == Family::kMergeStates && p.num_states > 2, "several states");
+    add(out,
+        p.lse_regime == LseRegime::kSomeEmpty || p.lse_regime == LseRegime::kOneAlive ||
+            p.lse_regime == LseRegime::kAllEmpty,
+        "empty states");
+  }
+  add(out, p.q_pad + p.o_pad + p.k_pad + p.v_pad + p.lse_pad > 0, "strides");
+  // Not its seed, from which properties also pick what they look at.
+  const ScheduleSpec plain;
+  add(out, p.schedule.order != plain.order || p.schedule.copies != plain.copies, "schedule");
+  return out;
+}
+
+std::string joined(const std::vector<std::string> &names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string outputs(const Cause &cause) {
+  return cause.wrong_o && cause.wrong_lse ? "o and lse"
+         : cause.wrong_o                  ? "o"
+         : cause.wrong_lse                ? "lse"
+                                          : "";
+}
+
+} // namespace
+
+bool Cause::located() const {
+  return symptom.kind == Kind::kHazard || symptom.kind == Kind::kMemory ||
+         symptom.kind == Kind::kRefused || symptom.kind == Kind::kCrash;
+}
+
+Cause cause_of(const Problem &shrunk, const CheckResult &result, const assay_kernel &kernel,
+               const Property &property) {
+  Cause out;
+  const Symptom &s = out.symptom = result.symptom;
+  // A verdict of the oracle knows about every output, the others about the first that is wrong.
+  const double o = std::max({result.ratio_t0, result.ratio_t1, result.ratio_t2});
+  out.wrong_o = o > 1 || (s.of_element() && s.dim != Symptom::kLse);
+  out.wrong_lse = result.ratio_lse > 1 || s.dim == Symptom::kLse;
+  out.features = features_of(shrunk, property.about);
+  out.shape = shape_of(shrunk, kernel.arithmetic.tile_tokens);
+  if (s.of_element()) {
+    add(out.position, s.row > 0, "a later row");
+    add(out.position, s.head > 0, "a later head");
+  }
+  if (is_attention(shrunk)) {
+    add(out.position, longest(shrunk) == 0, "no key");
+    add(out.position, longest(shrunk) == 1, "one key");
+    add(out.position, partial_page(shrunk), "partial page");
+  }
+  return out;
+}
+
+bool alike(const Cause &a, const Cause &b) {
+  if (a.located() != b.located()) return false;
+  if (a.located()) return a.symptom.kind == b.symptom.kind && a.symptom.where == b.symptom.where;
+  if (a.features != b.features) return false;
+  // A feature tells more than the rows and the output that its case was left with.
+  if (!a.features.empty()) return true;
+  if (a.shape != b.shape) return false;
+  const bool unknown = !(a.wrong_o || a.wrong_lse) || !(b.wrong_o || b.wrong_lse);
+  return unknown || (a.wrong_o && b.wrong_o) || (a.wrong_lse && b.wrong_lse);
+}
+
+std::string describe(const Cause &cause) {
+  if (cause.located())
+    return fmt::format("{}: {}", name_of(cause.symptom.kind), cause.symptom.where);
+  std::string text = name_of(cause.symptom.kind);
+  if (!cause.symptom.where.empty()) text += ": " + cause.symptom.where;
+  if (const std::string wrong = outputs(cause); !wrong.empty()) text += ", " + wrong;
+  std::vector<std::string> needs = cause.features;
+  needs.insert(needs.end(), cause.shape.begin(), cause.shape.end());
+  if (!needs.empty()) text += ", needs " + joined(needs);
+  if (!cause.position.empty()) text += ", " + joined(cause.position);
+  return text;
+}
+
+std::string fingerprint(const assay_kernel &kernel, const Property &property, const Cause &cause) {
+  uint64_t h = 0;
+  const auto mix = [&](const std::string &word) {
+    for (char c : word)
+      h = hash_mix(h ^ static_cast<unsigned char>(c));
+    h = hash_mix(h ^ 0x100);
+  };
+  mix(kernel.name);
+  mix(property.name);
+  mix(name_of(cause.symptom.kind));
+  if (cause.located()) {
+    mix(cause.symptom.where);
+  } else {
+    mix(outputs(cause));
+    mix(joined(cause.features));
+    mix(joined(cause.shape));
+    mix(joined(cause.position));
+  }
+  return fmt::format("{:016x}", h);
+}
+
+} // namespace assay

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One mistake of a kernel is one group of findings, however many properties see it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "properties/run/cause.h"
+
+namespace assay {
+
+struct FindingGroup {
+  /// Runs with a finding, of one kernel. The first is the sharpest: in the order of the table of
+  /// properties, which begins with within_budget.
+  std::vector<const PropertyRun *> members;
+
+  const Finding &first() const { return members[0]->first[0]; }
+};
+
+struct GroupOptions {
+  std::function<std::unique_ptr<Sut>(const assay_kernel &)> sut;
+  double seconds = 20; ///< per kernel; afterwards the findings' own cases decide
+  const std::atomic<bool> *stop = nullptr; ///< likewise when it turns true
+};
+
+/// Every finding of the run in exactly one group, kernels and groups in the order of the run.
+std::vector<FindingGroup> group_findings(const RunSummary &summary, const GroupOptions &options);
+
+} // namespace assay

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `check` says of findings: at once, by mistake, and in files of four formats.
+#include "properties/tests/cli_fixture.h"
+
+namespace assay {
+namespace {
+
+class CliReport : public Cli {
+protected:
+  void SetUp() override {
+    Cli::SetUp();
+    wrong_.run = first_input;
+  }
+  Ran check(std::vector<std::string> more) const {
+    std::vector<std::string> args = {"check",  "--threads",     "1", "--cases", "4",
+                                     "--json", path("out.json")};
+    args.insert(args.end(), more.begin(), more.end());
+    return program(one_kernel(wrong_), args);
+  }
+  std::string read(const std::string &name) const {
+    std::ifstream in(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  assay_kernel wrong_ = reference::kernel("reference_merge_state");
+};
+
+TEST_F(CliReport, OneMistakeIsOneFindingWithAllItsWitnesses) {
+  const Ran r = check({});
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  const nlohmann::json j = json("out.json");
+  ASSERT_GE(j["found"].size(), 5u) << r.out;
+  ASSERT_EQ(j["groups"].size(), 1u) << r.out;
+  EXPECT_EQ(j["groups"][0]["properties"].size(), j["found"].size());
+  EXPECT_EQ(j["groups"][0]["properties"][0], "within_budget");
+  for (const auto &f : j["found"]) {
+    EXPECT_EQ(f["group"], 0);
+    EXPECT_EQ(std::string(f["fingerprint"]).size(), 16u);
+    EXPECT_TRUE(fs::exists(std::string(f["file"])));
+  }
+  size_t at = 0, findings = 0;
+  while ((at = r.out.find("FINDING", at)) != r.out.npos) {
+    ++findings;
+    ++at;
+  }
+  EXPECT_EQ(findings, 1u) << r.out;
+  EXPECT_NE(r.out.find("also seen by: "), r.out.npos);
+  EXPECT_NE(r.out.find(", 1 finding, 0 undecided"), r.out.npos) << r.out;
+}
+
+TEST_F(CliReport, AFindingIsNamedWhenItIsFound) {
+  const Ran r = check({});
+  const size_t named = r.out.find("found reference_merge_state within_budget: ");
+  ASSERT_NE(named, r.out.npos) << r.out;
+  EXPECT_LT(named, r.out.find("\nkernel  "));
+}
+
+TEST_F(CliReport, FailFastEndsAtTheFirstFinding) {
+  Ran r = check({"--fail-fast"});
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  EXPECT_NE(r.out.find("ENDED at the first finding: "), r.out.npos) << r.out;
+  nlohmann::json j = json("out.json");
+  ASSERT_EQ(j["found"].size(), 1u);
+  EXPECT_TRUE(fs::exists(std::string(j["found"][0]["file"])));
+  EXPECT_LT(j["cases"], 4);
+  // The file it wrote is a kept finding of the next run, which then draws nothing.
+  r = check({"--fail-fast"});
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  j = json("out.json");
+  EXPECT_EQ(j["cases"], 0);
+  EXPECT_EQ(j["replayed"]["fail"], 1);
+}
+
+TEST_F(CliReport, FailFastOfARightKernelIsAPass) {
+  const Ran r = assay_program({"check", "--fail-fast", "--kernel", "reference_merge_state",
+                               "--property", "merge_identity", "--cases", "3"});
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  EXPECT_EQ(r.out.find("ENDED"), r.out.npos);
+}
+
+TEST_F(CliReport, WritesEveryFormat) {
+  file("old.xml", "of an earlier run");
+  const Ran r = check({"--junit", path("old.xml"), "--sarif", path("a.sarif"), "--markdown",
+                       path("a.md"), "--html", path("a.html")});
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  EXPECT_EQ(read("old.xml").rfind("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", 0),
+            0u);
+  EXPECT_EQ(json("a.sarif")["runs"][0]["results"].size(), 1u);
+  EXPECT_EQ(json("a.sarif")["runs"][0]["results"][0]["partialFingerprints"]["assayCause/v1"],
+            json("out.json")["groups"][0]["fingerprint"]);
+  EXPECT_EQ(read("a.md").rfind("**assay: FAIL**, 1 finding in ", 0), 0u);
+  const std::string page = read("a.html");
+  EXPECT_EQ(page.rfind("<!DOCTYPE html>", 0), 0u);
+  EXPECT_NE(page.find("</html>\n"), page.npos);
+}
+
+TEST_F(CliReport, BytesThatAreNoTextStayInTheirReport) {
+  wrong_.run = [](const void *) -> assay_status { return ASSAY_INVALID_ARGUMENT; };
+  wrong_.last_error = [] { return "bad \xff byte \x01 <b>"; };
+  EXPECT_EQ(check({"--junit", path("a.xml"), "--html", path("a.html")}).code, kExitFinding);
+  EXPECT_NE(read("a.xml").find("bad \xef\xbf\xbd byte \xef\xbf\xbd &lt;b&gt;"), std::string::npos);
+  EXPECT_EQ(read("a.html").find("<b>\n"), std::string::npos);
+}
+
+TEST_F(CliReport, BadFilesAreRefusedBeforeTheWork) {
+  const Ran r = check({"--html", "/nonexistent/a.html"});
+  expect_error(r, kExitUsage, "--html /nonexistent/a.html: cannot write");
+  EXPECT_EQ(r.out, "");
+  expect_error(check({"--sarif", "-"}), kExitUsage, "--sarif -: takes a file");
+  expect_error(check({"--junit", path("a"), "--sarif", path("./a")}), kExitUsage,
+               "is the file of --junit");
+  expect_error(check({"--markdown", path("out.json")}), kExitUsage, "is the file of --json");
+  expect_error(check({"--junit", ""}), kExitUsage, "--junit:");
+}
+
+TEST_F(CliReport, AReportThatCannotBeWrittenIsNoPass) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const Ran r =
+      assay_program({"check", "--kernel", "reference_merge_state", "--property", "merge_identity",
+                     "--cases", "3", "--json", path("out.json"), "--markdown", "/dev/full"});
+  EXPECT_EQ(r.code, kExitHarness);
+  EXPECT_EQ(r.err, "assay: --markdown /dev/full: cannot write\n");
+  EXPECT_EQ(json("out.json")["exit"], kExitHarness);
+}
+
+} // namespace
+} // namespace assay

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reports of one document: what each must hold, and hostile words that must stay words.
+#include <cctype>
+#include <regex>
+#include <stack>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "properties/report/document.h"
+#include "properties/report/escape.h"
+#include "properties/report/html.h"
+#include "properties/report/junit.h"
+#include "properties/report/markdown.h"
+#include "properties/report/sarif.h"
+
+namespace assay::report {
+namespace {
+
+constexpr const char *kHostile =
+    "</script><script>alert(1)</script>\"'>&]]> `x` | @team #1 **b** [a](http://b)\n~~~\n```";
+
+json finding(const std::string &kernel, const std::string &property, size_t group) {
+  return {{"kernel", kernel},
+          {"property", property},
+          {"message", kHostile},
+          {"how_far", "off by 0.5, 13 times what is allowed"},
+          {"detail", "budget: weights 0\n"},
+          {"cause", {{"error", "hazard"}, {"text", "hazard: misaligned at kernels/a.cuh:31"}}},
+          {"fingerprint", "0123456789abcdef"},
+          {"group", group},
+          {"failing_cases", 3},
+          {"cases", 40},
+          {"file", "findings/a b.case"},
+          {"reproduce", "assay replay 'findings/a b.case'"},
+          {"case", "assay-case 1\nend\n"}};
+}
+
+json run(const std::string &property, json changes = json::object()) {
+  json out = {{"kernel", "k<1>"},
+              {"property", property},
+              {"cases", 40},
+              {"findings", 0},
+              {"undecided", 0},
+              {"discarded", 0},
+              {"started", true},
+              {"seconds", 0.25},
+              {"hollow", false},
+              {"classes", {{"plain", 30}}},
+              {"missing", json::array()},
+              {"outside", json::array()},
+              {"last_discard", ""},
+              {"error", ""}};
+  out.update(changes);
+  return out;
+}
+
+/// One kernel, two findings of one group (the first a hazard with a line), every kind of gap.
+json document() {
+  json found = json::array({finding("k<1>", "within_budget", 0), finding("k<1>", "run_to_run", 0)});
+  found[0]["cause"]["source"] = {{"file", "kernels/a.cuh"}, {"line", 31}};
+  return {{"version", "1.2"},
+          {"target", "simt"},
+          {"seed", 7},
+          {"seconds", 3.25},
+          {"cases", 120},
+          {"exit", 1},
+          {"found", found},
+          {"groups", json::array({{{"kernel", "k<1>"},
+                                   {"found", 0},
+                                   {"fingerprint", "0123456789abcdef"},
+                                   {"properties", {"within_budget", "run_to_run"}}}})},
+          {"properties", json::array({{{"name", "within_budget"}, {"statement", "every O & LSE"}},
+                                      {{"name", "run_to_run"}, {"statement", "twice"}}})},
+          {"runs", json::array({run("within_budget"), run("run_to_run"), run("constant_v"),
+                                run("window_hides", {{"outside", {"window"}}, {"cases", 0}}),
+                                run("key_duplication", {{"missing", {"fp8"}}}),
+                                run("v_affine", {{"started", false}, {"cases", 0}})})},
+          {"kernels",
+           json::array(
+               {{{"name", "k<1>"},
+                 {"cases", 120},
+                 {"findings", 6},
+                 {"classes", {"plain", "window", "fp8"}},
+                 {"gaps", json::array()},
+                 {"median_budget", 0.004},
+                 {"worst",
+                  {{"ratio_t0", 1.5}, {"ratio_t1", 0}, {"ratio_t2", 0}, {"ratio_lse", 0.5}}}}})},
+          {"replayed", {{"results", json::array()}, {"ledger", json::array()}}}};
+}
+
+json passing() {
+  json d = document();
+  d["exit"] = 0;
+  d["found"] = d["groups"] = json::array();
+  d["runs"] = json::array({run("within_budget")});
+  return d;
+}
+
+/// Tags of HTML or XML closed in order; returns what is wrong. `open`: need no end.
+std::string unbalanced(const std::string &text, const std::string &open) {
+  std::stack<std::string> stack;
+  static const std::regex kTag("<(/?)([a-zA-Z0-9]+)((?:[^>\"]|\"[^\"<]*\")*?)(/?)>");
+  std::string rest = text;
+  for (const char *raw : {"style", "script"}) // no markup inside
+    rest =
+        std::regex_replace(rest, std::regex(std::string("<") + raw + ">[^]*?</" + raw + ">"), "");
+  for (std::sregex_iterator i(rest.begin(), rest.end(), kTag), end; i != end; ++i) {
+    const std::string name = (*i)[2];
+    if ((*i)[1] == "/") {
+      if (stack.empty() || stack.top() != name) return "stray </" + name + ">";
+      stack.pop();
+    } else if ((*i)[4] != "/" && open.find(" " + name + " ") == open.npos) {
+      stack.push(name);
+    }
+  }
+  const std::string bare = std::regex_replace(rest, kTag, "");
+  if (bare.find_first_of("<>") != bare.npos) {
+    const std::string without = std::regex_replace(bare, std::regex("<[!?][^>]*>"), "");
+    if (without.find_first_of("<>") != without.npos) return "a bare < or >";
+  }
+  return stack.empty() ? "" : "<" + stack.top() + "> stays open";
+}
+
+int count(const std::string &text, const std::string &part) {
+  int n = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1))
+    ++n;
+  return n;
+}
+
+TEST(Report, JunitHasATestForEachProperty) {
+  const std::string xml = junit(document());
+  EXPECT_EQ(unbalanced(xml, ""), "") << xml;
+  EXPECT_EQ(count(xml, "<testcase "), 6);
+  EXPECT_EQ(count(xml, "<failure "), 2); // both findings, not only the group's first
+  EXPECT_EQ(count(xml, "<error "), 1);   // key_duplication misses a class
+  EXPECT_EQ(count(xml, "<skipped "), 2); // window_hides has nothing to say, v_affine did not run
+  EXPECT_NE(xml.find("<testsuite name=\"k&lt;1&gt;\" tests=\"6\" failures=\"2\" errors=\"1\" "
+                     "skipped=\"2\""),
+            xml.npos)
+      << xml;
+  EXPECT_NE(xml.find("assay-case 1"), xml.npos);
+  EXPECT_EQ(gaps(document())[0].text, "1 of 6 properties not run");
+  EXPECT_NE(xml.find("seen by: within_budget, run_to_run"), xml.npos);
+}
+
+TEST(Report, JunitCountsKeptFindings) {
+  json d = passing();
+  d["exit"] = 1;
+  d["replayed"]["results"] = {{{"file", "a.case"},
+                               {"kernel", "k"},
+                               {"property", "p"},
+                               {"verdict", "FAIL"},
+                               {"message", "m"}},
+                              {{"file", "b.case"},
+                               {"kernel", "k"},
+                               {"property", "p"},
+                               {"verdict", "open"},
+                               {"message", "m"}}};
+  d["replayed"]["ledger"] = {
+      {{"file", "c.case"}, {"status", "open"}, {"issue", ""}, {"unexpected_pass", true}}};
+  const std::string xml = junit(d);
+  EXPECT_NE(
+      xml.find("name=\"kept findings\" tests=\"3\" failures=\"2\" errors=\"0\" skipped=\"1\""),
+      xml.npos)
+      << xml;
+  EXPECT_EQ(json::parse(sarif(d))["runs"][0]["results"].size(), 2u);
+  EXPECT_NE(markdown(d).find("2 findings"), std::string::npos);
+  EXPECT_NE(html(d).find("set &#39;status = fixed&#39;"), std::string::npos);
+}
+
+TEST(Report, SarifHasOneResultForEachGroup) {
+  const json log = json::parse(sarif(document()));
+  EXPECT_EQ(log["version"], "2.1.0");
+  const json &one = log["runs"][0];
+  EXPECT_EQ(one["tool"]["driver"]["name"], "assay");
+  ASSERT_EQ(one["results"].size(), 1u);
+  const json &result = one["results"][0];
+  EXPECT_EQ(result["ruleId"], "within_budget");
+  EXPECT_EQ(result["level"], "error");
+  EXPECT_EQ(result["partialFingerprints"]["assayCause/v1"], "0123456789abcdef");
+  const json &place = result["locations"][0]["physicalLocation"];
+  EXPECT_EQ(place["artifactLocation"]["uri"], "kernels/a.cuh");
+  EXPECT_EQ(place["region"]["startLine"], 31);
+  EXPECT_EQ(result["properties"]["alsoSeenBy"], json({"run_to_run"}));
+  std::vector<std::string> rules;
+  for (const json &rule : one["tool"]["driver"]["rules"]) {
+    EXPECT_TRUE(rule["shortDescription"]["text"].is_string());
+    rules.push_back(rule["id"]);
+  }
+  for (const json &r : one["results"])
+    EXPECT_NE(std::find(rules.begin(), rules.end(), r["ruleId"]), rules.end());
+  EXPECT_EQ(one["invocations"][0]["exitCode"], 1);
+  EXPECT_TRUE(one["invocations"][0]["executionSuccessful"]);
+  EXPECT_EQ(one["invocations"][0]["toolExecutionNotifications"].size(), 2u);
+  json unplaced = document();
+  unplaced["found"][0]["cause"].erase("source");
+  EXPECT_EQ(json::parse(sarif(unplaced))["runs"][0]["results"][0]["locations"][0]
+                                        ["physicalLocation"]["artifactLocation"]["uri"],
+            "findings/a%20b.case");
+}
+
+TEST(Report, MarkdownKeepsForeignWordsInCodeSpans) {
+  const std::string text = markdown(document());
+  EXPECT_EQ(
+      text.rfind("**assay: FAIL**, 1 finding in 120 cases of 1 kernel: target simt, seed 7", 0), 0u)
+      << text;
+  // Outside of code spans and fences nothing of the message is left.
+  std::string alive = std::regex_replace(text, std::regex("(`{3,})\n[^]*?\n\\1"), "");
+  alive = std::regex_replace(alive, std::regex("`[^`\n]*`"), "");
+  for (const char *part : {"alert", "@team", "#1", "](http"})
+    EXPECT_EQ(alive.find(part), alive.npos) << part << "\n" << alive;
+  // A pipe in a cell is a cell more.
+  std::smatch row;
+  ASSERT_TRUE(std::regex_search(text, row, std::regex("\n\\| `k<1>` \\| `within[^\n]*")));
+  EXPECT_EQ(count(std::regex_replace(row.str(), std::regex("\\\\\\|"), ""), "|"), 6) << row.str();
+  EXPECT_NE(text.find("| 1 of 3 | `window` | `fp8` |"), text.npos) << text;
+  EXPECT_LT(text.size(), 65536u);
+  EXPECT_EQ(markdown(passing()).rfind("**assay: PASS**, 0 findings", 0), 0u);
+}
+
+TEST(Report, MarkdownOfManyFindingsStaysAComment) {
+  json d = document();
+  for (size_t i = 1; i < 500; ++i) {
+    d["groups"].push_back(d["groups"][0]);
+    d["found"][0]["message"] = std::string(200, '|');
+  }
+  const std::string text = markdown(d);
+  EXPECT_LT(text.size(), 65536u);
+  EXPECT_NE(text.find("and 480 more"), text.npos);
+}
+
+TEST(Report, HtmlIsWellFormedAndEscapesEverything) {
+  const std::string page = html(document());
+  EXPECT_EQ(unbalanced(page, " meta link input "), "");
+  EXPECT_EQ(count(page, "<script>"), 1);
+  EXPECT_EQ(page.find("alert(1)</script>"), page.npos);
+  EXPECT_NE(page.find("&lt;/script&gt;&lt;script&gt;alert(1)"), page.npos);
+  // Nothing is fetched: no address but the empty icon.
+  EXPECT_EQ(count(page, "src="), 0);
+  EXPECT_EQ(count(page, "href="), 1 + 1); // the icon, the table's link to finding 1
+  EXPECT_EQ(count(page, "url("), 0);
+  EXPECT_EQ(count(page, "@import"), 0);
+  EXPECT_NE(page.find("<header class=\"verdict fail\">\n<h1>FAIL</h1>"), page.npos);
+  EXPECT_NE(page.find("id=\"finding-1\" data-kernel=\"k&lt;1&gt;\""), page.npos);
+  EXPECT_NE(html(passing()).find("<h1>PASS</h1>"), std::string::npos);
+  EXPECT_EQ(html(passing()).find("<h2>Findings"), std::string::npos);
+}
+
+TEST(Report, CoverageIsCoveredOutsideOrMissing) {
+  const Coverage c = coverage(document(), "k<1>");
+  ASSERT_EQ(c.rows.size(), 3u);
+  EXPECT_EQ(c.properties.size(), 6u);
+  EXPECT_EQ(c.rows[0].all, Cell::kCovered);
+  EXPECT_EQ(c.rows[0].cases[0], 30);
+  EXPECT_EQ(c.names(Cell::kOutside), std::vector<std::string>{"window"});
+  EXPECT_EQ(c.names(Cell::kMissing), std::vector<std::string>{"fp8"});
+  const std::string page = html(document());
+  EXPECT_NE(page.find("fp8, key_duplication: missing"), page.npos);
+  EXPECT_NE(page.find("1 of 3 classes covered, 1 outside its envelope (window)"), page.npos);
+}
+
+TEST(Escape, LeavesNothingThatAnotherLanguageReads) {
+  EXPECT_EQ(markup("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
+  EXPECT_EQ(markup(std::string("\0\x1b\n\t", 4)), "\xef\xbf\xbd\xef\xbf\xbd\n\t");
+  EXPECT_EQ(markup("\xef\xbf\xbf!"), "\xef\xbf\xbd!"); // XML has no U+FFFF
+  EXPECT_EQ(code_span("a`b|c\nd"), "`a'b\\|c d`");
+  EXPECT_EQ(code_span(""), "");
+  EXPECT_EQ(code_block("x\n````\n"), "`````\nx\n````\n`````\n");
+  EXPECT_EQ(file_uri("a b/#c.case"), "a%20b/%23c.case");
+  EXPECT_EQ(file_uri("/tmp/\xc3\xa4"), "file:///tmp/%C3%A4");
+}
+
+} // namespace
+} // namespace assay::report
