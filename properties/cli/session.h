@@ -12,6 +12,7 @@
 
 #include "properties/cli/cli.h"
 #include "properties/run/runner.h"
+#include "properties/sut/worker_sut.h"
 
 namespace assay {
 
@@ -27,9 +28,9 @@ struct CliOptions {
   uint64_t seed = 1;
   bool quiet = false;
   // Of commands.
-  std::string kernel, property, target, plugin, out, findings, what, cells, only;
+  std::string kernel, property, target, plugin, worker, out, findings, what, cells, only;
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
-  double budget = 0;
+  double budget = 0, patience = 0; ///< seconds
   bool replay_scores = false, verify = false, isolate = false;
   std::vector<std::string> files;
 
@@ -39,8 +40,9 @@ struct CliOptions {
 struct Session {
   CliOptions options;
   const assay_plugin *plugin;
-  CliStreams streams; ///< for people
-  std::ostream &json; ///< where --json - goes
+  CliStreams streams;                            ///< for people
+  std::ostream &json;                            ///< where --json - goes
+  std::shared_ptr<WorkerPool> workers = nullptr; ///< with --worker
 
   /// Kernels of the plugin on `target`; CliError when none is there or the target cannot run.
   std::vector<const assay_kernel *> kernels_on(const std::string &target) const;
@@ -48,12 +50,14 @@ struct Session {
                                                    const std::string &target) const;
   std::vector<const Property *> select_properties(const std::string &name) const;
   /// T2 applies: our own kernels, whose MMA was measured, and those whose author says so.
-  bool replays_scores() const { return options.plugin.empty() || options.replay_scores; }
-  /// Kernels of plugins run in processes of their own, ours with --isolate; on simt.
+  bool replays_scores() const { return !third_party() || options.replay_scores; }
+  bool third_party() const { return !options.plugin.empty() || !options.worker.empty(); }
+  /// Kernels of plugins run in processes of their own, ours with --isolate; on simt. Those of a
+  /// worker run there.
   bool isolates(assay_target target) const {
     return target == ASSAY_TARGET_SIMT && (options.isolate || !options.plugin.empty());
   }
-  std::unique_ptr<Sut> sut(const assay_kernel &kernel) const;
+  std::unique_ptr<Sut> sut(const assay_kernel &kernel, WorkerUse use = WorkerUse::kRun) const;
 
   /// Wraps text in an ANSI colour on a terminal.
   std::string colour(const char *code, const std::string &text) const;
