@@ -20,8 +20,8 @@ namespace {
 
 constexpr uint64_t kMaxReply = uint64_t{1} << 20;
 constexpr int kChannelFd = 3, kMemoryFd = 4;
-/// What is kept of a worker's output, and what of it is shown.
-constexpr off_t kMaxOutput = 1 << 20, kShownOutput = 4096;
+/// What is shown of a worker's output.
+constexpr off_t kShownOutput = 4096;
 constexpr size_t kShownLines = 20;
 
 int memory_file(const char *name, unsigned flags) {
@@ -114,6 +114,7 @@ void Worker::execute(int channel) {
 
 void Worker::start() {
   if (child_.started()) return;
+  starter_ = std::this_thread::get_id();
   child_.start([this](int fd) { execute(fd); });
   std::string hello, why;
   if (!exchange(nullptr, hello, why))
@@ -126,11 +127,9 @@ bool Worker::ask(const std::string &message, std::string &reply, std::string &wh
 }
 
 bool Worker::exchange(const std::string *message, std::string &reply, std::string &why) {
-  // The last lines are those of this call.
-  struct stat now {};
-  if (fstat(output_, &now) != 0 || now.st_size > kMaxOutput) {
-    if (ftruncate(output_, 0) != 0) throw WorkerError("cannot empty the worker's output");
-  }
+  // What is shown are the last lines of this call, and no more are kept.
+  if (message != nullptr && ftruncate(output_, 0) != 0)
+    throw WorkerError(fmt::format("cannot empty the worker's output: {}", strerror(errno)));
   const Deadline until = child_.deadline();
   wire::Message bytes;
   if ((message == nullptr || child_.channel().send(std::as_bytes(std::span(*message)), until)) &&
@@ -169,12 +168,15 @@ std::unique_ptr<Worker> WorkerPool::take() {
   std::unique_ptr<Worker> worker;
   {
     const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      worker = std::move(idle_.back());
-      idle_.pop_back();
+    const auto own = std::find_if(idle_.begin(), idle_.end(), [](const auto &w) {
+      return w->starter() == std::this_thread::get_id();
+    });
+    if (own != idle_.end()) {
+      worker = std::move(*own);
+      idle_.erase(own);
     }
   }
-  // One that ended between two checks (with the thread that started it) was running no case.
+  // One that ended between two checks was running no case.
   if (worker && !worker->alive()) worker->stop();
   if (!worker) worker = std::make_unique<Worker>(command_);
   restart(*worker);

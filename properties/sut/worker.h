@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "properties/sut/child.h"
@@ -52,6 +53,8 @@ public:
   void start();
   void stop() { child_.stop(); }
   bool alive() { return child_.started() && child_.alive(); }
+  /// Its process ends with the thread that started it.
+  std::thread::id starter() const { return starter_; }
   /// The JSON with which it introduced itself.
   const std::string &hello() const { return hello_; }
   SharedMemory &memory() { return memory_; }
@@ -67,12 +70,14 @@ private:
   std::vector<std::string> words_;
   std::vector<char *> argv_; ///< of words_
   std::string line_, hello_;
+  std::thread::id starter_;
   SharedMemory memory_;
   int output_ = -1; ///< what it writes to its standard output and error
   Child child_;
 };
 
-/// Started workers of one command, handed from check to check: starting one takes seconds.
+/// Started workers of one command, handed from check to check of a thread: starting one takes
+/// seconds.
 class WorkerPool {
 public:
   explicit WorkerPool(WorkerCommand command) : command_(std::move(command)) {}

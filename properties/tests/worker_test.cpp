@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a worker says is held to what a plugin's table is held to; what starts no worker is an error
 // of the harness that says why.
+#include <unistd.h>
+
 #include <functional>
+#include <future>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -209,6 +213,28 @@ TEST_F(WorkerProgram, ThatSpeaksNoJsonIsRefused) {
   // A size beyond all messages: nothing is allocated, and nothing waited for.
   const std::string huge = file("huge.sh", "printf '\\0\\0\\0\\0\\0\\0\\0\\177abc' >&3; sleep 9\n");
   expect_no_start("sh " + huge, "spoilt the channel");
+}
+
+// A process ends with the thread that started it: another thread must not be running a case there.
+TEST_F(WorkerProgram, OfAThreadIsNotHandedToAnother) {
+  const std::string script =
+      file("worker.sh", "printf '\\002\\0\\0\\0\\0\\0\\0\\0{}' >&3; sleep 9\n");
+  WorkerPool pool({.line = "sh " + script});
+  std::promise<void> given, done;
+  std::thread other([&] {
+    pool.give_back(pool.take());
+    given.set_value();
+    done.get_future().wait();
+  });
+  given.get_future().wait();
+  auto worker = pool.take();
+  const Worker *first = worker.get();
+  done.set_value();
+  other.join();
+  usleep(200'000);
+  EXPECT_TRUE(worker->alive());
+  pool.give_back(std::move(worker));
+  EXPECT_EQ(pool.take().get(), first); // but to the same one again
 }
 
 TEST_F(WorkerProgram, AndAPluginExcludeEachOther) {

@@ -81,8 +81,7 @@ def kernel(*, family, declaration, name=None, **fields):
 def target_of(function, what="the kernel"):
     """MODULE:NAME or FILE.py:NAME, under which another process finds a function."""
     name = getattr(function, "__qualname__", None)
-    code = getattr(function, "__code__", None)
-    if name is None or code is None or not name.replace(".", "_").isidentifier():
+    if name is None or not name.replace(".", "_").isidentifier():
         raise ValueError(
             f"assay: {what} ({name or function!r}) cannot be found by another process: "
             "define it with def in a module or a script, not inside a function"
@@ -94,7 +93,8 @@ def target_of(function, what="the kernel"):
                 return f"{module}:{name}"
         except (ImportError, ValueError):
             pass
-    path = getattr(sys.modules.get(module), "__file__", None) or code.co_filename
+    code = getattr(function, "__code__", None)
+    path = getattr(sys.modules.get(module), "__file__", None) or getattr(code, "co_filename", module)
     if not os.path.isfile(path):
         raise ValueError(f"assay: {what} ({name}) stands in no file ({path}): put it into one")
     return f"{os.path.abspath(path)}:{name}"

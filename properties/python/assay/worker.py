@@ -98,7 +98,7 @@ class Served:
         try:
             if self.spec.supports is not None:
                 answer = self.spec.supports(case)
-                if answer is False or isinstance(answer, str):
+                if isinstance(answer, str) or (answer is not None and not answer):
                     raise worker_errors.Unsupported(answer or "supports() returned False")
                 if asked:
                     return OK, ""

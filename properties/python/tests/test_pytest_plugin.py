@@ -19,6 +19,14 @@ def test_wrong(case):
     if case.num_heads > 1:
         case.o[:, -1] = case.o[:, 0]
 
+@assay.kernel(family="merge_state", declaration=MERGE, cases=1)
+def test_not_in_place(case):
+    if case.o.ctypes.data in (case.o_a.ctypes.data, case.o_b.ctypes.data):
+        raise assay.Unsupported("not in place")
+    if case.dtype != "bf16":
+        raise assay.Unsupported("bf16 only")
+    merge_pair(case)
+
 @assay.kernel(family="merge_state", declaration=MERGE)
 def helper(case):
     raise AssertionError("not a test")
@@ -61,6 +69,12 @@ def test_a_failure_shows_the_smallest_case(ran):
         ["test_wrong within_budget: row 0 head 1 *", "* cases fail; the smallest:", "rows = 1", "heads = 2", "reproduce: *"]
     )
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_property_without_a_case_is_no_pass(ran):
+    result = ran("-k", "not_in_place and (merge_in_place or within_budget)", "-rs")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*no case of merge_in_place that the kernel takes: unsupported: not in place"])
 
 
 def test_one_property_is_run_alone(ran, pytester):
