@@ -2,10 +2,14 @@
 """Whatever a kernel does to its process is a finding of the case that ran, and ends nothing."""
 import json
 import pathlib
+import signal
+import subprocess
 import time
 
 import pytest
 from conftest import HERE
+
+from assay.program import environment, find_program
 
 WRONG = HERE / "wrong_kernels.py"
 
@@ -80,6 +84,53 @@ def test_shrink_and_explain_take_a_worker(program):
     assert ran.returncode == 1 and "only small heads" in ran.stdout
     ran = program.run("list", "kernels", "--worker", worker)
     assert ran.returncode == 0 and "raises_later" in ran.stdout
+
+
+def test_one_worker_may_serve_several(program):
+    worker = f"{program.worker(f'{WRONG}:leaves')} {HERE}/right_kernels.py:merge_state"
+    ran = program.replay(worker)
+    assert ran.returncode == 1
+    lines = [line.split()[:2] for line in ran.stdout.splitlines() if "within_budget" in line]
+    assert lines == [["FAIL", "leaves"], ["pass", "merge_state"]]
+    assert program.replay(worker, "--kernel", "merge_state").returncode == 0
+    twice = f"{program.worker(f'{WRONG}:leaves')} {WRONG}:leaves"
+    ran = program.replay(twice)
+    assert ran.returncode == 2 and "name stands there twice" in ran.stderr
+
+
+def test_an_interrupt_ends_the_run_with_a_report(program):
+    worker = program.worker(f"{HERE}/right_kernels.py:merge_state")
+    command = [find_program(), "check", "--worker", worker, "--json", "r.json", "--cases", "1000000"]
+    started = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
+    time.sleep(2)
+    started.send_signal(signal.SIGINT)
+    assert started.wait(timeout=60) == 4  # no pass
+    report = json.loads(pathlib.Path("r.json").read_text())
+    assert report["complete"] and report["cases"] > 0 and report["found"] == []
+
+
+def test_a_worker_ends_with_the_program(program):
+    """Even in the middle of a call."""
+    pathlib.Path("one.case").write_text(program.case)
+    command = [find_program(), "replay", "one.case", "--worker", program.worker(f"{WRONG}:hangs")]
+    started = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
+    children = pathlib.Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    end = time.monotonic() + 20
+    while not (found := children.read_text().split()) and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1.5)
+    assert pathlib.Path(f"/proc/{found[0]}").exists()
+    started.kill()
+    started.wait()
+    time.sleep(0.5)
+    assert not is_running(found[0])
+
+
+def is_running(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 RAW = '''
