@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """assay.check: right kernels pass, wrong ones are found, and what is no kernel is refused by name."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -83,6 +84,16 @@ def test_only_and_arguments_of_the_kernel_may_be_given_here():
     assert kernel["name"] == "mine"
     assert kernel["envelope"]["dtype"]["taken"] == ["bf16", "fp16"]
     assert kernel["envelope"]["head_dim"]["reason"] == "head_dim 64 only"
+
+
+def test_what_is_printed_to_reproduce_runs_as_it_stands():
+    arguments = {"name": "mine", "cases": 1, "property": "within_budget", "patience": "30s"}
+    for kernel in (off_by_one, wrong_kernels.hides_rounding):
+        finding = assay.check(kernel, **arguments).findings[0]
+        folder = os.path.dirname(os.path.abspath(assay.find_program()))
+        sources = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
+        ran = subprocess.run(finding.reproduce, shell=True, text=True, capture_output=True, env={**os.environ, **sources})
+        assert ran.returncode == 1 and finding.message in ran.stdout, ran.stderr
 
 
 REFUSED = {
