@@ -7,6 +7,11 @@ import shutil
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # before setuptools 70
+    from wheel.bdist_wheel import bdist_wheel
+
 BUNDLE = os.environ.get("ASSAY_BUNDLE")
 
 
@@ -24,4 +29,11 @@ class PlatformDistribution(Distribution):
         return bool(BUNDLE)
 
 
-setup(cmdclass={"build_py": BuildWithProgram}, distclass=PlatformDistribution)
+class PlatformWheel(bdist_wheel):
+    def get_tag(self):
+        tag = super().get_tag()
+        # The program asks for a platform, not for a Python.
+        return ("py3", "none", tag[2]) if BUNDLE else tag
+
+
+setup(cmdclass={"build_py": BuildWithProgram, "bdist_wheel": PlatformWheel}, distclass=PlatformDistribution)

@@ -37,13 +37,10 @@ class Case:
     def __init__(self, call, keep, address):
         self._dtypes = {}
         self._writable = {}
-        for name, value in call.items():
+        for name, value in self._fields(call, keep, address).items():
             if name == "levels":
                 value = [types.SimpleNamespace(**self._fields(level, keep, address)) for level in value]
             setattr(self, name, value)
-        for name, value in self._fields(call, keep, address).items():
-            if name != "levels":
-                setattr(self, name, value)
 
     def _fields(self, described, keep, address):
         return {
