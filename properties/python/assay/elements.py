@@ -82,7 +82,7 @@ def _to_bf16(values):
 def _to_byte(values, fraction_bits, least_exponent, nan):
     """Clipped values as sign, exponent and fraction in one byte."""
     nans = np.isnan(values)
-    magnitude = np.where(nans, 0.0, np.abs(values.astype(np.float64)))
+    magnitude = np.abs(np.where(nans, np.float32(0), values).astype(np.float64))
     exponent = np.maximum(np.frexp(magnitude)[1] - 1, least_exponent)
     # Zero has no exponent of its own.
     exponent = np.where(magnitude == 0, least_exponent, exponent)
