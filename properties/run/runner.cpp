@@ -41,14 +41,18 @@ bool stopped(const RunnerOptions &options) {
   return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
 }
 
+std::unique_ptr<Sut> sut_of(const assay_kernel &kernel, const RunnerOptions &options) {
+  if (options.make_sut) return options.make_sut(kernel);
+  return options.isolate ? make_process_sut(make_sut(kernel)) : make_sut(kernel);
+}
+
 /// One (kernel, property) in progress; owned by one thread.
 class PropertyRunner {
 public:
   /// `mutex` guards the callbacks of the options.
   PropertyRunner(PropertyRun &run, const RunnerOptions &options,
                  const std::vector<std::string> &out_of_reach, std::mutex &mutex)
-      : run_(run), options_(options), mutex_(mutex),
-        sut_(options.isolate ? make_process_sut(make_sut(*run.kernel)) : make_sut(*run.kernel)),
+      : run_(run), options_(options), mutex_(mutex), sut_(sut_of(*run.kernel, options)),
         required_(required_classes(*run.property, *run.kernel)) {
     sut_->set_replays_scores(options.replay_scores);
     run_.narrow = options.envelopes.count(run.kernel) > 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct RunnerOptions {
   Limits limits = check_limits();
   bool replay_scores = false; ///< T2 too: see Sut::replays_scores
   bool isolate = false;       ///< kernels run in processes of their own (simt)
+  /// What kernels run in; null: what their target and `isolate` say. Called from every thread.
+  std::function<std::unique_ptr<Sut>(const assay_kernel &)> make_sut;
   /// Where kernels are narrow on purpose: cases are drawn in these, and classes that lie outside
   /// are reported and not required. A kernel that is not here takes every case.
   std::map<const assay_kernel *, Envelope> envelopes;
