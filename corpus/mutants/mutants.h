@@ -7,7 +7,7 @@
 
 namespace assay::mutants {
 
-/// Our kernels with the mutants compiled in (simt target; bf16 and head_dim 64 only). With no
+/// Our kernels with the mutants compiled in (simt target; the instantiations of CMakeLists.txt). With no
 /// mutant active they are the unmodified kernels.
 const assay_plugin *plugin();
 
