@@ -7,8 +7,8 @@
 
 namespace assay::mutants {
 
-/// Our kernels with the mutants compiled in (simt target; the instantiations of CMakeLists.txt). With no
-/// mutant active they are the unmodified kernels.
+/// Our kernels with the mutants compiled in (simt target). With no mutant active they are
+/// the unmodified kernels, and so they are in dtypes and head_dims that CMakeLists.txt leaves out.
 const assay_plugin *plugin();
 
 } // namespace assay::mutants

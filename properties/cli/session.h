@@ -30,8 +30,8 @@ struct CliOptions {
   std::string kernel, property, target, plugin, out, findings, what, cells, only;
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0;
-  bool replay_scores = false, verify = false, isolate = false;
-  std::vector<std::string> files;
+  bool replay_scores = false, verify = false, isolate = false, default_draw = false;
+  std::vector<std::string> files, mutants;
 
   bool json_to_out() const { return json == "-"; }
 };

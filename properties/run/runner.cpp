@@ -259,6 +259,7 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
   std::mutex mutex;
   Progress state{0, total, 0, 0};
   auto work = [&] {
+    if (options.on_thread) options.on_thread();
     for (int i = next++; i < total && !stopped(options); i = next++) {
       PropertyRun &run = *queue[i];
       run.started = true;

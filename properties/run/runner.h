@@ -31,6 +31,8 @@ struct RunnerOptions {
   /// Called once a property's first failure is shrunk, long before the run ends; one call at a
   /// time.
   std::function<void(const PropertyRun &)> found;
+  /// Called on every thread that checks, before it begins.
+  std::function<void()> on_thread;
   /// When it turns true the run ends after the cases in progress.
   const std::atomic<bool> *stop = nullptr;
 };
