@@ -4,22 +4,9 @@
 #include <iterator>
 
 #include "kernels/api/launch_table.cuh"
-#include "kernels/cascade/cascade_launch.cuh"
-#include "kernels/decode/decode_launch.cuh"
 
 #include "corpus/mutants/mutants.h"
 #include "kernels/api/own_kernels.h"
-
-namespace assay::n_mutants {
-#define ASSAY_INSTANTIATE ASSAY_INSTANTIATE_DECODE
-#define ASSAY_INSTANTIATE_SIMT ASSAY_INSTANTIATE_DECODE
-#include "kernels/decode/instantiations.def"
-#undef ASSAY_INSTANTIATE
-#undef ASSAY_INSTANTIATE_SIMT
-#define ASSAY_INSTANTIATE ASSAY_INSTANTIATE_CASCADE
-#define ASSAY_INSTANTIATE_SIMT ASSAY_INSTANTIATE_CASCADE
-#include "kernels/cascade/instantiations.def"
-} // namespace assay::n_mutants
 
 namespace assay::mutants {
 namespace {
@@ -33,15 +20,10 @@ constexpr const char *kOmitted[] = {
 #include "mutant_omitted.inc"
     nullptr};
 
-template <class Kernel>
-decltype(assay_kernel::run) right_run = nullptr;
-
-/// What is not instantiated here runs as it is in the library, so that every draw is decided.
 template <class Kernel, auto kLaunch>
 assay_status run(const void *params) {
-  const assay_status status = run_call<Kernel, kLaunch>(
-      n_mutants::launch_table(), static_cast<const typename Kernel::Params *>(params), true);
-  return status == ASSAY_UNSUPPORTED ? right_run<Kernel>(params) : status;
+  return run_call<Kernel, kLaunch>(n_mutants::launch_table(),
+                                   static_cast<const typename Kernel::Params *>(params), true);
 }
 
 } // namespace
@@ -53,9 +35,7 @@ const assay_plugin *plugin() {
   static const auto kKernels = [] {
     auto kernels = own_kernels(ASSAY_TARGET_SIMT);
     size_t row = 0;
-#define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
-  right_run<Kernel> = kernels[row].run;                                                            \
-  kernels[row++].run = &run<Kernel, &LaunchTable::name>;
+#define ASSAY_KERNEL_ROW(name, Kernel) kernels[row++].run = &run<Kernel, &LaunchTable::name>;
 #include "kernels/api/kernels.def"
     return kernels;
   }();

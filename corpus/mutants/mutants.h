@@ -7,8 +7,8 @@
 
 namespace assay::mutants {
 
-/// Our kernels with the mutants compiled in (simt target). With no mutant active they are
-/// the unmodified kernels, and so they are in dtypes and head_dims that CMakeLists.txt leaves out.
+/// Our kernels with the mutants compiled in (simt target; in the dtypes and head_dims of
+/// CMakeLists.txt). With no mutant active they are the unmodified kernels.
 const assay_plugin *plugin();
 
 } // namespace assay::mutants

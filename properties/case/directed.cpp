@@ -4,23 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "properties/case/directed_paged.h"
 #include "properties/case/fields.h"
-#include "properties/case/hash.h"
 
 namespace assay {
 namespace {
-
-/// Integers that depend on the seed of a draw and their number alone.
-class Dice {
-public:
-  explicit Dice(uint64_t seed) : seed_(seed) {}
-  int upto(int most) { return static_cast<int>(hash_values(seed_, ++count_) % (most + 1)); }
-  int between(int low, int high) { return low + upto(high - low); }
-
-private:
-  uint64_t seed_;
-  int count_ = 0;
-};
 
 void fit(Problem &p, int slots) {
   for (CascadeLevel &level : p.levels)
@@ -76,6 +64,10 @@ void merge_many(Problem &p, Dice &dice) {
   p.num_kv_heads = dice.between(1, 2);
   p.num_states = dice.upto(1) == 0 ? dice.between(9, 16) : dice.between(17, 150);
   p.head_dim = 8 * dice.between(1, 16);
+  if (dice.upto(3) == 0) { // more than a warp's lanes hold at eight each
+    p.head_dim = 8 * dice.between(33, 64);
+    p.num_states = dice.between(5, 40);
+  }
   const int regime = dice.upto(3);
   if (regime == 0) p.lse_regime = LseRegime::kOneAlive;
   if (regime == 1) p.lse_regime = LseRegime::kHuge;
@@ -87,12 +79,24 @@ void merge_many(Problem &p, Dice &dice) {
   p.v.regime = Regime::kNormal;
 }
 
+/// More components than a warp's lanes hold at eight each.
+void merge_wide(Problem &p, Dice &dice) {
+  p.batch = dice.between(1, 3);
+  p.num_kv_heads = dice.between(1, 2);
+  p.head_dim = 8 * dice.between(33, 64);
+  p.num_states = std::min(p.num_states, 4);
+}
+
 } // namespace
 
 Problem aimed(Problem p, const Limits &limits, uint64_t seed) {
   Dice dice(hash_values(seed, 'a'));
   if (p.family == Family::kMergeStates)
     merge_many(p, dice);
+  else if (p.family == Family::kMergeState)
+    merge_wide(p, dice);
+  else if (p.family == Family::kPaged)
+    aim_paged(p, limits, dice);
   else if (p.family == Family::kCascade)
     dice.upto(1) == 0 ? share_among_many(p, limits, dice) : share_long_prefix(p, limits, dice);
   return p;

@@ -6,13 +6,13 @@
 
 namespace assay {
 
-/// `p`, or for one draw in seven (merges: three) a case made of it in which sizes fit together: a
-/// cascade with a long prefix of many rows or with more segments than a warp, a merge of many
-/// states. Batch, keys and states may then exceed `limits`, keys up to twice its slots. Depends on
-/// its arguments alone.
+/// `p`, or for one draw in seven (merge_states: three) a case made of it in which sizes fit
+/// together: a cascade with a long prefix of many rows or with more segments than a warp, a merge
+/// of many states or of wide ones, and what directed_paged.h has. Batch, heads, keys, splits and
+/// states may then exceed `limits`, keys up to twice its slots. Depends on its arguments alone.
 Problem directed(Problem p, const Limits &limits, uint64_t seed);
 
-/// Such a case always, where the family has any.
+/// Such a case always.
 Problem aimed(Problem p, const Limits &limits, uint64_t seed);
 
 } // namespace assay

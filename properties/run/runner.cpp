@@ -10,6 +10,7 @@
 
 #include "properties/case/classify.h"
 #include "properties/case/directed.h"
+#include "properties/case/directed_paged.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/requirements.h"
@@ -143,21 +144,26 @@ private:
       ++run_.discarded;
       run_.discard_reason = r.message;
       if (!r.unsupported) return;
+      if (options_.refusals_count) return count(p);
       ++run_.unsupported;
       for (const std::string &name : classify(p))
         ++run_.unsupported_classes[name];
       return;
     }
     if (r.kind == CheckResult::Kind::kUndecided) ++run_.undecided;
-    ++run_.cases;
-    for (const std::string &name : classify(p))
-      ++run_.classes[name];
+    count(p);
     if (!r.failed()) return;
     ++run_.findings;
     if (!run_.first.empty()) return;
     run_.first.push_back(shrunk(index, p));
     std::lock_guard lock(mutex_);
     if (options_.found) options_.found(run_);
+  }
+
+  void count(const Problem &p) {
+    ++run_.cases;
+    for (const std::string &name : classify(p))
+      ++run_.classes[name];
   }
 
   Finding shrunk(uint64_t index, const Problem &p) {
@@ -205,7 +211,11 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   bool large = index % 16 == 15 && property.cost <= 2;
   Limits limits = large ? large_limits() : index % 2 == 0 ? fuzz_limits() : options.limits;
   if (large) limits.slots = 2048;
-  const Problem p = directed(draw_problem(limits, family, seed), limits, seed);
+  Problem p = directed(draw_problem(limits, family, seed), limits, seed);
+  // Once a run: its blocks are not free.
+  constexpr uint64_t kCrowded = 150;
+  if (index == kCrowded && family == Family::kPaged && &property == find_property("within_budget"))
+    p = with_most_requests(std::move(p));
   const auto narrow = options.envelopes.find(&kernel);
   return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
 }

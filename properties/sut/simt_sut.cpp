@@ -35,10 +35,7 @@ private:
     });
     if (!ok) return result;
     if (plans_apart(t)) result.status = plan(stream.memory, params);
-    if (t.problem.early_start)
-      for (const ByteRange &late : late_bytes(t))
-        stream.memory.mark_late(static_cast<std::byte *>(addresses[late.buffer]) + late.offset,
-                                late.bytes);
+    set_kernel_in_front(stream.memory, t, addresses);
     if (result.status == ASSAY_OK) result.status = kernel().run(params.get());
     if (result.status != ASSAY_OK) result.message = last_message(kernel());
     stream.memory.check_red_zones(stream.hazards);
@@ -55,6 +52,15 @@ private:
     }
     fill_counters(stream.counters, result.counters);
     return result;
+  }
+
+  /// What a call may start before: nothing of it, or as much of it as early_start allows.
+  static void set_kernel_in_front(simt::Memory &memory, const Tensors &t,
+                                  const std::vector<void *> &addresses) {
+    if (!t.problem.early_start) return memory.mark_all_late();
+    memory.begin_launch(); // behind the planner's
+    for (const ByteRange &late : late_bytes(t))
+      memory.mark_late(static_cast<std::byte *>(addresses[late.buffer]) + late.offset, late.bytes);
   }
 
   assay_status plan(simt::Memory &memory, AbiParams &params) {
