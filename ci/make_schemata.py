@@ -20,7 +20,8 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
   needs    optional, when plain attention on N(0,1) data in few splits does not show the mistake:
            `features`, `early_start`, `even_lengths`, `distant_splits` (LSEs more than 127 apart),
            `eight_warps` (a block of them), `many_splits` (more than a block has warps),
-           `balanced_plan` (no fixed splits), `empty_requests` (of length 0), `many_requests`,
+           `balanced_plan` (no fixed splits), `empty_requests` (of length 0), `second_call` (with a plan),
+           `many_requests`,
            `long_prefix` (of several tiles, shared by many rows), `few_states` (at most 4 in a
            merge), `many_states` (more than lanes) or `odd_sizes` (that fill no block)
   set      optional, 1 by default: README.md tells the sets; the kill matrix has the first

@@ -87,7 +87,38 @@ void merge_wide(Problem &p, Dice &dice) {
   p.num_states = std::min(p.num_states, 4);
 }
 
+void most_requests(Problem &p) {
+  p.batch = (1 << 16) + 4;
+  p.seq_lens.assign(p.batch, 0);
+  for (int request = 5; request < p.batch; request += 6'551)
+    p.seq_lens[request] = 3;
+  p.seq_lens.back() = 5;
+}
+
+/// Half of the requests share the first segment, so that no proportion says where the others are.
+void most_segments(Problem &p) {
+  constexpr int kSegments = 1'100;
+  p.batch = 2 * kSegments;
+  CascadeLevel level{4, 0, std::vector<int>(kSegments, 1), std::vector<int>(kSegments, 0)};
+  level.requests[0] = p.batch - kSegments + 1;
+  for (int segment = 0; segment < kSegments; segment += 7)
+    level.lens[segment] = 1 + segment % 5;
+  p.levels = {level};
+}
+
 } // namespace
+
+Problem with_most_requests(Problem p) {
+  if (is_merge(p)) return p;
+  p = without_features(p);
+  forget_pages(p);
+  p.num_kv_heads = p.group_size = 1;
+  p.head_dim = 64;
+  p.num_splits = 0;
+  p.page_size = 4;
+  p.family == Family::kPaged ? most_requests(p) : most_segments(p);
+  return p;
+}
 
 Problem aimed(Problem p, const Limits &limits, uint64_t seed) {
   Dice dice(hash_values(seed, 'a'));

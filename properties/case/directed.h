@@ -12,6 +12,11 @@ namespace assay {
 /// states may then exceed `limits`, keys up to twice its slots. Depends on its arguments alone.
 Problem directed(Problem p, const Limits &limits, uint64_t seed);
 
+/// `p` with more requests than a run draws otherwise, since blocks are not free: a paged batch
+/// beyond 2^16, nearly all of it empty (blocks are counted in 32 bits, by some in 16), or more
+/// segments than a warp finds in two rounds. Merges stay as they are.
+Problem with_most_requests(Problem p);
+
 /// Such a case always.
 Problem aimed(Problem p, const Limits &limits, uint64_t seed);
 

@@ -13,13 +13,6 @@ void fit_lens(Problem &p, int slots) {
   fields::cut_to_slots(p.seq_lens, p.page_size, slots);
 }
 
-/// Pages are new, so a list of them would not fit.
-void forget_pages(Problem &p) {
-  if (p.placement != Placement::kExplicit) return;
-  p.placement = Placement::kReversed;
-  p.page_ids.clear();
-}
-
 /// A multiple of `unit`, or one key beside it.
 int beside(int unit, int most, Dice &dice) {
   return std::max(0, unit * dice.between(1, most) + dice.between(-1, 1));
@@ -102,6 +95,20 @@ void many_heads(Problem &p, const Limits &limits, Dice &dice) {
   fit_lens(p, 2 * limits.slots);
 }
 
+/// Fewer head tiles than multiprocessors, where kernels give a row all the warps they can.
+void few_tiles(Problem &p, const Limits &limits, Dice &dice) {
+  p.batch = dice.between(1, 2);
+  p.num_kv_heads = dice.between(1, 2);
+  p.group_size = dice.between(1, 8);
+  p.num_splits = 0;
+  p.kv = static_cast<KvType>(dice.upto(2));
+  if (dice.upto(1) == 0) p.q.regime = Regime::kWide;
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.between(0, 600);
+  fit_lens(p, 2 * limits.slots);
+}
+
 /// Scores that an ordinary key never has, over several tiles.
 void far_scores(Problem &p, const Limits &limits, Dice &dice) {
   static constexpr Regime kFar[] = {Regime::kBelow, Regime::kSlope, Regime::kGaps, Regime::kOffset};
@@ -115,31 +122,22 @@ void far_scores(Problem &p, const Limits &limits, Dice &dice) {
 
 } // namespace
 
+void forget_pages(Problem &p) {
+  if (p.placement != Placement::kExplicit) return;
+  p.placement = Placement::kReversed;
+  p.page_ids.clear();
+}
+
 void aim_paged(Problem &p, const Limits &limits, Dice &dice) {
   using Kind = void (*)(Problem &, const Limits &, Dice &);
   static constexpr Kind kKinds[] = {tie_lengths, cross_workers, split_often, far_scores,
-                                    tie_lengths, cross_workers, many_heads};
+                                    few_tiles,   cross_workers, many_heads};
   forget_pages(p);
   // Many blocks cost as much as many cases.
   if (dice.upto(19) == 0)
     crowd(p, limits, dice);
   else
     kKinds[dice.upto(static_cast<int>(std::size(kKinds)) - 1)](p, limits, dice);
-}
-
-Problem with_most_requests(Problem p) {
-  p = without_features(p);
-  forget_pages(p);
-  p.batch = (1 << 16) + 4;
-  p.num_kv_heads = p.group_size = 1;
-  p.head_dim = 64;
-  p.num_splits = 0;
-  p.page_size = 4;
-  p.seq_lens.assign(p.batch, 0);
-  for (int request = 5; request < p.batch; request += 6'551)
-    p.seq_lens[request] = 3;
-  p.seq_lens.back() = 5;
-  return p;
 }
 
 } // namespace assay

@@ -10,7 +10,6 @@
 
 #include "properties/case/classify.h"
 #include "properties/case/directed.h"
-#include "properties/case/directed_paged.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/requirements.h"
@@ -214,7 +213,7 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   Problem p = directed(draw_problem(limits, family, seed), limits, seed);
   // Once a run: its blocks are not free.
   constexpr uint64_t kCrowded = 150;
-  if (index == kCrowded && family == Family::kPaged && &property == find_property("within_budget"))
+  if (index == kCrowded && &property == find_property("within_budget"))
     p = with_most_requests(std::move(p));
   const auto narrow = options.envelopes.find(&kernel);
   return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
