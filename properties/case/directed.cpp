@@ -95,12 +95,12 @@ void most_requests(Problem &p) {
   p.seq_lens.back() = 5;
 }
 
-/// Half of the requests share the first segment, so that no proportion says where the others are.
+/// Half of the requests share the last segment, so that no proportion says where the others are.
 void most_segments(Problem &p) {
   constexpr int kSegments = 1'100;
   p.batch = 2 * kSegments;
   CascadeLevel level{4, 0, std::vector<int>(kSegments, 1), std::vector<int>(kSegments, 0)};
-  level.requests[0] = p.batch - kSegments + 1;
+  level.requests.back() = p.batch - kSegments + 1;
   for (int segment = 0; segment < kSegments; segment += 7)
     level.lens[segment] = 1 + segment % 5;
   p.levels = {level};
@@ -113,6 +113,7 @@ Problem with_most_requests(Problem p) {
   p = without_features(p);
   forget_pages(p);
   p.num_kv_heads = p.group_size = 1;
+  p.dtype = Dtype::kBf16;
   p.head_dim = 64;
   p.num_splits = 0;
   p.page_size = 4;
