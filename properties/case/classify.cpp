@@ -61,7 +61,9 @@ void classify_attention(const Problem &p, std::vector<std::string> &out) {
   add(out, p.head_dim == 256, "head_dim_256");
   add(out, p.dtype == Dtype::kFp16, "fp16");
   add(out, p.placement != Placement::kIdentity, "pages_moved");
-  add(out, p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset, "extreme_scores");
+  add(out,
+      p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset || p.k.regime == Regime::kBelow,
+      "extreme_scores");
   add(out, p.k.regime == Regime::kRising, "rising_scores");
   add(out, p.huge_pool, "huge_pool");
 }

@@ -140,6 +140,9 @@ struct Parser {
     CLI::App *s = app.add_subcommand("mutants", "which check notices which wrong kernel");
     s->callback([this, run] { command = run; });
     s->add_option("--kernel", options.kernel, "one kernel instead of all")->type_name("K");
+    s->add_option("--mutant", options.mutants, "these instead of all")->type_name("NAME...");
+    s->add_flag("--default-draw", options.default_draw,
+                "draw as check does, until a property fails");
     auto count = [&](const char *name, int &value, const char *what, int most) {
       s->add_option(name, value, what)->type_name("N")->check(CLI::Range(1, most));
     };

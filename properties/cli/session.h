@@ -33,7 +33,8 @@ struct CliOptions {
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0, patience = 0; ///< seconds
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
-  std::vector<std::string> files;
+  bool default_draw = false;
+  std::vector<std::string> files, mutants;
 
   bool json_to_out() const { return json == "-"; }
 };

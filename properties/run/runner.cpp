@@ -163,21 +163,27 @@ private:
       ++run_.discarded;
       run_.discard_reason = r.message;
       if (!r.unsupported) return;
+      if (options_.refusals_count) return count(classify(p));
       ++run_.unsupported;
       for (const std::string &name : classify(p))
         ++run_.unsupported_classes[name];
       return;
     }
     if (r.kind == CheckResult::Kind::kUndecided) ++run_.undecided;
-    ++run_.cases;
-    for (const std::string &name : ran)
-      ++run_.classes[name];
+    count(ran);
     if (!r.failed()) return;
     ++run_.findings;
     if (!run_.first.empty()) return;
     run_.first.push_back(shrunk(index, p));
     std::lock_guard lock(mutex_);
     if (options_.found) options_.found(run_);
+  }
+
+  template <class Names>
+  void count(const Names &classes) {
+    ++run_.cases;
+    for (const std::string &name : classes)
+      ++run_.classes[name];
   }
 
   Finding shrunk(uint64_t index, const Problem &p) {
@@ -227,7 +233,11 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   bool large = index % 16 == 15 && property.cost <= 2;
   Limits limits = large ? large_limits() : index % 2 == 0 ? fuzz_limits() : options.limits;
   if (large) limits.slots = 2048;
-  const Problem p = directed(draw_problem(limits, family, seed), limits, seed);
+  Problem p = directed(draw_problem(limits, family, seed), limits, seed);
+  // Once a run: its blocks are not free.
+  constexpr uint64_t kCrowded = 150;
+  if (index == kCrowded && &property == find_property("within_budget"))
+    p = with_most_requests(std::move(p));
   const auto narrow = options.envelopes.find(&kernel);
   return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
 }
@@ -281,6 +291,7 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
   std::mutex mutex;
   Progress state{0, total, 0, 0};
   auto work = [&] {
+    if (options.on_thread) options.on_thread();
     for (int i = next++; i < total && !stopped(options); i = next++) {
       PropertyRun &run = *queue[i];
       run.started = true;
