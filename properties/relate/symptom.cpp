@@ -28,7 +28,7 @@ double Symptom::excess() const { return std::fabs(got - expected) / allowed; }
 const char *name_of(Symptom::Kind kind) {
   static constexpr const char *kNames[] = {"unknown", "outside",   "not finite", "NaN lost",
                                            "bits",    "not exact", "not empty",  "hazard",
-                                           "memory",  "refused",   "crash"};
+                                           "memory",  "refused",   "crash",      "declared"};
   return kNames[static_cast<int>(kind)];
 }
 

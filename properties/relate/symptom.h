@@ -19,7 +19,8 @@ struct Symptom {
     kHazard,    ///< the executor stopped the kernel
     kMemory,    ///< bytes changed that must not
     kRefused,   ///< a status that is no success, for a valid call
-    kCrash      ///< the kernel's process ended or hangs
+    kCrash,     ///< the kernel's process ended or hangs
+    kDeclared   ///< what the kernel says of itself is wrong
   };
   static constexpr int kLse = -1, kNowhere = -2;
 

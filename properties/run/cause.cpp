@@ -93,7 +93,8 @@ std::string outputs(const Cause &cause) {
 
 bool Cause::located() const {
   return symptom.kind == Kind::kHazard || symptom.kind == Kind::kMemory ||
-         symptom.kind == Kind::kRefused || symptom.kind == Kind::kCrash;
+         symptom.kind == Kind::kRefused || symptom.kind == Kind::kCrash ||
+         symptom.kind == Kind::kDeclared;
 }
 
 Cause cause_of(const Problem &shrunk, const CheckResult &result, const assay_kernel &kernel,
