@@ -10,10 +10,8 @@
 
 #include "oracle/exact/tile_order.h"
 #include "properties/case/classify.h"
-#include "properties/case/directed.h"
-#include "properties/case/hash.h"
-#include "properties/case/problem_gen.h"
 #include "properties/relate/compared.h"
+#include "properties/run/draw.h"
 #include "properties/run/requirements.h"
 
 namespace assay {
@@ -23,13 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-uint64_t name_hash(const char *name) {
-  uint64_t h = 0;
-  for (; *name != '\0'; ++name)
-    h = hash_mix(h ^ static_cast<unsigned char>(*name));
-  return h;
 }
 
 int default_threads() {
@@ -223,40 +214,6 @@ CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *
     return CheckResult::discard(std::string("exception: ") + e.what());
   }
 }
-
-Problem draw_case(const Property &property, const assay_kernel &kernel,
-                  const RunnerOptions &options, uint64_t index) {
-  uint64_t seed =
-      hash_values(options.seed, name_hash(property.name), name_hash(kernel.name), index);
-  auto family = static_cast<Family>(kernel.family);
-  // One draw in 16 under the larger limits, cut to what the property multiplies.
-  bool large = index % 16 == 15 && property.cost <= 2;
-  Limits limits = large ? large_limits() : index % 2 == 0 ? fuzz_limits() : options.limits;
-  if (large) limits.slots = 2048;
-  Problem p = directed(draw_problem(limits, family, seed), limits, seed);
-  // Once a run: its blocks are not free.
-  constexpr uint64_t kCrowded = 150;
-  if (index == kCrowded && &property == find_property("within_budget"))
-    p = with_most_requests(std::move(p));
-  const auto narrow = options.envelopes.find(&kernel);
-  return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
-}
-
-namespace {
-
-/// Important classes that no draw in the kernel's envelope shows.
-std::vector<std::string> unseen_classes(const assay_kernel &kernel, const RunnerOptions &options) {
-  constexpr uint64_t kDraws = 2000;
-  if (options.envelopes.count(&kernel) == 0) return {};
-  std::vector<std::string> unseen = important_classes(static_cast<Family>(kernel.family));
-  for (uint64_t index = 0; index < kDraws && !unseen.empty(); ++index)
-    for (const std::string &name :
-         classify(draw_case(properties().front(), kernel, options, index)))
-      std::erase(unseen, name);
-  return unseen;
-}
-
-} // namespace
 
 RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
                           const std::vector<const Property *> &properties,

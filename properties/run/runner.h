@@ -55,10 +55,6 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
                           const RunnerOptions &options,
                           const std::function<void(const Progress &)> &progress);
 
-/// Draw number `index` of a property on a kernel: mostly small cases, some large.
-Problem draw_case(const Property &property, const assay_kernel &kernel,
-                  const RunnerOptions &options, uint64_t index);
-
 /// The check with everything thrown turned into a harness error (`threw` set).
 CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw);
 

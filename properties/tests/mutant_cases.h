@@ -9,6 +9,7 @@
 #include "corpus/mutants/mutants.h"
 #include "properties/case/directed.h"
 #include "properties/case/hash.h"
+#include "properties/run/draw.h"
 #include "properties/run/requirements.h"
 #include "properties/run/runner.h"
 #include "properties/sut/sut.h"

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cases a run draws.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "properties/run/registry.h"
+
+namespace assay {
+
+struct RunnerOptions;
+
+/// Draw number `index` of a property on a kernel: mostly small cases, some large.
+Problem draw_case(const Property &property, const assay_kernel &kernel,
+                  const RunnerOptions &options, uint64_t index);
+
+/// Important classes that no draw in the kernel's envelope shows.
+std::vector<std::string> unseen_classes(const assay_kernel &kernel, const RunnerOptions &options);
+
+} // namespace assay
