@@ -7,9 +7,11 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
 
   why      what is wrong with it, one line
   file     kernel header, relative to the root
-  kind     expression: FIND becomes (active ? (REPLACE) : (FIND))
-           statement:  FIND becomes if (active) { REPLACE } else { FIND }
-  find     text of the original; must occur exactly once, white space is not significant
+  kind     expression:  FIND becomes (active ? (REPLACE) : (FIND))
+           statement:   FIND becomes { if (active) { REPLACE } else { FIND } }
+           declaration: of one name, `T x = FIND;` and `T x = REPLACE;`: what it is made from is the expression
+  find     text of the original; must occur exactly once, white space is not significant; it may lie within
+           that of another mutant
   replace  the wrong text; may be empty for a statement
   after    optional: text that stands right in front of FIND, which alone occurs more often
   also_file, also_find, also_replace
@@ -18,9 +20,12 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
   needs    optional, when plain attention on N(0,1) data in few splits does not show the mistake:
            `features`, `early_start`, `even_lengths`, `distant_splits` (LSEs more than 127 apart),
            `eight_warps` (a block of them), `many_splits` (more than a block has warps),
-           `balanced_plan` (no fixed splits), `empty_requests` (of length 0), `many_requests`,
+           `balanced_plan` (no fixed splits), `empty_requests` (of length 0), `second_call` (with a plan),
+           `many_requests`,
            `long_prefix` (of several tiles, shared by many rows), `few_states` (at most 4 in a
-           merge), `many_states` (more than lanes) or `odd_sizes` (that fill no block)
+           merge), `many_states` (more than lanes), `odd_sizes` (that fill no block)
+           or `nan` (in the inputs)
+  set      optional, 1 by default: README.md tells the sets; the kill matrix has the first
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR
@@ -34,6 +39,7 @@ import re
 import sys
 
 REQUIRED = ("why", "file", "kind", "find", "replace", "kernels")
+KINDS = ("expression", "statement", "declaration")
 
 
 def fail(message):
@@ -52,19 +58,31 @@ def parse(path):
     for key in REQUIRED:
         if key not in mutant:
             fail(f"{path}: no '{key}'")
-    if mutant["kind"] not in ("expression", "statement"):
-        fail(f"{path}: kind is '{mutant['kind']}', expected expression or statement")
+    if mutant["kind"] not in KINDS:
+        fail(f"{path}: kind is '{mutant['kind']}', expected one of {', '.join(KINDS)}")
     return mutant
+
+
+def initialisers(place):
+    """A declaration as the expression that it is made from."""
+    if place["kind"] != "declaration":
+        return place
+    parts = [re.fullmatch(r"([^=]*=)([^=].*);", place[key]) for key in ("find", "replace")]
+    if None in parts or len({"".join(part[1].split()) for part in parts}) != 1:
+        fail(f"{place['name']}: find and replace are not two declarations of one name")
+    front = (place.get("after") or "") + " " + parts[0][1]
+    find, replace = (part[2].strip() for part in parts)
+    return {**place, "kind": "expression", "after": front.strip(), "find": find, "replace": replace}
 
 
 def places(mutant):
     """The mutant once per place."""
-    yield mutant
+    yield initialisers(mutant)
     also = {key: mutant.get(f"also_{key}") for key in ("file", "find", "replace")}
     if any(value is not None for value in also.values()):
         if None in also.values():
             fail(f"{mutant['name']}: also_file, also_find and also_replace go together")
-        yield {**mutant, "after": "", **also}
+        yield initialisers({**mutant, "after": "", **also})
 
 
 def pattern(find, after=""):
@@ -73,17 +91,17 @@ def pattern(find, after=""):
     return re.compile(rf"{after}\s*({find})")
 
 
-def schema(find, mutants):
-    """One guarded alternative per mutant of the same text."""
-    if mutants[0]["kind"] == "expression":
-        text = f"({find})"
-        for m in mutants:
-            text = f"(::assay::mutants::is_active({m['id']}) ? ({m['replace']}) : {text})"
+def schema(original, alternatives, kind):
+    """One guarded alternative per mutant: `alternatives` are (id, text) in the place of `original`."""
+    if kind == "expression":
+        text = f"({original})"
+        for number, wrong in alternatives:
+            text = f"(::assay::mutants::is_active({number}) ? ({wrong}) : {text})"
         return text
-    text = f"{{ {find} }}"
-    for m in mutants:
-        text = f"if (::assay::mutants::is_active({m['id']})) {{ {m['replace']} }} else {text}"
-    return text
+    text = f"{{ {original} }}"
+    for number, wrong in alternatives:
+        text = f"if (::assay::mutants::is_active({number})) {{ {wrong} }} else {text}"
+    return f"{{ {text} }}"  # behind an `if` without braces, too
 
 
 def span(place, sources):
@@ -106,16 +124,37 @@ def placed(mutants, sources):
     return kept, omitted
 
 
+def clusters(groups, file, sources):
+    """(start, end, places) of the texts that lie in no other, each with the places of all that lie in it."""
+    spans = sorted(((*span(group[0], sources)[0], group) for group in groups), key=lambda s: (s[0], -s[1]))
+    outer = []
+    for start, end, group in spans:
+        if outer and start < outer[-1][1]:
+            if end > outer[-1][1] or group[0]["kind"] != "expression" and (start, end) != outer[-1][:2]:
+                fail(f"{outer[-1][2][0]['name']} and {group[0]['name']} overlap in {file}")
+            outer[-1][2].extend(group)
+        else:
+            outer.append((start, end, list(group)))
+    return outer
+
+
 def instrument(source, file, groups, sources):
-    """The file with every group of alternatives in its place."""
-    spans = sorted(((*span(group[0], sources)[0], group) for group in groups), key=lambda s: s[0])
-    for a, b in zip(spans, spans[1:]):
-        if a[1] > b[0]:
-            fail(f"{a[2][0]['name']} and {b[2][0]['name']} overlap in {file}")
-    for start, end, group in reversed(spans):
-        source = source[:start] + schema(source[start:end], group) + source[end:]
+    """The file with every cluster of alternatives in its place."""
+    for start, end, inside in reversed(clusters(groups, file, sources)):
+        alternatives = []
+        for p in inside:
+            (first, last), _ = span(p, sources)
+            whole = (first, last) == (start, end)
+            wrong = p["replace"] if whole else f"{source[start:first]}({p['replace']}){source[last:end]}"
+            alternatives.append((p["id"], wrong))
+        source = source[:start] + schema(source[start:end], alternatives, inside[0]["kind"]) + source[end:]
     header = '#include "corpus/mutants/active.h"\n'
     return source.replace("#pragma once\n", "#pragma once\n" + header, 1)
+
+
+def is_special(mutant):
+    """Whether the kill matrix leaves it out."""
+    return "true" if "needs" in mutant or mutant.get("set", "1") != "1" else "false"
 
 
 def main():
@@ -134,7 +173,7 @@ def main():
     for file, groups in by_file.items():
         write(out / file, instrument(sources[file], file, groups.values(), sources))
     rows = "".join(
-        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {"true" if "needs" in m else "false"}}},\n'
+        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {is_special(m)}}},\n'
         for m in mutants
     )
     write(out / "mutant_table.inc", rows)

@@ -12,6 +12,8 @@ packages=(
 )
 # llvm-symbolizer turns sanitizer reports into source lines; the runtime comes with the compiler.
 packages+=(llvm libclang-rt-14-dev)
+# The Python package and its tests.
+packages+=(python3-numpy python3-pytest python3-pip python3-setuptools python3-wheel)
 # Checked habits of the tree.
 packages+=(clang-format shellcheck)
 

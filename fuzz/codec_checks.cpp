@@ -17,7 +17,7 @@ Limits limits_of(uint8_t tag) {
   case 2:
     return large_limits();
   default:
-    return full_limits();
+    return wide_limits();
   }
 }
 

@@ -4,11 +4,11 @@
 //
 // After every operation:
 //   1. m is exactly the maximum of the scores, loads and rescale targets so far; a NaN loses.
-//   2. The identity is neutral bit for bit on both sides, also when its d and o hold NaN and Inf.
-//   3. Empty + empty is empty. An empty state gives o = +0 and lse = -inf whatever it holds.
+//   2. The identity is neutral bit for bit on both sides, also when its d holds Inf and its o NaN.
+//   3. Empty + empty is empty. An empty state gives o = +0 and lse = -inf whatever its o holds.
 //   4. merge(a, b) == merge(b, a) bit for bit (NaN payloads aside) unless both are empty.
 //   5. rescale_to(m) changes no bit.
-//   6. A NaN or +inf score is never lost: d is NaN (while the state is not empty).
+//   6. A NaN or +inf score is never lost: d is NaN, and the state is not empty.
 // At the end, for every state whose inputs are inside the range (2^-126 <= scale <= 2^126, |score|
 // and |scale * score| <= 2^126 or score = -inf, sum of |v| <= 2^126 per component), against an
 // enclosure of the exact value in 320-bit intervals:

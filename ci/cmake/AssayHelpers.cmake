@@ -1,10 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
+# assay_precompile(target)  standard headers for a target of many sources, with ASSAY_PRECOMPILE. Every file still
+#                           includes what it needs: builds without the option, and ci/check_headers.sh, say so.
+function(assay_precompile target)
+  if(ASSAY_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <cstdint> <cstring> <functional> <map> <memory>
+                              <optional> <set> <span> <sstream> <string> <vector>)
+    get_target_property(libraries ${target} LINK_LIBRARIES)
+    if("fmt::fmt" IN_LIST libraries)
+      target_precompile_headers(${target} PRIVATE <fmt/format.h>)
+    endif()
+    if("GTest::gtest_main" IN_LIST libraries)
+      target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
+    endif()
+  endif()
+endfunction()
+
 # assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags
 # assay_add_test(name SOURCES ... LIBS ... LABELS ...)  GoogleTest executable, one ctest per case
 function(assay_add_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:assay_strict> ${ARG_LIBS})
+  list(LENGTH ARG_SOURCES count)
+  if(count GREATER 4)
+    assay_precompile(${name})
+  endif()
 endfunction()
 
 function(assay_add_test name)
@@ -20,6 +40,10 @@ function(assay_add_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE assay_strict ${ARG_LIBS} GTest::gtest_main)
+  list(LENGTH ARG_SOURCES count)
+  if(count GREATER 2)
+    assay_precompile(${name})
+  endif()
   # A fixed RapidCheck seed: a change is judged on the same cases as the one before it. New cases come
   # from `assay check --seed`, the fuzzers, or the test binary run by hand.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60

@@ -12,7 +12,7 @@ struct Mutant {
   int id; // > 0
   const char *name, *file, *why;
   const char *kernels; // comma separated
-  bool needs_features; // or another of `needs`: plain attention on N(0,1) data does not show it
+  bool needs_features; // or another of `needs`, or of a later set: not in the kill matrix
 };
 
 /// Every mutant in the binary.

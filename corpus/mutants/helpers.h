@@ -72,4 +72,11 @@ R coarse_exp2(R x) {
   return exp2_approx(x);
 }
 
+/// As a unit without subnormals of fp16 does.
+inline float flush_below(float x, float least) { return x < least ? 0.0f : x; }
+template <class R>
+R flush_below(R x, float) {
+  return x;
+}
+
 } // namespace assay::mutants

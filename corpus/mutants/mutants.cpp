@@ -4,22 +4,9 @@
 #include <iterator>
 
 #include "kernels/api/launch_table.cuh"
-#include "kernels/cascade/cascade_launch.cuh"
-#include "kernels/decode/decode_launch.cuh"
 
 #include "corpus/mutants/mutants.h"
 #include "kernels/api/own_kernels.h"
-
-namespace assay::n_mutants {
-#define ASSAY_INSTANTIATE ASSAY_INSTANTIATE_DECODE
-#define ASSAY_INSTANTIATE_SIMT ASSAY_INSTANTIATE_DECODE
-#include "kernels/decode/instantiations.def"
-#undef ASSAY_INSTANTIATE
-#undef ASSAY_INSTANTIATE_SIMT
-#define ASSAY_INSTANTIATE ASSAY_INSTANTIATE_CASCADE
-#define ASSAY_INSTANTIATE_SIMT ASSAY_INSTANTIATE_CASCADE
-#include "kernels/cascade/instantiations.def"
-} // namespace assay::n_mutants
 
 namespace assay::mutants {
 namespace {

@@ -7,8 +7,8 @@
 
 namespace assay::mutants {
 
-/// Our kernels with the mutants compiled in (simt target; bf16 and head_dim 64 only). With no
-/// mutant active they are the unmodified kernels.
+/// Our kernels with the mutants compiled in (simt target; in the dtypes and head_dims of
+/// CMakeLists.txt). With no mutant active they are the unmodified kernels.
 const assay_plugin *plugin();
 
 } // namespace assay::mutants

@@ -126,8 +126,8 @@ private:
   }
 
   void check_identity(const Slot &slot) {
-    State dead = identity(); // an empty state may hold anything
-    dead.d = NAN;
+    State dead = identity(); // an empty state may hold any o, and any d that is a number
+    dead.d = INFINITY;
     dead.o[0] = NAN;
     dead.o[1] = INFINITY;
     State right = slot.state;

@@ -28,7 +28,7 @@ struct Model {
   bool in_range = true;      ///< all scores and targets inside the documented range
   bool nan_absorbed = false; ///< a NaN or +inf score went in
 
-  bool empty() const { return m == -INFINITY; }
+  bool empty() const { return m == -INFINITY && !nan_absorbed; }
   /// The maximum is a key's own score, so the denominator is at least 1.
   bool has_mass() const;
   void absorb(float score, const Lanes &v, float scale);

@@ -341,9 +341,7 @@ const char *assay_status_name(assay_status status);
  * component of O NaN in every row that sees the key with at least 2^-20 of the row's weight. To a
  * merge of two states or more that are not empty, an LSE is a score and o its value.
  * Rows that do not see it keep their bits. Of infinities nothing more than that is promised.
- *
- * The kernels of this library keep to it but for one thing: a row, a split or a merge all of whose
- * scores are NaN may come back as one without keys.
+ * The kernels of this library keep to it.
  */
 
 #endif /* ASSAY_ABI_ASSAY_H_ */

@@ -42,7 +42,7 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
   k.target = target;
   k.determinism = ASSAY_DETERMINISM_RUN_TO_RUN;
   k.batch_invariance = Kernel::kBatchInvariance;
-  k.nan_contract = ASSAY_NAN_VALUES;
+  k.nan_contract = ASSAY_NAN_VALUES | ASSAY_NAN_SCORES;
   k.arithmetic = Kernel::kArithmetic;
   k.supports = supports;
   k.run = run;

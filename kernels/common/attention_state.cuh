@@ -47,7 +47,9 @@ struct AttentionState {
     return s;
   }
 
-  ASSAY_DEVICE bool is_empty() const { return S::is_neg_infinity(m); }
+  /// No key counted: none was there, or none had a weight. Where every score was NaN the maximum is
+  /// that of no keys, and the mass tells.
+  ASSAY_DEVICE bool is_empty() const { return S::is_neg_infinity(m) && d == d; }
 
   /// Raises the reference maximum to `m_new` >= m. Exact when m_new == m.
   ASSAY_DEVICE void rescale_to(R m_new, R scale) {

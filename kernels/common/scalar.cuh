@@ -21,7 +21,7 @@ struct Scalar {
   static ASSAY_DEVICE R exp2(R x) { return arch::exp2_approx(x); }
   static ASSAY_DEVICE R log2(R x) { return arch::log2_approx(x); }
   static ASSAY_DEVICE R reciprocal(R x) { return arch::rcp_approx(x); }
-  /// NaN loses, so a NaN score cannot poison the maximum shared with other keys of the row.
+  /// NaN loses: a NaN score shows in the mass and in the output, through its weight.
   static ASSAY_DEVICE R max(R a, R b) { return arch::max_num(a, b); }
   /// a * b + c with one rounding.
   static ASSAY_DEVICE R fma(R a, R b, R c) { return arch::fma_rn(a, b, c); }

@@ -31,7 +31,10 @@ ASSAY_DEVICE Number merge_pair(Number lse_a, Number lse_b, Pack8<E> &a, const Pa
   RowSlice merged = RowSlice::from_normalized(lse_a, o_a);
   merged.merge(RowSlice::from_normalized(lse_b, o_b), scale);
   const Number lse = merged.m + lse_in_unit(arch::log2_approx(merged.d), unit);
-  merged.normalize();
+  const Number inverse = Scalar<Number>::reciprocal(merged.d); // neither side is empty
+  ASSAY_UNROLL
+  for (int k = 0; k < 8; ++k)
+    merged.o[k] = merged.o[k] * inverse;
   a = Pack8<E>::pack(merged.o);
   return lse;
 }

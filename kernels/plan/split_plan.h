@@ -27,7 +27,7 @@
 
 #if defined(__CUDACC__)
 #define ASSAY_PLAN_FUNCTION __host__ __device__ inline
-#else
+#elif !defined(ASSAY_PLAN_FUNCTION) // corpus/mutants has its own
 #define ASSAY_PLAN_FUNCTION inline
 #endif
 

@@ -6,8 +6,10 @@
 
 namespace assay::simt {
 
-// A heap block with a red zone on either side. The zones hold a pattern (checked on request) and
-// are poisoned under AddressSanitizer, so that a raw access there is reported where it happens.
+// A block with a red zone on either side. The zones hold a pattern (checked on request) and are
+// poisoned under AddressSanitizer, so that a raw access there is reported where it happens. In
+// other builds pages without access lie beyond the zones, for what misses them: a raw access there
+// ends the process.
 class GuardedBlock {
 public:
   static constexpr size_t kRedZone = 256;
@@ -29,8 +31,11 @@ public:
   void repaint_guards();
 
 private:
+  void allocate(size_t alignment);
   void release();
+  std::byte *zones() const { return data_ - lead_; } // where the leading one begins
   std::byte *allocation_ = nullptr;
+  size_t allocated_ = 0;
   std::byte *data_ = nullptr;
   size_t bytes_ = 0;
   size_t lead_ = 0; // bytes before data_; a multiple of the alignment, at least kRedZone

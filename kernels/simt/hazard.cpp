@@ -9,6 +9,8 @@ std::string to_string(const Site &site) {
   const size_t root_length = std::strlen(kRoot);
   const char *file = site.file;
   if (std::strncmp(file, kRoot, root_length) == 0) file += root_length;
+  while (std::strncmp(file, "../", 3) == 0)
+    file += 3; // a compiler that was given paths from the build folder (ccache with a base_dir)
   return std::string(file) + ":" + std::to_string(site.line);
 }
 

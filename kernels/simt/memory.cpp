@@ -14,8 +14,18 @@ struct Memory::Buffer {
   std::vector<uint8_t> defined;     // per byte; empty: all defined
   std::vector<uint8_t> read_counts; // per byte; empty: not tracked
   std::vector<uint8_t> late;        // per byte; empty: none is
+  std::vector<uint8_t> written_in;  // epoch_of() a launch, per byte; empty: nothing was written
   LastWriters writers;
   uint32_t last_written = 0; // in which launch
+
+  static uint8_t epoch_of(uint32_t launch) { return static_cast<uint8_t>(1 + launch % 255); }
+  bool has(const std::vector<uint8_t> &marks, uint8_t mark, const void *address,
+           size_t bytes) const {
+    if (marks.empty()) return false;
+    const size_t offset = reinterpret_cast<uintptr_t>(address) - begin();
+    return std::memchr(marks.data() + offset, mark, std::min(bytes, marks.size() - offset)) !=
+           nullptr;
+  }
 
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(info.data); }
   uintptr_t end() const { return begin() + info.bytes; }
@@ -208,12 +218,11 @@ bool Memory::access_early(const void *address, size_t bytes, Direction direction
   const char *what = nullptr;
   if (direction == Direction::kWrite)
     what = " are written";
-  else if (buffer != nullptr && !buffer->late.empty()) {
-    const size_t offset = reinterpret_cast<uintptr_t>(address) - buffer->begin();
-    const size_t end = std::min(offset + bytes, buffer->info.bytes);
-    if (std::memchr(buffer->late.data() + offset, 1, end - offset) != nullptr)
-      what = ", which the kernel in front may be writing, are read";
-  }
+  else if (buffer != nullptr && (all_late_ || buffer->has(buffer->late, 1, address, bytes)))
+    what = ", which the kernel in front may be writing, are read";
+  else if (buffer != nullptr && launches_ > 1 &&
+           buffer->has(buffer->written_in, Buffer::epoch_of(launches_ - 1), address, bytes))
+    what = ", which the kernel in front has written, are read";
   if (what == nullptr) return true;
   text = place(address, bytes) + std::string(what) + " before wait_for_previous_grid";
   return false;
@@ -239,6 +248,8 @@ bool Memory::access(const void *address, size_t bytes, Direction direction, bool
     }
     buffer->info.bytes_written += bytes;
     if (!buffer->defined.empty()) std::memset(buffer->defined.data() + offset, 1, bytes);
+    if (buffer->written_in.empty()) buffer->written_in.assign(buffer->info.bytes, 0);
+    std::memset(buffer->written_in.data() + offset, Buffer::epoch_of(launches_), bytes);
     if (buffer->writers.empty()) buffer->writers.cover(buffer->info.data, buffer->info.bytes);
     buffer->last_written = launches_;
     last_writers_ = &buffer->writers;

@@ -59,6 +59,9 @@ public:
   // Bytes that the kernel in front of an early start may still be writing: reading them before the
   // wait for it is a hazard.
   void mark_late(const void *address, size_t bytes);
+  // The same of every byte there is, until a launch that does not start early: what stands in front
+  // of a call may have written anything that the call is not told to be old.
+  void mark_all_late() { all_late_ = true; }
 
   // Per-byte read counts (saturating at 255) of one buffer, from now on; empty until tracked.
   void track_reads(const void *data);
@@ -73,14 +76,19 @@ public:
   bool access(const void *address, size_t bytes, Direction direction, bool strict, HazardKind &kind,
               std::string &text);
   // The same, asked first, of an access before the wait of an early start: false, with the text of
-  // a kTooEarly hazard, for a write and for bytes marked late.
+  // a kTooEarly hazard, for a write, for bytes marked late and for those that the launch in front
+  // wrote.
   bool access_early(const void *address, size_t bytes, Direction direction, std::string &text);
   // Of the buffer of the latest access(); null where this launch has written nothing, nor now.
   LastWriters *last_writers() const { return last_writers_; }
   // "4 bytes at offset 8 of buffer 'lse'".
   std::string place(const void *address, size_t bytes) const;
-  // Numbers launches from 1; a Writer of another one is not of the running grid.
-  uint32_t begin_launch() { return ++launches_; }
+  // Numbers launches from 1; a Writer of another one is not of the running grid. Also stands for a
+  // kernel that is not run here, between two that are.
+  uint32_t begin_launch(bool early = false) {
+    all_late_ = all_late_ && early;
+    return ++launches_;
+  }
 
 private:
   struct Buffer;
@@ -95,6 +103,7 @@ private:
   mutable Buffer *last_hit_ = nullptr;
   LastWriters *last_writers_ = nullptr;
   uint32_t launches_ = 0;
+  bool all_late_ = false;
 };
 
 } // namespace assay::simt

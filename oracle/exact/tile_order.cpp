@@ -2,7 +2,7 @@
 #include "oracle/exact/tile_order.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <string>
 
 namespace assay::oracle {
 
@@ -27,20 +27,20 @@ void append_sink(TileOrder &order, int key) {
 }
 
 void require_partition(const TileOrder &order, size_t keys) {
-  std::vector<unsigned char> seen(keys, 0);
-  size_t covered = 0;
+  std::vector<bool> seen(keys, false);
   for (const KeyTile &tile : order) {
-    if (tile.begin < 0 || tile.end < tile.begin || static_cast<size_t>(tile.end) > keys) {
-      throw std::invalid_argument("oracle: tile order leaves the row");
-    }
-    for (int j = tile.begin; j < tile.end; ++j) {
-      if (seen[static_cast<size_t>(j)]++) {
-        throw std::invalid_argument("oracle: tile order visits a key twice");
-      }
-      ++covered;
+    if (tile.begin < 0 || tile.end < tile.begin || static_cast<size_t>(tile.end) > keys)
+      throw OrderError("a tile of keys " + std::to_string(tile.begin) + " to " +
+                       std::to_string(tile.end) + " of " + std::to_string(keys));
+    for (auto j = static_cast<size_t>(tile.begin); j < static_cast<size_t>(tile.end); ++j) {
+      if (seen[j]) throw OrderError("key " + std::to_string(j) + " is visited twice");
+      seen[j] = true;
     }
   }
-  if (covered != keys) throw std::invalid_argument("oracle: tile order misses a key");
+  const auto missed = std::find(seen.begin(), seen.end(), false);
+  if (missed != seen.end())
+    throw OrderError("key " + std::to_string(missed - seen.begin()) + " of " +
+                     std::to_string(keys) + " is not visited");
 }
 
 } // namespace assay::oracle

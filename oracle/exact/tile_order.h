@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <stdexcept>
 #include <vector>
 
 namespace assay::oracle {
@@ -32,7 +33,12 @@ TileOrder clip_order(const TileOrder &order, int begin, int end);
 /** A sink is a split of its own: one key, merged through (O, LSE). */
 void append_sink(TileOrder &order, int key);
 
-/** Throws std::invalid_argument unless every key of [0, keys) is in exactly one tile. */
+/** What a kernel gives as its order of keys is none: its own mistake, and no bound holds for it. */
+struct OrderError : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+/** Throws OrderError, which names the key, unless every key of [0, keys) is in exactly one tile. */
 void require_partition(const TileOrder &order, size_t keys);
 
 } // namespace assay::oracle

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 #include <string>
 
 #include "oracle/exact/dtype.h"
@@ -49,9 +48,8 @@ void require_splits(const Params &params, const KernelModel &model, const TileOr
     if (tile.begin < tile.end) splits.insert(tile.split);
   const auto most = std::max<int64_t>(1, int64_t{model.arithmetic.max_splits} * segments(params));
   if (static_cast<int64_t>(splits.size()) > most)
-    throw std::invalid_argument("oracle: the declared key order has " +
-                                std::to_string(splits.size()) + " splits, max_splits is " +
-                                std::to_string(model.arithmetic.max_splits));
+    throw OrderError(std::to_string(splits.size()) + " splits, max_splits is " +
+                     std::to_string(model.arithmetic.max_splits));
 }
 
 /// Of the keys that the row sees, counted from the first of them.
@@ -102,6 +100,22 @@ void add_state(MergeProblem &problem, const void *o, int64_t o_at, float lse) {
     problem.o.push_back(load_element(problem.dtype, o, o_at + i));
 }
 
+/// Of the row's `keys` keys; empty without a declared one. OrderError names the row.
+template <class Params>
+TileOrder sound_order(const Params &params, const KernelModel &model, int row, int qo_head,
+                      size_t keys) {
+  if (!model.order) return {};
+  try {
+    TileOrder order = row_order(params, model, row, qo_head);
+    require_splits(params, model, order);
+    require_partition(order, keys);
+    return order;
+  } catch (const OrderError &e) {
+    throw OrderError("declared key order: row " + std::to_string(row) + " head " +
+                     std::to_string(qo_head) + ": " + e.what());
+  }
+}
+
 } // namespace
 
 KernelModel model_of(const assay_kernel &kernel) { return {.arithmetic = kernel.arithmetic}; }
@@ -135,9 +149,8 @@ template <class Params>
 void HeadRow::fill(const Params &params, const KernelModel &model, GroupKeys &keys, int row,
                    int qo_head) {
   q_ = gather_query(params, row, qo_head);
-  order_ = row_order(params, model, row, qo_head);
-  require_splits(params, model, order_);
   const size_t count = keys.plain().size();
+  order_ = sound_order(params, model, row, qo_head, count);
   problem_.features = gather_features(params, qo_head);
   problem_.keys = &keys.plain();
   if (problem_.features.has_sink()) {

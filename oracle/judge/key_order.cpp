@@ -2,7 +2,6 @@
 #include "oracle/judge/key_order.h"
 
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -11,8 +10,8 @@
 namespace assay::oracle {
 namespace {
 
-[[noreturn]] void no_order(const assay_kernel &kernel, const std::string &why) {
-  throw std::logic_error(std::string(kernel.name) + " has no key order: " + why);
+[[noreturn]] void no_order(const std::string &why) {
+  throw OrderError("the kernel declares one and does not give it: " + why);
 }
 
 std::vector<assay_key_tile> ask(const assay_kernel &kernel, const void *params, int request,
@@ -23,13 +22,13 @@ std::vector<assay_key_tile> ask(const assay_kernel &kernel, const void *params, 
     int32_t count = 0;
     if (kernel.key_order(params, request, qo_head, tiles.data(), capacity, &count) != ASSAY_OK) {
       const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
-      no_order(kernel, message != nullptr ? message : "it gives no reason");
+      no_order(message != nullptr ? message : "it gives no reason");
     }
-    if (count < 0) no_order(kernel, "it counts " + std::to_string(count) + " tiles");
+    if (count < 0) no_order("it counts " + std::to_string(count) + " tiles");
     tiles.resize(static_cast<size_t>(count));
     if (count <= capacity) return tiles;
   }
-  no_order(kernel, "it counts more tiles than it did before");
+  no_order("it counts more tiles than it did before");
 }
 
 /// `first_key`: of each level, among all keys of the request.
@@ -38,7 +37,8 @@ TileOrder numbered(const std::vector<assay_key_tile> &tiles, const std::vector<i
   TileOrder order;
   for (const assay_key_tile &tile : tiles) {
     if (tile.level < 0 || static_cast<size_t>(tile.level) >= first_key.size())
-      throw std::invalid_argument("oracle: key order names level " + std::to_string(tile.level));
+      throw OrderError("a tile of level " + std::to_string(tile.level) + " of " +
+                       std::to_string(first_key.size()));
     const int next = static_cast<int>(splits.size());
     const int split = splits.try_emplace({tile.level, tile.split}, next).first->second;
     const int base = first_key[static_cast<size_t>(tile.level)];

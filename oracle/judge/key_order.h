@@ -9,9 +9,8 @@ namespace assay::oracle {
 
 /**
  * Of all live keys of a request. Levels count on from each other, and so do the splits of a level.
- * Asks as the kernel's own target, as a plan may depend on the device. Throws std::logic_error when
- * the kernel declares an order and refuses to say it, std::invalid_argument on a level that the
- * call does not have.
+ * Asks as the kernel's own target, as a plan may depend on the device. Throws OrderError when the
+ * kernel declares an order and refuses to say it, and on a level that the call does not have.
  */
 TileOrder declared_order(const assay_kernel &kernel, const assay_paged_params &params, int request,
                          int qo_head);

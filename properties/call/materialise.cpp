@@ -263,11 +263,13 @@ void fill_merge_state(Tensors &t) {
   const Problem &p = t.problem;
   for (int side = 0; side < 2; ++side) {
     std::string name = side == 0 ? "_a" : "_b";
-    // The padding of the output applies to inputs as well: in place needs equal strides.
-    t.in_o[side] =
-        add_rows(t, "o" + name, false, p.batch, t.heads(), p.head_dim, 8 * p.o_pad, p.dtype);
+    // The padding of the output applies to inputs as well: in place needs equal strides. Where it
+    // does not, half of the second states lie otherwise than the first.
+    const int apart = side == 1 && p.in_place != InPlace::kOverB && p.v.seed % 2 == 1;
+    t.in_o[side] = add_rows(t, "o" + name, false, p.batch, t.heads(), p.head_dim,
+                            8 * (p.o_pad + apart), p.dtype);
     t.in_lse[side] =
-        add_rows(t, "lse" + name, false, p.batch, t.heads(), 1, p.lse_pad, Dtype::kFp32);
+        add_rows(t, "lse" + name, false, p.batch, t.heads(), 1, p.lse_pad + apart, Dtype::kFp32);
     for (int r = 0; r < p.batch; ++r)
       fill_state(t, t.in_o[side], t.in_lse[side], r, r, side, 2);
   }

@@ -39,7 +39,7 @@ uint64_t element_hash(Tensor tensor, uint32_t seed, const LogicalIndex &at) {
   return hash_values(tensor, seed, at.row, at.head, at.token, at.dim);
 }
 
-bool is_score_regime(Regime r) { return r >= Regime::kRising && r <= Regime::kHuge; }
+bool is_score_regime(Regime r) { return r >= Regime::kRising && r <= Regime::kGaps; }
 
 /// The target logit of a key, in units of sm_scale * q.k.
 double target_logit(const Problem &p, const LogicalIndex &at) {
@@ -59,6 +59,12 @@ double target_logit(const Problem &p, const LogicalIndex &at) {
     return 3000.0 + normal(h);
   case Regime::kHuge:
     return 2e5 * uniform(h) - 1e5;
+  case Regime::kBelow:
+    return -3000.0 + normal(h);
+  case Regime::kSlope:
+    return 0.01 * at.token;
+  case Regime::kGaps: // in natural units: times ln 2
+    return h % 23 == 0 ? 0.693 * (40.0 + 86.0 * uniform(hash_mix(h))) : normal(h);
   default:
     return 0;
   }
@@ -100,6 +106,8 @@ double plain_value(const Values &values, Dtype dtype, uint64_t h, const LogicalI
     double top = dtype == Dtype::kBf16 || dtype == Dtype::kFp32 ? 0x1p112 : largest_finite(dtype);
     return (h & 1 ? -1 : 1) * top * (0.5 + 0.5 * uniform(h));
   }
+  case Regime::kWide:
+    return std::ldexp(normal(h), static_cast<int>(hash_mix(h) % 21) - 10);
   default:
     return 0;
   }

@@ -24,8 +24,9 @@ void classify_lens(const Problem &p, const std::vector<int> &lens, int page_size
   add(out, any([](int n) { return n > 1 && near_multiple(n, 16); }), "tile_edge");
   add(out, any([](int n) { return n > 64; }), "several_tiles");
   // A decode block steps over 64 keys; only from the second step on does a running maximum move.
-  const bool moving = p.k.regime != Regime::kZero && p.k.regime != Regime::kPlateau &&
-                      p.k.regime != Regime::kTies && p.k.regime != Regime::kBinary;
+  const bool moving = p.q.regime != Regime::kZero && p.k.regime != Regime::kZero &&
+                      p.k.regime != Regime::kPlateau && p.k.regime != Regime::kTies &&
+                      p.k.regime != Regime::kBinary;
   const int pieces = p.num_splits > 0 ? p.num_splits : p.batch * p.num_kv_heads > 3 ? 1 : 4;
   add(out, moving && any([&](int n) { return n > 128 * pieces; }), "moving_maximum");
   add(out, any([&](int n) { return p.num_splits > n; }), "splits_gt_keys");
@@ -60,7 +61,9 @@ void classify_attention(const Problem &p, std::vector<std::string> &out) {
   add(out, p.head_dim == 256, "head_dim_256");
   add(out, p.dtype == Dtype::kFp16, "fp16");
   add(out, p.placement != Placement::kIdentity, "pages_moved");
-  add(out, p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset, "extreme_scores");
+  add(out,
+      p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset || p.k.regime == Regime::kBelow,
+      "extreme_scores");
   add(out, p.k.regime == Regime::kRising, "rising_scores");
   add(out, p.huge_pool, "huge_pool");
 }

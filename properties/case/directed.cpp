@@ -4,23 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "properties/case/directed_paged.h"
 #include "properties/case/fields.h"
-#include "properties/case/hash.h"
 
 namespace assay {
 namespace {
-
-/// Integers that depend on the seed of a draw and their number alone.
-class Dice {
-public:
-  explicit Dice(uint64_t seed) : seed_(seed) {}
-  int upto(int most) { return static_cast<int>(hash_values(seed_, ++count_) % (most + 1)); }
-  int between(int low, int high) { return low + upto(high - low); }
-
-private:
-  uint64_t seed_;
-  int count_ = 0;
-};
 
 void fit(Problem &p, int slots) {
   for (CascadeLevel &level : p.levels)
@@ -76,6 +64,10 @@ void merge_many(Problem &p, Dice &dice) {
   p.num_kv_heads = dice.between(1, 2);
   p.num_states = dice.upto(1) == 0 ? dice.between(9, 16) : dice.between(17, 150);
   p.head_dim = 8 * dice.between(1, 16);
+  if (dice.upto(3) == 0) { // more than a warp's lanes hold at eight each
+    p.head_dim = 8 * dice.between(33, 64);
+    p.num_states = dice.between(5, 40);
+  }
   const int regime = dice.upto(3);
   if (regime == 0) p.lse_regime = LseRegime::kOneAlive;
   if (regime == 1) p.lse_regime = LseRegime::kHuge;
@@ -87,12 +79,56 @@ void merge_many(Problem &p, Dice &dice) {
   p.v.regime = Regime::kNormal;
 }
 
+/// More components than a warp's lanes hold at eight each.
+void merge_wide(Problem &p, Dice &dice) {
+  p.batch = dice.between(1, 3);
+  p.num_kv_heads = dice.between(1, 2);
+  p.head_dim = 8 * dice.between(33, 64);
+  p.num_states = std::min(p.num_states, 4);
+}
+
+void most_requests(Problem &p) {
+  p.batch = (1 << 16) + 4;
+  p.seq_lens.assign(p.batch, 0);
+  for (int request = 5; request < p.batch; request += 6'551)
+    p.seq_lens[request] = 3;
+  p.seq_lens.back() = 5;
+}
+
+/// Half of the requests share the last segment, so that no proportion says where the others are.
+void most_segments(Problem &p) {
+  constexpr int kSegments = 1'100;
+  p.batch = 2 * kSegments;
+  CascadeLevel level{4, 0, std::vector<int>(kSegments, 1), std::vector<int>(kSegments, 0)};
+  level.requests.back() = p.batch - kSegments + 1;
+  for (int segment = 0; segment < kSegments; segment += 7)
+    level.lens[segment] = 1 + segment % 5;
+  p.levels = {level};
+}
+
 } // namespace
+
+Problem with_most_requests(Problem p) {
+  if (is_merge(p)) return p;
+  p = without_features(p);
+  forget_pages(p);
+  p.num_kv_heads = p.group_size = 1;
+  p.dtype = Dtype::kBf16;
+  p.head_dim = 64;
+  p.num_splits = 0;
+  p.page_size = 4;
+  p.family == Family::kPaged ? most_requests(p) : most_segments(p);
+  return p;
+}
 
 Problem aimed(Problem p, const Limits &limits, uint64_t seed) {
   Dice dice(hash_values(seed, 'a'));
   if (p.family == Family::kMergeStates)
     merge_many(p, dice);
+  else if (p.family == Family::kMergeState)
+    merge_wide(p, dice);
+  else if (p.family == Family::kPaged)
+    aim_paged(p, limits, dice);
   else if (p.family == Family::kCascade)
     dice.upto(1) == 0 ? share_among_many(p, limits, dice) : share_long_prefix(p, limits, dice);
   return p;

@@ -6,13 +6,18 @@
 
 namespace assay {
 
-/// `p`, or for one draw in seven (merges: three) a case made of it in which sizes fit together: a
-/// cascade with a long prefix of many rows or with more segments than a warp, a merge of many
-/// states. Batch, keys and states may then exceed `limits`, keys up to twice its slots. Depends on
-/// its arguments alone.
+/// `p`, or for one draw in seven (merge_states: three) a case made of it in which sizes fit
+/// together: a cascade with a long prefix of many rows or with more segments than a warp, a merge
+/// of many states or of wide ones, and what directed_paged.h has. Batch, heads, keys, splits and
+/// states may then exceed `limits`, keys up to twice its slots. Depends on its arguments alone.
 Problem directed(Problem p, const Limits &limits, uint64_t seed);
 
-/// Such a case always, where the family has any.
+/// `p` with more requests than a run draws otherwise, since blocks are not free: a paged batch
+/// beyond 2^16, nearly all of it empty (blocks are counted in 32 bits, by some in 16), or more
+/// segments than a warp finds in two rounds. Merges stay as they are.
+Problem with_most_requests(Problem p);
+
+/// Such a case always.
 Problem aimed(Problem p, const Limits &limits, uint64_t seed);
 
 } // namespace assay

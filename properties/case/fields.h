@@ -69,21 +69,26 @@ inline constexpr EnumName<Sinks> kSinkKinds[] = {
 inline constexpr EnumName<Regime> kQueryRegimes[] = {
     {Regime::kBinary, "binary"}, {Regime::kSmallInt, "small_int"},
     {Regime::kNormal, "normal"}, {Regime::kNormal, "normal"},
-    {Regime::kZero, "zero"},     {Regime::kSubnormal, "subnormal"}};
+    {Regime::kZero, "zero"},     {Regime::kSubnormal, "subnormal"},
+    {Regime::kWide, "wide"}};
 inline constexpr EnumName<Regime> kKeyRegimes[] = {
-    {Regime::kBinary, "binary"},      {Regime::kSmallInt, "small_int"},
-    {Regime::kNormal, "normal"},      {Regime::kZero, "zero"},
-    {Regime::kRising, "rising"},      {Regime::kFalling, "falling"},
-    {Regime::kPlateau, "plateau"},    {Regime::kDominant, "dominant"},
-    {Regime::kTies, "ties"},          {Regime::kOffset, "offset"},
-    {Regime::kHuge, "huge"},          {Regime::kNormal, "normal"},
-    {Regime::kSubnormal, "subnormal"}};
+    {Regime::kBinary, "binary"},       {Regime::kSmallInt, "small_int"},
+    {Regime::kNormal, "normal"},       {Regime::kZero, "zero"},
+    {Regime::kRising, "rising"},       {Regime::kFalling, "falling"},
+    {Regime::kPlateau, "plateau"},     {Regime::kDominant, "dominant"},
+    {Regime::kTies, "ties"},           {Regime::kOffset, "offset"},
+    {Regime::kHuge, "huge"},           {Regime::kNormal, "normal"},
+    {Regime::kSubnormal, "subnormal"}, {Regime::kBelow, "below"},
+    {Regime::kSlope, "slope"},         {Regime::kGaps, "gaps"}};
 inline constexpr EnumName<Regime> kValueRegimes[] = {
     {Regime::kBinary, "binary"},     {Regime::kSmallInt, "small_int"},
     {Regime::kNormal, "normal"},     {Regime::kOneHot, "one_hot"},
     {Regime::kConstant, "constant"}, {Regime::kShifted, "shifted"},
     {Regime::kSmall, "small"},       {Regime::kNearMax, "near_max"},
     {Regime::kNormal, "normal"},     {Regime::kSubnormal, "subnormal"}};
+
+/// Requests times query heads, rows times heads: what they hold has to fit into memory.
+inline constexpr int kMostRows = 1 << 21, kMostMergeRows = 1 << 17;
 
 /// Explicit placements stay small enough to read and to shrink.
 inline constexpr int kMaxExplicitPages = 64;
@@ -167,8 +172,10 @@ template <class Io>
 void visit_attention(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, std::span<const EnumName<Dtype>>(kAttentionDtypes));
   io.integer("batch", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
-  io.integer("num_kv_heads", p.num_kv_heads, Range{1, limits.kv_heads, 1});
-  io.integer("group_size", p.group_size, Range{1, limits.group, 1, kGroupAnchors});
+  const int heads = kMostRows / std::max(1, p.batch);
+  io.integer("num_kv_heads", p.num_kv_heads, Range{1, std::min(limits.kv_heads, heads), 1});
+  io.integer("group_size", p.group_size,
+             Range{1, std::min(limits.group, heads / p.num_kv_heads), 1, kGroupAnchors});
   int dims = limits.head_dim_256 ? 6 : limits.head_dim >= 128 ? 2 : 1;
   io.choice("head_dim", p.head_dim, std::span(kHeadDims).first(dims));
   p.family == Family::kPaged ? visit_paged(io, p, limits) : visit_cascade(io, p, limits);
@@ -207,7 +214,8 @@ template <class Io>
 void visit_merge(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, enum_names<Dtype>());
   io.integer("rows", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
-  io.integer("heads", p.num_kv_heads, Range{1, limits.kv_heads, 1});
+  const int heads = std::max(64, kMostMergeRows / std::max(1, p.batch));
+  io.integer("heads", p.num_kv_heads, Range{1, std::min(limits.kv_heads, heads), 1});
   io.eighths("head_dim", p.head_dim,
              Range{1, std::min(64, limits.head_dim / 4), 1, kHeadDim8Anchors});
   bool fixed_pair = p.family == Family::kMergeState;

@@ -50,7 +50,7 @@ Limits large_limits() {
           .merge_values = 1 << 17,
           .head_dim_256 = true};
 }
-Limits full_limits() {
+Limits wide_limits() {
   return {.batch = 256,
           .kv_heads = 64,
           .group = 128,
@@ -63,6 +63,12 @@ Limits full_limits() {
           .slots = 1 << 18,
           .merge_values = 1 << 22,
           .head_dim_256 = true};
+}
+Limits full_limits() {
+  Limits limits = wide_limits();
+  limits.batch = 1 << 17;
+  limits.kv_heads = limits.group = 1 << 12;
+  return limits;
 }
 
 #define ASSAY_ENUM_NAMES(E, ...)                                                                   \
@@ -98,10 +104,11 @@ ASSAY_ENUM_NAMES(Regime, {Regime::kBinary, "binary"}, {Regime::kSmallInt, "small
                  {Regime::kNormal, "normal"}, {Regime::kZero, "zero"}, {Regime::kRising, "rising"},
                  {Regime::kFalling, "falling"}, {Regime::kPlateau, "plateau"},
                  {Regime::kDominant, "dominant"}, {Regime::kTies, "ties"},
-                 {Regime::kOffset, "offset"}, {Regime::kHuge, "huge"}, {Regime::kOneHot, "one_hot"},
+                 {Regime::kOffset, "offset"}, {Regime::kHuge, "huge"}, {Regime::kBelow, "below"},
+                 {Regime::kSlope, "slope"}, {Regime::kGaps, "gaps"}, {Regime::kOneHot, "one_hot"},
                  {Regime::kConstant, "constant"}, {Regime::kShifted, "shifted"},
                  {Regime::kSmall, "small"}, {Regime::kNearMax, "near_max"},
-                 {Regime::kSubnormal, "subnormal"})
+                 {Regime::kSubnormal, "subnormal"}, {Regime::kWide, "wide"})
 ASSAY_ENUM_NAMES(LseRegime, {LseRegime::kEqual, "equal"}, {LseRegime::kNormal, "normal"},
                  {LseRegime::kSpread, "spread"}, {LseRegime::kHuge, "huge"},
                  {LseRegime::kSomeEmpty, "some_empty"}, {LseRegime::kOneAlive, "one_alive"},

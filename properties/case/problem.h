@@ -60,14 +60,18 @@ enum class Regime : uint8_t {
   kDominant,
   kTies,
   kOffset,
-  kHuge, ///< |logit| up to 1e5
+  kHuge,  ///< |logit| up to 1e5
+  kBelow, ///< all logits near -3000
+  kSlope, ///< maxima that rise by less than one unit over many tiles
+  kGaps,  ///< some keys 40 to 126 in base 2 above the others
   // V
   kOneHot,
   kConstant,
   kShifted, ///< normal + 100
   kSmall,   ///< normal * 1e-3
   kNearMax,
-  kSubnormal
+  kSubnormal,
+  kWide ///< normal * 2^-10 .. 2^10
 };
 
 /// LSE values of merge inputs. An empty state has lse = -inf and a dead (poisoned) o.
@@ -180,6 +184,7 @@ struct Limits {
 Limits fuzz_limits();  ///< keys <= 128, head_dim 64
 Limits check_limits(); ///< what `assay check` draws most of the time
 Limits large_limits(); ///< up to 4,096 keys, head_dim 128
+Limits wide_limits();  ///< more than any draw: what byte strings are tried under
 Limits full_limits();  ///< what a .case may hold
 
 template <class E>

@@ -59,6 +59,8 @@ RunSummary run(const Session &session, const std::vector<const assay_kernel *> &
   options.envelopes = envelopes;
   options.replay_scores = session.replays_scores();
   options.isolate = session.isolates(kernels[0]->target);
+  if (session.workers)
+    options.make_sut = [&](const assay_kernel &kernel) { return session.sut(kernel); };
   options.found = [&](const PropertyRun &r) {
     log.found(r);
     if (o.fail_fast) stop.request();

@@ -115,6 +115,7 @@ nlohmann::json run_json(const PropertyRun &r) {
           {"undecided", r.undecided},
           {"discarded", r.discarded},
           {"unsupported", r.unsupported},
+          {"nothing_compared", r.hollow_cases},
           {"started", r.started},
           {"hollow", r.hollow()},
           {"seconds", r.seconds},
@@ -174,7 +175,7 @@ void report_gaps(const Session &session, const RunSummary &summary,
     else if (r.hollow())
       why = fmt::format("no case was decided ({} discarded)", r.discarded);
     else if (!r.missing.empty())
-      why = fmt::format("no case of class {}", fmt::join(r.missing, ", "));
+      why = fmt::format("fewer than two cases of class {}", fmt::join(r.missing, ", "));
     if (!why.empty())
       session.streams.out << fmt::format("{} {} {}: {}\n", session.red("INCOMPLETE"),
                                          r.kernel->name, r.property->name, why);

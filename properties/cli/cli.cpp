@@ -9,6 +9,7 @@
 
 #include "properties/cli/plugin_loader.h"
 #include "properties/cli/session.h"
+#include "properties/cli/worker_loader.h"
 
 namespace assay {
 namespace {
@@ -39,7 +40,7 @@ constexpr const char *kFooter =
 struct Parser {
   CLI::App app{"Checks attention kernels against what must hold.", "assay"};
   CliOptions options;
-  std::string budget;
+  std::string budget, patience;
   int (*command)(Session &) = nullptr;
 
   Parser() {
@@ -63,7 +64,7 @@ struct Parser {
     CLI::App *list = sub("list", "kernels and properties, or the cells of bench", command_list);
     list->add_option("what", options.what, "kernels, properties or cells")
         ->check(CLI::IsMember({"kernels", "properties", "cells"}));
-    list->add_option("--plugin", options.plugin, "kernels of a shared library")->type_name("LIB");
+    add_source(list);
 
     CLI::App *check = sub("check", "draw cases and check properties", command_check);
     add_selection(check);
@@ -139,6 +140,9 @@ struct Parser {
     CLI::App *s = app.add_subcommand("mutants", "which check notices which wrong kernel");
     s->callback([this, run] { command = run; });
     s->add_option("--kernel", options.kernel, "one kernel instead of all")->type_name("K");
+    s->add_option("--mutant", options.mutants, "these instead of all")->type_name("NAME...");
+    s->add_flag("--default-draw", options.default_draw,
+                "draw as check does, until a property fails");
     auto count = [&](const char *name, int &value, const char *what, int most) {
       s->add_option(name, value, what)->type_name("N")->check(CLI::Range(1, most));
     };
@@ -148,11 +152,26 @@ struct Parser {
     count("--threads", options.threads, "worker threads (one per core)", 256);
   }
 
+  /// Whose kernels.
+  void add_source(CLI::App *s) {
+    auto *plugin = s->add_option("--plugin", options.plugin, "kernels of a shared library");
+    plugin->type_name("LIB");
+    auto *worker = s->add_option("--worker", options.worker,
+                                 "kernels of a program that runs them, such as "
+                                 "'python3 -m assay.worker FILE.py:FUNCTION'");
+    worker->type_name("CMD")->excludes(plugin);
+    s->add_option("--patience", patience,
+                  "how long the worker's start and a call may take (60s; after a call that took "
+                  "longer, 5s at most)")
+        ->type_name("60s")
+        ->needs(worker);
+  }
+
   void add_selection(CLI::App *s) {
     s->add_option("--kernel", options.kernel, "one kernel instead of all")->type_name("K");
     s->add_option("--property", options.property, "one property instead of all")->type_name("P");
     s->add_option("--target", options.target, "simt (default) or cuda")->type_name("T");
-    s->add_option("--plugin", options.plugin, "kernels of a shared library")->type_name("LIB");
+    add_source(s);
     s->add_flag("--replay-scores", options.replay_scores,
                 "the plugin's MMA has exactly the bits of oracle/bounds/block_fma.h: check T2");
   }
@@ -162,6 +181,17 @@ struct Parser {
     if (count > 0) files->expected(count);
   }
 };
+
+} // namespace
+
+namespace {
+
+WorkerCommand worker_command(const CliOptions &options) {
+  WorkerCommand command{.line = options.worker};
+  if (options.patience > 0)
+    command.patience = std::chrono::milliseconds(static_cast<int64_t>(1e3 * options.patience));
+  return command;
+}
 
 } // namespace
 
@@ -178,12 +208,18 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
   }
   try {
     if (!parser.budget.empty()) parser.options.budget = parse_duration(parser.budget);
-    const assay_plugin *plugin =
-        parser.options.plugin.empty() ? &own : load_plugin(parser.options.plugin);
+    if (!parser.patience.empty()) parser.options.patience = parse_duration(parser.patience);
+    const assay_plugin *plugin = &own;
+    std::shared_ptr<WorkerPool> workers;
+    if (!parser.options.plugin.empty()) plugin = load_plugin(parser.options.plugin);
+    if (!parser.options.worker.empty()) {
+      workers = std::make_shared<WorkerPool>(worker_command(parser.options));
+      plugin = load_worker(*workers);
+    }
     const bool to_err = parser.options.json_to_out();
     const CliStreams people{to_err ? streams.err : streams.out, streams.err,
                             to_err ? streams.err_terminal : streams.terminal};
-    Session session{parser.options, plugin, people, streams.out};
+    Session session{parser.options, plugin, people, streams.out, workers};
     session.check_json();
     const int exit = parser.command(session);
     if (streams.out.flush() || exit != kExitPass) return exit;
@@ -191,6 +227,9 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
   } catch (const CliError &e) {
     streams.err << "assay: " << e.what() << "\n";
     return e.code;
+  } catch (const WorkerError &e) {
+    streams.err << "assay: " << e.what() << "\n";
+    return kExitHarness;
   } catch (const std::exception &e) {
     streams.err << "assay: internal error: " << e.what() << "\n";
     return kExitHarness;

@@ -85,7 +85,9 @@ Envelopes envelopes_of(const Session &session, const std::vector<const assay_ker
   std::set<std::string> met;
   for (const assay_kernel *kernel : kernels) {
     Envelope envelope;
-    if (!session.options.plugin.empty())
+    if (session.workers)
+      envelope = probe_envelope(*session.sut(*kernel, WorkerUse::kAsk));
+    else if (session.third_party())
       envelope = probe_envelope(*kernel, session.isolates(kernel->target));
     const auto fields = shape_fields(static_cast<Family>(kernel->family));
     for (const Wish &wish : wishes)

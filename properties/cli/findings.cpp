@@ -46,7 +46,7 @@ void replay_on(const Session &session, const KeptFile &file, const Case &c,
                std::vector<KeptResult> &out) {
   // What is held back may be a crash.
   const bool held = file.verdict.status == CaseStatus::kQuarantined;
-  auto sut = session.sut(kernel, held);
+  auto sut = session.sut(kernel, WorkerUse::kRun, held);
   for (const Property *property : properties) {
     if (!c.property.empty() && c.property != property->name) continue;
     if (!applies(*property, kernel)) continue;

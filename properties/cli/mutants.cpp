@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "corpus/mutants/mutants.h"
-#include "properties/cli/session.h"
+#include "properties/cli/default_draw.h"
 #include "properties/run/kill_matrix.h"
 
 namespace assay {
@@ -17,11 +17,6 @@ namespace {
 constexpr const char *kPreferred[] = {"paged_attention_v2", "paged_attention_v1",
                                       "cascade_attention", "merge_states", "merge_state"};
 
-bool concerns(const mutants::Mutant &mutant, const std::string &kernel) {
-  std::string list = std::string(mutant.kernels) + ",";
-  return list.find(kernel + ",") != std::string::npos;
-}
-
 const assay_kernel *mutant_kernel(const std::string &name) {
   const assay_plugin &plugin = *mutants::plugin();
   for (int i = 0; i < plugin.num_kernels; ++i)
@@ -29,15 +24,21 @@ const assay_kernel *mutant_kernel(const std::string &name) {
   throw CliError(kExitUsage, fmt::format("no kernel '{}' has mutants", name));
 }
 
+bool is_chosen(const mutants::Mutant &m, const std::vector<std::string> &chosen) {
+  if (chosen.empty()) return !m.needs_features; // the matrix draws plain attention
+  return std::find(chosen.begin(), chosen.end(), m.name) != chosen.end();
+}
+
 /// Per kernel the correct one, then its mutants.
-std::vector<KillSubject> subjects_of(const std::string &only) {
+std::vector<KillSubject> subjects_of(const std::string &only,
+                                     const std::vector<std::string> &chosen) {
   std::vector<KillSubject> out;
   if (!only.empty()) mutant_kernel(only); // a wrong name is an error even if nothing is listed
   for (const char *name : kPreferred) {
     if (!only.empty() && only != name) continue;
     std::vector<KillSubject> mine = {{0, "(correct)", "", mutant_kernel(name)}};
     for (const mutants::Mutant &m : mutants::all()) {
-      if (m.needs_features) continue; // the matrix draws plain attention
+      if (!is_chosen(m, chosen)) continue;
       auto home = std::find_if(std::begin(kPreferred), std::end(kPreferred),
                                [&](const char *k) { return concerns(m, k); });
       bool here = only.empty() ? home != std::end(kPreferred) && *home == std::string(name)
@@ -170,6 +171,11 @@ int report(const Session &session, const std::vector<KillRow> &rows) {
 
 int command_mutants(Session &session) {
   const CliOptions &o = session.options;
+  for (const std::string &name : o.mutants)
+    if (std::none_of(mutants::all().begin(), mutants::all().end(),
+                     [&](const mutants::Mutant &m) { return name == m.name; }))
+      throw CliError(kExitUsage, fmt::format("--mutant {}: no such mutant", quoted_word(name)));
+  if (o.default_draw) return draw_for_mutants(session);
   KillOptions options;
   options.seed = o.seed;
   if (o.runs > 0) options.runs = o.runs;
@@ -177,7 +183,7 @@ int command_mutants(Session &session) {
   if (o.splits > 0) options.splits = o.splits;
   int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   options.threads = std::clamp(o.threads > 0 ? o.threads : cores, 1, options.runs);
-  auto subjects = subjects_of(o.kernel);
+  auto subjects = subjects_of(o.kernel, o.mutants);
   if (subjects.empty()) throw CliError(kExitUsage, fmt::format("no mutant concerns {}", o.kernel));
   auto rows = kill_matrix(
       subjects, [](int id) { mutants::active_id = id; }, options);

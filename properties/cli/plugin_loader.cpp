@@ -50,15 +50,6 @@ void check_name(const Place &place, const char *name, bool (*allowed)(char), con
     place.refuse(fmt::format("name is not 1 to {} printable characters{}", kMaxName, what));
 }
 
-void check_version(const Place &file, const assay_plugin &plugin) {
-  if (plugin.abi_major == ASSAY_ABI_MAJOR &&
-      (ASSAY_ABI_MAJOR > 0 || plugin.abi_minor == ASSAY_ABI_MINOR))
-    return;
-  file.refuse(fmt::format("is of ABI version {}.{}, this program serves {}.{}", plugin.abi_major,
-                          plugin.abi_minor, ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR),
-              kExitUnsupported);
-}
-
 void check_enums(const Place &place, const assay_kernel &kernel) {
   place.require_below(kernel.family, ASSAY_FAMILY_MERGE_STATES + 1, "family");
   place.require_below(kernel.target, ASSAY_TARGET_CUDA + 1, "target");
@@ -97,11 +88,21 @@ std::string load_error(const std::string &absolute) {
 
 } // namespace
 
+void check_plugin_version(const std::string &path, const assay_plugin &plugin) {
+  if (plugin.abi_major == ASSAY_ABI_MAJOR &&
+      (ASSAY_ABI_MAJOR > 0 || plugin.abi_minor == ASSAY_ABI_MINOR))
+    return;
+  Place{path}.refuse(fmt::format("is of ABI version {}.{}, this program serves {}.{}",
+                                 plugin.abi_major, plugin.abi_minor, ASSAY_ABI_MAJOR,
+                                 ASSAY_ABI_MINOR),
+                     kExitUnsupported);
+}
+
 void check_plugin(const std::string &path, const assay_plugin *plugin) {
   const Place file{path};
   if (plugin == nullptr)
     file.refuse(fmt::format("does not serve ABI version {}", ASSAY_ABI_MAJOR), kExitUnsupported);
-  check_version(file, *plugin);
+  check_plugin_version(path, *plugin);
   file.require_size(plugin->struct_size, sizeof *plugin);
   check_name(file, plugin->name, printable, "");
   file.require_below(plugin->num_kernels, kMaxKernels + 1, "num_kernels");

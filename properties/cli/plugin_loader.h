@@ -15,5 +15,7 @@ const assay_plugin *load_plugin(const std::string &path);
 /// Throws CliError, one line with file, kernel and field, unless kernels/abi/plugin.h allows the
 /// table: kExitUnsupported for another version of the ABI, kExitUsage for what breaks this one.
 void check_plugin(const std::string &path, const assay_plugin *plugin);
+/// The first of these checks: reads nothing behind the version.
+void check_plugin_version(const std::string &path, const assay_plugin &plugin);
 
 } // namespace assay

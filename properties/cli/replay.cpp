@@ -66,7 +66,7 @@ std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
   for (const assay_kernel *kernel : loaded.kernels)
     for (const Property *property : loaded.properties) {
       if (!applies(*property, *kernel)) continue;
-      auto sut = session.sut(*kernel, held); // it may be a crash
+      auto sut = session.sut(*kernel, WorkerUse::kRun, held); // it may be a crash
       Replayed r{kernel, property, {}};
       r.result = checked(*property, loaded.c.problem, *sut, &r.threw);
       out.push_back(std::move(r));

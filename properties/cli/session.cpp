@@ -61,7 +61,12 @@ std::vector<const Property *> Session::select_properties(const std::string &name
   return out;
 }
 
-std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, bool apart) const {
+std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, WorkerUse use, bool apart) const {
+  if (workers) {
+    auto out = make_worker_sut(kernel, workers, static_cast<int>(&kernel - plugin->kernels), use);
+    out->set_replays_scores(replays_scores());
+    return out;
+  }
   auto out = make_sut(kernel);
   if (isolates(kernel.target) || (apart && kernel.target == ASSAY_TARGET_SIMT))
     out = make_process_sut(std::move(out));
@@ -113,9 +118,11 @@ std::string Session::draw_options() const {
 }
 
 std::string Session::kernel_options() const {
-  if (options.plugin.empty()) return "";
-  return fmt::format(" --plugin {}{}", shell_quoted(options.plugin),
-                     options.replay_scores ? " --replay-scores" : "");
+  if (!third_party()) return "";
+  std::string out = workers ? " --worker " + shell_quoted(options.worker)
+                            : " --plugin " + shell_quoted(options.plugin);
+  if (workers && options.patience > 0) out += fmt::format(" --patience {}s", options.patience);
+  return out + (options.replay_scores ? " --replay-scores" : "");
 }
 
 double parse_duration(const std::string &text) {

@@ -12,6 +12,7 @@
 
 #include "properties/cli/cli.h"
 #include "properties/run/runner.h"
+#include "properties/sut/worker_sut.h"
 
 namespace assay {
 
@@ -27,12 +28,13 @@ struct CliOptions {
   uint64_t seed = 1;
   bool quiet = false;
   // Of commands.
-  std::string kernel, property, target, plugin, out, findings, what, cells, only;
+  std::string kernel, property, target, plugin, worker, out, findings, what, cells, only;
   std::string junit, sarif, markdown, html; ///< report files of check
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
-  double budget = 0;
+  double budget = 0, patience = 0; ///< seconds
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
-  std::vector<std::string> files;
+  bool default_draw = false;
+  std::vector<std::string> files, mutants;
 
   bool json_to_out() const { return json == "-"; }
 };
@@ -40,8 +42,9 @@ struct CliOptions {
 struct Session {
   CliOptions options;
   const assay_plugin *plugin;
-  CliStreams streams; ///< for people
-  std::ostream &json; ///< where --json - goes
+  CliStreams streams;                            ///< for people
+  std::ostream &json;                            ///< where --json - goes
+  std::shared_ptr<WorkerPool> workers = nullptr; ///< with --worker
 
   /// Kernels of the plugin on `target`; CliError when none is there or the target cannot run.
   std::vector<const assay_kernel *> kernels_on(const std::string &target) const;
@@ -49,13 +52,16 @@ struct Session {
                                                    const std::string &target) const;
   std::vector<const Property *> select_properties(const std::string &name) const;
   /// T2 applies: our own kernels, whose MMA was measured, and those whose author says so.
-  bool replays_scores() const { return options.plugin.empty() || options.replay_scores; }
-  /// Kernels of plugins run in processes of their own, ours with --isolate; on simt.
+  bool replays_scores() const { return !third_party() || options.replay_scores; }
+  bool third_party() const { return !options.plugin.empty() || !options.worker.empty(); }
+  /// Kernels of plugins run in processes of their own, ours with --isolate; on simt. Those of a
+  /// worker run there.
   bool isolates(assay_target target) const {
     return target == ASSAY_TARGET_SIMT && (options.isolate || !options.plugin.empty());
   }
   /// `apart`: in a process of its own on simt, whatever isolates() says.
-  std::unique_ptr<Sut> sut(const assay_kernel &kernel, bool apart = false) const;
+  std::unique_ptr<Sut> sut(const assay_kernel &kernel, WorkerUse use = WorkerUse::kRun,
+                           bool apart = false) const;
 
   /// Wraps text in an ANSI colour on a terminal.
   std::string colour(const char *code, const std::string &text) const;

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "properties/invariants/invariants.h"
+#include "properties/relate/compared.h"
 #include "properties/relate/field_call.h"
 #include "properties/relate/outcome.h"
 
@@ -33,6 +34,7 @@ CheckResult check_row(const Outcome &run, int row, int head) {
   };
   if (!wrong.empty())
     return CheckResult::fail("algebra: " + wrong, plain_symptom(Symptom::Kind::kNotExact, wrong));
+  count_compared(expected.o.size());
   for (size_t i = 0; i < expected.o.size(); ++i)
     if (got.o[i] != expected.o[i])
       return fail(fmt::format("{} is {}, exactly {} (mod 2^61 - 1)",

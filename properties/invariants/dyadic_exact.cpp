@@ -41,6 +41,7 @@
 #include "properties/call/materialise.h"
 #include "properties/case/hash.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/compared.h"
 #include "properties/relate/keys.h"
 #include "properties/relate/outcome.h"
 #include "properties/relate/relation.h"
@@ -193,6 +194,7 @@ bool sums_are_exact(const ExactRow &row, const assay_arithmetic &a) {
 
 /// Rounds like a kernel, whatever lies within `radius` of the exact value.
 CheckResult same_rounding(float got, double exact, double radius, Dtype dtype, const Element &at) {
+  count_compared();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   auto rounded = [&](double x, float towards) {
     // Outwards to fp32 first: a double rounding must not cut the interval.

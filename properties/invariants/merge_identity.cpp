@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "properties/invariants/invariants.h"
+#include "properties/relate/compared.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
@@ -37,6 +38,7 @@ CheckResult check_row(const Outcome &run, int row, int head) {
   const Tensors &in = run.before, &out = run.after;
   Live live = find_live(in, row, head);
   if (live.count > 1) return CheckResult::pass();
+  count_compared(static_cast<uint64_t>(in.problem.head_dim));
   for (int i = 0; i < in.problem.head_dim; ++i) {
     uint32_t want = live.side < 0 ? 0 : in.bits(in.in_o[live.side], live.state, head, i);
     if (out.bits(out.o, row, head, i) != want)

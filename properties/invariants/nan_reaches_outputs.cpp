@@ -9,6 +9,7 @@
 
 #include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/compared.h"
 #include "properties/relate/keys.h"
 #include "properties/relate/outcome.h"
 
@@ -34,6 +35,7 @@ CheckResult missing(const std::string &what, int row, int head, int dim) {
 }
 
 CheckResult all_nan(const Tensors &t, int row, int head, const std::string &what) {
+  count_compared(static_cast<uint64_t>(t.problem.head_dim));
   for (int i = 0; i < t.problem.head_dim; ++i)
     if (!std::isnan(t.out_o(row, head, i))) return missing(what, row, head, i);
   if (t.lse.buffer >= 0 && !std::isnan(t.out_lse(row, head))) return missing(what, row, head, -1);
@@ -42,6 +44,7 @@ CheckResult all_nan(const Tensors &t, int row, int head, const std::string &what
 
 /// A row without keys.
 CheckResult empty(const Tensors &t, int row, int head) {
+  count_compared(static_cast<uint64_t>(t.problem.head_dim));
   bool holds = t.lse.buffer < 0 || t.out_lse(row, head) == -INFINITY;
   for (int i = 0; i < t.problem.head_dim; ++i)
     holds = holds && t.out_o(row, head, i) == 0.0f;
@@ -97,6 +100,7 @@ CheckResult check_attention_row(const Tensors &in, const Tensors &out, const Poi
   }
   if (!sees(in, row, bad)) return CheckResult::pass();
   if (bad.place == Place::kKey) return all_nan(out, row, head, "NaN key");
+  count_compared();
   if (std::isnan(out.out_o(row, head, bad.dim))) return CheckResult::pass();
   return missing("NaN value", row, head, bad.dim);
 }
@@ -171,6 +175,7 @@ CheckResult check_merge(const Problem &p, Sut &sut) {
   const Outcome run = run_tensors(std::move(t), sut);
   if (!run.ok()) return run.check;
   if (!values) return all_nan(run.after, row, head, "NaN LSE");
+  count_compared();
   if (std::isnan(run.after.out_o(row, head, dim))) return CheckResult::pass();
   return missing("NaN in the o of a state", row, head, dim);
 }

@@ -9,6 +9,7 @@
 #include "oracle/judge/judge.h"
 #include "properties/call/params.h"
 #include "properties/case/hash.h"
+#include "properties/relate/compared.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
@@ -31,6 +32,7 @@ std::string describe(const oracle::ElementReport &e) {
 
 CheckResult to_result(const oracle::Report &report) {
   CheckResult out;
+  count_compared(report.claimed);
   out.outputs = report.claimed;
   out.no_claim = report.no_claim;
   out.declared_away = report.declared_away;

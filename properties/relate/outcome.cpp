@@ -8,6 +8,7 @@
 #include "properties/call/element.h"
 #include "properties/call/materialise.h"
 #include "properties/case/hash.h"
+#include "properties/relate/compared.h"
 
 namespace assay {
 namespace {
@@ -75,6 +76,7 @@ CheckResult same_row_bits(const Tensors &a, int row_a, int head_a, const Tensors
                                          element_name(row_a, head_a, dim), got, y, was, x),
                              std::move(symptom));
   };
+  count_compared(static_cast<uint64_t>(a.problem.head_dim));
   for (int i = 0; i < a.problem.head_dim; ++i) {
     uint32_t x = a.bits(a.o, row_a, head_a, i), y = b.bits(b.o, row_b, head_b, i);
     if (!same_element(x, y, a.problem.dtype)) return differ(i, x, y, a.problem.dtype);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/relate/relation.h"
 #include "properties/call/element.h"
+#include "properties/relate/compared.h"
 #include "properties/relate/outcome.h"
 
 #include <cmath>
@@ -19,6 +20,7 @@ double comparable(float x, Dtype dtype) {
 
 CheckResult within(double got, double want, double radius, const Element &element,
                    const std::string &what) {
+  if (!std::isinf(radius)) count_compared();
   // Differences of doubles near fp32 values: their own rounding is below 2^-50 of the operands.
   double rounding = (std::fabs(got) + std::fabs(want)) * 0x1p-50;
   if (std::fabs(got - want) <= radius + rounding) return CheckResult::pass();
@@ -33,6 +35,7 @@ namespace {
 
 /// Zero of either sign (a negative v_scale makes it negative) and -inf.
 CheckResult empty_row(const Tensors &t, int row, int head, const std::string &what) {
+  count_compared(static_cast<uint64_t>(t.problem.head_dim));
   bool empty = true;
   for (int i = 0; i < t.problem.head_dim; ++i)
     empty = empty && t.out_o(row, head, i) == 0.0f;

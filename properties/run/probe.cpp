@@ -11,30 +11,14 @@
 namespace assay {
 namespace {
 
-/// Runs that end with the kernel's answer: its run does nothing.
-class Asked {
-public:
-  Asked(const assay_kernel &kernel, bool isolate) : kernel_(kernel) {
-    kernel_.run = [](const void *) -> assay_status { return ASSAY_OK; };
-    kernel_.plan = nullptr;
-    sut_ = make_sut(kernel_);
-    if (isolate) sut_ = make_process_sut(std::move(sut_));
-  }
-  Asked(const Asked &) = delete;
-
-  bool takes(const Problem &p, std::string *reason = nullptr) {
-    if (!problem_error(p, full_limits()).empty()) return false;
-    Tensors t = materialise(p);
-    const RunResult answer = sut_->run(t);
-    if (reason != nullptr) *reason = answer.hazards.empty() ? answer.message : answer.hazards[0];
-    // What must not be refused is found when it runs, and not hidden here.
-    return answer.status != ASSAY_UNSUPPORTED && answer.status != ASSAY_CAPACITY_EXCEEDED;
-  }
-
-private:
-  assay_kernel kernel_;
-  std::unique_ptr<Sut> sut_;
-};
+bool takes(Sut &asked, const Problem &p, std::string *reason = nullptr) {
+  if (!problem_error(p, full_limits()).empty()) return false;
+  Tensors t = materialise(p);
+  const RunResult answer = asked.run(t);
+  if (reason != nullptr) *reason = answer.hazards.empty() ? answer.message : answer.hazards[0];
+  // What must not be refused is found when it runs, and not hidden here.
+  return answer.status != ASSAY_UNSUPPORTED && answer.status != ASSAY_CAPACITY_EXCEEDED;
+}
 
 Problem simplest(Family family) {
   Problem p = decode_family({}, large_limits(), family);
@@ -64,8 +48,8 @@ const std::vector<Axis> &axes() {
   return list;
 }
 
-std::optional<Problem> search(Asked &kernel, const Problem &p, size_t axis) {
-  if (axis == axes().size()) return kernel.takes(p) ? std::optional(p) : std::nullopt;
+std::optional<Problem> search(Sut &kernel, const Problem &p, size_t axis) {
+  if (axis == axes().size()) return takes(kernel, p) ? std::optional(p) : std::nullopt;
   if (auto found = search(kernel, p, axis + 1)) return found;
   for (int value : axes()[axis].values) {
     const Problem other = with_field(p, axes()[axis].name, value);
@@ -76,13 +60,13 @@ std::optional<Problem> search(Asked &kernel, const Problem &p, size_t axis) {
 }
 
 /// A case that the kernel takes: few fields off the simplest one, or one of many draws.
-std::optional<Problem> find_base(Asked &kernel, Family family) {
+std::optional<Problem> find_base(Sut &kernel, Family family) {
   const Problem p = simplest(family);
   if (auto found = search(kernel, p, 0)) return found;
   constexpr uint64_t kDraws = 1000;
   for (uint64_t seed = 0; seed < kDraws; ++seed)
     if (Problem drawn = draw_problem(fuzz_limits(), family, seed);
-        drawn.batch > 0 && kernel.takes(drawn))
+        drawn.batch > 0 && takes(kernel, drawn))
       return drawn;
   return std::nullopt;
 }
@@ -90,16 +74,24 @@ std::optional<Problem> find_base(Asked &kernel, Family family) {
 } // namespace
 
 Envelope probe_envelope(const assay_kernel &kernel, bool isolate) {
-  Asked asked(kernel, isolate);
+  assay_kernel asked = kernel;
+  asked.run = [](const void *) -> assay_status { return ASSAY_OK; };
+  asked.plan = nullptr;
+  auto sut = make_sut(asked);
+  if (isolate) sut = make_process_sut(std::move(sut));
+  return probe_envelope(*sut);
+}
+
+Envelope probe_envelope(Sut &asked) {
   Envelope out;
-  const auto family = static_cast<Family>(kernel.family);
+  const Family family = asked.family();
   const std::optional<Problem> base = find_base(asked, family);
   if (!base) return out;
   for (const ShapeField &field : shape_fields(family)) {
     Envelope::Field answers;
     for (int value : field.values) {
       std::string reason;
-      if (asked.takes(with_field(*base, field.name, value), &reason)) {
+      if (takes(asked, with_field(*base, field.name, value), &reason)) {
         answers.taken.push_back(value);
       } else {
         if (answers.refused.empty()) answers.reason = reason;

@@ -13,5 +13,7 @@ namespace assay {
 /// field from one that it takes. An envelope without fields: it takes everything, or nothing.
 /// `isolate`: asked in a process of its own.
 Envelope probe_envelope(const assay_kernel &kernel, bool isolate);
+/// Of a sut whose runs end with the kernel's answer.
+Envelope probe_envelope(Sut &answering);
 
 } // namespace assay

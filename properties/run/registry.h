@@ -37,7 +37,13 @@ enum Setting : unsigned {
   kPlacement = 2,
   kElementType = 4,
   kHeadDim = 8,
-  kLiveStates = 16 ///< of merges: at least two
+  kLiveStates = 16,   ///< of merges: at least two
+  kScores = 32,       ///< all equal, or exact
+  kLengths = 64,      ///< short ones
+  kWindowSize = 128,  ///< always one
+  kEmptyStates = 256, ///< of merges: what has at most one live state is compared
+  kOwnMerges = 512,   ///< calls of its own on the states of the case, a few at a time
+  kPairs = 1024       ///< of two states each
 };
 
 enum class Comparison {

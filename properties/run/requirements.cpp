@@ -46,11 +46,17 @@ const std::vector<Word> &features() {
 
 const std::vector<Word> &settings() {
   static const std::vector<Word> words = {
-      {kSplitCount, "split count", {"splits_gt_1", "splits_gt_keys"}},
+      {kSplitCount, "split count", {"splits_gt_1", "splits_gt_keys", "long_prefix"}},
       {kPlacement, "placement", {"pages_moved"}},
       {kElementType, "dtype", {"fp16"}},
       {kHeadDim, "head_dim", {"head_dim_128", "head_dim_256"}},
-      {kLiveStates, "live states", {"all_empty_merge", "zero_states", "one_state"}}};
+      {kLiveStates, "live states", {"all_empty_merge", "zero_states", "one_state"}},
+      {kScores, "scores", {"moving_maximum", "softcap_active"}},
+      {kLengths, "lengths", {"several_tiles", "moving_maximum", "long_prefix"}},
+      {kWindowSize, "window", {"plain"}},
+      {kEmptyStates, "empty states", {"no_empty_side", "far_lse"}},
+      {kOwnMerges, "calls", {"in_place", "ragged", "zero_states", "one_state", "states_gt_16"}},
+      {kPairs, "pairs", {"states_gt_2"}}};
   return words;
 }
 

@@ -28,7 +28,8 @@ struct PropertyRun {
   bool started = false; ///< false: the run was stopped before
   int cases = 0;        ///< decided: passed or failed
   int discarded = 0;
-  int unsupported = 0; ///< of those: the kernel said that it cannot run the case
+  int unsupported = 0;  ///< of those: the kernel said that it cannot run the case
+  int hollow_cases = 0; ///< of those: the property compared no output
   std::map<std::string, int> unsupported_classes;
   std::string discard_reason; ///< of the last case that was discarded
   bool narrow = false;        ///< its kernel has an envelope
@@ -38,7 +39,7 @@ struct PropertyRun {
   uint64_t outputs = 0, no_claim = 0, declared_away = 0, certified_rows = 0; ///< as in CheckResult
   oracle::BudgetSizes budgets;
   double seconds = 0;                 ///< summed over threads
-  std::map<std::string, int> classes; ///< decided cases of each class
+  std::map<std::string, int> classes; ///< decided cases of each class, as they ran
   std::vector<std::string> missing;   ///< important classes without a case, unsupported ones aside
   std::vector<std::string> outside;   ///< important classes that the kernel's envelope leaves out
   std::vector<Finding> first;         ///< the first failure, shrunk; empty without one

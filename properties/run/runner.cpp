@@ -8,10 +8,12 @@
 #include <set>
 #include <thread>
 
+#include "oracle/exact/tile_order.h"
 #include "properties/case/classify.h"
 #include "properties/case/directed.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
+#include "properties/relate/compared.h"
 #include "properties/run/requirements.h"
 
 namespace assay {
@@ -39,14 +41,18 @@ bool stopped(const RunnerOptions &options) {
   return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
 }
 
+std::unique_ptr<Sut> sut_of(const assay_kernel &kernel, const RunnerOptions &options) {
+  if (options.make_sut) return options.make_sut(kernel);
+  return options.isolate ? make_process_sut(make_sut(kernel)) : make_sut(kernel);
+}
+
 /// One (kernel, property) in progress; owned by one thread.
 class PropertyRunner {
 public:
   /// `mutex` guards the callbacks of the options.
   PropertyRunner(PropertyRun &run, const RunnerOptions &options,
                  const std::vector<std::string> &out_of_reach, std::mutex &mutex)
-      : run_(run), options_(options), mutex_(mutex),
-        sut_(options.isolate ? make_process_sut(make_sut(*run.kernel)) : make_sut(*run.kernel)),
+      : run_(run), options_(options), mutex_(mutex), sut_(sut_of(*run.kernel, options)),
         required_(required_classes(*run.property, *run.kernel)) {
     sut_->set_replays_scores(options.replay_scores);
     run_.narrow = options.envelopes.count(run.kernel) > 0;
@@ -76,6 +82,8 @@ public:
   }
 
 private:
+  static constexpr int kCasesOfClass = 2; ///< of an important one, at least
+
   /// Not worth going on: the harness failed, enough was found, or nothing is ever decided.
   bool usable() const {
     constexpr int kFindings = 20, kHopeless = 300, kRefused = 40;
@@ -100,8 +108,7 @@ private:
     }
     run_.missing = missing_classes();
     for (const std::string &name : required_)
-      if (run_.narrow && run_.classes.count(name) == 0 && excused(name))
-        run_.outside.push_back(name);
+      if (run_.narrow && cases_of(name) == 0 && excused(name)) run_.outside.push_back(name);
   }
 
   /// The kernel refused cases of this class, and may.
@@ -119,16 +126,29 @@ private:
   std::vector<std::string> missing_classes() const {
     std::vector<std::string> missing;
     for (const std::string &name : required_)
-      if (run_.classes.count(name) == 0 && !excused(name)) missing.push_back(name);
+      if (cases_of(name) < kCasesOfClass && !excused(name)) missing.push_back(name);
     return missing;
+  }
+
+  int cases_of(const std::string &name) const {
+    const auto found = run_.classes.find(name);
+    return found == run_.classes.end() ? 0 : found->second;
   }
 
   void check(uint64_t index, const Problem &p) {
     bool threw = false;
+    sut_->take_classes();
+    take_compared();
     CheckResult r = checked(*run_.property, p, *sut_, &threw);
     if (threw) {
       run_.harness_error = r.message;
       return;
+    }
+    const std::set<std::string> ran = sut_->take_classes();
+    // Without rows there is nothing to compare, and that nothing is written is what counts.
+    if (r.passed() && take_compared() == 0 && p.batch > 0) {
+      r = CheckResult::discard("no output was compared");
+      ++run_.hollow_cases;
     }
     run_.ratio_t0 = std::max(run_.ratio_t0, r.ratio_t0);
     run_.ratio_t1 = std::max(run_.ratio_t1, r.ratio_t1);
@@ -143,21 +163,27 @@ private:
       ++run_.discarded;
       run_.discard_reason = r.message;
       if (!r.unsupported) return;
+      if (options_.refusals_count) return count(classify(p));
       ++run_.unsupported;
       for (const std::string &name : classify(p))
         ++run_.unsupported_classes[name];
       return;
     }
     if (r.kind == CheckResult::Kind::kUndecided) ++run_.undecided;
-    ++run_.cases;
-    for (const std::string &name : classify(p))
-      ++run_.classes[name];
+    count(ran);
     if (!r.failed()) return;
     ++run_.findings;
     if (!run_.first.empty()) return;
     run_.first.push_back(shrunk(index, p));
     std::lock_guard lock(mutex_);
     if (options_.found) options_.found(run_);
+  }
+
+  template <class Names>
+  void count(const Names &classes) {
+    ++run_.cases;
+    for (const std::string &name : classes)
+      ++run_.classes[name];
   }
 
   Finding shrunk(uint64_t index, const Problem &p) {
@@ -190,6 +216,8 @@ private:
 CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw) {
   try {
     return property.check(p, sut);
+  } catch (const oracle::OrderError &e) { // the kernel's own statement
+    return CheckResult::fail(e.what());
   } catch (const std::exception &e) {
     if (threw != nullptr) *threw = true;
     return CheckResult::discard(std::string("exception: ") + e.what());
@@ -205,7 +233,11 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   bool large = index % 16 == 15 && property.cost <= 2;
   Limits limits = large ? large_limits() : index % 2 == 0 ? fuzz_limits() : options.limits;
   if (large) limits.slots = 2048;
-  const Problem p = directed(draw_problem(limits, family, seed), limits, seed);
+  Problem p = directed(draw_problem(limits, family, seed), limits, seed);
+  // Once a run: its blocks are not free.
+  constexpr uint64_t kCrowded = 150;
+  if (index == kCrowded && &property == find_property("within_budget"))
+    p = with_most_requests(std::move(p));
   const auto narrow = options.envelopes.find(&kernel);
   return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
 }
@@ -259,6 +291,7 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
   std::mutex mutex;
   Progress state{0, total, 0, 0};
   auto work = [&] {
+    if (options.on_thread) options.on_thread();
     for (int i = next++; i < total && !stopped(options); i = next++) {
       PropertyRun &run = *queue[i];
       run.started = true;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct RunnerOptions {
   Limits limits = check_limits();
   bool replay_scores = false; ///< T2 too: see Sut::replays_scores
   bool isolate = false;       ///< kernels run in processes of their own (simt)
+  /// What kernels run in; null: what their target and `isolate` say. Called from every thread.
+  std::function<std::unique_ptr<Sut>(const assay_kernel &)> make_sut;
   /// Where kernels are narrow on purpose: cases are drawn in these, and classes that lie outside
   /// are reported and not required. A kernel that is not here takes every case.
   std::map<const assay_kernel *, Envelope> envelopes;
@@ -31,6 +34,11 @@ struct RunnerOptions {
   /// Called once a property's first failure is shrunk, long before the run ends; one call at a
   /// time.
   std::function<void(const PropertyRun &)> found;
+  /// A case that the kernel refuses counts as decided: the kernel stands for one that takes it, and
+  /// the others are to be the cases of that one's run.
+  bool refusals_count = false;
+  /// Called on every thread that checks, before it begins.
+  std::function<void()> on_thread;
   /// When it turns true the run ends after the cases in progress.
   const std::atomic<bool> *stop = nullptr;
 };

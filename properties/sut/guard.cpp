@@ -16,27 +16,34 @@ std::byte pattern(size_t i) { return static_cast<std::byte>(0xa5 ^ (i * 29)); }
 
 } // namespace
 
-GuardedBytes::GuardedBytes(size_t bytes) : bytes_(bytes), storage_(bytes + 3 * kBand) {
-  auto address = reinterpret_cast<uintptr_t>(storage_.data());
-  lead_ = (kBand - address % kBand) % kBand;
-  for (size_t i = 0; i < kBand; ++i) {
-    whole()[i] = pattern(i);
-    data()[bytes_ + i] = pattern(i);
+void write_bands(std::byte *data, size_t bytes) {
+  std::byte *front = data - kGuardBand;
+  for (size_t i = 0; i < kGuardBand; ++i) {
+    front[i] = pattern(i);
+    data[bytes + i] = pattern(i);
   }
 }
 
-void GuardedBytes::check(const std::string &name, std::vector<std::string> &violations) {
-  for (size_t i = 0; i < kBand; ++i) {
-    if (data()[bytes_ + i] != pattern(i)) {
+void check_bands(const std::byte *data, size_t bytes, const std::string &name,
+                 std::vector<std::string> &violations) {
+  const std::byte *front = data - kGuardBand;
+  for (size_t i = 0; i < kGuardBand; ++i) {
+    if (data[bytes + i] != pattern(i)) {
       violations.push_back(fmt::format("{}: guard byte {} past its end written", name, i));
       return;
     }
-    if (whole()[i] != pattern(i)) {
+    if (front[i] != pattern(i)) {
       violations.push_back(
-          fmt::format("{}: guard byte {} before its start written", name, kBand - i));
+          fmt::format("{}: guard byte {} before its start written", name, kGuardBand - i));
       return;
     }
   }
+}
+
+GuardedBytes::GuardedBytes(size_t bytes) : bytes_(bytes), storage_(bytes + 3 * kBand) {
+  auto address = reinterpret_cast<uintptr_t>(storage_.data());
+  lead_ = (kBand - address % kBand) % kBand;
+  write_bands(data(), bytes_);
 }
 
 void fill_poison(std::byte *to, size_t bytes, const Problem &p) {

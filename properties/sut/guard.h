@@ -9,10 +9,18 @@
 
 namespace assay {
 
+/// Bytes of a guard band, in front of a block and behind it.
+inline constexpr size_t kGuardBand = 256;
+/// Of the block of `bytes` at `data`, which lies between its bands.
+void write_bands(std::byte *data, size_t bytes);
+/// Adds a violation when a band byte changed.
+void check_bands(const std::byte *data, size_t bytes, const std::string &name,
+                 std::vector<std::string> &violations);
+
 /// Bytes with a guard band on either side, 256-byte aligned.
 class GuardedBytes {
 public:
-  static constexpr size_t kBand = 256;
+  static constexpr size_t kBand = kGuardBand;
   explicit GuardedBytes(size_t bytes);
   GuardedBytes(GuardedBytes &&) = default; // the bytes keep their address
   GuardedBytes &operator=(GuardedBytes &&) = default;
@@ -20,7 +28,9 @@ public:
   std::byte *whole() { return storage_.data() + lead_; } ///< first byte of the leading band
   size_t whole_bytes() const { return bytes_ + 2 * kBand; }
   /// Adds a violation when a band byte changed.
-  void check(const std::string &name, std::vector<std::string> &violations);
+  void check(const std::string &name, std::vector<std::string> &violations) {
+    check_bands(data(), bytes_, name, violations);
+  }
 
 private:
   size_t bytes_;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "properties/case/classify.h"
+
 namespace assay {
 namespace {
 
@@ -24,6 +26,9 @@ void report_changes(const Buffer &before, const Buffer &after, std::vector<std::
 RunResult Sut::run(Tensors &t) {
   std::vector<Buffer> before = t.buffers;
   RunResult result = execute(t);
+  if (result.status == ASSAY_OK)
+    for (std::string &name : classify(t.problem))
+      classes_.insert(std::move(name));
   if (result.status != ASSAY_OK && result.hazards.empty()) {
     // Nothing may have been launched: outputs included.
     for (Buffer &b : before)

@@ -14,7 +14,7 @@ constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMerge
                                 Family::kMergeStates};
 
 Limits any_limits(int index) {
-  Limits all[] = {fuzz_limits(), check_limits(), large_limits(), full_limits()};
+  Limits all[] = {fuzz_limits(), check_limits(), large_limits(), wide_limits()};
   return all[index % 4];
 }
 

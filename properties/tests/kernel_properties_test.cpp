@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "kernels/simt/asan.h"
 #include "properties/case/problem_gen.h"
 #include "properties/cli/session.h"
 #include "properties/run/requirements.h"
@@ -32,7 +33,8 @@ std::vector<Pair> pairs() {
 
 rc::detail::TestParams short_params() {
   // RapidCheck's default of 100 is what `assay check` is for; here every pair runs on every build.
-  constexpr int kCases = 12;
+  // A sanitizer looks at code, which few cases reach, and takes four times as long.
+  constexpr int kCases = ASSAY_ASAN ? 4 : 12;
   rc::detail::TestParams params = rc::detail::configuration().testParams;
   if (params.maxSuccess == rc::detail::TestParams().maxSuccess) params.maxSuccess = kCases;
   params.maxDiscardRatio = 100;

@@ -33,6 +33,13 @@ inline const assay_kernel *mutant_kernel(const std::string &name) {
   return nullptr;
 }
 
+/// corpus/mutants/CMakeLists.txt.
+inline bool is_instantiated(const Problem &p) {
+  const bool bf16 = p.dtype == Dtype::kBf16;
+  if (p.kv == KvType::kSame) return bf16 && p.head_dim != 128;
+  return p.kv == KvType::kE4m3 ? bf16 && p.head_dim == 64 : !bf16 && p.head_dim == 128;
+}
+
 /// Draw `index`, moved into what the mutant build instantiates.
 inline Problem draw_mutant_case(const Property &property, const assay_kernel &kernel,
                                 uint64_t index, bool aim = false) {
@@ -40,7 +47,7 @@ inline Problem draw_mutant_case(const Property &property, const assay_kernel &ke
   options.seed = 20261120;
   Problem p = draw_case(property, kernel, options, index);
   if (aim) p = aimed(p, options.limits, hash_values(index, p.v.seed));
-  if (is_attention(p)) {
+  if (is_attention(p) && !is_instantiated(p)) {
     p.dtype = Dtype::kBf16;
     p.head_dim = 64;
     if (is_fp8(p)) p.kv = KvType::kE4m3;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every known-wrong kernel of corpus/mutants is caught by a property, and the same kernels with no
 // mutant active are not: a detector that has never caught anything is no evidence.
+#include "kernels/plan/host_plan.h"
 #include "properties/run/kill_matrix.h"
 #include "properties/tests/mutant_cases.h"
 
@@ -46,6 +47,24 @@ INSTANTIATE_TEST_SUITE_P(all, Mutants,
 TEST(MutantTable, every_mutant_is_compiled) {
   for (const char *name : mutants::omitted())
     ADD_FAILURE() << name << " is not compiled: its text is no longer in the kernels";
+}
+
+// The instrumented planner and that of the library, which declares the key order, are two.
+TEST(MutantTable, mutants_of_the_plan_leave_the_library_alone) {
+  const std::vector<int32_t> lens = {900, 0, 1, 300, 513, 64, 0, 128, 257};
+  const SplitPlanShape shape{static_cast<int32_t>(lens.size()), 2, 0, 4, 128, 0};
+  const HostPlan right(shape, lens.data());
+  const std::string bytes(static_cast<const char *>(right.data()), right.bytes());
+  int of_the_plan = 0;
+  for (const mutants::Mutant &mutant : mutants::all()) {
+    if (std::string(mutant.file).find("kernels/plan/") != 0) continue;
+    ++of_the_plan;
+    const mutants::Activate active(mutant.id);
+    const HostPlan plan(shape, lens.data());
+    EXPECT_EQ(std::string(static_cast<const char *>(plan.data()), plan.bytes()), bytes)
+        << mutant.name;
+  }
+  EXPECT_GT(of_the_plan, 10);
 }
 
 // The control: the instrumented kernels with no mutant active pass the very same cases.

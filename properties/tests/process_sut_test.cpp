@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/simt/asan.h"
 #include "properties/call/materialise.h"
 #include "properties/case/codec.h"
 #include "properties/case/problem_gen.h"
@@ -111,6 +112,26 @@ TEST(Process, DyingIsAFinding) {
       },
       "signal 15");
 }
+
+#if !ASSAY_ASAN // its own zones stand there
+// Beyond the red zones, where no pattern would show it.
+TEST(Process, ReachingFarOutsideABufferIsAFinding) {
+  expect_finding(
+      [](const void *params) -> assay_status {
+        const auto *p = static_cast<const assay_paged_params *>(params);
+        const volatile char beyond = static_cast<const char *>(p->o)[2048];
+        return beyond == 0 ? ASSAY_OK : ASSAY_OK;
+      },
+      "signal 11");
+  expect_finding(
+      [](const void *params) -> assay_status {
+        const auto *p = static_cast<const assay_paged_params *>(params);
+        reinterpret_cast<volatile char *>(p->lse)[-4608] = 0;
+        return ASSAY_OK;
+      },
+      "signal 11");
+}
+#endif
 
 TEST(Process, ThrowingIsAFinding) {
   expect_finding([](const void *) -> assay_status { throw std::runtime_error("out of ideas"); },

@@ -221,6 +221,20 @@ TEST(AttentionState, float_merge_with_identity_is_bitwise_even_when_it_carries_n
   }
 }
 
+TEST(AttentionState, float_state_of_nothing_but_nan_is_not_empty) {
+  FloatState s = FloatState::identity();
+  s.absorb(std::nanf(""), {1.0f, 2.0f}, 1.0f);
+  EXPECT_FALSE(s.is_empty());
+  FloatState empty = FloatState::identity(), number = FloatState::from_normalized(1.5f, {0, 1});
+  empty.merge(s, 1.0f);
+  number.merge(s, 1.0f);
+  for (FloatState r : {s, empty, number}) {
+    EXPECT_TRUE(std::isnan(r.lse2(1.0f)));
+    r.normalize();
+    EXPECT_TRUE(std::isnan(r.o[0]) && std::isnan(r.o[1]));
+  }
+}
+
 TEST(AttentionState, float_merge_is_bitwise_commutative) {
   std::mt19937 rng(3);
   std::uniform_real_distribution<float> u(-40.0f, 40.0f);

@@ -74,8 +74,8 @@ TEST_F(EarlyStart, starts_the_next_grid_first) {
 }
 
 TEST_F(EarlyStart, in_order_is_clean) {
-  const auto body = [&] {
-    load(Space::kGlobal, words + me() % 8);
+  const auto body = [&] { // again and again: what it reads first it does not write
+    load(Space::kGlobal, words + 1 + me() % 7);
     wait();
     start_next_grid(Site::here());
     store(Space::kGlobal, words, load(Space::kGlobal, words + 8));
@@ -90,6 +90,44 @@ TEST_F(EarlyStart, other_launches_may_do_all_that) {
     start_next_grid(Site::here());
     store(Space::kGlobal, words, load(Space::kGlobal, words + 8));
   });
+}
+
+// What the launch in front wrote is late, to the byte; what those before it wrote is not.
+TEST_F(EarlyStart, reads_what_the_launch_in_front_wrote) {
+  const auto write = [&](int word) {
+    EXPECT_EQ(launch(&stream, block_of(1), [&] { store(Space::kGlobal, words + word, 1); }),
+              LaunchStatus::kOk);
+  };
+  const auto read = [&](int word) {
+    return launch(&stream, early(1), [&] {
+      load(Space::kGlobal, words + word);
+      wait();
+      load(Space::kGlobal, words + 1);
+    });
+  };
+  write(0);
+  write(1);
+  EXPECT_EQ(read(0), LaunchStatus::kOk);
+  write(1);
+  EXPECT_EQ(read(1), LaunchStatus::kHazard);
+  expect_text(stream.hazards.back(),
+              "4 bytes at offset 4 of buffer 'words', which the kernel in front has written, are "
+              "read before wait_for_previous_grid");
+  write(1);
+  stream.memory.begin_launch();
+  EXPECT_EQ(read(1), LaunchStatus::kOk);
+}
+
+// Until a launch that waits for everything in front of it.
+TEST_F(EarlyStart, everything_may_be_late) {
+  const auto read = [&] {
+    load(Space::kGlobal, words);
+    wait();
+  };
+  stream.memory.mark_all_late();
+  EXPECT_EQ(launch(&stream, early(1), read), LaunchStatus::kHazard);
+  EXPECT_EQ(launch(&stream, block_of(1), read), LaunchStatus::kOk);
+  EXPECT_EQ(launch(&stream, early(1), read), LaunchStatus::kOk);
 }
 
 } // namespace

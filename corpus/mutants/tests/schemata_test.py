@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""ci/make_schemata.py: texts within texts, declarations, statements behind an `if` without braces, what it refuses."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+KERNEL = """#pragma once
+inline int twice(int x, int y) {
+  int sum = x + y;
+  if (sum > 9) sum = 9;
+  return sum * 2;
+}
+"""
+
+
+def mutant(**fields):
+    keys = {"why": "wrong", "file": "kernel.h", "kind": "expression", "replace": "", "kernels": "k"}
+    return "".join(f"{key} = {value}\n" for key, value in {**keys, **fields}.items())
+
+
+class Schemata(unittest.TestCase):
+    def run_on(self, **mutants):
+        """The instrumented header, or what the script said when it refused."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "kernel.h").write_text(KERNEL)
+            for name, text in mutants.items():
+                (root / f"{name}.mutant").write_text(text)
+            script = [sys.executable, ROOT / "ci/make_schemata.py", root, root, root / "out"]
+            result = subprocess.run(script, capture_output=True, text=True)
+            self.omitted = (root / "out/mutant_omitted.inc").read_text() if result.returncode == 0 else ""
+            return (root / "out/kernel.h").read_text() if result.returncode == 0 else result.stderr
+
+    def value(self, source, active, x, y):
+        """What twice(x, y) returns with a mutant active, by the compiler."""
+        with tempfile.TemporaryDirectory() as folder:
+            stub = "namespace assay::mutants { inline bool is_active(int id) { return id == %d; } }\n" % active
+            body = source.replace('#include "corpus/mutants/active.h"\n', stub).replace("#pragma once", "")
+            program = pathlib.Path(folder) / "program.cpp"
+            program.write_text(f"{body}int main() {{ return twice({x}, {y}); }}\n")
+            binary = program.with_suffix("")
+            subprocess.run(["c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", program, "-o", binary], check=True)
+            return subprocess.run([binary]).returncode
+
+    def test_a_text_within_another(self):
+        source = self.run_on(
+            a=mutant(kind="statement", find="int sum = x + y; if (sum > 9) sum = 9; return sum * 2;", replace="return x - y;"),
+            b=mutant(find="sum > 9", replace="sum > 8"),
+            c=mutant(kind="statement", find="sum = 9;"),
+        )
+        self.assertIn("overlap", source)  # c is no expression within a
+        source = self.run_on(
+            a=mutant(kind="statement", find="int sum = x + y; if (sum > 9) sum = 9; return sum * 2;", replace="return x - y;"),
+            b=mutant(find="sum > 9", replace="sum > 5"),
+        )
+        self.assertEqual([self.value(source, active, 5, 2) for active in (0, 1, 2)], [14, 3, 18])
+
+    def test_a_declaration(self):
+        source = self.run_on(a=mutant(kind="declaration", find="int sum = x + y;", replace="int sum = x * y;"))
+        self.assertEqual([self.value(source, active, 3, 2) for active in (0, 1)], [10, 12])
+        refused = self.run_on(a=mutant(kind="declaration", find="int sum = x + y;", replace="int other = x * y;"))
+        self.assertIn("not two declarations of one name", refused)
+
+    def test_a_statement_behind_an_if(self):
+        source = self.run_on(a=mutant(kind="statement", find="sum = 9;", replace="sum = 8;"))
+        self.assertEqual([self.value(source, active, 9, 9) for active in (0, 1)], [18, 16])
+
+    def test_several_of_one_text(self):
+        source = self.run_on(a=mutant(find="sum * 2", replace="sum"), b=mutant(find="sum * 2", replace="sum * 3"))
+        self.assertEqual([self.value(source, active, 1, 1) for active in (0, 1, 2)], [4, 2, 6])
+
+    def test_what_is_not_there_is_left_out(self):
+        self.run_on(a=mutant(find="sum * 4", replace="sum"), b=mutant(find="sum * 2", replace="sum"))
+        self.assertEqual(self.omitted, '"a",\n')
+
+    def test_texts_that_cross_are_refused(self):
+        crossing = self.run_on(a=mutant(find="x + y", replace="x"), b=mutant(find="sum = x +", replace="sum ="))
+        self.assertIn("a and b overlap" if crossing.find("a and b") >= 0 else "b and a overlap", crossing)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/case/directed_paged.h"
+
+#include <algorithm>
+
+#include "properties/case/fields.h"
+
+namespace assay {
+namespace {
+
+void fit_lens(Problem &p, int slots) {
+  slots /= p.num_kv_heads;
+  fields::cut_to_slots(p.seq_lens, p.page_size, slots);
+}
+
+/// A multiple of `unit`, or one key beside it.
+int beside(int unit, int most, Dice &dice) {
+  return std::max(0, unit * dice.between(1, most) + dice.between(-1, 1));
+}
+
+/// Lengths beside multiples of pages and tiles, odd and even; a window then often begins on a tile
+/// for one query token and in front of or behind it for another.
+void tie_lengths(Problem &p, const Limits &limits, Dice &dice) {
+  static constexpr int kUnits[] = {16, 32, 64, 128, 256};
+  const int unit = dice.upto(3) == 0 ? p.page_size : kUnits[dice.upto(4)];
+  for (int &len : p.seq_lens)
+    len = beside(unit, std::clamp(512 / unit, 1, 8), dice);
+  fit_lens(p, 2 * limits.slots);
+  if (p.seq_lens.empty() || dice.upto(1) == 0) return;
+  p.q_len = dice.between(1, 8);
+  const int len = p.seq_lens[dice.upto(static_cast<int>(p.seq_lens.size()) - 1)];
+  const int begin = dice.between(0, len / 16) * 16;
+  p.window = std::max(1, len - begin + dice.between(-p.q_len, p.q_len));
+}
+
+/// Keys of a tile of a balanced plan: one warp tile for each of four warps.
+int plan_tile(const Problem &p) {
+  if (is_fp8(p)) return p.head_dim == 64 ? 256 : 128;
+  return p.head_dim == 64 ? 128 : 64;
+}
+
+/// More requests than workers, or so long that no request has workers of its own: what one worker
+/// begins the next goes on with. Often whole tiles, often as many as there are workers.
+void cross_workers(Problem &p, const Limits &limits, Dice &dice) {
+  p.num_splits = 0;
+  p.num_kv_heads = dice.between(1, 2);
+  p.group_size = dice.between(1, 4);
+  p.batch = dice.between(5, 10);
+  p.seq_lens.resize(p.batch);
+  const int most = dice.upto(2) == 0 ? 1 : 4;
+  for (int &len : p.seq_lens)
+    len = dice.upto(5) == 0 ? 0 : beside(plan_tile(p), most, dice);
+  fit_lens(p, 4 * limits.slots);
+}
+
+/// More requests than a planner looks at in one round, few with keys.
+void crowd(Problem &p, const Limits &limits, Dice &dice) {
+  p.num_splits = dice.upto(3) == 0 ? 2 : 0;
+  p.num_kv_heads = 1;
+  p.group_size = dice.between(1, 2);
+  p.head_dim = 64;
+  p.q_len = std::min(p.q_len, 2);
+  p.page_size = std::min(p.page_size, 8);
+  p.batch = dice.between(250, 300);
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.upto(7) == 0 ? dice.between(1, 20) : 0;
+  p.seq_lens.back() = dice.between(1, 140);
+  fit_lens(p, 2 * limits.slots);
+}
+
+/// As many splits as lanes of a warp and one more, or twice or three times as many.
+void split_often(Problem &p, const Limits &limits, Dice &dice) {
+  p.num_splits = 32 * dice.between(1, 3) + dice.upto(1);
+  p.num_kv_heads = 1;
+  p.batch = dice.between(1, 2);
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = beside(p.num_splits, 4, dice);
+  fit_lens(p, 2 * limits.slots);
+}
+
+/// More kv heads, or more query heads of one, than any model has had for long.
+void many_heads(Problem &p, const Limits &limits, Dice &dice) {
+  p.batch = dice.between(1, 2);
+  p.seq_lens.resize(p.batch);
+  p.q_len = 1;
+  const bool groups = dice.upto(1) == 0;
+  p.num_kv_heads = groups ? dice.between(1, 2) : dice.between(65, 80);
+  p.group_size = groups ? dice.between(65, 100) : 1;
+  p.num_splits = std::min(p.num_splits, 2);
+  for (int &len : p.seq_lens)
+    len = dice.upto(12);
+  p.page_size = std::min(p.page_size, 8);
+  fit_lens(p, 2 * limits.slots);
+}
+
+/// Fewer head tiles than multiprocessors, where kernels give a row all the warps they can.
+void few_tiles(Problem &p, const Limits &limits, Dice &dice) {
+  p.batch = dice.between(1, 2);
+  p.num_kv_heads = dice.between(1, 2);
+  p.group_size = dice.between(1, 8);
+  p.num_splits = 0;
+  p.kv = static_cast<KvType>(dice.upto(2));
+  if (dice.upto(1) == 0) p.q.regime = Regime::kWide;
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.between(0, 600);
+  fit_lens(p, 2 * limits.slots);
+}
+
+/// Scores that an ordinary key never has, over several tiles.
+void far_scores(Problem &p, const Limits &limits, Dice &dice) {
+  static constexpr Regime kFar[] = {Regime::kBelow, Regime::kSlope, Regime::kGaps, Regime::kOffset};
+  if (p.q.regime == Regime::kZero) p.q.regime = Regime::kNormal;
+  p.k.regime = kFar[dice.upto(3)];
+  if (p.k.regime == Regime::kGaps) p.v.regime = Regime::kOneHot;
+  for (int &len : p.seq_lens)
+    len = dice.between(len / 2, 400);
+  fit_lens(p, 2 * limits.slots);
+}
+
+} // namespace
+
+void forget_pages(Problem &p) {
+  if (p.placement != Placement::kExplicit) return;
+  p.placement = Placement::kReversed;
+  p.page_ids.clear();
+}
+
+void aim_paged(Problem &p, const Limits &limits, Dice &dice) {
+  using Kind = void (*)(Problem &, const Limits &, Dice &);
+  static constexpr Kind kKinds[] = {tie_lengths, cross_workers, split_often, far_scores,
+                                    few_tiles,   cross_workers, many_heads};
+  forget_pages(p);
+  // Many blocks cost as much as many cases.
+  if (dice.upto(19) == 0)
+    crowd(p, limits, dice);
+  else
+    kKinds[dice.upto(static_cast<int>(std::size(kKinds)) - 1)](p, limits, dice);
+}
+
+} // namespace assay

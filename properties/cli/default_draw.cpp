@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/cli/default_draw.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include <fmt/format.h>
+
+namespace assay {
+namespace {
+
+/// Kernels that the mutant concerns, all or one of them.
+std::vector<const assay_kernel *> kernels_of(const mutants::Mutant &mutant,
+                                             const std::string &only) {
+  std::vector<const assay_kernel *> out;
+  const assay_plugin &plugin = *mutants::plugin();
+  for (int i = 0; i < plugin.num_kernels; ++i)
+    if (concerns(mutant, plugin.kernels[i].name) &&
+        (only.empty() || only == plugin.kernels[i].name))
+      out.push_back(&plugin.kernels[i]);
+  return out;
+}
+
+std::vector<const mutants::Mutant *> chosen(const CliOptions &o) {
+  std::vector<const mutants::Mutant *> out;
+  for (const mutants::Mutant &m : mutants::all()) {
+    const bool named = o.mutants.empty() ||
+                       std::find(o.mutants.begin(), o.mutants.end(), m.name) != o.mutants.end();
+    if (named && !kernels_of(m, o.kernel).empty()) out.push_back(&m);
+  }
+  return out;
+}
+
+/// Ends at the first failure.
+RunSummary draw(const Session &session, const mutants::Mutant &mutant,
+                const std::vector<const assay_kernel *> &kernels) {
+  std::vector<const Property *> all;
+  for (const Property &property : properties())
+    all.push_back(&property);
+  std::atomic<bool> failed = false;
+  RunnerOptions options;
+  options.seed = session.options.seed;
+  options.threads = session.options.threads;
+  options.replay_scores = true;
+  options.refusals_count = true; // the mutants have a few dtypes and head_dims
+  options.shrink = {.checks = 0, .seconds = 0};
+  options.found = [&](const PropertyRun &) { failed = true; };
+  options.stop = &failed;
+  options.on_thread = [&] { mutants::active_id = mutant.id; };
+  RunSummary summary = run_properties(kernels, all, options, nullptr);
+  mutants::active_id = 0;
+  return summary;
+}
+
+/// The run that noticed, or null. What check cannot go on from is noticed, too.
+const PropertyRun *noticed(const RunSummary &summary) {
+  for (const PropertyRun &run : summary.runs)
+    if (!run.first.empty()) return &run;
+  for (const PropertyRun &run : summary.runs)
+    if (!run.harness_error.empty() || run.undecided > 0) return &run;
+  return nullptr;
+}
+
+std::string message_of(const PropertyRun &run) {
+  if (!run.first.empty()) return run.first[0].result.message;
+  return run.harness_error.empty() ? "undecided" : run.harness_error;
+}
+
+} // namespace
+
+bool concerns(const mutants::Mutant &mutant, const std::string &kernel) {
+  const std::string list = std::string(mutant.kernels) + ",";
+  return list.find(kernel + ",") != std::string::npos;
+}
+
+int draw_for_mutants(Session &session) {
+  const CliOptions &o = session.options;
+  const auto subjects = chosen(o);
+  if (subjects.empty()) throw CliError(kExitUsage, fmt::format("no mutant concerns {}", o.kernel));
+  nlohmann::json rows = nlohmann::json::array();
+  int survivors = 0;
+  for (const mutants::Mutant *m : subjects) {
+    const RunSummary summary = draw(session, *m, kernels_of(*m, o.kernel));
+    const PropertyRun *by = noticed(summary);
+    nlohmann::json row = {{"mutant", m->name}, {"why", m->why}, {"cases", summary.cases()}};
+    if (by == nullptr) {
+      ++survivors;
+      session.streams.out << fmt::format("{} {:<34} {} cases, {:.1f} s: {}\n",
+                                         session.red("SURVIVES"), m->name, summary.cases(),
+                                         summary.seconds, m->why);
+    } else {
+      session.streams.out << fmt::format("seen     {:<34} {} {}, case {}, {:.1f} s: {}\n", m->name,
+                                         by->kernel->name, by->property->name, by->cases,
+                                         summary.seconds, message_of(*by).substr(0, 100));
+      row["kernel"] = by->kernel->name;
+      row["property"] = by->property->name;
+      row["case"] = by->cases;
+      row["message"] = message_of(*by);
+    }
+    session.streams.out << std::flush;
+    rows.push_back(row);
+  }
+  const int exit = survivors > 0 ? kExitHarness : kExitPass;
+  session.streams.out << fmt::format("{} of {} seen by the draws of check, seed {}\n",
+                                     subjects.size() - survivors, subjects.size(), o.seed);
+  return session.finish({{"seed", o.seed}, {"rows", rows}, {"exit", exit}}, exit);
+}
+
+} // namespace assay

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a default run of check says to kernels that are wrong on purpose.
+#pragma once
+
+#include "corpus/mutants/mutants.h"
+#include "properties/cli/session.h"
+
+namespace assay {
+
+bool concerns(const mutants::Mutant &mutant, const std::string &kernel);
+
+/// `mutants --default-draw`: the draws of `check` with the same seed on all kernels that a mutant
+/// concerns, kept findings aside, until a property fails. Exit code 4 when a mutant survives.
+int draw_for_mutants(Session &session);
+
+} // namespace assay

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic that a kernel declares: assay_arithmetic of kernels/abi/plugin.h, field for field."""
+import dataclasses
+import math
+
+#: ASSAY_ABI_MAJOR and ASSAY_ABI_MINOR of the header that this package was written against.
+ABI = (0, 6)
+FORMATS = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5}
+EXPONENTIALS = {"natural": 0, "base2": 1}
+WORDS = {"p_format": FORMATS, "sum_format": FORMATS, "exponential": EXPONENTIALS}
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """Upper limits of what each step of a kernel may be off by; the bounds follow from them alone.
+
+    The default of every field is 0, or the first word: exact, fp32, natural base, no splits. Errors are
+    0 to below 1. The program refuses a field outside its range by its name (README.md has the ranges).
+    """
+
+    mma_block: int = 0  #: products summed per block-FMA step; 0: fp32 multiply-adds, in any order
+    mma_fraction_bits: int = 0  #: of a block: addends are cut at 2^(largest exponent - this)
+    p_format: str = "fp32"  #: softmax weights meet V rounded to it; "call": the dtype of the call
+    sum_format: str = "fp32"  #: of the row sum: fp32, fp16 or bf16
+    exponential: str = "natural"  #: or base2: of logits scaled by log2 e, exact at integers
+    sum_depth: int = 0  #: additions on the longest path of a row sum within a tile
+    q_abs_error: float = 0.0  #: of an element of q as it meets k, per largest |q| of its row
+    exp2_rel_error: float = 0.0  #: of the exponential, relative
+    log2_abs_error: float = 0.0  #: of the logarithm, per (1 + |log2|)
+    rcp_rel_error: float = 0.0  #: of the division by the row sum, relative
+    tanh_abs_error: float = 0.0  #: of the tanh of the softcap, absolute
+    tile_tokens: int = 0  #: keys between two updates of the running maximum; 0 counts as 1
+    max_parallel_states: int = 0  #: partial softmaxes merged before a result or split is stored; 0: 1
+    max_splits: int = 0  #: parts of a row that become a normalised (O, LSE) and are merged; 0: none
+    merge_stages: int = 0  #: such merges that a part passes through; 0 only without splits
+
+    def to_json(self):
+        """As numbers of the C header. Values that JSON lacks are words, which the program refuses."""
+        out = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in WORDS:
+                words = WORDS[field.name]
+                if value not in words:
+                    raise ValueError(f"Declaration: {field.name} is {value!r}, expected one of {', '.join(words)}")
+                value = words[value]
+            elif field.type is float:
+                if isinstance(value, bool) or not isinstance(value, (int, float)):
+                    raise TypeError(f"Declaration: {field.name} is {value!r}, expected a number")
+                value = float(value)
+                value = value if math.isfinite(value) else str(value)
+            elif isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"Declaration: {field.name} is {value!r}, expected an integer")
+            out[field.name] = value
+        return out

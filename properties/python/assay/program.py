@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program `assay`: finding it and running it."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+
+class ProgramError(RuntimeError):
+    """The program is not there, or ended without a verdict: usage (2), unsupported (3), its own failure (4)."""
+
+    def __init__(self, message, exit_code=None):
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def find_program():
+    """ASSAY_PROGRAM, else `assay` on PATH, else the one in this wheel. ProgramError where there is none."""
+    named = os.environ.get("ASSAY_PROGRAM")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise ProgramError(f"assay: ASSAY_PROGRAM={named}: is no program")
+        return named
+    bundled = pathlib.Path(__file__).with_name("bin") / "assay"
+    found = shutil.which("assay") or (str(bundled) if os.access(bundled, os.X_OK) else None)
+    if found is None:
+        raise ProgramError(
+            "assay: the program was not found: set ASSAY_PROGRAM to build/simt/assay of the tree, "
+            "put it on PATH, or install a wheel that was built with ASSAY_BUNDLE"
+        )
+    return found
+
+
+def environment():
+    """That of this process, with its search path, so that a worker finds what this process finds."""
+    paths = [os.path.abspath(p) for p in sys.path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def run_program(arguments, program=None):
+    """Returns the finished process with text output. ProgramError where it cannot be started."""
+    command = [program or find_program(), *arguments]
+    try:
+        return subprocess.run(command, env=environment(), text=True, errors="replace", capture_output=True)
+    except OSError as error:
+        raise ProgramError(f"assay: {command[0]}: {error.strerror}") from error
+
+
+_properties = {}
+
+
+def list_properties(program=None):
+    """What `assay list properties --json -` says of each."""
+    program = program or find_program()
+    if program not in _properties:
+        ran = run_program(["list", "properties", "--json", "-"], program)
+        if ran.returncode != 0:
+            raise ProgramError(ran.stderr.strip() or f"assay: {program} lists no properties", ran.returncode)
+        _properties[program] = json.loads(ran.stdout)["properties"]
+    return _properties[program]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of a kernel beside its code, and where a worker finds the code."""
+import dataclasses
+import importlib.util
+import json
+import os
+import sys
+
+from .declaration import Declaration
+
+FAMILIES = {"paged": 0, "paged_v1": 0, "paged_v2": 0, "cascade": 1, "merge_state": 2, "merge_states": 3}
+DETERMINISM = {"none": 0, "run_to_run": 1}
+BATCH_INVARIANCE = {"none": 0, "fixed": 1, "always": 2}
+NAN_CONTRACT = {"none": 0, "values": 1, "scores": 2, "all": 3}
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """The arguments of `kernel`, checked."""
+
+    family: str
+    declaration: Declaration
+    name: str
+    determinism: str = "none"
+    batch_invariance: str = "none"
+    nan_contract: str = "none"
+    supports: object = None
+    cases: int = None
+    budget: str = None
+
+    def __post_init__(self):
+        words = {
+            "family": FAMILIES,
+            "determinism": DETERMINISM,
+            "batch_invariance": BATCH_INVARIANCE,
+            "nan_contract": NAN_CONTRACT,
+        }
+        for field, known in words.items():
+            if getattr(self, field) not in known:
+                raise ValueError(f"assay: {field} is {getattr(self, field)!r}, expected one of {', '.join(known)}")
+        if not isinstance(self.declaration, Declaration):
+            raise TypeError(f"assay: declaration is {self.declaration!r}, expected an assay.Declaration")
+        if self.supports is not None and not callable(self.supports):
+            raise TypeError(f"assay: supports is {self.supports!r}, expected a function of a case")
+
+    def to_json(self):
+        """A row of the worker's hello."""
+        return {
+            "name": self.name,
+            "family": FAMILIES[self.family],
+            "determinism": DETERMINISM[self.determinism],
+            "batch_invariance": BATCH_INVARIANCE[self.batch_invariance],
+            "nan_contract": NAN_CONTRACT[self.nan_contract],
+            "arithmetic": self.declaration.to_json(),
+        }
+
+
+def kernel(*, family, declaration, name=None, **fields):
+    """Marks a function as a kernel: it takes a Case, reads its inputs and writes its outputs.
+
+    family            paged (also paged_v1, paged_v2), cascade, merge_state or merge_states
+    declaration       an assay.Declaration
+    name              1 to 100 printable characters without space, '/' and '#'; the function's without it
+    determinism       none (default) or run_to_run: the same call gives the same bits
+    batch_invariance  none (default), fixed or always: whether a row's bits may follow the other rows
+    nan_contract      none (default), values, scores or all: which NaN must reach the outputs
+    supports          a function of a Case that raises assay.Unsupported, or returns False or a reason,
+                      for calls that the kernel does not take; without it the kernel itself is asked
+    cases, budget     of the tests that pytest makes of it (budget: "10s")
+
+    The function stays as it was and can be called. ValueError and TypeError name a wrong argument.
+    """
+
+    def mark(function):
+        function.__assay__ = Spec(family, declaration, name or function.__name__, **fields)
+        return function
+
+    return mark
+
+
+def target_of(function, what="the kernel"):
+    """MODULE:NAME or FILE.py:NAME, under which another process finds a function."""
+    name = getattr(function, "__qualname__", None)
+    if name is None or not name.replace(".", "_").isidentifier():
+        raise ValueError(
+            f"assay: {what} ({name or function!r}) cannot be found by another process: "
+            "define it with def in a module or a script, not inside a function"
+        )
+    module = function.__module__
+    if module != "__main__":
+        try:
+            if importlib.util.find_spec(module) is not None:
+                return f"{module}:{name}"
+        except (ImportError, ValueError):
+            pass
+    code = getattr(function, "__code__", None)
+    path = getattr(sys.modules.get(module), "__file__", None) or getattr(code, "co_filename", module)
+    if not os.path.isfile(path):
+        raise ValueError(f"assay: {what} ({name}) stands in no file ({path}): put it into one")
+    return f"{os.path.abspath(path)}:{name}"
+
+
+def worker_arguments(function, spec):
+    """What `python3 -m assay.worker` needs to serve the function as `spec` says."""
+    arguments = [target_of(function)]
+    if spec is not getattr(function, "__assay__", None):
+        described = dataclasses.asdict(spec)
+        if spec.supports is not None:
+            described["supports"] = target_of(spec.supports, "supports")
+        arguments += ["--describe", json.dumps({k: v for k, v in described.items() if v is not None})]
+    elif spec.supports is not None:
+        target_of(spec.supports, "supports")
+    return arguments

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the package says of the C header is what stands there."""
+import dataclasses
+import re
+
+import pytest
+from conftest import ROOT
+
+import assay
+from assay import declaration, elements, spec, worker
+
+PLUGIN_H = (ROOT / "kernels/abi/plugin.h").read_text()
+ASSAY_H = (ROOT / "kernels/abi/assay.h").read_text()
+CODE = re.sub(r"/\*.*?\*/", "", PLUGIN_H + ASSAY_H, flags=re.S)
+
+
+def fields_of(struct):
+    body = re.search(r"typedef struct %s \{(.*?)\}" % struct, CODE, re.S).group(1)
+    found = []
+    for line in re.findall(r"([^;]+);", body):
+        kind, names = line.split(None, 1)
+        found += [(kind, name.strip()) for name in names.split(",")]
+    return found
+
+
+def enumerators(prefix):
+    found = re.findall(r"\b%s(\w+) = (\d+)" % prefix, CODE)
+    assert found, prefix
+    return {name.lower(): int(value) for name, value in found}
+
+
+def test_fields_are_those_of_assay_arithmetic():
+    words = {"assay_format": str, "assay_exponential": str, "int32_t": int, "double": float}
+    mirrored = [(field.type, field.name) for field in dataclasses.fields(assay.Declaration)]
+    assert [(words[kind], name) for kind, name in fields_of("assay_arithmetic")] == mirrored
+
+
+def test_defaults_are_zero():
+    assert set(assay.Declaration().to_json().values()) == {0}
+
+
+def test_words_are_the_enumerators():
+    assert declaration.FORMATS == enumerators("ASSAY_FORMAT_")
+    assert declaration.EXPONENTIALS == enumerators("ASSAY_EXP_")
+    assert spec.DETERMINISM == enumerators("ASSAY_DETERMINISM_")
+    assert spec.BATCH_INVARIANCE == enumerators("ASSAY_BATCH_")
+    families = enumerators("ASSAY_FAMILY_")
+    assert spec.FAMILIES == {**families, "paged_v1": families["paged"], "paged_v2": families["paged"]}
+    nan = enumerators("ASSAY_NAN_")
+    assert spec.NAN_CONTRACT == {"none": 0, **nan, "all": sum(nan.values())}
+
+
+def test_version_and_statuses_are_those_of_the_header():
+    version = [int(re.search(r"define ASSAY_ABI_%s (\d+)" % word, ASSAY_H).group(1)) for word in ("MAJOR", "MINOR")]
+    assert list(declaration.ABI) == version
+    assert worker.OK == int(re.search(r"ASSAY_OK = (\d+)", CODE).group(1))
+    assert worker.UNSUPPORTED == int(re.search(r"ASSAY_UNSUPPORTED = (\d+)", CODE).group(1))
+    assert set(elements.STORED) - {"int32"} == {"fp16", "bf16", "fp32", "e4m3", "e5m2"}
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(assay.Declaration), ids=lambda f: f.name)
+def test_every_field_is_held_to_its_type(field):
+    with pytest.raises((TypeError, ValueError), match=field.name):
+        assay.Declaration(**{field.name: "no such word"}).to_json()
+
+
+@pytest.mark.parametrize("field", ["family", "determinism", "batch_invariance", "nan_contract"])
+def test_words_of_a_kernel_are_known(field):
+    good = {"family": "paged", "declaration": assay.Declaration(), "name": "k"}
+    with pytest.raises(ValueError, match=f"{field} is 'odd', expected one of"):
+        spec.Spec(**{**good, field: "odd"})
+
+
+def test_readme_explains_every_field():
+    readme = (ROOT / "properties/python/README.md").read_text()
+    for field in dataclasses.fields(assay.Declaration):
+        assert re.search(rf"^\| `{field.name}` \|", readme, re.M), field.name

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/sut/child.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <mutex>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace assay {
+namespace {
+
+std::string death_text(int status) {
+  if (WIFEXITED(status))
+    return fmt::format("the kernel ended its process with exit({})", WEXITSTATUS(status));
+  if (WIFSIGNALED(status))
+    return fmt::format("the kernel's process died of signal {} ({})", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+  return "the kernel's process is gone";
+}
+
+} // namespace
+
+void Child::start(const std::function<void(int fd)> &body) {
+  // One at a time: a process that inherits another one's end of a channel keeps it open.
+  static std::mutex starting;
+  const std::lock_guard lock(starting);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw std::runtime_error(fmt::format("no channel to a process: {}", strerror(errno)));
+  // What is buffered here would be written once more by a kernel that calls exit().
+  std::cout.flush();
+  fflush(nullptr);
+  pid_ = fork();
+  if (pid_ == 0) {
+    close(ends[0]);
+    body(ends[1]);
+    _exit(0);
+  }
+  close(ends[1]);
+  channel_.emplace(ends[0]);
+  if (pid_ > 0) return;
+  const int error = errno;
+  stop();
+  throw std::runtime_error(fmt::format("no process: {}", strerror(error)));
+}
+
+bool Child::alive() {
+  if (pid_ <= 0) return false;
+  if (waitpid(pid_, nullptr, WNOHANG) == 0) return true;
+  pid_ = -1;
+  return false;
+}
+
+std::string Child::failure(Deadline until) {
+  const bool late = until && std::chrono::steady_clock::now() >= *until;
+  // A process that is about to die closes its channel a little earlier.
+  for (int i = 0; !late && i < 200; ++i) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      pid_ = -1;
+      return death_text(status);
+    }
+    usleep(1000);
+  }
+  if (!late) return "the kernel closed or spoilt the channel of its process";
+  const double waited = std::chrono::duration<double>(patience_).count();
+  patience_ = std::min(patience_, kLaterPatience);
+  return fmt::format("the kernel has not returned for {:g} s", waited);
+}
+
+void Child::stop() {
+  channel_.reset();
+  if (pid_ > 0) {
+    kill(-pid_, SIGKILL); // no group of that number, unless it leads one
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_ = -1;
+}
+
+void enter_child() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGINT, SIG_IGN); // the harness ends it
+  signal(SIGTERM, SIG_DFL);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
+} // namespace assay

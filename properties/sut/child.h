@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "properties/sut/channel.h"
+
+namespace assay {
+
+/// How long a call may take in a process of its own. The first that takes longer may merely be
+/// slow; when one did, the next ones get less.
+inline constexpr std::chrono::milliseconds kFirstPatience{60'000}, kLaterPatience{5'000};
+/// Of a process that a kernel runs in; not under AddressSanitizer, whose shadow is far more.
+inline constexpr uint64_t kMaxChildMemory = uint64_t{16} << 30;
+
+/// A process that a kernel runs in, and the channel to it. Started and stopped any number of times.
+class Child {
+public:
+  explicit Child(std::chrono::milliseconds patience = kFirstPatience) : patience_(patience) {}
+  Child(const Child &) = delete;
+  ~Child() { stop(); }
+
+  /// Runs `body` in a new process with its end of the channel; it must not return. Throws
+  /// std::runtime_error where there is no process to be had.
+  void start(const std::function<void(int fd)> &body);
+  bool started() const { return channel_.has_value(); }
+  /// False once the process has ended.
+  bool alive();
+  Channel &channel() { return *channel_; }
+  /// For a call that begins now.
+  Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
+  /// Why there is no reply by `until`, in words; the process has ended, or is to be stopped.
+  std::string failure(Deadline until);
+  /// Ends the process, and those of its group where it leads one.
+  void stop();
+
+private:
+  std::optional<Channel> channel_;
+  pid_t pid_ = -1;
+  std::chrono::milliseconds patience_;
+};
+
+/// What every such process does first: it ends with the harness and leaves no core. Calls nothing
+/// that a process forked beside threads may not call.
+void enter_child();
+
+} // namespace assay

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call in words that need no C: parameters by their names in kernels/abi/assay.h, tensors by
+// dtype, shape, strides and place.
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "properties/call/tensors.h"
+#include "properties/sut/sut.h"
+
+namespace assay {
+
+/// Where the buffers of a call lie in one piece of memory, each between two guard bands.
+struct CallLayout {
+  explicit CallLayout(const Tensors &t);
+  std::vector<size_t> offsets; ///< of buffer i, multiples of 256
+  size_t bytes = 0;            ///< of all
+};
+
+/// Everything that a kernel is told. A tensor is null, or {dtype, shape, strides (elements),
+/// offset (bytes), output}. The offset of a pool whose page ids begin high may be negative: only
+/// its pages in use lie in memory.
+nlohmann::json describe_call(const Tensors &t, const CallLayout &layout);
+
+/// Of the reply to request `id`. Total: false for anything that is not one.
+bool read_reply(const std::string &text, uint64_t id, RunResult &result);
+
+} // namespace assay

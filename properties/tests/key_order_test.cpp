@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel's statement of its key order is judged like its numbers: one that is no order is a
+// finding of the case, not the end of the run.
+#include <gtest/gtest.h>
+
+#include "properties/case/codec.h"
+#include "properties/run/runner.h"
+#include "properties/tests/reference_kernels.h"
+
+namespace assay {
+namespace {
+
+using KeyOrder = decltype(assay_kernel::key_order);
+constexpr int kKeys = 5;
+
+assay_status one_tile(assay_key_tile *tiles, int32_t *count, int begin, int end) {
+  tiles[0] = {};
+  tiles[0].begin = begin;
+  tiles[0].end = end;
+  tiles[0].p_parts = 1;
+  *count = 1;
+  return ASSAY_OK;
+}
+
+CheckResult judged(KeyOrder key_order) {
+  assay_kernel kernel = reference::kernel("reference_v1");
+  kernel.key_order = key_order;
+  const auto sut = make_simt_sut(kernel);
+  Problem p = decode({}, fuzz_limits());
+  p.seq_lens = {kKeys};
+  bool threw = false;
+  const CheckResult result = checked(*find_property("within_budget"), p, *sut, &threw);
+  EXPECT_FALSE(threw) << result.message;
+  return result;
+}
+
+void expect_finding(KeyOrder key_order, const std::string &part) {
+  const CheckResult result = judged(key_order);
+  EXPECT_TRUE(result.failed());
+  EXPECT_NE(result.message.find("row 0 head 0: " + part), std::string::npos) << result.message;
+}
+
+TEST(KeyOrder, AnHonestOnePasses) {
+  EXPECT_TRUE(judged([](const void *, int32_t, int32_t, assay_key_tile *tiles, int32_t,
+                        int32_t *count) -> assay_status {
+                return one_tile(tiles, count, 0, kKeys);
+              }).passed());
+}
+
+TEST(KeyOrder, AMissingKeyIsAFinding) {
+  expect_finding(
+      [](const void *, int32_t, int32_t, assay_key_tile *tiles, int32_t,
+         int32_t *count) -> assay_status { return one_tile(tiles, count, 0, kKeys - 1); },
+      "key 4 of 5 is not visited");
+}
+
+TEST(KeyOrder, AKeyVisitedTwiceIsAFinding) {
+  expect_finding(
+      [](const void *, int32_t, int32_t, assay_key_tile *tiles, int32_t,
+         int32_t *count) -> assay_status {
+        one_tile(tiles, count, 0, kKeys);
+        one_tile(tiles + 1, count, 3, 4);
+        *count = 2;
+        return ASSAY_OK;
+      },
+      "key 3 is visited twice");
+}
+
+TEST(KeyOrder, KeysThatTheRequestDoesNotHaveDoNotCount) {
+  expect_finding([](const void *, int32_t, int32_t, assay_key_tile *tiles, int32_t,
+                    int32_t *count) -> assay_status { return one_tile(tiles, count, -3, 2); },
+                 "key 2 of 5 is not visited");
+}
+
+TEST(KeyOrder, ALevelThatTheCallDoesNotHaveIsAFinding) {
+  expect_finding(
+      [](const void *, int32_t, int32_t, assay_key_tile *tiles, int32_t,
+         int32_t *count) -> assay_status {
+        one_tile(tiles, count, 0, kKeys);
+        tiles[0].level = 7;
+        return ASSAY_OK;
+      },
+      "a tile of level 7");
+}
+
+TEST(KeyOrder, MoreSplitsThanDeclaredAreAFinding) {
+  expect_finding(
+      [](const void *, int32_t, int32_t, assay_key_tile *tiles, int32_t,
+         int32_t *count) -> assay_status {
+        one_tile(tiles, count, 0, 2);
+        one_tile(tiles + 1, count, 2, kKeys);
+        tiles[1].split = 1;
+        *count = 2;
+        return ASSAY_OK;
+      },
+      "2 splits");
+}
+
+TEST(KeyOrder, ARefusalIsAFinding) {
+  expect_finding([](const void *, int32_t, int32_t, assay_key_tile *, int32_t,
+                    int32_t *) -> assay_status { return ASSAY_INVALID_ARGUMENT; },
+                 "the kernel declares one and does not give it");
+  expect_finding(
+      [](const void *, int32_t, int32_t, assay_key_tile *, int32_t,
+         int32_t *count) -> assay_status {
+        *count = -1;
+        return ASSAY_OK;
+      },
+      "the kernel declares one and does not give it: it counts -1 tiles");
+}
+
+} // namespace
+} // namespace assay
