@@ -202,7 +202,9 @@ void print_table(const Session &session, const RunSummary &summary,
                      "failing", "undecided", "T0", "T1", "T2", "LSE", "budget");
   for (const assay_kernel *kernel : kernels) {
     KernelTotals t = totals_of(summary, kernel);
-    auto ratio = [](double x) { return x > 0 ? fmt::format("{:.3f}", x) : std::string("-"); };
+    const auto ratio = [](double x) {
+      return !(x > 0) ? "-" : x < 1e4 ? fmt::format("{:.3f}", x) : fmt::format("{:.1e}", x);
+    };
     out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8}\n", kernel->name,
                        t.cases, t.findings, t.undecided, ratio(t.t0), ratio(t.t1), ratio(t.t2),
                        ratio(t.lse),
