@@ -13,7 +13,8 @@ std::string without_numbers(const std::string &line) {
   std::string out;
   for (size_t i = 0; i < line.size(); ++i) {
     const bool digit = std::isdigit(static_cast<unsigned char>(line[i])) != 0;
-    if (!digit)
+    const bool point = line[i] == '.' && !out.empty() && out.back() == '#'; // of a fraction
+    if (!digit && !point)
       out += line[i];
     else if (out.empty() || out.back() != '#')
       out += '#';
@@ -77,7 +78,7 @@ Symptom hazard_symptom(const std::string &line) {
     return s;
   }
   // The executor's words without a place begin with the hazard's kind, a process's with its end.
-  const bool process = line.rfind("the kernel", 0) == 0;
+  const bool process = line.rfind("the kernel", 0) == 0 || line.rfind("the worker", 0) == 0;
   return plain_symptom(process ? Symptom::Kind::kCrash : Symptom::Kind::kHazard, line);
 }
 

@@ -172,7 +172,8 @@ TEST(Alike, ByThePlaceOfAHazard) {
   EXPECT_EQ(died.symptom.kind, Symptom::Kind::kCrash);
   EXPECT_FALSE(alike(a, died));
   EXPECT_TRUE(alike(hazard("the kernel has not returned for 60 s"),
-                    hazard("the kernel has not returned for 5 s")));
+                    hazard("the kernel has not returned for 0.5 s")));
+  EXPECT_EQ(hazard("the worker sent no sound reply").symptom.kind, Symptom::Kind::kCrash);
 }
 
 } // namespace
