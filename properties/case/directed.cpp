@@ -88,6 +88,7 @@ void merge_wide(Problem &p, Dice &dice) {
 }
 
 void most_requests(Problem &p) {
+  p.page_size = 4;
   p.batch = (1 << 16) + 4;
   p.seq_lens.assign(p.batch, 0);
   for (int request = 5; request < p.batch; request += 6'551)
@@ -116,7 +117,6 @@ Problem with_most_requests(Problem p) {
   p.dtype = Dtype::kBf16;
   p.head_dim = 64;
   p.num_splits = 0;
-  p.page_size = 4;
   p.family == Family::kPaged ? most_requests(p) : most_segments(p);
   return p;
 }

@@ -102,6 +102,10 @@ void few_tiles(Problem &p, const Limits &limits, Dice &dice) {
   p.group_size = dice.between(1, 8);
   p.num_splits = 0;
   p.kv = static_cast<KvType>(dice.upto(2));
+  if (!is_fp8(p)) {
+    p.k_scale = p.v_scale = ScaleLayout::kNone;
+    p.kv_scales = KvScaleRegime::kUnit;
+  }
   if (dice.upto(1) == 0) p.q.regime = Regime::kWide;
   p.seq_lens.resize(p.batch);
   for (int &len : p.seq_lens)
@@ -116,7 +120,7 @@ void far_scores(Problem &p, const Limits &limits, Dice &dice) {
   p.k.regime = kFar[dice.upto(3)];
   if (p.k.regime == Regime::kGaps) p.v.regime = Regime::kOneHot;
   for (int &len : p.seq_lens)
-    len = dice.between(len / 2, 400);
+    len = dice.between(std::min(len, 400) / 2, 400);
   fit_lens(p, 2 * limits.slots);
 }
 

@@ -68,6 +68,7 @@ Limits full_limits() {
   Limits limits = wide_limits();
   limits.batch = 1 << 17;
   limits.kv_heads = limits.group = 1 << 12;
+  limits.head_dim = 256; // of merges 512
   return limits;
 }
 

@@ -42,7 +42,8 @@ RunSummary draw(const Session &session, const mutants::Mutant &mutant,
   options.seed = session.options.seed;
   options.threads = session.options.threads;
   options.replay_scores = true;
-  options.refusals_count = true; // the mutants have a few dtypes and head_dims
+  options.isolate = !processes_need_one_thread(); // a wrong plan may divide by zero
+  options.refusals_count = true;                  // the mutants have a few dtypes and head_dims
   options.shrink = {.checks = 0, .seconds = 0};
   options.found = [&](const PropertyRun &) { failed = true; };
   options.stop = &failed;

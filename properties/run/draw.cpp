@@ -30,7 +30,7 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   if (large) limits.slots = 2048;
   Problem p = directed(draw_problem(limits, family, seed), limits, seed);
   // Once a run: its blocks are not free.
-  constexpr uint64_t kCrowded = 150;
+  constexpr uint64_t kCrowded = 20;
   if (index == kCrowded && &property == find_property("within_budget"))
     p = with_most_requests(std::move(p));
   const auto narrow = options.envelopes.find(&kernel);

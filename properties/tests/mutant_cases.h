@@ -66,18 +66,21 @@ struct DrawnFailure {
 
 /// The first failure over all properties (or only `only`) in the order of a run: a property has as
 /// many cases a round as its weight. `plain` leaves the features of cases out, `aim` makes
-/// every second case an aimed one (properties/case/directed.h).
+/// every second case, of paged ones every eighth, an aimed one (properties/case/directed.h);
+/// `isolate`: a mutant that ends its process has failed.
 inline DrawnFailure first_failure(const assay_kernel &kernel, int cases,
                                   const Property *only = nullptr, bool plain = false,
-                                  bool aim = false) {
-  const std::unique_ptr<Sut> sut = make_simt_sut(kernel);
+                                  bool aim = false, bool isolate = false) {
+  const std::unique_ptr<Sut> sut =
+      isolate ? make_process_sut(make_simt_sut(kernel)) : make_simt_sut(kernel);
+  const int one_in = kernel.family == ASSAY_FAMILY_PAGED ? 8 : 2;
   sut->set_replays_scores(true);
   DrawnFailure out;
   for (int round = 0; round < cases; ++round)
     for (const Property &property : properties()) {
       if (!applies(property, kernel) || (only != nullptr && only != &property)) continue;
       for (int i = round * property.weight; i < (round + 1) * property.weight; ++i) {
-        Problem p = draw_mutant_case(property, kernel, i, aim && i % 2 == 1);
+        Problem p = draw_mutant_case(property, kernel, i, aim && i % one_in == 1);
         if (plain) p = without_features(p);
         if (!problem_error(p, full_limits()).empty()) continue;
         bool threw = false;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// `assay mutants --default-draw`.
+#include "properties/tests/cli_fixture.h"
+
+namespace assay {
+namespace {
+
+TEST_F(Cli, DefaultDrawSaysWhatSeesAMutant) {
+  Ran r = assay_program({"mutants", "--default-draw", "--mutant", "merge_takes_empty_side",
+                         "--threads", "1", "--json", path("m")});
+  EXPECT_EQ(r.code, kExitPass) << r.err;
+  EXPECT_NE(r.out.find("1 of 1 seen by the draws of check, seed 1"), std::string::npos) << r.out;
+  const auto row = json("m")["rows"][0];
+  EXPECT_EQ(row["kernel"], "merge_state");
+  EXPECT_EQ(row["property"], "within_budget");
+}
+
+TEST_F(Cli, DefaultDrawRefusesWhatIsNotThere) {
+  Ran r = assay_program(
+      {"mutants", "--default-draw", "--mutant", "output_truncated", "--kernel", "merge_state"});
+  expect_error(r, kExitUsage, "no mutant concerns merge_state");
+  expect_error(assay_program({"mutants", "--default-draw", "--mutant", "nope"}), kExitUsage,
+               "--mutant 'nope': no such mutant");
+}
+
+} // namespace
+} // namespace assay

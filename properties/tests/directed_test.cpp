@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/case/directed.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "properties/case/case_text.h"
+#include "properties/case/problem_gen.h"
+
+namespace assay {
+namespace {
+
+constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
+                                Family::kMergeStates};
+
+void expect_text(const Problem &p) {
+  ASSERT_EQ(problem_error(p, full_limits()), "") << format_problem(p);
+  Case c;
+  c.problem = p;
+  const auto again = parse_case(format_case(c));
+  ASSERT_TRUE(std::holds_alternative<Case>(again)) << std::get<CaseError>(again).message;
+  EXPECT_TRUE(std::get<Case>(again).problem == p) << format_problem(p);
+}
+
+// A finding has to fit into a file.
+TEST(Directed, EveryCaseIsText) {
+  for (Family family : kFamilies)
+    for (const Limits &limits : {fuzz_limits(), check_limits(), large_limits()})
+      for (uint64_t seed = 0; seed < 200; ++seed)
+        expect_text(aimed(draw_problem(limits, family, seed), limits, seed));
+  for (Family family : kFamilies)
+    expect_text(with_most_requests(draw_problem(check_limits(), family, 3)));
+}
+
+int times(Family family, const std::function<bool(const Problem &)> &is) {
+  int count = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed)
+    count += is(directed(draw_problem(check_limits(), family, seed), check_limits(), seed));
+  return count;
+}
+
+// What a run is to have met, by number: of 2,000 draws.
+TEST(Directed, ShowsWhatItIsFor) {
+  using P = const Problem &;
+  EXPECT_GE(times(Family::kPaged, [](P p) { return p.batch > 256; }), 2);
+  EXPECT_GE(times(Family::kPaged, [](P p) { return p.num_kv_heads > 64; }), 5);
+  EXPECT_GE(times(Family::kPaged, [](P p) { return p.group_size > 64; }), 5);
+  EXPECT_GE(times(Family::kPaged, [](P p) { return p.num_splits > 32 && p.seq_lens[0] > 32; }), 20);
+  EXPECT_GE(times(Family::kPaged, [](P p) { return p.batch > 4 && p.num_splits == 0; }), 50);
+  EXPECT_GE(times(Family::kPaged, [](P p) { return p.k.regime == Regime::kGaps; }), 50);
+  EXPECT_GE(times(Family::kPaged, [](P p) { return p.q_len > 1 && p.window > 0; }), 50);
+  EXPECT_GE(times(Family::kMergeState, [](P p) { return p.head_dim > 256; }), 200);
+  EXPECT_GE(times(Family::kMergeStates, [](P p) { return p.head_dim > 256; }), 100);
+  EXPECT_GT(with_most_requests(draw_problem(check_limits(), Family::kPaged, 1)).batch, 1 << 16);
+}
+
+} // namespace
+} // namespace assay
