@@ -39,7 +39,7 @@ constexpr Bar kBars[] = {
     {"merge_normaliser_off", "paged_attention_v2"},
     {"split_average", "paged_attention_v2", "within_budget"},
     {"dead_slot_copied", "cascade_attention"},
-    {"split_merge_ln_log2", "cascade_attention", nullptr, 1, 1, 33, "splits meet between tiles"},
+    {"split_merge_ln_log2", "cascade_attention", "cascade_equals_flat"},
     {"merge_normaliser_off", "cascade_attention"},
     {"row_sum_skips_small", "cascade_attention", "within_budget"},
     {"merge_ln_log2_mix", "merge_state"},
