@@ -87,15 +87,23 @@ private:
   void fill_missing(uint64_t index) {
     filling_ = true;
     drawn_cases_ = run_.cases;
-    for (uint64_t last = index + 4000; index < last && usable(); ++index) {
-      std::vector<std::string> missing = missing_classes();
+    // What a property takes out of every case it is given, none of its cases will show.
+    constexpr int kInVain = 100;
+    size_t open = SIZE_MAX;
+    int in_vain = 0;
+    for (uint64_t last = index + 4000; index < last && in_vain < kInVain && usable(); ++index) {
+      const std::vector<std::string> missing = missing_classes();
       if (missing.empty()) break;
-      Problem p = draw_case(*run_.property, *run_.kernel, options_, index);
-      auto classes = classify(p);
-      bool wanted = std::any_of(missing.begin(), missing.end(), [&](const std::string &name) {
+      const Problem p = draw_case(*run_.property, *run_.kernel, options_, index);
+      const auto classes = classify(p);
+      const bool wanted = std::any_of(missing.begin(), missing.end(), [&](const std::string &name) {
         return std::find(classes.begin(), classes.end(), name) != classes.end();
       });
-      if (wanted) check(index, p);
+      if (!wanted) continue;
+      check(index, p);
+      const size_t left = wanting();
+      in_vain = left < open ? 0 : in_vain + 1;
+      open = std::min(open, left);
     }
     run_.missing = missing_classes();
     for (const std::string &name : required_)
@@ -119,6 +127,14 @@ private:
     for (const std::string &name : required_)
       if (cases_of(name) < kCasesOfClass && !excused(name)) missing.push_back(name);
     return missing;
+  }
+
+  /// Cases that required classes still lack, over all of them.
+  size_t wanting() const {
+    size_t out = 0;
+    for (const std::string &name : required_)
+      out += static_cast<size_t>(std::max(0, kCasesOfClass - cases_of(name)));
+    return out;
   }
 
   int cases_of(const std::string &name) const {

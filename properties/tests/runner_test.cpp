@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "properties/relate/outcome.h"
 #include "properties/run/requirements.h"
 #include "properties/tests/reference_kernels.h"
 
@@ -39,11 +40,46 @@ TEST(Runner, CountsAndClassesDoNotDependOnThreads) {
   EXPECT_FALSE(one.incomplete());
 }
 
-TEST(Runner, EveryImportantClassGetsACaseEvenInShortRuns) {
+TEST(Runner, EveryImportantClassGetsTwoCasesEvenInShortRuns) {
   auto summary = run_properties({v1()}, some({"run_to_run"}), quick(1), nullptr);
   const PropertyRun &run = summary.runs[0];
   for (const std::string &name : required_classes(*run.property, *run.kernel))
-    EXPECT_GE(run.classes.at(name), 1) << name;
+    EXPECT_GE(run.classes.at(name), 2) << name;
+}
+
+/// A property of paged kernels that is not in the table.
+Property home_made(CheckResult (*check)(const Problem &, Sut &)) {
+  Property property = *find_property("run_to_run");
+  property.name = "home_made";
+  property.families = 1u << static_cast<unsigned>(Family::kPaged);
+  property.check = check;
+  return property;
+}
+
+// It calls the kernel and looks at nothing.
+TEST(Runner, ACaseInWhichNothingIsComparedDoesNotCount) {
+  const Property blind =
+      home_made([](const Problem &p, Sut &sut) { return run_problem(p, sut).check; });
+  const RunSummary summary = run_properties({v1()}, {&blind}, quick(1), nullptr);
+  const PropertyRun &run = summary.runs[0];
+  EXPECT_GT(run.hollow_cases, 0);
+  EXPECT_EQ(run.discarded, run.hollow_cases);
+  EXPECT_EQ(run.classes.count("several_tiles"), 0u);
+  EXPECT_TRUE(summary.incomplete());
+}
+
+// What a property takes away has not run, whatever the draw had.
+TEST(Runner, ClassesAreThoseOfTheCallsThatRan) {
+  const Property without_window = home_made([](const Problem &p, Sut &sut) {
+    Problem plain = p;
+    plain.window = 0;
+    const Outcome run = run_problem(plain, sut);
+    return run.ok() ? same_bits(run.after, run.after, "itself") : run.check;
+  });
+  const RunSummary summary = run_properties({v1()}, {&without_window}, quick(1), nullptr);
+  const PropertyRun &run = summary.runs[0];
+  EXPECT_EQ(run.classes.count("window_cuts"), 0u);
+  EXPECT_EQ(run.missing, std::vector<std::string>{"window_cuts"});
 }
 
 TEST(Runner, AnUnreachableClassMakesTheRunIncomplete) {
