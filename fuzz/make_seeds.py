@@ -67,6 +67,8 @@ def rescale():
         "merge_live_into_empty": one + absorb(q(1), slot=1) + merge01,
         "merge_empty_empty": one + merge01,
         "dead_partial_merged": one + load(s(NEG_INF), *nan) + absorb(q(1), slot=1) + merge01,
+        "nan_partial_then_masked": one + load(s(NAN)) + absorb(s(NEG_INF)),
+        "inf_partial_then_lower": one + load(s(INF)) + absorb(q(1)),
         "partials": ln + load(q(1)) + load(q(2), q(5), slot=1) + merge01 + load(raw(-3.3), slot=1) + merge01,
         "rescale_up": one + absorb(q(1)) + op(RESCALE) + q(3) + absorb(q(3)),
         "rescale_underflows_all": one + absorb(q(1)) + op(RESCALE) + s(E5) + absorb(q(1)),

@@ -107,6 +107,9 @@ std::string outside(const char *what, double got, const Range &range) {
   return text;
 }
 
+/// A score from which no finite weight comes, whatever the maximum.
+bool has_no_weight(float score) { return std::isnan(score) || score == INFINITY; }
+
 } // namespace
 
 bool scale_in_range(float scale) { return scale >= 0x1p-126f && scale <= 0x1p126f; }
@@ -128,7 +131,7 @@ void Model::absorb(float score, const Lanes &v, float scale) {
   m = std::fmax(m, score);
   ++operations;
   in_range = in_range && scale_in_range(scale) && score_in_range(score, scale);
-  nan_absorbed = nan_absorbed || std::isnan(score) || score == INFINITY;
+  nan_absorbed = nan_absorbed || nan_loaded || has_no_weight(score);
 }
 
 void Model::rescale(float target, float scale) {
@@ -136,6 +139,7 @@ void Model::rescale(float target, float scale) {
     ++key.steps;
   m = std::fmax(m, target);
   ++operations;
+  nan_absorbed = nan_absorbed || nan_loaded;
   in_range =
       in_range && scale_in_range(scale) && (std::isnan(target) || score_in_range(target, scale));
 }
@@ -152,13 +156,14 @@ void Model::merge(const Model &other) {
   m = std::fmax(m, other.m);
   operations += other.operations + 1;
   in_range = in_range && other.in_range;
-  nan_absorbed = nan_absorbed || other.nan_absorbed;
+  nan_absorbed = nan_absorbed || nan_loaded || other.nan_absorbed || other.nan_loaded;
 }
 
 Model Model::from_normalized(float lse, const Lanes &o, float scale) {
   Model model;
   model.keys.push_back({lse, o, 0});
   model.m = lse;
+  model.nan_loaded = has_no_weight(lse);
   model.in_range = scale_in_range(scale) && score_in_range(lse, scale);
   return model;
 }

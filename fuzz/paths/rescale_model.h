@@ -26,7 +26,9 @@ struct Model {
   float m = -INFINITY;       ///< maximum of scores and rescale targets; NaN loses
   int operations = 0;        ///< each may flush an intermediate to zero
   bool in_range = true;      ///< all scores and targets inside the documented range
-  bool nan_absorbed = false; ///< a NaN or +inf score went in
+  bool nan_absorbed = false; ///< a NaN or +inf score went in: the mass is NaN
+  bool nan_loaded =
+      false; ///< so was the LSE loaded: the maximum tells, from the next step the mass
 
   bool empty() const { return m == -INFINITY && !nan_absorbed; }
   /// The maximum is a key's own score, so the denominator is at least 1.
