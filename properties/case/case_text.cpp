@@ -319,6 +319,9 @@ std::variant<Case, CaseError> parse_case(std::string_view text) {
     if (!entry.used)
       return CaseError{entry.line, fmt::format("{} is no field of a {} case", quoted_word(name),
                                                name_of(c.problem.family))};
+  // Every other field has a value when it is absent; a file without this one may be any other text.
+  if (!entries.contains("family"))
+    return CaseError{0, "family is missing: which kernels is it for"};
   return c;
 }
 

@@ -29,9 +29,9 @@ struct CaseError {
 /// Upper size of a text case; parse() refuses more.
 inline constexpr size_t kMaxCaseBytes = 1 << 20;
 
-/// `assay-case 1`, then one `field = value` per line, then `end`; `#` starts a comment. Fields that
-/// are absent take their simplest value; fields that the family does not have are errors. Never
-/// crashes and allocates in proportion to the text at most.
+/// `assay-case 1`, then one `field = value` per line, then `end`; `#` starts a comment. `family`
+/// must be there, other fields that are absent take their simplest value; fields that the family
+/// does not have are errors. Never crashes and allocates in proportion to the text at most.
 std::variant<Case, CaseError> parse_case(std::string_view text);
 
 /// format(parse(format(c))) == format(c).

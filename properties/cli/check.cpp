@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <ostream>
+#include <vector>
 
 #include <unistd.h>
 
@@ -25,14 +27,21 @@ void print_progress(const Session &session, const Progress &p) {
                       << std::flush;
 }
 
-/// --out must take files before hours of work, not after them.
+/// --out must take files before hours of work, not after them. What permissions say is not enough:
+/// /proc refuses root, a full disk anyone. Leaves nothing behind.
 void require_writable_folder(const std::string &folder) {
   namespace fs = std::filesystem;
   std::error_code ec;
-  fs::path at = fs::absolute(folder, ec);
-  while (!fs::exists(at, ec) && at.has_relative_path())
-    at = at.parent_path();
-  const bool good = fs::is_directory(at, ec) && access(at.c_str(), W_OK | X_OK) == 0;
+  std::vector<fs::path> made; // the innermost first
+  for (fs::path at = fs::absolute(folder, ec); !fs::exists(at, ec) && at.has_relative_path();
+       at = at.parent_path())
+    made.push_back(at);
+  fs::create_directories(folder, ec);
+  const fs::path file = fs::path(folder) / fmt::format(".assay-{}", getpid());
+  const bool good = bool(std::ofstream(file) << "x" << std::flush);
+  fs::remove(file, ec);
+  for (const fs::path &at : made)
+    fs::remove(at, ec); // not what somebody else has put something into
   if (!good) throw CliError(kExitUsage, fmt::format("--out {}: cannot write there", folder));
 }
 

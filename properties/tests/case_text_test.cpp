@@ -78,29 +78,35 @@ RC_GTEST_PROP(CaseText, CutTextIsRefused, ()) {
 
 // A file written before the field existed runs as it did: q.seed 0 had the hint, 7 had not.
 TEST(CaseText, AnAbsentHintIsTheOneThatFollowedFromTheSeeds) {
-  EXPECT_TRUE(parsed("assay-case 1\n").problem.even_lengths);
-  EXPECT_FALSE(parsed("assay-case 1\nq.seed = 7\n").problem.even_lengths);
-  EXPECT_FALSE(parsed("assay-case 1\neven_lengths = no\n").problem.even_lengths);
-  EXPECT_TRUE(parsed("assay-case 1\nq.seed = 7\neven_lengths = yes\n").problem.even_lengths);
-  EXPECT_FALSE(parsed("assay-case 1\n").problem.early_start);
-  EXPECT_TRUE(parsed("assay-case 1\nearly_start = yes\n").problem.early_start);
+  EXPECT_TRUE(parsed("assay-case 1\nfamily = paged\n").problem.even_lengths);
+  EXPECT_FALSE(parsed("assay-case 1\nfamily = paged\nq.seed = 7\n").problem.even_lengths);
+  EXPECT_FALSE(parsed("assay-case 1\nfamily = paged\neven_lengths = no\n").problem.even_lengths);
+  EXPECT_TRUE(parsed("assay-case 1\nfamily = paged\nq.seed = 7\neven_lengths = yes\n")
+                  .problem.even_lengths);
+  EXPECT_FALSE(parsed("assay-case 1\nfamily = paged\n").problem.early_start);
+  EXPECT_TRUE(parsed("assay-case 1\nfamily = paged\nearly_start = yes\n").problem.early_start);
 }
 
 TEST(CaseText, NothingFollowsTheEnd) {
   EXPECT_EQ(rejected("assay-case 1\nend\nbatch = 2\n").message, "text behind 'end': 'batch = 2'");
-  const auto commented = parse_case("assay-case 1\nend # of the case\n\n# a remark");
+  const auto commented =
+      parse_case("assay-case 1\nfamily = paged\nend # of the case\n\n# a remark");
   EXPECT_TRUE(std::holds_alternative<Case>(commented));
 }
 
 TEST(CaseText, AbsentFieldsAreSimplest) {
-  EXPECT_EQ(parsed("assay-case 1\neven_lengths = no\n").problem, decode({}, full_limits()));
-  EXPECT_EQ(parsed("# comment\n\nassay-case 1 # version\nbatch = 2 # two\nseq_lens = 3, 4\n")
-                .problem.seq_lens,
-            (std::vector<int>{3, 4}));
+  EXPECT_EQ(parsed("assay-case 1\nfamily = paged\neven_lengths = no\n").problem,
+            decode({}, full_limits()));
+  EXPECT_EQ(
+      parsed(
+          "# comment\n\nassay-case 1 # version\nfamily = paged\nbatch = 2 # two\nseq_lens = 3, 4\n")
+          .problem.seq_lens,
+      (std::vector<int>{3, 4}));
 }
 
 TEST(CaseText, FeaturesAreFieldsOfPagedCases) {
-  Problem p = parsed("assay-case 1\nseq_lens = 40\nkv_dtype = e4m3\nk_scale = head\nq_len = 3\n"
+  Problem p = parsed("assay-case 1\nfamily = paged\nseq_lens = 40\nkv_dtype = e4m3\nk_scale = "
+                     "head\nq_len = 3\n"
                      "window = 16\nsoftcap = 30\nalibi = standard\nsinks = normal\n")
                   .problem;
   EXPECT_EQ(kv_dtype(p), Dtype::kE4m3);
@@ -137,6 +143,7 @@ TEST(CaseText, ErrorsNameLineFieldAndLimit) {
   e = rejected("assay-case 1\nbatch = 1\nbatch = 1\n");
   EXPECT_EQ(e.message, "'batch' is given twice, first on line 2");
   EXPECT_EQ(std::get<CaseError>(parse_case("")).line, 0);
+  EXPECT_EQ(rejected("assay-case 1\n").message, "family is missing: which kernels is it for");
   EXPECT_EQ(rejected("assay-case 2\n").line, 1);
   EXPECT_EQ(rejected("assay-case 1\nseq_lens = 1,\n").message,
             "seq_lens: '' is not an integer of 32 bits");

@@ -42,6 +42,12 @@ TEST_F(Cli, AFolderThatIsAFileIsRefusedBeforeTheWork) {
   const Ran r = program(one_kernel(wrong), with(kCheck, {"--out", file("taken", "text")}));
   expect_error(r, kExitUsage, "taken: cannot write there");
   EXPECT_EQ(r.out, "");
+  // Permissions allow root to write there; nothing can.
+  const Ran proc = program(one_kernel(wrong), with(kCheck, {"--out", "/proc/assay/found"}));
+  expect_error(proc, kExitUsage, "/proc/assay/found: cannot write there");
+  const Ran good = program(reference::plugin(), with(kCheck, {"--out", path("a/b")}));
+  EXPECT_EQ(good.code, kExitPass) << good.out << good.err;
+  EXPECT_FALSE(fs::exists(path("a"))) << "a run without findings leaves no folder behind";
 }
 
 TEST_F(Cli, AFindingThatCannotBeWrittenIsPrintedWhole) {

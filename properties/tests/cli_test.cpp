@@ -94,7 +94,8 @@ TEST_F(Cli, CheckReplaysKeptFindingsFirst) {
   file("kept/a.case", "assay-case 1\nkernel = reference_merge_state\n"
                       "property = within_budget\n" +
                           merge + "end\n");
-  file("kept/b.case", "assay-case 1\nkernel = paged_attention_v1\nproperty = within_budget\nend\n");
+  file("kept/b.case", "assay-case 1\nfamily = paged\nkernel = paged_attention_v1\n"
+                      "property = within_budget\nend\n");
   auto check = [&](const assay_plugin &plugin) {
     return program(plugin, {"check", "--kernel", "reference_merge_state", "--property",
                             "within_budget", "--cases", "2", "--findings", path("kept"), "--out",
@@ -262,11 +263,12 @@ TEST_F(Cli, HostileCasesAreOneLineAndCode2) {
   expect_error(replay("assay-case 1\npage_size = 4\nseq_lens = 8\nplacement = explicit\n"
                       "page_ids = 0, 7\nend\n"),
                kExitUsage, "page 7 is outside the pool of 2 pages");
-  expect_error(replay("assay-case 1\nkernel = nope\nend\n"), kExitUsage, "unknown kernel 'nope'");
-  expect_error(replay("assay-case 1\nproperty = nope\nend\n"), kExitUsage,
+  expect_error(replay("assay-case 1\nfamily = paged\nkernel = nope\nend\n"), kExitUsage,
+               "unknown kernel 'nope'");
+  expect_error(replay("assay-case 1\nfamily = paged\nproperty = nope\nend\n"), kExitUsage,
                "unknown property 'nope'");
-  expect_error(replay("assay-case 1\nkernel = reference_merge_state\nend\n"), kExitUsage,
-               "does not fit kernel");
+  expect_error(replay("assay-case 1\nfamily = paged\nkernel = reference_merge_state\nend\n"),
+               kExitUsage, "does not fit kernel");
   expect_error(replay("assay-case 1\nseq_lens = 7\n"), kExitUsage, "cut short");
   expect_error(replay("assay-case 1\nhead_dim"), kExitUsage, "expected 'field = value'");
   expect_error(replay("assay-case 1\nseq_lens = 1" + std::string(1 << 20, '0') + "\n"), kExitUsage,
@@ -274,17 +276,19 @@ TEST_F(Cli, HostileCasesAreOneLineAndCode2) {
 }
 
 TEST_F(Cli, ReplayRunsEveryPropertyOfACaseWithoutOne) {
-  Ran r = assay_program({"replay", file("a.case", "assay-case 1\nkernel = reference_v1\n"
-                                                  "batch = 2\nseq_lens = 3, 0\nend\n")});
+  Ran r = assay_program(
+      {"replay", file("a.case", "assay-case 1\nfamily = paged\nkernel = reference_v1\n"
+                                "batch = 2\nseq_lens = 3, 0\nend\n")});
   EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
   EXPECT_NE(r.out.find("within_budget"), std::string::npos);
   EXPECT_NE(r.out.find("n/a"), std::string::npos); // head_permutation with one head
 }
 
 TEST_F(Cli, ExplainShowsTheKeysThatMatter) {
-  Ran r = assay_program({"explain", file("a.case", "assay-case 1\nkernel = reference_v1\n"
-                                                   "property = within_budget\nseq_lens = 9\n"
-                                                   "q.regime = normal\nk.regime = normal\nend\n")});
+  Ran r = assay_program(
+      {"explain", file("a.case", "assay-case 1\nfamily = paged\nkernel = reference_v1\n"
+                                 "property = within_budget\nseq_lens = 9\n"
+                                 "q.regime = normal\nk.regime = normal\nend\n")});
   EXPECT_EQ(r.code, kExitPass) << r.err;
   EXPECT_NE(r.out.find("largest weights of row 0 head 0"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("and 4 more"), std::string::npos) << r.out;

@@ -61,39 +61,61 @@ struct DrawnFailure {
   const Property *property = nullptr; ///< null: nothing failed
   Problem problem;
   std::string message;
-  int cases = 0; ///< decided before
+  uint64_t index = 0; ///< of the property's draws
+  int cases = 0;      ///< decided, this one included
 };
 
-/// The first failure over all properties (or only `only`) in the order of a run: a property has as
-/// many cases a round as its weight. `plain` leaves the features of cases out, `aim` makes
-/// every second case, of paged ones every eighth, an aimed one (properties/case/directed.h);
-/// `isolate`: a mutant that ends its process has failed.
-inline DrawnFailure first_failure(const assay_kernel &kernel, int cases,
-                                  const Property *only = nullptr, bool plain = false,
-                                  bool aim = false, bool isolate = false) {
-  const std::unique_ptr<Sut> sut =
-      isolate ? make_process_sut(make_simt_sut(kernel)) : make_simt_sut(kernel);
-  const int one_in = kernel.family == ASSAY_FAMILY_PAGED ? 8 : 2;
-  sut->set_replays_scores(true);
+/// What of the drawn cases is tried. `plain` leaves the features of cases out; `aim` makes every
+/// second case, of paged ones every eighth, an aimed one (properties/case/directed.h).
+struct DrawOptions {
+  bool plain = false, aim = false;
+};
+
+/// Draw `index` of a property: what it rejects, or a DrawnFailure without a property.
+inline DrawnFailure failure_at(const Property &property, const assay_kernel &kernel, Sut &sut,
+                               uint64_t index, const DrawOptions &options) {
+  const uint64_t one_in = kernel.family == ASSAY_FAMILY_PAGED ? 8 : 2;
   DrawnFailure out;
-  for (int round = 0; round < cases; ++round)
+  out.index = index;
+  out.problem = draw_mutant_case(property, kernel, index, options.aim && index % one_in == 1);
+  if (options.plain) out.problem = without_features(out.problem);
+  if (!problem_error(out.problem, full_limits()).empty()) return out;
+  bool threw = false;
+  const CheckResult result = checked(property, out.problem, sut, &threw);
+  if (result.kind != CheckResult::Kind::kDiscard) out.cases = 1;
+  if (!threw && !result.failed()) return out;
+  out.property = &property;
+  out.message = std::string(property.name) + (threw ? " threw: " : ": ") + result.message;
+  return out;
+}
+
+/// The kernel on the executor with scores replayed; `isolate`: a mutant that ends its process has
+/// failed.
+inline std::unique_ptr<Sut> mutant_sut(const assay_kernel &kernel, bool isolate) {
+  std::unique_ptr<Sut> sut =
+      isolate ? make_process_sut(make_simt_sut(kernel)) : make_simt_sut(kernel);
+  sut->set_replays_scores(true);
+  return sut;
+}
+
+/// The first failure over all properties (or only `only`) in the order of a run: a property has as
+/// many cases a round as its weight.
+inline DrawnFailure first_failure(const assay_kernel &kernel, Sut &sut, int rounds,
+                                  const DrawOptions &options = {}, const Property *only = nullptr) {
+  int cases = 0;
+  for (int round = 0; round < rounds; ++round)
     for (const Property &property : properties()) {
       if (!applies(property, kernel) || (only != nullptr && only != &property)) continue;
       for (int i = round * property.weight; i < (round + 1) * property.weight; ++i) {
-        Problem p = draw_mutant_case(property, kernel, i, aim && i % one_in == 1);
-        if (plain) p = without_features(p);
-        if (!problem_error(p, full_limits()).empty()) continue;
-        bool threw = false;
-        const CheckResult result = checked(property, p, *sut, &threw);
-        if (result.kind != CheckResult::Kind::kDiscard) ++out.cases;
-        if (!threw && !result.failed()) continue;
-        out.property = &property;
-        out.problem = p;
-        out.message = std::string(property.name) + (threw ? " threw: " : ": ") + result.message;
-        return out;
+        DrawnFailure failure = failure_at(property, kernel, sut, i, options);
+        cases += failure.cases;
+        failure.cases = cases;
+        if (failure.property != nullptr) return failure;
       }
     }
-  return out;
+  DrawnFailure none;
+  none.cases = cases;
+  return none;
 }
 
 } // namespace assay

@@ -71,11 +71,10 @@ TEST_P(MutantShrink, reaches_the_bar_and_repeats) {
   const assay_kernel *kernel = mutant_kernel(bar.kernel);
   ASSERT_TRUE(mutant != nullptr && kernel != nullptr && concerns(*mutant, *kernel));
   const mutants::Activate active(mutant->id);
+  const std::unique_ptr<Sut> sut = mutant_sut(*kernel, false);
   const DrawnFailure drawn =
-      first_failure(*kernel, 200, bar.property ? find_property(bar.property) : nullptr);
+      first_failure(*kernel, *sut, 200, {}, bar.property ? find_property(bar.property) : nullptr);
   ASSERT_NE(drawn.property, nullptr);
-  const std::unique_ptr<Sut> sut = make_simt_sut(*kernel);
-  sut->set_replays_scores(true);
   ShrinkStats stats;
   const auto start = std::chrono::steady_clock::now();
   const auto fails = [&](const Problem &c) {

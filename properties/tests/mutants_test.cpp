@@ -3,6 +3,7 @@
 // mutant active are not: a detector that has never caught anything is no evidence.
 #include "kernels/plan/host_plan.h"
 #include "properties/run/kill_matrix.h"
+#include "properties/tests/killers.h"
 #include "properties/tests/mutant_cases.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ void PrintTo(const Mutant &mutant, std::ostream *out) { *out << mutant.name; }
 
 namespace {
 
-constexpr int kCasesPerProperty = 60;
+constexpr int kRounds = 60;
+constexpr DrawOptions kDraws = {.aim = true};
 
 /// They may divide by zero.
 bool of_the_plan(const mutants::Mutant &mutant) {
@@ -35,12 +37,15 @@ TEST_P(Mutants, is_caught) {
     const assay_kernel &kernel = mutants::plugin()->kernels[k];
     if (!concerns(mutant, kernel)) continue;
     ++kernels;
-    const DrawnFailure failure =
-        first_failure(kernel, kCasesPerProperty, nullptr, false, true, of_the_plan(mutant));
-    EXPECT_NE(failure.property, nullptr) << mutant.name << " survives in " << kernel.name
+    const std::unique_ptr<Sut> sut = mutant_sut(kernel, of_the_plan(mutant));
+    DrawnFailure failure = recorded_failure(mutant, kernel, *sut, kDraws);
+    if (failure.property == nullptr) failure = first_failure(kernel, *sut, kRounds, kDraws);
+    ASSERT_NE(failure.property, nullptr) << mutant.name << " survives in " << kernel.name
                                          << " after " << failure.cases << " cases: " << mutant.why;
-    std::printf("  %-24s %-20s case %4d  %s\n", mutant.name, kernel.name, failure.cases,
-                failure.message.substr(0, 120).c_str());
+    std::printf("%s\n", failure.message.substr(0, 160).c_str());
+    // The row of corpus/mutants/killers.csv.
+    std::printf("killer %s,%s,%s,%llu\n", mutant.name, kernel.name, failure.property->name,
+                static_cast<unsigned long long>(failure.index));
   }
   EXPECT_GT(kernels, 0) << "no kernel named '" << mutant.kernels << "'";
 }
@@ -74,11 +79,18 @@ TEST(MutantTable, mutants_of_the_plan_leave_the_library_alone) {
 }
 
 // The control: the instrumented kernels with no mutant active pass the very same cases.
-TEST(MutantControl, unmutated_kernels_pass) {
-  for (int k = 0; k < mutants::plugin()->num_kernels; ++k) {
-    const DrawnFailure failure = first_failure(mutants::plugin()->kernels[k], 8);
-    EXPECT_EQ(failure.message, "");
-    EXPECT_GT(failure.cases, 20) << mutants::plugin()->kernels[k].name;
+TEST(MutantControl, unmutated_kernels_pass_what_shows_mutants) {
+  std::set<std::pair<std::string, Killer>> cases;
+  for (const auto &[key, killer] : killers())
+    cases.insert({key.second, killer});
+  EXPECT_GT(cases.size(), 60u);
+  for (const auto &[name, killer] : cases) {
+    const assay_kernel *kernel = mutant_kernel(name);
+    ASSERT_NE(kernel, nullptr) << name;
+    const std::unique_ptr<Sut> sut = mutant_sut(*kernel, false);
+    const DrawnFailure failure = failure_at(*killer.property, *kernel, *sut, killer.index, kDraws);
+    EXPECT_EQ(failure.message, "") << name << " " << killer.property->name << " " << killer.index;
+    EXPECT_EQ(failure.cases, 1) << name << " " << killer.property->name << " " << killer.index;
   }
 }
 
@@ -221,7 +233,8 @@ TEST(NoDeclaredOrder, at_most_a_mistake_of_rounding_survives) {
   for (const mutants::Mutant &mutant : mutants::all()) {
     if (!concerns(mutant, kernel) || mutant.needs_features) continue;
     const mutants::Activate active(mutant.id);
-    const DrawnFailure failure = first_failure(kernel, 10, nullptr, true);
+    const DrawnFailure failure =
+        first_failure(kernel, *mutant_sut(kernel, false), 10, {.plain = true});
     if (failure.property == nullptr) survivors.insert(mutant.name);
   }
   survivors.erase("small_p_truncated"); // it depends on the draws
