@@ -9,13 +9,19 @@ jobs=$(nproc)
 # With the seconds since the start, so that a log says where the time goes.
 step() { printf '\n== %4d s  %s\n' "$SECONDS" "$*"; }
 
-# build PRESET [TARGET...]: configure once, build quietly, show the log only on failure.
+# build PRESET [-D... -U...] [TARGET...]: configure, build quietly, show the log only on failure.
 build() {
-  local preset=$1
-  shift
+  local preset=$1 settings=() targets=()
+  for argument in "${@:2}"; do
+    case $argument in
+    -*) settings+=("$argument") ;;
+    *) targets+=("$argument") ;;
+    esac
+  done
   mkdir -p "build/$preset"
   local log="build/$preset/build.log"
-  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}; } >"$log" 2>&1; then
+  if ! { cmake --preset "$preset" "${settings[@]}" &&
+    cmake --build --preset "$preset" -j "$jobs" ${targets[0]:+--target "${targets[@]}"}; } >"$log" 2>&1; then
     grep -nE 'error|FAILED|Error' "$log" | head -n 20 >&2 || true
     tail -n 30 "$log" >&2
     echo "build of preset $preset failed; whole log: $log" >&2

@@ -23,27 +23,25 @@ run_tests simt-asan-ubsan
 step "fuzz ($fuzz_seconds s)"
 ci/fuzz.sh "$fuzz_seconds"
 if have_nvcc; then
+  # One tree for both, first without and then with the harness: nvcc compiles the kernels once.
   step "kernels alone: without anything of the harness"
-  if ! { cmake -S . -B build/kernels-alone -G Ninja -DASSAY_HARNESS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON \
-    -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON && cmake --build build/kernels-alone; } >build/kernels-alone.log 2>&1; then
-    tail -n 30 build/kernels-alone.log
-    exit 1
-  fi
-  library=$(find build/kernels-alone -name 'libassay_cuda.so*' -type f)
+  build cuda -DASSAY_HARNESS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
+  library=$(find build/cuda -name 'libassay_cuda.so*' -type f)
   ci/kernel_figures.py "$library"
   # The check proves itself: one register more in the table is refused.
   if ci/kernel_figures.py "$library" <(awk -F, -v OFS=, 'NR == 2 { ++$5 } 1' kernels/decode/figures.csv) >/dev/null; then
     echo "kernel_figures.py passed a wrong table"
     exit 1
   fi
-  ci/consumer.sh build/kernels-alone
+  ci/consumer.sh build/cuda
   step "cuda target"
+  with_harness=(-DASSAY_HARNESS=ON -UCMAKE_DISABLE_FIND_PACKAGE_fmt -UCMAKE_DISABLE_FIND_PACKAGE_Boost)
   if have_gpu; then
-    build cuda
+    build cuda "${with_harness[@]}"
     ctest --preset cuda -L cuda
   else
     # What only this target compiles; the rest of the harness was built and run above.
-    build cuda assay_cuda_sut assay_bench assay_bench_shared arch_cuda_test
+    build cuda "${with_harness[@]}" assay_cuda_sut assay_bench assay_bench_shared arch_cuda_test
     echo "no GPU answers: the cuda target was compiled for sm_80 and sm_90a, not run"
   fi
 else

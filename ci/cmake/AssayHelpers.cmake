@@ -16,7 +16,8 @@ function(assay_precompile target)
 endfunction()
 
 # assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags
-# assay_add_test(name SOURCES ... LIBS ... LABELS ...)  GoogleTest executable, one ctest per case
+# assay_add_test(name SOURCES ... LIBS ... LABELS ... SLOW ...)  GoogleTest executable, one ctest per case; without
+#     ASSAY_SLOW_TESTS those labelled slow are not built, and the cases named by SLOW are left out
 function(assay_add_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -31,7 +32,7 @@ function(assay_add_test name)
   if(NOT ASSAY_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS;SLOW" ${ARGN})
   if(NOT ARG_SOURCES OR NOT ARG_LABELS)
     message(FATAL_ERROR "assay_add_test(${name}) needs SOURCES and LABELS")
   endif()
@@ -46,7 +47,12 @@ function(assay_add_test name)
   endif()
   # A fixed RapidCheck seed: a change is judged on the same cases as the one before it. New cases come
   # from `assay check --seed`, the fuzzers, or the test binary run by hand.
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+  set(filter)
+  if(ARG_SLOW AND NOT ASSAY_SLOW_TESTS)
+    string(JOIN ":" filter ${ARG_SLOW})
+    set(filter TEST_FILTER "-${filter}")
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 ${filter}
                        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600
                                   ENVIRONMENT "RC_PARAMS=seed=20261120")
 endfunction()

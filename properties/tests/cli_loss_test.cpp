@@ -45,7 +45,8 @@ TEST_F(Cli, AFolderThatIsAFileIsRefusedBeforeTheWork) {
   // Permissions allow root to write there; nothing can.
   const Ran proc = program(one_kernel(wrong), with(kCheck, {"--out", "/proc/assay/found"}));
   expect_error(proc, kExitUsage, "/proc/assay/found: cannot write there");
-  const Ran good = program(reference::plugin(), with(kCheck, {"--out", path("a/b")}));
+  const assay_kernel right = reference::kernel("reference_merge_state");
+  const Ran good = program(one_kernel(right), with(kCheck, {"--out", path("a/b")}));
   EXPECT_EQ(good.code, kExitPass) << good.out << good.err;
   EXPECT_FALSE(fs::exists(path("a"))) << "a run without findings leaves no folder behind";
 }

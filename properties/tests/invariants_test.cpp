@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/simt/asan.h"
 #include "properties/case/case_text.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/requirements.h"
@@ -50,7 +51,7 @@ TEST_P(ReferencePasses, EveryProperty) {
   const assay_kernel &kernel = *GetParam();
   for (const Property &property : properties()) {
     if (!applies(property, kernel)) continue;
-    constexpr int kCases = 25;
+    constexpr int kCases = ASSAY_ASAN ? 8 : 25;
     Tally tally = run_property(property, kernel, kCases, false);
     EXPECT_EQ(tally.failed, 0) << property.name << ": " << tally.first;
     EXPECT_EQ(tally.undecided, 0) << property.name;
