@@ -115,6 +115,7 @@ struct Parser {
         ->type_name("TEXT");
     bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
     add_mutants();
+    add_new(sub("new", "write a plugin's project: new plugin DIR --paged", command_new));
     for (CLI::App *s : app.get_subcommands({}))
       refuse_empty(*s);
     refuse_empty(app);
@@ -150,6 +151,18 @@ struct Parser {
     count("--keys", options.keys, "keys of the long request (509)", 100000);
     count("--splits", options.splits, "splits of a row (2)", 100);
     count("--threads", options.threads, "worker threads (one per core)", 256);
+  }
+
+  void add_new(CLI::App *s) {
+    NewPlugin &fresh = options.fresh;
+    s->add_option("what", fresh.what, "plugin")->required()->check(CLI::IsMember({"plugin"}));
+    s->add_option("dir", fresh.folder, "its folder: absent or empty")->required()->type_name("DIR");
+    s->add_flag("--paged", fresh.paged, "a kernel of paged attention");
+    s->add_flag("--cascade", fresh.cascade, "a kernel of cascade attention");
+    s->add_flag("--merge", fresh.merge, "kernels that merge two and many attention states");
+    s->add_flag("--cuda", fresh.cuda, "in CUDA instead of C++");
+    s->add_flag("--python", fresh.python, "in NumPy instead of C++");
+    s->add_option("--name", fresh.name, "of library and kernel (my_kernel)")->type_name("NAME");
   }
 
   /// Whose kernels.

@@ -22,6 +22,12 @@ struct CliError : std::runtime_error {
   ExitCode code;
 };
 
+/// What `new plugin` writes.
+struct NewPlugin {
+  std::string what, folder, name = "my_kernel";
+  bool paged = false, cascade = false, merge = false, cuda = false, python = false;
+};
+
 struct CliOptions {
   // Global.
   std::string json;
@@ -35,6 +41,7 @@ struct CliOptions {
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
   bool default_draw = false;
   std::vector<std::string> files, mutants;
+  NewPlugin fresh;
 
   bool json_to_out() const { return json == "-"; }
 };
@@ -105,5 +112,6 @@ int command_shrink(Session &session);
 int command_explain(Session &session);
 int command_bench(Session &session);
 int command_mutants(Session &session);
+int command_new(Session &session);
 
 } // namespace assay
