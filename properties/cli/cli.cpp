@@ -107,7 +107,10 @@ struct Parser {
     add_files(shrink, 1);
     shrink->add_option("--out", options.out, "file to write (FILE.min)")->type_name("FILE");
     CLI::App *explain = sub("explain", "why a case fails, or how close it comes", command_explain);
-    add_files(explain, 1);
+    add_files(explain, 1)->required(false);
+    explain->add_flag("--declaration", options.declaration,
+                      "what each field of a kernel's declaration adds to its bounds, on a typical "
+                      "case or that of the file");
     CLI::App *bench = sub("bench", "time the cuda kernels against a plain read", command_bench);
     bench->add_option("--cells", options.cells, "cells of a JSON file instead of the standard ones")
         ->type_name("FILE");
@@ -188,10 +191,11 @@ struct Parser {
     s->add_flag("--replay-scores", options.replay_scores,
                 "the plugin's MMA has exactly the bits of oracle/bounds/block_fma.h: check T2");
   }
-  void add_files(CLI::App *s, int count) {
+  CLI::Option *add_files(CLI::App *s, int count) {
     add_selection(s);
     auto *files = s->add_option("files", options.files, "case files")->required();
     if (count > 0) files->expected(count);
+    return files;
   }
 };
 
