@@ -56,7 +56,7 @@ void write_files(const std::string &folder, const std::vector<plugins::ProjectFi
 std::string next_steps(const NewPlugin &asked, Language language) {
   const std::string into = "  cd " + shell_quoted(asked.folder) + "\n";
   if (language == Language::kPython) return into + "  python3 -m pytest -p assay.pytest_plugin\n";
-  return into + fmt::format("  cmake -B build && cmake --build build\n"
+  return into + fmt::format("  cmake -B build -G Ninja && cmake --build build\n"
                             "  assay check --plugin build/{}.so{} --budget 60s\n",
                             asked.name, language == Language::kCuda ? " --target cuda" : "");
 }
