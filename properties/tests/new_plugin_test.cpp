@@ -93,6 +93,28 @@ TEST_F(Cli, NewPluginWritesWhatItNames) {
     }
 }
 
+// The program holds the templates of this tree, not of an earlier build.
+TEST(PluginProject, HoldsTheFilesOfTheTree) {
+  const fs::path templates = fs::path(ASSAY_SOURCES) / "properties/plugins/templates";
+  const auto expect_source = [&](Kind kind, Language language, const char *name, const char *from) {
+    for (const auto &file : plugins::project_files(kind, language, "my_kernel"))
+      if (file.path == name) {
+        EXPECT_EQ(file.text, text_of(templates / from)) << from;
+        return;
+      }
+    ADD_FAILURE() << "no " << name << " for " << from;
+  };
+  expect_source(Kind::kPaged, Language::kCpp, "kernel.cpp", "cpp/paged.cpp");
+  expect_source(Kind::kCascade, Language::kCpp, "kernel.cpp", "cpp/cascade.cpp");
+  expect_source(Kind::kMerge, Language::kCpp, "kernel.cpp", "cpp/merge.cpp");
+  expect_source(Kind::kPaged, Language::kCuda, "kernel.cu", "cuda/paged.cu");
+  expect_source(Kind::kCascade, Language::kCuda, "kernel.cu", "cuda/cascade.cu");
+  expect_source(Kind::kMerge, Language::kCuda, "kernel.cu", "cuda/merge.cu");
+  expect_source(Kind::kPaged, Language::kPython, "kernel.py", "python/paged.py");
+  expect_source(Kind::kCascade, Language::kPython, "kernel.py", "python/cascade.py");
+  expect_source(Kind::kMerge, Language::kPython, "kernel.py", "python/merge.py");
+}
+
 TEST(PluginProject, NoPlaceholderIsLeft) {
   for (Kind kind : {Kind::kPaged, Kind::kCascade, Kind::kMerge})
     for (Language language : {Language::kCpp, Language::kCuda, Language::kPython})
