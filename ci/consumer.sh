@@ -35,4 +35,6 @@ if nm -D --defined-only -C "$library" | grep -v ' assay_'; then
   echo "consumer: $library shows the symbols above, expected assay_* alone"
   exit 1
 fi
+# Where the harness was built, its program is installed too.
+[ ! -x "$work/installed/bin/assay" ] || ci/plugins.sh "$work/installed"
 echo "consumers of $build: ok"

@@ -39,6 +39,8 @@ if have_nvcc; then
   if have_gpu; then
     build cuda "${with_harness[@]}"
     ctest --preset cuda -L cuda
+    cmake --install build/cuda --prefix build/cuda/installed >build/cuda/install.log
+    ci/plugins.sh build/cuda/installed
   else
     # What only this target compiles; the rest of the harness was built and run above.
     build cuda "${with_harness[@]}" assay_cuda_sut assay_bench assay_bench_shared arch_cuda_test

@@ -19,7 +19,10 @@ foreach(name simt cuda)
   endif()
 endforeach()
 if(ASSAY_HARNESS)
-  # Its headers include each other as oracle/... and the ABI as kernels/abi/...
+  # For authors of plugins, beside the headers: the program and how a kernel is declared.
+  install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES properties/plugins/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME plugins.md)
+  # Headers of the oracle include each other as oracle/... and the ABI as kernels/abi/...
   install(TARGETS assay_oracle EXPORT assayTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_target_properties(assay_oracle PROPERTIES EXPORT_NAME oracle)
   target_include_directories(assay_oracle INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/assay>)

@@ -107,7 +107,10 @@ struct Parser {
     add_files(shrink, 1);
     shrink->add_option("--out", options.out, "file to write (FILE.min)")->type_name("FILE");
     CLI::App *explain = sub("explain", "why a case fails, or how close it comes", command_explain);
-    add_files(explain, 1);
+    add_files(explain, 1)->required(false);
+    explain->add_flag("--declaration", options.declaration,
+                      "what each field of a kernel's declaration adds to its bounds, on a typical "
+                      "case or that of the file");
     CLI::App *bench = sub("bench", "time the cuda kernels against a plain read", command_bench);
     bench->add_option("--cells", options.cells, "cells of a JSON file instead of the standard ones")
         ->type_name("FILE");
@@ -115,6 +118,7 @@ struct Parser {
         ->type_name("TEXT");
     bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
     add_mutants();
+    add_new(sub("new", "write a plugin's project: new plugin DIR --paged", command_new));
     for (CLI::App *s : app.get_subcommands({}))
       refuse_empty(*s);
     refuse_empty(app);
@@ -152,6 +156,18 @@ struct Parser {
     count("--threads", options.threads, "worker threads (one per core)", 256);
   }
 
+  void add_new(CLI::App *s) {
+    NewPlugin &fresh = options.fresh;
+    s->add_option("what", fresh.what, "plugin")->required()->check(CLI::IsMember({"plugin"}));
+    s->add_option("dir", fresh.folder, "its folder: absent or empty")->required()->type_name("DIR");
+    s->add_flag("--paged", fresh.paged, "a kernel of paged attention");
+    s->add_flag("--cascade", fresh.cascade, "a kernel of cascade attention");
+    s->add_flag("--merge", fresh.merge, "kernels that merge two and many attention states");
+    s->add_flag("--cuda", fresh.cuda, "in CUDA instead of C++");
+    s->add_flag("--python", fresh.python, "in NumPy instead of C++");
+    s->add_option("--name", fresh.name, "of library and kernel (my_kernel)")->type_name("NAME");
+  }
+
   /// Whose kernels.
   void add_source(CLI::App *s) {
     auto *plugin = s->add_option("--plugin", options.plugin, "kernels of a shared library");
@@ -175,10 +191,11 @@ struct Parser {
     s->add_flag("--replay-scores", options.replay_scores,
                 "the plugin's MMA has exactly the bits of oracle/bounds/block_fma.h: check T2");
   }
-  void add_files(CLI::App *s, int count) {
+  CLI::Option *add_files(CLI::App *s, int count) {
     add_selection(s);
     auto *files = s->add_option("files", options.files, "case files")->required();
     if (count > 0) files->expected(count);
+    return files;
   }
 };
 

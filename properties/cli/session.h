@@ -22,6 +22,12 @@ struct CliError : std::runtime_error {
   ExitCode code;
 };
 
+/// What `new plugin` writes.
+struct NewPlugin {
+  std::string what, folder, name = "my_kernel";
+  bool paged = false, cascade = false, merge = false, cuda = false, python = false;
+};
+
 struct CliOptions {
   // Global.
   std::string json;
@@ -33,8 +39,9 @@ struct CliOptions {
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0, patience = 0; ///< seconds
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
-  bool default_draw = false;
+  bool default_draw = false, declaration = false;
   std::vector<std::string> files, mutants;
+  NewPlugin fresh;
 
   bool json_to_out() const { return json == "-"; }
 };
@@ -103,7 +110,10 @@ int command_check(Session &session);
 int command_replay(Session &session);
 int command_shrink(Session &session);
 int command_explain(Session &session);
+/// explain --declaration.
+int explain_declaration(Session &session);
 int command_bench(Session &session);
 int command_mutants(Session &session);
+int command_new(Session &session);
 
 } // namespace assay

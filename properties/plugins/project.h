@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `assay new plugin` writes: a small project with a right kernel, from templates/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace assay::plugins {
+
+enum class Kind { kPaged, kCascade, kMerge };
+enum class Language { kCpp, kCuda, kPython };
+
+struct ProjectFile {
+  std::string path; ///< in the project's folder
+  std::string text;
+};
+
+/// Letters, digits, '_', '-' and '.', a letter first, 80 at most: such a name needs no quotes in
+/// any file of a project. Why `name` is none; empty when it is one.
+std::string name_defect(const std::string &name);
+
+/// `name` is that of the library, and of its kernel: those of a merge are NAME_state and
+/// NAME_states. Throws std::invalid_argument with the name's defect.
+std::vector<ProjectFile> project_files(Kind kind, Language language, const std::string &name);
+
+/// The kernels of such a project, in order.
+std::vector<std::string> kernel_names(Kind kind, const std::string &name);
+
+} // namespace assay::plugins

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// `assay new plugin`: what it refuses, and that what it writes is a right kernel as it stands.
+#include "properties/plugins/project.h"
+#include "properties/tests/cli_fixture.h"
+
+namespace assay {
+namespace {
+
+using plugins::Kind;
+using plugins::Language;
+
+/// The library of a project's kernel.cpp, made with the headers of this tree. Under another name
+/// each time: the loader keeps what it loaded from a path.
+std::string compiled(const fs::path &project, const std::string &name) {
+  const fs::path headers = project / "include";
+  fs::create_directories(headers);
+  if (!fs::exists(headers / "assay"))
+    fs::create_directory_symlink(fs::path(ASSAY_SOURCES) / "kernels/abi", headers / "assay");
+  const std::string library = (project / name).string();
+  const std::string command = ASSAY_COMPILER " -std=c++20 -O1 -Wall -Werror -shared -fPIC -I" +
+                              headers.string() + " -o " + library + " " +
+                              (project / "kernel.cpp").string();
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  return library;
+}
+
+std::string text_of(const fs::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// One place of a file; the test fails where it is not.
+void edit(const fs::path &path, const std::string &from, const std::string &to) {
+  std::string text = text_of(path);
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << path << " has no " << from;
+  std::ofstream(path, std::ios::binary) << text.replace(at, from.size(), to);
+}
+
+struct Template {
+  const char *flag, *line, *wrong; ///< a line of the right kernel, and what it may be by mistake
+};
+
+class NewPluginOf : public Cli, public testing::WithParamInterface<Template> {};
+
+TEST_P(NewPluginOf, IsRightAsItStandsAndWrongAfterAMistake) {
+  const Template &t = GetParam();
+  Ran r = assay_program({"new", "plugin", "mine", t.flag, "--name", "quick"});
+  ASSERT_EQ(r.code, kExitPass) << r.err;
+  const auto check = [&](const std::string &name) {
+    const std::string library = compiled("mine", name);
+    return assay_program({"check", "--plugin", library, "--cases", "4", "--property",
+                          "within_budget", "--findings", folder_.string(), "--out", path("found")});
+  };
+  r = check("right.so");
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  EXPECT_NE(r.out.find("quick"), std::string::npos) << r.out;
+  edit("mine/kernel.cpp", t.line, t.wrong);
+  r = check("wrong.so");
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  EXPECT_NE(r.out.find("FINDING quick"), std::string::npos) << r.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(, NewPluginOf,
+                         testing::Values(Template{"--paged", "p.sm_scale * kLog2E", "kLog2E"},
+                                         Template{"--cascade", "state.sum * alpha + weight",
+                                                  "state.sum + weight"},
+                                         Template{"--merge", "sum += weight;", "sum += 1.0f;"}),
+                         [](const auto &test) { return std::string(test.param.flag + 2); });
+
+TEST_F(Cli, NewPluginWritesWhatItNames) {
+  const struct {
+    std::vector<std::string> flags;
+    const char *source;
+  } asked[] = {{{}, "kernel.cpp"}, {{"--cuda"}, "kernel.cu"}, {{"--python"}, "kernel.py"}};
+  for (const char *family : {"--paged", "--cascade", "--merge"})
+    for (const auto &a : asked) {
+      fs::remove_all("mine");
+      std::vector<std::string> args = {"--json", path("out.json"), "new", "plugin", "mine", family};
+      args.insert(args.end(), a.flags.begin(), a.flags.end());
+      const Ran r = assay_program(args);
+      ASSERT_EQ(r.code, kExitPass) << r.err;
+      size_t files = 0;
+      for (const auto &entry : fs::directory_iterator("mine"))
+        files += entry.is_regular_file();
+      const auto j = json("out.json");
+      EXPECT_EQ(j["files"].size(), files);
+      EXPECT_EQ(j["kernels"][0],
+                std::string(family) == "--merge" ? "my_kernel_state" : "my_kernel");
+      EXPECT_TRUE(fs::exists(fs::path("mine") / a.source)) << a.source;
+      for (const auto &file : j["files"])
+        EXPECT_NE(r.out.find(file.get<std::string>() + "\n"), std::string::npos) << r.out;
+    }
+}
+
+// The program holds the templates of this tree, not of an earlier build.
+TEST(PluginProject, HoldsTheFilesOfTheTree) {
+  const fs::path templates = fs::path(ASSAY_SOURCES) / "properties/plugins/templates";
+  const auto expect_source = [&](Kind kind, Language language, const char *name, const char *from) {
+    for (const auto &file : plugins::project_files(kind, language, "my_kernel"))
+      if (file.path == name) {
+        EXPECT_EQ(file.text, text_of(templates / from)) << from;
+        return;
+      }
+    ADD_FAILURE() << "no " << name << " for " << from;
+  };
+  expect_source(Kind::kPaged, Language::kCpp, "kernel.cpp", "cpp/paged.cpp");
+  expect_source(Kind::kCascade, Language::kCpp, "kernel.cpp", "cpp/cascade.cpp");
+  expect_source(Kind::kMerge, Language::kCpp, "kernel.cpp", "cpp/merge.cpp");
+  expect_source(Kind::kPaged, Language::kCuda, "kernel.cu", "cuda/paged.cu");
+  expect_source(Kind::kCascade, Language::kCuda, "kernel.cu", "cuda/cascade.cu");
+  expect_source(Kind::kMerge, Language::kCuda, "kernel.cu", "cuda/merge.cu");
+  expect_source(Kind::kPaged, Language::kPython, "kernel.py", "python/paged.py");
+  expect_source(Kind::kCascade, Language::kPython, "kernel.py", "python/cascade.py");
+  expect_source(Kind::kMerge, Language::kPython, "kernel.py", "python/merge.py");
+}
+
+TEST(PluginProject, NoPlaceholderIsLeft) {
+  for (Kind kind : {Kind::kPaged, Kind::kCascade, Kind::kMerge})
+    for (Language language : {Language::kCpp, Language::kCuda, Language::kPython})
+      for (const auto &file : plugins::project_files(kind, language, "Quick-2.x")) {
+        EXPECT_FALSE(file.text.empty()) << file.path;
+        EXPECT_EQ(file.text.find("my_kernel"), std::string::npos) << file.path;
+        for (const char *word : {"@KERNEL", "@WORKER", "@TARGET", "@EXTENSION"})
+          EXPECT_EQ(file.text.find(word), std::string::npos) << file.path << " " << word;
+      }
+}
+
+TEST_F(Cli, NewPluginRefusesByName) {
+  const auto refused = [&](std::vector<std::string> args, const std::string &part) {
+    args.insert(args.begin(), {"new", "plugin"});
+    expect_error(assay_program(args), kExitUsage, part);
+  };
+  refused({"mine"}, "expected one of --paged, --cascade and --merge");
+  refused({"mine", "--paged", "--merge"}, "expected one of --paged, --cascade and --merge");
+  refused({"mine", "--paged", "--cuda", "--python"}, "one of --cuda and --python at most");
+  refused({"--paged"}, "dir is required");
+  refused({"", "--paged"}, "dir: is empty");
+  for (const char *name : {"a b", "1st", "x/y", "x#", "\"", "_x"})
+    refused({"mine", "--paged", "--name", name}, "--name '" + std::string(name) + "': is not a");
+  refused({"mine", "--paged", "--name", std::string(81, 'a')}, "80 characters at most");
+  expect_error(assay_program({"new", "kernel", "mine", "--paged"}), kExitUsage, "kernel");
+  EXPECT_FALSE(fs::exists("mine"));
+}
+
+TEST_F(Cli, NewPluginOverwritesNothing) {
+  file("taken", "text");
+  expect_error(assay_program({"new", "plugin", "taken", "--paged"}), kExitUsage,
+               "DIR taken: exists and is no folder");
+  expect_error(assay_program({"new", "plugin", "taken/below", "--paged"}), kExitUsage,
+               "DIR taken/below: ");
+  fs::create_directories("full");
+  file("full/notes", "text");
+  expect_error(assay_program({"new", "plugin", "full", "--paged"}), kExitUsage,
+               "DIR full: is not empty");
+  EXPECT_EQ(text_of("full/notes"), "text");
+  EXPECT_EQ(std::distance(fs::directory_iterator("full"), fs::directory_iterator()), 1);
+  fs::create_directories("empty");
+  EXPECT_EQ(assay_program({"new", "plugin", "empty", "--paged"}).code, kExitPass);
+}
+
+} // namespace
+} // namespace assay
