@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "properties/gate/error.h"
+#include "properties/gate/include_graph.h"
+#include "properties/gate/process.h"
+#include "properties/gate/repository_gate.h"
+
+namespace assay::gate {
+namespace {
+
+constexpr const char *kKernelTable = "kernels/api/kernels.def";
+constexpr const char *kFigures = "kernels/decode/figures.csv";
+
+/// What no kernel's files hold but every kernel is made with.
+bool of_every_kernel(const std::string &path) {
+  return path.starts_with("kernels/api/") || path.ends_with("CMakeLists.txt");
+}
+
+void find_touched(const Proposal &proposal, const ChangeText &text, Matter &matter) {
+  const IncludeGraph graph(proposal.repository.files(proposal.head), text.head);
+  const auto files = own_kernel_files(graph, text.head);
+  matter.touched = touched_kernels(files, proposal.changes);
+  matter.all_touched = false;
+  for (const Change &change : proposal.changes) {
+    if (text.room(change.path) != Room::kKernel) continue;
+    // A file that went may have been anyone's.
+    if (of_every_kernel(change.path) || change.how == How::kDeleted) matter.all_touched = true;
+  }
+  matter.all_touched |= matter.touched.size() == files.size();
+}
+
+/// Fewer things to build: the program alone.
+void build_assay(const Gate &gate, const std::string &side, const Worktree &tree) {
+  const std::string log = tree.folder() + ".log";
+  const std::string jobs = std::to_string(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  build(gate, side, {"cmake", "--preset", "simt", "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF"},
+        tree.folder(), log);
+  build(gate, side, {"cmake", "--build", "--preset", "simt", "-j", jobs, "--target", "assay"},
+        tree.folder(), log);
+}
+
+Side side_of(const Gate &gate, const std::string &name, const Worktree &tree) {
+  return {.name = name,
+          .program = tree.folder() + "/build/simt/assay",
+          .plugin = "",
+          .declaration = "",
+          .target = gate.options().target,
+          .findings = "",
+          .folder = "",
+          .program_shown = "build/simt/assay",
+          .plugin_shown = ""};
+}
+
+RedLine red_build(const std::string &text) {
+  return {.id = "does-not-build",
+          .text = text,
+          .kernel = "",
+          .acceptable = false,
+          .file = "",
+          .reproduce = ""};
+}
+
+/// Head's kernels in base's tree.
+void overlay(const Proposal &proposal, const Worktree &tree) {
+  for (const Change &change : proposal.changes)
+    if (overlaid(change.path)) tree.take(proposal.head, change);
+}
+
+void judge_kernels(const Proposal &proposal, const ChangeText &text, Matter &matter, Gate &gate) {
+  find_touched(proposal, text, matter);
+  const Worktree base(proposal.repository, proposal.work + "/base", proposal.base);
+  const Worktree head(proposal.repository, proposal.work + "/head", proposal.base);
+  overlay(proposal, head);
+  matter.sides = {side_of(gate, "base", base), side_of(gate, "head", head)};
+  make_folders(proposal.work, matter);
+  try {
+    build_assay(gate, "base", base);
+  } catch (const GateError &e) {
+    throw GateError(kHarness, e.what());
+  }
+  try {
+    build_assay(gate, "head's kernels in base's tree", head);
+  } catch (const GateError &e) {
+    gate.add(std::move(matter.red));
+    return gate.add({red_build(e.what())});
+  }
+  Figures figures = compare_figures(text.base(kFigures), text.head(kFigures));
+  append(matter.red, std::move(figures.red));
+  for (std::string &line : figures.notes)
+    gate.note(std::move(line));
+  gate.judge(matter);
+}
+
+/// Whether head's harness still tells right kernels from wrong ones.
+void judge_harness(const Proposal &proposal, Matter &matter, Gate &gate) {
+  gate.add(std::move(matter.red));
+  constexpr double kTenMinutes = 600;
+  if (!(gate.options().budget > 0)) gate.set_budget(kTenMinutes);
+  gate.describe("plan", {{"kind", "mutants"}});
+  const Worktree head(proposal.repository, proposal.work + "/head", proposal.head);
+  try {
+    build_assay(gate, "head", head);
+  } catch (const GateError &e) {
+    return gate.add({red_build(e.what())});
+  }
+  const std::string program = head.folder() + "/build/simt/assay";
+  for (const std::vector<std::string> &words :
+       {std::vector<std::string>{program, "check", "--quiet", "--cases", "10"},
+        std::vector<std::string>{program, "mutants", "--default-draw"}}) {
+    gate.talk().step(fmt::format("head: assay {}", words[1]));
+    const Ended ended = run({.words = words,
+                             .folder = head.folder(),
+                             .environment = {},
+                             .log = head.folder() + ".log",
+                             .seconds = std::max(60.0, gate.options().budget - gate.seconds()),
+                             .waiting = gate.talk().waiting});
+    if (ended.ok()) continue;
+    if (ended.code == 124) {
+      gate.harness_failed(fmt::format("assay {} did not end within the budget", words[1]));
+      continue;
+    }
+    gate.add({{.id = "harness",
+               .text = fmt::format("assay {} of head ended with {}: {}", words[1], ended.code,
+                                   last_line(ended.out + ended.err)),
+               .kernel = "",
+               .acceptable = false,
+               .file = "",
+               .reproduce = ""}});
+  }
+}
+
+} // namespace
+
+bool is_own(const Repository &repository, const std::string &commit) {
+  return repository.has(commit, kKernelTable) &&
+         repository.has(commit, "properties/CMakeLists.txt");
+}
+
+void gate_own(const Proposal &proposal, Gate &gate) {
+  const ChangeText text = proposal.text(own_room);
+  Matter matter;
+  matter.red = guarded(text);
+  matter.added = added_cases(text);
+  if (touches(text, Room::kKernel) || !matter.added.empty())
+    return judge_kernels(proposal, text, matter, gate);
+  if (touches(text, Room::kJudge) || touches(text, Room::kGenerator) ||
+      touches(text, Room::kMutant))
+    return judge_harness(proposal, matter, gate);
+  gate.add(std::move(matter.red));
+  gate.describe("plan", {{"kind", "nothing"}});
+}
+
+} // namespace assay::gate
