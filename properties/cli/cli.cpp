@@ -174,7 +174,8 @@ struct Parser {
         ->check(CLI::Range(1, 100000000));
     s->add_option("--accept", options.accept, "red lines that a person lets pass, by their id")
         ->type_name("ID...");
-    s->add_option("--out", options.out, "folder for the cases of findings (findings)")
+    s->add_option("--out", options.out,
+                  "folder for the cases of findings (build/gate/findings; of libraries: findings)")
         ->type_name("DIR");
     s->add_option("--target", options.target, "of two libraries: simt (default) or cuda")
         ->type_name("T");

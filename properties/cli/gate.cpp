@@ -2,6 +2,7 @@
 // gate: whether a change of kernels may go in.
 #include "properties/gate/gate.h"
 
+#include <chrono>
 #include <filesystem>
 #include <ostream>
 
@@ -60,17 +61,21 @@ gate::Options options_of(const CliOptions &o) {
   return out;
 }
 
+/// Each step with the seconds since the start, so that a log says where the time goes.
 gate::Talk talk_of(const Session &session) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
   const bool quiet = session.options.quiet, live = session.streams.terminal && !quiet;
   std::ostream &out = session.streams.out;
-  return {.step =
-              [&out, quiet, live](const std::string &line) {
-                if (!quiet) out << (live ? "\r\033[K" : "") << line << "\n" << std::flush;
-              },
-          .waiting =
-              [&out, live](double seconds) {
-                if (live) out << fmt::format("\r\033[K{:.0f} s", seconds) << std::flush;
-              }};
+  const auto step = [&out, quiet, live, start](const std::string &line) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (!quiet)
+      out << fmt::format("{}{:>5.0f} s  {}\n", live ? "\r\033[K" : "", seconds, line) << std::flush;
+  };
+  const auto waiting = [&out, live](double seconds) {
+    if (live) out << fmt::format("\r\033[K{:>5.0f} s of this", seconds) << std::flush;
+  };
+  return {.step = step, .waiting = waiting};
 }
 
 } // namespace

@@ -18,6 +18,9 @@ namespace {
 /// Per kernel and property: of every kernel, and what those that a change touches get doubles it.
 constexpr int kShortCases = 10, kMostDoublings = 9;
 
+/// Head's kernels may be slow, or hang in every case: then its run ends with what it has.
+constexpr double kHeadPatience = 120, kHeadFactor = 3;
+
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -89,10 +92,13 @@ bool Gate::run(const Matter &matter, const CheckOrder &order) {
                                        order.kernel.empty() ? "every kernel" : order.kernel);
   Round round{order.round, {}, {}};
   talk_.step("check base: " + what);
+  const double begin = seconds();
   round.base = check(matter.sides.base, order, talk_);
+  CheckOrder limited = order;
+  limited.seconds = kHeadPatience + kHeadFactor * (seconds() - begin);
   talk_.step("check head: " + what);
   try {
-    round.head = check(matter.sides.head, order, talk_);
+    round.head = check(matter.sides.head, limited, talk_);
   } catch (const GateError &e) {
     // Base's run of the same command gave one.
     add({{.id = "no-report",

@@ -17,7 +17,7 @@ struct Options {
   std::string base, head; ///< names of commits; head empty: the working tree
   std::string folder;     ///< in the repository; empty: the current one
   std::string target = "simt";
-  std::string out = "findings"; ///< where cases go
+  std::string out; ///< where cases go; empty: build/gate/findings, of two libraries findings
   uint64_t seed = 1;
   double budget = 0; ///< seconds of everything; 0: what assay.toml says, or ten minutes
   std::function<double(const std::string &text)> duration; ///< reads "10m"; throws
@@ -46,6 +46,10 @@ public:
   Gate(const Options &options, const Talk &talk);
 
   void set_budget(double seconds) { options_.budget = seconds; }
+  /// Where none was given.
+  void set_out(const std::string &folder) {
+    if (options_.out.empty()) options_.out = folder;
+  }
 
   /// Runs both sides within what is left of the budget and adds what they show. A head that cannot
   /// be asked for its kernels is a red line.

@@ -36,10 +36,12 @@ void find_touched(const Proposal &proposal, const ChangeText &text, Matter &matt
 void build_assay(const Gate &gate, const std::string &side, const Worktree &tree) {
   const std::string log = tree.folder() + ".log";
   const std::string jobs = std::to_string(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  build(gate, side, {"cmake", "--preset", "simt", "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF"},
-        tree.folder(), log);
-  build(gate, side, {"cmake", "--build", "--preset", "simt", "-j", jobs, "--target", "assay"},
-        tree.folder(), log);
+  build(gate, "configure " + side,
+        {"cmake", "--preset", "simt", "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF"}, tree.folder(),
+        log);
+  build(gate, "build " + side,
+        {"cmake", "--build", "--preset", "simt", "-j", jobs, "--target", "assay"}, tree.folder(),
+        log);
 }
 
 Side side_of(const Gate &gate, const std::string &name, const Worktree &tree) {

@@ -29,9 +29,10 @@ Side side_of(const Gate &gate, const std::string &name, const Project &project,
 
 void build_plugin(const Gate &gate, const Project &project, const Worktree &tree,
                   const Side &side) {
-  build(gate, side.name, {"sh", "-c", project.command}, tree.folder(), tree.folder() + ".log");
+  build(gate, "build " + side.name, {"sh", "-c", project.command}, tree.folder(),
+        tree.folder() + ".log");
   if (!fs::exists(side.plugin))
-    throw GateError(kFinding, fmt::format("build of {}: made no {}", side.name, project.library));
+    throw GateError(kFinding, fmt::format("build {}: made no {}", side.name, project.library));
 }
 
 /// By the sources that assay.toml names; everything where it names none.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,8 +63,9 @@ std::vector<char *> pointers(std::vector<std::string> &words) {
 }
 
 [[noreturn]] void become(const Command &command, char **argv, char **envp, int out, int err) {
-  // A group of its own, so that what it started ends with it.
+  // A group of its own, so that what it started can be ended with it; it ends with the gate.
   setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
   const int none = open("/dev/null", O_RDONLY);
   dup2(none, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
@@ -81,9 +83,12 @@ bool drain(int fd, std::string &to) {
   return n > 0 || (n < 0 && errno == EINTR);
 }
 
-/// Reads both until both have ended; false when the time was over.
-bool collect(const Command &command, Pipe &out, Pipe &err, Ended &ended) {
+/// Reads both until both have ended; false when the time was over. Then the program alone is asked
+/// to end, so that it can still report; what is left after the grace is ended with all it started.
+bool collect(const Command &command, pid_t pid, Pipe &out, Pipe &err, Ended &ended) {
   constexpr int kTickMs = 200;
+  constexpr double kGrace = 60;
+  bool late = false;
   const auto start = Clock::now();
   pollfd ends[2] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}};
   std::string *to[2] = {&ended.out, &ended.err};
@@ -93,9 +98,14 @@ bool collect(const Command &command, Pipe &out, Pipe &err, Ended &ended) {
       if (ends[i].fd >= 0 && ends[i].revents != 0 && !drain(ends[i].fd, *to[i])) ends[i].fd = -1;
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (command.waiting) command.waiting(seconds);
-    if (command.seconds > 0 && seconds > command.seconds) return false;
+    if (!(command.seconds > 0) || seconds < command.seconds) continue;
+    if (!late) kill(pid, SIGTERM);
+    late = true;
+    if (seconds < command.seconds + kGrace) continue;
+    kill(-pid, SIGKILL);
+    break;
   }
-  return true;
+  return !late;
 }
 
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
@@ -113,8 +123,7 @@ Ended run(const Command &command) {
   out.close_write();
   err.close_write();
   Ended ended;
-  const bool in_time = collect(command, out, err, ended);
-  if (!in_time) kill(-pid, SIGKILL);
+  const bool in_time = collect(command, pid, out, err, ended);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -14,8 +14,8 @@ struct Command {
   std::string folder;                             ///< where it runs; empty: here
   std::map<std::string, std::string> environment; ///< beside what this process has
   std::string log;                                ///< file that takes its output as well; or empty
-  double seconds = 0;                             ///< it is ended after these; 0: never
-  std::function<void(double seconds)> waiting;    ///< called a few times a second; or null
+  double seconds = 0; ///< it is asked to end after these, and made to 60 s later; 0: never
+  std::function<void(double seconds)> waiting; ///< called a few times a second; or null
 };
 
 struct Ended {

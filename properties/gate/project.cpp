@@ -2,10 +2,9 @@
 #include "properties/gate/project.h"
 
 #include <filesystem>
-#include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include "properties/gate/error.h"
 
@@ -18,63 +17,77 @@ bool inside(const std::string &path) {
   return !path.empty() && normal.is_relative() && *normal.begin() != "..";
 }
 
-class Reader {
-public:
-  explicit Reader(const std::string &where) : where_(where) {}
-
-  void read(const CLI::ConfigItem &item, Project &out) const {
-    if (item.name == "++" || item.name == "--") return; // a section begins or ends
-    const std::string section = item.parents.empty() ? "" : item.parents.back();
-    const std::string key = (section.empty() ? "" : section + ".") + item.name;
-    if (section == "kernels")
-      out.sources[item.name] = item.inputs;
-    else if (key == "build.command")
-      out.command = one(key, item);
-    else if (key == "build.library")
-      out.library = path(key, item);
-    else if (key == "gate.budget")
-      out.budget = one(key, item);
-    else if (key == "gate.findings")
-      out.findings = path(key, item);
-    else if (key == "gate.kernels")
-      out.kernels = item.inputs;
-    else
-      refuse(key, "is no key; known: build.command, build.library, gate.budget, gate.kernels, "
-                  "gate.findings, kernels.NAME");
+/// What is wrong, always with the file and the key.
+struct Place {
+  std::string file, key;
+  [[noreturn]] void refuse(const std::string &why) const {
+    throw GateError(kUsage, fmt::format("{}: {} {}", file, key, why));
   }
-
-  [[noreturn]] void refuse(const std::string &key, const std::string &why) const {
-    throw GateError(kUsage, fmt::format("{}: {} {}", where_, key, why));
-  }
-
-private:
-  std::string one(const std::string &key, const CLI::ConfigItem &item) const {
-    if (item.inputs.size() != 1 || item.inputs[0].empty()) refuse(key, "is not one text in quotes");
-    return item.inputs[0];
-  }
-  std::string path(const std::string &key, const CLI::ConfigItem &item) const {
-    const std::string out = one(key, item);
-    if (!inside(out)) refuse(key, "is no path inside the repository");
-    return out;
-  }
-
-  const std::string &where_;
 };
+
+std::string text_of(const Place &place, const toml::node &node) {
+  const auto text = node.value_exact<std::string>();
+  if (!text || text->empty()) place.refuse("is not one text in quotes");
+  return *text;
+}
+
+std::string path_of(const Place &place, const toml::node &node) {
+  std::string out = text_of(place, node);
+  if (!inside(out)) place.refuse("is no path inside the repository");
+  return out;
+}
+
+/// One text, or several.
+std::vector<std::string> texts_of(const Place &place, const toml::node &node) {
+  std::vector<std::string> out;
+  if (const toml::array *array = node.as_array())
+    for (const toml::node &item : *array)
+      out.push_back(text_of(place, item));
+  else
+    out.push_back(text_of(place, node));
+  return out;
+}
+
+void read(const Place &place, const std::string &key, const toml::node &node, Project &out) {
+  if (place.key == "build.command")
+    out.command = text_of(place, node);
+  else if (place.key == "build.library")
+    out.library = path_of(place, node);
+  else if (place.key == "gate.budget")
+    out.budget = text_of(place, node);
+  else if (place.key == "gate.findings")
+    out.findings = path_of(place, node);
+  else if (place.key == "gate.kernels")
+    out.kernels = texts_of(place, node);
+  else if (place.key == "kernels." + key)
+    out.sources[key] = texts_of(place, node);
+  else
+    place.refuse("is no key; known: build.command, build.library, gate.budget, gate.kernels, "
+                 "gate.findings, kernels.NAME");
+}
+
+toml::table parse(const std::string &text, const std::string &where) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error &e) {
+    throw GateError(kUsage,
+                    fmt::format("{}:{}: {}", where, e.source().begin.line, e.description()));
+  }
+}
 
 } // namespace
 
 Project parse_project(const std::string &text, const std::string &where) {
   Project out;
-  const Reader reader(where);
-  std::istringstream in(text);
-  try {
-    for (const CLI::ConfigItem &item : CLI::ConfigTOML().from_config(in))
-      reader.read(item, out);
-  } catch (const CLI::Error &e) {
-    throw GateError(kUsage, fmt::format("{}: {}", where, e.what()));
+  for (const auto &[section, node] : parse(text, where)) {
+    const std::string name(section.str());
+    const toml::table *table = node.as_table();
+    if (table == nullptr) Place{where, name}.refuse("stands in no section");
+    for (const auto &[key, value] : *table)
+      read({where, name + "." + std::string(key.str())}, std::string(key.str()), value, out);
   }
-  if (out.command.empty()) reader.refuse("build.command", "is missing");
-  if (out.library.empty()) reader.refuse("build.library", "is missing");
+  if (out.command.empty()) Place{where, "build.command"}.refuse("is missing");
+  if (out.library.empty()) Place{where, "build.library"}.refuse("is missing");
   return out;
 }
 

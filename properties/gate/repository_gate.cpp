@@ -41,6 +41,7 @@ json side_json(const std::string &name, const std::string &commit) {
 void gate_libraries(const Options &options, Gate &gate) {
   std::string work = (fs::temp_directory_path() / "assay-gate-XXXXXX").string();
   if (mkdtemp(work.data()) == nullptr) throw GateError(kHarness, work + ": cannot write");
+  gate.set_out("findings");
   Matter matter;
   matter.sides.base = {.name = "base",
                        .program = options.program,
@@ -71,6 +72,7 @@ void gate_repository(const Options &options, Gate &gate) {
   const std::string work = repository.root() + "/build/gate";
   fs::create_directories(work);
   const Lock lock(work + "/lock");
+  gate.set_out(work + "/findings");
   gate.describe("base", side_json(options.base, base));
   gate.describe("head", side_json(options.head.empty() ? "working tree" : options.head, head));
   Proposal proposal{repository, base, head, repository.changes(base, head), work};
@@ -117,7 +119,7 @@ std::vector<AddedCase> added_cases(const ChangeText &text) {
 
 void build(const Gate &gate, const std::string &what, const std::vector<std::string> &words,
            const std::string &folder, const std::string &log) {
-  gate.talk().step(fmt::format("build of {}: {}", what, words.back()));
+  gate.talk().step(what);
   const Ended ended = run({.words = words,
                            .folder = folder,
                            .environment = {},
@@ -131,8 +133,8 @@ void build(const Gate &gate, const std::string &what, const std::vector<std::str
       why = text->substr(from, std::min<size_t>(text->find('\n', at) - from, 300));
       break;
     }
-  throw GateError(kFinding, fmt::format("build of {} ended with {}: {} (whole log: {})", what,
-                                        ended.code, why, log));
+  throw GateError(kFinding,
+                  fmt::format("{} ended with {}: {} (whole log: {})", what, ended.code, why, log));
 }
 
 std::set<std::string> touched_kernels(const std::map<std::string, std::set<std::string>> &files,

@@ -27,7 +27,7 @@ void gate_own(const Proposal &proposal, Gate &gate);
 /// Whether the commit is of this repository.
 bool is_own(const Repository &repository, const std::string &commit);
 
-/// Runs a build; its last words in a GateError (finding) where it fails.
+/// Runs a step of a build, told as `what`; its first error in a GateError (finding) where it fails.
 void build(const Gate &gate, const std::string &what, const std::vector<std::string> &words,
            const std::string &folder, const std::string &log);
 

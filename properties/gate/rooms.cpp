@@ -9,7 +9,7 @@ bool under(const std::string &path, const std::string &folder) {
 }
 
 bool words(const std::string &path) {
-  for (const char *end : {".md", ".txt", ".png", ".svg", "LICENSE"})
+  for (const char *end : {".md", ".txt", ".png", ".svg", ".case", "LICENSE", ".gitignore"})
     if (path.ends_with(end) && !path.ends_with("CMakeLists.txt")) return true;
   return false;
 }

@@ -34,12 +34,14 @@ void append(std::vector<std::string> &to, const std::vector<std::string> &more) 
   to.insert(to.end(), more.begin(), more.end());
 }
 
-Ended start(const Side &side, const std::vector<std::string> &words, const Talk &talk) {
+Ended start(const Side &side, const std::vector<std::string> &words, const Talk &talk,
+            double seconds = 0) {
   // In its own folder: `check` replays and writes ./findings.
   return run({.words = words,
               .folder = side.folder,
               .environment = {},
               .log = side.folder + "/log",
+              .seconds = seconds,
               .waiting = talk.waiting});
 }
 
@@ -83,7 +85,7 @@ json check(const Side &side, const CheckOrder &order, const Talk &talk) {
   if (!order.kernel.empty()) append(words, {"--kernel", order.kernel});
   if (!side.findings.empty() && fs::is_directory(side.findings))
     append(words, {"--findings", side.findings});
-  const Ended ended = start(side, words, talk);
+  const Ended ended = start(side, words, talk, order.seconds);
   json out = read(stem + ".json");
   if (out.is_discarded() || !out.value("complete", false)) fail(side, "check", ended);
   return out;

@@ -34,7 +34,8 @@ struct CheckOrder {
   std::string kernel; ///< empty: all
   int cases = 10;
   uint64_t seed = 1;
-  int round = 1; ///< names its files
+  int round = 1;      ///< names its files
+  double seconds = 0; ///< after which it is to end with what it has; 0: never
 };
 
 /// `assay list kernels` as data. GateError where it fails, with the program's own words.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of the gate that decide: each on what it must see and on what it must let pass.
+#include <filesystem>
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "properties/gate/declarations.h"
@@ -185,11 +188,11 @@ std::string refusal(const std::string &text) {
 }
 
 TEST(ProjectFile, IsRead) {
-  const Project p =
-      parse_project("[build]\ncommand = \"make -j2 lib\"\nlibrary = \"out/lib.so\"\n"
-                    "[gate]\nbudget = \"5m\"\nkernels = [\"a\", \"b\"]\n"
-                    "[kernels]\na = \"src/a.cpp\"\nb = [\"src/b.cpp\", \"src/c.cpp\"]\n",
-                    "assay.toml");
+  const Project p = parse_project(
+      "# words\n[build]\ncommand = \"make -j2 lib\" # with words\nlibrary = \"out/lib.so\"\n"
+      "[gate]\nbudget = \"5m\"\nkernels = [\"a\", \"b\"]\n"
+      "[kernels]\na = \"src/a.cpp\"\nb = [\"src/b.cpp\", \"src/c.cpp\"]\n",
+      "assay.toml");
   EXPECT_EQ(p.command, "make -j2 lib");
   EXPECT_EQ(p.library, "out/lib.so");
   EXPECT_EQ(p.budget, "5m");
@@ -201,8 +204,13 @@ TEST(ProjectFile, NamesWhatIsWrong) {
   EXPECT_EQ(refusal("[build]\nlibrary = \"a.so\"\n"), "assay.toml: build.command is missing");
   EXPECT_EQ(refusal("[build]\ncommand = \"make\"\nlibrary = \"../a.so\"\n"),
             "assay.toml: build.library is no path inside the repository");
-  EXPECT_NE(refusal("[build]\ncommands = \"make\"\n").find("build.commands is no key"),
-            std::string::npos);
+  EXPECT_EQ(refusal("[build]\ncommand = 3\n"),
+            "assay.toml: build.command is not one text in quotes");
+  EXPECT_EQ(refusal("command = \"make\"\n"), "assay.toml: command stands in no section");
+  EXPECT_EQ(
+      refusal("[build]\ncommands = \"make\"\n").rfind("assay.toml: build.commands is no key", 0),
+      0u);
+  EXPECT_EQ(refusal("[build]\ncommand = \"make\n").rfind("assay.toml:2: ", 0), 0u);
 }
 
 TEST(IncludeGraph, FollowsHeadersToTheirSources) {
@@ -220,6 +228,33 @@ TEST(IncludeGraph, FollowsHeadersToTheirSources) {
   EXPECT_EQ(graph.reach({"src/a.cpp"}), (Set{"src/a.cpp", "src/common.h", "src/common.cpp"}));
   EXPECT_EQ(graph.reach({"src/b.cpp"}), (Set{"src/b.cpp", "include/lib/deep.cuh"}));
   EXPECT_EQ(graph.reach({"src/a.cpp"}, {"src/common.h"}), (Set{"src/a.cpp"}));
+}
+
+TEST(IncludeGraph, TellsOurKernelsApart) {
+  namespace fs = std::filesystem;
+  const fs::path root = ASSAY_SOURCE_FOLDER;
+  std::vector<std::string> paths;
+  for (const auto &entry : fs::recursive_directory_iterator(root / "kernels"))
+    if (entry.is_regular_file()) paths.push_back(entry.path().lexically_relative(root).string());
+  const auto read = [&](const std::string &path) {
+    std::ifstream in(root / path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const auto files = own_kernel_files(IncludeGraph(paths, read), read);
+  EXPECT_EQ(files.size(), 5u);
+  const auto touched = [&](const std::string &path) {
+    std::string out;
+    for (const auto &[kernel, of_kernel] : files)
+      if (of_kernel.count(path) > 0) out += kernel + " ";
+    return out;
+  };
+  EXPECT_EQ(touched("kernels/decode/paged_attention_v1.cuh"), "paged_attention_v1 ");
+  EXPECT_EQ(touched("kernels/decode/v2_call.cpp"), "paged_attention_v2 ");
+  EXPECT_EQ(touched("kernels/cascade/cascade_merge.cuh"), "cascade_attention ");
+  EXPECT_EQ(touched("kernels/merge/merge_states.cuh"), "merge_states ");
+  EXPECT_EQ(touched("kernels/arch/math.cuh"),
+            "cascade_attention merge_state merge_states paged_attention_v1 paged_attention_v2 ");
+  EXPECT_EQ(touched("kernels/abi/tests/none.cpp"), "");
 }
 
 } // namespace
