@@ -33,12 +33,13 @@ void find_touched(const Proposal &proposal, const ChangeText &text, Matter &matt
 }
 
 /// Fewer things to build: the program alone.
-void build_assay(const Gate &gate, const std::string &side, const Worktree &tree) {
+void build_assay(const Gate &gate, const std::string &side, const Worktree &tree, bool mutants) {
   const std::string log = tree.folder() + ".log";
   const std::string jobs = std::to_string(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   build(gate, "configure " + side,
-        {"cmake", "--preset", "simt", "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF"}, tree.folder(),
-        log);
+        {"cmake", "--preset", "simt", "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF",
+         mutants ? "-DASSAY_MUTANTS=ON" : "-DASSAY_MUTANTS=OFF"},
+        tree.folder(), log);
   build(gate, "build " + side,
         {"cmake", "--build", "--preset", "simt", "-j", jobs, "--target", "assay"}, tree.folder(),
         log);
@@ -79,12 +80,12 @@ void judge_kernels(const Proposal &proposal, const ChangeText &text, Matter &mat
   matter.sides = {side_of(gate, "base", base), side_of(gate, "head", head)};
   make_folders(proposal.work, matter);
   try {
-    build_assay(gate, "base", base);
+    build_assay(gate, "base", base, false);
   } catch (const GateError &e) {
     throw GateError(kHarness, e.what());
   }
   try {
-    build_assay(gate, "head's kernels in base's tree", head);
+    build_assay(gate, "head's kernels in base's tree", head, false);
   } catch (const GateError &e) {
     gate.add(std::move(matter.red));
     return gate.add({red_build(e.what())});
@@ -104,7 +105,7 @@ void judge_harness(const Proposal &proposal, Matter &matter, Gate &gate) {
   gate.describe("plan", {{"kind", "mutants"}});
   const Worktree head(proposal.repository, proposal.work + "/head", proposal.head);
   try {
-    build_assay(gate, "head", head);
+    build_assay(gate, "head", head, true);
   } catch (const GateError &e) {
     return gate.add({red_build(e.what())});
   }
