@@ -147,7 +147,7 @@ RedLines kept_red_lines(const json &base, const json &head, std::vector<std::str
                      .text = text,
                      .kernel = t.kernel,
                      .acceptable = t.kernel.empty(),
-                     .file = t.file,
+                     .file = "",
                      .reproduce = ""});
   }
   return out;

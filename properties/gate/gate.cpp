@@ -18,6 +18,24 @@ namespace {
 /// Per kernel and property: of every kernel, and what those that a change touches get doubles it.
 constexpr int kShortCases = 10, kMostDoublings = 9;
 
+/// The report of a base that does not have the kernel.
+json nothing_run() {
+  const json none = json::array();
+  return {{"kernels", none},
+          {"runs", none},
+          {"groups", none},
+          {"found", none},
+          {"replayed", {{"results", none}, {"ledger", none}}},
+          {"exit", kPass}};
+}
+
+std::set<std::string> kernel_names(const json &list, const std::string &target) {
+  std::set<std::string> out;
+  for (const json &kernel : list.value("kernels", json::array()))
+    if (kernel.value("target", "") == target) out.insert(kernel.at("name").get<std::string>());
+  return out;
+}
+
 /// Head's kernels may be slow, or hang in every case: then its run ends with what it has.
 constexpr double kHeadPatience = 120, kHeadFactor = 3;
 
@@ -71,6 +89,8 @@ void Gate::hold_declarations(Matter &matter) {
   } catch (const GateError &e) {
     throw GateError(kFinding, e.what());
   }
+  of_base_ = kernel_names(base, options_.target);
+  of_head_ = kernel_names(head, options_.target);
   Comparison compared = compare_declarations(base, head, options_.target);
   const bool differ = !compared.red.empty() || !compared.notes.empty();
   add(std::move(compared.red));
@@ -90,12 +110,14 @@ void Gate::hold_declarations(Matter &matter) {
 bool Gate::run(const Matter &matter, const CheckOrder &order) {
   const std::string what = fmt::format("{} cases a property, {}", order.cases,
                                        order.kernel.empty() ? "every kernel" : order.kernel);
-  Round round{order.round, {}, {}};
-  talk_.step("check base: " + what);
-  const double begin = seconds();
-  round.base = check(matter.sides.base, order, talk_);
+  Round round{order.round, nothing_run(), {}};
   CheckOrder limited = order;
-  limited.seconds = kHeadPatience + kHeadFactor * (seconds() - begin);
+  if (order.kernel.empty() || of_base_.count(order.kernel) > 0) {
+    talk_.step("check base: " + what);
+    const double begin = seconds();
+    round.base = check(matter.sides.base, order, talk_);
+    limited.seconds = kHeadPatience + kHeadFactor * (seconds() - begin);
+  }
   talk_.step("check head: " + what);
   try {
     round.head = check(matter.sides.head, limited, talk_);
@@ -159,11 +181,23 @@ int Gate::long_cases(const Matter &matter, double short_seconds) const {
   return cases > kShortCases ? cases : 0;
 }
 
+std::vector<std::string> Gate::kernels_of(const Matter &matter, bool touched_only) const {
+  std::vector<std::string> out;
+  for (const std::string &name : matter.kernels) {
+    if (of_base_.count(name) + of_head_.count(name) == 0)
+      throw GateError(kUsage, fmt::format("assay.toml: gate.kernels: there is no kernel {}", name));
+    if (of_head_.count(name) > 0) out.push_back(name);
+  }
+  if (!touched_only || matter.all_touched)
+    return matter.kernels.empty() ? std::vector<std::string>{""} : out;
+  if (matter.kernels.empty()) out.assign(of_head_.begin(), of_head_.end());
+  std::erase_if(out, [&](const std::string &name) { return matter.touched.count(name) == 0; });
+  return out;
+}
+
 bool Gate::short_round(const Matter &matter) {
   const double begin = seconds();
-  std::vector<std::string> kernels = matter.kernels;
-  if (kernels.empty()) kernels.emplace_back();
-  for (const std::string &kernel : kernels)
+  for (const std::string &kernel : kernels_of(matter, false))
     if (!run(matter, {.kernel = kernel, .cases = kShortCases, .seed = options_.seed, .round = 1}))
       return false;
   document_["plan"]["short_seconds"] = seconds() - begin;
@@ -172,9 +206,8 @@ bool Gate::short_round(const Matter &matter) {
 
 void Gate::long_round(const Matter &matter) {
   const double begin = seconds();
-  std::vector<std::string> kernels = matter.kernels;
-  if (!matter.all_touched) kernels.assign(matter.touched.begin(), matter.touched.end());
-  if (kernels.empty()) kernels.emplace_back();
+  const std::vector<std::string> kernels = kernels_of(matter, true);
+  if (kernels.empty()) return;
   const int cases = long_cases(matter, document_.at("plan").at("short_seconds").get<double>());
   document_["plan"]["long_cases"] = cases;
   if (cases == 0) return note("the budget ended with the short run");
@@ -207,7 +240,7 @@ void Gate::judge(Matter &matter) {
   if (short_round(matter)) {
     if (blocked())
       note("blocked by the short run: no long one");
-    else if (matter.all_touched || !matter.touched.empty())
+    else
       long_round(matter);
   }
   summarise(matter);

@@ -73,6 +73,8 @@ private:
     json base, head;
   };
   void hold_declarations(Matter &matter);
+  /// Those asked for, without those that are gone; "": all at once. GateError for unknown ones.
+  std::vector<std::string> kernels_of(const Matter &matter, bool touched_only) const;
   /// One run of both sides; false where head gave no report, which is a red line.
   bool run(const Matter &matter, const CheckOrder &order);
   /// Every kernel, or those asked for; false where head gave no report.
@@ -92,6 +94,7 @@ private:
   json document_ = json::object();
   RedLines red_;
   std::vector<std::string> notes_, failures_;
+  std::set<std::string> of_base_, of_head_; ///< names of kernels on the target
   std::vector<Round> rounds_;
   std::vector<Classed> findings_;
   std::vector<ErrorShift> shifts_;

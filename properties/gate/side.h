@@ -44,7 +44,7 @@ json list_kernels(const Side &side, const Talk &talk);
 /// `assay check` as data, complete; GateError where there is no complete report.
 json check(const Side &side, const CheckOrder &order, const Talk &talk);
 
-/// What three replays of one case say.
+/// What three replays of one case say; one where it takes long.
 struct Replays {
   int runs = 0, fails = 0;
   int alike = 0;       ///< of those that fail, with the fingerprint asked for (or without any)

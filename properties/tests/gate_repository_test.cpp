@@ -216,6 +216,23 @@ TEST_F(GateRepository, WhatDoesNotBuildOrDiesIsRed) {
   EXPECT_EQ(red_ids(gate()), Ids{"new-finding"});
 }
 
+TEST_F(GateRepository, KernelsOfTheFileAloneAreJudgedAndTouched) {
+  std::string project = read(repo() / "assay.toml");
+  write("assay.toml",
+        project + "kernels = [\"tiny_merge\"]\n[kernels]\ntiny_merge = \"merge.cpp\"\n");
+  commit("which");
+  write("tests/test.cpp", "int main() { return 0; }\n");
+  const json untouched = gate();
+  EXPECT_EQ(untouched.at("exit"), kPass) << untouched.at("red").dump(2);
+  EXPECT_EQ(untouched.at("kernels").at(0).at("touched"), false);
+  EXPECT_EQ(untouched.at("plan").at("long_cases"), 0);
+  edit("const float sum = wa + wb;", "const float sum = wb + wa;");
+  const json touched = gate();
+  EXPECT_EQ(touched.at("exit"), kPass) << touched.at("red").dump(2);
+  EXPECT_EQ(touched.at("kernels").at(0).at("touched"), true);
+  EXPECT_EQ(touched.at("plan").at("long_cases"), 20);
+}
+
 TEST_F(GateRepository, WordsRunNothing) {
   write("README.md", "other words\n");
   const json document = gate();
