@@ -172,6 +172,7 @@ struct Parser {
                   "cases of the long run, per kernel and property, instead of what the time allows")
         ->type_name("N")
         ->check(CLI::Range(1, 100000000));
+    s->add_flag("--all", options.all, "every kernel as if the change touched it");
     s->add_option("--accept", options.accept, "red lines that a person lets pass, by their id")
         ->type_name("ID...");
     s->add_option("--out", options.out,

@@ -57,6 +57,7 @@ gate::Options options_of(const CliOptions &o) {
   out.budget = o.budget;
   out.duration = parse_duration;
   out.cases = o.cases;
+  out.all = o.all;
   out.accept = o.accept;
   return out;
 }

@@ -22,6 +22,7 @@ struct Options {
   double budget = 0; ///< seconds of everything; 0: what assay.toml says, or ten minutes
   std::function<double(const std::string &text)> duration; ///< reads "10m"; throws
   int cases = 0;                   ///< of the long run, per kernel and property; 0: by the budget
+  bool all = false;                ///< every kernel as if the change touched it
   std::vector<std::string> accept; ///< ids of red lines that a person let pass
 };
 

@@ -23,11 +23,11 @@ bool of_every_kernel(const std::string &path) {
   return path.starts_with("kernels/api/") || path.ends_with("CMakeLists.txt");
 }
 
-void find_touched(const Proposal &proposal, const ChangeText &text, Matter &matter) {
+void find_touched(const Proposal &proposal, const ChangeText &text, bool all, Matter &matter) {
   const IncludeGraph graph(proposal.repository.files(proposal.head), text.head);
   const auto files = own_kernel_files(graph, text.head);
   matter.touched = touched_kernels(files, proposal.changes);
-  matter.all_touched = false;
+  matter.all_touched = all;
   for (const Change &change : proposal.changes) {
     if (text.room(change.path) != Room::kKernel) continue;
     // A file that went may have been anyone's.
@@ -86,7 +86,7 @@ void overlay(const Proposal &proposal, const Worktree &tree) {
 }
 
 void judge_kernels(const Proposal &proposal, const ChangeText &text, Matter &matter, Gate &gate) {
-  find_touched(proposal, text, matter);
+  find_touched(proposal, text, gate.options().all, matter);
   const Worktree base(proposal.repository, proposal.work + "/base", proposal.base);
   const Worktree head(proposal.repository, proposal.work + "/head", proposal.base);
   overlay(proposal, head);
@@ -146,7 +146,7 @@ void gate_own(const Proposal &proposal, Gate &gate) {
   Matter matter;
   matter.red = guarded(text);
   matter.added = added_cases(text);
-  if (touches(text, Room::kKernel) || !matter.added.empty())
+  if (gate.options().all || touches(text, Room::kKernel) || !matter.added.empty())
     return judge_kernels(proposal, text, matter, gate);
   if (touches(text, Room::kJudge) || touches(text, Room::kGenerator) ||
       touches(text, Room::kMutant))

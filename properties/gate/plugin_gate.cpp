@@ -37,9 +37,9 @@ void build_plugin(const Gate &gate, const Project &project, const Worktree &tree
 
 /// By the sources that assay.toml names; everything where it names none.
 void find_touched(const Proposal &proposal, const Project &project, const ChangeText &text,
-                  Matter &matter) {
+                  bool all, Matter &matter) {
   matter.kernels = project.kernels;
-  matter.all_touched = project.sources.empty();
+  matter.all_touched = all || project.sources.empty();
   if (matter.all_touched) return;
   const IncludeGraph graph(proposal.repository.files(proposal.head), text.head);
   std::map<std::string, std::set<std::string>> files;
@@ -72,12 +72,12 @@ void gate_plugin(const Proposal &proposal, Gate &gate) {
   Matter matter;
   matter.red = guarded(text);
   matter.added = added_cases(text);
-  if (!touches(text, Room::kKernel) && !touches(text, Room::kJudge) &&
+  if (!gate.options().all && !touches(text, Room::kKernel) && !touches(text, Room::kJudge) &&
       !touches(text, Room::kGenerator)) {
     gate.add(std::move(matter.red));
     return gate.describe("plan", {{"kind", "nothing"}});
   }
-  find_touched(proposal, of_base, text, matter);
+  find_touched(proposal, of_base, text, gate.options().all, matter);
   const Worktree base(proposal.repository, proposal.work + "/base", proposal.base);
   const Worktree head(proposal.repository, proposal.work + "/head", proposal.head);
   const Project of_head = project_at(proposal.head, "head");

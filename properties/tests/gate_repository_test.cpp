@@ -235,9 +235,14 @@ TEST_F(GateRepository, KernelsOfTheFileAloneAreJudgedAndTouched) {
 
 TEST_F(GateRepository, WordsRunNothing) {
   write("README.md", "other words\n");
-  const json document = gate();
-  EXPECT_EQ(document.at("exit"), kPass);
-  EXPECT_EQ(document.at("plan").at("kind"), "nothing");
+  EXPECT_EQ(gate().at("exit"), kPass);
+  EXPECT_EQ(gate().at("plan").at("kind"), "nothing");
+  Options all = options();
+  all.all = true;
+  const json document = run_gate(all, {.step = [](const std::string &) {}, .waiting = nullptr});
+  EXPECT_EQ(document.at("exit"), kPass) << document.at("red").dump(2);
+  EXPECT_EQ(document.at("plan").at("kind"), "kernels");
+  EXPECT_EQ(document.at("kernels").at(0).at("touched"), true);
 }
 
 TEST_F(GateRepository, BadNamesAreUsage) {
