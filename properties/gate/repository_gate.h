@@ -2,6 +2,8 @@
 // A change in a git repository: both sides built, guards read, touched kernels named.
 #pragma once
 
+#include <map>
+
 #include "properties/gate/gate.h"
 #include "properties/gate/guards.h"
 
