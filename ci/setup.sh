@@ -7,7 +7,7 @@ packages=(
   clang cmake ninja-build g++ python3 ccache git
   libboost1.81-dev libboost-context1.81-dev
   libgmp-dev libmpfr-dev libmpfi-dev
-  libfmt-dev libcli11-dev nlohmann-json3-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev
   libgtest-dev librapidcheck-dev
 )
 # llvm-symbolizer turns sanitizer reports into source lines; the runtime comes with the compiler.

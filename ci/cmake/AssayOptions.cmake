@@ -10,6 +10,8 @@ option(ASSAY_HARNESS "Build the harness; OFF: only the CUDA kernels, from the to
 option(ASSAY_PRECOMPILE "Precompile the standard headers of the larger targets (builds a third faster)" OFF)
 include(CMakeDependentOption)
 cmake_dependent_option(ASSAY_TESTS "Build the tests" ON ASSAY_HARNESS OFF)
+cmake_dependent_option(ASSAY_MUTANTS "Build the mutants into the program; OFF: half the work of a build without tests"
+                       ON "NOT ASSAY_TESTS" ON)
 option(ASSAY_SLOW_TESTS "Among them those labelled slow" ON)
 # Instrumented libraries are not for others.
 cmake_dependent_option(ASSAY_INSTALL "Build what `cmake --install` writes" ON
@@ -75,6 +77,7 @@ if(ASSAY_HARNESS)
   find_package(fmt REQUIRED)
   find_package(CLI11 REQUIRED)
   find_package(nlohmann_json REQUIRED)
+  find_package(tomlplusplus REQUIRED)
   find_library(ASSAY_MPFI mpfi REQUIRED)
   find_library(ASSAY_MPFR mpfr REQUIRED)
   find_library(ASSAY_GMP gmp REQUIRED)

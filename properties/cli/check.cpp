@@ -14,6 +14,10 @@
 #include "properties/cli/finding_log.h"
 #include "properties/cli/interrupt.h"
 #include "properties/cli/report_files.h"
+#include "properties/report/html.h"
+#include "properties/report/junit.h"
+#include "properties/report/markdown.h"
+#include "properties/report/sarif.h"
 
 namespace assay {
 namespace {
@@ -112,7 +116,8 @@ int command_check(Session &session) {
   auto kernels = session.select_kernels(o.kernel, target);
   auto selected = session.select_properties(o.property);
   if (!o.out.empty()) require_writable_folder(o.out);
-  const ReportFiles reports(session);
+  const ReportFiles reports(session,
+                            {report::junit, report::sarif, report::markdown, report::html});
   StopOnSignal stop;
   KeptFindings kept = replay_kept(session, kernels, selected);
   report_kept(session, kept);

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "properties/cli/declaration_file.h"
 #include "properties/cli/plugin_loader.h"
 #include "properties/cli/session.h"
 #include "properties/cli/worker_loader.h"
@@ -86,12 +87,7 @@ struct Parser {
         ->check(CLI::Range(1, 256));
     check->add_flag("--fail-fast", options.fail_fast,
                     "end at the first finding, once it is shrunk and written");
-    check->add_option("--junit", options.junit, "report as JUnit XML")->type_name("FILE");
-    check->add_option("--sarif", options.sarif, "report as SARIF 2.1.0")->type_name("FILE");
-    check->add_option("--markdown", options.markdown, "report for a comment on a pull request")
-        ->type_name("FILE");
-    check->add_option("--html", options.html, "report as one page that needs nothing else")
-        ->type_name("FILE");
+    add_reports(check);
     check->add_flag("--isolate", options.isolate,
                     "kernels in processes of their own (simt; always for plugins)");
     check->add_option("--out", options.out, "folder for new findings (findings), replayed first")
@@ -119,6 +115,7 @@ struct Parser {
     bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
     add_mutants();
     add_new(sub("new", "write a plugin's project: new plugin DIR --paged", command_new));
+    add_gate(sub("gate", "whether a change of kernels may go in", command_gate));
     for (CLI::App *s : app.get_subcommands({}))
       refuse_empty(*s);
     refuse_empty(app);
@@ -168,6 +165,42 @@ struct Parser {
     s->add_option("--name", fresh.name, "of library and kernel (my_kernel)")->type_name("NAME");
   }
 
+  void add_reports(CLI::App *s) {
+    s->add_option("--junit", options.junit, "report as JUnit XML")->type_name("FILE");
+    s->add_option("--sarif", options.sarif, "report as SARIF 2.1.0")->type_name("FILE");
+    s->add_option("--markdown", options.markdown, "report for a comment on a pull request")
+        ->type_name("FILE");
+    s->add_option("--html", options.html, "report as one page that needs nothing else")
+        ->type_name("FILE");
+  }
+
+  void add_gate(CLI::App *s) {
+    s->add_option("--base", options.base, "commit that the change is judged against")
+        ->type_name("REF");
+    s->add_option("--head", options.head, "the change (the files as they lie there)")
+        ->type_name("REF");
+    s->add_option("--base-plugin", options.base_plugin, "instead: library before the change")
+        ->type_name("LIB");
+    s->add_option("--head-plugin", options.head_plugin, "and after it")->type_name("LIB");
+    s->add_option("--budget", budget, "time for everything (assay.toml's, or 10m)")
+        ->type_name("10m");
+    s->add_option("--cases", options.cases,
+                  "cases of the long run, per kernel and property, instead of what the time allows")
+        ->type_name("N")
+        ->check(CLI::Range(1, 100000000));
+    s->add_flag("--all", options.all, "every kernel as if the change touched it");
+    s->add_option("--accept", options.accept, "red lines that a person lets pass, by their id")
+        ->type_name("ID...");
+    s->add_option("--out", options.out,
+                  "folder for the cases of findings (build/gate/findings; of libraries: findings)")
+        ->type_name("DIR");
+    s->add_option("--target", options.target, "of two libraries: simt (default) or cuda")
+        ->type_name("T");
+    s->add_option("--judge", options.judge, "program that judges libraries (this one)")
+        ->type_name("ASSAY");
+    add_reports(s);
+  }
+
   /// Whose kernels.
   void add_source(CLI::App *s) {
     auto *plugin = s->add_option("--plugin", options.plugin, "kernels of a shared library");
@@ -188,6 +221,9 @@ struct Parser {
     s->add_option("--property", options.property, "one property instead of all")->type_name("P");
     s->add_option("--target", options.target, "simt (default) or cuda")->type_name("T");
     add_source(s);
+    s->add_option("--declared-by", options.declared_by,
+                  "judge kernels by what FILE, of 'assay list kernels --json', says they declare")
+        ->type_name("FILE");
     s->add_flag("--replay-scores", options.replay_scores,
                 "the plugin's MMA has exactly the bits of oracle/bounds/block_fma.h: check T2");
   }
@@ -232,6 +268,11 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
     if (!parser.options.worker.empty()) {
       workers = std::make_shared<WorkerPool>(worker_command(parser.options));
       plugin = load_worker(*workers);
+    }
+    HeldPlugin held;
+    if (!parser.options.declared_by.empty()) {
+      hold_to(*plugin, parser.options.declared_by, held);
+      plugin = &held.plugin;
     }
     const bool to_err = parser.options.json_to_out();
     const CliStreams people{to_err ? streams.err : streams.out, streams.err,

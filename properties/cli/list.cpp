@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "kernels/bench/cells/cells_file.h"
+#include "properties/cli/declaration_file.h"
 #include "properties/cli/session.h"
 #include "properties/run/requirements.h"
 
@@ -99,7 +100,8 @@ int command_list(Session &session) {
                                      {"target", target_name(k.target)},
                                      {"family", family_name(k.family)},
                                      {"determinism", same},
-                                     {"runnable", reason.empty()}});
+                                     {"runnable", reason.empty()},
+                                     {"declaration", declaration_json(k)}});
     }
   }
   if (what.empty()) out << "\n";

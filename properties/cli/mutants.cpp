@@ -171,6 +171,8 @@ int report(const Session &session, const std::vector<KillRow> &rows) {
 
 int command_mutants(Session &session) {
   const CliOptions &o = session.options;
+  if (mutants::all().empty())
+    throw CliError(kExitUnsupported, "mutants: this program was built without (ASSAY_MUTANTS=OFF)");
   for (const std::string &name : o.mutants)
     if (std::none_of(mutants::all().begin(), mutants::all().end(),
                      [&](const mutants::Mutant &m) { return name == m.name; }))

@@ -9,6 +9,7 @@
 #include "properties/cli/kept_verdict.h"
 #include "properties/cli/session.h"
 #include "properties/relate/explain.h"
+#include "properties/run/cause.h"
 #include "properties/run/requirements.h"
 
 namespace assay {
@@ -127,11 +128,15 @@ void print(const Session &session, const Loaded &loaded, const Replayed &r,
 
 nlohmann::json to_json(const Loaded &loaded, const Replayed &r,
                        CaseStatus status = CaseStatus::kFixed) {
-  return {{"file", loaded.path},
-          {"kernel", r.kernel->name},
-          {"property", r.property->name},
-          {"verdict", word_of(r, status)},
-          {"message", r.result.message}};
+  nlohmann::json out = {{"file", loaded.path},
+                        {"kernel", r.kernel->name},
+                        {"property", r.property->name},
+                        {"verdict", word_of(r, status)},
+                        {"message", r.result.message}};
+  if (r.result.failed() && !r.threw)
+    out["fingerprint"] = fingerprint(*r.kernel, *r.property,
+                                     cause_of(loaded.c.problem, r.result, *r.kernel, *r.property));
+  return out;
 }
 
 /// The first failing pair of a case.

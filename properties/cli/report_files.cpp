@@ -7,19 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "properties/report/html.h"
-#include "properties/report/junit.h"
-#include "properties/report/markdown.h"
-#include "properties/report/sarif.h"
-
 namespace assay {
 
-ReportFiles::ReportFiles(const Session &session) : session_(session) {
+ReportFiles::ReportFiles(const Session &session, const Renders &renders) : session_(session) {
   const CliOptions &o = session.options;
-  for (const File &file : {File{"--junit", o.junit, report::junit},
-                           {"--sarif", o.sarif, report::sarif},
-                           {"--markdown", o.markdown, report::markdown},
-                           {"--html", o.html, report::html}}) {
+  for (const File &file : {File{"--junit", o.junit, renders.junit},
+                           {"--sarif", o.sarif, renders.sarif},
+                           {"--markdown", o.markdown, renders.markdown},
+                           {"--html", o.html, renders.html}}) {
     if (file.path.empty()) continue;
     if (file.path == "-")
       throw CliError(kExitUsage,

@@ -8,9 +8,14 @@ namespace assay {
 
 class ReportFiles {
 public:
+  using Render = std::string (*)(const nlohmann::json &document);
+  struct Renders {
+    Render junit, sarif, markdown, html;
+  };
+
   /// Throws CliError for a file that cannot be written or is given twice: before the work. Reports
   /// of an earlier run are removed, so that none is taken for one of this.
-  explicit ReportFiles(const Session &session);
+  ReportFiles(const Session &session, const Renders &renders);
 
   /// Writes each from the document of --json. Returns `exit`; kExitHarness for a pass that could
   /// not be written down.
@@ -20,7 +25,7 @@ private:
   struct File {
     const char *option;
     std::string path;
-    std::string (*render)(const nlohmann::json &document);
+    Render render;
   };
   const Session &session_;
   std::vector<File> files_;

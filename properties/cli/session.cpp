@@ -118,11 +118,15 @@ std::string Session::draw_options() const {
 }
 
 std::string Session::kernel_options() const {
-  if (!third_party()) return "";
-  std::string out = workers ? " --worker " + shell_quoted(options.worker)
-                            : " --plugin " + shell_quoted(options.plugin);
+  std::string out;
+  if (workers)
+    out = " --worker " + shell_quoted(options.worker);
+  else if (third_party())
+    out = " --plugin " + shell_quoted(options.plugin);
   if (workers && options.patience > 0) out += fmt::format(" --patience {}s", options.patience);
-  return out + (options.replay_scores ? " --replay-scores" : "");
+  if (third_party() && options.replay_scores) out += " --replay-scores";
+  if (!options.declared_by.empty()) out += " --declared-by " + shell_quoted(options.declared_by);
+  return out;
 }
 
 double parse_duration(const std::string &text) {

@@ -35,11 +35,14 @@ struct CliOptions {
   bool quiet = false;
   // Of commands.
   std::string kernel, property, target, plugin, worker, out, findings, what, cells, only;
-  std::string junit, sarif, markdown, html; ///< report files of check
+  std::string declared_by;                                 ///< file that kernels are held to
+  std::string junit, sarif, markdown, html;                ///< report files of check and gate
+  std::string base, head, base_plugin, head_plugin, judge; ///< of gate
+  std::vector<std::string> accept;
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0, patience = 0; ///< seconds
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
-  bool default_draw = false, declaration = false;
+  bool default_draw = false, declaration = false, all = false;
   std::vector<std::string> files, mutants;
   NewPlugin fresh;
 
@@ -81,7 +84,8 @@ struct Session {
   /// Writes --json FILE when given (- is the standard output) and returns `exit`; kExitHarness for
   /// a pass that could not be written down. Bytes that are not UTF-8 become U+FFFD.
   int finish(const nlohmann::json &document, int exit) const;
-  /// " --plugin LIB --replay-scores", as far as they were given: a printed command needs them too.
+  /// " --plugin LIB --replay-scores --declared-by FILE", as far as they were given: a printed
+  /// command needs them too.
   std::string kernel_options() const;
   /// As above, of a command that draws.
   std::string draw_options() const;
@@ -115,5 +119,6 @@ int explain_declaration(Session &session);
 int command_bench(Session &session);
 int command_mutants(Session &session);
 int command_new(Session &session);
+int command_gate(Session &session);
 
 } // namespace assay

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// In place of the mutants, where ASSAY_MUTANTS is off: a program that only judges right kernels.
+#include "corpus/mutants/mutants.h"
+
+namespace assay::mutants {
+
+std::span<const Mutant> all() { return {}; }
+std::span<const char *const> omitted() { return {}; }
+const assay_plugin *plugin() { return assay_plugin_entry(ASSAY_ABI_MAJOR); }
+
+} // namespace assay::mutants

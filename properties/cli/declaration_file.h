@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The declarations of kernels as data: written by `list kernels`, held to with --declared-by.
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/abi/plugin.h"
+
+namespace assay {
+
+/// All that a kernel promises: its arithmetic by name, formats and classes as words, and whether it
+/// has a key order and a plan of its own.
+nlohmann::json declaration_json(const assay_kernel &kernel);
+
+/// The kernels of a plugin as a file declares them.
+struct HeldPlugin {
+  std::vector<assay_kernel> kernels;
+  assay_plugin plugin;
+};
+
+/// `plugin` with the declarations that `file`, a document of `assay list kernels --json`, has for
+/// its kernels' names and targets; others keep their own. CliError for what is no such file or
+/// declares nothing that bounds. The plugin's functions stay; the result points into itself.
+void hold_to(const assay_plugin &plugin, const std::string &file, HeldPlugin &out);
+
+} // namespace assay

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace assay::gate {
+
+/// Ends a gate without a verdict, with one line and an exit code of the program.
+struct GateError : std::runtime_error {
+  GateError(int code, const std::string &line) : std::runtime_error(line), code(code) {}
+  int code;
+};
+
+/// As in properties/cli/cli.h.
+inline constexpr int kPass = 0, kFinding = 1, kUsage = 2, kUnsupported = 3, kHarness = 4;
+
+} // namespace assay::gate

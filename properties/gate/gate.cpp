@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/gate/gate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "properties/gate/declarations.h"
+#include "properties/gate/error.h"
+#include "properties/report/document.h"
+
+namespace assay::gate {
+namespace {
+
+/// Per kernel and property: of every kernel, and what those that a change touches get doubles it.
+constexpr int kShortCases = 10, kMostDoublings = 9;
+
+/// The report of a base that does not have the kernel.
+json nothing_run() {
+  const json none = json::array();
+  return {{"kernels", none},
+          {"runs", none},
+          {"groups", none},
+          {"found", none},
+          {"replayed", {{"results", none}, {"ledger", none}}},
+          {"exit", kPass}};
+}
+
+std::set<std::string> kernel_names(const json &list, const std::string &target) {
+  std::set<std::string> out;
+  for (const json &kernel : list.value("kernels", json::array()))
+    if (kernel.value("target", "") == target) out.insert(kernel.at("name").get<std::string>());
+  return out;
+}
+
+/// Head's kernels may be slow, or hang in every case: then its run ends with what it has.
+constexpr double kHeadPatience = 120, kHeadFactor = 3;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+RedLine line_of(const Classed &c) {
+  std::string text = fmt::format("{}: {}", c.property, c.message);
+  if (!c.how_far.empty()) text += "; " + c.how_far;
+  if (c.state == Classed::State::kFlaky)
+    text += fmt::format(" (fails in {} of {} replays, never on base)", c.head.fails, c.head.runs);
+  if (c.base.fails > 0 && c.state == Classed::State::kNew)
+    text += " (base fails this case in another way)";
+  return {.id = std::string(name_of(c.state)) + "-finding",
+          .text = text,
+          .kernel = c.kernel,
+          .acceptable = false,
+          .file = c.file,
+          .reproduce = c.reproduce};
+}
+
+} // namespace
+
+Gate::Gate(const Options &options, const Talk &talk)
+    : options_(options), talk_(talk), start_(now()) {}
+
+double Gate::seconds() const { return now() - start_; }
+
+void Gate::add(RedLines red) { append(red_, std::move(red)); }
+
+void Gate::harness_failed(const std::string &why) { failures_.push_back(why); }
+
+bool Gate::red() const {
+  return std::any_of(red_.begin(), red_.end(), [&](const RedLine &line) {
+    return !line.acceptable ||
+           std::count(options_.accept.begin(), options_.accept.end(), line.id) == 0;
+  });
+}
+
+bool Gate::blocked() const {
+  return std::any_of(findings_.begin(), findings_.end(), [](const Classed &c) { return c.red; });
+}
+
+void Gate::hold_declarations(Matter &matter) {
+  talk_.step("what both sides declare");
+  const json base = list_kernels(matter.sides.base, talk_);
+  json head;
+  try {
+    head = list_kernels(matter.sides.head, talk_);
+  } catch (const GateError &e) {
+    throw GateError(kFinding, e.what());
+  }
+  of_base_ = kernel_names(base, options_.target);
+  of_head_ = kernel_names(head, options_.target);
+  Comparison compared = compare_declarations(base, head, options_.target);
+  const bool differ = !compared.red.empty() || !compared.notes.empty();
+  add(std::move(compared.red));
+  for (std::string &text : compared.notes)
+    note(std::move(text));
+  bool said = false;
+  for (const json &kernel : base.value("kernels", json::array()))
+    said = said || kernel.contains("declaration");
+  if (!differ || !said) return;
+  // Beside the cases: their reproduce lines name it.
+  const std::filesystem::path folder = std::filesystem::absolute(options_.out);
+  std::filesystem::create_directories(folder);
+  matter.sides.head.declaration = (folder / "declared-by-base.json").string();
+  std::ofstream(matter.sides.head.declaration) << base.dump();
+}
+
+bool Gate::run(const Matter &matter, const CheckOrder &order) {
+  const std::string what = fmt::format("{} cases a property, {}", order.cases,
+                                       order.kernel.empty() ? "every kernel" : order.kernel);
+  Round round{order.round, nothing_run(), {}};
+  CheckOrder limited = order;
+  if (order.kernel.empty() || of_base_.count(order.kernel) > 0) {
+    talk_.step("check base: " + what);
+    const double begin = seconds();
+    round.base = check(matter.sides.base, order, talk_);
+    limited.seconds = kHeadPatience + kHeadFactor * (seconds() - begin);
+  }
+  talk_.step("check head: " + what);
+  try {
+    round.head = check(matter.sides.head, limited, talk_);
+  } catch (const GateError &e) {
+    // Base's run of the same command gave one.
+    add({{.id = "no-report",
+          .text = e.what(),
+          .kernel = order.kernel,
+          .acceptable = false,
+          .file = "",
+          .reproduce = ""}});
+    return false;
+  }
+  judge_round(matter, round);
+  rounds_.push_back(std::move(round));
+  return true;
+}
+
+void Gate::judge_round(const Matter &matter, const Round &round) {
+  for (Classed &c : classify(matter.sides, round.base, round.head, options_.out, talk_)) {
+    const bool seen = std::any_of(findings_.begin(), findings_.end(), [&](const Classed &other) {
+      return other.kernel == c.kernel && other.fingerprint == c.fingerprint &&
+             other.state == c.state;
+    });
+    if (seen) continue;
+    if (c.red) add({line_of(c)});
+    findings_.push_back(std::move(c));
+  }
+  if (round.number == 1) { // kept findings and envelopes are the same in every round
+    add(kept_red_lines(round.base, round.head, notes_));
+    add(compare_envelopes(round.base, round.head));
+  }
+  RedLines unproved = proof_red_lines(round.base, round.head, notes_);
+  // Where something was found, what else was not shown is no news.
+  if (report::verdict_word(round.head) != "FAIL") add(std::move(unproved));
+}
+
+void Gate::judge_added(const Matter &matter) {
+  for (const AddedCase &added : matter.added)
+    for (Classed &c : classify_added(matter.sides, added.path, added.text, options_.out, talk_)) {
+      if (c.red) add({line_of(c)});
+      findings_.push_back(std::move(c));
+    }
+}
+
+int Gate::long_cases(const Matter &matter, double short_seconds) const {
+  if (options_.cases > 0) return options_.cases;
+  double all = 0, touched = 0;
+  for (const Round &round : rounds_)
+    for (const json &kernel : round.head.at("kernels")) {
+      const double spent = kernel.at("seconds").get<double>();
+      all += spent;
+      if (matter.all_touched || matter.touched.count(kernel.at("name")) > 0) touched += spent;
+    }
+  // A part of the short run went into classes that must occur: doubling its cases costs less.
+  const double share = all > 0 ? touched / all : 1, left = options_.budget - seconds();
+  int cases = 0, next = kShortCases;
+  for (double cost = short_seconds * share; next <= kShortCases << kMostDoublings && cost < left;
+       cost *= 2, next *= 2)
+    cases = next;
+  return cases > kShortCases ? cases : 0;
+}
+
+std::vector<std::string> Gate::kernels_of(const Matter &matter, bool touched_only) const {
+  std::vector<std::string> out;
+  for (const std::string &name : matter.kernels) {
+    if (of_base_.count(name) + of_head_.count(name) == 0)
+      throw GateError(kUsage, fmt::format("assay.toml: gate.kernels: there is no kernel {}", name));
+    if (of_head_.count(name) > 0) out.push_back(name);
+  }
+  if (!touched_only || matter.all_touched)
+    return matter.kernels.empty() ? std::vector<std::string>{""} : out;
+  if (matter.kernels.empty()) out.assign(of_head_.begin(), of_head_.end());
+  std::erase_if(out, [&](const std::string &name) { return matter.touched.count(name) == 0; });
+  return out;
+}
+
+bool Gate::short_round(const Matter &matter) {
+  const double begin = seconds();
+  for (const std::string &kernel : kernels_of(matter, false))
+    if (!run(matter, {.kernel = kernel, .cases = kShortCases, .seed = options_.seed, .round = 1}))
+      return false;
+  document_["plan"]["short_seconds"] = seconds() - begin;
+  return true;
+}
+
+void Gate::long_round(const Matter &matter) {
+  const double begin = seconds();
+  const std::vector<std::string> kernels = kernels_of(matter, true);
+  if (kernels.empty()) return;
+  const int cases = long_cases(matter, document_.at("plan").at("short_seconds").get<double>());
+  document_["plan"]["long_cases"] = cases;
+  if (cases == 0) return note("the budget ended with the short run");
+  for (const std::string &kernel : kernels)
+    if (!run(matter, {.kernel = kernel, .cases = cases, .seed = options_.seed + 1, .round = 2}))
+      return;
+  document_["plan"]["long_seconds"] = seconds() - begin;
+}
+
+void Gate::judge(Matter &matter) {
+  constexpr double kTenMinutes = 600;
+  if (!(options_.budget > 0)) options_.budget = kTenMinutes;
+  add(std::move(matter.red));
+  try {
+    hold_declarations(matter);
+  } catch (const GateError &e) {
+    if (e.code != kFinding) throw;
+    return add({{.id = "refused",
+                 .text = e.what(),
+                 .kernel = "",
+                 .acceptable = false,
+                 .file = "",
+                 .reproduce = ""}});
+  }
+  document_["plan"] = {{"kind", "kernels"},
+                       {"short_cases", kShortCases},
+                       {"long_cases", 0},
+                       {"budget", options_.budget}};
+  judge_added(matter);
+  if (short_round(matter)) {
+    if (blocked())
+      note("blocked by the short run: no long one");
+    else
+      long_round(matter);
+  }
+  summarise(matter);
+}
+
+void Gate::summarise(const Matter &matter) {
+  for (const Round &round : rounds_)
+    for (ErrorShift &shift : error_shifts(round.base, round.head)) {
+      if (shift.grew)
+        add({{.id = "error-grew",
+              .text =
+                  fmt::format("error of {} over its bound grew {:.2f} times in the median of {} "
+                              "properties (p = {:.1e})",
+                              shift.output, shift.median, shift.more + shift.less, shift.p),
+              .kernel = shift.kernel,
+              .acceptable = true,
+              .file = "",
+              .reproduce = ""}});
+      shifts_.push_back(std::move(shift));
+    }
+  if (!matter.sides.base.plugin.empty()) {
+    Figures size = compare_size(matter.sides.base.plugin, matter.sides.head.plugin);
+    add(std::move(size.red));
+    for (std::string &text : size.notes)
+      note(std::move(text));
+  }
+  json &rows = document_["kernels"] = json::array();
+  for (const Round &round : rounds_)
+    for (const json &kernel : round.number == 1 ? round.head.at("kernels") : json::array())
+      rows.push_back(kernel_row(matter, kernel.at("name")));
+}
+
+} // namespace assay::gate

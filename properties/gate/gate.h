@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a change of kernels may go in: head's kernels judged by base's harness and declaration.
+#pragma once
+
+#include <set>
+
+#include "properties/gate/findings.h"
+#include "properties/gate/regressions.h"
+
+namespace assay::gate {
+
+struct Options {
+  std::string program; ///< this assay
+  std::string version;
+  /// Either two libraries or a repository.
+  std::string base_plugin, head_plugin;
+  std::string base, head; ///< names of commits; head empty: the working tree
+  std::string folder;     ///< in the repository; empty: the current one
+  std::string target = "simt";
+  std::string out; ///< where cases go; empty: build/gate/findings, of two libraries findings
+  uint64_t seed = 1;
+  double budget = 0; ///< seconds of everything; 0: what assay.toml says, or ten minutes
+  std::function<double(const std::string &text)> duration; ///< reads "10m"; throws
+  int cases = 0;                   ///< of the long run, per kernel and property; 0: by the budget
+  bool all = false;                ///< every kernel as if the change touched it
+  std::vector<std::string> accept; ///< ids of red lines that a person let pass
+};
+
+/// A case that a change adds to the kept findings.
+struct AddedCase {
+  std::string path, text;
+};
+
+/// What is judged, once both sides are built.
+struct Matter {
+  SidePair sides;
+  std::vector<std::string> kernels; ///< that are judged; empty: all
+  std::set<std::string> touched;    ///< kernels of head that the change concerns
+  bool all_touched = true;
+  std::vector<AddedCase> added;
+  RedLines red;
+};
+
+/// A gate in progress; what it knows becomes the document of `--json`.
+class Gate {
+public:
+  Gate(const Options &options, const Talk &talk);
+
+  void set_budget(double seconds) { options_.budget = seconds; }
+  /// Where none was given.
+  void set_out(const std::string &folder) {
+    if (options_.out.empty()) options_.out = folder;
+  }
+
+  /// Runs both sides within what is left of the budget and adds what they show. A head that cannot
+  /// be asked for its kernels is a red line.
+  void judge(Matter &matter);
+
+  void add(RedLines red);
+  void note(std::string text) { notes_.push_back(std::move(text)); }
+  void describe(const char *key, json value) { document_[key] = std::move(value); }
+  /// The result of a run that says nothing about kernels: `assay mutants`.
+  void harness_failed(const std::string &why);
+
+  /// Verdict and all: "exit" is the code to end with.
+  json document() const;
+  double seconds() const;
+  const Options &options() const { return options_; }
+  const Talk &talk() const { return talk_; }
+
+private:
+  struct Round {
+    int number;
+    json base, head;
+  };
+  void hold_declarations(Matter &matter);
+  /// Those asked for, without those that are gone; "": all at once. GateError for unknown ones.
+  std::vector<std::string> kernels_of(const Matter &matter, bool touched_only) const;
+  /// One run of both sides; false where head gave no report, which is a red line.
+  bool run(const Matter &matter, const CheckOrder &order);
+  /// Every kernel, or those asked for; false where head gave no report.
+  bool short_round(const Matter &matter);
+  void long_round(const Matter &matter);
+  int long_cases(const Matter &matter, double short_seconds) const;
+  void judge_round(const Matter &matter, const Round &round);
+  void judge_added(const Matter &matter);
+  void summarise(const Matter &matter);
+  bool blocked() const; ///< by a finding
+  json kernel_row(const Matter &matter, const std::string &name) const;
+  bool red() const;
+
+  Options options_;
+  Talk talk_;
+  double start_;
+  json document_ = json::object();
+  RedLines red_;
+  std::vector<std::string> notes_, failures_;
+  std::set<std::string> of_base_, of_head_; ///< names of kernels on the target
+  std::vector<Round> rounds_;
+  std::vector<Classed> findings_;
+  std::vector<ErrorShift> shifts_;
+};
+
+/// The whole gate: two libraries, a plugin's repository, or this one.
+json run_gate(const Options &options, const Talk &talk);
+
+} // namespace assay::gate

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of a gate: one file, no network.
+#include <fmt/format.h>
+
+#include "properties/gate/reports.h"
+#include "properties/report/document.h"
+#include "properties/report/escape.h"
+#include "properties/report/html_style.h"
+
+namespace assay::gate {
+namespace {
+
+using report::markup;
+using report::ratio_text;
+using report::text_of;
+
+/// The class that colours the verdict.
+const char *look_of(const json &document) {
+  const int exit = document.at("exit").get<int>();
+  return exit == 0 ? "pass" : exit == 1 ? "fail" : "incomplete";
+}
+
+std::string folded(const char *summary, const std::string &text) {
+  if (text.empty()) return "";
+  return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", summary,
+                     markup(text));
+}
+
+std::string command(const std::string &text) {
+  return text.empty() ? "" : fmt::format("<pre class=\"command\">{}</pre>\n", markup(text));
+}
+
+std::string card(const json &line, const char *look) {
+  std::string out = fmt::format(
+      "<article class=\"card{}\" data-kernel=\"{}\"><h3>{}{}</h3><p><code>{}</code></p>\n", look,
+      markup(text_of(line, "kernel")),
+      text_of(line, "kernel").empty() ? "" : markup(text_of(line, "kernel")) + " &middot; ",
+      markup(text_of(line, "id")), markup(text_of(line, "text")));
+  out += command(text_of(line, "reproduce"));
+  if (line.at("acceptable").get<bool>())
+    out += fmt::format("<p class=\"soft\">for a person to accept: --accept {}</p>\n",
+                       markup(text_of(line, "id")));
+  return out + "</article>\n";
+}
+
+std::string cards(const json &lines, const char *title, const char *look) {
+  std::string out;
+  for (const json &line : lines)
+    out += card(line, look);
+  return out.empty() ? "" : fmt::format("<h2>{}</h2>\n", title) + out;
+}
+
+std::string findings(const json &document) {
+  std::string out;
+  for (const json &f : document.at("findings"))
+    out += fmt::format(
+        "<article class=\"card{}\" data-kernel=\"{}\"><h3>{} &middot; {} &middot; {}"
+        "</h3><p><code>{}</code></p>\n<p>{}</p>\n<p><span class=\"soft\">cause</span> "
+        "{}</p>\n<p class=\"soft\">fails in {} of {} replays on base, {} of {} on "
+        "head &middot; fingerprint {}</p>\n{}{}</article>\n",
+        f.at("red").get<bool>() ? "" : " gap", markup(text_of(f, "kernel")),
+        markup(text_of(f, "state")), markup(text_of(f, "kernel")), markup(text_of(f, "property")),
+        markup(text_of(f, "message")), markup(text_of(f, "how_far")), markup(text_of(f, "cause")),
+        text_of(f.at("base"), "fails"), text_of(f.at("base"), "runs"),
+        text_of(f.at("head"), "fails"), text_of(f.at("head"), "runs"),
+        markup(text_of(f, "fingerprint")), command(text_of(f, "reproduce")),
+        folded("case", text_of(f, "case")));
+  return out.empty() ? "" : "<h2>Findings</h2>\n" + out;
+}
+
+std::string kernels(const json &document) {
+  if (document.at("kernels").empty()) return "";
+  std::string out = "<h2>Kernels</h2>\n<div class=\"scroll\"><table>\n<thead><tr>";
+  for (const char *name : {"kernel", "touched", "cases", "new", "known", "fixed", "flaky",
+                           "O over bound, base", "head", "LSE over bound, base", "head"})
+    out += fmt::format("<th>{}</th>", name);
+  out += "</tr></thead>\n<tbody>\n";
+  for (const json &k : document.at("kernels")) {
+    out += fmt::format("<tr data-kernel=\"{0}\"><th>{0}</th><td>{1}</td>",
+                       markup(text_of(k, "name")), k.at("touched").get<bool>() ? "yes" : "");
+    for (const char *count : {"cases", "new", "known", "fixed", "flaky"})
+      out += fmt::format("<td>{}</td>", text_of(k, count));
+    for (const char *error : {"error_o", "error_lse"})
+      for (const char *side : {"base", "head"})
+        out += fmt::format("<td>{}</td>", ratio_text(k.at(error).at(side).get<double>()));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string list(const json &lines, const char *title) {
+  std::string out;
+  for (const json &line : lines)
+    out += fmt::format("<li>{}</li>\n", markup(line.get<std::string>()));
+  return out.empty() ? "" : fmt::format("<h2>{}</h2>\n<ul>\n{}</ul>\n", title, out);
+}
+
+std::string filter(const json &document) {
+  std::string out = "<div class=\"filter\" hidden>\n<select id=\"kernel\" aria-label=\"kernel\">"
+                    "<option value=\"\">all kernels</option>";
+  for (const json &kernel : document.at("kernels"))
+    out += fmt::format("<option value=\"{0}\">{0}</option>", markup(text_of(kernel, "name")));
+  return out + "</select>\n<input id=\"words\" type=\"search\" aria-label=\"text\" "
+               "placeholder=\"text in red lines and findings\">\n<output id=\"shown\"></output>\n"
+               "</div>\n";
+}
+
+} // namespace
+
+std::string html(const json &document) {
+  const std::string word = verdict_word(document);
+  return fmt::format(
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+             "<meta name=\"robots\" content=\"noindex\">\n<link rel=\"icon\" href=\"data:,\">\n"
+             "<title>assay gate: {0}</title>\n<style>{1}</style>\n</head>\n<body>\n"
+             "<header class=\"verdict {2}\">\n<h1>{0}</h1>\n<p>{3}</p>\n"
+             "<p class=\"soft\">assay {4}</p>\n</header>\n",
+             word, report::kStyle, look_of(document), markup(summary_line(document)),
+             markup(text_of(document, "version"))) +
+         filter(document) + "<main>\n" + list(document.at("failures"), "Failed") +
+         cards(document.at("red"), "Red lines", "") +
+         cards(document.at("accepted"), "Accepted by a person", " gap") + findings(document) +
+         kernels(document) + list(document.at("notes"), "Notes") + "</main>\n" +
+         fmt::format("<script>{}</script>\n</body>\n</html>\n", report::kScript);
+}
+
+} // namespace assay::gate

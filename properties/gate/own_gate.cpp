@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "properties/gate/error.h"
+#include "properties/gate/harness_gate.h"
+#include "properties/gate/include_graph.h"
+#include "properties/gate/repository_gate.h"
+
+namespace assay::gate {
+namespace {
+
+constexpr const char *kKernelTable = "kernels/api/kernels.def";
+constexpr const char *kProgram = "/build/simt/assay";
+constexpr const char *kFigures = "kernels/decode/figures.csv";
+
+/// What no kernel's files hold but every kernel is made with.
+bool of_every_kernel(const std::string &path) {
+  return path.starts_with("kernels/api/") || path.ends_with("CMakeLists.txt");
+}
+
+void find_touched(const Proposal &proposal, const ChangeText &text, bool all, Matter &matter) {
+  const IncludeGraph graph(proposal.repository.files(proposal.head), text.head);
+  const auto files = own_kernel_files(graph, text.head);
+  matter.touched = touched_kernels(files, proposal.changes);
+  matter.all_touched = all;
+  for (const Change &change : proposal.changes) {
+    if (text.room(change.path) != Room::kKernel) continue;
+    // A file that went may have been anyone's.
+    if (of_every_kernel(change.path) || change.how == How::kDeleted) matter.all_touched = true;
+  }
+  matter.all_touched |= matter.touched.size() == files.size();
+}
+
+/// Fewer things to build: the program alone.
+void build_assay(const Gate &gate, const std::string &side, const Worktree &tree, bool mutants) {
+  const std::string log = tree.folder() + ".log";
+  const std::string jobs = std::to_string(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  build(gate, "configure " + side,
+        {"cmake", "--preset", "simt", "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF",
+         mutants ? "-DASSAY_MUTANTS=ON" : "-DASSAY_MUTANTS=OFF"},
+        tree.folder(), log);
+  build(gate, "build " + side,
+        {"cmake", "--build", "--preset", "simt", "-j", jobs, "--target", "assay"}, tree.folder(),
+        log);
+}
+
+/// A base that does not build is no fault of the change.
+void build_base(const Gate &gate, const Worktree &tree, bool mutants) {
+  try {
+    build_assay(gate, "base", tree, mutants);
+  } catch (const GateError &e) {
+    throw GateError(kHarness, e.what());
+  }
+}
+
+Side side_of(const Gate &gate, const std::string &name, const Worktree &tree) {
+  return {.name = name,
+          .program = tree.folder() + kProgram,
+          .plugin = "",
+          .declaration = "",
+          .target = gate.options().target,
+          .findings = "",
+          .folder = "",
+          .program_shown = "build/simt/assay",
+          .plugin_shown = ""};
+}
+
+RedLine red_build(const std::string &text) {
+  return {.id = "does-not-build",
+          .text = text,
+          .kernel = "",
+          .acceptable = false,
+          .file = "",
+          .reproduce = ""};
+}
+
+/// Head's kernels in base's tree.
+void overlay(const Proposal &proposal, const Worktree &tree) {
+  for (const Change &change : proposal.changes)
+    if (overlaid(change.path)) tree.take(proposal.head, change);
+}
+
+void judge_kernels(const Proposal &proposal, const ChangeText &text, Matter &matter, Gate &gate) {
+  find_touched(proposal, text, gate.options().all, matter);
+  const Worktree base(proposal.repository, proposal.work + "/base", proposal.base);
+  const Worktree head(proposal.repository, proposal.work + "/head", proposal.base);
+  overlay(proposal, head);
+  matter.sides = {side_of(gate, "base", base), side_of(gate, "head", head)};
+  make_folders(proposal.work, matter);
+  build_base(gate, base, false);
+  try {
+    build_assay(gate, "head's kernels in base's tree", head, false);
+  } catch (const GateError &e) {
+    gate.add(std::move(matter.red));
+    return gate.add({red_build(e.what())});
+  }
+  Figures figures = compare_figures(text.base(kFigures), text.head(kFigures));
+  append(matter.red, std::move(figures.red));
+  for (std::string &line : figures.notes)
+    gate.note(std::move(line));
+  gate.judge(matter);
+}
+
+/// Whether head's harness still lets right kernels pass and notices wrong ones.
+void judge_harness(const Proposal &proposal, Matter &matter, Gate &gate) {
+  constexpr double kTenMinutes = 600;
+  if (!(gate.options().budget > 0)) gate.set_budget(kTenMinutes);
+  gate.add(std::move(matter.red));
+  gate.describe("plan", {{"kind", "mutants"}});
+  const Worktree head(proposal.repository, proposal.work + "/head", proposal.head);
+  try {
+    build_assay(gate, "head", head, true);
+  } catch (const GateError &e) {
+    return gate.add({red_build(e.what())});
+  }
+  std::optional<Worktree> base; // only where a mutant lives
+  const auto program_of_base = [&] {
+    if (!base) {
+      base.emplace(proposal.repository, proposal.work + "/base", proposal.base);
+      build_base(gate, *base, true);
+    }
+    return base->folder() + kProgram;
+  };
+  std::vector<std::string> mutants;
+  for (const std::string &path : proposal.repository.files(proposal.head))
+    if (path.starts_with("corpus/mutants/") && path.ends_with(".mutant"))
+      mutants.push_back(std::filesystem::path(path).stem().string());
+  judge_right_kernels(head.folder() + kProgram, gate);
+  judge_mutants(mutants, head.folder() + kProgram, program_of_base, gate);
+}
+
+} // namespace
+
+bool is_own(const Repository &repository, const std::string &commit) {
+  return repository.has(commit, kKernelTable) &&
+         repository.has(commit, "properties/CMakeLists.txt");
+}
+
+void gate_own(const Proposal &proposal, Gate &gate) {
+  const ChangeText text = proposal.text(own_room);
+  Matter matter;
+  matter.red = guarded(text);
+  matter.added = added_cases(text);
+  if (gate.options().all || touches(text, Room::kKernel) || !matter.added.empty())
+    return judge_kernels(proposal, text, matter, gate);
+  if (touches(text, Room::kJudge) || touches(text, Room::kGenerator) ||
+      touches(text, Room::kMutant))
+    return judge_harness(proposal, matter, gate);
+  gate.add(std::move(matter.red));
+  gate.describe("plan", {{"kind", "nothing"}});
+}
+
+} // namespace assay::gate

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "properties/gate/error.h"
+#include "properties/gate/include_graph.h"
+#include "properties/gate/project.h"
+#include "properties/gate/repository_gate.h"
+
+namespace assay::gate {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `kept`: base's findings, for both sides: head must not lose one.
+Side side_of(const Gate &gate, const std::string &name, const Project &project,
+             const std::string &tree, const std::string &kept) {
+  return {.name = name,
+          .program = gate.options().program,
+          .plugin = tree + "/" + project.library,
+          .declaration = "",
+          .target = gate.options().target,
+          .findings = kept,
+          .folder = "",
+          .program_shown = "assay",
+          .plugin_shown = project.library};
+}
+
+void build_plugin(const Gate &gate, const Project &project, const Worktree &tree,
+                  const Side &side) {
+  build(gate, "build " + side.name, {"sh", "-c", project.command}, tree.folder(),
+        tree.folder() + ".log");
+  if (!fs::exists(side.plugin))
+    throw GateError(kFinding, fmt::format("build {}: made no {}", side.name, project.library));
+}
+
+/// By the sources that assay.toml names; everything where it names none.
+void find_touched(const Proposal &proposal, const Project &project, const ChangeText &text,
+                  bool all, Matter &matter) {
+  matter.kernels = project.kernels;
+  matter.all_touched = all || project.sources.empty();
+  if (matter.all_touched) return;
+  const IncludeGraph graph(proposal.repository.files(proposal.head), text.head);
+  std::map<std::string, std::set<std::string>> files;
+  for (const auto &[kernel, sources] : project.sources)
+    files[kernel] = graph.reach(sources);
+  matter.touched = touched_kernels(files, proposal.changes);
+  // A change of code that is none of theirs may be one of the build.
+  std::set<std::string> known;
+  for (const auto &[kernel, paths] : files)
+    known.insert(paths.begin(), paths.end());
+  for (const Change &change : proposal.changes)
+    if (text.room(change.path) == Room::kKernel && known.count(change.path) == 0)
+      matter.all_touched = true;
+}
+
+} // namespace
+
+void gate_plugin(const Proposal &proposal, Gate &gate) {
+  const auto project_at = [&](const std::string &commit, const char *side) {
+    const std::string text = proposal.repository.file(commit, "assay.toml");
+    if (text.empty())
+      throw GateError(kUsage, fmt::format("assay.toml: not there in {} ({})", side, commit));
+    return parse_project(text, fmt::format("assay.toml of {}", side));
+  };
+  const Project of_base = project_at(proposal.base, "base");
+  if (!(gate.options().budget > 0) && !of_base.budget.empty())
+    gate.set_budget(gate.options().duration(of_base.budget));
+  const ChangeText text =
+      proposal.text([&](const std::string &path) { return plugin_room(path, of_base.findings); });
+  Matter matter;
+  matter.red = guarded(text);
+  matter.added = added_cases(text);
+  if (!gate.options().all && !touches(text, Room::kKernel) && !touches(text, Room::kJudge) &&
+      !touches(text, Room::kGenerator)) {
+    gate.add(std::move(matter.red));
+    return gate.describe("plan", {{"kind", "nothing"}});
+  }
+  find_touched(proposal, of_base, text, gate.options().all, matter);
+  const Worktree base(proposal.repository, proposal.work + "/base", proposal.base);
+  const Worktree head(proposal.repository, proposal.work + "/head", proposal.head);
+  const Project of_head = project_at(proposal.head, "head");
+  const std::string kept = base.folder() + "/" + of_base.findings;
+  matter.sides = {side_of(gate, "base", of_base, base.folder(), kept),
+                  side_of(gate, "head", of_head, head.folder(), kept)};
+  make_folders(proposal.work, matter);
+  try {
+    build_plugin(gate, of_base, base, matter.sides.base);
+  } catch (const GateError &e) {
+    throw GateError(kHarness, e.what());
+  }
+  try {
+    build_plugin(gate, of_head, head, matter.sides.head);
+  } catch (const GateError &e) {
+    gate.add(std::move(matter.red));
+    return gate.add({{.id = "does-not-build",
+                      .text = e.what(),
+                      .kernel = "",
+                      .acceptable = false,
+                      .file = "",
+                      .reproduce = ""}});
+  }
+  gate.judge(matter);
+}
+
+} // namespace assay::gate

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace assay::gate {
+
+/// One reason why a change does not pass.
+struct RedLine {
+  std::string id;     ///< "judge-changed", "new-finding": what --accept names
+  std::string text;   ///< what, in one line
+  std::string kernel; ///< empty: none in particular
+  /// A person may let it pass; never so what a kernel does wrong.
+  bool acceptable = true;
+  std::string file, reproduce; ///< of a case that shows it; may be empty
+};
+
+using RedLines = std::vector<RedLine>;
+
+inline void append(RedLines &to, RedLines more) {
+  for (RedLine &line : more)
+    to.push_back(std::move(line));
+}
+
+} // namespace assay::gate

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether head does worse than base without being wrong: error over bound, size, registers.
+#pragma once
+
+#include "properties/gate/red_line.h"
+#include "properties/gate/side.h"
+
+namespace assay::gate {
+
+/// How the error of one output of one kernel moved: over the properties that ran the same draws on
+/// both sides, and differ.
+struct ErrorShift {
+  std::string kernel, output; ///< "o" or "lse"
+  double base = 0, head = 0;  ///< worst error over bound
+  int more = 0, less = 0;     ///< properties in which head's worst is larger, smaller
+  double median = 1;          ///< of head / base over those that differ
+  double p = 1;               ///< one-sided sign test: what chance alone would make of `more`
+  bool grew = false;          ///< beyond chance, over all shifts of the run, and by a quarter
+};
+
+/// Of two documents of `check` over the same draws. Chance: false discovery rate of 5 %.
+std::vector<ErrorShift> error_shifts(const json &base, const json &head);
+
+/// Probability of `more` or more heads of `more + less` throws.
+double sign_test(int more, int less);
+
+/// What else is measured of both sides; each a line of the report, red ones with the id "figures".
+struct Figures {
+  RedLines red;
+  std::vector<std::string> notes;
+};
+
+/// Bytes of two files: red above +25 % and 1 MiB. Nothing where one is not there.
+Figures compare_size(const std::string &base, const std::string &head);
+
+/// Two tables of ci/kernel_figures.py (arch,kernel,arguments,threads,registers,stack,shared): red
+/// for a stack that base does not have, and for registers or shared memory that cost a block on
+/// the SM (65,536 registers, 227 KiB).
+Figures compare_figures(const std::string &base_csv, const std::string &head_csv);
+
+} // namespace assay::gate

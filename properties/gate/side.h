@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One side of a gate: an assay, the kernels it runs, and what it says of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace assay::gate {
+
+using nlohmann::json;
+
+/// What the user sees of long work.
+struct Talk {
+  std::function<void(const std::string &line)> step; ///< a step begins
+  std::function<void(double seconds)> waiting;       ///< a few times a second while it takes
+};
+
+struct Side {
+  std::string name;        ///< "base" or "head"
+  std::string program;     ///< the assay that judges
+  std::string plugin;      ///< the library with the kernels; empty: the program's own
+  std::string declaration; ///< file that kernels are held to; empty: what they declare
+  std::string target = "simt";
+  std::string findings; ///< folder of kept findings; empty: the program's own
+  std::string folder;   ///< for what is written; there already
+  /// As reproduce lines name them, where trees are gone in the end; empty: as they are.
+  std::string program_shown, plugin_shown;
+};
+
+/// One run of `check`.
+struct CheckOrder {
+  std::string kernel; ///< empty: all
+  int cases = 10;
+  uint64_t seed = 1;
+  int round = 1;      ///< names its files
+  double seconds = 0; ///< after which it is to end with what it has; 0: never
+};
+
+/// `assay list kernels` as data. GateError where it fails, with the program's own words.
+json list_kernels(const Side &side, const Talk &talk);
+
+/// `assay check` as data, complete; GateError where there is no complete report.
+json check(const Side &side, const CheckOrder &order, const Talk &talk);
+
+/// What three replays of one case say; one where it takes long.
+struct Replays {
+  int runs = 0, fails = 0;
+  int alike = 0;       ///< of those that fail, with the fingerprint asked for (or without any)
+  std::string message; ///< of the last that failed
+};
+
+/// Replays the case on the kernel and property that it names, each time in a new process. A kernel
+/// that is not there fails nothing.
+Replays replay(const Side &side, const std::string &file, const std::string &fingerprint,
+               const Talk &talk);
+
+/// What to type to see the case fail again; in a tree that is gone by then, once it is built.
+std::string replay_line(const Side &side, const std::string &file);
+
+} // namespace assay::gate
