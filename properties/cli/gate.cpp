@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/cli/own_program.h"
 #include "properties/cli/report_files.h"
 #include "properties/cli/session.h"
 #include "properties/gate/error.h"
@@ -21,14 +22,6 @@
 
 namespace assay {
 namespace {
-
-/// This program, as it can be started again.
-std::string own_program() {
-  std::error_code ec;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", ec);
-  if (ec) throw CliError(kExitHarness, "gate: /proc/self/exe cannot be read");
-  return path.string();
-}
 
 /// Two libraries, or a repository.
 void check_sources(const CliOptions &o) {
