@@ -99,7 +99,7 @@ json fuzz_slice(const Options &options, const std::string &target, int slice, ui
   const FuzzLog log = read_fuzz_log(ended.err);
   json line = {{"executions", log.executions}, {"features", log.features}};
   if (!log.message.empty())
-    line["findings"] = {keep_finding(options, target, fuzzer, log, ended.out + ended.err)};
+    line["findings"].push_back(keep_finding(options, target, fuzzer, log, ended.out + ended.err));
   else if (ended.code != 0 && !stop)
     line["trouble"] = fmt::format("exit code {}: {}", ended.code, process::last_line(ended.err));
   else if (log.executions == 0 && !stop)

@@ -126,10 +126,11 @@ private:
                        clock_text(elapsed), clock_text(total_), totals.findings.size(), "task",
                        "time", "inputs", "features", "lately");
     lines_ = 2;
-    for (const auto &[name, t] : totals.tasks) {
-      const auto now = std::find_if(running.begin(), running.end(),
-                                    [&](const campaign::Running &r) { return r.task == name; });
-      out << task_line(name, t, now == running.end() ? -1 : now->seconds) << "\n";
+    for (const auto &task : totals.tasks) {
+      double seconds = -1;
+      for (const campaign::Running &r : running)
+        if (r.task == task.first) seconds = r.seconds;
+      out << task_line(task.first, task.second, seconds) << "\n";
       ++lines_;
     }
     out << std::flush;
