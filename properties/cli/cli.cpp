@@ -41,7 +41,7 @@ constexpr const char *kFooter =
 struct Parser {
   CLI::App app{"Checks attention kernels against what must hold.", "assay"};
   CliOptions options;
-  std::string budget, patience;
+  std::string budget, patience, slice;
   int (*command)(Session &) = nullptr;
 
   Parser() {
@@ -116,6 +116,11 @@ struct Parser {
     add_mutants();
     add_new(sub("new", "write a plugin's project: new plugin DIR --paged", command_new));
     add_gate(sub("gate", "whether a change of kernels may go in", command_gate));
+    add_campaign(
+        sub("campaign", "fuzz and draw for hours; goes on where it was", command_campaign));
+    CLI::App *fuzz = sub("fuzz", "one fuzz target, as campaign runs it", command_fuzz);
+    fuzz->add_option("target", options.what, "such as tile or fuzz_tile")->required();
+    add_hours(fuzz, "60s");
     for (CLI::App *s : app.get_subcommands({}))
       refuse_empty(*s);
     refuse_empty(app);
@@ -201,6 +206,28 @@ struct Parser {
     add_reports(s);
   }
 
+  void add_hours(CLI::App *s, const char *otherwise) {
+    s->add_option("--budget", budget, fmt::format("time to spend ({})", otherwise))
+        ->type_name("60s");
+    s->add_option("--dir", options.dir, "folder of everything it keeps")->type_name("DIR");
+    s->add_option("--fuzzers", options.fuzzers,
+                  "folders of fuzz_* programs, taken in turn (build/fuzz/fuzz, "
+                  "build/simt-asan-ubsan/fuzz)")
+        ->type_name("DIR...");
+    s->add_option("--slice", slice, "time of a task before the next one (5m)")->type_name("5m");
+  }
+
+  void add_campaign(CLI::App *s) {
+    s->add_option("--hours", options.hours, "time to spend (8)")
+        ->type_name("H")
+        ->check(CLI::Range(0.001, 10000.0));
+    add_hours(s, "8h");
+    s->add_option("--jobs", options.threads, "tasks side by side (one per core)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 256));
+    add_source(s);
+  }
+
   /// Whose kernels.
   void add_source(CLI::App *s) {
     auto *plugin = s->add_option("--plugin", options.plugin, "kernels of a shared library");
@@ -261,6 +288,7 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
   }
   try {
     if (!parser.budget.empty()) parser.options.budget = parse_duration(parser.budget);
+    if (!parser.slice.empty()) parser.options.slice = parse_duration(parser.slice);
     if (!parser.patience.empty()) parser.options.patience = parse_duration(parser.patience);
     const assay_plugin *plugin = &own;
     std::shared_ptr<WorkerPool> workers;

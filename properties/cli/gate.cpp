@@ -10,10 +10,12 @@
 
 #include <fmt/format.h>
 
+#include "properties/cli/own_program.h"
 #include "properties/cli/report_files.h"
 #include "properties/cli/session.h"
 #include "properties/gate/error.h"
 #include "properties/gate/reports.h"
+#include "properties/process/process.h"
 
 #ifndef ASSAY_VERSION
 #define ASSAY_VERSION "unknown"
@@ -21,14 +23,6 @@
 
 namespace assay {
 namespace {
-
-/// This program, as it can be started again.
-std::string own_program() {
-  std::error_code ec;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", ec);
-  if (ec) throw CliError(kExitHarness, "gate: /proc/self/exe cannot be read");
-  return path.string();
-}
 
 /// Two libraries, or a repository.
 void check_sources(const CliOptions &o) {
@@ -90,6 +84,8 @@ int command_gate(Session &session) {
     document = gate::run_gate(options_of(session.options), talk_of(session));
   } catch (const gate::GateError &e) {
     throw CliError(static_cast<ExitCode>(e.code), e.what());
+  } catch (const process::ProcessError &e) {
+    throw CliError(kExitHarness, e.what());
   }
   int exit = document.at("exit").get<int>();
   const std::string word = gate::verdict_word(document);

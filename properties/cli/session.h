@@ -39,6 +39,9 @@ struct CliOptions {
   std::string junit, sarif, markdown, html;                ///< report files of check and gate
   std::string base, head, base_plugin, head_plugin, judge; ///< of gate
   std::vector<std::string> accept;
+  std::string dir;                  ///< of campaign and fuzz
+  std::vector<std::string> fuzzers; ///< likewise
+  double hours = 0, slice = 0;      ///< likewise; slice: seconds
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0, patience = 0; ///< seconds
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
@@ -120,5 +123,7 @@ int command_bench(Session &session);
 int command_mutants(Session &session);
 int command_new(Session &session);
 int command_gate(Session &session);
+int command_campaign(Session &session);
+int command_fuzz(Session &session);
 
 } // namespace assay

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "properties/gate/error.h"
-#include "properties/gate/process.h"
+#include "properties/process/process.h"
 
 namespace assay::gate {
 namespace {
@@ -29,34 +29,35 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-Ended ask(std::vector<std::string> arguments, const std::string &folder,
-          std::map<std::string, std::string> environment = {}) {
+process::Ended ask(std::vector<std::string> arguments, const std::string &folder,
+                   std::map<std::string, std::string> environment = {}) {
   arguments.insert(arguments.begin(), "git");
-  return run({.words = std::move(arguments),
-              .folder = folder,
-              .environment = std::move(environment),
-              .log = "",
-              .waiting = nullptr});
+  return process::run({.words = std::move(arguments),
+                       .folder = folder,
+                       .environment = std::move(environment),
+                       .log = "",
+                       .waiting = nullptr});
 }
 
 } // namespace
 
 Repository::Repository(const std::string &folder) {
-  const Ended top = ask({"rev-parse", "--show-toplevel"}, folder);
+  const process::Ended top = ask({"rev-parse", "--show-toplevel"}, folder);
   if (!top.ok())
-    throw GateError(kUsage, "gate --base: not in a git repository: " + last_line(top.err));
+    throw GateError(kUsage, "gate --base: not in a git repository: " + process::last_line(top.err));
   root_ = trimmed(top.out);
 }
 
 std::string Repository::git(std::vector<std::string> arguments, const std::string &folder) const {
   const std::string what = arguments[0];
-  const Ended done = ask(std::move(arguments), folder.empty() ? root_ : folder);
-  if (!done.ok()) throw GateError(kHarness, fmt::format("git {}: {}", what, last_line(done.err)));
+  const process::Ended done = ask(std::move(arguments), folder.empty() ? root_ : folder);
+  if (!done.ok())
+    throw GateError(kHarness, fmt::format("git {}: {}", what, process::last_line(done.err)));
   return done.out;
 }
 
 std::string Repository::commit(const std::string &option, const std::string &name) const {
-  const Ended found =
+  const process::Ended found =
       ask({"rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}"}, root_);
   if (!found.ok()) throw GateError(kUsage, fmt::format("{} {}: names no commit", option, name));
   return trimmed(found.out);
@@ -73,9 +74,10 @@ std::string Repository::commit_of_working_tree() const {
                                                           {"GIT_COMMITTER_NAME", "assay"},
                                                           {"GIT_COMMITTER_EMAIL", "assay"}};
   const auto step = [&](std::vector<std::string> words) {
-    const Ended done = ask(std::move(words), root_, environment);
+    const process::Ended done = ask(std::move(words), root_, environment);
     if (!done.ok())
-      throw GateError(kHarness, "git: the working tree cannot be read: " + last_line(done.err));
+      throw GateError(kHarness,
+                      "git: the working tree cannot be read: " + process::last_line(done.err));
     return trimmed(done.out);
   };
   step({"add", "--all"});
@@ -88,7 +90,7 @@ std::string Repository::commit_of_working_tree() const {
 }
 
 std::string Repository::merge_base(const std::string &base, const std::string &head) const {
-  const Ended found = ask({"merge-base", base, head}, root_);
+  const process::Ended found = ask({"merge-base", base, head}, root_);
   return found.ok() ? trimmed(found.out) : base;
 }
 
@@ -120,7 +122,7 @@ bool Repository::has(const std::string &commit, const std::string &path) const {
 }
 
 std::string Repository::file(const std::string &commit, const std::string &path) const {
-  const Ended found = ask({"show", commit + ":" + path}, root_);
+  const process::Ended found = ask({"show", commit + ":" + path}, root_);
   return found.ok() ? found.out : "";
 }
 

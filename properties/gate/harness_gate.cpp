@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "properties/gate/error.h"
-#include "properties/gate/process.h"
+#include "properties/process/process.h"
 
 namespace assay::gate {
 namespace {
@@ -16,16 +16,16 @@ namespace {
 /// At least so long, whatever the build took.
 constexpr double kLeast = 60;
 
-Ended assay(const std::string &program, std::vector<std::string> words, double seconds,
-            Gate &gate) {
+process::Ended assay(const std::string &program, std::vector<std::string> words, double seconds,
+                     Gate &gate) {
   words.insert(words.begin(), program);
   // Where the program lies: `check` looks for ./findings.
-  return run({.words = words,
-              .folder = std::filesystem::path(program).parent_path().string(),
-              .environment = {},
-              .log = "",
-              .seconds = seconds,
-              .waiting = gate.talk().waiting});
+  return process::run({.words = words,
+                       .folder = std::filesystem::path(program).parent_path().string(),
+                       .environment = {},
+                       .log = "",
+                       .seconds = seconds,
+                       .waiting = gate.talk().waiting});
 }
 
 double left(const Gate &gate) { return gate.options().budget - gate.seconds(); }
@@ -42,10 +42,10 @@ RedLine red(const std::string &text) {
 enum class Fate { kSeen, kLives, kUnknown };
 
 Fate fate_of(const std::string &mutant, const std::string &program, Gate &gate) {
-  const Ended ended = assay(program,
-                            {"mutants", "--default-draw", "--mutant", mutant, "--seed",
-                             std::to_string(gate.options().seed)},
-                            std::max(left(gate), kLeast), gate);
+  const process::Ended ended = assay(program,
+                                     {"mutants", "--default-draw", "--mutant", mutant, "--seed",
+                                      std::to_string(gate.options().seed)},
+                                     std::max(left(gate), kLeast), gate);
   return ended.code == kPass ? Fate::kSeen : ended.code == kHarness ? Fate::kLives : Fate::kUnknown;
 }
 
@@ -62,13 +62,13 @@ std::vector<std::string> shuffled(std::vector<std::string> names, uint64_t seed)
 
 void judge_right_kernels(const std::string &program, Gate &gate) {
   gate.talk().step("head: assay check");
-  const Ended ended =
+  const process::Ended ended =
       assay(program, {"check", "--quiet", "--cases", "10"}, std::max(left(gate), kLeast), gate);
   if (ended.code == 124)
     gate.harness_failed("assay check of head did not end within the budget");
   else if (!ended.ok())
     gate.add({red(fmt::format("assay check of head ended with {}: {}", ended.code,
-                              last_line(ended.out + ended.err)))});
+                              process::last_line(ended.out + ended.err)))});
 }
 
 void judge_mutants(const std::vector<std::string> &mutants, const std::string &program,

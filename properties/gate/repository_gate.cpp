@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "properties/gate/error.h"
-#include "properties/gate/process.h"
+#include "properties/process/process.h"
 
 namespace assay::gate {
 namespace {
@@ -120,13 +120,13 @@ std::vector<AddedCase> added_cases(const ChangeText &text) {
 void build(const Gate &gate, const std::string &what, const std::vector<std::string> &words,
            const std::string &folder, const std::string &log) {
   gate.talk().step(what);
-  const Ended ended = run({.words = words,
-                           .folder = folder,
-                           .environment = {},
-                           .log = log,
-                           .waiting = gate.talk().waiting});
+  const process::Ended ended = process::run({.words = words,
+                                             .folder = folder,
+                                             .environment = {},
+                                             .log = log,
+                                             .waiting = gate.talk().waiting});
   if (ended.ok()) return;
-  std::string why = last_line(ended.err);
+  std::string why = process::last_line(ended.err);
   for (const std::string *text : {&ended.out, &ended.err})
     if (const size_t at = text->find("error"); at != std::string::npos) {
       const size_t begin = text->rfind('\n', at), from = begin == std::string::npos ? 0 : begin + 1;

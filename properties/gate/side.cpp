@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "properties/gate/error.h"
-#include "properties/gate/process.h"
+#include "properties/process/process.h"
 
 namespace assay::gate {
 namespace {
@@ -37,15 +37,15 @@ void append(std::vector<std::string> &to, const std::vector<std::string> &more) 
   to.insert(to.end(), more.begin(), more.end());
 }
 
-Ended start(const Side &side, const std::vector<std::string> &words, const Talk &talk,
-            double seconds = 0) {
+process::Ended start(const Side &side, const std::vector<std::string> &words, const Talk &talk,
+                     double seconds = 0) {
   // In its own folder: `check` replays and writes ./findings.
-  return run({.words = words,
-              .folder = side.folder,
-              .environment = {},
-              .log = side.folder + "/log",
-              .seconds = seconds,
-              .waiting = talk.waiting});
+  return process::run({.words = words,
+                       .folder = side.folder,
+                       .environment = {},
+                       .log = side.folder + "/log",
+                       .seconds = seconds,
+                       .waiting = talk.waiting});
 }
 
 json read(const std::string &path) {
@@ -53,7 +53,7 @@ json read(const std::string &path) {
   return json::parse(file, nullptr, false);
 }
 
-int code_of(const Ended &ended) {
+int code_of(const process::Ended &ended) {
   return ended.code == kUsage || ended.code == kUnsupported ? ended.code : kHarness;
 }
 
@@ -68,8 +68,8 @@ void count_failure(const json &document, const std::string &fingerprint, Replays
   }
 }
 
-[[noreturn]] void fail(const Side &side, const char *what, const Ended &ended) {
-  const std::string said = last_line(ended.err.empty() ? ended.out : ended.err);
+[[noreturn]] void fail(const Side &side, const char *what, const process::Ended &ended) {
+  const std::string said = process::last_line(ended.err.empty() ? ended.out : ended.err);
   throw GateError(code_of(ended), fmt::format("{}: assay {} ended with {}: {}", side.name, what,
                                               ended.code, said.empty() ? "no word" : said));
 }
@@ -80,7 +80,7 @@ json list_kernels(const Side &side, const Talk &talk) {
   const std::string file = side.folder + "/list.json";
   std::vector<std::string> words = {side.program, "list", "kernels", "--json", file};
   append(words, source_of(side));
-  const Ended ended = start(side, words, talk);
+  const process::Ended ended = start(side, words, talk);
   json out = read(file);
   if (!ended.ok() || out.is_discarded()) fail(side, "list", ended);
   return out;
@@ -99,7 +99,7 @@ json check(const Side &side, const CheckOrder &order, const Talk &talk) {
   if (!order.kernel.empty()) append(words, {"--kernel", order.kernel});
   if (!side.findings.empty() && fs::is_directory(side.findings))
     append(words, {"--findings", side.findings});
-  const Ended ended = start(side, words, talk, order.seconds);
+  const process::Ended ended = start(side, words, talk, order.seconds);
   json out = read(stem + ".json");
   if (out.is_discarded() || !out.value("complete", false)) fail(side, "check", ended);
   return out;
@@ -115,7 +115,7 @@ Replays replay(const Side &side, const std::string &file, const std::string &fin
     fs::remove(report, ignored);
     std::vector<std::string> words = {side.program, "replay", file, "--json", report, "--quiet"};
     append(words, selection_of(side));
-    const Ended ended = start(side, words, talk, kReplaySeconds);
+    const process::Ended ended = start(side, words, talk, kReplaySeconds);
     const json document = read(report);
     const bool died = ended.code >= 128 || ended.code == kLate;
     // Our own kernels run in the program: one that takes it along, or never ends, has failed.

@@ -10,8 +10,8 @@
 
 #include "properties/gate/error.h"
 #include "properties/gate/gate.h"
-#include "properties/gate/process.h"
 #include "properties/gate/reports.h"
+#include "properties/process/process.h"
 
 namespace assay::gate {
 namespace {
@@ -55,11 +55,11 @@ protected:
   fs::path repo() const { return root_ / "repo"; }
   void git(std::vector<std::string> words) const {
     words.insert(words.begin(), "git");
-    const Ended ended = run({.words = words,
-                             .folder = repo().string(),
-                             .environment = {},
-                             .log = "",
-                             .waiting = nullptr});
+    const process::Ended ended = process::run({.words = words,
+                                               .folder = repo().string(),
+                                               .environment = {},
+                                               .log = "",
+                                               .waiting = nullptr});
     ASSERT_TRUE(ended.ok()) << ended.err;
   }
   void write(const std::string &path, const std::string &text) const {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that the gate runs: what they say, how they end, and that they do.
+// Programs that gate and campaign run: what they say, how they end, and that they do.
 #include <chrono>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
-#include "properties/gate/error.h"
-#include "properties/gate/process.h"
+#include "properties/process/process.h"
 
-namespace assay::gate {
+namespace assay::process {
 namespace {
 
 Command shell(const std::string &text) {
-  return {
-      .words = {"sh", "-c", text}, .folder = "", .environment = {}, .log = "", .waiting = nullptr};
+  Command command;
+  command.words = {"sh", "-c", text};
+  return command;
 }
 
 TEST(Process, SaysWhatItSaidAndHowItEnded) {
@@ -31,17 +31,23 @@ TEST(Process, HasItsFolderAndItsEnvironment) {
   command.folder = "/";
   command.environment = {{"ASSAY_GATE_TEST", "x"}};
   EXPECT_EQ(run(command).out, "/\nx\n");
-  EXPECT_THROW(run({.words = {"/nowhere/program"},
-                    .folder = "",
-                    .environment = {},
-                    .log = "",
-                    .waiting = nullptr}),
-               GateError);
+  command.words = {"/nowhere/program"};
+  EXPECT_THROW(run(command), ProcessError);
 }
 
 TEST(Process, MayReportWhenItsTimeIsOver) {
   Command command = shell("trap 'echo report; exit 1' TERM; while :; do sleep 0.05; done");
   command.seconds = 0.3;
+  const Ended ended = run(command);
+  EXPECT_EQ(ended.code, 124);
+  EXPECT_EQ(ended.out, "report\n");
+}
+
+TEST(Process, MayReportWhenItIsStopped) {
+  std::atomic<bool> stop{false};
+  Command command = shell("trap 'echo report; exit 1' TERM; while :; do sleep 0.05; done");
+  command.stop = &stop;
+  command.waiting = [&](double seconds) { stop = seconds > 0.3; };
   const Ended ended = run(command);
   EXPECT_EQ(ended.code, 124);
   EXPECT_EQ(ended.out, "report\n");
@@ -54,4 +60,4 @@ TEST(Process, LastLine) {
 }
 
 } // namespace
-} // namespace assay::gate
+} // namespace assay::process

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/gate/process.h"
+#include "properties/process/process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,9 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "properties/gate/error.h"
-
-namespace assay::gate {
+namespace assay::process {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -26,7 +24,7 @@ struct Pipe {
   int read = -1, write = -1;
   Pipe() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw GateError(kHarness, "no pipe to be had");
+    if (pipe2(ends, O_CLOEXEC) != 0) throw ProcessError("no pipe to be had");
     read = ends[0], write = ends[1];
   }
   Pipe(const Pipe &) = delete;
@@ -89,6 +87,7 @@ bool collect(const Command &command, pid_t pid, Pipe &out, Pipe &err, Ended &end
   constexpr int kTickMs = 200;
   constexpr double kGrace = 60;
   bool late = false;
+  double asked = 0;
   const auto start = Clock::now();
   pollfd ends[2] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}};
   std::string *to[2] = {&ended.out, &ended.err};
@@ -98,10 +97,15 @@ bool collect(const Command &command, pid_t pid, Pipe &out, Pipe &err, Ended &end
       if (ends[i].fd >= 0 && ends[i].revents != 0 && !drain(ends[i].fd, *to[i])) ends[i].fd = -1;
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (command.waiting) command.waiting(seconds);
-    if (!(command.seconds > 0) || seconds < command.seconds) continue;
-    if (!late) kill(pid, SIGTERM);
-    late = true;
-    if (seconds < command.seconds + kGrace) continue;
+    const bool over = (command.seconds > 0 && seconds >= command.seconds) ||
+                      (command.stop != nullptr && *command.stop);
+    if (!late && !over) continue;
+    if (!late) {
+      kill(pid, SIGTERM);
+      late = true;
+      asked = seconds;
+    }
+    if (seconds < asked + kGrace) continue;
     kill(-pid, SIGKILL);
     break;
   }
@@ -117,7 +121,7 @@ Ended run(const Command &command) {
   std::vector<std::string> words = command.words, environment = environment_of(command);
   std::vector<char *> argv = pointers(words), envp = pointers(environment);
   const pid_t pid = fork();
-  if (pid < 0) throw GateError(kHarness, "no process to be had");
+  if (pid < 0) throw ProcessError("no process to be had");
   if (pid == 0) become(command, argv.data(), envp.data(), out.write, err.write);
   setpgid(pid, pid);
   out.close_write();
@@ -131,7 +135,7 @@ Ended run(const Command &command) {
   if (!command.log.empty())
     std::ofstream(command.log, std::ios::app | std::ios::binary) << ended.out << ended.err;
   if (ended.code == 127 && ended.out.empty() && ended.err.empty())
-    throw GateError(kHarness, fmt::format("{}: cannot be started", command.words[0]));
+    throw ProcessError(fmt::format("{}: cannot be started", command.words[0]));
   return ended;
 }
 
@@ -144,4 +148,4 @@ std::string last_line(const std::string &text) {
   return text.substr(from, std::min(end - from + 1, kMost));
 }
 
-} // namespace assay::gate
+} // namespace assay::process

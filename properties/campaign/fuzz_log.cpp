@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/campaign/fuzz_log.h"
+
+#include <cctype>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace assay::campaign {
+namespace {
+
+/// The number behind the last `name`, or `otherwise`.
+uint64_t last_number(const std::string &text, const std::string &name, uint64_t otherwise) {
+  const size_t at = text.rfind(name);
+  if (at == std::string::npos) return otherwise;
+  return std::strtoull(text.c_str() + at + name.size(), nullptr, 10);
+}
+
+/// The rest of the first line that holds `mark`, from `mark` on.
+std::string line_with(const std::string &text, const std::string &mark) {
+  const size_t at = text.find(mark);
+  if (at == std::string::npos) return "";
+  return text.substr(at, text.find('\n', at) - at);
+}
+
+std::string message_of(const std::string &text) {
+  for (const char *mark : {"VIOLATION: ", "runtime error: ", "SUMMARY: "}) {
+    const std::string line = line_with(text, mark);
+    if (!line.empty()) return line;
+  }
+  return "";
+}
+
+std::string case_of(const std::string &text) {
+  const size_t begin = text.find("assay-case ");
+  if (begin == std::string::npos) return "";
+  const size_t end = text.find("\nend\n", begin);
+  return end == std::string::npos ? "" : text.substr(begin, end + 5 - begin);
+}
+
+} // namespace
+
+FuzzLog read_fuzz_log(const std::string &text) {
+  FuzzLog log;
+  log.executions = last_number(text, "stat::number_of_executed_units:", 0);
+  if (log.executions == 0) { // killed before its statistics: the last line of progress
+    const size_t at = text.rfind("\n#");
+    if (at != std::string::npos) log.executions = std::strtoull(text.c_str() + at + 2, nullptr, 10);
+  }
+  log.features = last_number(text, " ft: ", 0);
+  log.edges = last_number(text, " cov: ", 0);
+  const std::string unit = "Test unit written to ";
+  const std::string line = line_with(text, unit);
+  if (!line.empty()) {
+    log.artifact = line.substr(unit.size());
+    log.message = message_of(text);
+    if (log.message.empty()) log.message = "ended without a word";
+    log.case_text = case_of(text);
+  }
+  return log;
+}
+
+std::string finding_key(const std::string &task, const std::string &message) {
+  std::string plain = task + ":";
+  bool number = false;
+  for (const char c : message) {
+    const bool digit = std::isxdigit(static_cast<unsigned char>(c)) != 0 &&
+                       (number || std::isdigit(static_cast<unsigned char>(c)) != 0);
+    if (digit && !number) plain += '#';
+    if (!digit) plain += c;
+    number = digit || (number && (c == '.' || c == 'x'));
+  }
+  uint32_t hash = 2166136261u; // FNV-1a
+  for (const char c : plain)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return fmt::format("{:08x}", hash);
+}
+
+} // namespace assay::campaign

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libFuzzer says of a run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace assay::campaign {
+
+struct FuzzLog {
+  uint64_t executions = 0, features = 0, edges = 0;
+  std::string
+      message; ///< of what ended it: the target's own words, or the sanitizer's summary; or empty
+  std::string artifact;  ///< the input that it left, or empty
+  std::string case_text; ///< that the target printed beside it, or empty
+};
+
+FuzzLog read_fuzz_log(const std::string &text);
+
+/// The same for messages that differ in numbers and addresses alone: eight hexadecimal digits.
+std::string finding_key(const std::string &task, const std::string &message);
+
+} // namespace assay::campaign
