@@ -79,6 +79,42 @@ def rescale():
     }
 
 
+def tile():
+    """form, scale, then per tile: spots (scores + 16 values), keys masked, scores: fill, pattern, [spread],
+    values: fill, pattern; spots of scores: token (+ 64: upper rows), rows, number; of values: token, dim, element"""
+
+    def step(scores, values=q(1), pattern=b"\0", masked=0, spots=(), v_pattern=0, v_spots=()):
+        head = bytes([len(spots) + 16 * len(v_spots), masked])
+        return head + scores + pattern + values + bytes([v_pattern]) + b"".join(spots) + b"".join(v_spots)
+
+    def ramp(spread, seed=1):
+        return bytes([seed]) + spread
+
+    def spot(number, token=0, rows=0):
+        return bytes([token, rows]) + number
+
+    largest = s(5)
+    programs = {
+        "one": step(q(1)),
+        "rising": b"".join(step(q(x), q(1 + x), ramp(q(0.5), x + 1), v_pattern=x) for x in range(4)),
+        "falling": b"".join(step(q(-x), q(1 + x), ramp(q(0.25), x + 1), v_pattern=x + 1) for x in range(4)),
+        "masked_by_the_tail": step(q(1), masked=16) + step(q(1), masked=5),
+        "masked_by_scores": step(s(NEG_INF)) + step(s(NEG_INF), spots=[spot(q(1), 3, 2)]) + step(s(NEG_INF)),
+        "nan_score": step(q(1), spots=[spot(s(NAN), 4, 1)]) + step(q(2)),
+        "nan_scores_alone": step(s(NAN)) + step(q(1)),
+        "inf_score": step(q(1), spots=[spot(s(INF), 9, 4)]) + step(q(2)),
+        "far_key_of_large_value": step(q(0), s(0), spots=[spot(s(N126), 2)], v_spots=[bytes([2, 1]) + largest]),
+        "nan_value": step(q(0), v_spots=[bytes([2, 1, 4])]) + step(q(-4)),
+        "barely_rising": step(q(1)) + step(raw(1.0001)) + step(raw(1.00011)) + step(raw(1.000114)),
+        "rising_by_2_17": step(q(1)) + step(raw(1.000007), masked=12),
+        "subnormal_values": step(q(0), s(7), v_pattern=3) + step(q(1), s(8), v_pattern=4),
+        "large_logits": step(raw(1e7), pattern=ramp(q(1))) + step(raw(1e7 + 2), pattern=ramp(q(2), 5)),
+        "huge_scores": step(s(NEG_E5)) + step(s(E5)) + step(s(LIMIT)),
+    }
+    return {f"{name}_{form}": bytes([form, form]) + data for name, data in programs.items() for form in range(4)
+            if form == 0 or name in ("rising", "falling", "nan_score", "masked_by_the_tail", "subnormal_values")}
+
+
 def codec():
     def text(body):
         return b"\x01" + body
@@ -186,7 +222,7 @@ def bound():
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    for make in (rescale, codec, plan, problem, bound):
+    for make in (rescale, tile, codec, plan, problem, bound):
         folder = root / f"fuzz_{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in make().items():

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/paths/tile_judge.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+#include "fuzz/paths/rescale_model.h"
+#include "fuzz/paths/tile_enclosure.h"
+
+namespace assay::fuzz {
+namespace {
+
+constexpr double kU = 0x1p-24;
+
+bool same(float a, float b) { return a == b || (a != a && b != b); }
+
+std::string outside(const char *what, double got, const Enclosure &range) {
+  char text[160];
+  std::snprintf(text, sizeof text, "%s = %a is not within %.6g of %.17g", what, got, range.error,
+                range.value);
+  return text;
+}
+
+bool excludes(const Enclosure &range, double x) {
+  return !(std::fabs(x - range.value) <= range.error); // a NaN is outside, too
+}
+
+class RowJudge {
+public:
+  RowJudge(const TileProgram &program, const TileResult &result, int row)
+      : program_(program), form_(program.shape()), result_(result), row_(row),
+        seen_(result.rows[row]) {}
+
+  std::string run() {
+    read_scores();
+    check_maxima();
+    check_holders();
+    if (!error_.empty() || !scale_in_range(program_.scale)) return error_;
+    if (nan_ || infinite_)
+      check_nan();
+    else if (m_end() == -INFINITY)
+      check_empty();
+    else if (in_range_)
+      check_within();
+    return error_;
+  }
+
+private:
+  float m_end() const { return m_[program_.count - 1]; }
+
+  void read_scores() {
+    float m = -INFINITY;
+    for (int i = 0; i < program_.count; ++i) {
+      const TileStep &step = program_.steps[static_cast<size_t>(i)];
+      for (int token = 0; token < step.live; ++token) {
+        const float score = step.scores[row_][token];
+        m = std::fmax(m, score);
+        nan_ = nan_ || score != score;
+        infinite_ = infinite_ || score == INFINITY;
+        in_range_ = in_range_ && score_in_range(score, program_.scale);
+      }
+      m_[i] = m;
+    }
+  }
+
+  void check_maxima() {
+    for (int i = 0; i < program_.count; ++i)
+      for (const float m : seen_.m_after[i])
+        if (!(m == m_[i])) return require("m is not the maximum");
+  }
+
+  void check_holders() {
+    for (int lane = 1; lane < kHolders; ++lane)
+      if (!same(seen_.d[lane], seen_.d[0]) || !same(seen_.lse2[lane], seen_.lse2[0]))
+        return require("the lanes of a row hold different sums");
+  }
+
+  /// Of +inf the mass alone is promised to tell.
+  void check_nan() {
+    if (seen_.d[0] == seen_.d[0]) return require("a NaN or +inf score is not in the mass");
+    if (!nan_) return;
+    if (seen_.lse2[0] == seen_.lse2[0]) return require("a NaN score is not in the lse");
+    for (int c = 0; c < kTileDims; ++c)
+      if (seen_.o[c] == seen_.o[c] || seen_.normalized[c] == seen_.normalized[c])
+        return require("a NaN score is not in every component");
+  }
+
+  void check_empty() {
+    if (!(seen_.d[0] == 0.0f)) return require("a row without keys has a mass");
+    if (seen_.lse2[0] != -INFINITY) return require("lse of a row without keys is not -inf");
+    for (const float x : seen_.normalized)
+      if (std::bit_cast<uint32_t>(x) != 0) return require("a row without keys does not give 0");
+  }
+
+  void check_within() {
+    const EnclosedRow right = enclose_tile_row(program_, row_, m_);
+    if (!right.claimed) return;
+    const double d = seen_.d[0];
+    if (excludes(right.d, d)) return require(outside("d", d, right.d));
+    const double log_d = std::log2(d), shift = static_cast<double>(program_.scale) * m_end();
+    const Enclosure lse{shift + log_d, 0x1p-22 * (1 + std::fabs(log_d)) +
+                                           2.01 * kU * (std::fabs(shift) + std::fabs(log_d)) +
+                                           0x1p-125};
+    if (excludes(lse, seen_.lse2[0])) return require(outside("lse", seen_.lse2[0], lse));
+    if (form_.two_parts && row_ >= 4) return; // belongs to the row four in front
+    for (int c = 0; c < kTileDims; ++c)
+      check_component(right.components[static_cast<size_t>(c)], c, d);
+  }
+
+  void check_component(const EnclosedComponent &right, int c, double d) {
+    const float o = seen_.o[c], normalized = seen_.normalized[c];
+    if (right.must_nan && (o == o || normalized == normalized))
+      return require("a NaN value is not in its component");
+    if (!right.claimed) return;
+    const double low = form_.two_parts ? result_.rows[row_ + 4].o[c] : 0.0;
+    if (excludes(right.o, o + low)) return require(outside("o", o + low, right.o));
+    const double quotient = o / d;
+    const Enclosure share{quotient, 4.01 * kU * std::fabs(quotient) + 0x1p-125 * (1 + std::fabs(o))};
+    if (excludes(share, normalized)) require(outside("normalized o", normalized, share));
+  }
+
+  void require(const std::string &violation) {
+    if (error_.empty()) error_ = violation + " (row " + std::to_string(row_) + ")";
+  }
+
+  const TileProgram &program_;
+  const TileForm &form_;
+  const TileResult &result_;
+  const int row_;
+  const TileRow &seen_;
+  float m_[kMostSteps];
+  bool nan_ = false, infinite_ = false, in_range_ = true;
+  std::string error_;
+};
+
+} // namespace
+
+std::string tile_violation(const TileProgram &program, const TileResult &result) {
+  if (!result.violation.empty()) return result.violation;
+  for (int row = 0; row < program.shape().rows; ++row) {
+    const std::string found = RowJudge(program, result, row).run();
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+std::string check_tile(Input input) {
+  static TileProgram program;
+  static TileResult result;
+  read_tile_program(input, program);
+  run_tile_program(program, result);
+  return tile_violation(program, result);
+}
+
+} // namespace assay::fuzz
