@@ -115,6 +115,69 @@ def tile():
             if form == 0 or name in ("rising", "falling", "nan_score", "masked_by_the_tail", "subnormal_values")}
 
 
+def merge():
+    """form, natural, [scale of a block], rows - 1, [states wanted], [levels - 1, levels not covered], then per
+    state: LSE, [mass of a block], o: fill, pattern, [component of its own]"""
+    pair, pair_bf16, sink, few, many, block, splits, cascade = range(8)
+
+    def program(form, *states, natural=0, rows=0, wanted=0, levels=0, uncovered=0):
+        head = bytes([form, natural]) + (b"\0" if form == block else b"") + bytes([rows])
+        if form in (many, splits, cascade):
+            head += bytes([wanted])
+        if form == cascade:
+            head += bytes([levels, uncovered])
+        return head + b"".join(states)
+
+    def state(lse, o=q(1), pattern=0, mass=b"", own=b""):
+        return lse + mass + o + bytes([pattern]) + own
+
+    def warp(m, mass=q(1), o=q(1), pattern=0):
+        return state(m, o, pattern, mass)
+
+    near, far = state(q(2), q(3), 5), state(q(-3), q(-2), 9)
+    empty, dead = state(s(NEG_INF), s(POS_ZERO)), state(s(NEG_INF), s(NAN))
+    heavy = state(s(N126), s(MAX), 3)  # of a small weight
+    at_2_70 = state(raw(-68.0), raw(2.0**100), 3)
+    seeds = {}
+    for name, form in (("pair", pair), ("pair_bf16", pair_bf16), ("few", few), ("many", many), ("splits", splits),
+                       ("cascade", cascade)):
+        seeds.update({
+            f"{name}_two": program(form, near, far),
+            f"{name}_empty": program(form, empty, dead),
+            f"{name}_empty_and_one": program(form, dead, near),
+            f"{name}_nan_lse": program(form, near, state(s(NAN))),
+            f"{name}_nan_value": program(form, state(q(2), q(1), 192 + 3, own=s(NAN)), far),
+            f"{name}_near_maxima": program(form, state(q(1), q(2), 7), state(raw(1.0005), q(3), 8)),
+            f"{name}_small_weight": program(form, state(q(0), s(POS_ZERO)), heavy),
+            f"{name}_weight_of_2_70": program(form, state(q(2), s(POS_ZERO)), at_2_70),
+        })
+    ramp = [state(raw(x * 0.37), q(x % 7), x + 7) for x in range(-6, 6)]
+    seeds.update({
+        "pair_natural": program(pair, far, near, natural=1),
+        "few_natural": program(few, far, near, natural=1),
+        "pair_small_mass": program(pair, state(q(0)), state(raw(-13.0), q(2))),
+        "pair_far_apart": program(pair, state(s(E5)), state(s(NEG_E5))),
+        "sink": program(sink, near, state(q(1))),
+        "sink_of_an_empty_row": program(sink, empty, state(q(1))),
+        "sink_small": program(sink, near, state(raw(-10.0))),
+        "sink_none": program(sink, near, empty),
+        "many_17": program(many, *ramp, wanted=17),
+        "many_40": program(many, *ramp, dead, natural=1, wanted=40),
+        "many_rising_by_little": program(many, *(state(raw(1 + x / 16384), q(x % 5 + 1)) for x in range(20))),
+        "splits_paired": program(splits, *ramp[:7], rows=1),
+        "splits_of_all_rows": program(splits, *ramp[:8], rows=7),
+        "cascade_own": program(cascade, *ramp[:6], rows=5, levels=2),
+        "cascade_uncovered": program(cascade, *ramp[:6], levels=3, uncovered=5),
+        "block_two": program(block, warp(q(1), q(3), q(2), 5), warp(q(3), q(2), q(-3), 6)),
+        "block_low_part": program(block, warp(q(1), q(3), q(2), 5), warp(q(3), q(2), q(-3), 6), natural=1),
+        "block_empty": program(block, warp(s(NEG_INF)), warp(s(NEG_INF))),
+        "block_one_empty": program(block, warp(s(NEG_INF)), warp(q(1), q(2), q(5), 3), warp(s(NEG_INF))),
+        "block_nan": program(block, warp(s(NAN)), warp(q(1), q(2))),
+        "block_far": program(block, warp(q(0), q(1), s(POS_ZERO)), warp(raw(-110.0), q(1), raw(2.0**100))),
+    })
+    return seeds
+
+
 def codec():
     def text(body):
         return b"\x01" + body
@@ -222,7 +285,7 @@ def bound():
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    for make in (rescale, tile, codec, plan, problem, bound):
+    for make in (rescale, tile, merge, codec, plan, problem, bound):
         folder = root / f"fuzz_{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in make().items():

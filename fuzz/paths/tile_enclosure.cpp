@@ -12,20 +12,10 @@ namespace {
 
 namespace arch = n_simt::arch;
 
-constexpr double kU = 0x1p-24;
-constexpr double kLn2 = 0.69314718055994530942;
-constexpr double kSlack = 1.0 + 0x1p-20; // products of bounds, and double arithmetic
-constexpr double kFloor = 0x1p-125;      // what an operation may flush
-constexpr double kMostExponentError = 8; // of a weight; beyond, a weight may leave the fp32 range
-constexpr double kMostMagnitude = 0x1p126;
+constexpr double kMostExponentError = 8; // of a weight; beyond, it may leave the fp32 range
 /// What one block-FMA commits, relative to the magnitudes that it adds (oracle/README.md, 2).
 constexpr double kKappa =
     (arch::BlockFmaSpec::kBlock + 1.0) / (1 << arch::BlockFmaSpec::kFractionBits) + 0x1p-23;
-
-/// A key's weight and the ends between which the kernel's lies.
-struct Weight {
-  double exact, low, high;
-};
 
 /// What the weights are rounded to on their way to the MMA.
 struct WeightFormat {
@@ -51,7 +41,7 @@ public:
     if (!in_reach_) return out;
     const double steps = program_.count, additions = steps * form_.tokens / 8 + 3;
     out.d.value = mass_;
-    out.d.error = kSlack * (mass_error_ + mass_high_ * additions * kU) + kFloor * keys_;
+    out.d.error = kSlack * (mass_error_ + mass_high_ * additions * kUnit) + kFloor * keys_;
     for (int c = 0; c < kTileDims; ++c)
       out.components[static_cast<size_t>(c)] = component(c);
     return out;
@@ -63,7 +53,7 @@ private:
     for (int token = 0; token < form_.tokens; ++token) {
       const float score = step.scores[row_][token];
       const bool masked = token >= step.live || score == -INFINITY;
-      const Weight weight = masked ? Weight{0, 0, 0} : weight_of(score, i);
+      const Weight weight = masked ? Weight{} : weight_of(score, i);
       add_key(weight, step.values[token], masked);
     }
   }
@@ -75,22 +65,17 @@ private:
     const double m_then = scale_ * static_cast<double>(m_[i]); // exact: 48 bits
     const double m_end = scale_ * static_cast<double>(m_[program_.count - 1]);
     const double s = scale_ * static_cast<double>(score);
-    const double shift_error = kU * std::fabs(m_then);
+    const double shift_error = kUnit * std::fabs(m_then);
     const double exponent_error =
-        kSlack * (shift_error + kU * (m_then - s + shift_error) + 2 * kU * (m_end - m_then)) +
+        kSlack * (shift_error + kUnit * (m_then - s + shift_error) + 2 * kUnit * (m_end - m_then)) +
         0x1p-100;
     if (!(exponent_error <= kMostExponentError)) in_reach_ = false;
-    const double growth = std::expm1(exponent_error * kLn2) * kSlack;
-    most_growth_ = std::max(most_growth_, 1 + growth);
-    const double factors = kSlack * (4 + 6.0 * program_.count) * kU;
-    const double exact = std::exp2(s - m_end);
-    const bool may_flush = s - exponent_error - m_end < -125;
-    return {exact, may_flush ? 0 : exact * (1 - factors) / (1 + growth),
-            exact * (1 + factors) * (1 + growth) + (may_flush ? kFloor : 0)};
+    most_growth_ = std::max(most_growth_, std::exp2(exponent_error));
+    return Weight::of(s - m_end, exponent_error, kSlack * (4 + 6.0 * program_.count) * kUnit);
   }
 
   void add_key(const Weight &w, const uint16_t (&values)[kTileDims], bool masked) {
-    const double error = std::max(w.high - w.exact, w.exact - w.low);
+    const double error = w.error();
     mass_ += w.exact;
     mass_high_ += w.high;
     mass_error_ += error;
@@ -121,7 +106,7 @@ private:
   EnclosedComponent component(int c) const {
     const Column &column = columns_[c];
     const double blocks = program_.count * (form_.tokens / 16) * (form_.two_parts ? 2 : 1);
-    const double gathered = 2 * blocks * kKappa + 2.0 * program_.count * kU;
+    const double gathered = 2 * blocks * kKappa + 2.0 * program_.count * kUnit;
     EnclosedComponent out;
     out.o.value = column.sum;
     out.o.error = kSlack * (column.error + gathered * column.magnitude) +

@@ -3,13 +3,10 @@
 // declares may be from it. In double precision, whose own error the slack holds.
 #pragma once
 
+#include "fuzz/paths/enclosure.h"
 #include "fuzz/paths/tile_program.h"
 
 namespace assay::fuzz {
-
-struct Enclosure {
-  double value = 0, error = 0; // |computed - value| <= error
-};
 
 /// A component of o.
 struct EnclosedComponent {
@@ -24,8 +21,8 @@ struct EnclosedRow {
   std::array<EnclosedComponent, kTileDims> components;
 };
 
-/// `row` has no score that is NaN or +inf, all are in range, and `m` are its exact maxima after each
-/// step, the last one finite.
+/// `row` has no score that is NaN or +inf, all are in range, and `m` are its exact maxima after
+/// each step, the last one finite.
 EnclosedRow enclose_tile_row(const TileProgram &program, int row, const float (&m)[kMostSteps]);
 
 } // namespace assay::fuzz

@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdio>
 
 #include "fuzz/paths/rescale_model.h"
 #include "fuzz/paths/tile_enclosure.h"
@@ -11,20 +10,7 @@
 namespace assay::fuzz {
 namespace {
 
-constexpr double kU = 0x1p-24;
-
 bool same(float a, float b) { return a == b || (a != a && b != b); }
-
-std::string outside(const char *what, double got, const Enclosure &range) {
-  char text[160];
-  std::snprintf(text, sizeof text, "%s = %a is not within %.6g of %.17g", what, got, range.error,
-                range.value);
-  return text;
-}
-
-bool excludes(const Enclosure &range, double x) {
-  return !(std::fabs(x - range.value) <= range.error); // a NaN is outside, too
-}
 
 class RowJudge {
 public:
@@ -97,12 +83,12 @@ private:
     const EnclosedRow right = enclose_tile_row(program_, row_, m_);
     if (!right.claimed) return;
     const double d = seen_.d[0];
-    if (excludes(right.d, d)) return require(outside("d", d, right.d));
+    if (right.d.excludes(d)) return require(right.d.outside("d", d));
     const double log_d = std::log2(d), shift = static_cast<double>(program_.scale) * m_end();
     const Enclosure lse{shift + log_d, 0x1p-22 * (1 + std::fabs(log_d)) +
-                                           2.01 * kU * (std::fabs(shift) + std::fabs(log_d)) +
+                                           2.01 * kUnit * (std::fabs(shift) + std::fabs(log_d)) +
                                            0x1p-125};
-    if (excludes(lse, seen_.lse2[0])) return require(outside("lse", seen_.lse2[0], lse));
+    if (lse.excludes(seen_.lse2[0])) return require(lse.outside("lse", seen_.lse2[0]));
     if (form_.two_parts && row_ >= 4) return; // belongs to the row four in front
     for (int c = 0; c < kTileDims; ++c)
       check_component(right.components[static_cast<size_t>(c)], c, d);
@@ -114,10 +100,11 @@ private:
       return require("a NaN value is not in its component");
     if (!right.claimed) return;
     const double low = form_.two_parts ? result_.rows[row_ + 4].o[c] : 0.0;
-    if (excludes(right.o, o + low)) return require(outside("o", o + low, right.o));
+    if (right.o.excludes(o + low)) return require(right.o.outside("o", o + low));
     const double quotient = o / d;
-    const Enclosure share{quotient, 4.01 * kU * std::fabs(quotient) + 0x1p-125 * (1 + std::fabs(o))};
-    if (excludes(share, normalized)) require(outside("normalized o", normalized, share));
+    const Enclosure share{quotient,
+                          4.01 * kUnit * std::fabs(quotient) + 0x1p-125 * (1 + std::fabs(o))};
+    if (share.excludes(normalized)) require(share.outside("normalized o", normalized));
   }
 
   void require(const std::string &violation) {

@@ -25,14 +25,14 @@ uint16_t read_element(ByteReader &in, bool fp16) {
   const uint16_t exponent = fp16 ? 0x7c00 : 0x7f80;
   const uint16_t special[] = {0,
                               0x8000,
-                              exponent,                                // inf
+                              exponent,                                 // inf
                               static_cast<uint16_t>(exponent | 0x8000), // -inf
                               static_cast<uint16_t>(exponent | 0x40),   // NaN
                               static_cast<uint16_t>(exponent - 1),      // largest
                               static_cast<uint16_t>((exponent - 1) | 0x8000),
-                              1,                                           // least subnormal
-                              static_cast<uint16_t>(fp16 ? 0x3ff : 0x7f),  // largest subnormal
-                              static_cast<uint16_t>(fp16 ? 0x400 : 0x80),  // least normal
+                              1,                                          // least subnormal
+                              static_cast<uint16_t>(fp16 ? 0x3ff : 0x7f), // largest subnormal
+                              static_cast<uint16_t>(fp16 ? 0x400 : 0x80), // least normal
                               static_cast<uint16_t>(exponent - 0x800)};
   const uint8_t tag = in.byte();
   if (tag >= 128) return static_cast<uint16_t>(in.byte() | in.byte() << 8);

@@ -16,10 +16,8 @@ struct TileForm {
   int rows;       // query rows
   bool two_parts; // rows 4 to 7 hold what rounding takes from the weights of rows 0 to 3
 };
-inline constexpr std::array<TileForm, 4> kTileForms = {{{false, 16, 8, false},
-                                                        {true, 16, 8, false},
-                                                        {false, 32, 16, false},
-                                                        {false, 16, 8, true}}};
+inline constexpr std::array<TileForm, 4> kTileForms = {
+    {{false, 16, 8, false}, {true, 16, 8, false}, {false, 32, 16, false}, {false, 16, 8, true}}};
 inline constexpr int kTileDims = 32, kMostTokens = 32, kMostRows = 16, kMostSteps = 4;
 
 /// One tile: keys from `live` on are masked, whatever their scores.

@@ -52,9 +52,8 @@ private:
       tile.update_softmax(program_.scale);
       tile.accumulate_values(shared.v);
       arch::warp_barrier();
-      for_each_row([&](int n, int j, TileRow &row) {
-        row.m_after[i][holder()] = tile.row(n, j).m;
-      });
+      for_each_row(
+          [&](int n, int j, TileRow &row) { row.m_after[i][holder()] = tile.row(n, j).m; });
     }
     tile.reduce_sums();
     for_each_row([&](int n, int j, TileRow &row) { publish_row(tile.row(n, j), row); });

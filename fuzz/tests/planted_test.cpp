@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positive controls of the targets that drive the kernels' own parts: the seeds see every mistake of
-// fuzz/planted, and nothing in the kernels as they are.
+// Positive controls of the targets that drive the kernels' own parts: the seeds see every mistake
+// of fuzz/planted, and nothing in the kernels as they are.
 #include <gtest/gtest.h>
 
+#include "fuzz/paths/merge_judge.h"
 #include "fuzz/paths/plant.h"
 #include "fuzz/paths/tile_judge.h"
 #include "fuzz/tests/seeds.h"
@@ -19,18 +20,29 @@ std::vector<std::string> planted_for(const std::string &target) {
   return names;
 }
 
-class PlantedInTile : public testing::TestWithParam<std::string> {};
-TEST_P(PlantedInTile, is_seen_by_the_seeds) {
+/// A mistake of fuzz/planted and the target that its name begins with.
+class Planted : public testing::TestWithParam<std::string> {
+protected:
+  static std::string first_violation_of(const std::string &target) {
+    return target == "tile" ? first_violation("fuzz_tile", check_tile)
+                            : first_violation("fuzz_merge", check_merge);
+  }
+};
+
+TEST_P(Planted, is_seen_by_the_seeds) {
   const int id = planted_id(GetParam());
   ASSERT_NE(id, 0) << "its text is not in the kernels";
   const mutants::Activate activate(id);
-  EXPECT_NE(first_violation("fuzz_tile", check_tile), "");
+  EXPECT_NE(first_violation_of(GetParam().substr(0, GetParam().find('_'))), "");
 }
-INSTANTIATE_TEST_SUITE_P(All, PlantedInTile, testing::ValuesIn(planted_for("tile")),
+INSTANTIATE_TEST_SUITE_P(Tile, Planted, testing::ValuesIn(planted_for("tile")),
+                         [](const auto &tested) { return tested.param; });
+INSTANTIATE_TEST_SUITE_P(Merge, Planted, testing::ValuesIn(planted_for("merge")),
                          [](const auto &tested) { return tested.param; });
 
-TEST(Planted, nothing_is_seen_without_a_mistake) {
+TEST(PlantedNothing, is_seen_in_the_kernels_as_they_are) {
   EXPECT_EQ(first_violation("fuzz_tile", check_tile), "");
+  EXPECT_EQ(first_violation("fuzz_merge", check_merge), "");
 }
 
 } // namespace
