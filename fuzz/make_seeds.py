@@ -93,7 +93,7 @@ def tile():
     def spot(number, token=0, rows=0):
         return bytes([token, rows]) + number
 
-    largest = s(5)
+    large = s(10)  # 2^112 in bf16
     programs = {
         "one": step(q(1)),
         "rising": b"".join(step(q(x), q(1 + x), ramp(q(0.5), x + 1), v_pattern=x) for x in range(4)),
@@ -103,7 +103,7 @@ def tile():
         "nan_score": step(q(1), spots=[spot(s(NAN), 4, 1)]) + step(q(2)),
         "nan_scores_alone": step(s(NAN)) + step(q(1)),
         "inf_score": step(q(1), spots=[spot(s(INF), 9, 4)]) + step(q(2)),
-        "far_key_of_large_value": step(q(0), s(0), spots=[spot(s(N126), 2)], v_spots=[bytes([2, 1]) + largest]),
+        "far_key_of_large_value": step(q(0), s(0), spots=[spot(s(N126), 2)], v_spots=[bytes([2, 1]) + large]),
         "nan_value": step(q(0), v_spots=[bytes([2, 1, 4])]) + step(q(-4)),
         "barely_rising": step(q(1)) + step(raw(1.0001)) + step(raw(1.00011)) + step(raw(1.000114)),
         "rising_by_2_17": step(q(1)) + step(raw(1.000007), masked=12),
@@ -111,6 +111,12 @@ def tile():
         "large_logits": step(raw(1e7), pattern=ramp(q(1))) + step(raw(1e7 + 2), pattern=ramp(q(2), 5)),
         "huge_scores": step(s(NEG_E5)) + step(s(E5)) + step(s(LIMIT)),
     }
+    for k in (12, 14, 16):
+        programs[f"rising_by_2_{k}"] = step(q(1)) + step(raw(1 + 1.5 * 2.0**-k), masked=12)
+    for k in (90, 118):
+        at_2_k = [spot(raw(-float(k)), 2)]
+        programs[f"key_at_2_{k}_of_large_value"] = step(q(0), s(0), spots=at_2_k, v_spots=[bytes([2, 1]) + large])
+    programs["maximum_of_2_19"] = step(raw(2.0**19 + 8)) + step(raw(2.0**19 + 9))
     return {f"{name}_{form}": bytes([form, form]) + data for name, data in programs.items() for form in range(4)
             if form == 0 or name in ("rising", "falling", "nan_score", "masked_by_the_tail", "subnormal_values")}
 
@@ -168,6 +174,10 @@ def merge():
         "splits_of_all_rows": program(splits, *ramp[:8], rows=7),
         "cascade_own": program(cascade, *ramp[:6], rows=5, levels=2),
         "cascade_uncovered": program(cascade, *ramp[:6], levels=3, uncovered=5),
+        "splits_weight_of_2_90": program(splits, state(q(2), s(POS_ZERO)), state(raw(-88.0), raw(2.0**100), 3)),
+        "many_weight_of_2_90": program(many, state(q(2), s(POS_ZERO)), state(raw(-88.0), raw(2.0**100), 3)),
+        "sink_of_2_12": program(sink, state(q(0)), state(raw(-11.5 / 1.44269504))),
+        "pair_apart_by_2_14": program(pair, state(q(1), q(2), 7), state(raw(1 + 1.5 * 2.0**-14), q(3), 8)),
         "block_two": program(block, warp(q(1), q(3), q(2), 5), warp(q(3), q(2), q(-3), 6)),
         "block_low_part": program(block, warp(q(1), q(3), q(2), 5), warp(q(3), q(2), q(-3), 6), natural=1),
         "block_empty": program(block, warp(s(NEG_INF)), warp(s(NEG_INF))),

@@ -7,7 +7,7 @@
   fuzz/time_to_find.py tile --seeds 10 --compare     with and without numeric feedback, medians
   fuzz/time_to_find.py tile --mistake o_not_rescaled any of corpus/mutants
 
-A run that finds nothing within --seconds is censored: it counts as the limit, with a '>'. Exit status 1
+A run that finds nothing within --seconds or --executions is censored: it counts as the limit, with a '>'. Exit status 1
 when a median is censored (--compare: with feedback), 2 when a target cannot run.
 """
 import argparse
@@ -23,12 +23,13 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def run(binary, mistake, seed, seconds, feedback):
+def run(binary, mistake, seed, seconds, executions, feedback):
     """(seconds, executions, what was said or None) of one run from an empty corpus."""
     with tempfile.TemporaryDirectory() as folder:
         begin = time.monotonic()
         process = subprocess.run(
-            [binary, f"-seed={seed}", f"-max_total_time={seconds}", "-max_len=300", "-print_final_stats=1",
+            [binary, f"-seed={seed}", f"-max_total_time={seconds}", "-max_len=300", "-len_control=0",
+             f"-runs={executions}", "-print_final_stats=1",
              f"-artifact_prefix={folder}/", folder],
             env={**os.environ, "ASSAY_PLANT": mistake, "ASSAY_FUZZ_FEEDBACK": str(int(feedback))},
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace", check=False)
@@ -54,6 +55,7 @@ def main():
     parser.add_argument("target", help="tile, merge")
     parser.add_argument("--mistake", action="append", help="by name; default: those of fuzz/planted for the target")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--executions", type=int, default=-1, help="a limit, too: on a machine with other work")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--compare", action="store_true", help="without numeric feedback, too")
     parser.add_argument("--build", default="build/fuzz")
@@ -67,7 +69,7 @@ def main():
     for mistake in mistakes:
         cells = []
         for feedback in (True, False) if arguments.compare else (True,):
-            runs = [run(binary, mistake, 1 + seed, arguments.seconds, feedback) for seed in range(arguments.seeds)]
+            runs = [run(binary, mistake, 1 + seed, arguments.seconds, arguments.executions, feedback) for seed in range(arguments.seeds)]
             cells.append(figure(runs))
         missed += cells[0][2]
         line = f"{mistake:44s}" + "   edges only: ".join(cell[0] for cell in cells)

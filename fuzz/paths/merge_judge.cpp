@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "fuzz/paths/enclosure.h"
+#include "fuzz/paths/feedback.h"
 #include "fuzz/paths/rescale_model.h"
 #include "kernels/arch/convert.cuh"
 
@@ -28,6 +29,9 @@ public:
 
   std::string run() {
     gather();
+    note(Signal::kRemainder, program_.count);
+    note(Signal::kMasked, program_.count - live_);
+    note(Signal::kMaximum, exponent_level(m_));
     if (form_ == MergeForm::kBlock && !(seen_.m == m_)) return "m is not the maximum";
     if (infinite_) return "";
     if (nan_) return check_nan();
@@ -112,6 +116,9 @@ private:
     for (int i = 0; i < live_; ++i) {
       const State &s = states_[i];
       const double x = scale() * s.lse - scale() * m_;
+      exponents_[i] = x;
+      if (x < 0) note(Signal::kGrowth, std::log2(-x) + 40);
+      note(Signal::kWeight, -x / 4);
       const double error = kSlack * 2 * kUnit * -x + 2 * states_lse_error() + 0x1p-100;
       weights[i] = Weight::of(x, error, kSlack * (4 + 6 * kSteps) * kUnit);
       mass_.value += weights[i].exact * s.mass;
@@ -120,9 +127,13 @@ private:
     }
     if (!(high <= kMostMagnitude)) return "";
     mass_.error = kSlack * (mass_.error + roundings() * high) + kFloor * (live_ + 1);
+    note(Signal::kMass, exponent_level(mass_.value));
+    if (form_ == MergeForm::kBlock)
+      note(Signal::kErrorMass, error_level(std::fabs(seen_.d - mass_.value), mass_.error));
     if (form_ == MergeForm::kBlock && mass_.excludes(seen_.d)) return mass_.outside("d", seen_.d);
     if (mass_.value - mass_.error > 0x1p-100) {
       const Enclosure lse = lse_enclosure();
+      note(Signal::kErrorLse, error_level(std::fabs(seen_.lse - lse.value), lse.error));
       if (lse.excludes(seen_.lse)) return lse.outside("lse", seen_.lse);
     }
     for (int c = 0; c < kMergeDims; ++c) {
@@ -152,7 +163,7 @@ private:
 
   std::string check_component(int c, const Weight *weights, double high) const {
     Enclosure sum;
-    double magnitude = 0, values = 0, nan_weight = 0;
+    double magnitude = 0, values = 0, nan_weight = 0, largest = 0, dominant = 0;
     bool finite = true;
     for (int i = 0; i < live_; ++i) {
       const double o = states_[i].o[c], size = std::fabs(o);
@@ -161,6 +172,10 @@ private:
       if (!(size < INFINITY)) {
         finite = finite && weightless && skips_weightless();
         continue;
+      }
+      if (weights[i].exact * size > largest) {
+        largest = weights[i].exact * size;
+        dominant = exponents_[i];
       }
       sum.value += weights[i].exact * o;
       sum.error += weights[i].error() * size;
@@ -175,6 +190,10 @@ private:
         kSlack * (sum.error + roundings() * magnitude) + kFloor * (live_ + 4) * (values + 4);
     if (form_ == MergeForm::kBlock && sum.excludes(seen_.sum[static_cast<size_t>(c)]))
       return sum.outside("sum", seen_.sum[static_cast<size_t>(c)]);
+    if (largest > 0) {
+      note(Signal::kDominant, -dominant / 4);
+      note(Signal::kCancelled, std::log2(magnitude / (std::fabs(sum.value) + 1e-300)));
+    }
     const double least = mass_.value - mass_.error;
     if (!(least > 0x1p-100)) return "";
     return check_quotient(sum, least, seen);
@@ -187,6 +206,8 @@ private:
               kFloor * (1 + size);
     if (size + o.error > kMostMagnitude) return "";
     if (stores_bf16()) o.error += 0x1p-8 * (size + o.error) + 0x1p-133;
+    note(Signal::kErrorSum, error_level(std::fabs(seen - o.value), o.error));
+    if (std::fpclassify(seen) == FP_SUBNORMAL) note(Signal::kSubnormal, 1);
     return o.excludes(seen) ? o.outside("o", seen) : "";
   }
 
@@ -196,6 +217,7 @@ private:
   State states_[kMostStates];
   int live_ = 0;
   double m_ = -INFINITY;
+  double exponents_[kMostStates]; // of the weights
   bool nan_ = false, infinite_ = false, in_range_ = true;
   Enclosure mass_;
 };
@@ -204,6 +226,7 @@ private:
 
 std::string merge_violation(const MergeProgram &program, const MergeResult &result) {
   if (!result.violation.empty()) return result.violation;
+  begin_feedback(static_cast<int>(program.form));
   return MergeJudge(program, result).run();
 }
 

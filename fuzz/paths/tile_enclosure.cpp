@@ -40,6 +40,7 @@ public:
     out.claimed = in_reach_;
     if (!in_reach_) return out;
     const double steps = program_.count, additions = steps * form_.tokens / 8 + 3;
+    out.smallest = smallest_;
     out.d.value = mass_;
     out.d.error = kSlack * (mass_error_ + mass_high_ * additions * kUnit) + kFloor * keys_;
     for (int c = 0; c < kTileDims; ++c)
@@ -54,6 +55,9 @@ private:
       const float score = step.scores[row_][token];
       const bool masked = token >= step.live || score == -INFINITY;
       const Weight weight = masked ? Weight{} : weight_of(score, i);
+      if (!masked)
+        exponent_ = scale_ * static_cast<double>(score) - scale_ * m_[program_.count - 1];
+      smallest_ = std::min(smallest_, exponent_);
       add_key(weight, step.values[token], masked);
     }
   }
@@ -92,6 +96,11 @@ private:
         continue;
       }
       if (masked || size == 0) continue;
+      const double part = w.exact * size;
+      if (part > column.largest) {
+        column.largest = part;
+        column.dominant = exponent_;
+      }
       column.sum += w.exact * v;
       column.error += (error + rounding) * size;
       column.magnitude += aligned * std::max(size, format_.least_normal);
@@ -112,6 +121,8 @@ private:
     out.o.error = kSlack * (column.error + gathered * column.magnitude) +
                   kFloor * (keys_ + 4) * (column.values + 4);
     out.claimed = column.finite && column.values * most_growth_ <= kMostMagnitude; // at any time
+    out.magnitude = column.magnitude;
+    out.dominant = column.dominant;
     out.must_nan = column.nan_weight >= 0x1p-20 * mass_high_;
     return out;
   }
@@ -120,6 +131,7 @@ private:
     double sum = 0, error = 0, magnitude = 0;
     double values = 0; // sum of |v|
     double nan_weight = 0;
+    double largest = 0, dominant = 0; // |w v| of one key, exponent of its weight
     bool finite = true;
   };
 
@@ -131,7 +143,8 @@ private:
   const double scale_;
   bool in_reach_ = true;
   double mass_ = 0, mass_high_ = 0, mass_error_ = 0;
-  double most_growth_ = 1; // of a weight, by its exponent's error
+  double most_growth_ = 1;             // of a weight, by its exponent's error
+  double exponent_ = 0, smallest_ = 0; // of weights: the key's in hand, and the least
   int keys_ = 0;
   Column columns_[kTileDims];
 };

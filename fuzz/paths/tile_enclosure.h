@@ -13,11 +13,14 @@ struct EnclosedComponent {
   Enclosure o;
   bool claimed;  // every value that meets the row is finite, and no sum comes near the fp32 range
   bool must_nan; // a key with 2^-20 of the weight or more has a NaN here
+  double magnitude; // sum of |w v|
+  double dominant;  // exponent of the weight of the key that makes most of it
 };
 
 struct EnclosedRow {
   bool claimed = false; // the row has a key, and exponents are off by less than kMostExponentError
   Enclosure d;
+  double smallest = 0; // exponent of the smallest weight
   std::array<EnclosedComponent, kTileDims> components;
 };
 
