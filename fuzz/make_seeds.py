@@ -188,6 +188,25 @@ def merge():
     return seeds
 
 
+def abi():
+    """entry point, then per edit: word of the parameters, value: special, small or raw"""
+    paged, plan, cascade, merge_state, merge_states = range(5)
+    # By declaration in kernels/abi/assay.h: struct_size, target, dtype, ..., each a word.
+    min_int, max_int, two_31, two_32, two_62, max_long = 16, 15, 17, 18, 21, 22
+    seeds = {}
+    for name, call in (("paged", paged), ("plan", plan), ("cascade", cascade), ("merge_state", merge_state),
+                       ("merge_states", merge_states)):
+        head = bytes([call]) + (bytes([0, 96]) + bytes([33, 96]) * 15 if call == cascade else b"")  # levels stay
+        seeds[f"{name}_right"] = bytes([call])
+        for value in (min_int, max_int, two_31, two_32, two_62, max_long):
+            seeds[f"{name}_words_{value}"] = bytes([call]) + bytes([5, value, 40, value])
+        seeds[f"{name}_cuda"] = head + bytes([1, 1])
+        seeds[f"{name}_no_batch"] = head + bytes([4, 0, 5, 0])
+    seeds["paged_workspace_small"] = bytes([paged, 124, 0, 125, 0])
+    seeds["plan_field"] = bytes([plan, 2, 160, 3, 160])
+    return seeds
+
+
 def codec():
     def text(body):
         return b"\x01" + body
@@ -295,7 +314,7 @@ def bound():
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    for make in (rescale, tile, merge, codec, plan, problem, bound):
+    for make in (rescale, tile, merge, abi, codec, plan, problem, bound):
         folder = root / f"fuzz_{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in make().items():
