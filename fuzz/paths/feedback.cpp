@@ -2,6 +2,7 @@
 #include "fuzz/paths/feedback.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,11 @@ constexpr size_t kForms = 11, kSignals = static_cast<size_t>(Signal::kCount), kL
 // libFuzzer clears it before an input, and takes every byte that is not 0 afterwards for a feature.
 [[gnu::section("__libfuzzer_extra_counters"),
   gnu::used]] uint8_t counters[kForms * kSignals * kLevels];
+
+// Levels taken together. Every feature is an input more to try mutations of, which is worth it
+// where two numbers must come near each other; elsewhere a few levels are enough (README.md has
+// figures).
+constexpr std::array<uint8_t, kSignals> kTogether = {8, 8, 1, 4, 8, 8, 3, 8, 1, 3, 3, 3};
 
 size_t form_now = 0;
 
@@ -33,8 +39,9 @@ void begin_feedback(int form) { form_now = static_cast<size_t>(form) % kForms; }
 
 void note(Signal signal, double level) {
   if (!is_on() || level != level) return;
+  const auto index = static_cast<size_t>(signal);
   const auto step = static_cast<size_t>(std::clamp(level, 0.0, double{kLevels - 1}));
-  counters[(form_now * kSignals + static_cast<size_t>(signal)) * kLevels + step] = 1;
+  counters[(form_now * kSignals + index) * kLevels + step / kTogether[index]] = 1;
 }
 
 double exponent_level(double x) {
