@@ -66,39 +66,47 @@ assay_paged_kv right_kv(int32_t rows) {
           .reserved = 0};
 }
 
-assay_paged_params right_paged() {
-  assay_paged_params p{};
+template <class Params>
+void set_shape(Params &p) {
   p.struct_size = sizeof p;
-  p.dtype = p.kv_dtype = ASSAY_BF16;
   p.batch = 3;
-  p.q_len = 1;
   p.num_qo_heads = 8;
   p.num_kv_heads = 2;
   p.head_dim = 64;
+}
+
+/// What paged attention and cascades have alike.
+template <class Params>
+void set_common(Params &p) {
+  set_shape(p);
   p.sm_scale = 0.125f;
   p.q = somewhere<void>(5);
   p.o = somewhere<void>(6);
   p.lse = somewhere<float>(7);
   p.q_stride_batch = p.o_stride_batch = 512;
-  p.q_stride_token = p.o_stride_token = 512;
   p.q_stride_head = p.o_stride_head = 64;
-  p.lse_stride_batch = p.lse_stride_token = 8;
   p.lse_stride_head = 1;
-  p.kv = right_kv(p.batch);
   p.workspace = somewhere<void>(8);
   p.workspace_bytes = uint64_t{1} << 40;
+  p.lse_stride_batch = 8;
+}
+
+assay_paged_params right_paged() {
+  assay_paged_params p{};
+  set_common(p);
+  p.dtype = p.kv_dtype = ASSAY_BF16;
+  p.q_len = 1;
+  p.q_stride_token = p.o_stride_token = 512;
+  p.lse_stride_token = 8;
+  p.kv = right_kv(p.batch);
   return p;
 }
 
 assay_plan_params right_plan() {
   assay_plan_params p{};
-  p.struct_size = sizeof p;
+  set_shape(p);
   p.dtype = p.kv_dtype = ASSAY_BF16;
-  p.batch = 3;
   p.q_len = 1;
-  p.num_qo_heads = 8;
-  p.num_kv_heads = 2;
-  p.head_dim = 64;
   p.max_seq_len = 128;
   p.seq_lens = somewhere<int32_t>(4);
   p.plan = somewhere<void>(8);
@@ -107,63 +115,52 @@ assay_plan_params right_plan() {
 
 assay_cascade_params right_cascade(const assay_cascade_level *levels) {
   assay_cascade_params p{};
-  p.struct_size = sizeof p;
+  set_common(p);
   p.dtype = ASSAY_BF16;
-  p.batch = 3;
-  p.num_qo_heads = 8;
-  p.num_kv_heads = 2;
-  p.head_dim = 64;
-  p.sm_scale = 0.125f;
   p.num_levels = 2;
-  p.q = somewhere<void>(5);
-  p.o = somewhere<void>(6);
-  p.lse = somewhere<float>(7);
-  p.q_stride_batch = p.o_stride_batch = 512;
-  p.q_stride_head = p.o_stride_head = 64;
-  p.lse_stride_batch = 8;
-  p.lse_stride_head = 1;
   p.levels = levels;
-  p.workspace = somewhere<void>(8);
-  p.workspace_bytes = uint64_t{1} << 40;
   return p;
 }
 
-assay_merge_state_params right_merge_state() {
-  assay_merge_state_params p{};
+template <class Params>
+void set_merge(Params &p) {
   p.struct_size = sizeof p;
   p.dtype = ASSAY_FP32;
   p.num_rows = 3;
   p.num_heads = 2;
   p.head_dim = 64;
+  p.o = somewhere<void>(5);
+  p.lse = somewhere<float>(6);
+  p.o_stride_row = 128;
+  p.o_stride_head = 64;
+  p.lse_stride_row = 2;
+  p.lse_stride_head = 1;
+}
+
+assay_merge_state_params right_merge_state() {
+  assay_merge_state_params p{};
+  set_merge(p);
   p.o_a = somewhere<void>(1);
   p.lse_a = somewhere<float>(2);
   p.o_b = somewhere<void>(3);
   p.lse_b = somewhere<float>(4);
-  p.o = somewhere<void>(5);
-  p.lse = somewhere<float>(6);
-  p.o_a_stride_row = p.o_b_stride_row = p.o_stride_row = 128;
-  p.o_a_stride_head = p.o_b_stride_head = p.o_stride_head = 64;
-  p.lse_a_stride_row = p.lse_b_stride_row = p.lse_stride_row = 2;
-  p.lse_a_stride_head = p.lse_b_stride_head = p.lse_stride_head = 1;
+  p.o_a_stride_row = p.o_b_stride_row = 128;
+  p.o_a_stride_head = p.o_b_stride_head = 64;
+  p.lse_a_stride_row = p.lse_b_stride_row = 2;
+  p.lse_a_stride_head = p.lse_b_stride_head = 1;
   return p;
 }
 
 assay_merge_states_params right_merge_states() {
   assay_merge_states_params p{};
-  p.struct_size = sizeof p;
-  p.dtype = ASSAY_FP32;
-  p.num_rows = 3;
+  set_merge(p);
   p.num_states = 4;
-  p.num_heads = 2;
-  p.head_dim = 64;
   p.o_in = somewhere<void>(1);
   p.lse_in = somewhere<float>(2);
-  p.o = somewhere<void>(5);
-  p.lse = somewhere<float>(6);
-  p.o_in_stride_state = p.o_stride_row = 128;
-  p.o_in_stride_head = p.o_stride_head = 64;
-  p.lse_in_stride_state = p.lse_stride_row = 2;
-  p.lse_in_stride_head = p.lse_stride_head = 1;
+  p.o_in_stride_state = 128;
+  p.o_in_stride_head = 64;
+  p.lse_in_stride_state = 2;
+  p.lse_in_stride_head = 1;
   return p;
 }
 
