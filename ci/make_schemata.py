@@ -28,7 +28,7 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
   set      optional, 1 by default: README.md tells the sets; the kill matrix has the first
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
-Usage: make_schemata.py MUTANT_DIR SOURCE_ROOT OUTPUT_DIR
+Usage: make_schemata.py MUTANT_DIR[,MUTANT_DIR...] SOURCE_ROOT OUTPUT_DIR
 Writes OUTPUT_DIR/<file> for every mutated file, OUTPUT_DIR/mutant_table.inc and mutant_omitted.inc.
 
 A mutant whose text is not (or no longer) in the kernels is left out with a warning and named in
@@ -160,10 +160,13 @@ def is_special(mutant):
 def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
-    mutant_dir, root, out = map(pathlib.Path, sys.argv[1:])
-    mutants = [parse(p) for p in sorted(mutant_dir.glob("*.mutant"))]
-    if not mutants:
-        fail(f"no .mutant file in {mutant_dir}")
+    root, out = map(pathlib.Path, sys.argv[2:])
+    mutants = []
+    for mutant_dir in sys.argv[1].split(","):
+        files = sorted(pathlib.Path(mutant_dir).glob("*.mutant"))
+        if not files:
+            fail(f"no .mutant file in {mutant_dir}")
+        mutants += map(parse, files)
     sources = {p["file"]: (root / p["file"]).read_text() for m in mutants for p in places(m)}
     mutants, omitted = placed(mutants, sources)
     by_file = {file: {} for file in sources}

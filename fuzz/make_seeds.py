@@ -5,78 +5,27 @@ import pathlib
 import struct
 import sys
 
-POS_ZERO, NEG_ZERO, INF, NEG_INF, NAN, NEG_NAN, MAX, NEG_MAX, MIN_NORMAL = range(9)
-DENORM, SUBNORMAL, LIMIT, NEG_LIMIT, BEYOND, E5, NEG_E5, N126 = 10, 12, 13, 14, 15, 16, 17, 18
-ABSORB, RESCALE, MERGE, LOAD = range(4)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "paths"))
+from path_seeds import merge, rescale, tile  # noqa: E402
 
 
-def q(value):
-    """A multiple of 1/4 in -12 .. 11.75."""
-    return bytes([int(value * 4) + 80])
-
-
-def s(special):
-    return bytes([special])
-
-
-def raw(value):
-    return bytes([128]) + struct.pack("<f", value)
-
-
-def op(kind, slot=0):
-    return bytes([slot * 4 + kind])
-
-
-def absorb(score, v0=None, v1=None, slot=0):
-    return op(ABSORB, slot) + score + (v0 or q(1)) + (v1 or q(-2))
-
-
-def load(lse, v0=None, v1=None, slot=0):
-    return op(LOAD, slot) + lse + (v0 or q(1)) + (v1 or q(-2))
-
-
-def rescale():
-    one, ln = bytes([0]), bytes([1])
-    ramp = range(-6, 7)
-    merge01 = op(MERGE, 0)  # slot 1 into slot 0
-    nan = (s(NAN), s(INF))
-    return {
-        "nothing": one,
-        "one_key": one + absorb(q(1)),
-        "rising": ln + b"".join(absorb(q(x), q(x)) for x in ramp),
-        "falling": ln + b"".join(absorb(q(-x), q(x)) for x in ramp),
-        "ties": ln + b"".join(absorb(q(2), q(x)) for x in ramp),
-        "all_masked": ln + absorb(s(NEG_INF)) * 3,
-        "masked_first_and_last": ln + absorb(s(NEG_INF)) + absorb(q(1)) + absorb(s(NEG_INF)),
-        "huge_scores": one + absorb(s(E5)) + absorb(s(NEG_E5)) + absorb(raw(99999.5)),
-        "range_edge": one + absorb(s(LIMIT)) + absorb(s(NEG_LIMIT)) + absorb(s(LIMIT)),
-        "beyond_range": one + absorb(s(BEYOND)) + absorb(s(MAX)) + absorb(s(NEG_MAX)),
-        "weights_underflow": one + absorb(raw(0.0)) + absorb(s(N126)) + absorb(raw(252.5)),
-        "subnormals": one + absorb(s(SUBNORMAL), s(DENORM), s(MIN_NORMAL)) + absorb(s(DENORM), s(SUBNORMAL)),
-        "zeros_of_both_signs": one + absorb(s(NEG_ZERO), s(NEG_ZERO)) + absorb(s(POS_ZERO), s(NEG_ZERO)),
-        "large_values": one + absorb(q(1), raw(2.0**125), raw(-(2.0**125))) + absorb(q(2), raw(2.0**124), s(MAX)),
-        "nan_score": one + absorb(q(1)) + absorb(s(NAN)) + absorb(q(2)),
-        "inf_score": one + absorb(q(1)) + absorb(s(INF)),
-        "nan_in_one_lane": one + absorb(q(1), s(NAN), q(1)) + absorb(q(3), q(1), q(2)),
-        "merge_two": ln + absorb(q(1)) + absorb(q(3), slot=1) + absorb(q(2), slot=1) + merge01,
-        "merge_many": ln + b"".join(absorb(raw(x * 1.37)) + absorb(raw(5 - x / 3), slot=1) + merge01 for x in ramp),
-        "merge_fractions": ln + b"".join(
-            load(raw(x / 7), raw(x / 3), raw(1.7 + x / 9), slot=1) + absorb(raw(x / 11), raw(x / 13), slot=1) + merge01
-            for x in range(1, 9)),
-        "merge_empty_into_live": one + absorb(q(1)) + merge01,
-        "merge_live_into_empty": one + absorb(q(1), slot=1) + merge01,
-        "merge_empty_empty": one + merge01,
-        "dead_partial_merged": one + load(s(NEG_INF), *nan) + absorb(q(1), slot=1) + merge01,
-        "nan_partial_then_masked": one + load(s(NAN)) + absorb(s(NEG_INF)),
-        "inf_partial_then_lower": one + load(s(INF)) + absorb(q(1)),
-        "partials": ln + load(q(1)) + load(q(2), q(5), slot=1) + merge01 + load(raw(-3.3), slot=1) + merge01,
-        "rescale_up": one + absorb(q(1)) + op(RESCALE) + q(3) + absorb(q(3)),
-        "rescale_underflows_all": one + absorb(q(1)) + op(RESCALE) + s(E5) + absorb(q(1)),
-        "rescale_empty": one + op(RESCALE) + q(1) + absorb(q(1)),
-        "scale_tiny": s(MIN_NORMAL) + absorb(s(LIMIT)) + absorb(s(NEG_LIMIT)),
-        "scale_negative": q(-1) + absorb(q(1)) + absorb(q(2)),
-        "scale_nan": s(NAN) + absorb(q(1)) + absorb(q(2)),
-    }
+def abi():
+    """entry point, then per edit: word of the parameters, value: special, small or raw"""
+    paged, plan, cascade, merge_state, merge_states = range(5)
+    # By declaration in kernels/abi/assay.h: struct_size, target, dtype, ..., each a word.
+    min_int, max_int, two_31, two_32, two_62, max_long = 16, 15, 17, 18, 21, 22
+    seeds = {}
+    for name, call in (("paged", paged), ("plan", plan), ("cascade", cascade), ("merge_state", merge_state),
+                       ("merge_states", merge_states)):
+        head = bytes([call]) + (bytes([0, 96]) + bytes([33, 96]) * 15 if call == cascade else b"")  # levels stay
+        seeds[f"{name}_right"] = bytes([call])
+        for value in (min_int, max_int, two_31, two_32, two_62, max_long):
+            seeds[f"{name}_words_{value}"] = bytes([call]) + bytes([5, value, 40, value])
+        seeds[f"{name}_cuda"] = head + bytes([1, 1])
+        seeds[f"{name}_no_batch"] = head + bytes([4, 0, 5, 0])
+    seeds["paged_workspace_small"] = bytes([paged, 124, 0, 125, 0])
+    seeds["plan_field"] = bytes([plan, 2, 160, 3, 160])
+    return seeds
 
 
 def codec():
@@ -186,7 +135,7 @@ def bound():
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    for make in (rescale, codec, plan, problem, bound):
+    for make in (rescale, tile, merge, abi, codec, plan, problem, bound):
         folder = root / f"fuzz_{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in make().items():

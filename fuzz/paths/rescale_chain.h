@@ -7,6 +7,7 @@
 
 #include "fuzz/byte_reader.h"
 #include "fuzz/paths/rescale_model.h"
+#include "fuzz/paths/tile_program.h"
 #include "kernels/common/attention_state.cuh"
 
 namespace assay::fuzz {
@@ -16,7 +17,7 @@ using KernelState = n_simt::AttentionState<float, kLanes>;
 template <class State>
 class RescaleChain {
 public:
-  explicit RescaleChain(Input input) : in_(input), scale_(read_scale()) {}
+  explicit RescaleChain(Input input) : in_(input), scale_(read_scale(in_)) {}
 
   std::string run() {
     for (int i = 0; i < kMaxOperations && !in_.done(); ++i) {
@@ -42,11 +43,6 @@ private:
     return s;
   }
 
-  float read_scale() {
-    constexpr float kScales[] = {1.0f, 1.44269504f, 1.44269504f / 8, 1.44269504f / 16};
-    const uint8_t tag = in_.byte();
-    return tag < 4 ? kScales[tag] : in_.number();
-  }
   Lanes read_lanes() {
     Lanes v;
     for (float &x : v)

@@ -89,11 +89,16 @@ void set_common(Call &call, const Params &p) {
       p.o, p.lse, p.o_stride_row, p.o_stride_head, p.lse_stride_row, p.lse_stride_head};
 }
 
+/// row == heads * head; the product of a stride that nothing checks may leave 64 bits.
+bool is_product(int64_t row, int64_t heads, int64_t head) {
+  return row % heads == 0 && row / heads == head;
+}
+
 /// Heads become rows of one head each where the strides allow it: no division on the device.
 void join_heads(MergeStateParams &m) {
   for (const StateTensor *t : {&m.a, &m.b, &m.out}) {
-    const bool joins = t->o_stride_row == m.num_heads * t->o_stride_head;
-    const bool lse_joins = t->lse_stride_row == m.num_heads * t->lse_stride_head;
+    const bool joins = is_product(t->o_stride_row, m.num_heads, t->o_stride_head);
+    const bool lse_joins = is_product(t->lse_stride_row, m.num_heads, t->lse_stride_head);
     if (!joins || (t->lse != nullptr && !lse_joins)) return;
   }
   m.num_heads = 1;
