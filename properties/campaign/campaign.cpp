@@ -116,8 +116,8 @@ private:
   void work() {
     try {
       while (const std::optional<Slice> slice = next()) {
-        json line =
-            run_slice(options_, slice->task, slice->number, slice->seed, slice->seconds, stop_);
+        json line = run_slice(options_, slice->task, slice->number, slice->seed, slice->seconds,
+                              std::max(kLeastSeconds, end_ - since(start_)), stop_);
         line["end"] = slice->task;
         line["slice"] = slice->number;
         const std::lock_guard lock(mutex_);

@@ -137,7 +137,8 @@ std::set<std::string> classes_of(const json &report) {
   return out;
 }
 
-json check_slice(const Options &options, uint64_t seed, double seconds,
+/// Behind its budget check still draws what no class may be without; asked to end, it reports.
+json check_slice(const Options &options, uint64_t seed, double seconds, double most,
                  const std::atomic<bool> &stop) {
   const std::string runs = options.dir + "/runs", report = fmt::format("{}/{}.json", runs, seed);
   fs::create_directories(runs);
@@ -150,20 +151,22 @@ json check_slice(const Options &options, uint64_t seed, double seconds,
       "--out",         options.dir + "/findings",
       "--quiet"};
   words.insert(words.end(), options.source.begin(), options.source.end());
+  const double hangs = 2 * seconds + 600;
   const process::Ended ended =
-      process::run({.words = words, .seconds = 2 * seconds + 600, .stop = &stop});
+      process::run({.words = words, .seconds = std::min(most, hangs), .stop = &stop});
+  const bool cut = stop || (ended.code == 124 && most < hangs); // the campaign's end, not its own
   std::ifstream file(report, std::ios::binary);
   const json document = json::parse(file, nullptr, false);
   json line = {{"executions", 0}, {"classes", json::array()}};
   if (!document.is_object() || !document.value("complete", false)) {
-    if (!stop)
+    if (!cut)
       line["trouble"] = fmt::format("exit code {}: {}", ended.code, process::last_line(ended.err));
     return line;
   }
   line["executions"] = document.value("cases", uint64_t{0});
   line["classes"] = classes_of(document);
   add_groups(document, line);
-  if (ended.code > 1 && !stop)
+  if (ended.code > 1 && !cut)
     line["trouble"] = fmt::format("exit code {}: {}", ended.code, process::last_line(ended.out));
   std::error_code ec;
   if (ended.code == 0) fs::remove(report, ec); // the line says it all
@@ -196,10 +199,10 @@ std::vector<std::string> fuzz_targets(const std::vector<std::string> &folders) {
 }
 
 json run_slice(const Options &options, const std::string &task, int slice, uint64_t seed,
-               double seconds, const std::atomic<bool> &stop) {
+               double seconds, double most, const std::atomic<bool> &stop) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  json line = task == kCheck ? check_slice(options, seed, seconds, stop)
+  json line = task == kCheck ? check_slice(options, seed, seconds, most, stop)
                              : fuzz_slice(options, task, slice, seed, seconds, stop);
   line["seconds"] = std::chrono::duration<double>(Clock::now() - start).count();
   line["at"] = static_cast<int64_t>(std::time(nullptr));

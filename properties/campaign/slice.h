@@ -17,10 +17,11 @@ inline constexpr const char *kCheck = "check"; ///< the task that draws; others 
 /// Names of fuzz_* programs in any of the folders, sorted.
 std::vector<std::string> fuzz_targets(const std::vector<std::string> &folders);
 
-/// Runs a slice; the fields of its line in the journal (totals.h), without "end". What it finds is
-/// in FOLDER/findings when it returns.
+/// Runs a slice of `seconds`, which may take longer but not longer than `most`; the fields of its
+/// line in the journal (totals.h), without "end". What it finds is in FOLDER/findings when it
+/// returns.
 nlohmann::json run_slice(const Options &options, const std::string &task, int slice, uint64_t seed,
-                         double seconds, const std::atomic<bool> &stop);
+                         double seconds, double most, const std::atomic<bool> &stop);
 
 /// Keeps of a target's corpus what its features need: a smaller folder takes its place once it has
 /// been replayed. Returns the files before and after; equal where nothing was won or the replay
