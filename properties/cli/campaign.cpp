@@ -170,7 +170,7 @@ int run(Session &session, const campaign::Options &options) {
   const std::string word = exit == kExitPass      ? session.green("nothing found")
                            : exit == kExitFinding ? session.red("findings")
                                                   : session.red("incomplete");
-  out << fmt::format("{}: {} findings, {} sessions, report {}/report.html\n", word,
+  out << fmt::format("{}: findings {}, sessions {}, report {}/report.html\n", word,
                      document.at("findings").size(), document.at("sessions").get<int>(),
                      options.dir);
   return session.finish(document, exit);
