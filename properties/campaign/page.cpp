@@ -190,8 +190,8 @@ std::string page(const json &report) {
                      "<link rel=\"icon\" href=\"data:,\">\n"
                      "<title>assay campaign: {}</title>\n<style>{}{}</style>\n</head>\n<body>\n",
                      word, report::kStyle, kPlotStyle) +
-         fmt::format("<header class=\"verdict {}\"><h1>{}</h1><p>{} of work in {} sessions, {} "
-                     "findings</p></header>\n",
+         fmt::format("<header class=\"verdict {}\"><h1>{}</h1><p>{} of work, sessions: {}, "
+                     "findings: {}</p></header>\n",
                      exit == 0   ? "pass"
                      : exit == 1 ? "fail"
                                  : "incomplete",
