@@ -26,19 +26,20 @@ uint32_t narrow(float value, int exponent_bits, int fraction_bits) {
   return sign | std::min(bits, largest);
 }
 
-float widen(uint32_t bits, int exponent_bits, int fraction_bits) {
-  int bias = (1 << (exponent_bits - 1)) - 1;
-  int field = static_cast<int>(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
-  double fraction = bits & ((1u << fraction_bits) - 1);
-  double magnitude;
-  if (field == (1 << exponent_bits) - 1)
-    magnitude = fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
-                              : std::numeric_limits<double>::infinity();
-  else if (field == 0)
-    magnitude = std::ldexp(fraction, 1 - bias - fraction_bits);
-  else
-    magnitude = std::ldexp(fraction + std::ldexp(1.0, fraction_bits), field - bias - fraction_bits);
-  return static_cast<float>(bits >> (exponent_bits + fraction_bits) & 1 ? -magnitude : magnitude);
+/// Sign and magnitude put where fp32 has its own; a power of two, an exact factor, mends the bias.
+float rebias(uint32_t bits, int exponent_bits, int fraction_bits) {
+  const uint32_t magnitude = bits & ((1u << (exponent_bits + fraction_bits)) - 1);
+  const uint32_t sign = bits >> (exponent_bits + fraction_bits) << 31;
+  const float factor = std::bit_cast<float>((254u + 1 - (1u << (exponent_bits - 1))) << 23);
+  const float value = std::bit_cast<float>(magnitude << (23 - fraction_bits)) * factor;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
+}
+
+/// e5m2 is the upper half of fp16.
+float widen_fp16(uint32_t bits) {
+  if ((bits & 0x7c00) != 0x7c00) return rebias(bits, 5, 10);
+  if (bits & 0x3ff) return std::numeric_limits<float>::quiet_NaN();
+  return std::copysign(std::numeric_limits<float>::infinity(), bits & 0x8000 ? -1.0f : 1.0f);
 }
 
 /// e4m3 has no infinity: its largest magnitudes go on to 448, and all ones is NaN.
@@ -52,10 +53,7 @@ uint32_t narrow_e4m3(float value) {
 }
 
 float widen_e4m3(uint32_t bits) {
-  if ((bits & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
-  int field = bits >> 3 & 15, fraction = bits & 7;
-  double magnitude = field == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, field - 10);
-  return static_cast<float>(bits & 0x80 ? -magnitude : magnitude);
+  return (bits & 0x7f) == 0x7f ? std::numeric_limits<float>::quiet_NaN() : rebias(bits, 4, 3);
 }
 
 } // namespace
@@ -67,15 +65,16 @@ uint32_t to_bits(Dtype dtype, float value) {
   if (dtype == Dtype::kE4m3) return narrow_e4m3(value);
   if (dtype == Dtype::kE5m2) return narrow(value, 5, 2);
   if (std::isnan(value)) return 0x7f81;
-  // bf16 is the upper half of fp32: round the lower half away, to even.
+  // Round the lower half of fp32 away, to even.
   uint32_t rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
   return (rounded & 0x7fff) >= 0x7f80 ? (rounded & 0x8000) | 0x7f7f : rounded;
 }
 float from_bits(Dtype dtype, uint32_t bits) {
   if (dtype == Dtype::kFp32) return std::bit_cast<float>(bits);
   if (dtype == Dtype::kE4m3) return widen_e4m3(bits);
-  if (dtype == Dtype::kE5m2) return widen(bits, 5, 2);
-  return dtype == Dtype::kFp16 ? widen(bits, 5, 10) : widen(bits, 8, 7);
+  if (dtype == Dtype::kE5m2) return widen_fp16(bits << 8);
+  // bf16 is the upper half of fp32.
+  return dtype == Dtype::kFp16 ? widen_fp16(bits) : std::bit_cast<float>(bits << 16);
 }
 int element_size(Dtype dtype) {
   static constexpr int kSizes[] = {2, 2, 4, 1, 1}; // by Dtype

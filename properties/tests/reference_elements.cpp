@@ -8,11 +8,23 @@
 #include "properties/tests/reference_kernels.h"
 
 namespace assay::reference {
+namespace {
+
+template <class Word>
+uint32_t bits_of(const char *at) {
+  Word word;
+  std::memcpy(&word, at, sizeof(word));
+  return word;
+}
+
+} // namespace
 
 float load(const void *base, int64_t index, assay_dtype dtype) {
-  uint32_t bits = 0;
-  int size = element_size(static_cast<Dtype>(dtype));
-  std::memcpy(&bits, static_cast<const char *>(base) + index * size, size);
+  const int size = element_size(static_cast<Dtype>(dtype));
+  const char *at = static_cast<const char *>(base) + index * size;
+  const uint32_t bits = size == 1   ? bits_of<uint8_t>(at)
+                        : size == 2 ? bits_of<uint16_t>(at)
+                                    : bits_of<uint32_t>(at);
   if (bug == Bug::kNanIs480 && dtype == ASSAY_E4M3 && (bits & 0x7f) == 0x7f)
     return bits & 0x80 ? -480.0f : 480.0f;
   return from_bits(static_cast<Dtype>(dtype), bits);
