@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Fuzzes every target from corpus/seeds under ASan and UBSan: each runs at least as many new inputs as it has
+# Fuzzes every target from corpus/seeds under ASan and UBSan, a target a core: each runs at least as many new inputs as it has
 # seeds, however long that takes, and goes on while its share of SECONDS (default 60) lasts.
 # New inputs stay in build/simt-asan-ubsan/corpus; a finding prints the command that replays it.
 # shellcheck source=ci/lib.sh
@@ -38,7 +38,8 @@ run_target() {
   rm "$part"
 }
 
-for target in "${targets[@]}"; do
+fuzz_target() {
+  local target=$1 name work seeds kept new begin left
   name=$(basename "$target")
   work="$tree/corpus/$name"
   mkdir -p "$work" "$tree/findings"
@@ -56,4 +57,14 @@ for target in "${targets[@]}"; do
     echo "$name ran $new new inputs in $longest s; it has $seeds seeds and must run at least 1 and as many" >&2
     exit 1
   fi
+}
+
+failed=0
+for target in "${targets[@]}"; do
+  if [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; then wait -n || failed=1; fi
+  fuzz_target "$target" &
 done
+for job in $(jobs -p); do
+  wait "$job" || failed=1
+done
+exit $failed

@@ -78,17 +78,34 @@ cuda() {
   fi
 }
 
-(cpp paged 's/p\.sm_scale \* kLog2E/kLog2E/')
-(cpp cascade 's/state\.sum \* alpha + weight/state.sum + weight/')
-(cpp merge 's/sum += weight;/sum += 1.0f;/')
-(python paged 's/ \* scale$//' kernel.py:attention)
-(python cascade 's/ \* scale, v)/, v)/' kernel.py:attention)
-(python merge 's/lse = top + log(total)/lse = top/' "kernel.py:merge_state kernel.py:merge_states")
-languages="C++ and NumPy"
-if have_nvcc; then
+in_cpp() {
+  local work=$work/cpp
+  mkdir "$work"
+  (cpp paged 's/p\.sm_scale \* kLog2E/kLog2E/')
+  (cpp cascade 's/state\.sum \* alpha + weight/state.sum + weight/')
+  (cpp merge 's/sum += weight;/sum += 1.0f;/')
+}
+in_python() {
+  local work=$work/python
+  mkdir "$work"
+  (python paged 's/ \* scale$//' kernel.py:attention)
+  (python cascade 's/ \* scale, v)/, v)/' kernel.py:attention)
+  (python merge 's/lse = top + log(total)/lse = top/' "kernel.py:merge_state kernel.py:merge_states")
+}
+in_cuda() {
+  local work=$work/cuda
+  mkdir "$work"
   (cuda paged 's/p\.sm_scale \* kLog2E/kLog2E/')
   (cuda cascade 's/state\.sum \* alpha + weight/state.sum + weight/')
   (cuda merge 's/sum += weight;/sum += 1.0f;/')
+}
+
+languages="C++ and NumPy"
+in_python &
+if have_nvcc; then
+  in_cuda
   languages="C++, CUDA and NumPy"
 fi
+in_cpp
+wait $!
 echo "plugins from the templates, $languages: ok"

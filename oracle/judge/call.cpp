@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "oracle/exact/dtype.h"
-#include "oracle/judge/key_order.h"
 
 namespace assay::oracle {
 namespace {
@@ -14,11 +14,11 @@ namespace {
 constexpr int kMostSplits = 1024; // of a row that the kernel cuts as it likes
 
 template <class Params>
-KernelModel ordered_model(const assay_kernel &kernel, const Params &params) {
+KernelModel ordered_model(const assay_kernel &kernel, const Params &params, AskKeyTiles ask) {
   KernelModel model = model_of(kernel);
-  if (kernel.key_order != nullptr)
-    model.order = [&](int request, int qo_head) {
-      return declared_order(kernel, params, request, qo_head);
+  if (ask)
+    model.order = [&params, ask = std::move(ask)](int request, int qo_head) {
+      return declared_order(ask, params, request, qo_head);
     };
   return model;
 }
@@ -120,10 +120,18 @@ TileOrder sound_order(const Params &params, const KernelModel &model, int row, i
 
 KernelModel model_of(const assay_kernel &kernel) { return {.arithmetic = kernel.arithmetic}; }
 KernelModel model_of(const assay_kernel &kernel, const assay_paged_params &params) {
-  return ordered_model(kernel, params);
+  return model_of(kernel, params, ask_kernel(kernel, params));
 }
 KernelModel model_of(const assay_kernel &kernel, const assay_cascade_params &params) {
-  return ordered_model(kernel, params);
+  return model_of(kernel, params, ask_kernel(kernel, params));
+}
+KernelModel model_of(const assay_kernel &kernel, const assay_paged_params &params,
+                     AskKeyTiles ask) {
+  return ordered_model(kernel, params, std::move(ask));
+}
+KernelModel model_of(const assay_kernel &kernel, const assay_cascade_params &params,
+                     AskKeyTiles ask) {
+  return ordered_model(kernel, params, std::move(ask));
 }
 
 int row_splits(const assay_paged_params &params, const KernelModel &model, int row, int qo_head) {

@@ -10,6 +10,7 @@
 #include "oracle/bounds/merge.h"
 #include "oracle/exact/row_input.h"
 #include "oracle/exact/tile_order.h"
+#include "oracle/judge/key_order.h"
 
 namespace assay::oracle {
 
@@ -20,10 +21,16 @@ struct KernelModel {
   bool replay_scores = false; ///< T2 as well; block_fma.h says what it assumes
 };
 
-/** A kernel's declaration; the attention calls with its key order. All must outlive the model. */
+/**
+ * A kernel's declaration; the attention calls with its key order, asked of the kernel in this
+ * process or of `ask`. All must outlive the model.
+ */
 KernelModel model_of(const assay_kernel &kernel);
 KernelModel model_of(const assay_kernel &kernel, const assay_paged_params &params);
 KernelModel model_of(const assay_kernel &kernel, const assay_cascade_params &params);
+KernelModel model_of(const assay_kernel &kernel, const assay_paged_params &params, AskKeyTiles ask);
+KernelModel model_of(const assay_kernel &kernel, const assay_cascade_params &params,
+                     AskKeyTiles ask);
 
 /**
  * Into how many parts that are merged through (O, LSE) a row is cut: as declared, or at most. A

@@ -14,9 +14,10 @@ namespace {
   throw OrderError("the kernel declares one and does not give it: " + why);
 }
 
-std::vector<assay_key_tile> ask(const assay_kernel &kernel, const void *params, int request,
-                                int qo_head) {
-  std::vector<assay_key_tile> tiles(256);
+constexpr int32_t kMostTiles = 1 << 24; // of one row
+
+KeyTiles ask(const assay_kernel &kernel, const void *params, int request, int qo_head) {
+  KeyTiles tiles(256);
   for (int attempt = 0; attempt < 2; ++attempt) {
     const auto capacity = static_cast<int32_t>(tiles.size());
     int32_t count = 0;
@@ -24,15 +25,25 @@ std::vector<assay_key_tile> ask(const assay_kernel &kernel, const void *params, 
       const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
       no_order(message != nullptr ? message : "it gives no reason");
     }
-    if (count < 0) no_order("it counts " + std::to_string(count) + " tiles");
+    if (count < 0 || count > kMostTiles) no_order("it counts " + std::to_string(count) + " tiles");
     tiles.resize(static_cast<size_t>(count));
     if (count <= capacity) return tiles;
   }
   no_order("it counts more tiles than it did before");
 }
 
+template <class Params>
+AskKeyTiles asking(const assay_kernel &kernel, const Params &params) {
+  if (kernel.key_order == nullptr) return nullptr;
+  return [&kernel, &params](int request, int qo_head) {
+    Params asked = params;
+    asked.target = kernel.target;
+    return ask(kernel, &asked, request, qo_head);
+  };
+}
+
 /// `first_key`: of each level, among all keys of the request.
-TileOrder numbered(const std::vector<assay_key_tile> &tiles, const std::vector<int> &first_key) {
+TileOrder numbered(const KeyTiles &tiles, const std::vector<int> &first_key) {
   std::map<std::pair<int, int>, int> splits;
   TileOrder order;
   for (const assay_key_tile &tile : tiles) {
@@ -49,24 +60,27 @@ TileOrder numbered(const std::vector<assay_key_tile> &tiles, const std::vector<i
 
 } // namespace
 
-TileOrder declared_order(const assay_kernel &kernel, const assay_paged_params &params, int request,
-                         int qo_head) {
-  assay_paged_params asked = params;
-  asked.target = kernel.target;
-  return numbered(ask(kernel, &asked, request, qo_head), {0});
+AskKeyTiles ask_kernel(const assay_kernel &kernel, const assay_paged_params &params) {
+  return asking(kernel, params);
+}
+AskKeyTiles ask_kernel(const assay_kernel &kernel, const assay_cascade_params &params) {
+  return asking(kernel, params);
 }
 
-TileOrder declared_order(const assay_kernel &kernel, const assay_cascade_params &params,
-                         int request, int qo_head) {
-  assay_cascade_params asked = params;
-  asked.target = kernel.target;
+TileOrder declared_order(const AskKeyTiles &ask, const assay_paged_params &, int request,
+                         int qo_head) {
+  return numbered(ask(request, qo_head), {0});
+}
+
+TileOrder declared_order(const AskKeyTiles &ask, const assay_cascade_params &params, int request,
+                         int qo_head) {
   std::vector<int> first_key;
   int keys = 0;
   for (int level = 0; level < params.num_levels; ++level) {
     first_key.push_back(keys);
     keys += level_length(params, level, request);
   }
-  return numbered(ask(kernel, &asked, request, qo_head), first_key);
+  return numbered(ask(request, qo_head), first_key);
 }
 
 } // namespace assay::oracle

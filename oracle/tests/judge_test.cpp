@@ -388,7 +388,7 @@ TEST(DeclaredOrder, NumbersKeysAndSplitsThroughTheLevels) {
   kernel.name = "levels";
   kernel.target = ASSAY_TARGET_CUDA; // asked as itself, whatever the parameters say
   kernel.key_order = &order_of_levels;
-  const TileOrder order = declared_order(kernel, params, 0, 0);
+  const TileOrder order = declared_order(ask_kernel(kernel, params), params, 0, 0);
   ASSERT_EQ(order.size(), 3u);
   EXPECT_EQ(order[0].begin, 5); // level 1 serves nobody
   EXPECT_EQ(order[0].end, 13);
@@ -398,10 +398,10 @@ TEST(DeclaredOrder, NumbersKeysAndSplitsThroughTheLevels) {
   EXPECT_NE(order[0].split, order[1].split);
   EXPECT_NE(order[0].split, order[2].split);
   params.num_levels = 2;
-  EXPECT_THROW(declared_order(kernel, params, 0, 0), std::invalid_argument);
+  EXPECT_THROW(declared_order(ask_kernel(kernel, params), params, 0, 0), std::invalid_argument);
   params.num_levels = 3;
   params.batch = 2; // it refuses
-  EXPECT_THROW(declared_order(kernel, params, 0, 0), std::logic_error);
+  EXPECT_THROW(declared_order(ask_kernel(kernel, params), params, 0, 0), std::logic_error);
 }
 
 // Splits are counted in keys: a kernel that cuts as it likes may cut between any two.

@@ -48,9 +48,9 @@ template <class Params, class Rows>
 oracle::KernelModel model_for(const assay_kernel &kernel, const Params &whole, const Rows &rows,
                               int head) {
   oracle::KernelModel model = oracle::model_of(kernel);
-  if (kernel.key_order != nullptr)
-    model.order = [&kernel, &whole, &rows, head](int, int) {
-      return oracle::declared_order(kernel, whole, rows.request, head);
+  if (auto ask = oracle::ask_kernel(kernel, whole))
+    model.order = [ask = std::move(ask), &whole, &rows, head](int, int) {
+      return oracle::declared_order(ask, whole, rows.request, head);
     };
   model.replay_scores = true; // the bits of our MMA were measured
   return model;

@@ -71,7 +71,7 @@ RunSummary run(const Session &session, const std::vector<const assay_kernel *> &
   options.threads = o.threads;
   options.envelopes = envelopes;
   options.replay_scores = session.replays_scores();
-  options.isolate = session.isolates(kernels[0]->target);
+  options.isolate = session.isolates();
   if (session.workers)
     options.make_sut = [&](const assay_kernel &kernel) { return session.sut(kernel); };
   options.found = [&](const PropertyRun &r) {

@@ -89,7 +89,7 @@ struct Parser {
                     "end at the first finding, once it is shrunk and written");
     add_reports(check);
     check->add_flag("--isolate", options.isolate,
-                    "kernels in processes of their own (simt; always for plugins)");
+                    "kernels in processes of their own (always for plugins)");
     check->add_option("--out", options.out, "folder for new findings (findings), replayed first")
         ->type_name("DIR");
     check

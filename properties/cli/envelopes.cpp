@@ -88,7 +88,7 @@ Envelopes envelopes_of(const Session &session, const std::vector<const assay_ker
     if (session.workers)
       envelope = probe_envelope(*session.sut(*kernel, WorkerUse::kAsk));
     else if (session.third_party())
-      envelope = probe_envelope(*kernel, session.isolates(kernel->target));
+      envelope = probe_envelope(*kernel, session.isolates());
     const auto fields = shape_fields(static_cast<Family>(kernel->family));
     for (const Wish &wish : wishes)
       if (const ShapeField *field = find_field(fields, wish.field)) {

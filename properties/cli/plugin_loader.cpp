@@ -13,6 +13,7 @@
 
 #include "oracle/bounds/declaration.h"
 #include "properties/cli/session.h"
+#include "properties/sut/child.h"
 
 namespace assay {
 namespace {
@@ -86,6 +87,20 @@ std::string load_error(const std::string &absolute) {
   return text;
 }
 
+/// In a process of its own: a library may do anything when it is loaded and asked for its table.
+void try_loading(const std::string &path, const std::string &absolute) {
+  const std::string done = "loaded";
+  const std::string said = said_apart([&] {
+    void *library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
+    auto entry = library == nullptr
+                     ? nullptr
+                     : reinterpret_cast<assay_plugin_entry_fn>(dlsym(library, ASSAY_PLUGIN_ENTRY));
+    if (entry != nullptr) entry(ASSAY_ABI_MAJOR);
+    return done;
+  });
+  if (said != done) Place{path}.refuse("loading it: " + said);
+}
+
 } // namespace
 
 void check_plugin_version(const std::string &path, const assay_plugin &plugin) {
@@ -121,6 +136,7 @@ const assay_plugin *load_plugin(const std::string &path) {
   // A name without a slash would be looked up in the system's folders.
   const std::string absolute = std::filesystem::absolute(path).string();
   const Place file{path};
+  try_loading(path, absolute);
   void *library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) file.refuse(load_error(absolute));
   auto entry = reinterpret_cast<assay_plugin_entry_fn>(dlsym(library, ASSAY_PLUGIN_ENTRY));

@@ -67,9 +67,8 @@ std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, WorkerUse use, boo
     out->set_replays_scores(replays_scores());
     return out;
   }
-  auto out = make_sut(kernel);
-  if (isolates(kernel.target) || (apart && kernel.target == ASSAY_TARGET_SIMT))
-    out = make_process_sut(std::move(out));
+  const bool own_process = isolates() || (apart && kernel.target == ASSAY_TARGET_SIMT);
+  auto out = own_process ? make_process_sut(kernel) : make_sut(kernel);
   out->set_replays_scores(replays_scores());
   return out;
 }

@@ -67,11 +67,9 @@ struct Session {
   /// T2 applies: our own kernels, whose MMA was measured, and those whose author says so.
   bool replays_scores() const { return !third_party() || options.replay_scores; }
   bool third_party() const { return !options.plugin.empty() || !options.worker.empty(); }
-  /// Kernels of plugins run in processes of their own, ours with --isolate; on simt. Those of a
-  /// worker run there.
-  bool isolates(assay_target target) const {
-    return target == ASSAY_TARGET_SIMT && (options.isolate || !options.plugin.empty());
-  }
+  /// Kernels of plugins run in processes of their own, ours with --isolate. Those of a worker run
+  /// there.
+  bool isolates() const { return options.isolate || !options.plugin.empty(); }
   /// `apart`: in a process of its own on simt, whatever isolates() says.
   std::unique_ptr<Sut> sut(const assay_kernel &kernel, WorkerUse use = WorkerUse::kRun,
                            bool apart = false) const;

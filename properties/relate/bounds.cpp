@@ -23,12 +23,13 @@ RowBound to_bound(const oracle::RowReference &row) {
   return out;
 }
 
-oracle::KernelModel model_of(const assay_kernel &kernel, const AbiParams &params) {
+oracle::KernelModel model_of(Sut &sut, const Tensors &inputs, const AbiParams &params) {
+  const assay_kernel &kernel = sut.kernel();
   switch (params.family) {
   case Family::kPaged:
-    return oracle::model_of(kernel, params.paged);
+    return oracle::model_of(kernel, params.paged, sut.key_tiles(inputs));
   case Family::kCascade:
-    return oracle::model_of(kernel, params.cascade);
+    return oracle::model_of(kernel, params.cascade, sut.key_tiles(inputs));
   default:
     return oracle::model_of(kernel);
   }
@@ -41,8 +42,8 @@ auto with_attention(const AbiParams &params, F f) {
 
 } // namespace
 
-RunBounds::RunBounds(const Outcome &run, const Sut &sut)
-    : run_(run), params_(input_params(run.before)), model_(model_of(sut.kernel(), params_)) {}
+RunBounds::RunBounds(const Outcome &run, Sut &sut)
+    : run_(run), params_(input_params(run.before)), model_(model_of(sut, run.before, params_)) {}
 
 oracle::GroupKeys &RunBounds::keys_of(int row, int kv_head) {
   if (!keys_ || keys_row_ != row || keys_head_ != kv_head) {

@@ -30,7 +30,7 @@ struct OracleRow {
 /// heads asked about: head after head, they are gathered once. Run and Sut must outlive it.
 class RunBounds {
 public:
-  RunBounds(const Outcome &run, const Sut &sut);
+  RunBounds(const Outcome &run, Sut &sut);
   RunBounds(const RunBounds &) = delete;
   RunBounds &operator=(const RunBounds &) = delete;
 

@@ -94,7 +94,7 @@ oracle::Report judged(const Params &params, oracle::KernelModel model, const Out
 
 } // namespace
 
-CheckResult inside_budget(const Outcome &run, const Sut &sut) {
+CheckResult inside_budget(const Outcome &run, Sut &sut) {
   const AbiParams params = input_params(run.before);
   const assay_kernel &kernel = sut.kernel();
   const auto report = [&](const auto &p, oracle::KernelModel model) {
@@ -102,9 +102,10 @@ CheckResult inside_budget(const Outcome &run, const Sut &sut) {
   };
   switch (params.family) {
   case Family::kPaged:
-    return report(params.paged, oracle::model_of(kernel, params.paged));
+    return report(params.paged, oracle::model_of(kernel, params.paged, sut.key_tiles(run.before)));
   case Family::kCascade:
-    return report(params.cascade, oracle::model_of(kernel, params.cascade));
+    return report(params.cascade,
+                  oracle::model_of(kernel, params.cascade, sut.key_tiles(run.before)));
   case Family::kMergeState:
     return report(params.merge_state, oracle::model_of(kernel));
   case Family::kMergeStates:

@@ -7,6 +7,6 @@ namespace assay {
 
 /// The oracle's verdict on every element of a run, with its worst ratios; `detail` names the worst
 /// element, its enclosure and the budget by term.
-CheckResult inside_budget(const Outcome &run, const Sut &sut);
+CheckResult inside_budget(const Outcome &run, Sut &sut);
 
 } // namespace assay

@@ -86,7 +86,7 @@ bool first_element(const std::string &detail, int &row, int &head) {
 
 } // namespace
 
-std::string explain_run(const Outcome &run, const Sut &sut) {
+std::string explain_run(const Outcome &run, Sut &sut) {
   CheckResult result = inside_budget(run, sut);
   std::string text = result.detail;
   int row = 0, head = 0;

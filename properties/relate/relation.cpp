@@ -70,14 +70,14 @@ CheckResult row_related(RunBounds &of_a, int row_a, int head_a, RunBounds &of_b,
                 x.lse_radius + y.lse_radius + relation.lse_slack, {row_b, head_b, -1}, what);
 }
 
-CheckResult all_related(const Outcome &a, const Outcome &b, const Relation &relation,
-                        const Sut &sut, const std::string &what) {
+CheckResult all_related(const Outcome &a, const Outcome &b, const Relation &relation, Sut &sut,
+                        const std::string &what) {
   return all_related(
       a, b, [&](int) { return relation; }, sut, what);
 }
 
 CheckResult all_related(const Outcome &a, const Outcome &b,
-                        const std::function<Relation(int head)> &relation, const Sut &sut,
+                        const std::function<Relation(int head)> &relation, Sut &sut,
                         const std::string &what) {
   RunBounds of_a(a, sut), of_b(b, sut);
   for (int r = 0; r < a.before.rows(); ++r)

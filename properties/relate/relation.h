@@ -36,10 +36,10 @@ struct Relation {
 CheckResult row_related(RunBounds &a, int row_a, int head_a, RunBounds &b, int row_b, int head_b,
                         const Relation &relation, const std::string &what);
 /// As above for every (row, head) of two runs of equal shape; the relation may depend on the head.
-CheckResult all_related(const Outcome &a, const Outcome &b, const Relation &relation,
-                        const Sut &sut, const std::string &what);
+CheckResult all_related(const Outcome &a, const Outcome &b, const Relation &relation, Sut &sut,
+                        const std::string &what);
 CheckResult all_related(const Outcome &a, const Outcome &b,
-                        const std::function<Relation(int head)> &relation, const Sut &sut,
+                        const std::function<Relation(int head)> &relation, Sut &sut,
                         const std::string &what);
 
 } // namespace assay

@@ -77,8 +77,7 @@ Envelope probe_envelope(const assay_kernel &kernel, bool isolate) {
   assay_kernel asked = kernel;
   asked.run = [](const void *) -> assay_status { return ASSAY_OK; };
   asked.plan = nullptr;
-  auto sut = make_sut(asked);
-  if (isolate) sut = make_process_sut(std::move(sut));
+  const auto sut = isolate ? make_process_sut(asked) : make_sut(asked);
   return probe_envelope(*sut);
 }
 

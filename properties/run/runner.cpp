@@ -34,7 +34,7 @@ bool stopped(const RunnerOptions &options) {
 
 std::unique_ptr<Sut> sut_of(const assay_kernel &kernel, const RunnerOptions &options) {
   if (options.make_sut) return options.make_sut(kernel);
-  return options.isolate ? make_process_sut(make_sut(kernel)) : make_sut(kernel);
+  return options.isolate ? make_process_sut(kernel) : make_sut(kernel);
 }
 
 /// One (kernel, property) in progress; owned by one thread.

@@ -24,7 +24,7 @@ struct RunnerOptions {
   int threads = 0;   ///< 0: one per core, 16 at most
   Limits limits = check_limits();
   bool replay_scores = false; ///< T2 too: see Sut::replays_scores
-  bool isolate = false;       ///< kernels run in processes of their own (simt)
+  bool isolate = false;       ///< kernels run in processes of their own
   /// What kernels run in; null: what their target and `isolate` say. Called from every thread.
   std::function<std::unique_ptr<Sut>(const assay_kernel &)> make_sut;
   /// Where kernels are narrow on purpose: cases are drawn in these, and classes that lie outside

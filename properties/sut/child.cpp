@@ -90,6 +90,21 @@ void Child::stop() {
   pid_ = -1;
 }
 
+std::string said_apart(const std::function<std::string()> &say) {
+  constexpr uint64_t kMost = 1 << 16;
+  Child child;
+  child.start([&](int fd) {
+    enter_child();
+    Channel channel(fd);
+    const std::string text = say();
+    channel.send(std::as_bytes(std::span(text)), std::nullopt);
+  });
+  const Deadline until = child.deadline();
+  wire::Message reply;
+  if (!child.channel().receive(reply, until, kMost)) return child.failure(until);
+  return {reinterpret_cast<const char *>(reply.data()), reply.size()};
+}
+
 void enter_child() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGINT, SIG_IGN); // the harness ends it

@@ -45,6 +45,9 @@ private:
   std::chrono::milliseconds patience_;
 };
 
+/// What `say` returns in a process of its own; why there is nothing, where that ends or hangs.
+std::string said_apart(const std::function<std::string()> &say);
+
 /// What every such process does first: it ends with the harness and leaves no core. Calls nothing
 /// that a process forked beside threads may not call.
 void enter_child();

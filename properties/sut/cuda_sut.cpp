@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "properties/call/params.h"
+#include "properties/sut/child.h"
 #include "properties/sut/guard.h"
 #include "properties/sut/late_writer.h"
 #include "properties/sut/sut.h"
@@ -175,10 +176,15 @@ private:
 } // namespace
 
 std::string cuda_unavailable() {
-  int devices = 0;
-  if (cudaError_t error = cudaGetDeviceCount(&devices))
-    return "no usable CUDA driver or device (" + std::string(cudaGetErrorName(error)) + ")";
-  return devices > 0 ? "" : "no CUDA device";
+  // Asked in a process of its own: a driver that is set up here would not survive the fork of those
+  // that kernels run in.
+  static const std::string reason = said_apart([]() -> std::string {
+    int devices = 0;
+    if (cudaError_t error = cudaGetDeviceCount(&devices))
+      return "no usable CUDA driver or device (" + std::string(cudaGetErrorName(error)) + ")";
+    return devices > 0 ? "" : "no CUDA device";
+  });
+  return reason;
 }
 
 std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel) {

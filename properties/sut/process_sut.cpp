@@ -6,11 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <span>
 #include <stdexcept>
 
-#include <fmt/format.h>
-
 #include "kernels/simt/asan.h"
+#include "oracle/exact/tile_order.h"
 #include "properties/sut/child.h"
 #include "properties/sut/sut.h"
 #include "properties/sut/wire.h"
@@ -21,62 +21,138 @@ namespace {
 /// A reply is the memory of a case and a few lines.
 constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
 
-void limit_memory() {
+/// A driver maps far more memory than it uses.
+void limit_memory(assay_target target) {
 #if !ASSAY_ASAN
   const rlimit memory{kMaxChildMemory, kMaxChildMemory};
-  setrlimit(RLIMIT_AS, &memory);
+  if (target == ASSAY_TARGET_SIMT) setrlimit(RLIMIT_AS, &memory);
 #endif
 }
 
-/// What the process does until its channel closes: one request, one run, one reply.
-[[noreturn]] void serve(Sut &sut, Channel &channel) {
+/// What the kernel throws, in words.
+template <class Body>
+std::string thrown_by(Body body) {
+  try {
+    body();
+    return "";
+  } catch (const std::exception &e) {
+    return e.what();
+  } catch (...) {
+    return "something";
+  }
+}
+
+/// Rows of key_order: requests and their query heads.
+size_t key_order_rows(const Problem &p) {
+  return static_cast<size_t>(p.batch) * static_cast<size_t>(p.num_qo_heads());
+}
+
+wire::Message run(Sut &sut, Tensors t) {
+  RunResult result;
+  const std::string thrown = thrown_by([&] { result = sut.run(t); });
+  if (!thrown.empty()) result.hazards.push_back("the kernel threw: " + thrown);
+  return wire::pack_reply(result, t);
+}
+
+wire::Message key_tiles(Sut &sut, const Tensors &t) {
+  const oracle::AskKeyTiles ask = sut.key_tiles(t);
+  std::vector<wire::KeyTilesAnswer> answers(key_order_rows(t.problem));
+  const int heads = t.problem.num_qo_heads();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const int request = static_cast<int>(i) / heads, head = static_cast<int>(i) % heads;
+    answers[i].error = thrown_by([&] { answers[i].tiles = ask(request, head); });
+  }
+  return wire::pack_answers(answers);
+}
+
+/// Of its target, in a process that has none yet. What goes wrong is the first message, which is
+/// empty otherwise: nothing of it is a case's.
+std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
+  std::unique_ptr<Sut> sut;
+  const std::string failure = thrown_by([&] { sut = make_sut(kernel); });
+  channel.send(std::as_bytes(std::span(failure)), std::nullopt);
+  if (sut == nullptr) _exit(0);
+  return sut;
+}
+
+/// What the process does until its channel closes: one request, one reply.
+[[noreturn]] void serve(const assay_kernel &kernel, Channel &channel) {
   enter_child();
-  limit_memory();
+  limit_memory(kernel.target);
+  const std::unique_ptr<Sut> sut = set_up(kernel, channel);
   for (wire::Message message; channel.receive(message, std::nullopt, kMaxMessage);) {
-    Tensors t = wire::unpack_request(message);
-    RunResult result;
-    try {
-      result = sut.run(t);
-    } catch (const std::exception &e) {
-      result.hazards.push_back(fmt::format("the kernel threw: {}", e.what()));
-    } catch (...) {
-      result.hazards.push_back("the kernel threw something");
-    }
-    if (!channel.send(wire::pack_reply(result, t), std::nullopt)) break;
+    wire::Request request = wire::unpack_request(message);
+    const bool runs = request.question == wire::Question::kRun;
+    const wire::Message reply =
+        runs ? run(*sut, std::move(request.tensors)) : key_tiles(*sut, request.tensors);
+    if (!channel.send(reply, std::nullopt)) break;
   }
   _exit(0);
 }
 
 class ProcessSut final : public Sut {
 public:
-  explicit ProcessSut(std::unique_ptr<Sut> inner)
-      : Sut(inner->kernel()), inner_(std::move(inner)) {}
+  using Sut::Sut;
+
+  oracle::AskKeyTiles key_tiles(const Tensors &t) override {
+    if (kernel().key_order == nullptr || !is_attention(t.problem)) return nullptr;
+    // All of them at the first question: a message costs more than the tiles.
+    auto answers = std::make_shared<std::vector<wire::KeyTilesAnswer>>();
+    return [this, &t, answers](int request, int qo_head) {
+      if (answers->empty()) *answers = all_key_tiles(t);
+      const auto &answer = answers->at(size_t(request) * t.problem.num_qo_heads() + qo_head);
+      if (!answer.error.empty()) throw oracle::OrderError(answer.error);
+      return answer.tiles;
+    };
+  }
 
 private:
   RunResult execute(Tensors &t) override {
-    if (!child_.started()) start();
-    const Deadline until = child_.deadline();
     RunResult result;
     wire::Message reply;
-    if (!child_.channel().send(wire::pack_request(t), until) ||
-        !child_.channel().receive(reply, until, kMaxMessage))
-      result.hazards.push_back(child_.failure(until));
-    else if (!wire::unpack_reply(reply, result, t))
-      result.hazards.push_back("the kernel's process sent no sound reply");
-    else
-      return result;
-    child_.stop();
+    std::string failure = ask(wire::Question::kRun, t, reply);
+    if (failure.empty() && !wire::unpack_reply(reply, result, t)) failure = kUnsound;
+    if (!failure.empty()) result.hazards.push_back(failure);
+    // A device that has faulted serves its process no more.
+    const bool sick = kernel().target == ASSAY_TARGET_CUDA && !result.hazards.empty();
+    if (!failure.empty() || sick) child_.stop();
     return result;
+  }
+
+  std::vector<wire::KeyTilesAnswer> all_key_tiles(const Tensors &t) {
+    std::vector<wire::KeyTilesAnswer> answers;
+    wire::Message reply;
+    std::string failure = ask(wire::Question::kKeyTiles, t, reply);
+    if (failure.empty() && !wire::unpack_answers(reply, key_order_rows(t.problem), answers))
+      failure = kUnsound;
+    if (failure.empty()) return answers;
+    child_.stop();
+    throw oracle::OrderError("asked for it, " + failure);
+  }
+
+  /// Empty, or why there is no reply.
+  std::string ask(wire::Question question, const Tensors &t, wire::Message &reply) {
+    if (!child_.started()) start();
+    const Deadline until = child_.deadline();
+    const bool replied = child_.channel().send(wire::pack_request(question, t), until) &&
+                         child_.channel().receive(reply, until, kMaxMessage);
+    return replied ? "" : child_.failure(until);
   }
 
   void start() {
     child_.start([this](int fd) {
       Channel channel(fd);
-      serve(*inner_, channel);
+      serve(kernel(), channel);
     });
+    const Deadline until = child_.deadline();
+    wire::Message failure;
+    if (!child_.channel().receive(failure, until, kMaxMessage))
+      throw std::runtime_error("no process for a kernel: " + child_.failure(until));
+    if (!failure.empty())
+      throw std::runtime_error({reinterpret_cast<const char *>(failure.data()), failure.size()});
   }
 
-  std::unique_ptr<Sut> inner_;
+  static constexpr const char *kUnsound = "the kernel's process sent no sound reply";
   Child child_;
 };
 
@@ -84,8 +160,10 @@ private:
 
 bool processes_need_one_thread() { return ASSAY_ASAN != 0; }
 
-std::unique_ptr<Sut> make_process_sut(std::unique_ptr<Sut> inner) {
-  return std::make_unique<ProcessSut>(std::move(inner));
+std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel) {
+  // Asked here: a process that is being started cannot start another one to ask.
+  if (!target_unavailable(kernel.target).empty()) return nullptr;
+  return std::make_unique<ProcessSut>(kernel);
 }
 
 } // namespace assay

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/call/params.h"
 #include "properties/case/classify.h"
 
 namespace assay {
@@ -37,6 +38,15 @@ RunResult Sut::run(Tensors &t) {
   for (size_t i = 0; i < before.size(); ++i)
     report_changes(before[i], t.buffers[i], result.violations);
   return result;
+}
+
+oracle::AskKeyTiles Sut::key_tiles(const Tensors &t) {
+  const auto params = std::make_shared<AbiParams>(input_params(t));
+  oracle::AskKeyTiles ask;
+  if (params->family == Family::kPaged) ask = oracle::ask_kernel(kernel_, params->paged);
+  if (params->family == Family::kCascade) ask = oracle::ask_kernel(kernel_, params->cascade);
+  if (!ask) return nullptr;
+  return [params, ask](int request, int qo_head) { return ask(request, qo_head); };
 }
 
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
+#include "oracle/judge/key_order.h"
 #include "properties/call/tensors.h"
 
 namespace assay {
@@ -44,6 +45,10 @@ public:
   /// are violations. Deterministic for a deterministic kernel.
   RunResult run(Tensors &t);
 
+  /// What the kernel says of the order of keys in this call; null where it declares none. `t` and
+  /// this must outlive the answer.
+  virtual oracle::AskKeyTiles key_tiles(const Tensors &t);
+
   /// Classes of the calls that ran since the last question: of cases as a property made them.
   std::set<std::string> take_classes() { return std::exchange(classes_, {}); }
 
@@ -76,12 +81,13 @@ std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel);
 std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel);
 /// By the kernel's own target.
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
-/// Runs `inner` in a process of its own (process_sut.cpp): whatever the kernel does to that process
-/// is a hazard of the case. Not for the cuda target, whose driver does not survive a fork.
-std::unique_ptr<Sut> make_process_sut(std::unique_ptr<Sut> inner);
+/// The same in a process of its own (process_sut.cpp): whatever the kernel does to that process is
+/// a hazard of the case. On cuda, whose driver does not survive a fork, nothing else in this
+/// process may use the device. Null when the target cannot run.
+std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel);
 /// AddressSanitizer's allocator does not survive a fork beside another thread.
 bool processes_need_one_thread();
-/// Empty when the target can run here, else the reason.
+/// Empty when the target can run here, else the reason. Leaves this process without a driver.
 std::string cuda_unavailable();
 inline std::string target_unavailable(assay_target target) {
   return target == ASSAY_TARGET_CUDA ? cuda_unavailable() : "";

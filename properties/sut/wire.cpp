@@ -85,6 +85,12 @@ template <class Io, class T>
 requires Is<T, std::string> || Is<T, std::vector<int>>
 void item(Io &io, T &value) { io(value); }
 
+template <class Io, Is<KeyTilesAnswer> T>
+void item(Io &io, T &a) {
+  io(a.error);
+  io(a.tiles);
+}
+
 template <class Io, Is<CascadeLevel> T>
 void item(Io &io, T &l) {
   io(l.page_size);
@@ -166,17 +172,19 @@ void count(Unpacker &io, RunResult &r) {
 
 } // namespace
 
-Message pack_request(const Tensors &t) {
+Message pack_request(Question question, const Tensors &t) {
   Packer io;
+  io(question);
   tensors(io, t);
   return std::move(io.bytes);
 }
 
-Tensors unpack_request(std::span<const std::byte> bytes) {
+Request unpack_request(std::span<const std::byte> bytes) {
   Unpacker io(bytes);
-  Tensors t;
-  tensors(io, t);
-  return t;
+  Request request;
+  io(request.question);
+  tensors(io, request.tensors);
+  return request;
 }
 
 Message pack_reply(const RunResult &result, const Tensors &t) {
@@ -211,6 +219,23 @@ bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &
     t.buffers[i].bytes = std::move(left[i]);
   t.numbers = std::move(numbers);
   return true;
+}
+
+Message pack_answers(const std::vector<KeyTilesAnswer> &answers) {
+  Packer io;
+  io(answers);
+  return std::move(io.bytes);
+}
+
+bool unpack_answers(std::span<const std::byte> bytes, size_t count,
+                    std::vector<KeyTilesAnswer> &answers) {
+  try {
+    Unpacker io(bytes);
+    io(answers);
+    return io.done() && answers.size() == count;
+  } catch (const std::out_of_range &) {
+    return false;
+  }
 }
 
 } // namespace assay::wire

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "properties/call/tensors.h"
@@ -13,13 +15,29 @@ namespace assay::wire {
 
 using Message = std::vector<std::byte>;
 
+enum class Question : uint8_t { kRun, kKeyTiles };
+struct Request {
+  Question question;
+  Tensors tensors;
+};
 /// What a kernel needs: the case and its memory, no expected value.
-Message pack_request(const Tensors &t);
-Tensors unpack_request(std::span<const std::byte> bytes);
+Message pack_request(Question question, const Tensors &t);
+Request unpack_request(std::span<const std::byte> bytes);
 
 /// What it did, and what it left in the buffers.
 Message pack_reply(const RunResult &result, const Tensors &t);
 /// Total: false for anything that is not a reply about `t`, whose buffers keep their sizes.
 bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &t);
+
+/// The key tiles of one request and head, or why there are none.
+struct KeyTilesAnswer {
+  std::string error;
+  oracle::KeyTiles tiles;
+};
+/// Of every request and query head, head after head.
+Message pack_answers(const std::vector<KeyTilesAnswer> &answers);
+/// Total: false for anything else than `count` of them.
+bool unpack_answers(std::span<const std::byte> bytes, size_t count,
+                    std::vector<KeyTilesAnswer> &answers);
 
 } // namespace assay::wire

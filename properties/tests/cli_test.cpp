@@ -183,6 +183,15 @@ TEST_F(Cli, APluginThatLeavesIsAFinding) {
   EXPECT_NE(r.out.find("reproduce: assay replay"), r.out.npos);
 }
 
+TEST_F(Cli, APluginThatLeavesWhenItIsLoadedIsRefused) {
+  setenv("ASSAY_TEST_LEAVES_EARLY", "1", 1);
+  const Ran r = assay_program({"check", "--plugin", ASSAY_LEAVING_PLUGIN});
+  unsetenv("ASSAY_TEST_LEAVES_EARLY");
+  EXPECT_EQ(r.code, kExitUsage) << r.out << r.err;
+  EXPECT_NE(r.err.find("loading it: the kernel ended its process with exit(0)"), r.err.npos)
+      << r.err;
+}
+
 TEST_F(Cli, JsonHoldsWhatWasFound) {
   const Ran r = assay_program({"check", "--plugin", ASSAY_LEAVING_PLUGIN, "--kernel",
                                "reference_v1", "--property", "run_to_run", "--cases", "3", "--json",

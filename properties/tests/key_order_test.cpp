@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel's statement of its key order is judged like its numbers: one that is no order is a
 // finding of the case, not the end of the run.
+#include <unistd.h>
+
+#include <stdexcept>
+
 #include <gtest/gtest.h>
 
 #include "properties/case/codec.h"
@@ -22,16 +26,38 @@ assay_status one_tile(assay_key_tile *tiles, int32_t *count, int begin, int end)
   return ASSAY_OK;
 }
 
-CheckResult judged(KeyOrder key_order) {
-  assay_kernel kernel = reference::kernel("reference_v1");
-  kernel.key_order = key_order;
-  const auto sut = make_simt_sut(kernel);
+CheckResult judged_in(Sut &sut) {
   Problem p = decode({}, fuzz_limits());
   p.seq_lens = {kKeys};
   bool threw = false;
-  const CheckResult result = checked(*find_property("within_budget"), p, *sut, &threw);
+  const CheckResult result = checked(*find_property("within_budget"), p, sut, &threw);
   EXPECT_FALSE(threw) << result.message;
   return result;
+}
+
+assay_kernel declaring(KeyOrder key_order) {
+  assay_kernel kernel = reference::kernel("reference_v1");
+  kernel.key_order = key_order;
+  return kernel;
+}
+
+/// In this process and in one of its own: the verdict is the same.
+CheckResult judged(KeyOrder key_order) {
+  const assay_kernel kernel = declaring(key_order);
+  const CheckResult result = judged_in(*make_simt_sut(kernel));
+  EXPECT_EQ(judged_in(*make_process_sut(kernel)).message, result.message);
+  return result;
+}
+
+/// Only in a process of its own.
+void expect_apart(KeyOrder key_order, const std::string &part) {
+  const assay_kernel kernel = declaring(key_order);
+  const auto sut = make_process_sut(kernel);
+  for (int i = 0; i < 2; ++i) { // the next case has a process again
+    const CheckResult result = judged_in(*sut);
+    EXPECT_TRUE(result.failed());
+    EXPECT_NE(result.message.find("row 0 head 0: " + part), std::string::npos) << result.message;
+  }
 }
 
 void expect_finding(KeyOrder key_order, const std::string &part) {
@@ -107,6 +133,22 @@ TEST(KeyOrder, ARefusalIsAFinding) {
         return ASSAY_OK;
       },
       "the kernel declares one and does not give it: it counts -1 tiles");
+  expect_finding(
+      [](const void *, int32_t, int32_t, assay_key_tile *, int32_t,
+         int32_t *count) -> assay_status {
+        *count = INT32_MAX;
+        return ASSAY_OK;
+      },
+      "the kernel declares one and does not give it: it counts 2147483647 tiles");
+}
+
+TEST(KeyOrder, EndingTheProcessThatIsAskedIsAFinding) {
+  expect_apart([](const void *, int32_t, int32_t, assay_key_tile *, int32_t,
+                  int32_t *) -> assay_status { _exit(0); },
+               "asked for it, the kernel ended its process with exit(0)");
+  expect_apart([](const void *, int32_t, int32_t, assay_key_tile *, int32_t,
+                  int32_t *) -> assay_status { throw std::runtime_error("no order today"); },
+               "no order today");
 }
 
 } // namespace

@@ -92,8 +92,7 @@ inline DrawnFailure failure_at(const Property &property, const assay_kernel &ker
 /// The kernel on the executor with scores replayed; `isolate`: a mutant that ends its process has
 /// failed.
 inline std::unique_ptr<Sut> mutant_sut(const assay_kernel &kernel, bool isolate) {
-  std::unique_ptr<Sut> sut =
-      isolate ? make_process_sut(make_simt_sut(kernel)) : make_simt_sut(kernel);
+  std::unique_ptr<Sut> sut = isolate ? make_process_sut(kernel) : make_simt_sut(kernel);
   sut->set_replays_scores(true);
   return sut;
 }

@@ -24,10 +24,12 @@ TEST(Wire, EveryFieldOfACaseArrives) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     const auto family = static_cast<Family>(seed % 4);
     const Tensors t = materialise(draw_problem(fuzz_limits(), family, seed));
-    const Tensors u = wire::unpack_request(wire::pack_request(t));
+    const auto [question, u] =
+        wire::unpack_request(wire::pack_request(wire::Question::kKeyTiles, t));
+    ASSERT_EQ(question, wire::Question::kKeyTiles);
     ASSERT_EQ(t.problem, u.problem);
     // Packing is a function of the memory, so equal bytes are an equal call.
-    ASSERT_EQ(wire::pack_request(t), wire::pack_request(u));
+    ASSERT_EQ(wire::pack_request(question, t), wire::pack_request(question, u));
     ASSERT_EQ(t.buffers.size(), u.buffers.size());
   }
 }
@@ -66,7 +68,7 @@ CheckResult result_of(RunFunction run) {
   static assay_kernel kernel; // outlives the sut
   kernel = reference::kernel("reference_v1");
   kernel.run = run;
-  auto sut = make_process_sut(make_simt_sut(kernel));
+  auto sut = make_process_sut(kernel);
   const CheckResult first = run_problem(small_case(), *sut).check;
   // The next case has a process again, and meets the same.
   EXPECT_EQ(run_problem(small_case(), *sut).check.message, first.message);
@@ -81,7 +83,7 @@ void expect_finding(RunFunction run, const std::string &part) {
 TEST(Process, AGoodKernelGivesTheSameBits) {
   const assay_kernel &kernel = reference::kernel("reference_v1");
   auto here = make_simt_sut(kernel);
-  auto apart = make_process_sut(make_simt_sut(kernel));
+  auto apart = make_process_sut(kernel);
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const Problem p = draw_problem(fuzz_limits(), Family::kPaged, seed);
     const Outcome a = run_problem(p, *here), b = run_problem(p, *apart);
