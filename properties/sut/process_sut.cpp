@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
 
 /// A driver maps far more memory than it uses.
-void limit_memory(assay_target target) {
+void limit_memory([[maybe_unused]] assay_target target) {
 #if !ASSAY_ASAN
   const rlimit memory{kMaxChildMemory, kMaxChildMemory};
   if (target == ASSAY_TARGET_SIMT) setrlimit(RLIMIT_AS, &memory);
@@ -36,7 +36,7 @@ std::string thrown_by(Body body) {
     body();
     return "";
   } catch (const std::exception &e) {
-    return e.what();
+    return *e.what() != 0 ? e.what() : "something";
   } catch (...) {
     return "something";
   }
