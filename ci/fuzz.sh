@@ -59,12 +59,6 @@ fuzz_target() {
   fi
 }
 
-failed=0
-for target in "${targets[@]}"; do
-  if [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; then wait -n || failed=1; fi
-  fuzz_target "$target" &
-done
-for job in $(jobs -p); do
-  wait "$job" || failed=1
-done
-exit $failed
+export -f run_target fuzz_target
+export tree share longest
+printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -euo pipefail -c 'fuzz_target {}'

@@ -145,11 +145,14 @@ private:
       serve(kernel(), channel);
     });
     const Deadline until = child_.deadline();
-    wire::Message failure;
-    if (!child_.channel().receive(failure, until, kMaxMessage))
-      throw std::runtime_error("no process for a kernel: " + child_.failure(until));
-    if (!failure.empty())
-      throw std::runtime_error({reinterpret_cast<const char *>(failure.data()), failure.size()});
+    wire::Message said;
+    const std::string failure =
+        child_.channel().receive(said, until, kMaxMessage)
+            ? std::string(reinterpret_cast<const char *>(said.data()), said.size())
+            : child_.failure(until);
+    if (failure.empty()) return;
+    child_.stop();
+    throw std::runtime_error("no process for a kernel: " + failure);
   }
 
   static constexpr const char *kUnsound = "the kernel's process sent no sound reply";

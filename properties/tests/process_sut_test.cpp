@@ -57,6 +57,25 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
   EXPECT_FALSE(wire::unpack_reply(longer, got, t));
 }
 
+TEST(Wire, NoAnswersButSoundOnesAreTaken) {
+  assay_key_tile tile{};
+  tile.end = 7;
+  const wire::Message good = wire::pack_answers({{"", {tile, tile}}, {"refused", {}}});
+  std::vector<wire::KeyTilesAnswer> got;
+  ASSERT_TRUE(wire::unpack_answers(good, 2, got));
+  EXPECT_EQ(got[0].tiles[1].end, 7);
+  EXPECT_EQ(got[1].error, "refused");
+  EXPECT_FALSE(wire::unpack_answers(good, 1, got));
+  EXPECT_FALSE(wire::unpack_answers(good, 3, got));
+  for (size_t cut = 0; cut < good.size(); ++cut)
+    EXPECT_FALSE(wire::unpack_answers(std::span(good).first(cut), 2, got)) << cut;
+  for (size_t at = 0; at < good.size(); ++at) {
+    wire::Message bad = good;
+    bad[at] ^= std::byte{0xff}; // sizes and counts that lie allocate nothing
+    wire::unpack_answers(bad, 2, got);
+  }
+}
+
 Problem small_case() {
   Problem p = decode({}, fuzz_limits());
   p.seq_lens = {5};
