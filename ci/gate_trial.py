@@ -58,17 +58,17 @@ def apply(clone, change):
 
 
 def gate(program, clone, base, budget, seed):
-    report = pathlib.Path(clone, "build/gate/trial.json")
-    report.unlink(missing_ok=True)
+    report = pathlib.Path(clone + ".json").resolve()
     begin = time.monotonic()
-    subprocess.run([program, "gate", "--base", base, "--head", "HEAD", "--budget", budget, "--seed", str(seed),
-                    "--json", report, "--quiet"], cwd=clone, stdout=subprocess.DEVNULL)
-    document = json.loads(report.read_text()) if report.exists() else {"exit": 4, "red": [], "findings": []}
-    return document, time.monotonic() - begin
+    ended = subprocess.run([program, "gate", "--base", base, "--head", "HEAD", "--budget", budget, "--seed", str(seed),
+                            "--json", report, "--quiet"], cwd=clone, stdout=subprocess.DEVNULL)
+    if ended.returncode not in (0, 1):
+        sys.exit(f"assay gate ended with {ended.returncode}")
+    return json.loads(report.read_text()), time.monotonic() - begin
 
 
 def judge(change, document, seconds):
-    got = {0: "pass", 1: "block"}.get(document["exit"], f"exit {document['exit']}")
+    got = "block" if document["exit"] else "pass"
     new = [f for f in document["findings"] if f["red"]]
     right = change["kernels"] == "all" or all(f["kernel"] in change["kernels"].split(",") for f in new)
     first = new[0] if new else {"kernel": "", "property": "", "case": ""}
