@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Property: NaN and Inf in the live data of one (request, head) never change another's bits.
+// Property: NaN and Inf in the live data of one (request, head) never change another's bits, nor
+// those of a query token that does not see the key they are in.
 // Catches: 0 * NaN in masked or padded tile rows, reductions across rows, shared-memory slots of a
 // neighbour, -inf and NaN guards that look at the wrong row. Bitwise on the other rows.
 #include <limits>
@@ -28,26 +29,46 @@ RowSet poison_query(Tensors &t, int row, int head) {
   return {{row, head}};
 }
 
-/// Poisons one live key and its value. Every query token and head of the group, of every request
-/// that the key's physical slot serves, may change: the tokens of a request share its keys.
+/// A key where it lies in memory.
+struct Slot {
+  int cache, kv_head;
+  int64_t at;
+};
+
+/// Whether a row has the key in the slot among those it sees or, with `hidden`, among those that
+/// causal order or a window hide from it, too.
+bool reaches(const Tensors &t, int row, const Slot &slot, bool hidden) {
+  const CacheView &c = t.caches[slot.cache];
+  const auto lies_in = [&](int cache, int table_row, int begin, int end) {
+    for (int k = begin; cache == slot.cache && k < end; ++k)
+      if (c.k_at(table_row, k, slot.kv_head, 0) == slot.at) return true;
+    return false;
+  };
+  if (hidden)
+    for (const KeyRun &run : key_runs(t, row / t.problem.q_len))
+      if (lies_in(run.cache, run.row, 0, run.len)) return true;
+  for (const VisibleRun &run : visible_runs(t, row))
+    if (lies_in(run.cache, run.row, run.begin, run.end)) return true;
+  return false;
+}
+
+/// Poisons one live key, its value or both. The heads of the group may change, in every query token
+/// of every request that the key's physical slot serves; where the key alone is bad, in those that
+/// see it. (A value that a row does not see meets its weight 0 in the tile that tokens share.)
 RowSet poison_key(Tensors &t, const KeyRun &run, int kv_head) {
   const Problem &p = t.problem;
   int token = pick(p, 0x70c, run.len);
   uint64_t h = hash_values(p.k.seed, token);
-  if (h & 2) t.set_key(run.cache, run.row, token, kv_head, h >> 8 & 31, bad_bits(kv_dtype(p), h));
-  if (!(h & 2) || (h & 4))
+  const bool key = h & 2, value = !key || (h & 4);
+  if (key) t.set_key(run.cache, run.row, token, kv_head, h >> 8 & 31, bad_bits(kv_dtype(p), h));
+  if (value)
     t.set_val(run.cache, run.row, token, kv_head, h >> 16 & 31, bad_bits(kv_dtype(p), h >> 1));
-  const CacheView &c = t.caches[run.cache];
-  int64_t slot = c.k_at(run.row, token, kv_head, 0);
+  const Slot slot{run.cache, kv_head, t.caches[run.cache].k_at(run.row, token, kv_head, 0)};
   RowSet touched;
-  for (int r = 0; r < p.batch; ++r)
-    for (const KeyRun &other : key_runs(t, r)) {
-      if (other.cache != run.cache) continue;
-      for (int k = 0; k < other.len; ++k)
-        if (c.k_at(other.row, k, kv_head, 0) == slot)
-          for (int g = 0; g < p.q_len * p.group_size; ++g)
-            touched.insert({r * p.q_len + g % p.q_len, kv_head * p.group_size + g / p.q_len});
-    }
+  for (int row = 0; row < query_rows(p); ++row)
+    if (reaches(t, row, slot, value))
+      for (int g = 0; g < p.group_size; ++g)
+        touched.insert({row, kv_head * p.group_size + g});
   return touched;
 }
 
