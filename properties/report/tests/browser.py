@@ -85,21 +85,25 @@ class Browser:
 
 
 class Page:
-    """One file, in a tab of its own, as a reader of that width and colour scheme sees it."""
+    """One file, in a tab of its own."""
 
-    def __init__(self, browser, path, width, dark):
+    def __init__(self, browser, path, width=1280):
         self.browser, self.path = browser, path
         browser.events.clear()
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.view(width, False)
         browser.events.clear()
         self.call("Page.navigate", url=path.as_uri())
         browser.wait_for("Page.loadEventFired")
+
+    def view(self, width, dark):
+        """As a reader of that width and colour scheme sees it."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def call(self, method, **parameters):
         return self.browser.call(method, self.session, **parameters)

@@ -9,7 +9,8 @@ import pytest
 from conftest import samples
 
 RULES = pathlib.Path(__file__).with_name("page_rules.js").read_text()
-VIEWS = {"desktop": (1280, False), "desktop-dark": (1280, True), "phone": (390, False), "phone-dark": (390, True)}
+DESKTOP, PHONE = 1280, 390
+VIEWS = {"desktop": (DESKTOP, False), "desktop-dark": (DESKTOP, True), "phone": (PHONE, False), "phone-dark": (PHONE, True)}
 OPEN = "document.querySelectorAll('details').forEach(one => one.open = true)"
 
 
@@ -30,8 +31,8 @@ def chromium():
 def show(chromium):
     pages = []
 
-    def page(path, view="desktop"):
-        pages.append(browser.Page(chromium, path, *VIEWS[view]))
+    def page(path, width=DESKTOP):
+        pages.append(browser.Page(chromium, path, width))
         return pages[-1]
 
     yield page
@@ -49,14 +50,17 @@ def picture(page, html, name):
         page.picture(pathlib.Path(folder) / f"{html.stem}-{name}.png")
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_page(html, view, show):
-    page = show(html, view)
-    assert troubles(page) == []
-    picture(page, html, view)
-    page.ask(OPEN)
-    assert troubles(page) == [], "with everything unfolded"
-    picture(page, html, view + "-open")
+def test_page(html, show):
+    page = show(html)
+    found = []
+    for unfolded in ("", "-open"):
+        if unfolded:
+            page.ask(OPEN)
+        for name, (width, dark) in VIEWS.items():
+            page.view(width, dark)
+            found += [f"{name}{unfolded}: {line}" for line in page.ask(RULES)]
+            picture(page, html, name + unfolded)
+    assert found + page.complaints() + page.requests() == []
 
 
 def named(stem):
@@ -97,7 +101,7 @@ def test_filters(stem, kernel, other, show):
 
 
 def test_links_show_what_they_name(show):
-    page = show(named("check-findings"), "phone")
+    page = show(named("check-findings"), PHONE)
     links = page.ask("[...document.querySelectorAll('a')].map(link => link.getAttribute('href'))")
     assert links == ["#finding-1", "#finding-2"]
     # A filter may hide where a link leads.
@@ -123,6 +127,6 @@ def test_links_show_what_they_name(show):
 def test_the_rules_see(body, why, show, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(f"<!DOCTYPE html><html lang=en><title>t</title><meta name=viewport content='width=device-width'><link rel=icon href='data:,'><body>{body}")
-    page = show(path, "phone")
+    page = show(path, PHONE)
     page.ask("new Promise(done => setTimeout(done, 100))")
     assert any(why in line for line in troubles(page)), troubles(page)
