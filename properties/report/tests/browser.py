@@ -10,7 +10,7 @@ import signal
 import tempfile
 import time
 
-NAMES = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome", "chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 # Nothing may be reached, and the browser asks for nothing of its own.
 OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
