@@ -3,7 +3,7 @@
 # Whether a change of kernels may go in: installs what is missing, builds assay, and runs `assay gate` in the folder
 # this was called from, which is this repository or one with an assay.toml.
 # Arguments are those of `assay gate` (gate.sh --base origin/main --budget 10m). Reports of every format are left in
-# ASSAY_REPORTS (build/gate/reports of that folder); where CI shows a summary of its job, it is the Markdown.
+# ASSAY_REPORTS (build/gate/verdict of that folder); where CI shows a summary of its job, it is the Markdown.
 caller=$PWD
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +12,7 @@ step "build (program)"
 build program assay
 step "assay gate $*"
 cd "$caller"
-reports=${ASSAY_REPORTS:-build/gate/reports}
+reports=${ASSAY_REPORTS:-build/gate/verdict}
 mkdir -p "$reports"
 code=0
 "$root/build/program/assay" gate "$@" --json "$reports/gate.json" --markdown "$reports/gate.md" \

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(
-  clang cmake ninja-build g++ python3 ccache git
+  clang cmake lld ninja-build g++ python3 ccache git
   libboost1.81-dev libboost-context1.81-dev
   libgmp-dev libmpfr-dev libmpfi-dev
   libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev

@@ -61,6 +61,58 @@ def codec():
     }
 
 
+def json():
+    kernel = (
+        b'"mma_block": 16, "mma_fraction_bits": 24, "sum_depth": 16, "q_abs_error": 0, "exp2_rel_error": 1e-7, '
+        b'"log2_abs_error": 1e-7, "rcp_rel_error": 1e-7, "tanh_abs_error": 0, "tile_tokens": 64, '
+        b'"max_parallel_states": 1, "max_splits": 0, "merge_stages": 0'
+    )
+    words = b'"p_format": "call", "sum_format": "fp32", "exponential": "base2"'
+    numbers = b'"p_format": 1, "sum_format": 0, "exponential": 1'
+    declared = (
+        b'{"kernels": [{"name": "k", "target": "simt", "declaration": {' + kernel + b", " + words +
+        b', "determinism": "run_to_run", "batch_invariance": "fixed", "nan_values": true, "nan_scores": true}}]}'
+    )
+    hello = (
+        b'{"abi": [1, 0], "name": "w", "kernels": [{"name": "k", "family": 2, "determinism": 1, "batch_invariance": 1, '
+        b'"nan_contract": 3, "arithmetic": {' + kernel + b", " + numbers + b"}}]}"
+    )
+    cell = b'{"name": "c", "batch": 1, "seq": 4096, "lengths": "equal", "num_qo_heads": 32, "num_kv_heads": 8, '
+    cells = b'{"cells": [' + cell + b'"head_dim": 128, "page_size": 16, "kv_dtype": "bf16"}]}'
+    merge = b'{"merge": [{"name": "m", "op": "merge_states", "rows": 64, "states": 16, "num_heads": 32, "head_dim": 128}]}'
+    project = b'[build]\ncommand = "make"\nlibrary = "a.so"\n[gate]\nbudget = "5m"\nkernels = ["k"]\n[kernels]\nk = ["k.cu"]\n'
+    log = (
+        b"#2048 INITED cov: 10 ft: 20\nVIOLATION: off by 3\nTest unit written to ./crash-1\n"
+        b"stat::number_of_executed_units: 4096\n"
+    )
+    return {
+        "cells": b"\x00" + cells,
+        "cells_merge": b"\x00" + merge,
+        "cells_none": b"\x00{\n\"cells\": []}",
+        "cells_number": b"\x00" + cells.replace(b"4096", b"1e300"),
+        "cells_negative": b"\x00" + cells.replace(b"32", b"-32"),
+        "declared": b"\x01" + declared,
+        "declared_other": b"\x01" + declared.replace(b'"k"', b'"j"'),
+        "declared_number": b"\x01" + declared.replace(b"64", b"1e300"),
+        "declared_entry": b'\x01{"kernels": [5]}',
+        "declared_name": b'\x01{"kernels": [{"name": 5, "target": []}]}',
+        "declared_nested": b"\x01" + b"[" * 200 + b"]" * 200,
+        "hello": b"\x02" + hello,
+        "hello_version": b"\x02" + hello.replace(b"[1, 0]", b"[9, 9]"),
+        "hello_infinite": b"\x02" + hello.replace(b"1e-7", b'"inf"'),
+        "hello_surplus": b"\x02" + hello.replace(b'"name": "w"', b'"name": "w", "more": 1'),
+        "hello_control": b"\x02" + hello.replace(b'"abi": [1, 0]', b'"abi": "\\u001b[2J"'),
+        "project": b"\x03" + project,
+        "project_type": b"\x03" + project.replace(b'"make"', b"[1]"),
+        "project_unknown": b"\x03" + project + b'[other]\n"\\u001b[2J" = 1\n',
+        "project_broken": b"\x03[build\n",
+        "log": b"\x04" + log,
+        "log_silent": b"\x04" + log.replace(b"VIOLATION", b"word"),
+        "reply_empty": b"\x05",
+        "reply_counts": b"\x05" + b"\x00" * 8 + b"\xff" * 16,
+    }
+
+
 def plan():
     """batch - 1, units - 1, fixed?, [splits - 1], workers - 1 (two bytes) or none, tile - 1, lengths"""
 
@@ -135,7 +187,7 @@ def bound():
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    for make in (rescale, tile, merge, abi, codec, plan, problem, bound):
+    for make in (rescale, tile, merge, abi, codec, json, plan, problem, bound):
         folder = root / f"fuzz_{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in make().items():

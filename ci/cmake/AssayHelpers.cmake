@@ -19,6 +19,16 @@ function(assay_precompile target)
   endif()
 endfunction()
 
+# assay_unoptimised(target ...)  for code that takes longer to compile than to run, templates of JSON above all: it compiles
+#                           in half the time
+function(assay_unoptimised)
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+    endif()
+  endforeach()
+endfunction()
+
 # assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags
 # assay_add_test(name SOURCES ... LIBS ... LABELS ... SLOW ...)  GoogleTest executable, one ctest per case; without
 #     ASSAY_SLOW_TESTS those labelled slow are not built, and the cases named by SLOW are left out

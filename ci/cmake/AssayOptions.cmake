@@ -64,6 +64,11 @@ if(ASSAY_MARCH)
     target_compile_options(assay_strict INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=${ASSAY_MARCH}>)
   endif()
 endif()
+# The programs hold every kernel: lld links them in a fifth of the time.
+find_program(ASSAY_LLD ld.lld)
+if(ASSAY_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_link_options(assay_strict INTERFACE -fuse-ld=lld)
+endif()
 if(ASSAY_SANITIZE)
   target_compile_options(assay_strict INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${ASSAY_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>)

@@ -126,6 +126,8 @@ nlohmann::json run_json(const PropertyRun &r) {
             {"ratio_t1", finite(r.ratio_t1)},
             {"ratio_t2", finite(r.ratio_t2)},
             {"ratio_lse", finite(r.ratio_lse)}}},
+          {"errors", {{"o", r.errors_o.cases}, {"lse", r.errors_lse.cases}}},
+          {"counters", r.counters},
           {"classes", r.classes},
           {"missing", r.missing},
           {"outside", r.outside},

@@ -2,6 +2,7 @@
 #include "properties/cli/declaration_file.h"
 
 #include <fstream>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -25,12 +26,48 @@ json word(const char *const (&words)[n], int32_t value) {
   return value;
 }
 
+[[noreturn]] void refuse(const std::string &field, const char *expected) {
+  throw std::invalid_argument(fmt::format("{}: expected {}", field, expected));
+}
+
+const json &field_of(const json &declared, const char *field) {
+  const auto found = declared.find(field);
+  if (found == declared.end()) throw std::invalid_argument(fmt::format("no {}", field));
+  return *found;
+}
+
+std::string text_of(const json &declared, const char *field) {
+  const json &value = field_of(declared, field);
+  if (!value.is_string()) refuse(field, "a text");
+  return value.get<std::string>();
+}
+
 template <size_t n>
 int32_t value_of(const char *const (&words)[n], const json &declared, const char *field) {
-  const std::string text = declared.at(field).get<std::string>();
+  const std::string text = text_of(declared, field);
   for (size_t i = 0; i < n; ++i)
     if (text == words[i]) return static_cast<int32_t>(i);
   throw std::invalid_argument(fmt::format("{}: unknown word {}", field, quoted_word(text)));
+}
+
+double number_of(const json &declared, const char *field) {
+  const json &value = field_of(declared, field);
+  if (!value.is_number()) refuse(field, "a number");
+  return value.get<double>();
+}
+
+int32_t count_of(const json &declared, const char *field) {
+  const json &value = field_of(declared, field);
+  using Limits = std::numeric_limits<int32_t>;
+  if (!value.is_number_integer() || value < Limits::min() || value > Limits::max())
+    refuse(field, "an integer of 32 bits");
+  return value.get<int32_t>();
+}
+
+bool promise_of(const json &declared, const char *field) {
+  const json &value = field_of(declared, field);
+  if (!value.is_boolean()) refuse(field, "true or false");
+  return value.get<bool>();
 }
 
 struct Error {
@@ -58,9 +95,9 @@ constexpr Count kCounts[] = {{"mma_block", &assay_arithmetic::mma_block},
 assay_arithmetic arithmetic_of(const json &declared) {
   assay_arithmetic out{};
   for (const Error &field : kErrors)
-    out.*field.value = declared.at(field.name).get<double>();
+    out.*field.value = number_of(declared, field.name);
   for (const Count &field : kCounts)
-    out.*field.value = declared.at(field.name).get<int32_t>();
+    out.*field.value = count_of(declared, field.name);
   out.p_format = value_of(kFormats, declared, "p_format");
   out.sum_format = value_of(kFormats, declared, "sum_format");
   out.exponential = value_of(kExponentials, declared, "exponential");
@@ -73,20 +110,24 @@ void declare(assay_kernel &kernel, const json &declared) {
   kernel.arithmetic = arithmetic_of(declared);
   kernel.determinism = value_of(kDeterminismWords, declared, "determinism");
   kernel.batch_invariance = value_of(kBatchWords, declared, "batch_invariance");
-  kernel.nan_contract = (declared.at("nan_values").get<bool>() ? ASSAY_NAN_VALUES : 0) |
-                        (declared.at("nan_scores").get<bool>() ? ASSAY_NAN_SCORES : 0);
+  kernel.nan_contract = (promise_of(declared, "nan_values") ? ASSAY_NAN_VALUES : 0) |
+                        (promise_of(declared, "nan_scores") ? ASSAY_NAN_SCORES : 0);
 }
 
-json read(const std::string &path) {
-  std::ifstream file(path);
-  if (!file) throw CliError(kExitUsage, fmt::format("--declared-by {}: cannot read", path));
-  json document = json::parse(file, nullptr, false);
-  if (document.is_discarded() || !document.is_object() || !document.contains("kernels") ||
-      !document.at("kernels").is_array())
-    throw CliError(
-        kExitUsage,
-        fmt::format("--declared-by {}: no document of 'assay list kernels --json'", path));
-  return document;
+/// Those of the kernels that an entry names.
+void hold_to_entry(const json &entry, std::vector<assay_kernel> &kernels) {
+  if (!entry.is_object()) throw std::invalid_argument("is no object");
+  const std::string name = text_of(entry, "name"), target = text_of(entry, "target");
+  for (assay_kernel &kernel : kernels) {
+    if (name != kernel.name || target != target_name(kernel.target)) continue;
+    try {
+      const json &declared = field_of(entry, "declaration");
+      if (!declared.is_object()) refuse("declaration", "an object");
+      declare(kernel, declared);
+    } catch (const std::invalid_argument &e) {
+      throw std::invalid_argument(name + ": " + e.what());
+    }
+  }
 }
 
 } // namespace
@@ -109,23 +150,31 @@ json declaration_json(const assay_kernel &kernel) {
   return out;
 }
 
-void hold_to(const assay_plugin &plugin, const std::string &file, HeldPlugin &out) {
+void hold_to_text(const assay_plugin &plugin, const std::string &text, const std::string &file,
+                  HeldPlugin &out) {
+  const json document = json::parse(text, nullptr, false);
+  if (!document.is_object() || !document.contains("kernels") || !document.at("kernels").is_array())
+    throw CliError(
+        kExitUsage,
+        fmt::format("--declared-by {}: no document of 'assay list kernels --json'", file));
   out.kernels.assign(plugin.kernels, plugin.kernels + plugin.num_kernels);
-  const json document = read(file);
-  for (const json &entry : document.at("kernels"))
-    for (assay_kernel &kernel : out.kernels) {
-      if (entry.value("name", "") != kernel.name ||
-          entry.value("target", "") != target_name(kernel.target))
-        continue;
-      try {
-        declare(kernel, entry.at("declaration"));
-      } catch (const std::exception &e) {
-        throw CliError(kExitUsage,
-                       fmt::format("--declared-by {}: {}: {}", file, kernel.name, e.what()));
-      }
+  const json &entries = document.at("kernels");
+  for (size_t i = 0; i < entries.size(); ++i) {
+    try {
+      hold_to_entry(entries[i], out.kernels);
+    } catch (const std::invalid_argument &e) {
+      throw CliError(kExitUsage,
+                     fmt::format("--declared-by {}: kernels[{}]: {}", file, i, e.what()));
     }
+  }
   out.plugin = plugin;
   out.plugin.kernels = out.kernels.data();
+}
+
+void hold_to(const assay_plugin &plugin, const std::string &file, HeldPlugin &out) {
+  std::ifstream in(file);
+  if (!in) throw CliError(kExitUsage, fmt::format("--declared-by {}: cannot read", file));
+  hold_to_text(plugin, {std::istreambuf_iterator<char>(in), {}}, file, out);
 }
 
 } // namespace assay

@@ -108,15 +108,13 @@ void Gate::hold_declarations(Matter &matter) {
 }
 
 bool Gate::run(const Matter &matter, const CheckOrder &order) {
-  const std::string what = fmt::format("{} cases a property, {}", order.cases,
-                                       order.kernel.empty() ? "every kernel" : order.kernel);
-  Round round{order.round, nothing_run(), {}};
+  const std::string what = fmt::format("{} cases a property, {}", order.cases, order.kernel);
+  Round round{order.round, order.kernel, nothing_run(), {}};
   CheckOrder limited = order;
-  if (order.kernel.empty() || of_base_.count(order.kernel) > 0) {
+  if (of_base_.count(order.kernel) > 0) {
     talk_.step("check base: " + what);
-    const double begin = seconds();
     round.base = check(matter.sides.base, order, talk_);
-    limited.seconds = kHeadPatience + kHeadFactor * (seconds() - begin);
+    limited.seconds = kHeadPatience + kHeadFactor * round.base.at("seconds").get<double>();
   }
   talk_.step("check head: " + what);
   try {
@@ -163,43 +161,47 @@ void Gate::judge_added(const Matter &matter) {
     }
 }
 
-int Gate::long_cases(const Matter &matter, double short_seconds) const {
+int Gate::long_cases(const std::vector<std::string> &kernels) const {
   if (options_.cases > 0) return options_.cases;
-  double all = 0, touched = 0;
+  double cost = 0; // of both sides
   for (const Round &round : rounds_)
-    for (const json &kernel : round.head.at("kernels")) {
-      const double spent = kernel.at("seconds").get<double>();
-      all += spent;
-      if (matter.all_touched || matter.touched.count(kernel.at("name")) > 0) touched += spent;
-    }
+    if (std::find(kernels.begin(), kernels.end(), round.kernel) != kernels.end())
+      cost += round.base.value("seconds", 0.0) + round.head.value("seconds", 0.0);
   // A part of the short run went into classes that must occur: doubling its cases costs less.
-  const double share = all > 0 ? touched / all : 1, left = options_.budget - seconds();
-  int cases = 0, next = kShortCases;
-  for (double cost = short_seconds * share; next <= kShortCases << kMostDoublings && cost < left;
+  const double left = options_.budget - seconds();
+  int cases = 0;
+  for (int next = kShortCases; next <= kShortCases << kMostDoublings && cost < left;
        cost *= 2, next *= 2)
     cases = next;
   return cases > kShortCases ? cases : 0;
 }
 
-std::vector<std::string> Gate::kernels_of(const Matter &matter, bool touched_only) const {
-  std::vector<std::string> out;
-  for (const std::string &name : matter.kernels) {
+std::vector<std::string> Gate::kernels_of(const Matter &matter, bool touched) const {
+  for (const std::string &name : matter.kernels)
     if (of_base_.count(name) + of_head_.count(name) == 0)
       throw GateError(kUsage, fmt::format("assay.toml: gate.kernels: there is no kernel {}", name));
-    if (of_head_.count(name) > 0) out.push_back(name);
+  std::vector<std::string> out;
+  for (const std::string &name : of_head_) {
+    const bool asked =
+        matter.kernels.empty() ||
+        std::find(matter.kernels.begin(), matter.kernels.end(), name) != matter.kernels.end();
+    if (asked && touched == (matter.all_touched || matter.touched.count(name) > 0))
+      out.push_back(name);
   }
-  if (!touched_only || matter.all_touched)
-    return matter.kernels.empty() ? std::vector<std::string>{""} : out;
-  if (matter.kernels.empty()) out.assign(of_head_.begin(), of_head_.end());
-  std::erase_if(out, [&](const std::string &name) { return matter.touched.count(name) == 0; });
   return out;
 }
 
 bool Gate::short_round(const Matter &matter) {
   const double begin = seconds();
-  for (const std::string &kernel : kernels_of(matter, false))
-    if (!run(matter, {.kernel = kernel, .cases = kShortCases, .seed = options_.seed, .round = 1}))
-      return false;
+  for (const bool touched : {true, false}) {
+    for (const std::string &kernel : kernels_of(matter, touched))
+      if (!run(matter, {.kernel = kernel, .cases = kShortCases, .seed = options_.seed, .round = 1}))
+        return false;
+    if (!blocked()) continue;
+    if (touched && !kernels_of(matter, false).empty())
+      note("blocked: kernels that the change does not touch were not run");
+    break;
+  }
   document_["plan"]["short_seconds"] = seconds() - begin;
   return true;
 }
@@ -208,7 +210,7 @@ void Gate::long_round(const Matter &matter) {
   const double begin = seconds();
   const std::vector<std::string> kernels = kernels_of(matter, true);
   if (kernels.empty()) return;
-  const int cases = long_cases(matter, document_.at("plan").at("short_seconds").get<double>());
+  const int cases = long_cases(kernels);
   document_["plan"]["long_cases"] = cases;
   if (cases == 0) return note("the budget ended with the short run");
   for (const std::string &kernel : kernels)
@@ -246,7 +248,18 @@ void Gate::judge(Matter &matter) {
   summarise(matter);
 }
 
+void Gate::add_figures(Figures figures) {
+  add(std::move(figures.red));
+  for (std::string &text : figures.notes)
+    note(std::move(text));
+}
+
 void Gate::summarise(const Matter &matter) {
+  std::vector<CounterShift> counters;
+  for (const Round &round : rounds_)
+    for (CounterShift &shift : counter_shifts(round.base, round.head))
+      counters.push_back(std::move(shift));
+  add_figures(judge_counters(counters));
   for (const Round &round : rounds_)
     for (ErrorShift &shift : error_shifts(round.base, round.head)) {
       if (shift.grew)
@@ -261,12 +274,8 @@ void Gate::summarise(const Matter &matter) {
               .reproduce = ""}});
       shifts_.push_back(std::move(shift));
     }
-  if (!matter.sides.base.plugin.empty()) {
-    Figures size = compare_size(matter.sides.base.plugin, matter.sides.head.plugin);
-    add(std::move(size.red));
-    for (std::string &text : size.notes)
-      note(std::move(text));
-  }
+  if (!matter.sides.base.plugin.empty())
+    add_figures(compare_size(matter.sides.base.plugin, matter.sides.head.plugin));
   json &rows = document_["kernels"] = json::array();
   for (const Round &round : rounds_)
     for (const json &kernel : round.number == 1 ? round.head.at("kernels") : json::array())

@@ -57,6 +57,7 @@ public:
   void judge(Matter &matter);
 
   void add(RedLines red);
+  void add_figures(Figures figures);
   void note(std::string text) { notes_.push_back(std::move(text)); }
   void describe(const char *key, json value) { document_[key] = std::move(value); }
   /// The result of a run that says nothing about kernels: `assay mutants`.
@@ -69,19 +70,24 @@ public:
   const Talk &talk() const { return talk_; }
 
 private:
+  /// One run of one kernel on both sides.
   struct Round {
     int number;
+    std::string kernel;
     json base, head;
   };
   void hold_declarations(Matter &matter);
-  /// Those asked for, without those that are gone; "": all at once. GateError for unknown ones.
-  std::vector<std::string> kernels_of(const Matter &matter, bool touched_only) const;
+  /// Of head, and asked for: those that the change touches, or the others. GateError for unknown
+  /// ones.
+  std::vector<std::string> kernels_of(const Matter &matter, bool touched) const;
   /// One run of both sides; false where head gave no report, which is a red line.
   bool run(const Matter &matter, const CheckOrder &order);
-  /// Every kernel, or those asked for; false where head gave no report.
+  /// Those that the change touches, then the others unless it is blocked; false where head gave no
+  /// report.
   bool short_round(const Matter &matter);
   void long_round(const Matter &matter);
-  int long_cases(const Matter &matter, double short_seconds) const;
+  /// A property, for these kernels in what is left of the budget; 0: too little.
+  int long_cases(const std::vector<std::string> &kernels) const;
   void judge_round(const Matter &matter, const Round &round);
   void judge_added(const Matter &matter);
   void summarise(const Matter &matter);

@@ -4,6 +4,7 @@
 
 #include "properties/gate/reports.h"
 #include "properties/report/document.h"
+#include "properties/report/errors.h"
 #include "properties/report/escape.h"
 #include "properties/report/html_style.h"
 
@@ -90,6 +91,15 @@ std::string kernels(const json &document) {
   return out + "</tbody></table></div>\n";
 }
 
+std::string errors(const json &document) {
+  std::vector<const json *> base, head;
+  for (const json &check : document.at("checks")) {
+    base.push_back(&check.at("base"));
+    head.push_back(&check.at("head"));
+  }
+  return report::html_errors(head, base);
+}
+
 std::string list(const json &lines, const char *title) {
   std::string out;
   for (const json &line : lines)
@@ -123,7 +133,7 @@ std::string html(const json &document) {
          filter(document) + "<main>\n" + list(document.at("failures"), "Failed") +
          cards(document.at("red"), "Red lines", "", false) +
          cards(document.at("accepted"), "Accepted by a person", " gap", true) + findings(document) +
-         kernels(document) + list(document.at("notes"), "Notes") + "</main>\n" +
+         kernels(document) + errors(document) + list(document.at("notes"), "Notes") + "</main>\n" +
          fmt::format("<script>{}</script>\n</body>\n</html>\n", report::kScript);
 }
 

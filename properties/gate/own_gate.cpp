@@ -59,16 +59,18 @@ void build_base(const Gate &gate, const Worktree &tree, bool mutants) {
   }
 }
 
-Side side_of(const Gate &gate, const std::string &name, const Worktree &tree) {
+Side side_of(const Gate &gate, const std::string &name, const std::string &tree) {
   return {.name = name,
-          .program = tree.folder() + kProgram,
+          .program = tree + kProgram,
           .plugin = "",
           .declaration = "",
           .target = gate.options().target,
           .findings = "",
           .folder = "",
           .program_shown = "build/simt/assay",
-          .plugin_shown = ""};
+          .plugin_shown = "",
+          .kept_reports = "",
+          .build = nullptr};
 }
 
 RedLine red_build(const std::string &text) {
@@ -88,22 +90,25 @@ void overlay(const Proposal &proposal, const Worktree &tree) {
 
 void judge_kernels(const Proposal &proposal, const ChangeText &text, Matter &matter, Gate &gate) {
   find_touched(proposal, text, gate.options().all, matter);
-  const Worktree base(proposal.repository, proposal.work + "/base", proposal.base);
   const Worktree head(proposal.repository, proposal.work + "/head", proposal.base);
   overlay(proposal, head);
-  matter.sides = {side_of(gate, "base", base), side_of(gate, "head", head)};
+  const std::string base_folder = proposal.work + "/base";
+  matter.sides = {side_of(gate, "base", base_folder), side_of(gate, "head", head.folder())};
   make_folders(proposal.work, matter);
-  build_base(gate, base, false);
+  std::optional<Worktree> base; // where reports of it are kept, it may not be needed
+  matter.sides.base.kept_reports = reports_of_base(proposal, gate.options().target);
+  matter.sides.base.build = [&] {
+    if (base) return;
+    base.emplace(proposal.repository, base_folder, proposal.base);
+    build_base(gate, *base, false);
+  };
   try {
     build_assay(gate, "head's kernels in base's tree", head, false);
   } catch (const GateError &e) {
     gate.add(std::move(matter.red));
     return gate.add({red_build(e.what())});
   }
-  Figures figures = compare_figures(text.base(kFigures), text.head(kFigures));
-  append(matter.red, std::move(figures.red));
-  for (std::string &line : figures.notes)
-    gate.note(std::move(line));
+  gate.add_figures(compare_figures(text.base(kFigures), text.head(kFigures)));
   gate.judge(matter);
 }
 

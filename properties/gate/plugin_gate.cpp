@@ -24,7 +24,16 @@ Side side_of(const Gate &gate, const std::string &name, const Project &project,
           .findings = kept,
           .folder = "",
           .program_shown = "assay",
-          .plugin_shown = project.library};
+          .plugin_shown = project.library,
+          .kept_reports = "",
+          .build = nullptr};
+}
+
+/// Another assay may judge otherwise: its file's size and time.
+std::string stamp_of(const std::string &program) {
+  std::error_code ignored;
+  const auto time = fs::last_write_time(program, ignored).time_since_epoch().count();
+  return fmt::format("{}-{}", fs::file_size(program, ignored), time);
 }
 
 void build_plugin(const Gate &gate, const Project &project, const Worktree &tree,
@@ -85,6 +94,8 @@ void gate_plugin(const Proposal &proposal, Gate &gate) {
   matter.sides = {side_of(gate, "base", of_base, base.folder(), kept),
                   side_of(gate, "head", of_head, head.folder(), kept)};
   make_folders(proposal.work, matter);
+  matter.sides.base.kept_reports =
+      reports_of_base(proposal, gate.options().target + "-" + stamp_of(gate.options().program));
   try {
     build_plugin(gate, of_base, base, matter.sides.base);
   } catch (const GateError &e) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -140,6 +141,64 @@ std::vector<ErrorShift> error_shifts(const json &base, const json &head) {
       out.push_back(shift);
     }
   mark_grown(out);
+  return out;
+}
+
+std::vector<CounterShift> counter_shifts(const json &base, const json &head) {
+  std::map<std::pair<std::string, std::string>, const json *> before;
+  for (const json &run : base.at("runs"))
+    before[{run.at("kernel"), run.at("property")}] = &run;
+  std::map<std::pair<std::string, std::string>, CounterShift> sums;
+  for (const json &run : head.at("runs")) {
+    const auto at = before.find({run.at("kernel"), run.at("property")});
+    if (at == before.end() || !comparable(*at->second, run)) continue;
+    const json &old = at->second->value("counters", json::object()),
+               &counters = run.value("counters", json::object());
+    if (old.empty() || counters.empty())
+      continue; // an older assay, or a target that counts nothing
+    for (const auto &[name, count] : counters.items()) {
+      CounterShift &sum = sums[{run.at("kernel"), name}];
+      sum.kernel = run.at("kernel");
+      sum.counter = name;
+      sum.base += old.value(name, uint64_t{0});
+      sum.head += count.get<uint64_t>();
+    }
+  }
+  std::vector<CounterShift> out;
+  for (const auto &[key, shift] : sums)
+    out.push_back(shift);
+  return out;
+}
+
+Figures judge_counters(const std::vector<CounterShift> &shifts) {
+  constexpr double kGrowth = 1.05;
+  static const std::set<std::string> kDear = {"global_load_bytes", "global_store_bytes",
+                                              "block_barriers", "launches"};
+  std::map<std::pair<std::string, std::string>, CounterShift> sums;
+  for (const CounterShift &s : shifts) {
+    CounterShift &sum = sums[{s.kernel, s.counter}];
+    sum.kernel = s.kernel;
+    sum.counter = s.counter;
+    sum.base += s.base;
+    sum.head += s.head;
+  }
+  Figures out;
+  std::map<std::string, std::string> lines;
+  for (const auto &[key, s] : sums) {
+    if (s.base == s.head) continue;
+    const auto base = static_cast<double>(s.base), head = static_cast<double>(s.head);
+    const std::string change =
+        s.base == 0 ? fmt::format("{} 0 -> {}", s.counter, s.head)
+                    : fmt::format("{} {:+.2f} %", s.counter, 100 * (head / base - 1));
+    std::string &line = lines[s.kernel];
+    line += (line.empty() ? s.kernel + " on the executor: " : ", ") + change;
+    if (kDear.count(s.counter) == 0 || head <= base * kGrowth) continue;
+    out.red.push_back(
+        red(s.kernel, fmt::format("{} ({} -> {}) over the same draws", change, s.base, s.head)));
+    out.red.back().id = "counters-grew";
+  }
+  for (auto &[kernel, line] : lines)
+    out.notes.push_back(std::move(line));
   return out;
 }
 

@@ -24,11 +24,26 @@ std::vector<ErrorShift> error_shifts(const json &base, const json &head);
 /// Probability of `more` or more heads of `more + less` throws.
 double sign_test(int more, int less);
 
+/// How often a kernel did something on the executor, over the properties that ran the same draws on
+/// both sides. Runs are deterministic, so that any difference is one of the kernels.
+struct CounterShift {
+  std::string kernel, counter;
+  uint64_t base = 0, head = 0;
+};
+
+/// Of two documents of `check` over the same draws. Empty for kernels on a target that counts
+/// nothing.
+std::vector<CounterShift> counter_shifts(const json &base, const json &head);
+
 /// What else is measured of both sides; each a line of the report, red ones with the id "figures".
 struct Figures {
   RedLines red;
   std::vector<std::string> notes;
 };
+
+/// Of all rounds: a line per kernel for what moved; red with the id "counters-grew" where head
+/// loads or stores more bytes, launches more often or waits at more block barriers by a twentieth.
+Figures judge_counters(const std::vector<CounterShift> &shifts);
 
 /// Bytes of two files: red above +25 % and 1 MiB. Nothing where one is not there.
 Figures compare_size(const std::string &base, const std::string &head);

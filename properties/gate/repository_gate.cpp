@@ -51,7 +51,9 @@ void gate_libraries(const Options &options, Gate &gate) {
                        .findings = "",
                        .folder = "",
                        .program_shown = "assay",
-                       .plugin_shown = ""};
+                       .plugin_shown = "",
+                       .kept_reports = "",
+                       .build = nullptr};
   matter.sides.head = matter.sides.base;
   matter.sides.head.name = "head";
   matter.sides.head.plugin = fs::absolute(options.head_plugin).string();
@@ -107,6 +109,15 @@ void make_folders(const std::string &work, Matter &matter) {
     fs::remove_all(side->folder);
     fs::create_directories(side->folder);
   }
+}
+
+std::string reports_of_base(const Proposal &proposal, const std::string &judge) {
+  const fs::path all = proposal.work + "/reports", own = all / (proposal.base + "-" + judge);
+  std::error_code ignored;
+  fs::create_directories(own, ignored);
+  for (const fs::directory_entry &other : fs::directory_iterator(all, ignored))
+    if (other.path() != own) fs::remove_all(other.path(), ignored);
+  return own.string();
 }
 
 std::vector<AddedCase> added_cases(const ChangeText &text) {

@@ -36,6 +36,10 @@ void build(const Gate &gate, const std::string &what, const std::vector<std::str
 /// Folders in `work` for what the sides write, new in every run.
 void make_folders(const std::string &work, Matter &matter);
 
+/// Folder in which reports of base are kept, for gates of the same base by the same `judge`; those
+/// of others are removed.
+std::string reports_of_base(const Proposal &proposal, const std::string &judge);
+
 /// The kept findings that it adds.
 std::vector<AddedCase> added_cases(const ChangeText &text);
 

@@ -30,8 +30,9 @@ Room own_room(const std::string &path) {
     if (under(path, judge)) return Room::kJudge;
   for (const char *generator : {"properties/case", "corpus/seeds", "fuzz"})
     if (under(path, generator)) return Room::kGenerator;
-  // Timing and its figures decide nothing about a result.
-  if (under(path, "kernels/bench") || path.ends_with(".csv")) return Room::kWords;
+  // Timing and its figures, and trials of the gate, decide nothing about a result.
+  if (under(path, "kernels/bench") || under(path, "corpus/changes") || path.ends_with(".csv"))
+    return Room::kWords;
   return under(path, "kernels") ? Room::kKernel : Room::kJudge;
 }
 

@@ -39,6 +39,7 @@ void append(std::vector<std::string> &to, const std::vector<std::string> &more) 
 
 process::Ended start(const Side &side, const std::vector<std::string> &words, const Talk &talk,
                      double seconds = 0) {
+  if (side.build) side.build();
   // In its own folder: `check` replays and writes ./findings.
   return process::run({.words = words,
                        .folder = side.folder,
@@ -51,6 +52,24 @@ process::Ended start(const Side &side, const std::vector<std::string> &words, co
 json read(const std::string &path) {
   std::ifstream file(path);
   return json::parse(file, nullptr, false);
+}
+
+bool is_whole(const json &report) { return report.is_object() && report.value("complete", false); }
+
+/// The report as an earlier gate kept it; discarded where there is none.
+json kept_report(const Side &side, const std::string &name) {
+  return side.kept_reports.empty() ? json(json::value_t::discarded)
+                                   : read(side.kept_reports + "/" + name);
+}
+
+/// Whole or not at all: a gate may be interrupted.
+void keep_report(const Side &side, const std::string &name, const json &report) {
+  if (side.kept_reports.empty()) return;
+  std::error_code ignored;
+  fs::create_directories(side.kept_reports, ignored);
+  const std::string path = side.kept_reports + "/" + name;
+  std::ofstream(path + ".part") << report.dump();
+  fs::rename(path + ".part", path, ignored);
 }
 
 int code_of(const process::Ended &ended) {
@@ -77,31 +96,35 @@ void count_failure(const json &document, const std::string &fingerprint, Replays
 } // namespace
 
 json list_kernels(const Side &side, const Talk &talk) {
+  if (json kept = kept_report(side, "list.json"); kept.is_object()) return kept;
   const std::string file = side.folder + "/list.json";
   std::vector<std::string> words = {side.program, "list", "kernels", "--json", file};
   append(words, source_of(side));
   const process::Ended ended = start(side, words, talk);
   json out = read(file);
   if (!ended.ok() || out.is_discarded()) fail(side, "list", ended);
+  keep_report(side, "list.json", out);
   return out;
 }
 
 json check(const Side &side, const CheckOrder &order, const Talk &talk) {
-  const std::string stem = fmt::format("{}/{}{}", side.folder, order.round,
-                                       order.kernel.empty() ? "" : "-" + order.kernel);
+  const std::string name = fmt::format("{}-{}-{}.json", order.kernel, order.cases, order.seed);
+  if (json kept = kept_report(side, name); is_whole(kept)) return kept;
+  const std::string stem = fmt::format("{}/{}-{}", side.folder, order.round, order.kernel);
   std::vector<std::string> words = {side.program, "check",
                                     "--json",     stem + ".json",
                                     "--quiet",    "--isolate",
                                     "--cases",    std::to_string(order.cases),
                                     "--seed",     std::to_string(order.seed),
+                                    "--kernel",   order.kernel,
                                     "--out",      stem + "-findings"};
   append(words, selection_of(side));
-  if (!order.kernel.empty()) append(words, {"--kernel", order.kernel});
   if (!side.findings.empty() && fs::is_directory(side.findings))
     append(words, {"--findings", side.findings});
   const process::Ended ended = start(side, words, talk, order.seconds);
   json out = read(stem + ".json");
-  if (out.is_discarded() || !out.value("complete", false)) fail(side, "check", ended);
+  if (!is_whole(out)) fail(side, "check", ended);
+  if (out.value("exit", kHarness) == kPass) keep_report(side, name, out);
   return out;
 }
 

@@ -28,11 +28,17 @@ struct Side {
   std::string folder;   ///< for what is written; there already
   /// As reproduce lines name them, where trees are gone in the end; empty: as they are.
   std::string program_shown, plugin_shown;
+  /// Where reports of a commit are kept for the next gate, which asks the same of it; empty:
+  /// nowhere. Only those without findings are, as cases lie in folders that go.
+  std::string kept_reports;
+  /// Makes program and library; called before either is used, again and again. Empty: they are
+  /// there.
+  std::function<void()> build;
 };
 
 /// One run of `check`.
 struct CheckOrder {
-  std::string kernel; ///< empty: all
+  std::string kernel;
   int cases = 10;
   uint64_t seed = 1;
   int round = 1;      ///< names its files
@@ -42,7 +48,8 @@ struct CheckOrder {
 /// `assay list kernels` as data. GateError where it fails, with the program's own words.
 json list_kernels(const Side &side, const Talk &talk);
 
-/// `assay check` as data, complete; GateError where there is no complete report.
+/// `assay check` as data, complete, of this run or a kept one; GateError where there is no complete
+/// report.
 json check(const Side &side, const CheckOrder &order, const Talk &talk);
 
 /// What three replays of one case say; one where it takes long.

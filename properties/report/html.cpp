@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/report/errors.h"
 #include "properties/report/html_parts.h"
 #include "properties/report/html_style.h"
 
@@ -16,7 +17,8 @@ std::string html(const json &document) {
                      "<title>assay: {}</title>\n<style>{}</style>\n</head>\n<body>\n",
                      verdict_word(document), kStyle) +
          html_verdict(document) + html_filter(document) + "<main>\n" + html_findings(document) +
-         html_gaps(document) + html_coverage(document) + html_kernels(document) + "</main>\n" +
+         html_gaps(document) + html_coverage(document) + html_kernels(document) +
+         html_errors({&document}) + "</main>\n" +
          fmt::format("<script>{}</script>\n</body>\n</html>\n", kScript);
 }
 

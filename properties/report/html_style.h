@@ -61,6 +61,14 @@ thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 .c3 { background: var(--bad); color: var(--bg); font-weight: 700; }
 .key { display: inline-flex; gap: .3rem; align-items: center; margin-right: 1rem; vertical-align: middle; }
 .key .cell { display: inline-block; border: 1px solid var(--line); line-height: 1.2rem; }
+.errors { display: flex; flex-wrap: wrap; gap: 1rem; margin: .6rem 0 0; }
+.errors figure { flex: 0 1 22rem; min-width: 14rem; margin: 0; padding: .6rem .75rem .4rem; background: var(--panel);
+  border: 1px solid var(--line); border-radius: .5rem; }
+.errors svg { display: block; width: 100%; overflow: visible; } .errors figcaption { font-size: .82rem; color: var(--soft); }
+.errors rect.in { fill: var(--good); } .errors rect.over { fill: var(--bad); }
+.errors polyline { fill: none; stroke: var(--text); stroke-width: 1.2; }
+.errors path { stroke: var(--line); } .errors line { stroke: var(--soft); stroke-dasharray: 3 3; }
+.errors text { font-size: 11px; fill: var(--soft); }
 [hidden], output:empty { display: none !important; }
 )css";
 

@@ -5,6 +5,26 @@
 
 namespace assay {
 
+void ErrorHistogram::add(double ratio) {
+  if (!(ratio > 0)) return;
+  // A ratio of exactly 1 is still within.
+  ++cases[ratio > 1 ? kBins - 1 : std::min(static_cast<int>(ratio * (kBins - 1)), kBins - 2)];
+}
+
+void PropertyRun::add_judged(const CheckResult &r) {
+  ratio_t0 = std::max(ratio_t0, r.ratio_t0);
+  ratio_t1 = std::max(ratio_t1, r.ratio_t1);
+  ratio_t2 = std::max(ratio_t2, r.ratio_t2);
+  ratio_lse = std::max(ratio_lse, r.ratio_lse);
+  outputs += r.outputs;
+  no_claim += r.no_claim;
+  declared_away += r.declared_away;
+  budgets.merge(r.budgets);
+  certified_rows += r.certified_rows;
+  errors_o.add(r.ratio_t2 > 0 ? r.ratio_t2 : r.ratio_t1 > 0 ? r.ratio_t1 : r.ratio_t0);
+  errors_lse.add(r.ratio_lse);
+}
+
 int RunSummary::cases() const {
   int n = 0;
   for (const PropertyRun &r : runs)

@@ -2,6 +2,7 @@
 // What a run of properties found, and what it did not.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,6 +22,14 @@ struct Finding {
   ShrinkStats stats;
 };
 
+/// Cases by the worst |error| / bound of their outputs: twenty bins of 0.05 from 0 to 1, and one
+/// for what lies beyond. Cases that are not judged by a bound (a ratio of 0) are left out.
+struct ErrorHistogram {
+  static constexpr int kBins = 21;
+  std::array<uint64_t, kBins> cases{};
+  void add(double ratio);
+};
+
 /// One property on one kernel.
 struct PropertyRun {
   const Property *property = nullptr;
@@ -38,12 +47,17 @@ struct PropertyRun {
   double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0;
   uint64_t outputs = 0, no_claim = 0, declared_away = 0, certified_rows = 0; ///< as in CheckResult
   oracle::BudgetSizes budgets;
-  double seconds = 0;                 ///< summed over threads
-  std::map<std::string, int> classes; ///< decided cases of each class, as they ran
-  std::vector<std::string> missing;   ///< important classes without a case, unsupported ones aside
-  std::vector<std::string> outside;   ///< important classes that the kernel's envelope leaves out
-  std::vector<Finding> first;         ///< the first failure, shrunk; empty without one
-  std::string harness_error;          ///< an exception; the run proves nothing
+  ErrorHistogram errors_o, errors_lse;      ///< O by the tightest tier that judged it
+  std::map<std::string, uint64_t> counters; ///< of the runs of drawn cases, summed (Sut)
+  double seconds = 0;                       ///< summed over threads
+  std::map<std::string, int> classes;       ///< decided cases of each class, as they ran
+  std::vector<std::string> missing; ///< important classes without a case, unsupported ones aside
+  std::vector<std::string> outside; ///< important classes that the kernel's envelope leaves out
+  std::vector<Finding> first;       ///< the first failure, shrunk; empty without one
+  std::string harness_error;        ///< an exception; the run proves nothing
+
+  /// What the oracle judged of one case: ratios, counts, budgets.
+  void add_judged(const CheckResult &r);
 
   /// Nothing was decided, and it is not for a feature that the kernel does not have, nor for the
   /// envelope that its cases were drawn in.

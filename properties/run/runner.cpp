@@ -145,6 +145,7 @@ private:
   void check(uint64_t index, const Problem &p) {
     bool threw = false;
     sut_->take_classes();
+    sut_->take_counters();
     take_compared();
     CheckResult r = checked(*run_.property, p, *sut_, &threw);
     if (threw) {
@@ -152,20 +153,14 @@ private:
       return;
     }
     const std::set<std::string> ran = sut_->take_classes();
+    for (const auto &[name, count] : sut_->take_counters())
+      run_.counters[name] += count;
     // Without rows there is nothing to compare, and that nothing is written is what counts.
     if (r.passed() && take_compared() == 0 && p.batch > 0) {
       r = CheckResult::discard("no output was compared");
       ++run_.hollow_cases;
     }
-    run_.ratio_t0 = std::max(run_.ratio_t0, r.ratio_t0);
-    run_.ratio_t1 = std::max(run_.ratio_t1, r.ratio_t1);
-    run_.ratio_t2 = std::max(run_.ratio_t2, r.ratio_t2);
-    run_.ratio_lse = std::max(run_.ratio_lse, r.ratio_lse);
-    run_.outputs += r.outputs;
-    run_.no_claim += r.no_claim;
-    run_.declared_away += r.declared_away;
-    run_.budgets.merge(r.budgets);
-    run_.certified_rows += r.certified_rows;
+    run_.add_judged(r);
     if (r.kind == CheckResult::Kind::kDiscard) {
       ++run_.discarded;
       run_.discard_reason = r.message;

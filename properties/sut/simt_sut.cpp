@@ -115,13 +115,25 @@ private:
       if (!live[i]) memory.mark_undefined(static_cast<std::byte *>(table) + i, 4);
   }
 
+  static uint64_t shuffles(const simt::Counters &from) {
+    using enum simt::Collective;
+    return from.collective(kShflXor) + from.collective(kShflIdx) + from.collective(kShflUp) +
+           from.collective(kShflDown);
+  }
+
   static void fill_counters(const simt::Counters &from, std::map<std::string, uint64_t> &to) {
     to["launches"] = from.launches;
     to["blocks"] = from.blocks;
     to["global_load_bytes"] = from.global_load_bytes + from.async_copy_bytes;
     to["global_store_bytes"] = from.global_store_bytes;
+    to["global_load_requests"] = from.global_load_requests + from.async_copies;
+    to["shared_bytes"] = from.shared_load_bytes + from.shared_store_bytes;
+    to["atomics"] = from.atomics;
     to["mma"] = from.collective(simt::Collective::kMma);
-    to["block_barriers"] = from.block_barriers;
+    to["wgmma"] = from.collective(simt::Collective::kWgmma);
+    to["shuffles"] = shuffles(from);
+    to["block_barriers"] = from.block_barriers + from.named_barriers;
+    to["mbarrier_phases"] = from.mbarrier_phases;
   }
 };
 

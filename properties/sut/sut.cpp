@@ -27,6 +27,8 @@ void report_changes(const Buffer &before, const Buffer &after, std::vector<std::
 RunResult Sut::run(Tensors &t) {
   std::vector<Buffer> before = t.buffers;
   RunResult result = execute(t);
+  for (const auto &[name, count] : result.counters)
+    counters_[name] += count;
   if (result.status == ASSAY_OK)
     for (std::string &name : classify(t.problem))
       classes_.insert(std::move(name));

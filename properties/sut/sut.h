@@ -51,6 +51,9 @@ public:
 
   /// Classes of the calls that ran since the last question: of cases as a property made them.
   std::set<std::string> take_classes() { return std::exchange(classes_, {}); }
+  /// What the calls since the last question did, summed: bytes loaded, barriers, ... Empty where
+  /// the target counts nothing.
+  std::map<std::string, uint64_t> take_counters() { return std::exchange(counters_, {}); }
 
 protected:
   /// Whether this run is to be planned by a call of its own: then an early start has a plan to
@@ -71,6 +74,7 @@ private:
   const assay_kernel &kernel_;
   bool replays_scores_ = false;
   std::set<std::string> classes_;
+  std::map<std::string, uint64_t> counters_;
 };
 
 /// Runs kernels whose pointers are plain host memory and that need no stream: C++ references.

@@ -49,11 +49,21 @@ TEST_F(CliGate, ADeclarationThatBoundsNothingIsRefused) {
   };
   refused("exp2_rel_error", 1.0, "reference_merge_state: exp2_rel_error is 1, expected 0 to below");
   refused("p_format", "fp64", "p_format: unknown word 'fp64'");
-  refused("determinism", 1, "must be string");
+  refused("determinism", 1, "determinism: expected a text");
+  refused("sum_depth", 1.5, "sum_depth: expected an integer of 32 bits");
+  refused("nan_values", 0, "nan_values: expected true or false");
   expect_error(assay_program({"check", "--declared-by", path("none.json")}), kExitUsage,
                "none.json: cannot read");
   expect_error(assay_program({"check", "--declared-by", file("x.json", "[]")}), kExitUsage,
                "no document of 'assay list kernels --json'");
+  const auto entry = [&](const char *text, const char *why) {
+    const std::string held = file("y.json", "{\"kernels\": [" + std::string(text) + "]}");
+    expect_error(assay_program({"check", "--declared-by", held}), kExitUsage, why);
+  };
+  entry("5", "y.json: kernels[0]: is no object");
+  entry("{}", "kernels[0]: no name");
+  entry(R"({"name": 5, "target": "simt"})", "kernels[0]: name: expected a text");
+  entry(R"({"name": "reference_merge_state", "target": "simt"})", "merge_state: no declaration");
 }
 
 TEST_F(CliGate, TakesTwoLibrariesOrARepository) {

@@ -71,6 +71,7 @@ inline json document() {
            {classed("new", true), classed("known", false), classed("fixed", false),
             classed("flaky", true)}},
           {"errors", json::array()},
+          {"checks", json::array({{{"base", report::passing()}, {"head", report::document()}}})},
           {"kernels", {kernel("k<1>", true), kernel("a_kernel_of_a_rather_long_name_v2", false)}},
           {"notes", {report::kHostile, "the budget ended with the short run"}},
           {"failures", json::array()}};
@@ -81,7 +82,7 @@ inline json undecided() {
   json d = document();
   d["exit"] = 4;
   d["plan"] = {{"kind", "mutants"}};
-  for (const char *key : {"red", "accepted", "findings", "kernels", "notes"})
+  for (const char *key : {"red", "accepted", "findings", "kernels", "notes", "checks"})
     d[key] = json::array();
   d["failures"] = {report::kHostile, "base: assay check ended with 4: no word"};
   return d;

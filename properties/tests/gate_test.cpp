@@ -165,6 +165,42 @@ TEST(Regressions, ErrorGrowsBeyondChanceAndBeyondAQuarter) {
   EXPECT_FALSE(grew(noise));
 }
 
+json counted(const json &counters, int cases = 40) {
+  return {{"runs",
+           {{{"kernel", "k"},
+             {"property", "p"},
+             {"cases", cases},
+             {"findings", 0},
+             {"counters", counters}}}}};
+}
+
+TEST(Regressions, CountersThatGrowAreRed) {
+  const json base = counted({{"global_load_bytes", 1000}, {"block_barriers", 10}, {"mma", 8}});
+  const auto judged = [&](const json &head) { return judge_counters(counter_shifts(base, head)); };
+  EXPECT_TRUE(judged(base).red.empty());
+  EXPECT_TRUE(judged(base).notes.empty());
+  const Figures more =
+      judged(counted({{"global_load_bytes", 1060}, {"block_barriers", 10}, {"mma", 80}}));
+  EXPECT_EQ(ids(more.red), Ids{"counters-grew"}); // a matter of bytes, not of instructions
+  EXPECT_EQ(more.notes, std::vector<std::string>{
+                            "k on the executor: global_load_bytes +6.00 %, mma +900.00 %"});
+  const Figures little =
+      judged(counted({{"global_load_bytes", 1040}, {"block_barriers", 9}, {"mma", 8}}));
+  EXPECT_TRUE(little.red.empty());
+  EXPECT_EQ(little.notes.size(), 1u);
+  EXPECT_EQ(ids(judged(counted({{"launches", 1}})).red), Ids{"counters-grew"}); // none before
+  EXPECT_TRUE(judged(counted({{"global_load_bytes", 9999}}, 41)).red.empty());  // other draws
+  EXPECT_TRUE(judged(counted(json::object())).red.empty()); // a target that counts nothing
+}
+
+TEST(Regressions, CountersOfAllRoundsAreSummed) {
+  const std::vector<CounterShift> rounds = {{"k", "launches", 100, 110},
+                                            {"k", "launches", 900, 900}};
+  EXPECT_TRUE(judge_counters(rounds).red.empty());
+  EXPECT_EQ(judge_counters(rounds).notes,
+            std::vector<std::string>{"k on the executor: launches +1.00 %"});
+}
+
 TEST(Regressions, AFigureIsRedWhereABlockIsLost) {
   const std::string head = "arch,kernel,arguments,threads,registers,stack,shared\n";
   const std::string base = head + "sm_90,v1,bf16 64,128,128,0,1024\n";

@@ -37,6 +37,7 @@ inline json run(const std::string &property, json changes = json::object()) {
               {"started", true},
               {"seconds", 0.25},
               {"hollow", false},
+              {"errors", {{"o", {3, 0, 4, 1}}, {"lse", {7, 1, 0, 0}}}},
               {"classes", {{"plain", 30}}},
               {"missing", json::array()},
               {"outside", json::array()},

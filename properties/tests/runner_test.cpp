@@ -147,6 +147,16 @@ TEST(Runner, CountsWhatTheOracleJudgedAndCertified) {
   EXPECT_GT(found.findings(), 0);
 }
 
+TEST(Runner, ErrorsAreCountedInTwentiethsOfTheBound) {
+  ErrorHistogram errors;
+  for (const double ratio : {0.0, 0.049, 0.05, 0.999, 1.0, 1.001, 1e300})
+    errors.add(ratio);
+  EXPECT_EQ(errors.cases[0], 1u);
+  EXPECT_EQ(errors.cases[1], 1u);
+  EXPECT_EQ(errors.cases[19], 2u);
+  EXPECT_EQ(errors.cases[20], 2u);
+}
+
 TEST(Runner, ATimeBudgetEndsTheRun) {
   RunnerOptions options = quick(1);
   options.budget = 1e-9; // spent by the first case; the others are those of missing classes
