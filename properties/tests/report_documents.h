@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "properties/report/document.h"
 
@@ -27,6 +28,13 @@ inline json finding(const std::string &kernel, const std::string &property, size
           {"case", "assay-case 1\nend\n"}};
 }
 
+/// Cases by their error over bound: small, near to 1 and beyond.
+inline std::vector<int> bins(int small, int near, int beyond) {
+  std::vector<int> out(21);
+  out[0] = small, out[19] = near, out[20] = beyond;
+  return out;
+}
+
 inline json run(const std::string &property, json changes = json::object()) {
   json out = {{"kernel", "k<1>"},
               {"property", property},
@@ -37,7 +45,7 @@ inline json run(const std::string &property, json changes = json::object()) {
               {"started", true},
               {"seconds", 0.25},
               {"hollow", false},
-              {"errors", {{"o", {3, 0, 4, 1}}, {"lse", {7, 1, 0, 0}}}},
+              {"errors", {{"o", bins(3, 4, 1)}, {"lse", bins(7, 1, 0)}}},
               {"classes", {{"plain", 30}}},
               {"missing", json::array()},
               {"outside", json::array()},
