@@ -14,8 +14,10 @@ packages=(
 packages+=(llvm libclang-rt-14-dev)
 # The Python package and its tests.
 packages+=(python3-numpy python3-pytest python3-pip python3-setuptools python3-wheel)
-# Checked habits of the tree.
-packages+=(clang-format shellcheck)
+# Checked habits of the tree and of .github.
+packages+=(clang-format shellcheck python3-yaml)
+# Packages of our own, and which libraries they need.
+packages+=(dpkg-dev file)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -7,16 +7,20 @@
 fuzz_seconds=60
 
 ci/setup.sh
-step "shape, layers, format, scripts, headers"
+step "shape, layers, format, scripts, workflows, headers"
 ci/shape.sh
 git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
 shellcheck --external-sources ci/*.sh .ci/run
+/usr/bin/python3 -B ci/tests/workflows_test.py
+/usr/bin/python3 -B ci/workflows.py
 ci/check_headers.sh
 step "build and test (simt)"
 build simt
 run_tests simt
 step "install, and a user's programs"
 ci/consumer.sh build/simt
+step "packages"
+ci/packages.sh build/simt
 step "sanitizers (address, undefined)"
 build simt-asan-ubsan
 run_tests simt-asan-ubsan

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` writes: headers, the libraries of this build, and what find_package(assay) and
-# pkg-config read. Paths are relative, so the installed tree can be moved.
+# pkg-config read (component kernels); the program and what it finds at run time (component harness). Paths are
+# relative, so the installed tree can be moved.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/assay)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME kernels)
 
 install(TARGETS assay_abi EXPORT assayTargets)
 set_target_properties(assay_abi PROPERTIES EXPORT_NAME abi)
@@ -20,8 +22,10 @@ foreach(name simt cuda)
 endforeach()
 if(ASSAY_HARNESS)
   # For authors of plugins, beside the headers: the program and how a kernel is declared.
-  install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(FILES properties/plugins/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME plugins.md)
+  install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT harness)
+  install(DIRECTORY corpus/findings DESTINATION ${CMAKE_INSTALL_DATADIR}/assay COMPONENT harness
+          FILES_MATCHING PATTERN *.case)
+  install(FILES properties/plugins/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT harness RENAME plugins.md)
   # Headers of the oracle include each other as oracle/... and the ABI as kernels/abi/...
   install(TARGETS assay_oracle EXPORT assayTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_target_properties(assay_oracle PROPERTIES EXPORT_NAME oracle)
@@ -50,5 +54,7 @@ install(FILES ${PROJECT_BINARY_DIR}/assayConfig.cmake ${PROJECT_BINARY_DIR}/assa
         DESTINATION ${package_dir})
 # pkg-config has one library: the CUDA kernels where they were built.
 list(GET installed_libraries -1 pkgconfig_library)
+file(RELATIVE_PATH pkgconfig_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(ci/cmake/assay.pc.in assay.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/assay.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+include(AssayPackage)

@@ -47,6 +47,11 @@ std::string grouped(uint64_t n) {
   return digits;
 }
 
+std::string rate(double a_second) {
+  return a_second < 100 ? fmt::format("{:.2g}", a_second)
+                        : grouped(static_cast<uint64_t>(a_second));
+}
+
 /// Features over time, from 0; the axes say where they end.
 std::string plot(const json &task) {
   constexpr double kWidth = 420, kHeight = 120, kLeft = 4, kTop = 8;
@@ -82,13 +87,13 @@ std::string task_card(const json &task) {
   if (const auto trouble = task.at("trouble").get<std::string>(); !trouble.empty())
     notes += fmt::format("<p class=\"over\">{}</p>", markup(trouble));
   return fmt::format("<section class=\"task\"><h3>{}</h3>{}<p>{} features, {} of them in the last "
-                     "quarter of the time<br>{} {} in {} ({:.3g} a second)</p>{}</section>\n",
+                     "quarter of the time<br>{} {} in {} ({} a second)</p>{}</section>\n",
                      markup(task.at("name").get<std::string>()), plot(task),
                      grouped(task.at("features").get<uint64_t>()),
                      growing > 0 ? fmt::format("{:.1f} %", 100 * growing) : "none",
                      grouped(task.at("executions").get<uint64_t>()),
                      task.at("name") == "check" ? "cases" : "inputs", hours(seconds),
-                     task.at("executions").get<double>() / seconds, notes);
+                     rate(task.at("executions").get<double>() / seconds), notes);
 }
 
 std::string findings_of(const json &report) {
@@ -202,9 +207,10 @@ std::string page(const json &report) {
 }
 
 void write_report(const std::string &folder, const json &report) {
-  write_whole(folder + "/report.json",
-              report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
-  write_whole(folder + "/report.html", page(report));
+  // Bytes of a fuzzer that are not UTF-8 become U+FFFD, once for both.
+  const std::string text = report.dump(2, ' ', false, json::error_handler_t::replace);
+  write_whole(folder + "/report.json", text + "\n");
+  write_whole(folder + "/report.html", page(json::parse(text)));
 }
 
 } // namespace assay::campaign

@@ -10,6 +10,7 @@
 #include "properties/cli/declaration_file.h"
 #include "properties/cli/plugin_loader.h"
 #include "properties/cli/session.h"
+#include "properties/cli/version.h"
 #include "properties/cli/worker_loader.h"
 
 namespace assay {
@@ -44,7 +45,7 @@ struct Parser {
   std::string budget, patience, slice;
   int (*command)(Session &) = nullptr;
 
-  Parser() {
+  explicit Parser(const std::string &version) {
     app.add_option("--json", options.json,
                    "write the result to FILE; -: standard output, text to standard error")
         ->type_name("FILE");
@@ -53,7 +54,7 @@ struct Parser {
         ->check(SeedText());
     app.add_flag("--quiet", options.quiet, "only findings and errors");
     app.require_subcommand(1);
-    app.set_version_flag("--version", "assay " ASSAY_VERSION);
+    app.set_version_flag("--version", version);
     app.footer(kFooter);
     app.fallthrough();
     auto sub = [&](const char *name, const char *what, int (*run)(Session &)) {
@@ -94,7 +95,8 @@ struct Parser {
         ->type_name("DIR");
     check
         ->add_option("--findings", options.findings,
-                     "kept findings, replayed first (the source tree's corpus/findings)")
+                     "kept findings, replayed first (those beside this program, or corpus/findings "
+                     "of the tree around it or around this folder)")
         ->type_name("DIR");
 
     CLI::App *replay = sub("replay", "check the cases of files", command_replay);
@@ -275,11 +277,12 @@ WorkerCommand worker_command(const CliOptions &options) {
 
 } // namespace
 
-int run_cli(int argc, const char *const *argv, const assay_plugin &own, const CliStreams &streams) {
-  Parser parser;
+int run_cli(int argc, const char *const *argv, const assay_plugin &own, const CliStreams &streams,
+            const char *commit) {
+  Parser parser(version_text(own, commit));
   try {
     parser.app.parse(argc, argv);
-  } catch (const CLI::Success &e) { // --help
+  } catch (const CLI::Success &e) { // --help, --version
     return parser.app.exit(e, streams.out, streams.err);
   } catch (const CLI::ParseError &e) {
     const bool no_command = parser.app.get_subcommands().empty();

@@ -23,7 +23,8 @@ struct CliStreams {
   bool err_terminal = false; ///< of `err`, which takes the text when --json - takes `out`
 };
 
-/// The program `assay` over the kernels of `own`. Never throws.
-int run_cli(int argc, const char *const *argv, const assay_plugin &own, const CliStreams &streams);
+/// The program `assay` over the kernels of `own`. Never throws. `commit`: what --version names.
+int run_cli(int argc, const char *const *argv, const assay_plugin &own, const CliStreams &streams,
+            const char *commit = "unknown");
 
 } // namespace assay

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/findings.h"
+
+#include "properties/cli/kept_folder.h"
+#include "properties/cli/own_program.h"
 #include "properties/run/requirements.h"
 
 #include <algorithm>
@@ -13,13 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// corpus/findings of the tree this was built from (or --findings), and where `check` writes.
-std::vector<std::string> folders_of(const CliOptions &options) {
+/// --findings, or those kept with this program; may be "".
+std::string ours(const CliOptions &options) {
+  if (!options.findings.empty()) return options.findings;
+  return kept_folder(fs::path(own_program()).parent_path(), fs::current_path());
+}
+
+/// `kept`, and where `check` writes.
+std::vector<std::string> folders_of(const CliOptions &options, const std::string &kept) {
   std::vector<std::string> out;
-  std::vector<std::string> wanted = {
-      options.findings.empty() ? ASSAY_FINDINGS : options.findings,
-      options.out.empty() ? kFindingsFolder : options.out,
-  };
+  std::vector<std::string> wanted = {kept, options.out.empty() ? kFindingsFolder : options.out};
   for (const std::string &folder : wanted) {
     std::error_code ec;
     bool known = std::any_of(out.begin(), out.end(), [&](const std::string &other) {
@@ -104,7 +110,9 @@ int KeptFindings::standing(CaseStatus status) const {
 KeptFindings replay_kept(const Session &session, const std::vector<const assay_kernel *> &kernels,
                          const std::vector<const Property *> &properties) {
   KeptFindings kept;
-  kept.folders = folders_of(session.options);
+  const std::string standard = ours(session.options);
+  kept.none_with_program = standard.empty();
+  kept.folders = folders_of(session.options, standard);
   if (!session.options.findings.empty() && !fs::is_directory(session.options.findings))
     throw CliError(kExitUsage, fmt::format("{}: is not a directory", session.options.findings));
   for (const std::string &folder : kept.folders)
@@ -147,6 +155,9 @@ void report_kept(const Session &session, const KeptFindings &kept) {
       out << fmt::format("{} {}\n", session.red("UNEXPECTED PASS"),
                          unexpected_pass_text(file.path, file.standing));
   if (session.options.quiet) return;
+  if (kept.none_with_program)
+    out << "no kept findings lie beside this program, or in a tree around it or this folder "
+           "(--findings DIR)\n";
   out << fmt::format("replayed {} findings, {} fail{}{}{}\n", kept.files.size(), kept.failed(),
                      count_text(kept.standing(CaseStatus::kOpen), "open"),
                      count_text(kept.standing(CaseStatus::kQuarantined), "quarantined"),

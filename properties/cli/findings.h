@@ -23,6 +23,7 @@ struct KeptFile {
 
 struct KeptFindings {
   std::vector<std::string> folders; ///< that exist
+  bool none_with_program = false;   ///< kept_folder() found nothing, and --findings names nothing
   std::vector<KeptFile> files;      ///< that concern the selected kernels and properties
   int others = 0;                   ///< that do not
   std::vector<KeptResult> results;

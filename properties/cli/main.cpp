@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "properties/cli/cli.h"
+#include "properties/cli/version.h"
 
 /// A terminal that wants colours: no-color.org, and terminals that cannot.
 static bool colourful(int descriptor) {
@@ -28,7 +29,8 @@ int main(int argc, char **argv) {
   atexit(refuse_other_exits);
   const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
   const int code = assay::run_cli(
-      argc, argv, *own, {std::cout, std::cerr, colourful(STDOUT_FILENO), colourful(STDERR_FILENO)});
+      argc, argv, *own, {std::cout, std::cerr, colourful(STDOUT_FILENO), colourful(STDERR_FILENO)},
+      assay::kCommit);
   finished = true;
   return code;
 }

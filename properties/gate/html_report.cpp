@@ -31,23 +31,23 @@ std::string command(const std::string &text) {
   return text.empty() ? "" : fmt::format("<pre class=\"command\">{}</pre>\n", markup(text));
 }
 
-std::string card(const json &line, const char *look) {
+std::string card(const json &line, const char *look, bool accepted) {
   std::string out = fmt::format(
       "<article class=\"card{}\" data-kernel=\"{}\"><h3>{}{}</h3><p><code>{}</code></p>\n", look,
       markup(text_of(line, "kernel")),
       text_of(line, "kernel").empty() ? "" : markup(text_of(line, "kernel")) + " &middot; ",
       markup(text_of(line, "id")), markup(text_of(line, "text")));
   out += command(text_of(line, "reproduce"));
-  if (line.at("acceptable").get<bool>())
+  if (line.at("acceptable").get<bool>() && !accepted)
     out += fmt::format("<p class=\"soft\">for a person to accept: --accept {}</p>\n",
                        markup(text_of(line, "id")));
   return out + "</article>\n";
 }
 
-std::string cards(const json &lines, const char *title, const char *look) {
+std::string cards(const json &lines, const char *title, const char *look, bool accepted) {
   std::string out;
   for (const json &line : lines)
-    out += card(line, look);
+    out += card(line, look, accepted);
   return out.empty() ? "" : fmt::format("<h2>{}</h2>\n", title) + out;
 }
 
@@ -71,9 +71,11 @@ std::string findings(const json &document) {
 
 std::string kernels(const json &document) {
   if (document.at("kernels").empty()) return "";
-  std::string out = "<h2>Kernels</h2>\n<div class=\"scroll\"><table>\n<thead><tr>";
-  for (const char *name : {"kernel", "touched", "cases", "new", "known", "fixed", "flaky",
-                           "O over bound, base", "head", "LSE over bound, base", "head"})
+  std::string out =
+      "<h2>Kernels</h2>\n<p class=\"soft\">Findings by where they stand; O, LSE: worst error over "
+      "what is allowed, on each side.</p>\n<div class=\"scroll\"><table>\n<thead><tr>";
+  for (const char *name : {"kernel", "touched", "cases", "new", "known", "fixed", "flaky", "O base",
+                           "O head", "LSE base", "LSE head"})
     out += fmt::format("<th>{}</th>", name);
   out += "</tr></thead>\n<tbody>\n";
   for (const json &k : document.at("kernels")) {
@@ -129,8 +131,8 @@ std::string html(const json &document) {
              word, report::kStyle, look_of(document), markup(summary_line(document)),
              markup(text_of(document, "version"))) +
          filter(document) + "<main>\n" + list(document.at("failures"), "Failed") +
-         cards(document.at("red"), "Red lines", "") +
-         cards(document.at("accepted"), "Accepted by a person", " gap") + findings(document) +
+         cards(document.at("red"), "Red lines", "", false) +
+         cards(document.at("accepted"), "Accepted by a person", " gap", true) + findings(document) +
          kernels(document) + errors(document) + list(document.at("notes"), "Notes") + "</main>\n" +
          fmt::format("<script>{}</script>\n</body>\n</html>\n", report::kScript);
 }

@@ -19,6 +19,13 @@ struct Test {
   std::string name, failure; ///< failure empty: it passed
 };
 
+/// Readers of JUnit take two tests of one name for one test: the second of a name is "NAME (2)".
+void number(std::vector<Test> &tests) {
+  std::map<std::string, int> seen;
+  for (Test &test : tests)
+    if (const int n = ++seen[test.name]; n > 1) test.name += fmt::format(" ({})", n);
+}
+
 std::string red_words(const json &line) {
   std::string out = text_of(line, "text");
   for (const char *key : {"file", "reproduce"})
@@ -27,7 +34,8 @@ std::string red_words(const json &line) {
   return out;
 }
 
-std::string suite(const std::string &name, const std::vector<Test> &tests) {
+std::string suite(const std::string &name, std::vector<Test> tests) {
+  number(tests);
   std::string body;
   int failures = 0;
   for (const Test &test : tests) {
@@ -51,33 +59,43 @@ std::string baseline(const std::string &state) {
 
 json message(const std::string &text) { return {{"text", text}}; }
 
-json sarif_result(const json &f) {
-  json out = {{"ruleId", text_of(f, "property")},
-              {"level", f.at("red").get<bool>() ? "error" : "note"},
-              {"baselineState", baseline(text_of(f, "state"))},
-              {"message", message(fmt::format("{} {}: {}", text_of(f, "kernel"),
-                                              text_of(f, "property"), text_of(f, "message")))},
-              {"partialFingerprints", {{"assayCause/v1", text_of(f, "fingerprint")}}},
-              {"locations", json::array()},
-              {"properties",
-               {{"state", text_of(f, "state")},
-                {"cause", text_of(f, "cause")},
-                {"case", text_of(f, "case")},
-                {"reproduce", text_of(f, "reproduce")}}}};
-  if (const std::string file = text_of(f, "file"); !file.empty())
-    out["locations"].push_back({{"physicalLocation",
-                                 {{"artifactLocation", {{"uri", report::file_uri(file)}}},
-                                  {"region", {{"startLine", 1}}}}}});
-  return out;
+/// Code scanning takes no result without a file: where no case shows it, what says which kernels
+/// there are.
+json locations(const json &document, const json &of) {
+  const std::string mode = text_of(document, "mode");
+  std::string file = text_of(of, "file");
+  if (file.empty()) {
+    if (mode == "own") file = "kernels/api/kernels.def";
+    if (mode == "plugin") file = "assay.toml";
+    if (mode == "libraries") file = text_of(document.at("head"), "name");
+  }
+  const json place = {{"artifactLocation", {{"uri", report::file_uri(file)}}},
+                      {"region", {{"startLine", 1}}}};
+  return json::array({{{"physicalLocation", place}}});
 }
 
-json sarif_result_of_line(const json &line) {
-  return {
-      {"ruleId", text_of(line, "id")},
-      {"level", "error"},
-      {"baselineState", "new"},
-      {"message", message(fmt::format("{} {}", text_of(line, "kernel"), text_of(line, "text")))},
-      {"locations", json::array()}};
+json sarif_result(const json &document, const json &f) {
+  return {{"ruleId", text_of(f, "property")},
+          {"level", f.at("red").get<bool>() ? "error" : "note"},
+          {"baselineState", baseline(text_of(f, "state"))},
+          {"message", message(fmt::format("{} {}: {}", text_of(f, "kernel"), text_of(f, "property"),
+                                          text_of(f, "message")))},
+          {"partialFingerprints", {{"assayCause/v1", text_of(f, "fingerprint")}}},
+          {"locations", locations(document, f)},
+          {"properties",
+           {{"state", text_of(f, "state")},
+            {"cause", text_of(f, "cause")},
+            {"case", text_of(f, "case")},
+            {"reproduce", text_of(f, "reproduce")}}}};
+}
+
+json sarif_result_of_line(const json &document, const json &line) {
+  const std::string kernel = text_of(line, "kernel");
+  return {{"ruleId", text_of(line, "id")},
+          {"level", "error"},
+          {"baselineState", "new"},
+          {"message", message((kernel.empty() ? "" : kernel + " ") + text_of(line, "text"))},
+          {"locations", locations(document, line)}};
 }
 
 bool of_finding(const json &line) { return text_of(line, "id").ends_with("-finding"); }
@@ -110,9 +128,9 @@ std::string sarif(const json &document) {
   json results = json::array(), rules = json::array();
   std::set<std::string> ids;
   for (const json &f : document.at("findings"))
-    results.push_back(sarif_result(f));
+    results.push_back(sarif_result(document, f));
   for (const json &line : document.at("red"))
-    if (!of_finding(line)) results.push_back(sarif_result_of_line(line));
+    if (!of_finding(line)) results.push_back(sarif_result_of_line(document, line));
   for (const json &result : results)
     if (ids.insert(text_of(result, "ruleId")).second)
       rules.push_back({{"id", text_of(result, "ruleId")}});

@@ -11,12 +11,17 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd"; // U+FFFD
 
-/// Characters of XML 1.0: no other control characters, no U+FFFE, no U+FFFF.
-bool in_xml(std::string_view text, size_t at) {
+/// Bytes from `at` on that are not shown: control characters, U+FFFE and U+FFFF, which XML cannot
+/// hold, and the marks that turn the direction of what follows (U+202A to U+202E, U+2066 to
+/// U+2069): a reader would see another message.
+size_t hidden_at(std::string_view text, size_t at) {
   const auto c = static_cast<unsigned char>(text[at]);
-  if (c < 0x20) return c == '\n' || c == '\t';
+  if (c < 0x20) return c == '\n' || c == '\t' ? 0 : 1;
+  if (c == 0x7f) return 1;
   const std::string_view three = text.substr(at, 3);
-  return c != 0x7f && three != "\xef\xbf\xbe" && three != "\xef\xbf\xbf";
+  const bool turns = (three >= "\xe2\x80\xaa" && three <= "\xe2\x80\xae") ||
+                     (three >= "\xe2\x81\xa6" && three <= "\xe2\x81\xa9");
+  return turns || three == "\xef\xbf\xbe" || three == "\xef\xbf\xbf" ? 3 : 0;
 }
 
 size_t longest_run(std::string_view text, char c) {
@@ -33,9 +38,9 @@ size_t longest_run(std::string_view text, char c) {
 std::string markup(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (!in_xml(text, i)) {
+    if (const size_t bytes = hidden_at(text, i); bytes > 0) {
       out += kReplacement;
-      if (static_cast<unsigned char>(text[i]) == 0xef) i += 2;
+      i += bytes - 1;
       continue;
     }
     switch (text[i]) {

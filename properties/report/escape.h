@@ -7,7 +7,8 @@
 
 namespace assay::report {
 
-/// As text or in a quoted attribute of HTML or XML. Characters that XML cannot hold become U+FFFD.
+/// As text or in a quoted attribute of HTML or XML. Characters that XML cannot hold, and marks that
+/// turn the direction of text, become U+FFFD.
 std::string markup(std::string_view text);
 
 /// A code span of Markdown, also inside a table: no markup, link or mention in it is alive.

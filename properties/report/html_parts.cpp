@@ -27,10 +27,9 @@ std::string folded(const char *summary, const std::string &text) {
                      markup(text));
 }
 
-std::string chips(const json &group) {
-  const auto names = also_seen_by(group);
+std::string chips(const char *label, const std::vector<std::string> &names) {
   if (names.empty()) return "";
-  std::string out = "<div class=\"chips\"><span class=\"soft\">also seen by</span>";
+  std::string out = fmt::format("<div class=\"chips\"><span class=\"soft\">{}</span>", label);
   for (const std::string &name : names)
     out += fmt::format("<span class=\"chip\">{}</span>", markup(name));
   return out + "</div>\n";
@@ -46,7 +45,7 @@ std::string finding(const json &document, size_t index) {
   out += fmt::format("<p><code>{}</code></p>\n", markup(text_of(f, "message")));
   out += paragraph("", text_of(f, "how_far"));
   out += paragraph("<span class=\"soft\">cause</span> ", text_of(f.at("cause"), "text"));
-  out += chips(group);
+  out += chips("also seen by", also_seen_by(group));
   if (const std::string line = text_of(f, "reproduce"); !line.empty())
     out += fmt::format("<pre class=\"command\">{}</pre>\n", markup(line));
   out += folded("error and budget", text_of(f, "detail"));
@@ -56,6 +55,13 @@ std::string finding(const json &document, size_t index) {
                      markup(text_of(group, "fingerprint")));
   return out + "</article>\n";
 }
+
+/// Gaps of one kernel in one wording.
+struct GapCard {
+  GapCard(std::string of, std::string why) : kernel(std::move(of)), text(std::move(why)) {}
+  std::string kernel, text;
+  std::vector<std::string> properties;
+};
 
 std::string kept(const KeptTrouble &t) {
   const std::string who = t.kernel.empty() ? "ledger" : t.kernel + " " + t.property;
@@ -94,12 +100,19 @@ std::string html_findings(const json &document) {
 }
 
 std::string html_gaps(const json &document) {
+  std::vector<GapCard> cards;
+  for (const Gap &gap : gaps(document)) {
+    const auto same = std::find_if(cards.begin(), cards.end(), [&](const GapCard &card) {
+      return card.kernel == gap.kernel && card.text == gap.text;
+    });
+    GapCard &card = same != cards.end() ? *same : cards.emplace_back(gap.kernel, gap.text);
+    if (!gap.property.empty()) card.properties.push_back(gap.property);
+  }
   std::string out;
-  for (const Gap &gap : gaps(document))
-    out += fmt::format("<article class=\"card gap\" data-kernel=\"{}\"><h3>{}{}</h3>{}</article>\n",
-                       markup(gap.kernel), markup(gap.kernel),
-                       gap.property.empty() ? "" : " &middot; " + markup(gap.property),
-                       paragraph("", gap.text));
+  for (const GapCard &card : cards)
+    out += fmt::format(
+        "<article class=\"card gap\" data-kernel=\"{0}\"><h3>{0}</h3>{1}{2}</article>\n",
+        markup(card.kernel), paragraph("", card.text), chips("of", card.properties));
   return out.empty() ? "" : "<h2>Not proved</h2>\n" + out;
 }
 

@@ -6,7 +6,7 @@ namespace assay::report {
 
 inline constexpr const char *kStyle = R"css(
 :root { color-scheme: light dark; --bg: #fff; --panel: #f6f7f9; --line: #d9dde3; --text: #1b1f24; --soft: #5b6470;
-  --good: #1a7f37; --bad: #b3261e; --warn: #8a5a00; --good-bg: #dcf3e2; --bad-bg: #fbe3e1; --warn-bg: #fbeecd;
+  --good: #14682c; --bad: #b3261e; --warn: #8a5a00; --good-bg: #dcf3e2; --bad-bg: #fbe3e1; --warn-bg: #fbeecd;
   --link: #0a58ca; }
 @media (prefers-color-scheme: dark) {
   :root { --bg: #14171b; --panel: #1c2026; --line: #343a43; --text: #e6e9ed; --soft: #9aa4b1; --good: #5fd07e;
@@ -18,7 +18,7 @@ code, pre { font: .86em/1.45 ui-monospace, "Cascadia Mono", Menlo, Consolas, "De
   unicode-bidi: plaintext; }
 pre { margin: .5rem 0 0; padding: .6rem .75rem; overflow-x: auto; background: var(--bg);
   border: 1px solid var(--line); border-radius: .4rem; overflow-wrap: normal; }
-pre.command { white-space: pre-wrap; }
+pre.command { white-space: pre-wrap; overflow-wrap: anywhere; }
 a { color: var(--link); }
 h2 { margin: 2rem 0 .6rem; font-size: 1.2rem; }
 .verdict { padding: 1rem 1.2rem; border-radius: .6rem; border: 1px solid; }
@@ -30,14 +30,14 @@ h2 { margin: 2rem 0 .6rem; font-size: 1.2rem; }
 .filter { display: flex; flex-wrap: wrap; gap: .5rem; margin: 1rem 0 0; align-items: center; }
 .filter input, .filter select { font: inherit; padding: .35rem .5rem; color: inherit; background: var(--bg);
   border: 1px solid var(--line); border-radius: .4rem; min-width: 0; max-width: 100%; }
-.filter input { flex: 1 1 12rem; } .soft, .filter output { color: var(--soft); }
+.filter input { flex: 1 1 16rem; } ::placeholder { color: var(--soft); opacity: 1; } .soft, .filter output { color: var(--soft); }
 .card { margin: 0 0 .8rem; padding: .8rem 1rem; background: var(--panel); border: 1px solid var(--line);
   border-left: .3rem solid var(--bad); border-radius: .5rem; }
 .card h3 { margin: 0; font-size: 1rem; } .card p { margin: .35rem 0 0; } .gap { border-left-color: var(--warn); }
 .chips { display: flex; flex-wrap: wrap; gap: .3rem; margin-top: .45rem; align-items: baseline; }
 .chip { padding: 0 .45rem; border: 1px solid var(--line); border-radius: 1rem; font-size: .82rem; background: var(--bg); }
 details { margin-top: .5rem; } summary { cursor: pointer; color: var(--soft); }
-.block > summary { color: var(--text); }
+.block > summary { color: var(--text); } .block > .scroll { margin-top: .4rem; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .5rem; background: var(--panel);
   max-width: 100%; width: fit-content; }
 table { border-collapse: collapse; font-size: .88rem; overflow-wrap: normal; }
@@ -90,6 +90,14 @@ function filter() {
 }
 kernel.addEventListener('input', filter);
 words.addEventListener('input', filter);
+// A link may lead to what is filtered away.
+document.addEventListener('click', event => {
+  const link = event.target.closest('a[href^="#"]');
+  const target = link && document.getElementById(link.hash.slice(1));
+  if (!target || !target.hidden) return;
+  kernel.value = words.value = '';
+  filter();
+});
 document.querySelector('.filter').hidden = false;
 )js";
 

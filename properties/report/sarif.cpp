@@ -37,8 +37,9 @@ json locations(const json &found) {
   if (cause.contains("source"))
     out.push_back(location(text_of(cause.at("source"), "file"),
                            cause.at("source").at("line").get<int>(), kernel));
-  else if (found.contains("file"))
-    out.push_back(location(text_of(found, "file"), 1, kernel));
+  else // code scanning takes no result without a file, and a finding may have none
+    out.push_back(
+        location(found.contains("file") ? text_of(found, "file") : "findings", 1, kernel));
   return out;
 }
 

@@ -13,89 +13,10 @@
 #include "properties/report/junit.h"
 #include "properties/report/markdown.h"
 #include "properties/report/sarif.h"
+#include "properties/tests/report_documents.h"
 
 namespace assay::report {
 namespace {
-
-constexpr const char *kHostile =
-    "</script><script>alert(1)</script>\"'>&]]> `x` | @team #1 **b** [a](http://b)\n~~~\n```";
-
-json finding(const std::string &kernel, const std::string &property, size_t group) {
-  return {{"kernel", kernel},
-          {"property", property},
-          {"message", kHostile},
-          {"how_far", "off by 0.5, 13 times what is allowed"},
-          {"detail", "budget: weights 0\n"},
-          {"cause", {{"error", "hazard"}, {"text", "hazard: misaligned at kernels/a.cuh:31"}}},
-          {"fingerprint", "0123456789abcdef"},
-          {"group", group},
-          {"failing_cases", 3},
-          {"cases", 40},
-          {"file", "findings/a b.case"},
-          {"reproduce", "assay replay 'findings/a b.case'"},
-          {"case", "assay-case 1\nend\n"}};
-}
-
-json run(const std::string &property, json changes = json::object()) {
-  json out = {{"kernel", "k<1>"},
-              {"property", property},
-              {"cases", 40},
-              {"findings", 0},
-              {"undecided", 0},
-              {"discarded", 0},
-              {"started", true},
-              {"seconds", 0.25},
-              {"hollow", false},
-              {"classes", {{"plain", 30}}},
-              {"missing", json::array()},
-              {"outside", json::array()},
-              {"last_discard", ""},
-              {"error", ""}};
-  out.update(changes);
-  return out;
-}
-
-/// One kernel, two findings of one group (the first a hazard with a line), every kind of gap.
-json document() {
-  json found = json::array({finding("k<1>", "within_budget", 0), finding("k<1>", "run_to_run", 0)});
-  found[0]["cause"]["source"] = {{"file", "kernels/a.cuh"}, {"line", 31}};
-  return {{"version", "1.2"},
-          {"target", "simt"},
-          {"seed", 7},
-          {"seconds", 3.25},
-          {"cases", 120},
-          {"exit", 1},
-          {"found", found},
-          {"groups", json::array({{{"kernel", "k<1>"},
-                                   {"found", 0},
-                                   {"fingerprint", "0123456789abcdef"},
-                                   {"properties", {"within_budget", "run_to_run"}}}})},
-          {"properties", json::array({{{"name", "within_budget"}, {"statement", "every O & LSE"}},
-                                      {{"name", "run_to_run"}, {"statement", "twice"}}})},
-          {"runs", json::array({run("within_budget"), run("run_to_run"), run("constant_v"),
-                                run("window_hides", {{"outside", {"window"}}, {"cases", 0}}),
-                                run("key_duplication", {{"missing", {"fp8"}}}),
-                                run("v_affine", {{"started", false}, {"cases", 0}})})},
-          {"kernels",
-           json::array(
-               {{{"name", "k<1>"},
-                 {"cases", 120},
-                 {"findings", 6},
-                 {"classes", {"plain", "window", "fp8"}},
-                 {"gaps", json::array()},
-                 {"median_budget", 0.004},
-                 {"worst",
-                  {{"ratio_t0", 1.5}, {"ratio_t1", 0}, {"ratio_t2", 0}, {"ratio_lse", 0.5}}}}})},
-          {"replayed", {{"results", json::array()}, {"ledger", json::array()}}}};
-}
-
-json passing() {
-  json d = document();
-  d["exit"] = 0;
-  d["found"] = d["groups"] = json::array();
-  d["runs"] = json::array({run("within_budget")});
-  return d;
-}
 
 /// Tags of HTML or XML closed in order; returns what is wrong. `open`: need no end.
 std::string unbalanced(const std::string &text, const std::string &open) {
@@ -265,6 +186,11 @@ TEST(Escape, LeavesNothingThatAnotherLanguageReads) {
   EXPECT_EQ(markup("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
   EXPECT_EQ(markup(std::string("\0\x1b\n\t", 4)), "\xef\xbf\xbd\xef\xbf\xbd\n\t");
   EXPECT_EQ(markup("\xef\xbf\xbf!"), "\xef\xbf\xbd!"); // XML has no U+FFFF
+  EXPECT_EQ(markup("a\xe2\x80\xae"
+                   "b\xe2\x81\xa6"),
+            "a\xef\xbf\xbd"
+            "b\xef\xbf\xbd"); // turns what follows
+  EXPECT_EQ(markup("\xe2\x80\x93\xe2\x80\xaf"), "\xe2\x80\x93\xe2\x80\xaf");
   EXPECT_EQ(code_span("a`b|c\nd"), "`a'b\\|c d`");
   EXPECT_EQ(code_span(""), "");
   EXPECT_EQ(code_block("x\n````\n"), "`````\nx\n````\n`````\n");

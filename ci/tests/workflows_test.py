@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""workflows.py sees what is wrong on purpose in a copy of .github."""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+GATE, NIGHT, ACTION = "workflows/gate.yml", "workflows/campaign.yml", "actions/gate/action.yml"
+MISTAKES = [  # file, what stands there, what stands there instead, what is said of it
+    (GATE, "ci/gate.sh", "ci/gates.sh", "ci/gates.sh: cannot be run"),
+    (GATE, "\"$BASE\"", "\"$BASE", "Couldn't parse"),
+    (GATE, "\"$BASE\"", "${{ github.head_ref }}", "hand it over in env"),
+    (GATE, "github.event", "gihub.event", "'gihub' in an expression"),
+    (GATE, "timeout-minutes: 60", "name: gate", "no timeout-minutes"),
+    (GATE, "checkout@v4", "checkout", "without a version"),
+    (GATE, "permissions:\n  contents: read\n", "", "no permissions"),
+    (GATE, "ubuntu-latest", "[self-hosted, gpu]", "a machine of one's own"),
+    (GATE, "jobs:", "jobs: [", "ParserError"),
+    (GATE, "    steps:", "    container: debian:12\n    steps:", "'container' twice"),
+    (NIGHT, "inputs.hours", "inputs.hour", "inputs.hour: not declared"),
+    (ACTION, "inputs.budget }}", "inputs.budget }", "without its end"),
+    (ACTION, "      shell: bash\n", "", "names its shell"),
+    (ACTION, "    description: Time for everything", "    title: Time for everything", "no description"),
+]
+
+
+def said_of(folder):
+    return subprocess.run([sys.executable, "-B", ROOT / "ci/workflows.py", folder], text=True, capture_output=True, check=False)
+
+
+def main():
+    failed = 0
+    for path, old, new, expected in MISTAKES:
+        with tempfile.TemporaryDirectory() as work:
+            folder = pathlib.Path(work) / ".github"
+            shutil.copytree(ROOT / ".github", folder)
+            text = (folder / path).read_text()
+            (folder / path).write_text(text.replace(old, new, 1))
+            said = said_of(folder)
+            if old not in text or said.returncode != 1 or expected not in said.stdout:
+                print(f"{path}: {old!r} -> {new!r}: expected {expected!r}, got {said.returncode}: {said.stdout}{said.stderr}")
+                failed += 1
+    print(f"workflows_test: {len(MISTAKES) - failed} of {len(MISTAKES)} mistakes seen")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
