@@ -34,7 +34,8 @@ StagedBlock this_block(const assay_paged_params &p) {
   block.kv_head = index / kHalves % p.num_kv_heads;
   block.request = index / kHalves / p.num_kv_heads;
   block.length = arch::global_load(p.kv.seq_lens + block.request);
-  const int middle = (block.length / 2 + kTileKeys - 1) / kTileKeys * kTileKeys;
+  const int half = (block.length / 2 + kTileKeys - 1) / kTileKeys * kTileKeys;
+  const int middle = p.num_splits == 1 ? block.length : half;
   block.begin = block.half == 0 ? 0 : std::min(middle, block.length);
   block.end = block.half == 0 ? std::min(middle, block.length) : block.length;
   return block;
@@ -122,7 +123,8 @@ assay_status staged_supports(const void *params) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   const bool features = p.q_len > 1 || p.window > 0 || p.logits_softcap > 0 ||
                         p.alibi_slopes != nullptr || p.sinks != nullptr || p.kv_dtype != p.dtype;
-  return features || p.dtype == ASSAY_FIELD61 ? ASSAY_UNSUPPORTED : ASSAY_OK;
+  const bool more = p.num_splits > kHalves;
+  return features || more || p.dtype == ASSAY_FIELD61 ? ASSAY_UNSUPPORTED : ASSAY_OK;
 }
 
 assay_status staged_workspace(const void *params, uint64_t *bytes) {

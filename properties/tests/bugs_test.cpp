@@ -104,6 +104,27 @@ TEST(BugControl, right_kernels_pass_what_shows_bugs) {
   EXPECT_GT(passed, 40);
 }
 
+// Without a mistake of ours in the kernels that the bugs stand in.
+TEST(BugControl, right_kernels_pass_ordinary_draws) {
+  std::vector<const Property *> all;
+  for (const Property &property : properties())
+    all.push_back(&property);
+  for (const char *name :
+       {"right_paged", "right_staged", "right_merge_state", "right_merge_states"}) {
+    const assay_kernel *kernel = bugs::find_kernel(name);
+    RunnerOptions options = options_of(*kernel);
+    options.cases = 4;
+    const RunSummary summary = run_properties({kernel}, all, options, nullptr);
+    EXPECT_GT(summary.cases(), 30) << name;
+    for (const PropertyRun &run : summary.runs) {
+      EXPECT_EQ(run.harness_error, "") << name << " " << run.property->name;
+      EXPECT_EQ(run.undecided, 0) << name << " " << run.property->name;
+      for (const Finding &f : run.first)
+        ADD_FAILURE() << name << " " << run.property->name << ": " << f.result.message;
+    }
+  }
+}
+
 TEST(BugTable, has_a_row_for_every_wrong_kernel) {
   std::set<std::string> names;
   for (const BugRow &row : bug_rows()) {
