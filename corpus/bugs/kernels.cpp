@@ -4,10 +4,11 @@
 #include <iterator>
 
 #include "corpus/bugs/bug.h"
-#include "corpus/bugs/merges.h"
+#include "corpus/bugs/merge_state.h"
+#include "corpus/bugs/merge_states.h"
 #include "corpus/bugs/paged.h"
 #include "corpus/bugs/staged.h"
-#include "corpus/bugs/staged_block.h"
+#include "corpus/bugs/staged_pass.h"
 
 namespace assay::bugs {
 namespace {

@@ -5,7 +5,7 @@
 #include "corpus/bugs/bug.h"
 #include "corpus/bugs/elements.h"
 #include "corpus/bugs/launch.h"
-#include "corpus/bugs/merges.h"
+#include "corpus/bugs/merge_state.h"
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"

@@ -5,7 +5,7 @@
 #include "corpus/bugs/bug.h"
 #include "corpus/bugs/elements.h"
 #include "corpus/bugs/launch.h"
-#include "corpus/bugs/merges.h"
+#include "corpus/bugs/merge_states.h"
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/shared_storage.cuh"
 #include "kernels/arch/sync.cuh"

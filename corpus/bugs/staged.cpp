@@ -7,7 +7,7 @@
 
 #include "corpus/bugs/bug.h"
 #include "corpus/bugs/launch.h"
-#include "corpus/bugs/staged_block.h"
+#include "corpus/bugs/staged_pass.h"
 #include "kernels/arch/grid_order.cuh"
 #include "kernels/arch/thread.cuh"
 
@@ -65,15 +65,6 @@ bool ends_last(const StagedBlock &block, const StagedCall &call) {
   return last || is(Bug::every_block_writes_the_output);
 }
 
-void attend_block(const StagedCall &call) {
-  const StagedBlock block = this_block(*call.p);
-  for (int first = 0; first < block.group(); first += kRowsOfPass)
-    attend_pass(block, call, first);
-  // Started early there was nobody to clear the counters: a kernel of its own merges.
-  if (call.p->early_start) return;
-  if (ends_last(block, call)) merge_halves(block, call);
-}
-
 void merge_head(const StagedBlock &block, const StagedCall &call, int head) {
   const assay_paged_params &p = *block.p;
   float lse[kHalves], o[256] = {}, part[256];
@@ -100,6 +91,21 @@ void merge_head(const StagedBlock &block, const StagedCall &call, int head) {
                      p.lse_base == ASSAY_LSE_BASE2 ? merged : merged * kLn2);
 }
 
+/// The partials of all heads of the block's group, by all its threads.
+void merge_halves(const StagedBlock &block, const StagedCall &call) {
+  for (int row = static_cast<int>(arch::thread_idx()); row < block.group(); row += kStagedThreads)
+    merge_head(block, call, block.kv_head * block.group() + row);
+}
+
+void attend_block(const StagedCall &call) {
+  const StagedBlock block = this_block(*call.p);
+  for (int first = 0; first < block.group(); first += kRowsOfPass)
+    attend_pass(block, call, first);
+  // Started early there was nobody to clear the counters: a kernel of its own merges.
+  if (call.p->early_start) return;
+  if (ends_last(block, call)) merge_halves(block, call);
+}
+
 void clear_counter(const StagedCall &call) {
   const int64_t i = int64_t{arch::block_idx_x()} * kStagedThreads + arch::thread_idx();
   if (i < int64_t{call.p->batch} * call.p->num_kv_heads) arch::global_store(call.counters + i, 0u);
@@ -113,11 +119,6 @@ bool fits_shared_memory(const assay_paged_params &p) {
 }
 
 } // namespace
-
-void merge_halves(const StagedBlock &block, const StagedCall &call) {
-  for (int row = static_cast<int>(arch::thread_idx()); row < block.group(); row += kStagedThreads)
-    merge_head(block, call, block.kv_head * block.group() + row);
-}
 
 assay_status staged_supports(const void *params) {
   const auto &p = *static_cast<const assay_paged_params *>(params);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "corpus/bugs/bug.h"
-#include "corpus/bugs/staged_block.h"
+#include "corpus/bugs/staged_pass.h"
 #include "kernels/arch/async_copy.cuh"
 #include "kernels/arch/convert.cuh"
 #include "kernels/arch/grid_order.cuh"
@@ -67,9 +67,16 @@ float sum_of_row(float x) {
   if (is(Bug::row_sum_over_eight_lanes)) x += arch::shfl_xor(x, 4, arch::kFullMask);
   return x;
 }
-float maximum_of_row(float x) {
-  x = std::max(x, arch::shfl_xor(x, 1, arch::kFullMask));
-  return std::max(x, arch::shfl_xor(x, 2, arch::kFullMask));
+
+/// By way of the scratch that takes the weights next.
+float maximum_of_row(const StagedBlock &block, const Lane &lane, float x) {
+  float *scratch = block.shared->weights[lane.row];
+  arch::shared_store(scratch + lane.lane, x);
+  arch::warp_barrier();
+  for (int i = 0; i < kLanesOfRow; ++i)
+    x = std::max(x, arch::shared_load(scratch + i));
+  arch::warp_barrier();
+  return x;
 }
 
 float score(const StagedBlock &block, const Lane &lane, int stage, int key) {
@@ -99,7 +106,7 @@ void add_weights(const StagedBlock &block, Lane &lane, int tile, int first) {
     const bool seen = block.begin + tile * kTileKeys + key < block.end;
     x[i] = seen ? score(block, lane, tile & 1, key) : kMinusInf;
   }
-  rescale(lane, std::max(lane.m, maximum_of_row(std::max(x[0], x[1]))));
+  rescale(lane, std::max(lane.m, maximum_of_row(block, lane, std::max(x[0], x[1]))));
   for (int i = 0; i < kOwn; ++i) {
     const float p = x[i] == kMinusInf ? 0.0f : std::exp2(x[i] - lane.m);
     lane.l += p;
@@ -125,7 +132,7 @@ void add_tile(const StagedBlock &block, Lane &lane, int tile) {
     add_weights(block, lane, tile, first);
     arch::warp_barrier();
     add_values(block, lane, tile, first);
-    // The weights of the next step lie where others may still read those of this one.
+    // The maxima of the next step lie where others may still read the weights of this one.
     if (!is(Bug::weights_overwritten_next_tile)) arch::warp_barrier();
   }
 }
@@ -157,8 +164,7 @@ int tiles_of_this_warp(const StagedBlock &block) {
   return block.tiles();
 }
 
-} // namespace
-
+/// The block's keys and values of a tile; the copies of a thread are not yet awaited.
 void copy_tile(const StagedBlock &block, int tile) {
   const assay_paged_kv &kv = block.p->kv;
   const Source k{kv.k, kv.k_stride_page, kv.k_stride_token, kv.k_stride_head};
@@ -173,6 +179,8 @@ void copy_tile(const StagedBlock &block, int tile) {
                valid || copied_past_the_end(block, key));
   }
 }
+
+} // namespace
 
 void attend_pass(const StagedBlock &block, const StagedCall &call, int first) {
   const int thread = static_cast<int>(arch::thread_idx());

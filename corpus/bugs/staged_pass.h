@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the staged kernel share: a block's place in the call and its shared memory.
+// A pass of the staged kernel: a block's place in the call, its shared memory, and what it attends
+// to.
 #pragma once
 
 #include "corpus/bugs/elements.h"
@@ -45,11 +46,7 @@ struct StagedBlock {
   int tiles() const { return (end - begin + kTileKeys - 1) / kTileKeys; }
 };
 
-/// Copies a tile of the block's keys and values; the copies of a thread are not yet awaited.
-void copy_tile(const StagedBlock &block, int tile);
 /// O and LSE of up to kRowsOfPass heads from `first` on, stored as partials.
 void attend_pass(const StagedBlock &block, const StagedCall &call, int first);
-/// The partials of all heads of the block's group, by all its threads.
-void merge_halves(const StagedBlock &block, const StagedCall &call);
 
 } // namespace assay::bugs
