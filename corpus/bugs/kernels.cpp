@@ -11,6 +11,9 @@
 #include "corpus/bugs/staged_pass.h"
 
 namespace assay::bugs {
+
+thread_local Bug active = Bug::none;
+
 namespace {
 
 /// Scalar fp32, glibc's functions: what the kernels are when they are right.

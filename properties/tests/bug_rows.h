@@ -3,7 +3,6 @@
 #pragma once
 
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -25,21 +24,18 @@ inline std::vector<std::string> fields_of(const std::string &line) {
   return out;
 }
 
-/// Its header aside; a row with a field too many or too few comes with what it has.
-inline const std::vector<BugRow> &bug_rows() {
-  static const auto rows = [] {
-    std::vector<BugRow> out;
-    std::ifstream file(ASSAY_BUGS);
-    std::string line;
-    std::getline(file, line);
-    while (std::getline(file, line)) {
-      std::vector<std::string> f = fields_of(line);
-      f.resize(8);
-      out.push_back({f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]});
-    }
-    return out;
-  }();
-  return rows;
+/// Of the file at `path`, its header aside; a row with a field too few has empty ones at its end.
+inline std::vector<BugRow> read_bug_rows(const std::string &path) {
+  std::vector<BugRow> out;
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::vector<std::string> f = fields_of(line);
+    f.resize(8);
+    out.push_back({f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]});
+  }
+  return out;
 }
 
 inline std::string csv(const BugRow &row) {

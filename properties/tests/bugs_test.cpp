@@ -23,6 +23,11 @@ void PrintTo(const BugRow &row, std::ostream *out) { *out << row.name; }
 
 namespace {
 
+const std::vector<BugRow> &bug_rows() {
+  static const auto rows = read_bug_rows(ASSAY_BUGS);
+  return rows;
+}
+
 /// The others take every case, as a test below says.
 bool is_narrow(const assay_kernel &kernel) {
   const assay_kernel *right = bugs::right_kernel(kernel.name);
