@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CODE = (".h", ".cuh", ".cpp", ".cu", ".c", ".inl", ".def")
 LIMITED = CODE + (".py", ".sh", ".cmake", "CMakeLists.txt")
 MAX_LINES, SOFT_LINES, MAX_FILES = 600, 300, 25
+MAX_SEEDS, MAX_SEED_FOLDER, MAX_SEED = 100, 64 << 10, 4 << 10
 INSTRUCTION = re.compile(r"\basm\b|threadIdx|blockIdx|__shfl|__shared__|__syncthreads")
 LAUNCH = re.compile(r"<<<")
 
@@ -79,6 +80,18 @@ def check_limits(path, text):
         found.append(f"{path}: no SPDX line")
     if not text.isascii():
         found.append(f"{path}: not ASCII")
+
+
+def check_seeds(files):
+    """Start inputs of a fuzz target stay few and small (corpus/README.md)."""
+    folders = {}
+    for path in files:
+        if path.startswith("corpus/seeds/") and (ROOT / path).is_file():
+            folders.setdefault(path.split("/")[2], []).append((ROOT / path).stat().st_size)
+    for target, sizes in folders.items():
+        if len(sizes) > MAX_SEEDS or sum(sizes) > MAX_SEED_FOLDER or max(sizes) > MAX_SEED:
+            found.append(f"corpus/seeds/{target}: {len(sizes)} files, {sum(sizes)} bytes, the largest {max(sizes)}; "
+                         f"at most {MAX_SEEDS}, {MAX_SEED_FOLDER} and {MAX_SEED}")
 
 
 def check_map(text, files):
@@ -168,6 +181,7 @@ def layers(hacking, files):
             check_includes(path, text, table)
             check_instructions(path, text)
     check_map(hacking, files)
+    check_seeds(files)
     print("\n".join(found) if found else "layers, limits and map: ok")
 
 

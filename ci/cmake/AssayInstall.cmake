@@ -23,7 +23,7 @@ endforeach()
 if(ASSAY_HARNESS)
   # For authors of plugins, beside the headers: the program and how a kernel is declared.
   install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT harness)
-  install(DIRECTORY corpus/findings DESTINATION ${CMAKE_INSTALL_DATADIR}/assay COMPONENT harness
+  install(DIRECTORY corpus/findings corpus/shapes DESTINATION ${CMAKE_INSTALL_DATADIR}/assay COMPONENT harness
           FILES_MATCHING PATTERN *.case)
   install(FILES properties/plugins/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT harness RENAME plugins.md)
   # Headers of the oracle include each other as oracle/... and the ABI as kernels/abi/...

@@ -135,10 +135,10 @@ void set_strides(CacheView &c, const Problem &p) {
   fill(p.v_layout, step * p.v_pad, c.v_page, c.v_token, c.v_head);
 }
 
-/// The first id whose offsets no longer fit into 31 bits, in elements of either stride. A multiple
+/// The first id whose offsets no longer fit into 32 bits, in elements of either stride. A multiple
 /// of 16, so that the base pointer keeps its 256-byte alignment.
 int first_page_of_huge_pool(const CacheView &c) {
-  constexpr int64_t kOffset = int64_t{1} << 31;
+  constexpr int64_t kOffset = int64_t{1} << 32;
   int64_t pages = kOffset / std::min(c.k_page, c.v_page) + 1;
   return static_cast<int>((pages + 15) / 16 * 16);
 }

@@ -110,7 +110,14 @@ void most_segments(Problem &p) {
 } // namespace
 
 Problem with_most_requests(Problem p) {
-  if (is_merge(p)) return p;
+  if (is_merge(p)) {
+    // A thread for each head and eight components is more than a block has.
+    p.batch = 2;
+    p.num_kv_heads = 200;
+    p.head_dim = 128;
+    p.num_states = std::min(p.num_states, 3);
+    return p;
+  }
   p = without_features(p);
   forget_pages(p);
   p.num_kv_heads = p.group_size = 1;
@@ -118,6 +125,37 @@ Problem with_most_requests(Problem p) {
   p.head_dim = 64;
   p.num_splits = 0;
   p.family == Family::kPaged ? most_requests(p) : most_segments(p);
+  return p;
+}
+
+Problem with_large_pages(Problem p) {
+  constexpr int kPage = 528; // of hybrid models: no power of two, and no multiple of larger tiles
+  if (is_merge(p) || p.batch == 0) return p;
+  forget_pages(p);
+  p.num_kv_heads = std::min(p.num_kv_heads, 2);
+  p.batch = std::min(p.batch, 3);
+  if (p.family == Family::kPaged) {
+    p.page_size = kPage;
+    p.seq_lens = {2 * kPage + 100, 0, kPage + 1};
+    p.seq_lens.resize(p.batch);
+    return p;
+  }
+  p.levels = {{kPage, 0, {p.batch}, {kPage + 100}}, {kPage, 0, {1}, {kPage}}};
+  return p;
+}
+
+Problem with_longest_row(Problem p) {
+  if (p.family != Family::kPaged) return p;
+  p = without_features(p);
+  forget_pages(p);
+  p.batch = p.num_kv_heads = p.group_size = 1;
+  p.head_dim = 256;
+  p.page_size = 16;
+  p.num_splits = 0;
+  p.sharing = Sharing::kNone;
+  // More scores than shared memory holds; K and V of more than 32 MB.
+  p.seq_lens = {58'000};
+  p.q.regime = p.k.regime = p.v.regime = Regime::kNormal;
   return p;
 }
 

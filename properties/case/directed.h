@@ -14,8 +14,14 @@ Problem directed(Problem p, const Limits &limits, uint64_t seed);
 
 /// `p` with more requests than a run draws otherwise, since blocks are not free: a paged batch
 /// beyond 2^16, nearly all of it empty (blocks are counted in 32 bits, by some in 16), or more
-/// segments than a warp finds in two rounds. Merges stay as they are.
+/// segments than a warp finds in two rounds. A merge gets more heads than a block has threads.
 Problem with_most_requests(Problem p);
+
+/// Attention over pages of 528 tokens, of which a request has a part, or two and a part.
+Problem with_large_pages(Problem p);
+
+/// Paged attention of one request with 58,000 keys of 256: half a second and more a run.
+Problem with_longest_row(Problem p);
 
 /// Such a case always.
 Problem aimed(Problem p, const Limits &limits, uint64_t seed);

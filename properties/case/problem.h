@@ -132,7 +132,7 @@ struct Problem {
   std::vector<int> seq_lens; ///< [batch], paged only
   Sharing sharing = Sharing::kNone;
   int spare_pages = 0;
-  bool huge_pool = false; ///< page ids so large that byte and element offsets pass 2^31
+  bool huge_pool = false; ///< page ids so large that byte and element offsets pass 2^32
   int table_pad = 0;      ///< dead page-table columns, and as many dead entries between rows
   Placement placement = Placement::kIdentity;
   uint32_t placement_seed = 0;

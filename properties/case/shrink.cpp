@@ -60,7 +60,8 @@ Candidates jumps(const Problem &p) {
       c.q.seed = c.k.seed = seed;
       offer(std::move(c));
     }
-  for (int row = 0; p.batch > 1 && row < p.batch; ++row)
+  const bool few = p.batch > 1 && p.batch <= kManyRequests;
+  for (int row = 0; few && row < p.batch; ++row)
     for (int splits : {1, 2}) {
       Problem c = only_request(p, row);
       c.num_splits = splits;
@@ -104,6 +105,10 @@ Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fai
     return stopped || s.checks >= budget.checks || t.count() > budget.seconds;
   };
   Problem best = p;
+  if (spent()) {
+    s.exhausted = true;
+    return best;
+  }
   const Limits limits = full_limits();
   size_t fields = shrink_candidates(p).size();
   for (bool progress = true; progress;) {

@@ -24,23 +24,23 @@ void field_towards(Candidates &out, const Problem &p, M member, int simplest) {
   towards(out, p, p.*member, simplest, [&](Problem &c, int value) { c.*member = value; });
 }
 
-Problem without_request(const Problem &p, int row) {
+int overlap(int begin, int end, int from, int to) {
+  return std::max(0, std::min(end, to) - std::max(begin, from));
+}
+
+/// Those in [begin, end) are gone.
+Problem without_requests(const Problem &p, int begin, int end) {
   Problem c = p;
-  c.batch -= 1;
-  if (!c.seq_lens.empty()) c.seq_lens.erase(c.seq_lens.begin() + row);
+  c.batch -= end - begin;
+  if (!c.seq_lens.empty()) c.seq_lens.erase(c.seq_lens.begin() + begin, c.seq_lens.begin() + end);
   drop_page_ids(c);
   for (CascadeLevel &level : c.levels) {
     int first = level.first;
-    if (row < first) {
-      level.first -= 1;
-      continue;
-    }
+    level.first -= overlap(begin, end, 0, first);
     for (int &count : level.requests) {
-      bool inside = row >= first && row < first + count;
-      first += count;
-      if (!inside) continue;
-      count -= 1;
-      break;
+      const int last = first + count;
+      count -= overlap(begin, end, first, last);
+      first = last;
     }
   }
   return c;
@@ -55,10 +55,7 @@ void drop_page_ids(Problem &p) {
 }
 
 Problem only_request(const Problem &p, int keep) {
-  Problem c = p;
-  for (int row = p.batch - 1; row >= 0; --row)
-    if (row != keep) c = without_request(c, row);
-  return c;
+  return without_requests(without_requests(p, keep + 1, p.batch), 0, keep);
 }
 
 namespace {
@@ -66,11 +63,17 @@ namespace {
 Candidates batches(const Problem &p) {
   Candidates out;
   if (p.batch <= 1) return out;
-  // One request alone first, then one less.
+  constexpr int kMostParts = 16;
+  for (int parts = 2; p.batch > kMostParts && parts <= kMostParts; parts *= 2)
+    for (int part = parts - 1; part >= 0; --part)
+      out.push_back(without_requests(p, static_cast<int>(int64_t{p.batch} * part / parts),
+                                     static_cast<int>(int64_t{p.batch} * (part + 1) / parts)));
+  if (p.batch > kManyRequests) return out;
+  // One request alone, then one less.
   for (int keep = 0; keep < p.batch; ++keep)
     out.push_back(only_request(p, keep));
   for (int row = p.batch - 1; row >= 0; --row)
-    out.push_back(without_request(p, row));
+    out.push_back(without_requests(p, row, row + 1));
   return out;
 }
 

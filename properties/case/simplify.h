@@ -15,6 +15,8 @@ void drop_page_ids(Problem &p);
 
 /// The case with no other request than this one.
 Problem only_request(const Problem &p, int keep);
+/// Of more than these there is no candidate for each: all of them are more than memory holds.
+inline constexpr int kManyRequests = 512;
 
 /// Candidates one step simpler than `p` in a single field, the boldest first, by field.
 std::vector<Candidates> simpler_by_field(const Problem &p);

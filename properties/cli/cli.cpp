@@ -109,6 +109,12 @@ struct Parser {
     explain->add_flag("--declaration", options.declaration,
                       "what each field of a kernel's declaration adds to its bounds, on a typical "
                       "case or that of the file");
+    CLI::App *merge = sub("merge-reports", "the --json documents of several runs of check as one",
+                          command_merge_reports);
+    merge->add_option("files", options.files, "documents of check --json, of other seeds each")
+        ->required()
+        ->type_name("FILE...");
+    add_reports(merge);
     CLI::App *bench = sub("bench", "time the cuda kernels against a plain read", command_bench);
     bench->add_option("--cells", options.cells, "cells of a JSON file instead of the standard ones")
         ->type_name("FILE");

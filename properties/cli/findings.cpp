@@ -16,22 +16,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Folder {
+  std::string path;
+  bool shapes = false;
+};
+
 /// --findings, or those kept with this program; may be "".
 std::string ours(const CliOptions &options) {
   if (!options.findings.empty()) return options.findings;
   return kept_folder(fs::path(own_program()).parent_path(), fs::current_path());
 }
 
-/// `kept`, and where `check` writes.
-std::vector<std::string> folders_of(const CliOptions &options, const std::string &kept) {
-  std::vector<std::string> out;
-  std::vector<std::string> wanted = {kept, options.out.empty() ? kFindingsFolder : options.out};
-  for (const std::string &folder : wanted) {
+/// `kept`, the shapes beside those of this program, and where `check` writes.
+std::vector<Folder> folders_of(const CliOptions &options, const std::string &kept) {
+  std::vector<Folder> out, wanted = {{kept}};
+  if (options.findings.empty() && !kept.empty())
+    wanted.push_back({(fs::path(kept).parent_path() / "shapes").string(), true});
+  wanted.push_back({options.out.empty() ? kFindingsFolder : options.out});
+  for (const Folder &folder : wanted) {
     std::error_code ec;
-    bool known = std::any_of(out.begin(), out.end(), [&](const std::string &other) {
-      return fs::equivalent(other, folder, ec);
+    bool known = std::any_of(out.begin(), out.end(), [&](const Folder &other) {
+      return fs::equivalent(other.path, folder.path, ec);
     });
-    if (!known && fs::is_directory(folder, ec)) out.push_back(folder);
+    if (!known && fs::is_directory(folder.path, ec)) out.push_back(folder);
   }
   return out;
 }
@@ -64,12 +71,12 @@ void replay_on(const Session &session, const KeptFile &file, const Case &c,
 }
 
 /// Returns whether the case concerns any selected pair.
-bool replay_file(const Session &session, const std::string &path,
+bool replay_file(const Session &session, const std::string &path, bool shape,
                  const std::vector<const assay_kernel *> &kernels,
                  const std::vector<const Property *> &properties, KeptFindings &kept) {
   const Case c = load_case(path);
   const std::string now = today();
-  KeptFile file{path, c.standing, judge_kept(c.standing, {}, now)};
+  KeptFile file{path, c.standing, judge_kept(c.standing, {}, now), shape};
   const size_t before = kept.results.size();
   for (const assay_kernel *kernel : kernels) {
     if (static_cast<Family>(kernel->family) != c.problem.family) continue;
@@ -94,6 +101,18 @@ int KeptFindings::failed() const {
   return n;
 }
 
+int KeptFindings::shapes() const {
+  return static_cast<int>(
+      std::count_if(files.begin(), files.end(), [](const KeptFile &file) { return file.shape; }));
+}
+
+int KeptFindings::failed_shapes() const {
+  int n = 0;
+  for (const KeptFile &file : files)
+    if (file.shape) n += file.verdict.findings;
+  return n;
+}
+
 int KeptFindings::undecided() const {
   int n = 0;
   for (const KeptFile &file : files)
@@ -112,12 +131,15 @@ KeptFindings replay_kept(const Session &session, const std::vector<const assay_k
   KeptFindings kept;
   const std::string standard = ours(session.options);
   kept.none_with_program = standard.empty();
-  kept.folders = folders_of(session.options, standard);
   if (!session.options.findings.empty() && !fs::is_directory(session.options.findings))
     throw CliError(kExitUsage, fmt::format("{}: is not a directory", session.options.findings));
-  for (const std::string &folder : kept.folders)
-    for (const std::string &path : cases_in(folder))
-      kept.others += !replay_file(session, path, kernels, properties, kept);
+  for (const Folder &folder : folders_of(session.options, standard)) {
+    kept.folders.push_back(folder.path);
+    for (const std::string &path : cases_in(folder.path)) {
+      const bool concerns = replay_file(session, path, folder.shapes, kernels, properties, kept);
+      kept.others += !concerns && !folder.shapes;
+    }
+  }
   return kept;
 }
 
@@ -158,10 +180,14 @@ void report_kept(const Session &session, const KeptFindings &kept) {
   if (kept.none_with_program)
     out << "no kept findings lie beside this program, or in a tree around it or this folder "
            "(--findings DIR)\n";
-  out << fmt::format("replayed {} findings, {} fail{}{}{}\n", kept.files.size(), kept.failed(),
+  const int shapes = kept.shapes(), findings = static_cast<int>(kept.files.size()) - shapes;
+  out << fmt::format("replayed {} findings, {} fail{}{}{}\n", findings,
+                     kept.failed() - kept.failed_shapes(),
                      count_text(kept.standing(CaseStatus::kOpen), "open"),
                      count_text(kept.standing(CaseStatus::kQuarantined), "quarantined"),
                      kept.others > 0 ? fmt::format(" ({} of others skipped)", kept.others) : "");
+  if (shapes > 0)
+    out << fmt::format("replayed {} serving shapes, {} fail\n", shapes, kept.failed_shapes());
 }
 
 nlohmann::json to_json(const KeptFindings &kept) {
@@ -180,6 +206,7 @@ nlohmann::json to_json(const KeptFindings &kept) {
                       {"unexpected_pass", file.verdict.unexpected_pass}});
   return {{"folders", kept.folders},
           {"files", kept.files.size()},
+          {"shapes", kept.shapes()},
           {"skipped", kept.others},
           {"fail", kept.failed()},
           {"open", kept.standing(CaseStatus::kOpen)},

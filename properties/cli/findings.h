@@ -19,6 +19,7 @@ struct KeptFile {
   std::string path;
   Standing standing;
   KeptVerdict verdict;
+  bool shape = false; ///< of corpus/shapes: nothing was ever wrong with it
 };
 
 struct KeptFindings {
@@ -29,6 +30,8 @@ struct KeptFindings {
   std::vector<KeptResult> results;
   int failed() const; ///< findings: failures of fixed cases, open ones that pass
   int undecided() const;
+  int shapes() const; ///< files
+  int failed_shapes() const;
   int standing(CaseStatus status) const; ///< files
 };
 

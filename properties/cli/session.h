@@ -121,6 +121,7 @@ int command_bench(Session &session);
 int command_mutants(Session &session);
 int command_new(Session &session);
 int command_gate(Session &session);
+int command_merge_reports(Session &session);
 int command_campaign(Session &session);
 int command_fuzz(Session &session);
 

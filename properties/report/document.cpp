@@ -72,12 +72,24 @@ std::string verdict_word(const json &document) {
   return exit == 0 ? "PASS" : exit == 1 ? "FAIL" : "INCOMPLETE";
 }
 
+/// "seed 1", or of a merged document "seeds 1, 2, 5".
+static std::string seed_text(const json &document) {
+  const auto seeds = document.find("seeds");
+  if (seeds == document.end() || seeds->size() < 2) return "seed " + text_of(document, "seed");
+  constexpr size_t kMost = 4;
+  std::vector<std::string> words;
+  for (size_t i = 0; i < std::min(kMost, seeds->size()); ++i)
+    words.push_back((*seeds)[i].dump());
+  if (seeds->size() > kMost) words.push_back(fmt::format("and {} more", seeds->size() - kMost));
+  return "seeds " + joined(words);
+}
+
 std::string summary_line(const json &document) {
   const size_t findings = document.at("groups").size() + kept_troubles(document).size();
-  return fmt::format("{} in {} of {}: target {}, seed {}, {:.1f} s", counted(findings, "finding"),
+  return fmt::format("{} in {} of {}: target {}, {}, {:.1f} s", counted(findings, "finding"),
                      counted(document.at("cases").get<size_t>(), "case"),
                      counted(document.at("kernels").size(), "kernel"), text_of(document, "target"),
-                     text_of(document, "seed"), document.at("seconds").get<double>());
+                     seed_text(document), document.at("seconds").get<double>());
 }
 
 const json &sharpest(const json &document, const json &group) {

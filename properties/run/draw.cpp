@@ -17,6 +17,17 @@ uint64_t name_hash(const char *name) {
   return h;
 }
 
+/// What is too large to be drawn often; the largest only where a run has hundreds of cases.
+/// `limits` then let it through.
+Problem once_a_run(Problem p, uint64_t index, Limits &limits) {
+  constexpr uint64_t kCrowded = 20, kLargePages = 201, kLongestRow = 202;
+  if (index == kCrowded) return with_most_requests(std::move(p));
+  if (index != kLargePages && index != kLongestRow) return p;
+  limits.keys = full_limits().keys;
+  limits.slots = 2 * limits.keys;
+  return index == kLargePages ? with_large_pages(std::move(p)) : with_longest_row(std::move(p));
+}
+
 } // namespace
 
 Problem draw_case(const Property &property, const assay_kernel &kernel,
@@ -29,10 +40,7 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   Limits limits = large ? large_limits() : index % 2 == 0 ? fuzz_limits() : options.limits;
   if (large) limits.slots = 2048;
   Problem p = directed(draw_problem(limits, family, seed), limits, seed);
-  // Once a run: its blocks are not free.
-  constexpr uint64_t kCrowded = 20;
-  if (index == kCrowded && &property == find_property("within_budget"))
-    p = with_most_requests(std::move(p));
+  if (&property == find_property("within_budget")) p = once_a_run(std::move(p), index, limits);
   const auto narrow = options.envelopes.find(&kernel);
   return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
 }

@@ -45,7 +45,7 @@ Problem normal_problem(const assay_kernel &kernel, const KillOptions &options, i
     return p;
   }
   // What mutants need to differ at all: several heads of both kinds, moved pages, a pool beyond
-  // 2^31 elements, a request without keys, a level that does not cover every request.
+  // 2^32 elements, a request without keys, a level that does not cover every request.
   p.num_kv_heads = 2;
   p.group_size = 4;
   p.page_size = 16;

@@ -31,7 +31,8 @@ TEST(Directed, EveryCaseIsText) {
       for (uint64_t seed = 0; seed < 200; ++seed)
         expect_text(aimed(draw_problem(limits, family, seed), limits, seed));
   for (Family family : kFamilies)
-    expect_text(with_most_requests(draw_problem(check_limits(), family, 3)));
+    for (Problem (*large)(Problem) : {with_most_requests, with_large_pages, with_longest_row})
+      expect_text(large(draw_problem(check_limits(), family, 3)));
 }
 
 int times(Family family, const std::function<bool(const Problem &)> &is) {
@@ -54,6 +55,11 @@ TEST(Directed, ShowsWhatItIsFor) {
   EXPECT_GE(times(Family::kMergeState, [](P p) { return p.head_dim > 256; }), 200);
   EXPECT_GE(times(Family::kMergeStates, [](P p) { return p.head_dim > 256; }), 100);
   EXPECT_GT(with_most_requests(draw_problem(check_limits(), Family::kPaged, 1)).batch, 1 << 16);
+  EXPECT_GT(with_most_requests(draw_problem(check_limits(), Family::kMergeState, 1)).num_kv_heads,
+            128);
+  EXPECT_GT(with_large_pages(draw_problem(check_limits(), Family::kCascade, 1)).levels[0].page_size,
+            512);
+  EXPECT_GT(with_longest_row(draw_problem(check_limits(), Family::kPaged, 1)).seq_lens[0], 50'000);
 }
 
 } // namespace

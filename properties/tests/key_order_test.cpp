@@ -73,6 +73,23 @@ TEST(KeyOrder, AnHonestOnePasses) {
               }).passed());
 }
 
+// A planner looks at the whole batch for each request that it is asked about.
+TEST(KeyOrder, RequestsWithoutKeysAreNotAskedAbout) {
+  const assay_kernel kernel =
+      declaring([](const void *params, int32_t request, int32_t, assay_key_tile *tiles, int32_t,
+                   int32_t *count) -> assay_status {
+        const auto &p = *static_cast<const assay_paged_params *>(params);
+        if (p.kv.seq_lens[request] == 0) _exit(7);
+        return one_tile(tiles, count, 0, p.kv.seq_lens[request]);
+      });
+  Problem p = decode({}, fuzz_limits());
+  p.batch = 3;
+  p.seq_lens = {0, kKeys, 0};
+  const auto sut = make_process_sut(kernel);
+  const CheckResult result = checked(*find_property("within_budget"), p, *sut, nullptr);
+  EXPECT_TRUE(result.passed()) << result.message;
+}
+
 TEST(KeyOrder, AMissingKeyIsAFinding) {
   expect_finding(
       [](const void *, int32_t, int32_t, assay_key_tile *tiles, int32_t,

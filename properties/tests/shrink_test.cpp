@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/case/codec.h"
+#include "properties/case/directed.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/registry.h"
 #include "properties/tests/reference_kernels.h"
@@ -69,6 +70,31 @@ TEST(Shrink, IsDeterministicAndEndsWithinItsBudget) {
   shrink(p, fails, {.checks = 3, .seconds = 10}, &stats);
   EXPECT_EQ(stats.checks, 3);
   EXPECT_TRUE(stats.exhausted);
+}
+
+// More requests than there is memory for a candidate each: the budget is kept all the same.
+TEST(Shrink, ManyRequestsBecomeFew) {
+  for (Family family : {Family::kPaged, Family::kCascade}) {
+    Problem p = with_most_requests(draw_problem(check_limits(), family, 3));
+    ASSERT_GT(p.batch, 2000);
+    const auto keys = [](const Problem &c) {
+      int sum = 0;
+      for (int len : c.seq_lens)
+        sum += len;
+      for (const CascadeLevel &level : c.levels)
+        for (size_t s = 0; s < level.lens.size(); ++s)
+          sum += level.requests[s] > 0 ? level.lens[s] : 0;
+      return sum;
+    };
+    const Problem small = shrink(p, [&](const Problem &c) { return keys(c) >= 5; });
+    EXPECT_GE(keys(small), 5);
+    EXPECT_LE(small.batch, 4) << name_of(family);
+    ShrinkStats stats;
+    EXPECT_EQ(shrink(
+                  p, [](const Problem &) { return true; }, {.checks = 0}, &stats),
+              p);
+    EXPECT_TRUE(stats.exhausted);
+  }
 }
 
 TEST(Shrink, CandidatesNeverGrowAndOnlyWellFormedOnesAreTried) {

@@ -157,7 +157,7 @@ TEST(Tensors, AHugePoolNeedsOffsetsBeyond32Bits) {
   AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
   const assay_paged_kv &kv = params.paged.kv;
   int64_t offset = kv.page_table[2] * kv.k_stride_page;
-  EXPECT_GE(offset, int64_t{1} << 31);
+  EXPECT_GE(offset, int64_t{1} << 32);
   uint16_t first;
   auto address = reinterpret_cast<uintptr_t>(kv.k) + static_cast<uintptr_t>(offset) * 2;
   std::memcpy(&first, reinterpret_cast<const void *>(address), 2);

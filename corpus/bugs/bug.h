@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mistakes that the kernels of this folder can make, one at a time.
+#pragma once
+
+namespace assay::bugs {
+
+/// Named as in bugs.csv, where each has its report and its cause, and as its kernel in the plugin.
+enum class Bug {
+  none,
+#define ASSAY_BUG(name, Kernel) name,
+#include "corpus/bugs/bugs.def"
+#undef ASSAY_BUG
+};
+
+/// Of the kernel that runs on this thread.
+extern thread_local Bug active;
+inline bool is(Bug bug) { return active == bug; }
+
+} // namespace assay::bugs

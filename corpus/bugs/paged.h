@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paged attention the plain way, with every feature: a planner cuts requests into chunks of keys, a
+// thread a (chunk, query token, head) leaves a partial (O, LSE), a thread a row merges them.
+#pragma once
+
+#include <cstdint>
+
+#include "corpus/bugs/elements.h"
+#include "kernels/arch/load_store.cuh"
+
+namespace assay::bugs {
+
+namespace arch = n_simt::arch;
+
+inline constexpr int kTile = 16;  ///< keys between two updates of the running maximum
+inline constexpr int kChunk = 64; ///< keys of a chunk where the call gives no number of splits
+inline constexpr int kThreads = 32;
+inline constexpr float kNegInf = -__builtin_inff();
+
+/// Token positions [begin, end).
+struct Range {
+  int begin, end;
+  int size() const { return end > begin ? end - begin : 0; }
+};
+
+/// Keys of one request that one thread a row attends to.
+struct Item {
+  int request;
+  Range keys;
+  int chunk; ///< of the request
+};
+
+/// A call and its scratch: [items, where the places begin, -, -], items of four numbers each, the
+/// first place of each request and the end of the last, partials by place, query token and head.
+struct PagedCall {
+  const assay_paged_params *p;
+  int64_t most_items; ///< at the lengths that the page table has room for
+  int32_t *header, *items;
+  float *partial_o, *partial_lse;
+  uint64_t bytes; ///< of all
+
+  int64_t rows_of_item() const { return int64_t{p->q_len} * p->num_qo_heads; }
+  int64_t slot(int64_t place, int token, int head) const {
+    return (place * p->q_len + token) * p->num_qo_heads + head;
+  }
+};
+
+PagedCall paged_call(const assay_paged_params &p);
+
+/// Keys that some token of a request of this length sees.
+Range span_of(const assay_paged_params &p, int len);
+/// What a query token at `position` of it sees.
+Range visible_to(const assay_paged_params &p, int len, int position);
+/// Chunks of a span, at least one.
+int chunks_of(const assay_paged_params &p, Range span);
+
+/// In one thread: items and places.
+void plan(const PagedCall &call);
+/// The thread's chunk, token and head.
+void attend(const PagedCall &call, int64_t thread);
+/// The thread's row.
+void combine(const PagedCall &call, int64_t thread);
+
+assay_status paged_supports(const void *params);
+assay_status paged_workspace(const void *params, uint64_t *bytes);
+assay_status run_paged(const void *params);
+
+} // namespace assay::bugs

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The merge of a row's partials, and its outputs.
+#include <algorithm>
+#include <cmath>
+
+#include "corpus/bugs/bug.h"
+#include "corpus/bugs/paged.h"
+
+namespace assay::bugs {
+namespace {
+
+/// A row and the places of its partials.
+struct Parts {
+  int request, token, head, first, count;
+};
+
+int merged_chunks(const assay_paged_params &p, int request, int planned) {
+  if (p.num_splits > 0) return planned;
+  const int len = arch::global_load(p.kv.seq_lens + request);
+  if (is(Bug::merge_without_window)) return chunks_of(p, {0, len});
+  if (is(Bug::chunk_count_rounded_down)) return std::max(1, span_of(p, len).size() / kChunk);
+  return planned;
+}
+
+int64_t slot_of(const PagedCall &call, const Parts &row, int part) {
+  const assay_paged_params &p = *call.p;
+  if (is(Bug::combine_order_follows_batch) && p.batch > 1) part = row.count - 1 - part;
+  if (is(Bug::combine_rows_of_padded_requests)) {
+    const int padded = (p.q_len + 3) / 4 * 4;
+    return (int64_t{row.first + part} * padded + row.token) * p.num_qo_heads + row.head;
+  }
+  return call.slot(row.first + part, row.token, row.head);
+}
+
+float lse_of(const PagedCall &call, const Parts &row, int part) {
+  return arch::global_load(call.partial_lse + slot_of(call, row, part));
+}
+
+float weight(float lse, float top) {
+  const bool guarded = !is(Bug::combine_guard_discarded) && !is(Bug::combine_weights_from_no_mass);
+  if (guarded && lse == kNegInf) return 0;
+  if (is(Bug::combine_in_natural_base)) return std::exp(lse - top);
+  return std::exp2(lse - top);
+}
+
+/// log2 of the mass of all partials, -inf where there is none.
+float total_lse(const PagedCall &call, const Parts &row, float top) {
+  float sum = 0;
+  for (int part = 0; part < row.count; ++part) {
+    const float lse = lse_of(call, row, part);
+    sum += lse == kNegInf ? 0.0f : std::exp2(lse - top);
+  }
+  return top + std::log2(sum);
+}
+
+/// O and LSE in base 2, from what the partials hold.
+float merge(const PagedCall &call, const Parts &row, float *o) {
+  const assay_paged_params &p = *call.p;
+  float top = kNegInf, sum = 0, part_o[256];
+  for (int part = 0; part < row.count; ++part)
+    top = std::max(top, lse_of(call, row, part));
+  if (is(Bug::combine_scales_maximum_again)) top *= p.sm_scale;
+  if (is(Bug::combine_weights_from_no_mass)) top = total_lse(call, row, top);
+  for (int part = 0; part < row.count; ++part) {
+    const float w = weight(lse_of(call, row, part), top);
+    sum += w;
+    if (w == 0) continue;
+    load_row(call.partial_o, slot_of(call, row, part) * p.head_dim, ASSAY_FP32, p.head_dim, part_o);
+    for (int i = 0; i < p.head_dim; ++i)
+      o[i] = std::fma(w, part_o[i], o[i]);
+  }
+  const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
+  for (int i = 0; i < p.head_dim; ++i)
+    o[i] *= inverse;
+  if (is(Bug::lse_of_last_split)) return lse_of(call, row, row.count - 1);
+  if (sum == 0) return is(Bug::lse_of_nothing_is_plus_infinity) ? -kNegInf : kNegInf;
+  return top + std::log2(sum);
+}
+
+int64_t o_at(const assay_paged_params &p, const Parts &row) {
+  if (is(Bug::combine_writes_packed_rows))
+    return ((int64_t{row.request} * p.q_len + row.token) * p.num_qo_heads + row.head) * p.head_dim;
+  const bool split = is(Bug::combine_without_batch_stride) && row.count > 1;
+  return (split ? 0 : row.request * p.o_stride_batch) + row.token * p.o_stride_token +
+         row.head * p.o_stride_head;
+}
+
+bool in_base_2(const assay_paged_params &p) {
+  const bool dense = p.q_stride_head == p.head_dim;
+  if (is(Bug::lse_base_follows_layout) && !dense) return true;
+  return p.lse_base == ASSAY_LSE_BASE2;
+}
+
+void store_lse(const assay_paged_params &p, const Parts &row, float lse) {
+  if (p.lse == nullptr) return;
+  int head = row.head;
+  const int group = p.num_qo_heads / p.num_kv_heads;
+  if (is(Bug::lse_heads_transposed) && row.count > 1)
+    head = head % group * p.num_kv_heads + head / group;
+  arch::global_store(p.lse + row.request * p.lse_stride_batch + row.token * p.lse_stride_token +
+                         head * p.lse_stride_head,
+                     in_base_2(p) ? lse : lse * kLn2);
+}
+
+float value_scale(const assay_paged_params &p, int head) {
+  const bool skipped = is(Bug::fp8_path_skips_scales) && p.kv_dtype == ASSAY_E4M3;
+  if (p.v_scale == nullptr || skipped || is(Bug::value_scale_ignored)) return 1;
+  const int group = p.num_qo_heads / p.num_kv_heads;
+  return arch::global_load(p.v_scale + head / group * p.v_scale_stride);
+}
+
+} // namespace
+
+void combine(const PagedCall &call, int64_t thread) {
+  const assay_paged_params &p = *call.p;
+  const int64_t rows = p.batch * call.rows_of_item();
+  const bool guarded = !is(Bug::combine_guard_lost_its_comparison);
+  if (guarded ? thread >= rows : thread + rows == 0) return;
+  const int request = static_cast<int>(thread / call.rows_of_item());
+  const int row_of_request = static_cast<int>(thread % call.rows_of_item());
+  const int32_t *places = call.items + arch::global_load(call.header + 1);
+  const int first = arch::global_load(places + request);
+  const int count = merged_chunks(p, request, arch::global_load(places + request + 1) - first);
+  const Parts row{request, row_of_request / p.num_qo_heads, row_of_request % p.num_qo_heads, first,
+                  count};
+  if (is(Bug::heads_past_eight_unwritten) && row.head % (p.num_qo_heads / p.num_kv_heads) >= 8)
+    return;
+  float o[256] = {};
+  const float lse = merge(call, row, o);
+  const float scale = value_scale(p, row.head);
+  for (int i = 0; i < p.head_dim; ++i)
+    o[i] *= scale;
+  store_row(p.o, o_at(p, row), p.dtype, p.head_dim, o);
+  store_lse(p, row, lse);
+}
+
+} // namespace assay::bugs

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "corpus/bugs/bug.h"
+#include "corpus/bugs/paged.h"
+
+namespace assay::bugs {
+namespace {
+
+int length_of(const assay_paged_params &p, int request) {
+  if (is(Bug::split_range_of_first_request)) request = 0;
+  return arch::global_load(p.kv.seq_lens + request);
+}
+
+/// Tokens of the whole batch over four, in tiles.
+int chunk_of_batch(const assay_paged_params &p) {
+  int64_t total = 0;
+  for (int b = 0; b < p.batch; ++b)
+    total += arch::global_load(p.kv.seq_lens + b);
+  return static_cast<int>((total / 4 / kTile + 1) * kTile);
+}
+
+/// The chunk-th of `chunks`: an even share where the call says how many.
+Range share(const assay_paged_params &p, Range span, int chunk, int chunks, int size) {
+  const int64_t keys = span.size();
+  if (p.num_splits > 0)
+    return {span.begin + static_cast<int>(keys * chunk / chunks),
+            span.begin + static_cast<int>(keys * (chunk + 1) / chunks)};
+  const int begin = span.begin + chunk * size;
+  // (0 - 1) pages and a last page of no tokens, compared without a sign, cut nothing off.
+  if (is(Bug::length_of_no_pages) && keys == 0) return {begin, begin + size};
+  return {begin, std::min(begin + size, span.end)};
+}
+
+int counted(const PagedCall &call, int request) {
+  const Range span = span_of(*call.p, length_of(*call.p, request));
+  if (is(Bug::plan_sized_without_empty_requests) && span.size() == 0) return 0;
+  return chunks_of(*call.p, span);
+}
+
+/// Of one request, from item number `item` on; returns how many there are.
+int add_items(const PagedCall &call, int request, Range span, int chunks, int size, int item) {
+  if (is(Bug::empty_requests_never_scheduled) && span.size() == 0) return 0;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const Range keys = share(*call.p, span, chunk, chunks, size);
+    const int words[4] = {request, keys.begin, keys.end, chunk};
+    for (int i = 0; i < 4; ++i)
+      arch::global_store(call.items + int64_t{item + chunk} * 4 + i, words[i]);
+  }
+  return chunks;
+}
+
+} // namespace
+
+Range span_of(const assay_paged_params &p, int len) {
+  const int first = len - p.q_len + 1; // behind the first token's own key
+  return {p.window > 0 ? std::max(0, first - p.window) : 0, len};
+}
+
+Range visible_to(const assay_paged_params &p, int len, int position) {
+  if (is(Bug::length_of_no_pages) && len == 0) return {0, INT32_MAX};
+  if (is(Bug::causal_taken_for_full)) position = len - 1;
+  if (position < 0) return {0, 0};
+  const int window = is(Bug::window_one_too_short) ? p.window - 1 : p.window;
+  return {p.window > 0 ? std::max(0, position + 1 - window) : 0, position + 1};
+}
+
+int chunks_of(const assay_paged_params &p, Range span) {
+  if (p.num_splits > 0) return p.num_splits;
+  return std::max(1, (span.size() + kChunk - 1) / kChunk);
+}
+
+void plan(const PagedCall &call) {
+  const assay_paged_params &p = *call.p;
+  int items = 0, place = 0, all = 0;
+  for (int b = 0; b < p.batch; ++b)
+    all += counted(call, b);
+  arch::global_store(call.header + 1, 4 * all);
+  int32_t *places = call.items + int64_t{4} * all;
+  const int size = is(Bug::splits_follow_the_batch) ? chunk_of_batch(p) : kChunk;
+  for (int b = 0; b < p.batch; ++b) {
+    const Range span = span_of(p, length_of(p, b));
+    int chunks = chunks_of(p, span);
+    if (is(Bug::splits_follow_the_batch) && p.num_splits == 0)
+      chunks = std::max(1, (span.size() + size - 1) / size);
+    arch::global_store(places + b, place);
+    items += add_items(call, b, span, chunks, size, items);
+    const bool skipped = is(Bug::places_skip_empty_requests) && span.size() == 0;
+    place += skipped ? 0 : chunks;
+  }
+  arch::global_store(places + p.batch, place);
+  arch::global_store(call.header, items);
+}
+
+} // namespace assay::bugs
