@@ -5,10 +5,11 @@
 mutation_score.py FOLDER BUILD [--results CSV] [--seconds 180] [--jobs 2] [--seed 1] [--order S]
 mutation_score.py --summary CSV
 
-BUILD is a build tree configured with -DASSAY_MUTANT_FOLDER=FOLDER. Every mutant is drawn for in a process of one thread
-until a property fails, for 180 s at most (90 s of two cores), in a random order, so that what has run so far is a
-random sample, too. The results are appended mutant by mutant: the same command goes on where it ended. Before the first
-and behind the last the kernels with no mutant active are drawn for and must pass. Survivors whose machine code is the
+BUILD is a build tree configured with -DASSAY_MUTANT_FOLDER=FOLDER. Every mutant is drawn for in a process of its own
+until a property fails, for 180 s of processor time at most (90 s of two cores), in a random order, so that what has run
+so far is a random sample, too. The results are appended mutant by mutant: the same command goes on where it ended, and
+with more --seconds draws again for what timed out and nobody has triaged. Beside the first and behind the last the kernels with no mutant
+active are drawn for and must pass. Survivors whose machine code is the
 right kernel's are told apart, and the unit tests of the calls, as far as the target assay_mutated_tests is built, run
 over the other ones: what fails first stands in the column tests, and counts in no score of the draw. Outcomes:
 
@@ -27,6 +28,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +43,8 @@ COLUMNS = ("mutant", "group", "operator", "file", "line", "change", "outcome", "
            "reason")
 KILLS = ("killed", "crashed", "hung")
 CORRECT = "(correct)"
+#: Of a process: so many properties and kernels are drawn for side by side, and what one of them alone sees is seen early.
+THREADS = 4
 TESTS = ("abi_test", "cascade_test", "decode_test", "merge_test", "shared_memory_test")
 
 
@@ -58,18 +62,43 @@ def outcome_of(message):
     return "killed"
 
 
+def processor_seconds(session):
+    """Of the living processes of a session, and of those that they have waited for."""
+    ticks = 0
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[3]) == session:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def run_limited(command, seconds):
+    """(exit code or None when the limit ended it, processor seconds) of a program and its children."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    taken = 0.0
+    try:
+        while process.poll() is None and taken < seconds:
+            taken = max(taken, processor_seconds(process.pid))
+            time.sleep(0.2)
+        return process.returncode, round(taken, 1)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)  # its children end with their channels
+            process.wait()
+
+
 def draw(program, name, seed, seconds):
     """(outcome, kernel, property, seconds) of one mutant."""
     with tempfile.TemporaryDirectory() as folder:
         document = pathlib.Path(folder) / "draw.json"
-        command = [program, "--seed", str(seed), "--json", document, "mutants", "--default-draw", "--threads", "1",
+        command = [program, "--seed", str(seed), "--json", document, "mutants", "--default-draw", "--threads", str(THREADS),
                    "--mutant", name]
-        start = time.monotonic()
-        try:
-            code = subprocess.run(command, capture_output=True, timeout=seconds).returncode
-        except subprocess.TimeoutExpired:
-            return "timed_out", "", "", seconds
-        taken = round(time.monotonic() - start, 1)
+        code, taken = run_limited(command, seconds)
+        if code is None:
+            return "timed_out", "", "", taken
         if code < 0 or not document.exists():
             return "crashed", "", "", taken
         row = json.loads(document.read_text())["rows"][0]
@@ -85,14 +114,19 @@ class Results:
         self.path, self.lock = path, threading.Lock()
         self.rows = list(csv.DictReader(path.open())) if path.exists() else []
 
-    def done(self):
-        return {row["mutant"] for row in self.rows}
+    def done(self, seconds):
+        """What need not run again with this limit."""
+        return {row["mutant"] for row in self.rows
+                if row["outcome"] != "timed_out" or row["triage"] or float(row["seconds"]) >= seconds}
 
     def add(self, mutant, outcome, kernel="", prop="", seconds=""):
         row = {"mutant": mutant["name"], "group": mutant["group"], "operator": mutant["operator"], "file": mutant["file"],
                "line": mutant["line"], "change": mutant["why"].partition(": ")[2], "outcome": outcome, "kernel": kernel,
                "property": prop, "seconds": seconds, "tests": "", "triage": "", "reason": ""}
         with self.lock:
+            if any(old["mutant"] == row["mutant"] for old in self.rows):  # it timed out before
+                self.rows = [row if old["mutant"] == row["mutant"] else old for old in self.rows]
+                return self.write()
             self.rows.append(row)
             fresh = not self.path.exists()
             with self.path.open("a", newline="") as file:
@@ -109,7 +143,7 @@ class Results:
 
 
 def check_correct(program, seed):
-    outcome = draw(program, CORRECT, seed, 3600)
+    outcome = draw(program, CORRECT, seed, math.inf)
     if outcome[0] != "survived":
         sys.exit(f"the kernels with no mutant active do not pass: {outcome}")
     print(f"no mutant active: passes, {outcome[3]} s", flush=True)
@@ -120,9 +154,9 @@ def run_all(options, results):
     mutants = [read_mutant(path) for path in sorted(options.folder.glob("*.mutant"))]
     random.Random(options.order).shuffle(mutants)
     for path in sorted(options.folder.glob("unviable/*.mutant")):
-        if path.stem not in results.done():
+        if path.stem not in results.done(0):
             results.add(read_mutant(path), "unviable")
-    todo = [m for m in mutants if m["name"] not in results.done()]
+    todo = [m for m in mutants if m["name"] not in results.done(options.seconds)]
     done = len(mutants) - len(todo)
 
     def one(mutant):
@@ -134,10 +168,12 @@ def run_all(options, results):
         print(f"{done}/{len(mutants)} {kills} killed: {mutant['name']} {' '.join(map(str, outcome))}", flush=True)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        right = pool.submit(check_correct, program, options.seed)
+        controls = [pool.submit(check_correct, program, options.seed) for _ in range(options.control > 0)]
         list(pool.map(one, todo))
-        right.result()
-    check_correct(program, options.seed)
+        for control in controls:
+            control.result()
+    if options.control > 1:
+        check_correct(program, options.seed)
 
 
 def tell_same_code(options, results):
@@ -214,6 +250,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--order", type=int, default=1, help="seed of the order in which mutants run")
+    parser.add_argument("--control", type=int, default=2, choices=(0, 1, 2), help="how often the right kernels are drawn for")
     parser.add_argument("--summary", type=pathlib.Path, metavar="CSV")
     options = parser.parse_args()
     if options.summary:
