@@ -8,17 +8,18 @@ mutation_score.py --summary CSV
 BUILD is a build tree configured with -DASSAY_MUTANT_FOLDER=FOLDER. Every mutant is drawn for in a process of its own
 until a property fails, for 180 s of processor time at most (90 s of two cores), in a random order, so that what has run
 so far is a random sample, too. The results are appended mutant by mutant: the same command goes on where it ended, and
-with more --seconds draws again for what timed out and nobody has triaged. Beside the first and behind the last the kernels with no mutant
-active are drawn for and must pass. Survivors whose machine code is the
-right kernel's are told apart, and the unit tests of the calls, as far as the target assay_mutated_tests is built, run
+with more --seconds draws again for what timed out and nobody has triaged. Beside the first and behind the last the
+kernels with no mutant active are drawn for and must pass. Survivors whose machine code is the right kernel's are told
+apart, and the unit tests of the calls, as far as the target assay_mutated_tests is built, run
 over the other ones: what fails first stands in the column tests, and counts in no score of the draw. Outcomes:
 
   killed      a property failed            crashed   the process of the kernel died     hung    or did not return
   survived    the draw ended with nothing  timed_out the draw did not end: no kill      same    survived, same machine code
   unviable    does not compile
 
-A person adds to survivors, in the column triage, `equivalent`, `allowed` or `hole`, and why. The score is of those that
-are neither same nor equivalent; its interval is Wilson's, 95 %."""
+A person adds to what is not killed, in the column triage, `equivalent`, `allowed` (by kernels/abi/assay.h) or `hole`, and
+why. The score is of all that are none of same, equivalent, allowed and unviable: what timed out counts as not killed. Its
+interval is Wilson's, 95 %."""
 import argparse
 import collections
 import csv
@@ -223,10 +224,10 @@ def wilson(hits, count):
 
 
 def summary(rows):
-    names = ("killed", "crashed", "hung", "survived", "timed_out", "same", "equivalent", "unviable")
+    names = ("killed", "crashed", "hung", "survived", "timed_out", "same", "equivalent", "allowed", "unviable")
 
     def line(title, chosen):
-        counts = collections.Counter("equivalent" if r["triage"] == "equivalent" else r["outcome"] for r in chosen)
+        counts = collections.Counter(r["triage"] if r["triage"] in ("equivalent", "allowed") else r["outcome"] for r in chosen)
         kills = sum(counts[name] for name in KILLS)
         judged = kills + counts["survived"] + counts["timed_out"]
         low, high = wilson(kills, judged)

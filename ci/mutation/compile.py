@@ -150,10 +150,15 @@ class SameCode:
         self.run(unit, "-c", "-o", out)
         return out.read_bytes()
 
-    def prepare(self, unit):
+    def includes(self, unit, file):
+        if unit[0] not in self.read:
+            self.read[unit[0]] = self.run(unit, "-MM")
+        return str(self.plain / file) in self.read[unit[0]]
+
+    def right_code(self, unit):
         if unit[0] not in self.right:
             self.right[unit[0]] = self.code(unit)
-            self.read[unit[0]] = self.run(unit, "-MM")
+        return self.right[unit[0]]
 
     def equal(self, mutant):
         """mutant: the fields of its file."""
@@ -164,12 +169,12 @@ class SameCode:
         lines = "\n" * text[at:end].count("\n")  # what is behind keeps its line
         replacement = f"{{ {mutant['replace']} }}" if mutant["kind"] == "statement" else f"({mutant['replace']})"
         for unit in self.units:
-            self.prepare(unit)
-            if str(self.plain / file) not in self.read[unit[0]]:
+            if not self.includes(unit, file):
                 continue
+            right = self.right_code(unit)
             try:
                 (self.plain / file).write_text(text[:at] + replacement + lines + text[end:])
-                if self.code(unit) != self.right[unit[0]]:
+                if self.code(unit) != right:
                     return False
             finally:
                 (self.plain / file).write_text(text)

@@ -98,10 +98,11 @@ int draw_for_mutants(Session &session) {
   const auto subjects = chosen(o);
   if (subjects.empty()) throw CliError(kExitUsage, fmt::format("no mutant concerns {}", o.kernel));
   nlohmann::json rows = nlohmann::json::array();
-  int survivors = 0, wronged = 0;
+  int drawn = 0, survivors = 0, wronged = 0; // the correct kernels are not counted as mutants
   for (const mutants::Mutant *m : subjects) {
     const RunSummary summary = draw(session, *m, kernels_of(*m, o.kernel));
     const PropertyRun *by = noticed(summary);
+    drawn += m->id != 0;
     nlohmann::json row = {{"mutant", m->name}, {"why", m->why}, {"cases", summary.cases()}};
     if (by == nullptr) {
       survivors += m->id != 0;
@@ -123,7 +124,7 @@ int draw_for_mutants(Session &session) {
   }
   const int exit = wronged > 0 ? kExitFinding : survivors > 0 ? kExitHarness : kExitPass;
   session.streams.out << fmt::format("{} of {} seen by the draws of check, seed {}\n",
-                                     rows.size() - survivors, rows.size(), o.seed);
+                                     drawn - survivors, drawn, o.seed);
   return session.finish({{"seed", o.seed}, {"rows", rows}, {"exit", exit}}, exit);
 }
 

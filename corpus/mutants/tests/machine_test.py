@@ -101,12 +101,12 @@ class Counted(unittest.TestCase):
         self.assertAlmostEqual(low, 0.8882, 4)
         self.assertAlmostEqual(high, 0.9785, 4)
         rows = [{"group": "g", "operator": "o", "outcome": o, "triage": t}
-                for o, t in (("killed", ""), ("crashed", ""), ("hung", ""), ("survived", ""), ("survived", "equivalent"),
+                for o, t in (("killed", ""), ("crashed", ""), ("hung", ""), ("survived", ""), ("survived", "equivalent"), ("timed_out", "allowed"),
                              ("same", ""), ("unviable", ""))]
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             mutation_score.summary(rows)
-        self.assertIn("| all | 7 | 1 | 1 | 1 | 1 | 0 | 1 | 1 | 1 | 75.0 |", said.getvalue())
+        self.assertIn("| all | 8 | 1 | 1 | 1 | 1 | 0 | 1 | 1 | 1 | 1 | 75.0 |", said.getvalue())
 
     def test_outcomes(self):
         self.assertEqual(mutation_score.outcome_of("hazard: the kernel has not returned for 60 s"), "hung")
