@@ -10,10 +10,11 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
   kind     expression:  FIND becomes (active ? (REPLACE) : (FIND))
            statement:   FIND becomes { if (active) { REPLACE } else { FIND } }
            declaration: of one name, `T x = FIND;` and `T x = REPLACE;`: what it is made from is the expression
-  find     text of the original; must occur exactly once, white space is not significant; it may lie within
-           that of another mutant
+  find     text of the original; must occur exactly once, white space is not significant; texts of mutants may lie
+           within one another, and not cross
   replace  the wrong text; may be empty for a statement
   after    optional: text that stands right in front of FIND, which alone occurs more often
+  at       optional: the offset in the file at which FIND stands, for mutants that a program made
   also_file, also_find, also_replace
            optional: a second place of the same mistake, of the same kind
   kernels  kernels it concerns, comma separated
@@ -106,7 +107,10 @@ def schema(original, alternatives, kind):
 
 def span(place, sources):
     """Where the text of a place stands in its file, or why that is not one place."""
-    hits = list(pattern(place["find"], place.get("after", "")).finditer(sources[place["file"]]))
+    text, searched = sources[place["file"]], pattern(place["find"], place.get("after", ""))
+    hits = [searched.match(text, int(place["at"]))] if "at" in place else list(searched.finditer(text))
+    if hits == [None]:
+        return None, f"'{place['find']}' does not stand at {place['at']} of {place['file']}"
     if len(hits) != 1:
         return None, f"'{place['find']}' occurs {len(hits)} times in {place['file']}, expected once"
     return hits[0].span(1), None
@@ -124,32 +128,45 @@ def placed(mutants, sources):
     return kept, omitted
 
 
-def clusters(groups, file, sources):
-    """(start, end, places) of the texts that lie in no other, each with the places of all that lie in it."""
-    spans = sorted(((*span(group[0], sources)[0], group) for group in groups), key=lambda s: (s[0], -s[1]))
-    outer = []
-    for start, end, group in spans:
-        if outer and start < outer[-1][1]:
-            if end > outer[-1][1] or group[0]["kind"] != "expression" and (start, end) != outer[-1][:2]:
-                fail(f"{outer[-1][2][0]['name']} and {group[0]['name']} overlap in {file}")
-            outer[-1][2].extend(group)
-        else:
-            outer.append((start, end, list(group)))
+class Part:
+    """A text with alternatives, and the parts that lie in it."""
+
+    def __init__(self, start, end, places):
+        self.start, self.end, self.places, self.inner = start, end, places, []
+
+    def holds(self, other):
+        return self.start <= other.start and other.end <= self.end
+
+
+def parts(groups, file, sources):
+    """The texts with alternatives that lie in no other."""
+    outer, opened = [], []
+    every = [Part(*span(group[0], sources)[0], group) for group in groups]
+    for part in sorted(every, key=lambda p: (p.start, -p.end)):
+        while opened and opened[-1].end <= part.start:
+            opened.pop()
+        if opened and (not opened[-1].holds(part) or (part.start, part.end) == (opened[-1].start, opened[-1].end)):
+            fail(f"{opened[-1].places[0]['name']} and {part.places[0]['name']} overlap in {file}")
+        (opened[-1].inner if opened else outer).append(part)
+        opened.append(part)
     return outer
 
 
+def rendered(source, start, end, inner):
+    """Of [start, end): what lies within is wrong in turn, each only where what is around it is right."""
+    text, at = "", start
+    for part in inner:
+        original = rendered(source, part.start, part.end, part.inner)
+        text += source[at:part.start] + schema(original, [(p["id"], p["replace"]) for p in part.places], part.places[0]["kind"])
+        at = part.end
+    return text + source[at:end]
+
+
 def instrument(source, file, groups, sources):
-    """The file with every cluster of alternatives in its place."""
-    for start, end, inside in reversed(clusters(groups, file, sources)):
-        alternatives = []
-        for p in inside:
-            (first, last), _ = span(p, sources)
-            whole = (first, last) == (start, end)
-            wrong = p["replace"] if whole else f"{source[start:first]}({p['replace']}){source[last:end]}"
-            alternatives.append((p["id"], wrong))
-        source = source[:start] + schema(source[start:end], alternatives, inside[0]["kind"]) + source[end:]
+    """The file with every alternative in its place."""
     header = '#include "corpus/mutants/active.h"\n'
-    return source.replace("#pragma once\n", "#pragma once\n" + header, 1)
+    text = rendered(source, 0, len(source), parts(groups, file, sources))
+    return text.replace("#pragma once\n", "#pragma once\n" + header, 1) if "#pragma once\n" in text else header + text
 
 
 def is_special(mutant):
@@ -172,7 +189,7 @@ def main():
     by_file = {file: {} for file in sources}
     for m in mutants:
         for p in places(m):
-            by_file[p["file"]].setdefault((p.get("after"), p["find"], p["kind"]), []).append(p)
+            by_file[p["file"]].setdefault((span(p, sources)[0], p["kind"]), []).append(p)
     for file, groups in by_file.items():
         write(out / file, instrument(sources[file], file, groups.values(), sources))
     rows = "".join(

@@ -24,6 +24,12 @@ R one_if_not_empty(R lse) {
 
 inline int32_t one_less_if(bool condition, int32_t n) { return condition ? one_less(n) : n; }
 
+/// In place of the larger one.
+template <class R>
+R least(R a, R b) {
+  return b < a ? b : a;
+}
+
 inline int swap_3_4(bool condition, int token) {
   return condition && (token == 3 || token == 4) ? 7 - token : token;
 }

@@ -26,6 +26,19 @@ assay_status run(const void *params) {
                                    static_cast<const typename Kernel::Params *>(params), true);
 }
 
+template <class Kernel>
+assay_status plan(const void *params) {
+  const assay_plan_params own =
+      Kernel::plan_params(*static_cast<const typename Kernel::Params *>(params));
+  return run_call<Plan, &LaunchTable::plan>(n_mutants::launch_table(), &own, true);
+}
+
+template <class Kernel, auto kLaunch>
+void replace(assay_kernel &kernel) {
+  kernel.run = &run<Kernel, kLaunch>;
+  if constexpr (requires { &Kernel::plan_params; }) kernel.plan = &plan<Kernel>;
+}
+
 } // namespace
 
 std::span<const Mutant> all() { return kMutants; }
@@ -35,7 +48,7 @@ const assay_plugin *plugin() {
   static const auto kKernels = [] {
     auto kernels = own_kernels(ASSAY_TARGET_SIMT);
     size_t row = 0;
-#define ASSAY_KERNEL_ROW(name, Kernel) kernels[row++].run = &run<Kernel, &LaunchTable::name>;
+#define ASSAY_KERNEL_ROW(name, Kernel) replace<Kernel, &LaunchTable::name>(kernels[row++]);
 #include "kernels/api/kernels.def"
     return kernels;
   }();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -21,8 +22,24 @@ std::vector<const assay_kernel *> kernels_of(const mutants::Mutant &mutant,
   return out;
 }
 
+/// No mutant, on all kernels: what every draw must pass.
+const mutants::Mutant &correct() {
+  static const std::string kKernels = [] {
+    const assay_plugin &plugin = *mutants::plugin();
+    std::string list;
+    for (int i = 0; i < plugin.num_kernels; ++i)
+      list += (list.empty() ? "" : ", ") + std::string(plugin.kernels[i].name);
+    return list;
+  }();
+  static const mutants::Mutant kCorrect = {
+      0, kCorrectKernels, "", "the kernels as they are", kKernels.c_str(), false};
+  return kCorrect;
+}
+
 std::vector<const mutants::Mutant *> chosen(const CliOptions &o) {
   std::vector<const mutants::Mutant *> out;
+  if (std::find(o.mutants.begin(), o.mutants.end(), kCorrectKernels) != o.mutants.end())
+    out.push_back(&correct());
   for (const mutants::Mutant &m : mutants::all()) {
     const bool named = o.mutants.empty() ||
                        std::find(o.mutants.begin(), o.mutants.end(), m.name) != o.mutants.end();
@@ -43,7 +60,7 @@ RunSummary draw(const Session &session, const mutants::Mutant &mutant,
   options.threads = session.options.threads;
   options.replay_scores = true;
   options.isolate = !processes_need_one_thread(); // a wrong plan may divide by zero
-  options.refusals_count = true;                  // the mutants have a few dtypes and head_dims
+  options.counted_refusal = "no instantiation";   // the mutants have a few dtypes and head_dims
   options.shrink = {.checks = 0, .seconds = 0};
   options.found = [&](const PropertyRun &) { failed = true; };
   options.stop = &failed;
@@ -53,18 +70,20 @@ RunSummary draw(const Session &session, const mutants::Mutant &mutant,
   return summary;
 }
 
-/// The run that noticed, or null. What check cannot go on from is noticed, too.
+/// The run that noticed, or null. What check cannot go on from is noticed, too, and that a kernel
+/// refuses what it has an instantiation for.
 const PropertyRun *noticed(const RunSummary &summary) {
   for (const PropertyRun &run : summary.runs)
     if (!run.first.empty()) return &run;
   for (const PropertyRun &run : summary.runs)
-    if (!run.harness_error.empty() || run.undecided > 0) return &run;
+    if (!run.harness_error.empty() || run.undecided > 0 || run.unsupported > 0) return &run;
   return nullptr;
 }
 
 std::string message_of(const PropertyRun &run) {
   if (!run.first.empty()) return run.first[0].result.message;
-  return run.harness_error.empty() ? "undecided" : run.harness_error;
+  if (!run.harness_error.empty()) return run.harness_error;
+  return run.undecided > 0 ? "undecided" : "refused: " + run.discard_reason;
 }
 
 } // namespace
@@ -79,17 +98,19 @@ int draw_for_mutants(Session &session) {
   const auto subjects = chosen(o);
   if (subjects.empty()) throw CliError(kExitUsage, fmt::format("no mutant concerns {}", o.kernel));
   nlohmann::json rows = nlohmann::json::array();
-  int survivors = 0;
+  int drawn = 0, survivors = 0, wronged = 0; // the correct kernels are not counted as mutants
   for (const mutants::Mutant *m : subjects) {
     const RunSummary summary = draw(session, *m, kernels_of(*m, o.kernel));
     const PropertyRun *by = noticed(summary);
+    drawn += m->id != 0;
     nlohmann::json row = {{"mutant", m->name}, {"why", m->why}, {"cases", summary.cases()}};
     if (by == nullptr) {
-      ++survivors;
-      session.streams.out << fmt::format("{} {:<34} {} cases, {:.1f} s: {}\n",
-                                         session.red("SURVIVES"), m->name, summary.cases(),
-                                         summary.seconds, m->why);
+      survivors += m->id != 0;
+      const std::string what = m->id != 0 ? session.red("SURVIVES") : "passes  ";
+      session.streams.out << fmt::format("{} {:<34} {} cases, {:.1f} s: {}\n", what, m->name,
+                                         summary.cases(), summary.seconds, m->why);
     } else {
+      wronged += m->id == 0;
       session.streams.out << fmt::format("seen     {:<34} {} {}, case {}, {:.1f} s: {}\n", m->name,
                                          by->kernel->name, by->property->name, by->cases,
                                          summary.seconds, message_of(*by).substr(0, 100));
@@ -101,9 +122,9 @@ int draw_for_mutants(Session &session) {
     session.streams.out << std::flush;
     rows.push_back(row);
   }
-  const int exit = survivors > 0 ? kExitHarness : kExitPass;
+  const int exit = wronged > 0 ? kExitFinding : survivors > 0 ? kExitHarness : kExitPass;
   session.streams.out << fmt::format("{} of {} seen by the draws of check, seed {}\n",
-                                     subjects.size() - survivors, subjects.size(), o.seed);
+                                     drawn - survivors, drawn, o.seed);
   return session.finish({{"seed", o.seed}, {"rows", rows}, {"exit", exit}}, exit);
 }
 

@@ -7,10 +7,14 @@
 
 namespace assay {
 
+/// `--mutant (correct)`: the instrumented kernels with no mutant active.
+inline constexpr const char *kCorrectKernels = "(correct)";
+
 bool concerns(const mutants::Mutant &mutant, const std::string &kernel);
 
 /// `mutants --default-draw`: the draws of `check` with the same seed on all kernels that a mutant
-/// concerns, kept findings aside, until a property fails. Exit code 4 when a mutant survives.
+/// concerns, kept findings aside, until a property fails. Exit code 4 when a mutant survives, 1
+/// when the kernels with none are accused.
 int draw_for_mutants(Session &session);
 
 } // namespace assay

@@ -36,7 +36,7 @@ std::vector<KillSubject> subjects_of(const std::string &only,
   if (!only.empty()) mutant_kernel(only); // a wrong name is an error even if nothing is listed
   for (const char *name : kPreferred) {
     if (!only.empty() && only != name) continue;
-    std::vector<KillSubject> mine = {{0, "(correct)", "", mutant_kernel(name)}};
+    std::vector<KillSubject> mine = {{0, kCorrectKernels, "", mutant_kernel(name)}};
     for (const mutants::Mutant &m : mutants::all()) {
       if (!is_chosen(m, chosen)) continue;
       auto home = std::find_if(std::begin(kPreferred), std::end(kPreferred),
@@ -174,7 +174,8 @@ int command_mutants(Session &session) {
   if (mutants::all().empty())
     throw CliError(kExitUnsupported, "mutants: this program was built without (ASSAY_MUTANTS=OFF)");
   for (const std::string &name : o.mutants)
-    if (std::none_of(mutants::all().begin(), mutants::all().end(),
+    if (!(o.default_draw && name == kCorrectKernels) &&
+        std::none_of(mutants::all().begin(), mutants::all().end(),
                      [&](const mutants::Mutant &m) { return name == m.name; }))
       throw CliError(kExitUsage, fmt::format("--mutant {}: no such mutant", quoted_word(name)));
   if (o.default_draw) return draw_for_mutants(session);

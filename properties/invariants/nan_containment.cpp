@@ -3,6 +3,7 @@
 // those of a query token that does not see the key they are in.
 // Catches: 0 * NaN in masked or padded tile rows, reductions across rows, shared-memory slots of a
 // neighbour, -inf and NaN guards that look at the wrong row. Bitwise on the other rows.
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -58,6 +59,8 @@ bool reaches(const Tensors &t, int row, const Slot &slot, bool hidden) {
 RowSet poison_key(Tensors &t, const KeyRun &run, int kv_head) {
   const Problem &p = t.problem;
   int token = pick(p, 0x70c, run.len);
+  if (p.q_len > 1 && pick(p, 0x70d, 2) == 0) // one that some query token does not see
+    token = std::max(0, run.len - 1 - pick(p, 0x70e, p.q_len - 1));
   uint64_t h = hash_values(p.k.seed, token);
   const bool key = h & 2, value = !key || (h & 4);
   if (key) t.set_key(run.cache, run.row, token, kv_head, h >> 8 & 31, bad_bits(kv_dtype(p), h));

@@ -165,7 +165,9 @@ private:
       ++run_.discarded;
       run_.discard_reason = r.message;
       if (!r.unsupported) return;
-      if (options_.refusals_count) return count(classify(p));
+      const std::string &counted = options_.counted_refusal;
+      if (!counted.empty() && r.message.find(counted) != std::string::npos)
+        return count(classify(p));
       ++run_.unsupported;
       for (const std::string &name : classify(p))
         ++run_.unsupported_classes[name];

@@ -15,6 +15,15 @@ TEST_F(Cli, DefaultDrawSaysWhatSeesAMutant) {
   EXPECT_EQ(row["property"], "within_budget");
 }
 
+TEST_F(Cli, DefaultDrawPassesKernelsWithNoMutant) {
+  Ran r = assay_program({"mutants", "--default-draw", "--mutant", "(correct)", "--kernel",
+                         "merge_state", "--threads", "1", "--json", path("m")});
+  EXPECT_EQ(r.code, kExitPass) << r.err;
+  EXPECT_NE(r.out.find("passes"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("0 of 0 seen by the draws of check, seed 1"), std::string::npos) << r.out;
+  EXPECT_FALSE(json("m")["rows"][0].contains("property"));
+}
+
 TEST_F(Cli, DefaultDrawRefusesWhatIsNotThere) {
   Ran r = assay_program(
       {"mutants", "--default-draw", "--mutant", "output_truncated", "--kernel", "merge_state"});
