@@ -340,11 +340,10 @@ const char *assay_status_name(assay_status status);
  * component of O and the LSE of the row are NaN, if it sees the key. A NaN in a value makes its
  * component of O NaN in every row that sees the key with at least 2^-20 of the row's weight. To a
  * merge of two states or more that are not empty, an LSE is a score and o its value.
- * Rows that do not see it keep their bits, but for one thing: where causal order or a window hides a
- * key from a query token, a NaN or an infinity in its value may make that component of the token's O
- * NaN. (The tokens of a request share a tile of values, and 0 times NaN is NaN.) Of infinities nothing
- * more than that is promised.
- * The kernels of this library keep to it.
+ * Rows that do not see it keep their bits, but for one thing: where causal order or a window hides
+ * a key from a query token, a NaN or an infinity in its value may make that component of the
+ * token's O NaN. (The tokens of a request share a tile of values, and 0 times NaN is NaN.) Of
+ * infinities nothing more than that is promised. The kernels of this library keep to it.
  */
 
 #endif /* ASSAY_ABI_ASSAY_H_ */

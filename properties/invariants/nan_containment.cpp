@@ -58,11 +58,12 @@ bool reaches(const Tensors &t, int row, const Slot &slot, bool hidden) {
 /// see it. (A value that a row does not see meets its weight 0 in the tile that tokens share.)
 RowSet poison_key(Tensors &t, const KeyRun &run, int kv_head) {
   const Problem &p = t.problem;
-  int token = pick(p, 0x70c, run.len);
-  if (p.q_len > 1 && pick(p, 0x70d, 2) == 0) // one that some query token does not see
-    token = std::max(0, run.len - 1 - pick(p, 0x70e, p.q_len - 1));
+  // Half of the time one that some query token does not see, and then the key alone.
+  const bool unseen = p.q_len > 1 && pick(p, 0x70d, 2) == 0;
+  const int token =
+      unseen ? std::max(0, run.len - 1 - pick(p, 0x70e, p.q_len - 1)) : pick(p, 0x70c, run.len);
   uint64_t h = hash_values(p.k.seed, token);
-  const bool key = h & 2, value = !key || (h & 4);
+  const bool key = unseen || (h & 2), value = !unseen && (!key || (h & 4));
   if (key) t.set_key(run.cache, run.row, token, kv_head, h >> 8 & 31, bad_bits(kv_dtype(p), h));
   if (value)
     t.set_val(run.cache, run.row, token, kv_head, h >> 16 & 31, bad_bits(kv_dtype(p), h >> 1));
