@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 if [ $# -eq 1 ]; then
-  clang++ -std=c++20 -march=x86-64-v3 -fsyntax-only -Wno-pragma-once-outside-header -I. -DASSAY_SEEDS='""' -DASSAY_KILLERS='""' -x c++ "$1" && exit 0
+  clang++ -std=c++20 -march=x86-64-v3 -fsyntax-only -Wno-pragma-once-outside-header -I. -DASSAY_SEEDS='""' -DASSAY_KILLERS='""' -DASSAY_PROGRAM='""' -DASSAY_GATE_PLUGIN='""' -DASSAY_ABI_FOLDER='""' -x c++ "$1" && exit 0
   echo "does not compile alone: $1" >&2
   exit 1
 fi
