@@ -5,6 +5,8 @@
 #include <regex>
 #include <sstream>
 
+#include "properties/gate/rooms.h"
+
 namespace assay::gate {
 namespace {
 
@@ -23,7 +25,8 @@ std::vector<std::string> quoted_includes(const std::string &text) {
   std::istringstream in(text);
   std::smatch match;
   for (std::string line; std::getline(in, line);)
-    if (std::regex_search(line, match, kInclude)) out.push_back(match[1]);
+    if (line.size() <= kLongestLine && std::regex_search(line, match, kInclude))
+      out.push_back(match[1]);
   return out;
 }
 
@@ -36,7 +39,8 @@ std::vector<std::pair<std::string, std::string>> rows_of(const std::string &text
   std::istringstream in(text);
   std::smatch match;
   for (std::string line; std::getline(in, line);)
-    if (std::regex_search(line, match, kRow)) out.emplace_back(match[1], match[2]);
+    if (line.size() <= kLongestLine && std::regex_search(line, match, kRow))
+      out.emplace_back(match[1], match[2]);
   return out;
 }
 

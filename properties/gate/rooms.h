@@ -2,12 +2,16 @@
 // What a changed file is to the gate: part of a kernel, part of what judges it, or neither.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "properties/gate/git.h"
 
 namespace assay::gate {
+
+/// Characters: a longer line of source is read by no pattern.
+inline constexpr size_t kLongestLine = 2000;
 
 enum class Room {
   kKernel,    ///< code that is judged

@@ -11,8 +11,34 @@
 
 namespace assay {
 
+/// What the oracle judged: of a case, or of all cases of a run.
+struct Judged {
+  double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0; ///< worst |error| / bound seen
+  uint64_t outputs = 0;        ///< judged by the oracle: O elements and LSEs
+  uint64_t no_claim = 0;       ///< live outputs that the oracle says nothing about
+  uint64_t declared_away = 0;  ///< of those: for the errors that the kernel declares
+  oracle::BudgetSizes budgets; ///< of the outputs judged
+  uint64_t certified_rows = 0; ///< whose oracle was recomputed in interval arithmetic
+
+  /// Of O, by the tightest tier that judged it.
+  double ratio_o() const { return ratio_t2 > 0 ? ratio_t2 : ratio_t1 > 0 ? ratio_t1 : ratio_t0; }
+
+  /// Keeps the worse ratios of the two and the sum of the counts.
+  void add(const Judged &other) {
+    ratio_t0 = std::max(ratio_t0, other.ratio_t0);
+    ratio_t1 = std::max(ratio_t1, other.ratio_t1);
+    ratio_t2 = std::max(ratio_t2, other.ratio_t2);
+    ratio_lse = std::max(ratio_lse, other.ratio_lse);
+    outputs += other.outputs;
+    no_claim += other.no_claim;
+    declared_away += other.declared_away;
+    budgets.merge(other.budgets);
+    certified_rows += other.certified_rows;
+  }
+};
+
 /// What one property says about one case.
-struct CheckResult {
+struct CheckResult : Judged {
   enum class Kind {
     kPass,
     kFail,
@@ -24,12 +50,6 @@ struct CheckResult {
   std::string message;      ///< one line: what is wrong, or why discarded
   std::string detail;       ///< further lines: the worst element, budget by term
   Symptom symptom;          ///< of a failure: the message as data
-  double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0; ///< worst |error| / bound seen
-  uint64_t outputs = 0;        ///< judged by the oracle: O elements and LSEs
-  uint64_t no_claim = 0;       ///< live outputs that the oracle says nothing about
-  uint64_t declared_away = 0;  ///< of those: for the errors that the kernel declares
-  oracle::BudgetSizes budgets; ///< of the outputs judged
-  uint64_t certified_rows = 0; ///< whose oracle was recomputed in interval arithmetic
 
   bool passed() const { return kind == Kind::kPass; }
   bool failed() const { return kind == Kind::kFail; }
@@ -42,8 +62,7 @@ struct CheckResult {
   }
   static CheckResult discard(std::string reason) { return make(Kind::kDiscard, std::move(reason)); }
 
-  /// Keeps the worse ratios of the two, the sum of the counts, and the other's verdict if this one
-  /// passes.
+  /// What both judged, and the other's verdict if this one passes.
   CheckResult &also(const CheckResult &other) {
     if (passed()) {
       kind = other.kind;
@@ -52,15 +71,7 @@ struct CheckResult {
       detail = other.detail;
       symptom = other.symptom;
     }
-    ratio_t0 = std::max(ratio_t0, other.ratio_t0);
-    ratio_t1 = std::max(ratio_t1, other.ratio_t1);
-    ratio_t2 = std::max(ratio_t2, other.ratio_t2);
-    ratio_lse = std::max(ratio_lse, other.ratio_lse);
-    outputs += other.outputs;
-    no_claim += other.no_claim;
-    declared_away += other.declared_away;
-    budgets.merge(other.budgets);
-    certified_rows += other.certified_rows;
+    add(other);
     return *this;
   }
 

@@ -11,18 +11,10 @@ void ErrorHistogram::add(double ratio) {
   ++cases[ratio > 1 ? kBins - 1 : std::min(static_cast<int>(ratio * (kBins - 1)), kBins - 2)];
 }
 
-void PropertyRun::add_judged(const CheckResult &r) {
-  ratio_t0 = std::max(ratio_t0, r.ratio_t0);
-  ratio_t1 = std::max(ratio_t1, r.ratio_t1);
-  ratio_t2 = std::max(ratio_t2, r.ratio_t2);
-  ratio_lse = std::max(ratio_lse, r.ratio_lse);
-  outputs += r.outputs;
-  no_claim += r.no_claim;
-  declared_away += r.declared_away;
-  budgets.merge(r.budgets);
-  certified_rows += r.certified_rows;
-  errors_o.add(r.ratio_t2 > 0 ? r.ratio_t2 : r.ratio_t1 > 0 ? r.ratio_t1 : r.ratio_t0);
-  errors_lse.add(r.ratio_lse);
+void PropertyRun::add_case(const Judged &one) {
+  add(one);
+  errors_o.add(one.ratio_o());
+  errors_lse.add(one.ratio_lse);
 }
 
 int RunSummary::cases() const {

@@ -30,8 +30,8 @@ struct ErrorHistogram {
   void add(double ratio);
 };
 
-/// One property on one kernel.
-struct PropertyRun {
+/// One property on one kernel, and what the oracle judged in its cases.
+struct PropertyRun : Judged {
   const Property *property = nullptr;
   const assay_kernel *kernel = nullptr;
   bool started = false; ///< false: the run was stopped before
@@ -44,10 +44,7 @@ struct PropertyRun {
   bool narrow = false;        ///< its kernel has an envelope
   int findings = 0;
   int undecided = 0;
-  double ratio_t0 = 0, ratio_t1 = 0, ratio_t2 = 0, ratio_lse = 0;
-  uint64_t outputs = 0, no_claim = 0, declared_away = 0, certified_rows = 0; ///< as in CheckResult
-  oracle::BudgetSizes budgets;
-  ErrorHistogram errors_o, errors_lse;      ///< O by the tightest tier that judged it
+  ErrorHistogram errors_o, errors_lse;
   std::map<std::string, uint64_t> counters; ///< of the runs of drawn cases, summed (Sut)
   double seconds = 0;                       ///< summed over threads
   std::map<std::string, int> classes;       ///< decided cases of each class, as they ran
@@ -56,8 +53,7 @@ struct PropertyRun {
   std::vector<Finding> first;       ///< the first failure, shrunk; empty without one
   std::string harness_error;        ///< an exception; the run proves nothing
 
-  /// What the oracle judged of one case: ratios, counts, budgets.
-  void add_judged(const CheckResult &r);
+  void add_case(const Judged &one);
 
   /// Nothing was decided, and it is not for a feature that the kernel does not have, nor for the
   /// envelope that its cases were drawn in.

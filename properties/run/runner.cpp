@@ -160,7 +160,7 @@ private:
       r = CheckResult::discard("no output was compared");
       ++run_.hollow_cases;
     }
-    run_.add_judged(r);
+    run_.add_case(r);
     if (r.kind == CheckResult::Kind::kDiscard) {
       ++run_.discarded;
       run_.discard_reason = r.message;
