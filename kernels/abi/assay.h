@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 6
+#define ASSAY_ABI_MINOR 7
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,9 +60,9 @@ enum {
   ASSAY_E5M2 = 4,
   /** Verification arithmetic, ASSAY_TARGET_SIMT only: exact numbers modulo 2^61 - 1 behind handles
       (kernels/arch/simt/field.h). Needs a stream, which holds them; handles 0, 1, 2 are zero, one,
-      -inf. Attention, head_dim 64: q, k, v are 16-bit words, o and lse 32-bit handles. Merges:
-      32-bit handles throughout. The softmax scale is the number whose residues are the bits of
-      fl(sm_scale * log2 e). */
+      -inf. Plain attention, head_dim 64, no fp8: q, k, v are 16-bit words, o and lse 32-bit
+      handles. Merges: 32-bit handles throughout. The softmax scale is the number whose residues are
+     the bits of fl(sm_scale * log2 e). */
   ASSAY_FIELD61 = 64
 };
 

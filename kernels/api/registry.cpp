@@ -53,6 +53,7 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
     k.plan_size = &plan_size<Kernel>;
     k.plan = &plan<Kernel>;
   }
+  k.checks_arguments = 1;
   return k;
 }
 

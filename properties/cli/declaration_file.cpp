@@ -112,6 +112,7 @@ void declare(assay_kernel &kernel, const json &declared) {
   kernel.batch_invariance = value_of(kBatchWords, declared, "batch_invariance");
   kernel.nan_contract = (promise_of(declared, "nan_values") ? ASSAY_NAN_VALUES : 0) |
                         (promise_of(declared, "nan_scores") ? ASSAY_NAN_SCORES : 0);
+  kernel.checks_arguments = promise_of(declared, "checks_arguments");
 }
 
 /// Those of the kernels that an entry names.
@@ -141,6 +142,7 @@ json declaration_json(const assay_kernel &kernel) {
               {"batch_invariance", word(kBatchWords, kernel.batch_invariance)},
               {"nan_values", (kernel.nan_contract & ASSAY_NAN_VALUES) != 0},
               {"nan_scores", (kernel.nan_contract & ASSAY_NAN_SCORES) != 0},
+              {"checks_arguments", kernel.checks_arguments != 0},
               {"key_order", kernel.key_order != nullptr},
               {"plan", kernel.plan != nullptr}};
   for (const Error &field : kErrors)

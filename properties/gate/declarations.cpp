@@ -47,6 +47,7 @@ const std::vector<Field> &fields() {
       {"batch_invariance", Sense::kRank, {"always", "fixed", "none"}},
       {"nan_values", Sense::kRank, {"true", "false"}},
       {"nan_scores", Sense::kRank, {"true", "false"}},
+      {"checks_arguments", Sense::kRank, {"true", "false"}},
       {"key_order", Sense::kRank, {"true", "false"}},
       {"plan", Sense::kRank, {"true", "false"}},
   };

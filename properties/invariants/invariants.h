@@ -23,6 +23,7 @@ CheckResult head_permutation(const Problem &p, Sut &sut);
 CheckResult constant_v(const Problem &p, Sut &sut);
 CheckResult v_affine(const Problem &p, Sut &sut);
 CheckResult algebra_exact(const Problem &p, Sut &sut);
+CheckResult bad_calls_refused(const Problem &p, Sut &sut);
 CheckResult score_shift(const Problem &p, Sut &sut);
 
 // Attention.

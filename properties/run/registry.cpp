@@ -291,6 +291,14 @@ constexpr Property kProperties[] = {
      .catches = "outputs written before inputs are read",
      .cost = 3,
      .check = merge_in_place},
+    {.name = "bad_calls_refused",
+     .families = kAll,
+     .needs = kChecks,
+     .comparison = Comparison::kRefusal,
+     .statement = "a call with one argument that assay.h forbids is refused",
+     .catches = "argument checks that are missing or look at another field",
+     .cost = 1,
+     .check = bad_calls_refused},
 };
 
 } // namespace

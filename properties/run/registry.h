@@ -17,7 +17,8 @@ enum Need : unsigned {
   kExecutor = 4,      ///< it runs on the CPU executor
   kDeterminism = 8,   ///< it declares some
   kExactWeights = 16, ///< weights are exact where base-2 logits are integers, and so is their sum
-  kNanContract = 32   ///< it promises something of NaN
+  kNanContract = 32,  ///< it promises something of NaN
+  kChecks = 64        ///< it promises to refuse forbidden calls
 };
 
 /// What a call adds to plain attention.
@@ -51,7 +52,8 @@ enum class Comparison {
   kBitwiseInBatch, ///< within bound where the kernel declares that bits may follow the batch
   kPairwise,       ///< two runs, within the sum of their bounds
   kInBound,        ///< one run, within its bound
-  kKnownValue      ///< one run, against values known without the oracle
+  kKnownValue,     ///< one run, against values known without the oracle
+  kRefusal         ///< no run: calls are refused
 };
 
 struct Property {

@@ -30,7 +30,8 @@ const std::vector<Word> &needs() {
                                           {kExecutor, "the executor", {}},
                                           {kDeterminism, "declared determinism", {}},
                                           {kExactWeights, "exact weights", {}},
-                                          {kNanContract, "declared NaN", {}}};
+                                          {kNanContract, "declared NaN", {}},
+                                          {kChecks, "declared checks", {}}};
   return words;
 }
 
@@ -93,6 +94,8 @@ const char *name_of(Comparison comparison) {
     return "within bound";
   case Comparison::kKnownValue:
     return "known value";
+  case Comparison::kRefusal:
+    return "refusal";
   }
   return "";
 }
@@ -112,6 +115,7 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   if (property.needs & kSplits && kernel.arithmetic.max_splits < 2) return false;
   if (property.needs & kExactWeights && !exact_weights(kernel.arithmetic)) return false;
   if (property.needs & kNanContract && kernel.nan_contract == 0) return false;
+  if (property.needs & kChecks && kernel.checks_arguments == 0) return false;
   return (property.needs & kExactNumbers) == 0 || computes_field(kernel);
 }
 

@@ -72,6 +72,25 @@ wire::Message key_tiles(Sut &sut, const Tensors &t) {
   return wire::pack_answers(answers);
 }
 
+wire::Message bad_calls(Sut &sut, const Tensors &t) {
+  std::vector<std::string> accepted;
+  const std::string thrown = thrown_by([&] { accepted = sut.accepted_bad_calls(t); });
+  if (!thrown.empty()) accepted.push_back("the kernel threw: " + thrown);
+  return wire::pack_accepted(accepted);
+}
+
+wire::Message answer(Sut &sut, wire::Request request) {
+  switch (request.question) {
+  case wire::Question::kRun:
+    return run(sut, std::move(request.tensors));
+  case wire::Question::kKeyTiles:
+    return key_tiles(sut, request.tensors);
+  case wire::Question::kBadCalls:
+    return bad_calls(sut, request.tensors);
+  }
+  return {};
+}
+
 /// Of its target, in a process that has none yet. What goes wrong is the first message, which is
 /// empty otherwise: nothing of it is a case's.
 std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
@@ -88,10 +107,7 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
   limit_memory(kernel.target);
   const std::unique_ptr<Sut> sut = set_up(kernel, channel);
   for (wire::Message message; channel.receive(message, std::nullopt, kMaxMessage);) {
-    wire::Request request = wire::unpack_request(message);
-    const bool runs = request.question == wire::Question::kRun;
-    const wire::Message reply =
-        runs ? run(*sut, std::move(request.tensors)) : key_tiles(*sut, request.tensors);
+    const wire::Message reply = answer(*sut, wire::unpack_request(message));
     if (!channel.send(reply, std::nullopt)) break;
   }
   _exit(0);
@@ -111,6 +127,16 @@ public:
       if (!answer.error.empty()) throw oracle::OrderError(answer.error);
       return answer.tiles;
     };
+  }
+
+  std::vector<std::string> accepted_bad_calls(const Tensors &t) override {
+    std::vector<std::string> accepted;
+    wire::Message reply;
+    std::string failure = ask(wire::Question::kBadCalls, t, reply);
+    if (failure.empty() && !wire::unpack_accepted(reply, accepted)) failure = kUnsound;
+    if (failure.empty()) return accepted;
+    child_.stop();
+    return {"one: " + failure};
   }
 
 private:

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "properties/call/bad_calls.h"
 #include "properties/call/params.h"
 #include "properties/case/classify.h"
+#include "properties/sut/guard.h"
 
 namespace assay {
 namespace {
@@ -49,6 +51,26 @@ oracle::AskKeyTiles Sut::key_tiles(const Tensors &t) {
   if (params->family == Family::kCascade) ask = oracle::ask_kernel(kernel_, params->cascade);
   if (!ask) return nullptr;
   return [params, ask](int request, int qo_head) { return ask(request, qo_head); };
+}
+
+std::vector<std::string> Sut::accepted_bad_calls(const Tensors &t) {
+  Tensors copy = t; // a call must not write, but this one is not known to be right
+  AbiParams params = make_params(copy, host_addresses(copy), kernel_.target, nullptr);
+  uint64_t bytes = 0;
+  if (kernel_.workspace_size != nullptr)
+    if (kernel_.workspace_size(params.get(), &bytes) != ASSAY_OK) return {};
+  GuardedBytes workspace(bytes);
+  params.set_workspace(workspace.data(), bytes);
+  if (kernel_.supports(params.get()) != ASSAY_OK) return {};
+  std::vector<std::string> accepted;
+  const CallTraits traits{kernel_.arithmetic.max_splits > 1, bytes};
+  for_each_bad_call(params, traits, [&](const std::string &what) {
+    if (kernel_.supports(params.get()) == ASSAY_OK)
+      accepted.push_back(what);
+    else if (kernel_.run(params.get()) == ASSAY_OK)
+      accepted.push_back(what + ", which is refused when asked and then run");
+  });
+  return accepted;
 }
 
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel) {

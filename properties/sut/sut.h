@@ -49,6 +49,11 @@ public:
   /// this must outlive the answer.
   virtual oracle::AskKeyTiles key_tiles(const Tensors &t);
 
+  /// Calls that assay.h forbids, each that of `t` with one mistake (call/bad_calls.h): what is
+  /// wrong in those that the kernel does not refuse. Nothing is run that it says it would refuse
+  /// to.
+  virtual std::vector<std::string> accepted_bad_calls(const Tensors &t);
+
   /// Classes of the calls that ran since the last question: of cases as a property made them.
   std::set<std::string> take_classes() { return std::exchange(classes_, {}); }
   /// What the calls since the last question did, summed: bytes loaded, barriers, ... Empty where

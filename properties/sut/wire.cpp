@@ -238,4 +238,20 @@ bool unpack_answers(std::span<const std::byte> bytes, size_t count,
   }
 }
 
+Message pack_accepted(const std::vector<std::string> &accepted) {
+  Packer io;
+  io(accepted);
+  return std::move(io.bytes);
+}
+
+bool unpack_accepted(std::span<const std::byte> bytes, std::vector<std::string> &accepted) {
+  try {
+    Unpacker io(bytes);
+    io(accepted);
+    return io.done();
+  } catch (const std::out_of_range &) {
+    return false;
+  }
+}
+
 } // namespace assay::wire

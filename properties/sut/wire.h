@@ -15,7 +15,7 @@ namespace assay::wire {
 
 using Message = std::vector<std::byte>;
 
-enum class Question : uint8_t { kRun, kKeyTiles };
+enum class Question : uint8_t { kRun, kKeyTiles, kBadCalls };
 struct Request {
   Question question;
   Tensors tensors;
@@ -39,5 +39,10 @@ Message pack_answers(const std::vector<KeyTilesAnswer> &answers);
 /// Total: false for anything else than `count` of them.
 bool unpack_answers(std::span<const std::byte> bytes, size_t count,
                     std::vector<KeyTilesAnswer> &answers);
+
+/// What is wrong in the calls that were accepted.
+Message pack_accepted(const std::vector<std::string> &accepted);
+/// Total: false for anything else.
+bool unpack_accepted(std::span<const std::byte> bytes, std::vector<std::string> &accepted);
 
 } // namespace assay::wire

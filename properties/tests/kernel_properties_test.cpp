@@ -113,7 +113,7 @@ TEST(ReplayedScores, HoldForTheMeasuredModelAndNoOther) {
   ASSERT_STREQ(kernel.name, "paged_attention_v1");
   RunnerOptions options;
   options.threads = 1;
-  options.cases = 12;
+  options.cases = 2; // times the weight of within_budget
   options.shrink.checks = 0;
   auto run = [&](int fraction_bits, bool replay_scores) {
     kernel.arithmetic.mma_fraction_bits = fraction_bits;

@@ -151,6 +151,9 @@ TEST(PluginTable, EnumsAreThoseOfTheHeader) {
   for (int32_t value : {-1, 4})
     expect_kernel_refusal([=](assay_kernel &k) { k.nan_contract = value; },
                           "nan_contract is " + std::to_string(value) + ", expected 0 .. 3");
+  for (int32_t value : {-1, 2})
+    expect_kernel_refusal([=](assay_kernel &k) { k.checks_arguments = value; },
+                          "checks_arguments is " + std::to_string(value) + ", expected 0 .. 1");
   for (int32_t value : {-1, 3})
     expect_kernel_refusal([=](assay_kernel &k) { k.batch_invariance = value; },
                           "batch_invariance is " + std::to_string(value) + ", expected 0 .. 2");

@@ -70,7 +70,8 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           last_error,
           nullptr,
           nullptr,
-          nullptr};
+          nullptr,
+          0};
 }
 
 const assay_kernel kKernels[] = {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that assay.h forbids, made from a right one.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "properties/call/params.h"
+
+namespace assay {
+
+/// What a kernel takes beyond what its structs say.
+struct CallTraits {
+  bool splits;            ///< num_splits counts
+  uint64_t scratch_bytes; ///< needed; 0: the workspace is ignored
+};
+
+/// Puts into `right`, one after another, each mistake that a host can see (null and misaligned
+/// pointers, strides, ranges, combinations, forbidden aliases), calls `ask` with what is wrong, and
+/// mends it again. What depends on the case is left out where the case makes it right.
+void for_each_bad_call(AbiParams &right, const CallTraits &traits,
+                       const std::function<void(const std::string &what)> &ask);
+
+} // namespace assay

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace assay {
+
+/// Makes fields wrong and mends them.
+class Spoiler {
+public:
+  explicit Spoiler(const std::function<void(const std::string &what)> &ask) : ask_(ask) {}
+
+  template <class T>
+  void set(const std::string &name, T &field, std::type_identity_t<T> wrong) const {
+    with(field, wrong, fmt::format("{} is {}", name, wrong));
+  }
+  template <class T>
+  void set_all(const std::string &name, T &field,
+               std::initializer_list<std::type_identity_t<T>> wrong) const {
+    for (const T value : wrong)
+      set(name, field, value);
+  }
+  void range(const std::string &name, int32_t &field, int64_t low, int64_t high) const {
+    set(name, field, static_cast<int32_t>(low - 1));
+    if (high < std::numeric_limits<int32_t>::max())
+      set(name, field, static_cast<int32_t>(high + 1));
+  }
+  /// Not aligned to `alignment` bytes; null too, where that is forbidden.
+  template <class T>
+  void pointer(const std::string &name, T *&field, uintptr_t alignment, bool may_be_null) const {
+    if (!may_be_null) with(field, nullptr, name + " is null");
+    if (field == nullptr) return;
+    const auto odd = reinterpret_cast<uintptr_t>(field) + alignment / 2;
+    with(field, reinterpret_cast<T *>(odd),
+         fmt::format("{} is not aligned to {} bytes", name, alignment));
+  }
+  void stride(const std::string &name, int64_t &field, int64_t multiple) const {
+    set(name, field, -multiple);
+    if (multiple > 1) set(name, field, field + multiple / 2);
+  }
+  /// Of an output with `count` pieces of `width` elements along it.
+  void output_stride(const std::string &name, int64_t &field, int64_t multiple, int64_t count,
+                     int64_t width) const {
+    stride(name, field, multiple);
+    if (count > 1) set(name, field, width - multiple);
+  }
+  template <class T>
+  void with(T &field, std::type_identity_t<T> wrong, const std::string &what) const {
+    const T right = std::exchange(field, wrong);
+    ask_(what);
+    field = right;
+  }
+  /// Two fields that are wrong together.
+  template <class T, class U>
+  void both(T &a, std::type_identity_t<T> wrong_a, U &b, std::type_identity_t<U> wrong_b,
+            const std::string &what) const {
+    const T right = std::exchange(a, wrong_a);
+    with(b, wrong_b, what);
+    a = right;
+  }
+
+private:
+  const std::function<void(const std::string &what)> &ask_;
+};
+
+} // namespace assay

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forbidden calls: each is asked, none is left behind, and a kernel that takes one is found.
+#include <cstring>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "kernels/simt/asan.h"
+#include "properties/call/bad_calls.h"
+#include "properties/call/materialise.h"
+#include "properties/case/problem_gen.h"
+#include "properties/run/registry.h"
+
+namespace assay {
+namespace {
+
+constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
+                                Family::kMergeStates};
+
+const assay_kernel &own_kernel(Family family) {
+  const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
+  for (int i = 0; i < own->num_kernels; ++i)
+    if (own->kernels[i].family == static_cast<assay_family>(family) &&
+        own->kernels[i].target == ASSAY_TARGET_SIMT)
+      return own->kernels[i];
+  std::abort();
+}
+
+assay_status takes_all(const void *) { return ASSAY_OK; }
+
+/// Dereferences what it is given, as a kernel without checks does.
+assay_status reads_lengths(const void *params) {
+  const auto &p = *static_cast<const assay_paged_params *>(params);
+  return p.kv.seq_lens[0] >= 0 ? ASSAY_OK : ASSAY_INVALID_ARGUMENT;
+}
+
+TEST(BadCalls, EachIsAskedAndMended) {
+  for (const Family family : kFamilies) {
+    std::set<std::string> asked;
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      Tensors t = materialise(draw_problem(fuzz_limits(), family, seed));
+      AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
+      const AbiParams right = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
+      for_each_bad_call(params, {true, 0}, [&](const std::string &what) { asked.insert(what); });
+      EXPECT_EQ(std::memcmp(&params.paged, &right.paged, sizeof right.paged), 0);
+      EXPECT_EQ(std::memcmp(&params.merge_state, &right.merge_state, sizeof right.merge_state), 0);
+      EXPECT_EQ(std::memcmp(&params.merge_states, &right.merge_states, sizeof right.merge_states),
+                0);
+      ASSERT_EQ(params.levels.size(), right.levels.size());
+      for (size_t l = 0; l < params.levels.size(); ++l)
+        EXPECT_EQ(std::memcmp(&params.levels[l], &right.levels[l], sizeof params.levels[l]), 0);
+    }
+    EXPECT_GE(asked.size(), 50u) << name_of(family);
+  }
+}
+
+TEST(BadCalls, AKernelThatTakesThemIsFound) {
+  for (const Family family : kFamilies) {
+    assay_kernel kernel = own_kernel(family);
+    const Problem p = draw_problem(fuzz_limits(), family, 8);
+    EXPECT_TRUE(find_property("bad_calls_refused")->check(p, *make_simt_sut(kernel)).passed());
+    kernel.supports = takes_all;
+    const CheckResult r = find_property("bad_calls_refused")->check(p, *make_simt_sut(kernel));
+    EXPECT_TRUE(r.failed()) << name_of(family);
+    EXPECT_EQ(
+        r.message.rfind("does not refuse a call that assay.h forbids: struct_size is 0, and", 0),
+        0u)
+        << r.message;
+  }
+}
+
+TEST(BadCalls, ARunIsNotToTakeWhatIsRefusedWhenAsked) {
+  assay_kernel kernel = own_kernel(Family::kMergeState);
+  kernel.run = takes_all;
+  const Tensors t = materialise(draw_problem(fuzz_limits(), Family::kMergeState, 7));
+  const std::vector<std::string> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
+  ASSERT_FALSE(accepted.empty());
+  EXPECT_EQ(accepted[0], "struct_size is 0, which is refused when asked and then run");
+}
+
+TEST(BadCalls, ACrashIsOneOfThem) {
+  if (processes_need_one_thread() && ASSAY_ASAN) GTEST_SKIP() << "ASan reports the crash itself";
+  assay_kernel kernel = own_kernel(Family::kPaged);
+  kernel.supports = reads_lengths;
+  const auto sut = make_process_sut(kernel);
+  Problem p = draw_problem(fuzz_limits(), Family::kPaged, 7);
+  const Tensors t = materialise(p);
+  for (int twice = 0; twice < 2; ++twice) {
+    const std::vector<std::string> accepted = sut->accepted_bad_calls(t);
+    ASSERT_EQ(accepted.size(), 1u);
+    EXPECT_NE(accepted[0].find("signal"), std::string::npos) << accepted[0];
+  }
+}
+
+} // namespace
+} // namespace assay
