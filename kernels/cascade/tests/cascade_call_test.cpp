@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,38 @@ TEST(CascadeCall, cascade_names_the_level) {
   p.num_levels = ASSAY_MAX_CASCADE_LEVELS + 1;
   EXPECT_EQ(assay_cascade_attention(&p), ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(std::string(assay_last_error()).find("num_levels"), std::string::npos);
+}
+
+// Blocks of 64 rows: a level of s segments has s + floor((batch * group - s) / 64) slots for them.
+TEST(CascadeCall, as_many_blocks_as_a_grid_holds_and_no_more) {
+  PagedCase c;
+  assay_cascade_level level = {c.p.kv, c.table};
+  assay_cascade_params p = {};
+  p.struct_size = sizeof p;
+  p.dtype = ASSAY_BF16;
+  p.head_dim = 64;
+  p.sm_scale = 0.125f;
+  p.num_levels = 1;
+  p.levels = &level;
+  p.q = c.q;
+  p.o = c.o;
+  p.o_stride_batch = p.o_stride_head = 64;
+  p.workspace = c.workspace;
+  p.workspace_bytes = std::numeric_limits<uint64_t>::max();
+  p.batch = (1 << 17) - 1;
+  p.num_qo_heads = 1 << 20;
+  p.num_kv_heads = p.num_splits = 1;
+  level.kv.rows = 16644;
+  EXPECT_EQ(assay_cascade_attention_supports(&p), ASSAY_OK) << assay_last_error();
+  ++level.kv.rows;
+  EXPECT_EQ(assay_cascade_attention_supports(&p), ASSAY_CAPACITY_EXCEEDED);
+  p.num_qo_heads = p.num_kv_heads = 2; // slots count for each kv head and split
+  p.num_splits = 1 << 12;
+  level.kv.rows = 1;
+  p.batch = (1 << 24) - 64;
+  EXPECT_EQ(assay_cascade_attention_supports(&p), ASSAY_OK) << assay_last_error();
+  p.batch = 1 << 24;
+  EXPECT_EQ(assay_cascade_attention_supports(&p), ASSAY_CAPACITY_EXCEEDED);
 }
 
 } // namespace

@@ -107,6 +107,23 @@ TEST(PagedCall, paged_v1_and_v2_name_every_bad_argument) {
   EXPECT_EQ(assay_paged_attention_v1(nullptr), ASSAY_INVALID_ARGUMENT);
 }
 
+TEST(PagedCall, as_many_blocks_as_a_grid_holds_and_no_more) {
+  PagedCase c;
+  assay_plan_params plan = {};
+  plan.struct_size = sizeof plan;
+  plan.dtype = plan.kv_dtype = c.p.dtype;
+  plan.q_len = 1;
+  plan.head_dim = c.p.head_dim;
+  plan.batch = c.p.batch = c.p.kv.rows = 1 << 24;
+  for (const int32_t heads : {127, 128}) { // a block for each request and head
+    c.p.num_qo_heads = c.p.num_kv_heads = plan.num_qo_heads = plan.num_kv_heads = heads;
+    const assay_status expected = heads == 127 ? ASSAY_OK : ASSAY_CAPACITY_EXCEEDED;
+    uint64_t bytes = 0;
+    EXPECT_EQ(assay_paged_attention_v1_supports(&c.p), expected) << assay_last_error();
+    EXPECT_EQ(assay_plan_size(&plan, &bytes), expected) << assay_last_error();
+  }
+}
+
 TEST(PagedCall, paged_inputs_may_have_stride_0_and_no_pages_at_all) {
   PagedCase c;
   c.p.q_stride_batch = c.p.q_stride_head = c.p.kv.k_stride_page = c.p.kv.v_stride_token = 0;

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,26 @@ TEST(MergeCall, merge_states_names_bad_arguments_and_is_not_done_in_place) {
   p.o_in = p.lse_in = nullptr;
   EXPECT_EQ(assay_merge_states(&p), ASSAY_OK) << assay_last_error();
   EXPECT_EQ(lse[1], -INFINITY);
+}
+
+// A row of one head of 512 components is one block.
+TEST(MergeCall, as_many_blocks_as_a_grid_holds_and_no_more) {
+  alignas(16) float o[8] = {};
+  float lse[1] = {};
+  assay_merge_states_params p = {};
+  p.struct_size = sizeof p;
+  p.dtype = ASSAY_FP32;
+  p.num_rows = std::numeric_limits<int32_t>::max();
+  p.num_states = 1;
+  p.num_heads = 1;
+  p.head_dim = 512;
+  p.o_in = o;
+  p.lse_in = lse;
+  p.o = o + 4;
+  p.o_stride_row = p.o_stride_head = 512;
+  EXPECT_EQ(assay_merge_states_supports(&p), ASSAY_OK) << assay_last_error();
+  p.num_heads = 2;
+  EXPECT_EQ(assay_merge_states_supports(&p), ASSAY_CAPACITY_EXCEEDED) << assay_last_error();
 }
 
 } // namespace
