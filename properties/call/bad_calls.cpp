@@ -203,21 +203,19 @@ void spoil_merge_state(const Spoiler &spoil, assay_merge_state_params &p) {
   spoil.pointer("o_b", p.o_b, 16, false);
   spoil.pointer("lse_a", p.lse_a, 4, false);
   spoil.pointer("lse_b", p.lse_b, 4, false);
-  const auto in_place = [&](const void *&in, int64_t &stride, int64_t out, const char *name) {
-    spoil.both(in, p.o, stride, out + 8, fmt::format("{} is o, with other strides", name));
+  const auto in_place = [&](const std::string &name, auto &in, auto *out, int64_t &stride,
+                            int64_t wrong) {
+    spoil.both(in, out, stride, wrong, name + " is the output, with other strides");
   };
-  in_place(p.o_a, p.o_a_stride_row, p.o_stride_row, "o_a");
-  in_place(p.o_a, p.o_a_stride_head, p.o_stride_head, "o_a");
-  in_place(p.o_b, p.o_b_stride_row, p.o_stride_row, "o_b");
-  in_place(p.o_b, p.o_b_stride_head, p.o_stride_head, "o_b");
+  in_place("o_a", p.o_a, p.o, p.o_a_stride_row, p.o_stride_row + 8);
+  in_place("o_a", p.o_a, p.o, p.o_a_stride_head, p.o_stride_head + 8);
+  in_place("o_b", p.o_b, p.o, p.o_b_stride_row, p.o_stride_row + 8);
+  in_place("o_b", p.o_b, p.o, p.o_b_stride_head, p.o_stride_head + 8);
   if (p.lse == nullptr) return;
-  const auto lse_in_place = [&](const float *&in, int64_t &stride, int64_t out, const char *name) {
-    spoil.both(in, p.lse, stride, out + 1, fmt::format("{} is lse, with other strides", name));
-  };
-  lse_in_place(p.lse_a, p.lse_a_stride_row, p.lse_stride_row, "lse_a");
-  lse_in_place(p.lse_a, p.lse_a_stride_head, p.lse_stride_head, "lse_a");
-  lse_in_place(p.lse_b, p.lse_b_stride_row, p.lse_stride_row, "lse_b");
-  lse_in_place(p.lse_b, p.lse_b_stride_head, p.lse_stride_head, "lse_b");
+  in_place("lse_a", p.lse_a, p.lse, p.lse_a_stride_row, p.lse_stride_row + 1);
+  in_place("lse_a", p.lse_a, p.lse, p.lse_a_stride_head, p.lse_stride_head + 1);
+  in_place("lse_b", p.lse_b, p.lse, p.lse_b_stride_row, p.lse_stride_row + 1);
+  in_place("lse_b", p.lse_b, p.lse, p.lse_b_stride_head, p.lse_stride_head + 1);
 }
 
 void spoil_merge_states(const Spoiler &spoil, assay_merge_states_params &p) {

@@ -13,25 +13,33 @@
 namespace assay {
 namespace {
 
-TEST(CascadeCall, cascade_names_the_level) {
+/// One level over the cache of a small paged call.
+struct CascadeCase {
   PagedCase c;
   assay_cascade_level level = {c.p.kv, c.table};
   assay_cascade_params p = {};
-  p.struct_size = sizeof p;
-  p.dtype = ASSAY_BF16;
-  p.batch = 1;
-  p.num_qo_heads = 4;
-  p.num_kv_heads = 1;
-  p.head_dim = 64;
-  p.sm_scale = 0.125f;
-  p.num_levels = 1;
-  p.levels = &level;
-  p.q = c.q;
-  p.o = c.o;
-  p.q_stride_batch = p.o_stride_batch = 256;
-  p.q_stride_head = p.o_stride_head = 64;
-  p.workspace = c.workspace;
-  p.workspace_bytes = sizeof c.workspace;
+  CascadeCase() {
+    p.struct_size = sizeof p;
+    p.dtype = ASSAY_BF16;
+    p.batch = 1;
+    p.num_qo_heads = 4;
+    p.num_kv_heads = 1;
+    p.head_dim = 64;
+    p.sm_scale = 0.125f;
+    p.num_levels = 1;
+    p.levels = &level;
+    p.q = c.q;
+    p.o = c.o;
+    p.q_stride_batch = p.o_stride_batch = 256;
+    p.q_stride_head = p.o_stride_head = 64;
+    p.workspace = c.workspace;
+    p.workspace_bytes = sizeof c.workspace;
+  }
+};
+
+TEST(CascadeCall, cascade_names_the_level) {
+  CascadeCase cascade;
+  auto &[c, level, p] = cascade;
   EXPECT_EQ(assay_cascade_attention_supports(&p), ASSAY_OK) << assay_last_error();
   struct {
     const char *names;
@@ -59,19 +67,8 @@ TEST(CascadeCall, cascade_names_the_level) {
 
 // Blocks of 64 rows: a level of s segments has s + floor((batch * group - s) / 64) slots for them.
 TEST(CascadeCall, as_many_blocks_as_a_grid_holds_and_no_more) {
-  PagedCase c;
-  assay_cascade_level level = {c.p.kv, c.table};
-  assay_cascade_params p = {};
-  p.struct_size = sizeof p;
-  p.dtype = ASSAY_BF16;
-  p.head_dim = 64;
-  p.sm_scale = 0.125f;
-  p.num_levels = 1;
-  p.levels = &level;
-  p.q = c.q;
-  p.o = c.o;
-  p.o_stride_batch = p.o_stride_head = 64;
-  p.workspace = c.workspace;
+  CascadeCase cascade;
+  auto &[c, level, p] = cascade;
   p.workspace_bytes = std::numeric_limits<uint64_t>::max();
   p.batch = (1 << 17) - 1;
   p.num_qo_heads = 1 << 20;
