@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """assay's kernels and their peers side by side: one run, the same inputs, the same floor.
 
-Prints a row per cell as it finishes, then the errors and who refused what; see README.md.
-Exit code: 0, or 3 without a CUDA device or PyTorch, 4 when one of assay's kernels failed.
+Prints a table for each kind of cells, a row per cell as it finishes, then the errors and who refused what; see
+README.md. Exit code: 0, or 3 without a CUDA device or PyTorch, 4 when one of assay's kernels failed.
 """
 import argparse
 import ctypes
@@ -12,16 +12,9 @@ import os
 import sys
 import time
 
-SHORT = {
-    "paged_attention_v1": "v1",
-    "paged_attention_v2": "v2",
-    "paged_attention_v1 early": "v1 e",
-    "paged_attention_v2 early": "v2 e",
-    "FlashInfer CUDA cores": "FI-cc",
-    "FlashInfer tensor cores": "FI-tc",
-    "XQA": "XQA",
-    "SDPA contiguous": "SDPA",
-}
+from peer_kernels.report import cell_row, header, reason, summary, to_json
+
+KINDS = ["decode", "cascade", "prefix", "merge_state", "merge_state in place", "merge_states"]
 
 
 def load_bench_library(path):
@@ -32,96 +25,20 @@ def load_bench_library(path):
     return library
 
 
-def reason(error):
-    """An exception as one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"[:200]
+def choose(cells, kinds, text):
+    """The cells of these kinds with `text` in their names, kind by kind. Every merge of two states stands twice:
+    into another array, and in place."""
+    pairs = [c for c in cells if c["kind"] == "merge_state"]
+    again = [{**c, "kind": "merge_state in place", "name": c["name"] + " in place"} for c in pairs]
+    chosen = [c for c in cells + again if c["kind"] in kinds and text in c["name"]]
+    return sorted(chosen, key=lambda c: KINDS.index(c["kind"]))
 
 
-def text_us(result, floor):
-    """'us fraction' of a kernel in the table; a dash when it has no result."""
-    if "us" not in result:
-        return f"{'-':>15}"
-    return f"{result['us']:9.2f} {floor / result['us']:5.3f}"
+def load_kinds():
+    """Inputs, reference and kernels of every kind. Needs PyTorch."""
+    from peer_kernels import cascade, decode, merge
 
-
-def cell_row(name, floor, results):
-    return f"{name:<28} {floor:8.2f}" + "".join(" " + text_us(r, floor) for r in results.values())
-
-
-def header(kernels):
-    return f"{'cell':<28} {'floor us':>8}" + "".join(f" {SHORT[k] + ' us':>9} {'frac':>5}" for k in kernels)
-
-
-def error_row(name, results):
-    errors = [f"{r['mean_error'] * 1e6:11.2f}" if "us" in r else f"{'-':>11}" for r in results.values()]
-    return f"{name:<28}" + "".join(errors)
-
-
-def verdict(ours, peers):
-    """Compares the faster of ours with the fastest peer, and its mean error with that of the fastest
-    and of the most accurate peer: three booleans, or None when no peer ran."""
-    ran = [r for r in peers.values() if "us" in r]
-    mine = min((r for r in ours.values() if "us" in r), key=lambda r: r["us"], default=None)
-    if not ran or mine is None:
-        return None
-    fastest = min(ran, key=lambda r: r["us"])
-    least = min(r["mean_error"] for r in ran)
-    return (
-        mine["us"] <= fastest["us"],
-        mine["mean_error"] <= fastest["mean_error"],
-        mine["mean_error"] <= least,
-    )
-
-
-def summary(cells):
-    """The closing lines: errors, refusals, and the cells in which a peer is ahead."""
-    kernels = [*cells[0]["ours"], *cells[0]["peers"]]
-    lines = ["", "mean |O - float64 reference| x 1e6"]
-    lines.append(f"{'cell':<28}" + "".join(f"{SHORT[k]:>11}" for k in kernels))
-    lines += [error_row(c["cell"], {**c["ours"], **c["peers"]}) for c in cells]
-    refused = {}
-    for c in cells:
-        for peer, r in {**c["ours"], **c["peers"]}.items():
-            if "refused" in r:
-                refused.setdefault((peer, r["refused"]), []).append(c["cell"])
-    lines += ["", "no result:"] if refused else []
-    lines += [f"  {peer}: {why}\n    {', '.join(names)}" for (peer, why), names in refused.items()]
-    verdicts = {c["cell"]: verdict(c["ours"], c["peers"]) for c in cells}
-    judged = {name: v for name, v in verdicts.items() if v is not None}
-    lines.append("")
-    for i, what in enumerate(
-        (
-            "at least as fast as the fastest peer",
-            "mean error no larger than the fastest peer's",
-            "mean error no larger than that of the most accurate peer",
-        )
-    ):
-        behind = [name for name, v in judged.items() if not v[i]]
-        lines.append(f"{what}: {len(judged) - len(behind)} of {len(judged)} cells")
-        lines += [f"  not in: {', '.join(behind)}"] if behind else []
-    return "\n".join(lines)
-
-
-def to_json(about, cells):
-    """Results as data: one entry per cell and kernel of ours, the peers of the cell in each."""
-    entries = []
-    for c in cells:
-        for kernel, r in c["ours"].items():
-            if "us" in r:
-                entries.append(
-                    {
-                        "cell": c["cell"],
-                        "kernel": kernel,
-                        "kv_dtype": c["kv_dtype"],
-                        "bytes": c["bytes"],
-                        "floor_us": c["floor_us"],
-                        "floor_fraction": c["floor_us"] / r["us"],
-                        **r,
-                        "peers": c["peers"],
-                    }
-                )
-    return {**about, "cells": entries}
+    return {**decode.KINDS, **cascade.KINDS, **merge.KINDS}
 
 
 def about_device(torch, commit):
@@ -143,21 +60,20 @@ def about_device(torch, commit):
     return about
 
 
-def run_cell(cell, library, bench_library):
+def run_cell(cell, kind, library, bench_library):
     """Floor, our kernels and the peers of one cell, on inputs made for it."""
     import torch
-    import peers_cuda
-    import peers_kernels
+    from peer_kernels import timing
 
     device = torch.device("cuda")
-    data = peers_cuda.CellData(cell, device, torch.cuda.get_device_properties(device).L2_cache_size)
-    exact = peers_cuda.reference(data)
-    result = {"cell": cell["name"], "kv_dtype": cell["kv_dtype"], "bytes": data.bytes}
-    result["floor_us"] = peers_cuda.floor_us(bench_library, data)
+    data = kind.inputs(cell, device, torch.cuda.get_device_properties(device).L2_cache_size)
+    exact = kind.reference(data)
+    result = {key: cell[key] for key in ("kind", "kv_dtype")}
+    result |= {"cell": cell["name"], "bytes": data.bytes, "floor_us": timing.floor_us(bench_library, data)}
 
     def measured(name, prepare, *first):
         try:
-            return peers_cuda.measure(lambda data: prepare(*first, data), data, exact)
+            return timing.measure(lambda data: prepare(*first, data), data, exact)
         except Exception as error:
             try:
                 torch.cuda.synchronize()
@@ -165,9 +81,8 @@ def run_cell(cell, library, bench_library):
                 sys.exit(fail(4, f"{cell['name']}: {name} broke the device: {reason(error)}"))
             return {"refused": reason(error)}
 
-    ours, others = peers_kernels.OURS, peers_kernels.PEERS
-    result["ours"] = {name: measured(name, prepare, library) for name, prepare in ours.items()}
-    result["peers"] = {name: measured(name, prepare) for name, prepare in others.items()}
+    result["ours"] = {name: measured(name, prepare, library) for name, prepare in kind.ours.items()}
+    result["peers"] = {name: measured(name, prepare) for name, prepare in kind.peers.items()}
     del data
     torch.cuda.empty_cache()
     return result
@@ -177,6 +92,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/cuda/libassay.so", help="libassay.so of a cuda build")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains TEXT")
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--json", metavar="FILE", help="write the results there, after every cell")
     options = parser.parse_args()
     try:
@@ -189,9 +105,9 @@ def main():
 
     library, bench_library = Assay(options.library), load_bench_library(options.library)
     listed = json.loads(bench_library.assay_bench_cells())
-    chosen = [c for c in listed["cells"] if options.only in c["name"]]
+    chosen = choose(listed["cells"], options.kinds, options.only)
     if not chosen:
-        sys.exit(fail(2, f"--only is '{options.only}': no cell has that in its name"))
+        sys.exit(fail(2, f"--only is '{options.only}': no cell of these kinds has that in its name"))
     sys.exit(run(chosen, about_device(torch, listed["commit"]), library, bench_library, options.json))
 
 
@@ -202,20 +118,19 @@ def fail(code, message):
 
 def run(chosen, about, library, bench_library, json_path):
     """All cells; returns the exit code."""
-    from peers_kernels import OURS, PEERS
-
+    kinds, cells = load_kinds(), []
     print(f"{about['device']}, torch {about['torch']}, flashinfer {about['flashinfer']}")
-    print(header([*OURS, *PEERS]), flush=True)
-    cells = []
-    for cell in chosen:
-        cells.append(run_cell(cell, library, bench_library))
-        c = cells[-1]
-        print(cell_row(c["cell"], c["floor_us"], {**c["ours"], **c["peers"]}), flush=True)
-        if json_path:
-            with open(json_path, "w") as f:
-                json.dump(to_json(about, cells), f, indent=1)
-                f.write("\n")
-    print(summary(cells))
+    for name in dict.fromkeys(cell["kind"] for cell in chosen):
+        kind, begin = kinds[name], len(cells)
+        print(f"\n{name}\n{header([*kind.ours, *kind.peers])}", flush=True)
+        for cell in (c for c in chosen if c["kind"] == name):
+            cells.append(run_cell(cell, kind, library, bench_library))
+            print(cell_row(cells[-1]), flush=True)
+            if json_path:
+                with open(json_path, "w") as f:
+                    json.dump(to_json(about, cells), f, indent=1)
+                    f.write("\n")
+        print(summary(cells[begin:]), flush=True)
     return 4 if any("us" not in r for c in cells for r in c["ours"].values()) else 0
 
 

@@ -8,8 +8,11 @@ import math
 import pathlib
 import random
 import re
+import shutil
 import struct
+import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -22,6 +25,10 @@ STRUCTS = {
     "assay_paged_params": assay_abi.PagedParams,
     "assay_paged_choice": assay_abi.PagedChoice,
     "assay_plan_params": assay_abi.PlanParams,
+    "assay_cascade_level": assay_abi.CascadeLevel,
+    "assay_cascade_params": assay_abi.CascadeParams,
+    "assay_merge_state_params": assay_abi.MergeStateParams,
+    "assay_merge_states_params": assay_abi.MergeStatesParams,
 }
 LENGTHS, HEADS, HEAD_DIM, PAGE_SIZE, MAX_PAGES = [5, 0, 9], 2, 64, 4, 3
 TABLE = [4, 1, -1, -1, -1, -1, 0, 5, 2]
@@ -99,7 +106,56 @@ class Case:
 
     def worst(self):
         """Largest distance from expected(); nan counts as far away."""
-        return max(abs(o - e) if o == o else math.inf for o, e in zip(floats(self.o), self.expected()))
+        return distance(floats(self.o), self.expected())
+
+    def cascade_params(self):
+        """The same attention as two levels: the first PAGE_SIZE keys of each request, then the others."""
+        p, levels = self.params(), (assay_abi.CascadeLevel * 2)()
+        self.indptr = (ctypes.c_int32 * (len(LENGTHS) + 1))(*range(len(LENGTHS) + 1))
+        first = [min(n, PAGE_SIZE) for n in LENGTHS]
+        self.parts = [(ctypes.c_int32 * len(LENGTHS))(*lens) for lens in (first, map(int.__sub__, LENGTHS, first))]
+        for i, level in enumerate(levels):
+            ctypes.memmove(ctypes.byref(level.kv), ctypes.byref(p.kv), ctypes.sizeof(p.kv))
+            level.kv.page_table += i * ctypes.sizeof(ctypes.c_int32)
+            level.kv.max_pages = 1 if i == 0 else MAX_PAGES - 1
+            level.kv.seq_lens = ctypes.addressof(self.parts[i])
+            level.segment_indptr = ctypes.addressof(self.indptr)
+        c = assay_abi.CascadeParams(levels=levels, num_levels=len(levels))
+        for name, _ in assay_abi.CascadeParams._fields_:
+            if hasattr(p, name) and name not in ("struct_size", "reserved", "workspace", "workspace_bytes"):
+                setattr(c, name, getattr(p, name))
+        return c
+
+
+def distance(values, expected):
+    """The largest; nan counts as far away."""
+    return max(abs(o - e) if o == o else math.inf for o, e in zip(values, expected))
+
+
+class States:
+    """`rows` x `states` states of two heads of 8, fp32, as merge_states has them."""
+
+    def __init__(self, rows, states):
+        draw, self.rows, self.states = random.Random(2), rows, states
+        fp32 = lambda n: (ctypes.c_float * n)(*[draw.gauss(0, 1) for _ in range(n)])  # noqa: E731
+        self.o_in, self.lse_in = fp32(rows * states * 16), fp32(rows * states * 2)
+        self.o, self.lse = fp32(rows * 16), fp32(rows * 2)
+
+    def fill(self, p):
+        p.target, p.dtype, p.lse_base = assay_abi.TARGET_SIMT, assay_abi.DTYPES["fp32"], assay_abi.LSE_BASE2
+        p.num_rows, p.num_heads, p.head_dim = self.rows, 2, 8
+        p.o, p.lse = ctypes.addressof(self.o), ctypes.addressof(self.lse)
+        p.o_stride_row, p.o_stride_head, p.lse_stride_row, p.lse_stride_head = 16, 8, 2, 1
+        return p
+
+    def expected(self):
+        result = []
+        for row, head in ((r, h) for r in range(self.rows) for h in range(2)):
+            at = [(row * self.states + s) * 2 + head for s in range(self.states)]
+            weights = [2.0 ** self.lse_in[i] for i in at]
+            for d in range(8):
+                result.append(sum(w * self.o_in[i * 8 + d] for w, i in zip(weights, at)) / sum(weights))
+        return result
 
 
 class AssayAbiTest(unittest.TestCase):
@@ -124,6 +180,35 @@ class AssayAbiTest(unittest.TestCase):
         case = Case()
         self.run_v2(case)
         self.assertLess(case.worst(), 2e-3)
+
+    def test_cascade(self):
+        case = Case()
+        p = case.cascade_params()
+        workspace = aligned(max(self.library.cascade_attention_workspace_size(p), 16))
+        p.workspace, p.workspace_bytes = ctypes.addressof(workspace), len(workspace)
+        self.library.cascade_attention(p)
+        self.assertLess(case.worst(), 2e-3)
+
+    def test_merge_states(self):
+        states = States(rows=3, states=4)
+        p = states.fill(assay_abi.MergeStatesParams(num_states=4))
+        p.o_in, p.lse_in = ctypes.addressof(states.o_in), ctypes.addressof(states.lse_in)
+        p.o_in_stride_state, p.o_in_stride_head, p.lse_in_stride_state, p.lse_in_stride_head = 16, 8, 2, 1
+        self.library.merge_states(p)
+        self.assertLess(distance(states.o, states.expected()), 1e-5)
+
+    def test_merge_state(self):
+        states = States(rows=3, states=2)
+        p = states.fill(assay_abi.MergeStateParams())
+        p.o_a, p.lse_a = ctypes.addressof(states.o_in), ctypes.addressof(states.lse_in)
+        p.o_b, p.lse_b = p.o_a + 16 * 4, p.lse_a + 2 * 4
+        for field in ("o_a_stride_row", "o_b_stride_row"):
+            setattr(p, field, 2 * 16)
+        p.lse_a_stride_row = p.lse_b_stride_row = 2 * 2
+        p.o_a_stride_head = p.o_b_stride_head = 8
+        p.lse_a_stride_head = p.lse_b_stride_head = 1
+        self.library.merge_state(p)
+        self.assertLess(distance(states.o, states.expected()), 1e-5)
 
     def test_choice(self):
         p = Case().params()
@@ -157,6 +242,23 @@ class AssayAbiTest(unittest.TestCase):
             lines = [re.sub(r"\bconst\b", "", line).strip() for line in body.split(";")]
             names = [n.split()[-1].lstrip("*") for line in lines if line for n in line.split(",")]
             self.assertEqual(names, [field[0] for field in cls._fields_], name)
+
+    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    def test_sizes_and_offsets_are_the_compilers(self):
+        ours, lines = [], []
+        for name, cls in STRUCTS.items():
+            for field, _ in cls._fields_:
+                at = getattr(cls, field)
+                ours.append(f"{name}.{field} {at.offset} {at.size} {ctypes.sizeof(cls)}")
+                sizes = f"offsetof({name}, {field}), sizeof(({name} *)0)->{field}, sizeof({name})"
+                lines.append(f'printf("{name}.{field} %zu %zu %zu\\n", {sizes});')
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = pathlib.Path(folder, "layout.c"), pathlib.Path(folder, "layout")
+            includes = '#include "assay.h"\n#include <stddef.h>\n#include <stdio.h>\n'
+            source.write_text(includes + "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
+            subprocess.run(["cc", "-I", HERE.parents[1] / "abi", source, "-o", program], check=True)
+            theirs = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+        self.assertEqual(ours, theirs)
 
 
 if __name__ == "__main__":

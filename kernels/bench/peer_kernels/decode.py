@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels that peers.py times: assay through the C ABI, and the peers. Needs PyTorch.
-
-Each prepare(data) returns run(set) -> output [batch, heads, head_dim], which can be captured, or
-raises: what a peer says when it refuses a cell is its reason in the results.
-"""
+"""Decode: assay through the C ABI, and the peers. Needs PyTorch."""
 import functools
 
 import torch
 
 from assay_abi import DTYPES, TARGET_CUDA, PagedParams, PlanParams
-from peers_cuda import gather
+from peer_kernels.inputs import CellData, gather, reference
+from peer_kernels.timing import Kind, NotOffered
 
 WORKSPACE_BYTES = 512 << 20
 
 
-class NotOffered(Exception):
-    """The peer has no such call; the message says why."""
+def fill_kv(kv, data, tables, seq_lens):
+    """assay_paged_kv over `tables` [rows, pages] of the cell's pools."""
+    kv.k, kv.v = data.k.data_ptr(), data.v.data_ptr()
+    kv.k_stride_page, kv.k_stride_token, kv.k_stride_head, _ = data.k.stride()
+    kv.v_stride_page, kv.v_stride_token, kv.v_stride_head, _ = data.v.stride()
+    kv.page_table, kv.seq_lens = tables.data_ptr(), seq_lens.data_ptr()
+    kv.rows, kv.max_pages = tables.shape
+    kv.page_table_stride, kv.page_size = kv.max_pages, data.page_size
 
 
 def paged_params(data, s, out, early_start=0):
@@ -27,12 +30,7 @@ def paged_params(data, s, out, early_start=0):
     p.q, p.o = data.q.data_ptr(), out.data_ptr()
     p.q_stride_batch = p.o_stride_batch = data.heads * data.head_dim
     p.q_stride_head = p.o_stride_head = data.head_dim
-    p.kv.k, p.kv.v = data.k.data_ptr(), data.v.data_ptr()
-    p.kv.k_stride_page, p.kv.k_stride_token, p.kv.k_stride_head, _ = data.k.stride()
-    p.kv.v_stride_page, p.kv.v_stride_token, p.kv.v_stride_head, _ = data.v.stride()
-    p.kv.page_table, p.kv.seq_lens = data.tables[s].data_ptr(), data.seq_lens.data_ptr()
-    p.kv.page_table_stride = p.kv.max_pages = data.max_pages
-    p.kv.rows, p.kv.page_size = data.batch, data.page_size
+    fill_kv(p.kv, data, data.tables[s], data.seq_lens)
     p.early_start = early_start
     p.stream = torch.cuda.current_stream().cuda_stream
     return p
@@ -79,13 +77,13 @@ def zeroed_workspace(user, device):
     return torch.zeros(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
 
 
-def flashinfer_decode(data, use_tensor_cores):
+def decode_wrappers(data, pages, last, indices, use_tensor_cores):
+    """FlashInfer's decode planned for every set: pages of each request, tokens in its last, page ids [sets, pages]."""
     from flashinfer.decode import BatchDecodeWithPagedKVCacheWrapper
 
-    pages = torch.tensor(data.pages, dtype=torch.int32)
-    indptr = torch.cat([torch.zeros(1, dtype=torch.int32), pages.cumsum(0, dtype=torch.int32)])
-    last = torch.tensor([(n - 1) % data.page_size + 1 if n else 0 for n in data.lens], dtype=torch.int32)
-    out = torch.empty_like(data.q)
+    last = torch.tensor(last, dtype=torch.int32)
+    counts = torch.tensor(pages, dtype=torch.int32)
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int32), counts.cumsum(0, dtype=torch.int32)])
     wrappers = []
     for s in range(data.sets):
         wrapper = BatchDecodeWithPagedKVCacheWrapper(
@@ -94,12 +92,12 @@ def flashinfer_decode(data, use_tensor_cores):
             use_cuda_graph=True,
             use_tensor_cores=use_tensor_cores,
             paged_kv_indptr_buffer=indptr.to(data.device),
-            paged_kv_indices_buffer=torch.empty_like(data.indices[s]),
+            paged_kv_indices_buffer=torch.empty_like(indices[s]),
             paged_kv_last_page_len_buffer=last.to(data.device),
         )
         wrapper.plan(
             indptr,
-            data.indices[s],
+            indices[s],
             last,
             data.heads,
             data.kv_heads,
@@ -109,6 +107,13 @@ def flashinfer_decode(data, use_tensor_cores):
             kv_data_type=data.dtype,
         )
         wrappers.append(wrapper)
+    return wrappers
+
+
+def flashinfer_decode(data, use_tensor_cores):
+    out = torch.empty_like(data.q)
+    last = [(n - 1) % data.page_size + 1 if n else 0 for n in data.lens]
+    wrappers = decode_wrappers(data, data.pages, last, data.indices, use_tensor_cores)
     return lambda s: wrappers[s].run(data.q, (data.k, data.v), out=out)
 
 
@@ -157,15 +162,21 @@ def sdpa_contiguous(data):
     return lambda s: attention(q, keys[s], values[s], enable_gqa=True)[:, :, 0]
 
 
-OURS = {
-    "paged_attention_v1": assay_v1,
-    "paged_attention_v2": assay_v2,
-    "paged_attention_v1 early": functools.partial(assay_v1, early_start=1),
-    "paged_attention_v2 early": functools.partial(assay_v2, early_start=1),
-}
-PEERS = {
-    "FlashInfer CUDA cores": functools.partial(flashinfer_decode, use_tensor_cores=False),
-    "FlashInfer tensor cores": functools.partial(flashinfer_decode, use_tensor_cores=True),
-    "XQA": xqa,
-    "SDPA contiguous": sdpa_contiguous,
+KINDS = {
+    "decode": Kind(
+        CellData,
+        reference,
+        {
+            "paged_attention_v1": assay_v1,
+            "paged_attention_v2": assay_v2,
+            "paged_attention_v1 early": functools.partial(assay_v1, early_start=1),
+            "paged_attention_v2 early": functools.partial(assay_v2, early_start=1),
+        },
+        {
+            "FlashInfer CUDA cores": functools.partial(flashinfer_decode, use_tensor_cores=False),
+            "FlashInfer tensor cores": functools.partial(flashinfer_decode, use_tensor_cores=True),
+            "XQA": xqa,
+            "SDPA contiguous": sdpa_contiguous,
+        },
+    )
 }
