@@ -4,8 +4,8 @@
 
 #include "kernels/common/score_features.cuh"
 #include "kernels/merge/merge_few_states.cuh"
+#include "kernels/merge/merge_many_states.cuh"
 #include "kernels/merge/merge_state.cuh"
-#include "kernels/merge/merge_states.cuh"
 #include "kernels/simt/launch.h"
 
 namespace assay::fuzz {
@@ -96,11 +96,11 @@ void run_sink(const MergeProgram &program, MergeResult &result) {
 
 /// With four lanes a worker a warp is a block of eight workers.
 void run_stored(const MergeProgram &program, MergeResult &result) {
-  using Block = n_simt::MergeStatesBlock<float, 4, 32>;
+  using Block = n_simt::MergeManyStates<float, 4>;
   StoredStates stored(program);
   MergeStatesParams &params = stored.params();
   const bool few = program.form == MergeForm::kFew;
-  if (!few) params.workers = merge_workers(program.count, 4);
+  if (!few) params.workers = 8;
   const auto few_states = [&] {
     const n_simt::MergeRow<float> row(params, 0);
     row.store(0, n_simt::merge_few<4>(row, 0));

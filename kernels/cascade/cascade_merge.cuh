@@ -65,7 +65,7 @@ ASSAY_DEVICE void finish_cascade_row(const CascadeParams &params, bool exists, u
         return Pack8<Number>::load(words_of<Number>(params.o_accum) + (i * rows + row) * kHeadDim +
                                    dim);
       },
-      covered);
+      covered, [](Number m) { return m; });
   if (!exists) return;
   using State = SliceOf<Number>;
   State state = State::from_normalized(merged.m, merged.o);

@@ -47,10 +47,10 @@ struct MergedStates {
 /// count where the weight is 0, as that of an empty state.
 ///
 /// The LSEs of as many states as lanes and the first kBatch o are loaded at once; later o kBatch at
-/// a time.
-template <int kLanes, class R, int kBatch, class LoadLse, class LoadO, class Readable>
+/// a time. meet(m) is the largest LSE of all who share the row, where those of these lanes is m.
+template <int kLanes, class R, int kBatch, class LoadLse, class LoadO, class Readable, class Meet>
 ASSAY_DEVICE MergedStates<R> merge_by_lanes(int count, R scale, LoadLse lse, LoadO o,
-                                            Readable readable) {
+                                            Readable readable, Meet meet) {
   static_assert(kBatch <= kLanes);
   const int lane = static_cast<int>(arch::lane_id()), first = lane & -kLanes, own = lane - first;
   const auto lse_or_none = [&](int i) { return i < count ? lse(i) : R(arch::neg_infinity()); };
@@ -69,7 +69,7 @@ ASSAY_DEVICE MergedStates<R> merge_by_lanes(int count, R scale, LoadLse lse, Loa
   ASSAY_UNROLL
   for (int mask = 1; mask < kLanes; mask *= 2)
     sum.m = arch::max_num(sum.m, arch::shfl_xor(sum.m, mask));
-  sum.m = arch::shfl_idx(sum.m, first); // equals may differ in what max does not compare
+  sum.m = meet(arch::shfl_idx(sum.m, first)); // equals may differ in what max does not compare
   for (int base = 0; arch::any(base < count); base += kLanes) {
     const R weight =
         AttentionState<R, 1>::weight(base == 0 ? front : lse_or_none(base + own), sum.m, scale);

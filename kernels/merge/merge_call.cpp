@@ -156,8 +156,10 @@ assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesC
           p->o_in_stride_head,         p->lse_in_stride_state,         p->lse_in_stride_head};
   const bool few = p->num_states <= kMostFewStates;
   m.lanes_log2 = few ? lanes_log2(p->head_dim) : std::max(3, lanes_log2(p->head_dim));
-  m.workers = few ? 1 : merge_workers(p->num_states, 1 << m.lanes_log2);
-  call.threads = std::max(kMergeStatesThreads, m.workers << m.lanes_log2);
+  m.workers = merge_workers(p->num_states, 1 << m.lanes_log2);
+  call.threads = few              ? kFewStatesThreads
+                 : m.workers == 1 ? kMergeStatesThreads
+                                  : m.workers << m.lanes_log2;
   call.blocks = blocks_of((m.num_rows * p->num_heads * m.workers) << m.lanes_log2, call.threads);
   if (call.blocks > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED,

@@ -35,11 +35,11 @@ ASSAY_DEVICE auto merge_few(const MergeRow<E> &row, int dim) {
 
 /// Grid: num_rows * num_heads (row, head)s of 2^lanes_log2 lanes each, eight components a lane.
 template <class E, int kStates>
-ASSAY_KERNEL(kMergeStatesThreads, (sizeof(E) == 2 ? 4 : 3))
+ASSAY_KERNEL(kFewStatesThreads, (sizeof(E) == 2 ? 4 : 3))
 merge_few_states(const ASSAY_GRID_CONSTANT MergeStatesParams params) {
   const int lanes = 1 << params.lanes_log2, thread = static_cast<int>(arch::thread_idx());
   const MergeRow<E> row(params,
-                        int64_t{arch::block_idx_x()} * (kMergeStatesThreads >> params.lanes_log2) +
+                        int64_t{arch::block_idx_x()} * (kFewStatesThreads >> params.lanes_log2) +
                             (thread >> params.lanes_log2));
   ASSAY_UNROLL_BY(1)
   for (int dim = (thread & (lanes - 1)) * 8; dim < params.head_dim; dim += 8 * lanes)

@@ -5,6 +5,7 @@
 #include "kernels/host/launch_kernel.cuh"
 #include "kernels/merge/merge_call.h"
 #include "kernels/merge/merge_few_states.cuh"
+#include "kernels/merge/merge_many_states.cuh"
 #include "kernels/merge/merge_state.cuh"
 #include "kernels/merge/merge_states.cuh"
 
@@ -35,25 +36,21 @@ inline assay_status launch_merge_state(const MergeStateCall &call, void *stream,
   });
 }
 
-template <class E, int kLanes, int kThreads>
-assay_status launch_merge_block(const MergeStatesCall &call, void *stream) {
-  const size_t shared_bytes = sizeof(typename MergeStatesBlock<E, kLanes, kThreads>::SharedStorage);
-  return launch_kernel(&merge_states<E, kLanes, kThreads>, "merge_states",
-                       {call.blocks, kThreads, call.params.workers > 1 ? shared_bytes : 0},
-                       call.params, stream);
-}
-
 template <class E, int kLanes>
 assay_status launch_merge_states_of(const MergeStatesCall &call, void *stream) {
-  return call.threads == kMergeStatesThreads
-             ? launch_merge_block<E, kLanes, kMergeStatesThreads>(call, stream)
-             : launch_merge_block<E, kLanes, kManyMergeStatesThreads>(call, stream);
+  if (call.params.workers == 1)
+    return launch_kernel(&merge_states<E, kLanes>, "merge_states", {call.blocks, call.threads},
+                         call.params, stream);
+  return launch_kernel(
+      &merge_many_states<E, kLanes>, "merge_many_states",
+      {call.blocks, call.threads, sizeof(typename MergeManyStates<E, kLanes>::SharedStorage)},
+      call.params, stream);
 }
 
 template <class E, int kStates>
 assay_status launch_merge_few_states(const MergeStatesCall &call, void *stream) {
   return launch_kernel(&merge_few_states<E, kStates>, "merge_few_states",
-                       {call.blocks, kMergeStatesThreads}, call.params, stream);
+                       {call.blocks, call.threads}, call.params, stream);
 }
 
 inline assay_status launch_merge_states(const MergeStatesCall &call, void *stream, bool launch) {
