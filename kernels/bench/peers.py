@@ -83,6 +83,7 @@ def run_cell(cell, kind, library, bench_library):
 
     result["ours"] = {name: measured(name, prepare, library) for name, prepare in kind.ours.items()}
     result["peers"] = {name: measured(name, prepare) for name, prepare in kind.peers.items()}
+    result["peers"] |= {name: measured(name, prepare, library) for name, prepare in kind.flat.items()}
     del data
     torch.cuda.empty_cache()
     return result
@@ -122,7 +123,7 @@ def run(chosen, about, library, bench_library, json_path):
     print(f"{about['device']}, torch {about['torch']}, flashinfer {about['flashinfer']}")
     for name in dict.fromkeys(cell["kind"] for cell in chosen):
         kind, begin = kinds[name], len(cells)
-        print(f"\n{name}\n{header([*kind.ours, *kind.peers])}", flush=True)
+        print(f"\n{name}\n{header([*kind.ours, *kind.peers, *kind.flat])}", flush=True)
         for cell in (c for c in chosen if c["kind"] == name):
             cells.append(run_cell(cell, kind, library, bench_library))
             print(cell_row(cells[-1]), flush=True)

@@ -125,6 +125,14 @@ void spoil_field(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
   }
 }
 
+/// The right call has no plan.
+void spoil_plan(const Spoiler &spoil, assay_paged_params &p) {
+  char *const somewhere = static_cast<char *>(p.o);
+  spoil.both(p.plan, somewhere + 8, p.plan_bytes, uint64_t{1} << 40,
+             "plan is not aligned to 16 bytes");
+  spoil.both(p.plan, somewhere, p.plan_bytes, uint64_t{4}, "plan_bytes is 4");
+}
+
 void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &traits) {
   const bool fp8 = p.kv_dtype != p.dtype;
   spoil_attention(spoil, p, traits);
@@ -143,6 +151,7 @@ void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &
   spoil.pointer("alibi_slopes", p.alibi_slopes, 4, true);
   spoil.pointer("sinks", p.sinks, 4, true);
   if (p.batch == 0) return;
+  if (traits.plans) spoil_plan(spoil, p);
   spoil.with(p.q, p.o, "q is o");
   if (p.kv.max_pages == 0) return;
   spoil.with(p.kv.k, p.o, "kv.k is o");

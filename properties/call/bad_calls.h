@@ -12,6 +12,7 @@ namespace assay {
 /// What a kernel takes beyond what its structs say.
 struct CallTraits {
   bool splits;            ///< num_splits counts
+  bool plans;             ///< a plan may be given
   uint64_t scratch_bytes; ///< needed; 0: the workspace is ignored
 };
 

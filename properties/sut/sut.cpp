@@ -63,7 +63,7 @@ std::vector<std::string> Sut::accepted_bad_calls(const Tensors &t) {
   params.set_workspace(workspace.data(), bytes);
   if (kernel_.supports(params.get()) != ASSAY_OK) return {};
   std::vector<std::string> accepted;
-  const CallTraits traits{kernel_.arithmetic.max_splits > 1, bytes};
+  const CallTraits traits{kernel_.arithmetic.max_splits > 1, kernel_.plan_size != nullptr, bytes};
   for_each_bad_call(params, traits, [&](const std::string &what) {
     if (kernel_.supports(params.get()) == ASSAY_OK)
       accepted.push_back(what);

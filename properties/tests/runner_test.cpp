@@ -124,6 +124,20 @@ TEST(Runner, TheFirstFailureIsShrunkAndStillFails) {
   EXPECT_GT(summary.findings(), 0);
 }
 
+TEST(Runner, WhatFailsOnceIsKeptAsItWasDrawn) {
+  static Property once = *find_property("run_to_run");
+  once.check = [](const Problem &, Sut &) {
+    static int calls = 0;
+    return calls++ > 0 ? CheckResult::pass()
+                       : CheckResult::fail("other bits", plain_symptom(Symptom::Kind::kBits, ""));
+  };
+  auto summary = run_properties({v1()}, {&once}, quick(1), nullptr);
+  ASSERT_EQ(summary.runs[0].first.size(), 1u);
+  const Finding &f = summary.runs[0].first[0];
+  EXPECT_EQ(f.result.message, "not in every run of the case: other bits");
+  EXPECT_EQ(f.shrunk, f.drawn);
+}
+
 TEST(Runner, AnExceptionIsAHarnessErrorNotAPass) {
   static assay_kernel throwing = *v1();
   throwing.run = [](const void *) -> assay_status { throw std::runtime_error("broken"); };

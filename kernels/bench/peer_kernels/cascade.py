@@ -214,8 +214,8 @@ KINDS = {
             "FlashInfer composed FA2": functools.partial(composed, backend="fa2"),
             "FlashInfer composed FA3": functools.partial(composed, backend="fa3"),
             "FlashInfer flat": functools.partial(flashinfer_decode, use_tensor_cores=True),
-            "paged_attention_v2 flat": assay_v2,
         },
+        {"paged_attention_v2 flat": assay_v2},
     ),
     "prefix": Kind(
         CascadeData,

@@ -15,12 +15,14 @@ class Kind(NamedTuple):
 
     `ours` take (library, data), `peers` (data). Both return run(set) -> output [rows, heads, head_dim], which can be
     captured, or (run, arrange) where arrange(output) has that order; what they raise is the reason in the results.
+    `flat` are kernels of ours that ignore what requests share: called as `ours`, counted with the peers.
     """
 
     inputs: Callable
     reference: Callable
     ours: dict
     peers: dict
+    flat: dict = {}
 
 
 class NotOffered(Exception):

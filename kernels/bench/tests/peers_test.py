@@ -96,7 +96,7 @@ class PeersTest(unittest.TestCase):
             del sys.modules["torch"]
         self.assertEqual([*kinds], peers.KINDS)
         for kind in kinds.values():
-            columns = [report.SHORT[kernel] for kernel in (*kind.ours, *kind.peers)]
+            columns = [report.SHORT[kernel] for kernel in (*kind.ours, *kind.peers, *kind.flat)]
             self.assertEqual(len(set(columns)), len(columns))
             self.assertLessEqual(max(len(column) for column in columns), 6)
 
