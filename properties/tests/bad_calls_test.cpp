@@ -41,7 +41,8 @@ TEST(BadCalls, EachIsAskedAndMended) {
       Tensors t = materialise(draw_problem(fuzz_limits(), family, seed));
       AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
       const AbiParams right = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
-      for_each_bad_call(params, {true, true, 0}, [&](const std::string &what) { asked.insert(what); });
+      for_each_bad_call(params, {true, true, 0},
+                        [&](const std::string &what) { asked.insert(what); });
       EXPECT_EQ(std::memcmp(&params.paged, &right.paged, sizeof right.paged), 0);
       EXPECT_EQ(std::memcmp(&params.merge_state, &right.merge_state, sizeof right.merge_state), 0);
       EXPECT_EQ(std::memcmp(&params.merge_states, &right.merge_states, sizeof right.merge_states),
