@@ -4,6 +4,7 @@ set(ASSAY_CUDA AUTO CACHE STRING "Build the cuda target: AUTO (when nvcc is foun
 set(ASSAY_CUDA_ARCHITECTURES "80-real;90a-real" CACHE STRING "CUDA architectures")
 set(ASSAY_SANITIZE "" CACHE STRING "-fsanitize= list for the CPU code, e.g. address,undefined")
 option(ASSAY_FUZZ_ENGINE "Link fuzz targets with libFuzzer instead of the replay main" OFF)
+set(ASSAY_FUZZ_LINK "-fsanitize=fuzzer" CACHE STRING "What links the engine of fuzz targets")
 option(ASSAY_HAZARDS "Instrument every load and store of the simt kernels (clang)" OFF)
 option(ASSAY_WERROR "Treat warnings as errors" OFF)
 option(ASSAY_HARNESS "Build the harness; OFF: only the CUDA kernels, from the toolkit and a C++20 compiler" ON)

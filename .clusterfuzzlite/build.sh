@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds every fuzz target into $OUT, each with its seeds, options and libraries. ClusterFuzzLite runs it with its own clang:
+# CC, CXX, CFLAGS, CXXFLAGS (a sanitizer, -stdlib=libc++), LIB_FUZZING_ENGINE, SRC, WORK and OUT are set.
+#
+# What Debian and Ubuntu build from C++ has libstdc++'s names. So RapidCheck is built from source, fmt and toml++ are used
+# as headers; of Boost.Context the fibers need nothing but C.
+set -eu
+prefix=$WORK/prefix build=$WORK/assay
+
+cmake -S "$SRC/rapidcheck" -B "$WORK/rapidcheck" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix"
+cmake --build "$WORK/rapidcheck" --target install
+
+cmake -S "$SRC/assay" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_CXX_FLAGS="$CXXFLAGS -DFMT_HEADER_ONLY=1 -DTOML_HEADER_ONLY=1 -Wno-macro-redefined" \
+  -DCMAKE_BUILD_RPATH="\$ORIGIN/lib" \
+  -DASSAY_CUDA=OFF -DASSAY_TESTS=OFF -DASSAY_MUTANTS=OFF -DASSAY_INSTALL=OFF -DASSAY_MARCH=x86-64-v2 \
+  -DASSAY_FUZZ_ENGINE=ON -DASSAY_FUZZ_LINK="$LIB_FUZZING_ENGINE"
+cmake --build "$build" --target all_fuzzers
+
+mkdir -p "$OUT/lib"
+for target in "$build"/fuzz/fuzz_*; do
+  name=$(basename "$target")
+  seeds=$SRC/assay/corpus/seeds/$name
+  if [ ! -f "$target" ] || [ ! -d "$seeds" ]; then continue; fi
+  cp "$target" "$OUT/$name"
+  ldd "$target" | awk '$3 ~ /(boost|fmt|tomlplusplus|gmp|mpf)/ { print $3 }' | xargs -r cp -L -t "$OUT/lib"
+  (cd "$seeds" && zip -q -r "$OUT/${name}_seed_corpus.zip" .)
+  printf '[libfuzzer]\nmax_len = 300\nlen_control = 0\ntimeout = 20\n' >"$OUT/$name.options"
+done

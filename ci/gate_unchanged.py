@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Gates a library against itself, every kernel forced, seed after seed: how often is nothing called something?
+
+Usage: gate_unchanged.py PROGRAM LIBRARY [--runs 200] [--budget 1m] [--jobs 1] [--csv FILE]
+LIBRARY is a plugin, for instance build/simt/libassay.so. A line per run, and in the end exit code 1 if any was red. With
+--csv, rows are appended, and seeds that FILE has at this budget are not run again.
+"""
+import argparse
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+COLUMNS = ("seed", "budget", "red", "cases", "seconds")
+
+
+def gate(options, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder, "gate.json")
+        begin = time.monotonic()
+        ended = subprocess.run(
+            [options.program, "gate", "--base-plugin", options.library, "--head-plugin", options.library, "--all",
+             "--budget", options.budget, "--seed", str(seed), "--json", report, "--quiet"],
+            cwd=folder, stdout=subprocess.DEVNULL)  # fmt: skip
+        if ended.returncode not in (0, 1):
+            sys.exit(f"seed {seed}: assay gate ended with {ended.returncode}")
+        document = json.loads(report.read_text())
+        cases = sum(kernel.get("cases", 0) for kernel in document.get("kernels", []))
+        red = " ".join(sorted({line["id"] for line in document["red"]}))
+        return {"seed": seed, "budget": options.budget, "red": red, "cases": cases, "seconds": round(time.monotonic() - begin)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", type=lambda p: str(pathlib.Path(p).resolve()))
+    parser.add_argument("library", type=lambda p: str(pathlib.Path(p).resolve()))
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--budget", default="1m")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--csv", type=pathlib.Path)
+    options = parser.parse_args()
+    rows = list(csv.DictReader(options.csv.open())) if options.csv and options.csv.exists() else []
+    done = {int(row["seed"]) for row in rows if row["budget"] == options.budget}
+    lock = threading.Lock()
+
+    def one(seed):
+        row = gate(options, seed)
+        with lock:
+            rows.append(row)
+            print("seed {seed:5} {cases:8} cases {seconds:5} s  {red}".format(**row), flush=True)
+            if options.csv:
+                fresh = not options.csv.exists()
+                with options.csv.open("a", newline="") as file:
+                    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                    if fresh:
+                        writer.writeheader()
+                    writer.writerow(row)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(one, [seed for seed in range(1, options.runs + 1) if seed not in done]))
+    mine = [row for row in rows if row["budget"] == options.budget]
+    red = [row["seed"] for row in mine if row["red"]]
+    print(f"{len(mine)} runs of {options.budget}, {len(red)} red" + (f": seeds {red}" if red else ""))
+    sys.exit(1 if red else 0)
+
+
+if __name__ == "__main__":
+    main()
