@@ -3,13 +3,15 @@
 """Gates a library against itself, every kernel forced, seed after seed: how often is nothing called something?
 
 Usage: gate_unchanged.py PROGRAM LIBRARY [--runs 200] [--budget 1m] [--jobs 1] [--csv FILE]
-LIBRARY is a plugin, for instance build/simt/libassay.so. A line per run, and in the end exit code 1 if any was red. With
---csv, rows are appended, and seeds that FILE has at this budget are not run again.
+LIBRARY is a plugin, for instance build/simt/libassay.so. A line per run, and in the end exit code 1 if any was red: its
+report and cases are kept, in the folder that the line names. With --csv, rows are appended, and seeds that FILE has at this
+budget are not run again.
 """
 import argparse
 import csv
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,19 +23,18 @@ COLUMNS = ("seed", "budget", "red", "cases", "seconds")
 
 
 def gate(options, seed):
-    with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder, "gate.json")
-        begin = time.monotonic()
-        ended = subprocess.run(
-            [options.program, "gate", "--base-plugin", options.library, "--head-plugin", options.library, "--all",
-             "--budget", options.budget, "--seed", str(seed), "--json", report, "--quiet"],
-            cwd=folder, stdout=subprocess.DEVNULL)  # fmt: skip
-        if ended.returncode not in (0, 1):
-            sys.exit(f"seed {seed}: assay gate ended with {ended.returncode}")
-        document = json.loads(report.read_text())
-        cases = sum(kernel.get("cases", 0) for kernel in document.get("kernels", []))
-        red = " ".join(sorted({line["id"] for line in document["red"]}))
-        return {"seed": seed, "budget": options.budget, "red": red, "cases": cases, "seconds": round(time.monotonic() - begin)}
+    """The row of one run, and the folder with its report and cases."""
+    folder = tempfile.mkdtemp(prefix=f"assay-gate-seed-{seed}-")
+    report = pathlib.Path(folder, "gate.json")
+    begin = time.monotonic()
+    ended = subprocess.run([options.program, "gate", "--base-plugin", options.library, "--head-plugin", options.library, "--all",
+                            "--budget", options.budget, "--seed", str(seed), "--json", report, "--quiet"],
+                           cwd=folder, stdout=subprocess.DEVNULL)
+    if ended.returncode not in (0, 1):
+        sys.exit(f"seed {seed}: assay gate ended with {ended.returncode}; see {folder}")
+    document = json.loads(report.read_text())
+    return {"seed": seed, "budget": options.budget, "red": " ".join(sorted({line["id"] for line in document["red"]})),
+            "cases": sum(kernel["cases"] for kernel in document["kernels"]), "seconds": round(time.monotonic() - begin)}, folder
 
 
 def main():
@@ -50,10 +51,13 @@ def main():
     lock = threading.Lock()
 
     def one(seed):
-        row = gate(options, seed)
+        row, folder = gate(options, seed)
+        if not row["red"]:
+            shutil.rmtree(folder)
         with lock:
             rows.append(row)
-            print("seed {seed:5} {cases:8} cases {seconds:5} s  {red}".format(**row), flush=True)
+            kept = f"  {folder}" if row["red"] else ""
+            print("seed {seed:5} {cases:8} cases {seconds:5} s  {red}".format(**row) + kept, flush=True)
             if options.csv:
                 fresh = not options.csv.exists()
                 with options.csv.open("a", newline="") as file:

@@ -55,6 +55,19 @@ class Schemata(unittest.TestCase):
         self.assertEqual([self.value(source, active, 5, 2) for active in (0, 1, 2, 3)], [14, 3, 18, 14])
         self.assertEqual([self.value(source, active, 8, 2) for active in (0, 1, 2, 3)], [18, 6, 18, 20])
 
+    def test_headers_of_an_earlier_run_go(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            stale = root / "out/kernels/merge/gone.cuh"
+            stale.parent.mkdir(parents=True)
+            stale.write_text("")
+            (root / "kernels").mkdir()
+            (root / "kernels/kernel.h").write_text(KERNEL)
+            (root / "a.mutant").write_text(mutant(file="kernels/kernel.h", find="sum > 9", replace="sum > 5"))
+            subprocess.run([sys.executable, ROOT / "ci/make_schemata.py", root, root, root / "out"], check=True)
+            self.assertFalse(stale.exists())
+            self.assertTrue((root / "out/kernels/kernel.h").exists())
+
     def test_a_declaration(self):
         source = self.run_on(a=mutant(kind="declaration", find="int sum = x + y;", replace="int sum = x * y;"))
         self.assertEqual([self.value(source, active, 3, 2) for active in (0, 1)], [10, 12])
