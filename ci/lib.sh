@@ -38,7 +38,7 @@ run_tests() {
     grep -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec$' "$log" >&2
     return 1
   fi
-  tail -n 4 "$log"
+  grep -A 20 'tests passed' "$log"
 }
 
 have_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }

@@ -228,8 +228,20 @@ std::string check_paged(const AbiEntries &entries, const assay_paged_params &p, 
   const assay_status v2 = calls.ask("paged_attention_v2_supports", entries.v2_supports, entries.v2);
   assay_status sized = ASSAY_OK;
   const uint64_t bytes = calls.size("v2_workspace_size", entries.v2_size, sized);
-  if (v2 == ASSAY_OK && (sized != ASSAY_OK || bytes > p.workspace_bytes))
+  // An empty batch needs none.
+  if (v2 == ASSAY_OK && p.batch > 0 && (sized != ASSAY_OK || bytes > p.workspace_bytes))
     calls.require("a workspace that is too small is supported");
+  const assay_status tree =
+      calls.ask("tree_attention_supports", entries.tree_supports, entries.tree);
+  const uint64_t tree_bytes = calls.size("tree_workspace_size", entries.tree_size, sized);
+  if (tree == ASSAY_OK && p.batch > 0 && (sized != ASSAY_OK || tree_bytes > p.workspace_bytes))
+    calls.require("a workspace that is too small is supported");
+  const uint64_t plan_bytes = calls.size("tree_plan_size", entries.tree_plan_size, sized);
+  if (p.plan_bytes < plan_bytes || sized != ASSAY_OK) {
+    const assay_status status = entries.tree_plan(&p);
+    calls.check_answer("tree_plan", status);
+    if (status == ASSAY_OK && p.batch > 0) calls.require("a plan went into no room");
+  }
   assay_paged_choice choice{-1, -1};
   const int64_t total = read_value(in), longest = read_value(in);
   const assay_status chosen =
@@ -260,7 +272,7 @@ std::string check_cascade(const AbiEntries &entries, const assay_cascade_params 
       calls.ask("cascade_attention_supports", entries.cascade_supports, entries.cascade);
   assay_status sized = ASSAY_OK;
   const uint64_t bytes = calls.size("cascade_workspace_size", entries.cascade_size, sized);
-  if (status == ASSAY_OK && (sized != ASSAY_OK || bytes > p.workspace_bytes))
+  if (status == ASSAY_OK && p.batch > 0 && (sized != ASSAY_OK || bytes > p.workspace_bytes))
     calls.require("a workspace that is too small is supported");
   return calls.done();
 }

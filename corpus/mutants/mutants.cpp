@@ -37,6 +37,7 @@ template <class Kernel, auto kLaunch>
 void replace(assay_kernel &kernel) {
   kernel.run = &run<Kernel, kLaunch>;
   if constexpr (requires { &Kernel::plan_params; }) kernel.plan = &plan<Kernel>;
+  if constexpr (std::is_same_v<Kernel, Tree>) kernel.plan = &run<TreePlan, &LaunchTable::tree_plan>;
 }
 
 } // namespace

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 7
+#define ASSAY_ABI_MINOR 8
 
 #ifdef __cplusplus
 extern "C" {
@@ -189,6 +189,27 @@ typedef struct assay_plan_params {
 } assay_plan_params;
 
 /**
+ * Tree attention: paged attention that finds out which requests share keys, and computes those once
+ * for all of them. Takes assay_paged_params, and gives the result of paged attention.
+ *
+ * assay_tree_attention_plan reads page_table and seq_lens on the device: requests whose page tables
+ * begin with the same pages share the keys in them, wherever in the batch they are, in a tree of up
+ * to 4 levels (a prefix of all, of a part of them, and so on). It writes a plan that every layer of
+ * the same decode step can reuse, with params of any of its calls: q, o, lse, workspace and what
+ * they point to are not looked at. A call without a plan plans inside. Calls that share a plan must
+ * follow each other on one stream.
+ *
+ * num_splits 0: keys are shared as far as a model of bytes and work says that it pays; a batch that
+ * shares nothing is computed as in paged_attention_v2. num_splits > 0: all that can be shared is,
+ * in so many splits of each part of the tree (fewer where it has fewer than 128 keys per split, or
+ * 64 with head_dim 256). Either way the keys of no other request are split by the plan of v2.
+ *
+ * Pages are shared for 16-bit caches of 2 to 1024 requests, with q_len 1 and without window,
+ * softcap, slopes and sinks, on devices with warpgroups (sm_90). Any other call is one of
+ * paged_attention_v2 with num_splits 0.
+ */
+
+/**
  * Cascade attention: requests share KV segments level by level (prefix of all, of groups, of a
  * tree; usually one private suffix each at the last level). A request attends to the union of the
  * segments that cover it, in any number of levels; a level may leave requests uncovered.
@@ -292,6 +313,8 @@ typedef struct assay_merge_states_params {
 
 assay_status assay_paged_attention_v1(const assay_paged_params *params);
 assay_status assay_paged_attention_v2(const assay_paged_params *params);
+assay_status assay_tree_attention(const assay_paged_params *params);
+assay_status assay_tree_attention_plan(const assay_paged_params *params);
 assay_status assay_cascade_attention(const assay_cascade_params *params);
 assay_status assay_merge_state(const assay_merge_state_params *params);
 assay_status assay_merge_states(const assay_merge_states_params *params);
@@ -300,6 +323,7 @@ assay_status assay_plan(const assay_plan_params *params);
 /** ASSAY_OK when the call would be launched; otherwise its status, with the message set. */
 assay_status assay_paged_attention_v1_supports(const assay_paged_params *params);
 assay_status assay_paged_attention_v2_supports(const assay_paged_params *params);
+assay_status assay_tree_attention_supports(const assay_paged_params *params);
 assay_status assay_cascade_attention_supports(const assay_cascade_params *params);
 assay_status assay_merge_state_supports(const assay_merge_state_params *params);
 assay_status assay_merge_states_supports(const assay_merge_states_params *params);
@@ -321,6 +345,8 @@ assay_status assay_paged_attention_choose(const assay_paged_params *params, int6
  */
 assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,
                                                      uint64_t *bytes);
+assay_status assay_tree_attention_workspace_size(const assay_paged_params *params, uint64_t *bytes);
+assay_status assay_tree_attention_plan_size(const assay_paged_params *params, uint64_t *bytes);
 assay_status assay_cascade_attention_workspace_size(const assay_cascade_params *params,
                                                     uint64_t *bytes);
 assay_status assay_plan_size(const assay_plan_params *params, uint64_t *bytes);

@@ -61,6 +61,14 @@ assay_status assay_plan_size(const assay_plan_params *params, uint64_t *bytes) {
   return write_size(&Plan::size, params, bytes);
 }
 
+assay_status assay_tree_attention_plan(const assay_paged_params *params) {
+  return run_call<TreePlan, &LaunchTable::tree_plan>(table_for(params), params, true);
+}
+
+assay_status assay_tree_attention_plan_size(const assay_paged_params *params, uint64_t *bytes) {
+  return write_size(&TreePlan::size, params, bytes);
+}
+
 assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
                                           int32_t max_seq_len, assay_paged_choice *choice) {
   ASSAY_RETURN_IF_ERROR(choose_version(params, total_tokens, max_seq_len, choice));

@@ -6,6 +6,7 @@
 #include "kernels/cascade/cascade_table.cuh"
 #include "kernels/decode/decode_table.cuh"
 #include "kernels/merge/merge_table.cuh"
+#include "kernels/tree/tree_table.cuh"
 
 namespace assay::ASSAY_TARGET {
 
@@ -13,7 +14,7 @@ const LaunchTable &launch_table() {
   static constexpr LaunchTable kTable = {
 #define ASSAY_KERNEL_ROW(name, Kernel) &launch_##name,
 #include "kernels/api/kernels.def"
-      &launch_plan};
+      &launch_plan, &launch_tree_plan};
   return kTable;
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/decode/v1_call.h"
 #include "kernels/decode/v2_call.h"
 #include "kernels/merge/merge_call.h"
+#include "kernels/tree/tree_call.h"
 
 namespace assay {
 
@@ -15,6 +16,7 @@ struct LaunchTable {
   assay_status (*name)(const Kernel::Call &, void *stream, bool launch);
 #include "kernels/api/kernels.def"
   assay_status (*plan)(const PlanCall &, void *stream, bool launch);
+  assay_status (*tree_plan)(const TreePlanCall &, void *stream, bool launch);
 };
 
 namespace n_simt {

@@ -32,6 +32,12 @@ assay_status plan(const void *params) {
   return assay_plan(&plan);
 }
 
+/// A planner that takes the params of the call itself.
+template <auto kSize>
+assay_status own_plan_size(const void *params, uint64_t *bytes) {
+  return kSize(static_cast<const assay_paged_params *>(params), bytes);
+}
+
 template <class Kernel>
 assay_kernel row(const char *name, assay_target target, assay_status (*supports)(const void *),
                  assay_status (*run)(const void *)) {
@@ -52,6 +58,10 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
   if constexpr (requires { &Kernel::plan_params; }) {
     k.plan_size = &plan_size<Kernel>;
     k.plan = &plan<Kernel>;
+  }
+  if constexpr (std::is_same_v<Kernel, Tree>) {
+    k.plan_size = &own_plan_size<&assay_tree_attention_plan_size>;
+    k.plan = &call<&assay_tree_attention_plan, assay_paged_params>;
   }
   k.checks_arguments = 1;
   return k;

@@ -38,6 +38,10 @@ struct WideLayout {
 ///
 /// A consumer computes the scores of tile j + 1 while the tensor cores still multiply the weights
 /// of tile j with V: softmax, on other units, then overlaps with both.
+///
+/// A block works through `Items`, a copyable cursor with `bool next(Work &)`; each role walks a
+/// copy of its own, so that the producer runs ahead into the next item. kOneItem: there is but one.
+/// What a Work has is what CascadeWork has of keys and rows.
 template <class E, int kHeadDim>
 class CascadeWide {
 public:
@@ -57,10 +61,11 @@ public:
     arch::Mbarrier full[kSlots], empty[kSlots];
   };
 
-  static ASSAY_DEVICE void run(const CascadeParams &params, const CascadeWork &work) {
+  /// `consumers`: that have rows in some item; without kOneItem both.
+  template <class Params, class Items>
+  static ASSAY_DEVICE void run(const Params &params, Items items, int consumers) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
     const int group = static_cast<int>(arch::thread_idx()) / kGroupThreads;
-    const int consumers = work.num_rows - work.first_row > kGroupRows ? kGroups : 1;
     if (arch::thread_idx() == 0)
       for (int s = 0; s < kSlots; ++s) {
         arch::mbarrier_init(&shared.full[s], kGroupWarps);
@@ -69,10 +74,20 @@ public:
     arch::block_barrier();
     if (group == kGroups) {
       arch::lower_registers<kProducerRegisters>();
-      produce(params, work, shared);
+      Cursor issue, signal;
+      for_each_item(items, [&](const auto &work) { produce(params, work, shared, issue, signal); });
     } else {
       arch::raise_registers<kConsumerRegisters>();
-      if (group < consumers) consume(params, work, shared, group);
+      if (group >= consumers) return;
+      Cursor k, v; // K and V of a tile are neighbours in the ring
+      v.advance();
+      for_each_item(items, [&](const auto &work) {
+        const int first_row = work.first_row + group * kGroupRows;
+        if (Items::kOneItem || first_row < work.num_rows)
+          consume(params, work, shared, group, first_row, k, v, !Items::kOneItem);
+        else
+          pass(work, shared, k, v);
+      });
     }
   }
 
@@ -99,12 +114,31 @@ private:
     }
   };
 
-  static ASSAY_DEVICE void produce(const CascadeParams &params, const CascadeWork &work,
-                                   SharedStorage &shared) {
-    const PagedKvParams &kv_params = params.levels[work.level].kv;
+  template <class Items, class F>
+  static ASSAY_DEVICE void for_each_item(Items items, F f) {
+    typename Items::Work work;
+    if constexpr (Items::kOneItem) {
+      items.next(work);
+      f(work);
+    } else {
+      ASSAY_UNROLL_BY(1)
+      while (items.next(work))
+        f(work);
+    }
+  }
+
+  /// K and V of a tile are two places.
+  static ASSAY_DEVICE void next_tile(Cursor &c) {
+    c.advance();
+    c.advance();
+  }
+
+  template <class Params, class Work>
+  static ASSAY_DEVICE void produce(const Params &params, const Work &work, SharedStorage &shared,
+                                   Cursor &issue, Cursor &signal) {
+    const PagedKvParams &kv_params = work.keys(params);
     Loader loader(PagedKv<E>(kv_params, work.segment, work.kv_head), work.kv_begin, work.kv_end);
     const int token = static_cast<int>(arch::warp_id()) % kGroupWarps * kWarpTokens;
-    Cursor issue, signal;
     int issued = 0;
     const auto publish = [&] {
       arch::fence_async_proxy();
@@ -139,15 +173,18 @@ private:
     Number alpha[2]; // what the last update multiplies older sums by
   };
 
-  static ASSAY_DEVICE void load_queries(const CascadeParams &params, const CascadeWork &work,
-                                        arch::Vec4 *queries, int first_row, int group) {
+  /// `again`: the group's warps may still be reading the last item's.
+  template <class Params, class Work>
+  static ASSAY_DEVICE void load_queries(const Params &params, const Work &work, arch::Vec4 *queries,
+                                        int first_row, int group, bool again) {
+    if (again) arch::named_barrier(1 + group, kGroupThreads);
     constexpr int kChunks = QueryMatrix::kChunks;
     const int thread = static_cast<int>(arch::thread_idx()) % kGroupThreads;
     const int chunk = thread % kChunks, first = thread / kChunks;
     ASSAY_UNROLL_BY(4)
     for (int r = first; r < kGroupRows; r += kGroupThreads / kChunks) {
       const bool exists = first_row + r < work.num_rows;
-      const E *row = work.query<E>(params.attention, exists ? first_row + r : first_row);
+      const E *row = work.template query<E>(params.attention, exists ? first_row + r : first_row);
       arch::cp_async_16(queries + QueryMatrix::index(r, chunk), row + chunk * 8, exists);
     }
     arch::cp_async_commit();
@@ -161,11 +198,26 @@ private:
     if (arch::lane_id() == 0) arch::mbarrier_arrive(&shared.empty[slot]);
   }
 
-  static ASSAY_DEVICE void consume(const CascadeParams &params, const CascadeWork &work,
-                                   SharedStorage &shared, int group) {
-    const int first_row = work.first_row + group * kGroupRows;
+  /// An item without rows for this group: its slots are released as they fill.
+  template <class Work>
+  static ASSAY_DEVICE void pass(const Work &work, SharedStorage &shared, Cursor &k, Cursor &v) {
+    const auto pass_slot = [&](Cursor &next) {
+      arch::mbarrier_wait(&shared.full[next.slot], next.round);
+      release(shared, next.slot);
+      next_tile(next);
+    };
+    ASSAY_UNROLL_BY(1)
+    for (int base = work.kv_begin; base < work.kv_end; base += kTile) {
+      pass_slot(k);
+      pass_slot(v);
+    }
+  }
+
+  template <class Params, class Work>
+  static ASSAY_DEVICE void consume(const Params &params, const Work &work, SharedStorage &shared,
+                                   int group, int first_row, Cursor &k, Cursor &v, bool again) {
     const Number scale = params.attention.scale_log2;
-    load_queries(params, work, shared.queries[group], first_row, group);
+    load_queries(params, work, shared.queries[group], first_row, group, again);
     const arch::KMajorMatrix queries(shared.queries[group]);
     Rows rows;
     Number scores[kScoreWords], o[kSlices][kSliceWords];
@@ -181,12 +233,6 @@ private:
     for (int i = 0; i < kSliceWords; ++i)
       o[s][i] = 0.0f;
 
-    Cursor k, v; // K and V of a tile are neighbours in the ring
-    v.advance();
-    const auto next_tile = [](Cursor &c) {
-      c.advance();
-      c.advance();
-    };
     const auto start_scores = [&] {
       arch::mbarrier_wait(&shared.full[k.slot], k.round);
       const arch::KMajorMatrix keys(shared.slots[k.slot]);
@@ -235,6 +281,10 @@ private:
       }
       start_values();
       arch::wgmma_wait<0>(o, weights);
+      if (again) {
+        release(shared, v.slot);
+        next_tile(v);
+      }
     }
     store(params, work, first_row, rows, o);
   }
@@ -291,9 +341,9 @@ private:
       weights[i / 4][i % 4] = arch::pack2<E>(scores[2 * i], scores[2 * i + 1]);
   }
 
-  static ASSAY_DEVICE void store(const CascadeParams &params, const CascadeWork &work,
-                                 int first_row, const Rows &rows,
-                                 const Number (&o)[kSlices][kSliceWords]) {
+  template <class Params, class Work>
+  static ASSAY_DEVICE void store(const Params &params, const Work &work, int first_row,
+                                 const Rows &rows, const Number (&o)[kSlices][kSliceWords]) {
     using State = AttentionState<Number, 1>;
     const int lane = static_cast<int>(arch::lane_id());
     const int warp = static_cast<int>(arch::warp_id()) % kGroupWarps;
@@ -324,6 +374,17 @@ private:
   }
 };
 
+/// The items of a block that has one.
+struct CascadeItem {
+  using Work = CascadeWork;
+  static constexpr bool kOneItem = true;
+  const CascadeWork &work;
+  ASSAY_DEVICE bool next(Work &item) const {
+    item = work;
+    return true;
+  }
+};
+
 /// Grid: per level tile slots * kv heads * splits.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), 1)
@@ -333,7 +394,8 @@ cascade_wide(const ASSAY_GRID_CONSTANT CascadeParams params) {
     arch::wait_for_previous_grid();
     arch::start_next_grid();
     if (locate_cascade_work<Core::kRows, Core::kTile>(params, arch::block_idx_x(), work))
-      Core::run(params, work);
+      Core::run(params, CascadeItem{work},
+                work.num_rows - work.first_row > Core::kGroupRows ? 2 : 1);
   }
 }
 

@@ -41,6 +41,9 @@ struct CascadeWork {
   int first_row;               // of this block's tile
   int kv_begin, kv_end;
 
+  ASSAY_DEVICE const PagedKvParams &keys(const CascadeParams &params) const {
+    return params.levels[level].kv;
+  }
   /// The query of a row: its request and head.
   ASSAY_DEVICE int request(const AttentionParams &a, int row) const {
     return first_request + row / a.group_size;

@@ -27,7 +27,9 @@ struct DecodeWork {
 /// next one's keys are in flight.
 ///
 /// `Items` is a copyable cursor with `bool next(Item &)`, where Item converts to DecodeWork by
-/// `work_of(item)` of the cursor. Copies and arithmetic walk a copy each.
+/// `work_of(item)` of the cursor. Copies and arithmetic walk a copy each. Items::kWaits: the grid
+/// in front may be writing what this one reads, and outputs; else only `finish` needs what it
+/// writes, and waits for it.
 ///
 /// kWithFeatures: q_len > 1, window, softcap, ALiBi, sinks. The plain core carries nothing of them.
 template <class ElementTypes, int kDim, int kRowTiles, int kWarpCount, bool kWithFeatures>
@@ -86,10 +88,11 @@ public:
   };
 
   /// Runs every item of a team; all are of one kv head and first row, and a RowTeam has at most
-  /// one. `begin()` is called once the outputs may be written. `finish(item, merged, scale)` is
-  /// called by all threads of the team once an item's states are published; merged(row, dim, scale,
-  /// in_parts) is the un-normalised slice of a row over its warps, its maximum times `scale` a
-  /// base-2 logit; in_parts: of states that the warps computed, whose weights may be in two parts.
+  /// one. `begin()` is called once the outputs may be written, with Items::kWaits. `finish(item,
+  /// merged, scale)` is called by all threads of the team once an item's states are published;
+  /// merged(row, dim, scale, in_parts) is the un-normalised slice of a row over its warps, its
+  /// maximum times `scale` a base-2 logit; in_parts: of states that the warps computed, whose
+  /// weights may be in two parts.
   template <class Team, class Items, class Begin, class Finish>
   static ASSAY_DEVICE void run(const DecodeParams &params, const FeatureParams &features,
                                const PagedKvParams &kv_params, const Team &team, Items items,
@@ -109,9 +112,11 @@ public:
     // Ahead of the keys in the queue of the memory, unless the grid in front may be writing them.
     if (more && !params.early_start) load();
     stream.fill(ring);
-    arch::wait_for_previous_grid();
-    arch::start_next_grid();
-    begin();
+    if constexpr (Items::kWaits) {
+      arch::wait_for_previous_grid();
+      arch::start_next_grid();
+      begin();
+    }
     if (!more) return;
     if (params.early_start) load();
     const int kv_head = items.work_of(item).kv_head;
@@ -306,7 +311,7 @@ private:
       }
       ASSAY_UNROLL
       for (int s = 0; s < kStages - 1; ++s) {
-        if (ahead[s].live && ahead[s].newest) arch::wait_for_previous_grid();
+        if (Items::kWaits && ahead[s].live && ahead[s].newest) arch::wait_for_previous_grid();
         copy(ahead[s].loader, ahead[s].live, ring[s]);
       }
     }

@@ -12,6 +12,7 @@ namespace assay::ASSAY_TARGET {
 class OneItem {
 public:
   using Item = DecodeWork;
+  static constexpr bool kWaits = true;
   ASSAY_DEVICE OneItem(const DecodeWork &work, bool exists) : work_(work), done_(!exists) {}
   ASSAY_DEVICE bool next(Item &item) {
     item = work_;

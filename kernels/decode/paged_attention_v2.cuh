@@ -10,11 +10,12 @@
 namespace assay::ASSAY_TARGET {
 
 /// The items of one block: its worker's, for its head tile. The next item is loaded while the
-/// current one is computed.
-template <int kRows>
+/// current one is computed. kWaits_: as DecodeCore has it.
+template <int kRows, bool kWaits_ = true>
 class PlanItems {
 public:
   using Item = WorkItem;
+  static constexpr bool kWaits = kWaits_;
 
   ASSAY_DEVICE PlanItems(const SplitPlan &plan, int tiles_per_kv_head, int block) : plan_(plan) {
     const int worker = block / plan.shape.head_tiles;
@@ -244,26 +245,37 @@ ASSAY_DEVICE bool is_last(const SplitPlan &plan, const WorkItem &item, int head_
   return arch::shared_load(&shared.is_last) != 0u;
 }
 
-/// Grid: plan.shape.workers * head_tiles blocks, those of a worker adjacent. A request held whole
-/// goes straight to O, any other to a slot. The block that stores the last slot of a request merges
-/// them: publish_partials(), then once more the code that wrote its own partial. (A merge with code
-/// of its own would have to be fetched at a time when every instruction is new to the cache.)
-template <class Core>
-ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
-paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
+/// The rows of a worker's requests without keys.
+template <class Core, class Items, class Join>
+ASSAY_DEVICE void write_empty_rows(const PagedAttentionV2Params &params, const Items &items,
+                                   Join join) {
+  items.for_each_empty([&](const DecodeWork &work) {
+    Core::for_each_slice(
+        typename Core::BlockTeam{}, params.features, work.first_row, [&](int row, int dim) {
+          auto slice = Core::Slice::identity();
+          auto lse2 = slice.lse2(1.0f);
+          join.row(work, row, dim, slice.o, lse2);
+          Core::store_row(params.attention, params.features, work, row, dim, slice.o, lse2);
+        });
+  });
+}
+
+/// The rest of a block of paged_attention_v2: its items, and where their rows go. A request held
+/// whole goes straight to O, any other to a slot. The block that stores the last slot of a request
+/// merges them: publish_partials(), then once more the code that wrote its own partial. (A merge
+/// with code of its own would have to be fetched at a time when every instruction is new to the
+/// cache.) join.row(work, row, dim, o, lse2) adds to a row of the head tile before it goes to O,
+/// join.begin() is called in front of it.
+template <class Core, class Items, class Join>
+ASSAY_DEVICE void run_plan(const PagedAttentionV2Params &params, const Items &items, Join join) {
   const DecodeParams &attention = params.attention;
-  const PlanItems<Core::kRows> items(params.plan, params.tiles_per_kv_head, arch::block_idx_x());
   const FeatureParams &features = params.features;
   const typename Core::BlockTeam team{};
-  const auto write_empty = [&](const DecodeWork &work) {
-    Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
-      auto slice = Core::Slice::identity();
-      Core::store_row(attention, features, work, row, dim, slice.o, slice.lse2(1.0f));
-    });
-  };
   Core::run(
-      attention, features, params.kv, team, items, [&] { items.for_each_empty(write_empty); },
+      attention, features, params.kv, team, items,
+      [&] { write_empty_rows<Core>(params, items, join); },
       [&](const WorkItem &item, auto merged, float scale) {
+        join.begin();
         const DecodeWork work = items.work_of(item);
         const int left = features.query_rows - work.first_row;
         const Partials<Core::kRows> partials{params, item, items.head_tile(),
@@ -271,13 +283,15 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
         const auto write = [&](bool final, bool in_parts) {
           Core::for_each_slice(team, features, work.first_row, [&](int row, int dim) {
             auto slice = merged(row, dim, scale, in_parts);
-            const auto lse2 = slice.lse2(scale);
+            auto lse2 = slice.lse2(scale);
             slice.normalize();
-            if (final)
+            if (final) {
+              join.row(work, row, dim, slice.o, lse2);
               Core::store_row(attention, features, work, row, dim, slice.o, lse2);
-            else
+            } else {
               store_partial<Core::kHeadDim>(params.partial, partials.row(item.split) + row, dim,
                                             slice.o, lse2);
+            }
           });
         };
         // NOTE: not by way of the loop, in front of which the compiler waits for every load,
@@ -294,6 +308,21 @@ paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
           scale = 1.0f; // LSEs are base-2 logits
         }
       });
+}
+
+/// For rows that are all there is.
+struct JoinNothing {
+  ASSAY_DEVICE void begin() const {}
+  template <class O, class Lse>
+  ASSAY_DEVICE void row(const DecodeWork &, int, int, const O &, const Lse &) const {}
+};
+
+/// Grid: plan.shape.workers * head_tiles blocks, those of a worker adjacent.
+template <class Core>
+ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
+paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
+  const PlanItems<Core::kRows> items(params.plan, params.tiles_per_kv_head, arch::block_idx_x());
+  run_plan<Core>(params, items, JoinNothing{});
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -113,4 +113,9 @@ void PagedKeyOrder::add(const TeamRange &r) {
       writer_.add(0, r.split, warp, base, std::min(base + tile_, r.end));
 }
 
+void PagedKeyOrder::add_shared(int32_t split, int32_t begin, int32_t end, int32_t tile) {
+  for (int32_t base = begin; base < end; base += tile)
+    writer_.add(0, split, 0, base, std::min(base + tile, end), 1);
+}
+
 } // namespace assay

@@ -33,6 +33,8 @@ class PagedKeyOrder {
 public:
   PagedKeyOrder(const PagedShape &shape, int block_warps, assay_key_tile *tiles, int32_t capacity);
   void add(const TeamRange &range);
+  /// Keys that another kernel computes, `tile` at a time, with weights that are rounded once.
+  void add_shared(int32_t split, int32_t begin, int32_t end, int32_t tile);
   assay_status finish(int32_t *count) const { return writer_.finish(count); }
 
 private:

@@ -6,12 +6,12 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Fills the plan buffer at `plan`.
+/// Fills the plan buffer at `plan`. `covered`: as in PlanInput.
 inline assay_status launch_plan_kernel(const SplitPlanShape &shape, const int32_t *seq_lens,
-                                       void *plan, void *stream) {
+                                       void *plan, void *stream, const int32_t *covered = nullptr) {
   return launch_kernel(&plan_kernel<kPlanThreads>, "plan",
                        {1, kPlanThreads, sizeof(PlanSharedStorage)},
-                       plan_params(shape, seq_lens, plan), stream);
+                       plan_params(shape, seq_lens, plan, covered), stream);
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -14,7 +14,11 @@ public:
   KeyTileWriter(assay_key_tile *tiles, int32_t capacity, int32_t p_parts = 1)
       : tiles_(tiles), capacity_(capacity), p_parts_(p_parts) {}
   void add(int32_t level, int32_t split, int32_t state, int32_t begin, int32_t end) {
-    if (count_ < capacity_) tiles_[count_] = {level, split, state, begin, end, p_parts_};
+    add(level, split, state, begin, end, p_parts_);
+  }
+  void add(int32_t level, int32_t split, int32_t state, int32_t begin, int32_t end,
+           int32_t p_parts) {
+    if (count_ < capacity_) tiles_[count_] = {level, split, state, begin, end, p_parts};
     ++count_;
   }
   assay_status finish(int32_t *count) const {

@@ -19,26 +19,27 @@ void store(char *base, int64_t offset, const T &value) {
 }
 
 /// The least share with which whole workers suffice, or 0.
-int64_t share_of_whole_workers(const SplitPlanShape &s, const int32_t *seq_lens) {
+int64_t share_of_whole_workers(const PlanInput &in) {
+  const SplitPlanShape &s = in.shape;
   int64_t total = 0;
   for (int r = 0; r < s.batch; ++r)
-    total += planned_tiles(s, seq_lens[r]);
+    total += dealt_tiles(in, r, HostLoad{});
   for (int i = 0; i < kShares && may_have_whole_workers(s, total, i); ++i) {
     const int64_t share = share_of_line(total, i);
     int64_t workers = 0;
     for (int r = 0; r < s.batch; ++r)
-      workers += own_workers(s, share, planned_tiles(s, seq_lens[r]));
+      workers += own_workers(s, share, dealt_tiles(in, r, HostLoad{}));
     if (workers <= s.workers) return share;
   }
   return 0;
 }
 
-void write_line(const SplitPlanShape &s, const int32_t *seq_lens, int32_t *line_indptr,
-                int32_t *order) {
-  const int64_t share = share_of_whole_workers(s, seq_lens);
+void write_line(const PlanInput &in, int32_t *line_indptr, int32_t *order) {
+  const SplitPlanShape &s = in.shape;
+  const int64_t share = share_of_whole_workers(in);
   int32_t x = 0, before = 0;
   for (int r = 0; r < s.batch; ++r) {
-    const int32_t tiles = planned_tiles(s, seq_lens[r]);
+    const int32_t tiles = dealt_tiles(in, r, HostLoad{});
     order[place_of(s, r, before, tiles > 0)] = r;
     if (tiles == 0) continue;
     line_indptr[before++] = x;
@@ -49,14 +50,15 @@ void write_line(const SplitPlanShape &s, const int32_t *seq_lens, int32_t *line_
 
 } // namespace
 
-HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens) : shape_(shape) {
+HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens, const int32_t *covered)
+    : shape_(shape) {
   const PlanLayout layout = plan_layout(shape);
   words_.resize(static_cast<size_t>(layout.bytes) / sizeof(WorkItem) + 1);
   char *base = reinterpret_cast<char *>(words_.data());
   auto *line_indptr = reinterpret_cast<int32_t *>(base + layout.line_indptr);
   auto *order = reinterpret_cast<int32_t *>(base + layout.order);
-  write_line(shape, seq_lens, line_indptr, order);
-  const PlanInput input{shape, seq_lens, line_indptr, order};
+  const PlanInput input{shape, seq_lens, line_indptr, order, covered};
+  write_line(input, line_indptr, order);
   for (int64_t r = 0; shape.splits == 0 && r < shape.batch; ++r)
     store(base, layout.request_items + r * static_cast<int64_t>(sizeof(WorkItem)),
           request_item(input, r, HostLoad{}));

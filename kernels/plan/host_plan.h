@@ -12,8 +12,8 @@ namespace assay {
 /// A plan buffer in host memory.
 class HostPlan {
 public:
-  /// Byte-identical to what plan_kernel writes for these lengths.
-  HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens);
+  /// Byte-identical to what plan_kernel writes for these lengths. `covered`: as in PlanInput.
+  HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens, const int32_t *covered = nullptr);
 
   const void *data() const { return words_.data(); }
   size_t bytes() const { return static_cast<size_t>(plan_layout(shape_).bytes); }

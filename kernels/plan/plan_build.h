@@ -21,7 +21,23 @@ struct PlanInput {
   const int32_t *seq_lens;    // [batch]
   const int32_t *line_indptr; // [batch + 1] where places begin on the line; balanced only
   const int32_t *order;       // [batch] request at each place; balanced only
+  const int32_t *covered; // [batch] first keys that a prefix tree holds, multiples of kStartKeys;
+                          // null: none. Balanced, and without a span
 };
+
+/// First key of a request of `len` keys that the plan deals out.
+template <class Load>
+ASSAY_PLAN_TEMPLATE int32_t first_dealt(const PlanInput &in, int32_t request, int32_t len,
+                                        Load load) {
+  return in.covered != nullptr ? load(in.covered + request) : first_planned(len, in.shape.span);
+}
+
+/// Tiles of a request.
+template <class Load>
+ASSAY_PLAN_TEMPLATE int32_t dealt_tiles(const PlanInput &in, int32_t request, Load load) {
+  const int32_t len = load(in.seq_lens + request);
+  return tiles_of(len - first_dealt(in, request, len, load), in.shape.tile);
+}
 
 /// The place of a request in front of which `before` requests have keys.
 ASSAY_PLAN_FUNCTION int32_t place_of(const SplitPlanShape &s, int32_t request, int32_t before,
@@ -34,8 +50,8 @@ ASSAY_PLAN_TEMPLATE RequestPlace request_place(const PlanInput &in, int64_t plac
   RequestPlace p;
   p.request = load(in.order + place);
   p.len = load(in.seq_lens + p.request);
-  p.first = first_planned(p.len, in.shape.span);
-  p.tiles = planned_tiles(in.shape, p.len);
+  p.first = first_dealt(in, p.request, p.len, load);
+  p.tiles = tiles_of(p.len - p.first, in.shape.tile);
   p.begin = load(in.line_indptr + place);
   p.end = load(in.line_indptr + place + 1);
   if (p.end > p.begin + p.tiles) p.end = p.begin + p.tiles; // behind it, a boundary

@@ -25,17 +25,19 @@ struct PlanParams {
   uint32_t *counters;
 
   ASSAY_FIELDS(input.shape.batch, input.shape.head_tiles, input.shape.splits, input.shape.workers,
-               input.shape.tile, input.shape.span, input.seq_lens, line_indptr, order, workers,
-               request_items, counters)
+               input.shape.tile, input.shape.span, input.seq_lens, input.covered, line_indptr,
+               order, workers, request_items, counters)
 };
 
-/// Parameters for a plan buffer of plan_layout(shape).bytes at `plan`, 16-byte aligned.
-inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_lens, void *plan) {
+/// Parameters for a plan buffer of plan_layout(shape).bytes at `plan`, 16-byte aligned. `covered`:
+/// as in PlanInput.
+inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_lens, void *plan,
+                              const int32_t *covered = nullptr) {
   const PlanLayout layout = plan_layout(shape);
   char *base = static_cast<char *>(plan);
   auto *line_indptr = reinterpret_cast<int32_t *>(base + layout.line_indptr);
   auto *order = reinterpret_cast<int32_t *>(base + layout.order);
-  return {{shape, seq_lens, line_indptr, order},
+  return {{shape, seq_lens, line_indptr, order, covered},
           line_indptr,
           order,
           reinterpret_cast<WorkerItems *>(base + layout.workers),
@@ -79,7 +81,7 @@ template <class F>
 ASSAY_DEVICE int32_t warp_sum(const PlanInput &in, F f) {
   int32_t sum = 0;
   for (int r = arch::lane_id(); r < in.shape.batch; r += arch::kWarpSize)
-    sum += f(planned_tiles(in.shape, arch::global_load(in.seq_lens + r)));
+    sum += f(dealt_tiles(in, r, PlanLoad{}));
   return arch::shfl_idx(warp_prefix_sum(sum), arch::kWarpSize - 1);
 }
 
@@ -113,9 +115,7 @@ ASSAY_DEVICE void write_line(const PlanParams &params) {
   int32_t x = 0, before = 0; // length of the line and requests with keys so far
   for (int first = 0; first < s.batch; first += kThreads) {
     const int request = first + thread;
-    const int32_t tiles = request < s.batch
-                              ? planned_tiles(s, arch::global_load(params.input.seq_lens + request))
-                              : 0;
+    const int32_t tiles = request < s.batch ? dealt_tiles(params.input, request, PlanLoad{}) : 0;
     const int32_t length = line_length(s, share, tiles), with_keys = tiles > 0;
     const int32_t length_sum = warp_prefix_sum(length), keys_sum = warp_prefix_sum(with_keys);
     if (arch::lane_id() == 31) {

@@ -127,11 +127,6 @@ ASSAY_PLAN_FUNCTION int32_t first_planned(int32_t len, int32_t span) {
   return first_visible(len, span) / kStartKeys * kStartKeys;
 }
 
-/// Tiles of a request.
-ASSAY_PLAN_FUNCTION int32_t planned_tiles(const SplitPlanShape &s, int32_t len) {
-  return tiles_of(len - first_planned(len, s.span), s.tile);
-}
-
 /// First key of split `split` of `splits` over `len` keys; split_begin(len, splits, splits) == len.
 ASSAY_PLAN_FUNCTION int32_t split_begin(int32_t len, int32_t splits, int32_t split) {
   return static_cast<int32_t>(int64_t{len} * split / splits);

@@ -58,7 +58,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   if (config_ok(config)) {
     const uint32_t blocks = config.grid_x * config.grid_y * config.grid_z;
     has_peers_ = stream && blocks > 1;
-    launch_ = stream ? stream->memory.begin_launch(config.early_start) : 0;
+    launch_ = stream ? stream->memory.begin_launch() : 0;
     order_.begin_launch();
     std::vector<uint32_t> permutation;
     if (schedule_.order == Order::kSeeded) {

@@ -139,6 +139,7 @@ void Memory::mark_late(const void *address, size_t bytes) {
   Buffer &buffer = require(address);
   const size_t offset = offset_in(buffer, address, bytes);
   if (buffer.late.empty()) buffer.late.assign(buffer.info.bytes, 0);
+  late_launch_ = launches_ + 1;
   std::memset(buffer.late.data() + offset, 1, bytes);
 }
 
@@ -218,7 +219,8 @@ bool Memory::access_early(const void *address, size_t bytes, Direction direction
   const char *what = nullptr;
   if (direction == Direction::kWrite)
     what = " are written";
-  else if (buffer != nullptr && (all_late_ || buffer->has(buffer->late, 1, address, bytes)))
+  else if (buffer != nullptr && launches_ == late_launch_ &&
+           (all_late_ || buffer->has(buffer->late, 1, address, bytes)))
     what = ", which the kernel in front may be writing, are read";
   else if (buffer != nullptr && launches_ > 1 &&
            buffer->has(buffer->written_in, Buffer::epoch_of(launches_ - 1), address, bytes))

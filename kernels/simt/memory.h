@@ -57,11 +57,15 @@ public:
   void mark_undefined(const void *address, size_t bytes); // the contents stay as they are
 
   // Bytes that the kernel in front of an early start may still be writing: reading them before the
-  // wait for it is a hazard.
+  // wait for it is a hazard. To the next launch: the one behind it begins when every thread of that
+  // one has waited (start_next_grid before the wait and an exit without it are hazards).
   void mark_late(const void *address, size_t bytes);
-  // The same of every byte there is, until a launch that does not start early: what stands in front
-  // of a call may have written anything that the call is not told to be old.
-  void mark_all_late() { all_late_ = true; }
+  // The same of every byte there is: what stands in front of a call may have written anything that
+  // the call is not told to be old.
+  void mark_all_late() {
+    all_late_ = true;
+    late_launch_ = launches_ + 1;
+  }
 
   // Per-byte read counts (saturating at 255) of one buffer, from now on; empty until tracked.
   void track_reads(const void *data);
@@ -85,10 +89,7 @@ public:
   std::string place(const void *address, size_t bytes) const;
   // Numbers launches from 1; a Writer of another one is not of the running grid. Also stands for a
   // kernel that is not run here, between two that are.
-  uint32_t begin_launch(bool early = false) {
-    all_late_ = all_late_ && early;
-    return ++launches_;
-  }
+  uint32_t begin_launch() { return ++launches_; }
 
 private:
   struct Buffer;
@@ -102,7 +103,7 @@ private:
   std::vector<Buffer *> by_id_;                 // null once released
   mutable Buffer *last_hit_ = nullptr;
   LastWriters *last_writers_ = nullptr;
-  uint32_t launches_ = 0;
+  uint32_t launches_ = 0, late_launch_ = 0;
   bool all_late_ = false;
 };
 

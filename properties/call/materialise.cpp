@@ -100,7 +100,7 @@ std::vector<std::vector<LogicalPage>> lay_out_pages(CacheView &c, const Problem 
   for (int row = 0; row < c.rows; ++row) {
     int pages = (c.len[row] + c.page_size - 1) / c.page_size;
     for (int index = 0; index < pages; ++index) {
-      LogicalPage page = canonical_page(p.sharing, row, index);
+      LogicalPage page = canonical_page(p.sharing, c.page_size, row, index);
       LogicalPage user = unshare ? LogicalPage{row, index} : LogicalPage{0, 0};
       int next = static_cast<int>(order.size());
       logical[row].push_back(order.try_emplace({page, user}, next).first->second);

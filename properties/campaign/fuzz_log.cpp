@@ -38,9 +38,19 @@ std::string case_of(const std::string &text) {
   return end == std::string::npos ? "" : text.substr(begin, end + 5 - begin);
 }
 
+/// Without the dictionary that libFuzzer recommends: words of the inputs, among them those that
+/// are looked for here.
+std::string without_dictionary(const std::string &text) {
+  const size_t begin = text.find("###### Recommended dictionary");
+  if (begin == std::string::npos) return text;
+  const size_t end = text.find("###### End of recommended dictionary", begin);
+  return text.substr(0, begin) + (end == std::string::npos ? "" : text.substr(end));
+}
+
 } // namespace
 
-FuzzLog read_fuzz_log(const std::string &text) {
+FuzzLog read_fuzz_log(const std::string &whole) {
+  const std::string text = without_dictionary(whole);
   FuzzLog log;
   log.executions = last_number(text, "stat::number_of_executed_units:", 0);
   if (log.executions == 0) { // killed before its statistics: the last line of progress

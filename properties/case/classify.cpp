@@ -150,6 +150,7 @@ std::vector<std::string> classify(const Problem &p) {
     classify_lens(p, p.seq_lens, p.page_size, out);
     add(out, p.sharing != Sharing::kNone, "shared_pages");
     add(out, !has_features(p), "plain");
+    add(out, !has_features(p) && p.num_splits > 0 && shared_keys(p) >= 64, "prefix_tree");
     add(out, p.even_lengths, "even_lengths");
     add(out, p.early_start, "early_start");
     classify_features(p, out);
@@ -186,6 +187,7 @@ std::vector<std::string> important_classes(Family family) {
             "huge_pool",
             "moving_maximum",
             "plain",
+            "prefix_tree",
             "head_dim_256",
             "fp8",
             "q_len_gt_1",

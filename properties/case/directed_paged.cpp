@@ -2,6 +2,7 @@
 #include "properties/case/directed_paged.h"
 
 #include <algorithm>
+#include <array>
 
 #include "properties/case/fields.h"
 
@@ -113,6 +114,20 @@ void few_tiles(Problem &p, const Limits &limits, Dice &dice) {
   fit_lens(p, 2 * limits.slots);
 }
 
+/// Requests that begin with the same keys, and often end with the prefix.
+void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
+  p = without_features(p);
+  p.sharing = dice.upto(2) == 0 ? Sharing::kChain : Sharing::kTree;
+  p.num_splits = dice.upto(3) == 0 ? 0 : dice.between(1, 4);
+  p.num_kv_heads = dice.between(1, 2);
+  p.page_size = std::array{1, 8, 16, 32, 48, 64}[dice.upto(5)];
+  p.batch = dice.between(2, 9);
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.upto(5) == 0 ? 64 * dice.between(0, 5) : dice.between(64, 400);
+  fit_lens(p, 8 * limits.slots);
+}
+
 /// Scores that an ordinary key never has, over several tiles.
 void far_scores(Problem &p, const Limits &limits, Dice &dice) {
   static constexpr Regime kFar[] = {Regime::kBelow, Regime::kSlope, Regime::kGaps, Regime::kOffset};
@@ -135,7 +150,7 @@ void forget_pages(Problem &p) {
 void aim_paged(Problem &p, const Limits &limits, Dice &dice) {
   using Kind = void (*)(Problem &, const Limits &, Dice &);
   static constexpr Kind kKinds[] = {tie_lengths, cross_workers, split_often, far_scores,
-                                    few_tiles,   cross_workers, many_heads};
+                                    few_tiles,   cross_workers, many_heads,  share_prefixes};
   forget_pages(p);
   // Many blocks cost as much as many cases.
   if (dice.upto(19) == 0)

@@ -98,7 +98,8 @@ ASSAY_ENUM_NAMES(Layout, {Layout::kNhd, "nhd"}, {Layout::kHnd, "hnd"})
 ASSAY_ENUM_NAMES(Placement, {Placement::kIdentity, "identity"}, {Placement::kReversed, "reversed"},
                  {Placement::kShuffled, "shuffled"}, {Placement::kExplicit, "explicit"})
 ASSAY_ENUM_NAMES(Sharing, {Sharing::kNone, "none"}, {Sharing::kPrefix, "prefix"},
-                 {Sharing::kDuplicate, "duplicate"})
+                 {Sharing::kDuplicate, "duplicate"}, {Sharing::kTree, "tree"},
+                 {Sharing::kChain, "chain"})
 ASSAY_ENUM_NAMES(ScaleKind, {ScaleKind::kInvSqrt, "inv_sqrt"}, {ScaleKind::kOne, "one"},
                  {ScaleKind::kDyadic, "dyadic"}, {ScaleKind::kTiny, "tiny"})
 ASSAY_ENUM_NAMES(Regime, {Regime::kBinary, "binary"}, {Regime::kSmallInt, "small_int"},
@@ -179,10 +180,35 @@ PositionRange visible_range(const Problem &p, int row) {
   return {p.window > 0 ? std::max(0, position - p.window + 1) : 0, position + 1};
 }
 
-LogicalPage canonical_page(Sharing sharing, int row, int index) {
-  if (sharing == Sharing::kPrefix && index < 2) return {0, index};
-  if (sharing == Sharing::kDuplicate) return {row, index & ~1};
+LogicalPage canonical_page(Sharing sharing, int page_size, int row, int index) {
+  const int end = (index + 1) * page_size;
+  switch (sharing) {
+  case Sharing::kPrefix:
+    return index < 2 ? LogicalPage{0, index} : LogicalPage{row, index};
+  case Sharing::kDuplicate:
+    return {row, index & ~1};
+  case Sharing::kTree:
+    return {end <= 192 ? 0 : end <= 256 ? row % 2 : end <= 512 ? row % 4 : row, index};
+  case Sharing::kChain:
+    return {end <= 64 << (row % 6) ? 0 : row, index};
+  case Sharing::kNone:
+    break;
+  }
   return {row, index};
+}
+
+int shared_keys(const Problem &p) {
+  int most = 0;
+  for (int a = 0; a < p.batch; ++a)
+    for (int b = 0; b < a; ++b) {
+      const int pages = std::min(p.seq_lens[a], p.seq_lens[b]) / p.page_size;
+      int same = 0;
+      while (same < pages && canonical_page(p.sharing, p.page_size, a, same) ==
+                                 canonical_page(p.sharing, p.page_size, b, same))
+        ++same;
+      most = std::max(most, same * p.page_size);
+    }
+  return most;
 }
 
 std::vector<LogicalPage> logical_pages(Sharing sharing, int page_size, std::span<const int> lens) {
@@ -191,7 +217,7 @@ std::vector<LogicalPage> logical_pages(Sharing sharing, int page_size, std::span
   for (int row = 0; row < static_cast<int>(lens.size()); ++row) {
     int count = (lens[row] + page_size - 1) / page_size;
     for (int index = 0; index < count; ++index) {
-      LogicalPage page = canonical_page(sharing, row, index);
+      LogicalPage page = canonical_page(sharing, page_size, row, index);
       if (seen.insert(page).second) pages.push_back(page);
     }
   }

@@ -37,8 +37,10 @@ enum class Placement : uint8_t { kIdentity, kReversed, kShuffled, kExplicit };
 /// Which logical pages are one page. Changes logical values: sharers read the same keys.
 enum class Sharing : uint8_t {
   kNone,
-  kPrefix,   ///< page j of every request is page j of request 0, for j < 2
-  kDuplicate ///< pages 2j and 2j + 1 of a request are one page
+  kPrefix,    ///< page j of every request is page j of request 0, for j < 2
+  kDuplicate, ///< pages 2j and 2j + 1 of a request are one page
+  kTree,      ///< the first 192 keys of all requests, 64 more of every second, 256 of every fourth
+  kChain      ///< request r begins with the first 64 * 2^(r % 6) keys of request 0
 };
 enum class ScaleKind : uint8_t {
   kInvSqrt, ///< 1 / sqrt(head_dim)
@@ -235,7 +237,9 @@ struct LogicalPage {
   friend auto operator<=>(const LogicalPage &, const LogicalPage &) = default;
 };
 /// The logical page that page `index` of `row` is, after sharing.
-LogicalPage canonical_page(Sharing sharing, int row, int index);
+LogicalPage canonical_page(Sharing sharing, int page_size, int row, int index);
+/// Most keys from the first on that two requests of a paged case have in common, in whole pages.
+int shared_keys(const Problem &p);
 /// Distinct logical pages of a paged case, in order of first use.
 std::vector<LogicalPage> logical_pages(Sharing sharing, int page_size, std::span<const int> lens);
 

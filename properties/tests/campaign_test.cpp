@@ -231,6 +231,12 @@ TEST(FuzzLog, ReadsStatisticsAndWhatEndedIt) {
   EXPECT_EQ(good.features, 80u);
   EXPECT_EQ(good.edges, 70u);
   EXPECT_EQ(good.message, "");
+  EXPECT_EQ(
+      read_fuzz_log("###### Recommended dictionary. ######\n\"Test unit written to x\" # Uses: 3\n"
+                    "###### End of recommended dictionary. ######\n")
+          .message,
+      "")
+      << "words of inputs";
   EXPECT_EQ(read_fuzz_log("#2\tINITED\n#777\tREDUCE cov: 1").executions, 777u) << "cut off";
   const FuzzLog hang =
       read_fuzz_log("SUMMARY: libFuzzer: timeout\nTest unit written to a/timeout-1\n");

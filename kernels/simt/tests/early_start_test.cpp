@@ -118,7 +118,7 @@ TEST_F(EarlyStart, reads_what_the_launch_in_front_wrote) {
   EXPECT_EQ(read(1), LaunchStatus::kOk);
 }
 
-// Until a launch that waits for everything in front of it.
+// To the next launch.
 TEST_F(EarlyStart, everything_may_be_late) {
   const auto read = [&] {
     load(Space::kGlobal, words);
@@ -126,7 +126,20 @@ TEST_F(EarlyStart, everything_may_be_late) {
   };
   stream.memory.mark_all_late();
   EXPECT_EQ(launch(&stream, early(1), read), LaunchStatus::kHazard);
+  EXPECT_EQ(launch(&stream, early(1), read), LaunchStatus::kOk);
+  stream.memory.mark_all_late();
   EXPECT_EQ(launch(&stream, block_of(1), read), LaunchStatus::kOk);
+  EXPECT_EQ(launch(&stream, early(1), read), LaunchStatus::kOk);
+}
+
+// The launch behind it begins when all threads of the one in between have waited.
+TEST_F(EarlyStart, late_bytes_are_old_to_the_launch_after_the_next) {
+  const auto read = [&] {
+    load(Space::kGlobal, words + 8);
+    wait();
+  };
+  stream.memory.mark_late(words + 8, 4);
+  EXPECT_EQ(launch(&stream, early(1), [] { wait(); }), LaunchStatus::kOk);
   EXPECT_EQ(launch(&stream, early(1), read), LaunchStatus::kOk);
 }
 

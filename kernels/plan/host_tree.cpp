@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/plan/host_tree.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace assay {
+namespace {
+
+struct HostSide {
+  template <class T>
+  T get(const T *p) const {
+    return *p;
+  }
+  template <class T>
+  void set(T *p, T value) const {
+    *p = value;
+  }
+  template <class T>
+  void set_by_one(T *p, T value) const {
+    *p = value;
+  }
+  int32_t load(const int32_t *p) const { return *p; }
+  template <class T>
+  void store(T *p, T value) const {
+    *p = value;
+  }
+  template <class T>
+  void store_record(T *p, const T &value) const {
+    *p = value;
+  }
+  template <class F>
+  void each(int n, F f) const {
+    for (int i = 0; i < n; ++i)
+      f(i);
+  }
+  template <class F>
+  void each_by_warp(int n, F f) const {
+    each(n, f);
+  }
+  int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
+                       int32_t count) const {
+    const int32_t *x = in.page_table + a * in.page_table_stride;
+    const int32_t *y = in.page_table + b * in.page_table_stride;
+    while (first < count && x[first] == y[first])
+      ++first;
+    return first;
+  }
+};
+
+} // namespace
+
+HostTree::HostTree(const TreeInput &in)
+    : shape_(in.shape), items_(kMaxTreeItems + in.shape.blocks),
+      places_(static_cast<size_t>(in.shape.batch) * kTreeLevels),
+      members_(static_cast<size_t>(in.shape.batch) * kTreeLevels), covered_(in.shape.batch) {
+  const TreeOutput out{items_.data(), places_.data(), members_.data(), covered_.data()};
+  const auto scratch = std::make_unique<TreeScratch>();
+  TreeFinder<HostSide>(in, out, *scratch, HostSide{}).run();
+}
+
+PrefixTree HostTree::view() const { return {items_.data(), places_.data(), members_.data()}; }
+
+std::vector<KeyRange> HostTree::ranges_of(int32_t request) const {
+  std::vector<KeyRange> out;
+  for (int l = 0; l < kTreeLevels; ++l) {
+    const TreePlace &place = places_[request * kTreeLevels + l];
+    for (int32_t split = 0; split < place.splits; ++split) {
+      const int32_t state = place.first_state + split * shape_.kv_heads * place.rows;
+      for (int32_t i = 0; i < num_items(); ++i) {
+        const TreeItem &item = items_[i];
+        const int32_t row = state - item.first_state;
+        if (row >= item.first_row && row < std::min(item.rows, item.first_row + kTreeRows))
+          out.push_back({item.kv_begin, item.kv_end});
+      }
+    }
+  }
+  return out;
+}
+
+int32_t HostTree::num_items() const {
+  int32_t n = 0;
+  while (items_[n].kv_begin < items_[n].kv_end)
+    ++n;
+  return n;
+}
+
+} // namespace assay

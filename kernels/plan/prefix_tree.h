@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// PrefixTree: which keys requests share, and who computes them once for all. Integer functions, the
+// same on host and device.
+//
+// Requests whose page tables begin with the same pages share the keys in them. A node of the tree
+// is a run of such keys and the requests that share it; what is in front of it belongs to the nodes
+// above. Sharing saves reads, and costs a partial state per row and split: where it does not pay,
+// the keys of a node go to the nodes below it, or stay private.
+//
+// Only whole pages count, and a node ends at a multiple of kStartKeys, so that tiles keep their
+// place in pages.
+#pragma once
+
+#include "kernels/plan/split_plan.h"
+
+#include <cstdint>
+
+namespace assay {
+
+inline constexpr int kTreeLevels = 4;                   // nodes on the path of a request, at most
+inline constexpr int kMaxTreeBatch = 1024;              // requests among which a tree is looked for
+inline constexpr int kMaxTreeItems = 4096;              // of the shared keys of a call
+inline constexpr int kMaxNodeSplits = 64;               // of a node
+inline constexpr int kTreeRows = 128;                   // query rows of an item
+inline constexpr int kMaxTreeNodes = 2 * kMaxTreeBatch; // every node has two requests or more
+
+/// Shape of a tree: known on the host without reading page tables.
+struct PrefixTreeShape {
+  int32_t batch = 0;     // 2 .. kMaxTreeBatch
+  int32_t group = 0;     // query rows of a (request, kv head)
+  int32_t kv_heads = 0;  //
+  int32_t head_dim = 0;  //
+  int32_t page_size = 0; // tokens
+  int32_t tile = 0;      // keys of a tile of the shared keys
+  int32_t blocks = 0;    // that run the items side by side
+  int32_t splits = 0;    // > 0: whatever can be shared is, in nodes of so many splits
+  int32_t max_rows = 0;  // partial states that the workspace holds
+};
+
+/// What one block computes at a time: some keys of a node, for up to kTreeRows of its query rows.
+/// The rows of a node are those of its requests, one request behind the other. 32 bytes.
+struct alignas(16) TreeItem {
+  int32_t request;          // one that has the keys: whose pages are read
+  int32_t kv_begin, kv_end; // equal: behind the last item
+  int32_t kv_head;
+  int32_t first_member; // of the node, in PrefixTree::members
+  int32_t rows;         // of the node
+  int32_t first_row;    // of the item
+  int32_t first_state;  // partial state of row 0 of the node
+};
+
+/// Where the partial states of a request are, of one node: state of row g of kv head h and split s
+/// is first_state + (s * kv_heads + h) * rows + g.
+struct alignas(16) TreePlace {
+  int32_t first_state, rows;
+  int32_t splits; // 0: no node here, nor behind
+  int32_t reserved;
+};
+
+/// Device view of a tree in a plan buffer.
+struct PrefixTree {
+  const TreeItem *items;   // [kMaxTreeItems + blocks], by block in turns; ended by `blocks` empty
+                           // ones
+  const TreePlace *places; // [batch, kTreeLevels]
+  const int32_t *members;  // [kTreeLevels, batch] requests
+};
+
+/// Byte offsets behind the SplitPlan of a plan buffer, and the size of what is there.
+struct PrefixTreeLayout {
+  int64_t items, places, members, covered, bytes;
+};
+
+ASSAY_PLAN_FUNCTION PrefixTreeLayout prefix_tree_layout(const PrefixTreeShape &s) {
+  PrefixTreeLayout l;
+  l.items = 0;
+  l.places = (int64_t{kMaxTreeItems} + s.blocks) * static_cast<int64_t>(sizeof(TreeItem));
+  l.members = l.places + int64_t{s.batch} * kTreeLevels * static_cast<int64_t>(sizeof(TreePlace));
+  l.covered = l.members + int64_t{s.batch} * kTreeLevels * 4; // [batch] keys that nodes hold
+  l.bytes = l.covered + int64_t{s.batch} * 4;
+  return l;
+}
+
+struct PrefixNode {
+  int32_t request;      // the first of its requests
+  int32_t first_member; // in PrefixTree::members
+  int32_t members;
+  int32_t copies; // how often its keys were read if it were left out
+  int32_t begin, end;
+};
+
+ASSAY_PLAN_FUNCTION int32_t row_tiles_of(const PrefixTreeShape &s, int32_t members) {
+  return (members * s.group + kTreeRows - 1) / kTreeRows;
+}
+
+/// The model of what sharing gains, in bytes: an H200 reads 4.5 MB in a microsecond. An item costs
+/// a block 4 us beside its tiles, as much as its part of the memory would read meanwhile; each row
+/// has two partials on average, each written and read. Below kLeastGain one more kernel costs more
+/// than it gains.
+inline constexpr int64_t kItemBytes = 140'000, kLeastGain = 20'000'000;
+
+ASSAY_PLAN_FUNCTION int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &node) {
+  const int64_t key = int64_t{4} * s.head_dim * s.kv_heads; // K and V of all heads
+  const int64_t saved = key * (node.end - node.begin) * (node.copies - 1);
+  const int64_t partials = int64_t{2} * 8 * s.head_dim * s.kv_heads * s.group * node.members;
+  return saved - partials - kItemBytes * s.kv_heads * row_tiles_of(s, node.members);
+}
+
+/// Whether the keys of a node are to be shared there.
+ASSAY_PLAN_FUNCTION bool is_worth_a_node(const PrefixTreeShape &s, const PrefixNode &node) {
+  if (node.end <= node.begin || node.members < 2) return false;
+  return node.copies > 1 && (s.splits > 0 || gain_of(s, node) > 0);
+}
+
+/// Splits of a node whose items have about `tiles` tiles; with a forced number that many.
+ASSAY_PLAN_FUNCTION int32_t node_splits(const PrefixTreeShape &s, const PrefixNode &node,
+                                        int32_t tiles) {
+  const int32_t own = tiles_of(node.end - node.begin, s.tile);
+  const int32_t wanted = (own + tiles - 1) / tiles;
+  return wanted < kMaxNodeSplits ? wanted : kMaxNodeSplits;
+}
+
+ASSAY_PLAN_FUNCTION int64_t node_items(const PrefixTreeShape &s, const PrefixNode &node,
+                                       int32_t splits) {
+  return int64_t{splits} * s.kv_heads * row_tiles_of(s, node.members);
+}
+ASSAY_PLAN_FUNCTION int64_t node_states(const PrefixTreeShape &s, const PrefixNode &node,
+                                        int32_t splits) {
+  return int64_t{splits} * s.kv_heads * s.group * node.members;
+}
+
+/// Candidate `i` of kMaxNodeSplits for the tiles of an item, when the longest node has `longest`.
+ASSAY_PLAN_FUNCTION int32_t candidate_tiles(const PrefixTreeShape &s, int32_t longest, int i) {
+  const int32_t cuts = s.splits > 0 ? (s.splits < longest ? s.splits : longest) : i + 1;
+  return (longest + cuts - 1) / cuts;
+}
+
+/// What cutting all nodes into items of `tiles` tiles costs, in bytes that the memory would read
+/// meanwhile: turns of the blocks, each a tile for 2.2 us (9 MB) and two more per item, and the
+/// partials.
+ASSAY_PLAN_FUNCTION int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int64_t states,
+                                     int32_t tiles) {
+  const int64_t turns = (items + s.blocks - 1) / s.blocks;
+  return turns * (tiles + 2) * 9'000'000 + states * s.head_dim * 8;
+}
+
+/// Item `i` of a node, its splits, and its first state. Items of the same keys are neighbours: they
+/// run side by side, and the L2 serves all but one of them.
+ASSAY_PLAN_FUNCTION TreeItem tree_item(const PrefixTreeShape &s, const PrefixNode &node,
+                                       int32_t splits, int64_t first_state, int32_t i) {
+  const int32_t row_tiles = row_tiles_of(s, node.members), rows = node.members * s.group;
+  const int32_t rest = i / row_tiles, split = rest / s.kv_heads, len = node.end - node.begin;
+  const int32_t tiles = tiles_of(len, s.tile);
+  const auto key_at = [&](int32_t part) {
+    const int32_t key = split_begin(tiles, splits, part) * s.tile;
+    return node.begin + (key < len ? key : len);
+  };
+  TreeItem item;
+  item.request = node.request;
+  item.kv_begin = key_at(split);
+  item.kv_end = key_at(split + 1);
+  item.kv_head = rest % s.kv_heads;
+  item.first_member = node.first_member;
+  item.rows = rows;
+  item.first_row = i % row_tiles * kTreeRows;
+  item.first_state = static_cast<int32_t>(first_state + int64_t{rest} * rows);
+  return item;
+}
+
+} // namespace assay

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prefix trees: the device's is the host's byte for byte, and every key is computed once.
+#include "kernels/plan/host_tree.h"
+#include "kernels/plan/tree_kernel.cuh"
+#include "kernels/simt/launch.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+
+namespace assay {
+namespace {
+
+/// Requests as leaves of a random tree of pages.
+struct Requests {
+  std::vector<int32_t> table, lens;
+  int32_t columns;
+
+  TreeInput input(const PrefixTreeShape &shape) const {
+    return {shape, table.data(), lens.data(), columns};
+  }
+};
+
+Requests draw(std::mt19937 &rng, const PrefixTreeShape &s, int longest) {
+  Requests out;
+  out.columns = longest;
+  int32_t fresh = 0;
+  for (int r = 0; r < s.batch; ++r) {
+    const int pages = static_cast<int>(rng() % (longest + 1));
+    std::vector<int32_t> row(longest, -7); // behind the live part: anything
+    const int like = r > 0 && rng() % 4 != 0 ? static_cast<int>(rng() % r) : -1;
+    const int others = like < 0 ? 0 : out.lens[like] / s.page_size;
+    const int shared = others == 0 ? 0 : static_cast<int>(rng() % (std::min(others, pages) + 1));
+    for (int p = 0; p < pages; ++p)
+      row[p] = p < shared ? out.table[like * longest + p] : fresh++;
+    out.table.insert(out.table.end(), row.begin(), row.end());
+    out.lens.push_back(pages * s.page_size - (pages > 0 && rng() % 2 ? rng() % s.page_size : 0));
+  }
+  return out;
+}
+
+PrefixTreeShape draw_shape(std::mt19937 &rng) {
+  PrefixTreeShape s;
+  s.batch = 2 + static_cast<int>(rng() % 40);
+  s.group = 1 + static_cast<int>(rng() % 9);
+  s.kv_heads = 1 + static_cast<int>(rng() % 3);
+  s.head_dim = 128;
+  s.page_size = std::array{1, 16, 48, 64, 128}[rng() % 5];
+  s.tile = 128;
+  s.blocks = 4;
+  s.splits = std::array{0, 1, 1, 2, 7}[rng() % 5];
+  s.max_rows = rng() % 6 == 0 ? 40 : 100'000;
+  return s;
+}
+
+/// Keys of a request in its nodes, by (split of) node: from the items, as the kernels see them.
+void expect_sound(const PrefixTreeShape &s, const Requests &in, const HostTree &tree) {
+  const PrefixTree view = tree.view();
+  std::set<int64_t> states;
+  std::map<int, std::map<int, int>> keys; // request, kv_begin -> kv_end, of kv head 0
+  for (int i = 0; i < tree.num_items(); ++i) {
+    const TreeItem &item = view.items[i];
+    ASSERT_LT(item.first_row, item.rows);
+    ASSERT_LT(item.kv_head, s.kv_heads);
+    const int first_page = item.kv_begin / s.page_size;
+    const int end_page = (item.kv_end - 1) / s.page_size + 1;
+    for (int row = item.first_row; row < std::min(item.rows, item.first_row + kTreeRows); ++row) {
+      const int32_t request = view.members[item.first_member + row / s.group];
+      ASSERT_TRUE(states.insert(item.first_state + row).second);
+      ASSERT_LT(item.first_state + row, s.max_rows);
+      ASSERT_LE(item.kv_end, in.lens[request]);
+      for (int page = first_page; page < end_page; ++page)
+        ASSERT_EQ(in.table[request * in.columns + page],
+                  in.table[item.request * in.columns + page]);
+      // The merge finds the state where the item leaves it.
+      bool found = false;
+      for (int l = 0; l < kTreeLevels; ++l) {
+        const TreePlace &place = view.places[request * kTreeLevels + l];
+        for (int split = 0; split < place.splits; ++split)
+          found = found || place.first_state + (split * s.kv_heads + item.kv_head) * place.rows +
+                                   row % s.group ==
+                               item.first_state + row;
+      }
+      ASSERT_TRUE(found);
+      if (item.kv_head == 0 && row % s.group == 0) {
+        ASSERT_EQ(keys[request].count(item.kv_begin), 0u);
+        keys[request][item.kv_begin] = item.kv_end;
+      }
+    }
+  }
+  size_t placed = 0;
+  for (int r = 0; r < s.batch; ++r) {
+    int next = 0;
+    for (const auto &[begin, end] : keys[r]) {
+      ASSERT_EQ(begin, next);
+      next = end;
+    }
+    ASSERT_EQ(next, tree.covered()[r]);
+    ASSERT_EQ(next % kStartKeys, 0);
+    for (int l = 0; l < kTreeLevels; ++l)
+      placed += static_cast<size_t>(view.places[r * kTreeLevels + l].splits) * s.kv_heads * s.group;
+  }
+  ASSERT_EQ(placed, states.size());
+  for (int i = tree.num_items(); i < tree.num_items() + s.blocks; ++i)
+    ASSERT_EQ(view.items[i].kv_begin, view.items[i].kv_end);
+}
+
+TEST(PrefixTree, computes_every_key_of_a_node_once_for_all_who_share_it) {
+  std::mt19937 rng(11);
+  int64_t items = 0;
+  for (int i = 0; i < 400; ++i) {
+    const PrefixTreeShape shape = draw_shape(rng);
+    const Requests in = draw(rng, shape, 40);
+    const HostTree tree(in.input(shape));
+    ASSERT_NO_FATAL_FAILURE(expect_sound(shape, in, tree)) << "case " << i;
+    items += tree.num_items();
+  }
+  EXPECT_GT(items, 3000);
+}
+
+TEST(PrefixTree, finds_a_prefix_of_all_and_the_ones_of_groups_below_it) {
+  PrefixTreeShape s{8, 4, 2, 128, 16, 128, 132, 1, 1 << 20};
+  Requests in;
+  in.columns = 40;
+  for (int r = 0; r < 8; ++r) {
+    in.lens.push_back(600);
+    for (int p = 0; p < 40; ++p) // 128 keys of all, 256 more of every second request
+      in.table.push_back(p < 8 ? p : p < 24 ? 100 * (r % 2 + 1) + p : 1000 * (r + 1) + p);
+  }
+  const HostTree tree(in.input(s));
+  const PrefixTree view = tree.view();
+  ASSERT_EQ(tree.num_items(), 3 * 2);
+  EXPECT_EQ(view.items[0].rows, 32);
+  EXPECT_EQ(view.items[0].kv_end, 128);
+  EXPECT_EQ(view.items[2].rows, 16);
+  EXPECT_EQ(view.items[2].kv_begin, 128);
+  EXPECT_EQ(view.items[2].kv_end, 384);
+  for (int r = 0; r < 8; ++r) {
+    EXPECT_EQ(tree.covered()[r], 384);
+    EXPECT_EQ(view.places[r * kTreeLevels + 1].splits, 1);
+    EXPECT_EQ(view.places[r * kTreeLevels + 2].splits, 0);
+  }
+}
+
+TEST(PrefixTree, gives_keys_to_the_nodes_below_where_a_node_of_their_own_does_not_pay) {
+  // 64 keys of 200 requests in two groups that share 8,192 more: only one more read is saved.
+  PrefixTreeShape s{200, 4, 8, 128, 64, 128, 132, 0, 1 << 20};
+  Requests in;
+  in.columns = 130;
+  for (int r = 0; r < 200; ++r) {
+    in.lens.push_back(130 * 64);
+    for (int p = 0; p < 130; ++p)
+      in.table.push_back(p == 0 ? 0 : p < 129 ? 1000 * (r % 2 + 1) + p : 10000 + r);
+  }
+  const HostTree tree(in.input(s));
+  EXPECT_EQ(tree.view().items[0].kv_begin, 0);
+  EXPECT_EQ(tree.view().places[0].rows, 400);
+  EXPECT_EQ(tree.covered()[0], 129 * 64);
+  EXPECT_EQ(tree.view().places[1].splits, 0);
+}
+
+TEST(PrefixTree, shares_nothing_where_that_gains_less_than_a_kernel_costs) {
+  PrefixTreeShape s{4, 4, 8, 128, 16, 128, 132, 0, 1 << 20};
+  Requests in;
+  in.columns = 20;
+  for (int r = 0; r < 4; ++r) {
+    in.lens.push_back(320);
+    for (int p = 0; p < 20; ++p)
+      in.table.push_back(p < 16 ? p : 100 * (r + 1) + p);
+  }
+  EXPECT_EQ(HostTree(in.input(s)).num_items(), 0);
+  EXPECT_EQ(HostTree(in.input(s)).covered()[0], 0);
+  s.splits = 1;
+  EXPECT_GT(HostTree(in.input(s)).num_items(), 0);
+}
+
+constexpr int kThreads = 64;
+
+TEST(TreeKernel, equals_the_host_finder_byte_for_byte) {
+  std::mt19937 rng(6);
+  for (int i = 0; i < 40; ++i) {
+    const PrefixTreeShape shape = draw_shape(rng);
+    const Requests in = draw(rng, shape, i % 4 == 0 ? 300 : 30);
+    const HostTree host(in.input(shape));
+    simt::Stream stream;
+    const auto read_only = [&](const std::vector<int32_t> &v, const char *name) {
+      auto *p = static_cast<int32_t *>(stream.memory.allocate(std::max<size_t>(v.size(), 1) * 4,
+                                                              simt::Access::kReadOnly,
+                                                              simt::InitState::kDefined, name));
+      std::copy(v.begin(), v.end(), p);
+      return p;
+    };
+    const PrefixTreeLayout layout = prefix_tree_layout(shape);
+    auto *plan = static_cast<char *>(stream.memory.allocate(layout.bytes, simt::Access::kReadWrite,
+                                                            simt::InitState::kUndefined, "plan"));
+    n_simt::TreeKernelParams params;
+    params.input = {shape, read_only(in.table, "page_table"), read_only(in.lens, "seq_lens"),
+                    in.columns};
+    params.output = tree_output(shape, plan);
+    stream.schedule.order = i % 2 ? simt::Order::kSeeded : simt::Order::kDescending;
+    stream.schedule.seed = i;
+    simt::LaunchConfig config;
+    config.block = kThreads;
+    config.shared_bytes = sizeof(TreeScratch);
+    ASSERT_EQ(simt::launch(&stream, config, [&] { n_simt::tree_kernel<kThreads>(params); }),
+              simt::LaunchStatus::kOk)
+        << stream.hazards.back().message;
+    const PrefixTree view = host.view();
+    const auto same = [](const void *a, const void *b, size_t bytes) {
+      return std::memcmp(a, b, bytes) == 0;
+    };
+    ASSERT_TRUE(same(params.output.items, view.items,
+                     (host.num_items() + shape.blocks) * sizeof(TreeItem)));
+    ASSERT_TRUE(
+        same(params.output.places, view.places, shape.batch * kTreeLevels * sizeof(TreePlace)));
+    ASSERT_TRUE(same(params.output.covered, host.covered(), shape.batch * 4));
+    for (int item = 0; item < host.num_items(); ++item)
+      for (int m = 0; m < view.items[item].rows / shape.group; ++m)
+        ASSERT_EQ(params.output.members[view.items[item].first_member + m],
+                  view.members[view.items[item].first_member + m]);
+  }
+}
+
+} // namespace
+} // namespace assay

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The finder of prefix trees on the device: page tables and lengths -> plan buffer, one block.
+#pragma once
+
+#include "kernels/plan/find_prefix_tree.h"
+#include "kernels/plan/plan_kernel.cuh"
+
+namespace assay::ASSAY_TARGET {
+
+struct TreeKernelParams {
+  TreeInput input;
+  TreeOutput output;
+
+  ASSAY_FIELDS(input.shape.batch, input.shape.group, input.shape.kv_heads, input.shape.head_dim,
+               input.shape.page_size, input.shape.tile, input.shape.blocks, input.shape.splits,
+               input.shape.max_rows, input.page_table, input.seq_lens, input.page_table_stride,
+               output.items, output.places, output.members, output.covered)
+};
+
+/// The device as TreeFinder wants it.
+template <int kThreads>
+struct DeviceSide {
+  static constexpr int kWarps = kThreads / arch::kWarpSize;
+
+  template <class T>
+  ASSAY_DEVICE T get(const T *p) const {
+    return arch::shared_load(p);
+  }
+  template <class T>
+  ASSAY_DEVICE void set(T *p, T value) const {
+    arch::shared_store(p, value);
+  }
+  template <class T>
+  ASSAY_DEVICE void set_by_one(T *p, T value) const {
+    if (arch::lane_id() == 0) arch::shared_store(p, value);
+  }
+  ASSAY_DEVICE int32_t load(const int32_t *p) const { return arch::global_load_readonly(p); }
+  template <class T>
+  ASSAY_DEVICE void store(T *p, T value) const {
+    arch::global_store(p, value);
+  }
+  template <class T>
+  ASSAY_DEVICE void store_record(T *p, const T &value) const {
+    ASSAY_TARGET::store_record(p, value);
+  }
+  template <class F>
+  ASSAY_DEVICE void each(int n, F f) const {
+    for (int i = static_cast<int>(arch::thread_idx()); i < n; i += kThreads)
+      f(i);
+    arch::block_barrier();
+  }
+  template <class F>
+  ASSAY_DEVICE void each_by_warp(int n, F f) const {
+    for (int i = static_cast<int>(arch::warp_id()); i < n; i += kWarps)
+      f(i);
+    arch::block_barrier();
+  }
+  /// Four pages a lane are in flight.
+  ASSAY_DEVICE int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
+                                    int32_t count) const {
+    constexpr int kBatch = 4;
+    const int32_t *x = in.page_table + a * in.page_table_stride;
+    const int32_t *y = in.page_table + b * in.page_table_stride;
+    for (; first < count; first += kBatch * arch::kWarpSize) {
+      int32_t pages[kBatch][2];
+      ASSAY_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        const int32_t page = first + i * arch::kWarpSize + static_cast<int>(arch::lane_id());
+        const int32_t live = page < count ? page : first;
+        pages[i][0] = load(x + live);
+        pages[i][1] = load(y + live);
+      }
+      ASSAY_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        const int32_t page = first + i * arch::kWarpSize;
+        const bool differ =
+            page + static_cast<int>(arch::lane_id()) < count && pages[i][0] != pages[i][1];
+        const uint32_t mask = arch::ballot(differ);
+        if (mask == 0) continue;
+        int lane = 0;
+        while ((mask >> lane & 1) == 0)
+          ++lane;
+        return page + lane;
+      }
+    }
+    return count;
+  }
+};
+
+template <int kThreads>
+ASSAY_KERNEL(kThreads, 1)
+tree_kernel(const ASSAY_GRID_CONSTANT TreeKernelParams params) {
+  TreeFinder<DeviceSide<kThreads>>(params.input, params.output, arch::shared_storage<TreeScratch>(),
+                                   DeviceSide<kThreads>{})
+      .run();
+}
+
+} // namespace assay::ASSAY_TARGET

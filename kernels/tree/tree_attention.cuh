@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// tree_attention: paged attention that computes the keys which requests share once for all of them.
+// One kernel works through the items of a prefix tree and leaves partial states; the other one is
+// paged_attention_v2 over the private keys, and adds those states to a row before it writes it.
+#pragma once
+
+#include "kernels/cascade/cascade_wide.cuh"
+#include "kernels/decode/paged_attention_v2.cuh"
+#include "kernels/tree/tree_params.h"
+
+namespace assay::ASSAY_TARGET {
+
+/// A TreeItem as CascadeWide takes it.
+struct TreeWork {
+  int segment; // the row of the page table
+  int kv_head, kv_begin, kv_end;
+  int num_rows, first_row;
+  int first_member, first_state;
+
+  ASSAY_DEVICE const PagedKvParams &keys(const TreeSharedParams &params) const { return params.kv; }
+  template <class E>
+  ASSAY_DEVICE const E *query(const AttentionParams &a, int row) const {
+    const int request = arch::global_load_readonly(members + first_member + row / a.group_size);
+    return static_cast<const E *>(a.q) + request * a.q_stride_batch +
+           (kv_head * a.group_size + row % a.group_size) * a.q_stride_head;
+  }
+  ASSAY_DEVICE int64_t partial_row(const TreeSharedParams &, int row) const {
+    return int64_t{first_state} + row;
+  }
+
+  const int32_t *members;
+};
+
+/// Every `blocks`-th item of the tree, from the block's own on; the next one is loaded while the
+/// current one is computed.
+class TreeItems {
+public:
+  using Work = TreeWork;
+  static constexpr bool kOneItem = false;
+
+  ASSAY_DEVICE TreeItems(const TreeSharedParams &params, int block)
+      : params_(params), next_(params.items + block) {
+    advance();
+  }
+
+  ASSAY_DEVICE bool next(Work &work) {
+    const TreeItem item = pending_;
+    if (item.kv_begin == item.kv_end) return false;
+    work = {item.request,   item.kv_head,      item.kv_begin,    item.kv_end,    item.rows,
+            item.first_row, item.first_member, item.first_state, params_.members};
+    advance();
+    return true;
+  }
+
+  ASSAY_DEVICE bool none() const { return pending_.kv_begin == pending_.kv_end; }
+
+private:
+  ASSAY_DEVICE void advance() {
+    union {
+      arch::Vec4 vectors[2];
+      TreeItem item;
+    } u;
+    const auto *p = reinterpret_cast<const arch::Vec4 *>(next_);
+    u.vectors[0] = arch::global_load_readonly(p);
+    u.vectors[1] = arch::global_load_readonly(p + 1);
+    pending_ = u.item;
+    next_ += params_.blocks;
+  }
+
+  const TreeSharedParams &params_;
+  const TreeItem *next_;
+  TreeItem pending_;
+};
+
+/// Grid: params.blocks. A block past the last item ends at once.
+template <class Core>
+ASSAY_KERNEL((Core::kThreads), 1)
+tree_shared(const ASSAY_GRID_CONSTANT TreeSharedParams params) {
+  if constexpr (arch::kWarpgroups) {
+    arch::wait_for_previous_grid();
+    arch::start_next_grid();
+    const TreeItems items(params, static_cast<int>(arch::block_idx_x()));
+    if (!items.none()) Core::run(params, items, Core::kGroups);
+  }
+}
+
+/// Adds to a row of the private keys what tree_shared left of it.
+template <class Core>
+struct JoinShared {
+  using Number = typename Core::Number;
+  using State = typename Core::Slice;
+  static constexpr int kDims = Core::kSliceDims;
+
+  ASSAY_DEVICE void begin() const {
+    arch::wait_for_previous_grid();
+    arch::start_next_grid();
+  }
+
+  /// o is normalised, lse2 in base 2, before and after. Nodes from the root down, splits in order.
+  ASSAY_DEVICE void row(const DecodeWork &work, int tile_row, int dim, Number (&o)[kDims],
+                        Number &lse2) const {
+    State state = State::from_normalized(lse2, o);
+    const TreePlace *places = params.places + int64_t{work.request} * kTreeLevels;
+    bool joined = false;
+    ASSAY_UNROLL_BY(1)
+    for (int level = 0; level < kTreeLevels; ++level) {
+      const TreePlace place = load(places + level);
+      if (place.splits == 0) break;
+      const int row = place.first_state + work.kv_head * place.rows + work.first_row + tile_row;
+      const int64_t stride = int64_t{params.own.attention.num_kv_heads} * place.rows;
+      ASSAY_UNROLL_BY(1)
+      for (int split = 0; split < place.splits; split += kBatch)
+        add(state, row + split * stride, stride, place.splits - split, dim);
+      joined = true;
+    }
+    if (!joined) return;
+    lse2 = state.lse2(1.0f);
+    state.normalize();
+    ASSAY_UNROLL
+    for (int i = 0; i < kDims; ++i)
+      o[i] = state.o[i];
+  }
+
+  const TreeAttentionParams &params;
+
+private:
+  static constexpr int kBatch = 4; // states whose loads are in flight together
+
+  static ASSAY_DEVICE TreePlace load(const TreePlace *p) {
+    union {
+      arch::Vec4 vector;
+      TreePlace place;
+    } u;
+    u.vector = arch::global_load_readonly(reinterpret_cast<const arch::Vec4 *>(p));
+    return u.place;
+  }
+
+  /// The next of `left` states, `stride` rows apart.
+  ASSAY_DEVICE void add(State &state, int64_t row, int64_t stride, int left, int dim) const {
+    using Vector = Pack<Number, kDims>;
+    const Number *o_accum = words_of<Number>(params.shared.o_accum);
+    const Number *lse_accum = words_of<Number>(params.shared.lse_accum);
+    Number lse[kBatch];
+    Vector part[kBatch];
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      const int64_t at = row + (i < left ? i : 0) * stride;
+      lse[i] = arch::global_load(lse_accum + at);
+      part[i] = Vector::load(o_accum + at * Core::kHeadDim + dim);
+    }
+    ASSAY_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      if (i >= left) continue;
+      Number o[kDims];
+      part[i].unpack(o);
+      state.merge(State::from_normalized(lse[i], o), 1.0f);
+    }
+  }
+};
+
+/// Grid: as that of paged_attention_v2.
+template <class Core>
+ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
+tree_attention(const ASSAY_GRID_CONSTANT TreeAttentionParams params) {
+  const PagedAttentionV2Params &own = params.own;
+  const PlanItems<Core::kRows, false> items(own.plan, own.tiles_per_kv_head, arch::block_idx_x());
+  const JoinShared<Core> join{params};
+  run_plan<Core>(own, items, join);
+  join.begin();
+  write_empty_rows<Core>(own, items, join);
+}
+
+} // namespace assay::ASSAY_TARGET

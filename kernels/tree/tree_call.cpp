@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tree/tree_call.h"
+
+#include "kernels/host/attention_call.h"
+#include "kernels/host/device_info.h"
+#include "kernels/plan/host_plan.h"
+#include "kernels/plan/host_tree.h"
+
+#include <memory>
+
+namespace assay {
+namespace {
+
+struct Shapes {
+  PagedShape paged;
+  PagedSplit own;
+  PrefixTreeShape tree;
+};
+
+/// Kernels that share keys have plain attention over 16-bit keys, and warpgroups.
+bool may_share(const assay_paged_params &p, const PagedShape &s) {
+  constexpr int kMostHeads = 1024; // the planner counts bytes in 64 bits
+  return s.kv_bytes == 2 && !s.features && has_warpgroups(p.target) && s.batch >= 2 &&
+         s.batch <= kMaxTreeBatch && p.num_kv_heads <= kMostHeads && p.kv.max_pages > 0 &&
+         int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
+}
+
+/// Partial states that a workspace holds: of four turns of all blocks, and two of every row.
+int32_t most_states(const assay_paged_params &p, int blocks) {
+  constexpr int64_t kMost = 1 << 22;
+  const int64_t turns = int64_t{4} * blocks * kTreeRows;
+  const int64_t rows = int64_t{2} * p.batch * p.num_qo_heads;
+  return static_cast<int32_t>(std::min(kMost, std::max(turns, rows)));
+}
+
+assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
+  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, s.paged));
+  ASSAY_RETURN_IF_ERROR(check_range("num_splits", p->num_splits, 0, 1 << 16));
+  ASSAY_RETURN_IF_ERROR(build_paged_split(s.paged, 0, s.own));
+  s.tree = {};
+  if (!may_share(*p, s.paged)) return ASSAY_OK;
+  const int blocks = multiprocessors(p->target);
+  s.tree = {.batch = p->batch,
+            .group = group_size(*p),
+            .kv_heads = p->num_kv_heads,
+            .head_dim = p->head_dim,
+            .page_size = p->kv.page_size,
+            .tile = wide_tile(p->head_dim),
+            .blocks = blocks,
+            .splits = p->num_splits,
+            .max_rows = most_states(*p, blocks)};
+  return ASSAY_OK;
+}
+
+int64_t tree_offset(const Shapes &s) { return align_up(plan_layout(s.own.plan).bytes); }
+
+int64_t plan_bytes(const Shapes &s) {
+  return s.tree.batch == 0 ? plan_layout(s.own.plan).bytes
+                           : tree_offset(s) + prefix_tree_layout(s.tree).bytes;
+}
+
+/// Byte offsets inside the workspace.
+struct Workspace {
+  int64_t o_accum, lse_accum, shared_o, shared_lse, plan, bytes;
+};
+
+Workspace workspace_of(const Shapes &s) {
+  const int64_t rows = plan_slots(s.own.plan) * s.own.plan.head_tiles * 8 * s.paged.row_tiles;
+  const int64_t shared = s.tree.batch == 0 ? 0 : s.tree.max_rows;
+  const int64_t row_bytes = s.paged.head_dim * int64_t{sizeof(float)};
+  Workspace w{};
+  w.lse_accum = align_up(rows * row_bytes);
+  w.shared_o = align_up(w.lse_accum + rows * int64_t{sizeof(float)});
+  w.shared_lse = align_up(w.shared_o + shared * row_bytes);
+  w.plan = align_up(w.shared_lse + shared * int64_t{sizeof(float)});
+  w.bytes = align_up(w.plan + plan_bytes(s));
+  return w;
+}
+
+TreePlanCall plan_call(const assay_paged_params &p, const Shapes &s, void *plan) {
+  return {p.batch == 0,
+          {s.tree, p.kv.page_table, p.kv.seq_lens, p.kv.page_table_stride},
+          s.own.plan,
+          plan};
+}
+
+assay_status check_plan(const assay_paged_params &p, const Shapes &s) {
+  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p.plan, 16));
+  const auto needed = static_cast<uint64_t>(plan_bytes(s));
+  if (p.plan_bytes >= needed) return ASSAY_OK;
+  return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, batch {} needs {}", p.plan_bytes,
+              p.batch, needed);
+}
+
+} // namespace
+
+TreeOutput tree_output_of(const TreePlanCall &call) {
+  return tree_output(call.tree.shape,
+                     static_cast<char *>(call.plan) + align_up(plan_layout(call.own).bytes));
+}
+
+assay_status Tree::build(const assay_paged_params *p, TreeCall &call) {
+  Shapes s;
+  ASSAY_RETURN_IF_ERROR(build_paged_call(p, call.own.paged));
+  ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
+  call.empty = call.own.empty = call.own.paged.empty;
+  if (call.empty) return ASSAY_OK;
+  const Workspace layout = workspace_of(s);
+  char *base = nullptr;
+  ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, layout.bytes, base));
+  const auto floats = [&](int64_t offset) { return reinterpret_cast<float *>(base + offset); };
+  call.own.split = s.own;
+  call.own.partial = {floats(layout.o_accum), floats(layout.lse_accum)};
+  call.shared = {floats(layout.shared_o), floats(layout.shared_lse)};
+  call.own.run_planner = p->plan == nullptr;
+  if (!call.own.run_planner) ASSAY_RETURN_IF_ERROR(check_plan(*p, s));
+  call.own.plan = call.own.run_planner ? base + layout.plan : p->plan;
+  call.planner = plan_call(*p, s, call.own.plan);
+  return ASSAY_OK;
+}
+
+assay_status Tree::workspace_size(const assay_paged_params *p, uint64_t *bytes) {
+  Shapes s;
+  ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
+  *bytes = workspace_of(s).bytes;
+  return ASSAY_OK;
+}
+
+assay_status Tree::key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
+                             int32_t capacity, int32_t *count) {
+  const auto &p = *static_cast<const assay_paged_params *>(params);
+  Shapes s;
+  ASSAY_RETURN_IF_ERROR(build_shapes(&p, s));
+  const TreePlanCall call = plan_call(p, s, nullptr);
+  PagedKeyOrder order(s.paged, s.own.warps, tiles, capacity);
+  int32_t split = 0;
+  const int32_t *covered = nullptr;
+  std::unique_ptr<HostTree> tree;
+  if (s.tree.batch > 0) {
+    tree = std::make_unique<HostTree>(call.tree);
+    covered = tree->covered();
+    for (const KeyRange &r : tree->ranges_of(request))
+      order.add_shared(split++, r.begin, r.end, s.tree.tile);
+  }
+  const HostPlan plan(s.own.plan, p.kv.seq_lens, covered);
+  for (const WorkItem &item : items_of_request(plan.view(), request))
+    order.add({s.own.warps, split++, item.kv_begin, item.kv_end});
+  return order.finish(count);
+}
+
+assay_status TreePlan::build(const assay_paged_params *p, TreePlanCall &call) {
+  Shapes s;
+  ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
+  ASSAY_RETURN_IF_ERROR(check_paged_kv("kv", p->kv));
+  if (p->kv.rows != p->batch)
+    return fail(ASSAY_INVALID_ARGUMENT, "kv.rows is {}, expected batch {}", p->kv.rows, p->batch);
+  call = plan_call(*p, s, p->plan);
+  return call.empty ? ASSAY_OK : check_plan(*p, s);
+}
+
+assay_status TreePlan::size(const assay_paged_params *p, uint64_t *bytes) {
+  Shapes s;
+  ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
+  *bytes = plan_bytes(s);
+  return ASSAY_OK;
+}
+
+} // namespace assay

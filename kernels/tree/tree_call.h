@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The call of tree_attention and of its planner. Nothing here touches a device.
+#pragma once
+
+#include "kernels/cascade/cascade_policy.h"
+#include "kernels/decode/v2_call.h"
+#include "kernels/plan/find_prefix_tree.h"
+
+#include <algorithm>
+
+namespace assay {
+
+/// assay_tree_attention_plan.
+struct TreePlanCall {
+  bool empty;
+  TreeInput tree;     // shape.batch 0: none is looked for
+  SplitPlanShape own; // of the private keys
+  void *plan;         // the SplitPlan, and behind it the tree
+};
+
+struct TreeCall {
+  PagedV2Call own; // of the private keys; without a tree of all
+  TreePlanCall planner;
+  PartialParams shared; // partial states of the shared keys
+  bool empty;
+};
+
+/// Of a call with a tree: where its plan holds it.
+TreeOutput tree_output_of(const TreePlanCall &call);
+
+/// The private keys as in paged_attention_v2, the shared ones as in the wide cascade kernel.
+constexpr assay_arithmetic tree_arithmetic() {
+  assay_arithmetic a = paged_arithmetic(8, 65536);
+  a.sum_depth = std::max(a.sum_depth, 1 + wide_tile(128) / 8 + 2);
+  a.merge_stages = 2; // the splits of the private keys become a state before they meet the others
+  return a;
+}
+
+/// tree_attention in the table of kernels (kernels/api/kernels.def).
+struct Tree {
+  using Params = assay_paged_params;
+  using Call = TreeCall;
+  static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
+  static constexpr assay_arithmetic kArithmetic = tree_arithmetic();
+  static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_NONE;
+
+  static assay_status build(const Params *params, Call &call);
+  /// Looks at shapes only.
+  static assay_status workspace_size(const Params *params, uint64_t *bytes);
+  static assay_status key_order(const void *params, int32_t request, int32_t qo_head,
+                                assay_key_tile *tiles, int32_t capacity, int32_t *count);
+};
+
+/// Its planner.
+struct TreePlan {
+  using Params = assay_paged_params;
+  using Call = TreePlanCall;
+  static assay_status build(const Params *params, Call &call);
+  /// assay_tree_attention_plan_size: shapes only.
+  static assay_status size(const Params *params, uint64_t *bytes);
+};
+
+} // namespace assay

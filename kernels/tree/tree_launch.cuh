@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Definitions of TreeLaunch; included only by the generated instantiations.
+#pragma once
+
+#include "kernels/decode/with_core.cuh"
+#include "kernels/host/launch_kernel.cuh"
+#include "kernels/tree/tree_attention.cuh"
+#include "kernels/tree/tree_launch.h"
+
+namespace assay::ASSAY_TARGET {
+
+template <class E, int kHeadDim>
+assay_status launch_tree_shared(const TreeCall &call, void *stream) {
+  using Core = CascadeWide<E, kHeadDim>;
+  const PagedCall &paged = call.own.paged;
+  const TreeOutput tree = tree_output_of(call.planner);
+  const TreeSharedParams params{paged.attention,
+                                paged.kv,
+                                tree.items,
+                                tree.members,
+                                call.planner.tree.shape.blocks,
+                                call.shared.o_accum,
+                                call.shared.lse_accum};
+  // The planner of this call is in front of it, and all that it reads from the plan is late.
+  const bool early_start = paged.attention.early_start && !call.own.run_planner;
+  return launch_kernel(
+      &tree_shared<Core>, "tree_shared",
+      {params.blocks, Core::kThreads, sizeof(typename Core::SharedStorage), early_start}, params,
+      stream);
+}
+
+template <class Core>
+assay_status launch_tree_own(const TreeCall &call, void *stream) {
+  TreeAttentionParams params{};
+  params.own = v2_params(call.own);
+  params.own.attention.early_start = false; // tree_shared has waited for what it says
+  params.places = tree_output_of(call.planner).places;
+  params.shared = call.shared;
+  const SplitPlanShape &shape = call.own.split.plan;
+  return launch_kernel(&tree_attention<Core>, "tree_attention",
+                       {int64_t{shape.workers} * shape.head_tiles, Core::kThreads,
+                        sizeof(typename Core::SharedStorage), true},
+                       params, stream);
+}
+
+template <class E, int kHeadDim>
+assay_status TreeLaunch<E, kHeadDim>::run(const TreeCall &call, void *stream) {
+  ASSAY_RETURN_IF_ERROR((launch_tree_shared<E, kHeadDim>(call, stream)));
+  return with_v2_core<E, E, kHeadDim, false>(call.own, [&](auto *core) {
+    return launch_tree_own<std::remove_pointer_t<decltype(core)>>(call, stream);
+  });
+}
+
+} // namespace assay::ASSAY_TARGET
+
+/// A line of instantiations.def as an explicit instantiation, in assay::ASSAY_TARGET.
+#define ASSAY_INSTANTIATE_TREE(element, dtype, head_dim)                                           \
+  template struct TreeLaunch<arch::element, head_dim>;

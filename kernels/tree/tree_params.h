@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters of the kernels of tree_attention as the device sees them: validated, plain values.
+#pragma once
+
+#include "kernels/decode/decode_params.h"
+#include "kernels/plan/prefix_tree.h"
+
+namespace assay {
+
+/// The kernel of shared keys.
+struct TreeSharedParams {
+  AttentionParams attention;
+  PagedKvParams kv;
+  const TreeItem *items;
+  const int32_t *members;
+  int32_t blocks;             // of the grid
+  float *o_accum, *lse_accum; // partial states, LSE in base 2
+
+  ASSAY_FIELDS(attention, kv, items, members, blocks, o_accum, lse_accum)
+};
+
+/// The kernel of private keys, which finishes the call.
+struct TreeAttentionParams {
+  PagedAttentionV2Params own;
+  const TreePlace *places;
+  PartialParams shared; // partial states of the kernel in front
+
+  ASSAY_FIELDS(own, places, shared)
+};
+
+} // namespace assay
