@@ -10,6 +10,7 @@ from mutation.operators import CONVENTIONAL
 
 ATTENTION = "paged_attention_v1, paged_attention_v2, cascade_attention"
 PAGED = "paged_attention_v1, paged_attention_v2"
+TREE = "tree_attention"
 MERGES = "merge_state, merge_states"
 ALL = f"{ATTENTION}, {MERGES}"
 #: What is mutated: path prefix, group, and the kernels that run it. The first row that fits counts.
@@ -32,6 +33,12 @@ FILES = (
     ("kernels/decode/decode_", "decode", PAGED),
     ("kernels/decode/paged_", "calls", PAGED),
     ("kernels/plan/plan_audit", "", ""),  # of tests and fuzzers
+    ("kernels/plan/prefix_tree", "tree", TREE),
+    ("kernels/plan/find_prefix_tree", "tree", TREE),
+    ("kernels/plan/tree_", "tree", TREE),
+    ("kernels/plan/host_tree", "tree", TREE),
+    ("kernels/tree/tree_call", "calls", TREE),
+    ("kernels/tree/", "tree", TREE),
     ("kernels/plan/", "plan", "paged_attention_v2"),
     ("kernels/cascade/cascade_call", "calls", "cascade_attention"),
     ("kernels/cascade/", "cascade", "cascade_attention"),

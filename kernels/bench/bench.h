@@ -19,7 +19,8 @@ namespace assay::bench {
 struct Options {
   int replays = 9;
   uint64_t max_pool_bytes = 100ull << 30;
-  Judges judges; // look at the outputs after the timing; empty: nobody does
+  std::vector<int> tree_splits; // of cascades: tree_attention with such num_splits, too
+  Judges judges;                // look at the outputs after the timing; empty: nobody does
 };
 
 struct DeviceInfo {

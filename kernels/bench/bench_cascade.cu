@@ -8,7 +8,8 @@
 namespace assay::bench {
 namespace {
 
-constexpr const char *kKernel = "cascade_attention";
+constexpr const char *kKernel = "cascade_attention", *kTree = "tree_attention",
+                     *kFlat = "paged_attention_v2";
 
 /// Device memory of a cell: its sets, one query batch, one workspace.
 struct CascadeData {
@@ -61,6 +62,107 @@ struct CascadeData {
   }
 };
 
+/// Calls of paged attention on the pages of a cascade: with num_splits `splits`, one plan a set.
+class FlatCalls {
+public:
+  using Run = assay_status (*)(const assay_paged_params *);
+
+  FlatCalls(const CascadeData &data, const char *name, Run run, int splits)
+      : data_(data), name_(name), run_(run), splits_(splits), tree_(run == assay_tree_attention) {
+    assay_paged_params p = params(0);
+    uint64_t bytes = 0;
+    const auto size =
+        tree_ ? assay_tree_attention_workspace_size : assay_paged_attention_v2_workspace_size;
+    check_status(size(&p, &bytes), "workspace_size");
+    workspace_ = std::make_unique<DeviceArray<char>>(bytes);
+    if (tree_) {
+      check_status(assay_tree_attention_plan_size(&p, &bytes), "plan_size");
+    } else {
+      const assay_plan_params plan = plan_params(p);
+      check_status(assay_plan_size(&plan, &bytes), "plan_size");
+    }
+    for (int set = 0; set < data.layout.sets(); ++set)
+      plans_.push_back(std::make_unique<DeviceArray<char>>(bytes));
+    for (int set = 0; set < data.layout.sets(); ++set)
+      plan(set);
+  }
+
+  assay_paged_params params(int set) const {
+    assay_paged_params p =
+        data_.layout.flat_params(ASSAY_TARGET_CUDA, set, data_.pool.get(), data_.integers.get());
+    p.q = data_.q.get();
+    p.o = data_.o.get() + kBandBytes / sizeof(uint16_t);
+    p.lse = data_.lse.get() + kBandBytes / sizeof(float);
+    p.stream = data_.stream.get();
+    p.num_splits = splits_;
+    if (workspace_) {
+      p.workspace = workspace_->get();
+      p.workspace_bytes = workspace_->size();
+    }
+    if (!plans_.empty()) {
+      p.plan = plans_[set]->get();
+      p.plan_bytes = plans_[set]->size();
+    }
+    return p;
+  }
+
+  void plan(int set) const {
+    const assay_paged_params p = params(set);
+    if (tree_) return check_status(assay_tree_attention_plan(&p), "plan");
+    const assay_plan_params own = plan_params(p);
+    check_status(assay_plan(&own), "plan");
+  }
+  void run(int set) const {
+    const assay_paged_params p = params(set);
+    check_status(run_(&p), name_);
+  }
+
+  Verification verify(const PagedJudge &judge) const {
+    TimedCall call;
+    call.kernel = name_;
+    call.params = params(0);
+    const std::vector<int32_t> &integers = data_.layout.integers();
+    const assay_paged_params host =
+        data_.layout.flat_params(ASSAY_TARGET_CUDA, 0, data_.pool.get(), integers.data());
+    call.seq_lens.assign(host.kv.seq_lens, host.kv.seq_lens + host.batch);
+    call.page_table.assign(host.kv.page_table,
+                           host.kv.page_table + host.batch * host.kv.page_table_stride);
+    call.run = [&] {
+      run(0);
+      ASSAY_BENCH_CHECK(cudaStreamSynchronize(data_.stream.get()));
+    };
+    return verify_call(call, device_memory(), judge);
+  }
+
+private:
+  static assay_plan_params plan_params(const assay_paged_params &p) {
+    assay_plan_params plan{};
+    plan.struct_size = sizeof plan;
+    plan.target = p.target;
+    plan.dtype = p.dtype;
+    plan.kv_dtype = p.kv_dtype;
+    plan.batch = p.batch;
+    plan.q_len = p.q_len;
+    plan.num_qo_heads = p.num_qo_heads;
+    plan.num_kv_heads = p.num_kv_heads;
+    plan.head_dim = p.head_dim;
+    plan.max_seq_len = p.kv.max_pages * p.kv.page_size;
+    plan.seq_lens = p.kv.seq_lens;
+    plan.plan = p.plan;
+    plan.plan_bytes = p.plan_bytes;
+    plan.stream = p.stream;
+    return plan;
+  }
+
+  const CascadeData &data_;
+  const char *name_;
+  Run run_;
+  int splits_;
+  bool tree_;
+  std::unique_ptr<DeviceArray<char>> workspace_;
+  std::vector<std::unique_ptr<DeviceArray<char>>> plans_;
+};
+
 /// One call on the first set and what it wrote.
 Verification verify_kernel(const CascadeData &data, const CascadeJudge &judge) {
   const auto levels = data.levels_of(0);
@@ -73,6 +175,28 @@ Verification verify_kernel(const CascadeData &data, const CascadeJudge &judge) {
     ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
   };
   return verify_cascade(call, device_memory(), judge);
+}
+
+/// The same keys with a page table a request: found by tree_attention, and read by each request.
+void run_flat(const CascadeData &data, const Options &options, CellResult &result) {
+  const int sets = data.layout.sets();
+  const auto measure = [&](const std::string &name, const FlatCalls &calls) {
+    result.kernels[name].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
+                                              [&](int i) { calls.run(i % sets); });
+  };
+  const FlatCalls flat(data, kFlat, assay_paged_attention_v2, 0);
+  measure(kFlat, flat);
+  const FlatCalls tree(data, kTree, assay_tree_attention, 0);
+  measure(kTree, tree);
+  result.plan_us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
+                                   [&](int i) { tree.plan(i % sets); });
+  if (options.judges) {
+    result.verified[kFlat] = flat.verify(options.judges.paged);
+    result.verified[kTree] = tree.verify(options.judges.paged);
+  }
+  for (const int splits : options.tree_splits)
+    measure(std::string(kTree) + " " + std::to_string(splits),
+            FlatCalls(data, kTree, assay_tree_attention, splits));
 }
 
 void run_cascade(const CascadeCell &cell, const Options &options, const DeviceInfo &device,
@@ -89,6 +213,7 @@ void run_cascade(const CascadeCell &cell, const Options &options, const DeviceIn
   result.kernels[kKernel].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
                                                [&](int i) { data.run(i % sets); });
   if (options.judges) result.verified[kKernel] = verify_kernel(data, options.judges.cascade);
+  if (data.layout.has_flat()) run_flat(data, options, result);
 }
 
 } // namespace

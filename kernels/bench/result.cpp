@@ -19,11 +19,9 @@ Json decode_json(const CellResult &r, const Timing &t) {
 }
 
 Json cascade_json(const CellResult &r, const Timing &t) {
-  return {{"flops", r.flops},
-          {"read_us", r.floor.us},
-          {"flops_us", r.flops_us()},
-          {"tflops", static_cast<double>(r.flops) / t.us * 1e-6},
-          {"times_floor", t.us / r.floor_us()}};
+  return {{"flops", r.flops},         {"read_us", r.floor.us},
+          {"flops_us", r.flops_us()}, {"tflops", static_cast<double>(r.flops) / t.us * 1e-6},
+          {"plan_us", r.plan_us},     {"times_floor", t.us / r.floor_us()}};
 }
 
 Json merge_json(const CellResult &r, const Timing &t) {
@@ -40,10 +38,16 @@ std::string decode_line(const CellResult &r) {
 }
 
 std::string cascade_line(const CellResult &r) {
-  const double us = r.kernels.begin()->second.us;
-  return fmt::format("{:<28} {:8.1f} {:8.1f} | {:9.2f} {:9.2f} | {:9.2f} {:8.2f} | {:8.1f}\n",
-                     r.cell, r.bytes * 1e-6, r.flops * 1e-9, r.floor.us, r.flops_us(), us,
-                     us / r.floor_us(), r.flops / us * 1e-6);
+  const double us = r.kernels.at("cascade_attention").us;
+  const auto shown = [&](const char *kernel) {
+    const auto found = r.kernels.find(kernel);
+    return found == r.kernels.end() ? "" : fmt::format("{:.2f}", found->second.us);
+  };
+  return fmt::format(
+      "{:<28} {:8.1f} {:8.1f} | {:9.2f} {:9.2f} | {:9.2f} {:8.2f} {:8.1f} | {:>9} {:>9} {:>8}\n",
+      r.cell, r.bytes * 1e-6, r.flops * 1e-9, r.floor.us, r.flops_us(), us, us / r.floor_us(),
+      r.flops / us * 1e-6, shown("tree_attention"), shown("paged_attention_v2"),
+      r.plan_us > 0 ? fmt::format("{:.2f}", r.plan_us) : "");
 }
 
 std::string merge_line(const CellResult &r) {
@@ -87,10 +91,11 @@ std::string table_head(CellKind kind) {
                        "cell", "KV MB", "floor", "v1", "v2", "floor", "v1", "v2", "after", "early",
                        "plan us");
   case CellKind::kCascade:
-    return fmt::format("{:<28} {:>17} | {:>19} | {:>18} |\n", "", "", "floors, us",
-                       "cascade_attention") +
-           fmt::format("{:<28} {:>8} {:>8} | {:>9} {:>9} | {:>9} {:>8} | {:>8}\n", "cell", "KV MB",
-                       "GFLOP", "read", "products", "us", "x floor", "TFLOP/s");
+    return fmt::format("{:<28} {:>17} | {:>19} | {:>27} | {:>28}\n", "", "", "floors, us",
+                       "cascade_attention", "page table a request, us") +
+           fmt::format("{:<28} {:>8} {:>8} | {:>9} {:>9} | {:>9} {:>8} {:>8} | {:>9} {:>9} {:>8}\n",
+                       "cell", "KV MB", "GFLOP", "read", "products", "us", "x floor", "TFLOP/s",
+                       "tree", "flat", "plan us");
   case CellKind::kMerge:
     break;
   }

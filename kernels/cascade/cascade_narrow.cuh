@@ -59,7 +59,7 @@ public:
     Tile tile;
     tile.load_queries([&](int r) -> const E * {
       const int row = work.first_row + r;
-      return row < work.num_rows ? work.query<E>(params.attention, row) : nullptr;
+      return row < work.num_rows ? work.query<E>(params, row) : nullptr;
     });
     constexpr int kSlices = kHeadDim / 8;
     // Rows mostly are of one request.

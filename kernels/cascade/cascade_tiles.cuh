@@ -32,13 +32,12 @@ public:
   };
 
   static ASSAY_DEVICE void run(const CascadeParams &params, const CascadeWork &work) {
-    const AttentionParams &attention = params.attention;
     const int warp_row = work.first_row + static_cast<int>(arch::warp_id()) * kWarpRows;
     const bool has_rows = warp_row < work.num_rows;
     Tile tile;
     tile.load_queries([&](int r) -> const E * {
       const int row = warp_row + r;
-      return row < work.num_rows ? work.query<E>(attention, row) : nullptr;
+      return row < work.num_rows ? work.query<E>(params, row) : nullptr;
     });
     attend(params, work, has_rows, tile);
     if (!has_rows) return;

@@ -46,7 +46,7 @@ template <class E, int kHeadDim>
 class CascadeWide {
 public:
   static constexpr WidePolicy kPolicy = wide_policy(kHeadDim);
-  static constexpr int kTile = kPolicy.tile, kSlots = kPolicy.slots;
+  static constexpr int kDims = kHeadDim, kTile = kPolicy.tile, kSlots = kPolicy.slots;
   static constexpr int kRows = kWideRows, kGroups = 2, kGroupRows = kRows / kGroups;
   static constexpr int kGroupThreads = 128, kThreads = (kGroups + 1) * kGroupThreads;
   static constexpr int kGroupWarps = kGroupThreads / 32;
@@ -73,11 +73,11 @@ public:
       }
     arch::block_barrier();
     if (group == kGroups) {
-      arch::lower_registers<kProducerRegisters>();
+      arch::lower_registers<kProducerRegisters<Items::kOneItem>>();
       Cursor issue, signal;
       for_each_item(items, [&](const auto &work) { produce(params, work, shared, issue, signal); });
     } else {
-      arch::raise_registers<kConsumerRegisters>();
+      arch::raise_registers<kConsumerRegisters<Items::kOneItem>>();
       if (group >= consumers) return;
       Cursor k, v; // K and V of a tile are neighbours in the ring
       v.advance();
@@ -92,8 +92,13 @@ public:
   }
 
 private:
-  // Of 168 that a thread starts with the producer's give 112 away: two times 56.
-  static constexpr int kProducerRegisters = 56, kConsumerRegisters = 224;
+  // Of 168 that a thread starts with the producer's give 112 away: two times 56. Consumers with
+  // eight fewer take 15 % longer over a long prefix (tree_attention, prefix b256 p32768); with
+  // head_dim 256 a producer that walks a list does not fit in 56.
+  template <bool kOneItem>
+  static constexpr int kProducerRegisters = kHeadDim == 256 && !kOneItem ? 72 : 56;
+  template <bool kOneItem>
+  static constexpr int kConsumerRegisters = (3 * 168 - kProducerRegisters<kOneItem>) / 2;
   static constexpr int kWarpTokens = kTile / kGroupWarps; // of a tile, that a producer warp copies
   static constexpr int kSlices = kHeadDim > 128 ? 2 : 1;  // of head_dim, one accumulator each
   static constexpr int kSliceDims = kHeadDim / kSlices;
@@ -184,7 +189,7 @@ private:
     ASSAY_UNROLL_BY(4)
     for (int r = first; r < kGroupRows; r += kGroupThreads / kChunks) {
       const bool exists = first_row + r < work.num_rows;
-      const E *row = work.template query<E>(params.attention, exists ? first_row + r : first_row);
+      const E *row = work.template query<E>(params, exists ? first_row + r : first_row);
       arch::cp_async_16(queries + QueryMatrix::index(r, chunk), row + chunk * 8, exists);
     }
     arch::cp_async_commit();

@@ -52,7 +52,8 @@ struct CascadeWork {
     return kv_head * a.group_size + row % a.group_size;
   }
   template <class E>
-  ASSAY_DEVICE const E *query(const AttentionParams &a, int row) const {
+  ASSAY_DEVICE const E *query(const CascadeParams &params, int row) const {
+    const AttentionParams &a = params.attention;
     return static_cast<const E *>(a.q) + request(a, row) * a.q_stride_batch +
            head(a, row) * a.q_stride_head;
   }

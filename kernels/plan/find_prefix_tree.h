@@ -4,55 +4,20 @@
 #pragma once
 
 #include "kernels/plan/plan_build.h"
-#include "kernels/plan/prefix_tree.h"
+#include "kernels/plan/tree_scratch.h"
 
 namespace assay {
-
-/// What the finder knows of requests and nodes while it works; on the device in shared memory.
-struct TreeScratch {
-  int32_t group[kMaxTreeBatch];  // first request of those that have shared all so far; -1: done
-  int32_t page[kMaxTreeBatch];   // pages that the group shares
-  int32_t begin[kMaxTreeBatch];  // keys in nodes so far
-  int32_t key[kMaxTreeBatch];    // the next page
-  int32_t next[kMaxTreeBatch];   // group after this round: first request with the same next page
-  int32_t copies[kMaxTreeBatch]; // of the group's newest keys; 0: they become no node
-  int32_t spot[kTreeLevels][kMaxTreeBatch]; // node << 10 | place among its requests; -1: none
-  PrefixNode nodes[kMaxTreeNodes];
-  int32_t items[kMaxTreeNodes + 1], states[kMaxTreeNodes + 1]; // of the nodes in front
-  int64_t cost[kMaxNodeSplits];
-};
-inline constexpr int kSpotBits = 10;
-static_assert(kMaxTreeBatch <= 1 << kSpotBits);
-
-struct TreeInput {
-  PrefixTreeShape shape;
-  const int32_t *page_table, *seq_lens;
-  int64_t page_table_stride;
-};
-
-/// Where a tree is written.
-struct TreeOutput {
-  TreeItem *items;
-  TreePlace *places;
-  int32_t *members, *covered;
-};
-
-/// Of a plan buffer: the tree at `base`.
-inline TreeOutput tree_output(const PrefixTreeShape &s, void *base) {
-  const PrefixTreeLayout l = prefix_tree_layout(s);
-  auto *at = static_cast<char *>(base);
-  return {reinterpret_cast<TreeItem *>(at + l.items), reinterpret_cast<TreePlace *>(at + l.places),
-          reinterpret_cast<int32_t *>(at + l.members), reinterpret_cast<int32_t *>(at + l.covered)};
-}
 
 /// What a Side has:
 ///   get(p), set(p, value)    scratch
 ///   load(p), store(p, value), store_record(p, value)    inputs and outputs
 ///   each(n, f)               f(i) for all i below n; all are done at the end
-///   each_by_warp(n, f)       likewise, so that f may call the next two
+///   each_by_warp(n, f)       likewise, so that f may call what follows
+///   set_by_one(p, value)     scratch
+///   sum(n, f), least(n, f)   of f(i) for all i below n; least: of what is not negative, or -1.
+///                            Also outside of each_by_warp
 ///   shared_pages(in, a, b, first, count)   rows a and b of the page table have `count` pages or
 ///                            more, of which the first `first` are alike: how many are
-///   set_by_one(p, value)     scratch
 template <class Side>
 class TreeFinder {
 public:
@@ -78,6 +43,8 @@ public:
   }
 
 private:
+  static_assert(kMaxTreeBatch <= 1 << kSpotBits);
+
   template <class T>
   ASSAY_PLAN_TEMPLATE T get(const T *p) const {
     return side_.get(p);
@@ -94,92 +61,88 @@ private:
     return {get(&p->request), get(&p->first_member), get(&p->members),
             get(&p->copies),  get(&p->begin),        get(&p->end)};
   }
+  /// In each_by_warp.
   ASSAY_PLAN_TEMPLATE void set_node(int32_t n, const PrefixNode &node) const {
     PrefixNode *p = t_.nodes + n;
-    set(&p->request, node.request);
-    set(&p->first_member, node.first_member);
-    set(&p->members, node.members);
-    set(&p->copies, node.copies);
-    set(&p->begin, node.begin);
-    set(&p->end, node.end);
+    side_.set_by_one(&p->request, node.request);
+    side_.set_by_one(&p->first_member, node.first_member);
+    side_.set_by_one(&p->members, node.members);
+    side_.set_by_one(&p->copies, node.copies);
+    side_.set_by_one(&p->begin, node.begin);
+    side_.set_by_one(&p->end, node.end);
   }
-  /// How many r below `end` satisfy f(r).
-  template <class F>
-  ASSAY_PLAN_TEMPLATE int32_t count(int end, F f) const {
-    int32_t n = 0;
-    for (int r = 0; r < end; ++r)
-      n += f(r) ? 1 : 0;
-    return n;
+  ASSAY_PLAN_TEMPLATE int32_t end_of_group(int r) const {
+    return get(t_.page + r) * s_.page_size / kStartKeys * kStartKeys;
   }
 
   /// The groups behind this round: requests of a group with the same next page. One that has no
-  /// such page, or is alone with it, is done.
+  /// such page, or is alone with it, shares no more.
   ASSAY_PLAN_TEMPLATE void find_next(bool last) {
     side_.each(s_.batch, [&](int r) {
-      const int32_t page = get(t_.page + r);
-      const bool more = !last && get(t_.group + r) >= 0 && pages_of(r) > page;
-      set(t_.copies + r, more ? get(t_.group + r) : -1);
-      if (more) set(t_.key + r, side_.load(in_.page_table + r * in_.page_table_stride + page));
+      const int32_t page = get(t_.page + r), group = get(t_.group + r);
+      int64_t tag = -1;
+      if (!last && group >= 0 && pages_of(r) > page)
+        tag = int64_t{group} << 32 |
+              static_cast<uint32_t>(side_.load(in_.page_table + r * in_.page_table_stride + page));
+      set(t_.tag + r, tag);
     });
     side_.each(s_.batch, [&](int r) {
-      const int32_t group = get(t_.copies + r), key = group >= 0 ? get(t_.key + r) : 0;
-      int32_t first = -1, alike = 0;
-      for (int other = 0; group >= 0 && other < s_.batch; ++other)
-        if (get(t_.copies + other) == group && get(t_.key + other) == key) {
-          if (alike == 0) first = other;
-          ++alike;
+      const int64_t tag = get(t_.tag + r);
+      int32_t first = -1, size = 0, rank = 0;
+      for (int o = 0; tag >= 0 && o < s_.batch; ++o)
+        if (get(t_.tag + o) == tag) {
+          if (size == 0) first = o;
+          ++size;
+          rank += o < r ? 1 : 0;
         }
-      set(t_.next + r, alike > 1 ? first : -1);
+      set(t_.next + r, size > 1 ? first : -1);
+      set(t_.next_size + r, size);
+      set(t_.next_rank + r, rank);
     });
+  }
+
+  /// Whether a request stands for a group whose newest keys become a node.
+  ASSAY_PLAN_TEMPLATE bool leads_node(int r) const {
+    return get(t_.group + r) == r && get(t_.copies + r) > 0;
   }
 
   /// The newest keys of each group become a node where that pays; returns how many do.
   ASSAY_PLAN_TEMPLATE int32_t add_nodes(int level, int32_t before) {
-    const auto node_of = [&](int r) {
+    side_.each_by_warp(s_.batch, [&](int r) {
+      if (get(t_.group + r) != r) return;
       PrefixNode node{};
-      const int32_t group = get(t_.group + r);
-      node.request = group;
+      node.request = r;
       node.begin = get(t_.begin + r);
-      node.end = get(t_.page + r) * s_.page_size / kStartKeys * kStartKeys;
-      node.members = count(s_.batch, [&](int o) { return get(t_.group + o) == group; });
-      node.copies = count(s_.batch, [&](int o) {
-        return get(t_.group + o) == group && (get(t_.next + o) < 0 || get(t_.next + o) == o);
+      node.end = end_of_group(r);
+      node.members = get(t_.size + r);
+      node.copies = side_.sum(s_.batch, [&](int o) {
+        const bool reads = get(t_.next + o) < 0 || get(t_.next + o) == o;
+        return get(t_.group + o) == r && reads ? 1 : 0;
       });
-      return node;
-    };
-    side_.each(s_.batch, [&](int r) {
-      int32_t copies = 0;
-      if (get(t_.group + r) >= 0) {
-        const PrefixNode node = node_of(r);
-        if (is_worth_a_node(s_, node)) copies = node.copies;
-      }
-      set(t_.copies + r, copies);
+      side_.set_by_one(t_.copies + r, is_worth_a_node(s_, node) ? node.copies : 0);
     });
-    const auto leads = [&](int o) { return get(t_.copies + o) > 0 && get(t_.group + o) == o; };
+    side_.each_by_warp(s_.batch, [&](int r) {
+      if (!leads_node(r)) return;
+      const int32_t index = before + side_.sum(r, [&](int o) { return leads_node(o) ? 1 : 0; });
+      const int32_t first =
+          side_.sum(r, [&](int o) { return leads_node(o) ? get(t_.size + o) : 0; });
+      side_.set_by_one(t_.value + r, index);
+      set_node(index, {r, level * s_.batch + first, get(t_.size + r), get(t_.copies + r),
+                       get(t_.begin + r), end_of_group(r)});
+    });
     side_.each(s_.batch, [&](int r) {
-      if (get(t_.copies + r) == 0) return;
       const int32_t group = get(t_.group + r);
-      const int32_t index = before + count(group, leads);
-      const int32_t place = count(r, [&](int o) { return get(t_.group + o) == group; });
-      const int32_t first = level * s_.batch + count(s_.batch, [&](int o) {
-                              return get(t_.copies + o) > 0 && get(t_.group + o) < group;
-                            });
-      side_.store(out_.members + first + place, static_cast<int32_t>(r));
+      if (group < 0 || get(t_.copies + group) == 0) return;
+      const int32_t index = get(t_.value + group), rank = get(t_.rank + r);
+      side_.store(out_.members + get(&t_.nodes[index].first_member) + rank,
+                  static_cast<int32_t>(r));
       int l = 0;
       while (get(t_.spot[l] + r) >= 0)
         ++l;
-      set(t_.spot[l] + r, index << kSpotBits | place);
-      if (group != r) return;
-      PrefixNode node = node_of(r);
-      node.first_member = first;
-      set_node(index, node);
+      set(t_.spot[l] + r, index << kSpotBits | rank);
+      set(t_.begin + r, end_of_group(r));
     });
-    const int32_t added = count(s_.batch, leads);
-    side_.each(s_.batch, [&](int r) {
-      if (get(t_.copies + r) > 0)
-        set(t_.begin + r, get(t_.page + r) * s_.page_size / kStartKeys * kStartKeys);
-    });
-    return added;
+    return side_.sum(s_.batch, [&](int r) { return leads_node(r) ? 1 : 0; });
   }
 
   /// Moves to the next round's groups; whether there are any.
@@ -189,19 +152,24 @@ private:
       if (first < 0) return;
       const int32_t own = pages_of(r), others = pages_of(first), page = get(t_.page + r);
       const int32_t both = own < others ? own : others;
-      side_.set_by_one(t_.key + r,
+      side_.set_by_one(t_.value + r,
                        first == r ? own : side_.shared_pages(in_, r, first, page + 1, both));
+    });
+    side_.each_by_warp(s_.batch, [&](int r) {
+      if (get(t_.next + r) != r) return;
+      side_.set_by_one(t_.copies + r, side_.least(s_.batch, [&](int o) {
+        return get(t_.next + o) == r ? get(t_.value + o) : -1;
+      }));
     });
     side_.each(s_.batch, [&](int r) {
       const int32_t group = get(t_.next + r);
-      int32_t least = -1;
-      for (int o = 0; group >= 0 && o < s_.batch; ++o)
-        if (get(t_.next + o) == group && (least < 0 || get(t_.key + o) < least))
-          least = get(t_.key + o);
       set(t_.group + r, group);
-      if (group >= 0) set(t_.page + r, least);
+      if (group < 0) return;
+      set(t_.page + r, get(t_.copies + group));
+      set(t_.size + r, get(t_.next_size + r));
+      set(t_.rank + r, get(t_.next_rank + r));
     });
-    return count(s_.batch, [&](int r) { return get(t_.group + r) >= 0; }) > 0;
+    return side_.sum(s_.batch, [&](int r) { return get(t_.group + r) >= 0 ? 1 : 0; }) > 0;
   }
 
   ASSAY_PLAN_TEMPLATE bool is_worth_it(int32_t nodes) const {

@@ -38,6 +38,20 @@ struct HostSide {
   void each_by_warp(int n, F f) const {
     each(n, f);
   }
+  template <class F>
+  int32_t sum(int n, F f) const {
+    int32_t total = 0;
+    for (int i = 0; i < n; ++i)
+      total += f(i);
+    return total;
+  }
+  template <class F>
+  int32_t least(int n, F f) const {
+    int32_t found = -1;
+    for (int i = 0; i < n; ++i)
+      if (const int32_t v = f(i); v >= 0 && (found < 0 || v < found)) found = v;
+    return found;
+  }
   int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
                        int32_t count) const {
     const int32_t *x = in.page_table + a * in.page_table_stride;

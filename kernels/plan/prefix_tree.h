@@ -96,7 +96,7 @@ ASSAY_PLAN_FUNCTION int32_t row_tiles_of(const PrefixTreeShape &s, int32_t membe
 /// a block 4 us beside its tiles, as much as its part of the memory would read meanwhile; each row
 /// has two partials on average, each written and read. Below kLeastGain one more kernel costs more
 /// than it gains.
-inline constexpr int64_t kItemBytes = 140'000, kLeastGain = 20'000'000;
+inline constexpr int64_t kItemBytes = 140'000, kLeastGain = 45'000'000;
 
 ASSAY_PLAN_FUNCTION int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &node) {
   const int64_t key = int64_t{4} * s.head_dim * s.kv_heads; // K and V of all heads
@@ -135,12 +135,14 @@ ASSAY_PLAN_FUNCTION int32_t candidate_tiles(const PrefixTreeShape &s, int32_t lo
 }
 
 /// What cutting all nodes into items of `tiles` tiles costs, in bytes that the memory would read
-/// meanwhile: turns of the blocks, each a tile for 2.2 us (9 MB) and two more per item, and the
-/// partials.
+/// meanwhile: turns of the blocks, each a tile for 2.2 us (9 MB) and two more per item; the
+/// partials, written and read; and the time it takes to add them to a request's own state, 0.1 us
+/// for a (request, kv head) of every block.
 ASSAY_PLAN_FUNCTION int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int64_t states,
                                      int32_t tiles) {
   const int64_t turns = (items + s.blocks - 1) / s.blocks;
-  return turns * (tiles + 2) * 9'000'000 + states * s.head_dim * 8;
+  const int64_t joins = states / s.group / s.blocks;
+  return turns * (tiles + 2) * 9'000'000 + states * s.head_dim * 8 + joins * 500'000;
 }
 
 /// Item `i` of a node, its splits, and its first state. Items of the same keys are neighbours: they

@@ -55,6 +55,29 @@ struct DeviceSide {
       f(i);
     arch::block_barrier();
   }
+  template <class F>
+  ASSAY_DEVICE int32_t sum(int n, F f) const {
+    int32_t total = 0;
+    for (int i = static_cast<int>(arch::lane_id()); i < n; i += arch::kWarpSize)
+      total += f(i);
+    ASSAY_UNROLL
+    for (uint32_t mask = 1; mask < arch::kWarpSize; mask *= 2)
+      total += arch::shfl_xor(total, mask);
+    return total;
+  }
+  template <class F>
+  ASSAY_DEVICE int32_t least(int n, F f) const {
+    int32_t found = -1;
+    const auto take = [&](int32_t v) {
+      if (v >= 0 && (found < 0 || v < found)) found = v;
+    };
+    for (int i = static_cast<int>(arch::lane_id()); i < n; i += arch::kWarpSize)
+      take(f(i));
+    ASSAY_UNROLL
+    for (uint32_t mask = 1; mask < arch::kWarpSize; mask *= 2)
+      take(arch::shfl_xor(found, mask));
+    return found;
+  }
   /// Four pages a lane are in flight.
   ASSAY_DEVICE int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
                                     int32_t count) const {

@@ -19,57 +19,77 @@ struct TreeWork {
 
   ASSAY_DEVICE const PagedKvParams &keys(const TreeSharedParams &params) const { return params.kv; }
   template <class E>
-  ASSAY_DEVICE const E *query(const AttentionParams &a, int row) const {
-    const int request = arch::global_load_readonly(members + first_member + row / a.group_size);
+  ASSAY_DEVICE const E *query(const TreeSharedParams &params, int row) const {
+    const AttentionParams &a = params.attention;
+    const int request =
+        arch::global_load_readonly(params.members + first_member + row / a.group_size);
     return static_cast<const E *>(a.q) + request * a.q_stride_batch +
            (kv_head * a.group_size + row % a.group_size) * a.q_stride_head;
   }
   ASSAY_DEVICE int64_t partial_row(const TreeSharedParams &, int row) const {
     return int64_t{first_state} + row;
   }
-
-  const int32_t *members;
 };
 
-/// Every `blocks`-th item of the tree, from the block's own on; the next one is loaded while the
-/// current one is computed.
+/// Shared memory of tree_shared.
+template <class Core>
+struct TreeStorage {
+  typename Core::SharedStorage core; // in front: where Core looks for it
+  int32_t next[Core::kThreads];      // see TreeItems
+};
+
+/// Every `blocks`-th item of the tree, from the block's own on. A producer has no register to spare
+/// for where it is, but with head_dim 256, where what is short are those of the consumers.
+template <class Core>
 class TreeItems {
 public:
   using Work = TreeWork;
   static constexpr bool kOneItem = false;
 
-  ASSAY_DEVICE TreeItems(const TreeSharedParams &params, int block)
-      : params_(params), next_(params.items + block) {
-    advance();
+  ASSAY_DEVICE explicit TreeItems(const TreeSharedParams &params) : params_(params) {
+    move_to(static_cast<int32_t>(arch::block_idx_x()));
   }
 
   ASSAY_DEVICE bool next(Work &work) {
-    const TreeItem item = pending_;
-    if (item.kv_begin == item.kv_end) return false;
-    work = {item.request,   item.kv_head,      item.kv_begin,    item.kv_end,    item.rows,
-            item.first_row, item.first_member, item.first_state, params_.members};
-    advance();
-    return true;
+    const TreeItem item = load(index());
+    move_to(index() + params_.blocks);
+    work = {item.request, item.kv_head,   item.kv_begin,     item.kv_end,
+            item.rows,    item.first_row, item.first_member, item.first_state};
+    return item.kv_begin < item.kv_end;
   }
 
-  ASSAY_DEVICE bool none() const { return pending_.kv_begin == pending_.kv_end; }
+  ASSAY_DEVICE bool none() const {
+    const TreeItem item = load(index());
+    return item.kv_begin == item.kv_end;
+  }
 
 private:
-  ASSAY_DEVICE void advance() {
+  static constexpr bool kInRegister = Core::kDims == 256;
+
+  ASSAY_DEVICE TreeItem load(int32_t index) const {
     union {
       arch::Vec4 vectors[2];
       TreeItem item;
     } u;
-    const auto *p = reinterpret_cast<const arch::Vec4 *>(next_);
+    const auto *p = reinterpret_cast<const arch::Vec4 *>(params_.items + index);
     u.vectors[0] = arch::global_load_readonly(p);
     u.vectors[1] = arch::global_load_readonly(p + 1);
-    pending_ = u.item;
-    next_ += params_.blocks;
+    return u.item;
+  }
+
+  ASSAY_DEVICE int32_t index() const { return kInRegister ? next_ : arch::shared_load(place()); }
+  ASSAY_DEVICE void move_to(int32_t index) {
+    if constexpr (kInRegister)
+      next_ = index;
+    else
+      arch::shared_store(place(), index);
+  }
+  static ASSAY_DEVICE int32_t *place() {
+    return arch::shared_storage<TreeStorage<Core>>().next + arch::thread_idx();
   }
 
   const TreeSharedParams &params_;
-  const TreeItem *next_;
-  TreeItem pending_;
+  int32_t next_ = 0;
 };
 
 /// Grid: params.blocks. A block past the last item ends at once.
@@ -79,7 +99,7 @@ tree_shared(const ASSAY_GRID_CONSTANT TreeSharedParams params) {
   if constexpr (arch::kWarpgroups) {
     arch::wait_for_previous_grid();
     arch::start_next_grid();
-    const TreeItems items(params, static_cast<int>(arch::block_idx_x()));
+    const TreeItems<Core> items(params);
     if (!items.none()) Core::run(params, items, Core::kGroups);
   }
 }
@@ -124,7 +144,8 @@ struct JoinShared {
   const TreeAttentionParams &params;
 
 private:
-  static constexpr int kBatch = 4; // states whose loads are in flight together
+  /// States whose loads are in flight together: what does not spill.
+  static constexpr int kBatch = Core::kRows == 8 && Core::kHeadDim < 256 ? 8 : 2;
 
   static ASSAY_DEVICE TreePlace load(const TreePlace *p) {
     union {

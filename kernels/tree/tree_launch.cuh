@@ -23,10 +23,9 @@ assay_status launch_tree_shared(const TreeCall &call, void *stream) {
                                 call.shared.lse_accum};
   // The planner of this call is in front of it, and all that it reads from the plan is late.
   const bool early_start = paged.attention.early_start && !call.own.run_planner;
-  return launch_kernel(
-      &tree_shared<Core>, "tree_shared",
-      {params.blocks, Core::kThreads, sizeof(typename Core::SharedStorage), early_start}, params,
-      stream);
+  return launch_kernel(&tree_shared<Core>, "tree_shared",
+                       {params.blocks, Core::kThreads, sizeof(TreeStorage<Core>), early_start},
+                       params, stream);
 }
 
 template <class Core>

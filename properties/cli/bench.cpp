@@ -35,6 +35,7 @@ int command_bench(Session &session) {
 #ifdef ASSAY_WITH_CUDA
   bench::Options options;
   if (session.options.verify) options.judges = bench_judges(*session.plugin);
+  options.tree_splits = session.options.tree_splits;
   nlohmann::json document;
   const int exit = bench::run_and_report(cells, options,
                                          session.options.json_to_out() ? stderr : stdout, document);

@@ -60,6 +60,7 @@ oracle::Report judge_head(const assay_kernel &kernel, const TimedCall &call,
                           const SampledRows &rows, int member) {
   assay_paged_params whole = call.params;
   whole.kv.seq_lens = call.seq_lens.data();
+  whole.kv.page_table = call.page_table.data();
   const int head = rows.kv_head * rows.params.num_qo_heads + member;
   assay_paged_params one = one_head(rows.params, member);
   if (one.alibi_slopes != nullptr) one.alibi_slopes += member;

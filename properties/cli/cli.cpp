@@ -121,6 +121,11 @@ struct Parser {
     bench->add_option("--only", options.only, "only cells whose name contains TEXT")
         ->type_name("TEXT");
     bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
+    bench
+        ->add_option("--tree-splits", options.tree_splits,
+                     "of cascades: tree_attention with such num_splits, too")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 65536));
     add_mutants();
     add_new(sub("new", "write a plugin's project: new plugin DIR --paged", command_new));
     add_gate(sub("gate", "whether a change of kernels may go in", command_gate));

@@ -47,6 +47,7 @@ struct CliOptions {
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
   bool default_draw = false, declaration = false, all = false;
   std::vector<std::string> files, mutants;
+  std::vector<int> tree_splits; ///< of bench
   NewPlugin fresh;
 
   bool json_to_out() const { return json == "-"; }

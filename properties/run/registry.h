@@ -44,7 +44,8 @@ enum Setting : unsigned {
   kWindowSize = 128,  ///< always one
   kEmptyStates = 256, ///< of merges: what has at most one live state is compared
   kOwnMerges = 512,   ///< calls of its own on the states of the case, a few at a time
-  kPairs = 1024       ///< of two states each
+  kPairs = 1024,      ///< of two states each
+  kOwnPages = 2048    ///< no two requests share one
 };
 
 enum class Comparison {

@@ -53,11 +53,12 @@ const std::vector<Word> &settings() {
       {kHeadDim, "head_dim", {"head_dim_128", "head_dim_256"}},
       {kLiveStates, "live states", {"all_empty_merge", "zero_states", "one_state"}},
       {kScores, "scores", {"moving_maximum", "softcap_active"}},
-      {kLengths, "lengths", {"several_tiles", "moving_maximum", "long_prefix"}},
+      {kLengths, "lengths", {"several_tiles", "moving_maximum", "long_prefix", "prefix_tree"}},
       {kWindowSize, "window", {"plain"}},
       {kEmptyStates, "empty states", {"no_empty_side", "far_lse"}},
       {kOwnMerges, "calls", {"in_place", "ragged", "zero_states", "one_state", "states_gt_16"}},
-      {kPairs, "pairs", {"states_gt_2"}}};
+      {kPairs, "pairs", {"states_gt_2"}},
+      {kOwnPages, "pages", {"prefix_tree"}}};
   return words;
 }
 

@@ -268,7 +268,7 @@ TEST(IncludeGraph, TellsOurKernelsApart) {
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
   const auto files = own_kernel_files(IncludeGraph(paths, read), read);
-  EXPECT_EQ(files.size(), 5u);
+  EXPECT_EQ(files.size(), 6u);
   const auto touched = [&](const std::string &path) {
     std::string out;
     for (const auto &[kernel, of_kernel] : files)
@@ -276,11 +276,13 @@ TEST(IncludeGraph, TellsOurKernelsApart) {
     return out;
   };
   EXPECT_EQ(touched("kernels/decode/paged_attention_v1.cuh"), "paged_attention_v1 ");
-  EXPECT_EQ(touched("kernels/decode/v2_call.cpp"), "paged_attention_v2 ");
+  EXPECT_EQ(touched("kernels/decode/v2_call.cpp"), "paged_attention_v2 tree_attention ");
+  EXPECT_EQ(touched("kernels/tree/tree_attention.cuh"), "tree_attention ");
   EXPECT_EQ(touched("kernels/cascade/cascade_merge.cuh"), "cascade_attention ");
   EXPECT_EQ(touched("kernels/merge/merge_states.cuh"), "merge_states ");
   EXPECT_EQ(touched("kernels/arch/math.cuh"),
-            "cascade_attention merge_state merge_states paged_attention_v1 paged_attention_v2 ");
+            "cascade_attention merge_state merge_states paged_attention_v1 paged_attention_v2 "
+            "tree_attention ");
   EXPECT_EQ(touched("kernels/abi/tests/none.cpp"), "");
 }
 

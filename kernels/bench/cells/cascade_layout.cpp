@@ -23,6 +23,58 @@ CascadeLayout::CascadeLayout(const CascadeCell &cell, int sets)
     levels_.push_back(to);
   }
   add_tables();
+  if (has_flat()) add_flat_tables();
+}
+
+bool CascadeLayout::has_flat() const {
+  return std::all_of(cell_.levels.begin(), cell_.levels.end() - 1, [&](const CascadeLevel &level) {
+    return level.tokens % cell_.page_size == 0;
+  });
+}
+
+void CascadeLayout::add_flat_tables() {
+  int32_t tokens = 0;
+  for (const CascadeLevel &level : cell_.levels)
+    tokens += level.tokens;
+  for (const Level &level : levels_)
+    flat_pages_ += level.max_pages;
+  flat_lens_ = integers_.size();
+  integers_.insert(integers_.end(), cell_.batch, tokens);
+  flat_tables_ = integers_.size();
+  integers_.reserve(integers_.size() + size_t(sets_) * cell_.batch * flat_pages_);
+  for (int set = 0; set < sets_; ++set)
+    for (int r = 0; r < cell_.batch; ++r)
+      for (const Level &level : levels_) {
+        const int segment = r / (cell_.batch / level.segments);
+        const auto row = integers_.begin() + static_cast<std::ptrdiff_t>(level.tables) +
+                         (int64_t{set} * level.segments + segment) * level.max_pages;
+        integers_.insert(integers_.end(), row, row + level.max_pages);
+      }
+}
+
+assay_paged_params CascadeLayout::flat_params(assay_target target, int set, const uint16_t *pool,
+                                              const int32_t *integers) const {
+  const assay_cascade_params from = params(target);
+  assay_paged_params p{};
+  p.struct_size = sizeof p;
+  p.target = target;
+  p.dtype = p.kv_dtype = from.dtype;
+  p.batch = from.batch;
+  p.q_len = 1;
+  p.num_qo_heads = from.num_qo_heads;
+  p.num_kv_heads = from.num_kv_heads;
+  p.head_dim = from.head_dim;
+  p.sm_scale = from.sm_scale;
+  p.q_stride_batch = p.o_stride_batch = from.q_stride_batch;
+  p.q_stride_head = p.o_stride_head = from.q_stride_head;
+  p.lse_stride_batch = from.lse_stride_batch;
+  p.lse_stride_head = from.lse_stride_head;
+  p.kv = levels(set, pool, integers).front().kv;
+  p.kv.page_table = integers + flat_tables_ + int64_t{set} * cell_.batch * flat_pages_;
+  p.kv.seq_lens = integers + flat_lens_;
+  p.kv.page_table_stride = p.kv.max_pages = flat_pages_;
+  p.kv.rows = cell_.batch;
+  return p;
 }
 
 void CascadeLayout::add_tables() {

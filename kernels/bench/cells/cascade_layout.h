@@ -26,6 +26,13 @@ public:
   /// Sizes and dense strides of a call; no pointer.
   assay_cascade_params params(assay_target target) const;
 
+  /// Whether all segments but the last level's are whole pages: then the pages of a request are
+  /// those of its segments.
+  bool has_flat() const;
+  /// A call of paged attention on the same pages: one page table a request.
+  assay_paged_params flat_params(assay_target target, int set, const uint16_t *pool,
+                                 const int32_t *integers) const;
+
 private:
   struct Level {
     int segments, max_pages;
@@ -33,12 +40,15 @@ private:
   };
   uint64_t v_at() const { return uint64_t(sets_) * pages_per_set_ * page_elements_; }
   void add_tables();
+  void add_flat_tables();
 
   CascadeCell cell_;
   int sets_;
   int64_t page_elements_, pages_per_set_ = 0;
   std::vector<Level> levels_;
   std::vector<int32_t> integers_;
+  int flat_pages_ = 0;                     // of a request
+  size_t flat_lens_ = 0, flat_tables_ = 0; // in integers_; tables of [sets, batch, flat_pages]
 };
 
 } // namespace assay::bench

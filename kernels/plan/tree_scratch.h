@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the finder of prefix trees reads, writes, and keeps while it works.
+#pragma once
+
+#include "kernels/plan/prefix_tree.h"
+
+namespace assay {
+
+/// What the finder knows of requests and nodes while it works; on the device in shared memory. A
+/// group is the requests that have shared all pages so far; its first one stands for it.
+struct TreeScratch {
+  int64_t tag[kMaxTreeBatch];   // group and next page
+  int32_t group[kMaxTreeBatch]; // -1: the request shares no more
+  int32_t size[kMaxTreeBatch];  // of the group that a request stands for
+  int32_t rank[kMaxTreeBatch];  // of a request in its group
+  int32_t page[kMaxTreeBatch];  // pages that the group shares
+  int32_t begin[kMaxTreeBatch]; // keys in nodes so far
+  int32_t next[kMaxTreeBatch];  // the group after this round
+  int32_t next_size[kMaxTreeBatch], next_rank[kMaxTreeBatch];
+  int32_t value[kMaxTreeBatch];  // of a step
+  int32_t copies[kMaxTreeBatch]; // of the newest keys of the group that a request stands for; 0:
+                                 // they become no node
+  int32_t spot[kTreeLevels][kMaxTreeBatch]; // node << kSpotBits | rank; -1: none
+  PrefixNode nodes[kMaxTreeNodes];
+  int32_t items[kMaxTreeNodes + 1], states[kMaxTreeNodes + 1]; // of the nodes in front
+  int64_t cost[kMaxNodeSplits];
+};
+inline constexpr int kSpotBits = 10;
+
+struct TreeInput {
+  PrefixTreeShape shape;
+  const int32_t *page_table, *seq_lens;
+  int64_t page_table_stride;
+};
+
+/// Where a tree is written.
+struct TreeOutput {
+  TreeItem *items;
+  TreePlace *places;
+  int32_t *members, *covered;
+};
+
+/// Of a plan buffer: the tree at `base`.
+inline TreeOutput tree_output(const PrefixTreeShape &s, void *base) {
+  const PrefixTreeLayout l = prefix_tree_layout(s);
+  auto *at = static_cast<char *>(base);
+  return {reinterpret_cast<TreeItem *>(at + l.items), reinterpret_cast<TreePlace *>(at + l.places),
+          reinterpret_cast<int32_t *>(at + l.members), reinterpret_cast<int32_t *>(at + l.covered)};
+}
+
+} // namespace assay
