@@ -31,6 +31,16 @@ std::string message_of(const std::string &text) {
   return "";
 }
 
+/// The file with the input that ended a run. A slow one ends none: libFuzzer only keeps it.
+std::string artifact_of(const std::string &text) {
+  const std::string unit = "Test unit written to ";
+  for (size_t at = text.find(unit); at != std::string::npos; at = text.find(unit, at + 1)) {
+    const std::string path = line_with(text.substr(at), unit).substr(unit.size());
+    if (path.find("slow-unit-") == std::string::npos) return path;
+  }
+  return "";
+}
+
 std::string case_of(const std::string &text) {
   const size_t begin = text.find("assay-case ");
   if (begin == std::string::npos) return "";
@@ -59,10 +69,9 @@ FuzzLog read_fuzz_log(const std::string &whole) {
   }
   log.features = last_number(text, " ft: ", 0);
   log.edges = last_number(text, " cov: ", 0);
-  const std::string unit = "Test unit written to ";
-  const std::string line = line_with(text, unit);
-  if (!line.empty()) {
-    log.artifact = line.substr(unit.size());
+  const std::string artifact = artifact_of(text);
+  if (!artifact.empty()) {
+    log.artifact = artifact;
     log.message = message_of(text);
     if (log.message.empty()) log.message = "ended without a word";
     log.case_text = case_of(text);

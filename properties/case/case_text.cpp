@@ -274,6 +274,8 @@ std::variant<std::map<std::string, Entry>, CaseError> split_lines(std::string_vi
                                            at->second.line)};
   }
   if (!header) return CaseError{0, "empty: expected 'assay-case 1'"};
+  while (note.ends_with('\n')) // of empty lines, which would not be written again
+    note.pop_back();
   // Absent fields have values, so that a cut file would be another case: its last line tells.
   if (!end_seen) return CaseError{0, "cut short: the last line of a case is 'end'"};
   return entries;

@@ -114,14 +114,36 @@ void few_tiles(Problem &p, const Limits &limits, Dice &dice) {
   fit_lens(p, 2 * limits.slots);
 }
 
-/// Requests that begin with the same keys, and often end with the prefix.
+/// Two of six requests begin with the same 2,048 keys: a node of a prefix tree in many splits.
+void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
+  p.sharing = Sharing::kChain;
+  p.num_splits = dice.between(9, 16);
+  p.num_kv_heads = 1;
+  p.group_size = dice.between(1, 4);
+  p.head_dim = 64;
+  p.page_size = 64;
+  p.batch = 6;
+  p.seq_lens.assign(p.batch, 64);
+  p.seq_lens.front() = dice.between(1300, 1600);
+  p.seq_lens.back() = dice.between(1300, 1600);
+  fit_lens(p, 16 * limits.slots);
+}
+
+/// Requests that begin with the same keys, and often end with the prefix. Also with more query rows
+/// than a block of warpgroups has.
 void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
   p = without_features(p);
+  if (dice.upto(7) == 0) return share_long_prefix(p, limits, dice);
   p.sharing = dice.upto(2) == 0 ? Sharing::kChain : Sharing::kTree;
   p.num_splits = dice.upto(3) == 0 ? 0 : dice.between(1, 4);
   p.num_kv_heads = dice.between(1, 2);
   p.page_size = std::array{1, 8, 16, 32, 48, 64}[dice.upto(5)];
   p.batch = dice.between(2, 9);
+  if (dice.upto(3) == 0) {
+    p.num_kv_heads = 1;
+    p.group_size = 16;
+    p.batch = 9;
+  }
   p.seq_lens.resize(p.batch);
   for (int &len : p.seq_lens)
     len = dice.upto(5) == 0 ? 64 * dice.between(0, 5) : dice.between(64, 400);

@@ -27,7 +27,8 @@ CheckResult page_remap(const Problem &p, Sut &sut) {
   if (shared.sharing == Sharing::kDuplicate || !bits_follow_batch(shared, sut))
     return same_bits(first.after, second.after, what);
   CheckResult result = inside_budget(first, sut);
-  return result.also(inside_budget(second, sut)).also(all_related(first, second, Relation{}, sut, what));
+  return result.also(inside_budget(second, sut))
+      .also(all_related(first, second, Relation{}, sut, what));
 }
 
 } // namespace assay

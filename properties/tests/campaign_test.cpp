@@ -237,6 +237,11 @@ TEST(FuzzLog, ReadsStatisticsAndWhatEndedIt) {
           .message,
       "")
       << "words of inputs";
+  EXPECT_EQ(read_fuzz_log(
+                "Slowest unit: 14 s:\nartifact_prefix='a/'; Test unit written to a/slow-unit-1\n")
+                .message,
+            "")
+      << "an input that took long, and passed";
   EXPECT_EQ(read_fuzz_log("#2\tINITED\n#777\tREDUCE cov: 1").executions, 777u) << "cut off";
   const FuzzLog hang =
       read_fuzz_log("SUMMARY: libFuzzer: timeout\nTest unit written to a/timeout-1\n");

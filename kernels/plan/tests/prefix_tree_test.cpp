@@ -177,6 +177,20 @@ TEST(PrefixTree, shares_nothing_where_that_gains_less_than_a_kernel_costs) {
   EXPECT_GT(HostTree(in.input(s)).num_items(), 0);
 }
 
+TEST(PrefixTree, tells_a_page_at_two_places_apart) {
+  // Two groups of two; the page behind what the first shares lies one page further on in the
+  // second.
+  PrefixTreeShape s{4, 1, 1, 64, 64, 128, 4, 1, 1 << 10};
+  Requests in;
+  in.columns = 5;
+  in.table = {1, 2, 9, 11, 11, 5, 6, 7, 9, 12, 1, 2, 9, 13, 13, 5, 6, 7, 9, 14};
+  in.lens = {250, 310, 250, 310};
+  const HostTree tree(in.input(s));
+  ASSERT_NO_FATAL_FAILURE(expect_sound(s, in, tree));
+  EXPECT_EQ(tree.covered()[0], 192);
+  EXPECT_EQ(tree.covered()[1], 256);
+}
+
 constexpr int kThreads = 64;
 
 TEST(TreeKernel, equals_the_host_finder_byte_for_byte) {
