@@ -207,7 +207,10 @@ bool encloses(const Enclosure &outer, const Interval &inner) {
   Interval distance(inner);
   distance -= outer.mid;
   distance.apply_abs();
-  return distance.certainly_at_most(outer.rad);
+  if (distance.certainly_at_most(outer.rad)) return true;
+  // The value itself may lie on the end of the enclosure, that of a mean of equal values on the end
+  // of their hull: then the interval, which is never a point, reaches beyond it.
+  return !distance.certainly_above(outer.rad) && inner.width() <= 0x1p-60 * outer.rad;
 }
 
 } // namespace assay::oracle

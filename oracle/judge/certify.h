@@ -56,7 +56,8 @@ Certification certify_row(const RowProblem &problem, const RowReference &row,
 Certification certify_merge(const MergeProblem &problem, const MergeReference &reference,
                             std::span<const int> dims, int precision = 256);
 
-/** True when the interval lies inside the enclosure: the fast path's radius was honest. */
+/** True when the value that the interval holds lies inside the enclosure, as far as the interval
+   can tell (2^-60 of the radius): the fast path's radius was honest. */
 bool encloses(const Enclosure &outer, const Interval &inner);
 
 } // namespace assay::oracle

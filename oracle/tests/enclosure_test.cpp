@@ -220,5 +220,15 @@ TEST(Enclosure, AThreadTakesItsCachesWithIt) {
   EXPECT_LT(width, 0x1p-200);
 }
 
+TEST(Enclosure, AValueOnItsEndIsInside) {
+  Interval third(256, 1.0); // 16, a little wider than a point
+  third /= Interval(256, 3.0);
+  third *= 48.0;
+  ASSERT_GT(third.width(), 0);
+  EXPECT_TRUE(encloses({0, 16}, third));
+  EXPECT_FALSE(encloses({0, 0x1.fffffffffffffp3}, third));
+  EXPECT_FALSE(encloses({0, 15.9}, third));
+}
+
 } // namespace
 } // namespace assay::oracle::test

@@ -129,10 +129,12 @@ std::map<std::string, std::set<std::string>> own_kernel_files(const IncludeGraph
       ++owners[path];
   std::map<std::string, std::set<std::string>> out;
   for (const OwnKernel &kernel : kernels) {
+    // A kernel that is built on another one includes what is that one's.
+    const std::set<std::string> own = graph.reach({kernel.alone.begin(), kernel.alone.end()}, {});
     std::set<std::string> others;
     for (const OwnKernel &other : kernels)
       for (const std::string &path : other.alone)
-        if (&other != &kernel && owners[path] == 1) others.insert(path);
+        if (&other != &kernel && owners[path] == 1 && own.count(path) == 0) others.insert(path);
     std::vector<std::string> roots;
     for (const std::string &path : graph.files())
       if (!kernel.folder.empty() && path.starts_with(kernel.folder) &&
