@@ -118,34 +118,13 @@ struct CellData {
     return choice.even_lengths;
   }
 
-  assay_plan_params plan_params() const {
-    assay_plan_params p = {};
-    p.struct_size = sizeof p;
-    p.target = ASSAY_TARGET_CUDA;
-    p.dtype = ASSAY_BF16;
-    p.kv_dtype = abi_dtype(cell.kv_dtype);
-    p.batch = cell.batch;
-    p.q_len = 1;
-    p.num_qo_heads = cell.num_qo_heads;
-    p.num_kv_heads = cell.num_kv_heads;
-    p.head_dim = cell.head_dim;
-    p.max_seq_len = cell.seq;
-    p.seq_lens = seq_lens->get();
-    p.stream = stream.get();
-    if (plan) {
-      p.plan = plan->get();
-      p.plan_bytes = plan->size();
-    }
-    return p;
-  }
-
   void prepare_v2() {
     uint64_t bytes = 0;
     assay_paged_params p = params(0);
     check_status(assay_paged_attention_v2_workspace_size(&p, &bytes), "workspace_size");
     workspace = std::make_unique<DeviceArray<char>>(bytes);
     ASSAY_BENCH_CHECK(cudaMemset(workspace->get(), 0, bytes));
-    assay_plan_params plan_call = plan_params();
+    const assay_plan_params plan_call = plan_params(p);
     check_status(assay_plan_size(&plan_call, &bytes), "plan_size");
     plan = std::make_unique<DeviceArray<char>>(bytes);
   }
@@ -191,7 +170,7 @@ void run_decode(const Cell &cell, const Options &options, const DeviceInfo &devi
   };
   measure("paged_attention_v1", assay_paged_attention_v1);
   data.prepare_v2();
-  const assay_plan_params plan = data.plan_params();
+  const assay_plan_params plan = plan_params(data.params(0));
   check_status(assay_plan(&plan), "plan");
   result.plan_us = graph_median_us(data.stream, 16, options.replays,
                                    [&](int) { check_status(assay_plan(&plan), "plan"); });

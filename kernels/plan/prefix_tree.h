@@ -26,10 +26,10 @@ inline constexpr int kMaxTreeNodes = 2 * kMaxTreeBatch; // every node has two re
 
 /// Shape of a tree: known on the host without reading page tables.
 struct PrefixTreeShape {
-  int32_t batch = 0;     // 2 .. kMaxTreeBatch
-  int32_t group = 0;     // query rows of a (request, kv head)
-  int32_t kv_heads = 0;  //
-  int32_t head_dim = 0;  //
+  int32_t batch = 0; // 2 .. kMaxTreeBatch
+  int32_t group = 0; // query rows of a (request, kv head)
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
   int32_t page_size = 0; // tokens
   int32_t tile = 0;      // keys of a tile of the shared keys
   int32_t blocks = 0;    // that run the items side by side
@@ -57,7 +57,7 @@ struct alignas(16) TreePlace {
   int32_t reserved;
 };
 
-/// Device view of a tree in a plan buffer.
+/// A tree as it is read.
 struct PrefixTree {
   const TreeItem *items;   // [kMaxTreeItems + blocks], by block in turns; ended by `blocks` empty
                            // ones
