@@ -65,6 +65,7 @@ void expect_sound(const PrefixTreeShape &s, const Requests &in, const HostTree &
     const TreeItem &item = view.items[i];
     ASSERT_LT(item.first_row, item.rows);
     ASSERT_LT(item.kv_head, s.kv_heads);
+    ASSERT_EQ(item.kv_begin % kStartKeys, 0); // tiles keep their place in pages
     const int first_page = item.kv_begin / s.page_size;
     const int end_page = (item.kv_end - 1) / s.page_size + 1;
     for (int row = item.first_row; row < std::min(item.rows, item.first_row + kTreeRows); ++row) {
