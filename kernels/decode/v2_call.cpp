@@ -61,10 +61,9 @@ assay_status PagedV2::key_order(const void *params, int32_t request, int32_t, as
   PagedSplit split;
   ASSAY_RETURN_IF_ERROR(build_paged_shape(&p, shape));
   ASSAY_RETURN_IF_ERROR(build_paged_split(shape, p.num_splits, split));
-  const HostPlan plan(split.plan, p.kv.seq_lens);
   PagedKeyOrder order(shape, split.warps, tiles, capacity);
   int index = 0;
-  for (const WorkItem &item : items_of_request(plan.view(), request))
+  for (const WorkItem &item : items_of_request(split.plan, p.kv.seq_lens, nullptr, request))
     order.add({split.warps, index++, item.kv_begin, item.kv_end});
   return order.finish(count);
 }

@@ -48,6 +48,22 @@ void write_line(const PlanInput &in, int32_t *line_indptr, int32_t *order) {
   std::fill(line_indptr + before, line_indptr + s.batch + 1, x);
 }
 
+/// Of a balanced plan: where a request lies, and what the workers there hold of it.
+std::vector<WorkItem> balanced_items(PlanInput in, int32_t request) {
+  const size_t batch = static_cast<size_t>(in.shape.batch);
+  std::vector<int32_t> line_indptr(batch + 1), order(batch);
+  in.line_indptr = line_indptr.data(), in.order = order.data();
+  write_line(in, line_indptr.data(), order.data());
+  const auto place = std::find(order.begin(), order.end(), request) - order.begin();
+  const WorkLine line = work_line(in, HostLoad{});
+  const RequestPlace at = request_place(in, place, HostLoad{});
+  if (at.tiles == 0) return {balanced_item(in.shape, line, at, 0)};
+  std::vector<WorkItem> items;
+  for (int64_t w = line.worker_of(at.begin); w <= line.worker_of(at.end - 1); ++w)
+    items.push_back(balanced_item(in.shape, line, at, w));
+  return items;
+}
+
 } // namespace
 
 HostPlan::HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens, const int32_t *covered)
@@ -88,13 +104,14 @@ std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker) {
   return items;
 }
 
-std::vector<WorkItem> items_of_request(const SplitPlan &plan, int32_t request) {
+std::vector<WorkItem> items_of_request(const SplitPlanShape &shape, const int32_t *seq_lens,
+                                       const int32_t *covered, int32_t request) {
+  if (shape.splits == 0)
+    return balanced_items({shape, seq_lens, nullptr, nullptr, covered}, request);
   std::vector<WorkItem> items;
-  for (int64_t w = 0; w < plan.shape.workers; ++w)
-    for (const WorkItem &item : items_of_worker(plan, w))
-      if (item.request == request) items.push_back(item);
-  std::sort(items.begin(), items.end(),
-            [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
+  for (int64_t w = int64_t{request} * shape.splits; w < (request + int64_t{1}) * shape.splits; ++w)
+    if (const WorkItem item = fixed_item(shape, w, seq_lens[request]); item.num_splits > 0)
+      items.push_back(item);
   return items;
 }
 

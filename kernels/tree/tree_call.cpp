@@ -142,8 +142,7 @@ assay_status Tree::key_order(const void *params, int32_t request, int32_t, assay
     for (const KeyRange &r : tree->ranges_of(request))
       order.add_shared(split++, r.begin, r.end, s.tree.tile);
   }
-  const HostPlan plan(s.own.plan, p.kv.seq_lens, covered);
-  for (const WorkItem &item : items_of_request(plan.view(), request))
+  for (const WorkItem &item : items_of_request(s.own.plan, p.kv.seq_lens, covered, request))
     order.add({s.own.warps, split++, item.kv_begin, item.kv_end});
   return order.finish(count);
 }

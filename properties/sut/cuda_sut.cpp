@@ -153,10 +153,20 @@ private:
         cudaMemcpyAsync(arena_.device(), arena_.host(), total_, cudaMemcpyHostToDevice, stream_),
         "copying to the device");
   }
+  void fetch(size_t offset, size_t bytes) {
+    require(cudaMemcpyAsync(arena_.host() + offset, arena_.device() + offset, bytes,
+                            cudaMemcpyDeviceToHost, stream_),
+            "copying from the device");
+  }
   void download(Tensors &t, RunResult &result) {
-    require(
-        cudaMemcpyAsync(arena_.host(), arena_.device(), total_, cudaMemcpyDeviceToHost, stream_),
-        "copying from the device");
+    const size_t tensors = t.buffers.size();
+    fetch(0, placed_.at(tensors).offset);
+    // Of scratch memory, which may have hundreds of MB, only the bands are of interest.
+    for (size_t i = tensors; i < placed_.size(); ++i) {
+      const size_t end = placed_[i].offset + placed_[i].bytes.whole_bytes();
+      fetch(placed_[i].offset, GuardedBytes::kBand);
+      fetch(end - GuardedBytes::kBand, GuardedBytes::kBand);
+    }
     require(cudaStreamSynchronize(stream_), "copying from the device");
     for (size_t i = 0; i < placed_.size(); ++i) {
       Placed &p = placed_[i];

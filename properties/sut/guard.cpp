@@ -47,8 +47,11 @@ GuardedBytes::GuardedBytes(size_t bytes) : bytes_(bytes), storage_(bytes + 3 * k
 }
 
 void fill_poison(std::byte *to, size_t bytes, const Problem &p) {
+  constexpr uint64_t kSalt = 0x77000000;
+  uint32_t bits = poison_bits(p.poison, Dtype::kFp32, kSalt);
   for (size_t i = 0; i < bytes; i += 4) {
-    uint32_t bits = poison_bits(p.poison, Dtype::kFp32, 0x77000000u + i);
+    // The others are one value; a workspace may have hundreds of MB.
+    if (p.poison == Poison::kRandomBits) bits = poison_bits(p.poison, Dtype::kFp32, kSalt + i);
     std::memcpy(to + i, &bits, std::min<size_t>(4, bytes - i));
   }
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 namespace assay {
@@ -51,6 +52,42 @@ std::vector<std::pair<int, int>> loads(const SplitPlanShape &shape,
   return loads;
 }
 
+/// Items of each request, in split order, gathered from all workers.
+std::vector<std::vector<WorkItem>> by_request(const SplitPlan &plan) {
+  std::vector<std::vector<WorkItem>> items(static_cast<size_t>(plan.shape.batch));
+  for (int64_t w = 0; w < plan.shape.workers; ++w)
+    for (const WorkItem &item : items_of_worker(plan, w))
+      items[static_cast<size_t>(item.request)].push_back(item);
+  for (auto &mine : items)
+    std::sort(mine.begin(), mine.end(),
+              [](const WorkItem &a, const WorkItem &b) { return a.split < b.split; });
+  return items;
+}
+
+std::vector<int32_t> words(const std::vector<WorkItem> &items) {
+  std::vector<int32_t> out(items.size() * sizeof(WorkItem) / sizeof(int32_t));
+  if (!items.empty()) std::memcpy(out.data(), items.data(), items.size() * sizeof(WorkItem));
+  return out;
+}
+
+TEST(SplitPlan, items_of_one_request_are_those_of_the_whole_plan) {
+  std::mt19937 rng(3);
+  for (int i = 0; i < 2000; ++i) {
+    const PlanCase c = random_case(rng);
+    std::vector<int32_t> covered;
+    for (int32_t len : c.lens)
+      covered.push_back(len / kStartKeys * (rng() % 3 == 0 ? kStartKeys : 0));
+    const bool tree = c.shape.splits == 0 && c.shape.span == 0 && rng() % 2 == 0;
+    const int32_t *held = tree ? covered.data() : nullptr;
+    const HostPlan host(c.shape, c.lens.data(), held);
+    const auto expected = by_request(host.view());
+    for (int32_t r = 0; r < c.shape.batch; ++r)
+      ASSERT_EQ(words(items_of_request(c.shape, c.lens.data(), held, r)),
+                words(expected[static_cast<size_t>(r)]))
+          << "case " << i << ", request " << r;
+  }
+}
+
 TEST(SplitPlan, is_sound_on_random_batches) {
   std::mt19937 rng(1);
   int empty_rows = 0, shared = 0, idle_workers = 0, crossed = 0;
@@ -63,7 +100,7 @@ TEST(SplitPlan, is_sound_on_random_batches) {
       empty_rows += len == 0;
     if (c.shape.splits == 0) {
       idle_workers += items_of_worker(plan, c.shape.workers - 1).empty();
-      shared += items_of_request(plan, 0).size() > 1;
+      shared += items_of_request(c.shape, c.lens.data(), nullptr, 0).size() > 1;
       const auto all = loads(c.shape, c.lens);
       crossed += std::any_of(all.begin(), all.end(), [](auto &load) { return load.first > 1; });
     }
