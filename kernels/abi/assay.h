@@ -204,9 +204,9 @@ typedef struct assay_plan_params {
  * in so many splits of each part of the tree (fewer where it has fewer than 128 keys per split, or
  * 64 with head_dim 256). Either way the keys of no other request are split by the plan of v2.
  *
- * Pages are shared for 16-bit caches of 2 to 1024 requests, with q_len 1 and without window,
- * softcap, slopes and sinks, on devices with warpgroups (sm_90). Any other call is one of
- * paged_attention_v2 with num_splits 0.
+ * Pages are shared for 2 to 1024 requests, with q_len 1 and without window, softcap, slopes and
+ * sinks, on devices with warpgroups (sm_90). Any other call is one of paged_attention_v2 with
+ * num_splits 0.
  */
 
 /**

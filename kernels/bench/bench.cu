@@ -35,9 +35,7 @@ struct CellData {
     page_elements = int64_t{cell.page_size} * cell.num_kv_heads * cell.head_dim;
     const int64_t bytes = 2 * pages_per_set * sets * page_elements * bytes_of(cell.kv_dtype);
     pool = std::make_unique<DeviceArray<char>>(bytes);
-    fill_bf16(reinterpret_cast<uint16_t *>(pool->get()), bytes / 2, 1, stream.get());
-    // Bytes with a zero in every exponent field: no fp8 NaN.
-    if (bytes_of(cell.kv_dtype) == 1) mask_words(pool->get(), bytes, 0xbfbfbfbfu, stream.get());
+    fill_cache(pool->get(), bytes, cell.kv_dtype, stream.get());
     const int64_t rows = int64_t{cell.batch} * cell.num_qo_heads;
     q = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim);
     o = std::make_unique<DeviceArray<uint16_t>>(rows * cell.head_dim + kBandBytes);

@@ -37,7 +37,7 @@ nlohmann::json about(const CascadeCell &c) {
           {"num_kv_heads", c.num_kv_heads},
           {"head_dim", c.head_dim},
           {"page_size", c.page_size},
-          {"kv_dtype", name_of(KvDtype::kBf16)}};
+          {"kv_dtype", name_of(c.kv_dtype)}};
 }
 
 nlohmann::json about(const MergeCell &c) {

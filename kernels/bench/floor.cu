@@ -181,8 +181,10 @@ void fill_bf16(uint16_t *data, uint64_t n, uint64_t seed, cudaStream_t stream) {
   ASSAY_BENCH_CHECK(cudaGetLastError());
 }
 
-void mask_words(void *data, uint64_t bytes, uint32_t bits, cudaStream_t stream) {
-  mask<<<1056, 256, 0, stream>>>(static_cast<uint32_t *>(data), bytes / 4, bits);
+void fill_cache(void *data, uint64_t bytes, KvDtype dtype, cudaStream_t stream) {
+  fill_bf16(static_cast<uint16_t *>(data), bytes / 2, 1, stream);
+  if (bytes_of(dtype) != 1) return;
+  mask<<<1056, 256, 0, stream>>>(static_cast<uint32_t *>(data), bytes / 4, 0xbfbfbfbfu);
   ASSAY_BENCH_CHECK(cudaGetLastError());
 }
 

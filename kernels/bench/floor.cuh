@@ -4,6 +4,7 @@
 // many vectors for each that it writes.
 #pragma once
 
+#include "kernels/bench/cells/cells.h"
 #include "kernels/bench/device.cuh"
 
 #include <cstdint>
@@ -53,7 +54,7 @@ void enqueue_empty(cudaStream_t stream);
 /// Fills `n` 16-bit values with bf16 numbers uniform in [-1, 1), from a hash of index and seed.
 void fill_bf16(uint16_t *data, uint64_t n, uint64_t seed, cudaStream_t stream);
 
-/// ANDs every 32-bit word with `bits`.
-void mask_words(void *data, uint64_t bytes, uint32_t bits, cudaStream_t stream);
+/// Fills a cache: as above, or with bytes that have a zero in every exponent field, no fp8 NaN.
+void fill_cache(void *data, uint64_t bytes, KvDtype dtype, cudaStream_t stream);
 
 } // namespace assay::bench

@@ -26,8 +26,9 @@ def load_bench_library(path):
 
 
 def choose(cells, kinds, text):
-    """The cells of these kinds with `text` in their names, kind by kind. Every merge of two states stands twice:
-    into another array, and in place."""
+    """The cells of these kinds with `text` in their names, kind by kind, of cascades those of bf16. Every merge of two
+    states stands twice: into another array, and in place."""
+    cells = [c for c in cells if c["kind"] != "cascade" or c["kv_dtype"] == "bf16"]
     pairs = [c for c in cells if c["kind"] == "merge_state"]
     again = [{**c, "kind": "merge_state in place", "name": c["name"] + " in place"} for c in pairs]
     chosen = [c for c in cells + again if c["kind"] in kinds and text in c["name"]]

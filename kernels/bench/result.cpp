@@ -37,16 +37,20 @@ std::string decode_line(const CellResult &r) {
                      r.floor.us / std::min(v1.early_us, v2.early_us), r.plan_us);
 }
 
+/// A kernel that was not asked leaves its column empty.
 std::string cascade_line(const CellResult &r) {
-  const double us = r.kernels.at("cascade_attention").us;
-  const auto shown = [&](const char *kernel) {
+  const auto shown = [&](const char *kernel, double scale = 1) -> std::string {
     const auto found = r.kernels.find(kernel);
-    return found == r.kernels.end() ? "" : fmt::format("{:.2f}", found->second.us);
+    return found == r.kernels.end() ? "" : fmt::format("{:.2f}", scale * found->second.us);
   };
+  const auto levels = r.kernels.find("cascade_attention");
+  const bool has_levels = levels != r.kernels.end();
   return fmt::format(
-      "{:<28} {:8.1f} {:8.1f} | {:9.2f} {:9.2f} | {:9.2f} {:8.2f} {:8.1f} | {:>9} {:>9} {:>8}\n",
-      r.cell, r.bytes * 1e-6, r.flops * 1e-9, r.floor.us, r.flops_us(), us, us / r.floor_us(),
-      r.flops / us * 1e-6, shown("tree_attention"), shown("paged_attention_v2"),
+      "{:<28} {:8.1f} {:8.1f} | {:9.2f} {:9.2f} | {:>9} {:>8} {:>8} | {:>9} {:>9} {:>8}\n", r.cell,
+      r.bytes * 1e-6, r.flops * 1e-9, r.floor.us, r.flops_us(), shown("cascade_attention"),
+      shown("cascade_attention", 1 / r.floor_us()),
+      has_levels ? fmt::format("{:.1f}", r.flops / levels->second.us * 1e-6) : "",
+      shown("tree_attention"), shown("paged_attention_v2"),
       r.plan_us > 0 ? fmt::format("{:.2f}", r.plan_us) : "");
 }
 

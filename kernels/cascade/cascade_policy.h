@@ -47,7 +47,7 @@ constexpr CascadePolicy cascade_policy(int head_dim) {
 struct WidePolicy {
   int tile;  // keys per tile
   int slots; // of the ring; a tile takes two, for K and V
-  int ahead; // slots whose copies are in flight while one more is issued
+  int ahead; // copies of K or V in flight while one more is issued
 };
 inline constexpr int kWideRows = 128; // of a block, 64 for each of two warpgroups
 
@@ -55,8 +55,12 @@ inline constexpr int kWideRows = 128; // of a block, 64 for each of two warpgrou
 constexpr int wide_tile(int head_dim) { return head_dim == 256 ? 64 : 128; }
 
 /// A slot has 32 KB (16 KB with head_dim 64) and the queries 16 to 64 KB of the 227 KB of a block.
-constexpr WidePolicy wide_policy(int head_dim) {
-  return {.tile = wide_tile(head_dim), .slots = head_dim == 256 ? 4 : 6, .ahead = 1};
+/// Bytes of an fp8 cache wait in stages of half a slot: one for every copy in flight, and one more.
+constexpr WidePolicy wide_policy(int head_dim, int kv_bytes) {
+  const bool widens = kv_bytes == 1;
+  return {.tile = wide_tile(head_dim),
+          .slots = head_dim == 256 || widens ? 4 : 6,
+          .ahead = widens && head_dim < 256 ? 3 : 1};
 }
 
 /// Blocks of warps that walk the keys side by side (cascade_narrow.cuh).

@@ -2,39 +2,19 @@
 // The cascade kernel for segments that many rows share: dense attention on warpgroups.
 #pragma once
 
-#include "kernels/arch/async_copy.cuh"
 #include "kernels/arch/grid_order.cuh"
-#include "kernels/arch/mbarrier.cuh"
 #include "kernels/arch/shared_storage.cuh"
 #include "kernels/arch/shuffle.cuh"
-#include "kernels/arch/sync.cuh"
 #include "kernels/arch/wgmma.cuh"
-#include "kernels/cascade/cascade_policy.h"
 #include "kernels/cascade/cascade_work.cuh"
-#include "kernels/common/kv_tile.cuh"
+#include "kernels/cascade/wide_producer.cuh"
+#include "kernels/cascade/wide_queries.cuh"
 #include "kernels/common/row_output.cuh"
 
 namespace assay::ASSAY_TARGET {
 
-/// Matrices of 16-bit elements as wgmma reads them, [head_dim / 64][rows] of 128 swizzled bytes, in
-/// the terms of KvLayout.
-template <int kRows, int kHeadDim>
-struct WideLayout {
-  static constexpr int kChunks = kHeadDim / 8;     // of a row
-  static constexpr int kBlockBytes = kRows * 128;  // of 64 columns
-  static constexpr int kVectors = kRows * kChunks; // of the matrix
-  static constexpr int kBytes = kRows * kHeadDim * 2;
-  static ASSAY_DEVICE int index(int row, int chunk) {
-    return chunk / 8 * (kRows * 8) + row * 8 + (chunk % 8 ^ (row & 7));
-  }
-  static ASSAY_DEVICE int index_from(int home, int row) { return (home ^ (row & 7)) + row * 8; }
-  /// Bytes to columns 16 step .. 16 step + 15.
-  static ASSAY_DEVICE int column_step(int step) { return step / 4 * kBlockBytes + step % 4 * 32; }
-};
-
-/// A block has 64 query rows for each of two warpgroups of consumers; a third one, the producer,
-/// copies tiles of K and V through the page table into a ring of slots that both read.
-/// A slot's `full` barrier counts the producer's warps, its `empty` one the consumers'.
+/// A block has 64 query rows for each of two warpgroups of consumers; a third one, the producer
+/// (WideProducer), fills a ring of slots with tiles of K and V that both read.
 ///
 /// A consumer computes the scores of tile j + 1 while the tensor cores still multiply the weights
 /// of tile j with V: softmax, on other units, then overlaps with both.
@@ -42,23 +22,29 @@ struct WideLayout {
 /// A block works through `Items`, a copyable cursor with `bool next(Work &)`; each role walks a
 /// copy of its own, so that the producer runs ahead into the next item. kOneItem: there is but one.
 /// What a Work has is what CascadeWork has of keys and rows.
-template <class E, int kHeadDim>
+template <class Types, int kHeadDim>
 class CascadeWide {
 public:
-  static constexpr WidePolicy kPolicy = wide_policy(kHeadDim);
+  using E = typename Types::Mma; // what the tensor cores multiply
+  using Producer = WideProducer<Types, kHeadDim>;
+  static constexpr WidePolicy kPolicy = Producer::kPolicy;
+  static constexpr bool kFp8 = Types::kFp8;
   static constexpr int kDims = kHeadDim, kTile = kPolicy.tile, kSlots = kPolicy.slots;
   static constexpr int kRows = kWideRows, kGroups = 2, kGroupRows = kRows / kGroups;
   static constexpr int kGroupThreads = 128, kThreads = (kGroups + 1) * kGroupThreads;
   static constexpr int kGroupWarps = kGroupThreads / 32;
   static_assert(kGroupRows == 64);
   using Number = typename arch::Arithmetic<E>::Number;
-  using KvMatrix = WideLayout<kTile, kHeadDim>;
-  using QueryMatrix = WideLayout<kGroupRows, kHeadDim>;
+  using KvMatrix = typename Producer::Matrix;
+  using Queries = WideQueries<Types, kHeadDim>;
+  using QueryMatrix = typename Queries::Matrix;
+  static_assert(Producer::kWarps == kGroupWarps && Queries::kThreads == kGroupThreads);
 
   struct SharedStorage {
-    alignas(1024) arch::Vec4 slots[kSlots][KvMatrix::kVectors];
+    alignas(1024) typename Producer::Ring ring;
+    typename Queries::Unscale unscale[kGroups];
+    typename Producer::SharedStorage producer;
     alignas(1024) arch::Vec4 queries[kGroups][QueryMatrix::kVectors];
-    arch::Mbarrier full[kSlots], empty[kSlots];
   };
 
   /// `consumers`: that have rows in some item; without kOneItem both.
@@ -68,14 +54,14 @@ public:
     const int group = static_cast<int>(arch::thread_idx()) / kGroupThreads;
     if (arch::thread_idx() == 0)
       for (int s = 0; s < kSlots; ++s) {
-        arch::mbarrier_init(&shared.full[s], kGroupWarps);
-        arch::mbarrier_init(&shared.empty[s], kGroupWarps * consumers);
+        arch::mbarrier_init(&shared.ring.full[s], Producer::kWarps);
+        arch::mbarrier_init(&shared.ring.empty[s], kGroupWarps * consumers);
       }
     arch::block_barrier();
     if (group == kGroups) {
       arch::lower_registers<kProducerRegisters<Items::kOneItem>>();
-      Cursor issue, signal;
-      for_each_item(items, [&](const auto &work) { produce(params, work, shared, issue, signal); });
+      Producer producer(shared.ring, shared.producer);
+      for_each_item(items, [&](const auto &work) { producer.produce(params, work); });
     } else {
       arch::raise_registers<kConsumerRegisters<Items::kOneItem>>();
       if (group >= consumers) return;
@@ -86,7 +72,7 @@ public:
         if (Items::kOneItem || first_row < work.num_rows)
           consume(params, work, shared, group, first_row, k, v, !Items::kOneItem);
         else
-          pass(work, shared, k, v);
+          pass(work, shared.ring, k, v);
       });
     }
   }
@@ -99,25 +85,11 @@ private:
   static constexpr int kProducerRegisters = kHeadDim == 256 && !kOneItem ? 72 : 56;
   template <bool kOneItem>
   static constexpr int kConsumerRegisters = (3 * 168 - kProducerRegisters<kOneItem>) / 2;
-  static constexpr int kWarpTokens = kTile / kGroupWarps; // of a tile, that a producer warp copies
-  static constexpr int kSlices = kHeadDim > 128 ? 2 : 1;  // of head_dim, one accumulator each
+  static constexpr int kSlices = kHeadDim > 128 ? 2 : 1; // of head_dim, one accumulator each
   static constexpr int kSliceDims = kHeadDim / kSlices;
   static constexpr int kScoreWords = kTile / 2, kSliceWords = kSliceDims / 2;
-  /// Copies of so many slots are in flight behind the one being issued.
-  static constexpr int kAhead = kPolicy.ahead;
-  using Loader = WarpTileLoader<E, kHeadDim, kWarpTokens, false, KvMatrix>;
-
-  /// A place in the ring: slots are used round after round.
-  struct Cursor {
-    int slot = 0;
-    uint32_t round = 0; // its parity is the phase's
-    ASSAY_DEVICE void advance() {
-      if (++slot == kSlots) {
-        slot = 0;
-        round ^= 1;
-      }
-    }
-  };
+  using Ring = typename Producer::Ring;
+  using Cursor = WideCursor<kSlots>;
 
   template <class Items, class F>
   static ASSAY_DEVICE void for_each_item(Items items, F f) {
@@ -132,84 +104,24 @@ private:
     }
   }
 
-  /// K and V of a tile are two places.
-  static ASSAY_DEVICE void next_tile(Cursor &c) {
-    c.advance();
-    c.advance();
-  }
-
-  template <class Params, class Work>
-  static ASSAY_DEVICE void produce(const Params &params, const Work &work, SharedStorage &shared,
-                                   Cursor &issue, Cursor &signal) {
-    const PagedKvParams &kv_params = work.keys(params);
-    Loader loader(PagedKv<E>(kv_params, work.segment, work.kv_head), work.kv_begin, work.kv_end);
-    const int token = static_cast<int>(arch::warp_id()) % kGroupWarps * kWarpTokens;
-    int issued = 0;
-    const auto publish = [&] {
-      arch::fence_async_proxy();
-      arch::warp_barrier();
-      if (arch::lane_id() == 0) arch::mbarrier_arrive(&shared.full[signal.slot]);
-      signal.advance();
-    };
-    const auto copy = [&](auto is_k) {
-      arch::mbarrier_wait(&shared.empty[issue.slot], issue.round ^ 1);
-      loader.template copy<decltype(is_k)::value>(kv_params, shared.slots[issue.slot] + token * 8);
-      arch::cp_async_commit();
-      issue.advance();
-      if (++issued <= kAhead) return;
-      arch::cp_async_wait<kAhead>();
-      publish();
-    };
-    loader.prefetch_places(kv_params, work.kv_begin + token);
-    ASSAY_UNROLL_BY(1)
-    for (int base = work.kv_begin; base < work.kv_end; base += kTile) {
-      copy(std::true_type{});
-      copy(std::false_type{});
-      if (base + kTile < work.kv_end) loader.prefetch_places(kv_params, base + kTile + token);
-    }
-    arch::cp_async_wait<0>();
-    for (int left = issued < kAhead ? issued : kAhead; left > 0; --left)
-      publish();
-  }
-
   /// Softmax state of this thread's rows g and g + 8 of its warp's 16; registers.
   struct Rows {
     Number m[2], d[2];
     Number alpha[2]; // what the last update multiplies older sums by
   };
 
-  /// `again`: the group's warps may still be reading the last item's.
-  template <class Params, class Work>
-  static ASSAY_DEVICE void load_queries(const Params &params, const Work &work, arch::Vec4 *queries,
-                                        int first_row, int group, bool again) {
-    if (again) arch::named_barrier(1 + group, kGroupThreads);
-    constexpr int kChunks = QueryMatrix::kChunks;
-    const int thread = static_cast<int>(arch::thread_idx()) % kGroupThreads;
-    const int chunk = thread % kChunks, first = thread / kChunks;
-    ASSAY_UNROLL_BY(4)
-    for (int r = first; r < kGroupRows; r += kGroupThreads / kChunks) {
-      const bool exists = first_row + r < work.num_rows;
-      const E *row = work.template query<E>(params, exists ? first_row + r : first_row);
-      arch::cp_async_16(queries + QueryMatrix::index(r, chunk), row + chunk * 8, exists);
-    }
-    arch::cp_async_commit();
-    arch::cp_async_wait<0>();
-    arch::fence_async_proxy();
-    arch::named_barrier(1 + group, kGroupThreads);
-  }
-
   /// The warp has just waited for the product that read the slot, all lanes together.
-  static ASSAY_DEVICE void release(SharedStorage &shared, int slot) {
-    if (arch::lane_id() == 0) arch::mbarrier_arrive(&shared.empty[slot]);
+  static ASSAY_DEVICE void release(Ring &ring, int slot) {
+    if (arch::lane_id() == 0) arch::mbarrier_arrive(&ring.empty[slot]);
   }
 
   /// An item without rows for this group: its slots are released as they fill.
   template <class Work>
-  static ASSAY_DEVICE void pass(const Work &work, SharedStorage &shared, Cursor &k, Cursor &v) {
+  static ASSAY_DEVICE void pass(const Work &work, Ring &ring, Cursor &k, Cursor &v) {
     const auto pass_slot = [&](Cursor &next) {
-      arch::mbarrier_wait(&shared.full[next.slot], next.round);
-      release(shared, next.slot);
-      next_tile(next);
+      arch::mbarrier_wait(&ring.full[next.slot], next.round);
+      release(ring, next.slot);
+      next.next_tile();
     };
     ASSAY_UNROLL_BY(1)
     for (int base = work.kv_begin; base < work.kv_end; base += kTile) {
@@ -221,8 +133,12 @@ private:
   template <class Params, class Work>
   static ASSAY_DEVICE void consume(const Params &params, const Work &work, SharedStorage &shared,
                                    int group, int first_row, Cursor &k, Cursor &v, bool again) {
-    const Number scale = params.attention.scale_log2;
-    load_queries(params, work, shared.queries[group], first_row, group, again);
+    Ring &ring = shared.ring;
+    // The group's warps may still be reading the last item's queries.
+    if (again) arch::named_barrier(1 + group, kGroupThreads);
+    Queries::load(params, work, shared.queries[group], shared.unscale[group], first_row);
+    arch::named_barrier(1 + group, kGroupThreads);
+    const typename Queries::Scale scale(params, work, shared.unscale[group]);
     const arch::KMajorMatrix queries(shared.queries[group]);
     Rows rows;
     Number scores[kScoreWords], o[kSlices][kSliceWords];
@@ -239,8 +155,8 @@ private:
       o[s][i] = 0.0f;
 
     const auto start_scores = [&] {
-      arch::mbarrier_wait(&shared.full[k.slot], k.round);
-      const arch::KMajorMatrix keys(shared.slots[k.slot]);
+      arch::mbarrier_wait(&ring.full[k.slot], k.round);
+      const arch::KMajorMatrix keys(ring.slots[k.slot]);
       arch::wgmma_fence(scores);
       ASSAY_UNROLL
       for (int step = 0; step < kHeadDim / 16; ++step)
@@ -249,8 +165,8 @@ private:
       arch::wgmma_commit();
     };
     const auto start_values = [&] {
-      arch::mbarrier_wait(&shared.full[v.slot], v.round);
-      const arch::NMajorMatrix values(shared.slots[v.slot], KvMatrix::kBlockBytes);
+      arch::mbarrier_wait(&ring.full[v.slot], v.round);
+      const arch::NMajorMatrix values(ring.slots[v.slot], KvMatrix::kBlockBytes);
       arch::wgmma_fence(o, weights);
       ASSAY_UNROLL
       for (int step = 0; step < kTile / 16; ++step)
@@ -264,8 +180,8 @@ private:
     if (work.kv_begin < work.kv_end) {
       start_scores();
       arch::wgmma_wait<0>(scores);
-      release(shared, k.slot);
-      next_tile(k);
+      release(ring, k.slot);
+      k.next_tile();
       if (work.kv_begin + kTile > work.kv_end) mask(scores, work.kv_end - work.kv_begin);
       update(rows, scores, scale);
       pack(scores, weights);
@@ -274,24 +190,24 @@ private:
         start_scores();
         start_values();
         arch::wgmma_wait<1>(scores);
-        release(shared, k.slot);
-        next_tile(k);
+        release(ring, k.slot);
+        k.next_tile();
         if (base + kTile > work.kv_end) mask(scores, work.kv_end - base);
         update(rows, scores, scale);
         arch::wgmma_wait<0>(o, weights);
-        release(shared, v.slot);
-        next_tile(v);
+        release(ring, v.slot);
+        v.next_tile();
         rescale(rows, o);
         pack(scores, weights);
       }
       start_values();
       arch::wgmma_wait<0>(o, weights);
       if (again) {
-        release(shared, v.slot);
-        next_tile(v);
+        release(ring, v.slot);
+        v.next_tile();
       }
     }
-    store(params, work, first_row, rows, o);
+    store(params, work, first_row, rows, scale, o);
   }
 
   /// Keys at or past `live` (counted in this tile) never take part.
@@ -303,7 +219,8 @@ private:
   }
 
   /// Online softmax: scores become weights 2^(scale (s - m)), not yet rounded; sums keep them so.
-  static ASSAY_DEVICE void update(Rows &rows, Number (&scores)[kScoreWords], Number scale) {
+  static ASSAY_DEVICE void update(Rows &rows, Number (&scores)[kScoreWords],
+                                  const typename Queries::Scale &scale) {
     Number shift[2];
     ASSAY_UNROLL
     for (int r = 0; r < 2; ++r) {
@@ -313,17 +230,17 @@ private:
         m = arch::max_num(m, arch::max_num(scores[i], scores[i + 1]));
       m = arch::max_num(m, arch::shfl_xor(m, 1));
       m = arch::max_num(m, arch::shfl_xor(m, 2));
-      rows.alpha[r] = AttentionState<Number, 1>::weight(rows.m[r], m, scale);
+      rows.alpha[r] = AttentionState<Number, 1>::weight(rows.m[r], m, scale.of(r));
       rows.m[r] = m;
       rows.d[r] = rows.d[r] * rows.alpha[r];
       // A tile whose keys are all masked leaves m = -inf; its weights must be 0, not NaN.
-      shift[r] = arch::is_neg_infinity(m) ? Number(0.0f) : Number(-(scale * m));
+      shift[r] = arch::is_neg_infinity(m) ? Number(0.0f) : Number(-(scale.of(r) * m));
     }
     ASSAY_UNROLL
     for (int i = 0; i < kScoreWords; i += 2) {
       const int r = i / 2 % 2;
-      scores[i] = arch::exp2_approx(arch::fma_rn(scores[i], scale, shift[r]));
-      scores[i + 1] = arch::exp2_approx(arch::fma_rn(scores[i + 1], scale, shift[r]));
+      scores[i] = arch::exp2_approx(arch::fma_rn(scores[i], scale.of(r), shift[r]));
+      scores[i + 1] = arch::exp2_approx(arch::fma_rn(scores[i + 1], scale.of(r), shift[r]));
       rows.d[r] += scores[i] + scores[i + 1];
     }
   }
@@ -348,7 +265,8 @@ private:
 
   template <class Params, class Work>
   static ASSAY_DEVICE void store(const Params &params, const Work &work, int first_row,
-                                 const Rows &rows, const Number (&o)[kSlices][kSliceWords]) {
+                                 const Rows &rows, const typename Queries::Scale &scale,
+                                 const Number (&o)[kSlices][kSliceWords]) {
     using State = AttentionState<Number, 1>;
     const int lane = static_cast<int>(arch::lane_id());
     const int warp = static_cast<int>(arch::warp_id()) % kGroupWarps;
@@ -363,8 +281,7 @@ private:
       if (row >= work.num_rows) continue;
       const int64_t index = work.partial_row(params, row);
       if (lane % 4 == 0)
-        arch::global_store(words_of<Number>(params.lse_accum) + index,
-                           state.lse2(params.attention.scale_log2));
+        arch::global_store(words_of<Number>(params.lse_accum) + index, state.lse2(scale.of(r)));
       Number *out = words_of<Number>(params.o_accum) + index * kHeadDim + 2 * (lane % 4);
       const Number inverse = Scalar<Number>::reciprocal(state.d);
       ASSAY_UNROLL

@@ -51,6 +51,10 @@ struct CascadeWork {
   ASSAY_DEVICE int head(const AttentionParams &a, int row) const {
     return kv_head * a.group_size + row % a.group_size;
   }
+  /// Score to base-2 logit.
+  ASSAY_DEVICE float scale_log2(const CascadeParams &params) const {
+    return params.attention.scale_log2;
+  }
   template <class E>
   ASSAY_DEVICE const E *query(const CascadeParams &params, int row) const {
     const AttentionParams &a = params.attention;

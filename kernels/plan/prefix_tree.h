@@ -30,6 +30,7 @@ struct PrefixTreeShape {
   int32_t group = 0; // query rows of a (request, kv head)
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
+  int32_t kv_bytes = 2;  // of an element of the cache
   int32_t page_size = 0; // tokens
   int32_t tile = 0;      // keys of a tile of the shared keys
   int32_t blocks = 0;    // that run the items side by side
@@ -92,14 +93,15 @@ ASSAY_PLAN_FUNCTION int32_t row_tiles_of(const PrefixTreeShape &s, int32_t membe
   return (members * s.group + kTreeRows - 1) / kTreeRows;
 }
 
-/// The model of what sharing gains, in bytes: an H200 reads 4.5 MB in a microsecond. An item costs
-/// a block 4 us beside its tiles, as much as its part of the memory would read meanwhile; each row
-/// has two partials on average, each written and read. Below kLeastGain one more kernel costs more
-/// than it gains.
+/// The model of what sharing gains, in bytes: an H200 reads 4.5 MB in a microsecond. Keys of an fp8
+/// cache cost three quarters of others, not half: they are widened. An item costs a block 4 us
+/// beside its tiles, as much as its part of the memory would read meanwhile; each row has two
+/// partials on average, each written and read. Below kLeastGain one more kernel costs more than it
+/// gains.
 inline constexpr int64_t kItemBytes = 140'000, kLeastGain = 45'000'000;
 
 ASSAY_PLAN_FUNCTION int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &node) {
-  const int64_t key = int64_t{4} * s.head_dim * s.kv_heads; // K and V of all heads
+  const int64_t key = int64_t{s.kv_bytes == 1 ? 3 : 4} * s.head_dim * s.kv_heads; // K, V, all heads
   const int64_t saved = key * (node.end - node.begin) * (node.copies - 1);
   const int64_t partials = int64_t{2} * 8 * s.head_dim * s.kv_heads * s.group * node.members;
   return saved - partials - kItemBytes * s.kv_heads * row_tiles_of(s, node.members);
@@ -135,14 +137,15 @@ ASSAY_PLAN_FUNCTION int32_t candidate_tiles(const PrefixTreeShape &s, int32_t lo
 }
 
 /// What cutting all nodes into items of `tiles` tiles costs, in bytes that the memory would read
-/// meanwhile: turns of the blocks, each a tile for 2.2 us (9 MB) and two more per item; the
-/// partials, written and read; and the time it takes to add them to a request's own state, 0.1 us
-/// for a (request, kv head) of every block.
+/// meanwhile: turns of the blocks, each a tile for 2.2 us (9 MB; with an fp8 cache 3.1 us) and two
+/// more per item; the partials, written and read; and the time it takes to add them to a request's
+/// own state, 0.1 us for a (request, kv head) of every block.
 ASSAY_PLAN_FUNCTION int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int64_t states,
                                      int32_t tiles) {
   const int64_t turns = (items + s.blocks - 1) / s.blocks;
   const int64_t joins = states / s.group / s.blocks;
-  return turns * (tiles + 2) * 9'000'000 + states * s.head_dim * 8 + joins * 500'000;
+  const int64_t tile_bytes = s.kv_bytes == 1 ? 14'000'000 : 9'000'000;
+  return turns * (tiles + 2) * tile_bytes + states * s.head_dim * 8 + joins * 500'000;
 }
 
 /// Item `i` of a node, its splits, and its first state. Items of the same keys are neighbours: they

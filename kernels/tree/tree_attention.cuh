@@ -10,7 +10,8 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// A TreeItem as CascadeWide takes it.
+/// A TreeItem as CascadeWide takes it. kFp8: of an fp8 cache.
+template <bool kFp8>
 struct TreeWork {
   int segment; // the row of the page table
   int kv_head, kv_begin, kv_end;
@@ -18,6 +19,11 @@ struct TreeWork {
   int first_member, first_state;
 
   ASSAY_DEVICE const PagedKvParams &keys(const TreeSharedParams &params) const { return params.kv; }
+  ASSAY_DEVICE float scale_log2(const TreeSharedParams &params) const {
+    const float scale = params.attention.scale_log2;
+    if (!kFp8 || params.k_scale == nullptr) return scale;
+    return scale * arch::global_load_readonly(params.k_scale + kv_head * params.k_scale_stride);
+  }
   template <class E>
   ASSAY_DEVICE const E *query(const TreeSharedParams &params, int row) const {
     const AttentionParams &a = params.attention;
@@ -43,7 +49,7 @@ struct TreeStorage {
 template <class Core>
 class TreeItems {
 public:
-  using Work = TreeWork;
+  using Work = TreeWork<Core::kFp8>;
   static constexpr bool kOneItem = false;
 
   ASSAY_DEVICE explicit TreeItems(const TreeSharedParams &params) : params_(params) {

@@ -17,10 +17,10 @@ struct Shapes {
   PrefixTreeShape tree;
 };
 
-/// Kernels that share keys have plain attention over 16-bit keys, and warpgroups.
+/// Kernels that share keys have plain attention, and warpgroups.
 bool may_share(const assay_paged_params &p, const PagedShape &s) {
   constexpr int kMostHeads = 1024; // the planner counts bytes in 64 bits
-  return s.kv_bytes == 2 && !s.features && has_warpgroups(p.target) && s.batch >= 2 &&
+  return !s.features && has_warpgroups(p.target) && s.batch >= 2 &&
          s.batch <= kMaxTreeBatch && p.num_kv_heads <= kMostHeads && p.kv.max_pages > 0 &&
          int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
 }
@@ -44,6 +44,7 @@ assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
             .group = group_size(*p),
             .kv_heads = p->num_kv_heads,
             .head_dim = p->head_dim,
+            .kv_bytes = s.paged.kv_bytes,
             .page_size = p->kv.page_size,
             .tile = wide_tile(p->head_dim),
             .blocks = blocks,

@@ -9,9 +9,9 @@
 
 namespace assay::ASSAY_TARGET {
 
-template <class E, int kHeadDim>
+template <class Query, class Kv, int kHeadDim>
 assay_status launch_tree_shared(const TreeCall &call, void *stream) {
-  using Core = CascadeWide<E, kHeadDim>;
+  using Core = CascadeWide<DecodeTypes<Query, Kv>, kHeadDim>;
   const PagedCall &paged = call.own.paged;
   const TreeOutput tree = tree_output_of(call.planner);
   const TreeSharedParams params{paged.attention,
@@ -19,6 +19,8 @@ assay_status launch_tree_shared(const TreeCall &call, void *stream) {
                                 tree.items,
                                 tree.members,
                                 call.planner.tree.shape.blocks,
+                                paged.features.k_scale_stride,
+                                paged.features.k_scale,
                                 call.shared.o_accum,
                                 call.shared.lse_accum};
   // The planner of this call is in front of it, and all that it reads from the plan is late.
@@ -42,10 +44,10 @@ assay_status launch_tree_own(const TreeCall &call, void *stream) {
                        params, stream);
 }
 
-template <class E, int kHeadDim>
-assay_status TreeLaunch<E, kHeadDim>::run(const TreeCall &call, void *stream) {
-  ASSAY_RETURN_IF_ERROR((launch_tree_shared<E, kHeadDim>(call, stream)));
-  return with_v2_core<E, E, kHeadDim, false>(call.own, [&](auto *core) {
+template <class Query, class Kv, int kHeadDim>
+assay_status TreeLaunch<Query, Kv, kHeadDim>::run(const TreeCall &call, void *stream) {
+  ASSAY_RETURN_IF_ERROR((launch_tree_shared<Query, Kv, kHeadDim>(call, stream)));
+  return with_v2_core<Query, Kv, kHeadDim, false>(call.own, [&](auto *core) {
     return launch_tree_own<std::remove_pointer_t<decltype(core)>>(call, stream);
   });
 }
@@ -53,5 +55,5 @@ assay_status TreeLaunch<E, kHeadDim>::run(const TreeCall &call, void *stream) {
 } // namespace assay::ASSAY_TARGET
 
 /// A line of instantiations.def as an explicit instantiation, in assay::ASSAY_TARGET.
-#define ASSAY_INSTANTIATE_TREE(element, dtype, head_dim)                                           \
-  template struct TreeLaunch<arch::element, head_dim>;
+#define ASSAY_INSTANTIATE_TREE(query, dtype, kv, kv_dtype, head_dim)                               \
+  template struct TreeLaunch<arch::query, arch::kv, head_dim>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launches of tree_attention for one element type and head_dim; one translation unit each
-// (instantiations.def). Only declared here, so that the table does not instantiate kernels again.
+// The launches of tree_attention for the element types of Q and of the cache and one head_dim; one
+// translation unit each (instantiations.def). Only declared here, so that the table does not
+// instantiate kernels again.
 #pragma once
 
 #include "kernels/arch/target.cuh"
@@ -8,7 +9,7 @@
 
 namespace assay::ASSAY_TARGET {
 
-template <class E, int kHeadDim>
+template <class Query, class Kv, int kHeadDim>
 struct TreeLaunch {
   /// The kernels of a call that has a plan and a tree.
   static assay_status run(const TreeCall &call, void *stream);

@@ -9,14 +9,14 @@
 namespace assay::ASSAY_TARGET {
 
 struct TreeInstantiation {
-  assay_dtype dtype;
+  assay_dtype dtype, kv_dtype;
   int head_dim;
   assay_status (*run)(const TreeCall &, void *stream);
 };
 
 inline constexpr TreeInstantiation kTree[] = {
-#define ASSAY_INSTANTIATE(element, dtype, head_dim)                                                \
-  {dtype, head_dim, &TreeLaunch<arch::element, head_dim>::run},
+#define ASSAY_INSTANTIATE(query, dtype, kv, kv_dtype, head_dim)                                    \
+  {dtype, kv_dtype, head_dim, &TreeLaunch<arch::query, arch::kv, head_dim>::run},
 #if ASSAY_IS_CUDA
 #define ASSAY_INSTANTIATE_SIMT(...)
 #else
@@ -48,7 +48,7 @@ inline assay_status launch_tree_attention(const TreeCall &call, void *stream, bo
   if (call.planner.tree.shape.batch == 0)
     return launch_paged_attention_v2(call.own, stream, launch);
   for (const TreeInstantiation &i : kTree) {
-    if (i.dtype != s.dtype || i.head_dim != s.head_dim) continue;
+    if (i.dtype != s.dtype || i.kv_dtype != s.kv_dtype || i.head_dim != s.head_dim) continue;
     if (!launch) return ASSAY_OK;
     if (call.own.run_planner) ASSAY_RETURN_IF_ERROR(launch_tree_plan(call.planner, stream, true));
     return i.run(call, stream);

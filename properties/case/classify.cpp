@@ -6,6 +6,15 @@
 namespace assay {
 namespace {
 
+/// Without features but those of an fp8 cache.
+bool plain_attention(Problem p) {
+  p.kv = KvType::kSame;
+  p.k_scale = p.v_scale = ScaleLayout::kNone;
+  p.kv_scales = KvScaleRegime::kUnit;
+  p.feature_seed = 0;
+  return !has_features(p);
+}
+
 void add(std::vector<std::string> &names, bool member, const char *name) {
   if (member) names.emplace_back(name);
 }
@@ -150,7 +159,9 @@ std::vector<std::string> classify(const Problem &p) {
     classify_lens(p, p.seq_lens, p.page_size, out);
     add(out, p.sharing != Sharing::kNone, "shared_pages");
     add(out, !has_features(p), "plain");
-    add(out, !has_features(p) && p.num_splits > 0 && shared_keys(p) >= 64, "prefix_tree");
+    const bool tree = plain_attention(p) && p.num_splits > 0 && shared_keys(p) >= 64;
+    add(out, tree && !is_fp8(p), "prefix_tree");
+    add(out, tree && is_fp8(p), "fp8_prefix_tree");
     add(out, p.even_lengths, "even_lengths");
     add(out, p.early_start, "early_start");
     classify_features(p, out);
@@ -163,38 +174,22 @@ std::vector<std::string> classify(const Problem &p) {
 }
 
 std::vector<std::string> optional_classes() {
-  return {"head_dim_256", "fp8", "q_len_gt_1", "window_cuts", "softcap_active", "alibi", "sink"};
+  return {"head_dim_256", "fp8", "fp8_prefix_tree", "q_len_gt_1", "window_cuts", "softcap_active",
+          "alibi",        "sink"};
 }
 
 std::vector<std::string> important_classes(Family family) {
   switch (family) {
   case Family::kPaged:
-    return {"empty_row",
-            "one_key",
-            "partial_last_page",
-            "full_last_page",
-            "tile_edge",
-            "page_1",
-            "group_gt_1",
-            "gqa_heads",
-            "splits_gt_1",
-            "splits_gt_keys",
-            "pages_moved",
-            "ragged",
-            "several_tiles",
-            "fp16",
-            "head_dim_128",
-            "huge_pool",
-            "moving_maximum",
-            "plain",
-            "prefix_tree",
-            "head_dim_256",
-            "fp8",
-            "q_len_gt_1",
-            "window_cuts",
-            "softcap_active",
-            "alibi",
-            "sink"};
+    return {"empty_row",       "one_key",        "partial_last_page",
+            "full_last_page",  "tile_edge",      "page_1",
+            "group_gt_1",      "gqa_heads",      "splits_gt_1",
+            "splits_gt_keys",  "pages_moved",    "ragged",
+            "several_tiles",   "fp16",           "head_dim_128",
+            "huge_pool",       "moving_maximum", "plain",
+            "prefix_tree",     "head_dim_256",   "fp8",
+            "fp8_prefix_tree", "q_len_gt_1",     "window_cuts",
+            "softcap_active",  "alibi",          "sink"};
   case Family::kCascade:
     return {"empty_row",         "partial_last_page", "tile_edge",     "prefix_len_0",
             "shared_prefix",     "group_gt_1",        "splits_gt_1",   "several_tiles",

@@ -130,9 +130,18 @@ void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
 }
 
 /// Requests that begin with the same keys, and often end with the prefix. Also with more query rows
-/// than a block of warpgroups has.
+/// than a block of warpgroups has. Of features only those of an fp8 cache.
 void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
+  const uint32_t scale_seed = p.feature_seed;
   p = without_features(p);
+  if (dice.upto(2) == 0) {
+    p.kv = dice.upto(1) == 0 ? KvType::kE4m3 : KvType::kE5m2;
+    p.k_scale = static_cast<ScaleLayout>(dice.upto(2));
+    p.v_scale = static_cast<ScaleLayout>(dice.upto(2));
+    p.kv_scales = static_cast<KvScaleRegime>(dice.upto(2));
+    p.feature_seed = scale_seed;
+    if (dice.upto(1) == 0) p.q.regime = Regime::kWide; // query rows are scaled, each by itself
+  }
   if (dice.upto(7) == 0) return share_long_prefix(p, limits, dice);
   p.sharing = dice.upto(2) == 0 ? Sharing::kChain : Sharing::kTree;
   p.num_splits = dice.upto(3) == 0 ? 0 : dice.between(1, 4);

@@ -41,7 +41,7 @@ const std::vector<Word> &features() {
                                           {kAlibi, "ALiBi", {"alibi"}},
                                           {kSink, "sink", {"sink"}},
                                           {kSoftcap, "softcap", {"softcap_active"}},
-                                          {kFp8, "fp8", {"fp8"}}};
+                                          {kFp8, "fp8", {"fp8", "fp8_prefix_tree"}}};
   return words;
 }
 
@@ -53,12 +53,14 @@ const std::vector<Word> &settings() {
       {kHeadDim, "head_dim", {"head_dim_128", "head_dim_256"}},
       {kLiveStates, "live states", {"all_empty_merge", "zero_states", "one_state"}},
       {kScores, "scores", {"moving_maximum", "softcap_active"}},
-      {kLengths, "lengths", {"several_tiles", "moving_maximum", "long_prefix", "prefix_tree"}},
+      {kLengths,
+       "lengths",
+       {"several_tiles", "moving_maximum", "long_prefix", "prefix_tree", "fp8_prefix_tree"}},
       {kWindowSize, "window", {"plain"}},
       {kEmptyStates, "empty states", {"no_empty_side", "far_lse"}},
       {kOwnMerges, "calls", {"in_place", "ragged", "zero_states", "one_state", "states_gt_16"}},
       {kPairs, "pairs", {"states_gt_2"}},
-      {kOwnPages, "pages", {"prefix_tree"}}};
+      {kOwnPages, "pages", {"prefix_tree", "fp8_prefix_tree"}}};
   return words;
 }
 

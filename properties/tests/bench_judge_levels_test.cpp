@@ -56,7 +56,7 @@ void expect_none(const Verification &v) {
 class HostCascade {
 public:
   explicit HostCascade(const CascadeCell &cell)
-      : layout_(cell, 2), pool_(numbers(layout_.pool_elements(), 1)),
+      : layout_(cell, 2), pool_(numbers(layout_.pool_bytes() / sizeof(uint16_t), 1)),
         q_(numbers(layout_.query_rows() * cell.head_dim, 2, 0x3e80)),
         o_(layout_.query_rows() * cell.head_dim + kBandBytes),
         lse_(layout_.query_rows() + kBandBytes / 2) {

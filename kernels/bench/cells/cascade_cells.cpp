@@ -6,7 +6,7 @@ namespace {
 
 /// 32 query heads over 8 kv heads of 128, pages of 16.
 CascadeCell llama8b(const std::string &name, int batch, std::vector<CascadeLevel> levels) {
-  return {name, batch, 32, 8, 128, 16, std::move(levels)};
+  return {name, batch, 32, 8, 128, 16, std::move(levels), KvDtype::kBf16};
 }
 
 /// One prefix for all requests.
@@ -22,10 +22,8 @@ CascadeCell cascade(int batch, int prefix, int suffix) {
                  batch, {{1, prefix}, {batch, suffix}});
 }
 
-} // namespace
-
-const std::vector<CascadeCell> &standard_cascade_cells() {
-  static const std::vector<CascadeCell> kCells = {
+std::vector<CascadeCell> bf16_cells() {
+  return {
       cascade(16, 8192, 128),
       cascade(64, 2048, 256),
       cascade(64, 8192, 256),
@@ -33,6 +31,7 @@ const std::vector<CascadeCell> &standard_cascade_cells() {
       cascade(256, 8192, 256),
       cascade(256, 32768, 128),
       cascade(256, 1024, 128),
+      cascade(64, 2048, 2048),
       prefix(16, 8192),
       prefix(64, 2048),
       prefix(64, 8192),
@@ -47,6 +46,21 @@ const std::vector<CascadeCell> &standard_cascade_cells() {
       llama8b("groups 32x8 p4096", 256, {{32, 4096}, {256, 128}}),
       llama8b("beams b128 p2048", 128, {{1, 2048}, {128, 64}}),
   };
+}
+
+} // namespace
+
+const std::vector<CascadeCell> &standard_cascade_cells() {
+  static const std::vector<CascadeCell> kCells = [] {
+    std::vector<CascadeCell> cells = bf16_cells();
+    for (CascadeCell cell : bf16_cells()) {
+      if (cell.levels.size() == 1) continue;
+      cell.name = "fp8 " + cell.name;
+      cell.kv_dtype = KvDtype::kE4m3;
+      cells.push_back(std::move(cell));
+    }
+    return cells;
+  }();
   return kCells;
 }
 
@@ -54,7 +68,7 @@ uint64_t kv_bytes(const CascadeCell &cell) {
   uint64_t tokens = 0;
   for (const CascadeLevel &level : cell.levels)
     tokens += uint64_t(level.segments) * level.tokens;
-  return tokens * cell.num_kv_heads * cell.head_dim * 2 * sizeof(uint16_t);
+  return tokens * cell.num_kv_heads * cell.head_dim * 2 * bytes_of(cell.kv_dtype);
 }
 
 uint64_t flops(const CascadeCell &cell) {

@@ -2,9 +2,7 @@
 // Cells of cascade attention: batches whose requests share prefixes, as levels of segments.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "kernels/bench/cells/cells.h"
 
 namespace assay::bench {
 
@@ -13,15 +11,15 @@ struct CascadeLevel {
   int segments, tokens;
 };
 
-/// KV is bf16.
 struct CascadeCell {
   std::string name;
   int batch;
   int num_qo_heads, num_kv_heads, head_dim, page_size;
   std::vector<CascadeLevel> levels;
+  KvDtype kv_dtype = KvDtype::kBf16; // fp8: of tree_attention and paged_attention_v2
 };
 
-/// Shared prefixes with private suffixes, prefixes alone, groups, beams and trees.
+/// Shared prefixes with private suffixes (bf16 and e4m3), prefixes alone, groups, beams and trees.
 const std::vector<CascadeCell> &standard_cascade_cells();
 
 /// K and V bytes of all segments: what a call must read once.

@@ -3,10 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
 #include <random>
 
 namespace assay::bench {
+namespace {
+
+assay_dtype abi_dtype(KvDtype dtype) {
+  return dtype == KvDtype::kBf16 ? ASSAY_BF16 : dtype == KvDtype::kE4m3 ? ASSAY_E4M3 : ASSAY_E5M2;
+}
+
+} // namespace
 
 CascadeLayout::CascadeLayout(const CascadeCell &cell, int sets)
     : cell_(cell), sets_(sets),
@@ -52,13 +60,14 @@ void CascadeLayout::add_flat_tables() {
       }
 }
 
-assay_paged_params CascadeLayout::flat_params(assay_target target, int set, const uint16_t *pool,
+assay_paged_params CascadeLayout::flat_params(assay_target target, int set, const void *pool,
                                               const int32_t *integers) const {
   const assay_cascade_params from = params(target);
   assay_paged_params p{};
   p.struct_size = sizeof p;
   p.target = target;
-  p.dtype = p.kv_dtype = from.dtype;
+  p.dtype = from.dtype;
+  p.kv_dtype = abi_dtype(cell_.kv_dtype);
   p.batch = from.batch;
   p.q_len = 1;
   p.num_qo_heads = from.num_qo_heads;
@@ -96,7 +105,7 @@ void CascadeLayout::add_tables() {
   }
 }
 
-std::vector<assay_cascade_level> CascadeLayout::levels(int set, const uint16_t *pool,
+std::vector<assay_cascade_level> CascadeLayout::levels(int set, const void *pool,
                                                        const int32_t *integers) const {
   std::vector<assay_cascade_level> result;
   for (const Level &from : levels_) {
@@ -104,7 +113,7 @@ std::vector<assay_cascade_level> CascadeLayout::levels(int set, const uint16_t *
     level.segment_indptr = integers + from.indptr;
     assay_paged_kv &kv = level.kv;
     kv.k = pool;
-    kv.v = pool + v_at();
+    kv.v = static_cast<const std::byte *>(pool) + v_at();
     kv.k_stride_page = kv.v_stride_page = page_elements_;
     kv.k_stride_token = kv.v_stride_token = int64_t{cell_.num_kv_heads} * cell_.head_dim;
     kv.k_stride_head = kv.v_stride_head = cell_.head_dim;

@@ -14,14 +14,13 @@ public:
   CascadeLayout(const CascadeCell &cell, int sets);
 
   int sets() const { return sets_; }
-  uint64_t pool_elements() const { return 2 * v_at(); }
+  uint64_t pool_bytes() const { return 2 * v_at(); }
   int64_t query_rows() const { return int64_t{cell_.batch} * cell_.num_qo_heads; }
   /// Lengths, offsets and page tables: one array, so that it is copied at once.
   const std::vector<int32_t> &integers() const { return integers_; }
 
   /// A set's levels over a pool and a copy of integers().
-  std::vector<assay_cascade_level> levels(int set, const uint16_t *pool,
-                                          const int32_t *integers) const;
+  std::vector<assay_cascade_level> levels(int set, const void *pool, const int32_t *integers) const;
 
   /// Sizes and dense strides of a call; no pointer.
   assay_cascade_params params(assay_target target) const;
@@ -30,7 +29,7 @@ public:
   /// those of its segments.
   bool has_flat() const;
   /// A call of paged attention on the same pages: one page table a request.
-  assay_paged_params flat_params(assay_target target, int set, const uint16_t *pool,
+  assay_paged_params flat_params(assay_target target, int set, const void *pool,
                                  const int32_t *integers) const;
 
 private:
@@ -38,7 +37,9 @@ private:
     int segments, max_pages;
     size_t lens = 0, indptr = 0, tables = 0; // in integers(); tables of [sets, segments, max_pages]
   };
-  uint64_t v_at() const { return uint64_t(sets_) * pages_per_set_ * page_elements_; }
+  uint64_t v_at() const {
+    return uint64_t(sets_) * pages_per_set_ * page_elements_ * bytes_of(cell_.kv_dtype);
+  }
   void add_tables();
   void add_flat_tables();
 

@@ -20,7 +20,7 @@ constexpr int64_t kMaxTableEntries = int64_t{1} << 22;
 constexpr int kMaxHeads = 1 << 10, kMaxBatch = 1 << 12, kMaxTokens = 1 << 20, kMaxPage = 1 << 12;
 constexpr size_t kMaxLevels = 8;
 
-constexpr const char *kOptional[] = {"layout"};
+constexpr const char *kOptional[] = {"layout"}, *kCascadeOptional[] = {"kv_dtype"};
 constexpr const char *kFields[] = {"name",     "batch",        "seq",
                                    "lengths",  "num_qo_heads", "num_kv_heads",
                                    "head_dim", "page_size",    "kv_dtype"};
@@ -112,8 +112,17 @@ void read_levels(const CellFields &fields, CascadeCell &cell) {
   check_table(fields, "levels", entries);
 }
 
+/// An fp8 cell is measured with a page table a request.
+void check_kernels(const CellFields &fields, const CascadeCell &cell) {
+  for (size_t l = 0; cell.kv_dtype != KvDtype::kBf16 && l + 1 < cell.levels.size(); ++l)
+    if (cell.levels[l].tokens % cell.page_size != 0)
+      fields.refuse(fmt::format("levels[{}].tokens is {}, expected with kv_dtype {} a multiple of "
+                                "page_size {}",
+                                l, cell.levels[l].tokens, name_of(cell.kv_dtype), cell.page_size));
+}
+
 CascadeCell read_cascade_cell(const std::string &where, const Json &object) {
-  const CellFields fields(where, object, kCascadeFields);
+  const CellFields fields(where, object, kCascadeFields, kCascadeOptional);
   CascadeCell cell{};
   cell.name = fields.name();
   cell.batch = fields.integer("batch", 1, kMaxBatch);
@@ -121,7 +130,9 @@ CascadeCell read_cascade_cell(const std::string &where, const Json &object) {
   cell.num_kv_heads = fields.integer("num_kv_heads", 1, kMaxHeads);
   cell.head_dim = fields.integer("head_dim", 1, 256);
   cell.page_size = fields.integer("page_size", 1, kMaxPage);
+  if (fields.has("kv_dtype")) cell.kv_dtype = fields.named<KvDtype>("kv_dtype", kKvDtypes);
   read_levels(fields, cell);
+  check_kernels(fields, cell);
   check_heads(fields, cell);
   check_bytes(fields, "levels", kv_bytes(cell), " of KV");
   return cell;
@@ -227,6 +238,7 @@ Json cells_to_json(const CellSet &cells) {
                                    {"num_kv_heads", c.num_kv_heads},
                                    {"head_dim", c.head_dim},
                                    {"page_size", c.page_size},
+                                   {"kv_dtype", name_of(c.kv_dtype)},
                                    {"levels", levels}});
   }
   for (const MergeCell &c : cells.merge)

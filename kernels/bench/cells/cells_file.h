@@ -5,11 +5,10 @@
 // "page_size", "kv_dtype", "layout"}. "lengths" is a name (uniform, random, heavy tail, one giant,
 // ramp, many zeros, zipf; see cells.h) or the lengths themselves, `batch` of them, the longest of
 // `seq` tokens. "kv_dtype" is bf16, e4m3 or e5m2. "layout", nhd or hnd, may be absent (nhd).
-// cascade: {"name", "batch", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "levels"},
-// with "levels" an array of {"segments", "tokens"}; see cascade_cells.h.
-// merge: {"name", "op", "rows", "states", "num_heads", "head_dim"}; "op" is merge_state (of 2
-// states) or merge_states.
-// Every field but "layout" is required.
+// cascade: {"name", "batch", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "kv_dtype",
+// "levels"}, with "levels" an array of {"segments", "tokens"}; see cascade_cells.h. "kv_dtype" may
+// be absent (bf16). merge: {"name", "op", "rows", "states", "num_heads", "head_dim"}; "op" is
+// merge_state (of 2 states) or merge_states. Every other field is required.
 #pragma once
 
 #include "kernels/bench/cells/cell_set.h"

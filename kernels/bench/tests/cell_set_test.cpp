@@ -35,10 +35,10 @@ TEST(CellSet, OnlySelectsByName) {
   EXPECT_EQ(all.size(), all.decode.size() + all.cascade.size() + all.merge.size());
   for (const Cell &cell : select_cells(all, "page").decode)
     EXPECT_NE(cell.name.find("page"), std::string::npos);
-  EXPECT_EQ(select_cells(all, "cascade").cascade.size(), 7u);
-  EXPECT_EQ(select_cells(all, "cascade").size(), 7u);
+  EXPECT_EQ(select_cells(all, "cascade").cascade.size(), 16u);
+  EXPECT_EQ(select_cells(all, "cascade").size(), 16u);
   EXPECT_EQ(select_cells(all, "prefix").size(), 9u);
-  EXPECT_EQ(select_cells(all, "tree").size(), 2u);
+  EXPECT_EQ(select_cells(all, "tree").size(), 4u);
   EXPECT_EQ(select_cells(all, "merge").size(), 10u);
   EXPECT_EQ(select_cells(all, "merge_states ").size(), 6u);
   EXPECT_EQ(select_cells(all, "nothing").size(), 0u);
@@ -76,12 +76,12 @@ TEST(CascadeCells, FlopsAreOfEveryRequestsKeys) {
 }
 
 /// Never read.
-const uint16_t *some_pool() { return reinterpret_cast<const uint16_t *>(uintptr_t{256}); }
+const void *some_pool() { return reinterpret_cast<const void *>(uintptr_t{256}); }
 
 TEST(CascadeLayout, EveryPageOnceAndEveryRequestOnEveryLevel) {
   for (const CascadeCell &cell : standard_cascade_cells()) {
     const CascadeLayout layout(cell, 3);
-    EXPECT_EQ(layout.pool_elements() * 2, 3 * kv_bytes(cell)) << cell.name;
+    EXPECT_EQ(layout.pool_bytes(), 3 * kv_bytes(cell)) << cell.name;
     std::vector<int32_t> pages;
     for (int set = 0; set < 3; ++set)
       for (const assay_cascade_level &level :
@@ -107,12 +107,12 @@ TEST(CascadeLayout, EveryPageOnceAndEveryRequestOnEveryLevel) {
 }
 
 TEST(CascadeLayout, LastPagesMayBePartlyFilled) {
-  const CascadeLayout layout({"", 4, 8, 2, 64, 16, {{1, 33}, {2, 16}}}, 1);
+  const CascadeLayout layout({"", 4, 8, 2, 64, 16, {{1, 33}, {2, 16}}, KvDtype::kBf16}, 1);
   const auto levels = layout.levels(0, some_pool(), layout.integers().data());
   EXPECT_EQ(levels[0].kv.max_pages, 3);
   EXPECT_EQ(levels[0].kv.seq_lens[0], 33);
   EXPECT_EQ(levels[1].kv.max_pages, 1);
-  EXPECT_EQ(layout.pool_elements(), 2u * 5 * 16 * 2 * 64);
+  EXPECT_EQ(layout.pool_bytes(), 2u * 5 * 16 * 2 * 64 * 2);
 }
 
 TEST(MergeCells, BytesAreOfEveryState) {
@@ -162,6 +162,7 @@ Json cascade_json() {
           {"head_dim", 64},
           {"num_kv_heads", 2},
           {"page_size", 16},
+          {"kv_dtype", "bf16"},
           {"levels", {{{"segments", 1}, {"tokens", 4096}}, {{"segments", 8}, {"tokens", 7}}}}};
 }
 Json merge_json() {
@@ -190,6 +191,32 @@ TEST(CellSetFile, ReadsEveryKind) {
   EXPECT_EQ(cells_to_json(cells), document);
 }
 
+TEST(CellSetFile, CascadesHaveBf16CachesUnlessTheySay) {
+  Json cell = cascade_json();
+  cell.erase("kv_dtype");
+  const auto read = [&] {
+    return parse_cells(Json{{"cascade", {cell}}}.dump(), "f").cascade.at(0);
+  };
+  EXPECT_EQ(read().kv_dtype, KvDtype::kBf16);
+  EXPECT_EQ(kv_bytes(read()), (4096u + 8 * 7) * 2 * 64 * 2 * 2);
+  cell["kv_dtype"] = "e5m2";
+  EXPECT_EQ(read().kv_dtype, KvDtype::kE5m2);
+  EXPECT_EQ(kv_bytes(read()), (4096u + 8 * 7) * 2 * 64 * 2);
+}
+
+TEST(CascadeLayout, CallsOnFlatPagesNameTheCache) {
+  for (const KvDtype dtype : {KvDtype::kBf16, KvDtype::kE4m3}) {
+    const CascadeLayout layout({"", 4, 8, 2, 64, 16, {{1, 32}, {4, 16}}, dtype}, 1);
+    ASSERT_TRUE(layout.has_flat());
+    const assay_paged_params p =
+        layout.flat_params(ASSAY_TARGET_CUDA, 0, some_pool(), layout.integers().data());
+    EXPECT_EQ(p.dtype, ASSAY_BF16);
+    EXPECT_EQ(p.kv_dtype, dtype == KvDtype::kBf16 ? ASSAY_BF16 : ASSAY_E4M3);
+    EXPECT_EQ(static_cast<const char *>(p.kv.v) - static_cast<const char *>(p.kv.k),
+              6 * 16 * 2 * 64 * bytes_of(dtype));
+  }
+}
+
 TEST(CellSetFile, ErrorsNameCellFieldAndLimit) {
   const auto cascade = [](const char *field, const Json &value) {
     return error_of("cascade", cascade_json(), field, value);
@@ -208,6 +235,12 @@ TEST(CellSetFile, ErrorsNameCellFieldAndLimit) {
   EXPECT_EQ(cascade("levels", {{{"segments", 1}, {"tokens", 16}}}),
             c + "levels come to 8192 bytes of KV, expected 1048576 .. 34359738368");
   EXPECT_EQ(cascade("head_dim", 96), c + "head_dim is 96, expected 64, 128 or 256");
+  EXPECT_EQ(cascade("kv_dtype", "fp4"),
+            c + "kv_dtype is \"fp4\", expected one of: bf16, e4m3, e5m2");
+  Json partial = cascade_json();
+  partial["kv_dtype"] = "e4m3";
+  EXPECT_EQ(error_of("cascade", partial, "page_size", 48),
+            c + "levels[0].tokens is 4096, expected with kv_dtype e4m3 a multiple of page_size 48");
   EXPECT_EQ(cascade("seq", 1), c + "unknown field \"seq\"");
   EXPECT_EQ(merge("op", "merge"),
             m + "op is \"merge\", expected one of: merge_state, merge_states");

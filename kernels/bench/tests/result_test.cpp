@@ -104,6 +104,13 @@ TEST(Result, LinesStandBelowTheirHeads) {
   EXPECT_EQ(table_line(cascade()),
             "prefix b256 p8192                33.6     79.0 |     20.00    100.00 |    150.00     "
             "1.50    526.7 |                             \n");
+  CellResult fp8 = cascade();
+  fp8.cell = "fp8 tree d3 f4";
+  fp8.kernels = {{"tree_attention", {40, 0}}, {"paged_attention_v2", {60, 0}}};
+  fp8.plan_us = 9;
+  EXPECT_EQ(table_line(fp8),
+            "fp8 tree d3 f4                   33.6     79.0 |     20.00    100.00 |           "
+            "                  |     40.00     60.00     9.00\n");
   EXPECT_EQ(table_line(merge()),
             "merge_state 1024x2               25.6 |      5.00      8.00 |     "
             "10.00     1.25 |     2.56\n");

@@ -48,6 +48,7 @@ PrefixTreeShape draw_shape(std::mt19937 &rng) {
   s.group = 1 + static_cast<int>(rng() % 9);
   s.kv_heads = 1 + static_cast<int>(rng() % 3);
   s.head_dim = 128;
+  s.kv_bytes = 1 + static_cast<int>(rng() % 2);
   s.page_size = std::array{1, 16, 48, 64, 128}[rng() % 5];
   s.tile = 128;
   s.blocks = 4;
@@ -123,7 +124,7 @@ TEST(PrefixTree, computes_every_key_of_a_node_once_for_all_who_share_it) {
 }
 
 TEST(PrefixTree, finds_a_prefix_of_all_and_the_ones_of_groups_below_it) {
-  PrefixTreeShape s{8, 4, 2, 128, 16, 128, 132, 1, 1 << 20};
+  PrefixTreeShape s{8, 4, 2, 128, 2, 16, 128, 132, 1, 1 << 20};
   Requests in;
   in.columns = 40;
   for (int r = 0; r < 8; ++r) {
@@ -148,7 +149,7 @@ TEST(PrefixTree, finds_a_prefix_of_all_and_the_ones_of_groups_below_it) {
 
 TEST(PrefixTree, gives_keys_to_the_nodes_below_where_a_node_of_their_own_does_not_pay) {
   // 64 keys of 200 requests in two groups that share 8,192 more: only one more read is saved.
-  PrefixTreeShape s{200, 4, 8, 128, 64, 128, 132, 0, 1 << 20};
+  PrefixTreeShape s{200, 4, 8, 128, 2, 64, 128, 132, 0, 1 << 20};
   Requests in;
   in.columns = 130;
   for (int r = 0; r < 200; ++r) {
@@ -164,7 +165,7 @@ TEST(PrefixTree, gives_keys_to_the_nodes_below_where_a_node_of_their_own_does_no
 }
 
 TEST(PrefixTree, shares_nothing_where_that_gains_less_than_a_kernel_costs) {
-  PrefixTreeShape s{4, 4, 8, 128, 16, 128, 132, 0, 1 << 20};
+  PrefixTreeShape s{4, 4, 8, 128, 2, 16, 128, 132, 0, 1 << 20};
   Requests in;
   in.columns = 20;
   for (int r = 0; r < 4; ++r) {
@@ -181,7 +182,7 @@ TEST(PrefixTree, shares_nothing_where_that_gains_less_than_a_kernel_costs) {
 TEST(PrefixTree, tells_a_page_at_two_places_apart) {
   // Two groups of two; the page behind what the first shares lies one page further on in the
   // second.
-  PrefixTreeShape s{4, 1, 1, 64, 64, 128, 4, 1, 1 << 10};
+  PrefixTreeShape s{4, 1, 1, 64, 2, 64, 128, 4, 1, 1 << 10};
   Requests in;
   in.columns = 5;
   in.table = {1, 2, 9, 11, 11, 5, 6, 7, 9, 12, 1, 2, 9, 13, 13, 5, 6, 7, 9, 14};

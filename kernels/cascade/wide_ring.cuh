@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the roles of a CascadeWide block share: tiles as wgmma reads them, in a ring of slots.
+#pragma once
+
+#include "kernels/arch/load_store.cuh"
+#include "kernels/arch/mbarrier.cuh"
+#include "kernels/arch/thread.cuh"
+#include "kernels/cascade/cascade_policy.h"
+
+namespace assay::ASSAY_TARGET {
+
+/// Matrices of 16-bit elements as wgmma reads them, [head_dim / 64][rows] of 128 swizzled bytes, in
+/// the terms of KvLayout.
+template <int kRows, int kHeadDim>
+struct WideLayout {
+  static constexpr int kChunks = kHeadDim / 8;     // of a row
+  static constexpr int kBlockBytes = kRows * 128;  // of 64 columns
+  static constexpr int kVectors = kRows * kChunks; // of the matrix
+  static constexpr int kBytes = kRows * kHeadDim * 2;
+  static ASSAY_DEVICE int index(int row, int chunk) {
+    return chunk / 8 * (kRows * 8) + row * 8 + (chunk % 8 ^ (row & 7));
+  }
+  static ASSAY_DEVICE int index_from(int home, int row) { return (home ^ (row & 7)) + row * 8; }
+  /// Bytes to columns 16 step .. 16 step + 15.
+  static ASSAY_DEVICE int column_step(int step) { return step / 4 * kBlockBytes + step % 4 * 32; }
+};
+
+/// A place in the ring: slots are used round after round.
+template <int kSlots>
+struct WideCursor {
+  int slot = 0;
+  uint32_t round = 0; // its parity is the phase's
+  ASSAY_DEVICE void advance() {
+    if (++slot == kSlots) {
+      slot = 0;
+      round ^= 1;
+    }
+  }
+  /// K and V of a tile are two places.
+  ASSAY_DEVICE void next_tile() {
+    advance();
+    advance();
+  }
+};
+
+/// A slot holds K or V of a tile. Its `full` barrier counts the producer's warps, its `empty` one
+/// those of the consumers. Lies at a multiple of 1,024 bytes, but does not say so: it would end at
+/// one, too, and a block needs every kilobyte.
+template <int kSlots, class Matrix>
+struct WideRing {
+  arch::Vec4 slots[kSlots][Matrix::kVectors];
+  arch::Mbarrier full[kSlots], empty[kSlots];
+};
+
+} // namespace assay::ASSAY_TARGET
