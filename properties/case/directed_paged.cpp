@@ -134,7 +134,8 @@ void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
 void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
   const uint32_t scale_seed = p.feature_seed;
   p = without_features(p);
-  if (dice.upto(2) == 0) {
+  const bool fp8 = dice.upto(1) == 0;
+  if (fp8) {
     p.kv = dice.upto(1) == 0 ? KvType::kE4m3 : KvType::kE5m2;
     p.k_scale = static_cast<ScaleLayout>(dice.upto(2));
     p.v_scale = static_cast<ScaleLayout>(dice.upto(2));
@@ -154,8 +155,13 @@ void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
     p.batch = 9;
   }
   p.seq_lens.resize(p.batch);
+  // Of an fp8 cache more tiles than copies are in flight, in one split.
+  const bool long_item = fp8 && dice.upto(1) == 0;
+  if (long_item) p.num_splits = 1;
   for (int &len : p.seq_lens)
-    len = dice.upto(5) == 0 ? 64 * dice.between(0, 5) : dice.between(64, 400);
+    len = dice.upto(5) == 0 ? 64 * dice.between(0, 5)
+          : long_item       ? dice.between(400, 600)
+                            : dice.between(64, 400);
   fit_lens(p, 8 * limits.slots);
 }
 
