@@ -20,8 +20,8 @@ struct Shapes {
 /// Kernels that share keys have plain attention, and warpgroups.
 bool may_share(const assay_paged_params &p, const PagedShape &s) {
   constexpr int kMostHeads = 1024; // the planner counts bytes in 64 bits
-  return !s.features && has_warpgroups(p.target) && s.batch >= 2 &&
-         s.batch <= kMaxTreeBatch && p.num_kv_heads <= kMostHeads && p.kv.max_pages > 0 &&
+  return !s.features && has_warpgroups(p.target) && s.batch >= 2 && s.batch <= kMaxTreeBatch &&
+         p.num_kv_heads <= kMostHeads && p.kv.max_pages > 0 &&
          int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
 }
 
