@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes mutants of the kernels from their syntax tree, by the operators of ci/mutation.
 
-machine_mutants.py OUTPUT_DIR [--sample N --seed S]
+machine_mutants.py OUTPUT_DIR [--sample N --seed S] [--operators NAME ...] [--under FOLDER ...]
 machine_mutants.py OUTPUT_DIR --viable BUILD
 
 Writes OUTPUT_DIR/<name>.mutant in the format of ci/make_schemata.py, and prints how many there are by group of files and
 by operator, and how many places no schema can hold. With --sample every mutant is as likely as any other, and groups and
-operators are represented in proportion: one of every k of the list in their order, shuffled within.
+operators are represented in proportion: one of every k of the list in their order, shuffled within. --operators and --under keep those alone that are made by these, and of files in these folders.
 --viable moves what does not compile to OUTPUT_DIR/unviable, by the commands of a build tree that is configured
 with -DASSAY_MUTANT_FOLDER=OUTPUT_DIR (nothing need be built). Needs Debian's python3-clang-14."""
 import argparse
@@ -55,11 +55,18 @@ def write(folder, mutants):
         (folder / f"{m.name}.mutant").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
 
 
+def is_wanted(mutant, options):
+    under = options.under is None or any(mutant.file.startswith(folder.rstrip("/") + "/") for folder in options.under)
+    return under and (options.operators is None or mutant.operator in options.operators)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--sample", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--operators", nargs="+", metavar="NAME")
+    parser.add_argument("--under", nargs="+", metavar="FOLDER")
     parser.add_argument("--viable", type=pathlib.Path, metavar="BUILD")
     options = parser.parse_args()
     if options.viable:
@@ -69,6 +76,7 @@ def main():
     if syntax.cindex is None:
         sys.exit(f"machine_mutants.py {syntax.MISSING}")
     mutants, not_made = catalog(ROOT)
+    mutants = [m for m in mutants if is_wanted(m, options)]
     table(mutants, sys.stdout)
     for reason, count in sorted(not_made.items()):
         print(f"not made, {reason}: {count}")
