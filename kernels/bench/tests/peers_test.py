@@ -80,7 +80,8 @@ class PeersTest(unittest.TestCase):
 
     def test_cells_stand_kind_by_kind_and_pairs_are_merged_in_place_too(self):
         kinds = {"merge 4": "merge_states", "merge 2": "merge_state", "tree": "cascade", "prefix": "prefix"}
-        cells = [{"name": name, "kind": kind} for name, kind in {**kinds, "b1": "decode"}.items()]
+        cells = [{"name": name, "kind": kind, "kv_dtype": "bf16"} for name, kind in {**kinds, "b1": "decode"}.items()]
+        cells.append({"name": "fp8 tree", "kind": "cascade", "kv_dtype": "e4m3"})
         names = [c["name"] for c in peers.choose(cells, peers.KINDS, "")]
         self.assertEqual(names, ["b1", "tree", "prefix", "merge 2", "merge 2 in place", "merge 4"])
         self.assertEqual([c["name"] for c in peers.choose(cells, ["merge_state in place"], "")], ["merge 2 in place"])
