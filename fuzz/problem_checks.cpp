@@ -7,8 +7,8 @@
 #include "fuzz/byte_reader.h"
 #include "properties/case/case_text.h"
 #include "properties/case/codec.h"
+#include "properties/run/checked.h"
 #include "properties/run/requirements.h"
-#include "properties/run/runner.h"
 #include "properties/sut/sut.h"
 
 namespace assay::fuzz {

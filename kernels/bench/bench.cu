@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/bench/cell_run.cuh"
 #include "kernels/bench/floor.cuh"
+#include "kernels/bench/versus/versus.cuh"
 
 #include <cmath>
 #include <memory>
@@ -198,6 +199,26 @@ bool device_info(DeviceInfo &info, std::string &error) {
   info.multiprocessors = properties.multiProcessorCount;
   info.l2_bytes = properties.l2CacheSize;
   return true;
+}
+
+std::vector<Duel> duels(const Cell &cell, const std::vector<KernelPair> &pairs,
+                        const Options &options) {
+  DeviceInfo device;
+  std::vector<Duel> out;
+  std::string error;
+  if (!device_info(device, error)) throw std::runtime_error(error);
+  const CellData data(cell,
+                      set_count(kv_bytes(cell, cell_lengths(cell)), device.l2_bytes, options));
+  const AttentionOutputs outputs(data.sets, int64_t{cell.batch} * cell.num_qo_heads, cell.head_dim);
+  const Arena arena = outputs.arena(data.stream, *data.q);
+  for (const KernelPair &pair : pairs)
+    if (pair.base->family == ASSAY_FAMILY_PAGED)
+      out.push_back(duel<assay_paged_params>(cell.name, pair, arena, [&](int set) {
+        assay_paged_params p = data.params(set);
+        outputs.put(p, set);
+        return p;
+      }));
+  return out;
 }
 
 double empty_launch_us(const Options &options) {

@@ -2,6 +2,7 @@
 #include "kernels/bench/cell_run.cuh"
 #include "kernels/bench/cells/cascade_layout.h"
 #include "kernels/bench/floor.cuh"
+#include "kernels/bench/versus/versus.cuh"
 
 #include <memory>
 
@@ -210,6 +211,38 @@ CellResult run_cell(const CascadeCell &cell, const Options &options) {
                  [&](CellResult &result, const DeviceInfo &device) {
                    run_cascade(cell, options, device, result);
                  });
+}
+
+std::vector<Duel> duels(const CascadeCell &cell, const std::vector<KernelPair> &pairs,
+                        const Options &options) {
+  DeviceInfo device;
+  std::vector<Duel> out;
+  std::string error;
+  if (!device_info(device, error)) throw std::runtime_error(error);
+  const CascadeData data(cell, set_count(kv_bytes(cell), device.l2_bytes, options));
+  const AttentionOutputs outputs(data.layout.sets(), data.layout.query_rows(), cell.head_dim);
+  const Arena arena = outputs.arena(data.stream, data.q);
+  std::vector<std::vector<assay_cascade_level>> levels; // that calls point to
+  for (int set = 0; set < arena.sets; ++set)
+    levels.push_back(data.levels_of(set));
+  for (const KernelPair &pair : pairs) {
+    if (pair.base->family == ASSAY_FAMILY_CASCADE && cell.kv_dtype == KvDtype::kBf16)
+      out.push_back(duel<assay_cascade_params>(cell.name, pair, arena, [&](int set) {
+        assay_cascade_params p = data.params(levels[set]);
+        outputs.put(p, set);
+        return p;
+      }));
+    if (pair.base->family == ASSAY_FAMILY_PAGED && data.layout.has_flat())
+      out.push_back(duel<assay_paged_params>(cell.name, pair, arena, [&](int set) {
+        assay_paged_params p =
+            data.layout.flat_params(ASSAY_TARGET_CUDA, set, data.pool.get(), data.integers.get());
+        p.q = data.q.get();
+        p.stream = data.stream.get();
+        outputs.put(p, set);
+        return p;
+      }));
+  }
+  return out;
 }
 
 } // namespace assay::bench

@@ -2,6 +2,7 @@
 #include "kernels/bench/cell_run.cuh"
 #include "kernels/bench/cells/merge_layout.h"
 #include "kernels/bench/floor.cuh"
+#include "kernels/bench/versus/versus.cuh"
 
 #include <limits>
 
@@ -94,6 +95,42 @@ CellResult run_cell(const MergeCell &cell, const Options &options) {
                  [&](CellResult &result, const DeviceInfo &device) {
                    run_merge(cell, options, device, result);
                  });
+}
+
+std::vector<Duel> duels(const MergeCell &cell, const std::vector<KernelPair> &pairs,
+                        const Options &options) {
+  DeviceInfo device;
+  std::vector<Duel> out;
+  std::string error;
+  if (!device_info(device, error)) throw std::runtime_error(error);
+  const uint64_t bytes = read_bytes(cell) + written_bytes(cell);
+  const MergeData data(cell, set_count(bytes, device.l2_bytes, options));
+  constexpr uint64_t kChanged = 4 << 20; // of the first set's states
+  const uint64_t changed = std::min(data.in.size(), kChanged);
+  const auto refill = [&](uint64_t seed) {
+    fill_bf16(reinterpret_cast<uint16_t *>(data.in.get()), changed / sizeof(uint16_t), seed,
+              data.stream.get());
+  };
+  const Arena arena{data.stream, data.sets,      data.in.get(),  changed,
+                    refill,      data.out.get(), data.out.size()};
+  const auto timed = [&](int set) {
+    return data.layout.call(ASSAY_TARGET_CUDA, data.in_of(set), data.out_of(set));
+  };
+  for (const KernelPair &pair : pairs) {
+    if (pair.base->family == ASSAY_FAMILY_MERGE_STATE && cell.op == MergeOp::kState)
+      out.push_back(duel<assay_merge_state_params>(cell.name, pair, arena, [&](int set) {
+        assay_merge_state_params p = state_params(timed(set));
+        p.stream = data.stream.get();
+        return p;
+      }));
+    if (pair.base->family == ASSAY_FAMILY_MERGE_STATES && cell.op == MergeOp::kStates)
+      out.push_back(duel<assay_merge_states_params>(cell.name, pair, arena, [&](int set) {
+        assay_merge_states_params p = states_params(timed(set));
+        p.stream = data.stream.get();
+        return p;
+      }));
+  }
+  return out;
 }
 
 } // namespace assay::bench

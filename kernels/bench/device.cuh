@@ -50,36 +50,58 @@ private:
   cudaStream_t stream_ = nullptr;
 };
 
-/// Median microseconds of one launch: captures `launches` calls of enqueue(i) into a graph and
-/// replays it.
+/// What was enqueued while it was made, to be run again and again.
+class Graph {
+public:
+  /// Captures enqueue(0) .. enqueue(launches - 1).
+  template <class Enqueue>
+  Graph(const Stream &stream, int launches, Enqueue enqueue) : stream_(stream.get()) {
+    cudaGraph_t graph;
+    ASSAY_BENCH_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+    for (int i = 0; i < launches; ++i)
+      enqueue(i);
+    ASSAY_BENCH_CHECK(cudaStreamEndCapture(stream_, &graph));
+    ASSAY_BENCH_CHECK(cudaGraphInstantiate(&exec_, graph, 0));
+    cudaGraphDestroy(graph);
+    ASSAY_BENCH_CHECK(cudaEventCreate(&begin_));
+    ASSAY_BENCH_CHECK(cudaEventCreate(&end_));
+  }
+  ~Graph() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+    cudaGraphExecDestroy(exec_);
+  }
+  Graph(const Graph &) = delete;
+  Graph &operator=(const Graph &) = delete;
+
+  /// Microseconds of all its launches; returns when they are done.
+  double replay_us() const {
+    ASSAY_BENCH_CHECK(cudaEventRecord(begin_, stream_));
+    ASSAY_BENCH_CHECK(cudaGraphLaunch(exec_, stream_));
+    ASSAY_BENCH_CHECK(cudaEventRecord(end_, stream_));
+    ASSAY_BENCH_CHECK(cudaEventSynchronize(end_));
+    float ms = 0;
+    ASSAY_BENCH_CHECK(cudaEventElapsedTime(&ms, begin_, end_));
+    return ms * 1000.0;
+  }
+
+private:
+  cudaStream_t stream_;
+  cudaGraphExec_t exec_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+/// Median microseconds of one launch, of `replays` replays of a graph of them.
 template <class Enqueue>
 double graph_median_us(const Stream &stream, int launches, int replays, Enqueue enqueue) {
-  cudaGraph_t graph;
-  cudaGraphExec_t exec;
-  cudaEvent_t begin, end;
-  ASSAY_BENCH_CHECK(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
-  for (int i = 0; i < launches; ++i)
-    enqueue(i);
-  ASSAY_BENCH_CHECK(cudaStreamEndCapture(stream.get(), &graph));
-  ASSAY_BENCH_CHECK(cudaGraphInstantiate(&exec, graph, 0));
-  ASSAY_BENCH_CHECK(cudaEventCreate(&begin));
-  ASSAY_BENCH_CHECK(cudaEventCreate(&end));
-  std::vector<float> times;
+  const Graph graph(stream, launches, enqueue);
+  std::vector<double> times;
   for (int r = 0; r < replays + 2; ++r) { // two warm-ups
-    ASSAY_BENCH_CHECK(cudaEventRecord(begin, stream.get()));
-    ASSAY_BENCH_CHECK(cudaGraphLaunch(exec, stream.get()));
-    ASSAY_BENCH_CHECK(cudaEventRecord(end, stream.get()));
-    ASSAY_BENCH_CHECK(cudaEventSynchronize(end));
-    float ms = 0;
-    ASSAY_BENCH_CHECK(cudaEventElapsedTime(&ms, begin, end));
-    if (r >= 2) times.push_back(ms);
+    const double us = graph.replay_us();
+    if (r >= 2) times.push_back(us);
   }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  cudaGraphExecDestroy(exec);
-  cudaGraphDestroy(graph);
   std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2] * 1000.0 / launches;
+  return times[times.size() / 2] / launches;
 }
 
 } // namespace assay::bench

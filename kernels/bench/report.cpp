@@ -2,21 +2,13 @@
 #include "kernels/bench/report.h"
 
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "kernels/bench/today.h"
+
 namespace assay::bench {
 namespace {
-
-std::string today() {
-  char buffer[16];
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::strftime(buffer, sizeof buffer, "%Y-%m-%d", &utc);
-  return buffer;
-}
 
 /// Runs cells kind by kind and adds up what they said.
 class Reporter {

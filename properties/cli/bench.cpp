@@ -8,7 +8,9 @@
 
 #ifdef ASSAY_WITH_CUDA
 #include "kernels/bench/report.h"
+#include "kernels/bench/versus/versus.h"
 #include "properties/cli/bench_judge.h"
+#include "properties/cli/plugin_loader.h"
 #endif
 
 namespace assay {
@@ -28,17 +30,55 @@ bench::CellSet chosen_cells(const CliOptions &options) {
   return cells;
 }
 
+#ifdef ASSAY_WITH_CUDA
+const assay_kernel *find_kernel(const assay_plugin &plugin, const std::string &name) {
+  for (int i = 0; i < plugin.num_kernels; ++i)
+    if (plugin.kernels[i].target == ASSAY_TARGET_CUDA && plugin.kernels[i].name == name)
+      return &plugin.kernels[i];
+  return nullptr;
+}
+
+/// What both libraries have, of the chosen ones; those must be in both.
+std::vector<bench::KernelPair> pairs_of(const assay_plugin &base, const assay_plugin &head,
+                                        std::vector<std::string> names) {
+  const bool chosen = !names.empty();
+  for (int i = 0; i < base.num_kernels && !chosen; ++i)
+    names.push_back(base.kernels[i].name);
+  std::vector<bench::KernelPair> out;
+  for (const std::string &name : names) {
+    const bench::KernelPair pair{find_kernel(base, name), find_kernel(head, name)};
+    const bool both = pair.base != nullptr && pair.head != nullptr;
+    if (chosen && !both)
+      throw CliError(kExitUsage, fmt::format("--kernel: no cuda kernel {} in {}", name,
+                                             pair.base == nullptr ? base.name : head.name));
+    if (both && pair.base->family == pair.head->family) out.push_back(pair);
+  }
+  if (out.empty())
+    throw CliError(kExitUnsupported, "--against: no cuda kernel is in both libraries");
+  return out;
+}
+
+int bench_against(Session &session, const bench::CellSet &cells, std::FILE *text) {
+  const assay_plugin *base = load_plugin(session.options.against);
+  nlohmann::json document;
+  const int exit = bench::versus_and_report(
+      cells, pairs_of(*base, *session.plugin, session.options.kernels), {}, text, document);
+  return document.is_null() ? exit : session.finish(document, exit);
+}
+#endif
+
 } // namespace
 
 int command_bench(Session &session) {
   const bench::CellSet cells = chosen_cells(session.options);
 #ifdef ASSAY_WITH_CUDA
+  std::FILE *text = session.options.json_to_out() ? stderr : stdout;
+  if (!session.options.against.empty()) return bench_against(session, cells, text);
   bench::Options options;
   if (session.options.verify) options.judges = bench_judges(*session.plugin);
   options.tree_splits = session.options.tree_splits;
   nlohmann::json document;
-  const int exit = bench::run_and_report(cells, options,
-                                         session.options.json_to_out() ? stderr : stdout, document);
+  const int exit = bench::run_and_report(cells, options, text, document);
   return document.is_null() ? exit : session.finish(document, exit);
 #else
   session.streams.err << "assay: bench: this build has no cuda target (no nvcc was found)\n";

@@ -121,6 +121,16 @@ struct Parser {
     bench->add_option("--only", options.only, "only cells whose name contains TEXT")
         ->type_name("TEXT");
     bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
+    auto *against = bench->add_option("--against", options.against,
+                                      "time the kernels of --plugin (or ours) beside those of this "
+                                      "library, in turns: which is slower?");
+    against->type_name("LIB");
+    bench->add_option("--plugin", options.plugin, "with --against: the library that is judged")
+        ->type_name("LIB")
+        ->needs(against);
+    bench->add_option("--kernel", options.kernels, "with --against: these kernels instead of all")
+        ->type_name("K...")
+        ->needs(against);
     bench
         ->add_option("--tree-splits", options.tree_splits,
                      "of cascades: tree_attention with such num_splits, too")
@@ -212,7 +222,7 @@ struct Parser {
     s->add_option("--out", options.out,
                   "folder for the cases of findings (build/gate/findings; of libraries: findings)")
         ->type_name("DIR");
-    s->add_option("--target", options.target, "of two libraries: simt (default) or cuda")
+    s->add_option("--target", options.target, "simt (default), or cuda: speed is compared, too")
         ->type_name("T");
     s->add_option("--judge", options.judge, "program that judges libraries (this one)")
         ->type_name("ASSAY");

@@ -33,8 +33,11 @@ void check_sources(const CliOptions &o) {
     throw CliError(kExitUsage, "gate: give --base REF, or --base-plugin and --head-plugin");
   if (libraries && !o.head.empty())
     throw CliError(kExitUsage, "gate: --head names a commit; two libraries have none");
-  if (o.target == "cuda" && !libraries)
-    throw CliError(kExitUnsupported, "gate --base: builds and judges target simt only");
+  if (o.target != "cuda" && !o.target.empty() && o.target != "simt")
+    throw CliError(kExitUsage, fmt::format("unknown target {}; simt or cuda", o.target));
+  if (o.target != "cuda") return;
+  if (const std::string reason = target_unavailable(ASSAY_TARGET_CUDA); !reason.empty())
+    throw CliError(kExitUnsupported, fmt::format("target cuda: {}", reason));
 }
 
 gate::Options options_of(const CliOptions &o) {

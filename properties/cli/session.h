@@ -38,6 +38,8 @@ struct CliOptions {
   std::string declared_by;                                 ///< file that kernels are held to
   std::string junit, sarif, markdown, html;                ///< report files of check and gate
   std::string base, head, base_plugin, head_plugin, judge; ///< of gate
+  std::string against;                                     ///< of bench
+  std::vector<std::string> kernels;                        ///< likewise
   std::vector<std::string> accept;
   std::string dir;                  ///< of campaign and fuzz
   std::vector<std::string> fuzzers; ///< likewise

@@ -88,6 +88,8 @@ private:
   void long_round(const Matter &matter);
   /// A property, for these kernels in what is left of the budget; 0: too little.
   int long_cases(const std::vector<std::string> &kernels) const;
+  /// On a GPU: how fast the touched kernels are that both sides have.
+  void race(const Matter &matter);
   void judge_round(const Matter &matter, const Round &round);
   void judge_added(const Matter &matter);
   void summarise(const Matter &matter);

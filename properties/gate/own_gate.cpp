@@ -15,8 +15,12 @@ namespace assay::gate {
 namespace {
 
 constexpr const char *kKernelTable = "kernels/api/kernels.def";
-constexpr const char *kProgram = "/build/simt/assay";
 constexpr const char *kFigures = "kernels/decode/figures.csv";
+
+/// The preset of a target has its name.
+std::string program_of(const std::string &tree, const std::string &target) {
+  return tree + "/build/" + target + "/assay";
+}
 
 /// What no kernel's files hold but every kernel is made with.
 bool of_every_kernel(const std::string &path) {
@@ -41,13 +45,15 @@ void find_touched(const Proposal &proposal, const ChangeText &text, bool all, Ma
 void build_assay(const Gate &gate, const std::string &side, const Worktree &tree, bool mutants) {
   const std::string log = tree.folder() + ".log";
   const std::string jobs = std::to_string(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  const std::string &target = gate.options().target;
   build(gate, "configure " + side,
-        {"cmake", "--preset", "simt", "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF",
+        {"cmake", "--preset", target, "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF",
          "-DASSAY_PRECOMPILE=OFF", mutants ? "-DASSAY_MUTANTS=ON" : "-DASSAY_MUTANTS=OFF"},
         tree.folder(), log);
-  build(gate, "build " + side,
-        {"cmake", "--build", "--preset", "simt", "-j", jobs, "--target", "assay"}, tree.folder(),
-        log);
+  std::vector<std::string> words = {"cmake", "--build", "--preset", target,
+                                    "-j",    jobs,      "--target", "assay"};
+  if (target == "cuda") words.emplace_back("assay_shared"); // for Gate::race
+  build(gate, "build " + side, words, tree.folder(), log);
 }
 
 /// A base that does not build is no fault of the change.
@@ -61,15 +67,16 @@ void build_base(const Gate &gate, const Worktree &tree, bool mutants) {
 
 Side side_of(const Gate &gate, const std::string &name, const std::string &tree) {
   return {.name = name,
-          .program = tree + kProgram,
+          .program = program_of(tree, gate.options().target),
           .plugin = "",
           .declaration = "",
           .target = gate.options().target,
           .findings = "",
           .folder = "",
-          .program_shown = "build/simt/assay",
+          .program_shown = program_of(".", gate.options().target).substr(2),
           .plugin_shown = "",
           .kept_reports = "",
+          .own_library = tree + "/build/" + gate.options().target + "/libassay.so",
           .build = nullptr};
 }
 
@@ -130,14 +137,14 @@ void judge_harness(const Proposal &proposal, Matter &matter, Gate &gate) {
       base.emplace(proposal.repository, proposal.work + "/base", proposal.base);
       build_base(gate, *base, true);
     }
-    return base->folder() + kProgram;
+    return program_of(base->folder(), gate.options().target);
   };
   std::vector<std::string> mutants;
   for (const std::string &path : proposal.repository.files(proposal.head))
     if (path.starts_with("corpus/mutants/") && path.ends_with(".mutant"))
       mutants.push_back(std::filesystem::path(path).stem().string());
-  judge_right_kernels(head.folder() + kProgram, gate);
-  judge_mutants(mutants, head.folder() + kProgram, program_of_base, gate);
+  judge_right_kernels(program_of(head.folder(), gate.options().target), gate);
+  judge_mutants(mutants, program_of(head.folder(), gate.options().target), program_of_base, gate);
 }
 
 } // namespace

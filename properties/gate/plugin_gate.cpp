@@ -26,6 +26,7 @@ Side side_of(const Gate &gate, const std::string &name, const Project &project,
           .program_shown = "assay",
           .plugin_shown = project.library,
           .kept_reports = "",
+          .own_library = "",
           .build = nullptr};
 }
 

@@ -53,6 +53,7 @@ void gate_libraries(const Options &options, Gate &gate) {
                        .program_shown = "assay",
                        .plugin_shown = "",
                        .kept_reports = "",
+                       .own_library = "",
                        .build = nullptr};
   matter.sides.head = matter.sides.base;
   matter.sides.head.name = "head";

@@ -31,9 +31,13 @@ struct Side {
   /// Where reports of a commit are kept for the next gate, which asks the same of it; empty:
   /// nowhere. Only those without findings are, as cases lie in folders that go.
   std::string kept_reports;
+  /// Of a side whose program has the kernels: the same as a library, to be timed beside another's.
+  std::string own_library;
   /// Makes program and library; called before either is used, again and again. Empty: they are
   /// there.
   std::function<void()> build;
+
+  const std::string &library() const { return plugin.empty() ? own_library : plugin; }
 };
 
 /// One run of `check`.

@@ -8,7 +8,6 @@
 #include <set>
 #include <thread>
 
-#include "oracle/exact/tile_order.h"
 #include "properties/case/classify.h"
 #include "properties/relate/compared.h"
 #include "properties/run/draw.h"
@@ -221,17 +220,6 @@ private:
 };
 
 } // namespace
-
-CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw) {
-  try {
-    return property.check(p, sut);
-  } catch (const oracle::OrderError &e) { // the kernel's own statement
-    return CheckResult::fail(e.what(), plain_symptom(Symptom::Kind::kDeclared, e.what()));
-  } catch (const std::exception &e) {
-    if (threw != nullptr) *threw = true;
-    return CheckResult::discard(std::string("exception: ") + e.what());
-  }
-}
 
 RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
                           const std::vector<const Property *> &properties,

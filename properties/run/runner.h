@@ -12,7 +12,7 @@
 #include "properties/case/case_text.h"
 #include "properties/case/envelope.h"
 #include "properties/case/shrink.h"
-#include "properties/run/registry.h"
+#include "properties/run/checked.h"
 #include "properties/run/run_summary.h"
 
 namespace assay {
@@ -54,8 +54,5 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
                           const std::vector<const Property *> &properties,
                           const RunnerOptions &options,
                           const std::function<void(const Progress &)> &progress);
-
-/// The check with everything thrown turned into a harness error (`threw` set).
-CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw);
 
 } // namespace assay

@@ -73,7 +73,9 @@ TEST_F(CliGate, TakesTwoLibrariesOrARepository) {
       assay_program({"gate", "--base", "m", "--base-plugin", "a.so", "--head-plugin", "b.so"}),
       kExitUsage, "give --base REF, or");
   expect_error(assay_program({"gate", "--base", "m", "--target", "cuda"}), kExitUnsupported,
-               "target simt only");
+               "target cuda: ");
+  expect_error(assay_program({"gate", "--base", "m", "--target", "tpu"}), kExitUsage,
+               "unknown target tpu");
   expect_error(assay_program({"gate", "--base", "m", "--budget", "5"}), kExitUsage, "such as 60s");
 }
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast head's kernels are beside base's, on a GPU: one process that times both in turns.
+#pragma once
+
+#include "properties/gate/findings.h"
+#include "properties/gate/regressions.h"
+
+namespace assay::gate {
+
+/// The document of base's `assay bench --against` over these kernels, both sides' libraries in one
+/// run. A harness error where it says nothing of base against itself either.
+json measure_speed(const SidePair &sides, const std::vector<std::string> &kernels,
+                   const Talk &talk);
+
+/// Of that document, a kernel a line: "timed-outputs" where head wrote something else while it was
+/// timed than before, "envelope-narrower" where it refuses a cell that base takes, "slower" where
+/// it is, by more than noise and two percent. What is faster, and where base's second arm moved
+/// away from its first, is a note.
+Figures judge_speed(const json &document);
+
+} // namespace assay::gate

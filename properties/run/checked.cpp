@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/run/checked.h"
+
+#include "oracle/exact/tile_order.h"
+#include "properties/relate/symptom.h"
+
+namespace assay {
+
+CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw) {
+  try {
+    return property.check(p, sut);
+  } catch (const oracle::OrderError &e) { // the kernel's own statement
+    return CheckResult::fail(e.what(), plain_symptom(Symptom::Kind::kDeclared, e.what()));
+  } catch (const std::exception &e) {
+    if (threw != nullptr) *threw = true;
+    return CheckResult::discard(std::string("exception: ") + e.what());
+  }
+}
+
+} // namespace assay

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "properties/run/registry.h"
+
+namespace assay {
+
+/// The check with everything thrown turned into a harness error (`threw` set, unless it is null).
+CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *threw);
+
+} // namespace assay
