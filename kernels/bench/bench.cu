@@ -129,21 +129,18 @@ struct CellData {
   }
 };
 
-/// One call on the first page set and what it wrote.
+/// A call on the first page set, and what it wrote.
 Verification verify_kernel(const CellData &data, const char *kernel,
-                           assay_status (*run)(const assay_paged_params *),
+                           const assay_paged_params &params, const std::function<void()> &run,
                            const PagedJudge &judge) {
   TimedCall call;
   call.kernel = kernel;
-  call.params = data.params(0);
+  call.params = params;
   call.seq_lens = data.lens;
   call.page_table.resize(int64_t{data.cell.batch} * data.max_pages);
   ASSAY_BENCH_CHECK(cudaMemcpy(call.page_table.data(), data.tables->get(),
                                call.page_table.size() * sizeof(int32_t), cudaMemcpyDeviceToHost));
-  call.run = [&] {
-    check_status(run(&call.params), kernel);
-    ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
-  };
+  call.run = run;
   return verify_call(call, device_memory(), judge);
 }
 
@@ -176,7 +173,12 @@ void run_decode(const Cell &cell, const Options &options, const DeviceInfo &devi
   measure("paged_attention_v2", assay_paged_attention_v2);
   if (!options.judges) return;
   const auto verify = [&](const char *name, auto kernel) {
-    result.verified[name] = verify_kernel(data, name, kernel, options.judges.paged);
+    const assay_paged_params p = data.params(0);
+    const auto run = [&] {
+      check_status(kernel(&p), name);
+      ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
+    };
+    result.verified[name] = verify_kernel(data, name, p, run, options.judges.paged);
   };
   verify("paged_attention_v1", &assay_paged_attention_v1);
   verify("paged_attention_v2", &assay_paged_attention_v2);
@@ -211,13 +213,21 @@ std::vector<Duel> duels(const Cell &cell, const std::vector<KernelPair> &pairs,
                       set_count(kv_bytes(cell, cell_lengths(cell)), device.l2_bytes, options));
   const AttentionOutputs outputs(data.sets, int64_t{cell.batch} * cell.num_qo_heads, cell.head_dim);
   const Arena arena = outputs.arena(data.stream, *data.q);
-  for (const KernelPair &pair : pairs)
-    if (pair.base->family == ASSAY_FAMILY_PAGED)
-      out.push_back(duel<assay_paged_params>(cell.name, pair, arena, [&](int set) {
-        assay_paged_params p = data.params(set);
-        outputs.put(p, set);
-        return p;
-      }));
+  for (const KernelPair &pair : pairs) {
+    if (pair.base->family != ASSAY_FAMILY_PAGED) continue;
+    CellCalls<assay_paged_params> calls;
+    calls.make = [&](int set, char *at) {
+      assay_paged_params p = data.params(set);
+      outputs.put(p, set, at);
+      return p;
+    };
+    calls.banded = [&] { return data.params(0); };
+    if (options.judges)
+      calls.verify = [&](const assay_paged_params &p, const std::function<void()> &run) {
+        return verify_kernel(data, pair.head->name, p, run, options.judges.paged);
+      };
+    out.push_back(duel(cell.name, pair, arena, calls));
+  }
   return out;
 }
 

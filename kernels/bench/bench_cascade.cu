@@ -63,6 +63,23 @@ struct CascadeData {
   }
 };
 
+/// A call of paged attention on the first set's pages, and what it wrote.
+Verification verify_flat(const CascadeData &data, const char *kernel,
+                         const assay_paged_params &params, const std::function<void()> &run,
+                         const PagedJudge &judge) {
+  TimedCall call;
+  call.kernel = kernel;
+  call.params = params;
+  const std::vector<int32_t> &integers = data.layout.integers();
+  const assay_paged_params host =
+      data.layout.flat_params(ASSAY_TARGET_CUDA, 0, data.pool.get(), integers.data());
+  call.seq_lens.assign(host.kv.seq_lens, host.kv.seq_lens + host.batch);
+  call.page_table.assign(host.kv.page_table,
+                         host.kv.page_table + host.batch * host.kv.page_table_stride);
+  call.run = run;
+  return verify_call(call, device_memory(), judge);
+}
+
 /// Calls of paged attention on the pages of a cascade: with num_splits `splits`, one plan a set.
 class FlatCalls {
 public:
@@ -119,20 +136,13 @@ public:
   }
 
   Verification verify(const PagedJudge &judge) const {
-    TimedCall call;
-    call.kernel = name_;
-    call.params = params(0);
-    const std::vector<int32_t> &integers = data_.layout.integers();
-    const assay_paged_params host =
-        data_.layout.flat_params(ASSAY_TARGET_CUDA, 0, data_.pool.get(), integers.data());
-    call.seq_lens.assign(host.kv.seq_lens, host.kv.seq_lens + host.batch);
-    call.page_table.assign(host.kv.page_table,
-                           host.kv.page_table + host.batch * host.kv.page_table_stride);
-    call.run = [&] {
-      run(0);
-      ASSAY_BENCH_CHECK(cudaStreamSynchronize(data_.stream.get()));
-    };
-    return verify_call(call, device_memory(), judge);
+    return verify_flat(
+        data_, name_, params(0),
+        [&] {
+          run(0);
+          ASSAY_BENCH_CHECK(cudaStreamSynchronize(data_.stream.get()));
+        },
+        judge);
   }
 
 private:
@@ -145,17 +155,15 @@ private:
   std::vector<std::unique_ptr<DeviceArray<char>>> plans_;
 };
 
-/// One call on the first set and what it wrote.
-Verification verify_kernel(const CascadeData &data, const CascadeJudge &judge) {
-  const auto levels = data.levels_of(0);
+/// A call on the first set, and what it wrote.
+Verification verify_levels(const CascadeData &data, const char *kernel,
+                           const assay_cascade_params &params, const std::function<void()> &run,
+                           const CascadeJudge &judge) {
   TimedCascade call;
-  call.kernel = kKernel;
-  call.params = data.params(levels);
+  call.kernel = kernel;
+  call.params = params;
   call.levels = data.layout.levels(0, data.pool.get(), data.layout.integers().data());
-  call.run = [&] {
-    data.run(0);
-    ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
-  };
+  call.run = run;
   return verify_cascade(call, device_memory(), judge);
 }
 
@@ -188,7 +196,14 @@ void run_levels(const CascadeData &data, const Options &options, CellResult &res
   ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
   result.kernels[kKernel].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
                                                [&](int i) { data.run(i % sets); });
-  if (options.judges) result.verified[kKernel] = verify_kernel(data, options.judges.cascade);
+  if (!options.judges) return;
+  const auto levels = data.levels_of(0);
+  const auto run = [&] {
+    data.run(0);
+    ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
+  };
+  result.verified[kKernel] =
+      verify_levels(data, kKernel, data.params(levels), run, options.judges.cascade);
 }
 
 void run_cascade(const CascadeCell &cell, const Options &options, const DeviceInfo &device,
@@ -225,22 +240,43 @@ std::vector<Duel> duels(const CascadeCell &cell, const std::vector<KernelPair> &
   std::vector<std::vector<assay_cascade_level>> levels; // that calls point to
   for (int set = 0; set < arena.sets; ++set)
     levels.push_back(data.levels_of(set));
+  CellCalls<assay_cascade_params> given;
+  given.make = [&](int set, char *at) {
+    assay_cascade_params p = data.params(levels[set]);
+    p.workspace = nullptr;
+    outputs.put(p, set, at);
+    return p;
+  };
+  given.banded = [&] { return data.params(levels[0]); };
+  CellCalls<assay_paged_params> flat;
+  const auto flat_params = [&](int set) {
+    assay_paged_params p =
+        data.layout.flat_params(ASSAY_TARGET_CUDA, set, data.pool.get(), data.integers.get());
+    p.q = data.q.get();
+    p.o = data.o.get() + kBandBytes / sizeof(uint16_t);
+    p.lse = data.lse.get() + kBandBytes / sizeof(float);
+    p.stream = data.stream.get();
+    return p;
+  };
+  flat.make = [&](int set, char *at) {
+    assay_paged_params p = flat_params(set);
+    outputs.put(p, set, at);
+    return p;
+  };
+  flat.banded = [&] { return flat_params(0); };
   for (const KernelPair &pair : pairs) {
+    if (options.judges) {
+      given.verify = [&](const assay_cascade_params &p, const std::function<void()> &run) {
+        return verify_levels(data, pair.head->name, p, run, options.judges.cascade);
+      };
+      flat.verify = [&](const assay_paged_params &p, const std::function<void()> &run) {
+        return verify_flat(data, pair.head->name, p, run, options.judges.paged);
+      };
+    }
     if (pair.base->family == ASSAY_FAMILY_CASCADE && cell.kv_dtype == KvDtype::kBf16)
-      out.push_back(duel<assay_cascade_params>(cell.name, pair, arena, [&](int set) {
-        assay_cascade_params p = data.params(levels[set]);
-        outputs.put(p, set);
-        return p;
-      }));
+      out.push_back(duel(cell.name, pair, arena, given));
     if (pair.base->family == ASSAY_FAMILY_PAGED && data.layout.has_flat())
-      out.push_back(duel<assay_paged_params>(cell.name, pair, arena, [&](int set) {
-        assay_paged_params p =
-            data.layout.flat_params(ASSAY_TARGET_CUDA, set, data.pool.get(), data.integers.get());
-        p.q = data.q.get();
-        p.stream = data.stream.get();
-        outputs.put(p, set);
-        return p;
-      }));
+      out.push_back(duel(cell.name, pair, arena, flat));
   }
   return out;
 }

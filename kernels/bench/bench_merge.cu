@@ -61,13 +61,12 @@ double plain_floor_us(const MergeCell &cell, const MergeData &data, int replays)
   return best;
 }
 
-/// One call on the first set and what it wrote.
-Verification verify_kernel(const MergeCell &cell, const MergeData &data, const MergeJudge &judge) {
+/// A call on the first set, and what it wrote.
+Verification verify_kernel(const MergeData &data, const char *kernel,
+                           const std::function<void()> &run, const MergeJudge &judge) {
   TimedMerge call = data.layout.call(ASSAY_TARGET_CUDA, data.in_of(0), data.out_of(0));
-  call.run = [&] {
-    data.run(cell.op, 0);
-    ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
-  };
+  call.kernel = kernel;
+  call.run = run;
   return verify_merge(call, device_memory(), judge);
 }
 
@@ -85,7 +84,12 @@ void run_merge(const MergeCell &cell, const Options &options, const DeviceInfo &
   const char *kernel = name_of(cell.op);
   result.kernels[kernel].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
                                               [&](int i) { data.run(cell.op, i % sets); });
-  if (options.judges) result.verified[kernel] = verify_kernel(cell, data, options.judges.merge);
+  if (!options.judges) return;
+  const auto run = [&] {
+    data.run(cell.op, 0);
+    ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
+  };
+  result.verified[kernel] = verify_kernel(data, kernel, run, options.judges.merge);
 }
 
 } // namespace
@@ -111,24 +115,28 @@ std::vector<Duel> duels(const MergeCell &cell, const std::vector<KernelPair> &pa
     fill_bf16(reinterpret_cast<uint16_t *>(data.in.get()), changed / sizeof(uint16_t), seed,
               data.stream.get());
   };
-  const Arena arena{data.stream, data.sets,      data.in.get(),  changed,
-                    refill,      data.out.get(), data.out.size()};
-  const auto timed = [&](int set) {
-    return data.layout.call(ASSAY_TARGET_CUDA, data.in_of(set), data.out_of(set));
+  const Arena arena{data.stream, data.sets, data.in.get(), changed, refill, data.out.size()};
+  const auto run_pair = [&](const KernelPair &pair, auto params_of) {
+    using Params = decltype(params_of(TimedMerge{}));
+    CellCalls<Params> calls;
+    calls.make = [&](int set, char *outputs) {
+      Params p = params_of(data.layout.call(ASSAY_TARGET_CUDA, data.in_of(set),
+                                            outputs + set * data.layout.out_bytes()));
+      p.stream = data.stream.get();
+      return p;
+    };
+    calls.banded = [&] { return calls.make(0, data.out.get()); };
+    if (options.judges)
+      calls.verify = [&](const Params &, const std::function<void()> &run) {
+        return verify_kernel(data, pair.head->name, run, options.judges.merge);
+      };
+    out.push_back(duel(cell.name, pair, arena, calls));
   };
   for (const KernelPair &pair : pairs) {
     if (pair.base->family == ASSAY_FAMILY_MERGE_STATE && cell.op == MergeOp::kState)
-      out.push_back(duel<assay_merge_state_params>(cell.name, pair, arena, [&](int set) {
-        assay_merge_state_params p = state_params(timed(set));
-        p.stream = data.stream.get();
-        return p;
-      }));
+      run_pair(pair, state_params);
     if (pair.base->family == ASSAY_FAMILY_MERGE_STATES && cell.op == MergeOp::kStates)
-      out.push_back(duel<assay_merge_states_params>(cell.name, pair, arena, [&](int set) {
-        assay_merge_states_params p = states_params(timed(set));
-        p.stream = data.stream.get();
-        return p;
-      }));
+      run_pair(pair, states_params);
   }
   return out;
 }

@@ -43,7 +43,7 @@ std::vector<bench::KernelPair> pairs_of(const assay_plugin &base, const assay_pl
                                         std::vector<std::string> names) {
   const bool chosen = !names.empty();
   for (int i = 0; i < base.num_kernels && !chosen; ++i)
-    names.push_back(base.kernels[i].name);
+    if (base.kernels[i].target == ASSAY_TARGET_CUDA) names.push_back(base.kernels[i].name);
   std::vector<bench::KernelPair> out;
   for (const std::string &name : names) {
     const bench::KernelPair pair{find_kernel(base, name), find_kernel(head, name)};
@@ -61,8 +61,10 @@ std::vector<bench::KernelPair> pairs_of(const assay_plugin &base, const assay_pl
 int bench_against(Session &session, const bench::CellSet &cells, std::FILE *text) {
   const assay_plugin *base = load_plugin(session.options.against);
   nlohmann::json document;
+  bench::Options options;
+  options.judges = bench_judges(*session.plugin);
   const int exit = bench::versus_and_report(
-      cells, pairs_of(*base, *session.plugin, session.options.kernels), {}, text, document);
+      cells, pairs_of(*base, *session.plugin, session.options.kernels), options, text, document);
   return document.is_null() ? exit : session.finish(document, exit);
 }
 #endif

@@ -10,6 +10,7 @@
 
 #include "oracle/judge/judge.h"
 #include "oracle/judge/key_order.h"
+#include "properties/run/processors.h"
 
 namespace assay {
 namespace {
@@ -92,7 +93,7 @@ void on_all_cores(size_t n, F f) {
   };
   {
     std::vector<std::jthread> workers;
-    for (size_t i = 0; i < std::min<size_t>(n, std::thread::hardware_concurrency()); ++i)
+    for (size_t i = 0; i < std::min<size_t>(n, usable_processors()); ++i)
       workers.emplace_back(work);
   }
   for (const std::exception_ptr &error : errors)

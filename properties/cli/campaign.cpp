@@ -15,6 +15,7 @@
 #include "properties/cli/interrupt.h"
 #include "properties/cli/own_program.h"
 #include "properties/cli/session.h"
+#include "properties/run/processors.h"
 
 #ifndef ASSAY_VERSION
 #define ASSAY_VERSION "unknown"
@@ -56,8 +57,7 @@ campaign::Options options_of(const Session &session) {
   if (o.budget > 0) out.seconds = o.budget;
   if (o.hours > 0) out.seconds = o.hours * 3600;
   if (o.slice > 0) out.slice = o.slice;
-  out.jobs = o.threads > 0 ? o.threads
-                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  out.jobs = o.threads > 0 ? o.threads : usable_processors();
   out.seed = o.seed;
   return out;
 }

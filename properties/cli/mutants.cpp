@@ -9,6 +9,7 @@
 #include "corpus/mutants/mutants.h"
 #include "properties/cli/default_draw.h"
 #include "properties/run/kill_matrix.h"
+#include "properties/run/processors.h"
 
 namespace assay {
 namespace {
@@ -184,7 +185,7 @@ int command_mutants(Session &session) {
   if (o.runs > 0) options.runs = o.runs;
   if (o.keys > 0) options.keys = o.keys;
   if (o.splits > 0) options.splits = o.splits;
-  int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  int cores = usable_processors();
   options.threads = std::clamp(o.threads > 0 ? o.threads : cores, 1, options.runs);
   auto subjects = subjects_of(o.kernel, o.mutants);
   if (subjects.empty()) throw CliError(kExitUsage, fmt::format("no mutant concerns {}", o.kernel));

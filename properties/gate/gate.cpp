@@ -16,8 +16,13 @@
 namespace assay::gate {
 namespace {
 
-/// Per kernel and property: of every kernel, and what those that a change touches get doubles it.
-constexpr int kShortCases = 10, kMostDoublings = 9;
+/// Per kernel and property: of every kernel, where the budget is an ordinary one or a short one,
+/// and what those that a change touches get doubles it. A number of cases and not a time, so that a
+/// re-run runs the same.
+constexpr int kShortCases = 10, kFewCases = 3, kMostDoublings = 9;
+constexpr double kShortBudget = 180;
+
+int short_cases(double budget) { return budget < kShortBudget ? kFewCases : kShortCases; }
 
 /// The report of a base that does not have the kernel.
 json nothing_run() {
@@ -170,11 +175,11 @@ int Gate::long_cases(const std::vector<std::string> &kernels) const {
       cost += round.base.value("seconds", 0.0) + round.head.value("seconds", 0.0);
   // A part of the short run went into classes that must occur: doubling its cases costs less.
   const double left = options_.budget - seconds();
+  const int first = short_cases(options_.budget);
   int cases = 0;
-  for (int next = kShortCases; next <= kShortCases << kMostDoublings && cost < left;
-       cost *= 2, next *= 2)
+  for (int next = first; next <= first << kMostDoublings && cost < left; cost *= 2, next *= 2)
     cases = next;
-  return cases > kShortCases ? cases : 0;
+  return cases > first ? cases : 0;
 }
 
 std::vector<std::string> Gate::kernels_of(const Matter &matter, bool touched) const {
@@ -196,7 +201,10 @@ bool Gate::short_round(const Matter &matter) {
   const double begin = seconds();
   for (const bool touched : {true, false}) {
     for (const std::string &kernel : kernels_of(matter, touched))
-      if (!run(matter, {.kernel = kernel, .cases = kShortCases, .seed = options_.seed, .round = 1}))
+      if (!run(matter, {.kernel = kernel,
+                        .cases = short_cases(options_.budget),
+                        .seed = options_.seed,
+                        .round = 1}))
         return false;
     if (!blocked()) continue;
     if (touched && !kernels_of(matter, false).empty())
@@ -236,7 +244,7 @@ void Gate::judge(Matter &matter) {
                  .reproduce = ""}});
   }
   document_["plan"] = {{"kind", "kernels"},
-                       {"short_cases", kShortCases},
+                       {"short_cases", short_cases(options_.budget)},
                        {"long_cases", 0},
                        {"budget", options_.budget}};
   judge_added(matter);

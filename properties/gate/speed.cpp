@@ -51,7 +51,11 @@ void add(Tally &tally, const json &duel) {
     return;
   }
   ++tally.timed;
-  if (duel.at("wrong") > 0 && tally.wrong++ == 0) tally.wrong_cell = cell;
+  const json findings = duel.value("findings", json::array());
+  if (duel.at("wrong") > 0 || !findings.empty())
+    if (tally.wrong++ == 0)
+      tally.wrong_cell =
+          findings.empty() ? cell : fmt::format("{}: {}", cell, findings[0].get<std::string>());
   const std::string speed = duel.at("speed");
   tally.faster += speed == "faster";
   tally.inconclusive += speed == "inconclusive";
@@ -98,7 +102,7 @@ Figures judge_speed(const json &document) {
   for (const auto &[kernel, s] : kernels) {
     if (s.wrong > 0)
       out.red.push_back(red("timed-outputs", kernel,
-                            fmt::format("writes something else while it is timed, in {} of {} "
+                            fmt::format("wrong, or not the same while it is timed, in {} of {} "
                                         "cells, first {}",
                                         s.wrong, s.timed, s.wrong_cell)));
     if (!s.refused.empty())

@@ -13,9 +13,9 @@ json measure_speed(const SidePair &sides, const std::vector<std::string> &kernel
                    const Talk &talk);
 
 /// Of that document, a kernel a line: "timed-outputs" where head wrote something else while it was
-/// timed than before, "envelope-narrower" where it refuses a cell that base takes, "slower" where
-/// it is, by more than noise and two percent. What is faster, and where base's second arm moved
-/// away from its first, is a note.
+/// timed than before, or an oracle says that it is wrong, "envelope-narrower" where it refuses a
+/// cell that base takes, "slower" where it is, by more than noise and two percent. What is faster,
+/// and where base's second arm moved away from its first, is a note.
 Figures judge_speed(const json &document);
 
 } // namespace assay::gate

@@ -11,6 +11,7 @@
 #include "properties/case/classify.h"
 #include "properties/relate/compared.h"
 #include "properties/run/draw.h"
+#include "properties/run/processors.h"
 #include "properties/run/requirements.h"
 
 namespace assay {
@@ -24,7 +25,7 @@ double since(Clock::time_point start) {
 
 int default_threads() {
   constexpr int kMost = 16;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
+  return std::min(usable_processors(), kMost);
 }
 
 bool stopped(const RunnerOptions &options) {

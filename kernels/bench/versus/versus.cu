@@ -25,7 +25,7 @@ __global__ void count_different(const uint4 *a, const uint4 *b, uint64_t n,
 /// The device side of one duel.
 class Rounds {
 public:
-  explicit Rounds(const Arena &arena) : arena_(arena), count_(1) {
+  Rounds(const Arena &arena, char *outputs) : arena_(arena), outputs_(outputs), count_(1) {
     for (int i = 0; i < kInputs; ++i) {
       arena_.refill(100 + i);
       inputs_[i] = std::make_unique<DeviceArray<char>>(arena_.input_bytes);
@@ -34,24 +34,23 @@ public:
   }
 
   /// Other queries, and nothing left of earlier outputs.
-  void prepare(int input) const {
+  void prepare(int input, char *outputs) const {
     copy(arena_.input, inputs_[input]->get(), arena_.input_bytes);
-    ASSAY_BENCH_CHECK(
-        cudaMemsetAsync(arena_.outputs, kPoison, arena_.output_bytes, arena_.stream.get()));
+    ASSAY_BENCH_CHECK(cudaMemsetAsync(outputs, kPoison, arena_.output_bytes, arena_.stream.get()));
+    ASSAY_BENCH_CHECK(cudaStreamSynchronize(arena_.stream.get()));
   }
 
-  /// What a kernel writes for one input when nothing is timed.
-  std::unique_ptr<DeviceArray<char>> expected(int input, const RunSet &run) const {
-    prepare(input);
-    for (int set = 0; set < arena_.sets; ++set)
-      run(set);
+  /// What a kernel writes for an input when nothing is timed, where it has never written before.
+  std::unique_ptr<DeviceArray<char>> expected(int input, Contestant &kernel) const {
     auto out = std::make_unique<DeviceArray<char>>(arena_.output_bytes);
-    copy(out->get(), arena_.outputs, arena_.output_bytes);
+    prepare(input, out->get());
+    for (int set = 0; set < arena_.sets; ++set)
+      kernel.run(set, out->get());
     ASSAY_BENCH_CHECK(cudaStreamSynchronize(arena_.stream.get()));
     return out;
   }
 
-  bool differs(const char *a, const char *b) const {
+  bool differ(const char *a, const char *b) const {
     const cudaStream_t stream = arena_.stream.get();
     unsigned long long count = 0;
     ASSAY_BENCH_CHECK(cudaMemsetAsync(count_.get(), 0, sizeof count, stream));
@@ -64,9 +63,9 @@ public:
     ASSAY_BENCH_CHECK(cudaStreamSynchronize(stream));
     return count > 0;
   }
-  bool wrote(const DeviceArray<char> &expected) const {
-    return !differs(arena_.outputs, expected.get());
-  }
+
+  char *outputs() const { return outputs_; }
+  const Arena &arena() const { return arena_; }
 
 private:
   void copy(void *to, const void *from, uint64_t bytes) const {
@@ -75,46 +74,54 @@ private:
   }
 
   const Arena &arena_;
+  char *outputs_;
   std::unique_ptr<DeviceArray<char>> inputs_[kInputs];
   DeviceArray<unsigned long long> count_;
 };
 
 /// One arm: a graph over the sets, and what it must write for each input.
-struct Contestant {
-  std::array<std::unique_ptr<DeviceArray<char>>, kInputs> expected;
-  Graph graph;  // behind a first call: what is wrong with it shows there, not in a capture
-  bool repeats; // the kernel promises the same bits again
+class Arm {
+public:
+  Arm(const Rounds &rounds, const assay_kernel &kernel, Contestant &calls)
+      : rounds_(rounds), launches_(std::max(rounds.arena().sets, 4)),
+        repeats_(kernel.determinism == ASSAY_DETERMINISM_RUN_TO_RUN),
+        expected_{rounds.expected(0, calls), rounds.expected(1, calls)},
+        graph_(rounds.arena().stream, launches_,
+               [&](int i) { calls.run(i % rounds.arena().sets, rounds.outputs()); }) {}
 
-  Contestant(const Arena &arena, const Rounds &rounds, int launches, const assay_kernel &kernel,
-             const RunSet &run)
-      : expected{rounds.expected(0, run), rounds.expected(1, run)},
-        graph(arena.stream, launches, [&](int i) { run(i % arena.sets); }),
-        repeats(kernel.determinism == ASSAY_DETERMINISM_RUN_TO_RUN) {}
+  /// Microseconds a launch; `wrong` grows where the outputs are not what they should be.
+  double replay(int input, uint64_t &wrong) const {
+    rounds_.prepare(input, rounds_.outputs());
+    const double us = graph_.replay_us() / launches_;
+    wrong += repeats_ && rounds_.differ(rounds_.outputs(), expected(input));
+    return us;
+  }
+  const char *expected(int input) const { return expected_[input]->get(); }
+
+private:
+  const Rounds &rounds_;
+  int launches_;
+  bool repeats_; // the kernel promises the same bits again
+  std::array<std::unique_ptr<DeviceArray<char>>, kInputs> expected_;
+  Graph graph_; // behind a first call: what is wrong with it shows there, not in a capture
 };
 
 } // namespace
 
-void run_rounds(const Arena &arena, const KernelPair &pair, const RunSet &base, const RunSet &head,
-                Duel &out) {
-  const Rounds rounds(arena);
-  const int launches = std::max(arena.sets, 4);
-  const Contestant of_base(arena, rounds, launches, *pair.base, base),
-      of_head(arena, rounds, launches, *pair.head, head),
-      again(arena, rounds, launches, *pair.base, base);
+void run_rounds(const Arena &arena, const KernelPair &pair, Contestant &base, Contestant &head,
+                char *outputs, Duel &out) {
+  const Rounds rounds(arena, outputs);
+  const Arm of_base(rounds, *pair.base, base), of_head(rounds, *pair.head, head),
+      again(rounds, *pair.base, base);
   for (int i = 0; i < kInputs; ++i)
-    if (rounds.differs(of_base.expected[i]->get(), of_head.expected[i]->get()))
-      out.same_bits = false;
-  const Contestant *arms[] = {&of_base, &of_head, &again};
+    out.same_bits &= !rounds.differ(of_base.expected(i), of_head.expected(i));
+  const Arm *arms[] = {&of_base, &of_head, &again};
   std::vector<double> *times[] = {&out.us.base, &out.us.head, &out.us.again};
   uint64_t *wrong[] = {&out.base_wrong, &out.wrong, &out.base_wrong};
   for (int round = 0; round < kRounds + kWarmUps; ++round)
     for (const int arm : kOrders[round % 6]) {
-      const int input = round % kInputs;
-      rounds.prepare(input);
-      ASSAY_BENCH_CHECK(cudaStreamSynchronize(arena.stream.get()));
-      const double us = arms[arm]->graph.replay_us();
-      if (arms[arm]->repeats && !rounds.wrote(*arms[arm]->expected[input])) ++*wrong[arm];
-      if (round >= kWarmUps) times[arm]->push_back(us / launches);
+      const double us = arms[arm]->replay(round % kInputs, *wrong[arm]);
+      if (round >= kWarmUps) times[arm]->push_back(us);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/bench/versus/versus.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 
 namespace assay::bench {
@@ -18,8 +19,21 @@ struct Arena {
   void *input; ///< what changes between replays, in place: queries, or states
   uint64_t input_bytes;
   std::function<void(uint64_t seed)> refill; ///< enqueues other values for it
-  char *outputs;                             ///< of all sets: all that a call may write
-  uint64_t output_bytes;
+  uint64_t output_bytes; ///< all that calls may write, of all sets; a multiple of 16
+};
+
+/// A call's parameters, all but workspace and plan: on a set, with its part of such outputs.
+template <class Params>
+using MakeCall = std::function<Params(int set, char *outputs)>;
+
+/// The calls of a family on a cell.
+template <class Params>
+struct CellCalls {
+  MakeCall<Params> make;
+  /// One on the first set, between bands as CheckedOutputs wants them: `run` returns when its
+  /// outputs are there.
+  std::function<Params()> banded;
+  std::function<Verification(const Params &, const std::function<void()> &run)> verify;
 };
 
 /// O and LSE of attention, of each set its own.
@@ -27,31 +41,26 @@ class AttentionOutputs {
 public:
   AttentionOutputs(int sets, int64_t rows, int head_dim)
       : sets_(sets), o_bytes_(rows * head_dim * 2),
-        set_bytes_((o_bytes_ + rows * 4 + 255) / 256 * 256), memory_(sets * set_bytes_) {}
+        set_bytes_((o_bytes_ + rows * 4 + 255) / 256 * 256) {}
 
-  /// Where a call on a set writes.
   template <class Params>
-  void put(Params &p, int set) const {
-    char *at = memory_.get() + set * set_bytes_;
+  void put(Params &p, int set, char *outputs) const {
+    char *at = outputs + set * set_bytes_;
     p.o = at;
     p.lse = reinterpret_cast<float *>(at + o_bytes_);
   }
 
   /// `q`: what changes between replays.
   Arena arena(const Stream &stream, const DeviceArray<uint16_t> &q) const {
-    return {stream,
-            sets_,
-            q.get(),
-            q.size() * sizeof(uint16_t),
-            [&](uint64_t seed) { fill_bf16(q.get(), q.size(), seed, stream.get()); },
-            memory_.get(),
-            memory_.size()};
+    const auto refill = [&](uint64_t seed) { fill_bf16(q.get(), q.size(), seed, stream.get()); };
+    return {stream,  sets_,
+            q.get(), q.size() * sizeof(uint16_t),
+            refill,  static_cast<uint64_t>(sets_ * set_bytes_)};
   }
 
 private:
   int sets_;
   int64_t o_bytes_, set_bytes_;
-  DeviceArray<char> memory_;
 };
 
 /// Calls of one kernel of a table on the sets of a cell: workspace and plans of its own, one of
@@ -59,11 +68,10 @@ private:
 template <class Params>
 class TableCalls {
 public:
-  /// make(set): a call's parameters, all but workspace and plan.
-  TableCalls(const assay_kernel &kernel, int sets, const std::function<Params(int set)> &make)
+  TableCalls(const assay_kernel &kernel, int sets, const MakeCall<Params> &make, char *outputs)
       : kernel_(kernel) {
     for (int set = 0; set < sets && refusal_.empty(); ++set) {
-      Params p = make(set);
+      Params p = make(set, outputs);
       if (!allocate(p)) return;
       calls_.push_back(p);
     }
@@ -72,6 +80,8 @@ public:
 
   /// Why the kernel does not take the cell; empty: it does.
   const std::string &refusal() const { return refusal_; }
+
+  const Params &params(int set) const { return calls_[static_cast<size_t>(set)]; }
 
   void run(int set) const {
     if (kernel_.run(&calls_[static_cast<size_t>(set)]) != ASSAY_OK)
@@ -114,26 +124,70 @@ private:
   std::string refusal_;
 };
 
-/// A kernel on the sets of an arena.
-using RunSet = std::function<void(int set)>;
+/// One kernel with outputs of its own.
+class Contestant {
+public:
+  virtual ~Contestant() = default;
+  /// Enqueues the call on a set that writes its part of `outputs`; every address has calls of its
+  /// own, made when it is first named.
+  virtual void run(int set, char *outputs) = 0;
+};
 
-/// The rounds; fills times and what was wrong.
-void run_rounds(const Arena &arena, const KernelPair &pair, const RunSet &base, const RunSet &head,
-                Duel &out);
+template <class Params>
+class TableContestant : public Contestant {
+public:
+  TableContestant(const assay_kernel &kernel, const Arena &arena, const MakeCall<Params> &make)
+      : kernel_(kernel), arena_(arena), make_(make) {}
+  void run(int set, char *outputs) override { calls(outputs).run(set); }
+  const TableCalls<Params> &calls(char *outputs) {
+    auto &at = calls_[outputs];
+    if (!at) at = std::make_unique<TableCalls<Params>>(kernel_, arena_.sets, make_, outputs);
+    return *at;
+  }
+
+private:
+  const assay_kernel &kernel_;
+  const Arena &arena_;
+  const MakeCall<Params> &make_;
+  std::map<char *, std::unique_ptr<TableCalls<Params>>> calls_;
+};
+
+/// The rounds, over outputs at `outputs`; fills times and what was wrong.
+void run_rounds(const Arena &arena, const KernelPair &pair, Contestant &base, Contestant &head,
+                char *outputs, Duel &out);
+
+/// What the judges say of a kernel.
+template <class Params>
+std::vector<std::string> judged(const assay_kernel &kernel, const Arena &arena,
+                                const CellCalls<Params> &cell) {
+  const TableCalls<Params> call(
+      kernel, 1, [&](int, char *) { return cell.banded(); }, nullptr);
+  if (!call.refusal().empty()) return {call.refusal()};
+  return cell
+      .verify(call.params(0),
+              [&] {
+                call.run(0);
+                ASSAY_BENCH_CHECK(cudaStreamSynchronize(arena.stream.get()));
+              })
+      .findings;
+}
 
 /// One pair of Params' family on a cell.
 template <class Params>
-Duel duel(const std::string &cell, const KernelPair &pair, const Arena &arena,
-          const std::function<Params(int set)> &make) {
+Duel duel(const std::string &name, const KernelPair &pair, const Arena &arena,
+          const CellCalls<Params> &cell) {
   Duel out;
-  out.cell = cell;
+  out.cell = name;
   out.kernel = pair.base->name;
-  const TableCalls<Params> base(*pair.base, arena.sets, make), head(*pair.head, arena.sets, make);
-  out.skipped = base.refusal().empty() ? head.refusal() : base.refusal();
-  out.head_refuses = base.refusal().empty() && !head.refusal().empty();
-  if (out.skipped.empty())
-    run_rounds(
-        arena, pair, [&](int set) { base.run(set); }, [&](int set) { head.run(set); }, out);
+  const DeviceArray<char> outputs(arena.output_bytes);
+  TableContestant<Params> base(*pair.base, arena, cell.make), head(*pair.head, arena, cell.make);
+  const std::string &of_base = base.calls(outputs.get()).refusal(),
+                    &of_head = head.calls(outputs.get()).refusal();
+  out.skipped = of_base.empty() ? of_head : of_base;
+  out.head_refuses = of_base.empty() && !of_head.empty();
+  if (!out.skipped.empty()) return out;
+  run_rounds(arena, pair, base, head, outputs.get(), out);
+  if (!out.same_bits && cell.verify) out.findings = judged(*pair.head, arena, cell);
   return out;
 }
 

@@ -34,6 +34,7 @@ struct Duel {
   bool same_bits = true; ///< what both write
   uint64_t wrong = 0;    ///< replays of head after which an output was not what it should be
   uint64_t base_wrong = 0;
+  std::vector<std::string> findings; ///< of the judges, about head
 };
 
 std::vector<Duel> duels(const Cell &cell, const std::vector<KernelPair> &pairs, const Options &);
@@ -44,8 +45,9 @@ std::vector<Duel> duels(const MergeCell &cell, const std::vector<KernelPair> &pa
 
 /// Runs all pairs on the cells of their family, prints a line for each and fills `document`:
 /// {"device", "driver", "date", "duels": [{"cell", "kernel", "base_us", "head_us", "ratio",
-/// "control", "p", "speed", "same_bits", "wrong"} or {"cell", "kernel", "skipped"}]}.
-/// Returns 0, 1 where a timed output was wrong, 3 when there is no device, 4 when a cell failed.
+/// "control", "p", "speed", "same_bits", "wrong", "base_wrong", "findings"} or {"cell", "kernel",
+/// "skipped"}]}. Returns 0, 1 where a timed output was wrong, 3 when there is no device, 4 when a
+/// cell failed.
 int versus_and_report(const CellSet &cells, const std::vector<KernelPair> &pairs,
                       const Options &options, std::FILE *text, nlohmann::json &document);
 

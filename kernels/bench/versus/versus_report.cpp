@@ -63,7 +63,9 @@ private:
           fmt::format("{}outputs wrong after {} replays", remark.empty() ? "" : ", ", duel.wrong);
     else if (!duel.same_bits)
       remark += remark.empty() ? "other bits" : ", other bits";
-    wrong_ += duel.wrong > 0 || duel.base_wrong > 0;
+    for (const std::string &line : duel.findings)
+      fmt::print(text_, "FINDING {} {}: {}\n", duel.cell, duel.kernel, line);
+    wrong_ += duel.wrong > 0 || duel.base_wrong > 0 || !duel.findings.empty();
     fmt::print(text_, "{:<28} {:<22} {:>10.2f} {:>10.2f} {:>7.3f} {:>8.3f}  {}\n", duel.cell,
                duel.kernel, c.base_us, c.head_us, c.ratio, c.control, remark);
     return {{"cell", duel.cell},
