@@ -91,11 +91,11 @@ void on_all_cores(size_t n, F f) {
         errors[i] = std::current_exception();
       }
   };
-  {
-    std::vector<std::jthread> workers;
-    for (size_t i = 0; i < std::min<size_t>(n, usable_processors()); ++i)
-      workers.emplace_back(work);
-  }
+  std::vector<std::thread> workers;
+  for (size_t i = 0; i < std::min<size_t>(n, usable_processors()); ++i)
+    workers.emplace_back(work);
+  for (std::thread &worker : workers)
+    worker.join();
   for (const std::exception_ptr &error : errors)
     if (error) std::rethrow_exception(error);
 }

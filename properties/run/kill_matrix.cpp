@@ -248,11 +248,12 @@ std::vector<KillRow> kill_matrix(const std::vector<KillSubject> &subjects,
       }
     }
   };
-  std::vector<std::jthread> threads;
+  std::vector<std::thread> threads;
   for (int i = 1; i < options.threads; ++i)
     threads.emplace_back(work, i);
   work(0);
-  threads.clear(); // joins
+  for (std::thread &thread : threads)
+    thread.join();
   return total;
 }
 
