@@ -50,8 +50,10 @@ def instrument(folders, out):
 def check_syntax(source, command, tree, of_build):
     """What the compiler writes of one unit over another instrumented tree."""
     text = [word.replace(str(of_build), str(tree)) for word in command]
-    every = "-ferror-limit=0" if "clang" in pathlib.Path(command[0]).name else "-fmax-errors=0"
-    run = subprocess.run([*text, "-fsyntax-only", every, "-w", "-x", "c++", source.replace(str(of_build), str(tree))],
+    # g++ looks at syntax alone without what templates become.
+    clang = "clang" in pathlib.Path(command[0]).name
+    look = ["-fsyntax-only", "-ferror-limit=0"] if clang else ["-S", "-O0", "-g0", "-o", "/dev/null"]
+    run = subprocess.run([*text, *look, "-w", "-x", "c++", source.replace(str(of_build), str(tree))],
                          capture_output=True, text=True)
     return run.stderr if run.returncode else ""
 
@@ -129,12 +131,13 @@ class Viability:
 
 
 class SameCode:
-    """Whether a mutant, written into the source itself, changes what the compiler makes of it."""
+    """Whether a mutant, written into the source itself, changes what the compiler makes of it. Each object has sources of its
+    own, told by `number`: several may be asked side by side."""
 
-    def __init__(self, build):
+    def __init__(self, build, number=0):
         self.units = sorted(units(build), key=lambda unit: (any(part in unit[0] for part in PARTS), unit[0]))
         self.of_build = tree_of(self.units[0][1])
-        self.plain = self.of_build / "plain"  # the sources with no mutant or one, always under the same paths
+        self.plain = self.of_build / f"plain{number}"  # the sources with no mutant or one, always under the same paths
         self.right, self.read = {}, {}  # by unit: object code, and what it includes
         shutil.rmtree(self.plain, ignore_errors=True)
         shutil.copytree(ROOT / "kernels", self.plain / "kernels")
