@@ -9,7 +9,7 @@ BUILD is a build tree configured with -DASSAY_MUTANT_FOLDER=FOLDER. Every mutant
 until a property fails, for 180 s of processor time at most (90 s of two cores), in a random order, so that what has run
 so far is a random sample, too. The results are appended mutant by mutant: the same command goes on where it ended, and
 with more --seconds draws again for what timed out and nobody has triaged. Beside the first and behind the last the
-kernels with no mutant active are drawn for and must pass. Survivors whose machine code is the right kernel's are told
+kernels with no mutant active are drawn for and must pass. What is not killed and has the right kernel's machine code is told
 apart, and the unit tests of the calls, as far as the target assay_mutated_tests is built, run
 over the other ones: what fails first stands in the column tests, and counts in no score of the draw. Outcomes:
 
@@ -27,6 +27,7 @@ import json
 import math
 import os
 import pathlib
+import queue
 import random
 import re
 import signal
@@ -42,7 +43,7 @@ from mutation.compile import SameCode  # noqa: E402
 
 COLUMNS = ("mutant", "group", "operator", "file", "line", "change", "outcome", "kernel", "property", "seconds", "tests", "triage",
            "reason")
-KILLS = ("killed", "crashed", "hung")
+KILLS, ALIVE = ("killed", "crashed", "hung"), ("survived", "timed_out")
 CORRECT = "(correct)"
 #: Of a process: so many properties and kernels are drawn for side by side, and what one of them alone sees is seen early.
 THREADS = 4
@@ -137,10 +138,12 @@ class Results:
                 writer.writerow(row)
 
     def write(self):
-        with self.path.open("w", newline="") as file:
+        whole = self.path.with_suffix(".new")  # a cut leaves the old rows or the new ones
+        with whole.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rows)
+        whole.replace(self.path)
 
 
 def check_correct(program, seed):
@@ -178,15 +181,26 @@ def run_all(options, results):
 
 
 def tell_same_code(options, results):
-    same = SameCode(options.build)
-    for row in results.rows:
-        path = options.folder / f"{row['mutant']}.mutant"
-        if row["outcome"] == "survived" and not row["reason"] and path.exists():
-            equal = same.equal(read_mutant(path))
-            row["outcome"] = "same" if equal else "survived"
+    free = queue.Queue()
+    for number in range(options.jobs):
+        free.put(SameCode(options.build, number))
+
+    def one(row):
+        same = free.get()
+        try:
+            equal = same.equal(read_mutant(options.folder / f"{row['mutant']}.mutant"))
+        finally:
+            free.put(same)
+        with results.lock:
+            row["outcome"] = "same" if equal else row["outcome"]
             row["reason"] = "" if equal else "other machine code"
             print(f"{row['mutant']}: {'same' if equal else 'other'} machine code", flush=True)
             results.write()
+
+    todo = [row for row in results.rows if row["outcome"] in ALIVE and not row["reason"]
+            and (options.folder / f"{row['mutant']}.mutant").exists()]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(one, todo))
 
 
 def run_tests(options, results):
@@ -207,11 +221,17 @@ def run_tests(options, results):
 
     if tests and failing("0") != "none":
         sys.exit("the tests fail with no mutant active")
-    for row in results.rows:
-        if tests and row["outcome"] in ("survived", "timed_out") and not row["tests"] and row["mutant"] in numbers:
-            row["tests"] = failing(numbers[row["mutant"]])
+
+    def one(row):
+        failed = failing(numbers[row["mutant"]])
+        with results.lock:
+            row["tests"] = failed
             print(f"{row['mutant']}: fails {row['tests']}", flush=True)
             results.write()
+
+    todo = [row for row in results.rows if tests and row["outcome"] in ALIVE and not row["tests"] and row["mutant"] in numbers]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(one, todo))
 
 
 def wilson(hits, count):

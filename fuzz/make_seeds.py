@@ -134,6 +134,7 @@ def plan():
         "balanced_one_key_many_workers": balanced(1, 1, 528, 1, short(1)),
         "balanced_one_request": balanced(1, 8, 132, 64, long(1 << 20)),
         "balanced_more_requests_than_workers": balanced(8, 3, 5, 16, short(1, 17, 0, 255, 16, 15, 0, 0)),
+        "balanced_one_worker_each": balanced(3, 1, 3, 64, short(255, 64, 1)),
         "balanced_empty_at_the_ends": balanced(4, 2, 3, 64, short(0, 200, 100, 0)),
         "balanced_longest": balanced(2, 8, 528, 1, long((1 << 24) - 1, 1)),
         "fixed_one": fixed(2, 2, 1, short(9, 0)),

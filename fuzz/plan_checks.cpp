@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz/plan_checks.h"
 
+#include <algorithm>
+
 #include "fuzz/byte_reader.h"
+#include "fuzz/paths/plan_run.h"
 #include "kernels/plan/host_plan.h"
 #include "kernels/plan/plan_audit.h"
 
@@ -37,10 +40,22 @@ PlanCase decode_plan_case(Input input) {
   return c;
 }
 
+std::string planner_difference(const PlanCase &c, std::span<const std::byte> host) {
+  const PlannerRun device = run_planner(c.shape, c.lens);
+  if (!device.hazard.empty()) return "the device planner: " + device.hazard;
+  const auto [at, other] = std::ranges::mismatch(host, device.plan);
+  if (at == host.end() && other == device.plan.end()) return "";
+  return "the plan of the device is not that of the host from byte " +
+         std::to_string(at - host.begin()) + " of " + std::to_string(host.size()) + " on";
+}
+
 std::string check_plan(Input input) {
   const PlanCase c = decode_plan_case(input);
   const HostPlan plan(c.shape, c.lens.data());
-  return plan_violation(c.lens, plan.view());
+  const std::string unsound = plan_violation(c.lens, plan.view());
+  if (!unsound.empty()) return unsound;
+  const auto *bytes = static_cast<const std::byte *>(plan.data());
+  return planner_difference(c, {bytes, plan.bytes()});
 }
 
 } // namespace assay::fuzz

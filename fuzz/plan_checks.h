@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "fuzz/target.h"
@@ -15,7 +18,12 @@ struct PlanCase {
 
 PlanCase decode_plan_case(Input input);
 
-/// plan_violation (kernels/plan/plan_audit.h) of the host planner's plan of the decoded case.
+/// How the host planner's plan of the case differs from what the device planner writes on the
+/// executor: they are the same function, byte for byte. Empty: in nothing.
+std::string planner_difference(const PlanCase &c, std::span<const std::byte> host);
+
+/// plan_violation (kernels/plan/plan_audit.h) of the host planner's plan of the decoded case, and
+/// planner_difference.
 std::string check_plan(Input input);
 
 } // namespace assay::fuzz

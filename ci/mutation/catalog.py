@@ -8,9 +8,11 @@ from mutation import syntax
 from mutation.gpu_operators import GPU, share_removal, sync_removal
 from mutation.operators import CONVENTIONAL
 
-ATTENTION = "paged_attention_v1, paged_attention_v2, cascade_attention"
-PAGED = "paged_attention_v1, paged_attention_v2"
 TREE = "tree_attention"
+V2 = f"paged_attention_v2, {TREE}"  # what is no tree, the tree kernel computes as v2
+PAGED = f"paged_attention_v1, {V2}"
+WIDE = f"cascade_attention, {TREE}"
+ATTENTION = f"{PAGED}, cascade_attention"
 MERGES = "merge_state, merge_states"
 ALL = f"{ATTENTION}, {MERGES}"
 #: What is mutated: path prefix, group, and the kernels that run it. The first row that fits counts.
@@ -26,10 +28,12 @@ FILES = (
     ("kernels/common/", "tile", ATTENTION),
     ("kernels/decode/paged_attention_v1", "decode", "paged_attention_v1"),
     ("kernels/decode/v1_call", "calls", "paged_attention_v1"),
-    ("kernels/decode/paged_attention_v2", "decode", "paged_attention_v2"),
-    ("kernels/decode/v2_call", "calls", "paged_attention_v2"),
-    ("kernels/decode/plan_call", "calls", "paged_attention_v2"),
-    ("kernels/decode/plan_launch", "plan", "paged_attention_v2"),
+    ("kernels/decode/paged_attention_v2", "decode", V2),
+    ("kernels/decode/v2_call", "calls", V2),
+    ("kernels/decode/plan_call", "calls", V2),
+    ("kernels/decode/plan_launch", "plan", V2),
+    ("kernels/decode/plan_items", "decode", V2),
+    ("kernels/decode/with_core", "decode", V2),
     ("kernels/decode/decode_", "decode", PAGED),
     ("kernels/decode/paged_", "calls", PAGED),
     ("kernels/plan/plan_audit", "", ""),  # of tests and fuzzers
@@ -39,8 +43,12 @@ FILES = (
     ("kernels/plan/host_tree", "tree", TREE),
     ("kernels/tree/tree_call", "calls", TREE),
     ("kernels/tree/", "tree", TREE),
-    ("kernels/plan/", "plan", "paged_attention_v2"),
+    ("kernels/plan/", "plan", V2),
     ("kernels/cascade/cascade_call", "calls", "cascade_attention"),
+    ("kernels/cascade/cascade_wide", "cascade", WIDE),
+    ("kernels/cascade/cascade_work", "cascade", WIDE),
+    ("kernels/cascade/cascade_policy", "cascade", WIDE),
+    ("kernels/cascade/wide_", "cascade", WIDE),
     ("kernels/cascade/", "cascade", "cascade_attention"),
     ("kernels/merge/merge_call", "calls", MERGES),
     ("kernels/merge/merge_states", "merge", "merge_states"),
@@ -55,13 +63,16 @@ FILES = (
     ("kernels/host/launch_kernel", "calls", ALL),
 )
 #: Translation units beside those of the headers.
-SOURCES = ("kernels/plan/host_plan.cpp", "kernels/host/checks.cpp", "kernels/decode/paged_call.cpp",
+SOURCES = ("kernels/plan/host_plan.cpp", "kernels/plan/host_tree.cpp", "kernels/host/checks.cpp",
+           "kernels/decode/paged_call.cpp",
            "kernels/decode/paged_shape.cpp", "kernels/decode/plan_call.cpp", "kernels/decode/v1_call.cpp",
-           "kernels/decode/v2_call.cpp", "kernels/cascade/cascade_call.cpp", "kernels/merge/merge_call.cpp")
+           "kernels/decode/v2_call.cpp", "kernels/cascade/cascade_call.cpp", "kernels/merge/merge_call.cpp",
+           "kernels/tree/tree_call.cpp")
 HEADERS = """#include "corpus/mutants/prelude.h"
 #include "kernels/api/launch_table.cuh"
 #include "kernels/cascade/cascade_launch.cuh"
 #include "kernels/decode/decode_launch.cuh"
+#include "kernels/tree/tree_launch.cuh"
 """
 
 Mutant = collections.namedtuple("Mutant", "name file line at kind find replace group operator kernels why")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the compiler says of mutants: which do not compile, and which are the same machine code."""
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -11,6 +12,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+#: Folders whose instantiations the build of the mutants has a list of its own of.
+PARTS = ("decode", "cascade", "tree")
 TARGETS = re.compile(r"assay_(mutants|mutated_calls)\.dir/")
 LOCATION = re.compile(r"^(/[^:]+):(\d+):(\d+): (fatal error|error|note): ")
 ACTIVE = re.compile(r"is_active\((\d+)\)")
@@ -47,7 +50,10 @@ def instrument(folders, out):
 def check_syntax(source, command, tree, of_build):
     """What the compiler writes of one unit over another instrumented tree."""
     text = [word.replace(str(of_build), str(tree)) for word in command]
-    run = subprocess.run([*text, "-fsyntax-only", "-ferror-limit=0", "-w", "-x", "c++", source.replace(str(of_build), str(tree))],
+    # g++ looks at syntax alone without what templates become.
+    clang = "clang" in pathlib.Path(command[0]).name
+    look = ["-fsyntax-only", "-ferror-limit=0"] if clang else ["-S", "-O0", "-g0", "-o", "/dev/null"]
+    run = subprocess.run([*text, *look, "-w", "-x", "c++", source.replace(str(of_build), str(tree))],
                          capture_output=True, text=True)
     return run.stderr if run.returncode else ""
 
@@ -87,11 +93,11 @@ class Viability:
         names = instrument([folder], tree)
         if (self.of_build / "calls").is_dir() and not (tree / "calls").exists():
             (tree / "calls").symlink_to(self.of_build / "calls")
-        for part in ("decode", "cascade"):
+        for part in PARTS:
             target = tree / f"kernels/{part}/instantiations.def"
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text((self.of_build / f"kernels/{part}/instantiations.def").read_text())
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             said = pool.map(lambda u: check_syntax(*u, tree, self.of_build), self.units)
             return names, "\n".join(said).strip()
 
@@ -125,16 +131,17 @@ class Viability:
 
 
 class SameCode:
-    """Whether a mutant, written into the source itself, changes what the compiler makes of it."""
+    """Whether a mutant, written into the source itself, changes what the compiler makes of it. Each object has sources of its
+    own, told by `number`: several may be asked side by side."""
 
-    def __init__(self, build):
-        self.units = sorted(units(build), key=lambda unit: ("decode" in unit[0], "cascade" in unit[0], unit[0]))
+    def __init__(self, build, number=0):
+        self.units = sorted(units(build), key=lambda unit: (any(part in unit[0] for part in PARTS), unit[0]))
         self.of_build = tree_of(self.units[0][1])
-        self.plain = self.of_build / "plain"  # the sources with no mutant or one, always under the same paths
+        self.plain = self.of_build / f"plain{number}"  # the sources with no mutant or one, always under the same paths
         self.right, self.read = {}, {}  # by unit: object code, and what it includes
         shutil.rmtree(self.plain, ignore_errors=True)
         shutil.copytree(ROOT / "kernels", self.plain / "kernels")
-        for part in ("decode", "cascade"):
+        for part in PARTS:
             shutil.copy(self.of_build / f"kernels/{part}/instantiations.def", self.plain / f"kernels/{part}")
         (self.plain / "mutant_table.inc").write_text('{1, "none", "", "", "", false},\n')
         (self.plain / "mutant_omitted.inc").write_text("")

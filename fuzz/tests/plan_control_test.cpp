@@ -74,5 +74,38 @@ TEST(PlanControl, all_work_on_one_worker) {
             "");
 }
 
+/// With the bytes of the host's plan spoilt, or the plan of another case.
+template <class Spoil>
+std::string difference(Spoil spoil) {
+  return first_violation("fuzz_plan", [&](Input input) {
+    const PlanCase c = decode_plan_case(input);
+    const HostPlan host(c.shape, c.lens.data());
+    const auto *first = static_cast<const std::byte *>(host.data());
+    std::vector<std::byte> bytes(first, first + host.bytes());
+    spoil(c, bytes);
+    return planner_difference(c, bytes);
+  });
+}
+
+/// A plan is sound with any line that holds all keys; only the other planner knows that it is
+/// another one.
+TEST(PlanControl, a_line_that_the_device_does_not_plan) {
+  using Bytes = std::vector<std::byte>;
+  EXPECT_EQ(difference([](const PlanCase &, Bytes &) {}), "");
+  EXPECT_NE(difference([](const PlanCase &c, Bytes &bytes) {
+              bytes[static_cast<size_t>(plan_layout(c.shape).order) - 4] ^= std::byte{1};
+            }),
+            "");
+  EXPECT_NE(difference([](const PlanCase &, Bytes &bytes) { bytes.pop_back(); }), "");
+  EXPECT_NE(difference([](const PlanCase &c, Bytes &bytes) {
+              std::vector<int32_t> lens = c.lens;
+              lens.back() += c.shape.tile; // and the other requests move
+              const HostPlan other(c.shape, lens.data());
+              const auto *first = static_cast<const std::byte *>(other.data());
+              bytes.assign(first, first + other.bytes());
+            }),
+            "");
+}
+
 } // namespace
 } // namespace assay::fuzz

@@ -42,7 +42,8 @@ enum {
   ASSAY_INVALID_ARGUMENT = 1,    /**< an argument is null, misaligned or out of its range */
   ASSAY_UNSUPPORTED = 2,         /**< well-formed, but not in this library or on this device */
   ASSAY_WORKSPACE_TOO_SMALL = 3, /**< workspace or plan; the message names the bytes needed */
-  ASSAY_CAPACITY_EXCEEDED = 4,   /**< more blocks, or tiles of a plan, than 2^31 - 1 */
+  ASSAY_CAPACITY_EXCEEDED = 4,   /**< more blocks, or tiles of a plan, than 2^31 - 1; what that
+                                      allows is said with the sizes of a call */
   ASSAY_LAUNCH_FAILED = 5,       /**< the CUDA runtime refused the launch */
   ASSAY_HAZARD = 6,              /**< SIMT only: the executor stopped the kernel and has a report */
   ASSAY_INTERNAL = 7             /**< a defect in this library */
@@ -113,6 +114,10 @@ typedef struct assay_paged_kv {
  * write o, lse and the workspace. Everything else the call reads (older K and V, page_table,
  * seq_lens, plan, scales, slopes, sinks) must have been written by kernels that finished before
  * that kernel began. v2 without a plan runs its planner first and starts its attention late.
+ *
+ * Sizes: a head tile is up to 16 (with head_dim 256: 8) of the q_len * num_qo_heads / num_kv_heads
+ * query rows of a (request, kv head). A call has at most 2^31 - 1 of them. Where num_splits > 0
+ * fixes how every row is split (v2), num_splits times as many count.
  */
 typedef struct assay_paged_params {
   uint32_t struct_size;
@@ -213,6 +218,11 @@ typedef struct assay_plan_params {
  * Cascade attention: requests share KV segments level by level (prefix of all, of groups, of a
  * tree; usually one private suffix each at the last level). A request attends to the union of the
  * segments that cover it, in any number of levels; a level may leave requests uncovered.
+ *
+ * Sizes: a level of s > 0 segments has (s + floor((batch * group - s) / R)) * num_kv_heads *
+ * num_splits blocks, where group is num_qo_heads / num_kv_heads and R 64 (with head_dim 256: 32),
+ * and all levels together have at most 2^31 - 1. With num_splits 0 the shape decides: R is 8 to 128
+ * then, and up to 64 splits take the place of num_splits.
  */
 typedef struct assay_cascade_level {
   assay_paged_kv kv;             /**< rows = segments of this level */
@@ -255,6 +265,8 @@ typedef struct assay_cascade_params {
  *
  * In place: o may be o_a or o_b, and lse may be lse_a or lse_b, with the strides of the input that
  * it is; other strides are refused.
+ *
+ * Sizes: num_rows * num_heads * head_dim is below 2^40.
  */
 typedef struct assay_merge_state_params {
   uint32_t struct_size;
@@ -288,6 +300,9 @@ typedef struct assay_merge_state_params {
  * out. Zero states give o = 0, lse = -inf.
  *
  * Never in place: an output of one row may lie on a state that another thread has yet to read.
+ *
+ * Sizes: num_rows * num_heads * head_dim is below 2^40. num_rows * num_heads is at most 2^31 - 1
+ * with more than 16 states, and at most 16 times that with 5 to 16.
  */
 typedef struct assay_merge_states_params {
   uint32_t struct_size;

@@ -11,9 +11,10 @@ namespace assay {
 
 /// What a kernel takes beyond what its structs say.
 struct CallTraits {
-  bool splits;            ///< num_splits counts
-  bool plans;             ///< a plan may be given
-  uint64_t scratch_bytes; ///< needed; 0: the workspace is ignored
+  bool splits;               ///< num_splits counts
+  bool plans;                ///< a plan may be given
+  uint64_t scratch_bytes;    ///< needed; 0: the workspace is ignored
+  bool fixed_splits = false; ///< num_splits > 0 forces that many of every row
 };
 
 /// Puts into `right`, one after another, each mistake that a host can see (null and misaligned

@@ -38,6 +38,9 @@ int64_t extent(const View &v, int rows, int heads, int width) {
   return rows == 0 || heads == 0 ? 0 : v.at(rows - 1, heads - 1, width - 1) + 1;
 }
 
+/// Of one request or one head a stride means nothing: in half of the cases it is 0.
+bool lone_pieces_are_0_apart(const Problem &p) { return hash_values(p.v.seed, 1u) % 2 == 0; }
+
 View add_rows(Tensors &t, const std::string &name, bool output, int rows, int heads, int width,
               int pad, Dtype dtype, int tokens = 1) {
   View v;
@@ -46,6 +49,10 @@ View add_rows(Tensors &t, const std::string &name, bool output, int rows, int he
   v.head_stride = width + pad;
   v.token_stride = heads * v.head_stride + pad;
   v.row_stride = tokens == 1 ? v.token_stride : tokens * v.token_stride + pad;
+  if (lone_pieces_are_0_apart(t.problem)) {
+    if (rows == tokens) v.row_stride = 0;
+    if (heads == 1) v.head_stride = 0;
+  }
   v.buffer = add_buffer(t, name, output, extent(v, rows, heads, width), dtype);
   if (!output) return v;
   for (int r = 0; r < rows; ++r)

@@ -82,6 +82,16 @@ uint32_t subnormal_bits(Dtype dtype, uint64_t h) {
   return sign | (1u + static_cast<uint32_t>(h % ((1u << fraction_bits) - 1)));
 }
 
+bool is_peak(int dim) { return dim % 8 == 0; }
+
+/// The largest magnitude of a row is a power of two, 1/4 to 8.
+double peaked_value(const Values &values, uint64_t h, const LogicalIndex &at) {
+  const int top = static_cast<int>(hash_values(values.seed, at.row, at.head) % 6) - 2;
+  const double sign = h & 1 ? -1.0 : 1.0;
+  if (is_peak(at.dim)) return std::ldexp(sign, top);
+  return std::ldexp(sign * (1.0 + uniform(hash_mix(h))), top - 17 - static_cast<int>(h / 2 % 12));
+}
+
 /// Regimes that do not depend on scores.
 double plain_value(const Values &values, Dtype dtype, uint64_t h, const LogicalIndex &at, int d) {
   double scale = std::ldexp(1.0, values.exponent);
@@ -108,6 +118,10 @@ double plain_value(const Values &values, Dtype dtype, uint64_t h, const LogicalI
   }
   case Regime::kWide:
     return std::ldexp(normal(h), static_cast<int>(hash_mix(h) % 21) - 10);
+  case Regime::kPeaked:
+    return scale * peaked_value(values, h, at);
+  case Regime::kOffPeak:
+    return is_peak(at.dim) ? 0.0 : scale * normal(h);
   default:
     return 0;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/case/codec.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "properties/case/fields.h"
@@ -16,6 +17,12 @@ int to_raw(int value, const Range &r) {
 int from_raw(int raw, const Range &r) {
   int size = r.hi - r.lo + 1;
   return r.lo + static_cast<int>((static_cast<int64_t>(r.simplest - r.lo) + raw) % size);
+}
+
+template <class E>
+size_t count_rare(std::span<const EnumName<E>> options) {
+  return static_cast<size_t>(
+      std::count_if(options.begin(), options.end(), [](const EnumName<E> &o) { return o.rare; }));
 }
 
 class Decoder {
@@ -40,7 +47,9 @@ public:
         return;
       }
     }
-    value = options[byte() % options.size()].value;
+    const size_t rare = count_rare(options), common = options.size() - rare;
+    const size_t drawn = byte(), first_rare = 256 - rare;
+    value = options[drawn < first_rare ? drawn % common : common + drawn - first_rare].value;
   }
 
   void flag(const std::string &, bool &value) {
@@ -114,10 +123,11 @@ public:
   }
   template <class E>
   void choice(const std::string &, E &value, std::span<const EnumName<E>> options) {
-    uint8_t index = 0;
-    while (index + 1u < options.size() && options[index].value != value)
+    size_t index = 0;
+    while (index + 1 < options.size() && options[index].value != value)
       ++index;
-    bytes.push_back(index);
+    const bool rare = options[index].rare;
+    bytes.push_back(static_cast<uint8_t>(rare ? 256 - options.size() + index : index));
   }
   void flag(const std::string &, bool &value) { bytes.push_back(value ? 1 : 0); }
   void added_flag(const std::string &name, bool &value, bool, int) { flag(name, value); }

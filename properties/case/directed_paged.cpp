@@ -41,11 +41,12 @@ int plan_tile(const Problem &p) {
 }
 
 /// More requests than workers, or so long that no request has workers of its own: what one worker
-/// begins the next goes on with. Often whole tiles, often as many as there are workers.
+/// begins the next goes on with. Often whole tiles, often as many as there are workers. Half of the
+/// groups are large enough for weights that are rounded once, which follow the cuts.
 void cross_workers(Problem &p, const Limits &limits, Dice &dice) {
   p.num_splits = 0;
   p.num_kv_heads = dice.between(1, 2);
-  p.group_size = dice.between(1, 4);
+  p.group_size = dice.between(1, 8);
   p.batch = dice.between(5, 10);
   p.seq_lens.resize(p.batch);
   const int most = dice.upto(2) == 0 ? 1 : 4;
@@ -96,18 +97,32 @@ void many_heads(Problem &p, const Limits &limits, Dice &dice) {
   fit_lens(p, 2 * limits.slots);
 }
 
-/// Fewer head tiles than multiprocessors, where kernels give a row all the warps they can.
+/// Of an fp8 cache queries are scaled, each row by itself: half of the cases show what its largest
+/// element decides, one half of them by rows of unlike magnitudes, the other by what it dwarfs.
+void show_query_scales(Problem &p, Dice &dice) {
+  const int kind = dice.upto(3);
+  if (kind == 0) p.q.regime = Regime::kWide;
+  if (kind != 2) return;
+  p.q.regime = Regime::kPeaked;
+  p.q.exponent = 0;
+  p.k.regime = Regime::kOffPeak;
+  p.k.exponent = 7;
+  p.scale = ScaleKind::kOne;
+}
+
+/// Fewer head tiles than multiprocessors, where kernels give a row all the warps they can; of one
+/// row tile or two.
 void few_tiles(Problem &p, const Limits &limits, Dice &dice) {
   p.batch = dice.between(1, 2);
   p.num_kv_heads = dice.between(1, 2);
-  p.group_size = dice.between(1, 8);
+  p.group_size = dice.between(1, 16);
   p.num_splits = 0;
   p.kv = static_cast<KvType>(dice.upto(2));
   if (!is_fp8(p)) {
     p.k_scale = p.v_scale = ScaleLayout::kNone;
     p.kv_scales = KvScaleRegime::kUnit;
   }
-  if (dice.upto(1) == 0) p.q.regime = Regime::kWide;
+  show_query_scales(p, dice);
   p.seq_lens.resize(p.batch);
   for (int &len : p.seq_lens)
     len = dice.between(0, 600);
@@ -141,7 +156,7 @@ void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
     p.v_scale = static_cast<ScaleLayout>(dice.upto(2));
     p.kv_scales = static_cast<KvScaleRegime>(dice.upto(2));
     p.feature_seed = scale_seed;
-    if (dice.upto(1) == 0) p.q.regime = Regime::kWide; // query rows are scaled, each by itself
+    show_query_scales(p, dice);
   }
   if (dice.upto(7) == 0) return share_long_prefix(p, limits, dice);
   p.sharing = dice.upto(2) == 0 ? Sharing::kChain : Sharing::kTree;

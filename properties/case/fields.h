@@ -70,16 +70,24 @@ inline constexpr EnumName<Regime> kQueryRegimes[] = {
     {Regime::kBinary, "binary"}, {Regime::kSmallInt, "small_int"},
     {Regime::kNormal, "normal"}, {Regime::kNormal, "normal"},
     {Regime::kZero, "zero"},     {Regime::kSubnormal, "subnormal"},
-    {Regime::kWide, "wide"}};
-inline constexpr EnumName<Regime> kKeyRegimes[] = {
-    {Regime::kBinary, "binary"},       {Regime::kSmallInt, "small_int"},
-    {Regime::kNormal, "normal"},       {Regime::kZero, "zero"},
-    {Regime::kRising, "rising"},       {Regime::kFalling, "falling"},
-    {Regime::kPlateau, "plateau"},     {Regime::kDominant, "dominant"},
-    {Regime::kTies, "ties"},           {Regime::kOffset, "offset"},
-    {Regime::kHuge, "huge"},           {Regime::kNormal, "normal"},
-    {Regime::kSubnormal, "subnormal"}, {Regime::kBelow, "below"},
-    {Regime::kSlope, "slope"},         {Regime::kGaps, "gaps"}};
+    {Regime::kWide, "wide"},     {Regime::kPeaked, "peaked", true}};
+inline constexpr EnumName<Regime> kKeyRegimes[] = {{Regime::kBinary, "binary"},
+                                                   {Regime::kSmallInt, "small_int"},
+                                                   {Regime::kNormal, "normal"},
+                                                   {Regime::kZero, "zero"},
+                                                   {Regime::kRising, "rising"},
+                                                   {Regime::kFalling, "falling"},
+                                                   {Regime::kPlateau, "plateau"},
+                                                   {Regime::kDominant, "dominant"},
+                                                   {Regime::kTies, "ties"},
+                                                   {Regime::kOffset, "offset"},
+                                                   {Regime::kHuge, "huge"},
+                                                   {Regime::kNormal, "normal"},
+                                                   {Regime::kSubnormal, "subnormal"},
+                                                   {Regime::kBelow, "below"},
+                                                   {Regime::kSlope, "slope"},
+                                                   {Regime::kGaps, "gaps"},
+                                                   {Regime::kOffPeak, "off_peak", true}};
 inline constexpr EnumName<Regime> kValueRegimes[] = {
     {Regime::kBinary, "binary"},     {Regime::kSmallInt, "small_int"},
     {Regime::kNormal, "normal"},     {Regime::kOneHot, "one_hot"},

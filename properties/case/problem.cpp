@@ -110,7 +110,8 @@ ASSAY_ENUM_NAMES(Regime, {Regime::kBinary, "binary"}, {Regime::kSmallInt, "small
                  {Regime::kSlope, "slope"}, {Regime::kGaps, "gaps"}, {Regime::kOneHot, "one_hot"},
                  {Regime::kConstant, "constant"}, {Regime::kShifted, "shifted"},
                  {Regime::kSmall, "small"}, {Regime::kNearMax, "near_max"},
-                 {Regime::kSubnormal, "subnormal"}, {Regime::kWide, "wide"})
+                 {Regime::kSubnormal, "subnormal"}, {Regime::kWide, "wide"},
+                 {Regime::kPeaked, "peaked"}, {Regime::kOffPeak, "off_peak"})
 ASSAY_ENUM_NAMES(LseRegime, {LseRegime::kEqual, "equal"}, {LseRegime::kNormal, "normal"},
                  {LseRegime::kSpread, "spread"}, {LseRegime::kHuge, "huge"},
                  {LseRegime::kSomeEmpty, "some_empty"}, {LseRegime::kOneAlive, "one_alive"},

@@ -73,7 +73,10 @@ enum class Regime : uint8_t {
   kSmall,   ///< normal * 1e-3
   kNearMax,
   kSubnormal,
-  kWide ///< normal * 2^-10 .. 2^10
+  kWide, ///< normal * 2^-10 .. 2^10
+  // Q beside K: scores of what a row's largest element dwarfs
+  kPeaked, ///< every eighth is the same power of two, the others are 2^-16 to 2^-28 of it
+  kOffPeak ///< normal, but 0 where queries of that kind are large
 };
 
 /// LSE values of merge inputs. An empty state has lse = -inf and a dead (poisoned) o.
@@ -193,6 +196,7 @@ template <class E>
 struct EnumName {
   E value;
   const char *name;
+  bool rare = false; ///< at the end of a list: drawn by one byte in 256
 };
 template <class E>
 std::span<const EnumName<E>> enum_names();

@@ -24,6 +24,7 @@ CheckResult constant_v(const Problem &p, Sut &sut);
 CheckResult v_affine(const Problem &p, Sut &sut);
 CheckResult algebra_exact(const Problem &p, Sut &sut);
 CheckResult bad_calls_refused(const Problem &p, Sut &sut);
+CheckResult limits_kept(const Problem &p, Sut &sut);
 CheckResult score_shift(const Problem &p, Sut &sut);
 
 // Attention.

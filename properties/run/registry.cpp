@@ -303,6 +303,14 @@ constexpr Property kProperties[] = {
      .catches = "argument checks that are missing or look at another field",
      .cost = 1,
      .check = bad_calls_refused},
+    {.name = "limits_kept",
+     .families = kAll,
+     .needs = kChecks,
+     .comparison = Comparison::kRefusal,
+     .statement = "calls as large as assay.h allows are taken, and one larger is refused",
+     .catches = "limits of sizes that are missing, off by one or of another product",
+     .cost = 1,
+     .check = limits_kept},
 };
 
 } // namespace

@@ -72,11 +72,14 @@ wire::Message key_tiles(Sut &sut, const Tensors &t) {
   return wire::pack_answers(answers);
 }
 
-wire::Message bad_calls(Sut &sut, const Tensors &t) {
-  std::vector<std::string> accepted;
-  const std::string thrown = thrown_by([&] { accepted = sut.accepted_bad_calls(t); });
-  if (!thrown.empty()) accepted.push_back("the kernel threw: " + thrown);
-  return wire::pack_accepted(accepted);
+/// Of calls that are only asked about.
+using AskCalls = std::vector<std::string> (Sut::*)(const Tensors &);
+
+wire::Message wrong_calls(Sut &sut, AskCalls ask, const Tensors &t) {
+  std::vector<std::string> wrong;
+  const std::string thrown = thrown_by([&] { wrong = (sut.*ask)(t); });
+  if (!thrown.empty()) wrong.push_back("the kernel threw: " + thrown);
+  return wire::pack_lines(wrong);
 }
 
 wire::Message answer(Sut &sut, wire::Request request) {
@@ -86,7 +89,9 @@ wire::Message answer(Sut &sut, wire::Request request) {
   case wire::Question::kKeyTiles:
     return key_tiles(sut, request.tensors);
   case wire::Question::kBadCalls:
-    return bad_calls(sut, request.tensors);
+    return wrong_calls(sut, &Sut::accepted_bad_calls, request.tensors);
+  case wire::Question::kLimits:
+    return wrong_calls(sut, &Sut::misjudged_limits, request.tensors);
   }
   return {};
 }
@@ -130,16 +135,23 @@ public:
   }
 
   std::vector<std::string> accepted_bad_calls(const Tensors &t) override {
-    std::vector<std::string> accepted;
+    return wrong_calls_of(wire::Question::kBadCalls, t);
+  }
+  std::vector<std::string> misjudged_limits(const Tensors &t) override {
+    return wrong_calls_of(wire::Question::kLimits, t);
+  }
+
+private:
+  std::vector<std::string> wrong_calls_of(wire::Question question, const Tensors &t) {
+    std::vector<std::string> wrong;
     wire::Message reply;
-    std::string failure = ask(wire::Question::kBadCalls, t, reply);
-    if (failure.empty() && !wire::unpack_accepted(reply, accepted)) failure = kUnsound;
-    if (failure.empty()) return accepted;
+    std::string failure = ask(question, t, reply);
+    if (failure.empty() && !wire::unpack_lines(reply, wrong)) failure = kUnsound;
+    if (failure.empty()) return wrong;
     child_.stop();
     return {"one: " + failure};
   }
 
-private:
   RunResult execute(Tensors &t) override {
     RunResult result;
     wire::Message reply;

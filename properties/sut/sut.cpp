@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/sut/sut.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 
-#include "properties/call/bad_calls.h"
+#include "properties/call/limit_calls.h"
 #include "properties/call/params.h"
 #include "properties/case/classify.h"
 #include "properties/sut/guard.h"
@@ -22,6 +24,20 @@ void report_changes(const Buffer &before, const Buffer &after, std::vector<std::
   const char *what = before.output ? "bytes outside the live output" : "bytes of an input";
   out.push_back(fmt::format("{}: {} {} written, the first at byte {} of {}", before.name, changed,
                             what, first, before.bytes.size()));
+}
+
+CallTraits traits_of(const assay_kernel &kernel, uint64_t scratch_bytes) {
+  const bool splits = kernel.arithmetic.max_splits > 1;
+  return {splits, kernel.plan_size != nullptr, scratch_bytes,
+          splits && kernel.batch_invariance != ASSAY_BATCH_NONE};
+}
+
+/// Empty, or what is wrong with an answer about a call that is allowed, or is not.
+std::string wrong_answer(assay_status status, bool allowed) {
+  const bool refused = status == ASSAY_INVALID_ARGUMENT || status == ASSAY_CAPACITY_EXCEEDED;
+  if (status == ASSAY_UNSUPPORTED || (allowed ? status == ASSAY_OK : refused)) return "";
+  if (status == ASSAY_OK) return "is not refused, and is beyond a limit";
+  return refused ? "is refused, and is allowed" : "gets a status that says neither";
 }
 
 } // namespace
@@ -63,14 +79,35 @@ std::vector<std::string> Sut::accepted_bad_calls(const Tensors &t) {
   params.set_workspace(workspace.data(), bytes);
   if (kernel_.supports(params.get()) != ASSAY_OK) return {};
   std::vector<std::string> accepted;
-  const CallTraits traits{kernel_.arithmetic.max_splits > 1, kernel_.plan_size != nullptr, bytes};
-  for_each_bad_call(params, traits, [&](const std::string &what) {
+  for_each_bad_call(params, traits_of(kernel_, bytes), [&](const std::string &what) {
     if (kernel_.supports(params.get()) == ASSAY_OK)
       accepted.push_back(what);
     else if (kernel_.run(params.get()) == ASSAY_OK)
       accepted.push_back(what + ", which is refused when asked and then run");
   });
   return accepted;
+}
+
+std::vector<std::string> Sut::misjudged_limits(const Tensors &t) {
+  Tensors copy = t;
+  AbiParams params = make_params(copy, host_addresses(copy), kernel_.target, nullptr);
+  alignas(16) char workspace[16];
+  params.set_workspace(workspace, std::numeric_limits<uint64_t>::max());
+  std::vector<std::string> misjudged;
+  const auto judge = [&](const std::string &what, bool allowed, assay_status status) {
+    const std::string wrong = wrong_answer(status, allowed);
+    if (wrong.empty()) return;
+    misjudged.push_back(fmt::format("{} {} (status {}{}{})", what, wrong, status,
+                                    status == ASSAY_OK ? "" : ", ",
+                                    status == ASSAY_OK ? "" : last_message(kernel_)));
+  };
+  for_each_limit(params, traits_of(kernel_, 0), [&](const std::string &what, bool allowed) {
+    judge(what, allowed, kernel_.supports(params.get()));
+    uint64_t bytes = 0;
+    if (allowed && kernel_.workspace_size != nullptr)
+      judge(what + ", asked for its workspace,", true, kernel_.workspace_size(params.get(), &bytes));
+  });
+  return misjudged;
 }
 
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel) {

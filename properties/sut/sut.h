@@ -54,6 +54,10 @@ public:
   /// to.
   virtual std::vector<std::string> accepted_bad_calls(const Tensors &t);
 
+  /// What the kernel says of calls at the limits of assay.h and beyond (call/limit_calls.h), where
+  /// it is wrong. It is asked, and runs nothing.
+  virtual std::vector<std::string> misjudged_limits(const Tensors &t);
+
   /// Classes of the calls that ran since the last question: of cases as a property made them.
   std::set<std::string> take_classes() { return std::exchange(classes_, {}); }
   /// What the calls since the last question did, summed: bytes loaded, barriers, ... Empty where

@@ -238,16 +238,16 @@ bool unpack_answers(std::span<const std::byte> bytes, size_t count,
   }
 }
 
-Message pack_accepted(const std::vector<std::string> &accepted) {
+Message pack_lines(const std::vector<std::string> &lines) {
   Packer io;
-  io(accepted);
+  io(lines);
   return std::move(io.bytes);
 }
 
-bool unpack_accepted(std::span<const std::byte> bytes, std::vector<std::string> &accepted) {
+bool unpack_lines(std::span<const std::byte> bytes, std::vector<std::string> &lines) {
   try {
     Unpacker io(bytes);
-    io(accepted);
+    io(lines);
     return io.done();
   } catch (const std::out_of_range &) {
     return false;

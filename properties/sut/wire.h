@@ -15,7 +15,7 @@ namespace assay::wire {
 
 using Message = std::vector<std::byte>;
 
-enum class Question : uint8_t { kRun, kKeyTiles, kBadCalls };
+enum class Question : uint8_t { kRun, kKeyTiles, kBadCalls, kLimits };
 struct Request {
   Question question;
   Tensors tensors;
@@ -40,9 +40,9 @@ Message pack_answers(const std::vector<KeyTilesAnswer> &answers);
 bool unpack_answers(std::span<const std::byte> bytes, size_t count,
                     std::vector<KeyTilesAnswer> &answers);
 
-/// What is wrong in the calls that were accepted.
-Message pack_accepted(const std::vector<std::string> &accepted);
+/// What is wrong, a line each.
+Message pack_lines(const std::vector<std::string> &lines);
 /// Total: false for anything else.
-bool unpack_accepted(std::span<const std::byte> bytes, std::vector<std::string> &accepted);
+bool unpack_lines(std::span<const std::byte> bytes, std::vector<std::string> &lines);
 
 } // namespace assay::wire

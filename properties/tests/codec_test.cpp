@@ -69,6 +69,19 @@ TEST(Codec, BytesOfVersion2AreTheCaseTheyWere) {
   }
 }
 
+TEST(Codec, RareChoicesAreThereAndRare) {
+  int rare = 0;
+  constexpr int kDraws = 4000;
+  for (uint64_t seed = 0; seed < kDraws; ++seed) {
+    const Problem p = draw_problem(check_limits(), Family::kPaged, seed);
+    rare += p.q.regime == Regime::kPeaked;
+    if (p.q.regime == Regime::kPeaked)
+      EXPECT_EQ(decode(encode(p, check_limits()), check_limits()), p);
+  }
+  EXPECT_GE(rare, 1);
+  EXPECT_LE(rare, kDraws / 64);
+}
+
 TEST(Codec, LaunchFieldsAreDrawnAsOftenAsTheySay) {
   int even = 0, early = 0;
   constexpr int kDraws = 2000;

@@ -51,6 +51,18 @@ TEST(Directed, ShowsWhatItIsFor) {
   EXPECT_GE(times(Family::kPaged, [](P p) { return p.num_splits > 32 && p.seq_lens[0] > 32; }), 20);
   EXPECT_GE(times(Family::kPaged, [](P p) { return p.batch > 4 && p.num_splits == 0; }), 50);
   EXPECT_GE(times(Family::kPaged, [](P p) { return p.k.regime == Regime::kGaps; }), 50);
+  const auto few = [](P p) { return p.num_splits == 0 && p.batch * p.num_kv_heads <= 4; };
+  EXPECT_GE(times(Family::kPaged,
+                  [&](P p) {
+                    return few(p) && is_fp8(p) && p.group_size > 8 && p.q.regime == Regime::kWide;
+                  }),
+            2);
+  EXPECT_GE(times(Family::kPaged,
+                  [](P p) {
+                    return is_fp8(p) && p.q.regime == Regime::kPeaked &&
+                           p.k.regime == Regime::kOffPeak;
+                  }),
+            5);
   EXPECT_GE(times(Family::kPaged, [](P p) { return p.q_len > 1 && p.window > 0; }), 50);
   EXPECT_GE(times(Family::kMergeState, [](P p) { return p.head_dim > 256; }), 200);
   EXPECT_GE(times(Family::kMergeStates, [](P p) { return p.head_dim > 256; }), 100);

@@ -162,6 +162,9 @@ const Control kControls[] = {
     // The reference kernels check nothing, and do not say that they do.
     {"bad_calls_refused", "reference_v1", Bug::kNone},
     {"bad_calls_refused", "reference_merge_states", Bug::kNone},
+    {"limits_kept", "reference_v1", Bug::kNone},
+    {"limits_kept", "reference_cascade", Bug::kNone},
+    {"limits_kept", "reference_merge_states", Bug::kNone},
 };
 INSTANTIATE_TEST_SUITE_P(, WrongKernel, testing::ValuesIn(kControls), [](const auto &info) {
   return std::string(info.param.property) + "_" + info.param.kernel + "_" +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/call/tensors.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -222,6 +223,46 @@ TEST(Tensors, EmptyStatesHaveDeadO) {
 TEST(Hash, TupleOrderMatters) {
   EXPECT_NE(hash_values(1, 2), hash_values(2, 1));
   EXPECT_NE(hash_values(0), hash_values(0, 0));
+}
+
+// What an output stride of a single request or head may be, assay.h leaves open.
+TEST(Layout, LonePiecesAreOften0Apart) {
+  for (const Family family : kFamilies) {
+    int lone = 0, apart = 0;
+    for (uint64_t seed = 0; seed < 300; ++seed) {
+      const Problem p = draw_problem(check_limits(), family, seed);
+      if (p.batch != 1 && p.num_qo_heads() != 1) continue;
+      const Tensors t = materialise(p);
+      ++lone;
+      apart += (p.batch == 1 && t.o.row_stride == 0) || (t.heads() == 1 && t.o.head_stride == 0);
+      if (p.batch > 1) EXPECT_GE(t.o.row_stride, p.head_dim);
+      if (t.heads() > 1) EXPECT_GE(t.o.head_stride, p.head_dim);
+      if (p.in_place == InPlace::kOverA) EXPECT_EQ(t.o.row_stride, t.in_o[0].row_stride);
+    }
+    EXPECT_GE(lone, 40) << name_of(family);
+    EXPECT_GE(4 * apart, lone) << name_of(family);
+    EXPECT_LE(4 * apart, 3 * lone) << name_of(family);
+  }
+}
+
+// Scores in which the largest element of a query row, a power of two, takes no part.
+TEST(Values, PeaksOfQueriesMeetNoKeys) {
+  Problem p;
+  p.q.regime = Regime::kPeaked;
+  p.k.regime = Regime::kOffPeak;
+  for (int head = 0; head < 40; ++head) {
+    float largest = 0.0f, meets = 0.0f;
+    for (int dim = 0; dim < p.head_dim; ++dim) {
+      const float q = std::fabs(from_bits(Dtype::kBf16, query_bits(p, {0, head, 0, dim})));
+      const float k = std::fabs(from_bits(Dtype::kBf16, key_bits(p, {0, head, 3, dim})));
+      largest = std::max(largest, q);
+      if (k != 0.0f) meets = std::max(meets, q);
+    }
+    int exponent = 0;
+    EXPECT_EQ(std::frexp(largest, &exponent), 0.5f);
+    EXPECT_GT(meets, 0.0f);
+    EXPECT_LE(meets, largest * 0x1p-16f);
+  }
 }
 
 } // namespace
