@@ -22,9 +22,13 @@ int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements
   b.live.assign(b.bytes.size(), 0);
   t.buffers.push_back(std::move(b));
   int index = static_cast<int>(t.buffers.size()) - 1;
-  uint64_t salt = hash_values(t.problem.v.seed, index);
+  const Poison poison = t.problem.poison;
+  const uint64_t salt = hash_values(t.problem.v.seed, index);
+  const uint32_t everywhere = poison_bits(poison, dtype, salt);
   for (size_t i = 0; i < t.buffers[index].bytes.size() / size; ++i)
-    t.set_element(index, size, i, poison_bits(t.problem.poison, dtype, salt + i));
+    t.set_element(index, size, i,
+                  poison == Poison::kRandomBits ? poison_bits(poison, dtype, salt + i)
+                                                : everywhere);
   return index;
 }
 
@@ -189,11 +193,9 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
       LogicalPage page = owner[row][token / page_size];
       int id = page.index * page_size + token % page_size;
       for (int h = 0; h < p.num_kv_heads; ++h) {
-        for (int i = 0; i < p.head_dim; ++i) {
-          LogicalIndex at{level * 1024 + page.row, h, id, i};
-          t.set_element(c.k, c.size, c.k_at(row, token, h, i), key_bits(p, at));
-          t.set_element(c.v, c.size, c.v_at(row, token, h, i), value_bits(p, at));
-        }
+        const LogicalIndex at{level * 1024 + page.row, h, id, 0};
+        t.set_row(c.k, c.size, c.k_at(row, token, h, 0), RowValues::key(p, at));
+        t.set_row(c.v, c.size, c.v_at(row, token, h, 0), RowValues::value(p, at));
         mark_live(t, c.k, c.size, c.k_at(row, token, h, 0), p.head_dim);
         mark_live(t, c.v, c.size, c.v_at(row, token, h, 0), p.head_dim);
       }
@@ -228,8 +230,7 @@ void fill_attention(Tensors &t, bool unshare) {
   t.q = add_rows(t, "q", false, t.rows(), t.heads(), p.head_dim, 8 * p.q_pad, p.dtype, p.q_len);
   for (int r = 0; r < t.rows(); ++r)
     for (int h = 0; h < t.heads(); ++h) {
-      for (int i = 0; i < p.head_dim; ++i)
-        t.set_bits(t.q, r, h, i, query_bits(p, {r, h, 0, i}));
+      t.set_row(t.q.buffer, t.q.size, t.q.at(r, h), RowValues::query(p, {r, h, 0, 0}));
       mark_live(t, t.q.buffer, t.q.size, t.q.at(r, h), p.head_dim);
     }
   add_features(t);
@@ -260,8 +261,7 @@ void fill_state(Tensors &t, const View &o, const View &lse, int index, int row, 
     mark_live(t, lse.buffer, 4, lse.at(index, h), 1);
     // The o of an empty state is dead: it stays poison.
     if (std::isinf(l)) continue;
-    for (int i = 0; i < p.head_dim; ++i)
-      t.set_bits(o, index, h, i, value_bits(p, {row, h, state, i}));
+    t.set_row(o.buffer, o.size, o.at(index, h), RowValues::value(p, {row, h, state, 0}));
     mark_live(t, o.buffer, o.size, o.at(index, h), p.head_dim);
   }
 }

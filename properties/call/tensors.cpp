@@ -20,13 +20,31 @@ int64_t CacheView::v_at(int row, int token, int head, int dim) const {
 }
 
 uint32_t Tensors::element(int buffer, int size, int64_t index) const {
+  const std::byte *at = buffers[buffer].bytes.data() + index * size;
   uint32_t bits = 0;
-  std::memcpy(&bits, buffers[buffer].bytes.data() + index * size, size);
+  // Of sizes that the compiler knows: this is called for every element of every case.
+  if (size == 2)
+    std::memcpy(&bits, at, 2);
+  else if (size == 1)
+    std::memcpy(&bits, at, 1);
+  else
+    std::memcpy(&bits, at, 4);
   return bits;
 }
 
 void Tensors::set_element(int buffer, int size, int64_t index, uint32_t bits) {
-  std::memcpy(buffers[buffer].bytes.data() + index * size, &bits, size);
+  std::byte *at = buffers[buffer].bytes.data() + index * size;
+  if (size == 2)
+    std::memcpy(at, &bits, 2);
+  else if (size == 1)
+    std::memcpy(at, &bits, 1);
+  else
+    std::memcpy(at, &bits, 4);
+}
+
+void Tensors::set_row(int buffer, int size, int64_t index, const RowValues &values) {
+  for (int i = 0; i < problem.head_dim; ++i)
+    set_element(buffer, size, index + i, values.bits(i));
 }
 
 uint32_t Tensors::bits(const View &view, int row, int head, int i) const {
@@ -82,17 +100,30 @@ float Tensors::val_value(int cache, int row, int token, int head, int dim) const
   return from_bits(kv_dtype(problem), val(cache, row, token, head, dim));
 }
 
+namespace {
+
+/// head_dim elements from one buffer to another.
+void copy_row(Tensors &to, int to_buffer, int64_t to_index, const Tensors &from, int buffer,
+              int64_t index, int size) {
+  std::memcpy(to.buffers[to_buffer].bytes.data() + to_index * size,
+              from.buffers[buffer].bytes.data() + index * size,
+              static_cast<size_t>(to.problem.head_dim) * size);
+}
+
+} // namespace
+
 void copy_query(Tensors &to, int to_row, int to_head, const Tensors &from, int row, int head) {
-  for (int i = 0; i < to.problem.head_dim; ++i)
-    to.set_bits(to.q, to_row, to_head, i, from.bits(from.q, row, head, i));
+  copy_row(to, to.q.buffer, to.q.at(to_row, to_head), from, from.q.buffer, from.q.at(row, head),
+           to.q.size);
 }
 
 void copy_keys(Tensors &to, int to_cache, int to_row, int to_token, int to_head,
                const Tensors &from, int cache, int row, int token, int head) {
-  for (int i = 0; i < to.problem.head_dim; ++i) {
-    to.set_key(to_cache, to_row, to_token, to_head, i, from.key(cache, row, token, head, i));
-    to.set_val(to_cache, to_row, to_token, to_head, i, from.val(cache, row, token, head, i));
-  }
+  const CacheView &c = to.caches[to_cache], &o = from.caches[cache];
+  copy_row(to, c.k, c.k_at(to_row, to_token, to_head, 0), from, o.k, o.k_at(row, token, head, 0),
+           c.size);
+  copy_row(to, c.v, c.v_at(to_row, to_token, to_head, 0), from, o.v, o.v_at(row, token, head, 0),
+           c.size);
 }
 
 std::vector<ByteRange> late_bytes(const Tensors &t) {

@@ -74,6 +74,8 @@ struct Tensors {
   float value(const View &view, int row, int head, int i = 0) const;
   uint32_t element(int buffer, int size, int64_t index) const;
   void set_element(int buffer, int size, int64_t index, uint32_t bits);
+  /// The row of head_dim elements that begins at `index`.
+  void set_row(int buffer, int size, int64_t index, const RowValues &values);
 
   float scalar(int buffer, int i) const; ///< of an fp32 vector
   void set_scalar(int buffer, int i, float value);

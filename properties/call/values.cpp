@@ -35,10 +35,6 @@ double normal(uint64_t h) {
 }
 double uniform(uint64_t h) { return static_cast<double>(h >> 11) * 0x1p-53; }
 
-uint64_t element_hash(Tensor tensor, uint32_t seed, const LogicalIndex &at) {
-  return hash_values(tensor, seed, at.row, at.head, at.token, at.dim);
-}
-
 bool is_score_regime(Regime r) { return r >= Regime::kRising && r <= Regime::kGaps; }
 
 /// The target logit of a key, in units of sm_scale * q.k.
@@ -70,10 +66,6 @@ double target_logit(const Problem &p, const LogicalIndex &at) {
   }
 }
 
-double direction(const Problem &p, int dim) {
-  return hash_values(p.k.seed, 0xd1u, dim) & 1 ? -1.0 : 1.0;
-}
-
 uint32_t subnormal_bits(Dtype dtype, uint64_t h) {
   static constexpr int kFractionBits[] = {10, 7, 23, 3, 2}; // by Dtype
   int fraction_bits = kFractionBits[static_cast<int>(dtype)];
@@ -92,9 +84,9 @@ double peaked_value(const Values &values, uint64_t h, const LogicalIndex &at) {
   return std::ldexp(sign * (1.0 + uniform(hash_mix(h))), top - 17 - static_cast<int>(h / 2 % 12));
 }
 
-/// Regimes that do not depend on scores.
-double plain_value(const Values &values, Dtype dtype, uint64_t h, const LogicalIndex &at, int d) {
-  double scale = std::ldexp(1.0, values.exponent);
+/// Regimes that do not depend on scores; `scale` is 2^exponent.
+double plain_value(const Values &values, double scale, Dtype dtype, uint64_t h,
+                   const LogicalIndex &at, int d) {
   switch (values.regime) {
   case Regime::kBinary:
     return scale * static_cast<double>(h & 1);
@@ -127,30 +119,49 @@ double plain_value(const Values &values, Dtype dtype, uint64_t h, const LogicalI
   }
 }
 
-uint32_t plain_bits(const Values &values, Dtype dtype, Tensor tensor, const LogicalIndex &at,
-                    int d) {
-  uint64_t h = element_hash(tensor, values.seed, at);
-  if (values.regime == Regime::kSubnormal) return subnormal_bits(dtype, h);
-  return to_bits(dtype, static_cast<float>(plain_value(values, dtype, h, at, d)));
-}
-
 } // namespace
 
-uint32_t query_bits(const Problem &p, const LogicalIndex &at) {
-  if (p.q.regime == Regime::kZero || !is_score_regime(p.k.regime))
-    return plain_bits(p.q, p.dtype, kTensorQ, at, p.head_dim);
-  double noise = normal(element_hash(kTensorQ, p.q.seed, at)) / 16;
-  return to_bits(p.dtype, static_cast<float>(direction(p, at.dim) + noise));
+RowValues::RowValues(const Problem &p, const Values &values, uint32_t tensor,
+                     const LogicalIndex &at, Dtype dtype)
+    : dtype_(dtype), values_(&values), at_(at), head_dim_(p.head_dim),
+      prefix_(hash_values(tensor, values.seed, at.row, at.head, at.token)),
+      scale_(std::ldexp(1.0, values.exponent)) {}
+
+RowValues RowValues::query(const Problem &p, const LogicalIndex &at) {
+  RowValues out(p, p.q, kTensorQ, at, p.dtype);
+  if (p.q.regime == Regime::kZero || !is_score_regime(p.k.regime)) return out;
+  out.kind_ = Kind::kQuery;
+  out.directions_ = hash_values(p.k.seed, 0xd1u);
+  return out;
 }
 
-uint32_t key_bits(const Problem &p, const LogicalIndex &at) {
-  if (!is_score_regime(p.k.regime)) return plain_bits(p.k, kv_dtype(p), kTensorK, at, p.head_dim);
-  double value = direction(p, at.dim) * target_logit(p, at) / (p.head_dim * double(sm_scale(p)));
-  return to_bits(kv_dtype(p), static_cast<float>(value));
+RowValues RowValues::key(const Problem &p, const LogicalIndex &at) {
+  RowValues out(p, p.k, kTensorK, at, kv_dtype(p));
+  if (!is_score_regime(p.k.regime)) return out;
+  out.kind_ = Kind::kKey;
+  out.directions_ = hash_values(p.k.seed, 0xd1u);
+  out.logit_ = target_logit(p, at) / (p.head_dim * double(sm_scale(p)));
+  return out;
 }
 
-uint32_t value_bits(const Problem &p, const LogicalIndex &at) {
-  return plain_bits(p.v, kv_dtype(p), kTensorV, at, p.head_dim);
+RowValues RowValues::value(const Problem &p, const LogicalIndex &at) {
+  return {p, p.v, kTensorV, at, kv_dtype(p)};
+}
+
+double RowValues::direction(int dim) const {
+  return hash_mix(directions_ ^ static_cast<uint64_t>(dim)) & 1 ? -1.0 : 1.0;
+}
+
+uint32_t RowValues::bits(int dim) const {
+  if (kind_ == Kind::kKey) return to_bits(dtype_, static_cast<float>(direction(dim) * logit_));
+  const uint64_t h = hash_mix(prefix_ ^ static_cast<uint64_t>(dim));
+  if (kind_ == Kind::kQuery)
+    return to_bits(dtype_, static_cast<float>(direction(dim) + normal(h) / 16));
+  if (values_->regime == Regime::kSubnormal) return subnormal_bits(dtype_, h);
+  LogicalIndex at = at_;
+  at.dim = dim;
+  return to_bits(dtype_,
+                 static_cast<float>(plain_value(*values_, scale_, dtype_, h, at, head_dim_)));
 }
 
 namespace {

@@ -16,9 +16,43 @@ struct LogicalIndex {
   int dim;
 };
 
-uint32_t query_bits(const Problem &p, const LogicalIndex &at);
-uint32_t key_bits(const Problem &p, const LogicalIndex &at);
-uint32_t value_bits(const Problem &p, const LogicalIndex &at); ///< also o of a merge input
+/// The bits of a row of head_dim elements. What all its elements share is computed once: drawn
+/// cases have millions of elements.
+class RowValues {
+public:
+  /// Of the row that `at` names; at.dim does not matter. `p` outlives it.
+  static RowValues query(const Problem &p, const LogicalIndex &at);
+  static RowValues key(const Problem &p, const LogicalIndex &at);
+  static RowValues value(const Problem &p, const LogicalIndex &at); ///< also o of a merge input
+
+  uint32_t bits(int dim) const;
+
+private:
+  enum class Kind : uint8_t { kPlain, kQuery, kKey }; // the others: where scores are chosen
+  RowValues(const Problem &p, const Values &values, uint32_t tensor, const LogicalIndex &at,
+            Dtype dtype);
+  double direction(int dim) const;
+
+  Kind kind_ = Kind::kPlain;
+  Dtype dtype_;
+  const Values *values_;
+  LogicalIndex at_;
+  int head_dim_;
+  uint64_t prefix_;         ///< of the hashes of its elements
+  double scale_;            ///< 2^exponent
+  uint64_t directions_ = 0; ///< prefix of the hashes of directions
+  double logit_ = 0;        ///< of kKey: magnitude of its elements
+};
+
+inline uint32_t query_bits(const Problem &p, const LogicalIndex &at) {
+  return RowValues::query(p, at).bits(at.dim);
+}
+inline uint32_t key_bits(const Problem &p, const LogicalIndex &at) {
+  return RowValues::key(p, at).bits(at.dim);
+}
+inline uint32_t value_bits(const Problem &p, const LogicalIndex &at) {
+  return RowValues::value(p, at).bits(at.dim);
+}
 /// LSE of merge state at.token; -inf for an empty state.
 float state_lse(const Problem &p, const LogicalIndex &at, int states_in_row);
 

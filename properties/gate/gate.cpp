@@ -19,7 +19,7 @@ namespace {
 /// Per kernel and property: of every kernel, where the budget is an ordinary one or a short one,
 /// and what those that a change touches get doubles it. A number of cases and not a time, so that a
 /// re-run runs the same.
-constexpr int kShortCases = 10, kFewCases = 3, kMostDoublings = 9;
+constexpr int kShortCases = 10, kFewCases = 2, kMostDoublings = 9;
 constexpr double kShortBudget = 180;
 
 int short_cases(double budget) { return budget < kShortBudget ? kFewCases : kShortCases; }
