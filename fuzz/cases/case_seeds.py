@@ -69,7 +69,7 @@ def paged():
             f"{name}_tiles": paged_case(kernel, [31, 32, 65], base=1),
             f"{name}_long": paged_case(kernel, [190], heads=1, group=3, numbers=scores(k="rising")),
             f"{name}_heads": paged_case(kernel, [40, 0], heads=2, group=4, dtype=1, page_size=3, out=outputs("shifted", 1, 1)),
-            f"{name}_pages": paged_case(kernel, [50, 33], page_size=8, where=placed(2), memory=cache(1, 0, 2, 1, 1, 2)),
+            f"{name}_pages": paged_case(kernel, [50, 33], page_size=8, where=placed(2), memory=cache(1, 0, 2, 1, 1, 2), out=outputs(o_pad=2, lse_pad=1)),
             f"{name}_fp8": paged_case(kernel, [70], heads=2, extra=features(1, 2, 2, 1), memory=cache(0, 1)),
             f"{name}_tokens": paged_case(kernel, [5, 41], extra=features(q_len=3, window=20), out=outputs("one_hot", 2, 2, 9)),
             f"{name}_maps": paged_case(kernel, [60], heads=2, group=3, extra=features(softcap=2, alibi=2, sinks=1)),
@@ -124,7 +124,7 @@ def cascade():
         "tiles": cascade_case(3, shared(3, 90, [10, 20, 3]), group=8, numbers=scores(k="falling")),
         "tiles_splits": cascade_case(3, shared(3, 96, [10, 0, 33]), group=8, numbers=scores(0, 2, "normal", "rising")),
         "wide": cascade_case(4, shared(4, 80, [1, 17, 0, 5]), group=8, numbers=scores(1, 0, "normal", "gaps")),
-        "wide_splits": cascade_case(4, shared(4, 96, [3, 4, 5, 6]), group=8, numbers=scores(0, 3), out=outputs("shifted", 2, 2, 5)),
+        "tiles_three_splits": cascade_case(4, shared(4, 96, [3, 4, 5, 6]), group=8, numbers=scores(0, 3), out=outputs("shifted", 2, 2, 5)),
         "wide_tiles": cascade_case(4, shared(4, 270, [1, 20, 2, 3]), heads=2, group=8, numbers=scores(k="rising")),
         "wide_three_tiles": cascade_case(4, [(32, 0, [4], [288])], heads=2, group=8, numbers=scores(k="falling"), out=outputs("shifted", 1, 1)),
         "wide_padding": cascade_case(4, shared(4, 200, [0, 0, 9, 0]), group=8, dtype=1, numbers=scores(k="slope"), out=outputs("normal", 2, 2, 6)),
@@ -133,7 +133,7 @@ def cascade():
         "uncovered": cascade_case(4, [(16, 1, [2], [40]), (3, 0, [1, 0, 2], [20, 7, 9])], where=placed(1)),
         "empty_segments": cascade_case(3, [(16, 0, [3], [0]), (16, 0, [1, 1, 1], [0, 5, 0])]),
         "one_level": cascade_case(2, [(4, 0, [1, 1], [90, 31])], group=4, numbers=scores(0, 4, "wide", "slope")),
-        "pages": cascade_case(2, shared(2, 64, [16, 17]), where=placed(2), memory=cache(0, 1, 3, 2), out=outputs("one_hot", 1, 1)),
+        "pages": cascade_case(2, shared(2, 64, [16, 17]), where=placed(2), memory=cache(0, 1, 3, 2), out=outputs("one_hot", 1, 1, o_pad=1, lse_pad=2)),
         "seeded": cascade_case(3, shared(3, 60, [20, 40, 1]), group=5, out=outputs("normal", 2, 2, 77)),
     }
 
