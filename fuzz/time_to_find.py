@@ -26,7 +26,7 @@ SWITCHES = {"feedback": "ASSAY_FUZZ_FEEDBACK", "field": "ASSAY_FUZZ_BY_FIELD"}
 # Of corpus/mutants: pages, masks, tiles, splits, slots, states.
 WHOLE = {
     "paged": "page_entry_repeated swapped_kv_head last_key_dropped window_one_too_long split_average partial_slot_of_row_zero "
-    "split_end_not_masked o_not_rescaled tree_first_page_only tree_node_end_of_page",
+    "split_end_not_masked o_not_rescaled tree_keys_stay_private tree_first_page_only",
     "cascade": "cascade_level_lost cascade_splits_of_first_level cascade_states_by_level narrow_tail_not_masked "
     "cascade_search_runs_past wide_tail_not_masked",
     "schedule": "cascade_no_barrier no_barrier_before_merge k_wait_one_late partials_without_barrier next_item_overwrites_states "

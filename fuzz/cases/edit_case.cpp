@@ -133,9 +133,9 @@ Problem mutated(const Problem &p, const Limits &limits, uint64_t seed) {
     return at.now;
   });
   Dice dice(seed);
-  constexpr int kTimes[] = {1, 1, 1, 2, 2, 3};
+  constexpr int kTimes[] = {1, 1, 1, 2, 2, 3, 4, 16};
   Problem out = p;
-  for (int left = kTimes[dice.upto(5)]; left > 0; --left) {
+  for (int left = kTimes[dice.upto(7)]; left > 0; --left) {
     const int chosen = dice.upto(choices - 1);
     int next = 0;
     out = edited(out, limits, [&](const Choice &at) {

@@ -9,8 +9,9 @@
 
 namespace assay::fuzz {
 
-/// `p` with one to three of its choices made anew: other options, and of numbers the ends of their
-/// range, anchors and their neighbours, one more or less, half or twice, any. The family stays.
+/// `p` with one to four of its choices made anew, one time in eight sixteen of them: other options,
+/// and of numbers the ends of their range, anchors and their neighbours, one more or less, half or
+/// twice, any. The family stays.
 Problem mutated(const Problem &p, const Limits &limits, uint64_t seed);
 
 /// `a` with choices of `b`: each by itself, or all from one on.
