@@ -12,3 +12,4 @@
 #include "fuzz/problem_checks.h"
 
 ASSAY_FUZZ_TARGET(assay::fuzz::check_problem)
+ASSAY_CASE_MUTATOR(assay::fuzz::problem_format())

@@ -5,7 +5,9 @@ import pathlib
 import struct
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "paths"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "paths"), str(HERE / "cases")]
+from case_seeds import cascade, paged, schedule  # noqa: E402
 from path_seeds import merge, rescale, tile  # noqa: E402
 
 
@@ -188,7 +190,7 @@ def bound():
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    for make in (rescale, tile, merge, abi, codec, json, plan, problem, bound):
+    for make in (rescale, tile, merge, abi, codec, json, plan, problem, bound, paged, cascade, schedule):
         folder = root / f"fuzz_{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in make().items():

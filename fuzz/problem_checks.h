@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "fuzz/target.h"
+#include "fuzz/cases/case_input.h"
 #include "kernels/abi/plugin.h"
 
 namespace assay::fuzz {
+
+/// Cases of fuzz size, of any family.
+const CaseFormat &problem_format();
 
 /// First byte: a property. The rest: a case. Runs within_budget and that property on every simt
 /// kernel of the plugin that takes the case.

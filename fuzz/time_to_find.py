@@ -5,10 +5,11 @@
   cmake --preset fuzz && cmake --build --preset fuzz --target all_planted
   fuzz/time_to_find.py tile                          the mistakes of fuzz/planted/tile_*.mutant, once each
   fuzz/time_to_find.py tile --seeds 10 --compare     with and without numeric feedback, medians
+  fuzz/time_to_find.py paged --compare field         whole kernels, with and without mutations by field
   fuzz/time_to_find.py tile --mistake o_not_rescaled any of corpus/mutants
 
 A run that finds nothing within --seconds or --executions is censored: it counts as the limit, with a '>'. Exit status 1
-when a median is censored (--compare: with feedback), 2 when a target cannot run.
+when a median is censored (--compare: of the first), 2 when a target cannot run.
 """
 import argparse
 import os
@@ -21,9 +22,19 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+SWITCHES = {"feedback": "ASSAY_FUZZ_FEEDBACK", "field": "ASSAY_FUZZ_BY_FIELD"}
+# Of corpus/mutants: pages, masks, tiles, splits, slots, states.
+WHOLE = {
+    "paged": "page_entry_repeated swapped_kv_head last_key_dropped window_one_too_long split_average partial_slot_of_row_zero "
+    "split_end_not_masked o_not_rescaled tree_keys_stay_private tree_first_page_only",
+    "cascade": "cascade_level_lost cascade_splits_of_first_level cascade_states_by_level narrow_tail_not_masked "
+    "cascade_search_runs_past wide_tail_not_masked",
+    "schedule": "cascade_no_barrier no_barrier_before_merge k_wait_one_late partials_without_barrier next_item_overwrites_states "
+    "narrow_values_not_awaited wide_copy_not_awaited tree_states_not_awaited",
+}
 
 
-def run(binary, mistake, seed, seconds, executions, feedback):
+def run(binary, mistake, seed, seconds, executions, off):
     """(seconds, executions, what was said or None) of one run from an empty corpus."""
     with tempfile.TemporaryDirectory() as folder:
         begin = time.monotonic()
@@ -31,7 +42,7 @@ def run(binary, mistake, seed, seconds, executions, feedback):
             [binary, f"-seed={seed}", f"-max_total_time={seconds}", "-max_len=300", "-len_control=0",
              f"-runs={executions}", "-print_final_stats=1",
              f"-artifact_prefix={folder}/", folder],
-            env={**os.environ, "ASSAY_PLANT": mistake, "ASSAY_FUZZ_FEEDBACK": str(int(feedback))},
+            env={**os.environ, "ASSAY_PLANT": mistake, **({SWITCHES[off]: "0"} if off else {})},
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace", check=False)
         took = time.monotonic() - begin
     said = re.search(r"^VIOLATION: (.*)$", process.stderr, re.M)
@@ -52,33 +63,34 @@ def figure(runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", help="tile, merge")
-    parser.add_argument("--mistake", action="append", help="by name; default: those of fuzz/planted for the target")
+    parser.add_argument("target", help="tile, merge, paged, cascade, schedule")
+    parser.add_argument("--mistake", action="append", help="by name; default: those of fuzz/planted for the target, or of WHOLE")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--executions", type=int, default=-1, help="a limit, too: on a machine with other work")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--compare", action="store_true", help="without numeric feedback, too")
+    parser.add_argument("--compare", nargs="?", const="feedback", choices=SWITCHES, help="without it, too")
     parser.add_argument("--build", default="build/fuzz")
     arguments = parser.parse_args()
     binary = ROOT / arguments.build / "fuzz" / f"planted_{arguments.target}"
     if not binary.exists():
         print(f"{binary} is not built: cmake --build --preset fuzz --target all_planted", file=sys.stderr)
         return 2
-    mistakes = arguments.mistake or sorted(p.stem for p in (ROOT / "fuzz/planted").glob(f"{arguments.target}_*.mutant"))
+    whole = WHOLE.get(arguments.target, "").split()
+    mistakes = arguments.mistake or whole or sorted(p.stem for p in (ROOT / "fuzz/planted").glob(f"{arguments.target}_*.mutant"))
     missed, factors = 0, []
     for mistake in mistakes:
         cells = []
-        for feedback in (True, False) if arguments.compare else (True,):
-            runs = [run(binary, mistake, 1 + seed, arguments.seconds, arguments.executions, feedback) for seed in range(arguments.seeds)]
+        for off in (None, arguments.compare) if arguments.compare else (None,):
+            runs = [run(binary, mistake, 1 + seed, arguments.seconds, arguments.executions, off) for seed in range(arguments.seeds)]
             cells.append(figure(runs))
         missed += cells[0][2]
-        line = f"{mistake:44s}" + "   edges only: ".join(cell[0] for cell in cells)
+        line = f"{mistake:44s}" + f"   without {arguments.compare}: ".join(cell[0] for cell in cells)
         if arguments.compare:
             factors.append(cells[1][1] / max(1, cells[0][1]))
             line += f"  x {factors[-1]:.2f}"
         print(f"{line}  {cells[0][3]}", flush=True)
     if factors:
-        print(f"executions without feedback over those with it: median {statistics.median(factors):.2f}")
+        print(f"executions without {arguments.compare} over those with it: median {statistics.median(factors):.2f}")
     return 1 if missed else 0
 
 

@@ -29,6 +29,21 @@ function(assay_unoptimised)
   endforeach()
 endfunction()
 
+# assay_fuzz_hears(target NOTHING|EDGES)  of code whose edges, or the operands of whose comparisons, tell a fuzzer nothing about
+#                           what it explores. Those cost a call each, a third of the time of a whole case. Behind all
+#                           that the target links: the last of contrary options holds.
+function(assay_fuzz_hears target what)
+  if(ASSAY_FUZZ_ENGINE)
+    if(NOT TARGET assay_fuzz_NOTHING)
+      add_library(assay_fuzz_NOTHING INTERFACE)
+      target_compile_options(assay_fuzz_NOTHING INTERFACE -fno-sanitize=fuzzer-no-link)
+      add_library(assay_fuzz_EDGES INTERFACE)
+      target_compile_options(assay_fuzz_EDGES INTERFACE -fno-sanitize-coverage=trace-cmp)
+    endif()
+    target_link_libraries(${target} PRIVATE assay_fuzz_${what})
+  endif()
+endfunction()
+
 # assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags
 # assay_add_test(name SOURCES ... LIBS ... LABELS ... SLOW ...)  GoogleTest executable, one ctest per case; without
 #     ASSAY_SLOW_TESTS those labelled slow are not built, and the cases named by SLOW are left out

@@ -13,13 +13,6 @@ constinit thread_local ThreadView thread_view;
 constinit thread_local NumberTable *number_table = nullptr;
 constinit thread_local Executor *Executor::active_ = nullptr;
 
-// ---- ReadySet ----
-
-void ReadySet::clear() {
-  words_.fill(0);
-  summary_ = 0;
-}
-
 // ---- launching ----
 
 void Executor::refuse_outside_launch() {
@@ -51,6 +44,8 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   schedule_ = stream ? stream->schedule : Schedule{};
   random_ = ScheduleRandom(schedule_.seed);
   number_table = stream ? &stream->numbers : nullptr;
+  next_hold_ = 0;
+  until_hold_ = schedule_.holds.empty() ? 0 : schedule_.holds[0];
   config_ = config;
   body_ = &body;
   hazard_.reset();
@@ -148,6 +143,11 @@ void Executor::run_block(uint32_t linear) {
 }
 
 // ---- switching ----
+
+void Executor::hold_running_warp() {
+  ready_.hold(running_ / kLanes);
+  if (++next_hold_ < schedule_.holds.size()) until_hold_ = schedule_.holds[next_hold_];
+}
 
 void Executor::fiber_entry(boost::context::detail::transfer_t transfer) {
   Executor &executor = *active_;

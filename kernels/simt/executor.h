@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,28 +14,11 @@
 #include "kernels/simt/device.h"
 #include "kernels/simt/fiber.h"
 #include "kernels/simt/launch.h"
+#include "kernels/simt/ready_set.h"
 #include "kernels/simt/schedule.h"
 #include "kernels/simt/shared_memory.h"
 
 namespace assay::simt {
-
-// The set of runnable threads of a block, with constant-time lowest, highest and random pick.
-class ReadySet {
-public:
-  void clear();
-  bool empty() const { return summary_ == 0; }
-  bool contains(uint32_t thread) const { return (words_[thread / 64] >> (thread % 64)) & 1; }
-  void insert(uint32_t thread) { insert_word(thread / 64, uint64_t{1} << (thread % 64)); }
-  void insert_lanes(uint32_t warp, uint32_t lanes) {
-    insert_word(warp / 2, static_cast<uint64_t>(lanes) << (warp % 2 * 32));
-  }
-  void insert_word(uint32_t word, uint64_t bits);
-  uint32_t take(Order order, ScheduleRandom &random); // not empty
-
-private:
-  std::array<uint64_t, kMaxBlockThreads / 64> words_{};
-  uint32_t summary_ = 0; // bit w: words_[w] != 0
-};
 
 // Thrown by report() to unwind the thread that found a hazard; caught where its fiber began. Not a
 // std::exception, so that device code cannot catch it by accident.
@@ -79,7 +61,7 @@ public:
   void start_next_grid(Site site);
   [[noreturn]] void report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
                            Site other = {});
-  void maybe_preempt(uint32_t one_in); // seeded schedules only; not inside an apply function
+  void maybe_preempt(uint32_t one_in); // where a schedule may; not inside an apply function
   uint32_t running() const { return running_; }
   uint32_t thread_of_lane(uint32_t lane) const { return running_ / kLanes * kLanes + lane; }
 
@@ -151,6 +133,7 @@ private:
   FiberContext *leave_thread(); // bookkeeping of an exit; returns who runs next
   void suspend();               // the running thread waits; returns when it runs again
   void switch_to(uint32_t thread);
+  void hold_running_warp();
 
   // executor_sync.cpp
   uint32_t join_group(Warp &warp, const CollectiveArgs &args, Site site);
@@ -203,6 +186,8 @@ private:
   std::vector<Warp> warps_;
   ReadySet ready_;
   uint32_t running_ = 0;
+  uint32_t until_hold_ = 0; // points; 0: no hold is left
+  size_t next_hold_ = 0;
   uint32_t live_ = 0;
   uint32_t block_ = 0;
   bool stalled_ = false; // the running thread waits too, and nobody can run
@@ -228,35 +213,6 @@ std::string lane_mask_text(uint32_t mask); // "0x0000ffff"
 // NOTE: jump_fcontext leaves by an indirect jump, so every `ret` from there up to the kernel is
 // mispredicted. One call level between the kernel and the switch keeps that to one.
 
-inline void ReadySet::insert_word(uint32_t word, uint64_t bits) {
-  words_[word] |= bits;
-  if (bits) summary_ |= 1u << word;
-}
-
-inline uint32_t ReadySet::take(Order order, ScheduleRandom &random) {
-  uint32_t word, bit;
-  if (order == Order::kAscending) {
-    word = static_cast<uint32_t>(std::countr_zero(summary_));
-    bit = static_cast<uint32_t>(std::countr_zero(words_[word]));
-  } else if (order == Order::kDescending) {
-    word = 31 - static_cast<uint32_t>(std::countl_zero(summary_));
-    bit = 63 - static_cast<uint32_t>(std::countl_zero(words_[word]));
-  } else {
-    // The first ready one at or after a random position; not uniform, but every pick is possible.
-    const uint64_t draw = random.next();
-    const uint32_t from_word = draw % 32, from_bit = draw >> 58;
-    word =
-        static_cast<uint32_t>(std::countr_zero(std::rotr(summary_, static_cast<int>(from_word))));
-    word = (word + from_word) % 32;
-    bit = static_cast<uint32_t>(
-        std::countr_zero(std::rotr(words_[word], static_cast<int>(from_bit))));
-    bit = (bit + from_bit) % 64;
-  }
-  words_[word] &= ~(uint64_t{1} << bit);
-  if (words_[word] == 0) summary_ &= ~(1u << word);
-  return word * 64 + bit;
-}
-
 inline void Executor::switch_to(uint32_t thread) {
   FiberContext &from = fibers_[running_].context;
   running_ = thread;
@@ -271,7 +227,9 @@ inline void Executor::suspend() {
 }
 
 inline void Executor::maybe_preempt(uint32_t one_in) {
-  if (schedule_.order != Order::kSeeded || random_.below(one_in) != 0) [[likely]]
+  if (until_hold_ != 0 && --until_hold_ == 0) [[unlikely]]
+    hold_running_warp();
+  else if (schedule_.order != Order::kSeeded || random_.below(one_in) != 0) [[likely]]
     return;
   ready_.insert(running_);
   const uint32_t next = ready_.take(schedule_.order, random_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace assay::simt {
 
@@ -24,8 +25,10 @@ struct Schedule {
   Order order = Order::kAscending;
   CopyCompletion copies = CopyCompletion::kAtWait;
   uint64_t seed = 0;
-
-  friend bool operator==(const Schedule &, const Schedule &) = default;
+  // Where warps fall behind, on top of the order: at each the running warp goes on only when no
+  // other can, until another one falls behind it. How many points after the one before, at least 1,
+  // anew in each launch; points are shared accesses and completed waits. Outlives the launches.
+  std::span<const uint32_t> holds = {};
 };
 
 // SplitMix64: enough to draw schedules, and the same everywhere.

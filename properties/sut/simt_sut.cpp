@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <span>
 
 #include "kernels/simt/stream.h"
 #include "properties/call/params.h"
@@ -9,18 +10,20 @@
 namespace assay {
 namespace {
 
-simt::Schedule to_schedule(const ScheduleSpec &s) {
-  return {static_cast<simt::Order>(s.order), static_cast<simt::CopyCompletion>(s.copies), s.seed};
+simt::Schedule to_schedule(const ScheduleSpec &s, std::span<const uint32_t> holds) {
+  return {static_cast<simt::Order>(s.order), static_cast<simt::CopyCompletion>(s.copies), s.seed,
+          holds};
 }
 
 class SimtSut final : public Sut {
 public:
-  using Sut::Sut;
+  SimtSut(const assay_kernel &kernel, std::vector<uint32_t> holds)
+      : Sut(kernel), holds_(std::move(holds)) {}
 
 private:
   RunResult execute(Tensors &t) override {
     simt::Stream stream;
-    stream.schedule = to_schedule(t.problem.schedule);
+    stream.schedule = to_schedule(t.problem.schedule, holds_);
     for (const FieldNumber &n : t.numbers)
       stream.numbers.rows.push_back({n.a, n.b, n.m, n.u});
     std::vector<void *> addresses = register_buffers(stream.memory, t);
@@ -135,12 +138,14 @@ private:
     to["block_barriers"] = from.block_barriers + from.named_barriers;
     to["mbarrier_phases"] = from.mbarrier_phases;
   }
+
+  std::vector<uint32_t> holds_;
 };
 
 } // namespace
 
-std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel) {
-  return std::make_unique<SimtSut>(kernel);
+std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel, std::vector<uint32_t> holds) {
+  return std::make_unique<SimtSut>(kernel, std::move(holds));
 }
 
 } // namespace assay

@@ -88,8 +88,9 @@ private:
 
 /// Runs kernels whose pointers are plain host memory and that need no stream: C++ references.
 std::unique_ptr<Sut> make_host_sut(const assay_kernel &kernel);
-/// Runs kernels on the CPU executor; every buffer is registered with it.
-std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel);
+/// Runs kernels on the CPU executor; every buffer is registered with it. `holds`: of the schedule
+/// of every run, beside that of the case (kernels/simt/schedule.h).
+std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel, std::vector<uint32_t> holds = {});
 /// Runs kernels on the current CUDA device. Null when this build or this machine has none.
 std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel);
 /// By the kernel's own target.

@@ -50,6 +50,31 @@ TEST(Schedule, seeded_is_reproducible_and_varied) {
   EXPECT_EQ(traces.size(), 10u);
 }
 
+// The warps of a block in the order in which they end; each of its threads stores once.
+std::vector<uint32_t> ends(const std::vector<uint32_t> &holds) {
+  Stream stream;
+  stream.schedule.holds = holds;
+  std::vector<uint32_t> warps;
+  EXPECT_EQ(launch(&stream, block_of(128, 4 * 128),
+                   [&] {
+                     store(Space::kShared, shared_words(128) + me(), 1);
+                     if (me() % 32 == 31) warps.push_back(me() / 32);
+                   }),
+            LaunchStatus::kOk);
+  return warps;
+}
+
+TEST(Schedule, a_warp_that_falls_behind_goes_last) {
+  using Warps = std::vector<uint32_t>;
+  EXPECT_EQ(ends({}), (Warps{0, 1, 2, 3}));
+  EXPECT_EQ(ends({1}), (Warps{1, 2, 3, 0}));
+  EXPECT_EQ(ends({33}), (Warps{0, 2, 3, 1}));
+  // The second falls behind the first, which goes on at once: the others have ended or wait for it.
+  EXPECT_EQ(ends({1, 1, 1}), (Warps{3, 0, 1, 2}));
+  EXPECT_EQ(ends({1, 1, 1, 1, 1}), (Warps{1, 2, 3, 0}));
+  EXPECT_EQ(ends({1000}), (Warps{0, 1, 2, 3}));
+}
+
 // A missing barrier: the reader sees the writer's value or the old one, as the schedule has it.
 uint32_t racy_read(const Schedule &schedule) {
   Stream stream;
@@ -68,6 +93,8 @@ uint32_t racy_read(const Schedule &schedule) {
   return seen;
 }
 
+constexpr uint32_t kBehindTheBarrier[] = {2};
+
 TEST(Schedule, order_exposes_a_missing_barrier) {
   std::set<uint32_t> seen;
   seen.insert(racy_read({Order::kAscending, CopyCompletion::kAtWait, 0}));
@@ -77,6 +104,9 @@ TEST(Schedule, order_exposes_a_missing_barrier) {
   for (uint64_t seed = 0; seed < 20; ++seed)
     seeded.insert(racy_read({Order::kSeeded, CopyCompletion::kAtWait, seed}));
   EXPECT_EQ(seeded.size(), 2u);
+  // Whoever ends the barrier reads at once; where its warp falls behind, the writer comes first.
+  EXPECT_EQ(racy_read({}), 1u);
+  EXPECT_EQ(racy_read({.holds = kBehindTheBarrier}), 2u);
 }
 
 TEST(Executor, coordinates_of_a_three_dimensional_grid) {
