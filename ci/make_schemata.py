@@ -41,6 +41,8 @@ import sys
 
 REQUIRED = ("why", "file", "kind", "find", "replace", "kernels")
 KINDS = ("expression", "statement", "declaration")
+#: What is written here; lists of instantiations beside it are the build's.
+SOURCES = (".cuh", ".h", ".cpp")
 
 
 def fail(message):
@@ -192,8 +194,9 @@ def main():
             by_file[p["file"]].setdefault((span(p, sources)[0], p["kind"]), []).append(p)
     for file, groups in by_file.items():
         write(out / file, instrument(sources[file], file, groups.values(), sources))
-    for stale in (path for path in (out / "kernels").rglob("*.*") if str(path.relative_to(out)) not in by_file):
-        stale.unlink()  # of an earlier run: it would be found in front of the kernel's own
+    for path in [path for path in (out / "kernels").rglob("*") if path.suffix in SOURCES]:
+        if str(path.relative_to(out)) not in by_file:
+            path.unlink()  # of an earlier run: it would be found in front of the kernel's own
     rows = "".join(
         f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {is_special(m)}}},\n'
         for m in mutants

@@ -61,11 +61,14 @@ class Schemata(unittest.TestCase):
             stale = root / "out/kernels/merge/gone.cuh"
             stale.parent.mkdir(parents=True)
             stale.write_text("")
+            of_build = stale.with_name("instantiations.def")  # which the build writes before
+            of_build.write_text("")
             (root / "kernels").mkdir()
             (root / "kernels/kernel.h").write_text(KERNEL)
             (root / "a.mutant").write_text(mutant(file="kernels/kernel.h", find="sum > 9", replace="sum > 5"))
             subprocess.run([sys.executable, ROOT / "ci/make_schemata.py", root, root, root / "out"], check=True)
             self.assertFalse(stale.exists())
+            self.assertTrue(of_build.exists())
             self.assertTrue((root / "out/kernels/kernel.h").exists())
 
     def test_a_declaration(self):
