@@ -58,9 +58,10 @@ public:
   static ASSAY_DEVICE void load(const Params &params, const Work &work, arch::Vec4 *to,
                                 [[maybe_unused]] Unscale &unscale, int first_row) {
     constexpr int kChunks = Matrix::kChunks;
+    constexpr int kAtOnce = kScales && kHeadDim == 256 ? 2 : 4; // what does not spill
     const int thread = static_cast<int>(arch::thread_idx()) % kThreads;
     const int chunk = thread % kChunks;
-    ASSAY_UNROLL_BY(4)
+    ASSAY_UNROLL_BY(kAtOnce)
     for (int r = thread / kChunks; r < kRows; r += kThreads / kChunks) {
       const bool exists = first_row + r < work.num_rows;
       const Query *row = work.template query<Query>(params, exists ? first_row + r : first_row);

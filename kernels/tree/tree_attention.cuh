@@ -21,16 +21,36 @@ struct TreeWork {
   ASSAY_DEVICE const PagedKvParams &keys(const TreeSharedParams &params) const { return params.kv; }
   ASSAY_DEVICE float scale_log2(const TreeSharedParams &params) const {
     const float scale = params.attention.scale_log2;
-    if (!kFp8 || params.k_scale == nullptr) return scale;
-    return scale * arch::global_load_readonly(params.k_scale + kv_head * params.k_scale_stride);
+    const FeatureParams &f = params.features;
+    if (!kFp8 || f.k_scale == nullptr) return scale;
+    return scale * arch::global_load_readonly(f.k_scale + kv_head * f.k_scale_stride);
+  }
+  /// Whose row it is: rows of a node are those of its members, of a member those of its tokens.
+  struct Owner {
+    int request, token, head;
+  };
+  ASSAY_DEVICE Owner owner(const TreeSharedParams &params, int row) const {
+    const uint32_t member = divide(row, params.query_rows);
+    const uint32_t rest = row - member * params.query_rows.divisor;
+    const uint32_t token = divide(rest, params.group);
+    return {arch::global_load_readonly(params.members + first_member + member),
+            static_cast<int>(token),
+            static_cast<int>(kv_head * params.group.divisor + rest - token * params.group.divisor)};
   }
   template <class E>
   ASSAY_DEVICE const E *query(const TreeSharedParams &params, int row) const {
     const AttentionParams &a = params.attention;
-    const int request =
-        arch::global_load_readonly(params.members + first_member + row / a.group_size);
-    return static_cast<const E *>(a.q) + request * a.q_stride_batch +
-           (kv_head * a.group_size + row % a.group_size) * a.q_stride_head;
+    const Owner of = owner(params, row);
+    return static_cast<const E *>(a.q) + of.request * a.q_stride_batch + of.head * a.q_stride_head +
+           of.token * params.features.q_stride_token;
+  }
+  /// What softcap and ALiBi make of a row (WideTransform).
+  ASSAY_DEVICE const FeatureParams &features(const TreeSharedParams &params) const {
+    return params.features;
+  }
+  ASSAY_DEVICE int position(const TreeSharedParams &params, const Owner &of) const {
+    return arch::global_load_readonly(params.kv.seq_lens + of.request) - params.features.q_len +
+           of.token;
   }
   ASSAY_DEVICE int64_t partial_row(const TreeSharedParams &, int row) const {
     return int64_t{first_state} + row;

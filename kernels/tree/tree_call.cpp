@@ -17,10 +17,10 @@ struct Shapes {
   PrefixTreeShape tree;
 };
 
-/// Kernels that share keys have plain attention, and warpgroups.
+/// Sharing needs warpgroups. Of a window's keys hardly any are in a prefix.
 bool may_share(const assay_paged_params &p, const PagedShape &s) {
   constexpr int kMostHeads = 1024; // the planner counts bytes in 64 bits
-  return !s.features && has_warpgroups(p.target) && s.batch >= 2 && s.batch <= kMaxTreeBatch &&
+  return p.window == 0 && has_warpgroups(p.target) && s.batch >= 2 && s.batch <= kMaxTreeBatch &&
          p.num_kv_heads <= kMostHeads && p.kv.max_pages > 0 &&
          int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
 }
@@ -41,7 +41,8 @@ assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
   if (!may_share(*p, s.paged)) return ASSAY_OK;
   const int blocks = multiprocessors(p->target);
   s.tree = {.batch = p->batch,
-            .group = group_size(*p),
+            .group = s.paged.query_rows,
+            .q_len = p->q_len,
             .kv_heads = p->num_kv_heads,
             .head_dim = p->head_dim,
             .kv_bytes = s.paged.kv_bytes,
