@@ -23,7 +23,7 @@ namespace assay::ASSAY_TARGET {
 /// A block works through `Items`, a copyable cursor with `bool next(Work &)`; each role walks a
 /// copy of its own, so that the producer runs ahead into the next item. kOneItem: there is but one.
 /// What a Work has is what CascadeWork has of keys and rows, and with kTransforms (softcap, ALiBi)
-/// what WideBias asks of it.
+/// what WideTransform asks of it.
 template <class Types, int kHeadDim, bool kTransforms = false>
 class CascadeWide {
 public:
@@ -46,7 +46,7 @@ public:
   struct SharedStorage {
     alignas(1024) typename Producer::Ring ring;
     typename Queries::Unscale unscale[kGroups];
-    std::conditional_t<kTransforms, WideBias, None> bias[kGroups];
+    std::conditional_t<kTransforms, WideTransform, None> transform[kGroups];
     typename Producer::SharedStorage producer;
     alignas(1024) arch::Vec4 queries[kGroups][QueryMatrix::kVectors];
   };
@@ -142,14 +142,12 @@ private:
     // The group's warps may still be reading the last item's queries.
     if (again) arch::named_barrier(1 + group, kGroupThreads);
     Queries::load(params, work, shared.queries[group], shared.unscale[group], first_row);
-    if constexpr (kTransforms)
-      shared.bias[group].load(params, work, first_row,
-                              static_cast<int>(arch::thread_idx()) % kGroupThreads);
+    if constexpr (kTransforms) shared.transform[group].load(params, work, first_row);
     arch::named_barrier(1 + group, kGroupThreads);
     Number scores[kScoreWords];
     const Scale scale = logit_scale(params, work, shared, group);
     const auto make_logits = [&](int base) {
-      if constexpr (kTransforms) shared.bias[group].apply(scores, work.features(params), base);
+      if constexpr (kTransforms) shared.transform[group].apply(scores, work.features(params), base);
       if (base + kTile > work.kv_end) mask(scores, work.kv_end - base);
     };
     const arch::KMajorMatrix queries(shared.queries[group]);
@@ -229,7 +227,7 @@ private:
                                         SharedStorage &shared, int group) {
     const typename Queries::Scale scale(params, work, shared.unscale[group]);
     if constexpr (kTransforms) {
-      shared.bias[group].keep(scale);
+      shared.transform[group].keep(scale);
       return {};
     } else {
       return scale;

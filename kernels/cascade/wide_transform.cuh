@@ -9,63 +9,73 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Of 64 query rows: what apply() has to know of each.
-struct WideBias {
+/// What makes base-2 logits of the scores of 64 query rows; in shared memory, as registers are
+/// short.
+class WideTransform {
+public:
   static constexpr int kRows = 64;
-  float slope[kRows];      // base 2, a key
-  int32_t position[kRows]; // of the row's query token
-  float scale[kRows];      // what makes base-2 logits of scores: registers are short
 
-  /// Rows first_row .. first_row + 63 of `work`, by the threads of the group, which then have to
-  /// meet.
+  /// Slopes and positions of rows first_row .. first_row + 63 of `work`, of which the first exists.
+  /// The threads of the group then have to meet.
   template <class Params, class Work>
-  ASSAY_DEVICE void load(const Params &params, const Work &work, int first_row, int thread) {
-    const int row = first_row + thread;
-    if (thread >= kRows || row >= work.num_rows) return;
-    const FeatureParams &features = work.features(params);
-    const auto owner = work.owner(params, row);
-    float x = 0.0f;
-    if (features.alibi_slopes != nullptr)
-      x = kLog2E * arch::global_load_readonly(features.alibi_slopes + owner.head);
-    arch::shared_store(slope + thread, x);
-    arch::shared_store(position + thread, work.position(params, owner));
+  ASSAY_DEVICE void load(const Params &params, const Work &work, int first_row) {
+    const int thread = group_thread();
+    if (thread >= kRows) return;
+    const bool exists = first_row + thread < work.num_rows;
+    const auto owner = work.owner(params, exists ? first_row + thread : first_row);
+    const float *slopes = work.features(params).alibi_slopes;
+    float slope = 0.0f;
+    if (slopes != nullptr) slope = kLog2E * arch::global_load_readonly(slopes + owner.head);
+    arch::shared_store(slope_ + thread, slope);
+    arch::shared_store(position_ + thread, work.position(params, owner));
   }
 
-  /// Of rows g and g + 8 of the warp's 16, by all lanes: g is thread_row().
+  /// Scales of this thread's rows g and g + 8 of its warp's 16, by all lanes of the warp.
   template <class Scale>
-  ASSAY_DEVICE void keep(const Scale &of) {
+  ASSAY_DEVICE void keep(const Scale &scale) {
     if (arch::lane_id() % 4 == 0) {
-      arch::shared_store(scale + thread_row(), of.of(0));
-      arch::shared_store(scale + thread_row() + 8, of.of(1));
+      arch::shared_store(scale_ + thread_row(), scale.of(0));
+      arch::shared_store(scale_ + thread_row() + 8, scale.of(1));
     }
     arch::warp_barrier();
   }
 
-  /// Scores of a tile of keys from `base` on, as wgmma leaves them in registers, become base-2
-  /// logits.
+  /// Of a tile of keys from `base` on, in the registers in which wgmma leaves scores.
   template <int kWords>
   ASSAY_DEVICE void apply(float (&scores)[kWords], const FeatureParams &features, int base) const {
     const int row = thread_row();
-    const float scales[2] = {arch::shared_load(scale + row), arch::shared_load(scale + row + 8)};
-    const float slopes[2] = {arch::shared_load(slope + row), arch::shared_load(slope + row + 8)};
+    const float scale[2] = {arch::shared_load(scale_ + row), arch::shared_load(scale_ + row + 8)};
+    if (features.softcap_log2 > 0.0f) {
+      ASSAY_UNROLL
+      for (int i = 0; i < kWords; ++i)
+        scores[i] = softcap(scores[i] * scale[i / 2 % 2], features);
+    } else {
+      ASSAY_UNROLL
+      for (int i = 0; i < kWords; ++i)
+        scores[i] *= scale[i / 2 % 2];
+    }
+    if (features.alibi_slopes == nullptr) return;
+    const float slope[2] = {arch::shared_load(slope_ + row), arch::shared_load(slope_ + row + 8)};
     const int first = base + 2 * (static_cast<int>(arch::lane_id()) % 4);
-    const int begin[2] = {first - arch::shared_load(position + row),
-                          first - arch::shared_load(position + row + 8)};
+    const int distance[2] = {first - arch::shared_load(position_ + row),
+                             first - arch::shared_load(position_ + row + 8)};
     ASSAY_UNROLL
     for (int i = 0; i < kWords; ++i) {
       const int r = i / 2 % 2;
-      float x = scores[i] * scales[r];
-      if (features.softcap_log2 > 0.0f) x = softcap(x, features);
-      scores[i] = x + slopes[r] * static_cast<float>(begin[r] + 8 * (i / 4) + i % 2);
+      scores[i] += slope[r] * static_cast<float>(distance[r] + 8 * (i / 4) + i % 2);
     }
   }
 
 private:
+  static ASSAY_DEVICE int group_thread() { return static_cast<int>(arch::thread_idx()) % 128; }
   /// The first of the two rows of which this thread has scores.
   static ASSAY_DEVICE int thread_row() {
-    return static_cast<int>(arch::thread_idx()) % 128 / 32 * 16 +
-           static_cast<int>(arch::lane_id()) / 4;
+    return group_thread() / 32 * 16 + static_cast<int>(arch::lane_id()) / 4;
   }
+
+  float slope_[kRows];      // base 2, a key
+  int32_t position_[kRows]; // of the row's query token
+  float scale_[kRows];      // score to base-2 logit
 };
 
 /// What is left of a scale when scores are logits.
