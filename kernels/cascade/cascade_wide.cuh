@@ -94,7 +94,8 @@ private:
   static constexpr int kScoreWords = kTile / 2, kSliceWords = kSliceDims / 2;
   using Ring = typename Producer::Ring;
   using Cursor = WideCursor<kSlots>;
-  using Scale = std::conditional_t<kTransforms, NoScale, typename Queries::Scale>; // of logits
+  /// What makes base-2 logits of the numbers that softmax meets.
+  using Scale = std::conditional_t<kTransforms, NoScale, typename Queries::Scale>;
 
   template <class Items, class F>
   static ASSAY_DEVICE void for_each_item(Items items, F f) {
@@ -144,15 +145,10 @@ private:
     Queries::load(params, work, shared.queries[group], shared.unscale[group], first_row);
     if constexpr (kTransforms) shared.transform[group].load(params, work, first_row);
     arch::named_barrier(1 + group, kGroupThreads);
-    Number scores[kScoreWords];
-    const Scale scale = logit_scale(params, work, shared, group);
-    const auto make_logits = [&](int base) {
-      if constexpr (kTransforms) shared.transform[group].apply(scores, work.features(params), base);
-      if (base + kTile > work.kv_end) mask(scores, work.kv_end - base);
-    };
+    const Scale scale(params, work, shared.unscale[group]);
     const arch::KMajorMatrix queries(shared.queries[group]);
     Rows rows;
-    Number o[kSlices][kSliceWords];
+    Number scores[kScoreWords], o[kSlices][kSliceWords];
     uint32_t weights[kTile / 16][4];
     ASSAY_UNROLL
     for (int i = 0; i < 2; ++i) {
@@ -188,6 +184,14 @@ private:
             values.at(s * (kSliceDims / 64) * KvMatrix::kBlockBytes + step * 2048), true);
       arch::wgmma_commit();
     };
+    // Scales are read again for every tile: registers are short.
+    const auto make_logits = [&](int base) {
+      if constexpr (kTransforms) {
+        const typename Queries::Scale of_scores(params, work, shared.unscale[group]);
+        shared.transform[group].apply(scores, of_scores, work.features(params), base);
+      }
+      if (base + kTile > work.kv_end) mask(scores, work.kv_end - base);
+    };
     if (work.kv_begin < work.kv_end) {
       start_scores();
       arch::wgmma_wait<0>(scores);
@@ -219,19 +223,6 @@ private:
       }
     }
     store(params, work, first_row, rows, scale, o);
-  }
-
-  /// What makes base-2 logits of the numbers that softmax meets.
-  template <class Params, class Work>
-  static ASSAY_DEVICE Scale logit_scale(const Params &params, const Work &work,
-                                        SharedStorage &shared, int group) {
-    const typename Queries::Scale scale(params, work, shared.unscale[group]);
-    if constexpr (kTransforms) {
-      shared.transform[group].keep(scale);
-      return {};
-    } else {
-      return scale;
-    }
   }
 
   /// Keys at or past `live` (counted in this tile) never take part.

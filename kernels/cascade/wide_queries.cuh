@@ -58,7 +58,8 @@ public:
   static ASSAY_DEVICE void load(const Params &params, const Work &work, arch::Vec4 *to,
                                 [[maybe_unused]] Unscale &unscale, int first_row) {
     constexpr int kChunks = Matrix::kChunks;
-    [[maybe_unused]] constexpr int kAtOnce = kScales && kHeadDim == 256 ? 2 : 4; // what does not spill
+    [[maybe_unused]] constexpr int kAtOnce =
+        kScales && kHeadDim == 256 ? 2 : 4; // what does not spill
     const int thread = static_cast<int>(arch::thread_idx()) % kThreads;
     const int chunk = thread % kChunks;
     ASSAY_UNROLL_BY(kAtOnce)

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
-#include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/score_features.cuh"
 
 namespace assay::ASSAY_TARGET {
 
-/// What makes base-2 logits of the scores of 64 query rows; in shared memory, as registers are
-/// short.
+/// Of 64 query rows; in shared memory, as registers are short.
 class WideTransform {
 public:
   static constexpr int kRows = 64;
@@ -30,31 +28,22 @@ public:
     arch::shared_store(position_ + thread, work.position(params, owner));
   }
 
-  /// Scales of this thread's rows g and g + 8 of its warp's 16, by all lanes of the warp.
-  template <class Scale>
-  ASSAY_DEVICE void keep(const Scale &scale) {
-    if (arch::lane_id() % 4 == 0) {
-      arch::shared_store(scale_ + thread_row(), scale.of(0));
-      arch::shared_store(scale_ + thread_row() + 8, scale.of(1));
-    }
-    arch::warp_barrier();
-  }
-
-  /// Of a tile of keys from `base` on, in the registers in which wgmma leaves scores.
-  template <int kWords>
-  ASSAY_DEVICE void apply(float (&scores)[kWords], const FeatureParams &features, int base) const {
-    const int row = thread_row();
-    const float scale[2] = {arch::shared_load(scale_ + row), arch::shared_load(scale_ + row + 8)};
+  /// Scores of a tile of keys from `base` on, in the registers in which wgmma leaves them, become
+  /// base-2 logits. `scale`: of rows g and g + 8 of the warp's 16, whose scores this thread has.
+  template <int kWords, class Scale>
+  ASSAY_DEVICE void apply(float (&scores)[kWords], const Scale &scale,
+                          const FeatureParams &features, int base) const {
     if (features.softcap_log2 > 0.0f) {
       ASSAY_UNROLL
       for (int i = 0; i < kWords; ++i)
-        scores[i] = softcap(scores[i] * scale[i / 2 % 2], features);
+        scores[i] = softcap(scores[i] * scale.of(i / 2 % 2), features);
     } else {
       ASSAY_UNROLL
       for (int i = 0; i < kWords; ++i)
-        scores[i] *= scale[i / 2 % 2];
+        scores[i] *= scale.of(i / 2 % 2);
     }
     if (features.alibi_slopes == nullptr) return;
+    const int row = group_thread() / 32 * 16 + static_cast<int>(arch::lane_id()) / 4;
     const float slope[2] = {arch::shared_load(slope_ + row), arch::shared_load(slope_ + row + 8)};
     const int first = base + 2 * (static_cast<int>(arch::lane_id()) % 4);
     const int distance[2] = {first - arch::shared_load(position_ + row),
@@ -68,18 +57,15 @@ public:
 
 private:
   static ASSAY_DEVICE int group_thread() { return static_cast<int>(arch::thread_idx()) % 128; }
-  /// The first of the two rows of which this thread has scores.
-  static ASSAY_DEVICE int thread_row() {
-    return group_thread() / 32 * 16 + static_cast<int>(arch::lane_id()) / 4;
-  }
 
   float slope_[kRows];      // base 2, a key
   int32_t position_[kRows]; // of the row's query token
-  float scale_[kRows];      // score to base-2 logit
 };
 
 /// What is left of a scale when scores are logits.
 struct NoScale {
+  template <class... Of>
+  ASSAY_DEVICE explicit NoScale(const Of &...) {}
   ASSAY_DEVICE float of(int) const { return 1.0f; }
 };
 

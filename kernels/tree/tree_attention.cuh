@@ -57,11 +57,12 @@ struct TreeWork {
   }
 };
 
-/// Shared memory of tree_shared.
+/// Shared memory of tree_shared: all that a block can have, with head_dim 128.
 template <class Core>
 struct TreeStorage {
-  typename Core::SharedStorage core; // in front: where Core looks for it
-  int32_t next[Core::kThreads];      // see TreeItems
+  static constexpr bool kIndexInRegister = Core::kDims == 256;
+  typename Core::SharedStorage core;                    // in front: where Core looks for it
+  uint16_t next[kIndexInRegister ? 1 : Core::kThreads]; // see TreeItems
 };
 
 /// Every `blocks`-th item of the tree, from the block's own on. A producer has no register to spare
@@ -90,7 +91,7 @@ public:
   }
 
 private:
-  static constexpr bool kInRegister = Core::kDims == 256;
+  static constexpr bool kInRegister = TreeStorage<Core>::kIndexInRegister;
 
   ASSAY_DEVICE TreeItem load(int32_t index) const {
     union {
@@ -108,9 +109,9 @@ private:
     if constexpr (kInRegister)
       next_ = index;
     else
-      arch::shared_store(place(), index);
+      arch::shared_store(place(), static_cast<uint16_t>(index));
   }
-  static ASSAY_DEVICE int32_t *place() {
+  static ASSAY_DEVICE uint16_t *place() {
     return arch::shared_storage<TreeStorage<Core>>().next + arch::thread_idx();
   }
 

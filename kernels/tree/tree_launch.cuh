@@ -11,6 +11,7 @@ namespace assay::ASSAY_TARGET {
 
 template <class Core>
 assay_status launch_tree_shared(const TreeCall &call, void *stream) {
+  static_assert(sizeof(TreeStorage<Core>) <= kMostWideBytes);
   const PagedCall &paged = call.own.paged;
   const TreeOutput tree = tree_output_of(call.planner);
   const TreeSharedParams params{paged.attention,
