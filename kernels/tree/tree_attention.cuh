@@ -172,7 +172,9 @@ struct JoinShared {
 
 private:
   /// States whose loads are in flight together: what does not spill.
-  static constexpr int kBatch = Core::kRows == 8 && Core::kHeadDim < 256 ? 8 : 2;
+  static constexpr int kBatch = Core::kRows > 8 || Core::kHeadDim == 256 ? 2
+                                : Core::kFeatures                        ? 4
+                                                                         : 8;
 
   static ASSAY_DEVICE TreePlace load(const TreePlace *p) {
     union {
