@@ -50,11 +50,13 @@ assay_status looks_at_lengths(const void *params, int32_t request, int32_t, assa
 /// Four requests with the first two pages in common.
 constexpr const char *kCase = "assay-case 1\nfamily = paged\nkernel = reference_v1\n"
                               "property = within_budget\nbatch = 4\ngroup_size = 2\n"
-                              "page_size = 16\nsharing = prefix\nseq_lens = 50 40 33 20\nend\n";
+                              "page_size = 16\nsharing = prefix\nseq_lens = 50, 40, 33, 20\nend\n";
 
 assay_kernel declaring(decltype(assay_kernel::key_order) key_order) {
   assay_kernel kernel = reference::kernel("reference_v1");
   kernel.key_order = key_order;
+  kernel.arithmetic.max_splits = 8; // as many as shares_pages() has at most, and more
+  kernel.arithmetic.merge_stages = 1;
   return kernel;
 }
 
