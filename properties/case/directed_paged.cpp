@@ -134,9 +134,13 @@ void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
 /// does.
 void add_features(Problem &p, uint32_t seed, const Limits &limits, Dice &dice) {
   constexpr int kMostRows = 32; // of a kv head of a request: rows cost as much as cases
-  p.softcap = static_cast<Softcap>(dice.upto(3));
+  p.softcap = dice.upto(1) == 0 ? Softcap::kNone : static_cast<Softcap>(dice.between(1, 3));
   p.alibi = static_cast<Alibi>(dice.upto(2));
   p.sinks = dice.upto(1) == 0 ? Sinks::kNone : static_cast<Sinks>(dice.between(1, 4));
+  if (is_fp8(p) && p.softcap == Softcap::kNone) { // scales of unlike rows meet slopes
+    if (p.alibi == Alibi::kNone) p.alibi = Alibi::kStandard;
+    p.q.regime = Regime::kWide;
+  }
   if (p.alibi == Alibi::kRandom || p.sinks != Sinks::kNone) p.feature_seed = seed;
   const int most = std::min(8, kMostRows / p.group_size);
   if (most < 2 || dice.upto(2) == 0) return;
