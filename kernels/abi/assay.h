@@ -201,16 +201,16 @@ typedef struct assay_plan_params {
  * begin with the same pages share the keys in them, wherever in the batch they are, in a tree of up
  * to 4 levels (a prefix of all, of a part of them, and so on). It writes a plan that every layer of
  * the same decode step can reuse, with params of any of its calls: q, o, lse, workspace and what
- * they point to are not looked at. A call without a plan plans inside. Calls that share a plan must
- * follow each other on one stream.
+ * they point to are not looked at, nor scale, softcap, slopes, sinks. A call without a plan plans
+ * inside. Calls that share a plan must follow each other on one stream.
  *
  * num_splits 0: keys are shared as far as a model of bytes and work says that it pays; a batch that
  * shares nothing is computed as in paged_attention_v2. num_splits > 0: all that can be shared is,
  * in so many splits of each part of the tree (fewer where it has fewer than 128 keys per split, or
  * 64 with head_dim 256). Either way the keys of no other request are split by the plan of v2.
  *
- * Pages are shared for 2 to 1024 requests, with q_len 1 and without window, softcap, slopes and
- * sinks, on devices with warpgroups (sm_90). Any other call is one of paged_attention_v2 with
+ * Pages are shared for 2 to 1024 requests without window on devices with warpgroups (sm_90): those
+ * whose keys all query tokens of a request see. Any other call is one of paged_attention_v2 with
  * num_splits 0.
  */
 

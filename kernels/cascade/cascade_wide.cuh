@@ -9,6 +9,7 @@
 #include "kernels/cascade/cascade_work.cuh"
 #include "kernels/cascade/wide_producer.cuh"
 #include "kernels/cascade/wide_queries.cuh"
+#include "kernels/cascade/wide_transform.cuh"
 #include "kernels/common/row_output.cuh"
 
 namespace assay::ASSAY_TARGET {
@@ -21,8 +22,9 @@ namespace assay::ASSAY_TARGET {
 ///
 /// A block works through `Items`, a copyable cursor with `bool next(Work &)`; each role walks a
 /// copy of its own, so that the producer runs ahead into the next item. kOneItem: there is but one.
-/// What a Work has is what CascadeWork has of keys and rows.
-template <class Types, int kHeadDim>
+/// What a Work has is what CascadeWork has of keys and rows, and with kTransforms (softcap, ALiBi)
+/// what WideTransform asks of it.
+template <class Types, int kHeadDim, bool kTransforms = false>
 class CascadeWide {
 public:
   using E = typename Types::Mma; // what the tensor cores multiply
@@ -40,9 +42,11 @@ public:
   using QueryMatrix = typename Queries::Matrix;
   static_assert(Producer::kWarps == kGroupWarps && Queries::kThreads == kGroupThreads);
 
+  struct None {};
   struct SharedStorage {
     alignas(1024) typename Producer::Ring ring;
     typename Queries::Unscale unscale[kGroups];
+    std::conditional_t<kTransforms, WideTransform, None> transform[kGroups];
     typename Producer::SharedStorage producer;
     alignas(1024) arch::Vec4 queries[kGroups][QueryMatrix::kVectors];
   };
@@ -90,6 +94,8 @@ private:
   static constexpr int kScoreWords = kTile / 2, kSliceWords = kSliceDims / 2;
   using Ring = typename Producer::Ring;
   using Cursor = WideCursor<kSlots>;
+  /// What makes base-2 logits of the numbers that softmax meets.
+  using Scale = std::conditional_t<kTransforms, NoScale, typename Queries::Scale>;
 
   template <class Items, class F>
   static ASSAY_DEVICE void for_each_item(Items items, F f) {
@@ -137,8 +143,9 @@ private:
     // The group's warps may still be reading the last item's queries.
     if (again) arch::named_barrier(1 + group, kGroupThreads);
     Queries::load(params, work, shared.queries[group], shared.unscale[group], first_row);
+    if constexpr (kTransforms) shared.transform[group].load(params, work, first_row);
     arch::named_barrier(1 + group, kGroupThreads);
-    const typename Queries::Scale scale(params, work, shared.unscale[group]);
+    const Scale scale(params, work, shared.unscale[group]);
     const arch::KMajorMatrix queries(shared.queries[group]);
     Rows rows;
     Number scores[kScoreWords], o[kSlices][kSliceWords];
@@ -177,12 +184,20 @@ private:
             values.at(s * (kSliceDims / 64) * KvMatrix::kBlockBytes + step * 2048), true);
       arch::wgmma_commit();
     };
+    // Scales are read again for every tile: registers are short.
+    const auto make_logits = [&](int base) {
+      if constexpr (kTransforms) {
+        const typename Queries::Scale of_scores(params, work, shared.unscale[group]);
+        shared.transform[group].apply(scores, of_scores, work.features(params), base);
+      }
+      if (base + kTile > work.kv_end) mask(scores, work.kv_end - base);
+    };
     if (work.kv_begin < work.kv_end) {
       start_scores();
       arch::wgmma_wait<0>(scores);
       release(ring, k.slot);
       k.next_tile();
-      if (work.kv_begin + kTile > work.kv_end) mask(scores, work.kv_end - work.kv_begin);
+      make_logits(work.kv_begin);
       update(rows, scores, scale);
       pack(scores, weights);
       ASSAY_UNROLL_BY(1)
@@ -192,7 +207,7 @@ private:
         arch::wgmma_wait<1>(scores);
         release(ring, k.slot);
         k.next_tile();
-        if (base + kTile > work.kv_end) mask(scores, work.kv_end - base);
+        make_logits(base);
         update(rows, scores, scale);
         arch::wgmma_wait<0>(o, weights);
         release(ring, v.slot);
@@ -219,8 +234,7 @@ private:
   }
 
   /// Online softmax: scores become weights 2^(scale (s - m)), not yet rounded; sums keep them so.
-  static ASSAY_DEVICE void update(Rows &rows, Number (&scores)[kScoreWords],
-                                  const typename Queries::Scale &scale) {
+  static ASSAY_DEVICE void update(Rows &rows, Number (&scores)[kScoreWords], const Scale &scale) {
     Number shift[2];
     ASSAY_UNROLL
     for (int r = 0; r < 2; ++r) {
@@ -265,7 +279,7 @@ private:
 
   template <class Params, class Work>
   static ASSAY_DEVICE void store(const Params &params, const Work &work, int first_row,
-                                 const Rows &rows, const typename Queries::Scale &scale,
+                                 const Rows &rows, const Scale &scale,
                                  const Number (&o)[kSlices][kSliceWords]) {
     using State = AttentionState<Number, 1>;
     const int lane = static_cast<int>(arch::lane_id());

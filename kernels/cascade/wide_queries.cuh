@@ -24,26 +24,27 @@ public:
 private:
   static constexpr bool kScales = Types::kScaledQuery; // rows, each by a power of two
   struct None {};
-  struct Inverses {
+  struct Factors {
     float of_row[kRows];
   };
 
 public:
-  /// What scaling the rows has to be undone by.
-  using Unscale = std::conditional_t<kScales, Inverses, None>;
+  /// Of rows that are scaled: what makes base-2 logits of their scores.
+  using Unscale = std::conditional_t<kScales, Factors, None>;
 
   /// What makes base-2 logits of the scores of this thread's rows g and g + 8 of its warp's 16.
   class Scale {
   public:
     template <class Params, class Work>
     ASSAY_DEVICE Scale(const Params &params, const Work &work, const Unscale &unscale) {
-      const Number common = work.scale_log2(params);
-      const int row = static_cast<int>(arch::thread_idx()) % kThreads / 32 * 16 +
-                      static_cast<int>(arch::lane_id()) / 4;
-      ASSAY_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        of_[r] = common;
-        if constexpr (kScales) of_[r] = common * arch::shared_load(unscale.of_row + row + 8 * r);
+      if constexpr (kScales) {
+        const int row = static_cast<int>(arch::thread_idx()) % kThreads / 32 * 16 +
+                        static_cast<int>(arch::lane_id()) / 4;
+        ASSAY_UNROLL
+        for (int r = 0; r < 2; ++r)
+          of_[r] = arch::shared_load(unscale.of_row + row + 8 * r);
+      } else {
+        of_[0] = of_[1] = work.scale_log2(params);
       }
     }
     ASSAY_DEVICE Number of(int r) const { return of_[r]; }
@@ -58,15 +59,17 @@ public:
   static ASSAY_DEVICE void load(const Params &params, const Work &work, arch::Vec4 *to,
                                 [[maybe_unused]] Unscale &unscale, int first_row) {
     constexpr int kChunks = Matrix::kChunks;
+    [[maybe_unused]] constexpr int kAtOnce =
+        kScales && kHeadDim == 256 ? 2 : 4; // what does not spill
     const int thread = static_cast<int>(arch::thread_idx()) % kThreads;
     const int chunk = thread % kChunks;
-    ASSAY_UNROLL_BY(4)
+    ASSAY_UNROLL_BY(kAtOnce)
     for (int r = thread / kChunks; r < kRows; r += kThreads / kChunks) {
       const bool exists = first_row + r < work.num_rows;
       const Query *row = work.template query<Query>(params, exists ? first_row + r : first_row);
       arch::Vec4 *place = to + Matrix::index(r, chunk);
       if constexpr (kScales)
-        scale(row + chunk * 8, exists, place, unscale.of_row + r);
+        scale(row + chunk * 8, exists, place, unscale.of_row + r, work.scale_log2(params));
       else
         arch::cp_async_16(place, row + chunk * 8, exists);
     }
@@ -76,8 +79,10 @@ public:
   }
 
 private:
-  /// Eight elements of a row; its other ones are with the neighbouring lanes.
-  static ASSAY_DEVICE void scale(const Query *from, bool exists, arch::Vec4 *to, float *inverse) {
+  /// Eight elements of a row; its other ones are with the neighbouring lanes. `common` makes base-2
+  /// logits of scores as they were.
+  static ASSAY_DEVICE void scale(const Query *from, bool exists, arch::Vec4 *to, float *factor,
+                                 float common) {
     const arch::Vec4 packed = arch::global_load(reinterpret_cast<const arch::Vec4 *>(from));
     const uint32_t words[4] = {packed.x, packed.y, packed.z, packed.w};
     float x[8], largest = 0.0f;
@@ -95,7 +100,7 @@ private:
     for (int i = 0; i < 4; ++i)
       scaled[i] = arch::pack2<typename Types::Mma>(x[2 * i] * s.scale, x[2 * i + 1] * s.scale);
     arch::shared_store(to, arch::Vec4{scaled[0], scaled[1], scaled[2], scaled[3]});
-    if (arch::lane_id() % Matrix::kChunks == 0) arch::shared_store(inverse, s.inverse);
+    if (arch::lane_id() % Matrix::kChunks == 0) arch::shared_store(factor, common * s.inverse);
   }
 
   static ASSAY_DEVICE float magnitude(float x) { return x < 0.0f ? -x : x; }

@@ -53,8 +53,10 @@ private:
   ASSAY_PLAN_TEMPLATE void set(T *p, T value) const {
     side_.set(p, value);
   }
+  /// That can be shared: the first query token sees no key behind its own.
   ASSAY_PLAN_TEMPLATE int32_t pages_of(int r) const {
-    return side_.load(in_.seq_lens + r) / s_.page_size;
+    const int32_t keys = side_.load(in_.seq_lens + r) - (s_.q_len - 1);
+    return keys > 0 ? keys / s_.page_size : 0;
   }
   ASSAY_PLAN_TEMPLATE PrefixNode node(int32_t n) const {
     const PrefixNode *p = t_.nodes + n;

@@ -7,8 +7,8 @@
 // above. Sharing saves reads, and costs a partial state per row and split: where it does not pay,
 // the keys of a node go to the nodes below it, or stay private.
 //
-// Only whole pages count, and a node ends at a multiple of kStartKeys, so that tiles keep their
-// place in pages.
+// Only whole pages of keys that all query tokens of a request see count, and a node ends at a
+// multiple of kStartKeys, so that tiles keep their place in pages.
 #pragma once
 
 #include "kernels/plan/split_plan.h"
@@ -27,7 +27,8 @@ inline constexpr int kMaxTreeNodes = 2 * kMaxTreeBatch; // every node has two re
 /// Shape of a tree: known on the host without reading page tables.
 struct PrefixTreeShape {
   int32_t batch = 0; // 2 .. kMaxTreeBatch
-  int32_t group = 0; // query rows of a (request, kv head)
+  int32_t group = 0; // query rows of a (request, kv head): q_len * group size
+  int32_t q_len = 1; // query tokens of a request, its last keys
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
   int32_t kv_bytes = 2;  // of an element of the cache

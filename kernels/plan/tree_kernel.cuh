@@ -11,10 +11,11 @@ struct TreeKernelParams {
   TreeInput input;
   TreeOutput output;
 
-  ASSAY_FIELDS(input.shape.batch, input.shape.group, input.shape.kv_heads, input.shape.head_dim,
-               input.shape.page_size, input.shape.tile, input.shape.blocks, input.shape.splits,
-               input.shape.max_rows, input.page_table, input.seq_lens, input.page_table_stride,
-               output.items, output.places, output.members, output.covered)
+  ASSAY_FIELDS(input.shape.batch, input.shape.group, input.shape.q_len, input.shape.kv_heads,
+               input.shape.head_dim, input.shape.kv_bytes, input.shape.page_size, input.shape.tile,
+               input.shape.blocks, input.shape.splits, input.shape.max_rows, input.page_table,
+               input.seq_lens, input.page_table_stride, output.items, output.places, output.members,
+               output.covered)
 };
 
 /// The device as TreeFinder wants it.

@@ -21,27 +21,48 @@ struct TreeWork {
   ASSAY_DEVICE const PagedKvParams &keys(const TreeSharedParams &params) const { return params.kv; }
   ASSAY_DEVICE float scale_log2(const TreeSharedParams &params) const {
     const float scale = params.attention.scale_log2;
-    if (!kFp8 || params.k_scale == nullptr) return scale;
-    return scale * arch::global_load_readonly(params.k_scale + kv_head * params.k_scale_stride);
+    const FeatureParams &f = params.features;
+    if (!kFp8 || f.k_scale == nullptr) return scale;
+    return scale * arch::global_load_readonly(f.k_scale + kv_head * f.k_scale_stride);
+  }
+  /// Whose row it is: rows of a node are those of its members, of a member those of its tokens.
+  struct Owner {
+    int request, token, head;
+  };
+  ASSAY_DEVICE Owner owner(const TreeSharedParams &params, int row) const {
+    const uint32_t member = divide(row, params.query_rows);
+    const uint32_t rest = row - member * params.query_rows.divisor;
+    const uint32_t token = divide(rest, params.group);
+    return {arch::global_load_readonly(params.members + first_member + member),
+            static_cast<int>(token),
+            static_cast<int>(kv_head * params.group.divisor + rest - token * params.group.divisor)};
   }
   template <class E>
   ASSAY_DEVICE const E *query(const TreeSharedParams &params, int row) const {
     const AttentionParams &a = params.attention;
-    const int request =
-        arch::global_load_readonly(params.members + first_member + row / a.group_size);
-    return static_cast<const E *>(a.q) + request * a.q_stride_batch +
-           (kv_head * a.group_size + row % a.group_size) * a.q_stride_head;
+    const Owner of = owner(params, row);
+    return static_cast<const E *>(a.q) + of.request * a.q_stride_batch + of.head * a.q_stride_head +
+           of.token * params.features.q_stride_token;
+  }
+  /// What softcap and ALiBi make of a row (WideTransform).
+  ASSAY_DEVICE const FeatureParams &features(const TreeSharedParams &params) const {
+    return params.features;
+  }
+  ASSAY_DEVICE int position(const TreeSharedParams &params, const Owner &of) const {
+    return arch::global_load_readonly(params.kv.seq_lens + of.request) - params.features.q_len +
+           of.token;
   }
   ASSAY_DEVICE int64_t partial_row(const TreeSharedParams &, int row) const {
     return int64_t{first_state} + row;
   }
 };
 
-/// Shared memory of tree_shared.
+/// Shared memory of tree_shared: all that a block can have, with head_dim 128.
 template <class Core>
 struct TreeStorage {
-  typename Core::SharedStorage core; // in front: where Core looks for it
-  int32_t next[Core::kThreads];      // see TreeItems
+  static constexpr bool kIndexInRegister = Core::kDims == 256;
+  typename Core::SharedStorage core;                    // in front: where Core looks for it
+  uint16_t next[kIndexInRegister ? 1 : Core::kThreads]; // see TreeItems
 };
 
 /// Every `blocks`-th item of the tree, from the block's own on. A producer has no register to spare
@@ -70,7 +91,7 @@ public:
   }
 
 private:
-  static constexpr bool kInRegister = Core::kDims == 256;
+  static constexpr bool kInRegister = TreeStorage<Core>::kIndexInRegister;
 
   ASSAY_DEVICE TreeItem load(int32_t index) const {
     union {
@@ -88,9 +109,9 @@ private:
     if constexpr (kInRegister)
       next_ = index;
     else
-      arch::shared_store(place(), index);
+      arch::shared_store(place(), static_cast<uint16_t>(index));
   }
-  static ASSAY_DEVICE int32_t *place() {
+  static ASSAY_DEVICE uint16_t *place() {
     return arch::shared_storage<TreeStorage<Core>>().next + arch::thread_idx();
   }
 
@@ -151,7 +172,9 @@ struct JoinShared {
 
 private:
   /// States whose loads are in flight together: what does not spill.
-  static constexpr int kBatch = Core::kRows == 8 && Core::kHeadDim < 256 ? 8 : 2;
+  static constexpr int kBatch = Core::kRows > 8 || Core::kHeadDim == 256 ? 2
+                                : Core::kFeatures                        ? 4
+                                                                         : 8;
 
   static ASSAY_DEVICE TreePlace load(const TreePlace *p) {
     union {

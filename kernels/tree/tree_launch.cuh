@@ -9,18 +9,19 @@
 
 namespace assay::ASSAY_TARGET {
 
-template <class Query, class Kv, int kHeadDim>
+template <class Core>
 assay_status launch_tree_shared(const TreeCall &call, void *stream) {
-  using Core = CascadeWide<DecodeTypes<Query, Kv>, kHeadDim>;
+  static_assert(sizeof(TreeStorage<Core>) <= kMostWideBytes);
   const PagedCall &paged = call.own.paged;
   const TreeOutput tree = tree_output_of(call.planner);
   const TreeSharedParams params{paged.attention,
                                 paged.kv,
+                                paged.features,
+                                FastDivisor::make(paged.features.query_rows),
+                                FastDivisor::make(paged.attention.group_size),
                                 tree.items,
                                 tree.members,
                                 call.planner.tree.shape.blocks,
-                                paged.features.k_scale_stride,
-                                paged.features.k_scale,
                                 call.shared.o_accum,
                                 call.shared.lse_accum};
   // The planner of this call is in front of it, and all that it reads from the plan is late.
@@ -44,10 +45,22 @@ assay_status launch_tree_own(const TreeCall &call, void *stream) {
                        params, stream);
 }
 
+/// The kernel of shared keys that serves the call: softcap and ALiBi have one of their own.
+template <class Query, class Kv, int kHeadDim>
+assay_status launch_shared_keys(const TreeCall &call, void *stream) {
+  using Types = DecodeTypes<Query, Kv>;
+  if constexpr (std::is_same_v<typename arch::Arithmetic<Query>::Number, float>) {
+    const FeatureParams &f = call.own.paged.features;
+    if (f.softcap_log2 > 0.0f || f.alibi_slopes != nullptr)
+      return launch_tree_shared<CascadeWide<Types, kHeadDim, true>>(call, stream);
+  }
+  return launch_tree_shared<CascadeWide<Types, kHeadDim>>(call, stream);
+}
+
 template <class Query, class Kv, int kHeadDim>
 assay_status TreeLaunch<Query, Kv, kHeadDim>::run(const TreeCall &call, void *stream) {
-  ASSAY_RETURN_IF_ERROR((launch_tree_shared<Query, Kv, kHeadDim>(call, stream)));
-  return with_v2_core<Query, Kv, kHeadDim, false>(call.own, [&](auto *core) {
+  ASSAY_RETURN_IF_ERROR((launch_shared_keys<Query, Kv, kHeadDim>(call, stream)));
+  return with_v2_core<Query, Kv, kHeadDim, true>(call.own, [&](auto *core) {
     return launch_tree_own<std::remove_pointer_t<decltype(core)>>(call, stream);
   });
 }

@@ -159,9 +159,12 @@ std::vector<std::string> classify(const Problem &p) {
     classify_lens(p, p.seq_lens, p.page_size, out);
     add(out, p.sharing != Sharing::kNone, "shared_pages");
     add(out, !has_features(p), "plain");
-    const bool tree = plain_attention(p) && p.num_splits > 0 && shared_keys(p) >= 64;
-    add(out, tree && !is_fp8(p), "prefix_tree");
-    add(out, tree && is_fp8(p), "fp8_prefix_tree");
+    const bool tree = p.window == 0 && p.num_splits > 0 && shared_keys(p) >= 64;
+    add(out, tree && plain_attention(p) && !is_fp8(p), "prefix_tree");
+    add(out, tree && plain_attention(p) && is_fp8(p), "fp8_prefix_tree");
+    add(out, tree && p.q_len > 1, "token_prefix_tree");
+    add(out, tree && (p.softcap != Softcap::kNone || p.alibi != Alibi::kNone),
+        "mapped_prefix_tree");
     add(out, p.even_lengths, "even_lengths");
     add(out, p.early_start, "early_start");
     classify_features(p, out);
@@ -174,22 +177,50 @@ std::vector<std::string> classify(const Problem &p) {
 }
 
 std::vector<std::string> optional_classes() {
-  return {"head_dim_256", "fp8", "fp8_prefix_tree", "q_len_gt_1", "window_cuts", "softcap_active",
-          "alibi",        "sink"};
+  return {"head_dim_256",
+          "fp8",
+          "fp8_prefix_tree",
+          "token_prefix_tree",
+          "mapped_prefix_tree",
+          "q_len_gt_1",
+          "window_cuts",
+          "softcap_active",
+          "alibi",
+          "sink"};
 }
 
 std::vector<std::string> important_classes(Family family) {
   switch (family) {
   case Family::kPaged:
-    return {"empty_row",       "one_key",        "partial_last_page",
-            "full_last_page",  "tile_edge",      "page_1",
-            "group_gt_1",      "gqa_heads",      "splits_gt_1",
-            "splits_gt_keys",  "pages_moved",    "ragged",
-            "several_tiles",   "fp16",           "head_dim_128",
-            "huge_pool",       "moving_maximum", "plain",
-            "prefix_tree",     "head_dim_256",   "fp8",
-            "fp8_prefix_tree", "q_len_gt_1",     "window_cuts",
-            "softcap_active",  "alibi",          "sink"};
+    return {"empty_row",
+            "one_key",
+            "partial_last_page",
+            "full_last_page",
+            "tile_edge",
+            "page_1",
+            "group_gt_1",
+            "gqa_heads",
+            "splits_gt_1",
+            "splits_gt_keys",
+            "pages_moved",
+            "ragged",
+            "several_tiles",
+            "fp16",
+            "head_dim_128",
+            "huge_pool",
+            "moving_maximum",
+            "plain",
+            "prefix_tree",
+            "head_dim_256",
+            "fp8",
+            "fp8_prefix_tree",
+            "token_prefix_tree",
+            "mapped_prefix_tree",
+            "q_len_gt_1",
+            "window_cuts",
+            "softcap_active",
+            "alibi",
+            "sink"};
   case Family::kCascade:
     return {"empty_row",         "partial_last_page", "tile_edge",     "prefix_len_0",
             "shared_prefix",     "group_gt_1",        "splits_gt_1",   "several_tiles",

@@ -174,7 +174,10 @@ Problem aimed(Problem p, const Limits &limits, uint64_t seed) {
 
 Problem directed(Problem p, const Limits &limits, uint64_t seed) {
   const int one_in = p.family == Family::kMergeStates ? 3 : 7;
-  return Dice(seed).between(1, one_in) == 1 ? aimed(std::move(p), limits, seed) : p;
+  if (Dice(seed).between(1, one_in) == 1) return aimed(std::move(p), limits, seed);
+  Dice dice(hash_values(seed, 's'));
+  if (p.family == Family::kPaged && dice.upto(24) == 0) aim_at_shared_prefixes(p, limits, dice);
+  return p;
 }
 
 } // namespace assay

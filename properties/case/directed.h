@@ -8,8 +8,9 @@ namespace assay {
 
 /// `p`, or for one draw in seven (merge_states: three) a case made of it in which sizes fit
 /// together: a cascade with a long prefix of many rows or with more segments than a warp, a merge
-/// of many states or of wide ones, and what directed_paged.h has. Batch, heads, keys, splits and
-/// states may then exceed `limits`, keys up to twice its slots. Depends on its arguments alone.
+/// of many states or of wide ones, and what directed_paged.h has; one paged draw in 25 of the
+/// others shares prefixes. Batch, heads, keys, splits and states may then exceed `limits`, keys up
+/// to twice its slots. Depends on its arguments alone.
 Problem directed(Problem p, const Limits &limits, uint64_t seed);
 
 /// `p` with more requests than a run draws otherwise, since blocks are not free: a paged batch

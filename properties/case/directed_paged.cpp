@@ -144,9 +144,30 @@ void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
   fit_lens(p, 16 * limits.slots);
 }
 
+/// Several query tokens, and what stands between the scores of shared keys and their weights. A
+/// request may then end so that its first token just does not see the last key of a prefix, or just
+/// does.
+void add_features(Problem &p, uint32_t seed, const Limits &limits, Dice &dice) {
+  constexpr int kMostRows = 32; // of a kv head of a request: rows cost as much as cases
+  p.softcap = dice.upto(1) == 0 ? Softcap::kNone : static_cast<Softcap>(dice.between(1, 3));
+  p.alibi = static_cast<Alibi>(dice.upto(2));
+  p.sinks = dice.upto(1) == 0 ? Sinks::kNone : static_cast<Sinks>(dice.between(1, 4));
+  if (is_fp8(p) && p.softcap == Softcap::kNone) { // scales of unlike rows meet slopes
+    if (p.alibi == Alibi::kNone) p.alibi = Alibi::kStandard;
+    p.q.regime = Regime::kWide;
+  }
+  if (p.alibi == Alibi::kRandom || p.sinks != Sinks::kNone) p.feature_seed = seed;
+  const int most = std::min(8, kMostRows / p.group_size);
+  if (most < 2 || dice.upto(2) == 0) return;
+  p.q_len = dice.between(2, most);
+  for (int &len : p.seq_lens)
+    if (dice.upto(1) == 0) len = 64 * dice.between(1, 4) + dice.between(p.q_len - 3, p.q_len - 1);
+  fit_lens(p, 16 * limits.slots);
+}
+
 /// Requests that begin with the same keys, and often end with the prefix. Also with more query rows
-/// than a block of warpgroups has. Of features only those of an fp8 cache.
-void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
+/// than a block of warpgroups has.
+void share_few_prefixes(Problem &p, const Limits &limits, Dice &dice) {
   const uint32_t scale_seed = p.feature_seed;
   p = without_features(p);
   const bool fp8 = dice.upto(1) == 0;
@@ -180,6 +201,13 @@ void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
   fit_lens(p, 8 * limits.slots);
 }
 
+/// Two of three with features, but never a window.
+void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
+  const uint32_t seed = p.feature_seed;
+  share_few_prefixes(p, limits, dice);
+  if (dice.upto(2) > 0) add_features(p, seed, limits, dice);
+}
+
 /// Scores that an ordinary key never has, over several tiles.
 void far_scores(Problem &p, const Limits &limits, Dice &dice) {
   static constexpr Regime kFar[] = {Regime::kBelow, Regime::kSlope, Regime::kGaps, Regime::kOffset};
@@ -197,6 +225,11 @@ void forget_pages(Problem &p) {
   if (p.placement != Placement::kExplicit) return;
   p.placement = Placement::kReversed;
   p.page_ids.clear();
+}
+
+void aim_at_shared_prefixes(Problem &p, const Limits &limits, Dice &dice) {
+  forget_pages(p);
+  share_prefixes(p, limits, dice);
 }
 
 void aim_paged(Problem &p, const Limits &limits, Dice &dice) {

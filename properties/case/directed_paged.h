@@ -14,6 +14,9 @@ namespace assay {
 /// far from zero, far apart or hardly rising. What exceeds `limits`: directed.h.
 void aim_paged(Problem &p, const Limits &limits, Dice &dice);
 
+/// Requests that begin with the same pages, in trees and chains.
+void aim_at_shared_prefixes(Problem &p, const Limits &limits, Dice &dice);
+
 /// For other lengths: a list of pages would not fit.
 void forget_pages(Problem &p);
 

@@ -202,7 +202,8 @@ int shared_keys(const Problem &p) {
   int most = 0;
   for (int a = 0; a < p.batch; ++a)
     for (int b = 0; b < a; ++b) {
-      const int pages = std::min(p.seq_lens[a], p.seq_lens[b]) / p.page_size;
+      const int keys = std::min(p.seq_lens[a], p.seq_lens[b]) - (p.q_len - 1);
+      const int pages = std::max(0, keys) / p.page_size;
       int same = 0;
       while (same < pages && canonical_page(p.sharing, p.page_size, a, same) ==
                                  canonical_page(p.sharing, p.page_size, b, same))

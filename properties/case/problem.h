@@ -242,7 +242,8 @@ struct LogicalPage {
 };
 /// The logical page that page `index` of `row` is, after sharing.
 LogicalPage canonical_page(Sharing sharing, int page_size, int row, int index);
-/// Most keys from the first on that two requests of a paged case have in common, in whole pages.
+/// Most keys from the first on that two requests of a paged case have in common, in whole pages of
+/// which all query tokens see all.
 int shared_keys(const Problem &p);
 /// Distinct logical pages of a paged case, in order of first use.
 std::vector<LogicalPage> logical_pages(Sharing sharing, int page_size, std::span<const int> lens);

@@ -9,6 +9,7 @@
 #include "properties/cli/kept_verdict.h"
 #include "properties/cli/session.h"
 #include "properties/relate/explain.h"
+#include "properties/relate/shared_work.h"
 #include "properties/run/cause.h"
 #include "properties/run/requirements.h"
 
@@ -221,7 +222,8 @@ int command_explain(Session &session) {
   const assay_kernel &kernel = failure ? *failure->kernel : *results[0].kernel;
   auto sut = session.sut(kernel);
   Outcome run = run_problem(loaded.c.problem, *sut);
-  const std::string why = run.ok() ? explain_run(run, *sut) : run.check.message + "\n";
+  const std::string why = run.ok() ? explain_run(run, *sut) + explain_shared_work(run.before, *sut)
+                                   : run.check.message + "\n";
   const auto classes = classify(loaded.c.problem);
   const int exit = exit_of(results);
   nlohmann::json document = {{"file", loaded.path},   {"case", format_case(loaded.c)},

@@ -36,12 +36,13 @@ const std::vector<Word> &needs() {
 }
 
 const std::vector<Word> &features() {
-  static const std::vector<Word> words = {{kTokens, "several tokens", {"q_len_gt_1"}},
-                                          {kWindow, "window", {"window_cuts"}},
-                                          {kAlibi, "ALiBi", {"alibi"}},
-                                          {kSink, "sink", {"sink"}},
-                                          {kSoftcap, "softcap", {"softcap_active"}},
-                                          {kFp8, "fp8", {"fp8", "fp8_prefix_tree"}}};
+  static const std::vector<Word> words = {
+      {kTokens, "several tokens", {"q_len_gt_1", "token_prefix_tree"}},
+      {kWindow, "window", {"window_cuts"}},
+      {kAlibi, "ALiBi", {"alibi", "mapped_prefix_tree"}},
+      {kSink, "sink", {"sink"}},
+      {kSoftcap, "softcap", {"softcap_active", "mapped_prefix_tree"}},
+      {kFp8, "fp8", {"fp8", "fp8_prefix_tree"}}};
   return words;
 }
 
@@ -55,12 +56,15 @@ const std::vector<Word> &settings() {
       {kScores, "scores", {"moving_maximum", "softcap_active"}},
       {kLengths,
        "lengths",
-       {"several_tiles", "moving_maximum", "long_prefix", "prefix_tree", "fp8_prefix_tree"}},
+       {"several_tiles", "moving_maximum", "long_prefix", "prefix_tree", "fp8_prefix_tree",
+        "token_prefix_tree", "mapped_prefix_tree"}},
       {kWindowSize, "window", {"plain"}},
       {kEmptyStates, "empty states", {"no_empty_side", "far_lse"}},
       {kOwnMerges, "calls", {"in_place", "ragged", "zero_states", "one_state", "states_gt_16"}},
       {kPairs, "pairs", {"states_gt_2"}},
-      {kOwnPages, "pages", {"prefix_tree", "fp8_prefix_tree"}}};
+      {kOwnPages,
+       "pages",
+       {"prefix_tree", "fp8_prefix_tree", "token_prefix_tree", "mapped_prefix_tree"}}};
   return words;
 }
 

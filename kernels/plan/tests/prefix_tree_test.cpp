@@ -45,7 +45,8 @@ Requests draw(std::mt19937 &rng, const PrefixTreeShape &s, int longest) {
 PrefixTreeShape draw_shape(std::mt19937 &rng) {
   PrefixTreeShape s;
   s.batch = 2 + static_cast<int>(rng() % 40);
-  s.group = 1 + static_cast<int>(rng() % 9);
+  s.q_len = rng() % 2 ? 1 : 1 + static_cast<int>(rng() % 8);
+  s.group = s.q_len * (1 + static_cast<int>(rng() % 9));
   s.kv_heads = 1 + static_cast<int>(rng() % 3);
   s.head_dim = 128;
   s.kv_bytes = 1 + static_cast<int>(rng() % 2);
@@ -73,7 +74,8 @@ void expect_sound(const PrefixTreeShape &s, const Requests &in, const HostTree &
       const int32_t request = view.members[item.first_member + row / s.group];
       ASSERT_TRUE(states.insert(item.first_state + row).second);
       ASSERT_LT(item.first_state + row, s.max_rows);
-      ASSERT_LE(item.kv_end, in.lens[request]);
+      // The first query token of a request sees all of them.
+      ASSERT_LE(item.kv_end, in.lens[request] - (s.q_len - 1));
       for (int page = first_page; page < end_page; ++page)
         ASSERT_EQ(in.table[request * in.columns + page],
                   in.table[item.request * in.columns + page]);
@@ -124,7 +126,7 @@ TEST(PrefixTree, computes_every_key_of_a_node_once_for_all_who_share_it) {
 }
 
 TEST(PrefixTree, finds_a_prefix_of_all_and_the_ones_of_groups_below_it) {
-  PrefixTreeShape s{8, 4, 2, 128, 2, 16, 128, 132, 1, 1 << 20};
+  PrefixTreeShape s{8, 4, 1, 2, 128, 2, 16, 128, 132, 1, 1 << 20};
   Requests in;
   in.columns = 40;
   for (int r = 0; r < 8; ++r) {
@@ -149,7 +151,7 @@ TEST(PrefixTree, finds_a_prefix_of_all_and_the_ones_of_groups_below_it) {
 
 TEST(PrefixTree, gives_keys_to_the_nodes_below_where_a_node_of_their_own_does_not_pay) {
   // 64 keys of 200 requests in two groups that share 8,192 more: only one more read is saved.
-  PrefixTreeShape s{200, 4, 8, 128, 2, 64, 128, 132, 0, 1 << 20};
+  PrefixTreeShape s{200, 4, 1, 8, 128, 2, 64, 128, 132, 0, 1 << 20};
   Requests in;
   in.columns = 130;
   for (int r = 0; r < 200; ++r) {
@@ -165,7 +167,7 @@ TEST(PrefixTree, gives_keys_to_the_nodes_below_where_a_node_of_their_own_does_no
 }
 
 TEST(PrefixTree, shares_nothing_where_that_gains_less_than_a_kernel_costs) {
-  PrefixTreeShape s{4, 4, 8, 128, 2, 16, 128, 132, 0, 1 << 20};
+  PrefixTreeShape s{4, 4, 1, 8, 128, 2, 16, 128, 132, 0, 1 << 20};
   Requests in;
   in.columns = 20;
   for (int r = 0; r < 4; ++r) {
@@ -179,10 +181,32 @@ TEST(PrefixTree, shares_nothing_where_that_gains_less_than_a_kernel_costs) {
   EXPECT_GT(HostTree(in.input(s)).num_items(), 0);
 }
 
+TEST(PrefixTree, leaves_keys_that_some_query_token_does_not_see_to_their_request) {
+  // Three requests begin with the same 256 keys, all that they have; page 3 has 192 .. 255.
+  PrefixTreeShape s{3, 8, 8, 1, 64, 2, 64, 128, 4, 1, 1 << 10};
+  Requests in;
+  in.columns = 4;
+  in.table = {1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4};
+  const auto covered = [&](std::vector<int32_t> lens, int32_t q_len) {
+    in.lens = std::move(lens);
+    s.q_len = q_len;
+    const HostTree tree(in.input(s));
+    expect_sound(s, in, tree);
+    return std::vector<int32_t>(tree.covered(), tree.covered() + s.batch);
+  };
+  using Keys = std::vector<int32_t>;
+  EXPECT_EQ(covered({256, 256, 256}, 1), (Keys{256, 256, 256}));
+  EXPECT_EQ(covered({256, 256, 256}, 2), (Keys{192, 192, 192}));
+  EXPECT_EQ(covered({199, 198, 256}, 8), (Keys{192, 128, 192}));
+  // A request with fewer tokens than it is asked about shares nothing.
+  EXPECT_EQ(covered({7, 256, 0}, 8), (Keys{0, 0, 0}));
+  EXPECT_EQ(covered({7, 256, 72}, 8), (Keys{0, 64, 64}));
+}
+
 TEST(PrefixTree, tells_a_page_at_two_places_apart) {
   // Two groups of two; the page behind what the first shares lies one page further on in the
   // second.
-  PrefixTreeShape s{4, 1, 1, 64, 2, 64, 128, 4, 1, 1 << 10};
+  PrefixTreeShape s{4, 1, 1, 1, 64, 2, 64, 128, 4, 1, 1 << 10};
   Requests in;
   in.columns = 5;
   in.table = {1, 2, 9, 11, 11, 5, 6, 7, 9, 12, 1, 2, 9, 13, 13, 5, 6, 7, 9, 14};
