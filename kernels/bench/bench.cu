@@ -211,14 +211,15 @@ std::vector<Duel> duels(const Cell &cell, const std::vector<KernelPair> &pairs,
   if (!device_info(device, error)) throw std::runtime_error(error);
   const CellData data(cell,
                       set_count(kv_bytes(cell, cell_lengths(cell)), device.l2_bytes, options));
-  const AttentionOutputs outputs(data.sets, int64_t{cell.batch} * cell.num_qo_heads, cell.head_dim);
+  const AttentionOutputs outputs(slots_of(data.sets), int64_t{cell.batch} * cell.num_qo_heads,
+                                 cell.head_dim);
   const Arena arena = outputs.arena(data.stream, *data.q);
   for (const KernelPair &pair : pairs) {
     if (pair.base->family != ASSAY_FAMILY_PAGED) continue;
     CellCalls<assay_paged_params> calls;
-    calls.make = [&](int set, char *at) {
-      assay_paged_params p = data.params(set);
-      outputs.put(p, set, at);
+    calls.make = [&](int slot, char *at) {
+      assay_paged_params p = data.params(slot % data.sets);
+      outputs.put(p, slot, at);
       return p;
     };
     calls.banded = [&] { return data.params(0); };

@@ -235,16 +235,17 @@ std::vector<Duel> duels(const CascadeCell &cell, const std::vector<KernelPair> &
   std::string error;
   if (!device_info(device, error)) throw std::runtime_error(error);
   const CascadeData data(cell, set_count(kv_bytes(cell), device.l2_bytes, options));
-  const AttentionOutputs outputs(data.layout.sets(), data.layout.query_rows(), cell.head_dim);
+  const int sets = data.layout.sets();
+  const AttentionOutputs outputs(slots_of(sets), data.layout.query_rows(), cell.head_dim);
   const Arena arena = outputs.arena(data.stream, data.q);
   std::vector<std::vector<assay_cascade_level>> levels; // that calls point to
-  for (int set = 0; set < arena.sets; ++set)
+  for (int set = 0; set < sets; ++set)
     levels.push_back(data.levels_of(set));
   CellCalls<assay_cascade_params> given;
-  given.make = [&](int set, char *at) {
-    assay_cascade_params p = data.params(levels[set]);
+  given.make = [&](int slot, char *at) {
+    assay_cascade_params p = data.params(levels[slot % sets]);
     p.workspace = nullptr;
-    outputs.put(p, set, at);
+    outputs.put(p, slot, at);
     return p;
   };
   given.banded = [&] { return data.params(levels[0]); };
@@ -258,9 +259,9 @@ std::vector<Duel> duels(const CascadeCell &cell, const std::vector<KernelPair> &
     p.stream = data.stream.get();
     return p;
   };
-  flat.make = [&](int set, char *at) {
-    assay_paged_params p = flat_params(set);
-    outputs.put(p, set, at);
+  flat.make = [&](int slot, char *at) {
+    assay_paged_params p = flat_params(slot % sets);
+    outputs.put(p, slot, at);
     return p;
   };
   flat.banded = [&] { return flat_params(0); };

@@ -115,13 +115,15 @@ std::vector<Duel> duels(const MergeCell &cell, const std::vector<KernelPair> &pa
     fill_bf16(reinterpret_cast<uint16_t *>(data.in.get()), changed / sizeof(uint16_t), seed,
               data.stream.get());
   };
-  const Arena arena{data.stream, data.sets, data.in.get(), changed, refill, data.out.size()};
+  const int slots = slots_of(data.sets);
+  const Arena arena{data.stream, slots,  data.in.get(),
+                    changed,     refill, slots * data.layout.out_bytes()};
   const auto run_pair = [&](const KernelPair &pair, auto params_of) {
     using Params = decltype(params_of(TimedMerge{}));
     CellCalls<Params> calls;
-    calls.make = [&](int set, char *outputs) {
-      Params p = params_of(data.layout.call(ASSAY_TARGET_CUDA, data.in_of(set),
-                                            outputs + set * data.layout.out_bytes()));
+    calls.make = [&](int slot, char *outputs) {
+      Params p = params_of(data.layout.call(ASSAY_TARGET_CUDA, data.in_of(slot % data.sets),
+                                            outputs + slot * data.layout.out_bytes()));
       p.stream = data.stream.get();
       return p;
     };

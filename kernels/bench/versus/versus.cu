@@ -44,8 +44,8 @@ public:
   std::unique_ptr<DeviceArray<char>> expected(int input, Contestant &kernel) const {
     auto out = std::make_unique<DeviceArray<char>>(arena_.output_bytes);
     prepare(input, out->get());
-    for (int set = 0; set < arena_.sets; ++set)
-      kernel.run(set, out->get());
+    for (int slot = 0; slot < arena_.slots; ++slot)
+      kernel.run(slot, out->get());
     ASSAY_BENCH_CHECK(cudaStreamSynchronize(arena_.stream.get()));
     return out;
   }
@@ -79,20 +79,19 @@ private:
   DeviceArray<unsigned long long> count_;
 };
 
-/// One arm: a graph over the sets, and what it must write for each input.
+/// One arm: a graph of all calls, and what it must write for each input.
 class Arm {
 public:
   Arm(const Rounds &rounds, const assay_kernel &kernel, Contestant &calls)
-      : rounds_(rounds), launches_(std::max(rounds.arena().sets, 4)),
-        repeats_(kernel.determinism == ASSAY_DETERMINISM_RUN_TO_RUN),
+      : rounds_(rounds), repeats_(kernel.determinism == ASSAY_DETERMINISM_RUN_TO_RUN),
         expected_{rounds.expected(0, calls), rounds.expected(1, calls)},
-        graph_(rounds.arena().stream, launches_,
-               [&](int i) { calls.run(i % rounds.arena().sets, rounds.outputs()); }) {}
+        graph_(rounds.arena().stream, rounds.arena().slots,
+               [&](int slot) { calls.run(slot, rounds.outputs()); }) {}
 
   /// Microseconds a launch; `wrong` grows where the outputs are not what they should be.
   double replay(int input, uint64_t &wrong) const {
     rounds_.prepare(input, rounds_.outputs());
-    const double us = graph_.replay_us() / launches_;
+    const double us = graph_.replay_us() / rounds_.arena().slots;
     wrong += repeats_ && rounds_.differ(rounds_.outputs(), expected(input));
     return us;
   }
@@ -100,7 +99,6 @@ public:
 
 private:
   const Rounds &rounds_;
-  int launches_;
   bool repeats_; // the kernel promises the same bits again
   std::array<std::unique_ptr<DeviceArray<char>>, kInputs> expected_;
   Graph graph_; // behind a first call: what is wrong with it shows there, not in a capture

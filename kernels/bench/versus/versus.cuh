@@ -15,16 +15,20 @@ namespace assay::bench {
 /// Memory of a cell as a duel sees it.
 struct Arena {
   const Stream &stream;
-  int sets;
+  int slots;   ///< calls of a replay: each writes outputs of its own
   void *input; ///< what changes between replays, in place: queries, or states
   uint64_t input_bytes;
   std::function<void(uint64_t seed)> refill; ///< enqueues other values for it
-  uint64_t output_bytes; ///< all that calls may write, of all sets; a multiple of 16
+  uint64_t output_bytes;                     ///< all that they may write; a multiple of 16
 };
 
-/// A call's parameters, all but workspace and plan: on a set, with its part of such outputs.
+/// Calls of a replay over the sets of a cell, one set after another.
+inline int slots_of(int sets) { return std::max(sets, 4); }
+
+/// A call's parameters, all but workspace and plan: the one of a slot, with its part of the
+/// outputs.
 template <class Params>
-using MakeCall = std::function<Params(int set, char *outputs)>;
+using MakeCall = std::function<Params(int slot, char *outputs)>;
 
 /// The calls of a family on a cell.
 template <class Params>
@@ -36,16 +40,16 @@ struct CellCalls {
   std::function<Verification(const Params &, const std::function<void()> &run)> verify;
 };
 
-/// O and LSE of attention, of each set its own.
+/// O and LSE of attention, of each slot its own.
 class AttentionOutputs {
 public:
-  AttentionOutputs(int sets, int64_t rows, int head_dim)
-      : sets_(sets), o_bytes_(rows * head_dim * 2),
-        set_bytes_((o_bytes_ + rows * 4 + 255) / 256 * 256) {}
+  AttentionOutputs(int slots, int64_t rows, int head_dim)
+      : slots_(slots), o_bytes_(rows * head_dim * 2),
+        slot_bytes_((o_bytes_ + rows * 4 + 255) / 256 * 256) {}
 
   template <class Params>
-  void put(Params &p, int set, char *outputs) const {
-    char *at = outputs + set * set_bytes_;
+  void put(Params &p, int slot, char *outputs) const {
+    char *at = outputs + slot * slot_bytes_;
     p.o = at;
     p.lse = reinterpret_cast<float *>(at + o_bytes_);
   }
@@ -53,25 +57,25 @@ public:
   /// `q`: what changes between replays.
   Arena arena(const Stream &stream, const DeviceArray<uint16_t> &q) const {
     const auto refill = [&](uint64_t seed) { fill_bf16(q.get(), q.size(), seed, stream.get()); };
-    return {stream,  sets_,
+    return {stream,  slots_,
             q.get(), q.size() * sizeof(uint16_t),
-            refill,  static_cast<uint64_t>(sets_ * set_bytes_)};
+            refill,  static_cast<uint64_t>(slots_ * slot_bytes_)};
   }
 
 private:
-  int sets_;
-  int64_t o_bytes_, set_bytes_;
+  int slots_;
+  int64_t o_bytes_, slot_bytes_;
 };
 
-/// Calls of one kernel of a table on the sets of a cell: workspace and plans of its own, one of
-/// each a set, as a plan may be about pages.
+/// Calls of one kernel of a table on a cell: workspace and plans of its own, one of each a slot, as
+/// a plan may be about pages.
 template <class Params>
 class TableCalls {
 public:
-  TableCalls(const assay_kernel &kernel, int sets, const MakeCall<Params> &make, char *outputs)
+  TableCalls(const assay_kernel &kernel, int slots, const MakeCall<Params> &make, char *outputs)
       : kernel_(kernel) {
-    for (int set = 0; set < sets && refusal_.empty(); ++set) {
-      Params p = make(set, outputs);
+    for (int slot = 0; slot < slots && refusal_.empty(); ++slot) {
+      Params p = make(slot, outputs);
       if (!allocate(p)) return;
       calls_.push_back(p);
     }
@@ -81,10 +85,10 @@ public:
   /// Why the kernel does not take the cell; empty: it does.
   const std::string &refusal() const { return refusal_; }
 
-  const Params &params(int set) const { return calls_[static_cast<size_t>(set)]; }
+  const Params &params(int slot) const { return calls_[static_cast<size_t>(slot)]; }
 
-  void run(int set) const {
-    if (kernel_.run(&calls_[static_cast<size_t>(set)]) != ASSAY_OK)
+  void run(int slot) const {
+    if (kernel_.run(&calls_[static_cast<size_t>(slot)]) != ASSAY_OK)
       throw std::runtime_error(std::string(kernel_.name) + ": " + kernel_.last_error());
   }
 
@@ -128,9 +132,9 @@ private:
 class Contestant {
 public:
   virtual ~Contestant() = default;
-  /// Enqueues the call on a set that writes its part of `outputs`; every address has calls of its
-  /// own, made when it is first named.
-  virtual void run(int set, char *outputs) = 0;
+  /// Enqueues the call of a slot, which writes its part of `outputs`; every address has calls of
+  /// its own, made when it is first named.
+  virtual void run(int slot, char *outputs) = 0;
 };
 
 template <class Params>
@@ -138,10 +142,10 @@ class TableContestant : public Contestant {
 public:
   TableContestant(const assay_kernel &kernel, const Arena &arena, const MakeCall<Params> &make)
       : kernel_(kernel), arena_(arena), make_(make) {}
-  void run(int set, char *outputs) override { calls(outputs).run(set); }
+  void run(int slot, char *outputs) override { calls(outputs).run(slot); }
   const TableCalls<Params> &calls(char *outputs) {
     auto &at = calls_[outputs];
-    if (!at) at = std::make_unique<TableCalls<Params>>(kernel_, arena_.sets, make_, outputs);
+    if (!at) at = std::make_unique<TableCalls<Params>>(kernel_, arena_.slots, make_, outputs);
     return *at;
   }
 
