@@ -10,7 +10,6 @@
 
 #include "properties/gate/declarations.h"
 #include "properties/gate/error.h"
-#include "properties/gate/speed.h"
 #include "properties/report/document.h"
 
 namespace assay::gate {
@@ -256,26 +255,6 @@ void Gate::judge(Matter &matter) {
   }
   if (options_.target == "cuda" && !blocked()) race(matter);
   summarise(matter);
-}
-
-void Gate::race(const Matter &matter) {
-  std::vector<std::string> both;
-  for (const std::string &kernel : kernels_of(matter, true))
-    if (of_base_.count(kernel) > 0) both.push_back(kernel);
-  if (both.empty()) return;
-  try {
-    const json measured = measure_speed(matter.sides, both, talk_);
-    add_figures(judge_speed(measured));
-    document_["speed"] = measured;
-  } catch (const GateError &e) {
-    if (e.code != kFinding) return harness_failed(e.what());
-    add({{.id = "no-report",
-          .text = e.what(),
-          .kernel = "",
-          .acceptable = false,
-          .file = "",
-          .reproduce = ""}});
-  }
 }
 
 void Gate::add_figures(Figures figures) {

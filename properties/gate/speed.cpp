@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "properties/gate/error.h"
+#include "properties/gate/gate.h"
 #include "properties/process/process.h"
 
 namespace assay::gate {
@@ -118,6 +119,26 @@ Figures judge_speed(const json &document) {
                       s.slower, s.timed, s.faster, s.inconclusive));
   }
   return out;
+}
+
+void Gate::race(const Matter &matter) {
+  std::vector<std::string> both;
+  for (const std::string &kernel : kernels_of(matter, true))
+    if (of_base_.count(kernel) > 0) both.push_back(kernel);
+  if (both.empty()) return;
+  try {
+    const json measured = measure_speed(matter.sides, both, talk_);
+    add_figures(judge_speed(measured));
+    document_["speed"] = measured;
+  } catch (const GateError &e) {
+    if (e.code != kFinding) return harness_failed(e.what());
+    add({{.id = "no-report",
+          .text = e.what(),
+          .kernel = "",
+          .acceptable = false,
+          .file = "",
+          .reproduce = ""}});
+  }
 }
 
 } // namespace assay::gate
