@@ -105,7 +105,8 @@ std::vector<std::string> Sut::misjudged_limits(const Tensors &t) {
     judge(what, allowed, kernel_.supports(params.get()));
     uint64_t bytes = 0;
     if (allowed && kernel_.workspace_size != nullptr)
-      judge(what + ", asked for its workspace,", true, kernel_.workspace_size(params.get(), &bytes));
+      judge(what + ", asked for its workspace,", true,
+            kernel_.workspace_size(params.get(), &bytes));
   });
   return misjudged;
 }
