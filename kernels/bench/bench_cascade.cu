@@ -56,6 +56,16 @@ struct CascadeData {
     return p;
   }
 
+  /// A call of paged attention on a set's pages, without workspace and plan.
+  assay_paged_params flat_params(int set) const {
+    assay_paged_params p = layout.flat_params(ASSAY_TARGET_CUDA, set, pool.get(), integers.get());
+    p.q = q.get();
+    p.o = o.get() + kBandBytes / sizeof(uint16_t);
+    p.lse = lse.get() + kBandBytes / sizeof(float);
+    p.stream = stream.get();
+    return p;
+  }
+
   void run(int set) const {
     const auto levels = levels_of(set);
     const assay_cascade_params p = params(levels);
@@ -106,12 +116,7 @@ public:
   }
 
   assay_paged_params params(int set) const {
-    assay_paged_params p =
-        data_.layout.flat_params(ASSAY_TARGET_CUDA, set, data_.pool.get(), data_.integers.get());
-    p.q = data_.q.get();
-    p.o = data_.o.get() + kBandBytes / sizeof(uint16_t);
-    p.lse = data_.lse.get() + kBandBytes / sizeof(float);
-    p.stream = data_.stream.get();
+    assay_paged_params p = data_.flat_params(set);
     p.num_splits = splits_;
     if (workspace_) {
       p.workspace = workspace_->get();
@@ -250,21 +255,12 @@ std::vector<Duel> duels(const CascadeCell &cell, const std::vector<KernelPair> &
   };
   given.banded = [&] { return data.params(levels[0]); };
   CellCalls<assay_paged_params> flat;
-  const auto flat_params = [&](int set) {
-    assay_paged_params p =
-        data.layout.flat_params(ASSAY_TARGET_CUDA, set, data.pool.get(), data.integers.get());
-    p.q = data.q.get();
-    p.o = data.o.get() + kBandBytes / sizeof(uint16_t);
-    p.lse = data.lse.get() + kBandBytes / sizeof(float);
-    p.stream = data.stream.get();
-    return p;
-  };
   flat.make = [&](int slot, char *at) {
-    assay_paged_params p = flat_params(slot % sets);
+    assay_paged_params p = data.flat_params(slot % sets);
     outputs.put(p, slot, at);
     return p;
   };
-  flat.banded = [&] { return flat_params(0); };
+  flat.banded = [&] { return data.flat_params(0); };
   for (const KernelPair &pair : pairs) {
     if (options.judges) {
       given.verify = [&](const assay_cascade_params &p, const std::function<void()> &run) {
