@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <ostream>
@@ -129,12 +129,13 @@ std::string Session::kernel_options() const {
 }
 
 double parse_duration(const std::string &text) {
-  double value = 0;
-  const char *end = text.data() + text.size();
-  auto [at, ec] = std::from_chars(text.data(), end, value);
-  std::string_view unit(at, static_cast<size_t>(end - at));
-  double scale = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (ec != std::errc() || scale == 0 || !(value > 0) || value * scale > 1e7)
+  // libc++ before 20 has no std::from_chars of double.
+  const size_t unit_at = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::string number = text.substr(0, unit_at), unit = text.substr(unit_at);
+  char *end = nullptr;
+  const double value = std::strtod(number.c_str(), &end);
+  const double scale = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (*end != '\0' || scale == 0 || !(value > 0) || value * scale > 1e7)
     throw CliError(kExitUsage, fmt::format("'{}' is not a duration such as 60s, 5m or 1h", text));
   return value * scale;
 }
