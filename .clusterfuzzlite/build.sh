@@ -7,8 +7,15 @@
 # fibers need nothing but C; no target draws cases, so that the linker takes nothing from RapidCheck's library.
 set -eu
 build=$WORK/assay
+# The distribution's package would set TOML_HEADER_ONLY=0 behind our flags, and link its library, which has no assertions: some
+# of them are about what it reads.
+mkdir -p "$WORK/toml"
+cat >"$WORK/toml/tomlplusplusConfig.cmake" <<'EOF'
+add_library(tomlplusplus::tomlplusplus INTERFACE IMPORTED)
+target_compile_options(tomlplusplus::tomlplusplus INTERFACE "-DTOML_ASSERT(x)=static_assert(true)")
+EOF
 
-cmake -S "$SRC/assay" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+cmake -S "$SRC/assay" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -Dtomlplusplus_DIR="$WORK/toml" \
   -DCMAKE_CXX_FLAGS="$CXXFLAGS -DFMT_HEADER_ONLY=1 -DTOML_HEADER_ONLY=1 -Wno-macro-redefined" \
   -DCMAKE_BUILD_RPATH="\$ORIGIN/lib" \
   -DASSAY_CUDA=OFF -DASSAY_TESTS=OFF -DASSAY_MUTANTS=OFF -DASSAY_INSTALL=OFF -DASSAY_MARCH=x86-64-v2 \
