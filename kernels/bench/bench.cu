@@ -205,10 +205,8 @@ bool device_info(DeviceInfo &info, std::string &error) {
 
 std::vector<Duel> duels(const Cell &cell, const std::vector<KernelPair> &pairs,
                         const Options &options) {
-  DeviceInfo device;
+  const DeviceInfo device = this_device();
   std::vector<Duel> out;
-  std::string error;
-  if (!device_info(device, error)) throw std::runtime_error(error);
   const CellData data(cell,
                       set_count(kv_bytes(cell, cell_lengths(cell)), device.l2_bytes, options));
   const AttentionOutputs outputs(slots_of(data.sets), int64_t{cell.batch} * cell.num_qo_heads,

@@ -235,10 +235,8 @@ CellResult run_cell(const CascadeCell &cell, const Options &options) {
 
 std::vector<Duel> duels(const CascadeCell &cell, const std::vector<KernelPair> &pairs,
                         const Options &options) {
-  DeviceInfo device;
+  const DeviceInfo device = this_device();
   std::vector<Duel> out;
-  std::string error;
-  if (!device_info(device, error)) throw std::runtime_error(error);
   const CascadeData data(cell, set_count(kv_bytes(cell), device.l2_bytes, options));
   const int sets = data.layout.sets();
   const AttentionOutputs outputs(slots_of(sets), data.layout.query_rows(), cell.head_dim);

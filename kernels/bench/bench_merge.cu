@@ -103,10 +103,8 @@ CellResult run_cell(const MergeCell &cell, const Options &options) {
 
 std::vector<Duel> duels(const MergeCell &cell, const std::vector<KernelPair> &pairs,
                         const Options &options) {
-  DeviceInfo device;
+  const DeviceInfo device = this_device();
   std::vector<Duel> out;
-  std::string error;
-  if (!device_info(device, error)) throw std::runtime_error(error);
   const uint64_t bytes = read_bytes(cell) + written_bytes(cell);
   const MergeData data(cell, set_count(bytes, device.l2_bytes, options));
   constexpr uint64_t kChanged = 4 << 20; // of the first set's states

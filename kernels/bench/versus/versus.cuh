@@ -22,6 +22,13 @@ struct Arena {
   uint64_t output_bytes;                     ///< all that they may write; a multiple of 16
 };
 
+inline DeviceInfo this_device() {
+  DeviceInfo device;
+  std::string error;
+  if (!device_info(device, error)) throw std::runtime_error(error);
+  return device;
+}
+
 /// Calls of a replay over the sets of a cell, one set after another.
 inline int slots_of(int sets) { return std::max(sets, 4); }
 
