@@ -199,9 +199,11 @@ private:
         items += node_items(s_, found, splits);
         states += node_states(s_, found, splits);
       }
-      const bool fits = items <= kMaxTreeItems && states <= s_.max_rows;
-      set(t_.cost + i,
-          fits ? s_.splits > 0 ? i + int64_t{1} : cut_cost(s_, items, states, tiles) : int64_t{0});
+      int64_t cost = 0; // does not fit
+      if (items <= kMaxTreeItems && states <= s_.max_rows)
+        cost = s_.splits > 0 ? i + int64_t{1}
+                             : cut_cost(s_, items, states, tiles, (longest + tiles - 1) / tiles);
+      set(t_.cost + i, cost);
     });
     int best = -1;
     for (int i = 0; i < kMaxNodeSplits; ++i)

@@ -140,13 +140,16 @@ ASSAY_PLAN_FUNCTION int32_t candidate_tiles(const PrefixTreeShape &s, int32_t lo
 /// What cutting all nodes into items of `tiles` tiles costs, in bytes that the memory would read
 /// meanwhile: turns of the blocks, each a tile for 2.2 us (9 MB; with an fp8 cache 3.1 us) and two
 /// more per item; the partials, written and read; and the time it takes to add them to a request's
-/// own state, 0.1 us for a (request, kv head) of every block.
+/// own state: 0.1 us for a (request, kv head) of every block, and 2 us for every eight of the
+/// `splits` of the longest node, whose loads are in flight together.
 ASSAY_PLAN_FUNCTION int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int64_t states,
-                                     int32_t tiles) {
+                                     int32_t tiles, int32_t splits) {
   const int64_t turns = (items + s.blocks - 1) / s.blocks;
   const int64_t joins = states / s.group / s.blocks;
+  const int64_t rounds = (splits + 7) / 8;
   const int64_t tile_bytes = s.kv_bytes == 1 ? 14'000'000 : 9'000'000;
-  return turns * (tiles + 2) * tile_bytes + states * s.head_dim * 8 + joins * 500'000;
+  return turns * (tiles + 2) * tile_bytes + states * s.head_dim * 8 + joins * 500'000 +
+         rounds * 9'000'000;
 }
 
 /// Item `i` of a node, its splits, and its first state. Items of the same keys are neighbours: they
