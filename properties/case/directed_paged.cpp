@@ -144,6 +144,35 @@ void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
   fit_lens(p, 16 * limits.slots);
 }
 
+/// Page tables that part behind more entries than a planner compares at a time.
+void share_many_pages(Problem &p, const Limits &limits, Dice &dice) {
+  p.sharing = Sharing::kTree;
+  p.num_splits = dice.between(1, 4);
+  p.num_kv_heads = 1;
+  p.page_size = 1;
+  p.batch = dice.between(2, 4);
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.between(260, 400);
+  fit_lens(p, 8 * limits.slots);
+}
+
+/// Cuts that ask for more partial states of shared keys than a workspace may hold: 768 query rows,
+/// three splits of the nodes that each of them sees.
+void share_among_many_rows(Problem &p, const Limits &limits, Dice &dice) {
+  p.sharing = Sharing::kTree;
+  p.num_splits = dice.between(2, 4);
+  p.num_kv_heads = 1;
+  p.group_size = 32;
+  p.head_dim = 64;
+  p.page_size = 64;
+  p.batch = 24;
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.between(256, 270);
+  fit_lens(p, 16 * limits.slots);
+}
+
 /// Several query tokens, and what stands between the scores of shared keys and their weights. A
 /// request may then end so that its first token just does not see the last key of a prefix, or just
 /// does.
@@ -166,8 +195,8 @@ void add_features(Problem &p, uint32_t seed, const Limits &limits, Dice &dice) {
 }
 
 /// Requests that begin with the same keys, and often end with the prefix. Also with more query rows
-/// than a block of warpgroups has.
-void share_few_prefixes(Problem &p, const Limits &limits, Dice &dice) {
+/// than a block of warpgroups has. Whether features may be added: not where sizes are the point.
+bool share_few_prefixes(Problem &p, const Limits &limits, Dice &dice) {
   const uint32_t scale_seed = p.feature_seed;
   p = without_features(p);
   const bool fp8 = dice.upto(1) == 0;
@@ -179,7 +208,19 @@ void share_few_prefixes(Problem &p, const Limits &limits, Dice &dice) {
     p.feature_seed = scale_seed;
     show_query_scales(p, dice);
   }
-  if (dice.upto(7) == 0) return share_long_prefix(p, limits, dice);
+  switch (dice.upto(7)) {
+  case 0:
+    share_long_prefix(p, limits, dice);
+    return true;
+  case 1:
+    share_many_pages(p, limits, dice);
+    return false;
+  case 2:
+    share_among_many_rows(p, limits, dice);
+    return false;
+  default:
+    break;
+  }
   p.sharing = dice.upto(2) == 0 ? Sharing::kChain : Sharing::kTree;
   p.num_splits = dice.upto(3) == 0 ? 0 : dice.between(1, 4);
   p.num_kv_heads = dice.between(1, 2);
@@ -199,13 +240,14 @@ void share_few_prefixes(Problem &p, const Limits &limits, Dice &dice) {
           : long_item       ? dice.between(400, 600)
                             : dice.between(64, 400);
   fit_lens(p, 8 * limits.slots);
+  return true;
 }
 
 /// Two of three with features, but never a window.
 void share_prefixes(Problem &p, const Limits &limits, Dice &dice) {
   const uint32_t seed = p.feature_seed;
-  share_few_prefixes(p, limits, dice);
-  if (dice.upto(2) > 0) add_features(p, seed, limits, dice);
+  const bool may_have_features = share_few_prefixes(p, limits, dice);
+  if (may_have_features && dice.upto(2) > 0) add_features(p, seed, limits, dice);
 }
 
 /// Scores that an ordinary key never has, over several tiles.
