@@ -14,6 +14,14 @@ void fit_lens(Problem &p, int slots) {
   fields::cut_to_slots(p.seq_lens, p.page_size, slots);
 }
 
+/// Each of p.batch lengths from `least` to `most`, as far as they fit.
+void draw_lens(Problem &p, int least, int most, int slots, Dice &dice) {
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.between(least, most);
+  fit_lens(p, slots);
+}
+
 /// A multiple of `unit`, or one key beside it.
 int beside(int unit, int most, Dice &dice) {
   return std::max(0, unit * dice.between(1, most) + dice.between(-1, 1));
@@ -123,10 +131,7 @@ void few_tiles(Problem &p, const Limits &limits, Dice &dice) {
     p.kv_scales = KvScaleRegime::kUnit;
   }
   show_query_scales(p, dice);
-  p.seq_lens.resize(p.batch);
-  for (int &len : p.seq_lens)
-    len = dice.between(0, 600);
-  fit_lens(p, 2 * limits.slots);
+  draw_lens(p, 0, 600, 2 * limits.slots, dice);
 }
 
 /// Two of six requests begin with the same 2,048 keys: a node of a prefix tree in many splits.
@@ -151,10 +156,7 @@ void share_many_pages(Problem &p, const Limits &limits, Dice &dice) {
   p.num_kv_heads = 1;
   p.page_size = 1;
   p.batch = dice.between(2, 4);
-  p.seq_lens.resize(p.batch);
-  for (int &len : p.seq_lens)
-    len = dice.between(260, 400);
-  fit_lens(p, 8 * limits.slots);
+  draw_lens(p, 260, 400, 8 * limits.slots, dice);
 }
 
 /// Cuts that ask for more partial states of shared keys than a workspace may hold: 768 query rows,
@@ -167,10 +169,7 @@ void share_among_many_rows(Problem &p, const Limits &limits, Dice &dice) {
   p.head_dim = 64;
   p.page_size = 64;
   p.batch = 24;
-  p.seq_lens.resize(p.batch);
-  for (int &len : p.seq_lens)
-    len = dice.between(256, 270);
-  fit_lens(p, 16 * limits.slots);
+  draw_lens(p, 256, 270, 16 * limits.slots, dice);
 }
 
 /// Several query tokens, and what stands between the scores of shared keys and their weights. A
