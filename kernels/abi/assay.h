@@ -171,9 +171,9 @@ typedef struct assay_paged_choice {
 } assay_paged_choice;
 
 /**
- * The planner of paged_attention_v2: reads seq_lens on the device, writes a plan that every layer
- * of the same decode step can reuse. Host and device planners compute identical bytes. A plan holds
- * the counters of the split merge: calls that share a plan must follow each other on one stream.
+ * The planner of paged_attention_v2: reads seq_lens on the device, writes a plan for all layers of
+ * a decode step (host and device write the same bytes). It holds the counters of the split merge:
+ * calls that share it follow each other on one stream. batch * max_seq_len up to 2^34 always fits.
  */
 typedef struct assay_plan_params {
   uint32_t struct_size;
@@ -202,7 +202,7 @@ typedef struct assay_plan_params {
  * to 4 levels (a prefix of all, of a part of them, and so on). It writes a plan that every layer of
  * the same decode step can reuse, with params of any of its calls: q, o, lse, workspace and what
  * they point to are not looked at, nor scale, softcap, slopes, sinks. A call without a plan plans
- * inside. Calls that share a plan must follow each other on one stream.
+ * inside. Calls that share a plan must follow each other on one stream. Sizes as in assay_plan.
  *
  * num_splits 0: keys are shared as far as a model of bytes and work says that it pays; a batch that
  * shares nothing is computed as in paged_attention_v2. num_splits > 0: all that can be shared is,

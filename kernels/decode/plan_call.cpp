@@ -20,14 +20,17 @@ assay_status build_plan_shape(const assay_plan_params *p, SplitPlanShape &shape)
   PagedSplit split;
   ASSAY_RETURN_IF_ERROR(build_paged_split(paged_shape(*p), p->num_splits, split));
   shape = split.plan;
-  const int64_t tiles = int64_t{p->batch} * (tiles_of(p->max_seq_len, shape.tile) + kBoundaryTiles);
-  return tiles <= kMaxGrid
-             ? ASSAY_OK
-             : fail(ASSAY_CAPACITY_EXCEEDED, "batch * max_seq_len is {} tiles, expected at most {}",
-                    tiles, kMaxGrid);
+  return check_plan_tiles(shape, p->max_seq_len);
 }
 
 } // namespace
+
+assay_status check_plan_tiles(const SplitPlanShape &s, int32_t tokens) {
+  const int64_t tiles = int64_t{s.batch} * (tiles_of(tokens, s.tile) + kBoundaryTiles);
+  if (tiles <= kMaxGrid) return ASSAY_OK;
+  return fail(ASSAY_CAPACITY_EXCEEDED, "batch * max_seq_len is {} tiles, expected at most {}",
+              tiles, kMaxGrid);
+}
 
 assay_status build_paged_split(const PagedShape &s, int32_t num_splits, PagedSplit &split) {
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", num_splits, 0, 1 << 16));

@@ -16,6 +16,9 @@ struct PagedSplit {
 /// Needs no pointers. num_splits is that of the call, still unchecked.
 assay_status build_paged_split(const PagedShape &shape, int32_t num_splits, PagedSplit &split);
 
+/// The tiles of a plan, when every request has `tokens` (checked), are counted in 32 bits.
+assay_status check_plan_tiles(const SplitPlanShape &shape, int32_t tokens);
+
 struct PlanCall {
   SplitPlanShape shape;
   const int32_t *seq_lens;

@@ -88,6 +88,12 @@ TreePlanCall plan_call(const assay_paged_params &p, const Shapes &s, void *plan)
           plan};
 }
 
+assay_status check_capacity(const assay_paged_params &p, const Shapes &s) {
+  const int64_t tokens = int64_t{p.kv.max_pages} * p.kv.page_size;
+  ASSAY_RETURN_IF_ERROR(check_range("kv.max_pages * kv.page_size", tokens, 0, kMaxTokens));
+  return check_plan_tiles(s.own.plan, static_cast<int32_t>(tokens));
+}
+
 assay_status check_plan(const assay_paged_params &p, const Shapes &s) {
   ASSAY_RETURN_IF_ERROR(check_pointer("plan", p.plan, 16));
   const auto needed = static_cast<uint64_t>(plan_bytes(s));
@@ -157,6 +163,7 @@ assay_status TreePlan::build(const assay_paged_params *p, TreePlanCall &call) {
   ASSAY_RETURN_IF_ERROR(check_paged_kv("kv", p->kv));
   if (p->kv.rows != p->batch)
     return fail(ASSAY_INVALID_ARGUMENT, "kv.rows is {}, expected batch {}", p->kv.rows, p->batch);
+  ASSAY_RETURN_IF_ERROR(check_capacity(*p, s));
   call = plan_call(*p, s, p->plan);
   return call.empty ? ASSAY_OK : check_plan(*p, s);
 }
@@ -164,6 +171,7 @@ assay_status TreePlan::build(const assay_paged_params *p, TreePlanCall &call) {
 assay_status TreePlan::size(const assay_paged_params *p, uint64_t *bytes) {
   Shapes s;
   ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
+  ASSAY_RETURN_IF_ERROR(check_capacity(*p, s));
   *bytes = plan_bytes(s);
   return ASSAY_OK;
 }

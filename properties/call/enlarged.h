@@ -11,7 +11,13 @@
 
 namespace assay {
 
-using AskLimit = std::function<void(const std::string &what, bool allowed)>;
+/// A call with sizes at a limit, or beyond.
+struct LimitedCall {
+  std::string what; ///< it has
+  bool allowed;
+  bool of_plan = false; ///< its plan is asked for, and nothing is said of the call itself
+};
+using AskLimit = std::function<void(const LimitedCall &)>;
 
 /// Limits of assay.h.
 inline constexpr int64_t kMaxRows = 1 << 24, kMaxHeads = 1 << 20;
@@ -28,8 +34,18 @@ public:
 
   template <class Change>
   void ask(bool allowed, const std::string &what, Change change) const {
+    ask_about({what, allowed}, change);
+  }
+  template <class Change>
+  void ask_for_plan(bool allowed, const std::string &what, Change change) const {
+    ask_about({what, allowed, true}, change);
+  }
+
+private:
+  template <class Change>
+  void ask_about(const LimitedCall &limited, Change change) const {
     change();
-    ask_(what, allowed);
+    ask_(limited);
     call_.paged = paged_;
     call_.cascade = cascade_;
     call_.levels = levels_;
@@ -38,7 +54,6 @@ public:
     call_.merge_states = merge_states_;
   }
 
-private:
   AbiParams &call_;
   const assay_paged_params paged_;
   const assay_cascade_params cascade_;

@@ -53,6 +53,8 @@ void cache_limits(const Enlarged &call, const std::string &name, Find kv) {
     kv().k_stride_page = kv().k_stride_token = kMaxKvStride;
     kv().v_stride_page = kv().v_stride_token = kMaxKvStride;
   });
+  call.ask(true, name + " has strides of heads of 2^40",
+           [&] { kv().k_stride_head = kv().v_stride_head = int64_t{1} << 40; });
 }
 
 class PagedLimits {
@@ -78,6 +80,10 @@ public:
       call_.ask(true, "num_splits is 65536", [&] { p_.num_splits = 1 << 16; });
     }
     call_.ask(true, "window is 2^30", [&] { p_.window = kMaxTokens; });
+    if (traits_.plans) {
+      ask_for_plan(true, 1 << 10); // 2^34 tokens
+      ask_for_plan(false, kMaxTokens);
+    }
     cache_limits(call_, "kv", [&]() -> assay_paged_kv & { return p_.kv; });
   }
 
@@ -98,6 +104,18 @@ private:
       set_heads(p_, kv_heads, group, p_.q_len);
       p_.o_stride_token = int64_t{p_.num_qo_heads} * p_.head_dim;
       p_.lse_stride_token = p_.num_qo_heads;
+    });
+  }
+
+  /// The plan of as many requests as there can be.
+  void ask_for_plan(bool allowed, int32_t tokens) const {
+    const std::string what = fmt::format("batch {} of {} tokens", kMaxRows, tokens);
+    call_.ask_for_plan(allowed, what, [&] {
+      p_.batch = p_.kv.rows = int32(kMaxRows);
+      p_.num_splits = 0;
+      p_.kv.page_size = 1;
+      p_.kv.max_pages = tokens;
+      set_heads(p_, 1, 1, p_.q_len);
     });
   }
 

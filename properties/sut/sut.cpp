@@ -101,11 +101,14 @@ std::vector<std::string> Sut::misjudged_limits(const Tensors &t) {
                                     status == ASSAY_OK ? "" : ", ",
                                     status == ASSAY_OK ? "" : last_message(kernel_)));
   };
-  for_each_limit(params, traits_of(kernel_, 0), [&](const std::string &what, bool allowed) {
-    judge(what, allowed, kernel_.supports(params.get()));
+  for_each_limit(params, traits_of(kernel_, 0), [&](const LimitedCall &call) {
     uint64_t bytes = 0;
-    if (allowed && kernel_.workspace_size != nullptr)
-      judge(what + ", asked for its workspace,", true,
+    if (call.of_plan)
+      return judge(call.what + ", asked for its plan,", call.allowed,
+                   kernel_.plan_size(params.get(), &bytes));
+    judge(call.what, call.allowed, kernel_.supports(params.get()));
+    if (call.allowed && kernel_.workspace_size != nullptr)
+      judge(call.what + ", asked for its workspace,", true,
             kernel_.workspace_size(params.get(), &bytes));
   });
   return misjudged;

@@ -39,9 +39,9 @@ TEST(LimitCalls, EachIsAskedAndMended) {
       AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
       const AbiParams right = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
       int allowed = 0, beyond = 0;
-      for_each_limit(params, {true, true, 0, true}, [&](const std::string &what, bool is_allowed) {
-        EXPECT_NE(what, "");
-        ++(is_allowed ? allowed : beyond);
+      for_each_limit(params, {true, true, 0, true}, [&](const LimitedCall &call) {
+        EXPECT_NE(call.what, "");
+        ++(call.allowed ? allowed : beyond);
       });
       EXPECT_GE(allowed, 8) << name_of(family);
       EXPECT_GE(beyond, 3) << name_of(family);
@@ -132,6 +132,36 @@ TEST(LimitCalls, ANarrowKernelHasAStatusOfItsOwn) {
       &refuses_the_largest<assay_cascade_params, assay_cascade_attention_supports,
                            ASSAY_LAUNCH_FAILED>;
   expect_found(Family::kCascade, kUntyped, "gets a status that says neither (status 5");
+}
+
+TEST(LimitCalls, HeadsMayBeFarApart) {
+  expect_found(
+      Family::kPaged,
+      [](const void *params) {
+        const auto &p = *static_cast<const assay_paged_params *>(params);
+        const assay_status status = assay_paged_attention_v2_supports(&p);
+        return status == ASSAY_OK && p.kv.k_stride_head >= int64_t{1} << 31 ? ASSAY_INVALID_ARGUMENT
+                                                                            : status;
+      },
+      "strides of heads of 2^40 is refused, and is allowed");
+}
+
+/// What limits_kept says of a v2 whose planner takes so many tokens, however large its tiles.
+std::string message_of_planner(assay_status (*plan_size)(const void *, uint64_t *)) {
+  assay_kernel kernel = own_kernel("paged_attention_v2");
+  kernel.plan_size = plan_size;
+  const Problem p = draw_problem(fuzz_limits(), Family::kPaged, 8);
+  return find_property("limits_kept")->check(p, *make_simt_sut(kernel)).message;
+}
+
+TEST(LimitCalls, ThePlanIsAskedFor) {
+  const std::string without = message_of_planner(
+      [](const void *, uint64_t *bytes) -> assay_status { return *bytes = 16, ASSAY_OK; });
+  EXPECT_NE(without.find("asked for its plan, is not refused"), std::string::npos) << without;
+  const std::string narrow = message_of_planner(
+      [](const void *, uint64_t *) -> assay_status { return ASSAY_CAPACITY_EXCEEDED; });
+  EXPECT_NE(narrow.find("of 1024 tokens, asked for its plan, is refused"), std::string::npos)
+      << narrow;
 }
 
 TEST(LimitCalls, TheWorkspaceIsAskedFor) {
