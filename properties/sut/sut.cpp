@@ -79,12 +79,15 @@ std::vector<std::string> Sut::accepted_bad_calls(const Tensors &t) {
   params.set_workspace(workspace.data(), bytes);
   if (kernel_.supports(params.get()) != ASSAY_OK) return {};
   std::vector<std::string> accepted;
-  for_each_bad_call(params, traits_of(kernel_, bytes), [&](const std::string &what) {
-    if (kernel_.supports(params.get()) == ASSAY_OK)
+  const auto ask = [&](const void *call, const std::string &what) {
+    if (kernel_.supports(call) == ASSAY_OK)
       accepted.push_back(what);
-    else if (kernel_.run(params.get()) == ASSAY_OK)
+    else if (kernel_.run(call) == ASSAY_OK)
       accepted.push_back(what + ", which is refused when asked and then run");
-  });
+  };
+  for_each_bad_call(params, traits_of(kernel_, bytes),
+                    [&](const std::string &what) { ask(params.get(), what); });
+  ask(nullptr, "params null");
   return accepted;
 }
 

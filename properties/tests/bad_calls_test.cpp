@@ -79,6 +79,19 @@ TEST(BadCalls, ARunIsNotToTakeWhatIsRefusedWhenAsked) {
   EXPECT_EQ(accepted[0], "struct_size is 0, which is refused when asked and then run");
 }
 
+TEST(BadCalls, NoParamsIsOneOfThem) {
+  assay_kernel kernel = own_kernel(Family::kMergeState);
+  kernel.supports = [](const void *params) -> assay_status {
+    return params == nullptr
+               ? ASSAY_OK
+               : assay_merge_state_supports(static_cast<const assay_merge_state_params *>(params));
+  };
+  const Tensors t = materialise(draw_problem(fuzz_limits(), Family::kMergeState, 7));
+  const std::vector<std::string> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
+  ASSERT_EQ(accepted.size(), 1u);
+  EXPECT_EQ(accepted[0], "params null");
+}
+
 TEST(BadCalls, ACrashIsOneOfThem) {
   if (processes_need_one_thread() && ASSAY_ASAN) GTEST_SKIP() << "ASan reports the crash itself";
   assay_kernel kernel = own_kernel(Family::kPaged);
