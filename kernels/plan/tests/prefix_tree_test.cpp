@@ -203,6 +203,24 @@ TEST(PrefixTree, leaves_keys_that_some_query_token_does_not_see_to_their_request
   EXPECT_EQ(covered({7, 256, 72}, 8), (Keys{0, 64, 64}));
 }
 
+TEST(PrefixTree, cuts_no_finer_than_a_plan_holds_items) {
+  // 64 pairs share 16 tiles each: 8,192 items if all are cut.
+  PrefixTreeShape s{128, 1, 1, 8, 64, 2, 128, 128, 132, 16, 1 << 20};
+  Requests in;
+  in.columns = 16;
+  in.lens.assign(128, 16 * 128);
+  for (int r = 0; r < 128; ++r)
+    for (int p = 0; p < 16; ++p)
+      in.table.push_back(r / 2 * 16 + p);
+  for (const int splits : {0, 16}) {
+    s.splits = splits;
+    const HostTree tree(in.input(s));
+    EXPECT_GE(tree.num_items(), 64 * 8);
+    EXPECT_LE(tree.num_items(), kMaxTreeItems);
+    EXPECT_EQ(tree.covered()[127], 16 * 128);
+  }
+}
+
 TEST(PrefixTree, tells_a_page_at_two_places_apart) {
   // Two groups of two; the page behind what the first shares lies one page further on in the
   // second.
