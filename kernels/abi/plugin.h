@@ -137,8 +137,8 @@ typedef struct assay_kernel {
      the planning, into the plan that params names. Both null: it plans inside its calls. */
   assay_status (*plan_size)(const void *params, uint64_t *bytes);
   assay_status (*plan)(const void *params);
-  int32_t checks_arguments; /**< 1: supports and run refuse every call that assay.h forbids in what
-                                 a host sees: pointers, strides, ranges; 0: some may crash */
+  int32_t checks_arguments; /**< 1: supports, run and plan_size refuse what assay.h forbids, as far
+                                 as a host sees it: pointers, strides, ranges; 0: some crash */
 } assay_kernel;
 
 /**

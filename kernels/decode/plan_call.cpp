@@ -28,7 +28,8 @@ assay_status build_plan_shape(const assay_plan_params *p, SplitPlanShape &shape)
 assay_status check_plan_tiles(const SplitPlanShape &s, int32_t tokens) {
   const int64_t tiles = int64_t{s.batch} * (tiles_of(tokens, s.tile) + kBoundaryTiles);
   if (tiles <= kMaxGrid) return ASSAY_OK;
-  return fail(ASSAY_CAPACITY_EXCEEDED, "batch * max_seq_len is {} tiles, expected at most {}",
+  return fail(ASSAY_CAPACITY_EXCEEDED,
+              "batch {} of up to {} tokens has {} tiles, expected at most {}", s.batch, tokens,
               tiles, kMaxGrid);
 }
 

@@ -4,6 +4,8 @@
 #include "kernels/host/attention_call.h"
 #include "kernels/plan/host_plan.h"
 
+#include <algorithm>
+
 namespace assay {
 namespace {
 
@@ -80,7 +82,9 @@ assay_plan_params PagedV2::plan_params(const assay_paged_params &p) {
   plan.num_kv_heads = p.num_kv_heads;
   plan.head_dim = p.head_dim;
   plan.window = p.window;
-  plan.max_seq_len = p.kv.max_pages * p.kv.page_size;
+  // A product beyond 32 bits stays one that the planner refuses.
+  plan.max_seq_len = static_cast<int32_t>(
+      std::clamp<int64_t>(int64_t{p.kv.max_pages} * p.kv.page_size, -1, INT32_MAX));
   plan.num_splits = p.num_splits;
   plan.seq_lens = p.kv.seq_lens;
   plan.plan = p.plan;

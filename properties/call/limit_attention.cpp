@@ -81,8 +81,9 @@ public:
     }
     call_.ask(true, "window is 2^30", [&] { p_.window = kMaxTokens; });
     if (traits_.plans) {
-      ask_for_plan(true, 1 << 10); // 2^34 tokens
-      ask_for_plan(false, kMaxTokens);
+      ask_for_plan(true, 1 << 10, 1); // 2^34 tokens
+      ask_for_plan(false, kMaxTokens, 1);
+      ask_for_plan(false, kMaxTokens, 4); // 2^32 tokens a request
     }
     cache_limits(call_, "kv", [&]() -> assay_paged_kv & { return p_.kv; });
   }
@@ -108,13 +109,14 @@ private:
   }
 
   /// The plan of as many requests as there can be.
-  void ask_for_plan(bool allowed, int32_t tokens) const {
-    const std::string what = fmt::format("batch {} of {} tokens", kMaxRows, tokens);
+  void ask_for_plan(bool allowed, int32_t max_pages, int32_t page_size) const {
+    const std::string what =
+        fmt::format("batch {} of {} pages of {} tokens", kMaxRows, max_pages, page_size);
     call_.ask_for_plan(allowed, what, [&] {
       p_.batch = p_.kv.rows = int32(kMaxRows);
       p_.num_splits = 0;
-      p_.kv.page_size = 1;
-      p_.kv.max_pages = tokens;
+      p_.kv.max_pages = max_pages;
+      p_.kv.page_size = page_size;
       set_heads(p_, 1, 1, p_.q_len);
     });
   }

@@ -146,7 +146,7 @@ TEST(LimitCalls, HeadsMayBeFarApart) {
       "strides of heads of 2^40 is refused, and is allowed");
 }
 
-/// What limits_kept says of a v2 whose planner takes so many tokens, however large its tiles.
+/// What limits_kept says of a v2 with another answer about its plan.
 std::string message_of_planner(assay_status (*plan_size)(const void *, uint64_t *)) {
   assay_kernel kernel = own_kernel("paged_attention_v2");
   kernel.plan_size = plan_size;
@@ -160,8 +160,26 @@ TEST(LimitCalls, ThePlanIsAskedFor) {
   EXPECT_NE(without.find("asked for its plan, is not refused"), std::string::npos) << without;
   const std::string narrow = message_of_planner(
       [](const void *, uint64_t *) -> assay_status { return ASSAY_CAPACITY_EXCEEDED; });
-  EXPECT_NE(narrow.find("of 1024 tokens, asked for its plan, is refused"), std::string::npos)
+  EXPECT_NE(narrow.find("of 1024 pages of 1 tokens, asked for its plan, is refused"),
+            std::string::npos)
       << narrow;
+}
+
+TEST(LimitCalls, APlannerIsNotToTakeWhatIsRefusedWhenAsked) {
+  for (const char *name : {"paged_attention_v2", "tree_attention"}) {
+    Tensors t = materialise(draw_problem(fuzz_limits(), Family::kPaged, 8));
+    AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
+    assay_paged_params &p = params.paged;
+    p.batch = p.kv.rows = 1 << 24;
+    p.kv.max_pages = 1 << 30;
+    p.kv.page_table_stride = p.kv.max_pages;
+    p.kv.page_size = 1;
+    p.num_splits = 0;
+    EXPECT_EQ(own_kernel(name).plan(params.get()), ASSAY_CAPACITY_EXCEEDED)
+        << name << ": " << assay_last_error();
+    p.kv.page_size = 4;
+    EXPECT_EQ(own_kernel(name).plan(params.get()), ASSAY_INVALID_ARGUMENT) << name;
+  }
 }
 
 TEST(LimitCalls, TheWorkspaceIsAskedFor) {
