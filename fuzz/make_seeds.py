@@ -116,13 +116,21 @@ def json():
 
 
 def plan():
-    """batch - 1, units - 1, fixed?, [splits - 1], workers - 1 (two bytes) or none, tile - 1, lengths"""
+    """Split plans: 0, batch - 1, units - 1, fixed?, [splits - 1], workers - 1 (two bytes) or none, tile - 1, lengths.
+    Trees: 1, batch - 2, q_len - 1, rows - 1, kv heads - 1, head_dim, kv_bytes - 1, page size, blocks - 1, fixed?, [splits - 1],
+    few states?, [states - 1 (two bytes)], then of each request whose pages it begins with + 1, how many, own pages, unused tokens"""
 
     def balanced(batch, units, workers, tile, lens):
-        return bytes([batch - 1, units - 1, 0]) + struct.pack("<H", workers - 1) + bytes([tile - 1]) + lens
+        return bytes([0, batch - 1, units - 1, 0]) + struct.pack("<H", workers - 1) + bytes([tile - 1]) + lens
 
     def fixed(batch, units, splits, lens):
-        return bytes([batch - 1, units - 1, 1, splits - 1, 63]) + lens
+        return bytes([0, batch - 1, units - 1, 1, splits - 1, 63]) + lens
+
+    def tree(requests, q_len=1, rows=4, heads=2, head_dim=1, kv_bytes=2, page_size=1, blocks=4, splits=0, states=0):
+        shape = [1, len(requests) - 2, q_len - 1, rows - 1, heads - 1, head_dim, kv_bytes - 1, page_size, blocks - 1]
+        shape += [1, splits - 1] if splits else [0]
+        few = bytes([1]) + struct.pack("<H", states - 1) if states else b"\0"
+        return bytes(shape) + few + bytes(byte for request in requests for byte in request)
 
     def short(*lens):
         return b"".join(bytes([1, n]) for n in lens)
@@ -143,6 +151,20 @@ def plan():
         "fixed_more_splits_than_keys": fixed(2, 1, 100, short(5, 0)),
         "fixed_seven": fixed(3, 4, 7, short(64, 63, 65)),
         "fixed_longest": fixed(1, 1, 100, long((1 << 24) - 1)),
+        # A prefix of all, one of each half, one of some of those; page size 16.
+        "tree_levels": tree([(0, 0, 40, 0), (1, 30, 9, 3), (1, 20, 20, 0), (3, 30, 2, 15), (1, 30, 9, 0), (4, 25, 8, 1)] * 2, splits=3),
+        "tree_one_level_too_many": tree([(0, 0, 60, 0)] + [(1, 60 - 8 * i, 60, 0) for i in range(1, 7)], splits=1),
+        "tree_nothing_shared": tree([(0, 0, 12, 0), (0, 0, 12, 5), (0, 0, 0, 0)], splits=2),
+        "tree_equal_requests": tree([(0, 0, 33, 7), (1, 255, 0, 3), (1, 255, 0, 9)], q_len=8, splits=5),
+        "tree_page_at_two_places": tree([(0, 0, 5, 1), (1, 3, 2, 1), (0, 0, 6, 0), (3, 4, 2, 0)], page_size=3, splits=1),
+        "tree_few_states": tree([(0, 0, 64, 0), (1, 64, 0, 0), (1, 40, 3, 0)], splits=60, states=48),
+        "tree_no_states": tree([(0, 0, 64, 0), (1, 64, 0, 0)], splits=2, states=3),
+        "tree_pays": tree([(0, 0, 64, 0)] + [(1, 64, 1, 9)] * 30, heads=8, page_size=5, blocks=132),
+        "tree_pays_fp8": tree([(0, 0, 64, 0)] + [(1, 60, 8, 9)] * 30, heads=8, kv_bytes=1, page_size=5, blocks=132),
+        "tree_most_items": tree([(0, 0, 8, 0), (1, 8, 0, 0)] + [
+            request for i in range(1, 12) for request in ((0, 0, 8, 0), (2 * i + 1, 8, 0, 0))], rows=1, heads=8, page_size=5, splits=64),
+        "tree_many_rows": tree([(0, 0, 20, 0)] + [(1, 20, 1, 0)] * 39, q_len=8, rows=9, splits=2),
+        "tree_one_token_pages": tree([(0, 0, 64, 0), (1, 64, 64, 0), (2, 128, 64, 0), (3, 192, 64, 0), (3, 70, 1, 0)], page_size=0, splits=2),
     }
 
 

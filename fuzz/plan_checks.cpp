@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "fuzz/byte_reader.h"
 #include "fuzz/paths/plan_run.h"
+#include "fuzz/tree_checks.h"
 #include "kernels/plan/host_plan.h"
 #include "kernels/plan/plan_audit.h"
 
@@ -27,8 +27,7 @@ int32_t read_length(ByteReader &in) {
 
 } // namespace
 
-PlanCase decode_plan_case(Input input) {
-  ByteReader in(input);
+PlanCase decode_plan_case(ByteReader &in) {
   PlanCase c;
   c.shape.batch = in.integer(1, 24);
   c.shape.head_tiles = in.integer(1, 8);
@@ -49,13 +48,18 @@ std::string planner_difference(const PlanCase &c, std::span<const std::byte> hos
          std::to_string(at - host.begin()) + " of " + std::to_string(host.size()) + " on";
 }
 
-std::string check_plan(Input input) {
-  const PlanCase c = decode_plan_case(input);
+std::string check_split_plan(const PlanCase &c) {
   const HostPlan plan(c.shape, c.lens.data());
   const std::string unsound = plan_violation(c.lens, plan.view());
   if (!unsound.empty()) return unsound;
   const auto *bytes = static_cast<const std::byte *>(plan.data());
   return planner_difference(c, {bytes, plan.bytes()});
+}
+
+std::string check_plan(Input input) {
+  ByteReader in(input);
+  return in.byte() % 2 == 0 ? check_split_plan(decode_plan_case(in))
+                            : check_tree(decode_tree_case(in));
 }
 
 } // namespace assay::fuzz

@@ -4,27 +4,67 @@
 #include <algorithm>
 
 #include "kernels/plan/plan_kernel.cuh"
+#include "kernels/plan/tree_kernel.cuh"
 #include "kernels/simt/launch.h"
 
 namespace assay::fuzz {
 
-PlannerRun run_planner(const SplitPlanShape &shape, std::span<const int32_t> lens) {
-  simt::Stream stream;
-  auto *seq_lens = static_cast<int32_t *>(stream.memory.allocate(
-      lens.size_bytes(), simt::Access::kReadOnly, simt::InitState::kDefined, "seq_lens"));
-  std::copy(lens.begin(), lens.end(), seq_lens);
-  const auto bytes = static_cast<size_t>(plan_layout(shape).bytes);
-  void *plan =
-      stream.memory.allocate(bytes, simt::Access::kReadWrite, simt::InitState::kUndefined, "plan");
-  const n_simt::PlanParams params = n_simt::plan_params(shape, seq_lens, plan);
-  simt::LaunchConfig config;
-  config.block = n_simt::kPlanThreads;
-  config.shared_bytes = sizeof(n_simt::PlanSharedStorage);
-  const auto body = [&] { n_simt::plan_kernel<n_simt::kPlanThreads>(params); };
+namespace {
+
+const int32_t *read_only(simt::Stream &stream, std::span<const int32_t> values, const char *name) {
+  auto *p = static_cast<int32_t *>(stream.memory.allocate(
+      values.size_bytes(), simt::Access::kReadOnly, simt::InitState::kDefined, name));
+  std::copy(values.begin(), values.end(), p);
+  return p;
+}
+
+void *plan_buffer(simt::Stream &stream, size_t bytes) {
+  return stream.memory.allocate(bytes, simt::Access::kReadWrite, simt::InitState::kUndefined,
+                                "plan");
+}
+
+template <class Body>
+PlannerRun run(simt::Stream &stream, const simt::LaunchConfig &config, const Body &body,
+               const void *plan, size_t bytes) {
   if (simt::launch(&stream, config, body) != simt::LaunchStatus::kOk)
     return {{}, stream.hazards.empty() ? "stopped" : stream.hazards.back().message};
   const auto *first = static_cast<const std::byte *>(plan);
   return {{first, first + bytes}, ""};
+}
+
+} // namespace
+
+PlannerRun run_planner(const SplitPlanShape &shape, std::span<const int32_t> lens) {
+  simt::Stream stream;
+  const auto bytes = static_cast<size_t>(plan_layout(shape).bytes);
+  void *plan = plan_buffer(stream, bytes);
+  const n_simt::PlanParams params =
+      n_simt::plan_params(shape, read_only(stream, lens, "seq_lens"), plan);
+  simt::LaunchConfig config;
+  config.block = n_simt::kPlanThreads;
+  config.shared_bytes = sizeof(n_simt::PlanSharedStorage);
+  return run(
+      stream, config, [&] { n_simt::plan_kernel<n_simt::kPlanThreads>(params); }, plan, bytes);
+}
+
+PlannerRun run_tree_planner(const TreeInput &in) {
+  constexpr int kThreads = 64; // of 1,024 on a device; the batches of the fuzzer are smaller
+  simt::Stream stream;
+  const auto batch = static_cast<size_t>(in.shape.batch);
+  const auto bytes = static_cast<size_t>(prefix_tree_layout(in.shape).bytes);
+  void *plan = plan_buffer(stream, bytes);
+  n_simt::TreeKernelParams params;
+  params.input = {in.shape,
+                  read_only(stream,
+                            {in.page_table, batch * static_cast<size_t>(in.page_table_stride)},
+                            "page_table"),
+                  read_only(stream, {in.seq_lens, batch}, "seq_lens"), in.page_table_stride};
+  params.output = tree_output(in.shape, plan);
+  simt::LaunchConfig config;
+  config.block = kThreads;
+  config.shared_bytes = sizeof(TreeScratch);
+  return run(
+      stream, config, [&] { n_simt::tree_kernel<kThreads>(params); }, plan, bytes);
 }
 
 } // namespace assay::fuzz

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device planner of split plans, on the executor.
+// The device planners of split plans and prefix trees, on the executor.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/plan/split_plan.h"
+#include "kernels/plan/tree_scratch.h"
 
 namespace assay::fuzz {
 
@@ -19,5 +19,8 @@ struct PlannerRun {
 
 /// Plans for requests of `lens` tokens, shape.batch of them.
 PlannerRun run_planner(const SplitPlanShape &shape, std::span<const int32_t> lens);
+
+/// The tree of `in`, as tree_output() lays it out.
+PlannerRun run_tree_planner(const TreeInput &in);
 
 } // namespace assay::fuzz

@@ -4,18 +4,37 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fuzz/tests/seeds.h"
+#include "fuzz/tree_checks.h"
 #include "kernels/plan/host_plan.h"
 #include "kernels/plan/plan_audit.h"
+#include "kernels/plan/tree_audit.h"
 
 namespace assay::fuzz {
 namespace {
 
+/// The first violation of `check` in the seeds that are split plans, or trees.
+template <class Check>
+std::string of_split_plans(Check check) {
+  return first_violation("fuzz_plan", [&](Input input) {
+    ByteReader in(input);
+    return in.byte() % 2 == 0 ? check(decode_plan_case(in)) : std::string();
+  });
+}
+template <class Check>
+std::string of_trees(Check check) {
+  return first_violation("fuzz_plan", [&](Input input) {
+    ByteReader in(input);
+    return in.byte() % 2 == 1 ? check(decode_tree_case(in)) : std::string();
+  });
+}
+
 /// A sound plan with `spoil` applied to its worker entries.
 template <class Spoil>
 std::string run(Spoil spoil) {
-  return first_violation("fuzz_plan", [&](Input input) {
-    const PlanCase c = decode_plan_case(input);
+  return of_split_plans([&](const PlanCase &c) {
     const HostPlan host(c.shape, c.lens.data());
     SplitPlan plan = host.view();
     std::vector<WorkerItems> workers(plan.workers, plan.workers + c.shape.workers);
@@ -57,28 +76,25 @@ TEST(PlanControl, first_item_of_another_request) {
 }
 /// Everything on the first worker is complete, and slow.
 TEST(PlanControl, all_work_on_one_worker) {
-  EXPECT_NE(first_violation("fuzz_plan",
-                            [](Input input) -> std::string {
-                              PlanCase c = decode_plan_case(input);
-                              if (c.shape.splits > 0) return "";
-                              SplitPlanShape one = c.shape;
-                              one.workers = 1;
-                              const HostPlan host(one, c.lens.data());
-                              std::vector<WorkerItems> workers(c.shape.workers);
-                              workers[0] = host.view().workers[0];
-                              SplitPlan plan = host.view();
-                              plan.shape = c.shape;
-                              plan.workers = workers.data();
-                              return plan_violation(c.lens, plan);
-                            }),
+  EXPECT_NE(of_split_plans([](const PlanCase &c) -> std::string {
+              if (c.shape.splits > 0) return "";
+              SplitPlanShape one = c.shape;
+              one.workers = 1;
+              const HostPlan host(one, c.lens.data());
+              std::vector<WorkerItems> workers(c.shape.workers);
+              workers[0] = host.view().workers[0];
+              SplitPlan plan = host.view();
+              plan.shape = c.shape;
+              plan.workers = workers.data();
+              return plan_violation(c.lens, plan);
+            }),
             "");
 }
 
 /// With the bytes of the host's plan spoilt, or the plan of another case.
 template <class Spoil>
 std::string difference(Spoil spoil) {
-  return first_violation("fuzz_plan", [&](Input input) {
-    const PlanCase c = decode_plan_case(input);
+  return of_split_plans([&](const PlanCase &c) {
     const HostPlan host(c.shape, c.lens.data());
     const auto *first = static_cast<const std::byte *>(host.data());
     std::vector<std::byte> bytes(first, first + host.bytes());
@@ -103,6 +119,113 @@ TEST(PlanControl, a_line_that_the_device_does_not_plan) {
               const HostPlan other(c.shape, lens.data());
               const auto *first = static_cast<const std::byte *>(other.data());
               bytes.assign(first, first + other.bytes());
+            }),
+            "");
+}
+
+/// A sound tree, spoilt.
+struct SpoiltTree {
+  explicit SpoiltTree(const TreeCase &c)
+      : shape(c.shape), host(c.input()), view(host.view()), n(host.num_items()),
+        items(view.items, view.items + kMaxTreeItems + shape.blocks),
+        places(view.places, view.places + size_t{kTreeLevels} * shape.batch),
+        members(view.members, view.members + size_t{kTreeLevels} * shape.batch),
+        covered(host.covered(), host.covered() + shape.batch) {}
+
+  const PrefixTreeShape &shape;
+  HostTree host;
+  PrefixTree view;
+  int32_t n; // items with keys
+  std::vector<TreeItem> items;
+  std::vector<TreePlace> places;
+  std::vector<int32_t> members, covered;
+};
+
+template <class Spoil>
+std::string tree(Spoil spoil) {
+  return of_trees([&](const TreeCase &c) {
+    SpoiltTree t(c);
+    spoil(t);
+    return tree_violation(c.input(), {t.items.data(), t.places.data(), t.members.data()},
+                          t.covered);
+  });
+}
+template <class Spoil>
+std::string tree_items(Spoil spoil) {
+  return tree([&](SpoiltTree &t) {
+    for (int32_t i = 0; i < t.n; ++i)
+      spoil(t.items[i], t);
+  });
+}
+
+TEST(TreeControl, sound_trees_pass) {
+  EXPECT_EQ(tree([](SpoiltTree &) {}), "");
+}
+TEST(TreeControl, nothing_shared) {
+  EXPECT_NE(tree([](SpoiltTree &t) {
+              std::ranges::fill(t.items, TreeItem{});
+              std::ranges::fill(t.places, TreePlace{});
+              std::ranges::fill(t.covered, 0);
+            }),
+            "");
+}
+TEST(TreeControl, an_item_lost) {
+  EXPECT_NE(tree([](SpoiltTree &t) {
+              if (t.n > 0) t.items[t.n - 1] = {};
+            }),
+            "");
+}
+TEST(TreeControl, no_end) {
+  EXPECT_NE(tree([](SpoiltTree &t) { std::ranges::fill(t.items, t.items[0]); }), "");
+}
+TEST(TreeControl, a_node_without_its_last_page) {
+  EXPECT_NE(tree_items([](TreeItem &i, SpoiltTree &) { i.kv_end -= kStartKeys; }), "");
+}
+TEST(TreeControl, a_page_that_not_all_have) {
+  EXPECT_NE(tree_items([](TreeItem &i, SpoiltTree &) { i.kv_end += kStartKeys; }), "");
+}
+TEST(TreeControl, keys_of_another_request) {
+  EXPECT_NE(
+      tree_items([](TreeItem &i, SpoiltTree &t) { i.request = t.shape.batch - 1 - i.request; }),
+      "");
+}
+TEST(TreeControl, heads_of_another_item) {
+  EXPECT_NE(tree_items([](TreeItem &i, SpoiltTree &) { i.kv_head = 0; }), "");
+}
+TEST(TreeControl, one_state_for_all_items) {
+  EXPECT_NE(tree_items([](TreeItem &i, SpoiltTree &t) { i.first_state = t.items[0].first_state; }),
+            "");
+}
+TEST(TreeControl, states_past_the_workspace) {
+  EXPECT_NE(tree([](SpoiltTree &t) {
+              for (TreeItem &i : t.items)
+                i.first_state += t.shape.max_rows;
+              for (TreePlace &p : t.places)
+                p.first_state += t.shape.max_rows;
+            }),
+            "");
+}
+TEST(TreeControl, members_of_the_first_node) {
+  EXPECT_NE(tree_items([](TreeItem &i, SpoiltTree &) { i.first_member = 0; }), "");
+}
+TEST(TreeControl, rows_lost_behind_the_first_tile) {
+  EXPECT_NE(tree_items([](TreeItem &i, SpoiltTree &) { i.first_row = 0; }), "");
+}
+TEST(TreeControl, a_split_too_many_is_merged) {
+  EXPECT_NE(tree([](SpoiltTree &t) {
+              for (TreePlace &p : t.places)
+                p.splits += p.splits > 0 ? 1 : 0;
+            }),
+            "");
+}
+TEST(TreeControl, own_keys_begin_early) {
+  EXPECT_NE(tree([](SpoiltTree &t) { t.covered[0] = 0; }), "");
+}
+TEST(TreeControl, a_tree_that_the_device_does_not_plan) {
+  EXPECT_NE(of_trees([](const TreeCase &c) -> std::string {
+              TreeCase other = c;
+              other.lens[0] /= 2;
+              return tree_difference(c, HostTree(other.input()));
             }),
             "");
 }

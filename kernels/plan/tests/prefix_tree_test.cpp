@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefix trees: the device's is the host's byte for byte, and every key is computed once.
 #include "kernels/plan/host_tree.h"
+#include "kernels/plan/tree_audit.h"
 #include "kernels/plan/tree_kernel.cuh"
 #include "kernels/simt/launch.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <map>
 #include <random>
-#include <set>
 
 namespace assay {
 namespace {
@@ -58,58 +57,8 @@ PrefixTreeShape draw_shape(std::mt19937 &rng) {
   return s;
 }
 
-/// Keys of a request in its nodes, by (split of) node: from the items, as the kernels see them.
-void expect_sound(const PrefixTreeShape &s, const Requests &in, const HostTree &tree) {
-  const PrefixTree view = tree.view();
-  std::set<int64_t> states;
-  std::map<int, std::map<int, int>> keys; // request, kv_begin -> kv_end, of kv head 0
-  for (int i = 0; i < tree.num_items(); ++i) {
-    const TreeItem &item = view.items[i];
-    ASSERT_LT(item.first_row, item.rows);
-    ASSERT_LT(item.kv_head, s.kv_heads);
-    ASSERT_EQ(item.kv_begin % kStartKeys, 0); // tiles keep their place in pages
-    const int first_page = item.kv_begin / s.page_size;
-    const int end_page = (item.kv_end - 1) / s.page_size + 1;
-    for (int row = item.first_row; row < std::min(item.rows, item.first_row + kTreeRows); ++row) {
-      const int32_t request = view.members[item.first_member + row / s.group];
-      ASSERT_TRUE(states.insert(item.first_state + row).second);
-      ASSERT_LT(item.first_state + row, s.max_rows);
-      // The first query token of a request sees all of them.
-      ASSERT_LE(item.kv_end, in.lens[request] - (s.q_len - 1));
-      for (int page = first_page; page < end_page; ++page)
-        ASSERT_EQ(in.table[request * in.columns + page],
-                  in.table[item.request * in.columns + page]);
-      // The merge finds the state where the item leaves it.
-      bool found = false;
-      for (int l = 0; l < kTreeLevels; ++l) {
-        const TreePlace &place = view.places[request * kTreeLevels + l];
-        for (int split = 0; split < place.splits; ++split)
-          found = found || place.first_state + (split * s.kv_heads + item.kv_head) * place.rows +
-                                   row % s.group ==
-                               item.first_state + row;
-      }
-      ASSERT_TRUE(found);
-      if (item.kv_head == 0 && row % s.group == 0) {
-        ASSERT_EQ(keys[request].count(item.kv_begin), 0u);
-        keys[request][item.kv_begin] = item.kv_end;
-      }
-    }
-  }
-  size_t placed = 0;
-  for (int r = 0; r < s.batch; ++r) {
-    int next = 0;
-    for (const auto &[begin, end] : keys[r]) {
-      ASSERT_EQ(begin, next);
-      next = end;
-    }
-    ASSERT_EQ(next, tree.covered()[r]);
-    ASSERT_EQ(next % kStartKeys, 0);
-    for (int l = 0; l < kTreeLevels; ++l)
-      placed += static_cast<size_t>(view.places[r * kTreeLevels + l].splits) * s.kv_heads * s.group;
-  }
-  ASSERT_EQ(placed, states.size());
-  for (int i = tree.num_items(); i < tree.num_items() + s.blocks; ++i)
-    ASSERT_EQ(view.items[i].kv_begin, view.items[i].kv_end);
+std::string violation(const PrefixTreeShape &s, const Requests &in, const HostTree &tree) {
+  return tree_violation(in.input(s), tree.view(), {tree.covered(), static_cast<size_t>(s.batch)});
 }
 
 TEST(PrefixTree, computes_every_key_of_a_node_once_for_all_who_share_it) {
@@ -119,7 +68,7 @@ TEST(PrefixTree, computes_every_key_of_a_node_once_for_all_who_share_it) {
     const PrefixTreeShape shape = draw_shape(rng);
     const Requests in = draw(rng, shape, 40);
     const HostTree tree(in.input(shape));
-    ASSERT_NO_FATAL_FAILURE(expect_sound(shape, in, tree)) << "case " << i;
+    ASSERT_EQ(violation(shape, in, tree), "") << "case " << i;
     items += tree.num_items();
   }
   EXPECT_GT(items, 3000);
@@ -191,7 +140,7 @@ TEST(PrefixTree, leaves_keys_that_some_query_token_does_not_see_to_their_request
     in.lens = std::move(lens);
     s.q_len = q_len;
     const HostTree tree(in.input(s));
-    expect_sound(s, in, tree);
+    EXPECT_EQ(violation(s, in, tree), "");
     return std::vector<int32_t>(tree.covered(), tree.covered() + s.batch);
   };
   using Keys = std::vector<int32_t>;
@@ -230,7 +179,7 @@ TEST(PrefixTree, tells_a_page_at_two_places_apart) {
   in.table = {1, 2, 9, 11, 11, 5, 6, 7, 9, 12, 1, 2, 9, 13, 13, 5, 6, 7, 9, 14};
   in.lens = {250, 310, 250, 310};
   const HostTree tree(in.input(s));
-  ASSERT_NO_FATAL_FAILURE(expect_sound(s, in, tree));
+  ASSERT_EQ(violation(s, in, tree), "");
   EXPECT_EQ(tree.covered()[0], 192);
   EXPECT_EQ(tree.covered()[1], 256);
 }
