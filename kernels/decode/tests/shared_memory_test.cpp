@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices with less shared memory than an H200: v2 falls back to blocks of four warps, and what
-// fits in no form is refused by name. This file stands in for device_info.cpp.
+// fits in no form is refused by name; and no device at all. This file stands in for
+// device_info.cpp.
 #include "kernels/abi/plugin.h"
 #include "kernels/decode/decode_policy.h"
 #include "kernels/host/device_info.h"
@@ -18,10 +19,11 @@ namespace assay {
 namespace {
 constexpr int64_t kH200 = 227 * 1024, kA100 = 163 * 1024, kAda = 99 * 1024;
 int64_t limit = kH200;
+int sms = 2;
 } // namespace
 
 bool built_with(assay_target target) { return target == ASSAY_TARGET_SIMT; }
-int multiprocessors(assay_target) { return 2; }
+int multiprocessors(assay_target) { return sms; }
 int64_t shared_memory_limit(assay_target) { return limit; }
 bool has_warpgroups(assay_target) { return true; }
 
@@ -162,7 +164,10 @@ void expect_refused(Call &call, int64_t needed) {
 
 class SharedMemory : public testing::Test {
 protected:
-  void TearDown() override { limit = kH200; }
+  void TearDown() override {
+    limit = kH200;
+    sms = 2;
+  }
 };
 
 TEST_F(SharedMemory, V2FallsBackToFourWarps) {
@@ -206,6 +211,22 @@ TEST_F(SharedMemory, WithoutADeviceTheLaunchSaysSo) {
   limit = 0;
   Call call(256, 64);
   EXPECT_EQ(assay_paged_attention_v1_supports(&call.p), ASSAY_OK) << assay_last_error();
+}
+
+TEST_F(SharedMemory, WithoutADeviceThereIsNoPlan) {
+  Call call(128, 64);
+  uint64_t bytes = 0;
+  const assay_plan_params plan = call.plan_params();
+  const auto refused = [](assay_status status) {
+    EXPECT_EQ(status, ASSAY_LAUNCH_FAILED);
+    EXPECT_NE(std::string(assay_last_error()).find("no CUDA device answers"), std::string::npos)
+        << assay_last_error();
+  };
+  sms = 0;
+  refused(assay_plan_size(&plan, &bytes));
+  refused(assay_paged_attention_v2(&call.p));
+  refused(assay_paged_attention_v2_supports(&call.p));
+  refused(assay_paged_attention_v2_workspace_size(&call.p, &bytes));
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,77 @@ TEST(MergeCall, as_many_blocks_as_a_grid_holds_and_no_more) {
   EXPECT_EQ(assay_merge_states_supports(&p), ASSAY_OK) << assay_last_error();
   p.num_heads = 2;
   EXPECT_EQ(assay_merge_states_supports(&p), ASSAY_CAPACITY_EXCEEDED) << assay_last_error();
+}
+
+/// Elements of a [rows, heads, width] tensor from its own strides to others.
+std::vector<float> laid_out(const std::vector<float> &dense, int rows, int heads, int width,
+                            int64_t row_stride, int64_t head_stride) {
+  std::vector<float> out((rows - 1) * row_stride + (heads - 1) * head_stride + width, NAN);
+  for (int i = 0; i < rows * heads * width; ++i)
+    out[i / width / heads * row_stride + i / width % heads * head_stride + i % width] = dense[i];
+  return out;
+}
+
+// Dense, rows or heads or both padded, heads in front of rows, and as far apart as there are heads.
+TEST(MergeCall, where_rows_and_heads_lie_changes_no_bit) {
+  constexpr int kRows = 3, kHeads = 8, kDim = 8;
+  struct Strides {
+    int64_t row, head;
+  };
+  constexpr Strides kWide[] = {{64, 8}, {72, 8}, {128, 8}, {128, 16}, {136, 16}, {8, 24}};
+  constexpr Strides kNarrow[] = {{8, 1}, {9, 1}, {16, 2}, {17, 2}, {64, 8}, {72, 8}, {1, 3}};
+  std::mt19937 rng(5);
+  const auto draw = [&](int count) {
+    std::vector<float> out(count);
+    for (float &x : out)
+      x = static_cast<float>(rng() % 4096) / 512 - 4;
+    return out;
+  };
+  const std::vector<float> o_a = draw(kRows * kHeads * kDim), o_b = draw(kRows * kHeads * kDim),
+                           lse_a = draw(kRows * kHeads), lse_b = draw(kRows * kHeads);
+  const auto merged = [&](Strides a, Strides b, Strides o, Strides la, Strides lb, Strides l) {
+    const auto in_a = laid_out(o_a, kRows, kHeads, kDim, a.row, a.head),
+               in_b = laid_out(o_b, kRows, kHeads, kDim, b.row, b.head),
+               in_la = laid_out(lse_a, kRows, kHeads, 1, la.row, la.head),
+               in_lb = laid_out(lse_b, kRows, kHeads, 1, lb.row, lb.head);
+    auto out = laid_out(o_a, kRows, kHeads, kDim, o.row, o.head),
+         lse = laid_out(lse_a, kRows, kHeads, 1, l.row, l.head);
+    assay_merge_state_params p = {};
+    p.struct_size = sizeof p;
+    p.dtype = ASSAY_FP32;
+    p.num_rows = kRows;
+    p.num_heads = kHeads;
+    p.head_dim = kDim;
+    p.o_a = in_a.data();
+    p.o_b = in_b.data();
+    p.lse_a = in_la.data();
+    p.lse_b = in_lb.data();
+    p.o = out.data();
+    p.lse = lse.data();
+    p.o_a_stride_row = a.row, p.o_a_stride_head = a.head;
+    p.o_b_stride_row = b.row, p.o_b_stride_head = b.head;
+    p.lse_a_stride_row = la.row, p.lse_a_stride_head = la.head;
+    p.lse_b_stride_row = lb.row, p.lse_b_stride_head = lb.head;
+    p.o_stride_row = o.row, p.o_stride_head = o.head;
+    p.lse_stride_row = l.row, p.lse_stride_head = l.head;
+    EXPECT_EQ(assay_merge_state(&p), ASSAY_OK) << assay_last_error();
+    std::vector<float> found;
+    for (int i = 0; i < kRows * kHeads; ++i) {
+      found.push_back(lse[i / kHeads * l.row + i % kHeads * l.head]);
+      for (int k = 0; k < kDim; ++k)
+        found.push_back(out[i / kHeads * o.row + i % kHeads * o.head + k]);
+    }
+    return found;
+  };
+  const Strides wide = kWide[0], narrow = kNarrow[0];
+  const std::vector<float> expected = merged(wide, wide, wide, narrow, narrow, narrow);
+  for (const Strides &o : kWide)
+    for (const Strides &lse : kNarrow) {
+      EXPECT_EQ(merged(o, o, o, lse, lse, lse), expected) << o.row << " " << lse.row;
+      EXPECT_EQ(merged(o, wide, wide, lse, narrow, narrow), expected) << o.row << " " << lse.row;
+      EXPECT_EQ(merged(wide, o, wide, narrow, lse, narrow), expected) << o.row << " " << lse.row;
+      EXPECT_EQ(merged(wide, wide, o, narrow, narrow, lse), expected) << o.row << " " << lse.row;
+    }
 }
 
 } // namespace
