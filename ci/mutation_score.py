@@ -3,6 +3,7 @@
 """What the default draw of `assay check` sees of the mutants of a folder (ci/machine_mutants.py).
 
 mutation_score.py FOLDER BUILD [--results CSV] [--seconds 180] [--jobs 2] [--seed 1] [--order S]
+mutation_score.py FOLDER BUILD --results CSV --usual-rules
 mutation_score.py --summary CSV
 
 BUILD is a build tree configured with -DASSAY_MUTANT_FOLDER=FOLDER. Every mutant is drawn for in a process of its own
@@ -16,6 +17,10 @@ over the other ones: what fails first stands in the column tests, and counts in 
   killed      a property failed            crashed   the process of the kernel died     hung    or did not return
   survived    the draw ended with nothing  timed_out the draw did not end: no kill      same    survived, same machine code
   unviable    does not compile
+
+--usual-rules: what 1e-2, 1e-3, 98 % and 2x see of the mutants of the results in the first 80 cases of within_budget of every
+kernel, with values N(0,1) (`assay mutants --usual-rules`), in the column usual: the rules that reject a case of which they accept
+the right kernel's result; `ended` where the kernel crashed, hung or refused; `stopped` where only the executor ended it.
 
 A person adds to what is not killed, in the column triage, `equivalent`, `allowed` (by kernels/abi/assay.h) or `hole`, and
 why. The score is of all that are none of same, equivalent, allowed and unviable: what timed out counts as not killed. Its
@@ -42,7 +47,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from mutation.compile import SameCode  # noqa: E402
 
 COLUMNS = ("mutant", "group", "operator", "file", "line", "change", "outcome", "kernel", "property", "seconds", "tests", "triage",
-           "reason")
+           "reason", "usual")
 KILLS, ALIVE = ("killed", "crashed", "hung"), ("survived", "timed_out")
 CORRECT = "(correct)"
 #: Of a process: so many properties and kernels are drawn for side by side, and what one of them alone sees is seen early.
@@ -124,7 +129,7 @@ class Results:
     def add(self, mutant, outcome, kernel="", prop="", seconds=""):
         row = {"mutant": mutant["name"], "group": mutant["group"], "operator": mutant["operator"], "file": mutant["file"],
                "line": mutant["line"], "change": mutant["why"].partition(": ")[2], "outcome": outcome, "kernel": kernel,
-               "property": prop, "seconds": seconds, "tests": "", "triage": "", "reason": ""}
+               "property": prop, "seconds": seconds, "tests": "", "triage": "", "reason": "", "usual": ""}
         with self.lock:
             if any(old["mutant"] == row["mutant"] for old in self.rows):  # it timed out before
                 self.rows = [row if old["mutant"] == row["mutant"] else old for old in self.rows]
@@ -234,6 +239,51 @@ def run_tests(options, results):
         list(pool.map(one, todo))
 
 
+def usual_document(program, name, seed, seconds):
+    """What `mutants --usual-rules` says of one mutant; None when it did not end."""
+    with tempfile.TemporaryDirectory() as folder:
+        document = pathlib.Path(folder) / "rules.json"
+        command = [program, "--seed", str(seed), "--json", document, "mutants", "--usual-rules", "--threads", "2", "--mutant", name]
+        code, _ = run_limited(command, seconds)
+        return json.loads(document.read_text())["rows"][0] if code == 0 else None
+
+
+def usual_words(row, right):
+    """The rules that reject what they accept of the right kernels, or how the kernel ended."""
+    if row is None or row["ended"]:
+        return "ended"
+    words = [rule for rule, cases in row["rejected"].items() if set(cases) - set(right["rejected"][rule])]
+    return " ".join(words or (["stopped"] if row["stopped"] else ["none"]))
+
+
+def judge_by_usual_rules(options, results):
+    program = options.build / "assay"
+    right = usual_document(program, CORRECT, options.seed, math.inf)
+    rejected = ", ".join(f"{rule} {len(cases)}" for rule, cases in right["rejected"].items())
+    print(f"of {right['cases']} cases of the right kernels are rejected by {rejected}", flush=True)
+
+    def one(row):
+        words = usual_words(usual_document(program, row["mutant"], options.seed, options.seconds), right)
+        with results.lock:
+            row["usual"] = words
+            print(f"{row['mutant']}: {words}", flush=True)
+            results.write()
+
+    todo = [row for row in results.rows if row["outcome"] != "unviable" and not row.get("usual")]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(one, todo))
+    summary_of_rules(results.rows)
+
+
+def summary_of_rules(rows):
+    judged = [row for row in rows if row["outcome"] not in ("unviable", "same") and row["triage"] not in ("equivalent", "allowed")]
+    seen = collections.Counter(word for row in judged for word in row["usual"].split())
+    ended = seen["ended"]
+    print(f"\nof {len(judged)} {ended} ended, {seen['stopped']} stopped on the executor alone, {seen['none']} seen by no rule;")
+    for rule in ("1e-2", "1e-3", "98%", "2x"):
+        print(f"{rule:5} sees {ended + seen[rule]}, {100 * (ended + seen[rule]) / len(judged):.1f} %")
+
+
 def wilson(hits, count):
     """95 % interval of a share."""
     if count == 0:
@@ -260,6 +310,8 @@ def summary(rows):
         for value in sorted({row[key] for row in rows}):
             line(f"{key} {value}", [row for row in rows if row[key] == value])
     line("all", rows)
+    if any(row.get("usual") for row in rows):
+        summary_of_rules(rows)
 
 
 def main():
@@ -272,6 +324,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--order", type=int, default=1, help="seed of the order in which mutants run")
     parser.add_argument("--control", type=int, default=2, choices=(0, 1, 2), help="how often the right kernels are drawn for")
+    parser.add_argument("--usual-rules", action="store_true")
     parser.add_argument("--summary", type=pathlib.Path, metavar="CSV")
     options = parser.parse_args()
     if options.summary:
@@ -279,6 +332,8 @@ def main():
     if options.build is None:
         parser.error("FOLDER and BUILD, or --summary CSV")
     results = Results(options.results or options.folder / "results.csv")
+    if options.usual_rules:
+        return judge_by_usual_rules(options, results)
     run_all(options, results)
     tell_same_code(options, results)
     run_tests(options, results)

@@ -172,6 +172,8 @@ struct Parser {
     s->add_option("--mutant", options.mutants, "these instead of all")->type_name("NAME...");
     s->add_flag("--default-draw", options.default_draw,
                 "draw as check does, until a property fails");
+    s->add_flag("--usual-rules", options.usual_rules,
+                "draw as check does, N(0,1), and judge by 1e-2, 1e-3, 98 % and 2x");
     auto count = [&](const char *name, int &value, const char *what, int most) {
       s->add_option(name, value, what)->type_name("N")->check(CLI::Range(1, most));
     };

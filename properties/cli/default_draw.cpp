@@ -36,7 +36,9 @@ const mutants::Mutant &correct() {
   return kCorrect;
 }
 
-std::vector<const mutants::Mutant *> chosen(const CliOptions &o) {
+} // namespace
+
+std::vector<const mutants::Mutant *> chosen_mutants(const CliOptions &o) {
   std::vector<const mutants::Mutant *> out;
   if (std::find(o.mutants.begin(), o.mutants.end(), kCorrectKernels) != o.mutants.end())
     out.push_back(&correct());
@@ -48,12 +50,8 @@ std::vector<const mutants::Mutant *> chosen(const CliOptions &o) {
   return out;
 }
 
-/// Ends at the first failure.
-RunSummary draw(const Session &session, const mutants::Mutant &mutant,
-                const std::vector<const assay_kernel *> &kernels) {
-  std::vector<const Property *> all;
-  for (const Property &property : properties())
-    all.push_back(&property);
+RunSummary draw_for_mutant(const Session &session, const mutants::Mutant &mutant,
+                           const std::vector<const Property *> &properties) {
   std::atomic<bool> failed = false;
   RunnerOptions options;
   options.seed = session.options.seed;
@@ -65,10 +63,13 @@ RunSummary draw(const Session &session, const mutants::Mutant &mutant,
   options.found = [&](const PropertyRun &) { failed = true; };
   options.stop = &failed;
   options.on_thread = [&] { mutants::active_id = mutant.id; };
-  RunSummary summary = run_properties(kernels, all, options, nullptr);
+  RunSummary summary =
+      run_properties(kernels_of(mutant, session.options.kernel), properties, options, nullptr);
   mutants::active_id = 0;
   return summary;
 }
+
+namespace {
 
 /// The run that noticed, or null. What check cannot go on from is noticed, too, and that a kernel
 /// refuses what it has an instantiation for.
@@ -95,12 +96,15 @@ bool concerns(const mutants::Mutant &mutant, const std::string &kernel) {
 
 int draw_for_mutants(Session &session) {
   const CliOptions &o = session.options;
-  const auto subjects = chosen(o);
+  const auto subjects = chosen_mutants(o);
   if (subjects.empty()) throw CliError(kExitUsage, fmt::format("no mutant concerns {}", o.kernel));
   nlohmann::json rows = nlohmann::json::array();
+  std::vector<const Property *> all;
+  for (const Property &property : properties())
+    all.push_back(&property);
   int drawn = 0, survivors = 0, wronged = 0; // the correct kernels are not counted as mutants
   for (const mutants::Mutant *m : subjects) {
-    const RunSummary summary = draw(session, *m, kernels_of(*m, o.kernel));
+    const RunSummary summary = draw_for_mutant(session, *m, all);
     const PropertyRun *by = noticed(summary);
     drawn += m->id != 0;
     nlohmann::json row = {{"mutant", m->name}, {"why", m->why}, {"cases", summary.cases()}};

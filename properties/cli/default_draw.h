@@ -4,6 +4,7 @@
 
 #include "corpus/mutants/mutants.h"
 #include "properties/cli/session.h"
+#include "properties/run/runner.h"
 
 namespace assay {
 
@@ -11,6 +12,14 @@ namespace assay {
 inline constexpr const char *kCorrectKernels = "(correct)";
 
 bool concerns(const mutants::Mutant &mutant, const std::string &kernel);
+
+/// Those that the options name, or all; kCorrectKernels as a mutant that changes nothing.
+std::vector<const mutants::Mutant *> chosen_mutants(const CliOptions &options);
+
+/// The draws of `check` of these properties with the same seed on all kernels that a mutant
+/// concerns. Ends at the first failure.
+RunSummary draw_for_mutant(const Session &session, const mutants::Mutant &mutant,
+                           const std::vector<const Property *> &properties);
 
 /// `mutants --default-draw`: the draws of `check` with the same seed on all kernels that a mutant
 /// concerns, kept findings aside, until a property fails. Exit code 4 when a mutant survives, 1

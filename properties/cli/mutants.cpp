@@ -8,6 +8,7 @@
 
 #include "corpus/mutants/mutants.h"
 #include "properties/cli/default_draw.h"
+#include "properties/cli/usual_rules.h"
 #include "properties/run/kill_matrix.h"
 #include "properties/run/processors.h"
 
@@ -174,12 +175,14 @@ int command_mutants(Session &session) {
   const CliOptions &o = session.options;
   if (mutants::all().empty())
     throw CliError(kExitUnsupported, "mutants: this program was built without (ASSAY_MUTANTS=OFF)");
+  const bool draws = o.default_draw || o.usual_rules;
   for (const std::string &name : o.mutants)
-    if (!(o.default_draw && name == kCorrectKernels) &&
+    if (!(draws && name == kCorrectKernels) &&
         std::none_of(mutants::all().begin(), mutants::all().end(),
                      [&](const mutants::Mutant &m) { return name == m.name; }))
       throw CliError(kExitUsage, fmt::format("--mutant {}: no such mutant", quoted_word(name)));
   if (o.default_draw) return draw_for_mutants(session);
+  if (o.usual_rules) return judge_by_usual_rules(session);
   KillOptions options;
   options.seed = o.seed;
   if (o.runs > 0) options.runs = o.runs;

@@ -47,7 +47,7 @@ struct CliOptions {
   int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
   double budget = 0, patience = 0; ///< seconds
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
-  bool default_draw = false, declaration = false, all = false;
+  bool default_draw = false, usual_rules = false, declaration = false, all = false;
   std::vector<std::string> files, mutants;
   std::vector<int> tree_splits; ///< of bench
   NewPlugin fresh;
