@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long a planted target needs for each mistake, from an empty corpus: one process at a time.
+"""How long a planted target needs for each mistake, from an empty corpus.
 
   cmake --preset fuzz && cmake --build --preset fuzz --target all_planted
   fuzz/time_to_find.py tile                          the mistakes of fuzz/planted/tile_*.mutant, once each
   fuzz/time_to_find.py tile --seeds 10 --compare     with and without numeric feedback, medians
+  fuzz/time_to_find.py tile --jobs 16 --csv FILE     so many processes at a time; every run as a row, too
   fuzz/time_to_find.py paged --compare field         whole kernels, with and without mutations by field
   fuzz/time_to_find.py tile --mistake o_not_rescaled any of corpus/mutants
 
@@ -12,6 +13,7 @@ A run that finds nothing within --seconds or --executions is censored: it counts
 when a median is censored (--compare: of the first), 2 when a target cannot run.
 """
 import argparse
+import csv
 import os
 import pathlib
 import re
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SWITCHES = {"feedback": "ASSAY_FUZZ_FEEDBACK", "field": "ASSAY_FUZZ_BY_FIELD"}
@@ -61,14 +64,29 @@ def figure(runs):
     return text, executions, censored, found[0][2] if found else "nothing"
 
 
+def write_rows(path, mistake, runs):
+    """Appends what every run of a mistake took."""
+    fresh = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if fresh:
+            writer.writerow(("mistake", "without", "seed", "executions", "found"))
+        for off, several in runs.items():
+            for seed, (_, executions, said) in enumerate(several, 1):
+                writer.writerow((mistake, off or "", seed, executions, int(said is not None)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", help="tile, merge, paged, cascade, schedule")
-    parser.add_argument("--mistake", action="append", help="by name; default: those of fuzz/planted for the target, or of WHOLE")
+    parser.add_argument("--mistake", action="append", help="by name; default: those of --folder for the target, or of WHOLE")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--executions", type=int, default=-1, help="a limit, too: on a machine with other work")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--compare", nargs="?", const="feedback", choices=SWITCHES, help="without it, too")
+    parser.add_argument("--folder", default="fuzz/planted", type=pathlib.Path, help="of the mistakes")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--csv", type=pathlib.Path)
     parser.add_argument("--build", default="build/fuzz")
     arguments = parser.parse_args()
     binary = ROOT / arguments.build / "fuzz" / f"planted_{arguments.target}"
@@ -76,19 +94,23 @@ def main():
         print(f"{binary} is not built: cmake --build --preset fuzz --target all_planted", file=sys.stderr)
         return 2
     whole = WHOLE.get(arguments.target, "").split()
-    mistakes = arguments.mistake or whole or sorted(p.stem for p in (ROOT / "fuzz/planted").glob(f"{arguments.target}_*.mutant"))
+    mistakes = arguments.mistake or whole or sorted(p.stem for p in (ROOT / arguments.folder).glob(f"{arguments.target}_*.mutant"))
+    switches = (None, arguments.compare) if arguments.compare else (None,)
     missed, factors = 0, []
-    for mistake in mistakes:
-        cells = []
-        for off in (None, arguments.compare) if arguments.compare else (None,):
-            runs = [run(binary, mistake, 1 + seed, arguments.seconds, arguments.executions, off) for seed in range(arguments.seeds)]
-            cells.append(figure(runs))
-        missed += cells[0][2]
-        line = f"{mistake:44s}" + f"   without {arguments.compare}: ".join(cell[0] for cell in cells)
-        if arguments.compare:
-            factors.append(cells[1][1] / max(1, cells[0][1]))
-            line += f"  x {factors[-1]:.2f}"
-        print(f"{line}  {cells[0][3]}", flush=True)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        pending = {(mistake, off): [pool.submit(run, binary, mistake, 1 + seed, arguments.seconds, arguments.executions, off)
+                                    for seed in range(arguments.seeds)] for mistake in mistakes for off in switches}
+        for mistake in mistakes:
+            runs = {off: [future.result() for future in pending[mistake, off]] for off in switches}
+            if arguments.csv:
+                write_rows(arguments.csv, mistake, runs)
+            cells = [figure(runs[off]) for off in switches]
+            missed += cells[0][2]
+            line = f"{mistake:44s}" + f"   without {arguments.compare}: ".join(cell[0] for cell in cells)
+            if arguments.compare:
+                factors.append(cells[1][1] / max(1, cells[0][1]))
+                line += f"  x {factors[-1]:.2f}"
+            print(f"{line}  {cells[0][3]}", flush=True)
     if factors:
         print(f"executions without {arguments.compare} over those with it: median {statistics.median(factors):.2f}")
     return 1 if missed else 0

@@ -58,6 +58,25 @@ R to_bf16(R x) {
   return x;
 }
 
+inline float magnitude(float x) { return std::fabs(x); }
+
+template <class R>
+float magnitude(R) {
+  return 1.0f;
+}
+
+/// Magnitudes from low to high are off by 2^-6 of themselves.
+struct OffBetween {
+  float low, high;
+  float operator()(float x) const {
+    return std::fabs(x) >= low && std::fabs(x) < high ? x * (1.0f + 0x1p-6f) : x;
+  }
+  template <class R>
+  R operator()(R x) const {
+    return x;
+  }
+};
+
 inline float truncate_bf16(float x) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffff0000u);
 }
