@@ -44,6 +44,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from mutation import usual_rules  # noqa: E402
 from mutation.compile import SameCode  # noqa: E402
 
 COLUMNS = ("mutant", "group", "operator", "file", "line", "change", "outcome", "kernel", "property", "seconds", "tests", "triage",
@@ -239,51 +240,6 @@ def run_tests(options, results):
         list(pool.map(one, todo))
 
 
-def usual_document(program, name, seed, seconds):
-    """What `mutants --usual-rules` says of one mutant; None when it did not end."""
-    with tempfile.TemporaryDirectory() as folder:
-        document = pathlib.Path(folder) / "rules.json"
-        command = [program, "--seed", str(seed), "--json", document, "mutants", "--usual-rules", "--threads", "2", "--mutant", name]
-        code, _ = run_limited(command, seconds)
-        return json.loads(document.read_text())["rows"][0] if code == 0 else None
-
-
-def usual_words(row, right):
-    """The rules that reject what they accept of the right kernels, or how the kernel ended."""
-    if row is None or row["ended"]:
-        return "ended"
-    words = [rule for rule, cases in row["rejected"].items() if set(cases) - set(right["rejected"][rule])]
-    return " ".join(words or (["stopped"] if row["stopped"] else ["none"]))
-
-
-def judge_by_usual_rules(options, results):
-    program = options.build / "assay"
-    right = usual_document(program, CORRECT, options.seed, math.inf)
-    rejected = ", ".join(f"{rule} {len(cases)}" for rule, cases in right["rejected"].items())
-    print(f"of {right['cases']} cases of the right kernels are rejected by {rejected}", flush=True)
-
-    def one(row):
-        words = usual_words(usual_document(program, row["mutant"], options.seed, options.seconds), right)
-        with results.lock:
-            row["usual"] = words
-            print(f"{row['mutant']}: {words}", flush=True)
-            results.write()
-
-    todo = [row for row in results.rows if row["outcome"] != "unviable" and not row.get("usual")]
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(one, todo))
-    summary_of_rules(results.rows)
-
-
-def summary_of_rules(rows):
-    judged = [row for row in rows if row["outcome"] not in ("unviable", "same") and row["triage"] not in ("equivalent", "allowed")]
-    seen = collections.Counter(word for row in judged for word in row["usual"].split())
-    ended = seen["ended"]
-    print(f"\nof {len(judged)} {ended} ended, {seen['stopped']} stopped on the executor alone, {seen['none']} seen by no rule;")
-    for rule in ("1e-2", "1e-3", "98%", "2x"):
-        print(f"{rule:5} sees {ended + seen[rule]}, {100 * (ended + seen[rule]) / len(judged):.1f} %")
-
-
 def wilson(hits, count):
     """95 % interval of a share."""
     if count == 0:
@@ -311,7 +267,7 @@ def summary(rows):
             line(f"{key} {value}", [row for row in rows if row[key] == value])
     line("all", rows)
     if any(row.get("usual") for row in rows):
-        summary_of_rules(rows)
+        usual_rules.print_summary(rows)
 
 
 def main():
@@ -333,7 +289,7 @@ def main():
         parser.error("FOLDER and BUILD, or --summary CSV")
     results = Results(options.results or options.folder / "results.csv")
     if options.usual_rules:
-        return judge_by_usual_rules(options, results)
+        return usual_rules.judge(run_limited, CORRECT, options, results)
     run_all(options, results)
     tell_same_code(options, results)
     run_tests(options, results)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `assay mutants --default-draw`.
+// `assay mutants --default-draw` and `--usual-rules`.
 #include "properties/tests/cli_fixture.h"
 
 namespace assay {
@@ -30,6 +30,29 @@ TEST_F(Cli, DefaultDrawRefusesWhatIsNotThere) {
   expect_error(r, kExitUsage, "no mutant concerns merge_state");
   expect_error(assay_program({"mutants", "--default-draw", "--mutant", "nope"}), kExitUsage,
                "--mutant 'nope': no such mutant");
+}
+
+/// A wrong output is rejected, and an error of 2^-14 accepted; right kernels pass but for 1e-3,
+/// which the rounding of an output in bf16 may exceed.
+TEST_F(Cli, UsualRulesSeeLargeErrorsAlone) {
+  const auto rejected = [&](const std::string &mutant) {
+    Ran r = assay_program({"mutants", "--usual-rules", "--mutant", mutant, "--kernel",
+                           "paged_attention_v1", "--threads", "1", "--json", path("m")});
+    EXPECT_EQ(r.code, kExitPass) << r.err;
+    const auto row = json("m")["rows"][0];
+    EXPECT_EQ(row["mutant"], mutant);
+    EXPECT_GE(row["cases"], 20);
+    EXPECT_TRUE(row["ended"].empty());
+    return row["rejected"];
+  };
+  const auto right = rejected("(correct)"), small = rejected("o_off_by_2_14"),
+             large = rejected("swapped_kv_head");
+  for (const char *rule : {"1e-2", "98%", "2x"}) {
+    EXPECT_TRUE(right[rule].empty()) << rule;
+    EXPECT_TRUE(small[rule].empty()) << rule;
+    EXPECT_FALSE(large[rule].empty()) << rule;
+  }
+  EXPECT_FALSE(large["1e-3"].empty());
 }
 
 } // namespace
