@@ -18,9 +18,9 @@ over the other ones: what fails first stands in the column tests, and counts in 
   survived    the draw ended with nothing  timed_out the draw did not end: no kill      same    survived, same machine code
   unviable    does not compile
 
---usual-rules: what 1e-2, 1e-3, 98 % and 2x see of the mutants of the results in the first 80 cases of within_budget of every
-kernel, with values N(0,1) (`assay mutants --usual-rules`), in the column usual: the rules that reject a case of which they accept
-the right kernel's result; `ended` where the kernel crashed, hung or refused; `stopped` where only the executor ended it.
+--usual-rules: what 1e-2, 1e-3, 98 % and 2x see of the mutants of the results in the cases of within_budget with values N(0,1)
+(`assay mutants --usual-rules`), in the column usual: the rules that reject a case of which they accept the right kernel's
+result; `ended` where the kernel crashed, hung or refused; `stopped` where only the executor ended it; `timed_out`; `none`.
 
 A person adds to what is not killed, in the column triage, `equivalent`, `allowed` (by kernels/abi/assay.h) or `hole`, and
 why. The score is of all that are none of same, equivalent, allowed and unviable: what timed out counts as not killed. Its

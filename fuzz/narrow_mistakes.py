@@ -62,7 +62,7 @@ def main():
     for name, quantity in QUANTITIES.items():
         for number in range(options.ranges):
             low = 2.0 ** rng.randint(*quantity[3])
-            if name == "merge_sink_mass":  # from 1, where nothing weighs, to 2
+            if name == "merge_sink_mass":  # at least 1, and from 1 to 2 with two states of one key
                 low = 1 + rng.random() * 0.9
             width = rng.choice((1, 1 / 8, 1 / 64))
             write(options.folder, f"{name}_{number}", low, low * (1 + width), quantity)

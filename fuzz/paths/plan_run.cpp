@@ -11,10 +11,21 @@ namespace assay::fuzz {
 
 namespace {
 
-const int32_t *read_only(simt::Stream &stream, std::span<const int32_t> values, const char *name) {
+int32_t *read_only(simt::Stream &stream, std::span<const int32_t> values, const char *name) {
   auto *p = static_cast<int32_t *>(stream.memory.allocate(
       values.size_bytes(), simt::Access::kReadOnly, simt::InitState::kDefined, name));
   std::copy(values.begin(), values.end(), p);
+  return p;
+}
+
+/// What stands behind the pages of a request is dead.
+const int32_t *page_table(simt::Stream &stream, const TreeInput &in) {
+  const auto stride = static_cast<size_t>(in.page_table_stride);
+  int32_t *p = read_only(stream, {in.page_table, in.shape.batch * stride}, "page_table");
+  for (int32_t r = 0; r < in.shape.batch; ++r) {
+    const auto live = static_cast<size_t>(tiles_of(in.seq_lens[r], in.shape.page_size));
+    stream.memory.mark_undefined(p + r * stride + live, (stride - live) * sizeof(int32_t));
+  }
   return p;
 }
 
@@ -54,10 +65,7 @@ PlannerRun run_tree_planner(const TreeInput &in) {
   const auto bytes = static_cast<size_t>(prefix_tree_layout(in.shape).bytes);
   void *plan = plan_buffer(stream, bytes);
   n_simt::TreeKernelParams params;
-  params.input = {in.shape,
-                  read_only(stream,
-                            {in.page_table, batch * static_cast<size_t>(in.page_table_stride)},
-                            "page_table"),
+  params.input = {in.shape, page_table(stream, in),
                   read_only(stream, {in.seq_lens, batch}, "seq_lens"), in.page_table_stride};
   params.output = tree_output(in.shape, plan);
   simt::LaunchConfig config;

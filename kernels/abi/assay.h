@@ -206,8 +206,8 @@ typedef struct assay_plan_params {
  *
  * num_splits 0: keys are shared as far as a model of bytes and work says that it pays; a batch that
  * shares nothing is computed as in paged_attention_v2. num_splits > 0: all that can be shared is,
- * in so many splits of each part of the tree (fewer where it has fewer than 128 keys per split, or
- * 64 with head_dim 256). Either way the keys of no other request are split by the plan of v2.
+ * the longest part of the tree in so many splits of whole tiles (128 keys, 64 with head_dim 256),
+ * others in splits as long, all uncut or private where they do not fit. Private keys: as in v2.
  *
  * Pages are shared for 2 to 1024 requests without window on devices with warpgroups (sm_90): those
  * whose keys all query tokens of a request see. Any other call is one of paged_attention_v2 with

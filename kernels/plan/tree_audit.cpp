@@ -12,16 +12,24 @@ namespace {
 /// The pages that requests can share, found by a method of its own: level by level, depth first.
 class SharedPages {
 public:
-  explicit SharedPages(const TreeInput &in) : in_(in), s_(in.shape), keys_(s_.batch) {
+  explicit SharedPages(const TreeInput &in) : in_(in), s_(in.shape), nodes_of_(s_.batch) {
     std::vector<int32_t> all(static_cast<size_t>(s_.batch));
     std::iota(all.begin(), all.end(), 0);
     split(all, 0, 0);
+    choose_tiles();
   }
 
-  /// Of each request, as far as kTreeLevels levels and kStartKeys let them be covered.
-  const std::vector<int32_t> &keys() const { return keys_; }
-  /// Whether the nodes, uncut, fit into workspace and plan.
-  bool fits() const { return items_ <= kMaxTreeItems && states_ <= s_.max_rows; }
+  /// Keys of a request that nodes can hold.
+  int32_t keys(int32_t r) const {
+    return nodes_of_[r].empty() ? 0 : nodes_[nodes_of_[r].back()].end;
+  }
+  /// Those that a plan has: none where its nodes do not fit.
+  int32_t planned_keys(int32_t r) const { return tiles_ > 0 ? keys(r) : 0; }
+  /// Splits of the node of a request at a level of its own, 0 where it has none.
+  int32_t splits(int32_t r, int level) const {
+    if (tiles_ == 0 || level >= static_cast<int>(nodes_of_[r].size())) return 0;
+    return node_splits(s_, nodes_[nodes_of_[r][level]], tiles_);
+  }
 
 private:
   using Requests = std::vector<int32_t>;
@@ -47,22 +55,45 @@ private:
     };
     while (all_have(depth))
       ++depth;
-    const int32_t end = depth * s_.page_size / kStartKeys * kStartKeys;
-    if (end > keys_[group[0]]) {
+    const int32_t begin = keys(group[0]), end = depth * s_.page_size / kStartKeys * kStartKeys;
+    if (end > begin) {
       const auto members = static_cast<int32_t>(group.size());
-      const PrefixNode node{group[0], 0, members, members, keys_[group[0]], end};
-      items_ += node_items(s_, node, 1);
-      states_ += node_states(s_, node, 1);
       for (int32_t r : group)
-        keys_[r] = end;
+        nodes_of_[r].push_back(nodes_.size());
+      nodes_.push_back({group[0], 0, members, members, begin, end});
     }
     split(group, depth, level + 1);
   }
 
+  /// Of an item: those of the longest node in as many parts as were asked for, else all of it.
+  void choose_tiles() {
+    int32_t longest = 0;
+    for (const PrefixNode &node : nodes_)
+      longest = std::max(longest, tiles_of(node.end - node.begin, s_.tile));
+    if (longest == 0) return;
+    const int32_t parts = std::min(s_.splits, longest);
+    for (const int32_t tiles : {(longest + parts - 1) / parts, longest})
+      if (fits(tiles)) {
+        tiles_ = tiles;
+        return;
+      }
+  }
+
+  bool fits(int32_t tiles) const {
+    int64_t items = 0, states = 0;
+    for (const PrefixNode &node : nodes_) {
+      const int32_t splits = node_splits(s_, node, tiles);
+      items += node_items(s_, node, splits);
+      states += node_states(s_, node, splits);
+    }
+    return items <= kMaxTreeItems && states <= s_.max_rows;
+  }
+
   const TreeInput &in_;
   const PrefixTreeShape &s_;
-  std::vector<int32_t> keys_;
-  int64_t items_ = 0, states_ = 0;
+  std::vector<PrefixNode> nodes_;
+  std::vector<std::vector<size_t>> nodes_of_; // [batch], from the first level on
+  int32_t tiles_ = 0;                         // of an item; 0: no nodes
 };
 
 class TreeAudit {
@@ -70,15 +101,17 @@ public:
   TreeAudit(const TreeInput &in, const PrefixTree &tree, std::span<const int32_t> covered)
       : in_(in), s_(in.shape), tree_(tree), covered_(covered),
         written_(static_cast<size_t>(s_.max_rows)),
-        keys_(static_cast<size_t>(s_.batch) * s_.kv_heads) {}
+        keys_(static_cast<size_t>(s_.batch) * s_.kv_heads * s_.group) {}
 
   std::string run() {
+    for (int32_t r = 0; r < s_.batch; ++r)
+      if (std::string e = places(r); !e.empty()) return e + of_request(r);
     if (std::string e = items(); !e.empty()) return e;
     for (int32_t r = 0; r < s_.batch; ++r) {
-      std::string e = states(r);
-      for (int32_t h = 0; h < s_.kv_heads && e.empty(); ++h)
-        e = keys(r, h);
-      if (!e.empty()) return e + " (request " + std::to_string(r) + ")";
+      std::string e = merged(r);
+      for (int32_t i = 0; i < s_.kv_heads * s_.group && e.empty(); ++i)
+        e = keys(r, i);
+      if (!e.empty()) return e + of_request(r);
     }
     return s_.splits > 0 ? forced() : "";
   }
@@ -88,12 +121,33 @@ private:
     int32_t begin, end;
   };
 
+  static std::string of_request(int32_t r) { return " (request " + std::to_string(r) + ")"; }
+  const TreePlace &place(int32_t r, int level) const {
+    return tree_.places[r * kTreeLevels + level];
+  }
+  static int64_t state_of(const TreePlace &place, int64_t part) {
+    return place.first_state + part * place.rows;
+  }
+
+  /// Those that the merge looks at: as far as the first that is empty.
+  std::string places(int32_t r) const {
+    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l) {
+      const TreePlace &p = place(r, l);
+      if (p.splits < 0 || p.splits > kMaxNodeSplits) return "splits out of range";
+      if (p.rows < s_.group || p.first_state < 0) return "a place out of range";
+      if (state_of(p, int64_t{p.splits} * s_.kv_heads - 1) + s_.group > s_.max_rows)
+        return "a place outside the workspace";
+    }
+    return "";
+  }
+
   std::string items() {
     int32_t n = 0;
-    for (; n <= kMaxTreeItems && tree_.items[n].kv_begin < tree_.items[n].kv_end; ++n)
+    for (; n <= kMaxTreeItems && tree_.items[n].kv_begin < tree_.items[n].kv_end; ++n) {
+      if (n == kMaxTreeItems) return "more items than a plan holds";
       if (std::string e = item(tree_.items[n]); !e.empty())
         return e + " (item " + std::to_string(n) + ")";
-    if (n > kMaxTreeItems) return "more items than a plan holds";
+    }
     for (int32_t i = n; i < n + s_.blocks; ++i)
       if (tree_.items[i].kv_begin != tree_.items[i].kv_end) return "no end behind the last item";
     return "";
@@ -102,46 +156,45 @@ private:
   std::string item(const TreeItem &item) {
     if (item.kv_head < 0 || item.kv_head >= s_.kv_heads) return "a head out of range";
     if (item.kv_begin < 0 || item.kv_begin % kStartKeys != 0) return "keys start within a tile";
-    if (item.rows <= 0 || item.rows > s_.batch * s_.group || item.first_member < 0 ||
-        item.first_member + item.rows / s_.group > s_.batch * kTreeLevels)
+    if (item.rows <= 0 || item.rows % s_.group != 0 || item.first_member < 0 ||
+        int64_t{item.first_member} + item.rows / s_.group > int64_t{s_.batch} * kTreeLevels)
       return "rows out of range";
     if (item.first_row < 0 || item.first_row >= item.rows) return "no rows";
-    const int32_t end = std::min(item.rows, item.first_row + kTreeRows);
+    if (!has_keys(item.request, item)) return "keys that its request does not have";
+    const int32_t end =
+        static_cast<int32_t>(std::min(int64_t{item.rows}, int64_t{item.first_row} + kTreeRows));
     for (int32_t row = item.first_row; row < end; ++row)
       if (std::string e = item_row(item, row); !e.empty()) return e;
     return "";
   }
 
   std::string item_row(const TreeItem &item, int32_t row) {
-    const int32_t r = tree_.members[item.first_member + row / s_.group];
-    if (r < 0 || r >= s_.batch) return "request out of range";
+    const int32_t r = tree_.members[item.first_member + row / s_.group], of_group = row % s_.group;
+    if (row == item.first_row || of_group == 0)
+      if (!has_keys(r, item) || !has_pages(r, item)) return "keys that a request does not share";
     const int64_t state = int64_t{item.first_state} + row;
     if (state < 0 || state >= s_.max_rows) return "a state outside the workspace";
     if (written_[state]) return "a state written twice";
     written_[state] = true;
-    if (!is_placed(r, item.kv_head, state - row % s_.group))
+    if (!is_placed(r, item.kv_head, state - of_group))
       return "a state where the merge does not look";
-    if (row % s_.group != 0) return "";
-    keys_[static_cast<size_t>(r) * s_.kv_heads + item.kv_head].push_back(
+    keys_[(static_cast<size_t>(r) * s_.kv_heads + item.kv_head) * s_.group + of_group].push_back(
         {item.kv_begin, item.kv_end});
-    return has_pages(r, item) ? "" : "keys that a request does not share";
+    return "";
   }
 
   bool is_placed(int32_t r, int32_t head, int64_t state) const {
-    for (int l = 0; l < kTreeLevels; ++l) {
-      const TreePlace &place = tree_.places[r * kTreeLevels + l];
-      for (int32_t split = 0; split < place.splits; ++split)
-        if (state_of(place, split, head) == state) return true;
-    }
+    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l)
+      for (int32_t split = 0; split < place(r, l).splits; ++split)
+        if (state_of(place(r, l), int64_t{split} * s_.kv_heads + head) == state) return true;
     return false;
   }
-  int64_t state_of(const TreePlace &place, int32_t split, int32_t head) const {
-    return place.first_state + (int64_t{split} * s_.kv_heads + head) * place.rows;
-  }
 
+  /// Where its first query token sees them.
+  bool has_keys(int32_t r, const TreeItem &item) const {
+    return r >= 0 && r < s_.batch && item.kv_end <= in_.seq_lens[r] - (s_.q_len - 1);
+  }
   bool has_pages(int32_t r, const TreeItem &item) const {
-    if (item.request < 0 || item.request >= s_.batch) return false;
-    if (item.kv_end > in_.seq_lens[r] - (s_.q_len - 1)) return false;
     const auto row = [&](int32_t request) {
       return in_.page_table + request * in_.page_table_stride;
     };
@@ -149,40 +202,42 @@ private:
     return std::equal(row(r) + first, row(r) + end, row(item.request) + first);
   }
 
-  /// Of all heads and rows of a request, those that are merged are written.
-  std::string states(int32_t r) const {
-    for (int l = 0; l < kTreeLevels; ++l) {
-      const TreePlace &place = tree_.places[r * kTreeLevels + l];
-      if (place.splits < 0 || place.splits > kMaxNodeSplits) return "splits out of range";
-      if (s_.splits > 0 && place.splits > s_.splits) return "more splits than were asked for";
-      for (int32_t i = 0; i < place.splits * s_.kv_heads * s_.group; ++i) {
-        const int64_t state =
-            state_of(place, i / s_.group / s_.kv_heads, i / s_.group % s_.kv_heads) + i % s_.group;
-        if (state < 0 || state >= s_.max_rows || !written_[state])
-          return "a state that nobody writes";
+  /// Every state that is merged for a request is written, and merged once.
+  std::string merged(int32_t r) {
+    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l)
+      for (int32_t i = 0; i < place(r, l).splits * s_.kv_heads * s_.group; ++i) {
+        const int64_t state = state_of(place(r, l), i / s_.group) + i % s_.group;
+        if (!written_[state]) return "a state that nobody writes, or that is merged twice";
+        written_[state] = false;
       }
-    }
     return "";
   }
 
-  std::string keys(int32_t r, int32_t head) {
-    auto &ranges = keys_[static_cast<size_t>(r) * s_.kv_heads + head];
+  /// Of a row of a kv head.
+  std::string keys(int32_t r, int32_t row) {
+    auto &ranges = keys_[static_cast<size_t>(r) * s_.kv_heads * s_.group + row];
     std::ranges::sort(ranges, {}, &Range::begin);
     int32_t next = 0;
     for (const Range &range : ranges) {
       if (range.begin != next) return "keys missing or computed twice";
       next = range.end;
     }
-    return next == covered_[r] ? "" : "its own part does not begin where its nodes end";
+    if (next != covered_[r]) return "its own part does not begin where its nodes end";
+    return next % kStartKeys == 0 ? "" : "its own part starts within a tile";
   }
 
   std::string forced() const {
     const SharedPages shared(in_);
-    for (int32_t r = 0; r < s_.batch; ++r)
-      if (covered_[r] != (shared.fits() ? shared.keys()[r] : 0))
-        return "covers " + std::to_string(covered_[r]) + " of " + std::to_string(shared.keys()[r]) +
-               " shared keys" + (shared.fits() ? "" : ", which do not fit") + " (request " +
-               std::to_string(r) + ")";
+    for (int32_t r = 0; r < s_.batch; ++r) {
+      if (covered_[r] != shared.planned_keys(r))
+        return "covers " + std::to_string(covered_[r]) + " keys, " +
+               std::to_string(shared.keys(r)) + " can be shared and " +
+               std::to_string(shared.planned_keys(r)) + " fit" + of_request(r);
+      for (int l = 0; l < kTreeLevels; ++l)
+        if (place(r, l).splits != shared.splits(r, l))
+          return std::to_string(place(r, l).splits) + " splits at level " + std::to_string(l) +
+                 ", expected " + std::to_string(shared.splits(r, l)) + of_request(r);
+    }
     return "";
   }
 
@@ -190,8 +245,8 @@ private:
   const PrefixTreeShape &s_;
   const PrefixTree &tree_;
   std::span<const int32_t> covered_;
-  std::vector<bool> written_;
-  std::vector<std::vector<Range>> keys_; // [batch, kv_heads]
+  std::vector<bool> written_;            // and not merged yet
+  std::vector<std::vector<Range>> keys_; // [batch, kv_heads, group]
 };
 
 } // namespace

@@ -169,14 +169,15 @@ TEST(MergeCall, where_rows_and_heads_lie_changes_no_bit) {
     return out;
   };
   const std::vector<float> o_a = draw(kRows * kHeads * kDim), o_b = draw(kRows * kHeads * kDim),
-                           lse_a = draw(kRows * kHeads), lse_b = draw(kRows * kHeads);
+                           lse_a = draw(kRows * kHeads), lse_b = draw(kRows * kHeads),
+                           nothing(o_a.size(), NAN);
   const auto merged = [&](Strides a, Strides b, Strides o, Strides la, Strides lb, Strides l) {
     const auto in_a = laid_out(o_a, kRows, kHeads, kDim, a.row, a.head),
                in_b = laid_out(o_b, kRows, kHeads, kDim, b.row, b.head),
                in_la = laid_out(lse_a, kRows, kHeads, 1, la.row, la.head),
                in_lb = laid_out(lse_b, kRows, kHeads, 1, lb.row, lb.head);
-    auto out = laid_out(o_a, kRows, kHeads, kDim, o.row, o.head),
-         lse = laid_out(lse_a, kRows, kHeads, 1, l.row, l.head);
+    auto out = laid_out(nothing, kRows, kHeads, kDim, o.row, o.head),
+         lse = laid_out(nothing, kRows, kHeads, 1, l.row, l.head);
     assay_merge_state_params p = {};
     p.struct_size = sizeof p;
     p.dtype = ASSAY_FP32;
@@ -206,6 +207,8 @@ TEST(MergeCall, where_rows_and_heads_lie_changes_no_bit) {
   };
   const Strides wide = kWide[0], narrow = kNarrow[0];
   const std::vector<float> expected = merged(wide, wide, wide, narrow, narrow, narrow);
+  for (const float x : expected)
+    EXPECT_FALSE(std::isnan(x));
   for (const Strides &o : kWide)
     for (const Strides &lse : kNarrow) {
       EXPECT_EQ(merged(o, o, o, lse, lse, lse), expected) << o.row << " " << lse.row;
