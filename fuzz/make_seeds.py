@@ -163,7 +163,8 @@ def plan():
         "tree_pays_fp8": tree([(0, 0, 64, 0)] + [(1, 60, 8, 9)] * 30, heads=8, kv_bytes=1, page_size=5, blocks=132),
         "tree_most_items": tree([(0, 0, 8, 0), (1, 8, 0, 0)] + [
             request for i in range(1, 12) for request in ((0, 0, 8, 0), (2 * i + 1, 8, 0, 0))], rows=1, heads=8, page_size=5, splits=64),
-        "tree_many_rows": tree([(0, 0, 20, 0)] + [(1, 20, 1, 0)] * 38 + [(0, 0, 20, 0)], q_len=8, rows=9, splits=2),
+        "tree_many_rows": tree([(0, 0, 20, 0)] + [(1, 20, 1, 0)] * 38 + [(0, 0, 30, 0)], q_len=8, rows=9, splits=2),
+        "tree_rows_of_one_request": tree([(0, 0, 20, 0), (1, 20, 1, 0), (0, 0, 30, 0)], q_len=8, rows=9, splits=2),
         "tree_one_token_pages": tree([(0, 0, 64, 0), (1, 64, 64, 0), (2, 128, 64, 0), (3, 192, 64, 0), (3, 70, 1, 0)], page_size=0, splits=2),
     }
 

@@ -194,7 +194,23 @@ TEST(TreeControl, no_end) {
     if (t.shape.blocks > 1) t.items[t.n + 1] = t.items[0];
   });
 }
-TEST(TreeControl, an_item_ends_within_a_tile) {
+TEST(TreeControl, an_item_too_many) {
+  expect_tree("more items than a plan holds",
+              [](SpoiltTree &t) { std::ranges::fill(t.items, t.items[0]); });
+}
+TEST(TreeControl, an_item_without_rows) {
+  expect_items("no rows", [](TreeItem &i, SpoiltTree &) { i.first_row = i.rows; });
+  expect_items("no rows", [](TreeItem &i, SpoiltTree &) { i.first_row = -1; });
+}
+TEST(TreeControl, a_node_ends_within_a_tile) {
+  expect_tree("its own part starts within a tile", [](SpoiltTree &t) {
+    for (int32_t i = 0; i < t.n; ++i)
+      t.items[i].kv_end -= t.items[i].kv_end == t.covered[t.items[i].request];
+    for (int32_t &keys : t.covered)
+      keys -= keys > 0;
+  });
+}
+TEST(TreeControl, an_item_starts_within_a_tile) {
   expect_items("keys start within a tile", [](TreeItem &i, SpoiltTree &) { i.kv_begin += 1; });
 }
 TEST(TreeControl, a_node_without_its_last_page) {
@@ -211,10 +227,11 @@ TEST(TreeControl, keys_past_the_end) {
   expect_items("keys that its request does not have",
                [](TreeItem &i, SpoiltTree &) { i.kv_end += 1 << 20; });
 }
-/// Not only those of the first rows of an item.
+/// Of an item with no first row of a request.
 TEST(TreeControl, keys_of_another_request_for_the_rows_of_one) {
   expect_items("keys that a request does not share", [](TreeItem &i, SpoiltTree &t) {
-    if (i.first_row % t.shape.group != 0) i.request = t.shape.batch - 1;
+    const int32_t group = t.shape.group, next = (i.first_row + group - 1) / group * group;
+    if (next >= std::min(i.rows, i.first_row + kTreeRows)) i.request = t.shape.batch - 1;
   });
 }
 TEST(TreeControl, heads_out_of_range) {
@@ -257,6 +274,14 @@ TEST(TreeControl, a_split_too_many_is_merged) {
 TEST(TreeControl, splits_without_end) {
   expect_tree("splits out of range",
               [](SpoiltTree &t) { t.places[0].splits = std::numeric_limits<int32_t>::max(); });
+}
+TEST(TreeControl, a_place_out_of_range) {
+  expect_tree("a place out of range", [](SpoiltTree &t) { t.places[0].rows = 0; });
+  expect_tree("a place out of range", [](SpoiltTree &t) { t.places[0].first_state = -1; });
+}
+TEST(TreeControl, a_place_past_the_workspace) {
+  expect_tree("a place outside the workspace",
+              [](SpoiltTree &t) { t.places[0].first_state = t.shape.max_rows; });
 }
 TEST(TreeControl, a_place_behind_an_empty_one) {
   expect_tree("a state where the merge does not look", [](SpoiltTree &t) {

@@ -143,11 +143,12 @@ private:
 
   std::string items() {
     int32_t n = 0;
-    for (; n <= kMaxTreeItems && tree_.items[n].kv_begin < tree_.items[n].kv_end; ++n) {
-      if (n == kMaxTreeItems) return "more items than a plan holds";
-      if (std::string e = item(tree_.items[n]); !e.empty())
-        return e + " (item " + std::to_string(n) + ")";
-    }
+    while (n <= kMaxTreeItems && tree_.items[n].kv_begin < tree_.items[n].kv_end)
+      ++n;
+    if (n > kMaxTreeItems) return "more items than a plan holds";
+    for (int32_t i = 0; i < n; ++i)
+      if (std::string e = item(tree_.items[i]); !e.empty())
+        return e + " (item " + std::to_string(i) + ")";
     for (int32_t i = n; i < n + s_.blocks; ++i)
       if (tree_.items[i].kv_begin != tree_.items[i].kv_end) return "no end behind the last item";
     return "";
