@@ -9,7 +9,30 @@ jobs=$(nproc)
 # With the seconds since the start, so that a log says where the time goes.
 step() { printf '\n== %4d s  %s\n' "$SECONDS" "$*"; }
 
-# build PRESET [-D... -U...] [TARGET...]: configure, build quietly, show the log only on failure.
+# progress PRESET LOG: standard input into the log. Of a build of some length it says first how many steps there are and
+# how long a whole build of the preset took when that was last measured, then a line at every tenth of them.
+progress() {
+  local preset=$1 log=$2 line at of shown=-1 begin=$SECONDS
+  while IFS= read -r line; do
+    printf '%s\n' "$line"
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    ((BASH_REMATCH[2] >= 20)) || continue
+    at=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]}
+    [ $shown -ge 0 ] || printf '%s steps on %d cores%s\n' "$of" "$jobs" "$(measured "$preset")" >&3
+    ((10 * at / of > shown)) || continue
+    shown=$((10 * at / of))
+    [ $shown -eq 0 ] || printf '  %4d of %d, %d s\n' "$at" "$of" $((SECONDS - begin)) >&3
+  done 3>&1 >"$log"
+  [ $shown -lt 0 ] || printf 'built %s: %d steps in %d s on %d cores\n' "$preset" "$of" $((SECONDS - begin)) "$jobs"
+}
+
+# measured PRESET: how long a whole build took, by the table that ci/fresh.sh --record writes.
+measured() {
+  awk -F, -v preset="$1" '$1 == preset {
+    printf "; all %d took %d minutes on %d cores", $2, ($3 + 59) / 60, $4 }' ci/build_times.csv
+}
+
+# build PRESET [-D... -U...] [TARGET...]: configure and build with little said; the log's end on failure.
 build() {
   local preset=$1 settings=() targets=()
   for argument in "${@:2}"; do
@@ -20,8 +43,8 @@ build() {
   done
   mkdir -p "build/$preset"
   local log="build/$preset/build.log"
-  if ! { cmake --preset "$preset" "${settings[@]}" &&
-    cmake --build --preset "$preset" -j "$jobs" ${targets[0]:+--target "${targets[@]}"}; } >"$log" 2>&1; then
+  if ! cmake --preset "$preset" "${settings[@]}" >"$log" 2>&1 ||
+    ! cmake --build --preset "$preset" -j "$jobs" ${targets[0]:+--target "${targets[@]}"} 2>&1 | progress "$preset" "$log"; then
     grep -nE 'error|FAILED|Error' "$log" | head -n 20 >&2 || true
     tail -n 30 "$log" >&2
     echo "build of preset $preset failed; whole log: $log" >&2
@@ -41,5 +64,24 @@ run_tests() {
   grep -A 20 'tests passed' "$log"
 }
 
-have_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
+have_nvcc() {
+  [ -z "${ASSAY_TOOLKIT_HIDDEN:-}" ] && { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
+}
 have_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
+
+# From here on what a machine without the CUDA toolkit has: no nvcc, and toolkit headers that refuse to be included. They
+# may stand among the system's own (/usr/local/include), so each gets a namesake that is found first. The folder is the
+# same for every clone, so that compiler caches stay warm.
+hide_toolkit() {
+  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/assay/no-toolkit header
+  mkdir -p "$folder/bin"
+  for header in cuda.h cuda_runtime.h cuda_runtime_api.h cuda_bf16.h cuda_fp16.h cuda_fp8.h driver_types.h vector_types.h \
+    device_launch_parameters.h mma.h cooperative_groups.h nvrtc.h cudaTypedefs.h; do
+    [ -e "$folder/$header" ] ||
+      echo "#error \"<$header> belongs to the CUDA toolkit, which is hidden in this step\"" >"$folder/$header"
+  done
+  printf '#!/bin/sh\necho "nvcc is hidden in this step" >&2\nexit 127\n' >"$folder/bin/nvcc"
+  chmod +x "$folder/bin/nvcc"
+  export ASSAY_TOOLKIT_HIDDEN=1 CPATH=$folder PATH=$folder/bin:$PATH
+  unset LIBRARY_PATH CUDA_HOME CUDA_PATH CUDACXX
+}

@@ -16,8 +16,10 @@ packages+=(llvm libclang-rt-14-dev)
 packages+=(python3-numpy python3-pytest python3-pip python3-setuptools python3-wheel)
 # Checked habits of the tree and of .github.
 packages+=(clang-format shellcheck python3-yaml)
-# Packages of our own, and which libraries they need.
-packages+=(dpkg-dev file)
+# Packages of our own, which libraries they need, and how a user's program finds them.
+packages+=(dpkg-dev file pkg-config)
+# The pages of reports are looked at in a browser. This one is a third smaller than chromium itself: 64 MB to fetch.
+packages+=(chromium-headless-shell)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -2,34 +2,34 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every test: layers and directory map, unit tests and properties, all but the slow ones again under
 # ASan and UBSan, 60 s of fuzzing, and, when nvcc is there, the cuda target compiled (and run when a GPU answers).
+# All but the last runs as on a machine without the CUDA toolkit. The last lines say what was skipped, and why.
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 fuzz_seconds=60
+# ci/setup.sh installs one: pages must not pass unseen.
+export ASSAY_REQUIRE_BROWSER=1
 
-ci/setup.sh
-step "shape, layers, format, scripts, workflows, headers"
-ci/shape.sh
-git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
-shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
-/usr/bin/python3 -B ci/tests/workflows_test.py
-/usr/bin/python3 -B ci/workflows.py
-ci/check_headers.sh
-step "build and test (simt)"
-build simt
-run_tests simt
-step "install, and a user's programs"
-ci/consumer.sh build/simt
-step "packages"
-ci/packages.sh build/simt
-step "sanitizers (address, undefined)"
-build simt-asan-ubsan
-run_tests simt-asan-ubsan
-step "fuzz ($fuzz_seconds s)"
-ci/fuzz.sh "$fuzz_seconds"
-if have_nvcc; then
+without_toolkit() (
+  hide_toolkit
+  step "build and test (simt)"
+  build simt
+  run_tests simt
+  step "install, and a user's programs"
+  ci/consumer.sh build/simt
+  step "packages"
+  ci/packages.sh build/simt
+  step "sanitizers (address, undefined)"
+  build simt-asan-ubsan
+  run_tests simt-asan-ubsan
+  step "fuzz ($fuzz_seconds s)"
+  ci/fuzz.sh "$fuzz_seconds"
+)
+
+with_toolkit() {
   # One tree for both, first without and then with the harness: nvcc compiles the kernels once.
   step "kernels alone: without anything of the harness"
   build cuda -DASSAY_HARNESS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
+  local library with_harness
   library=$(find build/cuda -name 'libassay_cuda.so*' -type f)
   ci/kernel_figures.py "$library"
   # The check proves itself: one register more in the table is refused.
@@ -48,10 +48,26 @@ if have_nvcc; then
   else
     # What only this target compiles; the rest of the harness was built and run above.
     build cuda "${with_harness[@]}" assay_cuda_sut assay_bench assay_bench_shared arch_cuda_test
-    echo "no GPU answers: the cuda target was compiled for sm_80 and sm_90a, not run"
+    cmake --install build/simt --prefix build/simt/installed >build/simt/install.log
+    ci/plugins.sh build/simt/installed cuda
   fi
-else
-  echo "no nvcc: the cuda target was not built"
-fi
+}
+
+ci/setup.sh
+step "shape, layers, format, scripts, workflows, headers"
+ci/shape.sh
+git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
+shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
+/usr/bin/python3 -B ci/tests/workflows_test.py
+/usr/bin/python3 -B ci/tests/skipped_test.py
+/usr/bin/python3 -B ci/workflows.py
+ci/check_headers.sh
+without_toolkit
+if have_nvcc; then with_toolkit; fi
+
+step "skipped here"
+/usr/bin/python3 -B ci/skipped.py build/simt build/simt-asan-ubsan
+have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
+have_gpu || echo "kernels on a device: not run (no GPU answers)"
 step "summary of the simt run"
 grep -A 1 'tests passed' build/simt/ctest.log
