@@ -62,7 +62,7 @@ std::string describe(const oracle::Report &report, const char *what) {
   std::snprintf(text, sizeof text,
                 "%s: dim %d tier %d got %.9g exact %.12g +- %.3g allowed %.3g ratio %.6g %s", what,
                 e.dim, e.tier, static_cast<double>(e.got), e.reference.mid, e.reference.rad,
-                e.budget.total, e.ratio, e.why.c_str());
+                e.budget.total, e.ratio, reason_text(e.reason));
   return text;
 }
 

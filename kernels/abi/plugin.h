@@ -127,12 +127,13 @@ typedef struct assay_kernel {
   assay_status (*workspace_size)(const void *params, uint64_t *bytes); /**< null: needs none */
   assay_status (*run)(const void *params);
   const char *(*last_error)(void); /**< of this thread's last refusal; a null message means "" */
-  /** The declared order of the keys of (request, qo_head), for all its query tokens: writes at most
-     `capacity` tiles and the number there are to *count. Pointers in params are host pointers
-     here; o, lse, workspace and plan are null.
+  /** The declared order of the keys of every request, for all its query heads and tokens: writes
+     [batch + 1] ascending offsets from 0 to `first`, and of the tiles, request after request, those
+     that fit into `capacity`. Request r has the tiles first[r] .. first[r + 1] - 1. Pointers in
+     params are host pointers here; o, lse, workspace and plan are null.
      May be null: the order is not declared and only order-free bounds apply. */
-  assay_status (*key_order)(const void *params, int32_t request, int32_t qo_head,
-                            assay_key_tile *tiles, int32_t capacity, int32_t *count);
+  assay_status (*key_order)(const void *params, assay_key_tile *tiles, int64_t capacity,
+                            int64_t *first);
   /** Paged kernels that can be planned apart, once per decode step: the bytes of a call's plan, and
      the planning, into the plan that params names. Both null: it plans inside its calls. */
   assay_status (*plan_size)(const void *params, uint64_t *bytes);

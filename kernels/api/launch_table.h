@@ -5,6 +5,7 @@
 #include "kernels/cascade/cascade_call.h"
 #include "kernels/decode/v1_call.h"
 #include "kernels/decode/v2_call.h"
+#include "kernels/host/status.h"
 #include "kernels/merge/merge_call.h"
 #include "kernels/tree/tree_call.h"
 

@@ -3,6 +3,7 @@
 #include "kernels/api/launch_table.h"
 #include "kernels/api/own_kernels.h"
 #include "kernels/host/device_info.h"
+#include "kernels/host/status.h"
 
 #include <vector>
 

@@ -132,7 +132,7 @@ struct CellData {
 /// A call on the first page set, and what it wrote.
 Verification verify_kernel(const CellData &data, const char *kernel,
                            const assay_paged_params &params, const std::function<void()> &run,
-                           const PagedJudge &judge) {
+                           const Judge &judge) {
   TimedCall call;
   call.kernel = kernel;
   call.params = params;
@@ -171,14 +171,14 @@ void run_decode(const Cell &cell, const Options &options, const DeviceInfo &devi
   result.plan_us = graph_median_us(data.stream, 16, options.replays,
                                    [&](int) { check_status(assay_plan(&plan), "plan"); });
   measure("paged_attention_v2", assay_paged_attention_v2);
-  if (!options.judges) return;
+  if (!options.judge) return;
   const auto verify = [&](const char *name, auto kernel) {
     const assay_paged_params p = data.params(0);
     const auto run = [&] {
       check_status(kernel(&p), name);
       ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
     };
-    result.verified[name] = verify_kernel(data, name, p, run, options.judges.paged);
+    result.verified[name] = verify_kernel(data, name, p, run, options.judge);
   };
   verify("paged_attention_v1", &assay_paged_attention_v1);
   verify("paged_attention_v2", &assay_paged_attention_v2);
@@ -221,9 +221,9 @@ std::vector<Duel> duels(const Cell &cell, const std::vector<KernelPair> &pairs,
       return p;
     };
     calls.banded = [&] { return data.params(0); };
-    if (options.judges)
+    if (options.judge)
       calls.verify = [&](const assay_paged_params &p, const std::function<void()> &run) {
-        return verify_kernel(data, pair.head->name, p, run, options.judges.paged);
+        return verify_kernel(data, pair.head->name, p, run, options.judge);
       };
     out.push_back(duel(cell.name, pair, arena, calls));
   }

@@ -12,7 +12,7 @@
 
 #include "kernels/bench/cells/cell_set.h"
 #include "kernels/bench/result.h"
-#include "kernels/bench/verify/judges.h"
+#include "kernels/bench/verify/judge.h"
 
 namespace assay::bench {
 
@@ -20,7 +20,7 @@ struct Options {
   int replays = 9;
   uint64_t max_pool_bytes = 100ull << 30;
   std::vector<int> tree_splits; // of cascades: tree_attention with such num_splits, too
-  Judges judges;                // look at the outputs after the timing; empty: nobody does
+  Judge judge;                  // looks at the outputs after the timing; empty: nobody does
 };
 
 struct DeviceInfo {

@@ -76,7 +76,7 @@ struct CascadeData {
 /// A call of paged attention on the first set's pages, and what it wrote.
 Verification verify_flat(const CascadeData &data, const char *kernel,
                          const assay_paged_params &params, const std::function<void()> &run,
-                         const PagedJudge &judge) {
+                         const Judge &judge) {
   TimedCall call;
   call.kernel = kernel;
   call.params = params;
@@ -140,7 +140,7 @@ public:
     check_status(run_(&p), name_);
   }
 
-  Verification verify(const PagedJudge &judge) const {
+  Verification verify(const Judge &judge) const {
     return verify_flat(
         data_, name_, params(0),
         [&] {
@@ -163,7 +163,7 @@ private:
 /// A call on the first set, and what it wrote.
 Verification verify_levels(const CascadeData &data, const char *kernel,
                            const assay_cascade_params &params, const std::function<void()> &run,
-                           const CascadeJudge &judge) {
+                           const Judge &judge) {
   TimedCascade call;
   call.kernel = kernel;
   call.params = params;
@@ -185,9 +185,9 @@ void run_flat(const CascadeData &data, const Options &options, CellResult &resul
   measure(kTree, tree);
   result.plan_us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
                                    [&](int i) { tree.plan(i % sets); });
-  if (options.judges) {
-    result.verified[kFlat] = flat.verify(options.judges.paged);
-    result.verified[kTree] = tree.verify(options.judges.paged);
+  if (options.judge) {
+    result.verified[kFlat] = flat.verify(options.judge);
+    result.verified[kTree] = tree.verify(options.judge);
   }
   for (const int splits : options.tree_splits)
     measure(std::string(kTree) + " " + std::to_string(splits),
@@ -201,14 +201,13 @@ void run_levels(const CascadeData &data, const Options &options, CellResult &res
   ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
   result.kernels[kKernel].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
                                                [&](int i) { data.run(i % sets); });
-  if (!options.judges) return;
+  if (!options.judge) return;
   const auto levels = data.levels_of(0);
   const auto run = [&] {
     data.run(0);
     ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
   };
-  result.verified[kKernel] =
-      verify_levels(data, kKernel, data.params(levels), run, options.judges.cascade);
+  result.verified[kKernel] = verify_levels(data, kKernel, data.params(levels), run, options.judge);
 }
 
 void run_cascade(const CascadeCell &cell, const Options &options, const DeviceInfo &device,
@@ -260,12 +259,12 @@ std::vector<Duel> duels(const CascadeCell &cell, const std::vector<KernelPair> &
   };
   flat.banded = [&] { return data.flat_params(0); };
   for (const KernelPair &pair : pairs) {
-    if (options.judges) {
+    if (options.judge) {
       given.verify = [&](const assay_cascade_params &p, const std::function<void()> &run) {
-        return verify_levels(data, pair.head->name, p, run, options.judges.cascade);
+        return verify_levels(data, pair.head->name, p, run, options.judge);
       };
       flat.verify = [&](const assay_paged_params &p, const std::function<void()> &run) {
-        return verify_flat(data, pair.head->name, p, run, options.judges.paged);
+        return verify_flat(data, pair.head->name, p, run, options.judge);
       };
     }
     if (pair.base->family == ASSAY_FAMILY_CASCADE && cell.kv_dtype == KvDtype::kBf16)

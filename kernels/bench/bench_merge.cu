@@ -63,7 +63,7 @@ double plain_floor_us(const MergeCell &cell, const MergeData &data, int replays)
 
 /// A call on the first set, and what it wrote.
 Verification verify_kernel(const MergeData &data, const char *kernel,
-                           const std::function<void()> &run, const MergeJudge &judge) {
+                           const std::function<void()> &run, const Judge &judge) {
   TimedMerge call = data.layout.call(ASSAY_TARGET_CUDA, data.in_of(0), data.out_of(0));
   call.kernel = kernel;
   call.run = run;
@@ -84,12 +84,12 @@ void run_merge(const MergeCell &cell, const Options &options, const DeviceInfo &
   const char *kernel = name_of(cell.op);
   result.kernels[kernel].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
                                               [&](int i) { data.run(cell.op, i % sets); });
-  if (!options.judges) return;
+  if (!options.judge) return;
   const auto run = [&] {
     data.run(cell.op, 0);
     ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
   };
-  result.verified[kernel] = verify_kernel(data, kernel, run, options.judges.merge);
+  result.verified[kernel] = verify_kernel(data, kernel, run, options.judge);
 }
 
 } // namespace
@@ -126,9 +126,9 @@ std::vector<Duel> duels(const MergeCell &cell, const std::vector<KernelPair> &pa
       return p;
     };
     calls.banded = [&] { return calls.make(0, data.out.get()); };
-    if (options.judges)
+    if (options.judge)
       calls.verify = [&](const Params &, const std::function<void()> &run) {
-        return verify_kernel(data, pair.head->name, run, options.judges.merge);
+        return verify_kernel(data, pair.head->name, run, options.judge);
       };
     out.push_back(duel(cell.name, pair, arena, calls));
   };

@@ -35,7 +35,7 @@ public:
   }
 
   void finish(const DeviceInfo &device, nlohmann::json &document) const {
-    if (options_.judges)
+    if (options_.judge)
       std::fprintf(text_,
                    "verified %llu rows by the oracle and every element twice: %zu findings\n",
                    static_cast<unsigned long long>(rows_), findings_);

@@ -4,6 +4,7 @@
 #include "kernels/host/attention_call.h"
 #include "kernels/host/device_info.h"
 #include "kernels/host/key_tiles.h"
+#include "kernels/host/status.h"
 
 #include <algorithm>
 #include <array>
@@ -124,23 +125,25 @@ assay_status Cascade::workspace_size(const assay_cascade_params *p, uint64_t *by
   return ASSAY_OK;
 }
 
-assay_status Cascade::key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
-                                int32_t capacity, int32_t *count) {
+assay_status Cascade::key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
+                                int64_t *first) {
   const auto &p = *static_cast<const assay_cascade_params *>(params);
   CascadeCall call{};
   CascadeWorkspace workspace;
   ASSAY_RETURN_IF_ERROR(build_cascade_shape(&p, call, workspace));
-  KeyTileWriter writer(tiles, capacity);
-  auto next = call.levels.begin();
-  for (int l = 0; l < p.num_levels; ++l) {
-    const assay_cascade_level &level = p.levels[l];
-    if (level.kv.rows == 0) continue;
-    const CascadeLevelSchedule schedule = (next++)->schedule;
-    for (int s = 0; s < level.kv.rows; ++s)
-      if (request >= level.segment_indptr[s] && request < level.segment_indptr[s + 1])
-        add_segment(writer, call.shape, schedule, l, level.kv.seq_lens[s]);
+  KeyTileWriter writer(tiles, capacity, first);
+  for (int32_t request = 0; request < p.batch; ++request, writer.end_request()) {
+    auto next = call.levels.begin();
+    for (int l = 0; l < p.num_levels; ++l) {
+      const assay_cascade_level &level = p.levels[l];
+      if (level.kv.rows == 0) continue;
+      const CascadeLevelSchedule schedule = (next++)->schedule;
+      for (int s = 0; s < level.kv.rows; ++s)
+        if (request >= level.segment_indptr[s] && request < level.segment_indptr[s + 1])
+          add_segment(writer, call.shape, schedule, l, level.kv.seq_lens[s]);
+    }
   }
-  return writer.finish(count);
+  return set_ok();
 }
 
 } // namespace assay

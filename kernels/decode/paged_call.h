@@ -31,11 +31,12 @@ struct TeamRange {
 /// Declares the key order of a kernel with `block_warps` warps in a block.
 class PagedKeyOrder {
 public:
-  PagedKeyOrder(const PagedShape &shape, int block_warps, assay_key_tile *tiles, int32_t capacity);
+  PagedKeyOrder(const PagedShape &shape, int block_warps, assay_key_tile *tiles, int64_t capacity,
+                int64_t *first);
   void add(const TeamRange &range);
   /// Keys that another kernel computes, `tile` at a time, with weights that are rounded once.
   void add_shared(int32_t split, int32_t begin, int32_t end, int32_t tile);
-  assay_status finish(int32_t *count) const { return writer_.finish(count); }
+  void end_request() { writer_.end_request(); }
 
 private:
   KeyTileWriter writer_;

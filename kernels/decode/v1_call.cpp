@@ -30,14 +30,17 @@ assay_status PagedV1::build(const assay_paged_params *p, PagedV1Call &call) {
   return ASSAY_OK;
 }
 
-assay_status PagedV1::key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
-                                int32_t capacity, int32_t *count) {
+assay_status PagedV1::key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
+                                int64_t *first) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   const PagedShape s = paged_shape(p);
-  PagedKeyOrder order(s, kV1Warps, tiles, capacity);
-  const int32_t len = p.kv.seq_lens[request];
-  order.add({tile_warps(p, s, multiprocessors(s.target)), 0, first_planned(len, s.span), len});
-  return order.finish(count);
+  const int warps = tile_warps(p, s, multiprocessors(s.target));
+  PagedKeyOrder order(s, kV1Warps, tiles, capacity, first);
+  for (int32_t request = 0; request < p.batch; ++request, order.end_request()) {
+    const int32_t len = p.kv.seq_lens[request];
+    order.add({warps, 0, first_planned(len, s.span), len});
+  }
+  return set_ok();
 }
 
 } // namespace assay

@@ -22,8 +22,8 @@ struct PagedV1 {
   static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_ALWAYS;
 
   static assay_status build(const Params *params, Call &call);
-  static assay_status key_order(const void *params, int32_t request, int32_t qo_head,
-                                assay_key_tile *tiles, int32_t capacity, int32_t *count);
+  static assay_status key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
+                                int64_t *first);
 };
 
 } // namespace assay

@@ -56,18 +56,21 @@ assay_status PagedV2::workspace_size(const assay_paged_params *p, uint64_t *byte
   return ASSAY_OK;
 }
 
-assay_status PagedV2::key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
-                                int32_t capacity, int32_t *count) {
+assay_status PagedV2::key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
+                                int64_t *first) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   PagedShape shape;
   PagedSplit split;
   ASSAY_RETURN_IF_ERROR(build_paged_shape(&p, shape));
   ASSAY_RETURN_IF_ERROR(build_paged_split(shape, p.num_splits, split));
-  PagedKeyOrder order(shape, split.warps, tiles, capacity);
-  int index = 0;
-  for (const WorkItem &item : items_of_request(split.plan, p.kv.seq_lens, nullptr, request))
-    order.add({split.warps, index++, item.kv_begin, item.kv_end});
-  return order.finish(count);
+  PagedKeyOrder order(shape, split.warps, tiles, capacity, first);
+  const RequestItems items(split.plan, p.kv.seq_lens);
+  for (int32_t request = 0; request < p.batch; ++request, order.end_request()) {
+    int index = 0;
+    for (const WorkItem &item : items.of(request))
+      order.add({split.warps, index++, item.kv_begin, item.kv_end});
+  }
+  return set_ok();
 }
 
 assay_plan_params PagedV2::plan_params(const assay_paged_params &p) {

@@ -27,8 +27,8 @@ struct PagedV2 {
   static assay_status build(const Params *params, Call &call);
   /// Looks at shapes only.
   static assay_status workspace_size(const Params *params, uint64_t *bytes);
-  static assay_status key_order(const void *params, int32_t request, int32_t qo_head,
-                                assay_key_tile *tiles, int32_t capacity, int32_t *count);
+  static assay_status key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
+                                int64_t *first);
   /// The call of assay_plan that serves this one.
   static assay_plan_params plan_params(const Params &params);
 };

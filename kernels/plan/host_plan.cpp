@@ -48,13 +48,8 @@ void write_line(const PlanInput &in, int32_t *line_indptr, int32_t *order) {
   std::fill(line_indptr + before, line_indptr + s.batch + 1, x);
 }
 
-/// Of a balanced plan: where a request lies, and what the workers there hold of it.
-std::vector<WorkItem> balanced_items(PlanInput in, int32_t request) {
-  const size_t batch = static_cast<size_t>(in.shape.batch);
-  std::vector<int32_t> line_indptr(batch + 1), order(batch);
-  in.line_indptr = line_indptr.data(), in.order = order.data();
-  write_line(in, line_indptr.data(), order.data());
-  const auto place = std::find(order.begin(), order.end(), request) - order.begin();
+/// Of a balanced plan: what the workers hold of the request at `place` of its order.
+std::vector<WorkItem> balanced_items(const PlanInput &in, int32_t place) {
   const WorkLine line = work_line(in, HostLoad{});
   const RequestPlace at = request_place(in, place, HostLoad{});
   if (at.tiles == 0) return {balanced_item(in.shape, line, at, 0)};
@@ -104,13 +99,25 @@ std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker) {
   return items;
 }
 
-std::vector<WorkItem> items_of_request(const SplitPlanShape &shape, const int32_t *seq_lens,
-                                       const int32_t *covered, int32_t request) {
-  if (shape.splits == 0)
-    return balanced_items({shape, seq_lens, nullptr, nullptr, covered}, request);
+RequestItems::RequestItems(const SplitPlanShape &shape, const int32_t *seq_lens,
+                           const int32_t *covered)
+    : input_{shape, seq_lens, nullptr, nullptr, covered} {
+  if (shape.splits > 0) return;
+  const auto batch = static_cast<size_t>(shape.batch);
+  line_indptr_.resize(batch + 1), order_.resize(batch), places_.resize(batch);
+  input_.line_indptr = line_indptr_.data(), input_.order = order_.data();
+  write_line(input_, line_indptr_.data(), order_.data());
+  for (size_t place = 0; place < batch; ++place)
+    places_[static_cast<size_t>(order_[place])] = static_cast<int32_t>(place);
+}
+
+std::vector<WorkItem> RequestItems::of(int32_t request) const {
+  const SplitPlanShape &shape = input_.shape;
+  if (shape.splits == 0) return balanced_items(input_, places_[static_cast<size_t>(request)]);
   std::vector<WorkItem> items;
-  for (int64_t w = int64_t{request} * shape.splits; w < (request + int64_t{1}) * shape.splits; ++w)
-    if (const WorkItem item = fixed_item(shape, w, seq_lens[request]); item.num_splits > 0)
+  const int64_t first = int64_t{request} * shape.splits;
+  for (int64_t w = first; w < first + shape.splits; ++w)
+    if (const WorkItem item = fixed_item(shape, w, input_.seq_lens[request]); item.num_splits > 0)
       items.push_back(item);
   return items;
 }

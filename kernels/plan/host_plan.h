@@ -2,6 +2,7 @@
 // The planner on the host, for tests, tools and callers that know the lengths.
 #pragma once
 
+#include "kernels/plan/plan_build.h"
 #include "kernels/plan/split_plan.h"
 
 #include <cstddef>
@@ -31,9 +32,21 @@ SplitPlan view_plan(const SplitPlanShape &shape, const void *buffer);
 /// Items of worker w in the order it computes them.
 std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker);
 
-/// Items of a request in split order, for declarations: a plan of 65,536 requests in 64 splits has
-/// 600 MB, and is not needed for the few of one request.
-std::vector<WorkItem> items_of_request(const SplitPlanShape &shape, const int32_t *seq_lens,
-                                       const int32_t *covered, int32_t request);
+/// Items of requests in split order, for declarations. No plan is made: one of 65,536 requests in
+/// 64 splits has 600 MB. `seq_lens` and `covered` must outlive it.
+class RequestItems {
+public:
+  RequestItems(const SplitPlanShape &shape, const int32_t *seq_lens,
+               const int32_t *covered = nullptr);
+  RequestItems(const RequestItems &) = delete;
+  RequestItems &operator=(const RequestItems &) = delete;
+
+  std::vector<WorkItem> of(int32_t request) const;
+
+private:
+  PlanInput input_;
+  std::vector<int32_t> line_indptr_, order_;
+  std::vector<int32_t> places_; ///< [batch] of each request in order_
+};
 
 } // namespace assay

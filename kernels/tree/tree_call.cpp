@@ -6,7 +6,7 @@
 #include "kernels/plan/host_plan.h"
 #include "kernels/plan/host_tree.h"
 
-#include <memory>
+#include <optional>
 
 namespace assay {
 namespace {
@@ -136,25 +136,25 @@ assay_status Tree::workspace_size(const assay_paged_params *p, uint64_t *bytes) 
   return ASSAY_OK;
 }
 
-assay_status Tree::key_order(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
-                             int32_t capacity, int32_t *count) {
+assay_status Tree::key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
+                             int64_t *first) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   Shapes s;
   ASSAY_RETURN_IF_ERROR(build_shapes(&p, s));
   const TreePlanCall call = plan_call(p, s, nullptr);
-  PagedKeyOrder order(s.paged, s.own.warps, tiles, capacity);
-  int32_t split = 0;
-  const int32_t *covered = nullptr;
-  std::unique_ptr<HostTree> tree;
-  if (s.tree.batch > 0) {
-    tree = std::make_unique<HostTree>(call.tree);
-    covered = tree->covered();
-    for (const KeyRange &r : tree->ranges_of(request))
-      order.add_shared(split++, r.begin, r.end, s.tree.tile);
+  PagedKeyOrder order(s.paged, s.own.warps, tiles, capacity, first);
+  std::optional<HostTree> tree;
+  if (s.tree.batch > 0) tree.emplace(call.tree);
+  const RequestItems items(s.own.plan, p.kv.seq_lens, tree ? tree->covered() : nullptr);
+  for (int32_t request = 0; request < p.batch; ++request, order.end_request()) {
+    int32_t split = 0;
+    if (tree)
+      for (const KeyRange &r : tree->ranges_of(request))
+        order.add_shared(split++, r.begin, r.end, s.tree.tile);
+    for (const WorkItem &item : items.of(request))
+      order.add({s.own.warps, split++, item.kv_begin, item.kv_end});
   }
-  for (const WorkItem &item : items_of_request(s.own.plan, p.kv.seq_lens, covered, request))
-    order.add({s.own.warps, split++, item.kv_begin, item.kv_end});
-  return order.finish(count);
+  return set_ok();
 }
 
 assay_status TreePlan::build(const assay_paged_params *p, TreePlanCall &call) {

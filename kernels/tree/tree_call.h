@@ -47,8 +47,8 @@ struct Tree {
   static assay_status build(const Params *params, Call &call);
   /// Looks at shapes only.
   static assay_status workspace_size(const Params *params, uint64_t *bytes);
-  static assay_status key_order(const void *params, int32_t request, int32_t qo_head,
-                                assay_key_tile *tiles, int32_t capacity, int32_t *count);
+  static assay_status key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
+                                int64_t *first);
 };
 
 /// Its planner.

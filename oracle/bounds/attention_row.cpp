@@ -44,7 +44,7 @@ std::vector<double> subnormal_coefficients(const RowWork &work) {
 
 ColumnSums sum_columns(const KeySet &keys, const RowWork &work, std::vector<Enclosure> &o) {
   const size_t n = keys.size();
-  const int d = keys.head_dim;
+  const int d = keys.value_dim();
   ColumnSums sums;
   for (auto *array : {&sums.value, &sums.magnitude, &sums.subnormal, &sums.centered}) {
     array->assign(static_cast<size_t>(d), 0.0);
@@ -149,10 +149,9 @@ ReplayedRow replay_bits(const RowProblem &problem) {
 RowReference attention_row(const RowProblem &problem) {
   const KeySet &keys = *problem.keys;
   RowReference row;
-  const auto d = static_cast<size_t>(keys.head_dim);
+  const auto d = static_cast<size_t>(keys.value_dim());
   row.o.assign(d, {});
   row.t0.assign(d, {});
-  if (problem.order) require_partition(*problem.order, keys.size());
   row.empty = keys.visible() == 0;
   row.sunken = row.empty && keys.sink;
   if (keys.size() == 0) return row;

@@ -40,8 +40,10 @@ struct RowProblem {
   assay_lse_base lse_base = ASSAY_LSE_NATURAL;
   RowFeatures features; ///< `keys` holds the sink exactly when features.has_sink()
   assay_arithmetic arithmetic{};
-  const TileOrder *order = nullptr; ///< null: any order, any cut into at most max_splits ranges
-  int max_splits = 1;               ///< ignored with an order
+  /// A partition of `keys` (require_partition); null: any order, any cut into at most max_splits
+  /// ranges.
+  const TileOrder *order = nullptr;
+  int max_splits = 1;         ///< ignored with an order
   bool replay_scores = false; ///< T2 too: the declared block-FMA is bit-accurate (block_fma.h)
   int combine_stages = 1;     ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels.
                               ///< The merge with a sink comes on top.

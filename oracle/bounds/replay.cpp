@@ -220,7 +220,7 @@ ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
   if (work.model.p_format == nullptr) return row;
   const KeySet &keys = *problem.keys;
   const size_t n = keys.size();
-  const int d = keys.head_dim;
+  const int d = keys.value_dim();
   KeyReplay replay;
   ReplayBudget b;
   replay_keys(problem, work, replay, b);

@@ -156,6 +156,11 @@ float load_element(assay_dtype dtype, const void *base, int64_t index) {
   return fp16_to_float(static_cast<uint16_t>(bits));
 }
 
+void load_elements(assay_dtype dtype, const void *base, int count, float *out) {
+  for (int i = 0; i < count; ++i)
+    out[i] = load_element(dtype, base, i);
+}
+
 void store_element(assay_dtype dtype, void *base, int64_t index, float value) {
   auto *bytes = static_cast<unsigned char *>(base) + index * element_size(dtype);
   if (dtype == ASSAY_FP32) {

@@ -31,6 +31,9 @@ int element_size(assay_dtype dtype);
 /** Element `index` of a buffer of `dtype`, exactly. */
 float load_element(assay_dtype dtype, const void *base, int64_t index);
 
+/** `count` elements from `base` on. */
+void load_elements(assay_dtype dtype, const void *base, int count, float *out);
+
 /** The bits of element `index`, zero-extended. */
 uint32_t load_bits(assay_dtype dtype, const void *base, int64_t index);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One query row and its keys, decoded exactly. The page walk here is the oracle's own.
+// One query row and its keys, decoded exactly.
 #pragma once
 
 #include <cstddef>
@@ -29,18 +29,20 @@ struct RowFeatures {
  * is RowFeatures::sink.
  */
 struct KeySet {
-  int head_dim = 0;
+  int head_dim = 0;        ///< of a key
+  int v_dim = 0;           ///< of a value; 0: as wide as a key
   bool sink = false;       ///< the last key is the sink
-  std::vector<float> k, v; ///< [n, head_dim], exact
+  std::vector<float> k, v; ///< [n, head_dim] and [n, value_dim()], exact
 
-  std::vector<double> v_min, v_max; ///< [head_dim], over the keys; set by finish()
+  std::vector<double> v_min, v_max; ///< [value_dim()], over the keys; set by finish()
   bool finite = true;               ///< no NaN or infinity in k or v
   bool v_subnormal = false;
   std::vector<unsigned char> k_subnormal; ///< [n], the key holds a subnormal element
 
+  int value_dim() const { return v_dim > 0 ? v_dim : head_dim; }
   size_t size() const { return head_dim ? k.size() / static_cast<size_t>(head_dim) : 0; }
   const float *key(size_t j) const { return k.data() + j * static_cast<size_t>(head_dim); }
-  const float *value(size_t j) const { return v.data() + j * static_cast<size_t>(head_dim); }
+  const float *value(size_t j) const { return v.data() + j * static_cast<size_t>(value_dim()); }
 
   size_t visible() const { return size() - (sink ? 1 : 0); }
 
@@ -51,30 +53,7 @@ struct KeySet {
   KeySet with_sink(assay_dtype operand) const;
 };
 
-/** Token positions [begin, end) of a request. */
-struct KeyRange {
-  int begin = 0, end = 0;
-};
-
-/**
- * A query row of a paged call is row = request * q_len + token.
- * What it sees; throws std::invalid_argument when a length exceeds what its page table can hold.
- */
-KeyRange visible_keys(const assay_paged_params &params, int row);
-KeySet gather_paged(const assay_paged_params &params, int row, int kv_head);
-RowFeatures gather_features(const assay_paged_params &params, int qo_head);
-RowFeatures gather_features(const assay_cascade_params &params, int qo_head);
-
 /** The format that products of a call take their operands in. */
 assay_dtype operand_dtype(assay_dtype dtype, bool fp8);
-
-/** Keys that a level of a cascade holds for a request: 0 when none of its segments serves it. */
-int level_length(const assay_cascade_params &params, int level, int request);
-
-/** Levels in order: the keys of level l come before those of level l + 1. */
-KeySet gather_cascade(const assay_cascade_params &params, int request, int kv_head);
-
-std::vector<float> gather_query(const assay_paged_params &params, int row, int qo_head);
-std::vector<float> gather_query(const assay_cascade_params &params, int request, int qo_head);
 
 } // namespace assay::oracle

@@ -192,8 +192,8 @@ Certification certify_row(const RowProblem &problem, const RowReference &row,
   return out;
 }
 
-Certification certify_merge(const MergeProblem &problem, const MergeReference &reference,
-                            std::span<const int> dims, int precision) {
+Certification certify_row(const MergeProblem &problem, const MergeReference &reference,
+                          std::span<const int> dims, int precision) {
   Certification out;
   const RowReference &row = reference.row;
   if (!row.claim || row.empty || reference.only_state >= 0) return out;

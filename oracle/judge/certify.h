@@ -53,8 +53,8 @@ struct Certification {
 /** The LSE and the outputs `dims` of every tier that the row has. Rows without a claim: nothing. */
 Certification certify_row(const RowProblem &problem, const RowReference &row,
                           std::span<const int> dims, int precision = 256);
-Certification certify_merge(const MergeProblem &problem, const MergeReference &reference,
-                            std::span<const int> dims, int precision = 256);
+Certification certify_row(const MergeProblem &problem, const MergeReference &reference,
+                          std::span<const int> dims, int precision = 256);
 
 /** True when the value that the interval holds lies inside the enclosure, as far as the interval
    can tell (2^-60 of the radius): the fast path's radius was honest. */

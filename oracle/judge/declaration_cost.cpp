@@ -130,31 +130,6 @@ private:
   DeclarationCost cost_;
 };
 
-int query_rows(const assay_paged_params &p) { return p.batch * p.q_len; }
-int query_rows(const assay_cascade_params &p) { return p.batch; }
-
-template <class Params>
-DeclarationCost attention_cost(const Params &params, const KernelModel &model) {
-  Collector collector(model.arithmetic);
-  const int group = params.num_qo_heads / params.num_kv_heads;
-  for (int row = 0; row < query_rows(params); ++row)
-    for (int kv_head = 0; kv_head < params.num_kv_heads; ++kv_head) {
-      GroupKeys keys(params, row, kv_head);
-      for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
-        collector.add_row(HeadRow(params, model, keys, row, head).problem());
-    }
-  return collector.cost();
-}
-
-template <class Params>
-DeclarationCost merge_cost(const Params &params, const KernelModel &model) {
-  Collector collector(model.arithmetic);
-  for (int row = 0; row < params.num_rows; ++row)
-    for (int head = 0; head < params.num_heads; ++head)
-      collector.add_row(merge_problem(params, model.arithmetic, row, head));
-  return collector.cost();
-}
-
 } // namespace
 
 const std::vector<DeclaredField> &declared_fields() {
@@ -179,18 +154,14 @@ const std::vector<DeclaredField> &declared_fields() {
   return kFields;
 }
 
-DeclarationCost declaration_cost(const assay_paged_params &params, const KernelModel &model) {
-  return attention_cost(params, model);
-}
-DeclarationCost declaration_cost(const assay_cascade_params &params, const KernelModel &model) {
-  return attention_cost(params, model);
-}
-DeclarationCost declaration_cost(const assay_merge_state_params &params, const KernelModel &model) {
-  return merge_cost(params, model);
-}
-DeclarationCost declaration_cost(const assay_merge_states_params &params,
-                                 const KernelModel &model) {
-  return merge_cost(params, model);
+DeclarationCost declaration_cost(const CallRows &rows, const KernelModel &model) {
+  return with_reader(rows, model, {}, [&](auto &reader, const RowOutputs &out) {
+    Collector collector(model.arithmetic);
+    for (int row = 0; row < out.rows(); ++row)
+      for (int head = 0; head < out.heads; ++head)
+        collector.add_row(reader.problem(row, head));
+    return collector.cost();
+  });
 }
 
 } // namespace assay::oracle

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "oracle/judge/call.h"
+#include "oracle/judge/problems.h"
 
 namespace assay::oracle {
 
@@ -36,13 +36,9 @@ struct DeclarationCost {
 };
 
 /**
- * Over all rows of a call about which the declaration leaves a claim. Input pointers of params are
- * host pointers; outputs, workspace and plan are not looked at. A declared key order that is none
- * throws OrderError.
+ * Over all rows of a call about which the declaration leaves a claim. A declared key order that is
+ * none throws OrderError.
  */
-DeclarationCost declaration_cost(const assay_paged_params &params, const KernelModel &model);
-DeclarationCost declaration_cost(const assay_cascade_params &params, const KernelModel &model);
-DeclarationCost declaration_cost(const assay_merge_state_params &params, const KernelModel &model);
-DeclarationCost declaration_cost(const assay_merge_states_params &params, const KernelModel &model);
+DeclarationCost declaration_cost(const CallRows &rows, const KernelModel &model);
 
 } // namespace assay::oracle

@@ -5,18 +5,10 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/abi/assay.h"
-#include "oracle/judge/call.h"
+#include "oracle/judge/problems.h"
 #include "oracle/judge/verdict.h"
 
 namespace assay::oracle {
-
-/** What a call wrote, in the layout of its parameters. Apart from them, so that the inputs of a
-    call in place can be those from before it. `lse` null: it writes none. */
-struct CallOutputs {
-  const void *o;
-  const float *lse;
-};
 
 /**
  * Which rows are recomputed in interval arithmetic besides the first with a finding; empty: none.
@@ -27,14 +19,12 @@ struct CertifySample {
   std::function<std::vector<int>(int row, int head)> dims; ///< of such a row
 };
 
-/** All pointers are host pointers; outputs are read from `outputs` alone. */
-Report judge_call(const assay_paged_params &params, const CallOutputs &outputs,
-                  const KernelModel &model, const CertifySample &certify = {});
-Report judge_call(const assay_cascade_params &params, const CallOutputs &outputs,
-                  const KernelModel &model, const CertifySample &certify = {});
-Report judge_call(const assay_merge_state_params &params, const CallOutputs &outputs,
-                  const KernelModel &model, const CertifySample &certify = {});
-Report judge_call(const assay_merge_states_params &params, const CallOutputs &outputs,
-                  const KernelModel &model, const CertifySample &certify = {});
+/** Inputs and outputs are read through `memory`; outputs from `outputs` alone. */
+Report judge_call(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                  const CertifySample &certify = {}, const Memory &memory = {});
+
+/** The one (row, head). */
+Report judge_one(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                 int row, int head, const Memory &memory = {});
 
 } // namespace assay::oracle

@@ -5,82 +5,74 @@
 #include <string>
 #include <utility>
 
-#include "oracle/exact/row_input.h"
-
 namespace assay::oracle {
 namespace {
 
+constexpr int64_t kMaxTiles = int64_t{1} << 28; // of a call
+
 [[noreturn]] void no_order(const std::string &why) {
-  throw OrderError("the kernel declares one and does not give it: " + why);
+  throw OrderError("declared key order: the kernel does not give it: " + why);
 }
 
-constexpr int32_t kMostTiles = 1 << 24; // of one row
+/// A kernel counts what it says: ascending from 0.
+void require_counts(const std::vector<int64_t> &first) {
+  if (first[0] != 0) no_order("its tiles begin at " + std::to_string(first[0]));
+  for (size_t r = 1; r < first.size(); ++r)
+    if (first[r] < first[r - 1])
+      no_order("it counts " + std::to_string(first[r] - first[r - 1]) + " tiles of request " +
+               std::to_string(r - 1));
+  if (first.back() > kMaxTiles) no_order("it counts " + std::to_string(first.back()) + " tiles");
+}
 
-KeyTiles ask(const assay_kernel &kernel, const void *params, int request, int qo_head) {
-  KeyTiles tiles(256);
+template <class Params>
+std::shared_ptr<const KeyOrder> ask(const assay_kernel &kernel, Params params) {
+  if (kernel.key_order == nullptr) return nullptr;
+  params.target = kernel.target;
+  auto order = std::make_shared<KeyOrder>();
+  order->tiles.resize(1024);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const auto capacity = static_cast<int32_t>(tiles.size());
-    int32_t count = 0;
-    if (kernel.key_order(params, request, qo_head, tiles.data(), capacity, &count) != ASSAY_OK) {
+    const auto capacity = static_cast<int64_t>(order->tiles.size());
+    order->first.assign(static_cast<size_t>(params.batch) + 1, 0);
+    if (kernel.key_order(&params, order->tiles.data(), capacity, order->first.data()) != ASSAY_OK) {
       const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
       no_order(message != nullptr ? message : "it gives no reason");
     }
-    if (count < 0 || count > kMostTiles) no_order("it counts " + std::to_string(count) + " tiles");
-    tiles.resize(static_cast<size_t>(count));
-    if (count <= capacity) return tiles;
+    require_counts(order->first);
+    order->tiles.resize(static_cast<size_t>(order->first.back()));
+    if (order->first.back() <= capacity) return order;
   }
   no_order("it counts more tiles than it did before");
 }
 
-template <class Params>
-AskKeyTiles asking(const assay_kernel &kernel, const Params &params) {
-  if (kernel.key_order == nullptr) return nullptr;
-  return [&kernel, &params](int request, int qo_head) {
-    Params asked = params;
-    asked.target = kernel.target;
-    return ask(kernel, &asked, request, qo_head);
-  };
+} // namespace
+
+std::span<const assay_key_tile> KeyOrder::of(int request) const {
+  const auto at = static_cast<size_t>(request);
+  return std::span(tiles).subspan(static_cast<size_t>(first[at]),
+                                  static_cast<size_t>(first[at + 1] - first[at]));
 }
 
-/// `first_key`: of each level, among all keys of the request.
-TileOrder numbered(const KeyTiles &tiles, const std::vector<int> &first_key) {
+std::shared_ptr<const KeyOrder> ask_key_order(const assay_kernel &kernel, const void *params) {
+  if (kernel.family == ASSAY_FAMILY_PAGED)
+    return ask(kernel, *static_cast<const assay_paged_params *>(params));
+  if (kernel.family == ASSAY_FAMILY_CASCADE)
+    return ask(kernel, *static_cast<const assay_cascade_params *>(params));
+  return nullptr;
+}
+
+TileOrder declared_order(const KeyOrder &declared, const AttentionRows &rows, int list) {
   std::map<std::pair<int, int>, int> splits;
   TileOrder order;
-  for (const assay_key_tile &tile : tiles) {
-    if (tile.level < 0 || static_cast<size_t>(tile.level) >= first_key.size())
+  for (const assay_key_tile &tile : declared.of(list)) {
+    if (tile.level < 0 || tile.level >= rows.levels)
       throw OrderError("a tile of level " + std::to_string(tile.level) + " of " +
-                       std::to_string(first_key.size()));
+                       std::to_string(rows.levels));
     const int next = static_cast<int>(splits.size());
     const int split = splits.try_emplace({tile.level, tile.split}, next).first->second;
-    const int base = first_key[static_cast<size_t>(tile.level)];
+    const int base = rows.level_position[static_cast<size_t>(list * rows.levels + tile.level)];
     order.push_back({split, tile.state, base + tile.begin, base + tile.end, tile.p_parts});
   }
   return order;
-}
-
-} // namespace
-
-AskKeyTiles ask_kernel(const assay_kernel &kernel, const assay_paged_params &params) {
-  return asking(kernel, params);
-}
-AskKeyTiles ask_kernel(const assay_kernel &kernel, const assay_cascade_params &params) {
-  return asking(kernel, params);
-}
-
-TileOrder declared_order(const AskKeyTiles &ask, const assay_paged_params &, int request,
-                         int qo_head) {
-  return numbered(ask(request, qo_head), {0});
-}
-
-TileOrder declared_order(const AskKeyTiles &ask, const assay_cascade_params &params, int request,
-                         int qo_head) {
-  std::vector<int> first_key;
-  int keys = 0;
-  for (int level = 0; level < params.num_levels; ++level) {
-    first_key.push_back(keys);
-    keys += level_length(params, level, request);
-  }
-  return numbered(ask(request, qo_head), first_key);
 }
 
 } // namespace assay::oracle

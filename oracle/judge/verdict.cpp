@@ -39,10 +39,10 @@ void record(Report &report, const ElementReport &element) {
   if (report.findings.size() < kMaxFindings) report.findings.push_back(element);
 }
 
-void fail(Report &report, ElementReport element, const std::string &why) {
+void fail(Report &report, ElementReport element, Reason reason) {
   element.verdict = Verdict::kOutside;
   element.ratio = INFINITY;
-  element.why = why;
+  element.reason = reason;
   record(report, element);
 }
 
@@ -66,7 +66,7 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
   element.tier = tier.index;
   element.reference = tier.reference;
   element.budget = tier.budget;
-  if (std::isnan(element.got)) return fail(report, element, "NaN from finite inputs");
+  if (std::isnan(element.got)) return fail(report, element, Reason::kNan);
   const double magnitude = std::fabs(tier.reference.mid) + tier.reference.rad;
   if (std::isinf(element.got)) {
     const double before_rounding = tier.budget.total - tier.budget.output_rounding;
@@ -75,7 +75,7 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
     const bool may_overflow = dtype != ASSAY_FP32 &&
                               magnitude + before_rounding >= format_of(dtype).overflow_threshold &&
                               signed_limit >= format_of(dtype).overflow_threshold;
-    if (!may_overflow) return fail(report, element, "infinity from finite inputs");
+    if (!may_overflow) return fail(report, element, Reason::kInfinity);
     return record(report, element);
   }
   if (std::isinf(tier.budget.total)) return withdraw_claim(report, tier.index);
@@ -84,10 +84,10 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
   const Decision decision = decide(element.got, tier.reference, tier.budget.total, tier.certified);
   element.verdict = decision.verdict;
   report.escalated += decision.escalated;
-  if (decision.verdict == Verdict::kOutside) element.why = "outside the interval";
+  if (decision.verdict == Verdict::kOutside) element.reason = Reason::kOutside;
   if (decision.verdict == Verdict::kUndecided)
-    element.why = std::isfinite(tier.budget.total) ? "undecided at the highest precision"
-                                                   : "the bound is not a finite number";
+    element.reason =
+        std::isfinite(tier.budget.total) ? Reason::kUndecided : Reason::kBoundNotFinite;
   record(report, element);
 }
 
@@ -105,7 +105,7 @@ void judge_zeros(Report &report, const float *o, int dims, int request, int head
     ElementReport element = element_at(request, head, i, o[i]);
     ++report.claimed;
     if (!(o[i] == 0.0f)) {
-      fail(report, element, "a row without keys must be exactly 0");
+      fail(report, element, Reason::kEmptyNotZero);
     } else {
       record(report, element);
     }
@@ -119,7 +119,7 @@ void judge_empty(Report &report, const float *o, int dims, const float *lse, int
   ++report.claimed;
   ElementReport element = element_at(request, head, -1, *lse);
   if (*lse == -INFINITY) return record(report, element);
-  fail(report, element, "the LSE of a row without keys must be -inf");
+  fail(report, element, Reason::kEmptyLse);
 }
 
 void judge_lse(Report &report, const Tier &tier, float lse, int request, int head) {
@@ -209,7 +209,7 @@ Decision decide(float got, const Enclosure &reference, double bound,
 
 Report judge_row(const RowProblem &problem, const RowReference &row, const float *o,
                  const float *lse, int request, int head) {
-  const int dims = problem.keys->head_dim;
+  const int dims = problem.keys->value_dim();
   Report report = start_report(dims, lse != nullptr);
   if (row.empty && !row.sunken) {
     judge_empty(report, o, dims, lse, request, head);
@@ -250,8 +250,8 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
   return report;
 }
 
-Report judge_merge(const MergeProblem &problem, const MergeReference &reference, const float *o,
-                   const float *lse, int row, int head) {
+Report judge_row(const MergeProblem &problem, const MergeReference &reference, const float *o,
+                 const float *lse, int row, int head) {
   const int dims = problem.head_dim;
   const RowReference &exact = reference.row;
   Report report = start_report(dims, lse != nullptr);
@@ -272,7 +272,7 @@ Report judge_merge(const MergeProblem &problem, const MergeReference &reference,
     if (only < 0) add_budget(report, exact, at);
     const size_t source = static_cast<size_t>(std::max(only, 0)) * static_cast<size_t>(dims) + at;
     if (only >= 0 && std::bit_cast<uint32_t>(o[i]) != std::bit_cast<uint32_t>(problem.o[source])) {
-      fail(report, element, "one live state: its bits must be returned");
+      fail(report, element, Reason::kOneStateOutput);
       continue;
     }
     const auto certified = [&](int precision) { return certified_merge(problem, i, precision); };
@@ -281,7 +281,7 @@ Report judge_merge(const MergeProblem &problem, const MergeReference &reference,
   if (!lse) return report;
   if (only >= 0 && std::bit_cast<uint32_t>(*lse) != std::bit_cast<uint32_t>(problem.lse[only])) {
     ++report.claimed;
-    fail(report, element_at(row, head, -1, *lse), "one live state: its LSE must be returned");
+    fail(report, element_at(row, head, -1, *lse), Reason::kOneStateLse);
     return report;
   }
   ++report.claimed;

@@ -12,6 +12,7 @@
 #include "oracle/bounds/merge.h"
 #include "oracle/exact/interval.h"
 #include "oracle/judge/budget_sizes.h"
+#include "oracle/judge/reason.h"
 
 namespace assay::oracle {
 
@@ -28,7 +29,7 @@ struct ElementReport {
   BudgetTerms budget; ///< for the LSE only `total`
   double ratio = 0.0; ///< |got - mid| / bound
   Verdict verdict = Verdict::kInside;
-  std::string why;
+  Reason reason = Reason::kNone;
 };
 
 struct Report {
@@ -65,7 +66,7 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
                  const float *lse, int request, int head);
 
 /** One merged row; the bits matter when a single state is live. */
-Report judge_merge(const MergeProblem &problem, const MergeReference &reference, const float *o,
-                   const float *lse, int row, int head);
+Report judge_row(const MergeProblem &problem, const MergeReference &reference, const float *o,
+                 const float *lse, int row, int head);
 
 } // namespace assay::oracle

@@ -8,6 +8,8 @@
 #include <random>
 
 #include "oracle/exact/dtype.h"
+#include "oracle/rows/build.h"
+#include "oracle/tests/flat_order.h"
 
 namespace assay::oracle::test {
 namespace {
@@ -42,7 +44,9 @@ struct PagedCall {
       store_element(ASSAY_BF16, out.data(), static_cast<int64_t>(i), normal(random));
     return out;
   }
-  DeclarationCost cost(const assay_arithmetic &a) const { return declaration_cost(params, {a}); }
+  DeclarationCost cost(const assay_arithmetic &a) const {
+    return declaration_cost(rows_of(params), {a});
+  }
 };
 
 assay_arithmetic all_exact(assay_arithmetic a) {
@@ -139,7 +143,7 @@ TEST(DeclarationCost, NoFieldIsForgotten) {
 }
 
 /// Two splits of two states each, in tiles of 25 keys.
-TileOrder four_states(int, int) {
+TileOrder four_states(int) {
   TileOrder order;
   for (int begin = 0; begin < kKeys; begin += 25)
     order.push_back({begin / 150, begin / 25 % 2, begin, begin + 25});
@@ -157,8 +161,8 @@ TEST(DeclarationCost, AKeyOrderMakesPCheaper) {
   a.merge_stages = 1;
   assay_paged_params plain = call.params;
   plain.logits_softcap = 0;
-  const DeclarationCost blind = declaration_cost(plain, {a});
-  const DeclarationCost ordered = declaration_cost(plain, {a, four_states});
+  const DeclarationCost blind = declaration_cost(rows_of(plain), {a});
+  const DeclarationCost ordered = declaration_cost(rows_of(plain), {a, flat_order(1, four_states)});
   EXPECT_LT(ordered.declared.o.p_rounding, 0.5 * blind.declared.o.p_rounding);
   for (const BoundSums &field : ordered.fields)
     EXPECT_LE(field.o.total, ordered.declared.o.total * (1 + 1e-9));
@@ -171,15 +175,16 @@ TEST(DeclarationCost, StatesAndSplitsAreJoinedInTheOrderToo) {
   a.max_parallel_states = 2;
   a.max_splits = 2;
   a.merge_stages = 1;
-  const DeclarationCost cost = declaration_cost(call.params, {a, four_states});
-  const auto one_state = [](int request, int head) {
-    TileOrder order = four_states(request, head);
+  const DeclarationCost cost =
+      declaration_cost(rows_of(call.params), {a, flat_order(1, four_states)});
+  const auto one_state = [](int request) {
+    TileOrder order = four_states(request);
     for (KeyTile &tile : order)
       tile.state = 0;
     return order;
   };
-  const auto one_split = [&](int request, int head) {
-    TileOrder order = one_state(request, head);
+  const auto one_split = [&](int request) {
+    TileOrder order = one_state(request);
     for (KeyTile &tile : order)
       tile.split = 0;
     return order;
@@ -190,16 +195,18 @@ TEST(DeclarationCost, StatesAndSplitsAreJoinedInTheOrderToo) {
   const size_t states = declared_fields().size() - 2, splits = states + 1;
   EXPECT_FALSE(same(cost.fields[states], cost.declared));
   EXPECT_FALSE(same(cost.fields[splits], cost.declared));
-  EXPECT_TRUE(
-      same(cost.fields[states], declaration_cost(call.params, {single, one_state}).declared));
-  EXPECT_TRUE(
-      same(cost.fields[splits], declaration_cost(call.params, {joined, one_split}).declared));
+  const auto declared = [&](const assay_arithmetic &arithmetic, auto order) {
+    return declaration_cost(rows_of(call.params), {arithmetic, flat_order(1, order)}).declared;
+  };
+  EXPECT_TRUE(same(cost.fields[states], declared(single, one_state)));
+  EXPECT_TRUE(same(cost.fields[splits], declared(joined, one_split)));
 }
 
 TEST(DeclarationCost, ABadKeyOrderIsNamed) {
   const PagedCall call;
-  const auto short_order = [](int, int) { return TileOrder{{0, 0, 0, kKeys - 1}}; };
-  EXPECT_THROW(declaration_cost(call.params, {all_exact({}), short_order}), OrderError);
+  const auto short_order = [](int) { return TileOrder{{0, 0, 0, kKeys - 1}}; };
+  EXPECT_THROW(declaration_cost(rows_of(call.params), {all_exact({}), flat_order(1, short_order)}),
+               OrderError);
 }
 
 struct MergeCall {
@@ -225,7 +232,7 @@ TEST(DeclarationCost, MergesPayForTheirExponentialAlone) {
   assay_arithmetic a = all_exact({});
   a.exp2_rel_error = 0x1p-12;
   a.p_format = ASSAY_FORMAT_BF16; // no weight of a merge is rounded
-  const DeclarationCost cost = declaration_cost(call.params, {a});
+  const DeclarationCost cost = declaration_cost(rows_of(call.params), {a});
   const auto &fields = declared_fields();
   for (size_t i = 0; i < fields.size(); ++i) {
     const bool paid = std::string_view(fields[i].name) == "exp2_rel_error";
@@ -233,7 +240,7 @@ TEST(DeclarationCost, MergesPayForTheirExponentialAlone) {
   }
   // A single state is returned bit for bit: there is nothing to pay for.
   call.lse[1] = call.lse[2] = -std::numeric_limits<float>::infinity();
-  EXPECT_EQ(declaration_cost(call.params, {a}).outputs, 0u);
+  EXPECT_EQ(declaration_cost(rows_of(call.params), {a}).outputs, 0u);
 }
 
 } // namespace

@@ -137,7 +137,7 @@ TEST(Decide, EveryTierEscalates) {
     blur(row.lse, row.lse_budget);
     blur(row.t2.lse, row.t2.lse_budget);
     Report report = judge_row(problem, row, out.o.data(), &out.lse, 0, 0);
-    EXPECT_EQ(report.verdict, Verdict::kInside) << report.worst.why;
+    EXPECT_EQ(report.verdict, Verdict::kInside) << reason_text(report.worst.reason);
     EXPECT_EQ(report.escalated, 3 * dims + 2);
     const BudgetTerms &sharp = row.t2.budget[0];
     const float far = static_cast<float>(1.5 * sharp.total);
@@ -206,10 +206,10 @@ TEST(Certification, SeesAWrongMerge) {
     problem.o.push_back(0.1f * static_cast<float>(i));
   constexpr int kDims[] = {0, 3};
   MergeReference reference = merge_row(problem);
-  EXPECT_EQ(certify_merge(problem, reference, kDims).misses, 0u);
-  EXPECT_EQ(certify_merge(problem, reference, kDims).values, 3u);
+  EXPECT_EQ(certify_row(problem, reference, kDims).misses, 0u);
+  EXPECT_EQ(certify_row(problem, reference, kDims).values, 3u);
   reference.row.o[3].mid += 1e-12;
-  EXPECT_EQ(certify_merge(problem, reference, kDims).misses, 1u);
+  EXPECT_EQ(certify_row(problem, reference, kDims).misses, 1u);
 }
 
 // Under AddressSanitizer (ci/test.sh) the leak check at exit is the verdict: a thread that computed

@@ -5,6 +5,7 @@
 
 #include "oracle/bounds/error_model.h"
 #include "oracle/judge/certify.h"
+#include "oracle/rows/build.h"
 #include "oracle/tests/feature_campaign.h"
 
 namespace assay::oracle::test {
@@ -54,7 +55,7 @@ TEST_P(Features, CorrectKernelIsNeverOutside) {
       ADD_FAILURE() << "case " << number << " " << regime_name(c.regime) << " dtype " << c.dtype
                     << " n " << c.row.keys.size() << " dim " << e.dim << " tier " << e.tier
                     << " got " << e.got << " reference " << e.reference.mid << " bound "
-                    << e.budget.total << " " << e.why;
+                    << e.budget.total << " " << reason_text(e.reason);
       if (tally.violations > 50) return;
     }
     const double ratio = worst_before_rounding(c);
@@ -198,16 +199,20 @@ TEST(Fp8, DecodesEveryByte) {
 }
 
 TEST(VisibleKeys, EndAtTheTokenAndBeginAtTheWindow) {
-  const int32_t lengths[] = {10, 2, 0};
+  const int32_t lengths[] = {10, 2, 0}, table[] = {0, 1, 2};
   assay_paged_params p{};
   p.batch = 3;
   p.q_len = 4;
   p.kv.seq_lens = lengths;
+  p.num_qo_heads = p.num_kv_heads = 1;
+  p.kv.page_table = table;
+  p.kv.page_table_stride = 1;
+  p.kv.rows = 3;
   p.kv.max_pages = 1;
   p.kv.page_size = 16;
-  const auto range = [&](int request, int token) {
-    const KeyRange r = visible_keys(p, request * 4 + token);
-    return std::pair(r.begin, r.end);
+  const auto range = [&](size_t request, size_t token) {
+    const auto rows = std::get<AttentionRows>(rows_of(p));
+    return std::pair(rows.begin[request * 4 + token], rows.end[request * 4 + token]);
   };
   EXPECT_EQ(range(0, 0), std::pair(0, 7));
   EXPECT_EQ(range(0, 3), std::pair(0, 10));

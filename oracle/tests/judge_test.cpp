@@ -7,8 +7,9 @@
 
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/judge.h"
-#include "oracle/judge/key_order.h"
+#include "oracle/rows/build.h"
 #include "oracle/tests/campaign.h"
+#include "oracle/tests/flat_order.h"
 
 namespace assay::oracle::test {
 namespace {
@@ -86,7 +87,7 @@ struct Paged {
             kPage,
             0};
     model.arithmetic = declared(emulation);
-    model.order = [this](int request, int) { return order_of(request); };
+    model.order = flat_order(batch, [this](int request) { return order_of(request); });
   }
   TileOrder order_of(int request) const {
     return deal_tiles(lengths[static_cast<size_t>(request)], emulation.tile, 2, emulation.states);
@@ -124,7 +125,7 @@ struct Paged {
   }
   CallOutputs outputs() const { return {o.data(), lse.data()}; }
   Report check(const CertifySample &certify = {}) const {
-    return judge_call(params, outputs(), model, certify);
+    return judge_call(rows_of(params), outputs(), model, certify);
   }
 };
 
@@ -132,7 +133,7 @@ TEST(JudgePaged, AcceptsACorrectCall) {
   Paged call;
   call.run();
   Report report = call.check();
-  EXPECT_EQ(report.verdict, Verdict::kInside) << report.worst.why;
+  EXPECT_EQ(report.verdict, Verdict::kInside) << reason_text(report.worst.reason);
   EXPECT_EQ(report.elements, 4u * 6u * 65u);
   EXPECT_EQ(report.claimed, report.elements);
   EXPECT_EQ(report.escalated, 0u);
@@ -312,9 +313,20 @@ TEST(JudgeCascade, LevelsAreConcatenated) {
   params.lse_stride_batch = 6;
   params.lse_stride_head = 1;
   params.levels = levels;
-  EXPECT_EQ(gather_cascade(params, 1, 0).size(), 100u);
-  EXPECT_EQ(gather_cascade(params, 0, 0).size(), 200u);
-  EXPECT_EQ(gather_cascade(params, 3, 1).size(), 33u);
+  const auto rows = [&] { return std::get<AttentionRows>(rows_of(params)); };
+  EXPECT_EQ(rows().keys(1), 100);
+  EXPECT_EQ(rows().keys(0), 200);
+  EXPECT_EQ(rows().keys(3), 33);
+  // Tiles of 16 keys that no level shares with the next, each level a split.
+  auto order = std::make_shared<KeyOrder>();
+  order->first.push_back(0);
+  for (int request = 0; request < 4; ++request) {
+    const int lengths[] = {request < 3 ? 100 : 0, suffix.lengths[static_cast<size_t>(request)]};
+    for (int level : {0, 1})
+      for (int begin = 0; begin < lengths[level]; begin += 16)
+        order->tiles.push_back({level, 0, 0, begin, std::min(begin + 16, lengths[level]), 1});
+    order->first.push_back(static_cast<int64_t>(order->tiles.size()));
+  }
   for (int b = 0; b < 4; ++b) {
     for (int h = 0; h < 6; ++h) {
       KeySet keys = b < 3 ? prefix.read_keys(0, h / kGroup) : KeySet{};
@@ -322,10 +334,10 @@ TEST(JudgeCascade, LevelsAreConcatenated) {
       keys.head_dim = kDim;
       keys.k.insert(keys.k.end(), own.k.begin(), own.k.end());
       keys.v.insert(keys.v.end(), own.v.begin(), own.v.end());
-      const std::vector<float> query = gather_query(params, b, h);
-      const TileOrder order = deal_tiles(static_cast<int>(keys.size()), 16, 2, 2);
+      const std::vector<float> query = read_query(rows(), {}, b, h);
+      const TileOrder tiles = declared_order(*order, rows(), b);
       const RowOutput out =
-          emulate_row(query, keys, suffix.dtype, 0.125f, params.lse_base, order, suffix.emulation);
+          emulate_row(query, keys, suffix.dtype, 0.125f, params.lse_base, tiles, suffix.emulation);
       for (int i = 0; i < kDim; ++i) {
         store_element(suffix.dtype, suffix.o.data(), (b * 6 + h) * kDim + i,
                       out.o[static_cast<size_t>(i)]);
@@ -334,12 +346,9 @@ TEST(JudgeCascade, LevelsAreConcatenated) {
     }
   }
   KernelModel model{.arithmetic = declared(suffix.emulation)};
-  const auto judged = [&] { return judge_call(params, suffix.outputs(), model); };
+  const auto judged = [&] { return judge_call(rows_of(params), suffix.outputs(), model); };
   EXPECT_EQ(judged().verdict, Verdict::kInside);
-  model.order = [&](int request, int head) {
-    const int keys = static_cast<int>(gather_cascade(params, request, head / kGroup).size());
-    return deal_tiles(keys, 16, 2, 2);
-  };
+  model.order = order;
   const Report report = judged();
   EXPECT_EQ(report.verdict, Verdict::kInside);
   EXPECT_FALSE(std::isnan(report.worst_ratio_t1));
@@ -361,34 +370,41 @@ TEST(JudgePaged, CertifiesTheSampleAndTheFirstFinding) {
 }
 
 // A declaration with tiles in any order of levels, one of them empty.
-assay_status order_of_levels(const void *params, int32_t, int32_t, assay_key_tile *tiles,
-                             int32_t capacity, int32_t *count) {
+assay_status order_of_levels(const void *params, assay_key_tile *tiles, int64_t capacity,
+                             int64_t *first) {
   const auto &p = *static_cast<const assay_cascade_params *>(params);
   const assay_key_tile all[] = {{2, 0, 0, 0, 8, 1}, {0, 0, 0, 0, 5, 1}, {2, 1, 0, 8, 9, 2}};
-  *count = p.target == ASSAY_TARGET_CUDA ? 3 : -1;
-  for (int32_t i = 0; i < std::min(capacity, 3); ++i)
+  first[0] = 0;
+  first[1] = p.target == ASSAY_TARGET_CUDA ? 3 : -1;
+  for (int64_t i = 0; i < std::min<int64_t>(capacity, 3); ++i)
     tiles[i] = all[i];
   return p.batch == 1 ? ASSAY_OK : ASSAY_INVALID_ARGUMENT;
 }
 
 TEST(DeclaredOrder, NumbersKeysAndSplitsThroughTheLevels) {
-  const std::vector<int32_t> lengths{5, 7, 9}, indptr{0, 1}, nobody{0, 0};
+  const std::vector<int32_t> lengths{5, 7, 9}, indptr{0, 1}, nobody{0, 0}, table{0, 1, 2};
   assay_cascade_level levels[3] = {};
   for (int l = 0; l < 3; ++l) {
     levels[l].kv.seq_lens = &lengths[static_cast<size_t>(l)];
+    levels[l].kv.page_table = table.data();
     levels[l].kv.rows = 1;
     levels[l].kv.max_pages = levels[l].kv.page_size = 4;
     levels[l].segment_indptr = l == 1 ? nobody.data() : indptr.data();
   }
   assay_cascade_params params{};
-  params.batch = 1;
+  params.batch = params.num_qo_heads = params.num_kv_heads = 1;
   params.num_levels = 3;
   params.levels = levels;
   assay_kernel kernel{};
   kernel.name = "levels";
   kernel.target = ASSAY_TARGET_CUDA; // asked as itself, whatever the parameters say
+  kernel.family = ASSAY_FAMILY_CASCADE;
   kernel.key_order = &order_of_levels;
-  const TileOrder order = declared_order(ask_kernel(kernel, params), params, 0, 0);
+  const auto declared = [&] {
+    return declared_order(*ask_key_order(kernel, &params), std::get<AttentionRows>(rows_of(params)),
+                          0);
+  };
+  const TileOrder order = declared();
   ASSERT_EQ(order.size(), 3u);
   EXPECT_EQ(order[0].begin, 5); // level 1 serves nobody
   EXPECT_EQ(order[0].end, 13);
@@ -398,28 +414,55 @@ TEST(DeclaredOrder, NumbersKeysAndSplitsThroughTheLevels) {
   EXPECT_NE(order[0].split, order[1].split);
   EXPECT_NE(order[0].split, order[2].split);
   params.num_levels = 2;
-  EXPECT_THROW(declared_order(ask_kernel(kernel, params), params, 0, 0), std::invalid_argument);
+  EXPECT_THROW(declared(), std::invalid_argument);
   params.num_levels = 3;
   params.batch = 2; // it refuses
-  EXPECT_THROW(declared_order(ask_kernel(kernel, params), params, 0, 0), std::logic_error);
+  EXPECT_THROW(ask_key_order(kernel, &params), std::logic_error);
+}
+
+// A kernel must count up from 0, and as much the second time as the first.
+TEST(DeclaredOrder, NonsensicalCountsAreRefused) {
+  static std::vector<int64_t> said;
+  static int asked;
+  assay_kernel kernel{};
+  kernel.key_order = [](const void *, assay_key_tile *, int64_t, int64_t *first) {
+    std::copy(said.begin(), said.end(), first);
+    first[2] += 1000 * asked++;
+    return assay_status{ASSAY_OK};
+  };
+  assay_paged_params params{};
+  params.batch = 2;
+  for (const auto &counts : std::vector<std::vector<int64_t>>{
+           {1, 1, 1}, {0, 2, 1}, {0, -1, 0}, {0, 0, int64_t{1} << 40}, {0, 0, 2000}}) {
+    said = counts;
+    asked = 0;
+    EXPECT_THROW(ask_key_order(kernel, &params), OrderError) << counts[1] << " " << counts[2];
+  }
+  said = {0, 1, 3};
+  asked = 0;
+  EXPECT_EQ(ask_key_order(kernel, &params)->of(1).size(), 2u);
 }
 
 // Splits are counted in keys: a kernel that cuts as it likes may cut between any two.
 TEST(RowSplits, AsDeclaredOrAtMost) {
   Paged call;
-  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 2);
+  const auto splits = [&](int row) {
+    const CallRows rows = rows_of(call.params);
+    return AttentionReader(std::get<AttentionRows>(rows), call.model).splits(row);
+  };
+  EXPECT_EQ(splits(0), 2);
   call.model.order = nullptr;
-  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 100);
-  EXPECT_EQ(row_splits(call.params, call.model, 1, 0), 1);
+  EXPECT_EQ(splits(0), 100);
+  EXPECT_EQ(splits(1), 1);
   call.params.num_splits = 7;
-  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 7);
-  EXPECT_EQ(row_splits(call.params, call.model, 2, 0), 1);
+  EXPECT_EQ(splits(0), 7);
+  EXPECT_EQ(splits(2), 1);
   call.model.arithmetic.max_splits = 3;
-  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 3);
+  EXPECT_EQ(splits(0), 3);
   call.params.num_splits = 0;
-  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 3);
+  EXPECT_EQ(splits(0), 3);
   call.model.arithmetic.max_splits = 0;
-  EXPECT_EQ(row_splits(call.params, call.model, 0, 0), 1);
+  EXPECT_EQ(splits(0), 1);
 }
 
 TEST(TileOrder, MustVisitEveryKeyOnce) {

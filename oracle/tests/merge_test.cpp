@@ -15,7 +15,7 @@ struct MergeCase {
                          emulation);
   }
   Report judge(const RowOutput &out) const {
-    return judge_merge(problem, merge_row(problem), out.o.data(), &out.lse, 0, 0);
+    return judge_row(problem, merge_row(problem), out.o.data(), &out.lse, 0, 0);
   }
 };
 
@@ -63,7 +63,7 @@ TEST(Merge, CorrectKernelIsNeverOutside) {
     const Report report = c.judge(c.run());
     ASSERT_EQ(report.verdict, Verdict::kInside)
         << "case " << number << " states " << c.problem.states() << " dim " << report.worst.dim
-        << " ratio " << report.worst.ratio << " " << report.worst.why;
+        << " ratio " << report.worst.ratio << " " << reason_text(report.worst.reason);
     outputs += report.claimed;
     worst = std::max(worst, report.worst_ratio_t0);
     if (!std::isnan(report.worst_ratio_lse))

@@ -16,7 +16,8 @@ void explain_failure(const Case &c, const Report &report, uint64_t number) {
                 << c.splits << " states " << c.emulation.states << " tile " << c.emulation.tile
                 << " block " << c.emulation.block << ": dim " << e.dim << " tier " << e.tier
                 << " got " << e.got << " reference " << e.reference.mid << " +- " << e.reference.rad
-                << " bound " << e.budget.total << " ratio " << e.ratio << " " << e.why;
+                << " bound " << e.budget.total << " ratio " << e.ratio << " "
+                << reason_text(e.reason);
 }
 
 TEST(Soundness, EveryTermBeforeTheOutputRounding) {

@@ -62,7 +62,7 @@ int bench_against(Session &session, const bench::CellSet &cells, std::FILE *text
   const assay_plugin *base = load_plugin(session.options.against);
   nlohmann::json document;
   bench::Options options;
-  options.judges = bench_judges(*session.plugin);
+  options.judge = bench_judge(*session.plugin);
   const int exit = bench::versus_and_report(
       cells, pairs_of(*base, *session.plugin, session.options.kernels), options, text, document);
   return document.is_null() ? exit : session.finish(document, exit);
@@ -77,7 +77,7 @@ int command_bench(Session &session) {
   std::FILE *text = session.options.json_to_out() ? stderr : stdout;
   if (!session.options.against.empty()) return bench_against(session, cells, text);
   bench::Options options;
-  if (session.options.verify) options.judges = bench_judges(*session.plugin);
+  if (session.options.verify) options.judge = bench_judge(*session.plugin);
   options.tree_splits = session.options.tree_splits;
   nlohmann::json document;
   const int exit = bench::run_and_report(cells, options, text, document);

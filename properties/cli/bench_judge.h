@@ -3,12 +3,12 @@
 #pragma once
 
 #include "kernels/abi/plugin.h"
-#include "kernels/bench/verify/judges.h"
+#include "kernels/bench/verify/judge.h"
 
 namespace assay {
 
-/// Judge every element of the rows (T0, LSE; T1 and T2 with the declared key order) by what the
+/// Judges every element of the rows (T0, LSE; T1 and T2 with the declared key order) by what the
 /// call's kernel, one of `plugin`, declares. Several threads.
-bench::Judges bench_judges(const assay_plugin &plugin);
+bench::Judge bench_judge(const assay_plugin &plugin);
 
 } // namespace assay

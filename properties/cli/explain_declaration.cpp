@@ -11,11 +11,11 @@
 
 #include "oracle/judge/declaration_cost.h"
 #include "properties/call/materialise.h"
-#include "properties/call/params.h"
 #include "properties/case/codec.h"
 #include "properties/cli/declared_values.h"
 #include "properties/cli/envelopes.h"
 #include "properties/cli/session.h"
+#include "properties/sut/oracle_call.h"
 
 namespace assay {
 namespace {
@@ -70,18 +70,8 @@ Problem case_of(const Session &session, const assay_kernel &kernel) {
 
 DeclarationCost cost_of(const assay_kernel &kernel, const Problem &p) {
   const Tensors tensors = materialise(p);
-  const AbiParams params = input_params(tensors);
-  switch (params.family) {
-  case Family::kPaged:
-    return declaration_cost(params.paged, oracle::model_of(kernel, params.paged));
-  case Family::kCascade:
-    return declaration_cost(params.cascade, oracle::model_of(kernel, params.cascade));
-  case Family::kMergeState:
-    return declaration_cost(params.merge_state, oracle::model_of(kernel));
-  case Family::kMergeStates:
-    return declaration_cost(params.merge_states, oracle::model_of(kernel));
-  }
-  throw std::logic_error("explain --declaration: no such family");
+  const OracleCall call = oracle_call(tensors, kernel);
+  return declaration_cost(call.rows, call.model);
 }
 
 /// What a field adds to the bounds, as parts of them.

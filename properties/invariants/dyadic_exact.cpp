@@ -220,7 +220,7 @@ CheckResult check_row(const Outcome &run, const RunBounds &bounds, const Sut &su
   if (exact.keys == 0) return CheckResult::pass();
   if (!sums_are_exact(exact, sut.kernel().arithmetic))
     return CheckResult::discard("more keys than the kernel sums exactly");
-  int splits = bounds.splits(row, head);
+  int splits = bounds.splits(row);
   Allowance allowed = allowance(exact, sut.kernel().arithmetic, splits);
   for (int i = 0; i < p.head_dim; ++i) {
     double o = std::fabs(exact.o[i]);

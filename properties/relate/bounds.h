@@ -5,9 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "oracle/judge/call.h"
-#include "properties/call/params.h"
 #include "properties/relate/outcome.h"
+#include "properties/sut/oracle_call.h"
 
 namespace assay {
 
@@ -26,8 +25,8 @@ struct OracleRow {
   oracle::RowReference reference;
 };
 
-/// The bounds of a run's rows by what its kernel declares. Keeps the keys of the last group of
-/// heads asked about: head after head, they are gathered once. Run and Sut must outlive it.
+/// The bounds of a run's rows by what its kernel declares. Head after head, the keys of a row are
+/// gathered once. Run and Sut must outlive it.
 class RunBounds {
 public:
   RunBounds(const Outcome &run, Sut &sut);
@@ -41,18 +40,15 @@ public:
   OracleRow every_tier(int row, int head, bool replay_scores);
   /// Into how many parts that are merged through (O, LSE) an attention row is cut: as declared, or
   /// at most.
-  int splits(int row, int head) const;
+  int splits(int row) const;
 
 private:
-  oracle::GroupKeys &keys_of(int row, int kv_head);
-  RowBound attention_row(int row, int head);
-  RowBound merge_row(int row, int head) const;
+  RowBound merge_row(int row, int head);
 
   const Outcome &run_;
-  AbiParams params_;
-  oracle::KernelModel model_;
-  std::optional<oracle::GroupKeys> keys_;
-  int keys_row_ = -1, keys_head_ = -1; ///< whose keys those are
+  const OracleCall call_;
+  std::optional<oracle::AttentionReader> attention_; ///< one of the two
+  std::optional<oracle::MergeReader> merges_;
 };
 
 } // namespace assay

@@ -2,26 +2,25 @@
 #include "properties/relate/budget.h"
 
 #include <cmath>
-#include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "oracle/judge/judge.h"
-#include "properties/call/params.h"
 #include "properties/case/hash.h"
 #include "properties/relate/compared.h"
 #include "properties/relate/outcome.h"
+#include "properties/sut/oracle_call.h"
 
 namespace assay {
 namespace {
 
 std::string describe(const oracle::ElementReport &e) {
   const oracle::BudgetTerms &b = e.budget;
-  std::string text =
-      fmt::format("{}: got {:.9g}, exact {:.12g} +- {:.2g}, allowed {:.3g}, "
-                  "off by {:.3g} of it{}{}\n",
-                  element_name(e.request, e.head, e.dim), e.got, e.reference.mid, e.reference.rad,
-                  b.total, e.ratio, e.why.empty() ? "" : ": ", e.why);
+  std::string text = fmt::format(
+      "{}: got {:.9g}, exact {:.12g} +- {:.2g}, allowed {:.3g}, "
+      "off by {:.3g} of it{}{}\n",
+      element_name(e.request, e.head, e.dim), e.got, e.reference.mid, e.reference.rad, b.total,
+      e.ratio, e.reason == oracle::Reason::kNone ? "" : ": ", reason_text(e.reason));
   if (e.dim < 0) return text;
   return text + fmt::format("budget: weights {:.2g}, p_rounding {:.2g}, accumulation {:.2g}, "
                             "normalisation {:.2g}, merge {:.2g}, output_rounding {:.2g}, "
@@ -48,10 +47,10 @@ CheckResult to_result(const oracle::Report &report) {
   const oracle::ElementReport &e = report.findings.empty() ? report.worst : report.findings[0];
   bool outside = report.verdict == oracle::Verdict::kOutside;
   out.kind = outside ? CheckResult::Kind::kFail : CheckResult::Kind::kUndecided;
-  out.message =
-      fmt::format("{} is {:.9g}, {} {:.9g} +- {:.3g}{}", element_name(e.request, e.head, e.dim),
-                  e.got, outside ? "outside" : "undecided against", e.reference.mid, e.budget.total,
-                  e.why.empty() ? "" : " (" + e.why + ")");
+  out.message = fmt::format(
+      "{} is {:.9g}, {} {:.9g} +- {:.3g}{}", element_name(e.request, e.head, e.dim), e.got,
+      outside ? "outside" : "undecided against", e.reference.mid, e.budget.total,
+      e.reason == oracle::Reason::kNone ? "" : fmt::format(" ({})", reason_text(e.reason)));
   out.symptom = wrong_value(e.request, e.head, e.dim, e.got, e.reference.mid, e.budget.total);
   out.detail = fmt::format("{} violations in {} elements\n", report.finding_count, report.elements);
   for (const auto &finding : report.findings)
@@ -85,33 +84,13 @@ oracle::CallOutputs outputs_of(const Tensors &t) {
   return {t.buffers[t.o.buffer].bytes.data(), reinterpret_cast<const float *>(lse)};
 }
 
-template <class Params>
-oracle::Report judged(const Params &params, oracle::KernelModel model, const Outcome &run,
-                      const Sut &sut) {
-  model.replay_scores = sut.replays_scores();
-  return oracle::judge_call(params, outputs_of(run.after), model, sample_of(run.before.problem));
-}
-
 } // namespace
 
 CheckResult inside_budget(const Outcome &run, Sut &sut) {
-  const AbiParams params = input_params(run.before);
-  const assay_kernel &kernel = sut.kernel();
-  const auto report = [&](const auto &p, oracle::KernelModel model) {
-    return to_result(judged(p, std::move(model), run, sut));
-  };
-  switch (params.family) {
-  case Family::kPaged:
-    return report(params.paged, oracle::model_of(kernel, params.paged, sut.key_tiles(run.before)));
-  case Family::kCascade:
-    return report(params.cascade,
-                  oracle::model_of(kernel, params.cascade, sut.key_tiles(run.before)));
-  case Family::kMergeState:
-    return report(params.merge_state, oracle::model_of(kernel));
-  case Family::kMergeStates:
-    return report(params.merge_states, oracle::model_of(kernel));
-  }
-  throw std::logic_error("inside_budget: no such family");
+  OracleCall call = oracle_call(run.before, sut);
+  call.model.replay_scores = sut.replays_scores();
+  return to_result(oracle::judge_call(call.rows, outputs_of(run.after), call.model,
+                                      sample_of(run.before.problem)));
 }
 
 } // namespace assay

@@ -19,12 +19,12 @@ struct Range {
 using Ranges =
     std::vector<std::vector<Range>>; // splits of each request, in the order of their keys
 
-Ranges ranges_of(const Tensors &t, const oracle::AskKeyTiles &ask) {
+Ranges ranges_of(const Tensors &t, const oracle::KeyOrder &order) {
   Ranges out(t.problem.batch);
   for (int r = 0; r < t.problem.batch; ++r) {
     if (t.problem.seq_lens[r] == 0) continue;
     std::map<int, Range> splits;
-    for (const assay_key_tile &tile : ask(r, 0)) {
+    for (const assay_key_tile &tile : order.of(r)) {
       Range &range = splits.try_emplace(tile.split, Range{tile.begin, tile.end}).first->second;
       range = {std::min(range.begin, tile.begin), std::max(range.end, tile.end)};
     }
@@ -84,11 +84,11 @@ private:
 std::vector<SharedKeys> shared_work(const Tensors &t, Sut &sut) {
   std::vector<SharedKeys> out;
   if (t.problem.family != Family::kPaged || t.problem.batch < 2) return out;
-  const oracle::AskKeyTiles ask = sut.key_tiles(t);
-  if (!ask) return out;
+  const auto order = sut.key_order(t);
+  if (!order) return out;
   const Tensors apart = materialise(t.problem, {.unshare = true});
-  const Ranges ranges = ranges_of(t, ask);
-  if (ranges == ranges_of(apart, sut.key_tiles(apart))) return out;
+  const Ranges ranges = ranges_of(t, *order);
+  if (ranges == ranges_of(apart, *sut.key_order(apart))) return out;
   std::vector<int> all(t.problem.batch);
   std::iota(all.begin(), all.end(), 0);
   Search(t.caches[0], ranges, out).group(all, 0, {});

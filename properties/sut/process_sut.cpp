@@ -42,11 +42,6 @@ std::string thrown_by(Body body) {
   }
 }
 
-/// Rows of key_order: requests and their query heads.
-size_t key_order_rows(const Problem &p) {
-  return static_cast<size_t>(p.batch) * static_cast<size_t>(p.num_qo_heads());
-}
-
 wire::Message run(Sut &sut, Tensors t) {
   RunResult result;
   const std::string thrown = thrown_by([&] { result = sut.run(t); });
@@ -54,22 +49,10 @@ wire::Message run(Sut &sut, Tensors t) {
   return wire::pack_reply(result, t);
 }
 
-/// Of nothing there is no order. To be asked for each of 65,540 requests of which a dozen have keys
-/// takes a kernel that plans for the whole batch a minute.
-bool has_keys(const Problem &p, int request) {
-  return p.family != Family::kPaged || p.seq_lens[static_cast<size_t>(request)] > 0;
-}
-
-wire::Message key_tiles(Sut &sut, const Tensors &t) {
-  const oracle::AskKeyTiles ask = sut.key_tiles(t);
-  std::vector<wire::KeyTilesAnswer> answers(key_order_rows(t.problem));
-  const int heads = t.problem.num_qo_heads();
-  for (size_t i = 0; i < answers.size(); ++i) {
-    const int request = static_cast<int>(i) / heads, head = static_cast<int>(i) % heads;
-    if (!has_keys(t.problem, request)) continue;
-    answers[i].error = thrown_by([&] { answers[i].tiles = ask(request, head); });
-  }
-  return wire::pack_answers(answers);
+wire::Message key_order(Sut &sut, const Tensors &t) {
+  wire::KeyOrderAnswer answer;
+  answer.error = thrown_by([&] { answer.order = *sut.key_order(t); });
+  return wire::pack_key_order(answer);
 }
 
 /// Of calls that are only asked about.
@@ -86,8 +69,8 @@ wire::Message answer(Sut &sut, wire::Request request) {
   switch (request.question) {
   case wire::Question::kRun:
     return run(sut, std::move(request.tensors));
-  case wire::Question::kKeyTiles:
-    return key_tiles(sut, request.tensors);
+  case wire::Question::kKeyOrder:
+    return key_order(sut, request.tensors);
   case wire::Question::kBadCalls:
     return wrong_calls(sut, &Sut::accepted_bad_calls, request.tensors);
   case wire::Question::kLimits:
@@ -122,18 +105,6 @@ class ProcessSut final : public Sut {
 public:
   using Sut::Sut;
 
-  oracle::AskKeyTiles key_tiles(const Tensors &t) override {
-    if (kernel().key_order == nullptr || !is_attention(t.problem)) return nullptr;
-    // All of them at the first question: a message costs more than the tiles.
-    auto answers = std::make_shared<std::vector<wire::KeyTilesAnswer>>();
-    return [this, &t, answers](int request, int qo_head) {
-      if (answers->empty()) *answers = all_key_tiles(t);
-      const auto &answer = answers->at(size_t(request) * t.problem.num_qo_heads() + qo_head);
-      if (!answer.error.empty()) throw oracle::OrderError(answer.error);
-      return answer.tiles;
-    };
-  }
-
   std::vector<std::string> accepted_bad_calls(const Tensors &t) override {
     return wrong_calls_of(wire::Question::kBadCalls, t);
   }
@@ -164,15 +135,17 @@ private:
     return result;
   }
 
-  std::vector<wire::KeyTilesAnswer> all_key_tiles(const Tensors &t) {
-    std::vector<wire::KeyTilesAnswer> answers;
+  std::shared_ptr<const oracle::KeyOrder> ask_for_key_order(const Tensors &t) override {
+    wire::KeyOrderAnswer answer;
     wire::Message reply;
-    std::string failure = ask(wire::Question::kKeyTiles, t, reply);
-    if (failure.empty() && !wire::unpack_answers(reply, key_order_rows(t.problem), answers))
+    std::string failure = ask(wire::Question::kKeyOrder, t, reply);
+    if (failure.empty() && !wire::unpack_key_order(reply, t.problem.batch, answer))
       failure = kUnsound;
-    if (failure.empty()) return answers;
+    if (failure.empty() && answer.error.empty())
+      return std::make_shared<oracle::KeyOrder>(std::move(answer.order));
+    if (failure.empty()) throw oracle::OrderError(answer.error);
     child_.stop();
-    throw oracle::OrderError("asked for it, " + failure);
+    throw oracle::OrderError("declared key order: asked for it, " + failure);
   }
 
   /// Empty, or why there is no reply.

@@ -60,13 +60,21 @@ RunResult Sut::run(Tensors &t) {
   return result;
 }
 
-oracle::AskKeyTiles Sut::key_tiles(const Tensors &t) {
-  const auto params = std::make_shared<AbiParams>(input_params(t));
-  oracle::AskKeyTiles ask;
-  if (params->family == Family::kPaged) ask = oracle::ask_kernel(kernel_, params->paged);
-  if (params->family == Family::kCascade) ask = oracle::ask_kernel(kernel_, params->cascade);
-  if (!ask) return nullptr;
-  return [params, ask](int request, int qo_head) { return ask(request, qo_head); };
+std::shared_ptr<const oracle::KeyOrder> Sut::key_order(const Tensors &t) {
+  if (kernel_.key_order == nullptr || !is_attention(t.problem)) return nullptr;
+  AskedCall call{t.problem, {}};
+  for (const CacheView &cache : t.caches)
+    for (int buffer : {cache.table, cache.lens, cache.indptr})
+      if (buffer >= 0) call.tables.push_back(t.buffers[buffer].bytes);
+  if (asked_ == call) return order_;
+  asked_.reset();
+  order_ = ask_for_key_order(t);
+  asked_ = std::move(call);
+  return order_;
+}
+
+std::shared_ptr<const oracle::KeyOrder> Sut::ask_for_key_order(const Tensors &t) {
+  return oracle::ask_key_order(kernel_, input_params(t).get());
 }
 
 std::vector<std::string> Sut::accepted_bad_calls(const Tensors &t) {

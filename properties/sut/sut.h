@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -45,9 +46,9 @@ public:
   /// are violations. Deterministic for a deterministic kernel.
   RunResult run(Tensors &t);
 
-  /// What the kernel says of the order of keys in this call; null where it declares none. `t` and
-  /// this must outlive the answer.
-  virtual oracle::AskKeyTiles key_tiles(const Tensors &t);
+  /// What the kernel says of the order of keys in this call; null where it declares none. Asked
+  /// once while calls have the same case, lengths and page tables. Throws oracle::OrderError.
+  std::shared_ptr<const oracle::KeyOrder> key_order(const Tensors &t);
 
   /// Calls that assay.h forbids, each that of `t` with one mistake (call/bad_calls.h): what is
   /// wrong in those that the kernel does not refuse. Nothing is run that it says it would refuse
@@ -76,6 +77,7 @@ protected:
     return is_attention(t.problem) && t.problem.schedule.seed % 8 == 1;
   }
 
+  virtual std::shared_ptr<const oracle::KeyOrder> ask_for_key_order(const Tensors &t);
   /// Executes on a copy of `t`'s buffers and writes back every buffer, inputs included.
   virtual RunResult execute(Tensors &t) = 0;
 
@@ -84,6 +86,15 @@ private:
   bool replays_scores_ = false;
   std::set<std::string> classes_;
   std::map<std::string, uint64_t> counters_;
+
+  /// The last call whose key order was asked for: what a kernel may make it from.
+  struct AskedCall {
+    Problem problem;
+    std::vector<std::vector<std::byte>> tables;
+    friend bool operator==(const AskedCall &, const AskedCall &) = default;
+  };
+  std::optional<AskedCall> asked_;
+  std::shared_ptr<const oracle::KeyOrder> order_; ///< of asked_
 };
 
 /// Runs kernels whose pointers are plain host memory and that need no stream: C++ references.

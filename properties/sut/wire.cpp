@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/sut/wire.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -85,10 +86,11 @@ template <class Io, class T>
 requires Is<T, std::string> || Is<T, std::vector<int>>
 void item(Io &io, T &value) { io(value); }
 
-template <class Io, Is<KeyTilesAnswer> T>
+template <class Io, Is<KeyOrderAnswer> T>
 void item(Io &io, T &a) {
   io(a.error);
-  io(a.tiles);
+  io(a.order.tiles);
+  io(a.order.first);
 }
 
 template <class Io, Is<CascadeLevel> T>
@@ -221,21 +223,25 @@ bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &
   return true;
 }
 
-Message pack_answers(const std::vector<KeyTilesAnswer> &answers) {
+Message pack_key_order(const KeyOrderAnswer &answer) {
   Packer io;
-  io(answers);
+  item(io, answer);
   return std::move(io.bytes);
 }
 
-bool unpack_answers(std::span<const std::byte> bytes, size_t count,
-                    std::vector<KeyTilesAnswer> &answers) {
+bool unpack_key_order(std::span<const std::byte> bytes, int requests, KeyOrderAnswer &answer) {
   try {
     Unpacker io(bytes);
-    io(answers);
-    return io.done() && answers.size() == count;
+    item(io, answer);
+    if (!io.done()) return false;
   } catch (const std::out_of_range &) {
     return false;
   }
+  if (!answer.error.empty()) return true;
+  const std::vector<int64_t> &first = answer.order.first;
+  return first.size() == static_cast<size_t>(requests) + 1 && first[0] == 0 &&
+         std::is_sorted(first.begin(), first.end()) &&
+         static_cast<size_t>(first.back()) == answer.order.tiles.size();
 }
 
 Message pack_lines(const std::vector<std::string> &lines) {

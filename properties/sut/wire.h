@@ -15,7 +15,7 @@ namespace assay::wire {
 
 using Message = std::vector<std::byte>;
 
-enum class Question : uint8_t { kRun, kKeyTiles, kBadCalls, kLimits };
+enum class Question : uint8_t { kRun, kKeyOrder, kBadCalls, kLimits };
 struct Request {
   Question question;
   Tensors tensors;
@@ -29,16 +29,14 @@ Message pack_reply(const RunResult &result, const Tensors &t);
 /// Total: false for anything that is not a reply about `t`, whose buffers keep their sizes.
 bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &t);
 
-/// The key tiles of one request and head, or why there are none.
-struct KeyTilesAnswer {
+/// The order of keys of a call, or why there is none.
+struct KeyOrderAnswer {
   std::string error;
-  oracle::KeyTiles tiles;
+  oracle::KeyOrder order;
 };
-/// Of every request and query head, head after head.
-Message pack_answers(const std::vector<KeyTilesAnswer> &answers);
-/// Total: false for anything else than `count` of them.
-bool unpack_answers(std::span<const std::byte> bytes, size_t count,
-                    std::vector<KeyTilesAnswer> &answers);
+Message pack_key_order(const KeyOrderAnswer &answer);
+/// Total: false for anything else than an error, or the order of `requests` requests.
+bool unpack_key_order(std::span<const std::byte> bytes, int requests, KeyOrderAnswer &answer);
 
 /// What is wrong, a line each.
 Message pack_lines(const std::vector<std::string> &lines);

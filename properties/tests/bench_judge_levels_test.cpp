@@ -10,6 +10,7 @@
 
 #include "kernels/bench/cells/cascade_layout.h"
 #include "kernels/bench/cells/merge_layout.h"
+#include "kernels/bench/verify/verify_cascade.h"
 
 namespace assay {
 namespace {
@@ -27,7 +28,7 @@ Memory host_memory() {
   return memory;
 }
 
-Judges judges() { return bench_judges(*assay_plugin_entry(ASSAY_ABI_MAJOR)); }
+Judge judge() { return bench_judge(*assay_plugin_entry(ASSAY_ABI_MAJOR)); }
 
 /// bf16 in +-[1, 2) by 2^-6, times a power of two that `exponent` has the bits of; two of them are
 /// such an fp32.
@@ -79,7 +80,7 @@ public:
   void launch() {
     ASSERT_EQ(assay_cascade_attention(&call.params), ASSAY_OK) << assay_last_error();
   }
-  Verification verify() { return verify_cascade(call, host_memory(), judges().cascade); }
+  Verification verify() { return verify_cascade(call, host_memory(), judge()); }
 
   uint16_t *o() { return o_.data() + kBandBytes / 2; }
   float *lse() { return lse_.data() + kBandBytes / 4; }
@@ -183,7 +184,7 @@ public:
               ASSAY_OK)
         << assay_last_error();
   }
-  Verification verify() { return verify_merge(call, host_memory(), judges().merge); }
+  Verification verify() { return verify_merge(call, host_memory(), judge()); }
 
   TimedMerge call;
 

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/bench/verify/verify_paged.h"
+
 namespace assay {
 namespace {
 
@@ -100,7 +102,7 @@ public:
     memory.fill = [](void *at, unsigned char value, size_t bytes) {
       std::memset(at, value, bytes);
     };
-    return verify_call(call, memory, bench_judges(*assay_plugin_entry(ASSAY_ABI_MAJOR)).paged);
+    return verify_call(call, memory, bench_judge(*assay_plugin_entry(ASSAY_ABI_MAJOR)));
   }
 
   uint16_t *o() { return o_.data() + kBandBytes / 2; }

@@ -61,12 +61,12 @@ TEST(CudaProcess, LeavingIsAFindingAndTheNextCaseRuns) {
   EXPECT_TRUE(next.passed()) << next.message;
 }
 
-TEST(CudaProcess, KeyTilesAreAskedThere) {
+TEST(CudaProcess, TheOrderOfKeysIsAskedThere) {
   const assay_kernel &kernel = cuda_kernel("paged_attention_v2");
   const auto sut = make_process_sut(kernel);
   const Outcome run = run_problem(small_case(), *sut);
   ASSERT_TRUE(run.ok()) << run.check.message;
-  EXPECT_FALSE(sut->key_tiles(run.before)(0, 0).empty());
+  EXPECT_FALSE(sut->key_order(run.before)->of(0).empty());
 }
 
 } // namespace

@@ -9,18 +9,27 @@ namespace {
 
 constexpr int kPage = 16;
 
-assay_status order(std::vector<int> ends, assay_key_tile *tiles, int32_t capacity, int32_t *count) {
-  *count = static_cast<int32_t>(ends.size());
-  for (int i = 0; i < std::min(*count, capacity); ++i)
-    tiles[i] = {0, i, 0, i == 0 ? 0 : ends[i - 1], ends[i], 1};
+/// Says of each request that its splits end at `ends_of(kv, request)`.
+template <class EndsOf>
+assay_status order(const void *params, assay_key_tile *tiles, int64_t capacity, int64_t *first,
+                   EndsOf ends_of) {
+  const assay_paged_kv &kv = static_cast<const assay_paged_params *>(params)->kv;
+  first[0] = 0;
+  for (int32_t request = 0; request < kv.rows; ++request) {
+    int64_t at = first[request];
+    int32_t begin = 0;
+    for (int32_t split = 0; const int32_t end : ends_of(kv, request)) {
+      if (at < capacity) tiles[at] = {0, split, 0, begin, end, 1};
+      ++at, ++split, begin = end;
+    }
+    first[request + 1] = at;
+  }
   return ASSAY_OK;
 }
 
 /// Requests that begin with the first page of request 0 have two splits of 16 keys; those with the
 /// same second one too. What is left is one split, of all requests.
-assay_status shares_pages(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
-                          int32_t capacity, int32_t *count) {
-  const assay_paged_kv &kv = static_cast<const assay_paged_params *>(params)->kv;
+std::vector<int32_t> ends_by_pages(const assay_paged_kv &kv, int32_t request) {
   const auto shared = [&](int page) {
     int rows = 0;
     for (int r = 0; r < kv.rows; ++r)
@@ -31,20 +40,25 @@ assay_status shares_pages(const void *params, int32_t request, int32_t, assay_ke
                   : 0;
     return rows > 1;
   };
-  std::vector<int> ends;
+  std::vector<int32_t> ends;
   const int len = kv.seq_lens[request];
   while (static_cast<int>(ends.size()) * kPage + kPage < len &&
          shared(static_cast<int>(ends.size())))
     ends.push_back((static_cast<int>(ends.size()) + 1) * kPage);
   ends.push_back(len);
-  return order(std::move(ends), tiles, capacity, count);
+  return ends;
+}
+assay_status shares_pages(const void *params, assay_key_tile *tiles, int64_t capacity,
+                          int64_t *first) {
+  return order(params, tiles, capacity, first, ends_by_pages);
 }
 
 /// One split, whatever the pages.
-assay_status looks_at_lengths(const void *params, int32_t request, int32_t, assay_key_tile *tiles,
-                              int32_t capacity, int32_t *count) {
-  const assay_paged_kv &kv = static_cast<const assay_paged_params *>(params)->kv;
-  return order({kv.seq_lens[request]}, tiles, capacity, count);
+assay_status looks_at_lengths(const void *params, assay_key_tile *tiles, int64_t capacity,
+                              int64_t *first) {
+  return order(params, tiles, capacity, first, [](const assay_paged_kv &kv, int32_t request) {
+    return std::vector<int32_t>{kv.seq_lens[request]};
+  });
 }
 
 /// Four requests with the first two pages in common.

@@ -25,8 +25,8 @@ TEST(Wire, EveryFieldOfACaseArrives) {
     const auto family = static_cast<Family>(seed % 4);
     const Tensors t = materialise(draw_problem(fuzz_limits(), family, seed));
     const auto [question, u] =
-        wire::unpack_request(wire::pack_request(wire::Question::kKeyTiles, t));
-    ASSERT_EQ(question, wire::Question::kKeyTiles);
+        wire::unpack_request(wire::pack_request(wire::Question::kKeyOrder, t));
+    ASSERT_EQ(question, wire::Question::kKeyOrder);
     ASSERT_EQ(t.problem, u.problem);
     // Packing is a function of the memory, so equal bytes are an equal call.
     ASSERT_EQ(wire::pack_request(question, t), wire::pack_request(question, u));
@@ -57,22 +57,27 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
   EXPECT_FALSE(wire::unpack_reply(longer, got, t));
 }
 
-TEST(Wire, NoAnswersButSoundOnesAreTaken) {
+TEST(Wire, NoOrdersOfKeysButSoundOnesAreTaken) {
   assay_key_tile tile{};
   tile.end = 7;
-  const wire::Message good = wire::pack_answers({{"", {tile, tile}}, {"refused", {}}});
-  std::vector<wire::KeyTilesAnswer> got;
-  ASSERT_TRUE(wire::unpack_answers(good, 2, got));
-  EXPECT_EQ(got[0].tiles[1].end, 7);
-  EXPECT_EQ(got[1].error, "refused");
-  EXPECT_FALSE(wire::unpack_answers(good, 1, got));
-  EXPECT_FALSE(wire::unpack_answers(good, 3, got));
+  const wire::Message good = wire::pack_key_order({"", {{tile, tile}, {0, 2, 2}}});
+  wire::KeyOrderAnswer got;
+  ASSERT_TRUE(wire::unpack_key_order(good, 2, got));
+  EXPECT_EQ(got.order.of(0)[1].end, 7);
+  EXPECT_TRUE(got.order.of(1).empty());
+  EXPECT_FALSE(wire::unpack_key_order(good, 1, got));
+  EXPECT_FALSE(wire::unpack_key_order(good, 3, got));
+  for (const std::vector<int64_t> &first :
+       std::vector<std::vector<int64_t>>{{1, 2, 2}, {0, 3, 2}, {0, 1, 1}, {0, 2, 3}, {}})
+    EXPECT_FALSE(wire::unpack_key_order(wire::pack_key_order({"", {{tile, tile}, first}}), 2, got));
+  ASSERT_TRUE(wire::unpack_key_order(wire::pack_key_order({"refused", {}}), 2, got));
+  EXPECT_EQ(got.error, "refused");
   for (size_t cut = 0; cut < good.size(); ++cut)
-    EXPECT_FALSE(wire::unpack_answers(std::span(good).first(cut), 2, got)) << cut;
+    EXPECT_FALSE(wire::unpack_key_order(std::span(good).first(cut), 2, got)) << cut;
   for (size_t at = 0; at < good.size(); ++at) {
     wire::Message bad = good;
     bad[at] ^= std::byte{0xff}; // sizes and counts that lie allocate nothing
-    wire::unpack_answers(bad, 2, got);
+    wire::unpack_key_order(bad, 2, got);
   }
 }
 

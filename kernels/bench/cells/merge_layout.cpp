@@ -8,25 +8,6 @@ uint64_t o_bytes(const MergeCell &cell) {
   return uint64_t(cell.rows) * cell.num_heads * cell.head_dim * sizeof(uint16_t);
 }
 
-template <class Params>
-Params sizes(const TimedMerge &call) {
-  Params p{};
-  p.struct_size = sizeof p;
-  p.target = call.target;
-  p.dtype = call.dtype;
-  p.lse_base = call.lse_base;
-  p.num_rows = call.rows;
-  p.num_heads = call.num_heads;
-  p.head_dim = call.head_dim;
-  p.o = call.o;
-  p.lse = call.lse;
-  p.o_stride_row = int64_t{call.num_heads} * call.head_dim;
-  p.o_stride_head = call.head_dim;
-  p.lse_stride_row = call.num_heads;
-  p.lse_stride_head = 1;
-  return p;
-}
-
 } // namespace
 
 MergeLayout::MergeLayout(const MergeCell &cell) : cell_(cell) {}
@@ -58,31 +39,6 @@ TimedMerge MergeLayout::call(assay_target target, const void *in, void *out) con
   call.lse =
       reinterpret_cast<float *>(static_cast<std::byte *>(call.o) + state_bytes + 2 * kBandBytes);
   return call;
-}
-
-assay_merge_state_params state_params(const TimedMerge &call) {
-  auto p = sizes<assay_merge_state_params>(call);
-  p.o_a = call.o_in;
-  p.lse_a = call.lse_in;
-  p.o_b = static_cast<const uint16_t *>(call.o_in) + call.o_in_stride_state;
-  p.lse_b = call.lse_in + call.lse_in_stride_state;
-  p.o_a_stride_row = p.o_b_stride_row = call.o_in_stride_row;
-  p.o_a_stride_head = p.o_b_stride_head = call.head_dim;
-  p.lse_a_stride_row = p.lse_b_stride_row = call.lse_in_stride_row;
-  p.lse_a_stride_head = p.lse_b_stride_head = 1;
-  return p;
-}
-
-assay_merge_states_params states_params(const TimedMerge &call) {
-  auto p = sizes<assay_merge_states_params>(call);
-  p.num_states = call.states;
-  p.o_in = call.o_in;
-  p.lse_in = call.lse_in;
-  p.o_in_stride_state = call.o_in_stride_state;
-  p.o_in_stride_head = call.head_dim;
-  p.lse_in_stride_state = call.lse_in_stride_state;
-  p.lse_in_stride_head = 1;
-  return p;
 }
 
 } // namespace assay::bench

@@ -23,8 +23,4 @@ private:
   MergeCell cell_;
 };
 
-/// What the kernels take; the stream is left to the caller.
-assay_merge_state_params state_params(const TimedMerge &call);
-assay_merge_states_params states_params(const TimedMerge &call);
-
 } // namespace assay::bench

@@ -22,51 +22,64 @@ CheckedOutputs checked_outputs(const TimedMerge &call) {
           .row_is = [](int64_t) { return RowIs::kFinite; }};
 }
 
-std::unique_ptr<SampledMergeRow> sample(const TimedMerge &call, const Memory &memory,
-                                        const Outputs &outputs, int row, int head) {
-  const int64_t d = call.head_dim, row_bytes = d * sizeof(uint16_t);
-  auto sampled = std::make_unique<SampledMergeRow>();
-  SampledMergeRow &to = *sampled;
-  to.row = row;
-  to.head = head;
-  to.o_in.resize(call.states * row_bytes);
-  to.lse_in.resize(call.states);
-  memory.read(to.o_in.data(),
-              static_cast<const uint16_t *>(call.o_in) + row * call.o_in_stride_row + head * d,
-              row_bytes, call.o_in_stride_state * sizeof(uint16_t), call.states);
-  memory.read(to.lse_in.data(), call.lse_in + row * call.lse_in_stride_row + head, sizeof(float),
-              call.lse_in_stride_state * sizeof(float), call.states);
-  const int64_t at = int64_t{row} * call.num_heads + head;
-  const auto *o = reinterpret_cast<const std::byte *>(outputs.o() + at * d);
-  to.o.assign(o, o + row_bytes);
-  to.lse = {outputs.lse()[at]};
-  assay_merge_states_params &p = to.params;
+template <class Params>
+Params sizes(const TimedMerge &call) {
+  Params p{};
   p.struct_size = sizeof p;
   p.target = call.target;
   p.dtype = call.dtype;
   p.lse_base = call.lse_base;
-  p.num_rows = p.num_heads = 1;
-  p.num_states = call.states;
+  p.num_rows = call.rows;
+  p.num_heads = call.num_heads;
   p.head_dim = call.head_dim;
-  p.o_in = to.o_in.data();
-  p.lse_in = to.lse_in.data();
-  p.o = to.o.data();
-  p.lse = to.lse.data();
-  p.o_in_stride_state = p.o_in_stride_head = p.o_stride_row = p.o_stride_head = d;
-  p.lse_in_stride_state = p.lse_in_stride_head = p.lse_stride_row = p.lse_stride_head = 1;
-  return sampled;
+  p.o = call.o;
+  p.lse = call.lse;
+  p.o_stride_row = int64_t{call.num_heads} * call.head_dim;
+  p.o_stride_head = call.head_dim;
+  p.lse_stride_row = call.num_heads;
+  p.lse_stride_head = 1;
+  return p;
 }
 
 } // namespace
 
-Verification verify_merge(const TimedMerge &call, const Memory &memory, const MergeJudge &judge) {
+assay_merge_state_params state_params(const TimedMerge &call) {
+  auto p = sizes<assay_merge_state_params>(call);
+  p.o_a = call.o_in;
+  p.lse_a = call.lse_in;
+  p.o_b = static_cast<const uint16_t *>(call.o_in) + call.o_in_stride_state;
+  p.lse_b = call.lse_in + call.lse_in_stride_state;
+  p.o_a_stride_row = p.o_b_stride_row = call.o_in_stride_row;
+  p.o_a_stride_head = p.o_b_stride_head = call.head_dim;
+  p.lse_a_stride_row = p.lse_b_stride_row = call.lse_in_stride_row;
+  p.lse_a_stride_head = p.lse_b_stride_head = 1;
+  return p;
+}
+
+assay_merge_states_params states_params(const TimedMerge &call) {
+  auto p = sizes<assay_merge_states_params>(call);
+  p.num_states = call.states;
+  p.o_in = call.o_in;
+  p.lse_in = call.lse_in;
+  p.o_in_stride_state = call.o_in_stride_state;
+  p.o_in_stride_head = call.head_dim;
+  p.lse_in_stride_state = call.lse_in_stride_state;
+  p.lse_in_stride_head = 1;
+  return p;
+}
+
+Verification verify_merge(const TimedMerge &call, const Memory &memory, const Judge &judge) {
   Verification out;
-  const Outputs first = check_outputs(checked_outputs(call), memory, out);
-  std::vector<std::unique_ptr<SampledMergeRow>> rows;
-  for (int row : sample_requests(std::vector<int32_t>(call.rows, call.states)))
-    for (int head : sample_heads(row, call.num_heads))
-      rows.push_back(sample(call, memory, first, row, head));
-  judge(call, rows, out);
+  const CheckedOutputs checked = checked_outputs(call);
+  check_outputs(checked, memory, out);
+  const assay_merge_state_params pair = state_params(call);
+  const assay_merge_states_params many = states_params(call);
+  const void *params = call.kernel == "merge_state" ? static_cast<const void *>(&pair) : &many;
+  judge({call.kernel, call.target, params, params, call.o, call.lse,
+         sampled_rows(std::vector<int32_t>(call.rows, call.states), 1, call.num_heads,
+                      call.num_heads),
+         named_by(checked, call.num_heads)},
+        memory, out);
   return out;
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timed call of merge_state or merge_states: its outputs, and rows of it for an oracle.
+// A timed call of merge_state or merge_states: its outputs, and which rows an oracle judges.
 #pragma once
 
-#include "kernels/bench/verify/verify_outputs.h"
-
-#include <memory>
+#include "kernels/bench/verify/judge.h"
 
 namespace assay::bench {
 
@@ -25,18 +23,12 @@ struct TimedMerge {
   std::function<void()> run; // returns when the outputs are there
 };
 
-/// One row and one head of a call, on the host, as a call of merge_states.
-struct SampledMergeRow {
-  int row = 0, head = 0; // of the call
-  assay_merge_states_params params{};
-  std::vector<std::byte> o_in, o;
-  std::vector<float> lse_in, lse;
-};
+/// What the kernels take; the stream is left to the caller.
+assay_merge_state_params state_params(const TimedMerge &call);
+assay_merge_states_params states_params(const TimedMerge &call);
 
-using MergeJudge = std::function<void(
-    const TimedMerge &, const std::vector<std::unique_ptr<SampledMergeRow>> &, Verification &)>;
-
-/// Checks every element of the outputs; `judge` sees the sampled rows.
-Verification verify_merge(const TimedMerge &call, const Memory &memory, const MergeJudge &judge);
+/// Checks every element of the outputs; `judge` sees the sampled rows. merge_state is called
+/// through state_params, others through states_params.
+Verification verify_merge(const TimedMerge &call, const Memory &memory, const Judge &judge);
 
 } // namespace assay::bench

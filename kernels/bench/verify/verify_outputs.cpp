@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/bench/verify/verify_outputs.h"
+#include "kernels/bench/verify/judge.h"
 
 #include <algorithm>
 #include <cmath>
@@ -142,19 +142,23 @@ std::vector<int> sample_heads(int request, int num_heads) {
   return other == head ? std::vector<int>{head} : std::vector<int>{head, other};
 }
 
-std::vector<std::byte> gather_tokens(const Memory &memory, const PagedTokens &tokens,
-                                     const void *pool, int64_t head_offset, int64_t stride_page,
-                                     int64_t stride_token, int head_dim, int element_bytes) {
-  const int64_t row_bytes = int64_t{head_dim} * element_bytes;
-  std::vector<std::byte> out(std::max<int64_t>(tokens.tokens, 1) * row_bytes);
-  for (int32_t token = 0; token < tokens.tokens; token += tokens.page_size) {
-    const int64_t page = tokens.pages[token / tokens.page_size];
-    memory.read(
-        out.data() + token * row_bytes,
-        static_cast<const std::byte *>(pool) + (page * stride_page + head_offset) * element_bytes,
-        row_bytes, stride_token * element_bytes, std::min(tokens.tokens - token, tokens.page_size));
-  }
-  return out;
+std::vector<SampledRow> sampled_rows(const std::vector<int32_t> &lengths, int tokens, int num_heads,
+                                     int num_kv_heads) {
+  const int group = num_heads / num_kv_heads;
+  std::vector<SampledRow> rows;
+  for (int request : sample_requests(lengths))
+    for (int kv_head : sample_heads(request, num_kv_heads))
+      for (int token = 0; token < tokens; ++token)
+        for (int member = 0; member < group; ++member)
+          rows.push_back({request * tokens + token, kv_head * group + member});
+  return rows;
+}
+
+std::function<std::string(const SampledRow &)> named_by(const CheckedOutputs &outputs,
+                                                        int num_heads) {
+  return [&outputs, num_heads](const SampledRow &at) {
+    return outputs.row_name(int64_t{at.row} * num_heads + at.head);
+  };
 }
 
 } // namespace assay::bench

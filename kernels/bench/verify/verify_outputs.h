@@ -78,16 +78,4 @@ std::vector<int> sample_requests(const std::vector<int32_t> &seq_lens);
 /// Of a request's kv heads those worth judging: two neighbours, others for each request.
 std::vector<int> sample_heads(int request, int num_heads);
 
-/// The part of a page table that a request or a segment owns, and its live tokens.
-struct PagedTokens {
-  const int32_t *pages; // on the host
-  int32_t page_size, tokens;
-};
-
-/// Keys or values of one head, in token order: [tokens, head_dim], room for one where there are
-/// none. Strides as in assay_paged_kv, in elements of `element_bytes`.
-std::vector<std::byte> gather_tokens(const Memory &memory, const PagedTokens &tokens,
-                                     const void *pool, int64_t head_offset, int64_t stride_page,
-                                     int64_t stride_token, int head_dim, int element_bytes);
-
 } // namespace assay::bench

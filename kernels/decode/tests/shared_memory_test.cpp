@@ -132,11 +132,12 @@ struct Call {
 /// Warps a block of v2: the states of its declared key order.
 int warps_of(const assay_paged_params &p) {
   assay_key_tile tiles[256];
-  int32_t count = 0, states = 0;
-  EXPECT_EQ(assay_plugin_entry(ASSAY_ABI_MAJOR)->kernels[1].key_order(&p, 0, 0, tiles, 256, &count),
+  std::vector<int64_t> first(static_cast<size_t>(p.batch) + 1);
+  int32_t states = 0;
+  EXPECT_EQ(assay_plugin_entry(ASSAY_ABI_MAJOR)->kernels[1].key_order(&p, tiles, 256, first.data()),
             ASSAY_OK)
       << assay_last_error();
-  for (int i = 0; i < count; ++i)
+  for (int64_t i = 0; i < first[1]; ++i)
     states = std::max(states, tiles[i].state + 1);
   return states;
 }

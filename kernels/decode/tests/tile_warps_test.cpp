@@ -86,9 +86,10 @@ int declared_states(int rows, int even_lengths) {
   p.kv.seq_lens = lens.data();
   const assay_plugin &plugin = *assay_plugin_entry(ASSAY_ABI_MAJOR);
   std::vector<assay_key_tile> tiles(64);
-  int32_t count = 0, states = 0;
-  EXPECT_EQ(plugin.kernels[0].key_order(&p, 0, 0, tiles.data(), 64, &count), ASSAY_OK);
-  for (int i = 0; i < count; ++i)
+  std::vector<int64_t> first(static_cast<size_t>(rows) + 1);
+  int32_t states = 0;
+  EXPECT_EQ(plugin.kernels[0].key_order(&p, tiles.data(), 64, first.data()), ASSAY_OK);
+  for (int64_t i = 0; i < first[1]; ++i)
     states = std::max(states, tiles[i].state + 1);
   return states;
 }

@@ -82,7 +82,7 @@ TEST(SplitPlan, items_of_one_request_are_those_of_the_whole_plan) {
     const HostPlan host(c.shape, c.lens.data(), held);
     const auto expected = by_request(host.view());
     for (int32_t r = 0; r < c.shape.batch; ++r)
-      ASSERT_EQ(words(items_of_request(c.shape, c.lens.data(), held, r)),
+      ASSERT_EQ(words(RequestItems(c.shape, c.lens.data(), held).of(r)),
                 words(expected[static_cast<size_t>(r)]))
           << "case " << i << ", request " << r;
   }
@@ -100,7 +100,7 @@ TEST(SplitPlan, is_sound_on_random_batches) {
       empty_rows += len == 0;
     if (c.shape.splits == 0) {
       idle_workers += items_of_worker(plan, c.shape.workers - 1).empty();
-      shared += items_of_request(c.shape, c.lens.data(), nullptr, 0).size() > 1;
+      shared += RequestItems(c.shape, c.lens.data()).of(0).size() > 1;
       const auto all = loads(c.shape, c.lens);
       crossed += std::any_of(all.begin(), all.end(), [](auto &load) { return load.first > 1; });
     }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <stdexcept>
+
+#include "oracle/rows/build.h"
+
+namespace assay::oracle {
+namespace {
+
+/// Lengths and page tables of a paged cache, read once.
+class PageWalk {
+public:
+  PageWalk(const assay_paged_kv &kv, const Memory &memory)
+      : kv_(kv), memory_(memory), lengths_(memory.array(kv.seq_lens, size_t(kv.rows))) {
+    for (int32_t length : lengths_)
+      if (length < 0 || length > int64_t{kv.max_pages} * kv.page_size)
+        throw std::invalid_argument("oracle: seq_lens entry outside its page table");
+  }
+
+  int32_t length(int row) const { return lengths_[static_cast<size_t>(row)]; }
+
+  KeyPool pool() const {
+    return {
+        kv_.k, kv_.v, kv_.k_stride_token, kv_.k_stride_head, kv_.v_stride_token, kv_.v_stride_head};
+  }
+
+  /// Appends the keys of `row` behind `position`; only live entries of its table are read.
+  void append(int row, int pool, int32_t position, std::vector<KeyRun> &runs) const {
+    const int32_t keys = length(row);
+    const auto pages = static_cast<size_t>((int64_t{keys} + kv_.page_size - 1) / kv_.page_size);
+    const std::vector<int32_t> table =
+        memory_.array(kv_.page_table + row * kv_.page_table_stride, pages);
+    for (size_t i = 0; i < pages; ++i) {
+      const auto first = static_cast<int32_t>(i) * kv_.page_size;
+      const int64_t page = table[i];
+      runs.push_back({position + first, std::min(kv_.page_size, keys - first), pool,
+                      page * kv_.k_stride_page, page * kv_.v_stride_page});
+    }
+  }
+
+private:
+  const assay_paged_kv &kv_;
+  const Memory &memory_;
+  std::vector<int32_t> lengths_;
+};
+
+/// What the parameter structs of attention name alike.
+template <class Params>
+AttentionRows query_side(const Params &p) {
+  if (p.num_kv_heads <= 0 || p.num_qo_heads % p.num_kv_heads != 0)
+    throw std::invalid_argument("oracle: num_qo_heads is not a multiple of num_kv_heads");
+  AttentionRows rows;
+  rows.out.dtype = rows.q_dtype = rows.kv_dtype = p.dtype;
+  rows.out.lse_base = p.lse_base;
+  rows.out.dims = rows.head_dim = p.head_dim;
+  rows.out.heads = p.num_qo_heads;
+  rows.out.o_stride_head = p.o_stride_head;
+  rows.out.lse_stride_head = p.lse_stride_head;
+  rows.sm_scale = p.sm_scale;
+  rows.q = p.q;
+  rows.q_stride_head = p.q_stride_head;
+  rows.num_splits = p.num_splits;
+  rows.heads.resize(static_cast<size_t>(p.num_qo_heads));
+  for (int head = 0; head < p.num_qo_heads; ++head)
+    rows.heads[static_cast<size_t>(head)].kv_head = head / (p.num_qo_heads / p.num_kv_heads);
+  rows.first_run.push_back(0);
+  return rows;
+}
+
+void add_row(AttentionRows &rows, int list, int32_t begin, int32_t end, int64_t q_at, int64_t o_at,
+             int64_t lse_at) {
+  rows.list.push_back(list);
+  rows.begin.push_back(begin);
+  rows.end.push_back(end);
+  rows.q_at.push_back(q_at);
+  rows.out.o_at.push_back(o_at);
+  rows.out.lse_at.push_back(lse_at);
+}
+
+void close_list(AttentionRows &rows) {
+  rows.first_run.push_back(static_cast<int64_t>(rows.runs.size()));
+}
+
+/// A value a query head, from an array of `count` of which head h takes `index(h)`.
+template <class Index>
+void fill_heads(AttentionRows &rows, const Memory &memory, const float *from, size_t count,
+                float HeadInput::*field, Index index) {
+  if (from == nullptr) return;
+  const std::vector<float> values = memory.array(from, count);
+  for (size_t head = 0; head < rows.heads.size(); ++head)
+    rows.heads[head].*field = values[index(head)];
+}
+
+void fill_features(AttentionRows &rows, const assay_paged_params &p, const Memory &memory) {
+  const auto own = [](size_t head) { return head; };
+  const auto scale = [&](const float *from, int32_t stride, float HeadInput::*field) {
+    fill_heads(rows, memory, from, static_cast<size_t>((p.num_kv_heads - 1) * stride + 1), field,
+               [&](size_t head) { return static_cast<size_t>(rows.heads[head].kv_head * stride); });
+  };
+  if (rows.fp8()) {
+    scale(p.k_scale, p.k_scale_stride, &HeadInput::k_scale);
+    scale(p.v_scale, p.v_scale_stride, &HeadInput::v_scale);
+  }
+  rows.softcap = p.logits_softcap;
+  rows.alibi = p.alibi_slopes != nullptr;
+  rows.sinks = p.sinks != nullptr;
+  fill_heads(rows, memory, p.alibi_slopes, rows.heads.size(), &HeadInput::slope, own);
+  fill_heads(rows, memory, p.sinks, rows.heads.size(), &HeadInput::sink, own);
+}
+
+/// The segment of a level that serves a request, or -1. Offsets ascend.
+int segment_of(const std::vector<int32_t> &indptr, int request) {
+  const auto next = std::upper_bound(indptr.begin(), indptr.end(), request);
+  return next == indptr.end() ? -1 : static_cast<int>(next - indptr.begin()) - 1;
+}
+
+} // namespace
+
+CallRows rows_of(const assay_paged_params &p, const Memory &memory) {
+  AttentionRows rows = query_side(p);
+  rows.kv_dtype = p.kv_dtype;
+  fill_features(rows, p, memory);
+  const PageWalk walk(p.kv, memory);
+  rows.pools = {walk.pool()};
+  rows.level_position.assign(static_cast<size_t>(p.batch), 0);
+  for (int64_t r = 0; r < p.batch; ++r) {
+    const auto request = static_cast<int>(r);
+    walk.append(request, 0, 0, rows.runs);
+    close_list(rows);
+    for (int64_t token = 0; token < p.q_len; ++token) {
+      const auto position = static_cast<int32_t>(walk.length(request) - p.q_len + token);
+      const int32_t oldest = p.window > 0 ? std::max(0, position - p.window + 1) : 0;
+      const int32_t end = std::max(0, position + 1);
+      add_row(rows, request, end > 0 ? oldest : 0, end,
+              r * p.q_stride_batch + token * p.q_stride_token,
+              r * p.o_stride_batch + token * p.o_stride_token,
+              r * p.lse_stride_batch + token * p.lse_stride_token);
+    }
+  }
+  return rows;
+}
+
+CallRows rows_of(const assay_cascade_params &p, const Memory &memory) {
+  AttentionRows rows = query_side(p);
+  rows.levels = p.num_levels;
+  std::vector<PageWalk> walks;
+  std::vector<std::vector<int32_t>> indptrs;
+  for (int l = 0; l < p.num_levels; ++l) {
+    walks.emplace_back(p.levels[l].kv, memory);
+    rows.pools.push_back(walks.back().pool());
+    indptrs.push_back(memory.array(p.levels[l].segment_indptr, size_t(p.levels[l].kv.rows) + 1));
+  }
+  for (int64_t request = 0; request < p.batch; ++request) {
+    int32_t keys = 0;
+    for (int l = 0; l < p.num_levels; ++l) {
+      const auto level = static_cast<size_t>(l);
+      rows.level_position.push_back(keys);
+      const int segment = segment_of(indptrs[level], static_cast<int>(request));
+      if (segment < 0) continue;
+      walks[level].append(segment, l, keys, rows.runs);
+      keys += walks[level].length(segment);
+    }
+    close_list(rows);
+    add_row(rows, static_cast<int>(request), 0, keys, request * p.q_stride_batch,
+            request * p.o_stride_batch, request * p.lse_stride_batch);
+  }
+  return rows;
+}
+
+} // namespace assay::oracle
