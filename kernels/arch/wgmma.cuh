@@ -5,14 +5,15 @@
 //
 //   wgmma_m64k16<E>(c, a, b, accumulate)   c (64 x N, fp32) = a (64 x 16) * b (16 x N), plus c when
 //                                          `accumulate`; N = 2 * the length of c: 64 or 128
-//     c       warp w of the group holds rows 16 w + g and + g + 8, as mma_m16n8k16 has them: c[4 j
-//     +
-//             2 i + h] is row 16 w + g + 8 i, column 8 j + 2 t + h (g = lane / 4, t = lane % 4)
-//     a       registers (the A operand of mma_m16n8k16) or a KMajorMatrix of 64 rows
-//     b       KMajorMatrix of N rows with a in shared memory, NMajorMatrix with a in registers
+//     c       with g = lane / 4, t = lane % 4 and warp w of the group, h and i in {0, 1}:
+//             c[4 j + 2 i + h]: (16 w + g + 8 i, 8 j + 2 t + h)
+//             that is, warp w has 16 rows, laid out like C of mma_m16n8k16, 8 columns after 8
+//     a       registers, laid out like A of mma_m16n8k16 (rows 16 w to 16 w + 15 in warp w), or
+//             a KMajorMatrix of 64 rows
+//     b       a KMajorMatrix of N rows where a is in shared memory, or
+//             an NMajorMatrix where a is in registers
 //   wgmma_fence(r...)     in front of the first operation of a group, and after ordinary accesses
-//   to
-//                         registers that one uses; r: those arrays
+//                         to registers that an operation uses; r: those arrays
 //   wgmma_commit()        closes the group of operations since the last one
 //   wgmma_wait<n>(r...)   until at most the n newest groups are pending; r: arrays that may be used
 //                         from then on

@@ -5,18 +5,20 @@
 // A number is (a, b, u log m) with p = 2^61 - 1 (prime) and g = 37 (a primitive root):
 //   a in F_p       the value where it is summed and multiplied: weights, V, O, row sums
 //   b in Z_(p-1)   the value where it is an exponent: scores and LSE
-//   u log m        m in F_p^*, u in Z_(p-1): the logarithm that an LSE carries beside b, as a
-//   symbol;
+//   u log m        the logarithm that an LSE carries beside b, as a symbol: m in F_p^*, u in Z_(p-1);
 //                  absent (m = u = 1) from everything else
 // +, -, * act on a and b. Beyond that
-//   exp2(x)        = (g^b m, -, 0) if u = 1: a weight
-//   log2(y)        = (-, 0, log a): so LSE = max + log2(d) is (-, b_max, log d), and
-//   log m + log n  = log (m n), times c: u becomes u c; so exp2(LSE_1 - LSE_2) is exact
-//   reciprocal(y)  = (1 / a, -, 0)
-//   max, <         the order of b; of weights, which have none, an arbitrary order of a: a kernel
-//                  that branches on a weight must be right either way
-// Natural LSE is base 2 times ln 2: fl(ln 2) and fl(log2 e) are 1 / L and L modulo p - 1, L =
-// 1000003. A part that does not exist (-) is undefined, with a reason, and so is all that depends
+//   exp2(x)            = (g^b m, -, 0) if u = 1: a weight
+//   log2(y)            = (-, 0, log a), so that LSE = max + log2(d) is (-, b_max, log d)
+//   u log m + u log n  = u log (m n), so that exp2(LSE_1 - LSE_2) is exact
+//   c * (u log m)      = (u c) log m
+//   reciprocal(y)      = (1 / a, -, 0)
+//   max, <             the order of b. Weights have no b: an arbitrary order of a, so that a kernel
+//                      that branches on a weight must be right either way
+// Natural LSE is base 2 times ln 2:
+//   fl(ln 2)           = 1 / L modulo p - 1, with L = 1000003
+//   fl(log2 e)         = L
+// A part that does not exist (-) is undefined, with a reason, and so is all that depends
 // on it: sums of logarithms of different u, exp2 with u other than 1, 1 / 0, exponents that are
 // weights, words that are no handle. Undefined behaves like NaN: 0 times it is undefined, max
 // ignores it. -inf is a number of its own.
