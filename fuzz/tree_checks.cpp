@@ -11,7 +11,7 @@
 namespace assay::fuzz {
 namespace {
 
-constexpr int kMostPages = 320;
+constexpr int kMaxPages = 320;
 
 PrefixTreeShape read_shape(ByteReader &in) {
   PrefixTreeShape s;
@@ -34,16 +34,16 @@ PrefixTreeShape read_shape(ByteReader &in) {
 TreeCase decode_tree_case(ByteReader &in) {
   TreeCase c;
   c.shape = read_shape(in);
-  c.columns = kMostPages;
+  c.columns = kMaxPages;
   int32_t fresh = 0;
   for (int32_t r = 0; r < c.shape.batch; ++r) {
     const int32_t like = in.integer(0, 255), most = in.integer(0, 255), own = in.integer(0, 64);
-    std::vector<int32_t> row(kMostPages, -7); // behind the live part: anything
+    std::vector<int32_t> row(kMaxPages, -7); // behind the live part: anything
     int32_t pages = 0;
     if (like > 0 && r > 0) {
       const int32_t other = (like - 1) % r;
       pages = std::min(most, (c.lens[other] + c.shape.page_size - 1) / c.shape.page_size);
-      std::copy_n(c.table.begin() + int64_t{other} * kMostPages, pages, row.begin());
+      std::copy_n(c.table.begin() + int64_t{other} * kMaxPages, pages, row.begin());
     }
     for (int32_t i = 0; i < own; ++i)
       row[pages++] = fresh++;

@@ -49,8 +49,8 @@ struct WidePolicy {
   int slots; // of the ring; a tile takes two, for K and V
   int ahead; // copies of K or V in flight while one more is issued
 };
-inline constexpr int kWideRows = 128;             // of a block, 64 for each of two warpgroups
-inline constexpr int kMostWideBytes = 227 * 1024; // of shared memory that sm_90 gives a block
+inline constexpr int kWideRows = 128;            // of a block, 64 for each of two warpgroups
+inline constexpr int kMaxWideBytes = 227 * 1024; // of shared memory that sm_90 gives a block
 
 /// Scores of 128 keys, or with head_dim 256 of 64, are what the registers hold beside O.
 constexpr int wide_tile(int head_dim) { return head_dim == 256 ? 64 : 128; }

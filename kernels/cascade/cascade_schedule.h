@@ -35,7 +35,7 @@ struct CascadeLevelSchedule {
 };
 
 /// Rows of a segment from which warpgroups serve it.
-inline constexpr int64_t kFewestWideRows = 32;
+inline constexpr int64_t kMinWideRows = 32;
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -50,7 +50,7 @@ constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevel
   const int64_t rows = divide_up(shape.batch * shape.group, std::max<int64_t>(level.segments, 1));
   if (rows <= std::max<int64_t>(8 * narrow_row_tiles(shape), std::min<int64_t>(shape.group, 16)))
     return CascadePath::kNarrow;
-  return shape.warpgroups && rows >= kFewestWideRows ? CascadePath::kWide : CascadePath::kTiles;
+  return shape.warpgroups && rows >= kMinWideRows ? CascadePath::kWide : CascadePath::kTiles;
 }
 
 /// Rows of a block, and the grain of its splits.

@@ -51,23 +51,23 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
 }
 
 /// Components dim .. dim + kDims - 1 (dim a multiple of kDims, 4 or 8) of `row` merged over warps
-/// first .. first + count - 1 in order (count <= kMost), maximum first: every state is scaled once,
+/// first .. first + count - 1 in order (count <= kMax), maximum first: every state is scaled once,
 /// and the loads do not wait for each other.
-template <int kMost, int kDims, class Storage>
+template <int kMax, int kDims, class Storage>
 ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, int row, int dim,
                                   typename Storage::Number scale) {
   using R = typename Storage::Number;
   using RowSlice = AttentionState<R, kDims>;
   RowSlice merged = RowSlice::identity();
   const int place = Storage::place(row, dim);
-  R m[kMost];
+  R m[kMax];
   ASSAY_UNROLL
-  for (int w = 0; w < kMost; ++w) {
+  for (int w = 0; w < kMax; ++w) {
     m[w] = w < count ? R(arch::shared_load(&storage.m[first + w][row])) : R(arch::neg_infinity());
     merged.m = arch::max_num(merged.m, m[w]);
   }
   ASSAY_UNROLL
-  for (int w = 0; w < kMost; ++w) {
+  for (int w = 0; w < kMax; ++w) {
     if (w >= count) continue;
     const R weight = RowSlice::weight(m[w], merged.m, scale);
     merged.d = arch::fma_rn(arch::shared_load(&storage.d[first + w][row]), weight, merged.d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge_states where no row has more than kMostFewStates states: every thread weighs them itself.
+// merge_states where no row has more than kMaxFewStates states: every thread weighs them itself.
 #pragma once
 
 #include "kernels/arch/thread.cuh"

@@ -21,7 +21,7 @@ public:
   using Number = typename arch::Arithmetic<E>::Number;
   static constexpr int kBatch = sizeof(E) == 2 ? 4 : 2; // 16 registers of o
   static constexpr int kThreads =
-      kLanes * kMostWorkers < kManyStatesThreads ? kLanes * kMostWorkers : kManyStatesThreads;
+      kLanes * kMaxWorkers < kManyStatesThreads ? kLanes * kMaxWorkers : kManyStatesThreads;
   static constexpr int kWarps = kThreads / 32;
 
   struct SharedStorage {

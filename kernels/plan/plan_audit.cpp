@@ -38,7 +38,7 @@ private:
     }
     const int64_t workers = shape_.workers;
     const auto share = [&](int64_t line) { return (line + workers - 1) / workers; };
-    return std::max(share(tiles + boundaries * kBoundaryTiles), share(tiles) + kMostExcessTiles);
+    return std::max(share(tiles + boundaries * kBoundaryTiles), share(tiles) + kMaxExcessTiles);
   }
 
   std::string worker(int64_t w) {

@@ -18,7 +18,7 @@ namespace assay {
 ///      request agree where its slots are.
 ///   4. In a balanced plan no worker holds more tiles than the larger of
 ///        ceil((tiles + boundaries * kBoundaryTiles) / workers)   and
-///        ceil(tiles / workers) + kMostExcessTiles,   which whole workers may have.
+///        ceil(tiles / workers) + kMaxExcessTiles,   which whole workers may have.
 ///   5. Counters start at 0.
 std::string plan_violation(std::span<const int32_t> lens, const SplitPlan &plan);
 

@@ -97,9 +97,9 @@ ASSAY_PLAN_FUNCTION int32_t row_tiles_of(const PrefixTreeShape &s, int32_t membe
 /// The model of what sharing gains, in bytes: an H200 reads 4.5 MB in a microsecond. Keys of an fp8
 /// cache cost three quarters of others, not half: they are widened. An item costs a block 4 us
 /// beside its tiles, as much as its part of the memory would read meanwhile; each row has two
-/// partials on average, each written and read. Below kLeastGain one more kernel costs more than it
+/// partials on average, each written and read. Below kMinGain one more kernel costs more than it
 /// gains.
-inline constexpr int64_t kItemBytes = 140'000, kLeastGain = 45'000'000;
+inline constexpr int64_t kItemBytes = 140'000, kMinGain = 45'000'000;
 
 ASSAY_PLAN_FUNCTION int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &node) {
   const int64_t key = int64_t{s.kv_bytes == 1 ? 3 : 4} * s.head_dim * s.kv_heads; // K, V, all heads

@@ -56,7 +56,7 @@ inline constexpr int kStartKeys = 64;
 inline constexpr int kBoundaryTiles = 1;
 
 /// With whole workers the busiest may have so many tiles more than an equal share.
-inline constexpr int kMostExcessTiles = 2;
+inline constexpr int kMaxExcessTiles = 2;
 
 /// One contiguous key range of one request. 32 bytes: two vector loads.
 struct alignas(16) WorkItem {
@@ -140,7 +140,7 @@ ASSAY_PLAN_FUNCTION int64_t share_of_line(int64_t total, int i) { return total *
 
 ASSAY_PLAN_FUNCTION bool may_have_whole_workers(const SplitPlanShape &s, int64_t total, int i) {
   return s.splits == 0 && s.batch <= s.workers && total > 0 &&
-         total * i <= int64_t{16} * kMostExcessTiles * s.workers;
+         total * i <= int64_t{16} * kMaxExcessTiles * s.workers;
 }
 
 /// Workers that a request of `tiles` needs for itself when none has more than the share.

@@ -11,7 +11,7 @@ namespace assay::ASSAY_TARGET {
 
 template <class Core>
 assay_status launch_tree_shared(const TreeCall &call, void *stream) {
-  static_assert(sizeof(TreeStorage<Core>) <= kMostWideBytes);
+  static_assert(sizeof(TreeStorage<Core>) <= kMaxWideBytes);
   const PagedCall &paged = call.own.paged;
   const TreeOutput tree = tree_output_of(call.planner);
   const TreeSharedParams params{paged.attention,
