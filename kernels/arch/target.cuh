@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/arch/host_device.h"
+
 #if defined(ASSAY_COMPILE_CUDA)
 
 #if !defined(__CUDACC__)
@@ -16,7 +18,6 @@
 #define ASSAY_IS_CUDA 1
 #define ASSAY_TARGET n_cuda
 #define ASSAY_DEVICE __device__ __forceinline__
-#define ASSAY_HOST_DEVICE __host__ __device__ __forceinline__
 #define ASSAY_KERNEL(max_threads, min_blocks)                                                      \
   __global__ void __launch_bounds__(max_threads, min_blocks)
 #define ASSAY_GRID_CONSTANT __grid_constant__
@@ -37,7 +38,6 @@
 #define ASSAY_IS_CUDA 0
 #define ASSAY_TARGET n_simt
 #define ASSAY_DEVICE inline
-#define ASSAY_HOST_DEVICE inline
 #define ASSAY_KERNEL(max_threads, min_blocks) void
 #define ASSAY_GRID_CONSTANT
 #if defined(__clang__)

@@ -10,8 +10,8 @@ namespace assay {
 
 /// First key of split `split` of a segment: splits are equal in tiles, so that all but the last
 /// tile of a segment are whole, and tiles keep their place in pages.
-ASSAY_PLAN_FUNCTION int32_t cascade_split_begin(int32_t len, int32_t splits, int32_t split,
-                                                int32_t tile) {
+ASSAY_HOST_DEVICE int32_t cascade_split_begin(int32_t len, int32_t splits, int32_t split,
+                                              int32_t tile) {
   const int64_t begin = int64_t{split_begin((len + tile - 1) / tile, splits, split)} * tile;
   return begin < len ? static_cast<int32_t>(begin) : len;
 }
@@ -19,13 +19,13 @@ ASSAY_PLAN_FUNCTION int32_t cascade_split_begin(int32_t len, int32_t splits, int
 /// Tiles of `rows` rows are counted through all segments of a level. Segment s begins at slot
 /// s + floor((indptr[s] * group - s) / rows): the next one begins at least
 /// ceil((indptr[s + 1] - indptr[s]) * group / rows) slots later, whatever the others are.
-ASSAY_PLAN_FUNCTION int64_t cascade_first_slot(int64_t segment, int64_t request, int64_t group,
-                                               int64_t rows) {
+ASSAY_HOST_DEVICE int64_t cascade_first_slot(int64_t segment, int64_t request, int64_t group,
+                                             int64_t rows) {
   const int64_t past = request * group - segment;
   return segment + (past >= 0 ? past / rows : -((rows - 1 - past) / rows));
 }
-ASSAY_PLAN_FUNCTION int64_t cascade_tile_slots(int64_t segments, int64_t batch, int64_t group,
-                                               int64_t rows) {
+ASSAY_HOST_DEVICE int64_t cascade_tile_slots(int64_t segments, int64_t batch, int64_t group,
+                                             int64_t rows) {
   return cascade_first_slot(segments, batch, group, rows);
 }
 

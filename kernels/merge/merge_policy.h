@@ -18,7 +18,7 @@ inline constexpr int kFewStatesThreads = 256, kMergeStatesThreads = 128, kManySt
 /// Workers that share the states of a (row, head): eight states each, if there are more than
 /// kMaxStatesOfOne.
 inline constexpr int kMaxWorkers = 64;
-ASSAY_PLAN_FUNCTION int merge_workers(int64_t num_states, int lanes) {
+ASSAY_HOST_DEVICE int merge_workers(int64_t num_states, int lanes) {
   if (num_states <= kMaxStatesOfOne) return 1;
   int workers = 4;
   while (workers < kMaxWorkers && workers * lanes < kManyStatesThreads && num_states > 8 * workers)

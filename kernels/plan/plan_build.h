@@ -40,8 +40,8 @@ ASSAY_PLAN_TEMPLATE int32_t dealt_tiles(const PlanInput &in, int32_t request, Lo
 }
 
 /// The place of a request in front of which `before` requests have keys.
-ASSAY_PLAN_FUNCTION int32_t place_of(const SplitPlanShape &s, int32_t request, int32_t before,
-                                     bool has_keys) {
+ASSAY_HOST_DEVICE int32_t place_of(const SplitPlanShape &s, int32_t request, int32_t before,
+                                   bool has_keys) {
   return has_keys ? before : s.batch - 1 - (request - before);
 }
 

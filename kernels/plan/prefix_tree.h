@@ -72,7 +72,7 @@ struct PrefixTreeLayout {
   int64_t items, places, members, covered, bytes;
 };
 
-ASSAY_PLAN_FUNCTION PrefixTreeLayout prefix_tree_layout(const PrefixTreeShape &s) {
+ASSAY_HOST_DEVICE PrefixTreeLayout prefix_tree_layout(const PrefixTreeShape &s) {
   PrefixTreeLayout l;
   l.items = 0;
   l.places = (int64_t{kMaxTreeItems} + s.blocks) * static_cast<int64_t>(sizeof(TreeItem));
@@ -90,7 +90,7 @@ struct PrefixNode {
   int32_t begin, end;
 };
 
-ASSAY_PLAN_FUNCTION int32_t row_tiles_of(const PrefixTreeShape &s, int32_t members) {
+ASSAY_HOST_DEVICE int32_t row_tiles_of(const PrefixTreeShape &s, int32_t members) {
   return (members * s.group + kTreeRows - 1) / kTreeRows;
 }
 
@@ -101,7 +101,7 @@ ASSAY_PLAN_FUNCTION int32_t row_tiles_of(const PrefixTreeShape &s, int32_t membe
 /// gains.
 inline constexpr int64_t kItemBytes = 140'000, kMinGain = 45'000'000;
 
-ASSAY_PLAN_FUNCTION int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &node) {
+ASSAY_HOST_DEVICE int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &node) {
   const int64_t key = int64_t{s.kv_bytes == 1 ? 3 : 4} * s.head_dim * s.kv_heads; // K, V, all heads
   const int64_t saved = key * (node.end - node.begin) * (node.copies - 1);
   const int64_t partials = int64_t{2} * 8 * s.head_dim * s.kv_heads * s.group * node.members;
@@ -109,30 +109,30 @@ ASSAY_PLAN_FUNCTION int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &
 }
 
 /// Whether the keys of a node are to be shared there.
-ASSAY_PLAN_FUNCTION bool is_worth_a_node(const PrefixTreeShape &s, const PrefixNode &node) {
+ASSAY_HOST_DEVICE bool is_worth_a_node(const PrefixTreeShape &s, const PrefixNode &node) {
   if (node.end <= node.begin || node.members < 2) return false;
   return node.copies > 1 && (s.splits > 0 || gain_of(s, node) > 0);
 }
 
 /// Splits of a node whose items have about `tiles` tiles; with a forced number that many.
-ASSAY_PLAN_FUNCTION int32_t node_splits(const PrefixTreeShape &s, const PrefixNode &node,
-                                        int32_t tiles) {
+ASSAY_HOST_DEVICE int32_t node_splits(const PrefixTreeShape &s, const PrefixNode &node,
+                                      int32_t tiles) {
   const int32_t own = tiles_of(node.end - node.begin, s.tile);
   const int32_t wanted = (own + tiles - 1) / tiles;
   return wanted < kMaxNodeSplits ? wanted : kMaxNodeSplits;
 }
 
-ASSAY_PLAN_FUNCTION int64_t node_items(const PrefixTreeShape &s, const PrefixNode &node,
-                                       int32_t splits) {
+ASSAY_HOST_DEVICE int64_t node_items(const PrefixTreeShape &s, const PrefixNode &node,
+                                     int32_t splits) {
   return int64_t{splits} * s.kv_heads * row_tiles_of(s, node.members);
 }
-ASSAY_PLAN_FUNCTION int64_t node_states(const PrefixTreeShape &s, const PrefixNode &node,
-                                        int32_t splits) {
+ASSAY_HOST_DEVICE int64_t node_states(const PrefixTreeShape &s, const PrefixNode &node,
+                                      int32_t splits) {
   return int64_t{splits} * s.kv_heads * s.group * node.members;
 }
 
 /// Candidate `i` of kMaxNodeSplits for the tiles of an item, when the longest node has `longest`.
-ASSAY_PLAN_FUNCTION int32_t candidate_tiles(const PrefixTreeShape &s, int32_t longest, int i) {
+ASSAY_HOST_DEVICE int32_t candidate_tiles(const PrefixTreeShape &s, int32_t longest, int i) {
   const int32_t cuts = s.splits > 0 ? (s.splits < longest ? s.splits : longest) : i + 1;
   return (longest + cuts - 1) / cuts;
 }
@@ -142,8 +142,8 @@ ASSAY_PLAN_FUNCTION int32_t candidate_tiles(const PrefixTreeShape &s, int32_t lo
 /// more per item; the partials, written and read; and the time it takes to add them to a request's
 /// own state: 0.1 us for a (request, kv head) of every block, and 2 us for every eight of the
 /// `splits` of the longest node, whose loads are in flight together.
-ASSAY_PLAN_FUNCTION int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int64_t states,
-                                     int32_t tiles, int32_t splits) {
+ASSAY_HOST_DEVICE int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int64_t states,
+                                   int32_t tiles, int32_t splits) {
   const int64_t turns = (items + s.blocks - 1) / s.blocks;
   const int64_t joins = states / s.group / s.blocks;
   const int64_t rounds = (splits + 7) / 8;
@@ -154,8 +154,8 @@ ASSAY_PLAN_FUNCTION int64_t cut_cost(const PrefixTreeShape &s, int64_t items, in
 
 /// Item `i` of a node, its splits, and its first state. Items of the same keys are neighbours: they
 /// run side by side, and the L2 serves all but one of them.
-ASSAY_PLAN_FUNCTION TreeItem tree_item(const PrefixTreeShape &s, const PrefixNode &node,
-                                       int32_t splits, int64_t first_state, int32_t i) {
+ASSAY_HOST_DEVICE TreeItem tree_item(const PrefixTreeShape &s, const PrefixNode &node,
+                                     int32_t splits, int64_t first_state, int32_t i) {
   const int32_t row_tiles = row_tiles_of(s, node.members), rows = node.members * s.group;
   const int32_t rest = i / row_tiles, split = rest / s.kv_heads, len = node.end - node.begin;
   const int32_t tiles = tiles_of(len, s.tile);

@@ -23,13 +23,9 @@
 // without keys are not on the line: they are dealt out evenly, to be written (0, -inf).
 #pragma once
 
-#include <cstdint>
+#include "kernels/arch/host_device.h"
 
-#if defined(__CUDACC__)
-#define ASSAY_PLAN_FUNCTION __host__ __device__ inline
-#elif !defined(ASSAY_PLAN_FUNCTION) // corpus/mutants has its own
-#define ASSAY_PLAN_FUNCTION inline
-#endif
+#include <cstdint>
 
 namespace assay {
 
@@ -43,7 +39,7 @@ struct SplitPlanShape {
   int32_t span = 0;       // only the last `span` keys of a request are read, 0: all
 
   /// Slots between the second and the third split of a request, and so on.
-  ASSAY_PLAN_FUNCTION int32_t slot_stride() const { return splits > 0 ? 1 : 2; }
+  ASSAY_HOST_DEVICE int32_t slot_stride() const { return splits > 0 ? 1 : 2; }
 };
 
 /// Where the keys of a request start when not all are visible: at a multiple of this, so that tiles
@@ -69,7 +65,7 @@ struct alignas(16) WorkItem {
   int32_t seq_len;    // of the request
 
   /// Of split i; a slot holds one partial per head tile.
-  ASSAY_PLAN_FUNCTION int32_t slot(int i, int32_t stride) const {
+  ASSAY_HOST_DEVICE int32_t slot(int i, int32_t stride) const {
     return i == 0 ? first_slot : next_slot + (i - 1) * stride;
   }
 };
@@ -97,7 +93,7 @@ struct PlanLayout {
   int64_t workers, request_items, counters, line_indptr, order, bytes;
 };
 
-ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
+ASSAY_HOST_DEVICE PlanLayout plan_layout(const SplitPlanShape &s) {
   PlanLayout l;
   l.workers = 0;
   l.request_items = int64_t{s.workers} * static_cast<int64_t>(sizeof(WorkerItems));
@@ -110,25 +106,25 @@ ASSAY_PLAN_FUNCTION PlanLayout plan_layout(const SplitPlanShape &s) {
 }
 
 /// Partial slots of a plan, each for one partial per head tile; for sizing the workspace.
-ASSAY_PLAN_FUNCTION int64_t plan_slots(const SplitPlanShape &s) {
+ASSAY_HOST_DEVICE int64_t plan_slots(const SplitPlanShape &s) {
   if (s.splits > 0) return s.splits == 1 ? 0 : int64_t{s.workers};
   return 2 * int64_t{s.workers};
 }
 
-ASSAY_PLAN_FUNCTION int32_t tiles_of(int32_t len, int32_t tile) { return (len + tile - 1) / tile; }
+ASSAY_HOST_DEVICE int32_t tiles_of(int32_t len, int32_t tile) { return (len + tile - 1) / tile; }
 
 /// First key that a request of `len` keys reads: only its last `span` (0: all) are visible.
-ASSAY_PLAN_FUNCTION int32_t first_visible(int32_t len, int32_t span) {
+ASSAY_HOST_DEVICE int32_t first_visible(int32_t len, int32_t span) {
   return span > 0 && len > span ? len - span : 0;
 }
 
 /// Where its tiles start: at or before the first visible key.
-ASSAY_PLAN_FUNCTION int32_t first_planned(int32_t len, int32_t span) {
+ASSAY_HOST_DEVICE int32_t first_planned(int32_t len, int32_t span) {
   return first_visible(len, span) / kStartKeys * kStartKeys;
 }
 
 /// First key of split `split` of `splits` over `len` keys; split_begin(len, splits, splits) == len.
-ASSAY_PLAN_FUNCTION int32_t split_begin(int32_t len, int32_t splits, int32_t split) {
+ASSAY_HOST_DEVICE int32_t split_begin(int32_t len, int32_t splits, int32_t split) {
   return static_cast<int32_t>(int64_t{len} * split / splits);
 }
 
@@ -136,22 +132,22 @@ ASSAY_PLAN_FUNCTION int32_t split_begin(int32_t len, int32_t splits, int32_t spl
 inline constexpr int kShares = 16;
 
 /// Share i of a line of `total` tiles, times 16 * workers.
-ASSAY_PLAN_FUNCTION int64_t share_of_line(int64_t total, int i) { return total * (16 + i); }
+ASSAY_HOST_DEVICE int64_t share_of_line(int64_t total, int i) { return total * (16 + i); }
 
-ASSAY_PLAN_FUNCTION bool may_have_whole_workers(const SplitPlanShape &s, int64_t total, int i) {
+ASSAY_HOST_DEVICE bool may_have_whole_workers(const SplitPlanShape &s, int64_t total, int i) {
   return s.splits == 0 && s.batch <= s.workers && total > 0 &&
          total * i <= int64_t{16} * kMaxExcessTiles * s.workers;
 }
 
 /// Workers that a request of `tiles` needs for itself when none has more than the share.
-ASSAY_PLAN_FUNCTION int32_t own_workers(const SplitPlanShape &s, int64_t share, int32_t tiles) {
+ASSAY_HOST_DEVICE int32_t own_workers(const SplitPlanShape &s, int64_t share, int32_t tiles) {
   const int64_t workers = (int64_t{16} * s.workers * tiles + share - 1) / share;
   return workers < tiles ? static_cast<int32_t>(workers) : tiles;
 }
 
 /// What a request of `tiles` takes of the line: with whole workers (share > 0) their number, else
 /// its tiles and a boundary.
-ASSAY_PLAN_FUNCTION int32_t line_length(const SplitPlanShape &s, int64_t share, int32_t tiles) {
+ASSAY_HOST_DEVICE int32_t line_length(const SplitPlanShape &s, int64_t share, int32_t tiles) {
   if (share > 0) return own_workers(s, share, tiles);
   return tiles > 0 ? tiles + kBoundaryTiles : 0;
 }
@@ -162,13 +158,13 @@ struct WorkLine {
   int64_t active; // workers with a part of it: between the first and the last worker of a request
                   // all have keys
 
-  ASSAY_PLAN_FUNCTION static WorkLine make(const SplitPlanShape &s, int64_t total) {
+  ASSAY_HOST_DEVICE static WorkLine make(const SplitPlanShape &s, int64_t total) {
     return {total, s.workers < total ? s.workers : total};
   }
   /// Where worker w's range begins; begin(active) == total.
-  ASSAY_PLAN_FUNCTION int64_t begin(int64_t w) const { return w * total / active; }
+  ASSAY_HOST_DEVICE int64_t begin(int64_t w) const { return w * total / active; }
   /// The worker whose range holds `x`: the largest w with begin(w) <= x.
-  ASSAY_PLAN_FUNCTION int64_t worker_of(int64_t x) const { return ((x + 1) * active - 1) / total; }
+  ASSAY_HOST_DEVICE int64_t worker_of(int64_t x) const { return ((x + 1) * active - 1) / total; }
 };
 
 /// Where a request lies on the line, and its length.
@@ -179,15 +175,15 @@ struct RequestPlace {
   int64_t begin, end; // this part of the line
 
   /// The key at x of it.
-  ASSAY_PLAN_FUNCTION int32_t key_at(int64_t x, int32_t tile) const {
+  ASSAY_HOST_DEVICE int32_t key_at(int64_t x, int32_t tile) const {
     if (x == end) return len;
     return first + static_cast<int32_t>(tiles * (x - begin) / (end - begin)) * tile;
   }
 };
 
 /// The part of a request of a balanced plan that worker `worker` holds.
-ASSAY_PLAN_FUNCTION WorkItem balanced_item(const SplitPlanShape &s, const WorkLine &line,
-                                           const RequestPlace &place, int64_t worker) {
+ASSAY_HOST_DEVICE WorkItem balanced_item(const SplitPlanShape &s, const WorkLine &line,
+                                         const RequestPlace &place, int64_t worker) {
   WorkItem item{place.request, 0, 0, 0, 1, 0, 0, place.len};
   if (place.tiles == 0) return item;
   const int64_t first = line.worker_of(place.begin);
@@ -205,7 +201,7 @@ ASSAY_PLAN_FUNCTION WorkItem balanced_item(const SplitPlanShape &s, const WorkLi
 }
 
 /// The item of worker w of a fixed plan over a request of `len` keys.
-ASSAY_PLAN_FUNCTION WorkItem fixed_item(const SplitPlanShape &s, int64_t worker, int32_t len) {
+ASSAY_HOST_DEVICE WorkItem fixed_item(const SplitPlanShape &s, int64_t worker, int32_t len) {
   const int32_t split = static_cast<int32_t>(worker % s.splits);
   WorkItem item;
   item.request = static_cast<int32_t>(worker / s.splits);
@@ -224,7 +220,7 @@ ASSAY_PLAN_FUNCTION WorkItem fixed_item(const SplitPlanShape &s, int64_t worker,
 /// Workers of a balanced plan for a device that runs `slots` blocks at once. A worker is
 /// `head_tiles` blocks. Tries grids of one to four waves, takes the first that fills 95 % of its
 /// slots, else the one that fills them best.
-ASSAY_PLAN_FUNCTION int64_t balanced_workers(int64_t slots, int64_t head_tiles) {
+ASSAY_HOST_DEVICE int64_t balanced_workers(int64_t slots, int64_t head_tiles) {
   int64_t best = 1, best_used = 0, best_waves = 1;
   for (int64_t waves = 1; waves <= 4; ++waves) {
     const int64_t workers = waves * slots / head_tiles;
