@@ -5,8 +5,8 @@
 // A number is (a, b, u log m) with p = 2^61 - 1 (prime) and g = 37 (a primitive root):
 //   a in F_p       the value where it is summed and multiplied: weights, V, O, row sums
 //   b in Z_(p-1)   the value where it is an exponent: scores and LSE
-//   u log m        the logarithm that an LSE carries beside b, as a symbol: m in F_p^*, u in Z_(p-1);
-//                  absent (m = u = 1) from everything else
+//   u log m        the logarithm that an LSE carries beside b, as a symbol, with m in F_p^* and u
+//                  in Z_(p-1); absent (m = u = 1) from everything else
 // +, -, * act on a and b. Beyond that
 //   exp2(x)            = (g^b m, -, 0) if u = 1: a weight
 //   log2(y)            = (-, 0, log a), so that LSE = max + log2(d) is (-, b_max, log d)
