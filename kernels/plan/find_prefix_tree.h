@@ -21,11 +21,11 @@ namespace assay {
 template <class Side>
 class TreeFinder {
 public:
-  ASSAY_PLAN_TEMPLATE TreeFinder(const TreeInput &in, const TreeOutput &out, TreeScratch &scratch,
-                                 Side side)
+  ASSAY_HOST_DEVICE TreeFinder(const TreeInput &in, const TreeOutput &out, TreeScratch &scratch,
+                               Side side)
       : in_(in), s_(in.shape), out_(out), t_(scratch), side_(side) {}
 
-  ASSAY_PLAN_TEMPLATE void run() {
+  ASSAY_HOST_DEVICE void run() {
     side_.each(s_.batch, [&](int r) {
       set(t_.group + r, 0);
       set(t_.page + r, 0);
@@ -46,25 +46,25 @@ private:
   static_assert(kMaxTreeBatch <= 1 << kSpotBits);
 
   template <class T>
-  ASSAY_PLAN_TEMPLATE T get(const T *p) const {
+  ASSAY_HOST_DEVICE T get(const T *p) const {
     return side_.get(p);
   }
   template <class T>
-  ASSAY_PLAN_TEMPLATE void set(T *p, T value) const {
+  ASSAY_HOST_DEVICE void set(T *p, T value) const {
     side_.set(p, value);
   }
   /// That can be shared: the first query token sees no key behind its own.
-  ASSAY_PLAN_TEMPLATE int32_t pages_of(int r) const {
+  ASSAY_HOST_DEVICE int32_t pages_of(int r) const {
     const int32_t keys = side_.load(in_.seq_lens + r) - (s_.q_len - 1);
     return keys > 0 ? keys / s_.page_size : 0;
   }
-  ASSAY_PLAN_TEMPLATE PrefixNode node(int32_t n) const {
+  ASSAY_HOST_DEVICE PrefixNode node(int32_t n) const {
     const PrefixNode *p = t_.nodes + n;
     return {get(&p->request), get(&p->first_member), get(&p->members),
             get(&p->copies),  get(&p->begin),        get(&p->end)};
   }
   /// In each_by_warp.
-  ASSAY_PLAN_TEMPLATE void set_node(int32_t n, const PrefixNode &node) const {
+  ASSAY_HOST_DEVICE void set_node(int32_t n, const PrefixNode &node) const {
     PrefixNode *p = t_.nodes + n;
     side_.set_by_one(&p->request, node.request);
     side_.set_by_one(&p->first_member, node.first_member);
@@ -73,13 +73,13 @@ private:
     side_.set_by_one(&p->begin, node.begin);
     side_.set_by_one(&p->end, node.end);
   }
-  ASSAY_PLAN_TEMPLATE int32_t end_of_group(int r) const {
+  ASSAY_HOST_DEVICE int32_t end_of_group(int r) const {
     return get(t_.page + r) * s_.page_size / kStartKeys * kStartKeys;
   }
 
   /// The groups behind this round: requests of a group with the same next page. One that has no
   /// such page, or is alone with it, shares no more.
-  ASSAY_PLAN_TEMPLATE void find_next(bool last) {
+  ASSAY_HOST_DEVICE void find_next(bool last) {
     side_.each(s_.batch, [&](int r) {
       const int32_t page = get(t_.page + r), group = get(t_.group + r);
       int64_t tag = -1;
@@ -104,12 +104,12 @@ private:
   }
 
   /// Whether a request stands for a group whose newest keys become a node.
-  ASSAY_PLAN_TEMPLATE bool leads_node(int r) const {
+  ASSAY_HOST_DEVICE bool leads_node(int r) const {
     return get(t_.group + r) == r && get(t_.copies + r) > 0;
   }
 
   /// The newest keys of each group become a node where that pays; returns how many do.
-  ASSAY_PLAN_TEMPLATE int32_t add_nodes(int level, int32_t before) {
+  ASSAY_HOST_DEVICE int32_t add_nodes(int level, int32_t before) {
     side_.each_by_warp(s_.batch, [&](int r) {
       if (get(t_.group + r) != r) return;
       PrefixNode node{};
@@ -148,7 +148,7 @@ private:
   }
 
   /// Moves to the next round's groups; whether there are any.
-  ASSAY_PLAN_TEMPLATE bool descend() {
+  ASSAY_HOST_DEVICE bool descend() {
     side_.each_by_warp(s_.batch, [&](int r) {
       const int32_t first = get(t_.next + r);
       if (first < 0) return;
@@ -174,7 +174,7 @@ private:
     return side_.sum(s_.batch, [&](int r) { return get(t_.group + r) >= 0 ? 1 : 0; }) > 0;
   }
 
-  ASSAY_PLAN_TEMPLATE bool is_worth_it(int32_t nodes) const {
+  ASSAY_HOST_DEVICE bool is_worth_it(int32_t nodes) const {
     int64_t gain = 0;
     for (int32_t n = 0; n < nodes; ++n)
       gain += gain_of(s_, node(n));
@@ -182,7 +182,7 @@ private:
   }
 
   /// Tiles of an item, the cheapest of the candidates that fit; 0 if none does.
-  ASSAY_PLAN_TEMPLATE int32_t choose_tiles(int32_t nodes) {
+  ASSAY_HOST_DEVICE int32_t choose_tiles(int32_t nodes) {
     int32_t longest = 0;
     for (int32_t n = 0; n < nodes; ++n) {
       const PrefixNode found = node(n);
@@ -213,7 +213,7 @@ private:
   }
 
   /// Items and states of the nodes in front of each.
-  ASSAY_PLAN_TEMPLATE void sum_nodes(int32_t nodes, int32_t tiles) {
+  ASSAY_HOST_DEVICE void sum_nodes(int32_t nodes, int32_t tiles) {
     side_.each(nodes + 1, [&](int n) {
       int64_t items = 0, states = 0;
       for (int32_t o = 0; o < n; ++o) {
@@ -227,7 +227,7 @@ private:
     });
   }
 
-  ASSAY_PLAN_TEMPLATE void write(int32_t nodes) {
+  ASSAY_HOST_DEVICE void write(int32_t nodes) {
     const int32_t tiles = nodes > 0 ? choose_tiles(nodes) : 0;
     if (tiles == 0) nodes = 0;
     sum_nodes(nodes, tiles);

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building a plan from line_indptr: one function per array element, so that the device planner runs
-// them in parallel and the host planner in loops, with identical results.
+// them in parallel and the host planner in loops, with identical results. The templates take the
+// loader of the side that runs them: on the device a checked global load.
 #pragma once
 
 #include "kernels/plan/split_plan.h"
-
-// The templates take the loader of the side that runs them: on the device a checked global load.
-#if defined(__CUDACC__)
-#define ASSAY_PLAN_TEMPLATE __device__ inline
-#else
-#define ASSAY_PLAN_TEMPLATE inline
-#endif
 
 namespace assay {
 
@@ -27,14 +21,14 @@ struct PlanInput {
 
 /// First key of a request of `len` keys that the plan deals out.
 template <class Load>
-ASSAY_PLAN_TEMPLATE int32_t first_dealt(const PlanInput &in, int32_t request, int32_t len,
-                                        Load load) {
+ASSAY_HOST_DEVICE int32_t first_dealt(const PlanInput &in, int32_t request, int32_t len,
+                                      Load load) {
   return in.covered != nullptr ? load(in.covered + request) : first_planned(len, in.shape.span);
 }
 
 /// Tiles of a request.
 template <class Load>
-ASSAY_PLAN_TEMPLATE int32_t dealt_tiles(const PlanInput &in, int32_t request, Load load) {
+ASSAY_HOST_DEVICE int32_t dealt_tiles(const PlanInput &in, int32_t request, Load load) {
   const int32_t len = load(in.seq_lens + request);
   return tiles_of(len - first_dealt(in, request, len, load), in.shape.tile);
 }
@@ -46,7 +40,7 @@ ASSAY_HOST_DEVICE int32_t place_of(const SplitPlanShape &s, int32_t request, int
 }
 
 template <class Load>
-ASSAY_PLAN_TEMPLATE RequestPlace request_place(const PlanInput &in, int64_t place, Load load) {
+ASSAY_HOST_DEVICE RequestPlace request_place(const PlanInput &in, int64_t place, Load load) {
   RequestPlace p;
   p.request = load(in.order + place);
   p.len = load(in.seq_lens + p.request);
@@ -59,13 +53,13 @@ ASSAY_PLAN_TEMPLATE RequestPlace request_place(const PlanInput &in, int64_t plac
 }
 
 template <class Load>
-ASSAY_PLAN_TEMPLATE WorkLine work_line(const PlanInput &in, Load load) {
+ASSAY_HOST_DEVICE WorkLine work_line(const PlanInput &in, Load load) {
   return WorkLine::make(in.shape, load(in.line_indptr + in.shape.batch));
 }
 
 /// Split 0 of the request at a place of a balanced plan.
 template <class Load>
-ASSAY_PLAN_TEMPLATE WorkItem request_item(const PlanInput &in, int64_t place, Load load) {
+ASSAY_HOST_DEVICE WorkItem request_item(const PlanInput &in, int64_t place, Load load) {
   const WorkLine line = work_line(in, load);
   const RequestPlace p = request_place(in, place, load);
   return balanced_item(in.shape, line, p, p.tiles == 0 ? 0 : line.worker_of(p.begin));
@@ -74,8 +68,8 @@ ASSAY_PLAN_TEMPLATE WorkItem request_item(const PlanInput &in, int64_t place, Lo
 /// First place at or behind the begin of worker w's range; behind the last range, that of the first
 /// request without keys.
 template <class Load>
-ASSAY_PLAN_TEMPLATE int32_t first_place(const PlanInput &in, const WorkLine &line, int64_t worker,
-                                        Load load) {
+ASSAY_HOST_DEVICE int32_t first_place(const PlanInput &in, const WorkLine &line, int64_t worker,
+                                      Load load) {
   const int64_t x = worker < line.active ? line.begin(worker) : line.total;
   int32_t low = 0, high = in.shape.batch;
   while (low < high) {
@@ -89,7 +83,7 @@ ASSAY_PLAN_TEMPLATE int32_t first_place(const PlanInput &in, const WorkLine &lin
 }
 
 template <class Load>
-ASSAY_PLAN_TEMPLATE WorkerItems worker_items(const PlanInput &in, int64_t worker, Load load) {
+ASSAY_HOST_DEVICE WorkerItems worker_items(const PlanInput &in, int64_t worker, Load load) {
   const SplitPlanShape &s = in.shape;
   WorkerItems items{};
   if (s.splits > 0) {
