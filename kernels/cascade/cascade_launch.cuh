@@ -29,8 +29,8 @@ CascadeKernel cascade_kernel(void (*entry)(CascadeParams), const char *name) {
 
 template <class E, int kHeadDim>
 CascadeKernel cascade_kernel_of(const CascadeShape &shape, CascadePath path) {
-  using Wide = CascadeWide<DecodeTypes<E, E>, kHeadDim>;
-  if (path == CascadePath::kWide) return cascade_kernel<Wide>(&cascade_wide<Wide>, "cascade_wide");
+  using Wide = Sm90Core<DecodeTypes<E, E>, kHeadDim>;
+  if (path == CascadePath::kSm90) return cascade_kernel<Wide>(&cascade_wide<Wide>, "cascade_wide");
   if (path == CascadePath::kTiles)
     return cascade_kernel<CascadeCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
   if constexpr (kHeadDim != 256)

@@ -15,7 +15,7 @@ namespace assay {
 /// kWide: warpgroups; kTiles: mma tiles; kNarrow: teams of warps.
 enum class CascadePath : uint8_t { kWide, kTiles, kNarrow };
 inline constexpr std::array<CascadePath, 3> kCascadePaths = {
-    CascadePath::kWide, CascadePath::kTiles, CascadePath::kNarrow}; // in the order of launches
+    CascadePath::kSm90, CascadePath::kTiles, CascadePath::kNarrow}; // in the order of launches
 
 /// What a schedule depends on.
 struct CascadeShape {
@@ -35,7 +35,7 @@ struct CascadeLevelSchedule {
 };
 
 /// Rows of a segment from which warpgroups serve it.
-inline constexpr int64_t kMinWideRows = 32;
+inline constexpr int64_t kMinSm90Rows = 32;
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -50,19 +50,19 @@ constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevel
   const int64_t rows = divide_up(shape.batch * shape.group, std::max<int64_t>(level.segments, 1));
   if (rows <= std::max<int64_t>(8 * narrow_row_tiles(shape), std::min<int64_t>(shape.group, 16)))
     return CascadePath::kNarrow;
-  return shape.warpgroups && rows >= kMinWideRows ? CascadePath::kWide : CascadePath::kTiles;
+  return shape.warpgroups && rows >= kMinSm90Rows ? CascadePath::kSm90 : CascadePath::kTiles;
 }
 
 /// Rows of a block, and the grain of its splits.
 constexpr int32_t cascade_block_rows(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  return path == CascadePath::kWide    ? kWideRows
+  return path == CascadePath::kSm90    ? kSm90Rows
          : path == CascadePath::kTiles ? cascade_policy(head_dim).rows()
                                        : 8 * narrow_row_tiles(shape);
 }
 constexpr int32_t cascade_split_tile(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  return path == CascadePath::kWide    ? wide_tile(head_dim)
+  return path == CascadePath::kSm90    ? sm90_tile(head_dim)
          : path == CascadePath::kTiles ? cascade_policy(head_dim).tile
                                        : kNarrowSplitTokens;
 }
@@ -93,16 +93,16 @@ constexpr int64_t blocks_of(const CascadeShape &shape, const CascadeLevelShape &
 /// block: waves of a block an SM, what a block does besides its tiles, and the partials that each
 /// split of a row adds (written, then read by the merge).
 template <class Levels, class Schedule>
-double wide_cost(const CascadeShape &shape, const Levels &levels, const Schedule &schedule,
+double sm90_cost(const CascadeShape &shape, const Levels &levels, const Schedule &schedule,
                  int num_levels, int64_t tiles) {
   // A tile takes 2.2 us at 500 TFLOP/s, in which the chip moves 9 MB.
   constexpr double kBlockTiles = 2.0, kBytesPerTile = 9e6;
   int64_t blocks = 0, splits = 0;
   for (int l = 0; l < num_levels; ++l) {
-    if (schedule[l].path != CascadePath::kWide || levels[l].segments == 0) continue;
-    const int64_t most = divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kWide));
+    if (schedule[l].path != CascadePath::kSm90 || levels[l].segments == 0) continue;
+    const int64_t most = divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kSm90));
     const int64_t cuts = std::clamp<int64_t>(divide_up(most, tiles), 1, kMaxSplits);
-    blocks += blocks_of(shape, levels[l], CascadePath::kWide) * cuts;
+    blocks += blocks_of(shape, levels[l], CascadePath::kSm90) * cuts;
     splits += cuts;
   }
   const double waves = static_cast<double>(divide_up(blocks, shape.multiprocessors));
@@ -123,16 +123,16 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
   for (int l = 0; l < num_levels; ++l) {
     schedule[l] = {num_splits > 0 ? CascadePath::kTiles : cascade_path(shape, levels[l]),
                    static_cast<int32_t>(num_splits), kNarrowWarps};
-    if (schedule[l].path == CascadePath::kWide)
+    if (schedule[l].path == CascadePath::kSm90)
       longest = std::max(
-          longest, divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kWide)));
+          longest, divide_up(levels[l].tokens, cascade_split_tile(shape, CascadePath::kSm90)));
   }
   if (num_splits > 0) return;
   int64_t tiles = longest;
-  double least = wide_cost(shape, levels, schedule, num_levels, longest);
+  double least = sm90_cost(shape, levels, schedule, num_levels, longest);
   for (int64_t cuts = 2; cuts <= std::min(longest, kMaxSplits); ++cuts) {
     const int64_t candidate = divide_up(longest, cuts);
-    const double cost = wide_cost(shape, levels, schedule, num_levels, candidate);
+    const double cost = sm90_cost(shape, levels, schedule, num_levels, candidate);
     if (cost < least) {
       least = cost;
       tiles = candidate;
@@ -146,7 +146,7 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
     int64_t splits = 1;
     if (levels[l].segments == 0) {
       splits = 1;
-    } else if (schedule[l].path == CascadePath::kWide) {
+    } else if (schedule[l].path == CascadePath::kSm90) {
       splits = divide_up(divide_up(levels[l].tokens, tile), tiles);
     } else {
       const int64_t blocks = blocks_of(shape, levels[l], schedule[l].path);

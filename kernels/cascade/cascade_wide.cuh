@@ -15,7 +15,7 @@
 namespace assay::ASSAY_TARGET {
 
 /// A block has 64 query rows for each of two warpgroups of consumers; a third one, the producer
-/// (WideProducer), fills a ring of slots with tiles of K and V that both read.
+/// (Sm90Producer), fills a ring of slots with tiles of K and V that both read.
 ///
 /// A consumer computes the scores of tile j + 1 while the tensor cores still multiply the weights
 /// of tile j with V: softmax, on other units, then overlaps with both.
@@ -23,22 +23,22 @@ namespace assay::ASSAY_TARGET {
 /// A block works through `Items`, a copyable cursor with `bool next(Work &)`; each role walks a
 /// copy of its own, so that the producer runs ahead into the next item. kOneItem: there is but one.
 /// What a Work has is what CascadeWork has of keys and rows, and with kTransforms (softcap, ALiBi)
-/// what WideTransform asks of it.
+/// what Sm90Transform asks of it.
 template <class Types, int kHeadDim, bool kTransforms = false>
-class CascadeWide {
+class Sm90Core {
 public:
   using E = typename Types::Mma; // what the tensor cores multiply
-  using Producer = WideProducer<Types, kHeadDim>;
-  static constexpr WidePolicy kPolicy = Producer::kPolicy;
+  using Producer = Sm90Producer<Types, kHeadDim>;
+  static constexpr Sm90Policy kPolicy = Producer::kPolicy;
   static constexpr bool kFp8 = Types::kFp8;
   static constexpr int kDims = kHeadDim, kTile = kPolicy.tile, kSlots = kPolicy.slots;
-  static constexpr int kRows = kWideRows, kGroups = 2, kGroupRows = kRows / kGroups;
+  static constexpr int kRows = kSm90Rows, kGroups = 2, kGroupRows = kRows / kGroups;
   static constexpr int kGroupThreads = 128, kThreads = (kGroups + 1) * kGroupThreads;
   static constexpr int kGroupWarps = kGroupThreads / 32;
   static_assert(kGroupRows == 64);
   using Number = typename arch::Arithmetic<E>::Number;
   using KvMatrix = typename Producer::Matrix;
-  using Queries = WideQueries<Types, kHeadDim>;
+  using Queries = Sm90Queries<Types, kHeadDim>;
   using QueryMatrix = typename Queries::Matrix;
   static_assert(Producer::kWarps == kGroupWarps && Queries::kThreads == kGroupThreads);
 
@@ -46,7 +46,7 @@ public:
   struct SharedStorage {
     alignas(1024) typename Producer::Ring ring;
     typename Queries::Unscale unscale[kGroups];
-    std::conditional_t<kTransforms, WideTransform, None> transform[kGroups];
+    std::conditional_t<kTransforms, Sm90Transform, None> transform[kGroups];
     typename Producer::SharedStorage producer;
     alignas(1024) arch::Vec4 queries[kGroups][QueryMatrix::kVectors];
   };
@@ -93,7 +93,7 @@ private:
   static constexpr int kSliceDims = kHeadDim / kSlices;
   static constexpr int kScoreWords = kTile / 2, kSliceWords = kSliceDims / 2;
   using Ring = typename Producer::Ring;
-  using Cursor = WideCursor<kSlots>;
+  using Cursor = Sm90Cursor<kSlots>;
   /// What makes base-2 logits of the numbers that softmax meets.
   using Scale = std::conditional_t<kTransforms, NoScale, typename Queries::Scale>;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producer of a CascadeWide block: four warps that copy K and V through the page table.
+// The producer of a Sm90Core block: four warps that copy K and V through the page table.
 #pragma once
 
 #include "kernels/arch/async_copy.cuh"
@@ -16,13 +16,13 @@ namespace assay::ASSAY_TARGET {
 /// A warp copies its own tokens of every tile. 16-bit elements go straight into the ring; the bytes
 /// of an fp8 cache go to stages of the warp's own first, from which it widens them into the ring.
 template <class Types, int kHeadDim>
-class WideProducer {
+class Sm90Producer {
 public:
   using Kv = typename Types::Kv;
-  static constexpr WidePolicy kPolicy = wide_policy(kHeadDim, sizeof(Kv));
+  static constexpr Sm90Policy kPolicy = sm90_policy(kHeadDim, sizeof(Kv));
   static constexpr int kTile = kPolicy.tile, kWarps = 4, kWarpTokens = kTile / kWarps;
-  using Matrix = WideLayout<kTile, kHeadDim>;
-  using Ring = WideRing<kPolicy.slots, Matrix>;
+  using Matrix = Sm90Layout<kTile, kHeadDim>;
+  using Ring = Sm90Ring<kPolicy.slots, Matrix>;
 
 private:
   static constexpr bool kWidens = Types::kFp8;
@@ -41,9 +41,9 @@ private:
 public:
   using SharedStorage = std::conditional_t<kWidens, WarpStages, Nothing>;
 
-  ASSAY_DEVICE WideProducer(Ring &ring, SharedStorage &own) : ring_(ring), own_(own) {}
+  ASSAY_DEVICE Sm90Producer(Ring &ring, SharedStorage &own) : ring_(ring), own_(own) {}
 
-  /// `work` as CascadeWide has it.
+  /// `work` as Sm90Core has it.
   template <class Params, class Work>
   ASSAY_DEVICE void produce(const Params &params, const Work &work) {
     const PagedKvParams &kv = work.keys(params);
@@ -123,7 +123,7 @@ private:
 
   Ring &ring_;
   SharedStorage &own_;
-  WideCursor<kPolicy.slots> issue_, signal_;
+  Sm90Cursor<kPolicy.slots> issue_, signal_;
 };
 
 } // namespace assay::ASSAY_TARGET

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 64 query rows of a warpgroup of CascadeWide, as wgmma reads them.
+// The 64 query rows of a warpgroup of Sm90Core, as wgmma reads them.
 #pragma once
 
 #include "kernels/arch/async_copy.cuh"
@@ -14,12 +14,12 @@
 namespace assay::ASSAY_TARGET {
 
 template <class Types, int kHeadDim>
-class WideQueries {
+class Sm90Queries {
 public:
   static constexpr int kRows = 64, kThreads = 128;
   using Query = typename Types::Query;
   using Number = typename arch::Arithmetic<typename Types::Mma>::Number;
-  using Matrix = WideLayout<kRows, kHeadDim>;
+  using Matrix = Sm90Layout<kRows, kHeadDim>;
 
 private:
   static constexpr bool kScales = Types::kScaledQuery; // rows, each by a power of two

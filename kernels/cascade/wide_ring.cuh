@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the roles of a CascadeWide block share: tiles as wgmma reads them, in a ring of slots.
+// What the roles of a Sm90Core block share: tiles as wgmma reads them, in a ring of slots.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -12,7 +12,7 @@ namespace assay::ASSAY_TARGET {
 /// Matrices of 16-bit elements as wgmma reads them, [head_dim / 64][rows] of 128 swizzled bytes, in
 /// the terms of KvLayout.
 template <int kRows, int kHeadDim>
-struct WideLayout {
+struct Sm90Layout {
   static constexpr int kChunks = kHeadDim / 8;     // of a row
   static constexpr int kBlockBytes = kRows * 128;  // of 64 columns
   static constexpr int kVectors = kRows * kChunks; // of the matrix
@@ -27,7 +27,7 @@ struct WideLayout {
 
 /// A place in the ring: slots are used round after round.
 template <int kSlots>
-struct WideCursor {
+struct Sm90Cursor {
   int slot = 0;
   uint32_t round = 0; // its parity is the phase's
   ASSAY_DEVICE void advance() {
@@ -47,7 +47,7 @@ struct WideCursor {
 /// those of the consumers. Lies at a multiple of 1,024 bytes, but does not say so: it would end at
 /// one, too, and a block needs every kilobyte.
 template <int kSlots, class Matrix>
-struct WideRing {
+struct Sm90Ring {
   arch::Vec4 slots[kSlots][Matrix::kVectors];
   arch::Mbarrier full[kSlots], empty[kSlots];
 };

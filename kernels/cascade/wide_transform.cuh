@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softcap and ALiBi, between the scores of a warpgroup of CascadeWide and their softmax.
+// Softcap and ALiBi, between the scores of a warpgroup of Sm90Core and their softmax.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -9,7 +9,7 @@
 namespace assay::ASSAY_TARGET {
 
 /// Of 64 query rows; in shared memory, as registers are short.
-class WideTransform {
+class Sm90Transform {
 public:
   static constexpr int kRows = 64;
 

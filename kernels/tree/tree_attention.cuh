@@ -10,7 +10,7 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// A TreeItem as CascadeWide takes it. kFp8: of an fp8 cache.
+/// A TreeItem as Sm90Core takes it. kFp8: of an fp8 cache.
 template <bool kFp8>
 struct TreeWork {
   int segment; // the row of the page table
@@ -44,7 +44,7 @@ struct TreeWork {
     return static_cast<const E *>(a.q) + of.request * a.q_stride_batch + of.head * a.q_stride_head +
            of.token * params.features.q_stride_token;
   }
-  /// What softcap and ALiBi make of a row (WideTransform).
+  /// What softcap and ALiBi make of a row (Sm90Transform).
   ASSAY_DEVICE const FeatureParams &features(const TreeSharedParams &params) const {
     return params.features;
   }

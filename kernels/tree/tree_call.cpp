@@ -49,7 +49,7 @@ assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
             .head_dim = p->head_dim,
             .kv_bytes = s.paged.kv_bytes,
             .page_size = p->kv.page_size,
-            .tile = wide_tile(p->head_dim),
+            .tile = sm90_tile(p->head_dim),
             .blocks = blocks,
             .splits = p->num_splits,
             .max_rows = most_states(*p, blocks)};

@@ -31,7 +31,7 @@ TreeOutput tree_output_of(const TreePlanCall &call);
 /// The private keys as in paged_attention_v2, the shared ones as in the wide cascade kernel.
 constexpr assay_arithmetic tree_arithmetic() {
   assay_arithmetic a = paged_arithmetic(8, 65536);
-  a.sum_depth = std::max(a.sum_depth, 1 + wide_tile(128) / 8 + 2);
+  a.sum_depth = std::max(a.sum_depth, 1 + sm90_tile(128) / 8 + 2);
   a.merge_stages = 2; // the splits of the private keys become a state before they meet the others
   return a;
 }

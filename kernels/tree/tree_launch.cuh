@@ -11,7 +11,7 @@ namespace assay::ASSAY_TARGET {
 
 template <class Core>
 assay_status launch_tree_shared(const TreeCall &call, void *stream) {
-  static_assert(sizeof(TreeStorage<Core>) <= kMaxWideBytes);
+  static_assert(sizeof(TreeStorage<Core>) <= kMaxSm90Bytes);
   const PagedCall &paged = call.own.paged;
   const TreeOutput tree = tree_output_of(call.planner);
   const TreeSharedParams params{paged.attention,
@@ -52,9 +52,9 @@ assay_status launch_shared_keys(const TreeCall &call, void *stream) {
   if constexpr (std::is_same_v<typename arch::Arithmetic<Query>::Number, float>) {
     const FeatureParams &f = call.own.paged.features;
     if (f.softcap_log2 > 0.0f || f.alibi_slopes != nullptr)
-      return launch_tree_shared<CascadeWide<Types, kHeadDim, true>>(call, stream);
+      return launch_tree_shared<Sm90Core<Types, kHeadDim, true>>(call, stream);
   }
-  return launch_tree_shared<CascadeWide<Types, kHeadDim>>(call, stream);
+  return launch_tree_shared<Sm90Core<Types, kHeadDim>>(call, stream);
 }
 
 template <class Query, class Kv, int kHeadDim>
