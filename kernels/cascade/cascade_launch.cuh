@@ -31,8 +31,8 @@ template <class E, int kHeadDim>
 CascadeKernel cascade_kernel_of(const CascadeShape &shape, CascadePath path) {
   using Wide = Sm90Core<DecodeTypes<E, E>, kHeadDim>;
   if (path == CascadePath::kSm90) return cascade_kernel<Wide>(&cascade_wide<Wide>, "cascade_wide");
-  if (path == CascadePath::kTiles)
-    return cascade_kernel<CascadeCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
+  if (path == CascadePath::kMma)
+    return cascade_kernel<MmaCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
   if constexpr (kHeadDim != 256)
     if (narrow_row_tiles(shape) == 2)
       return cascade_kernel<CascadeNarrow<E, kHeadDim, 2>>(

@@ -29,7 +29,7 @@ ASSAY_HOST_DEVICE int64_t cascade_tile_slots(int64_t segments, int64_t batch, in
   return cascade_first_slot(segments, batch, group, rows);
 }
 
-struct CascadePolicy {
+struct MmaPolicy {
   int warps;     // per block; each owns 8 * row_tiles query rows
   int tile;      // keys per block tile, loaded by all warps together
   int stages;    // cp.async ring depth, tiles
@@ -39,7 +39,7 @@ struct CascadePolicy {
 
 /// 64 rows a block: a prefix shared by 8 requests with a group of 8 heads is read once. With
 /// head_dim 256 the accumulators of 16 rows a warp do not fit in registers.
-constexpr CascadePolicy cascade_policy(int head_dim) {
+constexpr MmaPolicy mma_policy(int head_dim) {
   return {.warps = 4, .tile = 32, .stages = 3, .row_tiles = head_dim == 256 ? 1 : 2};
 }
 

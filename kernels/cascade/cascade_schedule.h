@@ -15,7 +15,7 @@ namespace assay {
 /// kWide: warpgroups; kTiles: mma tiles; kNarrow: teams of warps.
 enum class CascadePath : uint8_t { kWide, kTiles, kNarrow };
 inline constexpr std::array<CascadePath, 3> kCascadePaths = {
-    CascadePath::kSm90, CascadePath::kTiles, CascadePath::kNarrow}; // in the order of launches
+    CascadePath::kSm90, CascadePath::kMma, CascadePath::kNarrow}; // in the order of launches
 
 /// What a schedule depends on.
 struct CascadeShape {
@@ -50,21 +50,21 @@ constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevel
   const int64_t rows = divide_up(shape.batch * shape.group, std::max<int64_t>(level.segments, 1));
   if (rows <= std::max<int64_t>(8 * narrow_row_tiles(shape), std::min<int64_t>(shape.group, 16)))
     return CascadePath::kNarrow;
-  return shape.warpgroups && rows >= kMinSm90Rows ? CascadePath::kSm90 : CascadePath::kTiles;
+  return shape.warpgroups && rows >= kMinSm90Rows ? CascadePath::kSm90 : CascadePath::kMma;
 }
 
 /// Rows of a block, and the grain of its splits.
 constexpr int32_t cascade_block_rows(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  return path == CascadePath::kSm90    ? kSm90Rows
-         : path == CascadePath::kTiles ? cascade_policy(head_dim).rows()
-                                       : 8 * narrow_row_tiles(shape);
+  return path == CascadePath::kSm90  ? kSm90Rows
+         : path == CascadePath::kMma ? mma_policy(head_dim).rows()
+                                     : 8 * narrow_row_tiles(shape);
 }
 constexpr int32_t cascade_split_tile(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  return path == CascadePath::kSm90    ? sm90_tile(head_dim)
-         : path == CascadePath::kTiles ? cascade_policy(head_dim).tile
-                                       : kNarrowSplitTokens;
+  return path == CascadePath::kSm90  ? sm90_tile(head_dim)
+         : path == CascadePath::kMma ? mma_policy(head_dim).tile
+                                     : kNarrowSplitTokens;
 }
 
 /// Warps that share a tile of rows: the fewest that leave an SM seven warps to run, unless segments
@@ -121,7 +121,7 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
   using namespace cascade_detail;
   int64_t longest = 1;
   for (int l = 0; l < num_levels; ++l) {
-    schedule[l] = {num_splits > 0 ? CascadePath::kTiles : cascade_path(shape, levels[l]),
+    schedule[l] = {num_splits > 0 ? CascadePath::kMma : cascade_path(shape, levels[l]),
                    static_cast<int32_t>(num_splits), kNarrowWarps};
     if (schedule[l].path == CascadePath::kSm90)
       longest = std::max(

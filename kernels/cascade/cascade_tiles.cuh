@@ -13,9 +13,9 @@
 namespace assay::ASSAY_TARGET {
 
 template <class E, int kHeadDim>
-class CascadeCore {
+class MmaCore {
 public:
-  static constexpr CascadePolicy kPolicy = cascade_policy(kHeadDim);
+  static constexpr MmaPolicy kPolicy = mma_policy(kHeadDim);
   using Layout = KvLayout<kHeadDim * sizeof(E)>;
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
   static constexpr int kRows = kPolicy.rows(), kWarpRows = 8 * kPolicy.row_tiles;
@@ -113,9 +113,9 @@ private:
 
 /// Grid: per level tile slots * kv heads * splits.
 template <class E, int kHeadDim>
-ASSAY_KERNEL((CascadeCore<E, kHeadDim>::kThreads), 1)
+ASSAY_KERNEL((MmaCore<E, kHeadDim>::kThreads), 1)
 cascade_tiles(const ASSAY_GRID_CONSTANT CascadeParams params) {
-  using Core = CascadeCore<E, kHeadDim>;
+  using Core = MmaCore<E, kHeadDim>;
   CascadeWork work;
   arch::wait_for_previous_grid();
   arch::start_next_grid();
