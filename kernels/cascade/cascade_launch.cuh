@@ -35,10 +35,10 @@ CascadeKernel cascade_kernel_of(const CascadeShape &shape, CascadePath path) {
     return cascade_kernel<MmaCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
   if constexpr (kHeadDim != 256)
     if (narrow_row_tiles(shape) == 2)
-      return cascade_kernel<CascadeNarrow<E, kHeadDim, 2>>(
-          &cascade_narrow<CascadeNarrow<E, kHeadDim, 2>>, "cascade_narrow");
-  return cascade_kernel<CascadeNarrow<E, kHeadDim, 1>>(
-      &cascade_narrow<CascadeNarrow<E, kHeadDim, 1>>, "cascade_narrow");
+      return cascade_kernel<NarrowCore<E, kHeadDim, 2>>(&cascade_narrow<NarrowCore<E, kHeadDim, 2>>,
+                                                        "cascade_narrow");
+  return cascade_kernel<NarrowCore<E, kHeadDim, 1>>(&cascade_narrow<NarrowCore<E, kHeadDim, 1>>,
+                                                    "cascade_narrow");
 }
 
 /// The launches of one call; each but the first may start early, it waits before it writes.

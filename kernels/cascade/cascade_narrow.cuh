@@ -16,7 +16,7 @@ namespace assay::ASSAY_TARGET {
 /// Each warp has its own cp.async ring and takes every team_warps-th tile of the keys; the states
 /// of a team meet in shared memory once, at the end, in the place of the rings.
 template <class E, int kHeadDim, int kRowTiles>
-class CascadeNarrow {
+class NarrowCore {
 public:
   static constexpr NarrowPolicy kPolicy = narrow_policy(kHeadDim);
   static constexpr int kWarps = kNarrowWarps, kThreads = kWarps * 32, kRows = 8 * kRowTiles;
