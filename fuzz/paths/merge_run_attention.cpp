@@ -101,7 +101,7 @@ void run_splits(const MergeProgram &program, MergeResult &result) {
       for (int c = 0; c < kDims; ++c)
         o[i][row][c] = row < program.rows ? state.o[static_cast<size_t>(c % kMergeDims)] : NAN;
     }
-  PagedAttentionV2Params params{};
+  SplitKvParams params{};
   params.partial = {&o[0][0][0], &lse[0][0]};
   params.plan.shape.head_tiles = 1;
   params.plan.shape.splits = program.count;

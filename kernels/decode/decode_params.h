@@ -26,7 +26,7 @@ struct PagedAttentionV1Params {
                tile_share)
 };
 
-struct PagedAttentionV2Params {
+struct SplitKvParams {
   DecodeParams attention;
   PagedKvParams kv;
   FeatureParams features;

@@ -115,8 +115,8 @@ constexpr uint64_t v1_tile_share(int64_t head_tiles, int64_t blocks) {
 /// cover each other's merges (b32 ramp 2k of fp8: 28.6 us with 8, 24.5 with 4; uniform b24 2k: 30.4
 /// and 31.9). Always 4 in a fixed plan, whose bits must not depend on the rest of the batch, and on
 /// a device whose shared memory does not hold a block of 8 (`eight_fit`).
-constexpr int v2_warps(int64_t batch, int64_t head_tiles, int num_splits, int head_dim,
-                       int multiprocessors, bool eight_fit) {
+constexpr int split_kv_warps(int64_t batch, int64_t head_tiles, int num_splits, int head_dim,
+                             int multiprocessors, bool eight_fit) {
   const bool few_tiles = batch * head_tiles <= multiprocessors;
   return num_splits == 0 && head_dim < 256 && few_tiles && eight_fit ? 8 : 4;
 }

@@ -12,7 +12,7 @@ namespace assay::ASSAY_TARGET {
 /// The partials of one (request, head tile).
 template <int kRows>
 struct Partials {
-  const PagedAttentionV2Params &params;
+  const SplitKvParams &params;
   const WorkItem &item;
   const int head_tile;
   const int rows; // of kRows, those that exist
@@ -173,8 +173,7 @@ ASSAY_DEVICE bool is_last(const SplitPlan &plan, const WorkItem &item, int head_
 
 /// The rows of a worker's requests without keys.
 template <class Core, class Items, class Join>
-ASSAY_DEVICE void write_empty_rows(const PagedAttentionV2Params &params, const Items &items,
-                                   Join join) {
+ASSAY_DEVICE void write_empty_rows(const SplitKvParams &params, const Items &items, Join join) {
   items.for_each_empty([&](const DecodeWork &work) {
     Core::for_each_slice(
         typename Core::BlockTeam{}, params.features, work.first_row, [&](int row, int dim) {
@@ -193,7 +192,7 @@ ASSAY_DEVICE void write_empty_rows(const PagedAttentionV2Params &params, const I
 /// cache.) join.row(work, row, dim, o, lse2) adds to a row of the head tile before it goes to O,
 /// join.begin() is called in front of it.
 template <class Core, class Items, class Join>
-ASSAY_DEVICE void run_plan(const PagedAttentionV2Params &params, const Items &items, Join join) {
+ASSAY_DEVICE void run_plan(const SplitKvParams &params, const Items &items, Join join) {
   const DecodeParams &attention = params.attention;
   const FeatureParams &features = params.features;
   const typename Core::BlockTeam team{};
@@ -246,7 +245,7 @@ struct JoinNothing {
 /// Grid: plan.shape.workers * head_tiles blocks, those of a worker adjacent.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
-paged_attention_v2(const ASSAY_GRID_CONSTANT PagedAttentionV2Params params) {
+paged_attention_v2(const ASSAY_GRID_CONSTANT SplitKvParams params) {
   const PlanItems<Core::kRows> items(params.plan, params.tiles_per_kv_head, arch::block_idx_x());
   run_plan<Core>(params, items, JoinNothing{});
 }

@@ -39,7 +39,7 @@ assay_status build_paged_split(const PagedShape &s, int32_t num_splits, PagedSpl
   const int sms = multiprocessors(s.target);
   if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
   const bool eight_fit = shared_bytes(s, 8) <= shared_memory_limit(s.target);
-  split.warps = v2_warps(batch, s.head_tiles, num_splits, s.head_dim, sms, eight_fit);
+  split.warps = split_kv_warps(batch, s.head_tiles, num_splits, s.head_dim, sms, eight_fit);
   const DecodePolicy policy = decode_policy(s.head_dim, s.kv_bytes, s.row_tiles, split.warps);
   int64_t workers = batch * num_splits;
   if (num_splits == 0) workers = balanced_workers(int64_t{sms} * policy.min_blocks, s.head_tiles);

@@ -7,7 +7,7 @@
 
 namespace assay {
 
-struct PagedV2Call {
+struct SplitKvCall {
   PagedCall paged;
   bool empty;
   PagedSplit split;
@@ -19,7 +19,7 @@ struct PagedV2Call {
 /// paged_attention_v2 in the table of kernels (kernels/api/kernels.def).
 struct PagedV2 {
   using Params = assay_paged_params;
-  using Call = PagedV2Call;
+  using Call = SplitKvCall;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
   static constexpr assay_arithmetic kArithmetic = paged_arithmetic(8, 65536); // or 4 warps
   static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_FIXED;

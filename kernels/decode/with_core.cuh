@@ -30,16 +30,16 @@ assay_status with_core(const PagedShape &shape, F f) {
 
 /// Likewise for paged_attention_v2, with the warps that the call's plan is for.
 template <class Query, class Kv, int kHeadDim, bool kFeatures, class F>
-assay_status with_v2_core(const PagedV2Call &call, F f) {
-  // Eight warps do not fit with head_dim 256 (v2_warps).
+assay_status with_split_kv_core(const SplitKvCall &call, F f) {
+  // Eight warps do not fit with head_dim 256 (split_kv_warps).
   if constexpr (kHeadDim < 256)
     if (call.split.warps == 8)
       return with_core<Query, Kv, kHeadDim, 8, kFeatures>(call.paged.shape, f);
   return with_core<Query, Kv, kHeadDim, 4, kFeatures>(call.paged.shape, f);
 }
 
-inline PagedAttentionV2Params v2_params(const PagedV2Call &call) {
-  PagedAttentionV2Params params{};
+inline SplitKvParams split_kv_params(const SplitKvCall &call) {
+  SplitKvParams params{};
   params.attention = call.paged.attention;
   params.kv = call.paged.kv;
   params.features = call.paged.features;

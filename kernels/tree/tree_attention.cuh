@@ -212,7 +212,7 @@ private:
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 tree_attention(const ASSAY_GRID_CONSTANT TreeAttentionParams params) {
-  const PagedAttentionV2Params &own = params.own;
+  const SplitKvParams &own = params.own;
   const PlanItems<Core::kRows, false> items(own.plan, own.tiles_per_kv_head, arch::block_idx_x());
   const JoinShared<Core> join{params};
   run_plan<Core>(own, items, join);

@@ -19,7 +19,7 @@ struct TreePlanCall {
 };
 
 struct TreeCall {
-  PagedV2Call own; // of the private keys; without a tree of all
+  SplitKvCall own; // of the private keys; without a tree of all
   TreePlanCall planner;
   PartialParams shared; // partial states of the shared keys
   bool empty;

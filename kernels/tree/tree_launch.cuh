@@ -34,7 +34,7 @@ assay_status launch_tree_shared(const TreeCall &call, void *stream) {
 template <class Core>
 assay_status launch_tree_own(const TreeCall &call, void *stream) {
   TreeAttentionParams params{};
-  params.own = v2_params(call.own);
+  params.own = split_kv_params(call.own);
   params.own.attention.early_start = false; // tree_shared has waited for what it says
   params.places = tree_output_of(call.planner).places;
   params.shared = call.shared;
@@ -60,7 +60,7 @@ assay_status launch_shared_keys(const TreeCall &call, void *stream) {
 template <class Query, class Kv, int kHeadDim>
 assay_status TreeLaunch<Query, Kv, kHeadDim>::run(const TreeCall &call, void *stream) {
   ASSAY_RETURN_IF_ERROR((launch_shared_keys<Query, Kv, kHeadDim>(call, stream)));
-  return with_v2_core<Query, Kv, kHeadDim, true>(call.own, [&](auto *core) {
+  return with_split_kv_core<Query, Kv, kHeadDim, true>(call.own, [&](auto *core) {
     return launch_tree_own<std::remove_pointer_t<decltype(core)>>(call, stream);
   });
 }

@@ -24,7 +24,7 @@ struct TreeSharedParams {
 
 /// The kernel of private keys, which finishes the call.
 struct TreeAttentionParams {
-  PagedAttentionV2Params own;
+  SplitKvParams own;
   const TreePlace *places;
   PartialParams shared; // partial states of the kernel in front
 
