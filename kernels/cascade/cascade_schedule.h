@@ -12,8 +12,8 @@
 
 namespace assay {
 
-/// kWide: warpgroups; kTiles: mma tiles; kNarrow: teams of warps.
-enum class CascadePath : uint8_t { kWide, kTiles, kNarrow };
+/// The core whose kernel serves a level.
+enum class CascadePath : uint8_t { kSm90, kMma, kNarrow };
 inline constexpr std::array<CascadePath, 3> kCascadePaths = {
     CascadePath::kSm90, CascadePath::kMma, CascadePath::kNarrow}; // in the order of launches
 
