@@ -64,8 +64,8 @@ FILES = (
 )
 #: Translation units beside those of the headers.
 SOURCES = ("kernels/plan/host_plan.cpp", "kernels/plan/host_tree.cpp", "kernels/host/checks.cpp",
-           "kernels/decode/paged_call.cpp",
-           "kernels/decode/paged_shape.cpp", "kernels/decode/plan_call.cpp", "kernels/decode/v1_call.cpp",
+           "kernels/blocks/paged_call.cpp",
+           "kernels/blocks/paged_shape.cpp", "kernels/decode/plan_call.cpp", "kernels/decode/v1_call.cpp",
            "kernels/decode/v2_call.cpp", "kernels/cascade/cascade_call.cpp", "kernels/merge/merge_call.cpp",
            "kernels/tree/tree_call.cpp")
 HEADERS = """#include "corpus/mutants/prelude.h"

@@ -6,10 +6,10 @@
 #include "kernels/arch/shared_storage.cuh"
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/wgmma.cuh"
+#include "kernels/blocks/sm90_producer.cuh"
+#include "kernels/blocks/sm90_queries.cuh"
+#include "kernels/blocks/sm90_transform.cuh"
 #include "kernels/cascade/cascade_work.cuh"
-#include "kernels/cascade/wide_producer.cuh"
-#include "kernels/cascade/wide_queries.cuh"
-#include "kernels/cascade/wide_transform.cuh"
 #include "kernels/common/row_output.cuh"
 
 namespace assay::ASSAY_TARGET {

@@ -2,11 +2,11 @@
 // Definitions of DecodeLaunch; included only by the generated instantiations.
 #pragma once
 
+#include "kernels/blocks/plan_launch.cuh"
+#include "kernels/blocks/with_core.cuh"
 #include "kernels/decode/decode_launch.h"
 #include "kernels/decode/paged_attention_v1.cuh"
 #include "kernels/decode/paged_attention_v2.cuh"
-#include "kernels/decode/plan_launch.cuh"
-#include "kernels/decode/with_core.cuh"
 
 #include <algorithm>
 

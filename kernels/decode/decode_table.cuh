@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/arch/convert.cuh"
+#include "kernels/blocks/plan_launch.cuh"
 #include "kernels/decode/decode_launch.h"
-#include "kernels/decode/plan_launch.cuh"
 
 namespace assay::ASSAY_TARGET {
 

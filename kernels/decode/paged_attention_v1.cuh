@@ -3,8 +3,8 @@
 // query rows); all keys in one pass.
 #pragma once
 
-#include "kernels/decode/decode_core.cuh"
-#include "kernels/decode/decode_params.h"
+#include "kernels/blocks/decode_core.cuh"
+#include "kernels/blocks/decode_params.h"
 
 namespace assay::ASSAY_TARGET {
 

@@ -3,9 +3,9 @@
 // share; whoever finishes a (request, head tile) last merges its partials, in the same launch.
 #pragma once
 
-#include "kernels/decode/decode_core.cuh"
-#include "kernels/decode/decode_params.h"
-#include "kernels/decode/plan_items.cuh"
+#include "kernels/blocks/decode_core.cuh"
+#include "kernels/blocks/decode_params.h"
+#include "kernels/blocks/plan_items.cuh"
 
 namespace assay::ASSAY_TARGET {
 

@@ -2,7 +2,7 @@
 // The call of the planner of paged_attention_v2 (assay_plan).
 #pragma once
 
-#include "kernels/decode/paged_shape.h"
+#include "kernels/blocks/paged_shape.h"
 #include "kernels/plan/split_plan.h"
 
 namespace assay {

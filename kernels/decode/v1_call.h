@@ -2,7 +2,7 @@
 // The call of paged_attention_v1.
 #pragma once
 
-#include "kernels/decode/paged_call.h"
+#include "kernels/blocks/paged_call.h"
 
 namespace assay {
 

@@ -2,7 +2,7 @@
 // Definitions of TreeLaunch; included only by the generated instantiations.
 #pragma once
 
-#include "kernels/decode/with_core.cuh"
+#include "kernels/blocks/with_core.cuh"
 #include "kernels/host/launch_kernel.cuh"
 #include "kernels/tree/tree_attention.cuh"
 #include "kernels/tree/tree_launch.h"

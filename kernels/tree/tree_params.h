@@ -2,7 +2,7 @@
 // Parameters of the kernels of tree_attention as the device sees them: validated, plain values.
 #pragma once
 
-#include "kernels/decode/decode_params.h"
+#include "kernels/blocks/decode_params.h"
 #include "kernels/plan/prefix_tree.h"
 
 namespace assay {

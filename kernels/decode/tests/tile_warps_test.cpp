@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How paged_attention_v1 deals out rows: how many warps share one, and which blocks have which.
 #include "kernels/abi/plugin.h"
-#include "kernels/decode/decode_policy.h"
+#include "kernels/blocks/decode_policy.h"
 
 #include <gtest/gtest.h>
 

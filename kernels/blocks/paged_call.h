@@ -4,8 +4,8 @@
 #pragma once
 
 #include "kernels/abi/plugin.h"
-#include "kernels/decode/decode_params.h"
-#include "kernels/decode/paged_shape.h"
+#include "kernels/blocks/decode_params.h"
+#include "kernels/blocks/paged_shape.h"
 #include "kernels/host/arithmetic.h"
 #include "kernels/host/key_tiles.h"
 

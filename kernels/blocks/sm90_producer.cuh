@@ -7,7 +7,7 @@
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/wgmma.cuh"
-#include "kernels/cascade/wide_ring.cuh"
+#include "kernels/blocks/sm90_ring.cuh"
 #include "kernels/common/decode_types.cuh"
 #include "kernels/common/kv_tile.cuh"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
-#include "kernels/decode/decode_core.cuh"
+#include "kernels/blocks/decode_core.cuh"
 #include "kernels/plan/split_plan.h"
 
 namespace assay::ASSAY_TARGET {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/decode/paged_shape.h"
+#include "kernels/blocks/paged_shape.h"
 
 #include "kernels/host/attention_call.h"
 #include "kernels/host/device_info.h"

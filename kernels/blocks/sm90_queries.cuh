@@ -8,7 +8,7 @@
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/wgmma.cuh"
-#include "kernels/cascade/wide_ring.cuh"
+#include "kernels/blocks/sm90_ring.cuh"
 #include "kernels/common/decode_types.cuh"
 
 namespace assay::ASSAY_TARGET {

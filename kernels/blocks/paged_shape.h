@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/abi/assay.h"
-#include "kernels/decode/decode_policy.h"
+#include "kernels/blocks/decode_policy.h"
 
 namespace assay {
 

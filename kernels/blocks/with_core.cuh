@@ -2,7 +2,7 @@
 // Which DecodeCore serves a call, and the parameters of paged_attention_v2.
 #pragma once
 
-#include "kernels/decode/decode_core.cuh"
+#include "kernels/blocks/decode_core.cuh"
 #include "kernels/decode/v2_call.h"
 #include "kernels/plan/plan_kernel.cuh"
 

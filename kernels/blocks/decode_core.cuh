@@ -4,10 +4,10 @@
 #pragma once
 
 #include "kernels/arch/grid_order.cuh"
+#include "kernels/blocks/decode_params.h"
+#include "kernels/blocks/decode_policy.h"
 #include "kernels/common/block_merge.cuh"
 #include "kernels/common/score_features.cuh"
-#include "kernels/decode/decode_params.h"
-#include "kernels/decode/decode_policy.h"
 #include "kernels/plan/split_plan.h"
 
 namespace assay::ASSAY_TARGET {
