@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "fuzz/paths/merge_run.h"
+#include "kernels/blocks/split_kv.cuh"
 #include "kernels/cascade/cascade_merge.cuh"
 #include "kernels/common/block_merge.cuh"
-#include "kernels/decode/paged_attention_v2.cuh"
 #include "kernels/simt/launch.h"
 
 namespace assay::fuzz {

@@ -14,18 +14,6 @@ struct DecodeParams : AttentionParams {
   bool early_start;
 };
 
-struct PagedAttentionV1Params {
-  DecodeParams attention;
-  PagedKvParams kv;
-  FeatureParams features;
-  int32_t tiles_per_kv_head; // head tiles of a (request, kv head)
-  int32_t tile_warps;        // warps that share a head tile: 1, 2 or 4 (all of a block)
-  uint64_t tile_share;       // v1_tile_share
-
-  ASSAY_FIELDS(attention, attention.early_start, kv, features, tiles_per_kv_head, tile_warps,
-               tile_share)
-};
-
 struct SplitKvParams {
   DecodeParams attention;
   PagedKvParams kv;

@@ -60,10 +60,11 @@ assay_status check_features(const assay_paged_params &p, const PagedShape &shape
   return ASSAY_OK;
 }
 
-/// Every version has a form with kV1Warps warps; v2 takes more only where they fit. Without a
+/// Every version has a form with kDecodeWarps warps; v2 takes more only where they fit. Without a
 /// device the launch reports that.
 assay_status check_shared_memory(const PagedShape &shape) {
-  const int64_t needed = shared_bytes(shape, kV1Warps), limit = shared_memory_limit(shape.target);
+  const int64_t needed = shared_bytes(shape, kDecodeWarps),
+                limit = shared_memory_limit(shape.target);
   if (limit == 0 || needed <= limit) return ASSAY_OK;
   return fail(ASSAY_UNSUPPORTED,
               "head_dim {} with {} query rows of a kv head needs {} bytes of shared memory in a "

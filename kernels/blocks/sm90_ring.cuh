@@ -5,7 +5,7 @@
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/mbarrier.cuh"
 #include "kernels/arch/thread.cuh"
-#include "kernels/cascade/cascade_policy.h"
+#include "kernels/blocks/sm90_policy.h"
 
 namespace assay::ASSAY_TARGET {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/blocks/decode_core.cuh"
-#include "kernels/decode/v2_call.h"
+#include "kernels/blocks/split_kv_call.h"
 #include "kernels/plan/plan_kernel.cuh"
 
 #include <type_traits>

@@ -4,6 +4,9 @@
 #pragma once
 
 #include "kernels/abi/assay.h"
+#include "kernels/blocks/mma_policy.h"
+#include "kernels/blocks/narrow_policy.h"
+#include "kernels/blocks/sm90_policy.h"
 #include "kernels/cascade/cascade_policy.h"
 
 #include <algorithm>

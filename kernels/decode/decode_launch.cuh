@@ -39,7 +39,7 @@ assay_status launch_v2(const SplitKvCall &call, void *stream) {
 
 template <class Query, class Kv, int kHeadDim>
 assay_status DecodeLaunch<Query, Kv, kHeadDim>::v1(const PagedV1Call &call, void *stream) {
-  return with_core<Query, Kv, kHeadDim, kV1Warps, true>(call.paged.shape, [&](auto *core) {
+  return with_core<Query, Kv, kHeadDim, kDecodeWarps, true>(call.paged.shape, [&](auto *core) {
     return launch_v1<std::remove_pointer_t<decltype(core)>>(call, stream);
   });
 }

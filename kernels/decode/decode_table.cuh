@@ -5,6 +5,7 @@
 #include "kernels/arch/convert.cuh"
 #include "kernels/blocks/plan_launch.cuh"
 #include "kernels/decode/decode_launch.h"
+#include "kernels/decode/plan_call.h"
 
 namespace assay::ASSAY_TARGET {
 

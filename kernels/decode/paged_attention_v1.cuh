@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/blocks/decode_core.cuh"
-#include "kernels/blocks/decode_params.h"
+#include "kernels/decode/v1_params.h"
 
 namespace assay::ASSAY_TARGET {
 

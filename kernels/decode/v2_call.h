@@ -2,19 +2,9 @@
 // The call of paged_attention_v2.
 #pragma once
 
-#include "kernels/blocks/paged_call.h"
-#include "kernels/decode/plan_call.h"
+#include "kernels/blocks/split_kv_call.h"
 
 namespace assay {
-
-struct SplitKvCall {
-  PagedCall paged;
-  bool empty;
-  PagedSplit split;
-  PartialParams partial;
-  void *plan;
-  bool run_planner; // the caller brought no plan
-};
 
 /// paged_attention_v2 in the table of kernels (kernels/api/kernels.def).
 struct PagedV2 {

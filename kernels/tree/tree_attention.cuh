@@ -4,8 +4,8 @@
 // paged_attention_v2 over the private keys, and adds those states to a row before it writes it.
 #pragma once
 
-#include "kernels/cascade/cascade_wide.cuh"
-#include "kernels/decode/paged_attention_v2.cuh"
+#include "kernels/blocks/sm90_core.cuh"
+#include "kernels/blocks/split_kv.cuh"
 #include "kernels/tree/tree_params.h"
 
 namespace assay::ASSAY_TARGET {

@@ -2,8 +2,8 @@
 // The call of tree_attention and of its planner. Nothing here touches a device.
 #pragma once
 
-#include "kernels/cascade/cascade_policy.h"
-#include "kernels/decode/v2_call.h"
+#include "kernels/blocks/sm90_policy.h"
+#include "kernels/blocks/split_kv_call.h"
 #include "kernels/plan/find_prefix_tree.h"
 
 #include <algorithm>
@@ -23,6 +23,7 @@ struct TreeCall {
   TreePlanCall planner;
   PartialParams shared; // partial states of the shared keys
   bool empty;
+  bool may_share() const { return planner.tree.shape.batch > 0; }
 };
 
 /// Of a call with a tree: where its plan holds it.

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention for few query rows: teams of warps walk the same keys side by side, as in
+// paged_attention_v1.
+#pragma once
+
+#include "kernels/arch/grid_order.cuh"
+#include "kernels/arch/shared_storage.cuh"
+#include "kernels/arch/shuffle.cuh"
+#include "kernels/arch/sync.cuh"
+#include "kernels/blocks/narrow_policy.h"
+#include "kernels/common/attention_tile.cuh"
+#include "kernels/common/block_merge.cuh"
+
+namespace assay::ASSAY_TARGET {
+
+/// Each warp has its own cp.async ring and takes every team_warps-th tile of the keys; the states
+/// of a team meet in shared memory once, at the end, in the place of the rings.
+template <class E, int kHeadDim, int kRowTiles>
+class NarrowCore {
+public:
+  static constexpr NarrowPolicy kPolicy = narrow_policy(kHeadDim);
+  static constexpr int kWarps = kNarrowWarps, kThreads = kWarps * 32, kRows = 8 * kRowTiles;
+  using Element = E;
+  /// Of an SM: what shared memory holds.
+  static constexpr int kMinBlocks = kHeadDim == 256 ? 1 : kRowTiles == 1 ? 3 : 2;
+  static constexpr int kDims = kHeadDim;
+  using Tile = AttentionTile<DecodeTypes<E, E>, kHeadDim, kPolicy.tile, kRowTiles>;
+  using Number = typename Tile::Number;
+
+  struct Stage {
+    arch::Vec4 k[kPolicy.tile * kHeadDim / 8], v[kPolicy.tile * kHeadDim / 8];
+  };
+  using State = BlockMergeStorage<Number, kHeadDim, kRows, 1>;
+  union WarpStorage {
+    Stage ring[kPolicy.stages];
+    State state;
+  };
+  struct SharedStorage {
+    WarpStorage warps[kWarps];
+  };
+
+  /// The warps that share a tile of rows.
+  struct Team {
+    int first, warps;
+    ASSAY_DEVICE int rank() const { return static_cast<int>(arch::warp_id()) - first; }
+    ASSAY_DEVICE int thread() const { return static_cast<int>(arch::thread_idx()) - 32 * first; }
+    ASSAY_DEVICE void meet() const {
+      if (warps == 1)
+        arch::warp_barrier();
+      else
+        arch::named_barrier(1 + first / warps, 32 * warps);
+    }
+  };
+
+  /// What a Work has is what Sm90Core wants of it. `finish` takes the rows of the team:
+  ///   begin(row)        row: the first one that this thread will hand over, if it exists
+  ///   meanwhile()       is called while the first keys are on their way
+  ///   row(row, exists, dim, o, lse2)   components dim .. dim + 7 of a row of the work, normalised,
+  ///                     and its LSE in base 2; all lanes of a warp call it together
+  template <class Params, class Work, class Finish>
+  static ASSAY_DEVICE void run(const Params &params, const Work &work, const Team &team,
+                               Finish finish) {
+    SharedStorage &shared = arch::shared_storage<SharedStorage>();
+    const Number scale = work.scale_log2(params);
+    Tile tile;
+    tile.load_queries([&](int r) -> const E * {
+      const int row = work.first_row + r;
+      return row < work.num_rows ? work.template query<E>(params, row) : nullptr;
+    });
+    constexpr int kSlices = kHeadDim / 8;
+    finish.begin(work.first_row + team.thread() / kSlices);
+    WarpStorage &storage = shared.warps[arch::warp_id()];
+    attend(params, work, scale, team, storage.ring, tile, [&] { finish.meanwhile(); });
+    tile.reduce_sums();
+    publish_state(tile, storage.state, 0);
+    arch::wait_for_previous_grid();
+    arch::start_next_grid();
+    team.meet();
+    const WarpStorage *states = shared.warps + team.first;
+    ASSAY_UNROLL_BY(1)
+    for (int i = team.thread(); i < kRows * kSlices; i += 32 * team.warps) {
+      const int row = work.first_row + i / kSlices, dim = i % kSlices * 8;
+      const bool exists = row < work.num_rows;
+      if (!arch::any(exists)) return;
+      auto slice = merged(states, team.warps, i / kSlices, dim, scale);
+      const Number lse2 = slice.lse2(scale);
+      slice.normalize();
+      finish.row(row, exists, dim, slice.o, lse2);
+    }
+  }
+
+private:
+  using Loader = WarpTileLoader<E, kHeadDim, kPolicy.tile>;
+
+  /// `meanwhile` is called while the first keys are on their way.
+  template <class Params, class Work, class Meanwhile>
+  static ASSAY_DEVICE void attend(const Params &params, const Work &work, Number scale,
+                                  const Team &team, Stage *ring, Tile &tile, Meanwhile meanwhile) {
+    constexpr int kStages = kPolicy.stages;
+    const int stride = team.warps * kPolicy.tile;
+    const PagedKvParams &kv_params = work.keys(params);
+    const int end = work.kv_end;
+    Loader loader(PagedKv<E>(kv_params, work.segment, work.kv_head), work.kv_begin, end);
+    int ahead = work.kv_begin + team.rank() * kPolicy.tile;
+    const auto copy_next = [&](Stage &stage) {
+      const bool live = ahead < end;
+      if (live) loader.template copy<true>(kv_params, stage.k);
+      arch::cp_async_commit();
+      if (live) loader.template copy<false>(kv_params, stage.v);
+      arch::cp_async_commit();
+      ahead += stride;
+      if (ahead < end) loader.prefetch_places(kv_params, ahead);
+    };
+    int base = ahead;
+    if (ahead < end) loader.prefetch_places(kv_params, ahead);
+    for (int s = 0; s < kStages - 1; ++s)
+      copy_next(ring[s]);
+    meanwhile();
+    tile.prepare_queries();
+    int stage = 0, free_stage = kStages - 1;
+    for (; base < end; base += stride) {
+      arch::cp_async_wait<2 * (kStages - 1) - 1>();
+      // Makes every lane's copies visible to the warp, and frees the stage read last.
+      arch::warp_barrier();
+      copy_next(ring[free_stage]);
+      tile.compute_scores(ring[stage].k);
+      if (base + kPolicy.tile > end) tile.mask_tail(end - base);
+      tile.update_softmax(scale);
+      arch::cp_async_wait<2 * (kStages - 1)>();
+      arch::warp_barrier();
+      tile.accumulate_values(ring[stage].v);
+      free_stage = stage;
+      stage = stage + 1 == kStages ? 0 : stage + 1;
+    }
+    arch::cp_async_wait<0>();
+    arch::warp_barrier(); // the state takes the ring's place
+  }
+
+  /// Components dim .. dim + 7 of a row over the states of a team.
+  static ASSAY_DEVICE auto merged(const WarpStorage *states, int count, int row, int dim,
+                                  Number scale) {
+    auto sum = merge_published<1, 8>(states[0].state, 0, 1, row, dim, scale);
+    ASSAY_UNROLL_BY(1)
+    for (int w = 1; w < count; ++w)
+      sum.merge(merge_published<1, 8>(states[w].state, 0, 1, row, dim, scale), scale);
+    return sum;
+  }
+};
+
+} // namespace assay::ASSAY_TARGET
