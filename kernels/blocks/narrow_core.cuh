@@ -3,9 +3,7 @@
 // paged_attention_v1.
 #pragma once
 
-#include "kernels/arch/grid_order.cuh"
 #include "kernels/arch/shared_storage.cuh"
-#include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/blocks/narrow_policy.h"
 #include "kernels/common/attention_tile.cuh"
@@ -52,47 +50,8 @@ public:
     }
   };
 
-  /// What a Work has is what Sm90Core wants of it. `finish` takes the rows of the team:
-  ///   begin(row)        row: the first one that this thread will hand over, if it exists
-  ///   meanwhile()       is called while the first keys are on their way
-  ///   row(row, exists, dim, o, lse2)   components dim .. dim + 7 of a row of the work, normalised,
-  ///                     and its LSE in base 2; all lanes of a warp call it together
-  template <class Params, class Work, class Finish>
-  static ASSAY_DEVICE void run(const Params &params, const Work &work, const Team &team,
-                               Finish finish) {
-    SharedStorage &shared = arch::shared_storage<SharedStorage>();
-    const Number scale = work.scale_log2(params);
-    Tile tile;
-    tile.load_queries([&](int r) -> const E * {
-      const int row = work.first_row + r;
-      return row < work.num_rows ? work.template query<E>(params, row) : nullptr;
-    });
-    constexpr int kSlices = kHeadDim / 8;
-    finish.begin(work.first_row + team.thread() / kSlices);
-    WarpStorage &storage = shared.warps[arch::warp_id()];
-    attend(params, work, scale, team, storage.ring, tile, [&] { finish.meanwhile(); });
-    tile.reduce_sums();
-    publish_state(tile, storage.state, 0);
-    arch::wait_for_previous_grid();
-    arch::start_next_grid();
-    team.meet();
-    const WarpStorage *states = shared.warps + team.first;
-    ASSAY_UNROLL_BY(1)
-    for (int i = team.thread(); i < kRows * kSlices; i += 32 * team.warps) {
-      const int row = work.first_row + i / kSlices, dim = i % kSlices * 8;
-      const bool exists = row < work.num_rows;
-      if (!arch::any(exists)) return;
-      auto slice = merged(states, team.warps, i / kSlices, dim, scale);
-      const Number lse2 = slice.lse2(scale);
-      slice.normalize();
-      finish.row(row, exists, dim, slice.o, lse2);
-    }
-  }
-
-private:
-  using Loader = WarpTileLoader<E, kHeadDim, kPolicy.tile>;
-
-  /// `meanwhile` is called while the first keys are on their way.
+  /// Attends the keys of `work`, of which `team` takes every team.warps-th tile. What a Work has is
+  /// what Sm90Core wants of it. `meanwhile` is called while the first keys are on their way.
   template <class Params, class Work, class Meanwhile>
   static ASSAY_DEVICE void attend(const Params &params, const Work &work, Number scale,
                                   const Team &team, Stage *ring, Tile &tile, Meanwhile meanwhile) {
@@ -136,7 +95,7 @@ private:
     arch::warp_barrier(); // the state takes the ring's place
   }
 
-  /// Components dim .. dim + 7 of a row over the states of a team.
+  /// Components dim .. dim + 7 of a row over the states of a team, which warps have published.
   static ASSAY_DEVICE auto merged(const WarpStorage *states, int count, int row, int dim,
                                   Number scale) {
     auto sum = merge_published<1, 8>(states[0].state, 0, 1, row, dim, scale);
@@ -145,6 +104,9 @@ private:
       sum.merge(merge_published<1, 8>(states[w].state, 0, 1, row, dim, scale), scale);
     return sum;
   }
+
+private:
+  using Loader = WarpTileLoader<E, kHeadDim, kPolicy.tile>;
 };
 
 } // namespace assay::ASSAY_TARGET
