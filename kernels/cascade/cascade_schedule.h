@@ -8,6 +8,7 @@
 #include "kernels/blocks/narrow_policy.h"
 #include "kernels/blocks/sm90_policy.h"
 #include "kernels/cascade/cascade_policy.h"
+#include "kernels/plan/device_model.h"
 
 #include <algorithm>
 #include <array>
@@ -98,8 +99,6 @@ constexpr int64_t blocks_of(const CascadeShape &shape, const CascadeLevelShape &
 template <class Levels, class Schedule>
 double sm90_cost(const CascadeShape &shape, const Levels &levels, const Schedule &schedule,
                  int num_levels, int64_t tiles) {
-  // A tile takes 2.2 us at 500 TFLOP/s, in which the chip moves 9 MB.
-  constexpr double kBlockTiles = 2.0, kBytesPerTile = 9e6;
   int64_t blocks = 0, splits = 0;
   for (int l = 0; l < num_levels; ++l) {
     if (schedule[l].path != CascadePath::kSm90 || levels[l].segments == 0) continue;
@@ -111,7 +110,8 @@ double sm90_cost(const CascadeShape &shape, const Levels &levels, const Schedule
   const double waves = static_cast<double>(divide_up(blocks, shape.multiprocessors));
   const double partial = 8.0 * static_cast<double>(shape.batch * shape.group * shape.kv_heads *
                                                    shape.head_dim * splits);
-  return waves * (static_cast<double>(tiles) + kBlockTiles) + partial / kBytesPerTile;
+  return waves * (static_cast<double>(tiles) + kH200.block_tiles) +
+         partial / static_cast<double>(kH200.tile_bytes);
 }
 
 } // namespace cascade_detail

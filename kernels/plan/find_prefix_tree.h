@@ -178,7 +178,7 @@ private:
     int64_t gain = 0;
     for (int32_t n = 0; n < nodes; ++n)
       gain += gain_of(s_, node(n));
-    return nodes > 0 && (s_.splits > 0 || gain > kMinGain);
+    return nodes > 0 && (s_.splits > 0 || gain > kH200.min_gain);
   }
 
   /// Tiles of an item, the cheapest of the candidates that fit; 0 if none does.

@@ -11,6 +11,7 @@
 // multiple of kStartKeys, so that tiles keep their place in pages.
 #pragma once
 
+#include "kernels/plan/device_model.h"
 #include "kernels/plan/split_plan.h"
 
 #include <cstdint>
@@ -94,18 +95,14 @@ ASSAY_HOST_DEVICE int32_t row_tiles_of(const PrefixTreeShape &s, int32_t members
   return (members * s.group + kTreeRows - 1) / kTreeRows;
 }
 
-/// The model of what sharing gains, in bytes: an H200 reads 4.5 MB in a microsecond. Keys of an fp8
-/// cache cost three quarters of others, not half: they are widened. An item costs a block 4 us
-/// beside its tiles, as much as its part of the memory would read meanwhile; each row has two
-/// partials on average, each written and read. Below kMinGain one more kernel costs more than it
-/// gains.
-inline constexpr int64_t kItemBytes = 140'000, kMinGain = 45'000'000;
-
+/// What sharing gains, in bytes that are not read (DeviceModel). Keys of an fp8 cache cost three
+/// quarters of others, not half: they are widened. An item takes a block some time beside its
+/// tiles. Each row has two partials on average, and each of those is written and read.
 ASSAY_HOST_DEVICE int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &node) {
   const int64_t key = int64_t{s.kv_bytes == 1 ? 3 : 4} * s.head_dim * s.kv_heads; // K, V, all heads
   const int64_t saved = key * (node.end - node.begin) * (node.copies - 1);
   const int64_t partials = int64_t{2} * 8 * s.head_dim * s.kv_heads * s.group * node.members;
-  return saved - partials - kItemBytes * s.kv_heads * row_tiles_of(s, node.members);
+  return saved - partials - kH200.item_bytes * s.kv_heads * row_tiles_of(s, node.members);
 }
 
 /// Whether the keys of a node are to be shared there.
@@ -138,18 +135,20 @@ ASSAY_HOST_DEVICE int32_t candidate_tiles(const PrefixTreeShape &s, int32_t long
 }
 
 /// What cutting all nodes into items of `tiles` tiles costs, in bytes that the memory would read
-/// meanwhile: turns of the blocks, each a tile for 2.2 us (9 MB; with an fp8 cache 3.1 us) and two
-/// more per item; the partials, written and read; and the time it takes to add them to a request's
-/// own state: 0.1 us for a (request, kv head) of every block, and 2 us for every eight of the
-/// `splits` of the longest node, whose loads are in flight together.
+/// meanwhile (DeviceModel). It is the sum of
+///   the turns of the blocks: in each turn a block has one item, its tiles and what goes with them;
+///   the partials, written and read;
+///   the joins: each adds the partials of a (request, kv head) to the state of its own keys, and
+///   the blocks share them evenly;
+///   the rounds of a join: the `splits` of the longest node are loaded eight at a time.
 ASSAY_HOST_DEVICE int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int64_t states,
                                    int32_t tiles, int32_t splits) {
   const int64_t turns = (items + s.blocks - 1) / s.blocks;
   const int64_t joins = states / s.group / s.blocks;
   const int64_t rounds = (splits + 7) / 8;
-  const int64_t tile_bytes = s.kv_bytes == 1 ? 14'000'000 : 9'000'000;
-  return turns * (tiles + 2) * tile_bytes + states * s.head_dim * 8 + joins * 500'000 +
-         rounds * 9'000'000;
+  const int64_t tile_bytes = s.kv_bytes == 1 ? kH200.fp8_tile_bytes : kH200.tile_bytes;
+  return turns * (tiles + kH200.block_tiles) * tile_bytes + states * s.head_dim * 8 +
+         joins * kH200.join_bytes + rounds * kH200.round_bytes;
 }
 
 /// Item `i` of a node, its splits, and its first state. Items of the same keys are neighbours: they
