@@ -17,7 +17,7 @@ PrefixTreeShape read_shape(ByteReader &in) {
   PrefixTreeShape s;
   s.batch = in.integer(2, 40);
   s.q_len = in.integer(1, 8);
-  s.group = s.q_len * in.integer(1, 9);
+  s.query_rows = s.q_len * in.integer(1, 9);
   s.kv_heads = in.integer(1, 8);
   s.head_dim = std::array{64, 128, 256}[in.integer(0, 2)];
   s.kv_bytes = in.integer(1, 2);
@@ -70,7 +70,7 @@ std::string tree_difference(const TreeCase &c, const HostTree &host) {
   for (int32_t i = 0; i < items; ++i)
     if (const TreeItem &item = view.items[i];
         differ(tree.members + item.first_member, view.members + item.first_member,
-               item.rows / c.shape.group))
+               item.rows / c.shape.query_rows))
       return "members" + of_the_host;
   return "";
 }

@@ -127,7 +127,7 @@ TEST(TreeControl, keys_past_the_end) {
 /// Of an item with no first row of a request.
 TEST(TreeControl, keys_of_another_request_for_the_rows_of_one) {
   expect_items("keys that a request does not share", [](TreeItem &i, SpoiltTree &t) {
-    const int32_t group = t.shape.group, next = (i.first_row + group - 1) / group * group;
+    const int32_t group = t.shape.query_rows, next = (i.first_row + group - 1) / group * group;
     if (next >= std::min(i.rows, i.first_row + kTreeRows)) i.request = t.shape.batch - 1;
   });
 }
@@ -157,7 +157,7 @@ TEST(TreeControl, members_past_the_last) {
 }
 TEST(TreeControl, a_row_of_nobody) {
   expect_items("rows out of range",
-               [](TreeItem &i, SpoiltTree &t) { i.rows += t.shape.group > 1; });
+               [](TreeItem &i, SpoiltTree &t) { i.rows += t.shape.query_rows > 1; });
 }
 TEST(TreeControl, rows_lost_behind_the_first_tile) {
   expect_items("a state written twice", [](TreeItem &i, SpoiltTree &) { i.first_row = 0; });

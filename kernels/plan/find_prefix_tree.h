@@ -253,8 +253,8 @@ private:
         if (spot >= 0) {
           const int32_t n = spot >> kSpotBits;
           const PrefixNode found = node(n);
-          place.rows = found.members * s_.group;
-          place.first_state = get(t_.states + n) + (spot & (kMaxTreeBatch - 1)) * s_.group;
+          place.rows = found.members * s_.query_rows;
+          place.first_state = get(t_.states + n) + (spot & (kMaxTreeBatch - 1)) * s_.query_rows;
           place.splits = node_splits(s_, found, tiles);
         }
         side_.store_record(out_.places + r * kTreeLevels + l, place);

@@ -27,9 +27,9 @@ inline constexpr int kMaxTreeNodes = 2 * kMaxTreeBatch; // every node has two re
 
 /// Shape of a tree: known on the host without reading page tables.
 struct PrefixTreeShape {
-  int32_t batch = 0; // 2 .. kMaxTreeBatch
-  int32_t group = 0; // query rows of a (request, kv head): q_len * group size
-  int32_t q_len = 1; // query tokens of a request, its last keys
+  int32_t batch = 0;      // 2 .. kMaxTreeBatch
+  int32_t query_rows = 0; // of a (request, kv head): q_len * group size
+  int32_t q_len = 1;      // query tokens of a request, its last keys
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
   int32_t kv_bytes = 2;  // of an element of the cache
@@ -92,7 +92,7 @@ struct PrefixNode {
 };
 
 ASSAY_HOST_DEVICE int32_t row_tiles_of(const PrefixTreeShape &s, int32_t members) {
-  return (members * s.group + kTreeRows - 1) / kTreeRows;
+  return (members * s.query_rows + kTreeRows - 1) / kTreeRows;
 }
 
 /// What sharing gains, in bytes that are not read (DeviceModel). Keys of an fp8 cache cost three
@@ -101,7 +101,7 @@ ASSAY_HOST_DEVICE int32_t row_tiles_of(const PrefixTreeShape &s, int32_t members
 ASSAY_HOST_DEVICE int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &node) {
   const int64_t key = int64_t{s.kv_bytes == 1 ? 3 : 4} * s.head_dim * s.kv_heads; // K, V, all heads
   const int64_t saved = key * (node.end - node.begin) * (node.copies - 1);
-  const int64_t partials = int64_t{2} * 8 * s.head_dim * s.kv_heads * s.group * node.members;
+  const int64_t partials = int64_t{2} * 8 * s.head_dim * s.kv_heads * s.query_rows * node.members;
   return saved - partials - kH200.item_bytes * s.kv_heads * row_tiles_of(s, node.members);
 }
 
@@ -125,7 +125,7 @@ ASSAY_HOST_DEVICE int64_t node_items(const PrefixTreeShape &s, const PrefixNode 
 }
 ASSAY_HOST_DEVICE int64_t node_states(const PrefixTreeShape &s, const PrefixNode &node,
                                       int32_t splits) {
-  return int64_t{splits} * s.kv_heads * s.group * node.members;
+  return int64_t{splits} * s.kv_heads * s.query_rows * node.members;
 }
 
 /// Candidate `i` of kMaxNodeSplits for the tiles of an item, when the longest node has `longest`.
@@ -144,7 +144,7 @@ ASSAY_HOST_DEVICE int32_t candidate_tiles(const PrefixTreeShape &s, int32_t long
 ASSAY_HOST_DEVICE int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int64_t states,
                                    int32_t tiles, int32_t splits) {
   const int64_t turns = (items + s.blocks - 1) / s.blocks;
-  const int64_t joins = states / s.group / s.blocks;
+  const int64_t joins = states / s.query_rows / s.blocks;
   const int64_t rounds = (splits + 7) / 8;
   const int64_t tile_bytes = s.kv_bytes == 1 ? kH200.fp8_tile_bytes : kH200.tile_bytes;
   return turns * (tiles + kH200.block_tiles) * tile_bytes + states * s.head_dim * 8 +
@@ -155,7 +155,7 @@ ASSAY_HOST_DEVICE int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int6
 /// run side by side, and the L2 serves all but one of them.
 ASSAY_HOST_DEVICE TreeItem tree_item(const PrefixTreeShape &s, const PrefixNode &node,
                                      int32_t splits, int64_t first_state, int32_t i) {
-  const int32_t row_tiles = row_tiles_of(s, node.members), rows = node.members * s.group;
+  const int32_t row_tiles = row_tiles_of(s, node.members), rows = node.members * s.query_rows;
   const int32_t rest = i / row_tiles, split = rest / s.kv_heads, len = node.end - node.begin;
   const int32_t tiles = tiles_of(len, s.tile);
   const auto key_at = [&](int32_t part) {

@@ -101,7 +101,7 @@ public:
   TreeAudit(const TreeInput &in, const PrefixTree &tree, std::span<const int32_t> covered)
       : in_(in), s_(in.shape), tree_(tree), covered_(covered),
         written_(static_cast<size_t>(s_.max_rows)),
-        keys_(static_cast<size_t>(s_.batch) * s_.kv_heads * s_.group) {}
+        keys_(static_cast<size_t>(s_.batch) * s_.kv_heads * s_.query_rows) {}
 
   std::string run() {
     for (int32_t r = 0; r < s_.batch; ++r)
@@ -109,7 +109,7 @@ public:
     if (std::string e = items(); !e.empty()) return e;
     for (int32_t r = 0; r < s_.batch; ++r) {
       std::string e = merged(r);
-      for (int32_t i = 0; i < s_.kv_heads * s_.group && e.empty(); ++i)
+      for (int32_t i = 0; i < s_.kv_heads * s_.query_rows && e.empty(); ++i)
         e = keys(r, i);
       if (!e.empty()) return e + of_request(r);
     }
@@ -134,8 +134,8 @@ private:
     for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l) {
       const TreePlace &p = place(r, l);
       if (p.splits < 0 || p.splits > kMaxNodeSplits) return "splits out of range";
-      if (p.rows < s_.group || p.first_state < 0) return "a place out of range";
-      if (state_of(p, int64_t{p.splits} * s_.kv_heads - 1) + s_.group > s_.max_rows)
+      if (p.rows < s_.query_rows || p.first_state < 0) return "a place out of range";
+      if (state_of(p, int64_t{p.splits} * s_.kv_heads - 1) + s_.query_rows > s_.max_rows)
         return "a place outside the workspace";
     }
     return "";
@@ -157,8 +157,8 @@ private:
   std::string item(const TreeItem &item) {
     if (item.kv_head < 0 || item.kv_head >= s_.kv_heads) return "a head out of range";
     if (item.kv_begin < 0 || item.kv_begin % kStartKeys != 0) return "keys start within a tile";
-    if (item.rows <= 0 || item.rows % s_.group != 0 || item.first_member < 0 ||
-        int64_t{item.first_member} + item.rows / s_.group > int64_t{s_.batch} * kTreeLevels)
+    if (item.rows <= 0 || item.rows % s_.query_rows != 0 || item.first_member < 0 ||
+        int64_t{item.first_member} + item.rows / s_.query_rows > int64_t{s_.batch} * kTreeLevels)
       return "rows out of range";
     if (item.first_row < 0 || item.first_row >= item.rows) return "no rows";
     if (!has_keys(item.request, item)) return "keys that its request does not have";
@@ -170,7 +170,8 @@ private:
   }
 
   std::string item_row(const TreeItem &item, int32_t row) {
-    const int32_t r = tree_.members[item.first_member + row / s_.group], of_group = row % s_.group;
+    const int32_t r = tree_.members[item.first_member + row / s_.query_rows],
+                  of_group = row % s_.query_rows;
     if (row == item.first_row || of_group == 0)
       if (!has_keys(r, item) || !has_pages(r, item)) return "keys that a request does not share";
     const int64_t state = int64_t{item.first_state} + row;
@@ -179,8 +180,8 @@ private:
     written_[state] = true;
     if (!is_placed(r, item.kv_head, state - of_group))
       return "a state where the merge does not look";
-    keys_[(static_cast<size_t>(r) * s_.kv_heads + item.kv_head) * s_.group + of_group].push_back(
-        {item.kv_begin, item.kv_end});
+    keys_[(static_cast<size_t>(r) * s_.kv_heads + item.kv_head) * s_.query_rows + of_group]
+        .push_back({item.kv_begin, item.kv_end});
     return "";
   }
 
@@ -206,8 +207,8 @@ private:
   /// Every state that is merged for a request is written, and merged once.
   std::string merged(int32_t r) {
     for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l)
-      for (int32_t i = 0; i < place(r, l).splits * s_.kv_heads * s_.group; ++i) {
-        const int64_t state = state_of(place(r, l), i / s_.group) + i % s_.group;
+      for (int32_t i = 0; i < place(r, l).splits * s_.kv_heads * s_.query_rows; ++i) {
+        const int64_t state = state_of(place(r, l), i / s_.query_rows) + i % s_.query_rows;
         if (!written_[state]) return "a state that nobody writes, or that is merged twice";
         written_[state] = false;
       }
@@ -216,7 +217,7 @@ private:
 
   /// Of a row of a kv head.
   std::string keys(int32_t r, int32_t row) {
-    auto &ranges = keys_[static_cast<size_t>(r) * s_.kv_heads * s_.group + row];
+    auto &ranges = keys_[static_cast<size_t>(r) * s_.kv_heads * s_.query_rows + row];
     std::ranges::sort(ranges, {}, &Range::begin);
     int32_t next = 0;
     for (const Range &range : ranges) {

@@ -11,7 +11,7 @@ struct TreeKernelParams {
   TreeInput input;
   TreeOutput output;
 
-  ASSAY_FIELDS(input.shape.batch, input.shape.group, input.shape.q_len, input.shape.kv_heads,
+  ASSAY_FIELDS(input.shape.batch, input.shape.query_rows, input.shape.q_len, input.shape.kv_heads,
                input.shape.head_dim, input.shape.kv_bytes, input.shape.page_size, input.shape.tile,
                input.shape.blocks, input.shape.splits, input.shape.max_rows, input.page_table,
                input.seq_lens, input.page_table_stride, output.items, output.places, output.members,

@@ -43,7 +43,7 @@ assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
   if (!may_share(*p, s.paged)) return ASSAY_OK;
   const int blocks = multiprocessors(p->target);
   s.tree = {.batch = p->batch,
-            .group = s.paged.query_rows,
+            .query_rows = s.paged.query_rows,
             .q_len = p->q_len,
             .kv_heads = p->num_kv_heads,
             .head_dim = p->head_dim,

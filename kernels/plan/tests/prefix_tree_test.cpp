@@ -45,7 +45,7 @@ PrefixTreeShape draw_shape(std::mt19937 &rng) {
   PrefixTreeShape s;
   s.batch = 2 + static_cast<int>(rng() % 40);
   s.q_len = rng() % 2 ? 1 : 1 + static_cast<int>(rng() % 8);
-  s.group = s.q_len * (1 + static_cast<int>(rng() % 9));
+  s.query_rows = s.q_len * (1 + static_cast<int>(rng() % 9));
   s.kv_heads = 1 + static_cast<int>(rng() % 3);
   s.head_dim = 128;
   s.kv_bytes = 1 + static_cast<int>(rng() % 2);
@@ -225,7 +225,7 @@ TEST(TreeKernel, equals_the_host_finder_byte_for_byte) {
         same(params.output.places, view.places, shape.batch * kTreeLevels * sizeof(TreePlace)));
     ASSERT_TRUE(same(params.output.covered, host.covered(), shape.batch * 4));
     for (int item = 0; item < host.num_items(); ++item)
-      for (int m = 0; m < view.items[item].rows / shape.group; ++m)
+      for (int m = 0; m < view.items[item].rows / shape.query_rows; ++m)
         ASSERT_EQ(params.output.members[view.items[item].first_member + m],
                   view.members[view.items[item].first_member + m]);
   }
