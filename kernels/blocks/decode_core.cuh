@@ -16,7 +16,7 @@ namespace assay::ASSAY_TARGET {
 /// first_row .. of the GQA group.
 struct DecodeWork {
   int request, kv_head;
-  int first_row; // of the q_len * group_size rows of a kv head; rows past them are padding
+  int first_row; // of the q_len * gqa_group_size rows of a kv head; rows past them are padding
   int kv_begin, kv_end;
   int seq_len; // of the request
 };
@@ -232,9 +232,9 @@ private:
   static ASSAY_DEVICE RowPlace place_of(const DecodeParams &params, const DecodeWork &work,
                                         int tile_row) {
     const int row = work.first_row + tile_row;
-    const int token = kFeatures ? row / params.group_size : 0;
-    const int member = kFeatures ? row % params.group_size : row;
-    return {token, work.kv_head * params.group_size + member};
+    const int token = kFeatures ? row / params.gqa_group_size : 0;
+    const int member = kFeatures ? row % params.gqa_group_size : row;
+    return {token, work.kv_head * params.gqa_group_size + member};
   }
 
   /// Score to base-2 logit.

@@ -92,7 +92,7 @@ private:
 
   int64_t work_items(const CascadeLevelCall &level, const CascadeKernel &kernel) const {
     const CascadeShape &shape = call_.shape;
-    return cascade_tile_slots(level.kv.rows, shape.batch, shape.group, kernel.rows) *
+    return cascade_tile_slots(level.kv.rows, shape.batch, shape.gqa_group_size, kernel.rows) *
            shape.kv_heads * level.schedule.splits;
   }
 

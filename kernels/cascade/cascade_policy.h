@@ -17,16 +17,17 @@ ASSAY_HOST_DEVICE int32_t cascade_split_begin(int32_t len, int32_t splits, int32
 }
 
 /// Tiles of `rows` rows are counted through all segments of a level. Segment s begins at slot
-/// s + floor((indptr[s] * group - s) / rows): the next one begins at least
-/// ceil((indptr[s + 1] - indptr[s]) * group / rows) slots later, whatever the others are.
-ASSAY_HOST_DEVICE int64_t cascade_first_slot(int64_t segment, int64_t request, int64_t group,
-                                             int64_t rows) {
-  const int64_t past = request * group - segment;
+/// s + floor((indptr[s] * gqa_group_size - s) / rows): the next one begins at least
+/// ceil((indptr[s + 1] - indptr[s]) * gqa_group_size / rows) slots later, whatever the
+/// others are.
+ASSAY_HOST_DEVICE int64_t cascade_first_slot(int64_t segment, int64_t request,
+                                             int64_t gqa_group_size, int64_t rows) {
+  const int64_t past = request * gqa_group_size - segment;
   return segment + (past >= 0 ? past / rows : -((rows - 1 - past) / rows));
 }
-ASSAY_HOST_DEVICE int64_t cascade_tile_slots(int64_t segments, int64_t batch, int64_t group,
-                                             int64_t rows) {
-  return cascade_first_slot(segments, batch, group, rows);
+ASSAY_HOST_DEVICE int64_t cascade_tile_slots(int64_t segments, int64_t batch,
+                                             int64_t gqa_group_size, int64_t rows) {
+  return cascade_first_slot(segments, batch, gqa_group_size, rows);
 }
 
 /// The grain of splits of the narrow kernel.

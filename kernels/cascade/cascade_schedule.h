@@ -23,7 +23,7 @@ inline constexpr std::array<CascadePath, 3> kCascadePaths = {
 
 /// What a schedule depends on.
 struct CascadeShape {
-  int64_t batch, group, kv_heads, head_dim;
+  int64_t batch, gqa_group_size, kv_heads, head_dim;
   int64_t multiprocessors;
   bool warpgroups; // the device has them
 };
@@ -45,14 +45,16 @@ constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Row tiles of 8 that a block of the narrow kernel has: one choice for all levels of a call.
 constexpr int narrow_row_tiles(const CascadeShape &shape) {
-  return shape.group <= 8 || shape.head_dim == 256 ? 1 : 2;
+  return shape.gqa_group_size <= 8 || shape.head_dim == 256 ? 1 : 2;
 }
 
 /// By the mean number of rows of a segment. The narrow kernel reads keys once per 8 or 16 rows:
 /// so many, or the rows of one request when those are few.
 constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevelShape &level) {
-  const int64_t rows = divide_up(shape.batch * shape.group, std::max<int64_t>(level.segments, 1));
-  if (rows <= std::max<int64_t>(8 * narrow_row_tiles(shape), std::min<int64_t>(shape.group, 16)))
+  const int64_t rows =
+      divide_up(shape.batch * shape.gqa_group_size, std::max<int64_t>(level.segments, 1));
+  if (rows <=
+      std::max<int64_t>(8 * narrow_row_tiles(shape), std::min<int64_t>(shape.gqa_group_size, 16)))
     return CascadePath::kNarrow;
   return shape.warpgroups && rows >= kMinSm90Rows ? CascadePath::kSm90 : CascadePath::kMma;
 }
@@ -89,7 +91,7 @@ inline constexpr int64_t kMaxSplits = 64;
 /// Blocks of one split of a level when its segments are alike.
 constexpr int64_t blocks_of(const CascadeShape &shape, const CascadeLevelShape &level,
                             CascadePath path) {
-  const int64_t rows = divide_up(shape.batch * shape.group, level.segments);
+  const int64_t rows = divide_up(shape.batch * shape.gqa_group_size, level.segments);
   return level.segments * divide_up(rows, cascade_block_rows(shape, path)) * shape.kv_heads;
 }
 
@@ -108,8 +110,8 @@ double sm90_cost(const CascadeShape &shape, const Levels &levels, const Schedule
     splits += cuts;
   }
   const double waves = static_cast<double>(divide_up(blocks, shape.multiprocessors));
-  const double partial = 8.0 * static_cast<double>(shape.batch * shape.group * shape.kv_heads *
-                                                   shape.head_dim * splits);
+  const double partial = 8.0 * static_cast<double>(shape.batch * shape.gqa_group_size *
+                                                   shape.kv_heads * shape.head_dim * splits);
   return waves * (static_cast<double>(tiles) + kH200.block_tiles) +
          partial / static_cast<double>(kH200.tile_bytes);
 }

@@ -37,7 +37,7 @@ struct CascadeParams {
 /// What one block works on.
 struct CascadeWork {
   int level, segment, split, kv_head;
-  int first_request, num_rows; // rows = requests * group, packed request-major
+  int first_request, num_rows; // rows = requests * gqa_group_size, packed request-major
   int first_row;               // of this block's tile
   int kv_begin, kv_end;
 
@@ -46,10 +46,10 @@ struct CascadeWork {
   }
   /// The query of a row: its request and head.
   ASSAY_DEVICE int request(const AttentionParams &a, int row) const {
-    return first_request + row / a.group_size;
+    return first_request + row / a.gqa_group_size;
   }
   ASSAY_DEVICE int head(const AttentionParams &a, int row) const {
-    return kv_head * a.group_size + row % a.group_size;
+    return kv_head * a.gqa_group_size + row % a.gqa_group_size;
   }
   /// Score to base-2 logit.
   ASSAY_DEVICE float scale_log2(const CascadeParams &params) const {
@@ -127,23 +127,23 @@ ASSAY_DEVICE bool locate_cascade_work(const CascadeParams &params, int block, Ca
          params.levels[work.level + 1].first_block <= block)
     ++work.level;
   const CascadeLevelParams &level = params.levels[work.level];
-  const int heads = params.attention.num_kv_heads, group = params.attention.group_size;
-  const auto slots =
-      static_cast<int>(cascade_tile_slots(level.kv.rows, params.attention.batch, group, kRows));
+  const int heads = params.attention.num_kv_heads, gqa_group_size = params.attention.gqa_group_size;
+  const auto slots = static_cast<int>(
+      cascade_tile_slots(level.kv.rows, params.attention.batch, gqa_group_size, kRows));
   int rest = block - level.first_block;
   const int slot = rest % slots;
   rest /= slots;
   work.kv_head = rest % heads;
   work.split = rest / heads;
   const auto first_slot = [&](int segment, int request) {
-    return static_cast<int>(cascade_first_slot(segment, request, group, kRows));
+    return static_cast<int>(cascade_first_slot(segment, request, gqa_group_size, kRows));
   };
   const FoundSegment found =
       find_segment(level, static_cast<int>(int64_t{slot} * level.kv.rows / slots),
                    [&](int segment, int request) { return first_slot(segment, request) <= slot; });
   work.segment = found.segment;
   work.first_request = found.first_request;
-  work.num_rows = (found.end_request - found.first_request) * group;
+  work.num_rows = (found.end_request - found.first_request) * gqa_group_size;
   work.first_row = (slot - first_slot(found.segment, found.first_request)) * kRows;
   work.kv_begin = cascade_split_begin(found.length, level.splits, work.split, kTile);
   work.kv_end = cascade_split_begin(found.length, level.splits, work.split + 1, kTile);

@@ -60,11 +60,11 @@ struct AttentionParams {
   int64_t lse_stride_batch, lse_stride_head;
   float scale_log2; // fl(sm_scale * log2 e): score -> base-2 logit
   float lse_unit;   // 1 for base-2 LSE, ln 2 for natural
-  int32_t batch, num_qo_heads, num_kv_heads, group_size;
+  int32_t batch, num_qo_heads, num_kv_heads, gqa_group_size;
 
   ASSAY_FIELDS(q, o, lse, q_stride_batch, q_stride_head, o_stride_batch, o_stride_head,
                lse_stride_batch, lse_stride_head, scale_log2, lse_unit, batch, num_qo_heads,
-               num_kv_heads, group_size)
+               num_kv_heads, gqa_group_size)
 };
 
 /// What only some decode calls use. A kernel compiled without features reads none but `query_rows`
@@ -78,7 +78,7 @@ struct FeatureParams {
   float two_over_softcap;    // fl(2 / cap)
   int32_t q_len, window;     // window 0: all keys
   int32_t span;              // keys some query token sees, 0: all
-  int32_t query_rows;        // of one (request, kv head): q_len * group_size
+  int32_t query_rows;        // of one (request, kv head): q_len * gqa_group_size
   int64_t q_stride_token, o_stride_token, lse_stride_token;
 
   ASSAY_FIELDS(k_scale, v_scale, k_scale_stride, v_scale_stride, alibi_slopes, sinks, softcap_log2,

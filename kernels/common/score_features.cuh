@@ -20,7 +20,7 @@ ASSAY_DEVICE float softcap(float x, const FeatureParams &features) {
 }
 
 /// The features of one thread's query rows in an AttentionTile. Row r of a (request, kv head) is
-/// query token r / group_size and head r % group_size of the group.
+/// query token r / gqa_group_size and head r % gqa_group_size of the group.
 template <class Tile>
 class ScoreFeatures {
   static constexpr int kRowTiles = Tile::kRows / 8;
@@ -35,12 +35,12 @@ public:
       ASSAY_UNROLL
     for (int j = 0; j < 2; ++j) {
       const int row = first_row + Tile::row_index(n, j);
-      row_[n][j].token = row / attention.group_size;
+      row_[n][j].token = row / attention.gqa_group_size;
       row_[n][j].slope = 0.0f;
       if (features.alibi_slopes != nullptr && row < features.query_rows)
         row_[n][j].slope = kLog2E * arch::global_load_readonly(features.alibi_slopes +
-                                                               kv_head * attention.group_size +
-                                                               row % attention.group_size);
+                                                               kv_head * attention.gqa_group_size +
+                                                               row % attention.gqa_group_size);
     }
   }
 

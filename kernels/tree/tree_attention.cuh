@@ -32,10 +32,11 @@ struct TreeWork {
   ASSAY_DEVICE Owner owner(const TreeSharedParams &params, int row) const {
     const uint32_t member = divide(row, params.query_rows);
     const uint32_t rest = row - member * params.query_rows.divisor;
-    const uint32_t token = divide(rest, params.group);
+    const uint32_t token = divide(rest, params.gqa_group_size);
     return {arch::global_load_readonly(params.members + first_member + member),
             static_cast<int>(token),
-            static_cast<int>(kv_head * params.group.divisor + rest - token * params.group.divisor)};
+            static_cast<int>(kv_head * params.gqa_group_size.divisor + rest -
+                             token * params.gqa_group_size.divisor)};
   }
   template <class E>
   ASSAY_DEVICE const E *query(const TreeSharedParams &params, int row) const {

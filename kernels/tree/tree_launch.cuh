@@ -18,7 +18,7 @@ assay_status launch_tree_shared(const TreeCall &call, void *stream) {
                                 paged.kv,
                                 paged.features,
                                 FastDivisor::make(paged.features.query_rows),
-                                FastDivisor::make(paged.attention.group_size),
+                                FastDivisor::make(paged.attention.gqa_group_size),
                                 tree.items,
                                 tree.members,
                                 call.planner.tree.shape.blocks,

@@ -12,14 +12,14 @@ struct TreeSharedParams {
   AttentionParams attention;
   PagedKvParams kv;
   FeatureParams features;
-  FastDivisor query_rows, group; // of a (request, kv head): rows, and rows of a token
+  FastDivisor query_rows, gqa_group_size; // of a (request, kv head): rows, and rows of a token
   const TreeItem *items;
   const int32_t *members;
   int32_t blocks;             // of the grid
   float *o_accum, *lse_accum; // partial states, LSE in base 2; o before v_scale
 
-  ASSAY_FIELDS(attention, kv, features, query_rows.divisor, group.divisor, items, members, blocks,
-               o_accum, lse_accum)
+  ASSAY_FIELDS(attention, kv, features, query_rows.divisor, gqa_group_size.divisor, items, members,
+               blocks, o_accum, lse_accum)
 };
 
 /// The kernel of private keys, which finishes the call.
