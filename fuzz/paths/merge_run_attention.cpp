@@ -71,7 +71,7 @@ void run_block(const MergeProgram &program, MergeResult &result) {
         arch::shared_store(&storage.m[w][row], state.lse);
         arch::shared_store(&storage.d[w][row], state.mass);
         for (int c = 0; c < kMergeDims; ++c)
-          arch::shared_store(&storage.o[w][row][storage.place(row, c)],
+          arch::shared_store(&storage.o[w][row][storage.index(row, c)],
                              row == 0 ? state.o[static_cast<size_t>(c)]
                                       : state.o[static_cast<size_t>(c)] / 2);
       }

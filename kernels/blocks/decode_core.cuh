@@ -189,7 +189,7 @@ public:
   static ASSAY_DEVICE void store_row(const DecodeParams &params, const FeatureParams &features,
                                      const DecodeWork &work, int tile_row, int dim,
                                      Number (&o)[kSliceDims], Number lse2) {
-    const RowPlace row = place_of(params, work, tile_row);
+    const RowCoord row = coord_of(params, work, tile_row);
     finish_row<Types, kFeatures>(features, work.kv_head, row.head, o, lse2);
     store_final<Query>(params, work.request, row.head, dim, o, lse2,
                        kFeatures ? row.token * features.o_stride_token : 0,
@@ -226,10 +226,10 @@ private:
   };
   using Scores = std::conditional_t<kFeatures, ScoreFeatures<Tile>, NoFeatures>;
 
-  struct RowPlace {
+  struct RowCoord {
     int token, head; // query token of the request, query head
   };
-  static ASSAY_DEVICE RowPlace place_of(const DecodeParams &params, const DecodeWork &work,
+  static ASSAY_DEVICE RowCoord coord_of(const DecodeParams &params, const DecodeWork &work,
                                         int tile_row) {
     const int row = work.first_row + tile_row;
     const int token = kFeatures ? row / params.gqa_group_size : 0;
@@ -255,7 +255,7 @@ private:
                                              int r) {
     if (two_parts(features)) r %= kTwoPartRows;
     if (work.first_row + r >= features.query_rows) return nullptr;
-    const RowPlace row = place_of(params, work, r);
+    const RowCoord row = coord_of(params, work, r);
     const Query *q = static_cast<const Query *>(params.q) + work.request * params.q_stride_batch +
                      row.head * params.q_stride_head;
     return kFeatures ? q + row.token * features.q_stride_token : q;
@@ -338,7 +338,7 @@ private:
       if (!live_) return;
       base_ += stride_of(team_);
       if (base_ < end_)
-        loader_.prefetch_places(kv_params_, base_);
+        loader_.prefetch_coords(kv_params_, base_);
       else
         next_item();
     }
@@ -357,7 +357,7 @@ private:
           loader_ = Loader(PagedKv<Kv>(kv_params_, work.request, work.kv_head),
                            kFeatures ? first_visible(work.seq_len, features_.span) : 0, end_);
       }
-      if (live_) loader_.prefetch_places(kv_params_, base_);
+      if (live_) loader_.prefetch_coords(kv_params_, base_);
     }
 
     const FeatureParams &features_;

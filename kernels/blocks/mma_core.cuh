@@ -62,9 +62,9 @@ private:
       arch::cp_async_commit();
       if (base < end) loader.template copy<false>(kv_params, stage.v + token * Layout::kChunks);
       arch::cp_async_commit();
-      loader.prefetch_places(kv_params, base + kPolicy.tile + token);
+      loader.prefetch_coords(kv_params, base + kPolicy.tile + token);
     };
-    loader.prefetch_places(kv_params, begin + token);
+    loader.prefetch_coords(kv_params, begin + token);
     for (int s = 0; s < kStages - 1; ++s)
       load(begin + s * kPolicy.tile, shared.ring[s]);
     int stage = 0;

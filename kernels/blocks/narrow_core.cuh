@@ -68,10 +68,10 @@ public:
       if (live) loader.template copy<false>(kv_params, stage.v);
       arch::cp_async_commit();
       ahead += stride;
-      if (ahead < end) loader.prefetch_places(kv_params, ahead);
+      if (ahead < end) loader.prefetch_coords(kv_params, ahead);
     };
     int base = ahead;
-    if (ahead < end) loader.prefetch_places(kv_params, ahead);
+    if (ahead < end) loader.prefetch_coords(kv_params, ahead);
     for (int s = 0; s < kStages - 1; ++s)
       copy_next(ring[s]);
     meanwhile();

@@ -59,12 +59,12 @@ public:
       arch::cp_async_wait<kAhead>();
       publish();
     };
-    loader.prefetch_places(kv, work.kv_begin + first_token());
+    loader.prefetch_coords(kv, work.kv_begin + first_token());
     ASSAY_UNROLL_BY(1)
     for (int base = work.kv_begin; base < work.kv_end; base += kTile) {
       copy(std::true_type{});
       copy(std::false_type{});
-      if (base + kTile < work.kv_end) loader.prefetch_places(kv, base + kTile + first_token());
+      if (base + kTile < work.kv_end) loader.prefetch_coords(kv, base + kTile + first_token());
     }
     arch::cp_async_wait<0>();
     for (; flying > 0; --flying)

@@ -143,7 +143,7 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
       const int dim = (first + i * kLanes) % kRowVectors * 4, row = row_of(i);
       if (row < partials.rows)
         arch::shared_store(
-            reinterpret_cast<arch::Vec4 *>(&storage.o[warp][row][storage.place(row, dim)]),
+            reinterpret_cast<arch::Vec4 *>(&storage.o[warp][row][storage.index(row, dim)]),
             Vector::pack(sum[i]).raw[0]);
     }
     if (batch == 0 && lane < partials.rows) {

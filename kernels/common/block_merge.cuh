@@ -20,7 +20,7 @@ struct BlockMergeStorage {
   R d[kWarps][kRows];
 
   /// Eight components from a multiple of eight on stay in order.
-  static ASSAY_DEVICE int place(int row, int dim) { return dim ^ (row / 2 % 4 * 8); }
+  static ASSAY_DEVICE int index(int row, int dim) { return dim ^ (row / 2 % 4 * 8); }
 };
 
 /// Publishes this warp's tile state, as that of `warp`. Row sums must be reduced.
@@ -39,7 +39,7 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
     ASSAY_UNROLL
     for (int i = 0; i < 4; ++i)
       first[i] = Tile::kAdjacent && i % 2 == 1 ? first[i - 1] + 1
-                                               : Storage::place(row, Tile::component(i));
+                                               : Storage::index(row, Tile::component(i));
     ASSAY_UNROLL
     for (int i = 0; i < 2 * Tile::kDimTiles; ++i)
       arch::shared_store(&storage.o[warp][row][first[i % 4] + i / 4 * 32], state.o[i]);
@@ -59,7 +59,7 @@ ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, 
   using R = typename Storage::Number;
   using RowSlice = AttentionState<R, kDims>;
   RowSlice merged = RowSlice::identity();
-  const int place = Storage::place(row, dim);
+  const int place = Storage::index(row, dim);
   R m[kMax];
   ASSAY_UNROLL
   for (int w = 0; w < kMax; ++w) {

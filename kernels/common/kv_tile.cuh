@@ -60,11 +60,11 @@ public:
   /// are not read. When all are live and each group of 16 lies inside one page (every tile but the
   /// last when the page size is a multiple of 16) one entry a group is enough; otherwise lane t
   /// looks up tokens t and t + 32.
-  ASSAY_DEVICE void prefetch_places(const PagedKvParams &params, int base) {
+  ASSAY_DEVICE void prefetch_coords(const PagedKvParams &params, int base) {
     base_ = base;
     whole_pages_ = base + kTokens <= end_ && (!kClipBegin || base >= begin_);
     const uint32_t page_size = params.page_size.divisor;
-    TokenPlace group = kv_.logical_place(params, base);
+    TokenCoord group = kv_.logical_coord(params, base);
     ASSAY_UNROLL
     for (int g = 0; g < kGroups; ++g) {
       if (g > 0) { // the group in front was whole, or it does not matter
@@ -72,20 +72,20 @@ public:
         if (group.slot >= page_size) group = {group.page + 1, group.slot - page_size};
       }
       whole_pages_ = whole_pages_ && group.slot + kGroupTokens <= page_size;
-      place_[g] = group;
+      coord_[g] = group;
     }
     if (whole_pages_) {
       ASSAY_UNROLL
       for (int g = 0; g < kGroups; ++g)
-        place_[g] = kv_.look_up(place_[g]);
+        coord_[g] = kv_.look_up(coord_[g]);
       return;
     }
     ASSAY_UNROLL
     for (int i = 0; i < kLaneTokens; ++i) {
-      place_[i] = {0, 0};
+      coord_[i] = {0, 0};
       const int token = i * arch::kWarpSize + arch::lane_id();
       if (token < kTokens && is_live(base + token))
-        place_[i] = kv_.look_up(kv_.logical_place(params, base + token));
+        coord_[i] = kv_.look_up(kv_.logical_coord(params, base + token));
     }
   }
 
@@ -99,7 +99,7 @@ public:
     if (whole_pages_) {
       ASSAY_UNROLL
       for (int g = 0; g < kGroups; ++g) {
-        const Kv *row = kv_.template row<kIsK>(params, {place_[g].page, place_[g].slot + first}) +
+        const Kv *row = kv_.template row<kIsK>(params, {coord_[g].page, coord_[g].slot + first}) +
                         chunk * kChunk;
         ASSAY_UNROLL
         for (int slot = 0; slot < kGroupTokens; slot += kTokensPerPass)
@@ -111,7 +111,7 @@ public:
     const Kv *own[kLaneTokens]; // of tokens base_ + lane, base_ + lane + 32
     ASSAY_UNROLL
     for (int i = 0; i < kLaneTokens; ++i)
-      own[i] = kv_.template row<kIsK>(params, place_[i]);
+      own[i] = kv_.template row<kIsK>(params, coord_[i]);
     ASSAY_UNROLL
     for (int token = 0; token < kTokens; token += kTokensPerPass) {
       const Kv *row = arch::shfl_idx(own[token / arch::kWarpSize], token % arch::kWarpSize + first);
@@ -128,7 +128,7 @@ private:
   PagedKv<Kv> kv_;
   int begin_ = 0, end_ = 0, base_ = 0;
   bool whole_pages_ = false;
-  TokenPlace place_[kGroups] = {};
+  TokenCoord coord_[kGroups] = {};
 };
 
 } // namespace assay::ASSAY_TARGET

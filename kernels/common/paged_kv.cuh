@@ -13,7 +13,7 @@ ASSAY_DEVICE uint32_t divide(uint32_t n, const FastDivisor &d) {
 }
 
 /// A token's place: page (its index in the row of the page table, or its id) and slot in the page.
-struct TokenPlace {
+struct TokenCoord {
   uint32_t page, slot;
 };
 
@@ -31,21 +31,21 @@ public:
         k_(static_cast<const E *>(params.k) + kv_head * params.k_stride_head),
         v_(static_cast<const E *>(params.v) + kv_head * params.v_stride_head) {}
 
-  static ASSAY_DEVICE TokenPlace logical_place(const PagedKvParams &params, int token) {
+  static ASSAY_DEVICE TokenCoord logical_coord(const PagedKvParams &params, int token) {
     const uint32_t page = divide(token, params.page_size);
     return {page, token - page * params.page_size.divisor};
   }
 
   /// From page index to page id: reads one page-table entry, whose page must hold a live token.
-  ASSAY_DEVICE TokenPlace look_up(TokenPlace logical) const {
+  ASSAY_DEVICE TokenCoord look_up(TokenCoord logical) const {
     const uint32_t page = logical.page;
     return {static_cast<uint32_t>(arch::global_load_readonly(table_ + page)), logical.slot};
   }
 
   /// The row of a token in K (kIsK) or V; `place` has the page id.
   template <bool kIsK>
-  ASSAY_DEVICE const E *row(const PagedKvParams &params, TokenPlace place) const {
-    const uint64_t page = place.page, slot = place.slot;
+  ASSAY_DEVICE const E *row(const PagedKvParams &params, TokenCoord coord) const {
+    const uint64_t page = coord.page, slot = coord.slot;
     const uint64_t offset = kIsK ? page * params.k_page_bytes + slot * params.k_token_bytes
                                  : page * params.v_page_bytes + slot * params.v_token_bytes;
     return reinterpret_cast<const E *>(reinterpret_cast<const char *>(kIsK ? k_ : v_) + offset);
