@@ -67,11 +67,11 @@ public:
     for (int r = thread / kChunks; r < kRows; r += kThreads / kChunks) {
       const bool exists = first_row + r < work.num_rows;
       const Query *row = work.template query<Query>(params, exists ? first_row + r : first_row);
-      arch::Vec4 *place = to + Matrix::index(r, chunk);
+      arch::Vec4 *target = to + Matrix::index(r, chunk);
       if constexpr (kScales)
-        scale(row + chunk * 8, exists, place, unscale.of_row + r, work.scale_log2(params));
+        scale(row + chunk * 8, exists, target, unscale.of_row + r, work.scale_log2(params));
       else
-        arch::cp_async_16(place, row + chunk * 8, exists);
+        arch::cp_async_16(target, row + chunk * 8, exists);
     }
     arch::cp_async_commit();
     arch::cp_async_wait<0>();

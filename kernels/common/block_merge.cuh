@@ -59,7 +59,7 @@ ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, 
   using R = typename Storage::Number;
   using RowSlice = AttentionState<R, kDims>;
   RowSlice merged = RowSlice::identity();
-  const int place = Storage::index(row, dim);
+  const int from = Storage::index(row, dim);
   R m[kMax];
   ASSAY_UNROLL
   for (int w = 0; w < kMax; ++w) {
@@ -74,7 +74,7 @@ ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, 
     ASSAY_UNROLL
     for (int k = 0; k < kDims; k += 4) {
       const auto o = arch::shared_load(
-          reinterpret_cast<const arch::Vec4 *>(&storage.o[first + w][row][place + k]));
+          reinterpret_cast<const arch::Vec4 *>(&storage.o[first + w][row][from + k]));
       merged.o[k] = arch::fma_rn(arch::word_to<R>(o.x), weight, merged.o[k]);
       merged.o[k + 1] = arch::fma_rn(arch::word_to<R>(o.y), weight, merged.o[k + 1]);
       merged.o[k + 2] = arch::fma_rn(arch::word_to<R>(o.z), weight, merged.o[k + 2]);
