@@ -65,7 +65,7 @@ std::string tree_difference(const TreeCase &c, const HostTree &host) {
   const int32_t items = host.num_items(), batch = c.shape.batch;
   const std::string of_the_host = " of the device's tree are not the host's";
   if (differ(tree.items, view.items, items + c.shape.blocks)) return "items" + of_the_host;
-  if (differ(tree.places, view.places, batch * kTreeLevels)) return "places" + of_the_host;
+  if (differ(tree.coords, view.coords, batch * kTreeLevels)) return "coords" + of_the_host;
   if (differ(tree.covered, host.covered(), batch)) return "covered keys" + of_the_host;
   for (int32_t i = 0; i < items; ++i)
     if (const TreeItem &item = view.items[i];

@@ -249,15 +249,15 @@ private:
     side_.each(s_.batch, [&](int r) {
       for (int l = 0; l < kTreeLevels; ++l) {
         const int32_t spot = nodes > 0 ? get(t_.spot[l] + r) : -1;
-        TreePlace place{};
+        TreeCoord coord{};
         if (spot >= 0) {
           const int32_t n = spot >> kSpotBits;
           const PrefixNode found = node(n);
-          place.rows = found.members * s_.query_rows;
-          place.first_state = get(t_.states + n) + (spot & (kMaxTreeBatch - 1)) * s_.query_rows;
-          place.splits = node_splits(s_, found, tiles);
+          coord.rows = found.members * s_.query_rows;
+          coord.first_state = get(t_.states + n) + (spot & (kMaxTreeBatch - 1)) * s_.query_rows;
+          coord.splits = node_splits(s_, found, tiles);
         }
-        side_.store_record(out_.places + r * kTreeLevels + l, place);
+        side_.store_record(out_.coords + r * kTreeLevels + l, coord);
       }
       side_.store(out_.covered + r, nodes > 0 ? get(t_.begin + r) : 0);
     });

@@ -27,7 +27,7 @@ public:
 private:
   PrefixTreeShape shape_;
   std::vector<TreeItem> items_;
-  std::vector<TreePlace> places_;
+  std::vector<TreeCoord> coords_;
   std::vector<int32_t> members_, covered_;
 };
 

@@ -54,7 +54,7 @@ struct alignas(16) TreeItem {
 
 /// Where the partial states of a request are, of one node: state of row g of kv head h and split s
 /// is first_state + (s * kv_heads + h) * rows + g.
-struct alignas(16) TreePlace {
+struct alignas(16) TreeCoord {
   int32_t first_state, rows;
   int32_t splits; // 0: no node here, nor behind
   int32_t reserved;
@@ -64,20 +64,20 @@ struct alignas(16) TreePlace {
 struct PrefixTree {
   const TreeItem *items;   // [kMaxTreeItems + blocks], by block in turns; ended by `blocks` empty
                            // ones
-  const TreePlace *places; // [batch, kTreeLevels]
+  const TreeCoord *places; // [batch, kTreeLevels]
   const int32_t *members;  // [kTreeLevels, batch] requests
 };
 
 /// Byte offsets behind the SplitPlan of a plan buffer, and the size of what is there.
 struct PrefixTreeLayout {
-  int64_t items, places, members, covered, bytes;
+  int64_t items, coords, members, covered, bytes;
 };
 
 ASSAY_HOST_DEVICE PrefixTreeLayout prefix_tree_layout(const PrefixTreeShape &s) {
   PrefixTreeLayout l;
   l.items = 0;
-  l.places = (int64_t{kMaxTreeItems} + s.blocks) * static_cast<int64_t>(sizeof(TreeItem));
-  l.members = l.places + int64_t{s.batch} * kTreeLevels * static_cast<int64_t>(sizeof(TreePlace));
+  l.coords = (int64_t{kMaxTreeItems} + s.blocks) * static_cast<int64_t>(sizeof(TreeItem));
+  l.members = l.coords + int64_t{s.batch} * kTreeLevels * static_cast<int64_t>(sizeof(TreeCoord));
   l.covered = l.members + int64_t{s.batch} * kTreeLevels * 4; // [batch] keys that nodes hold
   l.bytes = l.covered + int64_t{s.batch} * 4;
   return l;

@@ -105,7 +105,7 @@ public:
 
   std::string run() {
     for (int32_t r = 0; r < s_.batch; ++r)
-      if (std::string e = places(r); !e.empty()) return e + of_request(r);
+      if (std::string e = coords(r); !e.empty()) return e + of_request(r);
     if (std::string e = items(); !e.empty()) return e;
     for (int32_t r = 0; r < s_.batch; ++r) {
       std::string e = merged(r);
@@ -122,21 +122,21 @@ private:
   };
 
   static std::string of_request(int32_t r) { return " (request " + std::to_string(r) + ")"; }
-  const TreePlace &place(int32_t r, int level) const {
-    return tree_.places[r * kTreeLevels + level];
+  const TreeCoord &coord(int32_t r, int level) const {
+    return tree_.coords[r * kTreeLevels + level];
   }
-  static int64_t state_of(const TreePlace &place, int64_t part) {
-    return place.first_state + part * place.rows;
+  static int64_t state_of(const TreeCoord &coord, int64_t part) {
+    return coord.first_state + part * coord.rows;
   }
 
   /// Those that the merge looks at: as far as the first that is empty.
-  std::string places(int32_t r) const {
-    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l) {
-      const TreePlace &p = place(r, l);
+  std::string coords(int32_t r) const {
+    for (int l = 0; l < kTreeLevels && coord(r, l).splits != 0; ++l) {
+      const TreeCoord &p = coord(r, l);
       if (p.splits < 0 || p.splits > kMaxNodeSplits) return "splits out of range";
-      if (p.rows < s_.query_rows || p.first_state < 0) return "a place out of range";
+      if (p.rows < s_.query_rows || p.first_state < 0) return "coordinates out of range";
       if (state_of(p, int64_t{p.splits} * s_.kv_heads - 1) + s_.query_rows > s_.max_rows)
-        return "a place outside the workspace";
+        return "coordinates outside the workspace";
     }
     return "";
   }
@@ -178,17 +178,17 @@ private:
     if (state < 0 || state >= s_.max_rows) return "a state outside the workspace";
     if (written_[state]) return "a state written twice";
     written_[state] = true;
-    if (!is_placed(r, item.kv_head, state - of_group))
+    if (!is_merged(r, item.kv_head, state - of_group))
       return "a state where the merge does not look";
     keys_[(static_cast<size_t>(r) * s_.kv_heads + item.kv_head) * s_.query_rows + of_group]
         .push_back({item.kv_begin, item.kv_end});
     return "";
   }
 
-  bool is_placed(int32_t r, int32_t head, int64_t state) const {
-    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l)
-      for (int32_t split = 0; split < place(r, l).splits; ++split)
-        if (state_of(place(r, l), int64_t{split} * s_.kv_heads + head) == state) return true;
+  bool is_merged(int32_t r, int32_t head, int64_t state) const {
+    for (int l = 0; l < kTreeLevels && coord(r, l).splits != 0; ++l)
+      for (int32_t split = 0; split < coord(r, l).splits; ++split)
+        if (state_of(coord(r, l), int64_t{split} * s_.kv_heads + head) == state) return true;
     return false;
   }
 
@@ -206,9 +206,9 @@ private:
 
   /// Every state that is merged for a request is written, and merged once.
   std::string merged(int32_t r) {
-    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l)
-      for (int32_t i = 0; i < place(r, l).splits * s_.kv_heads * s_.query_rows; ++i) {
-        const int64_t state = state_of(place(r, l), i / s_.query_rows) + i % s_.query_rows;
+    for (int l = 0; l < kTreeLevels && coord(r, l).splits != 0; ++l)
+      for (int32_t i = 0; i < coord(r, l).splits * s_.kv_heads * s_.query_rows; ++i) {
+        const int64_t state = state_of(coord(r, l), i / s_.query_rows) + i % s_.query_rows;
         if (!written_[state]) return "a state that nobody writes, or that is merged twice";
         written_[state] = false;
       }
@@ -236,8 +236,8 @@ private:
                std::to_string(shared.keys(r)) + " can be shared and " +
                std::to_string(shared.planned_keys(r)) + " fit" + of_request(r);
       for (int l = 0; l < kTreeLevels; ++l)
-        if (place(r, l).splits != shared.splits(r, l))
-          return std::to_string(place(r, l).splits) + " splits at level " + std::to_string(l) +
+        if (coord(r, l).splits != shared.splits(r, l))
+          return std::to_string(coord(r, l).splits) + " splits at level " + std::to_string(l) +
                  ", expected " + std::to_string(shared.splits(r, l)) + of_request(r);
     }
     return "";

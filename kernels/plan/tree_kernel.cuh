@@ -14,7 +14,7 @@ struct TreeKernelParams {
   ASSAY_FIELDS(input.shape.batch, input.shape.query_rows, input.shape.q_len, input.shape.kv_heads,
                input.shape.head_dim, input.shape.kv_bytes, input.shape.page_size, input.shape.tile,
                input.shape.blocks, input.shape.splits, input.shape.max_rows, input.page_table,
-               input.seq_lens, input.page_table_stride, output.items, output.places, output.members,
+               input.seq_lens, input.page_table_stride, output.items, output.coords, output.members,
                output.covered)
 };
 

@@ -36,7 +36,7 @@ struct TreeInput {
 /// Where a tree is written.
 struct TreeOutput {
   TreeItem *items;
-  TreePlace *places;
+  TreeCoord *places;
   int32_t *members, *covered;
 };
 
@@ -44,7 +44,7 @@ struct TreeOutput {
 inline TreeOutput tree_output(const PrefixTreeShape &s, void *base) {
   const PrefixTreeLayout l = prefix_tree_layout(s);
   auto *at = static_cast<char *>(base);
-  return {reinterpret_cast<TreeItem *>(at + l.items), reinterpret_cast<TreePlace *>(at + l.places),
+  return {reinterpret_cast<TreeItem *>(at + l.items), reinterpret_cast<TreeCoord *>(at + l.coords),
           reinterpret_cast<int32_t *>(at + l.members), reinterpret_cast<int32_t *>(at + l.covered)};
 }
 

@@ -105,14 +105,14 @@ private:
     return u.item;
   }
 
-  ASSAY_DEVICE int32_t index() const { return kInRegister ? next_ : arch::shared_load(place()); }
+  ASSAY_DEVICE int32_t index() const { return kInRegister ? next_ : arch::shared_load(coord()); }
   ASSAY_DEVICE void move_to(int32_t index) {
     if constexpr (kInRegister)
       next_ = index;
     else
-      arch::shared_store(place(), static_cast<uint16_t>(index));
+      arch::shared_store(coord(), static_cast<uint16_t>(index));
   }
-  static ASSAY_DEVICE uint16_t *place() {
+  static ASSAY_DEVICE uint16_t *coord() {
     return arch::shared_storage<TreeStorage<Core>>().next + arch::thread_idx();
   }
 
@@ -148,17 +148,17 @@ struct JoinShared {
   ASSAY_DEVICE void row(const DecodeWork &work, int tile_row, int dim, Number (&o)[kDims],
                         Number &lse2) const {
     State state = State::from_normalized(lse2, o);
-    const TreePlace *places = params.places + int64_t{work.request} * kTreeLevels;
+    const TreeCoord *places = params.coords + int64_t{work.request} * kTreeLevels;
     bool joined = false;
     ASSAY_UNROLL_BY(1)
     for (int level = 0; level < kTreeLevels; ++level) {
-      const TreePlace place = load(places + level);
-      if (place.splits == 0) break;
-      const int row = place.first_state + work.kv_head * place.rows + work.first_row + tile_row;
-      const int64_t stride = int64_t{params.own.attention.num_kv_heads} * place.rows;
+      const TreeCoord coord = load(coords + level);
+      if (coord.splits == 0) break;
+      const int row = coord.first_state + work.kv_head * coord.rows + work.first_row + tile_row;
+      const int64_t stride = int64_t{params.own.attention.num_kv_heads} * coord.rows;
       ASSAY_UNROLL_BY(1)
-      for (int split = 0; split < place.splits; split += kBatch)
-        add(state, row + split * stride, stride, place.splits - split, dim);
+      for (int split = 0; split < coord.splits; split += kBatch)
+        add(state, row + split * stride, stride, coord.splits - split, dim);
       joined = true;
     }
     if (!joined) return;
@@ -177,13 +177,13 @@ private:
                                 : Core::kFeatures                        ? 4
                                                                          : 8;
 
-  static ASSAY_DEVICE TreePlace load(const TreePlace *p) {
+  static ASSAY_DEVICE TreeCoord load(const TreeCoord *p) {
     union {
       arch::Vec4 vector;
-      TreePlace place;
+      TreeCoord coord;
     } u;
     u.vector = arch::global_load_readonly(reinterpret_cast<const arch::Vec4 *>(p));
-    return u.place;
+    return u.coord;
   }
 
   /// The next of `left` states, `stride` rows apart.

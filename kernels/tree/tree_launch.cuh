@@ -36,7 +36,7 @@ assay_status launch_tree_own(const TreeCall &call, void *stream) {
   TreeAttentionParams params{};
   params.own = split_kv_params(call.own);
   params.own.attention.early_start = false; // tree_shared has waited for what it says
-  params.places = tree_output_of(call.planner).places;
+  params.coords = tree_output_of(call.planner).coords;
   params.shared = call.shared;
   const SplitPlanShape &shape = call.own.split.plan;
   return launch_kernel(&tree_attention<Core>, "tree_attention",

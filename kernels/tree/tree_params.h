@@ -25,10 +25,10 @@ struct TreeSharedParams {
 /// The kernel of private keys, which finishes the call.
 struct TreeAttentionParams {
   SplitKvParams own;
-  const TreePlace *places;
+  const TreeCoord *places;
   PartialParams shared; // partial states of the kernel in front
 
-  ASSAY_FIELDS(own, places, shared)
+  ASSAY_FIELDS(own, coords, shared)
 };
 
 } // namespace assay
