@@ -64,7 +64,7 @@ struct alignas(16) TreeCoord {
 struct PrefixTree {
   const TreeItem *items;   // [kMaxTreeItems + blocks], by block in turns; ended by `blocks` empty
                            // ones
-  const TreeCoord *places; // [batch, kTreeLevels]
+  const TreeCoord *coords; // [batch, kTreeLevels]
   const int32_t *members;  // [kTreeLevels, batch] requests
 };
 

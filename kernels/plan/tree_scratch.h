@@ -36,7 +36,7 @@ struct TreeInput {
 /// Where a tree is written.
 struct TreeOutput {
   TreeItem *items;
-  TreeCoord *places;
+  TreeCoord *coords;
   int32_t *members, *covered;
 };
 

@@ -105,14 +105,16 @@ private:
     return u.item;
   }
 
-  ASSAY_DEVICE int32_t index() const { return kInRegister ? next_ : arch::shared_load(coord()); }
+  ASSAY_DEVICE int32_t index() const {
+    return kInRegister ? next_ : arch::shared_load(next_of_thread());
+  }
   ASSAY_DEVICE void move_to(int32_t index) {
     if constexpr (kInRegister)
       next_ = index;
     else
-      arch::shared_store(coord(), static_cast<uint16_t>(index));
+      arch::shared_store(next_of_thread(), static_cast<uint16_t>(index));
   }
-  static ASSAY_DEVICE uint16_t *coord() {
+  static ASSAY_DEVICE uint16_t *next_of_thread() {
     return arch::shared_storage<TreeStorage<Core>>().next + arch::thread_idx();
   }
 
@@ -148,7 +150,7 @@ struct JoinShared {
   ASSAY_DEVICE void row(const DecodeWork &work, int tile_row, int dim, Number (&o)[kDims],
                         Number &lse2) const {
     State state = State::from_normalized(lse2, o);
-    const TreeCoord *places = params.coords + int64_t{work.request} * kTreeLevels;
+    const TreeCoord *coords = params.coords + int64_t{work.request} * kTreeLevels;
     bool joined = false;
     ASSAY_UNROLL_BY(1)
     for (int level = 0; level < kTreeLevels; ++level) {

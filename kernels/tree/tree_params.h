@@ -25,7 +25,7 @@ struct TreeSharedParams {
 /// The kernel of private keys, which finishes the call.
 struct TreeAttentionParams {
   SplitKvParams own;
-  const TreeCoord *places;
+  const TreeCoord *coords;
   PartialParams shared; // partial states of the kernel in front
 
   ASSAY_FIELDS(own, coords, shared)
