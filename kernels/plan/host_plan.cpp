@@ -40,7 +40,7 @@ void write_line(const PlanInput &in, int32_t *line_indptr, int32_t *order) {
   int32_t x = 0, before = 0;
   for (int r = 0; r < s.batch; ++r) {
     const int32_t tiles = dealt_tiles(in, r, HostLoad{});
-    order[place_of(s, r, before, tiles > 0)] = r;
+    order[line_index_of(s, r, before, tiles > 0)] = r;
     if (tiles == 0) continue;
     line_indptr[before++] = x;
     x += line_length(s, share, tiles);
@@ -54,9 +54,9 @@ std::vector<WorkItem> balanced_items(PlanInput in, int32_t request) {
   std::vector<int32_t> line_indptr(batch + 1), order(batch);
   in.line_indptr = line_indptr.data(), in.order = order.data();
   write_line(in, line_indptr.data(), order.data());
-  const auto place = std::find(order.begin(), order.end(), request) - order.begin();
+  const auto index = std::find(order.begin(), order.end(), request) - order.begin();
   const WorkLine line = work_line(in, HostLoad{});
-  const RequestPlace at = request_place(in, place, HostLoad{});
+  const LineSegment at = line_segment(in, index, HostLoad{});
   if (at.tiles == 0) return {balanced_item(in.shape, line, at, 0)};
   std::vector<WorkItem> items;
   for (int64_t w = line.worker_of(at.begin); w <= line.worker_of(at.end - 1); ++w)

@@ -34,20 +34,20 @@ ASSAY_HOST_DEVICE int32_t dealt_tiles(const PlanInput &in, int32_t request, Load
 }
 
 /// The place of a request in front of which `before` requests have keys.
-ASSAY_HOST_DEVICE int32_t place_of(const SplitPlanShape &s, int32_t request, int32_t before,
-                                   bool has_keys) {
+ASSAY_HOST_DEVICE int32_t line_index_of(const SplitPlanShape &s, int32_t request, int32_t before,
+                                        bool has_keys) {
   return has_keys ? before : s.batch - 1 - (request - before);
 }
 
 template <class Load>
-ASSAY_HOST_DEVICE RequestPlace request_place(const PlanInput &in, int64_t place, Load load) {
-  RequestPlace p;
-  p.request = load(in.order + place);
+ASSAY_HOST_DEVICE LineSegment line_segment(const PlanInput &in, int64_t index, Load load) {
+  LineSegment p;
+  p.request = load(in.order + index);
   p.len = load(in.seq_lens + p.request);
   p.first = first_dealt(in, p.request, p.len, load);
   p.tiles = tiles_of(p.len - p.first, in.shape.tile);
-  p.begin = load(in.line_indptr + place);
-  p.end = load(in.line_indptr + place + 1);
+  p.begin = load(in.line_indptr + index);
+  p.end = load(in.line_indptr + index + 1);
   if (p.end > p.begin + p.tiles) p.end = p.begin + p.tiles; // behind it, a boundary
   return p;
 }
@@ -59,17 +59,17 @@ ASSAY_HOST_DEVICE WorkLine work_line(const PlanInput &in, Load load) {
 
 /// Split 0 of the request at a place of a balanced plan.
 template <class Load>
-ASSAY_HOST_DEVICE WorkItem request_item(const PlanInput &in, int64_t place, Load load) {
+ASSAY_HOST_DEVICE WorkItem request_item(const PlanInput &in, int64_t index, Load load) {
   const WorkLine line = work_line(in, load);
-  const RequestPlace p = request_place(in, place, load);
+  const LineSegment p = line_segment(in, index, load);
   return balanced_item(in.shape, line, p, p.tiles == 0 ? 0 : line.worker_of(p.begin));
 }
 
 /// First place at or behind the begin of worker w's range; behind the last range, that of the first
 /// request without keys.
 template <class Load>
-ASSAY_HOST_DEVICE int32_t first_place(const PlanInput &in, const WorkLine &line, int64_t worker,
-                                      Load load) {
+ASSAY_HOST_DEVICE int32_t first_line_index(const PlanInput &in, const WorkLine &line,
+                                           int64_t worker, Load load) {
   const int64_t x = worker < line.active ? line.begin(worker) : line.total;
   int32_t low = 0, high = in.shape.batch;
   while (low < high) {
@@ -91,15 +91,15 @@ ASSAY_HOST_DEVICE WorkerItems worker_items(const PlanInput &in, int64_t worker, 
     return items;
   }
   const WorkLine line = work_line(in, load);
-  items.begin = first_place(in, line, worker, load);
-  items.end = first_place(in, line, worker + 1, load);
+  items.begin = first_line_index(in, line, worker, load);
+  items.end = first_line_index(in, line, worker + 1, load);
   if (items.begin < items.end) items.first = request_item(in, items.begin, load);
   // The head: the request before the first one that starts here, if it reaches into the range.
   if (worker < line.active && items.begin > 0) {
-    const RequestPlace p = request_place(in, items.begin - 1, load);
+    const LineSegment p = line_segment(in, items.begin - 1, load);
     if (p.end > line.begin(worker)) items.head = balanced_item(s, line, p, worker);
   }
-  const int64_t first_empty = first_place(in, line, s.workers, load);
+  const int64_t first_empty = first_line_index(in, line, s.workers, load);
   const int64_t empty = s.batch - first_empty;
   items.empty_begin = static_cast<int32_t>(first_empty + worker * empty / s.workers);
   items.empty_end = static_cast<int32_t>(first_empty + (worker + 1) * empty / s.workers);

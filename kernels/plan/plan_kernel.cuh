@@ -135,14 +135,14 @@ ASSAY_DEVICE void write_line(const PlanParams &params) {
       }
     }
     if (request < s.batch) {
-      const int32_t place = place_of(s, request, own_before, tiles > 0);
-      arch::global_store(params.order + place, request);
-      if (tiles > 0) arch::global_store(params.line_indptr + place, begin);
+      const int32_t index = line_index_of(s, request, own_before, tiles > 0);
+      arch::global_store(params.order + index, request);
+      if (tiles > 0) arch::global_store(params.line_indptr + index, begin);
     }
     arch::block_barrier(); // the sums are rewritten in the next round
   }
-  for (int place = before + thread; place <= s.batch; place += kThreads)
-    arch::global_store(params.line_indptr + place, x);
+  for (int index = before + thread; index <= s.batch; index += kThreads)
+    arch::global_store(params.line_indptr + index, x);
   arch::block_barrier();
 }
 

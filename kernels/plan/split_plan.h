@@ -168,7 +168,7 @@ struct WorkLine {
 };
 
 /// Where a request lies on the line, and its length.
-struct RequestPlace {
+struct LineSegment {
   int32_t request, len;
   int32_t first;      // planned key
   int32_t tiles;      // spread evenly over
@@ -183,15 +183,15 @@ struct RequestPlace {
 
 /// The part of a request of a balanced plan that worker `worker` holds.
 ASSAY_HOST_DEVICE WorkItem balanced_item(const SplitPlanShape &s, const WorkLine &line,
-                                         const RequestPlace &place, int64_t worker) {
-  WorkItem item{place.request, 0, 0, 0, 1, 0, 0, place.len};
-  if (place.tiles == 0) return item;
-  const int64_t first = line.worker_of(place.begin);
-  const int64_t last = line.worker_of(place.end - 1);
-  const int64_t x0 = line.begin(worker) > place.begin ? line.begin(worker) : place.begin;
-  const int64_t x1 = line.begin(worker + 1) < place.end ? line.begin(worker + 1) : place.end;
-  item.kv_begin = place.key_at(x0, s.tile);
-  item.kv_end = place.key_at(x1, s.tile);
+                                         const LineSegment &segment, int64_t worker) {
+  WorkItem item{segment.request, 0, 0, 0, 1, 0, 0, segment.len};
+  if (segment.tiles == 0) return item;
+  const int64_t first = line.worker_of(segment.begin);
+  const int64_t last = line.worker_of(segment.end - 1);
+  const int64_t x0 = line.begin(worker) > segment.begin ? line.begin(worker) : segment.begin;
+  const int64_t x1 = line.begin(worker + 1) < segment.end ? line.begin(worker + 1) : segment.end;
+  item.kv_begin = segment.key_at(x0, s.tile);
+  item.kv_end = segment.key_at(x1, s.tile);
   item.split = static_cast<int32_t>(worker - first);
   item.num_splits = static_cast<int32_t>(last - first + 1);
   // A worker's tail (the request that continues after it) and its head use different slots.
