@@ -106,9 +106,9 @@ public:
     Queries queries;
     typename Items::Item item, done;
     bool more = items.next(item);
-    const auto aim = [&] { aim_queries(params, features, items.work_of(item), queries); };
+    const auto locate = [&] { locate_queries(params, features, items.work_of(item), queries); };
     const auto load = [&] { load_queries(params, features, items.work_of(item), tile, queries); };
-    if (more) aim();
+    if (more) locate();
     // Ahead of the keys in the queue of the memory, unless the grid in front may be writing them.
     if (more && !params.early_start) load();
     stream.fill(ring);
@@ -157,10 +157,10 @@ public:
       done = item;
       more = items.next(item);
       if (more) {
-        aim();
+        locate();
         load();
       }
-      meet(team);
+      sync(team);
       finish(
           done,
           [&](int row, int dim, float scale, bool in_parts) {
@@ -199,8 +199,8 @@ public:
 private:
   using Query = typename Types::Query;
 
-  static ASSAY_DEVICE void meet(const BlockTeam &) { arch::block_barrier(); }
-  static ASSAY_DEVICE void meet(const RowTeam &team) {
+  static ASSAY_DEVICE void sync(const BlockTeam &) { arch::block_barrier(); }
+  static ASSAY_DEVICE void sync(const RowTeam &team) {
     arch::named_barrier(1 + team.first / team.count, 32 * team.count);
   }
 
@@ -261,10 +261,10 @@ private:
     return kFeatures ? q + row.token * features.q_stride_token : q;
   }
 
-  static ASSAY_DEVICE void aim_queries(const DecodeParams &params, const FeatureParams &features,
-                                       const DecodeWork &work, Queries &queries) {
+  static ASSAY_DEVICE void locate_queries(const DecodeParams &params, const FeatureParams &features,
+                                          const DecodeWork &work, Queries &queries) {
     if constexpr (kSharedQueries)
-      queries.aim([&](int r) { return query_row(params, features, work, r); });
+      queries.locate([&](int r) { return query_row(params, features, work, r); });
   }
 
   static ASSAY_DEVICE void load_queries(const DecodeParams &params, const FeatureParams &features,

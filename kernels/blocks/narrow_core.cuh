@@ -42,7 +42,7 @@ public:
     int first, warps;
     ASSAY_DEVICE int rank() const { return static_cast<int>(arch::warp_id()) - first; }
     ASSAY_DEVICE int thread() const { return static_cast<int>(arch::thread_idx()) - 32 * first; }
-    ASSAY_DEVICE void meet() const {
+    ASSAY_DEVICE void sync() const {
       if (warps == 1)
         arch::warp_barrier();
       else

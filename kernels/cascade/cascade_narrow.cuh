@@ -36,7 +36,7 @@ ASSAY_DEVICE void run_narrow(const CascadeParams &params, const CascadeWork &wor
   publish_state(tile, storage.state, 0);
   arch::wait_for_previous_grid();
   arch::start_next_grid();
-  team.meet();
+  team.sync();
   const auto *states = shared.warps + team.first;
   ASSAY_UNROLL_BY(1)
   for (int i = team.thread(); i < Core::kRows * kSlices; i += 32 * team.warps) {

@@ -21,7 +21,7 @@ struct QueryStorage {
 };
 
 /// Loads each query vector once a block and scales it there. An early start waits for the queries
-/// with its keys long there, so what finds them, 40 instructions, comes before (aim).
+/// with its keys long there, so what finds them, 40 instructions, comes before (locate).
 template <class Types, int kHeadDim, int kRows>
 class BlockQueries {
 public:
@@ -33,7 +33,7 @@ public:
   /// Finds what this thread loads: `row_pointer(r)` returns query row r of the item, or null for a
   /// padding row (read as zero).
   template <class RowPointer>
-  ASSAY_DEVICE void aim(RowPointer row_pointer) {
+  ASSAY_DEVICE void locate(RowPointer row_pointer) {
     const int thread = static_cast<int>(arch::thread_idx());
     const auto *row = thread < kVectors ? row_pointer(thread / kRowVectors) : nullptr;
     exists_ = row != nullptr;
