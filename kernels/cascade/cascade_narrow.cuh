@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cascade kernel for segments of few rows, private suffixes above all. It can finish the call:
+// The cascade kernel for segments of few rows, unique suffixes above all. It can finish the call:
 // then it merges what the kernels in front left of its rows, and writes O.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tree_attention: paged attention that computes the keys which requests share once for all of them.
 // One kernel works through the items of a prefix tree and leaves partial states; the other one is
-// paged_attention_v2 over the private keys, and adds those states to a row before it writes it.
+// paged_attention_v2 over the unique suffix, and adds those states to a row before it writes it.
 #pragma once
 
 #include "kernels/blocks/sm90_core.cuh"
@@ -134,7 +134,7 @@ tree_shared(const ASSAY_GRID_CONSTANT TreeSharedParams params) {
   }
 }
 
-/// Adds to a row of the private keys what tree_shared left of it.
+/// Adds to a row of the unique suffix what tree_shared left of it.
 template <class Core>
 struct JoinShared {
   using Number = typename Core::Number;

@@ -31,7 +31,7 @@ inline constexpr TreeInstantiation kTree[] = {
 /// The executor runs one thread at a time.
 inline constexpr int kTreeThreads = ASSAY_IS_CUDA ? 1024 : 64;
 
-/// Finds the tree, then plans the private keys.
+/// Finds the tree, then plans the unique suffix.
 inline assay_status launch_tree_plan(const TreePlanCall &call, void *stream, bool launch) {
   if (!launch) return ASSAY_OK;
   const int32_t *covered = nullptr;
