@@ -22,7 +22,7 @@ struct TreeSharedParams {
                blocks, o_accum, lse_accum)
 };
 
-/// The kernel of unique suffix, which finishes the call.
+/// The kernel of the unique suffixes, which finishes the call.
 struct TreeAttentionParams {
   SplitKvParams own;
   const TreeCoord *coords;
