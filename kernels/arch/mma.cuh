@@ -19,8 +19,8 @@
 //                                      memory. The addresses of other lanes are ignored
 //   ldmatrix_x1_trans/_x2_trans/...    the same, and each matrix is transposed
 //   uint32_t movmatrix_trans(r)        8 x 8 of 16 bits, transposed across the warp
-//   mma_m16n8k16<E>(c, a, b)           c += a * b, E = bf16 or fp16. simt: the block-FMA model of
-//                                      kernels/arch/simt/block_fma.h
+//   mma_m16n8k16<E>(c, a, b)           c += a * b, for E = bf16 or fp16. simt computes it by the
+//                                      model of kernels/arch/simt/block_fma.h
 #pragma once
 
 #include "kernels/arch/convert.cuh"

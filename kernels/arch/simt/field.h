@@ -18,21 +18,22 @@
 // Natural LSE is base 2 times ln 2:
 //   fl(ln 2)           = 1 / L modulo p - 1, with L = 1000003
 //   fl(log2 e)         = L
-// A part that does not exist (-) is undefined, with a reason, and so is all that depends
-// on it: sums of logarithms of different u, exp2 with u other than 1, 1 / 0, exponents that are
-// weights, words that are no handle. Undefined behaves like NaN: 0 times it is undefined, max
-// ignores it. -inf is a number of its own.
+// A part that does not exist (-) is undefined and knows the reason; what depends on it is
+// undefined, too. Reasons are a sum of logarithms of different u, exp2 with u other than 1, 1 / 0,
+// an exponent that is a weight, a word that is no handle, and more (field_number.h). Undefined
+// behaves like NaN: 0 times undefined is undefined, and max ignores it. -inf is a number of its
+// own.
 //
 // A kernel built from +, -, *, exp2, log2, reciprocal and max computes a fixed rational function of
-// its inputs and of g^(differences of scores). If that is not the right one, random inputs show it:
-// one output or score may agree by chance with probability about 2^-14 (literals have 15 bits), the
-// many of a case do not. Rounding, overflow and a consistent choice of another maximum are
-// invisible here: they change no function.
+// its inputs and of g^(differences of scores). Random inputs show a function that is not the right
+// one: one output or score may agree by chance with probability about 2^-14 (literals have 15
+// bits), but not the many of a case. Rounding, overflow and the choice of another maximum, if all
+// use the same one, change no function: this arithmetic does not see them.
 //
-// In memory: `field` is a 4-byte handle into the stream's simt::NumberTable. `field16`, the element
-// type of Q, K, V, is 2 bytes: below 0x8000 a literal (a = b = the word), from 0x8000 on a
-// packed number of this warp (P on its way to the next mma). O is stored as field. The device has
-// no such arithmetic, and needs none: its kernels are the same source.
+// `field` is a handle of 4 bytes, a row of the stream's simt::NumberTable. `field16`, the element
+// type of Q, K and V, is a word of 2 bytes. A word below 0x8000 is a literal (a = b = the word).
+// Any other word is a number that this warp has packed: P on its way to the next mma. O is stored
+// as `field`. The device has no such arithmetic, and needs none: its kernels are the same source.
 #pragma once
 
 #include <cstdint>
@@ -44,15 +45,15 @@ namespace assay::n_simt::arch {
 class field {
 public:
   field() = default;
-  /// Constants and scales: a = b = the 32 bits; 0, 1, -inf are themselves, ln 2 and log2 e as
-  /// above.
+  /// Of a constant or a scale. 0, 1 and -inf are themselves; ln 2 and log2 e are what stands above;
+  /// of any other value a = b = its 32 bits.
   field(float value);
 
   friend field operator+(field x, field y);
   friend field operator-(field x, field y);
   friend field operator*(field x, field y);
   friend bool operator<(field x, field y);
-  /// Equal as weights: in a.
+  /// Whether two numbers are equal as weights: in their a.
   friend bool operator==(field x, field y);
   field operator-() const { return field(0.0f) - *this; }
   field &operator+=(field y) { return *this = *this + y; }
