@@ -18,7 +18,7 @@ void store(char *base, int64_t offset, const T &value) {
   std::memcpy(base + offset, &value, sizeof value);
 }
 
-/// The least share with which whole workers suffice, or 0.
+/// The smallest share with which there are enough whole workers, or 0.
 int64_t share_of_whole_workers(const PlanInput &in) {
   const SplitPlanShape &s = in.shape;
   int64_t total = 0;
@@ -48,7 +48,7 @@ void write_line(const PlanInput &in, int32_t *line_indptr, int32_t *order) {
   std::fill(line_indptr + before, line_indptr + s.batch + 1, x);
 }
 
-/// Of a balanced plan: where a request lies, and what the workers there hold of it.
+/// What the workers of a balanced plan hold of a request.
 std::vector<WorkItem> balanced_items(PlanInput in, int32_t request) {
   const size_t batch = static_cast<size_t>(in.shape.batch);
   std::vector<int32_t> line_indptr(batch + 1), order(batch);

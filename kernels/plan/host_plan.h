@@ -12,7 +12,7 @@ namespace assay {
 /// A plan buffer in host memory.
 class HostPlan {
 public:
-  /// Byte-identical to what plan_kernel writes for these lengths. `covered`: as in PlanInput.
+  /// Has the bytes that plan_kernel writes for these lengths. PlanInput tells of `covered`.
   HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens, const int32_t *covered = nullptr);
 
   const void *data() const { return words_.data(); }
@@ -25,14 +25,14 @@ private:
   std::vector<WorkItem> words_; // for its alignment
 };
 
-/// A view of any buffer laid out as above.
+/// A view of a buffer that HostPlan or plan_kernel has written.
 SplitPlan view_plan(const SplitPlanShape &shape, const void *buffer);
 
-/// Items of worker w in the order it computes them.
+/// The items of a worker, in the order in which it computes them.
 std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker);
 
-/// Items of a request in split order, for declarations: a plan of 65,536 requests in 64 splits has
-/// 600 MB, and is not needed for the few of one request.
+/// The items of a request in the order of splits, for declarations. It makes no plan: a plan of
+/// 65,536 requests in 64 splits has 600 MB.
 std::vector<WorkItem> items_of_request(const SplitPlanShape &shape, const int32_t *seq_lens,
                                        const int32_t *covered, int32_t request);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// PrefixTree: which keys requests share, and who computes them once for all. Integer functions, the
-// same on host and device.
+// PrefixTree: which keys requests share, and who computes them once for all of them. Its functions
+// compute with integers, and do the same on host and device.
 //
-// Requests whose page tables begin with the same pages share the keys in them. A node of the tree
-// is a run of such keys and the requests that share it; what is in front of it belongs to the nodes
-// above. Sharing saves reads, and costs a partial state per row and split: where it does not pay,
-// the keys of a node go to the nodes below it, or stay private.
+// Requests whose page tables begin with the same pages share the keys in these pages. A node of the
+// tree is a run of such keys, and the requests that share the run. The keys in front of the run
+// belong to the nodes above. Sharing saves reads, and costs a partial state per row and split.
+// Where it does not pay, the keys of a node go to the nodes below it, or to the unique suffixes.
 //
-// Only whole pages of keys that all query tokens of a request see count, and a node ends at a
-// multiple of kStartKeys, so that tiles keep their place in pages.
+// A page counts where it is full of keys that all query tokens of a request see. A node ends at a
+// multiple of kStartKeys, so that tiles stay aligned to pages.
 #pragma once
 
 #include "kernels/plan/device_model.h"
@@ -28,7 +28,7 @@ inline constexpr int kMaxTreeNodes = 2 * kMaxTreeBatch; // every node has two re
 /// Shape of a tree: known on the host without reading page tables.
 struct PrefixTreeShape {
   int32_t batch = 0;      // 2 .. kMaxTreeBatch
-  int32_t query_rows = 0; // of a (request, kv head): q_len * group size
+  int32_t query_rows = 0; // of a (request, kv head): q_len * gqa_group_size
   int32_t q_len = 1;      // query tokens of a request, its last keys
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
@@ -41,10 +41,11 @@ struct PrefixTreeShape {
 };
 
 /// What one block computes at a time: some keys of a node, for up to kTreeRows of its query rows.
-/// The rows of a node are those of its requests, one request behind the other. 32 bytes.
+/// The rows of a node are the rows of its requests, one request behind the other. An item has 32
+/// bytes, for two vector loads.
 struct alignas(16) TreeItem {
-  int32_t request;          // one that has the keys: whose pages are read
-  int32_t kv_begin, kv_end; // equal: behind the last item
+  int32_t request;          // one of the node: its pages are read
+  int32_t kv_begin, kv_end; // equal behind the last item
   int32_t kv_head;
   int32_t first_member; // of the node, in PrefixTree::members
   int32_t rows;         // of the node
@@ -52,18 +53,18 @@ struct alignas(16) TreeItem {
   int32_t first_state;  // partial state of row 0 of the node
 };
 
-/// Where the partial states of a request are, of one node: state of row g of kv head h and split s
-/// is first_state + (s * kv_heads + h) * rows + g.
+/// Where the partial states are that one node has of a request. The state of row g of kv head h and
+/// split s is first_state + (s * kv_heads + h) * rows + g.
 struct alignas(16) TreeCoord {
   int32_t first_state, rows;
-  int32_t splits; // 0: no node here, nor behind
+  int32_t splits; // 0: no node on this level, nor on those below
   int32_t reserved;
 };
 
 /// A tree as it is read.
 struct PrefixTree {
-  const TreeItem *items;   // [kMaxTreeItems + blocks], by block in turns; ended by `blocks` empty
-                           // ones
+  const TreeItem *items;   // [kMaxTreeItems + blocks]: block b has every `blocks`-th from b on,
+                           // and `blocks` empty ones stand behind the last
   const TreeCoord *coords; // [batch, kTreeLevels]
   const int32_t *members;  // [kTreeLevels, batch] requests
 };
@@ -87,7 +88,7 @@ struct PrefixNode {
   int32_t request;      // the first of its requests
   int32_t first_member; // in PrefixTree::members
   int32_t members;
-  int32_t copies; // how often its keys were read if it were left out
+  int32_t copies; // how often its keys would be read without it
   int32_t begin, end;
 };
 
@@ -105,13 +106,13 @@ ASSAY_HOST_DEVICE int64_t gain_of(const PrefixTreeShape &s, const PrefixNode &no
   return saved - partials - kH200.item_bytes * s.kv_heads * row_tiles_of(s, node.members);
 }
 
-/// Whether the keys of a node are to be shared there.
+/// Whether the keys of a node are shared in it.
 ASSAY_HOST_DEVICE bool is_worth_a_node(const PrefixTreeShape &s, const PrefixNode &node) {
   if (node.end <= node.begin || node.members < 2) return false;
   return node.copies > 1 && (s.splits > 0 || gain_of(s, node) > 0);
 }
 
-/// Splits of a node whose items have about `tiles` tiles; with a forced number that many.
+/// Splits of a node whose items have about `tiles` tiles.
 ASSAY_HOST_DEVICE int32_t node_splits(const PrefixTreeShape &s, const PrefixNode &node,
                                       int32_t tiles) {
   const int32_t own = tiles_of(node.end - node.begin, s.tile);
@@ -128,7 +129,8 @@ ASSAY_HOST_DEVICE int64_t node_states(const PrefixTreeShape &s, const PrefixNode
   return int64_t{splits} * s.kv_heads * s.query_rows * node.members;
 }
 
-/// Candidate `i` of kMaxNodeSplits for the tiles of an item, when the longest node has `longest`.
+/// Candidate `i` of kMaxNodeSplits for the tiles of an item. The longest node has `longest` tiles.
+/// A forced number of splits makes all candidates alike.
 ASSAY_HOST_DEVICE int32_t candidate_tiles(const PrefixTreeShape &s, int32_t longest, int i) {
   const int32_t cuts = s.splits > 0 ? (s.splits < longest ? s.splits : longest) : i + 1;
   return (longest + cuts - 1) / cuts;
@@ -151,8 +153,8 @@ ASSAY_HOST_DEVICE int64_t cut_cost(const PrefixTreeShape &s, int64_t items, int6
          joins * kH200.join_bytes + rounds * kH200.round_bytes;
 }
 
-/// Item `i` of a node, its splits, and its first state. Items of the same keys are neighbours: they
-/// run side by side, and the L2 serves all but one of them.
+/// Item `i` of a node that is cut into `splits` and whose states begin at `first_state`. Items of
+/// the same keys are neighbours: they run side by side, and L2 serves all but one of them.
 ASSAY_HOST_DEVICE TreeItem tree_item(const PrefixTreeShape &s, const PrefixNode &node,
                                      int32_t splits, int64_t first_state, int32_t i) {
   const int32_t row_tiles = row_tiles_of(s, node.members), rows = node.members * s.query_rows;

@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-/// The pages that requests can share, found by a method of its own: level by level, depth first.
+/// The pages that requests can share. Its method is not the finder's: it goes depth first.
 class SharedPages {
 public:
   explicit SharedPages(const TreeInput &in) : in_(in), s_(in.shape), nodes_of_(s_.batch) {
@@ -23,9 +23,9 @@ public:
   int32_t keys(int32_t r) const {
     return nodes_of_[r].empty() ? 0 : nodes_[nodes_of_[r].back()].end;
   }
-  /// Those that a plan has: none where its nodes do not fit.
+  /// Keys of a request that nodes of a plan hold: none where the nodes do not fit.
   int32_t planned_keys(int32_t r) const { return tiles_ > 0 ? keys(r) : 0; }
-  /// Splits of the node of a request at a level of its own, 0 where it has none.
+  /// Splits of the node that a request has on a level, 0 where it has none.
   int32_t splits(int32_t r, int level) const {
     if (tiles_ == 0 || level >= static_cast<int>(nodes_of_[r].size())) return 0;
     return node_splits(s_, nodes_[nodes_of_[r][level]], tiles_);
@@ -65,7 +65,8 @@ private:
     split(group, depth, level + 1);
   }
 
-  /// Of an item: those of the longest node in as many parts as were asked for, else all of it.
+  /// Chooses the tiles of an item: those of a part where the longest node is cut into as many parts
+  /// as were asked for, or else those of the whole node.
   void choose_tiles() {
     int32_t longest = 0;
     for (const PrefixNode &node : nodes_)
@@ -129,7 +130,7 @@ private:
     return coord.first_state + part * coord.rows;
   }
 
-  /// Those that the merge looks at: as far as the first that is empty.
+  /// Checks the coords that the merge looks at: those in front of the first empty one.
   std::string coords(int32_t r) const {
     for (int l = 0; l < kTreeLevels && coord(r, l).splits != 0; ++l) {
       const TreeCoord &p = coord(r, l);
@@ -192,7 +193,7 @@ private:
     return false;
   }
 
-  /// Where its first query token sees them.
+  /// Whether a request has the keys of an item, and its first query token sees them.
   bool has_keys(int32_t r, const TreeItem &item) const {
     return r >= 0 && r < s_.batch && item.kv_end <= in_.seq_lens[r] - (s_.q_len - 1);
   }
@@ -215,7 +216,7 @@ private:
     return "";
   }
 
-  /// Of a row of a kv head.
+  /// Checks the keys that a row of a kv head has met.
   std::string keys(int32_t r, int32_t row) {
     auto &ranges = keys_[static_cast<size_t>(r) * s_.kv_heads * s_.query_rows + row];
     std::ranges::sort(ranges, {}, &Range::begin);
@@ -248,7 +249,7 @@ private:
   const PrefixTree &tree_;
   std::span<const int32_t> covered_;
   std::vector<bool> written_;            // and not merged yet
-  std::vector<std::vector<Range>> keys_; // [batch, kv_heads, group]
+  std::vector<std::vector<Range>> keys_; // [batch, kv_heads, query_rows]
 };
 
 } // namespace
