@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merge of the warps' states over disjoint keys of the same rows, through shared memory.
+// Merges the states that warps have of disjoint keys of the same rows, through shared memory.
 #pragma once
 
 #include "kernels/arch/shared_storage.cuh"
@@ -9,21 +9,23 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// (m, d, o) of every warp. Components are stored in blocks of eight, whose index within 32 is
-/// XORed with half the row: the rows that one store instruction touches (2 apart) then lie eight
-/// banks apart, without conflicts. A pad would keep blocks of 8 warps off an A100.
+/// (m, d, o) of every warp. Components are stored in blocks of eight. The index of a block within
+/// 32 components is XORed with half the row: the rows that one store instruction touches, which are
+/// 2 apart, then lie eight banks apart and do not conflict. Padding would do the same, but blocks
+/// of
+/// 8 warps would then not fit on an A100.
 template <class R, int kHeadDim, int kRows, int kWarps>
 struct BlockMergeStorage {
   using Number = R;
-  alignas(16) R o[kWarps][kRows][kHeadDim]; // component dim at place(row, dim)
+  alignas(16) R o[kWarps][kRows][kHeadDim]; // component dim at index(row, dim)
   R m[kWarps][kRows];
   R d[kWarps][kRows];
 
-  /// Eight components from a multiple of eight on stay in order.
+  /// Eight components from a multiple of eight on keep their order.
   static ASSAY_DEVICE int index(int row, int dim) { return dim ^ (row / 2 % 4 * 8); }
 };
 
-/// Publishes this warp's tile state, as that of `warp`. Row sums must be reduced.
+/// Publishes the state of this warp's tile, as that of `warp`. reduce_sums() must have been called.
 template <class Tile, class Storage>
 ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
                                 int warp = static_cast<int>(arch::warp_id())) {
@@ -34,7 +36,7 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
   for (int j = 0; j < 2; ++j) {
     const int row = Tile::row_index(n, j);
     const auto &state = tile.row(n, j);
-    // Components repeat every four, 32 further on, and the XOR leaves multiples of 32 alone.
+    // Component i + 4 lies 32 behind component i, and the XOR leaves multiples of 32 alone.
     int first[4];
     ASSAY_UNROLL
     for (int i = 0; i < 4; ++i)
@@ -50,9 +52,9 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
   }
 }
 
-/// Components dim .. dim + kDims - 1 (dim a multiple of kDims, 4 or 8) of `row` merged over warps
-/// first .. first + count - 1 in order (count <= kMax), maximum first: every state is scaled once,
-/// and the loads do not wait for each other.
+/// Components dim .. dim + kDims - 1 of `row`, merged over warps first .. first + count - 1 in this
+/// order. kDims is 4 or 8, dim is a multiple of it, and count is at most kMax. The maximum of all
+/// states comes first, so that every state is scaled once and no load waits for another.
 template <int kMax, int kDims, class Storage>
 ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, int row, int dim,
                                   typename Storage::Number scale) {
@@ -84,8 +86,8 @@ ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, 
   return merged;
 }
 
-/// Joins the low part of a row whose weights were in two parts (AttentionTile). Zero times an
-/// infinite value is no number: beside such a value the high part stands alone.
+/// Adds the low part of a row whose weights were in two parts (AttentionTile). An infinite value
+/// times a low part of zero is NaN: where the low part is not finite, the high part stands alone.
 template <class R, int kDims>
 ASSAY_DEVICE void add_low_part(AttentionState<R, kDims> &high,
                                const AttentionState<R, kDims> &low) {
