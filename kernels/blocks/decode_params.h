@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of the decode kernels as the device sees them: validated, plain values.
+// Parameters of the decode kernels as the device sees them: plain values that have been checked.
 #pragma once
 
 #include "kernels/common/params.h"
@@ -7,7 +7,7 @@
 
 namespace assay {
 
-/// The query side and the final result, and when to start.
+/// The queries and the final result, and when to start.
 struct DecodeParams : AttentionParams {
   /// Programmatic dependent launch (PDL): the kernel in front may still be writing q and the newest
   /// tokens.
@@ -19,7 +19,7 @@ struct SplitKvParams {
   PagedKvParams kv;
   FeatureParams features;
   SplitPlan plan;
-  PartialParams partial;     // query rows of a slot: those of a head tile
+  PartialParams partial;     // a slot has the query rows of a head tile
   int32_t tiles_per_kv_head; // plan.shape.head_tiles = num_kv_heads * tiles_per_kv_head
 
   ASSAY_FIELDS(attention, attention.early_start, kv, features, plan.shape.batch,

@@ -16,14 +16,15 @@ struct DecodePolicy {
 
 /// An SM runs eight warps, in one of two forms:
 ///  - two blocks of 4 warps: while one block starts or merges, the other one reads;
-///  - one block of 8 warps: half as many blocks, so half as many partials to merge.
+///  - one block of 8 warps: there are half as many blocks, and half as many partials to merge.
 /// With head_dim 256 one block of 4 warps fills the shared memory of an SM.
 ///
-/// An SM should have 64 KB of loads in flight: its share of the bandwidth of an H200 times 1.9 us
-/// of latency under load. With 128 KB it read up to 4 % slower (fp8 b64 8k: 0.925 of the floor
-/// against 0.951). Hence two stages of 8 KB of K and V per warp (16 KB with head_dim 256), of which
-/// one is in flight. A smaller stage leaves too little time for the page-table look-ups, which are
-/// one tile ahead as well: fp8 d64 b32 4k takes 38 us with stages of 4 KB, 36 with 8 KB.
+/// An SM should have 64 KB of loads in flight: its part of the bandwidth of an H200, times 1.9 us
+/// of latency under load. With 128 KB in flight it read up to 4 % slower (fp8 b64 8k: 0.925 of the
+/// floor against 0.951). Hence a warp has two stages of 8 KB of K and V (16 KB with head_dim 256),
+/// one of which is in flight. The page-table look-ups are one tile ahead as well, and a smaller
+/// stage leaves too little time for them: fp8 d64 b32 4k takes 38 us with stages of 4 KB and 36 us
+/// with 8 KB.
 constexpr DecodePolicy decode_policy(int head_dim, int element_bytes, int row_tiles, int warps) {
   const int row_bytes = head_dim * element_bytes;
   return {.warps = warps,
@@ -35,8 +36,8 @@ constexpr DecodePolicy decode_policy(int head_dim, int element_bytes, int row_ti
           .min_blocks = warps == 8 || head_dim == 256 ? 1 : 2};
 }
 
-/// Row tiles of a head tile, for a kv head with so many query rows. With head_dim 256 the
-/// accumulators of 16 rows do not fit in registers.
+/// Row tiles of a head tile, for a kv head with so many query rows. With head_dim 256 there is one:
+/// the accumulators of 16 rows do not fit in registers.
 constexpr int decode_row_tiles(int query_rows, int head_dim) {
   return query_rows <= 8 || head_dim == 256 ? 1 : 2;
 }
@@ -47,7 +48,7 @@ constexpr int tiles_per_kv_head(int query_rows, int head_dim) {
 }
 
 /// Shared memory of a block: the rings of all warps, the buffers in which their states are merged,
-/// with 8 warps the queries (rows padded by 16 bytes, and a float each), and a flag.
+/// and a flag. With 8 warps it has the queries, too: rows padded by 16 bytes, and a float for each.
 constexpr int64_t decode_shared_bytes(int head_dim, int element_bytes, int row_tiles, int warps) {
   const DecodePolicy policy = decode_policy(head_dim, element_bytes, row_tiles, warps);
   const int64_t ring = int64_t{warps} * policy.stages * 2 * policy.tile * head_dim * element_bytes;
@@ -59,22 +60,24 @@ constexpr int64_t decode_shared_bytes(int head_dim, int element_bytes, int row_t
 /// Warps of a block that every kernel has in its smallest form.
 inline constexpr int kDecodeWarps = 4;
 
-/// Rounding a softmax weight to 16 bits costs as much accuracy as rounding the output. With up to
-/// so many query rows half of the columns of an MMA are idle, and they multiply what rounding took
-/// from the weights (AttentionTile, kTwoParts). Not with fp8 KV, whose weights are fp16 and three
-/// bits finer than a bf16 output (it would win 1.7 % of the error for 0.5 to 2 % of the time), and
-/// not in blocks of 8 warps, which run where latency counts.
+/// To round a softmax weight to 16 bits costs as much accuracy as to round the output. With up to
+/// so many query rows half of the columns of an MMA are idle: they multiply what rounding took from
+/// the weights (AttentionTile, kTwoParts). With an fp8 cache they do not: its weights are fp16,
+/// three bits finer than a bf16 output, and 1.7 % of the error would cost 0.5 to 2 % of the time.
+/// In blocks of 8 warps they do not either, since those run where latency counts.
 inline constexpr int kTwoPartRows = 4;
 constexpr bool has_two_part_weights(int element_bytes, int warps, bool features) {
   return element_bytes == 2 && warps == 4 && !features;
 }
 
-/// Warps per block of paged_attention_v2. 8 where there are fewer head tiles than multiprocessors,
-/// so that most requests are split and every split costs a merge (b1 8k on an H200: 15.7 us with 8
-/// warps, 19.8 with 4). Otherwise 4: a block then has several requests, and two blocks on an SM
-/// cover each other's merges (b32 ramp 2k of fp8: 28.6 us with 8, 24.5 with 4; uniform b24 2k: 30.4
-/// and 31.9). Always 4 in a fixed plan, whose bits must not depend on the rest of the batch, and on
-/// a device whose shared memory does not hold a block of 8 (`eight_fit`).
+/// Warps per block of a split-KV kernel.
+///   8 where there are no more head tiles than multiprocessors: most requests are then split, and
+///     every split costs a merge (b1 8k on an H200: 15.7 us with 8 warps, 19.8 with 4).
+///   4 otherwise: a block then has several requests, and of two blocks on an SM one computes while
+///     the other one merges (b32 ramp 2k of fp8: 24.5 us with 4 warps, 28.6 with 8; but uniform b24
+///     2k: 31.9 and 30.4).
+///   4 in a fixed plan, whose bits must not depend on the rest of the batch.
+///   4 on a device whose shared memory does not hold a block of 8 (!eight_fit).
 constexpr int split_kv_warps(int64_t batch, int64_t head_tiles, int num_splits, int head_dim,
                              int multiprocessors, bool eight_fit) {
   const bool few_tiles = batch * head_tiles <= multiprocessors;

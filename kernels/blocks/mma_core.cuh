@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense attention of mma tiles: keys are read once per 64 query rows that share them.
+// Dense attention in mma tiles. Up to 64 query rows that have the same keys read them once.
 #pragma once
 
 #include "kernels/arch/shared_storage.cuh"
@@ -29,7 +29,7 @@ public:
     Stage ring[kPolicy.stages];
   };
 
-  /// What a Work has is what Sm90Core wants of it.
+  /// Sm90Core tells what a Work has.
   template <class Params, class Work>
   static ASSAY_DEVICE void run(const Params &params, const Work &work) {
     const int warp_row = work.first_row + static_cast<int>(arch::warp_id()) * kWarpRows;
@@ -46,7 +46,7 @@ public:
   }
 
 private:
-  /// All warps load every tile together and each attends it with its own rows.
+  /// All warps load every tile together, and each attends it with its own rows.
   template <class Params, class Work>
   static ASSAY_DEVICE void attend(const Params &params, const Work &work, bool has_rows,
                                   Tile &tile) {
@@ -70,7 +70,8 @@ private:
     int stage = 0;
     for (int base = begin; base < end; base += kPolicy.tile) {
       arch::cp_async_wait<2 * (kStages - 1) - 1>();
-      // Other warps read what this one copied; and all are done with the stage read last.
+      // Other warps read what this one has copied, and all are done with the stage that was read
+      // last.
       arch::block_barrier();
       load(base + (kStages - 1) * kPolicy.tile, shared.ring[(stage + kStages - 1) % kStages]);
       if (has_rows) {
@@ -86,8 +87,8 @@ private:
     arch::cp_async_wait<0>();
   }
 
-  /// Each thread holds every eighth component of its rows: scattered 4-byte stores, 32 B a quad of
-  /// rows. The partials are small next to the KV of a shared segment.
+  /// Each thread holds every eighth component of its rows, and so its stores have 4 bytes and are
+  /// scattered. That costs little: the partials are small beside the K and V of a shared segment.
   template <class Params, class Work>
   static ASSAY_DEVICE void store(const Params &params, const Work &work, int warp_row,
                                  const Tile &tile) {

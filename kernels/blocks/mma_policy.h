@@ -12,8 +12,8 @@ struct MmaPolicy {
   constexpr int rows() const { return warps * 8 * row_tiles; }
 };
 
-/// 64 rows a block: a prefix shared by 8 requests with a group of 8 heads is read once. With
-/// head_dim 256 the accumulators of 16 rows a warp do not fit in registers.
+/// A block has 64 rows: it reads a prefix of 8 requests with a GQA group of 8 heads once for all.
+/// With head_dim 256 it has 32, because the accumulators of 16 rows a warp do not fit in registers.
 constexpr MmaPolicy mma_policy(int head_dim) {
   return {.warps = 4, .tile = 32, .stages = 3, .row_tiles = head_dim == 256 ? 1 : 2};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention for few query rows: teams of warps walk the same keys side by side, as in
+// Attention with few query rows. The warps of a team walk the same keys side by side, as in
 // paged_attention_v1.
 #pragma once
 
@@ -11,15 +11,16 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Each warp has its own cp.async ring and takes every team_warps-th tile of the keys; the states
-/// of a team meet in shared memory once, at the end, in the place of the rings.
+/// Each warp has a cp.async ring of its own, and takes every team.warps-th tile of the keys. The
+/// states of a team are merged once, at the end. They then take the room of the rings in shared
+/// memory.
 template <class E, int kHeadDim, int kRowTiles>
 class NarrowCore {
 public:
   static constexpr NarrowPolicy kPolicy = narrow_policy(kHeadDim);
   static constexpr int kWarps = kNarrowWarps, kThreads = kWarps * 32, kRows = 8 * kRowTiles;
   using Element = E;
-  /// Of an SM: what shared memory holds.
+  /// Blocks of an SM: as many as fit into its shared memory.
   static constexpr int kMinBlocks = kHeadDim == 256 ? 1 : kRowTiles == 1 ? 3 : 2;
   static constexpr int kDims = kHeadDim;
   using Tile = AttentionTile<DecodeTypes<E, E>, kHeadDim, kPolicy.tile, kRowTiles>;
@@ -50,8 +51,8 @@ public:
     }
   };
 
-  /// Attends the keys of `work`, of which `team` takes every team.warps-th tile. What a Work has is
-  /// what Sm90Core wants of it. `meanwhile` is called while the first keys are on their way.
+  /// Attends this warp's tiles of the keys of `work`. Sm90Core tells what a Work has. `meanwhile`
+  /// is called while the first keys are on their way.
   template <class Params, class Work, class Meanwhile>
   static ASSAY_DEVICE void attend(const Params &params, const Work &work, Number scale,
                                   const Team &team, Stage *ring, Tile &tile, Meanwhile meanwhile) {
@@ -79,7 +80,7 @@ public:
     int stage = 0, free_stage = kStages - 1;
     for (; base < end; base += stride) {
       arch::cp_async_wait<2 * (kStages - 1) - 1>();
-      // Makes every lane's copies visible to the warp, and frees the stage read last.
+      // Shows the copies of every lane to the warp, and frees the stage that was read last.
       arch::warp_barrier();
       copy_next(ring[free_stage]);
       tile.compute_scores(ring[stage].k);
@@ -92,10 +93,10 @@ public:
       stage = stage + 1 == kStages ? 0 : stage + 1;
     }
     arch::cp_async_wait<0>();
-    arch::warp_barrier(); // the state takes the ring's place
+    arch::warp_barrier(); // the state takes the room of the ring
   }
 
-  /// Components dim .. dim + 7 of a row over the states of a team, which warps have published.
+  /// Components dim .. dim + 7 of a row over `count` states, which warps of a team have published.
   static ASSAY_DEVICE auto merged(const WarpStorage *states, int count, int row, int dim,
                                   Number scale) {
     auto sum = merge_published<1, 8>(states[0].state, 0, 1, row, dim, scale);

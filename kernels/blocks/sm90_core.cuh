@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cascade kernel for segments that many rows share: dense attention on warpgroups.
+// Dense attention on warpgroups (sm_90a), for keys that many query rows share.
 #pragma once
 
 #include "kernels/arch/grid_order.cuh"
@@ -13,16 +13,24 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// A block has 64 query rows for each of two warpgroups of consumers; a third one, the producer
-/// (Sm90Producer), fills a ring of slots with tiles of K and V that both read.
+/// A block has three warpgroups. Two are consumers, with 64 query rows each. The third one, the
+/// producer (Sm90Producer), fills a ring of slots with tiles of K and V, which both consumers read.
 ///
-/// A consumer computes the scores of tile j + 1 while the tensor cores still multiply the weights
-/// of tile j with V: softmax, on other units, then overlaps with both.
+/// A consumer starts the scores of tile j + 1 while the tensor cores still multiply the weights of
+/// tile j with V. The softmax of tile j + 1 runs on other units, and overlaps with that product.
 ///
-/// A block works through `Items`, a copyable cursor with `bool next(Work &)`; each role walks a
-/// copy of its own, so that the producer runs ahead into the next item. kOneItem: there is but one.
-/// What a Work has is what CascadeWork has of keys and rows, and with kTransforms (softcap, ALiBi)
-/// what Sm90Transform asks of it.
+/// A block works through `Items`, a copyable cursor with `bool next(Work &)`. Each role has a
+/// cursor of its own, so that the producer runs ahead into the next item. With Items::kOneItem
+/// there is one.
+///
+/// A Work has
+///   segment, kv_head, kv_begin, kv_end   its keys: a row of the page table, and a range
+///   num_rows, first_row                  its query rows, and the first one of this block
+///   keys(params)                         the paged cache of the keys
+///   scale_log2(params)                   what makes base-2 logits of scores
+///   query<E>(params, row)                the query of a row
+///   partial_row(params, row)             where the partial of a row goes, in rows of o_accum
+/// and with kTransforms (softcap, ALiBi) what Sm90Transform asks of it.
 template <class Types, int kHeadDim, bool kTransforms = false>
 class Sm90Core {
 public:
@@ -50,7 +58,7 @@ public:
     alignas(1024) arch::Vec4 queries[kGroups][QueryMatrix::kVectors];
   };
 
-  /// `consumers`: that have rows in some item; without kOneItem both.
+  /// `consumers` is how many consumers have rows in some item. Without kOneItem it is 2.
   template <class Params, class Items>
   static ASSAY_DEVICE void run(const Params &params, Items items, int consumers) {
     SharedStorage &shared = arch::shared_storage<SharedStorage>();
@@ -81,9 +89,9 @@ public:
   }
 
 private:
-  // Of 168 that a thread starts with the producer's give 112 away: two times 56. Consumers with
-  // eight fewer take 15 % longer over a long prefix (tree_attention, prefix b256 p32768); with
-  // head_dim 256 a producer that walks a list does not fit in 56.
+  // A thread starts with 168 registers. The producer keeps 56 and gives 112 away, 56 to each
+  // consumer. Consumers with eight fewer take 15 % longer over a long prefix (tree_attention,
+  // prefix b256 p32768). With head_dim 256 a producer that walks a list does not fit in 56.
   template <bool kOneItem>
   static constexpr int kProducerRegisters = kHeadDim == 256 && !kOneItem ? 72 : 56;
   template <bool kOneItem>
@@ -93,7 +101,7 @@ private:
   static constexpr int kScoreWords = kTile / 2, kSliceWords = kSliceDims / 2;
   using Ring = typename Producer::Ring;
   using Cursor = Sm90Cursor<kSlots>;
-  /// What makes base-2 logits of the numbers that softmax meets.
+  /// What makes base-2 logits of the numbers that the softmax gets.
   using Scale = std::conditional_t<kTransforms, NoScale, typename Queries::Scale>;
 
   template <class Items, class F>
@@ -109,18 +117,18 @@ private:
     }
   }
 
-  /// Softmax state of this thread's rows g and g + 8 of its warp's 16; registers.
+  /// The softmax state of this thread's rows, g and g + 8 of the 16 of its warp.
   struct Rows {
     Number m[2], d[2];
     Number alpha[2]; // what the last update multiplies older sums by
   };
 
-  /// The warp has just waited for the product that read the slot, all lanes together.
+  /// Gives a slot back. All lanes of the warp have just waited for the product that read the slot.
   static ASSAY_DEVICE void release(Ring &ring, int slot) {
     if (arch::lane_id() == 0) arch::mbarrier_arrive(&ring.empty[slot]);
   }
 
-  /// An item without rows for this group: its slots are released as they fill.
+  /// Passes an item without rows for this group: releases its slots as they fill.
   template <class Work>
   static ASSAY_DEVICE void pass(const Work &work, Ring &ring, Cursor &k, Cursor &v) {
     const auto pass_slot = [&](Cursor &next) {
@@ -139,7 +147,7 @@ private:
   static ASSAY_DEVICE void consume(const Params &params, const Work &work, SharedStorage &shared,
                                    int group, int first_row, Cursor &k, Cursor &v, bool again) {
     Ring &ring = shared.ring;
-    // The group's warps may still be reading the last item's queries.
+    // Warps of the group may still be reading the queries of the last item.
     if (again) arch::named_barrier(1 + group, kGroupThreads);
     Queries::load(params, work, shared.queries[group], shared.unscale[group], first_row);
     if constexpr (kTransforms) shared.transform[group].load(params, work, first_row);
@@ -183,7 +191,7 @@ private:
             values.at(s * (kSliceDims / 64) * KvMatrix::kBlockBytes + step * 2048), true);
       arch::wgmma_commit();
     };
-    // Scales are read again for every tile: registers are short.
+    // The scales are read again for every tile, as there are no registers to keep them in.
     const auto make_logits = [&](int base) {
       if constexpr (kTransforms) {
         const typename Queries::Scale of_scores(params, work, shared.unscale[group]);
@@ -224,7 +232,7 @@ private:
     store(params, work, first_row, rows, scale, o);
   }
 
-  /// Keys at or past `live` (counted in this tile) never take part.
+  /// Leaves out keys at or behind `live`, counted in this tile.
   static ASSAY_DEVICE void mask(Number (&scores)[kScoreWords], int live) {
     const int first = 2 * (static_cast<int>(arch::lane_id()) % 4);
     ASSAY_UNROLL
@@ -232,7 +240,8 @@ private:
       if (8 * (i / 4) + first + i % 2 >= live) scores[i] = arch::neg_infinity();
   }
 
-  /// Online softmax: scores become weights 2^(scale (s - m)), not yet rounded; sums keep them so.
+  /// Online softmax: makes weights 2^(scale (s - m)) of the scores. The row sums add these weights
+  /// before they are rounded.
   static ASSAY_DEVICE void update(Rows &rows, Number (&scores)[kScoreWords], const Scale &scale) {
     Number shift[2];
     ASSAY_UNROLL
@@ -258,7 +267,8 @@ private:
     }
   }
 
-  /// The sums so far follow a risen maximum. Always: a branch around it costs more (journal.md).
+  /// Scales the sums so far to a maximum that has risen. It does so also where no maximum has: a
+  /// branch costs more (kernels/bench/results/journal.md).
   static ASSAY_DEVICE void rescale(const Rows &rows, Number (&o)[kSlices][kSliceWords]) {
     ASSAY_UNROLL
     for (int s = 0; s < kSlices; ++s)
@@ -267,8 +277,8 @@ private:
       o[s][i] = o[s][i] * rows.alpha[i / 2 % 2];
   }
 
-  /// Weights, rounded to E, as the A operand of the next product: the layout of an accumulator is
-  /// that of A.
+  /// Rounds weights to E and packs them as the A operand of the next product. An accumulator has
+  /// the layout of A.
   static ASSAY_DEVICE void pack(const Number (&scores)[kScoreWords],
                                 uint32_t (&weights)[kTile / 16][4]) {
     ASSAY_UNROLL

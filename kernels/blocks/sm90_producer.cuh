@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producer of a Sm90Core block: four warps that copy K and V through the page table.
+// The producer of a Sm90Core block: four warps, which copy K and V through the page table.
 #pragma once
 
 #include "kernels/arch/async_copy.cuh"
@@ -13,8 +13,8 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// A warp copies its own tokens of every tile. 16-bit elements go straight into the ring; the bytes
-/// of an fp8 cache go to stages of the warp's own first, from which it widens them into the ring.
+/// A warp copies its own tokens of every tile. Elements of 16 bits go straight into the ring. The
+/// bytes of an fp8 cache first go to stages of the warp; from these it widens them into the ring.
 template <class Types, int kHeadDim>
 class Sm90Producer {
 public:
@@ -26,7 +26,7 @@ public:
 
 private:
   static constexpr bool kWidens = Types::kFp8;
-  /// Copies of so many matrices are in flight behind the one being issued.
+  /// Copies of so many matrices are in flight while another one is issued.
   static constexpr int kAhead = kPolicy.ahead, kStages = kAhead + 1;
   static_assert(kPolicy.slots % kStages == 0); // matrix i has slot i % slots and stage i % kStages
   using StageLayout = KvLayout<kHeadDim>;
@@ -43,7 +43,7 @@ public:
 
   ASSAY_DEVICE Sm90Producer(Ring &ring, SharedStorage &own) : ring_(ring), own_(own) {}
 
-  /// `work` as Sm90Core has it.
+  /// Sm90Core tells what a Work has.
   template <class Params, class Work>
   ASSAY_DEVICE void produce(const Params &params, const Work &work) {
     const PagedKvParams &kv = work.keys(params);
@@ -75,8 +75,8 @@ private:
   static ASSAY_DEVICE int warp() { return static_cast<int>(arch::warp_id()) % kWarps; }
   static ASSAY_DEVICE int first_token() { return warp() * kWarpTokens; }
 
-  /// Where the next copy goes, behind `flying` others. A stage is free: its lanes have widened what
-  /// they had there.
+  /// Where the next copy goes, while `flying` others are in flight. A stage is free by then: the
+  /// lanes that write it have widened what they had there.
   ASSAY_DEVICE arch::Vec4 *target([[maybe_unused]] int flying) {
     if constexpr (kWidens) {
       return own_.stages[(signal_.slot + flying) % kStages][warp()];
@@ -88,7 +88,7 @@ private:
     }
   }
 
-  /// The oldest copy has arrived: gives it to the consumers.
+  /// Gives the oldest copy, which has arrived, to the consumers.
   ASSAY_DEVICE void publish() {
     if constexpr (kWidens) {
       arch::mbarrier_wait(&ring_.empty[signal_.slot], signal_.round ^ 1);
@@ -100,11 +100,11 @@ private:
     signal_.advance();
   }
 
-  /// Every lane widens what it copied itself (WarpTileLoader), so it has waited for it.
+  /// Every lane widens what it copied itself (WarpTileLoader): its own wait is enough.
   static ASSAY_DEVICE void widen(const arch::Vec4 *stage, arch::Vec4 *slot) {
     constexpr int kChunks = StageLayout::kChunks, kTokens = arch::kWarpSize / kChunks;
     const int lane = static_cast<int>(arch::lane_id()), chunk = lane % kChunks;
-    // NOTE: one at a time. Two do not fit in the registers of a producer.
+    // NOTE: the loop widens one token at a time. Two do not fit in the registers of a producer.
     ASSAY_UNROLL_BY(1)
     for (int token = lane / kChunks; token < kWarpTokens; token += kTokens) {
       const arch::Vec4 bytes = arch::shared_load(stage + StageLayout::index(token, chunk));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 64 query rows of a warpgroup of Sm90Core, as wgmma reads them.
+// The 64 query rows of a warpgroup of Sm90Core, in shared memory as wgmma reads them.
 #pragma once
 
 #include "kernels/arch/async_copy.cuh"
@@ -29,10 +29,11 @@ private:
   };
 
 public:
-  /// Of rows that are scaled: what makes base-2 logits of their scores.
+  /// Where rows are scaled: what makes base-2 logits of the scores of each.
   using Unscale = std::conditional_t<kScales, Factors, None>;
 
-  /// What makes base-2 logits of the scores of this thread's rows g and g + 8 of its warp's 16.
+  /// What makes base-2 logits of the scores of this thread's rows, g and g + 8 of the 16 of its
+  /// warp.
   class Scale {
   public:
     template <class Params, class Work>
@@ -53,8 +54,8 @@ public:
     Number of_[2]; // without kScales the same, and no registers
   };
 
-  /// Rows first_row .. first_row + 63 of `work`, those past its last as zeros. Before the group
-  /// reads them its threads have to meet.
+  /// Loads rows first_row .. first_row + 63 of `work`. Rows behind its last one count as zeros. The
+  /// threads of the group must pass a barrier before the group reads the rows.
   template <class Params, class Work>
   static ASSAY_DEVICE void load(const Params &params, const Work &work, arch::Vec4 *to,
                                 [[maybe_unused]] Unscale &unscale, int first_row) {
@@ -79,8 +80,8 @@ public:
   }
 
 private:
-  /// Eight elements of a row; its other ones are with the neighbouring lanes. `common` makes base-2
-  /// logits of scores as they were.
+  /// Scales eight elements of a row; neighbouring lanes have the others. `common` makes base-2
+  /// logits of the scores of a row that is not scaled.
   static ASSAY_DEVICE void scale(const Query *from, bool exists, arch::Vec4 *to, float *factor,
                                  float common) {
     const arch::Vec4 packed = arch::global_load(reinterpret_cast<const arch::Vec4 *>(from));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Split-KV over a SplitPlan: what a block of paged_attention_v2 and of tree_attention does. Blocks
-// write fp32 partials of the requests they share; whoever finishes a (request, head tile) last
-// merges its partials, in the same launch.
+// write fp32 partials of the requests that they share. The block that is the last to finish a split
+// of a (request, head tile) merges its partials, in the same launch.
 #pragma once
 
 #include "kernels/blocks/decode_core.cuh"
@@ -18,8 +18,8 @@ struct Partials {
   const int head_tile;
   const int rows; // of kRows, those that exist
 
-  /// The first partial row of a split. 32 bits hold its slot: a launch has at most 2^31 - 1 blocks,
-  /// and a block two slots.
+  /// The first partial row of a split. A slot times head_tiles fits into 32 bits, since a launch
+  /// has at most 2^31 - 1 blocks, and a block has two slots.
   ASSAY_DEVICE uint64_t row(int split) const {
     const SplitPlanShape &shape = params.plan.shape;
     const auto slot = static_cast<uint32_t>(item.slot(split, shape.slot_stride()));
@@ -27,8 +27,8 @@ struct Partials {
   }
 };
 
-/// The largest LSE of query row lane % kRows of the head tile over all splits; -inf for a row that
-/// does not exist.
+/// The largest LSE that query row lane % kRows of the head tile has in a split, or -inf where that
+/// row does not exist.
 template <class Core>
 ASSAY_DEVICE typename Core::Number largest_lse(const Partials<Core::kRows> &partials) {
   using Number = typename Core::Number;
@@ -55,22 +55,22 @@ ASSAY_DEVICE typename Core::Number largest_lse(const Partials<Core::kRows> &part
   return largest;
 }
 
-/// Merges the partials of a finished (request, head tile) as far as the block's merge buffers: warp
-/// w sums those of splits w, w + kWarps, ... in this order and leaves the sum where its own state
-/// would stand after an item, so that the code which merges warps finishes the work. A partial is
-/// weighted by 2^(its LSE - the largest LSE of its query row): it is scaled once, and the bits do
-/// not depend on which block merges.
+/// Begins to merge the partials of a finished (request, head tile). Warp w sums those of the splits
+/// w, w + kWarps, ... in this order, and leaves the sum where its state would stand behind an item.
+/// The code that merges warps then finishes the work. A partial is weighted by
+/// 2^(its LSE - the largest LSE of its query row): it is scaled once, and the bits do not depend on
+/// which block merges.
 ///
-/// The time goes into waiting for loads, so a warp has all loads of a split in flight together.
+/// Most of the time a warp waits for loads, and so it has all loads of a split in flight together.
 /// `paired`: where at most half of the query rows of the head tile exist, the registers of the
-/// other half hold the same rows of a second split, kWarps splits further on.
+/// other half hold the same rows of a second split, which is kWarps splits further on.
 template <class Core>
 ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
   using Number = typename Core::Number;
   using Vector = Pack<Number, 4>;
   constexpr int kLanes = arch::kWarpSize, kRowVectors = Core::kHeadDim / 4;
   constexpr int kLaneVectors = Core::kRows * kRowVectors / kLanes;
-  // The next item's queries wait in registers meanwhile: what does not spill.
+  // The queries of the next item wait in registers meanwhile. These numbers do not spill.
   constexpr bool kAtOnce = kLaneVectors <= 8 && Core::kRows == 8;
   constexpr int kBatch = kAtOnce ? kLaneVectors : Core::kFeatures ? 2 : 4;
   constexpr int kHalf = Core::kRows / 2;
@@ -87,11 +87,11 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
     const auto row_of = [&](int i) { return (first + i * kLanes) / kRowVectors; };
     Vector part[kBatch];
     Number part_lse = arch::neg_infinity(); // of row lane_row
-    int end = partials.rows; // of the rows loaded; paired: those from kHalf on are the second's
+    int end = partials.rows; // of the rows loaded; paired: from kHalf on, rows of the second split
     const auto is_live = [&](int row) { return row < (row < kHalf ? partials.rows : end); };
     const auto load = [&](int split) {
       const uint64_t own = partials.row(split);
-      uint64_t upper = own; // of row r from kHalf on the partial is at upper + r
+      uint64_t upper = own; // the partial of a row r from kHalf on is at upper + r
       if (paired) {
         const bool second = split + Core::kWarps < count;
         upper = partials.row(second ? split + Core::kWarps : split) - kHalf;
@@ -123,7 +123,7 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
       ASSAY_UNROLL
       for (int i = 0; i < kBatch; ++i) {
         const Number row_weight = arch::shfl_idx(weight, row_of(i));
-        // A state of weight 0 may hold infinities, of a row that overflowed.
+        // A state of weight 0 may hold infinities, where a row has overflowed.
         if (!is_live(row_of(i)) || row_weight == 0.0f) continue;
         Number o[4];
         part[i].unpack(o);
@@ -153,13 +153,13 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
   }
 }
 
-/// Whether this block is the last of a split (request, head tile) to have stored its partial. All
-/// partials are visible then.
+/// Whether this block was the last to store a partial of a (request, head tile). Then all its
+/// partials are visible.
 template <class Core>
 ASSAY_DEVICE bool is_last(const SplitPlan &plan, const WorkItem &item, int head_tile) {
-  // The barrier orders the block's stores before thread 0's release; its acquire and the second
-  // barrier order the other blocks' stores before this block's loads. The counter wraps to 0 by
-  // itself, ready for the next layer or graph replay.
+  // The first barrier orders the stores of this block before the release of thread 0. The acquire
+  // of thread 0 and the second barrier order the stores of other blocks before the loads of this
+  // one. The counter wraps to 0 by itself, ready for the next layer or replay of a graph.
   auto &shared = arch::shared_storage<typename Core::SharedStorage>();
   arch::block_barrier();
   if (arch::thread_idx() == 0) {
@@ -172,7 +172,7 @@ ASSAY_DEVICE bool is_last(const SplitPlan &plan, const WorkItem &item, int head_
   return arch::shared_load(&shared.is_last) != 0u;
 }
 
-/// The rows of a worker's requests without keys.
+/// Writes the rows of the requests without keys that a worker has.
 template <class Core, class Items, class Join>
 ASSAY_DEVICE void write_empty_rows(const SplitKvParams &params, const Items &items, Join join) {
   items.for_each_empty([&](const DecodeWork &work) {
@@ -186,12 +186,13 @@ ASSAY_DEVICE void write_empty_rows(const SplitKvParams &params, const Items &ite
   });
 }
 
-/// The rest of a block of paged_attention_v2: its items, and where their rows go. A request held
-/// whole goes straight to O, any other to a slot. The block that stores the last slot of a request
-/// merges them: publish_partials(), then once more the code that wrote its own partial. (A merge
-/// with code of its own would have to be fetched at a time when every instruction is new to the
-/// cache.) join.row(work, row, dim, o, lse2) adds to a row of the head tile before it goes to O,
-/// join.begin() is called in front of it.
+/// Computes the items of a block, and says where their rows go. The rows of a request that the
+/// block holds whole go straight to O, the others to a slot. The block that stores the last slot of
+/// a request merges all of them: it calls publish_partials(), and then runs the code that wrote its
+/// own partial once more. (A merge with code of its own would have to be fetched at a time when
+/// every instruction is new to the cache.)
+///   join.begin()                          is called in front of the first row of an item
+///   join.row(work, row, dim, o, lse2)     may add to a row of the head tile, before it goes to O
 template <class Core, class Items, class Join>
 ASSAY_DEVICE void run_plan(const SplitKvParams &params, const Items &items, Join join) {
   const DecodeParams &attention = params.attention;
@@ -220,8 +221,9 @@ ASSAY_DEVICE void run_plan(const SplitKvParams &params, const Items &items, Join
             }
           });
         };
-        // NOTE: not by way of the loop, in front of which the compiler waits for every load,
-        // the next item's queries too (fp8 b256 256 on an H200: 45.2 us instead of 43.3).
+        // NOTE: such an item does not enter the loop below. In front of the loop the compiler waits
+        // for every load, also of the queries of the next item (fp8 b256 256 on an H200: 45.2 us
+        // instead of 43.3).
         if (item.num_splits == 1) return write(true, true);
         bool final = false;
         ASSAY_UNROLL_BY(1)
