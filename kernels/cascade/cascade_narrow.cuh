@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cascade kernel for segments of few rows, unique suffixes above all. It can finish the call:
-// then it merges what the kernels in front left of its rows, and writes O.
+// The cascade kernel for segments of few rows, above all for unique suffixes. It can finish the
+// call: it then merges what the kernels in front left of its rows, and writes O.
 #pragma once
 
 #include "kernels/arch/grid_order.cuh"
@@ -23,7 +23,8 @@ ASSAY_DEVICE void run_narrow(const CascadeParams &params, const CascadeWork &wor
     return row < work.num_rows ? work.query<E>(params, row) : nullptr;
   });
   constexpr int kSlices = Core::kDims / 8;
-  // Rows mostly are of one request.
+  // The request of this lane's first row. Its other rows mostly are of the same request, whose
+  // levels are looked up once.
   const int first_of_lane = work.first_row + team.thread() / kSlices;
   const int request_of_lane =
       work.request(params.attention, first_of_lane < work.num_rows ? first_of_lane : 0);
@@ -60,8 +61,8 @@ ASSAY_DEVICE void run_narrow(const CascadeParams &params, const CascadeWork &wor
   }
 }
 
-/// Grid: per level tile slots * kv heads * splits teams; when it finishes the call,
-/// kUncoveredBlocks more for requests that its level leaves out.
+/// Grid: tile slots * kv heads * splits teams per level. A grid that finishes the call has
+/// kUncoveredBlocks more, for requests that its level does not cover.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kMinBlocks))
 cascade_narrow(const ASSAY_GRID_CONSTANT CascadeParams params) {

@@ -8,18 +8,19 @@
 
 namespace assay {
 
-/// First key of split `split` of a segment: splits are equal in tiles, so that all but the last
-/// tile of a segment are whole, and tiles keep their place in pages.
+/// First key of split `split` of a segment. Splits have equal numbers of tiles, so that all tiles
+/// of a segment but the last are whole, and tiles stay aligned to pages.
 ASSAY_HOST_DEVICE int32_t cascade_split_begin(int32_t len, int32_t splits, int32_t split,
                                               int32_t tile) {
   const int64_t begin = int64_t{split_begin((len + tile - 1) / tile, splits, split)} * tile;
   return begin < len ? static_cast<int32_t>(begin) : len;
 }
 
-/// Tiles of `rows` rows are counted through all segments of a level. Segment s begins at slot
-/// s + floor((indptr[s] * gqa_group_size - s) / rows): the next one begins at least
-/// ceil((indptr[s + 1] - indptr[s]) * gqa_group_size / rows) slots later, whatever the
-/// others are.
+/// The slot of the first tile of a segment. Tiles of `rows` rows count through all segments of a
+/// level, and some slots stay idle. Segment s begins at slot
+///   s + floor((indptr[s] * gqa_group_size - s) / rows).
+/// Whatever the other segments are, the next one begins at least
+///   ceil((indptr[s + 1] - indptr[s]) * gqa_group_size / rows) slots later.
 ASSAY_HOST_DEVICE int64_t cascade_first_slot(int64_t segment, int64_t request,
                                              int64_t gqa_group_size, int64_t rows) {
   const int64_t past = request * gqa_group_size - segment;
@@ -32,7 +33,7 @@ ASSAY_HOST_DEVICE int64_t cascade_tile_slots(int64_t segments, int64_t batch,
 
 /// The grain of splits of the narrow kernel.
 inline constexpr int kNarrowSplitTokens = 64;
-/// Blocks that look for requests which the level that finishes a call leaves out.
+/// Blocks that write the rows of requests which the finishing level does not cover.
 inline constexpr int kUncoveredBlocks = 8;
 
 } // namespace assay

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel serves a level of a cascade, and into how many splits its segments are cut: from
-// shapes alone, since lengths live on the device.
+// Which kernel serves a level of a cascade, and into how many splits its segments are cut. Both
+// follow from shapes alone, since lengths live on the device.
 #pragma once
 
 #include "kernels/abi/assay.h"
@@ -16,7 +16,7 @@
 
 namespace assay {
 
-/// The core whose kernel serves a level.
+/// The core of the kernel that serves a level.
 enum class CascadePath : uint8_t { kSm90, kMma, kNarrow };
 inline constexpr std::array<CascadePath, 3> kCascadePaths = {
     CascadePath::kSm90, CascadePath::kMma, CascadePath::kNarrow}; // in the order of launches
@@ -35,21 +35,22 @@ struct CascadeLevelShape {
 struct CascadeLevelSchedule {
   CascadePath path;
   int32_t splits;
-  int32_t warps; // narrow: that share a tile of rows
+  int32_t warps; // of a team of the narrow kernel
 };
 
-/// Rows of a segment from which warpgroups serve it.
+/// Warpgroups serve segments of so many rows or more.
 inline constexpr int64_t kMinSm90Rows = 32;
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Row tiles of 8 that a block of the narrow kernel has: one choice for all levels of a call.
+/// Row tiles of 8 that a team of the narrow kernel has. All levels of a call have as many.
 constexpr int narrow_row_tiles(const CascadeShape &shape) {
   return shape.gqa_group_size <= 8 || shape.head_dim == 256 ? 1 : 2;
 }
 
-/// By the mean number of rows of a segment. The narrow kernel reads keys once per 8 or 16 rows:
-/// so many, or the rows of one request when those are few.
+/// The path of a level, by the mean number of rows of its segments. The narrow kernel reads keys
+/// once per 8 or 16 rows. It serves segments of so many rows; it also serves segments of no more
+/// rows than one request has, up to 16.
 constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevelShape &level) {
   const int64_t rows =
       divide_up(shape.batch * shape.gqa_group_size, std::max<int64_t>(level.segments, 1));
@@ -59,7 +60,7 @@ constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevel
   return shape.warpgroups && rows >= kMinSm90Rows ? CascadePath::kSm90 : CascadePath::kMma;
 }
 
-/// Rows of a block, and the grain of its splits.
+/// Rows of a block; a split is a multiple of cascade_split_tile() keys.
 constexpr int32_t cascade_block_rows(const CascadeShape &shape, CascadePath path) {
   const auto head_dim = static_cast<int>(shape.head_dim);
   return path == CascadePath::kSm90  ? kSm90Rows
@@ -73,8 +74,8 @@ constexpr int32_t cascade_split_tile(const CascadeShape &shape, CascadePath path
                                      : kNarrowSplitTokens;
 }
 
-/// Warps that share a tile of rows: the fewest that leave an SM seven warps to run, unless segments
-/// are long: then rows are the better balanced the more warps share one.
+/// Warps of a team. Over short segments it is the smallest number that leaves every SM seven warps
+/// to run. Over long ones it is all: the more warps share the rows, the better they are balanced.
 constexpr int32_t narrow_warps(const CascadeShape &shape, int64_t tiles, int64_t tokens) {
   constexpr int64_t kWarpsPerSm = 7, kShortTokens = 512;
   int32_t warps = kNarrowWarps;
@@ -88,16 +89,17 @@ namespace cascade_detail {
 
 inline constexpr int64_t kMaxSplits = 64;
 
-/// Blocks of one split of a level when its segments are alike.
+/// Blocks of one split of a level whose segments are alike.
 constexpr int64_t blocks_of(const CascadeShape &shape, const CascadeLevelShape &level,
                             CascadePath path) {
   const int64_t rows = divide_up(shape.batch * shape.gqa_group_size, level.segments);
   return level.segments * divide_up(rows, cascade_block_rows(shape, path)) * shape.kv_heads;
 }
 
-/// Wide levels are cut into blocks of about `tiles` tiles each. What that costs, in tiles of one
-/// block: waves of a block an SM, what a block does besides its tiles, and the partials that each
-/// split of a row adds (written, then read by the merge).
+/// What it costs to cut the levels of warpgroups into blocks of about `tiles` tiles each. The unit
+/// is the time of one tile in a block (DeviceModel). It is the sum of
+///   the waves, which have a block per SM: in each wave a block has its tiles and what goes with
+///   them; the partials of each split of a row, which are written, and then read by the merge.
 template <class Levels, class Schedule>
 double sm90_cost(const CascadeShape &shape, const Levels &levels, const Schedule &schedule,
                  int num_levels, int64_t tiles) {
@@ -118,8 +120,8 @@ double sm90_cost(const CascadeShape &shape, const Levels &levels, const Schedule
 
 } // namespace cascade_detail
 
-/// The schedule of the levels. num_splits > 0 forces that many splits of every segment, and one
-/// kernel for all: results of a request then do not depend on the requests beside it.
+/// Makes the schedule of the levels. num_splits > 0 forces so many splits of every segment, and one
+/// kernel for all levels: the results of a request then do not depend on the requests beside it.
 template <class Levels, class Schedule>
 void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_levels,
                       int num_splits, Schedule &schedule) {
@@ -143,8 +145,8 @@ void schedule_cascade(const CascadeShape &shape, const Levels &levels, int num_l
       tiles = candidate;
     }
   }
-  // The others: two blocks for every multiprocessor, unless segments are short. Keys below which
-  // another split costs more in partials than it gains in parallelism:
+  // The other levels get two blocks for every multiprocessor, unless segments are short. With fewer
+  // keys than these a split costs more in partials than it gains in parallelism.
   constexpr int64_t kMinSplitTokens = 256;
   for (int l = 0; l < num_levels; ++l) {
     const int64_t tile = cascade_split_tile(shape, schedule[l].path);

@@ -9,7 +9,7 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Grid: per level tile slots * kv heads * splits.
+/// Grid: tile slots * kv heads * splits blocks per level.
 template <class E, int kHeadDim>
 ASSAY_KERNEL((MmaCore<E, kHeadDim>::kThreads), 1)
 cascade_tiles(const ASSAY_GRID_CONSTANT CascadeParams params) {

@@ -7,7 +7,7 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// The items of a block that has one.
+/// The items of a block: it has one.
 struct CascadeItem {
   using Work = CascadeWork;
   static constexpr bool kOneItem = true;
@@ -18,7 +18,7 @@ struct CascadeItem {
   }
 };
 
-/// Grid: per level tile slots * kv heads * splits.
+/// Grid: tile slots * kv heads * splits blocks per level.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), 1)
 cascade_wide(const ASSAY_GRID_CONSTANT CascadeParams params) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// v1 or v2: a model of what bytes, launch and merge cost.
+// Whether v1 or v2 serves a call: a model of what bytes, launches and merges cost.
 #pragma once
 
 #include "kernels/plan/device_model.h"
@@ -9,14 +9,15 @@
 
 namespace assay {
 
-/// `row_bytes`: K and V of one token of one kv head.
+/// What the model asks of a call. `row_bytes` is K and V of one token of one kv head.
 struct DecodeLoad {
   int64_t batch, total_tokens, max_seq_len;
   int64_t kv_heads, row_bytes;
   int head_dim;
 };
 
-/// What even_lengths promises: a wave of warps with a row each then ends about together.
+/// Whether a call may promise even_lengths. With a request per warp a wave then ends about
+/// together.
 constexpr bool lengths_are_even(const DecodeLoad &load) {
   return 4 * load.batch * load.max_seq_len <= 5 * load.total_tokens;
 }

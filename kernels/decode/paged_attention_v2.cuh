@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged_attention_v2: split-KV over a SplitPlan.
+// paged_attention_v2: split-KV over a SplitPlan, and nothing else.
 #pragma once
 
 #include "kernels/blocks/split_kv.cuh"
 
 namespace assay::ASSAY_TARGET {
 
-/// For rows that are all there is.
+/// Adds nothing to a row.
 struct JoinNothing {
   ASSAY_DEVICE void begin() const {}
   template <class O, class Lse>
   ASSAY_DEVICE void row(const DecodeWork &, int, int, const O &, const Lse &) const {}
 };
 
-/// Grid: plan.shape.workers * head_tiles blocks, those of a worker adjacent.
+/// Grid: plan.shape.workers * head_tiles blocks. The blocks of a worker are adjacent.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v2(const ASSAY_GRID_CONSTANT SplitKvParams params) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of paged_attention_v1 as the device sees them: validated, plain values.
+// Parameters of paged_attention_v1 as the device sees them: plain values that have been checked.
 #pragma once
 
 #include "kernels/blocks/decode_params.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of the kernels of tree_attention as the device sees them: validated, plain values.
+// Parameters of the kernels of tree_attention as the device sees them: plain values that have been
+// checked.
 #pragma once
 
 #include "kernels/blocks/decode_params.h"
@@ -7,12 +8,12 @@
 
 namespace assay {
 
-/// The kernel of shared keys.
+/// Of the kernel of shared keys.
 struct TreeSharedParams {
   AttentionParams attention;
   PagedKvParams kv;
   FeatureParams features;
-  FastDivisor query_rows, gqa_group_size; // of a (request, kv head): rows, and rows of a token
+  FastDivisor query_rows, gqa_group_size; // rows of a (request, kv head), and of one token of it
   const TreeItem *items;
   const int32_t *members;
   int32_t blocks;             // of the grid
@@ -22,7 +23,7 @@ struct TreeSharedParams {
                blocks, o_accum, lse_accum)
 };
 
-/// The kernel of the unique suffixes, which finishes the call.
+/// Of the kernel of the unique suffixes, which finishes the call.
 struct TreeAttentionParams {
   SplitKvParams own;
   const TreeCoord *coords;
