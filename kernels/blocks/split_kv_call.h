@@ -13,12 +13,14 @@ struct PagedSplit {
   int warps = 0;
 };
 
-/// Needs no pointers. num_splits is that of the call, still unchecked.
+/// Looks at no pointer. num_splits is that of the call, and is checked here.
 assay_status build_paged_split(const PagedShape &shape, int32_t num_splits, PagedSplit &split);
 
-/// The tiles of a plan, when every request has `tokens` (checked), are counted in 32 bits.
+/// Checks that 32 bits can count the tiles of a plan in which every request has `tokens`. `tokens`
+/// has been checked.
 assay_status check_plan_tiles(const SplitPlanShape &shape, int32_t tokens);
 
+/// A checked call: what a split-KV kernel is launched with.
 struct SplitKvCall {
   PagedCall paged;
   bool empty;

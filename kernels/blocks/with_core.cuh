@@ -38,6 +38,7 @@ assay_status with_split_kv_core(const SplitKvCall &call, F f) {
   return with_core<Query, Kv, kHeadDim, 4, kFeatures>(call.paged.shape, f);
 }
 
+/// The parameters of a checked call.
 inline SplitKvParams split_kv_params(const SplitKvCall &call) {
   SplitKvParams params{};
   params.attention = call.paged.attention;

@@ -10,6 +10,8 @@
 
 namespace assay::ASSAY_TARGET {
 
+/// Attends the work of a team. The rows then go to O, where the launch finishes the call, or else
+/// to the workspace.
 template <class Core>
 ASSAY_DEVICE void run_narrow(const CascadeParams &params, const CascadeWork &work,
                              const typename Core::Team &team) {
