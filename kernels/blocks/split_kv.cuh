@@ -238,4 +238,11 @@ ASSAY_DEVICE void run_plan(const SplitKvParams &params, const Items &items, Join
       });
 }
 
+/// Adds nothing to a row.
+struct JoinNothing {
+  ASSAY_DEVICE void begin() const {}
+  template <class O, class Lse>
+  ASSAY_DEVICE void row(const DecodeWork &, int, int, const O &, const Lse &) const {}
+};
+
 } // namespace assay::ASSAY_TARGET

@@ -6,13 +6,6 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Adds nothing to a row.
-struct JoinNothing {
-  ASSAY_DEVICE void begin() const {}
-  template <class O, class Lse>
-  ASSAY_DEVICE void row(const DecodeWork &, int, int, const O &, const Lse &) const {}
-};
-
 /// Grid: plan.shape.workers * head_tiles blocks. The blocks of a worker are adjacent.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
