@@ -133,7 +133,7 @@ def demangle(rows):
     for row, name in zip(rows, names.splitlines()):
         name = name.partition("(assay::")[0]  # the parameters
         row["kernel"], _, arguments = re.sub(r"^void |\w+::|\(\w+\)", "", name).partition("<")
-        row["arguments"] = " ".join(re.findall(r"\b(?!Decode|Cascade)\w+", arguments))
+        row["arguments"] = " ".join(re.findall(r"\b(?!Decode|\w+Core\b)\w+", arguments))
 
 
 def read_binary(path):

@@ -58,6 +58,7 @@ step "shape, layers, format, scripts, workflows, headers"
 ci/shape.sh
 git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
 shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
+/usr/bin/python3 -B ci/tests/tree_test.py
 /usr/bin/python3 -B ci/tests/workflows_test.py
 /usr/bin/python3 -B ci/tests/skipped_test.py
 /usr/bin/python3 -B ci/workflows.py

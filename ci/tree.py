@@ -14,12 +14,13 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CODE = (".h", ".cuh", ".cpp", ".cu", ".c", ".inl", ".def")
 LIMITED = CODE + (".py", ".sh", ".cmake", "CMakeLists.txt")
-MAX_LINES, SOFT_LINES, MAX_FILES = 600, 300, 25
+MAX_LINES, SOFT_LINES, MAX_FILES, MAX_COLUMNS = 600, 300, 25, 100
 MAX_SEEDS, MAX_SEED_FOLDER, MAX_SEED = 100, 64 << 10, 4 << 10
 INSTRUCTION = re.compile(r"\basm\b|threadIdx|blockIdx|__shfl|__shared__|__syncthreads")
 LAUNCH = re.compile(r"<<<")
 
 found = []
+used = set()  # (row, allowance) of the include rules
 
 
 def block(text, name):
@@ -57,8 +58,20 @@ def check_includes(path, text, table):
         return
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-        if match and not any(under(match.group(1), prefix) for prefix in rule[1]):
+        if not match:
+            continue
+        allowed = [prefix for prefix in rule[1] if under(match.group(1), prefix)]
+        used.update((rule[0], prefix) for prefix in allowed)
+        if not allowed:
             found.append(f"layer: {path}:{number} includes {match.group(1)}; {rule[0]} may include {', '.join(rule[1])}")
+
+
+def check_allowances(table):
+    """A row allows what its folder includes, and no more."""
+    for folder, (_, *allowed) in table:
+        for prefix in allowed:
+            if (folder, prefix) not in used:
+                found.append(f"layer: nothing in {folder} includes {prefix}, which HACKING.md allows it")
 
 
 def check_instructions(path, text):
@@ -80,6 +93,10 @@ def check_limits(path, text):
         found.append(f"{path}: no SPDX line")
     if not text.isascii():
         found.append(f"{path}: not ASCII")
+    if path.endswith(CODE):  # clang-format breaks code, and leaves comments as they are
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > MAX_COLUMNS and line.lstrip().startswith("//"):
+                found.append(f"{path}:{number}: a comment wider than {MAX_COLUMNS} columns")
 
 
 def check_seeds(files):
@@ -180,6 +197,7 @@ def layers(hacking, files):
         if path.endswith(CODE):
             check_includes(path, text, table)
             check_instructions(path, text)
+    check_allowances(table)
     check_map(hacking, files)
     check_seeds(files)
     print("\n".join(found) if found else "layers, limits and map: ok")

@@ -13,7 +13,7 @@ import pathlib
 import random
 
 TILE, STATE = "kernels/common/attention_tile.cuh", "kernels/common/attention_state.cuh"
-V2, BLOCK, SINK = "kernels/decode/paged_attention_v2.cuh", "kernels/common/block_merge.cuh", "kernels/common/score_features.cuh"
+V2, BLOCK, SINK = "kernels/blocks/split_kv.cuh", "kernels/common/block_merge.cuh", "kernels/common/score_features.cuh"
 FEW, MANY, LANES = "kernels/merge/merge_few_states.cuh", "kernels/merge/merge_many_states.cuh", "kernels/common/merge_lanes.cuh"
 ATTENTION = "paged_attention_v1, paged_attention_v2"
 MERGES = "merge_state, merge_states"

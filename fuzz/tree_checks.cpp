@@ -11,13 +11,13 @@
 namespace assay::fuzz {
 namespace {
 
-constexpr int kMostPages = 320;
+constexpr int kMaxPages = 320;
 
 PrefixTreeShape read_shape(ByteReader &in) {
   PrefixTreeShape s;
   s.batch = in.integer(2, 40);
   s.q_len = in.integer(1, 8);
-  s.group = s.q_len * in.integer(1, 9);
+  s.query_rows = s.q_len * in.integer(1, 9);
   s.kv_heads = in.integer(1, 8);
   s.head_dim = std::array{64, 128, 256}[in.integer(0, 2)];
   s.kv_bytes = in.integer(1, 2);
@@ -34,16 +34,16 @@ PrefixTreeShape read_shape(ByteReader &in) {
 TreeCase decode_tree_case(ByteReader &in) {
   TreeCase c;
   c.shape = read_shape(in);
-  c.columns = kMostPages;
+  c.columns = kMaxPages;
   int32_t fresh = 0;
   for (int32_t r = 0; r < c.shape.batch; ++r) {
     const int32_t like = in.integer(0, 255), most = in.integer(0, 255), own = in.integer(0, 64);
-    std::vector<int32_t> row(kMostPages, -7); // behind the live part: anything
+    std::vector<int32_t> row(kMaxPages, -7); // behind the live part: anything
     int32_t pages = 0;
     if (like > 0 && r > 0) {
       const int32_t other = (like - 1) % r;
       pages = std::min(most, (c.lens[other] + c.shape.page_size - 1) / c.shape.page_size);
-      std::copy_n(c.table.begin() + int64_t{other} * kMostPages, pages, row.begin());
+      std::copy_n(c.table.begin() + int64_t{other} * kMaxPages, pages, row.begin());
     }
     for (int32_t i = 0; i < own; ++i)
       row[pages++] = fresh++;
@@ -65,12 +65,12 @@ std::string tree_difference(const TreeCase &c, const HostTree &host) {
   const int32_t items = host.num_items(), batch = c.shape.batch;
   const std::string of_the_host = " of the device's tree are not the host's";
   if (differ(tree.items, view.items, items + c.shape.blocks)) return "items" + of_the_host;
-  if (differ(tree.places, view.places, batch * kTreeLevels)) return "places" + of_the_host;
+  if (differ(tree.coords, view.coords, batch * kTreeLevels)) return "coords" + of_the_host;
   if (differ(tree.covered, host.covered(), batch)) return "covered keys" + of_the_host;
   for (int32_t i = 0; i < items; ++i)
     if (const TreeItem &item = view.items[i];
         differ(tree.members + item.first_member, view.members + item.first_member,
-               item.rows / c.shape.group))
+               item.rows / c.shape.query_rows))
       return "members" + of_the_host;
   return "";
 }

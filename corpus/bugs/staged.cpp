@@ -114,8 +114,8 @@ void clear_counter(const StagedCall &call) {
 /// Of the older kernel that keeps all scores of a row in shared memory.
 bool fits_shared_memory(const assay_paged_params &p) {
   const int64_t capacity = int64_t{p.kv.max_pages} * p.kv.page_size;
-  constexpr int64_t kMostShared = 227 * 1024;
-  return !is(Bug::row_of_scores_in_shared_memory) || (capacity + 512) * 4 <= kMostShared;
+  constexpr int64_t kMaxShared = 227 * 1024;
+  return !is(Bug::row_of_scores_in_shared_memory) || (capacity + 512) * 4 <= kMaxShared;
 }
 
 } // namespace

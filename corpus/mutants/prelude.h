@@ -15,8 +15,10 @@
 #include "kernels/arch/thread.cuh"
 #include "kernels/arch/wgmma.cuh"
 
-// The plan's functions are inlined here, so that those of the library stay as they are.
-#define ASSAY_PLAN_FUNCTION [[gnu::always_inline]] inline
+// Functions that host and device share stand in no target's namespace. They are inlined here, so
+// that those of the library stay as they are.
+#undef ASSAY_HOST_DEVICE
+#define ASSAY_HOST_DEVICE [[gnu::always_inline]] inline
 
 #undef ASSAY_TARGET
 #define ASSAY_TARGET n_mutants

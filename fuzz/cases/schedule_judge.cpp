@@ -103,7 +103,7 @@ std::string describe(const ScheduleInput &in) {
 } // namespace
 
 ScheduleInput read_schedule(Input input, size_t subjects) {
-  constexpr size_t kMostHolds = 64;
+  constexpr size_t kMaxHolds = 64;
   ByteReader in(input);
   ScheduleInput out;
   out.subject = in.byte() % subjects;
@@ -112,7 +112,7 @@ ScheduleInput read_schedule(Input input, size_t subjects) {
   out.schedule.copies = static_cast<CopyTiming>(kinds / 3 % 3);
   out.schedule.seed = in.byte();
   out.schedule.seed |= static_cast<uint32_t>(in.byte()) << 8;
-  while (!in.done() && out.holds.size() < kMostHolds) {
+  while (!in.done() && out.holds.size() < kMaxHolds) {
     const uint32_t byte = in.byte();
     out.holds.push_back(((16 + byte % 16) << byte / 16) / 16);
   }

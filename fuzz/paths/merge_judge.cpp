@@ -111,7 +111,7 @@ private:
   }
 
   std::string check_within() {
-    Weight weights[kMostStates];
+    Weight weights[kMaxStates];
     double high = 0;
     for (int i = 0; i < live_; ++i) {
       const State &s = states_[i];
@@ -125,7 +125,7 @@ private:
       mass_.error += weights[i].error() * s.mass;
       high += weights[i].high * s.mass;
     }
-    if (!(high <= kMostMagnitude)) return "";
+    if (!(high <= kMaxMagnitude)) return "";
     mass_.error = kSlack * (mass_.error + roundings() * high) + kFloor * (live_ + 1);
     note(Signal::kMass, exponent_level(mass_.value));
     if (form_ == MergeForm::kBlock)
@@ -185,7 +185,7 @@ private:
     const float seen = seen_.o[static_cast<size_t>(c)];
     if (nan_weight >= 0x1p-20 * high && nan_weight > 0)
       return seen == seen ? "a NaN value is not in its component" : "";
-    if (!finite || !(values <= kMostMagnitude)) return "";
+    if (!finite || !(values <= kMaxMagnitude)) return "";
     sum.error =
         kSlack * (sum.error + roundings() * magnitude) + kFloor * (live_ + 4) * (values + 4);
     if (form_ == MergeForm::kBlock && sum.excludes(seen_.sum[static_cast<size_t>(c)]))
@@ -204,7 +204,7 @@ private:
     const double size = std::fabs(o.value);
     o.error = kSlack * ((sum.error + size * mass_.error) / least + 5 * kUnit * size) +
               kFloor * (1 + size);
-    if (size + o.error > kMostMagnitude) return "";
+    if (size + o.error > kMaxMagnitude) return "";
     if (stores_bf16()) o.error += 0x1p-8 * (size + o.error) + 0x1p-133;
     note(Signal::kErrorSum, error_level(std::fabs(seen - o.value), o.error));
     if (std::fpclassify(seen) == FP_SUBNORMAL) note(Signal::kSubnormal, 1);
@@ -214,10 +214,10 @@ private:
   const MergeProgram &program_;
   const MergeResult &seen_;
   const MergeForm form_;
-  State states_[kMostStates];
+  State states_[kMaxStates];
   int live_ = 0;
   double m_ = -INFINITY;
-  double exponents_[kMostStates]; // of the weights
+  double exponents_[kMaxStates]; // of the weights
   bool nan_ = false, infinite_ = false, in_range_ = true;
   Enclosure mass_;
 };

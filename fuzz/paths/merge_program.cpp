@@ -20,9 +20,9 @@ MergeForm form_of(uint8_t tag) {
 }
 
 int most_states(MergeForm form) {
-  constexpr std::array<int, static_cast<size_t>(MergeForm::kCount)> kMost = {2,           2, 2, 4,
-                                                                             kMostStates, 4, 8, 8};
-  return kMost[static_cast<size_t>(form)];
+  constexpr std::array<int, static_cast<size_t>(MergeForm::kCount)> kMax = {2,          2, 2, 4,
+                                                                            kMaxStates, 4, 8, 8};
+  return kMax[static_cast<size_t>(form)];
 }
 
 /// A fill, with signs and leading bits of the significand of each component by a pattern, or one
@@ -88,7 +88,7 @@ void read_merge_program(Input input, MergeProgram &program) {
   const bool repeats = most > 4;
   const int wanted = repeats ? in.byte() % (most + 1) : 1;
   const bool cascade = program.form == MergeForm::kCascade;
-  program.levels = cascade ? 1 + in.byte() % kMostLevels : 1;
+  program.levels = cascade ? 1 + in.byte() % kMaxLevels : 1;
   program.covering = cascade ? ~uint32_t{in.byte()} & ((1u << program.levels) - 1) : 1;
   program.count = 0;
   do

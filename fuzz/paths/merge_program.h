@@ -21,7 +21,7 @@ enum class MergeForm : uint8_t {
   kCount
 };
 
-inline constexpr int kMergeDims = 8, kMostStates = 40, kMostLevels = 4;
+inline constexpr int kMergeDims = 8, kMaxStates = 40, kMaxLevels = 4;
 
 struct MergeState {
   float lse = 0;  // kBlock: the maximum
@@ -38,7 +38,7 @@ struct MergeProgram {
   int levels;        // kCascade
   uint32_t covering; // kCascade: levels that cover the row, a bit each
   int count;
-  std::array<MergeState, kMostStates> states;
+  std::array<MergeState, kMaxStates> states;
 
   /// kCascade: the first state of a level.
   int first_state(int level) const { return count * level / levels; }

@@ -71,9 +71,9 @@ public:
   }
 
 private:
-  alignas(16) float o_[kMostStates][kMergeDims];
+  alignas(16) float o_[kMaxStates][kMergeDims];
   alignas(16) float out_[kMergeDims] = {};
-  float lse_[kMostStates], out_lse_ = 0;
+  float lse_[kMaxStates], out_lse_ = 0;
   MergeStatesParams params_;
 };
 

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "fuzz/paths/merge_run.h"
+#include "kernels/blocks/split_kv.cuh"
 #include "kernels/cascade/cascade_merge.cuh"
 #include "kernels/common/block_merge.cuh"
-#include "kernels/decode/paged_attention_v2.cuh"
 #include "kernels/simt/launch.h"
 
 namespace assay::fuzz {
@@ -14,8 +14,8 @@ namespace {
 
 namespace arch = n_simt::arch;
 
-constexpr int kDims = 32, kRows = 8, kWarps = 2, kMostWarps = 4, kHeads = 4, kCascadeDims = 64;
-constexpr int kMostPartials = 8;
+constexpr int kDims = 32, kRows = 8, kWarps = 2, kMaxWarps = 4, kHeads = 4, kCascadeDims = 64;
+constexpr int kMaxPartials = 8;
 
 /// What publish_partials needs of a decode core, with a block of two warps.
 struct SmallCore {
@@ -61,7 +61,7 @@ void check_status(simt::LaunchStatus status, MergeResult &result) {
 /// States of warps in rows 0 and 4, the second with half of each component: the low part.
 void run_block(const MergeProgram &program, MergeResult &result) {
   struct Shared {
-    n_simt::BlockMergeStorage<float, kDims, kRows, kMostWarps> merge;
+    n_simt::BlockMergeStorage<float, kDims, kRows, kMaxWarps> merge;
   };
   const auto thread = [&] {
     auto &storage = arch::shared_storage<Shared>().merge;
@@ -71,14 +71,14 @@ void run_block(const MergeProgram &program, MergeResult &result) {
         arch::shared_store(&storage.m[w][row], state.lse);
         arch::shared_store(&storage.d[w][row], state.mass);
         for (int c = 0; c < kMergeDims; ++c)
-          arch::shared_store(&storage.o[w][row][storage.place(row, c)],
+          arch::shared_store(&storage.o[w][row][storage.index(row, c)],
                              row == 0 ? state.o[static_cast<size_t>(c)]
                                       : state.o[static_cast<size_t>(c)] / 2);
       }
-    auto slice = n_simt::merge_published<kMostWarps, kMergeDims>(storage, 0, program.count, 0, 0,
-                                                                 program.scale);
+    auto slice = n_simt::merge_published<kMaxWarps, kMergeDims>(storage, 0, program.count, 0, 0,
+                                                                program.scale);
     if (program.natural)
-      n_simt::add_low_part(slice, n_simt::merge_published<kMostWarps, kMergeDims>(
+      n_simt::add_low_part(slice, n_simt::merge_published<kMaxWarps, kMergeDims>(
                                       storage, 0, program.count, 4, 0, program.scale));
     result.m = slice.m;
     result.d = slice.d;
@@ -92,8 +92,8 @@ void run_block(const MergeProgram &program, MergeResult &result) {
 
 void run_splits(const MergeProgram &program, MergeResult &result) {
   using Slice = n_simt::AttentionState<float, kMergeDims>;
-  alignas(16) static float o[kMostPartials][kRows][kDims];
-  static float lse[kMostPartials][kRows];
+  alignas(16) static float o[kMaxPartials][kRows][kDims];
+  static float lse[kMaxPartials][kRows];
   for (int i = 0; i < program.count; ++i)
     for (int row = 0; row < kRows; ++row) {
       const MergeState &state = program.states[static_cast<size_t>(i)];
@@ -101,7 +101,7 @@ void run_splits(const MergeProgram &program, MergeResult &result) {
       for (int c = 0; c < kDims; ++c)
         o[i][row][c] = row < program.rows ? state.o[static_cast<size_t>(c % kMergeDims)] : NAN;
     }
-  PagedAttentionV2Params params{};
+  SplitKvParams params{};
   params.partial = {&o[0][0][0], &lse[0][0]};
   params.plan.shape.head_tiles = 1;
   params.plan.shape.splits = program.count;
@@ -130,8 +130,8 @@ void run_splits(const MergeProgram &program, MergeResult &result) {
 }
 
 void run_cascade(const MergeProgram &program, MergeResult &result) {
-  alignas(16) static float o[kMostPartials][kHeads][kCascadeDims];
-  static float lse[kMostPartials][kHeads];
+  alignas(16) static float o[kMaxPartials][kHeads][kCascadeDims];
+  static float lse[kMaxPartials][kHeads];
   alignas(16) static arch::bf16 out[kHeads][kCascadeDims];
   static float out_lse[kHeads];
   for (int i = 0; i < program.count; ++i) {

@@ -12,7 +12,7 @@ namespace {
 
 namespace arch = n_simt::arch;
 
-constexpr double kMostExponentError = 8; // of a weight; beyond, it may leave the fp32 range
+constexpr double kMaxExponentError = 8; // of a weight; beyond, it may leave the fp32 range
 /// What one block-FMA commits, relative to the magnitudes that it adds (oracle/README.md, 2).
 constexpr double kKappa =
     (arch::BlockFmaSpec::kBlock + 1.0) / (1 << arch::BlockFmaSpec::kFractionBits) + 0x1p-23;
@@ -29,7 +29,7 @@ WeightFormat format_of(const TileForm &form) {
 
 class RowEnclosure {
 public:
-  RowEnclosure(const TileProgram &program, int row, const float (&m)[kMostSteps])
+  RowEnclosure(const TileProgram &program, int row, const float (&m)[kMaxSteps])
       : program_(program), form_(program.shape()), format_(format_of(form_)), row_(row), m_(m),
         scale_(program.scale) {}
 
@@ -73,7 +73,7 @@ private:
     const double exponent_error =
         kSlack * (shift_error + kUnit * (m_then - s + shift_error) + 2 * kUnit * (m_end - m_then)) +
         0x1p-100;
-    if (!(exponent_error <= kMostExponentError)) in_reach_ = false;
+    if (!(exponent_error <= kMaxExponentError)) in_reach_ = false;
     most_growth_ = std::max(most_growth_, std::exp2(exponent_error));
     return Weight::of(s - m_end, exponent_error, kSlack * (4 + 6.0 * program_.count) * kUnit);
   }
@@ -120,7 +120,7 @@ private:
     out.o.value = column.sum;
     out.o.error = kSlack * (column.error + gathered * column.magnitude) +
                   kFloor * (keys_ + 4) * (column.values + 4);
-    out.claimed = column.finite && column.values * most_growth_ <= kMostMagnitude; // at any time
+    out.claimed = column.finite && column.values * most_growth_ <= kMaxMagnitude; // at any time
     out.magnitude = column.magnitude;
     out.dominant = column.dominant;
     out.must_nan = column.nan_weight >= 0x1p-20 * mass_high_;
@@ -139,7 +139,7 @@ private:
   const TileForm &form_;
   const WeightFormat format_;
   const int row_;
-  const float (&m_)[kMostSteps];
+  const float (&m_)[kMaxSteps];
   const double scale_;
   bool in_reach_ = true;
   double mass_ = 0, mass_high_ = 0, mass_error_ = 0;
@@ -151,7 +151,7 @@ private:
 
 } // namespace
 
-EnclosedRow enclose_tile_row(const TileProgram &program, int row, const float (&m)[kMostSteps]) {
+EnclosedRow enclose_tile_row(const TileProgram &program, int row, const float (&m)[kMaxSteps]) {
   return RowEnclosure(program, row, m).run();
 }
 

@@ -18,7 +18,7 @@ struct EnclosedComponent {
 };
 
 struct EnclosedRow {
-  bool claimed = false; // the row has a key, and exponents are off by less than kMostExponentError
+  bool claimed = false; // the row has a key, and exponents are off by less than kMaxExponentError
   Enclosure d;
   double smallest = 0; // exponent of the smallest weight
   std::array<EnclosedComponent, kTileDims> components;
@@ -26,6 +26,6 @@ struct EnclosedRow {
 
 /// `row` has no score that is NaN or +inf, all are in range, and `m` are its exact maxima after
 /// each step, the last one finite.
-EnclosedRow enclose_tile_row(const TileProgram &program, int row, const float (&m)[kMostSteps]);
+EnclosedRow enclose_tile_row(const TileProgram &program, int row, const float (&m)[kMaxSteps]);
 
 } // namespace assay::fuzz

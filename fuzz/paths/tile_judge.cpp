@@ -147,8 +147,8 @@ private:
   const TileResult &result_;
   const int row_;
   const TileRow &seen_;
-  float m_[kMostSteps];
-  bool step_masked_[kMostSteps];
+  float m_[kMaxSteps];
+  bool step_masked_[kMaxSteps];
   bool nan_ = false, infinite_ = false, in_range_ = true;
   std::string error_;
 };

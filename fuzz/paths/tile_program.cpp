@@ -105,7 +105,7 @@ void read_tile_program(Input input, TileProgram &program) {
   program.count = 0;
   do
     read_step(in, program.shape(), program.steps[static_cast<size_t>(program.count++)]);
-  while (!in.done() && program.count < kMostSteps);
+  while (!in.done() && program.count < kMaxSteps);
 }
 
 } // namespace assay::fuzz

@@ -18,20 +18,20 @@ struct TileForm {
 };
 inline constexpr std::array<TileForm, 4> kTileForms = {
     {{false, 16, 8, false}, {true, 16, 8, false}, {false, 32, 16, false}, {false, 16, 8, true}}};
-inline constexpr int kTileDims = 32, kMostTokens = 32, kMostRows = 16, kMostSteps = 4;
+inline constexpr int kTileDims = 32, kMaxTokens = 32, kMaxRows = 16, kMaxSteps = 4;
 
 /// One tile: keys from `live` on are masked, whatever their scores.
 struct TileStep {
   int live;
-  float scores[kMostRows][kMostTokens];
-  uint16_t values[kMostTokens][kTileDims]; // elements of the form
+  float scores[kMaxRows][kMaxTokens];
+  uint16_t values[kMaxTokens][kTileDims]; // elements of the form
 };
 
 struct TileProgram {
   int form; // index in kTileForms
   float scale;
-  int count; // of steps, 1 to kMostSteps
-  std::array<TileStep, kMostSteps> steps;
+  int count; // of steps, 1 to kMaxSteps
+  std::array<TileStep, kMaxSteps> steps;
 
   const TileForm &shape() const { return kTileForms[static_cast<size_t>(form)]; }
 };

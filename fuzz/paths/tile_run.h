@@ -12,13 +12,13 @@ inline constexpr int kHolders = 8; // lanes that hold a row: the same m and d, o
 
 /// What a query row's state holds.
 struct TileRow {
-  float m_after[kMostSteps][kHolders]; // the running maximum after each tile
+  float m_after[kMaxSteps][kHolders]; // the running maximum after each tile
   float d[kHolders], lse2[kHolders];
   float o[kTileDims], normalized[kTileDims];
 };
 
 struct TileResult {
-  TileRow rows[kMostRows];
+  TileRow rows[kMaxRows];
   std::string violation; // a hazard; empty: none
 };
 

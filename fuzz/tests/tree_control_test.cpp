@@ -26,7 +26,7 @@ struct SpoiltTree {
   explicit SpoiltTree(const TreeCase &c)
       : shape(c.shape), host(c.input()), view(host.view()), n(host.num_items()),
         items(view.items, view.items + kMaxTreeItems + shape.blocks),
-        places(view.places, view.places + size_t{kTreeLevels} * shape.batch),
+        coords(view.coords, view.coords + size_t{kTreeLevels} * shape.batch),
         members(view.members, view.members + size_t{kTreeLevels} * shape.batch),
         covered(host.covered(), host.covered() + shape.batch), lens(c.lens) {}
 
@@ -37,7 +37,7 @@ struct SpoiltTree {
   PrefixTree view;
   int32_t n; // items with keys
   std::vector<TreeItem> items;
-  std::vector<TreePlace> places;
+  std::vector<TreeCoord> coords;
   std::vector<int32_t> members, covered;
   const std::vector<int32_t> &lens;
 };
@@ -47,7 +47,7 @@ std::string tree(Spoil spoil) {
   return of_trees([&](const TreeCase &c) {
     SpoiltTree t(c);
     spoil(t);
-    return tree_violation(c.input(), {t.items.data(), t.places.data(), t.members.data()},
+    return tree_violation(c.input(), {t.items.data(), t.coords.data(), t.members.data()},
                           t.covered);
   });
 }
@@ -77,7 +77,7 @@ TEST(TreeControl, sound_trees_pass) {
 TEST(TreeControl, nothing_shared) {
   expect_tree("covers 0 keys", [](SpoiltTree &t) {
     std::ranges::fill(t.items, TreeItem{});
-    std::ranges::fill(t.places, TreePlace{});
+    std::ranges::fill(t.coords, TreeCoord{});
     std::ranges::fill(t.covered, 0);
   });
 }
@@ -127,7 +127,7 @@ TEST(TreeControl, keys_past_the_end) {
 /// Of an item with no first row of a request.
 TEST(TreeControl, keys_of_another_request_for_the_rows_of_one) {
   expect_items("keys that a request does not share", [](TreeItem &i, SpoiltTree &t) {
-    const int32_t group = t.shape.group, next = (i.first_row + group - 1) / group * group;
+    const int32_t group = t.shape.query_rows, next = (i.first_row + group - 1) / group * group;
     if (next >= std::min(i.rows, i.first_row + kTreeRows)) i.request = t.shape.batch - 1;
   });
 }
@@ -157,42 +157,42 @@ TEST(TreeControl, members_past_the_last) {
 }
 TEST(TreeControl, a_row_of_nobody) {
   expect_items("rows out of range",
-               [](TreeItem &i, SpoiltTree &t) { i.rows += t.shape.group > 1; });
+               [](TreeItem &i, SpoiltTree &t) { i.rows += t.shape.query_rows > 1; });
 }
 TEST(TreeControl, rows_lost_behind_the_first_tile) {
   expect_items("a state written twice", [](TreeItem &i, SpoiltTree &) { i.first_row = 0; });
 }
 TEST(TreeControl, a_split_too_many_is_merged) {
   expect_tree("a state that nobody writes", [](SpoiltTree &t) {
-    for (TreePlace &p : t.places)
+    for (TreeCoord &p : t.coords)
       if (p.splits > 0 && p.first_state == 0) p.splits += 1;
   });
 }
 TEST(TreeControl, splits_without_end) {
   expect_tree("splits out of range",
-              [](SpoiltTree &t) { t.places[0].splits = std::numeric_limits<int32_t>::max(); });
+              [](SpoiltTree &t) { t.coords[0].splits = std::numeric_limits<int32_t>::max(); });
 }
 TEST(TreeControl, a_place_out_of_range) {
-  expect_tree("a place out of range", [](SpoiltTree &t) { t.places[0].rows = 0; });
-  expect_tree("a place out of range", [](SpoiltTree &t) { t.places[0].first_state = -1; });
+  expect_tree("coordinates out of range", [](SpoiltTree &t) { t.coords[0].rows = 0; });
+  expect_tree("coordinates out of range", [](SpoiltTree &t) { t.coords[0].first_state = -1; });
 }
 TEST(TreeControl, a_place_past_the_workspace) {
-  expect_tree("a place outside the workspace",
-              [](SpoiltTree &t) { t.places[0].first_state = t.shape.max_rows; });
+  expect_tree("coordinates outside the workspace",
+              [](SpoiltTree &t) { t.coords[0].first_state = t.shape.max_rows; });
 }
 TEST(TreeControl, a_place_behind_an_empty_one) {
   expect_tree("a state where the merge does not look", [](SpoiltTree &t) {
-    t.places[1] = t.places[0];
-    t.places[0] = {};
+    t.coords[1] = t.coords[0];
+    t.coords[0] = {};
   });
 }
 TEST(TreeControl, states_merged_twice) {
-  expect_tree("merged twice", [](SpoiltTree &t) { t.places[1] = t.places[0]; });
+  expect_tree("merged twice", [](SpoiltTree &t) { t.coords[1] = t.coords[0]; });
 }
 TEST(TreeControl, states_of_another_request_merged) {
   expect_tree("merged twice", [](SpoiltTree &t) {
     for (int32_t r = 0; r < t.shape.batch; ++r)
-      if (t.covered[r] == 0) t.places[size_t{kTreeLevels} * r] = t.places[0];
+      if (t.covered[r] == 0) t.coords[size_t{kTreeLevels} * r] = t.coords[0];
   });
 }
 TEST(TreeControl, own_keys_begin_early) {

@@ -10,6 +10,12 @@
 
 namespace assay::ASSAY_TARGET {
 
+/// Where nothing can be shared tree_attention is paged_attention_v2.
+inline assay_status launch_tree_attention(const TreeCall &call, void *stream, bool launch) {
+  return call.may_share() ? launch_tree_kernels(call, stream, launch)
+                          : launch_paged_attention_v2(call.own, stream, launch);
+}
+
 const LaunchTable &launch_table() {
   static constexpr LaunchTable kTable = {
 #define ASSAY_KERNEL_ROW(name, Kernel) &launch_##name,

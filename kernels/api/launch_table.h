@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cascade/cascade_call.h"
+#include "kernels/decode/plan_call.h"
 #include "kernels/decode/v1_call.h"
 #include "kernels/decode/v2_call.h"
 #include "kernels/host/status.h"

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The storage formats and their conversions. All are exact towards fp32 and round to nearest even
-// from it, bit for bit the same on both targets; NaN comes out canonical (sign and payload lost).
+// The storage formats and their conversions. Conversions to fp32 are exact, and those from fp32
+// round to nearest even. Both targets give the same bits. A NaN comes out canonical: its sign and
+// its payload are lost.
 //   struct bf16, fp16 {uint16_t bits}; struct e4m3, e5m2 {uint8_t bits}
 //   float to_float(E)
-//   E from_float<E>(float)            bf16, fp16 overflow to infinity; e4m3, e5m2 saturate to the
-//                                     largest finite value, infinities too
+//   E from_float<E>(float)            bf16, fp16: what is too large becomes infinity
+//                                     e4m3, e5m2: what is too large, infinity as well, becomes the
+//                                     largest finite value
 //   uint32_t pack2<E>(lo, hi)         E = bf16, fp16; lo in the low 16 bits
 //   void unpack2<E>(packed, lo, hi)
-//   void widen4<D, S>(packed, out)    four S = e4m3, e5m2 (first in the low byte) to two pairs of
-//                                     D = bf16, fp16: (0, 1) and (2, 3); exact
+//   void widen4<D, S>(packed, out)    turns four S = e4m3, e5m2, the first in the low byte, into
+//                                     two pairs of D = bf16, fp16: (0, 1) and (2, 3); exact
 //   void widen4_strided<D, S>(...)    the same with pairs (0, 2) and (1, 3)
 //   float bits_to_float(uint32_t); uint32_t float_to_bits(float)
 //   Arithmetic<E>                     what kernels compute with when elements are stored as E
@@ -36,8 +38,9 @@ struct e5m2 {
   uint8_t bits;
 };
 
-/// Number: accumulators, LSE, partials; 4 bytes. Output: how O is stored. Kernels name these, never
-/// float, so that another arithmetic can run through the same source.
+/// Number is the type of accumulators, LSE and partials, and has 4 bytes. Output is the type that O
+/// is stored as. Kernels name these types and never `float`, so that another arithmetic can run
+/// through the same source.
 template <class E>
 struct Arithmetic {
   using Number = float;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between fp32 and the small formats in integer code: what simt runs, and what cuda
-// runs where the device has no instruction (fp8 before sm_89). Rounding is to nearest even.
+// Conversions between fp32 and the small formats in integer code. simt always runs them; cuda runs
+// them where the device has no instruction (fp8 before sm_89). They round to nearest even.
 #pragma once
 
 #include <cstring>
@@ -53,7 +53,8 @@ ASSAY_HOST_DEVICE uint16_t fp16_from_float(float value) {
   return static_cast<uint16_t>(sign | ((magnitude - (112u << 23)) >> 13));
 }
 
-// One of the two fp8 formats. Everything past the largest finite value saturates, infinities too.
+// To one of the two fp8 formats. What is past the largest finite value becomes that value, also
+// infinity.
 template <uint32_t kMantissaBits, uint32_t kBias, uint8_t kLargest>
 ASSAY_HOST_DEVICE uint8_t fp8_from_float(float value) {
   constexpr uint32_t kShift = 23 - kMantissaBits, kRebias = (127 - kBias) << 23;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Global memory. T is trivially copyable, 1, 2, 4, 8 or 16 bytes, and p aligned to that.
+// Global memory. T is trivially copyable and has 1, 2, 4, 8 or 16 bytes; p is aligned to its size.
 //   struct Vec2, Vec4                 8 and 16 bytes, the widest access
 //   T global_load(const T *p)
-//   T global_load_streaming(p)        data read once: not kept in L1
-//   T global_load_readonly(p)         data that nothing writes while the kernel runs
+//   T global_load_streaming(p)        for data that is read once: L1 does not keep it
+//   T global_load_readonly(p)         for data that nobody writes while the kernel runs
 //   void global_store(T *p, T v)
-//   void await_loaded(uint32_t w)     returns once w, computed from loads, has its value
-//   const T *kept_global(const T *p)  p, formed here and not where it is used
-//   uint32_t atomic_inc_acq_rel(p, limit)  old >= limit ? 0 : old + 1; gpu scope, acquire-release;
-//                                          returns the old value
-//   uint32_t atomic_add_acq_rel(p, v)      likewise
-//   void fence_gpu()                  orders this thread's accesses at gpu scope, acquire-release
+//   void await_loaded(uint32_t w)     returns once w has its value; w is computed from loads
+//   const T *kept_global(const T *p)  p; the compiler forms it here and not where it is used
+//   uint32_t atomic_inc_acq_rel(p, limit)  stores old >= limit ? 0 : old + 1 and returns old; has
+//                                          gpu scope, acquires and releases
+//   uint32_t atomic_add_acq_rel(p, v)      stores old + v and returns old; orders likewise
+//   void fence_gpu()                  orders this thread's accesses: acquires and releases at gpu
+//                                     scope
 #pragma once
 
 #include <cstring>

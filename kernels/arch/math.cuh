@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 arithmetic whose accuracy is part of the contract. Nothing relies on contraction: a*b + c in
-// a kernel is two roundings on both targets, fma_rn is one.
+// fp32 arithmetic whose accuracy is part of the contract. Nothing relies on contraction: a * b + c
+// in a kernel rounds twice on both targets, and fma_rn rounds once.
 //   float exp2_approx(x)  <= 2 ulp; exact at integers; 1 at 0, 0 at -inf, inf at +inf; subnormal
 //                         inputs count as 0 and results below 2^-126 are 0
 //   float log2_approx(x)  |error| <= 2^-22 (1 + |log2 x|); -inf at 0 and subnormals, NaN below 0
@@ -9,8 +9,8 @@
 //   float max_nan(a, b)   a NaN wins
 //   float fma_rn(a, b, c) one rounding
 //   float neg_infinity(); bool is_neg_infinity(x)
-// simt rounds exp2, log2 and rcp correctly (to within the 0.5 ulp of a double evaluation); cuda
-// gives what the instruction gives. The two agree through the bounds, not bit for bit.
+// simt computes exp2 and log2 in double and rounds the result; it rounds rcp correctly. cuda gives
+// what the instruction gives. The targets agree through these bounds, not bit for bit.
 #pragma once
 
 #include "kernels/arch/convert_bits.cuh"

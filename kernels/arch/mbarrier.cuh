@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Barriers in shared memory that some threads arrive at and others wait for (sm_90).
-//   void mbarrier_init(b, count)   by one thread, before a barrier of the block; b then counts
-//                                  `count` arrivals a phase, and starts in phase 0
-//   void mbarrier_arrive(b)        what the caller did before is visible to who waits for the phase
-//   void mbarrier_wait(b, parity)  until the phase of that parity (0: phases 0, 2, ...) is
-//   complete.
-//                                  Parity 1 of a fresh barrier counts as complete: who waits for
-//                                  "the phase before" need not treat the first one apart
-// A waiting thread is at most one phase behind: phases further back cannot be told apart.
+//   void mbarrier_init(b, count)   one thread calls it, before a barrier of the block. b starts in
+//                                  phase 0, and `count` arrivals complete a phase
+//   void mbarrier_arrive(b)        counts one arrival. Who waits for the phase sees what the caller
+//                                  did before
+//   void mbarrier_wait(b, parity)  until the phase of that parity is complete:
+//                                    0: the phase in {0, 2, ...} that the thread waits for
+//                                    1: the phase in {1, 3, ...}. A fresh barrier had none: its
+//                                       phase of parity 1 counts as complete, so that who waits
+//                                       for "the phase before" need not treat phase 0 apart
+// A waiting thread may be one phase behind and no more: a parity cannot tell older phases apart.
 #pragma once
 
 #include "kernels/arch/thread.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers. Each orders shared and global accesses of the participants before it against those
-// after it.
+// Barriers. A barrier orders what its participants did to shared and global memory before it
+// against what they do behind it. The participants are
 //   block_barrier()                 every thread of the block, from one source line; none may have
 //                                   exited
 //   warp_barrier(mask = kFullMask)  the lanes of `mask`, the caller among them

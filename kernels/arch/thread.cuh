@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who am I. Blocks are one-dimensional; grids have up to three dimensions.
+// Which thread this is. Blocks have one dimension, grids up to three.
 //   uint32_t thread_idx(), block_dim(), block_idx_x/y/z(), grid_dim_x/y/z(), lane_id(), warp_id()
 #pragma once
 

@@ -1,34 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous matrix multiply-accumulate of a warpgroup: four warps from a multiple of four on
-// (sm_90a; kWarpgroups says whether this target has it). All threads of the four warps execute the
-// same operations in the same order, from the same source lines.
+// Asynchronous matrix multiply-accumulate of a warpgroup (sm_90a; kWarpgroups says whether this
+// target has it). A warpgroup is four warps, the first of which has a multiple of four as its
+// number. All threads of the four warps execute the same operations in the same order, from the
+// same source lines.
 //
-//   wgmma_m64k16<E>(c, a, b, accumulate)   c (64 x N, fp32) = a (64 x 16) * b (16 x N), plus c when
-//                                          `accumulate`; N = 2 * the length of c: 64 or 128
-//     c       warp w of the group holds rows 16 w + g and + g + 8, as mma_m16n8k16 has them: c[4 j
-//     +
-//             2 i + h] is row 16 w + g + 8 i, column 8 j + 2 t + h (g = lane / 4, t = lane % 4)
-//     a       registers (the A operand of mma_m16n8k16) or a KMajorMatrix of 64 rows
-//     b       KMajorMatrix of N rows with a in shared memory, NMajorMatrix with a in registers
-//   wgmma_fence(r...)     in front of the first operation of a group, and after ordinary accesses
-//   to
-//                         registers that one uses; r: those arrays
-//   wgmma_commit()        closes the group of operations since the last one
-//   wgmma_wait<n>(r...)   until at most the n newest groups are pending; r: arrays that may be used
-//                         from then on
-// From its operation to the wait that covers it c must not be touched, and a and b must not be
-// overwritten.
+//   wgmma_m64k16<E>(c, a, b, accumulate)   c (64 x N, fp32) = a (64 x 16) * b (16 x N). With
+//                                          `accumulate` the old c is added. N is twice the length
+//                                          of c: 64 or 128
+//     c       with g = lane / 4, t = lane % 4 and warp w of the group, h and i in {0, 1}:
+//             c[4 j + 2 i + h]: (16 w + g + 8 i, 8 j + 2 t + h)
+//             that is, warp w has 16 rows, laid out like C of mma_m16n8k16, 8 columns after 8
+//     a       registers, laid out like A of mma_m16n8k16 (rows 16 w to 16 w + 15 in warp w), or
+//             a KMajorMatrix of 64 rows
+//     b       a KMajorMatrix of N rows where a is in shared memory, or
+//             an NMajorMatrix where a is in registers
+//   wgmma_fence(r...)     stands in front of the first operation of a group, and behind ordinary
+//                         accesses to registers that an operation uses. r: the arrays of those
+//   wgmma_commit()        makes a group of the operations since the last commit
+//   wgmma_wait<n>(r...)   waits until at most the n newest groups are pending. r: the arrays that
+//                         may be used from then on
+// From an operation to the wait that covers it nobody may touch c, and nobody may overwrite a or b.
 //
-// Matrices in shared memory are 16-bit elements in rows of 128 bytes, whose 16-byte chunks are
-// swizzled: chunk c of row r (counted from a multiple of 1024 bytes) is stored at c ^ (r % 8).
-//   KMajorMatrix(p)         row = M or N index, 64 elements of K
-//   NMajorMatrix(p, block)  row = K index, 64 elements of N; the next 64 are `block` bytes on
-//   m.at(bytes)             that part of it `bytes` on: multiples of 1024, and of 32 within a row
+// A matrix in shared memory has 16-bit elements in rows of 128 bytes. The 16-byte chunks of a row
+// are swizzled: chunk c of row r is stored at c ^ (r % 8), where rows count from a multiple of 1024
+// bytes.
+//   KMajorMatrix(p)         a row is one index of M or N, and has 64 elements of K
+//   NMajorMatrix(p, block)  a row is one index of K, and has 64 elements of N; the next 64 elements
+//                           are `block` bytes further on
+//   m.at(bytes)             the part of m that begins `bytes` further on: a multiple of 1024, or of
+//                           32 within a row
 //
-//   fence_async_proxy()     shared memory that this thread wrote (cp_async: and waited for) may be
-//                           read by matrix operations of threads it meets at a barrier afterwards
-//   lower_registers<n>(), raise_registers<n>()   registers a thread of this warpgroup may use from
-//                           here on; a multiple of 8
+//   fence_async_proxy()     makes what this thread wrote to shared memory readable for matrix
+//                           operations of the threads that it meets at a barrier afterwards. What
+//                           cp_async wrote counts once the thread has waited for it
+//   lower_registers<n>(), raise_registers<n>()   set how many registers a thread of this warpgroup
+//                           may use from here on: n, a multiple of 8
 #pragma once
 
 #include "kernels/arch/convert.cuh"

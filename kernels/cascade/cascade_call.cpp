@@ -21,8 +21,8 @@ struct CascadeWorkspace {
 /// Blocks of a level's grid, or in the narrow kernel teams.
 int64_t level_blocks(const CascadeShape &shape, const CascadeLevelCall &level) {
   const int64_t rows = cascade_block_rows(shape, level.schedule.path);
-  return cascade_tile_slots(level.kv.rows, shape.batch, shape.group, rows) * shape.kv_heads *
-         level.schedule.splits;
+  return cascade_tile_slots(level.kv.rows, shape.batch, shape.gqa_group_size, rows) *
+         shape.kv_heads * level.schedule.splits;
 }
 
 /// The schedule of the levels, and the one whose kernel finishes: the last narrow one of whole
@@ -62,7 +62,7 @@ assay_status build_cascade_shape(const assay_cascade_params *p, CascadeCall &cal
     ASSAY_RETURN_IF_ERROR(check_paged_kv(format("levels[{}].kv", l), p->levels[l].kv));
   const int sms = multiprocessors(p->target);
   if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-  call.shape = {p->batch, group_size(*p),           p->num_kv_heads, p->head_dim,
+  call.shape = {p->batch, gqa_group_size(*p),       p->num_kv_heads, p->head_dim,
                 sms,      has_warpgroups(p->target)};
   schedule_levels(*p, call);
   int64_t blocks = 0;

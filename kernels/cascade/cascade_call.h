@@ -38,9 +38,8 @@ struct CascadeCall {
 /// states bound all.
 constexpr assay_arithmetic cascade_arithmetic() {
   constexpr int kTile = narrow_policy(128).tile;
-  assay_arithmetic a =
-      tensor_core_arithmetic(kTile, cascade_policy(128).tile, kNarrowWarps, 1 << 12);
-  a.sum_depth = std::max(a.sum_depth, 1 + wide_tile(128) / 8 + 2);
+  assay_arithmetic a = tensor_core_arithmetic(kTile, mma_policy(128).tile, kNarrowWarps, 1 << 12);
+  a.sum_depth = std::max(a.sum_depth, 1 + sm90_tile(128) / 8 + 2);
   return a;
 }
 

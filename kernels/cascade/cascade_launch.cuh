@@ -29,16 +29,16 @@ CascadeKernel cascade_kernel(void (*entry)(CascadeParams), const char *name) {
 
 template <class E, int kHeadDim>
 CascadeKernel cascade_kernel_of(const CascadeShape &shape, CascadePath path) {
-  using Wide = CascadeWide<DecodeTypes<E, E>, kHeadDim>;
-  if (path == CascadePath::kWide) return cascade_kernel<Wide>(&cascade_wide<Wide>, "cascade_wide");
-  if (path == CascadePath::kTiles)
-    return cascade_kernel<CascadeCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
+  using Wide = Sm90Core<DecodeTypes<E, E>, kHeadDim>;
+  if (path == CascadePath::kSm90) return cascade_kernel<Wide>(&cascade_wide<Wide>, "cascade_wide");
+  if (path == CascadePath::kMma)
+    return cascade_kernel<MmaCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
   if constexpr (kHeadDim != 256)
     if (narrow_row_tiles(shape) == 2)
-      return cascade_kernel<CascadeNarrow<E, kHeadDim, 2>>(
-          &cascade_narrow<CascadeNarrow<E, kHeadDim, 2>>, "cascade_narrow");
-  return cascade_kernel<CascadeNarrow<E, kHeadDim, 1>>(
-      &cascade_narrow<CascadeNarrow<E, kHeadDim, 1>>, "cascade_narrow");
+      return cascade_kernel<NarrowCore<E, kHeadDim, 2>>(&cascade_narrow<NarrowCore<E, kHeadDim, 2>>,
+                                                        "cascade_narrow");
+  return cascade_kernel<NarrowCore<E, kHeadDim, 1>>(&cascade_narrow<NarrowCore<E, kHeadDim, 1>>,
+                                                    "cascade_narrow");
 }
 
 /// The launches of one call; each but the first may start early, it waits before it writes.
@@ -92,7 +92,7 @@ private:
 
   int64_t work_items(const CascadeLevelCall &level, const CascadeKernel &kernel) const {
     const CascadeShape &shape = call_.shape;
-    return cascade_tile_slots(level.kv.rows, shape.batch, shape.group, kernel.rows) *
+    return cascade_tile_slots(level.kv.rows, shape.batch, shape.gqa_group_size, kernel.rows) *
            shape.kv_heads * level.schedule.splits;
   }
 

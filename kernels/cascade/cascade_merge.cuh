@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a cascade call: merging the partial states of all levels and splits of a row.
+// The end of a cascade call: the partial states of all levels and splits of a row are merged.
 #pragma once
 
 #include "kernels/arch/grid_order.cuh"
@@ -10,15 +10,15 @@ namespace assay::ASSAY_TARGET {
 
 inline constexpr int kCascadeMergeThreads = 128;
 
-/// A request's place among the requests of a level.
+/// Whether a level serves a request.
 ASSAY_DEVICE bool is_covered(const CascadeLevelParams &level, int request) {
   const int first = arch::global_load_readonly(level.segment_indptr);
   const int end = arch::global_load_readonly(level.segment_indptr + level.kv.rows);
   return first <= request && request < end;
 }
 
-/// Which levels cover a request, a bit each. A level may leave a request uncovered: nothing was
-/// written for it then.
+/// Which levels cover a request, one bit per level. Of a request that a level does not cover,
+/// nothing was written.
 ASSAY_DEVICE uint32_t covering_levels(const CascadeParams &params, int request) {
   uint32_t covering = 0;
   ASSAY_UNROLL_BY(2)
@@ -27,7 +27,8 @@ ASSAY_DEVICE uint32_t covering_levels(const CascadeParams &params, int request) 
   return covering;
 }
 
-/// A state that is in registers, not in the workspace; state < 0: none.
+/// A state that is in registers and not in the workspace. `state` is its index, or negative where
+/// there is no such state.
 template <class Number>
 struct OwnState {
   int state;
@@ -35,9 +36,10 @@ struct OwnState {
   const Number (&o)[8];
 };
 
-/// Merges the states of (request, head), components dim .. dim + 7, in order, and writes O. All
-/// lanes of the warp take part, kHeadDim / 8 on a row; a lane of no row says that no level covers
-/// it, and has no own state.
+/// Merges the states of (request, head) in order, components dim .. dim + 7, and writes O. All
+/// lanes of the warp take part, kHeadDim / 8 of them on a row. A lane without a row (!exists)
+/// passes `covering`
+/// 0 and no own state.
 template <class E, int kHeadDim, class Number>
 ASSAY_DEVICE void finish_cascade_row(const CascadeParams &params, bool exists, uint32_t covering,
                                      int request, int head, int dim, const OwnState<Number> &own) {
@@ -75,7 +77,7 @@ ASSAY_DEVICE void finish_cascade_row(const CascadeParams &params, bool exists, u
   store_final<E>(attention, request, head, dim, state.o, lse2);
 }
 
-/// Grid: one thread per (request, query head, eight components).
+/// Grid: a thread per (request, query head, eight components).
 template <class E, int kHeadDim>
 ASSAY_KERNEL(kCascadeMergeThreads, 1)
 cascade_merge(const ASSAY_GRID_CONSTANT CascadeParams params) {
@@ -94,8 +96,8 @@ cascade_merge(const ASSAY_GRID_CONSTANT CascadeParams params) {
                                   OwnState<Number>{-1, 0.0f, none});
 }
 
-/// Writes the rows of requests that the finishing level does not cover; thread `first` of
-/// `threads`.
+/// Writes the rows of requests that the finishing level does not cover. `threads` threads share
+/// them, and this one is number `first`.
 template <class E, int kHeadDim>
 ASSAY_DEVICE void finish_uncovered_rows(const CascadeParams &params, int first, int threads) {
   constexpr int kSlices = kHeadDim / 8;
@@ -109,7 +111,7 @@ ASSAY_DEVICE void finish_uncovered_rows(const CascadeParams &params, int first, 
   const Number none[8] = {};
   for (int64_t i = first; arch::any(i < slices); i += threads) {
     const int64_t row = i / kSlices;
-    const auto place = static_cast<int>(row / heads); // among the requests left out
+    const auto place = static_cast<int>(row / heads); // index among the requests left out
     const int request = place < front ? place : end + place - front;
     finish_cascade_row<E, kHeadDim>(
         params, i < slices, i < slices ? covering_levels(params, request) : 0u, request,

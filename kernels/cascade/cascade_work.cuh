@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of a cascade kernel share: the levels, and which block has which rows and keys.
+// What the cascade kernels share: the levels, and which block has which rows and keys.
 #pragma once
 
 #include "kernels/abi/assay.h"
@@ -20,12 +20,13 @@ struct CascadeLevelParams {
   ASSAY_FIELDS(kv, segment_indptr, first_block, splits, first_state)
 };
 
-/// One launch: the levels that its kernel serves. Those of the one that finishes the call are all.
+/// The parameters of one launch: the levels that its kernel serves. The launch that finishes the
+/// call has all levels.
 struct CascadeParams {
   AttentionParams attention;
   CascadeLevelParams levels[ASSAY_MAX_CASCADE_LEVELS];
   int32_t num_levels, num_states;
-  int32_t finish_level;          // >= 0: the launch serves this level alone, and finishes the call
+  int32_t finish_level; // >= 0: the launch serves this level alone, and finishes the call; else -1
   int32_t team_warps, num_teams; // of the narrow kernel
   float *o_accum;                // [num_states, batch, num_qo_heads, head_dim]
   float *lse_accum;              // [num_states, batch, num_qo_heads], base 2
@@ -37,21 +38,21 @@ struct CascadeParams {
 /// What one block works on.
 struct CascadeWork {
   int level, segment, split, kv_head;
-  int first_request, num_rows; // rows = requests * group, packed request-major
+  int first_request, num_rows; // rows = requests * gqa_group_size, packed request-major
   int first_row;               // of this block's tile
   int kv_begin, kv_end;
 
   ASSAY_DEVICE const PagedKvParams &keys(const CascadeParams &params) const {
     return params.levels[level].kv;
   }
-  /// The query of a row: its request and head.
+  /// The request and the query head of a row.
   ASSAY_DEVICE int request(const AttentionParams &a, int row) const {
-    return first_request + row / a.group_size;
+    return first_request + row / a.gqa_group_size;
   }
   ASSAY_DEVICE int head(const AttentionParams &a, int row) const {
-    return kv_head * a.group_size + row % a.group_size;
+    return kv_head * a.gqa_group_size + row % a.gqa_group_size;
   }
-  /// Score to base-2 logit.
+  /// What makes base-2 logits of scores.
   ASSAY_DEVICE float scale_log2(const CascadeParams &params) const {
     return params.attention.scale_log2;
   }
@@ -64,14 +65,14 @@ struct CascadeWork {
   ASSAY_DEVICE int state(const CascadeParams &params) const {
     return params.levels[level].first_state + split;
   }
-  /// Where the partial of a row is, counted in rows of o_accum.
+  /// Where the partial of a row goes, counted in rows of o_accum.
   ASSAY_DEVICE int64_t partial_row(const CascadeParams &params, int row) const {
     const AttentionParams &a = params.attention;
     return (int64_t{state(params)} * a.batch + request(a, row)) * a.num_qo_heads + head(a, row);
   }
 };
 
-/// Index of the highest bit of ones that begin at bit 0; 0 when there are none.
+/// The index of the highest bit of a run of ones that begins at bit 0, or 0 where there is none.
 ASSAY_DEVICE int highest_of(uint32_t ones) {
   int highest = 0;
   ASSAY_UNROLL
@@ -85,9 +86,9 @@ struct FoundSegment {
   int segment, first_request, end_request, length;
 };
 
-/// The last segment of a level that begins at or before `slot` (the first if none does); all lanes
-/// of a warp search together. Where segments serve about equally many requests one round of loads
-/// near `guess` finds it.
+/// The last segment of a level for which begins_by(segment, its first request) holds, or the first
+/// segment where it holds for none. All lanes of a warp search together. One round of loads near
+/// `guess` finds it, where segments serve about equally many requests.
 template <class BeginsBy>
 ASSAY_DEVICE FoundSegment find_segment(const CascadeLevelParams &level, int guess,
                                        BeginsBy begins_by) {
@@ -117,9 +118,9 @@ ASSAY_DEVICE FoundSegment find_segment(const CascadeLevelParams &level, int gues
           arch::shfl_idx(length, last)};
 }
 
-/// Finds the block's work among tiles of kRows rows, and its keys among tiles of kTile; false when
-/// its tile slot is idle. Tiles of the same keys are neighbours: they run side by side, and the L2
-/// serves all but one of them.
+/// Finds the work of a block: its rows among tiles of kRows rows, and its keys among tiles of
+/// kTile. Returns false where its slot is idle. Tiles of the same keys are neighbours: they run
+/// side by side, and L2 serves all but one of them.
 template <int kRows, int kTile>
 ASSAY_DEVICE bool locate_cascade_work(const CascadeParams &params, int block, CascadeWork &work) {
   work.level = params.finish_level >= 0 ? params.finish_level : 0;
@@ -127,23 +128,23 @@ ASSAY_DEVICE bool locate_cascade_work(const CascadeParams &params, int block, Ca
          params.levels[work.level + 1].first_block <= block)
     ++work.level;
   const CascadeLevelParams &level = params.levels[work.level];
-  const int heads = params.attention.num_kv_heads, group = params.attention.group_size;
-  const auto slots =
-      static_cast<int>(cascade_tile_slots(level.kv.rows, params.attention.batch, group, kRows));
+  const int heads = params.attention.num_kv_heads, gqa_group_size = params.attention.gqa_group_size;
+  const auto slots = static_cast<int>(
+      cascade_tile_slots(level.kv.rows, params.attention.batch, gqa_group_size, kRows));
   int rest = block - level.first_block;
   const int slot = rest % slots;
   rest /= slots;
   work.kv_head = rest % heads;
   work.split = rest / heads;
   const auto first_slot = [&](int segment, int request) {
-    return static_cast<int>(cascade_first_slot(segment, request, group, kRows));
+    return static_cast<int>(cascade_first_slot(segment, request, gqa_group_size, kRows));
   };
   const FoundSegment found =
       find_segment(level, static_cast<int>(int64_t{slot} * level.kv.rows / slots),
                    [&](int segment, int request) { return first_slot(segment, request) <= slot; });
   work.segment = found.segment;
   work.first_request = found.first_request;
-  work.num_rows = (found.end_request - found.first_request) * group;
+  work.num_rows = (found.end_request - found.first_request) * gqa_group_size;
   work.first_row = (slot - first_slot(found.segment, found.first_request)) * kRows;
   work.kv_begin = cascade_split_begin(found.length, level.splits, work.split, kTile);
   work.kv_end = cascade_split_begin(found.length, level.splits, work.split + 1, kTile);

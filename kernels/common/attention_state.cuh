@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AttentionState: what attention over a set of keys leaves behind, in mergeable form.
+// AttentionState: what attention over a set of keys leaves behind, in a form that can be merged.
 #pragma once
 
 #include "kernels/common/scalar.cuh"
@@ -14,9 +14,9 @@ namespace assay::ASSAY_TARGET {
 ///         components; a kernel spreads one row over several threads)
 ///
 /// The empty set is the identity (m = -inf, d = 0, o = 0). States over disjoint key sets form a
-/// commutative monoid under merge() in exact arithmetic; in floating point the error per merge is
-/// at most a few ulp of sum |w o| (oracle/README.md, "merge"). No exponential of a positive number
-/// is ever taken, so no finite scores overflow.
+/// commutative monoid under merge() in exact arithmetic. In floating point the error per merge is
+/// at most a few ulp of sum |w o| (oracle/README.md, "merge"). Every exponent is at most 0, so
+/// finite scores never overflow.
 /// Method: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
 template <class R, int N>
 struct AttentionState {
@@ -35,8 +35,8 @@ struct AttentionState {
     return s;
   }
 
-  /// The state of an already normalised partial result: o as stored, lse = log2 of the mass in
-  /// units of 1 / scale (scale = 1 for base-2 LSE, log2(e) for natural LSE).
+  /// The state of a partial result that is normalised already. o is as stored, and lse is log2 of
+  /// the mass in units of 1 / scale: scale is 1 for a base-2 LSE and log2(e) for a natural one.
   static ASSAY_DEVICE AttentionState from_normalized(R lse, const R (&o)[N]) {
     AttentionState s;
     s.m = lse;
@@ -47,8 +47,8 @@ struct AttentionState {
     return s;
   }
 
-  /// No key counted: none was there, or none had a weight. Where every score was NaN the maximum is
-  /// that of no keys, and the mass tells.
+  /// Whether no key counts: none was there, or none had a weight. Where every score was NaN the
+  /// maximum is -inf, too, but the mass is NaN.
   ASSAY_DEVICE bool is_empty() const { return S::is_neg_infinity(m) && d == d; }
 
   /// Raises the reference maximum to `m_new` >= m. Exact when m_new == m.
@@ -71,8 +71,9 @@ struct AttentionState {
       o[i] = S::fma(p, v[i], o[i]);
   }
 
-  /// Adds a disjoint key set. The identity on either side returns the other bit for bit, whatever
-  /// its o holds. Products and sum are rounded separately so that a.merge(b) == b.merge(a) bitwise.
+  /// Adds a disjoint set of keys. Merged with the identity a state keeps its bits, whatever the o
+  /// of the identity holds. Products and sums are rounded separately, so that a.merge(b) and
+  /// b.merge(a) have the same bits.
   ASSAY_DEVICE void merge(const AttentionState &other, R scale) {
     if (other.is_empty()) return;
     if (is_empty()) {
@@ -96,12 +97,12 @@ struct AttentionState {
       o[i] = is_empty() ? S::zero() : R(o[i] * inverse);
   }
 
-  /// log2 of the total mass, base-2 units: scale * m + log2(d); -inf for the empty state.
+  /// log2 of the total mass: scale * m + log2(d), or -inf for the empty state.
   ASSAY_DEVICE R lse2(R scale) const {
     return is_empty() ? S::neg_infinity() : R(scale * m + S::log2(d));
   }
 
-  /// 2^(scale * (from - to)) for from <= to; 0 from the empty state, also when `to` is empty.
+  /// 2^(scale * (from - to)) for from <= to. Where `from` is -inf it is 0, also where `to` is -inf.
   static ASSAY_DEVICE R weight(R from, R to, R scale) {
     if (S::is_neg_infinity(from)) return S::zero();
     return S::exp2(R(from - to) * scale);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor-core tile of decode attention: kTokens keys against 8 * kRowTiles query rows, one
-// warp.
+// The tensor-core tile of decode attention: one warp attends kTokens keys with 8 * kRowTiles query
+// rows.
 #pragma once
 
 #include "kernels/arch/mma.cuh"
@@ -12,22 +12,25 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Operands are swapped, S^T = K Q^T and O^T = V^T P^T, so that keys (then head_dim) fill the
-/// 16-row side of mma.m16n8k16 and the few query rows of a decode step (the heads of one GQA group)
-/// sit on its 8-wide side: with rows on the 16-side half of every MMA would be padding.
+/// Operands are swapped: S^T = K Q^T and O^T = V^T P^T. Keys, then head_dim, fill the 16-row side
+/// of mma.m16n8k16, and the few query rows of a decode step (the heads of one GQA group) sit on its
+/// 8-wide side. With query rows on the 16-row side half of every MMA would be padding.
 ///
-/// Register layout (mma fragments): a thread holds query rows 8 n + 2 (lane % 4) + {0, 1} for row
-/// tile n; of each it holds scores of tokens 16 t + lane / 4 + {0, 8} and the output components
-/// component(i). Lanes that differ in lane / 4 hold other tokens of the same rows, so row maxima
-/// need three shuffles; row sums stay per lane until reduce_sums().
+/// Register layout (mma fragments): of row tile n a thread holds the query rows
+///   row_index(n, j) = 8 n + 2 (lane % 4) + j for j in {0, 1}, and of each of these rows
+///   the scores of tokens 16 t + lane / 4 + {0, 8}
+///   the output components component(i)
+/// Lanes that differ in lane / 4 hold other tokens of the same rows. So a row maximum needs three
+/// shuffles; a row sum stays per lane until reduce_sums().
 ///
-/// fp8: ldmatrix moves pairs of bytes, so a register holds four consecutive dims of a key, or two
-/// dims of two tokens of V. The order of dims within a product, and of rows within V^T, is free as
-/// long as Q and the output follow it: nothing is shuffled, the bytes are only widened.
+/// fp8: ldmatrix moves pairs of bytes. A register then holds four consecutive dims of a key, or two
+/// dims of two tokens of V. The order of dims within a product is free, as long as Q follows it; so
+/// is the order of rows within V^T, as long as the output follows it. Hence the bytes are widened
+/// and not shuffled.
 ///
-/// kTwoParts: on request the weights P meet V as a 16-bit number and, in the columns of rows 4 to
-/// 7, what rounding to it left: O then has the error of an fp32 P. Rows 4 to 7 must be rows 0 to 3
-/// once more.
+/// kTwoParts: on request the weights P are split into a 16-bit number and what rounding to it left.
+/// The columns of rows 4 to 7, which then repeat rows 0 to 3, multiply that rest with V. O has the
+/// error of an fp32 P in the end (add_low_part).
 template <class Types, int kHeadDim, int kTokens, int kRowTiles, bool kTwoParts = false>
 class AttentionTile {
 public:
@@ -41,22 +44,22 @@ public:
   using State = AttentionState<Number, 2 * kDimTiles>;
   using Layout = KvLayout<kHeadDim * sizeof(Kv)>;
 
-  /// Due before the first tile.
+  /// Must be called before the first tile.
   ASSAY_DEVICE void use_two_parts(bool two_parts) {
     static_assert(kTwoParts && kRowTiles == 1);
     low_part_ = two_parts && arch::lane_id() % 4 >= 2;
   }
 
-  /// No keys yet.
+  /// Begins with no keys.
   ASSAY_DEVICE void clear() {
     ASSAY_UNROLL
     for (int n = 0; n < kRowTiles; ++n)
       rows_[n][0] = rows_[n][1] = State::identity();
   }
 
-  /// Clears the states and starts the loads of the queries; prepare_queries() is due before the
-  /// first scores. `row_pointer(r)` returns query row r of this warp, or null for a padding row
-  /// (read as zero).
+  /// Clears the states and starts the loads of the queries. prepare_queries() must follow before
+  /// the first scores. `row_pointer(r)` returns query row r of this warp, or null for a padding
+  /// row, which counts as zero.
   template <class RowPointer>
   ASSAY_DEVICE void load_queries(RowPointer row_pointer) {
     const int lane = arch::lane_id();
@@ -77,9 +80,9 @@ public:
     clear();
   }
 
-  /// Afterwards no tile waits for the queries: their first use inside the tile loop would wait on a
-  /// scoreboard that look-ups of pages share, and so for the look-up in front of it, in every tile
-  /// (ncu, bf16 b1 128k on an H200: a third of a warp's time).
+  /// Waits for the queries, so that no tile does. Inside the tile loop their first use would wait
+  /// on a scoreboard that the look-ups of pages share: in every tile it would wait for the look-up
+  /// in front of it (ncu, bf16 b1 128k on an H200: a third of the time of a warp).
   ASSAY_DEVICE void prepare_queries() {
     if constexpr (Types::kScaledQuery) {
       ASSAY_UNROLL
@@ -90,7 +93,8 @@ public:
     }
   }
 
-  /// The queries of an item as BlockQueries stored them, in place of the two functions above.
+  /// Reads the queries of an item as BlockQueries stored them. It serves in place of load_queries()
+  /// and prepare_queries().
   ASSAY_DEVICE void read_queries(const QueryStorage<Types, kHeadDim, kRows> &queries) {
     const int lane = arch::lane_id();
     ASSAY_UNROLL
@@ -112,7 +116,7 @@ public:
     await_queries();
   }
 
-  /// Scores of a K tile: fp32 q . k, not yet scaled.
+  /// The scores of a K tile: q . k in fp32, not yet scaled.
   ASSAY_DEVICE void compute_scores(const arch::Vec4 *k_tile) {
     const int lane = arch::lane_id();
     ASSAY_UNROLL
@@ -143,15 +147,15 @@ public:
     }
   }
 
-  /// Tokens at or past `live` (counted in this tile) never take part.
+  /// Leaves out tokens at or behind `live`, counted in this tile.
   ASSAY_DEVICE void mask_tail(int live) {
     for_each_score([&](int, int, int token, Number &score) {
       if (token >= live) score = arch::neg_infinity();
     });
   }
 
-  /// Calls f(n, j, token in the tile, score &) for this thread's scores: token against row
-  /// row_index(n, j).
+  /// Calls f(n, j, token, score &) for every score of this thread. It is the score of a token of
+  /// the tile and of row row_index(n, j).
   template <class F>
   ASSAY_DEVICE void for_each_score(F f) {
     const int first = arch::lane_id() / 4;
@@ -188,8 +192,7 @@ public:
           p[i] = arch::exp2_approx(arch::fma_rn(scores_[t][n][i], scale, shift[i % 2]));
           rows_[n][i % 2].d += p[i];
         }
-        // The accumulator layout holds P^T with tokens on rows; the B operand wants them on
-        // columns.
+        // Accumulators hold P^T with a token per row. The B operand has a token per column.
         p_[t][n][0] = arch::movmatrix_trans(pack_weights(p[0], p[1]));
         p_[t][n][1] = arch::movmatrix_trans(pack_weights(p[2], p[3]));
       }
@@ -221,8 +224,8 @@ public:
     }
   }
 
-  /// Completes the row sums across the lanes that hold other tokens. Call once, after the last
-  /// tile.
+  /// Adds up the row sums of the lanes that hold other tokens of a row. Must be called once, after
+  /// the last tile.
   ASSAY_DEVICE void reduce_sums() {
     ASSAY_UNROLL
     for (int n = 0; n < kRowTiles; ++n)
@@ -236,7 +239,8 @@ public:
   /// This thread's slice of row 8 n + 2 (lane % 4) + j.
   ASSAY_DEVICE const State &row(int n, int j) const { return rows_[n][j]; }
   static ASSAY_DEVICE int row_index(int n, int j) { return 8 * n + 2 * (arch::lane_id() % 4) + j; }
-  /// head_dim component of State::o[i]; kAdjacent: 2 i and 2 i + 1 are neighbours.
+  /// The component of head_dim that State::o[i] holds. With kAdjacent component(2 i + 1) is
+  /// component(2 i) + 1.
   static constexpr bool kAdjacent = Types::kFp8;
   static ASSAY_DEVICE int component(int i) {
     const int group = arch::lane_id() / 4;
@@ -287,7 +291,7 @@ private:
     }
   }
 
-  /// Rounds row tile n to fp16 after scaling each row by a power of two (decode_types.cuh).
+  /// Scales each row of row tile n by a power of two and rounds it to fp16 (decode_types.cuh).
   ASSAY_DEVICE void scale_queries(int n) {
     float largest = 0.0f;
     ASSAY_UNROLL
@@ -309,7 +313,7 @@ private:
       arch::unpack2<Query>(q_[n][k][h], x, y);
       q_[n][k][h] = arch::pack2<Mma>(x * s.scale, y * s.scale);
     }
-    // Scores have rows 2 (lane % 4) + j in their columns; the lanes 4 row hold that row's scale.
+    // The scores of this thread are of rows 2 (lane % 4) + j. Lane 4 r holds the scale of row r.
     ASSAY_UNROLL
     for (int j = 0; j < 2; ++j)
       unscale_[n][j] = arch::shfl_idx(s.inverse, 4 * (2 * (arch::lane_id() % 4) + j));
@@ -338,7 +342,7 @@ private:
   Number scores_[kTokenTiles][kRowTiles][4];
   uint32_t p_[kTokenTiles][kRowTiles][2];
   State rows_[kRowTiles][2];
-  bool low_part_ = false; // this lane's rows are the low parts of rows 4 below
+  bool low_part_ = false; // this lane's rows are the low parts of the rows 4 below them
 };
 
 } // namespace assay::ASSAY_TARGET

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merge of the warps' states over disjoint keys of the same rows, through shared memory.
+// Merges the states that warps have of disjoint keys of the same rows, through shared memory.
 #pragma once
 
 #include "kernels/arch/shared_storage.cuh"
@@ -9,21 +9,23 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// (m, d, o) of every warp. Components are stored in blocks of eight, whose index within 32 is
-/// XORed with half the row: the rows that one store instruction touches (2 apart) then lie eight
-/// banks apart, without conflicts. A pad would keep blocks of 8 warps off an A100.
+/// (m, d, o) of every warp. Components are stored in blocks of eight. The index of a block within
+/// 32 components is XORed with half the row: the rows that one store instruction touches, which are
+/// 2 apart, then lie eight banks apart and do not conflict. Padding would do the same, but blocks
+/// of
+/// 8 warps would then not fit on an A100.
 template <class R, int kHeadDim, int kRows, int kWarps>
 struct BlockMergeStorage {
   using Number = R;
-  alignas(16) R o[kWarps][kRows][kHeadDim]; // component dim at place(row, dim)
+  alignas(16) R o[kWarps][kRows][kHeadDim]; // component dim at index(row, dim)
   R m[kWarps][kRows];
   R d[kWarps][kRows];
 
-  /// Eight components from a multiple of eight on stay in order.
-  static ASSAY_DEVICE int place(int row, int dim) { return dim ^ (row / 2 % 4 * 8); }
+  /// Eight components from a multiple of eight on keep their order.
+  static ASSAY_DEVICE int index(int row, int dim) { return dim ^ (row / 2 % 4 * 8); }
 };
 
-/// Publishes this warp's tile state, as that of `warp`. Row sums must be reduced.
+/// Publishes the state of this warp's tile, as that of `warp`. reduce_sums() must have been called.
 template <class Tile, class Storage>
 ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
                                 int warp = static_cast<int>(arch::warp_id())) {
@@ -34,12 +36,12 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
   for (int j = 0; j < 2; ++j) {
     const int row = Tile::row_index(n, j);
     const auto &state = tile.row(n, j);
-    // Components repeat every four, 32 further on, and the XOR leaves multiples of 32 alone.
+    // Component i + 4 lies 32 behind component i, and the XOR leaves multiples of 32 alone.
     int first[4];
     ASSAY_UNROLL
     for (int i = 0; i < 4; ++i)
       first[i] = Tile::kAdjacent && i % 2 == 1 ? first[i - 1] + 1
-                                               : Storage::place(row, Tile::component(i));
+                                               : Storage::index(row, Tile::component(i));
     ASSAY_UNROLL
     for (int i = 0; i < 2 * Tile::kDimTiles; ++i)
       arch::shared_store(&storage.o[warp][row][first[i % 4] + i / 4 * 32], state.o[i]);
@@ -50,31 +52,31 @@ ASSAY_DEVICE void publish_state(const Tile &tile, Storage &storage,
   }
 }
 
-/// Components dim .. dim + kDims - 1 (dim a multiple of kDims, 4 or 8) of `row` merged over warps
-/// first .. first + count - 1 in order (count <= kMost), maximum first: every state is scaled once,
-/// and the loads do not wait for each other.
-template <int kMost, int kDims, class Storage>
+/// Components dim .. dim + kDims - 1 of `row`, merged over warps first .. first + count - 1 in this
+/// order. kDims is 4 or 8, dim is a multiple of it, and count is at most kMax. The maximum of all
+/// states comes first, so that every state is scaled once and no load waits for another.
+template <int kMax, int kDims, class Storage>
 ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, int row, int dim,
                                   typename Storage::Number scale) {
   using R = typename Storage::Number;
   using RowSlice = AttentionState<R, kDims>;
   RowSlice merged = RowSlice::identity();
-  const int place = Storage::place(row, dim);
-  R m[kMost];
+  const int from = Storage::index(row, dim);
+  R m[kMax];
   ASSAY_UNROLL
-  for (int w = 0; w < kMost; ++w) {
+  for (int w = 0; w < kMax; ++w) {
     m[w] = w < count ? R(arch::shared_load(&storage.m[first + w][row])) : R(arch::neg_infinity());
     merged.m = arch::max_num(merged.m, m[w]);
   }
   ASSAY_UNROLL
-  for (int w = 0; w < kMost; ++w) {
+  for (int w = 0; w < kMax; ++w) {
     if (w >= count) continue;
     const R weight = RowSlice::weight(m[w], merged.m, scale);
     merged.d = arch::fma_rn(arch::shared_load(&storage.d[first + w][row]), weight, merged.d);
     ASSAY_UNROLL
     for (int k = 0; k < kDims; k += 4) {
       const auto o = arch::shared_load(
-          reinterpret_cast<const arch::Vec4 *>(&storage.o[first + w][row][place + k]));
+          reinterpret_cast<const arch::Vec4 *>(&storage.o[first + w][row][from + k]));
       merged.o[k] = arch::fma_rn(arch::word_to<R>(o.x), weight, merged.o[k]);
       merged.o[k + 1] = arch::fma_rn(arch::word_to<R>(o.y), weight, merged.o[k + 1]);
       merged.o[k + 2] = arch::fma_rn(arch::word_to<R>(o.z), weight, merged.o[k + 2]);
@@ -84,8 +86,8 @@ ASSAY_DEVICE auto merge_published(const Storage &storage, int first, int count, 
   return merged;
 }
 
-/// Joins the low part of a row whose weights were in two parts (AttentionTile). Zero times an
-/// infinite value is no number: beside such a value the high part stands alone.
+/// Adds the low part of a row whose weights were in two parts (AttentionTile). An infinite value
+/// times a low part of zero is NaN: where the low part is not finite, the high part stands alone.
 template <class R, int kDims>
 ASSAY_DEVICE void add_low_part(AttentionState<R, kDims> &high,
                                const AttentionState<R, kDims> &low) {

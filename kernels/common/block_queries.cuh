@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The query rows of a block's item in shared memory, for all its warps.
+// The query rows of an item in shared memory, for all warps of a block.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -11,17 +11,18 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Rows as MMA operands want them (AttentionTile::read_queries). The pad of one vector puts the
-/// eight rows of an ldmatrix phase into different bank groups.
+/// Rows as AttentionTile::read_queries() loads them. One vector of padding a row puts the eight
+/// rows that ldmatrix reads at once into different bank groups.
 template <class Types, int kHeadDim, int kRows>
 struct QueryStorage {
   static constexpr int kRowVectors = kHeadDim / 8; // of 16 bytes
   arch::Vec4 rows[kRows][kRowVectors + 1];
-  float unscale[kRows]; // Types::kScaledQuery: what brings a score of the row back
+  float unscale[kRows]; // with Types::kScaledQuery: what undoes the scale of a row in its scores
 };
 
-/// Loads each query vector once a block and scales it there. An early start waits for the queries
-/// with its keys long there, so what finds them, 40 instructions, comes before (aim).
+/// Loads each query vector once a block, and scales it before it is stored. In an early start the
+/// keys are there long before the queries are. To find the queries takes 40 instructions: locate()
+/// runs them before the wait.
 template <class Types, int kHeadDim, int kRows>
 class BlockQueries {
 public:
@@ -30,10 +31,10 @@ public:
   static constexpr int kVectors = kRows * kRowVectors; // at most one a thread
   static_assert(kVectors % arch::kWarpSize == 0 && kRowVectors <= arch::kWarpSize);
 
-  /// Finds what this thread loads: `row_pointer(r)` returns query row r of the item, or null for a
-  /// padding row (read as zero).
+  /// Finds what this thread loads. `row_pointer(r)` returns query row r of the item, or null for a
+  /// padding row, which counts as zero.
   template <class RowPointer>
-  ASSAY_DEVICE void aim(RowPointer row_pointer) {
+  ASSAY_DEVICE void locate(RowPointer row_pointer) {
     const int thread = static_cast<int>(arch::thread_idx());
     const auto *row = thread < kVectors ? row_pointer(thread / kRowVectors) : nullptr;
     exists_ = row != nullptr;
@@ -46,14 +47,15 @@ public:
     vector_ = exists_ ? arch::global_load(source_) : arch::Vec4{0, 0, 0, 0};
   }
 
-  /// Stores what was loaded; a block barrier is due before any warp reads it.
+  /// Stores what was loaded. A block barrier must follow before any warp reads it.
   ASSAY_DEVICE void store(Storage &storage) {
     const int thread = static_cast<int>(arch::thread_idx());
     if (thread >= kVectors) return; // whole warps
     const int row = thread / kRowVectors, vector = thread % kRowVectors;
     if constexpr (Types::kScaledQuery) scale(storage, row, vector);
     if constexpr (Types::kFp8) {
-      // Dims 4 i + {0, 1} of sixteen in the first eight elements, 4 i + {2, 3} in the others.
+      // Of sixteen dims, 4 i and 4 i + 1 go to the first eight elements, 4 i + 2 and 4 i + 3 to the
+      // others (AttentionTile, fp8).
       arch::Vec4 *const pair = &storage.rows[row][vector & ~1];
       const int half = vector & 1;
       arch::shared_store(reinterpret_cast<arch::Vec2 *>(pair) + half,
@@ -69,7 +71,7 @@ private:
   using Query = typename Types::Query;
   using Mma = typename Types::Mma;
 
-  /// To fp16, after scaling the row by a power of two (decode_types.cuh).
+  /// Scales the row by a power of two and rounds it to fp16 (decode_types.cuh).
   ASSAY_DEVICE void scale(Storage &storage, int row, int vector) {
     float x[8];
     arch::unpack2<Query>(vector_.x, x[0], x[1]);

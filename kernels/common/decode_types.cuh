@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which element types meet in a decode kernel.
+// The element types of a decode kernel.
 #pragma once
 
 #include <type_traits>
@@ -8,12 +8,12 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Q and O are `QueryElement` (bf16 or fp16), the cache holds `KvElement`: the same, or fp8.
+/// Q and O are `QueryElement` (bf16 or fp16). The cache holds `KvElement`: the same type, or fp8.
 ///
-/// fp8 keys and values are widened to fp16, exactly, on their way into the tensor cores, and Q and
-/// P stay 16 bits wide. A bf16 query row is first multiplied by a power of two that brings its
-/// largest element to [2^14, 2^15): all that fp16 then loses is below 2^-39 of that element
-/// (bf16 has the shorter significand). P in fp16 carries three bits more than in bf16.
+/// fp8 keys and values are widened to fp16, which is exact, on their way into the tensor cores. Q
+/// and P stay 16 bits wide. A bf16 query row is first multiplied by a power of two that brings its
+/// largest element to [2^14, 2^15). fp16 has the longer significand: what it loses of that row is
+/// below 2^-39 of the largest element. P in fp16 has three bits more than in bf16.
 template <class QueryElement, class KvElement>
 struct DecodeTypes {
   using Query = QueryElement;
@@ -29,9 +29,9 @@ struct QueryScale {
   float scale, inverse;
 };
 
-/// What brings `largest`, the largest magnitude of a query row, to [2^14, 2^15): 2^(141 - field) of
-/// its exponent field. Rows below 2^-112 get the largest scale there is: what they lose is below
-/// 2^-149. Zero rows and infinities keep what they are.
+/// What brings `largest`, the largest magnitude of a query row, to [2^14, 2^15): 2^(141 - field),
+/// where `field` is its exponent field. A row below 2^-112 gets the largest scale there is, and
+/// loses less than 2^-149. A row of zeros or with an infinity is not scaled.
 ASSAY_DEVICE QueryScale query_scale(float largest) {
   int field = static_cast<int>(arch::float_to_bits(largest) >> 23);
   field = field < 15 ? 15 : field;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: four or eight values at a time between memory and registers.
+// Moves four or eight elements at a time between memory and registers.
 #pragma once
 
 #include "kernels/arch/convert.cuh"
@@ -10,7 +10,7 @@
 namespace assay::ASSAY_TARGET {
 
 /// kCount (4 or 8) consecutive elements as stored: 8 or 16 bytes of 16-bit types, 16 or 32 of fp32.
-/// The vectors are built member by member: through a union the compiler stores single words.
+/// Vectors are built member by member, because the compiler stores single words through a union.
 template <class E, int kCount>
 struct Pack {
   using Number = typename arch::Arithmetic<E>::Number;

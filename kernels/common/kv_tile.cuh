@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// K and V tiles in shared memory: layout, and their asynchronous loading through the page table.
+// K and V tiles in shared memory: their layout, and how they are loaded through the page table.
 #pragma once
 
 #include "kernels/arch/async_copy.cuh"
@@ -9,9 +9,9 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// [tokens][kRowBytes / 16] chunks of 16 bytes. The chunk index is XORed with the token, so the
-/// eight rows one ldmatrix phase reads fall into eight different bank groups; rows of 64 bytes
-/// share a 128-byte line in pairs, so there the token's second bit counts first.
+/// [tokens][kRowBytes / 16] chunks of 16 bytes. The index of a chunk is XORed with its token, so
+/// that the eight rows which ldmatrix reads at once fall into eight different bank groups. Two rows
+/// of 64 bytes share a line of 128 bytes: there half the token is XORed.
 template <int kRowBytes>
 struct KvLayout {
   static constexpr int kChunks = kRowBytes / 16; // per token, a power of two >= 4
@@ -20,8 +20,8 @@ struct KvLayout {
     return token * kChunks + (chunk ^ swizzle(token));
   }
 
-  /// index(token + first, chunk) from home = index(first, chunk), for tokens with no bit in common
-  /// with `first`: with a constant token, one XOR and an immediate offset.
+  /// index(token + first, chunk), computed from home = index(first, chunk). `token` and `first`
+  /// must have no bit in common. With a constant token this takes one XOR and an immediate offset.
   static ASSAY_DEVICE int index_from(int home, int token) {
     return (home ^ swizzle(token)) + token * kChunks;
   }
@@ -30,11 +30,11 @@ private:
   static ASSAY_DEVICE int swizzle(int token) { return kChunks == 4 ? token / 2 & 3 : token & 7; }
 };
 
-/// One warp's share of a tile: kTokens (8, 16, 32 or 64) consecutive tokens. Places are looked up
-/// one tile ahead, so the page-table latency hides behind the previous tile.
+/// Loads the part of a tile that one warp loads: kTokens (8, 16, 32 or 64) consecutive tokens. The
+/// pages of a tile are looked up while the tile in front is computed, which hides the latency.
 ///
-/// Tokens from `end` on are dead. With kClipBegin so are tokens before `begin`, for a window that
-/// starts inside a tile. TileLayout: of the tile that this is a part of.
+/// Tokens from `end` on do not count. With kClipBegin, tokens before `begin` do not either: a
+/// window may start inside a tile. TileLayout is the layout of the whole tile.
 template <class Kv, int kHeadDim, int kTokens, bool kClipBegin = false,
           class TileLayout = KvLayout<kHeadDim * sizeof(Kv)>>
 class WarpTileLoader {
@@ -42,10 +42,10 @@ class WarpTileLoader {
   static constexpr int kChunk = 16 / sizeof(Kv); // elements
   static constexpr int kTokensPerPass = arch::kWarpSize / Layout::kChunks;
   static constexpr int kPasses = kTokens / kTokensPerPass;
-  /// Tokens whose place is looked up at once: 16, so that pages of 16 are whole.
+  /// Tokens that one look-up may serve: 16, so that it does with pages of 16.
   static constexpr int kGroupTokens = kTokens < 16 ? kTokens : 16;
   static constexpr int kGroups = kTokens / kGroupTokens;
-  /// Tokens that one lane looks up otherwise: lane, lane + 32.
+  /// Tokens that one lane looks up where groups do not serve: lane and lane + 32.
   static constexpr int kLaneTokens = kTokens <= arch::kWarpSize ? 1 : kTokens / arch::kWarpSize;
   static_assert(kTokens <= 2 * arch::kWarpSize && kTokens % 8 == 0 && kLaneTokens <= kGroups);
   static_assert(kPasses >= 1 && kPasses * kTokensPerPass == kTokens);
@@ -56,41 +56,41 @@ public:
   ASSAY_DEVICE WarpTileLoader(const PagedKv<Kv> &kv, int begin, int end)
       : kv_(kv), begin_(begin), end_(end) {}
 
-  /// Starts the look-up for tokens base .. base + kTokens - 1. Page-table entries of dead tokens
-  /// are not read. When all are live and each group of 16 lies inside one page (every tile but the
-  /// last when the page size is a multiple of 16) one entry a group is enough; otherwise lane t
-  /// looks up tokens t and t + 32.
-  ASSAY_DEVICE void prefetch_places(const PagedKvParams &params, int base) {
+  /// Starts the look-ups for tokens base .. base + kTokens - 1. It reads no page-table entry of a
+  /// token that does not count. One entry a group of 16 is enough where all tokens count and each
+  /// group lies inside one page. With a page size that is a multiple of 16, so it is in every tile
+  /// but the last. Otherwise lane t looks up tokens t and t + 32.
+  ASSAY_DEVICE void prefetch_coords(const PagedKvParams &params, int base) {
     base_ = base;
     whole_pages_ = base + kTokens <= end_ && (!kClipBegin || base >= begin_);
     const uint32_t page_size = params.page_size.divisor;
-    TokenPlace group = kv_.logical_place(params, base);
+    TokenCoord group = kv_.logical_coord(params, base);
     ASSAY_UNROLL
     for (int g = 0; g < kGroups; ++g) {
-      if (g > 0) { // the group in front was whole, or it does not matter
+      if (g > 0) { // wrong only where the group in front is not inside a page
         group.slot += kGroupTokens;
         if (group.slot >= page_size) group = {group.page + 1, group.slot - page_size};
       }
       whole_pages_ = whole_pages_ && group.slot + kGroupTokens <= page_size;
-      place_[g] = group;
+      coord_[g] = group;
     }
     if (whole_pages_) {
       ASSAY_UNROLL
       for (int g = 0; g < kGroups; ++g)
-        place_[g] = kv_.look_up(place_[g]);
+        coord_[g] = kv_.look_up(coord_[g]);
       return;
     }
     ASSAY_UNROLL
     for (int i = 0; i < kLaneTokens; ++i) {
-      place_[i] = {0, 0};
+      coord_[i] = {0, 0};
       const int token = i * arch::kWarpSize + arch::lane_id();
       if (token < kTokens && is_live(base + token))
-        place_[i] = kv_.look_up(kv_.logical_place(params, base + token));
+        coord_[i] = kv_.look_up(kv_.logical_coord(params, base + token));
     }
   }
 
-  /// Copies the looked-up tokens' rows of K (kIsK) or V; dead tokens become zeros: 0 * P stays 0
-  /// even when the cache holds NaN there.
+  /// Copies the rows of K (kIsK) or V of the tokens that were looked up. A token that does not
+  /// count becomes zeros: its weight of 0 times zero is 0, even where the cache holds NaN.
   template <bool kIsK>
   ASSAY_DEVICE void copy(const PagedKvParams &params, arch::Vec4 *tile) const {
     const int lane = arch::lane_id();
@@ -99,7 +99,7 @@ public:
     if (whole_pages_) {
       ASSAY_UNROLL
       for (int g = 0; g < kGroups; ++g) {
-        const Kv *row = kv_.template row<kIsK>(params, {place_[g].page, place_[g].slot + first}) +
+        const Kv *row = kv_.template row<kIsK>(params, {coord_[g].page, coord_[g].slot + first}) +
                         chunk * kChunk;
         ASSAY_UNROLL
         for (int slot = 0; slot < kGroupTokens; slot += kTokensPerPass)
@@ -111,7 +111,7 @@ public:
     const Kv *own[kLaneTokens]; // of tokens base_ + lane, base_ + lane + 32
     ASSAY_UNROLL
     for (int i = 0; i < kLaneTokens; ++i)
-      own[i] = kv_.template row<kIsK>(params, place_[i]);
+      own[i] = kv_.template row<kIsK>(params, coord_[i]);
     ASSAY_UNROLL
     for (int token = 0; token < kTokens; token += kTokensPerPass) {
       const Kv *row = arch::shfl_idx(own[token / arch::kWarpSize], token % arch::kWarpSize + first);
@@ -128,7 +128,7 @@ private:
   PagedKv<Kv> kv_;
   int begin_ = 0, end_ = 0, base_ = 0;
   bool whole_pages_ = false;
-  TokenPlace place_[kGroups] = {};
+  TokenCoord coord_[kGroups] = {};
 };
 
 } // namespace assay::ASSAY_TARGET

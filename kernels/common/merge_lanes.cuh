@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// N-way merge of stored (normalised o, LSE) states by the lanes that share a row: each lane looks
-// at its share of the LSEs, all sum their own components.
+// Merges n stored states (normalised o, LSE) by the lanes that share a row. Each lane looks at some
+// of the LSEs, and sums its own components of all states.
 #pragma once
 
 #include "kernels/arch/shuffle.cuh"
@@ -9,11 +9,11 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Un-normalised sum of states relative to the largest LSE, `m`.
+/// A sum of states, relative to the largest LSE `m` and not normalised.
 template <class R>
 struct MergedStates {
   R m, d, o[8];
-  int weighted, last; // states with a weight; the last of them
+  int weighted, last; // how many states have a weight; the last of them
 
   static ASSAY_DEVICE MergedStates none() {
     MergedStates empty;
@@ -40,14 +40,19 @@ struct MergedStates {
   }
 };
 
-/// Merges states 0 .. count - 1 in index order. kLanes (a power of two) neighbouring lanes work on
-/// one row, each on its eight components; counts may differ between rows, but all lanes of the warp
-/// take part. lse(i) is the LSE of state i, `scale` turns differences of LSEs into base-2 logits;
-/// o(i) is a Pack8 of the lane's components, called only where readable(i). What o holds does not
-/// count where the weight is 0, as that of an empty state.
+/// Merges states 0 .. count - 1 in the order of their indices. kLanes (a power of two) neighbouring
+/// lanes work on one row, each on eight components. Rows may have different counts, but all lanes
+/// of the warp take part.
+///   lse(i)       the LSE of state i
+///   scale        turns differences of LSEs into base-2 logits
+///   o(i)         this lane's components of state i, as a Pack8
+///   readable(i)  whether o(i) may be called
+///   meet(m)      the largest LSE of the row, where m is the largest that these kLanes lanes have
+///                found. More than these lanes may work on the row; `meet` asks the others
+/// A state of weight 0 does not count, whatever its o holds: an empty state is one.
 ///
-/// The LSEs of as many states as lanes and the first kBatch o are loaded at once; later o kBatch at
-/// a time. meet(m) is the largest LSE of all who share the row, where those of these lanes is m.
+/// The LSEs of the first kLanes states and the o of the first kBatch are loaded at once, the later
+/// o kBatch at a time.
 template <int kLanes, class R, int kBatch, class LoadLse, class LoadO, class Readable, class Meet>
 ASSAY_DEVICE MergedStates<R> merge_by_lanes(int count, R scale, LoadLse lse, LoadO o,
                                             Readable readable, Meet meet) {
@@ -61,7 +66,7 @@ ASSAY_DEVICE MergedStates<R> merge_by_lanes(int count, R scale, LoadLse lse, Loa
       if (base + i < count && readable(base + i)) part[i] = o(base + i);
   };
   MergedStates<R> sum = MergedStates<R>::none();
-  const R front = lse_or_none(own); // the first chunk's is kept
+  const R front = lse_or_none(own); // of the first kLanes states; it is used twice
   load(0);
   sum.m = front;
   for (int base = kLanes; arch::any(base < count); base += kLanes)
@@ -69,7 +74,8 @@ ASSAY_DEVICE MergedStates<R> merge_by_lanes(int count, R scale, LoadLse lse, Loa
   ASSAY_UNROLL
   for (int mask = 1; mask < kLanes; mask *= 2)
     sum.m = arch::max_num(sum.m, arch::shfl_xor(sum.m, mask));
-  sum.m = meet(arch::shfl_idx(sum.m, first)); // equals may differ in what max does not compare
+  sum.m =
+      meet(arch::shfl_idx(sum.m, first)); // one lane's m for all: equal numbers may have other bits
   for (int base = 0; arch::any(base < count); base += kLanes) {
     const R weight =
         AttentionState<R, 1>::weight(base == 0 ? front : lse_or_none(base + own), sum.m, scale);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a token's K and V rows live.
+// Where the K and V rows of a token are.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -12,16 +12,17 @@ ASSAY_DEVICE uint32_t divide(uint32_t n, const FastDivisor &d) {
   return static_cast<uint32_t>((uint64_t{n} * d.magic) >> d.shift);
 }
 
-/// A token's place: page (its index in the row of the page table, or its id) and slot in the page.
-struct TokenPlace {
+/// Where a token is: a page, and a slot in the page. A logical coord has the index of the page in
+/// its row of the page table; after the look-up a coord has the id of the page.
+struct TokenCoord {
   uint32_t page, slot;
 };
 
-/// One (row, kv head) of a paged cache. Offsets are 64-bit: pools exceed 2^31 elements.
+/// One (row, kv head) of a paged cache. Offsets have 64 bits, since pools exceed 2^31 elements.
 ///
-/// The parameters are an argument of every call, not a member: a stored pointer to them would turn
-/// each stride into a load from memory instead of a constant operand (measured: the copy of a tile
-/// took 400 instructions instead of 100).
+/// Every call takes the parameters as an argument. With a pointer to them as a member each stride
+/// would be a load from memory and no constant operand (measured: the copy of a tile took 400
+/// instructions instead of 100).
 template <class E>
 class PagedKv {
 public:
@@ -31,21 +32,22 @@ public:
         k_(static_cast<const E *>(params.k) + kv_head * params.k_stride_head),
         v_(static_cast<const E *>(params.v) + kv_head * params.v_stride_head) {}
 
-  static ASSAY_DEVICE TokenPlace logical_place(const PagedKvParams &params, int token) {
+  static ASSAY_DEVICE TokenCoord logical_coord(const PagedKvParams &params, int token) {
     const uint32_t page = divide(token, params.page_size);
     return {page, token - page * params.page_size.divisor};
   }
 
-  /// From page index to page id: reads one page-table entry, whose page must hold a live token.
-  ASSAY_DEVICE TokenPlace look_up(TokenPlace logical) const {
+  /// Turns the index of a page into its id. Reads one page-table entry, of a page that must hold a
+  /// token of the row.
+  ASSAY_DEVICE TokenCoord look_up(TokenCoord logical) const {
     const uint32_t page = logical.page;
     return {static_cast<uint32_t>(arch::global_load_readonly(table_ + page)), logical.slot};
   }
 
-  /// The row of a token in K (kIsK) or V; `place` has the page id.
+  /// The row of a token in K (kIsK) or V. `coord` has the id of the page.
   template <bool kIsK>
-  ASSAY_DEVICE const E *row(const PagedKvParams &params, TokenPlace place) const {
-    const uint64_t page = place.page, slot = place.slot;
+  ASSAY_DEVICE const E *row(const PagedKvParams &params, TokenCoord coord) const {
+    const uint64_t page = coord.page, slot = coord.slot;
     const uint64_t offset = kIsK ? page * params.k_page_bytes + slot * params.k_token_bytes
                                  : page * params.v_page_bytes + slot * params.v_token_bytes;
     return reinterpret_cast<const E *>(reinterpret_cast<const char *>(kIsK ? k_ : v_) + offset);

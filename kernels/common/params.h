@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel parameters as the device sees them: validated, plain values. Strides in elements, but for
-// those of pages and tokens.
+// Kernel parameters as the device sees them: plain values that have been checked. Strides count
+// elements, but those of pages and tokens count bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ namespace assay {
     return f(#__VA_ARGS__, __VA_ARGS__);                                                           \
   }
 
-/// Division by a run-time constant without the divide: quotient = n / divisor for 0 <= n < 2^31.
-/// The 32-bit round-up reciprocal (Granlund and Montgomery 1994): n * magic >> shift with magic =
-/// ceil(2^shift / d) and shift = 31 + ceil(log2 d), whose product error stays below 1/d for 31-bit
-/// n.
+/// Divides by a run-time constant without a division: n / divisor = n * magic >> shift for
+/// 0 <= n < 2^31. It is the 32-bit round-up reciprocal (Granlund and Montgomery 1994):
+///   shift = 31 + ceil(log2 d)
+///   magic = ceil(2^shift / d)
+/// The error of the product stays below 1 / d for n of 31 bits.
 struct FastDivisor {
   uint32_t divisor = 1, magic = 1u << 31, shift = 31;
 
@@ -32,14 +33,16 @@ struct FastDivisor {
   }
 };
 
-/// Device view of assay_paged_kv.
+/// What the device knows of an assay_paged_kv.
 struct PagedKvParams {
   const void *k, *v;
   const int32_t *page_table; // [rows, max_pages]: a row per request, or per segment of a cascade
   const int32_t *seq_lens;   // [rows]
   int64_t k_stride_head, v_stride_head;
-  /// Strides of pages and tokens in bytes, below 2^32: an address takes two 32 x 32 + 64-bit
-  /// multiply-adds (with 64-bit strides the addresses were a third of a tile's instructions).
+  /// Strides of pages and tokens, in bytes and below 2^32. An address then takes two multiply-adds
+  /// of
+  /// 32 x 32 + 64 bits. (With strides of 64 bits a third of the instructions of a tile were
+  /// addresses.)
   uint32_t k_page_bytes, k_token_bytes, v_page_bytes, v_token_bytes;
   int64_t page_table_stride;
   FastDivisor page_size; // tokens
@@ -50,7 +53,7 @@ struct PagedKvParams {
                rows)
 };
 
-/// What is common to every attention kernel: the query side and the final result.
+/// What every attention kernel has: the queries and the final result.
 struct AttentionParams {
   const void *q; // [batch, num_qo_heads, head_dim]
   void *o;       // [batch, num_qo_heads, head_dim]
@@ -60,15 +63,15 @@ struct AttentionParams {
   int64_t lse_stride_batch, lse_stride_head;
   float scale_log2; // fl(sm_scale * log2 e): score -> base-2 logit
   float lse_unit;   // 1 for base-2 LSE, ln 2 for natural
-  int32_t batch, num_qo_heads, num_kv_heads, group_size;
+  int32_t batch, num_qo_heads, num_kv_heads, gqa_group_size;
 
   ASSAY_FIELDS(q, o, lse, q_stride_batch, q_stride_head, o_stride_batch, o_stride_head,
                lse_stride_batch, lse_stride_head, scale_log2, lse_unit, batch, num_qo_heads,
-               num_kv_heads, group_size)
+               num_kv_heads, gqa_group_size)
 };
 
-/// What only some decode calls use. A kernel compiled without features reads none but `query_rows`
-/// and, with fp8 KV, the scales.
+/// What some decode calls use. A kernel that is compiled without features reads `query_rows` and,
+/// with an fp8 cache, the scales; it reads nothing else.
 struct FeatureParams {
   const float *k_scale, *v_scale; // [1] or [num_kv_heads], may be null
   int32_t k_scale_stride, v_scale_stride;
@@ -77,8 +80,8 @@ struct FeatureParams {
   float softcap_log2;        // fl(cap * log2 e), 0: none
   float two_over_softcap;    // fl(2 / cap)
   int32_t q_len, window;     // window 0: all keys
-  int32_t span;              // keys some query token sees, 0: all
-  int32_t query_rows;        // of one (request, kv head): q_len * group_size
+  int32_t span;              // keys that some query token of a request sees, 0: all
+  int32_t query_rows;        // of one (request, kv head): q_len * gqa_group_size
   int64_t q_stride_token, o_stride_token, lse_stride_token;
 
   ASSAY_FIELDS(k_scale, v_scale, k_scale_stride, v_scale_stride, alibi_slopes, sinks, softcap_log2,
@@ -86,7 +89,7 @@ struct FeatureParams {
                lse_stride_token)
 };
 
-/// fp32 partial results: a slot holds the query rows of a block and their base-2 LSE.
+/// Partial results in fp32. A slot holds the query rows of a block and their base-2 LSE.
 struct PartialParams {
   float *o_accum;   // [slots, rows, head_dim]
   float *lse_accum; // [slots, rows]

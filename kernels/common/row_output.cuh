@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a finished row slice goes: the caller's O and LSE, or an fp32 partial in the workspace.
+// Where a slice of a finished row goes: to O and LSE of the caller, or to an fp32 partial in the
+// workspace.
 #pragma once
 
 #include "kernels/common/attention_state.cuh"
@@ -12,21 +13,22 @@ namespace assay::ASSAY_TARGET {
 template <class R>
 using SliceOf = AttentionState<R, 8>;
 
-/// Parameters hold numbers as float *; kernels of another arithmetic keep their words there.
+/// The words of another arithmetic, which lie where parameters have a float *.
 template <class R>
 ASSAY_DEVICE R *words_of(float *p) {
   static_assert(sizeof(R) == sizeof(float));
   return reinterpret_cast<R *>(p);
 }
 
-/// Base-2 LSE in the caller's unit (lse_unit is 1 or ln 2).
+/// A base-2 LSE in the unit of the caller: lse_unit is 1 or ln 2.
 template <class R>
 ASSAY_DEVICE R lse_in_unit(R lse2, float lse_unit) {
   return lse_unit == 1.0f ? lse2 : R(lse2 * lse_unit);
 }
 
-/// Writes normalised components dim .. dim + kDims - 1 of (request, head); the slice with dim == 0
-/// also writes the LSE. `o` is normalised, `lse2` in base 2. The offsets select a query token.
+/// Writes components dim .. dim + kDims - 1 of (request, head). `o` is normalised, `lse2` is in
+/// base
+/// 2. The slice with dim == 0 also writes the LSE. The offsets select a query token.
 template <class E, class R, int kDims>
 ASSAY_DEVICE void store_final(const AttentionParams &params, int request, int head, int dim,
                               const R (&o)[kDims], R lse2, int64_t o_offset = 0,
@@ -41,8 +43,8 @@ ASSAY_DEVICE void store_final(const AttentionParams &params, int request, int he
                        lse_in_unit(lse2, params.lse_unit));
 }
 
-/// Writes normalised components dim .. dim + kDims - 1 of partial row `row`, counted over all
-/// slots.
+/// Writes components dim .. dim + kDims - 1 of partial row `row`, which counts through all slots.
+/// `o` is normalised.
 template <int kHeadDim, class R, int kDims>
 ASSAY_DEVICE void store_partial(const PartialParams &partial, uint64_t row, int dim,
                                 const R (&o)[kDims], R lse2) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between a score and the softmax in some decode calls: causal order, sliding window,
-// logits softcap, ALiBi; and the sink that joins a finished row.
+// What some decode calls do to a score before the softmax: causal order, sliding window, logits
+// softcap, ALiBi. And the sink, which joins a finished row.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -11,16 +11,18 @@ namespace assay::ASSAY_TARGET {
 
 inline constexpr float kLog2E = 1.44269504f; // natural to base-2 logits
 
-/// cap * tanh(x / cap) of a base-2 logit x, both in base 2: tanh(y) = 1 - 2 / (1 + 2^(2 y log2 e)),
-/// and 2 y log2 e = x * 2 / cap with cap in natural units. Absolute error of the tanh below
-/// 3 * 2^-22: 0.5 exp2, 0.2 its argument, 1.5 reciprocal and sum, 0.25 the difference (in 2^-22).
+/// cap * tanh(x / cap) of a base-2 logit x, where cap is in base 2, too. It uses
+///   tanh(y) = 1 - 2 / (1 + 2^(2 y log2 e)), and 2 y log2 e = x * 2 / cap with cap in natural
+///   units.
+/// The absolute error of the tanh is below 3 * 2^-22. In units of 2^-22 it is the sum of
+///   0.5 for exp2, 0.2 for its argument, 1.5 for reciprocal and sum, 0.25 for the difference.
 ASSAY_DEVICE float softcap(float x, const FeatureParams &features) {
   const float power = arch::exp2_approx(x * features.two_over_softcap);
   return features.softcap_log2 * (1.0f - 2.0f * arch::rcp_approx(1.0f + power));
 }
 
-/// The features of one thread's query rows in an AttentionTile. Row r of a (request, kv head) is
-/// query token r / group_size and head r % group_size of the group.
+/// The features of the query rows that one thread has in an AttentionTile. Row r of a (request, kv
+/// head) is query token r / gqa_group_size and head r % gqa_group_size of the group.
 template <class Tile>
 class ScoreFeatures {
   static constexpr int kRowTiles = Tile::kRows / 8;
@@ -35,28 +37,29 @@ public:
       ASSAY_UNROLL
     for (int j = 0; j < 2; ++j) {
       const int row = first_row + Tile::row_index(n, j);
-      row_[n][j].token = row / attention.group_size;
+      row_[n][j].token = row / attention.gqa_group_size;
       row_[n][j].slope = 0.0f;
       if (features.alibi_slopes != nullptr && row < features.query_rows)
         row_[n][j].slope = kLog2E * arch::global_load_readonly(features.alibi_slopes +
-                                                               kv_head * attention.group_size +
-                                                               row % attention.group_size);
+                                                               kv_head * attention.gqa_group_size +
+                                                               row % attention.gqa_group_size);
     }
   }
 
-  /// Scale that turns the scores left by apply() into base-2 logits.
+  /// The scale that makes base-2 logits of the scores that apply() leaves.
   ASSAY_DEVICE float scale_after(float scale) const { return transforms_ ? 1.0f : scale; }
 
-  /// Begins an item: keys below kv_end of a request with seq_len tokens.
+  /// Begins an item, which has keys below kv_end of a request of seq_len tokens.
   ASSAY_DEVICE void begin(int seq_len, int kv_end) {
     first_position_ = seq_len - features_.q_len;
     kv_end_ = kv_end;
-    // Between these every row sees every key.
+    // Every row sees every key from last_clipped_ up to first_masked_.
     first_masked_ = first_position_ < kv_end ? first_position_ + 1 : kv_end;
     last_clipped_ = features_.window > 0 ? seq_len - features_.window : 0;
   }
 
-  /// Scores of the tile at `base` become logits; invisible keys become -inf.
+  /// Makes logits of the scores of the tile at `base`, where there is a softcap or ALiBi, and -inf
+  /// of the scores of keys that a row does not see.
   ASSAY_DEVICE void apply(Tile &tile, int base, float scale) const {
     if (transforms_)
       tile.for_each_score([&](int n, int j, int token, float &score) {
@@ -86,7 +89,8 @@ private:
   Row row_[kRowTiles][2];
 };
 
-/// A finished row (normalised o, base-2 LSE) and a key with logit `sink` (natural base), value 0.
+/// Adds a key to a finished row (normalised o, base-2 LSE). The logit of the key is `sink`, in the
+/// natural base, and its value is 0.
 template <int kDims>
 ASSAY_DEVICE void join_sink(float (&o)[kDims], float &lse2, float sink) {
   const float sink2 = sink * kLog2E;
@@ -100,7 +104,7 @@ ASSAY_DEVICE void join_sink(float (&o)[kDims], float &lse2, float sink) {
   lse2 = m + arch::log2_approx(mass);
 }
 
-/// v_scale and sink of a finished row slice: `head` is the query head.
+/// Applies v_scale and the sink to a slice of a finished row. `head` is the query head.
 template <class Types, bool kFeatures, class R, int kDims>
 ASSAY_DEVICE void finish_row(const FeatureParams &features, int kv_head, int head, R (&o)[kDims],
                              R &lse2) {

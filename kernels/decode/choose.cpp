@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/decode/choose.h"
 
+#include "kernels/blocks/paged_shape.h"
 #include "kernels/decode/kernel_choice.h"
-#include "kernels/decode/paged_shape.h"
 #include "kernels/host/attention_call.h"
 
 namespace assay {

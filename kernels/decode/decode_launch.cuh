@@ -2,11 +2,11 @@
 // Definitions of DecodeLaunch; included only by the generated instantiations.
 #pragma once
 
+#include "kernels/blocks/plan_launch.cuh"
+#include "kernels/blocks/with_core.cuh"
 #include "kernels/decode/decode_launch.h"
 #include "kernels/decode/paged_attention_v1.cuh"
 #include "kernels/decode/paged_attention_v2.cuh"
-#include "kernels/decode/plan_launch.cuh"
-#include "kernels/decode/with_core.cuh"
 
 #include <algorithm>
 
@@ -26,8 +26,8 @@ assay_status launch_v1(const PagedV1Call &call, void *stream) {
 }
 
 template <class Core>
-assay_status launch_v2(const PagedV2Call &call, void *stream) {
-  PagedAttentionV2Params params = v2_params(call);
+assay_status launch_v2(const SplitKvCall &call, void *stream) {
+  SplitKvParams params = split_kv_params(call);
   // The planner of this call is in front of it, and all that it reads from the plan is late.
   if (call.run_planner) params.attention.early_start = false;
   const SplitPlanShape &shape = call.split.plan;
@@ -39,20 +39,20 @@ assay_status launch_v2(const PagedV2Call &call, void *stream) {
 
 template <class Query, class Kv, int kHeadDim>
 assay_status DecodeLaunch<Query, Kv, kHeadDim>::v1(const PagedV1Call &call, void *stream) {
-  return with_core<Query, Kv, kHeadDim, kV1Warps, true>(call.paged.shape, [&](auto *core) {
+  return with_core<Query, Kv, kHeadDim, kDecodeWarps, true>(call.paged.shape, [&](auto *core) {
     return launch_v1<std::remove_pointer_t<decltype(core)>>(call, stream);
   });
 }
 
 template <class Query, class Kv, int kHeadDim>
-assay_status DecodeLaunch<Query, Kv, kHeadDim>::v2(const PagedV2Call &call, void *stream) {
+assay_status DecodeLaunch<Query, Kv, kHeadDim>::v2(const SplitKvCall &call, void *stream) {
   if (call.run_planner)
     ASSAY_RETURN_IF_ERROR(
         launch_plan_kernel(call.split.plan, call.paged.kv.seq_lens, call.plan, stream));
   const auto launch = [&](auto *core) {
     return launch_v2<std::remove_pointer_t<decltype(core)>>(call, stream);
   };
-  return with_v2_core<Query, Kv, kHeadDim, true>(call, launch);
+  return with_split_kv_core<Query, Kv, kHeadDim, true>(call, launch);
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -13,7 +13,7 @@ namespace assay::ASSAY_TARGET {
 template <class Query, class Kv, int kHeadDim>
 struct DecodeLaunch {
   static assay_status v1(const PagedV1Call &call, void *stream);
-  static assay_status v2(const PagedV2Call &call, void *stream);
+  static assay_status v2(const SplitKvCall &call, void *stream);
 };
 
 } // namespace assay::ASSAY_TARGET

@@ -3,8 +3,9 @@
 #pragma once
 
 #include "kernels/arch/convert.cuh"
+#include "kernels/blocks/plan_launch.cuh"
 #include "kernels/decode/decode_launch.h"
-#include "kernels/decode/plan_launch.cuh"
+#include "kernels/decode/plan_call.h"
 
 namespace assay::ASSAY_TARGET {
 
@@ -12,7 +13,7 @@ struct DecodeInstantiation {
   assay_dtype dtype, kv_dtype;
   int head_dim;
   assay_status (*v1)(const PagedV1Call &, void *stream);
-  assay_status (*v2)(const PagedV2Call &, void *stream);
+  assay_status (*v2)(const SplitKvCall &, void *stream);
 };
 
 inline constexpr DecodeInstantiation kDecode[] = {
@@ -44,7 +45,7 @@ inline assay_status launch_paged_attention_v1(const PagedV1Call &call, void *str
   return launch ? found->v1(call, stream) : ASSAY_OK;
 }
 
-inline assay_status launch_paged_attention_v2(const PagedV2Call &call, void *stream, bool launch) {
+inline assay_status launch_paged_attention_v2(const SplitKvCall &call, void *stream, bool launch) {
   const PagedShape &s = call.paged.shape;
   const DecodeInstantiation *found = find_decode(s);
   if (found == nullptr) return no_instantiation(s.dtype, s.kv_dtype, s.head_dim);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged_attention_v1: one block, or a team of its warps, per head tile (request, kv head, up to 16
-// query rows); all keys in one pass.
+// paged_attention_v1: a block, or a team of its warps, attends all keys of one head tile in one
+// pass. A head tile is a request, a kv head, and up to 16 of its query rows.
 #pragma once
 
-#include "kernels/decode/decode_core.cuh"
-#include "kernels/decode/decode_params.h"
+#include "kernels/blocks/decode_core.cuh"
+#include "kernels/decode/v1_params.h"
 
 namespace assay::ASSAY_TARGET {
 
-/// The single item of a team, or none for a team past the block's head tiles.
+/// The one item of a team. A team behind the last head tile of the block has none.
 class OneItem {
 public:
   using Item = DecodeWork;
@@ -27,8 +27,9 @@ private:
   bool done_;
 };
 
-/// Grid: v1_blocks for batch * num_kv_heads * tiles_per_kv_head head tiles, tile_warps warps each,
-/// kv heads of one request adjacent (with NHD their tokens share DRAM pages). No workspace.
+/// Grid: v1_blocks() for batch * num_kv_heads * tiles_per_kv_head head tiles of tile_warps warps
+/// each. The kv heads of a request are adjacent: in an NHD cache their tokens share DRAM pages.
+/// There is no workspace.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {

@@ -2,22 +2,9 @@
 // The call of the planner of paged_attention_v2 (assay_plan).
 #pragma once
 
-#include "kernels/decode/paged_shape.h"
-#include "kernels/plan/split_plan.h"
+#include "kernels/blocks/split_kv_call.h"
 
 namespace assay {
-
-/// How paged_attention_v2 splits a call: its plan's shape, and the warps of its blocks.
-struct PagedSplit {
-  SplitPlanShape plan;
-  int warps = 0;
-};
-
-/// Needs no pointers. num_splits is that of the call, still unchecked.
-assay_status build_paged_split(const PagedShape &shape, int32_t num_splits, PagedSplit &split);
-
-/// The tiles of a plan, when every request has `tokens` (checked), are counted in 32 bits.
-assay_status check_plan_tiles(const SplitPlanShape &shape, int32_t tokens);
 
 struct PlanCall {
   SplitPlanShape shape;

@@ -23,7 +23,7 @@ assay_status PagedV1::build(const assay_paged_params *p, PagedV1Call &call) {
   call.empty = call.paged.empty;
   call.head_tiles = s.batch * s.head_tiles;
   call.tile_warps = tile_warps(*p, s, sms);
-  const DecodePolicy policy = decode_policy(s.head_dim, s.kv_bytes, s.row_tiles, kV1Warps);
+  const DecodePolicy policy = decode_policy(s.head_dim, s.kv_bytes, s.row_tiles, kDecodeWarps);
   call.blocks = std::min(v1_blocks(call.head_tiles, call.tile_warps,
                                    int64_t{sms} * policy.min_blocks, p->early_start != 0),
                          kMaxGrid);
@@ -35,7 +35,7 @@ assay_status PagedV1::key_order(const void *params, assay_key_tile *tiles, int64
   const auto &p = *static_cast<const assay_paged_params *>(params);
   const PagedShape s = paged_shape(p);
   const int warps = tile_warps(p, s, multiprocessors(s.target));
-  PagedKeyOrder order(s, kV1Warps, tiles, capacity, first);
+  PagedKeyOrder order(s, kDecodeWarps, tiles, capacity, first);
   for (int32_t request = 0; request < p.batch; ++request, order.end_request()) {
     const int32_t len = p.kv.seq_lens[request];
     order.add({warps, 0, first_planned(len, s.span), len});

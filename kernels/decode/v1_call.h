@@ -2,7 +2,8 @@
 // The call of paged_attention_v1.
 #pragma once
 
-#include "kernels/decode/paged_call.h"
+#include "kernels/blocks/paged_call.h"
+#include "kernels/decode/v1_policy.h"
 
 namespace assay {
 
@@ -18,7 +19,7 @@ struct PagedV1 {
   using Params = assay_paged_params;
   using Call = PagedV1Call;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
-  static constexpr assay_arithmetic kArithmetic = paged_arithmetic(kV1Warps, 0);
+  static constexpr assay_arithmetic kArithmetic = paged_arithmetic(kDecodeWarps, 0);
   static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_ALWAYS;
 
   static assay_status build(const Params *params, Call &call);

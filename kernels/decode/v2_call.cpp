@@ -25,7 +25,7 @@ Workspace workspace_of(const PagedShape &shape, const SplitPlanShape &plan) {
 
 } // namespace
 
-assay_status PagedV2::build(const assay_paged_params *p, PagedV2Call &call) {
+assay_status PagedV2::build(const assay_paged_params *p, SplitKvCall &call) {
   ASSAY_RETURN_IF_ERROR(build_paged_call(p, call.paged));
   ASSAY_RETURN_IF_ERROR(build_paged_split(call.paged.shape, p->num_splits, call.split));
   call.empty = call.paged.empty;

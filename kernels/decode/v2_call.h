@@ -2,24 +2,14 @@
 // The call of paged_attention_v2.
 #pragma once
 
-#include "kernels/decode/paged_call.h"
-#include "kernels/decode/plan_call.h"
+#include "kernels/blocks/split_kv_call.h"
 
 namespace assay {
-
-struct PagedV2Call {
-  PagedCall paged;
-  bool empty;
-  PagedSplit split;
-  PartialParams partial;
-  void *plan;
-  bool run_planner; // the caller brought no plan
-};
 
 /// paged_attention_v2 in the table of kernels (kernels/api/kernels.def).
 struct PagedV2 {
   using Params = assay_paged_params;
-  using Call = PagedV2Call;
+  using Call = SplitKvCall;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
   static constexpr assay_arithmetic kArithmetic = paged_arithmetic(8, 65536); // or 4 warps
   static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_FIXED;

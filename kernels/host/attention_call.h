@@ -11,7 +11,7 @@ namespace assay {
 
 /// Query heads of a kv head.
 template <class Params>
-int32_t group_size(const Params &p) {
+int32_t gqa_group_size(const Params &p) {
   return p.num_qo_heads / p.num_kv_heads;
 }
 
@@ -77,7 +77,7 @@ AttentionParams attention_params(const Params &p) {
   a.batch = p.batch;
   a.num_qo_heads = p.num_qo_heads;
   a.num_kv_heads = p.num_kv_heads;
-  a.group_size = group_size(p);
+  a.gqa_group_size = gqa_group_size(p);
   return a;
 }
 

@@ -154,7 +154,7 @@ assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesC
   m.indptr = p->indptr;
   m.in = {const_cast<void *>(p->o_in), const_cast<float *>(p->lse_in), p->o_in_stride_state,
           p->o_in_stride_head,         p->lse_in_stride_state,         p->lse_in_stride_head};
-  const bool few = p->num_states <= kMostFewStates;
+  const bool few = p->num_states <= kMaxFewStates;
   m.lanes_log2 = few ? lanes_log2(p->head_dim) : std::max(3, lanes_log2(p->head_dim));
   m.workers = merge_workers(p->num_states, 1 << m.lanes_log2);
   call.threads = few              ? kFewStatesThreads

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge_states where no row has more than kMostFewStates states: every thread weighs them itself.
+// merge_states where no row has more than kMaxFewStates states: every thread weighs all of them.
 #pragma once
 
 #include "kernels/arch/thread.cuh"
@@ -8,8 +8,8 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// The sum of a row's states in the order and arithmetic of merge_by_lanes, so that a row's bits do
-/// not depend on the kernel that its neighbours ask for.
+/// The sum of the states of a row. Order and arithmetic are those of merge_by_lanes(), so that the
+/// bits of a row do not depend on the kernel that the rows beside it ask for.
 template <int kStates, class E>
 ASSAY_DEVICE auto merge_few(const MergeRow<E> &row, int dim) {
   using Number = typename MergeRow<E>::Number;
@@ -33,7 +33,8 @@ ASSAY_DEVICE auto merge_few(const MergeRow<E> &row, int dim) {
   return sum;
 }
 
-/// Grid: num_rows * num_heads (row, head)s of 2^lanes_log2 lanes each, eight components a lane.
+/// Grid: 2^lanes_log2 lanes for each of num_rows * num_heads (row, head)s. A lane has eight
+/// components at a time.
 template <class E, int kStates>
 ASSAY_KERNEL(kFewStatesThreads, (sizeof(E) == 2 ? 4 : 3))
 merge_few_states(const ASSAY_GRID_CONSTANT MergeStatesParams params) {

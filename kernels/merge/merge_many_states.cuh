@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge_states where a row may have many states: a block has one, and its workers share them.
+// merge_states where a row may have many states: a block has one row, and its workers share the
+// states.
 #pragma once
 
 #include "kernels/arch/shared_storage.cuh"
@@ -10,18 +11,18 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// kLanes lanes, each with eight components at a time, are a worker: it sums a contiguous range of
-/// the states of the (row, head), relative to the largest LSE of them all. Sums are then added in
-/// the order of the workers, first within a warp, then over the warps. How many workers take part
-/// depends on the row's own count alone, and the others of the launch add nothing: the order of
-/// a row's sum does not depend on the rows beside it.
+/// A worker is kLanes lanes, which have eight components each at a time. It sums a contiguous range
+/// of the states of the (row, head), relative to the largest LSE of all of them. The sums are then
+/// added in the order of the workers, first within a warp, then over the warps. How many workers
+/// take part depends on the number of states of the row alone; other workers of the block add
+/// nothing. So the order of the sum of a row does not depend on the rows beside it.
 template <class E, int kLanes>
 class MergeManyStates {
 public:
   using Number = typename arch::Arithmetic<E>::Number;
   static constexpr int kBatch = sizeof(E) == 2 ? 4 : 2; // 16 registers of o
   static constexpr int kThreads =
-      kLanes * kMostWorkers < kManyStatesThreads ? kLanes * kMostWorkers : kManyStatesThreads;
+      kLanes * kMaxWorkers < kManyStatesThreads ? kLanes * kMaxWorkers : kManyStatesThreads;
   static constexpr int kWarps = kThreads / 32;
 
   struct SharedStorage {
@@ -33,7 +34,7 @@ public:
     const int thread = static_cast<int>(arch::thread_idx()), lane = thread % kLanes;
     const int worker = thread / kLanes;
     const MergeRow<E> row(params, arch::block_idx_x());
-    // More than params.workers only where a row has more states than the caller said.
+    // `wanted` is above params.workers only where a row has more states than the caller said.
     const int wanted = merge_workers(row.count, kLanes);
     const int parts = wanted < params.workers ? wanted : params.workers;
     const int most = (row.count + parts - 1) / parts; // of a worker
@@ -65,8 +66,8 @@ private:
     return params.workers * kLanes / 32;
   }
 
-  /// The largest LSE of the row. The same bits everywhere: equals may differ in what max does not
-  /// compare.
+  /// The largest LSE of the row, with the same bits in all threads: equal numbers may have other
+  /// bits, and so all threads take that of lane 0.
   static ASSAY_DEVICE Number largest_of_block(const MergeStatesParams &params, Number m) {
     ASSAY_UNROLL
     for (int mask = kLanes; mask < 32; mask *= 2)
@@ -81,7 +82,7 @@ private:
     return arch::shfl_idx(m, 0);
   }
 
-  /// sum += other, of later states.
+  /// Adds the sum of later states.
   static ASSAY_DEVICE void add(Sum &sum, int weighted, int last, Number d, const Number (&o)[8]) {
     if (weighted == 0) return;
     const bool alone = sum.weighted == 0;
@@ -93,7 +94,7 @@ private:
     sum.last = last;
   }
 
-  /// The sum of a warp's workers, in those of its first one.
+  /// Adds up the sums of the workers of a warp, in the lanes of its first worker.
   static ASSAY_DEVICE void add_workers_of_warp(Sum &sum) {
     ASSAY_UNROLL
     for (int distance = kLanes; distance < 32; distance *= 2) {
@@ -133,7 +134,7 @@ private:
   }
 };
 
-/// Grid: a block of params.workers * kLanes threads for each (row, head).
+/// Grid: a block per (row, head), of params.workers * kLanes threads.
 template <class E, int kLanes>
 ASSAY_KERNEL((MergeManyStates<E, kLanes>::kThreads), 1)
 merge_many_states(const ASSAY_GRID_CONSTANT MergeStatesParams params) {

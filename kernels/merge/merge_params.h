@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of the merge kernels as the device sees them: validated, plain values.
+// Parameters of the merge kernels as the device sees them: plain values that have been checked.
 #pragma once
 
 #include "kernels/common/params.h"
@@ -9,10 +9,10 @@
 namespace assay {
 
 inline constexpr int kMergeThreads = 128; // per block of merge_state
-/// States of one group of lanes in merge_state: their loads are in flight together.
+/// States that one group of lanes of merge_state has. Their loads are in flight together.
 inline constexpr int kMergeGroupStates = 2;
 
-/// A [rows, heads, head_dim] tensor of states with its LSE; strides in elements.
+/// A [rows, heads, head_dim] tensor of states, and their LSEs. Strides count elements.
 struct StateTensor {
   void *o;
   float *lse;
@@ -27,9 +27,9 @@ struct MergeStateParams {
   int64_t num_states;    // rows * heads
   int32_t num_heads;     // 1 where the heads of a row follow each other as rows do
   int32_t head_dim;
-  int32_t lanes_log2; // 2^lanes_log2 <= 32 lanes have a state
-  float scale;        // LSE difference -> base-2 logit: 1 or log2 e
-  float unit;         // inverse: 1 or ln 2
+  int32_t lanes_log2; // a state has 2^lanes_log2 <= 32 lanes
+  float scale;        // makes base-2 logits of differences of LSEs: 1 or log2 e
+  float unit;         // the inverse of scale: 1 or ln 2
 
   ASSAY_FIELDS(a, b, out, num_states, num_heads, head_dim, lanes_log2, scale, unit)
 };

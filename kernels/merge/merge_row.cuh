@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A (row, head) of merge_states: where its states are, and its result.
+// A (row, head) of merge_states: where its states are, and where its result goes.
 #pragma once
 
 #include "kernels/common/merge_lanes.cuh"
@@ -18,7 +18,7 @@ struct MergeRow {
   int row, head, count = 0; // count: of states
   bool exists;
 
-  /// The index-th (row, head); one past the last has no states.
+  /// The index-th (row, head). Behind the last one there are no states.
   ASSAY_DEVICE MergeRow(const MergeStatesParams &p, int64_t index) : params(p) {
     const RowHead at = RowHead::of(index, p.num_heads);
     row = static_cast<int>(at.row);
@@ -39,7 +39,7 @@ struct MergeRow {
         words_of<Number>(p.in.lse) + begin * p.in.lse_stride_row + head * p.in.lse_stride_head;
   }
 
-  /// Eight components from `dim` on; a lane past head_dim loads what it does not use.
+  /// Eight components of a state from `dim` on. A lane past head_dim loads what it does not use.
   ASSAY_DEVICE Pack8<E> o(int state, int dim) const {
     return Pack8<E>::load(first_o + state * params.in.o_stride_row +
                           (dim < params.head_dim ? dim : 0));
@@ -48,13 +48,14 @@ struct MergeRow {
     return arch::global_load(first_lse + state * params.in.lse_stride_row);
   }
 
-  /// A single state with a weight is returned bit for bit, NaN payloads included.
+  /// Writes the result. Where one state alone has a weight, the result has its bits, also the
+  /// payloads of NaNs.
   ASSAY_DEVICE void store(int dim, const MergedStates<Number> &sum) const {
     if (!exists || dim >= params.head_dim) return;
     E *out = static_cast<E *>(params.out.o) + row * params.out.o_stride_row +
              head * params.out.o_stride_head + dim;
     using State = SliceOf<Number>;
-    Number lse2 = sum.m; // of no state
+    Number lse2 = sum.m; // stays where no state has a weight
     if (sum.weighted == 1) {
       lse2 = lse(sum.last);
       o(sum.last, dim).store(out);

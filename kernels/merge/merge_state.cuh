@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge_state: (o_a, lse_a) + (o_b, lse_b) -> (o, lse), element-wise over [rows, heads, head_dim].
+// merge_state: merges (o_a, lse_a) and (o_b, lse_b) to (o, lse), for every (row, head).
 #pragma once
 
 #include "kernels/arch/shuffle.cuh"
@@ -11,8 +11,8 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// a becomes the merge of a and b; returns its LSE. Bit for bit the other side where one is empty,
-/// zeros where both are, whatever their o holds.
+/// Merges b into a and returns the LSE of the result. Where one side is empty the result has the
+/// bits of the other side. Where both are empty it is zeros, whatever their o holds.
 template <class Number, class E>
 ASSAY_DEVICE Number merge_pair(Number lse_a, Number lse_b, Pack8<E> &a, const Pack8<E> &b,
                                float scale, float unit) {
@@ -39,10 +39,10 @@ ASSAY_DEVICE Number merge_pair(Number lse_a, Number lse_b, Pack8<E> &a, const Pa
   return lse;
 }
 
-/// A power-of-two group of lanes inside one warp owns a state, so that in place (out == a or b)
-/// every lane has read the LSEs before any is overwritten: one warp barrier orders them. (A head
-/// cut across blocks is how an in-place merge corrupts its LSE.) Each o element is read and written
-/// by one thread.
+/// A group of lanes inside one warp owns a state; their number is a power of two. In place (out is
+/// a or b) every lane must have read the LSEs before a lane overwrites one: a warp barrier orders
+/// that. (A head that is cut across blocks is how an in-place merge corrupts its LSE.) Each element
+/// of o is read and written by one thread.
 template <class E>
 ASSAY_KERNEL(kMergeThreads, 1)
 merge_state(const ASSAY_GRID_CONSTANT MergeStateParams params) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge_states: n states per row -> one, n fixed or ragged, few enough for one worker.
+// merge_states: merges the states of a row to one. Rows have equally many states, or as many as
+// indptr says, and few enough for one worker.
 #pragma once
 
 #include "kernels/merge/merge_policy.h"
@@ -7,11 +8,12 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// o that a lane has in flight: 32 registers.
+/// How many o a lane has in flight: they take 32 registers.
 template <class E>
 inline constexpr int kMergeBatch = sizeof(E) == 2 ? 8 : 4;
 
-/// Grid: num_rows * num_heads (row, head)s of kLanes lanes each, with eight components at a time.
+/// Grid: kLanes lanes for each of num_rows * num_heads (row, head)s. A lane has eight components at
+/// a time.
 template <class E, int kLanes>
 ASSAY_KERNEL(kMergeStatesThreads, 5)
 merge_states(const ASSAY_GRID_CONSTANT MergeStatesParams params) {

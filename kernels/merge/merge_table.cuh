@@ -58,7 +58,7 @@ inline assay_status launch_merge_states(const MergeStatesCall &call, void *strea
   return with_merge_element(call.dtype, [&](auto *element) {
     using E = std::remove_pointer_t<decltype(element)>;
     const int states = call.params.num_states;
-    if (states <= kMostFewStates) return launch_merge_few_states<E, kMostFewStates>(call, stream);
+    if (states <= kMaxFewStates) return launch_merge_few_states<E, kMaxFewStates>(call, stream);
     if (call.params.lanes_log2 == 3) return launch_merge_states_of<E, 8>(call, stream);
     if (call.params.lanes_log2 == 4) return launch_merge_states_of<E, 16>(call, stream);
     return launch_merge_states_of<E, 32>(call, stream);

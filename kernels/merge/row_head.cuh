@@ -9,8 +9,8 @@ namespace assay::ASSAY_TARGET {
 struct RowHead {
   int64_t row, head;
 
-  /// Of the index-th (row, head). Below 2^32 the division has 32 bits: one of 64 costs as many
-  /// instructions as the merge of three states.
+  /// The index-th (row, head). An index below 2^32 is divided in 32 bits: a division of 64 bits
+  /// takes as many instructions as the merge of three states.
   static ASSAY_DEVICE RowHead of(int64_t index, int32_t num_heads) {
     if (num_heads == 1) return {index, 0};
     if (index >> 32 == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding the tree: one algorithm for both sides. The device runs each step on all threads of a
-// block with a barrier behind it, the host in loops.
+// Finds the tree, by one algorithm on both sides. The device runs each step on all threads of a
+// block, with a barrier behind it. The host runs each step in a loop.
 #pragma once
 
 #include "kernels/plan/plan_build.h"
@@ -9,23 +9,23 @@
 namespace assay {
 
 /// What a Side has:
-///   get(p), set(p, value)    scratch
-///   load(p), store(p, value), store_record(p, value)    inputs and outputs
-///   each(n, f)               f(i) for all i below n; all are done at the end
-///   each_by_warp(n, f)       likewise, so that f may call what follows
-///   set_by_one(p, value)     scratch
-///   sum(n, f), least(n, f)   of f(i) for all i below n; least: of what is not negative, or -1.
-///                            Also outside of each_by_warp
-///   shared_pages(in, a, b, first, count)   rows a and b of the page table have `count` pages or
-///                            more, of which the first `first` are alike: how many are
+///   get(p), set(p, value)    read and write scratch memory
+///   load(p), store(p, value), store_record(p, value)   read inputs and write outputs
+///   each(n, f)               calls f(i) for all i below n. All calls have returned at its end
+///   each_by_warp(n, f)       does the same with a warp per i, so that f may call what follows
+///   set_by_one(p, value)     writes scratch memory, once for the warp
+///   sum(n, f)                the sum of f(i) for all i below n. May stand outside each_by_warp,
+///   too least(n, f)              the smallest f(i) that is not negative, or -1. Likewise
+///   shared_pages(in, a, b, first, count)   how many pages the rows a and b of the page table begin
+///                            with alike. Both have at least `count`, and `first` are known to be
 template <class Side>
 class TreeFinder {
 public:
-  ASSAY_PLAN_TEMPLATE TreeFinder(const TreeInput &in, const TreeOutput &out, TreeScratch &scratch,
-                                 Side side)
+  ASSAY_HOST_DEVICE TreeFinder(const TreeInput &in, const TreeOutput &out, TreeScratch &scratch,
+                               Side side)
       : in_(in), s_(in.shape), out_(out), t_(scratch), side_(side) {}
 
-  ASSAY_PLAN_TEMPLATE void run() {
+  ASSAY_HOST_DEVICE void run() {
     side_.each(s_.batch, [&](int r) {
       set(t_.group + r, 0);
       set(t_.page + r, 0);
@@ -46,25 +46,25 @@ private:
   static_assert(kMaxTreeBatch <= 1 << kSpotBits);
 
   template <class T>
-  ASSAY_PLAN_TEMPLATE T get(const T *p) const {
+  ASSAY_HOST_DEVICE T get(const T *p) const {
     return side_.get(p);
   }
   template <class T>
-  ASSAY_PLAN_TEMPLATE void set(T *p, T value) const {
+  ASSAY_HOST_DEVICE void set(T *p, T value) const {
     side_.set(p, value);
   }
-  /// That can be shared: the first query token sees no key behind its own.
-  ASSAY_PLAN_TEMPLATE int32_t pages_of(int r) const {
+  /// Pages of a request that can be shared: those whose keys its first query token sees.
+  ASSAY_HOST_DEVICE int32_t pages_of(int r) const {
     const int32_t keys = side_.load(in_.seq_lens + r) - (s_.q_len - 1);
     return keys > 0 ? keys / s_.page_size : 0;
   }
-  ASSAY_PLAN_TEMPLATE PrefixNode node(int32_t n) const {
+  ASSAY_HOST_DEVICE PrefixNode node(int32_t n) const {
     const PrefixNode *p = t_.nodes + n;
     return {get(&p->request), get(&p->first_member), get(&p->members),
             get(&p->copies),  get(&p->begin),        get(&p->end)};
   }
-  /// In each_by_warp.
-  ASSAY_PLAN_TEMPLATE void set_node(int32_t n, const PrefixNode &node) const {
+  /// Stands inside each_by_warp.
+  ASSAY_HOST_DEVICE void set_node(int32_t n, const PrefixNode &node) const {
     PrefixNode *p = t_.nodes + n;
     side_.set_by_one(&p->request, node.request);
     side_.set_by_one(&p->first_member, node.first_member);
@@ -73,13 +73,13 @@ private:
     side_.set_by_one(&p->begin, node.begin);
     side_.set_by_one(&p->end, node.end);
   }
-  ASSAY_PLAN_TEMPLATE int32_t end_of_group(int r) const {
+  ASSAY_HOST_DEVICE int32_t end_of_group(int r) const {
     return get(t_.page + r) * s_.page_size / kStartKeys * kStartKeys;
   }
 
-  /// The groups behind this round: requests of a group with the same next page. One that has no
-  /// such page, or is alone with it, shares no more.
-  ASSAY_PLAN_TEMPLATE void find_next(bool last) {
+  /// Finds the groups of the next round: the requests of a group that have the same next page. A
+  /// request without a next page, or alone with it, shares no more.
+  ASSAY_HOST_DEVICE void find_next(bool last) {
     side_.each(s_.batch, [&](int r) {
       const int32_t page = get(t_.page + r), group = get(t_.group + r);
       int64_t tag = -1;
@@ -103,13 +103,13 @@ private:
     });
   }
 
-  /// Whether a request stands for a group whose newest keys become a node.
-  ASSAY_PLAN_TEMPLATE bool leads_node(int r) const {
+  /// Whether a request leads a group whose newest keys become a node.
+  ASSAY_HOST_DEVICE bool leads_node(int r) const {
     return get(t_.group + r) == r && get(t_.copies + r) > 0;
   }
 
-  /// The newest keys of each group become a node where that pays; returns how many do.
-  ASSAY_PLAN_TEMPLATE int32_t add_nodes(int level, int32_t before) {
+  /// Makes a node of the newest keys of each group, where that pays. Returns the number of nodes.
+  ASSAY_HOST_DEVICE int32_t add_nodes(int level, int32_t before) {
     side_.each_by_warp(s_.batch, [&](int r) {
       if (get(t_.group + r) != r) return;
       PrefixNode node{};
@@ -147,8 +147,8 @@ private:
     return side_.sum(s_.batch, [&](int r) { return leads_node(r) ? 1 : 0; });
   }
 
-  /// Moves to the next round's groups; whether there are any.
-  ASSAY_PLAN_TEMPLATE bool descend() {
+  /// Moves to the groups of the next round. Returns whether there are any.
+  ASSAY_HOST_DEVICE bool descend() {
     side_.each_by_warp(s_.batch, [&](int r) {
       const int32_t first = get(t_.next + r);
       if (first < 0) return;
@@ -174,15 +174,15 @@ private:
     return side_.sum(s_.batch, [&](int r) { return get(t_.group + r) >= 0 ? 1 : 0; }) > 0;
   }
 
-  ASSAY_PLAN_TEMPLATE bool is_worth_it(int32_t nodes) const {
+  ASSAY_HOST_DEVICE bool is_worth_it(int32_t nodes) const {
     int64_t gain = 0;
     for (int32_t n = 0; n < nodes; ++n)
       gain += gain_of(s_, node(n));
-    return nodes > 0 && (s_.splits > 0 || gain > kLeastGain);
+    return nodes > 0 && (s_.splits > 0 || gain > kH200.min_gain);
   }
 
-  /// Tiles of an item, the cheapest of the candidates that fit; 0 if none does.
-  ASSAY_PLAN_TEMPLATE int32_t choose_tiles(int32_t nodes) {
+  /// The tiles of an item: the cheapest of the candidates that fit, or 0 where none fits.
+  ASSAY_HOST_DEVICE int32_t choose_tiles(int32_t nodes) {
     int32_t longest = 0;
     for (int32_t n = 0; n < nodes; ++n) {
       const PrefixNode found = node(n);
@@ -190,7 +190,7 @@ private:
       if (tiles > longest) longest = tiles;
     }
     side_.each(kMaxNodeSplits, [&](int i) {
-      // The last candidate does not cut at all, should a forced number not fit.
+      // The last candidate does not cut at all, in case a forced number of splits does not fit.
       const int32_t tiles = i + 1 == kMaxNodeSplits ? longest : candidate_tiles(s_, longest, i);
       int64_t items = 0, states = 0;
       for (int32_t n = 0; n < nodes; ++n) {
@@ -199,7 +199,7 @@ private:
         items += node_items(s_, found, splits);
         states += node_states(s_, found, splits);
       }
-      int64_t cost = 0; // does not fit
+      int64_t cost = 0; // 0: does not fit
       if (items <= kMaxTreeItems && states <= s_.max_rows)
         cost = s_.splits > 0 ? i + int64_t{1}
                              : cut_cost(s_, items, states, tiles, (longest + tiles - 1) / tiles);
@@ -212,8 +212,8 @@ private:
     return best + 1 == kMaxNodeSplits ? longest : candidate_tiles(s_, longest, best);
   }
 
-  /// Items and states of the nodes in front of each.
-  ASSAY_PLAN_TEMPLATE void sum_nodes(int32_t nodes, int32_t tiles) {
+  /// Sums, for every node, the items and the states of the nodes in front of it.
+  ASSAY_HOST_DEVICE void sum_nodes(int32_t nodes, int32_t tiles) {
     side_.each(nodes + 1, [&](int n) {
       int64_t items = 0, states = 0;
       for (int32_t o = 0; o < n; ++o) {
@@ -227,7 +227,7 @@ private:
     });
   }
 
-  ASSAY_PLAN_TEMPLATE void write(int32_t nodes) {
+  ASSAY_HOST_DEVICE void write(int32_t nodes) {
     const int32_t tiles = nodes > 0 ? choose_tiles(nodes) : 0;
     if (tiles == 0) nodes = 0;
     sum_nodes(nodes, tiles);
@@ -249,15 +249,15 @@ private:
     side_.each(s_.batch, [&](int r) {
       for (int l = 0; l < kTreeLevels; ++l) {
         const int32_t spot = nodes > 0 ? get(t_.spot[l] + r) : -1;
-        TreePlace place{};
+        TreeCoord coord{};
         if (spot >= 0) {
           const int32_t n = spot >> kSpotBits;
           const PrefixNode found = node(n);
-          place.rows = found.members * s_.group;
-          place.first_state = get(t_.states + n) + (spot & (kMaxTreeBatch - 1)) * s_.group;
-          place.splits = node_splits(s_, found, tiles);
+          coord.rows = found.members * s_.query_rows;
+          coord.first_state = get(t_.states + n) + (spot & (kMaxTreeBatch - 1)) * s_.query_rows;
+          coord.splits = node_splits(s_, found, tiles);
         }
-        side_.store_record(out_.places + r * kTreeLevels + l, place);
+        side_.store_record(out_.coords + r * kTreeLevels + l, coord);
       }
       side_.store(out_.covered + r, nodes > 0 ? get(t_.begin + r) : 0);
     });

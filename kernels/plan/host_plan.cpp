@@ -18,7 +18,7 @@ void store(char *base, int64_t offset, const T &value) {
   std::memcpy(base + offset, &value, sizeof value);
 }
 
-/// The least share with which whole workers suffice, or 0.
+/// The smallest share with which there are enough whole workers, or 0.
 int64_t share_of_whole_workers(const PlanInput &in) {
   const SplitPlanShape &s = in.shape;
   int64_t total = 0;
@@ -40,7 +40,7 @@ void write_line(const PlanInput &in, int32_t *line_indptr, int32_t *order) {
   int32_t x = 0, before = 0;
   for (int r = 0; r < s.batch; ++r) {
     const int32_t tiles = dealt_tiles(in, r, HostLoad{});
-    order[place_of(s, r, before, tiles > 0)] = r;
+    order[line_index_of(s, r, before, tiles > 0)] = r;
     if (tiles == 0) continue;
     line_indptr[before++] = x;
     x += line_length(s, share, tiles);
@@ -48,10 +48,10 @@ void write_line(const PlanInput &in, int32_t *line_indptr, int32_t *order) {
   std::fill(line_indptr + before, line_indptr + s.batch + 1, x);
 }
 
-/// Of a balanced plan: what the workers hold of the request at `place` of its order.
-std::vector<WorkItem> balanced_items(const PlanInput &in, int32_t place) {
+/// Of a balanced plan: what the workers hold of the request at `index` of its order.
+std::vector<WorkItem> balanced_items(const PlanInput &in, int32_t index) {
   const WorkLine line = work_line(in, HostLoad{});
-  const RequestPlace at = request_place(in, place, HostLoad{});
+  const LineSegment at = line_segment(in, index, HostLoad{});
   if (at.tiles == 0) return {balanced_item(in.shape, line, at, 0)};
   std::vector<WorkItem> items;
   for (int64_t w = line.worker_of(at.begin); w <= line.worker_of(at.end - 1); ++w)
@@ -104,16 +104,16 @@ RequestItems::RequestItems(const SplitPlanShape &shape, const int32_t *seq_lens,
     : input_{shape, seq_lens, nullptr, nullptr, covered} {
   if (shape.splits > 0) return;
   const auto batch = static_cast<size_t>(shape.batch);
-  line_indptr_.resize(batch + 1), order_.resize(batch), places_.resize(batch);
+  line_indptr_.resize(batch + 1), order_.resize(batch), index_of_.resize(batch);
   input_.line_indptr = line_indptr_.data(), input_.order = order_.data();
   write_line(input_, line_indptr_.data(), order_.data());
-  for (size_t place = 0; place < batch; ++place)
-    places_[static_cast<size_t>(order_[place])] = static_cast<int32_t>(place);
+  for (size_t index = 0; index < batch; ++index)
+    index_of_[static_cast<size_t>(order_[index])] = static_cast<int32_t>(index);
 }
 
 std::vector<WorkItem> RequestItems::of(int32_t request) const {
   const SplitPlanShape &shape = input_.shape;
-  if (shape.splits == 0) return balanced_items(input_, places_[static_cast<size_t>(request)]);
+  if (shape.splits == 0) return balanced_items(input_, index_of_[static_cast<size_t>(request)]);
   std::vector<WorkItem> items;
   const int64_t first = int64_t{request} * shape.splits;
   for (int64_t w = first; w < first + shape.splits; ++w)

@@ -13,7 +13,7 @@ namespace assay {
 /// A plan buffer in host memory.
 class HostPlan {
 public:
-  /// Byte-identical to what plan_kernel writes for these lengths. `covered`: as in PlanInput.
+  /// Has the bytes that plan_kernel writes for these lengths. PlanInput tells of `covered`.
   HostPlan(const SplitPlanShape &shape, const int32_t *seq_lens, const int32_t *covered = nullptr);
 
   const void *data() const { return words_.data(); }
@@ -26,10 +26,10 @@ private:
   std::vector<WorkItem> words_; // for its alignment
 };
 
-/// A view of any buffer laid out as above.
+/// A view of a buffer that HostPlan or plan_kernel has written.
 SplitPlan view_plan(const SplitPlanShape &shape, const void *buffer);
 
-/// Items of worker w in the order it computes them.
+/// The items of a worker, in the order in which it computes them.
 std::vector<WorkItem> items_of_worker(const SplitPlan &plan, int64_t worker);
 
 /// Items of requests in split order, for declarations. No plan is made: one of 65,536 requests in
@@ -46,7 +46,7 @@ public:
 private:
   PlanInput input_;
   std::vector<int32_t> line_indptr_, order_;
-  std::vector<int32_t> places_; ///< [batch] of each request in order_
+  std::vector<int32_t> index_of_; ///< [batch] where each request lies in order_
 };
 
 } // namespace assay

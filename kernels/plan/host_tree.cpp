@@ -66,21 +66,21 @@ struct HostSide {
 
 HostTree::HostTree(const TreeInput &in)
     : shape_(in.shape), items_(kMaxTreeItems + in.shape.blocks),
-      places_(static_cast<size_t>(in.shape.batch) * kTreeLevels),
+      coords_(static_cast<size_t>(in.shape.batch) * kTreeLevels),
       members_(static_cast<size_t>(in.shape.batch) * kTreeLevels), covered_(in.shape.batch) {
-  const TreeOutput out{items_.data(), places_.data(), members_.data(), covered_.data()};
+  const TreeOutput out{items_.data(), coords_.data(), members_.data(), covered_.data()};
   const auto scratch = std::make_unique<TreeScratch>();
   TreeFinder<HostSide>(in, out, *scratch, HostSide{}).run();
 }
 
-PrefixTree HostTree::view() const { return {items_.data(), places_.data(), members_.data()}; }
+PrefixTree HostTree::view() const { return {items_.data(), coords_.data(), members_.data()}; }
 
 std::vector<KeyRange> HostTree::ranges_of(int32_t request) const {
   std::vector<KeyRange> out;
   for (int l = 0; l < kTreeLevels; ++l) {
-    const TreePlace &place = places_[request * kTreeLevels + l];
-    for (int32_t split = 0; split < place.splits; ++split) {
-      const int32_t state = place.first_state + split * shape_.kv_heads * place.rows;
+    const TreeCoord &coord = coords_[request * kTreeLevels + l];
+    for (int32_t split = 0; split < coord.splits; ++split) {
+      const int32_t state = coord.first_state + split * shape_.kv_heads * coord.rows;
       for (int32_t i = 0; i < num_items(); ++i) {
         const TreeItem &item = items_[i];
         const int32_t row = state - item.first_state;

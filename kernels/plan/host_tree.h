@@ -12,22 +12,22 @@ struct KeyRange {
   int32_t begin, end;
 };
 
-/// A tree in host memory, as the device writes it.
+/// A tree in host memory, with the bytes that the device writes.
 class HostTree {
 public:
   explicit HostTree(const TreeInput &in);
 
   PrefixTree view() const;
   const int32_t *covered() const { return covered_.data(); }
-  /// The keys that each split of each node holds of a request, in order.
+  /// The keys that nodes hold of a request, split by split, from the root on.
   std::vector<KeyRange> ranges_of(int32_t request) const;
-  /// Those with keys.
+  /// How many items have keys.
   int32_t num_items() const;
 
 private:
   PrefixTreeShape shape_;
   std::vector<TreeItem> items_;
-  std::vector<TreePlace> places_;
+  std::vector<TreeCoord> coords_;
   std::vector<int32_t> members_, covered_;
 };
 

@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-/// Every item of a plan, by request; and what its workers hold.
+/// Looks at what every worker of a plan holds, and then at all items of every request.
 class PlanAudit {
 public:
   PlanAudit(std::span<const int32_t> lens, const SplitPlan &plan)
@@ -28,8 +28,8 @@ public:
   }
 
 private:
-  /// Tiles that fall to the busiest worker of a sound plan: its part of a line with boundaries, or
-  /// what whole workers may have.
+  /// The most tiles that a worker of a sound plan has: its part of a line with boundaries, or what
+  /// whole workers may have.
   int64_t fair_share() const {
     int64_t tiles = 0, boundaries = 0;
     for (int32_t len : lens_) {
@@ -38,7 +38,7 @@ private:
     }
     const int64_t workers = shape_.workers;
     const auto share = [&](int64_t line) { return (line + workers - 1) / workers; };
-    return std::max(share(tiles + boundaries * kBoundaryTiles), share(tiles) + kMostExcessTiles);
+    return std::max(share(tiles + boundaries * kBoundaryTiles), share(tiles) + kMaxExcessTiles);
   }
 
   std::string worker(int64_t w) {

@@ -12,13 +12,13 @@ namespace assay {
 /// The first way in which `plan` is unsound for requests of `lens` tokens ([plan.shape.batch], no
 /// window), or empty. Sound means:
 ///   1. Every key of every request is computed exactly once, inside the request.
-///   2. Every request is written, also without keys; its splits are 0, 1, ... and know their
-///   number.
-///   3. Every partial slot lies in the workspace and is written by one item only; all splits of a
+///   2. Every request is written, also one without keys. Its splits are 0, 1, ... and every one
+///      of them says how many there are.
+///   3. Every partial slot lies in the workspace and is written by one item only. All splits of a
 ///      request agree where its slots are.
-///   4. Balanced plans: no worker holds more tiles than ceil((tiles + boundaries) / workers), or
-///   with
-///      whole workers kMostExcessTiles more than ceil(tiles / workers).
+///   4. In a balanced plan no worker holds more tiles than the larger of
+///        ceil((tiles + boundaries * kBoundaryTiles) / workers)   and
+///        ceil(tiles / workers) + kMaxExcessTiles,   which whole workers may have.
 ///   5. Counters start at 0.
 std::string plan_violation(std::span<const int32_t> lens, const SplitPlan &plan);
 

@@ -1,81 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building a plan from line_indptr: one function per array element, so that the device planner runs
-// them in parallel and the host planner in loops, with identical results.
+// Builds a plan from line_indptr. Every element of an array has a function of its own: the device
+// planner calls them in parallel and the host planner in loops, with identical results. The
+// templates take the loader of the side that runs them: on the device a checked global load.
 #pragma once
 
 #include "kernels/plan/split_plan.h"
 
-// The templates take the loader of the side that runs them: on the device a checked global load.
-#if defined(__CUDACC__)
-#define ASSAY_PLAN_TEMPLATE __device__ inline
-#else
-#define ASSAY_PLAN_TEMPLATE inline
-#endif
-
 namespace assay {
 
-/// What a plan is built from. Balanced plans order requests by place: those with keys as they come,
-/// then those without, last to first.
+/// What a plan is built from. A balanced plan gives every request an index on the line: first those
+/// with keys, in their own order, then those without keys, in reverse order.
 struct PlanInput {
   SplitPlanShape shape;
   const int32_t *seq_lens;    // [batch]
-  const int32_t *line_indptr; // [batch + 1] where places begin on the line; balanced only
-  const int32_t *order;       // [batch] request at each place; balanced only
-  const int32_t *covered; // [batch] first keys that a prefix tree holds, multiples of kStartKeys;
-                          // null: none. Balanced, and without a span
+  const int32_t *line_indptr; // [batch + 1] where the request of each index begins; balanced only
+  const int32_t *order;       // [batch] the request of each index; balanced only
+  /// [batch] How many keys of a request a prefix tree holds, from the first on: a multiple of
+  /// kStartKeys. Null: no keys. Such a plan is balanced and has no span.
+  const int32_t *covered;
 };
 
-/// First key of a request of `len` keys that the plan deals out.
+/// The first key that the plan gives to a worker, of a request of `len` keys.
 template <class Load>
-ASSAY_PLAN_TEMPLATE int32_t first_dealt(const PlanInput &in, int32_t request, int32_t len,
-                                        Load load) {
+ASSAY_HOST_DEVICE int32_t first_dealt(const PlanInput &in, int32_t request, int32_t len,
+                                      Load load) {
   return in.covered != nullptr ? load(in.covered + request) : first_planned(len, in.shape.span);
 }
 
-/// Tiles of a request.
+/// Tiles of a request that the plan gives to workers.
 template <class Load>
-ASSAY_PLAN_TEMPLATE int32_t dealt_tiles(const PlanInput &in, int32_t request, Load load) {
+ASSAY_HOST_DEVICE int32_t dealt_tiles(const PlanInput &in, int32_t request, Load load) {
   const int32_t len = load(in.seq_lens + request);
   return tiles_of(len - first_dealt(in, request, len, load), in.shape.tile);
 }
 
-/// The place of a request in front of which `before` requests have keys.
-ASSAY_PLAN_FUNCTION int32_t place_of(const SplitPlanShape &s, int32_t request, int32_t before,
-                                     bool has_keys) {
+/// The index of a request on the line. `before` requests in front of it have keys.
+ASSAY_HOST_DEVICE int32_t line_index_of(const SplitPlanShape &s, int32_t request, int32_t before,
+                                        bool has_keys) {
   return has_keys ? before : s.batch - 1 - (request - before);
 }
 
 template <class Load>
-ASSAY_PLAN_TEMPLATE RequestPlace request_place(const PlanInput &in, int64_t place, Load load) {
-  RequestPlace p;
-  p.request = load(in.order + place);
+ASSAY_HOST_DEVICE LineSegment line_segment(const PlanInput &in, int64_t index, Load load) {
+  LineSegment p;
+  p.request = load(in.order + index);
   p.len = load(in.seq_lens + p.request);
   p.first = first_dealt(in, p.request, p.len, load);
   p.tiles = tiles_of(p.len - p.first, in.shape.tile);
-  p.begin = load(in.line_indptr + place);
-  p.end = load(in.line_indptr + place + 1);
+  p.begin = load(in.line_indptr + index);
+  p.end = load(in.line_indptr + index + 1);
   if (p.end > p.begin + p.tiles) p.end = p.begin + p.tiles; // behind it, a boundary
   return p;
 }
 
 template <class Load>
-ASSAY_PLAN_TEMPLATE WorkLine work_line(const PlanInput &in, Load load) {
+ASSAY_HOST_DEVICE WorkLine work_line(const PlanInput &in, Load load) {
   return WorkLine::make(in.shape, load(in.line_indptr + in.shape.batch));
 }
 
-/// Split 0 of the request at a place of a balanced plan.
+/// Split 0 of the request of an index of a balanced plan.
 template <class Load>
-ASSAY_PLAN_TEMPLATE WorkItem request_item(const PlanInput &in, int64_t place, Load load) {
+ASSAY_HOST_DEVICE WorkItem request_item(const PlanInput &in, int64_t index, Load load) {
   const WorkLine line = work_line(in, load);
-  const RequestPlace p = request_place(in, place, load);
+  const LineSegment p = line_segment(in, index, load);
   return balanced_item(in.shape, line, p, p.tiles == 0 ? 0 : line.worker_of(p.begin));
 }
 
-/// First place at or behind the begin of worker w's range; behind the last range, that of the first
-/// request without keys.
+/// The index of the first request that begins at or behind the begin of a worker's range. Of a
+/// worker without a range it is the index of the first request without keys.
 template <class Load>
-ASSAY_PLAN_TEMPLATE int32_t first_place(const PlanInput &in, const WorkLine &line, int64_t worker,
-                                        Load load) {
+ASSAY_HOST_DEVICE int32_t first_line_index(const PlanInput &in, const WorkLine &line,
+                                           int64_t worker, Load load) {
   const int64_t x = worker < line.active ? line.begin(worker) : line.total;
   int32_t low = 0, high = in.shape.batch;
   while (low < high) {
@@ -89,7 +84,7 @@ ASSAY_PLAN_TEMPLATE int32_t first_place(const PlanInput &in, const WorkLine &lin
 }
 
 template <class Load>
-ASSAY_PLAN_TEMPLATE WorkerItems worker_items(const PlanInput &in, int64_t worker, Load load) {
+ASSAY_HOST_DEVICE WorkerItems worker_items(const PlanInput &in, int64_t worker, Load load) {
   const SplitPlanShape &s = in.shape;
   WorkerItems items{};
   if (s.splits > 0) {
@@ -97,15 +92,15 @@ ASSAY_PLAN_TEMPLATE WorkerItems worker_items(const PlanInput &in, int64_t worker
     return items;
   }
   const WorkLine line = work_line(in, load);
-  items.begin = first_place(in, line, worker, load);
-  items.end = first_place(in, line, worker + 1, load);
+  items.begin = first_line_index(in, line, worker, load);
+  items.end = first_line_index(in, line, worker + 1, load);
   if (items.begin < items.end) items.first = request_item(in, items.begin, load);
-  // The head: the request before the first one that starts here, if it reaches into the range.
+  // The request before the first one that starts here is the head, if it reaches into the range.
   if (worker < line.active && items.begin > 0) {
-    const RequestPlace p = request_place(in, items.begin - 1, load);
+    const LineSegment p = line_segment(in, items.begin - 1, load);
     if (p.end > line.begin(worker)) items.head = balanced_item(s, line, p, worker);
   }
-  const int64_t first_empty = first_place(in, line, s.workers, load);
+  const int64_t first_empty = first_line_index(in, line, s.workers, load);
   const int64_t empty = s.batch - first_empty;
   items.empty_begin = static_cast<int32_t>(first_empty + worker * empty / s.workers);
   items.empty_end = static_cast<int32_t>(first_empty + (worker + 1) * empty / s.workers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device planner: seq_lens -> plan buffer, one block.
+// The device planner: one block makes a plan buffer of seq_lens.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -19,7 +19,7 @@ struct PlanLoad {
 
 struct PlanParams {
   PlanInput input;
-  int32_t *line_indptr, *order; // the buffers behind those of input
+  int32_t *line_indptr, *order; // those of input, to write
   WorkerItems *workers;
   WorkItem *request_items;
   uint32_t *counters;
@@ -29,8 +29,8 @@ struct PlanParams {
                order, workers, request_items, counters)
 };
 
-/// Parameters for a plan buffer of plan_layout(shape).bytes at `plan`, 16-byte aligned. `covered`:
-/// as in PlanInput.
+/// Parameters for a plan buffer at `plan`, which is 16-byte aligned and has
+/// plan_layout(shape).bytes. PlanInput tells of `covered`.
 inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_lens, void *plan,
                               const int32_t *covered = nullptr) {
   const PlanLayout layout = plan_layout(shape);
@@ -48,9 +48,9 @@ inline PlanParams plan_params(const SplitPlanShape &shape, const int32_t *seq_le
 inline constexpr int kPlanThreads = 256;
 
 struct PlanSharedStorage {
-  int32_t length[kPlanThreads / arch::kWarpSize]; // of a warp's requests on the line
-  int32_t with_keys[kPlanThreads / arch::kWarpSize];
-  int32_t workers[kShares]; // that all requests need for themselves, by share
+  int32_t length[kPlanThreads / arch::kWarpSize];    // on the line, of the requests of a warp
+  int32_t with_keys[kPlanThreads / arch::kWarpSize]; // how many requests of a warp have keys
+  int32_t workers[kShares];                          // that all requests need with a share
 };
 
 /// Inclusive prefix sum over the warp.
@@ -76,7 +76,7 @@ ASSAY_DEVICE void store_record(T *p, const T &value) {
     arch::global_store(reinterpret_cast<arch::Vec4 *>(p) + i, u.vectors[i]);
 }
 
-/// For every lane, the sum of f(tiles of a request) over all requests.
+/// The sum of f(tiles of a request) over all requests, for every lane.
 template <class F>
 ASSAY_DEVICE int32_t warp_sum(const PlanInput &in, F f) {
   int32_t sum = 0;
@@ -85,7 +85,8 @@ ASSAY_DEVICE int32_t warp_sum(const PlanInput &in, F f) {
   return arch::shfl_idx(warp_prefix_sum(sum), arch::kWarpSize - 1);
 }
 
-/// The least share with which whole workers suffice, or 0; each warp tries others.
+/// The smallest share with which there are enough whole workers, or 0. Each warp tries other
+/// shares.
 template <int kThreads>
 ASSAY_DEVICE int64_t share_of_whole_workers(const PlanInput &in) {
   PlanSharedStorage &shared = arch::shared_storage<PlanSharedStorage>();
@@ -105,7 +106,7 @@ ASSAY_DEVICE int64_t share_of_whole_workers(const PlanInput &in) {
   return 0;
 }
 
-/// line_indptr and order, kThreads requests at a time.
+/// Writes line_indptr and order, kThreads requests at a time.
 template <int kThreads>
 ASSAY_DEVICE void write_line(const PlanParams &params) {
   PlanSharedStorage &shared = arch::shared_storage<PlanSharedStorage>();
@@ -135,18 +136,18 @@ ASSAY_DEVICE void write_line(const PlanParams &params) {
       }
     }
     if (request < s.batch) {
-      const int32_t place = place_of(s, request, own_before, tiles > 0);
-      arch::global_store(params.order + place, request);
-      if (tiles > 0) arch::global_store(params.line_indptr + place, begin);
+      const int32_t index = line_index_of(s, request, own_before, tiles > 0);
+      arch::global_store(params.order + index, request);
+      if (tiles > 0) arch::global_store(params.line_indptr + index, begin);
     }
     arch::block_barrier(); // the sums are rewritten in the next round
   }
-  for (int place = before + thread; place <= s.batch; place += kThreads)
-    arch::global_store(params.line_indptr + place, x);
+  for (int index = before + thread; index <= s.batch; index += kThreads)
+    arch::global_store(params.line_indptr + index, x);
   arch::block_barrier();
 }
 
-/// Integers only, so the host planner (host_plan.h) computes identical bytes.
+/// Computes with integers alone, so that the host planner (host_plan.h) computes identical bytes.
 template <int kThreads>
 ASSAY_KERNEL(kThreads, 1)
 plan_kernel(const ASSAY_GRID_CONSTANT PlanParams params) {

@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-/// The pages that requests can share, found by a method of its own: level by level, depth first.
+/// The pages that requests can share. Its method is not the finder's: it goes depth first.
 class SharedPages {
 public:
   explicit SharedPages(const TreeInput &in) : in_(in), s_(in.shape), nodes_of_(s_.batch) {
@@ -23,9 +23,9 @@ public:
   int32_t keys(int32_t r) const {
     return nodes_of_[r].empty() ? 0 : nodes_[nodes_of_[r].back()].end;
   }
-  /// Those that a plan has: none where its nodes do not fit.
+  /// Keys of a request that nodes of a plan hold: none where the nodes do not fit.
   int32_t planned_keys(int32_t r) const { return tiles_ > 0 ? keys(r) : 0; }
-  /// Splits of the node of a request at a level of its own, 0 where it has none.
+  /// Splits of the node that a request has on a level, 0 where it has none.
   int32_t splits(int32_t r, int level) const {
     if (tiles_ == 0 || level >= static_cast<int>(nodes_of_[r].size())) return 0;
     return node_splits(s_, nodes_[nodes_of_[r][level]], tiles_);
@@ -65,7 +65,8 @@ private:
     split(group, depth, level + 1);
   }
 
-  /// Of an item: those of the longest node in as many parts as were asked for, else all of it.
+  /// Chooses the tiles of an item: those of a part where the longest node is cut into as many parts
+  /// as were asked for, or else those of the whole node.
   void choose_tiles() {
     int32_t longest = 0;
     for (const PrefixNode &node : nodes_)
@@ -101,15 +102,15 @@ public:
   TreeAudit(const TreeInput &in, const PrefixTree &tree, std::span<const int32_t> covered)
       : in_(in), s_(in.shape), tree_(tree), covered_(covered),
         written_(static_cast<size_t>(s_.max_rows)),
-        keys_(static_cast<size_t>(s_.batch) * s_.kv_heads * s_.group) {}
+        keys_(static_cast<size_t>(s_.batch) * s_.kv_heads * s_.query_rows) {}
 
   std::string run() {
     for (int32_t r = 0; r < s_.batch; ++r)
-      if (std::string e = places(r); !e.empty()) return e + of_request(r);
+      if (std::string e = coords(r); !e.empty()) return e + of_request(r);
     if (std::string e = items(); !e.empty()) return e;
     for (int32_t r = 0; r < s_.batch; ++r) {
       std::string e = merged(r);
-      for (int32_t i = 0; i < s_.kv_heads * s_.group && e.empty(); ++i)
+      for (int32_t i = 0; i < s_.kv_heads * s_.query_rows && e.empty(); ++i)
         e = keys(r, i);
       if (!e.empty()) return e + of_request(r);
     }
@@ -122,21 +123,21 @@ private:
   };
 
   static std::string of_request(int32_t r) { return " (request " + std::to_string(r) + ")"; }
-  const TreePlace &place(int32_t r, int level) const {
-    return tree_.places[r * kTreeLevels + level];
+  const TreeCoord &coord(int32_t r, int level) const {
+    return tree_.coords[r * kTreeLevels + level];
   }
-  static int64_t state_of(const TreePlace &place, int64_t part) {
-    return place.first_state + part * place.rows;
+  static int64_t state_of(const TreeCoord &coord, int64_t part) {
+    return coord.first_state + part * coord.rows;
   }
 
-  /// Those that the merge looks at: as far as the first that is empty.
-  std::string places(int32_t r) const {
-    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l) {
-      const TreePlace &p = place(r, l);
+  /// Checks the coords that the merge looks at: those in front of the first empty one.
+  std::string coords(int32_t r) const {
+    for (int l = 0; l < kTreeLevels && coord(r, l).splits != 0; ++l) {
+      const TreeCoord &p = coord(r, l);
       if (p.splits < 0 || p.splits > kMaxNodeSplits) return "splits out of range";
-      if (p.rows < s_.group || p.first_state < 0) return "a place out of range";
-      if (state_of(p, int64_t{p.splits} * s_.kv_heads - 1) + s_.group > s_.max_rows)
-        return "a place outside the workspace";
+      if (p.rows < s_.query_rows || p.first_state < 0) return "coordinates out of range";
+      if (state_of(p, int64_t{p.splits} * s_.kv_heads - 1) + s_.query_rows > s_.max_rows)
+        return "coordinates outside the workspace";
     }
     return "";
   }
@@ -157,8 +158,8 @@ private:
   std::string item(const TreeItem &item) {
     if (item.kv_head < 0 || item.kv_head >= s_.kv_heads) return "a head out of range";
     if (item.kv_begin < 0 || item.kv_begin % kStartKeys != 0) return "keys start within a tile";
-    if (item.rows <= 0 || item.rows % s_.group != 0 || item.first_member < 0 ||
-        int64_t{item.first_member} + item.rows / s_.group > int64_t{s_.batch} * kTreeLevels)
+    if (item.rows <= 0 || item.rows % s_.query_rows != 0 || item.first_member < 0 ||
+        int64_t{item.first_member} + item.rows / s_.query_rows > int64_t{s_.batch} * kTreeLevels)
       return "rows out of range";
     if (item.first_row < 0 || item.first_row >= item.rows) return "no rows";
     if (!has_keys(item.request, item)) return "keys that its request does not have";
@@ -170,28 +171,29 @@ private:
   }
 
   std::string item_row(const TreeItem &item, int32_t row) {
-    const int32_t r = tree_.members[item.first_member + row / s_.group], of_group = row % s_.group;
+    const int32_t r = tree_.members[item.first_member + row / s_.query_rows],
+                  of_group = row % s_.query_rows;
     if (row == item.first_row || of_group == 0)
       if (!has_keys(r, item) || !has_pages(r, item)) return "keys that a request does not share";
     const int64_t state = int64_t{item.first_state} + row;
     if (state < 0 || state >= s_.max_rows) return "a state outside the workspace";
     if (written_[state]) return "a state written twice";
     written_[state] = true;
-    if (!is_placed(r, item.kv_head, state - of_group))
+    if (!is_merged(r, item.kv_head, state - of_group))
       return "a state where the merge does not look";
-    keys_[(static_cast<size_t>(r) * s_.kv_heads + item.kv_head) * s_.group + of_group].push_back(
-        {item.kv_begin, item.kv_end});
+    keys_[(static_cast<size_t>(r) * s_.kv_heads + item.kv_head) * s_.query_rows + of_group]
+        .push_back({item.kv_begin, item.kv_end});
     return "";
   }
 
-  bool is_placed(int32_t r, int32_t head, int64_t state) const {
-    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l)
-      for (int32_t split = 0; split < place(r, l).splits; ++split)
-        if (state_of(place(r, l), int64_t{split} * s_.kv_heads + head) == state) return true;
+  bool is_merged(int32_t r, int32_t head, int64_t state) const {
+    for (int l = 0; l < kTreeLevels && coord(r, l).splits != 0; ++l)
+      for (int32_t split = 0; split < coord(r, l).splits; ++split)
+        if (state_of(coord(r, l), int64_t{split} * s_.kv_heads + head) == state) return true;
     return false;
   }
 
-  /// Where its first query token sees them.
+  /// Whether a request has the keys of an item, and its first query token sees them.
   bool has_keys(int32_t r, const TreeItem &item) const {
     return r >= 0 && r < s_.batch && item.kv_end <= in_.seq_lens[r] - (s_.q_len - 1);
   }
@@ -205,18 +207,18 @@ private:
 
   /// Every state that is merged for a request is written, and merged once.
   std::string merged(int32_t r) {
-    for (int l = 0; l < kTreeLevels && place(r, l).splits != 0; ++l)
-      for (int32_t i = 0; i < place(r, l).splits * s_.kv_heads * s_.group; ++i) {
-        const int64_t state = state_of(place(r, l), i / s_.group) + i % s_.group;
+    for (int l = 0; l < kTreeLevels && coord(r, l).splits != 0; ++l)
+      for (int32_t i = 0; i < coord(r, l).splits * s_.kv_heads * s_.query_rows; ++i) {
+        const int64_t state = state_of(coord(r, l), i / s_.query_rows) + i % s_.query_rows;
         if (!written_[state]) return "a state that nobody writes, or that is merged twice";
         written_[state] = false;
       }
     return "";
   }
 
-  /// Of a row of a kv head.
+  /// Checks the keys that a row of a kv head has met.
   std::string keys(int32_t r, int32_t row) {
-    auto &ranges = keys_[static_cast<size_t>(r) * s_.kv_heads * s_.group + row];
+    auto &ranges = keys_[static_cast<size_t>(r) * s_.kv_heads * s_.query_rows + row];
     std::ranges::sort(ranges, {}, &Range::begin);
     int32_t next = 0;
     for (const Range &range : ranges) {
@@ -235,8 +237,8 @@ private:
                std::to_string(shared.keys(r)) + " can be shared and " +
                std::to_string(shared.planned_keys(r)) + " fit" + of_request(r);
       for (int l = 0; l < kTreeLevels; ++l)
-        if (place(r, l).splits != shared.splits(r, l))
-          return std::to_string(place(r, l).splits) + " splits at level " + std::to_string(l) +
+        if (coord(r, l).splits != shared.splits(r, l))
+          return std::to_string(coord(r, l).splits) + " splits at level " + std::to_string(l) +
                  ", expected " + std::to_string(shared.splits(r, l)) + of_request(r);
     }
     return "";
@@ -247,7 +249,7 @@ private:
   const PrefixTree &tree_;
   std::span<const int32_t> covered_;
   std::vector<bool> written_;            // and not merged yet
-  std::vector<std::vector<Range>> keys_; // [batch, kv_heads, group]
+  std::vector<std::vector<Range>> keys_; // [batch, kv_heads, query_rows]
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The finder of prefix trees on the device: page tables and lengths -> plan buffer, one block.
+// The finder of prefix trees on the device: one block makes the tree of a plan buffer from page
+// tables and lengths.
 #pragma once
 
 #include "kernels/plan/find_prefix_tree.h"
@@ -11,14 +12,14 @@ struct TreeKernelParams {
   TreeInput input;
   TreeOutput output;
 
-  ASSAY_FIELDS(input.shape.batch, input.shape.group, input.shape.q_len, input.shape.kv_heads,
+  ASSAY_FIELDS(input.shape.batch, input.shape.query_rows, input.shape.q_len, input.shape.kv_heads,
                input.shape.head_dim, input.shape.kv_bytes, input.shape.page_size, input.shape.tile,
                input.shape.blocks, input.shape.splits, input.shape.max_rows, input.page_table,
-               input.seq_lens, input.page_table_stride, output.items, output.places, output.members,
+               input.seq_lens, input.page_table_stride, output.items, output.coords, output.members,
                output.covered)
 };
 
-/// The device as TreeFinder wants it.
+/// The device as a Side of TreeFinder.
 template <int kThreads>
 struct DeviceSide {
   static constexpr int kWarps = kThreads / arch::kWarpSize;
@@ -79,7 +80,7 @@ struct DeviceSide {
       take(arch::shfl_xor(found, mask));
     return found;
   }
-  /// Four pages a lane are in flight.
+  /// Each lane has four pages in flight.
   ASSAY_DEVICE int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
                                     int32_t count) const {
     constexpr int kBatch = 4;

@@ -6,23 +6,24 @@
 
 namespace assay {
 
-/// What the finder knows of requests and nodes while it works; on the device in shared memory. A
-/// group is the requests that have shared all pages so far; its first one stands for it.
+/// What the finder knows of requests and nodes while it works. On the device it lies in shared
+/// memory. A group is the requests that have shared all pages so far. Its first request leads it:
+/// what is true of the group stands at that request.
 struct TreeScratch {
   int64_t tag[kMaxTreeBatch];   // group and next page
-  int32_t group[kMaxTreeBatch]; // -1: the request shares no more
-  int32_t size[kMaxTreeBatch];  // of the group that a request stands for
+  int32_t group[kMaxTreeBatch]; // its leader; -1: the request shares no more
+  int32_t size[kMaxTreeBatch];  // of the group
   int32_t rank[kMaxTreeBatch];  // of a request in its group
   int32_t page[kMaxTreeBatch];  // pages that the group shares
   int32_t begin[kMaxTreeBatch]; // keys in nodes so far
-  int32_t next[kMaxTreeBatch];  // the group after this round
+  int32_t next[kMaxTreeBatch];  // the group in the next round
   int32_t next_size[kMaxTreeBatch], next_rank[kMaxTreeBatch];
-  int32_t value[kMaxTreeBatch];  // of a step
-  int32_t copies[kMaxTreeBatch]; // of the newest keys of the group that a request stands for; 0:
-                                 // they become no node
+  int32_t value[kMaxTreeBatch];  // what one step tells the next
+  int32_t copies[kMaxTreeBatch]; // PrefixNode::copies of the newest keys that a request leads; 0:
+                                 // these keys become no node
   int32_t spot[kTreeLevels][kMaxTreeBatch]; // node << kSpotBits | rank; -1: none
   PrefixNode nodes[kMaxTreeNodes];
-  int32_t items[kMaxTreeNodes + 1], states[kMaxTreeNodes + 1]; // of the nodes in front
+  int32_t items[kMaxTreeNodes + 1], states[kMaxTreeNodes + 1]; // of all nodes in front of each
   int64_t cost[kMaxNodeSplits];
 };
 inline constexpr int kSpotBits = 10;
@@ -36,15 +37,15 @@ struct TreeInput {
 /// Where a tree is written.
 struct TreeOutput {
   TreeItem *items;
-  TreePlace *places;
+  TreeCoord *coords;
   int32_t *members, *covered;
 };
 
-/// Of a plan buffer: the tree at `base`.
+/// The tree at `base`, in a plan buffer.
 inline TreeOutput tree_output(const PrefixTreeShape &s, void *base) {
   const PrefixTreeLayout l = prefix_tree_layout(s);
   auto *at = static_cast<char *>(base);
-  return {reinterpret_cast<TreeItem *>(at + l.items), reinterpret_cast<TreePlace *>(at + l.places),
+  return {reinterpret_cast<TreeItem *>(at + l.items), reinterpret_cast<TreeCoord *>(at + l.coords),
           reinterpret_cast<int32_t *>(at + l.members), reinterpret_cast<int32_t *>(at + l.covered)};
 }
 

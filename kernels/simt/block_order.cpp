@@ -99,16 +99,16 @@ void BlockOrder::look_back_at(const Event &event, std::array<int32_t, 256> &phas
   }
 }
 
-// Fills known_ and knowledge_ for `thread`: the log from its end, and what those had acquired of
-// whom the thread knows.
+// Fills known_ and knowledge_ for `thread`. Walking the log from its end finds what the thread
+// knows of the others. Its knowledge is what those others had acquired up to there.
 void BlockOrder::look_back(uint32_t thread) {
   if (looked_ == version_ && looking_ == thread) return;
   looked_ = version_;
   looking_ = thread;
-  // Warps are whole in here; threads past the end of the block never know anything.
+  // known_ has whole warps. Threads past the end of the block keep base_: nobody learns from them.
   known_.assign((threads_ + kLanes - 1) / kLanes * kLanes, base_);
   known_[thread] = stamp_;
-  std::array<int32_t, 256> phases; // of the mbarriers that were passed, the latest
+  std::array<int32_t, 256> phases; // per mbarrier the latest phase that is known to be passed
   phases.fill(-1);
   for (auto event = log_.rbegin(); event != log_.rend(); ++event)
     look_back_at(*event, phases);
@@ -200,7 +200,7 @@ void BlockOrder::atomic(uint32_t thread, const void *address, AtomicOrder order,
     self.read.wide = join(self.read.wide, wide);
   }
   const NodeId own = releases(order) ? release(thread) : 0;
-  // An atomic operation extends what it reads: releases in front of it stay.
+  // An atomic operation continues the release sequence that it reads: earlier releases stay.
   message.released.local = join(message.released.local, join(own, self.fenced.local));
   if (scope == Scope::kGpu)
     message.released.wide = join(message.released.wide, join(own, self.fenced.wide));

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the threads of a block see of what other blocks of the launch wrote. Blocks run one after
-// the other here; on a device they do not, and a write is seen only where releases and acquires
-// order it before the reader (the causality order of the PTX memory model).
+// the other here, but side by side on a device. There a thread sees a write of another block only
+// where releases and acquires order that write before it (the causality order of the PTX memory
+// model).
 //
-// Time is a stamp, counted up by everything that orders. Inside a block a log of meetings since the
-// last block barrier says what a thread knows of the others; block barriers need no log, since all
-// know all behind them. A release leaves a node at the address of its atomic operation: what the
-// thread knew of its own block, by stamps, and links to the nodes it had acquired. Nobody follows
-// them until a thread meets another block's write.
+// Time is a stamp: everything that orders counts it up. Inside a block a log lists who met whom
+// since the last block barrier. What a thread knows of the other threads follows from the log.
+// Block barriers are not in the log, since behind one every thread knows everything in front of it.
+// A release leaves a node at the address of its atomic operation. The node says, by stamps, what
+// the thread knew of its own block, and links to the nodes that the thread had acquired. Nobody
+// follows the links until a thread meets a write of another block.
 #pragma once
 
 #include <array>
@@ -26,11 +28,11 @@ public:
   void begin_launch();
   void begin_block(uint32_t block, uint32_t threads);
 
-  // Of what is written now.
+  // The stamp of what is written now.
   uint32_t stamp() const { return stamp_; }
   void wrote() { quiet_ = false; }
 
-  // Meetings: what any of them did before is ordered before what any does afterwards.
+  // Meetings: what a participant did before is ordered before what any of them does afterwards.
   void block_barrier() {
     if (!quiet_) all_meet();
   }
@@ -40,7 +42,8 @@ public:
   void lanes_meet(uint32_t warp, uint32_t lanes) {
     if (!quiet_) log({Event::kLanesMeet, warp, lanes, stamp_});
   }
-  // mbarriers: who has passed a phase knows what all did who arrived in it and before.
+  // mbarriers: a thread that has passed a phase knows what everybody did who arrived in that phase
+  // or in one before it.
   void arrived(uint32_t thread, uint32_t mbarrier, uint32_t phase) {
     if (!quiet_) log({Event::kArrived, thread, mbarrier, stamp_, static_cast<int32_t>(phase)});
   }
@@ -57,13 +60,14 @@ public:
 private:
   using NodeId = uint32_t; // 0: none
 
-  // What was released: writes of one block up to a stamp, and the nodes below; or the nodes alone.
+  // What was released: writes of one block up to a stamp, and what the nodes below it stand for. A
+  // node without a block stands for the nodes below it alone.
   struct Node {
     static constexpr uint32_t kNoBlock = 0xffffffff;
     uint32_t block = kNoBlock;
-    uint32_t base = 0;                         // up to here, of all threads
-    uint32_t thread = 0, own = 0;              // up to here, of this one
-    uint32_t others_begin = 0, others_end = 0; // in others_: more of the other threads
+    uint32_t base = 0;                         // writes of all threads up to this stamp
+    uint32_t thread = 0, own = 0;              // and of `thread` up to this stamp
+    uint32_t others_begin = 0, others_end = 0; // and of other threads up to those in others_
     NodeId left = 0, right = 0;
   };
   struct Event {
@@ -76,23 +80,23 @@ private:
   };
   struct Acquired {
     uint32_t stamp;
-    NodeId node; // includes those acquired before
+    NodeId node; // joined with those acquired before
   };
-  // Nodes for threads of the same block, and for all.
+  // What threads of the same block may acquire, and what all threads may.
   struct Nodes {
     NodeId local = 0, wide = 0;
   };
   struct Thread {
-    uint64_t block_serial = 0;      // others are of another block
-    Nodes fenced;                   // what its latest fence may release
-    Nodes read;                     // read by relaxed atomics; acquired by its next fence
+    uint64_t block_serial = 0;      // of the block that this is the state of
+    Nodes fenced;                   // released by atomic operations behind its latest fence
+    Nodes read;                     // read by relaxed atomic operations; its next fence acquires it
     std::vector<Acquired> acquired; // since the last block barrier
   };
   struct Message { // at the address of an atomic operation
     uint32_t block = Node::kNoBlock;
-    Nodes released; // local: of `block`
+    Nodes released; // `local` is for threads of `block`
   };
-  // The nodes below one, by block.
+  // The nodes below `top`, by block.
   struct View {
     NodeId top = 0;
     std::unordered_map<uint32_t, std::vector<NodeId>> nodes;
@@ -117,7 +121,7 @@ private:
   std::vector<Node> nodes_;
   std::vector<std::pair<uint32_t, uint32_t>> others_; // thread, stamp
   std::unordered_map<uintptr_t, Message> messages_;
-  std::vector<uint32_t> visited_; // per node: the search that met it
+  std::vector<uint32_t> visited_; // per node: the latest search that met it
   uint32_t search_ = 0;
 
   // Of the running block.
@@ -131,9 +135,10 @@ private:
   std::vector<uint32_t> acquirers_; // threads with acquired nodes
   View block_view_, thread_view_;
 
-  // Per thread of the block: up to which stamp `looking_` knows it; valid for version_.
+  // Per thread of the block: the stamp up to which thread `looking_` knows its writes. That holds
+  // while looked_ equals version_, which counts changes of the log and of acquired nodes.
   std::vector<uint32_t> known_;
-  uint64_t version_ = 0, looked_ = ~uint64_t{0}; // counts changes of log and acquired nodes
+  uint64_t version_ = 0, looked_ = ~uint64_t{0};
   uint32_t looking_ = 0;
   NodeId knowledge_ = 0;
 };

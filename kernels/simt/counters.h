@@ -29,7 +29,7 @@ constexpr uint32_t kCollectiveCount = 15;
 
 const char *to_string(Collective kind); // "shfl_xor", ...
 
-// What a launch did; summed over the launches of a Stream until the owner resets it.
+// What launches did. A Stream sums it over its launches until its owner resets it.
 struct Counters {
   uint64_t launches = 0;
   uint64_t blocks = 0;

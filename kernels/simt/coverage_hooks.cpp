@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Callbacks of clang's -fsanitize-coverage=trace-loads,trace-stores: kernel code built with
-// assay_hazard_instrumentation reports every load and store here. What touches the block's shared
-// memory is checked like an access through a primitive.
+// Callbacks of clang's -fsanitize-coverage=trace-loads,trace-stores. Kernel code built with
+// assay_hazard_instrumentation reports every load and store here. A load or store of the block's
+// shared memory is checked like an access through a primitive.
 #include <cstddef>
 
 #include "kernels/simt/executor.h"

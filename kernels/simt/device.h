@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels/arch/simt calls: the executor as seen from inside a running thread. Every function
-// here needs a launch in progress on the calling host thread; outside one it throws
-// std::logic_error. A hazard does not return: the launch ends there.
+// What kernels/arch/simt calls: the executor as a running thread sees it. Every function here needs
+// a launch in progress on the calling host thread, and throws std::logic_error without one. A
+// function that finds a hazard does not return: the launch ends there.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace assay::simt {
 
 constexpr uint32_t kLanes = 32;
 
-// The coordinates of the running thread; kept current by the executor on every switch.
+// The coordinates of the running thread. The executor keeps them current on every switch.
 struct ThreadView {
   uint32_t thread = 0;
   uint32_t block_dim = 0;
@@ -27,28 +27,28 @@ struct ThreadView {
   uint32_t grid_dim[3] = {};
 };
 extern constinit thread_local ThreadView thread_view;
-// The stream's, during a launch; null without a stream.
+// The table of the stream during a launch; null without a stream.
 extern constinit thread_local NumberTable *number_table;
 
-// One access to memory. Every primitive reports its byte ranges here and nowhere else, so this is
-// where checks of ordering attach.
+// One access to memory. Every primitive reports its byte ranges here and nowhere else, so that
+// every check of memory stands behind this function.
 enum class Space : uint8_t { kShared, kGlobal };
 enum class AccessKind : uint8_t {
   kRead,
   kWrite,
   kAtomic,     // read-modify-write; through atomic_access()
   kAsyncRead,  // the source of an async copy
-  kAsyncWrite, // its destination, in flight until waited for
-  kMatrixRead, // shared memory, by a matrix operation: what threads wrote must be fenced
+  kAsyncWrite, // the destination of one, in flight until its wait
+  kMatrixRead, // of shared memory, by a matrix operation: who wrote it must have fenced
 };
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
             Site site);
-// The same on behalf of another lane of the running warp (from a collective's apply function).
+// The same on behalf of another lane of the running warp, for the apply function of a collective.
 void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
                      size_t alignment, Site site);
 
-// An atomic read-modify-write of global memory, and fences. Blocks run one after the other, so what
-// they do is plain; what they order between blocks is checked.
+// An atomic read-modify-write of global memory, and fences. Blocks run one after the other, so that
+// the caller changes memory by plain code. These functions check what is ordered between blocks.
 enum class AtomicOrder : uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel };
 enum class Scope : uint8_t { kBlock, kGpu };
 void atomic_access(const void *address, size_t bytes, AtomicOrder order, Scope scope, Site site);
@@ -61,13 +61,13 @@ void *shared_base(size_t bytes, size_t alignment, Site site);
 void block_barrier(Site site);
 void named_barrier(uint32_t id, uint32_t num_threads, Site site);
 
-// Operations performed by all lanes of `mask` together. The last lane to arrive runs `apply` once
-// for the whole group; the others then resume. `in` and `out` point to this lane's operands and
-// stay valid until then.
+// Operations that all lanes of `mask` perform together. The last lane to arrive runs `apply` once
+// for the whole group; then the other lanes resume. `in` and `out` point to the operands of one
+// lane, which stay valid until it resumes.
 struct WarpCall {
   Collective kind;
   uint32_t mask;
-  uint32_t bytes; // of one operand; the same on all lanes by construction of the primitives
+  uint32_t bytes; // of one operand; the primitives make it the same on all lanes
   Site site;
   const void *in[kLanes];
   void *out[kLanes];
@@ -91,21 +91,22 @@ void async_copy(void *shared_destination, const void *global_source, size_t byte
 void async_commit();
 void async_wait(uint32_t pending_groups, Site site);
 
-// Barriers in shared memory (mbarrier): `count` arrivals complete a phase.
+// Barriers in shared memory (mbarrier). `count` arrivals complete a phase.
 void mbarrier_init(void *barrier, uint32_t count, Site site);
 void mbarrier_arrive(void *barrier, Site site);
 void mbarrier_wait(void *barrier, uint32_t parity, Site site);
 
-// What this thread has written to shared memory so far may be read by matrix operations.
+// Makes what this thread has written to shared memory so far readable for matrix operations.
 void fence_async_proxy(Site site);
 
-// Matrix operations run beside the warps of a warpgroup (four warps). They are warp collectives
-// whose apply functions call these: operations of a warp complete in order, at issue or at the wait
-// that covers them.
+// Matrix operations run beside the warps of a warpgroup (four warps). Each is a warp collective
+// whose apply function calls what follows. The operations of a warp complete in order: at once, or
+// at the wait that covers them.
 class MatrixOperation {
 public:
   virtual ~MatrixOperation() = default;
-  // At issue, when the result comes later: what the results' registers hold is lost.
+  // Is called at issue when the result comes later. It spoils the registers of the result, as what
+  // they hold must not be read until then.
   virtual void postpone() = 0;
   virtual void complete() = 0;
 };
@@ -113,7 +114,7 @@ struct SharedRange {
   const void *address;
   size_t bytes;
 };
-// reads: what must not be overwritten before the wait.
+// `reads` must not be overwritten before the wait.
 void matrix_issue(std::unique_ptr<MatrixOperation> operation, std::vector<SharedRange> reads,
                   Site site);
 void matrix_fence(Site site);
@@ -121,12 +122,12 @@ void matrix_commit(Site site);
 void matrix_wait(uint32_t pending_groups, Site site);
 
 // Order with the kernel in front, in a launch that starts early. Before its wait a thread must not
-// write, not read what that kernel may write (Memory::mark_late), not start the next grid; and none
-// may exit without it.
+// write, must not read what that kernel may write (Memory::mark_late), and must not start the next
+// grid. No thread may exit without that wait.
 void wait_for_previous_grid(Site site);
 void start_next_grid(Site site);
 
-// Ends the launch with a hazard of the running thread (or of `lane` of its warp).
+// Ends the launch with a hazard of the running thread, or of `lane` of its warp.
 [[noreturn]] void report(HazardKind kind, const std::string &text, Site site, Site other = {});
 [[noreturn]] void report_for_lane(uint32_t lane, HazardKind kind, const std::string &text,
                                   Site site, Site other = {});

@@ -158,7 +158,7 @@ void Executor::fiber_entry(boost::context::detail::transfer_t transfer) {
     (*executor.body_)();
     next = executor.leave_thread();
   } catch (const HazardFound &) {
-    // Recorded already. The other fibers are abandoned where they stand.
+    // The hazard is recorded already. The other fibers are abandoned where they stand.
   } catch (const std::exception &error) {
     try {
       executor.report(executor.running_, HazardKind::kUnmodelled,
@@ -207,7 +207,7 @@ FiberContext *Executor::leave_thread() {
 
 LaunchStatus launch(Stream *stream, const LaunchConfig &config, FunctionRef<void()> thread_body) {
   if (Executor::active()) throw std::logic_error("assay::simt: launch inside a launch");
-  // Stacks and tables are kept per host thread; freed when the thread ends.
+  // A host thread keeps its stacks and tables between launches, and frees them when it ends.
   thread_local Executor executor;
   return executor.run(stream, config, thread_body);
 }

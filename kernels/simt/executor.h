@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor's own state. Launch code includes launch.h, device code device.h; nobody else
-// includes this file.
+// The state of the executor, for its own sources alone. Code that launches includes launch.h, and
+// device code includes device.h.
 #pragma once
 
 #include <array>
@@ -20,13 +20,14 @@
 
 namespace assay::simt {
 
-// Thrown by report() to unwind the thread that found a hazard; caught where its fiber began. Not a
-// std::exception, so that device code cannot catch it by accident.
+// report() throws it to unwind the thread that found a hazard, and the function in which the fiber
+// began catches it. It is no std::exception, so that device code cannot catch it by accident.
 struct HazardFound {};
 
 class Executor {
 public:
-  // The executor of the launch in progress on this host thread; throws std::logic_error if none.
+  // The executor of the launch in progress on this host thread. Throws std::logic_error where there
+  // is none.
   static Executor &current() {
     if (!active_) refuse_outside_launch();
     return *active_;
@@ -35,7 +36,7 @@ public:
 
   LaunchStatus run(Stream *stream, const LaunchConfig &config, FunctionRef<void()> body);
 
-  // Inside a running thread; see device.h.
+  // What a running thread calls; device.h tells of each.
   void block_barrier(Site site);
   void named_barrier(uint32_t id, uint32_t num_threads, Site site);
   void collective(const CollectiveArgs &args, Site site);
@@ -61,7 +62,9 @@ public:
   void start_next_grid(Site site);
   [[noreturn]] void report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
                            Site other = {});
-  void maybe_preempt(uint32_t one_in); // where a schedule may; not inside an apply function
+  // Lets another thread run once in `one_in` calls, where the schedule draws that, and where it
+  // holds a warp back. An apply function must not call it.
+  void maybe_preempt(uint32_t one_in);
   uint32_t running() const { return running_; }
   uint32_t thread_of_lane(uint32_t lane) const { return running_ / kLanes * kLanes + lane; }
 
@@ -190,10 +193,10 @@ private:
   size_t next_hold_ = 0;
   uint32_t live_ = 0;
   uint32_t block_ = 0;
-  bool stalled_ = false; // the running thread waits too, and nobody can run
+  bool stalled_ = false; // nobody can run: the running thread waits, too
   Barrier block_barrier_;
   std::array<Barrier, kNamedBarriers> named_barriers_;
-  // Who met last at each since the block barrier, and where; warps 0: nobody.
+  // The warps that met last at a named barrier since the block barrier, and where; 0: none did.
   struct Meeting {
     uint32_t warps = 0;
     Site site;
@@ -210,8 +213,9 @@ private:
 std::string lane_mask_text(uint32_t mask); // "0x0000ffff"
 
 // ---- the hot path, inline ----
-// NOTE: jump_fcontext leaves by an indirect jump, so every `ret` from there up to the kernel is
-// mispredicted. One call level between the kernel and the switch keeps that to one.
+// NOTE: jump_fcontext leaves by an indirect jump, so that the CPU mispredicts every `ret` between
+// it and the kernel. With these functions inline there is one call level between, and one such
+// `ret`.
 
 inline void Executor::switch_to(uint32_t thread) {
   FiberContext &from = fibers_[running_].context;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What warpgroups need: mbarriers, fences between threads and matrix operations, and the life of an
-// operation from its issue to the wait that covers it.
+// What warpgroups need: mbarriers, fences between threads and matrix operations, and what happens
+// to a matrix operation from its issue to the wait that covers it.
 #include <bit>
 #include <utility>
 
@@ -34,7 +34,7 @@ void Executor::mbarrier_init(void *address, uint32_t count, Site site) {
            "mbarrier for " + std::to_string(count) + " arrivals, or more than " +
                std::to_string(kMbarriers) + " mbarriers",
            site);
-  // Ordinary loads have no business there.
+  // An ordinary load must not read a barrier: its bytes count as never written.
   shared_.mark(SharedMemory::kUndefined, shared_.offset_of(address), 8);
   mbarriers_.push_back({address, count, 0, 0, site, {}, {}});
 }
@@ -57,7 +57,8 @@ void Executor::mbarrier_arrive(void *address, Site site) {
     ready_.insert_word(word, waiting);
   }
   if (waiter == kMaxBlockThreads) return maybe_preempt(kPreemptAtBarrier);
-  // Who waited goes on first: what the others still had to do before they arrived shows at once.
+  // A thread that waited goes on first. Where the arrival came too early, that thread then finds
+  // undone what should have been done before it.
   ready_.insert(running_);
   switch_to(waiter);
 }
@@ -194,7 +195,7 @@ void Executor::check_left_behind() {
                    std::to_string(barrier.phase) + "; initialised at " + to_string(barrier.init),
                barrier.latest, barrier.init);
   } catch (const HazardFound &) {
-    // Recorded; no thread is left to unwind.
+    // The hazard is recorded, and no thread is left to unwind.
   }
 }
 

@@ -166,7 +166,7 @@ void *Executor::shared_base(size_t bytes, size_t alignment, Site site) {
 void Executor::async_copy(void *destination, const void *source, size_t bytes, bool valid,
                           Site site) {
   ++counters_->async_copies;
-  // Nothing of a zero-filled copy's source is read, not even its address checked.
+  // A copy that fills with zeros does not read its source: not even the address is checked.
   if (valid) {
     access(running_, Space::kGlobal, AccessKind::kAsyncRead, source, bytes, bytes, site);
     counters_->async_copy_bytes += bytes;
@@ -185,7 +185,8 @@ void Executor::async_copy(void *destination, const void *source, size_t bytes, b
   if (now)
     land(copy);
   else
-    std::memset(destination, 0xFF, bytes); // what the copy will replace must not look plausible
+    std::memset(destination, 0xFF,
+                bytes); // until the copy lands, nobody should find plausible bytes
   fiber.copies.push_back(copy);
 }
 
@@ -205,7 +206,7 @@ void Executor::async_wait(uint32_t pending_groups, Site site) {
   fiber.site = site;
   if (fiber.groups_committed <= pending_groups) return;
   const uint32_t complete_below = fiber.groups_committed - pending_groups;
-  // Copies are in issue order, so the complete groups are a prefix.
+  // Copies stand in the order of their issue, so that those of complete groups come first.
   auto copy = fiber.copies.begin();
   for (; copy != fiber.copies.end() && copy->group < complete_below; ++copy) {
     if (!copy->landed) land(*copy);

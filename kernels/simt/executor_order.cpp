@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of memory between the blocks of a grid: atomic operations, fences, and what is accessed
-// without them.
+// Order of memory between the blocks of a grid: atomic operations, fences, and plain accesses.
 #include "kernels/simt/executor.h"
 
 namespace assay::simt {
@@ -17,7 +16,7 @@ const char *verb(const Writer &access, bool writes) {
 
 void Executor::check_other_block(const Writer &writer, const Writer &mine, bool writes,
                                  const void *address, size_t bytes) {
-  // Atomic operations need no order among themselves, if each reaches the other's block.
+  // Two atomic operations need no order between them if the scope of each holds both blocks.
   if (writer.how == Writer::How::kAtomic && mine.how == Writer::How::kAtomic) return;
   if (order_.sees(mine.thread, writer)) return;
   report(mine.thread, HazardKind::kUnordered,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for hazards: every message is one line that begins with file:line and says who waits where.
+// The words of hazards. A message is one line that begins with file:line and says who waits where.
 #include <bit>
 #include <cstdio>
 #include <map>
@@ -103,7 +103,8 @@ std::string Executor::who_waits_where() const {
 
 void Executor::report_stall() {
   stalled_ = true;
-  // A collective that waits for lanes which cannot come is the cause; barriers then only follow.
+  // Where a collective waits for lanes that cannot come, it is the cause: who waits at a barrier
+  // then waits for the collective.
   for (uint32_t w = 0; w * kLanes < config_.block; ++w) {
     const Warp &warp = warps_[w];
     if (warp.active == 0) continue;

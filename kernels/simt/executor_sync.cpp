@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers and warp collectives: both count arrivals, nothing is released early.
+// Barriers and warp collectives. Both count arrivals and release nobody before the last one.
 #include <bit>
 
 #include "kernels/simt/executor.h"
@@ -106,7 +106,8 @@ void Executor::check_whole_warps(const Barrier &barrier, uint32_t id, Site site)
   }
 }
 
-// Groups of warps that take turns at a barrier meet in time on one schedule and mix on another.
+// Two groups of warps must not use one barrier in turns without a block barrier between: on one
+// schedule they take turns, on another they mix.
 void Executor::check_same_warps(const Barrier &barrier, uint32_t id, Site site) {
   Meeting &last = meetings_[id];
   const uint32_t warps = warps_at(barrier);
@@ -164,7 +165,7 @@ void Executor::check_same_warps(const Barrier &barrier, uint32_t id, Site site) 
 
 void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Site site) {
   const uint32_t lane = running_ % kLanes;
-  // Words only once they are needed: this runs for every collective.
+  // The words are made where they are needed: this function runs for every collective.
   const auto what = [&] {
     return std::string(to_string(args.kind)) + " with mask " + lane_mask_text(args.mask);
   };
@@ -173,14 +174,14 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
            what() + " called by lane " + std::to_string(lane) + ", which the mask does not name",
            site);
   if (const uint32_t gone = args.mask & warp.absent) {
-    // A lane past the end of the block never existed and left no site.
+    // A lane past the end of the block never ran and has no site.
     const uint32_t thread = thread_of_lane(static_cast<uint32_t>(std::countr_zero(gone)));
     report(running_, HazardKind::kAbsentLane,
            what() + " names lanes " + lane_mask_text(gone) + " that have exited; " +
                who_waits_where(),
            site, thread < fibers_.size() ? fibers_[thread].site : Site{});
   }
-  // Two groups that wait for each other's lanes can never complete.
+  // Two groups can never complete when each waits for a lane that has arrived in the other.
   for (uint32_t left = warp.active; left != 0; left &= left - 1) {
     const Group &other = warp.groups[static_cast<uint32_t>(std::countr_zero(left))];
     if (!((other.call.mask >> lane) & 1) || !(other.arrived & args.mask)) continue;

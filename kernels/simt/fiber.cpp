@@ -12,10 +12,10 @@ namespace {
 namespace ctx = boost::context::detail;
 
 constexpr size_t kPage = 4096;
-// Kernel frames are a few KiB; sanitizer redzones multiply that.
+// The frames of a kernel take a few KiB; the red zones of a sanitizer multiply that.
 constexpr size_t kStackBytes = ASSAY_ASAN ? 512 * 1024 : 128 * 1024;
 // NOTE: stacks at equal offsets modulo 4 KiB would put the live frames of all fibers into the same
-// few L1 sets; shifting each stack's top spreads them.
+// few sets of L1. The tops of the stacks are shifted against each other to spread the frames.
 constexpr size_t kColours = 16;
 constexpr size_t kColourBytes = 832; // odd number of cache lines
 constexpr size_t kUsableBytes = kStackBytes - kPage;
@@ -24,7 +24,7 @@ constexpr size_t kUsableBytes = kStackBytes - kPage;
 
 void exit_fiber(FiberContext &from, FiberContext &to) {
 #if ASSAY_ASAN
-  // Null: the fiber ends here, its fake stack can go.
+  // Null says that the fiber ends here: its fake stack can go.
   __sanitizer_start_switch_fiber(nullptr, to.stack_low, to.stack_bytes);
 #endif
   ctx::jump_fcontext(to.suspended, &from);

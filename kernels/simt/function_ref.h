@@ -10,7 +10,7 @@ namespace assay::simt {
 template <class Signature>
 class FunctionRef;
 
-// A non-owning reference to a callable; the callable must outlive it.
+// A reference to a callable, which must outlive it.
 template <class R, class... Args>
 class FunctionRef<R(Args...)> {
 public:

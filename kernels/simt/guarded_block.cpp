@@ -19,9 +19,10 @@ namespace {
 
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-// Null when all bytes hold the pattern. `bytes` is at least 1.
+// The first byte that does not hold the pattern, or null. `bytes` is at least 1.
 const std::byte *first_changed(const std::byte *zone, size_t bytes) {
-  // Equal to itself shifted by one byte: all bytes are the first one. Much faster than a search.
+  // Memory that equals itself shifted by one byte holds the first byte everywhere. To compare so is
+  // much faster than to search.
   if (zone[0] == std::byte{GuardedBlock::kPattern} && std::memcmp(zone, zone + 1, bytes - 1) == 0)
     return nullptr;
   return std::find_if(zone, zone + bytes,
@@ -34,8 +35,8 @@ GuardedBlock::GuardedBlock(size_t bytes, size_t alignment) : bytes_(bytes) {
   assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
   alignment = std::max<size_t>(alignment, 16);
   lead_ = round_up(kRedZone, alignment);
-  // NOTE: the tail starts right after the last byte, whatever its alignment: ASan poisons partial
-  // granules at a block's end exactly.
+  // NOTE: the tail starts right behind the last byte, whatever its alignment: ASan can poison a
+  // part of a granule where that part is its end.
   tail_ = round_up(lead_ + bytes + kRedZone, alignment) - lead_ - bytes;
   allocate(alignment);
   repaint_guards();
@@ -102,7 +103,7 @@ void GuardedBlock::repaint_guards() {
 
 ptrdiff_t GuardedBlock::first_changed_guard() const {
   if (!allocation_) return kIntact;
-  // Reading the zones needs them unpoisoned for the moment.
+  // The zones must not be poisoned while they are read.
   asan_unpoison(zones(), lead_ + bytes_ + tail_);
   ptrdiff_t found = kIntact;
   const std::byte *hit = first_changed(zones(), lead_);

@@ -6,10 +6,10 @@
 
 namespace assay::simt {
 
-// A block with a red zone on either side. The zones hold a pattern (checked on request) and are
-// poisoned under AddressSanitizer, so that a raw access there is reported where it happens. In
-// other builds pages without access lie beyond the zones, for what misses them: a raw access there
-// ends the process.
+// A block of memory with a red zone on either side. The zones hold a pattern, which is checked on
+// request. Under AddressSanitizer the zones are poisoned, so that a raw access to them is reported
+// where it happens. In other builds pages without access lie beyond the zones: a raw access that
+// misses the zones ends the process there.
 class GuardedBlock {
 public:
   static constexpr size_t kRedZone = 256;
@@ -24,8 +24,8 @@ public:
   std::byte *data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  // Offset from data() of the first changed guard byte (negative: in the leading zone);
-  // `intact` when there is none.
+  // The offset from data() of the first guard byte that has changed, kIntact where none has. It is
+  // negative in the leading zone.
   static constexpr ptrdiff_t kIntact = PTRDIFF_MIN;
   ptrdiff_t first_changed_guard() const;
   void repaint_guards();

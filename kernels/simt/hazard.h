@@ -37,7 +37,7 @@ struct Hazard {
   HazardKind kind = HazardKind::kUnmodelled;
   std::string message;       // one line; begins with file:line where one is known
   Site site;                 // where the hazard was seen
-  Site other;                // the other party: the copy, the first barrier; may be unknown
+  Site other;                // of what it clashes with: a copy, a barrier; may be unknown
   uint32_t block = kNoIndex; // linear block index, kNoIndex outside a block
   uint32_t thread = kNoIndex;
 };

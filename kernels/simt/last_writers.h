@@ -23,22 +23,22 @@ struct Writer {
   How how = How::kPlain;
 };
 
-// The last writers of one buffer. Takes memory only where something was written; a chunk knows
-// 16 bytes apart until something smaller is written there.
+// The last writers of one buffer. It takes memory only where something was written. A chunk has one
+// writer per 16 bytes, until something smaller is written there.
 class LastWriters {
 public:
   bool empty() const { return chunks_.empty(); }
-  // Before the first write; once.
+  // Is called once, before the first write.
   void cover(const void *data, size_t bytes);
 
-  // Calls f(writer) for whatever of the range may have been written.
+  // Calls f(writer) for every part of the range that may have been written.
   template <class F>
   void read(const void *address, size_t bytes, F f) {
     each_chunk(address, bytes, [&](Chunk &chunk, uintptr_t begin, uintptr_t end) {
       if (chunk.writers) each_writer(chunk, begin, end, f);
     });
   }
-  // Calls f(writer) for exactly the range.
+  // Calls f(writer) for writers of the range and of no byte beside it.
   template <class F>
   void write(const void *address, size_t bytes, F f) {
     each_chunk(address, bytes, [&](Chunk &chunk, uintptr_t begin, uintptr_t end) {

@@ -24,11 +24,11 @@ enum class LaunchStatus : uint8_t {
   kHazard, ///< the run stopped at a hazard, which is the last entry of Stream::hazards
 };
 
-// Runs `thread_body` once per thread of every block, blocks one after the other, and returns when
-// all have finished or at the first hazard. With a null stream the default schedule is used, global
-// accesses are unchecked and hazards only give the status. At a hazard the thread that found it is
-// unwound and the others are abandoned where they stand: device code must own nothing that needs a
-// destructor.
+// Runs `thread_body` once per thread of every block, blocks one after the other. Returns when all
+// threads have finished, or at the first hazard. With a null stream the default schedule is used,
+// global accesses are not checked, and a hazard shows in the status alone. At a hazard the thread
+// that found it is unwound and the others are abandoned where they stand: device code must own
+// nothing that needs a destructor.
 LaunchStatus launch(Stream *stream, const LaunchConfig &config, FunctionRef<void()> thread_body);
 
 } // namespace assay::simt

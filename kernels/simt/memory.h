@@ -37,13 +37,14 @@ public:
   Memory(const Memory &) = delete;
   Memory &operator=(const Memory &) = delete;
 
-  // A new buffer with red zones. kUndefined: filled with 0xFF (NaN in every format) and reads of
-  // bytes that device code or mark_defined() has not defined are hazards. `bytes` may be 0.
+  // A new buffer with red zones. `bytes` may be 0. With kUndefined it is filled with 0xFF, a NaN in
+  // every format, and to read a byte is a hazard until device code has written it or mark_defined()
+  // has named it.
   void *allocate(size_t bytes, Access access, InitState init, std::string tag,
                  size_t alignment = 256);
-  // Registers memory owned by someone else, without red zones. Contents count as defined.
+  // Registers memory that somebody else owns, without red zones. Its contents count as defined.
   void adopt(void *data, size_t bytes, Access access, std::string tag);
-  // Forgets the buffer that starts at `data`; frees it if it was allocated here.
+  // Forgets the buffer that starts at `data`, and frees it if it was allocated here.
   void release(const void *data);
   void clear();
 
@@ -56,18 +57,19 @@ public:
   void mark_defined(const void *address, size_t bytes);
   void mark_undefined(const void *address, size_t bytes); // the contents stay as they are
 
-  // Bytes that the kernel in front of an early start may still be writing: reading them before the
-  // wait for it is a hazard. To the next launch: the one behind it begins when every thread of that
-  // one has waited (start_next_grid before the wait and an exit without it are hazards).
+  // Marks bytes that the kernel in front of an early start may still be writing: to read one before
+  // the wait for that kernel is a hazard. Marks count for the next launch alone. A launch behind it
+  // begins when every thread has waited: a start_next_grid before the wait and an exit without a
+  // wait are hazards.
   void mark_late(const void *address, size_t bytes);
-  // The same of every byte there is: what stands in front of a call may have written anything that
-  // the call is not told to be old.
+  // Marks every byte there is: what stands in front of a call may have written anything.
   void mark_all_late() {
     all_late_ = true;
     late_launch_ = launches_ + 1;
   }
 
-  // Per-byte read counts (saturating at 255) of one buffer, from now on; empty until tracked.
+  // Counts from now on how often each byte of one buffer is read, up to 255. read_counts() is empty
+  // where nothing is counted.
   void track_reads(const void *data);
   std::span<const uint8_t> read_counts(const void *data) const;
   void reset_counters();
@@ -75,20 +77,21 @@ public:
   // Appends one kRedZoneWritten hazard per damaged buffer and repaints its zones.
   void check_red_zones(std::vector<Hazard> &hazards);
 
-  // Device access. Returns true and counts it when it is legal; otherwise fills kind and text.
-  // Unregistered addresses are legal unless `strict`.
+  // An access by device code. Where it is legal, counts it and returns true; else fills kind and
+  // text. An address that is not registered is legal unless `strict`.
   bool access(const void *address, size_t bytes, Direction direction, bool strict, HazardKind &kind,
               std::string &text);
-  // The same, asked first, of an access before the wait of an early start: false, with the text of
-  // a kTooEarly hazard, for a write, for bytes marked late and for those that the launch in front
-  // wrote.
+  // Is asked first of an access before the wait of an early start. Fills the text of a kTooEarly
+  // hazard and returns false for a write, for a read of bytes that are marked late, and for a read
+  // of bytes that the launch in front wrote.
   bool access_early(const void *address, size_t bytes, Direction direction, std::string &text);
-  // Of the buffer of the latest access(); null where this launch has written nothing, nor now.
+  // The writers of the buffer of the latest access(). Null where this launch has written nothing to
+  // it, and that access did not either.
   LastWriters *last_writers() const { return last_writers_; }
   // "4 bytes at offset 8 of buffer 'lse'".
   std::string place(const void *address, size_t bytes) const;
-  // Numbers launches from 1; a Writer of another one is not of the running grid. Also stands for a
-  // kernel that is not run here, between two that are.
+  // Numbers launches from 1. A Writer with another number is not of the running grid. It is called
+  // also for a kernel that does not run here, but stands between two that do.
   uint32_t begin_launch() { return ++launches_; }
 
 private:

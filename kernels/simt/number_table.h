@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers too wide for a register: a kernel's 32-bit words are then handles into this table. What
-// the parts mean is the business of the arithmetic (kernels/arch/simt/field.h).
+// Numbers too wide for a register: the 32-bit words of a kernel are then handles of this table. The
+// arithmetic says what the parts mean (kernels/arch/simt/field.h).
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ struct WideNumber {
 };
 
 struct NumberTable {
-  /// 16-bit handles live from a pack to the next use in the same warp: a ring of the newest ones,
-  /// per warp, so that other warps cannot push them out.
+  /// The newest handles of 16 bits of a warp. A warp uses such a handle soon after it has packed
+  /// it. Every warp has a ring of its own, so that other warps cannot push its handles out.
   struct Ring {
     static constexpr uint32_t kCapacity = 1u << 15;
     std::vector<uint32_t> handles; // kCapacity once used

@@ -10,8 +10,8 @@
 
 namespace assay::simt {
 
-// The set of runnable threads of a block, with constant-time lowest, highest and random pick while
-// no warp is held back.
+// The set of runnable threads of a block. The lowest, the highest and a random one are found in
+// constant time, while no warp is held back.
 class ReadySet {
 public:
   void clear() { *this = {}; }
@@ -23,7 +23,8 @@ public:
   }
   void insert_word(uint32_t word, uint64_t bits);
   uint32_t take(Order order, ScheduleRandom &random); // not empty
-  // From now on its threads are taken only where there are no others, held back earlier or not.
+  // Holds a warp back: from now on its threads are taken only where no other thread is ready. Warps
+  // that were held back earlier go before it.
   void hold(uint32_t warp) { rank_[warp] = ++holds_; }
 
 private:
@@ -33,7 +34,8 @@ private:
   std::array<uint64_t, kMaxBlockThreads / 64> words_{};
   uint32_t summary_ = 0; // bit w: words_[w] != 0
   uint32_t holds_ = 0;
-  std::array<uint32_t, kMaxBlockThreads / 32> rank_{}; // 0: not held; the latest last
+  std::array<uint32_t, kMaxBlockThreads / 32>
+      rank_{}; // 0: not held back; else the higher the later
 };
 
 inline void ReadySet::insert_word(uint32_t word, uint64_t bits) {
@@ -56,7 +58,8 @@ inline uint32_t ReadySet::take_in_order(Order order, ScheduleRandom &random) {
     word = 31 - static_cast<uint32_t>(std::countl_zero(summary_));
     bit = 63 - static_cast<uint32_t>(std::countl_zero(words_[word]));
   } else {
-    // The first ready one at or after a random position; not uniform, but every pick is possible.
+    // Takes the first ready thread at or behind a random position. That is not uniform, but every
+    // thread can be taken.
     const uint64_t draw = random.next();
     const uint32_t from_word = draw % 32, from_bit = draw >> 58;
     word =

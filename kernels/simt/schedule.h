@@ -6,7 +6,7 @@
 
 namespace assay::simt {
 
-// Which runnable fiber goes next, and in which order blocks run.
+// Which runnable thread goes next, and in which order blocks run.
 enum class Order : uint8_t {
   kAscending,  // lowest index first
   kDescending, // highest index first
@@ -20,18 +20,19 @@ enum class CopyCompletion : uint8_t {
   kSeeded,  // drawn per copy
 };
 
-// Part of a case: the same schedule gives the same run, bit for bit.
+// A part of a case: the same schedule gives the same run, bit for bit.
 struct Schedule {
   Order order = Order::kAscending;
   CopyCompletion copies = CopyCompletion::kAtWait;
   uint64_t seed = 0;
-  // Where warps fall behind, on top of the order: at each the running warp goes on only when no
-  // other can, until another one falls behind it. How many points after the one before, at least 1,
-  // anew in each launch; points are shared accesses and completed waits. Outlives the launches.
+  // Where warps are held back, whatever the order is. At each hold the running warp is held back
+  // (ReadySet::hold). A number says how many points behind the hold before it a hold stands, at
+  // least 1; points are shared accesses and completed waits. Every launch begins with the first
+  // number. The numbers outlive the launches.
   std::span<const uint32_t> holds = {};
 };
 
-// SplitMix64: enough to draw schedules, and the same everywhere.
+// SplitMix64. It is good enough to draw schedules, and the same on every machine.
 class ScheduleRandom {
 public:
   explicit ScheduleRandom(uint64_t seed) : state_(seed) {}
@@ -41,7 +42,7 @@ public:
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   }
-  // Uniform enough for schedules: the bias is below bound / 2^32.
+  // A number below `bound`. Its bias is below bound / 2^32: uniform enough for schedules.
   uint32_t below(uint32_t bound) {
     return static_cast<uint32_t>(((next() >> 32) * static_cast<uint64_t>(bound)) >> 32);
   }

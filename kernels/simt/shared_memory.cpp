@@ -6,7 +6,7 @@
 namespace assay::simt {
 
 void SharedMemory::begin_block(size_t bytes) {
-  // NOTE: kept between blocks and launches of one size; a fuzzer launches thousands per second.
+  // NOTE: blocks and launches of one size share the memory: a fuzzer launches thousands a second.
   if (!block_.data() || block_.bytes() != bytes) {
     block_ = GuardedBlock(bytes, kAlignment);
     bytes_ = bytes;

@@ -10,13 +10,13 @@
 
 namespace assay::simt {
 
-// The dynamic shared memory of the running block with one shadow byte per byte.
+// The dynamic shared memory of the running block, and the state of each of its bytes.
 class SharedMemory {
 public:
   enum State : uint8_t { kUndefined = 0, kDefined = 1, kInFlight = 2 };
   static constexpr size_t kAlignment = 1024; // the strictest that device code may ask for
 
-  // A fresh block: contents 0xFF (NaN in every format), nothing defined.
+  // Begins a block: the contents are 0xFF, a NaN in every format, and no byte is defined.
   void begin_block(size_t bytes);
 
   std::byte *data() const { return block_.data(); }
@@ -35,10 +35,10 @@ public:
   bool any(State state, size_t offset, size_t bytes) const;
   void mark(State state, size_t offset, size_t bytes);
 
-  // Who wrote each 16 bytes last, and behind how many of its fences; for matrix operations, which
-  // see a write only past a fence of the writer.
+  // Who wrote each 16 bytes last, and behind how many of the writer's fences. Matrix operations ask
+  // for it: they see a write only behind a fence of its writer.
   struct Writer {
-    uint64_t block = 0; // of the launch history; others are not of this block
+    uint64_t block = 0; // number of the block among all that this memory has had
     uint32_t thread = 0, fences = 0;
     Site site;
   };
@@ -47,13 +47,13 @@ public:
     for (size_t i = offset / kWriterBytes; i <= (offset + bytes - 1) / kWriterBytes; ++i)
       writers_[i] = {block_count_, thread, fences, site};
   }
-  // Of the 16 bytes at `offset`; null when nobody of this block has written them.
+  // The writer of the 16 bytes at `offset`. Null where nobody of this block has written them.
   const Writer *writer(size_t offset) const {
     const Writer &w = writers_[offset / kWriterBytes];
     return w.block == block_count_ ? &w : nullptr;
   }
 
-  // Matrix operations in flight that read each line of 128 bytes.
+  // How many matrix operations in flight read each line of 128 bytes.
   static constexpr size_t kLineBytes = 128;
   void add_readers(size_t offset, size_t bytes, int count) {
     for (size_t i = offset / kLineBytes; i <= (offset + bytes - 1) / kLineBytes; ++i)

@@ -7,8 +7,9 @@
 
 namespace assay::simt {
 
-// A source position of device code. Every operation that can be a hazard takes one as a trailing
-// defaulted parameter, so a report names the kernel's own line, not the primitive's.
+// A source position of device code. Every operation that can be a hazard takes one as its last
+// parameter, by default the caller's: a report then names the line of the kernel, not that of the
+// primitive.
 struct Site {
   const char *file = nullptr; // static storage; null: unknown
   uint32_t line = 0;

@@ -11,9 +11,9 @@
 
 namespace assay::simt {
 
-// The simt counterpart of a CUDA stream, and what the `stream` member of a params struct points to
-// on this target: the memory that kernels may touch, the schedule they run under, and what came of
-// it. Launches are synchronous. Different Streams may be used on different host threads at once.
+// What a CUDA stream is on the executor: the `stream` of a params struct points to one. It has the
+// memory that kernels may touch, the schedule that they run under, and what came of their runs.
+// Launches are synchronous. Several host threads may use Streams at once, each its own.
 struct Stream {
   Memory memory;
   Schedule schedule;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // tree_attention: paged attention that computes the keys which requests share once for all of them.
-// One kernel works through the items of a prefix tree and leaves partial states; the other one is
-// paged_attention_v2 over the private keys, and adds those states to a row before it writes it.
+// Its first kernel works through the items of a prefix tree and leaves partial states. Its second
+// kernel is split-KV over the unique suffixes, and adds those states to a row before it writes the
+// row.
 #pragma once
 
-#include "kernels/cascade/cascade_wide.cuh"
-#include "kernels/decode/paged_attention_v2.cuh"
+#include "kernels/blocks/sm90_core.cuh"
+#include "kernels/blocks/split_kv.cuh"
 #include "kernels/tree/tree_params.h"
 
 namespace assay::ASSAY_TARGET {
 
-/// A TreeItem as CascadeWide takes it. kFp8: of an fp8 cache.
+/// A TreeItem as a Work of Sm90Core. With kFp8 the cache is fp8.
 template <bool kFp8>
 struct TreeWork {
   int segment; // the row of the page table
@@ -25,17 +26,19 @@ struct TreeWork {
     if (!kFp8 || f.k_scale == nullptr) return scale;
     return scale * arch::global_load_readonly(f.k_scale + kv_head * f.k_scale_stride);
   }
-  /// Whose row it is: rows of a node are those of its members, of a member those of its tokens.
+  /// Whose row it is. The rows of a node are those of its members, one member behind the other; the
+  /// rows of a member are those of its tokens.
   struct Owner {
     int request, token, head;
   };
   ASSAY_DEVICE Owner owner(const TreeSharedParams &params, int row) const {
     const uint32_t member = divide(row, params.query_rows);
     const uint32_t rest = row - member * params.query_rows.divisor;
-    const uint32_t token = divide(rest, params.group);
+    const uint32_t token = divide(rest, params.gqa_group_size);
     return {arch::global_load_readonly(params.members + first_member + member),
             static_cast<int>(token),
-            static_cast<int>(kv_head * params.group.divisor + rest - token * params.group.divisor)};
+            static_cast<int>(kv_head * params.gqa_group_size.divisor + rest -
+                             token * params.gqa_group_size.divisor)};
   }
   template <class E>
   ASSAY_DEVICE const E *query(const TreeSharedParams &params, int row) const {
@@ -44,7 +47,7 @@ struct TreeWork {
     return static_cast<const E *>(a.q) + of.request * a.q_stride_batch + of.head * a.q_stride_head +
            of.token * params.features.q_stride_token;
   }
-  /// What softcap and ALiBi make of a row (WideTransform).
+  /// What Sm90Transform asks of a Work, beside owner().
   ASSAY_DEVICE const FeatureParams &features(const TreeSharedParams &params) const {
     return params.features;
   }
@@ -57,16 +60,17 @@ struct TreeWork {
   }
 };
 
-/// Shared memory of tree_shared: all that a block can have, with head_dim 128.
+/// Shared memory of tree_shared. With head_dim 128 it is all that a block can have.
 template <class Core>
 struct TreeStorage {
   static constexpr bool kIndexInRegister = Core::kDims == 256;
-  typename Core::SharedStorage core;                    // in front: where Core looks for it
+  typename Core::SharedStorage core;                    // first, since Core looks for it there
   uint16_t next[kIndexInRegister ? 1 : Core::kThreads]; // see TreeItems
 };
 
-/// Every `blocks`-th item of the tree, from the block's own on. A producer has no register to spare
-/// for where it is, but with head_dim 256, where what is short are those of the consumers.
+/// The items of a block: every `blocks`-th of the tree, from the number of the block on. The cursor
+/// is an index. A producer has no register to spare for the index: each thread keeps it in shared
+/// memory. With head_dim 256 producers have more registers (Sm90Core), and it is kept in one.
 template <class Core>
 class TreeItems {
 public:
@@ -104,14 +108,16 @@ private:
     return u.item;
   }
 
-  ASSAY_DEVICE int32_t index() const { return kInRegister ? next_ : arch::shared_load(place()); }
+  ASSAY_DEVICE int32_t index() const {
+    return kInRegister ? next_ : arch::shared_load(next_of_thread());
+  }
   ASSAY_DEVICE void move_to(int32_t index) {
     if constexpr (kInRegister)
       next_ = index;
     else
-      arch::shared_store(place(), static_cast<uint16_t>(index));
+      arch::shared_store(next_of_thread(), static_cast<uint16_t>(index));
   }
-  static ASSAY_DEVICE uint16_t *place() {
+  static ASSAY_DEVICE uint16_t *next_of_thread() {
     return arch::shared_storage<TreeStorage<Core>>().next + arch::thread_idx();
   }
 
@@ -131,7 +137,7 @@ tree_shared(const ASSAY_GRID_CONSTANT TreeSharedParams params) {
   }
 }
 
-/// Adds to a row of the private keys what tree_shared left of it.
+/// Adds the partial states of tree_shared to a row of the unique suffix.
 template <class Core>
 struct JoinShared {
   using Number = typename Core::Number;
@@ -143,21 +149,22 @@ struct JoinShared {
     arch::start_next_grid();
   }
 
-  /// o is normalised, lse2 in base 2, before and after. Nodes from the root down, splits in order.
+  /// o is normalised and lse2 is in base 2, before and after. Nodes are added from the root down,
+  /// and splits of a node in order.
   ASSAY_DEVICE void row(const DecodeWork &work, int tile_row, int dim, Number (&o)[kDims],
                         Number &lse2) const {
     State state = State::from_normalized(lse2, o);
-    const TreePlace *places = params.places + int64_t{work.request} * kTreeLevels;
+    const TreeCoord *coords = params.coords + int64_t{work.request} * kTreeLevels;
     bool joined = false;
     ASSAY_UNROLL_BY(1)
     for (int level = 0; level < kTreeLevels; ++level) {
-      const TreePlace place = load(places + level);
-      if (place.splits == 0) break;
-      const int row = place.first_state + work.kv_head * place.rows + work.first_row + tile_row;
-      const int64_t stride = int64_t{params.own.attention.num_kv_heads} * place.rows;
+      const TreeCoord coord = load(coords + level);
+      if (coord.splits == 0) break;
+      const int row = coord.first_state + work.kv_head * coord.rows + work.first_row + tile_row;
+      const int64_t stride = int64_t{params.own.attention.num_kv_heads} * coord.rows;
       ASSAY_UNROLL_BY(1)
-      for (int split = 0; split < place.splits; split += kBatch)
-        add(state, row + split * stride, stride, place.splits - split, dim);
+      for (int split = 0; split < coord.splits; split += kBatch)
+        add(state, row + split * stride, stride, coord.splits - split, dim);
       joined = true;
     }
     if (!joined) return;
@@ -171,21 +178,21 @@ struct JoinShared {
   const TreeAttentionParams &params;
 
 private:
-  /// States whose loads are in flight together: what does not spill.
+  /// How many states have their loads in flight together. These numbers do not spill.
   static constexpr int kBatch = Core::kRows > 8 || Core::kHeadDim == 256 ? 2
                                 : Core::kFeatures                        ? 4
                                                                          : 8;
 
-  static ASSAY_DEVICE TreePlace load(const TreePlace *p) {
+  static ASSAY_DEVICE TreeCoord load(const TreeCoord *p) {
     union {
       arch::Vec4 vector;
-      TreePlace place;
+      TreeCoord coord;
     } u;
     u.vector = arch::global_load_readonly(reinterpret_cast<const arch::Vec4 *>(p));
-    return u.place;
+    return u.coord;
   }
 
-  /// The next of `left` states, `stride` rows apart.
+  /// Adds the next kBatch of `left` states, which are `stride` rows apart.
   ASSAY_DEVICE void add(State &state, int64_t row, int64_t stride, int left, int dim) const {
     using Vector = Pack<Number, kDims>;
     const Number *o_accum = words_of<Number>(params.shared.o_accum);
@@ -208,11 +215,11 @@ private:
   }
 };
 
-/// Grid: as that of paged_attention_v2.
+/// Grid: that of paged_attention_v2.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 tree_attention(const ASSAY_GRID_CONSTANT TreeAttentionParams params) {
-  const PagedAttentionV2Params &own = params.own;
+  const SplitKvParams &own = params.own;
   const PlanItems<Core::kRows, false> items(own.plan, own.tiles_per_kv_head, arch::block_idx_x());
   const JoinShared<Core> join{params};
   run_plan<Core>(own, items, join);

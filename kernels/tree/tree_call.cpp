@@ -20,19 +20,19 @@ struct Shapes {
 /// Sharing needs warpgroups. Of a window's keys hardly any are in a prefix.
 bool may_share(const assay_paged_params &p, const PagedShape &s) {
   // The planner counts bytes in 64 bits, and the rows of a kv head in 32.
-  constexpr int kMostHeads = 1024;
-  constexpr int64_t kMostRows = 1 << 30;
+  constexpr int kMaxHeads = 1024;
+  constexpr int64_t kMaxRows = 1 << 30;
   return p.window == 0 && has_warpgroups(p.target) && s.batch >= 2 && s.batch <= kMaxTreeBatch &&
-         p.num_kv_heads <= kMostHeads && int64_t{s.batch} * s.query_rows <= kMostRows &&
+         p.num_kv_heads <= kMaxHeads && int64_t{s.batch} * s.query_rows <= kMaxRows &&
          p.kv.max_pages > 0 && int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
 }
 
 /// Partial states that a workspace holds: of four turns of all blocks, and two of every row.
 int32_t most_states(const assay_paged_params &p, int blocks) {
-  constexpr int64_t kMost = 1 << 22;
+  constexpr int64_t kMax = 1 << 22;
   const int64_t turns = int64_t{4} * blocks * kTreeRows;
   const int64_t rows = int64_t{2} * p.batch * p.q_len * p.num_qo_heads;
-  return static_cast<int32_t>(std::min(kMost, std::max(turns, rows)));
+  return static_cast<int32_t>(std::min(kMax, std::max(turns, rows)));
 }
 
 assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
@@ -43,13 +43,13 @@ assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
   if (!may_share(*p, s.paged)) return ASSAY_OK;
   const int blocks = multiprocessors(p->target);
   s.tree = {.batch = p->batch,
-            .group = s.paged.query_rows,
+            .query_rows = s.paged.query_rows,
             .q_len = p->q_len,
             .kv_heads = p->num_kv_heads,
             .head_dim = p->head_dim,
             .kv_bytes = s.paged.kv_bytes,
             .page_size = p->kv.page_size,
-            .tile = wide_tile(p->head_dim),
+            .tile = sm90_tile(p->head_dim),
             .blocks = blocks,
             .splits = p->num_splits,
             .max_rows = most_states(*p, blocks)};

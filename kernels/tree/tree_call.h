@@ -2,8 +2,8 @@
 // The call of tree_attention and of its planner. Nothing here touches a device.
 #pragma once
 
-#include "kernels/cascade/cascade_policy.h"
-#include "kernels/decode/v2_call.h"
+#include "kernels/blocks/sm90_policy.h"
+#include "kernels/blocks/split_kv_call.h"
 #include "kernels/plan/find_prefix_tree.h"
 
 #include <algorithm>
@@ -14,25 +14,26 @@ namespace assay {
 struct TreePlanCall {
   bool empty;
   TreeInput tree;     // shape.batch 0: none is looked for
-  SplitPlanShape own; // of the private keys
+  SplitPlanShape own; // of the unique suffix
   void *plan;         // the SplitPlan, and behind it the tree
 };
 
 struct TreeCall {
-  PagedV2Call own; // of the private keys; without a tree of all
+  SplitKvCall own; // of the unique suffix; without a tree of all
   TreePlanCall planner;
   PartialParams shared; // partial states of the shared keys
   bool empty;
+  bool may_share() const { return planner.tree.shape.batch > 0; }
 };
 
 /// Of a call with a tree: where its plan holds it.
 TreeOutput tree_output_of(const TreePlanCall &call);
 
-/// The private keys as in paged_attention_v2, the shared ones as in the wide cascade kernel.
+/// The unique suffix as in paged_attention_v2, the shared ones as in the wide cascade kernel.
 constexpr assay_arithmetic tree_arithmetic() {
   assay_arithmetic a = paged_arithmetic(8, 65536);
-  a.sum_depth = std::max(a.sum_depth, 1 + wide_tile(128) / 8 + 2);
-  a.merge_stages = 2; // the splits of the private keys become a state before they meet the others
+  a.sum_depth = std::max(a.sum_depth, 1 + sm90_tile(128) / 8 + 2);
+  a.merge_stages = 2; // the splits of the unique suffix become a state before they meet the others
   return a;
 }
 

@@ -2,7 +2,7 @@
 // Definitions of TreeLaunch; included only by the generated instantiations.
 #pragma once
 
-#include "kernels/decode/with_core.cuh"
+#include "kernels/blocks/with_core.cuh"
 #include "kernels/host/launch_kernel.cuh"
 #include "kernels/tree/tree_attention.cuh"
 #include "kernels/tree/tree_launch.h"
@@ -11,14 +11,14 @@ namespace assay::ASSAY_TARGET {
 
 template <class Core>
 assay_status launch_tree_shared(const TreeCall &call, void *stream) {
-  static_assert(sizeof(TreeStorage<Core>) <= kMostWideBytes);
+  static_assert(sizeof(TreeStorage<Core>) <= kMaxSm90Bytes);
   const PagedCall &paged = call.own.paged;
   const TreeOutput tree = tree_output_of(call.planner);
   const TreeSharedParams params{paged.attention,
                                 paged.kv,
                                 paged.features,
                                 FastDivisor::make(paged.features.query_rows),
-                                FastDivisor::make(paged.attention.group_size),
+                                FastDivisor::make(paged.attention.gqa_group_size),
                                 tree.items,
                                 tree.members,
                                 call.planner.tree.shape.blocks,
@@ -34,9 +34,9 @@ assay_status launch_tree_shared(const TreeCall &call, void *stream) {
 template <class Core>
 assay_status launch_tree_own(const TreeCall &call, void *stream) {
   TreeAttentionParams params{};
-  params.own = v2_params(call.own);
+  params.own = split_kv_params(call.own);
   params.own.attention.early_start = false; // tree_shared has waited for what it says
-  params.places = tree_output_of(call.planner).places;
+  params.coords = tree_output_of(call.planner).coords;
   params.shared = call.shared;
   const SplitPlanShape &shape = call.own.split.plan;
   return launch_kernel(&tree_attention<Core>, "tree_attention",
@@ -52,15 +52,15 @@ assay_status launch_shared_keys(const TreeCall &call, void *stream) {
   if constexpr (std::is_same_v<typename arch::Arithmetic<Query>::Number, float>) {
     const FeatureParams &f = call.own.paged.features;
     if (f.softcap_log2 > 0.0f || f.alibi_slopes != nullptr)
-      return launch_tree_shared<CascadeWide<Types, kHeadDim, true>>(call, stream);
+      return launch_tree_shared<Sm90Core<Types, kHeadDim, true>>(call, stream);
   }
-  return launch_tree_shared<CascadeWide<Types, kHeadDim>>(call, stream);
+  return launch_tree_shared<Sm90Core<Types, kHeadDim>>(call, stream);
 }
 
 template <class Query, class Kv, int kHeadDim>
 assay_status TreeLaunch<Query, Kv, kHeadDim>::run(const TreeCall &call, void *stream) {
   ASSAY_RETURN_IF_ERROR((launch_shared_keys<Query, Kv, kHeadDim>(call, stream)));
-  return with_v2_core<Query, Kv, kHeadDim, true>(call.own, [&](auto *core) {
+  return with_split_kv_core<Query, Kv, kHeadDim, true>(call.own, [&](auto *core) {
     return launch_tree_own<std::remove_pointer_t<decltype(core)>>(call, stream);
   });
 }

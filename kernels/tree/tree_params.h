@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of the kernels of tree_attention as the device sees them: validated, plain values.
+// Parameters of the kernels of tree_attention as the device sees them: plain values that have been
+// checked.
 #pragma once
 
-#include "kernels/decode/decode_params.h"
+#include "kernels/blocks/decode_params.h"
 #include "kernels/plan/prefix_tree.h"
 
 namespace assay {
 
-/// The kernel of shared keys.
+/// Of the kernel of shared keys.
 struct TreeSharedParams {
   AttentionParams attention;
   PagedKvParams kv;
   FeatureParams features;
-  FastDivisor query_rows, group; // of a (request, kv head): rows, and rows of a token
+  FastDivisor query_rows, gqa_group_size; // rows of a (request, kv head), and of one token of it
   const TreeItem *items;
   const int32_t *members;
   int32_t blocks;             // of the grid
   float *o_accum, *lse_accum; // partial states, LSE in base 2; o before v_scale
 
-  ASSAY_FIELDS(attention, kv, features, query_rows.divisor, group.divisor, items, members, blocks,
-               o_accum, lse_accum)
+  ASSAY_FIELDS(attention, kv, features, query_rows.divisor, gqa_group_size.divisor, items, members,
+               blocks, o_accum, lse_accum)
 };
 
-/// The kernel of private keys, which finishes the call.
+/// Of the kernel of the unique suffixes, which finishes the call.
 struct TreeAttentionParams {
-  PagedAttentionV2Params own;
-  const TreePlace *places;
+  SplitKvParams own;
+  const TreeCoord *coords;
   PartialParams shared; // partial states of the kernel in front
 
-  ASSAY_FIELDS(own, places, shared)
+  ASSAY_FIELDS(own, coords, shared)
 };
 
 } // namespace assay

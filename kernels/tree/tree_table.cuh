@@ -2,7 +2,8 @@
 // tree_attention of ASSAY_TARGET: its planner, and the instantiation that a call needs.
 #pragma once
 
-#include "kernels/decode/decode_table.cuh"
+#include "kernels/arch/convert.cuh"
+#include "kernels/blocks/plan_launch.cuh"
 #include "kernels/plan/tree_kernel.cuh"
 #include "kernels/tree/tree_launch.h"
 
@@ -30,7 +31,7 @@ inline constexpr TreeInstantiation kTree[] = {
 /// The executor runs one thread at a time.
 inline constexpr int kTreeThreads = ASSAY_IS_CUDA ? 1024 : 64;
 
-/// Finds the tree, then plans the private keys.
+/// Finds the tree, then plans the unique suffix.
 inline assay_status launch_tree_plan(const TreePlanCall &call, void *stream, bool launch) {
   if (!launch) return ASSAY_OK;
   const int32_t *covered = nullptr;
@@ -43,10 +44,9 @@ inline assay_status launch_tree_plan(const TreePlanCall &call, void *stream, boo
   return launch_plan_kernel(call.own, call.tree.seq_lens, call.plan, stream, covered);
 }
 
-inline assay_status launch_tree_attention(const TreeCall &call, void *stream, bool launch) {
+/// Of a call that may share keys.
+inline assay_status launch_tree_kernels(const TreeCall &call, void *stream, bool launch) {
   const PagedShape &s = call.own.paged.shape;
-  if (call.planner.tree.shape.batch == 0)
-    return launch_paged_attention_v2(call.own, stream, launch);
   for (const TreeInstantiation &i : kTree) {
     if (i.dtype != s.dtype || i.kv_dtype != s.kv_dtype || i.head_dim != s.head_dim) continue;
     if (!launch) return ASSAY_OK;

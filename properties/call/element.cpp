@@ -28,13 +28,13 @@ uint32_t narrow(float value, int exponent_bits, int fraction_bits) {
 
 /// Rounds to fp16, saturating to finite; as narrow(value, 5, 10), which is slower.
 uint32_t narrow_fp16(float value) {
-  constexpr uint32_t kHalf = 0x3f000000, kLeastNormal = 0x38800000, kTooLarge = 0x477ff000;
+  constexpr uint32_t kHalf = 0x3f000000, kMinNormal = 0x38800000, kTooLarge = 0x477ff000;
   const uint32_t x = std::bit_cast<uint32_t>(value), sign = x >> 16 & 0x8000;
   const uint32_t magnitude = x & 0x7fffffff;
   if (magnitude > 0x7f800000) return sign | 0x7c01;
   if (magnitude >= kTooLarge) return sign | 0x7bff;
   // One half has the spacing of fp16's subnormals: adding it rounds to them.
-  if (magnitude < kLeastNormal)
+  if (magnitude < kMinNormal)
     return sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - kHalf);
   return sign | (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
 }

@@ -29,11 +29,11 @@ double since(Clock::time_point start) {
 
 /// A target whose slices end with one finding so often in a row finds nothing else: it waits for a
 /// person.
-constexpr int kMostFailing = 3;
+constexpr int kMaxFailing = 3;
 /// The draws of the properties are what a merge gate runs: they get so many times a target's share.
 constexpr double kCheckWeight = 2;
 /// A slice shorter than this is not worth its start.
-constexpr double kLeastSeconds = 1;
+constexpr double kMinSeconds = 1;
 
 /// What runs in which slot, and what is next. All calls under one lock.
 class Slots {
@@ -92,12 +92,12 @@ private:
   std::optional<Slice> next() {
     const std::lock_guard lock(mutex_);
     const double left = end_ - since(start_);
-    if (stop_ || error_ || left < kLeastSeconds) return std::nullopt;
+    if (stop_ || error_ || left < kMinSeconds) return std::nullopt;
     std::string best;
     double least = 0;
     for (const std::string &task : tasks_) {
       const TaskTotals &t = totals_.tasks[task];
-      if (running_.count(task) != 0 || t.failing >= kMostFailing) continue;
+      if (running_.count(task) != 0 || t.failing >= kMaxFailing) continue;
       const double had = t.seconds / (task == kCheck ? kCheckWeight : 1);
       if (best.empty() || had < least) best = task, least = had;
     }
@@ -117,16 +117,16 @@ private:
     try {
       while (const std::optional<Slice> slice = next()) {
         json line = run_slice(options_, slice->task, slice->number, slice->seed, slice->seconds,
-                              std::max(kLeastSeconds, end_ - since(start_)), stop_);
+                              std::max(kMinSeconds, end_ - since(start_)), stop_);
         line["end"] = slice->task;
         line["slice"] = slice->number;
         const std::lock_guard lock(mutex_);
         running_.erase(slice->task);
         say_findings(slice->task, line);
         note(line);
-        if (totals_.tasks[slice->task].failing == kMostFailing && talk_.say)
+        if (totals_.tasks[slice->task].failing == kMaxFailing && talk_.say)
           talk_.say(fmt::format("{} ended {} times with this finding and is left alone",
-                                slice->task, kMostFailing));
+                                slice->task, kMaxFailing));
       }
     } catch (const std::exception &e) {
       const std::lock_guard lock(mutex_);

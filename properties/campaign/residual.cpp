@@ -12,7 +12,7 @@ namespace {
 
 using Samples = std::vector<std::set<std::string>>;
 
-constexpr int kLeastSamples = 20;
+constexpr int kMinSamples = 20;
 
 Residual estimate(const Samples &samples) {
   std::map<std::string, int> seen;
@@ -49,10 +49,10 @@ Samples pairs_of(const Samples &samples) {
 } // namespace
 
 Residual residual(const Samples &samples) {
-  if (samples.size() < kLeastSamples) {
+  if (samples.size() < kMinSamples) {
     Residual none;
     none.samples = static_cast<int>(samples.size());
-    none.why_none = fmt::format("{} runs, and {} are needed", samples.size(), kLeastSamples);
+    none.why_none = fmt::format("{} runs, and {} are needed", samples.size(), kMinSamples);
     return none;
   }
   Residual r = estimate(samples);

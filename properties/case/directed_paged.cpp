@@ -176,7 +176,7 @@ void share_among_many_rows(Problem &p, const Limits &limits, Dice &dice) {
 /// request may then end so that its first token just does not see the last key of a prefix, or just
 /// does.
 void add_features(Problem &p, uint32_t seed, const Limits &limits, Dice &dice) {
-  constexpr int kMostRows = 32; // of a kv head of a request: rows cost as much as cases
+  constexpr int kMaxRows = 32; // of a kv head of a request: rows cost as much as cases
   p.softcap = dice.upto(1) == 0 ? Softcap::kNone : static_cast<Softcap>(dice.between(1, 3));
   p.alibi = static_cast<Alibi>(dice.upto(2));
   p.sinks = dice.upto(1) == 0 ? Sinks::kNone : static_cast<Sinks>(dice.between(1, 4));
@@ -185,7 +185,7 @@ void add_features(Problem &p, uint32_t seed, const Limits &limits, Dice &dice) {
     p.q.regime = Regime::kWide;
   }
   if (p.alibi == Alibi::kRandom || p.sinks != Sinks::kNone) p.feature_seed = seed;
-  const int most = std::min(8, kMostRows / p.group_size);
+  const int most = std::min(8, kMaxRows / p.group_size);
   if (most < 2 || dice.upto(2) == 0) return;
   p.q_len = dice.between(2, most);
   for (int &len : p.seq_lens)

@@ -96,7 +96,7 @@ inline constexpr EnumName<Regime> kValueRegimes[] = {
     {Regime::kNormal, "normal"},     {Regime::kSubnormal, "subnormal"}};
 
 /// Requests times query heads, rows times heads: what they hold has to fit into memory.
-inline constexpr int kMostRows = 1 << 21, kMostMergeRows = 1 << 17;
+inline constexpr int kMaxRows = 1 << 21, kMaxMergeRows = 1 << 17;
 
 /// Explicit placements stay small enough to read and to shrink.
 inline constexpr int kMaxExplicitPages = 64;
@@ -180,7 +180,7 @@ template <class Io>
 void visit_attention(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, std::span<const EnumName<Dtype>>(kAttentionDtypes));
   io.integer("batch", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
-  const int heads = kMostRows / std::max(1, p.batch);
+  const int heads = kMaxRows / std::max(1, p.batch);
   io.integer("num_kv_heads", p.num_kv_heads, Range{1, std::min(limits.kv_heads, heads), 1});
   io.integer("group_size", p.group_size,
              Range{1, std::min(limits.group, heads / p.num_kv_heads), 1, kGroupAnchors});
@@ -222,7 +222,7 @@ template <class Io>
 void visit_merge(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, enum_names<Dtype>());
   io.integer("rows", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
-  const int heads = std::max(64, kMostMergeRows / std::max(1, p.batch));
+  const int heads = std::max(64, kMaxMergeRows / std::max(1, p.batch));
   io.integer("heads", p.num_kv_heads, Range{1, std::min(limits.kv_heads, heads), 1});
   io.eighths("head_dim", p.head_dim,
              Range{1, std::min(64, limits.head_dim / 4), 1, kHeadDim8Anchors});

@@ -63,8 +63,8 @@ namespace {
 Candidates batches(const Problem &p) {
   Candidates out;
   if (p.batch <= 1) return out;
-  constexpr int kMostParts = 16;
-  for (int parts = 2; p.batch > kMostParts && parts <= kMostParts; parts *= 2)
+  constexpr int kMaxParts = 16;
+  for (int parts = 2; p.batch > kMaxParts && parts <= kMaxParts; parts *= 2)
     for (int part = parts - 1; part >= 0; --part)
       out.push_back(without_requests(p, static_cast<int>(int64_t{p.batch} * part / parts),
                                      static_cast<int>(int64_t{p.batch} * (part + 1) / parts)));

@@ -18,19 +18,19 @@ namespace assay {
 namespace {
 
 /// Of a report; larger is none.
-constexpr uintmax_t kMostBytes = uintmax_t{1} << 28;
-constexpr int kMostDepth = 32;
+constexpr uintmax_t kMaxBytes = uintmax_t{1} << 28;
+constexpr int kMaxDepth = 32;
 
 nlohmann::json read(const std::string &path) {
   std::error_code ec;
   if (!std::filesystem::is_regular_file(path, ec))
     throw CliError(kExitUsage, path + ": cannot read");
-  if (std::filesystem::file_size(path, ec) > kMostBytes || ec)
+  if (std::filesystem::file_size(path, ec) > kMaxBytes || ec)
     throw CliError(kExitUsage, path + ": larger than any report");
   bool deep = false;
   const auto watch = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json &) {
-    deep = deep || depth > kMostDepth;
-    return depth <= kMostDepth;
+    deep = deep || depth > kMaxDepth;
+    return depth <= kMaxDepth;
   };
   std::ifstream file(path, std::ios::binary);
   nlohmann::json document = nlohmann::json::parse(file, watch, false);

@@ -18,7 +18,7 @@ namespace {
 /// Per kernel and property: of every kernel, where the budget is an ordinary one or a short one,
 /// and what those that a change touches get doubles it. A number of cases and not a time, so that a
 /// re-run runs the same.
-constexpr int kShortCases = 10, kFewCases = 2, kMostDoublings = 9;
+constexpr int kShortCases = 10, kFewCases = 2, kMaxDoublings = 9;
 constexpr double kShortBudget = 180;
 
 int short_cases(double budget) { return budget < kShortBudget ? kFewCases : kShortCases; }
@@ -176,7 +176,7 @@ int Gate::long_cases(const std::vector<std::string> &kernels) const {
   const double left = options_.budget - seconds();
   const int first = short_cases(options_.budget);
   int cases = 0;
-  for (int next = first; next <= first << kMostDoublings && cost < left; cost *= 2, next *= 2)
+  for (int next = first; next <= first << kMaxDoublings && cost < left; cost *= 2, next *= 2)
     cases = next;
   return cases > first ? cases : 0;
 }

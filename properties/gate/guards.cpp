@@ -39,11 +39,11 @@ RedLine about(const char *id, const std::string &text) {
 
 /// "a, b and 3 more".
 std::string listed(const std::vector<std::string> &paths) {
-  constexpr size_t kMost = 3;
+  constexpr size_t kMax = 3;
   std::string out;
-  for (size_t i = 0; i < std::min(paths.size(), kMost); ++i)
+  for (size_t i = 0; i < std::min(paths.size(), kMax); ++i)
     out += (i == 0 ? "" : ", ") + paths[i];
-  return paths.size() > kMost ? fmt::format("{} and {} more", out, paths.size() - kMost) : out;
+  return paths.size() > kMax ? fmt::format("{} and {} more", out, paths.size() - kMax) : out;
 }
 
 std::vector<std::string> paths_of(const ChangeText &change, Room room) {

@@ -14,7 +14,7 @@ namespace assay::gate {
 namespace {
 
 /// At least so long, whatever the build took.
-constexpr double kLeast = 60;
+constexpr double kMin = 60;
 
 process::Ended assay(const std::string &program, std::vector<std::string> words, double seconds,
                      Gate &gate) {
@@ -45,7 +45,7 @@ Fate fate_of(const std::string &mutant, const std::string &program, Gate &gate) 
   const process::Ended ended = assay(program,
                                      {"mutants", "--default-draw", "--mutant", mutant, "--seed",
                                       std::to_string(gate.options().seed)},
-                                     std::max(left(gate), kLeast), gate);
+                                     std::max(left(gate), kMin), gate);
   return ended.code == kPass ? Fate::kSeen : ended.code == kHarness ? Fate::kLives : Fate::kUnknown;
 }
 
@@ -63,7 +63,7 @@ std::vector<std::string> shuffled(std::vector<std::string> names, uint64_t seed)
 void judge_right_kernels(const std::string &program, Gate &gate) {
   gate.talk().step("head: assay check");
   const process::Ended ended =
-      assay(program, {"check", "--quiet", "--cases", "10"}, std::max(left(gate), kLeast), gate);
+      assay(program, {"check", "--quiet", "--cases", "10"}, std::max(left(gate), kMin), gate);
   if (ended.code == 124)
     gate.harness_failed("assay check of head did not end within the budget");
   else if (!ended.ok())

@@ -95,9 +95,9 @@ std::map<std::string, Row> rows_of(const std::string &csv) {
 
 /// Blocks that fit on an SM; registers are given out by eights.
 int blocks_of(const Row &row) {
-  constexpr int kRegisters = 65536, kShared = 227 * 1024, kMost = 32;
+  constexpr int kRegisters = 65536, kShared = 227 * 1024, kMax = 32;
   const int registers = (row.registers + 7) / 8 * 8 * row.threads;
-  int out = kMost;
+  int out = kMax;
   if (registers > 0) out = std::min(out, kRegisters / registers);
   if (row.shared > 0) out = std::min(out, kShared / row.shared);
   return out;

@@ -130,10 +130,10 @@ std::string markdown(const json &document) {
   if (!document.at("notes").empty()) out += "\nNotes:\n\n";
   for (const json &note : document.at("notes"))
     out += "- " + code_span(note.get<std::string>()) + "\n";
-  constexpr size_t kMostCases = 5; // a comment on GitHub holds 65,536 characters
+  constexpr size_t kMaxCases = 5; // a comment on GitHub holds 65,536 characters
   size_t shown = 0;
   for (const json &f : document.at("findings")) {
-    if (shown++ == kMostCases) break;
+    if (shown++ == kMaxCases) break;
     out += fmt::format("\n<details><summary>{} finding, case {}</summary>\n\n", text_of(f, "state"),
                        shown) +
            code_block(text_of(f, "reproduce")) + code_block(text_of(f, "case")) + "\n</details>\n";

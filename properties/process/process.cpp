@@ -140,12 +140,12 @@ Ended run(const Command &command) {
 }
 
 std::string last_line(const std::string &text) {
-  constexpr size_t kMost = 300;
+  constexpr size_t kMax = 300;
   const size_t end = text.find_last_not_of(" \n\r\t");
   if (end == std::string::npos) return "";
   const size_t begin = text.find_last_of('\n', end);
   const size_t from = begin == std::string::npos ? 0 : begin + 1;
-  return text.substr(from, std::min(end - from + 1, kMost));
+  return text.substr(from, std::min(end - from + 1, kMax));
 }
 
 } // namespace assay::process

@@ -76,11 +76,11 @@ std::string verdict_word(const json &document) {
 static std::string seed_text(const json &document) {
   const auto seeds = document.find("seeds");
   if (seeds == document.end() || seeds->size() < 2) return "seed " + text_of(document, "seed");
-  constexpr size_t kMost = 4;
+  constexpr size_t kMax = 4;
   std::vector<std::string> words;
-  for (size_t i = 0; i < std::min(kMost, seeds->size()); ++i)
+  for (size_t i = 0; i < std::min(kMax, seeds->size()); ++i)
     words.push_back((*seeds)[i].dump());
-  if (seeds->size() > kMost) words.push_back(fmt::format("and {} more", seeds->size() - kMost));
+  if (seeds->size() > kMax) words.push_back(fmt::format("and {} more", seeds->size() - kMax));
   return "seeds " + joined(words);
 }
 

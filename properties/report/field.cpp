@@ -9,13 +9,13 @@
 namespace assay::report {
 namespace {
 
-constexpr uint64_t kMostCount = uint64_t{1} << 53;
+constexpr uint64_t kMaxCount = uint64_t{1} << 53;
 
 std::string shown(const json &value) {
-  constexpr size_t kMost = 40;
+  constexpr size_t kMax = 40;
   if (value.is_structured()) return value.is_object() ? "an object" : "a list";
   const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+  return text.size() <= kMax ? text : text.substr(0, kMax) + "...";
 }
 
 void require_worst(const Field &worst) {
@@ -63,10 +63,10 @@ void require_cause(const Field &cause) {
   cause.at("error").text();
   cause.at("text").text();
   if (!cause.has("source")) return;
-  constexpr uint64_t kMostLines = 1 << 30;
+  constexpr uint64_t kMaxLines = 1 << 30;
   cause.at("source").at("file").text();
   const Field line = cause.at("source").at("line");
-  if (line.count() > kMostLines) line.refuse("a line");
+  if (line.count() > kMaxLines) line.refuse("a line");
 }
 
 void require_finding(const Field &found, size_t groups) {
@@ -159,7 +159,7 @@ std::string Field::text() const {
 }
 
 uint64_t Field::count() const {
-  if (!value_->is_number_unsigned() || value_->get<uint64_t>() > kMostCount)
+  if (!value_->is_number_unsigned() || value_->get<uint64_t>() > kMaxCount)
     refuse("an integer in 0 .. 2^53");
   return value_->get<uint64_t>();
 }

@@ -10,7 +10,7 @@ namespace assay::report {
 namespace {
 
 /// A comment on GitHub holds 65,536 characters.
-constexpr size_t kMostFindings = 20, kMostCases = 5, kMostGaps = 10;
+constexpr size_t kMaxFindings = 20, kMaxCases = 5, kMaxGaps = 10;
 
 std::string row(const std::vector<std::string> &cells) {
   return fmt::format("| {} |\n", fmt::join(cells, " | "));
@@ -34,19 +34,19 @@ std::string findings(const json &document) {
   std::string out = "\n" + header({"kernel", "property", "finding", "by how much", "also seen by"});
   size_t shown = 0;
   for (const json &group : groups) {
-    if (shown++ == kMostFindings) break;
+    if (shown++ == kMaxFindings) break;
     const json &f = sharpest(document, group);
     out += row({code_span(text_of(f, "kernel")), code_span(text_of(f, "property")),
                 code_span(text_of(f, "message")), code_span(text_of(f, "how_far")),
                 spans(also_seen_by(group))});
   }
   for (const KeptTrouble &t : kept) {
-    if (shown++ >= kMostFindings) break;
+    if (shown++ >= kMaxFindings) break;
     out += row({code_span(t.kernel), code_span(t.property), code_span(t.message), "",
                 "kept: " + code_span(t.file)});
   }
   const size_t all = groups.size() + kept.size();
-  if (all > kMostFindings) out += fmt::format("\nand {} more\n", all - kMostFindings);
+  if (all > kMaxFindings) out += fmt::format("\nand {} more\n", all - kMaxFindings);
   return out;
 }
 
@@ -54,7 +54,7 @@ std::string cases(const json &document) {
   std::string out;
   size_t shown = 0;
   for (const json &group : document.at("groups")) {
-    if (shown++ == kMostCases) break;
+    if (shown++ == kMaxCases) break;
     const json &f = sharpest(document, group);
     out += fmt::format("\n<details><summary>case {} of {}</summary>\n\n", shown,
                        document.at("groups").size());
@@ -89,11 +89,11 @@ std::string gap_list(const json &document) {
   size_t shown = 0;
   const auto all = gaps(document);
   for (const Gap &gap : all) {
-    if (shown++ == kMostGaps) break;
+    if (shown++ == kMaxGaps) break;
     const std::string of = gap.property.empty() ? "" : " " + code_span(gap.property);
     out += fmt::format("- {}{}: {}\n", code_span(gap.kernel), of, code_span(gap.text));
   }
-  if (all.size() > kMostGaps) out += fmt::format("- and {} more\n", all.size() - kMostGaps);
+  if (all.size() > kMaxGaps) out += fmt::format("- and {} more\n", all.size() - kMaxGaps);
   return out.empty() ? "" : "\nNot proved:\n\n" + out;
 }
 

@@ -24,8 +24,8 @@ double since(Clock::time_point start) {
 }
 
 int default_threads() {
-  constexpr int kMost = 16;
-  return std::min(usable_processors(), kMost);
+  constexpr int kMax = 16;
+  return std::min(usable_processors(), kMax);
 }
 
 bool stopped(const RunnerOptions &options) {

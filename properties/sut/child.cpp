@@ -91,7 +91,7 @@ void Child::stop() {
 }
 
 std::string said_apart(const std::function<std::string()> &say) {
-  constexpr uint64_t kMost = 1 << 16;
+  constexpr uint64_t kMax = 1 << 16;
   Child child;
   child.start([&](int fd) {
     enter_child();
@@ -101,7 +101,7 @@ std::string said_apart(const std::function<std::string()> &say) {
   });
   const Deadline until = child.deadline();
   wire::Message reply;
-  if (!child.channel().receive(reply, until, kMost)) return child.failure(until);
+  if (!child.channel().receive(reply, until, kMax)) return child.failure(until);
   return {reinterpret_cast<const char *>(reply.data()), reply.size()};
 }
 

@@ -276,7 +276,9 @@ TEST(IncludeGraph, TellsOurKernelsApart) {
     return out;
   };
   EXPECT_EQ(touched("kernels/decode/paged_attention_v1.cuh"), "paged_attention_v1 ");
-  EXPECT_EQ(touched("kernels/decode/v2_call.cpp"), "paged_attention_v2 tree_attention ");
+  EXPECT_EQ(touched("kernels/decode/v2_call.cpp"), "paged_attention_v2 ");
+  EXPECT_EQ(touched("kernels/blocks/split_kv.cuh"), "paged_attention_v2 tree_attention ");
+  EXPECT_EQ(touched("kernels/blocks/sm90_core.cuh"), "cascade_attention tree_attention ");
   EXPECT_EQ(touched("kernels/tree/tree_attention.cuh"), "tree_attention ");
   EXPECT_EQ(touched("kernels/cascade/cascade_merge.cuh"), "cascade_attention ");
   EXPECT_EQ(touched("kernels/merge/merge_states.cuh"), "merge_states ");

@@ -112,7 +112,7 @@ TEST(FlashDecodingLab, extreme_scores_do_not_overflow) {
     expect_holds(property, "paged_attention_v2", p);
 }
 
-// 8 requests, a shared prefix of 512 keys, private suffixes of 64.
+// 8 requests, a shared prefix of 512 keys, unique suffixes of 64.
 TEST(FlashDecodingLab, cascade_prefix_once_equals_flat) {
   Problem p;
   p.family = Family::kCascade;

@@ -102,7 +102,7 @@ ASSAY_DEVICE void widen4(uint32_t packed, uint32_t (&out)[2]) {
     out[0] = __byte_perm(packed, 0, 0x1404);
     out[1] = __byte_perm(packed, 0, 0x3424);
   } else {
-    // As a vector of two, whose upper half the conversion reads in place: a shift less.
+    // The conversion reads the upper half of a vector of two where it is: that saves a shift.
     uint16_t pairs[2];
     asm("mov.b32 {%0, %1}, %2;" : "=h"(pairs[0]), "=h"(pairs[1]) : "r"(packed));
 #pragma unroll

@@ -6,7 +6,7 @@
 namespace assay::n_cuda::arch {
 namespace detail {
 
-// NOTE: the 128-byte L2 hint brings the whole line that neighbouring lanes are about to read.
+// NOTE: the 128-byte hint makes L2 fetch the whole line, which neighbouring lanes read next.
 ASSAY_DEVICE unsigned char load_streaming(const unsigned char *p) { return __ldcs(p); }
 ASSAY_DEVICE unsigned short load_streaming(const unsigned short *p) { return __ldcs(p); }
 ASSAY_DEVICE unsigned int load_streaming(const unsigned int *p) {
@@ -58,7 +58,8 @@ ASSAY_DEVICE void global_store(T *p, std::type_identity_t<T> value) {
     *word = detail::to_word(value);
 }
 
-/// A use that no optimiser removes: the hardware stalls a warp where it first uses what it loaded.
+/// Uses w where no optimiser removes the use: the hardware stalls a warp at the first use of what
+/// it loaded.
 ASSAY_DEVICE void await_loaded(uint32_t word) {
   asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 0x7fc0dead; @p nanosleep.u32 0; }" ::"r"(word));
 }
@@ -66,7 +67,7 @@ ASSAY_DEVICE void await_loaded(uint32_t word) {
 template <class T>
 ASSAY_DEVICE const T *kept_global(const T *p) {
   asm volatile("" : "+l"(p));
-  __builtin_assume(__isGlobal(p)); // which the compiler no longer sees
+  __builtin_assume(__isGlobal(p)); // the asm hides that from the compiler
   return p;
 }
 

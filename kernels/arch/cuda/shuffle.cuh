@@ -4,7 +4,7 @@
 namespace assay::n_cuda::arch {
 namespace detail {
 
-// Moves a T through 32-bit words; the compiler keeps them in registers.
+// Moves a T as 32-bit words, which the compiler keeps in registers.
 template <class T, class Move>
 ASSAY_DEVICE T shuffle_words(const T &value, Move move) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -13,7 +13,9 @@ inline constexpr bool kWarpgroups = false;
 
 namespace detail {
 
-/// A matrix descriptor: address, distances in units of 16 bytes, 128-byte swizzle.
+/// A matrix descriptor: the address and two distances, all in units of 16 bytes, and the code of
+/// the
+/// 128-byte swizzle.
 struct MatrixDescriptor {
   uint64_t bits;
 
@@ -84,7 +86,8 @@ namespace detail {
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "r"(scale))
 // clang-format on
 
-/// The compiler neither moves uses of these registers above this place nor writes below it.
+/// Keeps the compiler from moving a use of these registers above this line, or a write of them
+/// below it.
 template <class T, int N>
 ASSAY_DEVICE void touch(T (&r)[N]) {
   ASSAY_UNROLL

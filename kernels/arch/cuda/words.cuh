@@ -32,8 +32,8 @@ struct Word<16> {
 template <class T>
 using WordOf = typename Word<sizeof(T)>::type;
 
-// NOTE: by value. Through a reference the compiler sees a copy of bytes of unknown alignment
-// straight from memory and emits one-byte loads (seen: 16 LDG.U8 for one Vec4).
+// NOTE: takes the word by value. Through a reference the compiler sees a copy of bytes of unknown
+// alignment from memory, and emits loads of one byte (seen: 16 LDG.U8 for one Vec4).
 template <class T>
 ASSAY_DEVICE T from_word(WordOf<T> word) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -12,7 +12,7 @@ namespace {
 constexpr int kM = 16, kN = 8, kK = 16;
 static_assert(BlockFmaSpec::kBlock == kK, "one instruction is one block");
 
-// Eight columns of the result at a time; both compilers lower these to whatever vectors there are.
+// Vectors of eight columns of the result. The compilers lower them to what vectors the CPU has.
 using Ints = int32_t __attribute__((vector_size(kN * 4)));
 using Longs = int64_t __attribute__((vector_size(kN * 8)));
 using Doubles = double __attribute__((vector_size(kN * 8)));
@@ -33,8 +33,8 @@ struct Format<MmaFormat::kFp16> {
   static float to_float(uint16_t bits) { return detail::fp16_to_float(bits); }
 };
 
-// Numbers taken apart: (-1)^negative * significand * 2^(exponent - mantissa bits), negative 0 or
-// -1.
+// Numbers taken apart: (-1)^negative * significand * 2^(exponent - mantissa bits), where `negative`
+// is 0 or -1.
 template <int kCount>
 struct alignas(32) Factors {
   int32_t significand[kCount], exponent[kCount], negative[kCount];
@@ -46,7 +46,7 @@ inline Ints load(const int32_t *p) {
   return v;
 }
 
-// Specials decode as zero and set `special`; they are redone by special_result.
+// NaN and infinity decode as zero and set `special`; special_result() then does them again.
 template <int kMantissa, int kBias, int kSpecial, int kNone, int kCount>
 inline void decode(const uint32_t *bits, int sign_bit, Factors<kCount> &out, int32_t &special) {
   int32_t any_special = 0;
@@ -80,7 +80,7 @@ inline Ints clamp_shift(Ints d) {
 
 // (high + low) * 2^scale, truncated towards zero to fp32.
 inline Floats truncate(Ints high, Ints low, Ints scale) {
-  // Sums of two int32 are exact in double. A zero's scale is meaningless and far too small.
+  // A sum of two int32 is exact in double. The scale of a zero means nothing and is far too small.
   const Ints smallest = scale - scale - 1000;
   const Longs exponent = __builtin_convertvector(maximum(scale, smallest) + 1023, Longs) << 52;
   Doubles value = __builtin_convertvector(high, Doubles) + __builtin_convertvector(low, Doubles);
@@ -119,8 +119,8 @@ bool special_result(const MmaTile &tile, int m, int n, float &result) {
 template <MmaFormat kFormat>
 void run(MmaTile &tile) {
   constexpr int kFraction = BlockFmaSpec::kFractionBits;
-  // A product's significand has 2 * mantissa bits below its unit; shifted left by kProductShift it
-  // has kFraction of them. 16 such addends stay below 2^31.
+  // The significand of a product has 2 * mantissa bits below its unit, and kFraction of them once
+  // it is shifted left by kProductShift. 16 such addends stay below 2^31.
   constexpr int kProductShift = kFraction - 2 * Format<kFormat>::kMantissa;
   constexpr int kAccumulatorShift = kFraction - 23;
   static_assert(kProductShift >= 0 && kProductShift + 2 * Format<kFormat>::kMantissa + 2 <= 27);

@@ -46,13 +46,13 @@ uint64_t power_of_generator(uint64_t exponent) {
   return result;
 }
 
-/// f of two parts, or the undefined one of them.
+/// f of two parts. Where a part is undefined, the result is that part.
 template <class F>
 uint64_t both(uint64_t x, uint64_t y, F f) {
   if (!defined(x)) return x;
   return defined(y) ? f(x, y) : y;
 }
-/// The logarithm of x beside b; none when both parts are 1.
+/// The part u log m of a number. m = u = 1 stands for no logarithm.
 struct Logarithm {
   uint64_t m, u;
 };
@@ -65,7 +65,7 @@ Logarithm sum_of_logarithms(const WideNumber &x, const WideNumber &y) {
   if (x.u != y.u) return {kUndefined + kUnit, 1};
   return logarithm(both(x.m, y.m, mul_prime), x.u);
 }
-/// That of x * y: a logarithm times a plain number.
+/// The logarithm of x * y, where one factor has a logarithm and the other one scales it.
 Logarithm scaled_logarithm(const WideNumber &x, const WideNumber &y) {
   if (x.m == 1 && y.m == 1) return {1, 1};
   if (x.m != 1 && y.m != 1) return {kUndefined + kUnit, 1};
@@ -97,7 +97,7 @@ WideNumber times(const WideNumber &x, const WideNumber &y) {
 bool infinite(field x) { return x.handle() == kNegInfinity; }
 field none(Reason reason) { return enter(undefined(reason)); }
 
-/// An arbitrary order of residues in which small ones are not small.
+/// What an arbitrary order of residues compares. Small residues are not small in it.
 uint64_t scrambled(uint64_t a) { return a * 0x9e3779b97f4a7c15u; }
 
 } // namespace

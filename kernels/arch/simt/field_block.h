@@ -5,8 +5,8 @@
 
 namespace assay::n_simt::arch::detail {
 
-/// c += a * b on exact numbers: c holds handles, b words of memory, a those or numbers packed by
-/// the running warp.
+/// c += a * b on exact numbers. c holds handles, and b holds words of memory. a holds words of
+/// memory, or numbers that the running warp has packed.
 void field_block(MmaTile &tile);
 
 } // namespace assay::n_simt::arch::detail

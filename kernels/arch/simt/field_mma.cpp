@@ -33,7 +33,7 @@ Operands gather(const WarpCall &call) {
   return x;
 }
 
-/// The operand that may hold packed numbers, 16 of it, and what they have in common.
+/// 16 numbers of the operand that may hold packed ones, and what is true of all of them.
 struct Column {
   WideNumber k[16];
   WideNumber worst = {0, 0, 1, 1}; ///< the undefined parts, if any
@@ -52,7 +52,7 @@ Column column_of(const uint16_t (&words)[16]) {
   return c;
 }
 
-/// Literals are below 2^15, so 16 products stay below 2^80: one reduction a sum.
+/// Literals are below 2^15, so a sum of 16 products stays below 2^80 and is reduced once.
 WideNumber dot(const uint16_t (&row)[16], const Column &c) {
   WideNumber r = c.worst;
   uint128 a = 0, b = 0;
@@ -86,7 +86,7 @@ void apply_field_mma(const WarpCall &call) {
       words[k] = x.b[k][n];
     const Column column = column_of(words);
     for (uint32_t row = 0; row < 16; ++row) {
-      // Padding rows of a query tile are zero: nothing to add.
+      // Padding rows of a query tile are zero and add nothing.
       if (column.zero && clean[row]) continue;
       field &c = static_cast<field *>(call.out[row % 8 * 4 + n / 2])[row / 8 * 2 + n % 2];
       c = add(c, dot(x.a[row], column));

@@ -13,12 +13,14 @@ __extension__ typedef unsigned __int128 uint128;
 
 inline constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1, kOrder = kPrime - 1;
 inline constexpr uint64_t kGenerator = 37;
-/// What fl(log2 e) and fl(ln 2) stand for: inverse to each other, which the floats are not.
+/// What fl(log2 e) and fl(ln 2) stand for. These two are inverse to each other modulo kOrder, as
+/// the floats are not.
 inline constexpr uint64_t kLog2E = 1000003, kLn2 = 337297703494668667u;
 
-/// Handles that every table starts with. Zero is 0, so that cleared memory reads as zero.
+/// Handles that every table starts with. The handle of zero is 0, so that cleared memory reads as
+/// zero.
 inline constexpr uint32_t kZero = 0, kOne = 1, kNegInfinity = 2, kFirstFree = 3;
-/// 1.6 GB.
+/// So many rows take about 2 GB.
 inline constexpr uint32_t kMaxNumbers = 1u << 26;
 
 /// An undefined part is kUndefined plus its reason.
@@ -52,13 +54,13 @@ inline uint64_t mod_order(uint128 x) {
 }
 inline uint64_t mul_prime(uint64_t x, uint64_t y) { return mod_prime(uint128{x} * y); }
 
-/// The number behind a handle; undefined for a word that is none.
+/// The number behind a handle. A word that is no handle stands for an undefined number.
 WideNumber number_of(field x);
-/// Enters a number; zero and one keep their handles.
+/// Enters a number in the table. Zero and one keep the handles that they have.
 field enter(const WideNumber &number);
 /// x plus a number that has no handle yet.
 field add(field x, const WideNumber &number);
-/// The number packed as `word` by the running warp, or a literal.
+/// What a word of 16 bits stands for: a literal, or a number that the running warp has packed.
 WideNumber number_of_word(uint16_t word);
 
 } // namespace assay::n_simt::arch::detail

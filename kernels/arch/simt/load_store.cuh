@@ -36,8 +36,8 @@ inline void global_store(T *p, std::type_identity_t<T> value,
   std::memcpy(p, &value, sizeof(T));
 }
 
-// Blocks run one after the other and fibers switch only inside the executor, so plain
-// read-modify-write is atomic here.
+// Plain read-modify-write is atomic here: blocks run one after the other, and fibers switch only
+// inside the executor.
 namespace detail {
 
 inline uint32_t atomic_inc(uint32_t *p, uint32_t limit, simt::AtomicOrder order, simt::Scope scope,

@@ -8,7 +8,7 @@
 namespace assay::n_simt::arch {
 namespace detail {
 
-// Flush to zero, sign kept.
+// Turns a subnormal number into a zero of its sign.
 inline float flush(float x) {
   const uint32_t bits = bits_of(x);
   return (bits & 0x7f800000u) == 0 ? float_of(bits & 0x80000000u) : x;

@@ -77,7 +77,7 @@ inline void mma_m16n8k16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (
       site);
 }
 
-/// Exact. A holds literals, B literals or packed numbers.
+/// Exact. A holds literals; B holds literals or packed numbers.
 template <class E>
 inline void mma_m16n8k16(field (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                          simt::Site site = simt::Site::here()) {

@@ -10,7 +10,7 @@ using simt::Collective;
 using simt::kLanes;
 using simt::WarpCall;
 
-// The lane whose value `lane` receives; out-of-range shifts give the lane itself.
+// The lane whose value `lane` receives. Where a shift leaves the warp, that is the lane itself.
 template <Collective kKind>
 inline int32_t source_lane(int32_t lane, int32_t arg) {
   if constexpr (kKind == Collective::kShflXor) return lane ^ arg;

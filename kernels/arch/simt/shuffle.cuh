@@ -4,7 +4,7 @@
 namespace assay::n_simt::arch {
 namespace detail {
 
-// kernels/arch/simt/shuffle.cpp; kBytes 0: any size.
+// In kernels/arch/simt/shuffle.cpp. kBytes is 0 for values of any size.
 template <simt::Collective kKind, uint32_t kBytes>
 void move_values(const simt::WarpCall &call);
 void apply_vote(const simt::WarpCall &call);

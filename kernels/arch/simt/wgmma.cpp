@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma as four independent warps: warp w of a group has rows 16 w .. 16 w + 15 of A and C.
+// wgmma is done as four independent warps: warp w of a group has rows 16 w .. 16 w + 15 of A and C.
 #include "kernels/arch/wgmma.cuh"
 
 #include <array>
@@ -31,11 +31,11 @@ uint16_t element(const std::byte *p) {
   std::memcpy(&bits, swizzled(p), 2);
   return bits;
 }
-/// Row r, K index k.
+/// Where the element of row r and K index k is, before the swizzle.
 const std::byte *k_major(const std::byte *p, uint32_t r, uint32_t k) {
   return p + r * kRowBytes + 2 * k;
 }
-/// K index k, column n.
+/// Where the element of K index k and column n is, before the swizzle.
 const std::byte *n_major(const std::byte *p, uint32_t block_bytes, uint32_t k, uint32_t n) {
   return p + n / kBlockColumns * block_bytes + k * kRowBytes + n % kBlockColumns * 2;
 }
@@ -53,7 +53,7 @@ public:
   }
 
   void postpone() override {
-    // Results still to come from an operation in front are read when they are there.
+    // An operation in front may still owe c its result. c is then read when that result is there.
     bool awaited = true;
     for (uint32_t i = 0; i < args_.words; ++i)
       awaited = awaited && c_[0][i] == kPoison;
@@ -84,7 +84,8 @@ public:
 private:
   static constexpr uint32_t kPoison = ~0u;
 
-  /// Row g + 8 i and columns n + 2 t, n + 2 t + 1 of lane 4 g + t: words n / 2 + 2 i and the next.
+  /// Calls f(lane, word, row, column) for pairs of c. Lane 4 g + t holds row g + 8 i and the
+  /// columns n + 2 t and n + 2 t + 1, in its word n / 2 + 2 i and the next one.
   template <class F>
   void for_each_pair(uint32_t n, F f) {
     for (uint32_t lane = 0; lane < kLanes; ++lane)
@@ -122,7 +123,7 @@ private:
   std::vector<uint32_t> kept_; // c at issue
 };
 
-/// Checks what the operation reads of a matrix of `rows` rows; 32 bytes of each of them.
+/// Checks what the operation reads of a matrix: 32 bytes of each of `rows` rows.
 void read_k_major(const std::byte *p, uint32_t first, uint32_t rows, simt::Site site) {
   for (uint32_t r = first; r < first + rows; ++r)
     for (uint32_t k = 0; k < kDepth; k += 8)
@@ -136,7 +137,7 @@ void read_n_major(const std::byte *p, uint32_t block_bytes, uint32_t columns, si
                             swizzled(n_major(p, block_bytes, k, n)), 16, 16, site);
 }
 
-/// A matrix begins at a multiple of 1024 bytes, or inside the first row there.
+/// A matrix begins at a multiple of 1024 bytes, or inside the row that begins there.
 void check_start(const std::byte *p, const char *name, simt::Site site) {
   const auto address = reinterpret_cast<uintptr_t>(p);
   if (address % kGroupBytes >= kRowBytes || address % 32 != 0)

@@ -75,7 +75,7 @@ inline void wgmma_m64k16(Number (&c)[kWords], const uint32_t (&a)[4], NMajorMatr
       site);
 }
 
-// Registers are the fibers' own memory: nothing orders accesses to them but the program.
+// Registers are memory of the fiber itself: only the program orders accesses to them.
 template <class R>
 inline void wgmma_fence(R &, simt::Site site = simt::Site::here()) {
   detail::wgmma_step(simt::Collective::kWgmmaFence, 0, &detail::apply_wgmma_fence, site);

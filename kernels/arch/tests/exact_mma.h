@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An independent model of one block of the tensor core: one output at a time, on values instead of
-// bit fields (frexp, ldexp and 128-bit integers), slow. The fast model and the device are compared
-// with it.
+// An independent model of one block of the tensor core. It computes one output at a time, on values
+// and not on bit fields (frexp, ldexp and 128-bit integers), and is slow. The fast model and the
+// device are compared with it.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,8 @@ struct ExactFormat {
 inline constexpr ExactFormat kExactBf16{-126};
 inline constexpr ExactFormat kExactFp16{-14};
 
-// floor(log2 |x|), but not below the format's smallest exponent: hardware does not normalise.
+// floor(log2 |x|), but no less than the smallest exponent of the format: the hardware does not
+// normalise subnormal numbers.
 inline int stored_exponent(double x, int smallest) {
   int e = 0;
   std::frexp(x, &e);

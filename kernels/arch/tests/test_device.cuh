@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a small kernel (a functor) on the target this file is compiled for. The same test bodies
-// are compiled for both.
+// Runs a small kernel (a functor) on the target that this file is compiled for. The bodies of tests
+// are compiled for both targets.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ private:
 
 #endif
 
-// Counter-based random bits: the same inputs on both targets.
+// Random bits that a counter makes, so that both targets get the same inputs.
 class Random {
 public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -154,5 +154,5 @@ private:
 #define ASSAY_ARCH_TEST_EXPAND(suite, name, repeats) ASSAY_ARCH_TEST_NAMED(suite, name, repeats)
 // On simt every body runs nine times, so that each order meets each completion of copies.
 #define ASSAY_ARCH_TEST(name) ASSAY_ARCH_TEST_EXPAND(ASSAY_ARCH_SUITE, name, 9)
-// For bodies whose threads do not meet.
+// For bodies whose threads do not wait for each other.
 #define ASSAY_ARCH_TEST_ONCE(name) ASSAY_ARCH_TEST_EXPAND(ASSAY_ARCH_SUITE, name, 1)

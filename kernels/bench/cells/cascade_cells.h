@@ -19,7 +19,7 @@ struct CascadeCell {
   KvDtype kv_dtype = KvDtype::kBf16; // fp8: of tree_attention and paged_attention_v2
 };
 
-/// Shared prefixes with private suffixes (bf16 and e4m3), prefixes alone, groups, beams and trees.
+/// Shared prefixes with unique suffixes (bf16 and e4m3), prefixes alone, groups, beams and trees.
 const std::vector<CascadeCell> &standard_cascade_cells();
 
 /// K and V bytes of all segments: what a call must read once.

@@ -3,7 +3,7 @@
 // fits in no form is refused by name; and no device at all. This file stands in for
 // device_info.cpp.
 #include "kernels/abi/plugin.h"
-#include "kernels/decode/decode_policy.h"
+#include "kernels/blocks/decode_policy.h"
 #include "kernels/host/device_info.h"
 
 #include <gtest/gtest.h>

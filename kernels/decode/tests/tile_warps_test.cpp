@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How paged_attention_v1 deals out rows: how many warps share one, and which blocks have which.
 #include "kernels/abi/plugin.h"
-#include "kernels/decode/decode_policy.h"
+#include "kernels/decode/v1_policy.h"
 
 #include <gtest/gtest.h>
 
@@ -31,8 +31,8 @@ TEST(TileWarps, fewest_that_fill_nine_tenths_of_every_wave) {
 }
 
 TEST(TileWarps, without_the_hint_or_a_device_a_block_a_row) {
-  EXPECT_EQ(v1_tile_warps(1056, false, 128, 2, kH200), kV1Warps);
-  EXPECT_EQ(v1_tile_warps(1056, true, 128, 2, 0), kV1Warps);
+  EXPECT_EQ(v1_tile_warps(1056, false, 128, 2, kH200), kDecodeWarps);
+  EXPECT_EQ(v1_tile_warps(1056, true, 128, 2, 0), kDecodeWarps);
 }
 
 /// Row tiles before block b.
@@ -50,12 +50,12 @@ TEST(HeadTiles, every_one_in_one_block_and_any_blocks_in_a_row_have_their_share)
         i == 0 ? (int64_t{1} << 31) - 1 : 1 + static_cast<int64_t>(rng() % (i % 2 ? 1200 : 100000));
     const int64_t blocks = v1_blocks(tiles, tile_warps, slots, i % 4 != 0);
     const uint64_t share = v1_tile_share(tiles, blocks);
-    ASSERT_GE(blocks * (kV1Warps / tile_warps), tiles);
+    ASSERT_GE(blocks * (kDecodeWarps / tile_warps), tiles);
     ASSERT_EQ(tiles_before(0, share), 0);
     ASSERT_EQ(tiles_before(blocks, share), tiles);
-    whole_waves += blocks * (kV1Warps / tile_warps) >= tiles + kV1Warps / tile_warps;
+    whole_waves += blocks * (kDecodeWarps / tile_warps) >= tiles + kDecodeWarps / tile_warps;
     for (int64_t b = 0; b < std::min<int64_t>(blocks, 2000); ++b) {
-      ASSERT_LE(tiles_before(b + 1, share) - tiles_before(b, share), kV1Warps / tile_warps);
+      ASSERT_LE(tiles_before(b + 1, share) - tiles_before(b, share), kDecodeWarps / tile_warps);
       const int64_t end = b + static_cast<int64_t>(rng() % (blocks - b)) + 1;
       const double even = static_cast<double>(end - b) * tiles / blocks;
       ASSERT_LE(std::abs(tiles_before(end, share) - tiles_before(b, share) - even), 1.001);

@@ -45,7 +45,7 @@ PrefixTreeShape draw_shape(std::mt19937 &rng) {
   PrefixTreeShape s;
   s.batch = 2 + static_cast<int>(rng() % 40);
   s.q_len = rng() % 2 ? 1 : 1 + static_cast<int>(rng() % 8);
-  s.group = s.q_len * (1 + static_cast<int>(rng() % 9));
+  s.query_rows = s.q_len * (1 + static_cast<int>(rng() % 9));
   s.kv_heads = 1 + static_cast<int>(rng() % 3);
   s.head_dim = 128;
   s.kv_bytes = 1 + static_cast<int>(rng() % 2);
@@ -93,8 +93,8 @@ TEST(PrefixTree, finds_a_prefix_of_all_and_the_ones_of_groups_below_it) {
   EXPECT_EQ(view.items[2].kv_end, 384);
   for (int r = 0; r < 8; ++r) {
     EXPECT_EQ(tree.covered()[r], 384);
-    EXPECT_EQ(view.places[r * kTreeLevels + 1].splits, 1);
-    EXPECT_EQ(view.places[r * kTreeLevels + 2].splits, 0);
+    EXPECT_EQ(view.coords[r * kTreeLevels + 1].splits, 1);
+    EXPECT_EQ(view.coords[r * kTreeLevels + 2].splits, 0);
   }
 }
 
@@ -110,9 +110,9 @@ TEST(PrefixTree, gives_keys_to_the_nodes_below_where_a_node_of_their_own_does_no
   }
   const HostTree tree(in.input(s));
   EXPECT_EQ(tree.view().items[0].kv_begin, 0);
-  EXPECT_EQ(tree.view().places[0].rows, 400);
+  EXPECT_EQ(tree.view().coords[0].rows, 400);
   EXPECT_EQ(tree.covered()[0], 129 * 64);
-  EXPECT_EQ(tree.view().places[1].splits, 0);
+  EXPECT_EQ(tree.view().coords[1].splits, 0);
 }
 
 TEST(PrefixTree, shares_nothing_where_that_gains_less_than_a_kernel_costs) {
@@ -222,10 +222,10 @@ TEST(TreeKernel, equals_the_host_finder_byte_for_byte) {
     ASSERT_TRUE(same(params.output.items, view.items,
                      (host.num_items() + shape.blocks) * sizeof(TreeItem)));
     ASSERT_TRUE(
-        same(params.output.places, view.places, shape.batch * kTreeLevels * sizeof(TreePlace)));
+        same(params.output.coords, view.coords, shape.batch * kTreeLevels * sizeof(TreeCoord)));
     ASSERT_TRUE(same(params.output.covered, host.covered(), shape.batch * 4));
     for (int item = 0; item < host.num_items(); ++item)
-      for (int m = 0; m < view.items[item].rows / shape.group; ++m)
+      for (int m = 0; m < view.items[item].rows / shape.query_rows; ++m)
         ASSERT_EQ(params.output.members[view.items[item].first_member + m],
                   view.members[view.items[item].first_member + m]);
   }

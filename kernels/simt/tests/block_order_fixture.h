@@ -5,7 +5,7 @@
 
 namespace assay::simt {
 
-// Kernels of several blocks. A hazard must not depend on luck, so each is looked for under every
+// Kernels of several blocks. A hazard must not depend on luck: each is looked for under every
 // schedule.
 class BlockOrderTest : public HazardTest {
 protected:
@@ -32,7 +32,7 @@ protected:
     uint32_t line = 0, other = 0;
     std::string text;
   };
-  // The hazard is there under every schedule; from the first one, lines and message.
+  // Expects the hazard under every schedule. Lines and message are those of the first one.
   Seen expect_unordered(const LaunchConfig &config, FunctionRef<void()> body) {
     Seen first;
     for (const Order order : {Order::kAscending, Order::kDescending, Order::kSeeded})

@@ -65,7 +65,7 @@ protected:
     EXPECT_NE(hazard.message.find(text), std::string::npos)
         << "'" << text << "' is not in: " << hazard.message;
   }
-  // The same body must run clean: shows that a check fires on the error only.
+  // A body like it, without the error, must run clean: the check then fires on the error alone.
   void expect_clean(const LaunchConfig &config, FunctionRef<void()> body) {
     stream.hazards.clear();
     for (const Order order : {Order::kAscending, Order::kDescending, Order::kSeeded})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producer of a CascadeWide block: four warps that copy K and V through the page table.
+// The producer of a Sm90Core block: four warps, which copy K and V through the page table.
 #pragma once
 
 #include "kernels/arch/async_copy.cuh"
@@ -7,26 +7,26 @@
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/wgmma.cuh"
-#include "kernels/cascade/wide_ring.cuh"
+#include "kernels/blocks/sm90_ring.cuh"
 #include "kernels/common/decode_types.cuh"
 #include "kernels/common/kv_tile.cuh"
 
 namespace assay::ASSAY_TARGET {
 
-/// A warp copies its own tokens of every tile. 16-bit elements go straight into the ring; the bytes
-/// of an fp8 cache go to stages of the warp's own first, from which it widens them into the ring.
+/// A warp copies its own tokens of every tile. Elements of 16 bits go straight into the ring. The
+/// bytes of an fp8 cache first go to stages of the warp; from these it widens them into the ring.
 template <class Types, int kHeadDim>
-class WideProducer {
+class Sm90Producer {
 public:
   using Kv = typename Types::Kv;
-  static constexpr WidePolicy kPolicy = wide_policy(kHeadDim, sizeof(Kv));
+  static constexpr Sm90Policy kPolicy = sm90_policy(kHeadDim, sizeof(Kv));
   static constexpr int kTile = kPolicy.tile, kWarps = 4, kWarpTokens = kTile / kWarps;
-  using Matrix = WideLayout<kTile, kHeadDim>;
-  using Ring = WideRing<kPolicy.slots, Matrix>;
+  using Matrix = Sm90Layout<kTile, kHeadDim>;
+  using Ring = Sm90Ring<kPolicy.slots, Matrix>;
 
 private:
   static constexpr bool kWidens = Types::kFp8;
-  /// Copies of so many matrices are in flight behind the one being issued.
+  /// Copies of so many matrices are in flight while another one is issued.
   static constexpr int kAhead = kPolicy.ahead, kStages = kAhead + 1;
   static_assert(kPolicy.slots % kStages == 0); // matrix i has slot i % slots and stage i % kStages
   using StageLayout = KvLayout<kHeadDim>;
@@ -41,9 +41,9 @@ private:
 public:
   using SharedStorage = std::conditional_t<kWidens, WarpStages, Nothing>;
 
-  ASSAY_DEVICE WideProducer(Ring &ring, SharedStorage &own) : ring_(ring), own_(own) {}
+  ASSAY_DEVICE Sm90Producer(Ring &ring, SharedStorage &own) : ring_(ring), own_(own) {}
 
-  /// `work` as CascadeWide has it.
+  /// Sm90Core tells what a Work has.
   template <class Params, class Work>
   ASSAY_DEVICE void produce(const Params &params, const Work &work) {
     const PagedKvParams &kv = work.keys(params);
@@ -59,12 +59,12 @@ public:
       arch::cp_async_wait<kAhead>();
       publish();
     };
-    loader.prefetch_places(kv, work.kv_begin + first_token());
+    loader.prefetch_coords(kv, work.kv_begin + first_token());
     ASSAY_UNROLL_BY(1)
     for (int base = work.kv_begin; base < work.kv_end; base += kTile) {
       copy(std::true_type{});
       copy(std::false_type{});
-      if (base + kTile < work.kv_end) loader.prefetch_places(kv, base + kTile + first_token());
+      if (base + kTile < work.kv_end) loader.prefetch_coords(kv, base + kTile + first_token());
     }
     arch::cp_async_wait<0>();
     for (; flying > 0; --flying)
@@ -75,8 +75,8 @@ private:
   static ASSAY_DEVICE int warp() { return static_cast<int>(arch::warp_id()) % kWarps; }
   static ASSAY_DEVICE int first_token() { return warp() * kWarpTokens; }
 
-  /// Where the next copy goes, behind `flying` others. A stage is free: its lanes have widened what
-  /// they had there.
+  /// Where the next copy goes, while `flying` others are in flight. A stage is free by then: the
+  /// lanes that write it have widened what they had there.
   ASSAY_DEVICE arch::Vec4 *target([[maybe_unused]] int flying) {
     if constexpr (kWidens) {
       return own_.stages[(signal_.slot + flying) % kStages][warp()];
@@ -88,7 +88,7 @@ private:
     }
   }
 
-  /// The oldest copy has arrived: gives it to the consumers.
+  /// Gives the oldest copy, which has arrived, to the consumers.
   ASSAY_DEVICE void publish() {
     if constexpr (kWidens) {
       arch::mbarrier_wait(&ring_.empty[signal_.slot], signal_.round ^ 1);
@@ -100,11 +100,11 @@ private:
     signal_.advance();
   }
 
-  /// Every lane widens what it copied itself (WarpTileLoader), so it has waited for it.
+  /// Every lane widens what it copied itself (WarpTileLoader): its own wait is enough.
   static ASSAY_DEVICE void widen(const arch::Vec4 *stage, arch::Vec4 *slot) {
     constexpr int kChunks = StageLayout::kChunks, kTokens = arch::kWarpSize / kChunks;
     const int lane = static_cast<int>(arch::lane_id()), chunk = lane % kChunks;
-    // NOTE: one at a time. Two do not fit in the registers of a producer.
+    // NOTE: the loop widens one token at a time. Two do not fit in the registers of a producer.
     ASSAY_UNROLL_BY(1)
     for (int token = lane / kChunks; token < kWarpTokens; token += kTokens) {
       const arch::Vec4 bytes = arch::shared_load(stage + StageLayout::index(token, chunk));
@@ -123,7 +123,7 @@ private:
 
   Ring &ring_;
   SharedStorage &own_;
-  WideCursor<kPolicy.slots> issue_, signal_;
+  Sm90Cursor<kPolicy.slots> issue_, signal_;
 };
 
 } // namespace assay::ASSAY_TARGET

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/decode/paged_shape.h"
+#include "kernels/blocks/paged_shape.h"
 
 #include "kernels/host/attention_call.h"
 #include "kernels/host/device_info.h"
@@ -20,7 +20,7 @@ PagedShape shape_of(const Params &p) {
   s.batch = p.batch;
   s.head_dim = p.head_dim;
   s.kv_bytes = p.kv_dtype == p.dtype ? 2 : 1;
-  s.query_rows = p.q_len * group_size(p);
+  s.query_rows = p.q_len * gqa_group_size(p);
   s.row_tiles = decode_row_tiles(s.query_rows, p.head_dim);
   s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
   s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
@@ -60,10 +60,11 @@ assay_status check_features(const assay_paged_params &p, const PagedShape &shape
   return ASSAY_OK;
 }
 
-/// Every version has a form with kV1Warps warps; v2 takes more only where they fit. Without a
+/// Every version has a form with kDecodeWarps warps; v2 takes more only where they fit. Without a
 /// device the launch reports that.
 assay_status check_shared_memory(const PagedShape &shape) {
-  const int64_t needed = shared_bytes(shape, kV1Warps), limit = shared_memory_limit(shape.target);
+  const int64_t needed = shared_bytes(shape, kDecodeWarps),
+                limit = shared_memory_limit(shape.target);
   if (limit == 0 || needed <= limit) return ASSAY_OK;
   return fail(ASSAY_UNSUPPORTED,
               "head_dim {} with {} query rows of a kv head needs {} bytes of shared memory in a "

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The persistent decode block: attends 8 * row_tiles query rows of one (request, kv head) over a
-// key range, item after item.
+// The persistent decode block. Item after item it attends a range of keys of one (request, kv head)
+// with 8 * row_tiles query rows.
 #pragma once
 
 #include "kernels/arch/grid_order.cuh"
+#include "kernels/blocks/decode_params.h"
+#include "kernels/blocks/decode_policy.h"
 #include "kernels/common/block_merge.cuh"
 #include "kernels/common/score_features.cuh"
-#include "kernels/decode/decode_params.h"
-#include "kernels/decode/decode_policy.h"
 #include "kernels/plan/split_plan.h"
 
 namespace assay::ASSAY_TARGET {
 
-/// What a block works on: keys [kv_begin, kv_end) of one request and kv head for the query heads
-/// first_row .. of the GQA group.
+/// What a block works on: keys [kv_begin, kv_end) of one request and kv head, and the query rows of
+/// that kv head from first_row on.
 struct DecodeWork {
   int request, kv_head;
-  int first_row; // of the q_len * group_size rows of a kv head; rows past them are padding
+  int first_row; // of q_len * gqa_group_size rows; rows behind those are padding
   int kv_begin, kv_end;
   int seq_len; // of the request
 };
 
-/// Warps are independent until an item's final merge: warp w of a team takes every warps()-th key
-/// tile of the range, from its w-th on, through its own cp.async ring, so the loop has no barrier.
-/// The copies run ahead of the arithmetic across item borders: while a block merges one item, the
-/// next one's keys are in flight.
+/// Warps are independent until the final merge of an item. Warp w of a team takes the tiles w,
+/// w + warps(), ... of the range, through a cp.async ring of its own, so that the loop has no
+/// barrier. The copies run ahead of the arithmetic, also from one item into the next: while a block
+/// merges one item, the keys of the next are in flight.
 ///
-/// `Items` is a copyable cursor with `bool next(Item &)`, where Item converts to DecodeWork by
-/// `work_of(item)` of the cursor. Copies and arithmetic walk a copy each. Items::kWaits: the grid
-/// in front may be writing what this one reads, and outputs; else only `finish` needs what it
-/// writes, and waits for it.
+/// `Items` is a copyable cursor with `bool next(Item &)`; its `work_of(item)` makes a DecodeWork of
+/// an Item. Copies and arithmetic have a cursor each. With Items::kWaits the core waits for the
+/// grid in front, which may be writing what this one reads, or its outputs. Otherwise only `finish`
+/// needs what that grid writes, and waits for it.
 ///
-/// kWithFeatures: q_len > 1, window, softcap, ALiBi, sinks. The plain core carries nothing of them.
+/// kWithFeatures: q_len > 1, window, softcap, ALiBi, sinks. The plain core has no code for them.
 template <class ElementTypes, int kDim, int kRowTiles, int kWarpCount, bool kWithFeatures>
 class DecodeCore {
 public:
@@ -44,8 +44,8 @@ public:
   static constexpr int kWarps = kPolicy.warps, kThreads = kWarps * 32;
   static constexpr int kStages = kPolicy.stages;
   static constexpr int kRows = 8 * kRowTiles;
-  /// Components that a thread merges and writes. Eight warps run where rows are few and latency
-  /// counts: there more threads share a row.
+  /// Components of a row that one thread merges and writes. Blocks of eight warps run where rows
+  /// are few and latency counts: in these more threads share a row.
   static constexpr int kSliceDims = kWarps == 8 ? 4 : 8, kSlices = kHeadDim / kSliceDims;
   static constexpr int kTileVectors = kPolicy.tile * kHeadDim / Types::kChunk;
   static constexpr bool kTwoParts =
@@ -57,8 +57,8 @@ public:
   using Loader = WarpTileLoader<Kv, kHeadDim, kPolicy.tile, kFeatures>;
   using MergeStorage = BlockMergeStorage<Number, kHeadDim, kRows, kWarps>;
   using Queries = BlockQueries<Types, kHeadDim, kRows>;
-  /// Where rows are few and latency counts a block loads its queries once. With 4 warps that gains
-  /// nothing, and teams of one or two of them have queries of their own.
+  /// Whether a block loads its queries once for all warps. With 4 warps that gains nothing, and
+  /// there teams of one or two warps have queries of their own.
   static constexpr bool kSharedQueries = kWarps == 8;
   static_assert(!kSharedQueries || Queries::kVectors <= kThreads);
 
@@ -71,12 +71,13 @@ public:
     MergeStorage merge;
     [[no_unique_address]] std::conditional_t<kSharedQueries, typename Queries::Storage, Nothing>
         queries;
-    uint32_t is_last; // this block finished a split row last
+    uint32_t is_last; // this block was the last to finish a split of an item
   };
   static_assert(sizeof(SharedStorage) ==
                 decode_shared_bytes(kHeadDim, sizeof(Kv), kRowTiles, kWarpCount));
 
-  /// The warps that share items: the whole block, or `count` warps of it from a multiple of that.
+  /// The warps that share items: the whole block, or `count` warps, the first of which is a
+  /// multiple of `count`.
   struct BlockTeam {
     static ASSAY_DEVICE constexpr int first_warp() { return 0; }
     static ASSAY_DEVICE constexpr int warps() { return kWarps; }
@@ -87,12 +88,15 @@ public:
     ASSAY_DEVICE int warps() const { return count; }
   };
 
-  /// Runs every item of a team; all are of one kv head and first row, and a RowTeam has at most
-  /// one. `begin()` is called once the outputs may be written, with Items::kWaits. `finish(item,
-  /// merged, scale)` is called by all threads of the team once an item's states are published;
-  /// merged(row, dim, scale, in_parts) is the un-normalised slice of a row over its warps, its
-  /// maximum times `scale` a base-2 logit; in_parts: of states that the warps computed, whose
-  /// weights may be in two parts.
+  /// Runs every item of a team. All items have one kv head and one first row, and a RowTeam has at
+  /// most one item.
+  ///   begin()   is called once the outputs may be written. Without Items::kWaits it is not called
+  ///   finish(item, merged, scale)   is called by all threads of the team once the states of an
+  ///   item
+  ///             are published
+  ///   merged(row, dim, scale, in_parts)   the slice of a row over all warps of the team, not
+  ///             normalised. Its maximum times `scale` is a base-2 logit. `in_parts` says that the
+  ///             warps computed the states, so that weights may be in two parts
   template <class Team, class Items, class Begin, class Finish>
   static ASSAY_DEVICE void run(const DecodeParams &params, const FeatureParams &features,
                                const PagedKvParams &kv_params, const Team &team, Items items,
@@ -106,10 +110,10 @@ public:
     Queries queries;
     typename Items::Item item, done;
     bool more = items.next(item);
-    const auto aim = [&] { aim_queries(params, features, items.work_of(item), queries); };
+    const auto locate = [&] { locate_queries(params, features, items.work_of(item), queries); };
     const auto load = [&] { load_queries(params, features, items.work_of(item), tile, queries); };
-    if (more) aim();
-    // Ahead of the keys in the queue of the memory, unless the grid in front may be writing them.
+    if (more) locate();
+    // The queries are asked for before the keys, unless the grid in front may be writing them.
     if (more && !params.early_start) load();
     stream.fill(ring);
     if constexpr (Items::kWaits) {
@@ -128,7 +132,7 @@ public:
       const DecodeWork work = items.work_of(item);
       if constexpr (kSharedQueries) {
         queries.store(shared.queries);
-        arch::block_barrier(); // that of 3., too
+        arch::block_barrier(); // serves step 3, too
         tile.read_queries(shared.queries);
       } else {
         tile.prepare_queries();
@@ -136,7 +140,7 @@ public:
       scores.begin(work.seq_len, work.kv_end);
       for (int base = first_tile(team, work); base < work.kv_end; base += stride_of(team)) {
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
-        // Makes every lane's copies visible to the warp, and frees the stage read last.
+        // Shows the copies of every lane to the warp, and frees the stage that was read last.
         arch::warp_barrier();
         stream.copy_next(ring[free_stage]);
         tile.compute_scores(ring[stage].k);
@@ -152,15 +156,16 @@ public:
         stage = stage + 1 == kStages ? 0 : stage + 1;
       }
       tile.reduce_sums();
-      // 2. States meet in shared memory; the next item's queries arrive meanwhile.
+      // 2. The states of the warps go to shared memory. The queries of the next item arrive
+      // meanwhile.
       publish_state(tile, shared.merge);
       done = item;
       more = items.next(item);
       if (more) {
-        aim();
+        locate();
         load();
       }
-      meet(team);
+      sync(team);
       finish(
           done,
           [&](int row, int dim, float scale, bool in_parts) {
@@ -169,14 +174,15 @@ public:
           },
           scale);
       if (!more) break;
-      // 3. The next item's states overwrite what other threads may still be reading. Its queries
-      // need not wait: all have read the last ones before they met.
+      // 3. The states of the next item overwrite what other threads may still be reading: they
+      // wait. Shared queries need no wait of their own, since all warps had read the old ones
+      // before sync().
       if constexpr (!kSharedQueries) arch::block_barrier();
     }
     arch::cp_async_wait<0>();
   }
 
-  /// Calls f(row in the tile, dim) for this thread's slices of the rows that exist.
+  /// Calls f(row in the tile, dim) for the slices of this thread, of rows that exist.
   template <class Team, class F>
   static ASSAY_DEVICE void for_each_slice(const Team &team, const FeatureParams &features,
                                           int first_row, F f) {
@@ -185,11 +191,12 @@ public:
       if (first_row + i / kSlices < features.query_rows) f(i / kSlices, i % kSlices * kSliceDims);
   }
 
-  /// Scales, joins the sink and writes slice `dim` of a finished row (normalised o, base-2 LSE).
+  /// Writes slice `dim` of a finished row (normalised o, base-2 LSE), once v_scale and the sink are
+  /// applied to it.
   static ASSAY_DEVICE void store_row(const DecodeParams &params, const FeatureParams &features,
                                      const DecodeWork &work, int tile_row, int dim,
                                      Number (&o)[kSliceDims], Number lse2) {
-    const RowPlace row = place_of(params, work, tile_row);
+    const RowCoord row = coord_of(params, work, tile_row);
     finish_row<Types, kFeatures>(features, work.kv_head, row.head, o, lse2);
     store_final<Query>(params, work.request, row.head, dim, o, lse2,
                        kFeatures ? row.token * features.o_stride_token : 0,
@@ -199,8 +206,8 @@ public:
 private:
   using Query = typename Types::Query;
 
-  static ASSAY_DEVICE void meet(const BlockTeam &) { arch::block_barrier(); }
-  static ASSAY_DEVICE void meet(const RowTeam &team) {
+  static ASSAY_DEVICE void sync(const BlockTeam &) { arch::block_barrier(); }
+  static ASSAY_DEVICE void sync(const RowTeam &team) {
     arch::named_barrier(1 + team.first / team.count, 32 * team.count);
   }
 
@@ -208,7 +215,7 @@ private:
     return kTwoParts && features.query_rows <= kTwoPartRows;
   }
 
-  /// Slice `dim` of a row of the tile over `count` warps; in_parts: with its low part.
+  /// Slice `dim` of a row of the tile over `count` warps. With in_parts its low part is added.
   static ASSAY_DEVICE auto merged_slice(const MergeStorage &storage, int first, int count, int row,
                                         int dim, Number scale, bool in_parts) {
     auto slice = merge_published<kWarps, kSliceDims>(storage, first, count, row, dim, scale);
@@ -226,18 +233,18 @@ private:
   };
   using Scores = std::conditional_t<kFeatures, ScoreFeatures<Tile>, NoFeatures>;
 
-  struct RowPlace {
+  struct RowCoord {
     int token, head; // query token of the request, query head
   };
-  static ASSAY_DEVICE RowPlace place_of(const DecodeParams &params, const DecodeWork &work,
+  static ASSAY_DEVICE RowCoord coord_of(const DecodeParams &params, const DecodeWork &work,
                                         int tile_row) {
     const int row = work.first_row + tile_row;
-    const int token = kFeatures ? row / params.group_size : 0;
-    const int member = kFeatures ? row % params.group_size : row;
-    return {token, work.kv_head * params.group_size + member};
+    const int token = kFeatures ? row / params.gqa_group_size : 0;
+    const int member = kFeatures ? row % params.gqa_group_size : row;
+    return {token, work.kv_head * params.gqa_group_size + member};
   }
 
-  /// Score to base-2 logit.
+  /// What makes base-2 logits of scores.
   static ASSAY_DEVICE float scale_of(const DecodeParams &params, const FeatureParams &features,
                                      int kv_head) {
     if constexpr (Types::kFp8) {
@@ -248,23 +255,24 @@ private:
     return params.scale_log2;
   }
 
-  /// Where query row r of the tile is, or null for a padding row; with weights in two parts every
-  /// row comes twice.
+  /// Where query row r of the tile is, or null for a padding row. With weights in two parts rows 4
+  /// to
+  /// 7 repeat rows 0 to 3.
   static ASSAY_DEVICE const Query *query_row(const DecodeParams &params,
                                              const FeatureParams &features, const DecodeWork &work,
                                              int r) {
     if (two_parts(features)) r %= kTwoPartRows;
     if (work.first_row + r >= features.query_rows) return nullptr;
-    const RowPlace row = place_of(params, work, r);
+    const RowCoord row = coord_of(params, work, r);
     const Query *q = static_cast<const Query *>(params.q) + work.request * params.q_stride_batch +
                      row.head * params.q_stride_head;
     return kFeatures ? q + row.token * features.q_stride_token : q;
   }
 
-  static ASSAY_DEVICE void aim_queries(const DecodeParams &params, const FeatureParams &features,
-                                       const DecodeWork &work, Queries &queries) {
+  static ASSAY_DEVICE void locate_queries(const DecodeParams &params, const FeatureParams &features,
+                                          const DecodeWork &work, Queries &queries) {
     if constexpr (kSharedQueries)
-      queries.aim([&](int r) { return query_row(params, features, work, r); });
+      queries.locate([&](int r) { return query_row(params, features, work, r); });
   }
 
   static ASSAY_DEVICE void load_queries(const DecodeParams &params, const FeatureParams &features,
@@ -277,7 +285,7 @@ private:
     }
   }
 
-  /// Keys between two tiles of a warp, and its first one.
+  /// The distance between two tiles of a warp, in keys.
   template <class Team>
   static ASSAY_DEVICE int stride_of(const Team &team) {
     return team.warps() * kPolicy.tile;
@@ -288,9 +296,9 @@ private:
     return work.kv_begin + warp * kPolicy.tile;
   }
 
-  /// This warp's tiles of all items in order, for the copies. K and V of a tile are separate
-  /// groups, so scores start while V is still in flight; groups are committed past the last tile
-  /// too, which keeps the wait counts constant.
+  /// The tiles of this warp, of all items in order, as the copies walk them. K and V of a tile are
+  /// a group each, so that scores start while V is still in flight. Groups are committed behind the
+  /// last tile, too, so that every wait may leave the same number of them pending.
   template <class Team, class Items>
   class TileStream {
   public:
@@ -300,8 +308,9 @@ private:
       next_item();
     }
 
-    /// Copies the first kStages - 1 tiles: all look-ups first, so that none waits for another. In
-    /// an early start the grid in front may still be writing the newest tokens, nothing older.
+    /// Copies the first kStages - 1 tiles. All look-ups are made first, so that none waits for a
+    /// copy. In an early start the grid in front may still be writing the newest tokens, and no
+    /// older ones.
     ASSAY_DEVICE void fill(Stage *ring) {
       Ahead ahead[kStages - 1];
       ASSAY_UNROLL
@@ -338,7 +347,7 @@ private:
       if (!live_) return;
       base_ += stride_of(team_);
       if (base_ < end_)
-        loader_.prefetch_places(kv_params_, base_);
+        loader_.prefetch_coords(kv_params_, base_);
       else
         next_item();
     }
@@ -357,7 +366,7 @@ private:
           loader_ = Loader(PagedKv<Kv>(kv_params_, work.request, work.kv_head),
                            kFeatures ? first_visible(work.seq_len, features_.span) : 0, end_);
       }
-      if (live_) loader_.prefetch_places(kv_params_, base_);
+      if (live_) loader_.prefetch_coords(kv_params_, base_);
     }
 
     const FeatureParams &features_;

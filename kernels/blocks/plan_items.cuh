@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a block of paged_attention_v2 walks its part of a plan.
+// How a block of a split-KV kernel walks its part of a plan.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
-#include "kernels/decode/decode_core.cuh"
+#include "kernels/blocks/decode_core.cuh"
 #include "kernels/plan/split_plan.h"
 
 namespace assay::ASSAY_TARGET {
 
-/// The items of one block: its worker's, for its head tile. The next item is loaded while the
-/// current one is computed. kWaits_: as DecodeCore has it.
+/// The items of one block: those of its worker, for its head tile. The next item is loaded while
+/// the current one is computed. DecodeCore tells of kWaits.
 template <int kRows, bool kWaits_ = true>
 class PlanItems {
 public:
@@ -39,8 +39,8 @@ public:
     return true;
   }
 
-  /// Calls f(work) for the worker's requests without keys, of which the loads in flight for the
-  /// first item hide a few.
+  /// Calls f(work) for the requests without keys of this worker. The time of a few of them is
+  /// hidden by the loads that are in flight for the first item.
   template <class F>
   ASSAY_DEVICE void for_each_empty(F f) const {
     ASSAY_UNROLL_BY(1)
@@ -50,7 +50,7 @@ public:
     }
   }
 
-  /// Which block of its worker this is, and what it attends of every item: the same for all.
+  /// Which block of its worker this is. It attends this head tile of every item.
   ASSAY_DEVICE int head_tile() const { return head_tile_; }
   ASSAY_DEVICE DecodeWork work_of(const Item &item) const {
     return {item.request, kv_head_, first_row_, item.kv_begin, item.kv_end, item.seq_len};
@@ -78,7 +78,7 @@ private:
   const SplitPlan &plan_;
   int head_tile_, kv_head_, first_row_;
   WorkItem pending_, first_;
-  int next_, end_; // places in request_items
+  int next_, end_; // indices in request_items
   int empty_begin_, empty_end_;
 };
 

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "kernels/abi/assay.h"
-#include "kernels/decode/decode_policy.h"
+#include "kernels/blocks/decode_policy.h"
 
 namespace assay {
 
-/// The query rows of a kv head are the q_len query tokens of its group_size query heads. A block
-/// attends up to 16 of them at once: a head tile, of one or two row tiles of eight.
+/// The query rows of a kv head are the q_len query tokens of its gqa_group_size query heads. A
+/// block attends up to 16 of them at once: a head tile, of one or two row tiles of eight.
 struct PagedShape {
   assay_target target;
   assay_dtype dtype, kv_dtype;

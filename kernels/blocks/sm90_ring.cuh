@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the roles of a CascadeWide block share: tiles as wgmma reads them, in a ring of slots.
+// What the roles of a Sm90Core block share: a ring of slots, with tiles as wgmma reads them.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/mbarrier.cuh"
 #include "kernels/arch/thread.cuh"
-#include "kernels/cascade/cascade_policy.h"
+#include "kernels/blocks/sm90_policy.h"
 
 namespace assay::ASSAY_TARGET {
 
-/// Matrices of 16-bit elements as wgmma reads them, [head_dim / 64][rows] of 128 swizzled bytes, in
-/// the terms of KvLayout.
+/// The layout of a matrix of 16-bit elements as wgmma reads it: [head_dim / 64][rows] of 128 bytes,
+/// swizzled. Its functions are those of KvLayout.
 template <int kRows, int kHeadDim>
-struct WideLayout {
+struct Sm90Layout {
   static constexpr int kChunks = kHeadDim / 8;     // of a row
   static constexpr int kBlockBytes = kRows * 128;  // of 64 columns
   static constexpr int kVectors = kRows * kChunks; // of the matrix
@@ -21,33 +21,34 @@ struct WideLayout {
     return chunk / 8 * (kRows * 8) + row * 8 + (chunk % 8 ^ (row & 7));
   }
   static ASSAY_DEVICE int index_from(int home, int row) { return (home ^ (row & 7)) + row * 8; }
-  /// Bytes to columns 16 step .. 16 step + 15.
+  /// The distance of columns 16 step .. 16 step + 15 from the first ones, in bytes.
   static ASSAY_DEVICE int column_step(int step) { return step / 4 * kBlockBytes + step % 4 * 32; }
 };
 
-/// A place in the ring: slots are used round after round.
+/// A position in the ring, whose slots are used round after round.
 template <int kSlots>
-struct WideCursor {
+struct Sm90Cursor {
   int slot = 0;
-  uint32_t round = 0; // its parity is the phase's
+  uint32_t round = 0; // the parity of the phase
   ASSAY_DEVICE void advance() {
     if (++slot == kSlots) {
       slot = 0;
       round ^= 1;
     }
   }
-  /// K and V of a tile are two places.
+  /// Moves from K to K, or from V to V: a tile has two slots.
   ASSAY_DEVICE void next_tile() {
     advance();
     advance();
   }
 };
 
-/// A slot holds K or V of a tile. Its `full` barrier counts the producer's warps, its `empty` one
-/// those of the consumers. Lies at a multiple of 1,024 bytes, but does not say so: it would end at
-/// one, too, and a block needs every kilobyte.
+/// A slot holds K or V of a tile. Its `full` barrier counts the warps of the producer, and its
+/// `empty` barrier those of the consumers. A ring must lie at a multiple of 1,024 bytes. Its type
+/// does not say so, since its size would then be such a multiple, too, and a block needs every
+/// kilobyte.
 template <int kSlots, class Matrix>
-struct WideRing {
+struct Sm90Ring {
   arch::Vec4 slots[kSlots][Matrix::kVectors];
   arch::Mbarrier full[kSlots], empty[kSlots];
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softcap and ALiBi, between the scores of a warpgroup of CascadeWide and their softmax.
+// Softcap and ALiBi, between the scores of a warpgroup of Sm90Core and their softmax.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -8,13 +8,17 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Of 64 query rows; in shared memory, as registers are short.
-class WideTransform {
+/// What a warpgroup needs for its 64 query rows. It lies in shared memory, as there are no
+/// registers for it.
+class Sm90Transform {
 public:
   static constexpr int kRows = 64;
 
-  /// Slopes and positions of rows first_row .. first_row + 63 of `work`, of which the first exists.
-  /// The threads of the group then have to meet.
+  /// Loads slopes and positions of rows first_row .. first_row + 63 of `work`, the first of which
+  /// exists. The threads of the group must pass a barrier before apply(). A Work has
+  ///   owner(params, row)         the request, token and head of a row
+  ///   position(params, owner)    the key of its query token
+  ///   features(params)           its FeatureParams
   template <class Params, class Work>
   ASSAY_DEVICE void load(const Params &params, const Work &work, int first_row) {
     const int thread = group_thread();
@@ -28,8 +32,9 @@ public:
     arch::shared_store(position_ + thread, work.position(params, owner));
   }
 
-  /// Scores of a tile of keys from `base` on, in the registers in which wgmma leaves them, become
-  /// base-2 logits. `scale`: of rows g and g + 8 of the warp's 16, whose scores this thread has.
+  /// Makes base-2 logits of the scores of a tile of keys, which begins at `base`. The scores are in
+  /// the registers in which wgmma leaves them. `scale` has the scales of rows g and g + 8 of the 16
+  /// of the warp, which are the rows of this thread.
   template <int kWords, class Scale>
   ASSAY_DEVICE void apply(float (&scores)[kWords], const Scale &scale,
                           const FeatureParams &features, int base) const {
@@ -58,11 +63,11 @@ public:
 private:
   static ASSAY_DEVICE int group_thread() { return static_cast<int>(arch::thread_idx()) % 128; }
 
-  float slope_[kRows];      // base 2, a key
+  float slope_[kRows];      // in base 2, for a distance of one key
   int32_t position_[kRows]; // of the row's query token
 };
 
-/// What is left of a scale when scores are logits.
+/// The scale of scores that are logits already.
 struct NoScale {
   template <class... Of>
   ASSAY_DEVICE explicit NoScale(const Of &...) {}

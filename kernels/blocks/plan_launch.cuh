@@ -6,7 +6,7 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Fills the plan buffer at `plan`. `covered`: as in PlanInput.
+/// Fills the plan buffer at `plan`. PlanInput tells of `covered`.
 inline assay_status launch_plan_kernel(const SplitPlanShape &shape, const int32_t *seq_lens,
                                        void *plan, void *stream, const int32_t *covered = nullptr) {
   return launch_kernel(&plan_kernel<kPlanThreads>, "plan",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/decode/paged_call.h"
+#include "kernels/blocks/paged_call.h"
 
 #include "kernels/host/attention_call.h"
 
@@ -105,7 +105,7 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
 PagedKeyOrder::PagedKeyOrder(const PagedShape &shape, int block_warps, assay_key_tile *tiles,
                              int64_t capacity, int64_t *first)
     : writer_(tiles, capacity, first, p_parts(shape, block_warps)),
-      tile_(decode_policy(shape.head_dim, shape.kv_bytes, shape.row_tiles, kV1Warps).tile) {}
+      tile_(decode_policy(shape.head_dim, shape.kv_bytes, shape.row_tiles, kDecodeWarps).tile) {}
 
 void PagedKeyOrder::add(const TeamRange &r) {
   for (int warp = 0; warp < r.warps; ++warp)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of the decode kernels as the device sees them: validated, plain values.
+// Parameters of the decode kernels as the device sees them: plain values that have been checked.
 #pragma once
 
 #include "kernels/common/params.h"
@@ -7,31 +7,19 @@
 
 namespace assay {
 
-/// The query side and the final result, and when to start.
+/// The queries and the final result, and when to start.
 struct DecodeParams : AttentionParams {
   /// Programmatic dependent launch (PDL): the kernel in front may still be writing q and the newest
   /// tokens.
   bool early_start;
 };
 
-struct PagedAttentionV1Params {
-  DecodeParams attention;
-  PagedKvParams kv;
-  FeatureParams features;
-  int32_t tiles_per_kv_head; // head tiles of a (request, kv head)
-  int32_t tile_warps;        // warps that share a head tile: 1, 2 or 4 (all of a block)
-  uint64_t tile_share;       // v1_tile_share
-
-  ASSAY_FIELDS(attention, attention.early_start, kv, features, tiles_per_kv_head, tile_warps,
-               tile_share)
-};
-
-struct PagedAttentionV2Params {
+struct SplitKvParams {
   DecodeParams attention;
   PagedKvParams kv;
   FeatureParams features;
   SplitPlan plan;
-  PartialParams partial;     // query rows of a slot: those of a head tile
+  PartialParams partial;     // a slot has the query rows of a head tile
   int32_t tiles_per_kv_head; // plan.shape.head_tiles = num_kv_heads * tiles_per_kv_head
 
   ASSAY_FIELDS(attention, attention.early_start, kv, features, plan.shape.batch,

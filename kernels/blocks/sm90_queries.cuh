@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 64 query rows of a warpgroup of CascadeWide, as wgmma reads them.
+// The 64 query rows of a warpgroup of Sm90Core, in shared memory as wgmma reads them.
 #pragma once
 
 #include "kernels/arch/async_copy.cuh"
@@ -8,18 +8,18 @@
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/wgmma.cuh"
-#include "kernels/cascade/wide_ring.cuh"
+#include "kernels/blocks/sm90_ring.cuh"
 #include "kernels/common/decode_types.cuh"
 
 namespace assay::ASSAY_TARGET {
 
 template <class Types, int kHeadDim>
-class WideQueries {
+class Sm90Queries {
 public:
   static constexpr int kRows = 64, kThreads = 128;
   using Query = typename Types::Query;
   using Number = typename arch::Arithmetic<typename Types::Mma>::Number;
-  using Matrix = WideLayout<kRows, kHeadDim>;
+  using Matrix = Sm90Layout<kRows, kHeadDim>;
 
 private:
   static constexpr bool kScales = Types::kScaledQuery; // rows, each by a power of two
@@ -29,10 +29,11 @@ private:
   };
 
 public:
-  /// Of rows that are scaled: what makes base-2 logits of their scores.
+  /// Where rows are scaled: what makes base-2 logits of the scores of each.
   using Unscale = std::conditional_t<kScales, Factors, None>;
 
-  /// What makes base-2 logits of the scores of this thread's rows g and g + 8 of its warp's 16.
+  /// What makes base-2 logits of the scores of this thread's rows, g and g + 8 of the 16 of its
+  /// warp.
   class Scale {
   public:
     template <class Params, class Work>
@@ -53,8 +54,8 @@ public:
     Number of_[2]; // without kScales the same, and no registers
   };
 
-  /// Rows first_row .. first_row + 63 of `work`, those past its last as zeros. Before the group
-  /// reads them its threads have to meet.
+  /// Loads rows first_row .. first_row + 63 of `work`. Rows behind its last one count as zeros. The
+  /// threads of the group must pass a barrier before the group reads the rows.
   template <class Params, class Work>
   static ASSAY_DEVICE void load(const Params &params, const Work &work, arch::Vec4 *to,
                                 [[maybe_unused]] Unscale &unscale, int first_row) {
@@ -67,11 +68,11 @@ public:
     for (int r = thread / kChunks; r < kRows; r += kThreads / kChunks) {
       const bool exists = first_row + r < work.num_rows;
       const Query *row = work.template query<Query>(params, exists ? first_row + r : first_row);
-      arch::Vec4 *place = to + Matrix::index(r, chunk);
+      arch::Vec4 *target = to + Matrix::index(r, chunk);
       if constexpr (kScales)
-        scale(row + chunk * 8, exists, place, unscale.of_row + r, work.scale_log2(params));
+        scale(row + chunk * 8, exists, target, unscale.of_row + r, work.scale_log2(params));
       else
-        arch::cp_async_16(place, row + chunk * 8, exists);
+        arch::cp_async_16(target, row + chunk * 8, exists);
     }
     arch::cp_async_commit();
     arch::cp_async_wait<0>();
@@ -79,8 +80,8 @@ public:
   }
 
 private:
-  /// Eight elements of a row; its other ones are with the neighbouring lanes. `common` makes base-2
-  /// logits of scores as they were.
+  /// Scales eight elements of a row; neighbouring lanes have the others. `common` makes base-2
+  /// logits of the scores of a row that is not scaled.
   static ASSAY_DEVICE void scale(const Query *from, bool exists, arch::Vec4 *to, float *factor,
                                  float common) {
     const arch::Vec4 packed = arch::global_load(reinterpret_cast<const arch::Vec4 *>(from));

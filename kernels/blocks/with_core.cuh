@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which DecodeCore serves a call, and the parameters of paged_attention_v2.
+// Which DecodeCore serves a call, and the parameters of a split-KV kernel.
 #pragma once
 
-#include "kernels/decode/decode_core.cuh"
-#include "kernels/decode/v2_call.h"
+#include "kernels/blocks/decode_core.cuh"
+#include "kernels/blocks/split_kv_call.h"
 #include "kernels/plan/plan_kernel.cuh"
 
 #include <type_traits>
 
 namespace assay::ASSAY_TARGET {
 
-/// Calls f with a null pointer to the DecodeCore that serves the shape. kFeatures: it may have
-/// some.
+/// Calls f with a null pointer to the DecodeCore that serves the shape. Without kFeatures no core
+/// with features is compiled.
 template <class Query, class Kv, int kHeadDim, int kWarps, bool kFeatures, class F>
 assay_status with_core(const PagedShape &shape, F f) {
   const auto with_rows = [&](auto row_tiles) -> assay_status {
@@ -28,18 +28,19 @@ assay_status with_core(const PagedShape &shape, F f) {
   return with_rows(std::integral_constant<int, 1>{});
 }
 
-/// Likewise for paged_attention_v2, with the warps that the call's plan is for.
+/// Does the same for a split-KV kernel, with as many warps as the plan of the call is for.
 template <class Query, class Kv, int kHeadDim, bool kFeatures, class F>
-assay_status with_v2_core(const PagedV2Call &call, F f) {
-  // Eight warps do not fit with head_dim 256 (v2_warps).
+assay_status with_split_kv_core(const SplitKvCall &call, F f) {
+  // Eight warps do not fit with head_dim 256 (split_kv_warps).
   if constexpr (kHeadDim < 256)
     if (call.split.warps == 8)
       return with_core<Query, Kv, kHeadDim, 8, kFeatures>(call.paged.shape, f);
   return with_core<Query, Kv, kHeadDim, 4, kFeatures>(call.paged.shape, f);
 }
 
-inline PagedAttentionV2Params v2_params(const PagedV2Call &call) {
-  PagedAttentionV2Params params{};
+/// The parameters of a checked call.
+inline SplitKvParams split_kv_params(const SplitKvCall &call) {
+  SplitKvParams params{};
   params.attention = call.paged.attention;
   params.kv = call.paged.kv;
   params.features = call.paged.features;

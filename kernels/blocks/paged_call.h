@@ -4,8 +4,8 @@
 #pragma once
 
 #include "kernels/abi/plugin.h"
-#include "kernels/decode/decode_params.h"
-#include "kernels/decode/paged_shape.h"
+#include "kernels/blocks/decode_params.h"
+#include "kernels/blocks/paged_shape.h"
 #include "kernels/host/arithmetic.h"
 #include "kernels/host/key_tiles.h"
 
@@ -45,8 +45,8 @@ private:
 
 /// Tiles have 16, 32 or 64 keys (decode_policy): the deepest sum and the smallest tile bound all.
 constexpr assay_arithmetic paged_arithmetic(int warps, int max_splits) {
-  return tensor_core_arithmetic(decode_policy(128, 2, 1, kV1Warps).tile,
-                                decode_policy(64, 1, 1, kV1Warps).tile, warps, max_splits);
+  return tensor_core_arithmetic(decode_policy(128, 2, 1, kDecodeWarps).tile,
+                                decode_policy(64, 1, 1, kDecodeWarps).tile, warps, max_splits);
 }
 
 } // namespace assay

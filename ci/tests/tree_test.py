@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tree.py sees what is wrong on purpose in a small tree, and nothing in the tree as it is."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+HACKING = """<!-- map -->
+ci/             scripts
+kernels/arch/   below
+kernels/decode/ above
+<!-- /map -->
+<!-- layers -->
+| folder | includes |
+|---|---|
+| `kernels/arch` | |
+| `kernels/decode` | `kernels/arch` |
+<!-- /layers -->
+<!-- shape -->
+| path | reason |
+|---|---|
+| `kernels/decode/declared.h` | defined by somebody else |
+<!-- /shape -->
+"""
+BELOW, ABOVE, DECLARED = "kernels/arch/below.h", "kernels/decode/above.h", "kernels/decode/declared.h"
+TREE = {
+    "HACKING.md": HACKING,
+    "ci/tree.py": (ROOT / "ci/tree.py").read_text(),
+    BELOW: SPDX + "inline int below() { return 1; }\n",
+    ABOVE: SPDX + '#include "kernels/arch/below.h"\n',
+    DECLARED: SPDX + "int declared();\n",
+}
+INCLUDE = '#include "kernels/arch/below.h"\n'
+MISTAKES = [  # file, what stands there, what stands there instead, what is said of it
+    (ABOVE, INCLUDE, "", "nothing in kernels/decode includes kernels/arch, which HACKING.md allows it"),
+    (BELOW, "inline", '#include "kernels/decode/above.h"\ninline', "includes kernels/decode/above.h"),
+    ("HACKING.md", "| `kernels/decode` | `kernels/arch` |", "| `kernels/decode` | |", "includes kernels/arch/below.h"),
+    ("HACKING.md", "| `kernels/decode` | `kernels/arch` |", "", "stands in no folder"),
+    ("HACKING.md", "kernels/decode/ above\n", "", "kernels/decode is not named"),
+    ("HACKING.md", "kernels/decode/ above\n", "kernels/decode/ above\nkernels/host/ none\n", "kernels/host is no folder"),
+    ("HACKING.md", "| `kernels/decode/declared.h` | defined by somebody else |", "", "NO REASON"),
+    (DECLARED, "int declared();", "", "a reason where none is needed"),
+    (BELOW, "return 1", "return threadIdx.x", ""),  # where instructions may stand
+    (ABOVE, INCLUDE, INCLUDE + "inline int above() { return threadIdx.x; }\n", "instruction outside kernels/arch"),
+    (ABOVE, INCLUDE, INCLUDE + "inline void above() { below<<<1, 1>>>(); }\n", "launch outside kernels/host"),
+    (BELOW, "inline", "\n" * 600 + "inline", "lines (limit 600)"),
+    (BELOW, "inline", "//" + "-" * 99 + "\ninline", "a comment wider than 100 columns"),
+    (BELOW, SPDX, "", "no SPDX line"),
+    (BELOW, "inline", "// \u00e9\ninline", "not ASCII"),
+]
+
+
+def said_of(files):
+    """What tree.py says of a repository of these files."""
+    with tempfile.TemporaryDirectory() as work:
+        for path, text in files.items():
+            (pathlib.Path(work) / path).parent.mkdir(parents=True, exist_ok=True)
+            (pathlib.Path(work) / path).write_text(text)
+        subprocess.run(["git", "init", "-q"], cwd=work, check=True)
+        subprocess.run(["git", "add", "."], cwd=work, check=True)
+        return subprocess.run([sys.executable, "-B", "ci/tree.py", "shape"], cwd=work, text=True, capture_output=True,
+                              check=False)
+
+
+def main():
+    failed = 0
+    for path, old, new, expected in [("HACKING.md", "", "", "")] + MISTAKES:
+        said = said_of({**TREE, path: TREE[path].replace(old, new, 1)})
+        if old not in TREE[path] or said.returncode != bool(expected) or expected not in said.stdout:
+            print(f"{path}: {old!r} -> {new!r}: expected {expected!r}, got {said.returncode}: {said.stdout}{said.stderr}")
+            failed += 1
+    print(f"tree_test: {len(MISTAKES) + 1 - failed} of {len(MISTAKES) + 1} trees judged rightly")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the calls of the split-KV kernels have in common.
+#pragma once
+
+#include "kernels/blocks/paged_call.h"
+#include "kernels/plan/split_plan.h"
+
+namespace assay {
+
+/// How a call is split: its plan's shape, and the warps of its blocks.
+struct PagedSplit {
+  SplitPlanShape plan;
+  int warps = 0;
+};
+
+/// Looks at no pointer. num_splits is that of the call, and is checked here.
+assay_status build_paged_split(const PagedShape &shape, int32_t num_splits, PagedSplit &split);
+
+/// Checks that 32 bits can count the tiles of a plan in which every request has `tokens`. `tokens`
+/// has been checked.
+assay_status check_plan_tiles(const SplitPlanShape &shape, int32_t tokens);
+
+/// A checked call: what a split-KV kernel is launched with.
+struct SplitKvCall {
+  PagedCall paged;
+  bool empty;
+  PagedSplit split;
+  PartialParams partial;
+  void *plan;
+  bool run_planner; // the caller brought no plan
+};
+
+} // namespace assay
