@@ -21,7 +21,8 @@ trap 'rm -rf "$work"' EXIT
 }
 ctest --test-dir "$work/build" --output-on-failure --no-tests=error | tail -n 4
 
-library=$(find "$work/installed" -name 'libassay_*.so' | sort | head -n 1)
+library=$(find "$work/installed" -name 'libassay_*.so' ! -name 'libassay_judge.so' | sort | head -n 1)
+judge=${library%/*}/libassay_judge.so
 source=decode.c
 [[ $library == *_cuda.so ]] && source=query_cuda.c
 export PKG_CONFIG_PATH=${library%/*}/pkgconfig
@@ -35,6 +36,15 @@ if nm -D --defined-only -C "$library" | grep -v ' assay_'; then
   echo "consumer: $library shows the symbols above, expected assay_* alone"
   exit 1
 fi
-# Where the harness was built, its program is installed too.
+# Where the harness was built, its program and the judge of tensors are installed too.
+if [ -e "$judge" ]; then
+  cc -std=c11 -o "$work/judge" kernels/api/tests/consumer/judge.c "-I${library%/*}/../include/assay" "-I${library%/*}/../../include/assay" \
+    "$judge"
+  LD_LIBRARY_PATH=${judge%/*} "$work/judge"
+  if nm -D --defined-only -C "$judge" | grep -v ' assay_judge_'; then
+    echo "consumer: $judge shows the symbols above, expected assay_judge_* alone"
+    exit 1
+  fi
+fi
 [ ! -x "$work/installed/bin/assay" ] || ci/plugins.sh "$work/installed"
 echo "consumers of $build: ok"

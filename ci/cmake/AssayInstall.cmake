@@ -23,6 +23,9 @@ endforeach()
 if(ASSAY_HARNESS)
   # For authors of plugins, beside the headers: the program and how a kernel is declared.
   install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT harness)
+  # The verdict on tensors of others, for C and for the Python package.
+  install(TARGETS assay_judge LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT harness)
+  install(FILES kernels/abi/assay_judge.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay COMPONENT harness)
   install(DIRECTORY corpus/findings corpus/shapes DESTINATION ${CMAKE_INSTALL_DATADIR}/assay COMPONENT harness
           FILES_MATCHING PATTERN *.case)
   install(FILES properties/plugins/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT harness RENAME plugins.md)

@@ -32,8 +32,9 @@ enum {
 typedef int32_t assay_format;
 enum {
   ASSAY_FORMAT_FP32 = 0, /**< as it was computed: no rounding */
-  ASSAY_FORMAT_CALL = 1, /**< of P only: what both products take, the dtype of the call, with fp8 KV
-                              fp16 */
+  ASSAY_FORMAT_CALL =
+      1, /**< of P: what both products take, the dtype of the call, with fp8 KV fp16;
+                              of the row sum see sum_format */
   ASSAY_FORMAT_FP16 = 2,
   ASSAY_FORMAT_BF16 = 3,
   ASSAY_FORMAT_E4M3 = 4,
@@ -54,7 +55,7 @@ enum {
  * The arithmetic a kernel declares; the oracle's error budget is computed from it and nothing else.
  * All errors are upper limits. The harness refuses a kernel with a field outside its range: errors
  * from 0 to below 1; mma_block 0 .. 1024; mma_fraction_bits 0 .. 1022, and with blocks
- * 2^F > mma_block + 1; p_format one of assay_format; sum_format FP32, FP16 or BF16; sum_depth and
+ * 2^F > mma_block + 1; p_format one of assay_format; sum_format FP32, CALL, FP16 or BF16; sum_depth and
  * max_parallel_states 0 .. 2^20; tile_tokens 0 .. 2^30; max_splits 0 .. 2^16, and merge_stages
  * 0 .. 16, 0 only where max_splits is 0. 0 tokens or states (merges) count as 1.
  */
@@ -63,9 +64,11 @@ typedef struct assay_arithmetic {
   int32_t mma_fraction_bits; /**< F: addends truncated at 2^(e_max - F) */
   assay_format p_format;     /**< softmax weights, unscaled in 0 .. 1, meet V rounded to it; see
                                   also assay_key_tile */
-  assay_format sum_format;   /**< the row sum of a state: weights enter it, and every addition and
-                                  rescaling leaves it, rounded to it. Splits and stored states
-                                  are merged in fp32 */
+  assay_format sum_format; /**< the row sum of a state. FP32: of the weights as they were computed.
+                                  CALL: of the weights as they meet V, rounded to p_format, added in
+                                  fp32. FP16, BF16: weights enter it, and every addition and rescaling
+                                  leaves it, rounded to it. Splits and stored states are merged in
+                                  fp32 */
   assay_exponential exponential;
   int32_t sum_depth;           /**< additions on the longest path of a row sum that a tile adds,
                                     to a sum of its own or to the running one */

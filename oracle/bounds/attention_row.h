@@ -35,7 +35,8 @@ struct BudgetTerms {
 struct RowProblem {
   std::span<const float> q;
   const KeySet *keys = nullptr;
-  assay_dtype dtype = ASSAY_BF16;
+  assay_dtype dtype = ASSAY_BF16; ///< of q
+  assay_dtype o_dtype = -1;       ///< of the output; -1: as q
   float sm_scale = 1.0f;
   assay_lse_base lse_base = ASSAY_LSE_NATURAL;
   RowFeatures features; ///< `keys` holds the sink exactly when features.has_sink()
@@ -48,8 +49,15 @@ struct RowProblem {
   int combine_stages = 1;     ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels.
                               ///< The merge with a sink comes on top.
 
+  assay_dtype output() const { return o_dtype < 0 ? dtype : o_dtype; }
   assay_dtype operand() const { return operand_dtype(dtype, features.fp8); }
 };
+
+/** Position of key j of a row less the row's own. */
+inline double key_distance(const RowProblem &problem, size_t j) {
+  return static_cast<double>(j) - static_cast<double>(problem.keys->visible() - 1) +
+         static_cast<double>(problem.features.behind);
+}
 
 /**
  * A replay's reference and budget. Absent (`applies()` false) when it was not asked for, P is not

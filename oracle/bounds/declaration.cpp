@@ -65,8 +65,6 @@ std::string declaration_defect(const assay_arithmetic &arithmetic) {
   if (block > 0 && std::ldexp(block + 1.0, -bits) >= 1.0)
     return outside("mma_fraction_bits", bits,
                    "2^bits above mma_block + 1 = " + std::to_string(block + 1));
-  if (arithmetic.sum_format == ASSAY_FORMAT_CALL)
-    return outside("sum_format", arithmetic.sum_format, "0 (FP32), 2 (FP16) or 3 (BF16)");
   if ((arithmetic.max_splits > 0) != (arithmetic.merge_stages > 0))
     return outside("merge_stages", arithmetic.merge_stages,
                    arithmetic.max_splits > 0 ? "1 .. 16 beside max_splits above 0"

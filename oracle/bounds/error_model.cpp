@@ -17,6 +17,14 @@ void set_row_sum(ErrorModel &model, const Format *format) {
   // Subnormal sums in fp32's range of exponents are below every budget's floor.
   if (format != nullptr && std::ldexp(1.0, format->min_exponent) > 2 * kFloor)
     model.sum_floor = half_ulp(*format, 0.0);
+  model.entry_unit = format != nullptr ? model.sum_unit : 0.0;
+}
+
+/// Weights enter as they meet V; nothing else of the sum is rounded but to fp32.
+void sum_rounded_weights(ErrorModel &model) {
+  set_row_sum(model, nullptr);
+  model.entry_unit = model.p_unit;
+  model.entry_floor = model.p_floor;
 }
 
 } // namespace
@@ -42,7 +50,10 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
     model.p_normal = std::ldexp(1.0, model.p_format->min_exponent);
     model.p_floor = half_ulp(*model.p_format, 0.0);
   }
-  set_row_sum(model, rounding_of(arithmetic.sum_format, dtype));
+  if (arithmetic.sum_format == ASSAY_FORMAT_CALL)
+    sum_rounded_weights(model);
+  else
+    set_row_sum(model, rounding_of(arithmetic.sum_format, dtype));
   model.conversion = arithmetic.exponential == ASSAY_EXP_NATURAL ? kScaleError : 0.0;
   model.exp2 = arithmetic.exp2_rel_error;
   model.log2 = arithmetic.log2_abs_error;

@@ -70,7 +70,7 @@ bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<
     // Scaled queries keep scores of fp8 keys far inside the range.
     if (!problem.features.fp8 && !(s.magnitude < kFp32Limit)) return false;
     if (!(std::fabs(logit.x) + logit.error < kFp32Limit)) return false;
-    const double distance = static_cast<double>(j) - static_cast<double>(keys.visible() - 1);
+    const double distance = key_distance(problem, j);
     logit = sink ? sink_logit(problem.features)
                  : map_logit(problem.features, work.model, work.scale_error, logit, distance);
     if (!(std::fabs(logit.x) + logit.error < kFp32Limit)) return false;
@@ -265,7 +265,7 @@ void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
     t.normalisation += kU * (std::fabs(o.mid) + o.rad + error);
     t.flush += kFloor;
   }
-  add_output_rounding(problem.dtype, std::fabs(o.mid) + o.rad, t);
+  add_output_rounding(problem.output(), std::fabs(o.mid) + o.rad, t);
 }
 
 } // namespace assay::oracle

@@ -7,20 +7,22 @@
 namespace assay::oracle {
 namespace {
 
-// A weight that enters a sum of a narrow format is rounded to it. What is subnormal there is off by
-// a constant, in at most four roundings a key (entry, addition, rescaling of its lane, merge), of
-// a sum that is at least half of what an exponential of 0 may be.
+// A weight that enters a sum of a narrow format is rounded to it, and one that enters a sum of rounded
+// weights to P's format: once, so that the whole sum is off by no more than the largest such error.
+// What is subnormal there is off by a constant, in at most four roundings a key (entry, addition,
+// rescaling of its lane, merge), of a sum that is at least half of what an exponential of 0 may be.
 double row_sum_error(const ErrorModel &m, const RowShape &shape, double merges) {
   const double tiles = static_cast<double>(shape.tiles);
-  const double entry = m.sum_unit > kU ? 1.0 : 0.0;
-  const double steps = (m.sum_depth + 2) * tiles + entry + merges;
+  const double steps = (m.sum_depth + 2) * tiles + merges;
   const double splits = static_cast<double>(shape.stages) * shape.splits;
   const double keys =
       std::min(tiles * m.tile, static_cast<double>(shape.pv_blocks) * std::max(m.block, 1));
   const double constant =
-      4.0 * (keys * shape.states + merges) * m.sum_floor / (0.5 * (1.0 - m.exp2)) * kSlack;
+      (4.0 * (keys * shape.states + merges) * m.sum_floor + keys * shape.states * m.entry_floor) /
+      (0.5 * (1.0 - m.exp2)) * kSlack;
   const double lost = constant < 1.0 ? -std::log1p(-constant) : INFINITY;
-  return lost - steps * std::log1p(-m.sum_unit) - splits * std::log1p(-kU);
+  return lost - std::log1p(-m.entry_unit) - steps * std::log1p(-m.sum_unit) -
+         splits * std::log1p(-kU);
 }
 
 } // namespace

@@ -18,14 +18,15 @@ struct RowFeatures {
   float slope = 0.0f;    ///< natural-base units
   bool sinks = false;    ///< the row is merged with a sink, even one of logit -inf
   float sink = 0.0f;     ///< natural base
+  int64_t behind = 0;    ///< how far the last visible key stands behind the row's own position
   bool has_sink() const; ///< a sink that counts: its logit is finite
   /// The kernel applies a map to its logits before the softmax.
   bool mapped() const { return softcap > 0.0f || alibi; }
 };
 
 /**
- * The visible keys and values of one query row, in logical order; shared by a GQA group. The last
- * of them stands at the row's own position. A sink may follow as one more key of zeros: its logit
+ * The visible keys and values of one query row, in logical order; shared by a GQA group. Where the
+ * last of them stands is RowFeatures::behind. A sink may follow as one more key of zeros: its logit
  * is RowFeatures::sink.
  */
 struct KeySet {

@@ -47,8 +47,7 @@ CertifiedRow::CertifiedRow(const RowProblem &problem, int precision,
     }
     score *= scale;
     if (j < keys.visible()) {
-      const double distance = static_cast<double>(j) - static_cast<double>(keys.visible() - 1);
-      map_exactly(problem.features, distance, precision, score);
+      map_exactly(problem.features, key_distance(problem, j), precision, score);
     } else {
       score = Interval(precision, problem.features.sink);
       score /= Interval::ln2(precision);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oracle/judge/judge.h"
 
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -54,11 +55,11 @@ void judge_with(Reader &reader, const RowOutputs &out, const CallOutputs &output
 
 } // namespace
 
-Report judge_call(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
-                  const CertifySample &certify, const Memory &memory) {
+Report judge_some(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                  std::span<const int> chosen, const CertifySample &certify, const Memory &memory) {
   return with_reader(rows, model, memory, [&](auto &reader, const RowOutputs &out) {
     Collector all(certify);
-    for (int row = 0; row < out.rows(); ++row)
+    for (int row : chosen)
       for (int head = 0; head < out.heads; ++head)
         judge_with(reader, out, outputs, memory, row, head,
                    [&](const Report &report, const auto &certified) {
@@ -66,6 +67,13 @@ Report judge_call(const CallRows &rows, const CallOutputs &outputs, const Kernel
                    });
     return all.report();
   });
+}
+
+Report judge_call(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                  const CertifySample &certify, const Memory &memory) {
+  std::vector<int> all(static_cast<size_t>(outputs_of(rows).rows()));
+  std::iota(all.begin(), all.end(), 0);
+  return judge_some(rows, outputs, model, all, certify, memory);
 }
 
 Report judge_one(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,

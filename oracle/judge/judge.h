@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "oracle/judge/problems.h"
@@ -22,6 +23,11 @@ struct CertifySample {
 /** Inputs and outputs are read through `memory`; outputs from `outputs` alone. */
 Report judge_call(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
                   const CertifySample &certify = {}, const Memory &memory = {});
+
+/** Of some rows, all heads. */
+Report judge_some(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                  std::span<const int> chosen, const CertifySample &certify = {},
+                  const Memory &memory = {});
 
 /** The one (row, head). */
 Report judge_one(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,

@@ -47,6 +47,7 @@ AttentionReader::AttentionReader(const AttentionRows &rows, const KernelModel &m
     ++seen.rows;
   }
   problem_.dtype = rows.q_dtype;
+  problem_.o_dtype = rows.out.dtype;
   problem_.sm_scale = rows.sm_scale;
   problem_.lse_base = rows.out.lse_base;
   problem_.arithmetic = model.arithmetic;
@@ -131,7 +132,7 @@ const RowProblem &AttentionReader::problem(int row, int head) {
   turn_to_keys(row, rows_.heads[static_cast<size_t>(head)].kv_head);
   q_ = read_query(rows_, memory_, row, head);
   problem_.q = q_;
-  problem_.features = features_of(rows_, head);
+  problem_.features = features_of(rows_, row, head);
   const bool sunk = problem_.features.has_sink();
   if (sunk && !sunk_keys_) sunk_keys_ = keys_.with_sink(operand());
   problem_.keys = sunk ? &*sunk_keys_ : &keys_;

@@ -234,7 +234,7 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
     add_budget(report, row, at);
     const ElementReport element = element_at(request, head, i, o[i]);
     const auto exact = [&](int precision) { return CertifiedRow(problem, precision).output(i); };
-    judge_value(report, element, {0, row.o[at], row.t0[at], exact}, problem.dtype);
+    judge_value(report, element, {0, row.o[at], row.t0[at], exact}, problem.output());
     for (int tier : {1, 2}) {
       const ReplayedRow &replayed = tier == 1 ? row.t1 : row.t2;
       if (!replayed.applies()) continue;
@@ -242,7 +242,7 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
         return certified_replay(problem, tier, i, precision);
       };
       judge_value(report, element, {tier, replayed.o[at], replayed.budget[at], replay},
-                  problem.dtype);
+                  problem.output());
     }
   }
   if (lse) judge_row_lse(report, problem, row, *lse, request, head);

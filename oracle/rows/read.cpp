@@ -2,7 +2,9 @@
 #include "oracle/rows/read.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "kernels/abi/assay_judge.h"
 #include "oracle/exact/dtype.h"
 
 namespace assay::oracle {
@@ -62,7 +64,7 @@ std::vector<float> read_query(const AttentionRows &rows, const Memory &memory, i
   return q;
 }
 
-RowFeatures features_of(const AttentionRows &rows, int head) {
+RowFeatures features_of(const AttentionRows &rows, int row, int head) {
   const HeadInput &input = rows.heads[static_cast<size_t>(head)];
   RowFeatures features;
   features.fp8 = rows.fp8();
@@ -73,6 +75,7 @@ RowFeatures features_of(const AttentionRows &rows, int head) {
   features.slope = input.slope;
   features.sinks = rows.sinks;
   features.sink = input.sink;
+  if (!rows.behind.empty()) features.behind = rows.behind[static_cast<size_t>(row)];
   return features;
 }
 
@@ -102,6 +105,10 @@ Written read_outputs(const RowOutputs &out, const CallOutputs &outputs, const Me
   append_elements(memory, ASSAY_FP32, outputs.lse, out.lse_at[at] + head * out.lse_stride_head, 1,
                   0, 1, lse);
   written.lse = lse[0];
+  // Within the oracle an empty row has -inf: what the call's own convention is becomes that.
+  const bool positive = written.lse == INFINITY;
+  if (out.empty_lse != ASSAY_EMPTY_MINUS_INF && positive) written.lse = -INFINITY;
+  if (out.empty_lse == ASSAY_EMPTY_PLUS_INF && lse[0] == -INFINITY) written.lse = INFINITY;
   written.has_lse = true;
   return written;
 }

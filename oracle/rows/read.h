@@ -14,7 +14,7 @@ namespace assay::oracle {
 KeySet read_keys(const AttentionRows &rows, const Memory &memory, int list, int kv_head, int begin,
                  int end);
 std::vector<float> read_query(const AttentionRows &rows, const Memory &memory, int row, int head);
-RowFeatures features_of(const AttentionRows &rows, int head);
+RowFeatures features_of(const AttentionRows &rows, int row, int head);
 
 /** The states of one (row, head): O [states, dims] and LSE [states]. */
 struct States {

@@ -17,6 +17,7 @@ namespace assay::oracle {
 struct RowOutputs {
   assay_dtype dtype = ASSAY_BF16;
   assay_lse_base lse_base = ASSAY_LSE_NATURAL;
+  int32_t empty_lse = 0; ///< what the LSE of a row without keys must be (assay_empty_lse)
   int dims = 0, heads = 0;
   std::vector<int64_t> o_at, lse_at; ///< [rows] of head 0
   int64_t o_stride_head = 0, lse_stride_head = 0;
@@ -49,7 +50,7 @@ struct HeadInput {
 
 /**
  * Attention: a row sees the keys [begin, end) of one list. A list holds the keys of a request in
- * logical order; the last key that a row sees stands at the row's own position.
+ * logical order; the last key that a row sees stands `behind` positions behind the row's own.
  */
 struct AttentionRows {
   RowOutputs out;
@@ -68,6 +69,7 @@ struct AttentionRows {
   std::vector<int64_t> q_at; ///< [rows] of head 0
   int64_t q_stride_head = 0;
   std::vector<int32_t> list, begin, end; ///< [rows]
+  std::vector<int32_t> behind;           ///< [rows]; empty: 0 for all
   std::vector<HeadInput> heads;          ///< [out.heads]
 
   int num_splits = 0; ///< asked for by the call, of a level of a row; 0: the kernel chooses

@@ -114,7 +114,7 @@ inline void vary_formats(Case &c, std::mt19937_64 &random) {
   };
   Emulation &e = c.emulation;
   e.p_format = pick(ASSAY_FORMAT_E5M2 + 1);
-  if (pick(2)) e.sum_format = pick(2) ? ASSAY_FORMAT_FP16 : ASSAY_FORMAT_BF16;
+  if (pick(2)) e.sum_format = ASSAY_FORMAT_CALL + pick(3);
   e.natural = pick(2);
   if (pick(4) == 0) e.q_format = ASSAY_FORMAT_FP16 + pick(4);
 }

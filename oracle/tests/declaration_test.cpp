@@ -98,8 +98,8 @@ TEST(Declaration, FieldsMustAgree) {
   a.max_splits = 2;
   EXPECT_EQ(declaration_defect(a), "merge_stages is 0, expected 1 .. 16 beside max_splits above 0");
   a = declared({});
-  a.sum_format = ASSAY_FORMAT_CALL;
-  EXPECT_EQ(declaration_defect(a), "sum_format is 1, expected 0 (FP32), 2 (FP16) or 3 (BF16)");
+  a.sum_format = ASSAY_FORMAT_E4M3;
+  EXPECT_EQ(declaration_defect(a), "sum_format is 4, expected 0 .. 3");
 }
 
 TEST(Declaration, MergesAskForASoundOneToo) {

@@ -80,6 +80,8 @@ float sum_step(const Row &row, double x) {
   return static_cast<float>(row.sum_format ? round_to(*row.sum_format, x) : x);
 }
 float entering(const Row &row, float p) {
+  if (row.emulation.sum_format == ASSAY_FORMAT_CALL)
+    return row.p_format ? Ops::round(*row.p_format, p) : p;
   return row.emulation.seed >> 21 & 1 ? sum_step(row, p) : p;
 }
 double exact(float a, float b, float c) { // a b + c
@@ -295,7 +297,8 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
           features,
           features.mapped() ? 1.0f : scale,
           rounding_of(declared(emulation).p_format, operand_dtype(dtype, features.fp8)),
-          rounding_of(emulation.sum_format, dtype),
+          emulation.sum_format == ASSAY_FORMAT_CALL ? nullptr
+                                                    : rounding_of(emulation.sum_format, dtype),
           log2e,
           0};
   if (emulation.mutant == Mutant::kScaleInBf16)

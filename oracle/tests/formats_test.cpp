@@ -61,6 +61,7 @@ constexpr Choice kFormats[] = {
     {"P in e5m2", [](Emulation &e) { e.p_format = ASSAY_FORMAT_E5M2; }, true},
     {"P in fp32", [](Emulation &e) { e.p_format = ASSAY_FORMAT_FP32; }, false},
     {"sums in fp16", [](Emulation &e) { e.sum_format = ASSAY_FORMAT_FP16; }, true},
+    {"sums of rounded weights", [](Emulation &e) { e.sum_format = ASSAY_FORMAT_CALL; }, true},
     {"sums in bf16", [](Emulation &e) { e.sum_format = ASSAY_FORMAT_BF16; }, true},
     {"Q in e4m3", [](Emulation &e) { e.q_format = ASSAY_FORMAT_E4M3; }, true},
     {"natural base", [](Emulation &e) { e.natural = true; }, true}};

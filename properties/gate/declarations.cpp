@@ -41,7 +41,7 @@ const std::vector<Field> &fields() {
       {"tile_tokens", Sense::kLessIsWider},
       {"mma_block", Sense::kAnyIsWider},
       {"p_format", Sense::kRank, {"fp32", "fp16", "call", "bf16", "e4m3", "e5m2"}},
-      {"sum_format", Sense::kRank, {"fp32", "fp16", "bf16"}},
+      {"sum_format", Sense::kRank, {"fp32", "call", "fp16", "bf16"}},
       {"exponential", Sense::kRank, {"base2", "natural"}},
       {"determinism", Sense::kRank, {"run_to_run", "none"}},
       {"batch_invariance", Sense::kRank, {"always", "fixed", "none"}},

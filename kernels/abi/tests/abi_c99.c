@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Compiled as strict C99: the ABI headers, their layout, and a call through them. */
 #include "kernels/abi/assay.h"
+#include "kernels/abi/assay_judge.h"
 #include "kernels/abi/plugin.h"
 
 #include <stddef.h>

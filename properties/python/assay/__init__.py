@@ -14,16 +14,22 @@ from .result import Finding, FindingsError, Result, UnprovenError
 from .worker_errors import Unsupported
 
 __all__ = [
+    "AttentionError",
     "Declaration",
     "Finding",
     "FindingsError",
+    "JudgeReport",
     "ProgramError",
     "Result",
     "UnprovenError",
     "Unsupported",
+    "assert_attention",
+    "assert_merge",
     "check",
     "find_program",
     "from_float32",
+    "judge",
+    "judge_merge",
     "kernel",
     "to_float32",
 ]
@@ -36,4 +42,8 @@ def __getattr__(name):
         from . import elements
 
         return getattr(elements, name)
+    if name in ("AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"):
+        from . import judging
+
+        return getattr(judging, name)
     raise AttributeError(f"module 'assay' has no attribute {name!r}")

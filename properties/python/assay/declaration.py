@@ -21,7 +21,7 @@ class Declaration:
     mma_block: int = 0  #: products summed per block-FMA step; 0: fp32 multiply-adds, in any order
     mma_fraction_bits: int = 0  #: of a block: addends are cut at 2^(largest exponent - this)
     p_format: str = "fp32"  #: softmax weights meet V rounded to it; "call": the dtype of the call
-    sum_format: str = "fp32"  #: of the row sum: fp32, fp16 or bf16
+    sum_format: str = "fp32"  #: of the row sum: fp32, fp16 or bf16; "call": fp32, of the weights as they meet V
     exponential: str = "natural"  #: or base2: of logits scaled by log2 e, exact at integers
     sum_depth: int = 0  #: additions on the longest path of a row sum within a tile
     q_abs_error: float = 0.0  #: of an element of q as it meets k, per largest |q| of its row

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The verdict on tensors that somebody already holds: a test, a dump, an engine. Given what an
+ * attention kernel read and what it wrote, says for every output element whether it lies in the
+ * interval that every kernel of the named arithmetic must hit (oracle/README.md). Needs no kernel,
+ * no case and no device; all arrays are host memory.
+ *
+ * Calls are thread-safe. They read the arrays and keep nothing of them.
+ */
+#ifndef ASSAY_JUDGE_H_
+#define ASSAY_JUDGE_H_
+
+#include <stdint.h>
+
+#include "plugin.h" /* assay_dtype, assay_arithmetic, assay_lse_base */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Element types of index arrays, beside those of assay_dtype. */
+enum { ASSAY_INT32 = 32, ASSAY_INT64 = 33 };
+
+/** An array in host memory, with any strides. */
+typedef struct assay_array {
+  const void *data;            /**< null: the array is not given */
+  int32_t dtype;               /**< assay_dtype, ASSAY_INT32 or ASSAY_INT64 */
+  int32_t dims;                /**< 1 .. 4 */
+  int64_t shape[4], stride[4]; /**< in elements */
+} assay_array;
+
+/** What the LSE of a row without keys must be. */
+typedef int32_t assay_empty_lse;
+enum { ASSAY_EMPTY_MINUS_INF = 0, ASSAY_EMPTY_PLUS_INF = 1, ASSAY_EMPTY_EITHER = 2 };
+
+/**
+ * Attention over a cache in pages. Query row t of request r stands at position
+ * p = seq_lens[r] - n + t of its n query rows (bottom-right), and sees the keys
+ * max(0, p - window_left) .. min(p + window_right, seq_lens[r] - 1), where a window of -1 has no
+ * end; causal is a window_right of 0. Logits as in assay.h. A dense cache [batch, tokens, heads, dim]
+ * is one page a request without a table; a ragged one [tokens, heads, dim] is pages of one token.
+ */
+typedef struct assay_judge_attention_params {
+  uint32_t struct_size;
+  int32_t causal;  /**< 1: no key behind the row's own position */
+  assay_array out; /**< [rows, heads, v_dim], fp16, bf16 or fp32 */
+  assay_array q;   /**< [rows, heads, head_dim], fp16 or bf16, as the kernel read it */
+  assay_array k;   /**< [pages, slots, kv_heads, head_dim], as q or fp8 */
+  assay_array v;   /**< [pages, slots, kv_heads, v_dim], as k; may be a slice of it */
+  assay_array lse; /**< [rows, heads] fp32; may be missing */
+  /** [requests, columns], or [entries] with page_indptr. Entries behind a request's keys are not
+      read. Missing: request r has page r. */
+  assay_array page_table;
+  assay_array v_page_table; /**< of V, in the same shape; missing: page_table */
+  assay_array page_indptr;  /**< [requests + 1]: request r has the entries from page_indptr[r] on */
+  assay_array seq_lens;     /**< [requests] keys, those of its own query rows included */
+  assay_array q_indptr;     /**< [requests + 1]; missing: rows / requests query rows each */
+  assay_array k_scale, v_scale;      /**< fp8 only: [1] or [kv_heads] fp32; missing: 1 */
+  assay_array alibi_slopes, sinks;   /**< [heads] fp32, natural base; may be missing */
+  float sm_scale, softcap;           /**< softcap 0: none */
+  int32_t window_left, window_right; /**< keys beside the own position; -1: all */
+  assay_lse_base lse_base;
+  assay_empty_lse empty_lse;
+  /** Rows of requests to judge, each with all heads: 0 all, else that many: the first, the last,
+      those of the longest request, and others spread evenly. */
+  int32_t max_rows;
+  int32_t threads; /**< 0: as many as there are processors */
+  assay_arithmetic arithmetic;
+} assay_judge_attention_params;
+
+/** A merge of states: row r of `out` merges o[s][r], lse[s][r] of every state s. */
+typedef struct assay_judge_merge_params {
+  uint32_t struct_size;
+  int32_t max_rows;   /**< as above */
+  assay_array out;    /**< [rows, heads, dim], fp16, bf16 or fp32 */
+  assay_array lse;    /**< [rows, heads] fp32; may be missing */
+  assay_array o;      /**< [states, rows, heads, dim], the type of out */
+  assay_array lse_in; /**< [states, rows, heads] fp32 */
+  assay_lse_base lse_base;
+  assay_empty_lse empty_lse;
+  int32_t threads;
+  int32_t reserved; /**< 0 */
+  assay_arithmetic arithmetic;
+} assay_judge_merge_params;
+
+typedef int32_t assay_judge_verdict;
+enum {
+  ASSAY_JUDGE_INSIDE = 0,
+  ASSAY_JUDGE_OUTSIDE = 1,
+  ASSAY_JUDGE_UNDECIDED = 2 /**< the reference is not known sharply enough; never a pass */
+};
+
+/** Of |got - exact| allowed, by what causes it; they sum to `allowed`. Of the LSE all are 0. */
+typedef struct assay_judge_budget {
+  double weights, p_rounding, accumulation, normalisation, merge, output_rounding, flush;
+} assay_judge_budget;
+
+/** The element with the largest error beside what is allowed. */
+typedef struct assay_judge_element {
+  int32_t row, head, dim; /**< dim -1: the LSE */
+  int32_t reserved;
+  double got, exact, radius; /**< the exact value lies within radius of `exact` */
+  double allowed, ratio;     /**< ratio: |got - exact| / allowed */
+  assay_judge_budget budget;
+  char reason[64]; /**< why it is not inside; empty where it is */
+} assay_judge_element;
+
+typedef struct assay_judge_report {
+  uint32_t struct_size;
+  assay_judge_verdict verdict; /**< the worst of all elements */
+  uint64_t elements, claimed;  /**< looked at; of those, the ones that anything is said about */
+  uint64_t findings;           /**< elements that are not inside */
+  uint64_t certified_rows;     /**< references recomputed in interval arithmetic */
+  int64_t rows, rows_judged;
+  double worst_ratio, worst_ratio_lse; /**< of O and of the LSE; NaN: nothing of it was judged */
+  double median_budget;                /**< allowed / |O|, to the next quarter of a power of two */
+  assay_judge_element worst;
+} assay_judge_report;
+
+/**
+ * ASSAY_OK with a filled report, whatever the verdict; ASSAY_INVALID_ARGUMENT for arrays that do not
+ * fit each other, ASSAY_UNSUPPORTED for types that are not judged. assay_judge_last_error() then
+ * names the argument and what was expected.
+ */
+assay_status assay_judge_attention(const assay_judge_attention_params *params,
+                                   assay_judge_report *report);
+assay_status assay_judge_merge(const assay_judge_merge_params *params, assay_judge_report *report);
+
+/** Of this thread's last failed call; empty after a success. Valid until the next call. */
+const char *assay_judge_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ASSAY_JUDGE_H_ */

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libassay_judge through ctypes: the structs of assay_judge.h, and finding the library.
+
+ctypes and not a compiled module: one wheel then serves every version of Python and of torch.
+"""
+import ctypes
+import functools
+import os
+import pathlib
+import shutil
+
+i32, i64, u64, f32, f64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_double
+NAME = "libassay_judge.so"
+DTYPES = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4, "int32": 32, "int64": 33}
+VERDICTS = ("inside", "outside", "undecided")
+TERMS = ("weights", "p_rounding", "accumulation", "normalisation", "merge", "output_rounding", "flush")
+
+
+class Array(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("dtype", i32), ("dims", i32), ("shape", i64 * 4), ("stride", i64 * 4)]
+
+
+class Arithmetic(ctypes.Structure):
+    _fields_ = [
+        ("mma_block", i32), ("mma_fraction_bits", i32), ("p_format", i32), ("sum_format", i32), ("exponential", i32),
+        ("sum_depth", i32), ("q_abs_error", f64), ("exp2_rel_error", f64), ("log2_abs_error", f64),
+        ("rcp_rel_error", f64), ("tanh_abs_error", f64), ("tile_tokens", i32), ("max_parallel_states", i32),
+        ("max_splits", i32), ("merge_stages", i32),
+    ]  # fmt: skip
+
+
+class Attention(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32), ("causal", i32), ("out", Array), ("q", Array), ("k", Array), ("v", Array),
+        ("lse", Array), ("page_table", Array), ("v_page_table", Array), ("page_indptr", Array), ("seq_lens", Array),
+        ("q_indptr", Array), ("k_scale", Array), ("v_scale", Array), ("alibi_slopes", Array), ("sinks", Array),
+        ("sm_scale", f32), ("softcap", f32), ("window_left", i32), ("window_right", i32), ("lse_base", i32),
+        ("empty_lse", i32), ("max_rows", i32), ("threads", i32), ("arithmetic", Arithmetic),
+    ]  # fmt: skip
+
+
+class Merge(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32), ("max_rows", i32), ("out", Array), ("lse", Array), ("o", Array),
+        ("lse_in", Array), ("lse_base", i32), ("empty_lse", i32), ("threads", i32), ("reserved", i32),
+        ("arithmetic", Arithmetic),
+    ]  # fmt: skip
+
+
+class Element(ctypes.Structure):
+    _fields_ = [
+        ("row", i32), ("head", i32), ("dim", i32), ("reserved", i32), ("got", f64), ("exact", f64), ("radius", f64),
+        ("allowed", f64), ("ratio", f64), *[(term, f64) for term in TERMS], ("reason", ctypes.c_char * 64),
+    ]  # fmt: skip
+
+
+class Report(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32), ("verdict", i32), ("elements", u64), ("claimed", u64), ("findings", u64),
+        ("certified_rows", u64), ("rows", i64), ("rows_judged", i64), ("worst_ratio", f64), ("worst_ratio_lse", f64),
+        ("median_budget", f64), ("worst", Element),
+    ]  # fmt: skip
+
+
+class LibraryError(RuntimeError):
+    """The library of the judge is not there, or is of another version."""
+
+
+def find_library():
+    """ASSAY_JUDGE_LIBRARY, else the one in this wheel, else that of the `assay` on PATH or in ASSAY_PROGRAM."""
+    named = os.environ.get("ASSAY_JUDGE_LIBRARY")
+    if named:
+        return named
+    program = os.environ.get("ASSAY_PROGRAM") or shutil.which("assay")
+    places = [pathlib.Path(__file__).parent / "lib"]
+    if program:
+        folder = pathlib.Path(program).resolve().parent
+        places += [folder, folder.parent / "lib", *folder.parent.glob("lib/*-linux-gnu")]
+    for place in places:
+        if (place / NAME).is_file():
+            return str(place / NAME)
+    raise LibraryError(
+        f"assay: {NAME} was not found: set ASSAY_JUDGE_LIBRARY to it (build/program/{NAME} of the tree), "
+        "put an installed assay on PATH, or install a wheel that has it"
+    )
+
+
+@functools.cache
+def library():
+    path = find_library()
+    try:
+        loaded = ctypes.CDLL(path)
+        for name, params in (("assay_judge_attention", Attention), ("assay_judge_merge", Merge)):
+            function = getattr(loaded, name)
+            function.argtypes, function.restype = [ctypes.POINTER(params), ctypes.POINTER(Report)], i32
+        loaded.assay_judge_last_error.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        raise LibraryError(f"assay: {path}: {error}") from error
+    return loaded
+
+
+def call(name, params):
+    """The report of a call; ValueError with the library's words where it refuses one."""
+    params.struct_size = ctypes.sizeof(params)
+    report = Report(struct_size=ctypes.sizeof(Report))
+    loaded = library()
+    if getattr(loaded, name)(ctypes.byref(params), ctypes.byref(report)) != 0:
+        raise ValueError("assay: " + loaded.assay_judge_last_error().decode())
+    return report

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of NumPy, torch and whatever speaks DLPack, as addresses and strides. Nothing is copied where strides allow."""
+import sys
+
+import numpy as np
+
+#: Names of element types, by what libraries call them. uint16 is bf16 (NumPy has none), as everywhere in
+#: this package; uint8 is fp8 where the call says which.
+NAMES = {
+    "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
+    "int32": "int32", "int64": "int64", "uint16": "bf16",
+}  # fmt: skip
+
+
+class Tensor:
+    """One array of a caller: kept alive, in host memory, with strides in elements and none of them negative."""
+
+    def __init__(self, name, value, dtype=None):
+        self.name, self.value, self.given = name, value, dtype
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(value, torch.Tensor):
+            value = value.detach()
+            self.device = str(value.device)
+            if value.device.type != "cpu":
+                value = value.cpu()
+            self.dtype_name = str(value.dtype).removeprefix("torch.")
+            self.value, self.data = value, value.data_ptr()
+            self.shape, self.stride = tuple(value.shape), tuple(value.stride())
+        else:
+            self.device = "cpu"
+            if not isinstance(value, np.ndarray):
+                value = self._from_other(value)
+            if any(stride < 0 for stride in value.strides) or any(s % value.itemsize for s in value.strides):
+                value = np.ascontiguousarray(value)
+            self.dtype_name = value.dtype.name
+            self.value, self.data = value, value.__array_interface__["data"][0]
+            self.shape, self.stride = value.shape, tuple(s // value.itemsize for s in value.strides)
+
+    def _from_other(self, value):
+        if hasattr(value, "__dlpack__"):
+            try:
+                return np.from_dlpack(value)
+            except (BufferError, RuntimeError, TypeError) as error:
+                raise TypeError(f"assay: {self.name} is a {type(value).__name__} that NumPy cannot view: {error}") from error
+        if isinstance(value, (list, tuple, int, float)):
+            array = np.asarray(value)
+            return array.astype({"i": np.int64, "f": np.float32}.get(array.dtype.kind, array.dtype))
+        raise TypeError(f"assay: {self.name} is a {type(value).__name__}, expected a tensor")
+
+    @property
+    def dtype(self):
+        if self.given and self.dtype_name == "uint8":
+            return self.given
+        if self.dtype_name not in NAMES:
+            raise TypeError(f"assay: {self.name} is {self.dtype_name}, expected one of {', '.join(NAMES)}")
+        return NAMES[self.dtype_name]
+
+    def view(self, value):
+        """Another view of the same tensor, or a copy that was needed."""
+        return Tensor(self.name, value, self.given)
+
+    def as_floats(self):
+        """fp32, whatever float it was (scales, slopes, LSE)."""
+        if self.dtype_name == "float32":
+            return self
+        return self.view(self.value.float() if hasattr(self.value, "float") else self.value.astype(np.float32))
+
+    def unit_rows(self):
+        """Elements of the last axis side by side: a copy where they are not."""
+        if self.shape and self.shape[-1] > 1 and self.stride[-1] != 1:
+            contiguous = getattr(self.value, "contiguous", None)
+            return self.view(contiguous() if contiguous else np.ascontiguousarray(self.value))
+        return self
+
+    def reshape(self, *shape):
+        return self.view(self.value.reshape(*shape))
+
+    def transpose(self, *axes):
+        return self.view(self.value.permute(*axes) if hasattr(self.value, "permute") else self.value.transpose(axes))
