@@ -12,13 +12,14 @@
 #include "kernels/simt/asan.h"
 #include "oracle/exact/tile_order.h"
 #include "properties/sut/child.h"
+#include "properties/sut/shared_memory.h"
 #include "properties/sut/sut.h"
 #include "properties/sut/wire.h"
 
 namespace assay {
 namespace {
 
-/// A reply is the memory of a case and a few lines.
+/// Of a case with a million page-table entries and their physical pages.
 constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
 
 /// A driver maps far more memory than it uses.
@@ -47,10 +48,12 @@ size_t key_order_rows(const Problem &p) {
   return static_cast<size_t>(p.batch) * static_cast<size_t>(p.num_qo_heads());
 }
 
-wire::Message run(Sut &sut, Tensors t) {
+/// The harness compares what is then in the memory: nothing here does.
+wire::Message run(Sut &sut, Tensors &t, std::byte *memory) {
   RunResult result;
-  const std::string thrown = thrown_by([&] { result = sut.run(t); });
+  const std::string thrown = thrown_by([&] { result = sut.execute(t); });
   if (!thrown.empty()) result.hazards.push_back("the kernel threw: " + thrown);
+  put_buffers(t, CallLayout(t), memory);
   return wire::pack_reply(result, t);
 }
 
@@ -82,16 +85,20 @@ wire::Message wrong_calls(Sut &sut, AskCalls ask, const Tensors &t) {
   return wire::pack_lines(wrong);
 }
 
-wire::Message answer(Sut &sut, wire::Request request) {
+wire::Message answer(Sut &sut, SharedMemory &shared, wire::Request request) {
+  Tensors &t = request.tensors;
+  std::byte *memory = shared.see(request.shared_bytes);
+  RunResult nothing_yet;
+  take_buffers(t, CallLayout(t), memory, nothing_yet);
   switch (request.question) {
   case wire::Question::kRun:
-    return run(sut, std::move(request.tensors));
+    return run(sut, t, memory);
   case wire::Question::kKeyTiles:
-    return key_tiles(sut, request.tensors);
+    return key_tiles(sut, t);
   case wire::Question::kBadCalls:
-    return wrong_calls(sut, &Sut::accepted_bad_calls, request.tensors);
+    return wrong_calls(sut, &Sut::accepted_bad_calls, t);
   case wire::Question::kLimits:
-    return wrong_calls(sut, &Sut::misjudged_limits, request.tensors);
+    return wrong_calls(sut, &Sut::misjudged_limits, t);
   }
   return {};
 }
@@ -107,12 +114,12 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
 }
 
 /// What the process does until its channel closes: one request, one reply.
-[[noreturn]] void serve(const assay_kernel &kernel, Channel &channel) {
+[[noreturn]] void serve(const assay_kernel &kernel, SharedMemory &shared, Channel &channel) {
   enter_child();
   limit_memory(kernel.target);
   const std::unique_ptr<Sut> sut = set_up(kernel, channel);
   for (wire::Message message; channel.receive(message, std::nullopt, kMaxMessage);) {
-    const wire::Message reply = answer(*sut, wire::unpack_request(message));
+    const wire::Message reply = answer(*sut, shared, wire::unpack_request(message));
     if (!channel.send(reply, std::nullopt)) break;
   }
   _exit(0);
@@ -157,6 +164,7 @@ private:
     wire::Message reply;
     std::string failure = ask(wire::Question::kRun, t, reply);
     if (failure.empty() && !wire::unpack_reply(reply, result, t)) failure = kUnsound;
+    if (failure.empty()) take_buffers(t, CallLayout(t), shared_.room(0), result);
     if (!failure.empty()) result.hazards.push_back(failure);
     // A device that has faulted serves its process no more.
     const bool sick = kernel().target == ASSAY_TARGET_CUDA && !result.hazards.empty();
@@ -177,9 +185,12 @@ private:
 
   /// Empty, or why there is no reply.
   std::string ask(wire::Question question, const Tensors &t, wire::Message &reply) {
+    const CallLayout layout(t);
+    put_buffers(t, layout, shared_.room(layout.bytes));
     if (!child_.started()) start();
+    const wire::Message request = wire::pack_request(question, shared_.size(), t);
     const Deadline until = child_.deadline();
-    const bool replied = child_.channel().send(wire::pack_request(question, t), until) &&
+    const bool replied = child_.channel().send(request, until) &&
                          child_.channel().receive(reply, until, kMaxMessage);
     return replied ? "" : child_.failure(until);
   }
@@ -187,7 +198,7 @@ private:
   void start() {
     child_.start([this](int fd) {
       Channel channel(fd);
-      serve(kernel(), channel);
+      serve(kernel(), shared_, channel);
     });
     const Deadline until = child_.deadline();
     wire::Message said;
@@ -201,6 +212,7 @@ private:
   }
 
   static constexpr const char *kUnsound = "the kernel's process sent no sound reply";
+  SharedMemory shared_;
   Child child_;
 };
 

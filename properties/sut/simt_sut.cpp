@@ -113,9 +113,12 @@ private:
   /// Page-table entries past the live pages are never read, not even to be ignored.
   static void forbid_dead_entries(simt::Memory &memory, const Tensors &t, const CacheView &c,
                                   void *table) {
-    const std::vector<uint8_t> &live = t.buffers[c.table].live;
-    for (size_t i = 0; i + 4 <= live.size(); i += 4)
-      if (!live[i]) memory.mark_undefined(static_cast<std::byte *>(table) + i, 4);
+    const auto stride = static_cast<size_t>(c.table_stride);
+    for (size_t i = 0; i < t.buffers[c.table].bytes.size() / 4; ++i) {
+      const size_t row = i / stride, column = i % stride;
+      const bool live = row < c.physical.size() && column < c.physical[row].size();
+      if (!live) memory.mark_undefined(static_cast<std::byte *>(table) + 4 * i, 4);
+    }
   }
 
   static uint64_t shuffles(const simt::Counters &from) {

@@ -44,6 +44,9 @@ public:
   /// outputs of `t` are the kernel's. Inputs, dead bytes of outputs, and guard bands that changed
   /// are violations. Deterministic for a deterministic kernel.
   RunResult run(Tensors &t);
+  /// The same of a copy of `t`'s buffers, and every buffer written back, inputs included: what the
+  /// target itself sees of violations, and no comparison of the buffers.
+  virtual RunResult execute(Tensors &t) = 0;
 
   /// What the kernel says of the order of keys in this call; null where it declares none. `t` and
   /// this must outlive the answer.
@@ -75,9 +78,6 @@ protected:
   bool is_second_call(const Tensors &t) const {
     return is_attention(t.problem) && t.problem.schedule.seed % 8 == 1;
   }
-
-  /// Executes on a copy of `t`'s buffers and writes back every buffer, inputs included.
-  virtual RunResult execute(Tensors &t) = 0;
 
 private:
   const assay_kernel &kernel_;

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "properties/sut/guard.h"
-
 namespace assay {
 namespace {
 
@@ -138,14 +136,6 @@ private:
 };
 
 } // namespace
-
-CallLayout::CallLayout(const Tensors &t) {
-  constexpr size_t kAlign = 256;
-  for (const Buffer &b : t.buffers) {
-    offsets.push_back(bytes + kGuardBand);
-    bytes += (2 * kGuardBand + b.bytes.size() + kAlign - 1) / kAlign * kAlign;
-  }
-}
 
 json describe_call(const Tensors &t, const CallLayout &layout) {
   const Problem &p = t.problem;

@@ -24,13 +24,16 @@ TEST(Wire, EveryFieldOfACaseArrives) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     const auto family = static_cast<Family>(seed % 4);
     const Tensors t = materialise(draw_problem(fuzz_limits(), family, seed));
-    const auto [question, u] =
-        wire::unpack_request(wire::pack_request(wire::Question::kKeyTiles, t));
+    const wire::Message sent = wire::pack_request(wire::Question::kKeyTiles, 7, t);
+    const auto [question, shared_bytes, u] = wire::unpack_request(sent);
     ASSERT_EQ(question, wire::Question::kKeyTiles);
+    ASSERT_EQ(shared_bytes, 7u);
     ASSERT_EQ(t.problem, u.problem);
-    // Packing is a function of the memory, so equal bytes are an equal call.
-    ASSERT_EQ(wire::pack_request(question, t), wire::pack_request(question, u));
+    // Packing is a function of the call, so equal bytes are an equal call.
+    ASSERT_EQ(sent, wire::pack_request(question, shared_bytes, u));
     ASSERT_EQ(t.buffers.size(), u.buffers.size());
+    for (size_t i = 0; i < t.buffers.size(); ++i)
+      ASSERT_EQ(t.buffers[i].bytes.size(), u.buffers[i].bytes.size());
   }
 }
 
@@ -110,6 +113,39 @@ TEST(Process, AGoodKernelGivesTheSameBits) {
     if (a.ok()) {
       ASSERT_TRUE(same_bits(a.after, b.after, "the process").passed());
     }
+  }
+}
+
+RunResult run_apart(RunFunction run, Problem p) {
+  static assay_kernel kernel;
+  kernel = reference::kernel("reference_v1");
+  kernel.run = run;
+  Tensors t = materialise(p);
+  return make_process_sut(kernel)->run(t);
+}
+
+TEST(Process, AViolationIsListedOnce) {
+  Problem p = small_case();
+  p.o_pad = 1;
+  p.group_size = 2;
+  const RunResult r = run_apart(
+      [](const void *params) -> assay_status {
+        const auto *p = static_cast<const assay_paged_params *>(params);
+        static_cast<uint16_t *>(p->o)[p->head_dim] ^= 1; // behind the first row
+        return ASSAY_OK;
+      },
+      p);
+  EXPECT_EQ(r.status, ASSAY_OK);
+  EXPECT_EQ(r.hazards.size(), 0u);
+  ASSERT_EQ(r.violations.size(), 1u);
+}
+
+TEST(Process, MemoryGrowsWithItsCases) {
+  auto apart = make_process_sut(reference::kernel("reference_v1"));
+  for (int keys : {5, 3000, 5, 20'000}) {
+    Problem p = small_case();
+    p.seq_lens = {keys};
+    EXPECT_EQ(run_problem(p, *apart).check.message, "");
   }
 }
 
