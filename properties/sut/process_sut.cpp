@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 
@@ -52,7 +53,9 @@ size_t key_order_rows(const Problem &p) {
 wire::Message run(Sut &sut, Tensors &t, std::byte *memory) {
   RunResult result;
   const std::string thrown = thrown_by([&] { result = sut.execute(t); });
-  if (!thrown.empty()) result.hazards.push_back("the kernel threw: " + thrown);
+  if (!thrown.empty())
+    result.hazards.push_back(
+        {.kind = Hazard::Kind::kThrown, .name = thrown, .text = "the kernel threw: " + thrown});
   put_buffers(t, CallLayout(t), memory);
   return wire::pack_reply(result, t);
 }
@@ -152,39 +155,45 @@ private:
   std::vector<std::string> wrong_calls_of(wire::Question question, const Tensors &t) {
     std::vector<std::string> wrong;
     wire::Message reply;
-    std::string failure = ask(question, t, reply);
-    if (failure.empty() && !wire::unpack_lines(reply, wrong)) failure = kUnsound;
-    if (failure.empty()) return wrong;
+    auto failure = ask(question, t, reply);
+    if (!failure && !wire::unpack_lines(reply, wrong)) failure = unsound();
+    if (!failure) return wrong;
     child_.stop();
-    return {"one: " + failure};
+    return {"one: " + failure->text};
   }
 
   RunResult execute(Tensors &t) override {
     RunResult result;
-    wire::Message reply;
-    std::string failure = ask(wire::Question::kRun, t, reply);
-    if (failure.empty() && !wire::unpack_reply(reply, result, t)) failure = kUnsound;
-    if (failure.empty()) take_buffers(t, CallLayout(t), shared_.room(0), result);
-    if (!failure.empty()) result.hazards.push_back(failure);
+    const auto failure = run_apart(t, result);
+    if (failure) result.hazards.push_back(*failure);
     // A device that has faulted serves its process no more.
     const bool sick = kernel().target == ASSAY_TARGET_CUDA && !result.hazards.empty();
-    if (!failure.empty() || sick) child_.stop();
+    if (failure || sick) child_.stop();
     return result;
+  }
+
+  /// Why the case did not end as it should.
+  std::optional<Hazard> run_apart(Tensors &t, RunResult &result) {
+    wire::Message reply;
+    if (auto failure = ask(wire::Question::kRun, t, reply)) return failure;
+    if (!wire::unpack_reply(reply, result, t)) return unsound();
+    take_buffers(t, CallLayout(t), shared_.room(0), result);
+    return std::nullopt;
   }
 
   std::vector<wire::KeyTilesAnswer> all_key_tiles(const Tensors &t) {
     std::vector<wire::KeyTilesAnswer> answers;
     wire::Message reply;
-    std::string failure = ask(wire::Question::kKeyTiles, t, reply);
-    if (failure.empty() && !wire::unpack_answers(reply, key_order_rows(t.problem), answers))
-      failure = kUnsound;
-    if (failure.empty()) return answers;
+    auto failure = ask(wire::Question::kKeyTiles, t, reply);
+    if (!failure && !wire::unpack_answers(reply, key_order_rows(t.problem), answers))
+      failure = unsound();
+    if (!failure) return answers;
     child_.stop();
-    throw oracle::OrderError("asked for it, " + failure);
+    throw oracle::OrderError("asked for it, " + failure->text);
   }
 
-  /// Empty, or why there is no reply.
-  std::string ask(wire::Question question, const Tensors &t, wire::Message &reply) {
+  /// Why there is no reply.
+  std::optional<Hazard> ask(wire::Question question, const Tensors &t, wire::Message &reply) {
     const CallLayout layout(t);
     put_buffers(t, layout, shared_.room(layout.bytes));
     if (!child_.started()) start();
@@ -192,7 +201,7 @@ private:
     const Deadline until = child_.deadline();
     const bool replied = child_.channel().send(request, until) &&
                          child_.channel().receive(reply, until, kMaxMessage);
-    return replied ? "" : child_.failure(until);
+    return replied ? std::nullopt : std::optional(child_.failure(until));
   }
 
   void start() {
@@ -205,13 +214,15 @@ private:
     const std::string failure =
         child_.channel().receive(said, until, kMaxMessage)
             ? std::string(reinterpret_cast<const char *>(said.data()), said.size())
-            : child_.failure(until);
+            : child_.failure(until).text;
     if (failure.empty()) return;
     child_.stop();
     throw std::runtime_error("no process for a kernel: " + failure);
   }
 
-  static constexpr const char *kUnsound = "the kernel's process sent no sound reply";
+  static Hazard unsound() {
+    return {.kind = Hazard::Kind::kNoReply, .text = "the kernel's process sent no sound reply"};
+  }
   SharedMemory shared_;
   Child child_;
 };

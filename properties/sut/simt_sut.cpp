@@ -45,9 +45,16 @@ private:
     if (result.status != ASSAY_OK) result.message = last_message(kernel());
     stream.memory.check_red_zones(stream.hazards);
     for (const simt::Hazard &hazard : stream.hazards)
-      result.hazards.push_back(hazard.message);
+      result.hazards.push_back({.kind = Hazard::Kind::kExecutor,
+                                .name = simt::to_string(hazard.kind),
+                                .file = simt::file_of(hazard.site),
+                                .line = static_cast<int>(hazard.site.line),
+                                .buffer = hazard.buffer,
+                                .text = hazard.message});
     if (result.status == ASSAY_HAZARD && result.hazards.empty())
-      result.hazards.push_back("hazard without a report: " + result.message);
+      result.hazards.push_back({.kind = Hazard::Kind::kUnsaid,
+                                .name = result.message,
+                                .text = "hazard without a report: " + result.message});
     for (size_t i = 0; i < addresses.size(); ++i)
       std::memcpy(t.buffers[i].bytes.data(), addresses[i], t.buffers[i].bytes.size());
     if (!t.numbers.empty()) {

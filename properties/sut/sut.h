@@ -11,15 +11,16 @@
 #include "kernels/abi/plugin.h"
 #include "oracle/judge/key_order.h"
 #include "properties/call/tensors.h"
+#include "properties/sut/hazard.h"
 
 namespace assay {
 
 /// What a run did, apart from the outputs (which are in the Tensors).
 struct RunResult {
   assay_status status = ASSAY_OK;
-  std::string message;                 ///< of a status other than ASSAY_OK
-  std::vector<std::string> hazards;    ///< reports of the executor, one line each
-  std::vector<std::string> violations; ///< memory written that a call must not write
+  std::string message; ///< of a status other than ASSAY_OK
+  std::vector<Hazard> hazards;
+  std::vector<Violation> violations; ///< each once
   std::map<std::string, uint64_t> counters;
 };
 

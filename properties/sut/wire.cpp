@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/sut/wire.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -172,6 +173,9 @@ bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &
   RunResult r;
   std::vector<FieldNumber> numbers;
   if (!unpacked(bytes, r, numbers)) return false;
+  const auto known = [](const auto &item) { return item.kind <= item.kLast; };
+  if (!std::ranges::all_of(r.hazards, known) || !std::ranges::all_of(r.violations, known))
+    return false;
   result = std::move(r);
   t.numbers = std::move(numbers);
   return true;

@@ -90,17 +90,18 @@ void Worker::start() {
   if (child_.started()) return;
   starter_ = std::this_thread::get_id();
   child_.start([this](int fd) { execute(fd); });
-  std::string hello, why;
+  std::string hello;
+  Hazard why;
   if (!exchange(nullptr, hello, why))
-    throw WorkerError(fmt::format("worker '{}' did not start: {}", line_, why));
+    throw WorkerError(fmt::format("worker '{}' did not start: {}", line_, why.text));
   hello_ = std::move(hello);
 }
 
-bool Worker::ask(const std::string &message, std::string &reply, std::string &why) {
+bool Worker::ask(const std::string &message, std::string &reply, Hazard &why) {
   return exchange(&message, reply, why);
 }
 
-bool Worker::exchange(const std::string *message, std::string &reply, std::string &why) {
+bool Worker::exchange(const std::string *message, std::string &reply, Hazard &why) {
   // What is shown are the last lines of this call, and no more are kept.
   if (message != nullptr && ftruncate(output_, 0) != 0)
     throw WorkerError(fmt::format("cannot empty the worker's output: {}", strerror(errno)));
@@ -113,7 +114,7 @@ bool Worker::exchange(const std::string *message, std::string &reply, std::strin
   }
   why = child_.failure(until);
   child_.stop();
-  if (const std::string output = last_output(); !output.empty()) why += "\n" + output;
+  if (const std::string output = last_output(); !output.empty()) why.text += "\n" + output;
   return false;
 }
 

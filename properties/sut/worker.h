@@ -44,11 +44,11 @@ public:
   SharedMemory &memory() { return memory_; }
   /// Sends a message and takes the reply. Otherwise false and why, with the last lines that the
   /// process wrote to its output; it is stopped then.
-  bool ask(const std::string &message, std::string &reply, std::string &why);
+  bool ask(const std::string &message, std::string &reply, Hazard &why);
 
 private:
   void execute(int channel);
-  bool exchange(const std::string *message, std::string &reply, std::string &why);
+  bool exchange(const std::string *message, std::string &reply, Hazard &why);
   std::string last_output() const;
 
   std::vector<std::string> words_;

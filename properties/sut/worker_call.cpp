@@ -166,7 +166,9 @@ bool read_reply(const std::string &text, uint64_t id, RunResult &result) {
   result.status = status.get<assay_status>();
   result.message = message.get<std::string>();
   if (raised.is_string())
-    result.hazards.push_back("the kernel raised " + raised.get<std::string>());
+    result.hazards.push_back({.kind = Hazard::Kind::kRaised,
+                              .name = raised.get<std::string>(),
+                              .text = "the kernel raised " + raised.get<std::string>()});
   return true;
 }
 

@@ -43,13 +43,15 @@ private:
                                     {"ask", use_ == WorkerUse::kAsk},
                                     {"bytes", worker_->memory().size()},
                                     {"call", describe_call(t, layout)}};
-    std::string reply, why;
+    std::string reply;
+    Hazard why;
     if (!worker_->ask(request.dump(), reply, why)) {
       result.hazards.push_back(why);
       return false;
     }
     if (read_reply(reply, id_, result)) return true;
-    result.hazards.push_back("the worker sent no sound reply");
+    result.hazards.push_back(
+        {.kind = Hazard::Kind::kNoReply, .text = "the worker sent no sound reply"});
     worker_->stop();
     return false;
   }

@@ -41,12 +41,16 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
   Tensors t = materialise(draw_problem(fuzz_limits(), Family::kPaged, 3));
   RunResult result;
   result.message = "message";
-  result.violations = {"one", "two"};
+  result.hazards = {{.kind = Hazard::Kind::kSignal, .name = "name", .line = 3, .signal = 11}};
+  result.violations = {{.buffer = "o", .first = 7}, {.buffer = "lse"}};
   result.counters["mma"] = 7;
   const wire::Message good = wire::pack_reply(result, t);
   RunResult got;
   ASSERT_TRUE(wire::unpack_reply(good, got, t));
-  EXPECT_EQ(got.violations, result.violations);
+  ASSERT_EQ(got.violations.size(), 2u);
+  EXPECT_EQ(text_of(got.violations[0]), text_of(result.violations[0]));
+  ASSERT_EQ(got.hazards.size(), 1u);
+  EXPECT_EQ(symptom_of(got.hazards[0]).where, symptom_of(result.hazards[0]).where);
   EXPECT_EQ(got.counters, result.counters);
   for (size_t cut = 0; cut < good.size(); cut += 1 + cut / 16)
     EXPECT_FALSE(wire::unpack_reply(std::span(good).first(cut), got, t)) << cut;
@@ -55,6 +59,8 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
     bad[at] ^= std::byte{0xff}; // sizes and counts that lie allocate nothing
     wire::unpack_reply(bad, got, t);
   }
+  result.hazards[0].kind = static_cast<Hazard::Kind>(200);
+  EXPECT_FALSE(wire::unpack_reply(wire::pack_reply(result, t), got, t));
   wire::Message longer = good;
   longer.push_back({});
   EXPECT_FALSE(wire::unpack_reply(longer, got, t));
@@ -138,6 +144,8 @@ TEST(Process, AViolationIsListedOnce) {
   EXPECT_EQ(r.status, ASSAY_OK);
   EXPECT_EQ(r.hazards.size(), 0u);
   ASSERT_EQ(r.violations.size(), 1u);
+  EXPECT_EQ(text_of(r.violations[0]),
+            "o: 1 bytes outside the live output written, the first at byte 128 of 272");
 }
 
 TEST(Process, MemoryGrowsWithItsCases) {
