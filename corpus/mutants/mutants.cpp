@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "corpus/mutants/prelude.h"
 
+#include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "kernels/api/launch_table.cuh"
 
@@ -40,6 +42,12 @@ void replace(assay_kernel &kernel) {
   if constexpr (std::is_same_v<Kernel, Tree>) kernel.plan = &run<TreePlan, &LaunchTable::tree_plan>;
 }
 
+bool same(assay_dtype dtype, assay_dtype kv_dtype, int head_dim, const auto &built) {
+  if constexpr (requires { built.kv_dtype; })
+    if (built.kv_dtype != kv_dtype) return false;
+  return built.dtype == dtype && built.head_dim == head_dim;
+}
+
 } // namespace
 
 std::span<const Mutant> all() { return kMutants; }
@@ -57,6 +65,17 @@ const assay_plugin *plugin() {
                                        ASSAY_ABI_MINOR,      "mutants",
                                        kKernels.size(),      kKernels.data()};
   return &kPlugin;
+}
+
+bool has(const assay_kernel &kernel, assay_dtype dtype, assay_dtype kv_dtype, int head_dim) {
+  const auto among = [&](const auto &list) {
+    return std::any_of(std::begin(list), std::end(list),
+                       [&](const auto &built) { return same(dtype, kv_dtype, head_dim, built); });
+  };
+  if (kernel.family == ASSAY_FAMILY_CASCADE) return among(n_mutants::kCascade);
+  if (kernel.family != ASSAY_FAMILY_PAGED) return true; // merges are one code for all
+  const bool tree = std::string_view(kernel.name) == "tree_attention";
+  return tree ? among(n_mutants::kTree) : among(n_mutants::kDecode);
 }
 
 } // namespace assay::mutants

@@ -11,4 +11,7 @@ namespace assay::mutants {
 /// CMakeLists.txt). With no mutant active they are the unmodified kernels.
 const assay_plugin *plugin();
 
+/// Whether a kernel of plugin() is compiled for calls of these types and this head_dim.
+bool has(const assay_kernel &kernel, assay_dtype dtype, assay_dtype kv_dtype, int head_dim);
+
 } // namespace assay::mutants

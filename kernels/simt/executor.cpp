@@ -135,6 +135,7 @@ void Executor::run_block(uint32_t linear) {
   if (damaged == GuardedBlock::kIntact) return;
   Hazard hazard;
   hazard.kind = HazardKind::kRedZoneWritten;
+  hazard.buffer = "shared memory";
   hazard.block = linear;
   hazard.message = "red-zone-written: a guard byte at offset " + std::to_string(damaged) +
                    " of the shared memory (" + std::to_string(shared_.bytes()) +

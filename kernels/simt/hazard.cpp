@@ -3,15 +3,19 @@
 
 namespace assay::simt {
 
-std::string to_string(const Site &site) {
-  if (!site.file) return "unknown site";
+std::string file_of(const Site &site) {
+  if (!site.file) return "";
   constexpr const char *kRoot = ASSAY_SOURCE_ROOT "/";
   const size_t root_length = std::strlen(kRoot);
   const char *file = site.file;
   if (std::strncmp(file, kRoot, root_length) == 0) file += root_length;
   while (std::strncmp(file, "../", 3) == 0)
     file += 3; // a compiler that was given paths from the build folder (ccache with a base_dir)
-  return std::string(file) + ":" + std::to_string(site.line);
+  return file;
+}
+
+std::string to_string(const Site &site) {
+  return site.file ? file_of(site) + ":" + std::to_string(site.line) : "unknown site";
 }
 
 const char *to_string(HazardKind kind) {

@@ -40,6 +40,7 @@ struct Hazard {
   Site other;                // of what it clashes with: a copy, a barrier; may be unknown
   uint32_t block = kNoIndex; // linear block index, kNoIndex outside a block
   uint32_t thread = kNoIndex;
+  std::string buffer; // of a red zone: the one inside, by its tag
 };
 
 } // namespace assay::simt

@@ -173,6 +173,7 @@ void Memory::check_red_zones(std::vector<Hazard> &hazards) {
     if (offset == GuardedBlock::kIntact) continue;
     Hazard hazard;
     hazard.kind = HazardKind::kRedZoneWritten;
+    hazard.buffer = buffer->info.tag;
     const std::string where =
         offset < 0 ? std::to_string(-offset) + " bytes before"
                    : std::to_string(offset - static_cast<ptrdiff_t>(buffer->info.bytes)) +

@@ -26,6 +26,9 @@ inline bool operator==(const Site &a, const Site &b) {
          (a.file == b.file || (a.file && b.file && std::strcmp(a.file, b.file) == 0));
 }
 
+// "kernels/decode/x.cuh", relative to the source root when the file is inside it; empty where it is
+// unknown.
+std::string file_of(const Site &site);
 // "kernels/decode/x.cuh:12", relative to the source root when the file is inside it.
 std::string to_string(const Site &site);
 

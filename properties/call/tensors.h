@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -60,9 +61,9 @@ struct Tensors {
   View q, o, lse; ///< lse.buffer is -1 when the case has none
   int k_scale = -1, v_scale = -1, slopes = -1, sinks = -1; ///< fp32 vectors; -1: none
   std::vector<CacheView> caches;                           ///< one, or one per cascade level
-  View in_o[2], in_lse[2];      ///< merge_state: a, b; merge_states: all states in [0]
-  int indptr = -1;              ///< merge_states, ragged
-  std::vector<int> first_state; ///< merge_states: [rows + 1]
+  std::array<View, 2> in_o, in_lse; ///< merge_state: a, b; merge_states: all states in [0]
+  int indptr = -1;                  ///< merge_states, ragged
+  std::vector<int> first_state;     ///< merge_states: [rows + 1]
   /// Not empty: the call's dtype is ASSAY_FIELD61, and handles index this. A run adds to it.
   std::vector<FieldNumber> numbers;
 

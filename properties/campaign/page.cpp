@@ -9,7 +9,7 @@
 
 #include "properties/campaign/error.h"
 #include "properties/report/escape.h"
-#include "properties/report/html_style.h"
+#include "properties/report/html_page.h"
 
 namespace assay::campaign {
 namespace {
@@ -184,26 +184,24 @@ Totals totals_of(const json &report) {
 }
 
 std::string page(const json &report) {
-  const size_t findings = report.at("findings").size();
   const int exit = report.at("exit").get<int>();
   const char *word = exit == 0 ? "nothing found" : exit == 1 ? "findings" : "incomplete";
   std::string tasks;
   for (const json &task : report.at("tasks"))
     tasks += task_card(task);
-  return fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                     "<link rel=\"icon\" href=\"data:,\">\n"
-                     "<title>assay campaign: {}</title>\n<style>{}{}</style>\n</head>\n<body>\n",
-                     word, report::kStyle, kPlotStyle) +
-         fmt::format("<header class=\"verdict {}\"><h1>{}</h1><p>{} of work, sessions: {}, "
-                     "findings: {}</p></header>\n",
-                     exit == 0   ? "pass"
-                     : exit == 1 ? "fail"
-                                 : "incomplete",
-                     word, hours(report.at("seconds").get<double>()),
-                     report.at("sessions").get<int>(), findings) +
-         "<main>\n" + findings_of(report) + "<h2>Growth</h2>\n<div class=\"tasks\">\n" + tasks +
-         "</div>\n" + residual_of(report) + "</main>\n</body>\n</html>\n";
+  const std::string summary = fmt::format(
+      "{} of work, sessions: {}, findings: {}", hours(report.at("seconds").get<double>()),
+      report.at("sessions").get<int>(), report.at("findings").size());
+  return report::html_page({.of = "assay campaign",
+                            .verdict = word,
+                            .exit = exit,
+                            .summary = summary,
+                            .version = report.at("version").get<std::string>(),
+                            .style = kPlotStyle,
+                            .filter = nullptr,
+                            .main = findings_of(report) +
+                                    "<h2>Growth</h2>\n<div class=\"tasks\">\n" + tasks +
+                                    "</div>\n" + residual_of(report)});
 }
 
 void write_report(const std::string &folder, const json &report) {

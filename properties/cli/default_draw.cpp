@@ -58,7 +58,10 @@ RunSummary draw_for_mutant(const Session &session, const mutants::Mutant &mutant
   options.threads = session.options.threads;
   options.replay_scores = true;
   options.isolate = !processes_need_one_thread(); // a wrong plan may divide by zero
-  options.counted_refusal = "no instantiation";   // the mutants have a few dtypes and head_dims
+  // The mutants have a few dtypes and head_dims.
+  options.counted_refusal = [](const assay_kernel &kernel, const RefusedCall &call) {
+    return !mutants::has(kernel, call.dtype, call.kv_dtype, call.head_dim);
+  };
   options.shrink = {.checks = 0, .seconds = 0};
   options.found = [&](const PropertyRun &) { failed = true; };
   options.stop = &failed;

@@ -6,30 +6,16 @@
 #include "properties/report/document.h"
 #include "properties/report/errors.h"
 #include "properties/report/escape.h"
-#include "properties/report/html_style.h"
+#include "properties/report/html_page.h"
 
 namespace assay::gate {
 namespace {
 
+using report::html_command;
+using report::html_folded;
 using report::markup;
 using report::ratio_text;
 using report::text_of;
-
-/// The class that colours the verdict.
-const char *look_of(const json &document) {
-  const int exit = document.at("exit").get<int>();
-  return exit == 0 ? "pass" : exit == 1 ? "fail" : "incomplete";
-}
-
-std::string folded(const char *summary, const std::string &text) {
-  if (text.empty()) return "";
-  return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", summary,
-                     markup(text));
-}
-
-std::string command(const std::string &text) {
-  return text.empty() ? "" : fmt::format("<pre class=\"command\">{}</pre>\n", markup(text));
-}
 
 std::string card(const json &line, const char *look, bool accepted) {
   std::string out = fmt::format(
@@ -37,7 +23,7 @@ std::string card(const json &line, const char *look, bool accepted) {
       markup(text_of(line, "kernel")),
       text_of(line, "kernel").empty() ? "" : markup(text_of(line, "kernel")) + " &middot; ",
       markup(text_of(line, "id")), markup(text_of(line, "text")));
-  out += command(text_of(line, "reproduce"));
+  out += html_command(text_of(line, "reproduce"));
   if (line.at("acceptable").get<bool>() && !accepted)
     out += fmt::format("<p class=\"soft\">for a person to accept: --accept {}</p>\n",
                        markup(text_of(line, "id")));
@@ -64,8 +50,8 @@ std::string findings(const json &document) {
         markup(text_of(f, "message")), markup(text_of(f, "how_far")), markup(text_of(f, "cause")),
         text_of(f.at("base"), "fails"), text_of(f.at("base"), "runs"),
         text_of(f.at("head"), "fails"), text_of(f.at("head"), "runs"),
-        markup(text_of(f, "fingerprint")), command(text_of(f, "reproduce")),
-        folded("case", text_of(f, "case")));
+        markup(text_of(f, "fingerprint")), html_command(text_of(f, "reproduce")),
+        html_folded("case", text_of(f, "case")));
   return out.empty() ? "" : "<h2>Findings</h2>\n" + out;
 }
 
@@ -107,34 +93,23 @@ std::string list(const json &lines, const char *title) {
   return out.empty() ? "" : fmt::format("<h2>{}</h2>\n<ul>\n{}</ul>\n", title, out);
 }
 
-std::string filter(const json &document) {
-  std::string out = "<div class=\"filter\" hidden>\n<select id=\"kernel\" aria-label=\"kernel\">"
-                    "<option value=\"\">all kernels</option>";
-  for (const json &kernel : document.at("kernels"))
-    out += fmt::format("<option value=\"{0}\">{0}</option>", markup(text_of(kernel, "name")));
-  return out + "</select>\n<input id=\"words\" type=\"search\" aria-label=\"text\" "
-               "placeholder=\"text in red lines and findings\">\n<output id=\"shown\"></output>\n"
-               "</div>\n";
-}
-
 } // namespace
 
 std::string html(const json &document) {
-  const std::string word = verdict_word(document);
-  return fmt::format(
-             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-             "<meta name=\"robots\" content=\"noindex\">\n<link rel=\"icon\" href=\"data:,\">\n"
-             "<title>assay gate: {0}</title>\n<style>{1}</style>\n</head>\n<body>\n"
-             "<header class=\"verdict {2}\">\n<h1>{0}</h1>\n<p>{3}</p>\n"
-             "<p class=\"soft\">assay {4}</p>\n</header>\n",
-             word, report::kStyle, look_of(document), markup(summary_line(document)),
-             markup(text_of(document, "version"))) +
-         filter(document) + "<main>\n" + list(document.at("failures"), "Failed") +
-         cards(document.at("red"), "Red lines", "", false) +
-         cards(document.at("accepted"), "Accepted by a person", " gap", true) + findings(document) +
-         kernels(document) + errors(document) + list(document.at("notes"), "Notes") + "</main>\n" +
-         fmt::format("<script>{}</script>\n</body>\n</html>\n", report::kScript);
+  const report::HtmlPage::Filter filter{report::kernel_names(document), "red lines and findings"};
+  return report::html_page(
+      {.of = "assay gate",
+       .verdict = verdict_word(document),
+       .exit = document.at("exit").get<int>(),
+       .summary = summary_line(document),
+       .version = text_of(document, "version"),
+       .style = "",
+       .filter = &filter,
+       .main = list(document.at("failures"), "Failed") +
+               cards(document.at("red"), "Red lines", "", false) +
+               cards(document.at("accepted"), "Accepted by a person", " gap", true) +
+               findings(document) + kernels(document) + errors(document) +
+               list(document.at("notes"), "Notes")});
 }
 
 } // namespace assay::gate

@@ -33,7 +33,8 @@ CheckResult check_row(const Outcome &run, int row, int head) {
                              wrong_element(Symptom::Kind::kNotExact, row, head, dim));
   };
   if (!wrong.empty())
-    return CheckResult::fail("algebra: " + wrong, plain_symptom(Symptom::Kind::kNotExact, wrong));
+    return CheckResult::fail("algebra: " + wrong,
+                             plain_symptom(Symptom::Kind::kNotExact, without_numbers(wrong)));
   count_compared(expected.o.size());
   for (size_t i = 0; i < expected.o.size(); ++i)
     if (got.o[i] != expected.o[i])

@@ -43,6 +43,8 @@ CheckResult to_result(const oracle::Report &report) {
   out.ratio_t2 = number(report.worst_ratio_t2);
   out.ratio_lse = number(report.worst_ratio_lse);
   out.detail = "worst: " + describe(report.worst);
+  out.row = report.worst.request;
+  out.head = report.worst.head;
   if (report.verdict == oracle::Verdict::kInside) return out;
   const oracle::ElementReport &e = report.findings.empty() ? report.worst : report.findings[0];
   bool outside = report.verdict == oracle::Verdict::kOutside;
@@ -52,6 +54,8 @@ CheckResult to_result(const oracle::Report &report) {
       outside ? "outside" : "undecided against", e.reference.mid, e.budget.total,
       e.reason == oracle::Reason::kNone ? "" : fmt::format(" ({})", reason_text(e.reason)));
   out.symptom = wrong_value(e.request, e.head, e.dim, e.got, e.reference.mid, e.budget.total);
+  out.row = e.request;
+  out.head = e.head;
   out.detail = fmt::format("{} violations in {} elements\n", report.finding_count, report.elements);
   for (const auto &finding : report.findings)
     out.detail += describe(finding);

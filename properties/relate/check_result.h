@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/abi/assay.h"
 #include "oracle/judge/budget_sizes.h"
 #include "properties/relate/symptom.h"
 
@@ -37,6 +38,12 @@ struct Judged {
   }
 };
 
+/// A call that the kernel does not run, by what it is compiled for.
+struct RefusedCall {
+  assay_dtype dtype = ASSAY_FP16, kv_dtype = ASSAY_FP16;
+  int head_dim = 0;
+};
+
 /// What one property says about one case.
 struct CheckResult : Judged {
   enum class Kind {
@@ -47,8 +54,10 @@ struct CheckResult : Judged {
   };
   Kind kind = Kind::kPass;
   bool unsupported = false; ///< discarded because the kernel answered that it cannot run the case
+  RefusedCall refused;      ///< the call of `unsupported`
   std::string message;      ///< one line: what is wrong, or why discarded
   std::string detail;       ///< further lines: the worst element, budget by term
+  int row = 0, head = 0;    ///< of the first element of `detail`
   Symptom symptom;          ///< of a failure: the message as data
 
   bool passed() const { return kind == Kind::kPass; }
@@ -67,8 +76,11 @@ struct CheckResult : Judged {
     if (passed()) {
       kind = other.kind;
       unsupported = other.unsupported;
+      refused = other.refused;
       message = other.message;
       detail = other.detail;
+      row = other.row;
+      head = other.head;
       symptom = other.symptom;
     }
     add(other);

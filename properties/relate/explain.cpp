@@ -77,23 +77,14 @@ std::string heaviest(std::vector<Weighted> items) {
   return text;
 }
 
-/// Row and head at the front of a description made by element_name().
-bool first_element(const std::string &detail, int &row, int &head) {
-  size_t at = detail.find("row ");
-  return at != std::string::npos &&
-         std::sscanf(detail.c_str() + at, "row %d head %d", &row, &head) == 2;
-}
-
 } // namespace
 
 std::string explain_run(const Outcome &run, Sut &sut) {
-  CheckResult result = inside_budget(run, sut);
-  std::string text = result.detail;
-  int row = 0, head = 0;
   const Problem &p = run.before.problem;
   if (p.batch == 0) return "no rows\n";
-  if (!first_element(text, row, head) || row >= run.before.rows() || head >= run.before.heads())
-    row = head = 0;
+  const CheckResult result = inside_budget(run, sut);
+  std::string text = result.detail;
+  const int row = result.row, head = result.head;
   text += fmt::format("largest weights of row {} head {}:\n", row, head);
   return text + heaviest(is_attention(p) ? keys_of(run.before, row, head)
                                          : states_of(run.before, row, head));

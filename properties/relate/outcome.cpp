@@ -25,25 +25,29 @@ const char *status_word(assay_status status) {
   return status >= 0 && status < 8 ? kNames[status] : "unknown status";
 }
 
-CheckResult unsupported(const std::string &text) {
+CheckResult unsupported(const std::string &text, const Tensors &t) {
   CheckResult out = CheckResult::discard(text);
   out.unsupported = true;
+  const auto abi = [&](Dtype d) {
+    return t.numbers.empty() ? static_cast<assay_dtype>(d) : ASSAY_FIELD61;
+  };
+  out.refused = {abi(t.problem.dtype), abi(kv_dtype(t.problem)), t.problem.head_dim};
   return out;
 }
 
-CheckResult judge(const RunResult &r) {
+CheckResult judge(const RunResult &r, const Tensors &t) {
   // Hazards first: they say where, and a status or a violation is usually their consequence.
   if (!r.hazards.empty())
-    return CheckResult::fail("hazard: " + r.hazards[0], hazard_symptom(r.hazards[0]));
+    return CheckResult::fail("hazard: " + r.hazards[0].text, symptom_of(r.hazards[0]));
   if (!r.violations.empty())
-    return CheckResult::fail("memory: " + r.violations[0],
-                             plain_symptom(Symptom::Kind::kMemory, r.violations[0]));
+    return CheckResult::fail("memory: " + text_of(r.violations[0]), symptom_of(r.violations[0]));
   if (r.status == ASSAY_OK) return CheckResult::pass();
-  std::string text = fmt::format("{}: {}", status_word(r.status), r.message);
+  const std::string word = status_word(r.status), text = fmt::format("{}: {}", word, r.message);
   if (r.status == ASSAY_UNSUPPORTED || r.status == ASSAY_CAPACITY_EXCEEDED)
-    return unsupported(text);
-  return CheckResult::fail("refused a valid call: " + text,
-                           plain_symptom(Symptom::Kind::kRefused, text));
+    return unsupported(text, t);
+  return CheckResult::fail(
+      "refused a valid call: " + text,
+      plain_symptom(Symptom::Kind::kRefused, word + ": " + without_numbers(r.message)));
 }
 
 bool same_element(uint32_t a, uint32_t b, Dtype dtype) {
@@ -54,7 +58,8 @@ bool same_element(uint32_t a, uint32_t b, Dtype dtype) {
 
 Outcome run_tensors(Tensors t, Sut &sut) {
   Outcome out{t, std::move(t), {}};
-  out.check = judge(sut.run(out.after));
+  const RunResult result = sut.run(out.after);
+  out.check = judge(result, out.before);
   return out;
 }
 

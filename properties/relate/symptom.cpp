@@ -2,24 +2,62 @@
 #include "properties/relate/symptom.h"
 
 #include <cctype>
-#include <charconv>
 #include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
 
 namespace assay {
 namespace {
 
-/// The same mistake in cases of other sizes gives the same text.
-std::string without_numbers(const std::string &line) {
-  std::string out;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(line[i])) != 0;
-    const bool point = line[i] == '.' && !out.empty() && out.back() == '#'; // of a fraction
-    if (!digit && !point)
-      out += line[i];
-    else if (out.empty() || out.back() != '#')
-      out += '#';
+/// Of what is known by no line of the kernel.
+std::string place_of(const Hazard &h) {
+  switch (h.kind) {
+  case Hazard::Kind::kExecutor:
+    return h.buffer.empty() ? h.name : h.name + ": " + h.buffer;
+  case Hazard::Kind::kUnsaid:
+    return "hazard without a report: " + without_numbers(h.name);
+  case Hazard::Kind::kDevice:
+    return "cuda: " + without_numbers(h.name);
+  case Hazard::Kind::kThrown:
+    return "the kernel threw: " + without_numbers(h.name);
+  case Hazard::Kind::kRaised:
+    return "the kernel raised " + without_numbers(h.name);
+  case Hazard::Kind::kExited:
+    return "the kernel ended its process with exit(#)";
+  case Hazard::Kind::kSignal:
+    return fmt::format("the kernel's process died of signal # ({})",
+                       without_numbers(strsignal(h.signal)));
+  case Hazard::Kind::kGone:
+    return "the kernel's process is gone";
+  case Hazard::Kind::kHung:
+    return "the kernel has not returned for # s";
+  case Hazard::Kind::kChannel:
+    return "the kernel closed or spoilt the channel of its process";
+  case Hazard::Kind::kNoReply:
+    return "the kernel's process sent no sound reply";
   }
-  return out.substr(0, out.find(", the first"));
+  return "";
+}
+
+/// Whether it says how the process of a kernel ended, or the call in it.
+bool is_crash(Hazard::Kind kind) {
+  return kind != Hazard::Kind::kExecutor && kind != Hazard::Kind::kUnsaid &&
+         kind != Hazard::Kind::kDevice;
+}
+
+const char *what_changed(Violation::Kind kind) {
+  switch (kind) {
+  case Violation::Kind::kInput:
+    return "# bytes of an input written";
+  case Violation::Kind::kDeadOutput:
+    return "# bytes outside the live output written";
+  case Violation::Kind::kPastEnd:
+    return "guard byte # past its end written";
+  case Violation::Kind::kBeforeStart:
+    return "guard byte # before its start written";
+  }
+  return "";
 }
 
 } // namespace
@@ -52,34 +90,40 @@ Symptom wrong_value(int row, int head, int dim, double got, double expected, dou
   return s;
 }
 
-Symptom plain_symptom(Symptom::Kind kind, const std::string &line) {
+Symptom plain_symptom(Symptom::Kind kind, const std::string &where) {
   Symptom s;
   s.kind = kind;
-  s.where = without_numbers(line);
+  s.where = where;
   return s;
 }
 
-Symptom hazard_symptom(const std::string &line) {
-  const size_t place = line.find(": ");
-  const size_t colon = place == line.npos ? line.npos : line.rfind(':', place - 1);
-  int number = 0;
-  if (colon != line.npos) {
-    const char *end = line.data() + place;
-    const auto [at, ec] = std::from_chars(line.data() + colon + 1, end, number);
-    if (ec != std::errc() || at != end) number = 0;
+Symptom symptom_of(const Hazard &h) {
+  const bool crash = is_crash(h.kind);
+  if (h.line == 0 || crash)
+    return plain_symptom(crash ? Symptom::Kind::kCrash : Symptom::Kind::kHazard, place_of(h));
+  Symptom s =
+      plain_symptom(Symptom::Kind::kHazard, fmt::format("{} at {}:{}", h.name, h.file, h.line));
+  s.file = h.file;
+  s.line = h.line;
+  return s;
+}
+
+Symptom symptom_of(const Violation &v) {
+  return plain_symptom(Symptom::Kind::kMemory,
+                       without_numbers(v.buffer) + ": " + what_changed(v.kind));
+}
+
+std::string without_numbers(const std::string &words) {
+  std::string out;
+  for (const char c : words) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    const bool point = c == '.' && !out.empty() && out.back() == '#'; // of a fraction
+    if (!digit && !point)
+      out += c;
+    else if (out.empty() || out.back() != '#')
+      out += '#';
   }
-  if (number > 0) {
-    Symptom s;
-    s.kind = Symptom::Kind::kHazard;
-    s.file = line.substr(0, colon);
-    s.line = number;
-    const size_t kind = place + 2;
-    s.where = line.substr(kind, line.find(':', kind) - kind) + " at " + line.substr(0, place);
-    return s;
-  }
-  // The executor's words without a place begin with the hazard's kind, a process's with its end.
-  const bool process = line.rfind("the kernel", 0) == 0 || line.rfind("the worker", 0) == 0;
-  return plain_symptom(process ? Symptom::Kind::kCrash : Symptom::Kind::kHazard, line);
+  return out;
 }
 
 } // namespace assay

@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "properties/sut/hazard.h"
+
 namespace assay {
 
 struct Symptom {
@@ -29,8 +31,9 @@ struct Symptom {
   int dim = kNowhere; ///< kLse: of the LSE; kNowhere: no single element
   double got = kUnknown, expected = kUnknown;
   double allowed = kUnknown; ///< distance of a right kernel at most, in the element's units
-  /// Of a hazard "kind at file:line", of memory the buffer and what was written, of the others
-  /// without an element their message with every number as #.
+  /// Without an element, what tells it from others of its kind: "kind at file:line" of a hazard,
+  /// the buffer and what was written of memory. Part of causes and fingerprints, and made from
+  /// data: its words are no message's, and stay what they are.
   std::string where;
   /// The kernel's own line, as far as a hazard names one.
   std::string file;
@@ -51,10 +54,13 @@ Symptom wrong_value(int row, int head, int dim, double got, double expected, dou
 /// Of an element whose numbers do not matter, or are none.
 Symptom wrong_element(Symptom::Kind kind, int row, int head, int dim);
 
-/// From a line of the executor ("file:line: kind: text") or of a kernel's process.
-Symptom hazard_symptom(const std::string &line);
+Symptom symptom_of(const Hazard &hazard);
+Symptom symptom_of(const Violation &violation);
 
-/// Without an element, and with `line` as the only trace.
-Symptom plain_symptom(Symptom::Kind kind, const std::string &line);
+/// Without an element, and told from others by `where` alone.
+Symptom plain_symptom(Symptom::Kind kind, const std::string &where);
+
+/// Every number as #: a kernel's own words are then the same in cases of other sizes.
+std::string without_numbers(const std::string &words);
 
 } // namespace assay

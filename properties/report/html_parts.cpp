@@ -2,29 +2,17 @@
 #include "properties/report/html_parts.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 
 #include "properties/report/escape.h"
+#include "properties/report/html_page.h"
 
 namespace assay::report {
 namespace {
 
-std::string lower(std::string word) {
-  for (char &c : word)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return word;
-}
-
 std::string paragraph(const char *label, const std::string &text) {
   return text.empty() ? "" : fmt::format("<p>{}{}</p>\n", label, markup(text));
-}
-
-std::string folded(const char *summary, const std::string &text) {
-  if (text.empty()) return "";
-  return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", summary,
-                     markup(text));
 }
 
 std::string chips(const char *label, const std::vector<std::string> &names) {
@@ -46,10 +34,9 @@ std::string finding(const json &document, size_t index) {
   out += paragraph("", text_of(f, "how_far"));
   out += paragraph("<span class=\"soft\">cause</span> ", text_of(f.at("cause"), "text"));
   out += chips("also seen by", also_seen_by(group));
-  if (const std::string line = text_of(f, "reproduce"); !line.empty())
-    out += fmt::format("<pre class=\"command\">{}</pre>\n", markup(line));
-  out += folded("error and budget", text_of(f, "detail"));
-  out += folded("case", text_of(f, "case"));
+  out += html_command(text_of(f, "reproduce"));
+  out += html_folded("error and budget", text_of(f, "detail"));
+  out += html_folded("case", text_of(f, "case"));
   out += fmt::format("<p class=\"soft\">{} of {} cases fail &middot; fingerprint {}</p>\n",
                      text_of(f, "failing_cases"), text_of(f, "cases"),
                      markup(text_of(group, "fingerprint")));
@@ -71,24 +58,6 @@ std::string kept(const KeptTrouble &t) {
 }
 
 } // namespace
-
-std::string html_verdict(const json &document) {
-  const std::string word = verdict_word(document);
-  return fmt::format("<header class=\"verdict {}\">\n<h1>{}</h1>\n<p>{}</p>\n"
-                     "<p class=\"soft\">assay {}</p>\n</header>\n",
-                     lower(word), word, markup(summary_line(document)),
-                     markup(text_of(document, "version")));
-}
-
-std::string html_filter(const json &document) {
-  std::string out = "<div class=\"filter\" hidden>\n<select id=\"kernel\" aria-label=\"kernel\">"
-                    "<option value=\"\">all kernels</option>";
-  for (const json &kernel : document.at("kernels"))
-    out += fmt::format("<option value=\"{0}\">{0}</option>", markup(text_of(kernel, "name")));
-  return out + "</select>\n<input id=\"words\" type=\"search\" aria-label=\"text\" "
-               "placeholder=\"text in findings and gaps\">\n"
-               "<output id=\"shown\"></output>\n</div>\n";
-}
 
 std::string html_findings(const json &document) {
   std::string out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of the page of html.h, from the verdict down; each empty where it has nothing to
+// The sections of the page of html.h, from the findings down; each empty where it has nothing to
 // say.
 #pragma once
 
@@ -7,8 +7,6 @@
 
 namespace assay::report {
 
-std::string html_verdict(const json &document);
-std::string html_filter(const json &document);
 std::string html_findings(const json &document);
 /// What the run does not prove.
 std::string html_gaps(const json &document);

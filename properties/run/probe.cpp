@@ -15,7 +15,7 @@ bool takes(Sut &asked, const Problem &p, std::string *reason = nullptr) {
   if (!problem_error(p, full_limits()).empty()) return false;
   Tensors t = materialise(p);
   const RunResult answer = asked.run(t);
-  if (reason != nullptr) *reason = answer.hazards.empty() ? answer.message : answer.hazards[0];
+  if (reason != nullptr) *reason = answer.hazards.empty() ? answer.message : answer.hazards[0].text;
   // What must not be refused is found when it runs, and not hidden here.
   return answer.status != ASSAY_UNSUPPORTED && answer.status != ASSAY_CAPACITY_EXCEEDED;
 }

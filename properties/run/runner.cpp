@@ -165,8 +165,7 @@ private:
       ++run_.discarded;
       run_.discard_reason = r.message;
       if (!r.unsupported) return;
-      const std::string &counted = options_.counted_refusal;
-      if (!counted.empty() && r.message.find(counted) != std::string::npos)
+      if (options_.counted_refusal && options_.counted_refusal(*run_.kernel, r.refused))
         return count(classify(p));
       ++run_.unsupported;
       for (const std::string &name : classify(p))

@@ -34,9 +34,9 @@ struct RunnerOptions {
   /// Called once a property's first failure is shrunk, long before the run ends; one call at a
   /// time.
   std::function<void(const PropertyRun &)> found;
-  /// Not empty: a case that the kernel refuses with these words counts as decided. The kernel
-  /// stands for one that takes it, and the others are to be the cases of that one's run.
-  std::string counted_refusal;
+  /// Not null: whether a case with a refused call counts as decided. The kernel stands for one that
+  /// takes it, and the others are to be the cases of that one's run.
+  std::function<bool(const assay_kernel &, const RefusedCall &)> counted_refusal;
   /// Called on every thread that checks, before it begins.
   std::function<void()> on_thread;
   /// When it turns true the run ends after the cases in progress.

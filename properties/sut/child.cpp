@@ -21,13 +21,17 @@
 namespace assay {
 namespace {
 
-std::string death_text(int status) {
+Hazard death_of(int status) {
+  using enum Hazard::Kind;
   if (WIFEXITED(status))
-    return fmt::format("the kernel ended its process with exit({})", WEXITSTATUS(status));
+    return {.kind = kExited,
+            .text = fmt::format("the kernel ended its process with exit({})", WEXITSTATUS(status))};
   if (WIFSIGNALED(status))
-    return fmt::format("the kernel's process died of signal {} ({})", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
-  return "the kernel's process is gone";
+    return {.kind = kSignal,
+            .signal = WTERMSIG(status),
+            .text = fmt::format("the kernel's process died of signal {} ({})", WTERMSIG(status),
+                                strsignal(WTERMSIG(status)))};
+  return {.kind = kGone, .text = "the kernel's process is gone"};
 }
 
 } // namespace
@@ -63,21 +67,24 @@ bool Child::alive() {
   return false;
 }
 
-std::string Child::failure(Deadline until) {
+Hazard Child::failure(Deadline until) {
   const bool late = until && std::chrono::steady_clock::now() >= *until;
   // A process that is about to die closes its channel a little earlier.
   for (int i = 0; !late && i < 200; ++i) {
     int status = 0;
     if (waitpid(pid_, &status, WNOHANG) == pid_) {
       pid_ = -1;
-      return death_text(status);
+      return death_of(status);
     }
     usleep(1000);
   }
-  if (!late) return "the kernel closed or spoilt the channel of its process";
+  if (!late)
+    return {.kind = Hazard::Kind::kChannel,
+            .text = "the kernel closed or spoilt the channel of its process"};
   const double waited = std::chrono::duration<double>(patience_).count();
   patience_ = std::min(patience_, kLaterPatience);
-  return fmt::format("the kernel has not returned for {:g} s", waited);
+  return {.kind = Hazard::Kind::kHung,
+          .text = fmt::format("the kernel has not returned for {:g} s", waited)};
 }
 
 void Child::stop() {
@@ -101,7 +108,7 @@ std::string said_apart(const std::function<std::string()> &say) {
   });
   const Deadline until = child.deadline();
   wire::Message reply;
-  if (!child.channel().receive(reply, until, kMax)) return child.failure(until);
+  if (!child.channel().receive(reply, until, kMax)) return child.failure(until).text;
   return {reinterpret_cast<const char *>(reply.data()), reply.size()};
 }
 

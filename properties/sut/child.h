@@ -9,6 +9,7 @@
 #include <string>
 
 #include "properties/sut/channel.h"
+#include "properties/sut/hazard.h"
 
 namespace assay {
 
@@ -34,8 +35,8 @@ public:
   Channel &channel() { return *channel_; }
   /// For a call that begins now.
   Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
-  /// Why there is no reply by `until`, in words; the process has ended, or is to be stopped.
-  std::string failure(Deadline until);
+  /// Why there is no reply by `until`; the process has ended, or is to be stopped.
+  Hazard failure(Deadline until);
   /// Ends the process, and those of its group where it leads one.
   void stop();
 

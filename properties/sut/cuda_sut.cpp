@@ -111,7 +111,9 @@ private:
     if (result.status != ASSAY_OK) result.message = last_message(kernel());
     if (cudaError_t error = cudaStreamSynchronize(stream_)) {
       device_lost = true;
-      result.hazards.push_back("cuda: " + describe(error));
+      result.hazards.push_back({.kind = Hazard::Kind::kDevice,
+                                .name = describe(error),
+                                .text = "cuda: " + describe(error)});
       return result;
     }
     download(t, result);

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "properties/call/values.h"
 
 namespace assay {
@@ -25,18 +23,14 @@ void write_bands(std::byte *data, size_t bytes) {
 }
 
 void check_bands(const std::byte *data, size_t bytes, const std::string &name,
-                 std::vector<std::string> &violations) {
+                 std::vector<Violation> &violations) {
   const std::byte *front = data - kGuardBand;
+  const auto changed = [&](Violation::Kind kind, size_t away) {
+    violations.push_back({.kind = kind, .buffer = name, .first = away, .count = 1, .size = bytes});
+  };
   for (size_t i = 0; i < kGuardBand; ++i) {
-    if (data[bytes + i] != pattern(i)) {
-      violations.push_back(fmt::format("{}: guard byte {} past its end written", name, i));
-      return;
-    }
-    if (front[i] != pattern(i)) {
-      violations.push_back(
-          fmt::format("{}: guard byte {} before its start written", name, kGuardBand - i));
-      return;
-    }
+    if (data[bytes + i] != pattern(i)) return changed(Violation::Kind::kPastEnd, i);
+    if (front[i] != pattern(i)) return changed(Violation::Kind::kBeforeStart, kGuardBand - i);
   }
 }
 

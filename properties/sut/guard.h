@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "properties/case/problem.h"
+#include "properties/sut/hazard.h"
 
 namespace assay {
 
@@ -15,7 +16,7 @@ inline constexpr size_t kGuardBand = 256;
 void write_bands(std::byte *data, size_t bytes);
 /// Adds a violation when a band byte changed.
 void check_bands(const std::byte *data, size_t bytes, const std::string &name,
-                 std::vector<std::string> &violations);
+                 std::vector<Violation> &violations);
 
 /// Bytes with a guard band on either side, 256-byte aligned.
 class GuardedBytes {
@@ -28,7 +29,7 @@ public:
   std::byte *whole() { return storage_.data() + lead_; } ///< first byte of the leading band
   size_t whole_bytes() const { return bytes_ + 2 * kBand; }
   /// Adds a violation when a band byte changed.
-  void check(const std::string &name, std::vector<std::string> &violations) {
+  void check(const std::string &name, std::vector<Violation> &violations) {
     check_bands(data(), bytes_, name, violations);
   }
 

@@ -6,19 +6,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 
 #include "kernels/simt/asan.h"
 #include "oracle/exact/tile_order.h"
 #include "properties/sut/child.h"
+#include "properties/sut/shared_memory.h"
 #include "properties/sut/sut.h"
 #include "properties/sut/wire.h"
 
 namespace assay {
 namespace {
 
-/// A reply is the memory of a case and a few lines.
+/// Of a case with a million page-table entries and their physical pages.
 constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
 
 /// A driver maps far more memory than it uses.
@@ -42,10 +44,14 @@ std::string thrown_by(Body body) {
   }
 }
 
-wire::Message run(Sut &sut, Tensors t) {
+/// The harness compares what is then in the memory: nothing here does.
+wire::Message run(Sut &sut, Tensors &t, std::byte *memory) {
   RunResult result;
-  const std::string thrown = thrown_by([&] { result = sut.run(t); });
-  if (!thrown.empty()) result.hazards.push_back("the kernel threw: " + thrown);
+  const std::string thrown = thrown_by([&] { result = sut.execute(t); });
+  if (!thrown.empty())
+    result.hazards.push_back(
+        {.kind = Hazard::Kind::kThrown, .name = thrown, .text = "the kernel threw: " + thrown});
+  put_buffers(t, CallLayout(t), memory);
   return wire::pack_reply(result, t);
 }
 
@@ -65,16 +71,20 @@ wire::Message wrong_calls(Sut &sut, AskCalls ask, const Tensors &t) {
   return wire::pack_lines(wrong);
 }
 
-wire::Message answer(Sut &sut, wire::Request request) {
+wire::Message answer(Sut &sut, SharedMemory &shared, wire::Request request) {
+  Tensors &t = request.tensors;
+  std::byte *memory = shared.see(request.shared_bytes);
+  RunResult nothing_yet;
+  take_buffers(t, CallLayout(t), memory, nothing_yet);
   switch (request.question) {
   case wire::Question::kRun:
-    return run(sut, std::move(request.tensors));
+    return run(sut, t, memory);
   case wire::Question::kKeyOrder:
-    return key_order(sut, request.tensors);
+    return key_order(sut, t);
   case wire::Question::kBadCalls:
-    return wrong_calls(sut, &Sut::accepted_bad_calls, request.tensors);
+    return wrong_calls(sut, &Sut::accepted_bad_calls, t);
   case wire::Question::kLimits:
-    return wrong_calls(sut, &Sut::misjudged_limits, request.tensors);
+    return wrong_calls(sut, &Sut::misjudged_limits, t);
   }
   return {};
 }
@@ -90,12 +100,12 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
 }
 
 /// What the process does until its channel closes: one request, one reply.
-[[noreturn]] void serve(const assay_kernel &kernel, Channel &channel) {
+[[noreturn]] void serve(const assay_kernel &kernel, SharedMemory &shared, Channel &channel) {
   enter_child();
   limit_memory(kernel.target);
   const std::unique_ptr<Sut> sut = set_up(kernel, channel);
   for (wire::Message message; channel.receive(message, std::nullopt, kMaxMessage);) {
-    const wire::Message reply = answer(*sut, wire::unpack_request(message));
+    const wire::Message reply = answer(*sut, shared, wire::unpack_request(message));
     if (!channel.send(reply, std::nullopt)) break;
   }
   _exit(0);
@@ -116,64 +126,77 @@ private:
   std::vector<std::string> wrong_calls_of(wire::Question question, const Tensors &t) {
     std::vector<std::string> wrong;
     wire::Message reply;
-    std::string failure = ask(question, t, reply);
-    if (failure.empty() && !wire::unpack_lines(reply, wrong)) failure = kUnsound;
-    if (failure.empty()) return wrong;
+    auto failure = ask(question, t, reply);
+    if (!failure && !wire::unpack_lines(reply, wrong)) failure = unsound();
+    if (!failure) return wrong;
     child_.stop();
-    return {"one: " + failure};
+    return {"one: " + failure->text};
   }
 
   RunResult execute(Tensors &t) override {
     RunResult result;
-    wire::Message reply;
-    std::string failure = ask(wire::Question::kRun, t, reply);
-    if (failure.empty() && !wire::unpack_reply(reply, result, t)) failure = kUnsound;
-    if (!failure.empty()) result.hazards.push_back(failure);
+    const auto failure = run_apart(t, result);
+    if (failure) result.hazards.push_back(*failure);
     // A device that has faulted serves its process no more.
     const bool sick = kernel().target == ASSAY_TARGET_CUDA && !result.hazards.empty();
-    if (!failure.empty() || sick) child_.stop();
+    if (failure || sick) child_.stop();
     return result;
   }
 
   std::shared_ptr<const oracle::KeyOrder> ask_for_key_order(const Tensors &t) override {
     wire::KeyOrderAnswer answer;
     wire::Message reply;
-    std::string failure = ask(wire::Question::kKeyOrder, t, reply);
-    if (failure.empty() && !wire::unpack_key_order(reply, t.problem.batch, answer))
-      failure = kUnsound;
-    if (failure.empty() && answer.error.empty())
-      return std::make_shared<oracle::KeyOrder>(std::move(answer.order));
-    if (failure.empty()) throw oracle::OrderError(answer.error);
-    child_.stop();
-    throw oracle::OrderError("declared key order: asked for it, " + failure);
+    auto failure = ask(wire::Question::kKeyOrder, t, reply);
+    if (!failure && !wire::unpack_key_order(reply, t.problem.batch, answer)) failure = unsound();
+    if (failure) {
+      child_.stop();
+      throw oracle::OrderError("declared key order: asked for it, " + failure->text);
+    }
+    if (!answer.error.empty()) throw oracle::OrderError(answer.error);
+    return std::make_shared<oracle::KeyOrder>(std::move(answer.order));
   }
 
-  /// Empty, or why there is no reply.
-  std::string ask(wire::Question question, const Tensors &t, wire::Message &reply) {
+  /// Why the case did not end as it should.
+  std::optional<Hazard> run_apart(Tensors &t, RunResult &result) {
+    wire::Message reply;
+    if (auto failure = ask(wire::Question::kRun, t, reply)) return failure;
+    if (!wire::unpack_reply(reply, result, t)) return unsound();
+    take_buffers(t, CallLayout(t), shared_.room(0), result);
+    return std::nullopt;
+  }
+
+  /// Why there is no reply.
+  std::optional<Hazard> ask(wire::Question question, const Tensors &t, wire::Message &reply) {
+    const CallLayout layout(t);
+    put_buffers(t, layout, shared_.room(layout.bytes));
     if (!child_.started()) start();
+    const wire::Message request = wire::pack_request(question, shared_.size(), t);
     const Deadline until = child_.deadline();
-    const bool replied = child_.channel().send(wire::pack_request(question, t), until) &&
+    const bool replied = child_.channel().send(request, until) &&
                          child_.channel().receive(reply, until, kMaxMessage);
-    return replied ? "" : child_.failure(until);
+    return replied ? std::nullopt : std::optional(child_.failure(until));
   }
 
   void start() {
     child_.start([this](int fd) {
       Channel channel(fd);
-      serve(kernel(), channel);
+      serve(kernel(), shared_, channel);
     });
     const Deadline until = child_.deadline();
     wire::Message said;
     const std::string failure =
         child_.channel().receive(said, until, kMaxMessage)
             ? std::string(reinterpret_cast<const char *>(said.data()), said.size())
-            : child_.failure(until);
+            : child_.failure(until).text;
     if (failure.empty()) return;
     child_.stop();
     throw std::runtime_error("no process for a kernel: " + failure);
   }
 
-  static constexpr const char *kUnsound = "the kernel's process sent no sound reply";
+  static Hazard unsound() {
+    return {.kind = Hazard::Kind::kNoReply, .text = "the kernel's process sent no sound reply"};
+  }
+  SharedMemory shared_;
   Child child_;
 };
 

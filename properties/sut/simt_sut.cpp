@@ -45,9 +45,16 @@ private:
     if (result.status != ASSAY_OK) result.message = last_message(kernel());
     stream.memory.check_red_zones(stream.hazards);
     for (const simt::Hazard &hazard : stream.hazards)
-      result.hazards.push_back(hazard.message);
+      result.hazards.push_back({.kind = Hazard::Kind::kExecutor,
+                                .name = simt::to_string(hazard.kind),
+                                .file = simt::file_of(hazard.site),
+                                .line = static_cast<int>(hazard.site.line),
+                                .buffer = hazard.buffer,
+                                .text = hazard.message});
     if (result.status == ASSAY_HAZARD && result.hazards.empty())
-      result.hazards.push_back("hazard without a report: " + result.message);
+      result.hazards.push_back({.kind = Hazard::Kind::kUnsaid,
+                                .name = result.message,
+                                .text = "hazard without a report: " + result.message});
     for (size_t i = 0; i < addresses.size(); ++i)
       std::memcpy(t.buffers[i].bytes.data(), addresses[i], t.buffers[i].bytes.size());
     if (!t.numbers.empty()) {
@@ -113,9 +120,12 @@ private:
   /// Page-table entries past the live pages are never read, not even to be ignored.
   static void forbid_dead_entries(simt::Memory &memory, const Tensors &t, const CacheView &c,
                                   void *table) {
-    const std::vector<uint8_t> &live = t.buffers[c.table].live;
-    for (size_t i = 0; i + 4 <= live.size(); i += 4)
-      if (!live[i]) memory.mark_undefined(static_cast<std::byte *>(table) + i, 4);
+    const auto stride = static_cast<size_t>(c.table_stride);
+    for (size_t i = 0; i < t.buffers[c.table].bytes.size() / 4; ++i) {
+      const size_t row = i / stride, column = i % stride;
+      const bool live = row < c.physical.size() && column < c.physical[row].size();
+      if (!live) memory.mark_undefined(static_cast<std::byte *>(table) + 4 * i, 4);
+    }
   }
 
   static uint64_t shuffles(const simt::Counters &from) {

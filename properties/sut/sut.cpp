@@ -14,16 +14,19 @@ namespace assay {
 namespace {
 
 /// One violation per buffer: the first byte that changed although nothing may write it.
-void report_changes(const Buffer &before, const Buffer &after, std::vector<std::string> &out) {
+void report_changes(const Buffer &before, const Buffer &after, std::vector<Violation> &out) {
   size_t changed = 0, first = 0;
   for (size_t i = 0; i < before.bytes.size(); ++i) {
     if (before.bytes[i] == after.bytes[i] || (before.output && before.live[i])) continue;
     if (changed++ == 0) first = i;
   }
   if (changed == 0) return;
-  const char *what = before.output ? "bytes outside the live output" : "bytes of an input";
-  out.push_back(fmt::format("{}: {} {} written, the first at byte {} of {}", before.name, changed,
-                            what, first, before.bytes.size()));
+  using enum Violation::Kind;
+  out.push_back({.kind = before.output ? kDeadOutput : kInput,
+                 .buffer = before.name,
+                 .first = first,
+                 .count = changed,
+                 .size = before.bytes.size()});
 }
 
 CallTraits traits_of(const assay_kernel &kernel, uint64_t scratch_bytes) {

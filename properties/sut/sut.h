@@ -12,15 +12,16 @@
 #include "kernels/abi/plugin.h"
 #include "oracle/judge/key_order.h"
 #include "properties/call/tensors.h"
+#include "properties/sut/hazard.h"
 
 namespace assay {
 
 /// What a run did, apart from the outputs (which are in the Tensors).
 struct RunResult {
   assay_status status = ASSAY_OK;
-  std::string message;                 ///< of a status other than ASSAY_OK
-  std::vector<std::string> hazards;    ///< reports of the executor, one line each
-  std::vector<std::string> violations; ///< memory written that a call must not write
+  std::string message; ///< of a status other than ASSAY_OK
+  std::vector<Hazard> hazards;
+  std::vector<Violation> violations; ///< each once
   std::map<std::string, uint64_t> counters;
 };
 
@@ -45,6 +46,9 @@ public:
   /// outputs of `t` are the kernel's. Inputs, dead bytes of outputs, and guard bands that changed
   /// are violations. Deterministic for a deterministic kernel.
   RunResult run(Tensors &t);
+  /// The same of a copy of `t`'s buffers, and every buffer written back, inputs included: what the
+  /// target itself sees of violations, and no comparison of the buffers.
+  virtual RunResult execute(Tensors &t) = 0;
 
   /// What the kernel says of the order of keys in this call; null where it declares none. Asked
   /// once while calls have the same case, lengths and page tables. Throws oracle::OrderError.
@@ -78,8 +82,6 @@ protected:
   }
 
   virtual std::shared_ptr<const oracle::KeyOrder> ask_for_key_order(const Tensors &t);
-  /// Executes on a copy of `t`'s buffers and writes back every buffer, inputs included.
-  virtual RunResult execute(Tensors &t) = 0;
 
 private:
   const assay_kernel &kernel_;

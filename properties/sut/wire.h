@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as bytes, between the harness and the process that the kernel runs in.
+// A run as bytes, between the harness and the process that the kernel runs in. The bytes of the
+// buffers are not among them: both see those (shared_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -17,16 +18,18 @@ using Message = std::vector<std::byte>;
 
 enum class Question : uint8_t { kRun, kKeyOrder, kBadCalls, kLimits };
 struct Request {
-  Question question;
+  Question question = Question::kRun;
+  uint64_t shared_bytes = 0; ///< of the memory that both see
+  /// What a kernel needs: the case and its memory, no expected value. Buffers have their sizes, and
+  /// nobody there asks which of their bytes are live.
   Tensors tensors;
 };
-/// What a kernel needs: the case and its memory, no expected value.
-Message pack_request(Question question, const Tensors &t);
+Message pack_request(Question question, uint64_t shared_bytes, const Tensors &t);
 Request unpack_request(std::span<const std::byte> bytes);
 
-/// What it did, and what it left in the buffers.
+/// What it did, and the exact numbers that it left.
 Message pack_reply(const RunResult &result, const Tensors &t);
-/// Total: false for anything that is not a reply about `t`, whose buffers keep their sizes.
+/// Total: false for anything that is not a reply; `t` is then what it was.
 bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &t);
 
 /// The order of keys of a call, or why there is none.

@@ -24,9 +24,9 @@ constexpr int kChannelFd = 3, kMemoryFd = 4;
 constexpr off_t kShownOutput = 4096;
 constexpr size_t kShownLines = 20;
 
-int memory_file(const char *name, unsigned flags) {
-  const int fd = memfd_create(name, MFD_CLOEXEC | flags);
-  if (fd < 0) throw WorkerError(fmt::format("no shared memory: {}", strerror(errno)));
+int output_file() {
+  const int fd = memfd_create("assay-output", MFD_CLOEXEC);
+  if (fd < 0) throw WorkerError(fmt::format("no room for a worker's output: {}", strerror(errno)));
   return fd;
 }
 
@@ -49,35 +49,9 @@ std::string text_of(const wire::Message &message) {
 
 } // namespace
 
-SharedMemory::SharedMemory() : fd_(memory_file("assay-case", MFD_ALLOW_SEALING)) {
-  // A worker that cuts the file would end the harness with SIGBUS.
-  fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL);
-}
-
-SharedMemory::~SharedMemory() {
-  if (at_ != nullptr) munmap(at_, size_);
-  close(fd_);
-}
-
-std::byte *SharedMemory::room(size_t bytes) {
-  if (bytes <= size_) return at_;
-  constexpr size_t kStep = size_t{1} << 20; // seldom mapped anew
-  const size_t wanted = (bytes + bytes / 2 + kStep - 1) / kStep * kStep;
-  if (at_ != nullptr) munmap(at_, size_);
-  at_ = nullptr;
-  size_ = 0;
-  if (ftruncate(fd_, static_cast<off_t>(wanted)) != 0)
-    throw WorkerError(fmt::format("no shared memory: {}", strerror(errno)));
-  void *at = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (at == MAP_FAILED) throw WorkerError(fmt::format("no shared memory: {}", strerror(errno)));
-  at_ = static_cast<std::byte *>(at);
-  size_ = wanted;
-  return at_;
-}
-
 Worker::Worker(const WorkerCommand &command)
-    : words_(split_words(command.line)), line_(command.line),
-      output_(memory_file("assay-output", 0)), child_(command.patience) {
+    : words_(split_words(command.line)), line_(command.line), output_(output_file()),
+      child_(command.patience) {
   fcntl(output_, F_SETFL, O_APPEND);
   for (std::string &word : words_)
     argv_.push_back(word.data());
@@ -116,17 +90,18 @@ void Worker::start() {
   if (child_.started()) return;
   starter_ = std::this_thread::get_id();
   child_.start([this](int fd) { execute(fd); });
-  std::string hello, why;
+  std::string hello;
+  Hazard why;
   if (!exchange(nullptr, hello, why))
-    throw WorkerError(fmt::format("worker '{}' did not start: {}", line_, why));
+    throw WorkerError(fmt::format("worker '{}' did not start: {}", line_, why.text));
   hello_ = std::move(hello);
 }
 
-bool Worker::ask(const std::string &message, std::string &reply, std::string &why) {
+bool Worker::ask(const std::string &message, std::string &reply, Hazard &why) {
   return exchange(&message, reply, why);
 }
 
-bool Worker::exchange(const std::string *message, std::string &reply, std::string &why) {
+bool Worker::exchange(const std::string *message, std::string &reply, Hazard &why) {
   // What is shown are the last lines of this call, and no more are kept.
   if (message != nullptr && ftruncate(output_, 0) != 0)
     throw WorkerError(fmt::format("cannot empty the worker's output: {}", strerror(errno)));
@@ -139,7 +114,7 @@ bool Worker::exchange(const std::string *message, std::string &reply, std::strin
   }
   why = child_.failure(until);
   child_.stop();
-  if (const std::string output = last_output(); !output.empty()) why += "\n" + output;
+  if (const std::string output = last_output(); !output.empty()) why.text += "\n" + output;
   return false;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "properties/sut/child.h"
+#include "properties/sut/shared_memory.h"
 
 namespace assay {
 
@@ -23,23 +24,6 @@ struct WorkerError : std::runtime_error {
 struct WorkerCommand {
   std::string line; ///< split into words as a shell would; no pipes, no other commands
   std::chrono::milliseconds patience = kFirstPatience; ///< with its start, and with a call
-};
-
-/// Memory that a worker sees too. It keeps its contents from case to case.
-class SharedMemory {
-public:
-  SharedMemory();
-  SharedMemory(const SharedMemory &) = delete;
-  ~SharedMemory();
-  /// At least so many bytes, at the same offset 0 in the worker's file.
-  std::byte *room(size_t bytes);
-  size_t size() const { return size_; }
-  int fd() const { return fd_; }
-
-private:
-  int fd_ = -1;
-  std::byte *at_ = nullptr;
-  size_t size_ = 0;
 };
 
 /// One process of a worker; used by one thread at a time.
@@ -60,11 +44,11 @@ public:
   SharedMemory &memory() { return memory_; }
   /// Sends a message and takes the reply. Otherwise false and why, with the last lines that the
   /// process wrote to its output; it is stopped then.
-  bool ask(const std::string &message, std::string &reply, std::string &why);
+  bool ask(const std::string &message, std::string &reply, Hazard &why);
 
 private:
   void execute(int channel);
-  bool exchange(const std::string *message, std::string &reply, std::string &why);
+  bool exchange(const std::string *message, std::string &reply, Hazard &why);
   std::string last_output() const;
 
   std::vector<std::string> words_;

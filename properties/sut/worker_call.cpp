@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "properties/sut/guard.h"
-
 namespace assay {
 namespace {
 
@@ -139,14 +137,6 @@ private:
 
 } // namespace
 
-CallLayout::CallLayout(const Tensors &t) {
-  constexpr size_t kAlign = 256;
-  for (const Buffer &b : t.buffers) {
-    offsets.push_back(bytes + kGuardBand);
-    bytes += (2 * kGuardBand + b.bytes.size() + kAlign - 1) / kAlign * kAlign;
-  }
-}
-
 json describe_call(const Tensors &t, const CallLayout &layout) {
   const Problem &p = t.problem;
   const Describer d(t, layout);
@@ -176,7 +166,9 @@ bool read_reply(const std::string &text, uint64_t id, RunResult &result) {
   result.status = status.get<assay_status>();
   result.message = message.get<std::string>();
   if (raised.is_string())
-    result.hazards.push_back("the kernel raised " + raised.get<std::string>());
+    result.hazards.push_back({.kind = Hazard::Kind::kRaised,
+                              .name = raised.get<std::string>(),
+                              .text = "the kernel raised " + raised.get<std::string>()});
   return true;
 }
 

@@ -3,21 +3,15 @@
 // dtype, shape, strides and place.
 #pragma once
 
-#include <vector>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "properties/call/tensors.h"
+#include "properties/sut/shared_memory.h"
 #include "properties/sut/sut.h"
 
 namespace assay {
-
-/// Where the buffers of a call lie in one piece of memory, each between two guard bands.
-struct CallLayout {
-  explicit CallLayout(const Tensors &t);
-  std::vector<size_t> offsets; ///< of buffer i, multiples of 256
-  size_t bytes = 0;            ///< of all
-};
 
 /// Everything that a kernel is told. A tensor is null, or {dtype, shape, strides (elements),
 /// offset (bytes), output}. The offset of a pool whose page ids begin high may be negative: only

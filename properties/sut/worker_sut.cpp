@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel in a worker. Whatever it does to its process or to the channel is a hazard of the case
 // that was running, and the next case gets a new process. What a case expects never enters it.
-#include <cstring>
-
-#include <fmt/format.h>
-
-#include "properties/sut/guard.h"
-#include "properties/sut/worker_call.h"
 #include "properties/sut/worker_sut.h"
+#include "properties/sut/worker_call.h"
 
 namespace assay {
 namespace {
@@ -33,22 +28,12 @@ private:
       worker_ = pool_->take();
     const CallLayout layout(t);
     std::byte *memory = worker_->memory().room(layout.bytes);
-    for (size_t i = 0; i < t.buffers.size(); ++i) {
-      std::byte *at = memory + layout.offsets[i];
-      std::memcpy(at, t.buffers[i].bytes.data(), t.buffers[i].bytes.size());
-      write_bands(at, t.buffers[i].bytes.size());
-    }
+    put_buffers(t, layout, memory);
     if (!call(t, layout, result)) {
       ++in_vain_;
       return result;
     }
-    // A copy, taken once: what a thread of the worker writes later is not judged.
-    for (size_t i = 0; i < t.buffers.size(); ++i) {
-      Buffer &b = t.buffers[i];
-      const std::byte *at = memory + layout.offsets[i];
-      std::memcpy(b.bytes.data(), at, b.bytes.size());
-      check_bands(at, b.bytes.size(), b.name, result.violations);
-    }
+    take_buffers(t, layout, memory, result);
     return result;
   }
 
@@ -58,13 +43,15 @@ private:
                                     {"ask", use_ == WorkerUse::kAsk},
                                     {"bytes", worker_->memory().size()},
                                     {"call", describe_call(t, layout)}};
-    std::string reply, why;
+    std::string reply;
+    Hazard why;
     if (!worker_->ask(request.dump(), reply, why)) {
       result.hazards.push_back(why);
       return false;
     }
     if (read_reply(reply, id_, result)) return true;
-    result.hazards.push_back("the worker sent no sound reply");
+    result.hazards.push_back(
+        {.kind = Hazard::Kind::kNoReply, .text = "the worker sent no sound reply"});
     worker_->stop();
     return false;
   }

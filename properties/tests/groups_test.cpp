@@ -143,10 +143,17 @@ Cause value(std::vector<std::string> features, bool o, bool lse) {
   return c;
 }
 
-Cause hazard(const std::string &line) {
+Cause of(const Hazard &hazard) {
   Cause c;
-  c.symptom = hazard_symptom(line);
+  c.symptom = symptom_of(hazard);
   return c;
+}
+Hazard executor(const char *name, int line, const char *text = "words") {
+  return {.kind = Hazard::Kind::kExecutor,
+          .name = name,
+          .file = "kernels/a.cuh",
+          .line = line,
+          .text = text};
 }
 
 TEST(Alike, ByWhatTheCaseKeepsAndWhichOutputIsWrong) {
@@ -157,23 +164,75 @@ TEST(Alike, ByWhatTheCaseKeepsAndWhichOutputIsWrong) {
   sink.shape = plain.shape = {"head group"};
   EXPECT_TRUE(alike(sink, value({"sink"}, true, false)));
   EXPECT_FALSE(alike(plain, value({}, true, false)));
-  EXPECT_FALSE(alike(value({}, true, false), hazard("a.cuh:3: misaligned: x")));
+  EXPECT_FALSE(alike(value({}, true, false), of(executor("misaligned", 3))));
 }
 
 TEST(Alike, ByThePlaceOfAHazard) {
-  const Cause a = hazard("kernels/a.cuh:31: uninit-shared-read: byte 4 of 16 [block 0]");
+  const Cause a = of(executor("uninit-shared-read", 31));
   EXPECT_EQ(a.symptom.file, "kernels/a.cuh");
   EXPECT_EQ(a.symptom.line, 31);
   EXPECT_EQ(a.symptom.where, "uninit-shared-read at kernels/a.cuh:31");
-  EXPECT_TRUE(alike(a, hazard("kernels/a.cuh:31: uninit-shared-read: byte 9 of 16 [block 7]")));
-  EXPECT_FALSE(alike(a, hazard("kernels/a.cuh:32: uninit-shared-read: byte 4 of 16 [block 0]")));
-  EXPECT_FALSE(alike(a, hazard("kernels/a.cuh:31: misaligned: byte 4 of 16 [block 0]")));
-  const Cause died = hazard("the kernel's process died of signal 11 (Segmentation fault)");
+  EXPECT_TRUE(alike(a, of(executor("uninit-shared-read", 31))));
+  EXPECT_FALSE(alike(a, of(executor("uninit-shared-read", 32))));
+  EXPECT_FALSE(alike(a, of(executor("misaligned", 31))));
+  const Hazard red_zone{.kind = Hazard::Kind::kExecutor, .name = "red-zone-written", .buffer = "o"};
+  Hazard other = red_zone;
+  other.buffer = "lse";
+  EXPECT_FALSE(alike(of(red_zone), of(other)));
+  const Cause died = of({.kind = Hazard::Kind::kSignal, .signal = 11});
   EXPECT_EQ(died.symptom.kind, Symptom::Kind::kCrash);
+  EXPECT_EQ(died.symptom.where, "the kernel's process died of signal # (Segmentation fault)");
   EXPECT_FALSE(alike(a, died));
-  EXPECT_TRUE(alike(hazard("the kernel has not returned for 60 s"),
-                    hazard("the kernel has not returned for 0.5 s")));
-  EXPECT_EQ(hazard("the worker sent no sound reply").symptom.kind, Symptom::Kind::kCrash);
+  EXPECT_FALSE(alike(died, of({.kind = Hazard::Kind::kSignal, .signal = 9})));
+  EXPECT_FALSE(alike(died, of({.kind = Hazard::Kind::kHung})));
+  EXPECT_TRUE(alike(of({.kind = Hazard::Kind::kThrown, .name = "no room for 3 keys"}),
+                    of({.kind = Hazard::Kind::kThrown, .name = "no room for 1024 keys"})));
+}
+
+/// Fingerprint, cause in words, and whether the two are one group, of a run with this result.
+std::string named(const CheckResult &result) {
+  const assay_kernel &kernel = reference::kernel("reference_v1");
+  const Property &property = *find_property("within_budget");
+  const Cause cause = cause_of(Problem{}, result, kernel, property);
+  return describe(cause) + " " + fingerprint(kernel, property, cause);
+}
+
+// A better wording must not change what a finding is called.
+TEST(Words, OfMessagesChangeNoCauseAndNoFingerprint) {
+  using enum Hazard::Kind;
+  for (auto kind = kExecutor; kind <= Hazard::kLast; kind = Hazard::Kind(int(kind) + 1)) {
+    Hazard plain{.kind = kind, .name = "name", .buffer = "o", .signal = 11, .text = "plain words"};
+    Hazard polished = plain;
+    polished.text = "a.cuh:12: the kernel: polished, the first of 3 words";
+    EXPECT_EQ(named(CheckResult::fail("one", symptom_of(plain))),
+              named(CheckResult::fail("another", symptom_of(polished))));
+    EXPECT_TRUE(alike(of(plain), of(polished)));
+    EXPECT_NE(symptom_of(plain).where, "");
+  }
+  Hazard at_line = executor("misaligned", 3, "plain"),
+         polished = executor("misaligned", 3, "x:1: y");
+  EXPECT_EQ(named(CheckResult::fail("one", symptom_of(at_line))),
+            named(CheckResult::fail("two", symptom_of(polished))));
+}
+
+// They are those of findings that people have seen.
+TEST(Words, OfPlacesStay) {
+  const auto place = [](Hazard::Kind kind) {
+    return symptom_of(Hazard{.kind = kind, .name = "E: 7 keys"}).where;
+  };
+  EXPECT_EQ(place(Hazard::Kind::kExited), "the kernel ended its process with exit(#)");
+  EXPECT_EQ(place(Hazard::Kind::kHung), "the kernel has not returned for # s");
+  EXPECT_EQ(place(Hazard::Kind::kThrown), "the kernel threw: E: # keys");
+  EXPECT_EQ(place(Hazard::Kind::kRaised), "the kernel raised E: # keys");
+  EXPECT_EQ(place(Hazard::Kind::kNoReply), "the kernel's process sent no sound reply");
+  using enum Violation::Kind;
+  const auto memory = [](Violation::Kind kind) {
+    return symptom_of(Violation{.kind = kind, .buffer = "k.0", .first = 4, .count = 2}).where;
+  };
+  EXPECT_EQ(memory(kInput), "k.#: # bytes of an input written");
+  EXPECT_EQ(memory(kDeadOutput), "k.#: # bytes outside the live output written");
+  EXPECT_EQ(memory(kPastEnd), "k.#: guard byte # past its end written");
+  EXPECT_EQ(memory(kBeforeStart), "k.#: guard byte # before its start written");
 }
 
 } // namespace

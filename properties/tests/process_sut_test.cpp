@@ -24,13 +24,16 @@ TEST(Wire, EveryFieldOfACaseArrives) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     const auto family = static_cast<Family>(seed % 4);
     const Tensors t = materialise(draw_problem(fuzz_limits(), family, seed));
-    const auto [question, u] =
-        wire::unpack_request(wire::pack_request(wire::Question::kKeyOrder, t));
+    const wire::Message sent = wire::pack_request(wire::Question::kKeyOrder, 7, t);
+    const auto [question, shared_bytes, u] = wire::unpack_request(sent);
     ASSERT_EQ(question, wire::Question::kKeyOrder);
+    ASSERT_EQ(shared_bytes, 7u);
     ASSERT_EQ(t.problem, u.problem);
-    // Packing is a function of the memory, so equal bytes are an equal call.
-    ASSERT_EQ(wire::pack_request(question, t), wire::pack_request(question, u));
+    // Packing is a function of the call, so equal bytes are an equal call.
+    ASSERT_EQ(sent, wire::pack_request(question, shared_bytes, u));
     ASSERT_EQ(t.buffers.size(), u.buffers.size());
+    for (size_t i = 0; i < t.buffers.size(); ++i)
+      ASSERT_EQ(t.buffers[i].bytes.size(), u.buffers[i].bytes.size());
   }
 }
 
@@ -38,12 +41,16 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
   Tensors t = materialise(draw_problem(fuzz_limits(), Family::kPaged, 3));
   RunResult result;
   result.message = "message";
-  result.violations = {"one", "two"};
+  result.hazards = {{.kind = Hazard::Kind::kSignal, .name = "name", .line = 3, .signal = 11}};
+  result.violations = {{.buffer = "o", .first = 7}, {.buffer = "lse"}};
   result.counters["mma"] = 7;
   const wire::Message good = wire::pack_reply(result, t);
   RunResult got;
   ASSERT_TRUE(wire::unpack_reply(good, got, t));
-  EXPECT_EQ(got.violations, result.violations);
+  ASSERT_EQ(got.violations.size(), 2u);
+  EXPECT_EQ(text_of(got.violations[0]), text_of(result.violations[0]));
+  ASSERT_EQ(got.hazards.size(), 1u);
+  EXPECT_EQ(symptom_of(got.hazards[0]).where, symptom_of(result.hazards[0]).where);
   EXPECT_EQ(got.counters, result.counters);
   for (size_t cut = 0; cut < good.size(); cut += 1 + cut / 16)
     EXPECT_FALSE(wire::unpack_reply(std::span(good).first(cut), got, t)) << cut;
@@ -52,6 +59,8 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
     bad[at] ^= std::byte{0xff}; // sizes and counts that lie allocate nothing
     wire::unpack_reply(bad, got, t);
   }
+  result.hazards[0].kind = static_cast<Hazard::Kind>(200);
+  EXPECT_FALSE(wire::unpack_reply(wire::pack_reply(result, t), got, t));
   wire::Message longer = good;
   longer.push_back({});
   EXPECT_FALSE(wire::unpack_reply(longer, got, t));
@@ -115,6 +124,41 @@ TEST(Process, AGoodKernelGivesTheSameBits) {
     if (a.ok()) {
       ASSERT_TRUE(same_bits(a.after, b.after, "the process").passed());
     }
+  }
+}
+
+RunResult run_apart(RunFunction run, Problem p) {
+  static assay_kernel kernel;
+  kernel = reference::kernel("reference_v1");
+  kernel.run = run;
+  Tensors t = materialise(p);
+  return make_process_sut(kernel)->run(t);
+}
+
+TEST(Process, AViolationIsListedOnce) {
+  Problem p = small_case();
+  p.o_pad = 1;
+  p.group_size = 2;
+  const RunResult r = run_apart(
+      [](const void *params) -> assay_status {
+        const auto *p = static_cast<const assay_paged_params *>(params);
+        static_cast<uint16_t *>(p->o)[p->head_dim] ^= 1; // behind the first row
+        return ASSAY_OK;
+      },
+      p);
+  EXPECT_EQ(r.status, ASSAY_OK);
+  EXPECT_EQ(r.hazards.size(), 0u);
+  ASSERT_EQ(r.violations.size(), 1u);
+  EXPECT_EQ(text_of(r.violations[0]),
+            "o: 1 bytes outside the live output written, the first at byte 128 of 272");
+}
+
+TEST(Process, MemoryGrowsWithItsCases) {
+  auto apart = make_process_sut(reference::kernel("reference_v1"));
+  for (int keys : {5, 3000, 5, 20'000}) {
+    Problem p = small_case();
+    p.seq_lens = {keys};
+    EXPECT_EQ(run_problem(p, *apart).check.message, "");
   }
 }
 

@@ -126,7 +126,9 @@ TEST(WorkerReply, IsTakenWholeOrNotAtAll) {
   EXPECT_EQ(result.message, "no");
   EXPECT_TRUE(read_reply(R"({"reply":7,"status":0,"message":"","raised":"E: x"})", 7, result));
   ASSERT_EQ(result.hazards.size(), 1u);
-  EXPECT_EQ(result.hazards[0], "the kernel raised E: x");
+  EXPECT_EQ(result.hazards[0].text, "the kernel raised E: x");
+  EXPECT_EQ(result.hazards[0].kind, Hazard::Kind::kRaised);
+  EXPECT_EQ(result.hazards[0].name, "E: x");
   for (const char *bad :
        {"", "7", "{}", "\xff\xfe", R"({"reply": 6, "status": 0, "message": ""})",
         R"({"reply": 7, "status": "0", "message": ""})", R"({"reply": 7, "status": 0})",
