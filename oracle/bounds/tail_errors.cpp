@@ -7,8 +7,8 @@
 namespace assay::oracle {
 namespace {
 
-// A weight that enters a sum of a narrow format is rounded to it, and one that enters a sum of rounded
-// weights to P's format: once, so that the whole sum is off by no more than the largest such error.
+// A weight that enters a sum of a narrow format is rounded to it. One that enters a sum of rounded
+// weights is rounded to P's format. Either happens once: the sum is off by the largest such error.
 // What is subnormal there is off by a constant, in at most four roundings a key (entry, addition,
 // rescaling of its lane, merge), of a sum that is at least half of what an exponential of 0 may be.
 double row_sum_error(const ErrorModel &m, const RowShape &shape, double merges) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of somebody else as rows: the builder behind assay_judge.h. Everything about them is checked
-// before any of them is read; page ids and lengths as they are read.
+// Arrays of somebody else as rows: the builder behind assay_judge.h. Everything about them is
+// checked before any of them is read; page ids and lengths as they are read.
 #pragma once
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// assay_judge.h: the verdict on arrays is that on the same call of the ABI, whatever their layout; what does not fit is
-// refused by name.
+// assay_judge.h: a right call is inside whatever its layout, a wrong element is named, and what
+// does not fit is refused by name.
 #include <gtest/gtest.h>
 
 #include <cstring>

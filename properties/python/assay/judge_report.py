@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the judge says of a call."""
+import dataclasses
+import math
+
+
+class AttentionError(AssertionError):
+    """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers."""
+
+    def __init__(self, report):
+        super().__init__(str(report))
+        self.report = report
+
+
+@dataclasses.dataclass(frozen=True)
+class JudgeReport:
+    """What judge says of a call."""
+
+    verdict: str  #: inside, outside or undecided
+    like: str  #: the arithmetic that was claimed
+    worst: dict  #: row, request, query, head, dim (-1: the LSE), got, exact, radius, allowed, ratio, budget, reason
+    ratio: float  #: largest |error| / allowed of the outputs; below 1 where all are inside; nan: nothing was judged
+    ratio_lse: float  #: the same of the LSE; nan: it was not given
+    budget: float  #: median of allowed / |O|: how sharp the claim is
+    elements: int  #: outputs and LSEs looked at
+    claimed: int  #: of those, the ones that anything is said about (inputs finite, fp32 not left)
+    findings: int  #: elements that are not inside
+    rows: int  #: query rows of the call
+    rows_judged: int
+
+    @property
+    def passed(self):
+        return self.verdict == "inside"
+
+    def __bool__(self):
+        return self.passed
+
+    def raise_for_findings(self):
+        """AttentionError unless every element is inside. Returns the report."""
+        if not self.passed:
+            raise AttentionError(self)
+        return self
+
+    def __str__(self):
+        w = self.worst
+        place = f"row {w['row']}"
+        if "request" in w:
+            place += f" (request {w['request']} query {w['query']})"
+        place += f" head {w['head']} " + ("the LSE" if w["dim"] < 0 else f"dim {w['dim']}")
+        lines = []
+        if not self.passed:
+            lines.append(f"{self.verdict}: {place} is {w['got']:.9g}, exact {w['exact']:.12g} +- {w['radius']:.2g}: {w['reason']}")
+            if math.isfinite(w["allowed"]) and w["allowed"] > 0:
+                lines.append(f"  off by {abs(w['got'] - w['exact']):.3g}, allowed is {w['allowed']:.3g} ({w['ratio']:.3g} times that)")
+            terms = {term: size for term, size in w["budget"].items() if size > 0}
+            if terms:
+                ordered = sorted(terms.items(), key=lambda item: -item[1])
+                lines.append("  allowed for " + ", ".join(f"{term} {size:.2g}" for term, size in ordered))
+            lines.append(f"  {self.findings} of {self.claimed} elements are not inside")
+        else:
+            lines.append(f"inside: worst |error| / allowed is {self.ratio:.3g} of O, {self.ratio_lse:.3g} of the LSE")
+        lines.append(
+            f"  {self.claimed} of {self.elements} elements judged, {self.rows_judged} of {self.rows} rows, "
+            f"like {self.like}, allowed is {self.budget:.1e} of |O| in the median"
+        )
+        return "\n".join(lines)
