@@ -18,6 +18,7 @@
 #include "properties/report/junit.h"
 #include "properties/report/markdown.h"
 #include "properties/report/sarif.h"
+#include "properties/report/terminal.h"
 
 namespace assay {
 namespace {
@@ -87,27 +88,6 @@ RunSummary run(const Session &session, const std::vector<const assay_kernel *> &
   return summary;
 }
 
-void print_verdict(const Session &session, const RunSummary &summary, const std::string &target,
-                   int findings, int undecided, int exit) {
-  std::string verdict = exit == kExitPass ? session.green("pass") : session.red("FAIL");
-  if (summary.outputs() > 0)
-    session.streams.out << fmt::format(
-        "\noracle: {} outputs judged, {} rows certified in interval arithmetic", summary.outputs(),
-        summary.certified_rows());
-  session.streams.out << fmt::format(
-      "\n{}: {} cases, {} failing, {} finding{}, {} undecided, target {}, seed {}, {:.1f} s\n",
-      verdict, summary.cases(), summary.findings(), findings, findings == 1 ? "" : "s", undecided,
-      target, summary.seed, summary.seconds);
-}
-
-/// Why a run that was ended early ended, and what it left out.
-void report_end(const Session &session, const RunSummary &summary, bool fail_fast) {
-  session.streams.out << fmt::format(
-      "\n{}: {} of {} properties not run, those in progress cut short\n",
-      fail_fast ? "ENDED at the first finding" : session.red("INTERRUPTED"), summary.unstarted(),
-      summary.runs.size());
-}
-
 } // namespace
 
 int command_check(Session &session) {
@@ -137,24 +117,19 @@ int command_check(Session &session) {
   const auto idle =
       o.property.empty() ? idle_kernels(summary, kernels) : std::vector<const assay_kernel *>{};
   log.group(summary, stop.flag());
-  if (!o.quiet) {
-    print_table(session, summary, kernels);
-    report_envelopes(session, summary, envelopes);
-  }
-  log.report(summary.seed);
-  int exit = kExitPass;
-  const int undecided = summary.undecided() + kept.undecided();
   const int findings = static_cast<int>(log.groups().size()) + kept.failed();
-  if (stop.flag())
-    report_end(session, summary, o.fail_fast && findings > 0);
-  else
-    report_gaps(session, summary, idle);
+  const int undecided = summary.undecided() + kept.undecided();
+  int exit = kExitPass;
   if (undecided > 0 || summary.incomplete() || !idle.empty() || stop.flag()) exit = kExitHarness;
   if (findings > 0) exit = kExitFinding;
-  if (!o.quiet) print_verdict(session, summary, target, findings, undecided, exit);
   nlohmann::json document = to_json(summary, target, kernels, envelopes, kept, exit);
   add_kernel_gaps(document, summary, kernels, idle);
   log.write_json(document, summary.seed);
+  document["ended"] = !stop.flag()                  ? ""
+                      : o.fail_fast && findings > 0 ? "first finding"
+                                                    : "interrupted";
+  session.streams.out << report::terminal(document,
+                                          {.colours = session.streams.terminal, .quiet = o.quiet});
   document["exit"] = exit = reports.write(document, exit);
   return session.finish(document, exit);
 }

@@ -78,6 +78,8 @@ nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel
           {"classes", important_classes(static_cast<Family>(kernel->family))},
           {"envelope",
            narrow == envelopes.end() ? nlohmann::json::object() : to_json(*kernel, narrow->second)},
+          {"envelope_text", narrow == envelopes.end() ? std::vector<std::string>{}
+                                                      : in_words(*kernel, narrow->second)},
           {"not_covered", not_covered(summary, kernel)},
           {"worst",
            {{"ratio_t0", finite(t.t0)},
@@ -161,67 +163,6 @@ void add_kernel_gaps(nlohmann::json &document, const RunSummary &summary,
          concerned ? kernel_gaps(summary, kernels[i]) : std::vector<const char *>{})
       gaps.push_back(gap);
   }
-}
-
-void report_gaps(const Session &session, const RunSummary &summary,
-                 const std::vector<const assay_kernel *> &idle) {
-  const auto say = [&](const assay_kernel *kernel, const char *gap) {
-    session.streams.out << fmt::format("{} {}: {}\n", session.red("INCOMPLETE"), kernel->name, gap);
-  };
-  for (const assay_kernel *kernel : idle)
-    say(kernel, kNoProperty);
-  std::set<const assay_kernel *> said;
-  for (const PropertyRun &r : summary.runs)
-    if (said.insert(r.kernel).second)
-      for (const char *gap : kernel_gaps(summary, r.kernel))
-        say(r.kernel, gap);
-  for (const PropertyRun &r : summary.runs) {
-    std::string why;
-    if (!r.harness_error.empty())
-      why = r.harness_error;
-    else if (r.hollow())
-      why = fmt::format("no case was decided ({} discarded)", r.discarded);
-    else if (!r.missing.empty())
-      why = fmt::format("fewer than two cases of class {}", fmt::join(r.missing, ", "));
-    if (!why.empty())
-      session.streams.out << fmt::format("{} {} {}: {}\n", session.red("INCOMPLETE"),
-                                         r.kernel->name, r.property->name, why);
-    if (r.undecided > 0)
-      session.streams.out << fmt::format("{} {} {}: {} cases\n", session.red("UNDECIDED"),
-                                         r.kernel->name, r.property->name, r.undecided);
-  }
-}
-
-namespace {
-
-/// What of NaN may get lost; null: nothing.
-const char *unpromised(const assay_kernel &kernel) {
-  static constexpr const char *kWords[] = {"scores, values", "scores", "values", nullptr};
-  return kWords[kernel.nan_contract & 3];
-}
-
-} // namespace
-
-void print_table(const Session &session, const RunSummary &summary,
-                 const std::vector<const assay_kernel *> &kernels) {
-  std::ostream &out = session.streams.out;
-  out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "kernel", "cases",
-                     "failing", "undecided", "T0", "T1", "T2", "LSE", "budget");
-  for (const assay_kernel *kernel : kernels) {
-    KernelTotals t = totals_of(summary, kernel);
-    const auto ratio = [](double x) {
-      return !(x > 0) ? "-" : x < 1e4 ? fmt::format("{:.3f}", x) : fmt::format("{:.1e}", x);
-    };
-    out << fmt::format("{:<24} {:>7} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8}\n", kernel->name,
-                       t.cases, t.findings, t.undecided, ratio(t.t0), ratio(t.t1), ratio(t.t2),
-                       ratio(t.lse),
-                       t.budgets.median() > 0 ? fmt::format("{:.1e}", t.budgets.median()) : "-");
-  }
-  std::string silent;
-  for (const assay_kernel *kernel : kernels)
-    if (const char *what = unpromised(*kernel))
-      silent += fmt::format("{} {} ({})", silent.empty() ? "" : ",", kernel->name, what);
-  if (!silent.empty()) out << fmt::format("NaN need not reach the outputs of{}\n", silent);
 }
 
 nlohmann::json to_json(const RunSummary &summary, const std::string &target,

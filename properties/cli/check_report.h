@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `assay check` says at its end, for people and for machines.
+// The document of `assay check`, which says everything that its reports say.
 #pragma once
 
 #include "properties/cli/envelopes.h"
 #include "properties/cli/findings.h"
 
 namespace assay {
-
-void print_table(const Session &session, const RunSummary &summary,
-                 const std::vector<const assay_kernel *> &kernels);
-
-/// What the run does not prove: `idle` kernels, that no property concerns, properties without a
-/// case or a class, undecided ones.
-void report_gaps(const Session &session, const RunSummary &summary,
-                 const std::vector<const assay_kernel *> &idle);
 
 /// What the run does not prove of whole kernels, as `gaps` of each.
 void add_kernel_gaps(nlohmann::json &document, const RunSummary &summary,

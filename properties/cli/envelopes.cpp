@@ -115,23 +115,15 @@ std::vector<std::string> not_covered(const RunSummary &summary, const assay_kern
   return {outside.begin(), outside.end()};
 }
 
-void report_envelopes(const Session &session, const RunSummary &summary,
-                      const Envelopes &envelopes) {
-  std::ostream &out = session.streams.out;
-  for (const auto &[kernel, envelope] : envelopes) {
-    out << fmt::format("\n{} was checked where it runs:\n", kernel->name);
-    for (const ShapeField &field : shape_fields(static_cast<Family>(kernel->family)))
-      if (const auto at = envelope.fields.find(field.name); at != envelope.fields.end())
-        out << fmt::format(
-            "  {:<14} {}; not {} ({})\n", field.name, describe_values(field, at->second.taken),
-            field.kind == FieldKind::kAtMost ? "more" : describe_values(field, at->second.refused),
-            reason_text(at->second));
-    if (const auto classes = not_covered(summary, kernel); !classes.empty())
-      out << fmt::format("  not covered    {}\n", fmt::join(classes, ", "));
-    for (const PropertyRun &run : summary.runs)
-      if (run.kernel == kernel && run.started && run.cases == 0)
-        out << fmt::format("  nothing to say {} ({})\n", run.property->name, run.discard_reason);
-  }
+std::vector<std::string> in_words(const assay_kernel &kernel, const Envelope &envelope) {
+  std::vector<std::string> out;
+  for (const ShapeField &field : shape_fields(static_cast<Family>(kernel.family)))
+    if (const auto at = envelope.fields.find(field.name); at != envelope.fields.end())
+      out.push_back(fmt::format(
+          "{:<14} {}; not {} ({})", field.name, describe_values(field, at->second.taken),
+          field.kind == FieldKind::kAtMost ? "more" : describe_values(field, at->second.refused),
+          reason_text(at->second)));
+  return out;
 }
 
 nlohmann::json to_json(const assay_kernel &kernel, const Envelope &envelope) {

@@ -15,10 +15,8 @@ Envelopes envelopes_of(const Session &session, const std::vector<const assay_ker
 /// Important classes that no property met because they lie outside the kernel's envelope.
 std::vector<std::string> not_covered(const RunSummary &summary, const assay_kernel *kernel);
 
-/// In words: what each kernel takes and why not more, what was not covered, and which properties
-/// had nothing to say there.
-void report_envelopes(const Session &session, const RunSummary &summary,
-                      const Envelopes &envelopes);
+/// What a kernel takes and why not more, a line a field.
+std::vector<std::string> in_words(const assay_kernel &kernel, const Envelope &envelope);
 nlohmann::json to_json(const assay_kernel &kernel, const Envelope &envelope);
 
 } // namespace assay

@@ -23,10 +23,6 @@ Case case_of(const PropertyRun &run) {
   return c;
 }
 
-Cause cause_of(const PropertyRun &run) {
-  return cause_of(run.first[0].shrunk, run.first[0].result, *run.kernel, *run.property);
-}
-
 /// JSON has no NaN and no infinity: null, and the largest double.
 nlohmann::json number(double x) {
   if (std::isnan(x)) return nullptr;
@@ -76,80 +72,50 @@ void FindingLog::group(const RunSummary &summary, const std::atomic<bool> &stop)
   groups_ = group_findings(summary, options);
 }
 
-void FindingLog::report(uint64_t seed) {
-  for (const FindingGroup &group : groups_)
-    report_group(group, seed);
-}
-
-std::string FindingLog::reproduce_line(const PropertyRun &run) {
+nlohmann::json FindingLog::found_json(const NamedFinding &found, uint64_t seed, size_t group) {
+  const PropertyRun &run = *found.run;
+  const Finding &f = found.finding();
   const Written &w = written_[&run];
-  if (!w.error.empty()) return "";
-  return fmt::format("assay replay {}{}", shell_quoted(w.path), session_.kernel_options());
-}
-
-void FindingLog::report_group(const FindingGroup &group, uint64_t seed) {
-  const PropertyRun &run = *group.members[0];
-  const Finding &f = run.first[0];
-  const Cause cause = cause_of(run);
-  std::ostream &out = session_.streams.out;
-  out << fmt::format("\n{} {} {}: {}\n", session_.red("FINDING"), run.kernel->name,
-                     run.property->name, f.result.message);
-  if (const std::string far = how_far(f.shrunk, cause.symptom); !far.empty())
-    out << fmt::format("  {}\n", far);
-  out << f.result.detail;
-  out << fmt::format("  cause: {} [{}]\n", describe(cause),
-                     fingerprint(*run.kernel, *run.property, cause));
-  std::string others;
-  for (size_t i = 1; i < group.members.size(); ++i)
-    others += (others.empty() ? "" : ", ") + std::string(group.members[i]->property->name);
-  if (!others.empty()) out << fmt::format("  also seen by: {}\n", others);
-  out << fmt::format("  {} of {} cases fail; shrunk in {} steps ({} tried{})\n", run.findings,
-                     run.cases, f.stats.accepted, f.stats.checks,
-                     f.stats.exhausted ? ", budget spent" : "");
-  if (const std::string line = reproduce_line(run); !line.empty())
-    out << fmt::format("  reproduce: {}\n", line);
-  out << fmt::format("  drawn by:  assay check --kernel {} --property {} --target {} --seed {} "
-                     "--cases {}{}\n",
-                     run.kernel->name, run.property->name, target_name(run.kernel->target), seed,
-                     f.cases, session_.draw_options());
-  for (const PropertyRun *member : group.members)
-    if (const std::string &error = written_[member].error; !error.empty())
-      out << fmt::format("  {}; the case:\n{}", error, format_case(case_of(*member)));
-}
-
-nlohmann::json FindingLog::found_json(const PropertyRun &run, uint64_t seed, size_t group) {
-  const Finding &f = run.first[0];
-  const Cause cause = cause_of(run);
-  nlohmann::json entry = {{"kernel", run.kernel->name},
-                          {"property", run.property->name},
-                          {"message", f.result.message},
-                          {"detail", f.result.detail},
-                          {"how_far", how_far(f.shrunk, cause.symptom)},
-                          {"cause", to_json(cause)},
-                          {"fingerprint", fingerprint(*run.kernel, *run.property, cause)},
-                          {"group", group},
-                          {"failing_cases", run.findings},
-                          {"cases", run.cases},
-                          {"seed", seed},
-                          {"draw", f.index},
-                          {"classes", classify(f.shrunk)},
-                          {"case", format_case(case_of(run))}};
-  if (const std::string line = reproduce_line(run); !line.empty()) {
-    entry["file"] = written_[&run].path;
-    entry["reproduce"] = line;
+  nlohmann::json entry = {
+      {"kernel", run.kernel->name},
+      {"property", run.property->name},
+      {"message", f.result.message},
+      {"detail", f.result.detail},
+      {"how_far", how_far(f.shrunk, found.cause.symptom)},
+      {"cause", to_json(found.cause)},
+      {"fingerprint", found.fingerprint},
+      {"group", group},
+      {"failing_cases", run.findings},
+      {"cases", run.cases},
+      {"shrunk",
+       {{"steps", f.stats.accepted}, {"tried", f.stats.checks}, {"exhausted", f.stats.exhausted}}},
+      {"seed", seed},
+      {"draw", f.index},
+      {"drawn_by",
+       fmt::format("assay check --kernel {} --property {} "
+                   "--target {} --seed {} --cases {}{}",
+                   run.kernel->name, run.property->name, target_name(run.kernel->target), seed,
+                   f.cases, session_.draw_options())},
+      {"classes", classify(f.shrunk)},
+      {"case", format_case(case_of(run))}};
+  if (w.error.empty()) {
+    entry["file"] = w.path;
+    entry["reproduce"] =
+        fmt::format("assay replay {}{}", shell_quoted(w.path), session_.kernel_options());
+  } else {
+    entry["unwritten"] = w.error;
   }
   return entry;
 }
 
 nlohmann::json FindingLog::group_json(const FindingGroup &group, size_t first) {
-  const PropertyRun &run = *group.members[0];
   nlohmann::json seen = nlohmann::json::array();
-  for (const PropertyRun *member : group.members)
-    seen.push_back(member->property->name);
-  return {{"kernel", run.kernel->name},
+  for (const NamedFinding &member : group.members)
+    seen.push_back(member.run->property->name);
+  return {{"kernel", group.members[0].run->kernel->name},
           {"properties", seen},
           {"found", first},
-          {"fingerprint", fingerprint(*run.kernel, *run.property, cause_of(run))}};
+          {"fingerprint", group.members[0].fingerprint}};
 }
 
 void FindingLog::write_json(nlohmann::json &document, uint64_t seed) {
@@ -157,8 +123,8 @@ void FindingLog::write_json(nlohmann::json &document, uint64_t seed) {
   nlohmann::json &groups = document["groups"] = nlohmann::json::array();
   for (size_t i = 0; i < groups_.size(); ++i) {
     groups.push_back(group_json(groups_[i], found.size()));
-    for (const PropertyRun *member : groups_[i].members)
-      found.push_back(found_json(*member, seed, i));
+    for (const NamedFinding &member : groups_[i].members)
+      found.push_back(found_json(member, seed, i));
   }
 }
 

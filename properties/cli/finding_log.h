@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of a `check`: on disk and named as soon as they are shrunk, in detail by group at
-// its end.
+// The findings of a `check`: on disk and named as soon as they are shrunk, with all that is known
+// of them in its document.
 #pragma once
 
 #include <map>
@@ -15,15 +15,12 @@ public:
   explicit FindingLog(const Session &session);
 
   /// Files a finding that was just shrunk and says so in one line. Never throws: what cannot be
-  /// written is printed by report().
+  /// written stands in the document.
   void found(const PropertyRun &run);
 
-  /// Sorts the findings into groups; before report() and write_json().
+  /// Sorts the findings into groups; before write_json().
   void group(const RunSummary &summary, const std::atomic<bool> &stop);
   const std::vector<FindingGroup> &groups() const { return groups_; }
-
-  /// What, why, who else sees it and how to see it again; group by group.
-  void report(uint64_t seed);
 
   /// Adds `found`, an entry for each finding, and `groups`, which name theirs by number.
   void write_json(nlohmann::json &document, uint64_t seed);
@@ -32,9 +29,7 @@ private:
   struct Written {
     std::string path, error;
   };
-  void report_group(const FindingGroup &group, uint64_t seed);
-  std::string reproduce_line(const PropertyRun &run);
-  nlohmann::json found_json(const PropertyRun &run, uint64_t seed, size_t group);
+  nlohmann::json found_json(const NamedFinding &found, uint64_t seed, size_t group);
   nlohmann::json group_json(const FindingGroup &group, size_t first);
 
   const Session &session_;

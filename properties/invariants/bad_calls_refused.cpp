@@ -18,7 +18,7 @@ CheckResult bad_calls_refused(const Problem &p, Sut &sut) {
   std::string others;
   if (accepted.size() > 1) others = ", and " + std::to_string(accepted.size() - 1) + " more";
   return CheckResult::fail("does not refuse a call that assay.h forbids: " + accepted[0] + others,
-                           plain_symptom(Symptom::Kind::kDeclared, accepted[0]));
+                           plain_symptom(Symptom::Kind::kDeclared, without_numbers(accepted[0])));
 }
 
 } // namespace assay

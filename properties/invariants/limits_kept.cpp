@@ -19,7 +19,7 @@ CheckResult limits_kept(const Problem &p, Sut &sut) {
   std::string others;
   if (wrong.size() > 1) others = ", and " + std::to_string(wrong.size() - 1) + " more";
   return CheckResult::fail("a call with " + wrong[0] + others,
-                           plain_symptom(Symptom::Kind::kDeclared, wrong[0]));
+                           plain_symptom(Symptom::Kind::kDeclared, without_numbers(wrong[0])));
 }
 
 } // namespace assay

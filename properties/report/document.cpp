@@ -34,9 +34,9 @@ std::string gap_text(const json &run) {
   if (run.at("hollow").get<bool>())
     return fmt::format("no case was decided ({} discarded)", run.at("discarded").get<int>());
   if (!run.at("missing").empty())
-    return "no case of class " + joined(run.at("missing").get<std::vector<std::string>>());
-  const int undecided = run.at("undecided").get<int>();
-  return undecided > 0 ? counted(static_cast<size_t>(undecided), "undecided case") : "";
+    return "fewer than two cases of class " +
+           joined(run.at("missing").get<std::vector<std::string>>());
+  return "";
 }
 
 std::string unstarted_text(const json &document, const std::string &kernel) {
@@ -122,15 +122,27 @@ std::vector<Gap> gaps(const json &document) {
   for (const json &kernel : document.at("kernels"))
     if (std::string text = unstarted_text(document, text_of(kernel, "name")); !text.empty())
       out.push_back({text_of(kernel, "name"), "", std::move(text), true});
-  for (const json &run : document.at("runs"))
-    if (std::string text = run.at("started").get<bool>() ? gap_text(run) : ""; !text.empty())
-      out.push_back({text_of(run, "kernel"), text_of(run, "property"), std::move(text)});
+  for (const json &run : document.at("runs")) {
+    if (!run.at("started").get<bool>()) continue;
+    const std::string kernel = text_of(run, "kernel"), property = text_of(run, "property");
+    if (std::string text = gap_text(run); !text.empty())
+      out.push_back({kernel, property, std::move(text)});
+    if (const auto undecided = run.at("undecided").get<size_t>(); undecided > 0)
+      out.push_back({.kernel = kernel,
+                     .property = property,
+                     .text = counted(undecided, "undecided case"),
+                     .undecided = true});
+  }
   for (const json &kernel : document.at("kernels"))
     for (const json &text : kernel.at("gaps"))
       out.push_back({text_of(kernel, "name"), "", text.get<std::string>()});
   for (const json &r : document.at("replayed").at("results"))
     if (text_of(r, "verdict") == "UNDECIDED")
-      out.push_back({text_of(r, "kernel"), "", text_of(r, "file") + ": undecided"});
+      out.push_back({.kernel = text_of(r, "kernel"),
+                     .property = "",
+                     .text = text_of(r, "file") + ": undecided",
+                     .undecided = true,
+                     .kept = true});
   return out;
 }
 

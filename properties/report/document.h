@@ -30,7 +30,9 @@ std::vector<KeptTrouble> kept_troubles(const json &document);
 /// What a run does not prove, one line each; properties that were not run in one line a kernel.
 struct Gap {
   std::string kernel, property, text; ///< property empty: of the kernel as a whole
-  bool unstarted = false;
+  bool unstarted = false;             ///< properties that were not run
+  bool undecided = false;             ///< cases that the oracle could not decide
+  bool kept = false;                  ///< of those: a kept one
 };
 std::vector<Gap> gaps(const json &document);
 

@@ -10,7 +10,8 @@ CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *
   try {
     return property.check(p, sut);
   } catch (const oracle::OrderError &e) { // the kernel's own statement
-    return CheckResult::fail(e.what(), plain_symptom(Symptom::Kind::kDeclared, e.what()));
+    return CheckResult::fail(e.what(),
+                             plain_symptom(Symptom::Kind::kDeclared, without_numbers(e.what())));
   } catch (const std::exception &e) {
     if (threw != nullptr) *threw = true;
     return CheckResult::discard(std::string("exception: ") + e.what());

@@ -36,19 +36,18 @@ public:
   Grouper(const assay_kernel &kernel, const GroupOptions &options)
       : kernel_(kernel), options_(options), sut_(options.sut(kernel)) {}
 
-  void add(const PropertyRun &run, std::vector<FindingGroup> &groups) {
+  void add(NamedFinding found, std::vector<FindingGroup> &groups) {
     for (FindingGroup &group : groups)
-      if (same(*group.members[0], run)) {
-        group.members.push_back(&run);
+      if (same(group.members[0], found)) {
+        group.members.push_back(std::move(found));
         return;
       }
-    groups.push_back({{&run}});
+    groups.emplace_back().members.push_back(std::move(found));
   }
 
 private:
-  bool same(const PropertyRun &a, const PropertyRun &b) {
-    const Cause of_a = cause(*a.property, a.first[0].shrunk, a.first[0].result);
-    const Cause of_b = cause(*b.property, b.first[0].shrunk, b.first[0].result);
+  bool same(const NamedFinding &a, const NamedFinding &b) {
+    const Cause &of_a = a.cause, &of_b = b.cause;
     // One place, or the same things needed: nobody has to be asked.
     const bool telling = of_a.located() || !of_a.features.empty() || !of_a.shape.empty();
     if (telling && alike(of_a, of_b)) return true;
@@ -56,7 +55,7 @@ private:
     if (of_a.symptom.kind == Symptom::Kind::kCrash || of_b.symptom.kind == Symptom::Kind::kCrash)
       return false;
     if (spent()) return alike(of_a, of_b);
-    return shows(*a.property, b.first[0], of_a) || shows(*b.property, a.first[0], of_b);
+    return shows(*a.run->property, b.finding(), of_a) || shows(*b.run->property, a.finding(), of_b);
   }
 
   /// Whether the property fails on the other's case, small or as it was drawn, and, once that is
@@ -112,6 +111,10 @@ private:
 
 } // namespace
 
+NamedFinding::NamedFinding(const PropertyRun &r)
+    : run(&r), cause(cause_of(finding().shrunk, finding().result, *r.kernel, *r.property)),
+      fingerprint(assay::fingerprint(*r.kernel, *r.property, cause)) {}
+
 std::vector<FindingGroup> group_findings(const RunSummary &summary, const GroupOptions &options) {
   std::vector<const assay_kernel *> kernels;
   for (const PropertyRun &run : summary.runs)
@@ -129,7 +132,7 @@ std::vector<FindingGroup> group_findings(const RunSummary &summary, const GroupO
     std::vector<FindingGroup> groups;
     Grouper grouper(*kernel, options);
     for (const PropertyRun *run : runs)
-      grouper.add(*run, groups);
+      grouper.add(NamedFinding(*run), groups);
     out.insert(out.end(), groups.begin(), groups.end());
   }
   return out;

@@ -11,12 +11,22 @@
 
 namespace assay {
 
-struct FindingGroup {
-  /// Runs with a finding, of one kernel. The first is the sharpest: in the order of the table of
-  /// properties, which begins with within_budget.
-  std::vector<const PropertyRun *> members;
+/// A run with a finding, and what its mistake looks like: worked out once, for all who say it.
+struct NamedFinding {
+  explicit NamedFinding(const PropertyRun &run);
+  const PropertyRun *run;
+  Cause cause;
+  std::string fingerprint;
 
-  const Finding &first() const { return members[0]->first[0]; }
+  const Finding &finding() const { return run->first[0]; }
+};
+
+struct FindingGroup {
+  /// Of one kernel. The first is the sharpest: in the order of the table of properties, which
+  /// begins with within_budget. Its fingerprint is the group's.
+  std::vector<NamedFinding> members;
+
+  const Finding &first() const { return members[0].finding(); }
 };
 
 struct GroupOptions {

@@ -40,12 +40,9 @@ std::vector<FindingGroup> grouped(const RunSummary &summary) {
 std::string in_words(const std::vector<FindingGroup> &groups) {
   std::string text;
   for (const FindingGroup &group : groups) {
-    const PropertyRun &first = *group.members[0];
-    text += describe(cause_of(group.first().shrunk, group.first().result, *first.kernel,
-                              *first.property)) +
-            ":";
-    for (const PropertyRun *member : group.members)
-      text += std::string(" ") + member->property->name;
+    text += describe(group.members[0].cause) + ":";
+    for (const NamedFinding &member : group.members)
+      text += std::string(" ") + member.run->property->name;
     text += "\n" + format_problem(group.first().shrunk);
   }
   return text;
@@ -72,7 +69,7 @@ TEST_P(Groups, OneMistakeIsOneGroup) {
   const RunSummary summary = checked_by_many(reference::kernel(one.kernel));
   const auto groups = grouped(summary);
   ASSERT_EQ(groups.size(), 1u) << in_words(groups);
-  EXPECT_STREQ(groups[0].members[0]->property->name, one.sharpest);
+  EXPECT_STREQ(groups[0].members[0].run->property->name, one.sharpest);
   EXPECT_EQ(groups[0].members.size(), findings(summary));
   EXPECT_GE(findings(summary), 2u);
 }
@@ -106,7 +103,8 @@ TEST(GroupsOfSeveral, TwoMistakesAreTwoGroups) {
   EXPECT_EQ(groups.size(), 2u) << in_words(groups);
   std::set<const PropertyRun *> members;
   for (const FindingGroup &group : groups)
-    members.insert(group.members.begin(), group.members.end());
+    for (const NamedFinding &member : group.members)
+      members.insert(member.run);
   EXPECT_EQ(members.size(), findings(summary)); // none is lost, none is in two groups
 }
 

@@ -14,6 +14,7 @@
 #include "properties/report/junit.h"
 #include "properties/report/markdown.h"
 #include "properties/report/sarif.h"
+#include "properties/report/terminal.h"
 #include "properties/tests/report_documents.h"
 
 namespace assay::report {
@@ -219,6 +220,41 @@ TEST(Report, HtmlIsWellFormedAndEscapesEverything) {
   EXPECT_NE(page.find("id=\"finding-1\" data-kernel=\"k&lt;1&gt;\""), page.npos);
   EXPECT_NE(html(passing()).find("<h1>PASS</h1>"), std::string::npos);
   EXPECT_EQ(html(passing()).find("<h2>Findings"), std::string::npos);
+}
+
+TEST(Report, EveryRenderingSaysTheSameOfOneState) {
+  json d = document();
+  d["exit"] = 4;
+  d["runs"] = json::array({run("key_duplication", {{"missing", {"fp8"}}, {"undecided", 2}}),
+                           run("constant_v", {{"hollow", true}, {"discarded", 9}}),
+                           run("v_affine", {{"error", "out of words"}})});
+  for (const std::string &text :
+       {terminal(d, {}), terminal(d, {.quiet = true}), markdown(d), junit(d), sarif(d), html(d)}) {
+    EXPECT_NE(text.find("fewer than two cases of class fp8"), text.npos) << text;
+    EXPECT_NE(text.find("no case was decided (9 discarded)"), text.npos) << text;
+    EXPECT_NE(text.find("out of words"), text.npos) << text;
+  }
+  EXPECT_NE(terminal(d, {}).find("UNDECIDED k<1> key_duplication: 2 undecided cases\n"),
+            std::string::npos);
+  EXPECT_NE(terminal(d, {}).find("\nINCOMPLETE: 120 cases, "), std::string::npos);
+  EXPECT_NE(html(d).find("<h1>INCOMPLETE</h1>"), std::string::npos);
+  d["ended"] = "interrupted";
+  EXPECT_NE(terminal(d, {}).find("\nINTERRUPTED: 0 of 3 properties not run"), std::string::npos);
+}
+
+TEST(Report, TerminalHasAllThatIsKnownOfAFinding) {
+  json d = document();
+  d["found"][1]["unwritten"] = "findings: cannot write";
+  const std::string text = terminal(d, {});
+  for (const char *part :
+       {"\nFINDING k<1> within_budget: ",
+        "  off by 0.5, 13 times what is allowed\nbudget: weights 0\n",
+        "  cause: hazard: misaligned at kernels/a.cuh:31 [0123456789abcdef]\n",
+        "  also seen by: run_to_run\n", "  3 of 40 cases fail; shrunk in 3 steps (9 tried)\n",
+        "  reproduce: assay replay 'findings/a b.case'\n", "  drawn by:  assay check --seed 7\n",
+        "  findings: cannot write; the case:\nassay-case 1\nend\n",
+        "NaN need not reach the outputs of k<1> (scores)\n", "\nFAIL: 120 cases, "})
+    EXPECT_NE(text.find(part), text.npos) << part << "\n" << text;
 }
 
 TEST(Report, CoverageIsCoveredOutsideOrMissing) {

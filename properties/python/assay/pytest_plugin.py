@@ -123,7 +123,7 @@ def why_unproven(run):
         return f"no case was decided ({run['discarded']} discarded; {run['last_discard']})"
     if run["undecided"]:
         return f"{run['undecided']} cases are undecided"
-    return f"no case of class {', '.join(run['missing'])}" if run["missing"] else ""
+    return f"fewer than two cases of class {', '.join(run['missing'])}" if run["missing"] else ""
 
 
 def pytest_configure(config):

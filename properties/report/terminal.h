@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `check` says at its end.
+#pragma once
+
+#include "properties/report/document.h"
+
+namespace assay::report {
+
+struct TerminalLook {
+  bool colours = false;
+  bool quiet = false; ///< findings and what is not proved, and nothing else
+};
+std::string terminal(const json &document, const TerminalLook &look);
+
+} // namespace assay::report
