@@ -211,9 +211,27 @@ def bound():
     return seeds
 
 
+def judge():
+    """rows, heads, dim, batch, pages, slots, kv_heads, ...: as judge_checks.cpp reads them. Zeros behind the end are plain."""
+    shapes = {"nothing": b"", "no_rows": bytes([0, 1, 3, 0, 1, 1, 0, 1, 1]), "one": bytes([1, 0, 7, 1, 2, 3, 0, 1, 1]),
+              "decode": bytes([4, 3, 7, 2, 4, 3, 1, 0, 1]), "heads": bytes([2, 2, 3, 2, 3, 1, 1, 1, 1])}
+    seeds = dict(shapes)
+    for number in range(40):
+        stream, state = [], number * 7919 + 1
+        for _ in range(60 + 7 * number):
+            state = (state * 1103515245 + 12345) % 2**31
+            stream.append(state >> 16 & 255)
+        # Every other one keeps to plain arrays: few bytes say "otherwise".
+        if number % 2:
+            stream = [byte & 0xFE for byte in stream]
+        head = list(shapes["decode" if number % 3 else "one"])
+        seeds[f"stream_{number}"] = bytes(head + stream)
+    return seeds
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
-    for make in (rescale, tile, merge, abi, codec, json, plan, problem, bound, paged, cascade, schedule):
+    for make in (rescale, tile, merge, abi, codec, json, plan, problem, bound, judge, paged, cascade, schedule):
         folder = root / f"fuzz_{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in make().items():
