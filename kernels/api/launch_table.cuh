@@ -12,9 +12,12 @@ namespace assay::ASSAY_TARGET {
 
 const LaunchTable &launch_table() {
   static constexpr LaunchTable kTable = {
-#define ASSAY_KERNEL_ROW(name, Kernel) &launch_##name,
+#define ASSAY_KERNEL_ROW(name, Kernel) &find_##name,
 #include "kernels/api/kernels.def"
-      &launch_plan, &launch_tree_plan};
+#define ASSAY_KERNEL_ROW(name, Kernel)
+#define ASSAY_PLANNED_KERNEL(name, Kernel) &find_##name##_plan,
+#include "kernels/api/kernels.def"
+  };
   return kTable;
 }
 

@@ -123,8 +123,7 @@ struct CellData {
     check_status(assay_paged_attention_v2_workspace_size(&p, &bytes), "workspace_size");
     workspace = std::make_unique<DeviceArray<char>>(bytes);
     ASSAY_BENCH_CHECK(cudaMemset(workspace->get(), 0, bytes));
-    const assay_plan_params plan_call = plan_params(p);
-    check_status(assay_plan_size(&plan_call, &bytes), "plan_size");
+    check_status(assay_paged_attention_v2_plan_size(&p, &bytes), "plan_size");
     plan = std::make_unique<DeviceArray<char>>(bytes);
   }
 };
@@ -166,10 +165,12 @@ void run_decode(const Cell &cell, const Options &options, const DeviceInfo &devi
   };
   measure("paged_attention_v1", assay_paged_attention_v1);
   data.prepare_v2();
-  const assay_plan_params plan = plan_params(data.params(0));
-  check_status(assay_plan(&plan), "plan");
+  const assay_paged_params plan = data.params(0);
+  check_status(assay_paged_attention_v2_plan(&plan), "plan");
   result.plan_us = graph_median_us(data.stream, 16, options.replays,
-                                   [&](int) { check_status(assay_plan(&plan), "plan"); });
+                                   [&](int) {
+                                     check_status(assay_paged_attention_v2_plan(&plan), "plan");
+                                   });
   measure("paged_attention_v2", assay_paged_attention_v2);
   if (!options.judges) return;
   const auto verify = [&](const char *name, auto kernel) {

@@ -106,8 +106,7 @@ public:
     if (tree_) {
       check_status(assay_tree_attention_plan_size(&p, &bytes), "plan_size");
     } else {
-      const assay_plan_params plan = plan_params(p);
-      check_status(assay_plan_size(&plan, &bytes), "plan_size");
+      check_status(assay_paged_attention_v2_plan_size(&p, &bytes), "plan_size");
     }
     for (int set = 0; set < data.layout.sets(); ++set)
       plans_.push_back(std::make_unique<DeviceArray<char>>(bytes));
@@ -132,8 +131,7 @@ public:
   void plan(int set) const {
     const assay_paged_params p = params(set);
     if (tree_) return check_status(assay_tree_attention_plan(&p), "plan");
-    const assay_plan_params own = plan_params(p);
-    check_status(assay_plan(&own), "plan");
+    check_status(assay_paged_attention_v2_plan(&p), "plan");
   }
   void run(int set) const {
     const assay_paged_params p = params(set);

@@ -2,30 +2,26 @@
 #include "kernels/decode/plan_call.h"
 
 #include "kernels/host/attention_call.h"
-#include "kernels/host/device_info.h"
 
 #include <algorithm>
 
 namespace assay {
 namespace {
 
-assay_status build_plan_shape(const assay_plan_params *p, SplitPlanShape &shape) {
-  ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_plan_params"));
-  ASSAY_RETURN_IF_ERROR(check_target(p->target));
-  ASSAY_RETURN_IF_ERROR(check_range("batch", p->batch, 0, 1 << 24));
-  ASSAY_RETURN_IF_ERROR(check_heads(p->num_qo_heads, p->num_kv_heads));
-  ASSAY_RETURN_IF_ERROR(check_head_dim(p->head_dim));
-  ASSAY_RETURN_IF_ERROR(check_cache_shape(*p));
-  ASSAY_RETURN_IF_ERROR(check_range("max_seq_len", p->max_seq_len, 0, kMaxTokens));
+assay_status build_plan_shape(const assay_paged_params *p, SplitPlanShape &shape) {
+  PagedShape paged;
   PagedSplit split;
-  ASSAY_RETURN_IF_ERROR(build_paged_split(paged_shape(*p), p->num_splits, split));
+  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, paged));
+  ASSAY_RETURN_IF_ERROR(build_paged_split(paged, p->num_splits, split));
   shape = split.plan;
-  return check_plan_tiles(shape, p->max_seq_len);
+  return check_plan_tiles(p->kv, shape);
 }
 
 } // namespace
 
-assay_status check_plan_tiles(const SplitPlanShape &s, int32_t tokens) {
+assay_status check_plan_tiles(const assay_paged_kv &kv, const SplitPlanShape &s) {
+  ASSAY_RETURN_IF_ERROR(check_cache_sizes(kv));
+  const int32_t tokens = kv.max_pages * kv.page_size;
   const int64_t tiles = int64_t{s.batch} * (tiles_of(tokens, s.tile) + kBoundaryTiles);
   if (tiles <= kMaxGrid) return ASSAY_OK;
   return fail(ASSAY_CAPACITY_EXCEEDED,
@@ -33,12 +29,19 @@ assay_status check_plan_tiles(const SplitPlanShape &s, int32_t tokens) {
               tiles, kMaxGrid);
 }
 
+assay_status check_plan_buffer(const assay_paged_params &p, int64_t needed) {
+  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p.plan, 16));
+  if (p.plan_bytes >= static_cast<uint64_t>(needed)) return ASSAY_OK;
+  return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, batch {} needs {}", p.plan_bytes,
+              p.batch, needed);
+}
+
 assay_status build_paged_split(const PagedShape &s, int32_t num_splits, PagedSplit &split) {
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", num_splits, 0, 1 << 16));
+  ASSAY_RETURN_IF_ERROR(check_device(s.device));
   const int64_t batch = s.batch;
-  const int sms = multiprocessors(s.target);
-  if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-  const bool eight_fit = shared_bytes(s, 8) <= shared_memory_limit(s.target);
+  const int sms = s.device.multiprocessors;
+  const bool eight_fit = shared_bytes(s, 8) <= s.device.shared_memory_limit;
   split.warps = v2_warps(batch, s.head_tiles, num_splits, s.head_dim, sms, eight_fit);
   const DecodePolicy policy = decode_policy(s.head_dim, s.kv_bytes, s.row_tiles, split.warps);
   int64_t workers = batch * num_splits;
@@ -56,22 +59,19 @@ assay_status build_paged_split(const PagedShape &s, int32_t num_splits, PagedSpl
   return ASSAY_OK;
 }
 
-assay_status Plan::build(const assay_plan_params *p, PlanCall &call) {
+assay_status PagedV2Plan::build(const assay_paged_params *p, PagedV2PlanCall &call) {
   ASSAY_RETURN_IF_ERROR(build_plan_shape(p, call.shape));
-  call.empty = call.shape.batch == 0;
+  ASSAY_RETURN_IF_ERROR(check_cache_rows(*p));
+  call.empty = p->batch == 0;
   if (call.empty) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_pointer("seq_lens", p->seq_lens, 4));
-  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p->plan, 16));
-  const auto needed = static_cast<uint64_t>(plan_layout(call.shape).bytes);
-  if (p->plan_bytes < needed)
-    return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, this plan needs {}", p->plan_bytes,
-                needed);
-  call.seq_lens = p->seq_lens;
+  ASSAY_RETURN_IF_ERROR(check_pointer("kv.seq_lens", p->kv.seq_lens, 4));
+  ASSAY_RETURN_IF_ERROR(check_plan_buffer(*p, plan_layout(call.shape).bytes));
+  call.seq_lens = p->kv.seq_lens;
   call.plan = p->plan;
   return ASSAY_OK;
 }
 
-assay_status Plan::size(const assay_plan_params *p, uint64_t *bytes) {
+assay_status PagedV2Plan::size(const assay_paged_params *p, uint64_t *bytes) {
   SplitPlanShape shape;
   ASSAY_RETURN_IF_ERROR(build_plan_shape(p, shape));
   *bytes = plan_layout(shape).bytes;

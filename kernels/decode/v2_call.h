@@ -20,6 +20,7 @@ struct PagedV2Call {
 struct PagedV2 {
   using Params = assay_paged_params;
   using Call = PagedV2Call;
+  using Planner = PagedV2Plan;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
   static constexpr assay_arithmetic kArithmetic = paged_arithmetic(8, 65536); // or 4 warps
   static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_FIXED;
@@ -29,8 +30,6 @@ struct PagedV2 {
   static assay_status workspace_size(const Params *params, uint64_t *bytes);
   static assay_status key_order(const void *params, int32_t request, int32_t qo_head,
                                 assay_key_tile *tiles, int32_t capacity, int32_t *count);
-  /// The call of assay_plan that serves this one.
-  static assay_plan_params plan_params(const Params &params);
 };
 
 } // namespace assay
