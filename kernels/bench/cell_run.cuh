@@ -28,9 +28,10 @@ Memory device_memory();
 
 /// The result that `run(result, device)` fills; what it throws is the error.
 template <class Run>
-CellResult guarded(CellKind kind, const std::string &cell, const char *kv_dtype, Run run) {
+CellResult guarded(CellKind kind, const std::string &cell, const char *kv_dtype,
+                   const Options &options, Run run) {
   CellResult result;
-  result.kind = kind;
+  result.kind = options.host_only ? CellKind::kHost : kind;
   result.cell = cell;
   result.kv_dtype = kv_dtype;
   try {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call costs the host: its checks and its launch, beside the checks alone. The device may be
+// behind: a call has returned long before its kernel ends.
+#pragma once
+
+#include "kernels/bench/cell_run.cuh"
+
+#include <chrono>
+
+namespace assay::bench {
+
+/// Calls between two waits for the device. A stream holds 1,024 launches that have not begun; where
+/// one more would have to wait, the host would be timed waiting for the device.
+inline constexpr int kHostCalls = 256;
+
+/// Median microseconds of one of `calls` calls of `run`, over rounds between which `wait` runs
+/// untimed: 15 of them, fewer (3 at least) where they take more than 0.2 s.
+template <class Run, class Wait>
+double host_median_us(int calls, Run run, Wait wait) {
+  using Clock = std::chrono::steady_clock;
+  using Microseconds = std::chrono::duration<double, std::micro>;
+  constexpr size_t kMostRounds = 15, kFewestRounds = 3;
+  constexpr Microseconds kMost(200'000);
+  for (int i = 0; i < calls; ++i) // modules are loaded, caches are filled
+    run();
+  wait();
+  std::vector<double> us;
+  const auto start = Clock::now();
+  while (us.size() < kFewestRounds || (us.size() < kMostRounds && Clock::now() - start < kMost)) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < calls; ++i)
+      run();
+    us.push_back(Microseconds(Clock::now() - begin).count() / calls);
+    wait();
+  }
+  std::nth_element(us.begin(), us.begin() + us.size() / 2, us.end());
+  return us[us.size() / 2];
+}
+
+/// Host microseconds of one enqueue() in a row of them.
+template <class Enqueue>
+double host_enqueue_us(const Stream &stream, Enqueue enqueue) {
+  return host_median_us(kHostCalls, enqueue,
+                        [&] { ASSAY_BENCH_CHECK(cudaStreamSynchronize(stream.get())); });
+}
+
+/// Of an entry point and its `supports`, which is what it does before it launches.
+template <class Params>
+void time_host(const Stream &stream, const char *name, const Params &params,
+               assay_status (*call)(const Params *), assay_status (*supports)(const Params *),
+               Timing &out) {
+  constexpr int kChecks = 4096;
+  out.host_us = host_enqueue_us(stream, [&] { check_status(call(&params), name); });
+  out.checks_us = host_median_us(
+      kChecks, [&] { check_status(supports(&params), name); }, [] {});
+}
+
+} // namespace assay::bench
