@@ -8,7 +8,7 @@
 // kernel that reads and writes what they do, cascades against their products. Planning is timed
 // apart: one plan serves every layer of a step. Every decode call is timed twice: after the one
 // before it has ended, and with early_start, overlapping it as far as assay.h allows. What a call
-// costs the host is timed over rows of 256 of them; waits between the rows are left out.
+// costs the host is timed over rows of 200 of them; waits between the rows are left out.
 #pragma once
 
 #include "kernels/bench/cells/cell_set.h"

@@ -9,9 +9,9 @@
 
 namespace assay::bench {
 
-/// Calls between two waits for the device. A stream holds 1,024 launches that have not begun; where
-/// one more would have to wait, the host would be timed waiting for the device.
-inline constexpr int kHostCalls = 256;
+/// Calls between two waits for the device. A stream holds about 1,024 launches that have not begun,
+/// and a call makes up to four (a cascade): with more, the host would be timed waiting for room.
+inline constexpr int kHostCalls = 200;
 
 /// Median microseconds of one of `calls` calls of `run`, over rounds between which `wait` runs
 /// untimed: 15 of them, fewer (3 at least) where they take more than 0.2 s.
@@ -21,7 +21,8 @@ double host_median_us(int calls, Run run, Wait wait) {
   using Microseconds = std::chrono::duration<double, std::micro>;
   constexpr size_t kMostRounds = 15, kFewestRounds = 3;
   constexpr Microseconds kMost(200'000);
-  for (int i = 0; i < calls; ++i) // modules are loaded, caches are filled
+  constexpr int kWarmUps = 16; // modules are loaded, caches are filled
+  for (int i = 0; i < kWarmUps; ++i)
     run();
   wait();
   std::vector<double> us;
