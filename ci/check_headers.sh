@@ -11,6 +11,7 @@ of_toolkit=(
   kernels/bench/cell_run.cuh
   kernels/bench/device.cuh
   kernels/bench/floor.cuh
+  kernels/bench/host_time.cuh
   kernels/bench/versus/versus.cuh
   properties/sut/late_writer.h
 )

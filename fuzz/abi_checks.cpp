@@ -102,13 +102,17 @@ assay_paged_params right_paged() {
   return p;
 }
 
-assay_plan_params right_plan() {
-  assay_plan_params p{};
+/// What a planner needs, and no more.
+assay_paged_params right_plan() {
+  assay_paged_params p{};
   set_shape(p);
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.q_len = 1;
-  p.max_seq_len = 128;
-  p.seq_lens = somewhere<int32_t>(4);
+  p.sm_scale = 0.125f;
+  p.kv.seq_lens = somewhere<int32_t>(4);
+  p.kv.rows = p.batch;
+  p.kv.max_pages = 8;
+  p.kv.page_size = 16;
   p.plan = somewhere<void>(8);
   return p; // plan_bytes 0: never filled
 }
@@ -222,6 +226,18 @@ private:
   std::string error_;
 };
 
+/// A planner may not fill a buffer that is too small.
+void check_no_room(Calls<assay_paged_params> &calls, const assay_paged_params &p,
+                   AbiEntries::Call<assay_paged_params> plan,
+                   AbiEntries::Size<assay_paged_params> plan_size) {
+  assay_status sized = ASSAY_OK;
+  const uint64_t bytes = calls.size("plan_size", plan_size, sized);
+  if (p.plan_bytes >= bytes && sized == ASSAY_OK) return;
+  const assay_status status = plan(&p);
+  calls.check_answer("plan", status);
+  if (status == ASSAY_OK && p.batch > 0) calls.require("a plan went into no room");
+}
+
 std::string check_paged(const AbiEntries &entries, const assay_paged_params &p, ByteReader &in) {
   Calls<assay_paged_params> calls(entries, p);
   calls.ask("paged_attention_v1_supports", entries.v1_supports, entries.v1);
@@ -236,12 +252,8 @@ std::string check_paged(const AbiEntries &entries, const assay_paged_params &p, 
   const uint64_t tree_bytes = calls.size("tree_workspace_size", entries.tree_size, sized);
   if (tree == ASSAY_OK && p.batch > 0 && (sized != ASSAY_OK || tree_bytes > p.workspace_bytes))
     calls.require("a workspace that is too small is supported");
-  const uint64_t plan_bytes = calls.size("tree_plan_size", entries.tree_plan_size, sized);
-  if (p.plan_bytes < plan_bytes || sized != ASSAY_OK) {
-    const assay_status status = entries.tree_plan(&p);
-    calls.check_answer("tree_plan", status);
-    if (status == ASSAY_OK && p.batch > 0) calls.require("a plan went into no room");
-  }
+  check_no_room(calls, p, entries.v2_plan, entries.v2_plan_size);
+  check_no_room(calls, p, entries.tree_plan, entries.tree_plan_size);
   assay_paged_choice choice{-1, -1};
   const int64_t total = read_value(in), longest = read_value(in);
   const assay_status chosen =
@@ -251,18 +263,6 @@ std::string check_paged(const AbiEntries &entries, const assay_paged_params &p, 
                                              (choice.even_lengths == 0 || choice.even_lengths == 1)
                                        : choice.version == -1 && choice.even_lengths == -1;
   if (!sane) calls.require("paged_attention_choose leaves no choice");
-  return calls.done();
-}
-
-/// Of a buffer that is too small.
-std::string check_plan(const AbiEntries &entries, const assay_plan_params &p) {
-  Calls<assay_plan_params> calls(entries, p);
-  assay_status sized = ASSAY_OK;
-  const uint64_t bytes = calls.size("plan_size", entries.plan_size, sized);
-  if (p.plan_bytes >= bytes && sized == ASSAY_OK) return calls.done();
-  const assay_status status = entries.plan(&p);
-  calls.check_answer("plan", status);
-  if (status == ASSAY_OK && p.batch > 0) calls.require("a plan went into no room");
   return calls.done();
 }
 
@@ -298,9 +298,11 @@ std::string check_abi_with(const AbiEntries &entries, Input input) {
     return check_paged(entries, p, in);
   }
   case 1: {
-    assay_plan_params p = right_plan();
+    assay_paged_params p = right_plan();
     overwrite(in, p, sizeof p);
-    return check_plan(entries, p);
+    Calls<assay_paged_params> calls(entries, p);
+    check_no_room(calls, p, entries.v2_plan, entries.v2_plan_size);
+    return calls.done();
   }
   case 2: {
     assay_cascade_level levels[ASSAY_MAX_CASCADE_LEVELS];

@@ -20,7 +20,7 @@ struct AbiEntries {
   Call<assay_cascade_params> cascade = assay_cascade_attention;
   Call<assay_merge_state_params> merge_state = assay_merge_state;
   Call<assay_merge_states_params> merge_states = assay_merge_states;
-  Call<assay_plan_params> plan = assay_plan;
+  Call<assay_paged_params> v2_plan = assay_paged_attention_v2_plan;
   Call<assay_paged_params> v1_supports = assay_paged_attention_v1_supports;
   Call<assay_paged_params> v2_supports = assay_paged_attention_v2_supports;
   Call<assay_paged_params> tree_supports = assay_tree_attention_supports;
@@ -28,10 +28,10 @@ struct AbiEntries {
   Call<assay_merge_state_params> merge_state_supports = assay_merge_state_supports;
   Call<assay_merge_states_params> merge_states_supports = assay_merge_states_supports;
   Size<assay_paged_params> v2_size = assay_paged_attention_v2_workspace_size;
+  Size<assay_paged_params> v2_plan_size = assay_paged_attention_v2_plan_size;
   Size<assay_paged_params> tree_size = assay_tree_attention_workspace_size;
   Size<assay_paged_params> tree_plan_size = assay_tree_attention_plan_size;
   Size<assay_cascade_params> cascade_size = assay_cascade_attention_workspace_size;
-  Size<assay_plan_params> plan_size = assay_plan_size;
   const char *(*last_error)() = assay_last_error;
 };
 

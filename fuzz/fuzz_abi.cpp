@@ -9,7 +9,7 @@
 //   2. A call that *_supports refuses is refused with the same status.
 //   3. A size is written on success alone and below 2^62; what v2 and cascades support has the
 //      workspace that they ask for.
-//   4. A plan is never written into a buffer below assay_plan_size.
+//   4. A plan is never written into a buffer below the size that is asked for.
 // Not run: what is supported. fuzz_problem does, with memory behind it.
 #include "fuzz/abi_checks.h"
 

@@ -84,7 +84,7 @@ def shuffle_removal(tree, node):
 
 def allocation(tree, node):
     """Grid and block exchanged, or off by one."""
-    if node.kind != "CALL_EXPR" or not tree.text_of(node).startswith("launch_kernel("):
+    if node.kind != "CALL_EXPR" or not re.match(r"launch_kernel[(<]", tree.text_of(node)):
         return
     lists = [c for c in node.children if c.kind == "INIT_LIST_EXPR" and len(c.children) >= 2]
     if len(lists) != 1:

@@ -22,24 +22,10 @@ constexpr const char *kOmitted[] = {
 #include "mutant_omitted.inc"
     nullptr};
 
-template <class Kernel, auto kLaunch>
+template <class Kernel, auto kFind>
 assay_status run(const void *params) {
-  return run_call<Kernel, kLaunch>(n_mutants::launch_table(),
-                                   static_cast<const typename Kernel::Params *>(params), true);
-}
-
-template <class Kernel>
-assay_status plan(const void *params) {
-  const assay_plan_params own =
-      Kernel::plan_params(*static_cast<const typename Kernel::Params *>(params));
-  return run_call<Plan, &LaunchTable::plan>(n_mutants::launch_table(), &own, true);
-}
-
-template <class Kernel, auto kLaunch>
-void replace(assay_kernel &kernel) {
-  kernel.run = &run<Kernel, kLaunch>;
-  if constexpr (requires { &Kernel::plan_params; }) kernel.plan = &plan<Kernel>;
-  if constexpr (std::is_same_v<Kernel, Tree>) kernel.plan = &run<TreePlan, &LaunchTable::tree_plan>;
+  return run_call<Kernel>(n_mutants::launch_table().*kFind,
+                          static_cast<const typename Kernel::Params *>(params));
 }
 
 bool same(assay_dtype dtype, assay_dtype kv_dtype, int head_dim, const auto &built) {
@@ -57,7 +43,12 @@ const assay_plugin *plugin() {
   static const auto kKernels = [] {
     auto kernels = own_kernels(ASSAY_TARGET_SIMT);
     size_t row = 0;
-#define ASSAY_KERNEL_ROW(name, Kernel) replace<Kernel, &LaunchTable::name>(kernels[row++]);
+#define ASSAY_KERNEL_ROW(name, Kernel) kernels[row++].run = &run<Kernel, &LaunchTable::name>;
+#include "kernels/api/kernels.def"
+    row = 0;
+#define ASSAY_KERNEL_ROW(name, Kernel) ++row;
+#define ASSAY_PLANNED_KERNEL(name, Kernel)                                                         \
+  kernels[row++].plan = &run<Kernel::Planner, &LaunchTable::name##_plan>;
 #include "kernels/api/kernels.def"
     return kernels;
   }();

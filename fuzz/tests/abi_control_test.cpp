@@ -69,9 +69,9 @@ TEST(AbiControl, workspace_not_looked_at) {
 }
 
 TEST(AbiControl, plan_into_no_room) {
-  EXPECT_NE(
-      violation_of({.plan = [](const assay_plan_params *) -> assay_status { return ASSAY_OK; }}),
-      "");
+  EXPECT_NE(violation_of(
+                {.v2_plan = [](const assay_paged_params *) -> assay_status { return ASSAY_OK; }}),
+            "");
 }
 
 TEST(AbiControl, failure_without_a_message) {

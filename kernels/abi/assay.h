@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 8
+#define ASSAY_ABI_MINOR 9
 
 #ifdef __cplusplus
 extern "C" {
@@ -156,9 +156,9 @@ typedef struct assay_paged_params {
   const float *sinks;        /**< [num_qo_heads] natural-base logits, finite or -inf; may be null */
   void *workspace;           /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
   uint64_t workspace_bytes;  /**< at least assay_paged_attention_v2_workspace_size, plan or not */
-  void *plan; /**< v2: filled by assay_plan for these shapes, 16-byte aligned; null plans inside the
-                 call */
-  uint64_t plan_bytes; /**< of a plan: at least assay_plan_size */
+  void *plan; /**< v2: filled by assay_paged_attention_v2_plan for these shapes, 16-byte aligned;
+                 null plans inside the call. Of a planning call: where the plan goes, any content */
+  uint64_t plan_bytes; /**< of a plan: at least assay_paged_attention_v2_plan_size */
   void *stream;
 } assay_paged_params;
 
@@ -171,27 +171,13 @@ typedef struct assay_paged_choice {
 } assay_paged_choice;
 
 /**
- * The planner of paged_attention_v2: reads seq_lens on the device, writes a plan for all layers of
- * a decode step (host and device write the same bytes). It holds the counters of the split merge:
- * calls that share it follow each other on one stream. batch * max_seq_len up to 2^34 always fits.
+ * The planner of paged_attention_v2, assay_paged_attention_v2_plan: reads kv.seq_lens on the
+ * device, writes a plan for all layers of a decode step (host and device write the same bytes). It
+ * takes the params of any call that the plan is for, and checks their shapes and options as that
+ * call does; but of pointers it looks at kv.seq_lens and plan alone, and at no stride. A plan
+ * serves lengths up to kv.max_pages * kv.page_size; batch times that up to 2^34 always fits. It
+ * holds the counters of the split merge: calls that share it follow each other on one stream.
  */
-typedef struct assay_plan_params {
-  uint32_t struct_size;
-  assay_target target;
-  assay_dtype dtype, kv_dtype;
-  int32_t batch;
-  int32_t q_len;
-  int32_t num_qo_heads;
-  int32_t num_kv_heads;
-  int32_t head_dim;
-  int32_t window;
-  int32_t max_seq_len;     /**< tokens, 0 .. 2^30; capacity the plan must stay valid for */
-  int32_t num_splits;      /**< as in assay_paged_params, like all the fields above */
-  const int32_t *seq_lens; /**< [batch] 0 .. max_seq_len */
-  void *plan;              /**< 16-byte aligned, any content */
-  uint64_t plan_bytes;     /**< at least assay_plan_size */
-  void *stream;
-} assay_plan_params;
 
 /**
  * Tree attention: paged attention that finds out which requests share keys, and computes those once
@@ -201,8 +187,9 @@ typedef struct assay_plan_params {
  * begin with the same pages share the keys in them, wherever in the batch they are, in a tree of up
  * to 4 levels (a prefix of all, of a part of them, and so on). It writes a plan that every layer of
  * the same decode step can reuse, with params of any of its calls: q, o, lse, workspace and what
- * they point to are not looked at, nor scale, softcap, slopes, sinks. A call without a plan plans
- * inside. Calls that share a plan must follow each other on one stream. Sizes as in assay_plan.
+ * they point to are not looked at, nor does the plan depend on scale, softcap, slopes or sinks. A
+ * call without a plan plans inside. Calls that share a plan must follow each other on one stream.
+ * Sizes as for v2.
  *
  * num_splits 0: keys are shared as far as a model of bytes and work says that it pays; a batch that
  * shares nothing is computed as in paged_attention_v2. num_splits > 0: all that can be shared is,
@@ -328,12 +315,12 @@ typedef struct assay_merge_states_params {
 
 assay_status assay_paged_attention_v1(const assay_paged_params *params);
 assay_status assay_paged_attention_v2(const assay_paged_params *params);
+assay_status assay_paged_attention_v2_plan(const assay_paged_params *params);
 assay_status assay_tree_attention(const assay_paged_params *params);
 assay_status assay_tree_attention_plan(const assay_paged_params *params);
 assay_status assay_cascade_attention(const assay_cascade_params *params);
 assay_status assay_merge_state(const assay_merge_state_params *params);
 assay_status assay_merge_states(const assay_merge_states_params *params);
-assay_status assay_plan(const assay_plan_params *params);
 
 /** ASSAY_OK when the call would be launched; otherwise its status, with the message set. */
 assay_status assay_paged_attention_v1_supports(const assay_paged_params *params);
@@ -360,11 +347,11 @@ assay_status assay_paged_attention_choose(const assay_paged_params *params, int6
  */
 assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,
                                                      uint64_t *bytes);
+assay_status assay_paged_attention_v2_plan_size(const assay_paged_params *params, uint64_t *bytes);
 assay_status assay_tree_attention_workspace_size(const assay_paged_params *params, uint64_t *bytes);
 assay_status assay_tree_attention_plan_size(const assay_paged_params *params, uint64_t *bytes);
 assay_status assay_cascade_attention_workspace_size(const assay_cascade_params *params,
                                                     uint64_t *bytes);
-assay_status assay_plan_size(const assay_plan_params *params, uint64_t *bytes);
 
 /** Message of this thread's last failed call; empty after a success. Valid until the next call. */
 const char *assay_last_error(void);

@@ -39,10 +39,10 @@ extern "C" {
 
 #define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
   assay_status assay_##name(const Kernel::Params *params) {                                        \
-    return run_call<Kernel, &LaunchTable::name>(table_for(params), params, true);                  \
+    return run_call<Kernel>(table_for(params).name, params);                                       \
   }                                                                                                \
   assay_status assay_##name##_supports(const Kernel::Params *params) {                             \
-    return run_call<Kernel, &LaunchTable::name>(table_for(params), params, false);                 \
+    return supports_call<Kernel>(table_for(params).name, params);                                  \
   }
 #include "kernels/api/kernels.def"
 
@@ -53,21 +53,15 @@ extern "C" {
   }
 #include "kernels/api/kernels.def"
 
-assay_status assay_plan(const assay_plan_params *params) {
-  return run_call<Plan, &LaunchTable::plan>(table_for(params), params, true);
-}
-
-assay_status assay_plan_size(const assay_plan_params *params, uint64_t *bytes) {
-  return write_size(&Plan::size, params, bytes);
-}
-
-assay_status assay_tree_attention_plan(const assay_paged_params *params) {
-  return run_call<TreePlan, &LaunchTable::tree_plan>(table_for(params), params, true);
-}
-
-assay_status assay_tree_attention_plan_size(const assay_paged_params *params, uint64_t *bytes) {
-  return write_size(&TreePlan::size, params, bytes);
-}
+#define ASSAY_KERNEL_ROW(name, Kernel)
+#define ASSAY_PLANNED_KERNEL(name, Kernel)                                                         \
+  assay_status assay_##name##_plan(const Kernel::Params *params) {                                 \
+    return run_call<Kernel::Planner>(table_for(params).name##_plan, params);                       \
+  }                                                                                                \
+  assay_status assay_##name##_plan_size(const Kernel::Params *params, uint64_t *bytes) {           \
+    return write_size(&Kernel::Planner::size, params, bytes);                                      \
+  }
+#include "kernels/api/kernels.def"
 
 assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
                                           int32_t max_seq_len, assay_paged_choice *choice) {

@@ -6,19 +6,19 @@
 #include "kernels/decode/plan_call.h"
 #include "kernels/decode/v1_call.h"
 #include "kernels/decode/v2_call.h"
-#include "kernels/host/status.h"
+#include "kernels/host/find.h"
 #include "kernels/merge/merge_call.h"
 #include "kernels/tree/tree_call.h"
 
 namespace assay {
 
-/// Each finds the instantiation for a checked call and, when `launch`, runs it.
+/// What finds the launch of a kernel's calls, and of its planner's.
 struct LaunchTable {
-#define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
-  assay_status (*name)(const Kernel::Call &, void *stream, bool launch);
+#define ASSAY_KERNEL_ROW(name, Kernel) Find<Kernel::Call> name;
 #include "kernels/api/kernels.def"
-  assay_status (*plan)(const PlanCall &, void *stream, bool launch);
-  assay_status (*tree_plan)(const TreePlanCall &, void *stream, bool launch);
+#define ASSAY_KERNEL_ROW(name, Kernel)
+#define ASSAY_PLANNED_KERNEL(name, Kernel) Find<Kernel::Planner::Call> name##_plan;
+#include "kernels/api/kernels.def"
 };
 
 namespace n_simt {
@@ -28,13 +28,31 @@ namespace n_cuda {
 const LaunchTable &launch_table();
 }
 
-/// Checks a call and launches it; without `launch` it answers `supports`.
-template <class Kernel, auto LaunchTable::*kLaunch>
-assay_status run_call(const LaunchTable &table, const typename Kernel::Params *params,
-                      bool launch) {
-  typename Kernel::Call call{};
+/// Checks a call and finds its launch, in one of the table's rows.
+template <class Kernel>
+assay_status prepare_call(Find<typename Kernel::Call> find, const typename Kernel::Params *params,
+                          typename Kernel::Call &call, Launch<typename Kernel::Call> &launch) {
   ASSAY_RETURN_IF_ERROR(Kernel::build(params, call));
-  ASSAY_RETURN_IF_ERROR((table.*kLaunch)(call, params->stream, launch && !call.empty));
+  return find(call, launch);
+}
+
+/// Whether a call would be launched.
+template <class Kernel>
+assay_status supports_call(Find<typename Kernel::Call> find,
+                           const typename Kernel::Params *params) {
+  typename Kernel::Call call{};
+  Launch<typename Kernel::Call> launch = nullptr;
+  ASSAY_RETURN_IF_ERROR(prepare_call<Kernel>(find, params, call, launch));
+  return set_ok();
+}
+
+/// Launches it.
+template <class Kernel>
+assay_status run_call(Find<typename Kernel::Call> find, const typename Kernel::Params *params) {
+  typename Kernel::Call call{};
+  Launch<typename Kernel::Call> launch = nullptr;
+  ASSAY_RETURN_IF_ERROR(prepare_call<Kernel>(find, params, call, launch));
+  if (!call.empty) ASSAY_RETURN_IF_ERROR(launch(call, params->stream));
   return set_ok();
 }
 

@@ -14,29 +14,9 @@ template <auto kFunction, class Params>
 assay_status call(const void *params) {
   return kFunction(static_cast<const Params *>(params));
 }
-template <class Kernel>
-assay_status workspace_size(const void *params, uint64_t *bytes) {
-  ASSAY_RETURN_IF_ERROR(
-      Kernel::workspace_size(static_cast<const typename Kernel::Params *>(params), bytes));
-  return set_ok();
-}
-template <class Kernel>
-assay_status plan_size(const void *params, uint64_t *bytes) {
-  const assay_plan_params plan =
-      Kernel::plan_params(*static_cast<const typename Kernel::Params *>(params));
-  return assay_plan_size(&plan, bytes);
-}
-template <class Kernel>
-assay_status plan(const void *params) {
-  const assay_plan_params plan =
-      Kernel::plan_params(*static_cast<const typename Kernel::Params *>(params));
-  return assay_plan(&plan);
-}
-
-/// A planner that takes the params of the call itself.
-template <auto kSize>
-assay_status own_plan_size(const void *params, uint64_t *bytes) {
-  return kSize(static_cast<const assay_paged_params *>(params), bytes);
+template <auto kFunction, class Params>
+assay_status size(const void *params, uint64_t *bytes) {
+  return kFunction(static_cast<const Params *>(params), bytes);
 }
 
 template <class Kernel>
@@ -54,16 +34,7 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
   k.supports = supports;
   k.run = run;
   k.last_error = &assay_last_error;
-  if constexpr (requires { &Kernel::workspace_size; }) k.workspace_size = &workspace_size<Kernel>;
   if constexpr (requires { &Kernel::key_order; }) k.key_order = &Kernel::key_order;
-  if constexpr (requires { &Kernel::plan_params; }) {
-    k.plan_size = &plan_size<Kernel>;
-    k.plan = &plan<Kernel>;
-  }
-  if constexpr (std::is_same_v<Kernel, Tree>) {
-    k.plan_size = &own_plan_size<&assay_tree_attention_plan_size>;
-    k.plan = &call<&assay_tree_attention_plan, assay_paged_params>;
-  }
   k.checks_arguments = 1;
   return k;
 }
@@ -71,12 +42,24 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
 } // namespace
 
 std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target) {
-  return {{
+  std::array<assay_kernel, kOwnKernels> kernels = {{
 #define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
   row<Kernel>(#name, target, &call<&assay_##name##_supports, Kernel::Params>,                      \
               &call<&assay_##name, Kernel::Params>),
 #include "kernels/api/kernels.def"
   }};
+  size_t i = 0;
+#define ASSAY_KERNEL_ROW(name, Kernel) ++i;
+#define ASSAY_WORKSPACE_KERNEL(name, Kernel)                                                       \
+  kernels[i++].workspace_size = &size<&assay_##name##_workspace_size, Kernel::Params>;
+#include "kernels/api/kernels.def"
+  i = 0;
+#define ASSAY_KERNEL_ROW(name, Kernel) ++i;
+#define ASSAY_PLANNED_KERNEL(name, Kernel)                                                         \
+  kernels[i].plan_size = &size<&assay_##name##_plan_size, Kernel::Params>;                         \
+  kernels[i++].plan = &call<&assay_##name##_plan, Kernel::Params>;
+#include "kernels/api/kernels.def"
+  return kernels;
 }
 
 namespace {

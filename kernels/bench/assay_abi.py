@@ -87,29 +87,6 @@ class PagedChoice(Structure):
     _fields_ = [("version", c_int32), ("even_lengths", c_int32)]
 
 
-class PlanParams(Structure):
-    """assay_plan_params"""
-
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("target", c_int32),
-        ("dtype", c_int32),
-        ("kv_dtype", c_int32),
-        ("batch", c_int32),
-        ("q_len", c_int32),
-        ("num_qo_heads", c_int32),
-        ("num_kv_heads", c_int32),
-        ("head_dim", c_int32),
-        ("window", c_int32),
-        ("max_seq_len", c_int32),
-        ("num_splits", c_int32),
-        ("seq_lens", c_void_p),
-        ("plan", c_void_p),
-        ("plan_bytes", c_uint64),
-        ("stream", c_void_p),
-    ]
-
-
 class CascadeLevel(Structure):
     """assay_cascade_level"""
 
@@ -239,20 +216,20 @@ class Assay:
     def paged_attention_v2(self, params):
         self._call("paged_attention_v2", params)
 
+    def paged_attention_v2_plan(self, params):
+        self._call("paged_attention_v2_plan", params)
+
     def paged_attention_v2_workspace_size(self, params):
         return self._size("paged_attention_v2_workspace_size", params)
+
+    def paged_attention_v2_plan_size(self, params):
+        return self._size("paged_attention_v2_plan_size", params)
 
     def paged_attention_choose(self, params, lens):
         """PagedChoice for requests of these lengths."""
         choice = PagedChoice()
         self._call("paged_attention_choose", params, c_int64(sum(lens)), c_int32(max(lens)), byref(choice))
         return choice
-
-    def plan(self, params):
-        self._call("plan", params)
-
-    def plan_size(self, params):
-        return self._size("plan_size", params)
 
     def cascade_attention(self, params):
         self._call("cascade_attention", params)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/bench/cell_run.cuh"
 #include "kernels/bench/floor.cuh"
+#include "kernels/bench/host_time.cuh"
 #include "kernels/bench/versus/versus.cuh"
 
 #include <cmath>
@@ -117,15 +118,20 @@ struct CellData {
     return choice.even_lengths;
   }
 
+  /// Workspace and plan of v2.
   void prepare_v2() {
     uint64_t bytes = 0;
     assay_paged_params p = params(0);
     check_status(assay_paged_attention_v2_workspace_size(&p, &bytes), "workspace_size");
     workspace = std::make_unique<DeviceArray<char>>(bytes);
     ASSAY_BENCH_CHECK(cudaMemset(workspace->get(), 0, bytes));
-    const assay_plan_params plan_call = plan_params(p);
-    check_status(assay_plan_size(&plan_call, &bytes), "plan_size");
+    check_status(assay_paged_attention_v2_plan_size(&p, &bytes), "plan_size");
     plan = std::make_unique<DeviceArray<char>>(bytes);
+    run_plan();
+  }
+  void run_plan() const {
+    const assay_paged_params p = params(0);
+    check_status(assay_paged_attention_v2_plan(&p), "plan");
   }
 };
 
@@ -142,6 +148,22 @@ Verification verify_kernel(const CellData &data, const char *kernel,
                                call.page_table.size() * sizeof(int32_t), cudaMemcpyDeviceToHost));
   call.run = run;
   return verify_call(call, device_memory(), judge);
+}
+
+/// Both versions, v2 with its plan.
+void time_host_of(const CellData &data, CellResult &result) {
+  const assay_paged_params p = data.params(0);
+  const auto time = [&](const char *name, auto call, auto supports) {
+    time_host(data.stream, name, p, call, supports, result.kernels[name]);
+  };
+  time("paged_attention_v1", &assay_paged_attention_v1, &assay_paged_attention_v1_supports);
+  time("paged_attention_v2", &assay_paged_attention_v2, &assay_paged_attention_v2_supports);
+}
+
+void run_decode_on_host(const Cell &cell, CellResult &result) {
+  CellData data(cell, 1);
+  data.prepare_v2();
+  time_host_of(data, result);
 }
 
 void run_decode(const Cell &cell, const Options &options, const DeviceInfo &device,
@@ -166,11 +188,9 @@ void run_decode(const Cell &cell, const Options &options, const DeviceInfo &devi
   };
   measure("paged_attention_v1", assay_paged_attention_v1);
   data.prepare_v2();
-  const assay_plan_params plan = plan_params(data.params(0));
-  check_status(assay_plan(&plan), "plan");
-  result.plan_us = graph_median_us(data.stream, 16, options.replays,
-                                   [&](int) { check_status(assay_plan(&plan), "plan"); });
+  result.plan_us = graph_median_us(data.stream, 16, options.replays, [&](int) { data.run_plan(); });
   measure("paged_attention_v2", assay_paged_attention_v2);
+  time_host_of(data, result);
   if (!options.judge) return;
   const auto verify = [&](const char *name, auto kernel) {
     const assay_paged_params p = data.params(0);
@@ -230,15 +250,23 @@ std::vector<Duel> duels(const Cell &cell, const std::vector<KernelPair> &pairs,
   return out;
 }
 
+double empty_launch_host_us() {
+  const Stream stream;
+  return host_enqueue_us(stream, [&] { enqueue_empty(stream.get()); });
+}
+
 double empty_launch_us(const Options &options) {
   const Stream stream;
   return graph_median_us(stream, 64, options.replays, [&](int) { enqueue_empty(stream.get()); });
 }
 
 CellResult run_cell(const Cell &cell, const Options &options) {
-  return guarded(CellKind::kDecode, cell.name, name_of(cell.kv_dtype),
+  return guarded(CellKind::kDecode, cell.name, name_of(cell.kv_dtype), options,
                  [&](CellResult &result, const DeviceInfo &device) {
-                   run_decode(cell, options, device, result);
+                   if (options.host_only)
+                     run_decode_on_host(cell, result);
+                   else
+                     run_decode(cell, options, device, result);
                  });
 }
 

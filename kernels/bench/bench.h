@@ -7,7 +7,8 @@
 // sets in the same way; the best of a few shapes is the floor. Merges are also held against a plain
 // kernel that reads and writes what they do, cascades against their products. Planning is timed
 // apart: one plan serves every layer of a step. Every decode call is timed twice: after the one
-// before it has ended, and with early_start, overlapping it as far as assay.h allows.
+// before it has ended, and with early_start, overlapping it as far as assay.h allows. What a call
+// costs the host is timed over rows of 200 of them; waits between the rows are left out.
 #pragma once
 
 #include "kernels/bench/cells/cell_set.h"
@@ -20,6 +21,7 @@ struct Options {
   int replays = 9;
   uint64_t max_pool_bytes = 100ull << 30;
   std::vector<int> tree_splits; // of cascades: tree_attention with such num_splits, too
+  bool host_only = false;       // what calls cost the host, and nothing of the device
   Judge judge;                  // looks at the outputs after the timing; empty: nobody does
 };
 
@@ -39,5 +41,8 @@ CellResult run_cell(const MergeCell &cell, const Options &options);
 
 /// Microseconds of a launch in a row of launches of a kernel that does nothing. May throw.
 double empty_launch_us(const Options &options);
+
+/// Host microseconds of such a launch, timed and launched like the kernels' own. May throw.
+double empty_launch_host_us();
 
 } // namespace assay::bench

@@ -2,6 +2,7 @@
 #include "kernels/bench/cell_run.cuh"
 #include "kernels/bench/cells/cascade_layout.h"
 #include "kernels/bench/floor.cuh"
+#include "kernels/bench/host_time.cuh"
 #include "kernels/bench/versus/versus.cuh"
 
 #include <memory>
@@ -90,25 +91,37 @@ Verification verify_flat(const CascadeData &data, const char *kernel,
   return verify_call(call, device_memory(), judge);
 }
 
+/// A planned kernel that takes a page table for each request.
+struct FlatKernel {
+  using Call = assay_status (*)(const assay_paged_params *);
+  using Size = assay_status (*)(const assay_paged_params *, uint64_t *);
+  const char *name;
+  Call run, supports, plan;
+  Size workspace_size, plan_size;
+};
+constexpr FlatKernel kFlatKernel = {kFlat,
+                                    &assay_paged_attention_v2,
+                                    &assay_paged_attention_v2_supports,
+                                    &assay_paged_attention_v2_plan,
+                                    &assay_paged_attention_v2_workspace_size,
+                                    &assay_paged_attention_v2_plan_size};
+constexpr FlatKernel kTreeKernel = {kTree,
+                                    &assay_tree_attention,
+                                    &assay_tree_attention_supports,
+                                    &assay_tree_attention_plan,
+                                    &assay_tree_attention_workspace_size,
+                                    &assay_tree_attention_plan_size};
+
 /// Calls of paged attention on the pages of a cascade: with num_splits `splits`, one plan a set.
 class FlatCalls {
 public:
-  using Run = assay_status (*)(const assay_paged_params *);
-
-  FlatCalls(const CascadeData &data, const char *name, Run run, int splits)
-      : data_(data), name_(name), run_(run), splits_(splits), tree_(run == assay_tree_attention) {
-    assay_paged_params p = params(0);
+  FlatCalls(const CascadeData &data, const FlatKernel &kernel, int splits)
+      : data_(data), kernel_(kernel), splits_(splits) {
+    const assay_paged_params p = params(0);
     uint64_t bytes = 0;
-    const auto size =
-        tree_ ? assay_tree_attention_workspace_size : assay_paged_attention_v2_workspace_size;
-    check_status(size(&p, &bytes), "workspace_size");
+    check_status(kernel.workspace_size(&p, &bytes), "workspace_size");
     workspace_ = std::make_unique<DeviceArray<char>>(bytes);
-    if (tree_) {
-      check_status(assay_tree_attention_plan_size(&p, &bytes), "plan_size");
-    } else {
-      const assay_plan_params plan = plan_params(p);
-      check_status(assay_plan_size(&plan, &bytes), "plan_size");
-    }
+    check_status(kernel.plan_size(&p, &bytes), "plan_size");
     for (int set = 0; set < data.layout.sets(); ++set)
       plans_.push_back(std::make_unique<DeviceArray<char>>(bytes));
     for (int set = 0; set < data.layout.sets(); ++set)
@@ -131,18 +144,19 @@ public:
 
   void plan(int set) const {
     const assay_paged_params p = params(set);
-    if (tree_) return check_status(assay_tree_attention_plan(&p), "plan");
-    const assay_plan_params own = plan_params(p);
-    check_status(assay_plan(&own), "plan");
+    check_status(kernel_.plan(&p), "plan");
   }
   void run(int set) const {
     const assay_paged_params p = params(set);
-    check_status(run_(&p), name_);
+    check_status(kernel_.run(&p), kernel_.name);
+  }
+  void time_on_host(Timing &out) const {
+    time_host(data_.stream, kernel_.name, params(0), kernel_.run, kernel_.supports, out);
   }
 
   Verification verify(const Judge &judge) const {
     return verify_flat(
-        data_, name_, params(0),
+        data_, kernel_.name, params(0),
         [&] {
           run(0);
           ASSAY_BENCH_CHECK(cudaStreamSynchronize(data_.stream.get()));
@@ -152,10 +166,8 @@ public:
 
 private:
   const CascadeData &data_;
-  const char *name_;
-  Run run_;
+  const FlatKernel &kernel_;
   int splits_;
-  bool tree_;
   std::unique_ptr<DeviceArray<char>> workspace_;
   std::vector<std::unique_ptr<DeviceArray<char>>> plans_;
 };
@@ -176,13 +188,17 @@ Verification verify_levels(const CascadeData &data, const char *kernel,
 void run_flat(const CascadeData &data, const Options &options, CellResult &result) {
   const int sets = data.layout.sets();
   const auto measure = [&](const std::string &name, const FlatCalls &calls) {
-    result.kernels[name].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
-                                              [&](int i) { calls.run(i % sets); });
+    Timing &timing = result.kernels[name];
+    calls.time_on_host(timing);
+    if (options.host_only) return;
+    timing.us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
+                                [&](int i) { calls.run(i % sets); });
   };
-  const FlatCalls flat(data, kFlat, assay_paged_attention_v2, 0);
+  const FlatCalls flat(data, kFlatKernel, 0);
   measure(kFlat, flat);
-  const FlatCalls tree(data, kTree, assay_tree_attention, 0);
+  const FlatCalls tree(data, kTreeKernel, 0);
   measure(kTree, tree);
+  if (options.host_only) return;
   result.plan_us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
                                    [&](int i) { tree.plan(i % sets); });
   if (options.judge) {
@@ -191,18 +207,21 @@ void run_flat(const CascadeData &data, const Options &options, CellResult &resul
   }
   for (const int splits : options.tree_splits)
     measure(std::string(kTree) + " " + std::to_string(splits),
-            FlatCalls(data, kTree, assay_tree_attention, splits));
+            FlatCalls(data, kTreeKernel, splits));
 }
 
 /// cascade_attention, which takes no fp8 cache.
 void run_levels(const CascadeData &data, const Options &options, CellResult &result) {
   const int sets = data.layout.sets();
-  data.run(0); // what is wrong with the call shows here, not in a capture
-  ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
-  result.kernels[kKernel].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
-                                               [&](int i) { data.run(i % sets); });
-  if (!options.judge) return;
   const auto levels = data.levels_of(0);
+  Timing &timing = result.kernels[kKernel];
+  // What is wrong with the call shows here, not in a capture.
+  time_host(data.stream, kKernel, data.params(levels), &assay_cascade_attention,
+            &assay_cascade_attention_supports, timing);
+  if (options.host_only) return;
+  timing.us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
+                              [&](int i) { data.run(i % sets); });
+  if (!options.judge) return;
   const auto run = [&] {
     data.run(0);
     ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
@@ -214,11 +233,12 @@ void run_cascade(const CascadeCell &cell, const Options &options, const DeviceIn
                  CellResult &result) {
   result.bytes = kv_bytes(cell);
   result.flops = flops(cell);
-  const int sets = set_count(result.bytes, device.l2_bytes, options);
+  const int sets = options.host_only ? 1 : set_count(result.bytes, device.l2_bytes, options);
   const CascadeData data(cell, sets);
   const FloorSets floor = {data.pool.get(), result.bytes, sets};
-  result.floor.us =
-      read_floor_us(floor, data.stream, device.multiprocessors, options.replays, false);
+  if (!options.host_only)
+    result.floor.us =
+        read_floor_us(floor, data.stream, device.multiprocessors, options.replays, false);
   if (cell.kv_dtype == KvDtype::kBf16) run_levels(data, options, result);
   if (data.layout.has_flat()) run_flat(data, options, result);
 }
@@ -226,7 +246,7 @@ void run_cascade(const CascadeCell &cell, const Options &options, const DeviceIn
 } // namespace
 
 CellResult run_cell(const CascadeCell &cell, const Options &options) {
-  return guarded(CellKind::kCascade, cell.name, name_of(cell.kv_dtype),
+  return guarded(CellKind::kCascade, cell.name, name_of(cell.kv_dtype), options,
                  [&](CellResult &result, const DeviceInfo &device) {
                    run_cascade(cell, options, device, result);
                  });

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bench alone, without the harness: one small binary to carry to a GPU machine.
-// Usage: bench_decode [JSON_FILE [CELL_SUBSTRING]]
+// Usage: bench_decode [--host] [JSON_FILE [CELL_SUBSTRING]]
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "kernels/bench/report.h"
 
 int main(int argc, char **argv) {
   assay::bench::Options options;
+  if (argc > 1 && std::string_view(argv[1]) == "--host") {
+    options.host_only = true;
+    --argc;
+    ++argv;
+  }
   const auto cells =
       assay::bench::select_cells(assay::bench::standard_cell_set(), argc > 2 ? argv[2] : "");
   nlohmann::json document;

@@ -2,6 +2,7 @@
 #include "kernels/bench/cell_run.cuh"
 #include "kernels/bench/cells/merge_layout.h"
 #include "kernels/bench/floor.cuh"
+#include "kernels/bench/host_time.cuh"
 #include "kernels/bench/versus/versus.cuh"
 
 #include <limits>
@@ -27,17 +28,34 @@ struct MergeData {
   char *in_of(int set) const { return in.get() + set * layout.in_bytes(); }
   char *out_of(int set) const { return out.get() + set * layout.out_bytes(); }
 
+  assay_merge_state_params state(int set) const { return streamed(state_params(call(set))); }
+  assay_merge_states_params states(int set) const { return streamed(states_params(call(set))); }
+
   void run(MergeOp op, int set) const {
-    const TimedMerge call = layout.call(ASSAY_TARGET_CUDA, in_of(set), out_of(set));
     if (op == MergeOp::kState) {
-      assay_merge_state_params p = state_params(call);
-      p.stream = stream.get();
+      const assay_merge_state_params p = state(set);
       check_status(assay_merge_state(&p), name_of(op));
     } else {
-      assay_merge_states_params p = states_params(call);
-      p.stream = stream.get();
+      const assay_merge_states_params p = states(set);
       check_status(assay_merge_states(&p), name_of(op));
     }
+  }
+
+  void time_on_host(MergeOp op, Timing &out) const {
+    if (op == MergeOp::kState)
+      time_host(stream, name_of(op), state(0), &assay_merge_state, &assay_merge_state_supports,
+                out);
+    else
+      time_host(stream, name_of(op), states(0), &assay_merge_states, &assay_merge_states_supports,
+                out);
+  }
+
+private:
+  TimedMerge call(int set) const { return layout.call(ASSAY_TARGET_CUDA, in_of(set), out_of(set)); }
+  template <class Params>
+  Params streamed(Params p) const {
+    p.stream = stream.get();
+    return p;
   }
 };
 
@@ -73,15 +91,16 @@ Verification verify_kernel(const MergeData &data, const char *kernel,
 void run_merge(const MergeCell &cell, const Options &options, const DeviceInfo &device,
                CellResult &result) {
   result.bytes = read_bytes(cell) + written_bytes(cell);
-  const int sets = set_count(result.bytes, device.l2_bytes, options);
+  const int sets = options.host_only ? 1 : set_count(result.bytes, device.l2_bytes, options);
   const MergeData data(cell, sets);
+  const char *kernel = name_of(cell.op);
+  // What is wrong with the call shows here, not in a capture.
+  data.time_on_host(cell.op, result.kernels[kernel]);
+  if (options.host_only) return;
   const FloorSets floor = {data.in.get(), read_bytes(cell), sets};
   result.floor.us =
       read_floor_us(floor, data.stream, device.multiprocessors, options.replays, false);
   result.plain_us = plain_floor_us(cell, data, options.replays);
-  data.run(cell.op, 0); // what is wrong with the call shows here, not in a capture
-  ASSAY_BENCH_CHECK(cudaStreamSynchronize(data.stream.get()));
-  const char *kernel = name_of(cell.op);
   result.kernels[kernel].us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
                                               [&](int i) { data.run(cell.op, i % sets); });
   if (!options.judge) return;
@@ -95,7 +114,7 @@ void run_merge(const MergeCell &cell, const Options &options, const DeviceInfo &
 } // namespace
 
 CellResult run_cell(const MergeCell &cell, const Options &options) {
-  return guarded(CellKind::kMerge, cell.name, name_of(KvDtype::kBf16),
+  return guarded(CellKind::kMerge, cell.name, name_of(KvDtype::kBf16), options,
                  [&](CellResult &result, const DeviceInfo &device) {
                    run_merge(cell, options, device, result);
                  });

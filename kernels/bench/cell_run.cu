@@ -11,25 +11,6 @@ void check_status(assay_status status, const char *what) {
   if (status != ASSAY_OK) throw std::runtime_error(std::string(what) + ": " + assay_last_error());
 }
 
-assay_plan_params plan_params(const assay_paged_params &p) {
-  assay_plan_params plan{};
-  plan.struct_size = sizeof plan;
-  plan.target = p.target;
-  plan.dtype = p.dtype;
-  plan.kv_dtype = p.kv_dtype;
-  plan.batch = p.batch;
-  plan.q_len = p.q_len;
-  plan.num_qo_heads = p.num_qo_heads;
-  plan.num_kv_heads = p.num_kv_heads;
-  plan.head_dim = p.head_dim;
-  plan.max_seq_len = p.kv.max_pages * p.kv.page_size;
-  plan.seq_lens = p.kv.seq_lens;
-  plan.plan = p.plan;
-  plan.plan_bytes = p.plan_bytes;
-  plan.stream = p.stream;
-  return plan;
-}
-
 int set_count(uint64_t bytes, uint64_t l2_bytes, const Options &options) {
   const uint64_t per_set = std::max<uint64_t>(bytes, 1);
   const int sets = static_cast<int>(3 * l2_bytes / per_set) + 2;

@@ -10,9 +10,6 @@ namespace assay::bench {
 /// Throws when a call of the ABI was refused.
 void check_status(assay_status status, const char *what);
 
-/// The planning of paged_attention_v2 for a call, into the plan that it names.
-assay_plan_params plan_params(const assay_paged_params &call);
-
 /// Sets of a cell's memory: three times the L2 between two uses of one, and at least two.
 int set_count(uint64_t bytes, uint64_t l2_bytes, const Options &options);
 
@@ -31,9 +28,10 @@ Memory device_memory();
 
 /// The result that `run(result, device)` fills; what it throws is the error.
 template <class Run>
-CellResult guarded(CellKind kind, const std::string &cell, const char *kv_dtype, Run run) {
+CellResult guarded(CellKind kind, const std::string &cell, const char *kv_dtype,
+                   const Options &options, Run run) {
   CellResult result;
-  result.kind = kind;
+  result.kind = options.host_only ? CellKind::kHost : kind;
   result.cell = cell;
   result.kv_dtype = kv_dtype;
   try {

@@ -172,8 +172,11 @@ void enqueue_merge_floor(const MergeFloorShape &shape, const MergeFloor &merge, 
 }
 
 void enqueue_empty(cudaStream_t stream) {
-  do_nothing<<<1, 32, 0, stream>>>();
-  ASSAY_BENCH_CHECK(cudaGetLastError());
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(1);
+  config.blockDim = dim3(32);
+  config.stream = stream;
+  ASSAY_BENCH_CHECK(cudaLaunchKernelEx(&config, do_nothing));
 }
 
 void fill_bf16(uint16_t *data, uint64_t n, uint64_t seed, cudaStream_t stream) {

@@ -48,7 +48,8 @@ inline constexpr MergeFloorShape kMergeFloorShapes[] = {
     {256, 1, 2}, {256, 2, 2}, {256, 4, 2}, {512, 1, 2}, {512, 2, 2}, {256, 1, 3},
     {256, 2, 3}, {256, 1, 8}, {512, 1, 8}, {256, 2, 4}, {512, 2, 4}};
 
-/// Enqueues a kernel of one block that does nothing.
+/// Enqueues a kernel of one block that does nothing, by the function that launches the kernels
+/// (cudaLaunchKernelEx, kernels/host/launch_kernel.cuh).
 void enqueue_empty(cudaStream_t stream);
 
 /// Fills `n` 16-bit values with bf16 numbers uniform in [-1, 1), from a hash of index and seed.

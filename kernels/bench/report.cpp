@@ -18,20 +18,20 @@ public:
   template <class AnyCell>
   void run(CellKind kind, const std::vector<AnyCell> &cells) {
     if (cells.empty()) return;
-    print(table_head(kind));
+    const std::string head = table_head(options_.host_only ? CellKind::kHost : kind);
+    if (head != head_) print(head);
+    head_ = head;
     for (const AnyCell &cell : cells)
       take(run_cell(cell, options_));
   }
 
   /// What any merge costs at least besides its bytes.
   void run_empty_launch() {
-    try {
-      empty_launch_us_ = empty_launch_us(options_);
-      std::fprintf(text_, "empty launch %.2f us\n", empty_launch_us_);
-    } catch (const std::exception &e) {
-      std::fprintf(text_, "empty launch failed: %s\n", e.what());
-      ++failed_;
-    }
+    empty_launch_us_ = time_empty("empty launch", [&] { return empty_launch_us(options_); });
+  }
+  /// What any call costs the host at least.
+  void run_empty_launch_on_host() {
+    empty_launch_host_us_ = time_empty("empty launch, host", [] { return empty_launch_host_us(); });
   }
 
   void finish(const DeviceInfo &device, nlohmann::json &document) const {
@@ -45,11 +45,25 @@ public:
                 {"date", today()},
                 {"cells", results_}};
     if (empty_launch_us_ > 0) document["empty_launch_us"] = empty_launch_us_;
+    if (empty_launch_host_us_ > 0) document["empty_launch_host_us"] = empty_launch_host_us_;
   }
 
   int exit() const { return failed_ > 0 ? 4 : findings_ > 0 ? 1 : 0; }
 
 private:
+  template <class Time>
+  double time_empty(const char *what, Time time) {
+    try {
+      const double us = time();
+      std::fprintf(text_, "%s %.2f us\n", what, us);
+      return us;
+    } catch (const std::exception &e) {
+      std::fprintf(text_, "%s failed: %s\n", what, e.what());
+      ++failed_;
+      return 0;
+    }
+  }
+
   void print(const std::string &lines) { std::fputs(lines.c_str(), text_); }
 
   void take(const CellResult &r) {
@@ -68,7 +82,8 @@ private:
   const Options &options_;
   std::FILE *text_;
   nlohmann::json results_ = nlohmann::json::array();
-  double empty_launch_us_ = 0;
+  std::string head_; // printed last
+  double empty_launch_us_ = 0, empty_launch_host_us_ = 0;
   int failed_ = 0;
   uint64_t rows_ = 0;
   size_t findings_ = 0;
@@ -89,9 +104,10 @@ int run_and_report(const CellSet &cells, const Options &options, std::FILE *text
                "a kind; fraction = floor / kernel, x floor = kernel / highest floor\n",
                device.name.c_str(), device.multiprocessors);
   Reporter reporter(options, text);
+  reporter.run_empty_launch_on_host();
   reporter.run(CellKind::kDecode, cells.decode);
   reporter.run(CellKind::kCascade, cells.cascade);
-  if (!cells.merge.empty()) reporter.run_empty_launch();
+  if (!cells.merge.empty() && !options.host_only) reporter.run_empty_launch();
   reporter.run(CellKind::kMerge, cells.merge);
   reporter.finish(device, document);
   return reporter.exit();

@@ -10,15 +10,17 @@
 
 namespace assay::bench {
 
-enum class CellKind : uint8_t { kDecode, kCascade, kMerge };
+/// kHost: what calls of any cell cost the host.
+enum class CellKind : uint8_t { kDecode, kCascade, kMerge, kHost };
 
 /// What dense bf16 products reach on an H200, products a second counted as 2 FLOPs.
 inline constexpr double kTensorFlops = 790e12;
 
 /// Microseconds a launch in a row of launches: each after the one before, and each started early
-/// (decode alone).
+/// (decode alone). And of the host: of a call, and of its checks, which are a part of that.
 struct Timing {
   double us = 0, early_us = 0;
+  double host_us = 0, checks_us = 0;
 };
 
 struct CellResult {

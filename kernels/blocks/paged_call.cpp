@@ -84,9 +84,8 @@ int32_t p_parts(const PagedShape &s, int block_warps) {
 
 assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   ASSAY_RETURN_IF_ERROR(build_paged_shape(p, call.shape));
-  ASSAY_RETURN_IF_ERROR(check_paged_kv("kv", p->kv));
-  if (p->kv.rows != p->batch)
-    return fail(ASSAY_INVALID_ARGUMENT, "kv.rows is {}, expected batch {}", p->kv.rows, p->batch);
+  ASSAY_RETURN_IF_ERROR(check_paged_kv(p->kv));
+  ASSAY_RETURN_IF_ERROR(check_cache_rows(*p));
   ASSAY_RETURN_IF_ERROR(check_query_tensors(*p));
   ASSAY_RETURN_IF_ERROR(check_token_strides(*p));
   ASSAY_RETURN_IF_ERROR(check_feature_vectors(*p));

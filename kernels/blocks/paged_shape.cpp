@@ -2,37 +2,14 @@
 #include "kernels/blocks/paged_shape.h"
 
 #include "kernels/host/attention_call.h"
-#include "kernels/host/device_info.h"
 
 #include <cmath>
 
 namespace assay {
 namespace {
 
-// Params is assay_paged_params or assay_plan_params.
-
-template <class Params>
-PagedShape shape_of(const Params &p) {
-  PagedShape s{};
-  s.target = p.target;
-  s.dtype = p.dtype;
-  s.kv_dtype = p.kv_dtype;
-  s.batch = p.batch;
-  s.head_dim = p.head_dim;
-  s.kv_bytes = p.kv_dtype == p.dtype ? 2 : 1;
-  s.query_rows = p.q_len * gqa_group_size(p);
-  s.row_tiles = decode_row_tiles(s.query_rows, p.head_dim);
-  s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
-  s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
-  s.span = p.window > 0 ? p.window + p.q_len - 1 : 0;
-  if constexpr (requires { p.sinks; })
-    s.features = p.q_len > 1 || p.window > 0 || p.logits_softcap > 0.0f ||
-                 p.alibi_slopes != nullptr || p.sinks != nullptr;
-  return s;
-}
-
-template <class Params>
-assay_status check_cache(const Params &p) {
+/// KV type, query tokens and window.
+assay_status check_cache_shape(const assay_paged_params &p) {
   if (p.kv_dtype != p.dtype && p.kv_dtype != ASSAY_E4M3 && p.kv_dtype != ASSAY_E5M2)
     return fail(ASSAY_UNSUPPORTED, "kv_dtype is {}, supported are dtype {}, 3 (e4m3) and 4 (e5m2)",
                 p.kv_dtype, p.dtype);
@@ -64,7 +41,7 @@ assay_status check_features(const assay_paged_params &p, const PagedShape &shape
 /// device the launch reports that.
 assay_status check_shared_memory(const PagedShape &shape) {
   const int64_t needed = shared_bytes(shape, kDecodeWarps),
-                limit = shared_memory_limit(shape.target);
+                limit = shape.device.shared_memory_limit;
   if (limit == 0 || needed <= limit) return ASSAY_OK;
   return fail(ASSAY_UNSUPPORTED,
               "head_dim {} with {} query rows of a kv head needs {} bytes of shared memory in a "
@@ -74,11 +51,24 @@ assay_status check_shared_memory(const PagedShape &shape) {
 
 } // namespace
 
-PagedShape paged_shape(const assay_paged_params &p) { return shape_of(p); }
-PagedShape paged_shape(const assay_plan_params &p) { return shape_of(p); }
-
-assay_status check_cache_shape(const assay_paged_params &p) { return check_cache(p); }
-assay_status check_cache_shape(const assay_plan_params &p) { return check_cache(p); }
+PagedShape paged_shape(const assay_paged_params &p) {
+  PagedShape s{};
+  s.target = p.target;
+  s.dtype = p.dtype;
+  s.kv_dtype = p.kv_dtype;
+  s.batch = p.batch;
+  s.head_dim = p.head_dim;
+  s.kv_bytes = p.kv_dtype == p.dtype ? 2 : 1;
+  s.query_rows = p.q_len * group_size(p);
+  s.row_tiles = decode_row_tiles(s.query_rows, p.head_dim);
+  s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
+  s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
+  s.span = p.window > 0 ? p.window + p.q_len - 1 : 0;
+  s.features = p.q_len > 1 || p.window > 0 || p.logits_softcap > 0.0f ||
+               p.alibi_slopes != nullptr || p.sinks != nullptr;
+  s.device = device_facts(p.target);
+  return s;
+}
 
 assay_status build_paged_shape(const assay_paged_params *p, PagedShape &shape) {
   ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_paged_params"));
@@ -88,6 +78,11 @@ assay_status build_paged_shape(const assay_paged_params *p, PagedShape &shape) {
   shape = paged_shape(*p);
   ASSAY_RETURN_IF_ERROR(check_features(*p, shape));
   return check_shared_memory(shape);
+}
+
+assay_status check_cache_rows(const assay_paged_params &p) {
+  if (p.kv.rows == p.batch) return ASSAY_OK;
+  return fail(ASSAY_INVALID_ARGUMENT, "kv.rows is {}, expected batch {}", p.kv.rows, p.batch);
 }
 
 } // namespace assay

@@ -4,6 +4,7 @@
 
 #include "kernels/abi/assay.h"
 #include "kernels/blocks/decode_policy.h"
+#include "kernels/host/device_info.h"
 
 namespace assay {
 
@@ -19,23 +20,22 @@ struct PagedShape {
   int32_t tiles_per_kv_head; // head tiles that hold all query rows
   int64_t head_tiles;        // of a request
   int32_t span;              // keys that some query token of a request sees, 0: all
-  bool features;             // needs a kernel with features; not known to a plan
+  bool features;             // needs a kernel with features
+  DeviceFacts device;        // that executes the call, asked once for all that is decided
 };
 
-/// What a plan depends on has the same names in both. The number of heads must have been checked.
+/// The number of heads must have been checked.
 PagedShape paged_shape(const assay_paged_params &params);
-PagedShape paged_shape(const assay_plan_params &params);
 
 /// Shared memory of a block of so many warps.
 inline int64_t shared_bytes(const PagedShape &s, int warps) {
   return decode_shared_bytes(s.head_dim, s.kv_bytes, s.row_tiles, warps);
 }
 
-/// KV type, query tokens and window.
-assay_status check_cache_shape(const assay_paged_params &params);
-assay_status check_cache_shape(const assay_plan_params &params);
-
-/// Checks everything that does not look at a pointer.
+/// Checks everything that does not look at a pointer or at the cache.
 assay_status build_paged_shape(const assay_paged_params *params, PagedShape &shape);
+
+/// A row of the page table for every request. Looks at no shape else.
+assay_status check_cache_rows(const assay_paged_params &params);
 
 } // namespace assay

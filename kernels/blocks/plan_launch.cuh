@@ -9,9 +9,8 @@ namespace assay::ASSAY_TARGET {
 /// Fills the plan buffer at `plan`. PlanInput tells of `covered`.
 inline assay_status launch_plan_kernel(const SplitPlanShape &shape, const int32_t *seq_lens,
                                        void *plan, void *stream, const int32_t *covered = nullptr) {
-  return launch_kernel(&plan_kernel<kPlanThreads>, "plan",
-                       {1, kPlanThreads, sizeof(PlanSharedStorage)},
-                       plan_params(shape, seq_lens, plan, covered), stream);
+  return launch_kernel<&plan_kernel<kPlanThreads>, sizeof(PlanSharedStorage)>(
+      "plan", {1, kPlanThreads}, plan_params(shape, seq_lens, plan, covered), stream);
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -8,7 +8,9 @@
 
 namespace assay {
 
-assay_status check_plan_tiles(const SplitPlanShape &s, int32_t tokens) {
+assay_status check_plan_tiles(const assay_paged_kv &kv, const SplitPlanShape &s) {
+  ASSAY_RETURN_IF_ERROR(check_cache_sizes(kv));
+  const int32_t tokens = kv.max_pages * kv.page_size;
   const int64_t tiles = int64_t{s.batch} * (tiles_of(tokens, s.tile) + kBoundaryTiles);
   if (tiles <= kMaxGrid) return ASSAY_OK;
   return fail(ASSAY_CAPACITY_EXCEEDED,
@@ -16,12 +18,19 @@ assay_status check_plan_tiles(const SplitPlanShape &s, int32_t tokens) {
               tiles, kMaxGrid);
 }
 
+assay_status check_plan_buffer(const assay_paged_params &p, int64_t needed) {
+  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p.plan, 16));
+  if (p.plan_bytes >= static_cast<uint64_t>(needed)) return ASSAY_OK;
+  return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, batch {} needs {}", p.plan_bytes,
+              p.batch, needed);
+}
+
 assay_status build_paged_split(const PagedShape &s, int32_t num_splits, PagedSplit &split) {
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", num_splits, 0, 1 << 16));
   const int64_t batch = s.batch;
-  const int sms = multiprocessors(s.target);
-  if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-  const bool eight_fit = shared_bytes(s, 8) <= shared_memory_limit(s.target);
+  ASSAY_RETURN_IF_ERROR(check_device(s.device));
+  const int sms = s.device.multiprocessors;
+  const bool eight_fit = shared_bytes(s, 8) <= s.device.shared_memory_limit;
   split.warps = split_kv_warps(batch, s.head_tiles, num_splits, s.head_dim, sms, eight_fit);
   const DecodePolicy policy = decode_policy(s.head_dim, s.kv_bytes, s.row_tiles, split.warps);
   int64_t workers = batch * num_splits;

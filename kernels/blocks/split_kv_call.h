@@ -16,9 +16,12 @@ struct PagedSplit {
 /// Looks at no pointer. num_splits is that of the call, and is checked here.
 assay_status build_paged_split(const PagedShape &shape, int32_t num_splits, PagedSplit &split);
 
-/// Checks that 32 bits can count the tiles of a plan in which every request has `tokens`. `tokens`
-/// has been checked.
-assay_status check_plan_tiles(const SplitPlanShape &shape, int32_t tokens);
+/// Checks that 32 bits can count the tiles of a plan in which every request has as many tokens as
+/// its row of the page table holds. Looks at sizes of the cache alone.
+assay_status check_plan_tiles(const assay_paged_kv &kv, const SplitPlanShape &shape);
+
+/// Checks the buffer that a call names for its plan.
+assay_status check_plan_buffer(const assay_paged_params &params, int64_t needed);
 
 /// A checked call: what a split-KV kernel is launched with.
 struct SplitKvCall {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 namespace assay {
 namespace {
@@ -39,14 +38,14 @@ void schedule_levels(const assay_cascade_params &p, CascadeCall &call) {
     const assay_cascade_level &level = p.levels[l];
     if (level.kv.rows == 0) continue; // covers nobody
     if (schedule[l].path == CascadePath::kNarrow && schedule[l].splits == 1)
-      call.finish = static_cast<int>(call.levels.size());
-    call.levels.push_back({paged_kv_params(level.kv, 2), level.segment_indptr, schedule[l],
-                           static_cast<int32_t>(call.states)});
+      call.finish = call.num_levels;
+    call.level[call.num_levels++] = {paged_kv_params(level.kv, 2), level.segment_indptr,
+                                     schedule[l], static_cast<int32_t>(call.states)};
     call.states += schedule[l].splits;
   }
   // One launch serves all narrow levels but that one: one size of teams.
-  for (size_t l = 0; l < call.levels.size(); ++l)
-    if (static_cast<int>(l) != call.finish) call.levels[l].schedule.warps = kNarrowWarps;
+  for (int l = 0; l < call.num_levels; ++l)
+    if (l != call.finish) call.level[l].schedule.warps = kNarrowWarps;
 }
 
 assay_status build_cascade_shape(const assay_cascade_params *p, CascadeCall &call,
@@ -59,14 +58,14 @@ assay_status build_cascade_shape(const assay_cascade_params *p, CascadeCall &cal
   ASSAY_RETURN_IF_ERROR(check_range("reserved", p->reserved, 0, 0));
   ASSAY_RETURN_IF_ERROR(check_pointer("levels", p->levels, alignof(assay_cascade_level)));
   for (int l = 0; l < p->num_levels; ++l)
-    ASSAY_RETURN_IF_ERROR(check_paged_kv(format("levels[{}].kv", l), p->levels[l].kv));
-  const int sms = multiprocessors(p->target);
-  if (sms == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
-  call.shape = {p->batch, gqa_group_size(*p),       p->num_kv_heads, p->head_dim,
-                sms,      has_warpgroups(p->target)};
+    ASSAY_RETURN_IF_ERROR(check_paged_kv(p->levels[l].kv, l));
+  const DeviceFacts device = device_facts(p->target);
+  ASSAY_RETURN_IF_ERROR(check_device(device));
+  call.shape = {p->batch,    gqa_group_size(*p),     p->num_kv_heads,
+                p->head_dim, device.multiprocessors, device.warpgroups};
   schedule_levels(*p, call);
   int64_t blocks = 0;
-  for (const CascadeLevelCall &level : call.levels)
+  for (const CascadeLevelCall &level : call.levels())
     blocks += level_blocks(call.shape, level);
   if (blocks > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED,
@@ -107,8 +106,8 @@ assay_status Cascade::build(const assay_cascade_params *p, CascadeCall &call) {
   if (call.empty) return ASSAY_OK;
   for (int l = 0; l < p->num_levels; ++l)
     if (p->levels[l].kv.rows > 0)
-      ASSAY_RETURN_IF_ERROR(check_pointer(format("levels[{}].segment_indptr", l).c_str(),
-                                          p->levels[l].segment_indptr, 4));
+      ASSAY_RETURN_IF_ERROR(
+          check_pointer({l, nullptr, "segment_indptr"}, p->levels[l].segment_indptr, 4));
   char *base = nullptr;
   ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, workspace.bytes, base));
   call.o_accum = reinterpret_cast<float *>(base + workspace.o_accum);
@@ -133,7 +132,7 @@ assay_status Cascade::key_order(const void *params, assay_key_tile *tiles, int64
   ASSAY_RETURN_IF_ERROR(build_cascade_shape(&p, call, workspace));
   KeyTileWriter writer(tiles, capacity, first);
   for (int32_t request = 0; request < p.batch; ++request, writer.end_request()) {
-    auto next = call.levels.begin();
+    auto next = call.levels().begin();
     for (int l = 0; l < p.num_levels; ++l) {
       const assay_cascade_level &level = p.levels[l];
       if (level.kv.rows == 0) continue;

@@ -9,7 +9,8 @@
 #include "kernels/host/arithmetic.h"
 
 #include <algorithm>
-#include <vector>
+#include <array>
+#include <span>
 
 namespace assay {
 
@@ -26,11 +27,16 @@ struct CascadeCall {
   int32_t head_dim;
   AttentionParams attention;
   CascadeShape shape;
-  std::vector<CascadeLevelCall> levels; // those with segments
-  int64_t states = 0;                   // of a row: splits of all levels
-  int finish = -1;                      // the level whose kernel merges, or none
-  float *o_accum, *lse_accum;           // in the workspace
+  std::array<CascadeLevelCall, ASSAY_MAX_CASCADE_LEVELS> level; // those with segments
+  int num_levels = 0;
+  int64_t states = 0;         // of a row: splits of all levels
+  int finish = -1;            // the level whose kernel merges, or none
+  float *o_accum, *lse_accum; // in the workspace
   bool empty;
+
+  std::span<const CascadeLevelCall> levels() const {
+    return {level.data(), static_cast<size_t>(num_levels)};
+  }
 };
 
 /// Its kernels differ: the smallest tile (of the narrow one), the deepest sum (of the wide one,

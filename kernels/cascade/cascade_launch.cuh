@@ -14,31 +14,33 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// The kernel of a path for E and kHeadDim: its entry and what a block needs.
+/// The kernel of a path for E and kHeadDim: how it starts and what a block has.
 struct CascadeKernel {
-  void (*entry)(CascadeParams);
+  assay_status (*launch)(const char *name, const LaunchShape &shape, const CascadeParams &params,
+                         void *stream);
   const char *name;
   int rows, threads;
-  size_t shared_bytes;
 };
 
-template <class Core>
-CascadeKernel cascade_kernel(void (*entry)(CascadeParams), const char *name) {
-  return {entry, name, Core::kRows, Core::kThreads, sizeof(typename Core::SharedStorage)};
+template <class Core, auto kEntry>
+CascadeKernel cascade_kernel(const char *name) {
+  return {&launch_kernel<kEntry, sizeof(typename Core::SharedStorage), CascadeParams>, name,
+          Core::kRows, Core::kThreads};
 }
 
 template <class E, int kHeadDim>
 CascadeKernel cascade_kernel_of(const CascadeShape &shape, CascadePath path) {
   using Wide = Sm90Core<DecodeTypes<E, E>, kHeadDim>;
-  if (path == CascadePath::kSm90) return cascade_kernel<Wide>(&cascade_wide<Wide>, "cascade_wide");
+  if (path == CascadePath::kSm90) return cascade_kernel<Wide, &cascade_wide<Wide>>("cascade_wide");
   if (path == CascadePath::kMma)
-    return cascade_kernel<MmaCore<E, kHeadDim>>(&cascade_tiles<E, kHeadDim>, "cascade_tiles");
-  if constexpr (kHeadDim != 256)
+    return cascade_kernel<MmaCore<E, kHeadDim>, &cascade_tiles<E, kHeadDim>>("cascade_tiles");
+  if constexpr (kHeadDim != 256) {
+    using Narrow = NarrowCore<E, kHeadDim, 2>;
     if (narrow_row_tiles(shape) == 2)
-      return cascade_kernel<NarrowCore<E, kHeadDim, 2>>(&cascade_narrow<NarrowCore<E, kHeadDim, 2>>,
-                                                        "cascade_narrow");
-  return cascade_kernel<NarrowCore<E, kHeadDim, 1>>(&cascade_narrow<NarrowCore<E, kHeadDim, 1>>,
-                                                    "cascade_narrow");
+      return cascade_kernel<Narrow, &cascade_narrow<Narrow>>("cascade_narrow");
+  }
+  using Narrow = NarrowCore<E, kHeadDim, 1>;
+  return cascade_kernel<Narrow, &cascade_narrow<Narrow>>("cascade_narrow");
 }
 
 /// The launches of one call; each but the first may start early, it waits before it writes.
@@ -52,9 +54,9 @@ public:
     CascadeParams params = begin();
     const CascadeKernel kernel = cascade_kernel_of<E, kHeadDim>(call_.shape, path);
     int64_t blocks = 0;
-    for (size_t l = 0; l < call_.levels.size(); ++l) {
-      const CascadeLevelCall &level = call_.levels[l];
-      if (level.schedule.path != path || static_cast<int>(l) == call_.finish) continue;
+    for (int l = 0; l < call_.num_levels; ++l) {
+      const CascadeLevelCall &level = call_.level[l];
+      if (level.schedule.path != path || l == call_.finish) continue;
       add_level(params, level, blocks);
       blocks += work_items(level, kernel);
     }
@@ -63,11 +65,11 @@ public:
 
   assay_status finish() {
     CascadeParams params = begin();
-    for (const CascadeLevelCall &level : call_.levels)
+    for (const CascadeLevelCall &level : call_.levels())
       add_level(params, level, 0);
     params.finish_level = call_.finish;
     if (call_.finish < 0) return merge(params);
-    const CascadeLevelCall &level = call_.levels[call_.finish];
+    const CascadeLevelCall &level = call_.level[call_.finish];
     const CascadeKernel kernel = cascade_kernel_of<E, kHeadDim>(call_.shape, CascadePath::kNarrow);
     return launch(kernel, params, work_items(level, kernel), level.schedule.warps,
                   kUncoveredBlocks);
@@ -104,17 +106,15 @@ private:
     const int teams = kNarrowWarps / team_warps;
     const int64_t blocks = (items + teams - 1) / teams + more_blocks;
     const bool early_start = std::exchange(follows_, true);
-    return launch_kernel(kernel.entry, kernel.name,
-                         {blocks, kernel.threads, kernel.shared_bytes, early_start}, params,
-                         stream_);
+    return kernel.launch(kernel.name, {blocks, kernel.threads, early_start}, params, stream_);
   }
 
   assay_status merge(const CascadeParams &params) {
     const int64_t threads =
         int64_t{call_.attention.batch} * call_.attention.num_qo_heads * (kHeadDim / 8);
     const int64_t blocks = (threads + kCascadeMergeThreads - 1) / kCascadeMergeThreads;
-    return launch_kernel(&cascade_merge<E, kHeadDim>, "cascade_merge",
-                         {blocks, kCascadeMergeThreads, 0, follows_}, params, stream_);
+    return launch_kernel<&cascade_merge<E, kHeadDim>>(
+        "cascade_merge", {blocks, kCascadeMergeThreads, follows_}, params, stream_);
   }
 
   const CascadeCall &call_;

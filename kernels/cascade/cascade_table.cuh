@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cascade kernels of ASSAY_TARGET: finds the instantiation that a call needs, and launches it.
+// The cascade kernels of ASSAY_TARGET: finds the instantiation that a call needs.
 #pragma once
 
 #include "kernels/arch/convert.cuh"
 #include "kernels/cascade/cascade_launch.h"
-#include "kernels/host/status.h"
+#include "kernels/host/find.h"
 
 namespace assay::ASSAY_TARGET {
 
 struct CascadeInstantiation {
   assay_dtype dtype;
   int head_dim;
-  assay_status (*run)(const CascadeCall &, void *stream);
+  Launch<CascadeCall> run;
 };
 
 inline constexpr CascadeInstantiation kCascade[] = {
@@ -27,10 +27,12 @@ inline constexpr CascadeInstantiation kCascade[] = {
 #undef ASSAY_INSTANTIATE_SIMT
 };
 
-inline assay_status launch_cascade_attention(const CascadeCall &call, void *stream, bool launch) {
-  for (const CascadeInstantiation &i : kCascade)
-    if (i.dtype == call.dtype && i.head_dim == call.head_dim)
-      return launch ? i.run(call, stream) : ASSAY_OK;
+inline assay_status find_cascade_attention(const CascadeCall &call, Launch<CascadeCall> &launch) {
+  for (const CascadeInstantiation &i : kCascade) {
+    if (i.dtype != call.dtype || i.head_dim != call.head_dim) continue;
+    launch = i.run;
+    return ASSAY_OK;
+  }
   return no_instantiation(call.dtype, call.dtype, call.head_dim);
 }
 

@@ -20,9 +20,9 @@ assay_status launch_v1(const PagedV1Call &call, void *stream) {
                                       call.tile_warps, v1_tile_share(call.head_tiles, call.blocks)};
   constexpr size_t kSharedBytes =
       std::max<size_t>(sizeof(typename Core::SharedStorage), kV1SharedBytes);
-  return launch_kernel(&paged_attention_v1<Core>, "paged_attention_v1",
-                       {call.blocks, Core::kThreads, kSharedBytes, paged.attention.early_start},
-                       params, stream);
+  return launch_kernel<&paged_attention_v1<Core>, kSharedBytes>(
+      "paged_attention_v1", {call.blocks, Core::kThreads, paged.attention.early_start}, params,
+      stream);
 }
 
 template <class Core>
@@ -31,10 +31,10 @@ assay_status launch_v2(const SplitKvCall &call, void *stream) {
   // The planner of this call is in front of it, and all that it reads from the plan is late.
   if (call.run_planner) params.attention.early_start = false;
   const SplitPlanShape &shape = call.split.plan;
-  return launch_kernel(&paged_attention_v2<Core>, "paged_attention_v2",
-                       {int64_t{shape.workers} * shape.head_tiles, Core::kThreads,
-                        sizeof(typename Core::SharedStorage), params.attention.early_start},
-                       params, stream);
+  return launch_kernel<&paged_attention_v2<Core>, sizeof(typename Core::SharedStorage)>(
+      "paged_attention_v2",
+      {int64_t{shape.workers} * shape.head_tiles, Core::kThreads, params.attention.early_start},
+      params, stream);
 }
 
 template <class Query, class Kv, int kHeadDim>

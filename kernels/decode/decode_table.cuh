@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decode kernels of ASSAY_TARGET: finds the instantiation that a call needs, and launches it.
+// The decode kernels of ASSAY_TARGET: finds the instantiation that a call needs.
 #pragma once
 
 #include "kernels/arch/convert.cuh"
+#include "kernels/blocks/find_instantiation.h"
 #include "kernels/blocks/plan_launch.cuh"
 #include "kernels/decode/decode_launch.h"
 #include "kernels/decode/plan_call.h"
@@ -12,8 +13,8 @@ namespace assay::ASSAY_TARGET {
 struct DecodeInstantiation {
   assay_dtype dtype, kv_dtype;
   int head_dim;
-  assay_status (*v1)(const PagedV1Call &, void *stream);
-  assay_status (*v2)(const SplitKvCall &, void *stream);
+  Launch<PagedV1Call> v1;
+  Launch<SplitKvCall> v2;
 };
 
 inline constexpr DecodeInstantiation kDecode[] = {
@@ -30,30 +31,29 @@ inline constexpr DecodeInstantiation kDecode[] = {
 #undef ASSAY_INSTANTIATE_SIMT
 };
 
-/// Null when there is none.
-inline const DecodeInstantiation *find_decode(const PagedShape &shape) {
-  for (const DecodeInstantiation &i : kDecode)
-    if (i.dtype == shape.dtype && i.kv_dtype == shape.kv_dtype && i.head_dim == shape.head_dim)
-      return &i;
-  return nullptr;
+inline assay_status find_paged_attention_v1(const PagedV1Call &call, Launch<PagedV1Call> &launch) {
+  const DecodeInstantiation *found = nullptr;
+  ASSAY_RETURN_IF_ERROR(find_instantiation(kDecode, call.paged.shape, found));
+  launch = found->v1;
+  return ASSAY_OK;
 }
 
-inline assay_status launch_paged_attention_v1(const PagedV1Call &call, void *stream, bool launch) {
-  const PagedShape &s = call.paged.shape;
-  const DecodeInstantiation *found = find_decode(s);
-  if (found == nullptr) return no_instantiation(s.dtype, s.kv_dtype, s.head_dim);
-  return launch ? found->v1(call, stream) : ASSAY_OK;
+inline assay_status find_paged_attention_v2(const SplitKvCall &call, Launch<SplitKvCall> &launch) {
+  const DecodeInstantiation *found = nullptr;
+  ASSAY_RETURN_IF_ERROR(find_instantiation(kDecode, call.paged.shape, found));
+  launch = found->v2;
+  return ASSAY_OK;
 }
 
-inline assay_status launch_paged_attention_v2(const SplitKvCall &call, void *stream, bool launch) {
-  const PagedShape &s = call.paged.shape;
-  const DecodeInstantiation *found = find_decode(s);
-  if (found == nullptr) return no_instantiation(s.dtype, s.kv_dtype, s.head_dim);
-  return launch ? found->v2(call, stream) : ASSAY_OK;
+inline assay_status launch_paged_attention_v2_plan(const PagedV2PlanCall &call, void *stream) {
+  return launch_plan_kernel(call.shape, call.seq_lens, call.plan, stream);
 }
 
-inline assay_status launch_plan(const PlanCall &call, void *stream, bool launch) {
-  return launch ? launch_plan_kernel(call.shape, call.seq_lens, call.plan, stream) : ASSAY_OK;
+/// One kernel plans for all.
+inline assay_status find_paged_attention_v2_plan(const PagedV2PlanCall &,
+                                                 Launch<PagedV2PlanCall> &launch) {
+  launch = &launch_paged_attention_v2_plan;
+  return ASSAY_OK;
 }
 
 } // namespace assay::ASSAY_TARGET

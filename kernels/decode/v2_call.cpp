@@ -4,8 +4,6 @@
 #include "kernels/host/attention_call.h"
 #include "kernels/plan/host_plan.h"
 
-#include <algorithm>
-
 namespace assay {
 namespace {
 
@@ -38,11 +36,7 @@ assay_status PagedV2::build(const assay_paged_params *p, SplitKvCall &call) {
   call.run_planner = p->plan == nullptr;
   call.plan = base + layout.plan;
   if (call.run_planner) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p->plan, 16));
-  const auto needed = static_cast<uint64_t>(plan_layout(call.split.plan).bytes);
-  if (p->plan_bytes < needed)
-    return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, batch {} needs {}", p->plan_bytes,
-                p->batch, needed);
+  ASSAY_RETURN_IF_ERROR(check_plan_buffer(*p, plan_layout(call.split.plan).bytes));
   call.plan = p->plan;
   return ASSAY_OK;
 }
@@ -71,29 +65,6 @@ assay_status PagedV2::key_order(const void *params, assay_key_tile *tiles, int64
       order.add({split.warps, index++, item.kv_begin, item.kv_end});
   }
   return set_ok();
-}
-
-assay_plan_params PagedV2::plan_params(const assay_paged_params &p) {
-  assay_plan_params plan{};
-  plan.struct_size = sizeof plan;
-  plan.target = p.target;
-  plan.dtype = p.dtype;
-  plan.kv_dtype = p.kv_dtype;
-  plan.batch = p.batch;
-  plan.q_len = p.q_len;
-  plan.num_qo_heads = p.num_qo_heads;
-  plan.num_kv_heads = p.num_kv_heads;
-  plan.head_dim = p.head_dim;
-  plan.window = p.window;
-  // A product beyond 32 bits stays one that the planner refuses.
-  plan.max_seq_len = static_cast<int32_t>(
-      std::clamp<int64_t>(int64_t{p.kv.max_pages} * p.kv.page_size, -1, INT32_MAX));
-  plan.num_splits = p.num_splits;
-  plan.seq_lens = p.kv.seq_lens;
-  plan.plan = p.plan;
-  plan.plan_bytes = p.plan_bytes;
-  plan.stream = p.stream;
-  return plan;
 }
 
 } // namespace assay

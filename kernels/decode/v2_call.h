@@ -2,7 +2,7 @@
 // The call of paged_attention_v2.
 #pragma once
 
-#include "kernels/blocks/split_kv_call.h"
+#include "kernels/decode/plan_call.h"
 
 namespace assay {
 
@@ -10,6 +10,7 @@ namespace assay {
 struct PagedV2 {
   using Params = assay_paged_params;
   using Call = SplitKvCall;
+  using Planner = PagedV2Plan;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
   static constexpr assay_arithmetic kArithmetic = paged_arithmetic(8, 65536); // or 4 warps
   static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_FIXED;
@@ -19,8 +20,6 @@ struct PagedV2 {
   static assay_status workspace_size(const Params *params, uint64_t *bytes);
   static assay_status key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
                                 int64_t *first);
-  /// The call of assay_plan that serves this one.
-  static assay_plan_params plan_params(const Params &params);
 };
 
 } // namespace assay

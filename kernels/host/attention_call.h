@@ -6,6 +6,7 @@
 
 #include "kernels/common/params.h"
 #include "kernels/host/checks.h"
+#include "kernels/host/device_info.h"
 
 namespace assay {
 
@@ -99,6 +100,11 @@ inline PagedKvParams paged_kv_params(const assay_paged_kv &kv, int element_bytes
   p.v_stride_head = kv.v_stride_head;
   p.page_table_stride = kv.page_table_stride;
   return p;
+}
+
+inline assay_status check_device(const DeviceFacts &device) {
+  if (device.multiprocessors == 0) return fail(ASSAY_LAUNCH_FAILED, "no CUDA device answers");
+  return ASSAY_OK;
 }
 
 /// On success `base` is the workspace; it may be null only when no bytes are needed.

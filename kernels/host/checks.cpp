@@ -37,27 +37,27 @@ assay_status check_lse_base(assay_lse_base base) {
   return ASSAY_OK;
 }
 
-assay_status check_range(const char *name, int64_t value, int64_t low, int64_t high) {
+assay_status check_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high) {
   if (value < low || value > high)
     return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected {} to {}", name, value, low, high);
   return ASSAY_OK;
 }
 
-assay_status check_pointer(const char *name, const void *pointer, uint64_t alignment) {
+assay_status check_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment) {
   if (pointer == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "{} is null", name);
   if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0)
     return fail(ASSAY_INVALID_ARGUMENT, "{} is not aligned to {} bytes", name, alignment);
   return ASSAY_OK;
 }
 
-assay_status check_stride(const char *name, int64_t stride) {
+assay_status check_stride(const ArgumentName &name, int64_t stride) {
   if (stride < 0 || stride % kStrideMultiple != 0)
     return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected a non-negative multiple of {} elements",
                 name, stride, kStrideMultiple);
   return ASSAY_OK;
 }
 
-assay_status check_stride_non_negative(const char *name, int64_t stride) {
+assay_status check_stride_non_negative(const ArgumentName &name, int64_t stride) {
   if (stride < 0) return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected >= 0", name, stride);
   return ASSAY_OK;
 }
@@ -93,35 +93,48 @@ assay_status check_scale(float sm_scale) {
   return ASSAY_OK;
 }
 
-assay_status check_paged_kv(const std::string &prefix, const assay_paged_kv &kv) {
-  const auto name = [&](const char *field) { return prefix + "." + field; };
-  ASSAY_RETURN_IF_ERROR(check_range(name("rows").c_str(), kv.rows, 0, 1 << 24));
-  ASSAY_RETURN_IF_ERROR(check_range(name("max_pages").c_str(), kv.max_pages, 0, kMaxTokens));
-  ASSAY_RETURN_IF_ERROR(check_range(name("page_size").c_str(), kv.page_size, 1, kMaxTokens));
-  ASSAY_RETURN_IF_ERROR(check_range(name("reserved").c_str(), kv.reserved, 0, 0));
+namespace {
+
+/// Of a page, a token or a head; those of heads stay 64 bits wide in the kernels.
+assay_status check_kv_stride(const ArgumentName &name, int64_t stride, bool of_head) {
+  ASSAY_RETURN_IF_ERROR(check_stride(name, stride));
+  if (!of_head && stride >= kMaxKvStride)
+    return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected below 2^31 elements", name, stride);
+  return ASSAY_OK;
+}
+
+} // namespace
+
+assay_status check_cache_sizes(const assay_paged_kv &kv, int level) {
+  const auto name = [&](const char *field) { return ArgumentName(level, "kv", field); };
+  ASSAY_RETURN_IF_ERROR(check_range(name("rows"), kv.rows, 0, 1 << 24));
+  ASSAY_RETURN_IF_ERROR(check_range(name("max_pages"), kv.max_pages, 0, kMaxTokens));
+  ASSAY_RETURN_IF_ERROR(check_range(name("page_size"), kv.page_size, 1, kMaxTokens));
+  ASSAY_RETURN_IF_ERROR(check_range(name("reserved"), kv.reserved, 0, 0));
   if (int64_t{kv.max_pages} * kv.page_size > kMaxTokens)
     return fail(ASSAY_INVALID_ARGUMENT, "{} is {} with {} {}, expected at most {} tokens a row",
                 name("max_pages"), kv.max_pages, name("page_size"), kv.page_size, kMaxTokens);
-  const std::pair<const char *, int64_t> strides[] = {
-      {"k_stride_page", kv.k_stride_page},   {"k_stride_token", kv.k_stride_token},
-      {"k_stride_head", kv.k_stride_head},   {"v_stride_page", kv.v_stride_page},
-      {"v_stride_token", kv.v_stride_token}, {"v_stride_head", kv.v_stride_head}};
-  for (const auto &[field, stride] : strides) {
-    ASSAY_RETURN_IF_ERROR(check_stride(name(field).c_str(), stride));
-    const bool is_head = std::string_view(field).ends_with("head");
-    if (!is_head && stride >= kMaxKvStride)
-      return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected below 2^31 elements", name(field),
-                  stride);
-  }
+  return ASSAY_OK;
+}
+
+assay_status check_paged_kv(const assay_paged_kv &kv, int level) {
+  const auto name = [&](const char *field) { return ArgumentName(level, "kv", field); };
+  ASSAY_RETURN_IF_ERROR(check_cache_sizes(kv, level));
+  ASSAY_RETURN_IF_ERROR(check_kv_stride(name("k_stride_page"), kv.k_stride_page, false));
+  ASSAY_RETURN_IF_ERROR(check_kv_stride(name("k_stride_token"), kv.k_stride_token, false));
+  ASSAY_RETURN_IF_ERROR(check_kv_stride(name("k_stride_head"), kv.k_stride_head, true));
+  ASSAY_RETURN_IF_ERROR(check_kv_stride(name("v_stride_page"), kv.v_stride_page, false));
+  ASSAY_RETURN_IF_ERROR(check_kv_stride(name("v_stride_token"), kv.v_stride_token, false));
+  ASSAY_RETURN_IF_ERROR(check_kv_stride(name("v_stride_head"), kv.v_stride_head, true));
   if (kv.page_table_stride < kv.max_pages)
     return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected at least max_pages {}",
                 name("page_table_stride"), kv.page_table_stride, kv.max_pages);
   if (kv.rows == 0) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_pointer(name("seq_lens").c_str(), kv.seq_lens, 4));
+  ASSAY_RETURN_IF_ERROR(check_pointer(name("seq_lens"), kv.seq_lens, 4));
   if (kv.max_pages == 0) return ASSAY_OK; // no row can hold a key
-  ASSAY_RETURN_IF_ERROR(check_pointer(name("k").c_str(), kv.k, 16));
-  ASSAY_RETURN_IF_ERROR(check_pointer(name("v").c_str(), kv.v, 16));
-  return check_pointer(name("page_table").c_str(), kv.page_table, 4);
+  ASSAY_RETURN_IF_ERROR(check_pointer(name("k"), kv.k, 16));
+  ASSAY_RETURN_IF_ERROR(check_pointer(name("v"), kv.v, 16));
+  return check_pointer(name("page_table"), kv.page_table, 4);
 }
 
 } // namespace assay

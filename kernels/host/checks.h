@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Argument checks shared by the entry points. Each names the argument and its limit.
+// Argument checks shared by the entry points. Each names the argument and its limit; what passes
+// builds no text.
 #pragma once
 
+#include "kernels/host/argument_name.h"
 #include "kernels/host/fail.h"
 
 #include <cstdint>
@@ -32,19 +34,21 @@ assay_status check_target(assay_target target);
 /// What ASSAY_FIELD61 needs.
 assay_status check_field(assay_target target, const void *stream);
 assay_status check_lse_base(assay_lse_base base);
-assay_status check_range(const char *name, int64_t value, int64_t low, int64_t high);
+assay_status check_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high);
 /// Non-null and aligned to `alignment` bytes.
-assay_status check_pointer(const char *name, const void *pointer, uint64_t alignment);
+assay_status check_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment);
 /// >= 0 and a multiple of kStrideMultiple.
-assay_status check_stride(const char *name, int64_t stride);
-assay_status check_stride_non_negative(const char *name, int64_t stride);
+assay_status check_stride(const ArgumentName &name, int64_t stride);
+assay_status check_stride_non_negative(const ArgumentName &name, int64_t stride);
 /// Of an output with `count` pieces of `width` elements along it: no two may share an element.
 assay_status check_output_stride(const char *name, int64_t stride, int64_t count, int64_t width);
 /// Refuses an output that starts where an input does.
 assay_status check_no_alias(const char *output, const void *o, const char *input, const void *i);
 assay_status check_heads(int32_t num_qo_heads, int32_t num_kv_heads);
 assay_status check_scale(float sm_scale);
-/// `prefix` names the struct in messages ("kv" or "levels[2].kv").
-assay_status check_paged_kv(const std::string &prefix, const assay_paged_kv &kv);
+/// `level`: of the cascade that has the cache, kNoLevel elsewhere. The sizes are also what a plan
+/// needs to know of a cache.
+assay_status check_cache_sizes(const assay_paged_kv &kv, int level = kNoLevel);
+assay_status check_paged_kv(const assay_paged_kv &kv, int level = kNoLevel);
 
 } // namespace assay

@@ -6,20 +6,63 @@
 #include "kernels/simt/launch.h"
 #endif
 #ifdef ASSAY_WITH_CUDA
+#include "kernels/host/per_device.h"
+
 #include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <mutex>
 #endif
 
 namespace assay {
 
 #ifdef ASSAY_WITH_CUDA
 namespace {
-/// Of the current device; 0 when none answers.
-int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  const bool answers = cudaGetDevice(&device) == cudaSuccess &&
-                       cudaDeviceGetAttribute(&value, which, device) == cudaSuccess;
-  return answers ? value : 0;
+
+/// False when the device does not answer.
+bool ask_device(int device, DeviceFacts &facts) {
+  int multiprocessors = 0, shared_bytes = 0, major = 0;
+  const auto ask = [&](int &value, cudaDeviceAttr which) {
+    return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess;
+  };
+  if (!ask(multiprocessors, cudaDevAttrMultiProcessorCount) ||
+      !ask(shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin) ||
+      !ask(major, cudaDevAttrComputeCapabilityMajor))
+    return false;
+  facts.multiprocessors = multiprocessors;
+  facts.shared_memory_limit = shared_bytes;
+  facts.warpgroups = major == 9; // sm_90a runs on no later one
+  return true;
 }
+
+/// A device is asked once: its facts do not change while the process runs. An ordinal that does not
+/// answer is asked again by the next call.
+DeviceFacts cuda_facts() {
+  struct Known {
+    std::atomic<bool> ready{false};
+    DeviceFacts facts;
+  };
+  static Known known[kKnownDevices];
+  static std::mutex asking;
+  DeviceFacts facts;
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return facts;
+  if (!is_known_device(device)) {
+    ask_device(device, facts);
+    return facts;
+  }
+  Known &of_device = known[device];
+  if (!of_device.ready.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(asking);
+    if (!of_device.ready.load(std::memory_order_relaxed)) {
+      if (!ask_device(device, facts)) return facts;
+      of_device.facts = facts;
+      of_device.ready.store(true, std::memory_order_release);
+    }
+  }
+  return of_device.facts;
+}
+
 } // namespace
 #endif
 
@@ -33,36 +76,15 @@ bool built_with(assay_target target) {
   return false;
 }
 
-int multiprocessors([[maybe_unused]] assay_target target) {
+DeviceFacts device_facts([[maybe_unused]] assay_target target) {
 #ifdef ASSAY_WITH_SIMT
-  constexpr int kSimtMultiprocessors = 4;
-  if (target == ASSAY_TARGET_SIMT) return kSimtMultiprocessors;
+  if (target == ASSAY_TARGET_SIMT)
+    return {.multiprocessors = 4, .shared_memory_limit = simt::kMaxSharedBytes, .warpgroups = true};
 #endif
 #ifdef ASSAY_WITH_CUDA
-  if (target == ASSAY_TARGET_CUDA) return attribute(cudaDevAttrMultiProcessorCount);
+  if (target == ASSAY_TARGET_CUDA) return cuda_facts();
 #endif
-  return 0;
-}
-
-bool has_warpgroups([[maybe_unused]] assay_target target) {
-#ifdef ASSAY_WITH_SIMT
-  if (target == ASSAY_TARGET_SIMT) return true;
-#endif
-#ifdef ASSAY_WITH_CUDA
-  // sm_90a runs on no later one.
-  if (target == ASSAY_TARGET_CUDA) return attribute(cudaDevAttrComputeCapabilityMajor) == 9;
-#endif
-  return false;
-}
-
-int64_t shared_memory_limit([[maybe_unused]] assay_target target) {
-#ifdef ASSAY_WITH_SIMT
-  if (target == ASSAY_TARGET_SIMT) return simt::kMaxSharedBytes;
-#endif
-#ifdef ASSAY_WITH_CUDA
-  if (target == ASSAY_TARGET_CUDA) return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-#endif
-  return 0;
+  return {};
 }
 
 } // namespace assay

@@ -10,15 +10,15 @@ namespace assay {
 /// Whether the target is in this library (not whether a device is present).
 bool built_with(assay_target target);
 
-/// Multiprocessors of the current device; the SIMT executor counts as 4, few enough that small fuzz
-/// cases still give a worker several segments and a segment several workers. 0 when no device
-/// answers.
-int multiprocessors(assay_target target);
+/// What a call needs to know of the device that executes it.
+struct DeviceFacts {
+  int multiprocessors = 0;         // 0: no device answers, and nothing else is known either
+  int64_t shared_memory_limit = 0; // bytes that a block may ask for
+  bool warpgroups = false;         // kernels/arch/wgmma.cuh runs
+};
 
-/// Bytes of shared memory that a block may ask for on the current device; 0 when none answers.
-int64_t shared_memory_limit(assay_target target);
-
-/// Whether warpgroups (kernels/arch/wgmma.cuh) run on the current device.
-bool has_warpgroups(assay_target target);
+/// Of the current device. The SIMT executor counts as 4 multiprocessors, few enough that small fuzz
+/// cases still give a worker several segments and a segment several workers.
+DeviceFacts device_facts(assay_target target);
 
 } // namespace assay

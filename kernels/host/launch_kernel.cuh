@@ -6,6 +6,7 @@
 #include "kernels/host/status.h"
 
 #if ASSAY_IS_CUDA
+#include "kernels/host/per_device.h"
 #include "kernels/host/print_params.h"
 #include <cuda_runtime.h>
 #else
@@ -17,7 +18,6 @@ namespace assay::ASSAY_TARGET {
 struct LaunchShape {
   int64_t blocks;
   int threads;
-  size_t shared_bytes = 0;
   /// Programmatic dependent launch (PDL): before the kernel in front has finished
   /// (arch/grid_order.cuh).
   bool early_start = false;
@@ -25,14 +25,33 @@ struct LaunchShape {
 
 #if ASSAY_IS_CUDA
 
-template <class Params>
-assay_status launch_kernel(void (*kernel)(Params), const char *name, const LaunchShape &shape,
-                           const Params &params, void *stream) {
-  constexpr size_t kDefaultSharedLimit = 48 * 1024;
-  cudaError_t error = cudaSuccess;
-  if (shape.shared_bytes > kDefaultSharedLimit)
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shape.shared_bytes));
+/// Lets blocks of kKernel ask for kSharedBytes of shared memory on the current device: above 48 KB
+/// a kernel must be told so once on a device, which takes longer than all checks of a call.
+///
+/// What a kernel was told lives in the device's primary context and ends with it: a process that
+/// calls cudaDeviceReset, or runs in a context of its own making beside the primary one, finds its
+/// later launches refused (ASSAY_LAUNCH_FAILED), as nothing here hears of either.
+template <auto kKernel, size_t kSharedBytes>
+cudaError_t allow_shared_bytes() {
+  constexpr size_t kDefaultLimit = 48 * 1024;
+  if constexpr (kSharedBytes > kDefaultLimit) {
+    static DoneOnDevices told;
+    int device = -1;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error != cudaSuccess || told.contains(device)) return error;
+    error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(kSharedBytes));
+    if (error != cudaSuccess) return error;
+    told.add(device);
+  }
+  return cudaSuccess;
+}
+
+/// kSharedBytes: of every block, always the same for a kernel.
+template <auto kKernel, size_t kSharedBytes = 0, class Params>
+assay_status launch_kernel(const char *name, const LaunchShape &shape, const Params &params,
+                           void *stream) {
+  cudaError_t error = allow_shared_bytes<kKernel, kSharedBytes>();
   if (error == cudaSuccess) {
     cudaLaunchAttribute early_start = {};
     early_start.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -40,29 +59,29 @@ assay_status launch_kernel(void (*kernel)(Params), const char *name, const Launc
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
     config.blockDim = dim3(static_cast<unsigned>(shape.threads));
-    config.dynamicSmemBytes = shape.shared_bytes;
+    config.dynamicSmemBytes = kSharedBytes;
     config.stream = static_cast<cudaStream_t>(stream);
     config.attrs = &early_start;
     config.numAttrs = shape.early_start ? 1 : 0;
-    error = cudaLaunchKernelEx(&config, kernel, params);
+    error = cudaLaunchKernelEx(&config, kKernel, params);
   }
   if (error == cudaSuccess) return ASSAY_OK;
   return set_launch_error(name, cudaGetErrorString(error), shape.blocks, shape.threads,
-                          shape.shared_bytes, printed(params));
+                          kSharedBytes, printed(params));
 }
 
 #else
 
-template <class Params>
-assay_status launch_kernel(void (*kernel)(Params), const char *name, const LaunchShape &shape,
-                           const Params &params, void *stream) {
+template <auto kKernel, size_t kSharedBytes = 0, class Params>
+assay_status launch_kernel(const char *name, const LaunchShape &shape, const Params &params,
+                           void *stream) {
   auto *simt_stream = static_cast<simt::Stream *>(stream);
   simt::LaunchConfig config;
   config.grid_x = static_cast<uint32_t>(shape.blocks);
   config.block = static_cast<uint32_t>(shape.threads);
-  config.shared_bytes = shape.shared_bytes;
+  config.shared_bytes = kSharedBytes;
   config.early_start = shape.early_start;
-  const auto body = [&] { kernel(params); };
+  const auto body = [&] { kKernel(params); };
   if (simt::launch(simt_stream, config, body) == simt::LaunchStatus::kOk) return ASSAY_OK;
   const bool reported = simt_stream != nullptr && !simt_stream->hazards.empty();
   return set_error(ASSAY_HAZARD,

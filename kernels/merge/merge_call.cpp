@@ -34,25 +34,38 @@ assay_status check_merge_shape(const Params &p) {
   return ASSAY_OK;
 }
 
-/// `name` ends the fields of the state ("_a"), `row` the strides of its rows ("row", "state").
-assay_status check_state(const std::string &name, const char *row, const StateTensor &t,
-                         bool lse_may_be_null) {
-  const std::string o = "o" + name, lse = "lse" + name;
-  const auto stride = [](const std::string &field, const char *of) {
-    return field + "_stride_" + of;
-  };
-  ASSAY_RETURN_IF_ERROR(check_pointer(o.c_str(), t.o, 16));
+/// What the parameters call the fields of a state.
+struct StateNames {
+  const char *o, *lse;
+  const char *o_stride_row, *o_stride_head;
+  const char *lse_stride_row, *lse_stride_head;
+};
+constexpr StateNames kStateA = {
+    "o_a", "lse_a", "o_a_stride_row", "o_a_stride_head", "lse_a_stride_row", "lse_a_stride_head"};
+constexpr StateNames kStateB = {
+    "o_b", "lse_b", "o_b_stride_row", "o_b_stride_head", "lse_b_stride_row", "lse_b_stride_head"};
+constexpr StateNames kStatesIn = {"o_in",
+                                  "lse_in",
+                                  "o_in_stride_state",
+                                  "o_in_stride_head",
+                                  "lse_in_stride_state",
+                                  "lse_in_stride_head"};
+constexpr StateNames kOutput = {
+    "o", "lse", "o_stride_row", "o_stride_head", "lse_stride_row", "lse_stride_head"};
+
+assay_status check_state(const StateNames &names, const StateTensor &t, bool lse_may_be_null) {
+  ASSAY_RETURN_IF_ERROR(check_pointer(names.o, t.o, 16));
   if (t.lse != nullptr || !lse_may_be_null)
-    ASSAY_RETURN_IF_ERROR(check_pointer(lse.c_str(), t.lse, 4));
-  ASSAY_RETURN_IF_ERROR(check_stride(stride(o, row).c_str(), t.o_stride_row));
-  ASSAY_RETURN_IF_ERROR(check_stride(stride(o, "head").c_str(), t.o_stride_head));
-  ASSAY_RETURN_IF_ERROR(check_stride_non_negative(stride(lse, row).c_str(), t.lse_stride_row));
-  return check_stride_non_negative(stride(lse, "head").c_str(), t.lse_stride_head);
+    ASSAY_RETURN_IF_ERROR(check_pointer(names.lse, t.lse, 4));
+  ASSAY_RETURN_IF_ERROR(check_stride(names.o_stride_row, t.o_stride_row));
+  ASSAY_RETURN_IF_ERROR(check_stride(names.o_stride_head, t.o_stride_head));
+  ASSAY_RETURN_IF_ERROR(check_stride_non_negative(names.lse_stride_row, t.lse_stride_row));
+  return check_stride_non_negative(names.lse_stride_head, t.lse_stride_head);
 }
 
 template <class Params>
 assay_status check_output(const Params &p, const StateTensor &t) {
-  ASSAY_RETURN_IF_ERROR(check_state("", "row", t, true));
+  ASSAY_RETURN_IF_ERROR(check_state(kOutput, t, true));
   ASSAY_RETURN_IF_ERROR(
       check_output_stride("o_stride_row", t.o_stride_row, p.num_rows, p.head_dim));
   ASSAY_RETURN_IF_ERROR(
@@ -64,14 +77,15 @@ assay_status check_output(const Params &p, const StateTensor &t) {
 
 /// In place is allowed element on element only: with other strides one row's output would overwrite
 /// another row's unread input.
-assay_status check_in_place(const char *name, const StateTensor &in, const StateTensor &out) {
+assay_status check_in_place(const StateNames &names, const StateTensor &in,
+                            const StateTensor &out) {
   const bool o = in.o == out.o, lse = out.lse != nullptr && in.lse == out.lse;
   if (o && (in.o_stride_row != out.o_stride_row || in.o_stride_head != out.o_stride_head))
     return fail(ASSAY_INVALID_ARGUMENT,
-                "o aliases o{} with other strides; in place needs equal strides", name);
+                "o aliases {} with other strides; in place needs equal strides", names.o);
   if (lse && (in.lse_stride_row != out.lse_stride_row || in.lse_stride_head != out.lse_stride_head))
     return fail(ASSAY_INVALID_ARGUMENT,
-                "lse aliases lse{} with other strides; in place needs equal strides", name);
+                "lse aliases {} with other strides; in place needs equal strides", names.lse);
   return ASSAY_OK;
 }
 
@@ -134,11 +148,11 @@ assay_status MergeState::build(const assay_merge_state_params *p, MergeStateCall
   m.lanes_log2 = lanes_log2(p->head_dim);
   call.blocks = blocks_of(m.num_states << m.lanes_log2, kMergeThreads * kMergeGroupStates);
   if (call.empty) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_state("_a", "row", m.a, false));
-  ASSAY_RETURN_IF_ERROR(check_state("_b", "row", m.b, false));
+  ASSAY_RETURN_IF_ERROR(check_state(kStateA, m.a, false));
+  ASSAY_RETURN_IF_ERROR(check_state(kStateB, m.b, false));
   ASSAY_RETURN_IF_ERROR(check_output(*p, m.out));
-  ASSAY_RETURN_IF_ERROR(check_in_place("_a", m.a, m.out));
-  ASSAY_RETURN_IF_ERROR(check_in_place("_b", m.b, m.out));
+  ASSAY_RETURN_IF_ERROR(check_in_place(kStateA, m.a, m.out));
+  ASSAY_RETURN_IF_ERROR(check_in_place(kStateB, m.b, m.out));
   join_heads(m);
   return ASSAY_OK;
 }
@@ -165,7 +179,7 @@ assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesC
     return fail(ASSAY_CAPACITY_EXCEEDED,
                 "num_rows * num_heads needs {} blocks, expected at most {}", call.blocks, kMaxGrid);
   if (call.empty) return ASSAY_OK;
-  if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state("_in", "state", m.in, false));
+  if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state(kStatesIn, m.in, false));
   if (p->indptr != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer("indptr", p->indptr, 4));
   ASSAY_RETURN_IF_ERROR(check_output(*p, m.out));
   if (p->num_states == 0) return ASSAY_OK; // nothing is read from the inputs

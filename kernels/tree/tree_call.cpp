@@ -2,7 +2,6 @@
 #include "kernels/tree/tree_call.h"
 
 #include "kernels/host/attention_call.h"
-#include "kernels/host/device_info.h"
 #include "kernels/plan/host_plan.h"
 #include "kernels/plan/host_tree.h"
 
@@ -22,7 +21,7 @@ bool may_share(const assay_paged_params &p, const PagedShape &s) {
   // The planner counts bytes in 64 bits, and the rows of a kv head in 32.
   constexpr int kMaxHeads = 1024;
   constexpr int64_t kMaxRows = 1 << 30;
-  return p.window == 0 && has_warpgroups(p.target) && s.batch >= 2 && s.batch <= kMaxTreeBatch &&
+  return p.window == 0 && s.device.warpgroups && s.batch >= 2 && s.batch <= kMaxTreeBatch &&
          p.num_kv_heads <= kMaxHeads && int64_t{s.batch} * s.query_rows <= kMaxRows &&
          p.kv.max_pages > 0 && int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
 }
@@ -35,13 +34,14 @@ int32_t most_states(const assay_paged_params &p, int blocks) {
   return static_cast<int32_t>(std::min(kMax, std::max(turns, rows)));
 }
 
-assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
-  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, s.paged));
+/// `paged`: the checked shape of the call.
+assay_status build_shapes(const assay_paged_params *p, const PagedShape &paged, Shapes &s) {
+  s.paged = paged;
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", p->num_splits, 0, 1 << 16));
   ASSAY_RETURN_IF_ERROR(build_paged_split(s.paged, 0, s.own));
   s.tree = {};
   if (!may_share(*p, s.paged)) return ASSAY_OK;
-  const int blocks = multiprocessors(p->target);
+  const int blocks = s.paged.device.multiprocessors;
   s.tree = {.batch = p->batch,
             .query_rows = s.paged.query_rows,
             .q_len = p->q_len,
@@ -54,6 +54,12 @@ assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
             .splits = p->num_splits,
             .max_rows = most_states(*p, blocks)};
   return ASSAY_OK;
+}
+
+assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
+  PagedShape paged;
+  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, paged));
+  return build_shapes(p, paged, s);
 }
 
 int64_t tree_offset(const Shapes &s) { return align_up(plan_layout(s.own.plan).bytes); }
@@ -88,20 +94,6 @@ TreePlanCall plan_call(const assay_paged_params &p, const Shapes &s, void *plan)
           plan};
 }
 
-assay_status check_capacity(const assay_paged_params &p, const Shapes &s) {
-  const int64_t tokens = int64_t{p.kv.max_pages} * p.kv.page_size;
-  ASSAY_RETURN_IF_ERROR(check_range("kv.max_pages * kv.page_size", tokens, 0, kMaxTokens));
-  return check_plan_tiles(s.own.plan, static_cast<int32_t>(tokens));
-}
-
-assay_status check_plan(const assay_paged_params &p, const Shapes &s) {
-  ASSAY_RETURN_IF_ERROR(check_pointer("plan", p.plan, 16));
-  const auto needed = static_cast<uint64_t>(plan_bytes(s));
-  if (p.plan_bytes >= needed) return ASSAY_OK;
-  return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, batch {} needs {}", p.plan_bytes,
-              p.batch, needed);
-}
-
 } // namespace
 
 TreeOutput tree_output_of(const TreePlanCall &call) {
@@ -112,7 +104,7 @@ TreeOutput tree_output_of(const TreePlanCall &call) {
 assay_status Tree::build(const assay_paged_params *p, TreeCall &call) {
   Shapes s;
   ASSAY_RETURN_IF_ERROR(build_paged_call(p, call.own.paged));
-  ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
+  ASSAY_RETURN_IF_ERROR(build_shapes(p, call.own.paged.shape, s));
   call.empty = call.own.empty = call.own.paged.empty;
   if (call.empty) return ASSAY_OK;
   const Workspace layout = workspace_of(s);
@@ -123,7 +115,7 @@ assay_status Tree::build(const assay_paged_params *p, TreeCall &call) {
   call.own.partial = {floats(layout.o_accum), floats(layout.lse_accum)};
   call.shared = {floats(layout.shared_o), floats(layout.shared_lse)};
   call.own.run_planner = p->plan == nullptr;
-  if (!call.own.run_planner) ASSAY_RETURN_IF_ERROR(check_plan(*p, s));
+  if (!call.own.run_planner) ASSAY_RETURN_IF_ERROR(check_plan_buffer(*p, plan_bytes(s)));
   call.own.plan = call.own.run_planner ? base + layout.plan : p->plan;
   call.planner = plan_call(*p, s, call.own.plan);
   return ASSAY_OK;
@@ -160,18 +152,17 @@ assay_status Tree::key_order(const void *params, assay_key_tile *tiles, int64_t 
 assay_status TreePlan::build(const assay_paged_params *p, TreePlanCall &call) {
   Shapes s;
   ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
-  ASSAY_RETURN_IF_ERROR(check_paged_kv("kv", p->kv));
-  if (p->kv.rows != p->batch)
-    return fail(ASSAY_INVALID_ARGUMENT, "kv.rows is {}, expected batch {}", p->kv.rows, p->batch);
-  ASSAY_RETURN_IF_ERROR(check_capacity(*p, s));
+  ASSAY_RETURN_IF_ERROR(check_paged_kv(p->kv));
+  ASSAY_RETURN_IF_ERROR(check_cache_rows(*p));
+  ASSAY_RETURN_IF_ERROR(check_plan_tiles(p->kv, s.own.plan));
   call = plan_call(*p, s, p->plan);
-  return call.empty ? ASSAY_OK : check_plan(*p, s);
+  return call.empty ? ASSAY_OK : check_plan_buffer(*p, plan_bytes(s));
 }
 
 assay_status TreePlan::size(const assay_paged_params *p, uint64_t *bytes) {
   Shapes s;
   ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
-  ASSAY_RETURN_IF_ERROR(check_capacity(*p, s));
+  ASSAY_RETURN_IF_ERROR(check_plan_tiles(p->kv, s.own.plan));
   *bytes = plan_bytes(s);
   return ASSAY_OK;
 }

@@ -37,10 +37,20 @@ constexpr assay_arithmetic tree_arithmetic() {
   return a;
 }
 
+/// The planner of tree_attention.
+struct TreePlan {
+  using Params = assay_paged_params;
+  using Call = TreePlanCall;
+  static assay_status build(const Params *params, Call &call);
+  /// assay_tree_attention_plan_size: shapes only.
+  static assay_status size(const Params *params, uint64_t *bytes);
+};
+
 /// tree_attention in the table of kernels (kernels/api/kernels.def).
 struct Tree {
   using Params = assay_paged_params;
   using Call = TreeCall;
+  using Planner = TreePlan;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
   static constexpr assay_arithmetic kArithmetic = tree_arithmetic();
   static constexpr assay_batch_invariance kBatchInvariance = ASSAY_BATCH_NONE;
@@ -50,15 +60,6 @@ struct Tree {
   static assay_status workspace_size(const Params *params, uint64_t *bytes);
   static assay_status key_order(const void *params, assay_key_tile *tiles, int64_t capacity,
                                 int64_t *first);
-};
-
-/// Its planner.
-struct TreePlan {
-  using Params = assay_paged_params;
-  using Call = TreePlanCall;
-  static assay_status build(const Params *params, Call &call);
-  /// assay_tree_attention_plan_size: shapes only.
-  static assay_status size(const Params *params, uint64_t *bytes);
 };
 
 } // namespace assay

@@ -26,9 +26,8 @@ assay_status launch_tree_shared(const TreeCall &call, void *stream) {
                                 call.shared.lse_accum};
   // The planner of this call is in front of it, and all that it reads from the plan is late.
   const bool early_start = paged.attention.early_start && !call.own.run_planner;
-  return launch_kernel(&tree_shared<Core>, "tree_shared",
-                       {params.blocks, Core::kThreads, sizeof(TreeStorage<Core>), early_start},
-                       params, stream);
+  return launch_kernel<&tree_shared<Core>, sizeof(TreeStorage<Core>)>(
+      "tree_shared", {params.blocks, Core::kThreads, early_start}, params, stream);
 }
 
 template <class Core>
@@ -39,10 +38,9 @@ assay_status launch_tree_own(const TreeCall &call, void *stream) {
   params.coords = tree_output_of(call.planner).coords;
   params.shared = call.shared;
   const SplitPlanShape &shape = call.own.split.plan;
-  return launch_kernel(&tree_attention<Core>, "tree_attention",
-                       {int64_t{shape.workers} * shape.head_tiles, Core::kThreads,
-                        sizeof(typename Core::SharedStorage), true},
-                       params, stream);
+  return launch_kernel<&tree_attention<Core>, sizeof(typename Core::SharedStorage)>(
+      "tree_attention", {int64_t{shape.workers} * shape.head_tiles, Core::kThreads, true}, params,
+      stream);
 }
 
 /// The kernel of shared keys that serves the call: softcap and ALiBi have one of their own.

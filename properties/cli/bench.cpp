@@ -79,6 +79,7 @@ int command_bench(Session &session) {
   bench::Options options;
   if (session.options.verify) options.judge = bench_judge(*session.plugin);
   options.tree_splits = session.options.tree_splits;
+  options.host_only = session.options.host_only;
   nlohmann::json document;
   const int exit = bench::run_and_report(cells, options, text, document);
   return document.is_null() ? exit : session.finish(document, exit);

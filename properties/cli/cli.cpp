@@ -120,7 +120,12 @@ struct Parser {
         ->type_name("FILE");
     bench->add_option("--only", options.only, "only cells whose name contains TEXT")
         ->type_name("TEXT");
-    bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
+    auto *verify =
+        bench->add_flag("--verify", options.verify, "judge the outputs after the timing");
+    bench
+        ->add_flag("--host", options.host_only,
+                   "time what calls cost the host, and nothing of the device")
+        ->excludes(verify);
     auto *against = bench->add_option("--against", options.against,
                                       "time the kernels of --plugin (or ours) beside those of this "
                                       "library, in turns: which is slower?");

@@ -48,6 +48,7 @@ struct CliOptions {
   double budget = 0, patience = 0; ///< seconds
   bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
   bool default_draw = false, usual_rules = false, declaration = false, all = false;
+  bool host_only = false; ///< of bench
   std::vector<std::string> files, mutants;
   std::vector<int> tree_splits; ///< of bench
   NewPlugin fresh;

@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from assay_abi import DTYPES, TARGET_CUDA, PagedParams, PlanParams
+from assay_abi import DTYPES, TARGET_CUDA, PagedParams
 from peer_kernels.inputs import CellData, gather, reference
 from peer_kernels.timing import Kind, NotOffered
 
@@ -54,12 +54,9 @@ def assay_v2(library, data, early_start=0):
     first = paged_params(data, 0, out)
     size = library.paged_attention_v2_workspace_size(first)
     workspace = torch.zeros(max(size, 16), dtype=torch.uint8, device=data.device)
-    plan_params = PlanParams(seq_lens=first.kv.seq_lens, max_seq_len=max(data.lens), stream=first.stream)
-    for field in ("target", "dtype", "kv_dtype", "batch", "q_len", "num_qo_heads", "num_kv_heads", "head_dim"):
-        setattr(plan_params, field, getattr(first, field))
-    plan = torch.empty(library.plan_size(plan_params), dtype=torch.uint8, device=data.device)
-    plan_params.plan, plan_params.plan_bytes = plan.data_ptr(), plan.numel()
-    library.plan(plan_params)
+    plan = torch.empty(library.paged_attention_v2_plan_size(first), dtype=torch.uint8, device=data.device)
+    first.plan, first.plan_bytes = plan.data_ptr(), plan.numel()
+    library.paged_attention_v2_plan(first)
 
     def run(s):
         p = paged_params(data, s, out, early_start)

@@ -24,7 +24,6 @@ STRUCTS = {
     "assay_paged_kv": assay_abi.PagedKv,
     "assay_paged_params": assay_abi.PagedParams,
     "assay_paged_choice": assay_abi.PagedChoice,
-    "assay_plan_params": assay_abi.PlanParams,
     "assay_cascade_level": assay_abi.CascadeLevel,
     "assay_cascade_params": assay_abi.CascadeParams,
     "assay_merge_state_params": assay_abi.MergeStateParams,
@@ -79,13 +78,6 @@ class Case:
         p.kv.rows, p.kv.page_size = len(LENGTHS), PAGE_SIZE
         p.kv.max_pages = p.kv.page_table_stride = MAX_PAGES
         return p
-
-    def plan_params(self):
-        plan = assay_abi.PlanParams(max_seq_len=max(LENGTHS), seq_lens=ctypes.addressof(self.lengths))
-        p = self.params()
-        for field in ("target", "dtype", "kv_dtype", "batch", "q_len", "num_qo_heads", "num_kv_heads", "head_dim"):
-            setattr(plan, field, getattr(p, field))
-        return plan
 
     def expected(self):
         """Attention in Python floats."""
@@ -162,13 +154,12 @@ class AssayAbiTest(unittest.TestCase):
     library = None
 
     def run_v2(self, case):
-        p, plan_params = case.params(), case.plan_params()
-        plan = aligned(self.library.plan_size(plan_params))
-        plan_params.plan, plan_params.plan_bytes = ctypes.addressof(plan), len(plan)
-        self.library.plan(plan_params)
+        p = case.params()
+        plan = aligned(self.library.paged_attention_v2_plan_size(p))
+        p.plan, p.plan_bytes = ctypes.addressof(plan), len(plan)
+        self.library.paged_attention_v2_plan(p)
         workspace = aligned(self.library.paged_attention_v2_workspace_size(p))
         p.workspace, p.workspace_bytes = ctypes.addressof(workspace), len(workspace)
-        p.plan, p.plan_bytes = ctypes.addressof(plan), len(plan)
         self.library.paged_attention_v2(p)
 
     def test_v1(self):

@@ -24,7 +24,8 @@ CellResult decode() {
   r.bytes = 134'000'000;
   r.plan_us = 3.5;
   r.floor = {30, 27};
-  r.kernels = {{"paged_attention_v1", {50, 45}}, {"paged_attention_v2", {40, 36}}};
+  r.kernels = {{"paged_attention_v1", {50, 45, 4.5, 0.25}},
+               {"paged_attention_v2", {40, 36, 5, 0.5}}};
   return r;
 }
 
@@ -36,7 +37,7 @@ CellResult cascade() {
   r.bytes = 33'554'432;
   r.flops = 79'000'000'000; // 100 us
   r.floor.us = 20;
-  r.kernels = {{"cascade_attention", {150, 0}}};
+  r.kernels = {{"cascade_attention", {150, 0, 6, 0.75}}};
   return r;
 }
 
@@ -48,7 +49,7 @@ CellResult merge() {
   r.bytes = 25'559'040;
   r.floor.us = 5;
   r.plain_us = 8;
-  r.kernels = {{"merge_state", {10, 0}}};
+  r.kernels = {{"merge_state", {10, 0, 3, 0.125}}};
   return r;
 }
 
@@ -67,7 +68,7 @@ TEST(Result, DecodeFields) {
   EXPECT_EQ(cells[1], Json::parse(R"({"cell": "llama8b b8 8k", "kernel": "paged_attention_v2",
       "kv_dtype": "e4m3", "bytes": 134000000, "us": 40.0, "early_us": 36.0, "floor_us": 30.0,
       "floor_early_us": 27.0, "floor_fraction": 0.75, "early_fraction": 0.8333333333333334,
-      "plan_us": 3.5, "peers": {}})"));
+      "plan_us": 3.5, "host_us": 5.0, "checks_us": 0.5, "peers": {}})"));
 }
 
 TEST(Result, CascadeAndMergeFields) {
@@ -87,6 +88,19 @@ TEST(Result, CascadeAndMergeFields) {
   EXPECT_EQ(prefix["plan_us"], 0);
 }
 
+// Nothing of the device was timed, so nothing is said of it.
+TEST(Result, HostTimesAlone) {
+  CellResult r = decode();
+  r.kind = CellKind::kHost;
+  const Json cells = json_of(r);
+  ASSERT_EQ(cells.size(), 2u);
+  EXPECT_EQ(cells[0], Json::parse(R"({"cell": "llama8b b8 8k", "kernel": "paged_attention_v1",
+      "kv_dtype": "e4m3", "host_us": 4.5, "checks_us": 0.25})"));
+  EXPECT_EQ(table_line(r),
+            "llama8b b8 8k                paged_attention_v1   |     4.50    0.25\n"
+            "llama8b b8 8k                paged_attention_v2   |     5.00    0.50\n");
+}
+
 TEST(Result, FindingsAreOfTheKernel) {
   CellResult r = decode();
   EXPECT_FALSE(json_of(r)[0].contains("findings"));
@@ -100,20 +114,20 @@ TEST(Result, FindingsAreOfTheKernel) {
 TEST(Result, LinesStandBelowTheirHeads) {
   EXPECT_EQ(table_line(decode()),
             "llama8b b8 8k                   134.0 |     30.00    50.00    40.00 |     27.00    "
-            "45.00    36.00 |   0.750   0.833 | 3.50\n");
+            "45.00    36.00 |   0.750   0.833 |    3.50 |     5.00    0.50\n");
   EXPECT_EQ(table_line(cascade()),
             "prefix b256 p8192                33.6     79.0 |     20.00    100.00 |    150.00     "
-            "1.50    526.7 |                             \n");
+            "1.50    526.7 |                              |     6.00    0.75\n");
   CellResult fp8 = cascade();
   fp8.cell = "fp8 tree d3 f4";
-  fp8.kernels = {{"tree_attention", {40, 0}}, {"paged_attention_v2", {60, 0}}};
+  fp8.kernels = {{"tree_attention", {40, 0, 4, 0.25}}, {"paged_attention_v2", {60, 0}}};
   fp8.plan_us = 9;
   EXPECT_EQ(table_line(fp8),
             "fp8 tree d3 f4                   33.6     79.0 |     20.00    100.00 |           "
-            "                  |     40.00     60.00     9.00\n");
+            "                  |     40.00     60.00     9.00 |     4.00    0.25\n");
   EXPECT_EQ(table_line(merge()),
             "merge_state 1024x2               25.6 |      5.00      8.00 |     "
-            "10.00     1.25 |     2.56\n");
+            "10.00     1.25 |     2.56 |     3.00    0.12\n");
   for (const CellResult &r : {decode(), cascade(), merge()}) {
     std::string head = table_head(r.kind);
     head = head.substr(head.find('\n') + 1); // the names of the columns

@@ -77,33 +77,21 @@ TEST(DecodeDense, the_last_of_many_splits_outweighs_the_rest) {
 // graph replay re-plans, nothing else changes). The split counters are back at 0 after every call.
 TEST(DecodeDense, a_plan_is_reused_and_replanned) {
   Call call({3, 2, 4, 64, 16, 30, 0, {470, 0, 33}}, 11);
-  assay_plan_params plan = {};
-  plan.struct_size = sizeof plan;
-  plan.dtype = plan.kv_dtype = ASSAY_BF16;
-  plan.batch = 3;
-  plan.q_len = 1;
-  plan.num_qo_heads = call.p.num_qo_heads;
-  plan.num_kv_heads = 2;
-  plan.head_dim = 64;
-  plan.max_seq_len = 480;
-  plan.seq_lens = call.seq_lens;
-  plan.stream = &call.stream;
-  ASSERT_EQ(assay_plan_size(&plan, &plan.plan_bytes), ASSAY_OK) << assay_last_error();
-  plan.plan = call.allocate<char>(plan.plan_bytes, simt::Access::kReadWrite, "plan");
-  call.p.plan = plan.plan;
-  call.p.plan_bytes = plan.plan_bytes;
+  ASSERT_EQ(assay_paged_attention_v2_plan_size(&call.p, &call.p.plan_bytes), ASSAY_OK)
+      << assay_last_error();
+  char *plan = call.allocate<char>(call.p.plan_bytes, simt::Access::kReadWrite, "plan");
+  call.p.plan = plan;
   for (const std::vector<int> &lens : {std::vector<int>{470, 0, 33}, {1, 480, 300}}) {
     call.c.lens = lens;
     for (int b = 0; b < 3; ++b)
       call.seq_lens[b] = lens[b];
-    ASSERT_EQ(assay_plan(&plan), ASSAY_OK) << assay_last_error();
-    const std::vector<char> planned(static_cast<char *>(plan.plan),
-                                    static_cast<char *>(plan.plan) + plan.plan_bytes);
+    ASSERT_EQ(assay_paged_attention_v2_plan(&call.p), ASSAY_OK) << assay_last_error();
+    const std::vector<char> planned(plan, plan + call.p.plan_bytes);
     for (int layer = 0; layer < 2; ++layer) {
       call.stream.memory.mark_undefined(call.o, size_t{3} * call.p.num_qo_heads * 64 * 2);
       ASSERT_EQ(assay_paged_attention_v2(&call.p), ASSAY_OK) << assay_last_error();
       call.expect_dense("v2 with a plan");
-      EXPECT_EQ(std::memcmp(plan.plan, planned.data(), planned.size()), 0) << "layer " << layer;
+      EXPECT_EQ(std::memcmp(plan, planned.data(), planned.size()), 0) << "layer " << layer;
     }
   }
 }

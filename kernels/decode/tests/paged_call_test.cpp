@@ -109,18 +109,14 @@ TEST(PagedCall, paged_v1_and_v2_name_every_bad_argument) {
 
 TEST(PagedCall, as_many_blocks_as_a_grid_holds_and_no_more) {
   PagedCase c;
-  assay_plan_params plan = {};
-  plan.struct_size = sizeof plan;
-  plan.dtype = plan.kv_dtype = c.p.dtype;
-  plan.q_len = 1;
-  plan.head_dim = c.p.head_dim;
-  plan.batch = c.p.batch = c.p.kv.rows = 1 << 24;
+  c.p.batch = c.p.kv.rows = 1 << 24;
+  c.p.num_splits = 0;
   for (const int32_t heads : {127, 128}) { // a block for each request and head
-    c.p.num_qo_heads = c.p.num_kv_heads = plan.num_qo_heads = plan.num_kv_heads = heads;
+    c.p.num_qo_heads = c.p.num_kv_heads = heads;
     const assay_status expected = heads == 127 ? ASSAY_OK : ASSAY_CAPACITY_EXCEEDED;
     uint64_t bytes = 0;
     EXPECT_EQ(assay_paged_attention_v1_supports(&c.p), expected) << assay_last_error();
-    EXPECT_EQ(assay_plan_size(&plan, &bytes), expected) << assay_last_error();
+    EXPECT_EQ(assay_paged_attention_v2_plan_size(&c.p, &bytes), expected) << assay_last_error();
   }
 }
 
@@ -165,32 +161,62 @@ TEST(PagedCall, v2_names_workspace_plan_and_splits) {
 TEST(PagedCall, a_plan_that_is_too_small_is_named_with_the_bytes_it_needs) {
   PagedCase c;
   alignas(16) static char memory[1 << 14];
-  assay_plan_params plan = {};
-  plan.struct_size = sizeof plan;
-  plan.dtype = plan.kv_dtype = c.p.dtype;
-  plan.batch = plan.q_len = plan.num_kv_heads = 1;
-  plan.num_qo_heads = 4;
-  plan.head_dim = 64;
-  plan.max_seq_len = 32;
-  plan.num_splits = c.p.num_splits;
-  plan.seq_lens = c.lens;
-  plan.plan = c.p.plan = memory;
+  c.p.plan = memory;
   uint64_t bytes = 0;
-  ASSERT_EQ(assay_plan_size(&plan, &bytes), ASSAY_OK) << assay_last_error();
+  ASSERT_EQ(assay_paged_attention_v2_plan_size(&c.p, &bytes), ASSAY_OK) << assay_last_error();
   ASSERT_LE(bytes, sizeof memory);
   const auto names_bytes = [&] {
     const std::string message = assay_last_error();
     return message.find("plan_bytes") != std::string::npos &&
            message.find(std::to_string(bytes)) != std::string::npos;
   };
-  plan.plan_bytes = c.p.plan_bytes = bytes - 1;
-  EXPECT_EQ(assay_plan(&plan), ASSAY_WORKSPACE_TOO_SMALL);
+  c.p.plan_bytes = bytes - 1;
+  EXPECT_EQ(assay_paged_attention_v2_plan(&c.p), ASSAY_WORKSPACE_TOO_SMALL);
   EXPECT_TRUE(names_bytes()) << assay_last_error();
   EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_WORKSPACE_TOO_SMALL);
   EXPECT_TRUE(names_bytes()) << assay_last_error();
-  plan.plan_bytes = c.p.plan_bytes = bytes;
-  EXPECT_EQ(assay_plan(&plan), ASSAY_OK) << assay_last_error();
+  c.p.plan_bytes = bytes;
+  EXPECT_EQ(assay_paged_attention_v2_plan(&c.p), ASSAY_OK) << assay_last_error();
   EXPECT_EQ(assay_paged_attention_v2(&c.p), ASSAY_OK) << assay_last_error();
+}
+
+// One plan serves all layers, whose pools and queries it has not seen.
+TEST(PagedCall, a_plan_needs_lengths_and_room_and_nothing_else_that_is_pointed_to) {
+  PagedCase c;
+  alignas(16) static char memory[1 << 14];
+  assay_paged_params plan = c.p;
+  plan.q = plan.o = plan.workspace = nullptr;
+  plan.lse = nullptr;
+  plan.kv.k = plan.kv.v = plan.kv.page_table = nullptr;
+  plan.q_stride_batch = plan.kv.k_stride_page = plan.kv.page_table_stride = 0;
+  plan.plan = memory;
+  plan.plan_bytes = sizeof memory;
+  EXPECT_EQ(assay_paged_attention_v2_plan(&plan), ASSAY_OK) << assay_last_error();
+  struct {
+    const char *names;
+    assay_status status;
+    std::function<void(assay_paged_params &)> spoil;
+  } cases[] = {
+      {"struct_size", ASSAY_INVALID_ARGUMENT, [](auto &p) { p.struct_size = 80; }},
+      {"q_len", ASSAY_INVALID_ARGUMENT, [](auto &p) { p.q_len = 9; }},
+      {"kv_dtype", ASSAY_UNSUPPORTED, [](auto &p) { p.kv_dtype = ASSAY_FP32; }},
+      {"num_splits", ASSAY_INVALID_ARGUMENT, [](auto &p) { p.num_splits = -1; }},
+      {"kv.max_pages", ASSAY_INVALID_ARGUMENT, [](auto &p) { p.kv.max_pages = -1; }},
+      {"kv.page_size", ASSAY_INVALID_ARGUMENT, [](auto &p) { p.kv.page_size = 0; }},
+      {"tokens a row", ASSAY_INVALID_ARGUMENT,
+       [](auto &p) { p.kv.max_pages = p.kv.page_size = 1 << 16; }}, // 2^32: 0 in 32 bits
+      {"kv.rows", ASSAY_INVALID_ARGUMENT, [](auto &p) { p.kv.rows = 2; }},
+      {"kv.seq_lens is null", ASSAY_INVALID_ARGUMENT, [](auto &p) { p.kv.seq_lens = nullptr; }},
+      {"plan is null", ASSAY_INVALID_ARGUMENT, [](auto &p) { p.plan = nullptr; }},
+      {"plan is not aligned", ASSAY_INVALID_ARGUMENT, [&](auto &p) { p.plan = memory + 8; }},
+  };
+  for (const auto &bad : cases) {
+    assay_paged_params p = plan;
+    bad.spoil(p);
+    EXPECT_EQ(assay_paged_attention_v2_plan(&p), bad.status) << bad.names;
+    EXPECT_NE(std::string(assay_last_error()).find(bad.names), std::string::npos)
+        << "'" << assay_last_error() << "' does not name " << bad.names;
+  }
 }
 
 TEST(PagedCall, choose_follows_lengths_and_names_bad_arguments) {

@@ -23,9 +23,7 @@ int sms = 2;
 } // namespace
 
 bool built_with(assay_target target) { return target == ASSAY_TARGET_SIMT; }
-int multiprocessors(assay_target) { return sms; }
-int64_t shared_memory_limit(assay_target) { return limit; }
-bool has_warpgroups(assay_target) { return true; }
+DeviceFacts device_facts(assay_target) { return {sms, limit, true}; }
 
 namespace {
 
@@ -83,23 +81,7 @@ struct Call {
     p.kv.page_size = keys;
   }
 
-  assay_plan_params plan_params() const {
-    assay_plan_params a{};
-    a.struct_size = sizeof a;
-    a.target = p.target;
-    a.dtype = p.dtype;
-    a.kv_dtype = p.kv_dtype;
-    a.batch = p.batch;
-    a.q_len = p.q_len;
-    a.num_qo_heads = p.num_qo_heads;
-    a.num_kv_heads = p.num_kv_heads;
-    a.head_dim = p.head_dim;
-    a.max_seq_len = len;
-    a.seq_lens = &len;
-    return a;
-  }
-
-  /// v2 with a plan of assay_plan: both must have chosen the same form.
+  /// v2 with a plan: both must have chosen the same form.
   assay_status run_v2() {
     uint64_t bytes = 0;
     if (assay_status status = assay_paged_attention_v2_workspace_size(&p, &bytes)) return status;
@@ -107,13 +89,11 @@ struct Call {
     p.workspace =
         reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(workspace.data()) + 15) / 16 * 16);
     p.workspace_bytes = bytes;
-    assay_plan_params a = plan_params();
-    if (assay_status status = assay_plan_size(&a, &bytes)) return status;
+    if (assay_status status = assay_paged_attention_v2_plan_size(&p, &bytes)) return status;
     plan.resize(bytes + 16);
-    a.plan = p.plan =
-        reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(plan.data()) + 15) / 16 * 16);
-    a.plan_bytes = p.plan_bytes = bytes;
-    if (assay_status status = assay_plan(&a)) return status;
+    p.plan = reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(plan.data()) + 15) / 16 * 16);
+    p.plan_bytes = bytes;
+    if (assay_status status = assay_paged_attention_v2_plan(&p)) return status;
     return assay_paged_attention_v2(&p);
   }
 
@@ -160,6 +140,8 @@ void expect_refused(Call &call, int64_t needed) {
   refused(assay_paged_attention_v1_supports(&call.p));
   refused(assay_paged_attention_v2_supports(&call.p));
   refused(assay_paged_attention_v2_workspace_size(&call.p, &bytes));
+  refused(assay_paged_attention_v2_plan(&call.p));
+  refused(assay_paged_attention_v2_plan_size(&call.p, &bytes));
   refused(assay_paged_attention_choose(&call.p, call.len, call.len, &choice));
 }
 
@@ -217,14 +199,13 @@ TEST_F(SharedMemory, WithoutADeviceTheLaunchSaysSo) {
 TEST_F(SharedMemory, WithoutADeviceThereIsNoPlan) {
   Call call(128, 64);
   uint64_t bytes = 0;
-  const assay_plan_params plan = call.plan_params();
   const auto refused = [](assay_status status) {
     EXPECT_EQ(status, ASSAY_LAUNCH_FAILED);
     EXPECT_NE(std::string(assay_last_error()).find("no CUDA device answers"), std::string::npos)
         << assay_last_error();
   };
   sms = 0;
-  refused(assay_plan_size(&plan, &bytes));
+  refused(assay_paged_attention_v2_plan_size(&call.p, &bytes));
   refused(assay_paged_attention_v2(&call.p));
   refused(assay_paged_attention_v2_supports(&call.p));
   refused(assay_paged_attention_v2_workspace_size(&call.p, &bytes));

@@ -61,27 +61,13 @@ int main() try {
   p.kv.rows = 1;
   p.kv.page_size = kPage;
 
-  assay_plan_params plan{};
-  plan.struct_size = sizeof plan;
-  plan.target = p.target;
-  plan.dtype = p.dtype;
-  plan.kv_dtype = p.kv_dtype;
-  plan.batch = p.batch;
-  plan.q_len = p.q_len;
-  plan.num_qo_heads = p.num_qo_heads;
-  plan.num_kv_heads = p.num_kv_heads;
-  plan.head_dim = p.head_dim;
-  plan.max_seq_len = kPages * kPage;
-  plan.seq_lens = &seq_len;
-
   check(assay_paged_attention_v2_workspace_size(&p, &p.workspace_bytes));
-  check(assay_plan_size(&plan, &plan.plan_bytes));
-  Scratch workspace = scratch(p.workspace_bytes), plan_bytes = scratch(plan.plan_bytes);
+  check(assay_paged_attention_v2_plan_size(&p, &p.plan_bytes));
+  Scratch workspace = scratch(p.workspace_bytes), plan = scratch(p.plan_bytes);
   p.workspace = workspace.data();
-  p.plan = plan.plan = plan_bytes.data();
-  p.plan_bytes = plan.plan_bytes;
+  p.plan = plan.data();
 
-  check(assay_plan(&plan)); // once per step
+  check(assay_paged_attention_v2_plan(&p)); // once per step
   for (int layer = 0; layer < 3; ++layer) {
     check(assay_paged_attention_v2(&p));
     std::printf("layer %d: lse %.6f\n", layer, lse[kHeads - 1]);
