@@ -9,7 +9,7 @@ import re
 import sys
 
 TEST = re.compile(r"^\d+/\d+ Testing: (.+?)\n(.*?)^Test (Passed|Failed|Skipped)\.", re.M | re.S)
-GTEST = re.compile(r": Skipped\n(.*?)\n\s*\n", re.S)
+GTEST = re.compile(r": Skipped\n([^\n]*)")
 PYTEST = re.compile(r"^SKIPPED \[(\d+)\] [^\n]*?: (.+)$", re.M)
 
 

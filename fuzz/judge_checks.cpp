@@ -54,11 +54,11 @@ public:
     if (given()) params.sinks = numbers({heads}, ASSAY_FP32);
     params.sm_scale = given() ? in.number() : 0.5f;
     params.softcap = given() ? in.number() : 0.0f;
-    params.window_left = in.integer(-2, 8);
-    params.window_right = in.integer(-2, 8);
+    params.window_left = one_below(10) - 1;
+    params.window_right = one_below(10) - 1;
     params.lse_base = in.integer(0, 2);
-    params.empty_lse = in.integer(-1, 3);
-    params.max_rows = in.integer(-1, 8);
+    params.empty_lse = one_below(3);
+    params.max_rows = one_below(8);
     params.threads = 1;
     params.arithmetic.p_format = in.integer(0, 5);
     params.arithmetic.sum_format = in.integer(0, 4);
@@ -68,6 +68,11 @@ public:
   assay_judge_attention_params params{};
 
 private:
+  /// 0 .. most and, of the last value, one below 0.
+  int one_below(int most) {
+    const int value = in_.integer(0, most + 1);
+    return value > most ? -1 : value;
+  }
   bool given() { return in_.integer(0, 3) == 1; }
 
   /// Dense, but where the input says otherwise of type, an axis or a stride.

@@ -32,9 +32,8 @@ enum {
 typedef int32_t assay_format;
 enum {
   ASSAY_FORMAT_FP32 = 0, /**< as it was computed: no rounding */
-  ASSAY_FORMAT_CALL =
-      1, /**< of P: what both products take, the dtype of the call, with fp8 KV fp16;
-                              of the row sum see sum_format */
+  ASSAY_FORMAT_CALL = 1, /**< of P: what both products take, the dtype of the call, with fp8 KV
+                              fp16; of the row sum see sum_format */
   ASSAY_FORMAT_FP16 = 2,
   ASSAY_FORMAT_BF16 = 3,
   ASSAY_FORMAT_E4M3 = 4,

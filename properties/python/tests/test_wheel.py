@@ -37,7 +37,8 @@ def plain(tmp_path_factory):
 def test_holds_the_package_and_nothing_else(plain):
     assert plain.name.endswith("-py3-none-any.whl")
     names = {name for name in zipfile.ZipFile(plain).namelist() if ".dist-info/" not in name}
-    assert names == {f"assay/{path.name}" for path in (HERE.parent / "assay").glob("*.py")}
+    package = HERE.parent / "assay"
+    assert names == {f"assay/{path.relative_to(package)}" for pattern in ("*.py", "arithmetics/*.json") for path in package.glob(pattern)}
 
 
 def test_pytest_finds_it(plain, tmp_path):
