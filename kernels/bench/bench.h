@@ -13,7 +13,9 @@
 
 #include "kernels/bench/cells/cell_set.h"
 #include "kernels/bench/result.h"
-#include "kernels/bench/verify/judge.h"
+#include "kernels/bench/verify/verify_cascade.h"
+#include "kernels/bench/verify/verify_merge.h"
+#include "kernels/bench/verify/verify_paged.h"
 
 namespace assay::bench {
 

@@ -59,7 +59,7 @@ PagedShape paged_shape(const assay_paged_params &p) {
   s.batch = p.batch;
   s.head_dim = p.head_dim;
   s.kv_bytes = p.kv_dtype == p.dtype ? 2 : 1;
-  s.query_rows = p.q_len * group_size(p);
+  s.query_rows = p.q_len * gqa_group_size(p);
   s.row_tiles = decode_row_tiles(s.query_rows, p.head_dim);
   s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
   s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
