@@ -5,6 +5,7 @@
 // the arrays' bases, so the same rows serve a copy of the arrays in another memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <variant>
 #include <vector>
