@@ -268,6 +268,64 @@ def test_a_tensor_of_another_type_or_shape_is_named():
             assay.judge(out_, q, kv, **arguments)
 
 
+def exact_attention(q, k, v, scale, mask, softcap=0.0, slopes=None, sinks=None, positions=None):
+    """[rows, heads, v_dim] and [rows, heads] in fp64; mask [rows, keys], positions [rows]."""
+    out, lse = np.zeros(q.shape[:2] + v.shape[2:]), np.full(q.shape[:2], -np.inf)
+    for row in range(q.shape[0]):
+        for head in range(q.shape[1]):
+            kv = head // (q.shape[1] // k.shape[1])
+            x = k[:, kv].astype(np.float64) @ q[row, head] * scale
+            x = softcap * np.tanh(x / softcap) if softcap else x
+            if slopes is not None:
+                x = x + slopes[head] * (np.arange(len(x)) - positions[row])
+            x = np.where(mask[row], x, -np.inf)
+            top = max(x.max(), sinks[head] if sinks is not None else -np.inf)
+            weights = np.exp(x - top)
+            total = weights.sum() + (np.exp(sinks[head] - top) if sinks is not None else 0)
+            out[row, head] = weights @ v[:, kv] / total
+            lse[row, head] = top + math.log(total)
+    return out, lse.astype(np.float32)
+
+
+@pytest.mark.parametrize("features", ["softcap", "alibi", "sinks", "all"])
+@pytest.mark.parametrize("causal, window", [(True, (-1, -1)), (False, (-1, -1)), (False, (3, 2)), (True, (4, -1))])
+def test_features_and_masks(features, causal, window):
+    draw = np.random.default_rng(8)
+    q, k, v = (from_float32(draw.standard_normal(shape), "bf16") for shape in ((5, 4, 16), (12, 2, 16), (12, 2, 16)))
+    given = dict(softcap=2.0, alibi_slopes=np.array([0.5, 0.25, 0.125, 1], np.float32), sinks=np.array([1, -2, 0.5, -np.inf], np.float32))
+    given = {name: value for name, value in given.items() if features in ("all", name, name.split("_")[0])}
+    positions = 12 - 5 + np.arange(5)
+    distance = np.arange(12)[None] - positions[:, None]
+    right = 0 if causal else window[1]
+    mask = (distance <= (right if right >= 0 else 99)) & (distance >= (-window[0] if window[0] >= 0 else -99))
+    wide = [to_float32(t, "bf16") for t in (q, k, v)]
+    names = dict(softcap="softcap", alibi_slopes="slopes", sinks="sinks")
+    options = {names[name]: value for name, value in given.items()}
+    out, lse = exact_attention(*wide, 0.25, mask, positions=positions, **options)
+    arguments = dict(seq_lens=[12], lse=lse, sm_scale=0.25, causal=causal, window=window, like="fa2")
+    report = assay.judge(from_float32(out, "bf16"), q, (k[None], v[None]), **arguments, **given)
+    assert report.passed and report.claimed == report.elements, report
+    for name in given:
+        others = {n: value for n, value in given.items() if n != name}
+        assert not assay.judge(from_float32(out, "bf16"), q, (k[None], v[None]), **arguments, **others).passed, name
+
+
+def test_values_that_are_a_slice_of_the_keys():
+    draw = np.random.default_rng(9)
+    q = from_float32(draw.standard_normal((2, 8, 72)), "bf16")
+    cache = from_float32(draw.standard_normal((6, 4, 1, 72)), "bf16")
+    latent = cache[..., :64]
+    table = np.array([[4, 1, 3], [0, 2, -1]])
+    out = np.zeros((2, 8, 64))
+    for request, length in enumerate((11, 8)):
+        keys = to_float32(np.ascontiguousarray(cache[table[request]]), "bf16").reshape(-1, 1, 72)[:length]
+        one, _ = exact_attention(to_float32(q[request : request + 1], "bf16"), keys, keys[..., :64], 0.1, np.ones((1, length), bool))
+        out[request] = one[0]
+    arguments = dict(page_table=table, seq_lens=[11, 8], sm_scale=0.1, like="fa2")
+    assert assay.judge(from_float32(out, "bf16"), q, (cache, latent), **arguments).passed
+    assert not assay.judge(from_float32(out[:, ::-1], "bf16"), q, (cache, latent), **arguments).passed
+
+
 def test_states_are_merged_within_their_bound():
     draw = np.random.default_rng(3)
     o, lse = draw.standard_normal((3, 5, 4, 8)).astype(np.float32), draw.standard_normal((3, 5, 4)).astype(np.float32)
