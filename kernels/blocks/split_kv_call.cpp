@@ -2,7 +2,6 @@
 #include "kernels/blocks/split_kv_call.h"
 
 #include "kernels/host/attention_call.h"
-#include "kernels/host/device_info.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call of the planner of paged_attention_v2, and what planners have in common.
+// The call of the planner of paged_attention_v2 (assay_paged_attention_v2_plan).
 #pragma once
 
 #include "kernels/blocks/split_kv_call.h"
