@@ -38,16 +38,17 @@ public:
     const int kv_heads = in.integer(1, 3);
     const int32_t type = in.integer(0, 1);
     params.causal = in.integer(0, 1);
-    params.out = numbers({rows, heads, dim}, type);
-    params.q = numbers({rows, heads, dim}, type);
-    params.k = numbers({pages, slots, kv_heads, dim}, type);
-    params.v = numbers({pages, slots, kv_heads, dim}, type);
-    params.seq_lens = integers({requests}, 0, pages * slots + 1);
-    if (given()) params.lse = numbers({rows, heads}, ASSAY_FP32);
+    // Which keys there are comes first: a short input still has some.
+    params.seq_lens = integers({requests}, 0, given() ? pages * slots + 1 : slots);
     if (given()) params.page_table = integers({requests, in.integer(0, 5)}, 0, pages);
     if (given()) params.q_indptr = integers({requests + 1}, 0, rows + 1);
     if (given()) params.page_indptr = integers({requests + 1}, 0, 6);
     if (given()) params.v_page_table = integers({requests, in.integer(0, 5)}, 0, pages);
+    params.out = numbers({rows, heads, dim}, type);
+    params.q = numbers({rows, heads, dim}, type);
+    params.k = numbers({pages, slots, kv_heads, dim}, type);
+    params.v = numbers({pages, slots, kv_heads, dim}, type);
+    if (given()) params.lse = numbers({rows, heads}, ASSAY_FP32);
     if (given()) params.k_scale = numbers({kv_heads}, ASSAY_FP32);
     if (given()) params.v_scale = numbers({1}, ASSAY_FP32);
     if (given()) params.alibi_slopes = numbers({heads}, ASSAY_FP32);

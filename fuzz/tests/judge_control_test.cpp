@@ -58,7 +58,7 @@ TEST(JudgeControl, ARefusalWithoutAWordIsCaught) {
 TEST(JudgeControl, AVerdictThatFollowsTheThreadsIsCaught) {
   EXPECT_TRUE(caught([](const assay_judge_attention_params *p, assay_judge_report *r) {
     const assay_status status = assay_judge_attention(p, r);
-    if (p->threads > 1) r->worst_ratio += 1;
+    if (p->threads > 1) r->median_budget += 1;
     return status;
   }));
 }
