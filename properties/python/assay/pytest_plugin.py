@@ -7,7 +7,8 @@ import inspect
 
 import pytest
 
-from . import checking, program
+from . import checking, program, pytest_judge
+from .pytest_judge import assay_judge  # noqa: F401  (a fixture)
 from .result import FindingsError, UnprovenError
 
 
@@ -15,7 +16,12 @@ def pytest_addoption(parser):
     group = parser.getgroup("assay", "attention kernels marked with @assay.kernel")
     group.addoption("--assay-cases", metavar="N", type=int, help="decided cases per property, over the kernel's own")
     group.addoption("--assay-budget", metavar="60s", help="time per kernel instead of a number of cases")
+    group.addoption("--assay-report", metavar="FILE", help="what assay_judge says of each call (.json or text), and no test fails by it")
     group.addoption("--assay-seed", metavar="N", type=int, default=1, help="of everything drawn (1)")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    pytest_judge.finish(config, terminalreporter)
 
 
 #: Decided cases per property, where neither the kernel nor the command line says.
@@ -128,3 +134,4 @@ def why_unproven(run):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "assay: a property of a kernel marked with @assay.kernel")
+    pytest_judge.configure(config)
