@@ -22,6 +22,7 @@ fi
 
 machine=$(mktemp -d "${TMPDIR:-/tmp}/assay-fresh.XXXXXX")
 logs=$root/build/fresh
+rm -rf "$logs"
 mkdir -p "$logs"
 # The folder goes, and never what is still mounted in it.
 trap 'umount -R "$machine/proc" "$machine/dev" 2>/dev/null || true; rm -rf --one-file-system "$machine"' EXIT
