@@ -40,8 +40,7 @@ struct PagedKvParams {
   const int32_t *seq_lens;   // [rows]
   int64_t k_stride_head, v_stride_head;
   /// Strides of pages and tokens, in bytes and below 2^32. An address then takes two multiply-adds
-  /// of
-  /// 32 x 32 + 64 bits. (With strides of 64 bits a third of the instructions of a tile were
+  /// of 32 x 32 + 64 bits. (With strides of 64 bits a third of the instructions of a tile were
   /// addresses.)
   uint32_t k_page_bytes, k_token_bytes, v_page_bytes, v_token_bytes;
   int64_t page_table_stride;

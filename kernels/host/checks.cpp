@@ -37,37 +37,28 @@ assay_status check_lse_base(assay_lse_base base) {
   return ASSAY_OK;
 }
 
-assay_status check_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high) {
-  if (value < low || value > high)
-    return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected {} to {}", name, value, low, high);
-  return ASSAY_OK;
+assay_status refuse_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high) {
+  return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected {} to {}", name, value, low, high);
 }
 
-assay_status check_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment) {
+assay_status refuse_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment) {
   if (pointer == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "{} is null", name);
-  if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0)
-    return fail(ASSAY_INVALID_ARGUMENT, "{} is not aligned to {} bytes", name, alignment);
-  return ASSAY_OK;
+  return fail(ASSAY_INVALID_ARGUMENT, "{} is not aligned to {} bytes", name, alignment);
 }
 
-assay_status check_stride(const ArgumentName &name, int64_t stride) {
-  if (stride < 0 || stride % kStrideMultiple != 0)
-    return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected a non-negative multiple of {} elements",
-                name, stride, kStrideMultiple);
-  return ASSAY_OK;
+assay_status refuse_stride(const ArgumentName &name, int64_t stride) {
+  return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected a non-negative multiple of {} elements",
+              name, stride, kStrideMultiple);
 }
 
-assay_status check_stride_non_negative(const ArgumentName &name, int64_t stride) {
-  if (stride < 0) return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected >= 0", name, stride);
-  return ASSAY_OK;
+assay_status refuse_negative_stride(const ArgumentName &name, int64_t stride) {
+  return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected >= 0", name, stride);
 }
 
-assay_status check_output_stride(const char *name, int64_t stride, int64_t count, int64_t width) {
-  if (count > 1 && stride < width)
-    return fail(ASSAY_INVALID_ARGUMENT,
-                "{} is {}, expected at least {}: {} of them would overwrite each other", name,
-                stride, width, count);
-  return ASSAY_OK;
+assay_status refuse_output_stride(const char *name, int64_t stride, int64_t count, int64_t width) {
+  return fail(ASSAY_INVALID_ARGUMENT,
+              "{} is {}, expected at least {}: {} of them would overwrite each other", name, stride,
+              width, count);
 }
 
 assay_status check_no_alias(const char *output, const void *o, const char *input, const void *i) {

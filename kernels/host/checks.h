@@ -34,14 +34,46 @@ assay_status check_target(assay_target target);
 /// What ASSAY_FIELD61 needs.
 assay_status check_field(assay_target target, const void *stream);
 assay_status check_lse_base(assay_lse_base base);
-assay_status check_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high);
-/// Non-null and aligned to `alignment` bytes.
-assay_status check_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment);
+/// What the checks below say of an argument that fails; out of line, so that a check that passes is a
+/// comparison and builds not even the name.
+assay_status refuse_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high);
+assay_status refuse_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment);
+assay_status refuse_stride(const ArgumentName &name, int64_t stride);
+assay_status refuse_negative_stride(const ArgumentName &name, int64_t stride);
+assay_status refuse_output_stride(const char *name, int64_t stride, int64_t count, int64_t width);
+
+inline assay_status check_range(const ArgumentName &name, int64_t value, int64_t low,
+                                int64_t high) {
+  if (value >= low && value <= high) [[likely]]
+    return ASSAY_OK;
+  return refuse_range(name, value, low, high);
+}
+/// Non-null and aligned to `alignment` bytes, a power of two.
+inline assay_status check_pointer(const ArgumentName &name, const void *pointer,
+                                  uint64_t alignment) {
+  if (pointer != nullptr && (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) == 0)
+      [[likely]]
+    return ASSAY_OK;
+  return refuse_pointer(name, pointer, alignment);
+}
 /// >= 0 and a multiple of kStrideMultiple.
-assay_status check_stride(const ArgumentName &name, int64_t stride);
-assay_status check_stride_non_negative(const ArgumentName &name, int64_t stride);
+inline assay_status check_stride(const ArgumentName &name, int64_t stride) {
+  if (stride >= 0 && stride % kStrideMultiple == 0) [[likely]]
+    return ASSAY_OK;
+  return refuse_stride(name, stride);
+}
+inline assay_status check_stride_non_negative(const ArgumentName &name, int64_t stride) {
+  if (stride >= 0) [[likely]]
+    return ASSAY_OK;
+  return refuse_negative_stride(name, stride);
+}
 /// Of an output with `count` pieces of `width` elements along it: no two may share an element.
-assay_status check_output_stride(const char *name, int64_t stride, int64_t count, int64_t width);
+inline assay_status check_output_stride(const char *name, int64_t stride, int64_t count,
+                                        int64_t width) {
+  if (count <= 1 || stride >= width) [[likely]]
+    return ASSAY_OK;
+  return refuse_output_stride(name, stride, count, width);
+}
 /// Refuses an output that starts where an input does.
 assay_status check_no_alias(const char *output, const void *o, const char *input, const void *i);
 assay_status check_heads(int32_t num_qo_heads, int32_t num_kv_heads);
