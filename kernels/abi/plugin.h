@@ -33,7 +33,7 @@ typedef int32_t assay_format;
 enum {
   ASSAY_FORMAT_FP32 = 0, /**< as it was computed: no rounding */
   ASSAY_FORMAT_CALL = 1, /**< of P: what both products take, the dtype of the call, with fp8 KV
-                              fp16; of the row sum see sum_format */
+                              fp16 or kv_format; of the row sum see sum_format */
   ASSAY_FORMAT_FP16 = 2,
   ASSAY_FORMAT_BF16 = 3,
   ASSAY_FORMAT_E4M3 = 4,
@@ -50,19 +50,24 @@ enum {
   ASSAY_EXP_BASE2 = 1
 };
 
+typedef int32_t assay_accumulator;
+enum { ASSAY_ACCUMULATOR_FP32 = 0, ASSAY_ACCUMULATOR_FP64 = 1 };
+
 /**
  * The arithmetic a kernel declares; the oracle's error budget is computed from it and nothing else.
  * All errors are upper limits. The harness refuses a kernel with a field outside its range: errors
  * from 0 to below 1; mma_block 0 .. 1024; mma_fraction_bits 0 .. 1022, and with blocks
- * 2^F > mma_block + 1; p_format one of assay_format; sum_format FP32, CALL, FP16 or BF16; sum_depth and
- * max_parallel_states 0 .. 2^20; tile_tokens 0 .. 2^30; max_splits 0 .. 2^16, and merge_stages
- * 0 .. 16, 0 only where max_splits is 0. 0 tokens or states (merges) count as 1.
+ * 2^F > mma_block + 1; p_format one of assay_format; the other formats FP32, CALL, FP16 or BF16;
+ * sum_depth and max_parallel_states 0 .. 2^20; tile_tokens 0 .. 2^30; max_splits 0 .. 2^16, and
+ * merge_stages 0 .. 16, 0 only where max_splits is 0; p_scale_log2 0 .. 15, with weights in e4m3
+ * 0 .. 8; rounded_before_scale 0 or 1. 0 tokens or states (merges) count as 1. A limit beyond the keys
+ * of a row costs no more than that many: an honest 2^20 is as good as the exact number.
  */
 typedef struct assay_arithmetic {
   int32_t mma_block;         /**< products summed per block-FMA step (0: scalar fp32 FMA chain) */
   int32_t mma_fraction_bits; /**< F: addends truncated at 2^(e_max - F) */
-  assay_format p_format;     /**< softmax weights, unscaled in 0 .. 1, meet V rounded to it; see
-                                  also assay_key_tile */
+  assay_format p_format;     /**< softmax weights, in 0 .. 1 and scaled by 2^p_scale_log2, meet V
+                                  rounded to it; see also assay_key_tile */
   assay_format sum_format; /**< the row sum of a state. FP32: of the weights as they were computed.
                                   CALL: of the weights as they meet V, rounded to p_format, added in
                                   fp32. FP16, BF16: weights enter it, and every addition and rescaling
@@ -81,8 +86,21 @@ typedef struct assay_arithmetic {
   int32_t tile_tokens;         /**< keys between two updates of the running maximum */
   int32_t max_parallel_states; /**< states merged inside one block before a split is stored */
   int32_t max_splits;   /**< parts of a row (in a cascade, of one of its segments) that become
-                             normalised fp32 (O, LSE) and are merged as such; 0: there are none */
+                             normalised (O, LSE) and are merged as such; 0: there are none */
   int32_t merge_stages; /**< such merges that a part passes through, one after another */
+  assay_format partial_format; /**< O of a part is stored rounded to it before each such merge; its
+                                    LSE is fp32. CALL: the dtype of O */
+  assay_format score_format;   /**< a score is rounded to it once, before or after its scale, before
+                                    softcap and ALiBi. CALL: as p_format's */
+  int32_t p_scale_log2; /**< weights are multiplied by 2^this before they are rounded to p_format,
+                                    and the product with V by its inverse: fp8's range is used */
+  int32_t rounded_before_scale;  /**< 1: O is rounded to its dtype, then multiplied by v_scale and
+                                     rounded again; 0: rounded once */
+  assay_accumulator accumulator; /**< of both products and the row sum, rescaling included. FP64
+                                      where mma_block is 0 only */
+  assay_format kv_format;        /**< fp8 K and V, times their scales, are rounded to it before the
+                               products, which then take it. CALL: the dtype of Q. FP32: they are
+                               widened as they are, and the scales meet scores and outputs */
 } assay_arithmetic;
 
 /** Whether a row's bits may follow anything but its own inputs and the parameters of the call. */

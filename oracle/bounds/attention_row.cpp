@@ -109,12 +109,12 @@ BudgetTerms budget_of(const RowProblem &problem, const RowWork &work, const Tail
   t.weights = b.weights;
   t.p_rounding = m.p_unit * b.magnitude + b.subnormal;
   const double magnitude = (1.0 + m.p_unit) * b.magnitude + b.subnormal;
-  t.accumulation = tail.pv * magnitude;
+  t.accumulation = tail.pv * magnitude + value_rounding(problem, magnitude) * (1.0 + tail.pv);
   const double result = std::fabs(o.mid) + o.rad + b.weights;
   const double numerator = t.p_rounding + t.accumulation;
   t.normalisation = tail.normalise * (result + numerator);
   t.merge = tail.merge * magnitude * (1.0 + tail.normalise);
-  t.flush = underflow_budget(keys, work, tail, limit);
+  t.flush = underflow_budget(problem, work, tail, limit);
   finish_output(problem, o, t);
   t.overflow_possible = overflow_possible(problem, work, limit);
   return t;
@@ -124,7 +124,9 @@ BudgetTerms budget_of(const RowProblem &problem, const RowWork &work, const Tail
 // kernel may or may not have scaled, where that changes how subnormals align. Behind a map, the
 // scores are not what is exponentiated.
 bool replayable(const RowProblem &problem) {
-  if (problem.arithmetic.mma_block <= 0 || problem.features.mapped()) return false;
+  const assay_arithmetic &arithmetic = problem.arithmetic;
+  if (arithmetic.mma_block <= 0 || problem.features.mapped()) return false;
+  if (arithmetic.score_format != ASSAY_FORMAT_FP32 || problem.rounds_kv()) return false;
   if (!problem.features.fp8) return true;
   const auto plain = [](float x) {
     return x == 0.0f || (std::fabs(x) >= 0x1p-14f && std::fabs(x) < 0x1p15f);

@@ -50,7 +50,9 @@ struct RowProblem {
                               ///< The merge with a sink comes on top.
 
   assay_dtype output() const { return o_dtype < 0 ? dtype : o_dtype; }
-  assay_dtype operand() const { return operand_dtype(dtype, features.fp8); }
+  assay_dtype operand() const { return operand_dtype(dtype, features.fp8, arithmetic.kv_format); }
+  /** K and V are rounded behind their scales. */
+  bool rounds_kv() const { return features.fp8 && arithmetic.kv_format != ASSAY_FORMAT_FP32; }
 };
 
 /** Position of key j of a row less the row's own. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oracle/bounds/declaration.h"
 
+#include "oracle/bounds/arithmetic_fields.h"
+
 #include <cmath>
 #include <cstdint>
 #include <sstream>
@@ -8,39 +10,6 @@
 
 namespace assay::oracle {
 namespace {
-
-/// From 1 on, an error as large as what it is an error of, a limit says nothing.
-struct ErrorField {
-  const char *name;
-  double assay_arithmetic::*value;
-};
-constexpr ErrorField kErrors[] = {
-    {"q_abs_error", &assay_arithmetic::q_abs_error},
-    {"exp2_rel_error", &assay_arithmetic::exp2_rel_error},
-    {"log2_abs_error", &assay_arithmetic::log2_abs_error},
-    {"rcp_rel_error", &assay_arithmetic::rcp_rel_error},
-    {"tanh_abs_error", &assay_arithmetic::tanh_abs_error},
-};
-
-struct CountField {
-  const char *name;
-  int32_t assay_arithmetic::*value;
-  int32_t most;
-};
-constexpr CountField kCounts[] = {
-    {"mma_block", &assay_arithmetic::mma_block, 1024},
-    {"mma_fraction_bits", &assay_arithmetic::mma_fraction_bits, 1022}, // 2^-F normal in double
-    {"p_format", &assay_arithmetic::p_format, ASSAY_FORMAT_E5M2},
-    {"sum_format", &assay_arithmetic::sum_format, ASSAY_FORMAT_BF16},
-    {"exponential", &assay_arithmetic::exponential, ASSAY_EXP_BASE2},
-    {"sum_depth", &assay_arithmetic::sum_depth, 1 << 20}, // so many fp32 roundings: 1/16
-    {"tile_tokens", &assay_arithmetic::tile_tokens, 1 << 30},
-    {"max_parallel_states", &assay_arithmetic::max_parallel_states, 1 << 20},
-    {"max_splits", &assay_arithmetic::max_splits, 1 << 16},
-    {"merge_stages", &assay_arithmetic::merge_stages, 16},
-};
-static_assert(sizeof(assay_arithmetic) == 10 * sizeof(int32_t) + 5 * sizeof(double),
-              "a new field needs its range here, its text in plugin.h and a case in the test");
 
 template <class Value>
 std::string outside(const char *name, Value value, const std::string &expected) {
@@ -52,14 +21,15 @@ std::string outside(const char *name, Value value, const std::string &expected) 
 } // namespace
 
 std::string declaration_defect(const assay_arithmetic &arithmetic) {
-  for (const CountField &field : kCounts) {
-    const int32_t value = arithmetic.*field.value;
-    if (value < 0 || value > field.most)
-      return outside(field.name, value, "0 .. " + std::to_string(field.most));
-  }
-  for (const ErrorField &field : kErrors) {
-    const double value = arithmetic.*field.value;
-    if (!(value >= 0.0 && value < 1.0)) return outside(field.name, value, "0 to below 1"); // NaN
+  for (const ArithmeticField &field : arithmetic_fields()) {
+    if (field.count != nullptr) {
+      const int32_t value = arithmetic.*field.count;
+      if (value < 0 || value > field.most)
+        return outside(field.name, value, "0 .. " + std::to_string(field.most));
+    } else {
+      const double value = arithmetic.*field.error;
+      if (!(value >= 0.0 && value < 1.0)) return outside(field.name, value, "0 to below 1"); // NaN
+    }
   }
   const int block = arithmetic.mma_block, bits = arithmetic.mma_fraction_bits;
   if (block > 0 && std::ldexp(block + 1.0, -bits) >= 1.0)
@@ -69,6 +39,10 @@ std::string declaration_defect(const assay_arithmetic &arithmetic) {
     return outside("merge_stages", arithmetic.merge_stages,
                    arithmetic.max_splits > 0 ? "1 .. 16 beside max_splits above 0"
                                              : "0 beside max_splits of 0");
+  if (block > 0 && arithmetic.accumulator != ASSAY_ACCUMULATOR_FP32)
+    return outside("accumulator", arithmetic.accumulator, "0 (fp32) beside mma_block above 0");
+  if (arithmetic.p_format == ASSAY_FORMAT_E4M3 && arithmetic.p_scale_log2 > 8)
+    return outside("p_scale_log2", arithmetic.p_scale_log2, "0 .. 8 with weights in e4m3");
   return "";
 }
 

@@ -12,7 +12,7 @@ namespace assay::oracle {
 namespace {
 
 void set_row_sum(ErrorModel &model, const Format *format) {
-  model.sum_unit = format != nullptr ? format->unit_roundoff : kU;
+  model.sum_unit = format != nullptr ? format->unit_roundoff : model.unit;
   model.sum_limit = format != nullptr ? format->max_finite : kFp32Limit;
   // Subnormal sums in fp32's range of exponents are below every budget's floor.
   if (format != nullptr && std::ldexp(1.0, format->min_exponent) > 2 * kFloor)
@@ -27,6 +27,21 @@ void sum_rounded_weights(ErrorModel &model) {
   model.entry_floor = model.p_floor;
 }
 
+void round_scores(ErrorModel &model, const Format *format) {
+  model.score_limit = kFp32Limit;
+  if (format == nullptr) return;
+  model.score_unit = format->unit_roundoff;
+  model.score_floor = half_ulp(*format, 0.0);
+  model.score_limit = std::min(kFp32Limit, format->max_finite);
+}
+
+/// Parts of a row that hold no key add exact zeros, so no more of them count than there are keys; but
+/// the one that holds them all is still scaled.
+int of_keys(int declared, size_t keys) {
+  return static_cast<int>(
+      std::min(static_cast<size_t>(std::max(declared, 1)), std::max(keys, size_t{2})));
+}
+
 } // namespace
 
 ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim) {
@@ -35,7 +50,8 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
   ErrorModel model{};
   model.block = arithmetic.mma_block;
   int steps = head_dim;
-  model.kappa = kU;
+  model.unit = arithmetic.accumulator == ASSAY_ACCUMULATOR_FP64 ? 0x1p-53 : kU;
+  model.kappa = model.unit;
   if (model.block > 0) {
     model.alignment = (model.block + 1) * std::ldexp(1.0, -arithmetic.mma_fraction_bits);
     model.kappa = (model.alignment + 0x1p-23) * (1.0 + 0x1p-16);
@@ -47,13 +63,15 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
   model.p_format = rounding_of(arithmetic.p_format, dtype);
   if (model.p_format != nullptr) {
     model.p_unit = model.p_format->unit_roundoff;
-    model.p_normal = std::ldexp(1.0, model.p_format->min_exponent);
-    model.p_floor = half_ulp(*model.p_format, 0.0);
+    model.p_scale_log2 = arithmetic.p_scale_log2;
+    model.p_normal = std::ldexp(1.0, model.p_format->min_exponent - model.p_scale_log2);
+    model.p_floor = std::ldexp(half_ulp(*model.p_format, 0.0), -model.p_scale_log2);
   }
   if (arithmetic.sum_format == ASSAY_FORMAT_CALL)
     sum_rounded_weights(model);
   else
     set_row_sum(model, rounding_of(arithmetic.sum_format, dtype));
+  round_scores(model, rounding_of(arithmetic.score_format, dtype));
   model.conversion = arithmetic.exponential == ASSAY_EXP_NATURAL ? kScaleError : 0.0;
   model.exp2 = arithmetic.exp2_rel_error;
   model.log2 = arithmetic.log2_abs_error;
@@ -64,6 +82,14 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
   model.tile = std::max(arithmetic.tile_tokens, 1);
   model.states = std::max(arithmetic.max_parallel_states, 1);
   return model;
+}
+
+void store_partials(ErrorModel &model, const Format *format) {
+  model.partial_limit = kFp32Limit;
+  if (format == nullptr) return;
+  model.partial_unit = format->unit_roundoff;
+  model.partial_floor = half_ulp(*format, 0.0);
+  model.partial_limit = std::min(kFp32Limit, format->max_finite);
 }
 
 int64_t pv_blocks(const ErrorModel &model, int keys) {
@@ -79,28 +105,37 @@ RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_split
   // One more tile than n / tile: a split or a state may begin inside a tile.
   const int64_t tiles = static_cast<int64_t>(keys) / model.tile + 2;
   const int64_t blocks = std::min(tiles * pv_blocks(model, model.tile), static_cast<int64_t>(keys));
-  return {tiles, blocks, model.states, std::max(max_splits, 1), stages};
+  const int splits = max_splits > 1 ? of_keys(max_splits, keys) : 1;
+  const int states = model.states > 1 ? of_keys(model.states, keys) : 1;
+  return {tiles, blocks, states, splits, stages, static_cast<int64_t>(keys), 0};
 }
 
 RowShape shape_of(const ErrorModel &model, const TileOrder &order, int stages) {
-  std::map<std::pair<int, int>, std::pair<int64_t, int64_t>> per_state;
+  struct Counts {
+    int64_t tiles = 0, blocks = 0, keys = 0;
+  };
+  std::map<std::pair<int, int>, Counts> per_state;
+  size_t keys = 0;
   std::map<int, int> states_of_split;
   for (const KeyTile &tile : order) {
     if (tile.begin == tile.end) continue;
     auto [at, added] = per_state.try_emplace({tile.split, tile.state});
     if (added) ++states_of_split[tile.split];
-    at->second.first += 1;
-    at->second.second += pv_blocks(model, tile);
+    at->second.tiles += 1;
+    at->second.blocks += pv_blocks(model, tile);
+    at->second.keys += tile.end - tile.begin;
+    keys += static_cast<size_t>(tile.end - tile.begin);
   }
-  RowShape shape{1, 1, 1, 1, stages};
+  RowShape shape{1, 1, 1, 1, stages, 1, 0};
   for (const auto &[key, counts] : per_state) {
-    shape.tiles = std::max(shape.tiles, counts.first);
-    shape.pv_blocks = std::max(shape.pv_blocks, counts.second);
+    shape.tiles = std::max(shape.tiles, counts.tiles);
+    shape.pv_blocks = std::max(shape.pv_blocks, counts.blocks);
+    shape.keys = std::max(shape.keys, counts.keys);
   }
   // A kernel may merge its empty states too; they add exact zeros but the scale factor is applied.
   for (const auto &[split, states] : states_of_split)
     shape.states = std::max(shape.states, states);
-  shape.states = std::max(shape.states, model.states);
+  if (model.states > 1) shape.states = std::max(shape.states, of_keys(model.states, keys));
   shape.splits = std::max<int>(1, static_cast<int>(states_of_split.size()));
   return shape;
 }

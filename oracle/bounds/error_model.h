@@ -26,6 +26,7 @@ inline constexpr double kSlack = 1.0 + 0x1p-20;
 struct ErrorModel {
   int block;              ///< b, 0: scalar FMA chain
   double alignment;       ///< (b + 1) 2^-F; 0 for FMA chains
+  double unit;            ///< unit roundoff of the accumulators
   double kappa;           ///< relative error committed by one block
   double dot;             ///< |score error| <= dot * sum |q_i k_i| + dot_floor
   double dot_floor;       ///< underflow in the accumulator
@@ -33,6 +34,7 @@ struct ErrorModel {
   double p_unit;          ///< relative error of rounding P, 0 when it stays fp32
   double p_floor;         ///< absolute error of a subnormal P, 0 when there is none
   double p_normal;        ///< smallest normal P
+  int p_scale_log2;       ///< P is rounded as P 2^this; p_floor and p_normal are in units of P
   double operand_normal;  ///< smallest normal V
   double sum_unit;        ///< relative error of an addition to a row sum
   double sum_floor;       ///< absolute error of a subnormal row sum, 0 when there is none
@@ -40,9 +42,13 @@ struct ErrorModel {
   double entry_floor;     ///< absolute error of a subnormal one
   double sum_limit;       ///< from here on a row sum may be infinite
   double exp2, log2, rcp;
-  double conversion; ///< relative error of exponents and logarithms of another base
-  double tanh;       ///< of the softcap, absolute
-  double q_error;    ///< of an element of Q, per largest |q|
+  double conversion;              ///< relative error of exponents and logarithms of another base
+  double tanh;                    ///< of the softcap, absolute
+  double score_unit, score_floor; ///< of rounding a score: relative, of a subnormal; 0: it is not
+  double score_limit;             ///< from here on a score may be infinite
+  double partial_unit, partial_floor; ///< of storing O of a partial, likewise
+  double partial_limit;               ///< from here on a stored O may be infinite
+  double q_error;                     ///< of an element of Q, per largest |q|
   int sum_depth;
   int tile;   ///< keys between two updates of the running maximum
   int states; ///< merged in a block
@@ -52,15 +58,21 @@ struct ErrorModel {
  */
 ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim);
 
+/** O of a partial is stored rounded to `format`; null: as it was computed. */
+void store_partials(ErrorModel &model, const Format *format);
+
 /** How the keys of one row are cut up; exact with a tile order, upper limits without. */
 struct RowShape {
   int64_t tiles;     ///< of one state, at most
   int64_t pv_blocks; ///< block-FMA steps of one state's accumulator, at most
   int states;        ///< per split
   int splits;
-  int stages; ///< merges through (O, LSE) partials that follow
+  int stages;   ///< merges through (O, LSE) partials that follow
+  int64_t keys; ///< of one state, at most
+  int stored;   ///< of the stages, those before which O of a partial is stored
 };
 
+/** `stages`: with the merge of a sink, which is a split of its own; `stored`: without. */
 RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_splits, int stages);
 RowShape shape_of(const ErrorModel &model, const TileOrder &order, int stages);
 

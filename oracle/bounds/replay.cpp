@@ -117,15 +117,18 @@ struct Rounded {
 
 // One rounding or the sum of two parts: monotone both, since at a tie of the first part the second
 // is half a step up or half a step down.
-double round_weight(const Format &format, double p, bool two_parts) {
-  const double first = round_to(format, p);
-  return two_parts ? first + round_to(format, p - first) : first;
+double round_weight(const ErrorModel &m, double p, bool two_parts) {
+  const auto round = [&](double x) {
+    return std::ldexp(round_to(*m.p_format, std::ldexp(x, m.p_scale_log2)), -m.p_scale_log2);
+  };
+  const double first = round(p);
+  return two_parts ? first + round(p - first) : first;
 }
 
-Rounded round_window(const Format &format, double p, double window, bool two_parts) {
+Rounded round_window(const ErrorModel &m, double p, double window, bool two_parts) {
   const double low = p * (1.0 - window);
-  const double high = round_weight(format, p * (1.0 + window), two_parts);
-  const double least = low < 2 * kFloor ? 0.0 : round_weight(format, low, two_parts); // or flushed
+  const double high = round_weight(m, p * (1.0 + window), two_parts);
+  const double least = low < 2 * kFloor ? 0.0 : round_weight(m, low, two_parts); // or flushed
   return {0.5 * (least + high), 0.5 * (high - least)};
 }
 
@@ -151,13 +154,12 @@ double rescale_error(const RowWork &work, const TileView &tile, bool use_referen
 void replay_tile(const RowWork &work, const TileView &tile, double omega_after, KeyReplay &keys,
                  ReplayBudget &budget) {
   const ErrorModel &m = work.model;
-  const Format &format = *m.p_format;
   const double scale = std::exp2(std::max(tile.top, -1000.0)) / work.z;
   // Two parts: an accumulator each, and the sum of both.
   const double parts = tile.two_parts ? 1.0 + 2 * m.p_unit : 1.0;
-  const double steps =
-      parts * std::expm1(static_cast<double>(tile.blocks) * std::log1p(m.kappa) +
-                         tile.grows_after * std::log1p(kU) + tail_errors(m, work.shape).partials);
+  const double steps = parts * std::expm1(static_cast<double>(tile.blocks) * std::log1p(m.kappa) +
+                                          tile.grows_after * std::log1p(m.unit) +
+                                          tail_errors(m, work.shape).partials);
   for (int j = tile.begin; j < tile.end; ++j) {
     const double y = work.x[j] - work.x_max;
     const double below = tile.top - y;
@@ -172,7 +174,7 @@ void replay_tile(const RowWork &work, const TileView &tile, double omega_after, 
       budget.vague = true;
       return;
     }
-    const Rounded rounded = round_window(format, p, window, tile.two_parts);
+    const Rounded rounded = round_window(m, p, window, tile.two_parts);
     if (p * (1.0 - window) < 2 * kFloor) window = std::max(window, 1.0);
     keys.p[j] = rounded.p;
     keys.shift[j] = tile.top;
@@ -250,10 +252,13 @@ ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
     BudgetTerms &t = row.budget[i];
     t.weights = (rescaled[i] + result * b.denominator) / b.mass_low * kSlack;
     t.p_rounding = ambiguous[i] / b.mass_low * kSlack;
-    t.accumulation = accumulated[i] / b.mass_low * kSlack;
+    t.accumulation =
+        (accumulated[i] / b.mass_low +
+         value_rounding(problem, (magnitude[i] + ambiguous[i]) / b.mass_low) * (1.0 + tail.pv)) *
+        kSlack;
     const double sum = result + t.weights + t.p_rounding + t.accumulation;
     t.normalisation = tail.normalise * sum;
-    t.flush = (two_parts ? 2 : 1) * underflow_budget(keys, work, tail, limit);
+    t.flush = (two_parts ? 2 : 1) * underflow_budget(problem, work, tail, limit);
     finish_output(problem, row.o[i], t);
     t.overflow_possible = overflow_possible(problem, work, limit);
   }

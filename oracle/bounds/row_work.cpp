@@ -21,7 +21,8 @@ constexpr double kVagueWeight = 0x1p64;
 // What subnormal operands add to the magnitude that addends are aligned by: such an operand may
 // carry the exponent of the smallest normal one.
 double alignment_excess(const RowProblem &problem, const RowWork &work, const float *k) {
-  const double least_k = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
+  double least_k = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
+  if (problem.rounds_kv()) least_k /= problem.features.k_scale;
   const double least_q = work.q_least;
   double sum = 0.0;
   for (size_t i = 0; i < problem.q.size(); ++i) {
@@ -48,14 +49,34 @@ double score_error(const RowProblem &problem, const RowWork &work, size_t j, con
   if (align || keys.k_subnormal[j]) magnitude += alignment_excess(problem, work, keys.key(j));
   double query = 0.0;
   if (work.q_error > 0.0) query = work.q_error * key_magnitude(keys, j) * kSlack;
-  return work.model.dot * (magnitude + query) + query + work.model.dot_floor;
+  double key = 0.0;
+  if (problem.rounds_kv()) {
+    const Format &format = format_of(problem.operand());
+    key = (format.unit_roundoff * s.magnitude +
+           half_ulp(format, 0.0) / problem.features.k_scale * work.q_sum) *
+          kSlack;
+  }
+  return work.model.dot * (magnitude + query + key) + query + key + work.model.dot_floor;
+}
+
+// A score in its declared format; false when it may be infinite there.
+bool add_score_rounding(const RowWork &work, const DotResult &s, Logit &logit) {
+  const ErrorModel &m = work.model;
+  if (m.score_unit == 0.0) return true;
+  logit.error = (logit.error + m.score_unit * (std::fabs(logit.x) + logit.error) +
+                 m.score_floor * std::max(work.scale, kLog2E)) *
+                kSlack;
+  const double size =
+      std::max(std::fabs(s.value) + s.magnitude * m.dot, std::fabs(logit.x) + logit.error);
+  return size * 1.01 < m.score_limit;
 }
 
 // x_j, its own error and the kernel's error; false when fp32 may overflow.
 bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<double> *scores) {
   const KeySet &keys = *problem.keys;
   const int d = keys.head_dim;
-  const bool align = std::any_of(problem.q.begin(), problem.q.end(),
+  const bool align = problem.rounds_kv() ||
+                     std::any_of(problem.q.begin(), problem.q.end(),
                                  [&](float x) { return x != 0.0f && std::fabs(x) < work.q_least; });
   for (size_t j = 0; j < keys.size(); ++j) {
     const bool sink = j >= keys.visible();
@@ -67,6 +88,7 @@ bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<
         ((scores ? 0.0 : work.scale * d * kU53 * s.magnitude) + std::fabs(logit.x) * 4 * kU53) *
         kSlack;
     if (!scores) logit.error = work.scale * score_error(problem, work, j, s, align) * kSlack;
+    if (!add_score_rounding(work, s, logit)) return false;
     // Scaled queries keep scores of fp8 keys far inside the range.
     if (!problem.features.fp8 && !(s.magnitude < kFp32Limit)) return false;
     if (!(std::fabs(logit.x) + logit.error < kFp32Limit)) return false;
@@ -83,6 +105,19 @@ bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<
 
 bool normal_fp32(double x) { return x > 2 * kFloor && x < kFp32Limit; }
 
+// K and V behind their scales stay finite where they are rounded.
+bool fits_rounded(const RowProblem &problem) {
+  const KeySet &keys = *problem.keys;
+  const double limit = format_of(problem.operand()).max_finite * 0.99;
+  double v = 0.0, k = 0.0;
+  for (size_t i = 0; i < keys.v_max.size(); ++i)
+    v = std::max({v, std::fabs(static_cast<double>(keys.v_max[i])),
+                  std::fabs(static_cast<double>(keys.v_min[i]))});
+  for (float x : keys.k)
+    k = std::max(k, std::fabs(static_cast<double>(x)));
+  return k * problem.features.k_scale < limit && v * std::fabs(problem.features.v_scale) < limit;
+}
+
 // The scale, and what becomes of Q; false when the kernel's scale may leave the fp32 range.
 bool prepare_query(const RowProblem &problem, RowWork &work) {
   const RowFeatures &features = problem.features;
@@ -96,13 +131,19 @@ bool prepare_query(const RowProblem &problem, RowWork &work) {
   for (float x : problem.q)
     largest = std::max(largest, std::fabs(static_cast<double>(x)));
   work.q_error = work.model.q_error * largest;
+  for (double x : work.q)
+    work.q_sum += std::fabs(x);
+  if (problem.rounds_kv()) return fits_rounded(problem);
   if (!features.fp8 || largest == 0.0) return true;
   // Q is multiplied by 2^(14 - e), the scale by its inverse.
   const int exponent = std::ilogb(largest);
   const double least = std::ldexp(work.q_least, exponent - 14);
   // An fp16 query may stay as it is: the larger of the two covers both.
   work.q_least = problem.dtype == ASSAY_FP16 ? std::max(work.q_least, least) : least;
-  work.model.dot_floor *= std::max(1.0, std::ldexp(1.0, exponent - 14));
+  const double undo = std::ldexp(1.0, exponent - 14);
+  work.model.dot_floor *= std::max(1.0, undo);
+  work.model.score_floor *= std::max(1.0, undo);
+  work.model.score_limit *= std::min(1.0, undo);
   return normal_fp32(std::ldexp(work.scale, exponent - 14));
 }
 
@@ -193,12 +234,17 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
   const size_t n = keys.size();
   work.model = make_error_model(problem.arithmetic, problem.operand(), keys.head_dim);
   // A sink is a split of its own and one more merge.
+  const assay_dtype output = problem.output();
+  const bool wide = output == ASSAY_FP32 && problem.arithmetic.partial_format == ASSAY_FORMAT_CALL;
+  store_partials(work.model,
+                 wide ? nullptr : rounding_of(problem.arithmetic.partial_format, output));
   const int sinks = problem.features.sinks ? 1 : 0;
   const int stages = problem.combine_stages + sinks;
   work.shape = problem.order
                    ? shape_of(work.model, *problem.order, stages)
                    : shape_without_order(work.model, n, problem.max_splits + sinks, stages);
   work.shape.splits = std::max(work.shape.splits, 1 + sinks);
+  work.shape.stored = problem.combine_stages;
   if (std::string reason = unclaimed_features(problem.features); !reason.empty()) return reason;
   if (!prepare_query(problem, work)) return "softmax scale outside the normal fp32 range";
   for (auto *array :
@@ -221,20 +267,36 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
   return "";
 }
 
-double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
+double value_rounding(const RowProblem &problem, double magnitude) {
+  const double size = std::fabs(static_cast<double>(problem.features.v_scale));
+  if (!problem.rounds_kv() || size == 0.0) return 0.0;
+  const Format &format = format_of(problem.operand());
+  return (format.unit_roundoff * magnitude + half_ulp(format, 0.0) / size) * kSlack;
+}
+
+double underflow_budget(const RowProblem &problem, const RowWork &work, const TailErrors &tail,
                         double largest_value) {
+  const KeySet &keys = *problem.keys;
   double floor = tail.floor + static_cast<double>(keys.size()) * kFloor * largest_value;
-  if (keys.v_subnormal) {
+  // A partial is stored before or after v_scale, which multiplies this. Rounded V has it inside.
+  const double size = std::fabs(static_cast<double>(problem.features.v_scale));
+  const bool rounded = problem.rounds_kv() && size > 0.0;
+  if (keys.v_subnormal || rounded) {
     floor += static_cast<double>(work.shape.pv_blocks) * work.model.alignment *
-             work.model.operand_normal;
+             work.model.operand_normal / (rounded ? std::min(size, 1.0) : 1.0);
   }
-  return floor / work.sum_low;
+  const double stored = work.shape.stored * work.model.partial_floor;
+  return floor / work.sum_low + (size > 0.0 ? stored * std::max(1.0, 1.0 / size) : stored);
 }
 
 bool overflow_possible(const RowProblem &problem, const RowWork &work, double largest_value) {
   const double scaled = largest_value * std::fabs(static_cast<double>(problem.features.v_scale));
-  const double summed = static_cast<double>(work.x.size()) * work.largest_weight * largest_value;
-  return !(summed < kFp32Limit) || scaled * 1.01 >= kFp32Limit;
+  const double summed = std::ldexp(static_cast<double>(work.x.size()), work.model.p_scale_log2) *
+                        work.largest_weight * largest_value;
+  double limit = work.shape.stored > 0 ? work.model.partial_limit : kFp32Limit;
+  if (problem.arithmetic.rounded_before_scale != 0)
+    limit = std::min(limit, format_of(problem.output()).max_finite);
+  return !(summed < kFp32Limit) || std::max(scaled, largest_value) * 1.01 >= limit;
 }
 
 double combine_exponent_error(const RowWork &work, double below_max) {
@@ -245,16 +307,22 @@ double combine_exponent_error(const RowWork &work, double below_max) {
   return (partial + (kU + m.conversion) * (below_max + 2 * work.log_sum + 1.0)) * kSlack;
 }
 
-void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t) {
+void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t, double earlier) {
   const double sum =
       t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
-  t.output_rounding = half_ulp(format_of(dtype), (magnitude + sum) * kSlack);
+  t.output_rounding = half_ulp(format_of(dtype), (magnitude + sum + earlier) * kSlack) + earlier;
   t.total = sum * kSlack + t.output_rounding;
 }
 
 void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
   const double scale = problem.features.v_scale, size = std::fabs(scale);
+  double first_rounding = 0.0; // before the scale
   if (scale != 1.0) {
+    const double sum =
+        t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
+    if (problem.arithmetic.rounded_before_scale != 0)
+      first_rounding =
+          size * half_ulp(format_of(problem.output()), (std::fabs(o.mid) + o.rad + sum) * kSlack);
     o.mid *= scale;
     o.rad = (o.rad * size + std::fabs(o.mid) * 2 * kU53) * kSlack + 0x1p-1000;
     for (double *term :
@@ -265,7 +333,7 @@ void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
     t.normalisation += kU * (std::fabs(o.mid) + o.rad + error);
     t.flush += kFloor;
   }
-  add_output_rounding(problem.output(), std::fabs(o.mid) + o.rad, t);
+  add_output_rounding(problem.output(), std::fabs(o.mid) + o.rad, t, first_rounding);
 }
 
 } // namespace assay::oracle

@@ -21,6 +21,7 @@ struct RowWork {
   std::vector<double> x;        ///< base-2 logits
   std::vector<double> x_radius; ///< |x - exact|: error of this evaluation
   std::vector<double> x_error;  ///< c e_j: what the kernel's score may be off by, in the exponent
+  double q_sum = 0.0;           ///< sum of |q|
   double x_max = 0.0;           ///< of the computed x: the common scale 2^-x_max is exact by choice
   double x_abs = 0.0;           ///< limit of every |logit|, the kernel's included
   double x_error_max = 0.0;
@@ -54,9 +55,13 @@ inline constexpr double kCertainlyFlushed = 200.0;
 std::string prepare_row(const RowProblem &problem, RowWork &work,
                         const std::vector<double> *scores = nullptr);
 
-/** Underflow of single operations, of keys, and of the alignment of subnormal values. */
-double underflow_budget(const KeySet &keys, const RowWork &work, const TailErrors &tail,
+/** Underflow of single operations, of keys, of stored partials, and of the alignment of subnormal
+    values, before v_scale. */
+double underflow_budget(const RowProblem &problem, const RowWork &work, const TailErrors &tail,
                         double largest_value);
+
+/** What V, rounded behind its scale, is off by, before v_scale. `magnitude`: sum of weights times |v|. */
+double value_rounding(const RowProblem &problem, double magnitude);
 
 /** An unnormalised output may reach keys * largest weight * largest value; then comes v_scale. */
 bool overflow_possible(const RowProblem &problem, const RowWork &work, double largest_value);
@@ -64,8 +69,10 @@ bool overflow_possible(const RowProblem &problem, const RowWork &work, double la
 /** Exponent error that LSE partials add to every key of a split, per merge stage. */
 double combine_exponent_error(const RowWork &work, double below_max);
 
-/** Sets output_rounding and total from the other terms; `magnitude` limits the exact |o|. */
-void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &terms);
+/** Sets output_rounding and total from the other terms; `magnitude` limits the exact |o|, `earlier`
+    what a first rounding is off by. */
+void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &terms,
+                         double earlier = 0.0);
 
 /** From the accumulator to the output: v_scale, then the rounding to the element type. Scales the
     enclosure and sets output_rounding and total from the other terms. */

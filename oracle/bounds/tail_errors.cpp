@@ -13,10 +13,12 @@ namespace {
 // rescaling of its lane, merge), of a sum that is at least half of what an exponential of 0 may be.
 double row_sum_error(const ErrorModel &m, const RowShape &shape, double merges) {
   const double tiles = static_cast<double>(shape.tiles);
-  const double steps = (m.sum_depth + 2) * tiles + merges;
+  // Each addition that may round brings a weight along: a path has no more of them than keys.
+  const double additions = std::min(m.sum_depth * tiles, static_cast<double>(shape.keys));
+  const double steps = additions + 2 * tiles + merges;
   const double splits = static_cast<double>(shape.stages) * shape.splits;
-  const double keys =
-      std::min(tiles * m.tile, static_cast<double>(shape.pv_blocks) * std::max(m.block, 1));
+  const double keys = std::min({tiles * m.tile, static_cast<double>(shape.keys),
+                                static_cast<double>(shape.pv_blocks) * std::max(m.block, 1)});
   const double constant =
       (4.0 * (keys * shape.states + merges) * m.sum_floor + keys * shape.states * m.entry_floor) /
       (0.5 * (1.0 - m.exp2)) * kSlack;
@@ -33,14 +35,15 @@ TailErrors tail_errors(const ErrorModel &m, const RowShape &shape) {
   const double tiles = static_cast<double>(shape.tiles);
   const double splits = shape.splits;
   TailErrors t{};
-  t.pv =
-      std::expm1(static_cast<double>(shape.pv_blocks) * std::log1p(m.kappa) + (tiles - 1) * log_u);
+  t.pv = std::expm1(static_cast<double>(shape.pv_blocks) * std::log1p(m.kappa) +
+                    (tiles - 1) * std::log1p(m.unit));
   // P in two parts, where a kernel declares it, brings a second accumulator and a sum of the two.
   const int parts = m.p_format != nullptr ? 2 : 1;
   // A partial's own reciprocal is an error of its numerator alone: nothing in the row's denominator
   // takes it back, and it differs between splits.
   const double numerator = merges + (parts - 1) + shape.stages * (splits + 2);
-  t.partials = numerator * log_u + shape.stages * std::log1p(m.rcp);
+  t.partials = numerator * log_u + shape.stages * std::log1p(m.rcp) +
+               shape.stored * std::log1p(m.partial_unit);
   t.merge = (1.0 + t.pv) * std::expm1(t.partials);
   t.row_sum = row_sum_error(m, shape, merges);
   t.normalise = std::expm1(t.row_sum + std::log1p(m.rcp) + log_u);

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 
 namespace assay::oracle {
 
@@ -55,6 +55,6 @@ struct KeySet {
 };
 
 /** The format that products of a call take their operands in. */
-assay_dtype operand_dtype(assay_dtype dtype, bool fp8);
+assay_dtype operand_dtype(assay_dtype dtype, bool fp8, assay_format kv_format = ASSAY_FORMAT_FP32);
 
 } // namespace assay::oracle

@@ -47,7 +47,9 @@ private:
   TileOrder row_order(int row) const;
   int split_limit(size_t keys) const;
   void require_splits(const TileOrder &order) const;
-  assay_dtype operand() const { return operand_dtype(rows_.q_dtype, rows_.fp8()); }
+  assay_dtype operand() const {
+    return operand_dtype(rows_.q_dtype, rows_.fp8(), model_.arithmetic.kv_format);
+  }
 
   const AttentionRows &rows_;
   const KernelModel model_;

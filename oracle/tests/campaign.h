@@ -28,7 +28,7 @@ struct Case {
   void set_features(const RowFeatures &f) {
     features = f;
     if (!f.has_sink()) return;
-    sunk = row.keys.with_sink(operand_dtype(dtype, f.fp8));
+    sunk = row.keys.with_sink(operand_dtype(dtype, f.fp8, emulation.kv_format));
     sunk_order = order;
     append_sink(sunk_order, static_cast<int>(row.keys.size()));
   }
@@ -117,6 +117,10 @@ inline void vary_formats(Case &c, std::mt19937_64 &random) {
   if (pick(2)) e.sum_format = ASSAY_FORMAT_CALL + pick(3);
   e.natural = pick(2);
   if (pick(4) == 0) e.q_format = ASSAY_FORMAT_FP16 + pick(4);
+  if (pick(2)) e.partial_format = ASSAY_FORMAT_CALL + pick(3);
+  if (pick(4) == 0) e.score_format = ASSAY_FORMAT_CALL + pick(3);
+  if (pick(2)) e.p_scale_log2 = pick(9);
+  e.rounded_before_scale = pick(2);
 }
 
 /** What a campaign keeps of its reports. */

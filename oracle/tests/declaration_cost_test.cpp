@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "oracle/exact/dtype.h"
 #include "oracle/rows/build.h"
@@ -55,6 +57,13 @@ assay_arithmetic all_exact(assay_arithmetic a) {
   return a;
 }
 
+size_t index_of(const std::string &name) {
+  const auto &fields = declared_fields();
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const DeclaredField &field) { return name == field.name; });
+  return static_cast<size_t>(found - fields.begin());
+}
+
 bool same(const BoundSums &a, const BoundSums &b) {
   using T = BudgetTerms;
   for (auto term : {&T::weights, &T::p_rounding, &T::accumulation, &T::normalisation, &T::merge,
@@ -92,7 +101,39 @@ const Fault kFaults[] = {
     {"max_parallel_states", [](assay_arithmetic &a) { a.max_parallel_states = 8; },
      &BudgetTerms::merge},
     {"max_splits, merge_stages", [](assay_arithmetic &a) { a.max_splits = 16, a.merge_stages = 1; },
-     &BudgetTerms::merge}};
+     &BudgetTerms::merge},
+    {"score_format", [](assay_arithmetic &a) { a.score_format = ASSAY_FORMAT_BF16; },
+     &BudgetTerms::weights}};
+
+/// Those that cost something beside another field alone, or of an fp8 cache.
+const Fault kJoinedFaults[] = {
+    {"partial_format",
+     [](assay_arithmetic &a) {
+       a.max_splits = 16, a.merge_stages = 1, a.partial_format = ASSAY_FORMAT_BF16;
+     },
+     &BudgetTerms::merge},
+    {"p_scale_log2",
+     [](assay_arithmetic &a) { a.p_format = ASSAY_FORMAT_E4M3, a.p_scale_log2 = 0; },
+     &BudgetTerms::p_rounding},
+    {"accumulator", [](assay_arithmetic &a) { a.mma_block = a.mma_fraction_bits = 0; },
+     &BudgetTerms::accumulation},
+    {"kv_format", [](assay_arithmetic &a) { a.kv_format = ASSAY_FORMAT_BF16; },
+     &BudgetTerms::accumulation},
+    {"rounded_before_scale", [](assay_arithmetic &a) { a.rounded_before_scale = 1; },
+     &BudgetTerms::output_rounding}};
+
+/// The call with bytes of its cache as e4m3, and scales.
+struct Fp8Call : PagedCall {
+  float k_scale = 0.7f, v_scale = 0.3f;
+  Fp8Call() {
+    for (auto *values : {&k, &v})
+      for (uint16_t &two : *values)
+        two &= 0x3f3f; // below 2, no NaN
+    params.kv_dtype = ASSAY_E4M3;
+    params.k_scale = &k_scale;
+    params.v_scale = &v_scale;
+  }
+};
 
 TEST(DeclarationCost, AFaultlessDeclarationCostsNothing) {
   const DeclarationCost cost = PagedCall().cost(all_exact({}));
@@ -109,22 +150,40 @@ TEST(DeclarationCost, AFaultlessDeclarationCostsNothing) {
 TEST(DeclarationCost, EachFieldPaysForItself) {
   const PagedCall call;
   const auto &fields = declared_fields();
-  ASSERT_EQ(std::size(kFaults), fields.size());
-  for (size_t i = 0; i < fields.size(); ++i) {
-    SCOPED_TRACE(fields[i].name);
-    ASSERT_STREQ(kFaults[i].field, fields[i].name);
+  ASSERT_EQ(std::size(kFaults) + std::size(kJoinedFaults), fields.size());
+  for (const Fault &fault : kFaults) {
+    const size_t i = index_of(fault.field);
+    SCOPED_TRACE(fault.field);
     assay_arithmetic a = all_exact({});
-    kFaults[i].make(a);
+    fault.make(a);
     const DeclarationCost cost = call.cost(a);
     for (size_t j = 0; j < fields.size(); ++j)
       EXPECT_TRUE(same(cost.fields[j], j == i ? cost.exact : cost.declared)) << fields[j].name;
-    if (kFaults[i].term == nullptr) {
+    if (fault.term == nullptr) {
       EXPECT_EQ(cost.declared.o.total, cost.exact.o.total);
       EXPECT_GT(cost.declared.lse, cost.exact.lse * 2);
     } else {
       EXPECT_GT(cost.declared.o.total, cost.exact.o.total);
-      EXPECT_GT(cost.declared.o.*kFaults[i].term, cost.exact.o.*kFaults[i].term * 1.05);
+      EXPECT_GT(cost.declared.o.*fault.term, cost.exact.o.*fault.term * 1.05);
     }
+  }
+}
+
+TEST(DeclarationCost, JoinedFieldsPayForThemselves) {
+  PagedCall plain;
+  plain.params.sm_scale = 1; // many weights are subnormal in e4m3
+  plain.params.logits_softcap = 0;
+  const Fp8Call fp8;
+  for (const Fault &fault : kJoinedFaults) {
+    SCOPED_TRACE(fault.field);
+    assay_arithmetic a = all_exact({});
+    fault.make(a);
+    const bool of_fp8 = a.kv_format != ASSAY_FORMAT_FP32 || a.rounded_before_scale != 0;
+    const DeclarationCost cost = of_fp8 ? fp8.cost(a) : plain.cost(a);
+    ASSERT_GT(cost.outputs, 0u);
+    const BoundSums &without = cost.fields[index_of(fault.field)];
+    EXPECT_GT(cost.declared.o.total, without.o.total);
+    EXPECT_GT(cost.declared.o.*fault.term, without.o.*fault.term * 1.05);
   }
 }
 
@@ -133,11 +192,11 @@ TEST(DeclarationCost, NoFieldIsForgotten) {
   assay_arithmetic wild;
   const int32_t count = 7;
   const double error = 0.25;
-  static_assert(sizeof wild == 10 * sizeof count + 5 * sizeof error);
+  static_assert(sizeof wild == 16 * sizeof count + 5 * sizeof error);
   auto *bytes = reinterpret_cast<unsigned char *>(&wild);
   for (size_t i = 0; i < sizeof wild; ++i)
     bytes[i] = 0x11;
-  wild.tile_tokens = 3;
+  wild.tile_tokens = wild.p_scale_log2 = 3;
   const assay_arithmetic a = all_exact(wild), b = all_exact({});
   EXPECT_EQ(std::memcmp(&a, &b, sizeof a), 0);
 }
@@ -192,7 +251,7 @@ TEST(DeclarationCost, StatesAndSplitsAreJoinedInTheOrderToo) {
   assay_arithmetic single = a, joined = a;
   single.max_parallel_states = 0;
   joined.max_splits = joined.merge_stages = 0;
-  const size_t states = declared_fields().size() - 2, splits = states + 1;
+  const size_t states = index_of("max_parallel_states"), splits = states + 1;
   EXPECT_FALSE(same(cost.fields[states], cost.declared));
   EXPECT_FALSE(same(cost.fields[splits], cost.declared));
   const auto declared = [&](const assay_arithmetic &arithmetic, auto order) {

@@ -65,7 +65,12 @@ TEST(Declaration, EveryCountHasARange) {
                          {"exponential", &A::exponential, 0, 1},
                          {"sum_depth", &A::sum_depth, 0, 1 << 20},
                          {"tile_tokens", &A::tile_tokens, 0, 1 << 30},
-                         {"max_parallel_states", &A::max_parallel_states, 0, 1 << 20}}) {
+                         {"max_parallel_states", &A::max_parallel_states, 0, 1 << 20},
+                         {"partial_format", &A::partial_format, 0, 3},
+                         {"score_format", &A::score_format, 0, 3},
+                         {"p_scale_log2", &A::p_scale_log2, 0, 15},
+                         {"rounded_before_scale", &A::rounded_before_scale, 0, 1},
+                         {"kv_format", &A::kv_format, 0, 3}}) {
     for (int32_t bad : {kIntMin, -1, c.least - 1, c.most + 1, kIntMax})
       expect_defect(c.name, c.field, bad);
     expect_fine(c.field, c.least);
@@ -100,6 +105,13 @@ TEST(Declaration, FieldsMustAgree) {
   a = declared({});
   a.sum_format = ASSAY_FORMAT_E4M3;
   EXPECT_EQ(declaration_defect(a), "sum_format is 4, expected 0 .. 3");
+  a = declared({});
+  a.accumulator = ASSAY_ACCUMULATOR_FP64;
+  EXPECT_EQ(declaration_defect(a), "accumulator is 1, expected 0 (fp32) beside mma_block above 0");
+  a.accumulator = ASSAY_ACCUMULATOR_FP32;
+  a.p_format = ASSAY_FORMAT_E4M3;
+  a.p_scale_log2 = 9; // 512 is beyond e4m3's 448
+  EXPECT_EQ(declaration_defect(a), "p_scale_log2 is 9, expected 0 .. 8 with weights in e4m3");
 }
 
 TEST(Declaration, MergesAskForASoundOneToo) {

@@ -26,8 +26,9 @@ struct Row {
   Ops ops;
   float scale; // base 2
   RowFeatures features;
-  float softmax_scale;                 // from scores to logits: 1 behind a map
-  const Format *p_format, *sum_format; // null: fp32
+  float softmax_scale;                         // from scores to logits: 1 behind a map
+  const Format *p_format, *sum_format;         // null: fp32
+  const Format *partial_format, *score_format; // likewise
   float log2e;     // from natural logits to this kernel's: 1 in the natural base
   int marked_tile; // where the single-tile mutants strike
   int tile_index = 0;
@@ -63,13 +64,21 @@ float map_score(const Row &row, float score, int key) {
   return x + f.slope * row.log2e * static_cast<float>(key - last);
 }
 
+// As it is, or times the scale, which is taken off again exactly enough to be seen by nobody.
+float round_score(const Row &row, float score) {
+  if (row.score_format == nullptr) return score;
+  if (row.emulation.seed >> 22 & 1) return Ops::round(*row.score_format, score);
+  const double scale = row.scale;
+  return static_cast<float>(round_to(*row.score_format, score * scale) / scale);
+}
+
 std::vector<float> tile_scores(const Row &row, const KeyTile &tile) {
   std::vector<float> s;
   for (int j = tile.begin; j < tile.end; ++j) {
     const float *k = row.keys.key(static_cast<size_t>(j));
     float score = row.ops.accumulate(0.0f, k, row.q.data(), row.keys.head_dim, 1);
     if (row.emulation.mutant == Mutant::kScoresInBf16) score = round_bits(score, 8);
-    s.push_back(map_score(row, score, j));
+    s.push_back(map_score(row, round_score(row, score), j));
   }
   return s;
 }
@@ -79,9 +88,12 @@ std::vector<float> tile_scores(const Row &row, const KeyTile &tile) {
 float sum_step(const Row &row, double x) {
   return static_cast<float>(row.sum_format ? round_to(*row.sum_format, x) : x);
 }
+float round_weight(const Row &row, float p) {
+  const int scale = row.emulation.p_scale_log2;
+  return std::ldexp(Ops::round(*row.p_format, std::ldexp(p, scale)), -scale);
+}
 float entering(const Row &row, float p) {
-  if (row.emulation.sum_format == ASSAY_FORMAT_CALL)
-    return row.p_format ? Ops::round(*row.p_format, p) : p;
+  if (row.emulation.sum_format == ASSAY_FORMAT_CALL) return row.p_format ? round_weight(row, p) : p;
   return row.emulation.seed >> 21 & 1 ? sum_step(row, p) : p;
 }
 double exact(float a, float b, float c) { // a b + c
@@ -123,8 +135,9 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
   std::vector<float> low;
   for (float &x : p) {
     const float whole = x;
-    if (row.p_format) x = Ops::round(*row.p_format, x);
-    low.push_back(row.p_format ? Ops::round(*row.p_format, whole - x) : 0.0f);
+    const auto round = [&](float p) { return round_weight(row, p); };
+    if (row.p_format) x = round(x);
+    low.push_back(row.p_format ? round(whole - x) : 0.0f);
     if (strikes(row, Mutant::kTilePFourBits)) x = round_bits(x, 4);
   }
   const bool stale = strikes(row, Mutant::kStaleValueTile) && tile.begin >= row.emulation.tile;
@@ -183,6 +196,18 @@ Partial finish_split(const Row &row, const State &state) {
     x *= inverse;
   partial.lse = row.softmax_scale * state.m + row.ops.logarithm(state.d);
   return partial;
+}
+
+// What a merge reads: O as it was stored. Half of the kernels store it with v_scale in it.
+std::vector<Partial> stored(const Row &row, std::vector<Partial> partials) {
+  if (row.partial_format == nullptr) return partials;
+  const bool scaled =
+      row.features.fp8 && row.features.v_scale != 0.0f && row.emulation.seed >> 23 & 1;
+  const double scale = scaled ? row.features.v_scale : 1.0;
+  for (Partial &partial : partials)
+    for (float &x : partial.o)
+      x = static_cast<float>(round_to(*row.partial_format, x * scale) / scale);
+  return partials;
 }
 
 Partial combine(const Row &row, const std::vector<Partial> &partials) {
@@ -251,6 +276,23 @@ float store(const Row &row, assay_dtype dtype, float x) {
   return rounded - std::copysign(static_cast<float>(spacing), x);
 }
 
+float before_scale(const Row &row, assay_dtype dtype, float x) {
+  return row.emulation.rounded_before_scale && row.emulation.round_output
+             ? Ops::round(format_of(dtype), x)
+             : x;
+}
+
+// K and V as the products take them; the scales are inside from here on.
+KeySet scaled_and_rounded(const KeySet &keys, RowFeatures &features, const Format &format) {
+  KeySet out = keys;
+  for (float &x : out.k)
+    x = Ops::round(format, x * features.k_scale);
+  for (float &x : out.v)
+    x = Ops::round(format, x * features.v_scale);
+  features.k_scale = features.v_scale = 1.0f;
+  return out;
+}
+
 } // namespace
 
 assay_arithmetic declared(const Emulation &emulation) {
@@ -260,6 +302,11 @@ assay_arithmetic declared(const Emulation &emulation) {
   const bool fp32 = emulation.block == 0 && emulation.p_format == ASSAY_FORMAT_CALL;
   a.p_format = fp32 ? ASSAY_FORMAT_FP32 : emulation.p_format;
   a.sum_format = emulation.sum_format;
+  a.partial_format = emulation.partial_format;
+  a.score_format = emulation.score_format;
+  a.p_scale_log2 = emulation.p_scale_log2;
+  a.kv_format = emulation.kv_format;
+  a.rounded_before_scale = emulation.rounded_before_scale;
   a.exponential = emulation.natural ? ASSAY_EXP_NATURAL : ASSAY_EXP_BASE2;
   a.sum_depth = (emulation.tile + kLanes - 1) / kLanes + 2;
   a.exp2_rel_error = emulation.exp2_error;
@@ -275,9 +322,15 @@ assay_arithmetic declared(const Emulation &emulation) {
   return a;
 }
 
-RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype dtype,
+RowOutput emulate_row(std::span<const float> q, const KeySet &given, assay_dtype dtype,
                       float sm_scale, assay_lse_base base, const TileOrder &order,
-                      const Emulation &emulation, const RowFeatures &features) {
+                      const Emulation &emulation, const RowFeatures &given_features) {
+  RowFeatures features = given_features;
+  const bool rounds_kv = features.fp8 && emulation.kv_format != ASSAY_FORMAT_FP32;
+  const assay_dtype operand = operand_dtype(dtype, features.fp8, emulation.kv_format);
+  KeySet rounded;
+  if (rounds_kv) rounded = scaled_and_rounded(given, features, format_of(operand));
+  const KeySet &keys = rounds_kv ? rounded : given;
   std::vector<float> query(q.begin(), q.end());
   const float log2e = emulation.natural ? 1.0f : 1.44269504f;
   float scale = sm_scale * log2e;
@@ -286,9 +339,10 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
   if (features.fp8) {
     if (emulation.mutant != Mutant::kScaleIgnored) scale *= features.k_scale;
     // An fp16 query needs no scaling; both ways are correct.
-    if (dtype != ASSAY_FP16 || emulation.seed % 2 == 0) scale *= scale_query(query);
+    const bool as_it_is = rounds_kv || (dtype == ASSAY_FP16 && emulation.seed % 2 != 0);
+    if (!as_it_is) scale *= scale_query(query);
   }
-  const Ops ops(emulation, operand_dtype(dtype, features.fp8));
+  const Ops ops(emulation, operand);
   Row row{query,
           keys,
           emulation,
@@ -296,9 +350,11 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
           scale,
           features,
           features.mapped() ? 1.0f : scale,
-          rounding_of(declared(emulation).p_format, operand_dtype(dtype, features.fp8)),
+          rounding_of(declared(emulation).p_format, operand),
           emulation.sum_format == ASSAY_FORMAT_CALL ? nullptr
                                                     : rounding_of(emulation.sum_format, dtype),
+          rounding_of(emulation.partial_format, dtype),
+          rounding_of(emulation.score_format, operand),
           log2e,
           0};
   if (emulation.mutant == Mutant::kScaleInBf16)
@@ -323,14 +379,16 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &keys, assay_dtype 
   }
   if (partials.empty()) partials.push_back({fresh.o, kNegInf});
   if (emulation.stages == 2) {
+    partials = stored(row, partials);
     const auto half = partials.begin() + static_cast<int64_t>(partials.size() / 2);
     partials = {combine(row, {partials.begin(), half}), combine(row, {half, partials.end()})};
   }
-  Partial result = partials.size() > 1 || emulation.combine ? combine(row, partials) : partials[0];
+  Partial result =
+      partials.size() > 1 || emulation.combine ? combine(row, stored(row, partials)) : partials[0];
   if (emulation.mutant != Mutant::kSinkPerSplit) result = merge_sink(row, result);
   RowOutput output{result.o, result.lse};
   for (float &x : output.o)
-    x = store(row, dtype, features.fp8 ? x * features.v_scale : x);
+    x = store(row, dtype, features.fp8 ? before_scale(row, dtype, x) * features.v_scale : x);
   if (base == ASSAY_LSE_NATURAL && !emulation.natural) output.lse *= 0.693147181f;
   if (base == ASSAY_LSE_BASE2 && emulation.natural) output.lse *= 1.44269504f;
   return output;

@@ -66,6 +66,11 @@ struct Emulation {
   int p_parts = 1;                           ///< 2: what rounding took from P, rounded, meets V too
   assay_format p_format = ASSAY_FORMAT_CALL; ///< without blocks: unrounded
   assay_format sum_format = ASSAY_FORMAT_FP32;
+  assay_format partial_format = ASSAY_FORMAT_FP32; ///< of O of a split, before each merge
+  assay_format score_format = ASSAY_FORMAT_FP32;   ///< half of the kernels round scaled scores
+  int p_scale_log2 = 0;                            ///< weights meet V times 2^this
+  assay_format kv_format = ASSAY_FORMAT_FP32;      ///< of fp8 K and V times their scales
+  bool rounded_before_scale = false;               ///< O, then v_scale
   bool natural = false;                      ///< exponentials, logarithms and LSEs of partials
   assay_format q_format = ASSAY_FORMAT_FP32; ///< of Q, scaled to its largest value
   int states = 1;                            ///< per split

@@ -63,6 +63,11 @@ constexpr Choice kFormats[] = {
     {"sums in fp16", [](Emulation &e) { e.sum_format = ASSAY_FORMAT_FP16; }, true},
     {"sums of rounded weights", [](Emulation &e) { e.sum_format = ASSAY_FORMAT_CALL; }, true},
     {"sums in bf16", [](Emulation &e) { e.sum_format = ASSAY_FORMAT_BF16; }, true},
+    {"splits in fp16", [](Emulation &e) { e.partial_format = ASSAY_FORMAT_FP16; }, true},
+    {"splits in bf16", [](Emulation &e) { e.partial_format = ASSAY_FORMAT_BF16; }, true},
+    {"scores in bf16", [](Emulation &e) { e.score_format = ASSAY_FORMAT_BF16; }, true},
+    {"P in e4m3, scaled", [](Emulation &e) { e.p_format = ASSAY_FORMAT_E4M3, e.p_scale_log2 = 8; },
+     true},
     {"Q in e4m3", [](Emulation &e) { e.q_format = ASSAY_FORMAT_E4M3; }, true},
     {"natural base", [](Emulation &e) { e.natural = true; }, true}};
 
@@ -101,14 +106,34 @@ int rows_outside(void (*hidden)(Emulation &), bool with_order) {
 TEST(Formats, ThatAreHiddenAreOutside) {
   for (const Choice &format : kFormats) {
     const bool unseen = format.replayed == false || std::string(format.name) == "natural base";
+    // Beside weights of 16 bits, whose rounding is as large.
+    const bool covered = std::string(format.name).starts_with("splits");
     const bool better = std::string(format.name) == "P in fp16"; // than bf16, in half of the rows
     for (bool with_order : {false, true}) {
       const int outside = rows_outside(format.set, with_order);
       printf("%-14s hidden: %d of 40 rows outside, order %d\n", format.name, outside, with_order);
-      if (unseen || better || std::string(format.name) == "P in bf16") continue;
+      if (unseen || covered || better || std::string(format.name) == "P in bf16") continue;
       EXPECT_GE(outside, 30) << format.name << " order " << with_order;
     }
   }
+}
+
+TEST(Formats, OfSplitsThatAreHiddenAreOutsideWhereWeightsStayWide) {
+  int outside = 0;
+  for (uint64_t number = 0; number < 40; ++number) {
+    const auto wide = [](Emulation &e) { e.block = 0; };
+    const Case honest = plain_case(number, wide);
+    const auto hidden = [](Emulation &e) {
+      e.block = 0, e.partial_format = ASSAY_FORMAT_BF16, e.round_output = false;
+    };
+    const RowOutput out = plain_case(number, hidden).run();
+    const RowReference row = attention_row(honest.problem(false));
+    for (size_t i = 0; i < row.o.size(); ++i) {
+      const double distance = std::fabs(out.o[i] - row.o[i].mid) - row.o[i].rad;
+      outside += distance > row.t0[i].total - row.t0[i].output_rounding;
+    }
+  }
+  EXPECT_GT(outside, 40 * 64 * 9 / 10);
 }
 
 TEST(Formats, OfTheCallAreThoseOfItsDtype) {
@@ -123,6 +148,47 @@ TEST(Formats, OfTheCallAreThoseOfItsDtype) {
       EXPECT_EQ(a.t1.budget[i].total, b.t1.budget[i].total);
     }
   }
+}
+
+// Limits far above the keys of a row cost what the row can show.
+TEST(Formats, CountsBeyondTheKeysOfARowCostNoMore) {
+  const Case c = plain_case(0, [](Emulation &e) { e.block = 0; });
+  RowProblem problem = c.problem(false);
+  problem.arithmetic.tile_tokens = 1 << 30;
+  problem.arithmetic.sum_depth = 50; // keys
+  problem.arithmetic.max_parallel_states = 50;
+  problem.max_splits = 50;
+  const RowReference exact = attention_row(problem);
+  problem.arithmetic.sum_depth = 1 << 20;
+  problem.arithmetic.max_parallel_states = 1 << 20;
+  problem.max_splits = 1 << 16;
+  const RowReference wide = attention_row(problem);
+  for (size_t i = 0; i < exact.t0.size(); ++i)
+    EXPECT_EQ(exact.t0[i].total, wide.t0[i].total);
+  EXPECT_EQ(exact.lse_budget, wide.lse_budget);
+}
+
+// The same row in doubles is inside what fp64 accumulators allow; a chain of fp32 is not.
+TEST(Formats, WideAccumulatorsAreHeldToTheirWidth) {
+  int outside = 0;
+  for (uint64_t number = 0; number < 40; ++number) {
+    const Case c = plain_case(number, [](Emulation &e) {
+      e.block = 0, e.noise = Noise::kNone, e.combine = false, e.round_output = false;
+    });
+    RowProblem problem = c.problem(false);
+    problem.arithmetic.accumulator = ASSAY_ACCUMULATOR_FP64;
+    problem.arithmetic.exp2_rel_error = problem.arithmetic.rcp_rel_error = 0x1p-50;
+    problem.combine_stages = 0;
+    problem.o_dtype = ASSAY_FP32;
+    const RowReference row = attention_row(problem);
+    const RowOutput narrow = c.run();
+    for (size_t i = 0; i < row.o.size(); ++i) {
+      const double distance = std::fabs(narrow.o[i] - row.o[i].mid) - row.o[i].rad;
+      outside += distance > row.t0[i].accumulation + row.t0[i].output_rounding;
+      EXPECT_LT(row.t0[i].accumulation, 0x1p-40);
+    }
+  }
+  EXPECT_GT(outside, 1000);
 }
 
 // Every dtype of Q, with K and V of 16 bits: the declared error of Q is there.

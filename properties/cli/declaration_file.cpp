@@ -3,9 +3,11 @@
 
 #include <fstream>
 #include <limits>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "oracle/bounds/arithmetic_fields.h"
 #include "oracle/bounds/declaration.h"
 #include "properties/cli/session.h"
 
@@ -14,15 +16,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char *kFormats[] = {"fp32", "call", "fp16", "bf16", "e4m3", "e5m2"};
-constexpr const char *kExponentials[] = {"natural", "base2"};
 constexpr const char *kDeterminismWords[] = {"none", "run_to_run"};
 constexpr const char *kBatchWords[] = {"none", "fixed", "always"};
 
 /// A table that did not pass the loader may hold any number.
-template <size_t n>
-json word(const char *const (&words)[n], int32_t value) {
-  if (value >= 0 && value < static_cast<int32_t>(n)) return words[value];
+json word(std::span<const char *const> words, int32_t value) {
+  if (value >= 0 && static_cast<size_t>(value) < words.size())
+    return words[static_cast<size_t>(value)];
   return value;
 }
 
@@ -42,10 +42,9 @@ std::string text_of(const json &declared, const char *field) {
   return value.get<std::string>();
 }
 
-template <size_t n>
-int32_t value_of(const char *const (&words)[n], const json &declared, const char *field) {
+int32_t value_of(std::span<const char *const> words, const json &declared, const char *field) {
   const std::string text = text_of(declared, field);
-  for (size_t i = 0; i < n; ++i)
+  for (size_t i = 0; i < words.size(); ++i)
     if (text == words[i]) return static_cast<int32_t>(i);
   throw std::invalid_argument(fmt::format("{}: unknown word {}", field, quoted_word(text)));
 }
@@ -70,37 +69,16 @@ bool promise_of(const json &declared, const char *field) {
   return value.get<bool>();
 }
 
-struct Error {
-  const char *name;
-  double assay_arithmetic::*value;
-};
-constexpr Error kErrors[] = {{"q_abs_error", &assay_arithmetic::q_abs_error},
-                             {"exp2_rel_error", &assay_arithmetic::exp2_rel_error},
-                             {"log2_abs_error", &assay_arithmetic::log2_abs_error},
-                             {"rcp_rel_error", &assay_arithmetic::rcp_rel_error},
-                             {"tanh_abs_error", &assay_arithmetic::tanh_abs_error}};
-
-struct Count {
-  const char *name;
-  int32_t assay_arithmetic::*value;
-};
-constexpr Count kCounts[] = {{"mma_block", &assay_arithmetic::mma_block},
-                             {"mma_fraction_bits", &assay_arithmetic::mma_fraction_bits},
-                             {"sum_depth", &assay_arithmetic::sum_depth},
-                             {"tile_tokens", &assay_arithmetic::tile_tokens},
-                             {"max_parallel_states", &assay_arithmetic::max_parallel_states},
-                             {"max_splits", &assay_arithmetic::max_splits},
-                             {"merge_stages", &assay_arithmetic::merge_stages}};
-
 assay_arithmetic arithmetic_of(const json &declared) {
   assay_arithmetic out{};
-  for (const Error &field : kErrors)
-    out.*field.value = number_of(declared, field.name);
-  for (const Count &field : kCounts)
-    out.*field.value = count_of(declared, field.name);
-  out.p_format = value_of(kFormats, declared, "p_format");
-  out.sum_format = value_of(kFormats, declared, "sum_format");
-  out.exponential = value_of(kExponentials, declared, "exponential");
+  for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {
+    if (field.error != nullptr)
+      out.*field.error = number_of(declared, field.name);
+    else if (field.words.empty())
+      out.*field.count = count_of(declared, field.name);
+    else
+      out.*field.count = value_of(field.words, declared, field.name);
+  }
   if (const std::string defect = oracle::declaration_defect(out); !defect.empty())
     throw std::invalid_argument(defect);
   return out;
@@ -135,20 +113,20 @@ void hold_to_entry(const json &entry, std::vector<assay_kernel> &kernels) {
 
 json declaration_json(const assay_kernel &kernel) {
   const assay_arithmetic &a = kernel.arithmetic;
-  json out = {{"p_format", word(kFormats, a.p_format)},
-              {"sum_format", word(kFormats, a.sum_format)},
-              {"exponential", word(kExponentials, a.exponential)},
-              {"determinism", word(kDeterminismWords, kernel.determinism)},
+  json out = {{"determinism", word(kDeterminismWords, kernel.determinism)},
               {"batch_invariance", word(kBatchWords, kernel.batch_invariance)},
               {"nan_values", (kernel.nan_contract & ASSAY_NAN_VALUES) != 0},
               {"nan_scores", (kernel.nan_contract & ASSAY_NAN_SCORES) != 0},
               {"checks_arguments", kernel.checks_arguments != 0},
               {"key_order", kernel.key_order != nullptr},
               {"plan", kernel.plan != nullptr}};
-  for (const Error &field : kErrors)
-    out[field.name] = a.*field.value;
-  for (const Count &field : kCounts)
-    out[field.name] = a.*field.value;
+  for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {
+    if (field.error != nullptr)
+      out[field.name] = a.*field.error;
+    else
+      out[field.name] =
+          field.words.empty() ? json(a.*field.count) : word(field.words, a.*field.count);
+  }
   return out;
 }
 

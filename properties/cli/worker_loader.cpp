@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "oracle/bounds/arithmetic_fields.h"
 #include "properties/cli/plugin_loader.h"
 #include "properties/cli/session.h"
 
@@ -75,21 +76,13 @@ private:
 };
 
 assay_arithmetic read_arithmetic(Fields from) {
-  const assay_arithmetic a = {.mma_block = from.integer("mma_block"),
-                              .mma_fraction_bits = from.integer("mma_fraction_bits"),
-                              .p_format = from.integer("p_format"),
-                              .sum_format = from.integer("sum_format"),
-                              .exponential = from.integer("exponential"),
-                              .sum_depth = from.integer("sum_depth"),
-                              .q_abs_error = from.number("q_abs_error"),
-                              .exp2_rel_error = from.number("exp2_rel_error"),
-                              .log2_abs_error = from.number("log2_abs_error"),
-                              .rcp_rel_error = from.number("rcp_rel_error"),
-                              .tanh_abs_error = from.number("tanh_abs_error"),
-                              .tile_tokens = from.integer("tile_tokens"),
-                              .max_parallel_states = from.integer("max_parallel_states"),
-                              .max_splits = from.integer("max_splits"),
-                              .merge_stages = from.integer("merge_stages")};
+  assay_arithmetic a{};
+  for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {
+    if (field.error != nullptr)
+      a.*field.error = from.number(field.name);
+    else
+      a.*field.count = from.integer(field.name);
+  }
   from.done();
   return a;
 }

@@ -42,6 +42,13 @@ const std::vector<Field> &fields() {
       {"mma_block", Sense::kAnyIsWider},
       {"p_format", Sense::kRank, {"fp32", "fp16", "call", "bf16", "e4m3", "e5m2"}},
       {"sum_format", Sense::kRank, {"fp32", "call", "fp16", "bf16"}},
+      {"partial_format", Sense::kRank, {"fp32", "fp16", "call", "bf16"}},
+      {"score_format", Sense::kRank, {"fp32", "fp16", "call", "bf16"}},
+      {"accumulator", Sense::kRank, {"fp64", "fp32"}},
+      {"kv_format", Sense::kRank, {"fp32", "fp16", "call", "bf16"}},
+      {"rounded_before_scale", Sense::kRank, {"no", "yes"}},
+      // Scaled weights have fewer subnormals.
+      {"p_scale_log2", Sense::kLessIsWider},
       {"exponential", Sense::kRank, {"base2", "natural"}},
       {"determinism", Sense::kRank, {"run_to_run", "none"}},
       {"batch_invariance", Sense::kRank, {"always", "fixed", "none"}},

@@ -84,7 +84,8 @@ void drop_classes(std::vector<std::string> &names, const std::vector<Word> &word
 /// invariants/dyadic_exact.cpp says why.
 bool exact_weights(const assay_arithmetic &a) {
   return a.exponential == ASSAY_EXP_BASE2 && a.sum_format == ASSAY_FORMAT_FP32 &&
-         a.q_abs_error <= 0x1p-38;
+         a.partial_format == ASSAY_FORMAT_FP32 && a.score_format == ASSAY_FORMAT_FP32 &&
+         a.kv_format == ASSAY_FORMAT_FP32 && a.q_abs_error <= 0x1p-38;
 }
 
 } // namespace

@@ -7,7 +7,12 @@ import math
 ABI = (0, 9)
 FORMATS = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5}
 EXPONENTIALS = {"natural": 0, "base2": 1}
-WORDS = {"p_format": FORMATS, "sum_format": FORMATS, "exponential": EXPONENTIALS}
+ACCUMULATORS = {"fp32": 0, "fp64": 1}
+ANSWERS = {"no": 0, "yes": 1}
+WORDS = {
+    "p_format": FORMATS, "sum_format": FORMATS, "partial_format": FORMATS, "score_format": FORMATS, "kv_format": FORMATS,
+    "exponential": EXPONENTIALS, "accumulator": ACCUMULATORS, "rounded_before_scale": ANSWERS,
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +38,12 @@ class Declaration:
     max_parallel_states: int = 0  #: partial softmaxes merged before a result or split is stored; 0: 1
     max_splits: int = 0  #: parts of a row that become a normalised (O, LSE) and are merged; 0: none
     merge_stages: int = 0  #: such merges that a part passes through; 0 only without splits
+    partial_format: str = "fp32"  #: O of a part is stored in it before each merge; "call": the dtype of O
+    score_format: str = "fp32"  #: a score is rounded to it once; "call": as for p_format
+    p_scale_log2: int = 0  #: weights are multiplied by 2^this before they are rounded to p_format
+    rounded_before_scale: str = "no"  #: "yes": O is rounded to its dtype, then v_scale, then rounded again
+    accumulator: str = "fp32"  #: of both products and the row sum; "fp64" where mma_block is 0
+    kv_format: str = "fp32"  #: fp8 K and V times their scales are rounded to it; "call": the dtype of q
 
     def to_json(self):
         """As numbers of the C header. Values that JSON lacks are words, which the program refuses."""

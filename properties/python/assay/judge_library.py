@@ -4,10 +4,13 @@
 ctypes and not a compiled module: one wheel then serves every version of Python and of torch.
 """
 import ctypes
+import dataclasses
 import functools
 import os
 import pathlib
 import shutil
+
+from .declaration import Declaration
 
 i32, i64, u64, f32, f64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_double
 NAME = "libassay_judge.so"
@@ -21,12 +24,7 @@ class Array(ctypes.Structure):
 
 
 class Arithmetic(ctypes.Structure):
-    _fields_ = [
-        ("mma_block", i32), ("mma_fraction_bits", i32), ("p_format", i32), ("sum_format", i32), ("exponential", i32),
-        ("sum_depth", i32), ("q_abs_error", f64), ("exp2_rel_error", f64), ("log2_abs_error", f64),
-        ("rcp_rel_error", f64), ("tanh_abs_error", f64), ("tile_tokens", i32), ("max_parallel_states", i32),
-        ("max_splits", i32), ("merge_stages", i32),
-    ]  # fmt: skip
+    _fields_ = [(field.name, f64 if field.type is float else i32) for field in dataclasses.fields(Declaration)]
 
 
 class Attention(ctypes.Structure):

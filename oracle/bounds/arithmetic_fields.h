@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of assay_arithmetic, once: whoever reads, writes or checks a declaration field by field
+// goes through this table, so a new field is a row here and its meaning in plugin.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/abi/plugin.h"
+
+namespace assay::oracle {
+
+struct ArithmeticField {
+  const char *name;
+  /// One of the two: a count or the index of a word, 0 .. most; or an error, 0 to below 1 (from 1 on,
+  /// as large as what it is an error of, a limit says nothing).
+  int32_t assay_arithmetic::*count;
+  double assay_arithmetic::*error;
+  int32_t most = 0;
+  std::span<const char *const> words = {}; ///< what the numbers 0 .. most are called
+};
+
+/** In the struct's order. */
+std::span<const ArithmeticField> arithmetic_fields();
+
+/** Null where there is none of that name. */
+const ArithmeticField *arithmetic_field(std::string_view name);
+
+} // namespace assay::oracle
