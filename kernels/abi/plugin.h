@@ -88,9 +88,12 @@ typedef struct assay_arithmetic {
   int32_t max_splits;   /**< parts of a row (in a cascade, of one of its segments) that become
                              normalised (O, LSE) and are merged as such; 0: there are none */
   int32_t merge_stages; /**< such merges that a part passes through, one after another */
-  assay_format partial_format; /**< O of a part is stored rounded to it before each such merge; its
-                                    LSE is fp32. CALL: the dtype of O */
-  assay_format score_format;   /**< a score is rounded to it once, before or after its scale, before
+  assay_format
+      partial_format;        /**< O of a part is stored rounded to it before the first stored_merges
+                                    of those merges; later ones read fp32. Its LSE is fp32. CALL: the
+                                    dtype of O */
+  int32_t stored_merges;     /**< 0 with partial_format FP32; else 1 .. merge_stages */
+  assay_format score_format; /**< a score is rounded to it once, before or after its scale, before
                                     softcap and ALiBi. CALL: as p_format's */
   int32_t p_scale_log2; /**< weights are multiplied by 2^this before they are rounded to p_format,
                                     and the product with V by its inverse: fp8's range is used */

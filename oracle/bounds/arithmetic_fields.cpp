@@ -40,13 +40,14 @@ constexpr ArithmeticField kFields[] = {
     count("max_splits", &A::max_splits, 1 << 16),
     count("merge_stages", &A::merge_stages, 16),
     word("partial_format", &A::partial_format, kFormats, ASSAY_FORMAT_BF16),
+    count("stored_merges", &A::stored_merges, 16),
     word("score_format", &A::score_format, kFormats, ASSAY_FORMAT_BF16),
     count("p_scale_log2", &A::p_scale_log2, 15), // 1 stays finite in e5m2
     word("rounded_before_scale", &A::rounded_before_scale, kAnswers),
     word("accumulator", &A::accumulator, kAccumulators),
     word("kv_format", &A::kv_format, kFormats, ASSAY_FORMAT_BF16),
 };
-static_assert(sizeof(A) == 16 * sizeof(int32_t) + 5 * sizeof(double) && std::size(kFields) == 21,
+static_assert(sizeof(A) == 18 * sizeof(int32_t) + 5 * sizeof(double) && std::size(kFields) == 22,
               "a new field needs its row here, its text in plugin.h and a case in the test");
 
 } // namespace

@@ -39,6 +39,11 @@ std::string declaration_defect(const assay_arithmetic &arithmetic) {
     return outside("merge_stages", arithmetic.merge_stages,
                    arithmetic.max_splits > 0 ? "1 .. 16 beside max_splits above 0"
                                              : "0 beside max_splits of 0");
+  const bool stored = arithmetic.partial_format != ASSAY_FORMAT_FP32;
+  if ((arithmetic.stored_merges > 0) != stored ||
+      arithmetic.stored_merges > arithmetic.merge_stages)
+    return outside("stored_merges", arithmetic.stored_merges,
+                   stored ? "1 .. merge_stages" : "0 beside partial_format of 0");
   if (block > 0 && arithmetic.accumulator != ASSAY_ACCUMULATOR_FP32)
     return outside("accumulator", arithmetic.accumulator, "0 (fp32) beside mma_block above 0");
   if (arithmetic.p_format == ASSAY_FORMAT_E4M3 && arithmetic.p_scale_log2 > 8)

@@ -244,7 +244,7 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
                    ? shape_of(work.model, *problem.order, stages)
                    : shape_without_order(work.model, n, problem.max_splits + sinks, stages);
   work.shape.splits = std::max(work.shape.splits, 1 + sinks);
-  work.shape.stored = problem.combine_stages;
+  work.shape.stored = std::min(problem.combine_stages, problem.arithmetic.stored_merges);
   if (std::string reason = unclaimed_features(problem.features); !reason.empty()) return reason;
   if (!prepare_query(problem, work)) return "softmax scale outside the normal fp32 range";
   for (auto *array :

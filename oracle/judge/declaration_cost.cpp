@@ -149,8 +149,13 @@ const std::vector<DeclaredField> &declared_fields() {
       {"tile_tokens", "1024 at least",
        [](A &a) { a.tile_tokens = std::max(a.tile_tokens, kExactTokens); }},
       {"max_parallel_states", "one state", [](A &a) { a.max_parallel_states = 0; }},
-      {"max_splits, merge_stages", "no splits", [](A &a) { a.max_splits = 0, a.merge_stages = 0; }},
-      {"partial_format", "fp32", [](A &a) { a.partial_format = ASSAY_FORMAT_FP32; }},
+      {"max_splits, merge_stages", "no splits",
+       [](A &a) {
+         a.max_splits = a.merge_stages = a.stored_merges = 0;
+         a.partial_format = ASSAY_FORMAT_FP32;
+       }},
+      {"partial_format, stored_merges", "fp32",
+       [](A &a) { a.partial_format = ASSAY_FORMAT_FP32, a.stored_merges = 0; }},
       {"score_format", "fp32", [](A &a) { a.score_format = ASSAY_FORMAT_FP32; }},
       {"p_scale_log2", "8 at least", [](A &a) { a.p_scale_log2 = std::max(a.p_scale_log2, 8); }},
       {"accumulator", "fp64",

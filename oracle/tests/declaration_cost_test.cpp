@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
 
+#include "oracle/bounds/arithmetic_fields.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/rows/build.h"
 #include "oracle/tests/flat_order.h"
@@ -107,9 +107,10 @@ const Fault kFaults[] = {
 
 /// Those that cost something beside another field alone, or of an fp8 cache.
 const Fault kJoinedFaults[] = {
-    {"partial_format",
+    {"partial_format, stored_merges",
      [](assay_arithmetic &a) {
-       a.max_splits = 16, a.merge_stages = 1, a.partial_format = ASSAY_FORMAT_BF16;
+       a.max_splits = 16, a.merge_stages = a.stored_merges = 1;
+       a.partial_format = ASSAY_FORMAT_BF16;
      },
      &BudgetTerms::merge},
     {"p_scale_log2",
@@ -189,16 +190,23 @@ TEST(DeclarationCost, JoinedFieldsPayForThemselves) {
 
 // A field of assay_arithmetic that none of them names would keep what it had.
 TEST(DeclarationCost, NoFieldIsForgotten) {
-  assay_arithmetic wild;
+  assay_arithmetic wild{};
   const int32_t count = 7;
   const double error = 0.25;
-  static_assert(sizeof wild == 16 * sizeof count + 5 * sizeof error);
-  auto *bytes = reinterpret_cast<unsigned char *>(&wild);
-  for (size_t i = 0; i < sizeof wild; ++i)
-    bytes[i] = 0x11;
+  for (const ArithmeticField &field : arithmetic_fields()) {
+    if (field.count != nullptr)
+      wild.*field.count = count;
+    else
+      wild.*field.error = error;
+  }
   wild.tile_tokens = wild.p_scale_log2 = 3;
   const assay_arithmetic a = all_exact(wild), b = all_exact({});
-  EXPECT_EQ(std::memcmp(&a, &b, sizeof a), 0);
+  for (const ArithmeticField &field : arithmetic_fields()) {
+    if (field.count != nullptr)
+      EXPECT_EQ(a.*field.count, b.*field.count) << field.name;
+    else
+      EXPECT_EQ(a.*field.error, b.*field.error) << field.name;
+  }
 }
 
 /// Two splits of two states each, in tiles of 25 keys.

@@ -66,7 +66,6 @@ TEST(Declaration, EveryCountHasARange) {
                          {"sum_depth", &A::sum_depth, 0, 1 << 20},
                          {"tile_tokens", &A::tile_tokens, 0, 1 << 30},
                          {"max_parallel_states", &A::max_parallel_states, 0, 1 << 20},
-                         {"partial_format", &A::partial_format, 0, 3},
                          {"score_format", &A::score_format, 0, 3},
                          {"p_scale_log2", &A::p_scale_log2, 0, 15},
                          {"rounded_before_scale", &A::rounded_before_scale, 0, 1},
@@ -91,6 +90,7 @@ TEST(Declaration, SaysWhatWasExpected) {
 }
 
 TEST(Declaration, FieldsMustAgree) {
+  using A = assay_arithmetic;
   for (int32_t bad : {kIntMin, -1, 65537, kIntMax})
     expect_defect("max_splits", &assay_arithmetic::max_splits, bad);
   for (int32_t bad : {kIntMin, -1, 0, 17, kIntMax})
@@ -105,6 +105,17 @@ TEST(Declaration, FieldsMustAgree) {
   a = declared({});
   a.sum_format = ASSAY_FORMAT_E4M3;
   EXPECT_EQ(declaration_defect(a), "sum_format is 4, expected 0 .. 3");
+  a = declared({});
+  for (int32_t bad : {kIntMin, -1, 4, kIntMax})
+    expect_defect("partial_format", &A::partial_format, bad);
+  for (int32_t bad : {kIntMin, -1, 1, 17, kIntMax}) // of partials that are not stored
+    expect_defect("stored_merges", &A::stored_merges, bad);
+  a.partial_format = ASSAY_FORMAT_CALL;
+  EXPECT_EQ(declaration_defect(a), "stored_merges is 0, expected 1 .. merge_stages");
+  a.stored_merges = 2;
+  EXPECT_EQ(declaration_defect(a), "stored_merges is 2, expected 1 .. merge_stages");
+  a.stored_merges = 1;
+  EXPECT_EQ(declaration_defect(a), "");
   a = declared({});
   a.accumulator = ASSAY_ACCUMULATOR_FP64;
   EXPECT_EQ(declaration_defect(a), "accumulator is 1, expected 0 (fp32) beside mma_block above 0");

@@ -303,6 +303,7 @@ assay_arithmetic declared(const Emulation &emulation) {
   a.p_format = fp32 ? ASSAY_FORMAT_FP32 : emulation.p_format;
   a.sum_format = emulation.sum_format;
   a.partial_format = emulation.partial_format;
+  a.stored_merges = a.partial_format != ASSAY_FORMAT_FP32 ? emulation.stages : 0;
   a.score_format = emulation.score_format;
   a.p_scale_log2 = emulation.p_scale_log2;
   a.kv_format = emulation.kv_format;

@@ -36,6 +36,7 @@ const std::vector<Field> &fields() {
       {"max_parallel_states", Sense::kMoreIsWider},
       {"max_splits", Sense::kMoreIsWider},
       {"merge_stages", Sense::kMoreIsWider},
+      {"stored_merges", Sense::kMoreIsWider},
       {"mma_fraction_bits", Sense::kLessIsWider},
       // Each tile may rescale what was summed.
       {"tile_tokens", Sense::kLessIsWider},

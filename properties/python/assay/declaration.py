@@ -38,7 +38,8 @@ class Declaration:
     max_parallel_states: int = 0  #: partial softmaxes merged before a result or split is stored; 0: 1
     max_splits: int = 0  #: parts of a row that become a normalised (O, LSE) and are merged; 0: none
     merge_stages: int = 0  #: such merges that a part passes through; 0 only without splits
-    partial_format: str = "fp32"  #: O of a part is stored in it before each merge; "call": the dtype of O
+    partial_format: str = "fp32"  #: O of a part is stored in it before it is merged; "call": the dtype of O
+    stored_merges: int = 0  #: how many of its merges read it so; 0 with fp32
     score_format: str = "fp32"  #: a score is rounded to it once; "call": as for p_format
     p_scale_log2: int = 0  #: weights are multiplied by 2^this before they are rounded to p_format
     rounded_before_scale: str = "no"  #: "yes": O is rounded to its dtype, then v_scale, then rounded again
