@@ -40,6 +40,13 @@ double key_magnitude(const KeySet &keys, size_t j) {
   return sum;
 }
 
+// Of an fp8 value times its scale in a format of 16 bits: none where the scale is a power of two, as
+// fp8 has fewer bits, but for what falls below the format's smallest normal value (half a step).
+double rounding_of_scaled(const Format &format, float scale) {
+  int exponent = 0;
+  return std::fabs(std::frexp(scale, &exponent)) == 0.5f ? 0.0 : format.unit_roundoff;
+}
+
 // The kernel's score error, before the scale.
 double score_error(const RowProblem &problem, const RowWork &work, size_t j, const DotResult &s,
                    bool align) {
@@ -52,7 +59,7 @@ double score_error(const RowProblem &problem, const RowWork &work, size_t j, con
   double key = 0.0;
   if (problem.rounds_kv()) {
     const Format &format = format_of(problem.operand());
-    key = (format.unit_roundoff * s.magnitude +
+    key = (rounding_of_scaled(format, problem.features.k_scale) * s.magnitude +
            half_ulp(format, 0.0) / problem.features.k_scale * work.q_sum) *
           kSlack;
   }
@@ -271,7 +278,8 @@ double value_rounding(const RowProblem &problem, double magnitude) {
   const double size = std::fabs(static_cast<double>(problem.features.v_scale));
   if (!problem.rounds_kv() || size == 0.0) return 0.0;
   const Format &format = format_of(problem.operand());
-  return (format.unit_roundoff * magnitude + half_ulp(format, 0.0) / size) * kSlack;
+  const double unit = rounding_of_scaled(format, problem.features.v_scale);
+  return (unit * magnitude + half_ulp(format, 0.0) / size) * kSlack;
 }
 
 double underflow_budget(const RowProblem &problem, const RowWork &work, const TailErrors &tail,
