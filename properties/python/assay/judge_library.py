@@ -81,7 +81,7 @@ def find_library():
             return str(place / NAME)
     raise LibraryError(
         f"assay: {NAME} was not found: set ASSAY_JUDGE_LIBRARY to it (build/program/{NAME} of the tree), "
-        "put an installed assay on PATH, or install a wheel that has it"
+        "put an installed assay on PATH, or install the package (pip install . at the root of the tree)"
     )
 
 
