@@ -25,7 +25,7 @@ fi
   exit 1
 }
 wheel=$(echo "$out"/attention_assay-*-py3-none-linux_*.whl)
-"$pip" install -q "$wheel[test]"
+"$pip" install -q "${wheel}[test]"
 after=$(git status --porcelain --ignored)
 if [ "$before" != "$after" ]; then
   echo "wheel: building it has left something in the tree:"

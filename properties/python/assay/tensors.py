@@ -77,3 +77,12 @@ class Tensor:
 
     def transpose(self, *axes):
         return self.view(self.value.permute(*axes) if hasattr(self.value, "permute") else self.value.transpose(axes))
+
+    def numpy(self):
+        """The same memory as a NumPy array: bf16 as uint16, fp8 as uint8."""
+        if isinstance(self.value, np.ndarray):
+            return self.value
+        torch = sys.modules["torch"]
+        stored = {"bf16": torch.int16, "e4m3": torch.uint8, "e5m2": torch.uint8}.get(self.dtype)
+        array = (self.value.view(stored) if stored else self.value).numpy()
+        return array.view(np.uint16) if self.dtype == "bf16" else array
