@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of others are read by the Python package, which knows .npz and what engines write; `assay`
-// as that package installs it has the command.
+// Tensors of others are read by the Python package, which knows .npz and what engines write;
+// `assay` as that package installs it has the command.
 #include "properties/cli/session.h"
 
 namespace assay {

@@ -52,4 +52,8 @@ def __getattr__(name):
         from . import judging
 
         return getattr(judging, name)
+    if name == "flashinfer":
+        import importlib
+
+        return importlib.import_module(".flashinfer", __name__)
     raise AttributeError(f"module 'assay' has no attribute {name!r}")
