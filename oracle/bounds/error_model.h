@@ -61,7 +61,9 @@ struct RowShape {
   int stages; ///< merges through (O, LSE) partials that follow
 };
 
-RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_splits, int stages);
+/** `span`: keys from the first to the last, hidden ones counted. */
+RowShape shape_without_order(const ErrorModel &model, size_t keys, size_t span, int max_splits,
+                             int stages);
 RowShape shape_of(const ErrorModel &model, const TileOrder &order, int stages);
 
 /** Block-FMA steps of P.V for so many keys, and for one tile (masked keys may shift its steps). */

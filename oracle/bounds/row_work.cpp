@@ -89,8 +89,8 @@ bool prepare_query(const RowProblem &problem, RowWork &work) {
   work.q.assign(problem.q.begin(), problem.q.end());
   work.q_least = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
   const double scale = static_cast<double>(problem.sm_scale) * kLog2E;
-  work.scale = static_cast<double>(problem.sm_scale) * features.k_scale * kLog2E;
-  work.scale_error = kScaleError + (features.fp8 ? kU : 0.0);
+  work.scale = static_cast<double>(problem.sm_scale) * features.k_scale * features.q_scale * kLog2E;
+  work.scale_error = kScaleError + (features.fp8 ? kU : 0.0) + (features.q_scaled ? kU : 0.0);
   if (!normal_fp32(scale) || !normal_fp32(work.scale)) return false;
   double largest = 0.0;
   for (float x : problem.q)
@@ -100,8 +100,8 @@ bool prepare_query(const RowProblem &problem, RowWork &work) {
   // Q is multiplied by 2^(14 - e), the scale by its inverse.
   const int exponent = std::ilogb(largest);
   const double least = std::ldexp(work.q_least, exponent - 14);
-  // An fp16 query may stay as it is: the larger of the two covers both.
-  work.q_least = problem.dtype == ASSAY_FP16 ? std::max(work.q_least, least) : least;
+  // An fp16 or fp8 query may stay as it is: the larger of the two covers both.
+  work.q_least = problem.dtype == ASSAY_BF16 ? least : std::max(work.q_least, least);
   work.model.dot_floor *= std::max(1.0, std::ldexp(1.0, exponent - 14));
   return normal_fp32(std::ldexp(work.scale, exponent - 14));
 }
@@ -195,9 +195,9 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
   // A sink is a split of its own and one more merge.
   const int sinks = problem.features.sinks ? 1 : 0;
   const int stages = problem.combine_stages + sinks;
-  work.shape = problem.order
-                   ? shape_of(work.model, *problem.order, stages)
-                   : shape_without_order(work.model, n, problem.max_splits + sinks, stages);
+  work.shape = problem.order ? shape_of(work.model, *problem.order, stages)
+                             : shape_without_order(work.model, n, static_cast<size_t>(problem.span),
+                                                   problem.max_splits + sinks, stages);
   work.shape.splits = std::max(work.shape.splits, 1 + sinks);
   if (std::string reason = unclaimed_features(problem.features); !reason.empty()) return reason;
   if (!prepare_query(problem, work)) return "softmax scale outside the normal fp32 range";

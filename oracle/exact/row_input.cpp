@@ -38,6 +38,8 @@ KeySet KeySet::with_sink(assay_dtype operand) const {
 
 bool RowFeatures::has_sink() const { return sinks && sink > -INFINITY; }
 
-assay_dtype operand_dtype(assay_dtype dtype, bool fp8) { return fp8 ? ASSAY_FP16 : dtype; }
+assay_dtype operand_dtype(assay_dtype dtype, bool fp8) {
+  return fp8 && !is_fp8(dtype) ? ASSAY_FP16 : dtype;
+}
 
 } // namespace assay::oracle

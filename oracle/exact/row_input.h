@@ -11,8 +11,10 @@ namespace assay::oracle {
 
 /** What a call adds to plain attention for one query row; the defaults add nothing. */
 struct RowFeatures {
-  bool fp8 = false; ///< K and V are fp8: the operands of both products are fp16 in any dtype
+  bool fp8 = false; ///< K and V are fp8: the operands of both products are fp16, or with fp8 q fp8
   float k_scale = 1.0f, v_scale = 1.0f;
+  bool q_scaled = false; ///< Q is quantised with a scale of its own
+  float q_scale = 1.0f;
   float softcap = 0.0f; ///< 0: none
   bool alibi = false;
   float slope = 0.0f;    ///< natural-base units
@@ -54,7 +56,7 @@ struct KeySet {
   KeySet with_sink(assay_dtype operand) const;
 };
 
-/** The format that products of a call take their operands in. */
+/** The format that products of a call take their operands in: that of q, or fp16 where K and V alone are fp8. */
 assay_dtype operand_dtype(assay_dtype dtype, bool fp8);
 
 } // namespace assay::oracle

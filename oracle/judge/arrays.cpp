@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "oracle/judge/array_view.h"
+#include "oracle/judge/masked_rows.h"
 
 namespace assay::oracle {
 namespace {
@@ -155,6 +156,26 @@ void fill_heads(AttentionRows &rows, const assay_judge_attention_params &p, int6
   fill(rows, sinks, &HeadInput::sink, false);
 }
 
+/// One for every row and head, however few were given.
+void fill_query_scales(AttentionRows &rows, const ArrayView &scale, int64_t count) {
+  if (!scale.given()) return;
+  if (!rows.q_fp8()) scale.fail(" is given and q is not fp8");
+  const int64_t heads = rows.out.heads;
+  if (scale.dims() == 2)
+    scale.require({{"rows", count}, {"heads", heads}}, {ASSAY_FP32});
+  else
+    scale.require({{"1 or heads", scale.size(0) == 1 ? 1 : heads}}, {ASSAY_FP32});
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t head = 0; head < heads; ++head) {
+      const float value = scale.dims() == 2 ? scale.number(row, head)
+                                            : scale.number(0, scale.size(0) == 1 ? 0 : head);
+      if (!(std::isfinite(value) && value > 0))
+        scale.fail(" of row " + std::to_string(row) + " head " + std::to_string(head) +
+                   " is not a finite number above 0");
+      rows.q_scale.push_back(value);
+    }
+}
+
 void require_scalars(const assay_judge_attention_params &p) {
   if (!(std::isfinite(p.sm_scale) && p.sm_scale > 0))
     fail("sm_scale is not a finite number above 0");
@@ -174,9 +195,10 @@ CallRows rows_of(const assay_judge_attention_params &p) {
   AttentionRows rows;
   rows.out = outputs_of(p, out, lse);
   q.require({{"rows", out.size(0)}, {"heads", out.size(1)}, {"head_dim"}},
-            {ASSAY_FP16, ASSAY_BF16});
+            {ASSAY_FP16, ASSAY_BF16, ASSAY_E4M3, ASSAY_E5M2});
+  const bool fp8_q = q.dtype() == ASSAY_E4M3 || q.dtype() == ASSAY_E5M2;
   k.require({{"pages"}, {"slots"}, {"kv_heads"}, {"head_dim", q.size(2)}},
-            {q.dtype(), ASSAY_E4M3, ASSAY_E5M2});
+            {q.dtype(), fp8_q ? q.dtype() : ASSAY_E4M3, fp8_q ? q.dtype() : ASSAY_E5M2});
   v.require(
       {{"pages", k.size(0)}, {"slots", k.size(1)}, {"kv_heads", k.size(2)}, {"v_dim", out.size(2)}},
       {k.dtype()});
@@ -193,6 +215,7 @@ CallRows rows_of(const assay_judge_attention_params &p) {
   rows.q_stride_head = q.stride(1);
   rows.pools = {{k.data(), v.data(), k.stride(1), k.stride(2), v.stride(1), v.stride(2)}};
   fill_heads(rows, p, k.size(2));
+  fill_query_scales(rows, ArrayView("q_scale", p.q_scale), q.size(0));
 
   const ArrayView lens("seq_lens", p.seq_lens), indptr("q_indptr", p.q_indptr);
   lens.require({{"requests"}}, {ASSAY_INT32, ASSAY_INT64});
@@ -211,30 +234,39 @@ CallRows rows_of(const assay_judge_attention_params &p) {
            std::to_string(requests) + " requests of seq_lens (or q_indptr)");
   }
   const Tables tables(p, requests, k.size(0), k.size(1));
+  MaskedRows masked(p, requests, {k.stride(1), v.stride(1)});
+  if (masked.given() && rows.alibi)
+    fail("mask is given with alibi_slopes: what a hidden key does to distances is not judged");
   const int64_t right =
       p.causal ? std::min<int64_t>(p.window_right < 0 ? 0 : p.window_right, 0) : p.window_right;
   rows.first_run.push_back(0);
-  rows.level_position.assign(static_cast<size_t>(requests), 0);
+  std::vector<KeyRun> runs;
   int64_t row = 0;
   for (int64_t request = 0; request < requests; ++request) {
     const int64_t keys = lens.integer(request);
     if (keys < 0 || keys > kMaxKeys)
       lens.fail("[" + std::to_string(request) + "] is " + std::to_string(keys) +
                 ", expected 0 .. 2^30");
-    tables.append(request, keys, k, v, rows.runs);
-    rows.first_run.push_back(static_cast<int64_t>(rows.runs.size()));
+    runs.clear();
+    tables.append(request, keys, k, v, runs);
     const int64_t count = indptr.given() ? indptr.integer(request + 1) - indptr.integer(request)
                                          : q.size(0) / requests;
+    masked.turn_to(request, count, keys);
+    if (!masked.given()) append_list(rows, runs);
     for (int64_t i = 0; i < count; ++i, ++row) {
       const int64_t position = keys - count + i;
       const int64_t end = right < 0 ? keys : std::clamp<int64_t>(position + right + 1, 0, keys);
       const int64_t begin =
           p.window_left < 0 ? 0 : std::clamp<int64_t>(position - p.window_left, 0, end);
+      rows.q_at.push_back(row * q.stride(0));
+      if (masked.given()) {
+        masked.append(rows, runs, i, begin, end);
+        continue;
+      }
       rows.list.push_back(static_cast<int32_t>(request));
       rows.begin.push_back(static_cast<int32_t>(begin));
       rows.end.push_back(static_cast<int32_t>(end));
       rows.behind.push_back(static_cast<int32_t>(end - 1 - position));
-      rows.q_at.push_back(row * q.stride(0));
     }
   }
   return rows;

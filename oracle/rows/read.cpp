@@ -70,6 +70,10 @@ RowFeatures features_of(const AttentionRows &rows, int row, int head) {
   features.fp8 = rows.fp8();
   features.k_scale = input.k_scale;
   features.v_scale = input.v_scale;
+  features.q_scaled = !rows.q_scale.empty();
+  if (features.q_scaled)
+    features.q_scale =
+        rows.q_scale[static_cast<size_t>(row) * rows.heads.size() + static_cast<size_t>(head)];
   features.softcap = rows.softcap;
   features.alibi = rows.alibi;
   features.slope = input.slope;

@@ -71,7 +71,10 @@ struct AttentionRows {
   int64_t q_stride_head = 0;
   std::vector<int32_t> list, begin, end; ///< [rows]
   std::vector<int32_t> behind;           ///< [rows]; empty: 0 for all
-  std::vector<HeadInput> heads;          ///< [out.heads]
+  /// [rows] keys from the first to the last that a row sees, hidden ones between them counted; empty: none are.
+  std::vector<int32_t> span;
+  std::vector<float> q_scale;   ///< [rows, heads] of fp8 q; empty: 1
+  std::vector<HeadInput> heads; ///< [out.heads]
 
   int num_splits = 0; ///< asked for by the call, of a level of a row; 0: the kernel chooses
 
@@ -80,6 +83,7 @@ struct AttentionRows {
     return end[static_cast<size_t>(row)] - begin[static_cast<size_t>(row)];
   }
   bool fp8() const { return kv_dtype == ASSAY_E4M3 || kv_dtype == ASSAY_E5M2; }
+  bool q_fp8() const { return q_dtype == ASSAY_E4M3 || q_dtype == ASSAY_E5M2; }
 };
 
 /** An array of stored states: O in the type of the outputs, and LSE. */

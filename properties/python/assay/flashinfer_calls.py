@@ -75,6 +75,10 @@ class Calls:
         out, lse = results[0], results[1] if len(results) > 1 else None
         common = _scales(plan, run, owner)
         cap = plan.get("logits_soft_cap")
+        # With a mask, FlashInfer does not look at causal.
+        masks = {ours: plan[its] for ours, its in (("packed_mask", "packed_custom_mask"), ("mask", "custom_mask")) if plan.get(its) is not None}
+        common.update(dict(list(masks.items())[:1]))
+        causal = None if masks else bool(plan.get("causal"))
         window = run.get("window_left") if run.get("window_left") is not None else plan.get("window_left", -1)
         common.update(
             lse=lse, lse_base=2, empty_lse="either", window=(int(window), -1), softcap=float(cap or 0), sinks=run.get("sinks"), rows=self.rows,
@@ -83,7 +87,7 @@ class Calls:
         if owner in RAGGED:
             return judging.attention_call(
                 out, run["q"], (run["k"], run["v"]), cu_seqlens_q=plan["qo_indptr"], cu_seqlens_k=plan["kv_indptr"],
-                causal=bool(plan.get("causal")), **common,
+                causal=causal, **common,
             )  # fmt: skip
         kv = run["paged_kv_cache"]
         common.update(kv_layout=_layout(made, plan, kv), kv_dtype=_fp8(kv))
@@ -93,7 +97,7 @@ class Calls:
             common.update(causal=True, cu_seqlens_q=np.arange(len(table["last_page_len"]) + 1) * int(each))
         else:
             table = {name: plan[f"paged_kv_{name}"] for name in ("indptr", "indices", "last_page_len")}
-            common.update(causal=bool(plan.get("causal")), cu_seqlens_q=plan["qo_indptr"])
+            common.update(causal=causal, cu_seqlens_q=plan["qo_indptr"])
         return judging.attention_call(
             out, run["q"], kv, page_table=table["indices"], page_indptr=table["indptr"], last_page_len=table["last_page_len"], **common
         )
@@ -125,7 +129,7 @@ class Calls:
 def _refuse(plan, run, made):
     if plan.get("pos_encoding_mode", "NONE") != "NONE":
         raise NotJudged(f"positions are encoded in the kernel ({plan['pos_encoding_mode']})")
-    for name in ("custom_mask", "packed_custom_mask", "prefix_len_ptr", "token_pos_in_items_ptr", "v_indptr", "o_indptr"):
+    for name in ("prefix_len_ptr", "token_pos_in_items_ptr", "v_indptr", "o_indptr"):
         if plan.get(name) is not None:
             raise NotJudged(f"{name} is given")
     for name in ("kv_cache_sf", "skip_softmax_threshold_scale_factor", "o_scale", "use_fp16_softmax", "uses_spcompress"):

@@ -59,6 +59,12 @@ class Call:
         each = self.tensors["out"].shape[0] // requests
         return row // each, row % each, each
 
+    def queries_of(self, request):
+        if self.tensors["q_indptr"] is not None:
+            begins = host(self.tensors["q_indptr"])
+            return int(begins[request + 1] - begins[request])
+        return self.tensors["out"].shape[0] // self.tensors["seq_lens"].shape[0]
+
     def _worst(self, element, rows):
         worst = {name: getattr(element, name) for name in ("row", "head", "dim", "got", "exact", "radius", "allowed", "ratio")}
         if self.kind == ATTENTION and rows > 0:

@@ -9,23 +9,31 @@ from .judge_inputs import host
 from .tensors import Tensor
 
 SLOTS = 16  #: of a page of the new pool
+_HEADS = ("q_scale", "k_scale", "v_scale", "alibi_slopes", "sinks")
 
 
 def excerpt(call, row):
     """A Call of NumPy arrays that is judged like that row: all heads, at the same position, with the same keys."""
-    tensors = {name: _array(tensor) for name, tensor in call.given().items() if name in ("k_scale", "v_scale", "alibi_slopes", "sinks")}
+    tensors = {name: _array(tensor) for name, tensor in call.given().items() if name in _HEADS}
     scalars = {**call.scalars, "max_rows": 1}
     if call.kind == MERGE:
         tensors.update({name: call.tensors[name].numpy()[:, row : row + 1] for name in ("o", "lse_in")}, queries=1)
     else:
         length, queries, keys = _cut(call, row)
+        if call.tensors["mask"] is not None:
+            # Positions matter for windows alone, which are joined with the mask.
+            tensors["mask"], queries = _mask(call, row, keys), 1
+            scalars.update(causal=0, window_left=-1, window_right=-1)
+            length = len(tensors["mask"])
         tensors.update(_pool(call, call.request_of(row)[0], length, keys), queries=queries)
         tensors["seq_lens"] = np.array([length], np.int64)
     queries = tensors.pop("queries")
     for name in ("out", "q", "lse"):
         if call.tensors.get(name) is not None:
             tensors[name] = repeated(call.tensors[name].numpy()[row : row + 1], queries)
-    dtypes = {name: call.tensors[name].given for name in ("k", "v") if name in call.tensors}
+    if "q_scale" in tensors and tensors["q_scale"].ndim == 2:
+        tensors["q_scale"] = repeated(tensors["q_scale"][row : row + 1], queries)
+    dtypes = {name: call.tensors[name].given for name in ("q", "k", "v", "mask") if call.tensors.get(name) is not None}
     wrapped = {name: Tensor(name, tensors[name], dtypes.get(name)) if name in tensors else None for name in call.tensors}
     return dataclasses.replace(call, tensors=wrapped, scalars=scalars)
 
@@ -52,6 +60,22 @@ def _cut(call, row):
     end = length if right < 0 else min(max(position + right + 1, 0), length)
     begin = 0 if left < 0 else min(max(position - left, 0), end)
     return length, queries - query, range(begin, end)
+
+
+def _mask(call, row, keys):
+    """What the row sees of all keys of its request."""
+    request, query, queries = call.request_of(row)
+    lengths = host(call.tensors["seq_lens"])
+    if call.tensors["mask_indptr"] is not None:
+        begin = int(host(call.tensors["mask_indptr"])[request])
+    else:
+        counts = [call.queries_of(r) for r in range(request)]
+        begin = int(sum(count * n for count, n in zip(counts, lengths)))
+    begin += query * int(lengths[request])
+    seen = np.zeros(int(lengths[request]), np.uint8)
+    part = slice(keys.start, keys.stop)
+    seen[part] = call.tensors["mask"].numpy()[begin : begin + len(seen)][part]
+    return seen
 
 
 def _pool(call, request, length, keys):

@@ -20,9 +20,9 @@ def word(name, value, words):
     return words[value]
 
 
-def rows(name, value):
+def rows(name, value, dtype=None):
     """[rows, heads, dim]; [batch, queries, heads, dim] is that too."""
-    tensor = Tensor(name, value)
+    tensor = Tensor(name, value, dtype)
     if len(tensor.shape) == 4:
         tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], *tensor.shape[2:])
     if len(tensor.shape) != 3:
@@ -66,6 +66,10 @@ def caches(kv, layout, dtype):
             raise ValueError(f"assay: kv has shape {list(pool.shape)}, expected (k, v) or a pool [pages, 2, ...]")
         k, v = Tensor("k", pool.value[:, 0], dtype), Tensor("v", pool.value[:, 1], dtype)
     word("kv_layout", layout, {"NHD": 0, "HND": 0})
+    if len(k.shape) == 5:
+        from .judge_layouts import unpacked
+
+        return [cache.unit_rows() for cache in unpacked(k, v)]
     out = []
     for cache in (k, v):
         if len(cache.shape) == 3:  # [tokens, heads, dim]: pages of one token
@@ -98,3 +102,44 @@ def integers(name, value):
 def host(tensor):
     """Its values, for sums over a batch."""
     return np.asarray(tensor.value).astype(np.int64)
+
+
+def query_scale(value, rows, heads):
+    """[1], [heads] or [rows, heads]."""
+    if value is None:
+        return None
+    tensor = Tensor("q_scale", value).as_floats()
+    if len(tensor.shape) == 3:  # [batch, queries, heads]
+        tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], tensor.shape[2])
+    if tensor.shape == (rows, 1) and heads > 1:
+        tensor = tensor.view(np.broadcast_to(tensor.numpy(), (rows, heads)))
+    return tensor.reshape(1) if tensor.shape == () else tensor
+
+
+def mask_bytes(mask, packed, queries, keys):
+    """One byte for every query and key of a request, request after request. `packed` has them as bits, the lowest first, each
+    request from a byte of its own."""
+    if packed is not None:
+        bits = Tensor("packed_mask", packed).numpy()
+        sizes = queries * keys
+        ends = np.cumsum(-(-sizes // 8))
+        if bits.dtype != np.uint8 or bits.shape != ((ends[-1] if len(ends) else 0),):
+            raise ValueError(f"assay: packed_mask is {bits.dtype} of shape {list(bits.shape)}, expected uint8 of [{ends[-1] if len(ends) else 0}]")
+        parts = [np.unpackbits(bits[end - -(-size // 8) : end], count=size, bitorder="little") for end, size in zip(ends, sizes)]
+        return Tensor("mask", np.concatenate(parts or [bits]), "uint8")
+    array = Tensor("mask", mask).numpy()
+    if array.dtype not in (np.bool_, np.uint8):
+        raise TypeError(f"assay: mask is {array.dtype}, expected bool or uint8")
+    if array.ndim > 1:
+        array = _joined_mask(array, queries, keys)
+    return Tensor("mask", np.ascontiguousarray(array).view(np.uint8), "uint8")
+
+
+def _joined_mask(array, queries, keys):
+    """[batch, queries, keys], or of one request [queries, keys], without what is padding."""
+    array = array[None] if array.ndim == 2 else array
+    most = (len(queries), int(queries.max(initial=0)), int(keys.max(initial=0)))
+    if array.ndim != 3 or array.shape[0] != most[0] or array.shape[1] < most[1] or array.shape[2] < most[2]:
+        raise ValueError(f"assay: mask has shape {list(array.shape)}, expected {list(most)} or one axis")
+    parts = [array[r, :q, :k].reshape(-1) for r, (q, k) in enumerate(zip(queries, keys))]
+    return np.concatenate(parts)

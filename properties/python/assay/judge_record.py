@@ -54,7 +54,7 @@ def write(call, place, folder):
     arrays, dtypes = {}, {}
     for name, tensor in call.given().items():
         array = tensor.numpy()
-        arrays[name] = np.ascontiguousarray(array[:1] if name in _REPEATED else array)
+        arrays[name] = np.ascontiguousarray(array[:1] if _repeats(name, array) else array)
         dtypes[name] = tensor.dtype
     header = {
         "format": FORMAT, "kind": call.kind, "like": call.like, "arithmetic": call.arithmetic, "scalars": call.scalars,
@@ -69,6 +69,11 @@ def write(call, place, folder):
     path = folder / f"{call.kind}-{digest.hexdigest()[:12]}.npz"
     np.savez_compressed(path, header=np.frombuffer(text, np.uint8), **arrays)
     return path
+
+
+def _repeats(name, array):
+    """Whether an array holds the row once for every query."""
+    return name in _REPEATED or name == "q_scale" and array.ndim == 2
 
 
 def read(path):
@@ -142,8 +147,8 @@ def _tensor(archive, name, sizes, header):
     dtype = header["dtypes"].get(name)
     if dtype not in lib.DTYPES:
         raise RecordError(f"dtypes.{name} is {dtype!r}, expected one of {', '.join(lib.DTYPES)}")
-    array = _member(archive, name, sizes, STORED.get(dtype, np.dtype(dtype) if dtype == "int64" else None), MOST_BYTES)
-    if name in _REPEATED:
+    array = _member(archive, name, sizes, STORED.get(dtype, np.dtype(dtype) if dtype in ("int64", "uint8") else None), MOST_BYTES)
+    if _repeats(name, array):
         if len(array.shape) < 2 or array.shape[0] != 1:
             raise RecordError(f"{name} has shape {list(array.shape)}, expected one row")
         array = repeated(array, header["queries"])

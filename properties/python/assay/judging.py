@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from . import arithmetic, judge_inputs, judge_record
+from . import arithmetic, judge_inputs, judge_layouts, judge_record
 from .judge_call import ATTENTION, MERGE, Call
 from .judge_inputs import caches, floats, host, integers, word
 from .judge_report import AttentionError, JudgeReport
@@ -24,10 +24,15 @@ def _call(kind, tensors, like, lse_base, empty_lse, rows, threads, **scalars):
     return Call(kind, tensors, scalars, like if isinstance(like, str) else "its declaration", arithmetic.fields_of(declared))
 
 
+def _queries(q, q_indptr, requests):
+    """How many queries each request has."""
+    return np.diff(host(q_indptr)) if q_indptr is not None else np.full(requests, q.shape[0] // max(requests, 1))
+
+
 def attention_call(
-    out, q, kv, *, seq_lens=None, page_table=None, v_page_table=None, page_indptr=None, last_page_len=None,
+    out, q, kv, *, seq_lens=None, seq_lens_before=None, cache_batch_idx=None, leftpad=None, page_table=None, v_page_table=None, page_indptr=None, last_page_len=None,
     cu_seqlens_q=None, cu_seqlens_k=None, lse=None, lse_base="e", lse_layout=None, empty_lse="-inf", kv_layout="NHD",
-    kv_dtype=None, causal=True, window=(-1, -1), sm_scale=None, softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None,
+    kv_dtype=None, q_dtype=None, causal=None, mask=None, packed_mask=None, mask_indptr=None, window=(-1, -1), sm_scale=None, softcap=0.0, alibi_slopes=None, sinks=None, q_scale=None, k_scale=None, v_scale=None,
     like=arithmetic.WIDEST, rows=0, threads=0,
 ):  # fmt: skip
     """Says of every output of an attention call whether a right kernel could have written it. Changes nothing.
@@ -36,17 +41,25 @@ def attention_call(
                   reference scales it in place), out bf16, fp16 or fp32
     kv            (k, v), each [pages, slots, kv_heads, dim] (kv_layout "HND": [pages, kv_heads, slots, dim]), one pool
                   [pages, 2, ...], dense [batch, tokens, kv_heads, dim] without a table, or ragged
-                  [tokens, kv_heads, dim] with cu_seqlens_k; of q's type or fp8 with k_scale, v_scale ([1] or [kv_heads]);
+                  [tokens, kv_heads, dim] with cu_seqlens_k; or packed, K [pages, kv_heads, dim / x, slots, x] and V
+                  [pages, kv_heads, dim, slots]; of q's type or fp8 with k_scale, v_scale ([1] or [kv_heads]);
                   kv_dtype "e4m3" or "e5m2" where the bytes are uint8
     seq_lens      [batch] keys of each request, those of its own queries included; FlashInfer's last_page_len with
-                  page_indptr says the same
+                  page_indptr says the same. seq_lens_before: without them, as calls that append are given
     page_table    [batch, columns], what stands behind a request's keys is not read; or [entries] with page_indptr
                   [batch + 1]; v_page_table where V lies in other pages
+    leftpad       [batch] slots of dense caches in front of the first key, counted in seq_lens; cache_batch_idx [batch]:
+                  which row of them a request has
     cu_seqlens_q  [batch + 1] where queries are ragged; else all requests have as many
     lse           [rows, heads], [heads, rows] or [batch, heads, queries] (lse_layout "TH", "HT", "BHQ" where the shape
                   does not say); lse_base "e" or 2; empty_lse "-inf", "inf" or "either"
-    causal        query i of n stands at position seq_lens - n + i and sees nothing behind it; window (left, right) in
-                  keys beside that, -1: all
+    causal        query i of n stands at position seq_lens - n + i and sees nothing behind it (the default, but with a
+                  mask); window (left, right) in keys beside that, -1: all
+    mask          which query sees which key of its request: flat, request after request (mask_indptr where the parts do
+                  not lie side by side), or [batch, queries, keys]; packed_mask: as bits, the lowest first, each request
+                  from a byte of its own
+    q_scale       of fp8 q (then k and v are of the same type; q_dtype where its bytes are uint8): [1], [heads] or
+                  [rows, heads]
     like          the arithmetic that is claimed: a name (assay.arithmetic.names()) or a Declaration. The default fits
                   any flash kernel and is wide: a narrower name finds more
     rows          0: all rows; else that many (first, last, longest, and others spread), for large calls
@@ -54,7 +67,7 @@ def attention_call(
     Tensors of NumPy, torch (of a GPU: copied) and DLPack; bf16 in NumPy is uint16. Returns a JudgeReport. ValueError
     and TypeError name the argument that does not fit. The bounds: oracle/README.md.
     """
-    out, q = judge_inputs.rows("out", out), judge_inputs.rows("q", q)
+    out, q = judge_inputs.rows("out", out), judge_inputs.rows("q", q, q_dtype)
     k, v = caches(kv, kv_layout, kv_dtype)
     page_table = None if page_table is None else integers("page_table", page_table)
     indptr = None if page_indptr is None else integers("page_indptr", page_indptr)
@@ -70,19 +83,34 @@ def attention_call(
         pages = np.diff(host(indptr))
         last = host(integers("last_page_len", last_page_len))
         seq_lens = np.where(pages > 0, (pages - 1) * k.shape[1] + last, 0)
+    q_indptr = None if cu_seqlens_q is None else integers("cu_seqlens_q", cu_seqlens_q)
+    if seq_lens_before is not None:
+        if seq_lens is not None:
+            raise ValueError("assay: seq_lens_before is given beside seq_lens")
+        before = host(integers("seq_lens_before", seq_lens_before))
+        seq_lens = before + _queries(q, q_indptr, len(before))
     if seq_lens is None:
         raise ValueError("assay: seq_lens is not given (or last_page_len, or cu_seqlens_k)")
     seq_lens = integers("seq_lens", seq_lens)
-    q_indptr = None if cu_seqlens_q is None else integers("cu_seqlens_q", cu_seqlens_q)
+    if cache_batch_idx is not None or leftpad is not None:
+        if page_table is not None:
+            raise ValueError("assay: cache_batch_idx and leftpad go with dense caches, without page_table and cu_seqlens_k")
+        given = [None if value is None else integers(name, value) for name, value in (("cache_batch_idx", cache_batch_idx), ("leftpad", leftpad))]
+        k, v, page_table, indptr, seq_lens = judge_layouts.dense_pages(k, v, seq_lens, *given)
     left, right = (-1 if side is None else int(side) for side in window)
+    masked = mask is not None or packed_mask is not None
+    if masked:
+        lengths = host(seq_lens)
+        mask = judge_inputs.mask_bytes(mask, packed_mask, _queries(q, q_indptr, len(lengths)), lengths)
     tensors = dict(
         out=out, q=q, k=k, v=v, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), page_table=page_table,
         v_page_table=None if v_page_table is None else integers("v_page_table", v_page_table), page_indptr=indptr,
         seq_lens=seq_lens, q_indptr=q_indptr, k_scale=floats("k_scale", k_scale), v_scale=floats("v_scale", v_scale),
-        alibi_slopes=floats("alibi_slopes", alibi_slopes), sinks=floats("sinks", sinks),
+        q_scale=judge_inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
+        sinks=floats("sinks", sinks), mask=mask, mask_indptr=None if mask_indptr is None else integers("mask_indptr", mask_indptr),
     )  # fmt: skip
     return _call(
-        ATTENTION, tensors, like, lse_base, empty_lse, rows, threads, causal=int(bool(causal)),
+        ATTENTION, tensors, like, lse_base, empty_lse, rows, threads, causal=int(not masked if causal is None else bool(causal)),
         sm_scale=1 / math.sqrt(q.shape[2]) if sm_scale is None else float(sm_scale), softcap=float(softcap), window_left=left,
         window_right=right,
     )  # fmt: skip

@@ -32,11 +32,11 @@ SIGNATURES = {
     "merge_state_in_place": "(v: torch.Tensor, s: torch.Tensor, v_other: torch.Tensor, s_other: torch.Tensor, mask: Optional[torch.Tensor] = None) -> None",
 }
 SIGNATURES["BatchPrefillWithPagedKVCacheWrapper.run"] = SIGNATURES["BatchDecodeWithPagedKVCacheWrapper.run"]
-_SAFE = {"float16": "F16", "uint16": "BF16", "float32": "F32", "int32": "I32", "uint8": "F8_E4M3", "bool": "BOOL"}
+_SAFE = {"float16": "F16", "uint16": "BF16", "float32": "F32", "int32": "I32", "int64": "I64", "uint8": "U8", "bool": "BOOL"}
 
 
 class Dump:
-    """A folder of calls. bf16 is uint16 and e4m3 uint8, as everywhere in this package."""
+    """A folder of calls. bf16 is uint16, as everywhere in this package."""
 
     def __init__(self, folder, form="safetensors"):
         self.folder, self.form, self.count = pathlib.Path(folder), form, 0
@@ -90,7 +90,7 @@ class Dump:
         if self.form == "pt":
             import torch
 
-            views = {"uint16": lambda a: torch.from_numpy(a.view(np.int16)).view(torch.bfloat16), "uint8": lambda a: torch.from_numpy(a).view(torch.float8_e4m3fn)}
+            views = {"uint16": lambda a: torch.from_numpy(a.view(np.int16)).view(torch.bfloat16)}
             torch.save({k: views.get(v.dtype.name, torch.from_numpy)(np.ascontiguousarray(v)) for k, v in tensors.items()}, at / f"{kind}.pt")
             return
         header, data = {}, b""

@@ -10,6 +10,7 @@ import pytest
 from assay import dump_files, dump_judge, from_float32, judge_record
 from flashinfer_dump import Dump, merged
 from test_judge import HEADS, KV_HEADS, PAGE, Call, library  # noqa: F401  (a fixture)
+from test_judge_masks import KEYS, SCALE, Masked, flat, packed
 
 DECODE, PREFILL, RAGGED = (f"Batch{name}Wrapper" for name in ("DecodeWithPagedKVCache", "PrefillWithPagedKVCache", "PrefillWithRaggedKVCache"))
 CASCADE = "MultiLevelCascadeAttentionWrapper"
@@ -110,6 +111,19 @@ def test_right_calls_are_inside(form):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("form", ["custom_mask", "packed_custom_mask"])
+def test_masks_of_a_plan(form):
+    dump, masked = Dump("dump"), Masked()
+    call = Call()
+    call.__dict__.update(q=masked.q, k=masked.k, v=masked.v, table=masked.table, lens=np.array(KEYS), cu=masked.cu)
+    mask = flat(masked.masks) if form == "custom_mask" else packed(masked.masks)
+    for result in (masked.run(), masked.run([~m for m in masked.masks])):
+        dump.call(f"{PREFILL}.__init__", 12, (np.zeros(8, np.float32), "NHD"))
+        dump.call(f"{PREFILL}.plan", 12, (masked.cu, *tables(call), 4, 2, 16, PAGE), {form: mask, "causal": True, "sm_scale": SCALE})
+        dump.call(f"{PREFILL}.run", 12, (masked.q, (masked.k, masked.v)), {}, lambda: (result[0],))
+    assert outcomes() == {f"{PREFILL}.run": ["inside", "outside"]}
+
+
 def test_a_cascade_is_its_levels_and_their_merge():
     dump = Dump("dump")
     cascade(dump)
@@ -164,7 +178,7 @@ def test_wrong_calls_are_found_and_kept(wrong):
         (lambda d: decode(d, decode_call(), plan=dict(pos_encoding_mode="ROPE_LLAMA")), f"{DECODE}.run", "positions are encoded in the kernel (ROPE_LLAMA)"),
         (lambda d: decode(d, decode_call(), run=dict(v_scale=3.0)), f"{DECODE}.run", "v_scale is 3"),
         (lambda d: decode(d, decode_call(), outputs=False), f"{DECODE}.run", "there is no output"),
-        (lambda d: prefill(d, Call(), plan=dict(packed_custom_mask=np.zeros(9, np.float32))), f"{PREFILL}.run", "packed_custom_mask is given"),
+        (lambda d: prefill(d, Call(), plan=dict(packed_custom_mask=np.zeros(9, np.uint8))), f"{PREFILL}.run", "ValueError: assay: packed_mask is uint8 of"),
         (lambda d: d.call(f"{DECODE}.run", 9, (np.zeros(3, np.float32),) * 2, {}, lambda: (np.zeros(3, np.float32),)), f"{DECODE}.run", "its plan is not"),
         (lambda d: d.call("rmsnorm", None, (np.zeros(3, np.float32),)), "rmsnorm", "rmsnorm is not known"),
         (lambda d: d.call("merge_state_in_place", None, (*map(np.float32, states()[0]), *states()[1])), "merge_state_in_place", "it writes in place"),
