@@ -67,6 +67,10 @@ bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<
         ((scores ? 0.0 : work.scale * d * kU53 * s.magnitude) + std::fabs(logit.x) * 4 * kU53) *
         kSlack;
     if (!scores) logit.error = work.scale * score_error(problem, work, j, s, align) * kSlack;
+    // Ours is of elements that were rounded once; a kernel's rounds a block's sum, and adds blocks.
+    logit.radius += work.scale * work.kv_unit * s.magnitude * kSlack;
+    logit.error +=
+        work.scale * work.kv_unit * (1 + problem.features.scale_blocks) * s.magnitude * kSlack;
     // Scaled queries keep scores of fp8 keys far inside the range.
     if (!problem.features.fp8 && !(s.magnitude < kFp32Limit)) return false;
     if (!(std::fabs(logit.x) + logit.error < kFp32Limit)) return false;
@@ -90,6 +94,7 @@ bool prepare_query(const RowProblem &problem, RowWork &work) {
   work.q_least = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
   const double scale = static_cast<double>(problem.sm_scale) * kLog2E;
   work.scale = static_cast<double>(problem.sm_scale) * features.k_scale * features.q_scale * kLog2E;
+  work.kv_unit = features.scale_blocks > 0 ? kU * kSlack : 0.0;
   work.scale_error = kScaleError + (features.fp8 ? kU : 0.0) + (features.q_scaled ? kU : 0.0);
   if (!normal_fp32(scale) || !normal_fp32(work.scale)) return false;
   double largest = 0.0;
@@ -253,16 +258,18 @@ void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t) {
 }
 
 void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
-  const double scale = problem.features.v_scale, size = std::fabs(scale);
+  const double stored = problem.features.o_scale;
+  const double scale = problem.features.v_scale / stored, size = std::fabs(scale);
   if (scale != 1.0) {
     o.mid *= scale;
-    o.rad = (o.rad * size + std::fabs(o.mid) * 2 * kU53) * kSlack + 0x1p-1000;
+    o.rad = (o.rad * size + std::fabs(o.mid) * 3 * kU53) * kSlack + 0x1p-1000;
     for (double *term :
          {&t.weights, &t.p_rounding, &t.accumulation, &t.normalisation, &t.merge, &t.flush}) {
       *term *= size;
     }
     const double error = t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge;
-    t.normalisation += kU * (std::fabs(o.mid) + o.rad + error);
+    // One rounding of a product with the scale; dividing by a scale may be an inverse and one more product.
+    t.normalisation += (stored == 1.0 ? 1 : 3) * kU * kSlack * (std::fabs(o.mid) + o.rad + error);
     t.flush += kFloor;
   }
   add_output_rounding(problem.output(), std::fabs(o.mid) + o.rad, t);

@@ -13,8 +13,12 @@ namespace assay::oracle {
 struct RowFeatures {
   bool fp8 = false; ///< K and V are fp8: the operands of both products are fp16, or with fp8 q fp8
   float k_scale = 1.0f, v_scale = 1.0f;
+  float o_scale = 1.0f;  ///< outputs are stored divided by it
   bool q_scaled = false; ///< Q is quantised with a scale of its own
   float q_scale = 1.0f;
+  /// K and V are quantised by token or block and hold their values times those scales, rounded to fp32; the operands
+  /// of both products are in the type of q. 0: they are not; else into so many blocks an element's scale divides a key.
+  int scale_blocks = 0;
   float softcap = 0.0f; ///< 0: none
   bool alibi = false;
   float slope = 0.0f;    ///< natural-base units

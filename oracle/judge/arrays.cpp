@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "oracle/exact/dtype.h"
 #include "oracle/judge/array_view.h"
 #include "oracle/judge/masked_rows.h"
+#include "oracle/judge/page_scales.h"
 
 namespace assay::oracle {
 namespace {
@@ -25,7 +27,8 @@ void require_unit(const ArrayView &array, int axis) {
 /// What both kinds of params call alike.
 template <class Params>
 RowOutputs outputs_of(const Params &p, const ArrayView &out, const ArrayView &lse) {
-  out.require({{"rows"}, {"heads"}, {"dim"}}, {ASSAY_FP16, ASSAY_BF16, ASSAY_FP32});
+  out.require({{"rows"}, {"heads"}, {"dim"}},
+              {ASSAY_FP16, ASSAY_BF16, ASSAY_FP32, ASSAY_E4M3, ASSAY_E5M2});
   require_unit(out, 2);
   if (out.size(0) > kMaxRows) out.fail(" has more than 2^30 rows");
   if (out.size(2) < 1 || out.size(2) > kMaxDim) out.fail("'s dim is outside 1 .. 65536");
@@ -49,6 +52,11 @@ RowOutputs outputs_of(const Params &p, const ArrayView &out, const ArrayView &ls
   }
   return rows;
 }
+
+/// From page to page of a cache, in its elements and in its scales.
+struct PageStrides {
+  int64_t elements, scales;
+};
 
 /// The page tables of all requests.
 class Tables {
@@ -76,7 +84,7 @@ public:
   }
 
   /// The runs of a request with so many keys.
-  void append(int64_t request, int64_t keys, const ArrayView &k, const ArrayView &v,
+  void append(int64_t request, int64_t keys, PageStrides k, PageStrides v,
               std::vector<KeyRun> &runs) const {
     const int64_t count = (keys + slots_ - 1) / slots_;
     const int64_t room = !table_.given()   ? 1
@@ -94,8 +102,8 @@ public:
       const int64_t k_page = page(table_, request, i);
       const int64_t v_page = v_table_.given() ? page(v_table_, request, i) : k_page;
       runs.push_back({static_cast<int32_t>(first),
-                      static_cast<int32_t>(std::min(slots_, keys - first)), 0, k_page * k.stride(0),
-                      v_page * v.stride(0)});
+                      static_cast<int32_t>(std::min(slots_, keys - first)), 0, k_page * k.elements,
+                      v_page * v.elements, k_page * k.scales, v_page * v.scales});
     }
   }
 
@@ -144,16 +152,27 @@ void fill_heads(AttentionRows &rows, const assay_judge_attention_params &p, int6
   rows.heads.resize(static_cast<size_t>(heads));
   for (int64_t head = 0; head < heads; ++head)
     rows.heads[static_cast<size_t>(head)].kv_head = static_cast<int>(head / (heads / kv_heads));
-  const ArrayView k_scale("k_scale", p.k_scale), v_scale("v_scale", p.v_scale);
-  for (const ArrayView *scale : {&k_scale, &v_scale})
-    if (scale->given() && !rows.fp8()) scale->fail(" is given and k is not fp8");
-  fill(rows, k_scale, &HeadInput::k_scale, true);
-  fill(rows, v_scale, &HeadInput::v_scale, true);
+  if (rows.scale_blocks() == 0) {
+    const ArrayView k_scale("k_scale", p.k_scale), v_scale("v_scale", p.v_scale);
+    for (const ArrayView *scale : {&k_scale, &v_scale})
+      if (scale->given() && !rows.fp8()) scale->fail(" is given and k is not fp8 or int8");
+    fill(rows, k_scale, &HeadInput::k_scale, true);
+    fill(rows, v_scale, &HeadInput::v_scale, true);
+  }
   const ArrayView slopes("alibi_slopes", p.alibi_slopes), sinks("sinks", p.sinks);
   rows.alibi = slopes.given();
   rows.sinks = sinks.given();
   fill(rows, slopes, &HeadInput::slope, false);
   fill(rows, sinks, &HeadInput::sink, false);
+}
+
+float output_scale(const ArrayView &scale, const AttentionRows &rows) {
+  if (!scale.given()) return 1.0f;
+  if (!is_fp8(rows.out.dtype)) scale.fail(" is given and out is not fp8");
+  scale.require({{"1", 1}}, {ASSAY_FP32});
+  const float value = scale.number(0, 0);
+  if (!(value >= 0x1p-60f && value <= 0x1p60f)) scale.fail(" is outside 2^-60 .. 2^60");
+  return value;
 }
 
 /// One for every row and head, however few were given.
@@ -196,9 +215,10 @@ CallRows rows_of(const assay_judge_attention_params &p) {
   rows.out = outputs_of(p, out, lse);
   q.require({{"rows", out.size(0)}, {"heads", out.size(1)}, {"head_dim"}},
             {ASSAY_FP16, ASSAY_BF16, ASSAY_E4M3, ASSAY_E5M2});
-  const bool fp8_q = q.dtype() == ASSAY_E4M3 || q.dtype() == ASSAY_E5M2;
+  const bool fp8_q = is_fp8(q.dtype());
   k.require({{"pages"}, {"slots"}, {"kv_heads"}, {"head_dim", q.size(2)}},
-            {q.dtype(), fp8_q ? q.dtype() : ASSAY_E4M3, fp8_q ? q.dtype() : ASSAY_E5M2});
+            {q.dtype(), fp8_q ? q.dtype() : ASSAY_E4M3, fp8_q ? q.dtype() : ASSAY_E5M2,
+             fp8_q ? q.dtype() : ASSAY_INT8});
   v.require(
       {{"pages", k.size(0)}, {"slots", k.size(1)}, {"kv_heads", k.size(2)}, {"v_dim", out.size(2)}},
       {k.dtype()});
@@ -214,7 +234,12 @@ CallRows rows_of(const assay_judge_attention_params &p) {
   rows.q = q.data();
   rows.q_stride_head = q.stride(1);
   rows.pools = {{k.data(), v.data(), k.stride(1), k.stride(2), v.stride(1), v.stride(2)}};
+  const PageScales k_scales("k_scale", p.k_scale, k), v_scales("v_scale", p.v_scale, v);
+  rows.pools[0].k_scales = k_scales.of_tokens();
+  rows.pools[0].v_scales = v_scales.of_tokens();
+  require_token_scales(rows, p.arithmetic);
   fill_heads(rows, p, k.size(2));
+  rows.o_scale = output_scale(ArrayView("o_scale", p.o_scale), rows);
   fill_query_scales(rows, ArrayView("q_scale", p.q_scale), q.size(0));
 
   const ArrayView lens("seq_lens", p.seq_lens), indptr("q_indptr", p.q_indptr);
@@ -234,7 +259,9 @@ CallRows rows_of(const assay_judge_attention_params &p) {
            std::to_string(requests) + " requests of seq_lens (or q_indptr)");
   }
   const Tables tables(p, requests, k.size(0), k.size(1));
-  MaskedRows masked(p, requests, {k.stride(1), v.stride(1)});
+  MaskedRows masked(p, requests,
+                    {k.stride(1), v.stride(1), k_scales.of_tokens().stride_token,
+                     v_scales.of_tokens().stride_token});
   if (masked.given() && rows.alibi)
     fail("mask is given with alibi_slopes: what a hidden key does to distances is not judged");
   const int64_t right =
@@ -248,7 +275,8 @@ CallRows rows_of(const assay_judge_attention_params &p) {
       lens.fail("[" + std::to_string(request) + "] is " + std::to_string(keys) +
                 ", expected 0 .. 2^30");
     runs.clear();
-    tables.append(request, keys, k, v, runs);
+    tables.append(request, keys, {k.stride(0), k_scales.stride_page()},
+                  {v.stride(0), v_scales.stride_page()}, runs);
     const int64_t count = indptr.given() ? indptr.integer(request + 1) - indptr.integer(request)
                                          : q.size(0) / requests;
     masked.turn_to(request, count, keys);
@@ -276,6 +304,7 @@ CallRows rows_of(const assay_judge_merge_params &p) {
   const ArrayView out("out", p.out), lse("lse", p.lse), o("o", p.o), lse_in("lse_in", p.lse_in);
   MergeRows rows;
   rows.out = outputs_of(p, out, lse);
+  if (is_fp8(out.dtype())) out.unsupported(" of a merge is fp8, judged are fp16, bf16 and fp32");
   o.require({{"states"}, {"rows", out.size(0)}, {"heads", out.size(1)}, {"dim", out.size(2)}},
             {out.dtype()});
   require_unit(o, 3);

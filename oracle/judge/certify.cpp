@@ -72,6 +72,7 @@ Interval CertifiedRow::output(int dim) const {
   }
   total /= sum_;
   total *= static_cast<double>(problem_.features.v_scale);
+  total /= Interval(precision_, problem_.features.o_scale);
   return total;
 }
 

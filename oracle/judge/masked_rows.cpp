@@ -60,8 +60,9 @@ void MaskedRows::append(AttentionRows &rows, const std::vector<KeyRun> &runs, in
       }
       if (!open) {
         const int64_t skip = key - run.position;
-        seen.push_back(
-            {count, 0, run.pool, run.k_at + skip * token_.k, run.v_at + skip * token_.v});
+        seen.push_back({count, 0, run.pool, run.k_at + skip * token_.k, run.v_at + skip * token_.v,
+                        run.k_scale_at + skip * token_.k_scale,
+                        run.v_scale_at + skip * token_.v_scale});
       }
       open = true;
       ++seen.back().count;

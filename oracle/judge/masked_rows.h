@@ -17,7 +17,7 @@ class MaskedRows {
 public:
   /// Strides between keys of a page.
   struct Strides {
-    int64_t k, v;
+    int64_t k, v, k_scale, v_scale;
   };
   MaskedRows(const assay_judge_attention_params &p, int64_t requests, Strides token);
 

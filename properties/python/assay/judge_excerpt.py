@@ -9,12 +9,12 @@ from .judge_inputs import host
 from .tensors import Tensor
 
 SLOTS = 16  #: of a page of the new pool
-_HEADS = ("q_scale", "k_scale", "v_scale", "alibi_slopes", "sinks")
+_HEADS = ("o_scale", "q_scale", "k_scale", "v_scale", "alibi_slopes", "sinks")
 
 
 def excerpt(call, row):
     """A Call of NumPy arrays that is judged like that row: all heads, at the same position, with the same keys."""
-    tensors = {name: _array(tensor) for name, tensor in call.given().items() if name in _HEADS}
+    tensors = {name: _array(tensor) for name, tensor in call.given().items() if name in _HEADS and len(tensor.shape) < 3}
     scalars = {**call.scalars, "max_rows": 1}
     if call.kind == MERGE:
         tensors.update({name: call.tensors[name].numpy()[:, row : row + 1] for name in ("o", "lse_in")}, queries=1)
@@ -33,7 +33,7 @@ def excerpt(call, row):
             tensors[name] = repeated(call.tensors[name].numpy()[row : row + 1], queries)
     if "q_scale" in tensors and tensors["q_scale"].ndim == 2:
         tensors["q_scale"] = repeated(tensors["q_scale"][row : row + 1], queries)
-    dtypes = {name: call.tensors[name].given for name in ("q", "k", "v", "mask") if call.tensors.get(name) is not None}
+    dtypes = {name: call.tensors[name].given for name in ("out", "q", "k", "v", "mask") if call.tensors.get(name) is not None}
     wrapped = {name: Tensor(name, tensors[name], dtypes.get(name)) if name in tensors else None for name in call.tensors}
     return dataclasses.replace(call, tensors=wrapped, scalars=scalars)
 
@@ -85,11 +85,13 @@ def _pool(call, request, length, keys):
     table[0, first:last] = np.arange(last - first)
     out = {"page_table": table}
     tokens = np.arange(keys.start, keys.stop)
-    for name in ("k", "v"):
+    for name in ("k", "v", "k_scale", "v_scale"):
+        if call.tensors[name] is None or name[2:] and len(call.tensors[name].shape) < 3:
+            continue
         cache = call.tensors[name].numpy()
         pages = np.zeros((max(last - first, 1) * SLOTS, *cache.shape[2:]), cache.dtype)
         if len(tokens):
-            pages[tokens - first * SLOTS] = cache[_page_ids(call, name, request, tokens // cache.shape[1]), tokens % cache.shape[1]]
+            pages[tokens - first * SLOTS] = cache[_page_ids(call, name[0], request, tokens // cache.shape[1]), tokens % cache.shape[1]]
         out[name] = pages.reshape(-1, SLOTS, *cache.shape[2:])
     return out
 

@@ -14,6 +14,18 @@ def floats(name, value):
     return tensor if len(tensor.shape) == 1 else tensor.reshape(-1)
 
 
+def kv_scale(name, value, layout, ragged):
+    """[1] or [kv_heads]; or of tokens, [pages, slots, kv_heads] and [pages, slots, kv_heads, blocks], laid as the cache is."""
+    if value is None:
+        return None
+    tensor = Tensor(name, value).as_floats()
+    if ragged and len(tensor.shape) in (2, 3):
+        return tensor.view(tensor.value[:, None])
+    if len(tensor.shape) not in (3, 4):
+        return tensor.reshape(-1)
+    return tensor.transpose(0, 2, 1, *range(3, len(tensor.shape))) if layout == "HND" else tensor
+
+
 def word(name, value, words):
     if value not in words:
         raise ValueError(f"assay: {name} is {value!r}, expected one of {', '.join(map(repr, words))}")

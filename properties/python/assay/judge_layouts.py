@@ -34,3 +34,10 @@ def dense_pages(k, v, seq_lens, cache_batch_idx, leftpad):
     k, v = (cache.reshape(cache.shape[0] * room, 1, *cache.shape[2:]) for cache in (k, v))
     table = np.concatenate(entries or [np.zeros(0, np.int64)])
     return k, v, Tensor("page_table", table), Tensor("page_indptr", indptr), Tensor("seq_lens", lengths - pad)
+
+
+def in_pages_of_one(scale):
+    """Scales of tokens of a dense cache, as its tokens became pages."""
+    if scale is None or len(scale.shape) < 3:
+        return scale
+    return scale.reshape(scale.shape[0] * scale.shape[1], 1, *scale.shape[2:])

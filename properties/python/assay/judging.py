@@ -32,7 +32,7 @@ def _queries(q, q_indptr, requests):
 def attention_call(
     out, q, kv, *, seq_lens=None, seq_lens_before=None, cache_batch_idx=None, leftpad=None, page_table=None, v_page_table=None, page_indptr=None, last_page_len=None,
     cu_seqlens_q=None, cu_seqlens_k=None, lse=None, lse_base="e", lse_layout=None, empty_lse="-inf", kv_layout="NHD",
-    kv_dtype=None, q_dtype=None, causal=None, mask=None, packed_mask=None, mask_indptr=None, window=(-1, -1), sm_scale=None, softcap=0.0, alibi_slopes=None, sinks=None, q_scale=None, k_scale=None, v_scale=None,
+    kv_dtype=None, q_dtype=None, out_dtype=None, causal=None, mask=None, packed_mask=None, mask_indptr=None, window=(-1, -1), sm_scale=None, softcap=0.0, alibi_slopes=None, sinks=None, q_scale=None, k_scale=None, v_scale=None, o_scale=None,
     like=arithmetic.WIDEST, rows=0, threads=0,
 ):  # fmt: skip
     """Says of every output of an attention call whether a right kernel could have written it. Changes nothing.
@@ -42,7 +42,8 @@ def attention_call(
     kv            (k, v), each [pages, slots, kv_heads, dim] (kv_layout "HND": [pages, kv_heads, slots, dim]), one pool
                   [pages, 2, ...], dense [batch, tokens, kv_heads, dim] without a table, or ragged
                   [tokens, kv_heads, dim] with cu_seqlens_k; or packed, K [pages, kv_heads, dim / x, slots, x] and V
-                  [pages, kv_heads, dim, slots]; of q's type or fp8 with k_scale, v_scale ([1] or [kv_heads]);
+                  [pages, kv_heads, dim, slots]; of q's type, fp8 or int8 with k_scale, v_scale: [1], [kv_heads], of tokens
+                  [pages, slots, kv_heads] (laid as the cache), or of blocks of their elements [.., blocks];
                   kv_dtype "e4m3" or "e5m2" where the bytes are uint8
     seq_lens      [batch] keys of each request, those of its own queries included; FlashInfer's last_page_len with
                   page_indptr says the same. seq_lens_before: without them, as calls that append are given
@@ -60,6 +61,7 @@ def attention_call(
                   from a byte of its own
     q_scale       of fp8 q (then k and v are of the same type; q_dtype where its bytes are uint8): [1], [heads] or
                   [rows, heads]
+    o_scale       [1], of fp8 out (out_dtype where its bytes are uint8): O is out times it
     like          the arithmetic that is claimed: a name (assay.arithmetic.names()) or a Declaration. The default fits
                   any flash kernel and is wide: a narrower name finds more
     rows          0: all rows; else that many (first, last, longest, and others spread), for large calls
@@ -67,8 +69,9 @@ def attention_call(
     Tensors of NumPy, torch (of a GPU: copied) and DLPack; bf16 in NumPy is uint16. Returns a JudgeReport. ValueError
     and TypeError name the argument that does not fit. The bounds: oracle/README.md.
     """
-    out, q = judge_inputs.rows("out", out), judge_inputs.rows("q", q, q_dtype)
+    out, q = judge_inputs.rows("out", out, out_dtype), judge_inputs.rows("q", q, q_dtype)
     k, v = caches(kv, kv_layout, kv_dtype)
+    scales = [judge_inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
     page_table = None if page_table is None else integers("page_table", page_table)
     indptr = None if page_indptr is None else integers("page_indptr", page_indptr)
     if cu_seqlens_k is not None:
@@ -97,6 +100,8 @@ def attention_call(
             raise ValueError("assay: cache_batch_idx and leftpad go with dense caches, without page_table and cu_seqlens_k")
         given = [None if value is None else integers(name, value) for name, value in (("cache_batch_idx", cache_batch_idx), ("leftpad", leftpad))]
         k, v, page_table, indptr, seq_lens = judge_layouts.dense_pages(k, v, seq_lens, *given)
+        if leftpad is not None:
+            scales = [judge_layouts.in_pages_of_one(scale) for scale in scales]
     left, right = (-1 if side is None else int(side) for side in window)
     masked = mask is not None or packed_mask is not None
     if masked:
@@ -105,8 +110,8 @@ def attention_call(
     tensors = dict(
         out=out, q=q, k=k, v=v, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), page_table=page_table,
         v_page_table=None if v_page_table is None else integers("v_page_table", v_page_table), page_indptr=indptr,
-        seq_lens=seq_lens, q_indptr=q_indptr, k_scale=floats("k_scale", k_scale), v_scale=floats("v_scale", v_scale),
-        q_scale=judge_inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
+        seq_lens=seq_lens, q_indptr=q_indptr, k_scale=scales[0], v_scale=scales[1],
+        o_scale=floats("o_scale", o_scale), q_scale=judge_inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
         sinks=floats("sinks", sinks), mask=mask, mask_indptr=None if mask_indptr is None else integers("mask_indptr", mask_indptr),
     )  # fmt: skip
     return _call(

@@ -8,7 +8,7 @@ import numpy as np
 #: this package; uint8 is fp8 where the call says which.
 NAMES = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
-    "int32": "int32", "int64": "int64", "uint16": "bf16",
+    "int32": "int32", "int64": "int64", "int8": "int8", "uint16": "bf16",
 }  # fmt: skip
 
 
