@@ -120,7 +120,7 @@ def _copy(value):
     return value.copy() if hasattr(value, "shape") and hasattr(value, "copy") else value
 
 
-def install(every=100, out="assay_flashinfer", like=None, rows=64):
+def install(every=100, out="assay_flashinfer", like=None, rows=8):
     """Wraps decode, paged and ragged prefill, cascade and merges of FlashInfer; one call in `every` is judged.
 
     out    folder for what fails, one .npz a call (20 at most)

@@ -3,7 +3,7 @@
 
 ASSAY_VLLM_EVERY=N  one call in N of every layer is judged; not set: nothing is wrapped
 ASSAY_VLLM_OUT      folder for what fails (assay_vllm)
-ASSAY_VLLM_ROWS     rows of a call that are judged (64), 0: all; so many of its requests are copied at most
+ASSAY_VLLM_ROWS     rows of a call that are judged (8), 0: all; so many of its requests are copied at most
 
 An output is never changed, and nothing that goes wrong here reaches the engine: it is counted and logged."""
 import atexit
@@ -18,6 +18,7 @@ from .vllm_calls import BACKENDS, NotJudged
 logger = logging.getLogger("vllm.assay")
 MOST_FILES = 20  #: kept by one process
 MOST_LINES = 10  #: of a kind in the log
+BETWEEN_SUMMARIES = 1000  #: judged calls
 _ARGUMENTS = ("layer", "query", "key", "value", "kv_cache", "attn_metadata", "output")
 
 
@@ -41,7 +42,7 @@ class Counters:
 class Shadow:
     """Looks at one call in `every` of each layer."""
 
-    def __init__(self, every, out="assay_vllm", rows=64):
+    def __init__(self, every, out="assay_vllm", rows=8):
         self.every, self.out, self.rows = every, out, rows
         self.counters, self.files = Counters(), 0
 
@@ -92,6 +93,8 @@ class Shadow:
             counters.worst = max(counters.worst, report.ratio)
         if counters.judged == 1:
             logger.info("assay: the first judged call is %s", report)
+        if counters.judged % BETWEEN_SUMMARIES == 0:
+            self.summary()
         if report.passed:
             return
         counters.findings += 1
@@ -142,7 +145,7 @@ def register():
             return
         from vllm.model_executor.layers.attention import Attention
 
-        shadow = Shadow(every, os.environ.get("ASSAY_VLLM_OUT", "assay_vllm"), int(os.environ.get("ASSAY_VLLM_ROWS", "64")))
+        shadow = Shadow(every, os.environ.get("ASSAY_VLLM_OUT", "assay_vllm"), int(os.environ.get("ASSAY_VLLM_ROWS", "8")))
         if install(Attention, shadow) is shadow:
             atexit.register(shadow.summary)
             logger.info("assay: one attention call in %d is judged", every)

@@ -373,3 +373,11 @@ def test_torch_tensors_where_torch_is():
         seq_lens=torch.from_numpy(call.lens), cu_seqlens_q=torch.from_numpy(call.cu), lse=torch.from_numpy(lse.T.copy()), like="fa2",
     )  # fmt: skip
     assert report == call.judge(out, lse)
+
+
+def test_the_example_of_the_page():
+    import judge_one
+
+    assert judge_one.check(judge_one.my_kernel()).passed
+    with pytest.raises(assay.AttentionError, match="outside: row 0"):
+        judge_one.check(judge_one.my_kernel(mistake=1))
