@@ -77,7 +77,8 @@ int64_t pv_blocks(const ErrorModel &model, const KeyTile &tile) {
 
 RowShape shape_without_order(const ErrorModel &model, size_t keys, size_t span, int max_splits,
                              int stages) {
-  // One more tile than n / tile: a split or a state may begin inside a tile. A tile whose keys are all hidden changes nothing.
+  // One more tile than n / tile: a split or a state may begin inside a tile. A tile whose keys are
+  // all hidden changes nothing.
   const int64_t tiles =
       static_cast<int64_t>(std::min(std::max(span, keys) / static_cast<size_t>(model.tile), keys)) +
       2;

@@ -268,7 +268,7 @@ void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
       *term *= size;
     }
     const double error = t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge;
-    // One rounding of a product with the scale; dividing by a scale may be an inverse and one more product.
+    // One rounding of a product with the scale; a division may be an inverse and one more product.
     t.normalisation += (stored == 1.0 ? 1 : 3) * kU * kSlack * (std::fabs(o.mid) + o.rad + error);
     t.flush += kFloor;
   }

@@ -16,8 +16,9 @@ struct RowFeatures {
   float o_scale = 1.0f;  ///< outputs are stored divided by it
   bool q_scaled = false; ///< Q is quantised with a scale of its own
   float q_scale = 1.0f;
-  /// K and V are quantised by token or block and hold their values times those scales, rounded to fp32; the operands
-  /// of both products are in the type of q. 0: they are not; else into so many blocks an element's scale divides a key.
+  /// Above 0: scales of K and V differ from token to token and divide one into so many blocks.
+  /// Both hold their values times those scales, rounded to fp32; the operands of the products are
+  /// in the type of q.
   int scale_blocks = 0;
   float softcap = 0.0f; ///< 0: none
   bool alibi = false;

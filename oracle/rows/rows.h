@@ -81,7 +81,8 @@ struct AttentionRows {
   int64_t q_stride_head = 0;
   std::vector<int32_t> list, begin, end; ///< [rows]
   std::vector<int32_t> behind;           ///< [rows]; empty: 0 for all
-  /// [rows] keys from the first to the last that a row sees, hidden ones between them counted; empty: none are.
+  /// [rows] keys from the first to the last that a row sees, hidden ones between them counted;
+  /// empty: none are hidden.
   std::vector<int32_t> span;
   std::vector<float> q_scale;   ///< [rows, heads] of fp8 q; empty: 1
   std::vector<HeadInput> heads; ///< [out.heads]
