@@ -18,6 +18,8 @@ without_toolkit() (
   ci/consumer.sh build/simt
   step "packages"
   ci/packages.sh build/simt
+  step "wheel"
+  ci/wheel.sh build/simt
   step "sanitizers (address, undefined)"
   build simt-asan-ubsan
   run_tests simt-asan-ubsan
@@ -68,6 +70,7 @@ if have_nvcc; then with_toolkit; fi
 
 step "skipped here"
 /usr/bin/python3 -B ci/skipped.py build/simt build/simt-asan-ubsan
+[ -d build/simt/wheel ] || echo "wheel: not built (pip reaches no package index)"
 have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
 have_gpu || echo "kernels on a device: not run (no GPU answers)"
 step "summary of the simt run"

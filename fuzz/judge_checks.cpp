@@ -64,6 +64,14 @@ public:
     params.arithmetic.p_format = in.integer(0, 5);
     params.arithmetic.sum_format = in.integer(0, 4);
     params.arithmetic.exp2_rel_error = params.arithmetic.rcp_rel_error = 0x1p-22;
+    if (given()) params.mask = numbers({in.integer(0, 40)}, ASSAY_UINT8);
+    if (given()) params.mask_indptr = integers({requests + 1}, 0, 41);
+    if (!given()) return;
+    for (assay_array *array : {&params.q, &params.k, &params.v})
+      *array = array == &params.q ? numbers({rows, heads, dim}, ASSAY_E4M3)
+                                  : numbers({pages, slots, kv_heads, dim}, ASSAY_E4M3);
+    if (given()) params.q_scale = numbers({heads}, ASSAY_FP32);
+    if (given()) params.q_scale = numbers({rows, heads}, ASSAY_FP32);
   }
 
   assay_judge_attention_params params{};

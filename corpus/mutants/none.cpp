@@ -7,5 +7,6 @@ namespace assay::mutants {
 std::span<const Mutant> all() { return {}; }
 std::span<const char *const> omitted() { return {}; }
 const assay_plugin *plugin() { return assay_plugin_entry(ASSAY_ABI_MAJOR); }
+bool has(const assay_kernel &, assay_dtype, assay_dtype, int) { return false; }
 
 } // namespace assay::mutants

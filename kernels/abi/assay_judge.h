@@ -18,8 +18,8 @@
 extern "C" {
 #endif
 
-/** Element types of index arrays, beside those of assay_dtype. */
-enum { ASSAY_INT32 = 32, ASSAY_INT64 = 33 };
+/** Element types of index arrays, masks and int8 caches, beside those of assay_dtype. */
+enum { ASSAY_INT32 = 32, ASSAY_INT64 = 33, ASSAY_UINT8 = 34, ASSAY_INT8 = 35 };
 
 /** An array in host memory, with any strides. */
 typedef struct assay_array {
@@ -43,9 +43,10 @@ enum { ASSAY_EMPTY_MINUS_INF = 0, ASSAY_EMPTY_PLUS_INF = 1, ASSAY_EMPTY_EITHER =
 typedef struct assay_judge_attention_params {
   uint32_t struct_size;
   int32_t causal;  /**< 1: no key behind the row's own position */
-  assay_array out; /**< [rows, heads, v_dim], fp16, bf16 or fp32 */
-  assay_array q;   /**< [rows, heads, head_dim], fp16 or bf16, as the kernel read it */
-  assay_array k;   /**< [pages, slots, kv_heads, head_dim], as q or fp8 */
+  assay_array out; /**< [rows, heads, v_dim], fp16, bf16, fp32 or fp8 */
+  /** [rows, heads, head_dim], fp16, bf16 or with fp8 k the same fp8, as the kernel read it */
+  assay_array q;
+  assay_array k;   /**< [pages, slots, kv_heads, head_dim], as q, fp8 or int8 */
   assay_array v;   /**< [pages, slots, kv_heads, v_dim], as k; may be a slice of it */
   assay_array lse; /**< [rows, heads] fp32; may be missing */
   /** [requests, columns], or [entries] with page_indptr. Entries behind a request's keys are not
@@ -55,8 +56,18 @@ typedef struct assay_judge_attention_params {
   assay_array page_indptr;  /**< [requests + 1]: request r has the entries from page_indptr[r] on */
   assay_array seq_lens;     /**< [requests] keys, those of its own query rows included */
   assay_array q_indptr;     /**< [requests + 1]; missing: rows / requests query rows each */
-  assay_array k_scale, v_scale;      /**< fp8 only: [1] or [kv_heads] fp32; missing: 1 */
-  assay_array alibi_slopes, sinks;   /**< [heads] fp32, natural base; may be missing */
+  /** Of fp8 and int8 K and V, fp32: [1] or [kv_heads]; missing: 1. Or of each token, [pages, slots,
+      kv_heads], and of blocks of a token's elements, [.., blocks]: then both operands of the products are
+      in the type of q. */
+  assay_array k_scale, v_scale;
+  assay_array o_scale; /**< fp8 out only: [1] fp32, O is out times it; missing: 1 */
+  assay_array q_scale; /**< fp8 q only: [1], [heads] or [rows, heads] fp32; missing: 1 */
+  assay_array alibi_slopes, sinks; /**< [heads] fp32, natural base; may be missing */
+  /** ASSAY_UINT8, for every query of a request and every key of it, request after request: 0 hides the
+      key, beside what causal and the window hide. Not with ALiBi. Missing: none is hidden so. */
+  assay_array mask;
+  /** [requests + 1] where each request's part begins; missing: side by side */
+  assay_array mask_indptr;
   float sm_scale, softcap;           /**< softcap 0: none */
   int32_t window_left, window_right; /**< keys beside the own position; -1: all */
   assay_lse_base lse_base;

@@ -13,6 +13,7 @@ namespace assay::oracle {
 namespace {
 
 constexpr double kU53 = 0x1p-53;
+constexpr double kLargestQuantised = 1024.0; // above every value of e4m3 and int8
 
 struct ColumnSums {
   std::vector<double> value;     // sum w v
@@ -63,9 +64,10 @@ ColumnSums sum_columns(const KeySet &keys, const RowWork &work, std::vector<Encl
     const double mean = std::min(sums.magnitude[i] / work.z, limit); // >= sum pi |v|
     const double weights = std::min(work.weight_error * 2 * mean, work.mass_error * 2 * limit);
     const double steps = static_cast<double>(n) + 8;
-    o[i] = {mid,
-            (1.01 * weights + 4 * steps * kU53 * mean + 0x1p-500 * limit) * kSlack + 0x1p-1000};
-    if (work.coarse) o[i] = {0.0, limit};
+    o[i] = {mid, (1.01 * weights + (4 * steps * kU53 + work.kv_unit) * mean + 0x1p-500 * limit) *
+                         kSlack +
+                     0x1p-1000};
+    if (work.coarse) o[i] = {0.0, limit * (1.0 + work.kv_unit)};
     center[i] = o[i].mid;
   }
   for (size_t j = 0; j < n; ++j)
@@ -85,7 +87,7 @@ ColumnBounds bound_column(const KeySet &keys, const RowWork &work, const ColumnS
                           const Enclosure &o, size_t i) {
   const double limit = largest(keys, i);
   ColumnBounds b{};
-  b.convex = std::max(keys.v_max[i] - o.mid, o.mid - keys.v_min[i]) + o.rad;
+  b.convex = std::max(keys.v_max[i] - o.mid, o.mid - keys.v_min[i]) + o.rad + work.kv_unit * limit;
   b.magnitude = limit;
   b.subnormal = sums.subnormal[i];
   b.weights = b.convex;
@@ -109,14 +111,22 @@ BudgetTerms budget_of(const RowProblem &problem, const RowWork &work, const Tail
   t.weights = b.weights;
   t.p_rounding = m.p_unit * b.magnitude + b.subnormal;
   const double magnitude = (1.0 + m.p_unit) * b.magnitude + b.subnormal;
-  t.accumulation = tail.pv * magnitude + value_rounding(problem, magnitude) * (1.0 + tail.pv);
+  t.accumulation =
+      (tail.pv + 2 * work.kv_unit) * magnitude + // a weight times the scale of its value
+      value_rounding(problem, magnitude) * (1.0 + tail.pv);
   const double result = std::fabs(o.mid) + o.rad + b.weights;
   const double numerator = t.p_rounding + t.accumulation;
   t.normalisation = tail.normalise * (result + numerator);
   t.merge = tail.merge * magnitude * (1.0 + tail.normalise);
   t.flush = underflow_budget(problem, work, tail, limit);
+  if (work.kv_unit > 0.0)
+    t.flush += static_cast<double>(keys.size()) * kFloor * kLargestQuantised / work.sum_low;
   finish_output(problem, o, t);
   t.overflow_possible = overflow_possible(problem, work, limit);
+  // What a store makes of values that fp8 has no room for is not said.
+  if (is_fp8(problem.output()) &&
+      std::fabs(o.mid) + o.rad + t.total >= format_of(problem.output()).max_finite)
+    t.overflow_possible = true;
   return t;
 }
 

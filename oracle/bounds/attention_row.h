@@ -44,15 +44,22 @@ struct RowProblem {
   /// A partition of `keys` (require_partition); null: any order, any cut into at most max_splits
   /// ranges.
   const TileOrder *order = nullptr;
-  int max_splits = 1;         ///< ignored with an order
+  int max_splits = 1; ///< ignored with an order
+  int span =
+      0; ///< keys from the first to the last, hidden ones between them counted; 0: none are hidden
   bool replay_scores = false; ///< T2 too: the declared block-FMA is bit-accurate (block_fma.h)
   int combine_stages = 1;     ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels.
                               ///< The merge with a sink comes on top.
 
   assay_dtype output() const { return o_dtype < 0 ? dtype : o_dtype; }
-  assay_dtype operand() const { return operand_dtype(dtype, features.fp8, arithmetic.kv_format); }
+  assay_dtype operand() const {
+    return operand_dtype(dtype, features.fp8 || rounds_kv(), arithmetic.kv_format);
+  }
   /** K and V are rounded behind their scales. */
-  bool rounds_kv() const { return features.fp8 && arithmetic.kv_format != ASSAY_FORMAT_FP32; }
+  bool rounds_kv() const {
+    const bool scaled = features.fp8 || features.scale_blocks > 0;
+    return scaled && !is_fp8(dtype) && arithmetic.kv_format != ASSAY_FORMAT_FP32;
+  }
 };
 
 /** Position of key j of a row less the row's own. */

@@ -101,9 +101,13 @@ int64_t pv_blocks(const ErrorModel &model, const KeyTile &tile) {
   return pv_blocks(model, lead + tile.end - tile.begin);
 }
 
-RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_splits, int stages) {
-  // One more tile than n / tile: a split or a state may begin inside a tile.
-  const int64_t tiles = static_cast<int64_t>(keys) / model.tile + 2;
+RowShape shape_without_order(const ErrorModel &model, size_t keys, size_t span, int max_splits,
+                             int stages) {
+  // One more tile than n / tile: a split or a state may begin inside a tile. A tile whose keys are
+  // all hidden changes nothing.
+  const int64_t tiles =
+      static_cast<int64_t>(std::min(std::max(span, keys) / static_cast<size_t>(model.tile), keys)) +
+      2;
   const int64_t blocks = std::min(tiles * pv_blocks(model, model.tile), static_cast<int64_t>(keys));
   const int splits = max_splits > 1 ? of_keys(max_splits, keys) : 1;
   const int states = model.states > 1 ? of_keys(model.states, keys) : 1;

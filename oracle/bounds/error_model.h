@@ -72,8 +72,10 @@ struct RowShape {
   int stored;   ///< of the stages, those before which O of a partial is stored
 };
 
-/** `stages`: with the merge of a sink, which is a split of its own; `stored`: without. */
-RowShape shape_without_order(const ErrorModel &model, size_t keys, int max_splits, int stages);
+/** `stages`: with the merge of a sink, which is a split of its own. `span`: keys from the first to the
+    last, hidden ones counted. */
+RowShape shape_without_order(const ErrorModel &model, size_t keys, size_t span, int max_splits,
+                             int stages);
 RowShape shape_of(const ErrorModel &model, const TileOrder &order, int stages);
 
 /** Block-FMA steps of P.V for so many keys, and for one tile (masked keys may shift its steps). */

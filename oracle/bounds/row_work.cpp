@@ -42,9 +42,11 @@ double key_magnitude(const KeySet &keys, size_t j) {
 
 // Of an fp8 value times its scale in a format of 16 bits: none where the scale is a power of two, as
 // fp8 has fewer bits, but for what falls below the format's smallest normal value (half a step).
-double rounding_of_scaled(const Format &format, float scale) {
+double rounding_of_scaled(const RowProblem &problem, const Format &format, float scale) {
   int exponent = 0;
-  return std::fabs(std::frexp(scale, &exponent)) == 0.5f ? 0.0 : format.unit_roundoff;
+  const bool exact =
+      problem.features.scale_blocks == 0 && std::fabs(std::frexp(scale, &exponent)) == 0.5f;
+  return exact ? 0.0 : format.unit_roundoff;
 }
 
 // The kernel's score error, before the scale.
@@ -59,7 +61,7 @@ double score_error(const RowProblem &problem, const RowWork &work, size_t j, con
   double key = 0.0;
   if (problem.rounds_kv()) {
     const Format &format = format_of(problem.operand());
-    key = (rounding_of_scaled(format, problem.features.k_scale) * s.magnitude +
+    key = (rounding_of_scaled(problem, format, problem.features.k_scale) * s.magnitude +
            half_ulp(format, 0.0) / problem.features.k_scale * work.q_sum) *
           kSlack;
   }
@@ -95,6 +97,10 @@ bool compute_logits(const RowProblem &problem, RowWork &work, const std::vector<
         ((scores ? 0.0 : work.scale * d * kU53 * s.magnitude) + std::fabs(logit.x) * 4 * kU53) *
         kSlack;
     if (!scores) logit.error = work.scale * score_error(problem, work, j, s, align) * kSlack;
+    // Ours is of elements that were rounded once; a kernel's rounds a block's sum, and adds blocks.
+    logit.radius += work.scale * work.kv_unit * s.magnitude * kSlack;
+    logit.error +=
+        work.scale * work.kv_unit * (1 + problem.features.scale_blocks) * s.magnitude * kSlack;
     if (!add_score_rounding(work, s, logit)) return false;
     // Scaled queries keep scores of fp8 keys far inside the range.
     if (!problem.features.fp8 && !(s.magnitude < kFp32Limit)) return false;
@@ -131,8 +137,9 @@ bool prepare_query(const RowProblem &problem, RowWork &work) {
   work.q.assign(problem.q.begin(), problem.q.end());
   work.q_least = std::ldexp(1.0, format_of(problem.operand()).min_exponent);
   const double scale = static_cast<double>(problem.sm_scale) * kLog2E;
-  work.scale = static_cast<double>(problem.sm_scale) * features.k_scale * kLog2E;
-  work.scale_error = kScaleError + (features.fp8 ? kU : 0.0);
+  work.scale = static_cast<double>(problem.sm_scale) * features.k_scale * features.q_scale * kLog2E;
+  work.kv_unit = features.scale_blocks > 0 ? kU * kSlack : 0.0;
+  work.scale_error = kScaleError + (features.fp8 ? kU : 0.0) + (features.q_scaled ? kU : 0.0);
   if (!normal_fp32(scale) || !normal_fp32(work.scale)) return false;
   double largest = 0.0;
   for (float x : problem.q)
@@ -145,8 +152,8 @@ bool prepare_query(const RowProblem &problem, RowWork &work) {
   // Q is multiplied by 2^(14 - e), the scale by its inverse.
   const int exponent = std::ilogb(largest);
   const double least = std::ldexp(work.q_least, exponent - 14);
-  // An fp16 query may stay as it is: the larger of the two covers both.
-  work.q_least = problem.dtype == ASSAY_FP16 ? std::max(work.q_least, least) : least;
+  // An fp16 or fp8 query may stay as it is: the larger of the two covers both.
+  work.q_least = problem.dtype == ASSAY_BF16 ? least : std::max(work.q_least, least);
   const double undo = std::ldexp(1.0, exponent - 14);
   work.model.dot_floor *= std::max(1.0, undo);
   work.model.score_floor *= std::max(1.0, undo);
@@ -247,9 +254,9 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
                  wide ? nullptr : rounding_of(problem.arithmetic.partial_format, output));
   const int sinks = problem.features.sinks ? 1 : 0;
   const int stages = problem.combine_stages + sinks;
-  work.shape = problem.order
-                   ? shape_of(work.model, *problem.order, stages)
-                   : shape_without_order(work.model, n, problem.max_splits + sinks, stages);
+  work.shape = problem.order ? shape_of(work.model, *problem.order, stages)
+                             : shape_without_order(work.model, n, static_cast<size_t>(problem.span),
+                                                   problem.max_splits + sinks, stages);
   work.shape.splits = std::max(work.shape.splits, 1 + sinks);
   work.shape.stored = std::min(problem.combine_stages, problem.arithmetic.stored_merges);
   if (std::string reason = unclaimed_features(problem.features); !reason.empty()) return reason;
@@ -278,7 +285,7 @@ double value_rounding(const RowProblem &problem, double magnitude) {
   const double size = std::fabs(static_cast<double>(problem.features.v_scale));
   if (!problem.rounds_kv() || size == 0.0) return 0.0;
   const Format &format = format_of(problem.operand());
-  const double unit = rounding_of_scaled(format, problem.features.v_scale);
+  const double unit = rounding_of_scaled(problem, format, problem.features.v_scale);
   return (unit * magnitude + half_ulp(format, 0.0) / size) * kSlack;
 }
 
@@ -323,22 +330,24 @@ void add_output_rounding(assay_dtype dtype, double magnitude, BudgetTerms &t, do
 }
 
 void finish_output(const RowProblem &problem, Enclosure &o, BudgetTerms &t) {
-  const double scale = problem.features.v_scale, size = std::fabs(scale);
-  double first_rounding = 0.0; // before the scale
+  const double stored = problem.features.o_scale;
+  const double scale = problem.features.v_scale / stored, size = std::fabs(scale);
+  double first_rounding = 0.0; // before v_scale
   if (scale != 1.0) {
     const double sum =
         t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
-    if (problem.arithmetic.rounded_before_scale != 0)
+    if (problem.arithmetic.rounded_before_scale != 0 && problem.features.v_scale != 1.0f)
       first_rounding =
           size * half_ulp(format_of(problem.output()), (std::fabs(o.mid) + o.rad + sum) * kSlack);
     o.mid *= scale;
-    o.rad = (o.rad * size + std::fabs(o.mid) * 2 * kU53) * kSlack + 0x1p-1000;
+    o.rad = (o.rad * size + std::fabs(o.mid) * 3 * kU53) * kSlack + 0x1p-1000;
     for (double *term :
          {&t.weights, &t.p_rounding, &t.accumulation, &t.normalisation, &t.merge, &t.flush}) {
       *term *= size;
     }
     const double error = t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge;
-    t.normalisation += kU * (std::fabs(o.mid) + o.rad + error);
+    // One rounding of a product with the scale; a division may be an inverse and one more product.
+    t.normalisation += (stored == 1.0 ? 1 : 3) * kU * kSlack * (std::fabs(o.mid) + o.rad + error);
     t.flush += kFloor;
   }
   add_output_rounding(problem.output(), std::fabs(o.mid) + o.rad, t, first_rounding);

@@ -15,6 +15,7 @@ struct RowWork {
   RowShape shape;
   double scale = 0.0;           ///< c = sm_scale * k_scale * log2(e)
   double scale_error = 0.0;     ///< relative error of the kernel's
+  double kv_unit = 0.0;         ///< what an element of K or V is off by, relative: scales of tokens
   double q_error = 0.0;         ///< of an element of Q as the products see it
   double q_least = 0.0;         ///< below it an element of Q may be aligned as if it were this
   std::vector<double> q;        ///< the query in double

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "kernels/abi/assay_judge.h"
+
 namespace assay::oracle {
 namespace {
 
@@ -132,7 +134,9 @@ const Format *rounding_of(assay_format format, assay_dtype operand) {
 
 bool is_fp8(assay_dtype dtype) { return dtype == ASSAY_E4M3 || dtype == ASSAY_E5M2; }
 
-int element_size(assay_dtype dtype) { return dtype == ASSAY_FP32 ? 4 : is_fp8(dtype) ? 1 : 2; }
+int element_size(assay_dtype dtype) {
+  return dtype == ASSAY_FP32 ? 4 : is_fp8(dtype) || dtype == ASSAY_INT8 ? 1 : 2;
+}
 
 uint32_t load_bits(assay_dtype dtype, const void *base, int64_t index) {
   const auto *bytes = static_cast<const unsigned char *>(base) + index * element_size(dtype);
@@ -141,7 +145,7 @@ uint32_t load_bits(assay_dtype dtype, const void *base, int64_t index) {
     std::memcpy(&bits, bytes, sizeof bits);
     return bits;
   }
-  if (is_fp8(dtype)) return *bytes;
+  if (element_size(dtype) == 1) return *bytes;
   uint16_t bits;
   std::memcpy(&bits, bytes, sizeof bits);
   return bits;
@@ -151,6 +155,7 @@ float load_element(assay_dtype dtype, const void *base, int64_t index) {
   const uint32_t bits = load_bits(dtype, base, index);
   if (dtype == ASSAY_FP32) return std::bit_cast<float>(bits);
   if (dtype == ASSAY_BF16) return std::bit_cast<float>(bits << 16);
+  if (dtype == ASSAY_INT8) return static_cast<float>(static_cast<int8_t>(bits));
   if (dtype == ASSAY_E4M3) return e4m3_to_float(static_cast<uint8_t>(bits));
   if (dtype == ASSAY_E5M2) return fp16_to_float(static_cast<uint16_t>(bits << 8));
   return fp16_to_float(static_cast<uint16_t>(bits));

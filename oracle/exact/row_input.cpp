@@ -39,7 +39,7 @@ KeySet KeySet::with_sink(assay_dtype operand) const {
 bool RowFeatures::has_sink() const { return sinks && sink > -INFINITY; }
 
 assay_dtype operand_dtype(assay_dtype dtype, bool fp8, assay_format kv_format) {
-  if (!fp8 || kv_format == ASSAY_FORMAT_CALL) return dtype;
+  if (!fp8 || is_fp8(dtype) || kv_format == ASSAY_FORMAT_CALL) return dtype;
   return kv_format == ASSAY_FORMAT_BF16 ? ASSAY_BF16 : ASSAY_FP16;
 }
 

@@ -11,8 +11,15 @@ namespace assay::oracle {
 
 /** What a call adds to plain attention for one query row; the defaults add nothing. */
 struct RowFeatures {
-  bool fp8 = false; ///< K and V are fp8: the operands of both products are fp16 in any dtype
+  bool fp8 = false; ///< K and V are fp8: the operands of both products are fp16, or with fp8 q fp8
   float k_scale = 1.0f, v_scale = 1.0f;
+  float o_scale = 1.0f;  ///< outputs are stored divided by it
+  bool q_scaled = false; ///< Q is quantised with a scale of its own
+  float q_scale = 1.0f;
+  /// Above 0: scales of K and V differ from token to token and divide one into so many blocks.
+  /// Both hold their values times those scales, rounded to fp32; the operands of the products are
+  /// in the type of q.
+  int scale_blocks = 0;
   float softcap = 0.0f; ///< 0: none
   bool alibi = false;
   float slope = 0.0f;    ///< natural-base units
@@ -54,7 +61,8 @@ struct KeySet {
   KeySet with_sink(assay_dtype operand) const;
 };
 
-/** The format that products of a call take their operands in. */
+/** The format that products of a call take their operands in: that of q where K and V are no fp8, or q
+    is too; else fp16, or what fp8 K and V are rounded to. */
 assay_dtype operand_dtype(assay_dtype dtype, bool fp8, assay_format kv_format = ASSAY_FORMAT_FP32);
 
 } // namespace assay::oracle

@@ -26,6 +26,8 @@ std::string dtype_name(int32_t dtype) {
     return "int32";
   case ASSAY_INT64:
     return "int64";
+  case ASSAY_UINT8:
+    return "uint8";
   default:
     return "type " + std::to_string(dtype);
   }
@@ -97,6 +99,14 @@ int64_t ArrayView::load(int64_t offset) const {
 int64_t ArrayView::integer(int64_t at) const { return load(at * array_.stride[0]); }
 int64_t ArrayView::integer(int64_t row, int64_t at) const {
   return load(row * array_.stride[0] + at * array_.stride[1]);
+}
+
+float ArrayView::number(int64_t row, int64_t at) const {
+  const int64_t offset =
+      dims() == 2 ? row * array_.stride[0] + at * array_.stride[1] : at * array_.stride[0];
+  float value = 0;
+  std::memcpy(&value, static_cast<const char *>(array_.data) + offset * 4, sizeof value);
+  return value;
 }
 
 std::vector<float> ArrayView::floats() const {

@@ -33,6 +33,8 @@ public:
   int64_t integer(int64_t at) const;              ///< of a vector of ASSAY_INT32 or ASSAY_INT64
   int64_t integer(int64_t row, int64_t at) const; ///< of a matrix
   std::vector<float> floats() const;              ///< of a vector
+  float number(int64_t row, int64_t at) const;    ///< of ASSAY_FP32; of a vector row 0
+  int dims() const { return array_.dims; }
 
   [[noreturn]] void fail(const std::string &what) const;
   [[noreturn]] void unsupported(const std::string &what) const;

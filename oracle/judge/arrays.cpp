@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "oracle/exact/dtype.h"
 #include "oracle/judge/array_view.h"
+#include "oracle/judge/masked_rows.h"
+#include "oracle/judge/page_scales.h"
+#include "oracle/judge/page_tables.h"
 
 namespace assay::oracle {
 namespace {
@@ -24,7 +28,8 @@ void require_unit(const ArrayView &array, int axis) {
 /// What both kinds of params call alike.
 template <class Params>
 RowOutputs outputs_of(const Params &p, const ArrayView &out, const ArrayView &lse) {
-  out.require({{"rows"}, {"heads"}, {"dim"}}, {ASSAY_FP16, ASSAY_BF16, ASSAY_FP32});
+  out.require({{"rows"}, {"heads"}, {"dim"}},
+              {ASSAY_FP16, ASSAY_BF16, ASSAY_FP32, ASSAY_E4M3, ASSAY_E5M2});
   require_unit(out, 2);
   if (out.size(0) > kMaxRows) out.fail(" has more than 2^30 rows");
   if (out.size(2) < 1 || out.size(2) > kMaxDim) out.fail("'s dim is outside 1 .. 65536");
@@ -48,76 +53,6 @@ RowOutputs outputs_of(const Params &p, const ArrayView &out, const ArrayView &ls
   }
   return rows;
 }
-
-/// The page tables of all requests.
-class Tables {
-public:
-  Tables(const assay_judge_attention_params &p, int64_t requests, int64_t pages, int64_t slots)
-      : table_("page_table", p.page_table), v_table_("v_page_table", p.v_page_table),
-        indptr_("page_indptr", p.page_indptr), pages_(pages), slots_(slots) {
-    if (indptr_.given() && !table_.given()) indptr_.fail(" is given without page_table");
-    if (v_table_.given() && !table_.given()) v_table_.fail(" is given without page_table");
-    if (!table_.given()) {
-      if (pages < requests)
-        fail("k has " + std::to_string(pages) +
-             " pages, without page_table expected one for each of " + std::to_string(requests) +
-             " requests");
-      return;
-    }
-    check(table_, requests);
-    if (indptr_.given())
-      indptr_.require({{"requests + 1", requests + 1}}, {ASSAY_INT32, ASSAY_INT64});
-    if (!v_table_.given()) return;
-    check(v_table_, requests);
-    for (int axis = 0; axis < (indptr_.given() ? 1 : 2); ++axis)
-      if (v_table_.size(axis) != table_.size(axis))
-        v_table_.fail(" has another shape than page_table");
-  }
-
-  /// The runs of a request with so many keys.
-  void append(int64_t request, int64_t keys, const ArrayView &k, const ArrayView &v,
-              std::vector<KeyRun> &runs) const {
-    const int64_t count = (keys + slots_ - 1) / slots_;
-    const int64_t room = !table_.given()   ? 1
-                         : indptr_.given() ? indptr_.integer(request + 1) - indptr_.integer(request)
-                                           : table_.size(1);
-    if (indptr_.given() &&
-        (indptr_.integer(request) < 0 || room < 0 || indptr_.integer(request + 1) > table_.size(0)))
-      indptr_.fail("[" + std::to_string(request) + "] .. leaves page_table's " +
-                   std::to_string(table_.size(0)) + " entries");
-    if (count > room)
-      fail("seq_lens[" + std::to_string(request) + "] is " + std::to_string(keys) +
-           ", its page table holds at most " + std::to_string(room * slots_));
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t first = i * slots_;
-      const int64_t k_page = page(table_, request, i);
-      const int64_t v_page = v_table_.given() ? page(v_table_, request, i) : k_page;
-      runs.push_back({static_cast<int32_t>(first),
-                      static_cast<int32_t>(std::min(slots_, keys - first)), 0, k_page * k.stride(0),
-                      v_page * v.stride(0)});
-    }
-  }
-
-private:
-  void check(const ArrayView &table, int64_t requests) const {
-    if (indptr_.given())
-      table.require({{"entries"}}, {ASSAY_INT32, ASSAY_INT64});
-    else
-      table.require({{"requests", requests}, {"columns"}}, {ASSAY_INT32, ASSAY_INT64});
-  }
-  int64_t page(const ArrayView &table, int64_t request, int64_t i) const {
-    if (!table.given()) return request;
-    const int64_t id =
-        indptr_.given() ? table.integer(indptr_.integer(request) + i) : table.integer(request, i);
-    if (id < 0 || id >= pages_)
-      table.fail(" names page " + std::to_string(id) + " for request " + std::to_string(request) +
-                 ", the pool has " + std::to_string(pages_));
-    return id;
-  }
-
-  ArrayView table_, v_table_, indptr_;
-  int64_t pages_, slots_;
-};
 
 void fill(AttentionRows &rows, const ArrayView &array, float HeadInput::*field, bool by_kv_head) {
   if (!array.given()) return;
@@ -143,16 +78,47 @@ void fill_heads(AttentionRows &rows, const assay_judge_attention_params &p, int6
   rows.heads.resize(static_cast<size_t>(heads));
   for (int64_t head = 0; head < heads; ++head)
     rows.heads[static_cast<size_t>(head)].kv_head = static_cast<int>(head / (heads / kv_heads));
-  const ArrayView k_scale("k_scale", p.k_scale), v_scale("v_scale", p.v_scale);
-  for (const ArrayView *scale : {&k_scale, &v_scale})
-    if (scale->given() && !rows.fp8()) scale->fail(" is given and k is not fp8");
-  fill(rows, k_scale, &HeadInput::k_scale, true);
-  fill(rows, v_scale, &HeadInput::v_scale, true);
+  if (rows.scale_blocks() == 0) {
+    const ArrayView k_scale("k_scale", p.k_scale), v_scale("v_scale", p.v_scale);
+    for (const ArrayView *scale : {&k_scale, &v_scale})
+      if (scale->given() && !rows.fp8()) scale->fail(" is given and k is not fp8 or int8");
+    fill(rows, k_scale, &HeadInput::k_scale, true);
+    fill(rows, v_scale, &HeadInput::v_scale, true);
+  }
   const ArrayView slopes("alibi_slopes", p.alibi_slopes), sinks("sinks", p.sinks);
   rows.alibi = slopes.given();
   rows.sinks = sinks.given();
   fill(rows, slopes, &HeadInput::slope, false);
   fill(rows, sinks, &HeadInput::sink, false);
+}
+
+float output_scale(const ArrayView &scale, const AttentionRows &rows) {
+  if (!scale.given()) return 1.0f;
+  if (!is_fp8(rows.out.dtype)) scale.fail(" is given and out is not fp8");
+  scale.require({{"1", 1}}, {ASSAY_FP32});
+  const float value = scale.number(0, 0);
+  if (!(value >= 0x1p-60f && value <= 0x1p60f)) scale.fail(" is outside 2^-60 .. 2^60");
+  return value;
+}
+
+/// One for every row and head, however few were given.
+void fill_query_scales(AttentionRows &rows, const ArrayView &scale, int64_t count) {
+  if (!scale.given()) return;
+  if (!rows.q_fp8()) scale.fail(" is given and q is not fp8");
+  const int64_t heads = rows.out.heads;
+  if (scale.dims() == 2)
+    scale.require({{"rows", count}, {"heads", heads}}, {ASSAY_FP32});
+  else
+    scale.require({{"1 or heads", scale.size(0) == 1 ? 1 : heads}}, {ASSAY_FP32});
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t head = 0; head < heads; ++head) {
+      const float value = scale.dims() == 2 ? scale.number(row, head)
+                                            : scale.number(0, scale.size(0) == 1 ? 0 : head);
+      if (!(std::isfinite(value) && value > 0))
+        scale.fail(" of row " + std::to_string(row) + " head " + std::to_string(head) +
+                   " is not a finite number above 0");
+      rows.q_scale.push_back(value);
+    }
 }
 
 void require_scalars(const assay_judge_attention_params &p) {
@@ -174,9 +140,11 @@ CallRows rows_of(const assay_judge_attention_params &p) {
   AttentionRows rows;
   rows.out = outputs_of(p, out, lse);
   q.require({{"rows", out.size(0)}, {"heads", out.size(1)}, {"head_dim"}},
-            {ASSAY_FP16, ASSAY_BF16});
+            {ASSAY_FP16, ASSAY_BF16, ASSAY_E4M3, ASSAY_E5M2});
+  const bool fp8_q = is_fp8(q.dtype());
   k.require({{"pages"}, {"slots"}, {"kv_heads"}, {"head_dim", q.size(2)}},
-            {q.dtype(), ASSAY_E4M3, ASSAY_E5M2});
+            {q.dtype(), fp8_q ? q.dtype() : ASSAY_E4M3, fp8_q ? q.dtype() : ASSAY_E5M2,
+             fp8_q ? q.dtype() : ASSAY_INT8});
   v.require(
       {{"pages", k.size(0)}, {"slots", k.size(1)}, {"kv_heads", k.size(2)}, {"v_dim", out.size(2)}},
       {k.dtype()});
@@ -192,7 +160,13 @@ CallRows rows_of(const assay_judge_attention_params &p) {
   rows.q = q.data();
   rows.q_stride_head = q.stride(1);
   rows.pools = {{k.data(), v.data(), k.stride(1), k.stride(2), v.stride(1), v.stride(2)}};
+  const PageScales k_scales("k_scale", p.k_scale, k), v_scales("v_scale", p.v_scale, v);
+  rows.pools[0].k_scales = k_scales.of_tokens();
+  rows.pools[0].v_scales = v_scales.of_tokens();
+  require_token_scales(rows, p.arithmetic);
   fill_heads(rows, p, k.size(2));
+  rows.o_scale = output_scale(ArrayView("o_scale", p.o_scale), rows);
+  fill_query_scales(rows, ArrayView("q_scale", p.q_scale), q.size(0));
 
   const ArrayView lens("seq_lens", p.seq_lens), indptr("q_indptr", p.q_indptr);
   lens.require({{"requests"}}, {ASSAY_INT32, ASSAY_INT64});
@@ -210,31 +184,43 @@ CallRows rows_of(const assay_judge_attention_params &p) {
     q.fail(" has " + std::to_string(q.size(0)) + " rows, expected a multiple of the " +
            std::to_string(requests) + " requests of seq_lens (or q_indptr)");
   }
-  const Tables tables(p, requests, k.size(0), k.size(1));
+  const PageTables tables(p, requests, k.size(0), k.size(1));
+  MaskedRows masked(p, requests,
+                    {k.stride(1), v.stride(1), k_scales.of_tokens().stride_token,
+                     v_scales.of_tokens().stride_token});
+  if (masked.given() && rows.alibi)
+    fail("mask is given with alibi_slopes: what a hidden key does to distances is not judged");
   const int64_t right =
       p.causal ? std::min<int64_t>(p.window_right < 0 ? 0 : p.window_right, 0) : p.window_right;
   rows.first_run.push_back(0);
-  rows.level_position.assign(static_cast<size_t>(requests), 0);
+  std::vector<KeyRun> runs;
   int64_t row = 0;
   for (int64_t request = 0; request < requests; ++request) {
     const int64_t keys = lens.integer(request);
     if (keys < 0 || keys > kMaxKeys)
       lens.fail("[" + std::to_string(request) + "] is " + std::to_string(keys) +
                 ", expected 0 .. 2^30");
-    tables.append(request, keys, k, v, rows.runs);
-    rows.first_run.push_back(static_cast<int64_t>(rows.runs.size()));
+    runs.clear();
+    tables.append(request, keys, {k.stride(0), k_scales.stride_page()},
+                  {v.stride(0), v_scales.stride_page()}, runs);
     const int64_t count = indptr.given() ? indptr.integer(request + 1) - indptr.integer(request)
                                          : q.size(0) / requests;
+    masked.turn_to(request, count, keys);
+    if (!masked.given()) append_list(rows, runs);
     for (int64_t i = 0; i < count; ++i, ++row) {
       const int64_t position = keys - count + i;
       const int64_t end = right < 0 ? keys : std::clamp<int64_t>(position + right + 1, 0, keys);
       const int64_t begin =
           p.window_left < 0 ? 0 : std::clamp<int64_t>(position - p.window_left, 0, end);
+      rows.q_at.push_back(row * q.stride(0));
+      if (masked.given()) {
+        masked.append(rows, runs, i, begin, end);
+        continue;
+      }
       rows.list.push_back(static_cast<int32_t>(request));
       rows.begin.push_back(static_cast<int32_t>(begin));
       rows.end.push_back(static_cast<int32_t>(end));
       rows.behind.push_back(static_cast<int32_t>(end - 1 - position));
-      rows.q_at.push_back(row * q.stride(0));
     }
   }
   return rows;
@@ -244,6 +230,7 @@ CallRows rows_of(const assay_judge_merge_params &p) {
   const ArrayView out("out", p.out), lse("lse", p.lse), o("o", p.o), lse_in("lse_in", p.lse_in);
   MergeRows rows;
   rows.out = outputs_of(p, out, lse);
+  if (is_fp8(out.dtype())) out.unsupported(" of a merge is fp8, judged are fp16, bf16 and fp32");
   o.require({{"states"}, {"rows", out.size(0)}, {"heads", out.size(1)}, {"dim", out.size(2)}},
             {out.dtype()});
   require_unit(o, 3);

@@ -35,6 +35,7 @@ CertifiedRow::CertifiedRow(const RowProblem &problem, int precision,
   const KeySet &keys = *problem.keys;
   Interval scale(precision, problem.sm_scale);
   scale *= static_cast<double>(problem.features.k_scale);
+  scale *= static_cast<double>(problem.features.q_scale);
   scale /= Interval::ln2(precision);
   weight_.reserve(keys.size());
   Interval product(precision);
@@ -71,6 +72,7 @@ Interval CertifiedRow::output(int dim) const {
   }
   total /= sum_;
   total *= static_cast<double>(problem_.features.v_scale);
+  total /= Interval(precision_, problem_.features.o_scale);
   return total;
 }
 

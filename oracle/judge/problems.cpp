@@ -91,6 +91,7 @@ void AttentionReader::turn_to_row(int row) {
   kv_head_ = -1;
   const auto keys = static_cast<size_t>(rows_.keys(row));
   problem_.max_splits = split_limit(keys);
+  problem_.span = rows_.span.empty() ? 0 : rows_.span[static_cast<size_t>(row)];
   if (!model_.order) return;
   try {
     order_ = row_order(row);

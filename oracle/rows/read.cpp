@@ -29,6 +29,26 @@ void append_elements(const Memory &memory, assay_dtype dtype, const void *base, 
                   out.data() + next);
 }
 
+// Beyond these a scale leaves room for underflow that no bound speaks of: nothing is claimed.
+constexpr float kSmallestScale = 0x1p-60f, kLargestScale = 0x1p60f;
+
+/// Multiplies the last `tokens` rows by their scales, each product rounded once.
+void scale_tokens(const Memory &memory, const TokenScales &scales, int64_t at, int kv_head,
+                  int tokens, int width, std::vector<float> &values) {
+  if (scales.data == nullptr) return;
+  const int block = width / scales.blocks;
+  size_t next = values.size() - static_cast<size_t>(tokens) * static_cast<size_t>(width);
+  for (int token = 0; token < tokens; ++token)
+    for (int b = 0; b < scales.blocks; ++b) {
+      const float *place = scales.data + at + token * scales.stride_token +
+                           kv_head * scales.stride_head + b * scales.stride_block;
+      float scale = memory.array(place, 1)[0];
+      if (scale != 0.0f && !(scale >= kSmallestScale && scale <= kLargestScale)) scale = NAN;
+      for (int i = 0; i < block; ++i)
+        values[next++] *= scale;
+    }
+}
+
 } // namespace
 
 KeySet read_keys(const AttentionRows &rows, const Memory &memory, int list, int kv_head, int begin,
@@ -49,9 +69,13 @@ KeySet read_keys(const AttentionRows &rows, const Memory &memory, int list, int 
     append_elements(memory, rows.kv_dtype, pool.k,
                     run->k_at + skip * pool.k_stride_token + kv_head * pool.k_stride_head,
                     keys.head_dim, pool.k_stride_token, count, keys.k);
+    scale_tokens(memory, pool.k_scales, run->k_scale_at + skip * pool.k_scales.stride_token,
+                 kv_head, count, keys.head_dim, keys.k);
     append_elements(memory, rows.kv_dtype, pool.v,
                     run->v_at + skip * pool.v_stride_token + kv_head * pool.v_stride_head,
                     keys.value_dim(), pool.v_stride_token, count, keys.v);
+    scale_tokens(memory, pool.v_scales, run->v_scale_at + skip * pool.v_scales.stride_token,
+                 kv_head, count, keys.value_dim(), keys.v);
   }
   return keys;
 }
@@ -68,8 +92,14 @@ RowFeatures features_of(const AttentionRows &rows, int row, int head) {
   const HeadInput &input = rows.heads[static_cast<size_t>(head)];
   RowFeatures features;
   features.fp8 = rows.fp8();
+  features.scale_blocks = rows.scale_blocks();
   features.k_scale = input.k_scale;
   features.v_scale = input.v_scale;
+  features.q_scaled = !rows.q_scale.empty();
+  if (features.q_scaled)
+    features.q_scale =
+        rows.q_scale[static_cast<size_t>(row) * rows.heads.size() + static_cast<size_t>(head)];
+  features.o_scale = rows.o_scale;
   features.softcap = rows.softcap;
   features.alibi = rows.alibi;
   features.slope = input.slope;

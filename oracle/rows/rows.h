@@ -26,11 +26,19 @@ struct RowOutputs {
   int rows() const { return static_cast<int>(o_at.size()); }
 };
 
+/** Scales of the tokens of a pool, of each head and block of elements. */
+struct TokenScales {
+  const float *data = nullptr;
+  int blocks = 1;
+  int64_t stride_token = 0, stride_head = 0, stride_block = 0;
+};
+
 /** A pool of keys and values. Strides in elements. */
 struct KeyPool {
   const void *k = nullptr, *v = nullptr;
   int64_t k_stride_token = 0, k_stride_head = 0;
   int64_t v_stride_token = 0, v_stride_head = 0;
+  TokenScales k_scales = {}, v_scales = {};
 };
 
 /** Keys that follow each other in one page of a pool. K and V need not share pages. */
@@ -38,7 +46,8 @@ struct KeyRun {
   int32_t position; ///< of the first of them in its list
   int32_t count;
   int32_t pool;
-  int64_t k_at, v_at; ///< of the first of them, kv head 0
+  int64_t k_at, v_at;                     ///< of the first of them, kv head 0
+  int64_t k_scale_at = 0, v_scale_at = 0; ///< likewise
 };
 
 /** What a query head brings along. */
@@ -58,6 +67,7 @@ struct AttentionRows {
   assay_dtype q_dtype = ASSAY_BF16, kv_dtype = ASSAY_BF16;
   int head_dim = 0; ///< of q and k; that of v is out.dims
   float sm_scale = 1.0f, softcap = 0.0f;
+  float o_scale = 1.0f; ///< outputs are stored divided by it
   bool alibi = false, sinks = false;
 
   std::vector<KeyPool> pools;
@@ -71,7 +81,11 @@ struct AttentionRows {
   int64_t q_stride_head = 0;
   std::vector<int32_t> list, begin, end; ///< [rows]
   std::vector<int32_t> behind;           ///< [rows]; empty: 0 for all
-  std::vector<HeadInput> heads;          ///< [out.heads]
+  /// [rows] keys from the first to the last that a row sees, hidden ones between them counted;
+  /// empty: none are hidden.
+  std::vector<int32_t> span;
+  std::vector<float> q_scale;   ///< [rows, heads] of fp8 q; empty: 1
+  std::vector<HeadInput> heads; ///< [out.heads]
 
   int num_splits = 0; ///< asked for by the call, of a level of a row; 0: the kernel chooses
 
@@ -79,7 +93,17 @@ struct AttentionRows {
   int keys(int row) const {
     return end[static_cast<size_t>(row)] - begin[static_cast<size_t>(row)];
   }
-  bool fp8() const { return kv_dtype == ASSAY_E4M3 || kv_dtype == ASSAY_E5M2; }
+  /// How many blocks the scales of tokens divide a key or a value into; 0: tokens have none.
+  int scale_blocks() const {
+    if (pools.empty() || (!pools[0].k_scales.data && !pools[0].v_scales.data)) return 0;
+    return pools[0].k_scales.blocks > pools[0].v_scales.blocks ? pools[0].k_scales.blocks
+                                                               : pools[0].v_scales.blocks;
+  }
+  /// K and V are fp8, with a scale of the call or of a head.
+  bool fp8() const {
+    return (kv_dtype == ASSAY_E4M3 || kv_dtype == ASSAY_E5M2) && scale_blocks() == 0;
+  }
+  bool q_fp8() const { return q_dtype == ASSAY_E4M3 || q_dtype == ASSAY_E5M2; }
 };
 
 /** An array of stored states: O in the type of the outputs, and LSE. */

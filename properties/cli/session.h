@@ -124,6 +124,7 @@ int explain_declaration(Session &session);
 int command_bench(Session &session);
 int command_mutants(Session &session);
 int command_new(Session &session);
+int command_judge(Session &session);
 int command_gate(Session &session);
 int command_merge_reports(Session &session);
 int command_campaign(Session &session);

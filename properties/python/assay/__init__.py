@@ -33,10 +33,16 @@ __all__ = [
     "kernel",
     "to_float32",
 ]
-__version__ = "0.1.0"
 
 
 def __getattr__(name):
+    if name == "__version__":  # said once, in CMakeLists.txt; a tree that is not installed has none
+        import importlib.metadata
+
+        try:
+            return importlib.metadata.version("attention-assay")
+        except importlib.metadata.PackageNotFoundError:
+            return "0+tree"
     # NumPy is loaded when it is needed: a worker first says how many threads its libraries may start.
     if name in ("to_float32", "from_float32"):
         from . import elements
@@ -46,4 +52,8 @@ def __getattr__(name):
         from . import judging
 
         return getattr(judging, name)
+    if name == "flashinfer":
+        import importlib
+
+        return importlib.import_module(".flashinfer", __name__)
     raise AttributeError(f"module 'assay' has no attribute {name!r}")

@@ -14,7 +14,7 @@ from .declaration import Declaration
 
 i32, i64, u64, f32, f64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_double
 NAME = "libassay_judge.so"
-DTYPES = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4, "int32": 32, "int64": 33}
+DTYPES = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4, "int32": 32, "int64": 33, "uint8": 34, "int8": 35}
 VERDICTS = ("inside", "outside", "undecided")
 TERMS = ("weights", "p_rounding", "accumulation", "normalisation", "merge", "output_rounding", "flush")
 
@@ -31,7 +31,8 @@ class Attention(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_uint32), ("causal", i32), ("out", Array), ("q", Array), ("k", Array), ("v", Array),
         ("lse", Array), ("page_table", Array), ("v_page_table", Array), ("page_indptr", Array), ("seq_lens", Array),
-        ("q_indptr", Array), ("k_scale", Array), ("v_scale", Array), ("alibi_slopes", Array), ("sinks", Array),
+        ("q_indptr", Array), ("k_scale", Array), ("v_scale", Array), ("o_scale", Array), ("q_scale", Array),
+        ("alibi_slopes", Array), ("sinks", Array), ("mask", Array), ("mask_indptr", Array),
         ("sm_scale", f32), ("softcap", f32), ("window_left", i32), ("window_right", i32), ("lse_base", i32),
         ("empty_lse", i32), ("max_rows", i32), ("threads", i32), ("arithmetic", Arithmetic),
     ]  # fmt: skip
@@ -79,7 +80,7 @@ def find_library():
             return str(place / NAME)
     raise LibraryError(
         f"assay: {NAME} was not found: set ASSAY_JUDGE_LIBRARY to it (build/program/{NAME} of the tree), "
-        "put an installed assay on PATH, or install a wheel that has it"
+        "put an installed assay on PATH, or install the package (pip install . at the root of the tree)"
     )
 
 

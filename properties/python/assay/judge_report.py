@@ -2,14 +2,15 @@
 """What the judge says of a call."""
 import dataclasses
 import math
+import shlex
 
 
 class AttentionError(AssertionError):
-    """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers."""
+    """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers, `path` the row concerned."""
 
-    def __init__(self, report):
-        super().__init__(str(report))
-        self.report = report
+    def __init__(self, report, path=None):
+        super().__init__(f"{report}\n  reproduce: python3 -m assay judge {shlex.quote(str(path))}" if path else str(report))
+        self.report, self.path = report, path
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,18 +17,20 @@ class ProgramError(RuntimeError):
 
 
 def find_program():
-    """ASSAY_PROGRAM, else `assay` on PATH, else the one in this wheel. ProgramError where there is none."""
+    """ASSAY_PROGRAM, else the one in this wheel, else `assay` on PATH. ProgramError where there is none."""
     named = os.environ.get("ASSAY_PROGRAM")
     if named:
         if not os.access(named, os.X_OK):
             raise ProgramError(f"assay: ASSAY_PROGRAM={named}: is no program")
         return named
     bundled = pathlib.Path(__file__).with_name("bin") / "assay"
-    found = shutil.which("assay") or (str(bundled) if os.access(bundled, os.X_OK) else None)
+    if os.access(bundled, os.X_OK):
+        return str(bundled)
+    found = shutil.which("assay")
     if found is None:
         raise ProgramError(
             "assay: the program was not found: set ASSAY_PROGRAM to build/simt/assay of the tree, "
-            "put it on PATH, or install a wheel that was built with ASSAY_BUNDLE"
+            "put it on PATH, or install the package (pip install . at the root of the tree)"
         )
     return found
 

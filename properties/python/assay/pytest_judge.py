@@ -45,17 +45,19 @@ def assay_judge(request):
     from . import judging
 
     calls = request.config.stash[KEY]
+    # As findings of kernels are: in pytest's cache, where there is one.
+    folder = request.config.cache.mkdir("assay") if hasattr(request.config, "cache") else "findings"
 
     def judge(*arguments, **options):
+        if calls.file is None:
+            return judging.assert_attention(*arguments, findings=folder, **options)
         try:
             report = judging.judge(*arguments, **options)
         except (TypeError, ValueError) as error:
-            if calls.file is None:
-                raise
             calls.calls.append((request.node.nodeid, str(error)))
             return None
         calls.calls.append((request.node.nodeid, report))
-        return report if calls.file is not None else report.raise_for_findings()
+        return report
 
     return judge
 

@@ -8,7 +8,7 @@ import numpy as np
 #: this package; uint8 is fp8 where the call says which.
 NAMES = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
-    "int32": "int32", "int64": "int64", "uint16": "bf16",
+    "int32": "int32", "int64": "int64", "int8": "int8", "uint16": "bf16",
 }  # fmt: skip
 
 
@@ -77,3 +77,12 @@ class Tensor:
 
     def transpose(self, *axes):
         return self.view(self.value.permute(*axes) if hasattr(self.value, "permute") else self.value.transpose(axes))
+
+    def numpy(self):
+        """The same memory as a NumPy array: bf16 as uint16, fp8 as uint8."""
+        if isinstance(self.value, np.ndarray):
+            return self.value
+        torch = sys.modules["torch"]
+        stored = {"bf16": torch.int16, "e4m3": torch.uint8, "e5m2": torch.uint8}.get(self.dtype)
+        array = (self.value.view(stored) if stored else self.value).numpy()
+        return array.view(np.uint16) if self.dtype == "bf16" else array

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call that can be judged: its tensors, numbers and claimed arithmetic, whoever put them together."""
+import dataclasses
+
+import numpy as np
+
+from . import judge_library as lib
+from .judge_inputs import host
+from .judge_report import JudgeReport
+
+ATTENTION, MERGE = "attention", "merge"
+_ENTRIES = {ATTENTION: ("assay_judge_attention", lib.Attention), MERGE: ("assay_judge_merge", lib.Merge)}
+
+
+def _array(tensor):
+    if tensor is None:
+        return lib.Array()
+    if len(tensor.shape) > 4:
+        raise ValueError(f"assay: {tensor.name} has {len(tensor.shape)} dimensions, expected at most 4")
+    pad = (0,) * (4 - len(tensor.shape))
+    return lib.Array(tensor.data, lib.DTYPES[tensor.dtype], len(tensor.shape), tensor.shape + pad, tensor.stride + pad)
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """Attention or a merge, in the words of assay_judge.h."""
+
+    kind: str  #: ATTENTION or MERGE
+    tensors: dict  #: Tensor or None, by the name of the C field
+    scalars: dict  #: numbers, by the name of the C field
+    like: str  #: how the arithmetic is called in reports
+    arithmetic: dict  #: the fields of assay_arithmetic
+
+    def given(self):
+        return {name: tensor for name, tensor in self.tensors.items() if tensor is not None}
+
+    def judge(self):
+        """The JudgeReport; ValueError names what does not fit."""
+        entry, struct = _ENTRIES[self.kind]
+        params = struct(
+            arithmetic=lib.Arithmetic(**self.arithmetic), **self.scalars,
+            **{name: _array(tensor) for name, tensor in self.tensors.items()},
+        )  # fmt: skip
+        report = lib.call(entry, params)
+        return JudgeReport(
+            verdict=lib.VERDICTS[report.verdict], like=self.like, worst=self._worst(report.worst, report.rows),
+            ratio=report.worst_ratio, ratio_lse=report.worst_ratio_lse, budget=report.median_budget,
+            elements=report.elements, claimed=report.claimed, findings=report.findings, rows=report.rows,
+            rows_judged=report.rows_judged,
+        )  # fmt: skip
+
+    def request_of(self, row):
+        """(request, query of the request, queries of the request) of a row of attention."""
+        requests = self.tensors["seq_lens"].shape[0]
+        if self.tensors["q_indptr"] is not None:
+            begins = host(self.tensors["q_indptr"])
+            request = int(np.searchsorted(begins, row, side="right")) - 1
+            return request, row - int(begins[request]), int(begins[request + 1] - begins[request])
+        each = self.tensors["out"].shape[0] // requests
+        return row // each, row % each, each
+
+    def queries_of(self, request):
+        if self.tensors["q_indptr"] is not None:
+            begins = host(self.tensors["q_indptr"])
+            return int(begins[request + 1] - begins[request])
+        return self.tensors["out"].shape[0] // self.tensors["seq_lens"].shape[0]
+
+    def _worst(self, element, rows):
+        worst = {name: getattr(element, name) for name in ("row", "head", "dim", "got", "exact", "radius", "allowed", "ratio")}
+        if self.kind == ATTENTION and rows > 0:
+            worst["request"], worst["query"], _ = self.request_of(element.row)
+        worst["budget"] = {term: getattr(element, term) for term in lib.TERMS}
+        worst["reason"] = element.reason.decode()
+        return worst

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of judge and judge_merge as the tensors that the library takes: layouts that mean the same become one."""
+import sys
+
+import numpy as np
+
+from .tensors import Tensor
+
+
+def floats(name, value):
+    if value is None:
+        return None
+    tensor = Tensor(name, value).as_floats()
+    return tensor if len(tensor.shape) == 1 else tensor.reshape(-1)
+
+
+def kv_scale(name, value, layout, ragged):
+    """[1] or [kv_heads]; or of tokens, [pages, slots, kv_heads] and [pages, slots, kv_heads, blocks], laid as the cache is."""
+    if value is None:
+        return None
+    tensor = Tensor(name, value).as_floats()
+    if ragged and len(tensor.shape) in (2, 3):
+        return tensor.view(tensor.value[:, None])
+    if len(tensor.shape) not in (3, 4):
+        return tensor.reshape(-1)
+    return tensor.transpose(0, 2, 1, *range(3, len(tensor.shape))) if layout == "HND" else tensor
+
+
+def word(name, value, words):
+    if value not in words:
+        raise ValueError(f"assay: {name} is {value!r}, expected one of {', '.join(map(repr, words))}")
+    return words[value]
+
+
+def rows(name, value, dtype=None):
+    """[rows, heads, dim]; [batch, queries, heads, dim] is that too."""
+    tensor = Tensor(name, value, dtype)
+    if len(tensor.shape) == 4:
+        tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], *tensor.shape[2:])
+    if len(tensor.shape) != 3:
+        raise ValueError(f"assay: {name} has shape {list(tensor.shape)}, expected [rows, heads, dim] or [batch, queries, heads, dim]")
+    return tensor.unit_rows()
+
+
+def lse_of(value, rows, heads, layout):
+    """[rows, heads] out of what kernels return: TH [rows, heads], HT [heads, rows], BHQ [batch, heads, queries]."""
+    if value is None:
+        return None
+    tensor = Tensor("lse", value).as_floats()
+    if layout is None:
+        fits = [name for name, shape in (("TH", (rows, heads)), ("HT", (heads, rows))) if tensor.shape == shape]
+        if len(tensor.shape) == 3:
+            fits = ["BHQ"]
+        elif rows == heads and fits:
+            raise ValueError("assay: lse is square: say lse_layout='TH' ([rows, heads]) or 'HT' ([heads, rows])")
+        if not fits:
+            raise ValueError(f"assay: lse has shape {list(tensor.shape)}, expected [{rows}, {heads}] or [{heads}, {rows}]")
+        layout = fits[0]
+    word("lse_layout", layout, {"TH": 0, "HT": 0, "BHQ": 0})
+    if layout == "HT":
+        return tensor.transpose(1, 0)
+    if layout == "BHQ":
+        return tensor.transpose(0, 2, 1).reshape(rows, heads)
+    return tensor
+
+
+def caches(kv, layout, dtype):
+    """k and v as [pages, slots, heads, dim]."""
+    if dtype is not None:
+        word("kv_dtype", dtype, {"e4m3": 0, "e5m2": 0})
+    if isinstance(kv, (tuple, list)):
+        if len(kv) != 2:
+            raise ValueError(f"assay: kv has {len(kv)} tensors, expected (k, v) or one pool")
+        k, v = Tensor("k", kv[0], dtype), Tensor("v", kv[1], dtype)
+    else:
+        pool = Tensor("kv", kv)
+        if len(pool.shape) != 5 or pool.shape[1] != 2:
+            raise ValueError(f"assay: kv has shape {list(pool.shape)}, expected (k, v) or a pool [pages, 2, ...]")
+        k, v = Tensor("k", pool.value[:, 0], dtype), Tensor("v", pool.value[:, 1], dtype)
+    word("kv_layout", layout, {"NHD": 0, "HND": 0})
+    if len(k.shape) == 5:
+        from .judge_layouts import unpacked
+
+        return [cache.unit_rows() for cache in unpacked(k, v)]
+    out = []
+    for cache in (k, v):
+        if len(cache.shape) == 3:  # [tokens, heads, dim]: pages of one token
+            cache = cache.view(cache.value[:, None])
+        if len(cache.shape) != 4:
+            raise ValueError(f"assay: {cache.name} has shape {list(cache.shape)}, expected [pages, slots, heads, dim]")
+        if layout == "HND":
+            cache = cache.transpose(0, 2, 1, 3)
+        out.append(cache.unit_rows())
+    return out
+
+
+def stacked(name, values):
+    """A tensor, or one out of a list of them."""
+    if not isinstance(values, (list, tuple)):
+        return Tensor(name, values)
+    arrays = [Tensor(name, value).value for value in values]
+    torch = sys.modules.get("torch")
+    of_torch = torch is not None and all(isinstance(array, torch.Tensor) for array in arrays)
+    return Tensor(name, (torch if of_torch else np).stack(arrays))
+
+
+def integers(name, value):
+    tensor = Tensor(name, value)
+    if tensor.dtype not in ("int32", "int64"):
+        raise TypeError(f"assay: {name} is {tensor.dtype_name}, expected int32 or int64")
+    return tensor
+
+
+def host(tensor):
+    """Its values, for sums over a batch."""
+    return np.asarray(tensor.value).astype(np.int64)
+
+
+def query_scale(value, rows, heads):
+    """[1], [heads] or [rows, heads]."""
+    if value is None:
+        return None
+    tensor = Tensor("q_scale", value).as_floats()
+    if len(tensor.shape) == 3:  # [batch, queries, heads]
+        tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], tensor.shape[2])
+    if tensor.shape == (rows, 1) and heads > 1:
+        tensor = tensor.view(np.broadcast_to(tensor.numpy(), (rows, heads)))
+    return tensor.reshape(1) if tensor.shape == () else tensor
+
+
+def mask_bytes(mask, packed, queries, keys):
+    """One byte for every query and key of a request, request after request. `packed` has them as bits, the lowest first, each
+    request from a byte of its own."""
+    if packed is not None:
+        bits = Tensor("packed_mask", packed).numpy()
+        sizes = queries * keys
+        ends = np.cumsum(-(-sizes // 8))
+        if bits.dtype != np.uint8 or bits.shape != ((ends[-1] if len(ends) else 0),):
+            raise ValueError(f"assay: packed_mask is {bits.dtype} of shape {list(bits.shape)}, expected uint8 of [{ends[-1] if len(ends) else 0}]")
+        parts = [np.unpackbits(bits[end - -(-size // 8) : end], count=size, bitorder="little") for end, size in zip(ends, sizes)]
+        return Tensor("mask", np.concatenate(parts or [bits]), "uint8")
+    array = Tensor("mask", mask).numpy()
+    if array.dtype not in (np.bool_, np.uint8):
+        raise TypeError(f"assay: mask is {array.dtype}, expected bool or uint8")
+    if array.ndim > 1:
+        array = _joined_mask(array, queries, keys)
+    return Tensor("mask", np.ascontiguousarray(array).view(np.uint8), "uint8")
+
+
+def _joined_mask(array, queries, keys):
+    """[batch, queries, keys], or of one request [queries, keys], without what is padding."""
+    array = array[None] if array.ndim == 2 else array
+    most = (len(queries), int(queries.max(initial=0)), int(keys.max(initial=0)))
+    if array.ndim != 3 or array.shape[0] != most[0] or array.shape[1] < most[1] or array.shape[2] < most[2]:
+        raise ValueError(f"assay: mask has shape {list(array.shape)}, expected {list(most)} or one axis")
+    parts = [array[r, :q, :k].reshape(-1) for r, (q, k) in enumerate(zip(queries, keys))]
+    return np.concatenate(parts)

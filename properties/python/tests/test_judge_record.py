@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file of a failed call: it says again what was said, holds the row alone, and what is no such file is refused by name."""
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import assay
+import numpy as np
+import pytest
+from assay import from_float32, judge_record, to_float32
+from test_judge import MISTAKES, PAGE, SPOILERS, Call, exact_attention, library  # noqa: F401  (a fixture)
+
+
+def same(first, second):
+    """Whether two reports say the same of the same element."""
+    return (first.verdict, first.worst) == (second.verdict, second.worst)
+
+
+def recorded(*arguments, **options):
+    """The error of a call that fails, and what its file says."""
+    with pytest.raises(assay.AttentionError) as raised:
+        assay.assert_attention(*arguments, **options)
+    return raised.value, judge_record.judge(raised.value.path)
+
+
+@pytest.mark.parametrize("mistake", [*MISTAKES, *SPOILERS])
+def test_a_file_says_what_the_call_said(mistake):
+    call = Call()
+    out, lse = SPOILERS[mistake](*call.run()) if mistake in SPOILERS else call.copy(**MISTAKES[mistake](call)).run()
+    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2", sm_scale=call.scale)
+    error, again = recorded(out, call.q, (call.k, call.v), **arguments)
+    assert same(error.report, again), again
+    assert error.path.parent == pathlib.Path("findings") and str(error).endswith(f"reproduce: python3 -m assay judge {error.path}")
+
+
+@pytest.mark.parametrize("causal, window", [(True, (-1, -1)), (False, (-1, -1)), (False, (3, 2)), (True, (9, -1)), (False, (-1, 4))])
+@pytest.mark.parametrize("row", [0, 2, 6])
+def test_every_row_keeps_its_position(causal, window, row):
+    draw = np.random.default_rng(4)
+    q, k, v = (from_float32(draw.standard_normal(shape), "bf16") for shape in ((7, 4, 16), (40, 2, 16), (40, 2, 16)))
+    slopes, sinks = np.full(4, 0.25, np.float32), np.array([1, -2, 0.5, -np.inf], np.float32)
+    positions = 40 - 7 + np.arange(7)
+    distance = np.arange(40)[None] - positions[:, None]
+    left, right = window[0] if window[0] >= 0 else 99, 0 if causal else window[1] if window[1] >= 0 else 99
+    wide = [to_float32(t, "bf16") for t in (q, k, v)]
+    out, _ = exact_attention(*wide, 0.25, (distance <= right) & (distance >= -left), 3.0, slopes, sinks, positions)
+    out[row, 2, 5] += 1
+    arguments = dict(seq_lens=[40], causal=causal, window=window, softcap=3.0, alibi_slopes=slopes, sinks=sinks, sm_scale=0.25, like="fa2")
+    error, again = recorded(from_float32(out, "bf16"), q, (k[None], v[None]), **arguments)
+    assert error.report.worst["row"] == row and error.report.findings == 1 and same(error.report, again)
+
+
+def test_the_first_of_more_queries_than_keys_sees_nothing():
+    q, k = np.zeros((5, 1, 8), np.float16), np.ones((1, 3, 1, 8), np.float16)
+    out = np.ones((5, 1, 8), np.float16)
+    error, again = recorded(out, q, (k, k), seq_lens=[3])
+    assert error.report.worst["row"] == 0 and error.report.worst["exact"] == 0 and same(error.report, again)
+
+
+@pytest.mark.parametrize("layout", ["csr", "dense", "ragged", "hnd pool", "separate pages"])
+def test_layouts(layout):
+    call = Call()
+    out, lse = SPOILERS["one element of another row"](*call.run())
+    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2")
+    expected, _ = recorded(out, call.q, (call.k, call.v), **arguments)
+    kv, counts = (call.k, call.v), -(-call.lens // PAGE)
+    slots = np.concatenate([call.table[r, np.arange(n) // PAGE] * PAGE + np.arange(n) % PAGE for r, n in enumerate(call.lens)])
+    flat = [cache.reshape(-1, *cache.shape[2:]) for cache in kv]
+    if layout == "csr":
+        entries = np.concatenate([call.table[r, :n] for r, n in enumerate(counts)])
+        arguments.update(page_table=entries, page_indptr=np.concatenate([[0], np.cumsum(counts)]))
+    elif layout == "ragged":
+        arguments.update(page_table=None, seq_lens=None, cu_seqlens_k=np.concatenate([[0], np.cumsum(call.lens)]))
+        kv = [cache[slots.astype(int)] for cache in flat]
+    elif layout == "hnd pool":
+        kv = np.stack([cache.transpose(0, 2, 1, 3) for cache in kv], 1)
+        arguments.update(kv_layout="HND")
+    elif layout == "separate pages":
+        kv = (call.k, call.v[::-1].copy())
+        arguments.update(v_page_table=len(call.v) - 1 - call.table)
+    else:
+        kv = [np.zeros((4, 70, *cache.shape[1:]), cache.dtype) for cache in flat]
+        for dense, cache in zip(kv, flat):
+            for r, n in enumerate(call.lens):
+                dense[r, :n] = cache[slots[call.lens[:r].sum() : call.lens[: r + 1].sum()].astype(int)]
+        arguments.update(page_table=None)
+    error, again = recorded(out, call.q, kv, **arguments)
+    assert same(error.report, again) and same(expected.report, again)
+
+
+@pytest.mark.parametrize("kv_dtype", ["e4m3", "e5m2"])
+def test_fp8_keys_and_their_scales(kv_dtype):
+    call = Call(kv_dtype=kv_dtype)
+    call.k_scale, call.v_scale = np.array([0.5, 2], np.float32), np.array([3, 0.25], np.float32)
+    out, lse = call.copy(k_scale=call.k_scale[::-1]).run()
+    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2", kv_dtype=kv_dtype)
+    error, again = recorded(out, call.q, (call.k, call.v), **arguments, k_scale=call.k_scale, v_scale=call.v_scale)
+    assert same(error.report, again)
+
+
+def test_merges():
+    draw = np.random.default_rng(3)
+    o, lse = draw.standard_normal((3, 5, 4, 8)).astype(np.float32), draw.standard_normal((3, 5, 4)).astype(np.float32)
+    out = o.mean(0)
+    with pytest.raises(assay.AttentionError) as raised:
+        assay.assert_merge(out, o, lse)
+    assert same(raised.value.report, judge_record.judge(raised.value.path))
+    with pytest.raises(assay.AttentionError) as raised:
+        assay.assert_merge(out, o, lse, findings=None)
+    assert raised.value.path is None and "reproduce" not in str(raised.value)
+
+
+def a_file():
+    call = Call()
+    out, lse = SPOILERS["one LSE lost"](*call.run())
+    error, _ = recorded(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse)
+    return error.path
+
+
+def test_a_file_holds_the_row_and_its_keys_alone():
+    q, k = np.zeros((64, 1, 8), np.float16), np.zeros((1, 1 << 16, 1, 8), np.float16)
+    out = np.zeros((64, 1, 8), np.float16)
+    out[7] = 1
+    error, again = recorded(out, q, (k, k), seq_lens=[100])
+    assert same(error.report, again)
+    with np.load(error.path) as held:
+        assert held["k"].shape == (3, 16, 1, 8) and held["q"].shape == (1, 1, 8)
+
+
+def command(*paths):
+    return subprocess.run([sys.executable, "-B", "-m", "assay", "judge", *map(str, paths)], text=True, capture_output=True)
+
+
+def test_the_command_prints_the_verdict_and_exits_with_it():
+    path = a_file()
+    ran = command(path)
+    assert ran.returncode == 1 and ran.stdout.startswith(f"{path}: outside: row 1 (request 0 query 1) head 1 the LSE is 0"), ran
+    pathlib.Path("no.npz").write_text("PK")
+    ran = command(path, "no.npz", "absent.npz")
+    assert ran.returncode == 2 and "no.npz: it is no .npz file" in ran.stderr and "absent.npz: " in ran.stderr, ran
+    assert ran.stdout.startswith(f"{path}: outside")
+
+
+def rewritten(path, header=None, replace=(), drop=()):
+    """The same file with other fields of its header, other members, or without some."""
+    with np.load(path) as held:
+        members = {name: held[name] for name in held.files}
+    changed = json.loads(members["header"].tobytes())
+    for field, value in (header or {}).items():
+        at = changed
+        *outer, last = field.split(".")
+        for name in outer:
+            at = at[name]
+        at[last] = value
+    members["header"] = np.frombuffer(json.dumps(changed).encode(), np.uint8)
+    members.update(replace)
+    with zipfile.ZipFile("changed.npz", "w") as archive:
+        for name, value in members.items():
+            if name in drop:
+                continue
+            data = io.BytesIO()
+            np.save(data, value) if isinstance(value, np.ndarray) else data.write(value)
+            archive.writestr(f"{name}.npy", data.getvalue())
+    return "changed.npz"
+
+
+PICKLE = io.BytesIO()
+np.save(PICKLE, np.array([{}], object), allow_pickle=True)
+#: A header of an array so large, and no data.
+HUGE = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<u2', 'fortran_order': False, 'shape': (99999999999, 2, 8), }".ljust(117) + b"\n"
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (dict(header={"format": 2}), "format is 2, expected 1"),
+        (dict(header={"kind": "softmax"}), "kind is 'softmax'"),
+        (dict(header={"queries": 1 << 40}), "queries is 1099511627776, expected an integer, 1 .. 1048576"),
+        (dict(header={"queries": True}), "queries is True"),
+        (dict(header={"scalars.causal": "yes"}), "scalars.causal is 'yes'"),
+        (dict(header={"scalars.more": 1}), "scalars has not the fields"),
+        (dict(header={"scalars.sm_scale": None}), "scalars.sm_scale is None"),
+        (dict(header={"scalars.lse_base": 7}), "lse_base is 7"),
+        (dict(header={"arithmetic.rcp_rel_error": 2.0}), "rcp_rel_error is 2"),
+        (dict(header={"dtypes.k": "object"}), "dtypes.k is 'object'"),
+        (dict(header={"dtypes.k": "fp32"}), "k is uint16, expected float32"),
+        (dict(header={"place": {"row": [1]}}), r"place.row is \[1\]"),
+        (dict(header={"like": 3}), "dtypes or like"),
+        (dict(replace={"header": np.zeros(5, np.uint8)}), "header is no JSON"),
+        (dict(replace={"header": np.zeros(1 << 17, np.uint8)}), "header has 131072 bytes, at most 65536"),
+        (dict(replace={"k": PICKLE.getvalue()}), "k is object"),
+        (dict(replace={"k": HUGE}), "k has 3199999999968 bytes, at most"),
+        (dict(replace={"k": HUGE.replace(b"99999999999, 2", b"64, 2         ")}), r"k has not the 2048 bytes of its shape \[64, 2, 8\]"),
+        (dict(replace={"k": b"hello"}), "k is no array"),
+        (dict(replace={"page_table": np.full((1, 3), 1 << 40)}), "page_table names page 1099511627776"),
+        (dict(replace={"page_table": np.zeros((1, 0), np.int64)}), r"seq_lens\[0\] is 37"),
+        (dict(replace={"q": np.zeros((2, 6, 32), np.uint16)}), "q has shape"),
+        (dict(replace={"other": np.zeros(1)}), "it holds 'other.npy', which is no array of attention"),
+        (dict(drop=("k",)), "k is missing"),
+        (dict(drop=("header",)), "header is missing"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_by_name(change, words):
+    path = rewritten(a_file(), **change)
+    with pytest.raises(judge_record.RecordError, match=words):
+        judge_record.judge(path)
+
+
+def test_sizes_are_looked_at_before_anything_is_read(monkeypatch):
+    path = a_file()
+    monkeypatch.setattr(judge_record, "MOST_BYTES", 1000)
+    with pytest.raises(judge_record.RecordError, match="at most 1000 are read"):
+        judge_record.judge(path)
+
+
+def test_every_byte_of_a_file_may_be_wrong():
+    good = pathlib.Path(rewritten(a_file())).read_bytes()
+    draw = np.random.default_rng(1)
+    for _ in range(1000):
+        data = bytearray(good)
+        for _ in range(draw.integers(1, 4)):
+            data[draw.integers(len(data))] = draw.integers(256)
+        pathlib.Path("damaged.npz").write_bytes(data[: draw.integers(1, len(data)) if draw.integers(4) == 0 else None])
+        try:
+            judge_record.judge("damaged.npz")
+        except judge_record.RecordError:
+            pass
