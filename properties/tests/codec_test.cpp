@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "properties/case/fields.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
 
