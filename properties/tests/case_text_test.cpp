@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "properties/case/problem_gen.h"
+#include "properties/case/query_rows.h"
 
 namespace assay {
 namespace {
