@@ -12,7 +12,8 @@ namespace assay {
 using Bytes = std::vector<uint8_t>;
 
 /// The first byte is kCodecVersion (fields.h), the only one that is written. Cases of older
-/// versions decode to what they were, without the fields that came later; other values read as this version.
+/// versions decode to what they were, without the fields that came later; other values read as this
+/// version.
 /// Total: every byte string, the empty one included, is a well-formed case under `limits`. Fields
 /// are read in order, each as one choice; missing bytes read as zero, the simplest choice. Bytes
 /// left over are ignored. Sizes are weighted towards tile, page and split boundaries.

@@ -25,7 +25,7 @@ int rows_between_batch_strides(const Problem &p);
 /// One query token in each request, which is its newest.
 Problem with_one_token(Problem p);
 
-/// Lists with an entry a request, once batch or q_len have changed: as long as the batch, and valid.
+/// Once batch or q_len have changed: makes lists of requests as long as the batch, and valid.
 void fit_requests(Problem &p);
 /// Takes requests [begin, end) out of the batch and of these lists.
 void erase_requests(Problem &p, int begin, int end);

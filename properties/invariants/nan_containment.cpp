@@ -53,9 +53,10 @@ bool reaches(const Tensors &t, int row, const Slot &slot, bool hidden) {
   return false;
 }
 
-/// Poisons one live key, its value or both, of a request with so many query tokens. The heads of the
-/// group may change, in every query token of every request that the key's physical slot serves;
-/// where the key alone is bad, in those that see it. (A value that a row does not see meets its weight 0 in the tile that tokens share.)
+/// Poisons one live key, its value or both, of a request with so many query tokens. The heads of
+/// the group may change, in every query token of every request that the key's physical slot serves;
+/// where the key alone is bad, in those that see it. (A value that a row does not see meets its
+/// weight 0 in the tile that tokens share.)
 RowSet poison_key(Tensors &t, const KeyRun &run, int kv_head, int tokens) {
   const Problem &p = t.problem;
   // Half of the time one that some query token does not see, and then the key alone.
