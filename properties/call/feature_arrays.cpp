@@ -30,6 +30,14 @@ int scales(const Problem &p, ScaleLayout layout) {
   return layout == ScaleLayout::kHead ? p.num_kv_heads : 1;
 }
 
+/// [batch + 1] the first row of each request, and the end.
+std::vector<int> query_starts(const Problem &p) {
+  std::vector<int> starts;
+  for (int request = 0; request <= p.batch; ++request)
+    starts.push_back(row_of(p, {request, 0}));
+  return starts;
+}
+
 } // namespace
 
 void add_feature_arrays(Tensors &t) {
@@ -43,6 +51,9 @@ void add_feature_arrays(Tensors &t) {
     t.slopes = add_floats_of<&Params::alibi_slopes>(t, "alibi_slopes", t.heads(), slope_of);
   if (p.sinks != Sinks::kNone)
     t.sinks = add_floats_of<&Params::sinks>(t, "sinks", t.heads(), sink_of);
+  if (!p.query_tokens.empty())
+    t.feature_arrays.push_back(
+        {add_ints(t, "query_start", query_starts(p)), pass<&Params::query_start>});
 }
 
 } // namespace assay

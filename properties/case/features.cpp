@@ -66,7 +66,10 @@ void classify_sinks(const Problem &p, ClassNames &out) {
 void remove_tokens(Problem &p) { p = with_one_token(p); }
 
 void simplify_tokens(const Problem &p, Candidates &out) {
-  field_towards(out, p, &Problem::q_len, 1);
+  towards(out, p, p.q_len, 1, [](Problem &c, int v) {
+    c.q_len = v;
+    fit_requests(c);
+  });
 }
 
 void classify_tokens(const Problem &p, ClassNames &out) {
@@ -75,6 +78,22 @@ void classify_tokens(const Problem &p, ClassNames &out) {
     ahead |= visible_range(p, row).size() == 0 && p.seq_lens[query_row(p, row).request] > 0;
   add(out, p.q_len > 1 && p.batch > 0, "q_len_gt_1");
   add(out, ahead, "seq_shorter_than_q_len");
+}
+
+void remove_ragged(Problem &p) { p.query_tokens.clear(); }
+
+void simplify_ragged(const Problem &p, Candidates &out) {
+  offer(out, p, remove_ragged);
+  for (size_t r = 0; r < p.query_tokens.size(); ++r)
+    towards(out, p, p.query_tokens[r], p.q_len, [&](Problem &c, int v) { c.query_tokens[r] = v; });
+}
+
+void classify_ragged(const Problem &p, ClassNames &out) {
+  const auto any = [&](auto is) {
+    return std::any_of(p.query_tokens.begin(), p.query_tokens.end(), is);
+  };
+  add(out, any([&](int n) { return n > 0 && n < p.q_len; }), "ragged_queries");
+  add(out, any([](int n) { return n == 0; }), "request_without_queries");
 }
 
 void remove_window(Problem &p) { p.window = 0; }
@@ -113,6 +132,13 @@ std::span<const FeatureRow> features() {
        simplify_tokens,
        classify_tokens,
        {"token_prefix_tree", "q_len_gt_1"}},
+      {kRagged,
+       "ragged queries",
+       [](const Problem &p) { return !p.query_tokens.empty(); },
+       remove_ragged,
+       simplify_ragged,
+       classify_ragged,
+       {"ragged_queries", "request_without_queries"}},
       {kWindow,
        "window",
        [](const Problem &p) { return p.window > 0; },

@@ -33,7 +33,7 @@ struct Range {
 };
 
 /// Raised by a field that comes later.
-inline constexpr uint8_t kCodecVersion = 3;
+inline constexpr uint8_t kCodecVersion = 4;
 
 /// A field that came later: bytes of codec versions before `since` do not hold it, and one draw in
 /// `one_in` sets it.
@@ -226,6 +226,8 @@ template <class Io>
 void visit_launch(Io &io, Problem &p) {
   io.added_flag("even_lengths", p.even_lengths, Added{3, 2}, even_lengths_of_seeds(p));
   io.added_flag("early_start", p.early_start, Added{3, 8}, false);
+  io.added_integers("query_tokens", p.query_tokens, p.batch, Range{0, p.q_len, p.q_len},
+                    Added{4, p.q_len > 1 ? 2 : 24});
 }
 
 template <class Io>

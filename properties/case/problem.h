@@ -39,7 +39,8 @@ enum Feature : unsigned {
   kSink = 8,
   kSoftcap = 16,
   kFp8 = 32,
-  kAllFeatures = 63
+  kRagged = 64, ///< query tokens of unlike number
+  kAllFeatures = 127
 };
 /// Order of the token and head axes inside a page.
 enum class Layout : uint8_t { kNhd, kHnd };
@@ -176,6 +177,8 @@ struct Problem {
   ScaleLayout k_scale = ScaleLayout::kNone, v_scale = ScaleLayout::kNone; ///< fp8 only
   KvScaleRegime kv_scales = KvScaleRegime::kUnit;
   int q_len = 1;
+  std::vector<int>
+      query_tokens; ///< [batch] ragged: of each request, up to q_len; empty: q_len each
   int window = 0;
   Softcap softcap = Softcap::kNone;
   Alibi alibi = Alibi::kNone;
