@@ -7,6 +7,7 @@
 #include "fuzz/byte_reader.h"
 #include "fuzz/cases/edit_case.h"
 #include "properties/case/dice.h"
+#include "properties/case/fields.h"
 #include "properties/case/hash.h"
 
 // Of libFuzzer; other engines, and the main that replays, have none.

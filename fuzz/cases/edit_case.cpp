@@ -52,7 +52,14 @@ public:
   void flag(const std::string &name, bool &value) {
     value = ask(name, 0, value, Range{0, 1, 0}) != 0;
   }
-  void added_flag(const std::string &name, bool &value, bool, int) { flag(name, value); }
+  void added_flag(const std::string &name, bool &value, Added, bool) { flag(name, value); }
+  void added_integers(const std::string &name, std::vector<int> &values, int count, const Range &r,
+                      Added) {
+    bool given = !values.empty();
+    flag(name, given);
+    if (!given) return values.clear();
+    integers(name, values, count, r);
+  }
   void word(const std::string &name, uint32_t &value) {
     value = static_cast<uint32_t>(change_(Choice{name, 0, value, 0, UINT32_MAX, {}}));
   }

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 9
+#define ASSAY_ABI_MINOR 10
 
 #ifdef __cplusplus
 extern "C" {
@@ -101,6 +101,12 @@ typedef struct assay_paged_kv {
  * when window is 0). A token at a negative position sees nothing. With q_len 1 and no window that
  * is every live key.
  *
+ * Ragged queries: with query_start request r holds the n_r = query_start[r + 1] - query_start[r]
+ * tokens of q, o and lse from number query_start[r] on, each of n_r between 0 and q_len, and n_r
+ * takes the place of q_len above. Token t of the call lies at t times the token stride. Nothing is
+ * written for tokens that there are not. The host never reads query_start; that it is given is an
+ * option of the call, also to a planner.
+ *
  * The natural-base logit of a visible key at position j is
  *     x = sm_scale * k_scale * (q . k)
  *     x = logits_softcap * tanh(x / logits_softcap)     when logits_softcap > 0
@@ -112,8 +118,9 @@ typedef struct assay_paged_kv {
  * loads its plan and the first keys and values while the kernel in front of it in the stream ends.
  * That kernel may write q and the K and V of each request's q_len newest tokens, and may read and
  * write o, lse and the workspace. Everything else the call reads (older K and V, page_table,
- * seq_lens, plan, scales, slopes, sinks) must have been written by kernels that finished before
- * that kernel began. v2 without a plan runs its planner first and starts its attention late.
+ * seq_lens, query_start, plan, scales, slopes, sinks) must have been written by kernels that
+ * finished before that kernel began. v2 without a plan runs its planner first and starts its
+ * attention late.
  *
  * Sizes: a head tile is up to 16 (with head_dim 256: 8) of the q_len * num_qo_heads / num_kv_heads
  * query rows of a (request, kv head). A call has at most 2^31 - 1 of them. Where num_splits > 0
@@ -126,7 +133,8 @@ typedef struct assay_paged_params {
   assay_dtype kv_dtype; /**< k, v: same as dtype, or ASSAY_E4M3 or ASSAY_E5M2 */
   assay_lse_base lse_base;
   int32_t batch;        /**< requests, 0 .. 2^24; equals kv.rows */
-  int32_t q_len;        /**< query tokens of every request, 1 .. ASSAY_MAX_Q_LEN */
+  int32_t q_len;        /**< query tokens of every request, with query_start the most of one;
+                             1 .. ASSAY_MAX_Q_LEN */
   int32_t num_qo_heads; /**< multiple of num_kv_heads, up to 2^20 */
   int32_t num_kv_heads; /**< 1 .. 2^20 */
   int32_t head_dim;     /**< 64, 128 or 256 */
@@ -141,8 +149,10 @@ typedef struct assay_paged_params {
                              times the mean); rows then may go to fewer warps each. A hint: with any
                              lengths the result is right, and 0 keeps a row's bits independent of
                              the batch */
-  const void *q;        /**< [batch, q_len, num_qo_heads, head_dim] */
-  /** Multiples of 8; that of a token is ignored when q_len is 1, here and below. */
+  const void *q;        /**< [batch, q_len, num_qo_heads, head_dim]; with query_start
+                      [tokens, num_qo_heads, head_dim], and so o and lse */
+  /** Multiples of 8; that of a token is ignored when q_len is 1, and with query_start that of the
+     batch in its place, here and below. */
   int64_t q_stride_batch, q_stride_token, q_stride_head;
   void *o; /**< [batch, q_len, num_qo_heads, head_dim]; equal to q, kv.k or kv.v: refused */
   int64_t o_stride_batch, o_stride_token, o_stride_head; /**< multiples of 8 */
@@ -154,8 +164,9 @@ typedef struct assay_paged_params {
   int32_t k_scale_stride, v_scale_stride; /**< 0: one per tensor, 1: one per kv head */
   const float *alibi_slopes; /**< [num_qo_heads], finite, may be null; natural-base units */
   const float *sinks;        /**< [num_qo_heads] natural-base logits, finite or -inf; may be null */
-  void *workspace;           /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
-  uint64_t workspace_bytes;  /**< at least assay_paged_attention_v2_workspace_size, plan or not */
+  const int32_t *query_start; /**< [batch + 1] ascending, may be null; see above */
+  void *workspace;            /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
+  uint64_t workspace_bytes;   /**< at least assay_paged_attention_v2_workspace_size, plan or not */
   void *plan; /**< v2: filled by assay_paged_attention_v2_plan for these shapes, 16-byte aligned;
                  null plans inside the call. Of a planning call: where the plan goes, any content */
   uint64_t plan_bytes; /**< of a plan: at least assay_paged_attention_v2_plan_size */
@@ -196,9 +207,9 @@ typedef struct assay_paged_choice {
  * the longest part of the tree in so many splits of whole tiles (128 keys, 64 with head_dim 256),
  * others in splits as long, all uncut or private where they do not fit. Private keys: as in v2.
  *
- * Pages are shared for 2 to 1024 requests without window on devices with warpgroups (sm_90): those
- * whose keys all query tokens of a request see. Any other call is one of paged_attention_v2 with
- * num_splits 0.
+ * Pages are shared for 2 to 1024 requests without window and query_start on devices with warpgroups
+ * (sm_90): those whose keys all query tokens of a request see. Any other call is one of
+ * paged_attention_v2 with num_splits 0.
  */
 
 /**

@@ -163,6 +163,7 @@ typedef struct assay_kernel {
   assay_status (*plan)(const void *params);
   int32_t checks_arguments; /**< 1: supports, run and plan_size refuse what assay.h forbids, as far
                                  as a host sees it: pointers, strides, ranges; 0: some crash */
+  int32_t ragged_queries;   /**< of paged kernels, 1: takes query_start; 0: never gets it */
 } assay_kernel;
 
 /**

@@ -36,6 +36,7 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
   k.last_error = &assay_last_error;
   if constexpr (requires { &Kernel::key_order; }) k.key_order = &Kernel::key_order;
   k.checks_arguments = 1;
+  k.ragged_queries = Kernel::kFamily == ASSAY_FAMILY_PAGED;
   return k;
 }
 

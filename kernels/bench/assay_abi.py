@@ -1,191 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """ctypes binding of kernels/abi/assay.h: paged attention v1 and v2 with their plan, cascades, merges.
 
-The structs follow the header line by line: a field added there is added here at the same place.
-The library compares `struct_size`, so a struct that lags behind is refused, not misread.
+The structs are read from the header of this tree. The library compares `struct_size`, so one that was
+built from another header refuses them, and misreads nothing.
 """
 import ctypes
+import pathlib
+import re
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
+HEADER = pathlib.Path(__file__).resolve().parents[1] / "abi" / "assay.h"
 TARGET_SIMT, TARGET_CUDA = 0, 1
 DTYPES = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4}
 LSE_NATURAL, LSE_BASE2 = 0, 1
+_SCALARS = {"int32_t": c_int32, "int64_t": c_int64, "uint32_t": c_uint32, "uint64_t": c_uint64, "float": c_float}
+# Numbers of the header's enumerations.
+_SCALARS |= {"assay_target": c_int32, "assay_dtype": c_int32, "assay_lse_base": c_int32}
 
 
-class PagedKv(Structure):
-    """assay_paged_kv"""
-
-    _fields_ = [
-        ("k", c_void_p),
-        ("v", c_void_p),
-        ("k_stride_page", c_int64),
-        ("k_stride_token", c_int64),
-        ("k_stride_head", c_int64),
-        ("v_stride_page", c_int64),
-        ("v_stride_token", c_int64),
-        ("v_stride_head", c_int64),
-        ("page_table", c_void_p),
-        ("seq_lens", c_void_p),
-        ("page_table_stride", c_int64),
-        ("rows", c_int32),
-        ("max_pages", c_int32),
-        ("page_size", c_int32),
-        ("reserved", c_int32),
-    ]
+def _fields(declaration, structs):
+    """(name, type) of each name in `const T *a, *b`, which are pointers to other structs or to anything."""
+    words = re.findall(r"\w+", declaration.replace("const ", ""))
+    of = structs.get(words[0]) or _SCALARS.get(words[0])
+    if "*" in declaration:
+        of = POINTER(structs[words[0]]) if words[0] in structs else c_void_p
+    return [(name, of) for name in words[1:]]
 
 
-class PagedParams(Structure):
-    """assay_paged_params"""
-
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("target", c_int32),
-        ("dtype", c_int32),
-        ("kv_dtype", c_int32),
-        ("lse_base", c_int32),
-        ("batch", c_int32),
-        ("q_len", c_int32),
-        ("num_qo_heads", c_int32),
-        ("num_kv_heads", c_int32),
-        ("head_dim", c_int32),
-        ("sm_scale", c_float),
-        ("logits_softcap", c_float),
-        ("window", c_int32),
-        ("num_splits", c_int32),
-        ("early_start", c_int32),
-        ("even_lengths", c_int32),
-        ("q", c_void_p),
-        ("q_stride_batch", c_int64),
-        ("q_stride_token", c_int64),
-        ("q_stride_head", c_int64),
-        ("o", c_void_p),
-        ("o_stride_batch", c_int64),
-        ("o_stride_token", c_int64),
-        ("o_stride_head", c_int64),
-        ("lse", c_void_p),
-        ("lse_stride_batch", c_int64),
-        ("lse_stride_token", c_int64),
-        ("lse_stride_head", c_int64),
-        ("kv", PagedKv),
-        ("k_scale", c_void_p),
-        ("v_scale", c_void_p),
-        ("k_scale_stride", c_int32),
-        ("v_scale_stride", c_int32),
-        ("alibi_slopes", c_void_p),
-        ("sinks", c_void_p),
-        ("workspace", c_void_p),
-        ("workspace_bytes", c_uint64),
-        ("plan", c_void_p),
-        ("plan_bytes", c_uint64),
-        ("stream", c_void_p),
-    ]
+def _read_structs(text):
+    """The structs of the header by name, in its order: each knows those in front of it."""
+    structs = {}
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    for name, body in re.findall(r"typedef struct (\w+) {(.*?)} \1;", text, re.S):
+        declarations = [line.strip() for line in body.split(";") if line.strip()]
+        fields = [field for line in declarations for field in _fields(line, structs)]
+        structs[name] = type(name, (Structure,), {"_fields_": fields})
+    return structs
 
 
-class PagedChoice(Structure):
-    """assay_paged_choice"""
-
-    _fields_ = [("version", c_int32), ("even_lengths", c_int32)]
-
-
-class CascadeLevel(Structure):
-    """assay_cascade_level"""
-
-    _fields_ = [("kv", PagedKv), ("segment_indptr", c_void_p)]
-
-
-class CascadeParams(Structure):
-    """assay_cascade_params"""
-
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("target", c_int32),
-        ("dtype", c_int32),
-        ("lse_base", c_int32),
-        ("batch", c_int32),
-        ("num_qo_heads", c_int32),
-        ("num_kv_heads", c_int32),
-        ("head_dim", c_int32),
-        ("sm_scale", c_float),
-        ("num_levels", c_int32),
-        ("num_splits", c_int32),
-        ("reserved", c_int32),
-        ("q", c_void_p),
-        ("q_stride_batch", c_int64),
-        ("q_stride_head", c_int64),
-        ("o", c_void_p),
-        ("o_stride_batch", c_int64),
-        ("o_stride_head", c_int64),
-        ("lse", c_void_p),
-        ("lse_stride_batch", c_int64),
-        ("lse_stride_head", c_int64),
-        ("levels", POINTER(CascadeLevel)),
-        ("workspace", c_void_p),
-        ("workspace_bytes", c_uint64),
-        ("stream", c_void_p),
-    ]
-
-
-class MergeStateParams(Structure):
-    """assay_merge_state_params"""
-
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("target", c_int32),
-        ("dtype", c_int32),
-        ("lse_base", c_int32),
-        ("num_rows", c_int32),
-        ("num_heads", c_int32),
-        ("head_dim", c_int32),
-        ("reserved", c_int32),
-        ("o_a", c_void_p),
-        ("lse_a", c_void_p),
-        ("o_b", c_void_p),
-        ("lse_b", c_void_p),
-        ("o", c_void_p),
-        ("lse", c_void_p),
-        ("o_a_stride_row", c_int64),
-        ("o_a_stride_head", c_int64),
-        ("lse_a_stride_row", c_int64),
-        ("lse_a_stride_head", c_int64),
-        ("o_b_stride_row", c_int64),
-        ("o_b_stride_head", c_int64),
-        ("lse_b_stride_row", c_int64),
-        ("lse_b_stride_head", c_int64),
-        ("o_stride_row", c_int64),
-        ("o_stride_head", c_int64),
-        ("lse_stride_row", c_int64),
-        ("lse_stride_head", c_int64),
-        ("stream", c_void_p),
-    ]
-
-
-class MergeStatesParams(Structure):
-    """assay_merge_states_params"""
-
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("target", c_int32),
-        ("dtype", c_int32),
-        ("lse_base", c_int32),
-        ("num_rows", c_int32),
-        ("num_states", c_int32),
-        ("num_heads", c_int32),
-        ("head_dim", c_int32),
-        ("o_in", c_void_p),
-        ("lse_in", c_void_p),
-        ("indptr", c_void_p),
-        ("o", c_void_p),
-        ("lse", c_void_p),
-        ("o_in_stride_state", c_int64),
-        ("o_in_stride_head", c_int64),
-        ("lse_in_stride_state", c_int64),
-        ("lse_in_stride_head", c_int64),
-        ("o_stride_row", c_int64),
-        ("o_stride_head", c_int64),
-        ("lse_stride_row", c_int64),
-        ("lse_stride_head", c_int64),
-        ("stream", c_void_p),
-    ]
+_STRUCTS = _read_structs(HEADER.read_text())
+PagedKv, PagedParams, PagedChoice, CascadeLevel, CascadeParams, MergeStateParams, MergeStatesParams = (
+    _STRUCTS[f"assay_{name}"]
+    for name in (
+        "paged_kv",
+        "paged_params",
+        "paged_choice",
+        "cascade_level",
+        "cascade_params",
+        "merge_state_params",
+        "merge_states_params",
+    )
+)
 
 
 class AssayError(RuntimeError):

@@ -7,6 +7,7 @@
 #include "kernels/blocks/decode_params.h"
 #include "kernels/blocks/decode_policy.h"
 #include "kernels/common/block_merge.cuh"
+#include "kernels/common/query_tokens.cuh"
 #include "kernels/common/score_features.cuh"
 #include "kernels/plan/split_plan.h"
 
@@ -16,7 +17,7 @@ namespace assay::ASSAY_TARGET {
 /// that kv head from first_row on.
 struct DecodeWork {
   int request, kv_head;
-  int first_row; // of q_len * gqa_group_size rows; rows behind those are padding
+  int first_row; // of query tokens * gqa_group_size rows; rows behind those are padding
   int kv_begin, kv_end;
   int seq_len; // of the request
 };
@@ -31,7 +32,8 @@ struct DecodeWork {
 /// grid in front, which may be writing what this one reads, or its outputs. Otherwise only `finish`
 /// needs what that grid writes, and waits for it.
 ///
-/// kWithFeatures: q_len > 1, window, softcap, ALiBi, sinks. The plain core has no code for them.
+/// kWithFeatures: q_len > 1, ragged queries, window, softcap, ALiBi, sinks. The plain core has no
+/// code for them.
 template <class ElementTypes, int kDim, int kRowTiles, int kWarpCount, bool kWithFeatures>
 class DecodeCore {
 public:
@@ -137,7 +139,7 @@ public:
       } else {
         tile.prepare_queries();
       }
-      scores.begin(work.seq_len, work.kv_end);
+      scores.begin(work.request, work.seq_len, work.kv_end);
       for (int base = first_tile(team, work); base < work.kv_end; base += stride_of(team)) {
         arch::cp_async_wait<2 * (kStages - 1) - 1>();
         // Shows the copies of every lane to the warp, and frees the stage that was read last.
@@ -182,13 +184,21 @@ public:
     arch::cp_async_wait<0>();
   }
 
+  /// The query rows of the kv head that `work` has: q_len * gqa_group_size, in a ragged call fewer.
+  static ASSAY_DEVICE int rows_of(const DecodeParams &params, const FeatureParams &features,
+                                  const DecodeWork &work) {
+    return query_rows<kFeatures>(features, work.request, params.gqa_group_size);
+  }
+
   /// Calls f(row in the tile, dim) for the slices of this thread, of rows that exist.
   template <class Team, class F>
-  static ASSAY_DEVICE void for_each_slice(const Team &team, const FeatureParams &features,
-                                          int first_row, F f) {
+  static ASSAY_DEVICE void for_each_slice(const Team &team, const DecodeParams &params,
+                                          const FeatureParams &features, const DecodeWork &work,
+                                          F f) {
+    const int rows = rows_of(params, features, work);
     const int first = static_cast<int>(arch::thread_idx()) - 32 * team.first_warp();
     for (int i = first; i < kRows * kSlices; i += 32 * team.warps())
-      if (first_row + i / kSlices < features.query_rows) f(i / kSlices, i % kSlices * kSliceDims);
+      if (work.first_row + i / kSlices < rows) f(i / kSlices, i % kSlices * kSliceDims);
   }
 
   /// Writes slice `dim` of a finished row (normalised o, base-2 LSE), once v_scale and the sink are
@@ -196,7 +206,7 @@ public:
   static ASSAY_DEVICE void store_row(const DecodeParams &params, const FeatureParams &features,
                                      const DecodeWork &work, int tile_row, int dim,
                                      Number (&o)[kSliceDims], Number lse2) {
-    const RowCoord row = coord_of(params, work, tile_row);
+    const RowCoord row = coord_of(params, features, work, tile_row);
     finish_row<Types, kFeatures>(features, work.kv_head, row.head, o, lse2);
     store_final<Query>(params, work.request, row.head, dim, o, lse2,
                        kFeatures ? row.token * features.o_stride_token : 0,
@@ -229,17 +239,19 @@ private:
   struct NoFeatures {
     ASSAY_DEVICE NoFeatures(const DecodeParams &, const FeatureParams &, int, int) {}
     ASSAY_DEVICE float scale_after(float scale) const { return scale; }
-    ASSAY_DEVICE void begin(int, int) const {}
+    ASSAY_DEVICE void begin(int, int, int) const {}
   };
   using Scores = std::conditional_t<kFeatures, ScoreFeatures<Tile>, NoFeatures>;
 
   struct RowCoord {
-    int token, head; // query token of the request, query head
+    int token, head; // query token of the request or, in a ragged call, of all; query head
   };
-  static ASSAY_DEVICE RowCoord coord_of(const DecodeParams &params, const DecodeWork &work,
-                                        int tile_row) {
+  static ASSAY_DEVICE RowCoord coord_of(const DecodeParams &params, const FeatureParams &features,
+                                        const DecodeWork &work, int tile_row) {
     const int row = work.first_row + tile_row;
-    const int token = kFeatures ? row / params.gqa_group_size : 0;
+    int token = 0;
+    if constexpr (kFeatures)
+      token = query_tokens(features, work.request).first + row / params.gqa_group_size;
     const int member = kFeatures ? row % params.gqa_group_size : row;
     return {token, work.kv_head * params.gqa_group_size + member};
   }
@@ -262,8 +274,8 @@ private:
                                              const FeatureParams &features, const DecodeWork &work,
                                              int r) {
     if (two_parts(features)) r %= kTwoPartRows;
-    if (work.first_row + r >= features.query_rows) return nullptr;
-    const RowCoord row = coord_of(params, work, r);
+    if (work.first_row + r >= rows_of(params, features, work)) return nullptr;
+    const RowCoord row = coord_of(params, features, work, r);
     const Query *q = static_cast<const Query *>(params.q) + work.request * params.q_stride_batch +
                      row.head * params.q_stride_head;
     return kFeatures ? q + row.token * features.q_stride_token : q;
@@ -363,8 +375,10 @@ private:
         first_newest_ = work.seq_len - (kFeatures ? features_.q_len : 1);
         live_ = base_ < end_;
         if (live_)
-          loader_ = Loader(PagedKv<Kv>(kv_params_, work.request, work.kv_head),
-                           kFeatures ? first_visible(work.seq_len, features_.span) : 0, end_);
+          loader_ = Loader(
+              PagedKv<Kv>(kv_params_, work.request, work.kv_head),
+              kFeatures ? first_visible(work.seq_len, visible_span(features_, work.request)) : 0,
+              end_);
       }
       if (live_) loader_.prefetch_coords(kv_params_, base_);
     }

@@ -9,24 +9,38 @@
 namespace assay {
 namespace {
 
+/// How the rows of q, o and lse are found: in a ragged call by the number of a token alone.
+assay_paged_params with_row_strides(const assay_paged_params &p, int64_t q_batch, int64_t o_batch,
+                                    int64_t lse_batch) {
+  assay_paged_params out = p;
+  if (p.query_start == nullptr) return out;
+  out.q_stride_batch = q_batch;
+  out.o_stride_batch = o_batch;
+  out.lse_stride_batch = lse_batch;
+  return out;
+}
+
 /// Strides of query tokens, which plain decode does not have.
 assay_status check_token_strides(const assay_paged_params &p) {
-  if (p.q_len == 1) return ASSAY_OK;
+  const bool ragged = p.query_start != nullptr;
+  if (p.q_len == 1 && !ragged) return ASSAY_OK;
+  const int64_t tokens = ragged ? int64_t{p.batch} * p.q_len : p.q_len;
   ASSAY_RETURN_IF_ERROR(check_stride("q_stride_token", p.q_stride_token));
   ASSAY_RETURN_IF_ERROR(check_stride("o_stride_token", p.o_stride_token));
   ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_token", p.lse_stride_token));
   if (p.batch == 0) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(
-      check_output_stride("o_stride_token", p.o_stride_token, p.q_len, p.head_dim));
+      check_output_stride("o_stride_token", p.o_stride_token, tokens, p.head_dim));
   if (p.lse == nullptr) return ASSAY_OK;
-  return check_output_stride("lse_stride_token", p.lse_stride_token, p.q_len, 1);
+  return check_output_stride("lse_stride_token", p.lse_stride_token, tokens, 1);
 }
 
 assay_status check_feature_vectors(const assay_paged_params &p) {
-  const std::pair<const char *, const float *> vectors[] = {{"k_scale", p.k_scale},
-                                                            {"v_scale", p.v_scale},
-                                                            {"alibi_slopes", p.alibi_slopes},
-                                                            {"sinks", p.sinks}};
+  const std::pair<const char *, const void *> vectors[] = {{"k_scale", p.k_scale},
+                                                           {"v_scale", p.v_scale},
+                                                           {"alibi_slopes", p.alibi_slopes},
+                                                           {"sinks", p.sinks},
+                                                           {"query_start", p.query_start}};
   for (const auto &[name, vector] : vectors)
     if (vector != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer(name, vector, 4));
   return ASSAY_OK;
@@ -70,6 +84,7 @@ FeatureParams feature_params(const assay_paged_params &p, const PagedShape &shap
   f.q_stride_token = p.q_stride_token;
   f.o_stride_token = p.o_stride_token;
   f.lse_stride_token = p.lse_stride_token;
+  f.query_start = p.query_start;
   return f;
 }
 
@@ -86,8 +101,10 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   ASSAY_RETURN_IF_ERROR(build_paged_shape(p, call.shape));
   ASSAY_RETURN_IF_ERROR(check_paged_kv(p->kv));
   ASSAY_RETURN_IF_ERROR(check_cache_rows(*p));
-  ASSAY_RETURN_IF_ERROR(check_query_tensors(*p));
   ASSAY_RETURN_IF_ERROR(check_token_strides(*p));
+  // Tokens of a ragged call follow each other as requests do elsewhere.
+  ASSAY_RETURN_IF_ERROR(check_query_tensors(
+      with_row_strides(*p, p->q_stride_token, p->o_stride_token, p->lse_stride_token)));
   ASSAY_RETURN_IF_ERROR(check_feature_vectors(*p));
   if (call.shape.kv_bytes == 1) ASSAY_RETURN_IF_ERROR(check_fp8_strides(p->kv));
   ASSAY_RETURN_IF_ERROR(check_output(*p));
@@ -95,7 +112,7 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
     return fail(ASSAY_CAPACITY_EXCEEDED, "batch * heads needs {} blocks, expected at most {}",
                 p->batch * call.shape.head_tiles, kMaxGrid);
   call.empty = p->batch == 0;
-  call.attention = {attention_params(*p), p->early_start != 0};
+  call.attention = {attention_params(with_row_strides(*p, 0, 0, 0)), p->early_start != 0};
   call.kv = paged_kv_params(p->kv, call.shape.kv_bytes);
   call.features = feature_params(*p, call.shape);
   return ASSAY_OK;

@@ -22,7 +22,7 @@ assay_status check_features(const assay_paged_params &p, const PagedShape &shape
   if (p.dtype == ASSAY_FIELD61 && (fp8 || shape.features))
     return fail(ASSAY_UNSUPPORTED,
                 "dtype field61 has plain attention only: kv_dtype {}, q_len 1, no "
-                "window, logits_softcap, alibi_slopes or sinks",
+                "query_start, window, logits_softcap, alibi_slopes or sinks",
                 p.dtype);
   if (!std::isfinite(p.logits_softcap) || p.logits_softcap < 0.0f)
     return fail(ASSAY_INVALID_ARGUMENT, "logits_softcap is {}, expected finite and >= 0",
@@ -64,7 +64,7 @@ PagedShape paged_shape(const assay_paged_params &p) {
   s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
   s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
   s.span = p.window > 0 ? p.window + p.q_len - 1 : 0;
-  s.features = p.q_len > 1 || p.window > 0 || p.logits_softcap > 0.0f ||
+  s.features = p.q_len > 1 || p.query_start != nullptr || p.window > 0 || p.logits_softcap > 0.0f ||
                p.alibi_slopes != nullptr || p.sinks != nullptr;
   s.device = device_facts(p.target);
   return s;

@@ -80,12 +80,15 @@ struct FeatureParams {
   float two_over_softcap;    // fl(2 / cap)
   int32_t q_len, window;     // window 0: all keys
   int32_t span;              // keys that some query token of a request sees, 0: all
-  int32_t query_rows;        // of one (request, kv head): q_len * gqa_group_size
+  int32_t query_rows;        // of one (request, kv head), at most: q_len * gqa_group_size
   int64_t q_stride_token, o_stride_token, lse_stride_token;
+  /// [batch + 1] the first query token of each request, and the end; null: q_len each. With it the
+  /// batch strides are 0: a token is found by its number.
+  const int32_t *query_start;
 
   ASSAY_FIELDS(k_scale, v_scale, k_scale_stride, v_scale_stride, alibi_slopes, sinks, softcap_log2,
                two_over_softcap, q_len, window, span, query_rows, q_stride_token, o_stride_token,
-               lse_stride_token)
+               lse_stride_token, query_start)
 };
 
 /// Partial results in fp32. A slot holds the query rows of a block and their base-2 LSE.

@@ -5,7 +5,7 @@
 
 #include "kernels/arch/load_store.cuh"
 #include "kernels/common/attention_tile.cuh"
-#include "kernels/common/params.h"
+#include "kernels/common/query_tokens.cuh"
 
 namespace assay::ASSAY_TARGET {
 
@@ -50,8 +50,8 @@ public:
   ASSAY_DEVICE float scale_after(float scale) const { return transforms_ ? 1.0f : scale; }
 
   /// Begins an item, which has keys below kv_end of a request of seq_len tokens.
-  ASSAY_DEVICE void begin(int seq_len, int kv_end) {
-    first_position_ = seq_len - features_.q_len;
+  ASSAY_DEVICE void begin(int request, int seq_len, int kv_end) {
+    first_position_ = seq_len - query_tokens(features_, request).count;
     kv_end_ = kv_end;
     // Every row sees every key from last_clipped_ up to first_masked_.
     first_masked_ = first_position_ < kv_end ? first_position_ + 1 : kv_end;

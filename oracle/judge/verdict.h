@@ -20,7 +20,7 @@ namespace assay::oracle {
 enum class Verdict { kInside, kOutside, kUndecided };
 
 struct ElementReport {
-  int request = 0; ///< query row: request * q_len + token
+  int request = 0; ///< query row: request after request, token after token
   int head = 0;
   int dim = 0;  ///< -1: the LSE
   int tier = 0; ///< whose interval this is: 0 T0, 1 T1, 2 T2

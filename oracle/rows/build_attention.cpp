@@ -44,6 +44,31 @@ private:
   std::vector<int32_t> lengths_;
 };
 
+/// Where the query tokens of a paged call lie. Those of a ragged one are found by their number.
+class QueryPlaces {
+public:
+  QueryPlaces(const assay_paged_params &p, const Memory &memory) : q_len_(p.q_len) {
+    if (p.query_start == nullptr) return;
+    start_ = memory.array(p.query_start, size_t(p.batch) + 1);
+    for (int request = 0; request < p.batch; ++request)
+      if (start_[0] < 0 || tokens(request) < 0 || tokens(request) > p.q_len)
+        throw std::invalid_argument("oracle: query_start is not ascending by 0 to q_len");
+  }
+
+  int tokens(int request) const {
+    const auto r = static_cast<size_t>(request);
+    return start_.empty() ? q_len_ : start_[r + 1] - start_[r];
+  }
+  int64_t at(int request, int token, int64_t batch_stride, int64_t token_stride) const {
+    if (start_.empty()) return request * batch_stride + token * token_stride;
+    return (start_[static_cast<size_t>(request)] + int64_t{token}) * token_stride;
+  }
+
+private:
+  int q_len_;
+  std::vector<int32_t> start_; ///< empty: q_len tokens a request
+};
+
 /// What the parameter structs of attention name alike.
 template <class Params>
 AttentionRows query_side(const Params &p) {
@@ -122,19 +147,20 @@ CallRows rows_of(const assay_paged_params &p, const Memory &memory) {
   fill_features(rows, p, memory);
   const PageWalk walk(p.kv, memory);
   rows.pools = {walk.pool()};
+  const QueryPlaces places(p, memory);
   rows.level_position.assign(static_cast<size_t>(p.batch), 0);
-  for (int64_t r = 0; r < p.batch; ++r) {
-    const auto request = static_cast<int>(r);
+  for (int request = 0; request < p.batch; ++request) {
     walk.append(request, 0, 0, rows.runs);
     close_list(rows);
-    for (int64_t token = 0; token < p.q_len; ++token) {
-      const auto position = static_cast<int32_t>(walk.length(request) - p.q_len + token);
+    const int tokens = places.tokens(request);
+    for (int token = 0; token < tokens; ++token) {
+      const int32_t position = walk.length(request) - tokens + token;
       const int32_t oldest = p.window > 0 ? std::max(0, position - p.window + 1) : 0;
       const int32_t end = std::max(0, position + 1);
       add_row(rows, request, end > 0 ? oldest : 0, end,
-              r * p.q_stride_batch + token * p.q_stride_token,
-              r * p.o_stride_batch + token * p.o_stride_token,
-              r * p.lse_stride_batch + token * p.lse_stride_token);
+              places.at(request, token, p.q_stride_batch, p.q_stride_token),
+              places.at(request, token, p.o_stride_batch, p.o_stride_token),
+              places.at(request, token, p.lse_stride_batch, p.lse_stride_token));
     }
   }
   return rows;

@@ -225,6 +225,32 @@ TEST(VisibleKeys, EndAtTheTokenAndBeginAtTheWindow) {
   EXPECT_EQ(range(1, 3), std::pair(0, 2));
 }
 
+// Batch strides are there to be ignored.
+TEST(VisibleKeys, OfRaggedQueriesEndWhereTheRequestsOwnNumberSays) {
+  const int32_t lengths[] = {10, 2, 5}, table[] = {0, 1, 2}, starts[] = {1, 3, 3, 4};
+  assay_paged_params p{};
+  p.batch = p.kv.rows = 3;
+  p.q_len = 4;
+  p.query_start = starts;
+  p.q_stride_batch = p.o_stride_batch = p.lse_stride_batch = 1000;
+  p.q_stride_token = 8;
+  p.o_stride_token = 16;
+  p.lse_stride_token = 2;
+  p.kv.seq_lens = lengths;
+  p.num_qo_heads = p.num_kv_heads = 1;
+  p.kv.page_table = table;
+  p.kv.page_table_stride = p.kv.max_pages = 1;
+  p.kv.page_size = 16;
+  const auto rows = std::get<AttentionRows>(rows_of(p));
+  EXPECT_EQ(rows.list, (std::vector<int32_t>{0, 0, 2}));
+  EXPECT_EQ(rows.end, (std::vector<int32_t>{9, 10, 5}));
+  EXPECT_EQ(rows.q_at, (std::vector<int64_t>{8, 16, 24}));
+  EXPECT_EQ(rows.out.o_at, (std::vector<int64_t>{16, 32, 48}));
+  EXPECT_EQ(rows.out.lse_at, (std::vector<int64_t>{2, 4, 6}));
+  p.q_len = 1; // the most of one request
+  EXPECT_THROW(rows_of(p), std::invalid_argument);
+}
+
 TEST(ClipOrder, KeepsMaskedKeysOfTheFirstStep) {
   const TileOrder order{{0, 0, 0, 16}, {0, 1, 16, 32}, {1, 0, 32, 40}};
   const TileOrder clipped = clip_order(order, 21, 35);

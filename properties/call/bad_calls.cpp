@@ -63,15 +63,11 @@ void spoil_attention(const Spoiler &spoil, Params &p, const CallTraits &traits) 
   spoil.both(p.num_qo_heads, kTooMany, p.num_kv_heads, kTooMany, "2^20 + 1 heads");
   spoil.set_all("head_dim", p.head_dim, {-64, 0, 63, 96, 512});
   spoil.set_all("sm_scale", p.sm_scale, {0.0f, -1.0f, kNan, kInf});
-  spoil.stride("q_stride_batch", p.q_stride_batch, 8);
   spoil.stride("q_stride_head", p.q_stride_head, 8);
   if (p.batch == 0) return; // with nothing to write
-  spoil.output_stride("o_stride_batch", p.o_stride_batch, 8, p.batch, p.head_dim);
   spoil.output_stride("o_stride_head", p.o_stride_head, 8, p.num_qo_heads, p.head_dim);
-  if (p.lse != nullptr) {
-    spoil.output_stride("lse_stride_batch", p.lse_stride_batch, 1, p.batch, 1);
+  if (p.lse != nullptr)
     spoil.output_stride("lse_stride_head", p.lse_stride_head, 1, p.num_qo_heads, 1);
-  }
   if (traits.scratch_bytes > 0) {
     spoil.pointer("workspace", p.workspace, 16, false);
     spoil.set("workspace_bytes", p.workspace_bytes, traits.scratch_bytes - 1);
@@ -79,6 +75,14 @@ void spoil_attention(const Spoiler &spoil, Params &p, const CallTraits &traits) 
   spoil.pointer("q", p.q, 16, false);
   spoil.pointer("o", p.o, 16, false);
   spoil.pointer("lse", p.lse, 4, true);
+}
+
+template <class Params>
+void spoil_batch_strides(const Spoiler &spoil, Params &p) {
+  spoil.stride("q_stride_batch", p.q_stride_batch, 8);
+  if (p.batch == 0) return;
+  spoil.output_stride("o_stride_batch", p.o_stride_batch, 8, p.batch, p.head_dim);
+  if (p.lse != nullptr) spoil.output_stride("lse_stride_batch", p.lse_stride_batch, 1, p.batch, 1);
 }
 
 void spoil_batch(const Spoiler &spoil, assay_paged_params &p) {
@@ -89,10 +93,14 @@ void spoil_batch(const Spoiler &spoil, assay_paged_params &p) {
 
 void spoil_tokens(const Spoiler &spoil, assay_paged_params &p) {
   spoil.range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN);
-  if (p.q_len == 1 || p.batch == 0) return;
+  if (p.query_start == nullptr) spoil_batch_strides(spoil, p);
+  if (p.batch == 0) return;
+  spoil.pointer("query_start", p.query_start, 4, true);
+  const int64_t tokens = p.query_start != nullptr ? int64_t{p.batch} * p.q_len : p.q_len;
+  if (p.query_start == nullptr && p.q_len == 1) return;
   spoil.stride("q_stride_token", p.q_stride_token, 8);
-  spoil.output_stride("o_stride_token", p.o_stride_token, 8, p.q_len, p.head_dim);
-  if (p.lse != nullptr) spoil.output_stride("lse_stride_token", p.lse_stride_token, 1, p.q_len, 1);
+  spoil.output_stride("o_stride_token", p.o_stride_token, 8, tokens, p.head_dim);
+  if (p.lse != nullptr) spoil.output_stride("lse_stride_token", p.lse_stride_token, 1, tokens, 1);
 }
 
 void spoil_scales(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
@@ -112,8 +120,8 @@ void spoil_scales(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
 void spoil_field(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
   if (p.head_dim != 64) return;
   const assay_dtype cache = fp8 ? p.kv_dtype : ASSAY_FIELD61;
-  const bool plain = p.q_len == 1 && p.window == 0 && p.logits_softcap == 0 &&
-                     p.alibi_slopes == nullptr && p.sinks == nullptr;
+  const bool plain = p.q_len == 1 && p.query_start == nullptr && p.window == 0 &&
+                     p.logits_softcap == 0 && p.alibi_slopes == nullptr && p.sinks == nullptr;
   if (fp8 || !plain) {
     void *const stream = std::exchange(p.stream, p.o);
     spoil.both(p.dtype, ASSAY_FIELD61, p.kv_dtype, cache,
@@ -161,6 +169,7 @@ void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &
 void spoil_cascade(const Spoiler &spoil, AbiParams &params, const CallTraits &traits) {
   assay_cascade_params &p = params.cascade;
   spoil_attention(spoil, p, traits);
+  spoil_batch_strides(spoil, p);
   spoil.range("batch", p.batch, 0, kMaxRows);
   spoil.range("num_levels", p.num_levels, 1, ASSAY_MAX_CASCADE_LEVELS);
   spoil.range("num_splits", p.num_splits, 0, 1 << 12);

@@ -6,36 +6,14 @@
 #include <map>
 #include <numeric>
 
+#include "properties/call/buffers.h"
 #include "properties/call/element.h"
+#include "properties/call/feature_arrays.h"
 #include "properties/call/tensors.h"
 #include "properties/case/hash.h"
 
 namespace assay {
 namespace {
-
-/// Even an empty tensor gets an address of its own.
-constexpr size_t kMinBytes = 16;
-
-int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements, Dtype dtype) {
-  int size = element_size(dtype);
-  Buffer b{name, output, std::vector<std::byte>(std::max(kMinBytes, elements * size)), {}};
-  b.live.assign(b.bytes.size(), 0);
-  t.buffers.push_back(std::move(b));
-  int index = static_cast<int>(t.buffers.size()) - 1;
-  const Poison poison = t.problem.poison;
-  const uint64_t salt = hash_values(t.problem.v.seed, index);
-  const uint32_t everywhere = poison_bits(poison, dtype, salt);
-  for (size_t i = 0; i < t.buffers[index].bytes.size() / size; ++i)
-    t.set_element(index, size, i,
-                  poison == Poison::kRandomBits ? poison_bits(poison, dtype, salt + i)
-                                                : everywhere);
-  return index;
-}
-
-void mark_live(Tensors &t, int buffer, int size, int64_t index, int count) {
-  auto &live = t.buffers[buffer].live;
-  std::fill_n(live.begin() + index * size, static_cast<size_t>(count) * size, uint8_t{1});
-}
 
 /// Elements from the first to the last one of a strided [rows, heads, width] tensor.
 int64_t extent(const View &v, int rows, int heads, int width) {
@@ -65,27 +43,12 @@ View add_rows(Tensors &t, const std::string &name, bool output, int rows, int he
   return v;
 }
 
-int add_floats(Tensors &t, const std::string &name, const std::vector<float> &values) {
-  int index = add_buffer(t, name, false, values.size(), Dtype::kFp32);
-  for (size_t i = 0; i < values.size(); ++i)
-    t.set_scalar(index, static_cast<int>(i), values[i]);
-  mark_live(t, index, 4, 0, static_cast<int>(values.size()));
-  return index;
-}
-
-int add_ints(Tensors &t, const std::string &name, const std::vector<int> &values) {
-  int index = add_buffer(t, name, false, values.size(), Dtype::kFp32);
-  for (size_t i = 0; i < values.size(); ++i)
-    t.set_element(index, 4, i, static_cast<uint32_t>(values[i]));
-  mark_live(t, index, 4, 0, static_cast<int>(values.size()));
-  return index;
-}
-
 void add_outputs(Tensors &t) {
   const Problem &p = t.problem;
-  t.o = add_rows(t, "o", true, t.rows(), t.heads(), p.head_dim, 8 * p.o_pad, p.dtype, p.q_len);
+  const int tokens = rows_between_batch_strides(p);
+  t.o = add_rows(t, "o", true, t.rows(), t.heads(), p.head_dim, 8 * p.o_pad, p.dtype, tokens);
   if (p.has_lse)
-    t.lse = add_rows(t, "lse", true, t.rows(), t.heads(), 1, p.lse_pad, Dtype::kFp32, p.q_len);
+    t.lse = add_rows(t, "lse", true, t.rows(), t.heads(), 1, p.lse_pad, Dtype::kFp32, tokens);
 }
 
 /// Physical ids of `count` logical pages among `pool`.
@@ -205,35 +168,16 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
   return c;
 }
 
-void add_features(Tensors &t) {
-  const Problem &p = t.problem;
-  auto vector = [&](int count, float (*value)(const Problem &, int)) {
-    std::vector<float> values;
-    for (int i = 0; i < count; ++i)
-      values.push_back(value(p, i));
-    return values;
-  };
-  auto scales = [&](ScaleLayout layout) {
-    return layout == ScaleLayout::kHead ? p.num_kv_heads : 1;
-  };
-  if (p.k_scale != ScaleLayout::kNone)
-    t.k_scale = add_floats(t, "k_scale", vector(scales(p.k_scale), key_scale_of));
-  if (p.v_scale != ScaleLayout::kNone)
-    t.v_scale = add_floats(t, "v_scale", vector(scales(p.v_scale), value_scale_of));
-  if (p.alibi != Alibi::kNone)
-    t.slopes = add_floats(t, "alibi_slopes", vector(t.heads(), slope_of));
-  if (p.sinks != Sinks::kNone) t.sinks = add_floats(t, "sinks", vector(t.heads(), sink_of));
-}
-
 void fill_attention(Tensors &t, bool unshare) {
   const Problem &p = t.problem;
-  t.q = add_rows(t, "q", false, t.rows(), t.heads(), p.head_dim, 8 * p.q_pad, p.dtype, p.q_len);
+  t.q = add_rows(t, "q", false, t.rows(), t.heads(), p.head_dim, 8 * p.q_pad, p.dtype,
+                 rows_between_batch_strides(p));
   for (int r = 0; r < t.rows(); ++r)
     for (int h = 0; h < t.heads(); ++h) {
       t.set_row(t.q.buffer, t.q.size, t.q.at(r, h), RowValues::query(p, {r, h, 0, 0}));
       mark_live(t, t.q.buffer, t.q.size, t.q.at(r, h), p.head_dim);
     }
-  add_features(t);
+  if (p.family == Family::kPaged) add_feature_arrays(t);
   if (p.family == Family::kPaged) {
     t.caches.push_back(add_cache(t, p.seq_lens, p.page_size, unshare, 0, ""));
   } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/call/params.h"
 
+#include "properties/call/feature_arrays.h"
 #include "properties/call/tensors.h"
 
 namespace assay {
@@ -110,10 +111,6 @@ void fill_merge_states(assay_merge_states_params &out, const Tensors &t, const A
   out.lse_in_stride_head = t.in_lse[0].head_stride;
 }
 
-const float *floats(const Addresses &at, int buffer) {
-  return static_cast<const float *>(at.in(buffer));
-}
-
 /// What only paged parameters have.
 void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &at) {
   const Problem &p = t.problem;
@@ -124,12 +121,9 @@ void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &a
   out.q_stride_token = t.q.token_stride;
   out.o_stride_token = t.o.token_stride;
   out.lse_stride_token = t.lse.token_stride;
-  out.k_scale = floats(at, t.k_scale);
-  out.v_scale = floats(at, t.v_scale);
   out.k_scale_stride = p.k_scale == ScaleLayout::kHead;
   out.v_scale_stride = p.v_scale == ScaleLayout::kHead;
-  out.alibi_slopes = floats(at, t.slopes);
-  out.sinks = floats(at, t.sinks);
+  pass_feature_arrays(out, t, [&](int buffer) { return at.in(buffer); });
   out.early_start = t.problem.early_start;
   out.even_lengths = t.problem.even_lengths;
 }

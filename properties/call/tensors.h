@@ -8,7 +8,7 @@
 
 #include "kernels/abi/assay.h"
 #include "properties/call/values.h"
-#include "properties/case/problem.h"
+#include "properties/case/query_rows.h"
 
 namespace assay {
 
@@ -21,8 +21,8 @@ struct Buffer {
   std::vector<uint8_t> live;
 };
 
-/// [row, head, element] inside a buffer; strides in elements of `size` bytes. Query tensors have
-/// `tokens` rows per request: row = request * tokens + token.
+/// [row, head, element] inside a buffer; strides in elements of `size` bytes. Of query tensors
+/// `tokens` rows lie a token stride apart, and the next ones begin a row stride further on.
 struct View {
   int buffer = -1;
   int size = 4;
@@ -54,12 +54,19 @@ struct FieldNumber {
   uint64_t a, b, m, u;
 };
 
+/// An array that a feature of paged attention adds, and how the call gets it.
+struct FeatureArray {
+  int buffer;
+  void (*pass)(assay_paged_params &to, const void *array);
+};
+
 /// All memory of one call, on the host, in the layout of the case.
 struct Tensors {
   Problem problem;
   std::vector<Buffer> buffers;
   View q, o, lse; ///< lse.buffer is -1 when the case has none
   int k_scale = -1, v_scale = -1, slopes = -1, sinks = -1; ///< fp32 vectors; -1: none
+  std::vector<FeatureArray> feature_arrays;                ///< those and others
   std::vector<CacheView> caches;                           ///< one, or one per cascade level
   std::array<View, 2> in_o, in_lse; ///< merge_state: a, b; merge_states: all states in [0]
   int indptr = -1;                  ///< merge_states, ragged

@@ -33,7 +33,11 @@ public:
       if (option.value == value) return line(name, option.name);
   }
   void flag(const std::string &name, bool &value) { line(name, value ? "yes" : "no"); }
-  void added_flag(const std::string &name, bool &value, bool, int) { flag(name, value); }
+  void added_flag(const std::string &name, bool &value, Added, bool) { flag(name, value); }
+  void added_integers(const std::string &name, std::vector<int> &values, int count, const Range &r,
+                      Added) {
+    integers(name, values, count, r);
+  }
   void word(const std::string &name, uint32_t &value) { line(name, value); }
   bool gate(bool present) { return present; }
   void fit(const std::string &, std::vector<int> &, int, int &) {}
@@ -83,7 +87,11 @@ public:
     value = options[0].value;
   }
   void flag(const std::string &, bool &) {}
-  void added_flag(const std::string &, bool &, bool, int) {}
+  void added_flag(const std::string &, bool &, Added, bool) {}
+  void added_integers(const std::string &name, std::vector<int> &values, int count, const Range &r,
+                      Added) {
+    if (!values.empty()) integers(name, values, count, r);
+  }
   void word(const std::string &, uint32_t &) {}
   bool gate(bool) { return true; }
   void fit(const std::string &name, std::vector<int> &lens, int page_size, int &slots) {
@@ -168,14 +176,19 @@ public:
     }
     fail(entry->line, name, quoted_word(entry->value) + " is not one of " + list);
   }
-  void flag(const std::string &name, bool &value) { added_flag(name, value, false, 0); }
-  void added_flag(const std::string &name, bool &value, bool before, int) {
+  void flag(const std::string &name, bool &value) { added_flag(name, value, Added{}, false); }
+  void added_flag(const std::string &name, bool &value, Added, bool before) {
     value = before;
     Entry *entry = take(name);
     if (entry == nullptr) return;
     if (entry->value != "yes" && entry->value != "no")
       return fail(entry->line, name, quoted_word(entry->value) + " is not yes or no");
     value = entry->value == "yes";
+  }
+  void added_integers(const std::string &name, std::vector<int> &values, int count, const Range &r,
+                      Added) {
+    values.clear();
+    if (entries_.contains(name)) integers(name, values, count, r);
   }
   void word(const std::string &name, uint32_t &value) {
     value = 0;

@@ -3,16 +3,15 @@
 
 #include <algorithm>
 
+#include "properties/case/features.h"
+
 namespace assay {
 namespace {
 
 /// Without features but those of an fp8 cache.
-bool plain_attention(Problem p) {
-  p.kv = KvType::kSame;
-  p.k_scale = p.v_scale = ScaleLayout::kNone;
-  p.kv_scales = KvScaleRegime::kUnit;
-  p.feature_seed = 0;
-  return !has_features(p);
+bool plain_attention(const Problem &p) {
+  return std::none_of(features().begin(), features().end(),
+                      [&](const FeatureRow &f) { return f.bit != kFp8 && f.present(p); });
 }
 
 void add(std::vector<std::string> &names, bool member, const char *name) {
@@ -77,36 +76,6 @@ void classify_attention(const Problem &p, std::vector<std::string> &out) {
   add(out, p.huge_pool, "huge_pool");
 }
 
-void classify_features(const Problem &p, std::vector<std::string> &out) {
-  bool cuts = false, mid_tile = false, ahead = false;
-  for (int row = 0; row < query_rows(p); ++row) {
-    PositionRange seen = visible_range(p, row);
-    ahead |= seen.size() == 0 && p.seq_lens[row / p.q_len] > 0;
-    cuts |= seen.begin > 0;
-    mid_tile |= seen.begin % 16 != 0;
-  }
-  add(out, is_fp8(p), "fp8");
-  add(out, p.k_scale == ScaleLayout::kHead && p.num_kv_heads > 1, "scale_per_head");
-  add(out, p.q_len > 1 && p.batch > 0, "q_len_gt_1");
-  add(out, ahead, "seq_shorter_than_q_len");
-  add(out, cuts, "window_cuts");
-  add(out, mid_tile, "window_mid_tile");
-  // Scores along one direction reach far beyond every cap; N(0, 1) data passes a cap of 1.
-  bool far = p.k.regime == Regime::kHuge || p.k.regime == Regime::kOffset ||
-             p.k.regime == Regime::kDominant || p.k.regime == Regime::kRising;
-  bool past_one = p.k.regime == Regime::kNormal && p.q.regime == Regime::kNormal &&
-                  p.k.exponent + p.q.exponent >= 0 && p.scale != ScaleKind::kTiny;
-  bool keys = std::any_of(p.seq_lens.begin(), p.seq_lens.end(), [](int n) { return n > 0; });
-  add(out,
-      keys && p.softcap != Softcap::kNone && p.q.regime != Regime::kZero &&
-          (far || (past_one && p.softcap == Softcap::kOne)),
-      "softcap_active");
-  add(out, keys && p.alibi != Alibi::kNone, "alibi");
-  add(out, keys && p.sinks == Sinks::kHuge, "sink_dominates"); // or vanishes
-  add(out, keys && (p.sinks == Sinks::kAllEmpty || p.sinks == Sinks::kSomeEmpty), "sink_empty");
-  add(out, keys && p.sinks == Sinks::kNormal, "sink");
-}
-
 void classify_cascade(const Problem &p, std::vector<std::string> &out) {
   bool prefix_0 = false, shared = false, uncovered = false, dense = false;
   for (const CascadeLevel &level : p.levels) {
@@ -167,7 +136,8 @@ std::vector<std::string> classify(const Problem &p) {
         "mapped_prefix_tree");
     add(out, p.even_lengths, "even_lengths");
     add(out, p.early_start, "early_start");
-    classify_features(p, out);
+    for (const FeatureRow &feature : features())
+      feature.classify(p, out);
   }
   if (p.family == Family::kCascade) classify_cascade(p, out);
   is_attention(p) ? classify_attention(p, out) : classify_merge(p, out);
@@ -177,50 +147,33 @@ std::vector<std::string> classify(const Problem &p) {
 }
 
 std::vector<std::string> optional_classes() {
-  return {"head_dim_256",
-          "fp8",
-          "fp8_prefix_tree",
-          "token_prefix_tree",
-          "mapped_prefix_tree",
-          "q_len_gt_1",
-          "window_cuts",
-          "softcap_active",
-          "alibi",
-          "sink"};
+  std::vector<std::string> out = {"head_dim_256"};
+  for (const FeatureRow &feature : features())
+    for (const char *name : feature.classes)
+      if (std::find(out.begin(), out.end(), name) == out.end()) out.emplace_back(name);
+  return out;
 }
+
+namespace {
+
+std::vector<std::string> important_paged_classes() {
+  std::vector<std::string> out = {
+      "empty_row",      "one_key",        "partial_last_page", "full_last_page",
+      "tile_edge",      "page_1",         "group_gt_1",        "gqa_heads",
+      "splits_gt_1",    "splits_gt_keys", "pages_moved",       "ragged",
+      "several_tiles",  "fp16",           "head_dim_128",      "huge_pool",
+      "moving_maximum", "plain",          "prefix_tree"};
+  for (std::string &name : optional_classes())
+    out.push_back(std::move(name));
+  return out;
+}
+
+} // namespace
 
 std::vector<std::string> important_classes(Family family) {
   switch (family) {
   case Family::kPaged:
-    return {"empty_row",
-            "one_key",
-            "partial_last_page",
-            "full_last_page",
-            "tile_edge",
-            "page_1",
-            "group_gt_1",
-            "gqa_heads",
-            "splits_gt_1",
-            "splits_gt_keys",
-            "pages_moved",
-            "ragged",
-            "several_tiles",
-            "fp16",
-            "head_dim_128",
-            "huge_pool",
-            "moving_maximum",
-            "plain",
-            "prefix_tree",
-            "head_dim_256",
-            "fp8",
-            "fp8_prefix_tree",
-            "token_prefix_tree",
-            "mapped_prefix_tree",
-            "q_len_gt_1",
-            "window_cuts",
-            "softcap_active",
-            "alibi",
-            "sink"};
+    return important_paged_classes();
   case Family::kCascade:
     return {"empty_row",         "partial_last_page", "tile_edge",     "prefix_len_0",
             "shared_prefix",     "group_gt_1",        "splits_gt_1",   "several_tiles",

@@ -27,8 +27,8 @@ size_t count_rare(std::span<const EnumName<E>> options) {
 
 class Decoder {
 public:
-  Decoder(std::span<const uint8_t> bytes, const Family *family, bool has_launch)
-      : bytes_(bytes), family_(family), has_launch_(has_launch) {}
+  Decoder(std::span<const uint8_t> bytes, const Family *family, int version)
+      : bytes_(bytes), family_(family), version_(version) {}
 
   void integer(const std::string &, int &value, const Range &r) { value = draw(r); }
   void eighths(const std::string &, int &value, const Range &r) { value = draw(r) * 8; }
@@ -57,8 +57,16 @@ public:
     value = byte() % 8 == 1;
   }
 
-  void added_flag(const std::string &, bool &value, bool before, int one_in) {
-    value = has_launch_ ? byte() % one_in == 1 : before;
+  void added_flag(const std::string &, bool &value, Added added, bool before) {
+    value = version_ >= added.since ? is_set(added) : before;
+  }
+
+  void added_integers(const std::string &name, std::vector<int> &values, int count, const Range &r,
+                      Added added) {
+    if (version_ >= added.since && is_set(added))
+      integers(name, values, count, r);
+    else
+      values.clear();
   }
 
   /// Four in nine, so that most cases stay plain.
@@ -91,6 +99,7 @@ public:
 
 private:
   int byte() { return next_ < bytes_.size() ? bytes_[next_++] : 0; }
+  bool is_set(Added added) { return byte() % added.one_in == 1; }
 
   /// Two bytes free, or an anchor plus -1, 0, +1: selected by a first byte. Small ranges without
   /// anchors take one byte.
@@ -109,7 +118,7 @@ private:
 
   std::span<const uint8_t> bytes_;
   const Family *family_;
-  bool has_launch_;
+  int version_;
   size_t next_ = 0;
 };
 
@@ -130,7 +139,12 @@ public:
     bytes.push_back(static_cast<uint8_t>(rare ? 256 - options.size() + index : index));
   }
   void flag(const std::string &, bool &value) { bytes.push_back(value ? 1 : 0); }
-  void added_flag(const std::string &name, bool &value, bool, int) { flag(name, value); }
+  void added_flag(const std::string &name, bool &value, Added, bool) { flag(name, value); }
+  void added_integers(const std::string &name, std::vector<int> &values, int count, const Range &r,
+                      Added) {
+    bytes.push_back(values.empty() ? 0 : 1);
+    integers(name, values, count, r);
+  }
   bool gate(bool present) {
     bytes.push_back(present ? 8 : 0);
     return present;
@@ -170,9 +184,9 @@ private:
 
 Problem decode_with(std::span<const uint8_t> bytes, const Limits &limits, const Family *family) {
   Problem p;
-  const int version = bytes.empty() || family != nullptr ? kCodecVersion : bytes[0];
-  const bool has_launch = version != 1 && version != 2;
-  Decoder io(bytes.empty() ? bytes : bytes.subspan(1), family, has_launch);
+  const bool older = family == nullptr && !bytes.empty() && bytes[0] >= 1;
+  const int version = older ? std::min(bytes[0], kCodecVersion) : kCodecVersion;
+  Decoder io(bytes.empty() ? bytes : bytes.subspan(1), family, version);
   visit_fields(io, p, limits);
   return p;
 }

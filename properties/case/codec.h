@@ -11,10 +11,9 @@ namespace assay {
 
 using Bytes = std::vector<uint8_t>;
 
-/// First byte of an encoded case; only this value is written. Cases of versions 1 and 2, which had
-/// no launch fields, decode to what they were; every other value reads as this one.
-inline constexpr uint8_t kCodecVersion = 3;
-
+/// The first byte is kCodecVersion (fields.h), the only one that is written. Cases of older
+/// versions decode to what they were, without the fields that came later; other values read as this
+/// version.
 /// Total: every byte string, the empty one included, is a well-formed case under `limits`. Fields
 /// are read in order, each as one choice; missing bytes read as zero, the simplest choice. Bytes
 /// left over are ignored. Sizes are weighted towards tile, page and split boundaries.

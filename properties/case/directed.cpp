@@ -6,6 +6,7 @@
 
 #include "properties/case/directed_paged.h"
 #include "properties/case/fields.h"
+#include "properties/case/query_rows.h"
 
 namespace assay {
 namespace {
@@ -137,7 +138,7 @@ Problem with_large_pages(Problem p) {
   if (p.family == Family::kPaged) {
     p.page_size = kPage;
     p.seq_lens = {2 * kPage + 100, 0, kPage + 1};
-    p.seq_lens.resize(p.batch);
+    fit_requests(p);
     return p;
   }
   p.levels = {{kPage, 0, {p.batch}, {kPage + 100}}, {kPage, 0, {1}, {kPage}}};
@@ -169,6 +170,7 @@ Problem aimed(Problem p, const Limits &limits, uint64_t seed) {
     aim_paged(p, limits, dice);
   else if (p.family == Family::kCascade)
     dice.upto(1) == 0 ? share_among_many(p, limits, dice) : share_long_prefix(p, limits, dice);
+  fit_requests(p);
   return p;
 }
 
@@ -177,6 +179,7 @@ Problem directed(Problem p, const Limits &limits, uint64_t seed) {
   if (Dice(seed).between(1, one_in) == 1) return aimed(std::move(p), limits, seed);
   Dice dice(hash_values(seed, 's'));
   if (p.family == Family::kPaged && dice.upto(24) == 0) aim_at_shared_prefixes(p, limits, dice);
+  fit_requests(p);
   return p;
 }
 

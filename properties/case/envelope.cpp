@@ -93,7 +93,11 @@ public:
       field->labels = {{0, "no"}, {1, "yes"}};
     }
   }
-  void added_flag(const std::string &name, bool &value, bool, int) { flag(name, value); }
+  void added_flag(const std::string &name, bool &value, Added, bool) { flag(name, value); }
+  void added_integers(const std::string &name, std::vector<int> &, int, const Range &, Added) {
+    bool given = false;
+    flag(name, given);
+  }
 
 private:
   ShapeField *add(const std::string &full) {
@@ -140,7 +144,15 @@ public:
     value = static_cast<E>(change_(plain_name(name), static_cast<int>(value)));
   }
   void flag(const std::string &name, bool &value) { value = change_(name, value) != 0; }
-  void added_flag(const std::string &name, bool &value, bool, int) { flag(name, value); }
+  void added_flag(const std::string &name, bool &value, Added, bool) { flag(name, value); }
+  /// A kernel takes such a list or none: 1 gives the simplest one to a case that has none.
+  void added_integers(const std::string &name, std::vector<int> &values, int count, const Range &r,
+                      Added) {
+    if (change_(name, !values.empty()) == 0) return values.clear();
+    values.resize(static_cast<size_t>(count), r.simplest);
+    for (int &value : values)
+      value = std::clamp(value, r.lo, r.hi);
+  }
 
 private:
   const Change &change_;

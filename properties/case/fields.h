@@ -8,8 +8,9 @@
 //   eighths(name, value, Range)              as integer, of value / 8
 //   choice(name, enum, span of EnumName)     one of a list; the first is the simplest
 //   flag(name, bool), word(name, uint32_t)
-//   added_flag(name, bool, before, one_in)   a flag set in one of `one_in` draws; bytes of codec
-//                                            version 2 and texts without it mean `before`
+//   added_flag(name, bool, Added, before)    a flag that older bytes and texts have not: they mean
+//                                            `before`
+//   added_integers(name, vector, count, Range, Added)   a list that may be absent, as in these
 //   fit(name, lens, page_size, slots)        lengths whose pages share `slots` cache slots
 //   gate(present)                            whether the optional fields that follow are visited
 //   page_ids(Problem, pages, pool)           `pages` distinct ids below `pool`
@@ -29,6 +30,15 @@ struct Range {
   int lo, hi;
   int simplest;
   std::span<const int> anchors = {};
+};
+
+/// Raised by a field that comes later.
+inline constexpr uint8_t kCodecVersion = 4;
+
+/// A field that came later: bytes of codec versions before `since` do not hold it, and one draw in
+/// `one_in` sets it.
+struct Added {
+  int since, one_in;
 };
 
 namespace fields {
@@ -214,8 +224,10 @@ void visit_features(Io &io, Problem &p, const Limits &limits) {
 
 template <class Io>
 void visit_launch(Io &io, Problem &p) {
-  io.added_flag("even_lengths", p.even_lengths, even_lengths_of_seeds(p), 2);
-  io.added_flag("early_start", p.early_start, false, 8);
+  io.added_flag("even_lengths", p.even_lengths, Added{3, 2}, even_lengths_of_seeds(p));
+  io.added_flag("early_start", p.early_start, Added{3, 8}, false);
+  io.added_integers("query_tokens", p.query_tokens, p.batch, Range{0, p.q_len, p.q_len},
+                    Added{4, p.q_len > 1 ? 2 : 24});
 }
 
 template <class Io>

@@ -158,29 +158,6 @@ float softcap(const Problem &p) {
   return 0.0f;
 }
 
-Problem without_features(Problem p) {
-  const Problem plain;
-  p.kv = plain.kv;
-  p.k_scale = plain.k_scale;
-  p.v_scale = plain.v_scale;
-  p.kv_scales = plain.kv_scales;
-  p.q_len = plain.q_len;
-  p.window = plain.window;
-  p.softcap = plain.softcap;
-  p.alibi = plain.alibi;
-  p.sinks = plain.sinks;
-  p.feature_seed = plain.feature_seed;
-  return p;
-}
-
-bool has_features(const Problem &p) { return p != without_features(p); }
-
-PositionRange visible_range(const Problem &p, int row) {
-  int position = p.seq_lens[row / p.q_len] - p.q_len + row % p.q_len;
-  if (position < 0) return {};
-  return {p.window > 0 ? std::max(0, position - p.window + 1) : 0, position + 1};
-}
-
 LogicalPage canonical_page(Sharing sharing, int page_size, int row, int index) {
   const int end = (index + 1) * page_size;
   switch (sharing) {

@@ -30,6 +30,18 @@ enum class Alibi : uint8_t {
 };
 enum class Sinks : uint8_t { kNone, kNormal, kHuge, kSomeEmpty, kAllEmpty };
 enum class LseBase : uint8_t { kNatural, kBase2 };
+/// What a call adds to plain attention (case/features.h). Bits: properties say which they are
+/// about, and without which their cases run.
+enum Feature : unsigned {
+  kTokens = 1, ///< several query tokens
+  kWindow = 2,
+  kAlibi = 4,
+  kSink = 8,
+  kSoftcap = 16,
+  kFp8 = 32,
+  kRagged = 64, ///< query tokens of unlike number
+  kAllFeatures = 127
+};
 /// Order of the token and head axes inside a page.
 enum class Layout : uint8_t { kNhd, kHnd };
 /// Where logical pages lie in the pool. Never changes a logical value.
@@ -165,6 +177,8 @@ struct Problem {
   ScaleLayout k_scale = ScaleLayout::kNone, v_scale = ScaleLayout::kNone; ///< fp8 only
   KvScaleRegime kv_scales = KvScaleRegime::kUnit;
   int q_len = 1;
+  std::vector<int>
+      query_tokens; ///< [batch] ragged: of each request, up to q_len; empty: q_len each
   int window = 0;
   Softcap softcap = Softcap::kNone;
   Alibi alibi = Alibi::kNone;
@@ -225,15 +239,6 @@ inline Dtype kv_dtype(const Problem &p) {
 bool has_features(const Problem &p);
 /// The case without them.
 Problem without_features(Problem p);
-
-/// Query rows: every query token of every request, a row is request * q_len + token.
-inline int query_rows(const Problem &p) { return p.batch * p.q_len; }
-/// Token positions [begin, end) of its request that a query row of a paged case sees.
-struct PositionRange {
-  int begin = 0, end = 0;
-  int size() const { return end - begin; }
-};
-PositionRange visible_range(const Problem &p, int row);
 
 /// One logical page of a pool: page `index` of table row `row`.
 struct LogicalPage {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "properties/case/query_rows.h"
 #include "properties/case/simplify.h"
 
 namespace assay {
@@ -18,6 +19,7 @@ Problem plain_attention(const Problem &p, int keys, int splits, int group) {
   c.sharing = Sharing::kNone;
   c.page_size = 1;
   drop_page_ids(c);
+  fit_requests(c);
   if (p.family == Family::kPaged)
     c.seq_lens = {keys};
   else if (p.levels.size() > 1 && keys > 1)

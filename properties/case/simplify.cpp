@@ -3,26 +3,11 @@
 
 #include <algorithm>
 
+#include "properties/case/features.h"
+#include "properties/case/query_rows.h"
+
 namespace assay {
 namespace {
-
-/// Tries to give `field` each of the simpler values: `simplest`, halfway, one step.
-template <class Set>
-void towards(Candidates &out, const Problem &p, int now, int simplest, Set set) {
-  if (now == simplest) return;
-  int step = now > simplest ? -1 : 1;
-  for (int next : {simplest, simplest + (now - simplest) / 2, now + step}) {
-    if (next == now) continue;
-    Problem candidate = p;
-    set(candidate, next);
-    if (out.empty() || candidate != out.back()) out.push_back(std::move(candidate));
-  }
-}
-
-template <class M>
-void field_towards(Candidates &out, const Problem &p, M member, int simplest) {
-  towards(out, p, p.*member, simplest, [&](Problem &c, int value) { c.*member = value; });
-}
 
 int overlap(int begin, int end, int from, int to) {
   return std::max(0, std::min(end, to) - std::max(begin, from));
@@ -31,8 +16,7 @@ int overlap(int begin, int end, int from, int to) {
 /// Those in [begin, end) are gone.
 Problem without_requests(const Problem &p, int begin, int end) {
   Problem c = p;
-  c.batch -= end - begin;
-  if (!c.seq_lens.empty()) c.seq_lens.erase(c.seq_lens.begin() + begin, c.seq_lens.begin() + end);
+  erase_requests(c, begin, end);
   drop_page_ids(c);
   for (CascadeLevel &level : c.levels) {
     int first = level.first;
@@ -124,28 +108,23 @@ Candidates lengths(const Problem &p) {
 
 Candidates pages(const Problem &p) {
   Candidates out;
-  auto try_with = [&](auto change) {
-    Problem c = p;
-    change(c);
-    if (c != p) out.push_back(std::move(c));
-  };
-  try_with([](Problem &c) { drop_page_ids(c); });
-  try_with([](Problem &c) {
+  offer(out, p, [](Problem &c) { drop_page_ids(c); });
+  offer(out, p, [](Problem &c) {
     c.placement = Placement::kIdentity;
     c.placement_seed = 0;
     c.page_ids.clear();
   });
   if (p.placement == Placement::kShuffled)
-    try_with([](Problem &c) {
+    offer(out, p, [](Problem &c) {
       c.placement = Placement::kReversed;
       c.placement_seed = 0;
     });
-  try_with([](Problem &c) {
+  offer(out, p, [](Problem &c) {
     c.sharing = Sharing::kNone;
     drop_page_ids(c);
   });
   field_towards(out, p, &Problem::spare_pages, 0);
-  try_with([](Problem &c) { c.huge_pool = false; });
+  offer(out, p, [](Problem &c) { c.huge_pool = false; });
   field_towards(out, p, &Problem::table_pad, 0);
   towards(out, p, p.page_size, 1, [](Problem &c, int v) {
     c.page_size = v;
@@ -154,8 +133,8 @@ Candidates pages(const Problem &p) {
   for (size_t l = 0; l < p.levels.size(); ++l)
     towards(out, p, p.levels[l].page_size, 1,
             [&](Problem &c, int v) { c.levels[l].page_size = v; });
-  try_with([](Problem &c) { c.k_layout = Layout::kNhd; });
-  try_with([](Problem &c) { c.v_layout = Layout::kNhd; });
+  offer(out, p, [](Problem &c) { c.k_layout = Layout::kNhd; });
+  offer(out, p, [](Problem &c) { c.v_layout = Layout::kNhd; });
   return out;
 }
 
@@ -180,37 +159,20 @@ void simpler_enum(Candidates &out, const Problem &p, M get, E simplest) {
   out.push_back(std::move(c));
 }
 
-/// Features leave one by one, then together.
-Candidates features(const Problem &p) {
+/// Features leave together, then one by one.
+Candidates by_feature(const Problem &p) {
   Candidates out;
-  auto try_with = [&](auto change) {
-    Problem c = p;
-    change(c);
-    if (c != p) out.push_back(std::move(c));
-  };
-  try_with([](Problem &c) { c = without_features(c); });
+  offer(out, p, [](Problem &c) { c = without_features(c); });
   // A sink alone gives a row without keys an LSE: one key does as well.
   if (has_features(p) && p.seq_lens == std::vector{0})
-    try_with([](Problem &c) {
+    offer(out, p, [](Problem &c) {
       c = without_features(c);
       c.seq_lens = {1};
       drop_page_ids(c);
     });
-  try_with([](Problem &c) {
-    c.kv = KvType::kSame;
-    c.k_scale = c.v_scale = ScaleLayout::kNone;
-    c.kv_scales = KvScaleRegime::kUnit;
-  });
-  try_with([](Problem &c) { c.k_scale = ScaleLayout::kNone; });
-  try_with([](Problem &c) { c.v_scale = ScaleLayout::kNone; });
-  try_with([](Problem &c) { c.kv_scales = KvScaleRegime::kUnit; });
-  try_with([](Problem &c) { c.softcap = Softcap::kNone; });
-  try_with([](Problem &c) { c.alibi = Alibi::kNone; });
-  try_with([](Problem &c) { c.sinks = Sinks::kNone; });
-  try_with([](Problem &c) { c.feature_seed = 0; });
-  field_towards(out, p, &Problem::q_len, 1);
-  field_towards(out, p, &Problem::window, 0);
-  if (p.window > 1) field_towards(out, p, &Problem::window, 1);
+  for (const FeatureRow &feature : features())
+    feature.simplify(p, out);
+  offer(out, p, [](Problem &c) { c.feature_seed = 0; });
   return out;
 }
 
@@ -269,8 +231,8 @@ Candidates settings(const Problem &p) {
 } // namespace
 
 std::vector<Candidates> simpler_by_field(const Problem &p) {
-  return {batches(p), levels(p),   heads(p),  lengths(p), pages(p),
-          shape(p),   features(p), values(p), settings(p)};
+  return {batches(p), levels(p),     heads(p),  lengths(p), pages(p),
+          shape(p),   by_feature(p), values(p), settings(p)};
 }
 
 } // namespace assay

@@ -2,6 +2,7 @@
 // What shrinking tries: cases one step simpler than another.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "properties/case/problem.h"
@@ -17,6 +18,32 @@ void drop_page_ids(Problem &p);
 Problem only_request(const Problem &p, int keep);
 /// Of more than these there is no candidate for each: all of them are more than memory holds.
 inline constexpr int kManyRequests = 512;
+
+/// Offers the case that `change` makes, where it is another one.
+template <class Change>
+void offer(Candidates &out, const Problem &p, Change change) {
+  Problem c = p;
+  change(c);
+  if (c != p) out.push_back(std::move(c));
+}
+
+/// Tries to give a field each of the simpler values: `simplest`, halfway, one step.
+template <class Set>
+void towards(Candidates &out, const Problem &p, int now, int simplest, Set set) {
+  if (now == simplest) return;
+  const int step = now > simplest ? -1 : 1;
+  for (int next : {simplest, simplest + (now - simplest) / 2, now + step}) {
+    if (next == now) continue;
+    Problem candidate = p;
+    set(candidate, next);
+    if (out.empty() || candidate != out.back()) out.push_back(std::move(candidate));
+  }
+}
+
+template <class M>
+void field_towards(Candidates &out, const Problem &p, M member, int simplest) {
+  towards(out, p, p.*member, simplest, [&](Problem &c, int value) { c.*member = value; });
+}
 
 /// Candidates one step simpler than `p` in a single field, the boldest first, by field.
 std::vector<Candidates> simpler_by_field(const Problem &p);

@@ -118,6 +118,7 @@ json declaration_json(const assay_kernel &kernel) {
               {"nan_values", (kernel.nan_contract & ASSAY_NAN_VALUES) != 0},
               {"nan_scores", (kernel.nan_contract & ASSAY_NAN_SCORES) != 0},
               {"checks_arguments", kernel.checks_arguments != 0},
+              {"ragged_queries", kernel.ragged_queries != 0},
               {"key_order", kernel.key_order != nullptr},
               {"plan", kernel.plan != nullptr}};
   for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {

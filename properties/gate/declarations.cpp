@@ -56,6 +56,7 @@ const std::vector<Field> &fields() {
       {"nan_values", Sense::kRank, {"true", "false"}},
       {"nan_scores", Sense::kRank, {"true", "false"}},
       {"checks_arguments", Sense::kRank, {"true", "false"}},
+      {"ragged_queries", Sense::kRank, {"true", "false"}},
       {"key_order", Sense::kRank, {"true", "false"}},
       {"plan", Sense::kRank, {"true", "false"}},
   };

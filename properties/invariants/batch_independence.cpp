@@ -7,32 +7,11 @@
 #include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
 #include "properties/relate/budget.h"
-#include "properties/relate/keys.h"
+#include "properties/relate/one_request.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
 namespace {
-
-Problem alone(const Problem &p, int row) {
-  Problem one = p;
-  one.batch = 1;
-  if (p.family == Family::kPaged) {
-    one.seq_lens = {p.seq_lens[row]};
-    if (p.placement == Placement::kExplicit) {
-      one.placement = Placement::kReversed;
-      one.page_ids.clear();
-    }
-  }
-  for (CascadeLevel &level : one.levels) {
-    int first = level.first, len = -1;
-    for (size_t s = 0; s < level.requests.size(); first += level.requests[s++])
-      if (row >= first && row < first + level.requests[s]) len = level.lens[s];
-    level.first = 0;
-    level.requests.assign(len < 0 ? 0 : 1, 1);
-    level.lens.assign(len < 0 ? 0 : 1, len);
-  }
-  return one;
-}
 
 void copy_state(Tensors &to, const View &to_o, const View &to_lse, int to_state,
                 const Tensors &from, const View &o, const View &lse, int state) {
@@ -41,18 +20,6 @@ void copy_state(Tensors &to, const View &to_o, const View &to_lse, int to_state,
     for (int i = 0; i < from.problem.head_dim; ++i)
       to.set_bits(to_o, to_state, h, i, from.bits(o, state, h, i));
   }
-}
-
-void copy_request(Tensors &one, const Tensors &all, int row) {
-  int tokens = all.problem.q_len;
-  for (int token = 0; token < tokens; ++token)
-    for (int h = 0; h < all.heads(); ++h)
-      copy_query(one, token, h, all, row * tokens + token, h);
-  auto from = key_runs(all, row), to = key_runs(one, 0);
-  for (size_t i = 0; i < to.size(); ++i)
-    for (int token = 0; token < to[i].len; ++token)
-      for (int h = 0; h < all.problem.num_kv_heads; ++h)
-        copy_keys(one, to[i].cache, to[i].row, token, h, all, from[i].cache, from[i].row, token, h);
 }
 
 } // namespace
@@ -64,7 +31,7 @@ CheckResult batch_independence(const Problem &p, Sut &sut) {
   Outcome all = run_problem(batch, sut);
   if (!all.ok()) return all.check;
   int row = pick(p, 0xa10e, p.batch);
-  Problem single = alone(batch, row);
+  Problem single = one_request(batch, row);
   if (p.family == Family::kMergeStates) single.num_states = states_of_row(p, row);
   Tensors one = materialise(single);
   if (is_attention(p)) copy_request(one, all.before, row);
@@ -77,9 +44,9 @@ CheckResult batch_independence(const Problem &p, Sut &sut) {
   Outcome lone = run_tensors(std::move(one), sut);
   if (!lone.ok()) return lone.check;
   if (bits_follow_batch(p, sut)) return inside_budget(all, sut).also(inside_budget(lone, sut));
-  for (int token = 0; token < p.q_len; ++token)
+  for (int token = 0; token < lone.after.rows(); ++token)
     for (int h = 0; h < all.after.heads(); ++h) {
-      CheckResult c = same_row_bits(all.after, row * p.q_len + token, h, lone.after, token, h,
+      CheckResult c = same_row_bits(all.after, row_of(p, {row, token}), h, lone.after, token, h,
                                     "request alone in its batch");
       if (!c.passed()) return c;
     }

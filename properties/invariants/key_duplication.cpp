@@ -11,11 +11,10 @@
 namespace assay {
 
 CheckResult key_duplication(const Problem &p, Sut &sut) {
-  Problem plain = p;
+  Problem plain = with_one_token(p);
   plain.sharing = Sharing::kNone;
   if (plain.placement == Placement::kExplicit) plain.placement = Placement::kReversed;
   plain.page_ids.clear();
-  plain.q_len = 1;
   plain.window = 0;
   plain.alibi = Alibi::kNone;
   plain.sinks = Sinks::kNone;

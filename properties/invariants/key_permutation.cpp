@@ -11,11 +11,10 @@
 namespace assay {
 
 CheckResult key_permutation(const Problem &p, Sut &sut) {
-  Problem plain = p;
+  Problem plain = with_one_token(p);
   plain.sharing = Sharing::kNone; // a slot with two positions cannot move to two places
   if (plain.placement == Placement::kExplicit) plain.placement = Placement::kReversed;
   plain.page_ids.clear();
-  plain.q_len = 1;
   plain.window = 0;
   plain.alibi = Alibi::kNone;
   Outcome first = run_problem(plain, sut);

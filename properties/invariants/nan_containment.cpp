@@ -46,22 +46,23 @@ bool reaches(const Tensors &t, int row, const Slot &slot, bool hidden) {
     return false;
   };
   if (hidden)
-    for (const KeyRun &run : key_runs(t, row / t.problem.q_len))
+    for (const KeyRun &run : key_runs(t, query_row(t.problem, row).request))
       if (lies_in(run.cache, run.row, 0, run.len)) return true;
   for (const VisibleRun &run : visible_runs(t, row))
     if (lies_in(run.cache, run.row, run.begin, run.end)) return true;
   return false;
 }
 
-/// Poisons one live key, its value or both. The heads of the group may change, in every query token
-/// of every request that the key's physical slot serves; where the key alone is bad, in those that
-/// see it. (A value that a row does not see meets its weight 0 in the tile that tokens share.)
-RowSet poison_key(Tensors &t, const KeyRun &run, int kv_head) {
+/// Poisons one live key, its value or both, of a request with so many query tokens. The heads of
+/// the group may change, in every query token of every request that the key's physical slot serves;
+/// where the key alone is bad, in those that see it. (A value that a row does not see meets its
+/// weight 0 in the tile that tokens share.)
+RowSet poison_key(Tensors &t, const KeyRun &run, int kv_head, int tokens) {
   const Problem &p = t.problem;
   // Half of the time one that some query token does not see, and then the key alone.
-  const bool unseen = p.q_len > 1 && pick(p, 0x70d, 2) == 0;
+  const bool unseen = tokens > 1 && pick(p, 0x70d, 2) == 0;
   const int token =
-      unseen ? std::max(0, run.len - 1 - pick(p, 0x70e, p.q_len - 1)) : pick(p, 0x70c, run.len);
+      unseen ? std::max(0, run.len - 1 - pick(p, 0x70e, tokens - 1)) : pick(p, 0x70c, run.len);
   uint64_t h = hash_values(p.k.seed, token);
   const bool key = unseen || (h & 2), value = !unseen && (!key || (h & 4));
   if (key) t.set_key(run.cache, run.row, token, kv_head, h >> 8 & 31, bad_bits(kv_dtype(p), h));
@@ -107,12 +108,14 @@ CheckResult nan_containment(const Problem &p, Sut &sut) {
     std::vector<KeyRun> live;
     for (const KeyRun &run : key_runs(t, row))
       if (run.len > 0) live.push_back(run);
-    if (live.empty() || pick(p, 0x4a, 3) == 0)
+    const int tokens = query_tokens(p, row);
+    if (tokens == 0 && live.empty()) return CheckResult::discard("a request without rows and keys");
+    if (live.empty() || (tokens > 0 && pick(p, 0x4a, 3) == 0))
       touched =
-          poison_query(t, row * p.q_len + pick(p, 0x70cu, p.q_len), pick(p, 0x4ead, t.heads()));
+          poison_query(t, row_of(p, {row, pick(p, 0x70cu, tokens)}), pick(p, 0x4ead, t.heads()));
     else
       touched = poison_key(t, live[pick(p, 0x11, static_cast<int>(live.size()))],
-                           pick(p, 0x4ead, p.num_kv_heads));
+                           pick(p, 0x4ead, p.num_kv_heads), tokens);
   }
   Outcome dirty = run_tensors(std::move(t), sut);
   if (!dirty.ok()) return dirty.check;

@@ -112,12 +112,14 @@ CheckResult check_attention(const Problem &p, Sut &sut) {
   Poisoned bad{choose(p, sut.kernel().nan_contract), pick(p, 0x9a4, p.batch),
                pick(p, 0x9a5, p.num_kv_heads), pick(p, 0x9a6, p.head_dim)};
   if (bad.place == Place::kValue) plain.q.regime = Regime::kZero;
+  const int tokens = query_tokens(p, bad.request);
+  if (tokens == 0) return CheckResult::discard("a request without query tokens");
   Tensors t = materialise(plain);
   std::vector<KeyRun> live;
   for (const KeyRun &run : key_runs(t, bad.request))
     if (run.len > 0) live.push_back(run);
   if (bad.place == Place::kQuery) {
-    bad.row = bad.request * p.q_len + pick(p, 0x9a7, p.q_len);
+    bad.row = row_of(p, {bad.request, pick(p, 0x9a7, tokens)});
     bad.head = bad.kv_head * p.group_size + pick(p, 0x9a8, p.group_size);
   } else {
     if (live.empty()) return CheckResult::discard("no keys");
@@ -126,10 +128,11 @@ CheckResult check_attention(const Problem &p, Sut &sut) {
   poison(t, bad);
   const Outcome run = run_tensors(std::move(t), sut);
   if (!run.ok()) return run.check;
-  for (int token = 0; token < p.q_len; ++token)
+  for (int token = 0; token < tokens; ++token)
     for (int g = 0; g < p.group_size; ++g) {
-      CheckResult c = check_attention_row(run.before, run.after, bad, bad.request * p.q_len + token,
-                                          bad.kv_head * p.group_size + g);
+      CheckResult c =
+          check_attention_row(run.before, run.after, bad, row_of(p, {bad.request, token}),
+                              bad.kv_head * p.group_size + g);
       if (!c.passed()) return c;
     }
   return CheckResult::pass();

@@ -22,21 +22,23 @@ CheckResult q_len_equals_decode(const Problem &p, Sut &sut) {
   RunBounds of_all(all, sut);
   const int tokens = several.q_len;
   for (int token = 0; token < tokens; ++token) {
-    Problem one = several;
-    one.q_len = 1;
-    for (int &n : one.seq_lens)
-      n = std::max(0, n - tokens + 1 + token);
+    Problem one = with_one_token(several);
+    const auto has_token = [&](int request) { return token < query_tokens(several, request); };
+    for (int r = 0; r < p.batch; ++r)
+      if (has_token(r))
+        one.seq_lens[r] = std::max(0, one.seq_lens[r] - query_tokens(several, r) + 1 + token);
     Tensors t = materialise(one);
     for (int r = 0; r < p.batch; ++r)
-      for (int h = 0; h < t.heads(); ++h)
-        copy_query(t, r, h, all.before, r * tokens + token, h);
+      for (int h = 0; has_token(r) && h < t.heads(); ++h)
+        copy_query(t, r, h, all.before, row_of(several, {r, token}), h);
     Outcome single = run_tensors(std::move(t), sut);
     if (!single.ok()) return single.check;
     const std::string what = "query token " + std::to_string(token) + " in a call of its own";
     RunBounds of_single(single, sut);
     for (int r = 0; r < p.batch; ++r)
-      for (int h = 0; h < all.before.heads(); ++h) {
-        CheckResult c = row_related(of_all, r * tokens + token, h, of_single, r, h, {}, what);
+      for (int h = 0; has_token(r) && h < all.before.heads(); ++h) {
+        CheckResult c =
+            row_related(of_all, row_of(several, {r, token}), h, of_single, r, h, {}, what);
         if (!c.passed()) return c;
       }
   }

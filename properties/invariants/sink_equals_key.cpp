@@ -15,8 +15,7 @@ namespace {
 constexpr float kScores[] = {0, 8, -8, 64, -64, 16, 4};
 
 Problem plain_rows(const Problem &p) {
-  Problem plain = p;
-  plain.q_len = 1;
+  Problem plain = with_one_token(p);
   plain.window = 0;
   plain.softcap = Softcap::kNone;
   plain.alibi = Alibi::kNone;

@@ -18,8 +18,8 @@ int poison_hidden(Tensors &t) {
   for (int request = 0; request < p.batch; ++request) {
     // The oldest token that sees anything sees the oldest key.
     int first = p.seq_lens[request];
-    for (int token = p.q_len - 1; token >= 0; --token)
-      if (PositionRange r = visible_range(p, request * p.q_len + token); r.size() > 0)
+    for (int token = query_tokens(p, request) - 1; token >= 0; --token)
+      if (PositionRange r = visible_range(p, row_of(p, {request, token})); r.size() > 0)
         first = r.begin;
     for (int key = 0; key < first; ++key, ++hidden)
       for (int h = 0; h < p.num_kv_heads; ++h)

@@ -18,7 +18,7 @@ std::vector<int> keys_per_request(const Problem &p) {
 std::vector<VisibleRun> visible_runs(const Tensors &t, int row) {
   if (t.problem.family == Family::kPaged) {
     PositionRange seen = visible_range(t.problem, row);
-    return {{0, row / t.problem.q_len, seen.begin, seen.end}};
+    return {{0, query_row(t.problem, row).request, seen.begin, seen.end}};
   }
   std::vector<VisibleRun> out;
   for (const KeyRun &run : key_runs(t, row))

@@ -109,7 +109,9 @@ std::string explain_shared_work(const Tensors &t, Sut &sut) {
   std::string text = "computed once, as the order of keys says:\n";
   for (const SharedKeys &s : shared) {
     const auto members = static_cast<int>(s.requests.size());
-    const int rows = members * p.q_len * p.group_size;
+    int rows = 0;
+    for (int r : s.requests)
+      rows += query_tokens(p, r) * p.group_size;
     text += fmt::format(
         "  keys {:>5} .. {:<5} of {} requests ({}), {} query rows a kv head, splits "
         "of {} keys\n",

@@ -37,12 +37,8 @@ bool partial_page(const Problem &p) {
 
 std::vector<std::string> features_of(const Problem &p, unsigned about) {
   std::vector<std::string> out;
-  add(out, is_fp8(p) || about & kFp8, "fp8");
-  add(out, p.q_len > 1 || about & kTokens, "several tokens");
-  add(out, p.window > 0 || about & kWindow, "window");
-  add(out, p.softcap != Softcap::kNone || about & kSoftcap, "softcap");
-  add(out, p.alibi != Alibi::kNone || about & kAlibi, "ALiBi");
-  add(out, p.sinks != Sinks::kNone || about & kSink, "sink");
+  for (const FeatureRow &feature : features())
+    add(out, feature.present(p) || about & feature.bit, feature.word);
   add(out, p.early_start, "early start");
   add(out, p.in_place != InPlace::kNo, "in place");
   return out;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "properties/case/features.h"
 #include "properties/invariants/invariants.h"
 
 namespace assay {
@@ -19,17 +20,6 @@ enum Need : unsigned {
   kExactWeights = 16, ///< weights are exact where base-2 logits are integers, and so is their sum
   kNanContract = 32,  ///< it promises something of NaN
   kChecks = 64        ///< it promises to refuse forbidden calls
-};
-
-/// What a call adds to plain attention.
-enum Feature : unsigned {
-  kTokens = 1, ///< several query tokens
-  kWindow = 2,
-  kAlibi = 4,
-  kSink = 8,
-  kSoftcap = 16,
-  kFp8 = 32,
-  kAllFeatures = 63
 };
 
 /// What a property may choose itself, whatever the case says.

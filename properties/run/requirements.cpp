@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/run/requirements.h"
 
+#include <algorithm>
+
 #include "properties/case/classify.h"
 #include "properties/relate/field_call.h"
 
@@ -35,14 +37,15 @@ const std::vector<Word> &needs() {
   return words;
 }
 
-const std::vector<Word> &features() {
-  static const std::vector<Word> words = {
-      {kTokens, "several tokens", {"q_len_gt_1", "token_prefix_tree"}},
-      {kWindow, "window", {"window_cuts"}},
-      {kAlibi, "ALiBi", {"alibi", "mapped_prefix_tree"}},
-      {kSink, "sink", {"sink"}},
-      {kSoftcap, "softcap", {"softcap_active", "mapped_prefix_tree"}},
-      {kFp8, "fp8", {"fp8", "fp8_prefix_tree"}}};
+const std::vector<Word> &feature_words() {
+  static const std::vector<Word> words = [] {
+    std::vector<Word> out;
+    for (const FeatureRow &row : features())
+      out.push_back({row.bit, row.word, row.classes});
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Word &a, const Word &b) { return a.bit < b.bit; });
+    return out;
+  }();
   return words;
 }
 
@@ -111,8 +114,8 @@ const char *name_of(Comparison comparison) {
 PropertyWords words_of(const Property &property) {
   return {.families = words_of(families(), property.families),
           .needs = words_of(needs(), property.needs),
-          .about = words_of(features(), property.about),
-          .without = words_of(features(), property.without),
+          .about = words_of(feature_words(), property.about),
+          .without = words_of(feature_words(), property.without),
           .sets = words_of(settings(), property.sets)};
 }
 
@@ -129,7 +132,7 @@ bool applies(const Property &property, const assay_kernel &kernel) {
 
 std::vector<std::string> required_classes(const Property &property, const assay_kernel &kernel) {
   std::vector<std::string> names = important_classes(static_cast<Family>(kernel.family));
-  drop_classes(names, features(), property.without);
+  drop_classes(names, feature_words(), property.without);
   drop_classes(names, settings(), property.sets);
   return names;
 }

@@ -43,9 +43,17 @@ std::string wrong_answer(assay_status status, bool allowed) {
   return refused ? "is refused, and is allowed" : "gets a status that says neither";
 }
 
+/// A kernel gets query_start if it says that it knows it: to others the array means nothing.
+bool knows_queries(const assay_kernel &kernel, const Tensors &t) {
+  return kernel.ragged_queries != 0 || t.problem.query_tokens.empty();
+}
+
 } // namespace
 
 RunResult Sut::run(Tensors &t) {
+  if (!knows_queries(kernel_, t))
+    return {.status = ASSAY_UNSUPPORTED,
+            .message = "query_start is given, and the kernel does not declare ragged_queries"};
   std::vector<Buffer> before = t.buffers;
   RunResult result = execute(t);
   for (const auto &[name, count] : result.counters)

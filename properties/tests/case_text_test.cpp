@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "properties/case/problem_gen.h"
+#include "properties/case/query_rows.h"
 
 namespace assay {
 namespace {
@@ -102,6 +103,26 @@ TEST(CaseText, AbsentFieldsAreSimplest) {
           "# comment\n\nassay-case 1 # version\nfamily = paged\nbatch = 2 # two\nseq_lens = 3, 4\n")
           .problem.seq_lens,
       (std::vector<int>{3, 4}));
+}
+
+TEST(CaseText, QueryTokensAreOneANumberForEachRequest) {
+  const Problem p =
+      parsed("assay-case 1\nfamily = paged\nbatch = 3\nseq_lens = 9, 8, 7\nq_len = 4\n"
+             "query_tokens = 4, 0, 2\n")
+          .problem;
+  EXPECT_EQ(query_rows(p), 6);
+  EXPECT_EQ(row_of(p, {2, 1}), 5);
+  EXPECT_EQ(query_row(p, 4).request, 2); // request 1 has none
+  EXPECT_EQ(query_row(p, 4).token, 0);
+  EXPECT_EQ(visible_range(p, 4).end, 6);
+  Case c;
+  c.problem = p;
+  EXPECT_EQ(std::get<Case>(parse_case(format_case(c))).problem, p);
+  Problem longer = p;
+  longer.query_tokens[1] = 5;
+  EXPECT_EQ(problem_error(longer, full_limits()), "query_tokens: 5 is outside 0 .. 4");
+  erase_requests(longer, 1, 2);
+  EXPECT_EQ(problem_error(longer, full_limits()), "");
 }
 
 TEST(CaseText, FeaturesAreFieldsOfPagedCases) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "properties/case/fields.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
 
@@ -43,9 +44,17 @@ TEST(Codec, NoBytesAreTheSimplestCase) {
   EXPECT_EQ(p, decode(Bytes(500, 0), check_limits()));
 }
 
-/// The bytes of `p` as codec version 2 wrote them: without the two launch fields.
-Bytes version_2_bytes(const Problem &p) {
+/// The bytes of a paged case without ragged queries as codec version 3 wrote them.
+Bytes version_3_bytes(const Problem &p) {
   Bytes bytes = encode(p, check_limits());
+  bytes.resize(bytes.size() - 1);
+  bytes[0] = 3;
+  return bytes;
+}
+
+/// As codec version 2 wrote them: without the two launch fields.
+Bytes version_2_bytes(const Problem &p) {
+  Bytes bytes = version_3_bytes(p);
   bytes.resize(bytes.size() - 2);
   bytes[0] = 2;
   return bytes;
@@ -65,8 +74,21 @@ TEST(Codec, BytesOfVersion2AreTheCaseTheyWere) {
     EXPECT_EQ(decode(bytes, check_limits()), p);
     bytes[0] = kCodecVersion;
     p.even_lengths = p.early_start = true;
+    p.query_tokens = {1};
     EXPECT_EQ(decode(bytes, check_limits()), p);
   }
+}
+
+TEST(Codec, BytesOfVersion3HaveNoRaggedQueries) {
+  Problem p = decode({}, check_limits());
+  p.q_len = 3;
+  Bytes bytes = version_3_bytes(p);
+  bytes.insert(bytes.end(), {1, 1}); // meant nothing
+  EXPECT_EQ(decode(bytes, check_limits()), p);
+  bytes[0] = kCodecVersion;
+  p.query_tokens = {0}; // one behind the simplest, 3
+  EXPECT_EQ(decode(bytes, check_limits()), p);
+  EXPECT_EQ(decode(encode(p, check_limits()), check_limits()), p);
 }
 
 TEST(Codec, RareChoicesAreThereAndRare) {

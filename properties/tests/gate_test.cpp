@@ -37,7 +37,8 @@ json list_of(const json &declaration) {
                {"exponential", "base2"},      {"determinism", "run_to_run"},
                {"batch_invariance", "fixed"}, {"nan_values", true},
                {"nan_scores", true},          {"checks_arguments", true},
-               {"key_order", true},           {"plan", false}};
+               {"ragged_queries", true},      {"key_order", true},
+               {"plan", false}};
   full.update(declaration);
   return {{"kernels",
            {{{"name", "k"}, {"target", "simt"}, {"family", "paged"}, {"declaration", full}}}}};
@@ -58,6 +59,7 @@ TEST(Declarations, WiderIsRedFieldByField) {
                                              {{"batch_invariance", "none"}},
                                              {{"nan_values", false}},
                                              {{"checks_arguments", false}},
+                                             {{"ragged_queries", false}},
                                              {{"key_order", false}}})
     EXPECT_EQ(ids(compare_declarations(base, list_of(wider), "simt").red), Ids{"declaration-wider"})
         << wider;

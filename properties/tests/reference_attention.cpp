@@ -205,7 +205,9 @@ Row make_row(const P &p, int b, int h, int64_t q_at) {
     row.q.push_back(load(p.q, q_at + i, p.dtype));
   if constexpr (std::is_same_v<P, assay_paged_params>)
     if (bug == Bug::kQueriesTooEarly && p.early_start) row.q.assign(p.head_dim, 0.0f);
-  if (bug == Bug::kNanLeak)
+  bool neighbour = bug == Bug::kNanLeak;
+  if constexpr (std::is_same_v<P, assay_paged_params>) neighbour &= p.query_start == nullptr;
+  if (neighbour)
     row.q[0] +=
         0.0f * load(p.q, ((b + 1) % p.batch) * p.q_stride_batch + h * p.q_stride_head, p.dtype);
   return row;
@@ -233,6 +235,10 @@ void add_features(Row &row, const assay_paged_params &p, int h, int kv_head) {
   if (row.sinks) row.sink = p.sinks[h] * kLog2E;
 }
 
+int tokens_of(const assay_paged_params &p, int b) {
+  return p.query_start == nullptr ? p.q_len : p.query_start[b + 1] - p.query_start[b];
+}
+
 Range seen(const assay_paged_params &p, int b, int position) {
   int end = bug == Bug::kNotCausal ? p.kv.seq_lens[b] : position + 1;
   if (position < 0) return {0, 0};
@@ -240,14 +246,20 @@ Range seen(const assay_paged_params &p, int b, int position) {
   return {std::max(0, position + (bug == Bug::kWindowOffByOne ? 0 : 1) - p.window), end};
 }
 
+/// Where a tensor has a query token.
+int64_t token_at(const assay_paged_params &p, int b, int token, int64_t batch, int64_t stride) {
+  if (p.query_start == nullptr) return b * batch + token * stride;
+  return (p.query_start[bug == Bug::kRaggedAtFirst ? 0 : b] + int64_t{token}) * stride;
+}
+
 /// O and LSE of one query token and head.
 void attend_paged(const assay_paged_params &p, int b, int token, int h, int splits,
                   float *scratch) {
   int kv_head = kv_head_of(p, h);
-  Row row =
-      make_row(p, b, h, b * p.q_stride_batch + token * p.q_stride_token + h * p.q_stride_head);
+  Row row = make_row(
+      p, b, h, token_at(p, b, token, p.q_stride_batch, p.q_stride_token) + h * p.q_stride_head);
   add_features(row, p, h, kv_head);
-  row.position = p.kv.seq_lens[b] - p.q_len + token;
+  row.position = p.kv.seq_lens[b] - (bug == Bug::kRaggedAsFull ? p.q_len : tokens_of(p, b)) + token;
   std::vector<Key> keys;
   append_keys(keys, p.kv, b, kv_head, seen(p, b, row.position));
   if (bug == Bug::kBatchOrder && p.batch > 1) std::reverse(keys.begin(), keys.end());
@@ -263,16 +275,16 @@ void attend_paged(const assay_paged_params &p, int b, int token, int h, int spli
   if (!(bug == Bug::kSinkPerSplit && scratch)) merge_sink(row, o, lse);
   for (float &x : o)
     x *= row.v_scale;
-  store_row(p, b * p.o_stride_batch + token * p.o_stride_token + h * p.o_stride_head,
-            b * p.lse_stride_batch + token * p.lse_stride_token + h * p.lse_stride_head, o, lse,
-            h + 1 == p.num_qo_heads);
+  store_row(p, token_at(p, b, token, p.o_stride_batch, p.o_stride_token) + h * p.o_stride_head,
+            token_at(p, b, token, p.lse_stride_batch, p.lse_stride_token) + h * p.lse_stride_head,
+            o, lse, h + 1 == p.num_qo_heads);
 }
 
 assay_status run_paged(const assay_paged_params &p, bool split) {
   int splits = split ? split_count(p.num_splits) : 1;
   int64_t row = 0;
   for (int b = 0; b < p.batch; ++b)
-    for (int token = 0; token < p.q_len; ++token)
+    for (int token = 0; token < tokens_of(p, b); ++token)
       for (int h = 0; h < p.num_qo_heads; ++h, ++row) {
         float *scratch =
             split ? static_cast<float *>(p.workspace) + row * splits * (p.head_dim + 1) : nullptr;
@@ -281,13 +293,13 @@ assay_status run_paged(const assay_paged_params &p, bool split) {
   return ASSAY_OK;
 }
 
-int tokens_of(const assay_paged_params &p) { return p.q_len; }
-int tokens_of(const assay_cascade_params &) { return 1; }
+int most_tokens_of(const assay_paged_params &p) { return p.q_len; }
+int most_tokens_of(const assay_cascade_params &) { return 1; }
 
 template <class P>
 assay_status scratch_bytes(const void *params, uint64_t *bytes) {
   const P &p = *static_cast<const P *>(params);
-  *bytes = static_cast<uint64_t>(p.batch) * tokens_of(p) * p.num_qo_heads *
+  *bytes = static_cast<uint64_t>(p.batch) * most_tokens_of(p) * p.num_qo_heads *
            split_count(p.num_splits) * (p.head_dim + 1) * 4;
   return ASSAY_OK;
 }

@@ -71,7 +71,8 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           nullptr,
           nullptr,
           nullptr,
-          0};
+          0,
+          family == ASSAY_FAMILY_PAGED};
 }
 
 const assay_kernel kKernels[] = {

@@ -46,6 +46,8 @@ enum class Bug {
   kWindowOffByOne, ///< one key more than the window holds
   kWindowLateMask, ///< keys before the window enter with weight 0
   kNotCausal,      ///< every query token sees all live keys
+  kRaggedAsFull,   ///< positions count from q_len, not from what the request has
+  kRaggedAtFirst,  ///< every request of a ragged call lies where the first does
   kSinkPerSplit,   ///< the sink counts once in every split
   kSinkIgnored,
   kScaleOfHeadZero, ///< every kv head takes the scales of head 0

@@ -66,6 +66,16 @@ const std::vector<BadPaged> &bad_paged() {
          p.q_len = p.num_qo_heads = 2;
          p.o_stride_token = 128;
        }},
+      {"query_start is not aligned", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.query_start = reinterpret_cast<const int32_t *>(misaligned + 1);
+         p.o_stride_token = p.lse_stride_token = 64;
+       }},
+      {"o_stride_token", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.q_len = 2; // of one request, but tokens of a ragged call may be many
+         p.query_start = zeros;
+       }},
       {"early_start", ASSAY_INVALID_ARGUMENT, [](P &p) { p.early_start = 2; }},
       {"even_lengths", ASSAY_INVALID_ARGUMENT, [](P &p) { p.even_lengths = 2; }},
       {"q_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_stride_head = 63; }},
@@ -105,6 +115,15 @@ TEST(PagedCall, paged_v1_and_v2_name_every_bad_argument) {
     }
   }
   EXPECT_EQ(assay_paged_attention_v1(nullptr), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST(PagedCall, a_ragged_call_has_no_batch_strides) {
+  PagedCase c;
+  const int32_t starts[] = {0, 1};
+  c.p.query_start = starts;
+  c.p.q_stride_batch = c.p.o_stride_batch = c.p.lse_stride_batch = -3;
+  for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2})
+    EXPECT_EQ(run(&c.p), ASSAY_OK) << assay_last_error();
 }
 
 TEST(PagedCall, as_many_blocks_as_a_grid_holds_and_no_more) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which query tokens a request has: q_len, or in a ragged call what query_start says.
+#pragma once
+
+#include "kernels/arch/load_store.cuh"
+#include "kernels/common/params.h"
+
+namespace assay::ASSAY_TARGET {
+
+/// `first` counts the tokens in front of the request in a ragged call, whose rows are found by that
+/// number alone. Elsewhere the batch stride finds the request, and first is 0.
+struct QueryTokens {
+  int first, count;
+};
+
+ASSAY_DEVICE QueryTokens query_tokens(const FeatureParams &features, int request) {
+  if (features.query_start == nullptr) return {0, features.q_len};
+  const int first = arch::global_load_readonly(features.query_start + request);
+  return {first, arch::global_load_readonly(features.query_start + request + 1) - first};
+}
+
+/// Keys that some query token of a request sees, 0: all. A plan has those that q_len tokens would.
+ASSAY_DEVICE int visible_span(const FeatureParams &features, int request) {
+  if (features.query_start == nullptr || features.window == 0) return features.span;
+  const int count = query_tokens(features, request).count;
+  return count > 0 ? features.window + count - 1 : features.window;
+}
+
+/// Query rows of a (request, kv head).
+template <bool kFeatures>
+ASSAY_DEVICE int query_rows(const FeatureParams &features, int request, int gqa_group_size) {
+  if constexpr (kFeatures)
+    if (features.query_start != nullptr)
+      return query_tokens(features, request).count * gqa_group_size;
+  return features.query_rows;
+}
+
+} // namespace assay::ASSAY_TARGET

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers of a call, poison until something is written to them.
+#pragma once
+
+#include "properties/call/tensors.h"
+
+namespace assay {
+
+/// Returns the index of the new buffer. Even an empty tensor gets an address of its own.
+int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements, Dtype dtype);
+
+/// Of an input: these elements carry values. Of an output: the call must write them.
+void mark_live(Tensors &t, int buffer, int size, int64_t index, int count);
+
+/// Inputs that hold the values.
+int add_floats(Tensors &t, const std::string &name, const std::vector<float> &values);
+int add_ints(Tensors &t, const std::string &name, const std::vector<int> &values);
+
+} // namespace assay

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "properties/case/query_rows.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace assay {
+
+int query_tokens(const Problem &p, int request) {
+  return p.query_tokens.empty() ? p.q_len : p.query_tokens[request];
+}
+
+int query_rows(const Problem &p) { return row_of(p, {p.batch, 0}); }
+
+int row_of(const Problem &p, QueryRow at) {
+  const auto &tokens = p.query_tokens;
+  if (tokens.empty()) return at.request * p.q_len + at.token;
+  return std::accumulate(tokens.begin(), tokens.begin() + at.request, at.token);
+}
+
+QueryRow query_row(const Problem &p, int row) {
+  if (p.query_tokens.empty()) return {row / p.q_len, row % p.q_len};
+  QueryRow at{0, row};
+  while (at.token >= p.query_tokens[at.request])
+    at.token -= p.query_tokens[at.request++];
+  return at;
+}
+
+int rows_between_batch_strides(const Problem &p) {
+  return p.query_tokens.empty() ? p.q_len : std::max(1, query_rows(p));
+}
+
+Problem with_one_token(Problem p) {
+  p.q_len = 1;
+  p.query_tokens.clear();
+  return p;
+}
+
+void fit_requests(Problem &p) {
+  if (p.family == Family::kPaged) p.seq_lens.resize(p.batch);
+  if (p.query_tokens.empty()) return;
+  p.query_tokens.resize(p.batch, p.q_len);
+  for (int &tokens : p.query_tokens)
+    tokens = std::min(tokens, p.q_len);
+}
+
+void erase_requests(Problem &p, int begin, int end) {
+  p.batch -= end - begin;
+  for (std::vector<int> *list : {&p.seq_lens, &p.query_tokens})
+    if (!list->empty()) list->erase(list->begin() + begin, list->begin() + end);
+}
+
+PositionRange visible_range(const Problem &p, int row) {
+  const QueryRow at = query_row(p, row);
+  const int position = p.seq_lens[at.request] - query_tokens(p, at.request) + at.token;
+  if (position < 0) return {};
+  return {p.window > 0 ? std::max(0, position - p.window + 1) : 0, position + 1};
+}
+
+} // namespace assay

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The query rows of a case: which token of which request each is, and which keys it sees. Whoever
+// needs a row of a request asks here, and computes with no number of tokens itself.
+#pragma once
+
+#include "properties/case/problem.h"
+
+namespace assay {
+
+/// A query token. Of a cascade and a merge, which have one a request, the request.
+struct QueryRow {
+  int request = 0, token = 0;
+};
+
+/// Query tokens of a request: its newest. There may be none.
+int query_tokens(const Problem &p, int request);
+/// Rows of all requests: request after request, token after token.
+int query_rows(const Problem &p);
+int row_of(const Problem &p, QueryRow at);
+QueryRow query_row(const Problem &p, int row);
+
+/// Rows that lie one token stride apart: those of a request.
+int rows_between_batch_strides(const Problem &p);
+
+/// One query token in each request, which is its newest.
+Problem with_one_token(Problem p);
+
+/// Once batch or q_len have changed: makes lists of requests as long as the batch, and valid.
+void fit_requests(Problem &p);
+/// Takes requests [begin, end) out of the batch and of these lists.
+void erase_requests(Problem &p, int begin, int end);
+
+/// Token positions [begin, end) of its request that a query row of a paged case sees.
+struct PositionRange {
+  int begin = 0, end = 0;
+  int size() const { return end - begin; }
+};
+PositionRange visible_range(const Problem &p, int row);
+
+} // namespace assay
