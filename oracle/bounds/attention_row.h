@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
+#include "oracle/exact/dtype.h"
 #include "oracle/exact/row_input.h"
 #include "oracle/exact/tile_order.h"
 
