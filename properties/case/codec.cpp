@@ -27,8 +27,8 @@ size_t count_rare(std::span<const EnumName<E>> options) {
 
 class Decoder {
 public:
-  Decoder(std::span<const uint8_t> bytes, const Family *family, bool has_launch)
-      : bytes_(bytes), family_(family), has_launch_(has_launch) {}
+  Decoder(std::span<const uint8_t> bytes, const Family *family, int version)
+      : bytes_(bytes), family_(family), version_(version) {}
 
   void integer(const std::string &, int &value, const Range &r) { value = draw(r); }
   void eighths(const std::string &, int &value, const Range &r) { value = draw(r) * 8; }
@@ -58,11 +58,13 @@ public:
   }
 
   void added_flag(const std::string &, bool &value, bool before, int one_in) {
-    value = has_launch_ ? byte() % one_in == 1 : before;
+    value = version_ >= 3 ? byte() % one_in == 1 : before;
   }
 
   /// Four in nine, so that most cases stay plain.
   bool gate(bool) { return byte() % 9 >= 5; }
+
+  bool added_gate(bool present) { return version_ >= 4 && gate(present); }
 
   void word(const std::string &, uint32_t &value) {
     value = 0;
@@ -109,7 +111,7 @@ private:
 
   std::span<const uint8_t> bytes_;
   const Family *family_;
-  bool has_launch_;
+  int version_;
   size_t next_ = 0;
 };
 
@@ -135,6 +137,7 @@ public:
     bytes.push_back(present ? 8 : 0);
     return present;
   }
+  bool added_gate(bool present) { return gate(present); }
   void word(const std::string &, uint32_t &value) {
     for (int i = 0; i < 4; ++i)
       bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
@@ -170,9 +173,9 @@ private:
 
 Problem decode_with(std::span<const uint8_t> bytes, const Limits &limits, const Family *family) {
   Problem p;
-  const int version = bytes.empty() || family != nullptr ? kCodecVersion : bytes[0];
-  const bool has_launch = version != 1 && version != 2;
-  Decoder io(bytes.empty() ? bytes : bytes.subspan(1), family, has_launch);
+  int version = bytes.empty() || family != nullptr ? kCodecVersion : bytes[0];
+  if (version == 0) version = kCodecVersion;
+  Decoder io(bytes.empty() ? bytes : bytes.subspan(1), family, version);
   visit_fields(io, p, limits);
   return p;
 }

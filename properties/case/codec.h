@@ -12,8 +12,9 @@ namespace assay {
 using Bytes = std::vector<uint8_t>;
 
 /// First byte of an encoded case; only this value is written. Cases of versions 1 and 2, which had
-/// no launch fields, decode to what they were; every other value reads as this one.
-inline constexpr uint8_t kCodecVersion = 3;
+/// no launch fields, and of version 3, whose tensors lay alike, decode to what they were; every
+/// other value reads as this one.
+inline constexpr uint8_t kCodecVersion = 4;
 
 /// Total: every byte string, the empty one included, is a well-formed case under `limits`. Fields
 /// are read in order, each as one choice; missing bytes read as zero, the simplest choice. Bytes

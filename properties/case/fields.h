@@ -10,6 +10,7 @@
 //   flag(name, bool), word(name, uint32_t)
 //   added_flag(name, bool, before, one_in)   a flag set in one of `one_in` draws; bytes of codec
 //                                            version 2 and texts without it mean `before`
+//   added_gate(present)                      as gate, of fields that codec version 3 did not have
 //   fit(name, lens, page_size, slots)        lengths whose pages share `slots` cache slots
 //   gate(present)                            whether the optional fields that follow are visited
 //   page_ids(Problem, pages, pool)           `pages` distinct ids below `pool`
@@ -219,6 +220,15 @@ void visit_launch(Io &io, Problem &p) {
 }
 
 template <class Io>
+void visit_placed_tensors(Io &io, Problem &p) {
+  if (!io.added_gate(has_placed_tensors(p))) return;
+  io.word("base_seed", p.base_seed);
+  io.added_flag("q_heads_outermost", p.q_heads_outermost, false, 4);
+  io.added_flag("o_heads_outermost", p.o_heads_outermost, false, 4);
+  io.added_flag("lse_heads_outermost", p.lse_heads_outermost, false, 4);
+}
+
+template <class Io>
 void visit_merge(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, enum_names<Dtype>());
   io.integer("rows", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
@@ -256,9 +266,11 @@ void visit_fields(Io &io, Problem &p, const Limits &limits) {
   io.choice("schedule.order", p.schedule.order, enum_names<BlockOrder>());
   io.choice("schedule.copies", p.schedule.copies, enum_names<CopyTiming>());
   io.word("schedule.seed", p.schedule.seed);
-  if (p.family != Family::kPaged) return;
-  fields::visit_features(io, p, limits);
-  fields::visit_launch(io, p);
+  if (p.family == Family::kPaged) {
+    fields::visit_features(io, p, limits);
+    fields::visit_launch(io, p);
+  }
+  fields::visit_placed_tensors(io, p);
 }
 
 } // namespace assay
