@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "properties/run/draw.h"
 #include "properties/run/requirements.h"
@@ -61,25 +64,31 @@ bool shows(const Shown &shown, const assay_kernel &kernel, const RunnerOptions &
       .failed();
 }
 
-/// Searches all draws of the seed, and prints the row to record.
-bool searched(const assay_kernel &kernel, RunnerOptions options) {
-  std::vector<const Property *> all;
-  for (const Property &property : properties())
-    all.push_back(&property);
+/// What the draws of the seed show first.
+std::optional<Shown> first_shown(const assay_kernel &kernel, RunnerOptions options,
+                                 const std::vector<const Property *> &properties) {
   std::atomic<bool> failed = false;
   options.found = [&](const PropertyRun &) { failed = true; };
   options.stop = &failed;
-  const RunSummary summary = run_properties({&kernel}, all, options, nullptr);
-  for (const PropertyRun &run : summary.runs) {
-    if (run.first.empty()) continue;
+  const RunSummary summary = run_properties({&kernel}, properties, options, nullptr);
+  for (const PropertyRun &run : summary.runs)
+    if (!run.first.empty()) return Shown{run.property->name, run.first[0].index};
+  return std::nullopt;
+}
+
+/// Searches all draws of the seed, and prints the row to record: a draw that shows the mistake in a
+/// process without earlier calls.
+bool searched(const assay_kernel &kernel, const RunnerOptions &options) {
+  std::vector<const Property *> all;
+  for (const Property &property : properties())
+    all.push_back(&property);
+  std::optional<Shown> shown = first_shown(kernel, options, all);
+  if (shown && !shows(*shown, kernel, options))
+    shown = first_shown(kernel, options, {find_property("call_sequence")});
+  if (shown)
     std::printf("row %s,%llu,%s,%llu\n", kernel.name, static_cast<unsigned long long>(options.seed),
-                run.property->name, static_cast<unsigned long long>(run.first[0].index));
-    std::printf("%s\n", run.first[0].result.message.substr(0, 200).c_str());
-    return true;
-  }
-  std::printf("none %s,%llu: %d cases, %.1f s\n", kernel.name,
-              static_cast<unsigned long long>(options.seed), summary.cases(), summary.seconds);
-  return false;
+                shown->property.c_str(), static_cast<unsigned long long>(shown->draw));
+  return shown.has_value();
 }
 
 class WrongCalls : public testing::TestWithParam<const char *> {};
