@@ -21,10 +21,10 @@ void make_cheap(Problem &p, Dice &dice) {
   p.sharing = Sharing::kNone;
   p.huge_pool = false;
   if (p.family == Family::kPaged) p.page_size = 16;
-  // All keys have weight: a lost one shows in the LSE, and in O.
-  p.q.regime = dice.upto(2) == 0 ? Regime::kZero : Regime::kNormal;
-  p.k.regime = p.v.regime = Regime::kNormal;
+  // All keys have weight, no two the same: a lost or a wrong one shows in the LSE.
+  p.q.regime = p.k.regime = p.v.regime = Regime::kNormal;
   p.q.exponent = p.k.exponent = p.v.exponent = 0;
+  p.scale = ScaleKind::kInvSqrt;
 }
 
 /// Kind 0 to 4: 16 to 256 requests, or one more or less.
