@@ -67,6 +67,7 @@ public:
     fields::cut_to_slots(lens, page_size, slots);
   }
   bool gate(bool) { return true; }
+  bool added_gate(bool, int) { return true; }
   /// Ids stay where they can; the choice is one of two places to exchange.
   void page_ids(Problem &p, int pages, int pool) {
     if (pages > fields::kMaxExplicitPages) {

@@ -31,10 +31,10 @@ const std::byte *first_changed(const std::byte *zone, size_t bytes) {
 
 } // namespace
 
-GuardedBlock::GuardedBlock(size_t bytes, size_t alignment) : bytes_(bytes) {
+GuardedBlock::GuardedBlock(size_t bytes, size_t alignment, size_t offset) : bytes_(bytes) {
   assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
   alignment = std::max<size_t>(alignment, 16);
-  lead_ = round_up(kRedZone, alignment);
+  lead_ = round_up(kRedZone, alignment) + offset % alignment;
   // NOTE: the tail starts right behind the last byte, whatever its alignment: ASan can poison a
   // part of a granule where that part is its end.
   tail_ = round_up(lead_ + bytes + kRedZone, alignment) - lead_ - bytes;

@@ -16,7 +16,8 @@ public:
   static constexpr uint8_t kPattern = 0xFB; // large finite in bf16, fp16 and e5m2
 
   GuardedBlock() = default;
-  GuardedBlock(size_t bytes, size_t alignment);
+  // data() is `offset` bytes behind a multiple of the alignment.
+  GuardedBlock(size_t bytes, size_t alignment, size_t offset = 0);
   GuardedBlock(GuardedBlock &&other) noexcept;
   GuardedBlock &operator=(GuardedBlock &&other) noexcept;
   ~GuardedBlock();
@@ -38,7 +39,7 @@ private:
   size_t allocated_ = 0;
   std::byte *data_ = nullptr;
   size_t bytes_ = 0;
-  size_t lead_ = 0; // bytes before data_; a multiple of the alignment, at least kRedZone
+  size_t lead_ = 0; // bytes before data_, at least kRedZone
   size_t tail_ = 0;
 };
 

@@ -35,9 +35,9 @@ Memory::Memory() = default;
 Memory::~Memory() = default;
 
 void *Memory::allocate(size_t bytes, Access access, InitState init, std::string tag,
-                       size_t alignment) {
+                       size_t alignment, size_t offset) {
   auto buffer = std::make_unique<Buffer>();
-  buffer->block = GuardedBlock(bytes, alignment);
+  buffer->block = GuardedBlock(bytes, alignment, offset);
   buffer->info.data = buffer->block.data();
   buffer->info.bytes = bytes;
   buffer->info.access = access;

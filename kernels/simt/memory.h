@@ -37,11 +37,11 @@ public:
   Memory(const Memory &) = delete;
   Memory &operator=(const Memory &) = delete;
 
-  // A new buffer with red zones. `bytes` may be 0. With kUndefined it is filled with 0xFF, a NaN in
-  // every format, and to read a byte is a hazard until device code has written it or mark_defined()
-  // has named it.
+  // A new buffer with red zones, `offset` bytes behind a multiple of the alignment. `bytes` may be
+  // 0. With kUndefined it is filled with 0xFF, a NaN in every format, and to read a byte is then a
+  // hazard until device code has written it or mark_defined() has named it.
   void *allocate(size_t bytes, Access access, InitState init, std::string tag,
-                 size_t alignment = 256);
+                 size_t alignment = 256, size_t offset = 0);
   // Registers memory that somebody else owns, without red zones. Its contents count as defined.
   void adopt(void *data, size_t bytes, Access access, std::string tag);
   // Forgets the buffer that starts at `data`, and frees it if it was allocated here.

@@ -13,9 +13,14 @@ constexpr size_t kMinBytes = 16;
 
 } // namespace
 
-int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements, Dtype dtype) {
+int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements, Dtype dtype,
+               size_t alignment) {
   int size = element_size(dtype);
-  Buffer b{name, output, std::vector<std::byte>(std::max(kMinBytes, elements * size)), {}};
+  Buffer b{name,
+           output,
+           std::vector<std::byte>(std::max(kMinBytes, elements * size)),
+           {},
+           base_offset(t.problem, name, alignment)};
   b.live.assign(b.bytes.size(), 0);
   t.buffers.push_back(std::move(b));
   int index = static_cast<int>(t.buffers.size()) - 1;

@@ -6,8 +6,13 @@
 
 namespace assay {
 
-/// Returns the index of the new buffer. Even an empty tensor gets an address of its own.
-int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements, Dtype dtype);
+/// What assay.h promises of the addresses of arrays that are no matrices, in bytes.
+inline constexpr size_t kArrayAlignment = 4;
+
+/// Returns the index of the new buffer. Even an empty tensor gets an address of its own, a multiple of
+/// `alignment`.
+int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements, Dtype dtype,
+               size_t alignment = kArrayAlignment);
 
 /// Of an input: these elements carry values. Of an output: the call must write them.
 void mark_live(Tensors &t, int buffer, int size, int64_t index, int count);

@@ -15,6 +15,9 @@
 namespace assay {
 namespace {
 
+/// What assay.h promises of the addresses of matrices, in bytes.
+constexpr size_t kMatrixAlignment = 16;
+
 /// Elements from the first to the last one of a strided [rows, heads, width] tensor.
 int64_t extent(const View &v, int rows, int heads, int width) {
   return rows == 0 || heads == 0 ? 0 : v.at(rows - 1, heads - 1, width - 1) + 1;
@@ -24,18 +27,20 @@ int64_t extent(const View &v, int rows, int heads, int width) {
 bool lone_pieces_are_0_apart(const Problem &p) { return hash_values(p.v.seed, 1u) % 2 == 0; }
 
 View add_rows(Tensors &t, const std::string &name, bool output, int rows, int heads, int width,
-              int pad, Dtype dtype, int tokens = 1) {
+              int pad, bool heads_outermost, Dtype dtype, int tokens = 1) {
   View v;
   v.size = element_size(dtype);
   v.tokens = tokens;
-  v.head_stride = width + pad;
-  v.token_stride = heads * v.head_stride + pad;
+  if (!heads_outermost) v.head_stride = width + pad;
+  v.token_stride = heads_outermost ? width + pad : heads * v.head_stride + pad;
   v.row_stride = tokens == 1 ? v.token_stride : tokens * v.token_stride + pad;
+  if (heads_outermost) v.head_stride = rows / tokens * v.row_stride + pad;
   if (lone_pieces_are_0_apart(t.problem)) {
     if (rows == tokens) v.row_stride = 0;
     if (heads == 1) v.head_stride = 0;
   }
-  v.buffer = add_buffer(t, name, output, extent(v, rows, heads, width), dtype);
+  v.buffer = add_buffer(t, name, output, extent(v, rows, heads, width), dtype,
+                        width > 1 ? kMatrixAlignment : kArrayAlignment);
   if (!output) return v;
   for (int r = 0; r < rows; ++r)
     for (int h = 0; h < heads; ++h)
@@ -46,9 +51,11 @@ View add_rows(Tensors &t, const std::string &name, bool output, int rows, int he
 void add_outputs(Tensors &t) {
   const Problem &p = t.problem;
   const int tokens = rows_between_batch_strides(p);
-  t.o = add_rows(t, "o", true, t.rows(), t.heads(), p.head_dim, 8 * p.o_pad, p.dtype, tokens);
+  t.o = add_rows(t, "o", true, t.rows(), t.heads(), p.head_dim, 8 * p.o_pad, p.o_heads_outermost,
+                 p.dtype, tokens);
   if (p.has_lse)
-    t.lse = add_rows(t, "lse", true, t.rows(), t.heads(), 1, p.lse_pad, Dtype::kFp32, tokens);
+    t.lse = add_rows(t, "lse", true, t.rows(), t.heads(), 1, p.lse_pad, p.lse_heads_outermost,
+                     Dtype::kFp32, tokens);
 }
 
 /// Physical ids of `count` logical pages among `pool`.
@@ -149,8 +156,8 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
   set_strides(c, p);
   if (p.huge_pool) c.first_page = first_page_of_huge_pool(c);
   int pages = std::max(1, c.pool_pages);
-  c.k = add_buffer(t, "k" + suffix, false, pages * c.k_page, kv_dtype(p));
-  c.v = add_buffer(t, "v" + suffix, false, pages * c.v_page, kv_dtype(p));
+  c.k = add_buffer(t, "k" + suffix, false, pages * c.k_page, kv_dtype(p), kMatrixAlignment);
+  c.v = add_buffer(t, "v" + suffix, false, pages * c.v_page, kv_dtype(p), kMatrixAlignment);
   for (int row = 0; row < c.rows; ++row)
     for (int token = 0; token < c.len[row]; ++token) {
       LogicalPage page = owner[row][token / page_size];
@@ -170,8 +177,8 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
 
 void fill_attention(Tensors &t, bool unshare) {
   const Problem &p = t.problem;
-  t.q = add_rows(t, "q", false, t.rows(), t.heads(), p.head_dim, 8 * p.q_pad, p.dtype,
-                 rows_between_batch_strides(p));
+  t.q = add_rows(t, "q", false, t.rows(), t.heads(), p.head_dim, 8 * p.q_pad, p.q_heads_outermost,
+                 p.dtype, rows_between_batch_strides(p));
   for (int r = 0; r < t.rows(); ++r)
     for (int h = 0; h < t.heads(); ++h) {
       t.set_row(t.q.buffer, t.q.size, t.q.at(r, h), RowValues::query(p, {r, h, 0, 0}));
@@ -218,9 +225,9 @@ void fill_merge_state(Tensors &t) {
     // does not, half of the second states lie otherwise than the first.
     const int apart = side == 1 && p.in_place != InPlace::kOverB && p.v.seed % 2 == 1;
     t.in_o[side] = add_rows(t, "o" + name, false, p.batch, t.heads(), p.head_dim,
-                            8 * (p.o_pad + apart), p.dtype);
-    t.in_lse[side] =
-        add_rows(t, "lse" + name, false, p.batch, t.heads(), 1, p.lse_pad + apart, Dtype::kFp32);
+                            8 * (p.o_pad + apart), p.q_heads_outermost, p.dtype);
+    t.in_lse[side] = add_rows(t, "lse" + name, false, p.batch, t.heads(), 1, p.lse_pad + apart,
+                              p.lse_heads_outermost, Dtype::kFp32);
     for (int r = 0; r < p.batch; ++r)
       fill_state(t, t.in_o[side], t.in_lse[side], r, r, side, 2);
   }
@@ -244,8 +251,10 @@ void fill_merge_states(Tensors &t) {
   for (int r = 0; r < p.batch; ++r)
     t.first_state.push_back(t.first_state.back() + states_of_row(p, r));
   int total = t.first_state.back();
-  t.in_o[0] = add_rows(t, "o_in", false, total, t.heads(), p.head_dim, 8 * p.o_pad, p.dtype);
-  t.in_lse[0] = add_rows(t, "lse_in", false, total, t.heads(), 1, p.lse_pad, Dtype::kFp32);
+  t.in_o[0] = add_rows(t, "o_in", false, total, t.heads(), p.head_dim, 8 * p.o_pad,
+                       p.q_heads_outermost, p.dtype);
+  t.in_lse[0] = add_rows(t, "lse_in", false, total, t.heads(), 1, p.lse_pad, p.lse_heads_outermost,
+                         Dtype::kFp32);
   for (int r = 0; r < p.batch; ++r) {
     int count = t.first_state[r + 1] - t.first_state[r];
     for (int s = 0; s < count; ++s)

@@ -19,6 +19,7 @@ struct Buffer {
   bool output = false;
   std::vector<std::byte> bytes;
   std::vector<uint8_t> live;
+  size_t offset = 0; ///< its address behind a multiple of 256
 };
 
 /// [row, head, element] inside a buffer; strides in elements of `size` bytes. Of query tensors

@@ -40,6 +40,7 @@ public:
   }
   void word(const std::string &name, uint32_t &value) { line(name, value); }
   bool gate(bool present) { return present; }
+  bool added_gate(bool present, int) { return present; }
   void fit(const std::string &, std::vector<int> &, int, int &) {}
   void page_ids(Problem &p, int, int) {
     if (!p.page_ids.empty()) line("page_ids", fmt::format("{}", fmt::join(p.page_ids, ", ")));
@@ -94,6 +95,7 @@ public:
   }
   void word(const std::string &, uint32_t &) {}
   bool gate(bool) { return true; }
+  bool added_gate(bool, int) { return true; }
   void fit(const std::string &name, std::vector<int> &lens, int page_size, int &slots) {
     std::vector<int> cut = lens;
     int before = slots;
@@ -200,6 +202,7 @@ public:
       fail(entry->line, name, quoted_word(entry->value) + " is not an integer in 0 .. 4294967295");
   }
   bool gate(bool) { return true; } // a field that is not there has its simplest value
+  bool added_gate(bool, int) { return true; }
   void fit(const std::string &name, std::vector<int> &lens, int page_size, int &slots) {
     check(name, [&](Checker &c) { c.fit(name, lens, page_size, slots); });
   }

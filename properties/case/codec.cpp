@@ -72,6 +72,8 @@ public:
   /// Four in nine, so that most cases stay plain.
   bool gate(bool) { return byte() % 9 >= 5; }
 
+  bool added_gate(bool present, int since) { return version_ >= since && gate(present); }
+
   void word(const std::string &, uint32_t &value) {
     value = 0;
     for (int i = 0; i < 4; ++i)
@@ -149,6 +151,7 @@ public:
     bytes.push_back(present ? 8 : 0);
     return present;
   }
+  bool added_gate(bool present, int) { return gate(present); }
   void word(const std::string &, uint32_t &value) {
     for (int i = 0; i < 4; ++i)
       bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));

@@ -156,7 +156,10 @@ Problem with_longest_row(Problem p) {
   p.sharing = Sharing::kNone;
   // More scores than shared memory holds; K and V of more than 32 MB.
   p.seq_lens = {58'000};
+  // Weights that do not leave all but a few keys out.
   p.q.regime = p.k.regime = p.v.regime = Regime::kNormal;
+  p.q.exponent = p.k.exponent = 0;
+  p.scale = ScaleKind::kInvSqrt;
   return p;
 }
 

@@ -51,6 +51,7 @@ FieldKind kind_of(const std::string &name) {
 struct Visitor {
   void word(const std::string &, uint32_t &) {}
   bool gate(bool) { return true; }
+  bool added_gate(bool, int) { return true; }
   void fit(const std::string &, std::vector<int> &lens, int page_size, int &slots) {
     fields::cut_to_slots(lens, page_size, slots);
   }

@@ -11,6 +11,8 @@
 //   added_flag(name, bool, Added, before)    a flag that older bytes and texts have not: they mean
 //                                            `before`
 //   added_integers(name, vector, count, Range, Added)   a list that may be absent, as in these
+//   added_gate(present, since)               as gate, of fields that bytes of codec versions before
+//                                            `since` do not hold
 //   fit(name, lens, page_size, slots)        lengths whose pages share `slots` cache slots
 //   gate(present)                            whether the optional fields that follow are visited
 //   page_ids(Problem, pages, pool)           `pages` distinct ids below `pool`
@@ -33,7 +35,7 @@ struct Range {
 };
 
 /// Raised by a field that comes later.
-inline constexpr uint8_t kCodecVersion = 4;
+inline constexpr uint8_t kCodecVersion = 5;
 
 /// A field that came later: bytes of codec versions before `since` do not hold it, and one draw in
 /// `one_in` sets it.
@@ -231,6 +233,15 @@ void visit_launch(Io &io, Problem &p) {
 }
 
 template <class Io>
+void visit_placed_tensors(Io &io, Problem &p) {
+  if (!io.added_gate(has_placed_tensors(p), 5)) return;
+  io.word("base_seed", p.base_seed);
+  io.added_flag("q_heads_outermost", p.q_heads_outermost, Added{5, 4}, false);
+  io.added_flag("o_heads_outermost", p.o_heads_outermost, Added{5, 4}, false);
+  io.added_flag("lse_heads_outermost", p.lse_heads_outermost, Added{5, 4}, false);
+}
+
+template <class Io>
 void visit_merge(Io &io, Problem &p, const Limits &limits) {
   io.choice("dtype", p.dtype, enum_names<Dtype>());
   io.integer("rows", p.batch, Range{0, limits.batch, 1, kBatchAnchors});
@@ -268,9 +279,11 @@ void visit_fields(Io &io, Problem &p, const Limits &limits) {
   io.choice("schedule.order", p.schedule.order, enum_names<BlockOrder>());
   io.choice("schedule.copies", p.schedule.copies, enum_names<CopyTiming>());
   io.word("schedule.seed", p.schedule.seed);
-  if (p.family != Family::kPaged) return;
-  fields::visit_features(io, p, limits);
-  fields::visit_launch(io, p);
+  if (p.family == Family::kPaged) {
+    fields::visit_features(io, p, limits);
+    fields::visit_launch(io, p);
+  }
+  fields::visit_placed_tensors(io, p);
 }
 
 } // namespace assay

@@ -158,6 +158,25 @@ float softcap(const Problem &p) {
   return 0.0f;
 }
 
+bool has_placed_tensors(const Problem &p) {
+  return p.base_seed != 0 || p.q_heads_outermost || p.o_heads_outermost || p.lse_heads_outermost;
+}
+
+size_t base_offset(const Problem &p, std::string_view buffer, size_t least) {
+  constexpr size_t kMost = 256;
+  if (p.base_seed == 0) return 0;
+  uint64_t hash = p.base_seed;
+  for (char c : buffer)
+    hash = hash_values(hash, static_cast<unsigned char>(c));
+  size_t choices = 1;
+  while (least << (choices - 1) < kMost)
+    ++choices;
+  const size_t alignment = least << hash % choices;
+  if (alignment == kMost) return 0;
+  // An odd multiple, so that no larger power of two divides it.
+  return alignment * (1 + 2 * (hash / choices % (kMost / alignment / 2)));
+}
+
 LogicalPage canonical_page(Sharing sharing, int page_size, int row, int index) {
   const int end = (index + 1) * page_size;
   switch (sharing) {

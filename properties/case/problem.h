@@ -189,6 +189,11 @@ struct Problem {
   bool even_lengths = false; ///< hint of v1, given whatever the lengths are
   bool early_start = false;  ///< behind a kernel that writes late_bytes() at the last moment
 
+  // Where tensors lie. Never changes a value.
+  uint32_t base_seed = 0; ///< 0: every buffer begins at a multiple of 256 bytes; else base_offset()
+  /// The heads of q (merges: of the states), of o, of the LSEs are further apart than the rows.
+  bool q_heads_outermost = false, o_heads_outermost = false, lse_heads_outermost = false;
+
   int num_qo_heads() const { return num_kv_heads * group_size; }
   friend bool operator==(const Problem &, const Problem &) = default;
 };
@@ -220,6 +225,12 @@ std::string_view name_of(E value) {
     if (entry.value == value) return entry.name;
   return "?";
 }
+
+/// Whether a field says where tensors lie, of those that codec version 3 did not have.
+bool has_placed_tensors(const Problem &p);
+/// How far behind a multiple of 256 bytes a buffer begins: a multiple of `least` bytes, with each
+/// power of two from `least` to 256 the largest that divides its address equally often.
+size_t base_offset(const Problem &p, std::string_view buffer, size_t least);
 
 inline bool is_attention(const Problem &p) {
   return p.family == Family::kPaged || p.family == Family::kCascade;

@@ -13,7 +13,14 @@ int overlap(int begin, int end, int from, int to) {
   return std::max(0, std::min(end, to) - std::max(begin, from));
 }
 
-/// Those in [begin, end) are gone.
+} // namespace
+
+void drop_page_ids(Problem &p) {
+  if (p.placement != Placement::kExplicit) return;
+  p.placement = Placement::kIdentity;
+  p.page_ids.clear();
+}
+
 Problem without_requests(const Problem &p, int begin, int end) {
   Problem c = p;
   erase_requests(c, begin, end);
@@ -28,14 +35,6 @@ Problem without_requests(const Problem &p, int begin, int end) {
     }
   }
   return c;
-}
-
-} // namespace
-
-void drop_page_ids(Problem &p) {
-  if (p.placement != Placement::kExplicit) return;
-  p.placement = Placement::kIdentity;
-  p.page_ids.clear();
 }
 
 Problem only_request(const Problem &p, int keep) {
@@ -221,6 +220,12 @@ Candidates settings(const Problem &p) {
       out, p, [](Problem &c) -> bool & { return c.even_lengths; }, false);
   simpler_enum(
       out, p, [](Problem &c) -> bool & { return c.early_start; }, false);
+  simpler_enum(
+      out, p, [](Problem &c) -> uint32_t & { return c.base_seed; }, 0u);
+  for (bool Problem::*outermost :
+       {&Problem::q_heads_outermost, &Problem::o_heads_outermost, &Problem::lse_heads_outermost})
+    simpler_enum(
+        out, p, [=](Problem &c) -> bool & { return c.*outermost; }, false);
   simpler_enum(
       out, p, [](Problem &c) -> uint32_t & { return c.schedule.seed; }, 0u);
   simpler_enum(

@@ -23,6 +23,7 @@ struct KernelTotals {
   double t0 = 0, t1 = 0, t2 = 0, lse = 0, seconds = 0;
   uint64_t outputs = 0, no_claim = 0, declared_away = 0, certified = 0;
   oracle::BudgetSizes budgets;
+  ReachedSizes reached;
 };
 
 KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
@@ -44,6 +45,7 @@ KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
     // The cases of others are extreme on purpose, or sums of two bounds.
     if (r.property == find_property("within_budget")) t.budgets = r.budgets;
     t.certified += r.certified_rows;
+    t.reached.merge(r.reached);
   }
   return t;
 }
@@ -74,6 +76,7 @@ nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel
           {"declared_away", t.declared_away},
           {"median_budget", t.budgets.median()},
           {"certified_rows", t.certified},
+          {"reached", t.reached.sizes()},
           {"nan_contract", nan_json(*kernel)},
           {"classes", important_classes(static_cast<Family>(kernel->family))},
           {"envelope",

@@ -14,6 +14,7 @@ CheckResult within_budget(const Problem &p, Sut &sut);
 // Attention and merges.
 CheckResult poison_untouched(const Problem &p, Sut &sut);
 CheckResult run_to_run(const Problem &p, Sut &sut);
+CheckResult call_sequence(const Problem &p, Sut &sut);
 CheckResult schedule_independence(const Problem &p, Sut &sut);
 CheckResult early_start_equals_plain(const Problem &p, Sut &sut);
 CheckResult nan_reaches_outputs(const Problem &p, Sut &sut);

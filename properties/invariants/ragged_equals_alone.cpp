@@ -26,7 +26,7 @@ CheckResult check_alone(RunBounds &of_all, const Tensors &all, int request, Sut 
   one.query_tokens.clear();
   one.q_len = tokens;
   Tensors t = materialise(one);
-  copy_request(t, all, request);
+  copy_request(t, 0, all, request);
   Outcome alone = run_tensors(std::move(t), sut);
   if (!alone.ok()) return alone.check;
   RunBounds of_alone(alone, sut);

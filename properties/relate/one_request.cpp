@@ -24,15 +24,17 @@ Problem one_request(const Problem &p, int row) {
   return one;
 }
 
-void copy_request(Tensors &one, const Tensors &all, int row) {
-  for (int token = 0; token < one.rows(); ++token)
+void copy_request(Tensors &some, int place, const Tensors &all, int row) {
+  for (int token = 0; token < query_tokens(all.problem, row); ++token)
     for (int h = 0; h < all.heads(); ++h)
-      copy_query(one, token, h, all, row_of(all.problem, {row, token}), h);
-  auto from = key_runs(all, row), to = key_runs(one, 0);
+      copy_query(some, row_of(some.problem, {place, token}), h, all,
+                 row_of(all.problem, {row, token}), h);
+  auto from = key_runs(all, row), to = key_runs(some, place);
   for (size_t i = 0; i < to.size(); ++i)
     for (int token = 0; token < to[i].len; ++token)
       for (int h = 0; h < all.problem.num_kv_heads; ++h)
-        copy_keys(one, to[i].cache, to[i].row, token, h, all, from[i].cache, from[i].row, token, h);
+        copy_keys(some, to[i].cache, to[i].row, token, h, all, from[i].cache, from[i].row, token,
+                  h);
 }
 
 } // namespace assay

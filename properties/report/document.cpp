@@ -177,4 +177,24 @@ Coverage coverage(const json &document, const std::string &kernel) {
   return out;
 }
 
+Reached reached(const json &document) {
+  Reached out;
+  const json nothing = json::object();
+  const auto sizes_of = [&](const json &kernel) { return kernel.value("reached", nothing); };
+  for (const json &kernel : document.at("kernels")) {
+    const json sizes = sizes_of(kernel);
+    for (const auto &[field, size] : sizes.items())
+      if (std::find(out.fields.begin(), out.fields.end(), field) == out.fields.end())
+        out.fields.push_back(field);
+  }
+  for (const json &kernel : document.at("kernels")) {
+    const json sizes = sizes_of(kernel);
+    if (sizes.empty()) continue;
+    out.rows.push_back({text_of(kernel, "name"), {}});
+    for (const std::string &field : out.fields)
+      out.rows.back().sizes.push_back(sizes.contains(field) ? sizes.at(field).dump() : "-");
+  }
+  return out;
+}
+
 } // namespace assay::report

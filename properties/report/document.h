@@ -57,6 +57,18 @@ struct Coverage {
 };
 Coverage coverage(const json &document, const std::string &kernel);
 
+/// The largest size of each field that ten judged draws reached: fields, and a row of sizes for
+/// each kernel, "-" where it has no such field. Empty of documents that do not say.
+struct Reached {
+  std::vector<std::string> fields;
+  struct Row {
+    std::string kernel;
+    std::vector<std::string> sizes;
+  };
+  std::vector<Row> rows;
+};
+Reached reached(const json &document);
+
 /// "0.731", "1.2e+03", "-" for nothing.
 std::string ratio_text(double ratio);
 

@@ -34,6 +34,7 @@ void require_kernel(const Field &kernel) {
     kernel.at(key).texts();
   if (!kernel.at("envelope").value().is_object()) kernel.at("envelope").refuse("an object");
   require_worst(kernel.at("worst"));
+  if (kernel.has("reached")) kernel.at("reached").counts();
 }
 
 void require_run(const Field &run) {

@@ -107,6 +107,25 @@ std::string html_coverage(const json &document) {
   return out.empty() ? "" : "<h2>Coverage: class by property</h2>\n" + legend() + out;
 }
 
+/// A line a kernel.
+static std::string html_sizes(const json &document) {
+  const Reached sizes = reached(document);
+  if (sizes.rows.empty()) return "";
+  std::string out = "<h2>Sizes</h2>\n<p class=\"soft\">Of each field the largest size that ten "
+                    "judged draws reached.</p>\n"
+                    "<div class=\"scroll\"><table><thead><tr><th>kernel</th>";
+  for (const std::string &field : sizes.fields)
+    out += fmt::format("<th>{}</th>", markup(field));
+  out += "</tr></thead><tbody>\n";
+  for (const Reached::Row &row : sizes.rows) {
+    out += fmt::format("<tr data-kernel=\"{0}\"><td>{0}</td>", markup(row.kernel));
+    for (const std::string &size : row.sizes)
+      out += fmt::format("<td>{}</td>", markup(size));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
 std::string html_kernels(const json &document) {
   std::string out = "<h2>Kernels</h2>\n<p class=\"soft\">Worst error over what is allowed, by tier "
                     "of the oracle and for the LSE: 1 at most for a right kernel. Budget: the "
@@ -117,7 +136,7 @@ std::string html_kernels(const json &document) {
   out += "</tr></thead><tbody>\n";
   for (const json &kernel : document.at("kernels"))
     out += kernel_row(document, kernel);
-  return out + "</tbody></table></div>\n";
+  return out + "</tbody></table></div>\n" + html_sizes(document);
 }
 
 } // namespace assay::report

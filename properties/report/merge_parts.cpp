@@ -100,6 +100,15 @@ void require_same(const Shard &shard, const json &to, const json &from, const ch
                               text_of(from, "name"), "the reports before"));
 }
 
+/// Ten draws of one shard are ten draws of all.
+void keep_largest_sizes(json &to, const json &from) {
+  const json sizes = from.value("reached", json::object());
+  for (const auto &[field, size] : sizes.items()) {
+    json &largest = to["reached"][field];
+    if (largest.is_null() || largest < size) largest = size;
+  }
+}
+
 void add_kernel(const Shard &shard, json &to, const json &from) {
   for (const char *key : {"nan_contract", "classes", "envelope"})
     require_same(shard, to, from, key);
@@ -113,6 +122,7 @@ void add_kernel(const Shard &shard, json &to, const json &from) {
       std::max(to.at("median_budget").get<double>(), from.at("median_budget").get<double>());
   unite(to["gaps"], from.at("gaps"));
   unite(to["not_covered"], from.at("not_covered"));
+  keep_largest_sizes(to, from);
 }
 
 /// Severity of a verdict on a kept finding.

@@ -14,7 +14,7 @@ public:
   Terminal(const json &document, const TerminalLook &look) : document_(document), look_(look) {}
 
   std::string all() const {
-    std::string out = look_.quiet ? "" : table() + silent_about_nan() + envelopes();
+    std::string out = look_.quiet ? "" : table() + sizes() + silent_about_nan() + envelopes();
     for (const json &group : document_.at("groups"))
       out += finding(group);
     out += text_of(document_, "ended").empty() ? gap_lines() : end();
@@ -44,6 +44,20 @@ private:
       out += row(text_of(k, "name"), text_of(k, "cases"), text_of(k, "findings"),
                  text_of(k, "undecided"), worst("ratio_t0"), worst("ratio_t1"), worst("ratio_t2"),
                  worst("ratio_lse"), budget > 0 ? fmt::format("{:.1e}", budget) : "-");
+    }
+    return out;
+  }
+
+  std::string sizes() const {
+    const Reached sizes = reached(document_);
+    if (sizes.rows.empty()) return "";
+    std::string out = "\nlargest size that ten judged draws reached:\n";
+    for (const Reached::Row &row : sizes.rows) {
+      std::vector<std::string> words;
+      for (size_t i = 0; i < sizes.fields.size(); ++i)
+        if (row.sizes[i] != "-")
+          words.push_back(fmt::format("{} {}", sizes.fields[i], row.sizes[i]));
+      out += fmt::format("{:<24} {}\n", row.kernel, joined(words));
     }
     return out;
   }

@@ -5,6 +5,7 @@
 #include "properties/case/directed.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
+#include "properties/case/serving.h"
 #include "properties/run/runner.h"
 
 namespace assay {
@@ -15,6 +16,45 @@ uint64_t name_hash(const char *name) {
   for (; *name != '\0'; ++name)
     h = hash_mix(h ^ static_cast<unsigned char>(*name));
   return h;
+}
+
+/// Which draws of a property have the sizes of serving: kind `first_kind` at `first`, and the
+/// others each `step` draws on.
+struct ServingDraws {
+  const char *property;
+  uint64_t first, step;
+  int first_kind, kinds; ///< kinds -1: all
+};
+constexpr ServingDraws kServingDraws[] = {
+    {"within_budget", 30, 7, 0, -1},
+    {"batch_independence", 3, 4, 0, kServingBatches},
+    {"zero_query_counts_keys", 5, 8, kServingBatches, kServingRows},
+};
+
+/// The kind of a draw, or -1. Of cascades and merges only within_budget and batches have any.
+int serving_kind(const Property &property, Family family, uint64_t index) {
+  const bool attention = family == Family::kPaged || family == Family::kCascade;
+  for (const ServingDraws &draws : kServingDraws) {
+    if (draws.property != std::string_view(property.name)) continue;
+    const int kinds = draws.kinds < 0 ? serving_kinds(family) : draws.kinds;
+    if (draws.kinds > 0 && !attention) return -1;
+    if (draws.first_kind > 0 && family != Family::kPaged) return -1;
+    if (index < draws.first || (index - draws.first) % draws.step != 0) return -1;
+    const uint64_t kind = (index - draws.first) / draws.step;
+    return kind < static_cast<uint64_t>(kinds) ? draws.first_kind + static_cast<int>(kind) : -1;
+  }
+  return -1;
+}
+
+/// `limits` then let it through.
+Problem with_serving_sizes(const Problem &p, int kind, uint64_t seed, bool in_batch,
+                           Limits &limits) {
+  Dice dice(hash_values(seed, 'v'));
+  Problem out = serving_case(p, kind, dice);
+  // Bits are promised not to follow the batch where the call says how often to split.
+  if (in_batch && out.num_splits == 0) out.num_splits = 2 + kind;
+  limits = full_limits();
+  return out;
 }
 
 /// What is too large to be drawn often; the largest only where a run has hundreds of cases.
@@ -41,6 +81,8 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   if (large) limits.slots = 2048;
   Problem p = directed(draw_problem(limits, family, seed), limits, seed);
   if (&property == find_property("within_budget")) p = once_a_run(std::move(p), index, limits);
+  if (const int kind = serving_kind(property, family, index); kind >= 0)
+    p = with_serving_sizes(p, kind, seed, &property == find_property("batch_independence"), limits);
   const auto narrow = options.envelopes.find(&kernel);
   return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "properties/case/shrink.h"
+#include "properties/run/reached.h"
 #include "properties/run/registry.h"
 
 namespace assay {
@@ -48,6 +49,7 @@ struct PropertyRun : Judged {
   std::map<std::string, uint64_t> counters; ///< of the runs of drawn cases, summed (Sut)
   double seconds = 0;                       ///< summed over threads
   std::map<std::string, int> classes;       ///< decided cases of each class, as they ran
+  ReachedSizes reached;                     ///< of decided cases, as they were drawn
   std::vector<std::string> missing; ///< important classes without a case, unsupported ones aside
   std::vector<std::string> outside; ///< important classes that the kernel's envelope leaves out
   std::vector<Finding> first;       ///< the first failure, shrunk; empty without one

@@ -174,6 +174,7 @@ private:
     }
     if (r.kind == CheckResult::Kind::kUndecided) ++run_.undecided;
     count(ran);
+    run_.reached.add(p);
     if (!r.failed()) return;
     ++run_.findings;
     if (!run_.first.empty()) return;

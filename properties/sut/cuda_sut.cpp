@@ -72,7 +72,7 @@ private:
     placed_.clear();
     total_ = 0;
     for (const Buffer &b : t.buffers) {
-      GuardedBytes &guarded = place(b.name, b.bytes.size());
+      GuardedBytes &guarded = place(b.name, b.bytes.size(), b.offset);
       std::memcpy(guarded.data(), b.bytes.data(), b.bytes.size());
     }
     RunResult result;
@@ -84,14 +84,15 @@ private:
         if (assay_status status = kernel().workspace_size(shape.get(), &scratch))
           return refused(std::move(result), status);
     }
-    GuardedBytes &workspace = place("workspace", scratch);
+    GuardedBytes &workspace = place("workspace", scratch, scratch_offset(t, "workspace"));
     fill_poison(workspace.data(), scratch, t.problem);
     uint64_t plan_bytes = 0;
     if (plans_apart(t)) {
       AbiParams shape = make_params(t, host_addresses(t), ASSAY_TARGET_CUDA, stream_);
       if (assay_status status = kernel().plan_size(shape.get(), &plan_bytes))
         return refused(std::move(result), status);
-      place("plan", plan_bytes);
+      place("plan", plan_bytes, scratch_offset(t, "plan"));
+      if (plans_for_others(t)) place_other_plan(t, plan_bytes);
     }
     const std::vector<LateRange> late =
         t.problem.early_start ? late_ranges(t) : std::vector<LateRange>();
@@ -103,6 +104,8 @@ private:
       return refused(std::move(result), status);
     upload();
     if (plan_bytes > 0) result.status = kernel().plan(params.get());
+    if (result.status == ASSAY_OK && plan_bytes > 0 && plans_for_others(t))
+      result.status = plan_for_others(t, params);
     if (t.problem.early_start)
       require(
           enqueue_late_writer({arena_.device(), arena_.device() + total_, total_}, late, stream_),
@@ -120,16 +123,34 @@ private:
     return result;
   }
 
+  /// Behind the plan: another one, and the lengths that it is for.
+  void place_other_plan(const Tensors &t, uint64_t plan_bytes) {
+    const std::vector<int32_t> lengths = other_lengths(t);
+    const size_t bytes = lengths.size() * sizeof lengths[0];
+    place("another plan", plan_bytes, scratch_offset(t, "another plan"));
+    std::memcpy(place("seq_lens of another plan", bytes, 0).data(), lengths.data(), bytes);
+  }
+  assay_status plan_for_others(const Tensors &t, const AbiParams &own) {
+    AbiParams params;
+    params.family = own.family;
+    params.paged = own.paged;
+    const size_t plan = t.buffers.size() + 2;
+    params.paged.kv.seq_lens = static_cast<const int32_t *>(address(plan + 1));
+    params.set_plan(address(plan), params.paged.plan_bytes);
+    return kernel().plan(params.get());
+  }
+
   RunResult refused(RunResult result, assay_status status) {
     result.status = status;
     result.message = last_message(kernel());
     return result;
   }
 
-  GuardedBytes &place(const std::string &name, size_t bytes) {
-    placed_.push_back({GuardedBytes(bytes), name, total_});
+  /// The block itself begins `offset` bytes behind a multiple of 256.
+  GuardedBytes &place(const std::string &name, size_t bytes, size_t offset) {
+    placed_.push_back({GuardedBytes(bytes), name, total_ + offset});
     constexpr size_t kAlign = GuardedBytes::kBand;
-    total_ += (placed_.back().bytes.whole_bytes() + kAlign - 1) / kAlign * kAlign;
+    total_ += (offset + placed_.back().bytes.whole_bytes() + kAlign - 1) / kAlign * kAlign;
     return placed_.back().bytes;
   }
   void *address(size_t i) { return arena_.device() + placed_[i].offset + GuardedBytes::kBand; }

@@ -34,9 +34,10 @@ void check_bands(const std::byte *data, size_t bytes, const std::string &name,
   }
 }
 
-GuardedBytes::GuardedBytes(size_t bytes) : bytes_(bytes), storage_(bytes + 3 * kBand) {
+GuardedBytes::GuardedBytes(size_t bytes, size_t offset)
+    : bytes_(bytes), storage_(bytes + offset + 3 * kBand) {
   auto address = reinterpret_cast<uintptr_t>(storage_.data());
-  lead_ = (kBand - address % kBand) % kBand;
+  lead_ = (kBand - address % kBand) % kBand + offset;
   write_bands(data(), bytes_);
 }
 

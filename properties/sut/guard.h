@@ -18,11 +18,11 @@ void write_bands(std::byte *data, size_t bytes);
 void check_bands(const std::byte *data, size_t bytes, const std::string &name,
                  std::vector<Violation> &violations);
 
-/// Bytes with a guard band on either side, 256-byte aligned.
+/// Bytes with a guard band on either side, `offset` bytes behind a multiple of 256.
 class GuardedBytes {
 public:
   static constexpr size_t kBand = kGuardBand;
-  explicit GuardedBytes(size_t bytes);
+  explicit GuardedBytes(size_t bytes, size_t offset = 0);
   GuardedBytes(GuardedBytes &&) = default; // the bytes keep their address
   GuardedBytes &operator=(GuardedBytes &&) = default;
   std::byte *data() { return whole() + kBand; }

@@ -19,7 +19,7 @@ private:
     std::vector<GuardedBytes> blocks;
     std::vector<void *> addresses;
     for (const Buffer &b : t.buffers) {
-      blocks.emplace_back(b.bytes.size());
+      blocks.emplace_back(b.bytes.size(), b.offset);
       std::memcpy(blocks.back().data(), b.bytes.data(), b.bytes.size());
       addresses.push_back(blocks.back().data());
     }
@@ -27,7 +27,7 @@ private:
     RunResult result;
     GuardedBytes workspace(0);
     bool ok = admitted(kernel(), params.get(), result, [&](uint64_t bytes) {
-      workspace = GuardedBytes(bytes);
+      workspace = GuardedBytes(bytes, scratch_offset(t, "workspace"));
       fill_poison(workspace.data(), bytes, t.problem);
       params.set_workspace(workspace.data(), bytes);
     });

@@ -115,6 +115,8 @@ class ProcessSut final : public Sut {
 public:
   using Sut::Sut;
 
+  void forget_earlier_calls() override { child_.stop(); }
+
   std::vector<std::string> accepted_bad_calls(const Tensors &t) override {
     return wrong_calls_of(wire::Question::kBadCalls, t);
   }

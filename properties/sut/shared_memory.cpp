@@ -60,8 +60,8 @@ void SharedMemory::map(size_t size) {
 CallLayout::CallLayout(const Tensors &t) {
   constexpr size_t kAlign = 256;
   for (const Buffer &b : t.buffers) {
-    offsets.push_back(bytes + kGuardBand);
-    bytes += (2 * kGuardBand + b.bytes.size() + kAlign - 1) / kAlign * kAlign;
+    offsets.push_back(bytes + kGuardBand + b.offset);
+    bytes += (2 * kGuardBand + b.offset + b.bytes.size() + kAlign - 1) / kAlign * kAlign;
   }
 }
 

@@ -31,13 +31,12 @@ private:
     RunResult result;
     bool ok = admitted(kernel(), params.get(), result, [&](uint64_t bytes) {
       if (bytes == 0) return;
-      void *workspace = stream.memory.allocate(bytes, simt::Access::kReadWrite,
-                                               simt::InitState::kUndefined, "workspace");
+      void *workspace = scratch(stream.memory, t, bytes, "workspace");
       fill_poison(static_cast<std::byte *>(workspace), bytes, t.problem);
       params.set_workspace(workspace, bytes);
     });
     if (!ok) return result;
-    if (plans_apart(t)) result.status = plan(stream.memory, params);
+    if (plans_apart(t)) result.status = plan(stream.memory, t, params);
     if (result.status == ASSAY_OK && is_second_call(t))
       result.status = first_call(stream.memory, t, params, addresses[t.q.buffer]);
     set_kernel_in_front(stream.memory, t, addresses);
@@ -86,12 +85,32 @@ private:
       memory.mark_late(static_cast<std::byte *>(addresses[late.buffer]) + late.offset, late.bytes);
   }
 
-  assay_status plan(simt::Memory &memory, AbiParams &params) {
+  static void *scratch(simt::Memory &memory, const Tensors &t, uint64_t bytes, const char *name) {
+    return memory.allocate(bytes, simt::Access::kReadWrite, simt::InitState::kUndefined, name, 256,
+                           scratch_offset(t, name));
+  }
+
+  assay_status plan(simt::Memory &memory, const Tensors &t, AbiParams &params) {
     uint64_t bytes = 0;
     if (assay_status status = kernel().plan_size(params.get(), &bytes)) return status;
-    params.set_plan(
-        memory.allocate(bytes, simt::Access::kReadWrite, simt::InitState::kUndefined, "plan"),
-        bytes);
+    params.set_plan(scratch(memory, t, bytes, "plan"), bytes);
+    const assay_status status = kernel().plan(params.get());
+    return status == ASSAY_OK && plans_for_others(t) ? plan_for_others(memory, t, params) : status;
+  }
+
+  /// A plan that the run does not use.
+  assay_status plan_for_others(simt::Memory &memory, const Tensors &t, const AbiParams &own) {
+    AbiParams params;
+    params.family = own.family;
+    params.paged = own.paged;
+    const std::vector<int32_t> lengths = other_lengths(t);
+    const size_t bytes = lengths.size() * sizeof lengths[0];
+    void *others = memory.allocate(bytes, simt::Access::kReadOnly, simt::InitState::kDefined,
+                                   "seq_lens of another plan");
+    std::memcpy(others, lengths.data(), bytes);
+    params.paged.kv.seq_lens = static_cast<const int32_t *>(others);
+    params.set_plan(scratch(memory, t, params.paged.plan_bytes, "another plan"),
+                    params.paged.plan_bytes);
     return kernel().plan(params.get());
   }
 
@@ -103,7 +122,7 @@ private:
       bool fresh = b.output && !is_input(t, static_cast<int>(i));
       addresses.push_back(memory.allocate(
           b.bytes.size(), b.output ? simt::Access::kReadWrite : simt::Access::kReadOnly,
-          fresh ? simt::InitState::kUndefined : simt::InitState::kDefined, b.name));
+          fresh ? simt::InitState::kUndefined : simt::InitState::kDefined, b.name, 256, b.offset));
       std::memcpy(addresses.back(), b.bytes.data(), b.bytes.size());
     }
     for (const CacheView &c : t.caches)

@@ -48,6 +48,30 @@ bool knows_queries(const assay_kernel &kernel, const Tensors &t) {
   return kernel.ragged_queries != 0 || t.problem.query_tokens.empty();
 }
 
+/// A head_dim that the kernel refuses has no workspace and no plan.
+void ask_sizes_of_other_head_dims(const assay_kernel &kernel, AbiParams &params,
+                                  std::vector<std::string> &accepted) {
+  if (params.family != Family::kPaged && params.family != Family::kCascade) return;
+  int32_t &head_dim =
+      params.family == Family::kPaged ? params.paged.head_dim : params.cascade.head_dim;
+  const int32_t right = head_dim;
+  const auto ask = [&](auto size, const char *what) {
+    uint64_t bytes = 0;
+    if (size != nullptr && size(params.get(), &bytes) == ASSAY_OK)
+      accepted.push_back(
+          fmt::format("head_dim is {}, which is refused when asked and has a {}", head_dim, what));
+  };
+  // Smaller ones, since those of the case allow strides that a larger one would not.
+  for (const int32_t other : {32, 96, 160, 192}) {
+    if (other >= right) break;
+    head_dim = other;
+    if (kernel.supports(params.get()) == ASSAY_OK) continue;
+    ask(kernel.workspace_size, "workspace");
+    ask(kernel.plan_size, "plan");
+  }
+  head_dim = right;
+}
+
 } // namespace
 
 RunResult Sut::run(Tensors &t) {
@@ -107,6 +131,7 @@ std::vector<std::string> Sut::accepted_bad_calls(const Tensors &t) {
   for_each_bad_call(params, traits_of(kernel_, bytes),
                     [&](const std::string &what) { ask(params.get(), what); });
   ask(nullptr, "params null");
+  ask_sizes_of_other_head_dims(kernel_, params, accepted);
   return accepted;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -54,6 +55,9 @@ public:
   /// once while calls have the same case, lengths and page tables. Throws oracle::OrderError.
   std::shared_ptr<const oracle::KeyOrder> key_order(const Tensors &t);
 
+  /// Ends whatever the kernel may remember, where it runs in a process of its own.
+  virtual void forget_earlier_calls() {}
+
   /// Calls that assay.h forbids, each that of `t` with one mistake (call/bad_calls.h): what is
   /// wrong in those that the kernel does not refuse. Nothing is run that it says it would refuse
   /// to.
@@ -74,7 +78,21 @@ protected:
   /// read. One early start in four has none: the call plans, and must not start before itself.
   bool plans_apart(const Tensors &t) const {
     const bool early = t.problem.early_start && t.problem.schedule.seed % 4 != 3;
-    return kernel_.plan != nullptr && (early || is_second_call(t));
+    return kernel_.plan != nullptr && (early || is_second_call(t) || plans_for_others(t));
+  }
+  /// Whether, behind the plan of this run, another plan is made, for requests of a key each: what a
+  /// kernel keeps of a plan belongs to that plan.
+  bool plans_for_others(const Tensors &t) const {
+    return kernel_.plan != nullptr && t.problem.family == Family::kPaged &&
+           t.problem.schedule.seed % 8 == 2;
+  }
+  /// Lengths of those requests: of none that has no keys.
+  static std::vector<int32_t> other_lengths(const Tensors &t) {
+    std::vector<int32_t> lengths;
+    for (int len : t.problem.seq_lens)
+      lengths.push_back(len > 0 ? 1 : 0);
+    lengths.resize(std::max<size_t>(lengths.size(), 1));
+    return lengths;
   }
   /// Whether a run is the second call with its workspace and plan, behind one with other queries.
   bool is_second_call(const Tensors &t) const {
@@ -124,6 +142,11 @@ inline std::string target_unavailable(assay_target target) {
 inline std::string last_message(const assay_kernel &kernel) {
   const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
   return message != nullptr ? message : "";
+}
+
+/// Where a workspace or a plan begins, behind a multiple of 256 bytes.
+inline size_t scratch_offset(const Tensors &t, const char *name) {
+  return base_offset(t.problem, name, 16);
 }
 
 /// Calls `body(scratch bytes)` after asking the kernel whether and with how much scratch it can

@@ -60,7 +60,7 @@ public:
       (*this)(key), (*this)(value);
   }
   void operator()(const Buffer &b) {
-    (*this)(b.name), (*this)(b.output), (*this)(uint64_t{b.bytes.size()});
+    (*this)(b.name), (*this)(b.output), (*this)(b.offset), (*this)(uint64_t{b.bytes.size()});
   }
 
 private:
@@ -116,7 +116,7 @@ public:
   }
   void operator()(Buffer &b) {
     uint64_t bytes = 0;
-    (*this)(b.name), (*this)(b.output), (*this)(bytes);
+    (*this)(b.name), (*this)(b.output), (*this)(b.offset), (*this)(bytes);
     b.bytes.resize(bytes); // of a request: from the harness itself
   }
 

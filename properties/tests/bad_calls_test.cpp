@@ -79,6 +79,18 @@ TEST(BadCalls, ARunIsNotToTakeWhatIsRefusedWhenAsked) {
   EXPECT_EQ(accepted[0], "struct_size is 0, which is refused when asked and then run");
 }
 
+TEST(BadCalls, AWorkspaceOfARefusedHeadDimIsOneOfThem) {
+  Problem p = draw_problem(fuzz_limits(), Family::kPaged, 8);
+  p.head_dim = 256;
+  const Tensors t = materialise(p);
+  assay_kernel kernel = own_kernel(Family::kPaged);
+  EXPECT_TRUE(make_simt_sut(kernel)->accepted_bad_calls(t).empty());
+  kernel.workspace_size = [](const void *, uint64_t *) -> assay_status { return ASSAY_OK; };
+  const std::vector<std::string> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
+  ASSERT_FALSE(accepted.empty());
+  EXPECT_EQ(accepted[0], "head_dim is 32, which is refused when asked and has a workspace");
+}
+
 TEST(BadCalls, NoParamsIsOneOfThem) {
   assay_kernel kernel = own_kernel(Family::kMergeState);
   kernel.supports = [](const void *params) -> assay_status {

@@ -44,15 +44,16 @@ TEST(Codec, NoBytesAreTheSimplestCase) {
   EXPECT_EQ(p, decode(Bytes(500, 0), check_limits()));
 }
 
-/// The bytes of a paged case without ragged queries as codec version 3 wrote them.
+/// The bytes of `p`, without ragged queries, as codec version 3 wrote them: without the gate to where
+/// tensors lie, and of a paged case without the flag of those queries.
 Bytes version_3_bytes(const Problem &p) {
   Bytes bytes = encode(p, check_limits());
-  bytes.resize(bytes.size() - 1);
+  bytes.resize(bytes.size() - (p.family == Family::kPaged ? 2 : 1));
   bytes[0] = 3;
   return bytes;
 }
 
-/// As codec version 2 wrote them: without the two launch fields.
+/// As version 2 did: without the two launch fields.
 Bytes version_2_bytes(const Problem &p) {
   Bytes bytes = version_3_bytes(p);
   bytes.resize(bytes.size() - 2);
@@ -72,7 +73,7 @@ TEST(Codec, BytesOfVersion2AreTheCaseTheyWere) {
     // What stood behind a case of version 2 meant nothing.
     bytes.insert(bytes.end(), {1, 1, 1});
     EXPECT_EQ(decode(bytes, check_limits()), p);
-    bytes[0] = kCodecVersion;
+    bytes[0] = 4;
     p.even_lengths = p.early_start = true;
     p.query_tokens = {1};
     EXPECT_EQ(decode(bytes, check_limits()), p);
@@ -89,6 +90,38 @@ TEST(Codec, BytesOfVersion3HaveNoRaggedQueries) {
   p.query_tokens = {0}; // one behind the simplest, 3
   EXPECT_EQ(decode(bytes, check_limits()), p);
   EXPECT_EQ(decode(encode(p, check_limits()), check_limits()), p);
+}
+
+TEST(Codec, BytesOfVersion3AreTheCaseTheyWere) {
+  for (Family family : kFamilies) {
+    const Bytes plain = {3, static_cast<uint8_t>(family), 0, 0, 1, 9, 9};
+    const Problem p = decode(plain, check_limits());
+    ASSERT_FALSE(has_placed_tensors(p));
+    Bytes bytes = version_3_bytes(p);
+    // What stood behind a case of version 3 meant nothing.
+    const Bytes behind(20, 8);
+    bytes.insert(bytes.end(), behind.begin(), behind.end());
+    EXPECT_EQ(decode(bytes, check_limits()), p);
+    bytes[0] = kCodecVersion;
+    EXPECT_TRUE(has_placed_tensors(decode(bytes, check_limits())));
+  }
+}
+
+TEST(Codec, TensorsAreMovedInManyDraws) {
+  constexpr int kDraws = 2000;
+  for (Family family : kFamilies) {
+    int moved = 0, q = 0, o = 0, lse = 0;
+    for (uint64_t seed = 0; seed < kDraws; ++seed) {
+      const Problem p = draw_problem(check_limits(), family, seed);
+      moved += p.base_seed != 0;
+      q += p.q_heads_outermost;
+      o += p.o_heads_outermost;
+      lse += p.lse_heads_outermost;
+    }
+    EXPECT_GE(moved, kDraws / 4) << name_of(family);
+    for (int heads_outermost : {q, o, lse})
+      EXPECT_GE(heads_outermost, kDraws / 20) << name_of(family);
+  }
 }
 
 TEST(Codec, RareChoicesAreThereAndRare) {

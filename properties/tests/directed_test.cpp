@@ -8,6 +8,7 @@
 
 #include "properties/case/case_text.h"
 #include "properties/case/problem_gen.h"
+#include "properties/case/serving.h"
 
 namespace assay {
 namespace {
@@ -33,6 +34,42 @@ TEST(Directed, EveryCaseIsText) {
   for (Family family : kFamilies)
     for (Problem (*large)(Problem) : {with_most_requests, with_large_pages, with_longest_row})
       expect_text(large(draw_problem(check_limits(), family, 3)));
+}
+
+Problem serving(Family family, int kind, uint64_t seed) {
+  Dice dice(seed);
+  return serving_case(draw_problem(check_limits(), family, seed), kind, dice);
+}
+
+TEST(Serving, EveryCaseIsText) {
+  for (Family family : kFamilies)
+    for (int kind = 0; kind < serving_kinds(family); ++kind)
+      for (uint64_t seed = 0; seed < 10; ++seed)
+        expect_text(serving(family, kind, seed));
+}
+
+TEST(Serving, ReachesEverySizeAtEverySeed) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    int batch = 0, keys = 0, splits = 0, window = 0, page = 0, states = 0;
+    for (Family family : kFamilies)
+      for (int kind = 0; kind < serving_kinds(family); ++kind) {
+        const Problem p = serving(family, kind, seed);
+        batch = std::max(batch, is_attention(p) ? p.batch : 0);
+        for (int len : p.seq_lens)
+          keys = std::max(keys, len);
+        splits = std::max(splits, p.num_splits);
+        window = std::max(window, p.window);
+        page = std::max(page, p.page_size);
+        if (is_merge(p)) states = std::max(states, p.num_states);
+        if (is_attention(p) && kind < kServingBatches) EXPECT_EQ(p.num_qo_heads(), 16);
+      }
+    EXPECT_GE(batch, 255);
+    EXPECT_GT(keys, 33'000);
+    EXPECT_EQ(splits, 1'024);
+    EXPECT_EQ(window, 1'024);
+    EXPECT_EQ(page, 1'024);
+    EXPECT_EQ(states, 1'024);
+  }
 }
 
 int times(Family family, const std::function<bool(const Problem &)> &is) {

@@ -99,6 +99,8 @@ const Control kControls[] = {
     {"poison_untouched", "reference_merge_state", Bug::kNoInfGuard},
     {"run_to_run", "reference_v1", Bug::kCallCounter},
     {"run_to_run", "reference_merge_state", Bug::kCallCounter},
+    {"call_sequence", "reference_v1", Bug::kCallCounter},
+    {"call_sequence", "reference_merge_states", Bug::kCallCounter},
     {"schedule_independence", "reference_v1", Bug::kScheduleDependent},
     {"early_start_equals_plain", "reference_v1", Bug::kQueriesTooEarly},
     {"schedule_independence", "reference_merge_states", Bug::kScheduleDependent},

@@ -155,5 +155,35 @@ TEST(Speed, CasesOfFuzzSize) {
          all, all / all_seconds, attention / attention_seconds);
 }
 
+/// Our merge_state, but that zeros of O lose their sign.
+assay_status clears_negative_zeros(const void *params) {
+  const auto &p = *static_cast<const assay_merge_state_params *>(params);
+  const assay_status status = assay_merge_state(&p);
+  if (status != ASSAY_OK || p.dtype != ASSAY_BF16) return status;
+  for (int64_t row = 0; row < p.num_rows; ++row)
+    for (int64_t i = 0; i < p.head_dim; ++i)
+      if (uint16_t &x = static_cast<uint16_t *>(p.o)[row * p.o_stride_row + i]; x == 0x8000) x = 0;
+  return status;
+}
+
+// What merging with an empty state returns has the bits of the other: -0 is one of them.
+TEST(FragileBits, ASignOfZeroThatIsLostIsFound) {
+  Problem p = decode_family({}, fuzz_limits(), Family::kMergeState);
+  p.batch = 4;
+  p.lse_regime = LseRegime::kOneAlive;
+  p.v.regime = Regime::kNormal; // no zeros of its own
+  const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
+  int found = 0;
+  for (int i = 0; i < own->num_kernels; ++i) {
+    assay_kernel kernel = own->kernels[i];
+    if (kernel.family != ASSAY_FAMILY_MERGE_STATE || kernel.target != ASSAY_TARGET_SIMT) continue;
+    const Property &property = *find_property("merge_identity");
+    EXPECT_TRUE(property.check(p, *make_simt_sut(kernel)).passed());
+    kernel.run = clears_negative_zeros;
+    found += property.check(p, *make_simt_sut(kernel)).failed();
+  }
+  EXPECT_EQ(found, 1);
+}
+
 } // namespace
 } // namespace assay

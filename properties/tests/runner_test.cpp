@@ -10,6 +10,24 @@
 namespace assay {
 namespace {
 
+TEST(ReachedSizes, AreThoseOfTenDraws) {
+  ReachedSizes few, more;
+  Problem p;
+  p.seq_lens = {3};
+  for (p.batch = 1; p.batch <= 9; ++p.batch)
+    few.add(p);
+  EXPECT_TRUE(few.sizes().empty());
+  p.batch = 400;
+  p.seq_lens = {3, 70};
+  more.add(p);
+  few.merge(more);
+  EXPECT_EQ(few.sizes().at("batch"), 1);
+  for (int i = 0; i < 9; ++i)
+    few.add(p);
+  EXPECT_EQ(few.sizes().at("batch"), 400);
+  EXPECT_EQ(few.sizes().at("keys of a row"), 70);
+}
+
 RunnerOptions quick(int threads) {
   RunnerOptions options;
   options.cases = 6;

@@ -238,6 +238,26 @@ TEST(PagedCall, a_plan_needs_lengths_and_room_and_nothing_else_that_is_pointed_t
   }
 }
 
+// What the call refuses, its sizes and its choice refuse, too.
+TEST(PagedCall, other_head_dims_are_refused_by_every_entry) {
+  for (const int32_t head_dim : {0, 32, 80, 96, 160, 192, 320, 512}) {
+    PagedCase c;
+    c.p.head_dim = head_dim;
+    uint64_t bytes = 7;
+    assay_paged_choice choice = {};
+    EXPECT_EQ(assay_paged_attention_v1_supports(&c.p), ASSAY_UNSUPPORTED) << head_dim;
+    EXPECT_EQ(assay_paged_attention_v2_supports(&c.p), ASSAY_UNSUPPORTED) << head_dim;
+    EXPECT_EQ(assay_tree_attention_supports(&c.p), ASSAY_UNSUPPORTED) << head_dim;
+    for (const auto size :
+         {assay_paged_attention_v2_workspace_size, assay_paged_attention_v2_plan_size,
+          assay_tree_attention_workspace_size, assay_tree_attention_plan_size})
+      EXPECT_EQ(size(&c.p, &bytes), ASSAY_UNSUPPORTED) << head_dim;
+    EXPECT_EQ(assay_paged_attention_choose(&c.p, 1, 1, &choice), ASSAY_UNSUPPORTED) << head_dim;
+    EXPECT_EQ(assay_paged_attention_v2_plan(&c.p), ASSAY_UNSUPPORTED) << head_dim;
+    EXPECT_EQ(bytes, 7u) << head_dim;
+  }
+}
+
 TEST(PagedCall, choose_follows_lengths_and_names_bad_arguments) {
   PagedCase c;
   c.p.num_splits = 0;

@@ -37,6 +37,21 @@ TEST(Memory, alignment_is_kept) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(make(memory, 33, "b", alignment)) % alignment, 0u);
 }
 
+TEST(Memory, a_buffer_begins_behind_a_multiple_of_its_alignment) {
+  Memory memory;
+  for (size_t offset : {4, 16, 112, 252}) {
+    auto *data = static_cast<std::byte *>(
+        memory.allocate(33, Access::kReadWrite, InitState::kDefined, "b", 256, offset));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 256, offset);
+    EXPECT_EQ(memory.id_of(data - 1), -1);
+    EXPECT_EQ(memory.id_of(data + 33), -1);
+    data[-1] = data[33] = std::byte{1};
+    std::vector<Hazard> hazards;
+    memory.check_red_zones(hazards);
+    EXPECT_EQ(hazards.size(), 1u) << offset;
+  }
+}
+
 TEST(Memory, undefined_buffers_hold_nan) {
   Memory memory;
   auto *p =

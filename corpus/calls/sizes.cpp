@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lengths are read where they lie: on the executor they are host memory.
+#include <algorithm>
+
+#include "corpus/calls/wrong_calls.h"
+
+namespace assay::wrong_calls {
+namespace {
+
+bool is_fp8(const assay_paged_params &p) {
+  return p.kv_dtype == ASSAY_E4M3 || p.kv_dtype == ASSAY_E5M2;
+}
+
+/// Only the newest keys count.
+void keep_newest(assay_paged_params &p, int32_t keys) {
+  // Exact numbers have no window.
+  if (p.dtype == ASSAY_FIELD61 || p.batch == 0) return;
+  const int32_t longest = *std::max_element(p.kv.seq_lens, p.kv.seq_lens + p.batch);
+  if (longest <= keys) return;
+  p.window = p.window == 0 ? keys : std::min(p.window, keys);
+}
+
+template <class T>
+T *elements_on(T *p, int64_t elements, int bytes) {
+  return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) +
+                               static_cast<uintptr_t>(elements * bytes));
+}
+
+} // namespace
+
+assay_status splits_follow_batch(assay_paged_params p) {
+  if (p.batch >= 32) p.num_splits = std::min(p.num_splits, 1);
+  return assay_paged_attention_v2(&p);
+}
+assay_status teams_follow_heads(assay_paged_params p) {
+  if (p.batch >= 16 && p.num_qo_heads >= 16) p.even_lengths = 1;
+  return assay_paged_attention_v1(&p);
+}
+assay_status keys_beyond_16384_lost(assay_paged_params p) {
+  keep_newest(p, 16'384);
+  return assay_paged_attention_v2(&p);
+}
+assay_status keys_beyond_8192_lost(assay_paged_params p) {
+  keep_newest(p, 8'192);
+  return assay_tree_attention(&p);
+}
+assay_status long_window_one_key_wider(assay_paged_params p) {
+  if (p.window >= 512) ++p.window;
+  return assay_paged_attention_v1(&p);
+}
+assay_status window_of_tokens_one_key_narrower(assay_paged_params p) {
+  if (is_fp8(p) && p.q_len > 1 && p.window >= 128) --p.window;
+  return assay_paged_attention_v2(&p);
+}
+assay_status pages_of_256_overlap(assay_paged_params p) {
+  if (p.kv.page_size == 256) p.kv.k_stride_page -= p.kv.k_stride_token;
+  return assay_paged_attention_v1(&p);
+}
+assay_status keys_of_splits_beyond_256_lost(assay_paged_params p) {
+  if (p.batch == 1 && p.num_splits > 256)
+    keep_newest(p, static_cast<int32_t>(int64_t{p.kv.seq_lens[0]} * 256 / p.num_splits) + 1);
+  return assay_paged_attention_v2(&p);
+}
+assay_status later_requests_scaled(assay_paged_params p) {
+  constexpr int32_t kFirst = 64;
+  const assay_status status = assay_paged_attention_v1(&p);
+  if (status != ASSAY_OK || p.batch <= kFirst || p.dtype == ASSAY_FIELD61) return status;
+  p.batch = p.kv.rows = p.batch - kFirst;
+  p.q = elements_on(p.q, kFirst * p.q_stride_batch, 2);
+  p.o = elements_on(p.o, kFirst * p.o_stride_batch, 2);
+  if (p.lse != nullptr) p.lse += kFirst * p.lse_stride_batch;
+  p.kv.page_table += kFirst * p.kv.page_table_stride;
+  p.kv.seq_lens += kFirst;
+  p.sm_scale *= 1.25f;
+  return assay_paged_attention_v1(&p);
+}
+assay_status states_beyond_256_lost(assay_merge_states_params p) {
+  constexpr int32_t kMost = 256;
+  if (p.num_states <= kMost || p.indptr != nullptr) return assay_merge_states(&p);
+  const int bytes = p.dtype == ASSAY_FP32 || p.dtype == ASSAY_FIELD61 ? 4 : 2;
+  assay_merge_states_params row = p;
+  row.num_rows = 1;
+  row.num_states = kMost;
+  for (int32_t r = 0; r < p.num_rows; ++r) {
+    row.o_in = elements_on(p.o_in, int64_t{r} * p.num_states * p.o_in_stride_state, bytes);
+    row.lse_in = p.lse_in + int64_t{r} * p.num_states * p.lse_in_stride_state;
+    row.o = elements_on(p.o, r * p.o_stride_row, bytes);
+    if (p.lse != nullptr) row.lse = p.lse + r * p.lse_stride_row;
+    if (const assay_status status = assay_merge_states(&row)) return status;
+  }
+  return ASSAY_OK;
+}
+
+} // namespace assay::wrong_calls
