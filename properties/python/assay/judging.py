@@ -72,9 +72,11 @@ def attention_call(
     """
     out, q = judge_inputs.rows("out", out, out_dtype), judge_inputs.rows("q", q, q_dtype)
     k, v = caches(kv, kv_layout, kv_dtype)
-    scales = [judge_inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
+    given = (("k_scale", k_scale), ("v_scale", v_scale))
+    scales = [judge_inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in given]
     q_indptr = judge_inputs.optional_integers("cu_seqlens_q", cu_seqlens_q)
-    places = Places(k, v, scales, judge_inputs.optional_integers("page_table", page_table), judge_inputs.optional_integers("page_indptr", page_indptr), seq_lens)
+    tables = [judge_inputs.optional_integers(name, value) for name, value in (("page_table", page_table), ("page_indptr", page_indptr))]
+    places = Places(k, v, scales, *tables, seq_lens)
     if cu_seqlens_k is not None:
         places.ragged(cu_seqlens_k)
     if last_page_len is not None:
