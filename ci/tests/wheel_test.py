@@ -64,6 +64,20 @@ def test_tensors_are_judged():
         assay.assert_attention(np.zeros((1, 1, 8), np.float16), q, (k, k), seq_lens=[4])
 
 
+@pytest.mark.parametrize("command", [["assay"], [sys.executable, "-m", "assay"]])
+def test_a_failed_call_is_judged_again(command):
+    q, k = np.zeros((1, 1, 8), np.float16), np.ones((1, 4, 1, 8), np.float16)
+    with pytest.raises(assay.AttentionError) as raised:
+        assay.assert_attention(np.zeros((1, 1, 8), np.float16), q, (k, k), seq_lens=[4])
+    ran = run(*command, "judge", str(raised.value.path))
+    assert ran.returncode == 1 and "outside: row 0" in ran.stdout, ran
+
+
+def test_the_program_says_who_judges_files():
+    ran = run(str(PACKAGE / "bin/assay"), "judge", "some.npz")
+    assert ran.returncode == 2 and "python3 -m assay judge" in ran.stderr, ran
+
+
 @pytest.mark.parametrize("options", [(), ("-p", "assay.pytest_plugin")])
 def test_pytest_has_the_plugin_once(pytester, options):
     pytester.makepyfile(test_user=USER)

@@ -143,8 +143,9 @@ struct Parser {
         ->check(CLI::Range(1, 65536));
     add_mutants();
     add_new(sub("new", "write a plugin's project: new plugin DIR --paged", command_new));
-    sub("judge", "calls of others, in files: a command of the Python package", command_judge)
-        ->prefix_command();
+    CLI::App *judge =
+        sub("judge", "calls of others, in files: a command of the Python package", command_judge);
+    judge->add_option("files", options.files, ".npz files, or folders of dumps");
     add_gate(sub("gate", "whether a change of kernels may go in", command_gate));
     add_campaign(
         sub("campaign", "fuzz and draw for hours; goes on where it was", command_campaign));

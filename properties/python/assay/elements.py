@@ -10,7 +10,6 @@ STORED = {
     "e4m3": np.dtype(np.uint8),
     "e5m2": np.dtype(np.uint8),
     "int32": np.dtype(np.int32),
-    "int8": np.dtype(np.int8),
 }
 _LARGEST = {"fp16": 65504.0, "e4m3": 448.0, "e5m2": 57344.0}
 #: A pool whose page ids begin so high holds gigabytes of addresses without memory.

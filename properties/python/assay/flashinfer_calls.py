@@ -76,9 +76,13 @@ class Calls:
         common = _scales(plan, run, owner)
         cap = plan.get("logits_soft_cap")
         # With a mask, FlashInfer does not look at causal.
-        masks = {ours: plan[its] for ours, its in (("packed_mask", "packed_custom_mask"), ("mask", "custom_mask")) if plan.get(its) is not None}
-        common.update(dict(list(masks.items())[:1]))
-        causal = None if masks else bool(plan.get("causal"))
+        causal = None
+        if plan.get("packed_custom_mask") is not None:
+            common["packed_mask"] = plan["packed_custom_mask"]
+        elif plan.get("custom_mask") is not None:
+            common["mask"] = plan["custom_mask"]
+        else:
+            causal = bool(plan.get("causal"))
         window = run.get("window_left") if run.get("window_left") is not None else plan.get("window_left", -1)
         common.update(
             lse=lse, lse_base=2, empty_lse="either", window=(int(window), -1), softcap=float(cap or 0), sinks=run.get("sinks"), rows=self.rows,

@@ -51,19 +51,18 @@ class Call:
 
     def request_of(self, row):
         """(request, query of the request, queries of the request) of a row of attention."""
-        requests = self.tensors["seq_lens"].shape[0]
-        if self.tensors["q_indptr"] is not None:
-            begins = host(self.tensors["q_indptr"])
-            request = int(np.searchsorted(begins, row, side="right")) - 1
-            return request, row - int(begins[request]), int(begins[request + 1] - begins[request])
-        each = self.tensors["out"].shape[0] // requests
-        return row // each, row % each, each
+        if self.tensors["q_indptr"] is None:
+            each = self.queries_of(0)
+            return row // each, row % each, each
+        begins = host(self.tensors["q_indptr"])
+        request = int(np.searchsorted(begins, row, side="right")) - 1
+        return request, row - int(begins[request]), self.queries_of(request)
 
     def queries_of(self, request):
-        if self.tensors["q_indptr"] is not None:
-            begins = host(self.tensors["q_indptr"])
-            return int(begins[request + 1] - begins[request])
-        return self.tensors["out"].shape[0] // self.tensors["seq_lens"].shape[0]
+        if self.tensors["q_indptr"] is None:
+            return self.tensors["out"].shape[0] // self.tensors["seq_lens"].shape[0]
+        begins = host(self.tensors["q_indptr"])
+        return int(begins[request + 1] - begins[request])
 
     def _worst(self, element, rows):
         worst = {name: getattr(element, name) for name in ("row", "head", "dim", "got", "exact", "radius", "allowed", "ratio")}

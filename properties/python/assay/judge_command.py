@@ -42,7 +42,8 @@ def _dump(path, options):
         count += 1
         findings += not outcome.passed
         if outcome.passed:
-            print(f"{folder}: {name}: inside, worst |error| / allowed {outcome.ratio:.3g} of O, {outcome.ratio_lse:.3g} of the LSE, like {outcome.like}")
+            worst = f"{outcome.ratio:.3g} of O, {outcome.ratio_lse:.3g} of the LSE"
+            print(f"{folder}: {name}: inside, worst |error| / allowed {worst}, like {outcome.like}")
         else:
             print(f"{folder}: {name}: {outcome}\n  reproduce: python3 -m assay judge {kept}")
     for reason, times in sorted(left.items()):

@@ -86,8 +86,8 @@ def _pool(call, request, length, keys):
     out = {"page_table": table}
     tokens = np.arange(keys.start, keys.stop)
     for name in ("k", "v", "k_scale", "v_scale"):
-        if call.tensors[name] is None or name[2:] and len(call.tensors[name].shape) < 3:
-            continue
+        if call.tensors[name] is None or len(call.tensors[name].shape) < 3:
+            continue  # a scale of the call or of heads is no part of the pages
         cache = call.tensors[name].numpy()
         pages = np.zeros((max(last - first, 1) * SLOTS, *cache.shape[2:]), cache.dtype)
         if len(tokens):

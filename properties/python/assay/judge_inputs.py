@@ -64,6 +64,16 @@ def lse_of(value, rows, heads, layout):
     return tensor
 
 
+def unpacked(k, v):
+    """k and v as [pages, slots, heads, dim] of K [pages, heads, dim / x, slots, x] and V [pages, heads, dim, slots]."""
+    pages, heads, chunks, slots, x = k.shape
+    if len(v.shape) != 4 or v.shape != (pages, heads, chunks * x, slots):
+        raise ValueError(
+            f"assay: v has shape {list(v.shape)}, beside packed K of {list(k.shape)} expected [{pages}, {heads}, {chunks * x}, {slots}]"
+        )
+    return k.transpose(0, 3, 1, 2, 4).reshape(pages, slots, heads, chunks * x), v.transpose(0, 3, 1, 2)
+
+
 def caches(kv, layout, dtype):
     """k and v as [pages, slots, heads, dim]."""
     if dtype is not None:
@@ -79,8 +89,6 @@ def caches(kv, layout, dtype):
         k, v = Tensor("k", pool.value[:, 0], dtype), Tensor("v", pool.value[:, 1], dtype)
     word("kv_layout", layout, {"NHD": 0, "HND": 0})
     if len(k.shape) == 5:
-        from .judge_layouts import unpacked
-
         return [cache.unit_rows() for cache in unpacked(k, v)]
     out = []
     for cache in (k, v):
@@ -109,6 +117,10 @@ def integers(name, value):
     if tensor.dtype not in ("int32", "int64"):
         raise TypeError(f"assay: {name} is {tensor.dtype_name}, expected int32 or int64")
     return tensor
+
+
+def optional_integers(name, value):
+    return None if value is None else integers(name, value)
 
 
 def host(tensor):

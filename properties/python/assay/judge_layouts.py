@@ -1,43 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts of caches that become pages: packed K, dense caches read by an index or padded on the left."""
+"""Where the keys of each request lie, and how many there are, however a call says it."""
 import numpy as np
 
-from .judge_inputs import host
+from .judge_inputs import host, integers, optional_integers
 from .tensors import Tensor
 
 
-def unpacked(k, v):
-    """k and v as [pages, slots, heads, dim] of K [pages, heads, dim / x, slots, x] and V [pages, heads, dim, slots]."""
-    pages, heads, chunks, slots, x = k.shape
-    if len(v.shape) != 4 or v.shape != (pages, heads, chunks * x, slots):
-        raise ValueError(
-            f"assay: v has shape {list(v.shape)}, beside packed K of {list(k.shape)} expected [{pages}, {heads}, {chunks * x}, {slots}]"
-        )
-    return k.transpose(0, 3, 1, 2, 4).reshape(pages, slots, heads, chunks * x), v.transpose(0, 3, 1, 2)
+class Places:
+    """Caches, their scales, page tables and lengths of one call."""
 
+    def __init__(self, k, v, scales, page_table, page_indptr, seq_lens):
+        self.k, self.v, self.scales = k, v, scales
+        self.page_table, self.page_indptr, self.seq_lens = page_table, page_indptr, seq_lens
 
-def dense_pages(k, v, seq_lens, cache_batch_idx, leftpad):
-    """(k, v, page_table, page_indptr, seq_lens) of caches [batch, slots, heads, dim] without a table."""
-    lengths = host(seq_lens)
-    index = np.arange(len(lengths)) if cache_batch_idx is None else host(cache_batch_idx)
-    if leftpad is None:
-        return k, v, Tensor("page_table", index[:, None].copy()), None, seq_lens
-    room, pad = k.shape[1], host(leftpad)
-    for r, (n, first) in enumerate(zip(lengths, pad)):
-        if not 0 <= first <= n:
-            raise ValueError(f"assay: leftpad[{r}] is {first}, expected 0 .. seq_lens[{r}] = {n}")
-        if n > room:
-            raise ValueError(f"assay: seq_lens[{r}] is {n}, its cache holds {room}")
-    # Pages of one token.
-    entries = [index[r] * room + np.arange(first, n) for r, (n, first) in enumerate(zip(lengths, pad))]
-    indptr = np.concatenate([[0], np.cumsum(lengths - pad)])
-    k, v = (cache.reshape(cache.shape[0] * room, 1, *cache.shape[2:]) for cache in (k, v))
-    table = np.concatenate(entries or [np.zeros(0, np.int64)])
-    return k, v, Tensor("page_table", table), Tensor("page_indptr", indptr), Tensor("seq_lens", lengths - pad)
+    def ragged(self, cu_seqlens_k):
+        """Keys side by side: pages of one token."""
+        if self.page_table is not None or self.seq_lens is not None:
+            raise ValueError("assay: cu_seqlens_k says what page_table and seq_lens would: give one of them")
+        self.page_indptr = integers("cu_seqlens_k", cu_seqlens_k)
+        self.page_table = Tensor("page_table", np.arange(self.k.shape[0], dtype=np.int64))
+        self.seq_lens = np.diff(host(self.page_indptr))
 
+    def ends_in(self, last_page_len):
+        """FlashInfer's lengths: all pages but the last are full."""
+        if self.page_indptr is None or self.seq_lens is not None:
+            raise ValueError("assay: last_page_len goes with page_indptr, and in the place of seq_lens")
+        pages = np.diff(host(self.page_indptr))
+        last = host(integers("last_page_len", last_page_len))
+        self.seq_lens = np.where(pages > 0, (pages - 1) * self.k.shape[1] + last, 0)
 
-def in_pages_of_one(scale):
-    """Scales of tokens of a dense cache, as its tokens became pages."""
-    if scale is None or len(scale.shape) < 3:
-        return scale
-    return scale.reshape(scale.shape[0] * scale.shape[1], 1, *scale.shape[2:])
+    def before(self, seq_lens_before, queries_of):
+        """Lengths without the keys of a request's own queries."""
+        if self.seq_lens is not None:
+            raise ValueError("assay: seq_lens_before is given beside seq_lens")
+        before = host(integers("seq_lens_before", seq_lens_before))
+        self.seq_lens = before + queries_of(len(before))
+
+    def dense(self, cache_batch_idx, leftpad):
+        """Lengths as a tensor, and caches [batch, slots, heads, dim] that are read by an index or behind a pad."""
+        if self.seq_lens is None:
+            raise ValueError("assay: seq_lens is not given (or last_page_len, or cu_seqlens_k)")
+        self.seq_lens = integers("seq_lens", self.seq_lens)
+        if cache_batch_idx is None and leftpad is None:
+            return
+        if self.page_table is not None:
+            raise ValueError("assay: cache_batch_idx and leftpad go with dense caches, without page_table and cu_seqlens_k")
+        lengths, index = host(self.seq_lens), optional_integers("cache_batch_idx", cache_batch_idx)
+        index = np.arange(len(lengths)) if index is None else host(index)
+        if leftpad is None:
+            self.page_table = Tensor("page_table", index[:, None].copy())
+        else:
+            self._padded(lengths, index, host(integers("leftpad", leftpad)))
+
+    def _padded(self, lengths, index, pad):
+        room = self.k.shape[1]
+        for r, (n, first) in enumerate(zip(lengths, pad)):
+            if not 0 <= first <= n:
+                raise ValueError(f"assay: leftpad[{r}] is {first}, expected 0 .. seq_lens[{r}] = {n}")
+            if n > room:
+                raise ValueError(f"assay: seq_lens[{r}] is {n}, its cache holds {room}")
+        # Pages of one token.
+        entries = [index[r] * room + np.arange(first, n) for r, (n, first) in enumerate(zip(lengths, pad))]
+        self.page_table = Tensor("page_table", np.concatenate(entries or [np.zeros(0, np.int64)]))
+        self.page_indptr = Tensor("page_indptr", np.concatenate([[0], np.cumsum(lengths - pad)]))
+        self.seq_lens = Tensor("seq_lens", lengths - pad)
+        flat = lambda cache: cache.reshape(cache.shape[0] * room, 1, *cache.shape[2:])  # noqa: E731
+        self.k, self.v = flat(self.k), flat(self.v)
+        self.scales = [scale if scale is None or len(scale.shape) < 3 else flat(scale) for scale in self.scales]
+
+    def tensors(self):
+        """By the names of the C fields."""
+        return dict(
+            k=self.k, v=self.v, page_table=self.page_table, page_indptr=self.page_indptr, seq_lens=self.seq_lens,
+            k_scale=self.scales[0], v_scale=self.scales[1],
+        )  # fmt: skip

@@ -33,6 +33,7 @@ _SCALARS = {
     for kind, fields in _FIELDS.items()
 }
 _REPEATED = ("out", "q", "lse")
+_STORED = {**STORED, **{name: np.dtype(name) for name in ("int64", "uint8", "int8")}}
 #: What zipfile raises of bytes that are no archive.
 _NO_ZIP = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, OSError, RuntimeError, UnicodeError,
@@ -147,7 +148,7 @@ def _tensor(archive, name, sizes, header):
     dtype = header["dtypes"].get(name)
     if dtype not in lib.DTYPES:
         raise RecordError(f"dtypes.{name} is {dtype!r}, expected one of {', '.join(lib.DTYPES)}")
-    array = _member(archive, name, sizes, STORED.get(dtype, np.dtype(dtype) if dtype in ("int64", "uint8") else None), MOST_BYTES)
+    array = _member(archive, name, sizes, _STORED[dtype], MOST_BYTES)
     if _repeats(name, array):
         if len(array.shape) < 2 or array.shape[0] != 1:
             raise RecordError(f"{name} has shape {list(array.shape)}, expected one row")

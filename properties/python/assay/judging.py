@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 
-from . import arithmetic, judge_inputs, judge_layouts, judge_record
+from . import arithmetic, judge_inputs, judge_record
 from .judge_call import ATTENTION, MERGE, Call
-from .judge_inputs import caches, floats, host, integers, word
+from .judge_inputs import caches, floats, host, word
+from .judge_layouts import Places
 from .judge_report import AttentionError, JudgeReport
-from .tensors import Tensor
 
 __all__ = ["AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"]
 _BASES = {"e": 0, "natural": 0, 2: 1, "2": 1}
@@ -30,10 +30,11 @@ def _queries(q, q_indptr, requests):
 
 
 def attention_call(
-    out, q, kv, *, seq_lens=None, seq_lens_before=None, cache_batch_idx=None, leftpad=None, page_table=None, v_page_table=None, page_indptr=None, last_page_len=None,
-    cu_seqlens_q=None, cu_seqlens_k=None, lse=None, lse_base="e", lse_layout=None, empty_lse="-inf", kv_layout="NHD",
-    kv_dtype=None, q_dtype=None, out_dtype=None, causal=None, mask=None, packed_mask=None, mask_indptr=None, window=(-1, -1), sm_scale=None, softcap=0.0, alibi_slopes=None, sinks=None, q_scale=None, k_scale=None, v_scale=None, o_scale=None,
-    like=arithmetic.WIDEST, rows=0, threads=0,
+    out, q, kv, *, seq_lens=None, seq_lens_before=None, page_table=None, v_page_table=None, page_indptr=None, last_page_len=None,
+    cache_batch_idx=None, leftpad=None, cu_seqlens_q=None, cu_seqlens_k=None, lse=None, lse_base="e", lse_layout=None,
+    empty_lse="-inf", kv_layout="NHD", kv_dtype=None, q_dtype=None, out_dtype=None, causal=None, mask=None, packed_mask=None,
+    mask_indptr=None, window=(-1, -1), sm_scale=None, softcap=0.0, alibi_slopes=None, sinks=None, q_scale=None, k_scale=None,
+    v_scale=None, o_scale=None, like=arithmetic.WIDEST, rows=0, threads=0,
 ):  # fmt: skip
     """Says of every output of an attention call whether a right kernel could have written it. Changes nothing.
 
@@ -71,48 +72,28 @@ def attention_call(
     """
     out, q = judge_inputs.rows("out", out, out_dtype), judge_inputs.rows("q", q, q_dtype)
     k, v = caches(kv, kv_layout, kv_dtype)
-    scales = [judge_inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
-    page_table = None if page_table is None else integers("page_table", page_table)
-    indptr = None if page_indptr is None else integers("page_indptr", page_indptr)
+    given = (("k_scale", k_scale), ("v_scale", v_scale))
+    scales = [judge_inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in given]
+    q_indptr = judge_inputs.optional_integers("cu_seqlens_q", cu_seqlens_q)
+    tables = [judge_inputs.optional_integers(name, value) for name, value in (("page_table", page_table), ("page_indptr", page_indptr))]
+    places = Places(k, v, scales, *tables, seq_lens)
     if cu_seqlens_k is not None:
-        if page_table is not None or seq_lens is not None:
-            raise ValueError("assay: cu_seqlens_k says what page_table and seq_lens would: give one of them")
-        indptr = integers("cu_seqlens_k", cu_seqlens_k)
-        page_table = Tensor("page_table", np.arange(k.shape[0], dtype=np.int64))
-        seq_lens = np.diff(host(indptr))
+        places.ragged(cu_seqlens_k)
     if last_page_len is not None:
-        if indptr is None or seq_lens is not None:
-            raise ValueError("assay: last_page_len goes with page_indptr, and in the place of seq_lens")
-        pages = np.diff(host(indptr))
-        last = host(integers("last_page_len", last_page_len))
-        seq_lens = np.where(pages > 0, (pages - 1) * k.shape[1] + last, 0)
-    q_indptr = None if cu_seqlens_q is None else integers("cu_seqlens_q", cu_seqlens_q)
+        places.ends_in(last_page_len)
     if seq_lens_before is not None:
-        if seq_lens is not None:
-            raise ValueError("assay: seq_lens_before is given beside seq_lens")
-        before = host(integers("seq_lens_before", seq_lens_before))
-        seq_lens = before + _queries(q, q_indptr, len(before))
-    if seq_lens is None:
-        raise ValueError("assay: seq_lens is not given (or last_page_len, or cu_seqlens_k)")
-    seq_lens = integers("seq_lens", seq_lens)
-    if cache_batch_idx is not None or leftpad is not None:
-        if page_table is not None:
-            raise ValueError("assay: cache_batch_idx and leftpad go with dense caches, without page_table and cu_seqlens_k")
-        given = [None if value is None else integers(name, value) for name, value in (("cache_batch_idx", cache_batch_idx), ("leftpad", leftpad))]
-        k, v, page_table, indptr, seq_lens = judge_layouts.dense_pages(k, v, seq_lens, *given)
-        if leftpad is not None:
-            scales = [judge_layouts.in_pages_of_one(scale) for scale in scales]
+        places.before(seq_lens_before, lambda requests: _queries(q, q_indptr, requests))
+    places.dense(cache_batch_idx, leftpad)
     left, right = (-1 if side is None else int(side) for side in window)
     masked = mask is not None or packed_mask is not None
     if masked:
-        lengths = host(seq_lens)
+        lengths = host(places.seq_lens)
         mask = judge_inputs.mask_bytes(mask, packed_mask, _queries(q, q_indptr, len(lengths)), lengths)
     tensors = dict(
-        out=out, q=q, k=k, v=v, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), page_table=page_table,
-        v_page_table=None if v_page_table is None else integers("v_page_table", v_page_table), page_indptr=indptr,
-        seq_lens=seq_lens, q_indptr=q_indptr, k_scale=scales[0], v_scale=scales[1],
-        o_scale=floats("o_scale", o_scale), q_scale=judge_inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
-        sinks=floats("sinks", sinks), mask=mask, mask_indptr=None if mask_indptr is None else integers("mask_indptr", mask_indptr),
+        out=out, q=q, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), q_indptr=q_indptr, **places.tensors(),
+        v_page_table=judge_inputs.optional_integers("v_page_table", v_page_table), o_scale=floats("o_scale", o_scale),
+        q_scale=judge_inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
+        sinks=floats("sinks", sinks), mask=mask, mask_indptr=judge_inputs.optional_integers("mask_indptr", mask_indptr),
     )  # fmt: skip
     return _call(
         ATTENTION, tensors, like, lse_base, empty_lse, rows, threads, causal=int(not masked if causal is None else bool(causal)),
