@@ -18,32 +18,26 @@ uint64_t name_hash(const char *name) {
   return h;
 }
 
-/// Which draws of a property have the sizes of serving: kind `first_kind` at `first`, and the
-/// others each `step` draws on.
-struct ServingDraws {
+/// Which kinds of serving sizes a property has.
+struct ServingKinds {
   const char *property;
-  uint64_t first, step;
-  int first_kind, kinds; ///< kinds -1: all
+  int first, count;
 };
-constexpr ServingDraws kServingDraws[] = {
-    {"within_budget", 30, 7, 0, -1},
-    {"batch_independence", 3, 4, 0, kServingBatches},
-    {"zero_query_counts_keys", 5, 8, kServingBatches, kServingRows},
+constexpr int kAll = -1;
+constexpr ServingKinds kServingKinds[] = {
+    {"within_budget", 0, kAll},
+    {"batch_independence", 0, kServingBatches},                // of attention
+    {"zero_query_counts_keys", kServingBatches, kServingRows}, // of paged attention
 };
 
-/// The kind of a draw, or -1. Of cascades and merges only within_budget and batches have any.
-int serving_kind(const Property &property, Family family, uint64_t index) {
-  const bool attention = family == Family::kPaged || family == Family::kCascade;
-  for (const ServingDraws &draws : kServingDraws) {
-    if (draws.property != std::string_view(property.name)) continue;
-    const int kinds = draws.kinds < 0 ? serving_kinds(family) : draws.kinds;
-    if (draws.kinds > 0 && !attention) return -1;
-    if (draws.first_kind > 0 && family != Family::kPaged) return -1;
-    if (index < draws.first || (index - draws.first) % draws.step != 0) return -1;
-    const uint64_t kind = (index - draws.first) / draws.step;
-    return kind < static_cast<uint64_t>(kinds) ? draws.first_kind + static_cast<int>(kind) : -1;
+ServingKinds serving_kinds_of(const Property &property, Family family) {
+  for (const ServingKinds &kinds : kServingKinds) {
+    if (kinds.property != std::string_view(property.name)) continue;
+    if (kinds.count == kAll) return {kinds.property, 0, serving_kinds(family)};
+    const bool has = family == Family::kPaged || (family == Family::kCascade && kinds.first == 0);
+    return {kinds.property, kinds.first, has ? kinds.count : 0};
   }
-  return -1;
+  return {property.name, 0, 0};
 }
 
 /// `limits` then let it through.
@@ -81,10 +75,16 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   if (large) limits.slots = 2048;
   Problem p = directed(draw_problem(limits, family, seed), limits, seed);
   if (&property == find_property("within_budget")) p = once_a_run(std::move(p), index, limits);
-  if (const int kind = serving_kind(property, family, index); kind >= 0)
-    p = with_serving_sizes(p, kind, seed, &property == find_property("batch_independence"), limits);
+  if (index >= kFirstServingDraw)
+    p = with_serving_sizes(
+        p, serving_kinds_of(property, family).first + static_cast<int>(index - kFirstServingDraw),
+        seed, &property == find_property("batch_independence"), limits);
   const auto narrow = options.envelopes.find(&kernel);
   return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
+}
+
+int serving_draws(const Property &property, const assay_kernel &kernel) {
+  return serving_kinds_of(property, static_cast<Family>(kernel.family)).count;
 }
 
 std::vector<std::string> unseen_classes(const assay_kernel &kernel, const RunnerOptions &options) {

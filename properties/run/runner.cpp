@@ -58,22 +58,26 @@ public:
     const int wanted = options_.cases * run_.property->weight;
     const uint64_t last = static_cast<uint64_t>(wanted) * 50 + 50;
     for (; run_.cases < wanted && index < last && usable(); ++index)
-      check(index, draw_case(*run_.property, *run_.kernel, options_, index));
+      draw(index);
+    if (options_.cases >= kWholeRun) serve();
     fill_missing(index);
   }
 
   void by_time(double seconds) {
     auto start = Clock::now();
+    if (seconds >= kSecondsOfServing) serve();
     uint64_t index = 0;
     do {
-      check(index, draw_case(*run_.property, *run_.kernel, options_, index));
+      draw(index);
       ++index;
     } while (since(start) < seconds && usable());
     fill_missing(index);
   }
 
 private:
-  static constexpr int kCasesOfClass = 2; ///< of an important one, at least
+  static constexpr int kWholeRun = 40;            ///< cases, as many as are usual
+  static constexpr double kSecondsOfServing = 20; ///< which take a few
+  static constexpr int kCasesOfClass = 2;         ///< of an important one, at least
 
   /// Not worth going on: the harness failed, enough was found, or nothing is ever decided.
   bool usable() const {
@@ -81,6 +85,17 @@ private:
     const bool refused = run_.narrow && run_.unsupported >= kRefused;
     return run_.harness_error.empty() && run_.findings < kFindings && !stopped(options_) &&
            (run_.cases > 0 || (run_.discarded < kHopeless && !refused));
+  }
+
+  void draw(uint64_t index) {
+    check(index, draw_case(*run_.property, *run_.kernel, options_, index));
+  }
+
+  /// Sizes that other draws do not have.
+  void serve() {
+    const int draws = serving_draws(*run_.property, *run_.kernel);
+    for (int i = 0; i < draws && usable(); ++i)
+      draw(kFirstServingDraw + static_cast<uint64_t>(i));
   }
 
   /// Goes on drawing for the classes that have no case yet, and checks only those draws.
