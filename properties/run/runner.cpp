@@ -65,12 +65,12 @@ public:
 
   void by_time(double seconds) {
     auto start = Clock::now();
-    if (seconds >= kSecondsOfServing) serve();
     uint64_t index = 0;
     do {
       draw(index);
       ++index;
     } while (since(start) < seconds && usable());
+    if (seconds >= kSecondsOfServing) serve();
     fill_missing(index);
   }
 

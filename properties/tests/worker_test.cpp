@@ -145,7 +145,7 @@ TEST(WorkerCall, BuffersLieApart) {
     const CallLayout layout(t);
     size_t free = 0;
     for (size_t i = 0; i < t.buffers.size(); ++i) {
-      ASSERT_EQ(layout.offsets[i] % 256, 0u);
+      ASSERT_EQ(layout.offsets[i] % 256, t.buffers[i].offset);
       ASSERT_GE(layout.offsets[i], free + 256);
       free = layout.offsets[i] + t.buffers[i].bytes.size() + 256;
     }
