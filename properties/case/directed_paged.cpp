@@ -28,7 +28,8 @@ int beside(int unit, int most, Dice &dice) {
 }
 
 /// Lengths beside multiples of pages and tiles, odd and even; a window then often begins on a tile
-/// for one query token and in front of or behind it for another.
+/// for one query token and in front of or behind it for another, or for a request with all of them
+/// and not for one with fewer.
 void tie_lengths(Problem &p, const Limits &limits, Dice &dice) {
   static constexpr int kUnits[] = {16, 32, 64, 128, 256};
   const int unit = dice.upto(3) == 0 ? p.page_size : kUnits[dice.upto(4)];
@@ -40,6 +41,10 @@ void tie_lengths(Problem &p, const Limits &limits, Dice &dice) {
   const int len = p.seq_lens[dice.upto(static_cast<int>(p.seq_lens.size()) - 1)];
   const int begin = dice.between(0, len / 16) * 16;
   p.window = std::max(1, len - begin + dice.between(-p.q_len, p.q_len));
+  if (dice.upto(2) == 0) return;
+  p.query_tokens.resize(p.batch);
+  for (int &tokens : p.query_tokens)
+    tokens = dice.between(0, p.q_len);
 }
 
 /// Keys of a tile of a balanced plan: one warp tile for each of four warps.
