@@ -2,9 +2,9 @@
 // Property: started early, behind a kernel that writes q and the newest tokens at the last moment,
 // a call gives the bits it gives alone, from a plan made by a call of its own where the kernel has
 // one. Catches: reads, writes and exits before the wait for the grid in front. Bitwise; where the
-// executor can see the order itself, a hazard. In every second case with several tokens, and of kernels
-// that take ragged queries in every second one, a tile ends among the newest tokens: it shows which
-// count as newest.
+// executor can see the order itself, a hazard. In every second case with several tokens a tile ends
+// among the newest tokens, which shows what counts as newest; so it does, with ragged queries, in
+// every second case of a kernel that takes them.
 #include <algorithm>
 
 #include "properties/invariants/invariants.h"
