@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of assay_arithmetic, once: whoever reads, writes or checks a declaration field by field
-// goes through this table, so a new field is a row here and its meaning in plugin.h.
+// The fields of assay_arithmetic, once. Whoever reads, writes or checks a declaration field by
+// field goes through this table, so a new field is a row here and its meaning in plugin.h.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace assay::oracle {
 
 struct ArithmeticField {
   const char *name;
-  /// One of the two: a count or the index of a word, 0 .. most; or an error, 0 to below 1 (from 1 on,
-  /// as large as what it is an error of, a limit says nothing).
+  /// One of the two: a count or the index of a word, 0 .. most; or an error, 0 to below 1. (From 1
+  /// on, as large as what it is an error of, a limit says nothing.)
   int32_t assay_arithmetic::*count;
   double assay_arithmetic::*error;
   int32_t most = 0;

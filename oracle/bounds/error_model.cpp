@@ -35,8 +35,8 @@ void round_scores(ErrorModel &model, const Format *format) {
   model.score_limit = std::min(kFp32Limit, format->max_finite);
 }
 
-/// Parts of a row that hold no key add exact zeros, so no more of them count than there are keys; but
-/// the one that holds them all is still scaled.
+/// Parts of a row that hold no key add exact zeros, so no more of them count than there are keys.
+/// But the one that holds them all is still scaled.
 int of_keys(int declared, size_t keys) {
   return static_cast<int>(
       std::min(static_cast<size_t>(std::max(declared, 1)), std::max(keys, size_t{2})));

@@ -40,8 +40,9 @@ double key_magnitude(const KeySet &keys, size_t j) {
   return sum;
 }
 
-// Of an fp8 value times its scale in a format of 16 bits: none where the scale is a power of two, as
-// fp8 has fewer bits, but for what falls below the format's smallest normal value (half a step).
+// Of an fp8 value times its scale in a format of 16 bits. There is none where the scale is a power
+// of two, as fp8 has fewer bits, but for what falls below the format's smallest normal value (half
+// a step).
 double rounding_of_scaled(const RowProblem &problem, const Format &format, float scale) {
   int exponent = 0;
   const bool exact =

@@ -31,8 +31,8 @@ inline void narrow(Case &c, assay_dtype fp8) {
   c.row.keys.finish(ASSAY_FP16);
 }
 
-// What kernels of others do with an fp8 cache; a third of the cases dequantise it. Of the seed, so that
-// other draws stay what they were.
+// What kernels of others do with an fp8 cache; a third of the cases dequantise it. Of the seed, so
+// that other draws stay what they were.
 inline void vary_fp8_formats(Emulation &e) {
   const uint64_t bits = e.seed >> 24;
   if (bits % 3 == 0) e.kv_format = ASSAY_FORMAT_CALL + static_cast<int>(bits / 3 % 3);

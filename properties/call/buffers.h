@@ -9,8 +9,8 @@ namespace assay {
 /// What assay.h promises of the addresses of arrays that are no matrices, in bytes.
 inline constexpr size_t kArrayAlignment = 4;
 
-/// Returns the index of the new buffer. Even an empty tensor gets an address of its own, a multiple of
-/// `alignment`.
+/// Returns the index of the new buffer. Even an empty tensor gets an address of its own, a multiple
+/// of `alignment`.
 int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements, Dtype dtype,
                size_t alignment = kArrayAlignment);
 

@@ -9,8 +9,8 @@ namespace assay {
 /// The case with no request but `row`, or of a merge no other row.
 Problem one_request(const Problem &p, int row);
 
-/// Copies the queries and keys of request `row` of `all` to request `place` of `some`, which has as many
-/// of both.
+/// Copies the queries and keys of request `row` of `all` to request `place` of `some`, which has as
+/// many of both.
 void copy_request(Tensors &some, int place, const Tensors &all, int row);
 
 } // namespace assay

@@ -44,8 +44,8 @@ TEST(Codec, NoBytesAreTheSimplestCase) {
   EXPECT_EQ(p, decode(Bytes(500, 0), check_limits()));
 }
 
-/// The bytes of `p`, without ragged queries, as codec version 3 wrote them: without the gate to where
-/// tensors lie, and of a paged case without the flag of those queries.
+/// The bytes of `p`, without ragged queries, as codec version 3 wrote them: without the gate to
+/// where tensors lie, and of a paged case without the flag of those queries.
 Bytes version_3_bytes(const Problem &p) {
   Bytes bytes = encode(p, check_limits());
   bytes.resize(bytes.size() - (p.family == Family::kPaged ? 2 : 1));
