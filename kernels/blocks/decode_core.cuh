@@ -184,21 +184,24 @@ public:
     arch::cp_async_wait<0>();
   }
 
-  /// The query rows of the kv head that `work` has: q_len * gqa_group_size, in a ragged call fewer.
-  static ASSAY_DEVICE int rows_of(const DecodeParams &params, const FeatureParams &features,
-                                  const DecodeWork &work) {
-    return query_rows<kFeatures>(features, work.request, params.gqa_group_size);
+  /// The rows of the head tile that exist. In a ragged call a tile may lie behind the rows of its
+  /// request, and has none.
+  static ASSAY_DEVICE int rows_in_tile(const DecodeParams &params, const FeatureParams &features,
+                                       const DecodeWork &work) {
+    const int left = rows_of(params, features, work) - work.first_row;
+    return left < 0 ? 0 : left < kRows ? left : kRows;
   }
 
-  /// Calls f(row in the tile, dim) for the slices of this thread, of rows that exist.
+  /// Calls f(row in the tile, dim) for the slices of this thread, of rows that exist: `rows` of them
+  /// (rows_in_tile), which is asked once for an item. The plain core compares with the constant of
+  /// the call and needs no register for it.
   template <class Team, class F>
-  static ASSAY_DEVICE void for_each_slice(const Team &team, const DecodeParams &params,
-                                          const FeatureParams &features, const DecodeWork &work,
-                                          F f) {
-    const int rows = rows_of(params, features, work);
+  static ASSAY_DEVICE void for_each_slice(const Team &team, const FeatureParams &features,
+                                          const DecodeWork &work, int rows, F f) {
     const int first = static_cast<int>(arch::thread_idx()) - 32 * team.first_warp();
     for (int i = first; i < kRows * kSlices; i += 32 * team.warps())
-      if (work.first_row + i / kSlices < rows) f(i / kSlices, i % kSlices * kSliceDims);
+      if (kFeatures ? i / kSlices < rows : work.first_row + i / kSlices < features.query_rows)
+        f(i / kSlices, i % kSlices * kSliceDims);
   }
 
   /// Writes slice `dim` of a finished row (normalised o, base-2 LSE), once v_scale and the sink are
@@ -219,6 +222,12 @@ private:
   static ASSAY_DEVICE void sync(const BlockTeam &) { arch::block_barrier(); }
   static ASSAY_DEVICE void sync(const RowTeam &team) {
     arch::named_barrier(1 + team.first / team.count, 32 * team.count);
+  }
+
+  /// The query rows of the kv head that `work` has: q_len * gqa_group_size, in a ragged call fewer.
+  static ASSAY_DEVICE int rows_of(const DecodeParams &params, const FeatureParams &features,
+                                  const DecodeWork &work) {
+    return query_rows<kFeatures>(features, work.request, params.gqa_group_size);
   }
 
   static ASSAY_DEVICE bool two_parts(const FeatureParams &features) {

@@ -176,8 +176,9 @@ ASSAY_DEVICE bool is_last(const SplitPlan &plan, const WorkItem &item, int head_
 template <class Core, class Items, class Join>
 ASSAY_DEVICE void write_empty_rows(const SplitKvParams &params, const Items &items, Join join) {
   items.for_each_empty([&](const DecodeWork &work) {
+    const int rows = Core::rows_in_tile(params.attention, params.features, work);
     Core::for_each_slice(
-        typename Core::BlockTeam{}, params.attention, params.features, work, [&](int row, int dim) {
+        typename Core::BlockTeam{}, params.features, work, rows, [&](int row, int dim) {
           auto slice = Core::Slice::identity();
           auto lse2 = slice.lse2(1.0f);
           join.row(work, row, dim, slice.o, lse2);
@@ -204,12 +205,10 @@ ASSAY_DEVICE void run_plan(const SplitKvParams &params, const Items &items, Join
       [&](const WorkItem &item, auto merged, float scale) {
         join.begin();
         const DecodeWork work = items.work_of(item);
-        // In a ragged call a head tile may lie behind the rows of the request, and has none.
-        const int left = Core::rows_of(attention, features, work) - work.first_row;
-        const int rows = left < 0 ? 0 : left < Core::kRows ? left : Core::kRows;
+        const int rows = Core::rows_in_tile(attention, features, work);
         const Partials<Core::kRows> partials{params, item, items.head_tile(), rows};
         const auto write = [&](bool final, bool in_parts) {
-          Core::for_each_slice(team, attention, features, work, [&](int row, int dim) {
+          Core::for_each_slice(team, features, work, rows, [&](int row, int dim) {
             auto slice = merged(row, dim, scale, in_parts);
             auto lse2 = slice.lse2(scale);
             slice.normalize();

@@ -15,8 +15,8 @@ struct QueryTokens {
 
 ASSAY_DEVICE QueryTokens query_tokens(const FeatureParams &features, int request) {
   if (features.query_start == nullptr) return {0, features.q_len};
-  const int first = arch::global_load_readonly(features.query_start + request);
-  return {first, arch::global_load_readonly(features.query_start + request + 1) - first};
+  const int first = arch::global_load(features.query_start + request);
+  return {first, arch::global_load(features.query_start + request + 1) - first};
 }
 
 /// Keys that some query token of a request sees, 0: all. A plan has those that q_len tokens would.

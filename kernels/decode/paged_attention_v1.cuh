@@ -50,7 +50,8 @@ paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   Core::run(
       attention, params.features, params.kv, team, OneItem(work, exists), [] {},
       [&](const DecodeWork &, auto merged, float scale) {
-        Core::for_each_slice(team, attention, params.features, work, [&](int row, int dim) {
+        const int rows = Core::rows_in_tile(attention, params.features, work);
+        Core::for_each_slice(team, params.features, work, rows, [&](int row, int dim) {
           auto slice = merged(row, dim, scale, true);
           const auto lse2 = slice.lse2(scale);
           slice.normalize();
