@@ -192,9 +192,9 @@ public:
     return left < 0 ? 0 : left < kRows ? left : kRows;
   }
 
-  /// Calls f(row in the tile, dim) for the slices of this thread, of rows that exist: `rows` of them
-  /// (rows_in_tile), which is asked once for an item. The plain core compares with the constant of
-  /// the call and needs no register for it.
+  /// Calls f(row in the tile, dim) for the slices of this thread, of rows that exist: `rows` of
+  /// them (rows_in_tile), which is asked once for an item. The plain core compares with the
+  /// constant of the call and needs no register for it.
   template <class Team, class F>
   static ASSAY_DEVICE void for_each_slice(const Team &team, const FeatureParams &features,
                                           const DecodeWork &work, int rows, F f) {

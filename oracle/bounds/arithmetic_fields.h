@@ -19,6 +19,7 @@ struct ArithmeticField {
   double assay_arithmetic::*error;
   int32_t most = 0;
   std::span<const char *const> words = {}; ///< what the numbers 0 .. most are called
+  bool later = false; ///< declarations written before ABI 0.10 do not have it: they mean 0
 };
 
 /** In the struct's order. */

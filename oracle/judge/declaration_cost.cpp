@@ -163,7 +163,7 @@ const std::vector<DeclaredField> &declared_fields() {
          a.accumulator = a.mma_block == 0 ? ASSAY_ACCUMULATOR_FP64 : ASSAY_ACCUMULATOR_FP32;
        }},
       {"kv_format", "fp32", [](A &a) { a.kv_format = ASSAY_FORMAT_FP32; }},
-      {"rounded_before_scale", "no", [](A &a) { a.rounded_before_scale = 0; }}};
+      {"rounded_before_scale", "0", [](A &a) { a.rounded_before_scale = 0; }}};
   return kFields;
 }
 

@@ -72,6 +72,7 @@ bool promise_of(const json &declared, const char *field) {
 assay_arithmetic arithmetic_of(const json &declared) {
   assay_arithmetic out{};
   for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {
+    if (field.later && !declared.contains(field.name)) continue;
     if (field.error != nullptr)
       out.*field.error = number_of(declared, field.name);
     else if (field.words.empty())

@@ -47,7 +47,7 @@ const std::vector<Field> &fields() {
       {"score_format", Sense::kRank, {"fp32", "fp16", "call", "bf16"}},
       {"accumulator", Sense::kRank, {"fp64", "fp32"}},
       {"kv_format", Sense::kRank, {"fp32", "fp16", "call", "bf16"}},
-      {"rounded_before_scale", Sense::kRank, {"no", "yes"}},
+      {"rounded_before_scale", Sense::kMoreIsWider},
       // Scaled weights have fewer subnormals.
       {"p_scale_log2", Sense::kLessIsWider},
       {"exponential", Sense::kRank, {"base2", "natural"}},

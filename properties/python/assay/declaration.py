@@ -8,10 +8,9 @@ ABI = (0, 10)
 FORMATS = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5}
 EXPONENTIALS = {"natural": 0, "base2": 1}
 ACCUMULATORS = {"fp32": 0, "fp64": 1}
-ANSWERS = {"no": 0, "yes": 1}
 WORDS = {
     "p_format": FORMATS, "sum_format": FORMATS, "partial_format": FORMATS, "score_format": FORMATS, "kv_format": FORMATS,
-    "exponential": EXPONENTIALS, "accumulator": ACCUMULATORS, "rounded_before_scale": ANSWERS,
+    "exponential": EXPONENTIALS, "accumulator": ACCUMULATORS,
 }  # fmt: skip
 
 
@@ -42,9 +41,19 @@ class Declaration:
     stored_merges: int = 0  #: how many of its merges read it so; 0 with fp32
     score_format: str = "fp32"  #: a score is rounded to it once; "call": as for p_format
     p_scale_log2: int = 0  #: weights are multiplied by 2^this before they are rounded to p_format
-    rounded_before_scale: str = "no"  #: "yes": O is rounded to its dtype, then v_scale, then rounded again
+    rounded_before_scale: int = 0  #: 1: O is rounded to its dtype, then meets v_scale, and is rounded again
     accumulator: str = "fp32"  #: of both products and the row sum; "fp64" where mma_block is 0
     kv_format: str = "fp32"  #: fp8 K and V times their scales are rounded to it; "call": the dtype of q
+
+    @staticmethod
+    def like(name):
+        """The declaration of a published kernel, by its name in assay.arithmetic.names(): a start for one's own.
+
+        dataclasses.replace changes fields of it; tile_tokens, sum_depth and max_splits are the ones that usually differ.
+        """
+        from . import arithmetic  # which needs this class
+
+        return arithmetic.like(name)
 
     def to_json(self):
         """As numbers of the C header. Values that JSON lacks are words, which the program refuses."""

@@ -30,7 +30,7 @@ def enumerators(prefix):
 
 
 def test_fields_are_those_of_assay_arithmetic():
-    words = {"assay_format": str, "assay_exponential": str, "int32_t": int, "double": float}
+    words = {"assay_format": str, "assay_exponential": str, "assay_accumulator": str, "int32_t": int, "double": float}
     mirrored = [(field.type, field.name) for field in dataclasses.fields(assay.Declaration)]
     assert [(words[kind], name) for kind, name in fields_of("assay_arithmetic")] == mirrored
 
@@ -42,6 +42,7 @@ def test_defaults_are_zero():
 def test_words_are_the_enumerators():
     assert declaration.FORMATS == enumerators("ASSAY_FORMAT_")
     assert declaration.EXPONENTIALS == enumerators("ASSAY_EXP_")
+    assert declaration.ACCUMULATORS == enumerators("ASSAY_ACCUMULATOR_")
     assert spec.DETERMINISM == enumerators("ASSAY_DETERMINISM_")
     assert spec.BATCH_INVARIANCE == enumerators("ASSAY_BATCH_")
     families = enumerators("ASSAY_FAMILY_")
@@ -75,3 +76,11 @@ def test_readme_explains_every_field():
     readme = (ROOT / "properties/python/README.md").read_text()
     for field in dataclasses.fields(assay.Declaration):
         assert re.search(rf"^\| `{field.name}` \|", readme, re.M), field.name
+
+
+def test_a_declaration_may_start_from_a_named_one():
+    start = assay.Declaration.like("triton_flash")
+    assert start.p_format == "call" and start.max_splits > 0
+    assert dataclasses.replace(start, tile_tokens=64).tile_tokens == 64
+    with pytest.raises(ValueError, match="like is 'fa9', expected one of assay, "):
+        assay.Declaration.like("fa9")
