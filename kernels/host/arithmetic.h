@@ -36,7 +36,14 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int sta
           .tile_tokens = tile,
           .max_parallel_states = states,
           .max_splits = max_splits,
-          .merge_stages = max_splits > 0};
+          .merge_stages = max_splits > 0,
+          .partial_format = ASSAY_FORMAT_FP32,
+          .stored_merges = 0,
+          .score_format = ASSAY_FORMAT_FP32,
+          .p_scale_log2 = 0,
+          .rounded_before_scale = 0,
+          .accumulator = ASSAY_ACCUMULATOR_FP32,
+          .kv_format = ASSAY_FORMAT_FP32};
 }
 
 /// Of merges of stored states.

@@ -9,6 +9,7 @@
 
 #include "properties/call/materialise.h"
 #include "properties/case/hash.h"
+#include "properties/case/query_rows.h"
 #include "properties/case/simplify.h"
 #include "properties/invariants/invariants.h"
 #include "properties/relate/budget.h"
@@ -99,8 +100,19 @@ void vary_attention(Variants &v) {
 void vary_paged(Variants &v) {
   v.with([](Problem &c) { c.page_size = c.page_size == 16 ? 8 : 16; });
   v.with([](Problem &c) { c.window = c.window == 0 ? 7 : 0; });
-  v.with([](Problem &c) { c.q_len = c.q_len == 1 ? 2 : 1; });
-  v.with([](Problem &c) { c.kv = c.kv == KvType::kSame ? KvType::kE4m3 : KvType::kSame; });
+  v.with([](Problem &c) {
+    c.q_len = c.q_len == 1 ? 2 : 1;
+    fit_requests(c);
+  });
+  v.with([](Problem &c) {
+    if (!is_fp8(c)) {
+      c.kv = KvType::kE4m3;
+      return;
+    }
+    c.kv = KvType::kSame; // which has no scales
+    c.k_scale = c.v_scale = ScaleLayout::kNone;
+    c.kv_scales = KvScaleRegime::kUnit;
+  });
   v.with([](Problem &c) {
     if (is_fp8(c)) c.k_scale = c.v_scale = ScaleLayout::kTensor;
   });
@@ -114,6 +126,7 @@ void vary_paged(Variants &v) {
   v.with([](Problem &c) {
     c.batch += 2;
     c.seq_lens.resize(c.batch, 9);
+    fit_requests(c);
   });
 }
 
