@@ -34,7 +34,7 @@ View add_rows(Tensors &t, const std::string &name, bool output, int rows, int he
   if (!heads_outermost) v.head_stride = width + pad;
   v.token_stride = heads_outermost ? width + pad : heads * v.head_stride + pad;
   v.row_stride = tokens == 1 ? v.token_stride : tokens * v.token_stride + pad;
-  if (heads_outermost) v.head_stride = rows / tokens * v.row_stride + pad;
+  if (heads_outermost) v.head_stride = std::max(1, rows / tokens) * v.row_stride + pad;
   if (lone_pieces_are_0_apart(t.problem)) {
     if (rows == tokens) v.row_stride = 0;
     if (heads == 1) v.head_stride = 0;

@@ -226,6 +226,7 @@ constexpr Property kProperties[] = {
     {.name = "ragged_equals_alone",
      .families = kPaged,
      .about = kRagged,
+     .sets = kOwnPages,
      .comparison = Comparison::kPairwise,
      .statement = "a request of a ragged call equals a call of its own with its number of tokens",
      .catches = "tokens of a neighbour, positions from q_len, rows that there are not",
