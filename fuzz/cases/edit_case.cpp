@@ -56,7 +56,7 @@ public:
   void added_integers(const std::string &name, std::vector<int> &values, int count, const Range &r,
                       Added) {
     bool given = !values.empty();
-    flag(name, given);
+    flag(name + ".given", given); // apart from the list's first value
     if (!given) return values.clear();
     integers(name, values, count, r);
   }

@@ -41,15 +41,15 @@ RunnerOptions options_of(const assay_kernel &kernel) {
   options.isolate = !processes_need_one_thread(); // some divide by zero, some never end
   // Asked once: what a wrong kernel takes its right one takes.
   static const Envelope kStaged = probe_envelope(*bugs::find_kernel("right_staged"), false);
-  static const Envelope kPaged = probe_envelope(*bugs::find_kernel("right_paged"), false);
-  if (kernel.family == ASSAY_FAMILY_PAGED)
-    options.envelopes[&kernel] = is_narrow(kernel) ? kStaged : kPaged;
+  if (is_narrow(kernel)) options.envelopes[&kernel] = kStaged;
   options.shrink = {.checks = 0, .seconds = 0};
   return options;
 }
 
 Problem recorded_case(const BugRow &row, const Property &property, const assay_kernel &kernel) {
-  return draw_case(property, kernel, options_of(kernel), std::stoull(row.draw));
+  Problem p = draw_case(property, kernel, options_of(kernel), std::stoull(row.draw));
+  p.query_tokens.clear(); // no kernel here says that it knows them
+  return p;
 }
 
 /// The row with what the draws of check show first; "none" where that is nothing.
