@@ -37,6 +37,15 @@ TEST(Memory, alignment_is_kept) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(make(memory, 33, "b", alignment)) % alignment, 0u);
 }
 
+// Writes that bypass every check, as a miscompiled or foreign store would.
+#if ASSAY_ASAN
+__attribute__((no_sanitize("address")))
+#endif
+__attribute__((noinline)) void
+poke(std::byte *p) {
+  *const_cast<volatile std::byte *>(p) = std::byte{0x11};
+}
+
 TEST(Memory, a_buffer_begins_behind_a_multiple_of_its_alignment) {
   Memory memory;
   for (size_t offset : {4, 16, 112, 252}) {
@@ -45,7 +54,8 @@ TEST(Memory, a_buffer_begins_behind_a_multiple_of_its_alignment) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 256, offset);
     EXPECT_EQ(memory.id_of(data - 1), -1);
     EXPECT_EQ(memory.id_of(data + 33), -1);
-    data[-1] = data[33] = std::byte{1};
+    poke(data - 1);
+    poke(data + 33);
     std::vector<Hazard> hazards;
     memory.check_red_zones(hazards);
     EXPECT_EQ(hazards.size(), 1u) << offset;
@@ -58,15 +68,6 @@ TEST(Memory, undefined_buffers_hold_nan) {
       static_cast<uint8_t *>(memory.allocate(64, Access::kReadWrite, InitState::kUndefined, "out"));
   for (int i = 0; i < 64; ++i)
     EXPECT_EQ(p[i], 0xFF);
-}
-
-// Writes that bypass every check, as a miscompiled or foreign store would.
-#if ASSAY_ASAN
-__attribute__((no_sanitize("address")))
-#endif
-__attribute__((noinline)) void
-poke(std::byte *p) {
-  *const_cast<volatile std::byte *>(p) = std::byte{0x11};
 }
 
 TEST(Memory, red_zones_report_damage_once) {
