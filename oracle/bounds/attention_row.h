@@ -46,8 +46,7 @@ struct RowProblem {
   /// ranges.
   const TileOrder *order = nullptr;
   int max_splits = 1; ///< ignored with an order
-  int span =
-      0; ///< keys from the first to the last, hidden ones between them counted; 0: none are hidden
+  int span = 0; ///< keys from the first to the last with hidden ones between; 0: none are hidden
   bool replay_scores = false; ///< T2 too: the declared block-FMA is bit-accurate (block_fma.h)
   int combine_stages = 1;     ///< merges through fp32 (O, LSE) partials; 0 for one-pass kernels.
                               ///< The merge with a sink comes on top.
