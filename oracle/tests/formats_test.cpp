@@ -204,6 +204,55 @@ TEST(Formats, TheErrorOfQueriesCountsInAnyDtype) {
   }
 }
 
+/// A row of head_dim 1 whose base-2 logits are `x`, q being 1 and the scale ln 2.
+struct ScoredRow {
+  std::vector<float> q{1.0f};
+  KeySet keys;
+  RowProblem problem;
+  ScoredRow(std::vector<float> x, std::vector<float> v) {
+    keys.head_dim = 1;
+    keys.k = std::move(x);
+    keys.v = std::move(v);
+    keys.finish(ASSAY_BF16);
+    problem.q = q;
+    problem.keys = &keys;
+    problem.sm_scale = 0.693147181f;
+    problem.combine_stages = 0;
+    problem.arithmetic = declared({});
+    problem.arithmetic.tile_tokens = 1 << 30;
+  }
+  /// Whether a kernel that gives `o` is inside T0.
+  bool allows(double o) const {
+    const RowReference row = attention_row(problem);
+    return row.claim && std::fabs(o - row.o[0].mid) <= row.o[0].rad + row.t0[0].total;
+  }
+};
+
+// Weights of 2^-13.25 are below half a step of e4m3 times 8, and vanish: 200 of them are allowed to.
+// At 2^-12.25 they may be off by half a step, and not vanish.
+TEST(Formats, OfScaledWeightsHaveTheirOwnSmallestStep) {
+  for (const float x : {-13.25f, -12.25f}) {
+    std::vector<float> scores(201, x), values(201, 1.0f);
+    scores[0] = values[0] = 0.0f;
+    ScoredRow row(scores, values);
+    row.problem.arithmetic.p_format = ASSAY_FORMAT_E4M3;
+    row.problem.arithmetic.p_scale_log2 = 3;
+    EXPECT_EQ(row.allows(0.0), x == -13.25f);
+    row.problem.arithmetic.p_scale_log2 = 6;
+    EXPECT_FALSE(row.allows(0.0));
+  }
+}
+
+// Ones that a chain of bf16 adds: it stays at 256. A depth of 2^20 is as good as one of 1,000.
+TEST(Formats, OfARowSumMayBeAChainOverAllKeys) {
+  ScoredRow row(std::vector<float>(1000, 0.0f), std::vector<float>(1000, 1.0f));
+  row.problem.arithmetic.sum_format = ASSAY_FORMAT_BF16;
+  row.problem.arithmetic.sum_depth = 1 << 20;
+  EXPECT_TRUE(row.allows(1000.0 / 256.0));
+  row.problem.arithmetic.sum_depth = 10;
+  EXPECT_FALSE(row.allows(1000.0 / 256.0));
+}
+
 // 70,000 equal keys of weight 1 do not fit into a row sum of fp16.
 TEST(Formats, ARowSumThatMayOverflowIsNoClaim) {
   KeySet keys;
