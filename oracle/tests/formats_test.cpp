@@ -228,8 +228,8 @@ struct ScoredRow {
   }
 };
 
-// Weights of 2^-13.25 are below half a step of e4m3 times 8, and vanish: 200 of them are allowed to.
-// At 2^-12.25 they may be off by half a step, and not vanish.
+// Weights of 2^-13.25 are below half a step of e4m3 times 8, and vanish: 200 of them may do so. At
+// 2^-12.25 they may be off by half a step, and not vanish.
 TEST(Formats, OfScaledWeightsHaveTheirOwnSmallestStep) {
   for (const float x : {-13.25f, -12.25f}) {
     std::vector<float> scores(201, x), values(201, 1.0f);
