@@ -8,29 +8,12 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
+#include "oracle/bounds/row_numbers.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/exact/row_input.h"
 #include "oracle/exact/tile_order.h"
 
 namespace assay::oracle {
-
-/** |exact - mid| <= rad. */
-struct Enclosure {
-  double mid = 0.0, rad = 0.0;
-};
-
-/** The allowed distance from the exact value, term by term. */
-struct BudgetTerms {
-  double weights = 0.0;       ///< softmax weights: scores, exponentials, rescaling
-  double p_rounding = 0.0;    ///< P in the element type (T1: only the keys left ambiguous)
-  double accumulation = 0.0;  ///< P.V
-  double normalisation = 0.0; ///< row sum, reciprocal
-  double merge = 0.0;         ///< states of a block, splits
-  double output_rounding = 0.0;
-  double flush = 0.0; ///< underflow
-  double total = 0.0;
-  bool overflow_possible = false; ///< an intermediate may leave the fp32 range: nothing is claimed
-};
 
 /** One row: everything its bounds depend on. Views; the owner outlives the call. */
 struct RowProblem {

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "oracle/bounds/declaration.h"
-#include "oracle/bounds/error_model.h"
-#include "oracle/bounds/row_work.h"
+#include "oracle/bounds/row_formulas.h"
 #include "oracle/exact/sums.h"
 
 namespace assay::oracle {
@@ -141,7 +140,7 @@ void bound_outputs(const MergeProblem &problem, const States &states, RowReferen
     t.normalisation = phi * (result + t.merge);
     t.flush = (2 * count + 4) * kFloor + count * kFloor * limit;
     if (problem.dtype != ASSAY_FP32) {
-      add_output_rounding(problem.dtype, std::fabs(value[i]) + row.o[i].rad, t);
+      add_output_rounding(format_of(problem.dtype), std::fabs(value[i]) + row.o[i].rad, t);
     } else {
       t.total = (t.weights + t.merge + t.normalisation + t.flush) * kSlack;
     }

@@ -254,13 +254,13 @@ ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
     t.p_rounding = ambiguous[i] / b.mass_low * kSlack;
     t.accumulation =
         (accumulated[i] / b.mass_low +
-         value_rounding(problem, (magnitude[i] + ambiguous[i]) / b.mass_low) * (1.0 + tail.pv)) *
+         value_rounding(work, (magnitude[i] + ambiguous[i]) / b.mass_low) * (1.0 + tail.pv)) *
         kSlack;
     const double sum = result + t.weights + t.p_rounding + t.accumulation;
     t.normalisation = tail.normalise * sum;
-    t.flush = (two_parts ? 2 : 1) * underflow_budget(problem, work, tail, limit);
-    finish_output(problem, row.o[i], t);
-    t.overflow_possible = overflow_possible(problem, work, limit);
+    t.flush = (two_parts ? 2 : 1) * underflow_budget(work, tail, limit);
+    finish_output(work, row.o[i], t);
+    t.overflow_possible = overflow_possible(work, limit);
   }
   return row;
 }

@@ -191,13 +191,6 @@ double round_to(const Format &format, double value) {
   return std::nearbyint(value / quantum) * quantum;
 }
 
-double half_ulp(const Format &format, double magnitude) {
-  const double capped = std::min(magnitude, format.max_finite);
-  const int exponent =
-      capped < 0x1p-1000 ? format.min_exponent : std::max(exponent_of(capped), format.min_exponent);
-  return power_of_two(exponent - format.mantissa_bits - 1);
-}
-
 bool is_subnormal(const Format &format, double value) {
   return value != 0.0 && std::fabs(value) < power_of_two(format.min_exponent);
 }

@@ -6,16 +6,9 @@
 #include <cstdint>
 
 #include "kernels/abi/plugin.h"
+#include "oracle/exact/format.h"
 
 namespace assay::oracle {
-
-struct Format {
-  double unit_roundoff;      ///< relative error of one rounding of a normal value
-  int mantissa_bits;         ///< stored fraction bits
-  int min_exponent;          ///< of the smallest normal value
-  double max_finite;         ///< largest finite value
-  double overflow_threshold; ///< magnitudes from here on round to infinity
-};
 
 const Format &format_of(assay_dtype dtype);
 
@@ -42,9 +35,6 @@ void store_element(assay_dtype dtype, void *base, int64_t index, float value);
 
 /** Round to nearest even, with gradual underflow and overflow to infinity. */
 double round_to(const Format &format, double value);
-
-/** Half the spacing of the format at this magnitude: limits the rounding error of any |x| <= it. */
-double half_ulp(const Format &format, double magnitude);
 
 /** Nonzero and below the smallest normal value. */
 bool is_subnormal(const Format &format, double value);

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "oracle/bounds/row_work.h"
+
 namespace assay::oracle {
 namespace {
 
@@ -139,6 +141,13 @@ const RowProblem &AttentionReader::problem(int row, int head) {
   problem_.keys = sunk ? &*sunk_keys_ : &keys_;
   problem_.order = !model_.order ? nullptr : sunk ? &sunk_order_ : &order_;
   return problem_;
+}
+
+RowShape AttentionReader::shape(int row, bool sink, const ErrorModel &model) {
+  turn_to_row(row);
+  problem_.features.sinks = rows_.sinks;
+  problem_.order = !model_.order ? nullptr : sink ? &sunk_order_ : &order_;
+  return shape_of_row(problem_, model, static_cast<size_t>(rows_.keys(row)) + (sink ? 1 : 0));
 }
 
 MergeReader::MergeReader(const MergeRows &rows, const KernelModel &model, Memory memory)

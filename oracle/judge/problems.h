@@ -9,6 +9,7 @@
 #include "kernels/abi/plugin.h"
 #include "oracle/bounds/attention_row.h"
 #include "oracle/bounds/merge.h"
+#include "oracle/bounds/row_numbers.h"
 #include "oracle/judge/key_order.h"
 #include "oracle/rows/read.h"
 
@@ -36,6 +37,9 @@ public:
   const RowProblem &problem(int row, int head);
   /** The keys of the row that was asked about last, without a sink. */
   const KeySet &keys() const { return keys_; }
+
+  /** Into what the keys of the row are cut; `sink`: with one that counts. Throws as problem(). */
+  RowShape shape(int row, bool sink, const ErrorModel &model);
 
   /** Into how many parts that are merged through (O, LSE) a row is cut: as declared, or at most. A
       kernel that chooses for itself may cut between any two keys. */
