@@ -37,7 +37,9 @@ public:
   void finish(const DeviceInfo &device, nlohmann::json &document) const {
     if (options_.judge)
       std::fprintf(text_,
-                   "verified %llu rows by the oracle and every element twice: %zu findings\n",
+                   "judged %llu outputs on the device in %.1f ms and %llu rows on the host, every "
+                   "element looked at twice: %zu findings\n",
+                   static_cast<unsigned long long>(outputs_), device_ms_,
                    static_cast<unsigned long long>(rows_), findings_);
     document = {{"device", device.name},
                 {"driver", device.driver},
@@ -72,6 +74,8 @@ private:
     failed_ += !r.error.empty();
     for (const auto &[kernel, verified] : r.verified) {
       rows_ += verified.rows;
+      outputs_ += verified.outputs;
+      device_ms_ += verified.device_ms;
       findings_ += verified.findings.size();
       for (const std::string &line : verified.findings)
         print("FINDING " + r.cell + " " + kernel + ": " + line + "\n");
@@ -85,7 +89,8 @@ private:
   std::string head_; // printed last
   double empty_launch_us_ = 0, empty_launch_host_us_ = 0;
   int failed_ = 0;
-  uint64_t rows_ = 0;
+  uint64_t rows_ = 0, outputs_ = 0;
+  double device_ms_ = 0;
   size_t findings_ = 0;
 };
 

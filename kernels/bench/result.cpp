@@ -101,6 +101,8 @@ void append_json(const CellResult &r, Json &cells) {
                                             : merge_json(r, timing));
     if (const auto verified = r.verified.find(kernel); verified != r.verified.end()) {
       j["verified_rows"] = verified->second.rows;
+      j["judged_outputs"] = verified->second.outputs;
+      j["judge_ms"] = verified->second.device_ms;
       j["findings"] = verified->second.findings;
     }
     cells.push_back(std::move(j));

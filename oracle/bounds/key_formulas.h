@@ -157,8 +157,12 @@ ORACLE_HOST_DEVICE inline bool key_logit(const RowNumbers &row, const Score &s, 
 ORACLE_HOST_DEVICE inline double fast_expm1(double y) {
   if (!(fabs(y) < 0x1p-8)) return expm1(y);
   // The term left out is below y^7 / 5040 < 2^-60 |y|.
-  return y * (1 + y / 2 * (1 + y / 3 * (1 + y / 4 * (1 + y / 5 * (1 + y / 6)))));
+  return y * (1 + y * (1.0 / 2) *
+                      (1 + y * (1.0 / 3) *
+                               (1 + y * (1.0 / 4) * (1 + y * (1.0 / 5) * (1 + y * (1.0 / 6))))));
 }
+
+inline constexpr double kShrink = 1.0 - 0x1p-20; ///< at most 1 / kSlack
 
 /** A key on the scale 2^-x_max: its weight, how well that is known, and what a kernel's may be. */
 struct KeyWeight {
@@ -179,14 +183,15 @@ ORACLE_HOST_DEVICE inline void weigh_key(double x_max, const Logit &logit, KeyWe
 /** What the Omega of a row's keys has in common. */
 struct OmegaRow {
   double up, down, shared;
+  double log_up; ///< log2 of what `up` is of
 };
 ORACLE_HOST_DEVICE inline OmegaRow omega_row(const RowNumbers &row) {
   const double factors = exp2_factors(row.shape);
   // One rounding of c * m; where states merge, maxima may have been rounded on both sides once
   // more.
   const double roundings = row.shape.states > 1 ? 3.0 : 1.0;
-  return {factors * log1p(row.model.exp2), factors * log1p(-row.model.exp2),
-          roundings * kU * row.x_abs + 0x1p-100};
+  const double up = factors * log1p(row.model.exp2);
+  return {up, factors * log1p(-row.model.exp2), roundings * kU * row.x_abs + 0x1p-100, up / kLn2};
 }
 
 /** Omega of section 3: error of a key's effective weight, up to a common factor, and the factor's
@@ -205,8 +210,8 @@ ORACLE_HOST_DEVICE inline void bound_key(const RowNumbers &row, const OmegaRow &
   key.omega = fast_expm1(kLn2 * eta + common.up) * kSlack;
   const bool flushed = below + eta >= kFlushExponent;
   if (flushed) key.omega = fmax(key.omega, 1.0);
-  if (!flushed) key.low = key.weight * (1.0 + fast_expm1(common.down - kLn2 * eta)) / kSlack;
-  key.log_omega = eta + common.up / kLn2;
+  if (!flushed) key.low = key.weight * (1.0 + fast_expm1(common.down - kLn2 * eta)) * kShrink;
+  key.log_omega = eta + common.log_up;
   // Beyond this a weight may be anything: only convexity is left, which needs no Omega.
   key.vague = !(key.omega < kVagueWeight);
   key.omega = fmin(key.omega, kVagueWeight);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "oracle/bulk/bulk.h"
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"
 #include "properties/run/processors.h"
@@ -54,6 +55,33 @@ std::string describe(const std::string &row, const oracle::ElementReport &e) {
       e.reason == oracle::Reason::kNone ? "" : fmt::format(", {}", reason_text(e.reason)));
 }
 
+constexpr size_t kMaxDecided =
+    64; // rows that the device leaves open, decided here; each may be a finding
+
+/// All outputs of a call of attention, where they lie.
+void judge_all(const bench::JudgedCall &call, const oracle::CallRows &rows,
+               const oracle::KernelModel &model, const oracle::Memory &memory,
+               bench::Verification &out) {
+  const auto *attention = std::get_if<oracle::AttentionRows>(&rows);
+  if (attention == nullptr || call.target != ASSAY_TARGET_CUDA ||
+      !oracle::bulk_refuses(*attention, model).empty())
+    return;
+  static oracle::BulkJudge judge;
+  const oracle::CallOutputs outputs{call.o, call.lse};
+  const oracle::BulkReport report = judge.judge(*attention, outputs, model);
+  out.outputs += report.claimed;
+  out.device_ms += report.passes_ms;
+  for (size_t i = 0; i < std::min(report.open.size(), kMaxDecided); ++i) {
+    const auto &[row, head] = report.open[i];
+    for (const oracle::ElementReport &e :
+         oracle::judge_one(rows, outputs, model, row, head, memory).findings)
+      out.findings.push_back(describe(call.row_name({row, head}), e));
+  }
+  if (report.open_rows > kMaxDecided)
+    out.findings.push_back(
+        fmt::format("{} more rows that are not certainly inside", report.open_rows - kMaxDecided));
+}
+
 void judge_rows(const assay_plugin &plugin, const bench::JudgedCall &call,
                 const bench::Memory &memory, bench::Verification &out) {
   const assay_kernel &kernel = kernel_of(plugin, call.kernel, call.target);
@@ -62,6 +90,7 @@ void judge_rows(const assay_plugin &plugin, const bench::JudgedCall &call,
   const oracle::KernelModel model{.arithmetic = kernel.arithmetic,
                                   .order = oracle::ask_key_order(kernel, call.host_params),
                                   .replay_scores = true}; // the bits of our MMA were measured
+  judge_all(call, rows, model, reader, out);
   std::vector<oracle::Report> reports(call.rows.size());
   on_all_cores(reports.size(), [&](size_t i) {
     const auto &[row, head] = call.rows[i];

@@ -27,9 +27,11 @@ struct Memory {
   std::vector<std::byte> bytes_at(const void *from, size_t bytes) const;
 };
 
-/// Rows (request, query token, query head) judged, and a line for everything found wrong.
+/// What was judged, and a line for everything found wrong.
 struct Verification {
-  uint64_t rows = 0;
+  uint64_t rows = 0;    ///< (request, query token, query head) in every tier, on the host
+  uint64_t outputs = 0; ///< O and LSE of all rows, on the device
+  double device_ms = 0; ///< what that took there
   std::vector<std::string> findings;
 };
 
