@@ -190,6 +190,7 @@ private:
 struct Compared {
   uint64_t elements = 0, claims_apart = 0, disjoint = 0;
   double least = INFINITY, most = 0.0; ///< budget of the device over the host's
+  double least_radius = INFINITY;
 };
 
 void compare(const BulkElement &device, bool claim, const Enclosure &exact, double bound,
@@ -202,6 +203,7 @@ void compare(const BulkElement &device, bool claim, const Enclosure &exact, doub
   }
   if (!claim || !std::isfinite(bound) || !std::isfinite(device.bound)) return;
   if (!(std::fabs(device.mid - exact.mid) <= device.rad + exact.rad)) ++out.disjoint;
+  if (exact.rad > 0.0) out.least_radius = std::min(out.least_radius, device.rad / exact.rad);
   out.least = std::min(out.least, device.bound / bound);
   out.most = std::max(out.most, device.bound / bound);
 }
@@ -275,6 +277,7 @@ TEST_F(Bulk, SaysWhatTheHostSays) {
     EXPECT_EQ(one.disjoint, 0u) << "call " << i;
     EXPECT_LE(one.most, 1.001) << "call " << i;
     EXPECT_GE(one.least, 1.0 - 1e-6) << "call " << i;
+    EXPECT_GE(one.least_radius, 1.0 - 1e-6) << "call " << i;
     const auto outputs = static_cast<uint64_t>(call.rows.out.rows()) *
                          static_cast<uint64_t>(call.rows.out.heads * (call.rows.out.dims + 1));
     EXPECT_EQ(report.elements, outputs);

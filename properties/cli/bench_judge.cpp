@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -58,14 +59,16 @@ std::string describe(const std::string &row, const oracle::ElementReport &e) {
 constexpr size_t kMaxDecided =
     64; // rows that the device leaves open, decided here; each may be a finding
 
-/// All outputs of a call of attention, where they lie.
-void judge_all(const bench::JudgedCall &call, const oracle::CallRows &rows,
-               const oracle::KernelModel &model, const oracle::Memory &memory,
-               bench::Verification &out) {
+/// All outputs of a call of attention, where they lie. What is left open; nothing without a GPU.
+std::optional<oracle::BulkReport> judge_all(const bench::JudgedCall &call,
+                                            const oracle::CallRows &rows,
+                                            const oracle::KernelModel &model,
+                                            const oracle::Memory &memory,
+                                            bench::Verification &out) {
   const auto *attention = std::get_if<oracle::AttentionRows>(&rows);
   if (attention == nullptr || call.target != ASSAY_TARGET_CUDA ||
       !oracle::bulk_refuses(*attention, model).empty())
-    return;
+    return std::nullopt;
   static oracle::BulkJudge judge;
   const oracle::CallOutputs outputs{call.o, call.lse};
   const oracle::BulkReport report = judge.judge(*attention, outputs, model);
@@ -80,6 +83,22 @@ void judge_all(const bench::JudgedCall &call, const oracle::CallRows &rows,
   if (report.open_rows > kMaxDecided)
     out.findings.push_back(
         fmt::format("{} more rows that are not certainly inside", report.open_rows - kMaxDecided));
+  return report;
+}
+
+/// A row that T0 puts outside on the host is one that the device left open, or the device's body
+/// is wrong.
+void require_open(const oracle::BulkReport &device, const bench::SampledRow &at,
+                  const oracle::Report &host) {
+  const bool outside = std::any_of(host.findings.begin(), host.findings.end(),
+                                   [](const oracle::ElementReport &e) { return e.tier == 0; });
+  if (!outside || device.open_rows > device.open.size()) return;
+  const bool open =
+      std::any_of(device.open.begin(), device.open.end(),
+                  [&](const oracle::RowHead &o) { return o.row == at.row && o.head == at.head; });
+  if (!open)
+    throw std::logic_error(
+        fmt::format("bench: row {} head {} is inside on the device alone", at.row, at.head));
 }
 
 void judge_rows(const assay_plugin &plugin, const bench::JudgedCall &call,
@@ -90,13 +109,15 @@ void judge_rows(const assay_plugin &plugin, const bench::JudgedCall &call,
   const oracle::KernelModel model{.arithmetic = kernel.arithmetic,
                                   .order = oracle::ask_key_order(kernel, call.host_params),
                                   .replay_scores = true}; // the bits of our MMA were measured
-  judge_all(call, rows, model, reader, out);
+  const std::optional<oracle::BulkReport> device = judge_all(call, rows, model, reader, out);
   std::vector<oracle::Report> reports(call.rows.size());
   on_all_cores(reports.size(), [&](size_t i) {
     const auto &[row, head] = call.rows[i];
     reports[i] = oracle::judge_one(rows, {call.o, call.lse}, model, row, head, reader);
   });
   out.rows += reports.size();
+  for (size_t i = 0; device && i < reports.size(); ++i)
+    require_open(*device, call.rows[i], reports[i]);
   for (size_t i = 0; i < reports.size(); ++i)
     for (const oracle::ElementReport &e : reports[i].findings)
       out.findings.push_back(describe(call.row_name(call.rows[i]), e));
