@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include "oracle/rows/build.h"
@@ -11,11 +12,22 @@ namespace {
 class PageWalk {
 public:
   PageWalk(const assay_paged_kv &kv, const Memory &memory)
-      : kv_(kv), memory_(memory), lengths_(memory.array(kv.seq_lens, size_t(kv.rows))) {
-    for (int32_t length : lengths_)
+      : kv_(kv), lengths_(memory.array(kv.seq_lens, size_t(kv.rows))) {
+    int32_t longest = 0;
+    for (int32_t length : lengths_) {
       if (length < 0 || length > int64_t{kv.max_pages} * kv.page_size)
         throw std::invalid_argument("oracle: seq_lens entry outside its page table");
+      longest = std::max(longest, length);
+    }
+    // At once: a call of its own for each row costs more than the rows where they lie on a device.
+    if (longest > 0)
+      table_ = memory.rows(kv.page_table, pages(longest) * sizeof(int32_t),
+                           static_cast<size_t>(kv.page_table_stride) * sizeof(int32_t),
+                           lengths_.size(), table_copy_);
   }
+  PageWalk(PageWalk &&) = default; // the copy stays where it is
+  PageWalk(const PageWalk &) = delete;
+  PageWalk &operator=(const PageWalk &) = delete;
 
   int32_t length(int row) const { return lengths_[static_cast<size_t>(row)]; }
 
@@ -27,21 +39,25 @@ public:
   /// Appends the keys of `row` behind `position`; only live entries of its table are read.
   void append(int row, int pool, int32_t position, std::vector<KeyRun> &runs) const {
     const int32_t keys = length(row);
-    const auto pages = static_cast<size_t>((int64_t{keys} + kv_.page_size - 1) / kv_.page_size);
-    const std::vector<int32_t> table =
-        memory_.array(kv_.page_table + row * kv_.page_table_stride, pages);
-    for (size_t i = 0; i < pages; ++i) {
+    const std::byte *entries = table_.data + static_cast<size_t>(row) * table_.pitch;
+    for (size_t i = 0; i < pages(keys); ++i) {
       const auto first = static_cast<int32_t>(i) * kv_.page_size;
-      const int64_t page = table[i];
+      int32_t page;
+      std::memcpy(&page, entries + i * sizeof page, sizeof page);
       runs.push_back({position + first, std::min(kv_.page_size, keys - first), pool,
-                      page * kv_.k_stride_page, page * kv_.v_stride_page});
+                      int64_t{page} * kv_.k_stride_page, int64_t{page} * kv_.v_stride_page});
     }
   }
 
 private:
+  size_t pages(int32_t keys) const {
+    return static_cast<size_t>((int64_t{keys} + kv_.page_size - 1) / kv_.page_size);
+  }
+
   const assay_paged_kv &kv_;
-  const Memory &memory_;
   std::vector<int32_t> lengths_;
+  std::vector<std::byte> table_copy_;
+  Memory::Rows table_{nullptr, 0}; ///< entries of live pages
 };
 
 /// Where the query tokens of a paged call lie. Those of a ragged one are found by their number.
