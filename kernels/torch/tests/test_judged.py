@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness judges the operators like any kernel: its cases, its memory, its oracle. And it finds what is wrong with wrong ones."""
+import os
+
+import pytest
+
+pytest.importorskip("torch", minversion="2.4")
+assay = pytest.importorskip("assay")
+import judged_kernels
+import wrong_wrappers
+
+CASES = int(os.environ.get("ASSAY_TORCH_CASES", "20"))  # 200 by hand, and where a change touches the binding
+KERNELS = ("v1", "v2", "v2_planned", "tree", "tree_planned", "cascade", "merge_state", "merge_states")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_no_findings(name):
+    result = assay.check(getattr(judged_kernels, name), cases=CASES, property="within_budget", threads=1)
+    result.raise_for_findings()
+
+
+@pytest.mark.parametrize("kernel", wrong_wrappers.WRONG, ids=lambda kernel: kernel.__name__)
+def test_wrong_wrappers_are_found(kernel):
+    result = assay.check(kernel, cases=100, threads=1)
+    with pytest.raises(assay.FindingsError):
+        result.raise_for_findings()

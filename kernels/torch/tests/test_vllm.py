@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vLLM's CPU build serves with our backend: 32 requests of mixed length, greedy, and the tokens are those of its own."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch", minversion="2.4")
+pytest.importorskip("vllm")
+from vllm.platforms import current_platform
+
+HERE = pathlib.Path(__file__).resolve().parent
+ENTRY_POINTS = """[vllm.general_plugins]
+assay_torch = assay_torch.vllm_backend:register
+assay = assay.vllm_shadow:register
+"""
+
+if not current_platform.is_cpu():
+    pytest.skip("vLLM is not the CPU build", allow_module_level=True)
+
+
+def serve(folder, head_dim, *more, **environment):
+    """(requests, log) of an engine in a process of its own, with the entry points of this tree."""
+    installed = folder / "tree" / "assay_tree-0.dist-info"
+    installed.mkdir(parents=True, exist_ok=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: assay-tree\nVersion: 0\n")
+    (installed / "entry_points.txt").write_text(ENTRY_POINTS)
+    path = os.pathsep.join([str(installed.parent), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    out = folder / "served.json"
+    ran = subprocess.run(
+        [sys.executable, "-B", str(HERE / "vllm_serving.py"), str(head_dim), str(out), *more],
+        env={**os.environ, "PYTHONPATH": path, **environment}, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return json.loads(out.read_text()), ran.stdout + ran.stderr
+
+
+@pytest.fixture(scope="module")
+def engines_own(tmp_path_factory):
+    return serve(tmp_path_factory.mktemp("own"), 64)[0]
+
+
+def first_difference(a, b):
+    """(equal tokens, what differs first) of two servings; behind its first difference a request is another text."""
+    equal, differ = 0, []
+    for r, (x, y) in enumerate(zip(a, b)):
+        same = [s == t for s, t in zip(x["tokens"], y["tokens"])]
+        at = same.index(False) if False in same else len(same)
+        equal += at
+        if at < len(same):
+            differ.append((r, at, x["best"][at][0] - x["best"][at][1]))
+    return equal, differ
+
+
+def test_tokens_are_those_of_the_engines_own_backend(tmp_path, engines_own):
+    """Of two best tokens closer than 1/64 either may win: fp16 logits here have steps of 1/256, and two roundings each side."""
+    ours, log = serve(tmp_path, 64, ASSAY_VLLM_BACKEND="1")
+    assert "assay: decode attention by" in log
+    equal, differ = first_difference(engines_own, ours)
+    assert all(gap < 1 / 64 for _, _, gap in differ) and len(differ) <= 3, differ
+    assert equal >= 500
+    print(f"{equal} tokens equal, {len(differ)} requests part at a tie")
+
+
+def test_a_wrong_backend_is_seen(tmp_path, engines_own):
+    wrong, _ = serve(tmp_path, 64, "wrong", ASSAY_VLLM_BACKEND="1")
+    equal, differ = first_difference(engines_own, wrong)
+    assert max(gap for _, _, gap in differ) > 1 / 8 and len(differ) > 16
+
+
+def test_every_call_is_inside_its_bound(tmp_path):
+    """The judge inside the engine looks at our calls, prefills too."""
+    pytest.importorskip("assay")
+    _, log = serve(tmp_path, 64, ASSAY_VLLM_BACKEND="1", ASSAY_VLLM_EVERY="1")
+    counts = next(line for line in log.splitlines() if "calls," in line and "judged," in line)
+    assert " 0 findings" in counts and " 0 judged" not in counts and "not judged" not in counts, counts
+    print(counts)
+
+
+def test_a_model_that_is_not_ours_stays_with_the_engines_backend(tmp_path):
+    _, log = serve(tmp_path, 32, ASSAY_VLLM_BACKEND="1")
+    lines = [line for line in log.splitlines() if "assay:" in line]
+    assert len(lines) == 1 and "layers stay with CPU_ATTN" in lines[0]
+    assert "head_dim is 32, supported are 64, 128 and 256" in lines[0], lines
