@@ -14,13 +14,14 @@ KERNELS = ("v1", "v2", "v2_planned", "tree", "tree_planned", "cascade", "merge_s
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_no_findings(name):
-    result = assay.check(getattr(judged_kernels, name), cases=CASES, property="within_budget", threads=1)
-    result.raise_for_findings()
+@pytest.mark.parametrize("property, cases", [("within_budget", CASES), ("call_sequence", 5)])
+def test_no_findings(name, property, cases):
+    """call_sequence: hundreds of calls of many shapes in one process, as parameters of earlier calls are used again."""
+    assay.check(getattr(judged_kernels, name), cases=cases, property=property, threads=1).raise_for_findings()
 
 
 @pytest.mark.parametrize("kernel", wrong_wrappers.WRONG, ids=lambda kernel: kernel.__name__)
 def test_wrong_wrappers_are_found(kernel):
-    result = assay.check(kernel, cases=100, threads=1)
+    property = "call_sequence" if kernel is wrong_wrappers.strides_of_an_earlier_call else "within_budget"
     with pytest.raises(assay.FindingsError):
-        result.raise_for_findings()
+        assay.check(kernel, cases=40, property=property, threads=1).raise_for_findings()
