@@ -5,9 +5,10 @@ import dataclasses
 import assay
 import assay_torch
 
-ATTENTION = assay.Declaration.like("assay")  # v1 earns a tighter one, without splits
+# What the library declares of its own kernels: kernels/host/arithmetic.h, kernels/tree/tree_call.h.
+ATTENTION = assay.Declaration.like("assay")
 V1 = dataclasses.replace(ATTENTION, max_splits=0, merge_stages=0)
-# kernels/host/arithmetic.h: merge_arithmetic
+TREE = dataclasses.replace(ATTENTION, merge_stages=2)
 MERGE = assay.Declaration(
     exponential="base2", exp2_rel_error=2.0**-22, log2_abs_error=2.0**-22, rcp_rel_error=2.0**-23, max_parallel_states=1
 )
@@ -66,12 +67,12 @@ def v2_planned(case):
     planned(case, tree=False)
 
 
-@assay.kernel(family="paged", declaration=ATTENTION, **PROMISES)
+@assay.kernel(family="paged", declaration=TREE, **PROMISES)
 def tree(case):
     run_paged(case, assay_torch.tree_attention)
 
 
-@assay.kernel(family="paged", declaration=ATTENTION, **PROMISES)
+@assay.kernel(family="paged", declaration=TREE, **PROMISES)
 def tree_planned(case):
     planned(case, tree=True)
 
