@@ -14,7 +14,6 @@ def pool_of(kv_cache, layout, kv_dtype, head_dim):
     four axes with k and v side by side in the last (vLLM since). `...` is page_size, num_kv_heads, head_dim with layout NHD, and
     num_kv_heads, page_size, head_dim with HND. kv_dtype: "e4m3" or "e5m2" where uint8 holds fp8, else None.
     """
-    require(layout in ("NHD", "HND"), lambda: f"kv_layout is {layout!r}, expected NHD or HND")
     k, v = kv_cache if isinstance(kv_cache, (tuple, list)) else _halves(kv_cache, head_dim)
     if kv_dtype is not None:
         require(kv_dtype in _FP8, lambda: f"kv_dtype is {kv_dtype!r}, expected e4m3 or e5m2")
@@ -22,6 +21,8 @@ def pool_of(kv_cache, layout, kv_dtype, head_dim):
     if layout == "HND":
         require(k.dim() == v.dim() == 4, lambda: f"k is {list(k.shape)}, expected [pages, num_kv_heads, page_size, head_dim]")
         return k.transpose(1, 2), v.transpose(1, 2)
+    if layout != "NHD":
+        raise InvalidArgument(f"kv_layout is {layout!r}, expected NHD or HND")
     return k, v
 
 

@@ -7,16 +7,26 @@ elements (fp8: 16). Outputs must not overlap inputs. A call runs on the current 
 device memory on the host: page ids of live tokens and lengths are trusted. Errors are errors.AssayError."""
 import torch
 
-from . import operators  # noqa: F401  (defines torch.ops.assay_torch)
+from . import operators
 from .caches import pool_of
 from .errors import InvalidArgument, require
 
 _BASES = {"natural": 0, "base2": 1}
 _ops = torch.ops.assay_torch
+_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
+
+
+def _operator(name, q):
+    """What runs an operator: torch's dispatcher where somebody looks on (compiler, tracer, profiler, a tensor subclass), else the
+    function below it. The dispatcher takes 22 arguments apart and makes them again, for half of the host time of a call."""
+    if torch.compiler.is_compiling() or type(q) is not torch.Tensor or _modes() or torch.autograd._profiler_enabled():
+        return getattr(_ops, name).default
+    return getattr(operators, name)
 
 
 def _base(lse_base):
-    require(lse_base in _BASES, lambda: f"lse_base is {lse_base!r}, expected natural or base2")
+    if lse_base not in _BASES:
+        raise InvalidArgument(f"lse_base is {lse_base!r}, expected natural or base2")
     return _BASES[lse_base]
 
 
@@ -55,14 +65,15 @@ def paged_attention(
 
     Returns out, or (out, lse) where lse is given or asked for. Nothing has a gradient.
     """
-    require(version in (1, 2), lambda: f"version is {version!r}, expected 1 or 2")
-    require(plan is None or version == 2, lambda: f"plan is given, version {version} has none")
-    k, v = pool_of(kv_cache, kv_layout, kv_dtype, q.shape[-1])
+    if version not in (1, 2):
+        raise InvalidArgument(f"version is {version!r}, expected 1 or 2")
+    head_dim = q.shape[-1]
+    k, v = pool_of(kv_cache, kv_layout, kv_dtype, head_dim)
     out, lse = _outputs(q, out, lse, return_lse)
-    _ops.paged_attention(
+    _operator("paged_attention", q)(
         q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, _base(lse_base),
-        q.shape[-1] ** -0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, even_lengths,
-        max_q_len, version,
+        head_dim**-0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len,
+        version,
     )  # fmt: skip
     return out if lse is None else (out, lse)
 
@@ -78,7 +89,7 @@ def tree_attention(
     """
     k, v = pool_of(kv_cache, kv_layout, kv_dtype, q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
-    _ops.tree_attention(
+    _operator("tree_attention", q)(
         q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, _base(lse_base),
         q.shape[-1] ** -0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, False, max_q_len,
     )  # fmt: skip
@@ -101,8 +112,8 @@ def plan(
         logits_softcap, window, num_splits,
     )  # fmt: skip
     if out is None:
-        return _ops.new_plan(page_table, seq_lens, *shape)
-    _ops.plan_into(page_table, seq_lens, out, *shape)
+        return _operator("new_plan", seq_lens)(page_table, seq_lens, *shape)
+    _operator("plan_into", seq_lens)(page_table, seq_lens, out, *shape)
     return out
 
 
@@ -113,7 +124,7 @@ def merge_state(o_a, lse_a, o_b, lse_b, *, out=None, lse=None, lse_base="natural
     allowed: out may be o_a or o_b, lse may be lse_a or lse_b.
     """
     out, lse = _outputs(o_a, out, lse, True)
-    _ops.merge_state(o_a, lse_a, o_b, lse_b, out, lse, _base(lse_base))
+    _operator("merge_state", o_a)(o_a, lse_a, o_b, lse_b, out, lse, _base(lse_base))
     return out, lse
 
 
@@ -133,7 +144,7 @@ def merge_states(o_in, lse_in, *, indptr=None, max_states=None, out=None, lse=No
         out = torch.empty((rows, *o_in.shape[1:]), dtype=o_in.dtype, device=o_in.device)
     if lse is None:
         lse = torch.empty(out.shape[:-1], dtype=torch.float32, device=o_in.device)
-    _ops.merge_states(o_in, lse_in, indptr, out, lse, num_states, _base(lse_base))
+    _operator("merge_states", o_in)(o_in, lse_in, indptr, out, lse, num_states, _base(lse_base))
     return out, lse
 
 
@@ -153,5 +164,5 @@ def cascade_attention(
     out, lse = _outputs(q, out, lse, return_lse)
     columns = [[pool[i] for pool in pools] for i in (0, 1)] + [[level[i] for level in levels] for i in (1, 2, 3)]
     scale = q.shape[-1] ** -0.5 if sm_scale is None else sm_scale
-    _ops.cascade_attention(q, *columns, out, lse, _base(lse_base), scale, num_splits)
+    _operator("cascade_attention", q)(q, *columns, out, lse, _base(lse_base), scale, num_splits)
     return out if lse is None else (out, lse)

@@ -23,9 +23,10 @@ def word(struct, *path):
 
 
 class Prepared:
-    """Parameters of a call. `words` are its memory in steps of 8 bytes, to be written by `word`."""
+    """Parameters of a call. `words` are its memory in steps of 8 bytes, to be written by `word`; `home` is the list of a Pool that
+    it goes back to, so that a key is hashed once a call."""
 
-    __slots__ = ("params", "words", "keep", "workspace_bytes", "_name", "_library", "_function", "_reference", "_device", "_stream")
+    __slots__ = ("params", "words", "keep", "workspace_bytes", "_name", "_library", "_function", "_reference", "_device", "_stream", "home")
 
     def __init__(self, name, library, params, device, workspace_bytes=0, keep=None):
         """`keep` is what the parameters point to beside tensors; `device` that of the tensors, for the stream."""
@@ -36,6 +37,7 @@ class Prepared:
         self._reference = ctypes.byref(params)
         self._device = device.index if library.target == CUDA else None
         self._stream = word(type(params), "stream")
+        self.home = None
 
     def run(self):
         """Calls the library, on CUDA on torch's current stream of the tensors' device."""
@@ -69,12 +71,11 @@ class Pool:
 
     def give(self, key, call):
         """Back after a call that succeeded."""
-        idle = self._idle.get(key)
-        if idle is None:
+        if call.home is None:
             if len(self._idle) >= _MOST_KEYS:
                 self._idle.clear()
-            idle = self._idle.setdefault(key, [])
-        idle.append(call)
+            call.home = self._idle.setdefault(key, [])
+        call.home.append(call)
 
 
 def workspace(size, device):

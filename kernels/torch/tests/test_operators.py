@@ -5,6 +5,9 @@ import threading
 import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
 import assay_torch
 from assay_torch import paged
 from batches import batch, same_bits
@@ -63,6 +66,19 @@ def test_compiles_as_one_graph(device, dynamic):
     for n in (4, 3, 2):
         arguments = (b.q[:n], b.k, b.v, b.page_table[:n], b.seq_lens[:n])
         assert all(map(same_bits, compiled(*arguments), model(*arguments)))
+
+
+def test_who_looks_on_sees_operators():
+    b = batch("cpu")
+    traced = make_fx(lambda q: b.call(lambda _, *given, **more: assay_torch.paged_attention(q, *given, **more)))(b.q)
+    assert any(node.target is ops.paged_attention.default for node in traced.graph.nodes)
+    with torch.profiler.profile() as profile:
+        b.call(assay_torch.paged_attention)
+    assert any(event.name == "assay_torch::paged_attention" for event in profile.events())
+    with FakeTensorMode() as fake:
+        arguments = [fake.from_tensor(t) for t in (b.q, b.k, b.v, b.page_table, b.seq_lens)]
+        out = assay_torch.paged_attention(arguments[0], arguments[1:3], *arguments[3:])
+    assert isinstance(out, FakeTensor) and out.shape == b.q.shape
 
 
 def test_a_gradient_is_refused_by_name():
