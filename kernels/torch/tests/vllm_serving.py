@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One vLLM engine on the CPU with a tiny random Llama: vllm_serving.py HEAD_DIM OUT.json [wrong]. Run by test_vllm.py, with
-ASSAY_VLLM_BACKEND and without. Writes the greedy tokens of each request, and the log-probabilities of the two best of each.
-wrong: a backend that leaves out the newest key."""
+"""One vLLM engine on the CPU with a tiny random Llama: vllm_serving.py HEAD_DIM OUT.json [wrong] [shared]. Run by test_vllm.py,
+with ASSAY_VLLM_BACKEND and without. Writes the greedy tokens of each request, and the log-probabilities of the two best of each.
+wrong: a backend that leaves out the newest key. shared: prompts begin alike, and trees share all that they can."""
 import json
 import os
 import random
@@ -29,20 +29,35 @@ def leave_out_the_newest_key():
     from assay_torch import vllm_cpu
 
     right = vllm_cpu.paged_attention
-    vllm_cpu.paged_attention = lambda q, kv, table, lens, **more: right(q, kv, table, lens - 1, **more)
+
+    def wrong(q, kv, table, lens, **more):
+        return right(q, kv, table, lens - 1, **more)
+
+    vllm_cpu.paged_attention = wrong
 
 
-def main(head_dim, out, wrong=False):
+def share_all_that_can_be():
+    """With 16 requests of a toy the model of bytes would see no gain."""
+    from assay_torch import vllm_cpu
+
+    right = vllm_cpu.options_of
+    vllm_cpu.options_of = lambda impl: dict(right(impl), num_splits=1)
+    vllm_cpu.prefill, own = lambda *tensors, num_splits, **more: own(*tensors, **more), vllm_cpu.prefill
+
+
+def main(head_dim, out, wrong, shared):
     import torch
     from vllm import LLM, SamplingParams
 
     if wrong:
         leave_out_the_newest_key()
-
+    if shared and os.environ.get("ASSAY_VLLM_BACKEND"):
+        share_all_that_can_be()
     torch.set_num_threads(2)
     rng = random.Random(0)
     lengths = [1 + rng.randrange(9) if i % 3 == 0 else 10 + rng.randrange(290) for i in range(REQUESTS)]
-    prompts = [{"prompt_token_ids": [rng.randrange(3, 1000) for _ in range(n)]} for n in lengths]
+    first = [rng.randrange(3, 1000) for _ in range(140)] if shared else []  # more than a block of 128
+    prompts = [{"prompt_token_ids": first + [rng.randrange(3, 1000) for _ in range(n)]} for n in lengths]
     with tempfile.TemporaryDirectory() as model:
         make_model(model, head_dim)
         llm = LLM(
@@ -64,4 +79,4 @@ def main(head_dim, out, wrong=False):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:] == ["wrong"])
+    main(int(sys.argv[1]), sys.argv[2], "wrong" in sys.argv[3:], "shared" in sys.argv[3:])
