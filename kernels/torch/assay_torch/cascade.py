@@ -63,7 +63,7 @@ def _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base):
     words = [memoryview(level).cast("B").cast("Q") for level in array]
     # The size of a cascade's scratch needs its levels in order, pointers too.
     _fill_addresses(words, levels)
-    p.workspace_bytes = where.size(_NAME + "_workspace_size", p)
+    p.workspace_bytes = where.size(_NAME + "_workspace_size", p, q.device)
     return Prepared(_NAME, where, p, q.device, p.workspace_bytes, keep=(array, words))
 
 

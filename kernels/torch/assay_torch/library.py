@@ -3,11 +3,14 @@
 
 Looked for at $ASSAY_LIBRARY_SIMT and $ASSAY_LIBRARY_CUDA (a file), then in the `lib` folder of the package `assay` of the
 same wheel, then by the loader's own search."""
+import contextlib
 import ctypes
 import functools
 import importlib.util
 import os
 import pathlib
+
+import torch
 
 from .errors import BY_STATUS, AssayError, Unsupported
 from .structs import CUDA, SIMT
@@ -36,17 +39,19 @@ class Library:
         message = self._dll.assay_last_error().decode()
         return BY_STATUS.get(status, AssayError)(f"{name}: {status_name}: {message}")
 
-    def call(self, name, params, *rest):
-        """Calls an entry point. Raises what `error` makes."""
+    def ask(self, name, params, device, *rest):
+        """Calls an entry point that answers without a launch, for calls on a torch device. Raises what `error` makes."""
         params.struct_size = ctypes.sizeof(params)
-        status = self.function(name)(ctypes.byref(params), *rest)
+        # The library looks at the current device: how many processors it has decides sizes.
+        with torch.cuda.device(device) if self.target == CUDA else contextlib.nullcontext():
+            status = self.function(name)(ctypes.byref(params), *rest)
         if status != 0:
             raise self.error(name, status)
 
-    def size(self, name, params):
+    def size(self, name, params, device):
         """Bytes that a *_size entry point answers."""
         size = ctypes.c_uint64()
-        self.call(name, params, ctypes.byref(size))
+        self.ask(name, params, device, ctypes.byref(size))
         return size.value
 
 

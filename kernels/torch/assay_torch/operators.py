@@ -49,7 +49,7 @@ def _operator(schema, fake=None):
 def _plan_without_memory(page_table, seq_lens, *shape):
     kernel, described = _described(*shape)
     if all(isinstance(n, int) for n in page_table.shape):
-        size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described))
+        size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described), page_table.device)
     else:
         size = torch.library.get_ctx().new_dynamic_size()
     return page_table.new_empty(size, dtype=torch.uint8)
@@ -91,7 +91,7 @@ def _described(
 
 
 def _shape_params(page_table, dtype, kv_dtype, shape, given):
-    return paged_shape.shape_params(page_table.device.type, dtype, kv_dtype, *page_table.shape, dict(shape), given)
+    return paged_shape.shape_params(page_table.device, dtype, kv_dtype, *page_table.shape, dict(shape), given)
 
 
 @_operator(_PLAN.format("Tensor(a!) out, ", "()"))
@@ -103,7 +103,7 @@ def plan_into(page_table, seq_lens, out, *shape):
 @_operator(_PLAN.format("", "Tensor"), _plan_without_memory)
 def new_plan(page_table, seq_lens, *shape):
     kernel, described = _described(*shape)
-    size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described))
+    size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described), page_table.device)
     # Not empty: the planner leaves room unwritten, and the same call is to give the same bytes.
     out = page_table.new_zeros(size, dtype=torch.uint8)
     planning.plan_into(kernel, page_table, seq_lens, out, *described)

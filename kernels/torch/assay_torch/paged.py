@@ -7,7 +7,7 @@ from .library import library, target_of
 from .paged_shape import GIVEN, NUMBERS, V1, batch_of, fill_shape, plan_bytes, scratch_at
 from .prepared import Pool, Prepared, word, workspace
 from .structs import PagedParams
-from .tensors import check, facts, refuse_gradient, same_device, scale_stride, strides, unit_rows, vector
+from .tensors import check, facts, no_tensor, refuse_gradient, same_device, scale_stride, strides, unit_rows, vector
 
 _pool = Pool()
 _Q, _O, _LSE, _PLAN, _WORKSPACE = (word(PagedParams, name) for name in ("q", "o", "lse", "plan", "workspace"))
@@ -19,18 +19,22 @@ _NO_OPTIONS = (None,) * len(OPTIONS)
 
 def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):
     """Runs `kernel`. options: query_start, k_scale, v_scale, alibi_slopes, sinks; numbers: NUMBERS."""
-    refuse_gradient(kernel, q, k, v)
-    given = None if options == _NO_OPTIONS else tuple(map(facts, options))
-    # fmt: off
-    key = (
-        kernel, numbers, given,
-        q.shape, q.stride(), q.dtype, q.get_device(), k.shape, k.stride(), k.dtype, k.get_device(),
-        v.shape, v.stride(), v.dtype, v.get_device(), out.shape, out.stride(), out.dtype, out.get_device(),
-        page_table.shape, page_table.stride(), page_table.dtype, page_table.get_device(),
-        seq_lens.shape, seq_lens.stride(), seq_lens.dtype, seq_lens.get_device(),
-        None if lse is None else facts(lse), None if plan is None else facts(plan),
-    )
-    # fmt: on
+    try:
+        refuse_gradient(kernel, q, k, v, *options)
+        given = None if options == _NO_OPTIONS else tuple(map(facts, options))
+        # fmt: off
+        key = (
+            kernel, numbers, given,
+            q.shape, q.stride(), q.dtype, q.get_device(), k.shape, k.stride(), k.dtype, k.get_device(),
+            v.shape, v.stride(), v.dtype, v.get_device(), out.shape, out.stride(), out.dtype, out.get_device(),
+            page_table.shape, page_table.stride(), page_table.dtype, page_table.get_device(),
+            seq_lens.shape, seq_lens.stride(), seq_lens.dtype, seq_lens.get_device(),
+            None if lse is None else facts(lse), None if plan is None else facts(plan),
+        )
+        # fmt: on
+    except AttributeError:
+        tensors = dict(q=q, k=k, v=v, page_table=page_table, seq_lens=seq_lens, out=out, lse=lse, plan=plan)
+        raise no_tensor(**tensors, **dict(zip(OPTIONS, options))) from None
     call = _pool.take(key) or _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers)
     words = call.words
     words[_Q], words[_O], words[_K], words[_V] = q.data_ptr(), out.data_ptr(), k.data_ptr() or GIVEN, v.data_ptr() or GIVEN
@@ -90,12 +94,12 @@ def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, num
 def _with_scratch(kernel, where, p, plan, device):
     """A plan holds the scratch of its calls behind itself: who may share the one may share the other."""
     if plan is None:
-        p.workspace_bytes = 0 if kernel == V1 else where.size(kernel + "_workspace_size", p)
+        p.workspace_bytes = 0 if kernel == V1 else where.size(kernel + "_workspace_size", p, device)
         return Prepared(kernel, where, p, device, p.workspace_bytes)
     require(kernel != V1, lambda: "plan is given, version 1 has none")
     check("plan", plan, torch.uint8, (None,))
     unit_rows("plan", plan)
-    behind, needed = scratch_at(where.size(kernel + "_plan_size", p)), plan_bytes(kernel, where, p)
+    behind, needed = scratch_at(where.size(kernel + "_plan_size", p, device)), plan_bytes(kernel, where, p, device)
     if plan.numel() < needed:
         raise WorkspaceTooSmall(f"plan has {plan.numel()} bytes, this call needs {needed}")
     p.plan_bytes, p.workspace_bytes = behind, plan.numel() - behind

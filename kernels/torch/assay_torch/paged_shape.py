@@ -4,7 +4,7 @@ import ctypes
 
 import torch
 
-from .errors import require
+from .errors import InvalidArgument, require
 from .library import library, target_of
 from .structs import PagedChoice, PagedParams
 from .tensors import check, dtype_number, unit_rows
@@ -22,7 +22,10 @@ _SCRATCH_ALIGNMENT = 256
 def set_numbers(params, **numbers):
     """Writes numbers into a struct. ctypes would wrap what does not fit."""
     for name, value in numbers.items():
-        setattr(params, name, value)
+        try:
+            setattr(params, name, value)
+        except TypeError:
+            raise InvalidArgument(f"{name} is {value!r}, expected a number") from None
         fits = isinstance(value, float) or getattr(params, name) == value
         require(fits, lambda: f"{name} is {value}, expected a number of 32 bits")
 
@@ -45,9 +48,9 @@ def batch_of(page_table, seq_lens, of=""):
     return seq_lens.shape[0]
 
 
-def shape_params(device_type, dtype, kv_dtype, batch, max_pages, shape, given=()):
+def shape_params(device, dtype, kv_dtype, batch, max_pages, shape, given=()):
     """(library, params) of calls of a shape. shape: sizes and numbers; given: names of the options that the calls have."""
-    where, p = library(target_of(device_type)), PagedParams()
+    where, p = library(target_of(device.type)), PagedParams()
     fill_shape(p, where, dtype, kv_dtype, batch, max_pages, sm_scale=1.0, **shape)
     for name in given:
         setattr(p, name, GIVEN)
@@ -59,13 +62,13 @@ def scratch_at(plan_bytes):
     return -(-plan_bytes // _SCRATCH_ALIGNMENT) * _SCRATCH_ALIGNMENT
 
 
-def plan_bytes(kernel, where, p):
+def plan_bytes(kernel, where, p, device):
     """Bytes of a plan and of the scratch of its calls."""
-    return scratch_at(where.size(kernel + "_plan_size", p)) + where.size(kernel + "_workspace_size", p)
+    return scratch_at(where.size(kernel + "_plan_size", p, device)) + where.size(kernel + "_workspace_size", p, device)
 
 
-def choose(where, p, total_tokens, max_seq_len):
+def choose(where, p, device, total_tokens, max_seq_len):
     """(version, even_lengths) that the library's model expects to be faster."""
     choice = PagedChoice()
-    where.call("paged_attention_choose", p, ctypes.c_int64(total_tokens), ctypes.c_int32(max_seq_len), ctypes.byref(choice))
+    where.ask("paged_attention_choose", p, device, ctypes.c_int64(total_tokens), ctypes.c_int32(max_seq_len), ctypes.byref(choice))
     return choice.version, bool(choice.even_lengths)

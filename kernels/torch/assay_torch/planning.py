@@ -21,12 +21,12 @@ def plan_into(kernel, page_table, seq_lens, out, dtype, kv_dtype, shape, given):
         batch_of(page_table, seq_lens)
         check("plan", out, torch.uint8, (None,))
         unit_rows("plan", out)
-        where, p = shape_params(seq_lens.device.type, dtype, kv_dtype, *page_table.shape, dict(shape), given)
+        where, p = shape_params(seq_lens.device, dtype, kv_dtype, *page_table.shape, dict(shape), given)
         # The planner of trees looks whether there is a pool, and not into it.
         p.kv.k = p.kv.v = GIVEN
         p.kv.page_table_stride = page_table.stride(0) if page_table.shape[0] > 1 else page_table.shape[1]
         # All of it: a call would otherwise be the first to say that its scratch is too small.
-        needed = plan_bytes(kernel, where, p)
+        needed = plan_bytes(kernel, where, p, seq_lens.device)
         if out.numel() < needed:
             raise WorkspaceTooSmall(f"plan has {out.numel()} bytes, calls of this shape need {needed}")
         p.plan_bytes = out.numel()

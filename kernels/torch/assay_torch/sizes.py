@@ -20,7 +20,8 @@ def _shape(batch, max_pages, device, tree=False, **options):
     if given:
         raise TypeError(f"unknown option {next(iter(given))}, expected one of {', '.join(_NAMES)}")
     dtype, kv_dtype, shape, names = described
-    return kernel, *paged_shape.shape_params(torch.device(device).type, dtype, kv_dtype, batch, max_pages, dict(shape), names)
+    device = torch.device(device)
+    return kernel, *paged_shape.shape_params(device, dtype, kv_dtype, batch, max_pages, dict(shape), names), device
 
 
 def plan_bytes(batch, max_pages, device, **options):
@@ -31,5 +32,5 @@ def plan_bytes(batch, max_pages, device, **options):
 def choose(batch, max_pages, device, *, total_tokens, max_seq_len, **options):
     """(version, even_lengths) for paged_attention, expected to be the fastest for lengths that sum to total_tokens, the longest
     of max_seq_len. options as in plan(). A model of bytes, launches and merges measured on an H200."""
-    _, where, p = _shape(batch, max_pages, device, **options)
-    return paged_shape.choose(where, p, total_tokens, max_seq_len)
+    _, *asked = _shape(batch, max_pages, device, **options)
+    return paged_shape.choose(*asked, total_tokens, max_seq_len)

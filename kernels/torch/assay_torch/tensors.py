@@ -9,8 +9,16 @@ FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def facts(tensor):
-    """What decides a call of this tensor, but for its address. None of None."""
+    """What decides a call of this tensor, but for its address. None of None. AttributeError of what is no tensor."""
     return None if tensor is None else (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device())
+
+
+def no_tensor(**arguments):
+    """The exception for a call of which one argument is no tensor."""
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, torch.Tensor):
+            return InvalidArgument(f"{name} is a {type(value).__name__}, expected a tensor")
+    return InvalidArgument("an argument is no tensor")
 
 
 def dtype_number(name, dtype):
@@ -73,5 +81,5 @@ def refuse_gradient(name, *tensors):
     """The kernels have no backward: a call that would have to be differentiated is refused by name, not silently cut."""
     if torch.is_grad_enabled():
         for tensor in tensors:
-            if tensor.requires_grad:
+            if tensor is not None and tensor.requires_grad:
                 raise Unsupported(f"{name} has no gradient, and an input requires one: detach it, or call it under torch.no_grad()")

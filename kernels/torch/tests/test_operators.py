@@ -88,6 +88,9 @@ def test_a_gradient_is_refused_by_name():
         b.call(assay_torch.paged_attention, version=1)
     with pytest.raises(assay_torch.Unsupported, match="merge_state has no gradient"):
         assay_torch.merge_state(b.q, torch.zeros(4, 8), b.q, torch.zeros(4, 8))
+    sinks = torch.nn.Parameter(torch.zeros(8))
+    with pytest.raises(assay_torch.Unsupported, match="paged_attention_v2 has no gradient"):
+        batch("cpu").call(assay_torch.paged_attention, sinks=sinks)
     torch._dynamo.reset()
     with pytest.raises(Exception, match="paged_attention has no gradient"):
         torch.compile(lambda q: assay_torch.paged_attention(q, (b.k, b.v), b.page_table, b.seq_lens), fullgraph=True, backend="aot_eager")(b.q)
