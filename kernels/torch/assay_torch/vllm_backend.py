@@ -18,6 +18,8 @@ from .sizes import plan_bytes
 
 logger = logging.getLogger("vllm.assay_torch")
 MOST_TOKENS = 8  #: of a request in one call of ours
+#: Element types of vLLM's names.
+FP8 = {"fp8": torch.float8_e4m3fn, "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
 _said = set()
 
 
@@ -53,9 +55,10 @@ def refusal(device, dtype, num_heads, num_kv_heads, head_size, kv_cache_dtype, a
     """Why a layer is not ours: the library's words, or None where it is."""
     if attn_type != "decoder":
         return f"attention of an {attn_type}"
-    if kv_cache_dtype not in ("auto", str(dtype).removeprefix("torch.")):
-        return f"kv_cache_dtype is {kv_cache_dtype}, supported is auto"
+    if kv_cache_dtype not in (*FP8, "auto", str(dtype).removeprefix("torch.")):
+        return f"kv_cache_dtype is {kv_cache_dtype}, supported are auto and {', '.join(FP8)}"
     shape = dict(num_qo_heads=num_heads, num_kv_heads=num_kv_heads, head_dim=head_size, page_size=16, dtype=dtype)
+    shape["kv_dtype"] = FP8.get(kv_cache_dtype)
     try:
         plan_bytes(1, 1, device, max_q_len=MOST_TOKENS, ragged=True, **shape, **options)
     except AssayError as error:

@@ -18,7 +18,7 @@ from vllm.v1.attention.backends.utils import split_decodes_and_prefills
 from .functions import paged_attention, tree_attention
 from .library import library
 from .structs import SIMT
-from .vllm_backend import MOST_TOKENS, options_of, refusal, say_once, wanted
+from .vllm_backend import FP8, MOST_TOKENS, options_of, refusal, say_once, wanted
 
 
 class AssayCPUBackend(CPUAttentionBackend):
@@ -64,6 +64,7 @@ class AssayCPUImpl(CPUAttentionBackendImpl):
         else:
             #: For who looks at calls from beside (ASSAY_VLLM_EVERY): the cache is not CPU_ATTN's.
             self.assay_cache = "side_by_side"
+            self.fp8 = FP8.get(self.kv_cache_dtype)
             self.attention = tree_attention if wanted() == "tree" else paged_attention
             say_once(logging.INFO, f"decode by {self.attention.__name__} of {library(SIMT).path}")
 
@@ -73,25 +74,36 @@ class AssayCPUImpl(CPUAttentionBackendImpl):
             return super().do_kv_cache_update(layer, key, value, kv_cache, slot_mapping)
         size, given = kv_cache.shape[2], slot_mapping >= 0
         slots = slot_mapping[given]
-        both = torch.cat([key[: len(given)][given], value[: len(given)][given]], 2)
-        kv_cache[slots // size, :, slots % size] = both.to(kv_cache.dtype)
+        key, value = key[: len(given)][given], value[: len(given)][given]
+        if self.fp8 is not None:
+            most = torch.finfo(self.fp8).max
+            scaled = (key.float() / layer._k_scale, value.float() / layer._v_scale)
+            key, value = (x.clamp(-most, most).to(self.fp8).view(kv_cache.dtype) for x in scaled)
+        kv_cache[slots // size, :, slots % size] = torch.cat([key, value], 2)
 
     def forward(self, layer, query, key, value, kv_cache, attn_metadata, output, output_scale=None, output_block_scale=None):
         if self.refused or attn_metadata is None or output_scale is not None or output_block_scale is not None:
             return super().forward(layer, query, key, value, kv_cache, attn_metadata, output, output_scale, output_block_scale)
         m, out = attn_metadata, output.view(-1, self.num_heads, self.head_size)
         requests, tokens = (m.num_decodes, m.num_decode_tokens) if m.causal is True else (0, 0)
+        scales, cache = {}, kv_cache
+        if self.fp8 is not None:
+            scales, cache = dict(k_scale=layer._k_scale, v_scale=layer._v_scale), kv_cache.view(self.fp8)
         if tokens:
+            # Each has a token at least: where there are as many tokens as requests, one.
             self.attention(
-                query[:tokens], kv_cache, m.block_table[:requests], m.seq_lens[:requests], kv_layout="HND", out=out[:tokens],
+                query[:tokens], cache, m.block_table[:requests], m.seq_lens[:requests], kv_layout="HND", out=out[:tokens],
                 query_start=None if tokens == requests else m.query_start_loc[: requests + 1], max_q_len=MOST_TOKENS,
-                **options_of(self),
+                **scales, **options_of(self),
             )  # fmt: skip
         starts, lengths = m.query_start_loc.tolist(), m.seq_lens.tolist()
         for r in range(requests, len(lengths)):
             rows = slice(starts[r], starts[r + 1])
             pages = m.block_table[r, : -(-lengths[r] // kv_cache.shape[2])].long()
-            keys, values = kv_cache[pages].transpose(1, 2).flatten(0, 1)[: lengths[r]].float().chunk(2, 2)
+            held = kv_cache[pages].view(cache.dtype)
+            keys, values = held.transpose(1, 2).flatten(0, 1)[: lengths[r]].float().chunk(2, 2)
+            if scales:
+                keys, values = keys * scales["k_scale"], values * scales["v_scale"]
             out[rows] = prefill(query[rows].float(), keys, values, causal=m.causal is True, **options_of(self))
         return output
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch", minversion="2.4")
+torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("vllm")
 from vllm.platforms import current_platform
 
@@ -85,6 +85,37 @@ def test_prompts_that_begin_alike(tmp_path):
     no_findings(log)
     for served in (flat, tree):
         part_at_ties_alone(own, served)
+
+
+def test_an_fp8_cache(tmp_path):
+    """Tokens are not those of CPU_ATTN, which rounds to e4m3 towards zero (1.947 to 1.875), and this backend to nearest."""
+    _, log = serve(tmp_path, 64, "fp8", ASSAY_VLLM_BACKEND="1", ASSAY_VLLM_EVERY="1")
+    assert "assay: decode by paged_attention of" in log
+    no_findings(log)
+
+
+OPTIONS = {
+    "plain": dict(),
+    "window": dict(window=4),
+    "softcap": dict(logits_softcap=3.0),
+    "alibi": dict(alibi_slopes=torch.linspace(0.1, 0.8, 4)),
+    "sinks": dict(sinks=torch.linspace(-1.0, 1.0, 4)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_prefill_is_the_same_attention(name):
+    """A text so short that either may compute it."""
+    from assay_torch import paged_attention, vllm_cpu
+
+    given = dict(sm_scale=0.2, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None)
+    given.update(OPTIONS[name])
+    g = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(n, heads, 64, generator=g).half() for n, heads in ((5, 4), (21, 2), (21, 2)))
+    plain = vllm_cpu.prefill(q.float(), k.float(), v.float(), causal=True, **given)
+    table, lens = torch.zeros(1, 1, dtype=torch.int32), torch.tensor([21], dtype=torch.int32)
+    ours = paged_attention(q[None], (k[None], v[None]), table, lens, **given)[0]
+    torch.testing.assert_close(ours.float(), plain, atol=2e-3, rtol=2e-3)
 
 
 def test_a_wrong_backend_is_seen(tmp_path, engines_own):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One vLLM engine on the CPU with a tiny random Llama: vllm_serving.py HEAD_DIM OUT.json [wrong] [shared]. Run by test_vllm.py,
-with ASSAY_VLLM_BACKEND and without. Writes the greedy tokens of each request, and the log-probabilities of the two best of each.
-wrong: a backend that leaves out the newest key. shared: prompts begin alike, and trees share all that they can."""
+"""One vLLM engine on the CPU with a tiny random Llama: vllm_serving.py HEAD_DIM OUT.json [wrong] [shared] [fp8]. Run by
+test_vllm.py, with ASSAY_VLLM_BACKEND and without. Writes the greedy tokens of each request, and the log-probabilities of the two best of each.
+wrong: a backend that leaves out the newest key. shared: prompts begin alike, and trees share all that they can. fp8: an e4m3 cache."""
 import json
 import os
 import random
@@ -45,7 +45,7 @@ def share_all_that_can_be():
     vllm_cpu.prefill, own = lambda *tensors, num_splits, **more: own(*tensors, **more), vllm_cpu.prefill
 
 
-def main(head_dim, out, wrong, shared):
+def main(head_dim, out, wrong, shared, fp8):
     import torch
     from vllm import LLM, SamplingParams
 
@@ -62,7 +62,7 @@ def main(head_dim, out, wrong, shared):
         make_model(model, head_dim)
         llm = LLM(
             model=model, skip_tokenizer_init=True, enforce_eager=True, dtype="float16", max_model_len=512,
-            max_num_batched_tokens=512, max_num_seqs=16, seed=0,
+            max_num_batched_tokens=512, max_num_seqs=16, seed=0, kv_cache_dtype="fp8" if fp8 else "auto",
         )  # fmt: skip
         sampling = [
             SamplingParams(max_tokens=TOKENS + i % 5, temperature=0, detokenize=False, ignore_eos=True, logprobs=2)
@@ -79,4 +79,4 @@ def main(head_dim, out, wrong, shared):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], "wrong" in sys.argv[3:], "shared" in sys.argv[3:])
+    main(int(sys.argv[1]), sys.argv[2], *(word in sys.argv[3:] for word in ("wrong", "shared", "fp8")))

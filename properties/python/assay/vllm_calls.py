@@ -81,8 +81,11 @@ def side_by_side(impl, layer, query, kv_cache, output, metadata, requests):
     """assay_torch in the place of CPU_ATTN: [block, kv head, slot, 2 dim], K and V side by side in the last axis."""
     _require_plain(impl, metadata, ["dynamic_causal", "encoder_cache"])
     batch, pages = _batch(query, output, kv_cache, metadata, requests)
-    pages = Tensor("kv_cache", pages).numpy().transpose(0, 2, 1, 3)
+    dtype = _fp8(impl)
+    pages = Tensor("kv_cache", pages, dtype).numpy().transpose(0, 2, 1, 3)
     dim = pages.shape[3] // 2
+    if dtype is not None:
+        batch.update(kv_dtype=dtype, k_scale=layer._k_scale.reshape(-1), v_scale=layer._v_scale.reshape(-1))
     left = -1 if impl.sliding_window == -1 else impl.sliding_window - 1
     return dict(batch, kv=(pages[..., :dim], pages[..., dim:]), like="flash", **_numbers(impl, metadata, left))
 
