@@ -22,6 +22,8 @@ _PLAN = (
     "int num_splits) -> {}"
 )
 _VERSIONS = {1: V1, 2: V2}
+if not hasattr(torch.library, "register_fake"):
+    raise ImportError(f"assay_torch needs torch 2.4 or later, this is {torch.__version__}")
 _library = torch.library.Library("assay_torch", "DEF")
 
 

@@ -15,6 +15,9 @@ _NAMES = ("dtype", "kv_dtype", "num_qo_heads", "num_kv_heads", "head_dim", "page
 def _shape(batch, max_pages, device, tree=False, **options):
     given = dict(max_q_len=1, ragged=False, alibi_slopes=False, sinks=False, logits_softcap=0.0, window=0, num_splits=0, kv_dtype=None)
     given.update(options)
+    missing = [name for name in _NAMES if name not in given]
+    if missing:
+        raise TypeError(f"option {missing[0]} is missing")
     given["kv_dtype"] = given["kv_dtype"] or given["dtype"]
     kernel, described = _described(tree, *(given.pop(name) for name in _NAMES))
     if given:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serves with assay's kernels inside vLLM: the entry point `assay_torch` of vllm.general_plugins.
 
-ASSAY_VLLM_BACKEND=1  takes the place of CPU_ATTN where vLLM runs on the CPU; the kernels run on the executor there, to see
-                      that they are right, not to be fast
-not set               nothing changes
+ASSAY_VLLM_BACKEND=1     takes the place of CPU_ATTN where vLLM runs on the CPU; the kernels run on the executor there, to see
+                         that they are right, not to be fast
+ASSAY_VLLM_BACKEND=tree  the same with tree_attention: keys that requests share (prefix caching gives them the same blocks) are
+                         read once for all of them, where the library's model says that this pays
+not set                  nothing changes
 
 Requests with up to 8 new tokens are ours, in one call and mixed (decode, speculative tokens, ends of prompts); longer prefills
 are plain PyTorch (vllm_cpu.py). What our kernels do not take (a head_dim, an encoder) stays with the backend whose place this
