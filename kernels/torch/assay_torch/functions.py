@@ -105,7 +105,8 @@ def plan(
     Sizes and options are those of the calls: dtype of q, kv_dtype of the cache (q's if None), max_q_len or q's q_len, ragged
     where they give query_start, alibi_slopes and sinks where they give those. out: uint8 [plan_bytes(...)], made if None, 16-byte
     aligned. A plan holds the scratch of its calls too. Planned again into the same tensor, it serves a captured graph with new
-    lengths. Returns it.
+    lengths. Returns it. (torch 2.5 compiles a plan made for a batch that is a symbol only with
+    torch._dynamo.config.capture_dynamic_output_shape_ops.)
     """
     shape = (
         tree, dtype, kv_dtype or dtype, num_qo_heads, num_kv_heads, head_dim, page_size, max_q_len, ragged, alibi_slopes, sinks,

@@ -58,6 +58,8 @@ def model(q, k, v, table, lens):
     return merged, merged_lse, many
 
 
+# torch 2.5 needs this for a plan whose size is a symbol, 2.13 does not.
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiles_as_one_graph(device, dynamic):
     torch._dynamo.reset()
