@@ -32,7 +32,7 @@ def _base(lse_base):
 
 def _outputs(q, out, lse, return_lse):
     if out is None:
-        out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+        out = torch.empty_like(q)
     if lse is None and return_lse:
         lse = torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
     return out, lse
