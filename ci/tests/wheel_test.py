@@ -88,3 +88,14 @@ def test_pytest_has_the_plugin_once(pytester, options):
 def test_the_library_has_its_entry_points():
     library = ctypes.CDLL(str(PACKAGE / "lib/libassay_simt.so"))
     assert library.assay_merge_state and (PACKAGE / "include/assay/assay.h").is_file()
+
+
+def test_the_torch_operators_are_there_and_find_their_library():
+    folder = PACKAGE.parent / "assay_torch"
+    assert (folder / "operators.py").is_file() and not (folder / "tests").exists()
+    torch = pytest.importorskip("torch", minversion="2.4")
+    import assay_torch
+
+    lengths, cache = torch.tensor([3], dtype=torch.int32), torch.ones(1, 16, 1, 64, dtype=torch.float16)
+    out = assay_torch.paged_attention(cache[:, 0], (cache, cache), torch.zeros(1, 1, dtype=torch.int32), lengths)
+    assert (out == 1).all()

@@ -77,6 +77,19 @@ def cpu(impl, layer, query, kv_cache, output, metadata, requests):
     return dict(batch, kv=(k, v), like="vllm_cpu", **_numbers(impl, metadata, left))
 
 
+def side_by_side(impl, layer, query, kv_cache, output, metadata, requests):
+    """assay_torch in the place of CPU_ATTN: [block, kv head, slot, 2 dim], K and V side by side in the last axis."""
+    _require_plain(impl, metadata, ["dynamic_causal", "encoder_cache"])
+    batch, pages = _batch(query, output, kv_cache, metadata, requests)
+    dtype = _fp8(impl)
+    pages = Tensor("kv_cache", pages, dtype).numpy().transpose(0, 2, 1, 3)
+    dim = pages.shape[3] // 2
+    if dtype is not None:
+        batch.update(kv_dtype=dtype, k_scale=layer._k_scale.reshape(-1), v_scale=layer._v_scale.reshape(-1))
+    left = -1 if impl.sliding_window == -1 else impl.sliding_window - 1
+    return dict(batch, kv=(pages[..., :dim], pages[..., dim:]), like="flash", **_numbers(impl, metadata, left))
+
+
 def flash(impl, layer, query, kv_cache, output, metadata, requests):
     """FLASH_ATTN: [block, kv head, slot, 2 dim], K and V side by side in the last axis."""
     _require_plain(impl, metadata, ["mm_prefix_query_range_tensor", "rswa_prefix_lens", "dcp_context_kv_lens"])
@@ -94,5 +107,5 @@ def flash(impl, layer, query, kv_cache, output, metadata, requests):
     return dict(batch, kv=(pages[..., :dim], pages[..., dim:]), like="flash", **_numbers(impl, metadata, left))
 
 
-#: By the names of vLLM's AttentionBackend.get_name().
-BACKENDS = {"CPU_ATTN": cpu, "FLASH_ATTN": flash}
+#: By the names of vLLM's AttentionBackend.get_name(), or by what a layer's `assay_cache` says.
+BACKENDS = {"CPU_ATTN": cpu, "FLASH_ATTN": flash, "side_by_side": side_by_side}

@@ -73,6 +73,7 @@ class Shadow:
 
     def _look(self, name, impl, given, query, result):
         try:
+            name = getattr(impl, "assay_cache", name)
             if name not in BACKENDS:
                 raise NotJudged(f"backend {name} is not known")
             output = given.get("output")

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cascade_attention over the C ABI."""
+import torch
+
+from .errors import require
+from .library import library, target_of
+from .paged_shape import GIVEN, batch_of, set_numbers
+from .prepared import Pool, Prepared, word, workspace
+from .structs import CascadeLevel, CascadeParams
+from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
+
+_NAME = "cascade_attention"
+_pool = Pool()
+_Q, _O, _LSE, _WORKSPACE = (word(CascadeParams, name) for name in ("q", "o", "lse", "workspace"))
+_CACHE = ("k", "v", "page_table", "seq_lens")
+_LEVEL = (*(word(CascadeLevel, "kv", name) for name in _CACHE), word(CascadeLevel, "segment_indptr"))
+
+
+def cascade(q, levels, out, lse, sm_scale, num_splits, lse_base):
+    """levels: (k, v, page_table, seq_lens, segment_indptr) each."""
+    refuse_gradient(_NAME, q, *(tensor for level in levels for tensor in level[:2]))
+    key = (sm_scale, num_splits, lse_base, facts(q), facts(out), facts(lse), *(facts(t) for level in levels for t in level))
+    call = _pool.take(key) or _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base)
+    words, (_, level_words) = call.words, call.keep
+    words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
+    if lse is not None:
+        words[_LSE] = lse.data_ptr()
+    _fill_addresses(level_words, levels)
+    if call.workspace_bytes:
+        scratch = workspace(call.workspace_bytes, q.device)
+        words[_WORKSPACE] = scratch.data_ptr()
+    call.run()
+    _pool.give(key, call)
+
+
+def _fill_addresses(words, levels):
+    for of_level, level in zip(words, levels):
+        for at, tensor in zip(_LEVEL, level):
+            of_level[at] = tensor.data_ptr() or GIVEN
+
+
+def _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base):
+    check("q", q, q.dtype, (None, None, None))
+    check("out", out, q.dtype, q.shape)
+    same_device(("q", q), out=out, lse=lse)
+    for name, tensor in (("q", q), ("out", out)):
+        unit_rows(name, tensor)
+    batch, num_qo_heads, head_dim = q.shape
+    require(len(levels) > 0, lambda: "levels is empty, expected at least one")
+    num_kv_heads = levels[0][0].shape[2] if levels[0][0].dim() == 4 else None
+    array = (CascadeLevel * len(levels))()
+    for i, level in enumerate(levels):
+        _fill_level(array[i], f"levels[{i}]", q, num_kv_heads, *level)
+    p, where = CascadeParams(), library(target_of(q.device.type))
+    p.target, p.dtype, p.levels = where.target, dtype_number("q", q.dtype), array
+    set_numbers(p, lse_base=lse_base, batch=batch, num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim=head_dim)
+    set_numbers(p, sm_scale=sm_scale, num_levels=len(levels), num_splits=num_splits)
+    p.q_stride_batch, p.q_stride_head, _ = strides(q, head_dim)
+    p.o_stride_batch, p.o_stride_head, _ = strides(out, head_dim)
+    if lse is not None:
+        check("lse", lse, torch.float32, q.shape[:-1])
+        p.lse_stride_batch, p.lse_stride_head = strides(lse, 1)
+    words = [memoryview(level).cast("B").cast("Q") for level in array]
+    # The size of a cascade's scratch needs its levels in order, pointers too.
+    _fill_addresses(words, levels)
+    p.workspace_bytes = where.size(_NAME + "_workspace_size", p, q.device)
+    return Prepared(_NAME, where, p, q.device, p.workspace_bytes, keep=(array, words))
+
+
+def _fill_level(filled, name, q, num_kv_heads, k, v, page_table, seq_lens, segment_indptr):
+    fields = zip((*_CACHE, "segment_indptr"), (k, v, page_table, seq_lens, segment_indptr))
+    same_device(("q", q), **{f"{name}.{field}": tensor for field, tensor in fields})
+    rows = batch_of(page_table, seq_lens, name + ".")
+    check(f"{name}.k", k, q.dtype, (None, None, num_kv_heads, q.shape[-1]))
+    check(f"{name}.v", v, q.dtype, k.shape)
+    check(f"{name}.segment_indptr", segment_indptr, torch.int32, (rows + 1,))
+    for field, tensor in (("k", k), ("v", v), ("segment_indptr", segment_indptr)):
+        unit_rows(f"{name}.{field}", tensor)
+    kv, head_dim = filled.kv, q.shape[-1]
+    set_numbers(kv, rows=rows, max_pages=page_table.shape[1], page_size=k.shape[1])
+    kv.page_table_stride = page_table.stride(0) if rows > 1 else page_table.shape[1]
+    kv.k_stride_page, kv.k_stride_token, kv.k_stride_head, _ = strides(k, head_dim)
+    kv.v_stride_page, kv.v_stride_token, kv.v_stride_head, _ = strides(v, head_dim)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention over paged caches, as functions that make what is not given. torch.compile sees through all of them.
+
+Everywhere: q, out are fp16 or bf16; page tables, lengths and starts int32; LSE fp32; all tensors on one device. Strides are
+free but for the last axis (head_dim, or the entries of a row of a table), those of q, k, v and out being multiples of 8
+elements (fp8: 16). Outputs must not overlap inputs. A call runs on the current stream and neither synchronises nor reads
+device memory on the host: page ids of live tokens and lengths are trusted. Errors are errors.AssayError."""
+import torch
+
+from . import operators
+from .caches import pool_of
+from .errors import InvalidArgument, require
+
+_BASES = {"natural": 0, "base2": 1}
+_ops = torch.ops.assay_torch
+_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
+
+
+def _operator(name, q):
+    """What runs an operator: torch's dispatcher where somebody looks on (compiler, tracer, profiler, a tensor subclass), else the
+    function below it. The dispatcher takes 22 arguments apart and makes them again, for half of the host time of a call."""
+    if torch.compiler.is_compiling() or type(q) is not torch.Tensor or _modes() or torch.autograd._profiler_enabled():
+        return getattr(_ops, name).default
+    return getattr(operators, name)
+
+
+def _base(lse_base):
+    if lse_base not in _BASES:
+        raise InvalidArgument(f"lse_base is {lse_base!r}, expected natural or base2")
+    return _BASES[lse_base]
+
+
+def _outputs(q, out, lse, return_lse):
+    if out is None:
+        out = torch.empty_like(q)
+    if lse is None and return_lse:
+        lse = torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
+    return out, lse
+
+
+def paged_attention(
+    q, kv_cache, page_table, seq_lens, *, plan=None, version=2, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
+    sm_scale=None, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
+    kv_dtype=None, lse_base="natural", num_splits=0, even_lengths=False, early_start=False,
+):  # fmt: skip
+    """Decode attention of each request's newest tokens over its keys: paged attention v1 or v2.
+
+    q           [batch, num_qo_heads, head_dim], [batch, q_len, num_qo_heads, head_dim] with q_len 1 .. 8, or with query_start
+                [tokens, num_qo_heads, head_dim]; head_dim 64, 128 or 256
+    kv_cache    (k, v), each [pages, page_size, num_kv_heads, head_dim] (NHD) or [pages, num_kv_heads, page_size, head_dim]
+                (HND) by kv_layout; or one tensor of both: see caches.pool_of. Of q's dtype, or fp8; kv_dtype ("e4m3", "e5m2")
+                says what uint8 holds
+    page_table  [batch, max_pages]; entries past a request's keys may hold anything
+    seq_lens    [batch] keys of each request, its newest tokens among them, 0 .. max_pages * page_size; 0 gives o = 0, lse = -inf
+    plan        of plan() for these lengths, for version 2: one launch in the place of two. Calls that share it follow each other
+    version     1 or 2: choose() says which is faster where the host knows lengths
+    out, lse    outputs, made if None; lse has q's shape without head_dim, by any strides: `lse.t()` of [heads, tokens]
+    query_start [batch + 1] ascending: request r has the tokens query_start[r] .. query_start[r + 1] - 1 of q, max_q_len (1 .. 8)
+                at most; later rows of q (padding) are not looked at, nor their outputs written
+    sm_scale    1 / sqrt(head_dim) if None
+    window      keys that a token sees at most, its own included; 0: all
+    logits_softcap, alibi_slopes [num_qo_heads], sinks [num_qo_heads]: as in kernels/abi/assay.h; fp32
+    k_scale, v_scale  of an fp8 cache: fp32 tensors of one or num_kv_heads elements
+    num_splits, even_lengths, early_start: hints and promises as in kernels/abi/assay.h
+
+    Returns out, or (out, lse) where lse is given or asked for. Nothing has a gradient.
+    """
+    if version not in (1, 2):
+        raise InvalidArgument(f"version is {version!r}, expected 1 or 2")
+    head_dim = q.shape[-1]
+    k, v = pool_of(kv_cache, kv_layout, kv_dtype, head_dim)
+    out, lse = _outputs(q, out, lse, return_lse)
+    _operator("paged_attention", q)(
+        q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, _base(lse_base),
+        head_dim**-0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len,
+        version,
+    )  # fmt: skip
+    return out if lse is None else (out, lse)
+
+
+def tree_attention(
+    q, kv_cache, page_table, seq_lens, *, plan=None, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
+    sm_scale=None, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
+    kv_dtype=None, lse_base="natural", num_splits=0, early_start=False,
+):  # fmt: skip
+    """paged_attention that finds out which requests begin with the same pages, and computes those once for all of them.
+
+    Arguments and results are those of paged_attention; plan is that of plan(tree=True).
+    """
+    k, v = pool_of(kv_cache, kv_layout, kv_dtype, q.shape[-1])
+    out, lse = _outputs(q, out, lse, return_lse)
+    _operator("tree_attention", q)(
+        q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, _base(lse_base),
+        q.shape[-1] ** -0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, False, max_q_len,
+    )  # fmt: skip
+    return out if lse is None else (out, lse)
+
+
+def plan(
+    page_table, seq_lens, *, num_qo_heads, num_kv_heads, head_dim, page_size, dtype, kv_dtype=None, tree=False, max_q_len=1,
+    ragged=False, window=0, logits_softcap=0.0, alibi_slopes=False, sinks=False, num_splits=0, out=None,
+):  # fmt: skip
+    """Who computes which keys, for all layers of a step: read from seq_lens (and page_table, tree=True) on their device.
+
+    Sizes and options are those of the calls: dtype of q, kv_dtype of the cache (q's if None), max_q_len or q's q_len, ragged
+    where they give query_start, alibi_slopes and sinks where they give those. out: uint8 [plan_bytes(...)], made if None, 16-byte
+    aligned. A plan holds the scratch of its calls too. Planned again into the same tensor, it serves a captured graph with new
+    lengths. Returns it. (torch 2.5 compiles a plan made for a batch that is a symbol only with
+    torch._dynamo.config.capture_dynamic_output_shape_ops.)
+    """
+    shape = (
+        tree, dtype, kv_dtype or dtype, num_qo_heads, num_kv_heads, head_dim, page_size, max_q_len, ragged, alibi_slopes, sinks,
+        logits_softcap, window, num_splits,
+    )  # fmt: skip
+    if out is None:
+        return _operator("new_plan", seq_lens)(page_table, seq_lens, *shape)
+    _operator("plan_into", seq_lens)(page_table, seq_lens, out, *shape)
+    return out
+
+
+def merge_state(o_a, lse_a, o_b, lse_b, *, out=None, lse=None, lse_base="natural"):
+    """Two attention states over disjoint keys as one: (o, lse).
+
+    o_a, o_b [rows, heads, head_dim] fp16, bf16 or fp32, head_dim a multiple of 8 up to 512; lse_a, lse_b [rows, heads]. In place
+    allowed: out may be o_a or o_b, lse may be lse_a or lse_b.
+    """
+    out, lse = _outputs(o_a, out, lse, True)
+    _operator("merge_state", o_a)(o_a, lse_a, o_b, lse_b, out, lse, _base(lse_base))
+    return out, lse
+
+
+def merge_states(o_in, lse_in, *, indptr=None, max_states=None, out=None, lse=None, lse_base="natural"):
+    """n states of each row as one, in their order: (o, lse). Never in place.
+
+    o_in [rows, n, heads, head_dim] and lse_in [rows, n, heads]; or, with indptr [rows + 1] ascending, [states, heads, head_dim] and
+    [states, heads], where row r has the states indptr[r] .. indptr[r + 1] - 1, max_states at most (all of them if None).
+    """
+    if indptr is None:
+        require(o_in.dim() == 4, lambda: f"o_in is {list(o_in.shape)}, expected [rows, states, heads, head_dim] without indptr")
+        rows, num_states = o_in.shape[:2]
+        o_in, lse_in = o_in.flatten(0, 1), lse_in.flatten(0, 1)
+    else:
+        rows, num_states = indptr.shape[0] - 1, o_in.shape[0] if max_states is None else max_states
+    if out is None:
+        out = torch.empty((rows, *o_in.shape[1:]), dtype=o_in.dtype, device=o_in.device)
+    if lse is None:
+        lse = torch.empty(out.shape[:-1], dtype=torch.float32, device=o_in.device)
+    _operator("merge_states", o_in)(o_in, lse_in, indptr, out, lse, num_states, _base(lse_base))
+    return out, lse
+
+
+def cascade_attention(
+    q, levels, *, out=None, lse=None, return_lse=False, sm_scale=None, num_splits=0, kv_layout="NHD", lse_base="natural"
+):
+    """Decode attention of requests that share segments of keys, level by level.
+
+    q [batch, num_qo_heads, head_dim]. levels: up to 8 of (kv_cache, page_table, seq_lens, segment_indptr), with a cache as in
+    paged_attention of q's dtype, page_table [segments, max_pages], seq_lens [segments], and segment_indptr [segments + 1]
+    ascending: segment s serves the requests segment_indptr[s] .. segment_indptr[s + 1] - 1. Returns out, or (out, lse).
+    """
+    for i, level in enumerate(levels):
+        if len(level) != 4:
+            raise InvalidArgument(f"levels[{i}] has {len(level)} parts, expected (kv_cache, page_table, seq_lens, segment_indptr)")
+    pools = [pool_of(level[0], kv_layout, None, q.shape[-1]) for level in levels]
+    out, lse = _outputs(q, out, lse, return_lse)
+    columns = [[pool[i] for pool in pools] for i in (0, 1)] + [[level[i] for level in levels] for i in (1, 2, 3)]
+    scale = q.shape[-1] ** -0.5 if sm_scale is None else sm_scale
+    _operator("cascade_attention", q)(q, *columns, out, lse, _base(lse_base), scale, num_splits)
+    return out if lse is None else (out, lse)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.ops.assay_torch: schemas, what runs for tensors of a device, and for tensors without memory.
+
+Every operator writes into tensors that it is given and returns nothing, but for new_plan. That is what functionalisation,
+CUDA graphs and engines with buffers of their own want; the functions of this package make the outputs."""
+import inspect
+
+import torch
+
+from . import cascade, merge, paged, paged_shape, planning
+from .paged_shape import TREE, V1, V2
+from .tensors import refuse_gradient, same_device
+
+_CALL = (
+    "(Tensor q, Tensor k, Tensor v, Tensor page_table, Tensor seq_lens, Tensor(a!) out, Tensor(b!)? lse, Tensor(c!)? plan, "
+    "Tensor? query_start, Tensor? k_scale, Tensor? v_scale, Tensor? alibi_slopes, Tensor? sinks, int lse_base, float sm_scale, "
+    "float logits_softcap, int window, int num_splits, bool early_start, bool even_lengths, int max_q_len{}) -> ()"
+)
+_PLAN = (
+    "(Tensor page_table, Tensor seq_lens, {}bool tree, ScalarType dtype, ScalarType kv_dtype, int num_qo_heads, int num_kv_heads, "
+    "int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, float logits_softcap, int window, "
+    "int num_splits) -> {}"
+)
+_VERSIONS = {1: V1, 2: V2}
+if not hasattr(torch.library, "register_fake"):
+    raise ImportError(f"assay_torch needs torch 2.4 or later, this is {torch.__version__}")
+_library = torch.library.Library("assay_torch", "DEF")
+
+
+def _operator(schema, fake=None):
+    """Defines an operator by its schema and the function below it. `fake` stands for it on tensors without memory: one that
+    returns nothing needs none."""
+
+    def define(function):
+        name, arguments = function.__name__, tuple(inspect.signature(function).parameters)
+
+        def returns_nothing(*given):
+            tensors = {n: t for n, t in zip(arguments, given) if isinstance(t, torch.Tensor)}
+            same_device(next(iter(tensors.items())), **tensors)
+            refuse_gradient(name, *tensors.values())
+
+        _library.define(name + schema, tags=(torch.Tag.needs_fixed_stride_order,))
+        for key in ("CPU", "CUDA"):
+            _library.impl(name, function, key)
+        torch.library.register_fake(f"assay_torch::{name}", fake or returns_nothing, lib=_library)
+        return function
+
+    return define
+
+
+def _plan_without_memory(page_table, seq_lens, *shape):
+    kernel, described = _described(*shape)
+    if all(isinstance(n, int) for n in page_table.shape):
+        size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described), page_table.device)
+    else:
+        size = torch.library.get_ctx().new_dynamic_size()
+    return page_table.new_empty(size, dtype=torch.uint8)
+
+
+@_operator(_CALL.format(", int version"))
+def paged_attention(
+    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks,
+    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, version,
+):  # fmt: skip
+    paged.attention(
+        _VERSIONS[version], q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks),
+        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len),
+    )  # fmt: skip
+
+
+@_operator(_CALL.format(""))
+def tree_attention(
+    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks,
+    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len,
+):  # fmt: skip
+    paged.attention(
+        TREE, q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks),
+        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len),
+    )  # fmt: skip
+
+
+def _described(
+    tree, dtype, kv_dtype, num_qo_heads, num_kv_heads, head_dim, page_size, q_len, ragged, alibi_slopes, sinks,
+    logits_softcap, window, num_splits,
+):  # fmt: skip
+    """(kernel, (dtype, kv_dtype, shape, given)) as planning.plan_into takes them."""
+    shape = (
+        ("num_qo_heads", num_qo_heads), ("num_kv_heads", num_kv_heads), ("head_dim", head_dim), ("page_size", page_size),
+        ("q_len", q_len), ("logits_softcap", logits_softcap), ("window", window), ("num_splits", num_splits),
+    )  # fmt: skip
+    options = (("query_start", ragged), ("alibi_slopes", alibi_slopes), ("sinks", sinks))
+    return TREE if tree else V2, (dtype, kv_dtype, shape, tuple(name for name, there in options if there))
+
+
+def _shape_params(page_table, dtype, kv_dtype, shape, given):
+    return paged_shape.shape_params(page_table.device, dtype, kv_dtype, *page_table.shape, dict(shape), given)
+
+
+@_operator(_PLAN.format("Tensor(a!) out, ", "()"))
+def plan_into(page_table, seq_lens, out, *shape):
+    kernel, described = _described(*shape)
+    planning.plan_into(kernel, page_table, seq_lens, out, *described)
+
+
+@_operator(_PLAN.format("", "Tensor"), _plan_without_memory)
+def new_plan(page_table, seq_lens, *shape):
+    kernel, described = _described(*shape)
+    size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described), page_table.device)
+    # Not empty: the planner leaves room unwritten, and the same call is to give the same bytes.
+    out = page_table.new_zeros(size, dtype=torch.uint8)
+    planning.plan_into(kernel, page_table, seq_lens, out, *described)
+    return out
+
+
+@_operator(
+    "(Tensor q, Tensor[] k, Tensor[] v, Tensor[] page_table, Tensor[] seq_lens, Tensor[] segment_indptr, Tensor(a!) out, "
+    "Tensor(b!)? lse, int lse_base, float sm_scale, int num_splits) -> ()"
+)
+def cascade_attention(q, k, v, page_table, seq_lens, segment_indptr, out, lse, lse_base, sm_scale, num_splits):
+    cascade.cascade(q, list(zip(k, v, page_table, seq_lens, segment_indptr)), out, lse, sm_scale, num_splits, lse_base)
+
+
+@_operator(
+    "(Tensor o_a, Tensor lse_a, Tensor o_b, Tensor lse_b, Tensor(a!) out, Tensor(b!)? lse, int lse_base) -> ()"
+)
+def merge_state(o_a, lse_a, o_b, lse_b, out, lse, lse_base):
+    merge.merge_pair(o_a, lse_a, o_b, lse_b, out, lse, lse_base)
+
+
+@_operator(
+    "(Tensor o_in, Tensor lse_in, Tensor? indptr, Tensor(a!) out, Tensor(b!)? lse, int num_states, int lse_base) -> ()"
+)
+def merge_states(o_in, lse_in, indptr, out, lse, num_states, lse_base):
+    merge.merge_many(o_in, lse_in, indptr, out, lse, num_states, lse_base)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""paged_attention and tree_attention over the C ABI: what runs when torch has chosen an operator for a device."""
+import torch
+
+from .errors import WorkspaceTooSmall, require
+from .library import library, target_of
+from .paged_shape import GIVEN, NUMBERS, V1, batch_of, fill_shape, plan_bytes, scratch_at
+from .prepared import Pool, Prepared, word, workspace
+from .structs import PagedParams
+from .tensors import check, facts, no_tensor, refuse_gradient, same_device, scale_stride, strides, unit_rows, vector
+
+_pool = Pool()
+_Q, _O, _LSE, _PLAN, _WORKSPACE = (word(PagedParams, name) for name in ("q", "o", "lse", "plan", "workspace"))
+_K, _V, _TABLE, _LENS = (word(PagedParams, "kv", name) for name in ("k", "v", "page_table", "seq_lens"))
+OPTIONS = ("query_start", "k_scale", "v_scale", "alibi_slopes", "sinks")
+_OPTIONS = tuple(word(PagedParams, name) for name in OPTIONS)
+_NO_OPTIONS = (None,) * len(OPTIONS)
+
+
+def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):
+    """Runs `kernel`. options: query_start, k_scale, v_scale, alibi_slopes, sinks; numbers: NUMBERS."""
+    try:
+        refuse_gradient(kernel, q, k, v, *options)
+        given = None if options == _NO_OPTIONS else tuple(map(facts, options))
+        # fmt: off
+        key = (
+            kernel, numbers, given,
+            q.shape, q.stride(), q.dtype, q.get_device(), k.shape, k.stride(), k.dtype, k.get_device(),
+            v.shape, v.stride(), v.dtype, v.get_device(), out.shape, out.stride(), out.dtype, out.get_device(),
+            page_table.shape, page_table.stride(), page_table.dtype, page_table.get_device(),
+            seq_lens.shape, seq_lens.stride(), seq_lens.dtype, seq_lens.get_device(),
+            None if lse is None else facts(lse), None if plan is None else facts(plan),
+        )
+        # fmt: on
+    except AttributeError:
+        tensors = dict(q=q, k=k, v=v, page_table=page_table, seq_lens=seq_lens, out=out, lse=lse, plan=plan)
+        raise no_tensor(**tensors, **dict(zip(OPTIONS, options))) from None
+    call = _pool.take(key) or _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers)
+    words = call.words
+    words[_Q], words[_O], words[_K], words[_V] = q.data_ptr(), out.data_ptr(), k.data_ptr() or GIVEN, v.data_ptr() or GIVEN
+    words[_TABLE], words[_LENS] = page_table.data_ptr(), seq_lens.data_ptr()
+    if lse is not None:
+        words[_LSE] = lse.data_ptr()
+    if given is not None:
+        for at, tensor in zip(_OPTIONS, options):
+            if tensor is not None:
+                words[at] = tensor.data_ptr()
+    if plan is not None:
+        words[_PLAN] = plan.data_ptr()
+        words[_WORKSPACE] = words[_PLAN] + call.keep
+    elif call.workspace_bytes:
+        scratch = workspace(call.workspace_bytes, q.device)
+        words[_WORKSPACE] = scratch.data_ptr()
+    call.run()
+    _pool.give(key, call)
+
+
+def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):
+    query_start, k_scale, v_scale, alibi_slopes, sinks = options
+    here = ("q", q)
+    same_device(here, k=k, v=v, page_table=page_table, seq_lens=seq_lens, out=out, lse=lse, plan=plan, query_start=query_start)
+    batch = batch_of(page_table, seq_lens)
+    rows = _query_shape(q, batch, query_start)
+    named = dict(zip(NUMBERS, numbers))
+    if rows != "ragged":
+        named["q_len"] = q.shape[1] if rows == "many" else 1
+    require(k.dim() == 4, lambda: f"k is {list(k.shape)}, expected [pages, page_size, num_kv_heads, head_dim]")
+    _, page_size, num_kv_heads, head_dim = k.shape
+    check("v", v, k.dtype, k.shape)
+    require(q.shape[-1] == head_dim, lambda: f"q has head_dim {q.shape[-1]}, expected {head_dim} as k")
+    check("out", out, q.dtype, q.shape)
+    for name, tensor in (("q", q), ("k", k), ("v", v), ("out", out)):
+        unit_rows(name, tensor)
+    p, where = PagedParams(), library(target_of(q.device.type))
+    named.update(num_qo_heads=q.shape[-2], num_kv_heads=num_kv_heads, head_dim=head_dim, page_size=page_size)
+    fill_shape(p, where, q.dtype, k.dtype, batch, page_table.shape[1], **named)
+    p.kv.page_table_stride = page_table.stride(0) if batch > 1 else page_table.shape[1]
+    p.kv.k_stride_page, p.kv.k_stride_token, p.kv.k_stride_head, _ = strides(k, head_dim)
+    p.kv.v_stride_page, p.kv.v_stride_token, p.kv.v_stride_head, _ = strides(v, head_dim)
+    p.q_stride_batch, p.q_stride_token, p.q_stride_head = _row_strides(strides(q, head_dim)[:-1], rows)
+    p.o_stride_batch, p.o_stride_token, p.o_stride_head = _row_strides(strides(out, head_dim)[:-1], rows)
+    if lse is not None:
+        check("lse", lse, torch.float32, q.shape[:-1])
+        p.lse_stride_batch, p.lse_stride_token, p.lse_stride_head = _row_strides(strides(lse, 1), rows)
+    p.k_scale_stride = scale_stride("k_scale", k_scale, num_kv_heads, here)
+    p.v_scale_stride = scale_stride("v_scale", v_scale, num_kv_heads, here)
+    vector("alibi_slopes", alibi_slopes, q.shape[-2], here)
+    vector("sinks", sinks, q.shape[-2], here)
+    for name, tensor in zip(OPTIONS, options):
+        setattr(p, name, None if tensor is None else GIVEN)
+    return _with_scratch(kernel, where, p, plan, q.device)
+
+
+def _with_scratch(kernel, where, p, plan, device):
+    """A plan holds the scratch of its calls behind itself: who may share the one may share the other."""
+    if plan is None:
+        p.workspace_bytes = 0 if kernel == V1 else where.size(kernel + "_workspace_size", p, device)
+        return Prepared(kernel, where, p, device, p.workspace_bytes)
+    require(kernel != V1, lambda: "plan is given, version 1 has none")
+    check("plan", plan, torch.uint8, (None,))
+    unit_rows("plan", plan)
+    behind, needed = scratch_at(where.size(kernel + "_plan_size", p, device)), plan_bytes(kernel, where, p, device)
+    if plan.numel() < needed:
+        raise WorkspaceTooSmall(f"plan has {plan.numel()} bytes, this call needs {needed}")
+    p.plan_bytes, p.workspace_bytes = behind, plan.numel() - behind
+    return Prepared(kernel, where, p, device, keep=behind)
+
+
+def _query_shape(q, batch, query_start):
+    """Which axes of q are there: "ragged" [tokens, ...], "one" [batch, ...] or "many" [batch, tokens, ...]."""
+    if query_start is not None:
+        check("query_start", query_start, torch.int32, (batch + 1,))
+        unit_rows("query_start", query_start)
+        check("q", q, q.dtype, (None, None, None))
+        return "ragged"
+    require(
+        q.dim() in (3, 4) and q.shape[0] == batch,
+        lambda: f"q is {list(q.shape)}, expected [{batch}, num_qo_heads, head_dim] or [{batch}, q_len, num_qo_heads, head_dim]",
+    )
+    return "one" if q.dim() == 3 else "many"
+
+
+def _row_strides(given, rows):
+    """(batch, token, head) of the axes that a tensor has."""
+    return {"one": lambda b, h: (b, 0, h), "ragged": lambda t, h: (0, t, h), "many": lambda *bth: bth}[rows](*given)

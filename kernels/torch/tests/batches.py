@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches for tests: tensors of a call, and what a plain loop in fp64 makes of them."""
+import dataclasses
+
+import torch
+
+
+@dataclasses.dataclass
+class Batch:
+    """A call of paged attention by its arguments. Page tables hold garbage behind each request's pages."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    page_table: torch.Tensor
+    seq_lens: torch.Tensor
+    options: dict
+
+    @property
+    def sizes(self):
+        """For plan(), plan_bytes() and choose()."""
+        o = self.options
+        q_len = o.get("max_q_len", self.q.shape[1] if self.q.dim() == 4 else 1)
+        return dict(
+            num_qo_heads=self.q.shape[-2], num_kv_heads=self.k.shape[2], head_dim=self.q.shape[-1], page_size=self.k.shape[1],
+            dtype=self.q.dtype, kv_dtype=self.k.dtype, max_q_len=q_len, ragged="query_start" in o, window=o.get("window", 0),
+            logits_softcap=o.get("logits_softcap", 0.0), alibi_slopes="alibi_slopes" in o, sinks="sinks" in o,
+        )  # fmt: skip
+
+    def call(self, function, **more):
+        return function(self.q, (self.k, self.v), self.page_table, self.seq_lens, **{**self.options, **more})
+
+
+def batch(
+    device, lens=(5, 128, 0, 77), q_len=None, heads=(8, 2), head_dim=64, page_size=16, dtype=torch.bfloat16, kv_dtype=None, seed=0,
+    **options,
+):  # fmt: skip
+    g = torch.Generator().manual_seed(seed)
+    pages_of = [-(-n // page_size) for n in lens]
+    pages = sum(pages_of) + 3
+    shape = (len(lens), heads[0], head_dim) if q_len is None else (len(lens), q_len, heads[0], head_dim)
+    q = torch.randn(shape, generator=g).to(dtype)
+    k, v = (torch.randn(pages, page_size, heads[1], head_dim, generator=g).to(kv_dtype or dtype) for _ in "kv")
+    order = torch.randperm(pages, generator=g).tolist()
+    table = torch.full((len(lens), max(pages_of) + 2), 2**31 - 1, dtype=torch.int32)
+    for r, n in enumerate(pages_of):
+        table[r, :n] = torch.tensor([order.pop() for _ in range(n)], dtype=torch.int32)
+    for page in order:  # which no request has
+        k.view(torch.uint8)[page], v.view(torch.uint8)[page] = 0x7F, 0x7F
+    moved = {name: x.to(device) if isinstance(x, torch.Tensor) else x for name, x in options.items()}
+    on = [x.to(device) for x in (q, k, v, table, torch.tensor(lens, dtype=torch.int32))]
+    return Batch(*on, moved)
+
+
+def expected(b, sm_scale=None):
+    """(o, lse) of q's tokens in fp64, for plain attention of [batch, heads, head_dim]."""
+    q, k, v = (x.cpu().double() for x in (b.q, b.k, b.v))
+    o, lse = torch.zeros(q.shape, dtype=torch.float64), torch.full(q.shape[:-1], -torch.inf, dtype=torch.float64)
+    group = q.shape[1] // k.shape[2]
+    for r, n in enumerate(b.seq_lens.tolist()):
+        if n == 0:
+            continue
+        pages = b.page_table[r, : -(-n // k.shape[1])].long().cpu()
+        keys, values = (x[pages].flatten(0, 1)[:n].repeat_interleave(group, 1) for x in (k, v))
+        scores = torch.einsum("hd,nhd->hn", q[r], keys) * (sm_scale or q.shape[-1] ** -0.5)
+        lse[r] = scores.logsumexp(1)
+        o[r] = torch.einsum("hn,nhd->hd", scores.softmax(1), values)
+    return o, lse
+
+
+def same_bits(a, b):
+    """NaN and the sign of zero count."""
+    return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))

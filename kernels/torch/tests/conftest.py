@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On CPU tensors everywhere, and on CUDA tensors where a GPU answers (ASSAY_LIBRARY_SIMT, ASSAY_LIBRARY_CUDA: the libraries)."""
+import pathlib
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "bench")]
+
+
+def pytest_generate_tests(metafunc):
+    """A test with `device` runs on each that there is."""
+    if "device" in metafunc.fixturenames:
+        import torch
+
+        kinds = ["cpu", "cuda:0"] if torch.cuda.is_available() else ["cpu"]
+        metafunc.parametrize("device", [torch.device(kind) for kind in kinds], ids=kinds)
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wrong argument is named with its limit, in the library's words where it is the library that looks; nothing is written."""
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.4")
+import assay_torch
+from assay_torch import library
+from batches import batch
+
+WRONG = {
+    "page_table is torch.int64": lambda b: dict(page_table=b.page_table.long()),
+    r"page_table is \[3, 10\], expected \[4, 'any'\]": lambda b: dict(page_table=b.page_table[:3]),
+    "page_table has stride 2": lambda b: dict(page_table=torch.stack([b.page_table] * 2, 2)[..., 0]),
+    r"seq_lens is \[4, 1\]": lambda b: dict(seq_lens=b.seq_lens[:, None]),
+    r"q is \[3, 8, 64\], expected \[4, num_qo_heads": lambda b: dict(q=b.q[:3]),
+    "q has head_dim 32, expected 64 as k": lambda b: dict(q=b.q[..., :32]),
+    "q is complex64, supported are float16": lambda b: dict(q=b.q.to(torch.complex64), out=None),
+    "invalid argument: q .*aligned": lambda b: dict(q=torch.zeros(2049, dtype=b.q.dtype)[1:].view(4, 8, 64)),
+    "v is torch.float16, expected torch.bfloat16": lambda b: dict(kv_cache=(b.k, b.v.half())),
+    r"v is \[\d+, 16, 1, 64\]": lambda b: dict(kv_cache=(b.k, b.v[:, :, :1])),
+    "k is on meta, expected cpu as q": lambda b: dict(kv_cache=(b.k.to("meta"), b.v.to("meta"))),
+    r"out is \[4, 8, 128\]": lambda b: dict(out=torch.zeros(4, 8, 128, dtype=b.q.dtype)),
+    "out is torch.float32": lambda b: dict(out=b.q.float()),
+    r"lse is \[8, 4\], expected \[4, 8\]": lambda b: dict(lse=torch.zeros(8, 4)),
+    "invalid argument: o aliases q": lambda b: dict(out=b.q),
+    "unsupported: k_scale is given, supported with fp8 KV only": lambda b: dict(k_scale=torch.ones(1)),
+    r"sinks is \[3\], expected \[8\]": lambda b: dict(sinks=torch.ones(3)),
+    "alibi_slopes is torch.float64": lambda b: dict(alibi_slopes=torch.ones(8, dtype=torch.float64)),
+    r"query_start is \[4\], expected \[5\]": lambda b: dict(query_start=torch.zeros(4, dtype=torch.int32)),
+    "sm_scale is -1, expected finite and > 0": lambda b: dict(sm_scale=-1.0),
+    "window is -1, expected 0": lambda b: dict(window=-1),
+    "window is 4294967297, expected a number of 32 bits": lambda b: dict(window=2**32 + 1),
+    "q_len is 9, expected 1": lambda b: dict(q=torch.zeros(4, 9, 8, 64, dtype=b.q.dtype), out=None),
+    "seq_lens is a list, expected a tensor": lambda b: dict(seq_lens=[1, 2, 3, 4]),
+    "sinks is a float, expected a tensor": lambda b: dict(sinks=1.0),
+    "sm_scale is '1', expected a number": lambda b: dict(sm_scale="1"),
+    "version is 3, expected 1 or 2": lambda b: dict(version=3),
+    "plan is given, version 1 has none": lambda b: dict(version=1, plan=torch.zeros(9, dtype=torch.uint8)),
+    "plan has 100 bytes, this call needs": lambda b: dict(plan=torch.zeros(100, dtype=torch.uint8)),
+    "kv_layout is 'NDH'": lambda b: dict(kv_layout="NDH"),
+    "kv_dtype is 'e3m4'": lambda b: dict(kv_dtype="e3m4"),
+    "lse_base is 'e'": lambda b: dict(lse_base="e"),
+    "k has stride 2 in its last axis": lambda b: dict(kv_cache=(torch.stack([b.k] * 2, 4)[..., 0], b.v)),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_calls(message):
+    b = batch("cpu")
+    out = torch.full_like(b.q, 7)
+    given = dict(q=b.q, kv_cache=(b.k, b.v), page_table=b.page_table, seq_lens=b.seq_lens, out=out)
+    with pytest.raises(assay_torch.AssayError, match=message):
+        assay_torch.paged_attention(**{**given, **WRONG[message](b)})
+    assert (out == 7).all()
+
+
+def test_an_error_is_of_pythons_own_kinds_too():
+    b = batch("cpu")
+    with pytest.raises(ValueError):
+        b.call(assay_torch.paged_attention, sm_scale=float("nan"))
+    with pytest.raises(NotImplementedError, match="head_dim is 80, supported are 64, 128 and 256"):
+        batch("cpu", head_dim=80).call(assay_torch.paged_attention)
+
+
+def test_a_refused_call_leaves_the_next_one_alone():
+    b = batch("cpu")
+    want = b.call(assay_torch.paged_attention)
+    for _ in range(3):
+        with pytest.raises(assay_torch.InvalidArgument):
+            b.call(assay_torch.paged_attention, out=b.q)
+    assert torch.equal(b.call(assay_torch.paged_attention), want)
+
+
+def test_sizes_say_what_a_call_would():
+    shape = dict(num_qo_heads=8, num_kv_heads=3, head_dim=64, page_size=16, dtype=torch.bfloat16)
+    with pytest.raises(assay_torch.InvalidArgument, match="num_qo_heads is 8, expected a multiple"):
+        assay_torch.plan_bytes(4, 8, "cpu", **shape)
+    with pytest.raises(TypeError, match="unknown option windows"):
+        assay_torch.plan_bytes(4, 8, "cpu", windows=3, **shape)
+    shape["num_kv_heads"] = 2
+    with pytest.raises(assay_torch.InvalidArgument, match="total_tokens is 99"):
+        assay_torch.choose(1, 1, "cpu", total_tokens=99, max_seq_len=16, **shape)
+    assert assay_torch.choose(4, 8, "cpu", total_tokens=99, max_seq_len=99, **shape)[0] in (1, 2)
+
+
+def test_a_plan_that_is_too_small():
+    b = batch("cpu")
+    with pytest.raises(assay_torch.WorkspaceTooSmall, match="plan has 64 bytes, calls of this shape need"):
+        assay_torch.plan(b.page_table, b.seq_lens, out=torch.zeros(64, dtype=torch.uint8), **b.sizes)
+
+
+def test_merges_and_cascades():
+    o, lse = torch.zeros(2, 3, 40), torch.zeros(2, 3)
+    with pytest.raises(assay_torch.InvalidArgument, match=r"lse_b is \[3, 2\], expected \[2, 3\]"):
+        assay_torch.merge_state(o, lse, o, lse.t().contiguous())
+    with pytest.raises(assay_torch.InvalidArgument, match="o_in is .*expected .rows, states, heads"):
+        assay_torch.merge_states(o, lse)
+    with pytest.raises(assay_torch.Unsupported, match="head_dim is 12, expected a multiple of 8"):
+        assay_torch.merge_state(o[..., :12].contiguous(), lse, o[..., :12].contiguous(), lse)
+    b = batch("cpu")
+    with pytest.raises(assay_torch.InvalidArgument, match="levels is empty"):
+        assay_torch.cascade_attention(b.q, [])
+    with pytest.raises(assay_torch.InvalidArgument, match=r"levels\[0\].segment_indptr is \[4\], expected \[5\]"):
+        assay_torch.cascade_attention(b.q, [((b.k, b.v), b.page_table, b.seq_lens, torch.arange(4, dtype=torch.int32))])
+
+
+def test_a_library_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("ASSAY_LIBRARY_CUDA", "/nowhere/libassay_cuda.so")
+    library.library.cache_clear()
+    try:
+        with pytest.raises(assay_torch.Unsupported, match="no library for CUDA tensors: set ASSAY_LIBRARY_CUDA"):
+            library.library(1)
+    finally:
+        library.library.cache_clear()

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness judges the operators like any kernel: its cases, its memory, its oracle. And it finds what is wrong with wrong ones."""
+import os
+
+import pytest
+
+pytest.importorskip("torch", minversion="2.4")
+assay = pytest.importorskip("assay")
+import judged_kernels
+import wrong_wrappers
+
+CASES = int(os.environ.get("ASSAY_TORCH_CASES", "20"))  # 200 by hand, and where a change touches the binding
+KERNELS = ("v1", "v2", "v2_planned", "tree", "tree_planned", "cascade", "merge_state", "merge_states")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("property, cases", [("within_budget", CASES), ("call_sequence", 5)])
+def test_no_findings(name, property, cases):
+    """call_sequence: hundreds of calls of many shapes in one process, as parameters of earlier calls are used again."""
+    assay.check(getattr(judged_kernels, name), cases=cases, property=property, threads=1).raise_for_findings()
+
+
+@pytest.mark.parametrize("kernel", wrong_wrappers.WRONG, ids=lambda kernel: kernel.__name__)
+def test_wrong_wrappers_are_found(kernel):
+    property = "call_sequence" if kernel is wrong_wrappers.strides_of_an_earlier_call else "within_budget"
+    with pytest.raises(assay.FindingsError):
+        assay.check(kernel, cases=40, property=property, threads=1).raise_for_findings()

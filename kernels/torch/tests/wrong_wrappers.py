@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators around right kernels that are wrong: mistakes of a binding, one each."""
+import assay
+import assay_torch
+from assay_torch import paged
+from judged_kernels import ATTENTION, MERGE, PROMISES, V1, base, merge_operator, paged_arguments, run_paged
+
+
+class _Forgetful(paged.Pool):
+    """Prepared calls by shape alone."""
+
+    def take(self, key):
+        return super().take(self._without_strides(key))
+
+    def give(self, key, call):
+        super().give(self._without_strides(key), call)
+
+    def _without_strides(self, key):
+        return tuple(part for i, part in enumerate(key) if i not in (4, 8, 12, 16, 20, 24))
+
+
+_forgetful = _Forgetful()
+
+
+@assay.kernel(family="paged_v1", declaration=V1, **PROMISES)
+def strides_of_an_earlier_call(case):
+    paged._pool = _forgetful
+    run_paged(case, assay_torch.paged_attention, version=1)
+
+
+@assay.kernel(family="paged_v2", declaration=ATTENTION, **PROMISES)
+def output_in_a_copy(case):
+    run_paged(case, lambda q, *given, out, **more: assay_torch.paged_attention(q, *given, out=out.contiguous(), **more))
+
+
+@assay.kernel(family="paged_v2", declaration=ATTENTION, **PROMISES)
+def natural_base_always(case):
+    run_paged(case, assay_torch.paged_attention, lse_base="natural")
+
+
+@assay.kernel(family="paged", declaration=ATTENTION, **PROMISES)
+def plan_of_another_step(case):
+    """Planned for lengths that have grown by one key since."""
+    t = case.torch()
+    from judged_kernels import plan_of, refusals
+
+    def function():
+        then = (t.seq_lens - 1).clamp(min=0)
+        plan = plan_of(type(t)(**{**vars(t), "seq_lens": then}), tree=False)
+        assay_torch.paged_attention(t.q, (t.k_cache, t.v_cache), t.page_table, t.seq_lens, plan=plan, **paged_arguments(t))
+
+    refusals(function)
+
+
+@assay.kernel(family="merge_states", declaration=MERGE, **PROMISES)
+def one_state_fewer(case):
+    t = case.torch()
+    fewer = t.num_states - 1 if t.indptr is not None and t.num_states > 1 else t.num_states
+    merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.o, t.lse, fewer, base(case))
+
+
+WRONG = (strides_of_an_earlier_call, output_in_a_copy, natural_base_always, plan_of_another_step, one_state_fewer)
