@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: weighted sums over the values of a tile, held by the lanes as an MMA gives them; and sums
-// over a block.
+// Internal: weighted sums over the values of a tile, held by the lanes as an MMA gives them; and
+// sums over a block.
 #pragma once
 
 #include "oracle/bulk/unit.cuh"
