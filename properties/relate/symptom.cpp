@@ -113,6 +113,20 @@ Symptom symptom_of(const Violation &v) {
                        without_numbers(v.buffer) + ": " + what_changed(v.kind));
 }
 
+Symptom symptom_of(const WrongAnswer &answer) {
+  if (!answer.ended.empty())
+    return plain_symptom(Symptom::Kind::kDeclared,
+                         "asked about a call: " + symptom_of(answer.ended[0]).where);
+  return plain_symptom(Symptom::Kind::kDeclared,
+                       fmt::format("{}: {} {}", without_numbers(answer.call), name_of(answer.asked),
+                                   name_of(answer.answer)));
+}
+
+Symptom symptom_of(const oracle::OrderError &error) {
+  return plain_symptom(Symptom::Kind::kDeclared,
+                       std::string("key order: ") + oracle::name_of(error.kind));
+}
+
 std::string without_numbers(const std::string &words) {
   std::string out;
   for (const char c : words) {

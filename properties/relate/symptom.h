@@ -5,7 +5,9 @@
 #include <limits>
 #include <string>
 
+#include "oracle/exact/tile_order.h"
 #include "properties/sut/hazard.h"
+#include "properties/sut/wrong_answer.h"
 
 namespace assay {
 
@@ -56,6 +58,9 @@ Symptom wrong_element(Symptom::Kind kind, int row, int head, int dim);
 
 Symptom symptom_of(const Hazard &hazard);
 Symptom symptom_of(const Violation &violation);
+/// Kinds of answers that a kernel gives about its own calls.
+Symptom symptom_of(const WrongAnswer &answer);
+Symptom symptom_of(const oracle::OrderError &error);
 
 /// Without an element, and told from others by `where` alone.
 Symptom plain_symptom(Symptom::Kind kind, const std::string &where);

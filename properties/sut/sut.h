@@ -14,6 +14,7 @@
 #include "oracle/judge/key_order.h"
 #include "properties/call/tensors.h"
 #include "properties/sut/hazard.h"
+#include "properties/sut/wrong_answer.h"
 
 namespace assay {
 
@@ -61,11 +62,11 @@ public:
   /// Calls that assay.h forbids, each that of `t` with one mistake (call/bad_calls.h): what is
   /// wrong in those that the kernel does not refuse. Nothing is run that it says it would refuse
   /// to.
-  virtual std::vector<std::string> accepted_bad_calls(const Tensors &t);
+  virtual std::vector<WrongAnswer> accepted_bad_calls(const Tensors &t);
 
   /// What the kernel says of calls at the limits of assay.h and beyond (call/limit_calls.h), where
   /// it is wrong. It is asked, and runs nothing.
-  virtual std::vector<std::string> misjudged_limits(const Tensors &t);
+  virtual std::vector<WrongAnswer> misjudged_limits(const Tensors &t);
 
   /// Classes of the calls that ran since the last question: of cases as a property made them.
   std::set<std::string> take_classes() { return std::exchange(classes_, {}); }

@@ -69,7 +69,7 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
 TEST(Wire, NoOrdersOfKeysButSoundOnesAreTaken) {
   assay_key_tile tile{};
   tile.end = 7;
-  const wire::Message good = wire::pack_key_order({"", {{tile, tile}, {0, 2, 2}}});
+  const wire::Message good = wire::pack_key_order({"", {{tile, tile}, {0, 2, 2}}, {}});
   wire::KeyOrderAnswer got;
   ASSERT_TRUE(wire::unpack_key_order(good, 2, got));
   EXPECT_EQ(got.order.of(0)[1].end, 7);
@@ -78,8 +78,9 @@ TEST(Wire, NoOrdersOfKeysButSoundOnesAreTaken) {
   EXPECT_FALSE(wire::unpack_key_order(good, 3, got));
   for (const std::vector<int64_t> &first :
        std::vector<std::vector<int64_t>>{{1, 2, 2}, {0, 3, 2}, {0, 1, 1}, {0, 2, 3}, {}})
-    EXPECT_FALSE(wire::unpack_key_order(wire::pack_key_order({"", {{tile, tile}, first}}), 2, got));
-  ASSERT_TRUE(wire::unpack_key_order(wire::pack_key_order({"refused", {}}), 2, got));
+    EXPECT_FALSE(
+        wire::unpack_key_order(wire::pack_key_order({"", {{tile, tile}, first}, {}}), 2, got));
+  ASSERT_TRUE(wire::unpack_key_order(wire::pack_key_order({"refused", {}, {}}), 2, got));
   EXPECT_EQ(got.error, "refused");
   for (size_t cut = 0; cut < good.size(); ++cut)
     EXPECT_FALSE(wire::unpack_key_order(std::span(good).first(cut), 2, got)) << cut;
