@@ -129,7 +129,9 @@ int command_check(Session &session) {
                       : o.fail_fast && findings > 0 ? "first finding"
                                                     : "interrupted";
   session.streams.out << report::terminal(document,
-                                          {.colours = session.streams.terminal, .quiet = o.quiet});
+                                          {.colours = session.streams.terminal,
+                                           .quiet = o.quiet,
+                                           .columns = session.streams.terminal ? 80u : 0u});
   document["exit"] = exit = reports.write(document, exit);
   return session.finish(document, exit);
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "properties/case/classify.h"
+#include "properties/case/simplest.h"
 #include "properties/run/how_far.h"
 
 namespace assay {
@@ -32,12 +33,19 @@ nlohmann::json number(double x) {
 
 nlohmann::json to_json(const Cause &cause) {
   const Symptom &s = cause.symptom;
-  nlohmann::json out = {{"error", name_of(s.kind)},       {"text", describe(cause)},
-                        {"wrong_o", cause.wrong_o},       {"wrong_lse", cause.wrong_lse},
-                        {"features", cause.features},     {"shape", cause.shape},
-                        {"position", cause.position},     {"got", number(s.got)},
-                        {"expected", number(s.expected)}, {"allowed", number(s.allowed)},
-                        {"excess", number(s.excess())},   {"where", s.where}};
+  nlohmann::json out = {{"error", name_of(s.kind)},
+                        {"text", describe(cause)},
+                        {"wrong_o", cause.wrong_o},
+                        {"wrong_lse", cause.wrong_lse},
+                        {"features", cause.features},
+                        {"shape", cause.shape},
+                        {"untried", cause.untried},
+                        {"position", cause.position},
+                        {"got", number(s.got)},
+                        {"expected", number(s.expected)},
+                        {"allowed", number(s.allowed)},
+                        {"excess", number(s.excess())},
+                        {"where", s.where}};
   if (s.of_element()) out["element"] = {{"row", s.row}, {"head", s.head}, {"dim", s.dim}};
   if (s.line > 0) out["source"] = {{"file", s.file}, {"line", s.line}};
   return out;
@@ -72,6 +80,12 @@ void FindingLog::group(const RunSummary &summary, const std::atomic<bool> &stop)
   groups_ = group_findings(summary, options);
 }
 
+std::string FindingLog::command_that_draws(const PropertyRun &run, uint64_t seed) const {
+  return fmt::format("assay check --kernel {} --property {} --target {} --seed {} --cases {}{}",
+                     run.kernel->name, run.property->name, target_name(run.kernel->target), seed,
+                     run.first[0].cases, session_.draw_options());
+}
+
 nlohmann::json FindingLog::found_json(const NamedFinding &found, uint64_t seed, size_t group) {
   const PropertyRun &run = *found.run;
   const Finding &f = found.finding();
@@ -91,17 +105,17 @@ nlohmann::json FindingLog::found_json(const NamedFinding &found, uint64_t seed, 
        {{"steps", f.stats.accepted}, {"tried", f.stats.checks}, {"exhausted", f.stats.exhausted}}},
       {"seed", seed},
       {"draw", f.index},
-      {"drawn_by",
-       fmt::format("assay check --kernel {} --property {} "
-                   "--target {} --seed {} --cases {}{}",
-                   run.kernel->name, run.property->name, target_name(run.kernel->target), seed,
-                   f.cases, session_.draw_options())},
+      {"drawn_by", command_that_draws(run, seed)},
+      {"after_others", f.after_others},
+      {"differs", f.after_others ? std::vector<std::string>{} : differences(f.shrunk)},
       {"classes", classify(f.shrunk)},
       {"case", format_case(case_of(run))}};
   if (w.error.empty()) {
     entry["file"] = w.path;
-    entry["reproduce"] =
-        fmt::format("assay replay {}{}", shell_quoted(w.path), session_.kernel_options());
+    // A case that needs others before it passes when it is replayed.
+    entry["reproduce"] = f.after_others ? command_that_draws(run, seed)
+                                        : fmt::format("assay replay {}{}", shell_quoted(w.path),
+                                                      session_.kernel_options());
   } else {
     entry["unwritten"] = w.error;
   }

@@ -29,6 +29,7 @@ private:
   struct Written {
     std::string path, error;
   };
+  std::string command_that_draws(const PropertyRun &run, uint64_t seed) const;
   nlohmann::json found_json(const NamedFinding &found, uint64_t seed, size_t group);
   nlohmann::json group_json(const FindingGroup &group, size_t first);
 

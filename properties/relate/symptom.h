@@ -6,6 +6,7 @@
 #include <string>
 
 #include "oracle/exact/tile_order.h"
+#include "properties/relate/origin.h"
 #include "properties/sut/hazard.h"
 #include "properties/sut/wrong_answer.h"
 
@@ -33,6 +34,8 @@ struct Symptom {
   int dim = kNowhere; ///< kLse: of the LSE; kNowhere: no single element
   double got = kUnknown, expected = kUnknown;
   double allowed = kUnknown; ///< distance of a right kernel at most, in the element's units
+  /// Of an element: where its value comes from, as far as somebody has found it out.
+  Origin origin = Origin::kComputed;
   /// Without an element, what tells it from others of its kind: "kind at file:line" of a hazard,
   /// the buffer and what was written of memory. Part of causes and fingerprints, and made from
   /// data: its words are no message's, and stay what they are.

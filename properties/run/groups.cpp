@@ -9,6 +9,11 @@
 namespace assay {
 namespace {
 
+Cause cause_of_finding(const Finding &f, const PropertyRun &run) {
+  return f.after_others ? cause_after_others(f.result)
+                        : cause_of(f.shrunk, f.result, *run.kernel, *run.property, f.stats);
+}
+
 using Clock = std::chrono::steady_clock;
 
 /// The case with values that hide nothing: a property that sets its own leaves those of its
@@ -112,7 +117,7 @@ private:
 } // namespace
 
 NamedFinding::NamedFinding(const PropertyRun &r)
-    : run(&r), cause(cause_of(finding().shrunk, finding().result, *r.kernel, *r.property)),
+    : run(&r), cause(cause_of_finding(finding(), r)),
       fingerprint(assay::fingerprint(*r.kernel, *r.property, cause)) {}
 
 std::vector<FindingGroup> group_findings(const RunSummary &summary, const GroupOptions &options) {

@@ -10,6 +10,7 @@
 
 #include "properties/case/classify.h"
 #include "properties/relate/compared.h"
+#include "properties/relate/origin.h"
 #include "properties/run/draw.h"
 #include "properties/run/processors.h"
 #include "properties/run/requirements.h"
@@ -211,19 +212,48 @@ private:
     const int weight = run_.property->weight;
     f.cases = ((filling_ ? std::max(drawn_cases_, 1) : run_.cases) + weight - 1) / weight;
     f.drawn = p;
-    auto fails = [&](const Problem &candidate) {
-      return checked(*run_.property, candidate, *sut_, nullptr).failed();
-    };
+    shrink_and_replay(f, first);
+    const Symptom &s = f.result.symptom;
+    if (s.of_element() && !f.after_others)
+      f.result.symptom.origin = origin_of(f.shrunk, s.row, s.head, s.dim, *sut_);
+    return f;
+  }
+
+  void shrink_and_replay(Finding &f, const CheckResult &first) {
+    shrink_into(f, false);
+    // A replay is the first call of its process.
+    const bool anew = sut_->start_anew();
+    if (anew) f.result = once(f.shrunk);
+    if (f.result.failed()) return;
+    if (anew && fails_alone(f.drawn)) {
+      f.stats = {};
+      shrink_into(f, true);
+      if (f.result.failed()) return;
+    }
+    // It fails now and then: what was drawn is what is known to.
+    f.after_others = anew;
+    f.stats = {};
+    f.shrunk = f.drawn;
+    f.result = first;
+    f.result.message =
+        (anew ? "only after other calls: " : "not in every run of the case: ") + first.message;
+  }
+
+  CheckResult once(const Problem &p) { return checked(*run_.property, p, *sut_, nullptr); }
+  bool fails_alone(const Problem &p) {
+    sut_->start_anew();
+    return once(p).failed();
+  }
+
+  /// `alone`: every candidate is the first case of its process.
+  void shrink_into(Finding &f, bool alone) {
     ShrinkBudget budget = options_.shrink;
     budget.stop = options_.stop;
-    f.shrunk = shrink(p, fails, budget, &f.stats);
-    f.result = checked(*run_.property, f.shrunk, *sut_, nullptr);
-    if (f.result.failed()) return f;
-    // It fails now and then: what was drawn is what is known to.
-    f.shrunk = p;
-    f.result = first;
-    f.result.message = "not in every run of the case: " + first.message;
-    return f;
+    budget.clock = [this] { return processor_seconds() + sut_->seconds_elsewhere(); };
+    const auto fails = [&](const Problem &p) { return alone ? fails_alone(p) : once(p).failed(); };
+    f.shrunk = shrink(f.drawn, fails, budget, &f.stats);
+    if (alone) sut_->start_anew();
+    f.result = once(f.shrunk);
   }
 
   PropertyRun &run_;

@@ -37,12 +37,18 @@ public:
   Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
   /// Why there is no reply by `until`; the process has ended, or is to be stopped.
   Hazard failure(Deadline until);
+  /// Processor time of its processes so far, and what was waited for those that hung, in seconds.
+  double spent() const;
   /// Ends the process, and those of its group where it leads one.
   void stop();
 
 private:
   std::optional<Channel> channel_;
+  /// waitpid() for the process; what it has used is counted once it has ended.
+  bool reap(int *status, int flags);
+
   pid_t pid_ = -1;
+  double spent_ = 0;
   std::chrono::milliseconds patience_;
 };
 

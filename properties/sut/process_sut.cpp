@@ -133,6 +133,11 @@ public:
   using Sut::Sut;
 
   void forget_earlier_calls() override { child_.stop(); }
+  bool start_anew() override {
+    child_.stop();
+    return true;
+  }
+  double seconds_elsewhere() const override { return child_.spent(); }
 
   std::vector<WrongAnswer> accepted_bad_calls(const Tensors &t) override {
     return wrong_calls_of(wire::Question::kBadCalls, t);

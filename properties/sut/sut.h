@@ -59,6 +59,12 @@ public:
   /// Ends whatever the kernel may remember, where it runs in a process of its own.
   virtual void forget_earlier_calls() {}
 
+  /// The next call is the first one of a new process, if the kernel runs in one of its own: false
+  /// if not. What `assay replay` will see.
+  virtual bool start_anew() { return false; }
+  /// Of the kernel's own processes, in seconds: processor time, and time that they hung.
+  virtual double seconds_elsewhere() const { return 0; }
+
   /// Calls that assay.h forbids, each that of `t` with one mistake (call/bad_calls.h): what is
   /// wrong in those that the kernel does not refuse. Nothing is run that it says it would refuse
   /// to.

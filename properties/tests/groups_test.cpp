@@ -251,6 +251,29 @@ TEST(Words, OfDeclaredMistakesTellThemApart) {
   EXPECT_EQ(symptom_of(Error(Error::Kind::kMissed, "")).where, "key order: a key missed");
 }
 
+TEST(Cause, NamesLayoutsAndTellsNeedsFromWhatWasNotTried) {
+  const assay_kernel &kernel = reference::kernel("reference_v1");
+  const Property &property = *find_property("within_budget");
+  const CheckResult wrong = CheckResult::fail("", wrong_value(0, 0, 0, 1, 2, 0.1));
+  const auto words = [&](const Problem &p, const ShrinkStats &stats) {
+    return describe(cause_of(p, wrong, kernel, property, stats));
+  };
+  const Problem plain;
+  Problem p = plain;
+  p.k_layout = Layout::kHnd;
+  p.v_pad = 1;
+  EXPECT_NE(words(p, {}).find("keys in hnd, strides"), std::string::npos) << words(p, {});
+  ShrinkStats cut{.exhausted = true, .tried = 1u << static_cast<unsigned>(ShrinkField::kPages)};
+  EXPECT_NE(words(p, cut).find("needs keys in hnd, not tried without strides"), std::string::npos)
+      << words(p, cut);
+  Problem other = plain;
+  other.lse_heads_outermost = true;
+  const auto name = [&](const Problem &c) {
+    return fingerprint(kernel, property, cause_of(c, wrong, kernel, property));
+  };
+  EXPECT_EQ((std::set<std::string>{name(plain), name(p), name(other)}).size(), 3u);
+}
+
 // They are those of findings that people have seen.
 TEST(Words, OfPlacesStay) {
   const auto place = [](Hazard::Kind kind) {
