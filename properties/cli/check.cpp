@@ -73,11 +73,14 @@ RunSummary run(const Session &session, const std::vector<const assay_kernel *> &
   options.envelopes = envelopes;
   options.replay_scores = session.replays_scores();
   options.isolate = session.isolates();
-  if (session.workers)
+  if (session.workers || session.isolates())
     options.make_sut = [&](const assay_kernel &kernel) { return session.sut(kernel); };
   options.found = [&](const PropertyRun &r) {
     log.found(r);
     if (o.fail_fast) stop.request();
+  };
+  options.hung = [&](const PropertyRun &r, const Problem &p, const CheckResult &result) {
+    log.hung(r, p, result);
   };
   options.stop = &stop.flag();
   const bool live = session.streams.terminal && !o.quiet;

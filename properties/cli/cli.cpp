@@ -270,10 +270,9 @@ struct Parser {
                                  "'python3 -m assay.worker FILE.py:FUNCTION'");
     worker->type_name("CMD")->excludes(plugin);
     s->add_option("--patience", patience,
-                  "how long the worker's start and a call may take (60s; after a call that took "
-                  "longer, 5s at most)")
-        ->type_name("60s")
-        ->needs(worker);
+                  "how long a call may take, and the start of a worker (60s; once a kernel took "
+                  "longer, its next calls get 5s at most)")
+        ->type_name("60s");
   }
 
   void add_selection(CLI::App *s) {
@@ -300,10 +299,7 @@ struct Parser {
 namespace {
 
 WorkerCommand worker_command(const CliOptions &options) {
-  WorkerCommand command{.line = options.worker};
-  if (options.patience > 0)
-    command.patience = std::chrono::milliseconds(static_cast<int64_t>(1e3 * options.patience));
-  return command;
+  return {.line = options.worker, .patience = options.patience_or(kFirstPatience)};
 }
 
 } // namespace
@@ -323,7 +319,13 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
   try {
     if (!parser.budget.empty()) parser.options.budget = parse_duration(parser.budget);
     if (!parser.slice.empty()) parser.options.slice = parse_duration(parser.slice);
-    if (!parser.patience.empty()) parser.options.patience = parse_duration(parser.patience);
+    if (!parser.patience.empty()) {
+      const CliOptions &o = parser.options;
+      if (o.plugin.empty() && o.worker.empty() && !o.isolate)
+        throw CliError(kExitUsage, "--patience is for kernels in processes of their own: --plugin, "
+                                   "--worker or --isolate");
+      parser.options.patience = parse_duration(parser.patience);
+    }
     const assay_plugin *plugin = &own;
     std::shared_ptr<WorkerPool> workers;
     if (!parser.options.plugin.empty()) plugin = load_plugin(parser.options.plugin);

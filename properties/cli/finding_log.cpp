@@ -14,14 +14,17 @@
 namespace assay {
 namespace {
 
-Case case_of(const PropertyRun &run) {
+Case case_of(const PropertyRun &run, const Problem &p, const CheckResult &result) {
   Case c;
   c.kernel = run.kernel->name;
   c.property = run.property->name;
   c.target = target_name(run.kernel->target);
-  c.note = run.first[0].result.message;
-  c.problem = run.first[0].shrunk;
+  c.note = result.message;
+  c.problem = p;
   return c;
+}
+Case case_of(const PropertyRun &run) {
+  return case_of(run, run.first[0].shrunk, run.first[0].result);
 }
 
 /// JSON has no NaN and no infinity: null, and the largest double.
@@ -57,20 +60,39 @@ FindingLog::FindingLog(const Session &session)
     : session_(session),
       folder_(session.options.out.empty() ? kFindingsFolder : session.options.out) {}
 
-void FindingLog::found(const PropertyRun &run) {
-  const Case c = case_of(run);
-  Written &w = written_[&run];
+FindingLog::Written FindingLog::write(const Case &c) const {
+  Written w;
   w.path = (std::filesystem::path(folder_) / finding_name(c)).string();
   try {
     write_case(w.path, c);
   } catch (const std::exception &e) {
     w.error = e.what();
   }
+  return w;
+}
+
+void FindingLog::say(const std::string &line) const {
   // The line of progress, if any, makes room.
   const bool live = session_.streams.terminal && !session_.options.quiet;
-  session_.streams.out << fmt::format("{}found {} {}: {}\n", live ? "\r\033[K" : "", c.kernel,
-                                      c.property, run.first[0].result.message)
-                       << std::flush;
+  session_.streams.out << fmt::format("{}{}\n", live ? "\r\033[K" : "", line) << std::flush;
+}
+
+void FindingLog::hung(const PropertyRun &run, const Problem &p, const CheckResult &result) {
+  const Case c = case_of(run, p, result);
+  const Written w = write(c);
+  if (w.error.empty()) drawn_[&run] = w.path;
+  say(fmt::format("hangs {} {}: {}; a smaller case is looked for; so far: {}", c.kernel, c.property,
+                  result.message, w.error.empty() ? w.path : w.error));
+}
+
+void FindingLog::found(const PropertyRun &run) {
+  const Case c = case_of(run);
+  const Written &w = written_[&run] = write(c);
+  if (const auto drawn = drawn_.find(&run); drawn != drawn_.end() && drawn->second != w.path) {
+    std::error_code ignored;
+    if (w.error.empty()) std::filesystem::remove(drawn->second, ignored);
+  }
+  say(fmt::format("found {} {}: {}", c.kernel, c.property, run.first[0].result.message));
 }
 
 void FindingLog::group(const RunSummary &summary, const std::atomic<bool> &stop) {

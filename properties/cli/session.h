@@ -53,6 +53,10 @@ struct CliOptions {
   std::vector<int> tree_splits; ///< of bench
   NewPlugin fresh;
 
+  /// --patience, or what is usual.
+  std::chrono::milliseconds patience_or(std::chrono::milliseconds usual) const {
+    return patience > 0 ? std::chrono::milliseconds(static_cast<int64_t>(1e3 * patience)) : usual;
+  }
   bool json_to_out() const { return json == "-"; }
 };
 

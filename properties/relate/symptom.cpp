@@ -99,8 +99,11 @@ Symptom plain_symptom(Symptom::Kind kind, const std::string &where) {
 
 Symptom symptom_of(const Hazard &h) {
   const bool crash = is_crash(h.kind);
-  if (h.line == 0 || crash)
-    return plain_symptom(crash ? Symptom::Kind::kCrash : Symptom::Kind::kHazard, place_of(h));
+  if (h.line == 0 || crash) {
+    Symptom s = plain_symptom(crash ? Symptom::Kind::kCrash : Symptom::Kind::kHazard, place_of(h));
+    s.hung = h.kind == Hazard::Kind::kHung;
+    return s;
+  }
   Symptom s =
       plain_symptom(Symptom::Kind::kHazard, fmt::format("{} at {}:{}", h.name, h.file, h.line));
   s.file = h.file;

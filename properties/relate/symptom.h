@@ -40,6 +40,7 @@ struct Symptom {
   /// the buffer and what was written of memory. Part of causes and fingerprints, and made from
   /// data: its words are no message's, and stay what they are.
   std::string where;
+  bool hung = false; ///< the kernel did not return in time: asking again costs as much
   /// The kernel's own line, as far as a hazard names one.
   std::string file;
   int line = 0;

@@ -22,8 +22,14 @@
 namespace assay {
 namespace {
 
+Hazard lost_channel() {
+  return {.kind = Hazard::Kind::kChannel,
+          .text = "the kernel closed or spoilt the channel of its process"};
+}
+
 Hazard death_of(int status) {
   using enum Hazard::Kind;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kChannelGone) return lost_channel();
   if (WIFEXITED(status))
     return {.kind = kExited,
             .text = fmt::format("the kernel ended its process with exit({})", WEXITSTATUS(status))};
@@ -70,15 +76,18 @@ bool Child::reap(int *status, int flags) {
   rusage used{};
   if (wait4(pid_, status, flags, &used) == 0) return false;
   for (const timeval &time : {used.ru_utime, used.ru_stime})
-    spent_ += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    if (!counted_)
+      spent_ += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   pid_ = -1;
+  counted_ = false;
   return true;
 }
 
 double Child::spent() const {
   clockid_t clock{};
   timespec now{};
-  if (pid_ <= 0 || clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &now) != 0)
+  if (pid_ <= 0 || counted_ || clock_getcpuclockid(pid_, &clock) != 0 ||
+      clock_gettime(clock, &now) != 0)
     return spent_;
   return spent_ + static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
@@ -91,15 +100,16 @@ Hazard Child::failure(Deadline until) {
     if (reap(&status, WNOHANG)) return death_of(status);
     usleep(1000);
   }
-  if (!late)
-    return {.kind = Hazard::Kind::kChannel,
-            .text = "the kernel closed or spoilt the channel of its process"};
+  if (!late) return lost_channel();
   const double waited = std::chrono::duration<double>(patience_).count();
   spent_ += waited;
-  patience_ = std::min(patience_, kLaterPatience);
+  counted_ = true;
+  lose_patience();
   return {.kind = Hazard::Kind::kHung,
           .text = fmt::format("the kernel has not returned for {:g} s", waited)};
 }
+
+void Child::lose_patience() { patience_ = std::min(patience_, kLaterPatience); }
 
 void Child::stop() {
   channel_.reset();

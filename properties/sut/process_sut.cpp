@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 
@@ -125,12 +127,27 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
     const wire::Message reply = answer(*sut, shared, wire::unpack_request(message));
     if (!channel.send(reply, std::nullopt)) break;
   }
-  _exit(0);
+  // Nobody sees this where the harness has closed its end.
+  _exit(kChannelGone);
+}
+
+/// Kernels that did not return once: every thread and property would wait as long again.
+std::mutex hung_mutex;
+std::set<std::string> hung;
+
+bool has_hung(const assay_kernel &kernel) {
+  const std::lock_guard lock(hung_mutex);
+  return hung.count(kernel.name) > 0;
+}
+void note_hang(const assay_kernel &kernel) {
+  const std::lock_guard lock(hung_mutex);
+  hung.insert(kernel.name);
 }
 
 class ProcessSut final : public Sut {
 public:
-  using Sut::Sut;
+  ProcessSut(const assay_kernel &kernel, std::chrono::milliseconds patience)
+      : Sut(kernel), child_(patience) {}
 
   void forget_earlier_calls() override { child_.stop(); }
   bool start_anew() override {
@@ -196,10 +213,14 @@ private:
     put_buffers(t, layout, shared_.room(layout.bytes));
     if (!child_.started()) start();
     const wire::Message request = wire::pack_request(question, shared_.size(), t);
+    if (has_hung(kernel())) child_.lose_patience();
     const Deadline until = child_.deadline();
     const bool replied = child_.channel().send(request, until) &&
                          child_.channel().receive(reply, until, kMaxMessage);
-    return replied ? std::nullopt : std::optional(child_.failure(until));
+    if (replied) return std::nullopt;
+    const Hazard failure = child_.failure(until);
+    if (failure.kind == Hazard::Kind::kHung) note_hang(kernel());
+    return failure;
   }
 
   void start() {
@@ -229,10 +250,11 @@ private:
 
 bool processes_need_one_thread() { return ASSAY_ASAN != 0; }
 
-std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel) {
+std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel,
+                                      std::chrono::milliseconds patience) {
   // Asked here: a process that is being started cannot start another one to ask.
   if (!target_unavailable(kernel.target).empty()) return nullptr;
-  return std::make_unique<ProcessSut>(kernel);
+  return std::make_unique<ProcessSut>(kernel, patience);
 }
 
 } // namespace assay

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,10 @@
 #include "properties/sut/wrong_answer.h"
 
 namespace assay {
+
+/// How long a call may take in a process of its own. The first that takes longer may merely be
+/// slow; when one did, the next ones of its kernel get less.
+inline constexpr std::chrono::milliseconds kFirstPatience{60'000}, kLaterPatience{5'000};
 
 /// What a run did, apart from the outputs (which are in the Tensors).
 struct RunResult {
@@ -136,7 +141,8 @@ std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
 /// The same in a process of its own (process_sut.cpp): whatever the kernel does to that process is
 /// a hazard of the case. On cuda, whose driver does not survive a fork, nothing else in this
 /// process may use the device. Null when the target cannot run.
-std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel);
+std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel,
+                                      std::chrono::milliseconds patience = kFirstPatience);
 /// AddressSanitizer's allocator does not survive a fork beside another thread.
 bool processes_need_one_thread();
 /// Empty when the target can run here, else the reason. Leaves this process without a driver.

@@ -217,7 +217,7 @@ TEST(Process, ClosingEveryDescriptorIsAFinding) {
           close(fd);
         return ASSAY_OK;
       },
-      "process");
+      "closed or spoilt the channel");
 }
 
 TEST(Process, FloodingTheChannelIsAFinding) {
@@ -229,6 +229,31 @@ TEST(Process, FloodingTheChannelIsAFinding) {
         return ASSAY_OK;
       },
       "sound reply");
+}
+
+// Its handlers of the end of a program are no kernel's.
+TEST(Process, ThatExitsSaysItsOwnCode) {
+  expect_finding([](const void *) -> assay_status { _exit(4); }, "exit(4)");
+}
+
+assay_status sleeps(const void *) {
+  for (;;)
+    pause();
+}
+
+TEST(Process, PatienceIsGivenAndLostByTheKernelNotByItsThread) {
+  assay_kernel kernel = reference::kernel("reference_v1");
+  kernel.name = "sleeps";
+  kernel.run = sleeps;
+  auto first = make_process_sut(kernel, std::chrono::milliseconds(200));
+  const CheckResult r = run_problem(small_case(), *first).check;
+  EXPECT_TRUE(r.symptom.hung);
+  EXPECT_NE(r.message.find("has not returned for 0.2 s"), std::string::npos) << r.message;
+  EXPECT_GE(first->seconds_elsewhere(), 0.2);
+  // Another thread's process of that kernel, which would have been waited for a minute.
+  auto second = make_process_sut(kernel);
+  const CheckResult again = run_problem(small_case(), *second).check;
+  EXPECT_NE(again.message.find("has not returned for 5 s"), std::string::npos) << again.message;
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/run/runner.h"
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "properties/relate/outcome.h"
@@ -210,6 +212,42 @@ TEST(Runner, WhatFailsAloneIsShrunkAlone) {
   EXPECT_EQ(f.shrunk.num_kv_heads, 2);
   EXPECT_TRUE(checked(*find_property("within_budget"), f.shrunk, *make_process_sut(kernel), nullptr)
                   .failed());
+}
+
+TEST(Runner, AHangIsSaidAtOnceAndShrunkByOneProperty) {
+  if (processes_need_one_thread()) GTEST_SKIP() << "a process a case, under AddressSanitizer";
+  assay_kernel kernel = *v1();
+  kernel.name = "hangs_with_a_group";
+  kernel.run = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    while (p.num_qo_heads > p.num_kv_heads)
+      pause();
+    return reference::kernel("reference_v1").run(params);
+  };
+  RunnerOptions options = quick(1);
+  options.make_sut = [](const assay_kernel &k) {
+    return make_process_sut(k, std::chrono::milliseconds(300));
+  };
+  options.shrink.seconds = 2;
+  std::vector<std::string> said;
+  options.hung = [&](const PropertyRun &r, const Problem &p, const CheckResult &) {
+    EXPECT_GT(p.group_size, 1);
+    said.push_back(std::string("hung ") + r.property->name);
+  };
+  options.found = [&](const PropertyRun &r) {
+    said.push_back(std::string("found ") + r.property->name);
+  };
+  const auto summary =
+      run_properties({&kernel}, some({"within_budget", "run_to_run"}), options, nullptr);
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(said[0].substr(0, 5), "hung ");
+  for (const PropertyRun &run : summary.runs) {
+    EXPECT_EQ(run.findings, 1) << run.property->name; // the property is left
+    const bool first = said[0] == std::string("hung ") + run.property->name;
+    ASSERT_EQ(run.first.size(), 1u);
+    EXPECT_EQ(run.first[0].stats.checks > 0, first);
+    if (first) EXPECT_EQ(run.first[0].shrunk.group_size, 2);
+  }
 }
 
 TEST(Runner, AnExceptionIsAHarnessErrorNotAPass) {
