@@ -103,6 +103,7 @@ int command_check(Session &session) {
                             {report::junit, report::sarif, report::markdown, report::html});
   StopOnSignal stop;
   KeptFindings kept = replay_kept(session, kernels, selected);
+  group_kept(session, kept, stop.flag());
   report_kept(session, kept);
   // A serving shape is large: the draw goes on to a case that shrinks.
   const bool ended_by_kept = o.fail_fast && kept.failed() > kept.failed_shapes();
@@ -119,8 +120,8 @@ int command_check(Session &session) {
   // A property that was asked for may concern some kernels only; otherwise each has some.
   const auto idle =
       o.property.empty() ? idle_kernels(summary, kernels) : std::vector<const assay_kernel *>{};
-  log.group(summary, stop.flag());
-  const int findings = static_cast<int>(log.groups().size()) + kept.failed();
+  log.group(summary, kept, stop.flag());
+  const int findings = static_cast<int>(log.groups().size()) + kept.findings();
   const int undecided = summary.undecided() + kept.undecided();
   int exit = kExitPass;
   if (undecided > 0 || summary.incomplete() || !idle.empty() || stop.flag()) exit = kExitHarness;

@@ -95,11 +95,20 @@ void FindingLog::found(const PropertyRun &run) {
   say(fmt::format("found {} {}: {}", c.kernel, c.property, run.first[0].result.message));
 }
 
-void FindingLog::group(const RunSummary &summary, const std::atomic<bool> &stop) {
+void FindingLog::group(const RunSummary &summary, KeptFindings &kept,
+                       const std::atomic<bool> &stop) {
   GroupOptions options;
   options.sut = [this](const assay_kernel &kernel) { return session_.sut(kernel); };
   options.stop = &stop;
   groups_ = group_findings(summary, options);
+  // Then each kept mistake with all of those: it may be one of them.
+  for (KeptResult &r : kept.results) {
+    if (!r.found || !r.same_as.empty()) continue;
+    for (const FindingGroup &group : groups_)
+      if (r.same_as.empty() && group.members[0].run->kernel == r.found->kernel &&
+          group_findings({group.members[0].run, r.found.get()}, options).size() == 1)
+        r.same_as = written_[group.members[0].run].path;
+  }
 }
 
 std::string FindingLog::command_that_draws(const PropertyRun &run, uint64_t seed) const {

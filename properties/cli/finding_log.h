@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "properties/cli/session.h"
+#include "properties/cli/findings.h"
 #include "properties/run/groups.h"
 
 namespace assay {
@@ -22,8 +22,9 @@ public:
   /// so.
   void hung(const PropertyRun &run, const Problem &p, const CheckResult &result);
 
-  /// Sorts the findings into groups; before write_json().
-  void group(const RunSummary &summary, const std::atomic<bool> &stop);
+  /// Sorts the findings into groups; before write_json(). A kept case that shows one of them is
+  /// `same_as` it from then on.
+  void group(const RunSummary &summary, KeptFindings &kept, const std::atomic<bool> &stop);
   const std::vector<FindingGroup> &groups() const { return groups_; }
 
   /// Adds `found`, an entry for each finding, and `groups`, which name theirs by number.

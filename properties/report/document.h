@@ -25,7 +25,8 @@ std::vector<std::string> also_seen_by(const json &group);
 struct KeptTrouble {
   std::string file, kernel, property, message; ///< an open case that passes names no kernel
 };
-std::vector<KeptTrouble> kept_troubles(const json &document);
+/// One for each mistake; `all`: one for each case and property, also of what else was found.
+std::vector<KeptTrouble> kept_troubles(const json &document, bool all = false);
 
 /// What a run does not prove, one line each; properties that were not run in one line a kernel.
 struct Gap {
