@@ -101,6 +101,8 @@ int command_check(Session &session) {
   if (!o.out.empty()) require_writable_folder(o.out);
   const ReportFiles reports(session,
                             {report::junit, report::sarif, report::markdown, report::html});
+  // Before anything is replayed: --only may name no field.
+  const Envelopes envelopes = envelopes_of(session, kernels);
   StopOnSignal stop;
   KeptFindings kept = replay_kept(session, kernels, selected);
   group_kept(session, kept, stop.flag());
@@ -112,7 +114,6 @@ int command_check(Session &session) {
   // Until the report is there, the file says that it is not: a killed run leaves no pass behind.
   session.begin(
       {{"complete", false}, {"target", target}, {"seed", o.seed}, {"exit", kExitHarness}});
-  const Envelopes envelopes = envelopes_of(session, kernels);
   const RunSummary summary = run(session, kernels, selected, envelopes, stop, log);
   if (summary.runs.empty())
     throw CliError(kExitUsage, fmt::format("property {} says nothing about {}", o.property,

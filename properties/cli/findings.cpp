@@ -139,6 +139,17 @@ int KeptFindings::failed_shapes() const {
   return n;
 }
 
+int KeptFindings::refused_shapes() const {
+  const auto decided = [this](const KeptFile &file) {
+    return std::any_of(results.begin(), results.end(), [&](const KeptResult &r) {
+      return r.path == file.path && r.result.kind != CheckResult::Kind::kDiscard;
+    });
+  };
+  return static_cast<int>(std::count_if(files.begin(), files.end(), [&](const KeptFile &file) {
+    return file.shape && !decided(file);
+  }));
+}
+
 int KeptFindings::undecided() const {
   int n = 0;
   for (const KeptFile &file : files)
@@ -163,7 +174,7 @@ KeptFindings replay_kept(const Session &session, const std::vector<const assay_k
     kept.folders.push_back(folder.path);
     for (const std::string &path : cases_in(folder.path)) {
       const bool concerns = replay_file(session, path, folder.shapes, kernels, properties, kept);
-      kept.others += !concerns && !folder.shapes;
+      (folder.shapes ? kept.other_shapes : kept.others) += !concerns;
     }
   }
   return kept;
@@ -242,8 +253,11 @@ void report_kept(const Session &session, const KeptFindings &kept) {
                      count_text(kept.standing(CaseStatus::kOpen), "open"),
                      count_text(kept.standing(CaseStatus::kQuarantined), "quarantined"),
                      kept.others > 0 ? fmt::format(" ({} of others skipped)", kept.others) : "");
-  if (shapes > 0)
-    out << fmt::format("replayed {} serving shapes, {} fail\n", shapes, kept.failed_shapes());
+  const int refused = kept.refused_shapes(), run = shapes - refused;
+  if (shapes + kept.other_shapes > 0)
+    out << fmt::format("replayed {} serving shapes, {} fail{}{}\n", run, kept.failed_shapes(),
+                       count_text(refused, "more that no kernel here takes"),
+                       count_text(kept.other_shapes, "about other kernels or properties"));
 }
 
 nlohmann::json to_json(const KeptFindings &kept) {
@@ -264,6 +278,8 @@ nlohmann::json to_json(const KeptFindings &kept) {
   return {{"folders", kept.folders},
           {"files", kept.files.size()},
           {"shapes", kept.shapes()},
+          {"shapes_refused", kept.refused_shapes()},
+          {"shapes_of_others", kept.other_shapes},
           {"skipped", kept.others},
           {"fail", kept.failed()},
           {"open", kept.standing(CaseStatus::kOpen)},

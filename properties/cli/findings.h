@@ -40,6 +40,8 @@ struct KeptFindings {
   int undecided() const;
   int shapes() const; ///< files
   int failed_shapes() const;
+  int refused_shapes() const;            ///< of which no kernel here ran any case
+  int other_shapes = 0;                  ///< about kernels and properties that are not selected
   int standing(CaseStatus status) const; ///< files
 };
 
