@@ -12,6 +12,7 @@
 #include "properties/cli/check_report.h"
 #include "properties/cli/envelopes.h"
 #include "properties/cli/finding_log.h"
+#include "properties/cli/identity.h"
 #include "properties/cli/interrupt.h"
 #include "properties/cli/report_files.h"
 #include "properties/report/html.h"
@@ -130,6 +131,7 @@ int command_check(Session &session) {
   nlohmann::json document = to_json(summary, target, kernels, envelopes, kept, exit);
   add_kernel_gaps(document, summary, kernels, idle);
   log.write_json(document, summary.seed);
+  document.update(identity_json(session));
   document["ended"] = !stop.flag()                  ? ""
                       : o.fail_fast && findings > 0 ? "first finding"
                                                     : "interrupted";

@@ -364,7 +364,7 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
     const bool to_err = parser.options.json_to_out();
     const CliStreams people{to_err ? streams.err : streams.out, streams.err,
                             to_err ? streams.err_terminal : streams.terminal};
-    Session session{parser.options, plugin, people, streams.out, workers};
+    Session session{parser.options, plugin, people, streams.out, workers, commit};
     session.check_json();
     const int exit = parser.command(session);
     if (streams.out.flush() || exit != kExitPass) return exit;

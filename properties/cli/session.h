@@ -66,6 +66,7 @@ struct Session {
   CliStreams streams;                            ///< for people
   std::ostream &json;                            ///< where --json - goes
   std::shared_ptr<WorkerPool> workers = nullptr; ///< with --worker
+  std::string commit = "unknown";                ///< that this program was built from
 
   /// Kernels of the plugin on `target`; CliError when none is there or the target cannot run.
   std::vector<const assay_kernel *> kernels_on(const std::string &target) const;

@@ -92,6 +92,20 @@ std::string summary_line(const json &document) {
                      seed_text(document), document.at("seconds").get<double>());
 }
 
+std::string identity_line(const json &document) {
+  if (!document.contains("library") || !document.at("library").is_object()) return "";
+  const json &library = document.at("library");
+  const std::string file = text_of(library, "file"), name = text_of(library, "name");
+  std::string out =
+      file.empty() ? "kernels of " + name
+                   : fmt::format("kernels of {} in {} ({})", name, file, text_of(library, "id"));
+  out += fmt::format(", assay {} of commit {}", text_of(document, "version"),
+                     text_of(document, "commit"));
+  for (const char *key : {"date", "machine"})
+    if (const std::string text = text_of(document, key); !text.empty()) out += ", " + text;
+  return out;
+}
+
 const json &sharpest(const json &document, const json &group) {
   return document.at("found").at(group.at("found").get<size_t>());
 }

@@ -215,6 +215,8 @@ private:
     if (const uint64_t outputs = sum("kernels", "outputs"); outputs > 0)
       out = fmt::format("\noracle: {} outputs judged, {} rows certified in interval arithmetic",
                         outputs, sum("kernels", "certified_rows"));
+    if (const std::string line = identity_line(document_); !line.empty())
+      out += "\n" + wrapped(line, look_.columns);
     return out + fmt::format("\n{}: {} cases, {} failing, {} finding{}, {} undecided, target {}, "
                              "seed {}, {:.1f} s\n",
                              pass ? colour("32", "pass") : red(verdict_word(document_)),
