@@ -9,13 +9,14 @@ XQA. SDPA is left out: it is timed on contiguous keys, which a paged cache does 
 OUT.svg is for a light page, DARK.svg for a dark one.
 """
 import collections
-import json
 import sys
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+
+import results
 
 PEERS = ("FlashInfer CUDA cores", "FlashInfer tensor cores", "XQA")
 CAP = 2.5  # times the best peer: a longer bar is cut there, with its figure beside it
@@ -122,7 +123,7 @@ def draw_sweeps(rows, figure):
 
 
 def about(result):
-    text = f"{result['device']}, {result['date']}, commit {result.get('commit', 'unknown')}"
+    text = f"{result['device']}, {result['date']}, commit {result['commit']}"
     return text + (f", FlashInfer {result['flashinfer']}" if "flashinfer" in result else "")
 
 
@@ -147,8 +148,7 @@ def draw(result, theme, path):
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    with open(sys.argv[1]) as f:
-        result = json.load(f)
+    result = results.load(sys.argv[1])
     for path, theme in zip(sys.argv[2:], (LIGHT, DARK)):
         draw(result, theme, path)
 

@@ -9,8 +9,9 @@ fractions of ours are over the floor of launches one after the other. Bold: at l
 Cascades and merges follow in a table of their own, without peers.
 """
 import csv
-import json
 import sys
+
+import results
 
 
 def peers(path):
@@ -66,8 +67,7 @@ def print_others(rows):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    with open(sys.argv[1]) as f:
-        result = json.load(f)
+    result = results.load(sys.argv[1])
     decode, others = {}, []
     for row in result["cells"]:
         if row["kernel"].startswith("paged_attention_"):

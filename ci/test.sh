@@ -63,6 +63,8 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/tree_test.py
 /usr/bin/python3 -B ci/tests/workflows_test.py
 /usr/bin/python3 -B ci/tests/skipped_test.py
+/usr/bin/python3 -B ci/tests/results_test.py
+/usr/bin/python3 -B ci/results.py
 /usr/bin/python3 -B ci/workflows.py
 ci/check_headers.sh
 without_toolkit

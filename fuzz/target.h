@@ -14,6 +14,8 @@
 #include <span>
 #include <string>
 
+#include "fuzz/crash_guard.h"
+
 namespace assay::fuzz {
 
 using Input = std::span<const uint8_t>;
@@ -29,5 +31,6 @@ inline int stop_on(const std::string &violation) {
 /// Defines the entry point; `check(Input)` returns an empty string when everything holds.
 #define ASSAY_FUZZ_TARGET(check)                                                                   \
   extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {                        \
+    assay::fuzz::guard_crashes(data, size);                                                        \
     return assay::fuzz::stop_on(check(assay::fuzz::Input(data, size)));                            \
   }

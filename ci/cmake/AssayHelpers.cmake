@@ -29,6 +29,13 @@ function(assay_unoptimised)
   endforeach()
 endfunction()
 
+# assay_without_cache(target ...)  of kernels made wrong in a tree of their own, whose headers stand in front of those of the
+#                           sources: ccache knows the files that were read, not those that were looked for in vain, and would hand out
+#                           an object from before a header was shadowed, without its mutants
+function(assay_without_cache)
+  set_target_properties(${ARGN} PROPERTIES C_COMPILER_LAUNCHER "" CXX_COMPILER_LAUNCHER "" CUDA_COMPILER_LAUNCHER "")
+endfunction()
+
 # assay_fuzz_hears(target NOTHING|EDGES)  of code whose edges, or the operands of whose comparisons, tell a fuzzer nothing about
 #                           what it explores. Those cost a call each, a third of the time of a whole case. Behind all
 #                           that the target links: the last of contrary options holds.

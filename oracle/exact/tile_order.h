@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace assay::oracle {
@@ -35,8 +37,23 @@ void append_sink(TileOrder &order, int key);
 
 /** What a kernel gives as its order of keys is none: its own mistake, and no bound holds for it. */
 struct OrderError : std::invalid_argument {
-  using std::invalid_argument::invalid_argument;
+  enum class Kind : uint8_t {
+    kRefused,       ///< the kernel gives none
+    kCounts,        ///< counts of tiles that no order has
+    kLevel,         ///< a tile of a level that the call does not have
+    kTooManySplits, ///< more than the kernel declares
+    kOutside,       ///< a tile of keys that the row does not have
+    kTwice,         ///< a key is visited twice
+    kMissed,        ///< a key is not visited
+    kEnded          ///< the kernel's process ended when it was asked
+  };
+  static constexpr Kind kLast = Kind::kEnded;
+
+  OrderError(Kind k, const std::string &words) : std::invalid_argument(words), kind(k) {}
+
+  Kind kind; ///< what tells it from others: the words may change
 };
+const char *name_of(OrderError::Kind kind);
 
 /** Throws OrderError, which names the key, unless every key of [0, keys) is in exactly one tile. */
 void require_partition(const TileOrder &order, size_t keys);

@@ -10,18 +10,20 @@ namespace {
 
 constexpr int64_t kMaxTiles = int64_t{1} << 28; // of a call
 
-[[noreturn]] void no_order(const std::string &why) {
-  throw OrderError("declared key order: the kernel does not give it: " + why);
+[[noreturn]] void no_order(OrderError::Kind kind, const std::string &why) {
+  throw OrderError(kind, "declared key order: the kernel does not give it: " + why);
 }
 
 /// A kernel counts what it says: ascending from 0.
 void require_counts(const std::vector<int64_t> &first) {
-  if (first[0] != 0) no_order("its tiles begin at " + std::to_string(first[0]));
+  if (first[0] != 0)
+    no_order(OrderError::Kind::kCounts, "its tiles begin at " + std::to_string(first[0]));
   for (size_t r = 1; r < first.size(); ++r)
     if (first[r] < first[r - 1])
-      no_order("it counts " + std::to_string(first[r] - first[r - 1]) + " tiles of request " +
-               std::to_string(r - 1));
-  if (first.back() > kMaxTiles) no_order("it counts " + std::to_string(first.back()) + " tiles");
+      no_order(OrderError::Kind::kCounts, "it counts " + std::to_string(first[r] - first[r - 1]) +
+                                              " tiles of request " + std::to_string(r - 1));
+  if (first.back() > kMaxTiles)
+    no_order(OrderError::Kind::kCounts, "it counts " + std::to_string(first.back()) + " tiles");
 }
 
 template <class Params>
@@ -35,13 +37,13 @@ std::shared_ptr<const KeyOrder> ask(const assay_kernel &kernel, Params params) {
     order->first.assign(static_cast<size_t>(params.batch) + 1, 0);
     if (kernel.key_order(&params, order->tiles.data(), capacity, order->first.data()) != ASSAY_OK) {
       const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
-      no_order(message != nullptr ? message : "it gives no reason");
+      no_order(OrderError::Kind::kRefused, message != nullptr ? message : "it gives no reason");
     }
     require_counts(order->first);
     order->tiles.resize(static_cast<size_t>(order->first.back()));
     if (order->first.back() <= capacity) return order;
   }
-  no_order("it counts more tiles than it did before");
+  no_order(OrderError::Kind::kCounts, "it counts more tiles than it did before");
 }
 
 } // namespace
@@ -65,8 +67,8 @@ TileOrder declared_order(const KeyOrder &declared, const AttentionRows &rows, in
   TileOrder order;
   for (const assay_key_tile &tile : declared.of(list)) {
     if (tile.level < 0 || tile.level >= rows.levels)
-      throw OrderError("a tile of level " + std::to_string(tile.level) + " of " +
-                       std::to_string(rows.levels));
+      throw OrderError(OrderError::Kind::kLevel, "a tile of level " + std::to_string(tile.level) +
+                                                     " of " + std::to_string(rows.levels));
     const int next = static_cast<int>(splits.size());
     const int split = splits.try_emplace({tile.level, tile.split}, next).first->second;
     const int base = rows.level_position[static_cast<size_t>(list * rows.levels + tile.level)];

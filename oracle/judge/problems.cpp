@@ -70,7 +70,8 @@ void AttentionReader::require_splits(const TileOrder &order) const {
   const auto splits = static_cast<int64_t>(splits_of(order).size());
   const int declared = model_.arithmetic.max_splits;
   if (splits > std::max<int64_t>(1, int64_t{declared} * rows_.levels))
-    throw OrderError(std::to_string(splits) + " splits, max_splits is " + std::to_string(declared));
+    throw OrderError(OrderError::Kind::kTooManySplits,
+                     std::to_string(splits) + " splits, max_splits is " + std::to_string(declared));
 }
 
 /// Of the keys that the row sees, counted from the first of them.
@@ -101,7 +102,7 @@ void AttentionReader::turn_to_row(int row) {
     require_partition(order_, keys);
   } catch (const OrderError &e) {
     row_ = -1;
-    throw OrderError("declared key order: row " + std::to_string(row) + ": " + e.what());
+    throw OrderError(e.kind, "declared key order: row " + std::to_string(row) + ": " + e.what());
   }
   if (!rows_.sinks) return;
   sunk_order_ = order_;

@@ -12,6 +12,8 @@ namespace assay {
 namespace {
 
 constexpr int64_t kMaxRows = 1 << 24, kMaxHeads = 1 << 20, kMaxTokens = 1 << 30;
+using Kind = BadCall::Kind;
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
@@ -39,9 +41,12 @@ void spoil_kv(const Spoiler &spoil, const std::string &prefix, assay_paged_kv &k
   spoil.set(name("max_pages"), kv.max_pages, -1);
   spoil.range(name("page_size"), kv.page_size, 1, kMaxTokens);
   spoil.set(name("reserved"), kv.reserved, 1);
+  constexpr auto kHalf = static_cast<int32_t>(kMaxTokens / 2 + 1);
   if (kv.max_pages > 1)
-    spoil.set(name("max_pages * page_size above 2^30, page_size"), kv.page_size,
-              static_cast<int32_t>(kMaxTokens / 2 + 1));
+    spoil.with(
+        kv.page_size, kHalf,
+        {name("page_size"), Kind::kTogether,
+         fmt::format("{} above 2^30: {} tokens a page", name("max_pages * page_size"), kHalf)});
   if (kv.rows == 0) return;
   spoil.pointer(name("seq_lens"), kv.seq_lens, 4, false);
   if (kv.max_pages == 0) return;
@@ -60,7 +65,8 @@ void spoil_attention(const Spoiler &spoil, Params &p, const CallTraits &traits) 
   spoil.set("num_qo_heads", p.num_qo_heads, 0);
   if (p.num_kv_heads > 1) spoil.set("num_qo_heads", p.num_qo_heads, p.num_qo_heads + 1);
   constexpr auto kTooMany = static_cast<int32_t>(kMaxHeads + 1);
-  spoil.both(p.num_qo_heads, kTooMany, p.num_kv_heads, kTooMany, "2^20 + 1 heads");
+  spoil.both(p.num_qo_heads, kTooMany, p.num_kv_heads, kTooMany,
+             {"num_qo_heads", Kind::kValue, "2^20 + 1 heads"});
   spoil.set_all("head_dim", p.head_dim, {-64, 0, 63, 96, 512});
   spoil.set_all("sm_scale", p.sm_scale, {0.0f, -1.0f, kNan, kInf});
   spoil.stride("q_stride_head", p.q_stride_head, 8);
@@ -87,8 +93,10 @@ void spoil_batch_strides(const Spoiler &spoil, Params &p) {
 
 void spoil_batch(const Spoiler &spoil, assay_paged_params &p) {
   for (const int32_t wrong : {-1, static_cast<int32_t>(kMaxRows + 1)})
-    spoil.both(p.batch, wrong, p.kv.rows, wrong, fmt::format("batch and kv.rows are {}", wrong));
-  spoil.set("beside another batch kv.rows", p.kv.rows, p.kv.rows + 1);
+    spoil.both(p.batch, wrong, p.kv.rows, wrong,
+               {"batch", Kind::kValue, fmt::format("batch and kv.rows are {}", wrong)});
+  spoil.with(p.kv.rows, p.kv.rows + 1,
+             {"kv.rows", Kind::kTogether, "kv.rows is one more than batch"});
 }
 
 void spoil_tokens(const Spoiler &spoil, assay_paged_params &p) {
@@ -111,8 +119,8 @@ void spoil_scales(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
     spoil.range("v_scale_stride", p.v_scale_stride, 0, 1);
   } else {
     const float *somewhere = reinterpret_cast<const float *>(p.kv.seq_lens);
-    spoil.with(p.k_scale, somewhere, "k_scale is given without fp8");
-    spoil.with(p.v_scale, somewhere, "v_scale is given without fp8");
+    spoil.with(p.k_scale, somewhere, {"k_scale", Kind::kTogether, "k_scale is given without fp8"});
+    spoil.with(p.v_scale, somewhere, {"v_scale", Kind::kTogether, "v_scale is given without fp8"});
   }
 }
 
@@ -125,11 +133,11 @@ void spoil_field(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
   if (fp8 || !plain) {
     void *const stream = std::exchange(p.stream, p.o);
     spoil.both(p.dtype, ASSAY_FIELD61, p.kv_dtype, cache,
-               "dtype is 64 (field61), with more than plain attention");
+               {"dtype", Kind::kTogether, "dtype is 64 (field61), with more than plain attention"});
     p.stream = stream;
   } else if (p.stream == nullptr) {
     spoil.both(p.dtype, ASSAY_FIELD61, p.kv_dtype, cache,
-               "dtype is 64 (field61), without a stream");
+               {"dtype, stream", Kind::kTogether, "dtype is 64 (field61), without a stream"});
   }
 }
 
@@ -137,8 +145,9 @@ void spoil_field(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
 void spoil_plan(const Spoiler &spoil, assay_paged_params &p) {
   char *const somewhere = static_cast<char *>(p.o);
   spoil.both(p.plan, somewhere + 8, p.plan_bytes, uint64_t{1} << 40,
-             "plan is not aligned to 16 bytes");
-  spoil.both(p.plan, somewhere, p.plan_bytes, uint64_t{4}, "plan_bytes is 4");
+             {"plan", Kind::kAlignment, "plan is not aligned to 16 bytes"});
+  spoil.both(p.plan, somewhere, p.plan_bytes, uint64_t{4},
+             {"plan_bytes", Kind::kValue, "plan_bytes is 4"});
 }
 
 void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &traits) {
@@ -160,10 +169,10 @@ void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &
   spoil.pointer("sinks", p.sinks, 4, true);
   if (p.batch == 0) return;
   if (traits.plans) spoil_plan(spoil, p);
-  spoil.with(p.q, p.o, "q is o");
+  spoil.alias("q", p.q, p.o, "o");
   if (p.kv.max_pages == 0) return;
-  spoil.with(p.kv.k, p.o, "kv.k is o");
-  spoil.with(p.kv.v, p.o, "kv.v is o");
+  spoil.alias("kv.k", p.kv.k, p.o, "o");
+  spoil.alias("kv.v", p.kv.v, p.o, "o");
 }
 
 void spoil_cascade(const Spoiler &spoil, AbiParams &params, const CallTraits &traits) {
@@ -190,7 +199,8 @@ void spoil_merge(const Spoiler &spoil, Params &p) {
   spoil_header(spoil, p);
   spoil.set_all("dtype", p.dtype, {-1, ASSAY_E4M3, ASSAY_E5M2});
   if (p.stream == nullptr)
-    spoil.with(p.dtype, ASSAY_FIELD61, "dtype is 64 (field61), without a stream");
+    spoil.with(p.dtype, ASSAY_FIELD61,
+               {"dtype, stream", Kind::kTogether, "dtype is 64 (field61), without a stream"});
   spoil.set("num_rows", p.num_rows, -1);
   spoil.range("num_heads", p.num_heads, 1, kMaxHeads);
   spoil.set_all("head_dim", p.head_dim, {-8, 0, 4, p.head_dim + 4, 520});
@@ -223,7 +233,8 @@ void spoil_merge_state(const Spoiler &spoil, assay_merge_state_params &p) {
   spoil.pointer("lse_b", p.lse_b, 4, false);
   const auto in_place = [&](const std::string &name, auto &in, auto *out, int64_t &stride,
                             int64_t wrong) {
-    spoil.both(in, out, stride, wrong, name + " is the output, with other strides");
+    spoil.both(in, out, stride, wrong,
+               {name, Kind::kAlias, name + " is the output, with other strides"});
   };
   in_place("o_a", p.o_a, p.o, p.o_a_stride_row, p.o_stride_row + 8);
   in_place("o_a", p.o_a, p.o, p.o_a_stride_head, p.o_stride_head + 8);
@@ -248,14 +259,29 @@ void spoil_merge_states(const Spoiler &spoil, assay_merge_states_params &p) {
   spoil.stride("lse_in_stride_head", p.lse_in_stride_head, 1);
   spoil.pointer("o_in", p.o_in, 16, false);
   spoil.pointer("lse_in", p.lse_in, 4, false);
-  spoil.with(p.o_in, p.o, "o_in is o");
-  if (p.lse != nullptr) spoil.with(p.lse_in, p.lse, "lse_in is lse");
+  spoil.alias("o_in", p.o_in, p.o, "o");
+  if (p.lse != nullptr) spoil.alias("lse_in", p.lse_in, p.lse, "lse");
 }
 
 } // namespace
 
-void for_each_bad_call(AbiParams &right, const CallTraits &traits,
-                       const std::function<void(const std::string &what)> &ask) {
+const char *name_of(BadCall::Kind kind) {
+  switch (kind) {
+  case BadCall::Kind::kValue:
+    return "value";
+  case BadCall::Kind::kNull:
+    return "null";
+  case BadCall::Kind::kAlignment:
+    return "alignment";
+  case BadCall::Kind::kAlias:
+    return "alias";
+  case BadCall::Kind::kTogether:
+    return "combination";
+  }
+  return "";
+}
+
+void for_each_bad_call(AbiParams &right, const CallTraits &traits, const AskBadCall &ask) {
   const Spoiler spoil(ask);
   switch (right.family) {
   case Family::kPaged:

@@ -17,10 +17,20 @@ struct CallTraits {
   bool fixed_splits = false; ///< num_splits > 0 forces that many of every row
 };
 
+/// What is wrong with a call. Causes and fingerprints are made of `argument` and `kind`, so they
+/// stay what they are; `what` is for people, and may be put in other words.
+struct BadCall {
+  enum class Kind : uint8_t { kValue, kNull, kAlignment, kAlias, kTogether };
+  std::string argument; ///< as assay.h names it
+  Kind kind;
+  std::string what;
+};
+const char *name_of(BadCall::Kind kind);
+using AskBadCall = std::function<void(const BadCall &)>;
+
 /// Puts into `right`, one after another, each mistake that a host can see (null and misaligned
 /// pointers, strides, ranges, combinations, forbidden aliases), calls `ask` with what is wrong, and
 /// mends it again. What depends on the case is left out where the case makes it right.
-void for_each_bad_call(AbiParams &right, const CallTraits &traits,
-                       const std::function<void(const std::string &what)> &ask);
+void for_each_bad_call(AbiParams &right, const CallTraits &traits, const AskBadCall &ask);
 
 } // namespace assay

@@ -13,7 +13,9 @@ namespace assay {
 
 /// A call with sizes at a limit, or beyond.
 struct LimitedCall {
-  std::string what; ///< it has
+  /// Which limit it is at or beyond, as data: causes and fingerprints are made of it.
+  std::string limit;
+  std::string what; ///< it has, in words
   bool allowed;
   bool of_plan = false; ///< its plan is asked for, and nothing is said of the call itself
 };
@@ -33,12 +35,13 @@ public:
         merge_state_(call.merge_state), merge_states_(call.merge_states), ask_(ask) {}
 
   template <class Change>
-  void ask(bool allowed, const std::string &what, Change change) const {
-    ask_about({what, allowed}, change);
+  void ask(bool allowed, const std::string &limit, const std::string &what, Change change) const {
+    ask_about({limit, what, allowed}, change);
   }
   template <class Change>
-  void ask_for_plan(bool allowed, const std::string &what, Change change) const {
-    ask_about({what, allowed, true}, change);
+  void ask_for_plan(bool allowed, const std::string &limit, const std::string &what,
+                    Change change) const {
+    ask_about({limit, what, allowed, true}, change);
   }
 
 private:

@@ -40,7 +40,9 @@ void set_heads(Params &p, int64_t kv_heads, int64_t group, int64_t tokens) {
 template <class Find>
 void cache_limits(const Enlarged &call, const std::string &name, Find kv) {
   const auto pages = [&](int32_t max_pages, int32_t page_size) {
-    call.ask(true, fmt::format("{} has {} pages of {} tokens", name, max_pages, page_size), [&] {
+    const std::string what =
+        fmt::format("{} has {} pages of {} tokens", name, max_pages, page_size);
+    call.ask(true, "pages", what, [&] {
       kv().max_pages = max_pages;
       kv().page_size = page_size;
       kv().page_table_stride = max_pages;
@@ -49,11 +51,11 @@ void cache_limits(const Enlarged &call, const std::string &name, Find kv) {
   pages(1, kMaxTokens);
   pages(kMaxTokens, 1);
   pages(1 << 15, 1 << 15);
-  call.ask(true, name + " has strides of pages and tokens of 2^31 - 16", [&] {
+  call.ask(true, "strides", name + " has strides of pages and tokens of 2^31 - 16", [&] {
     kv().k_stride_page = kv().k_stride_token = kMaxKvStride;
     kv().v_stride_page = kv().v_stride_token = kMaxKvStride;
   });
-  call.ask(true, name + " has strides of heads of 2^40",
+  call.ask(true, "strides of heads", name + " has strides of heads of 2^40",
            [&] { kv().k_stride_head = kv().v_stride_head = int64_t{1} << 40; });
 }
 
@@ -77,9 +79,9 @@ public:
       most_requests(1, 1, 1 << 16);
       most_requests(31, 33, 1000);
     } else if (traits_.splits) {
-      call_.ask(true, "num_splits is 65536", [&] { p_.num_splits = 1 << 16; });
+      call_.ask(true, "num_splits", "num_splits is 65536", [&] { p_.num_splits = 1 << 16; });
     }
-    call_.ask(true, "window is 2^30", [&] { p_.window = kMaxTokens; });
+    call_.ask(true, "window", "window is 2^30", [&] { p_.window = kMaxTokens; });
     if (traits_.plans) {
       ask_for_plan(true, 1 << 10, 1); // 2^34 tokens
       ask_for_plan(false, kMaxTokens, 1);
@@ -99,7 +101,7 @@ private:
     const std::string what =
         fmt::format("batch {}, num_qo_heads {}, num_kv_heads {}, q_len {}, num_splits {}", batch,
                     kv_heads * group, kv_heads, p_.q_len, splits);
-    call_.ask(allowed, what, [&] {
+    call_.ask(allowed, "blocks", what, [&] {
       p_.batch = p_.kv.rows = int32(batch);
       p_.num_splits = int32(splits);
       set_heads(p_, kv_heads, group, p_.q_len);
@@ -112,7 +114,7 @@ private:
   void ask_for_plan(bool allowed, int32_t max_pages, int32_t page_size) const {
     const std::string what =
         fmt::format("batch {} of {} pages of {} tokens", kMaxRows, max_pages, page_size);
-    call_.ask_for_plan(allowed, what, [&] {
+    call_.ask_for_plan(allowed, "tokens of a plan", what, [&] {
       p_.batch = p_.kv.rows = int32(kMaxRows);
       p_.num_splits = 0;
       p_.kv.max_pages = max_pages;
@@ -168,7 +170,8 @@ public:
     // Chosen splits: all that may be chosen fit, or none do.
     ask(true, {255, 1, kMaxHeads, 0, 1});
     ask(false, {1 << 18, 1, kMaxHeads, 0, 1});
-    call_.ask(true, fmt::format("num_levels is {}", ASSAY_MAX_CASCADE_LEVELS), [&] {
+    const std::string what = fmt::format("num_levels is {}", ASSAY_MAX_CASCADE_LEVELS);
+    call_.ask(true, "num_levels", what, [&] {
       params_.levels.assign(ASSAY_MAX_CASCADE_LEVELS, assay_cascade_level(params_.levels[0]));
       use_levels();
     });
@@ -181,7 +184,7 @@ private:
         "batch {}, num_qo_heads {}, num_kv_heads {}, num_splits {}, {}a level of {} segments",
         s.batch, s.kv_heads * s.group, s.kv_heads, s.splits,
         s.two_levels ? "a level of one segment, " : "", s.segments);
-    call_.ask(allowed, what, [&] {
+    call_.ask(allowed, "blocks", what, [&] {
       params_.cascade.batch = int32(s.batch);
       params_.cascade.num_splits = int32(s.splits);
       set_heads(params_.cascade, s.kv_heads, s.group, 1);

@@ -31,7 +31,7 @@ void merge_limit(const Enlarged &call, Params &p, int64_t heads, int64_t head_di
   const auto ask = [&](bool allowed, int64_t rows) {
     const std::string what = fmt::format("num_rows {}, num_heads {}, head_dim {}, {} states", rows,
                                          heads, head_dim, states);
-    call.ask(allowed, what, [&] {
+    call.ask(allowed, "rows", what, [&] {
       p.num_rows = int32(rows);
       p.num_heads = int32(heads);
       p.head_dim = int32(head_dim);

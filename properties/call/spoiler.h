@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <string>
@@ -11,16 +10,20 @@
 
 #include <fmt/format.h>
 
+#include "properties/call/bad_calls.h"
+
 namespace assay {
 
 /// Makes fields wrong and mends them.
 class Spoiler {
 public:
-  explicit Spoiler(const std::function<void(const std::string &what)> &ask) : ask_(ask) {}
+  using Kind = BadCall::Kind;
+
+  explicit Spoiler(const AskBadCall &ask) : ask_(ask) {}
 
   template <class T>
   void set(const std::string &name, T &field, std::type_identity_t<T> wrong) const {
-    with(field, wrong, fmt::format("{} is {}", name, wrong));
+    with(field, wrong, {name, Kind::kValue, fmt::format("{} is {}", name, wrong)});
   }
   template <class T>
   void set_all(const std::string &name, T &field,
@@ -36,11 +39,11 @@ public:
   /// Not aligned to `alignment` bytes; null too, where that is forbidden.
   template <class T>
   void pointer(const std::string &name, T *&field, uintptr_t alignment, bool may_be_null) const {
-    if (!may_be_null) with(field, nullptr, name + " is null");
+    if (!may_be_null) with(field, nullptr, {name, Kind::kNull, name + " is null"});
     if (field == nullptr) return;
     const auto odd = reinterpret_cast<uintptr_t>(field) + alignment / 2;
     with(field, reinterpret_cast<T *>(odd),
-         fmt::format("{} is not aligned to {} bytes", name, alignment));
+         {name, Kind::kAlignment, fmt::format("{} is not aligned to {} bytes", name, alignment)});
   }
   void stride(const std::string &name, int64_t &field, int64_t multiple) const {
     set(name, field, -multiple);
@@ -53,22 +56,27 @@ public:
     if (count > 1) set(name, field, width - multiple);
   }
   template <class T>
-  void with(T &field, std::type_identity_t<T> wrong, const std::string &what) const {
+  void with(T &field, std::type_identity_t<T> wrong, const BadCall &call) const {
     const T right = std::exchange(field, wrong);
-    ask_(what);
+    ask_(call);
     field = right;
+  }
+  template <class T>
+  void alias(const std::string &name, T &field, std::type_identity_t<T> output,
+             const std::string &of) const {
+    with(field, output, {name, Kind::kAlias, name + " is " + of});
   }
   /// Two fields that are wrong together.
   template <class T, class U>
   void both(T &a, std::type_identity_t<T> wrong_a, U &b, std::type_identity_t<U> wrong_b,
-            const std::string &what) const {
+            const BadCall &call) const {
     const T right = std::exchange(a, wrong_a);
-    with(b, wrong_b, what);
+    with(b, wrong_b, call);
     a = right;
   }
 
 private:
-  const std::function<void(const std::string &what)> &ask_;
+  const AskBadCall &ask_;
 };
 
 } // namespace assay

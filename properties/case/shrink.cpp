@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/case/shrink.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -74,6 +76,12 @@ Candidates jumps(const Problem &p) {
 
 } // namespace
 
+double processor_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 long complexity(const Problem &p) {
   long c = p.batch * 64 + p.num_kv_heads * 16 + p.group_size * 16 + p.head_dim + p.num_splits +
            p.num_states * 4 + p.page_size + p.spare_pages + p.table_pad + p.q_pad + p.o_pad +
@@ -100,11 +108,15 @@ Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fai
                const ShrinkBudget &budget, ShrinkStats *stats) {
   ShrinkStats local;
   ShrinkStats &s = stats != nullptr ? *stats : local;
-  auto start = std::chrono::steady_clock::now();
+  const auto now = [&] { return budget.clock ? budget.clock() : processor_seconds(); };
+  const double start = now();
+  const auto begin = std::chrono::steady_clock::now();
+  constexpr int kPatience = 10; // what waits uses no processor, and has to end as well
   auto spent = [&] {
-    std::chrono::duration<double> t = std::chrono::steady_clock::now() - start;
     bool stopped = budget.stop != nullptr && budget.stop->load(std::memory_order_relaxed);
-    return stopped || s.checks >= budget.checks || t.count() > budget.seconds;
+    return stopped || s.checks >= budget.checks || now() - start > budget.seconds ||
+           std::chrono::steady_clock::now() - begin >
+               std::chrono::duration<double>(kPatience * budget.seconds);
   };
   Problem best = p;
   if (spent()) {
@@ -133,6 +145,7 @@ Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fai
           break;
         }
       }
+      s.tried |= 1u << f;
     }
   }
   return best;

@@ -47,7 +47,21 @@ void field_towards(Candidates &out, const Problem &p, M member, int simplest) {
   towards(out, p, p.*member, simplest, [&](Problem &c, int value) { c.*member = value; });
 }
 
-/// Candidates one step simpler than `p` in a single field, the boldest first, by field.
+/// Fields that are made simpler together, in the order in which shrinking tries them.
+enum class ShrinkField {
+  kBatch,
+  kLevels,
+  kHeads,
+  kLengths,
+  kPages,
+  kShape,
+  kFeatures,
+  kValues,
+  kSettings,
+  kJumps ///< several at once
+};
+
+/// Candidates one step simpler than `p`, the boldest first, by ShrinkField; without the jumps.
 std::vector<Candidates> simpler_by_field(const Problem &p);
 
 } // namespace assay

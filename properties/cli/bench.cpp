@@ -84,7 +84,8 @@ int command_bench(Session &session) {
   const int exit = bench::run_and_report(cells, options, text, document);
   return document.is_null() ? exit : session.finish(document, exit);
 #else
-  session.streams.err << "assay: bench: this build has no cuda target (no nvcc was found)\n";
+  session.streams.err
+      << "assay: bench: this build has no cuda target (the preset cuda has, with nvcc)\n";
   return kExitUnsupported;
 #endif
 }

@@ -12,6 +12,7 @@
 #include "properties/cli/check_report.h"
 #include "properties/cli/envelopes.h"
 #include "properties/cli/finding_log.h"
+#include "properties/cli/identity.h"
 #include "properties/cli/interrupt.h"
 #include "properties/cli/report_files.h"
 #include "properties/report/html.h"
@@ -73,11 +74,14 @@ RunSummary run(const Session &session, const std::vector<const assay_kernel *> &
   options.envelopes = envelopes;
   options.replay_scores = session.replays_scores();
   options.isolate = session.isolates();
-  if (session.workers)
+  if (session.workers || session.isolates())
     options.make_sut = [&](const assay_kernel &kernel) { return session.sut(kernel); };
   options.found = [&](const PropertyRun &r) {
     log.found(r);
     if (o.fail_fast) stop.request();
+  };
+  options.hung = [&](const PropertyRun &r, const Problem &p, const CheckResult &result) {
+    log.hung(r, p, result);
   };
   options.stop = &stop.flag();
   const bool live = session.streams.terminal && !o.quiet;
@@ -98,8 +102,11 @@ int command_check(Session &session) {
   if (!o.out.empty()) require_writable_folder(o.out);
   const ReportFiles reports(session,
                             {report::junit, report::sarif, report::markdown, report::html});
+  // Before anything is replayed: --only may name no field.
+  const Envelopes envelopes = envelopes_of(session, kernels);
   StopOnSignal stop;
   KeptFindings kept = replay_kept(session, kernels, selected);
+  group_kept(session, kept, stop.flag());
   report_kept(session, kept);
   // A serving shape is large: the draw goes on to a case that shrinks.
   const bool ended_by_kept = o.fail_fast && kept.failed() > kept.failed_shapes();
@@ -108,7 +115,6 @@ int command_check(Session &session) {
   // Until the report is there, the file says that it is not: a killed run leaves no pass behind.
   session.begin(
       {{"complete", false}, {"target", target}, {"seed", o.seed}, {"exit", kExitHarness}});
-  const Envelopes envelopes = envelopes_of(session, kernels);
   const RunSummary summary = run(session, kernels, selected, envelopes, stop, log);
   if (summary.runs.empty())
     throw CliError(kExitUsage, fmt::format("property {} says nothing about {}", o.property,
@@ -116,8 +122,8 @@ int command_check(Session &session) {
   // A property that was asked for may concern some kernels only; otherwise each has some.
   const auto idle =
       o.property.empty() ? idle_kernels(summary, kernels) : std::vector<const assay_kernel *>{};
-  log.group(summary, stop.flag());
-  const int findings = static_cast<int>(log.groups().size()) + kept.failed();
+  log.group(summary, kept, stop.flag());
+  const int findings = static_cast<int>(log.groups().size()) + kept.findings();
   const int undecided = summary.undecided() + kept.undecided();
   int exit = kExitPass;
   if (undecided > 0 || summary.incomplete() || !idle.empty() || stop.flag()) exit = kExitHarness;
@@ -125,11 +131,14 @@ int command_check(Session &session) {
   nlohmann::json document = to_json(summary, target, kernels, envelopes, kept, exit);
   add_kernel_gaps(document, summary, kernels, idle);
   log.write_json(document, summary.seed);
+  document.update(identity_json(session));
   document["ended"] = !stop.flag()                  ? ""
                       : o.fail_fast && findings > 0 ? "first finding"
                                                     : "interrupted";
   session.streams.out << report::terminal(document,
-                                          {.colours = session.streams.terminal, .quiet = o.quiet});
+                                          {.colours = session.streams.terminal,
+                                           .quiet = o.quiet,
+                                           .columns = session.streams.terminal ? 80u : 0u});
   document["exit"] = exit = reports.write(document, exit);
   return session.finish(document, exit);
 }

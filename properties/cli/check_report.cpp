@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "properties/case/classify.h"
+#include "properties/cli/declaration_file.h"
 
 #ifndef ASSAY_VERSION
 #define ASSAY_VERSION "unknown"
@@ -78,6 +79,7 @@ nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel
           {"certified_rows", t.certified},
           {"reached", t.reached.sizes()},
           {"nan_contract", nan_json(*kernel)},
+          {"declaration", declaration_json(*kernel)},
           {"classes", important_classes(static_cast<Family>(kernel->family))},
           {"envelope",
            narrow == envelopes.end() ? nlohmann::json::object() : to_json(*kernel, narrow->second)},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/cli.h"
 
+#include <algorithm>
 #include <charconv>
 #include <ostream>
 
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "properties/cli/declaration_file.h"
+#include "properties/cli/parse_error.h"
 #include "properties/cli/plugin_loader.h"
 #include "properties/cli/session.h"
 #include "properties/cli/version.h"
@@ -32,6 +34,15 @@ struct SeedText : CLI::Validator {
 struct NotEmpty : CLI::Validator {
   NotEmpty() : CLI::Validator("") {
     func_ = [](std::string &text) -> std::string { return text.empty() ? "is empty" : ""; };
+  }
+};
+
+struct OneOf : CLI::Validator {
+  explicit OneOf(std::vector<std::string> words) : CLI::Validator("") {
+    func_ = [words](std::string &text) -> std::string {
+      if (std::find(words.begin(), words.end(), text) != words.end()) return "";
+      return fmt::format("'{}' is none of {}", text, fmt::join(words, ", "));
+    };
   }
 };
 
@@ -65,14 +76,14 @@ struct Parser {
     };
     CLI::App *list = sub("list", "kernels and properties, or the cells of bench", command_list);
     list->add_option("what", options.what, "kernels, properties or cells")
-        ->check(CLI::IsMember({"kernels", "properties", "cells"}));
+        ->check(OneOf({"kernels", "properties", "cells"}));
     add_source(list);
 
     CLI::App *check = sub("check", "draw cases and check properties", command_check);
     add_selection(check);
     auto *cases = check->add_option("--cases", options.cases, "cases per kernel and property (40)")
                       ->type_name("N")
-                      ->check(CLI::Range(1, 100000000));
+                      ->check(in_range(1, 100000000));
     check
         ->add_option("--budget", budget,
                      "time instead of a number of cases; a case of every class that must occur "
@@ -85,7 +96,7 @@ struct Parser {
         ->type_name("FIELDS");
     check->add_option("--threads", options.threads, "worker threads (one per core, 16 at most)")
         ->type_name("N")
-        ->check(CLI::Range(1, 256));
+        ->check(in_range(1, 256));
     check->add_flag("--fail-fast", options.fail_fast,
                     "end at the first finding, once it is shrunk and written");
     add_reports(check);
@@ -140,7 +151,7 @@ struct Parser {
         ->add_option("--tree-splits", options.tree_splits,
                      "of cascades: tree_attention with such num_splits, too")
         ->delimiter(',')
-        ->check(CLI::Range(1, 65536));
+        ->check(in_range(1, 65536));
     add_mutants();
     add_new(sub("new", "write a plugin's project: new plugin DIR --paged", command_new));
     CLI::App *judge =
@@ -183,7 +194,7 @@ struct Parser {
     s->add_flag("--usual-rules", options.usual_rules,
                 "draw as check does, N(0,1), and judge by 1e-2, 1e-3, 98 % and 2x");
     auto count = [&](const char *name, int &value, const char *what, int most) {
-      s->add_option(name, value, what)->type_name("N")->check(CLI::Range(1, most));
+      s->add_option(name, value, what)->type_name("N")->check(in_range(1, most));
     };
     count("--runs", options.runs, "inputs per mutant (20)", 100000);
     count("--keys", options.keys, "keys of the long request (509)", 100000);
@@ -193,7 +204,9 @@ struct Parser {
 
   void add_new(CLI::App *s) {
     NewPlugin &fresh = options.fresh;
-    s->add_option("what", fresh.what, "plugin")->required()->check(CLI::IsMember({"plugin"}));
+    s->add_option("what", fresh.what, "plugin, the only thing there is")
+        ->required()
+        ->check(OneOf({"plugin"}));
     s->add_option("dir", fresh.folder, "its folder: absent or empty")->required()->type_name("DIR");
     s->add_flag("--paged", fresh.paged, "a kernel of paged attention");
     s->add_flag("--cascade", fresh.cascade, "a kernel of cascade attention");
@@ -225,7 +238,7 @@ struct Parser {
     s->add_option("--cases", options.cases,
                   "cases of the long run, per kernel and property, instead of what the time allows")
         ->type_name("N")
-        ->check(CLI::Range(1, 100000000));
+        ->check(in_range(1, 100000000));
     s->add_flag("--all", options.all, "every kernel as if the change touched it");
     s->add_option("--accept", options.accept, "red lines that a person lets pass, by their id")
         ->type_name("ID...");
@@ -253,11 +266,11 @@ struct Parser {
   void add_campaign(CLI::App *s) {
     s->add_option("--hours", options.hours, "time to spend (8)")
         ->type_name("H")
-        ->check(CLI::Range(0.001, 10000.0));
+        ->check(in_range(0.001, 10000.0));
     add_hours(s, "8h");
     s->add_option("--jobs", options.threads, "tasks side by side (one per core)")
         ->type_name("N")
-        ->check(CLI::Range(1, 256));
+        ->check(in_range(1, 256));
     add_source(s);
   }
 
@@ -270,10 +283,9 @@ struct Parser {
                                  "'python3 -m assay.worker FILE.py:FUNCTION'");
     worker->type_name("CMD")->excludes(plugin);
     s->add_option("--patience", patience,
-                  "how long the worker's start and a call may take (60s; after a call that took "
-                  "longer, 5s at most)")
-        ->type_name("60s")
-        ->needs(worker);
+                  "how long a call may take, and the start of a worker (60s; once a kernel took "
+                  "longer, its next calls get 5s at most)")
+        ->type_name("60s");
   }
 
   void add_selection(CLI::App *s) {
@@ -289,9 +301,14 @@ struct Parser {
   }
   CLI::Option *add_files(CLI::App *s, int count) {
     add_selection(s);
-    auto *files = s->add_option("files", options.files, "case files")->required();
-    if (count > 0) files->expected(count);
-    return files;
+    auto *files =
+        s->add_option("files", options.files, count == 1 ? "a .case" : "one .case or more");
+    s->parse_complete_callback([this, s, count] {
+      if (count > 0 && options.files.size() > static_cast<size_t>(count))
+        throw CliError(kExitUsage, fmt::format("{}: takes one file, and got {}", s->get_name(),
+                                               options.files.size()));
+    });
+    return files->required();
   }
 };
 
@@ -300,10 +317,7 @@ struct Parser {
 namespace {
 
 WorkerCommand worker_command(const CliOptions &options) {
-  WorkerCommand command{.line = options.worker};
-  if (options.patience > 0)
-    command.patience = std::chrono::milliseconds(static_cast<int64_t>(1e3 * options.patience));
-  return command;
+  return {.line = options.worker, .patience = options.patience_or(kFirstPatience)};
 }
 
 } // namespace
@@ -317,13 +331,24 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
     return parser.app.exit(e, streams.out, streams.err);
   } catch (const CLI::ParseError &e) {
     const bool no_command = parser.app.get_subcommands().empty();
-    streams.err << "assay: " << (no_command ? parser.missing_command(e.what()) : e.what()) << "\n";
+    streams.err << "assay: "
+                << (no_command ? parser.missing_command(e.what()) : words_of(e, parser.app))
+                << "\n";
     return kExitUsage;
+  } catch (const CliError &e) {
+    streams.err << "assay: " << e.what() << "\n";
+    return e.code;
   }
   try {
     if (!parser.budget.empty()) parser.options.budget = parse_duration(parser.budget);
     if (!parser.slice.empty()) parser.options.slice = parse_duration(parser.slice);
-    if (!parser.patience.empty()) parser.options.patience = parse_duration(parser.patience);
+    if (!parser.patience.empty()) {
+      const CliOptions &o = parser.options;
+      if (o.plugin.empty() && o.worker.empty() && !o.isolate)
+        throw CliError(kExitUsage, "--patience is for kernels in processes of their own: --plugin, "
+                                   "--worker or --isolate");
+      parser.options.patience = parse_duration(parser.patience);
+    }
     const assay_plugin *plugin = &own;
     std::shared_ptr<WorkerPool> workers;
     if (!parser.options.plugin.empty()) plugin = load_plugin(parser.options.plugin);
@@ -339,7 +364,7 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
     const bool to_err = parser.options.json_to_out();
     const CliStreams people{to_err ? streams.err : streams.out, streams.err,
                             to_err ? streams.err_terminal : streams.terminal};
-    Session session{parser.options, plugin, people, streams.out, workers};
+    Session session{parser.options, plugin, people, streams.out, workers, commit};
     session.check_json();
     const int exit = parser.command(session);
     if (streams.out.flush() || exit != kExitPass) return exit;

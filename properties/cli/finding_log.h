@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "properties/cli/session.h"
+#include "properties/cli/findings.h"
 #include "properties/run/groups.h"
 
 namespace assay {
@@ -18,8 +18,13 @@ public:
   /// written stands in the document.
   void found(const PropertyRun &run);
 
-  /// Sorts the findings into groups; before write_json().
-  void group(const RunSummary &summary, const std::atomic<bool> &stop);
+  /// Files the case of a kernel that has not returned, until found() has a smaller one, and says
+  /// so.
+  void hung(const PropertyRun &run, const Problem &p, const CheckResult &result);
+
+  /// Sorts the findings into groups; before write_json(). A kept case that shows one of them is
+  /// `same_as` it from then on.
+  void group(const RunSummary &summary, KeptFindings &kept, const std::atomic<bool> &stop);
   const std::vector<FindingGroup> &groups() const { return groups_; }
 
   /// Adds `found`, an entry for each finding, and `groups`, which name theirs by number.
@@ -29,12 +34,16 @@ private:
   struct Written {
     std::string path, error;
   };
+  Written write(const Case &c) const;
+  void say(const std::string &line) const;
+  std::string command_that_draws(const PropertyRun &run, uint64_t seed) const;
   nlohmann::json found_json(const NamedFinding &found, uint64_t seed, size_t group);
   nlohmann::json group_json(const FindingGroup &group, size_t first);
 
   const Session &session_;
   std::string folder_;
   std::map<const PropertyRun *, Written> written_;
+  std::map<const PropertyRun *, std::string> drawn_; ///< files of hung()
   std::vector<FindingGroup> groups_;
 };
 

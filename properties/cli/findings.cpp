@@ -3,10 +3,12 @@
 
 #include "properties/cli/kept_folder.h"
 #include "properties/cli/own_program.h"
+#include "properties/run/groups.h"
 #include "properties/run/requirements.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -53,6 +55,22 @@ std::vector<std::string> cases_in(const std::string &folder) {
   return out;
 }
 
+/// A failure of a fixed case as what a run finds. A shape was never made smaller.
+std::shared_ptr<const PropertyRun> found_by(const KeptFile &file, const Case &c,
+                                            const assay_kernel &kernel, const Property &property,
+                                            const CheckResult &r) {
+  if (!r.failed() || file.verdict.status != CaseStatus::kFixed) return nullptr;
+  auto run = std::make_shared<PropertyRun>();
+  run->property = &property;
+  run->kernel = &kernel;
+  Finding f;
+  f.drawn = f.shrunk = c.problem;
+  f.result = r;
+  f.stats.exhausted = file.shape;
+  run->first.push_back(std::move(f));
+  return run;
+}
+
 /// As replay_file() below, of one kernel.
 void replay_on(const Session &session, const KeptFile &file, const Case &c,
                const assay_kernel &kernel, const std::vector<const Property *> &properties,
@@ -66,7 +84,9 @@ void replay_on(const Session &session, const KeptFile &file, const Case &c,
     bool threw = false;
     CheckResult r = checked(*property, c.problem, *sut, &threw);
     if (threw && !held) throw CliError(kExitHarness, file.path + ": " + r.message);
-    out.push_back({file.path, kernel.name, property->name, file.verdict.status, std::move(r)});
+    auto found = found_by(file, c, kernel, *property, r);
+    out.push_back({file.path, kernel.name, property->name, file.verdict.status, std::move(r), "",
+                   std::move(found)});
   }
 }
 
@@ -101,6 +121,12 @@ int KeptFindings::failed() const {
   return n;
 }
 
+int KeptFindings::findings() const {
+  return failed() -
+         static_cast<int>(std::count_if(results.begin(), results.end(),
+                                        [](const auto &r) { return !r.same_as.empty(); }));
+}
+
 int KeptFindings::shapes() const {
   return static_cast<int>(
       std::count_if(files.begin(), files.end(), [](const KeptFile &file) { return file.shape; }));
@@ -111,6 +137,17 @@ int KeptFindings::failed_shapes() const {
   for (const KeptFile &file : files)
     if (file.shape) n += file.verdict.findings;
   return n;
+}
+
+int KeptFindings::refused_shapes() const {
+  const auto decided = [this](const KeptFile &file) {
+    return std::any_of(results.begin(), results.end(), [&](const KeptResult &r) {
+      return r.path == file.path && r.result.kind != CheckResult::Kind::kDiscard;
+    });
+  };
+  return static_cast<int>(std::count_if(files.begin(), files.end(), [&](const KeptFile &file) {
+    return file.shape && !decided(file);
+  }));
 }
 
 int KeptFindings::undecided() const {
@@ -137,15 +174,32 @@ KeptFindings replay_kept(const Session &session, const std::vector<const assay_k
     kept.folders.push_back(folder.path);
     for (const std::string &path : cases_in(folder.path)) {
       const bool concerns = replay_file(session, path, folder.shapes, kernels, properties, kept);
-      kept.others += !concerns && !folder.shapes;
+      (folder.shapes ? kept.other_shapes : kept.others) += !concerns;
     }
   }
   return kept;
 }
 
+void group_kept(const Session &session, KeptFindings &kept, const std::atomic<bool> &stop) {
+  std::vector<const PropertyRun *> found;
+  std::map<const PropertyRun *, KeptResult *> of;
+  for (KeptResult &r : kept.results)
+    if (r.found) {
+      found.push_back(r.found.get());
+      of[r.found.get()] = &r;
+    }
+  GroupOptions options;
+  options.sut = [&](const assay_kernel &kernel) { return session.sut(kernel); };
+  options.stop = &stop;
+  for (const FindingGroup &group : group_findings(found, options))
+    for (size_t i = 1; i < group.members.size(); ++i)
+      of[group.members[i].run]->same_as = of[group.members[0].run]->path;
+}
+
 namespace {
 
 void report_result(const Session &session, const KeptResult &r) {
+  if (!r.same_as.empty()) return; // named with the other
   const bool failed = r.result.failed();
   if (r.status != CaseStatus::kFixed && session.options.quiet) return;
   if (!failed && r.result.kind != CheckResult::Kind::kUndecided &&
@@ -162,6 +216,17 @@ void report_result(const Session &session, const KeptResult &r) {
                                      shell_quoted(r.path), session.kernel_options());
 }
 
+/// Cases that show the same mistake.
+void report_others(const Session &session, const KeptFindings &kept, const KeptResult &first) {
+  const auto others =
+      std::count_if(kept.results.begin(), kept.results.end(), [&](const KeptResult &r) {
+        return r.same_as == first.path && r.kernel == first.kernel;
+      });
+  if (others > 0)
+    session.streams.out << fmt::format("  and {} more kept case{} and propert{} that show it\n",
+                                       others, others == 1 ? "" : "s", others == 1 ? "y" : "ies");
+}
+
 std::string count_text(int count, const char *word) {
   return count > 0 ? fmt::format(", {} {}", count, word) : "";
 }
@@ -170,8 +235,10 @@ std::string count_text(int count, const char *word) {
 
 void report_kept(const Session &session, const KeptFindings &kept) {
   std::ostream &out = session.streams.out;
-  for (const KeptResult &r : kept.results)
+  for (const KeptResult &r : kept.results) {
     report_result(session, r);
+    if (r.found && r.same_as.empty()) report_others(session, kept, r);
+  }
   for (const KeptFile &file : kept.files)
     if (file.verdict.unexpected_pass)
       out << fmt::format("{} {}\n", session.red("UNEXPECTED PASS"),
@@ -186,8 +253,11 @@ void report_kept(const Session &session, const KeptFindings &kept) {
                      count_text(kept.standing(CaseStatus::kOpen), "open"),
                      count_text(kept.standing(CaseStatus::kQuarantined), "quarantined"),
                      kept.others > 0 ? fmt::format(" ({} of others skipped)", kept.others) : "");
-  if (shapes > 0)
-    out << fmt::format("replayed {} serving shapes, {} fail\n", shapes, kept.failed_shapes());
+  const int refused = kept.refused_shapes(), run = shapes - refused;
+  if (shapes + kept.other_shapes > 0)
+    out << fmt::format("replayed {} serving shapes, {} fail{}{}\n", run, kept.failed_shapes(),
+                       count_text(refused, "more that no kernel here takes"),
+                       count_text(kept.other_shapes, "about other kernels or properties"));
 }
 
 nlohmann::json to_json(const KeptFindings &kept) {
@@ -197,7 +267,8 @@ nlohmann::json to_json(const KeptFindings &kept) {
                        {"kernel", r.kernel},
                        {"property", r.property},
                        {"verdict", kept_word(r.status, r.result.kind)},
-                       {"message", r.result.message}});
+                       {"message", r.result.message},
+                       {"same_as", r.same_as}});
   for (const KeptFile &file : kept.files)
     ledger.push_back({{"file", file.path},
                       {"status", format_status(file.standing)},
@@ -207,6 +278,8 @@ nlohmann::json to_json(const KeptFindings &kept) {
   return {{"folders", kept.folders},
           {"files", kept.files.size()},
           {"shapes", kept.shapes()},
+          {"shapes_refused", kept.refused_shapes()},
+          {"shapes_of_others", kept.other_shapes},
           {"skipped", kept.others},
           {"fail", kept.failed()},
           {"open", kept.standing(CaseStatus::kOpen)},

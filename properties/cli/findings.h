@@ -2,6 +2,9 @@
 // The failure database: cases that failed once, replayed by every `assay check` before it draws.
 #pragma once
 
+#include <atomic>
+#include <memory>
+
 #include "properties/cli/kept_verdict.h"
 #include "properties/cli/session.h"
 
@@ -12,6 +15,10 @@ struct KeptResult {
   std::string path, kernel, property;
   CaseStatus status; ///< that counts today
   CheckResult result;
+  /// Not empty: it shows the mistake of another finding, which this names, and is none of its own.
+  std::string same_as = {};
+  /// With a failure of a fixed case: that, as a run that found it.
+  std::shared_ptr<const PropertyRun> found = nullptr;
 };
 
 /// One file that concerns the selection.
@@ -28,10 +35,13 @@ struct KeptFindings {
   std::vector<KeptFile> files;      ///< that concern the selected kernels and properties
   int others = 0;                   ///< that do not
   std::vector<KeptResult> results;
-  int failed() const; ///< findings: failures of fixed cases, open ones that pass
+  int failed() const;   ///< failures of fixed cases, open ones that pass
+  int findings() const; ///< of those, without results that are `same_as` another
   int undecided() const;
   int shapes() const; ///< files
   int failed_shapes() const;
+  int refused_shapes() const;            ///< of which no kernel here ran any case
+  int other_shapes = 0;                  ///< about kernels and properties that are not selected
   int standing(CaseStatus status) const; ///< files
 };
 
@@ -40,6 +50,9 @@ struct KeptFindings {
 /// that silently loses entries protects from nothing.
 KeptFindings replay_kept(const Session &session, const std::vector<const assay_kernel *> &kernels,
                          const std::vector<const Property *> &properties);
+
+/// One mistake is one finding, however many cases show it: sets `same_as` of the others.
+void group_kept(const Session &session, KeptFindings &kept, const std::atomic<bool> &stop);
 
 /// Lines for the reader: failures, then one line of counts.
 void report_kept(const Session &session, const KeptFindings &kept);

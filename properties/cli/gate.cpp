@@ -33,6 +33,9 @@ void check_sources(const CliOptions &o) {
     throw CliError(kExitUsage, "gate: give --base REF, or --base-plugin and --head-plugin");
   if (libraries && !o.head.empty())
     throw CliError(kExitUsage, "gate: --head names a commit; two libraries have none");
+  for (const std::string &id : o.accept)
+    if (const std::string why = gate::why_not_accepted(id); !why.empty())
+      throw CliError(kExitUsage, fmt::format("gate: --accept {}: {}", id, why));
   if (o.target != "cuda" && !o.target.empty() && o.target != "simt")
     throw CliError(kExitUsage, fmt::format("unknown target {}; simt or cuda", o.target));
   if (o.target != "cuda") return;

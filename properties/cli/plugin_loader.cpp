@@ -86,7 +86,8 @@ std::string load_error(const std::string &absolute) {
   const char *error = dlerror();
   std::string text = error == nullptr ? "cannot be loaded" : error;
   if (text.rfind(absolute + ": ", 0) == 0) text.erase(0, absolute.size() + 2);
-  return text;
+  const bool other = text == "invalid ELF header" || text == "file too short";
+  return other ? "is no shared library (" + text + ")" : text;
 }
 
 /// In a process of its own: a library may do anything when it is loaded and asked for its table.

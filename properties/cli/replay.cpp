@@ -215,7 +215,8 @@ int command_shrink(Session &session) {
 
 int command_explain(Session &session) {
   if (session.options.declaration) return explain_declaration(session);
-  if (session.options.files.empty()) throw CliError(kExitUsage, "files is required");
+  if (session.options.files.empty())
+    throw CliError(kExitUsage, "explain: files is missing: a .case, or --declaration");
   Loaded loaded = load(session, session.options.files[0]);
   auto results = replay(session, loaded);
   const Replayed *failure = first_failure(results);

@@ -68,7 +68,8 @@ std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, WorkerUse use, boo
     return out;
   }
   const bool own_process = isolates() || (apart && kernel.target == ASSAY_TARGET_SIMT);
-  auto out = own_process ? make_process_sut(kernel) : make_sut(kernel);
+  auto out = own_process ? make_process_sut(kernel, options.patience_or(kFirstPatience))
+                         : make_sut(kernel);
   out->set_replays_scores(replays_scores());
   return out;
 }
@@ -122,7 +123,8 @@ std::string Session::kernel_options() const {
     out = " --worker " + shell_quoted(options.worker);
   else if (third_party())
     out = " --plugin " + shell_quoted(options.plugin);
-  if (workers && options.patience > 0) out += fmt::format(" --patience {}s", options.patience);
+  if (third_party() && options.patience > 0)
+    out += fmt::format(" --patience {}s", options.patience);
   if (third_party() && options.replay_scores) out += " --replay-scores";
   if (!options.declared_by.empty()) out += " --declared-by " + shell_quoted(options.declared_by);
   return out;

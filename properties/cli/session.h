@@ -53,6 +53,10 @@ struct CliOptions {
   std::vector<int> tree_splits; ///< of bench
   NewPlugin fresh;
 
+  /// --patience, or what is usual.
+  std::chrono::milliseconds patience_or(std::chrono::milliseconds usual) const {
+    return patience > 0 ? std::chrono::milliseconds(static_cast<int64_t>(1e3 * patience)) : usual;
+  }
   bool json_to_out() const { return json == "-"; }
 };
 
@@ -62,6 +66,7 @@ struct Session {
   CliStreams streams;                            ///< for people
   std::ostream &json;                            ///< where --json - goes
   std::shared_ptr<WorkerPool> workers = nullptr; ///< with --worker
+  std::string commit = "unknown";                ///< that this program was built from
 
   /// Kernels of the plugin on `target`; CliError when none is there or the target cannot run.
   std::vector<const assay_kernel *> kernels_on(const std::string &target) const;

@@ -22,6 +22,7 @@ struct Field {
   const char *name;
   Sense sense;
   std::vector<std::string> best_first = {};
+  bool promise = false; ///< about runs; the others make bounds
 };
 
 /// The fields of "declaration" in `assay list kernels --json`.
@@ -51,14 +52,14 @@ const std::vector<Field> &fields() {
       // Scaled weights have fewer subnormals.
       {"p_scale_log2", Sense::kLessIsWider},
       {"exponential", Sense::kRank, {"base2", "natural"}},
-      {"determinism", Sense::kRank, {"run_to_run", "none"}},
-      {"batch_invariance", Sense::kRank, {"always", "fixed", "none"}},
-      {"nan_values", Sense::kRank, {"true", "false"}},
-      {"nan_scores", Sense::kRank, {"true", "false"}},
-      {"checks_arguments", Sense::kRank, {"true", "false"}},
-      {"ragged_queries", Sense::kRank, {"true", "false"}},
-      {"key_order", Sense::kRank, {"true", "false"}},
-      {"plan", Sense::kRank, {"true", "false"}},
+      {"determinism", Sense::kRank, {"run_to_run", "none"}, true},
+      {"batch_invariance", Sense::kRank, {"always", "fixed", "none"}, true},
+      {"nan_values", Sense::kRank, {"true", "false"}, true},
+      {"nan_scores", Sense::kRank, {"true", "false"}, true},
+      {"checks_arguments", Sense::kRank, {"true", "false"}, true},
+      {"ragged_queries", Sense::kRank, {"true", "false"}, true},
+      {"key_order", Sense::kRank, {"true", "false"}, true},
+      {"plan", Sense::kRank, {"true", "false"}, true},
   };
   return kFields;
 }
@@ -84,6 +85,11 @@ bool wider(const Field &field, const json &base, const json &head) {
   return true;
 }
 
+const char *what_it_gives_up(const Field &field) {
+  if (field.sense == Sense::kAnyIsWider) return "its bounds are of another shape";
+  return field.promise ? "it promises less" : "its bounds get wider";
+}
+
 RedLine line(const char *id, const std::string &kernel, const std::string &text) {
   return {
       .id = id, .text = text, .kernel = kernel, .acceptable = true, .file = "", .reproduce = ""};
@@ -101,10 +107,12 @@ void compare(const std::string &name, const json &base, const json &head, Compar
     const std::string change =
         fmt::format("{} {} -> {}", field.name, word_of(*before), word_of(*after));
     if (wider(field, *before, *after))
-      out.red.push_back(line("declaration-wider", name, "declares less: " + change));
+      out.red.push_back(
+          line("declaration-wider", name, fmt::format("{}: {}", change, what_it_gives_up(field))));
     else
       out.notes.push_back(
-          fmt::format("{} declares more: {}; judged by what base declares", name, change));
+          fmt::format("{}: {}: {}; judged by what base declares", name, change,
+                      field.promise ? "it promises more" : "its bounds get tighter"));
   }
 }
 

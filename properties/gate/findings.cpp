@@ -134,10 +134,10 @@ std::vector<Classed> classify_added(const SidePair &sides, const std::string &pa
 
 RedLines kept_red_lines(const json &base, const json &head, std::vector<std::string> &notes) {
   std::set<KeptKey> before;
-  for (const report::KeptTrouble &t : report::kept_troubles(base))
+  for (const report::KeptTrouble &t : report::kept_troubles(base, true))
     before.insert(key_of(t));
   RedLines out;
-  for (const report::KeptTrouble &t : report::kept_troubles(head)) {
+  for (const report::KeptTrouble &t : report::kept_troubles(head, true)) {
     const std::string text = fmt::format("{}: {}{}", key_of(t).file,
                                          t.property.empty() ? "" : t.property + ": ", t.message);
     if (before.count(key_of(t)) > 0)

@@ -18,6 +18,16 @@ struct RedLine {
 
 using RedLines = std::vector<RedLine>;
 
+/// Every id, in the order of the table of README.md, and whether --accept may name it.
+struct LineId {
+  std::string id;
+  bool acceptable;
+};
+const std::vector<LineId> &line_ids();
+
+/// Empty, or why --accept may not name this.
+std::string why_not_accepted(const std::string &id);
+
 inline void append(RedLines &to, RedLines more) {
   for (RedLine &line : more)
     to.push_back(std::move(line));

@@ -13,12 +13,13 @@ CheckResult bad_calls_refused(const Problem &p, Sut &sut) {
   const Outcome right = run_problem(p, sut);
   if (!right.ok()) return right.check;
   count_compared();
-  const std::vector<std::string> accepted = sut.accepted_bad_calls(right.before);
+  const std::vector<WrongAnswer> accepted = sut.accepted_bad_calls(right.before);
   if (accepted.empty()) return CheckResult::pass();
   std::string others;
   if (accepted.size() > 1) others = ", and " + std::to_string(accepted.size() - 1) + " more";
-  return CheckResult::fail("does not refuse a call that assay.h forbids: " + accepted[0] + others,
-                           plain_symptom(Symptom::Kind::kDeclared, without_numbers(accepted[0])));
+  return CheckResult::fail("does not refuse a call that assay.h forbids: " + accepted[0].text +
+                               others,
+                           symptom_of(accepted[0]));
 }
 
 } // namespace assay

@@ -14,12 +14,11 @@ CheckResult limits_kept(const Problem &p, Sut &sut) {
   const Outcome right = run_problem(p, sut);
   if (!right.ok()) return right.check;
   count_compared();
-  const std::vector<std::string> wrong = sut.misjudged_limits(right.before);
+  const std::vector<WrongAnswer> wrong = sut.misjudged_limits(right.before);
   if (wrong.empty()) return CheckResult::pass();
   std::string others;
   if (wrong.size() > 1) others = ", and " + std::to_string(wrong.size() - 1) + " more";
-  return CheckResult::fail("a call with " + wrong[0] + others,
-                           plain_symptom(Symptom::Kind::kDeclared, without_numbers(wrong[0])));
+  return CheckResult::fail("a call with " + wrong[0].text + others, symptom_of(wrong[0]));
 }
 
 } // namespace assay

@@ -99,8 +99,11 @@ Symptom plain_symptom(Symptom::Kind kind, const std::string &where) {
 
 Symptom symptom_of(const Hazard &h) {
   const bool crash = is_crash(h.kind);
-  if (h.line == 0 || crash)
-    return plain_symptom(crash ? Symptom::Kind::kCrash : Symptom::Kind::kHazard, place_of(h));
+  if (h.line == 0 || crash) {
+    Symptom s = plain_symptom(crash ? Symptom::Kind::kCrash : Symptom::Kind::kHazard, place_of(h));
+    s.hung = h.kind == Hazard::Kind::kHung;
+    return s;
+  }
   Symptom s =
       plain_symptom(Symptom::Kind::kHazard, fmt::format("{} at {}:{}", h.name, h.file, h.line));
   s.file = h.file;
@@ -111,6 +114,20 @@ Symptom symptom_of(const Hazard &h) {
 Symptom symptom_of(const Violation &v) {
   return plain_symptom(Symptom::Kind::kMemory,
                        without_numbers(v.buffer) + ": " + what_changed(v.kind));
+}
+
+Symptom symptom_of(const WrongAnswer &answer) {
+  if (!answer.ended.empty())
+    return plain_symptom(Symptom::Kind::kDeclared,
+                         "asked about a call: " + symptom_of(answer.ended[0]).where);
+  return plain_symptom(Symptom::Kind::kDeclared,
+                       fmt::format("{}: {} {}", without_numbers(answer.call), name_of(answer.asked),
+                                   name_of(answer.answer)));
+}
+
+Symptom symptom_of(const oracle::OrderError &error) {
+  return plain_symptom(Symptom::Kind::kDeclared,
+                       std::string("key order: ") + oracle::name_of(error.kind));
 }
 
 std::string without_numbers(const std::string &words) {

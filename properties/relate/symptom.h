@@ -5,7 +5,10 @@
 #include <limits>
 #include <string>
 
+#include "oracle/exact/tile_order.h"
+#include "properties/relate/origin.h"
 #include "properties/sut/hazard.h"
+#include "properties/sut/wrong_answer.h"
 
 namespace assay {
 
@@ -31,10 +34,13 @@ struct Symptom {
   int dim = kNowhere; ///< kLse: of the LSE; kNowhere: no single element
   double got = kUnknown, expected = kUnknown;
   double allowed = kUnknown; ///< distance of a right kernel at most, in the element's units
+  /// Of an element: where its value comes from, as far as somebody has found it out.
+  Origin origin = Origin::kComputed;
   /// Without an element, what tells it from others of its kind: "kind at file:line" of a hazard,
   /// the buffer and what was written of memory. Part of causes and fingerprints, and made from
   /// data: its words are no message's, and stay what they are.
   std::string where;
+  bool hung = false; ///< the kernel did not return in time: asking again costs as much
   /// The kernel's own line, as far as a hazard names one.
   std::string file;
   int line = 0;
@@ -56,6 +62,9 @@ Symptom wrong_element(Symptom::Kind kind, int row, int head, int dim);
 
 Symptom symptom_of(const Hazard &hazard);
 Symptom symptom_of(const Violation &violation);
+/// Kinds of answers that a kernel gives about its own calls.
+Symptom symptom_of(const WrongAnswer &answer);
+Symptom symptom_of(const oracle::OrderError &error);
 
 /// Without an element, and told from others by `where` alone.
 Symptom plain_symptom(Symptom::Kind kind, const std::string &where);

@@ -92,6 +92,20 @@ std::string summary_line(const json &document) {
                      seed_text(document), document.at("seconds").get<double>());
 }
 
+std::string identity_line(const json &document) {
+  if (!document.contains("library") || !document.at("library").is_object()) return "";
+  const json &library = document.at("library");
+  const std::string file = text_of(library, "file"), name = text_of(library, "name");
+  std::string out =
+      file.empty() ? "kernels of " + name
+                   : fmt::format("kernels of {} in {} ({})", name, file, text_of(library, "id"));
+  out += fmt::format(", assay {} of commit {}", text_of(document, "version"),
+                     text_of(document, "commit"));
+  for (const char *key : {"date", "machine"})
+    if (const std::string text = text_of(document, key); !text.empty()) out += ", " + text;
+  return out;
+}
+
 const json &sharpest(const json &document, const json &group) {
   return document.at("found").at(group.at("found").get<size_t>());
 }
@@ -102,11 +116,11 @@ std::vector<std::string> also_seen_by(const json &group) {
   return names;
 }
 
-std::vector<KeptTrouble> kept_troubles(const json &document) {
+std::vector<KeptTrouble> kept_troubles(const json &document, bool all) {
   std::vector<KeptTrouble> out;
   const json &replayed = document.at("replayed");
   for (const json &r : replayed.at("results"))
-    if (text_of(r, "verdict") == "FAIL")
+    if (text_of(r, "verdict") == "FAIL" && (all || text_of(r, "same_as").empty()))
       out.push_back({text_of(r, "file"), text_of(r, "kernel"), text_of(r, "property"),
                      text_of(r, "message")});
   for (const json &entry : replayed.at("ledger"))

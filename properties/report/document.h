@@ -17,6 +17,10 @@ std::string verdict_word(const json &document);
 /// "2 findings in 4230 cases of 5 kernels: target simt, seed 1, 74.2 s".
 std::string summary_line(const json &document);
 
+/// What was checked and by what, as far as the document says: "library my.so (0123456789abcdef),
+/// assay 0.1.0 of abc, 2026-11-25, host, Linux x86_64, 2 processors".
+std::string identity_line(const json &document);
+
 /// The finding that speaks for its group, and the names of the other properties that see it.
 const json &sharpest(const json &document, const json &group);
 std::vector<std::string> also_seen_by(const json &group);
@@ -25,7 +29,8 @@ std::vector<std::string> also_seen_by(const json &group);
 struct KeptTrouble {
   std::string file, kernel, property, message; ///< an open case that passes names no kernel
 };
-std::vector<KeptTrouble> kept_troubles(const json &document);
+/// One for each mistake; `all`: one for each case and property, also of what else was found.
+std::vector<KeptTrouble> kept_troubles(const json &document, bool all = false);
 
 /// What a run does not prove, one line each; properties that were not run in one line a kernel.
 struct Gap {

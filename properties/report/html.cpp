@@ -7,12 +7,21 @@
 
 namespace assay::report {
 
+namespace {
+
+std::string summary(const json &document) {
+  const std::string identity = identity_line(document);
+  return summary_line(document) + (identity.empty() ? "" : "; " + identity);
+}
+
+} // namespace
+
 std::string html(const json &document) {
   const HtmlPage::Filter filter{kernel_names(document), "findings and gaps"};
   return html_page({.of = "assay",
                     .verdict = verdict_word(document),
                     .exit = document.at("exit").get<int>(),
-                    .summary = summary_line(document),
+                    .summary = summary(document),
                     .version = text_of(document, "version"),
                     .style = "",
                     .filter = &filter,

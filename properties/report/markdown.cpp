@@ -97,11 +97,17 @@ std::string gap_list(const json &document) {
   return out.empty() ? "" : "\nNot proved:\n\n" + out;
 }
 
+std::string identity(const json &document) {
+  const std::string line = identity_line(document);
+  return line.empty() ? "" : "\n" + code_span(line) + "\n";
+}
+
 } // namespace
 
 std::string markdown(const json &document) {
   return fmt::format("**assay: {}**, {}\n", verdict_word(document), summary_line(document)) +
-         findings(document) + gap_list(document) + kernels(document) + cases(document);
+         identity(document) + findings(document) + gap_list(document) + kernels(document) +
+         cases(document);
 }
 
 } // namespace assay::report

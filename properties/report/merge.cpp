@@ -24,11 +24,22 @@ std::vector<std::string> sorted_names(const json &document) {
   return out;
 }
 
+/// Of documents that say it: "my_kernels 0123456789abcdef".
+std::string library_id(const json &document) {
+  const json library = document.value("library", json::object());
+  const std::string id = library.is_object() ? text_of(library, "id") : "";
+  return id.empty() || id == "unknown" ? "" : text_of(library, "name") + " " + id;
+}
+
 void require_together(const Shard &first, const Shard &other) {
   for (const char *key : {"version", "target"})
     if (first.document.at(key) != other.document.at(key))
       refuse(other, fmt::format("{} is '{}', that of {} is '{}'", key, text_of(other.document, key),
                                 first.file, text_of(first.document, key)));
+  // One name, and other code behind it: what one was proved of, the other was not.
+  const std::string id = library_id(first.document), its_id = library_id(other.document);
+  if (!id.empty() && !its_id.empty() && id != its_id)
+    refuse(other, fmt::format("its library is {}, that of {} is {}", its_id, first.file, id));
   const auto ours = sorted_names(first.document), theirs = sorted_names(other.document);
   if (ours != theirs)
     refuse(other, fmt::format("kernels are '{}', those of {} are '{}'", joined(theirs), first.file,
@@ -123,7 +134,9 @@ json merged(const std::vector<Shard> &shards) {
   for (const Shard &shard : shards)
     require_together(shards[0], shard);
   require_disjoint(shards);
-  json out = {{"version", shards[0].document.at("version")},
+  json out = {{"library", shards[0].document.value("library", json::object())},
+              {"commit", text_of(shards[0].document, "commit")},
+              {"version", shards[0].document.at("version")},
               {"target", shards[0].document.at("target")},
               {"complete", true},
               {"merged", shards_json(shards)},

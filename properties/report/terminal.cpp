@@ -3,11 +3,31 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 
 #include <fmt/format.h>
 
 namespace assay::report {
 namespace {
+
+/// A space at which no line breaks.
+constexpr char kHard = '\x01';
+
+/// Lines of at most `columns`, the others after the first indented; none breaks in a word. 0: one.
+std::string wrapped(const std::string &text, size_t columns) {
+  std::string out, line;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (columns > 0 && !line.empty() && line.size() + 1 + word.size() > columns) {
+      out += line + "\n";
+      line = "   ";
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  std::replace(line.begin(), line.end(), kHard, ' ');
+  std::replace(out.begin(), out.end(), kHard, ' ');
+  return out + line + "\n";
+}
 
 class Terminal {
 public:
@@ -26,6 +46,17 @@ private:
     return look_.colours ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
   }
   std::string red(const std::string &text) const { return colour("31", text); }
+
+  /// Of a finding, two spaces in.
+  std::string paragraph(const std::string &text) const {
+    return "  " + wrapped(text, look_.columns > 2 ? look_.columns - 2 : 0);
+  }
+  /// Its first line may break; what a worker printed follows as it is.
+  std::string first_lines(const std::string &text) const {
+    const size_t end = text.find('\n');
+    return wrapped(text.substr(0, end), look_.columns) +
+           (end == text.npos ? "" : text.substr(end + 1) + "\n");
+  }
 
   template <class... Cells>
   static std::string row(const std::string &kernel, const Cells &...cells) {
@@ -96,28 +127,57 @@ private:
   }
 
   std::string finding(const json &group) const {
-    const json &f = sharpest(document_, group), &shrunk = f.at("shrunk");
-    std::string out = fmt::format("\n{} {} {}: {}\n", red("FINDING"), text_of(f, "kernel"),
-                                  text_of(f, "property"), text_of(f, "message"));
+    const json &f = sharpest(document_, group);
+    const std::string word = "FINDING";
+    const std::string head = first_lines(fmt::format(
+        "{} {} {}: {}", word, text_of(f, "kernel"), text_of(f, "property"), text_of(f, "message")));
+    std::string out = "\n" + red(word) + head.substr(word.size());
     if (const std::string far = text_of(f, "how_far"); !far.empty())
       out += fmt::format("  {}\n", far);
-    out += text_of(f, "detail");
-    out += fmt::format("  cause: {} [{}]\n", text_of(f.at("cause"), "text"),
-                       text_of(group, "fingerprint"));
-    if (const auto others = also_seen_by(group); !others.empty())
-      out += fmt::format("  also seen by: {}\n", joined(others));
-    out += fmt::format("  {} of {} cases fail; shrunk in {} steps ({} tried{})\n",
-                       text_of(f, "failing_cases"), text_of(f, "cases"), text_of(shrunk, "steps"),
-                       text_of(shrunk, "tried"),
-                       shrunk.at("exhausted").get<bool>() ? ", budget spent" : "");
+    out += paragraph("cause: " + text_of(f.at("cause"), "text") + " [" +
+                     text_of(group, "fingerprint") + "]");
+    if (const std::string fields = differs(f); !fields.empty())
+      out += paragraph("differs from the simplest case in: " + fields);
     if (const std::string line = text_of(f, "reproduce"); !line.empty())
-      out += fmt::format("  reproduce: {}\n", line);
-    out += fmt::format("  drawn by:  {}\n", text_of(f, "drawn_by"));
+      out += fmt::format("  reproduce: {}\n{}", line, explain(line));
+    if (text_of(f, "drawn_by") != text_of(f, "reproduce"))
+      out += fmt::format("  drawn by:  {}\n", text_of(f, "drawn_by"));
+    if (const auto others = also_seen_by(group); !others.empty())
+      out += paragraph("also seen by: " + joined(others));
+    out += fmt::format("  {} of {} cases fail; {}\n", text_of(f, "failing_cases"),
+                       text_of(f, "cases"), how_small(f));
     for (const json &member : document_.at("found"))
       if (member.at("group") == f.at("group") && member.contains("unwritten"))
         out += fmt::format("  {}; the case:\n{}", text_of(member, "unwritten"),
                            text_of(member, "case"));
     return out;
+  }
+
+  /// Of a case that shrinking left with a few fields; the others of the many are in its file.
+  static std::string differs(const json &f) {
+    constexpr size_t kShown = 12;
+    if (!f.contains("differs")) return "";
+    auto fields = f.at("differs").get<std::vector<std::string>>();
+    const size_t more = fields.size() - std::min(fields.size(), kShown);
+    if (more > 0) fields.resize(kShown);
+    for (std::string &field : fields)
+      std::replace(field.begin(), field.end(), ' ', kHard);
+    return joined(fields) + (more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+
+  /// The command that says the rest, where a case can be replayed.
+  static std::string explain(const std::string &reproduce) {
+    const std::string replay = "assay replay ";
+    if (!reproduce.starts_with(replay)) return "";
+    return fmt::format("  explain:   assay explain {}\n", reproduce.substr(replay.size()));
+  }
+
+  static std::string how_small(const json &f) {
+    const json &shrunk = f.at("shrunk");
+    if (shrunk.at("tried") == 0) return "not shrunk";
+    return fmt::format("shrunk in {} steps ({} tried{})", text_of(shrunk, "steps"),
+                       text_of(shrunk, "tried"),
+                       shrunk.at("exhausted").get<bool>() ? ", budget spent" : "");
   }
 
   /// What the run does not prove; kept cases have been named when they were replayed.
@@ -155,6 +215,8 @@ private:
     if (const uint64_t outputs = sum("kernels", "outputs"); outputs > 0)
       out = fmt::format("\noracle: {} outputs judged, {} rows certified in interval arithmetic",
                         outputs, sum("kernels", "certified_rows"));
+    if (const std::string line = identity_line(document_); !line.empty())
+      out += "\n" + wrapped(line, look_.columns);
     return out + fmt::format("\n{}: {} cases, {} failing, {} finding{}, {} undecided, target {}, "
                              "seed {}, {:.1f} s\n",
                              pass ? colour("32", "pass") : red(verdict_word(document_)),

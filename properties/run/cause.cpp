@@ -35,43 +35,68 @@ bool partial_page(const Problem &p) {
                      [&](const CascadeLevel &level) { return cut(level.lens, level.page_size); });
 }
 
-std::vector<std::string> features_of(const Problem &p, unsigned about) {
-  std::vector<std::string> out;
-  for (const FeatureRow &feature : features())
-    add(out, feature.present(p) || about & feature.bit, feature.word);
-  add(out, p.early_start, "early start");
-  add(out, p.in_place != InPlace::kNo, "in place");
-  return out;
-}
+/// Words of a case, apart from those of which nobody knows whether they are needed.
+class Needs {
+public:
+  Needs(const ShrinkStats &stats, std::vector<std::string> &untried)
+      : stats_(stats), untried_(untried) {}
 
-void shape_of_attention(const Problem &p, int tile, std::vector<std::string> &to) {
-  add(to, p.group_size > 1, "head group");
-  add(to, p.num_splits > 1, "splits");
-  add(to, p.levels.size() > 1, "levels");
-  add(to, tile > 0 && longest(p) > tile, "several tiles");
-  add(to, p.placement != Placement::kIdentity, "moved pages");
-  add(to, p.sharing != Sharing::kNone, "shared pages");
-  add(to, p.huge_pool, "huge pool");
-}
-
-std::vector<std::string> shape_of(const Problem &p, int tile) {
-  std::vector<std::string> out;
-  add(out, p.batch > 1, "several rows");
-  add(out, p.num_kv_heads > 1, "several heads");
-  if (is_attention(p)) {
-    shape_of_attention(p, tile, out);
-  } else {
-    add(out, p.family == Family::kMergeStates && p.num_states > 2, "several states");
-    add(out,
-        p.lse_regime == LseRegime::kSomeEmpty || p.lse_regime == LseRegime::kOneAlive ||
-            p.lse_regime == LseRegime::kAllEmpty,
-        "empty states");
+  void add(std::vector<std::string> &to, bool has, const char *word, ShrinkField field) const {
+    if (has) (stats_.knows(field) ? to : untried_).emplace_back(word);
   }
-  add(out, p.q_pad + p.o_pad + p.k_pad + p.v_pad + p.lse_pad > 0, "strides");
+
+private:
+  const ShrinkStats &stats_;
+  std::vector<std::string> &untried_;
+};
+
+using enum ShrinkField;
+
+void features_of(const Problem &p, unsigned about, const Needs &needs,
+                 std::vector<std::string> &to) {
+  for (const FeatureRow &feature : features())
+    if (about & feature.bit)
+      to.emplace_back(feature.word); // of every case of the property
+    else
+      needs.add(to, feature.present(p), feature.word, kFeatures);
+  needs.add(to, p.early_start, "early start", kSettings);
+  needs.add(to, p.in_place != InPlace::kNo, "in place", kSettings);
+}
+
+void shape_of_attention(const Problem &p, int tile, const Needs &needs,
+                        std::vector<std::string> &to) {
+  needs.add(to, p.group_size > 1, "head group", kHeads);
+  needs.add(to, p.num_splits > 1, "splits", kShape);
+  needs.add(to, p.levels.size() > 1, "levels", kLevels);
+  needs.add(to, tile > 0 && longest(p) > tile, "several tiles", kLengths);
+  needs.add(to, p.placement != Placement::kIdentity, "moved pages", kPages);
+  needs.add(to, p.sharing != Sharing::kNone, "shared pages", kPages);
+  needs.add(to, p.huge_pool, "huge pool", kPages);
+  needs.add(to, p.k_layout == Layout::kHnd, "keys in hnd", kPages);
+  needs.add(to, p.v_layout == Layout::kHnd, "values in hnd", kPages);
+  needs.add(to, p.table_pad > 0, "table stride", kPages);
+}
+
+void shape_of(const Problem &p, int tile, const Needs &needs, std::vector<std::string> &to) {
+  needs.add(to, p.batch > 1, "several rows", kBatch);
+  needs.add(to, p.num_kv_heads > 1, "several heads", kHeads);
+  if (is_attention(p)) {
+    shape_of_attention(p, tile, needs, to);
+  } else {
+    const bool several = p.family == Family::kMergeStates && p.num_states > 2;
+    needs.add(to, several, "several states", kLengths);
+    const bool empty = p.lse_regime == LseRegime::kSomeEmpty ||
+                       p.lse_regime == LseRegime::kOneAlive || p.lse_regime == LseRegime::kAllEmpty;
+    needs.add(to, empty, "empty states", kValues);
+  }
+  needs.add(to, p.q_pad + p.o_pad + p.k_pad + p.v_pad + p.lse_pad > 0, "strides", kShape);
+  needs.add(to, p.base_seed != 0, "bases", kSettings);
+  const bool outermost = p.q_heads_outermost || p.o_heads_outermost || p.lse_heads_outermost;
+  needs.add(to, outermost, "heads outermost", kSettings);
   // Not its seed, from which properties also pick what they look at.
   const ScheduleSpec plain;
-  add(out, p.schedule.order != plain.order || p.schedule.copies != plain.copies, "schedule");
-  return out;
+  const bool other = p.schedule.order != plain.order || p.schedule.copies != plain.copies;
+  needs.add(to, other, "schedule", kSettings);
 }
 
 std::string joined(const std::vector<std::string> &names) {
@@ -94,15 +119,16 @@ bool Cause::located() const {
 }
 
 Cause cause_of(const Problem &shrunk, const CheckResult &result, const assay_kernel &kernel,
-               const Property &property) {
+               const Property &property, const ShrinkStats &stats) {
   Cause out;
   const Symptom &s = out.symptom = result.symptom;
   // A verdict of the oracle knows about every output, the others about the first that is wrong.
   const double o = std::max({result.ratio_t0, result.ratio_t1, result.ratio_t2});
   out.wrong_o = o > 1 || (s.of_element() && s.dim != Symptom::kLse);
   out.wrong_lse = result.ratio_lse > 1 || s.dim == Symptom::kLse;
-  out.features = features_of(shrunk, property.about);
-  out.shape = shape_of(shrunk, kernel.arithmetic.tile_tokens);
+  const Needs needs(stats, out.untried);
+  features_of(shrunk, property.about, needs, out.features);
+  shape_of(shrunk, kernel.arithmetic.tile_tokens, needs, out.shape);
   if (s.of_element()) {
     add(out.position, s.row > 0, "a later row");
     add(out.position, s.head > 0, "a later head");
@@ -112,6 +138,15 @@ Cause cause_of(const Problem &shrunk, const CheckResult &result, const assay_ker
     add(out.position, longest(shrunk) == 1, "one key");
     add(out.position, partial_page(shrunk), "partial page");
   }
+  return out;
+}
+
+Cause cause_after_others(const CheckResult &result) {
+  Cause out;
+  out.symptom = result.symptom;
+  out.features = {"calls before it"};
+  // One mistake shows in many ways, by what the calls before it left.
+  if (!out.located()) out.symptom.kind = Kind::kOutside;
   return out;
 }
 
@@ -130,11 +165,14 @@ std::string describe(const Cause &cause) {
   if (cause.located())
     return fmt::format("{}: {}", name_of(cause.symptom.kind), cause.symptom.where);
   std::string text = name_of(cause.symptom.kind);
+  if (cause.symptom.origin != Origin::kComputed)
+    text += fmt::format(" ({})", name_of(cause.symptom.origin));
   if (!cause.symptom.where.empty()) text += ": " + cause.symptom.where;
   if (const std::string wrong = outputs(cause); !wrong.empty()) text += ", " + wrong;
   std::vector<std::string> needs = cause.features;
   needs.insert(needs.end(), cause.shape.begin(), cause.shape.end());
   if (!needs.empty()) text += ", needs " + joined(needs);
+  if (!cause.untried.empty()) text += ", not tried without " + joined(cause.untried);
   if (!cause.position.empty()) text += ", " + joined(cause.position);
   return text;
 }
@@ -152,6 +190,7 @@ std::string fingerprint(const assay_kernel &kernel, const Property &property, co
   if (cause.located()) {
     mix(cause.symptom.where);
   } else {
+    if (cause.symptom.origin != Origin::kComputed) mix(name_of(cause.symptom.origin));
     mix(outputs(cause));
     mix(joined(cause.features));
     mix(joined(cause.shape));

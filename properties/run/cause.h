@@ -15,7 +15,9 @@ struct Cause {
   /// What the case could not be shrunk out of. Of attention and its call: "window", "sink", ...,
   /// and what its property adds to every case.
   std::vector<std::string> features;
-  std::vector<std::string> shape; ///< "splits", "several tiles", "strides", ...
+  std::vector<std::string> shape; ///< "splits", "several tiles", "keys in hnd", "strides", ...
+  /// What the case has as well, and nobody knows whether it needs it: shrinking was cut short.
+  std::vector<std::string> untried;
   /// Where in the call: "a later row", "a later head", "partial page", ...
   std::vector<std::string> position;
 
@@ -23,13 +25,16 @@ struct Cause {
   bool located() const;
 };
 
-/// Of a failing case of the property, made as small as it gets.
+/// Of a failing case of the property, made as small as it gets; `stats` say how far it got.
 Cause cause_of(const Problem &shrunk, const CheckResult &result, const assay_kernel &kernel,
-               const Property &property);
+               const Property &property, const ShrinkStats &stats = {});
 
 /// Whether two failing cases may show one mistake: one place; or the same features; or, without
 /// any, the same shape and not O alone against the LSE alone.
 bool alike(const Cause &a, const Cause &b);
+
+/// Of a finding that needs calls before its own: nothing else of its case is known to be needed.
+Cause cause_after_others(const CheckResult &result);
 
 /// In words: "outside, o, keeps window and splits".
 std::string describe(const Cause &cause);

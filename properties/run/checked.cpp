@@ -10,8 +10,7 @@ CheckResult checked(const Property &property, const Problem &p, Sut &sut, bool *
   try {
     return property.check(p, sut);
   } catch (const oracle::OrderError &e) { // the kernel's own statement
-    return CheckResult::fail(e.what(),
-                             plain_symptom(Symptom::Kind::kDeclared, without_numbers(e.what())));
+    return CheckResult::fail(e.what(), symptom_of(e));
   } catch (const std::exception &e) {
     if (threw != nullptr) *threw = true;
     return CheckResult::discard(std::string("exception: ") + e.what());

@@ -9,6 +9,11 @@
 namespace assay {
 namespace {
 
+Cause cause_of_finding(const Finding &f, const PropertyRun &run) {
+  return f.after_others ? cause_after_others(f.result)
+                        : cause_of(f.shrunk, f.result, *run.kernel, *run.property, f.stats);
+}
+
 using Clock = std::chrono::steady_clock;
 
 /// The case with values that hide nothing: a property that sets its own leaves those of its
@@ -112,20 +117,20 @@ private:
 } // namespace
 
 NamedFinding::NamedFinding(const PropertyRun &r)
-    : run(&r), cause(cause_of(finding().shrunk, finding().result, *r.kernel, *r.property)),
+    : run(&r), cause(cause_of_finding(finding(), r)),
       fingerprint(assay::fingerprint(*r.kernel, *r.property, cause)) {}
 
-std::vector<FindingGroup> group_findings(const RunSummary &summary, const GroupOptions &options) {
+std::vector<FindingGroup> group_findings(const std::vector<const PropertyRun *> &found,
+                                         const GroupOptions &options) {
   std::vector<const assay_kernel *> kernels;
-  for (const PropertyRun &run : summary.runs)
-    if (!run.first.empty() &&
-        std::find(kernels.begin(), kernels.end(), run.kernel) == kernels.end())
-      kernels.push_back(run.kernel);
+  for (const PropertyRun *run : found)
+    if (std::find(kernels.begin(), kernels.end(), run->kernel) == kernels.end())
+      kernels.push_back(run->kernel);
   std::vector<FindingGroup> out;
   for (const assay_kernel *kernel : kernels) {
     std::vector<const PropertyRun *> runs;
-    for (const PropertyRun &run : summary.runs)
-      if (run.kernel == kernel && !run.first.empty()) runs.push_back(&run);
+    for (const PropertyRun *run : found)
+      if (run->kernel == kernel) runs.push_back(run);
     std::stable_sort(runs.begin(), runs.end(), [](const PropertyRun *a, const PropertyRun *b) {
       return a->property < b->property; // both of the one table
     });
@@ -136,6 +141,13 @@ std::vector<FindingGroup> group_findings(const RunSummary &summary, const GroupO
     out.insert(out.end(), groups.begin(), groups.end());
   }
   return out;
+}
+
+std::vector<FindingGroup> group_findings(const RunSummary &summary, const GroupOptions &options) {
+  std::vector<const PropertyRun *> found;
+  for (const PropertyRun &run : summary.runs)
+    if (!run.first.empty()) found.push_back(&run);
+  return group_findings(found, options);
 }
 
 } // namespace assay

@@ -35,6 +35,9 @@ struct GroupOptions {
   const std::atomic<bool> *stop = nullptr; ///< likewise when it turns true
 };
 
+/// Of these runs, each with a finding; all of them in exactly one group.
+std::vector<FindingGroup> group_findings(const std::vector<const PropertyRun *> &found,
+                                         const GroupOptions &options);
 /// Every finding of the run in exactly one group, kernels and groups in the order of the run.
 std::vector<FindingGroup> group_findings(const RunSummary &summary, const GroupOptions &options);
 

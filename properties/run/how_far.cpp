@@ -67,6 +67,7 @@ std::string name_of_shift(const Problem &p, double shift, double blur) {
 } // namespace
 
 std::string how_far(const Problem &shrunk, const Symptom &s) {
+  if (s.origin != Origin::kComputed) return in_words(s.origin);
   if (!s.of_element() || !std::isfinite(s.got) || !std::isfinite(s.expected)) return "";
   const double off = s.got - s.expected;
   std::string text = fmt::format("off by {:.3g}", off);

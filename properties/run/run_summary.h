@@ -21,6 +21,9 @@ struct Finding {
   Problem drawn, shrunk;
   CheckResult result; ///< of the shrunk case
   ShrinkStats stats;
+  /// The case alone, in a new process, does not fail: calls before it are needed. It is then not
+  /// shrunk, and what draws it is what reproduces it.
+  bool after_others = false;
 };
 
 /// Cases by the worst |error| / bound of their outputs: twenty bins of 0.05 from 0 to 1, and one

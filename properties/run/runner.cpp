@@ -10,6 +10,7 @@
 
 #include "properties/case/classify.h"
 #include "properties/relate/compared.h"
+#include "properties/relate/origin.h"
 #include "properties/run/draw.h"
 #include "properties/run/processors.h"
 #include "properties/run/requirements.h"
@@ -37,13 +38,18 @@ std::unique_ptr<Sut> sut_of(const assay_kernel &kernel, const RunnerOptions &opt
   return options.isolate ? make_process_sut(kernel) : make_sut(kernel);
 }
 
+/// What the threads of a run share.
+struct Shared {
+  std::mutex mutex; ///< of the callbacks, and of what follows
+  std::set<const assay_kernel *> hung;
+};
+
 /// One (kernel, property) in progress; owned by one thread.
 class PropertyRunner {
 public:
-  /// `mutex` guards the callbacks of the options.
   PropertyRunner(PropertyRun &run, const RunnerOptions &options,
-                 const std::vector<std::string> &out_of_reach, std::mutex &mutex)
-      : run_(run), options_(options), mutex_(mutex), sut_(sut_of(*run.kernel, options)),
+                 const std::vector<std::string> &out_of_reach, Shared &shared)
+      : run_(run), options_(options), shared_(shared), sut_(sut_of(*run.kernel, options)),
         required_(required_classes(*run.property, *run.kernel)) {
     sut_->set_replays_scores(options.replay_scores);
     run_.narrow = options.envelopes.count(run.kernel) > 0;
@@ -83,8 +89,8 @@ private:
   bool usable() const {
     constexpr int kFindings = 20, kHopeless = 300, kRefused = 40;
     const bool refused = run_.narrow && run_.unsupported >= kRefused;
-    return run_.harness_error.empty() && run_.findings < kFindings && !stopped(options_) &&
-           (run_.cases > 0 || (run_.discarded < kHopeless && !refused));
+    return run_.harness_error.empty() && run_.findings < kFindings && !hung_ &&
+           !stopped(options_) && (run_.cases > 0 || (run_.discarded < kHopeless && !refused));
   }
 
   void draw(uint64_t index) {
@@ -192,10 +198,19 @@ private:
     run_.reached.add(p);
     if (!r.failed()) return;
     ++run_.findings;
+    if (r.symptom.hung) note_hang(p, r);
     if (!run_.first.empty()) return;
     run_.first.push_back(shrunk(index, p, r));
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(shared_.mutex);
     if (options_.found) options_.found(run_);
+  }
+
+  /// The kernel hangs, which costs as long again in every case that shows it: said at once.
+  void note_hang(const Problem &p, const CheckResult &r) {
+    hung_ = true;
+    std::lock_guard lock(shared_.mutex);
+    first_to_hang_ = shared_.hung.insert(run_.kernel).second;
+    if (first_to_hang_ && options_.hung) options_.hung(run_, p, r);
   }
 
   template <class Names>
@@ -211,26 +226,62 @@ private:
     const int weight = run_.property->weight;
     f.cases = ((filling_ ? std::max(drawn_cases_, 1) : run_.cases) + weight - 1) / weight;
     f.drawn = p;
-    auto fails = [&](const Problem &candidate) {
-      return checked(*run_.property, candidate, *sut_, nullptr).failed();
-    };
+    if (hung_ && !first_to_hang_) { // another property makes it smaller: waiting is dear
+      f.shrunk = p;
+      f.result = first;
+      return f;
+    }
+    shrink_and_replay(f, first);
+    const Symptom &s = f.result.symptom;
+    if (s.of_element() && !f.after_others)
+      f.result.symptom.origin = origin_of(f.shrunk, s.row, s.head, s.dim, *sut_);
+    return f;
+  }
+
+  void shrink_and_replay(Finding &f, const CheckResult &first) {
+    shrink_into(f, false);
+    // A replay is the first call of its process.
+    const bool anew = sut_->start_anew();
+    if (anew) f.result = once(f.shrunk);
+    if (f.result.failed()) return;
+    if (anew && fails_alone(f.drawn)) {
+      f.stats = {};
+      shrink_into(f, true);
+      if (f.result.failed()) return;
+    }
+    // It fails now and then: what was drawn is what is known to.
+    f.after_others = anew;
+    f.stats = {};
+    f.shrunk = f.drawn;
+    f.result = first;
+    f.result.message =
+        (anew ? "only after other calls: " : "not in every run of the case: ") + first.message;
+  }
+
+  CheckResult once(const Problem &p) { return checked(*run_.property, p, *sut_, nullptr); }
+  bool fails_alone(const Problem &p) {
+    sut_->start_anew();
+    return once(p).failed();
+  }
+
+  /// `alone`: every candidate is the first case of its process.
+  void shrink_into(Finding &f, bool alone) {
     ShrinkBudget budget = options_.shrink;
     budget.stop = options_.stop;
-    f.shrunk = shrink(p, fails, budget, &f.stats);
-    f.result = checked(*run_.property, f.shrunk, *sut_, nullptr);
-    if (f.result.failed()) return f;
-    // It fails now and then: what was drawn is what is known to.
-    f.shrunk = p;
-    f.result = first;
-    f.result.message = "not in every run of the case: " + first.message;
-    return f;
+    budget.clock = [this] { return processor_seconds() + sut_->seconds_elsewhere(); };
+    const auto fails = [&](const Problem &p) { return alone ? fails_alone(p) : once(p).failed(); };
+    f.shrunk = shrink(f.drawn, fails, budget, &f.stats);
+    if (alone) sut_->start_anew();
+    f.result = once(f.shrunk);
   }
 
   PropertyRun &run_;
   const RunnerOptions &options_;
-  std::mutex &mutex_;
+  Shared &shared_;
   std::unique_ptr<Sut> sut_;
   std::vector<std::string> required_;
+  bool hung_ = false; // one case is enough
+  bool first_to_hang_ = false;
   bool filling_ = false;
   int drawn_cases_ = 0; // decided before fill_missing()
 };
@@ -267,7 +318,7 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
   int workers = options.threads > 0 ? options.threads : default_threads();
   if (options.isolate && processes_need_one_thread()) workers = 1;
   std::atomic<int> next{0};
-  std::mutex mutex;
+  Shared shared;
   Progress state{0, total, 0, 0};
   auto work = [&] {
     if (options.on_thread) options.on_thread();
@@ -275,14 +326,14 @@ RunSummary run_properties(const std::vector<const assay_kernel *> &kernels,
       PropertyRun &run = *queue[i];
       run.started = true;
       auto begin = Clock::now();
-      PropertyRunner runner(run, options, out_of_reach.at(run.kernel), mutex);
+      PropertyRunner runner(run, options, out_of_reach.at(run.kernel), shared);
       if (options.budget > 0)
         runner.by_time(std::min(options.budget * workers * run.property->weight / weights,
                                 options.budget / 2));
       else
         runner.by_count();
       run.seconds = since(begin);
-      std::lock_guard lock(mutex);
+      std::lock_guard lock(shared.mutex);
       ++state.done;
       state.cases += run.cases;
       state.findings += run.findings;

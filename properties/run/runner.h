@@ -34,6 +34,9 @@ struct RunnerOptions {
   /// Called once a property's first failure is shrunk, long before the run ends; one call at a
   /// time.
   std::function<void(const PropertyRun &)> found;
+  /// Called once a kernel has not returned in time, before that case is shrunk: which takes as long
+  /// for every smaller case that hangs. Of each kernel once.
+  std::function<void(const PropertyRun &, const Problem &, const CheckResult &)> hung;
   /// Not null: whether a case with a refused call counts as decided. The kernel stands for one that
   /// takes it, and the others are to be the cases of that one's run.
   std::function<bool(const assay_kernel &, const RefusedCall &)> counted_refusal;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,8 +22,14 @@
 namespace assay {
 namespace {
 
+Hazard lost_channel() {
+  return {.kind = Hazard::Kind::kChannel,
+          .text = "the kernel closed or spoilt the channel of its process"};
+}
+
 Hazard death_of(int status) {
   using enum Hazard::Kind;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kChannelGone) return lost_channel();
   if (WIFEXITED(status))
     return {.kind = kExited,
             .text = fmt::format("the kernel ended its process with exit({})", WEXITSTATUS(status))};
@@ -62,9 +69,27 @@ void Child::start(const std::function<void(int fd)> &body) {
 
 bool Child::alive() {
   if (pid_ <= 0) return false;
-  if (waitpid(pid_, nullptr, WNOHANG) == 0) return true;
+  return !reap(nullptr, WNOHANG);
+}
+
+bool Child::reap(int *status, int flags) {
+  rusage used{};
+  if (wait4(pid_, status, flags, &used) == 0) return false;
+  for (const timeval &time : {used.ru_utime, used.ru_stime})
+    if (!counted_)
+      spent_ += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   pid_ = -1;
-  return false;
+  counted_ = false;
+  return true;
+}
+
+double Child::spent() const {
+  clockid_t clock{};
+  timespec now{};
+  if (pid_ <= 0 || counted_ || clock_getcpuclockid(pid_, &clock) != 0 ||
+      clock_gettime(clock, &now) != 0)
+    return spent_;
+  return spent_ + static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 Hazard Child::failure(Deadline until) {
@@ -72,27 +97,26 @@ Hazard Child::failure(Deadline until) {
   // A process that is about to die closes its channel a little earlier.
   for (int i = 0; !late && i < 200; ++i) {
     int status = 0;
-    if (waitpid(pid_, &status, WNOHANG) == pid_) {
-      pid_ = -1;
-      return death_of(status);
-    }
+    if (reap(&status, WNOHANG)) return death_of(status);
     usleep(1000);
   }
-  if (!late)
-    return {.kind = Hazard::Kind::kChannel,
-            .text = "the kernel closed or spoilt the channel of its process"};
+  if (!late) return lost_channel();
   const double waited = std::chrono::duration<double>(patience_).count();
-  patience_ = std::min(patience_, kLaterPatience);
+  spent_ += waited;
+  counted_ = true;
+  lose_patience();
   return {.kind = Hazard::Kind::kHung,
           .text = fmt::format("the kernel has not returned for {:g} s", waited)};
 }
+
+void Child::lose_patience() { patience_ = std::min(patience_, kLaterPatience); }
 
 void Child::stop() {
   channel_.reset();
   if (pid_ > 0) {
     kill(-pid_, SIGKILL); // no group of that number, unless it leads one
     kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+    reap(nullptr, 0);
   }
   pid_ = -1;
 }

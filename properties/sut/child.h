@@ -13,11 +13,11 @@
 
 namespace assay {
 
-/// How long a call may take in a process of its own. The first that takes longer may merely be
-/// slow; when one did, the next ones get less.
-inline constexpr std::chrono::milliseconds kFirstPatience{60'000}, kLaterPatience{5'000};
 /// Of a process that a kernel runs in; not under AddressSanitizer, whose shadow is far more.
 inline constexpr uint64_t kMaxChildMemory = uint64_t{16} << 30;
+
+/// The exit code of one of our own processes that cannot speak to the harness any more.
+inline constexpr int kChannelGone = 213;
 
 /// A process that a kernel runs in, and the channel to it. Started and stopped any number of times.
 class Child {
@@ -35,14 +35,23 @@ public:
   Channel &channel() { return *channel_; }
   /// For a call that begins now.
   Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
+  /// As if a call had taken too long before.
+  void lose_patience();
   /// Why there is no reply by `until`; the process has ended, or is to be stopped.
   Hazard failure(Deadline until);
+  /// Processor time of its processes so far, and what was waited for those that hung, in seconds.
+  double spent() const;
   /// Ends the process, and those of its group where it leads one.
   void stop();
 
 private:
   std::optional<Channel> channel_;
+  /// waitpid() for the process; what it has used is counted once it has ended.
+  bool reap(int *status, int flags);
+
   pid_t pid_ = -1;
+  double spent_ = 0;
+  bool counted_ = false; ///< it hung: what it uses is in the time that was waited
   std::chrono::milliseconds patience_;
 };
 

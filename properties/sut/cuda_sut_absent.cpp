@@ -6,6 +6,8 @@ namespace assay {
 
 std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &) { return nullptr; }
 
-std::string cuda_unavailable() { return "this build has no cuda target (no nvcc was found)"; }
+std::string cuda_unavailable() {
+  return "this build has no cuda target (the preset cuda has, with nvcc)";
+}
 
 } // namespace assay

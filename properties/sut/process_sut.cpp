@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 
@@ -44,31 +46,48 @@ std::string thrown_by(Body body) {
   }
 }
 
+Hazard threw(const std::string &what) {
+  return {.kind = Hazard::Kind::kThrown, .name = what, .text = "the kernel threw: " + what};
+}
+
+/// Of a kernel that was asked about calls, and ended.
+WrongAnswer no_answer(const Hazard &hazard) {
+  WrongAnswer answer;
+  answer.text = "a call that it is only asked about: " + hazard.text;
+  answer.ended.push_back(hazard);
+  return answer;
+}
+
 /// The harness compares what is then in the memory: nothing here does.
 wire::Message run(Sut &sut, Tensors &t, std::byte *memory) {
   RunResult result;
   const std::string thrown = thrown_by([&] { result = sut.execute(t); });
-  if (!thrown.empty())
-    result.hazards.push_back(
-        {.kind = Hazard::Kind::kThrown, .name = thrown, .text = "the kernel threw: " + thrown});
+  if (!thrown.empty()) result.hazards.push_back(threw(thrown));
   put_buffers(t, CallLayout(t), memory);
   return wire::pack_reply(result, t);
 }
 
 wire::Message key_order(Sut &sut, const Tensors &t) {
   wire::KeyOrderAnswer answer;
-  answer.error = thrown_by([&] { answer.order = *sut.key_order(t); });
+  answer.error = thrown_by([&] {
+    try {
+      answer.order = *sut.key_order(t);
+    } catch (const oracle::OrderError &e) {
+      answer.kind = e.kind;
+      throw;
+    }
+  });
   return wire::pack_key_order(answer);
 }
 
 /// Of calls that are only asked about.
-using AskCalls = std::vector<std::string> (Sut::*)(const Tensors &);
+using AskCalls = std::vector<WrongAnswer> (Sut::*)(const Tensors &);
 
 wire::Message wrong_calls(Sut &sut, AskCalls ask, const Tensors &t) {
-  std::vector<std::string> wrong;
+  std::vector<WrongAnswer> wrong;
   const std::string thrown = thrown_by([&] { wrong = (sut.*ask)(t); });
-  if (!thrown.empty()) wrong.push_back("the kernel threw: " + thrown);
-  return wire::pack_lines(wrong);
+  if (!thrown.empty()) wrong.push_back(no_answer(threw(thrown)));
+  return wire::pack_answers(wrong);
 }
 
 wire::Message answer(Sut &sut, SharedMemory &shared, wire::Request request) {
@@ -108,31 +127,51 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
     const wire::Message reply = answer(*sut, shared, wire::unpack_request(message));
     if (!channel.send(reply, std::nullopt)) break;
   }
-  _exit(0);
+  // Nobody sees this where the harness has closed its end.
+  _exit(kChannelGone);
+}
+
+/// Kernels that did not return once: every thread and property would wait as long again.
+std::mutex hung_mutex;
+std::set<std::string> hung;
+
+bool has_hung(const assay_kernel &kernel) {
+  const std::lock_guard lock(hung_mutex);
+  return hung.count(kernel.name) > 0;
+}
+void note_hang(const assay_kernel &kernel) {
+  const std::lock_guard lock(hung_mutex);
+  hung.insert(kernel.name);
 }
 
 class ProcessSut final : public Sut {
 public:
-  using Sut::Sut;
+  ProcessSut(const assay_kernel &kernel, std::chrono::milliseconds patience)
+      : Sut(kernel), child_(patience) {}
 
   void forget_earlier_calls() override { child_.stop(); }
+  bool start_anew() override {
+    child_.stop();
+    return true;
+  }
+  double seconds_elsewhere() const override { return child_.spent(); }
 
-  std::vector<std::string> accepted_bad_calls(const Tensors &t) override {
+  std::vector<WrongAnswer> accepted_bad_calls(const Tensors &t) override {
     return wrong_calls_of(wire::Question::kBadCalls, t);
   }
-  std::vector<std::string> misjudged_limits(const Tensors &t) override {
+  std::vector<WrongAnswer> misjudged_limits(const Tensors &t) override {
     return wrong_calls_of(wire::Question::kLimits, t);
   }
 
 private:
-  std::vector<std::string> wrong_calls_of(wire::Question question, const Tensors &t) {
-    std::vector<std::string> wrong;
+  std::vector<WrongAnswer> wrong_calls_of(wire::Question question, const Tensors &t) {
+    std::vector<WrongAnswer> wrong;
     wire::Message reply;
     auto failure = ask(question, t, reply);
-    if (!failure && !wire::unpack_lines(reply, wrong)) failure = unsound();
+    if (!failure && !wire::unpack_answers(reply, wrong)) failure = unsound();
     if (!failure) return wrong;
     child_.stop();
-    return {"one: " + failure->text};
+    return {no_answer(*failure)};
   }
 
   RunResult execute(Tensors &t) override {
@@ -152,9 +191,10 @@ private:
     if (!failure && !wire::unpack_key_order(reply, t.problem.batch, answer)) failure = unsound();
     if (failure) {
       child_.stop();
-      throw oracle::OrderError("declared key order: asked for it, " + failure->text);
+      throw oracle::OrderError(oracle::OrderError::Kind::kEnded,
+                               "declared key order: asked for it, " + failure->text);
     }
-    if (!answer.error.empty()) throw oracle::OrderError(answer.error);
+    if (!answer.error.empty()) throw oracle::OrderError(answer.kind, answer.error);
     return std::make_shared<oracle::KeyOrder>(std::move(answer.order));
   }
 
@@ -173,10 +213,14 @@ private:
     put_buffers(t, layout, shared_.room(layout.bytes));
     if (!child_.started()) start();
     const wire::Message request = wire::pack_request(question, shared_.size(), t);
+    if (has_hung(kernel())) child_.lose_patience();
     const Deadline until = child_.deadline();
     const bool replied = child_.channel().send(request, until) &&
                          child_.channel().receive(reply, until, kMaxMessage);
-    return replied ? std::nullopt : std::optional(child_.failure(until));
+    if (replied) return std::nullopt;
+    const Hazard failure = child_.failure(until);
+    if (failure.kind == Hazard::Kind::kHung) note_hang(kernel());
+    return failure;
   }
 
   void start() {
@@ -206,10 +250,11 @@ private:
 
 bool processes_need_one_thread() { return ASSAY_ASAN != 0; }
 
-std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel) {
+std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel,
+                                      std::chrono::milliseconds patience) {
   // Asked here: a process that is being started cannot start another one to ask.
   if (!target_unavailable(kernel.target).empty()) return nullptr;
-  return std::make_unique<ProcessSut>(kernel);
+  return std::make_unique<ProcessSut>(kernel, patience);
 }
 
 } // namespace assay

@@ -2,6 +2,7 @@
 #include "properties/sut/sut.h"
 
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -35,12 +36,35 @@ CallTraits traits_of(const assay_kernel &kernel, uint64_t scratch_bytes) {
           splits && kernel.batch_invariance != ASSAY_BATCH_NONE};
 }
 
-/// Empty, or what is wrong with an answer about a call that is allowed, or is not.
-std::string wrong_answer(assay_status status, bool allowed) {
+using Asked = WrongAnswer::Asked;
+using Answer = WrongAnswer::Answer;
+
+/// What is wrong with an answer about a call that is allowed, or is not, if something is.
+std::optional<Answer> wrong_answer(assay_status status, bool allowed) {
   const bool refused = status == ASSAY_INVALID_ARGUMENT || status == ASSAY_CAPACITY_EXCEEDED;
-  if (status == ASSAY_UNSUPPORTED || (allowed ? status == ASSAY_OK : refused)) return "";
-  if (status == ASSAY_OK) return "is not refused, and is beyond a limit";
-  return refused ? "is refused, and is allowed" : "gets a status that says neither";
+  if (status == ASSAY_UNSUPPORTED || (allowed ? status == ASSAY_OK : refused)) return std::nullopt;
+  if (status == ASSAY_OK) return Answer::kTaken;
+  return refused ? Answer::kRefused : Answer::kNeither;
+}
+
+const char *in_words(Answer wrong) {
+  if (wrong == Answer::kTaken) return "is not refused, and is beyond a limit";
+  return wrong == Answer::kRefused ? "is refused, and is allowed"
+                                   : "gets a status that says neither";
+}
+
+const char *in_words(Asked asked) {
+  return asked == Asked::kPlan        ? ", asked for its plan,"
+         : asked == Asked::kWorkspace ? ", asked for its workspace,"
+                                      : "";
+}
+
+WrongAnswer accepted(const BadCall &call, Asked asked, const std::string &more) {
+  return {.call = call.argument + ": " + name_of(call.kind),
+          .asked = asked,
+          .answer = Answer::kTaken,
+          .text = call.what + more,
+          .ended = {}};
 }
 
 /// A kernel gets query_start if it says that it knows it: to others the array means nothing.
@@ -50,24 +74,25 @@ bool knows_queries(const assay_kernel &kernel, const Tensors &t) {
 
 /// A head_dim that the kernel refuses has no workspace and no plan.
 void ask_sizes_of_other_head_dims(const assay_kernel &kernel, AbiParams &params,
-                                  std::vector<std::string> &accepted) {
+                                  std::vector<WrongAnswer> &wrong) {
   if (params.family != Family::kPaged && params.family != Family::kCascade) return;
   int32_t &head_dim =
       params.family == Family::kPaged ? params.paged.head_dim : params.cascade.head_dim;
   const int32_t right = head_dim;
-  const auto ask = [&](auto size, const char *what) {
+  const auto ask = [&](auto size, Asked asked, const char *what) {
     uint64_t bytes = 0;
-    if (size != nullptr && size(params.get(), &bytes) == ASSAY_OK)
-      accepted.push_back(
-          fmt::format("head_dim is {}, which is refused when asked and has a {}", head_dim, what));
+    if (size == nullptr || size(params.get(), &bytes) != ASSAY_OK) return;
+    const BadCall call{"head_dim", BadCall::Kind::kValue, fmt::format("head_dim is {}", head_dim)};
+    wrong.push_back(
+        accepted(call, asked, fmt::format(", which is refused when asked and has a {}", what)));
   };
   // Smaller ones, since those of the case allow strides that a larger one would not.
   for (const int32_t other : {32, 96, 160, 192}) {
     if (other >= right) break;
     head_dim = other;
     if (kernel.supports(params.get()) == ASSAY_OK) continue;
-    ask(kernel.workspace_size, "workspace");
-    ask(kernel.plan_size, "plan");
+    ask(kernel.workspace_size, Asked::kWorkspace, "workspace");
+    ask(kernel.plan_size, Asked::kPlan, "plan");
   }
   head_dim = right;
 }
@@ -112,7 +137,7 @@ std::shared_ptr<const oracle::KeyOrder> Sut::ask_for_key_order(const Tensors &t)
   return oracle::ask_key_order(kernel_, input_params(t).get());
 }
 
-std::vector<std::string> Sut::accepted_bad_calls(const Tensors &t) {
+std::vector<WrongAnswer> Sut::accepted_bad_calls(const Tensors &t) {
   Tensors copy = t; // a call must not write, but this one is not known to be right
   AbiParams params = make_params(copy, host_addresses(copy), kernel_.target, nullptr);
   uint64_t bytes = 0;
@@ -121,42 +146,43 @@ std::vector<std::string> Sut::accepted_bad_calls(const Tensors &t) {
   GuardedBytes workspace(bytes);
   params.set_workspace(workspace.data(), bytes);
   if (kernel_.supports(params.get()) != ASSAY_OK) return {};
-  std::vector<std::string> accepted;
-  const auto ask = [&](const void *call, const std::string &what) {
+  std::vector<WrongAnswer> wrong;
+  const auto ask = [&](const void *call, const BadCall &bad) {
     if (kernel_.supports(call) == ASSAY_OK)
-      accepted.push_back(what);
+      wrong.push_back(accepted(bad, Asked::kSupports, ""));
     else if (kernel_.run(call) == ASSAY_OK)
-      accepted.push_back(what + ", which is refused when asked and then run");
+      wrong.push_back(accepted(bad, Asked::kRun, ", which is refused when asked and then run"));
   };
   for_each_bad_call(params, traits_of(kernel_, bytes),
-                    [&](const std::string &what) { ask(params.get(), what); });
-  ask(nullptr, "params null");
-  ask_sizes_of_other_head_dims(kernel_, params, accepted);
-  return accepted;
+                    [&](const BadCall &bad) { ask(params.get(), bad); });
+  ask(nullptr, {"params", BadCall::Kind::kNull, "params null"});
+  ask_sizes_of_other_head_dims(kernel_, params, wrong);
+  return wrong;
 }
 
-std::vector<std::string> Sut::misjudged_limits(const Tensors &t) {
+std::vector<WrongAnswer> Sut::misjudged_limits(const Tensors &t) {
   Tensors copy = t;
   AbiParams params = make_params(copy, host_addresses(copy), kernel_.target, nullptr);
   alignas(16) char workspace[16];
   params.set_workspace(workspace, std::numeric_limits<uint64_t>::max());
-  std::vector<std::string> misjudged;
-  const auto judge = [&](const std::string &what, bool allowed, assay_status status) {
-    const std::string wrong = wrong_answer(status, allowed);
-    if (wrong.empty()) return;
-    misjudged.push_back(fmt::format("{} {} (status {}{}{})", what, wrong, status,
-                                    status == ASSAY_OK ? "" : ", ",
-                                    status == ASSAY_OK ? "" : last_message(kernel_)));
+  std::vector<WrongAnswer> misjudged;
+  const auto judge = [&](const LimitedCall &call, Asked asked, assay_status status) {
+    const std::optional<Answer> wrong = wrong_answer(status, call.allowed);
+    if (!wrong) return;
+    const std::string said = status == ASSAY_OK ? "" : ", " + std::string(last_message(kernel_));
+    misjudged.push_back({.call = "limit of " + call.limit + (call.allowed ? "" : " passed"),
+                         .asked = asked,
+                         .answer = *wrong,
+                         .text = fmt::format("{}{} {} (status {}{})", call.what, in_words(asked),
+                                             in_words(*wrong), status, said),
+                         .ended = {}});
   };
   for_each_limit(params, traits_of(kernel_, 0), [&](const LimitedCall &call) {
     uint64_t bytes = 0;
-    if (call.of_plan)
-      return judge(call.what + ", asked for its plan,", call.allowed,
-                   kernel_.plan_size(params.get(), &bytes));
-    judge(call.what, call.allowed, kernel_.supports(params.get()));
+    if (call.of_plan) return judge(call, Asked::kPlan, kernel_.plan_size(params.get(), &bytes));
+    judge(call, Asked::kSupports, kernel_.supports(params.get()));
     if (call.allowed && kernel_.workspace_size != nullptr)
-      judge(call.what + ", asked for its workspace,", true,
-            kernel_.workspace_size(params.get(), &bytes));
+      judge(call, Asked::kWorkspace, kernel_.workspace_size(params.get(), &bytes));
   });
   return misjudged;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,8 +15,13 @@
 #include "oracle/judge/key_order.h"
 #include "properties/call/tensors.h"
 #include "properties/sut/hazard.h"
+#include "properties/sut/wrong_answer.h"
 
 namespace assay {
+
+/// How long a call may take in a process of its own. The first that takes longer may merely be
+/// slow; when one did, the next ones of its kernel get less.
+inline constexpr std::chrono::milliseconds kFirstPatience{60'000}, kLaterPatience{5'000};
 
 /// What a run did, apart from the outputs (which are in the Tensors).
 struct RunResult {
@@ -58,14 +64,20 @@ public:
   /// Ends whatever the kernel may remember, where it runs in a process of its own.
   virtual void forget_earlier_calls() {}
 
+  /// The next call is the first one of a new process, if the kernel runs in one of its own: false
+  /// if not. What `assay replay` will see.
+  virtual bool start_anew() { return false; }
+  /// Of the kernel's own processes, in seconds: processor time, and time that they hung.
+  virtual double seconds_elsewhere() const { return 0; }
+
   /// Calls that assay.h forbids, each that of `t` with one mistake (call/bad_calls.h): what is
   /// wrong in those that the kernel does not refuse. Nothing is run that it says it would refuse
   /// to.
-  virtual std::vector<std::string> accepted_bad_calls(const Tensors &t);
+  virtual std::vector<WrongAnswer> accepted_bad_calls(const Tensors &t);
 
   /// What the kernel says of calls at the limits of assay.h and beyond (call/limit_calls.h), where
   /// it is wrong. It is asked, and runs nothing.
-  virtual std::vector<std::string> misjudged_limits(const Tensors &t);
+  virtual std::vector<WrongAnswer> misjudged_limits(const Tensors &t);
 
   /// Classes of the calls that ran since the last question: of cases as a property made them.
   std::set<std::string> take_classes() { return std::exchange(classes_, {}); }
@@ -129,7 +141,8 @@ std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
 /// The same in a process of its own (process_sut.cpp): whatever the kernel does to that process is
 /// a hazard of the case. On cuda, whose driver does not survive a fork, nothing else in this
 /// process may use the device. Null when the target cannot run.
-std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel);
+std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel,
+                                      std::chrono::milliseconds patience = kFirstPatience);
 /// AddressSanitizer's allocator does not survive a fork beside another thread.
 bool processes_need_one_thread();
 /// Empty when the target can run here, else the reason. Leaves this process without a driver.

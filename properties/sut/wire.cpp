@@ -184,7 +184,7 @@ bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &
 Message pack_key_order(const KeyOrderAnswer &answer) { return packed(answer); }
 
 bool unpack_key_order(std::span<const std::byte> bytes, int requests, KeyOrderAnswer &answer) {
-  if (!unpacked(bytes, answer)) return false;
+  if (!unpacked(bytes, answer) || answer.kind > oracle::OrderError::kLast) return false;
   if (!answer.error.empty()) return true;
   const std::vector<int64_t> &first = answer.order.first;
   return first.size() == static_cast<size_t>(requests) + 1 && first[0] == 0 &&
@@ -192,10 +192,16 @@ bool unpack_key_order(std::span<const std::byte> bytes, int requests, KeyOrderAn
          static_cast<size_t>(first.back()) == answer.order.tiles.size();
 }
 
-Message pack_lines(const std::vector<std::string> &lines) { return packed(lines); }
+Message pack_answers(const std::vector<WrongAnswer> &answers) { return packed(answers); }
 
-bool unpack_lines(std::span<const std::byte> bytes, std::vector<std::string> &lines) {
-  return unpacked(bytes, lines);
+bool unpack_answers(std::span<const std::byte> bytes, std::vector<WrongAnswer> &answers) {
+  std::vector<WrongAnswer> read;
+  if (!unpacked(bytes, read)) return false;
+  for (const WrongAnswer &answer : read)
+    if (!std::ranges::all_of(answer.ended, [](const Hazard &h) { return h.kind <= h.kLast; }))
+      return false;
+  answers = std::move(read);
+  return true;
 }
 
 } // namespace assay::wire

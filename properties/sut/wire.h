@@ -36,14 +36,15 @@ bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &
 struct KeyOrderAnswer {
   std::string error;
   oracle::KeyOrder order;
+  oracle::OrderError::Kind kind = oracle::OrderError::Kind::kEnded; ///< of the error
 };
 Message pack_key_order(const KeyOrderAnswer &answer);
 /// Total: false for anything else than an error, or the order of `requests` requests.
 bool unpack_key_order(std::span<const std::byte> bytes, int requests, KeyOrderAnswer &answer);
 
-/// What is wrong, a line each.
-Message pack_lines(const std::vector<std::string> &lines);
+/// What the kernel says wrongly of calls that it is asked about.
+Message pack_answers(const std::vector<WrongAnswer> &answers);
 /// Total: false for anything else.
-bool unpack_lines(std::span<const std::byte> bytes, std::vector<std::string> &lines);
+bool unpack_answers(std::span<const std::byte> bytes, std::vector<WrongAnswer> &answers);
 
 } // namespace assay::wire

@@ -36,6 +36,7 @@ public:
   /// Starts it where it does not run, and takes its hello. Throws WorkerError.
   void start();
   void stop() { child_.stop(); }
+  double spent() const { return child_.spent(); } ///< see Child
   bool alive() { return child_.started() && child_.alive(); }
   /// Its process ends with the thread that started it.
   std::thread::id starter() const { return starter_; }

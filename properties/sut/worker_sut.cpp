@@ -18,6 +18,12 @@ public:
     if (worker_) pool_->give_back(std::move(worker_));
   }
 
+  bool start_anew() override {
+    if (worker_) worker_->stop();
+    return true;
+  }
+  double seconds_elsewhere() const override { return worker_ ? worker_->spent() : 0; }
+
 private:
   RunResult execute(Tensors &t) override {
     RunResult result;

@@ -41,8 +41,10 @@ TEST(BadCalls, EachIsAskedAndMended) {
       Tensors t = materialise(draw_problem(fuzz_limits(), family, seed));
       AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
       const AbiParams right = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
-      for_each_bad_call(params, {true, true, 0},
-                        [&](const std::string &what) { asked.insert(what); });
+      for_each_bad_call(params, {true, true, 0}, [&](const BadCall &call) {
+        EXPECT_FALSE(call.argument.empty()) << call.what;
+        asked.insert(call.what);
+      });
       EXPECT_EQ(std::memcmp(&params.paged, &right.paged, sizeof right.paged), 0);
       EXPECT_EQ(std::memcmp(&params.merge_state, &right.merge_state, sizeof right.merge_state), 0);
       EXPECT_EQ(std::memcmp(&params.merge_states, &right.merge_states, sizeof right.merge_states),
@@ -74,9 +76,9 @@ TEST(BadCalls, ARunIsNotToTakeWhatIsRefusedWhenAsked) {
   assay_kernel kernel = own_kernel(Family::kMergeState);
   kernel.run = takes_all;
   const Tensors t = materialise(draw_problem(fuzz_limits(), Family::kMergeState, 7));
-  const std::vector<std::string> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
+  const std::vector<WrongAnswer> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
   ASSERT_FALSE(accepted.empty());
-  EXPECT_EQ(accepted[0], "struct_size is 0, which is refused when asked and then run");
+  EXPECT_EQ(accepted[0].text, "struct_size is 0, which is refused when asked and then run");
 }
 
 TEST(BadCalls, AWorkspaceOfARefusedHeadDimIsOneOfThem) {
@@ -86,9 +88,9 @@ TEST(BadCalls, AWorkspaceOfARefusedHeadDimIsOneOfThem) {
   assay_kernel kernel = own_kernel(Family::kPaged);
   EXPECT_TRUE(make_simt_sut(kernel)->accepted_bad_calls(t).empty());
   kernel.workspace_size = [](const void *, uint64_t *) -> assay_status { return ASSAY_OK; };
-  const std::vector<std::string> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
+  const std::vector<WrongAnswer> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
   ASSERT_FALSE(accepted.empty());
-  EXPECT_EQ(accepted[0], "head_dim is 32, which is refused when asked and has a workspace");
+  EXPECT_EQ(accepted[0].text, "head_dim is 32, which is refused when asked and has a workspace");
 }
 
 TEST(BadCalls, NoParamsIsOneOfThem) {
@@ -99,9 +101,9 @@ TEST(BadCalls, NoParamsIsOneOfThem) {
                : assay_merge_state_supports(static_cast<const assay_merge_state_params *>(params));
   };
   const Tensors t = materialise(draw_problem(fuzz_limits(), Family::kMergeState, 7));
-  const std::vector<std::string> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
+  const std::vector<WrongAnswer> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
   ASSERT_EQ(accepted.size(), 1u);
-  EXPECT_EQ(accepted[0], "params null");
+  EXPECT_EQ(accepted[0].text, "params null");
 }
 
 TEST(BadCalls, ACrashIsOneOfThem) {
@@ -112,9 +114,9 @@ TEST(BadCalls, ACrashIsOneOfThem) {
   Problem p = draw_problem(fuzz_limits(), Family::kPaged, 7);
   const Tensors t = materialise(p);
   for (int twice = 0; twice < 2; ++twice) {
-    const std::vector<std::string> accepted = sut->accepted_bad_calls(t);
+    const std::vector<WrongAnswer> accepted = sut->accepted_bad_calls(t);
     ASSERT_EQ(accepted.size(), 1u);
-    EXPECT_NE(accepted[0].find("signal"), std::string::npos) << accepted[0];
+    EXPECT_NE(accepted[0].text.find("signal"), std::string::npos) << accepted[0].text;
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations as files, and the command line of gate; what it decides stands in gate_*_test.cpp.
+#include "properties/gate/red_line.h"
 #include "properties/tests/cli_fixture.h"
 
 namespace assay {
@@ -77,6 +78,25 @@ TEST_F(CliGate, TakesTwoLibrariesOrARepository) {
   expect_error(assay_program({"gate", "--base", "m", "--target", "tpu"}), kExitUsage,
                "unknown target tpu");
   expect_error(assay_program({"gate", "--base", "m", "--budget", "5"}), kExitUsage, "such as 60s");
+}
+
+TEST_F(CliGate, AcceptsOnlyWhatAPersonMayAccept) {
+  const auto accept = [](const char *id) {
+    return assay_program({"gate", "--base", "m", "--accept", id});
+  };
+  expect_error(accept("sloower"), kExitUsage, "--accept sloower: no red line has this id");
+  expect_error(accept("sloower"), kExitUsage, "error-grew");
+  expect_error(accept("new-finding"), kExitUsage, "--accept new-finding: no person can let that");
+  EXPECT_EQ(accept("slower").err.find("--accept"), std::string::npos);
+  // The table for people says the same.
+  std::ifstream in(ASSAY_GATE_README);
+  const std::string page(std::istreambuf_iterator<char>(in), {});
+  for (const gate::LineId &id : gate::line_ids()) {
+    const size_t at = page.find("`" + id.id + "`");
+    ASSERT_NE(at, page.npos) << id.id;
+    const std::string row = page.substr(at, page.find('\n', at) - at);
+    EXPECT_EQ(row.ends_with("| yes |"), id.acceptable) << row;
+  }
 }
 
 TEST_F(CliGate, JudgesTwoLibraries) {

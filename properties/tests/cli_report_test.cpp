@@ -5,6 +5,36 @@
 namespace assay {
 namespace {
 
+TEST_F(Cli, AReportSaysWhatWasCheckedByWhatAndWhere) {
+  const auto checked = [&](const char *plugin) {
+    const Ran r =
+        assay_program({"check", "--plugin", plugin, "--kernel", "reference_merge_state",
+                       "--property", "merge_in_place", "--cases", "2", "--json", path("run.json"),
+                       "--html", path("run.html"), "--markdown", path("run.md")});
+    EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+    return r.out;
+  };
+  const std::string out = checked(ASSAY_REFERENCE_PLUGIN);
+  const nlohmann::json j = json("run.json"), library = j["library"];
+  EXPECT_EQ(library["file"], ASSAY_REFERENCE_PLUGIN);
+  const std::string id = library["id"];
+  EXPECT_EQ(id.size(), 16u);
+  EXPECT_EQ(std::string(j["date"]).size(), 10u);
+  EXPECT_NE(j["machine"], "");
+  EXPECT_TRUE(j["kernels"][0]["declaration"].contains("tile_tokens"));
+  for (const char *page : {"run.html", "run.md"}) {
+    std::ifstream in(path(page));
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    EXPECT_NE(text.find(id), text.npos) << page;
+  }
+  EXPECT_NE(out.find(id), out.npos) << out;
+  // Another library of the same name is told apart.
+  fs::copy_file(ASSAY_REFERENCE_PLUGIN, path("other.so"));
+  std::ofstream(path("other.so"), std::ios::app | std::ios::binary) << "x";
+  checked(path("other.so").c_str());
+  EXPECT_NE(json("run.json")["library"]["id"], id);
+}
+
 class CliReport : public Cli {
 protected:
   void SetUp() override {

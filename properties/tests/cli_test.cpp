@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "properties/process/process.h"
 #include "properties/tests/cli_fixture.h"
 
 namespace assay {
@@ -181,6 +182,18 @@ TEST_F(Cli, APluginThatLeavesIsAFinding) {
   EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
   EXPECT_NE(r.out.find("exit(0)"), r.out.npos) << r.out;
   EXPECT_NE(r.out.find("reproduce: assay replay"), r.out.npos);
+}
+
+// What this program says when something else ends it is not said for the process of a kernel.
+TEST_F(Cli, AProgramWhosePluginLeavesSaysWhatHappened) {
+  const process::Ended r =
+      process::run({.words = {ASSAY_PROGRAM, "check", "--plugin", ASSAY_LEAVING_PLUGIN, "--kernel",
+                              "reference_v1", "--property", "run_to_run", "--cases", "3", "--out",
+                              path("found"), "--patience", "9s"}});
+  EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
+  EXPECT_NE(r.out.find("the kernel ended its process with exit(0)"), r.out.npos) << r.out;
+  EXPECT_NE(r.out.find(" --patience 9s"), r.out.npos) << r.out;
+  EXPECT_EQ(r.err.find("something else"), r.err.npos) << r.err;
 }
 
 TEST_F(Cli, APluginThatLeavesWhenItIsLoadedIsRefused) {

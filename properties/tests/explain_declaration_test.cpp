@@ -73,7 +73,8 @@ TEST_F(Cli, ExplainDeclarationOfAnEmptyCaseProvesNothing) {
 }
 
 TEST_F(Cli, ExplainDeclarationRefusesByName) {
-  expect_error(assay_program({"explain"}), kExitUsage, "files is required");
+  expect_error(assay_program({"explain"}), kExitUsage,
+               "explain: files is missing: a .case, or --declaration");
   expect_error(assay_program({"explain", "--declaration", "--kernel", "v9"}), kExitUsage,
                "unknown kernel 'v9'; known: reference_v1, ");
   expect_error(assay_program({"explain", "--declaration", "--target", "tpu"}), kExitUsage,

@@ -37,6 +37,12 @@ RedLines guards_of(const std::vector<Change> &changes, const Texts &texts = {}) 
 
 constexpr const char *kKernelFile = "kernels/decode/paged_attention_v1.cuh";
 
+TEST(Rooms, AReportOfTheGateIsNoKernel) {
+  for (const char *path : {"g.html", "reports/gate.sarif", "gate.md"})
+    EXPECT_EQ(plugin_room(path, "findings"), Room::kWords) << path;
+  EXPECT_EQ(plugin_room("tuned.json", "findings"), Room::kKernel);
+}
+
 TEST(Rooms, OfThisRepository) {
   EXPECT_EQ(own_room(kKernelFile), Room::kKernel);
   EXPECT_EQ(own_room("kernels/arch/math.cuh"), Room::kKernel);

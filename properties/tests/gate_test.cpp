@@ -84,6 +84,25 @@ TEST(Declarations, WiderIsRedFieldByField) {
   }
 }
 
+// Not "more" and "less": 16 -> 8 is either, by what the field counts.
+TEST(Declarations, AChangeSaysWhatItDoesToTheBounds) {
+  const json base = list_of({{"tile_tokens", 64}, {"sum_depth", 16}});
+  const auto red = [&](const json &head) {
+    const RedLines lines = compare_declarations(base, list_of(head), "simt").red;
+    return lines.empty() ? "" : lines[0].text;
+  };
+  const auto note = [&](const json &head) {
+    const Comparison c = compare_declarations(base, list_of(head), "simt");
+    return c.notes.empty() ? "" : c.notes[0];
+  };
+  EXPECT_EQ(red({{"tile_tokens", 32}, {"sum_depth", 16}}),
+            "tile_tokens 64 -> 32: its bounds get wider");
+  EXPECT_EQ(note({{"tile_tokens", 64}, {"sum_depth", 8}}),
+            "k: sum_depth 16 -> 8: its bounds get tighter; judged by what base declares");
+  EXPECT_EQ(red({{"tile_tokens", 64}, {"sum_depth", 16}, {"checks_arguments", false}}),
+            "checks_arguments true -> false: it promises less");
+}
+
 TEST(Declarations, AKernelThatIsGoneIsRedAndANewOneIsNot) {
   const json none = {{"kernels", json::array()}};
   EXPECT_EQ(ids(compare_declarations(list_of(json::object()), none, "simt").red),

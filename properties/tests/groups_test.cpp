@@ -213,6 +213,67 @@ TEST(Words, OfMessagesChangeNoCauseAndNoFingerprint) {
             named(CheckResult::fail("two", symptom_of(polished))));
 }
 
+TEST(Words, OfDeclaredMistakesChangeNoCauseAndNoFingerprint) {
+  const auto same = [](const auto &plain, const auto &polished) {
+    EXPECT_EQ(named(CheckResult::fail("one", symptom_of(plain))),
+              named(CheckResult::fail("another", symptom_of(polished))));
+  };
+  const WrongAnswer plain{.call = "kv.max_pages: value", .text = "kv.max_pages is -1", .ended = {}};
+  WrongAnswer polished = plain;
+  polished.text = "the call has fewer than no pages";
+  same(plain, polished);
+  using Kind = oracle::OrderError::Kind;
+  for (auto kind = Kind::kRefused; kind <= oracle::OrderError::kLast; kind = Kind(int(kind) + 1)) {
+    const oracle::OrderError error(kind, "plain words");
+    same(error, oracle::OrderError(kind, "polished"));
+    EXPECT_NE(*oracle::name_of(kind), 0);
+  }
+}
+
+TEST(Words, OfDeclaredMistakesTellThemApart) {
+  const auto place = [](const std::string &call, WrongAnswer::Asked asked,
+                        WrongAnswer::Answer answer) {
+    return symptom_of(WrongAnswer{.call = call, .asked = asked, .answer = answer, .ended = {}})
+        .where;
+  };
+  using enum WrongAnswer::Asked;
+  using enum WrongAnswer::Answer;
+  EXPECT_EQ(place("q: null", kSupports, kTaken), "q: null: supports takes");
+  EXPECT_EQ(place("q: null", kRun, kTaken), "q: null: run takes");
+  EXPECT_EQ(place("levels[2].kv.k: alias", kRun, kTaken), "levels[#].kv.k: alias: run takes");
+  EXPECT_EQ(place("limit of blocks", kPlan, kRefused), "limit of blocks: plan_size refuses");
+  EXPECT_EQ(place("limit of blocks passed", kSupports, kNeither),
+            "limit of blocks passed: supports neither takes nor refuses");
+  const WrongAnswer ended{.ended = {{.kind = Hazard::Kind::kGone}}};
+  EXPECT_EQ(symptom_of(ended).where, "asked about a call: the kernel's process is gone");
+  using Error = oracle::OrderError;
+  EXPECT_EQ(symptom_of(Error(Error::Kind::kTwice, "")).where, "key order: a key twice");
+  EXPECT_EQ(symptom_of(Error(Error::Kind::kMissed, "")).where, "key order: a key missed");
+}
+
+TEST(Cause, NamesLayoutsAndTellsNeedsFromWhatWasNotTried) {
+  const assay_kernel &kernel = reference::kernel("reference_v1");
+  const Property &property = *find_property("within_budget");
+  const CheckResult wrong = CheckResult::fail("", wrong_value(0, 0, 0, 1, 2, 0.1));
+  const auto words = [&](const Problem &p, const ShrinkStats &stats) {
+    return describe(cause_of(p, wrong, kernel, property, stats));
+  };
+  const Problem plain;
+  Problem p = plain;
+  p.k_layout = Layout::kHnd;
+  p.v_pad = 1;
+  EXPECT_NE(words(p, {}).find("keys in hnd, strides"), std::string::npos) << words(p, {});
+  ShrinkStats cut{.exhausted = true, .tried = 1u << static_cast<unsigned>(ShrinkField::kPages)};
+  EXPECT_NE(words(p, cut).find("needs keys in hnd, not tried without strides"), std::string::npos)
+      << words(p, cut);
+  Problem other = plain;
+  other.lse_heads_outermost = true;
+  const auto name = [&](const Problem &c) {
+    return fingerprint(kernel, property, cause_of(c, wrong, kernel, property));
+  };
+  EXPECT_EQ((std::set<std::string>{name(plain), name(p), name(other)}).size(), 3u);
+}
+
 // They are those of findings that people have seen.
 TEST(Words, OfPlacesStay) {
   const auto place = [](Hazard::Kind kind) {

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "properties/tests/reference_kernels.h"
+
 namespace assay {
 namespace {
 
@@ -14,6 +16,45 @@ std::string of_o(const Problem &p, double got, double expected, double allowed) 
 }
 std::string of_lse(const Problem &p, double got, double expected) {
   return how_far(p, wrong_value(0, 0, -1, got, expected, 1e-6));
+}
+
+/// A right kernel, but for the first element of O.
+template <class Change>
+Origin origin_with(Change change) {
+  static Change spoil = change;
+  assay_kernel kernel = reference::kernel("reference_v1");
+  kernel.run = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    auto *o = static_cast<uint16_t *>(p.o);
+    const uint16_t before = *o;
+    const assay_status status = reference::kernel("reference_v1").run(params);
+    *o = spoil(p, before, *o);
+    return status;
+  };
+  Problem p;
+  p.seq_lens = {3};
+  p.page_size = 4;
+  return origin_of(p, 0, 0, 0, *make_simt_sut(kernel));
+}
+
+TEST(Origin, IsFoundOutByRunningTheCaseAgain) {
+  using P = assay_paged_params;
+  EXPECT_EQ(origin_with([](const P &, uint16_t, uint16_t right) { return right; }),
+            Origin::kComputed);
+  EXPECT_EQ(origin_with([](const P &, uint16_t, uint16_t) { return uint16_t{0x3f80}; }),
+            Origin::kComputed);
+  EXPECT_EQ(origin_with([](const P &, uint16_t before, uint16_t) { return before; }),
+            Origin::kUnwritten);
+  EXPECT_EQ(origin_with([](const P &p, uint16_t, uint16_t) {
+              return static_cast<const uint16_t *>(p.kv.v)[3 * p.kv.v_stride_token];
+            }),
+            Origin::kDeadMemory);
+}
+
+TEST(Origin, IsSaidInPlaceOfTheDistance) {
+  Symptom s = wrong_value(0, 0, 3, NAN, 1.0, 0.01);
+  s.origin = Origin::kUnwritten;
+  EXPECT_EQ(how_far({}, s), "never written: it still holds what was there before the call");
 }
 
 TEST(HowFar, SaysHowMuch) {

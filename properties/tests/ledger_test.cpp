@@ -125,6 +125,34 @@ TEST_F(LedgerCli, AnOpenFindingMustStillFail) {
   EXPECT_NE(r.out.find("set 'status = fixed'"), r.out.npos) << r.out;
 }
 
+// What a first run has written is the mistake that the second one finds again.
+TEST_F(LedgerCli, AMistakeIsOneFindingOnASecondRunInItsFolder) {
+  static assay_kernel kernel = reference::kernel("reference_merge_states");
+  kernel.run = [](const void *params) -> assay_status {
+    const reference::WithBug defect(reference::Bug::kFirstTwice);
+    return reference::kernel("reference_merge_states").run(params);
+  };
+  const assay_plugin plugin = one_kernel(kernel);
+  fs::create_directories(path("none"));
+  const auto check = [&] {
+    const Ran r = program(plugin, {"check", "--cases", "4", "--findings", path("none"), "--out",
+                                   path("found"), "--json", path("out.json")});
+    EXPECT_EQ(r.code, kExitFinding) << r.err;
+    EXPECT_NE(r.out.find(" failing, 1 finding, "), r.out.npos) << r.out;
+    return r.out;
+  };
+  const std::string first = check();
+  ASSERT_GE(json("out.json")["found"].size(), 3u);
+  const std::string second = check();
+  const nlohmann::json results = json("out.json")["replayed"]["results"];
+  ASSERT_GE(results.size(), 3u);
+  for (const auto &r : results) {
+    EXPECT_EQ(r["verdict"], "FAIL");
+    EXPECT_NE(r["same_as"], "") << r;
+  }
+  EXPECT_NE(second.find(" more kept cases and properties that show it\n"), second.npos) << second;
+}
+
 TEST_F(LedgerCli, AFixedFindingMustPass) {
   keep("status = fixed\n");
   EXPECT_EQ(check(right_).code, kExitPass);

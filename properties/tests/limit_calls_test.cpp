@@ -41,6 +41,7 @@ TEST(LimitCalls, EachIsAskedAndMended) {
       int allowed = 0, beyond = 0;
       for_each_limit(params, {true, true, 0, true}, [&](const LimitedCall &call) {
         EXPECT_NE(call.what, "");
+        EXPECT_NE(call.limit, "");
         ++(call.allowed ? allowed : beyond);
       });
       EXPECT_GE(allowed, 8) << name_of(family);

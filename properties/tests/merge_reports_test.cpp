@@ -158,6 +158,15 @@ TEST_F(MergeReports, RefusesWhatDoesNotBelongTogether) {
   write("b.json", b);
   expect_error(merge({"a.json", "b.json"}), kExitUsage, ": target is 'cuda'");
   b["target"] = a["target"];
+  // The same names and other code: a library that was built again.
+  nlohmann::json c = a, d = b;
+  c["library"] = {{"name", "my"}, {"file", "my.so"}, {"id", "0123456789abcdef"}};
+  d["library"] = {{"name", "my"}, {"file", "my.so"}, {"id", "fedcba9876543210"}};
+  write("c.json", c);
+  write("d.json", d);
+  expect_error(merge({"c.json", "d.json"}), kExitUsage,
+               path("d.json") + ": its library is my fedcba9876543210, that of " + path("c.json") +
+                   " is my 0123456789abcdef");
   b["kernels"][0]["name"] = "other";
   write("b.json", b);
   expect_error(merge({"a.json", "b.json"}), kExitUsage, ": kernels are 'other'");

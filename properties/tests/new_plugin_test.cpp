@@ -134,7 +134,7 @@ TEST_F(Cli, NewPluginRefusesByName) {
   refused({"mine"}, "expected one of --paged, --cascade and --merge");
   refused({"mine", "--paged", "--merge"}, "expected one of --paged, --cascade and --merge");
   refused({"mine", "--paged", "--cuda", "--python"}, "one of --cuda and --python at most");
-  refused({"--paged"}, "dir is required");
+  refused({"--paged"}, "new: dir is missing: its folder");
   refused({"", "--paged"}, "dir: is empty");
   for (const char *name : {"a b", "1st", "x/y", "x#", "\"", "_x"})
     refused({"mine", "--paged", "--name", name}, "--name '" + std::string(name) + "': is not a");

@@ -69,7 +69,7 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
 TEST(Wire, NoOrdersOfKeysButSoundOnesAreTaken) {
   assay_key_tile tile{};
   tile.end = 7;
-  const wire::Message good = wire::pack_key_order({"", {{tile, tile}, {0, 2, 2}}});
+  const wire::Message good = wire::pack_key_order({"", {{tile, tile}, {0, 2, 2}}, {}});
   wire::KeyOrderAnswer got;
   ASSERT_TRUE(wire::unpack_key_order(good, 2, got));
   EXPECT_EQ(got.order.of(0)[1].end, 7);
@@ -78,8 +78,9 @@ TEST(Wire, NoOrdersOfKeysButSoundOnesAreTaken) {
   EXPECT_FALSE(wire::unpack_key_order(good, 3, got));
   for (const std::vector<int64_t> &first :
        std::vector<std::vector<int64_t>>{{1, 2, 2}, {0, 3, 2}, {0, 1, 1}, {0, 2, 3}, {}})
-    EXPECT_FALSE(wire::unpack_key_order(wire::pack_key_order({"", {{tile, tile}, first}}), 2, got));
-  ASSERT_TRUE(wire::unpack_key_order(wire::pack_key_order({"refused", {}}), 2, got));
+    EXPECT_FALSE(
+        wire::unpack_key_order(wire::pack_key_order({"", {{tile, tile}, first}, {}}), 2, got));
+  ASSERT_TRUE(wire::unpack_key_order(wire::pack_key_order({"refused", {}, {}}), 2, got));
   EXPECT_EQ(got.error, "refused");
   for (size_t cut = 0; cut < good.size(); ++cut)
     EXPECT_FALSE(wire::unpack_key_order(std::span(good).first(cut), 2, got)) << cut;
@@ -216,7 +217,7 @@ TEST(Process, ClosingEveryDescriptorIsAFinding) {
           close(fd);
         return ASSAY_OK;
       },
-      "process");
+      "closed or spoilt the channel");
 }
 
 TEST(Process, FloodingTheChannelIsAFinding) {
@@ -228,6 +229,31 @@ TEST(Process, FloodingTheChannelIsAFinding) {
         return ASSAY_OK;
       },
       "sound reply");
+}
+
+// Its handlers of the end of a program are no kernel's.
+TEST(Process, ThatExitsSaysItsOwnCode) {
+  expect_finding([](const void *) -> assay_status { _exit(4); }, "exit(4)");
+}
+
+assay_status sleeps(const void *) {
+  for (;;)
+    pause();
+}
+
+TEST(Process, PatienceIsGivenAndLostByTheKernelNotByItsThread) {
+  assay_kernel kernel = reference::kernel("reference_v1");
+  kernel.name = "sleeps";
+  kernel.run = sleeps;
+  auto first = make_process_sut(kernel, std::chrono::milliseconds(200));
+  const CheckResult r = run_problem(small_case(), *first).check;
+  EXPECT_TRUE(r.symptom.hung);
+  EXPECT_NE(r.message.find("has not returned for 0.2 s"), std::string::npos) << r.message;
+  EXPECT_GE(first->seconds_elsewhere(), 0.2);
+  // Another thread's process of that kernel, which would have been waited for a minute.
+  auto second = make_process_sut(kernel);
+  const CheckResult again = run_problem(small_case(), *second).check;
+  EXPECT_NE(again.message.find("has not returned for 5 s"), std::string::npos) << again.message;
 }
 
 } // namespace

@@ -20,6 +20,7 @@ inline json finding(const std::string &kernel, const std::string &property, size
           {"detail", "budget: weights 0\n"},
           {"cause", {{"error", "hazard"}, {"text", "hazard: misaligned at kernels/a.cuh:31"}}},
           {"fingerprint", "0123456789abcdef"},
+          {"differs", {"k_layout = hnd", "q_len = 2"}},
           {"group", group},
           {"failing_cases", 3},
           {"cases", 40},

@@ -242,21 +242,6 @@ TEST(Report, EveryRenderingSaysTheSameOfOneState) {
   EXPECT_NE(terminal(d, {}).find("\nINTERRUPTED: 0 of 3 properties not run"), std::string::npos);
 }
 
-TEST(Report, TerminalHasAllThatIsKnownOfAFinding) {
-  json d = document();
-  d["found"][1]["unwritten"] = "findings: cannot write";
-  const std::string text = terminal(d, {});
-  for (const char *part :
-       {"\nFINDING k<1> within_budget: ",
-        "  off by 0.5, 13 times what is allowed\nbudget: weights 0\n",
-        "  cause: hazard: misaligned at kernels/a.cuh:31 [0123456789abcdef]\n",
-        "  also seen by: run_to_run\n", "  3 of 40 cases fail; shrunk in 3 steps (9 tried)\n",
-        "  reproduce: assay replay 'findings/a b.case'\n", "  drawn by:  assay check --seed 7\n",
-        "  findings: cannot write; the case:\nassay-case 1\nend\n",
-        "NaN need not reach the outputs of k<1> (scores)\n", "\nFAIL: 120 cases, "})
-    EXPECT_NE(text.find(part), text.npos) << part << "\n" << text;
-}
-
 TEST(Report, CoverageIsCoveredOutsideOrMissing) {
   const Coverage c = coverage(document(), "k<1>");
   ASSERT_EQ(c.rows.size(), 3u);

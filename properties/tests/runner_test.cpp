@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/run/runner.h"
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "properties/relate/outcome.h"
+#include "properties/run/groups.h"
 #include "properties/run/requirements.h"
 #include "properties/tests/reference_kernels.h"
 
@@ -154,6 +157,97 @@ TEST(Runner, WhatFailsOnceIsKeptAsItWasDrawn) {
   const Finding &f = summary.runs[0].first[0];
   EXPECT_EQ(f.result.message, "not in every run of the case: other bits");
   EXPECT_EQ(f.shrunk, f.drawn);
+}
+
+/// Right until its process has made so many calls.
+template <int kCalls>
+assay_status wrong_after(const void *params) {
+  static int calls = 0;
+  const reference::WithBug bug(++calls > kCalls ? reference::Bug::kFixedKvHead
+                                                : reference::Bug::kNone);
+  return reference::kernel("reference_v1").run(params);
+}
+
+TEST(Runner, WhatNeedsCallsBeforeItSaysSo) {
+  if (processes_need_one_thread()) GTEST_SKIP() << "a process a case, under AddressSanitizer";
+  assay_kernel kernel = *v1();
+  kernel.run = wrong_after<20>;
+  RunnerOptions options = quick(1);
+  options.cases = 60;
+  options.isolate = true;
+  const auto summary = run_properties(
+      {&kernel}, some({"within_budget", "head_permutation", "page_permutation"}), options, nullptr);
+  size_t found = 0;
+  for (const PropertyRun &run : summary.runs)
+    for (const Finding &f : run.first) {
+      ++found;
+      EXPECT_TRUE(f.after_others) << run.property->name;
+      EXPECT_EQ(f.shrunk, f.drawn);
+      EXPECT_EQ(f.result.message.rfind("only after other calls: ", 0), 0u) << f.result.message;
+    }
+  ASSERT_GE(found, 2u);
+  const auto groups =
+      group_findings(summary, {.sut = [](const assay_kernel &k) { return make_process_sut(k); }});
+  EXPECT_EQ(groups.size(), 1u);
+  EXPECT_NE(describe(groups[0].members[0].cause).find("needs calls before it"), std::string::npos);
+}
+
+// Shrunk in a process that remembers, the case would fail there alone.
+TEST(Runner, WhatFailsAloneIsShrunkAlone) {
+  if (processes_need_one_thread()) GTEST_SKIP() << "a process a case, under AddressSanitizer";
+  assay_kernel kernel = *v1();
+  kernel.run = [](const void *params) -> assay_status {
+    // A kv head too few; once it has happened, always.
+    static bool broken = false;
+    broken |= static_cast<const assay_paged_params *>(params)->num_kv_heads > 1;
+    const reference::WithBug bug(broken ? reference::Bug::kLseWithoutSum : reference::Bug::kNone);
+    return reference::kernel("reference_v1").run(params);
+  };
+  RunnerOptions options = quick(1);
+  options.isolate = true;
+  const auto summary = run_properties({&kernel}, some({"within_budget"}), options, nullptr);
+  ASSERT_EQ(summary.runs[0].first.size(), 1u);
+  const Finding &f = summary.runs[0].first[0];
+  EXPECT_FALSE(f.after_others);
+  EXPECT_EQ(f.shrunk.num_kv_heads, 2);
+  EXPECT_TRUE(checked(*find_property("within_budget"), f.shrunk, *make_process_sut(kernel), nullptr)
+                  .failed());
+}
+
+TEST(Runner, AHangIsSaidAtOnceAndShrunkByOneProperty) {
+  if (processes_need_one_thread()) GTEST_SKIP() << "a process a case, under AddressSanitizer";
+  assay_kernel kernel = *v1();
+  kernel.name = "hangs_with_a_group";
+  kernel.run = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    while (p.num_qo_heads > p.num_kv_heads)
+      pause();
+    return reference::kernel("reference_v1").run(params);
+  };
+  RunnerOptions options = quick(1);
+  options.make_sut = [](const assay_kernel &k) {
+    return make_process_sut(k, std::chrono::milliseconds(300));
+  };
+  options.shrink.seconds = 2;
+  std::vector<std::string> said;
+  options.hung = [&](const PropertyRun &r, const Problem &p, const CheckResult &) {
+    EXPECT_GT(p.group_size, 1);
+    said.push_back(std::string("hung ") + r.property->name);
+  };
+  options.found = [&](const PropertyRun &r) {
+    said.push_back(std::string("found ") + r.property->name);
+  };
+  const auto summary =
+      run_properties({&kernel}, some({"within_budget", "run_to_run"}), options, nullptr);
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(said[0].substr(0, 5), "hung ");
+  for (const PropertyRun &run : summary.runs) {
+    EXPECT_EQ(run.findings, 1) << run.property->name; // the property is left
+    const bool first = said[0] == std::string("hung ") + run.property->name;
+    ASSERT_EQ(run.first.size(), 1u);
+    EXPECT_EQ(run.first[0].stats.checks > 0, first);
+    if (first) EXPECT_EQ(run.first[0].shrunk.group_size, 2);
+  }
 }
 
 TEST(Runner, AnExceptionIsAHarnessErrorNotAPass) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/case/shrink.h"
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "properties/case/codec.h"
 #include "properties/case/directed.h"
 #include "properties/case/problem_gen.h"
+#include "properties/case/simplest.h"
 #include "properties/run/registry.h"
 #include "properties/tests/reference_kernels.h"
 
@@ -70,6 +73,60 @@ TEST(Shrink, IsDeterministicAndEndsWithinItsBudget) {
   shrink(p, fails, {.checks = 3, .seconds = 10}, &stats);
   EXPECT_EQ(stats.checks, 3);
   EXPECT_TRUE(stats.exhausted);
+}
+
+TEST(Shrink, SaysWhichFieldsItHasTried) {
+  Problem p = large_case(Family::kPaged);
+  p.k_pad = 1;
+  const auto fails = [](const Problem &c) { return c.num_kv_heads > 1 && c.k_pad == 1; };
+  ShrinkStats all, few;
+  shrink(p, fails, {}, &all);
+  EXPECT_TRUE(all.knows(ShrinkField::kHeads));
+  EXPECT_TRUE(all.knows(ShrinkField::kShape));
+  // Heads are tried before strides are.
+  int heads_tried = 0;
+  do {
+    few = {};
+    shrink(p, fails, {.checks = ++heads_tried}, &few);
+  } while (!few.knows(ShrinkField::kHeads));
+  EXPECT_TRUE(few.exhausted);
+  EXPECT_FALSE(few.knows(ShrinkField::kShape));
+}
+
+// What other programs leave of the processor must not cut the search short.
+TEST(Shrink, TimeIsThatOfTheProcessor) {
+  const Problem p = large_case(Family::kPaged);
+  ShrinkStats stats;
+  const auto fails = [](const Problem &c) {
+    usleep(2000);
+    return c.num_kv_heads > 1;
+  };
+  shrink(p, fails, {.checks = 100, .seconds = 0.1}, &stats);
+  EXPECT_TRUE(stats.checks == 100 || !stats.exhausted) << stats.checks;
+  double spent = 0;
+  shrink(p, fails, {.seconds = 1, .clock = [&] { return spent += 0.3; }}, &stats);
+  EXPECT_TRUE(stats.exhausted);
+}
+
+TEST(Differences, AreThoseFromTheSimplestCase) {
+  for (Family family :
+       {Family::kPaged, Family::kCascade, Family::kMergeState, Family::kMergeStates}) {
+    const Problem p = shrink(large_case(family), [](const Problem &) { return true; });
+    for (const std::string &field : differences(p))
+      EXPECT_TRUE(field == "seq_lens = 0" || field == "num_states = 0" ||
+                  family == Family::kCascade)
+          << name_of(family) << ": " << field;
+  }
+  Problem p = decode_family({}, full_limits(), Family::kPaged);
+  EXPECT_TRUE(differences(p).empty());
+  p.k_layout = Layout::kHnd;
+  p.q_len = 2;
+  p.q.seed = 7;
+  EXPECT_EQ(differences(p), (std::vector<std::string>{"k_layout = hnd", "q_len = 2"}));
+  p.base_seed = 3;
+  p.softcap = Softcap::kThirty;
+  EXPECT_EQ(differences(p), (std::vector<std::string>{"k_layout = hnd", "q_len = 2", "softcap = 30",
+                                                      "base_seed = 3"}));
 }
 
 // More requests than there is memory for a candidate each: the budget is kept all the same.

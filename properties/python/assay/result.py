@@ -29,27 +29,33 @@ class Finding:
     reproduce: str = ""  #: the command that runs it again
     failing_cases: int = 1
     cases: int = 1  #: that were decided
+    also_seen_by: tuple = ()  #: other properties that fail for the same mistake
 
     def __str__(self):
         lines = [f"{self.kernel} {self.property}: {self.message}"]
         lines += _first_lines(self.detail, 3)
         if self.case:
             lines += [f"{self.failing_cases} of {self.cases} cases fail; the smallest:", self.case.rstrip()]
+        lines += [f"also seen by: {', '.join(self.also_seen_by)}"] if self.also_seen_by else []
         lines += [f"reproduce: {self.reproduce}"] if self.reproduce else []
         return "\n".join(lines)
 
 
 class Result:
-    """exit_code, report (the program's --json), text (what it printed) and findings (a list of Finding)."""
+    """exit_code, report (the program's --json), text (what it printed) and findings (a list of Finding, one for each mistake)."""
 
     def __init__(self, exit_code, report, text):
         self.exit_code, self.report, self.text = exit_code, report, text
         known = {field.name for field in dataclasses.fields(Finding)}
-        self.findings = [Finding(**{k: v for k, v in f.items() if k in known}) for f in report["found"]]
+        self.findings = []
+        for group in report["groups"]:
+            sharpest = report["found"][group["found"]]
+            others = tuple(name for name in group["properties"] if name != sharpest["property"])
+            self.findings.append(Finding(**{k: v for k, v in sharpest.items() if k in known}, also_seen_by=others))
         self.findings += [
             Finding(kept["kernel"], kept["property"], kept["message"], file=kept["file"])
             for kept in report["replayed"]["results"]
-            if kept["verdict"] == "FAIL"
+            if kept["verdict"] == "FAIL" and not kept.get("same_as")
         ]
 
     @property

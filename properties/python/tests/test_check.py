@@ -42,6 +42,17 @@ def test_one_token_less_is_found_with_a_small_case():
     assert any(finding.file == result.findings[0].file for finding in again.findings)
 
 
+def test_a_mistake_that_every_property_sees_is_one_finding():
+    result = assay.check(wrong_kernels.raises_index_error, cases=1)
+    assert len(result.report["found"]) > 5 and len(result.findings) == 1
+    with pytest.raises(assay.FindingsError) as said:
+        result.raise_for_findings()
+    text = str(said.value)
+    assert "IndexError" in text and "also seen by: " in text and len(text.splitlines()) < 120, text
+    again = assay.check(wrong_kernels.raises_index_error, cases=1)  # replays what the first wrote
+    assert len(again.findings) == 1
+
+
 def test_a_declaration_is_judged_not_believed():
     assay.check(wrong_kernels.declares_rounding, cases=2, property="within_budget").raise_for_findings()
     hidden = assay.check(wrong_kernels.hides_rounding, cases=2, property="within_budget")

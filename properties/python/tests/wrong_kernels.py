@@ -22,6 +22,11 @@ def pointer(array, index=0):
 
 
 @wrong()
+def raises_index_error(case):
+    return [case.num_rows][1]
+
+
+@wrong()
 def leaves(case):
     os._exit(0)
 
