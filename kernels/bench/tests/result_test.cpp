@@ -104,9 +104,12 @@ TEST(Result, HostTimesAlone) {
 TEST(Result, FindingsAreOfTheKernel) {
   CellResult r = decode();
   EXPECT_FALSE(json_of(r)[0].contains("findings"));
-  r.verified["paged_attention_v1"] = {12, {"request 0 head 1 dim 2: wrong"}};
+  r.verified["paged_attention_v1"] = {
+      .rows = 12, .outputs = 4128, .device_ms = 1.5, .findings = {"request 0 head 1 dim 2: wrong"}};
   const Json cells = json_of(r);
   EXPECT_EQ(cells[0]["verified_rows"], 12);
+  EXPECT_EQ(cells[0]["judged_outputs"], 4128);
+  EXPECT_EQ(cells[0]["judge_ms"], 1.5);
   EXPECT_EQ(cells[0]["findings"].size(), 1u);
   EXPECT_FALSE(cells[1].contains("findings"));
 }
