@@ -100,9 +100,12 @@ void ask_sizes_of_other_head_dims(const assay_kernel &kernel, AbiParams &params,
 } // namespace
 
 RunResult Sut::run(Tensors &t) {
-  if (!knows_queries(kernel_, t))
-    return {.status = ASSAY_UNSUPPORTED,
-            .message = "query_start is given, and the kernel does not declare ragged_queries"};
+  if (!knows_queries(kernel_, t)) {
+    RunResult refused;
+    refused.status = ASSAY_UNSUPPORTED;
+    refused.message = "query_start is given, and the kernel does not declare ragged_queries";
+    return refused;
+  }
   std::vector<Buffer> before = t.buffers;
   RunResult result = execute(t);
   for (const auto &[name, count] : result.counters)

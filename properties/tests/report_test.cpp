@@ -164,7 +164,7 @@ TEST(Report, SarifHasOneResultForEachGroup) {
     rules.push_back(rule["id"]);
   }
   for (const json &r : one["results"])
-    EXPECT_NE(std::find(rules.begin(), rules.end(), r["ruleId"]), rules.end());
+    EXPECT_NE(std::find(rules.begin(), rules.end(), r["ruleId"].get<std::string>()), rules.end());
   EXPECT_EQ(one["invocations"][0]["exitCode"], 1);
   EXPECT_TRUE(one["invocations"][0]["executionSuccessful"]);
   EXPECT_EQ(one["invocations"][0]["toolExecutionNotifications"].size(), 2u);
