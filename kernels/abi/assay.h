@@ -295,7 +295,9 @@ typedef struct assay_merge_state_params {
  * Merge n states per row, in state order. Fixed: state s of row r is o_in[(r * num_states + s)].
  * Ragged: indptr [num_rows + 1] selects states indptr[r] .. indptr[r+1]-1 and num_states is only
  * the upper bound of a row's count, which is not checked: of a row that has more, any may be left
- * out. Zero states give o = 0, lse = -inf.
+ * out. Zero states give o = 0, lse = -inf. Empty states (lse = -inf) are the identity whatever o
+ * holds: a row with one that is not empty gets its o and lse exactly, but for the sign of a zero
+ * and the payload of a NaN.
  *
  * Never in place: an output of one row may lie on a state that another thread has yet to read.
  *
