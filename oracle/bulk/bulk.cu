@@ -83,23 +83,6 @@ void launch_of_dim(const Call &call, unsigned units, unsigned pairs, cudaStream_
   launch_passes<kPairs, 8>(call, units, pairs, stream);
 }
 
-/// What the rows of a call are, without any of them.
-RowProblem problem_of(const AttentionRows &rows, const KernelModel &model) {
-  RowProblem problem;
-  problem.dtype = rows.q_dtype;
-  problem.o_dtype = rows.out.dtype;
-  problem.sm_scale = rows.sm_scale;
-  problem.lse_base = rows.out.lse_base;
-  problem.arithmetic = model.arithmetic;
-  problem.combine_stages = model.arithmetic.merge_stages;
-  problem.features.fp8 = rows.fp8();
-  problem.features.softcap = rows.softcap;
-  problem.features.alibi = rows.alibi;
-  problem.features.sinks = rows.sinks;
-  problem.features.o_scale = rows.o_scale;
-  return problem;
-}
-
 bool aligned(const AttentionRows &rows) {
   const int64_t bytes = element_size(rows.kv_dtype), piece = 8 * bytes;
   const auto whole = [&](int64_t elements) { return elements * bytes % piece == 0; };
@@ -139,7 +122,7 @@ std::string bulk_refuses(const AttentionRows &rows, const KernelModel &model) {
   if (rows.pools.size() > bulk::kMaxPools) return "more than 8 pools";
   if (rows.heads.empty() || !bulk::grouped(rows)) return "query heads that are not in equal groups";
   if (!rows.span.empty()) return "hidden keys";
-  const RowProblem problem = bulk::problem_of(rows, model);
+  const RowProblem problem = common_problem(rows, model);
   for (const HeadInput &head : rows.heads) {
     RowFeatures features = problem.features;
     features.k_scale = head.k_scale;
@@ -188,7 +171,7 @@ bulk::Call BulkJudge::Device::call_of(const AttentionRows &rows, const CallOutpu
                      pool.v_stride_token,
                      pool.v_stride_head};
   }
-  const RowProblem problem = bulk::problem_of(rows, model);
+  const RowProblem problem = common_problem(rows, model);
   call.model = model_of(problem, rows.head_dim);
   call.facts = facts_of(problem);
   AttentionReader reader(rows, model);

@@ -38,6 +38,23 @@ KeySet slice(const KeySet &from, int begin, int count) {
 
 } // namespace
 
+RowProblem common_problem(const AttentionRows &rows, const KernelModel &model) {
+  RowProblem problem;
+  problem.dtype = rows.q_dtype;
+  problem.o_dtype = rows.out.dtype;
+  problem.sm_scale = rows.sm_scale;
+  problem.lse_base = rows.out.lse_base;
+  problem.arithmetic = model.arithmetic;
+  problem.combine_stages = model.arithmetic.merge_stages;
+  problem.replay_scores = model.replay_scores;
+  problem.features.fp8 = rows.fp8();
+  problem.features.softcap = rows.softcap;
+  problem.features.alibi = rows.alibi;
+  problem.features.sinks = rows.sinks;
+  problem.features.o_scale = rows.o_scale;
+  return problem;
+}
+
 AttentionReader::AttentionReader(const AttentionRows &rows, const KernelModel &model, Memory memory)
     : rows_(rows), model_(model), memory_(std::move(memory)),
       seen_(static_cast<size_t>(rows.lists())) {
@@ -48,13 +65,7 @@ AttentionReader::AttentionReader(const AttentionRows &rows, const KernelModel &m
     seen.end = std::max(seen.end, rows.end[row]);
     ++seen.rows;
   }
-  problem_.dtype = rows.q_dtype;
-  problem_.o_dtype = rows.out.dtype;
-  problem_.sm_scale = rows.sm_scale;
-  problem_.lse_base = rows.out.lse_base;
-  problem_.arithmetic = model.arithmetic;
-  problem_.combine_stages = model.arithmetic.merge_stages;
-  problem_.replay_scores = model.replay_scores;
+  problem_ = common_problem(rows, model);
 }
 
 int AttentionReader::split_limit(size_t keys) const {

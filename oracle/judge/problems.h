@@ -22,6 +22,9 @@ struct KernelModel {
   bool replay_scores = false;                 ///< T2 as well; block_fma.h says what it assumes
 };
 
+/** What the rows of a call have in common: no keys, no query, no head's own features. */
+RowProblem common_problem(const AttentionRows &rows, const KernelModel &model);
+
 /**
  * Problems of attention rows, one at a time. Heads of a group that are asked about one after
  * another share their keys, and so do the query rows of a list. Rows must outlive it.
