@@ -171,7 +171,7 @@ std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
 void fill(Tensors &t, const Palette &q, const Palette &k, const Palette &v) {
   const Problem &p = t.problem;
   const auto dtype = static_cast<assay_dtype>(p.dtype);
-  for (int row = 0; row < p.batch; ++row)
+  for (int row = 0; row < t.rows(); ++row)
     for (int head = 0; head < t.heads(); ++head)
       for (int i = 0; i < p.head_dim; ++i)
         t.set_bits(t.q, row, head, i, q.bits(dtype, row + head, i));
