@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace assay::simt {
 namespace {
@@ -13,17 +14,14 @@ bool acquires(AtomicOrder order) {
 bool releases(AtomicOrder order) {
   return order == AtomicOrder::kRelease || order == AtomicOrder::kAcqRel;
 }
-uintptr_t key(const void *address) { return reinterpret_cast<uintptr_t>(address); }
 
 } // namespace
 
-void BlockOrder::begin_launch() {
-  stamp_ = 0;
-  nodes_.assign(1, {});
-  others_.clear();
-  messages_.clear();
-  visited_.assign(1, 0);
-  search_ = 0;
+void BlockOrder::begin_launch(OrderGraph &graph, uint32_t launch, uint32_t device, NodeId before) {
+  graph_ = &graph;
+  launch_ = launch;
+  device_ = device;
+  before_ = before;
   block_view_ = {};
   thread_view_ = {};
 }
@@ -33,31 +31,36 @@ void BlockOrder::begin_block(uint32_t block, uint32_t threads) {
   threads_ = threads;
   ++block_serial_;
   if (states_.size() < threads) states_.resize(threads);
-  root_ = 0;
+  root_ = before_;
   acquirers_.clear();
   log_.clear();
-  base_ = stamp_++;
+  base_ = graph_->next_stamp();
   quiet_ = true;
   ++version_;
+}
+
+BlockOrder::NodeId BlockOrder::end_block() {
+  all_meet();
+  return root_;
 }
 
 // ---- meetings inside the block ----
 
 void BlockOrder::all_meet() {
   for (const uint32_t thread : acquirers_) {
-    root_ = join(root_, states_[thread].acquired.back().node);
+    root_ = graph_->join(root_, states_[thread].acquired.back().node);
     states_[thread].acquired.clear();
   }
   acquirers_.clear();
   log_.clear();
-  base_ = stamp_++;
+  base_ = graph_->next_stamp();
   quiet_ = true;
   ++version_;
 }
 
 void BlockOrder::log(const Event &event) {
   log_.push_back(event);
-  ++stamp_;
+  graph_->next_stamp();
   ++version_;
 }
 
@@ -107,7 +110,7 @@ void BlockOrder::look_back(uint32_t thread) {
   looking_ = thread;
   // known_ has whole warps. Threads past the end of the block keep base_: nobody learns from them.
   known_.assign((threads_ + kLanes - 1) / kLanes * kLanes, base_);
-  known_[thread] = stamp_;
+  known_[thread] = stamp();
   std::array<int32_t, 256> phases; // per mbarrier the latest phase that is known to be passed
   phases.fill(-1);
   for (auto event = log_.rbegin(); event != log_.rend(); ++event)
@@ -118,7 +121,7 @@ void BlockOrder::look_back(uint32_t thread) {
     const auto later =
         std::upper_bound(acquired.begin(), acquired.end(), known_[other],
                          [](uint32_t stamp, const Acquired &a) { return stamp < a.stamp; });
-    if (later != acquired.begin()) knowledge_ = join(knowledge_, (later - 1)->node);
+    if (later != acquired.begin()) knowledge_ = graph_->join(knowledge_, (later - 1)->node);
   }
 }
 
@@ -139,116 +142,92 @@ BlockOrder::Thread &BlockOrder::state(uint32_t thread) {
   return state;
 }
 
-BlockOrder::NodeId BlockOrder::join(NodeId a, NodeId b) {
-  if (a == b || b == 0) return a;
-  if (a == 0) return b;
-  Node node;
-  node.left = a;
-  node.right = b;
-  nodes_.push_back(node);
-  return static_cast<NodeId>(nodes_.size() - 1);
-}
-
 void BlockOrder::acquire(uint32_t thread, NodeId node) {
   if (node == 0) return;
   std::vector<Acquired> &acquired = state(thread).acquired;
   if (acquired.empty()) acquirers_.push_back(thread);
-  acquired.push_back({stamp_, acquired.empty() ? node : join(acquired.back().node, node)});
+  acquired.push_back({stamp(), acquired.empty() ? node : graph_->join(acquired.back().node, node)});
   quiet_ = false;
   ++version_;
 }
 
 BlockOrder::NodeId BlockOrder::release(uint32_t thread) {
-  Node node;
+  OrderGraph::Node node;
+  node.launch = launch_;
   node.block = block_;
   node.base = base_;
   node.thread = thread;
-  node.own = stamp_;
+  node.own = stamp();
   node.left = knowledge(thread);
-  node.others_begin = node.others_end = static_cast<uint32_t>(others_.size());
-  if (!log_.empty()) {
+  node.others_begin = graph_->others();
+  if (!log_.empty())
     for (uint32_t other = 0; other < threads_; ++other)
-      if (other != thread && known_[other] > base_) others_.emplace_back(other, known_[other]);
-    node.others_end = static_cast<uint32_t>(others_.size());
-  }
-  ++stamp_; // what the thread writes from here on is not released
-  nodes_.push_back(node);
-  return static_cast<NodeId>(nodes_.size() - 1);
+      if (other != thread && known_[other] > base_) graph_->add_other(other, known_[other]);
+  node.others_end = graph_->others();
+  graph_->next_stamp(); // what the thread does from here on is not released
+  return graph_->add(node);
 }
 
 void BlockOrder::fence(uint32_t thread, Scope scope) {
   Thread &self = state(thread);
-  acquire(thread, self.read.local);
-  self.read.local = 0;
-  if (scope == Scope::kGpu) {
-    acquire(thread, self.read.wide);
-    self.read.wide = 0;
-  }
-  self.fenced.local = release(thread);
-  if (scope == Scope::kGpu) self.fenced.wide = self.fenced.local;
+  acquire(thread, std::exchange(self.read.block, 0));
+  if (scope >= Scope::kGpu) acquire(thread, std::exchange(self.read.device, 0));
+  if (scope >= Scope::kSystem) acquire(thread, std::exchange(self.read.system, 0));
+  self.fenced.block = release(thread);
+  if (scope >= Scope::kGpu) self.fenced.device = self.fenced.block;
+  if (scope >= Scope::kSystem) self.fenced.system = self.fenced.block;
 }
 
-void BlockOrder::atomic(uint32_t thread, const void *address, AtomicOrder order, Scope scope) {
-  Thread &self = state(thread);
-  Message &message = messages_[key(address)];
-  if (message.block != block_) message = {block_, {0, message.released.wide}};
-  const NodeId wide = scope == Scope::kGpu ? message.released.wide : 0;
-  if (acquires(order)) {
-    acquire(thread, join(message.released.local, wide));
-  } else {
-    self.read.local = join(self.read.local, message.released.local);
-    self.read.wide = join(self.read.wide, wide);
-  }
+bool BlockOrder::of_this_block(const Message &message) const {
+  return message.launch == launch_ && message.block == block_;
+}
+
+void BlockOrder::read_message(uint32_t thread, const Message &message, AtomicOrder order,
+                              Scope scope) {
+  Nodes found;
+  if (of_this_block(message)) found.block = message.released.block;
+  if (scope >= Scope::kGpu && message.device == device_) found.device = message.released.device;
+  if (scope >= Scope::kSystem) found.system = message.released.system;
+  if (acquires(order))
+    return acquire(thread, graph_->join(found.block, graph_->join(found.device, found.system)));
+  Nodes &read = state(thread).read;
+  read.block = graph_->join(read.block, found.block);
+  read.device = graph_->join(read.device, found.device);
+  read.system = graph_->join(read.system, found.system);
+}
+
+void BlockOrder::leave_message(uint32_t thread, Message &message, AtomicOrder order, Scope scope) {
+  const Nodes fenced = state(thread).fenced;
   const NodeId own = releases(order) ? release(thread) : 0;
-  // An atomic operation continues the release sequence that it reads: earlier releases stay.
-  message.released.local = join(message.released.local, join(own, self.fenced.local));
-  if (scope == Scope::kGpu)
-    message.released.wide = join(message.released.wide, join(own, self.fenced.wide));
+  Nodes &released = message.released;
+  if (!of_this_block(message)) released.block = 0;
+  if (message.device != device_) released.device = 0;
+  message.launch = launch_;
+  message.block = block_;
+  message.device = device_;
+  released.block = graph_->join(released.block, graph_->join(own, fenced.block));
+  if (scope >= Scope::kGpu)
+    released.device = graph_->join(released.device, graph_->join(own, fenced.device));
+  if (scope >= Scope::kSystem)
+    released.system = graph_->join(released.system, graph_->join(own, fenced.system));
+}
+
+void BlockOrder::atomic(uint32_t thread, const void *address, AtomicKind kind, AtomicOrder order,
+                        Scope scope) {
+  Message &message = graph_->message_at(address);
+  if (kind != AtomicKind::kStore) read_message(thread, message, order, scope);
+  // A read-modify-write continues the release sequence that it reads: earlier releases stay. A
+  // store begins another.
+  if (kind == AtomicKind::kStore) message = {};
+  if (kind != AtomicKind::kLoad) leave_message(thread, message, order, scope);
 }
 
 // ---- what is seen ----
 
-bool BlockOrder::covers(const Node &node, const Writer &writer) const {
-  if (writer.stamp <= node.base) return true;
-  if (writer.thread == node.thread) return writer.stamp <= node.own;
-  const auto end = others_.begin() + node.others_end;
-  return std::any_of(others_.begin() + node.others_begin, end, [&](const auto &other) {
-    return other.first == writer.thread && writer.stamp <= other.second;
-  });
-}
-
-// Collects the nodes below `top` by block.
-void BlockOrder::open(View &view, NodeId top) {
-  view.top = top;
-  view.nodes.clear();
-  visited_.resize(nodes_.size(), 0);
-  ++search_;
-  std::vector<NodeId> open = {top};
-  while (!open.empty()) {
-    const NodeId id = open.back();
-    open.pop_back();
-    if (id == 0 || visited_[id] == search_) continue;
-    visited_[id] = search_;
-    const Node &node = nodes_[id];
-    if (node.block != Node::kNoBlock) view.nodes[node.block].push_back(id);
-    open.push_back(node.left);
-    open.push_back(node.right);
-  }
-}
-
-bool BlockOrder::below(View &view, NodeId top, const Writer &writer) {
-  if (top == 0) return false;
-  if (view.top != top) open(view, top);
-  const auto nodes = view.nodes.find(writer.block);
-  if (nodes == view.nodes.end()) return false;
-  return std::any_of(nodes->second.begin(), nodes->second.end(),
-                     [&](NodeId id) { return covers(nodes_[id], writer); });
-}
-
-bool BlockOrder::sees(uint32_t thread, const Writer &writer) {
-  if (below(block_view_, root_, writer)) return true;
+bool BlockOrder::sees(uint32_t thread, const Writer &access) {
+  if (graph_->below(block_view_, root_, access)) return true;
   const NodeId top = knowledge(thread);
-  return top != root_ && below(thread_view_, top, writer);
+  return top != root_ && graph_->below(thread_view_, top, access);
 }
 
 } // namespace assay::simt

@@ -36,10 +36,12 @@ enum class Space : uint8_t { kShared, kGlobal };
 enum class AccessKind : uint8_t {
   kRead,
   kWrite,
-  kAtomic,     // read-modify-write; through atomic_access()
-  kAsyncRead,  // the source of an async copy
-  kAsyncWrite, // the destination of one, in flight until its wait
-  kMatrixRead, // of shared memory, by a matrix operation: who wrote it must have fenced
+  kAtomic,      // read-modify-write; through atomic_access()
+  kAtomicLoad,  // likewise
+  kAtomicStore, // likewise
+  kAsyncRead,   // the source of an async copy
+  kAsyncWrite,  // the destination of one, in flight until its wait
+  kMatrixRead,  // of shared memory, by a matrix operation: who wrote it must have fenced
 };
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
             Site site);
@@ -47,12 +49,20 @@ void access(Space space, AccessKind kind, const void *address, size_t bytes, siz
 void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
                      size_t alignment, Site site);
 
-// An atomic read-modify-write of global memory, and fences. Blocks run one after the other, so that
-// the caller changes memory by plain code. These functions check what is ordered between blocks.
+// An atomic operation on global memory, and fences. Threads change places inside the executor only,
+// so that the caller reads and changes memory by plain code. These functions check what is ordered
+// between blocks, and between devices.
+enum class AtomicKind : uint8_t { kLoad, kStore, kReadModifyWrite };
 enum class AtomicOrder : uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel };
-enum class Scope : uint8_t { kBlock, kGpu };
-void atomic_access(const void *address, size_t bytes, AtomicOrder order, Scope scope, Site site);
+enum class Scope : uint8_t { kBlock, kGpu, kSystem };
+void atomic_access(const void *address, size_t bytes, AtomicKind kind, AtomicOrder order,
+                   Scope scope, Site site);
 void fence(Scope scope, Site site);
+
+// Waits until the word at `address` is `value` or a later one (counted with wrap), and loads it
+// with that order. Returns false where that cannot come: when nobody else on any device can run.
+// That is how a wait ends which a device would end by its clock.
+bool await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope, Site site);
 
 // Shared memory of the block. `bytes` is what the kernel believes it has.
 void *shared_base(size_t bytes, size_t alignment, Site site);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/executor.h"
+#include "kernels/simt/ranks.h"
 
 #include <bit>
 #include <exception>
@@ -49,12 +50,16 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   config_ = config;
   body_ = &body;
   hazard_.reset();
+  side_.reset();
   ++counters_->launches;
   if (config_ok(config)) {
     const uint32_t blocks = config.grid_x * config.grid_y * config.grid_z;
     has_peers_ = stream && blocks > 1;
-    launch_ = stream ? stream->memory.begin_launch() : 0;
-    order_.begin_launch();
+    launch_.own = stream ? stream->memory.begin_launch() : 0;
+    launch_.front = launch_.own > 1 ? launch_.own - 1 : 0;
+    launch_.oldest = launch_.own;
+    own_graph_.clear();
+    order_.begin_launch(own_graph_, launch_.own, 0, 0);
     std::vector<uint32_t> permutation;
     if (schedule_.order == Order::kSeeded) {
       permutation.resize(blocks);
@@ -105,6 +110,7 @@ void Executor::reset_block(uint32_t linear) {
   named_barriers_.fill({});
   meetings_.fill({});
   mbarriers_.clear();
+  word_waiters_.clear();
   matrix_steps_.assign((warps + kGroupWarps - 1) / kGroupWarps, {});
   shared_.begin_block(config_.shared_bytes);
   order_.begin_block(linear, threads);
@@ -120,15 +126,20 @@ void Executor::reset_block(uint32_t linear) {
 void Executor::run_block(uint32_t linear) {
   reset_block(linear);
   ++counters_->blocks;
+  enter_block();
+  check_finished_block();
+}
+
+void Executor::enter_block() {
   active_ = this;
   running_ = ready_.take(schedule_.order, random_);
   thread_view.thread = running_;
   switch_fiber(main_, fibers_[running_].context);
   active_ = nullptr;
-  if (hazard_) {
-    stacks_.mark_abandoned(config_.block);
-    return;
-  }
+}
+
+void Executor::check_finished_block() {
+  if (hazard_) return abandon_block();
   check_left_behind();
   if (hazard_) return;
   const ptrdiff_t damaged = shared_.first_changed_guard();
@@ -136,11 +147,62 @@ void Executor::run_block(uint32_t linear) {
   Hazard hazard;
   hazard.kind = HazardKind::kRedZoneWritten;
   hazard.buffer = "shared memory";
-  hazard.block = linear;
+  hazard.block = block_;
   hazard.message = "red-zone-written: a guard byte at offset " + std::to_string(damaged) +
                    " of the shared memory (" + std::to_string(shared_.bytes()) +
-                   " bytes) was changed [block " + std::to_string(linear) + "]";
+                   " bytes) was changed [block " + std::to_string(block_) + "]";
   record(std::move(hazard));
+}
+
+// ---- a block at a time ----
+
+void Executor::begin_launch(Stream &stream, const LaunchConfig &config,
+                            const FunctionRef<void()> &body, const Side &side) {
+  stream_ = &stream;
+  counters_ = &stream.counters;
+  schedule_ = stream.schedule;
+  config_ = config;
+  body_ = &body;
+  hazard_.reset();
+  side_ = side;
+  launch_ = side.numbers;
+  has_peers_ = true;
+  order_.begin_launch(*side.graph, launch_.own, side.device, side.before);
+}
+
+void Executor::begin_block(uint32_t linear) {
+  if (!config_ok(config_)) return;
+  random_ = ScheduleRandom(schedule_.seed + uint64_t{launch_.own} * 0x10001 + linear);
+  next_hold_ = 0;
+  until_hold_ = schedule_.holds.empty() ? 0 : schedule_.holds[0];
+  reset_block(linear);
+  ++counters_->blocks;
+  view_ = thread_view;
+  yielded_ = false;
+}
+
+Executor::Progress Executor::resume() {
+  if (hazard_) return Progress::kHazard;
+  thread_view = view_;
+  number_table = &stream_->numbers;
+  if (yielded_) {
+    yielded_ = false;
+    active_ = this;
+    switch_fiber(main_, fibers_[running_].context);
+    active_ = nullptr;
+  } else {
+    enter_block();
+  }
+  view_ = thread_view;
+  number_table = nullptr;
+  if (yielded_) return Progress::kYielded;
+  check_finished_block();
+  return hazard_ ? Progress::kHazard : Progress::kFinished;
+}
+
+void Executor::yield() {
+  yielded_ = true;
+  switch_fiber(fibers_[running_].context, main_);
 }
 
 // ---- switching ----
@@ -197,7 +259,7 @@ FiberContext *Executor::leave_thread() {
                who_waits_where(),
            block_barrier_.site, fiber.site);
   if (live_ == 0) return &main_;
-  if (ready_.empty()) report_stall();
+  if (ready_.empty()) find_ready();
   running_ = ready_.take(schedule_.order, random_);
   thread_view.thread = running_;
   ++counters_->fiber_switches;
@@ -208,6 +270,7 @@ FiberContext *Executor::leave_thread() {
 
 LaunchStatus launch(Stream *stream, const LaunchConfig &config, FunctionRef<void()> thread_body) {
   if (Executor::active()) throw std::logic_error("assay::simt: launch inside a launch");
+  if (on_rank(stream)) return launch_on_rank(config, thread_body);
   // A host thread keeps its stacks and tables between launches, and frees them when it ends.
   thread_local Executor executor;
   return executor.run(stream, config, thread_body);

@@ -36,13 +36,36 @@ public:
 
   LaunchStatus run(Stream *stream, const LaunchConfig &config, FunctionRef<void()> body);
 
+  // The same a block at a time, for launches of several devices that run in turns (ranks.cpp).
+  struct Side {
+    OrderGraph *graph; // of all devices
+    uint32_t device;
+    LaunchNumbers numbers;                                                  // of the launch
+    OrderGraph::NodeId before;                                              // what its blocks see
+    bool (*ordered)(const void *devices, uint32_t device, uint32_t launch); // by their stream
+    const void *devices;
+  };
+  void begin_launch(Stream &stream, const LaunchConfig &config, const FunctionRef<void()> &body,
+                    const Side &side);
+  void begin_block(uint32_t linear);
+  enum class Progress : uint8_t { kYielded, kFinished, kHazard };
+  Progress resume();
+  bool can_run() const; // a thread is ready, or a word that one waits for has its value
+  void expire_waits();  // nobody can run: those who wait for words give up
+  OrderGraph::NodeId end_block() { return order_.end_block(); }
+  Hazard take_hazard() { return std::move(*hazard_); }
+  void abandon_block() { stacks_.mark_abandoned(config_.block); }
+
   // What a running thread calls; device.h tells of each.
   void block_barrier(Site site);
   void named_barrier(uint32_t id, uint32_t num_threads, Site site);
   void collective(const CollectiveArgs &args, Site site);
   void access(uint32_t thread, Space space, AccessKind kind, const void *address, size_t bytes,
               size_t alignment, Site site);
-  void atomic_access(const void *address, size_t bytes, AtomicOrder order, Scope scope, Site site);
+  void atomic_access(const void *address, size_t bytes, AtomicKind kind, AtomicOrder order,
+                     Scope scope, Site site);
+  bool await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope,
+                  Site site);
   void fence(Scope scope, Site site);
   void raw_access(const void *address, size_t bytes, bool write, const void *pc);
   void *shared_base(size_t bytes, size_t alignment, Site site);
@@ -81,7 +104,7 @@ private:
     bool landed;
     Site site;
   };
-  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kMbarrier, kCollective };
+  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kMbarrier, kCollective, kWord };
   struct Fiber {
     FiberContext context;
     Wait wait = Wait::kNone; // stale while the thread is ready or running
@@ -92,6 +115,9 @@ private:
     uint32_t groups_committed = 0;
     Site site; // of the latest operation
     std::vector<PendingCopy> copies;
+    const uint32_t *word = nullptr; // that it waits for
+    uint32_t wanted = 0;
+    bool expired = false;
   };
   struct Group { // lanes gathering for one collective
     WarpCall call;
@@ -132,9 +158,14 @@ private:
   bool config_ok(const LaunchConfig &config);
   void run_block(uint32_t linear);
   void reset_block(uint32_t linear);
+  void enter_block(); // until it ends or yields
+  void check_finished_block();
   static void fiber_entry(boost::context::detail::transfer_t transfer);
   FiberContext *leave_thread(); // bookkeeping of an exit; returns who runs next
   void suspend();               // the running thread waits; returns when it runs again
+  void find_ready();            // nobody is ready: returns once somebody is
+  void yield();                 // to other blocks and devices
+  bool wake_reached();
   void switch_to(uint32_t thread);
   void hold_running_warp();
 
@@ -159,8 +190,9 @@ private:
   // executor_order.cpp
   void check_order(uint32_t thread, Writer::How how, bool writes, const void *address, size_t bytes,
                    Site site);
-  void check_other_block(const Writer &writer, const Writer &mine, bool writes, const void *address,
-                         size_t bytes);
+  bool beside(const Writer &access) const;
+  void check_other_block(const Writer &other, bool other_writes, const Writer &mine, bool writes,
+                         const void *address, size_t bytes);
 
   // executor_matrix.cpp
   Mbarrier &mbarrier_at(const void *address, Site site);
@@ -205,8 +237,13 @@ private:
   std::vector<Mbarrier> mbarriers_;
   std::vector<std::vector<Site>> matrix_steps_; // per warpgroup, the operations in order
   SharedMemory shared_;
+  std::vector<uint32_t> word_waiters_; // threads
+  bool yielded_ = false;
+  ThreadView view_; // of a block that has yielded
+  OrderGraph own_graph_;
   BlockOrder order_;
-  uint32_t launch_ = 0;    // of the stream's memory
+  LaunchNumbers launch_; // of the stream's memory
+  std::optional<Side> side_;
   bool has_peers_ = false; // other blocks, and memory that is known
 };
 
@@ -226,8 +263,9 @@ inline void Executor::switch_to(uint32_t thread) {
 }
 
 inline void Executor::suspend() {
-  if (ready_.empty()) report_stall();
-  switch_to(ready_.take(schedule_.order, random_));
+  if (ready_.empty()) find_ready();
+  const uint32_t next = ready_.take(schedule_.order, random_);
+  if (next != running_) switch_to(next); // a wait for a word may end where it began
 }
 
 inline void Executor::maybe_preempt(uint32_t one_in) {

@@ -81,6 +81,8 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
                  offset, bytes);
     return;
   case AccessKind::kAtomic:
+  case AccessKind::kAtomicLoad:
+  case AccessKind::kAtomicStore:
   case AccessKind::kAsyncRead:
     break;
   }
@@ -89,9 +91,11 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
 
 void Executor::global_access(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
                              Site site) {
-  const bool writes = kind == AccessKind::kWrite || kind == AccessKind::kAtomic;
-  const bool reads = kind != AccessKind::kWrite;
-  if (kind == AccessKind::kAtomic) {
+  const bool atomic = kind == AccessKind::kAtomic || kind == AccessKind::kAtomicLoad ||
+                      kind == AccessKind::kAtomicStore;
+  const bool reads = kind != AccessKind::kWrite && kind != AccessKind::kAtomicStore;
+  const bool writes = !reads || kind == AccessKind::kAtomic;
+  if (atomic) {
     ++counters_->atomics;
   } else if (kind == AccessKind::kRead) {
     ++counters_->global_load_requests;
@@ -110,16 +114,15 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
   std::string text;
   if (fibers_[thread].early &&
       !stream_->memory.access_early(address, bytes, writes ? Direction::kWrite : Direction::kRead,
-                                    text))
+                                    launch_, text))
     report(thread, HazardKind::kTooEarly, text, site);
   if (reads && !stream_->memory.access(address, bytes, Direction::kRead, stream_->strict_global,
-                                       found, text))
+                                       launch_, found, text))
     report(thread, found, text, site);
   if (writes && !stream_->memory.access(address, bytes, Direction::kWrite, stream_->strict_global,
-                                        found, text))
+                                        launch_, found, text))
     report(thread, found, text, site);
-  if (has_peers_ && kind != AccessKind::kAtomic && stream_->memory.last_writers() != nullptr)
-    check_order(thread, Writer::How::kPlain, writes, address, bytes, site);
+  if (has_peers_ && !atomic) check_order(thread, Writer::How::kPlain, writes, address, bytes, site);
 }
 
 void Executor::raw_access(const void *address, size_t bytes, bool write, const void *pc) {

@@ -1,57 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of memory between the blocks of a grid: atomic operations, fences, and plain accesses.
+// Order of memory between the blocks of a grid, and between devices: atomic operations, fences, and
+// plain accesses.
+#include <algorithm>
+
 #include "kernels/simt/executor.h"
 
 namespace assay::simt {
 namespace {
 
-const char *verb(const Writer &access, bool writes) {
-  if (access.how == Writer::How::kAtomic) return "changed atomically";
-  if (access.how == Writer::How::kAtomicInBlock)
-    return "changed atomically at the scope of a block";
-  return writes ? "written" : "read";
+constexpr uint32_t kYieldAtFlag = 2; // seeded schedules: mean flags per turn of the others
+
+using How = Writer::How;
+
+// `wide`: the scope must hold more than one device.
+std::string verb(How how, bool writes, bool wide) {
+  const std::string done = writes ? "changed" : "read";
+  if (how == How::kPlain) return writes ? "written" : "read";
+  if (how == How::kAtomicInBlock) return done + " atomically at the scope of a block";
+  if (how == How::kAtomic && wide) return done + " atomically at the scope of a device";
+  return done + " atomically";
+}
+
+How how_of(Scope scope) {
+  if (scope == Scope::kSystem) return How::kAtomicInSystem;
+  return scope == Scope::kGpu ? How::kAtomic : How::kAtomicInBlock;
 }
 
 } // namespace
 
-void Executor::check_other_block(const Writer &writer, const Writer &mine, bool writes,
-                                 const void *address, size_t bytes) {
-  // Two atomic operations need no order between them if the scope of each holds both blocks.
-  if (writer.how == Writer::How::kAtomic && mine.how == Writer::How::kAtomic) return;
-  if (order_.sees(mine.thread, writer)) return;
-  report(mine.thread, HazardKind::kUnordered,
-         stream_->memory.place(address, bytes) + " are " + verb(mine, writes) +
-             ", and nothing orders that behind block " + std::to_string(writer.block) +
-             ", thread " + std::to_string(writer.thread) + ", by which they were " +
-             verb(writer, true) + " at " + to_string(writer.site),
-         mine.site, writer.site);
+// Whether an earlier access of another block may happen at the same time as what runs now.
+bool Executor::beside(const Writer &access) const {
+  if (access.launch == launch_.own) return access.block != block_;
+  return side_ && access.launch >= launch_.oldest &&
+         !side_->ordered(side_->devices, side_->device, access.launch);
 }
 
-void Executor::check_order(uint32_t thread, Writer::How how, bool writes, const void *address,
-                           size_t bytes, Site site) {
+void Executor::check_other_block(const Writer &other, bool other_writes, const Writer &mine,
+                                 bool writes, const void *address, size_t bytes) {
+  // Two atomic operations need no order between them if the scope of each holds both blocks.
+  const bool wide = other.launch != mine.launch;
+  if (std::min(other.how, mine.how) >= (wide ? How::kAtomicInSystem : How::kAtomic)) return;
+  if (order_.sees(mine.thread, other)) return;
+  const std::string whose =
+      "block " + std::to_string(other.block) + (wide ? " of another device" : "");
+  report(mine.thread, HazardKind::kUnordered,
+         stream_->memory.place(address, bytes) + " are " + verb(mine.how, writes, wide) +
+             ", and nothing orders that behind " + whose + ", thread " +
+             std::to_string(other.thread) + ", by which they were " +
+             verb(other.how, other_writes, wide) + " at " + to_string(other.site),
+         mine.site, other.site);
+}
+
+void Executor::check_order(uint32_t thread, How how, bool writes, const void *address, size_t bytes,
+                           Site site) {
+  LastWriters *writers = stream_->memory.last_writers();
+  Readers *readers = stream_->memory.readers();
+  if (writers == nullptr && readers == nullptr) return;
   const auto mine = [&] {
-    return Writer{site, launch_, block_, order_.stamp(), static_cast<uint16_t>(thread), how};
+    return Writer{site, launch_.own, block_, order_.stamp(), static_cast<uint16_t>(thread), how};
   };
   const auto look = [&](const Writer &writer) {
-    if (writer.launch == launch_ && writer.block != block_) [[unlikely]]
-      check_other_block(writer, mine(), writes, address, bytes);
+    if (beside(writer)) [[unlikely]]
+      check_other_block(writer, true, mine(), writes, address, bytes);
   };
-  LastWriters &writers = *stream_->memory.last_writers();
-  if (!writes) return writers.read(address, bytes, look);
-  order_.wrote();
-  writers.write(address, bytes, [&](Writer &writer) {
+  if (!writes) {
+    if (writers != nullptr) writers->read(address, bytes, look);
+    if (readers == nullptr) return;
+    order_.touched();
+    return readers->add(address, bytes, mine());
+  }
+  order_.touched();
+  if (readers != nullptr)
+    readers->take(address, bytes, [&](const Writer &reader) {
+      if (beside(reader)) check_other_block(reader, false, mine(), writes, address, bytes);
+    });
+  writers->write(address, bytes, [&](Writer &writer) {
     look(writer);
     writer = mine();
   });
 }
 
-void Executor::atomic_access(const void *address, size_t bytes, AtomicOrder order, Scope scope,
-                             Site site) {
-  ::assay::simt::access(Space::kGlobal, AccessKind::kAtomic, address, bytes, bytes, site);
-  if (!has_peers_ || stream_->memory.last_writers() == nullptr) return;
-  const auto how = scope == Scope::kGpu ? Writer::How::kAtomic : Writer::How::kAtomicInBlock;
-  check_order(running_, how, /*writes=*/true, address, bytes, site);
-  order_.atomic(running_, address, order, scope);
+void Executor::atomic_access(const void *address, size_t bytes, AtomicKind kind, AtomicOrder order,
+                             Scope scope, Site site) {
+  const AccessKind access = kind == AtomicKind::kLoad    ? AccessKind::kAtomicLoad
+                            : kind == AtomicKind::kStore ? AccessKind::kAtomicStore
+                                                         : AccessKind::kAtomic;
+  ::assay::simt::access(Space::kGlobal, access, address, bytes, bytes, site);
+  if (!has_peers_) return;
+  check_order(running_, how_of(scope), kind != AtomicKind::kLoad, address, bytes, site);
+  order_.atomic(running_, address, kind, order, scope);
 }
 
 void Executor::fence(Scope scope, Site site) {
@@ -59,11 +96,77 @@ void Executor::fence(Scope scope, Site site) {
   if (has_peers_) order_.fence(running_, scope);
 }
 
+// ---- words that others write ----
+
+bool Executor::await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope,
+                          Site site) {
+  Fiber &self = fibers_[running_];
+  self.site = site;
+  // What others may change must be there to be read.
+  ::assay::simt::access(Space::kGlobal, AccessKind::kAtomicLoad, address, 4, 4, site);
+  if (side_ && schedule_.order == Order::kSeeded && random_.below(kYieldAtFlag) == 0) {
+    ready_.insert(running_);
+    yield();
+    if (const uint32_t next = ready_.take(schedule_.order, random_); next != running_)
+      switch_to(next);
+  }
+  self.word = address;
+  self.wanted = value;
+  self.expired = false;
+  if (static_cast<int32_t>(*address - value) < 0) {
+    self.wait = Wait::kWord;
+    word_waiters_.push_back(running_);
+    suspend();
+  }
+  if (self.expired) return false;
+  atomic_access(address, 4, AtomicKind::kLoad, order, scope, site);
+  return true;
+}
+
+// Whether a waiting thread is now ready.
+bool Executor::wake_reached() {
+  const auto reached = [&](uint32_t thread) {
+    const Fiber &fiber = fibers_[thread];
+    if (!fiber.expired && static_cast<int32_t>(*fiber.word - fiber.wanted) < 0) return false;
+    ready_.insert(thread);
+    return true;
+  };
+  return std::erase_if(word_waiters_, reached) != 0;
+}
+
+bool Executor::can_run() const {
+  return !ready_.empty() ||
+         std::any_of(word_waiters_.begin(), word_waiters_.end(), [&](uint32_t thread) {
+           const Fiber &fiber = fibers_[thread];
+           return fiber.expired || static_cast<int32_t>(*fiber.word - fiber.wanted) >= 0;
+         });
+}
+
+void Executor::expire_waits() {
+  for (const uint32_t thread : word_waiters_)
+    fibers_[thread].expired = true;
+}
+
+void Executor::find_ready() {
+  while (ready_.empty() && !wake_reached()) {
+    if (word_waiters_.empty()) report_stall();
+    if (side_)
+      yield();
+    else
+      expire_waits(); // the other blocks of the grid come later
+  }
+}
+
 // ---- entry points ----
 
-void atomic_access(const void *address, size_t bytes, AtomicOrder order, Scope scope, Site site) {
-  Executor::current().atomic_access(address, bytes, order, scope, site);
+void atomic_access(const void *address, size_t bytes, AtomicKind kind, AtomicOrder order,
+                   Scope scope, Site site) {
+  Executor::current().atomic_access(address, bytes, kind, order, scope, site);
 }
 void fence(Scope scope, Site site) { Executor::current().fence(scope, site); }
+bool await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope,
+                Site site) {
+  return Executor::current().await_word(address, value, order, scope, site);
+}
 
 } // namespace assay::simt

@@ -77,6 +77,8 @@ std::string Executor::describe_wait(uint32_t thread) const {
            std::to_string(barrier.count) + " arrivals in phase " + std::to_string(barrier.phase) +
            ")" + at;
   }
+  case Wait::kWord:
+    return "wait for a word that another device writes" + at;
   case Wait::kCollective: {
     const Group &group = warps_[thread / kLanes].groups[fiber.slot];
     return std::string("wait at ") + to_string(group.call.kind) + " for lanes " +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/last_writers.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace assay::simt {
@@ -20,6 +21,20 @@ void LastWriters::refine(Chunk &chunk, uint32_t shift) {
       writers[i] = chunk.writers[i >> (chunk.shift - shift)];
   chunk.writers = std::move(writers);
   chunk.shift = shift;
+}
+
+void Readers::add(const void *address, size_t bytes, const Writer &reader) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  for (uintptr_t word = begin / kWord; word <= (begin + bytes - 1) / kWord; ++word) {
+    std::vector<Writer> &readers = words_[word];
+    const auto same = std::find_if(readers.begin(), readers.end(), [&](const Writer &r) {
+      return r.launch == reader.launch && r.block == reader.block && r.thread == reader.thread;
+    });
+    if (same == readers.end())
+      readers.push_back(reader);
+    else
+      *same = reader; // its later read is ordered behind this one
+  }
 }
 
 } // namespace assay::simt

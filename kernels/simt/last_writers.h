@@ -6,19 +6,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "kernels/simt/site.h"
 
 namespace assay::simt {
 
-// Who wrote some bytes of global memory last, and when.
+// Who wrote some bytes of global memory last, and when; of buffers whose readers are watched also
+// who read them.
 struct Writer {
-  enum class How : uint8_t { kPlain, kAtomicInBlock, kAtomic }; // the scope of an atomic operation
+  // The scope of an atomic operation.
+  enum class How : uint8_t { kPlain, kAtomicInBlock, kAtomic, kAtomicInSystem };
   Site site;
   uint32_t launch = 0; // of Memory's count; 0: nobody
   uint32_t block = 0;
-  uint32_t stamp = 0; // of BlockOrder
+  uint32_t stamp = 0; // of OrderGraph
   uint16_t thread = 0;
   How how = How::kPlain;
 };
@@ -76,6 +79,28 @@ private:
 
   std::vector<Chunk> chunks_; // of addresses that are multiples of kChunkBytes
   uintptr_t first_ = 0;       // number of chunks_[0]
+};
+
+// Who has read each word of one buffer since it was written last: a write must be ordered behind
+// them. It is kept for memory that several devices share.
+class Readers {
+public:
+  void add(const void *address, size_t bytes, const Writer &reader);
+  // Calls f(reader) for every reader of the range, and forgets them.
+  template <class F>
+  void take(const void *address, size_t bytes, F f) {
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    for (uintptr_t word = begin / kWord; word <= (begin + bytes - 1) / kWord; ++word)
+      if (const auto found = words_.find(word); found != words_.end()) {
+        for (const Writer &reader : found->second)
+          f(reader);
+        words_.erase(found);
+      }
+  }
+
+private:
+  static constexpr uintptr_t kWord = 4;
+  std::unordered_map<uintptr_t, std::vector<Writer>> words_;
 };
 
 } // namespace assay::simt

@@ -16,7 +16,8 @@ struct Memory::Buffer {
   std::vector<uint8_t> late;        // per byte; empty: none is
   std::vector<uint8_t> written_in;  // epoch_of() a launch, per byte; empty: nothing was written
   LastWriters writers;
-  uint32_t last_written = 0; // in which launch
+  std::unique_ptr<Readers> readers; // null: not watched
+  uint32_t last_written = 0;        // in which launch
 
   static uint8_t epoch_of(uint32_t launch) { return static_cast<uint8_t>(1 + launch % 255); }
   bool has(const std::vector<uint8_t> &marks, uint8_t mark, const void *address,
@@ -150,6 +151,10 @@ void Memory::mark_undefined(const void *address, size_t bytes) {
   std::memset(buffer.defined.data() + offset, 0, bytes);
 }
 
+void Memory::watch_readers(const void *data) {
+  require(data).readers = std::make_unique<Readers>();
+}
+
 void Memory::track_reads(const void *data) {
   Buffer &buffer = require(data);
   buffer.read_counts.assign(buffer.info.bytes, 0);
@@ -215,16 +220,16 @@ std::string Memory::place(const void *address, size_t bytes) const {
 }
 
 bool Memory::access_early(const void *address, size_t bytes, Direction direction,
-                          std::string &text) {
+                          const LaunchNumbers &launch, std::string &text) {
   const Buffer *buffer = find(address);
   const char *what = nullptr;
   if (direction == Direction::kWrite)
     what = " are written";
-  else if (buffer != nullptr && launches_ == late_launch_ &&
+  else if (buffer != nullptr && launch.own == late_launch_ &&
            (all_late_ || buffer->has(buffer->late, 1, address, bytes)))
     what = ", which the kernel in front may be writing, are read";
-  else if (buffer != nullptr && launches_ > 1 &&
-           buffer->has(buffer->written_in, Buffer::epoch_of(launches_ - 1), address, bytes))
+  else if (buffer != nullptr && launch.front != 0 &&
+           buffer->has(buffer->written_in, Buffer::epoch_of(launch.front), address, bytes))
     what = ", which the kernel in front has written, are read";
   if (what == nullptr) return true;
   text = place(address, bytes) + std::string(what) + " before wait_for_previous_grid";
@@ -232,9 +237,10 @@ bool Memory::access_early(const void *address, size_t bytes, Direction direction
 }
 
 bool Memory::access(const void *address, size_t bytes, Direction direction, bool strict,
-                    HazardKind &kind, std::string &text) {
+                    const LaunchNumbers &launch, HazardKind &kind, std::string &text) {
   Buffer *buffer = find(address);
   last_writers_ = nullptr;
+  readers_ = nullptr;
   const uintptr_t a = reinterpret_cast<uintptr_t>(address);
   if (!buffer || bytes > buffer->end() - a) {
     if (!buffer && !strict) return true;
@@ -243,6 +249,7 @@ bool Memory::access(const void *address, size_t bytes, Direction direction, bool
     return false;
   }
   const size_t offset = a - buffer->begin();
+  readers_ = buffer->readers.get();
   if (direction == Direction::kWrite) {
     if (buffer->info.access == Access::kReadOnly) {
       kind = HazardKind::kReadOnlyWritten;
@@ -252,9 +259,9 @@ bool Memory::access(const void *address, size_t bytes, Direction direction, bool
     buffer->info.bytes_written += bytes;
     if (!buffer->defined.empty()) std::memset(buffer->defined.data() + offset, 1, bytes);
     if (buffer->written_in.empty()) buffer->written_in.assign(buffer->info.bytes, 0);
-    std::memset(buffer->written_in.data() + offset, Buffer::epoch_of(launches_), bytes);
+    std::memset(buffer->written_in.data() + offset, Buffer::epoch_of(launch.own), bytes);
     if (buffer->writers.empty()) buffer->writers.cover(buffer->info.data, buffer->info.bytes);
-    buffer->last_written = launches_;
+    buffer->last_written = std::max(buffer->last_written, launch.own);
     last_writers_ = &buffer->writers;
     return true;
   }
@@ -267,7 +274,7 @@ bool Memory::access(const void *address, size_t bytes, Direction direction, bool
     }
   }
   buffer->info.bytes_read += bytes;
-  if (buffer->last_written == launches_) last_writers_ = &buffer->writers;
+  if (buffer->last_written >= launch.oldest) last_writers_ = &buffer->writers;
   if (!buffer->read_counts.empty())
     for (size_t i = 0; i < bytes; ++i) {
       uint8_t &count = buffer->read_counts[offset + i];

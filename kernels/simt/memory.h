@@ -18,6 +18,13 @@ enum class Access : uint8_t { kReadOnly, kReadWrite };
 enum class InitState : uint8_t { kDefined, kUndefined };
 enum class Direction : uint8_t { kRead, kWrite };
 
+// Launches that matter to an access, by Memory's count.
+struct LaunchNumbers {
+  uint32_t own = 0;    // that it belongs to
+  uint32_t front = 0;  // in front of that one in its stream; 0: none
+  uint32_t oldest = 0; // launches from here on may run beside it
+};
+
 struct BufferInfo {
   int id = -1;
   std::byte *data = nullptr;
@@ -68,6 +75,10 @@ public:
     late_launch_ = launches_ + 1;
   }
 
+  // Remembers from now on who reads a buffer that several devices share, so that a write over what
+  // another device still reads is found under every schedule.
+  void watch_readers(const void *data);
+
   // Counts from now on how often each byte of one buffer is read, up to 255. read_counts() is empty
   // where nothing is counted.
   void track_reads(const void *data);
@@ -79,20 +90,24 @@ public:
 
   // An access by device code. Where it is legal, counts it and returns true; else fills kind and
   // text. An address that is not registered is legal unless `strict`.
-  bool access(const void *address, size_t bytes, Direction direction, bool strict, HazardKind &kind,
-              std::string &text);
+  bool access(const void *address, size_t bytes, Direction direction, bool strict,
+              const LaunchNumbers &launch, HazardKind &kind, std::string &text);
   // Is asked first of an access before the wait of an early start. Fills the text of a kTooEarly
   // hazard and returns false for a write, for a read of bytes that are marked late, and for a read
   // of bytes that the launch in front wrote.
-  bool access_early(const void *address, size_t bytes, Direction direction, std::string &text);
-  // The writers of the buffer of the latest access(). Null where this launch has written nothing to
-  // it, and that access did not either.
+  bool access_early(const void *address, size_t bytes, Direction direction,
+                    const LaunchNumbers &launch, std::string &text);
+  // The writers of the buffer of the latest access(). Null where no launch that may run beside that
+  // access has written anything to it, and that access did not either.
   LastWriters *last_writers() const { return last_writers_; }
+  // Its readers; null where they are not watched.
+  Readers *readers() const { return readers_; }
   // "4 bytes at offset 8 of buffer 'lse'".
   std::string place(const void *address, size_t bytes) const;
   // Numbers launches from 1. A Writer with another number is not of the running grid. It is called
   // also for a kernel that does not run here, but stands between two that do.
   uint32_t begin_launch() { return ++launches_; }
+  uint32_t launches() const { return launches_; }
 
 private:
   struct Buffer;
@@ -106,6 +121,7 @@ private:
   std::vector<Buffer *> by_id_;                 // null once released
   mutable Buffer *last_hit_ = nullptr;
   LastWriters *last_writers_ = nullptr;
+  Readers *readers_ = nullptr;
   uint32_t launches_ = 0, late_launch_ = 0;
   bool all_late_ = false;
 };

@@ -121,8 +121,8 @@ TEST(Sut, DeadTableEntriesAreForbiddenToTheExecutor) {
     std::string text;
     const int32_t *dead = p.kv.page_table + p.kv.page_table_stride + 1; // row 1 has one page
     bool live_ok =
-        stream.memory.access(p.kv.page_table, 4, simt::Direction::kRead, true, kind, text);
-    bool dead_ok = stream.memory.access(dead, 4, simt::Direction::kRead, true, kind, text);
+        stream.memory.access(p.kv.page_table, 4, simt::Direction::kRead, true, {}, kind, text);
+    bool dead_ok = stream.memory.access(dead, 4, simt::Direction::kRead, true, {}, kind, text);
     return live_ok && !dead_ok ? ASSAY_UNSUPPORTED : ASSAY_INTERNAL;
   });
   EXPECT_EQ(result_of(kernel, true).kind, CheckResult::Kind::kDiscard);

@@ -42,7 +42,7 @@ namespace detail {
 
 inline uint32_t atomic_inc(uint32_t *p, uint32_t limit, simt::AtomicOrder order, simt::Scope scope,
                            simt::Site site) {
-  simt::atomic_access(p, 4, order, scope, site);
+  simt::atomic_access(p, 4, simt::AtomicKind::kReadModifyWrite, order, scope, site);
   const uint32_t old = *p;
   *p = old >= limit ? 0 : old + 1;
   return old;
@@ -56,7 +56,8 @@ inline uint32_t atomic_inc_acq_rel(uint32_t *p, uint32_t limit,
 }
 inline uint32_t atomic_add_acq_rel(uint32_t *p, uint32_t value,
                                    simt::Site site = simt::Site::here()) {
-  simt::atomic_access(p, 4, simt::AtomicOrder::kAcqRel, simt::Scope::kGpu, site);
+  simt::atomic_access(p, 4, simt::AtomicKind::kReadModifyWrite, simt::AtomicOrder::kAcqRel,
+                      simt::Scope::kGpu, site);
   const uint32_t old = *p;
   *p = old + value;
   return old;

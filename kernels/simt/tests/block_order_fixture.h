@@ -18,7 +18,7 @@ protected:
   static uint32_t block() { return thread_view.block_idx[0]; }
   static uint32_t add(uint32_t *p, AtomicOrder order, Scope scope = Scope::kGpu,
                       Site site = Site::here()) {
-    atomic_access(p, 4, order, scope, site);
+    atomic_access(p, 4, AtomicKind::kReadModifyWrite, order, scope, site);
     return (*p)++;
   }
   // In grids of two blocks.

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several devices at once: each rank writes a word into its peer's window and leaves a flag there,
+// waits for the peer's flag, and reads.
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/simt/ranks.h"
+#include "kernels/simt/tests/fixture.h"
+
+namespace assay::simt {
+namespace {
+
+struct Window {
+  uint32_t *data, *flag;
+};
+
+class RanksTest : public testing::Test {
+protected:
+  void SetUp() override {
+    for (uint32_t r = 0; r < 2; ++r) {
+      auto *words = static_cast<uint32_t *>(stream.memory.allocate(
+          256, Access::kReadWrite, InitState::kDefined, "window " + std::to_string(r)));
+      std::memset(words, 0, 256);
+      stream.memory.watch_readers(words);
+      windows[r] = {words, words + 32};
+    }
+  }
+  static void write(uint32_t *p, uint32_t value, Site site = Site::here()) {
+    store(Space::kGlobal, p, value, site);
+  }
+  static uint32_t read(const uint32_t *p, Site site = Site::here()) {
+    return load(Space::kGlobal, p, site);
+  }
+  static void set_flag(uint32_t *flag, uint32_t epoch, AtomicOrder order = AtomicOrder::kRelease,
+                       Scope scope = Scope::kSystem, Site site = Site::here()) {
+    atomic_access(flag, 4, AtomicKind::kStore, order, scope, site);
+    *flag = epoch;
+  }
+  static bool await(const uint32_t *flag, uint32_t epoch, AtomicOrder order = AtomicOrder::kAcquire,
+                    Scope scope = Scope::kSystem, Site site = Site::here()) {
+    return await_word(flag, epoch, order, scope, site);
+  }
+  // Runs body(rank, epoch) as a launch of one thread, `epochs` times on each of two ranks, under
+  // several schedules.
+  template <class F>
+  void run(uint32_t epochs, F body, uint32_t threads = 1) {
+    stream.hazards.clear();
+    run_ranks(stream, 2, [&](uint32_t rank) {
+      for (uint32_t epoch = 1; epoch <= epochs; ++epoch)
+        if (launch(&stream, block_of(threads), [&] { body(rank, epoch); }) != LaunchStatus::kOk)
+          return;
+    });
+  }
+  template <class F>
+  void under_all_schedules(F f) {
+    for (const Order order : {Order::kAscending, Order::kDescending, Order::kSeeded})
+      for (uint64_t seed = 0; seed < (order == Order::kSeeded ? 20 : 1); ++seed) {
+        stream.schedule.order = order;
+        stream.schedule.seed = seed;
+        for (const Window &w : windows)
+          std::memset(w.data, 0, 256);
+        f();
+      }
+  }
+  template <class F>
+  std::string expect_unordered(uint32_t epochs, F body, uint32_t threads = 1) {
+    std::string text;
+    under_all_schedules([&] {
+      run(epochs, body, threads);
+      ASSERT_FALSE(stream.hazards.empty());
+      EXPECT_EQ(stream.hazards[0].kind, HazardKind::kUnordered) << stream.hazards[0].message;
+      text = stream.hazards[0].message;
+    });
+    return text;
+  }
+  template <class F>
+  void expect_clean(uint32_t epochs, F body, uint32_t threads = 1) {
+    under_all_schedules([&] {
+      run(epochs, body, threads);
+      for (const Hazard &hazard : stream.hazards)
+        ADD_FAILURE() << hazard.message;
+    });
+  }
+
+  Stream stream;
+  Window windows[2];
+};
+
+TEST_F(RanksTest, flags_order_what_peers_wrote) {
+  expect_clean(5, [&](uint32_t rank, uint32_t epoch) {
+    const Window mine = windows[rank], peer = windows[1 - rank];
+    const uint32_t slot = epoch % 2;
+    write(peer.data + slot, 100 * rank + epoch);
+    set_flag(peer.flag, epoch);
+    EXPECT_TRUE(await(mine.flag, epoch));
+    EXPECT_EQ(read(mine.data + slot), 100 * (1 - rank) + epoch);
+  });
+}
+
+TEST_F(RanksTest, relaxed_flag_is_no_release) {
+  const std::string text = expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    write(windows[1 - rank].data, 1);
+    set_flag(windows[1 - rank].flag, epoch, AtomicOrder::kRelaxed);
+    await(windows[rank].flag, epoch);
+    read(windows[rank].data);
+  });
+  EXPECT_NE(text.find("are read, and nothing orders that behind block 0 of another device"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(RanksTest, relaxed_wait_is_no_acquire) {
+  expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    write(windows[1 - rank].data, 1);
+    set_flag(windows[1 - rank].flag, epoch);
+    await(windows[rank].flag, epoch, AtomicOrder::kRelaxed);
+    read(windows[rank].data);
+  });
+}
+
+TEST_F(RanksTest, fences_of_the_system_around_relaxed_flags) {
+  expect_clean(3, [&](uint32_t rank, uint32_t epoch) {
+    write(windows[1 - rank].data + epoch, 1);
+    fence(Scope::kSystem, Site::here());
+    set_flag(windows[1 - rank].flag, epoch, AtomicOrder::kRelaxed);
+    await(windows[rank].flag, epoch, AtomicOrder::kRelaxed);
+    fence(Scope::kSystem, Site::here());
+    read(windows[rank].data + epoch);
+  });
+}
+
+TEST_F(RanksTest, fence_of_the_device_is_too_narrow) {
+  expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    write(windows[1 - rank].data + epoch, 1);
+    fence(Scope::kGpu, Site::here());
+    set_flag(windows[1 - rank].flag, epoch, AtomicOrder::kRelaxed);
+    await(windows[rank].flag, epoch);
+    read(windows[rank].data + epoch);
+  });
+}
+
+TEST_F(RanksTest, flag_of_the_device_is_too_narrow) {
+  const std::string text = expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    write(windows[1 - rank].data, 1);
+    set_flag(windows[1 - rank].flag, epoch, AtomicOrder::kRelease, Scope::kGpu);
+    await(windows[rank].flag, epoch);
+    read(windows[rank].data);
+  });
+  EXPECT_NE(text.find("changed atomically at the scope of a device"), std::string::npos) << text;
+}
+
+TEST_F(RanksTest, flag_that_is_a_plain_store) {
+  expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    write(windows[1 - rank].data, 1);
+    write(windows[1 - rank].flag, epoch);
+    await(windows[rank].flag, epoch);
+    read(windows[rank].data);
+  });
+}
+
+TEST_F(RanksTest, written_behind_the_flag) {
+  expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    set_flag(windows[1 - rank].flag, epoch);
+    write(windows[1 - rank].data, 1);
+    await(windows[rank].flag, epoch);
+    read(windows[rank].data);
+  });
+}
+
+// With one slot the next epoch overwrites what the peer may still be reading. Where the peer is so
+// late that it finds the next flag in place of this one, all is ordered, and it reads the next
+// value.
+TEST_F(RanksTest, slot_used_again_before_its_reader_is_done) {
+  uint32_t ordered = 0;
+  under_all_schedules([&] {
+    bool too_new = false;
+    run(2, [&](uint32_t rank, uint32_t epoch) {
+      write(windows[1 - rank].data, epoch);
+      set_flag(windows[1 - rank].flag, epoch);
+      await(windows[rank].flag, epoch);
+      too_new |= read(windows[rank].data) != epoch;
+    });
+    EXPECT_NE(stream.hazards.empty(), !too_new);
+    if (stream.hazards.empty()) return void(++ordered);
+    const std::string &text = stream.hazards[0].message;
+    EXPECT_NE(text.find("are written, and nothing orders that behind"), std::string::npos) << text;
+    EXPECT_NE(text.find("by which they were read"), std::string::npos) << text;
+  });
+  EXPECT_LT(ordered, 10u);
+}
+
+TEST_F(RanksTest, lanes_release_through_the_barrier_of_their_warp) {
+  const auto body = [&](bool meets) {
+    return [&, meets](uint32_t rank, uint32_t epoch) {
+      write(windows[1 - rank].data + me(), 1);
+      if (meets) warp_barrier(~0u);
+      if (me() == 0) set_flag(windows[1 - rank].flag, epoch);
+      if (me() == 0) await(windows[rank].flag, epoch);
+      warp_barrier(~0u);
+      read(windows[rank].data + me());
+    };
+  };
+  expect_clean(1, body(true), 32);
+  expect_unordered(1, body(false), 32);
+}
+
+TEST_F(RanksTest, host_code_orders_the_launches_of_a_rank) {
+  expect_clean(1, [&](uint32_t rank, uint32_t) { write(windows[rank].data, rank); });
+  under_all_schedules([&] {
+    stream.hazards.clear();
+    run_ranks(stream, 2, [&](uint32_t rank) {
+      launch(&stream, block_of(1), [&] { write(windows[rank].data + 1, 7); });
+      launch(&stream, block_of(1), [&] { set_flag(windows[1 - rank].flag, 1); });
+      launch(&stream, block_of(1), [&] { await(windows[rank].flag, 1); });
+      launch(&stream, block_of(1), [&] { EXPECT_EQ(read(windows[1 - rank].data + 1), 7u); });
+    });
+    for (const Hazard &hazard : stream.hazards)
+      ADD_FAILURE() << hazard.message;
+  });
+}
+
+TEST_F(RanksTest, a_dead_peer_ends_the_wait) {
+  under_all_schedules([&] {
+    bool came = true;
+    run_ranks(stream, 2, [&](uint32_t rank) {
+      if (rank == 1) return;
+      EXPECT_EQ(launch(&stream, block_of(1), [&] { came = await(windows[0].flag, 1); }),
+                LaunchStatus::kOk);
+    });
+    EXPECT_FALSE(came);
+  });
+}
+
+TEST_F(RanksTest, a_hazard_ends_its_launch_alone) {
+  stream.hazards.clear();
+  LaunchStatus status[2];
+  bool came = true;
+  run_ranks(stream, 2, [&](uint32_t rank) {
+    status[rank] = launch(&stream, block_of(1), [&] {
+      if (rank == 1) read(windows[0].data + 1000);
+      came = await(windows[rank].flag, 1);
+    });
+  });
+  EXPECT_EQ(status[0], LaunchStatus::kOk);
+  EXPECT_EQ(status[1], LaunchStatus::kHazard);
+  EXPECT_FALSE(came);
+  ASSERT_EQ(stream.hazards.size(), 1u);
+  EXPECT_EQ(stream.hazards[0].kind, HazardKind::kGlobalOutOfBounds);
+}
+
+// More blocks than may begin at once: each waits for the block of its number alone.
+TEST_F(RanksTest, blocks_wait_for_those_of_their_number) {
+  under_all_schedules([&] {
+    stream.hazards.clear();
+    uint32_t passed = 0;
+    run_ranks(stream, 2, [&](uint32_t rank) {
+      launch(&stream, block_of(1, 0, 12), [&] {
+        const uint32_t b = thread_view.block_idx[0];
+        set_flag(windows[1 - rank].flag + b, 1);
+        passed += await(windows[rank].flag + b, 1);
+      });
+    });
+    EXPECT_EQ(passed, 24u);
+    EXPECT_TRUE(stream.hazards.empty());
+  });
+}
+
+TEST_F(RanksTest, counted_with_wrap) {
+  run_ranks(stream, 2, [&](uint32_t rank) {
+    launch(&stream, block_of(1), [&] {
+      set_flag(windows[1 - rank].flag, 1);
+      EXPECT_TRUE(await(windows[rank].flag, 0xffffffff));
+    });
+  });
+}
+
+TEST_F(RanksTest, outside_of_ranks_nobody_else_writes) {
+  launch(&stream, block_of(1), [&] {
+    EXPECT_FALSE(await(windows[0].flag, 1));
+    set_flag(windows[0].flag, 1);
+    EXPECT_TRUE(await(windows[0].flag, 1));
+  });
+}
+
+TEST_F(RanksTest, another_thread_of_the_block_may_write_the_word) {
+  launch(&stream, block_of(2), [&] {
+    if (me() == 0)
+      EXPECT_TRUE(await(windows[0].flag, 1, AtomicOrder::kAcquire, Scope::kGpu));
+    else
+      set_flag(windows[0].flag, 1, AtomicOrder::kRelease, Scope::kGpu);
+  });
+}
+
+TEST_F(RanksTest, what_a_body_throws_is_thrown) {
+  bool other = false;
+  EXPECT_THROW(run_ranks(stream, 2,
+                         [&](uint32_t rank) {
+                           if (rank == 0) throw std::runtime_error("of a rank");
+                           other = true;
+                         }),
+               std::runtime_error);
+  EXPECT_TRUE(other);
+  EXPECT_THROW(run_ranks(stream, 9, [](uint32_t) {}), std::logic_error);
+  EXPECT_THROW(run_ranks(stream, 1, [&](uint32_t) { run_ranks(stream, 1, [](uint32_t) {}); }),
+               std::logic_error);
+}
+
+} // namespace
+} // namespace assay::simt
