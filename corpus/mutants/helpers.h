@@ -22,6 +22,11 @@ R one_if_not_empty(R lse) {
   return lse == R(-__builtin_inff()) ? R(0.0f) : R(1.0f);
 }
 
+template <class R>
+R zero_if_empty(R lse) {
+  return lse == R(-__builtin_inff()) ? R(0.0f) : lse;
+}
+
 inline int32_t one_less_if(bool condition, int32_t n) { return condition ? one_less(n) : n; }
 
 /// In place of the larger one.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <vector>
 
 #include "kernels/api/launch_table.cuh"
 
@@ -41,20 +42,29 @@ std::span<const char *const> omitted() { return {kOmitted, std::size(kOmitted) -
 
 const assay_plugin *plugin() {
   static const auto kKernels = [] {
-    auto kernels = own_kernels(ASSAY_TARGET_SIMT);
+    const auto own = own_kernels(ASSAY_TARGET_SIMT);
+    std::vector<assay_kernel> kernels(own.begin(), own.end());
+    const auto ranks = rank_kernels();
+    kernels.insert(kernels.end(), ranks.begin(), ranks.end());
     size_t row = 0;
 #define ASSAY_KERNEL_ROW(name, Kernel) kernels[row++].run = &run<Kernel, &LaunchTable::name>;
+#define ASSAY_ENTRY_KERNEL(name, Kernel)
 #include "kernels/api/kernels.def"
     row = 0;
 #define ASSAY_KERNEL_ROW(name, Kernel) ++row;
+#define ASSAY_ENTRY_KERNEL(name, Kernel)
+#define ASSAY_RANKS_KERNEL(name, Kernel)
 #define ASSAY_PLANNED_KERNEL(name, Kernel)                                                         \
   kernels[row++].plan = &run<Kernel::Planner, &LaunchTable::name##_plan>;
 #include "kernels/api/kernels.def"
     return kernels;
   }();
-  static const assay_plugin kPlugin = {sizeof(assay_plugin), ASSAY_ABI_MAJOR,
-                                       ASSAY_ABI_MINOR,      "mutants",
-                                       kKernels.size(),      kKernels.data()};
+  static const assay_plugin kPlugin = {sizeof(assay_plugin),
+                                       ASSAY_ABI_MAJOR,
+                                       ASSAY_ABI_MINOR,
+                                       "mutants",
+                                       static_cast<int32_t>(kKernels.size()),
+                                       kKernels.data()};
   return &kPlugin;
 }
 

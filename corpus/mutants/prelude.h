@@ -5,10 +5,12 @@
 
 #include "kernels/arch/async_copy.cuh"
 #include "kernels/arch/convert.cuh"
+#include "kernels/arch/grid_order.cuh"
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/math.cuh"
 #include "kernels/arch/mbarrier.cuh"
 #include "kernels/arch/mma.cuh"
+#include "kernels/arch/peer.cuh"
 #include "kernels/arch/shared_storage.cuh"
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"

@@ -326,6 +326,71 @@ typedef struct assay_merge_states_params {
   void *stream;
 } assay_merge_states_params;
 
+/** Which heads of the merged rows a rank gets. */
+typedef int32_t assay_exchange_heads;
+enum {
+  /** Rank r gets heads r * num_heads / num_ranks .. (r + 1) * num_heads / num_ranks - 1. */
+  ASSAY_EXCHANGE_SCATTER = 0,
+  ASSAY_EXCHANGE_ALL = 1 /**< every rank gets all of them, with the same bits */
+};
+
+#define ASSAY_MAX_RANKS 8
+
+/**
+ * Merge the states that several GPUs (ranks) hold of the same rows: decode over a KV cache that is
+ * cut along the sequence. Each rank gives the (o, LSE) of its keys, and gets the merged rows of its
+ * heads. The result is that of assay_merge_states over the ranks in their order, bit for bit: the
+ * same in every run, and on every rank. A rank without keys of a row gives lse = -inf.
+ *
+ * One kernel a rank: it writes its states into the windows of its peers, waits for theirs, and
+ * merges. There is no other traffic and no host. A window is memory of a rank that its peers can
+ * write (CUDA IPC, virtual memory management, torch symmetric memory, NCCL windows), 256-byte
+ * aligned, of window_bytes or more. Whoever makes the windows fills them with zeros before
+ * any rank's first call. They are scratch of these calls: half of each is free for the next call
+ * while the peers read the other half, so that nothing is awaited between two calls.
+ *
+ * All ranks make the same calls in the same order on the same windows. Calls on a window have the
+ * same dtype, heads, num_ranks, num_heads, head_dim and max_rows; num_rows may change from call to
+ * call. Calls that may run at the same time need windows of their own, and there may be four of
+ * them on a GPU: blocks of a call wait for those of its peers.
+ *
+ * A call that waits longer than timeout_ns for a peer ends: bit p of *status is set for every peer
+ * p that did not come, rows that needed it are NaN with LSE NaN, and the windows can be used again
+ * only after they are filled with zeros on all ranks. *status is never cleared here.
+ *
+ * Sizes: max_rows * num_heads is at most 2^31 - 1.
+ */
+typedef struct assay_exchange_params {
+  uint32_t struct_size;
+  assay_target target;
+  assay_dtype dtype; /**< o_in, o and what travels: fp16, bf16 or fp32 */
+  assay_lse_base lse_base;
+  assay_exchange_heads heads;
+  int32_t num_ranks;   /**< 1 .. ASSAY_MAX_RANKS */
+  int32_t rank;        /**< 0 .. num_ranks - 1 */
+  int32_t num_rows;    /**< >= 0 */
+  int32_t num_heads;   /**< of o_in; 1 .. 2^20 */
+  int32_t head_dim;    /**< multiple of 8, 8 .. 512 */
+  int32_t early_start; /**< 0 or 1: as in assay_paged_params; the kernel in front may write o_in
+                            and lse_in */
+  int32_t max_rows;    /**< of all calls on these windows; >= num_rows, and at least 1 */
+  const void *o_in;    /**< [num_rows, num_heads, head_dim], normalised */
+  const float *lse_in; /**< [num_rows, num_heads] */
+  void *o;             /**< [num_rows, heads of this rank, head_dim]; equal to o_in: refused */
+  float *lse;          /**< [num_rows, heads of this rank], may be null; equal to lse_in: refused */
+  /** Those of o_in and o: multiples of 8, fp32 included. */
+  int64_t o_in_stride_row, o_in_stride_head;
+  int64_t lse_in_stride_row, lse_in_stride_head;
+  int64_t o_stride_row, o_stride_head;
+  int64_t lse_stride_row, lse_stride_head;
+  void *const *windows;  /**< host array [num_ranks], copied during the call: every rank's window as
+                              this rank addresses it, its own among them */
+  uint64_t window_bytes; /**< of each; at least assay_exchange_states_window_size */
+  uint64_t timeout_ns;   /**< > 0 */
+  uint32_t *status;      /**< 4-byte aligned; memory of this rank or of its host */
+  void *stream;
+} assay_exchange_params;
+
 assay_status assay_paged_attention_v1(const assay_paged_params *params);
 assay_status assay_paged_attention_v2(const assay_paged_params *params);
 assay_status assay_paged_attention_v2_plan(const assay_paged_params *params);
@@ -334,6 +399,7 @@ assay_status assay_tree_attention_plan(const assay_paged_params *params);
 assay_status assay_cascade_attention(const assay_cascade_params *params);
 assay_status assay_merge_state(const assay_merge_state_params *params);
 assay_status assay_merge_states(const assay_merge_states_params *params);
+assay_status assay_exchange_states(const assay_exchange_params *params);
 
 /** ASSAY_OK when the call would be launched; otherwise its status, with the message set. */
 assay_status assay_paged_attention_v1_supports(const assay_paged_params *params);
@@ -342,6 +408,7 @@ assay_status assay_tree_attention_supports(const assay_paged_params *params);
 assay_status assay_cascade_attention_supports(const assay_cascade_params *params);
 assay_status assay_merge_state_supports(const assay_merge_state_params *params);
 assay_status assay_merge_states_supports(const assay_merge_states_params *params);
+assay_status assay_exchange_states_supports(const assay_exchange_params *params);
 
 /**
  * The version expected to be faster, and the even_lengths to call v1 with, for lengths that sum to
@@ -365,6 +432,11 @@ assay_status assay_tree_attention_workspace_size(const assay_paged_params *param
 assay_status assay_tree_attention_plan_size(const assay_paged_params *params, uint64_t *bytes);
 assay_status assay_cascade_attention_workspace_size(const assay_cascade_params *params,
                                                     uint64_t *bytes);
+
+/** Bytes of a window that serves calls of up to max_rows rows. Only max_rows, num_heads, head_dim,
+    dtype, heads and num_ranks are looked at. bytes is not null. */
+assay_status assay_exchange_states_window_size(const assay_exchange_params *params,
+                                               uint64_t *bytes);
 
 /** Message of this thread's last failed call; empty after a success. Valid until the next call. */
 const char *assay_last_error(void);

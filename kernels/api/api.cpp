@@ -44,6 +44,7 @@ extern "C" {
   assay_status assay_##name##_supports(const Kernel::Params *params) {                             \
     return supports_call<Kernel>(table_for(params).name, params);                                  \
   }
+#define ASSAY_RANKS_KERNEL(name, Kernel)
 #include "kernels/api/kernels.def"
 
 #define ASSAY_KERNEL_ROW(name, Kernel)
@@ -62,6 +63,11 @@ extern "C" {
     return write_size(&Kernel::Planner::size, params, bytes);                                      \
   }
 #include "kernels/api/kernels.def"
+
+assay_status assay_exchange_states_window_size(const assay_exchange_params *params,
+                                               uint64_t *bytes) {
+  return write_size(&ExchangeStates::window_size, params, bytes);
+}
 
 assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
                                           int32_t max_seq_len, assay_paged_choice *choice) {

@@ -5,7 +5,9 @@
 #include "kernels/api/launch_table.h"
 #include "kernels/cascade/cascade_table.cuh"
 #include "kernels/decode/decode_table.cuh"
+#include "kernels/exchange/exchange_table.cuh"
 #include "kernels/merge/merge_table.cuh"
+#include "kernels/ranks/ranks_table.cuh"
 #include "kernels/tree/tree_table.cuh"
 
 namespace assay::ASSAY_TARGET {

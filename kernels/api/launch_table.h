@@ -6,8 +6,10 @@
 #include "kernels/decode/plan_call.h"
 #include "kernels/decode/v1_call.h"
 #include "kernels/decode/v2_call.h"
+#include "kernels/exchange/exchange_call.h"
 #include "kernels/host/find.h"
 #include "kernels/merge/merge_call.h"
+#include "kernels/ranks/ranks_call.h"
 #include "kernels/tree/tree_call.h"
 
 namespace assay {

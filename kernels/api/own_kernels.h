@@ -5,15 +5,21 @@
 #include "kernels/abi/plugin.h"
 
 #include <array>
+#include <vector>
 
 namespace assay {
 
 inline constexpr int kOwnKernels = 0
 #define ASSAY_KERNEL_ROW(name, Kernel) +1
+#define ASSAY_ENTRY_KERNEL(name, Kernel)
+#define ASSAY_RANKS_KERNEL(name, Kernel)
 #include "kernels/api/kernels.def"
     ;
 
 /// In the order of kernels.def.
 std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target);
+
+/// Several ranks as one kernel each, likewise; on the executor only.
+std::vector<assay_kernel> rank_kernels();
 
 } // namespace assay

@@ -47,21 +47,59 @@ std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target) {
 #define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
   row<Kernel>(#name, target, &call<&assay_##name##_supports, Kernel::Params>,                      \
               &call<&assay_##name, Kernel::Params>),
+#define ASSAY_ENTRY_KERNEL(name, Kernel)
+#define ASSAY_RANKS_KERNEL(name, Kernel)
 #include "kernels/api/kernels.def"
   }};
   size_t i = 0;
 #define ASSAY_KERNEL_ROW(name, Kernel) ++i;
+#define ASSAY_ENTRY_KERNEL(name, Kernel)
+#define ASSAY_RANKS_KERNEL(name, Kernel)
 #define ASSAY_WORKSPACE_KERNEL(name, Kernel)                                                       \
   kernels[i++].workspace_size = &size<&assay_##name##_workspace_size, Kernel::Params>;
 #include "kernels/api/kernels.def"
   i = 0;
 #define ASSAY_KERNEL_ROW(name, Kernel) ++i;
+#define ASSAY_ENTRY_KERNEL(name, Kernel)
+#define ASSAY_RANKS_KERNEL(name, Kernel)
 #define ASSAY_PLANNED_KERNEL(name, Kernel)                                                         \
   kernels[i].plan_size = &size<&assay_##name##_plan_size, Kernel::Params>;                         \
   kernels[i++].plan = &call<&assay_##name##_plan, Kernel::Params>;
 #include "kernels/api/kernels.def"
   return kernels;
 }
+
+#ifdef ASSAY_WITH_SIMT
+namespace {
+
+template <class Kernel, auto kFind>
+assay_status rank_supports(const void *params) {
+  return supports_call<Kernel>(n_simt::launch_table().*kFind,
+                               static_cast<const typename Kernel::Params *>(params));
+}
+template <class Kernel, auto kFind>
+assay_status rank_run(const void *params) {
+  return run_call<Kernel>(n_simt::launch_table().*kFind,
+                          static_cast<const typename Kernel::Params *>(params));
+}
+
+} // namespace
+
+std::vector<assay_kernel> rank_kernels() {
+  std::vector<assay_kernel> kernels;
+#define ASSAY_KERNEL_ROW(name, Kernel)
+#define ASSAY_ENTRY_KERNEL(name, Kernel)
+#define ASSAY_RANKS_KERNEL(name, ...)                                                              \
+  kernels.push_back(row<__VA_ARGS__>(#name, ASSAY_TARGET_SIMT,                                     \
+                                     &rank_supports<__VA_ARGS__, &LaunchTable::name>,              \
+                                     &rank_run<__VA_ARGS__, &LaunchTable::name>));                 \
+  kernels.back().ragged_queries = 0;
+#include "kernels/api/kernels.def"
+  return kernels;
+}
+#else
+std::vector<assay_kernel> rank_kernels() { return {}; }
+#endif
 
 namespace {
 
@@ -72,6 +110,8 @@ const assay_plugin &own_plugin() {
     for (const assay_target target : {ASSAY_TARGET_SIMT, ASSAY_TARGET_CUDA})
       if (const auto own = own_kernels(target); built_with(target))
         all.insert(all.end(), own.begin(), own.end());
+    const auto ranks = rank_kernels();
+    all.insert(all.end(), ranks.begin(), ranks.end());
     return all;
   }();
   static const assay_plugin kPlugin = {sizeof(assay_plugin),

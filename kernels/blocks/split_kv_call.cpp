@@ -19,7 +19,7 @@ assay_status check_plan_tiles(const assay_paged_kv &kv, const SplitPlanShape &s)
 
 assay_status check_plan_buffer(const assay_paged_params &p, int64_t needed) {
   ASSAY_RETURN_IF_ERROR(check_pointer("plan", p.plan, 16));
-  if (p.plan_bytes >= static_cast<uint64_t>(needed)) return ASSAY_OK;
+  if (p.plan_bytes >= static_cast<uint64_t>(needed)) return check_room("plan", p.plan, needed);
   return fail(ASSAY_WORKSPACE_TOO_SMALL, "plan_bytes is {}, batch {} needs {}", p.plan_bytes,
               p.batch, needed);
 }

@@ -115,7 +115,7 @@ inline assay_status check_workspace(void *workspace, uint64_t bytes, int64_t nee
   if (bytes < static_cast<uint64_t>(needed))
     return fail(ASSAY_WORKSPACE_TOO_SMALL, "workspace_bytes is {}, this call needs {}", bytes,
                 needed);
-  return ASSAY_OK;
+  return check_room("workspace", workspace, needed);
 }
 
 } // namespace assay

@@ -46,6 +46,11 @@ assay_status refuse_pointer(const ArgumentName &name, const void *pointer, uint6
   return fail(ASSAY_INVALID_ARGUMENT, "{} is not aligned to {} bytes", name, alignment);
 }
 
+assay_status refuse_room(const ArgumentName &name, const void *pointer, int64_t bytes) {
+  return fail(ASSAY_INVALID_ARGUMENT, "{} has {} bytes to the last address, this call needs {}",
+              name, UINTPTR_MAX - reinterpret_cast<uintptr_t>(pointer), bytes);
+}
+
 assay_status refuse_stride(const ArgumentName &name, int64_t stride) {
   return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected a non-negative multiple of {} elements",
               name, stride, kStrideMultiple);

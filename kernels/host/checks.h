@@ -38,6 +38,7 @@ assay_status check_lse_base(assay_lse_base base);
 /// a comparison and builds not even the name.
 assay_status refuse_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high);
 assay_status refuse_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment);
+assay_status refuse_room(const ArgumentName &name, const void *pointer, int64_t bytes);
 assay_status refuse_stride(const ArgumentName &name, int64_t stride);
 assay_status refuse_negative_stride(const ArgumentName &name, int64_t stride);
 assay_status refuse_output_stride(const char *name, int64_t stride, int64_t count, int64_t width);
@@ -55,6 +56,12 @@ inline assay_status check_pointer(const ArgumentName &name, const void *pointer,
       [[likely]]
     return ASSAY_OK;
   return refuse_pointer(name, pointer, alignment);
+}
+/// That `bytes` from `pointer` on have addresses.
+inline assay_status check_room(const ArgumentName &name, const void *pointer, int64_t bytes) {
+  if (reinterpret_cast<uintptr_t>(pointer) <= UINTPTR_MAX - static_cast<uint64_t>(bytes)) [[likely]]
+    return ASSAY_OK;
+  return refuse_room(name, pointer, bytes);
 }
 /// >= 0 and a multiple of kStrideMultiple.
 inline assay_status check_stride(const ArgumentName &name, int64_t stride) {

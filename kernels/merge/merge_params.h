@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/common/params.h"
+#include "kernels/common/state_tensor.h"
 
 #include <cstdint>
 
@@ -11,16 +12,6 @@ namespace assay {
 inline constexpr int kMergeThreads = 128; // per block of merge_state
 /// States that one group of lanes of merge_state has. Their loads are in flight together.
 inline constexpr int kMergeGroupStates = 2;
-
-/// A [rows, heads, head_dim] tensor of states, and their LSEs. Strides count elements.
-struct StateTensor {
-  void *o;
-  float *lse;
-  int64_t o_stride_row, o_stride_head;
-  int64_t lse_stride_row, lse_stride_head;
-
-  ASSAY_FIELDS(o, lse, o_stride_row, o_stride_head, lse_stride_row, lse_stride_head)
-};
 
 struct MergeStateParams {
   StateTensor a, b, out; // out may alias a or b; out.lse may be null

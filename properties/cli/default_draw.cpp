@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "properties/run/probe.h"
+
 namespace assay {
 namespace {
 
@@ -66,8 +68,10 @@ RunSummary draw_for_mutant(const Session &session, const mutants::Mutant &mutant
   options.found = [&](const PropertyRun &) { failed = true; };
   options.stop = &failed;
   options.on_thread = [&] { mutants::active_id = mutant.id; };
-  RunSummary summary =
-      run_properties(kernels_of(mutant, session.options.kernel), properties, options, nullptr);
+  const auto kernels = kernels_of(mutant, session.options.kernel);
+  for (const assay_kernel *kernel : kernels)
+    if (is_narrow(*kernel)) options.envelopes[kernel] = probe_envelope(*kernel, false);
+  RunSummary summary = run_properties(kernels, properties, options, nullptr);
   mutants::active_id = 0;
   return summary;
 }

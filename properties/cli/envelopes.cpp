@@ -87,7 +87,7 @@ Envelopes envelopes_of(const Session &session, const std::vector<const assay_ker
     Envelope envelope;
     if (session.workers)
       envelope = probe_envelope(*session.sut(*kernel, WorkerUse::kAsk));
-    else if (session.third_party())
+    else if (session.third_party() || is_narrow(*kernel))
       envelope = probe_envelope(*kernel, session.isolates());
     const auto fields = shape_fields(static_cast<Family>(kernel->family));
     for (const Wish &wish : wishes)

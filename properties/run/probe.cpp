@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/run/probe.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "properties/call/materialise.h"
 #include "properties/case/codec.h"
@@ -79,6 +81,11 @@ Envelope probe_envelope(const assay_kernel &kernel, bool isolate) {
   asked.plan = nullptr;
   const auto sut = isolate ? make_process_sut(asked) : make_sut(asked);
   return probe_envelope(*sut);
+}
+
+bool is_narrow(const assay_kernel &own) {
+  constexpr std::string_view kNarrow[] = {"exchange_scatter", "exchange_all", "sharded_attention"};
+  return std::find(std::begin(kNarrow), std::end(kNarrow), own.name) != std::end(kNarrow);
 }
 
 Envelope probe_envelope(Sut &asked) {

@@ -16,4 +16,8 @@ Envelope probe_envelope(const assay_kernel &kernel, bool isolate);
 /// Of a sut whose runs end with the kernel's answer.
 Envelope probe_envelope(Sut &answering);
 
+/// Whether a kernel of ours serves a part of the calls of its family on purpose, and is to be asked
+/// which (kernels/ranks). What the others refuse is a mistake.
+bool is_narrow(const assay_kernel &own);
+
 } // namespace assay

@@ -11,6 +11,7 @@
 #include "kernels/simt/asan.h"
 #include "properties/case/problem_gen.h"
 #include "properties/cli/session.h"
+#include "properties/run/probe.h"
 #include "properties/run/requirements.h"
 
 namespace assay {
@@ -67,8 +68,10 @@ TEST_P(KernelProperty, Holds) {
   Problem failing;
   bool failed = false;
   int decided = 0, unsupported = 0;
+  const Envelope envelope =
+      is_narrow(*pair.kernel) ? probe_envelope(*pair.kernel, false) : Envelope();
   auto testable = [&] {
-    Problem p = *gen_problem(check_limits(), sut->family());
+    Problem p = envelope.fit(*gen_problem(check_limits(), sut->family()), check_limits());
     CheckResult r = pair.property->check(p, *sut);
     unsupported += r.unsupported;
     if (r.kind == CheckResult::Kind::kDiscard) RC_DISCARD("discarded");
@@ -96,11 +99,11 @@ INSTANTIATE_TEST_SUITE_P(, KernelProperty, testing::ValuesIn(pairs()), [](const 
 });
 
 TEST(KernelProperties, EveryKernelHasSome) {
-  // Six kernels, each with at least ten properties: an empty list would pass silently.
+  // Nine kernels, each with at least ten properties: an empty list would pass silently.
   std::map<std::string, int> count;
   for (const Pair &pair : pairs())
     ++count[pair.kernel->name];
-  EXPECT_EQ(count.size(), 6u);
+  EXPECT_EQ(count.size(), 9u);
   for (const auto &[name, properties] : count)
     EXPECT_GE(properties, 10) << name;
 }

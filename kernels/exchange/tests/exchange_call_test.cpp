@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of exchange_states: each is refused by name, with its limit.
+#include "kernels/exchange/tests/ranks_fixture.h"
+
+#include <functional>
+#include <string>
+
+namespace assay {
+namespace {
+
+class ExchangeArguments : public testing::Test {
+protected:
+  simt::Stream stream;
+  RankGroup group{stream, {2, 4, 6, 64, 8}};
+
+  void refuses(assay_status status, const std::string &text,
+               const std::function<void(assay_exchange_params &)> &change) {
+    assay_exchange_params p = group.params(1);
+    change(p);
+    for (const auto entry : {&assay_exchange_states_supports, &assay_exchange_states}) {
+      EXPECT_EQ(entry(&p), status) << text;
+      EXPECT_NE(std::string(assay_last_error()).find(text), std::string::npos)
+          << assay_last_error();
+    }
+  }
+};
+
+TEST_F(ExchangeArguments, right_ones_pass) {
+  const assay_exchange_params p = group.params(1);
+  EXPECT_EQ(assay_exchange_states_supports(&p), ASSAY_OK) << assay_last_error();
+}
+
+TEST_F(ExchangeArguments, sizes) {
+  using P = assay_exchange_params;
+  refuses(ASSAY_INVALID_ARGUMENT, "struct_size", [](P &p) { p.struct_size = 8; });
+  refuses(ASSAY_UNSUPPORTED, "dtype is 3", [](P &p) { p.dtype = ASSAY_E4M3; });
+  refuses(ASSAY_INVALID_ARGUMENT, "lse_base", [](P &p) { p.lse_base = 2; });
+  refuses(ASSAY_INVALID_ARGUMENT, "heads is 2", [](P &p) { p.heads = 2; });
+  refuses(ASSAY_INVALID_ARGUMENT, "num_ranks is 0", [](P &p) { p.num_ranks = 0; });
+  refuses(ASSAY_INVALID_ARGUMENT, "num_ranks is 9", [](P &p) { p.num_ranks = 9; });
+  refuses(ASSAY_INVALID_ARGUMENT, "rank is 2", [](P &p) { p.rank = 2; });
+  refuses(ASSAY_INVALID_ARGUMENT, "rank is -1", [](P &p) { p.rank = -1; });
+  refuses(ASSAY_INVALID_ARGUMENT, "num_rows is 9", [](P &p) { p.num_rows = 9; });
+  refuses(ASSAY_INVALID_ARGUMENT, "num_rows is -1", [](P &p) { p.num_rows = -1; });
+  refuses(ASSAY_INVALID_ARGUMENT, "max_rows is 0", [](P &p) { p.max_rows = 0; });
+  refuses(ASSAY_INVALID_ARGUMENT, "num_heads is 0", [](P &p) { p.num_heads = 0; });
+  refuses(ASSAY_UNSUPPORTED, "head_dim is 60", [](P &p) { p.head_dim = 60; });
+  refuses(ASSAY_INVALID_ARGUMENT, "head_dim is 520", [](P &p) { p.head_dim = 520; });
+  refuses(ASSAY_INVALID_ARGUMENT, "early_start", [](P &p) { p.early_start = 2; });
+  refuses(ASSAY_INVALID_ARGUMENT, "timeout_ns is 0", [](P &p) { p.timeout_ns = 0; });
+  refuses(ASSAY_CAPACITY_EXCEEDED, "max_rows * num_heads", [](P &p) {
+    p.max_rows = 1 << 30;
+    p.num_heads = 4;
+  });
+}
+
+TEST_F(ExchangeArguments, tensors) {
+  using P = assay_exchange_params;
+  refuses(ASSAY_INVALID_ARGUMENT, "o_in is null", [](P &p) { p.o_in = nullptr; });
+  refuses(ASSAY_INVALID_ARGUMENT, "lse_in is null", [](P &p) { p.lse_in = nullptr; });
+  refuses(ASSAY_INVALID_ARGUMENT, "o is null", [](P &p) { p.o = nullptr; });
+  refuses(ASSAY_INVALID_ARGUMENT, "status is null", [](P &p) { p.status = nullptr; });
+  refuses(ASSAY_INVALID_ARGUMENT, "o_in_stride_row", [](P &p) { p.o_in_stride_row = 4; });
+  refuses(ASSAY_INVALID_ARGUMENT, "lse_in_stride_head", [](P &p) { p.lse_in_stride_head = -1; });
+  refuses(ASSAY_INVALID_ARGUMENT, "o_stride_head", [](P &p) { p.o_stride_head = 8; });
+  refuses(ASSAY_INVALID_ARGUMENT, "lse_stride_row", [](P &p) { p.lse_stride_row = 0; });
+  refuses(ASSAY_INVALID_ARGUMENT, "o_in", [](P &p) { p.o = const_cast<void *>(p.o_in); });
+  refuses(ASSAY_INVALID_ARGUMENT, "lse_in", [](P &p) { p.lse = const_cast<float *>(p.lse_in); });
+}
+
+TEST_F(ExchangeArguments, windows) {
+  using P = assay_exchange_params;
+  std::vector<void *> windows = group.windows;
+  refuses(ASSAY_INVALID_ARGUMENT, "windows is null", [](P &p) { p.windows = nullptr; });
+  refuses(ASSAY_WORKSPACE_TOO_SMALL, std::to_string(group.window_bytes),
+          [](P &p) { --p.window_bytes; });
+  windows[0] = nullptr;
+  refuses(ASSAY_INVALID_ARGUMENT, "windows[0] is null", [&](P &p) { p.windows = windows.data(); });
+  windows[0] = static_cast<char *>(group.windows[0]) + 128;
+  refuses(ASSAY_INVALID_ARGUMENT, "windows[0] is not aligned",
+          [&](P &p) { p.windows = windows.data(); });
+  windows[0] = windows[1];
+  refuses(ASSAY_INVALID_ARGUMENT, "windows[0] and windows[1] are one",
+          [&](P &p) { p.windows = windows.data(); });
+  windows[0] = reinterpret_cast<void *>(~uintptr_t{255});
+  refuses(ASSAY_INVALID_ARGUMENT, "to the last address", [&](P &p) { p.windows = windows.data(); });
+}
+
+TEST_F(ExchangeArguments, window_size_looks_at_sizes_alone) {
+  assay_exchange_params p = group.params(0);
+  p.o = nullptr;
+  p.windows = nullptr;
+  p.num_rows = -7;
+  uint64_t bytes = 0;
+  EXPECT_EQ(assay_exchange_states_window_size(&p, &bytes), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(bytes, group.window_bytes);
+  EXPECT_EQ(assay_exchange_states_window_size(&p, nullptr), ASSAY_INVALID_ARGUMENT);
+  p.max_rows = 0;
+  EXPECT_EQ(assay_exchange_states_window_size(&p, &bytes), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST_F(ExchangeArguments, no_rows_launch_nothing) {
+  assay_exchange_params p = group.params(0);
+  p.num_rows = 0;
+  p.o = nullptr;
+  p.o_in = nullptr;
+  EXPECT_EQ(assay_exchange_states(&p), ASSAY_OK) << assay_last_error();
+  EXPECT_EQ(stream.counters.launches, 0u);
+}
+
+// 64 heads of 128, two ranks: what a call of 256 rows needs, and what one row needs.
+TEST_F(ExchangeArguments, window_bytes) {
+  assay_exchange_params p = group.params(0);
+  p.dtype = ASSAY_BF16;
+  p.num_heads = 64;
+  p.head_dim = 128;
+  uint64_t small = 0, large = 0;
+  p.max_rows = 1;
+  ASSERT_EQ(assay_exchange_states_window_size(&p, &small), ASSAY_OK);
+  p.max_rows = 256;
+  ASSERT_EQ(assay_exchange_states_window_size(&p, &large), ASSAY_OK);
+  // Two halves of 32 states a row from each of two ranks, 260 bytes a state, and the words.
+  EXPECT_EQ(small, 3 * 128u + 2 * 2 * 16 * 528u);
+  EXPECT_EQ(large, 3 * 4096u + 2 * 2 * 1024 * 8 * 260u);
+}
+
+} // namespace
+} // namespace assay

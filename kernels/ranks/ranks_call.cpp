@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ranks/ranks_call.h"
+
+#include "kernels/blocks/split_kv_call.h"
+#include "kernels/host/checks.h"
+
+namespace assay {
+
+template <assay_exchange_heads kHeads>
+assay_status RanksMerge<kHeads>::build(const assay_merge_states_params *p, RanksMergeCall &call) {
+  MergeStatesCall merge{};
+  ASSAY_RETURN_IF_ERROR(MergeStates::build(p, merge));
+  if (p->num_states < 1 || p->num_states > kMaxRanks)
+    return fail(ASSAY_UNSUPPORTED, "num_states is {}, there are 1 to {} ranks", p->num_states,
+                kMaxRanks);
+  if (p->indptr != nullptr)
+    return fail(ASSAY_UNSUPPORTED, "indptr is given, and every rank has a state of every row");
+  call = {*p, kHeads, merge.empty};
+  return ASSAY_OK;
+}
+
+template struct RanksMerge<ASSAY_EXCHANGE_SCATTER>;
+template struct RanksMerge<ASSAY_EXCHANGE_ALL>;
+
+assay_status RanksPaged::build(const assay_paged_params *p, RanksPagedCall &call) {
+  PagedCall paged{};
+  PagedSplit split{};
+  ASSAY_RETURN_IF_ERROR(build_paged_call(p, paged));
+  ASSAY_RETURN_IF_ERROR(build_paged_split(paged.shape, p->num_splits, split));
+  if (p->q_len > 1 || p->query_start != nullptr || p->window > 0 || p->alibi_slopes != nullptr)
+    return fail(ASSAY_UNSUPPORTED, "a shard does not know the positions of its keys");
+  if (p->sinks != nullptr) return fail(ASSAY_UNSUPPORTED, "sinks would count once a rank");
+  // The same for a request whatever stands beside it in the batch.
+  const int64_t sizes = int64_t{p->kv.page_size} + p->num_kv_heads + p->num_splits;
+  call = {*p, 2 + static_cast<int>(sizes % 2), paged.empty};
+  return ASSAY_OK;
+}
+
+} // namespace assay
