@@ -29,8 +29,8 @@ assay_status check_sizes(const assay_exchange_params &p) {
   return ASSAY_OK;
 }
 
-/// How the rows of a call are dealt to workers. Every rank comes to the same: the worker of a number
-/// has the same rows on all of them.
+/// How the rows of a call are dealt to workers. Every rank comes to the same result: the worker of
+/// a number has the same rows on all of them.
 struct Deal {
   int32_t lanes_log2, workers, states_per_worker;
 

@@ -21,9 +21,9 @@ constexpr uint32_t kMaxRanks = 8;
 //
 // Blocks of one launch begin in the same order on every rank, and the next begins when those before
 // it wait or have ended; at most kBesideEachOther of a launch have begun and not ended. A block may
-// wait for the block of the same number on another rank. A launch may not go on beside its host: it
-// is synchronous. Bodies run on stacks of 128 KiB (512 KiB under ASan). What a body throws is thrown
-// once all have ended. Throws std::logic_error inside a launch or another run_ranks.
+// wait for the block of the same number on another rank. Launches are synchronous for their rank.
+// Bodies run on stacks of 128 KiB (512 KiB under ASan). What a body throws is thrown once all have
+// ended. Throws std::logic_error inside a launch or another run_ranks.
 void run_ranks(Stream &stream, uint32_t count, FunctionRef<void(uint32_t rank)> body);
 constexpr uint32_t kBesideEachOther = 4;
 
