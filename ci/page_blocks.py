@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the blocks of code in pages as they stand there.
+
+Usage: page_blocks.py [--list] [--keep FOLDER] [PAGE...]     (README.md and every guide)
+
+The blocks of a page are one session: each `sh` block goes on in the shell of the one before, at the root of the tree,
+with an empty home folder. A `python` block is a program. A comment in front of a block says what else there is to it:
+
+  <!-- file: NAME -->        the block is written to NAME in the folder where the session stands
+  <!-- exit: N -->           the exit code that the last command has (0)
+  <!-- output -->            of a `text` block: its lines occur in this order in what the block before it printed;
+                             `...` stands for anything
+  <!-- needs: torch -->      runs where that module can be imported (by $ASSAY_TORCH_PYTHON, if set), else it is listed
+  <!-- needs: pip -->        runs where pip reaches a package index
+  <!-- not run: REASON -->   is listed
+
+A block is one of these, or an error. Prints what was not run, and why; exit 1 when a block does not do what it says."""
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("*/guides/*.md")))]
+DIRECTIVE = re.compile(r"^<!-- (file|exit|output|needs|not run)(?:: (.+?))? -->$")
+LIMIT_S = 900
+
+
+class PageError(Exception):
+    """A page that cannot be run, or does not do what it says."""
+
+
+class Block:
+    def __init__(self, page, line, language, directives):
+        self.page, self.line, self.language, self.directives, self.text = page, line, language, directives, ""
+
+    @property
+    def place(self):
+        return f"{self.page}:{self.line}"
+
+
+def parse(page, text):
+    """The blocks of a page, in order."""
+    blocks, directives, current = [], {}, None
+    for number, line in enumerate(text.splitlines(), 1):
+        if current is not None:
+            if line.rstrip() == "```":
+                blocks.append(current)
+                current, directives = None, {}
+            else:
+                current.text += line + "\n"
+        elif line.startswith("```"):
+            current = Block(page, number, line[3:].strip(), directives)
+        elif match := DIRECTIVE.match(line):
+            directives[match.group(1)] = match.group(2) or ""
+        elif line.strip():
+            if directives:
+                raise PageError(f"{page}:{number}: a comment of a block without a block behind it")
+    if current is not None:
+        raise PageError(f"{current.place}: a block without an end")
+    return blocks
+
+
+def kind(block):
+    """What is done with a block: run, python, file, output or listed."""
+    d = block.directives
+    if "not run" in d:
+        if len(d["not run"]) < 8:
+            raise PageError(f"{block.place}: why is it not run?")
+        return "listed"
+    if "file" in d:
+        return "file"
+    if block.language in ("sh", "python"):
+        return "run"
+    if block.language == "text" and "output" in d:
+        return "output"
+    raise PageError(f"{block.place}: a block of '{block.language}' that is neither run, nor a file, nor output, nor listed")
+
+
+def check_output(block, printed):
+    """The lines of an output block, in order, in what was printed."""
+    at, lines = 0, printed.splitlines()
+    for wanted in block.text.splitlines():
+        if wanted.strip() in ("", "..."):
+            continue
+        pattern = ".*".join(re.escape(part) for part in wanted.rstrip().split("..."))
+        found = next((i for i in range(at, len(lines)) if re.fullmatch(pattern, lines[i].rstrip())), None)
+        if found is None:
+            raise PageError(f"{block.place}: '{wanted}' is not printed by the block before; it printed\n{printed}")
+        at = found + 1
+
+
+def missing(need, pythons):
+    """Empty, or why what a block needs is not here."""
+    if need == "torch":
+        return "" if can_import(pythons["torch"], "torch") else "no PyTorch here (ASSAY_TORCH_PYTHON names a Python that has it)"
+    if need == "pip":
+        asked = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", pythons["scratch"], "scikit-build-core"],
+                               capture_output=True, check=False)
+        return "" if asked.returncode == 0 else "pip reaches no package index"
+    raise PageError(f"nobody knows how to look for '{need}'")
+
+
+def can_import(python, module):
+    return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+
+
+def script(block, number, pythons):
+    """What the session does for a block."""
+    begin = f"printf '\\n@@ {number}\\n'; printf '\\n@@ {number}\\n' >&2\n"
+    if kind(block) == "file":
+        name = shlex.quote(block.directives["file"])
+        return begin + f"mkdir -p \"$(dirname {name})\"; cat >{name} <<'@@END'\n{block.text}@@END\n"
+    if block.language == "python":
+        python = shlex.quote(pythons["torch"] if block.directives.get("needs") == "torch" else "python3")
+        block_text = f"{python} - <<'@@END'\n{block.text}@@END\n"
+    else:
+        block_text = block.text
+    code = block.directives.get("exit", "0")
+    if code == "0":
+        return begin + block_text
+    return (begin + f"set +e\n{block_text}__code=$?\nset -e\n"
+            f"[ $__code -eq {code} ] || {{ echo \"exit code $__code, the page says {code}\" >&2; exit 99; }}\n")
+
+
+def environment(home):
+    env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "LC_ALL", "CPATH", "ASSAY_TOOLKIT_HIDDEN", "CCACHE_DIR",
+                                                         "SSL_CERT_FILE", "PIP_INDEX_URL", "PIP_CERT", "PIP_CONFIG_FILE", "OPENBLAS_CORETYPE")}
+    env.update(HOME=str(home), PYTHONDONTWRITEBYTECODE="1", GIT_CONFIG_COUNT="2", PIP_DISABLE_PIP_VERSION_CHECK="1",
+               GIT_CONFIG_KEY_0="user.name", GIT_CONFIG_VALUE_0="reader", GIT_CONFIG_KEY_1="user.email", GIT_CONFIG_VALUE_1="r@example.org")
+    env.setdefault("CCACHE_DIR", os.path.expanduser("~/.cache/ccache"))
+    # `pip install .` takes what the build folder has: ci/wheel.sh.
+    if (ROOT / "build/simt/assay").exists():
+        env["SKBUILD_CMAKE_DEFINE"] = f"ASSAY_BUILT={ROOT}/build/simt"
+    return env
+
+
+def run_page(page, text, home):
+    """[blocks that ran], [(block, reason)] of the others."""
+    blocks, ran, not_run = parse(page, text), [], []
+    pythons = {"torch": os.environ.get("ASSAY_TORCH_PYTHON", "python3"), "scratch": str(home)}
+    session, outputs, previous = "set -euo pipefail\n", [], None
+    for number, block in enumerate(blocks):
+        what = kind(block)
+        reason = block.directives.get("not run", "")
+        if not reason and what == "output":
+            if previous is None:
+                not_run.append((block, "the block before it is not run"))
+            else:
+                outputs.append((block, previous))
+            continue
+        if not reason and "needs" in block.directives:
+            reason = missing(block.directives["needs"], pythons)
+        if reason:
+            not_run.append((block, reason))
+            previous = None
+            continue
+        session += script(block, number, pythons)
+        previous = number
+        ran.append(block)
+    if ran:
+        printed = run_session(session, blocks, home)
+        for block, number in outputs:
+            check_output(block, printed[number])
+    return ran + [block for block, _ in outputs], not_run
+
+
+def run_session(session, blocks, home):
+    """{number of a block: what it printed}."""
+    log = home / "session.log"
+    with log.open("w+") as out:
+        try:
+            code = subprocess.run(["bash", "-c", session], cwd=ROOT, env=environment(home), stdin=subprocess.DEVNULL, stdout=out,
+                                  stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False).returncode
+        except subprocess.TimeoutExpired:
+            code = f"none within {LIMIT_S} s"
+    printed = {}
+    for number, text in re.findall(r"@@ (\d+)\n(.*?)(?=\n@@ \d+\n|\Z)", log.read_text(errors="replace"), re.S):
+        printed[int(number)] = printed.get(int(number), "") + text
+    if code != 0:
+        last = max(printed, default=0)
+        raise PageError(f"{blocks[last].place}: exit code {code}\n{blocks[last].text}\n{printed.get(last, '')[-4000:]}")
+    return printed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="what would be done with each block")
+    parser.add_argument("--keep", help="a folder for the homes of the sessions, which then stay")
+    parser.add_argument("pages", nargs="*", default=PAGES)
+    arguments = parser.parse_args()
+    failed, count, listed = 0, 0, []
+    for page in arguments.pages:
+        home = pathlib.Path(tempfile.mkdtemp(prefix="assay-page-", dir=arguments.keep))
+        try:
+            text = (ROOT / page).read_text()
+            if arguments.list:
+                for block in parse(page, text):
+                    print(f"{block.place}: {kind(block)} {block.directives.get('not run', '')}")
+                continue
+            ran, not_run = run_page(page, text, home)
+            count += len(ran)
+            listed += not_run
+        except PageError as error:
+            print(error)
+            failed += 1
+        finally:
+            if not arguments.keep:
+                shutil.rmtree(home, ignore_errors=True)
+    if not arguments.list:
+        print(f"pages: {count} blocks ran, {len(listed)} did not")
+        for block, reason in listed:
+            print(f"  {block.place}: {reason}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
