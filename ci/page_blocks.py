@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the blocks of code in pages as they stand there.
 
-Usage: page_blocks.py [--list] [--keep FOLDER] [PAGE...]     (README.md and every guide)
+Usage: page_blocks.py [--list] [--keep FOLDER] [PAGE...]     (README.md, guides, defects)
 
-The blocks of a page are one session: each `sh` block goes on in the shell of the one before, at the root of the tree,
-with an empty home folder. A `python` block is a program. A comment in front of a block says what else there is to it:
+The blocks of a page are one session: each `sh` block goes on in the shell of the one before. It begins at the root of the
+tree, with a home folder of its own, and where `<!-- after: PAGE -->` stands in the page, behind the blocks of that one. A
+`python` block is a program. A comment in front of a block says what else there is to it:
 
-  <!-- file: NAME -->        the block is written to NAME in the folder where the session stands
+  <!-- file: NAME -->        the block is written to NAME in the home folder
   <!-- exit: N -->           the exit code that the last command has (0)
   <!-- output -->            of a `text` block: its lines occur in this order in what the block before it printed;
                              `...` stands for anything
@@ -27,8 +28,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("*/guides/*.md")))]
+PAGES = ["README.md", *(str(p.relative_to(ROOT)) for pattern in ("*/guides/*.md", "properties/python/defects/*.md")
+                      for p in sorted(ROOT.glob(pattern)))]
 DIRECTIVE = re.compile(r"^<!-- (file|exit|output|needs|not run)(?:: (.+?))? -->$")
+AFTER = re.compile(r"^<!-- after: (\S+) -->$", re.M)
 LIMIT_S = 900
 
 
@@ -115,11 +118,12 @@ def script(block, number, pythons):
     """What the session does for a block."""
     begin = f"printf '\\n@@ {number}\\n'; printf '\\n@@ {number}\\n' >&2\n"
     if kind(block) == "file":
-        name = shlex.quote(block.directives["file"])
-        return begin + f"mkdir -p \"$(dirname {name})\"; cat >{name} <<'@@END'\n{block.text}@@END\n"
+        return begin + f"cat >\"$HOME\"/{shlex.quote(block.directives['file'])} <<'@@END'\n{block.text}@@END\n"
     if block.language == "python":
         python = shlex.quote(pythons["torch"] if block.directives.get("needs") == "torch" else "python3")
         block_text = f"{python} - <<'@@END'\n{block.text}@@END\n"
+    elif block.directives.get("needs") == "torch":
+        block_text = f"python3() {{ {shlex.quote(pythons['torch'])} \"$@\"; }}\n{block.text}"
     else:
         block_text = block.text
     code = block.directives.get("exit", "0")
@@ -134,6 +138,7 @@ def environment(home):
                                                          "SSL_CERT_FILE", "PIP_INDEX_URL", "PIP_CERT", "PIP_CONFIG_FILE", "OPENBLAS_CORETYPE")}
     env.update(HOME=str(home), PYTHONDONTWRITEBYTECODE="1", GIT_CONFIG_COUNT="2", PIP_DISABLE_PIP_VERSION_CHECK="1",
                GIT_CONFIG_KEY_0="user.name", GIT_CONFIG_VALUE_0="reader", GIT_CONFIG_KEY_1="user.email", GIT_CONFIG_VALUE_1="r@example.org")
+    env["PATH"] = "/usr/bin:/bin:" + env["PATH"]  # the distribution's python3, which has what ci/setup.sh installs
     env.setdefault("CCACHE_DIR", os.path.expanduser("~/.cache/ccache"))
     # `pip install .` takes what the build folder has: ci/wheel.sh.
     if (ROOT / "build/simt/assay").exists():
@@ -141,52 +146,90 @@ def environment(home):
     return env
 
 
-def run_page(page, text, home):
-    """[blocks that ran], [(block, reason)] of the others."""
-    blocks, ran, not_run = parse(page, text), [], []
-    pythons = {"torch": os.environ.get("ASSAY_TORCH_PYTHON", "python3"), "scratch": str(home)}
-    session, outputs, previous = "set -euo pipefail\n", [], None
-    for number, block in enumerate(blocks):
-        what = kind(block)
-        reason = block.directives.get("not run", "")
-        if not reason and what == "output":
-            if previous is None:
-                not_run.append((block, "the block before it is not run"))
-            else:
-                outputs.append((block, previous))
-            continue
-        if not reason and "needs" in block.directives:
-            reason = missing(block.directives["needs"], pythons)
-        if reason:
-            not_run.append((block, reason))
-            previous = None
-            continue
-        session += script(block, number, pythons)
-        previous = number
-        ran.append(block)
-    if ran:
-        printed = run_session(session, blocks, home)
-        for block, number in outputs:
-            check_output(block, printed[number])
-    return ran + [block for block, _ in outputs], not_run
+class Session:
+    """Pages behind one set-up page, in one shell: a home folder a page."""
+
+    def __init__(self, home):
+        self.home, self.script, self.blocks, self.outputs, self.not_run = home, "", [], [], []
+        self.pythons = {"torch": os.environ.get("ASSAY_TORCH_PYTHON", "python3"), "scratch": str(home)}
+
+    def add(self, page, text):
+        """The page's blocks behind what there is, in the same shell."""
+        previous = None
+        for block in parse(page, text):
+            what, reason = kind(block), block.directives.get("not run", "")
+            if what == "output" and previous is not None:
+                self.outputs.append((block, previous))
+                continue
+            if what == "output":
+                reason = "the block before it is not run"
+            elif not reason and "needs" in block.directives:
+                reason = missing(block.directives["needs"], self.pythons)
+            if reason:
+                self.not_run.append((block, reason))
+                previous = None
+                continue
+            previous = len(self.blocks)
+            self.script += script(block, previous, self.pythons)
+            self.blocks.append(block)
+
+    def add_alone(self, page, text):
+        """The page in a shell and a home of its own, which knows what the set-up page left."""
+        home = shlex.quote(str(self.home / page.replace("/", "-")))
+        # What the set-up page put into its home is in this one, too.
+        self.script += f"(mkdir -p {home}; for f in ~/assay ~/venv; do [ ! -e $f ] || ln -s $f {home}/; done; export HOME={home}\n"
+        self.add(page, text)
+        self.script += "exit 0)\n"
+
+    def run(self):
+        """Complaints."""
+        log = self.home / "session.log"
+        with log.open("w+") as out:
+            try:
+                code = subprocess.run(["bash", "-c", "set -euo pipefail\n" + self.script], cwd=ROOT, env=environment(self.home),
+                                      stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, timeout=LIMIT_S,
+                                      check=False).returncode
+            except subprocess.TimeoutExpired:
+                code = f"none within {LIMIT_S} s"
+        printed = {}
+        for number, text in re.findall(r"@@ (\d+)\n(.*?)(?=\n@@ \d+\n|\Z)", log.read_text(errors="replace"), re.S):
+            printed[int(number)] = printed.get(int(number), "") + text
+        if code != 0:
+            last = max(printed, default=0)
+            yield f"{self.blocks[last].place}: exit code {code}\n{self.blocks[last].text}\n{printed.get(last, '')[-4000:]}"
+            return
+        for block, number in self.outputs:
+            try:
+                check_output(block, printed[number])
+            except PageError as error:
+                yield str(error)
 
 
-def run_session(session, blocks, home):
-    """{number of a block: what it printed}."""
-    log = home / "session.log"
-    with log.open("w+") as out:
-        try:
-            code = subprocess.run(["bash", "-c", session], cwd=ROOT, env=environment(home), stdin=subprocess.DEVNULL, stdout=out,
-                                  stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False).returncode
-        except subprocess.TimeoutExpired:
-            code = f"none within {LIMIT_S} s"
-    printed = {}
-    for number, text in re.findall(r"@@ (\d+)\n(.*?)(?=\n@@ \d+\n|\Z)", log.read_text(errors="replace"), re.S):
-        printed[int(number)] = printed.get(int(number), "") + text
-    if code != 0:
-        last = max(printed, default=0)
-        raise PageError(f"{blocks[last].place}: exit code {code}\n{blocks[last].text}\n{printed.get(last, '')[-4000:]}")
-    return printed
+def sessions(pages):
+    """{set-up page or None: [pages behind it]}."""
+    groups = {}
+    for page in pages:
+        after = AFTER.search((ROOT / page).read_text())
+        groups.setdefault(after.group(1) if after else None, []).append(page)
+    return groups
+
+
+def run(pages, home):
+    """(complaints, blocks that ran, [(block, reason)] of the others)."""
+    complaints, count, not_run = [], 0, []
+    for index, (after, group) in enumerate(sessions(pages).items()):
+        folder = home / str(index)
+        folder.mkdir()
+        session = Session(folder)
+        if after:
+            session.add(after, (ROOT / after).read_text())
+        for page in group:
+            if page != after:
+                session.add_alone(page, (ROOT / page).read_text())
+        complaints += session.run()
+        count += len(session.blocks) + len(session.outputs)
+        not_run += session.not_run
+    return complaints, count, not_run
 
 
 def main():
@@ -195,29 +238,22 @@ def main():
     parser.add_argument("--keep", help="a folder for the homes of the sessions, which then stay")
     parser.add_argument("pages", nargs="*", default=PAGES)
     arguments = parser.parse_args()
-    failed, count, listed = 0, 0, []
-    for page in arguments.pages:
-        home = pathlib.Path(tempfile.mkdtemp(prefix="assay-page-", dir=arguments.keep))
-        try:
-            text = (ROOT / page).read_text()
-            if arguments.list:
-                for block in parse(page, text):
+    try:
+        if arguments.list:
+            for page in arguments.pages:
+                for block in parse(page, (ROOT / page).read_text()):
                     print(f"{block.place}: {kind(block)} {block.directives.get('not run', '')}")
-                continue
-            ran, not_run = run_page(page, text, home)
-            count += len(ran)
-            listed += not_run
-        except PageError as error:
-            print(error)
-            failed += 1
-        finally:
-            if not arguments.keep:
-                shutil.rmtree(home, ignore_errors=True)
-    if not arguments.list:
-        print(f"pages: {count} blocks ran, {len(listed)} did not")
-        for block, reason in listed:
-            print(f"  {block.place}: {reason}")
-    sys.exit(1 if failed else 0)
+            return
+        home = pathlib.Path(tempfile.mkdtemp(prefix="assay-pages-", dir=arguments.keep))
+        complaints, count, not_run = run(arguments.pages, home)
+    except PageError as error:
+        sys.exit(str(error))
+    if not arguments.keep:
+        shutil.rmtree(home, ignore_errors=True)
+    print("".join(complaint + "\n" for complaint in complaints) + f"pages: {count} blocks, and {len(not_run)} that are not run:")
+    for block, reason in not_run:
+        print(f"  {block.place}: {reason}")
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":
