@@ -32,7 +32,7 @@ PAGES = ["README.md", *(str(p.relative_to(ROOT)) for pattern in ("*/guides/*.md"
                       for p in sorted(ROOT.glob(pattern)))]
 DIRECTIVE = re.compile(r"^<!-- (file|exit|output|needs|not run)(?:: (.+?))? -->$")
 AFTER = re.compile(r"^<!-- after: (\S+) -->$", re.M)
-LIMIT_S = 900
+LIMIT_S = 1800  # of all pages behind one set-up page
 
 
 class PageError(Exception):
@@ -114,6 +114,16 @@ def can_import(python, module):
     return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
 
 
+def commands(text):
+    """A block's commands, a line each: `a && b` as two, so that the session ends at the first that fails."""
+    quoted = re.compile(r"""("[^"]*"|'[^']*')""")
+    split = []
+    for line in text.replace("\\\n", " ").splitlines():
+        parts = quoted.split(line)
+        split += "".join(part if i % 2 else part.replace(" && ", "\n") for i, part in enumerate(parts)).splitlines()
+    return [line for line in split if line.strip() and not line.lstrip().startswith("#")]
+
+
 def script(block, number, pythons):
     """What the session does for a block."""
     begin = f"printf '\\n@@ {number}\\n'; printf '\\n@@ {number}\\n' >&2\n"
@@ -121,16 +131,13 @@ def script(block, number, pythons):
         return begin + f"cat >\"$HOME\"/{shlex.quote(block.directives['file'])} <<'@@END'\n{block.text}@@END\n"
     if block.language == "python":
         python = shlex.quote(pythons["torch"] if block.directives.get("needs") == "torch" else "python3")
-        block_text = f"{python} - <<'@@END'\n{block.text}@@END\n"
-    elif block.directives.get("needs") == "torch":
-        block_text = f"python3() {{ {shlex.quote(pythons['torch'])} \"$@\"; }}\n{block.text}"
-    else:
-        block_text = block.text
+        return begin + f"{python} - <<'@@END'\n{block.text}@@END\n"
+    if block.directives.get("needs") == "torch":
+        begin += f"python3() {{ {shlex.quote(pythons['torch'])} \"$@\"; }}\n"
+    *first, last = commands(block.text)
     code = block.directives.get("exit", "0")
-    if code == "0":
-        return begin + block_text
-    return (begin + f"set +e\n{block_text}__code=$?\nset -e\n"
-            f"[ $__code -eq {code} ] || {{ echo \"exit code $__code, the page says {code}\" >&2; exit 99; }}\n")
+    return begin + "\n".join(first) + (f"\nset +e\n{last}\n__code=$?\nset -e\n[ $__code -eq {code} ] || "
+                                       f"{{ echo \"exit code $__code, the page says {code}\" >&2; exit 99; }}\n")
 
 
 def environment(home):
