@@ -67,20 +67,22 @@ def speed(theme):
     # One model at one length each: every batch and length that is timed.
     shown = [cell for cell in compared if cell[0].startswith("llama8b b") and len(cell[0].split()) == 3]
     wins = sum(ours >= peer for _, ours, peer, _ in compared)
-    row, left, right, top = 24, 148, 40, 78
-    height = top + row * len(shown) + 44
-    svg = Svg(640, height, theme, f"Decode reaches the memory floor more closely than the best peer in {wins} of {len(compared)} cells")
-    svg.text(0, 18, f"Decode attention: at least as fast as FlashInfer and XQA in {wins} of {len(compared)} cells", 15, bold=True)
-    svg.text(0, 38, f"share of the memory floor (a plain read of the same KV cache), Llama 8B in bf16, {result['device']}", 12, color=theme["soft"])
-    svg.rect(left, 50, 12, 10, theme["ours"])
-    svg.text(left + 18, 60, "assay", 12)
-    svg.rect(left + 70, 50, 12, 10, theme["peer"])
-    svg.text(left + 88, 60, "best of FlashInfer and XQA", 12)
-    scale = 640 - left - right
+    # Narrow, so that it can be read on a telephone.
+    width, row, left, right, top = 480, 24, 134, 14, 80
+    height = top + row * len(shown) + 40
+    svg = Svg(width, height, theme, f"Decode reaches the memory floor more closely than the best peer in {wins} of {len(compared)} cells")
+    svg.text(0, 17, f"Decode: at least as fast as FlashInfer and XQA in {wins} of {len(compared)} cells", 12.5, bold=True)
+    svg.text(0, 37, f"share of the memory floor (a plain read of the KV cache), Llama 8B, bf16, {result['device'].removeprefix('NVIDIA ')}", 11,
+             color=theme["soft"])
+    svg.rect(left, 52, 12, 10, theme["ours"])
+    svg.text(left + 18, 62, "assay", 12)
+    svg.rect(left + 70, 52, 12, 10, theme["peer"])
+    svg.text(left + 88, 62, "best of FlashInfer and XQA", 12)
+    scale = width - left - right
     for share in (0, 25, 50, 75, 100):
         x = left + scale * share / 100
-        svg.line(x, top - 6, x, height - 34, theme["ink"] if share == 100 else theme["grid"], 1.5 if share == 100 else 1)
-        svg.text(x, height - 18, f"{share} %", 11, "middle", theme["soft"])
+        svg.line(x, top - 8, x, height - 34, theme["ink"] if share == 100 else theme["grid"], 1.5 if share == 100 else 1)
+        svg.text(x, height - 20, f"{share} %", 11, "end" if share == 100 else "middle", theme["soft"])
     for at, (name, ours, peer, _) in enumerate(shown):
         y = top + row * at
         batch, keys = name.split()[1:]
@@ -88,7 +90,8 @@ def speed(theme):
         svg.rect(left, y, scale * ours, 12, theme["ours"])
         svg.rect(left, y + 12, scale * peer, 7, theme["peer"])
         svg.text(left + scale * ours - 5, y + 10, f"{100 * ours:.0f} %", 11, "end", theme["on"])
-    svg.text(0, height - 2, f"{result['date']}, commit {result['commit']}, FlashInfer {result['flashinfer']}, torch {result['torch']}", 10, color=theme["soft"])
+    svg.text(0, height - 3, f"{result['date']}, commit {result['commit']}, FlashInfer {result['flashinfer']}, torch {result['torch']}", 10,
+             color=theme["soft"])
     return svg
 
 

@@ -57,7 +57,9 @@ def rewrite(page, text, files):
     out, code = [], {number for number, _ in pages.lines_outside_code(text)}
     for number, line in enumerate(text.splitlines(), 1):
         out.append(re.sub(r"(\]\()([^)\s]+)(\))", link, line) if number in code else line)
-    return "\n".join(out) + "\n"
+    # mkdocs takes the title from a heading in the first line.
+    begin = next((at for at, line in enumerate(out) if line.startswith("# ")), 0)
+    return "\n".join(out[begin:]) + "\n"
 
 
 def title(page):
