@@ -30,8 +30,15 @@ SITE_OUT=$out/pages/c doxygen ci/site/Doxyfile >"$out/doxygen.log" 2>&1 || {
   tail -n 20 "$out/doxygen.log" >&2
   exit 1
 }
-"$venv/bin/mkdocs" build --strict --quiet -f "$out/mkdocs.yml" 2>"$out/mkdocs.log" || {
+"$venv/bin/mkdocs" build --strict -f "$out/mkdocs.yml" >"$out/mkdocs.log" 2>&1 || {
   cat "$out/mkdocs.log" >&2
   exit 1
 }
+# The check proves itself: links to a page and to a heading that are not there are refused.
+echo "[nowhere](nowhere.md) [heading](HACKING.md#nowhere)" >>"$out/pages/README.md"
+if "$venv/bin/mkdocs" build --strict -f "$out/mkdocs.yml" -d spoilt >"$out/spoilt.log" 2>&1 ||
+  [ "$(grep -c nowhere "$out/spoilt.log")" -lt 2 ]; then
+  echo "site: broken links pass"
+  exit 1
+fi
 echo "site: $(find "$out/html" -name '*.html' | wc -l) pages in $out/html"
