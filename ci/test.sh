@@ -21,7 +21,7 @@ without_toolkit() (
   step "wheel"
   ci/wheel.sh build/simt
   step "code of pages"
-  ci/page_blocks.py | tee build/pages.log
+  /usr/bin/python3 -B ci/page_blocks.py | tee build/pages.log
   step "site"
   ci/site.sh
   step "sanitizers (address, undefined)"
@@ -62,8 +62,8 @@ with_toolkit() {
 ci/setup.sh
 step "shape, layers, pages, format, scripts, workflows, headers"
 ci/shape.sh
-ci/pages.py
-ci/figures.py
+/usr/bin/python3 -B ci/pages.py
+/usr/bin/python3 -B ci/figures.py
 git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
 shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/tree_test.py
