@@ -103,15 +103,15 @@ def kills(theme):
             "at most twice a plain run's error": "2x"}
     bars = [(words, sum(rule in row["usual"].split() or row["usual"] == "ended" for row in rows)) for words, rule in seen.items()]
     bars.append(("assay check", sum(row["outcome"] != "survived" for row in rows)))
-    svg = Svg(640, 218, theme, f"assay check sees {bars[-1][1]} of {len(rows)} wrong kernels, the usual rules at most {max(b for _, b in bars[:-1])}")
-    svg.text(0, 18, f"{len(rows)} kernels made wrong by a program: how many a rule rejects", 15, bold=True)
-    left, scale = 220, 340
+    svg = Svg(480, 218, theme, f"assay check sees {bars[-1][1]} of {len(rows)} wrong kernels, the usual rules at most {max(b for _, b in bars[:-1])}")
+    svg.text(0, 18, f"{len(rows)} kernels made wrong by a program: how many a rule rejects", 12.5, bold=True)
+    left, scale = 196, 206
     for at, (words, count) in enumerate(bars):
         y = 40 + 34 * at
         color = theme["ours"] if words == "assay check" else theme["peer"]
-        svg.text(left - 8, y + 16, words, 13, "end", bold=words == "assay check")
+        svg.text(left - 8, y + 16, words, 11.5, "end", bold=words == "assay check")
         svg.rect(left, y, scale * count / len(rows), 24, color)
-        svg.text(left + scale * count / len(rows) + 6, y + 16, f"{count} ({100 * count / len(rows):.0f} %)", 13)
+        svg.text(left + scale * count / len(rows) + 6, y + 16, f"{count} ({100 * count / len(rows):.0f} %)", 12)
     svg.text(0, 214, "corpus/mutants/machine-20261126.csv", 10, color=theme["soft"])
     return svg
 
@@ -121,10 +121,10 @@ def interval(theme):
     data = json.loads((ROOT / "oracle/guides/interval.json").read_text())
     exact, right = data["exact"], data["right_kernel"]
     reach = 1.25 * max(claim["allowed"] for claim in data["claims"])
-    left, width = 120, 500
+    left, width = 96, 380
     at = lambda value: left + width * (value - exact + reach) / (2 * reach)  # noqa: E731
-    svg = Svg(640, 330, theme, "The interval of an element under two declarations, and its terms")
-    svg.text(0, 18, f"One output: {data['element']}", 15, bold=True)
+    svg = Svg(480, 350, theme, "The interval of an element under two declarations, and its terms")
+    svg.text(0, 18, f"One output: {data['element']}", 13, bold=True)
     for row, claim in enumerate(data["claims"]):
         y = 66 + 44 * row
         svg.text(left - 10, y + 5, claim["like"], 13, "end", bold=True)
@@ -135,11 +135,11 @@ def interval(theme):
     y = 158
     svg.line(at(exact), 44, at(exact), y - 12, theme["ink"], 1, "3 3")
     svg.text(at(exact), y, f"exact {exact:.9g}", 12, "middle")
-    svg.dot(left + 5, y + 20, theme["ours"])
-    svg.text(left + 16, y + 24, f"a right kernel: {right:.6f}", 12)
     distance = (data["one_key_lost"] - exact) / max(claim["allowed"] for claim in data["claims"])
-    svg.dot(left + 225, y + 20, theme["wrong"])
-    svg.text(left + 236, y + 24, f"one key lost: {data['one_key_lost']:.6f}, off by {distance:.0f} times that", 12)
+    svg.dot(5, y + 20, theme["ours"])
+    svg.text(16, y + 24, f"a right kernel: {right:.6f}", 12)
+    svg.dot(180, y + 20, theme["wrong"])
+    svg.text(191, y + 24, f"one key lost: {data['one_key_lost']:.6f}, {distance:.0f} x what fa2 allows", 12)
     svg.text(0, 216, "What each is allowed for", 13, bold=True)
     names = sorted({term for claim in data["claims"] for term in claim["terms"]}, key=list(TERMS).index)
     largest = max(claim["allowed"] for claim in data["claims"])
@@ -151,7 +151,7 @@ def interval(theme):
             svg.rect(x, y, length, 17, theme["terms"][names.index(name)])
             x += length
     for index, name in enumerate(names):
-        x, y = (index % 3) * 205 + 10, 292 + 20 * (index // 3)
+        x, y = (index % 2) * 230 + 10, 290 + 20 * (index // 2)
         svg.rect(x, y, 11, 11, theme["terms"][index])
         svg.text(x + 17, y + 10, TERMS[name], 12)
     return svg
