@@ -218,6 +218,8 @@ def sessions(pages):
     for page in pages:
         after = AFTER.search((ROOT / page).read_text())
         groups.setdefault(after.group(1) if after else None, []).append(page)
+    # A set-up page runs in front of those behind it, and not once more.
+    groups[None] = [page for page in groups.get(None, []) if page not in groups]
     return groups
 
 
@@ -231,8 +233,7 @@ def run(pages, home):
         if after:
             session.add(after, (ROOT / after).read_text())
         for page in group:
-            if page != after:
-                session.add_alone(page, (ROOT / page).read_text())
+            session.add_alone(page, (ROOT / page).read_text())
         complaints += session.run()
         count += len(session.blocks) + len(session.outputs)
         not_run += session.not_run
