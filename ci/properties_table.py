@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The table of properties in properties/README.md, from `assay list properties --json`.
+"""The table of properties in properties/PROPERTIES.md, from `assay list properties --json`.
 
 properties_table.py ASSAY            exit 1 when the page is stale
 properties_table.py ASSAY --write    writes it"""
@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parent.parent / "properties" / "README.md"
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "properties" / "PROPERTIES.md"
 BEGIN, END = "<!-- properties -->\n", "<!-- /properties -->\n"
 GROUPS = {
     ("paged", "cascade", "merge_state", "merge_states"): "all",

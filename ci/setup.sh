@@ -20,6 +20,8 @@ packages+=(clang-format shellcheck python3-yaml)
 packages+=(dpkg-dev file pkg-config)
 # The pages of reports are looked at in a browser. This one is a third smaller than chromium itself: 64 MB to fetch.
 packages+=(chromium-headless-shell)
+# The reference of the C headers in the site: 5 MB to fetch. mkdocs comes from PyPI (ci/site.sh).
+packages+=(doxygen)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -20,6 +20,10 @@ without_toolkit() (
   ci/packages.sh build/simt
   step "wheel"
   ci/wheel.sh build/simt
+  step "code of pages"
+  /usr/bin/python3 -B ci/page_blocks.py | tee build/pages.log
+  step "site"
+  ci/site.sh
   step "sanitizers (address, undefined)"
   build simt-asan-ubsan
   run_tests simt-asan-ubsan
@@ -56,14 +60,18 @@ with_toolkit() {
 }
 
 ci/setup.sh
-step "shape, layers, format, scripts, workflows, headers"
+step "shape, layers, pages, format, scripts, workflows, headers"
 ci/shape.sh
+/usr/bin/python3 -B ci/pages.py
+/usr/bin/python3 -B ci/figures.py
 git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
 shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/tree_test.py
 /usr/bin/python3 -B ci/tests/workflows_test.py
 /usr/bin/python3 -B ci/tests/skipped_test.py
 /usr/bin/python3 -B ci/tests/results_test.py
+/usr/bin/python3 -B ci/tests/pages_test.py
+/usr/bin/python3 -B ci/tests/page_blocks_test.py
 /usr/bin/python3 -B ci/results.py
 /usr/bin/python3 -B ci/workflows.py
 ci/check_headers.sh
@@ -72,6 +80,8 @@ if have_nvcc; then with_toolkit; fi
 
 step "skipped here"
 /usr/bin/python3 -B ci/skipped.py build/simt build/simt-asan-ubsan
+sed -n '/that are not run:/,$p' build/pages.log
+[ -e build/site/html/index.html ] || echo "site: not built (pip reaches no package index)"
 [ -d build/simt/wheel ] || echo "wheel: not built (pip reaches no package index)"
 have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
 have_gpu || echo "kernels on a device: not run (no GPU answers)"

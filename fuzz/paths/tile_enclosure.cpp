@@ -13,7 +13,7 @@ namespace {
 namespace arch = n_simt::arch;
 
 constexpr double kMaxExponentError = 8; // of a weight; beyond, it may leave the fp32 range
-/// What one block-FMA commits, relative to the magnitudes that it adds (oracle/README.md, 2).
+/// What one block-FMA commits, relative to the magnitudes that it adds (oracle/BOUNDS.md, 2).
 constexpr double kKappa =
     (arch::BlockFmaSpec::kBlock + 1.0) / (1 << arch::BlockFmaSpec::kFractionBits) + 0x1p-23;
 

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
  * The C ABI of assay's decode-attention kernels.
  *
  * Conventions, for every entry point:
@@ -181,7 +181,8 @@ typedef struct assay_paged_choice {
   int32_t even_lengths; /**< for assay_paged_params */
 } assay_paged_choice;
 
-/**
+/** @page planner The planner of paged_attention_v2
+ *
  * The planner of paged_attention_v2, assay_paged_attention_v2_plan: reads kv.seq_lens on the
  * device, writes a plan for all layers of a decode step (host and device write the same bytes). It
  * takes the params of any call that the plan is for, and checks their shapes and options as that
@@ -190,7 +191,8 @@ typedef struct assay_paged_choice {
  * holds the counters of the split merge: calls that share it follow each other on one stream.
  */
 
-/**
+/** @page tree Tree attention
+ *
  * Tree attention: paged attention that finds out which requests share keys, and computes those once
  * for all of them. Takes assay_paged_params, and gives the result of paged attention.
  *

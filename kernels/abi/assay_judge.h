@@ -1,8 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
  * The verdict on tensors that somebody already holds: a test, a dump, an engine. Given what an
  * attention kernel read and what it wrote, says for every output element whether it lies in the
- * interval that every kernel of the named arithmetic must hit (oracle/README.md). Needs no kernel,
+ * interval that every kernel of the named arithmetic must hit (oracle/BOUNDS.md). Needs no kernel,
  * no case and no device; all arrays are host memory.
  *
  * Calls are thread-safe. They read the arrays and keep nothing of them.

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
  * The table through which the harness reaches kernels: ours and a third party's alike. A plugin is
  * a shared library that exports assay_plugin_entry(); the library's own kernels fill the same table
  * (kernels/api/registry.cpp).

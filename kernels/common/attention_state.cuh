@@ -15,7 +15,7 @@ namespace assay::ASSAY_TARGET {
 ///
 /// The empty set is the identity (m = -inf, d = 0, o = 0). States over disjoint key sets form a
 /// commutative monoid under merge() in exact arithmetic. In floating point the error per merge is
-/// at most a few ulp of sum |w o| (oracle/README.md, "merge"). Every exponent is at most 0, so
+/// at most a few ulp of sum |w o| (oracle/BOUNDS.md, "merge"). Every exponent is at most 0, so
 /// finite scores never overflow.
 /// Method: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
 template <class R, int N>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Theorem T0 of oracle/README.md: enclosure of the exact row and its order-free budget.
+// Theorem T0 of oracle/BOUNDS.md: enclosure of the exact row and its order-free budget.
 #include <algorithm>
 #include <cmath>
 

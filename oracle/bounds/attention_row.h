@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exact value of every output of one row, as a rigorous enclosure, and how far from it a
-// correct kernel with the declared arithmetic may be. Statements and proofs: oracle/README.md.
+// correct kernel with the declared arithmetic may be. Statements and proofs: oracle/BOUNDS.md.
 #pragma once
 
 #include <span>

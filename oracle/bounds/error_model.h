@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The declared arithmetic of a kernel as the constants of the error bounds (oracle/README.md).
+// The declared arithmetic of a kernel as the constants of the error bounds (oracle/BOUNDS.md).
 #pragma once
 
 #include <cstddef>

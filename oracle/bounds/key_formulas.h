@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: one key of a row: its logit, what a kernel's may be off by, and its weight's Omega.
-// oracle/README.md, sections 2, 3 and 6. One text for the host and for a GPU.
+// oracle/BOUNDS.md, sections 2, 3 and 6. One text for the host and for a GPU.
 #pragma once
 
 #include <cmath>

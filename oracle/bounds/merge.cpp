@@ -38,7 +38,7 @@ bool collect(const MergeProblem &problem, MergeReference &result, States &states
   return finite;
 }
 
-// README section 5: log2 of a weight is off by the rounded difference and, for the natural base, by
+// BOUNDS.md section 5: log2 of a weight is off by the rounded difference and, in natural base, by
 // the product with the fp32 constant log2(e).
 void weigh(const MergeProblem &problem, States &states) {
   const bool natural = problem.lse_base == ASSAY_LSE_NATURAL;

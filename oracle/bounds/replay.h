@@ -15,7 +15,7 @@ struct KeyReplay {
   std::vector<double> shift; ///< X_t - x_max: exponent of the tile's scale, exact by choice
 };
 
-/** Per-key coefficients of the T1 bound; see oracle/README.md section 4. */
+/** Per-key coefficients of the T1 bound; see oracle/BOUNDS.md section 4. */
 struct ReplayBudget {
   std::vector<double> rho;          ///< rounded p on the row's scale, over Z
   std::vector<double> ambiguity;    ///< g_j on the row's scale, over Z: multiplies |v_j|

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: the bounds of a row once its sums over keys are known. Statements and proofs:
-// oracle/README.md, sections 3 and 6. One text for the host and for a GPU.
+// oracle/BOUNDS.md, sections 3 and 6. One text for the host and for a GPU.
 #pragma once
 
 #include <cmath>

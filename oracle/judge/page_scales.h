@@ -24,7 +24,7 @@ private:
   int64_t stride_page_ = 0;
 };
 
-/** Throws ArrayError for what no bound is known for: README.md says why. */
+/** Throws ArrayError for what no bound is known for: BOUNDS.md says why. */
 void require_token_scales(const AttentionRows &rows, const assay_arithmetic &arithmetic);
 
 } // namespace assay::oracle

@@ -18,7 +18,7 @@ struct RedLine {
 
 using RedLines = std::vector<RedLine>;
 
-/// Every id, in the order of the table of README.md, and whether --accept may name it.
+/// Every id, in the order of the table of REFERENCE.md, and whether --accept may name it.
 struct LineId {
   std::string id;
   bool acceptable;

@@ -21,7 +21,7 @@
 // is off by the factor 1 + delta,
 //   delta = ln 2 (eps_log2 (1 + L) + 3 u Y + 3.25 u (kRange + L)) + eps_exp2
 // (3 u Y: the sum, and the conversion to a natural LSE; 3.25 u: difference and its conversion).
-// With A = sum 2^(a - M) |v| / D, centred as in oracle/README.md section 3,
+// With A = sum 2^(a - M) |v| / D, centred as in oracle/BOUNDS.md section 3,
 //   B = delta (A + |o|) + (eps_rcp + u) (A + |o|) + (S + 2) u (A + |o|),
 // widened by 2^-9 of itself for second-order terms. The output must be the rounding of a value in
 // [o - B, o + B]: the bits of N / D unless a rounding boundary lies within B. LSE in base 2 is off

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program of somebody else that runs kernels for the harness: started with a command, spoken to
 // over a socket (descriptor 3) in JSON, with the memory of a case shared with it (descriptor 4).
-// README.md of properties/python has the messages.
+// KERNELS.md of properties/python has the messages.
 #pragma once
 
 #include <memory>

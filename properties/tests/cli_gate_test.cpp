@@ -89,7 +89,7 @@ TEST_F(CliGate, AcceptsOnlyWhatAPersonMayAccept) {
   expect_error(accept("new-finding"), kExitUsage, "--accept new-finding: no person can let that");
   EXPECT_EQ(accept("slower").err.find("--accept"), std::string::npos);
   // The table for people says the same.
-  std::ifstream in(ASSAY_GATE_README);
+  std::ifstream in(ASSAY_GATE_PAGE);
   const std::string page(std::istreambuf_iterator<char>(in), {});
   for (const gate::LineId &id : gate::line_ids()) {
     const size_t at = page.find("`" + id.id + "`");

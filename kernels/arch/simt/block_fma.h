@@ -15,7 +15,7 @@
 
 namespace assay::n_simt::arch {
 
-// Of sm_90, measured on an H200 (kernels/arch/README.md).
+// Of sm_90, measured on an H200 (kernels/arch/PRIMITIVES.md).
 struct BlockFmaSpec {
   static constexpr int kBlock = 16;        // products per block; one m16n8k16 is one block
   static constexpr int kFractionBits = 25; // kept below 2^e_max

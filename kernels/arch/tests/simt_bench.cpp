@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the executor costs: nanoseconds per operation of a warp, best of several runs. Not a test;
-// figures are in kernels/simt/README.md.
+// figures are in kernels/simt/MODEL.md.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

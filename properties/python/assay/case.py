@@ -27,7 +27,7 @@ def _is_tensor(value):
 
 
 class Case:
-    """One call. Attributes (README.md says which family has which):
+    """One call. Attributes (KERNELS.md says which family has which):
 
     Parameters are numbers, or words: dtype and kv_dtype are fp16, bf16, fp32, e4m3 or e5m2, lse_base is
     natural or base2. Tensors are NumPy arrays that share the memory of the harness, None where the call

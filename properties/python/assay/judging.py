@@ -68,7 +68,7 @@ def attention_call(
     rows          0: all rows; else that many (first, last, longest, and others spread), for large calls
 
     Tensors of NumPy, torch (of a GPU: copied) and DLPack; bf16 in NumPy is uint16. Returns a JudgeReport. ValueError
-    and TypeError name the argument that does not fit. The bounds: oracle/README.md.
+    and TypeError name the argument that does not fit. The bounds: oracle/BOUNDS.md.
     """
     out, q = judge_inputs.rows("out", out, out_dtype), judge_inputs.rows("q", q, q_dtype)
     k, v = caches(kv, kv_layout, kv_dtype)

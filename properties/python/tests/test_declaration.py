@@ -72,10 +72,10 @@ def test_words_of_a_kernel_are_known(field):
         spec.Spec(**{**good, field: "odd"})
 
 
-def test_readme_explains_every_field():
-    readme = (ROOT / "properties/python/README.md").read_text()
+def test_page_explains_every_field():
+    page = (ROOT / "properties/python/KERNELS.md").read_text()
     for field in dataclasses.fields(assay.Declaration):
-        assert re.search(rf"^\| `{field.name}` \|", readme, re.M), field.name
+        assert re.search(rf"^\| `{field.name}` \|", page, re.M), field.name
 
 
 def test_a_declaration_may_start_from_a_named_one():

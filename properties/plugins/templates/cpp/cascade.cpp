@@ -110,7 +110,7 @@ assay_status run(const void *params) {
   return ASSAY_OK;
 }
 
-// What the bounds are computed from: assay's properties/plugins/README.md says how to choose each.
+// Bounds come from these: assay's properties/plugins/DECLARATION.md says how to choose each.
 constexpr assay_arithmetic kArithmetic = {
     .mma_block = 0, // std::fma in fp32
     .p_format = ASSAY_FORMAT_FP32,

@@ -121,7 +121,7 @@ assay_status run(const void *params) {
   return ASSAY_OK;
 }
 
-// What the bounds are computed from: assay's properties/plugins/README.md says how to choose each.
+// Bounds come from these: assay's properties/plugins/DECLARATION.md says how to choose each.
 constexpr assay_arithmetic kArithmetic = {
     .exponential = ASSAY_EXP_BASE2,
     .exp2_rel_error = 0x1p-23, // one unit in the last place

@@ -5,7 +5,7 @@ import numpy as np
 
 NONE = np.float32(-np.inf)
 
-# What the bounds are computed from: assay's properties/plugins/README.md says how to choose each.
+# Bounds come from these: assay's properties/plugins/DECLARATION.md says how to choose each.
 DECLARATION = assay.Declaration(
     exponential="natural",
     exp2_rel_error=2.0**-21,  # np.exp and np.exp2 of float32: 4 units in the last place at most

@@ -6,7 +6,7 @@ import numpy as np
 LOG2E = np.float32(1.4426950408889634)
 NONE = np.float32(-np.inf)
 
-# What the bounds are computed from: assay's properties/plugins/README.md says how to choose each.
+# Bounds come from these: assay's properties/plugins/DECLARATION.md says how to choose each.
 DECLARATION = assay.Declaration(
     exponential="natural",
     sum_depth=64,  # np.sum adds in pairs
