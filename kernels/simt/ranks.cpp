@@ -17,14 +17,25 @@ namespace {
 
 using NodeId = OrderGraph::NodeId;
 
-// Executors keep stacks and tables, so that a host thread keeps those that it has.
-std::unique_ptr<Executor> take_executor(std::vector<std::unique_ptr<Executor>> &pool) {
-  if (pool.empty()) return std::make_unique<Executor>();
-  auto executor = std::move(pool.back());
-  pool.pop_back();
-  return executor;
-}
-thread_local std::vector<std::unique_ptr<Executor>> idle_executors;
+// Executors keep stacks and tables, so that a host thread keeps some of those that it had. (A stack
+// takes two of the 65,530 mappings of a process, and many host threads may do the same.)
+class ExecutorPool {
+public:
+  std::unique_ptr<Executor> take() {
+    if (idle_.empty()) return std::make_unique<Executor>();
+    auto executor = std::move(idle_.back());
+    idle_.pop_back();
+    return executor;
+  }
+  void give_back(std::unique_ptr<Executor> executor) {
+    if (idle_.size() < kMost) idle_.push_back(std::move(executor));
+  }
+
+private:
+  static constexpr size_t kMost = 6;
+  std::vector<std::unique_ptr<Executor>> idle_;
+};
+thread_local ExecutorPool executors;
 
 class RankRun {
 public:
@@ -179,7 +190,7 @@ void RankRun::take(const Turn &turn) {
   if (turn.kind == Turn::kBody) return run_body(turn.rank);
   Launch &launch = *ranks_[turn.rank].launch;
   if (turn.kind == Turn::kGoOn) return go_on(turn.rank, turn.block);
-  auto executor = take_executor(idle_executors);
+  auto executor = executors.take();
   executor->begin_launch(stream_, launch.config, *launch.body, launch.side);
   executor->begin_block(launch.blocks[launch.next++]);
   launch.begun.push_back(std::move(executor));
@@ -194,7 +205,7 @@ void RankRun::go_on(uint32_t rank, size_t block) {
     return;
   case Executor::Progress::kFinished:
     launch.knowledge = graph_.join(launch.knowledge, executor.end_block());
-    idle_executors.push_back(std::move(launch.begun[block]));
+    executors.give_back(std::move(launch.begun[block]));
     launch.begun.erase(launch.begun.begin() + static_cast<ptrdiff_t>(block));
     return;
   case Executor::Progress::kHazard:
@@ -207,7 +218,7 @@ void RankRun::go_on(uint32_t rank, size_t block) {
 void RankRun::stop(Launch &launch) {
   for (auto &executor : launch.begun) {
     executor->abandon_block();
-    idle_executors.push_back(std::move(executor));
+    executors.give_back(std::move(executor));
   }
   launch.begun.clear();
   launch.next = launch.blocks.size();

@@ -25,7 +25,7 @@ constexpr uint32_t kMaxRanks = 8;
 // Bodies run on stacks of 128 KiB (512 KiB under ASan). What a body throws is thrown once all have
 // ended. Throws std::logic_error inside a launch or another run_ranks.
 void run_ranks(Stream &stream, uint32_t count, FunctionRef<void(uint32_t rank)> body);
-constexpr uint32_t kBesideEachOther = 4;
+constexpr uint32_t kBesideEachOther = 2;
 
 // For launch(): whether a body of run_ranks is running and launches on its stream, and what it does
 // then.
