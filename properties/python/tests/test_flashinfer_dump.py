@@ -115,9 +115,12 @@ def test_right_calls_are_inside(form):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("files", ["safetensors", "pt"])
 @pytest.mark.parametrize("form", ["custom_mask", "packed_custom_mask"])
-def test_masks_of_a_plan(form):
-    dump, masked = Dump("dump"), Masked()
+def test_masks_of_a_plan(form, files):
+    if files == "pt":
+        pytest.importorskip("torch")
+    dump, masked = Dump("dump", files), Masked()
     call = Call()
     call.__dict__.update(q=masked.q, k=masked.k, v=masked.v, table=masked.table, lens=np.array(KEYS), cu=masked.cu)
     mask = flat(masked.masks) if form == "custom_mask" else packed(masked.masks)
