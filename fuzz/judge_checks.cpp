@@ -66,12 +66,25 @@ public:
     params.arithmetic.exp2_rel_error = params.arithmetic.rcp_rel_error = 0x1p-22;
     if (given()) params.mask = numbers({in.integer(0, 40)}, ASSAY_UINT8);
     if (given()) params.mask_indptr = integers({requests + 1}, 0, 41);
+    if (given()) {
+      for (assay_array *array : {&params.q, &params.k, &params.v})
+        *array = array == &params.q ? numbers({rows, heads, dim}, ASSAY_E4M3)
+                                    : numbers({pages, slots, kv_heads, dim}, ASSAY_E4M3);
+      if (given()) params.q_scale = numbers({heads}, ASSAY_FP32);
+      if (given()) params.q_scale = numbers({rows, heads}, ASSAY_FP32);
+    }
+    if (given()) {
+      params.out = numbers({rows, heads, dim}, in.integer(0, 1) ? ASSAY_E5M2 : ASSAY_E4M3);
+      if (given()) params.o_scale = numbers({1}, ASSAY_FP32);
+    }
     if (!given()) return;
-    for (assay_array *array : {&params.q, &params.k, &params.v})
-      *array = array == &params.q ? numbers({rows, heads, dim}, ASSAY_E4M3)
-                                  : numbers({pages, slots, kv_heads, dim}, ASSAY_E4M3);
-    if (given()) params.q_scale = numbers({heads}, ASSAY_FP32);
-    if (given()) params.q_scale = numbers({rows, heads}, ASSAY_FP32);
+    const int32_t narrow = in.integer(0, 1) ? int32_t{ASSAY_INT8} : int32_t{ASSAY_E4M3};
+    const int blocks = in.integer(0, 4); // 0: a scale a token
+    for (assay_array *array : {&params.k, &params.v})
+      *array = numbers({pages, slots, kv_heads, dim}, narrow);
+    for (assay_array *array : {&params.k_scale, &params.v_scale})
+      *array = blocks ? numbers({pages, slots, kv_heads, blocks}, ASSAY_FP32)
+                      : numbers({pages, slots, kv_heads}, ASSAY_FP32);
   }
 
   assay_judge_attention_params params{};

@@ -226,7 +226,30 @@ def judge():
             stream = [byte & 0xFE for byte in stream]
         head = list(shapes["decode" if number % 3 else "one"])
         seeds[f"stream_{number}"] = bytes(head + stream)
+    seeds["masked"] = judge_call(mask=True)
+    seeds["fp8_out"] = judge_call(fp8_out=[1, 0])
+    seeds["fp8_out_scaled"] = judge_call(fp8_out=[1, 1] + [1] + numbers(1))
+    for name, narrow, blocks in (("token_scales", 0, 0), ("token_scales_int8", 1, 0), ("block_scales", 0, 2), ("block_scales_int8", 1, 4)):
+        axes = 4 if blocks else 3
+        seeds[name] = judge_call(fp8_out=[0], scales=[1, narrow, blocks] + numbers(4) * 2 + numbers(axes) * 2)
+        seeds[f"{name}_masked"] = judge_call(mask=True, fp8_out=[0], scales=[1, narrow, blocks] + numbers(4) * 2 + numbers(axes) * 2)
     return seeds
+
+
+def numbers(axes, fill=37):
+    """A plain array of judge_checks.cpp: its type, its axes and strides, its dims, what it holds."""
+    return [0] * (2 * axes + 2) + [fill]
+
+
+def judge_call(mask=False, fp8_out=(0,), scales=(0,)):
+    """Two requests of 4 and 3 keys with a query each, one head of 4 elements, two pages of 4 slots, and what the call adds."""
+    rows, requests = 2, 2
+    head = [rows, 0, 3, requests, 2, 3, 0, 1, 1]  # heads, dim, slots and kv_heads count from 1
+    lengths = [0] + [0] + [0] * 4 + [0] + [0, 4, 0, 3]
+    table = [1, 1] + [0] + [0] * 6 + [0] + [0, 0, 0, 1]
+    given = [0] * 3 + numbers(3) * 2 + numbers(4) * 2 + [0] * 5 + [0, 0] + [0] * 7
+    masks = [1, 7] + numbers(1) if mask else [0]
+    return bytes(head + lengths + table + given + masks + [0] + [0] + list(fp8_out) + list(scales))
 
 
 def main():

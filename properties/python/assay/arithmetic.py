@@ -10,6 +10,11 @@ from .declaration import Declaration
 FOLDER = pathlib.Path(__file__).with_name("arithmetics")
 #: Fits any flash kernel with 16-bit weights, and is wide: a narrower name finds more.
 WIDEST = "flash"
+#: Names that say which kernel is meant, and why there is no arithmetic for it.
+REFUSED = {
+    "cudnn": "its source is not public and its documentation does not say how it rounds: claim 'flash', which fits what is known of "
+    "flash kernels, or a Declaration",
+}
 
 
 def names():
@@ -19,6 +24,8 @@ def names():
 
 @functools.cache
 def _load(name):
+    if name in REFUSED:
+        raise ValueError(f"assay: like is {name!r}: {REFUSED[name]}")
     if name not in names():
         raise ValueError(f"assay: like is {name!r}, expected one of {', '.join(names())}")
     return json.loads((FOLDER / f"{name}.json").read_text())

@@ -56,7 +56,7 @@ def folders(dump):
     found -= {f.split("/graph_flushes/")[0] for f in found if "/graph_flushes/" in f}
     order = {}
     session = root / "session.jsonl"
-    if session.exists() and session.stat().st_size <= MOST_SESSION:
+    if session.is_file() and session.stat().st_size <= MOST_SESSION:
         with open(session, errors="replace") as lines:
             for number, line in enumerate(lines):
                 # The folder may have been moved since: what stands behind the last of its parts counts.
@@ -95,6 +95,8 @@ def read(dump, folder):
 
 
 def _last_record(path):
+    if not path.is_file():
+        raise DumpError(f"{path.name} is no file")
     size = path.stat().st_size
     if size > MOST_TEXT:
         raise DumpError(f"{path.name} has {size} bytes, at most {MOST_TEXT} are read")
@@ -141,6 +143,8 @@ def _value(value, tensors, depth=0):
 def _tensors(path):
     if not path.exists():
         return {}
+    if not path.is_file():
+        raise DumpError(f"{path.name} is no file")
     size = path.stat().st_size
     if size > MOST_TENSORS:
         raise DumpError(f"{path.name} has {size} bytes, at most {MOST_TENSORS} are read")

@@ -3,7 +3,7 @@
 import re
 
 from . import dump_files, judge_record
-from .flashinfer_calls import Calls, NotJudged, Setup
+from .flashinfer_calls import CASCADE, Calls, NotJudged, Setup
 
 
 def judged(dump, like=None, rows=0, findings=None):
@@ -11,17 +11,20 @@ def judged(dump, like=None, rows=0, findings=None):
     none. What fails is kept in the folder `findings` and named by path."""
     calls = Calls(like, rows)
     listed = dump_files.folders(dump)
-    for folder, first, last in listed:
+    within = {folder: _within(listed, first, last) for folder, first, last in listed if _name(folder).endswith(tuple(f"{owner}.run" for owner in CASCADE))}
+    # Merges inside a cascade are judged with it: what they write is in the call behind them.
+    of_cascades = {f for inner in within.values() for f in inner if _name(f) == "merge_state_in_place"}
+    for folder, _, _ in listed:
+        if folder in of_cascades:
+            continue
         # Until its record is read, a call is known by its folder alone.
-        match = re.search(r"_pid\d+_(.+)_call\d+", folder)
-        name = match[1] if match else folder
+        name = _name(folder)
         try:
             read = dump_files.read(dump, folder)
             name = read.name
-            within = [inner for inner, begin, end in listed if first < begin and end < last] if "Cascade" in name else []
-            inside = [(inner.name, inner.results) for inner in (dump_files.read(dump, f) for f in within)]
-            call = calls.call_of(name, read.self_id, read.arguments, read.extra, read.results, inside)
-            report = call.judge()
+            inside = [(inner.name, inner.arguments, inner.results) for inner in (dump_files.read(dump, f) for f in within.get(folder, ()))]
+            joined = calls.calls_of(name, read.self_id, read.arguments, read.extra, read.results, inside)
+            reports = [(call, call.judge()) for call in joined]
         except Setup:
             continue
         except (NotJudged, dump_files.DumpError) as error:
@@ -30,4 +33,15 @@ def judged(dump, like=None, rows=0, findings=None):
             # A dump may hold anything in the place of a tensor or a number.
             yield folder, name, f"{type(error).__name__}: {error}", None
         else:
-            yield folder, name, report, None if report.passed or findings is None else judge_record.keep(call, report, findings)
+            for call, report in reports:
+                yield folder, name, report, None if report.passed or findings is None else judge_record.keep(call, report, findings)
+
+
+def _name(folder):
+    match = re.search(r"_pid\d+_(.+)_call\d+", folder)
+    return match[1] if match else folder
+
+
+def _within(listed, first, last):
+    """Folders of the calls that began and ended inside one."""
+    return [inner for inner, begin, end in listed if first < begin and end < last]

@@ -91,22 +91,25 @@ class Watch:
         try:
             results = overwritten or [value for value in (result if isinstance(result, tuple) else (result,)) if hasattr(value, "shape")]
             if self._running and self._running[-1] is not None:
-                self._running[-1].append((label, [_copy(value) for value in results]))
-            call = self._joined.call_of(label, self_id, arguments, extra, results, inside)
-            report = call.judge()
-            self.judged += 1
-            self.worst = max(self.worst, report.ratio) if report.ratio == report.ratio else self.worst
-            if not report.passed:
-                self.findings += 1
-                if self.findings <= MOST_FILES:
-                    path = judge_record.keep(call, report, self.out)
-                    logger.error("assay: %s: %s\n  reproduce: python3 -m assay judge %s", label, report, path)
+                self._running[-1].append((label, arguments, [_copy(value) for value in results]))
+            for call in self._joined.calls_of(label, self_id, arguments, extra, results, inside):
+                self._judge(label, call)
         except Setup:
             return
         except NotJudged as error:
             self.not_judged[f"{label}: {error}"] += 1
         except Exception as error:
             self._failed(error)
+
+    def _judge(self, label, call):
+        report = call.judge()
+        self.judged += 1
+        self.worst = max(self.worst, report.ratio) if report.ratio == report.ratio else self.worst
+        if not report.passed:
+            self.findings += 1
+            if self.findings <= MOST_FILES:
+                path = judge_record.keep(call, report, self.out)
+                logger.error("assay: %s: %s\n  reproduce: python3 -m assay judge %s", label, report, path)
 
     def _failed(self, error):
         self.errors[f"{type(error).__name__}: {error}"[:200]] += 1

@@ -41,8 +41,9 @@ class Calls:
     def __init__(self, like=None, rows=0):
         self.like, self.rows, self.made, self.planned = like, rows, {}, {}
 
-    def call_of(self, name, self_id, arguments, extra, results, within=()):
-        """The judge_call.Call of one call. Setup: there is nothing to judge. `within`: (name, results) of the calls inside it."""
+    def calls_of(self, name, self_id, arguments, extra, results, within=()):
+        """The judge_call.Calls of one call: one, or the merges of a cascade. Setup: there is nothing to judge. `within`:
+        (name, arguments, results) of the calls inside it."""
         owner, _, method = name.rpartition(".")
         if owner in WRAPPERS and method in _SETUP:
             self._remember(owner, method, self_id, arguments, extra)
@@ -50,7 +51,7 @@ class Calls:
         if owner in WRAPPERS and method in _RUN:
             return self._run(owner, self_id, arguments, extra, results, within)
         if not owner and method in FUNCTIONS:
-            return self._merge(method, arguments, results)
+            return [self._merge(method, arguments, results)]
         raise NotJudged(f"{name} is not known")
 
     def _remember(self, owner, method, self_id, arguments, extra):
@@ -89,10 +90,11 @@ class Calls:
             like=self.like or _like(owner, made),
         )  # fmt: skip
         if owner in RAGGED:
-            return judging.attention_call(
-                out, run["q"], (run["k"], run["v"]), cu_seqlens_q=plan["qo_indptr"], cu_seqlens_k=plan["kv_indptr"],
-                causal=causal, **common,
-            )  # fmt: skip
+            return [
+                judging.attention_call(
+                    out, run["q"], (run["k"], run["v"]), cu_seqlens_q=plan["qo_indptr"], cu_seqlens_k=plan["kv_indptr"], causal=causal, **common
+                )
+            ]
         kv = run["paged_kv_cache"]
         common.update(kv_layout=_layout(made, plan, kv), kv_dtype=_fp8(kv))
         if owner in DECODE:
@@ -102,17 +104,30 @@ class Calls:
         else:
             table = {name: plan[f"paged_kv_{name}"] for name in ("indptr", "indices", "last_page_len")}
             common.update(causal=causal, cu_seqlens_q=plan["qo_indptr"])
-        return judging.attention_call(
-            out, run["q"], kv, page_table=table["indices"], page_indptr=table["indptr"], last_page_len=table["last_page_len"], **common
-        )
+        return [
+            judging.attention_call(
+                out, run["q"], kv, page_table=table["indices"], page_indptr=table["indptr"], last_page_len=table["last_page_len"], **common
+            )
+        ]
 
     def _cascade(self, results, within):
-        """The merge of its two levels, whose runs are calls of their own."""
-        levels = [inner for name, inner in within if name == f"{PREFILL[0]}.run"]
-        if len(levels) != 2 or any(len(inner) < 2 for inner in levels):
-            raise NotJudged(f"{len(levels)} levels with their LSE are there: two are judged, of more the states between are rounded")
-        states, lse = zip(*[inner[:2] for inner in levels])
-        return judging.merge_call(results[0], list(states), list(lse), lse_base=2, empty_lse="either", like=self.like or MERGE, rows=self.rows)
+        """The merges of its levels, whose runs are calls of their own. The last level runs first; each other one is merged into
+        its state in place, so what a merge has written is what the next one is given."""
+        levels = [inner for name, _, inner in within if name == f"{PREFILL[0]}.run"]
+        merges = [arguments for name, arguments, _ in within if name == "merge_state_in_place"]
+        if len(levels) < 2 or any(len(inner) < 2 for inner in levels):
+            raise NotJudged(f"{len(levels)} levels with their LSE are there, expected two or more")
+        if len(levels) > 2 and len(merges) != len(levels) - 1:
+            raise NotJudged(f"{len(levels)} levels and {len(merges)} calls of merge_state_in_place are there, which have the states between")
+        between = [(given["v"], given["s"]) for given in merges[1:]] if len(levels) > 2 else []
+        states, written = [tuple(levels[0][:2]), *between], [*between, (results[0], None)]
+        return [
+            judging.merge_call(
+                out, [o, other[0]], [s, other[1]], lse=lse, lse_layout="TH" if lse is not None else None, lse_base=2, empty_lse="either",
+                like=self.like or MERGE, rows=self.rows,
+            )
+            for (o, s), other, (out, lse) in zip(states, levels[1:], written)
+        ]  # fmt: skip
 
     def _merge(self, method, given, results):
         if method == "merge_state_in_place":

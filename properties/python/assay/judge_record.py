@@ -146,7 +146,7 @@ def _member(archive, name, sizes, dtype, most):
 
 def _tensor(archive, name, sizes, header):
     dtype = header["dtypes"].get(name)
-    if dtype not in lib.DTYPES:
+    if not isinstance(dtype, str) or dtype not in lib.DTYPES:
         raise RecordError(f"dtypes.{name} is {dtype!r}, expected one of {', '.join(lib.DTYPES)}")
     array = _member(archive, name, sizes, _STORED[dtype], MOST_BYTES)
     if _repeats(name, array):
@@ -186,8 +186,8 @@ def _numbers(field, given, types):
     for name, value in given.items():
         if types[name] is lib.i32:
             _integer(f"{field}.{name}", value, -(1 << 31), (1 << 31) - 1)
-        elif isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise RecordError(f"{field}.{name} is {value!r}, expected a number")
+        elif isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e308 and not isinstance(value, float):
+            raise RecordError(f"{field}.{name} is {str(value)[:40]}, expected a number")
 
 
 def _integer(name, value, least, most):

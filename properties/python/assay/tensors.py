@@ -82,6 +82,8 @@ class Tensor:
         """The same memory as a NumPy array: bf16 as uint16, fp8 as uint8."""
         if isinstance(self.value, np.ndarray):
             return self.value
+        if self.dtype_name in ("bool", "uint8"):  # a mask, or bytes
+            return self.value.numpy()
         torch = sys.modules["torch"]
         stored = {"bf16": torch.int16, "e4m3": torch.uint8, "e5m2": torch.uint8}.get(self.dtype)
         array = (self.value.view(stored) if stored else self.value).numpy()

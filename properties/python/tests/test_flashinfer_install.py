@@ -158,6 +158,20 @@ def test_a_cascade_and_what_it_calls(stub, watch):
     assert watched.calls == 1 and watched.judged == 4 and watched.findings == 1, watched
 
 
+def test_a_cascade_of_three_levels(stub, watch):
+    watched, o, lse = watch(every=1), *(np.concatenate([x, y]) for x, y in zip(states(1), states(2)))
+    wrappers = [getattr(stub.prefill, PREFILL)(np.zeros(8)) for _ in range(3)]
+    for level, wrapper in enumerate(wrappers):
+        wrapper.results = [(o[level].copy(), lse[level].copy()) for _ in range(2)]
+    cascade, q = getattr(stub.cascade, CASCADE)(wrappers), np.zeros(3)
+    cascade.run(q, None)  # two merges in place, and the same two of the cascade; its levels have no plan
+    assert watched.judged == 4 and watched.findings == 0 and not watched.errors, watched
+    right = stub.cascade.merge_state_in_place
+    stub.cascade.merge_state_in_place = lambda v, s, v_other, s_other: right(v, s, v_other, s_other * 0)
+    cascade.run(q, None)
+    assert watched.findings == 2 and not watched.errors, watched
+
+
 def test_what_is_not_judged_is_counted_and_errors_stay_the_callers(stub, watch):
     watched, call = watch(every=1), decode_call()
     pool = np.stack([call.k, call.v], 1)

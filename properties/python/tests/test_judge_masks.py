@@ -187,3 +187,14 @@ def test_what_does_not_fit_is_named(change, words):
     call = Masked()
     with pytest.raises((ValueError, TypeError), match=words):
         assay.judge(**call.arguments(*call.run()), **change)
+
+
+def test_the_causal_mask_of_torch_begins_at_the_first_key():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 4, n, 32, dtype=torch.bfloat16) for n in (3, 9, 9))
+    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    tensors = [t.transpose(1, 2) for t in (out, q, k, v)]
+    of_torch = torch.ones(len(q), q.shape[2], k.shape[2]).tril().bool()
+    assert assay.judge(*tensors[:2], tensors[2:], seq_lens=[9, 9], causal=False, mask=of_torch).passed
+    assert assay.judge(*tensors[:2], tensors[2:], seq_lens=[9, 9], causal=True).verdict == "outside"
