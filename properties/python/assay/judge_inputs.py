@@ -76,6 +76,8 @@ def unpacked(k, v):
 
 def caches(kv, layout, dtype):
     """k and v as [pages, slots, heads, dim]."""
+    if dtype in ("nvfp4", "mxfp4", "e2m1", "fp4"):
+        raise ValueError(f"assay: kv_dtype is {dtype!r}: caches of 4 bits are not judged, no field of a declaration says how a kernel widens them")
     if dtype is not None:
         word("kv_dtype", dtype, {"e4m3": 0, "e5m2": 0})
     if isinstance(kv, (tuple, list)):

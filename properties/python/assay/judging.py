@@ -110,10 +110,11 @@ def merge_call(out, states, lse_in, *, lse=None, lse_base="e", lse_layout=None, 
               [states, rows, heads]
     others    as in judge
     """
-    out = judge_inputs.rows("out", out)
+    out, o = judge_inputs.rows("out", out), judge_inputs.stacked("states", states).unit_rows()
+    if o.dtype != out.dtype:
+        raise ValueError(f"assay: states are {o.dtype}, expected {out.dtype} as out is")
     tensors = dict(
-        out=out, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout),
-        o=judge_inputs.stacked("states", states).unit_rows(), lse_in=judge_inputs.stacked("lse_in", lse_in).as_floats(),
+        out=out, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), o=o, lse_in=judge_inputs.stacked("lse_in", lse_in).as_floats(),
     )  # fmt: skip
     return _call(MERGE, tensors, like, lse_base, empty_lse, rows, threads)
 

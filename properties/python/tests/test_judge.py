@@ -240,6 +240,8 @@ def test_the_text_names_request_query_head_and_element():
         (dict(like="fa9"), "like is 'fa9', expected one of assay, fa2"),
         (dict(like="cudnn"), "like is 'cudnn': its source is not public"),
         (dict(kv_layout="DHN"), "kv_layout is 'DHN'"),
+        (dict(kv_dtype="e3m2"), "kv_dtype is 'e3m2', expected one of 'e4m3', 'e5m2'"),
+        (dict(kv_dtype="nvfp4"), "kv_dtype is 'nvfp4': caches of 4 bits are not judged"),
         (dict(sm_scale=float("nan")), "sm_scale is not a finite number"),
         (dict(seq_lens=np.array([37.0, 0, 5, 64], np.float32)), "seq_lens is float32, expected int32 or int64"),
         (dict(like=assay.Declaration(rcp_rel_error=2.0)), "rcp_rel_error is 2"),
@@ -339,6 +341,8 @@ def test_states_are_merged_within_their_bound():
     assert assay.judge_merge(merged.astype(np.float32), list(o), list(lse), lse=total).passed
     assert not assay.judge_merge(merged.astype(np.float32), o[:2], lse[:2], lse=total).passed
     assert not assay.judge_merge(merged.astype(np.float32), o, lse, lse=total, lse_base=2).passed
+    with pytest.raises(ValueError, match="states are fp16, expected fp32 as out is"):
+        assay.judge_merge(merged.astype(np.float32), o.astype(np.float16), lse)
     with pytest.raises(assay.AttentionError):
         assay.assert_merge(merged[::-1].astype(np.float32), o, lse, lse=total)
 
