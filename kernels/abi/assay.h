@@ -124,7 +124,7 @@ typedef struct assay_paged_kv {
  *
  * Sizes: a head tile is up to 16 (with head_dim 256: 8) of the q_len * num_qo_heads / num_kv_heads
  * query rows of a (request, kv head). A call has at most 2^31 - 1 of them. Where num_splits > 0
- * fixes how every row is split (v2), num_splits times as many count.
+ * fixes how every row is split (v2), num_splits times as many count. v2 has a plan's limit, too.
  */
 typedef struct assay_paged_params {
   uint32_t struct_size;
@@ -355,8 +355,8 @@ assay_status assay_paged_attention_choose(const assay_paged_params *params, int6
 
 /**
  * Scratch bytes for these shapes at any lengths up to kv.max_pages * kv.page_size, and bytes of a
- * plan. bytes is not null. As above, only shapes are looked at; those of a cascade include its
- * levels, which are checked as in the call.
+ * plan. bytes is not null. Only shapes and options are looked at, those of the cache included; of a
+ * cascade its levels, which are checked as in the call.
  */
 assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,
                                                      uint64_t *bytes);
