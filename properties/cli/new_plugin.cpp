@@ -70,7 +70,7 @@ int command_new(Session &session) {
   if (const std::string defect = plugins::name_defect(asked.name); !defect.empty())
     throw CliError(kExitUsage, fmt::format("--name '{}': {}", asked.name, defect));
   require_free(asked.folder);
-  const auto files = plugins::project_files(kind, language, asked.name);
+  const auto files = plugins::project_files(kind, language, asked.name, asked.like);
   write_files(asked.folder, files);
   nlohmann::json names = nlohmann::json::array();
   for (const plugins::ProjectFile &file : files)

@@ -5,10 +5,10 @@
 //
 // Inputs. A few keys of each row are high; all others are low, 2^-27 of their weight, which fp16
 // rounds to nothing. So a low key counts where no high key stands before it, or in its tile, under
-// the same running maximum, and else it vanishes. Values are 0 at high keys and one-hot at low ones:
-// each component counts the low keys that survived. Whatever the order, that is right in one order
-// and off by whole keys in another: T1 tells them apart in every row with a state that ends
-// elsewhere. What rounds weights to another format than fp16, or to none, is judged all the same.
+// the same running maximum, and else it vanishes. Values are 0 at high keys and one-hot at low
+// ones: each component of O counts the low keys that survived. That number is right in one order of
+// the keys, and off by whole keys in another: T1 tells orders apart where a state ends elsewhere.
+// What rounds weights to another format than fp16, or to none, is judged all the same.
 #include <algorithm>
 #include <cmath>
 
@@ -69,7 +69,9 @@ Tensors inputs(const Problem &p) {
     const auto draw = [&](int what) {
       return hash_values(0x02de2u, p.q.seed, p.k.seed, cache, row, what);
     };
-    for (int i = 0; i < 1 + static_cast<int>(draw(-1) % 3); ++i)
+    // One shows where its own state ends; many, where each of several begins.
+    const int many = draw(-2) % 2 == 0 ? 0 : len / 96;
+    for (int i = 0; i < 1 + many + static_cast<int>(draw(-1) % 3); ++i)
       fill_key(t, cache, row, static_cast<int>(draw(i) % len), true);
   });
   return t;

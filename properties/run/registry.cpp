@@ -224,6 +224,7 @@ constexpr Property kProperties[] = {
      .statement = "tiles, states and splits are those that the kernel declares",
      .catches = "plans of host and device that differ, other tiles than declared",
      .cost = 1,
+     .weight = 3,
      .check = declared_order},
     {.name = "q_len_equals_decode",
      .families = kPaged,
