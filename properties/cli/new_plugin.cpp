@@ -45,6 +45,7 @@ void write_files(const std::string &folder, const std::vector<plugins::ProjectFi
   if (ec) throw CliError(kExitUsage, fmt::format("DIR {}: {}", folder, ec.message()));
   for (const plugins::ProjectFile &file : files) {
     const std::string path = (fs::path(folder) / file.path).string();
+    fs::create_directories(fs::path(path).parent_path(), ec); // the stream says so if there is none
     std::ofstream out(path, std::ios::binary);
     out << file.text;
     out.close();

@@ -8,7 +8,7 @@
 namespace assay::plugins {
 
 struct EmbeddedFile {
-  std::string_view path; ///< from templates/, or arithmetics/NAME.json
+  std::string_view path; ///< from templates/, or arithmetics/NAME.json, include/assay/NAME.h
   std::string_view text;
 };
 

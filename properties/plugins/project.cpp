@@ -67,6 +67,8 @@ std::vector<Source> sources(Kind kind, Language language) {
   return {{"README.md", "README.md"},
           {"CMakeLists.txt", folder + "CMakeLists.txt"},
           {"kernel" + end, folder + name + end},
+          {"include/assay/assay.h", "include/assay/assay.h"},
+          {"include/assay/plugin.h", "include/assay/plugin.h"},
           {"assay.toml", "assay.toml"},
           {".gitignore", "gitignore"}};
 }

@@ -118,15 +118,34 @@ TEST_F(Campaign, RunsEveryTaskAndWritesAReport) {
     EXPECT_GT(task(report, name).at("executions"), 49) << name;
   }
   EXPECT_EQ(task(report, "fuzz_a").at("features"), 34);
+  // Whose kernels, which, and with which seeds.
+  EXPECT_EQ(report.at("kernels"), json({"k"}));
+  const json check = task(report, "check");
+  EXPECT_GE(check.at("first_seed").get<uint64_t>(), options_.seed);
+  EXPECT_GT(check.at("last_seed"), check.at("first_seed"));
   EXPECT_EQ(json::parse(std::ifstream(root_ / "dir/report.json")), report);
   const std::string html{
       std::istreambuf_iterator<char>(std::ifstream(root_ / "dir/report.html").rdbuf()), {}};
   EXPECT_NE(html.find("nothing found"), html.npos);
   EXPECT_NE(html.find("<polyline"), html.npos);
+  EXPECT_NE(html.find("check drew cases for assay's own kernels with seeds from "), html.npos);
+  EXPECT_NE(html.find(": k. Fuzz targets, of assay's own code: fuzz_a, fuzz_b."), html.npos);
   // Pruned: the stand-in keeps one.
   EXPECT_EQ(
       std::distance(fs::directory_iterator(root_ / "dir/corpus/fuzz_a"), fs::directory_iterator{}),
       1);
+}
+
+// Of a plugin, the page says what such a campaign is for.
+TEST_F(Campaign, OfAPluginNamesItAndDrawsAlone) {
+  options_.fuzzers.clear();
+  options_.library = "/somewhere/mine.so";
+  const json report = run();
+  EXPECT_EQ(report.at("library"), "/somewhere/mine.so");
+  const std::string html{
+      std::istreambuf_iterator<char>(std::ifstream(root_ / "dir/report.html").rdbuf()), {}};
+  EXPECT_NE(html.find("check drew cases for kernels of /somewhere/mine.so with seeds"), html.npos);
+  EXPECT_NE(html.find("what a campaign of a plugin is for"), html.npos);
 }
 
 // A night that draws seed 1 again finds what the last one did.

@@ -82,7 +82,7 @@ TEST_F(Cli, NewPluginWritesWhatItNames) {
       const Ran r = assay_program(args);
       ASSERT_EQ(r.code, kExitPass) << r.err;
       size_t files = 0;
-      for (const auto &entry : fs::directory_iterator("mine"))
+      for (const auto &entry : fs::recursive_directory_iterator("mine"))
         files += entry.is_regular_file();
       const auto j = json("out.json");
       EXPECT_EQ(j["files"].size(), files);
@@ -106,6 +106,9 @@ TEST(PluginProject, HoldsTheFilesOfTheTree) {
     ADD_FAILURE() << "no " << name << " for " << from;
   };
   expect_source(Kind::kPaged, Language::kCpp, "kernel.cpp", "cpp/paged.cpp");
+  for (const char *header : {"assay.h", "plugin.h"})
+    expect_source(Kind::kMerge, Language::kCuda, (std::string("include/assay/") + header).c_str(),
+                  (std::string("../../../kernels/abi/") + header).c_str());
   expect_source(Kind::kCascade, Language::kCpp, "kernel.cpp", "cpp/cascade.cpp");
   expect_source(Kind::kMerge, Language::kCpp, "kernel.cpp", "cpp/merge.cpp");
   expect_source(Kind::kPaged, Language::kCuda, "kernel.cu", "cuda/paged.cu");
