@@ -103,9 +103,9 @@ typedef struct assay_paged_kv {
  *
  * Ragged queries: with query_start request r holds the n_r = query_start[r + 1] - query_start[r]
  * tokens of q, o and lse from number query_start[r] on, each of n_r between 0 and q_len, and n_r
- * takes the place of q_len above. Token t of the call lies at t times the token stride. Nothing is
- * written for tokens that there are not. The host never reads query_start; that it is given is an
- * option of the call, also to a planner.
+ * takes the place of q_len above. Token t of the call lies at t times the token stride, and the first
+ * is query_start[0], which need not be 0. Nothing is written for tokens that there are not. The host
+ * never reads query_start; that it is given is an option of the call, also to a planner.
  *
  * The natural-base logit of a visible key at position j is
  *     x = sm_scale * k_scale * (q . k)

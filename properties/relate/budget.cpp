@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "oracle/judge/judge.h"
+#include "properties/call/params.h"
 #include "properties/case/hash.h"
 #include "properties/relate/compared.h"
 #include "properties/relate/outcome.h"
@@ -96,7 +97,8 @@ oracle::CertifySample sample_of(const Problem &p) {
 
 oracle::CallOutputs outputs_of(const Tensors &t) {
   const auto *lse = t.lse.buffer < 0 ? nullptr : t.buffers[t.lse.buffer].bytes.data();
-  return {t.buffers[t.o.buffer].bytes.data(), reinterpret_cast<const float *>(lse)};
+  return {token_0(t, t.o, t.buffers[t.o.buffer].bytes.data()),
+          static_cast<const float *>(token_0(t, t.lse, lse))};
 }
 
 } // namespace

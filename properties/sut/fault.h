@@ -25,8 +25,8 @@ std::string text_of(const FaultNote &note);
 
 /// In a kernel's process: SIGSEGV and SIGBUS fill `note` and kill the process as they would have.
 void note_faults(FaultNote *note);
-/// The buffers of the call that follows, after those of the last one are forgotten. Nothing where no
-/// faults are noted.
+/// The buffers of the call that follows, after those of the last one are forgotten. Nothing where
+/// no faults are noted.
 void forget_buffers_near_faults();
 void note_buffer_near_faults(const void *data, size_t bytes, const std::string &name);
 
