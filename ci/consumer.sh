@@ -27,8 +27,9 @@ source=decode.c
 [[ $library == *_cuda.so ]] && source=query_cuda.c
 export PKG_CONFIG_PATH=${library%/*}/pkgconfig
 # shellcheck disable=SC2046 # words are meant to be split
-cc -std=c11 -o "$work/program" "kernels/api/examples/$source" $(pkg-config --cflags --libs assay) -lm
-LD_LIBRARY_PATH=${library%/*} "$work/program" >"$work/log" || {
+cc -std=c11 -o "$work/program" "kernels/api/examples/$source" $(pkg-config --cflags --libs assay) -lm \
+  "-Wl,-rpath,${library%/*}"
+"$work/program" >"$work/log" || {
   cat "$work/log" >&2
   exit 1
 }

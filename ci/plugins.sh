@@ -35,7 +35,7 @@ spoil() {
 }
 
 make() {
-  expect 0 cmake -B build -G Ninja -DCMAKE_PREFIX_PATH="$prefix"
+  expect 0 cmake -B build -G Ninja
   expect 0 cmake --build build
 }
 

@@ -73,6 +73,8 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/pages_test.py
 /usr/bin/python3 -B ci/tests/page_blocks_test.py
 /usr/bin/python3 -B ci/results.py
+/usr/bin/python3 -B ci/tests/page_figures_test.py
+/usr/bin/python3 -B ci/page_figures.py
 /usr/bin/python3 -B ci/workflows.py
 ci/check_headers.sh
 without_toolkit

@@ -22,6 +22,16 @@ struct Untyped<kCall> {
   }
 };
 
+template <auto kOrder>
+struct UntypedOrder;
+template <class Params, assay_status (*kOrder)(Params, const Order &)>
+struct UntypedOrder<kOrder> {
+  static assay_status ask(const void *params, assay_key_tile *tiles, int64_t capacity,
+                          int64_t *first) {
+    return kOrder(*static_cast<const Params *>(params), {tiles, capacity, first});
+  }
+};
+
 const assay_kernel &own_kernel(const std::string &name) {
   const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
   for (int i = 0; i < own->num_kernels; ++i)
@@ -38,6 +48,15 @@ assay_kernel wrong_kernel(const char *name, const char *right,
   return kernel;
 }
 
+/// A right kernel that declares another order.
+assay_kernel wrongly_declared(const char *name, const char *right,
+                              decltype(assay_kernel::key_order) key_order) {
+  assay_kernel kernel = own_kernel(right);
+  kernel.name = name;
+  kernel.key_order = key_order;
+  return kernel;
+}
+
 struct Wrong {
   assay_kernel kernel;
   const char *mistake;
@@ -47,8 +66,11 @@ const std::vector<Wrong> &all() {
   static const std::vector<Wrong> kernels = [] {
     std::vector<Wrong> out = {
 #define WRONG_CALL(name, right, mistake) {wrong_kernel(#name, right, Untyped<name>::run), mistake},
+#define WRONG_ORDER(name, right, mistake)                                                          \
+  {wrongly_declared(#name, right, UntypedOrder<name>::ask), mistake},
 #include "corpus/calls/kernels.def"
 #undef WRONG_CALL
+#undef WRONG_ORDER
     };
     for (Wrong &wrong : out)
       if (wrong.kernel.name == std::string("latest_plan_used"))

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 
 namespace assay::wrong_calls {
 
@@ -39,6 +39,23 @@ assay_status latest_plan_used(assay_paged_params p);
 assay_status left_out_behind_refusal(assay_paged_params p);
 assay_status base_kept_by_dtype(assay_cascade_params p);
 assay_status strides_kept_by_states(assay_merge_states_params p);
+
+/// Where a kernel writes the order of keys that it declares.
+struct Order {
+  assay_key_tile *tiles;
+  int64_t capacity;
+  int64_t *first;
+};
+
+// Right calls whose declared order of keys is another (orders.cpp).
+assay_status order_of_other_teams(assay_paged_params p, const Order &out);
+assay_status order_of_one_split_more(assay_paged_params p, const Order &out);
+assay_status order_of_reversed_batch(assay_paged_params p, const Order &out);
+assay_status order_of_requests_alone(assay_paged_params p, const Order &out);
+assay_status order_of_nothing_shared(assay_paged_params p, const Order &out);
+assay_status order_of_whole_segments(assay_cascade_params p, const Order &out);
+assay_status order_of_segments_in_one_more(assay_cascade_params p, const Order &out);
+assay_status order_of_single_heads(assay_cascade_params p, const Order &out);
 
 // Sizes (sizes.cpp).
 assay_status splits_follow_batch(assay_paged_params p);

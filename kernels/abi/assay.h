@@ -103,9 +103,9 @@ typedef struct assay_paged_kv {
  *
  * Ragged queries: with query_start request r holds the n_r = query_start[r + 1] - query_start[r]
  * tokens of q, o and lse from number query_start[r] on, each of n_r between 0 and q_len, and n_r
- * takes the place of q_len above. Token t of the call lies at t times the token stride. Nothing is
- * written for tokens that there are not. The host never reads query_start; that it is given is an
- * option of the call, also to a planner.
+ * takes the place of q_len above. Token t of the call lies at t times the token stride, and the first
+ * is query_start[0], which need not be 0. Nothing is written for tokens that there are not. The host
+ * never reads query_start; that it is given is an option of the call, also to a planner.
  *
  * The natural-base logit of a visible key at position j is
  *     x = sm_scale * k_scale * (q . k)
@@ -124,7 +124,7 @@ typedef struct assay_paged_kv {
  *
  * Sizes: a head tile is up to 16 (with head_dim 256: 8) of the q_len * num_qo_heads / num_kv_heads
  * query rows of a (request, kv head). A call has at most 2^31 - 1 of them. Where num_splits > 0
- * fixes how every row is split (v2), num_splits times as many count.
+ * fixes how every row is split (v2), num_splits times as many count. v2 has a plan's limit, too.
  */
 typedef struct assay_paged_params {
   uint32_t struct_size;
@@ -424,8 +424,8 @@ assay_status assay_paged_attention_choose(const assay_paged_params *params, int6
 
 /**
  * Scratch bytes for these shapes at any lengths up to kv.max_pages * kv.page_size, and bytes of a
- * plan. bytes is not null. As above, only shapes are looked at; those of a cascade include its
- * levels, which are checked as in the call.
+ * plan. bytes is not null. Only shapes and options are looked at, those of the cache included; of a
+ * cascade its levels, which are checked as in the call.
  */
 assay_status assay_paged_attention_v2_workspace_size(const assay_paged_params *params,
                                                      uint64_t *bytes);

@@ -161,8 +161,8 @@ typedef struct assay_kernel {
      the planning, into the plan that params names. Both null: it plans inside its calls. */
   assay_status (*plan_size)(const void *params, uint64_t *bytes);
   assay_status (*plan)(const void *params);
-  int32_t checks_arguments; /**< 1: supports, run and plan_size refuse what assay.h forbids, as far
-                                 as a host sees it: pointers, strides, ranges; 0: some crash */
+  int32_t checks_arguments; /**< 1: each function refuses what assay.h forbids in what it looks at,
+                                 as far as a host sees: pointers, strides, ranges; 0: may crash */
   int32_t ragged_queries;   /**< of paged kernels, 1: takes query_start; 0: never gets it */
 } assay_kernel;
 

@@ -97,20 +97,21 @@ int32_t p_parts(const PagedShape &s, int block_warps) {
 
 } // namespace
 
+assay_status check_cache(const assay_paged_params &p, const PagedShape &shape) {
+  ASSAY_RETURN_IF_ERROR(check_paged_kv(p.kv));
+  ASSAY_RETURN_IF_ERROR(check_cache_rows(p));
+  return shape.kv_bytes == 1 ? check_fp8_strides(p.kv) : ASSAY_OK;
+}
+
 assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   ASSAY_RETURN_IF_ERROR(build_paged_shape(p, call.shape));
-  ASSAY_RETURN_IF_ERROR(check_paged_kv(p->kv));
-  ASSAY_RETURN_IF_ERROR(check_cache_rows(*p));
+  ASSAY_RETURN_IF_ERROR(check_cache(*p, call.shape));
   ASSAY_RETURN_IF_ERROR(check_token_strides(*p));
   // Tokens of a ragged call follow each other as requests do elsewhere.
   ASSAY_RETURN_IF_ERROR(check_query_tensors(
       with_row_strides(*p, p->q_stride_token, p->o_stride_token, p->lse_stride_token)));
   ASSAY_RETURN_IF_ERROR(check_feature_vectors(*p));
-  if (call.shape.kv_bytes == 1) ASSAY_RETURN_IF_ERROR(check_fp8_strides(p->kv));
   ASSAY_RETURN_IF_ERROR(check_output(*p));
-  if (p->batch * call.shape.head_tiles > kMaxGrid)
-    return fail(ASSAY_CAPACITY_EXCEEDED, "batch * heads needs {} blocks, expected at most {}",
-                p->batch * call.shape.head_tiles, kMaxGrid);
   call.empty = p->batch == 0;
   call.attention = {attention_params(with_row_strides(*p, 0, 0, 0)), p->early_start != 0};
   call.kv = paged_kv_params(p->kv, call.shape.kv_bytes);

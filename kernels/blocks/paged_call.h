@@ -21,6 +21,9 @@ struct PagedCall {
 
 assay_status build_paged_call(const assay_paged_params *params, PagedCall &call);
 
+/// Checks sizes, strides and pointers of the cache.
+assay_status check_cache(const assay_paged_params &params, const PagedShape &shape);
+
 /// The keys [begin, end) of split `split` in a team of warps: warp w takes tiles w, w + warps, ...
 /// of the range.
 struct TeamRange {

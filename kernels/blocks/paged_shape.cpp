@@ -77,7 +77,16 @@ assay_status build_paged_shape(const assay_paged_params *p, PagedShape &shape) {
   ASSAY_RETURN_IF_ERROR(check_cache_shape(*p));
   shape = paged_shape(*p);
   ASSAY_RETURN_IF_ERROR(check_features(*p, shape));
+  if (shape.batch * shape.head_tiles > kMaxGrid)
+    return fail(ASSAY_CAPACITY_EXCEEDED, "batch * heads needs {} blocks, expected at most {}",
+                shape.batch * shape.head_tiles, kMaxGrid);
   return check_shared_memory(shape);
+}
+
+assay_status build_cached_shape(const assay_paged_params *p, PagedShape &shape) {
+  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, shape));
+  ASSAY_RETURN_IF_ERROR(check_cache_sizes(p->kv));
+  return check_cache_rows(*p);
 }
 
 assay_status check_cache_rows(const assay_paged_params &p) {

@@ -35,6 +35,9 @@ inline int64_t shared_bytes(const PagedShape &s, int warps) {
 /// Checks everything that does not look at a pointer or at the cache.
 assay_status build_paged_shape(const assay_paged_params *params, PagedShape &shape);
 
+/// The same and the sizes of the cache: all that a workspace or a plan is as large as.
+assay_status build_cached_shape(const assay_paged_params *params, PagedShape &shape);
+
 /// A row of the page table for every request. Looks at no shape else.
 assay_status check_cache_rows(const assay_paged_params &params);
 

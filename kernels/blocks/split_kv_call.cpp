@@ -8,8 +8,11 @@
 namespace assay {
 
 assay_status check_plan_tiles(const assay_paged_kv &kv, const SplitPlanShape &s) {
-  ASSAY_RETURN_IF_ERROR(check_cache_sizes(kv));
   const int32_t tokens = kv.max_pages * kv.page_size;
+  // Rounded up, and without a division: nearly every call.
+  constexpr int64_t kMore = 1 + kBoundaryTiles;
+  if (s.batch * (tokens + kMore * s.tile) <= kMaxGrid * s.tile) [[likely]]
+    return ASSAY_OK;
   const int64_t tiles = int64_t{s.batch} * (tiles_of(tokens, s.tile) + kBoundaryTiles);
   if (tiles <= kMaxGrid) return ASSAY_OK;
   return fail(ASSAY_CAPACITY_EXCEEDED,
@@ -24,8 +27,16 @@ assay_status check_plan_buffer(const assay_paged_params &p, int64_t needed) {
               p.batch, needed);
 }
 
-assay_status build_paged_split(const PagedShape &s, int32_t num_splits, PagedSplit &split) {
+assay_status check_splits(const PagedShape &s, int32_t num_splits) {
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", num_splits, 0, 1 << 16));
+  const int64_t blocks = s.head_tiles * s.batch * num_splits;
+  if (blocks <= kMaxGrid) return ASSAY_OK;
+  return fail(ASSAY_CAPACITY_EXCEEDED,
+              "batch * heads * splits needs {} blocks, expected at most {}", blocks, kMaxGrid);
+}
+
+assay_status build_paged_split(const PagedShape &s, int32_t num_splits, PagedSplit &split) {
+  ASSAY_RETURN_IF_ERROR(check_splits(s, num_splits));
   const int64_t batch = s.batch;
   ASSAY_RETURN_IF_ERROR(check_device(s.device));
   const int sms = s.device.multiprocessors;
@@ -34,10 +45,6 @@ assay_status build_paged_split(const PagedShape &s, int32_t num_splits, PagedSpl
   const DecodePolicy policy = decode_policy(s.head_dim, s.kv_bytes, s.row_tiles, split.warps);
   int64_t workers = batch * num_splits;
   if (num_splits == 0) workers = balanced_workers(int64_t{sms} * policy.min_blocks, s.head_tiles);
-  if (std::max(workers, batch) * s.head_tiles > kMaxGrid)
-    return fail(ASSAY_CAPACITY_EXCEEDED,
-                "batch * heads * splits needs {} blocks, expected at most {}",
-                std::max(workers, batch) * s.head_tiles, kMaxGrid);
   split.plan = {.batch = s.batch,
                 .head_tiles = static_cast<int32_t>(s.head_tiles),
                 .splits = num_splits,

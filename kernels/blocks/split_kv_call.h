@@ -13,11 +13,14 @@ struct PagedSplit {
   int warps = 0;
 };
 
+/// Checks the num_splits of a call, where it fixes how every row is split.
+assay_status check_splits(const PagedShape &shape, int32_t num_splits);
+
 /// Looks at no pointer. num_splits is that of the call, and is checked here.
 assay_status build_paged_split(const PagedShape &shape, int32_t num_splits, PagedSplit &split);
 
 /// Checks that 32 bits can count the tiles of a plan in which every request has as many tokens as
-/// its row of the page table holds. Looks at sizes of the cache alone.
+/// its row of the page table holds. The sizes of the cache must have been checked.
 assay_status check_plan_tiles(const assay_paged_kv &kv, const SplitPlanShape &shape);
 
 /// Checks the buffer that a call names for its plan.

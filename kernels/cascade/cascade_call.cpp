@@ -48,6 +48,12 @@ void schedule_levels(const assay_cascade_params &p, CascadeCall &call) {
     if (l != call.finish) call.level[l].schedule.warps = kNarrowWarps;
 }
 
+assay_status check_level(const assay_cascade_params &p, int l) {
+  ASSAY_RETURN_IF_ERROR(check_paged_kv(p.levels[l].kv, l));
+  if (p.batch == 0 || p.levels[l].kv.rows == 0) return ASSAY_OK;
+  return check_pointer({l, nullptr, "segment_indptr"}, p.levels[l].segment_indptr, 4);
+}
+
 assay_status build_cascade_shape(const assay_cascade_params *p, CascadeCall &call,
                                  CascadeWorkspace &workspace) {
   ASSAY_RETURN_IF_ERROR(check_struct(p, "assay_cascade_params"));
@@ -58,7 +64,7 @@ assay_status build_cascade_shape(const assay_cascade_params *p, CascadeCall &cal
   ASSAY_RETURN_IF_ERROR(check_range("reserved", p->reserved, 0, 0));
   ASSAY_RETURN_IF_ERROR(check_pointer("levels", p->levels, alignof(assay_cascade_level)));
   for (int l = 0; l < p->num_levels; ++l)
-    ASSAY_RETURN_IF_ERROR(check_paged_kv(p->levels[l].kv, l));
+    ASSAY_RETURN_IF_ERROR(check_level(*p, l));
   const DeviceFacts device = device_facts(p->target);
   ASSAY_RETURN_IF_ERROR(check_device(device));
   call.shape = {p->batch,    gqa_group_size(*p),     p->num_kv_heads,
@@ -104,10 +110,6 @@ assay_status Cascade::build(const assay_cascade_params *p, CascadeCall &call) {
   call.head_dim = p->head_dim;
   call.empty = p->batch == 0;
   if (call.empty) return ASSAY_OK;
-  for (int l = 0; l < p->num_levels; ++l)
-    if (p->levels[l].kv.rows > 0)
-      ASSAY_RETURN_IF_ERROR(
-          check_pointer({l, nullptr, "segment_indptr"}, p->levels[l].segment_indptr, 4));
   char *base = nullptr;
   ASSAY_RETURN_IF_ERROR(check_workspace(p->workspace, p->workspace_bytes, workspace.bytes, base));
   call.o_accum = reinterpret_cast<float *>(base + workspace.o_accum);

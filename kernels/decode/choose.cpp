@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/decode/choose.h"
 
-#include "kernels/blocks/paged_shape.h"
+#include "kernels/blocks/split_kv_call.h"
 #include "kernels/decode/kernel_choice.h"
 #include "kernels/host/attention_call.h"
 
@@ -11,6 +11,7 @@ assay_status choose_version(const assay_paged_params *p, int64_t total_tokens, i
                             assay_paged_choice *choice) {
   PagedShape shape;
   ASSAY_RETURN_IF_ERROR(build_paged_shape(p, shape));
+  ASSAY_RETURN_IF_ERROR(check_splits(shape, p->num_splits));
   ASSAY_RETURN_IF_ERROR(check_range("max_seq_len", max_seq_len, 0, kMaxTokens));
   ASSAY_RETURN_IF_ERROR(
       check_range("total_tokens", total_tokens, 0, int64_t{p->batch} * max_seq_len));

@@ -9,7 +9,7 @@ namespace {
 assay_status build_plan_shape(const assay_paged_params *p, SplitPlanShape &shape) {
   PagedShape paged;
   PagedSplit split;
-  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, paged));
+  ASSAY_RETURN_IF_ERROR(build_cached_shape(p, paged));
   ASSAY_RETURN_IF_ERROR(build_paged_split(paged, p->num_splits, split));
   shape = split.plan;
   return check_plan_tiles(p->kv, shape);
@@ -19,7 +19,6 @@ assay_status build_plan_shape(const assay_paged_params *p, SplitPlanShape &shape
 
 assay_status PagedV2Plan::build(const assay_paged_params *p, PagedV2PlanCall &call) {
   ASSAY_RETURN_IF_ERROR(build_plan_shape(p, call.shape));
-  ASSAY_RETURN_IF_ERROR(check_cache_rows(*p));
   call.empty = p->batch == 0;
   if (call.empty) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_pointer("kv.seq_lens", p->kv.seq_lens, 4));

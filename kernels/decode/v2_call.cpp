@@ -26,6 +26,7 @@ Workspace workspace_of(const PagedShape &shape, const SplitPlanShape &plan) {
 assay_status PagedV2::build(const assay_paged_params *p, SplitKvCall &call) {
   ASSAY_RETURN_IF_ERROR(build_paged_call(p, call.paged));
   ASSAY_RETURN_IF_ERROR(build_paged_split(call.paged.shape, p->num_splits, call.split));
+  ASSAY_RETURN_IF_ERROR(check_plan_tiles(p->kv, call.split.plan));
   call.empty = call.paged.empty;
   if (call.empty) return ASSAY_OK;
   const Workspace layout = workspace_of(call.paged.shape, call.split.plan);
@@ -44,8 +45,9 @@ assay_status PagedV2::build(const assay_paged_params *p, SplitKvCall &call) {
 assay_status PagedV2::workspace_size(const assay_paged_params *p, uint64_t *bytes) {
   PagedShape shape;
   PagedSplit split;
-  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, shape));
+  ASSAY_RETURN_IF_ERROR(build_cached_shape(p, shape));
   ASSAY_RETURN_IF_ERROR(build_paged_split(shape, p->num_splits, split));
+  ASSAY_RETURN_IF_ERROR(check_plan_tiles(p->kv, split.plan));
   *bytes = workspace_of(shape, split.plan).bytes;
   return ASSAY_OK;
 }

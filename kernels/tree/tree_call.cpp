@@ -36,11 +36,12 @@ int32_t most_states(const assay_paged_params &p, int blocks) {
   return static_cast<int32_t>(std::min(kMax, std::max(turns, rows)));
 }
 
-/// `paged`: the checked shape of the call.
+/// `paged`: the shape of the call, which must have been checked with the sizes of its cache.
 assay_status build_shapes(const assay_paged_params *p, const PagedShape &paged, Shapes &s) {
   s.paged = paged;
   ASSAY_RETURN_IF_ERROR(check_range("num_splits", p->num_splits, 0, 1 << 16));
   ASSAY_RETURN_IF_ERROR(build_paged_split(s.paged, 0, s.own));
+  ASSAY_RETURN_IF_ERROR(check_plan_tiles(p->kv, s.own.plan));
   s.tree = {};
   if (!may_share(*p, s.paged)) return ASSAY_OK;
   const int blocks = s.paged.device.multiprocessors;
@@ -60,7 +61,7 @@ assay_status build_shapes(const assay_paged_params *p, const PagedShape &paged, 
 
 assay_status build_shapes(const assay_paged_params *p, Shapes &s) {
   PagedShape paged;
-  ASSAY_RETURN_IF_ERROR(build_paged_shape(p, paged));
+  ASSAY_RETURN_IF_ERROR(build_cached_shape(p, paged));
   return build_shapes(p, paged, s);
 }
 
@@ -154,9 +155,7 @@ assay_status Tree::key_order(const void *params, assay_key_tile *tiles, int64_t 
 assay_status TreePlan::build(const assay_paged_params *p, TreePlanCall &call) {
   Shapes s;
   ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
-  ASSAY_RETURN_IF_ERROR(check_paged_kv(p->kv));
-  ASSAY_RETURN_IF_ERROR(check_cache_rows(*p));
-  ASSAY_RETURN_IF_ERROR(check_plan_tiles(p->kv, s.own.plan));
+  ASSAY_RETURN_IF_ERROR(check_cache(*p, s.paged));
   call = plan_call(*p, s, p->plan);
   return call.empty ? ASSAY_OK : check_plan_buffer(*p, plan_bytes(s));
 }
@@ -164,7 +163,6 @@ assay_status TreePlan::build(const assay_paged_params *p, TreePlanCall &call) {
 assay_status TreePlan::size(const assay_paged_params *p, uint64_t *bytes) {
   Shapes s;
   ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
-  ASSAY_RETURN_IF_ERROR(check_plan_tiles(p->kv, s.own.plan));
   *bytes = plan_bytes(s);
   return ASSAY_OK;
 }

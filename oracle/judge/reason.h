@@ -17,6 +17,10 @@ enum class Reason {
   kOneStateLse     ///< and its LSE
 };
 
+/// Whether the interval has to do with it: not where certain bits are due, or where there is none.
+constexpr bool is_by_interval(Reason reason) {
+  return reason < Reason::kEmptyNotZero && reason != Reason::kBoundNotFinite;
+}
 const char *reason_text(Reason reason); ///< "" of kNone
 
 } // namespace assay::oracle

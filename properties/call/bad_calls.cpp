@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "properties/call/spoiler.h"
+#include "properties/call/bad_merges.h"
 
 namespace assay {
 namespace {
@@ -16,13 +16,6 @@ using Kind = BadCall::Kind;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-template <class Params>
-void spoil_header(const Spoiler &spoil, Params &p) {
-  spoil.set_all("struct_size", p.struct_size, {0u, static_cast<uint32_t>(sizeof p - 4)});
-  spoil.set_all("target", p.target, {-1, 2});
-  spoil.set_all("lse_base", p.lse_base, {-1, 2});
-}
 
 void spoil_kv(const Spoiler &spoil, const std::string &prefix, assay_paged_kv &kv,
               int64_t multiple) {
@@ -38,12 +31,13 @@ void spoil_kv(const Spoiler &spoil, const std::string &prefix, assay_paged_kv &k
   stride("v_stride_token", kv.v_stride_token, false);
   stride("v_stride_head", kv.v_stride_head, true);
   spoil.set(name("page_table_stride"), kv.page_table_stride, int64_t{kv.max_pages} - 1);
-  spoil.set(name("max_pages"), kv.max_pages, -1);
-  spoil.range(name("page_size"), kv.page_size, 1, kMaxTokens);
-  spoil.set(name("reserved"), kv.reserved, 1);
+  const Spoiler shape = spoil.of_shape();
+  shape.set(name("max_pages"), kv.max_pages, -1);
+  shape.range(name("page_size"), kv.page_size, 1, kMaxTokens);
+  shape.set(name("reserved"), kv.reserved, 1);
   constexpr auto kHalf = static_cast<int32_t>(kMaxTokens / 2 + 1);
   if (kv.max_pages > 1)
-    spoil.with(
+    shape.with(
         kv.page_size, kHalf,
         {name("page_size"), Kind::kTogether,
          fmt::format("{} above 2^30: {} tokens a page", name("max_pages * page_size"), kHalf)});
@@ -55,10 +49,10 @@ void spoil_kv(const Spoiler &spoil, const std::string &prefix, assay_paged_kv &k
   spoil.pointer(name("page_table"), kv.page_table, 4, false);
 }
 
-/// What paged attention and cascades have alike, but for the batch.
+/// Sizes and types that paged attention and cascades have alike, but for the batch.
 template <class Params>
-void spoil_attention(const Spoiler &spoil, Params &p, const CallTraits &traits) {
-  spoil_header(spoil, p);
+void spoil_heads(const Spoiler &all, Params &p) {
+  const Spoiler spoil = all.of_shape();
   spoil.set_all("dtype", p.dtype, {-1, ASSAY_FP32, ASSAY_E4M3});
   spoil.set("num_kv_heads", p.num_kv_heads, 0);
   spoil.set("num_kv_heads", p.num_kv_heads, -1);
@@ -67,8 +61,15 @@ void spoil_attention(const Spoiler &spoil, Params &p, const CallTraits &traits) 
   constexpr auto kTooMany = static_cast<int32_t>(kMaxHeads + 1);
   spoil.both(p.num_qo_heads, kTooMany, p.num_kv_heads, kTooMany,
              {"num_qo_heads", Kind::kValue, "2^20 + 1 heads"});
-  spoil.set_all("head_dim", p.head_dim, {-64, 0, 63, 96, 512});
+  spoil.set_all("head_dim", p.head_dim, {-64, 0, 32, 63, 96, 160, 192, 512});
   spoil.set_all("sm_scale", p.sm_scale, {0.0f, -1.0f, kNan, kInf});
+}
+
+/// What else they have alike.
+template <class Params>
+void spoil_attention(const Spoiler &spoil, Params &p, const CallTraits &traits) {
+  spoil_header(spoil, p);
+  spoil_heads(spoil, p);
   spoil.stride("q_stride_head", p.q_stride_head, 8);
   if (p.batch == 0) return; // with nothing to write
   spoil.output_stride("o_stride_head", p.o_stride_head, 8, p.num_qo_heads, p.head_dim);
@@ -91,7 +92,8 @@ void spoil_batch_strides(const Spoiler &spoil, Params &p) {
   if (p.lse != nullptr) spoil.output_stride("lse_stride_batch", p.lse_stride_batch, 1, p.batch, 1);
 }
 
-void spoil_batch(const Spoiler &spoil, assay_paged_params &p) {
+void spoil_batch(const Spoiler &all, assay_paged_params &p) {
+  const Spoiler spoil = all.of_shape();
   for (const int32_t wrong : {-1, static_cast<int32_t>(kMaxRows + 1)})
     spoil.both(p.batch, wrong, p.kv.rows, wrong,
                {"batch", Kind::kValue, fmt::format("batch and kv.rows are {}", wrong)});
@@ -100,7 +102,7 @@ void spoil_batch(const Spoiler &spoil, assay_paged_params &p) {
 }
 
 void spoil_tokens(const Spoiler &spoil, assay_paged_params &p) {
-  spoil.range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN);
+  spoil.of_shape().range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN);
   if (p.query_start == nullptr) spoil_batch_strides(spoil, p);
   if (p.batch == 0) return;
   spoil.pointer("query_start", p.query_start, 4, true);
@@ -112,20 +114,22 @@ void spoil_tokens(const Spoiler &spoil, assay_paged_params &p) {
 }
 
 void spoil_scales(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
+  const Spoiler shape = spoil.of_shape();
   if (fp8) {
     spoil.pointer("k_scale", p.k_scale, 4, true);
     spoil.pointer("v_scale", p.v_scale, 4, true);
-    spoil.range("k_scale_stride", p.k_scale_stride, 0, 1);
-    spoil.range("v_scale_stride", p.v_scale_stride, 0, 1);
+    shape.range("k_scale_stride", p.k_scale_stride, 0, 1);
+    shape.range("v_scale_stride", p.v_scale_stride, 0, 1);
   } else {
     const float *somewhere = reinterpret_cast<const float *>(p.kv.seq_lens);
-    spoil.with(p.k_scale, somewhere, {"k_scale", Kind::kTogether, "k_scale is given without fp8"});
-    spoil.with(p.v_scale, somewhere, {"v_scale", Kind::kTogether, "v_scale is given without fp8"});
+    shape.with(p.k_scale, somewhere, {"k_scale", Kind::kTogether, "k_scale is given without fp8"});
+    shape.with(p.v_scale, somewhere, {"v_scale", Kind::kTogether, "v_scale is given without fp8"});
   }
 }
 
 /// Exact numbers need a stream that holds them, and serve plain attention alone.
-void spoil_field(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
+void spoil_field(const Spoiler &all, assay_paged_params &p, bool fp8) {
+  const Spoiler spoil = all.of_shape();
   if (p.head_dim != 64) return;
   const assay_dtype cache = fp8 ? p.kv_dtype : ASSAY_FIELD61;
   const bool plain = p.q_len == 1 && p.query_start == nullptr && p.window == 0 &&
@@ -158,13 +162,14 @@ void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &
   spoil_kv(spoil, "kv", p.kv, fp8 ? 16 : 8);
   spoil_scales(spoil, p, fp8);
   spoil_field(spoil, p, fp8);
+  const Spoiler shape = spoil.of_shape();
   const assay_dtype other = p.dtype == ASSAY_FP16 ? ASSAY_BF16 : ASSAY_FP16;
-  spoil.set_all("kv_dtype", p.kv_dtype, {-1, other, ASSAY_FP32});
-  spoil.set_all("logits_softcap", p.logits_softcap, {-1.0f, kNan, kInf});
-  spoil.range("window", p.window, 0, kMaxTokens);
-  if (traits.splits) spoil.range("num_splits", p.num_splits, 0, 1 << 16);
-  spoil.range("early_start", p.early_start, 0, 1);
-  spoil.range("even_lengths", p.even_lengths, 0, 1);
+  shape.set_all("kv_dtype", p.kv_dtype, {-1, other, ASSAY_FP32});
+  shape.set_all("logits_softcap", p.logits_softcap, {-1.0f, kNan, kInf});
+  shape.range("window", p.window, 0, kMaxTokens);
+  if (traits.splits) shape.range("num_splits", p.num_splits, 0, 1 << 16);
+  shape.range("early_start", p.early_start, 0, 1);
+  shape.range("even_lengths", p.even_lengths, 0, 1);
   spoil.pointer("alibi_slopes", p.alibi_slopes, 4, true);
   spoil.pointer("sinks", p.sinks, 4, true);
   if (p.batch == 0) return;
@@ -179,88 +184,20 @@ void spoil_cascade(const Spoiler &spoil, AbiParams &params, const CallTraits &tr
   assay_cascade_params &p = params.cascade;
   spoil_attention(spoil, p, traits);
   spoil_batch_strides(spoil, p);
-  spoil.range("batch", p.batch, 0, kMaxRows);
-  spoil.range("num_levels", p.num_levels, 1, ASSAY_MAX_CASCADE_LEVELS);
-  spoil.range("num_splits", p.num_splits, 0, 1 << 12);
-  spoil.set("reserved", p.reserved, 1);
-  spoil.pointer("levels", p.levels, alignof(assay_cascade_level), false);
+  const Spoiler shape = spoil.of_shape();
+  shape.range("batch", p.batch, 0, kMaxRows);
+  shape.range("num_levels", p.num_levels, 1, ASSAY_MAX_CASCADE_LEVELS);
+  shape.range("num_splits", p.num_splits, 0, 1 << 12);
+  shape.set("reserved", p.reserved, 1);
+  shape.pointer("levels", p.levels, alignof(assay_cascade_level), false);
   for (size_t l = 0; l < params.levels.size(); ++l) {
     assay_cascade_level &level = params.levels[l];
     const std::string name = fmt::format("levels[{}].", l);
     spoil_kv(spoil, name + "kv", level.kv, 8);
-    spoil.range(name + "kv.rows", level.kv.rows, 0, kMaxRows);
+    shape.range(name + "kv.rows", level.kv.rows, 0, kMaxRows);
     if (p.batch > 0 && level.kv.rows > 0)
       spoil.pointer(name + "segment_indptr", level.segment_indptr, 4, false);
   }
-}
-
-template <class Params>
-void spoil_merge(const Spoiler &spoil, Params &p) {
-  spoil_header(spoil, p);
-  spoil.set_all("dtype", p.dtype, {-1, ASSAY_E4M3, ASSAY_E5M2});
-  if (p.stream == nullptr)
-    spoil.with(p.dtype, ASSAY_FIELD61,
-               {"dtype, stream", Kind::kTogether, "dtype is 64 (field61), without a stream"});
-  spoil.set("num_rows", p.num_rows, -1);
-  spoil.range("num_heads", p.num_heads, 1, kMaxHeads);
-  spoil.set_all("head_dim", p.head_dim, {-8, 0, 4, p.head_dim + 4, 520});
-  if (p.num_rows == 0) return; // nothing to write
-  spoil.output_stride("o_stride_row", p.o_stride_row, 8, p.num_rows, p.head_dim);
-  spoil.output_stride("o_stride_head", p.o_stride_head, 8, p.num_heads, p.head_dim);
-  if (p.lse != nullptr) {
-    spoil.output_stride("lse_stride_row", p.lse_stride_row, 1, p.num_rows, 1);
-    spoil.output_stride("lse_stride_head", p.lse_stride_head, 1, p.num_heads, 1);
-  }
-  spoil.pointer("o", p.o, 16, false);
-  spoil.pointer("lse", p.lse, 4, true);
-}
-
-void spoil_merge_state(const Spoiler &spoil, assay_merge_state_params &p) {
-  spoil_merge(spoil, p);
-  spoil.set("reserved", p.reserved, 1);
-  if (p.num_rows == 0) return;
-  spoil.stride("o_a_stride_row", p.o_a_stride_row, 8);
-  spoil.stride("o_a_stride_head", p.o_a_stride_head, 8);
-  spoil.stride("o_b_stride_row", p.o_b_stride_row, 8);
-  spoil.stride("o_b_stride_head", p.o_b_stride_head, 8);
-  spoil.stride("lse_a_stride_row", p.lse_a_stride_row, 1);
-  spoil.stride("lse_a_stride_head", p.lse_a_stride_head, 1);
-  spoil.stride("lse_b_stride_row", p.lse_b_stride_row, 1);
-  spoil.stride("lse_b_stride_head", p.lse_b_stride_head, 1);
-  spoil.pointer("o_a", p.o_a, 16, false);
-  spoil.pointer("o_b", p.o_b, 16, false);
-  spoil.pointer("lse_a", p.lse_a, 4, false);
-  spoil.pointer("lse_b", p.lse_b, 4, false);
-  const auto in_place = [&](const std::string &name, auto &in, auto *out, int64_t &stride,
-                            int64_t wrong) {
-    spoil.both(in, out, stride, wrong,
-               {name, Kind::kAlias, name + " is the output, with other strides"});
-  };
-  in_place("o_a", p.o_a, p.o, p.o_a_stride_row, p.o_stride_row + 8);
-  in_place("o_a", p.o_a, p.o, p.o_a_stride_head, p.o_stride_head + 8);
-  in_place("o_b", p.o_b, p.o, p.o_b_stride_row, p.o_stride_row + 8);
-  in_place("o_b", p.o_b, p.o, p.o_b_stride_head, p.o_stride_head + 8);
-  if (p.lse == nullptr) return;
-  in_place("lse_a", p.lse_a, p.lse, p.lse_a_stride_row, p.lse_stride_row + 1);
-  in_place("lse_a", p.lse_a, p.lse, p.lse_a_stride_head, p.lse_stride_head + 1);
-  in_place("lse_b", p.lse_b, p.lse, p.lse_b_stride_row, p.lse_stride_row + 1);
-  in_place("lse_b", p.lse_b, p.lse, p.lse_b_stride_head, p.lse_stride_head + 1);
-}
-
-void spoil_merge_states(const Spoiler &spoil, assay_merge_states_params &p) {
-  spoil_merge(spoil, p);
-  spoil.range("num_states", p.num_states, 0, kMaxRows);
-  if (p.num_rows == 0) return;
-  spoil.pointer("indptr", p.indptr, 4, true);
-  if (p.num_states == 0) return;
-  spoil.stride("o_in_stride_state", p.o_in_stride_state, 8);
-  spoil.stride("o_in_stride_head", p.o_in_stride_head, 8);
-  spoil.stride("lse_in_stride_state", p.lse_in_stride_state, 1);
-  spoil.stride("lse_in_stride_head", p.lse_in_stride_head, 1);
-  spoil.pointer("o_in", p.o_in, 16, false);
-  spoil.pointer("lse_in", p.lse_in, 4, false);
-  spoil.alias("o_in", p.o_in, p.o, "o");
-  if (p.lse != nullptr) spoil.alias("lse_in", p.lse_in, p.lse, "lse");
 }
 
 } // namespace

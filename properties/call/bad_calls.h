@@ -24,6 +24,7 @@ struct BadCall {
   std::string argument; ///< as assay.h names it
   Kind kind;
   std::string what;
+  bool of_shape = false; ///< sizes, types and options: what sizes of scratch and plans follow, too
 };
 const char *name_of(BadCall::Kind kind);
 using AskBadCall = std::function<void(const BadCall &)>;

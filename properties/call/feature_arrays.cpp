@@ -30,11 +30,11 @@ int scales(const Problem &p, ScaleLayout layout) {
   return layout == ScaleLayout::kHead ? p.num_kv_heads : 1;
 }
 
-/// [batch + 1] the first row of each request, and the end.
+/// [batch + 1] the first token of each request, and the end.
 std::vector<int> query_starts(const Problem &p) {
   std::vector<int> starts;
   for (int request = 0; request <= p.batch; ++request)
-    starts.push_back(row_of(p, {request, 0}));
+    starts.push_back(first_query_token(p) + row_of(p, {request, 0}));
   return starts;
 }
 

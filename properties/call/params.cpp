@@ -3,6 +3,7 @@
 
 #include "properties/call/feature_arrays.h"
 #include "properties/call/tensors.h"
+#include "properties/case/query_rows.h"
 
 namespace assay {
 namespace {
@@ -32,11 +33,22 @@ private:
   std::vector<void *> outputs_;
 };
 
+/// So many elements in front of an address; null stays null.
+const void *in_front(const void *address, int64_t elements, int size) {
+  if (address == nullptr) return nullptr;
+  return reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(address) -
+                                        static_cast<uintptr_t>(elements * size));
+}
+
 /// The pool's base: page 0 of a huge pool lies outside the buffer, and nothing may touch it.
 const void *pool_base(const void *buffer, int64_t first_page, int64_t page_stride, int size) {
-  auto address = reinterpret_cast<uintptr_t>(buffer);
-  return reinterpret_cast<const void *>(address -
-                                        static_cast<uintptr_t>(first_page * page_stride * size));
+  return in_front(buffer, first_page * page_stride, size);
+}
+
+void begin_at_token_0(assay_paged_params &out, const Tensors &t) {
+  out.q = token_0(t, t.q, out.q);
+  out.o = const_cast<void *>(token_0(t, t.o, out.o));
+  out.lse = static_cast<float *>(const_cast<void *>(token_0(t, t.lse, out.lse)));
 }
 
 assay_paged_kv cache_params(const CacheView &c, const Addresses &at) {
@@ -182,6 +194,7 @@ AbiParams params_at(const Tensors &t, const Addresses &at, assay_target target, 
     fill_attention(out.paged, t, at, target, stream);
     fill_features(out.paged, t, at);
     out.paged.kv = cache_params(t.caches[0], at);
+    begin_at_token_0(out.paged, t);
     break;
   case Family::kCascade:
     fill_attention(out.cascade, t, at, target, stream);
@@ -203,6 +216,10 @@ AbiParams params_at(const Tensors &t, const Addresses &at, assay_target target, 
 }
 
 } // namespace
+
+const void *token_0(const Tensors &t, const View &view, const void *address) {
+  return in_front(address, first_query_token(t.problem) * view.token_stride, view.size);
+}
 
 AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, assay_target target,
                       void *stream) {

@@ -28,6 +28,10 @@ struct AbiParams {
 AbiParams make_params(const Tensors &t, const std::vector<void *> &addresses, assay_target target,
                       void *stream);
 
+/// Where token 0 of q, o or lse lies, of which `address` is the first that there is: in front of it
+/// where a ragged call begins with a later one. Null stays null.
+const void *token_0(const Tensors &t, const View &view, const void *address);
+
 /// Addresses of the host buffers themselves.
 std::vector<void *> host_addresses(Tensors &t);
 

@@ -20,6 +20,12 @@ public:
   using Kind = BadCall::Kind;
 
   explicit Spoiler(const AskBadCall &ask) : ask_(ask) {}
+  /// For sizes, types and options.
+  Spoiler of_shape() const {
+    Spoiler out(ask_);
+    out.of_shape_ = true;
+    return out;
+  }
 
   template <class T>
   void set(const std::string &name, T &field, std::type_identity_t<T> wrong) const {
@@ -56,7 +62,8 @@ public:
     if (count > 1) set(name, field, width - multiple);
   }
   template <class T>
-  void with(T &field, std::type_identity_t<T> wrong, const BadCall &call) const {
+  void with(T &field, std::type_identity_t<T> wrong, BadCall call) const {
+    call.of_shape = of_shape_;
     const T right = std::exchange(field, wrong);
     ask_(call);
     field = right;
@@ -77,6 +84,16 @@ public:
 
 private:
   const AskBadCall &ask_;
+  bool of_shape_ = false;
 };
+
+/// What the parameters of all families begin with.
+template <class Params>
+void spoil_header(const Spoiler &all, Params &p) {
+  const Spoiler spoil = all.of_shape();
+  spoil.set_all("struct_size", p.struct_size, {0u, static_cast<uint32_t>(sizeof p - 4)});
+  spoil.set_all("target", p.target, {-1, 2});
+  spoil.set_all("lse_base", p.lse_base, {-1, 2});
+}
 
 } // namespace assay

@@ -22,6 +22,7 @@ struct Options {
   std::vector<std::string> fuzzers; ///< folders of fuzz_* programs, taken in turn
   std::string seeds;                ///< folder of a folder of inputs for each target
   std::vector<std::string> source;  ///< --plugin LIB and the like, for check
+  std::string library;              ///< whose kernels check draws for; empty: assay's own
   std::string only;                 ///< one target alone, without check; or empty
   double seconds = 8 * 3600, slice = 300;
   int jobs = 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,8 @@ json task_of(const std::string &name, const TaskTotals &t) {
     growth.push_back({p.seconds, p.executions, p.features});
   return {{"name", name},
           {"slices", t.slices},
+          {"first_seed", t.first_seed},
+          {"last_seed", t.last_seed},
           {"lost", t.lost},
           {"seconds", t.seconds},
           {"executions", t.executions},
@@ -96,6 +99,31 @@ std::string task_card(const json &task) {
                      rate(task.at("executions").get<double>() / seconds), notes);
 }
 
+/// What was looked at, and what for.
+std::string subject_of(const json &report) {
+  const auto library = report.at("library").get<std::string>();
+  const std::string of = library.empty() ? "assay's own kernels" : "kernels of " + markup(library);
+  std::string checked, fuzzed;
+  for (const json &task : report.at("tasks"))
+    if (task.at("name") != "check")
+      fuzzed += (fuzzed.empty() ? "" : ", ") + markup(task.at("name").get<std::string>());
+    else if (task.at("slices").get<int>() > 0)
+      checked =
+          fmt::format("check drew cases for {} with seeds from {} to {}", of,
+                      task.at("first_seed").get<uint64_t>(), task.at("last_seed").get<uint64_t>());
+  std::string kernels;
+  for (const json &kernel : report.at("kernels"))
+    kernels += (kernels.empty() ? ": " : ", ") + markup(kernel.get<std::string>());
+  if (!checked.empty()) checked += kernels + ". ";
+  if (!fuzzed.empty())
+    fuzzed = "Fuzz targets, of assay's own code: " + fuzzed + ".";
+  else if (!library.empty())
+    fuzzed =
+        "That is what a campaign of a plugin is for: ever new cases of its kernels, more than a "
+        "check has time for. Fuzz targets are of assay's own code, and left out.";
+  return "<p>" + checked + fuzzed + "</p>\n";
+}
+
 std::string findings_of(const json &report) {
   if (report.at("findings").empty()) return "";
   std::string out = "<h2>Findings</h2>\n";
@@ -146,9 +174,15 @@ polyline { fill: none; stroke: var(--link); stroke-width: 2; } .axis { stroke: v
 
 json report_of(const Options &options, const std::vector<std::string> &tasks,
                const Totals &totals) {
-  json out = {{"version", options.version}, {"complete", true},    {"sessions", totals.sessions},
-              {"seconds", totals.seconds},  {"dir", options.dir},  {"tasks", json::array()},
-              {"findings", json::array()},  {"residual", nullptr}, {"exit", 0}};
+  json out = {
+      {"version", options.version}, {"complete", true},        {"sessions", totals.sessions},
+      {"seconds", totals.seconds},  {"dir", options.dir},      {"tasks", json::array()},
+      {"findings", json::array()},  {"residual", nullptr},     {"exit", 0},
+      {"library", options.library}, {"kernels", json::array()}};
+  std::set<std::string> kernels; // a class is kernel/property/class
+  for (const std::string &seen : totals.classes)
+    kernels.insert(seen.substr(0, seen.find('/')));
+  out["kernels"] = kernels;
   bool idle = false;
   for (const std::string &name : tasks) {
     const auto at = totals.tasks.find(name);
@@ -199,7 +233,7 @@ std::string page(const json &report) {
                             .version = report.at("version").get<std::string>(),
                             .style = kPlotStyle,
                             .filter = nullptr,
-                            .main = findings_of(report) +
+                            .main = subject_of(report) + findings_of(report) +
                                     "<h2>Growth</h2>\n<div class=\"tasks\">\n" + tasks +
                                     "</div>\n" + residual_of(report)});
 }

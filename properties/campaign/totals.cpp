@@ -53,8 +53,12 @@ Totals add_up(const std::vector<json> &lines) {
     const auto begun = field<std::string>(line, "begin"), ended = field<std::string>(line, "end");
     if (line.contains("session")) ++totals.sessions;
     if (!begun.empty()) {
-      ++totals.tasks[begun].slices;
-      ++totals.tasks[begun].lost;
+      TaskTotals &task = totals.tasks[begun];
+      const auto seed = field<uint64_t>(line, "seed");
+      task.first_seed = task.slices == 0 ? seed : std::min(task.first_seed, seed);
+      task.last_seed = std::max(task.last_seed, seed);
+      ++task.slices;
+      ++task.lost;
     }
     if (ended.empty()) continue;
     TaskTotals &task = totals.tasks[ended];

@@ -22,10 +22,11 @@ struct Point {
 };
 
 struct TaskTotals {
-  int slices = 0;          ///< begun
-  int lost = 0;            ///< begun and never ended: the program was killed
-  double seconds = 0;      ///< of slices that ended
-  uint64_t executions = 0; ///< inputs of a fuzz target, cases of check
+  int slices = 0;                         ///< begun
+  int lost = 0;                           ///< begun and never ended: the program was killed
+  uint64_t first_seed = 0, last_seed = 0; ///< of slices begun; the last is the largest
+  double seconds = 0;                     ///< of slices that ended
+  uint64_t executions = 0;                ///< inputs of a fuzz target, cases of check
   uint64_t features = 0;
   int failing = 0;          ///< slices in a row that ended with the same finding, up to the last
   std::string last_finding; ///< its key

@@ -43,7 +43,7 @@ bool is_shape(const std::string &name) {
 }
 
 FieldKind kind_of(const std::string &name) {
-  if (name == "seq_lens" || name == "level.lens") return FieldKind::kAtMost;
+  if (name == "seq_lens" || name == "level.lens") return FieldKind::kRange;
   return name == "window" ? FieldKind::kZeroOrNot : FieldKind::kEach;
 }
 
@@ -112,7 +112,7 @@ private:
   static void list(ShapeField &field, const Range &r, int unit) {
     if (field.kind == FieldKind::kZeroOrNot) {
       field.values = {0, 16};
-    } else if (field.kind == FieldKind::kAtMost) {
+    } else if (field.kind == FieldKind::kRange) {
       for (int value : {1, 0, 16, 64, 128, 288, 1024, 4096})
         if (value <= r.hi) field.values.push_back(value);
     } else {
@@ -182,6 +182,14 @@ int room_for_pages(const Envelope &envelope, const Limits &limits) {
   return 3 * size * limits.kv_heads;
 }
 
+/// Slots for requests that were empty, where a kernel takes none of those.
+int room_for_empty(const Envelope &envelope, const Problem &p, const Limits &limits) {
+  const auto at = envelope.fields.find("seq_lens");
+  if (at == envelope.fields.end() || at->second.taken.empty()) return 0;
+  const int pages = (at->second.smallest() + p.page_size - 1) / p.page_size;
+  return p.batch * pages * p.page_size * limits.kv_heads;
+}
+
 } // namespace
 
 std::string ShapeField::label(int value) const {
@@ -202,6 +210,15 @@ Problem with_field(Problem p, const std::string &name, int value) {
                  [&](const std::string &field, int now) { return field == name ? value : now; });
 }
 
+int Envelope::Field::largest() const { return *std::max_element(taken.begin(), taken.end()); }
+bool Envelope::Field::refuses_below() const {
+  return !refused.empty() && *std::min_element(refused.begin(), refused.end()) <
+                                 *std::min_element(taken.begin(), taken.end());
+}
+int Envelope::Field::smallest() const {
+  return refuses_below() ? *std::min_element(taken.begin(), taken.end()) : 0;
+}
+
 bool Envelope::takes(const ShapeField &field, int value) const {
   const auto at = fields.find(field.name);
   if (at == fields.end()) return true;
@@ -209,8 +226,8 @@ bool Envelope::takes(const ShapeField &field, int value) const {
   switch (field.kind) {
   case FieldKind::kEach:
     return std::find(taken.begin(), taken.end(), value) != taken.end();
-  case FieldKind::kAtMost:
-    return !taken.empty() && value <= *std::max_element(taken.begin(), taken.end());
+  case FieldKind::kRange:
+    return !taken.empty() && value >= at->second.smallest() && value <= at->second.largest();
   case FieldKind::kZeroOrNot:
     return std::any_of(taken.begin(), taken.end(),
                        [&](int one) { return (one == 0) == (value == 0); });
@@ -218,12 +235,22 @@ bool Envelope::takes(const ShapeField &field, int value) const {
   return true;
 }
 
+std::string Envelope::reason_of(const std::string &field, int value) const {
+  const auto at = fields.find(field);
+  if (at == fields.end() || at->second.refused.empty()) return "";
+  const std::vector<int> &refused = at->second.refused;
+  const auto nearest = std::min_element(refused.begin(), refused.end(), [&](int a, int b) {
+    return std::abs(a - value) < std::abs(b - value);
+  });
+  return at->second.reasons[nearest - refused.begin()];
+}
+
 Problem Envelope::fit(const Problem &p, const Limits &limits) const {
   if (fields.empty()) return p;
   // The limits of a draw keep it small; what a kernel takes may lie beyond them.
   Limits wide = widest();
   wide.keys = limits.keys;
-  wide.slots = std::max(limits.slots, room_for_pages(*this, wide));
+  wide.slots = std::max(limits.slots, room_for_pages(*this, wide)) + room_for_empty(*this, p, wide);
   wide.merge_values = limits.merge_values;
   const uint64_t seed = hash_values(0xf17u, p.q.seed, p.k.seed, p.v.seed, p.schedule.seed);
   const Problem out = changed(p, wide, [&](const std::string &name, int value) {
@@ -232,27 +259,11 @@ Problem Envelope::fit(const Problem &p, const Limits &limits) const {
     ShapeField field{.name = name, .kind = kind_of(name), .values = {}, .labels = {}};
     if (takes(field, value)) return value;
     const std::vector<int> &taken = at->second.taken;
-    if (field.kind == FieldKind::kAtMost) return *std::max_element(taken.begin(), taken.end());
+    if (field.kind == FieldKind::kRange)
+      return std::clamp(value, at->second.smallest(), at->second.largest());
     return taken[hash_values(seed, name.size(), name[0], value) % taken.size()];
   });
   return problem_error(out, full_limits()).empty() ? out : p;
-}
-
-std::string describe_values(const ShapeField &field, const std::vector<int> &values) {
-  if (field.kind == FieldKind::kAtMost && !values.empty())
-    return fmt::format("up to {}", *std::max_element(values.begin(), values.end()));
-  std::vector<int> sorted = values;
-  std::sort(sorted.begin(), sorted.end());
-  std::string out;
-  for (size_t i = 0; i < sorted.size();) {
-    size_t last = i;
-    while (field.labels.empty() && last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1)
-      ++last;
-    out += (out.empty() ? "" : ", ") + field.label(sorted[i]);
-    if (last > i) out += (last > i + 1 ? " .. " : ", ") + field.label(sorted[last]);
-    i = last + 1;
-  }
-  return out;
 }
 
 } // namespace assay

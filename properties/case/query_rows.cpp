@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "properties/case/hash.h"
+
 namespace assay {
 
 int query_tokens(const Problem &p, int request) {
@@ -24,6 +26,11 @@ QueryRow query_row(const Problem &p, int row) {
   while (at.token >= p.query_tokens[at.request])
     at.token -= p.query_tokens[at.request++];
   return at;
+}
+
+int first_query_token(const Problem &p) {
+  if (p.query_tokens.empty() || p.base_seed == 0) return 0;
+  return static_cast<int>(hash_values(0xf125u, p.base_seed) % 4);
 }
 
 int rows_between_batch_strides(const Problem &p) {

@@ -19,6 +19,10 @@ int query_rows(const Problem &p);
 int row_of(const Problem &p, QueryRow at);
 QueryRow query_row(const Problem &p, int row);
 
+/// The number of the first token of a ragged call, query_start[0]: a call may be a part of a larger
+/// one. It follows base_seed, and changes nothing but addresses.
+int first_query_token(const Problem &p);
+
 /// Rows that lie one token stride apart: those of a request.
 int rows_between_batch_strides(const Problem &p);
 

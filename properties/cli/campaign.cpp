@@ -52,7 +52,10 @@ campaign::Options options_of(const Session &session) {
   out.dir = fs::absolute(o.dir.empty() ? "campaign" : o.dir).lexically_normal().string();
   out.fuzzers = fuzzer_folders(o);
   out.seeds = fs::absolute("corpus/seeds").string();
-  if (!o.plugin.empty()) out.source = {"--plugin", fs::absolute(o.plugin).string()};
+  if (!o.plugin.empty()) {
+    out.library = fs::absolute(o.plugin).string();
+    out.source = {"--plugin", out.library};
+  }
   if (o.replay_scores) out.source.push_back("--replay-scores");
   if (o.budget > 0) out.seconds = o.budget;
   if (o.hours > 0) out.seconds = o.hours * 3600;
@@ -178,7 +181,13 @@ int run(Session &session, const campaign::Options &options) {
 
 } // namespace
 
-int command_campaign(Session &session) { return run(session, options_of(session)); }
+int command_campaign(Session &session) {
+  const campaign::Options options = options_of(session);
+  // Where our tree is not, somebody may expect to have their own checked.
+  if (options.library.empty() && !fs::exists(options.seeds) && !session.options.quiet)
+    session.streams.out << "assay's own kernels; --plugin LIB draws for those of a library\n";
+  return run(session, options);
+}
 
 int command_fuzz(Session &session) {
   campaign::Options options = options_of(session);

@@ -14,6 +14,7 @@
 #include "properties/cli/session.h"
 #include "properties/cli/version.h"
 #include "properties/cli/worker_loader.h"
+#include "properties/plugins/arithmetics.h"
 
 namespace assay {
 namespace {
@@ -214,6 +215,9 @@ struct Parser {
     s->add_flag("--cuda", fresh.cuda, "in CUDA instead of C++");
     s->add_flag("--python", fresh.python, "in NumPy instead of C++");
     s->add_option("--name", fresh.name, "of library and kernel (my_kernel)")->type_name("NAME");
+    s->add_option("--like", fresh.like, "named arithmetic that its declaration starts from")
+        ->type_name("NAME")
+        ->check(OneOf(plugins::arithmetic_names()));
   }
 
   void add_reports(CLI::App *s) {

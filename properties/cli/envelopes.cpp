@@ -63,18 +63,14 @@ void narrow(Envelope &envelope, const assay_kernel &kernel, const ShapeField &fi
     const int value = value_of(field, text);
     if (!envelope.takes(field, value))
       throw CliError(kExitUsage, fmt::format("--only {}={}: {} refuses it: {}", field.name, text,
-                                             kernel.name, envelope.fields[field.name].reason));
+                                             kernel.name, envelope.reason_of(field.name, value)));
     asked.taken.push_back(value);
   }
   for (int value : field.values)
     if (std::find(asked.taken.begin(), asked.taken.end(), value) == asked.taken.end())
       asked.refused.push_back(value);
-  asked.reason = "--only";
+  asked.reasons.assign(asked.refused.size(), "--only");
   envelope.fields[field.name] = asked;
-}
-
-std::string reason_text(const Envelope::Field &field) {
-  return field.reason.empty() ? "without a reason" : field.reason;
 }
 
 } // namespace
@@ -119,10 +115,7 @@ std::vector<std::string> in_words(const assay_kernel &kernel, const Envelope &en
   std::vector<std::string> out;
   for (const ShapeField &field : shape_fields(static_cast<Family>(kernel.family)))
     if (const auto at = envelope.fields.find(field.name); at != envelope.fields.end())
-      out.push_back(fmt::format(
-          "{:<14} {}; not {} ({})", field.name, describe_values(field, at->second.taken),
-          field.kind == FieldKind::kAtMost ? "more" : describe_values(field, at->second.refused),
-          reason_text(at->second)));
+      out.push_back(describe_field(field, at->second));
   return out;
 }
 
@@ -133,7 +126,7 @@ nlohmann::json to_json(const assay_kernel &kernel, const Envelope &envelope) {
     if (at == envelope.fields.end()) continue;
     nlohmann::json entry = {{"taken", nlohmann::json::array()},
                             {"refused", nlohmann::json::array()},
-                            {"reason", at->second.reason}};
+                            {"reason", at->second.refused.empty() ? "" : at->second.reasons[0]}};
     for (int value : at->second.taken)
       entry["taken"].push_back(field.label(value));
     for (int value : at->second.refused)

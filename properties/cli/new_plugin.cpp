@@ -45,6 +45,7 @@ void write_files(const std::string &folder, const std::vector<plugins::ProjectFi
   if (ec) throw CliError(kExitUsage, fmt::format("DIR {}: {}", folder, ec.message()));
   for (const plugins::ProjectFile &file : files) {
     const std::string path = (fs::path(folder) / file.path).string();
+    fs::create_directories(fs::path(path).parent_path(), ec); // the stream says so if there is none
     std::ofstream out(path, std::ios::binary);
     out << file.text;
     out.close();
@@ -70,7 +71,7 @@ int command_new(Session &session) {
   if (const std::string defect = plugins::name_defect(asked.name); !defect.empty())
     throw CliError(kExitUsage, fmt::format("--name '{}': {}", asked.name, defect));
   require_free(asked.folder);
-  const auto files = plugins::project_files(kind, language, asked.name);
+  const auto files = plugins::project_files(kind, language, asked.name, asked.like);
   write_files(asked.folder, files);
   nlohmann::json names = nlohmann::json::array();
   for (const plugins::ProjectFile &file : files)

@@ -24,7 +24,7 @@ struct CliError : std::runtime_error {
 
 /// What `new plugin` writes.
 struct NewPlugin {
-  std::string what, folder, name = "my_kernel";
+  std::string what, folder, name = "my_kernel", like;
   bool paged = false, cascade = false, merge = false, cuda = false, python = false;
 };
 

@@ -51,6 +51,7 @@ public:
     if (value == "-inf") return -std::numeric_limits<double>::infinity();
     refuse(fmt::format("{} is {}, expected a number", name, shown(value)));
   }
+  bool has(const char *name) const { return from_.contains(name); }
   std::string text(const char *name) {
     const json &value = at(name);
     if (!value.is_string()) refuse(fmt::format("{} is {}, expected a text", name, shown(value)));
@@ -96,6 +97,7 @@ assay_kernel read_kernel(const std::string &place, Fields from) {
   k.determinism = from.integer("determinism");
   k.batch_invariance = from.integer("batch_invariance");
   k.nan_contract = from.integer("nan_contract");
+  if (from.has("ragged_queries")) k.ragged_queries = from.integer("ragged_queries");
   k.arithmetic = read_arithmetic({place + ": arithmetic", from.at("arithmetic")});
   from.done();
   k.supports = run_elsewhere;

@@ -16,15 +16,20 @@ namespace fs = std::filesystem;
 /// `kept`: base's findings, for both sides: head must not lose one.
 Side side_of(const Gate &gate, const std::string &name, const Project &project,
              const std::string &tree, const std::string &kept) {
+  const std::string worker =
+      "sh -c " + shell_quoted("cd " + shell_quoted(tree) + " && exec " + project.worker);
+  const bool library = project.worker.empty();
   return {.name = name,
           .program = gate.options().program,
-          .plugin = tree + "/" + project.library,
+          .plugin = library ? tree + "/" + project.library : "",
+          .worker = library ? "" : worker,
           .declaration = "",
           .target = gate.options().target,
           .findings = kept,
           .folder = "",
           .program_shown = "assay",
           .plugin_shown = project.library,
+          .worker_shown = project.worker,
           .kept_reports = "",
           .own_library = "",
           .build = nullptr};
@@ -39,9 +44,10 @@ std::string stamp_of(const std::string &program) {
 
 void build_plugin(const Gate &gate, const Project &project, const Worktree &tree,
                   const Side &side) {
+  if (project.command.empty()) return;
   build(gate, "build " + side.name, {"sh", "-c", project.command}, tree.folder(),
         tree.folder() + ".log");
-  if (!fs::exists(side.plugin))
+  if (project.worker.empty() && !fs::exists(side.plugin))
     throw GateError(kFinding, fmt::format("build {}: made no {}", side.name, project.library));
 }
 

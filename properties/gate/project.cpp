@@ -53,6 +53,8 @@ void read(const Place &place, const std::string &key, const toml::node &node, Pr
     out.command = text_of(place, node);
   else if (place.key == "build.library")
     out.library = path_of(place, node);
+  else if (place.key == "build.worker")
+    out.worker = text_of(place, node);
   else if (place.key == "gate.budget")
     out.budget = text_of(place, node);
   else if (place.key == "gate.findings")
@@ -62,8 +64,8 @@ void read(const Place &place, const std::string &key, const toml::node &node, Pr
   else if (place.key == "kernels." + key)
     out.sources[key] = texts_of(place, node);
   else
-    place.refuse("is no key; known: build.command, build.library, gate.budget, gate.kernels, "
-                 "gate.findings, kernels.NAME");
+    place.refuse("is no key; known: build.command, build.library, build.worker, gate.budget, "
+                 "gate.kernels, gate.findings, kernels.NAME");
 }
 
 toml::table parse(const std::string &text, const std::string &where) {
@@ -86,8 +88,12 @@ Project parse_project(const std::string &text, const std::string &where) {
     for (const auto &[key, value] : *table)
       read({where, name + "." + std::string(key.str())}, std::string(key.str()), value, out);
   }
+  if (!out.worker.empty() && !out.library.empty())
+    Place{where, "build.worker"}.refuse("stands beside build.library; one of them has the kernels");
+  if (!out.worker.empty()) return out; // which may have nothing to build
   if (out.command.empty()) Place{where, "build.command"}.refuse("is missing");
-  if (out.library.empty()) Place{where, "build.library"}.refuse("is missing");
+  if (out.library.empty())
+    Place{where, "build.library"}.refuse("is missing, and so is build.worker");
   return out;
 }
 

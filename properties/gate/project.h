@@ -11,6 +11,7 @@ namespace assay::gate {
 struct Project {
   std::string command;               ///< [build] command: for `sh -c`, in the root of the tree
   std::string library;               ///< [build] library: what it makes, from the root
+  std::string worker;                ///< [build] worker: in its place, what serves the kernels
   std::string budget;                ///< [gate] budget: "10m"; may be empty
   std::vector<std::string> kernels;  ///< [gate] kernels: names; empty: all
   std::string findings = "findings"; ///< [gate] findings: folder of kept ones

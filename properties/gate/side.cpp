@@ -22,6 +22,7 @@ constexpr double kReplaySeconds = 180, kSlowReplay = 30;
 std::vector<std::string> source_of(const Side &side) {
   std::vector<std::string> out;
   if (!side.plugin.empty()) out = {"--plugin", side.plugin};
+  if (!side.worker.empty()) out = {"--worker", side.worker};
   return out;
 }
 
@@ -95,6 +96,13 @@ void count_failure(const json &document, const std::string &fingerprint, Replays
 
 } // namespace
 
+std::string shell_quoted(const std::string &text) {
+  std::string out = "'";
+  for (const char c : text)
+    out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
 json list_kernels(const Side &side, const Talk &talk) {
   if (json kept = kept_report(side, "list.json"); kept.is_object()) return kept;
   const std::string file = side.folder + "/list.json";
@@ -142,7 +150,7 @@ Replays replay(const Side &side, const std::string &file, const std::string &fin
     const json document = read(report);
     const bool died = ended.code >= 128 || ended.code == kLate;
     // Our own kernels run in the program: one that takes it along, or never ends, has failed.
-    if (document.is_discarded() && !(died && side.plugin.empty())) break;
+    if (document.is_discarded() && !(died && side.has_own_kernels())) break;
     ++out.runs;
     if (document.is_discarded()) {
       ++out.fails, ++out.alike;
@@ -162,6 +170,7 @@ std::string replay_line(const Side &side, const std::string &file) {
       (side.program_shown.empty() ? side.program : side.program_shown) + " replay " + file;
   if (!side.plugin.empty())
     out += " --plugin " + (side.plugin_shown.empty() ? side.plugin : side.plugin_shown);
+  if (!side.worker.empty()) out += " --worker " + shell_quoted(side.worker_shown);
   if (side.target != "simt") out += " --target " + side.target;
   if (!side.declaration.empty()) out += " --declared-by " + side.declaration;
   return out;

@@ -22,12 +22,13 @@ struct Side {
   std::string name;        ///< "base" or "head"
   std::string program;     ///< the assay that judges
   std::string plugin;      ///< the library with the kernels; empty: the program's own
+  std::string worker;      ///< in its place, the command that serves them
   std::string declaration; ///< file that kernels are held to; empty: what they declare
   std::string target = "simt";
   std::string findings; ///< folder of kept findings; empty: the program's own
   std::string folder;   ///< for what is written; there already
   /// As reproduce lines name them, where trees are gone in the end; empty: as they are.
-  std::string program_shown, plugin_shown;
+  std::string program_shown, plugin_shown, worker_shown;
   /// Where reports of a commit are kept for the next gate, which asks the same of it; empty:
   /// nowhere. Only those without findings are, as cases lie in folders that go.
   std::string kept_reports;
@@ -37,6 +38,7 @@ struct Side {
   /// there.
   std::function<void()> build;
 
+  bool has_own_kernels() const { return plugin.empty() && worker.empty(); }
   const std::string &library() const { return plugin.empty() ? own_library : plugin; }
 };
 
@@ -55,6 +57,9 @@ json list_kernels(const Side &side, const Talk &talk);
 /// `assay check` as data, complete, of this run or a kept one; GateError where there is no complete
 /// report.
 json check(const Side &side, const CheckOrder &order, const Talk &talk);
+
+/// As one word of a shell.
+std::string shell_quoted(const std::string &text);
 
 /// What three replays of one case say; one where it takes long.
 struct Replays {

@@ -39,6 +39,7 @@ CheckResult extreme_scores_finite(const Problem &p, Sut &sut);
 CheckResult zero_query_counts_keys(const Problem &p, Sut &sut);
 CheckResult dyadic_exact(const Problem &p, Sut &sut);
 CheckResult any_partition_count(const Problem &p, Sut &sut);
+CheckResult declared_order(const Problem &p, Sut &sut);
 CheckResult more_partitions_than_keys(const Problem &p, Sut &sut);
 CheckResult cascade_equals_flat(const Problem &p, Sut &sut);
 CheckResult q_len_equals_decode(const Problem &p, Sut &sut);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of templates/ as the build put them into the program.
+// The files of templates/, and those of named arithmetics, as the build put them into the program.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace assay::plugins {
 
 struct EmbeddedFile {
-  std::string_view path; ///< from templates/
+  std::string_view path; ///< from templates/, or arithmetics/NAME.json, include/assay/NAME.h
   std::string_view text;
 };
 

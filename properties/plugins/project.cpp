@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "properties/plugins/arithmetics.h"
 #include "properties/plugins/embedded.h"
 
 namespace assay::plugins {
@@ -59,12 +60,15 @@ std::vector<Source> sources(Kind kind, Language language) {
             {"kernel.py", "python/" + name + ".py"},
             {"test_kernel.py",
              kind == Kind::kMerge ? "python/test_merge.py" : "python/test_attention.py"},
+            {"assay.toml", "python/assay.toml"},
             {".gitignore", "gitignore"}};
   const std::string folder = language == Language::kCuda ? "cuda/" : "cpp/";
   const std::string end = language == Language::kCuda ? ".cu" : ".cpp";
   return {{"README.md", "README.md"},
           {"CMakeLists.txt", folder + "CMakeLists.txt"},
           {"kernel" + end, folder + name + end},
+          {"include/assay/assay.h", "include/assay/assay.h"},
+          {"include/assay/plugin.h", "include/assay/plugin.h"},
           {"assay.toml", "assay.toml"},
           {".gitignore", "gitignore"}};
 }
@@ -88,7 +92,8 @@ std::vector<std::string> kernel_names(Kind kind, const std::string &name) {
   return {name};
 }
 
-std::vector<ProjectFile> project_files(Kind kind, Language language, const std::string &name) {
+std::vector<ProjectFile> project_files(Kind kind, Language language, const std::string &name,
+                                       const std::string &like) {
   if (const std::string defect = name_defect(name); !defect.empty())
     throw std::invalid_argument("'" + name + "' " + defect);
   const std::vector<std::string> kernels = kernel_names(kind, name);
@@ -101,6 +106,7 @@ std::vector<ProjectFile> project_files(Kind kind, Language language, const std::
     text = replaced(text, "@WORKER@", joined(functions(kind), "kernel.py:*", " "));
     text = replaced(text, "@TARGET@", cuda ? " --target cuda" : "");
     text = replaced(text, "@EXTENSION@", cuda ? "cu" : "cpp");
+    if (!like.empty()) text = with_arithmetic(text, language, like);
     out.push_back({source.path, text});
   }
   return out;

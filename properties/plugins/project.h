@@ -20,8 +20,10 @@ struct ProjectFile {
 std::string name_defect(const std::string &name);
 
 /// `name` is that of the library, and of its kernel: those of a merge are NAME_state and
-/// NAME_states. Throws std::invalid_argument with the name's defect.
-std::vector<ProjectFile> project_files(Kind kind, Language language, const std::string &name);
+/// NAME_states. `like`: the named arithmetic that its declaration starts from; empty: what its code
+/// does. Throws std::invalid_argument with what is wrong with a name.
+std::vector<ProjectFile> project_files(Kind kind, Language language, const std::string &name,
+                                       const std::string &like = "");
 
 /// The kernels of such a project, in order.
 std::vector<std::string> kernel_names(Kind kind, const std::string &name);

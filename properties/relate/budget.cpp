@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "oracle/judge/judge.h"
+#include "properties/call/params.h"
 #include "properties/case/hash.h"
 #include "properties/relate/compared.h"
 #include "properties/relate/outcome.h"
@@ -16,6 +17,9 @@ namespace {
 
 std::string describe(const oracle::ElementReport &e) {
   const oracle::BudgetTerms &b = e.budget;
+  if (!oracle::is_by_interval(e.reason))
+    return fmt::format("{}: got {:.9g}, {}\n", element_name(e.request, e.head, e.dim), e.got,
+                       reason_text(e.reason));
   std::string text = fmt::format(
       "{}: got {:.9g}, exact {:.12g} +- {:.2g}, allowed {:.3g}, "
       "off by {:.3g} of it{}{}\n",
@@ -27,6 +31,17 @@ std::string describe(const oracle::ElementReport &e) {
                             "flush {:.2g}\n",
                             b.weights, b.p_rounding, b.accumulation, b.normalisation, b.merge,
                             b.output_rounding, b.flush);
+}
+
+/// The value and what it should have been, in one way: by the interval, or by the reason.
+std::string against(const oracle::ElementReport &e) {
+  if (!oracle::is_by_interval(e.reason))
+    return fmt::format("{:.9g}: {}", e.got, reason_text(e.reason));
+  const bool outside = e.verdict == oracle::Verdict::kOutside;
+  return fmt::format(
+      "{:.9g}, {} {:.9g} +- {:.3g}{}", e.got, outside ? "outside" : "undecided against",
+      e.reference.mid, e.budget.total,
+      e.reason == oracle::Reason::kNone ? "" : fmt::format(" ({})", reason_text(e.reason)));
 }
 
 CheckResult to_result(const oracle::Report &report) {
@@ -49,10 +64,7 @@ CheckResult to_result(const oracle::Report &report) {
   const oracle::ElementReport &e = report.findings.empty() ? report.worst : report.findings[0];
   bool outside = report.verdict == oracle::Verdict::kOutside;
   out.kind = outside ? CheckResult::Kind::kFail : CheckResult::Kind::kUndecided;
-  out.message = fmt::format(
-      "{} is {:.9g}, {} {:.9g} +- {:.3g}{}", element_name(e.request, e.head, e.dim), e.got,
-      outside ? "outside" : "undecided against", e.reference.mid, e.budget.total,
-      e.reason == oracle::Reason::kNone ? "" : fmt::format(" ({})", reason_text(e.reason)));
+  out.message = fmt::format("{} is {}", element_name(e.request, e.head, e.dim), against(e));
   out.symptom = wrong_value(e.request, e.head, e.dim, e.got, e.reference.mid, e.budget.total);
   out.row = e.request;
   out.head = e.head;
@@ -85,7 +97,8 @@ oracle::CertifySample sample_of(const Problem &p) {
 
 oracle::CallOutputs outputs_of(const Tensors &t) {
   const auto *lse = t.lse.buffer < 0 ? nullptr : t.buffers[t.lse.buffer].bytes.data();
-  return {t.buffers[t.o.buffer].bytes.data(), reinterpret_cast<const float *>(lse)};
+  return {token_0(t, t.o, t.buffers[t.o.buffer].bytes.data()),
+          static_cast<const float *>(token_0(t, t.lse, lse))};
 }
 
 } // namespace

@@ -100,8 +100,8 @@ Envelope probe_envelope(Sut &asked) {
       if (takes(asked, with_field(*base, field.name, value), &reason)) {
         answers.taken.push_back(value);
       } else {
-        if (answers.refused.empty()) answers.reason = reason;
         answers.refused.push_back(value);
+        answers.reasons.push_back(reason);
       }
     }
     if (!answers.refused.empty() && !answers.taken.empty()) out.fields[field.name] = answers;

@@ -19,7 +19,8 @@ enum Need : unsigned {
   kDeterminism = 8,   ///< it declares some
   kExactWeights = 16, ///< weights are exact where base-2 logits are integers, and so is their sum
   kNanContract = 32,  ///< it promises something of NaN
-  kChecks = 64        ///< it promises to refuse forbidden calls
+  kChecks = 64,       ///< it promises to refuse forbidden calls
+  kKeyOrder = 128     ///< it declares the order of keys
 };
 
 /// What a property may choose itself, whatever the case says.

@@ -33,7 +33,8 @@ const std::vector<Word> &needs() {
                                           {kDeterminism, "declared determinism", {}},
                                           {kExactWeights, "exact weights", {}},
                                           {kNanContract, "declared NaN", {}},
-                                          {kChecks, "declared checks", {}}};
+                                          {kChecks, "declared checks", {}},
+                                          {kKeyOrder, "a declared order", {}}};
   return words;
 }
 
@@ -127,6 +128,7 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   if (property.needs & kExactWeights && !exact_weights(kernel.arithmetic)) return false;
   if (property.needs & kNanContract && kernel.nan_contract == 0) return false;
   if (property.needs & kChecks && kernel.checks_arguments == 0) return false;
+  if (property.needs & kKeyOrder && kernel.key_order == nullptr) return false;
   return (property.needs & kExactNumbers) == 0 || computes_field(kernel);
 }
 

@@ -3,6 +3,7 @@
 // process that ends, hangs or closes its channel is a hazard of the case that was running, and the
 // next case gets a new process. The harness judges its own copy of the outputs, taken when the call
 // has returned; what it expects never enters the process.
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "kernels/simt/asan.h"
 #include "oracle/exact/tile_order.h"
 #include "properties/sut/child.h"
+#include "properties/sut/fault.h"
 #include "properties/sut/shared_memory.h"
 #include "properties/sut/sut.h"
 #include "properties/sut/wire.h"
@@ -32,6 +34,35 @@ void limit_memory([[maybe_unused]] assay_target target) {
   if (target == ASSAY_TARGET_SIMT) setrlimit(RLIMIT_AS, &memory);
 #endif
 }
+
+/// A note that a process started later can leave; null where there is no room.
+class SharedNote {
+public:
+  SharedNote()
+      : note_(static_cast<FaultNote *>(mmap(nullptr, sizeof(FaultNote), PROT_READ | PROT_WRITE,
+                                            MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    if (static_cast<void *>(note_) == MAP_FAILED) note_ = nullptr;
+    clear();
+  }
+  SharedNote(const SharedNote &) = delete;
+  ~SharedNote() {
+    if (note_ != nullptr) munmap(note_, sizeof(FaultNote));
+  }
+  void clear() {
+    if (note_ != nullptr) *note_ = FaultNote();
+  }
+  FaultNote *get() const { return note_; }
+  /// A copy; the kernel may have written there.
+  std::string text() const {
+    if (note_ == nullptr) return "";
+    FaultNote copy = *note_;
+    copy.buffer[FaultNote::kName - 1] = '\0';
+    return text_of(copy);
+  }
+
+private:
+  FaultNote *note_;
+};
 
 /// What the kernel throws, in words.
 template <class Body>
@@ -119,9 +150,12 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
 }
 
 /// What the process does until its channel closes: one request, one reply.
-[[noreturn]] void serve(const assay_kernel &kernel, SharedMemory &shared, Channel &channel) {
+[[noreturn]] void serve(const assay_kernel &kernel, SharedMemory &shared, FaultNote *note,
+                        Channel &channel) {
   enter_child();
   limit_memory(kernel.target);
+  // A driver, and AddressSanitizer, have handlers of their own.
+  if (note != nullptr && kernel.target == ASSAY_TARGET_SIMT && !ASSAY_ASAN) note_faults(note);
   const std::unique_ptr<Sut> sut = set_up(kernel, channel);
   for (wire::Message message; channel.receive(message, std::nullopt, kMaxMessage);) {
     const wire::Message reply = answer(*sut, shared, wire::unpack_request(message));
@@ -218,15 +252,17 @@ private:
     const bool replied = child_.channel().send(request, until) &&
                          child_.channel().receive(reply, until, kMaxMessage);
     if (replied) return std::nullopt;
-    const Hazard failure = child_.failure(until);
+    Hazard failure = child_.failure(until);
     if (failure.kind == Hazard::Kind::kHung) note_hang(kernel());
+    if (failure.kind == Hazard::Kind::kSignal) failure.text += note_.text();
     return failure;
   }
 
   void start() {
+    note_.clear();
     child_.start([this](int fd) {
       Channel channel(fd);
-      serve(kernel(), shared_, channel);
+      serve(kernel(), shared_, note_.get(), channel);
     });
     const Deadline until = child_.deadline();
     wire::Message said;
@@ -243,6 +279,7 @@ private:
     return {.kind = Hazard::Kind::kNoReply, .text = "the kernel's process sent no sound reply"};
   }
   SharedMemory shared_;
+  SharedNote note_;
   Child child_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "kernels/simt/stream.h"
 #include "properties/call/params.h"
+#include "properties/sut/fault.h"
 #include "properties/sut/guard.h"
 #include "properties/sut/sut.h"
 
@@ -86,8 +87,10 @@ private:
   }
 
   static void *scratch(simt::Memory &memory, const Tensors &t, uint64_t bytes, const char *name) {
-    return memory.allocate(bytes, simt::Access::kReadWrite, simt::InitState::kUndefined, name, 256,
-                           scratch_offset(t, name));
+    void *const at = memory.allocate(bytes, simt::Access::kReadWrite, simt::InitState::kUndefined,
+                                     name, 256, scratch_offset(t, name));
+    note_buffer_near_faults(at, bytes, name);
+    return at;
   }
 
   assay_status plan(simt::Memory &memory, const Tensors &t, AbiParams &params) {
@@ -116,6 +119,7 @@ private:
 
   static std::vector<void *> register_buffers(simt::Memory &memory, const Tensors &t) {
     std::vector<void *> addresses;
+    forget_buffers_near_faults();
     for (size_t i = 0; i < t.buffers.size(); ++i) {
       const Buffer &b = t.buffers[i];
       // An output that is not also an input (in place) must not be read before it is written.
@@ -124,6 +128,7 @@ private:
           b.bytes.size(), b.output ? simt::Access::kReadWrite : simt::Access::kReadOnly,
           fresh ? simt::InitState::kUndefined : simt::InitState::kDefined, b.name, 256, b.offset));
       std::memcpy(addresses.back(), b.bytes.data(), b.bytes.size());
+      note_buffer_near_faults(addresses.back(), b.bytes.size(), b.name);
     }
     for (const CacheView &c : t.caches)
       forbid_dead_entries(memory, t, c, addresses[c.table]);

@@ -72,30 +72,52 @@ bool knows_queries(const assay_kernel &kernel, const Tensors &t) {
   return kernel.ragged_queries != 0 || t.problem.query_tokens.empty();
 }
 
-/// A head_dim that the kernel refuses has no workspace and no plan.
-void ask_sizes_of_other_head_dims(const assay_kernel &kernel, AbiParams &params,
-                                  std::vector<WrongAnswer> &wrong) {
-  if (params.family != Family::kPaged && params.family != Family::kCascade) return;
-  int32_t &head_dim =
-      params.family == Family::kPaged ? params.paged.head_dim : params.cascade.head_dim;
-  const int32_t right = head_dim;
-  const auto ask = [&](auto size, Asked asked, const char *what) {
+/// Asks a kernel about calls that it should refuse, and keeps what it does not refuse.
+class BadCallAsker {
+public:
+  /// `params` is a right call, which is spoilt before each question.
+  BadCallAsker(const assay_kernel &kernel, AbiParams &params, std::vector<WrongAnswer> &wrong)
+      : kernel_(kernel), params_(params), wrong_(wrong), plan_bytes_(bytes_of_plan()),
+        plan_(plan_bytes_) {}
+
+  void ask(const void *call, const BadCall &bad) {
+    if (kernel_.supports(call) == ASSAY_OK) return keep(bad, Asked::kSupports, "");
+    if (kernel_.run(call) == ASSAY_OK)
+      return keep(bad, Asked::kRun, ", which is refused when asked and then run");
+    if (!bad.of_shape) return;
     uint64_t bytes = 0;
-    if (size == nullptr || size(params.get(), &bytes) != ASSAY_OK) return;
-    const BadCall call{"head_dim", BadCall::Kind::kValue, fmt::format("head_dim is {}", head_dim)};
-    wrong.push_back(
-        accepted(call, asked, fmt::format(", which is refused when asked and has a {}", what)));
-  };
-  // Smaller ones, since those of the case allow strides that a larger one would not.
-  for (const int32_t other : {32, 96, 160, 192}) {
-    if (other >= right) break;
-    head_dim = other;
-    if (kernel.supports(params.get()) == ASSAY_OK) continue;
-    ask(kernel.workspace_size, Asked::kWorkspace, "workspace");
-    ask(kernel.plan_size, Asked::kPlan, "plan");
+    if (kernel_.workspace_size != nullptr && kernel_.workspace_size(call, &bytes) == ASSAY_OK)
+      keep(bad, Asked::kWorkspace, ", which is refused when asked and has a workspace");
+    if (kernel_.plan_size == nullptr) return;
+    if (kernel_.plan_size(call, &bytes) == ASSAY_OK)
+      keep(bad, Asked::kPlan, ", which is refused when asked and has a plan");
+    else if (plans())
+      keep(bad, Asked::kPlan, ", which is refused when asked and is planned");
   }
-  head_dim = right;
-}
+
+private:
+  void keep(const BadCall &bad, Asked asked, const char *more) {
+    wrong_.push_back(accepted(bad, asked, more));
+  }
+  uint64_t bytes_of_plan() const {
+    uint64_t bytes = 0;
+    if (kernel_.plan_size != nullptr) kernel_.plan_size(params_.get(), &bytes);
+    return bytes;
+  }
+  /// The call that params_ holds, with room for a plan.
+  bool plans() {
+    assay_paged_params planned = params_.paged;
+    planned.plan = plan_.data();
+    planned.plan_bytes = plan_bytes_;
+    return kernel_.plan(&planned) == ASSAY_OK;
+  }
+
+  const assay_kernel &kernel_;
+  AbiParams &params_;
+  std::vector<WrongAnswer> &wrong_;
+  uint64_t plan_bytes_;
+  GuardedBytes plan_;
+};
 
 } // namespace
 
@@ -150,16 +172,10 @@ std::vector<WrongAnswer> Sut::accepted_bad_calls(const Tensors &t) {
   params.set_workspace(workspace.data(), bytes);
   if (kernel_.supports(params.get()) != ASSAY_OK) return {};
   std::vector<WrongAnswer> wrong;
-  const auto ask = [&](const void *call, const BadCall &bad) {
-    if (kernel_.supports(call) == ASSAY_OK)
-      wrong.push_back(accepted(bad, Asked::kSupports, ""));
-    else if (kernel_.run(call) == ASSAY_OK)
-      wrong.push_back(accepted(bad, Asked::kRun, ", which is refused when asked and then run"));
-  };
+  BadCallAsker asker(kernel_, params, wrong);
   for_each_bad_call(params, traits_of(kernel_, bytes),
-                    [&](const BadCall &bad) { ask(params.get(), bad); });
-  ask(nullptr, {"params", BadCall::Kind::kNull, "params null"});
-  ask_sizes_of_other_head_dims(kernel_, params, wrong);
+                    [&](const BadCall &bad) { asker.ask(params.get(), bad); });
+  asker.ask(nullptr, {"params", BadCall::Kind::kNull, "params null"});
   return wrong;
 }
 

@@ -31,12 +31,13 @@ public:
     return tensor(buffer, dtype, {count}, {1});
   }
 
-  /// [requests, tokens, heads, width]; without tokens in the families that have none, and
-  /// without width for an LSE.
+  /// [requests, tokens, heads, width]; without requests in a ragged call, without tokens in the
+  /// families that have none, and without width for an LSE.
   json rows(const View &v, int64_t rows, int64_t width) const {
     const bool paged = t_.problem.family == Family::kPaged, values = width > 0;
-    Sizes shape{rows / v.tokens}, strides{v.row_stride};
-    if (paged) shape.push_back(v.tokens), strides.push_back(v.token_stride);
+    const bool ragged = !t_.problem.query_tokens.empty();
+    Sizes shape{ragged ? rows : rows / v.tokens}, strides{ragged ? v.token_stride : v.row_stride};
+    if (paged && !ragged) shape.push_back(v.tokens), strides.push_back(v.token_stride);
     shape.push_back(t_.heads()), strides.push_back(v.head_stride);
     if (values) shape.push_back(width), strides.push_back(1);
     return tensor(v.buffer, values ? kDtypes[static_cast<int>(t_.problem.dtype)] : "fp32", shape,
@@ -82,7 +83,15 @@ public:
     out["v_scale"] = vector(t_.v_scale, "fp32", scales(p.v_scale));
     out["alibi_slopes"] = vector(t_.slopes, "fp32", t_.heads());
     out["sinks"] = vector(t_.sinks, "fp32", t_.heads());
+    out["query_start"] = vector(buffer("query_start"), kInt32, p.batch + 1);
     return out;
+  }
+
+  /// By name; -1 where the call has none.
+  int buffer(const char *name) const {
+    for (const FeatureArray &array : t_.feature_arrays)
+      if (t_.buffers[array.buffer].name == name) return array.buffer;
+    return -1;
   }
 
   json cascade() const {

@@ -10,6 +10,7 @@
 #include "properties/call/materialise.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/registry.h"
+#include "properties/tests/own_kernel.h"
 
 namespace assay {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
                                 Family::kMergeStates};
 
-const assay_kernel &own_kernel(Family family) {
+const assay_kernel &kernel_of(Family family) {
   const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
   for (int i = 0; i < own->num_kernels; ++i)
     if (own->kernels[i].family == static_cast<assay_family>(family) &&
@@ -59,7 +60,7 @@ TEST(BadCalls, EachIsAskedAndMended) {
 
 TEST(BadCalls, AKernelThatTakesThemIsFound) {
   for (const Family family : kFamilies) {
-    assay_kernel kernel = own_kernel(family);
+    assay_kernel kernel = kernel_of(family);
     const Problem p = draw_problem(fuzz_limits(), family, 8);
     EXPECT_TRUE(find_property("bad_calls_refused")->check(p, *make_simt_sut(kernel)).passed());
     kernel.supports = takes_all;
@@ -73,7 +74,7 @@ TEST(BadCalls, AKernelThatTakesThemIsFound) {
 }
 
 TEST(BadCalls, ARunIsNotToTakeWhatIsRefusedWhenAsked) {
-  assay_kernel kernel = own_kernel(Family::kMergeState);
+  assay_kernel kernel = kernel_of(Family::kMergeState);
   kernel.run = takes_all;
   const Tensors t = materialise(draw_problem(fuzz_limits(), Family::kMergeState, 7));
   const std::vector<WrongAnswer> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
@@ -81,20 +82,44 @@ TEST(BadCalls, ARunIsNotToTakeWhatIsRefusedWhenAsked) {
   EXPECT_EQ(accepted[0].text, "struct_size is 0, which is refused when asked and then run");
 }
 
-TEST(BadCalls, AWorkspaceOfARefusedHeadDimIsOneOfThem) {
-  Problem p = draw_problem(fuzz_limits(), Family::kPaged, 8);
-  p.head_dim = 256;
-  const Tensors t = materialise(p);
-  assay_kernel kernel = own_kernel(Family::kPaged);
-  EXPECT_TRUE(make_simt_sut(kernel)->accepted_bad_calls(t).empty());
-  kernel.workspace_size = [](const void *, uint64_t *) -> assay_status { return ASSAY_OK; };
-  const std::vector<WrongAnswer> accepted = make_simt_sut(kernel)->accepted_bad_calls(t);
-  ASSERT_FALSE(accepted.empty());
-  EXPECT_EQ(accepted[0].text, "head_dim is 32, which is refused when asked and has a workspace");
+/// Says of every shape that it has a size.
+assay_status any_workspace(const void *params, uint64_t *bytes) {
+  assay_paged_attention_v2_workspace_size(static_cast<const assay_paged_params *>(params), bytes);
+  return ASSAY_OK;
+}
+assay_status any_plan(const void *, uint64_t *) { return ASSAY_OK; }
+
+TEST(BadCalls, ASizeOrAPlanOfARefusedShapeIsOneOfThem) {
+  const Tensors t = materialise(draw_problem(fuzz_limits(), Family::kPaged, 8));
+  const auto of = [&](const assay_kernel &kernel) {
+    std::set<std::string> texts;
+    for (const WrongAnswer &wrong : make_simt_sut(kernel)->accepted_bad_calls(t))
+      texts.insert(wrong.text);
+    return texts;
+  };
+  const assay_kernel right = own_kernel("paged_attention_v2");
+  EXPECT_TRUE(of(right).empty());
+  for (const std::string what : {"struct_size is 0", "head_dim is 192", "kv.page_size is 0",
+                                 "num_splits is -1", "kv.rows is one more than batch"}) {
+    const std::string refused = what + ", which is refused when asked and ";
+    assay_kernel kernel = right;
+    kernel.workspace_size = any_workspace;
+    EXPECT_EQ(of(kernel).count(refused + "has a workspace"), 1u) << what;
+    kernel = right;
+    kernel.plan_size = any_plan;
+    EXPECT_EQ(of(kernel).count(refused + "has a plan"), 1u) << what;
+    kernel = right;
+    kernel.plan = takes_all;
+    EXPECT_EQ(of(kernel).count(refused + "is planned"), 1u) << what;
+  }
+  // Of a pointer or a stride no size says anything.
+  assay_kernel kernel = right;
+  kernel.workspace_size = any_workspace;
+  EXPECT_EQ(of(kernel).count("q is null, which is refused when asked and has a workspace"), 0u);
 }
 
 TEST(BadCalls, NoParamsIsOneOfThem) {
-  assay_kernel kernel = own_kernel(Family::kMergeState);
+  assay_kernel kernel = kernel_of(Family::kMergeState);
   kernel.supports = [](const void *params) -> assay_status {
     return params == nullptr
                ? ASSAY_OK
@@ -108,7 +133,7 @@ TEST(BadCalls, NoParamsIsOneOfThem) {
 
 TEST(BadCalls, ACrashIsOneOfThem) {
   if (processes_need_one_thread() && ASSAY_ASAN) GTEST_SKIP() << "ASan reports the crash itself";
-  assay_kernel kernel = own_kernel(Family::kPaged);
+  assay_kernel kernel = kernel_of(Family::kPaged);
   kernel.supports = reads_lengths;
   const auto sut = make_process_sut(kernel);
   Problem p = draw_problem(fuzz_limits(), Family::kPaged, 7);

@@ -40,9 +40,44 @@ TEST(Envelope, IsLearntFromAnswers) {
   EXPECT_EQ(e.fields.at("group_size").taken, std::vector{4});
   EXPECT_EQ(e.fields.at("q_len").taken, std::vector{1});
   EXPECT_EQ(e.fields.at("window").taken, std::vector{0});
-  EXPECT_EQ(e.fields.at("page_size").reason, "one shape only");
+  EXPECT_EQ(e.fields.at("page_size").reasons[0], "one shape only");
   EXPECT_EQ(e.fields.count("lse_base"), 0u);
   EXPECT_EQ(e.fields.count("num_kv_heads"), 0u);
+}
+
+// Each side of a range has its own reason, and cases are moved to either end.
+TEST(Envelope, SaysWhichLengthsAreRefusedAndWhy) {
+  static const char *said = "";
+  assay_kernel k = reference::kernel("reference_v1");
+  k.supports = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    said = "";
+    for (int r = 0; r < p.batch; ++r)
+      if (p.kv.seq_lens[r] == 0) said = "no empty requests";
+    if (p.kv.max_pages * p.kv.page_size > 300) said = "too long";
+    return *said == 0 ? ASSAY_OK : ASSAY_UNSUPPORTED;
+  };
+  k.last_error = [] { return said; };
+  const Envelope e = probe_envelope(k, false);
+  const auto words = [&](Family family, const Envelope &of) {
+    for (const ShapeField &field : shape_fields(family))
+      if (field.name == "seq_lens") return describe_field(field, of.fields.at("seq_lens"));
+    return std::string();
+  };
+  EXPECT_EQ(words(Family::kPaged, e),
+            "seq_lens       1 .. 288; not less (no empty requests); not more (too long)");
+  int empty = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const Problem drawn = draw_problem(check_limits(), Family::kPaged, seed);
+    for (int len : drawn.seq_lens)
+      empty += len == 0;
+    for (int len : e.fit(drawn, check_limits()).seq_lens)
+      EXPECT_TRUE(len >= 1 && len <= 288) << len;
+  }
+  EXPECT_GT(empty, 0);
+  Envelope short_ones = e;
+  short_ones.fields["seq_lens"] = {{1, 0, 16}, {64}, {"too long"}};
+  EXPECT_EQ(words(Family::kPaged, short_ones), "seq_lens       up to 16; not more (too long)");
 }
 
 TEST(Envelope, OfAKernelThatTakesEverythingHasNoFields) {

@@ -261,6 +261,12 @@ TEST(ProjectFile, IsRead) {
 
 TEST(ProjectFile, NamesWhatIsWrong) {
   EXPECT_EQ(refusal("[build]\nlibrary = \"a.so\"\n"), "assay.toml: build.command is missing");
+  EXPECT_EQ(refusal("[build]\ncommand = \"make\"\n"),
+            "assay.toml: build.library is missing, and so is build.worker");
+  EXPECT_EQ(refusal("[build]\nlibrary = \"a.so\"\nworker = \"python3 w.py\"\n"),
+            "assay.toml: build.worker stands beside build.library; one of them has the kernels");
+  EXPECT_EQ(parse_project("[build]\nworker = \"python3 w.py\"\n", "assay.toml").worker,
+            "python3 w.py");
   EXPECT_EQ(refusal("[build]\ncommand = \"make\"\nlibrary = \"../a.so\"\n"),
             "assay.toml: build.library is no path inside the repository");
   EXPECT_EQ(refusal("[build]\ncommand = 3\n"),

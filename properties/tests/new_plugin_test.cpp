@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `assay new plugin`: what it refuses, and that what it writes is a right kernel as it stands.
+#include "properties/plugins/arithmetics.h"
 #include "properties/plugins/project.h"
 #include "properties/tests/cli_fixture.h"
 
@@ -81,7 +82,7 @@ TEST_F(Cli, NewPluginWritesWhatItNames) {
       const Ran r = assay_program(args);
       ASSERT_EQ(r.code, kExitPass) << r.err;
       size_t files = 0;
-      for (const auto &entry : fs::directory_iterator("mine"))
+      for (const auto &entry : fs::recursive_directory_iterator("mine"))
         files += entry.is_regular_file();
       const auto j = json("out.json");
       EXPECT_EQ(j["files"].size(), files);
@@ -105,6 +106,9 @@ TEST(PluginProject, HoldsTheFilesOfTheTree) {
     ADD_FAILURE() << "no " << name << " for " << from;
   };
   expect_source(Kind::kPaged, Language::kCpp, "kernel.cpp", "cpp/paged.cpp");
+  for (const char *header : {"assay.h", "plugin.h"})
+    expect_source(Kind::kMerge, Language::kCuda, (std::string("include/assay/") + header).c_str(),
+                  (std::string("../../../kernels/abi/") + header).c_str());
   expect_source(Kind::kCascade, Language::kCpp, "kernel.cpp", "cpp/cascade.cpp");
   expect_source(Kind::kMerge, Language::kCpp, "kernel.cpp", "cpp/merge.cpp");
   expect_source(Kind::kPaged, Language::kCuda, "kernel.cu", "cuda/paged.cu");
@@ -113,6 +117,54 @@ TEST(PluginProject, HoldsTheFilesOfTheTree) {
   expect_source(Kind::kPaged, Language::kPython, "kernel.py", "python/paged.py");
   expect_source(Kind::kCascade, Language::kPython, "kernel.py", "python/cascade.py");
   expect_source(Kind::kMerge, Language::kPython, "kernel.py", "python/merge.py");
+}
+
+/// The declaration of a project that starts from a named arithmetic.
+std::string declaration_like(const std::string &name, Language language, const char *source) {
+  for (const auto &file : plugins::project_files(Kind::kPaged, language, "my_kernel", name))
+    if (file.path == source) {
+      const size_t begin = file.text.find("constexpr assay_arithmetic kArithmetic");
+      return file.text.substr(begin, file.text.find("};\n", begin) + 3 - begin);
+    }
+  return "";
+}
+
+// Initialisers in another order than the struct's fields do not compile.
+TEST_F(Cli, EveryNamedArithmeticIsADeclaration) {
+  std::string all = "#include <assay/plugin.h>\n";
+  for (const std::string &name : plugins::arithmetic_names()) {
+    const std::string declaration = declaration_like(name, Language::kCpp, "kernel.cpp");
+    EXPECT_EQ(declaration, declaration_like(name, Language::kCuda, "kernel.cu"));
+    EXPECT_NE(declaration.find("As " + name + " ("), std::string::npos) << declaration;
+    all += "namespace like_" + name + " {\n" + declaration +
+           "assay_arithmetic get() { return kArithmetic; }\n}\n";
+  }
+  fs::create_directories("all");
+  std::ofstream("all/kernel.cpp") << all;
+  compiled("all", "all.so");
+  EXPECT_GE(plugins::arithmetic_names().size(), 14u);
+}
+
+// The values are those of the data file, which Declaration.like reads, too.
+TEST_F(Cli, NewPluginStartsFromANamedArithmetic) {
+  ASSERT_EQ(assay_program({"new", "plugin", "mine", "--paged", "--like", "fa2"}).code, kExitPass);
+  const std::string library = compiled("mine", "like.so");
+  ASSERT_EQ(assay_program({"--json", path("k.json"), "list", "kernels", "--plugin", library}).code,
+            kExitPass);
+  const auto declared = json("k.json")["kernels"][0]["declaration"];
+  std::ifstream in(fs::path(ASSAY_SOURCES) / "properties/python/assay/arithmetics/fa2.json");
+  const auto data = nlohmann::json::parse(in);
+  for (const auto &[field, entry] : data["fields"].items())
+    EXPECT_EQ(declared[field], entry["value"]) << field;
+  EXPECT_EQ(declared["q_abs_error"], 0.0); // of what the file does not have
+  const Ran python = assay_program(
+      {"new", "plugin", "other", "--merge", "--python", "--like", "flashinfer_merge"});
+  ASSERT_EQ(python.code, kExitPass) << python.err;
+  EXPECT_NE(text_of("other/kernel.py").find("assay.Declaration.like(\"flashinfer_merge\")"),
+            std::string::npos);
+  expect_error(assay_program({"new", "plugin", "third", "--paged", "--like", "fa9"}), kExitUsage,
+               "'fa9' is none of assay, fa2, ");
+  EXPECT_FALSE(fs::exists("third"));
 }
 
 TEST(PluginProject, NoPlaceholderIsLeft) {

@@ -193,14 +193,21 @@ TEST(Process, ReachingFarOutsideABufferIsAFinding) {
         const volatile char beyond = static_cast<const char *>(p->o)[2048];
         return beyond == 0 ? ASSAY_OK : ASSAY_OK;
       },
-      "signal 11");
+      "bytes behind the end of o, which has ");
   expect_finding(
       [](const void *params) -> assay_status {
         const auto *p = static_cast<const assay_paged_params *>(params);
         reinterpret_cast<volatile char *>(p->lse)[-4608] = 0;
         return ASSAY_OK;
       },
-      "signal 11");
+      "signal 11 (Segmentation fault) 4608 bytes in front of lse, which has ");
+  expect_finding(
+      [](const void *params) -> assay_status {
+        const auto *p = static_cast<const assay_paged_params *>(params);
+        const volatile float slope = *p->alibi_slopes; // null: the case has none
+        return slope == 0 ? ASSAY_OK : ASSAY_OK;
+      },
+      "signal 11 (Segmentation fault) at address 0x0, where nothing is: a null pointer");
 }
 #endif
 

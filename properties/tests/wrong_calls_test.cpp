@@ -10,6 +10,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,20 @@ TEST_P(WrongCalls, are_found_at_three_seeds) {
     EXPECT_TRUE(searched(*kernel, options))
         << kernel->name << " survives seed " << seed << ": " << wrong_calls::mistake(kernel->name);
   }
+}
+
+// Its draws alone; where they show none, those of within_budget do (calls.csv).
+TEST(DeclaredOrder, shows_wrong_orders_alone) {
+  int orders = 0, shown = 0;
+  for (int i = 0; i < wrong_calls::plugin().num_kernels; ++i) {
+    const assay_kernel &kernel = wrong_calls::plugin().kernels[i];
+    if (std::string_view(kernel.name).rfind("order_of_", 0) != 0) continue;
+    ++orders;
+    for (uint64_t seed = 1; seed <= 3; ++seed)
+      shown += first_shown(kernel, options_of(seed), {find_property("declared_order")}).has_value();
+  }
+  EXPECT_EQ(orders, 8);
+  EXPECT_GE(shown, 23) << "of 24";
 }
 
 std::vector<const char *> names() {

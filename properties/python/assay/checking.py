@@ -47,6 +47,7 @@ def check(
     determinism=None,
     batch_invariance=None,
     nan_contract=None,
+    ragged_queries=None,
     cases=None,
     budget=None,
     property=None,
@@ -60,7 +61,7 @@ def check(
     """Draws cases, runs the kernel on them in processes of their own, and judges what it wrote.
 
     kernel      a function of a Case, defined in a module or script
-    family .. nan_contract   as in assay.kernel; in the place of what it is marked with
+    family .. ragged_queries   as in assay.kernel; in the place of what it is marked with
     cases       decided cases per property (40), or budget: time for all of them, "60s"
     property    one property instead of all
     only        values of fields: {"dtype": "bf16", "head_dim": [64, 128]}
@@ -84,6 +85,7 @@ def check(
         determinism=determinism,
         batch_invariance=batch_invariance,
         nan_contract=nan_contract,
+        ragged_queries=ragged_queries,
     )
     arguments = ["check", "--worker", worker_command(kernel, _spec_of(kernel, fields)), "--seed", str(seed)]
     options = {

@@ -50,8 +50,10 @@ class JudgeReport:
         place += f" head {w['head']} " + ("the LSE" if w["dim"] < 0 else f"dim {w['dim']}")
         lines = []
         if not self.passed:
-            lines.append(f"{self.verdict}: {place} is {w['got']:.9g}, exact {w['exact']:.12g} +- {w['radius']:.2g}: {w['reason']}")
-            if math.isfinite(w["allowed"]) and w["allowed"] > 0:
+            bounded = math.isfinite(w["allowed"]) and w["allowed"] > 0  # else certain bits are due, and the reason says which
+            exact = f", exact {w['exact']:.12g} +- {w['radius']:.2g}" if bounded else ""
+            lines.append(f"{self.verdict}: {place} is {w['got']:.9g}{exact}: {w['reason']}")
+            if bounded:
                 lines.append(f"  off by {abs(w['got'] - w['exact']):.3g}, allowed is {w['allowed']:.3g} ({w['ratio']:.3g} times that)")
             terms = {term: size for term, size in w["budget"].items() if size > 0}
             if terms:

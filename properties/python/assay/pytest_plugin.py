@@ -37,6 +37,7 @@ def says_something(declared, spec):
         "declared determinism": spec.determinism != "none",
         "declared NaN": spec.nan_contract != "none",
         "exact weights": spec.declaration.exponential == "base2",
+        "a declared order": False,
     }
     return family in declared["families"] and all(needs.get(word, True) for word in declared["needs"])
 

@@ -24,6 +24,7 @@ class Spec:
     determinism: str = "none"
     batch_invariance: str = "none"
     nan_contract: str = "none"
+    ragged_queries: bool = False
     supports: object = None
     cases: int = None
     budget: str = None
@@ -38,6 +39,8 @@ class Spec:
         for field, known in words.items():
             if getattr(self, field) not in known:
                 raise ValueError(f"assay: {field} is {getattr(self, field)!r}, expected one of {', '.join(known)}")
+        if not isinstance(self.ragged_queries, bool) or (self.ragged_queries and FAMILIES[self.family] != 0):
+            raise ValueError(f"assay: ragged_queries is {self.ragged_queries!r}, expected True or False, True of a paged kernel only")
         if not isinstance(self.declaration, Declaration):
             raise TypeError(f"assay: declaration is {self.declaration!r}, expected an assay.Declaration")
         if self.supports is not None and not callable(self.supports):
@@ -51,6 +54,7 @@ class Spec:
             "determinism": DETERMINISM[self.determinism],
             "batch_invariance": BATCH_INVARIANCE[self.batch_invariance],
             "nan_contract": NAN_CONTRACT[self.nan_contract],
+            "ragged_queries": int(self.ragged_queries),
             "arithmetic": self.declaration.to_json(),
         }
 
@@ -64,6 +68,8 @@ def kernel(*, family, declaration, name=None, **fields):
     determinism       none (default) or run_to_run: the same call gives the same bits
     batch_invariance  none (default), fixed or always: whether a row's bits may follow the other rows
     nan_contract      none (default), values, scores or all: which NaN must reach the outputs
+    ragged_queries    False (default), or True of a paged kernel that takes query_start: requests of unlike
+                      numbers of query tokens
     supports          a function of a Case that raises assay.Unsupported, or returns False or a reason,
                       for calls that the kernel does not take; without it the kernel itself is asked
     cases, budget     of the tests that pytest makes of it (budget: "10s")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Right kernels of the other families, in NumPy."""
+import types
+
 import assay
 import numpy as np
 
-from paged_attention import FP32, LOG2E, gather
+from paged_attention import FP32, LOG2E, attend, attend_all, gather
 
 MERGE = assay.Declaration(
     exp2_rel_error=2.0**-21, log2_abs_error=2.0**-21, rcp_rel_error=2.0**-22, max_splits=1024, merge_stages=1
@@ -97,3 +99,42 @@ def keys_of(case, r, kv_head, which):
         pages = level.page_table[segment, : -(-length // level.page_size)]
         parts.append(gather(case, getattr(level, which), pages, kv_head, length))
     return np.concatenate(parts)
+
+
+class Tokens:
+    """o or lse of a ragged call, by request and token of it."""
+
+    def __init__(self, array, starts):
+        self.array, self.starts = array, starts
+
+    def __getitem__(self, at):
+        return self.array[(self.starts[at[0]] + at[1], *at[2:])]
+
+    def __setitem__(self, at, value):
+        self.array[(self.starts[at[0]] + at[1], *at[2:])] = value
+
+
+@assay.kernel(family="paged", declaration=FP32, determinism="run_to_run", nan_contract="all", ragged_queries=True)
+def ragged_attention(case):
+    attend_ragged(case, lambda tokens: tokens)
+
+
+def attend_ragged(case, counted_as):
+    """A request of n tokens sits at the positions of one of counted_as(n)."""
+    starts = case.query_start
+    if starts is None:
+        attend_all(case, case.seq_lens)
+        return
+    q = case.load(case.q)
+    own = types.SimpleNamespace(**vars(case), load=case.load, store=case.store)
+    own.o = Tokens(case.o, starts)
+    own.lse = None if case.lse is None else Tokens(case.lse, starts)
+    for r, length in enumerate(case.seq_lens):
+        tokens = starts[r + 1] - starts[r]
+        own.q_len = counted_as(tokens)
+        pages = case.page_table[r, : -(-length // case.page_size)]
+        for head in range(case.num_qo_heads):
+            kv_head = head * case.num_kv_heads // case.num_qo_heads
+            k, v = (gather(case, pool, pages, kv_head, length) for pool in (case.k_cache, case.v_cache))
+            for token in range(tokens):
+                attend(own, r, token, head, kv_head, q[starts[r] + token, head], k, v)

@@ -30,6 +30,22 @@ def test_right_kernels_of_the_other_families_pass(name, property):
     assert result.report["kernels"][0]["outputs"] > 1000
 
 
+def test_a_kernel_gets_ragged_calls_if_it_declares_so():
+    result = assay.check(right_kernels.ragged_attention, cases=4, property="ragged_equals_alone").raise_for_findings()
+    assert result.passed
+    within = assay.check(right_kernels.ragged_attention, cases=2, property="within_budget").raise_for_findings()
+    runs = within.report["runs"]
+    assert sum(run["classes"].get("ragged_queries", 0) for run in runs) > 0
+    found = assay.check(wrong_kernels.ragged_as_full, cases=4, property="ragged_equals_alone")
+    assert [finding.kernel for finding in found.findings] == ["ragged_as_full"]
+    assert "request of a ragged call in a call of its own" in found.findings[0].message
+
+
+def test_ragged_queries_are_of_paged_kernels():
+    with pytest.raises(ValueError, match="ragged_queries is True, expected"):
+        assay.check(right_kernels.cascade, ragged_queries=True)
+
+
 def test_one_token_less_is_found_with_a_small_case():
     result = assay.check(off_by_one, cases=1, property="within_budget")
     with pytest.raises(assay.FindingsError, match="off_by_one within_budget: row 0 head 0"):

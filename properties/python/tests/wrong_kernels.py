@@ -10,7 +10,8 @@ import time
 
 import assay
 
-from right_kernels import MERGE, merge_pair, merge_state
+from paged_attention import FP32
+from right_kernels import MERGE, attend_ragged, merge_pair, merge_state
 
 
 def wrong(**fields):
@@ -202,3 +203,9 @@ def declares_rounding(case):
 def declares_nothing(case):
     merge_state(case)
 
+
+
+@assay.kernel(family="paged", declaration=FP32, determinism="run_to_run", nan_contract="all", ragged_queries=True)
+def ragged_as_full(case):
+    """Positions as if every request had the most tokens."""
+    attend_ragged(case, lambda tokens: case.q_len)
