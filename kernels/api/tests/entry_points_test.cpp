@@ -67,6 +67,7 @@ std::vector<Entry<Params>> entry_points() {
 #define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
   add(#name "_supports", kUnsplit, &assay_##name##_supports, kAsks);                               \
   add(#name, kUnsplit, &assay_##name, kRuns);
+#define ASSAY_RANKS_KERNEL(name, Kernel)
 #define ASSAY_WORKSPACE_KERNEL(name, Kernel)                                                       \
   add(#name "_supports", kAll, &assay_##name##_supports, kAsks);                                   \
   add(#name, kAll, &assay_##name, kRuns);                                                          \
