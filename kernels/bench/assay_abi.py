@@ -15,12 +15,12 @@ DTYPES = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4}
 LSE_NATURAL, LSE_BASE2 = 0, 1
 _SCALARS = {"int32_t": c_int32, "int64_t": c_int64, "uint32_t": c_uint32, "uint64_t": c_uint64, "float": c_float}
 # Numbers of the header's enumerations.
-_SCALARS |= {"assay_target": c_int32, "assay_dtype": c_int32, "assay_lse_base": c_int32}
+_SCALARS |= dict.fromkeys(("assay_target", "assay_dtype", "assay_lse_base", "assay_exchange_heads"), c_int32)
 
 
 def _fields(declaration, structs):
     """(name, type) of each name in `const T *a, *b`, which are pointers to other structs or to anything."""
-    words = re.findall(r"\w+", declaration.replace("const ", ""))
+    words = re.findall(r"\w+", re.sub(r"\bconst\b", "", declaration))
     of = structs.get(words[0]) or _SCALARS.get(words[0])
     if "*" in declaration:
         of = POINTER(structs[words[0]]) if words[0] in structs else c_void_p

@@ -32,9 +32,9 @@ std::vector<std::string> quoted_includes(const std::string &text) {
 
 std::string stem_of(const std::string &path) { return path.substr(0, path.rfind('.')); }
 
-/// (name, type of its call) of each row of kernels.def.
+/// (name, type of its call) of each row of kernels.def that the harness sees.
 std::vector<std::pair<std::string, std::string>> rows_of(const std::string &text) {
-  static const std::regex kRow(R"(^ASSAY_\w+\((\w+), (\w+)\)$)");
+  static const std::regex kRow(R"(^ASSAY_(?!ENTRY_)\w+\((\w+), (\w+)(<\w+>)?\)$)");
   std::vector<std::pair<std::string, std::string>> out;
   std::istringstream in(text);
   std::smatch match;

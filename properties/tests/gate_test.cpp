@@ -306,7 +306,7 @@ TEST(IncludeGraph, TellsOurKernelsApart) {
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
   const auto files = own_kernel_files(IncludeGraph(paths, read), read);
-  EXPECT_EQ(files.size(), 6u);
+  EXPECT_EQ(files.size(), 9u);
   const auto touched = [&](const std::string &path) {
     std::string out;
     for (const auto &[kernel, of_kernel] : files)
@@ -314,15 +314,18 @@ TEST(IncludeGraph, TellsOurKernelsApart) {
     return out;
   };
   EXPECT_EQ(touched("kernels/decode/paged_attention_v1.cuh"), "paged_attention_v1 ");
-  EXPECT_EQ(touched("kernels/decode/v2_call.cpp"), "paged_attention_v2 ");
+  EXPECT_EQ(touched("kernels/decode/v2_call.cpp"),
+            "exchange_all exchange_scatter paged_attention_v2 sharded_attention ");
+  EXPECT_EQ(touched("kernels/exchange/exchange_states.cuh"),
+            "exchange_all exchange_scatter sharded_attention ");
   EXPECT_EQ(touched("kernels/blocks/split_kv.cuh"), "paged_attention_v2 tree_attention ");
   EXPECT_EQ(touched("kernels/blocks/sm90_core.cuh"), "cascade_attention tree_attention ");
   EXPECT_EQ(touched("kernels/tree/tree_attention.cuh"), "tree_attention ");
   EXPECT_EQ(touched("kernels/cascade/cascade_merge.cuh"), "cascade_attention ");
   EXPECT_EQ(touched("kernels/merge/merge_states.cuh"), "merge_states ");
   EXPECT_EQ(touched("kernels/arch/math.cuh"),
-            "cascade_attention merge_state merge_states paged_attention_v1 paged_attention_v2 "
-            "tree_attention ");
+            "cascade_attention exchange_all exchange_scatter merge_state merge_states "
+            "paged_attention_v1 paged_attention_v2 sharded_attention tree_attention ");
   EXPECT_EQ(touched("kernels/abi/tests/none.cpp"), "");
 }
 
