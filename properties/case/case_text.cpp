@@ -265,6 +265,9 @@ std::variant<std::map<std::string, Entry>, CaseError> split_lines(std::string_vi
     line = trim(line.substr(0, words ? line.size() : line.find('#')));
     if (line.empty()) continue;
     if (!header) {
+      if (line.starts_with("PK")) // a zip file, as .npz is
+        return CaseError{number, "not a case; tensors of a call in an .npz are for "
+                                 "'python3 -m assay judge FILE'"};
       if (line != kHeader)
         return CaseError{number, "not a case: expected 'assay-case 1', got " + quoted_word(line)};
       header = true;

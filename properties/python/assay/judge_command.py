@@ -42,8 +42,7 @@ def _dump(path, options):
         count += 1
         findings += not outcome.passed
         if outcome.passed:
-            worst = f"{outcome.ratio:.3g} of O, {outcome.ratio_lse:.3g} of the LSE"
-            print(f"{folder}: {name}: inside, worst |error| / allowed {worst}, like {outcome.like}")
+            print(f"{folder}: {name}: inside, worst |error| / allowed {outcome.ratios}, like {outcome.like}")
         else:
             print(f"{folder}: {name}: {outcome}\n  reproduce: python3 -m assay judge {kept}")
     for reason, times in sorted(left.items()):

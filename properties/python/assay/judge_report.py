@@ -21,7 +21,7 @@ class JudgeReport:
     like: str  #: the arithmetic that was claimed
     worst: dict  #: row, request, query, head, dim (-1: the LSE), got, exact, radius, allowed, ratio, budget, reason
     ratio: float  #: largest |error| / allowed of the outputs; below 1 where all are inside; nan: nothing was judged
-    ratio_lse: float  #: the same of the LSE; nan: it was not given
+    ratio_lse: float  #: the same of the LSE; nan: none was given, or none is judged
     budget: float  #: median of allowed / |O|: how sharp the claim is
     elements: int  #: outputs and LSEs looked at
     claimed: int  #: of those, the ones that anything is said about (inputs finite, fp32 not left)
@@ -42,6 +42,12 @@ class JudgeReport:
             raise AttentionError(self)
         return self
 
+    @property
+    def ratios(self):
+        """The two ratios in words."""
+        lse = "no LSE" if math.isnan(self.ratio_lse) else f"{self.ratio_lse:.3g} of the LSE"
+        return f"{self.ratio:.3g} of O, {lse}"
+
     def __str__(self):
         w = self.worst
         place = f"row {w['row']}"
@@ -61,7 +67,7 @@ class JudgeReport:
                 lines.append("  allowed for " + ", ".join(f"{term} {size:.2g}" for term, size in ordered))
             lines.append(f"  {self.findings} of {self.claimed} elements are not inside")
         else:
-            lines.append(f"inside: worst |error| / allowed is {self.ratio:.3g} of O, {self.ratio_lse:.3g} of the LSE")
+            lines.append(f"inside: worst |error| / allowed is {self.ratios}")
         lines.append(
             f"  {self.claimed} of {self.elements} elements judged, {self.rows_judged} of {self.rows} rows, "
             f"like {self.like}, allowed is {self.budget:.1e} of |O| in the median"
