@@ -353,8 +353,9 @@ enum {
  *
  * All ranks make the same calls in the same order on the same windows. Calls on a window have the
  * same dtype, heads, num_ranks, num_heads, head_dim and max_rows; num_rows may change from call to
- * call. Calls that may run at the same time need windows of their own, and there may be four of
- * them on a GPU: blocks of a call wait for those of its peers.
+ * call. Calls that may run at the same time need windows of their own, and room on the GPU, because
+ * warps of a call wait for those of its peers: a call has a warp for each state that a rank merges,
+ * 4,096 at most (of more than 4 ranks 2,048), and a multiprocessor has room for 32 (16) of them.
  *
  * A call that waits longer than timeout_ns for a peer ends: bit p of *status is set for every peer
  * p that did not come, rows that needed it are NaN with LSE NaN, and the windows can be used again

@@ -55,9 +55,11 @@ class Graph {
 public:
   /// Captures enqueue(0) .. enqueue(launches - 1).
   template <class Enqueue>
-  Graph(const Stream &stream, int launches, Enqueue enqueue) : stream_(stream.get()) {
+  Graph(const Stream &stream, int launches, Enqueue enqueue,
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal)
+      : stream_(stream.get()) {
     cudaGraph_t graph;
-    ASSAY_BENCH_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+    ASSAY_BENCH_CHECK(cudaStreamBeginCapture(stream_, mode));
     for (int i = 0; i < launches; ++i)
       enqueue(i);
     ASSAY_BENCH_CHECK(cudaStreamEndCapture(stream_, &graph));

@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/exchange/exchange_call.h"
 
-#include "kernels/host/checks.h"
+#include "kernels/host/state_checks.h"
+
 namespace assay {
 namespace {
 
 static_assert(kMaxRanks == ASSAY_MAX_RANKS);
 
-int64_t element_bytes(assay_dtype dtype) {
-  return dtype == ASSAY_FP32 || dtype == ASSAY_FIELD61 ? 4 : 2;
-}
-
 assay_status check_sizes(const assay_exchange_params &p) {
-  if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16 && p.dtype != ASSAY_FP32 &&
-      p.dtype != ASSAY_FIELD61)
-    return fail(ASSAY_UNSUPPORTED, "dtype is {}, supported are 0 (fp16), 1 (bf16), 2 (fp32)",
-                p.dtype);
+  ASSAY_RETURN_IF_ERROR(check_state_type(p.dtype, p.head_dim));
   ASSAY_RETURN_IF_ERROR(check_range("heads", p.heads, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("num_ranks", p.num_ranks, 1, kMaxRanks));
   ASSAY_RETURN_IF_ERROR(check_range("max_rows", p.max_rows, 1, kMaxGrid));
   ASSAY_RETURN_IF_ERROR(check_range("num_heads", p.num_heads, 1, 1 << 20));
-  ASSAY_RETURN_IF_ERROR(check_range("head_dim", p.head_dim, 8, 512));
-  if (p.head_dim % 8 != 0)
-    return fail(ASSAY_UNSUPPORTED, "head_dim is {}, expected a multiple of 8", p.head_dim);
   if (int64_t{p.max_rows} * p.num_heads > kMaxGrid)
     return fail(ASSAY_CAPACITY_EXCEEDED, "max_rows * num_heads is {}, expected at most {}",
                 int64_t{p.max_rows} * p.num_heads, kMaxGrid);
@@ -32,11 +23,13 @@ assay_status check_sizes(const assay_exchange_params &p) {
 /// How the rows of a call are dealt to workers. Every rank comes to the same result: the worker of
 /// a number has the same rows on all of them.
 struct Deal {
-  int32_t lanes_log2, workers, states_per_worker;
+  int32_t packets, lanes_log2, workers, states_per_worker;
 
   static Deal of(const assay_exchange_params &p, int64_t rows, int64_t most_workers) {
     Deal deal{};
-    while (deal.lanes_log2 < 5 && (8 << deal.lanes_log2) < p.head_dim)
+    const int64_t words = 1 + p.head_dim * state_element_bytes(p.dtype) / 4;
+    deal.packets = static_cast<int32_t>(div_up(words, kPacketWords));
+    while (deal.lanes_log2 < 5 && (1 << deal.lanes_log2) < deal.packets)
       ++deal.lanes_log2;
     const int64_t at_once = 32 >> deal.lanes_log2; // states that a worker has in its lanes
     const bool all = p.heads == ASSAY_EXCHANGE_ALL;
@@ -51,9 +44,8 @@ struct Deal {
 };
 
 ExchangeWindow window_of(const assay_exchange_params &p) {
-  const Deal deal = Deal::of(p, p.max_rows, kExchangeWorkers);
-  const int64_t state_bytes = p.head_dim * element_bytes(p.dtype) + 4;
-  return {p.num_ranks, deal.workers, Deal::div_up(deal.states_per_worker * state_bytes, 16) * 16};
+  const Deal deal = Deal::of(p, p.max_rows, exchange_workers(p.num_ranks));
+  return {p.num_ranks, deal.workers, static_cast<uint32_t>(deal.states_per_worker * deal.packets)};
 }
 
 assay_status check_windows(const assay_exchange_params &p, const ExchangeWindow &window) {
@@ -75,30 +67,21 @@ assay_status check_windows(const assay_exchange_params &p, const ExchangeWindow 
   return ASSAY_OK;
 }
 
-assay_status check_tensors(const assay_exchange_params &p, int32_t heads_out) {
-  ASSAY_RETURN_IF_ERROR(check_pointer("o_in", p.o_in, 16));
-  ASSAY_RETURN_IF_ERROR(check_pointer("lse_in", p.lse_in, 4));
+constexpr StateNames kInputNames = {"o_in",
+                                    "lse_in",
+                                    "o_in_stride_row",
+                                    "o_in_stride_head",
+                                    "lse_in_stride_row",
+                                    "lse_in_stride_head"};
+
+assay_status check_tensors(const assay_exchange_params &p, const ExchangeParams &e) {
+  ASSAY_RETURN_IF_ERROR(check_state(kInputNames, e.in, false));
   ASSAY_RETURN_IF_ERROR(check_pointer("status", p.status, 4));
-  ASSAY_RETURN_IF_ERROR(check_stride("o_in_stride_row", p.o_in_stride_row));
-  ASSAY_RETURN_IF_ERROR(check_stride("o_in_stride_head", p.o_in_stride_head));
-  ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_in_stride_row", p.lse_in_stride_row));
-  ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_in_stride_head", p.lse_in_stride_head));
-  ASSAY_RETURN_IF_ERROR(check_stride("o_stride_row", p.o_stride_row));
-  ASSAY_RETURN_IF_ERROR(check_stride("o_stride_head", p.o_stride_head));
-  ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_row", p.lse_stride_row));
-  ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_head", p.lse_stride_head));
-  if (heads_out == 0) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_pointer("o", p.o, 16));
+  const int32_t heads = e.heads[p.rank].count;
+  if (heads == 0) return ASSAY_OK; // nothing is written
+  ASSAY_RETURN_IF_ERROR(check_output_state(e.out, p.num_rows, heads, p.head_dim));
   ASSAY_RETURN_IF_ERROR(check_no_alias("o", p.o, "o_in", p.o_in));
-  ASSAY_RETURN_IF_ERROR(
-      check_output_stride("o_stride_row", p.o_stride_row, p.num_rows, p.head_dim));
-  ASSAY_RETURN_IF_ERROR(
-      check_output_stride("o_stride_head", p.o_stride_head, heads_out, p.head_dim));
-  if (p.lse == nullptr) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_pointer("lse", p.lse, 4));
-  ASSAY_RETURN_IF_ERROR(check_no_alias("lse", p.lse, "lse_in", p.lse_in));
-  ASSAY_RETURN_IF_ERROR(check_output_stride("lse_stride_row", p.lse_stride_row, p.num_rows, 1));
-  return check_output_stride("lse_stride_head", p.lse_stride_head, heads_out, 1);
+  return check_no_alias("lse", p.lse, "lse_in", p.lse_in);
 }
 
 } // namespace
@@ -118,32 +101,32 @@ assay_status ExchangeStates::build(const assay_exchange_params *p, ExchangeCall 
   call.early_start = p->early_start != 0;
   if (call.empty) return ASSAY_OK;
   const ExchangeWindow window = window_of(*p);
+  ASSAY_RETURN_IF_ERROR(check_windows(*p, window));
   const Deal deal = Deal::of(*p, p->num_rows, window.workers);
   const bool all = p->heads == ASSAY_EXCHANGE_ALL, base2 = p->lse_base == ASSAY_LSE_BASE2;
-  ASSAY_RETURN_IF_ERROR(
-      check_tensors(*p, HeadRange::of(p->rank, p->num_ranks, p->num_heads, all).count));
-  ASSAY_RETURN_IF_ERROR(check_windows(*p, window));
   ExchangeParams &e = call.params;
   e.in = {const_cast<void *>(p->o_in), const_cast<float *>(p->lse_in), p->o_in_stride_row,
           p->o_in_stride_head,         p->lse_in_stride_row,           p->lse_in_stride_head};
   e.out = {p->o, p->lse, p->o_stride_row, p->o_stride_head, p->lse_stride_row, p->lse_stride_head};
-  for (int r = 0; r < kMaxRanks; ++r)
-    e.windows[r] = r < p->num_ranks ? static_cast<char *>(p->windows[r]) : nullptr;
+  for (int r = 0; r < kMaxRanks; ++r) {
+    const bool exists = r < p->num_ranks;
+    e.windows[r] = exists ? static_cast<char *>(p->windows[r]) : nullptr;
+    e.heads[r] = exists ? HeadRange::of(r, p->num_ranks, p->num_heads, all) : HeadRange{};
+  }
   e.status = p->status;
   e.timeout_ns = p->timeout_ns;
   e.window = window;
   e.rank = p->rank;
   e.num_rows = p->num_rows;
-  e.num_heads = p->num_heads;
-  e.head_dim = p->head_dim;
-  e.all_heads = all;
+  e.o_words = static_cast<int32_t>(p->head_dim * state_element_bytes(p->dtype) / 4);
   e.workers = deal.workers;
   e.states_per_worker = deal.states_per_worker;
+  e.packets = deal.packets;
   e.lanes_log2 = deal.lanes_log2;
   e.scale = base2 ? 1.0f : static_cast<float>(kLog2E);
   e.unit = base2 ? 1.0f : static_cast<float>(kLn2);
   call.blocks = Deal::div_up(deal.workers, kExchangeWarps);
-  return ASSAY_OK;
+  return check_tensors(*p, e);
 }
 
 assay_status ExchangeStates::window_size(const assay_exchange_params *p, uint64_t *bytes) {

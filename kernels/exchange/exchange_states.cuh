@@ -2,12 +2,16 @@
 // exchange_states: the ranks of a call give each other the states of their rows, and each merges
 // those of its heads. As decode over a KV cache that is cut along the sequence needs it.
 //
-// Each worker (a warp) writes what it has for a peer into the peer's window, releases the flag
-// there that has its number, waits for the flags of the same number in its own window, and merges.
-// A flag holds the epoch: how often this worker has been through. States of even and of odd epochs
-// have places of their own. A peer overwrites those of an epoch two epochs later, once it has the
-// flag of the epoch between; this worker releases that one in its next call, and so behind the
-// reads of this one. So nobody waits for readers.
+// Each worker (a warp) writes what it has for a peer into the peer's window, as packets that carry
+// their epoch: how often this worker has been through. It waits until the packets in its own window
+// are of the same epoch, and merges. So data and flag are one store, and nothing is fenced: the
+// protocol "LL" of NCCL, with 12 of 16 bytes in place of 8.
+//
+// Packets of even and of odd epochs have places of their own. A peer overwrites those of an epoch
+// two epochs later, once it has this worker's packets of the epoch between. They were sent in
+// another launch than that which read the overwritten ones, and so behind it. Nobody waits for
+// readers. A rank that merges nothing gets one packet of each peer all the same: it must not run
+// ahead of those that read what it sends.
 #pragma once
 
 #include "kernels/arch/grid_order.cuh"
@@ -16,205 +20,305 @@
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
 #include "kernels/common/merge_lanes.cuh"
+#include "kernels/common/paged_kv.cuh"
 #include "kernels/exchange/exchange_params.h"
 
 namespace assay::ASSAY_TARGET {
 
-/// kRanks: at most so many ranks; all their states of a row are in registers at once.
-template <class E, int kRanks>
+/// kRanks: at most so many ranks. A lane has kSlots places of a state at once, each with the
+/// packets of all ranks: of two states, or of one with more packets than a warp has lanes.
+template <class E, int kRanks, int kSlots>
 class Exchange {
 public:
-  using Number = typename arch::Arithmetic<E>::Number;
-
   static ASSAY_DEVICE void run(const ExchangeParams &params) {
     const int worker =
         static_cast<int>(arch::block_idx_x()) * kExchangeWarps + static_cast<int>(arch::warp_id());
     arch::wait_for_previous_grid();
     if (worker >= params.workers) return;
-    const int lane = static_cast<int>(arch::lane_id());
-    uint32_t *const epochs = word_at(params, params.rank, params.window.epoch_at(worker));
-    const uint32_t epoch = arch::global_load(epochs) + 1;
-    const Exchange self(params, worker, epoch);
+    uint32_t *const epochs =
+        reinterpret_cast<uint32_t *>(params.windows[params.rank] + params.window.epoch_at(worker));
+    // Of all lanes, so that nobody waits for it before states are loaded, too.
+    const Exchange self(params, worker, next_epoch(arch::global_load(epochs)));
     for (int step = 1; step < params.window.num_ranks; ++step)
-      self.send((params.rank + step) % params.window.num_ranks);
-    // Every lane has sent its part and has read the epoch.
-    arch::warp_barrier();
-    const bool has_peer = lane < params.window.num_ranks && lane != params.rank;
-    bool came = true;
-    if (has_peer) {
-      arch::store_release(self.flag(lane, params.rank), epoch);
-      came = arch::await_at_least(self.flag(params.rank, lane), epoch, params.timeout_ns);
-    }
-    const uint32_t missing = arch::ballot(!came);
-    // What a lane has acquired is now seen by all.
-    arch::warp_barrier();
+      self.send(wrapped(params.rank + step, params.window.num_ranks));
     arch::start_next_grid();
-    if (lane == 0) arch::global_store(epochs, epoch);
-    if (lane == 0 && missing != 0) arch::atomic_or_relaxed(params.status, missing);
-    self.merge(missing != 0);
+    const uint32_t missing = self.merge();
+    arch::warp_barrier(); // every lane has read the epoch
+    if (arch::lane_id() == 0) arch::global_store(epochs, self.epoch_);
+    if (missing != 0) arch::atomic_or_relaxed(params.status, missing);
+    if (arch::any(missing != 0)) self.store_nothing();
   }
 
 private:
-  ASSAY_DEVICE Exchange(const ExchangeParams &p, int worker, uint32_t epoch)
-      : params_(p), worker_(worker), epoch_(epoch), lanes_(1 << p.lanes_log2),
-        group_(static_cast<int>(arch::lane_id()) >> p.lanes_log2),
-        first_dim_((static_cast<int>(arch::lane_id()) & (lanes_ - 1)) * 8) {}
+  using Number = typename arch::Arithmetic<E>::Number;
+  using Packet = arch::Packet;
 
-  static ASSAY_DEVICE uint32_t *word_at(const ExchangeParams &p, int rank, int64_t offset) {
-    return reinterpret_cast<uint32_t *>(p.windows[rank] + offset);
+  ASSAY_DEVICE Exchange(const ExchangeParams &p, int worker, uint32_t epoch)
+      : params_(p), worker_(worker), epoch_(epoch),
+        group_(static_cast<int>(arch::lane_id()) >> p.lanes_log2),
+        lane_(static_cast<int>(arch::lane_id()) & ((1 << p.lanes_log2) - 1)),
+        wide_(p.packets > 32) {}
+
+  /// 0 is that of a place where nothing was written. Even and odd ones take turns.
+  static ASSAY_DEVICE uint32_t next_epoch(uint32_t epoch) { return epoch == ~0u ? 2 : epoch + 1; }
+  static ASSAY_DEVICE int wrapped(int rank, int count) {
+    return rank < count ? rank : rank - count;
   }
-  /// The flag that `sender` sets in the window of `rank`.
-  ASSAY_DEVICE uint32_t *flag(int rank, int sender) const {
-    return word_at(params_, rank, params_.window.flag_at(sender, worker_));
+
+  ASSAY_DEVICE int groups() const { return 32 >> params_.lanes_log2; }
+  ASSAY_DEVICE int first_state() const { return worker_ * params_.states_per_worker; }
+  /// States of this worker among those of the rows and the heads of `rank`.
+  ASSAY_DEVICE int count_of(int rank) const {
+    const int left = params_.num_rows * params_.heads[rank].count - first_state();
+    const int most = left < params_.states_per_worker ? left : params_.states_per_worker;
+    return most < 0 ? 0 : most;
   }
-  ASSAY_DEVICE HeadRange heads_of(int rank) const {
-    return HeadRange::of(rank, params_.window.num_ranks, params_.num_heads, params_.all_heads != 0);
-  }
-  /// A state of this worker: its number among them, and where its row is. `head` counts from the
-  /// first of the heads in question.
+  /// Where state `index` of this worker is among the heads of `rank`, `head` counted from their
+  /// first.
   struct Spot {
-    int index, row, head;
+    int row, head;
   };
-  /// Calls f(spot) for the states of this worker among the rows of `heads`. A group of lanes has
-  /// every n-th.
+  ASSAY_DEVICE Spot spot(int rank, int index) const {
+    const auto state = static_cast<uint32_t>(first_state() + index);
+    const HeadRange &heads = params_.heads[rank];
+    const uint32_t row = divide(state, heads.divide);
+    return {static_cast<int>(row),
+            static_cast<int>(state - row * static_cast<uint32_t>(heads.count))};
+  }
+
+  /// A packet of a state of this worker.
+  struct Slot {
+    int index, packet;
+    bool exists;
+  };
+  /// Calls f(slots) until this lane has been at its packets of `count` states, as often for each
+  /// lane of the warp. The slots of a wide state follow each other, of its first packets on.
   template <class F>
-  ASSAY_DEVICE void for_states(HeadRange heads, F f) const {
-    const int64_t total = int64_t{params_.num_rows} * heads.count;
-    const int64_t begin = int64_t{worker_} * params_.states_per_worker;
-    const int groups = 32 >> params_.lanes_log2;
+  ASSAY_DEVICE void for_slots(int count, F f) const {
+    const int states_at_once = wide_ ? 1 : kSlots * groups();
+    const int packets_at_once = wide_ ? 32 * kSlots : params_.packets;
     ASSAY_UNROLL_BY(1)
-    for (int i = group_; i < params_.states_per_worker && begin + i < total; i += groups) {
-      const auto state = static_cast<uint32_t>(begin + i),
-                 count = static_cast<uint32_t>(heads.count);
-      f(Spot{i, static_cast<int>(state / count), static_cast<int>(state % count)});
+    for (int base = 0; base < count; base += states_at_once)
+      ASSAY_UNROLL_BY(1)
+    for (int first = 0; first < params_.packets; first += packets_at_once) {
+      Slot slots[kSlots];
+      ASSAY_UNROLL
+      for (int i = 0; i < kSlots; ++i) {
+        Slot &slot = slots[i];
+        slot.index = wide_ ? base : base + group_ + i * groups();
+        slot.packet = wide_ ? first + lane_ + 32 * i : lane_;
+        slot.exists = slot.index < count && slot.packet < params_.packets;
+      }
+      f(slots);
     }
   }
 
-  /// A state in a window: of this worker, written there by `sender`.
-  struct Place {
-    E *o;
-    Number *lse;
-  };
-  ASSAY_DEVICE Place place(int rank, int sender, int index) const {
+  /// In the window of `rank`, what `sender` wrote there: a packet of a state of this worker.
+  ASSAY_DEVICE Packet *place(int rank, int sender, int index, int packet) const {
     char *const area = params_.windows[rank] + params_.window.area_at(epoch_, sender, worker_);
-    E *const o = reinterpret_cast<E *>(area);
-    const int64_t elements = int64_t{params_.states_per_worker} * params_.head_dim;
-    return {o + int64_t{index} * params_.head_dim,
-            reinterpret_cast<Number *>(o + elements) + index};
+    return reinterpret_cast<Packet *>(area) + (index * params_.packets + packet);
   }
-  /// A state of this rank.
-  ASSAY_DEVICE Place own(int row, int head) const {
+  /// A packet of this rank's own state.
+  ASSAY_DEVICE Packet own(int row, int head, int packet) const {
     const StateTensor &t = params_.in;
-    return {static_cast<E *>(t.o) + row * t.o_stride_row + head * t.o_stride_head,
-            words_of<Number>(t.lse) + row * t.lse_stride_row + head * t.lse_stride_head};
+    const auto *const o = reinterpret_cast<const uint32_t *>(
+        static_cast<const E *>(t.o) + row * t.o_stride_row + head * t.o_stride_head);
+    const auto *const lse = reinterpret_cast<const uint32_t *>(t.lse + row * t.lse_stride_row +
+                                                               head * t.lse_stride_head);
+    Packet own = {{0, 0, 0}, 0};
+    ASSAY_UNROLL
+    for (int k = 0; k < kPacketWords; ++k) {
+      const int word = packet * kPacketWords + k;
+      if (word <= params_.o_words) own.words[k] = arch::global_load(word == 0 ? lse : o + word - 1);
+    }
+    return own;
   }
 
   ASSAY_DEVICE void send(int peer) const {
-    const HeadRange heads = heads_of(peer);
-    for_states(heads, [&](Spot at) {
-      const Place from = own(at.row, heads.first + at.head);
-      const Place to = place(peer, params_.rank, at.index);
-      for (int dim = first_dim_; dim < params_.head_dim; dim += 8 * lanes_)
-        Pack8<E>::load(from.o + dim).store(to.o + dim);
-      if (first_dim_ == 0) arch::global_store(to.lse, arch::global_load(from.lse));
+    const int count = count_of(peer), first_head = params_.heads[peer].first;
+    for_slots(count, [&](const Slot(&slots)[kSlots]) {
+      Packet packets[kSlots];
+      ASSAY_UNROLL
+      for (int i = 0; i < kSlots; ++i)
+        if (const Slot &slot = slots[i]; slot.exists) {
+          const Spot at = spot(peer, slot.index);
+          packets[i] = own(at.row, first_head + at.head, slot.packet);
+        }
+      ASSAY_UNROLL
+      for (int i = 0; i < kSlots; ++i)
+        if (const Slot &slot = slots[i]; slot.exists) {
+          packets[i].epoch = epoch_;
+          arch::store_packet(place(peer, params_.rank, slot.index, slot.packet), packets[i]);
+        }
     });
+    if (needs_sign(peer) && arch::lane_id() == 0)
+      arch::store_packet(place(peer, params_.rank, 0, 0), {{0, 0, 0}, epoch_});
+    if (epoch_ % kEpochsUntilFull >= kEpochsUntilFull - 2) send_rest(peer, count);
+  }
+  /// To the places that a call of more rows would use. So no packet stays until its number comes
+  /// again, 2^32 calls later.
+  ASSAY_DEVICE void send_rest(int peer, int count) const {
+    const auto lane = static_cast<int>(arch::lane_id());
+    Packet *const area = place(peer, params_.rank, 0, 0);
+    const int64_t used = needs_sign(peer) ? 1 : int64_t{count} * params_.packets;
+    ASSAY_UNROLL_BY(1)
+    for (int64_t i = used + lane; i < params_.window.packets; i += 32)
+      arch::store_packet(area + i, {{0, 0, 0}, epoch_});
   }
 
-  /// A rank's state of a row that this rank merges.
-  ASSAY_DEVICE Place state_of(int rank, HeadRange heads, Spot at) const {
-    if (rank == params_.rank) return own(at.row, heads.first + at.head);
-    return place(params_.rank, rank, at.index);
-  }
-
-  /// Sums the states of all ranks in their order.
-  ASSAY_DEVICE void merge(bool late) const {
-    const HeadRange heads = heads_of(params_.rank);
-    for_states(heads, [&](Spot at) {
-      ASSAY_UNROLL_BY(1)
-      for (int dim = first_dim_; dim < params_.head_dim; dim += 8 * lanes_)
-        if (late)
-          store_nothing(at, dim);
-        else
-          store(heads, at, dim, sum_of(heads, at, dim));
+  /// Merges the states of all ranks in their order. Returns the bits of ranks of which a packet did
+  /// not come to this lane.
+  ASSAY_DEVICE uint32_t merge() const {
+    const int count = count_of(params_.rank);
+    if (needs_sign(params_.rank)) return await_signs();
+    uint32_t missing = 0;
+    Number lse[kSlots * kRanks];
+    for_slots(count, [&](const Slot(&slots)[kSlots]) {
+      missing |= merge_slots(slots, lse, missing != 0);
     });
+    return missing;
+  }
+  /// Of a rank without heads the first worker waits for that of each peer.
+  ASSAY_DEVICE bool needs_sign(int rank) const {
+    return params_.heads[rank].count == 0 && worker_ == 0;
+  }
+  ASSAY_DEVICE uint32_t await_signs() const {
+    const int lane = static_cast<int>(arch::lane_id());
+    const bool has_peer = lane < params_.window.num_ranks && lane != params_.rank;
+    const Packet *const from[1] = {has_peer ? place(params_.rank, lane, 0, 0) : nullptr};
+    Packet sign[1];
+    const uint32_t wanted = has_peer ? 1 : 0;
+    return arch::await_packets(from, wanted, epoch_, params_.timeout_ns, sign) != 0 ? 1u << lane
+                                                                                    : 0;
   }
 
-  ASSAY_DEVICE MergedStates<Number> sum_of(HeadRange heads, Spot at, int dim) const {
-    Number lse[kRanks];
-    Pack8<E> o[kRanks];
+  ASSAY_DEVICE uint32_t merge_slots(const Slot (&slots)[kSlots], Number (&lse)[kSlots * kRanks],
+                                    bool late) const {
+    Packet packets[kSlots * kRanks];
+    const Packet *from[kSlots * kRanks];
+    uint32_t wanted = 0;
     ASSAY_UNROLL
-    for (int r = 0; r < kRanks; ++r)
-      lse[r] = arch::neg_infinity();
-    ASSAY_UNROLL
-    for (int r = 0; r < kRanks; ++r)
-      if (r < params_.window.num_ranks) {
-        const Place from = state_of(r, heads, at);
-        lse[r] = arch::global_load(from.lse);
-        o[r] = Pack8<E>::load(from.o + dim);
+    for (int i = 0; i < kSlots * kRanks; ++i) {
+      const Slot &slot = slots[i / kRanks];
+      const int r = i % kRanks;
+      packets[i] = {{0, 0, 0}, 0};
+      if (!slot.exists || r >= params_.window.num_ranks) continue;
+      if (r == params_.rank) {
+        const Spot at = spot(r, slot.index);
+        packets[i] = own(at.row, params_.heads[r].first + at.head, slot.packet);
+      } else {
+        from[i] = place(params_.rank, r, slot.index, slot.packet);
+        wanted |= 1u << i;
       }
+    }
+    const uint32_t missing =
+        arch::await_packets(from, wanted, epoch_, late ? 0 : params_.timeout_ns, packets);
+    share_lses(slots, packets, lse);
+    // Nothing branches here: the slots are computed side by side.
+    Merged merged[kSlots];
+    ASSAY_UNROLL
+    for (int i = 0; i < kSlots; ++i)
+      merged[i] = merge_packets(packets + i * kRanks, lse + i * kRanks);
+    ASSAY_UNROLL
+    for (int i = 0; i < kSlots; ++i)
+      if (const Slot &slot = slots[i]; slot.exists)
+        store(spot(params_.rank, slot.index), slot.packet, merged[i]);
+    return kSlots == 1 ? missing : (missing | missing >> kRanks) & ((1u << kRanks) - 1);
+  }
+  /// The lane of the first packet of a state has the LSEs, and tells the others.
+  ASSAY_DEVICE void share_lses(const Slot (&slots)[kSlots], const Packet *packets,
+                               Number (&lse)[kSlots * kRanks]) const {
+    ASSAY_UNROLL
+    for (int i = 0; i < kSlots * kRanks; ++i) {
+      const Number first =
+          arch::word_to<Number>(arch::shfl_idx(packets[i].words[0], group_ << params_.lanes_log2));
+      const bool has_lse = slots[i / kRanks].packet < 32;
+      lse[i] = has_lse ? first : lse[i < kRanks ? i : i - kRanks];
+    }
+  }
+
+  struct Merged {
+    Packet packet;
+    Number lse;
+  };
+  /// One packet of one state, of all ranks. Order and arithmetic are those of merge_states.
+  ASSAY_DEVICE Merged merge_packets(const Packet *packets, const Number *lse) const {
     MergedStates<Number> sum = MergedStates<Number>::none();
     ASSAY_UNROLL
     for (int r = 0; r < kRanks; ++r)
-      sum.m = arch::max_num(sum.m, lse[r]);
+      if (r < params_.window.num_ranks) sum.m = arch::max_num(sum.m, lse[r]);
+    Merged lone = {packets[0], sum.m}; // the LSE stays where no state has a weight
     ASSAY_UNROLL
     for (int r = 0; r < kRanks; ++r) {
+      if (r >= params_.window.num_ranks) continue;
       const Number weight = AttentionState<Number, 1>::weight(lse[r], sum.m, params_.scale);
-      if (!(weight == 0.0f)) sum.add(weight, o[r], r);
-    }
-    return sum;
-  }
-
-  ASSAY_DEVICE E *out_o(Spot at, int dim) const {
-    const StateTensor &t = params_.out;
-    return static_cast<E *>(t.o) + at.row * t.o_stride_row + at.head * t.o_stride_head + dim;
-  }
-  ASSAY_DEVICE void store_lse(Spot at, int dim, Number lse) const {
-    const StateTensor &t = params_.out;
-    if (dim == 0 && t.lse != nullptr)
-      arch::global_store(
-          words_of<Number>(t.lse) + at.row * t.lse_stride_row + at.head * t.lse_stride_head, lse);
-  }
-
-  /// Where one state alone has a weight, the result has its bits, also the payloads of NaNs.
-  ASSAY_DEVICE void store(HeadRange heads, Spot at, int dim,
-                          const MergedStates<Number> &sum) const {
-    if (sum.weighted == 1) {
-      const Place lone = state_of(sum.last, heads, at);
-      Pack8<E>::load(lone.o + dim).store(out_o(at, dim));
-      return store_lse(at, dim, arch::global_load(lone.lse));
+      if (weight == 0.0f) continue;
+      sum.add(weight, components(packets[r]), r);
+      lone = {packets[r], lse[r]};
     }
     SliceOf<Number> state = SliceOf<Number>::from_normalized(sum.m, sum.o);
     state.d = sum.d;
-    const bool none = sum.d == 0.0f; // no state has a weight
-    const Number lse2 =
-        none ? sum.m : Number(sum.m + lse_in_unit(arch::log2_approx(sum.d), params_.unit));
     state.normalize();
-    Pack8<E>::pack(state.o).store(out_o(at, dim));
-    store_lse(at, dim, lse2);
+    const Number mass = lse_in_unit(arch::log2_approx(sum.d), params_.unit);
+    const Merged merged = {packet_of(state.o), sum.d == 0.0f ? sum.m : Number(sum.m + mass)};
+    // Where one state alone has a weight, the result has its bits, also the payloads of NaNs.
+    return sum.weighted == 1 ? lone : merged;
+  }
+  /// The components in a packet, and zeros behind them.
+  static ASSAY_DEVICE Pack8<E> components(const Packet &packet) {
+    Pack8<E> pack = {};
+    pack.raw[0] = {packet.words[0], packet.words[1], packet.words[2], 0};
+    return pack;
+  }
+  static ASSAY_DEVICE Packet packet_of(const Number (&o)[8]) {
+    const arch::Vec4 words = Pack8<E>::pack(o).raw[0];
+    return {{words.x, words.y, words.z}, 0};
   }
 
-  /// Of a row whose states did not all come.
-  ASSAY_DEVICE void store_nothing(Spot at, int dim) const {
+  ASSAY_DEVICE void store(Spot at, int packet, const Merged &merged) const {
+    const StateTensor &t = params_.out;
+    auto *const o = reinterpret_cast<uint32_t *>(static_cast<E *>(t.o) + at.row * t.o_stride_row +
+                                                 at.head * t.o_stride_head);
+    ASSAY_UNROLL
+    for (int k = 0; k < kPacketWords; ++k) {
+      const int word = packet * kPacketWords + k;
+      if (word != 0 && word <= params_.o_words)
+        arch::global_store(o + word - 1, merged.packet.words[k]);
+    }
+    if (packet == 0 && t.lse != nullptr)
+      arch::global_store(words_of<Number>(t.lse) + at.row * t.lse_stride_row +
+                             at.head * t.lse_stride_head,
+                         merged.lse);
+  }
+
+  /// Of the rows of a worker to which not all came.
+  ASSAY_DEVICE void store_nothing() const {
     const Number nothing = Number(arch::neg_infinity()) - Number(arch::neg_infinity());
     Number o[8];
     ASSAY_UNROLL
     for (int k = 0; k < 8; ++k)
       o[k] = nothing;
-    Pack8<E>::pack(o).store(out_o(at, dim));
-    store_lse(at, dim, nothing);
+    const int rank = params_.rank;
+    for_slots(count_of(rank), [&](const Slot(&slots)[kSlots]) {
+      ASSAY_UNROLL
+      for (int i = 0; i < kSlots; ++i)
+        if (const Slot &slot = slots[i]; slot.exists)
+          store(spot(rank, slot.index), slot.packet, {packet_of(o), nothing});
+    });
   }
 
   const ExchangeParams &params_;
   const int worker_;
   const uint32_t epoch_;
-  const int lanes_, group_, first_dim_; // of a state; of this lane: which state, which components
+  const int group_, lane_; // which of the groups that have a state each; which lane of it
+  const bool wide_;        // a state has more packets than a warp has lanes
 };
 
 /// Grid: a warp a worker.
-template <class E, int kRanks>
-ASSAY_KERNEL(kExchangeThreads, 4)
+template <class E, int kRanks, int kSlots>
+ASSAY_KERNEL(kExchangeThreads, exchange_blocks(kRanks))
 exchange_states(const ASSAY_GRID_CONSTANT ExchangeParams params) {
-  Exchange<E, kRanks>::run(params);
+  Exchange<E, kRanks, kSlots>::run(params);
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/merge/merge_call.h"
 
-#include "kernels/host/checks.h"
+#include "kernels/host/state_checks.h"
 #include "kernels/merge/merge_policy.h"
 
 #include <algorithm>
@@ -9,22 +9,14 @@
 namespace assay {
 namespace {
 
-constexpr int32_t kMaxHeadDim = 512;
-
 template <class Params>
 assay_status check_merge_shape(const Params &p) {
   ASSAY_RETURN_IF_ERROR(check_target(p.target));
-  if (p.dtype == ASSAY_FIELD61)
-    ASSAY_RETURN_IF_ERROR(check_field(p.target, p.stream));
-  else if (p.dtype != ASSAY_FP16 && p.dtype != ASSAY_BF16 && p.dtype != ASSAY_FP32)
-    return fail(ASSAY_UNSUPPORTED, "dtype is {}, supported are 0 (fp16), 1 (bf16), 2 (fp32)",
-                p.dtype);
+  if (p.dtype == ASSAY_FIELD61) ASSAY_RETURN_IF_ERROR(check_field(p.target, p.stream));
+  ASSAY_RETURN_IF_ERROR(check_state_type(p.dtype, p.head_dim));
   ASSAY_RETURN_IF_ERROR(check_lse_base(p.lse_base));
   ASSAY_RETURN_IF_ERROR(check_range("num_rows", p.num_rows, 0, kMaxGrid));
   ASSAY_RETURN_IF_ERROR(check_range("num_heads", p.num_heads, 1, 1 << 20));
-  ASSAY_RETURN_IF_ERROR(check_range("head_dim", p.head_dim, 8, kMaxHeadDim));
-  if (p.head_dim % 8 != 0)
-    return fail(ASSAY_UNSUPPORTED, "head_dim is {}, expected a multiple of 8", p.head_dim);
   // merge_state gives a state a power of two of lanes: at most twice its slices of eight.
   const int64_t threads = int64_t{p.num_rows} * p.num_heads * (p.head_dim / 8) * 2;
   if (threads / kMergeThreads > kMaxGrid)
@@ -34,12 +26,6 @@ assay_status check_merge_shape(const Params &p) {
   return ASSAY_OK;
 }
 
-/// What the parameters call the fields of a state.
-struct StateNames {
-  const char *o, *lse;
-  const char *o_stride_row, *o_stride_head;
-  const char *lse_stride_row, *lse_stride_head;
-};
 constexpr StateNames kStateA = {
     "o_a", "lse_a", "o_a_stride_row", "o_a_stride_head", "lse_a_stride_row", "lse_a_stride_head"};
 constexpr StateNames kStateB = {
@@ -50,30 +36,6 @@ constexpr StateNames kStatesIn = {"o_in",
                                   "o_in_stride_head",
                                   "lse_in_stride_state",
                                   "lse_in_stride_head"};
-constexpr StateNames kOutput = {
-    "o", "lse", "o_stride_row", "o_stride_head", "lse_stride_row", "lse_stride_head"};
-
-assay_status check_state(const StateNames &names, const StateTensor &t, bool lse_may_be_null) {
-  ASSAY_RETURN_IF_ERROR(check_pointer(names.o, t.o, 16));
-  if (t.lse != nullptr || !lse_may_be_null)
-    ASSAY_RETURN_IF_ERROR(check_pointer(names.lse, t.lse, 4));
-  ASSAY_RETURN_IF_ERROR(check_stride(names.o_stride_row, t.o_stride_row));
-  ASSAY_RETURN_IF_ERROR(check_stride(names.o_stride_head, t.o_stride_head));
-  ASSAY_RETURN_IF_ERROR(check_stride_non_negative(names.lse_stride_row, t.lse_stride_row));
-  return check_stride_non_negative(names.lse_stride_head, t.lse_stride_head);
-}
-
-template <class Params>
-assay_status check_output(const Params &p, const StateTensor &t) {
-  ASSAY_RETURN_IF_ERROR(check_state(kOutput, t, true));
-  ASSAY_RETURN_IF_ERROR(
-      check_output_stride("o_stride_row", t.o_stride_row, p.num_rows, p.head_dim));
-  ASSAY_RETURN_IF_ERROR(
-      check_output_stride("o_stride_head", t.o_stride_head, p.num_heads, p.head_dim));
-  if (t.lse == nullptr) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_output_stride("lse_stride_row", t.lse_stride_row, p.num_rows, 1));
-  return check_output_stride("lse_stride_head", t.lse_stride_head, p.num_heads, 1);
-}
 
 /// In place is allowed element on element only: with other strides one row's output would overwrite
 /// another row's unread input.
@@ -150,7 +112,7 @@ assay_status MergeState::build(const assay_merge_state_params *p, MergeStateCall
   if (call.empty) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_state(kStateA, m.a, false));
   ASSAY_RETURN_IF_ERROR(check_state(kStateB, m.b, false));
-  ASSAY_RETURN_IF_ERROR(check_output(*p, m.out));
+  ASSAY_RETURN_IF_ERROR(check_output_state(m.out, p->num_rows, p->num_heads, p->head_dim));
   ASSAY_RETURN_IF_ERROR(check_in_place(kStateA, m.a, m.out));
   ASSAY_RETURN_IF_ERROR(check_in_place(kStateB, m.b, m.out));
   join_heads(m);
@@ -181,7 +143,7 @@ assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesC
   if (call.empty) return ASSAY_OK;
   if (p->num_states > 0) ASSAY_RETURN_IF_ERROR(check_state(kStatesIn, m.in, false));
   if (p->indptr != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer("indptr", p->indptr, 4));
-  ASSAY_RETURN_IF_ERROR(check_output(*p, m.out));
+  ASSAY_RETURN_IF_ERROR(check_output_state(m.out, p->num_rows, p->num_heads, p->head_dim));
   if (p->num_states == 0) return ASSAY_OK; // nothing is read from the inputs
   ASSAY_RETURN_IF_ERROR(check_no_alias("o", p->o, "o_in", p->o_in));
   return check_no_alias("lse", p->lse, "lse_in", p->lse_in);

@@ -39,8 +39,15 @@ void BlockOrder::begin_block(uint32_t block, uint32_t threads) {
   ++version_;
 }
 
+// The end of a launch is a fence of the system to what its threads have read by relaxed atomic
+// operations, as its begin is to what the launches in front did.
 BlockOrder::NodeId BlockOrder::end_block() {
   all_meet();
+  for (const Thread &thread : states_)
+    if (thread.block_serial == block_serial_)
+      root_ =
+          graph_->join(root_, graph_->join(thread.read.block,
+                                           graph_->join(thread.read.device, thread.read.system)));
   return root_;
 }
 
@@ -137,7 +144,8 @@ BlockOrder::Thread &BlockOrder::state(uint32_t thread) {
   Thread &state = states_[thread];
   if (state.block_serial == block_serial_) return state;
   state.block_serial = block_serial_;
-  state.fenced = state.read = {};
+  state.fenced = {before_, before_, before_};
+  state.read = {};
   state.acquired.clear();
   return state;
 }
@@ -219,7 +227,8 @@ void BlockOrder::atomic(uint32_t thread, const void *address, AtomicKind kind, A
   // A read-modify-write continues the release sequence that it reads: earlier releases stay. A
   // store begins another.
   if (kind == AtomicKind::kStore) message = {};
-  if (kind != AtomicKind::kLoad) leave_message(thread, message, order, scope);
+  if (kind == AtomicKind::kStore || kind == AtomicKind::kReadModifyWrite)
+    leave_message(thread, message, order, scope);
 }
 
 // ---- what is seen ----

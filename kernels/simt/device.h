@@ -52,7 +52,9 @@ void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *ad
 // An atomic operation on global memory, and fences. Threads change places inside the executor only,
 // so that the caller reads and changes memory by plain code. These functions check what is ordered
 // between blocks, and between devices.
-enum class AtomicKind : uint8_t { kLoad, kStore, kReadModifyWrite };
+// kTake is a load of what must be taken before it is overwritten: in a buffer whose readers are
+// watched an atomic store, too, must be ordered behind it.
+enum class AtomicKind : uint8_t { kLoad, kTake, kStore, kReadModifyWrite };
 enum class AtomicOrder : uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel };
 enum class Scope : uint8_t { kBlock, kGpu, kSystem };
 void atomic_access(const void *address, size_t bytes, AtomicKind kind, AtomicOrder order,
@@ -63,6 +65,10 @@ void fence(Scope scope, Site site);
 // with that order. Returns false where that cannot come: when nobody else on any device can run.
 // That is how a wait ends which a device would end by its clock.
 bool await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope, Site site);
+// Waits until `word`, one of the `bytes` at `message`, is `value`, and takes the message with a
+// relaxed load. Ends like await_word.
+bool await_message(const void *message, size_t bytes, const uint32_t *word, uint32_t value,
+                   Scope scope, Site site);
 
 // Shared memory of the block. `bytes` is what the kernel believes it has.
 void *shared_base(size_t bytes, size_t alignment, Site site);

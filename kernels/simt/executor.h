@@ -66,6 +66,8 @@ public:
                      Scope scope, Site site);
   bool await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope,
                   Site site);
+  bool await_message(const void *message, size_t bytes, const uint32_t *word, uint32_t value,
+                     Scope scope, Site site);
   void fence(Scope scope, Site site);
   void raw_access(const void *address, size_t bytes, bool write, const void *pc);
   void *shared_base(size_t bytes, size_t alignment, Site site);
@@ -117,7 +119,11 @@ private:
     std::vector<PendingCopy> copies;
     const uint32_t *word = nullptr; // that it waits for
     uint32_t wanted = 0;
+    bool exactly = false; // a later value will not do
     bool expired = false;
+    bool reached() const {
+      return exactly ? *word == wanted : static_cast<int32_t>(*word - wanted) >= 0;
+    }
   };
   struct Group { // lanes gathering for one collective
     WarpCall call;
@@ -189,7 +195,8 @@ private:
 
   // executor_order.cpp
   void check_order(uint32_t thread, Writer::How how, bool writes, const void *address, size_t bytes,
-                   Site site);
+                   Site site, bool takes = false);
+  bool wait_for_word(const uint32_t *word, uint32_t value, bool exactly, Site site);
   bool beside(const Writer &access) const;
   void check_other_block(const Writer &other, bool other_writes, const Writer &mine, bool writes,
                          const void *address, size_t bytes);

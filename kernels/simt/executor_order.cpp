@@ -37,9 +37,12 @@ bool Executor::beside(const Writer &access) const {
 
 void Executor::check_other_block(const Writer &other, bool other_writes, const Writer &mine,
                                  bool writes, const void *address, size_t bytes) {
-  // Two atomic operations need no order between them if the scope of each holds both blocks.
+  // Two atomic operations on the same bytes need no order between them if the scope of each holds
+  // both blocks.
   const bool wide = other.launch != mine.launch;
-  if (std::min(other.how, mine.how) >= (wide ? How::kAtomicInSystem : How::kAtomic)) return;
+  if (std::min(other.how, mine.how) >= (wide ? How::kAtomicInSystem : How::kAtomic) &&
+      other.bytes == mine.bytes && !other.takes)
+    return;
   if (order_.sees(mine.thread, other)) return;
   const std::string whose =
       "block " + std::to_string(other.block) + (wide ? " of another device" : "");
@@ -52,12 +55,19 @@ void Executor::check_other_block(const Writer &other, bool other_writes, const W
 }
 
 void Executor::check_order(uint32_t thread, How how, bool writes, const void *address, size_t bytes,
-                           Site site) {
+                           Site site, bool takes) {
   LastWriters *writers = stream_->memory.last_writers();
   Readers *readers = stream_->memory.readers();
   if (writers == nullptr && readers == nullptr) return;
   const auto mine = [&] {
-    return Writer{site, launch_.own, block_, order_.stamp(), static_cast<uint16_t>(thread), how};
+    return Writer{site,
+                  launch_.own,
+                  block_,
+                  order_.stamp(),
+                  static_cast<uint16_t>(thread),
+                  how,
+                  static_cast<uint8_t>(how == How::kPlain ? 0 : bytes),
+                  takes};
   };
   const auto look = [&](const Writer &writer) {
     if (beside(writer)) [[unlikely]]
@@ -82,12 +92,13 @@ void Executor::check_order(uint32_t thread, How how, bool writes, const void *ad
 
 void Executor::atomic_access(const void *address, size_t bytes, AtomicKind kind, AtomicOrder order,
                              Scope scope, Site site) {
-  const AccessKind access = kind == AtomicKind::kLoad    ? AccessKind::kAtomicLoad
+  const bool loads = kind == AtomicKind::kLoad || kind == AtomicKind::kTake;
+  const AccessKind access = loads                        ? AccessKind::kAtomicLoad
                             : kind == AtomicKind::kStore ? AccessKind::kAtomicStore
                                                          : AccessKind::kAtomic;
   ::assay::simt::access(Space::kGlobal, access, address, bytes, bytes, site);
   if (!has_peers_) return;
-  check_order(running_, how_of(scope), kind != AtomicKind::kLoad, address, bytes, site);
+  check_order(running_, how_of(scope), !loads, address, bytes, site, kind == AtomicKind::kTake);
   order_.atomic(running_, address, kind, order, scope);
 }
 
@@ -98,28 +109,41 @@ void Executor::fence(Scope scope, Site site) {
 
 // ---- words that others write ----
 
-bool Executor::await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope,
-                          Site site) {
+// Returns false where the word has not come when nobody can run.
+bool Executor::wait_for_word(const uint32_t *word, uint32_t value, bool exactly, Site site) {
   Fiber &self = fibers_[running_];
   self.site = site;
   // What others may change must be there to be read.
-  ::assay::simt::access(Space::kGlobal, AccessKind::kAtomicLoad, address, 4, 4, site);
+  ::assay::simt::access(Space::kGlobal, AccessKind::kAtomicLoad, word, 4, 4, site);
   if (side_ && schedule_.order == Order::kSeeded && random_.below(kYieldAtFlag) == 0) {
     ready_.insert(running_);
     yield();
     if (const uint32_t next = ready_.take(schedule_.order, random_); next != running_)
       switch_to(next);
   }
-  self.word = address;
+  self.word = word;
   self.wanted = value;
+  self.exactly = exactly;
   self.expired = false;
-  if (static_cast<int32_t>(*address - value) < 0) {
+  if (!self.reached()) {
     self.wait = Wait::kWord;
     word_waiters_.push_back(running_);
     suspend();
   }
-  if (self.expired) return false;
+  return !self.expired;
+}
+
+bool Executor::await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope,
+                          Site site) {
+  if (!wait_for_word(address, value, false, site)) return false;
   atomic_access(address, 4, AtomicKind::kLoad, order, scope, site);
+  return true;
+}
+
+bool Executor::await_message(const void *message, size_t bytes, const uint32_t *word,
+                             uint32_t value, Scope scope, Site site) {
+  if (!wait_for_word(word, value, true, site)) return false;
+  atomic_access(message, bytes, AtomicKind::kTake, AtomicOrder::kRelaxed, scope, site);
   return true;
 }
 
@@ -127,7 +151,7 @@ bool Executor::await_word(const uint32_t *address, uint32_t value, AtomicOrder o
 bool Executor::wake_reached() {
   const auto reached = [&](uint32_t thread) {
     const Fiber &fiber = fibers_[thread];
-    if (!fiber.expired && static_cast<int32_t>(*fiber.word - fiber.wanted) < 0) return false;
+    if (!fiber.expired && !fiber.reached()) return false;
     ready_.insert(thread);
     return true;
   };
@@ -138,7 +162,7 @@ bool Executor::can_run() const {
   return !ready_.empty() ||
          std::any_of(word_waiters_.begin(), word_waiters_.end(), [&](uint32_t thread) {
            const Fiber &fiber = fibers_[thread];
-           return fiber.expired || static_cast<int32_t>(*fiber.word - fiber.wanted) >= 0;
+           return fiber.expired || fiber.reached();
          });
 }
 
@@ -167,6 +191,10 @@ void fence(Scope scope, Site site) { Executor::current().fence(scope, site); }
 bool await_word(const uint32_t *address, uint32_t value, AtomicOrder order, Scope scope,
                 Site site) {
   return Executor::current().await_word(address, value, order, scope, site);
+}
+bool await_message(const void *message, size_t bytes, const uint32_t *word, uint32_t value,
+                   Scope scope, Site site) {
+  return Executor::current().await_message(message, bytes, word, value, scope, site);
 }
 
 } // namespace assay::simt

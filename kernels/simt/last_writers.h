@@ -24,6 +24,8 @@ struct Writer {
   uint32_t stamp = 0; // of OrderGraph
   uint16_t thread = 0;
   How how = How::kPlain;
+  uint8_t bytes = 0;  // of an atomic operation
+  bool takes = false; // an atomic load whose value must not be overwritten first
 };
 
 // The last writers of one buffer. It takes memory only where something was written. A chunk has one

@@ -119,9 +119,10 @@ TEST_F(ExchangeArguments, window_bytes) {
   ASSERT_EQ(assay_exchange_states_window_size(&p, &small), ASSAY_OK);
   p.max_rows = 256;
   ASSERT_EQ(assay_exchange_states_window_size(&p, &large), ASSAY_OK);
-  // Two halves of 32 states a row from each of two ranks, 260 bytes a state, and the words.
-  EXPECT_EQ(small, 3 * 128u + 2 * 2 * 16 * 528u);
-  EXPECT_EQ(large, 3 * 4096u + 2 * 2 * 1024 * 8 * 260u);
+  // Two halves of 32 states a row from each of two ranks, 22 packets a state, and the epochs. A
+  // worker has one state, or two.
+  EXPECT_EQ(small, 128u + 2 * 2 * 32 * 22 * 16u);
+  EXPECT_EQ(large, 16384u + 2 * 2 * 4096 * 2 * 22 * 16u);
 }
 
 } // namespace

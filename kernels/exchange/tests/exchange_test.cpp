@@ -2,6 +2,7 @@
 // What a single case of the harness does not have: many calls on the same windows, two groups, a
 // peer that is dead or late.
 #include <algorithm>
+#include <random>
 
 #include "kernels/exchange/tests/ranks_fixture.h"
 
@@ -47,21 +48,104 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(ASSAY_EXCHANGE_SCATTER, ASSAY_EXCHANGE_ALL),
                      testing::Values(Order::kAscending, Order::kDescending, Order::kSeeded)));
 
-// Epochs are counted with wrap: flags and words of a window that has seen 2^32 - 2 calls.
-TEST(Exchange, epochs_wrap) {
-  simt::Stream stream;
-  RankGroup group(stream, {2, 3, 4, 8, 3});
+/// As if every worker had been through `epochs` times.
+void set_epochs(const RankGroup &group, uint32_t epochs) {
   for (void *window : group.windows)
-    std::fill_n(static_cast<uint32_t *>(window), 3 * 32, 0xfffffffeu);
+    std::fill_n(static_cast<uint32_t *>(window), 32, epochs);
+}
+
+/// Calls first .. first + calls - 1 of every rank, all right.
+void expect_right(simt::Stream &stream, RankGroup &group, int ranks, int calls, int rows,
+                  int first = 0) {
   size_t wrong = 0;
-  simt::run_ranks(stream, 2, [&](uint32_t rank) {
-    for (int call = 0; call < 5; ++call) {
-      EXPECT_EQ(group.exchange(static_cast<int>(rank), call, 3), ASSAY_OK) << assay_last_error();
-      wrong += group.wrong(static_cast<int>(rank), call, 3);
+  simt::run_ranks(stream, static_cast<uint32_t>(ranks), [&](uint32_t r) {
+    const int rank = static_cast<int>(r);
+    for (int call = first; call < first + calls; ++call) {
+      EXPECT_EQ(group.exchange(rank, call, rows), ASSAY_OK) << assay_last_error();
+      wrong += group.wrong(rank, call, rows);
     }
   });
   EXPECT_EQ(wrong, 0u);
   expect_no_hazard(stream);
+}
+
+/// merge_states of all ranks' states of a group, dense.
+std::vector<float> merged_on_one(simt::Stream &stream, const RankGroup &group, int ranks, int rows,
+                                 int heads, int dims) {
+  const size_t row = static_cast<size_t>(heads) * dims;
+  std::vector<float> o_in(rows * ranks * row), lse_in(rows * ranks * heads), o(rows * row);
+  for (int i = 0; i < rows; ++i)
+    for (int r = 0; r < ranks; ++r) {
+      std::copy_n(group.o_in[r] + i * row, row, o_in.begin() + (i * ranks + r) * row);
+      std::copy_n(group.lse_in[r] + i * heads, heads, lse_in.begin() + (i * ranks + r) * heads);
+    }
+  assay_merge_states_params p{};
+  p.struct_size = sizeof p;
+  p.target = ASSAY_TARGET_SIMT;
+  p.dtype = ASSAY_FP32;
+  p.lse_base = ASSAY_LSE_BASE2;
+  p.num_rows = rows;
+  p.num_states = ranks;
+  p.num_heads = heads;
+  p.head_dim = dims;
+  p.o_in = o_in.data();
+  p.lse_in = lse_in.data();
+  p.o = o.data();
+  p.o_in_stride_state = p.o_stride_row = static_cast<int64_t>(row);
+  p.o_in_stride_head = p.o_stride_head = dims;
+  p.lse_in_stride_state = p.lse_stride_row = heads;
+  p.lse_in_stride_head = p.lse_stride_head = 1;
+  simt::Stream own;
+  own.strict_global = false;
+  own.schedule = stream.schedule;
+  p.stream = &own;
+  EXPECT_EQ(assay_merge_states(&p), ASSAY_OK) << assay_last_error();
+  return o;
+}
+
+// Numbers whose sums depend on their order: every rank adds in that of merge_states.
+TEST(Exchange, has_the_bits_of_merge_states) {
+  constexpr int kRows = 6, kHeads = 5, kDims = 40;
+  for (const int ranks : {2, 3, 8}) {
+    simt::Stream stream;
+    RankGroup group(stream, {ranks, kRows, kHeads, kDims, kRows, ASSAY_EXCHANGE_ALL});
+    std::mt19937 random(7);
+    for (int r = 0; r < ranks; ++r) {
+      for (size_t i = 0; i < group.states() * kDims; ++i)
+        group.o_in[r][i] = std::ldexp(static_cast<float>(random()), -31) - 1.0f;
+      for (size_t i = 0; i < group.states(); ++i)
+        group.lse_in[r][i] = std::ldexp(static_cast<float>(random()), -30);
+    }
+    simt::run_ranks(stream, static_cast<uint32_t>(ranks), [&](uint32_t rank) {
+      const assay_exchange_params p = group.params(static_cast<int>(rank));
+      EXPECT_EQ(assay_exchange_states(&p), ASSAY_OK) << assay_last_error();
+    });
+    const std::vector<float> one = merged_on_one(stream, group, ranks, kRows, kHeads, kDims);
+    for (int r = 0; r < ranks; ++r)
+      EXPECT_EQ(std::memcmp(group.o[r], one.data(), one.size() * sizeof(float)), 0) << r;
+    expect_no_hazard(stream);
+  }
+}
+
+// A window that has seen 2^32 - 3 calls. No place was written: its epoch, 0, is skipped.
+TEST(Exchange, epochs_wrap) {
+  simt::Stream stream;
+  RankGroup group(stream, {2, 3, 4, 8, 9});
+  set_epochs(group, 0xfffffffd);
+  expect_right(stream, group, 2, 5, 3);
+}
+
+// Two rows of epochs 5 and 6, eight states of one worker; then one row, for 2^32 calls. The packets
+// of the second row must not be there when their numbers come again.
+TEST(Exchange, no_packet_stays_until_its_number_comes_again) {
+  simt::Stream stream;
+  RankGroup group(stream, {2, 2, 4, 8, 2, ASSAY_EXCHANGE_ALL});
+  set_epochs(group, 4);
+  expect_right(stream, group, 2, 2, 2);
+  set_epochs(group, (1 << 16) - 5);
+  expect_right(stream, group, 2, 8, 1);
+  set_epochs(group, 4);
+  expect_right(stream, group, 2, 2, 2, 7);
 }
 
 TEST(Exchange, a_dead_peer_is_named) {

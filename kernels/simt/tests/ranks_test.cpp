@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several devices at once: each rank writes a word into its peer's window and leaves a flag there,
-// waits for the peer's flag, and reads.
+// waits for the peer's flag, and reads. Or it sends a message that is data and flag in one.
 #include <stdexcept>
 #include <vector>
 
@@ -289,6 +289,117 @@ TEST_F(RanksTest, another_thread_of_the_block_may_write_the_word) {
     else
       set_flag(windows[0].flag, 1, AtomicOrder::kRelease, Scope::kGpu);
   });
+}
+
+// A message carries its epoch: nothing is released or acquired, and what is in it is right.
+struct Message {
+  uint32_t data[3], epoch;
+};
+
+void send(uint32_t *to, uint32_t value, uint32_t epoch, Scope scope = Scope::kSystem,
+          Site site = Site::here()) {
+  atomic_access(to, 16, AtomicKind::kStore, AtomicOrder::kRelaxed, scope, site);
+  *reinterpret_cast<Message *>(to) = {{value, value, value}, epoch};
+}
+bool take(const uint32_t *from, uint32_t epoch, Scope scope = Scope::kSystem,
+          Site site = Site::here()) {
+  return await_message(from, 16, from + 3, epoch, scope, site);
+}
+/// Of an epoch, in one of two halves.
+uint32_t *half(const Window &window, uint32_t epoch) { return window.data + epoch % 2 * 4; }
+
+TEST_F(RanksTest, messages_in_two_halves_need_no_flag) {
+  expect_clean(6, [&](uint32_t rank, uint32_t epoch) {
+    send(half(windows[1 - rank], epoch), 100 * rank + epoch, epoch);
+    ASSERT_TRUE(take(half(windows[rank], epoch), epoch));
+    EXPECT_EQ(*half(windows[rank], epoch), 100 * (1 - rank) + epoch);
+  });
+}
+
+// Either the sender finds that its message was read, and by nobody behind whom it stands, or the
+// reader finds the next message in place of its own, and gives up.
+TEST_F(RanksTest, message_overwritten_before_it_is_taken) {
+  under_all_schedules([&] {
+    bool came = true;
+    run(3, [&](uint32_t rank, uint32_t epoch) {
+      send(windows[1 - rank].data, epoch, epoch);
+      came &= take(windows[rank].data, epoch);
+    });
+    EXPECT_TRUE(!stream.hazards.empty() || !came);
+    if (!stream.hazards.empty())
+      EXPECT_NE(stream.hazards[0].message.find("by which they were read atomically"),
+                std::string::npos)
+          << stream.hazards[0].message;
+  });
+}
+
+// Within one launch nothing stands between the reader and its next message.
+TEST_F(RanksTest, halves_need_a_launch_between_them) {
+  bool seen = false;
+  under_all_schedules([&] {
+    run(1, [&](uint32_t rank, uint32_t) {
+      for (uint32_t epoch = 1; epoch <= 4; ++epoch) {
+        send(half(windows[1 - rank], epoch), epoch, epoch);
+        take(half(windows[rank], epoch), epoch);
+      }
+    });
+    seen |= !stream.hazards.empty();
+  });
+  EXPECT_TRUE(seen);
+}
+
+TEST_F(RanksTest, message_of_the_device) {
+  expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    send(windows[1 - rank].data, 1, epoch, Scope::kGpu);
+    take(windows[rank].data, epoch);
+  });
+  expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    send(windows[1 - rank].data, 1, epoch);
+    take(windows[rank].data, epoch, Scope::kGpu);
+  });
+}
+
+TEST_F(RanksTest, message_read_by_a_plain_load) {
+  expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    send(windows[1 - rank].data, 1, epoch);
+    await(windows[rank].data + 3, epoch, AtomicOrder::kRelaxed);
+    read(windows[rank].data);
+  });
+}
+
+// Two stores are not one: between them a reader may find the epoch beside old data.
+TEST_F(RanksTest, message_in_two_stores) {
+  const std::string text = expect_unordered(1, [&](uint32_t rank, uint32_t epoch) {
+    uint32_t *const to = windows[1 - rank].data;
+    atomic_access(to, 8, AtomicKind::kStore, AtomicOrder::kRelaxed, Scope::kSystem, Site::here());
+    atomic_access(to + 2, 8, AtomicKind::kStore, AtomicOrder::kRelaxed, Scope::kSystem,
+                  Site::here());
+    to[3] = epoch;
+    take(windows[rank].data, epoch);
+  });
+  EXPECT_NE(text.find("16 bytes"), std::string::npos) << text;
+}
+
+// What a relaxed message stands for is what the launches in front of its sender's did.
+TEST_F(RanksTest, message_orders_launches) {
+  const auto body = [&](bool in_front) {
+    return [&, in_front](uint32_t rank) {
+      const auto write_data = [&] { write(windows[1 - rank].data + 48, 7); };
+      if (in_front) launch(&stream, block_of(1), write_data);
+      launch(&stream, block_of(1), [&] {
+        if (!in_front) write_data();
+        send(windows[1 - rank].data, 1, 1);
+        take(windows[rank].data, 1);
+      });
+      launch(&stream, block_of(1), [&] { read(windows[rank].data + 48); });
+    };
+  };
+  for (const bool in_front : {true, false})
+    under_all_schedules([&] {
+      stream.hazards.clear();
+      run_ranks(stream, 2, body(in_front));
+      EXPECT_EQ(stream.hazards.empty(), in_front);
+    });
 }
 
 TEST_F(RanksTest, what_a_body_throws_is_thrown) {
