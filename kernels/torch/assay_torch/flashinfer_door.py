@@ -3,9 +3,9 @@
 are planned.
 
 trace_apply calls a function in the place of BatchDecodeWithPagedKVCacheWrapper.run, with the keyword arguments of its template: q,
-k_cache, v_cache, kv_indptr, kv_indices, sm_scale. Of plan's last_page_len it hands over nothing, nor what run was given beside the
-tensors. So plan and run are watched from outside: lengths are of plan, and a call with more than the template says (LSE, scales, a
-window, a softcap) stays with FlashInfer."""
+k_cache, v_cache, kv_indptr, kv_indices, sm_scale, return_lse. Of plan's last_page_len, window and softcap it hands over nothing, nor
+the scales of run. So plan and run are watched from outside: lengths are of plan, and a call with more than the template says stays
+with FlashInfer."""
 import contextvars
 import functools
 
@@ -16,7 +16,7 @@ from .functions import paged_attention
 _wrapper = contextvars.ContextVar("wrapper that runs")
 #: What plan and run may be given that changes nothing.
 _PLAIN = dict(pos_encoding_mode="NONE", window_left=-1, logits_soft_cap=0.0, q_len_per_req=1, q_scale=1.0, k_scale=1.0, v_scale=1.0)
-_IGNORED = {"q_data_type", "kv_data_type", "o_data_type", "data_type", "sm_scale", "non_blocking", "block_tables", "seq_lens", "out", "enable_pdl"}
+_IGNORED = {"q_data_type", "kv_data_type", "o_data_type", "data_type", "sm_scale", "non_blocking", "block_tables", "seq_lens", "out", "lse", "return_lse", "enable_pdl"}
 
 
 def definition(num_qo_heads, num_kv_heads, head_dim, page_size):
@@ -79,9 +79,10 @@ def _watched_run(run, own):
     return watched
 
 
-def attend(q, k_cache, v_cache, sm_scale=None, **_):
-    """What trace_apply calls. The table goes to the device of q once a plan."""
+def attend(q, k_cache, v_cache, sm_scale=None, return_lse=False, **_):
+    """What trace_apply calls; it copies to out and lse where run was given them. The table goes to the device of q once a plan."""
     wrapper = _wrapper.get()
     if wrapper.assay_table[0].device != q.device:
         wrapper.assay_table = tuple(x.to(q.device) for x in wrapper.assay_table)
-    return paged_attention(q, (k_cache, v_cache), *wrapper.assay_table, sm_scale=None if sm_scale is None else float(sm_scale))
+    scale = None if sm_scale is None else float(sm_scale)
+    return paged_attention(q, (k_cache, v_cache), *wrapper.assay_table, sm_scale=scale, return_lse=bool(return_lse), lse_base="base2")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our decode behind FlashInfer's wrapper, through its trace_apply; a partial last page counts as it should. On CPU tensors FlashInfer's
 own plan and run, which need a GPU, are stood in for."""
+import math
+
 import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
@@ -13,13 +15,14 @@ LENGTHS = (37, 16, 5)
 
 
 def reference(q, k, v, rows):
-    """Each request over its own keys in fp32."""
-    out = []
+    """(O, LSE of base 2) of each request over its own keys in fp32."""
+    out, lse = [], []
     for r, (pages, length) in enumerate(rows):
         keys, values = (x[pages].flatten(0, 1)[:length].float().repeat_interleave(HEADS // KV_HEADS, 1) for x in (k, v))
-        weights = (torch.einsum("hd,khd->hk", q[r].float(), keys) * DIM**-0.5).softmax(1)
-        out.append(torch.einsum("hk,khd->hd", weights, values))
-    return torch.stack(out)
+        scores = torch.einsum("hd,khd->hk", q[r].float(), keys) * DIM**-0.5
+        out.append(torch.einsum("hk,khd->hd", scores.softmax(1), values))
+        lse.append(scores.logsumexp(1) / math.log(2))
+    return torch.stack(out), torch.stack(lse)
 
 
 @pytest.fixture
@@ -58,19 +61,21 @@ def batch(device):
 
 
 def test_a_program_of_flashinfer_is_ours(enabled, wrapper, batch, monkeypatch):
-    (tables, (q, k, v), right), seen = batch, []
+    (tables, (q, k, v), (right, right_lse)), seen = batch, []
     monkeypatch.setattr(flashinfer_door, "paged_attention", lambda *a, **n: seen.append(1) or paged_attention(*a, **n))
     wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE, q_data_type=torch.float16, kv_data_type=torch.float16)
     out = torch.empty_like(q)
     for given in (dict(), dict(out=out)):
         torch.testing.assert_close(wrapper.run(q, (k, v), **given).float().cpu(), right, atol=2e-3, rtol=2e-3)
-    assert len(seen) == 2
     torch.testing.assert_close(out.float().cpu(), right, atol=2e-3, rtol=2e-3)
+    again, lse = wrapper.run(q, (k, v), return_lse=True)
+    assert len(seen) == 3 and torch.equal(again, out)
+    torch.testing.assert_close(lse.cpu(), right_lse, atol=1e-3, rtol=1e-3)
 
 
 def test_what_the_template_alone_says_is_wrong(enabled, wrapper, batch):
     """Lengths in whole pages, as a function sees them that is given no last_page_len."""
-    (indptr, indices, last), (q, k, v), right = batch
+    (indptr, indices, last), (q, k, v), (right, _) = batch
     wrapper.plan(indptr, indices, torch.full_like(last, PAGE), HEADS, KV_HEADS, DIM, PAGE, q_data_type=torch.float16)
     with pytest.raises(AssertionError):
         torch.testing.assert_close(wrapper.run(q, (k, v)).float().cpu(), right, atol=2e-3, rtol=2e-3)
@@ -80,7 +85,7 @@ def test_more_than_the_template_says_stays_with_flashinfer(enabled, wrapper, bat
     if device.type == "cuda":
         pytest.skip("FlashInfer would compile a kernel for each")
     tables, (q, k, v), _ = batch
-    for plan, run in ((dict(window_left=5), {}), ({}, dict(return_lse=True)), ({}, dict(k_scale=0.5)), (dict(logits_soft_cap=30.0), {})):
+    for plan, run in ((dict(window_left=5), {}), ({}, dict(k_scale=0.5)), (dict(logits_soft_cap=30.0), {})):
         wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE, **plan)
         assert wrapper.run(q, (k, v), **run) == "FlashInfer's own"
     wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE)
