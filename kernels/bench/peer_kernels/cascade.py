@@ -8,6 +8,7 @@ from assay_abi import DTYPES, TARGET_CUDA, CascadeLevel, CascadeParams
 from peer_kernels.decode import assay_v2, decode_wrappers, fill_kv, flashinfer_decode, zeroed_workspace
 from peer_kernels.inputs import CascadeData, gather, reference, spread_rows
 from peer_kernels.timing import Kind, NotOffered
+from peer_kernels.versions import taken
 
 
 def cascade_params(data, s, out):
@@ -115,7 +116,7 @@ def prefill_wrappers(data, level, backend, rows=1):
             causal=False,
             q_data_type=torch.bfloat16,
             kv_data_type=torch.bfloat16,
-            uniform_q_len=level.requests * rows,
+            **taken(wrapper.plan, uniform_q_len=level.requests * rows),
         )
         wrappers.append(wrapper)
     return wrappers

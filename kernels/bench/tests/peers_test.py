@@ -13,6 +13,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(BENCH))
 import peers  # noqa: E402
 from peer_kernels import report  # noqa: E402
+from peer_kernels.versions import taken  # noqa: E402
 
 
 def ran(us, mean):
@@ -36,6 +37,13 @@ AHEAD = cell("ahead", ran(20.0, 2e-6), ran(10.0, 1e-6), cuda=ran(16.0, 1e-6), te
 SLOW = cell("slow", ran(20.0, 1e-6), ran(18.0, 1e-6), tensor=ran(12.0, 3e-6))
 INEXACT = cell("inexact", ran(20.0, 1e-6), ran(10.0, 4e-6), cuda=ran(16.0, 1e-6), tensor=ran(12.0, 3e-6))
 ALONE = cell("alone", ran(20.0, 1e-6), ran(10.0, 1e-6))
+
+
+class Versions(unittest.TestCase):
+    def test_an_option_goes_to_versions_that_take_it(self):
+        self.assertEqual(taken(lambda a, uniform_q_len=0: None, uniform_q_len=3), {"uniform_q_len": 3})
+        self.assertEqual(taken(lambda a, causal=False: None, uniform_q_len=3), {})
+        self.assertEqual(taken(lambda a, **more: None, uniform_q_len=3), {"uniform_q_len": 3})
 
 
 class PeersTest(unittest.TestCase):

@@ -25,7 +25,8 @@ def register(name="assay"):
 
 
 @functools.cache
-def _supported(device_type, dtype, num_qo_heads, num_kv_heads, head_dim):
+def supported(device_type, dtype, num_qo_heads, num_kv_heads, head_dim):
+    """Whether the kernels take the shape."""
     shape = dict(num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim=head_dim, page_size=1, dtype=dtype)
     try:
         plan_bytes(1, 1, device_type, max_q_len=MOST_TOKENS, **shape)
@@ -43,7 +44,7 @@ def is_ours(module, query, key, value, attention_mask, dropout, kwargs):
     grad = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
     if not (whole and plain and shapes and not grad) or kwargs.get("is_causal") is False:
         return False
-    return _supported(query.device.type, query.dtype, query.shape[1], key.shape[1], query.shape[3])
+    return supported(query.device.type, query.dtype, query.shape[1], key.shape[1], query.shape[3])
 
 
 def forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None, **kwargs):

@@ -17,6 +17,7 @@ from vllm.v1.attention.backends.utils import split_decodes_and_prefills
 
 from .functions import paged_attention, tree_attention
 from .library import library
+from .plain import prefill
 from .structs import SIMT
 from .vllm_backend import FP8, MOST_TOKENS, options_of, refusal, say_once, wanted
 
@@ -106,22 +107,3 @@ class AssayCPUImpl(CPUAttentionBackendImpl):
                 keys, values = keys * scales["k_scale"], values * scales["v_scale"]
             out[rows] = prefill(query[rows].float(), keys, values, causal=m.causal is True, **options_of(self))
         return output
-
-
-def prefill(q, k, v, *, causal, sm_scale, window, logits_softcap, alibi_slopes, sinks):
-    """Attention of a request's newest tokens q [n, heads, dim] over k, v [keys, kv heads, dim], in fp32."""
-    group = q.shape[1] // k.shape[1]
-    k, v = (x.repeat_interleave(group, 1) for x in (k, v))
-    scores = torch.einsum("nhd,khd->hnk", q, k) * sm_scale
-    if logits_softcap:
-        scores = logits_softcap * torch.tanh(scores / logits_softcap)
-    behind = torch.arange(len(k) - len(q), len(k))[:, None] - torch.arange(len(k))[None, :]
-    if alibi_slopes is not None:
-        scores = scores - alibi_slopes[:, None, None] * behind
-    if causal:
-        scores = scores.masked_fill(behind < 0, -torch.inf)
-    if window:
-        scores = scores.masked_fill(behind >= window, -torch.inf)
-    if sinks is not None:
-        scores = torch.cat([scores, sinks[:, None, None].expand(-1, len(q), 1)], 2)
-    return torch.einsum("hnk,khd->nhd", scores.softmax(2)[..., : len(k)], v)

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -22,20 +23,35 @@ if not current_platform.is_cpu():
     pytest.skip("vLLM is not the CPU build", allow_module_level=True)
 
 
-def serve(folder, head_dim, *more, **environment):
-    """(requests, log) of an engine in a process of its own, with the entry points of this tree."""
+def engine_command(folder, head_dim, *more, **environment):
+    """(command, environment) of an engine with the entry points of this tree; it writes served.json."""
     installed = folder / "tree" / "assay_tree-0.dist-info"
     installed.mkdir(parents=True, exist_ok=True)
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: assay-tree\nVersion: 0\n")
     (installed / "entry_points.txt").write_text(ENTRY_POINTS)
     path = os.pathsep.join([str(installed.parent), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
-    out = folder / "served.json"
-    ran = subprocess.run(
-        [sys.executable, "-B", str(HERE / "vllm_serving.py"), str(head_dim), str(out), *more],
-        env={**os.environ, "PYTHONPATH": path, **environment}, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+    command = [sys.executable, "-B", str(HERE / "vllm_serving.py"), str(head_dim), str(folder / "served.json"), *more]
+    return command, {**os.environ, "PYTHONPATH": path, **environment}
+
+
+def serve(folder, head_dim, *more, **environment):
+    """(requests, log) of an engine in a process of its own."""
+    command, its_environment = engine_command(folder, head_dim, *more, **environment)
+    ran = subprocess.run(command, env=its_environment, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr[-3000:]
-    return json.loads(out.read_text()), ran.stdout + ran.stderr
+    return json.loads((folder / "served.json").read_text()), ran.stdout + ran.stderr
+
+
+def kill_after(requests, folder, head_dim, *more, **environment):
+    """Starts an engine and ends it without a warning once it has served so many requests. How many those were."""
+    command, its_environment = engine_command(folder, head_dim, *more, **environment)
+    kept, end = folder / "served.json.kept", time.monotonic() + 600
+    with subprocess.Popen(command, env=its_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as engine:
+        while not kept.exists() or kept.read_text().count("\n") < requests:
+            assert engine.poll() is None and time.monotonic() < end, "it ended before it had served them"
+            time.sleep(0.02)
+        engine.kill()
+    return kept.read_text().count("\n")
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +88,16 @@ def part_at_ties_alone(own, served):
 def test_tokens_are_those_of_the_engines_own_backend(tmp_path, engines_own):
     ours, log = serve(tmp_path, 64, ASSAY_VLLM_BACKEND="1")
     assert "assay: decode by paged_attention of" in log
+    part_at_ties_alone(engines_own, ours)
+
+
+def test_an_engine_that_is_killed_and_started_again(tmp_path, engines_own):
+    """Killed in the middle of a batch; the next one serves what is left, and all tokens are those of the engine's own backend."""
+    served = kill_after(6, tmp_path, 64, "kept", ASSAY_VLLM_BACKEND="1")
+    assert 6 <= served < len(engines_own)
+    ours, log = serve(tmp_path, 64, "kept", ASSAY_VLLM_BACKEND="1", ASSAY_VLLM_EVERY="1")
+    assert f"kept: {served} requests" in log and "assay: decode by paged_attention of" in log
+    no_findings(log)
     part_at_ties_alone(engines_own, ours)
 
 

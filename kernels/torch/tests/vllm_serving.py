@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One vLLM engine on the CPU with a tiny random Llama: vllm_serving.py HEAD_DIM OUT.json [wrong] [shared] [fp8]. Run by
+"""One vLLM engine on the CPU with a tiny random Llama: vllm_serving.py HEAD_DIM OUT.json [wrong] [shared] [fp8] [kept]. Run by
 test_vllm.py, with ASSAY_VLLM_BACKEND and without. Writes the greedy tokens of each request, and the log-probabilities of the two best of each.
+kept: what a request has is appended to OUT.json.kept as soon as it ends; what stands there already is not computed again.
 wrong: a backend that leaves out the newest key. shared: prompts begin alike, and trees share all that they can. fp8: an e4m3 cache."""
 import json
 import os
@@ -45,7 +46,37 @@ def share_all_that_can_be():
     vllm_cpu.prefill, own = lambda *tensors, num_splits, **more: own(*tensors, **more), vllm_cpu.prefill
 
 
-def main(head_dim, out, wrong, shared, fp8):
+def said_of(result):
+    one = result.outputs[0]
+    best = [sorted((x.logprob for x in step.values()), reverse=True)[:2] for step in one.logprobs]
+    return {"tokens": list(one.token_ids), "best": best}
+
+
+def keep(llm, prompts, sampling, path):
+    """Serves what does not stand in the file, a line a request; a line without its end is of an engine that was killed."""
+    done = {}
+    if os.path.exists(path):
+        for line in open(path).read().splitlines(keepends=True):
+            if line.endswith("\n"):
+                done.update([json.loads(line)])
+    print(f"kept: {len(done)} requests", flush=True)
+    engine = llm.llm_engine
+    for i in range(len(prompts)):
+        if i not in done:
+            engine.add_request(str(i), prompts[i], sampling[i])
+    with open(path, "w") as file:
+        for pair in done.items():
+            file.write(json.dumps(pair) + "\n")
+        while engine.has_unfinished_requests():
+            for result in engine.step():
+                if result.finished:
+                    done[int(result.request_id)] = said_of(result)
+                    file.write(json.dumps([int(result.request_id), done[int(result.request_id)]]) + "\n")
+                    file.flush()
+    return [done[i] for i in range(len(prompts))]
+
+
+def main(head_dim, out, wrong, shared, fp8, kept):
     import torch
     from vllm import LLM, SamplingParams
 
@@ -68,15 +99,13 @@ def main(head_dim, out, wrong, shared, fp8):
             SamplingParams(max_tokens=TOKENS + i % 5, temperature=0, detokenize=False, ignore_eos=True, logprobs=2)
             for i in range(REQUESTS)
         ]
-        results = llm.generate(prompts, sampling, use_tqdm=False)
-    said = []
-    for result in results:
-        one = result.outputs[0]
-        best = [sorted((x.logprob for x in step.values()), reverse=True)[:2] for step in one.logprobs]
-        said.append({"tokens": list(one.token_ids), "best": best})
+        if kept:
+            said = keep(llm, prompts, sampling, f"{out}.kept")
+        else:
+            said = [said_of(result) for result in llm.generate(prompts, sampling, use_tqdm=False)]
     with open(out, "w") as file:
         json.dump(said, file)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], *(word in sys.argv[3:] for word in ("wrong", "shared", "fp8")))
+    main(int(sys.argv[1]), sys.argv[2], *(word in sys.argv[3:] for word in ("wrong", "shared", "fp8", "kept")))

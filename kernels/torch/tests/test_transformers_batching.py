@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Continuous batching of transformers with our decode writes the tokens of eager attention, one request at a time."""
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.4")
+transformers = pytest.importorskip("transformers", minversion="5.0")
+pytest.importorskip("transformers.generation.continuous_batching")
+from assay_torch import transformers_batching
+from test_transformers import model
+
+LENGTHS, TOKENS = (5, 40, 17, 1, 9, 70, 2, 33), 12
+
+
+def prompts():
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randint(3, 1000, (n,), generator=generator).tolist() for n in LENGTHS]
+
+
+def written_in_batches(made):
+    """The tokens of each prompt; four of eight requests fit into a batch, so that prefills and decodes are mixed."""
+    how = transformers.GenerationConfig(max_new_tokens=TOKENS, do_sample=False, eos_token_id=1023, pad_token_id=0)
+    cache = transformers.ContinuousBatchingConfig(num_blocks=64, max_batch_tokens=64)
+    results = made.generate_batch(prompts(), generation_config=how, continuous_batching_config=cache, progress_bar=False)
+    assert len(results) == len(LENGTHS) and not [r.error for r in results.values() if r.error]
+    by_prompt = {tuple(r.prompt_ids): r.generated_tokens for r in results.values()}
+    return [by_prompt[tuple(p)] for p in prompts()]
+
+
+def differences(device, ours, dtype=torch.float16):
+    """Of each request whose tokens are not those of eager: how far apart eager's two best logits are where they part, in steps of
+    fp16 at the best."""
+    made, gaps = model(device, "eager").to(dtype), []
+    how = transformers.GenerationConfig(
+        max_new_tokens=TOKENS, do_sample=False, eos_token_id=1023, pad_token_id=0, return_dict_in_generate=True, output_logits=True
+    )  # fmt: skip
+    for prompt, tokens in zip(prompts(), ours):
+        with torch.no_grad():
+            said = made.generate(torch.tensor([prompt], device=device), generation_config=how)
+        own = said.sequences[0, len(prompt) :].tolist()
+        assert len(tokens) == len(own)
+        if tokens != own:
+            at = [a == b for a, b in zip(tokens, own)].index(False)
+            best = said.logits[at][0].float().topk(2).values
+            gaps.append(float((best[0] - best[1]) / 2 ** (best[0].log2().floor() - 10)))
+    return gaps
+
+
+def part_at_ties_alone(gaps):
+    """Of two best tokens within two steps of a logit either may win. Such requests are few."""
+    return all(gap <= 2 for gap in gaps) and len(gaps) <= 2
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What went to our kernels: tokens of each request of a call."""
+    seen, original = [], transformers_batching.paged_attention
+
+    def watched(q, *a, query_start, **k):
+        seen.append(query_start.diff().tolist())
+        return original(q, *a, query_start=query_start, **k)
+
+    monkeypatch.setattr(transformers_batching, "paged_attention", watched)
+    return seen
+
+
+def test_tokens_are_those_of_eager(device, calls):
+    ours = written_in_batches(transformers_batching.use_in_batches(model(device, "sdpa")))
+    gaps = differences(device, ours)
+    assert part_at_ties_alone(gaps), gaps
+    assert sum(n == 1 for counts in calls for n in counts) >= 2 * len(LENGTHS) * (TOKENS - 2)
+    assert any(len(set(counts)) > 1 for counts in calls), "tokens of unlike number in one call"
+
+
+def test_what_is_not_ours_is_plain_pytorch(device, calls):
+    """fp32, where no two logits are so near that roundings decide."""
+    ours = written_in_batches(transformers_batching.use_in_batches(model(device, "sdpa").float()))
+    assert not differences(device, ours, dtype=torch.float32) and not calls
+
+
+def test_keys_of_a_neighbour_are_seen(device, monkeypatch):
+    right = transformers_batching.decode
+    wrong = lambda q, k, v, out, requests, options: right(q, k.roll(1, 0), v, out, requests, options)  # noqa: E731
+    monkeypatch.setattr(transformers_batching, "decode", wrong)
+    ours = written_in_batches(transformers_batching.use_in_batches(model(device, "sdpa")))
+    assert not part_at_ties_alone(differences(device, ours))
+
+
+def test_generate_refuses_the_name(device):
+    made = transformers_batching.use_in_batches(model(device, "sdpa"))
+    with pytest.raises(ValueError, match="generate_batch alone"):
+        made(torch.tensor([[3, 4, 5]], device=device))
