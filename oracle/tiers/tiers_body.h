@@ -52,8 +52,8 @@ private:
       const float x = load_element(base_.q_dtype, call_.fp8, base_.q, at + i);
       const double size = fabs(static_cast<double>(x));
       m_.q[i] = x;
-      m_.operands[i] = block_fma::operand(x, base_.facts.operand.min_exponent);
       finite = finite && size < HUGE_VAL;
+      if (finite) m_.operands[i] = block_fma::operand(x, base_.facts.operand.min_exponent);
       plain = plain && (size == 0.0 || (size >= 0x1p-14 && size < 0x1p15));
       largest = fmax(largest, size);
     }
@@ -103,7 +103,7 @@ private:
       fits = key_logit(m_.row, {value, size}, facts, logit) && fits;
       keys_.put(j, logit);
       keys_.at(kSize)[j] = size;
-      if (replays()) keys_.at(kExact)[j] = kernel_score(j);
+      if (finite && replays()) keys_.at(kExact)[j] = kernel_score(j);
     }
     fits = add_sink() && fits && finite;
     return !team_.any(!fits);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "oracle/bounds/block_fma_step.h"
+#include "oracle/bulk/call_rows.h"
 #include "oracle/tiers/elements.h"
 #include "oracle/tiers/tiers_call.h"
 
