@@ -10,6 +10,8 @@
 
 namespace assay::oracle {
 
+struct MergeFacts;
+
 /** The states of one (row, head), decoded exactly; all live. */
 struct MergeProblem {
   int head_dim = 0;
@@ -29,5 +31,9 @@ struct MergeReference {
 };
 
 MergeReference merge_row(const MergeProblem &problem);
+
+/** Throws on a declaration out of its ranges. */
+MergeFacts merge_facts(const assay_arithmetic &arithmetic, assay_dtype dtype,
+                       assay_lse_base lse_base);
 
 } // namespace assay::oracle

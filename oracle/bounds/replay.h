@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "oracle/bounds/replay_formulas.h"
 #include "oracle/bounds/row_work.h"
 
 namespace assay::oracle {
@@ -22,8 +23,7 @@ struct ReplayBudget {
   std::vector<double> rescale;      ///< rho_j Omega^alpha_j
   std::vector<double> rescale_mass; ///< pi_j Omega^alpha_j
   std::vector<double> accumulate;   ///< rounding errors of P.V from j's tile on: multiplies |v_j|
-  double denominator = 0.0;         ///< mean of Omega^pre: multiplies |o'|
-  double mass_low = 0.0;
+  ReplayNumbers sums;
   double ambiguous_fraction = 0.0;
   bool vague = false; ///< some weight may be anything
   bool informative = false;

@@ -6,55 +6,15 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "oracle/bounds/row_work.h"
+#include "oracle/bulk/buffer.h"
+#include "oracle/bulk/make_call.h"
 #include "oracle/bulk/outputs.cuh"
 #include "oracle/bulk/passes.cuh"
 #include "oracle/bulk/waves.h"
-#include "oracle/exact/dtype.h"
 
 namespace assay::oracle {
 namespace bulk {
 namespace {
-
-void require(cudaError_t error, const char *what) {
-  if (error != cudaSuccess)
-    throw std::runtime_error(std::string("bulk judge: ") + what + ": " + cudaGetErrorString(error));
-}
-
-/// Memory of the device that grows and is kept.
-class Buffer {
-public:
-  Buffer() = default;
-  Buffer(const Buffer &) = delete;
-  Buffer &operator=(const Buffer &) = delete;
-  ~Buffer() { cudaFree(data_); }
-
-  template <class T>
-  T *reserve(size_t count) {
-    const size_t bytes = std::max<size_t>(count, 1) * sizeof(T);
-    if (bytes > bytes_) {
-      cudaFree(data_);
-      data_ = nullptr;
-      bytes_ = 0;
-      require(cudaMalloc(&data_, bytes), "memory");
-      bytes_ = bytes;
-    }
-    return static_cast<T *>(data_);
-  }
-  /// The copy is done when this returns, as far as `from` is concerned.
-  template <class T>
-  T *copy(const std::vector<T> &from, cudaStream_t stream) {
-    T *to = reserve<T>(from.size());
-    require(
-        cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, stream),
-        "copy to the device");
-    return to;
-  }
-
-private:
-  void *data_ = nullptr;
-  size_t bytes_ = 0;
-};
 
 template <int kPairs, int kBlocks>
 void launch_passes(const Call &call, unsigned units, unsigned pairs, cudaStream_t stream) {
@@ -83,59 +43,15 @@ void launch_of_dim(const Call &call, unsigned units, unsigned pairs, cudaStream_
   launch_passes<kPairs, 8>(call, units, pairs, stream);
 }
 
-bool aligned(const AttentionRows &rows) {
-  const int64_t bytes = element_size(rows.kv_dtype), piece = 8 * bytes;
-  const auto whole = [&](int64_t elements) { return elements * bytes % piece == 0; };
-  const auto base = [&](const void *at) {
-    return std::bit_cast<uintptr_t>(at) % static_cast<uintptr_t>(piece) == 0;
-  };
-  for (const KeyPool &pool : rows.pools)
-    if (!base(pool.k) || !base(pool.v) || !whole(pool.k_stride_token) ||
-        !whole(pool.k_stride_head) || !whole(pool.v_stride_token) || !whole(pool.v_stride_head))
-      return false;
-  return std::all_of(rows.runs.begin(), rows.runs.end(),
-                     [&](const KeyRun &run) { return whole(run.k_at) && whole(run.v_at); });
-}
-
-bool grouped(const AttentionRows &rows) {
-  const int heads = rows.out.heads, kv_heads = rows.heads.back().kv_head + 1;
-  if (heads % kv_heads != 0) return false;
-  for (int head = 0; head < heads; ++head)
-    if (rows.heads[static_cast<size_t>(head)].kv_head != head / (heads / kv_heads)) return false;
-  return true;
-}
-
-bool is16(assay_dtype dtype) { return dtype == ASSAY_FP16 || dtype == ASSAY_BF16; }
-
 } // namespace
 } // namespace bulk
 
 std::string bulk_refuses(const AttentionRows &rows, const KernelModel &model) {
-  const assay_arithmetic &a = model.arithmetic;
-  if (!bulk::is16(rows.q_dtype)) return "q is neither fp16 nor bf16";
-  if (rows.kv_dtype != rows.q_dtype && !rows.fp8()) return "K and V are of a type of their own";
-  if (!bulk::is16(rows.out.dtype) && rows.out.dtype != ASSAY_FP32) return "outputs are fp8";
-  if (rows.scale_blocks() > 0) return "scales of tokens";
-  if (!rows.q_scale.empty()) return "a scale of q";
-  if (rows.fp8() && a.kv_format != ASSAY_FORMAT_FP32) return "kv_format is declared";
-  if (rows.head_dim > bulk::kMaxDim || rows.out.dims > bulk::kMaxDim) return "head_dim above 256";
-  if (rows.pools.size() > bulk::kMaxPools) return "more than 8 pools";
-  if (rows.heads.empty() || !bulk::grouped(rows)) return "query heads that are not in equal groups";
-  if (!rows.span.empty()) return "hidden keys";
-  const RowProblem problem = common_problem(rows, model);
-  for (const HeadInput &head : rows.heads) {
-    RowFeatures features = problem.features;
-    features.k_scale = head.k_scale;
-    features.v_scale = head.v_scale;
-    features.slope = head.slope;
-    features.sink = head.sink;
-    if (!unclaimed_features(features).empty()) return "a scale, slope or sink without a claim";
-  }
-  return "";
+  return bulk::refused(rows, model);
 }
 
 struct BulkJudge::Device {
-  bulk::Buffer runs, first_run, q_at, o_at, lse_at, begin, end, behind, heads, shapes;
+  bulk::Buffer arrays[bulk::kCallArrays];
   bulk::Buffer lists, row_ids, plain_units, first, second, value, components, pairs, ends, center,
       totals, open, elements;
   cudaEvent_t before = nullptr, after = nullptr;
@@ -151,66 +67,11 @@ struct BulkJudge::Device {
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
 
-  bulk::Call call_of(const AttentionRows &rows, const CallOutputs &outputs,
-                     const KernelModel &model, cudaStream_t stream);
   void run(bulk::Call call, const bulk::Wave &wave, int pairs_of_unit, cudaStream_t stream);
 };
 
 BulkJudge::BulkJudge() : device_(std::make_unique<Device>()) {}
 BulkJudge::~BulkJudge() = default;
-
-bulk::Call BulkJudge::Device::call_of(const AttentionRows &rows, const CallOutputs &outputs,
-                                      const KernelModel &model, cudaStream_t stream) {
-  bulk::Call call{};
-  for (size_t i = 0; i < rows.pools.size(); ++i) {
-    const KeyPool &pool = rows.pools[i];
-    call.pools[i] = {static_cast<const unsigned char *>(pool.k),
-                     static_cast<const unsigned char *>(pool.v),
-                     pool.k_stride_token,
-                     pool.k_stride_head,
-                     pool.v_stride_token,
-                     pool.v_stride_head};
-  }
-  const RowProblem problem = common_problem(rows, model);
-  call.model = model_of(problem, rows.head_dim);
-  call.facts = facts_of(problem);
-  AttentionReader reader(rows, model);
-  std::vector<RowShape> shape_table;
-  for (int row = 0; row < rows.out.rows(); ++row) {
-    const RowShape plain = reader.shape(row, false, call.model);
-    shape_table.push_back(plain);
-    shape_table.push_back(rows.sinks ? reader.shape(row, true, call.model) : plain);
-  }
-  call.runs = runs.copy(rows.runs, stream);
-  call.first_run = first_run.copy(rows.first_run, stream);
-  call.q_at = q_at.copy(rows.q_at, stream);
-  call.o_at = o_at.copy(rows.out.o_at, stream);
-  call.lse_at = lse_at.copy(rows.out.lse_at, stream);
-  call.begin = begin.copy(rows.begin, stream);
-  call.end = end.copy(rows.end, stream);
-  if (!rows.behind.empty()) call.behind = behind.copy(rows.behind, stream);
-  call.heads = heads.copy(rows.heads, stream);
-  call.shapes = shapes.copy(shape_table, stream);
-  call.q = static_cast<const unsigned char *>(rows.q);
-  call.o = static_cast<const unsigned char *>(outputs.o);
-  call.lse = outputs.lse;
-  call.q_stride_head = rows.q_stride_head;
-  call.o_stride_head = rows.out.o_stride_head;
-  call.lse_stride_head = rows.out.lse_stride_head;
-  call.q_dtype = rows.q_dtype;
-  call.kv_dtype = rows.kv_dtype;
-  call.o_dtype = rows.out.dtype;
-  call.empty_lse = rows.out.empty_lse;
-  call.head_dim = rows.head_dim;
-  call.dims = rows.out.dims;
-  call.num_heads = rows.out.heads;
-  call.num_kv_heads = rows.heads.back().kv_head + 1;
-  call.sm_scale = rows.sm_scale;
-  call.aligned = bulk::aligned(rows);
-  call.subnormal = may_be_subnormal(call.model);
-  call.max_open = kMaxOpen;
-  return call;
-}
 
 void BulkJudge::Device::run(bulk::Call call, const bulk::Wave &wave, int pairs_of_unit,
                             cudaStream_t stream) {
@@ -244,7 +105,13 @@ BulkReport BulkJudge::judge(const AttentionRows &rows, const CallOutputs &output
   BulkReport report;
   if (rows.out.rows() == 0) return report;
   const auto stream = static_cast<cudaStream_t>(on_stream);
-  bulk::Call call = device_->call_of(rows, outputs, model, stream);
+  AttentionReader reader(rows, model);
+  const bulk::CallShape shape = bulk::shape_of_call(rows, model, reader);
+  int array = 0;
+  bulk::Call call = bulk::make_call(rows, outputs, shape, [&](const void *from, size_t bytes) {
+    return device_->arrays[array++].copy(static_cast<const unsigned char *>(from), bytes, stream);
+  });
+  call.max_open = kMaxOpen;
   const int group = call.num_heads / call.num_kv_heads;
   int longest = 1; // rows of a list
   for (size_t i = 1, same = 1; i < rows.list.size(); ++i) {

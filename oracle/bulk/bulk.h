@@ -7,15 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "oracle/judge/problems.h"
+#include "oracle/judge/judge.h"
 #include "oracle/rows/read.h"
 #include "oracle/rows/rows.h"
 
 namespace assay::oracle {
-
-struct RowHead {
-  int row, head;
-};
 
 /** What an output must be; `bound` NaN: nothing is claimed. */
 struct BulkElement {

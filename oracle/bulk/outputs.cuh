@@ -43,15 +43,6 @@ __device__ inline float load_output(const Call &call, int64_t at) {
   return __half2float(reinterpret_cast<const __half *>(call.o)[at]);
 }
 
-/// |got - mid| / bound where it is certainly inside; infinity where that is for the host to say.
-__device__ inline double ratio_inside(float got, const Enclosure &exact, double bound) {
-  if (!isfinite(got) || !isfinite(bound)) return INFINITY;
-  const double distance = fabs(static_cast<double>(got) - exact.mid);
-  const double slack =
-      exact.rad + 0x1p-50 * (fabs(exact.mid) + fabs(static_cast<double>(got)) + bound);
-  return distance + slack <= bound ? distance / bound : INFINITY;
-}
-
 /// What the threads of a block count.
 struct Tally {
   unsigned long long claimed = 0, no_claim = 0;

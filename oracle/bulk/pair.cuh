@@ -3,8 +3,7 @@
 // chunk of its keys.
 #pragma once
 
-#include "oracle/bounds/key_formulas.h"
-#include "oracle/bulk/bulk_call.h"
+#include "oracle/bulk/call_rows.h"
 
 namespace assay::oracle::bulk {
 
@@ -59,25 +58,10 @@ __device__ inline Pair pair_of(const Call &call, const ListWork &work, int kv_he
   return pair;
 }
 
-__device__ inline bool has_sink(const Call &call, int head) {
-  return call.facts.features.sinks && call.heads[head].sink > -INFINITY;
-}
-
 /** The numbers of a pair before its keys are known. False: nothing is claimed. */
 __device__ inline bool start_numbers(const Call &call, const Pair &pair, double query_max,
                                      RowNumbers &row) {
-  const bool sink = has_sink(call, pair.head);
-  row = RowNumbers{};
-  row.model = call.model;
-  row.shape = call.shapes[2 * pair.row + sink];
-  row.facts = call.facts;
-  const HeadInput &head = call.heads[pair.head];
-  row.facts.features.k_scale = head.k_scale;
-  row.facts.features.v_scale = head.v_scale;
-  row.facts.features.slope = head.slope;
-  row.facts.features.sink = head.sink;
-  row.facts.keys = pair.end - pair.begin + sink;
-  return scale_query(row, call.sm_scale, call.q_dtype == ASSAY_BF16, query_max);
+  return start_numbers(call, pair.row, pair.head, pair.end - pair.begin, query_max, row);
 }
 
 __device__ inline const unsigned char *query_of(const Call &call, const Pair &pair) {

@@ -6,7 +6,7 @@
 
 #include <cuda_fp8.h>
 
-#include "oracle/bulk/bulk_call.h"
+#include "oracle/bulk/call_rows.h"
 
 namespace assay::oracle::bulk {
 
@@ -69,17 +69,9 @@ __device__ inline int element_bytes(assay_dtype dtype) {
 
 /** The run of key `position`, which the list has. */
 __device__ inline KeyRun run_of(const Call &call, const ListWork &work, int position) {
-  int64_t low = call.first_run[work.list];
+  const int64_t low = call.first_run[work.list];
   if (work.run_keys > 0) return call.runs[low + position / work.run_keys];
-  int64_t high = call.first_run[work.list + 1] - 1;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (position < call.runs[middle].position + call.runs[middle].count)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return call.runs[low];
+  return run_among(call.runs, low, call.first_run[work.list + 1] - 1, position);
 }
 
 __device__ inline void place_key(const Call &call, const KeyRun &run, int kv_head, int position,

@@ -20,15 +20,6 @@ constexpr Format kE4m3{0x1p-4, 3, -6, 448.0, 464.0};
 constexpr Format kE5m2{0x1p-3, 2, -14, 57344.0, 61440.0};
 constexpr Format kFp32{0x1p-24, 23, -126, 0x1.FFFFFEp127, 0x1.FFFFFFp127};
 
-// Exponent of the binade that holds a finite nonzero magnitude; every caller passes normal doubles.
-int exponent_of(double magnitude) {
-  return static_cast<int>((std::bit_cast<uint64_t>(magnitude) >> 52) & 0x7FF) - 1023;
-}
-
-double power_of_two(int exponent) {
-  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
-}
-
 float fp16_to_float(uint16_t bits) {
   const int exponent = (bits >> 10) & 31;
   const int fraction = bits & 1023;
@@ -178,17 +169,6 @@ void store_element(assay_dtype dtype, void *base, int64_t index, float value) {
   }
   const uint16_t bits = dtype == ASSAY_BF16 ? float_to_bf16(value) : float_to_fp16(value);
   std::memcpy(bytes, &bits, sizeof bits);
-}
-
-double round_to(const Format &format, double value) {
-  const double magnitude = std::fabs(value);
-  if (!(magnitude < format.overflow_threshold)) {
-    return std::isnan(value) ? value : std::copysign(INFINITY, value);
-  }
-  if (magnitude < 0x1p-1000) return std::copysign(0.0, value);
-  const int exponent = std::max(exponent_of(magnitude), format.min_exponent);
-  const double quantum = power_of_two(exponent - format.mantissa_bits);
-  return std::nearbyint(value / quantum) * quantum;
 }
 
 bool is_subnormal(const Format &format, double value) {

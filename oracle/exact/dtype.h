@@ -33,9 +33,6 @@ uint32_t load_bits(assay_dtype dtype, const void *base, int64_t index);
 /** Stores a value that the format represents exactly (tests and emulations round first). */
 void store_element(assay_dtype dtype, void *base, int64_t index, float value);
 
-/** Round to nearest even, with gradual underflow and overflow to infinity. */
-double round_to(const Format &format, double value);
-
 /** Nonzero and below the smallest normal value. */
 bool is_subnormal(const Format &format, double value);
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #include "oracle/exact/host_device.h"
 
@@ -25,6 +27,33 @@ ORACLE_HOST_DEVICE inline double half_ulp(const Format &format, double magnitude
     if (own > exponent) exponent = own;
   }
   return ldexp(1.0, exponent - format.mantissa_bits - 1);
+}
+
+/** Exponent of the binade of a normal magnitude. */
+ORACLE_HOST_DEVICE inline int exponent_of(double magnitude) {
+  uint64_t bits;
+  memcpy(&bits, &magnitude, sizeof bits);
+  return static_cast<int>(bits >> 52 & 0x7FF) - 1023;
+}
+
+/** 2^exponent, a normal number. */
+ORACLE_HOST_DEVICE inline double power_of_two(int exponent) {
+  const uint64_t bits = static_cast<uint64_t>(exponent + 1023) << 52;
+  double power;
+  memcpy(&power, &bits, sizeof power);
+  return power;
+}
+
+/** Round to nearest even, with gradual underflow and overflow to infinity. */
+ORACLE_HOST_DEVICE inline double round_to(const Format &format, double value) {
+  const double magnitude = fabs(value);
+  if (!(magnitude < format.overflow_threshold))
+    return value != value ? value : copysign(HUGE_VAL, value);
+  if (magnitude < 0x1p-1000) return copysign(0.0, value);
+  int exponent = exponent_of(magnitude);
+  if (exponent < format.min_exponent) exponent = format.min_exponent;
+  const double quantum = power_of_two(exponent - format.mantissa_bits);
+  return nearbyint(value / quantum) * quantum;
 }
 
 } // namespace assay::oracle

@@ -2,21 +2,33 @@
 // How wide the allowed distances of a run are beside the outputs themselves.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <span>
+
+#include "oracle/exact/host_device.h"
 
 namespace assay::oracle {
 
 /** Budgets relative to |O|, counted by their size: four steps to a power of two. */
 class BudgetSizes {
 public:
-  /** Of an output; one that is exactly 0 has no relative budget. */
+  static constexpr int kCounts = 320; // 2^-48 .. 2^32
+
+  /** Which count an output's budget raises; -1: one that is exactly 0 has no relative budget. */
+  ORACLE_HOST_DEVICE static int count_of(double budget, double output) {
+    if (!(fabs(output) > 0.0) || budget != budget) return -1;
+    const double step = kSteps * (log2(fmax(budget / fabs(output), 0x1p-48)) + 48);
+    return static_cast<int>(fmin(step, kCounts - 1.0));
+  }
   void add(double budget, double output) {
-    if (!(std::fabs(output) > 0.0) || std::isnan(budget)) return;
-    const double step = kSteps * (std::log2(std::max(budget / std::fabs(output), 0x1p-48)) + 48);
-    ++counts_[static_cast<size_t>(std::min(step, double(counts_.size() - 1)))];
+    const int count = count_of(budget, output);
+    if (count >= 0) ++counts_[static_cast<size_t>(count)];
+  }
+  void add(std::span<const uint64_t, kCounts> counts) {
+    for (size_t i = 0; i < counts_.size(); ++i)
+      counts_[i] += counts[i];
   }
   void merge(const BudgetSizes &other) {
     for (size_t i = 0; i < counts_.size(); ++i)
@@ -36,7 +48,7 @@ public:
 
 private:
   static constexpr double kSteps = 4;
-  std::array<uint64_t, 320> counts_{}; // 2^-48 .. 2^32
+  std::array<uint64_t, kCounts> counts_{};
 };
 
 } // namespace assay::oracle

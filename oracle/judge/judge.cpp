@@ -16,6 +16,12 @@ MergeReference reference_of(const MergeProblem &problem) { return merge_row(prob
 size_t keys_of(const AttentionReader &reader) { return reader.keys().size(); }
 size_t keys_of(const MergeReader &) { return 0; }
 
+void require_certified(const Certification &certification, int row, int head) {
+  if (certification.misses > 0)
+    throw std::logic_error("oracle: row " + std::to_string(row) + " head " + std::to_string(head) +
+                           " " + certification.first_miss);
+}
+
 /// Takes the report of one row into that of the call, and certifies the row when it is its turn.
 class Collector {
 public:
@@ -27,10 +33,7 @@ public:
         row.verdict != Verdict::kInside && report_.verdict == Verdict::kInside;
     report_.merge(row);
     if (!sample_.row || !(first_finding || sample_.row(index, head, keys))) return;
-    const Certification certification = certify(sample_.dims(index, head));
-    if (certification.misses > 0)
-      throw std::logic_error("oracle: row " + std::to_string(index) + " head " +
-                             std::to_string(head) + " " + certification.first_miss);
+    require_certified(certify(sample_.dims(index, head)), index, head);
     ++report_.certified_rows;
   }
 
@@ -74,6 +77,28 @@ Report judge_call(const CallRows &rows, const CallOutputs &outputs, const Kernel
   std::vector<int> all(static_cast<size_t>(outputs_of(rows).rows()));
   std::iota(all.begin(), all.end(), 0);
   return judge_some(rows, outputs, model, all, certify, memory);
+}
+
+void judge_pairs(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                 std::span<const RowHead> chosen, const CertifySample &certify,
+                 const std::function<void(const RowHead &, const Report &)> &each,
+                 const Memory &memory) {
+  bool found = false;
+  with_reader(rows, model, memory, [&](auto &reader, const RowOutputs &out) {
+    for (const RowHead &pair : chosen)
+      judge_with(reader, out, outputs, memory, pair.row, pair.head,
+                 [&](Report report, const auto &certified) {
+                   const bool first_finding = !found && report.verdict != Verdict::kInside;
+                   found = found || first_finding;
+                   if (certify.row &&
+                       (first_finding || certify.row(pair.row, pair.head, keys_of(reader)))) {
+                     require_certified(certified(certify.dims(pair.row, pair.head)), pair.row,
+                                       pair.head);
+                     ++report.certified_rows;
+                   }
+                   each(pair, report);
+                 });
+  });
 }
 
 Report judge_one(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,

@@ -29,6 +29,16 @@ Report judge_some(const CallRows &rows, const CallOutputs &outputs, const Kernel
                   std::span<const int> chosen, const CertifySample &certify = {},
                   const Memory &memory = {});
 
+struct RowHead {
+  int row, head;
+};
+
+/** Of some pairs, each handed on. */
+void judge_pairs(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                 std::span<const RowHead> chosen, const CertifySample &certify,
+                 const std::function<void(const RowHead &, const Report &)> &each,
+                 const Memory &memory = {});
+
 /** The one (row, head). */
 Report judge_one(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
                  int row, int head, const Memory &memory = {});

@@ -155,6 +155,11 @@ const RowProblem &AttentionReader::problem(int row, int head) {
   return problem_;
 }
 
+const TileOrder *AttentionReader::order(int row) {
+  turn_to_row(row);
+  return model_.order ? &order_ : nullptr;
+}
+
 RowShape AttentionReader::shape(int row, bool sink, const ErrorModel &model) {
   turn_to_row(row);
   problem_.features.sinks = rows_.sinks;

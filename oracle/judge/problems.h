@@ -44,6 +44,10 @@ public:
   /** Into what the keys of the row are cut; `sink`: with one that counts. Throws as problem(). */
   RowShape shape(int row, bool sink, const ErrorModel &model);
 
+  /** The tiles of the row's keys, without a sink; null where no order is declared. Valid until the
+      next call. Throws as problem(). */
+  const TileOrder *order(int row);
+
   /** Into how many parts that are merged through (O, LSE) a row is cut: as declared, or at most. A
       kernel that chooses for itself may cut between any two keys. */
   int splits(int row) const;

@@ -2,6 +2,7 @@
 #include "properties/call/buffers.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "properties/call/element.h"
 #include "properties/case/hash.h"
@@ -10,6 +11,17 @@ namespace assay {
 namespace {
 
 constexpr size_t kMinBytes = 16;
+
+/// Every element of a buffer, of sizes that the compiler knows: drawn cases have millions.
+template <class Bits>
+void fill_poison(std::vector<std::byte> &bytes, Poison poison, Dtype dtype, uint64_t salt) {
+  auto bits = static_cast<Bits>(poison_bits(poison, dtype, salt));
+  for (size_t i = 0; i < bytes.size() / sizeof(Bits); ++i) {
+    if (poison == Poison::kRandomBits)
+      bits = static_cast<Bits>(poison_bits(poison, dtype, salt + i));
+    std::memcpy(bytes.data() + i * sizeof(Bits), &bits, sizeof(Bits));
+  }
+}
 
 } // namespace
 
@@ -24,13 +36,15 @@ int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements
   b.live.assign(b.bytes.size(), 0);
   t.buffers.push_back(std::move(b));
   int index = static_cast<int>(t.buffers.size()) - 1;
-  const Poison poison = t.problem.poison;
   const uint64_t salt = hash_values(t.problem.v.seed, index);
-  const uint32_t everywhere = poison_bits(poison, dtype, salt);
-  for (size_t i = 0; i < t.buffers[index].bytes.size() / size; ++i)
-    t.set_element(index, size, i,
-                  poison == Poison::kRandomBits ? poison_bits(poison, dtype, salt + i)
-                                                : everywhere);
+  std::vector<std::byte> &bytes = t.buffers.back().bytes;
+  const Poison poison = t.problem.poison;
+  if (size == 1)
+    fill_poison<uint8_t>(bytes, poison, dtype, salt);
+  else if (size == 2)
+    fill_poison<uint16_t>(bytes, poison, dtype, salt);
+  else
+    fill_poison<uint32_t>(bytes, poison, dtype, salt);
   return index;
 }
 

@@ -9,34 +9,23 @@
 namespace assay {
 namespace {
 
-/// Rounds to a format of at most 5 exponent bits, saturating to finite.
-uint32_t narrow(float value, int exponent_bits, int fraction_bits) {
-  uint32_t x = std::bit_cast<uint32_t>(value);
-  uint32_t sign = (x >> 31) << (exponent_bits + fraction_bits);
-  // Capped well beyond the range: infinity saturates like any large number.
-  double magnitude = std::min(std::fabs(double(value)), 0x1p20);
-  if (std::isnan(value)) return sign | ((1u << exponent_bits) - 1) << fraction_bits | 1u;
-  int bias = (1 << (exponent_bits - 1)) - 1;
-  int exponent = magnitude == 0 ? 1 - bias : std::max(std::ilogb(magnitude), 1 - bias);
-  // The value in units of the last place; nearbyint rounds half to even.
-  double units = std::nearbyint(std::ldexp(magnitude, fraction_bits - exponent));
-  uint32_t bits = static_cast<uint32_t>(std::min(units, 1e9)) +
-                  (static_cast<uint32_t>(exponent + bias - 1) << fraction_bits);
-  uint32_t largest = (((1u << exponent_bits) - 1) << fraction_bits) - 1;
-  return sign | std::min(bits, largest);
-}
-
-/// Rounds to fp16, saturating to finite; as narrow(value, 5, 10), which is slower.
-uint32_t narrow_fp16(float value) {
-  constexpr uint32_t kHalf = 0x3f000000, kMinNormal = 0x38800000, kTooLarge = 0x477ff000;
-  const uint32_t x = std::bit_cast<uint32_t>(value), sign = x >> 16 & 0x8000;
+/// Rounds to a format of 8 bits whose smallest normal number is 2^min_exponent, up to `largest`.
+uint32_t narrow(float value, int min_exponent, int fraction_bits, uint32_t largest, uint32_t nan) {
+  const uint32_t x = std::bit_cast<uint32_t>(value), sign = x >> 24 & 0x80;
   const uint32_t magnitude = x & 0x7fffffff;
-  if (magnitude > 0x7f800000) return sign | 0x7c01;
-  if (magnitude >= kTooLarge) return sign | 0x7bff;
-  // One half has the spacing of fp16's subnormals: adding it rounds to them.
-  if (magnitude < kMinNormal)
-    return sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - kHalf);
-  return sign | (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
+  if (magnitude > 0x7f800000) return sign | nan;
+  const int dropped = 23 - fraction_bits;
+  uint32_t bits = 0;
+  if (magnitude < static_cast<uint32_t>(127 + min_exponent) << 23) {
+    // This has the spacing of the format's subnormals: adding it rounds to them.
+    const auto coarse = static_cast<uint32_t>(127 + min_exponent + dropped) << 23;
+    bits = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(coarse)) -
+           coarse;
+  } else {
+    const uint32_t rounded = magnitude + (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1);
+    bits = (rounded - (static_cast<uint32_t>(126 + min_exponent) << 23)) >> dropped;
+  }
+  return sign | std::min(bits, largest);
 }
 
 /// Sign and magnitude put where fp32 has its own; a power of two, an exact factor, mends the bias.
@@ -56,14 +45,8 @@ float widen_fp16(uint32_t bits) {
 }
 
 /// e4m3 has no infinity: its largest magnitudes go on to 448, and all ones is NaN.
-uint32_t narrow_e4m3(float value) {
-  uint32_t sign = std::signbit(value) ? 0x80 : 0;
-  if (std::isnan(value)) return sign | 0x7f;
-  double magnitude = std::min(std::fabs(double(value)), 448.0);
-  int exponent = magnitude == 0 ? -6 : std::max(std::ilogb(magnitude), -6);
-  auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 3 - exponent)));
-  return sign | (units + (static_cast<uint32_t>(exponent + 6) << 3));
-}
+uint32_t narrow_e4m3(float value) { return narrow(value, -6, 3, 0x7e, 0x7f); }
+uint32_t narrow_e5m2(float value) { return narrow(value, -14, 2, 0x7b, 0x7d); }
 
 float widen_e4m3(uint32_t bits) {
   return (bits & 0x7f) == 0x7f ? std::numeric_limits<float>::quiet_NaN() : rebias(bits, 4, 3);
@@ -74,13 +57,10 @@ float widen_e4m3(uint32_t bits) {
 uint32_t to_bits(Dtype dtype, float value) {
   uint32_t x = std::bit_cast<uint32_t>(value);
   if (dtype == Dtype::kFp32) return x;
-  if (dtype == Dtype::kFp16) return narrow_fp16(value);
+  if (dtype == Dtype::kFp16) return fp16_bits(value);
   if (dtype == Dtype::kE4m3) return narrow_e4m3(value);
-  if (dtype == Dtype::kE5m2) return narrow(value, 5, 2);
-  if (std::isnan(value)) return 0x7f81;
-  // Round the lower half of fp32 away, to even.
-  uint32_t rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
-  return (rounded & 0x7fff) >= 0x7f80 ? (rounded & 0x8000) | 0x7f7f : rounded;
+  if (dtype == Dtype::kE5m2) return narrow_e5m2(value);
+  return bf16_bits(value);
 }
 float from_bits(Dtype dtype, uint32_t bits) {
   if (dtype == Dtype::kFp32) return std::bit_cast<float>(bits);

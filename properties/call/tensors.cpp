@@ -43,8 +43,7 @@ void Tensors::set_element(int buffer, int size, int64_t index, uint32_t bits) {
 }
 
 void Tensors::set_row(int buffer, int size, int64_t index, const RowValues &values) {
-  for (int i = 0; i < problem.head_dim; ++i)
-    set_element(buffer, size, index + i, values.bits(i));
+  values.write(buffers[buffer].bytes.data() + index * size, size);
 }
 
 uint32_t Tensors::bits(const View &view, int row, int head, int i) const {

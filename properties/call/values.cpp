@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "properties/call/element.h"
@@ -162,6 +163,39 @@ uint32_t RowValues::bits(int dim) const {
   at.dim = dim;
   return to_bits(dtype_,
                  static_cast<float>(plain_value(*values_, scale_, dtype_, h, at, head_dim_)));
+}
+
+template <class Bits, class Of>
+void RowValues::write_each(std::byte *to, Of bits_of) const {
+  for (int i = 0; i < head_dim_; ++i) {
+    const auto bits = static_cast<Bits>(bits_of(i));
+    std::memcpy(to + static_cast<size_t>(i) * sizeof(Bits), &bits, sizeof(Bits));
+  }
+}
+
+void RowValues::write(std::byte *to, int size) const {
+  const auto any = [this](int dim) { return bits(dim); };
+  if (size == 4) return write_each<uint32_t>(to, any);
+  if (size == 1) return write_each<uint8_t>(to, any);
+  // What most elements of drawn cases are, without a question about each.
+  const bool bf16 = dtype_ == Dtype::kBf16;
+  const auto plain = [this](auto narrow) {
+    return [this, narrow](int dim) {
+      return narrow(static_cast<float>(scale_ * normal(hash_mix(prefix_ ^ uint64_t(dim)))));
+    };
+  };
+  const auto directed = [this](auto narrow) {
+    const uint32_t up = narrow(static_cast<float>(logit_));
+    const uint32_t down = narrow(static_cast<float>(-logit_));
+    return [this, up, down](int dim) { return direction(dim) > 0 ? up : down; };
+  };
+  if (kind_ == Kind::kPlain && values_->regime == Regime::kNormal)
+    return bf16 ? write_each<uint16_t>(to, plain(bf16_bits))
+                : write_each<uint16_t>(to, plain(fp16_bits));
+  if (kind_ == Kind::kKey)
+    return bf16 ? write_each<uint16_t>(to, directed(bf16_bits))
+                : write_each<uint16_t>(to, directed(fp16_bits));
+  write_each<uint16_t>(to, any);
 }
 
 namespace {

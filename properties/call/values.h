@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "properties/case/problem.h"
@@ -26,8 +27,12 @@ public:
   static RowValues value(const Problem &p, const LogicalIndex &at); ///< also o of a merge input
 
   uint32_t bits(int dim) const;
+  /// All of them, elements of `size` bytes.
+  void write(std::byte *to, int size) const;
 
 private:
+  template <class Bits, class Of>
+  void write_each(std::byte *to, Of bits_of) const;
   enum class Kind : uint8_t { kPlain, kQuery, kKey }; // the others: where scores are chosen
   RowValues(const Problem &p, const Values &values, uint32_t tensor, const LogicalIndex &at,
             Dtype dtype);

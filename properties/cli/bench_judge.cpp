@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "oracle/bulk/bulk.h"
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"
+#include "oracle/tiers/merges.h"
 #include "properties/run/processors.h"
 
 namespace assay {
@@ -61,30 +61,48 @@ std::string describe(const std::string &row, const oracle::ElementReport &e) {
 constexpr size_t kMaxDecided =
     64; // rows that the device leaves open, decided here; each may be a finding
 
-/// All outputs of a call of attention, where they lie. What is left open; nothing without a GPU.
+/// All outputs of a call, where they lie; nothing where the GPU does not take it.
+std::optional<oracle::BulkReport> judged_by_gpu(const oracle::CallRows &rows,
+                                                const oracle::CallOutputs &outputs,
+                                                const oracle::KernelModel &model) {
+  if (const auto *attention = std::get_if<oracle::AttentionRows>(&rows)) {
+    if (!oracle::bulk_refuses(*attention, model).empty()) return std::nullopt;
+    static oracle::BulkJudge judge;
+    return judge.judge(*attention, outputs, model);
+  }
+  const auto &merges = std::get<oracle::MergeRows>(rows);
+  if (!oracle::merges_refuse(merges).empty()) return std::nullopt;
+  static oracle::MergeJudge judge;
+  oracle::TierReport report = judge.judge(merges, outputs, model);
+  oracle::BulkReport out;
+  out.claimed = report.decided.claimed;
+  out.open_rows = report.open.size();
+  out.open = std::move(report.open);
+  out.passes_ms = report.device_ms;
+  return out;
+}
+
+/// The same of a timed call, with what is left open decided here.
 std::optional<oracle::BulkReport> judge_all(const bench::JudgedCall &call,
                                             const oracle::CallRows &rows,
                                             const oracle::KernelModel &model,
                                             const oracle::Memory &memory,
                                             bench::Verification &out) {
-  const auto *attention = std::get_if<oracle::AttentionRows>(&rows);
-  if (attention == nullptr || call.target != ASSAY_TARGET_CUDA ||
-      !oracle::bulk_refuses(*attention, model).empty())
-    return std::nullopt;
-  static oracle::BulkJudge judge;
+  if (call.target != ASSAY_TARGET_CUDA) return std::nullopt;
   const oracle::CallOutputs outputs{call.o, call.lse};
-  const oracle::BulkReport report = judge.judge(*attention, outputs, model);
-  out.outputs += report.claimed;
-  out.device_ms += report.passes_ms;
-  for (size_t i = 0; i < std::min(report.open.size(), kMaxDecided); ++i) {
-    const auto &[row, head] = report.open[i];
+  const std::optional<oracle::BulkReport> report = judged_by_gpu(rows, outputs, model);
+  if (!report) return std::nullopt;
+  out.outputs += report->claimed;
+  out.device_ms += report->passes_ms;
+  for (size_t i = 0; i < std::min(report->open.size(), kMaxDecided); ++i) {
+    const auto &[row, head] = report->open[i];
     for (const oracle::ElementReport &e :
          oracle::judge_one(rows, outputs, model, row, head, memory).findings)
       out.findings.push_back(describe(call.row_name({row, head}), e));
   }
-  if (report.open_rows > kMaxDecided)
+  if (report->open_rows > kMaxDecided)
     out.findings.push_back(
-        fmt::format("{} more rows that are not certainly inside", report.open_rows - kMaxDecided));
+        fmt::format("{} more rows that are not certainly inside", report->open_rows - kMaxDecided));
   return report;
 }
 

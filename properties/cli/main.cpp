@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -27,7 +28,15 @@ static void refuse_other_exits() {
   _exit(assay::kExitHarness);
 }
 
+/// Buffers of a case are megabytes: memory that goes back to the system after each of them is
+/// cleared and mapped anew, page by page, for the next one.
+static void keep_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20); // no more is taken
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
 int main(int argc, char **argv) {
+  keep_memory();
   harness = getpid();
   atexit(refuse_other_exits);
   const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);

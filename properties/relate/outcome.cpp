@@ -58,7 +58,7 @@ bool same_element(uint32_t a, uint32_t b, Dtype dtype) {
 
 Outcome run_tensors(Tensors t, Sut &sut) {
   Outcome out{t, std::move(t), {}};
-  const RunResult result = sut.run(out.after);
+  const RunResult result = sut.run(out.after, out.before.buffers);
   out.check = judge(result, out.before);
   return out;
 }

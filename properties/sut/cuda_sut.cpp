@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include "properties/call/params.h"
 #include "properties/sut/child.h"
+#include "properties/sut/device_oracle.h"
 #include "properties/sut/guard.h"
 #include "properties/sut/late_writer.h"
 #include "properties/sut/sut.h"
@@ -60,21 +62,24 @@ public:
   }
   ~CudaSut() override { cudaStreamDestroy(stream_); }
 
+  DeviceOracle *device_oracle() override {
+    if (!oracle_) oracle_.emplace(DeviceOracle::Where::kThisProcess);
+    return &*oracle_;
+  }
+
 private:
+  /// A block of the arena, between two guard bands.
   struct Placed {
-    GuardedBytes bytes;
     std::string name;
-    size_t offset; ///< of the leading guard band
+    size_t bytes, at; ///< at: where its first byte lies
   };
 
   RunResult execute(Tensors &t) override {
     if (device_lost) throw std::runtime_error("cuda: the device was lost in an earlier case");
     placed_.clear();
     total_ = 0;
-    for (const Buffer &b : t.buffers) {
-      GuardedBytes &guarded = place(b.name, b.bytes.size(), b.offset);
-      std::memcpy(guarded.data(), b.bytes.data(), b.bytes.size());
-    }
+    for (const Buffer &b : t.buffers)
+      place(b.name, b.bytes.size(), b.offset);
     RunResult result;
     uint64_t scratch = 0;
     {
@@ -84,8 +89,7 @@ private:
         if (assay_status status = kernel().workspace_size(shape.get(), &scratch))
           return refused(std::move(result), status);
     }
-    GuardedBytes &workspace = place("workspace", scratch, scratch_offset(t, "workspace"));
-    fill_poison(workspace.data(), scratch, t.problem);
+    place("workspace", scratch, scratch_offset(t, "workspace"));
     uint64_t plan_bytes = 0;
     if (plans_apart(t)) {
       AbiParams shape = make_params(t, host_addresses(t), ASSAY_TARGET_CUDA, stream_);
@@ -97,6 +101,7 @@ private:
     const std::vector<LateRange> late =
         t.problem.early_start ? late_ranges(t) : std::vector<LateRange>();
     arena_.reserve(t.problem.early_start ? LateMemory::total(total_, late.size()) : total_);
+    fill(t);
     AbiParams params = make_params(t, addresses(t.buffers.size()), ASSAY_TARGET_CUDA, stream_);
     params.set_workspace(address(t.buffers.size()), scratch);
     if (plan_bytes > 0) params.set_plan(address(t.buffers.size() + 1), plan_bytes);
@@ -125,10 +130,8 @@ private:
 
   /// Behind the plan: another one, and the lengths that it is for.
   void place_other_plan(const Tensors &t, uint64_t plan_bytes) {
-    const std::vector<int32_t> lengths = other_lengths(t);
-    const size_t bytes = lengths.size() * sizeof lengths[0];
     place("another plan", plan_bytes, scratch_offset(t, "another plan"));
-    std::memcpy(place("seq_lens of another plan", bytes, 0).data(), lengths.data(), bytes);
+    place("seq_lens of another plan", other_lengths(t).size() * sizeof(int32_t), 0);
   }
   assay_status plan_for_others(const Tensors &t, const AbiParams &own) {
     AbiParams params;
@@ -147,13 +150,11 @@ private:
   }
 
   /// The block itself begins `offset` bytes behind a multiple of 256.
-  GuardedBytes &place(const std::string &name, size_t bytes, size_t offset) {
-    placed_.push_back({GuardedBytes(bytes), name, total_ + offset});
-    constexpr size_t kAlign = GuardedBytes::kBand;
-    total_ += (offset + placed_.back().bytes.whole_bytes() + kAlign - 1) / kAlign * kAlign;
-    return placed_.back().bytes;
+  void place(const std::string &name, size_t bytes, size_t offset) {
+    placed_.push_back({name, bytes, total_ + offset + kGuardBand});
+    total_ += (offset + bytes + 2 * kGuardBand + kGuardBand - 1) / kGuardBand * kGuardBand;
   }
-  void *address(size_t i) { return arena_.device() + placed_[i].offset + GuardedBytes::kBand; }
+  void *address(size_t i) { return arena_.device() + placed_[i].at; }
   std::vector<void *> addresses(size_t count) {
     std::vector<void *> out;
     for (size_t i = 0; i < count; ++i)
@@ -164,14 +165,29 @@ private:
   std::vector<LateRange> late_ranges(const Tensors &t) const {
     std::vector<LateRange> ranges;
     for (const ByteRange &late : late_bytes(t))
-      ranges.push_back(
-          {placed_[late.buffer].offset + GuardedBytes::kBand + late.offset, late.bytes});
+      ranges.push_back({placed_[late.buffer].at + late.offset, late.bytes});
     return ranges;
   }
 
+  /// What the call finds, where it is copied from.
+  void fill(const Tensors &t) {
+    const size_t tensors = t.buffers.size();
+    for (size_t i = 0; i < placed_.size(); ++i) {
+      const Placed &p = placed_[i];
+      std::byte *to = arena_.host() + p.at;
+      if (i < tensors)
+        std::memcpy(to, t.buffers[i].bytes.data(), p.bytes);
+      else if (i == tensors)
+        fill_poison(to, p.bytes, t.problem);
+      else
+        std::memset(to, 0, p.bytes);
+      write_bands(to, p.bytes);
+    }
+    if (placed_.size() <= tensors + 2) return; // no other plan
+    const std::vector<int32_t> lengths = other_lengths(t);
+    std::memcpy(arena_.host() + placed_.back().at, lengths.data(), placed_.back().bytes);
+  }
   void upload() {
-    for (Placed &p : placed_)
-      std::memcpy(arena_.host() + p.offset, p.bytes.whole(), p.bytes.whole_bytes());
     require(
         cudaMemcpyAsync(arena_.device(), arena_.host(), total_, cudaMemcpyHostToDevice, stream_),
         "copying to the device");
@@ -183,24 +199,23 @@ private:
   }
   void download(Tensors &t, RunResult &result) {
     const size_t tensors = t.buffers.size();
-    fetch(0, placed_.at(tensors).offset);
+    fetch(0, placed_.at(tensors).at - kGuardBand);
     // Of scratch memory, which may have hundreds of MB, only the bands are of interest.
     for (size_t i = tensors; i < placed_.size(); ++i) {
-      const size_t end = placed_[i].offset + placed_[i].bytes.whole_bytes();
-      fetch(placed_[i].offset, GuardedBytes::kBand);
-      fetch(end - GuardedBytes::kBand, GuardedBytes::kBand);
+      fetch(placed_[i].at - kGuardBand, kGuardBand);
+      fetch(placed_[i].at + placed_[i].bytes, kGuardBand);
     }
     require(cudaStreamSynchronize(stream_), "copying from the device");
     for (size_t i = 0; i < placed_.size(); ++i) {
-      Placed &p = placed_[i];
-      std::memcpy(p.bytes.whole(), arena_.host() + p.offset, p.bytes.whole_bytes());
-      p.bytes.check(p.name, result.violations);
-      if (i < t.buffers.size())
-        std::memcpy(t.buffers[i].bytes.data(), p.bytes.data(), t.buffers[i].bytes.size());
+      const Placed &p = placed_[i];
+      const std::byte *from = arena_.host() + p.at;
+      check_bands(from, p.bytes, p.name, result.violations);
+      if (i < tensors) std::memcpy(t.buffers[i].bytes.data(), from, p.bytes);
     }
   }
 
   cudaStream_t stream_ = nullptr;
+  std::optional<DeviceOracle> oracle_;
   Arena arena_;
   std::vector<Placed> placed_;
   size_t total_ = 0;

@@ -44,11 +44,14 @@ GuardedBytes::GuardedBytes(size_t bytes, size_t offset)
 void fill_poison(std::byte *to, size_t bytes, const Problem &p) {
   constexpr uint64_t kSalt = 0x77000000;
   uint32_t bits = poison_bits(p.poison, Dtype::kFp32, kSalt);
-  for (size_t i = 0; i < bytes; i += 4) {
+  const size_t whole = bytes / 4 * 4;
+  for (size_t i = 0; i < whole; i += 4) {
     // The others are one value; a workspace may have hundreds of MB.
     if (p.poison == Poison::kRandomBits) bits = poison_bits(p.poison, Dtype::kFp32, kSalt + i);
-    std::memcpy(to + i, &bits, std::min<size_t>(4, bytes - i));
+    std::memcpy(to + i, &bits, 4);
   }
+  if (p.poison == Poison::kRandomBits) bits = poison_bits(p.poison, Dtype::kFp32, kSalt + whole);
+  std::memcpy(to + whole, &bits, bytes - whole);
 }
 
 } // namespace assay

@@ -16,6 +16,7 @@
 #include "kernels/simt/asan.h"
 #include "oracle/exact/tile_order.h"
 #include "properties/sut/child.h"
+#include "properties/sut/device_oracle.h"
 #include "properties/sut/fault.h"
 #include "properties/sut/shared_memory.h"
 #include "properties/sut/sut.h"
@@ -183,6 +184,12 @@ public:
   ProcessSut(const assay_kernel &kernel, std::chrono::milliseconds patience)
       : Sut(kernel), child_(patience) {}
 
+  DeviceOracle *device_oracle() override {
+    if (kernel().target != ASSAY_TARGET_CUDA) return nullptr;
+    if (!oracle_) oracle_.emplace(DeviceOracle::Where::kOwnProcess);
+    return &*oracle_;
+  }
+
   void forget_earlier_calls() override { child_.stop(); }
   bool start_anew() override {
     child_.stop();
@@ -281,6 +288,7 @@ private:
   SharedMemory shared_;
   SharedNote note_;
   Child child_;
+  std::optional<DeviceOracle> oracle_;
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/sut/sut.h"
 
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -14,20 +15,28 @@
 namespace assay {
 namespace {
 
-/// One violation per buffer: the first byte that changed although nothing may write it.
-void report_changes(const Buffer &before, const Buffer &after, std::vector<Violation> &out) {
-  size_t changed = 0, first = 0;
-  for (size_t i = 0; i < before.bytes.size(); ++i) {
-    if (before.bytes[i] == after.bytes[i] || (before.output && before.live[i])) continue;
-    if (changed++ == 0) first = i;
-  }
+/// One violation per buffer: the first byte that changed although nothing may write it. `launched`:
+/// live bytes of outputs may have been written.
+void report_changes(const Buffer &before, const Buffer &after, bool launched,
+                    std::vector<Violation> &out) {
+  const bool output = before.output && launched;
+  const size_t size = before.bytes.size();
+  if (!output && std::memcmp(before.bytes.data(), after.bytes.data(), size) == 0) return;
+  const auto bad = [&](size_t i) {
+    return before.bytes[i] != after.bytes[i] && !(output && before.live[i]);
+  };
+  size_t changed = 0, first = size;
+  for (size_t i = 0; i < size; ++i)
+    changed += bad(i) ? 1 : 0;
   if (changed == 0) return;
+  for (first = 0; !bad(first);)
+    ++first;
   using enum Violation::Kind;
-  out.push_back({.kind = before.output ? kDeadOutput : kInput,
+  out.push_back({.kind = output ? kDeadOutput : kInput,
                  .buffer = before.name,
                  .first = first,
                  .count = changed,
-                 .size = before.bytes.size()});
+                 .size = size});
 }
 
 CallTraits traits_of(const assay_kernel &kernel, uint64_t scratch_bytes) {
@@ -122,26 +131,26 @@ private:
 } // namespace
 
 RunResult Sut::run(Tensors &t) {
+  const std::vector<Buffer> before = t.buffers;
+  return run(t, before);
+}
+
+RunResult Sut::run(Tensors &t, const std::vector<Buffer> &before) {
   if (!knows_queries(kernel_, t)) {
     RunResult refused;
     refused.status = ASSAY_UNSUPPORTED;
     refused.message = "query_start is given, and the kernel does not declare ragged_queries";
     return refused;
   }
-  std::vector<Buffer> before = t.buffers;
   RunResult result = execute(t);
   for (const auto &[name, count] : result.counters)
     counters_[name] += count;
   if (result.status == ASSAY_OK)
     for (std::string &name : classify(t.problem))
       classes_.insert(std::move(name));
-  if (result.status != ASSAY_OK && result.hazards.empty()) {
-    // Nothing may have been launched: outputs included.
-    for (Buffer &b : before)
-      b.output = false;
-  }
+  const bool launched = result.status == ASSAY_OK || !result.hazards.empty();
   for (size_t i = 0; i < before.size(); ++i)
-    report_changes(before[i], t.buffers[i], result.violations);
+    report_changes(before[i], t.buffers[i], launched, result.violations);
   return result;
 }
 

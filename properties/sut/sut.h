@@ -19,6 +19,8 @@
 
 namespace assay {
 
+class DeviceOracle;
+
 /// How long a call may take in a process of its own. The first that takes longer may merely be
 /// slow; when one did, the next ones of its kernel get less.
 inline constexpr std::chrono::milliseconds kFirstPatience{60'000}, kLaterPatience{5'000};
@@ -53,6 +55,8 @@ public:
   /// outputs of `t` are the kernel's. Inputs, dead bytes of outputs, and guard bands that changed
   /// are violations. Deterministic for a deterministic kernel.
   RunResult run(Tensors &t);
+  /// The same where the buffers of `t` as they are now are at hand.
+  RunResult run(Tensors &t, const std::vector<Buffer> &before);
   /// The same of a copy of `t`'s buffers, and every buffer written back, inputs included: what the
   /// target itself sees of violations, and no comparison of the buffers.
   virtual RunResult execute(Tensors &t) = 0;
@@ -60,6 +64,9 @@ public:
   /// What the kernel says of the order of keys in this call; null where it declares none. Asked
   /// once while calls have the same case, lengths and page tables. Throws oracle::OrderError.
   std::shared_ptr<const oracle::KeyOrder> key_order(const Tensors &t);
+
+  /// The oracle on the GPU that the kernel runs on; null: the host's alone.
+  virtual DeviceOracle *device_oracle() { return nullptr; }
 
   /// Ends whatever the kernel may remember, where it runs in a process of its own.
   virtual void forget_earlier_calls() {}

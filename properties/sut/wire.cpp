@@ -12,6 +12,8 @@
 
 #include <boost/pfr.hpp>
 
+#include "properties/sut/device_oracle.h"
+
 namespace assay::wire {
 namespace {
 
@@ -202,6 +204,20 @@ bool unpack_answers(std::span<const std::byte> bytes, std::vector<WrongAnswer> &
       return false;
   answers = std::move(read);
   return true;
+}
+
+Message pack_judged_call(const JudgedCall &call) { return packed(call); }
+
+JudgedCall unpack_judged_call(std::span<const std::byte> bytes) {
+  JudgedCall call;
+  Unpacker{bytes}(call);
+  return call;
+}
+
+Message pack_judged_reply(const JudgedReply &reply) { return packed(reply); }
+
+bool unpack_judged_reply(std::span<const std::byte> bytes, JudgedReply &reply) {
+  return unpacked(bytes, reply);
 }
 
 } // namespace assay::wire

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bulk/tiers says of a call against what the host says, element by element, tier by tier.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "oracle/tests/random_call.h"
+#include "oracle/tiers/tiers.h"
+
+namespace assay::oracle::test {
+
+struct TiersCompared {
+  uint64_t elements = 0, of_tier[3] = {}, rows = 0, inside = 0;
+  uint64_t claims_apart = 0, disjoint = 0, verdicts_apart = 0, ratios_apart = 0;
+  double least = INFINITY, most = 0.0;               ///< budgets over the host's
+  double least_radius = INFINITY, most_radius = 0.0; ///< radii likewise
+
+  bool agrees() const {
+    return claims_apart + disjoint + verdicts_apart + ratios_apart == 0 && least > 1 - 1e-9 &&
+           most < 1 + 1e-9 && least_radius > 1 - 1e-6 && most_radius < 1 + 1e-6;
+  }
+  void add(const TiersCompared &o) {
+    elements += o.elements;
+    rows += o.rows;
+    inside += o.inside;
+    for (int i = 0; i < 3; ++i)
+      of_tier[i] += o.of_tier[i];
+    claims_apart += o.claims_apart;
+    disjoint += o.disjoint;
+    verdicts_apart += o.verdicts_apart;
+    ratios_apart += o.ratios_apart;
+    least = std::min(least, o.least);
+    most = std::max(most, o.most);
+    least_radius = std::min(least_radius, o.least_radius);
+    most_radius = std::max(most_radius, o.most_radius);
+  }
+};
+
+inline void compare_element(const BulkElement &got, bool claim, const Enclosure &exact,
+                            double bound, int tier, TiersCompared &out) {
+  if (std::isnan(got.bound) == claim) {
+    ++out.claims_apart;
+    return;
+  }
+  if (!claim) return;
+  ++out.elements;
+  ++out.of_tier[tier];
+  if (std::isinf(bound) || std::isinf(got.bound)) {
+    if (bound != got.bound) ++out.claims_apart;
+    return;
+  }
+  if (!(std::fabs(got.mid - exact.mid) <= got.rad + exact.rad)) ++out.disjoint;
+  out.least = std::min(out.least, got.bound / bound);
+  out.most = std::max(out.most, got.bound / bound);
+  if (exact.rad == 0.0) return;
+  out.least_radius = std::min(out.least_radius, got.rad / exact.rad);
+  out.most_radius = std::max(out.most_radius, got.rad / exact.rad);
+}
+
+/// Both largest ratios of a tier, or neither.
+inline bool same_ratio(double ours, double host, double slack) {
+  const bool none = std::isnan(host);
+  if (none || ours < 0.0) return none == (ours < 0.0);
+  return std::fabs(ours - host) <= 1e-6 + slack;
+}
+
+inline TiersCompared compare_tiers(const RandomCall &call, const TierReport &report) {
+  TiersCompared out;
+  AttentionReader reader(call.rows, call.model);
+  const auto dims = static_cast<size_t>(call.rows.out.dims);
+  const int heads = call.rows.out.heads;
+  for (int row = 0; row < call.rows.out.rows(); ++row)
+    for (int head = 0; head < heads; ++head) {
+      const RowReference exact = attention_row(reader.problem(row, head));
+      const auto at = static_cast<size_t>(row * heads + head);
+      const TierRow &ours = report.rows[at];
+      const Report host = judge_one(call.rows, call.outputs(), call.model, row, head);
+      ++out.rows;
+      out.inside += ours.inside != 0 ? 1 : 0;
+      const bool inside = host.verdict == Verdict::kInside && host.no_claim == 0;
+      // What only MPFI decides, infinity and rows without keys are the host's.
+      const bool left = host.escalated > 0 || exact.empty || std::isinf(host.worst.got);
+      if (ours.inside != 0 ? !inside : inside && !left) ++out.verdicts_apart;
+      if (ours.inside != 0 && !(same_ratio(ours.worst[0], host.worst_ratio_t0, 0) &&
+                                same_ratio(ours.worst[1], host.worst_ratio_t1, 0) &&
+                                same_ratio(ours.worst[2], host.worst_ratio_t2, 0) &&
+                                same_ratio(ours.worst[3], host.worst_ratio_lse, 0)))
+        ++out.ratios_apart;
+      if (exact.empty) continue;
+      const auto *elements = &report.elements[at * (dims + 1)];
+      if (!exact.claim) { // nor is any made there
+        for (size_t i = 0; i <= dims; ++i)
+          out.claims_apart += std::isnan(elements[i][0].bound) ? 0 : 1;
+        continue;
+      }
+      const ReplayedRow *replays[] = {&exact.t1, &exact.t2};
+      for (size_t i = 0; i < dims; ++i) {
+        compare_element(elements[i][0], !exact.t0[i].overflow_possible, exact.o[i],
+                        exact.t0[i].total, 0, out);
+        for (int t = 0; t < 2; ++t)
+          if (replays[t]->applies())
+            compare_element(elements[i][static_cast<size_t>(t) + 1], true, replays[t]->o[i],
+                            replays[t]->budget[i].total, t + 1, out);
+          else
+            out.claims_apart += !std::isnan(elements[i][static_cast<size_t>(t) + 1].bound);
+      }
+      compare_element(elements[dims][0], true, exact.lse, exact.lse_budget, 0, out);
+      if (exact.t2.applies())
+        compare_element(elements[dims][2], true, exact.t2.lse, exact.t2.lse_budget, 2, out);
+    }
+  return out;
+}
+
+inline void expect_agreement(const TiersCompared &c, int call) {
+  EXPECT_EQ(c.claims_apart, 0u) << "call " << call;
+  EXPECT_EQ(c.disjoint, 0u) << "call " << call;
+  EXPECT_EQ(c.verdicts_apart, 0u) << "call " << call;
+  EXPECT_EQ(c.ratios_apart, 0u) << "call " << call;
+  EXPECT_GT(c.least, 1 - 1e-9) << "call " << call;
+  EXPECT_LT(c.most, 1 + 1e-9) << "call " << call;
+  EXPECT_GT(c.least_radius, 1 - 1e-6) << "call " << call;
+  EXPECT_LT(c.most_radius, 1 + 1e-6) << "call " << call;
+}
+
+} // namespace assay::oracle::test

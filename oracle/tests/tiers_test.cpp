@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text that a GPU runs of every tier, run here: the same claims, enclosures, budgets and
+// verdicts as the host's own loops.
+#include "oracle/tests/tiers_compare.h"
+
+namespace assay::oracle {
+namespace {
+
+using test::HostMemory;
+using test::RandomCall;
+
+TierReport judged(const RandomCall &call) {
+  return judge_tiers_here(call.rows, call.outputs(), call.model, true);
+}
+
+TEST(Tiers, SayWhatTheHostSays) {
+  std::mt19937 random(11);
+  test::TiersCompared all;
+  for (int i = 0; i < 60; ++i) {
+    HostMemory memory;
+    const RandomCall call(test::random_tier_options(random), random(), memory);
+    ASSERT_EQ(tiers_refuse(call.rows, call.model), "");
+    const test::TiersCompared one = compare_tiers(call, judged(call));
+    expect_agreement(one, i);
+    all.add(one);
+  }
+  // Otherwise nothing was compared.
+  for (const uint64_t elements : all.of_tier)
+    EXPECT_GT(elements, 20'000u);
+  EXPECT_GT(all.inside * 2, all.rows);
+}
+
+/// A call of every tier.
+test::Options plain() {
+  test::Options o;
+  o.lengths = {300, 120, 64};
+  o.tile = 64;
+  o.splits = 2;
+  o.replay_scores = true;
+  return o;
+}
+
+TEST(Tiers, LeaveAWrongElementToTheHost) {
+  HostMemory memory;
+  RandomCall call(plain(), 3, memory);
+  ASSERT_TRUE(judged(call).open.empty());
+  auto *o = static_cast<uint16_t *>(call.o_of(1, 5, 77));
+  const uint16_t right = *o;
+  for (const uint16_t wrong :
+       {uint16_t(right + 2), uint16_t(right ^ 0x8000), uint16_t(0x7FC0), uint16_t(0x7F80)}) {
+    *o = wrong;
+    const TierReport report = judged(call);
+    ASSERT_EQ(report.open.size(), 1u) << wrong;
+    EXPECT_EQ(report.open[0].row, 1);
+    EXPECT_EQ(report.open[0].head, 5);
+    EXPECT_EQ(judge_one(call.rows, call.outputs(), call.model, 1, 5).verdict, Verdict::kOutside);
+  }
+  *o = right;
+  *call.lse_of(2, 3) *= 1.0f + 0x1p-15f;
+  ASSERT_EQ(judged(call).open.size(), 1u);
+  EXPECT_EQ(judged(call).open[0].head, 3);
+}
+
+TEST(Tiers, ReportWhatTheHostReports) {
+  HostMemory memory;
+  const RandomCall call(plain(), 5, memory);
+  const Report ours = judged(call).decided;
+  const Report host = judge_call(call.rows, call.outputs(), call.model);
+  EXPECT_EQ(ours.elements, host.elements);
+  EXPECT_EQ(ours.claimed, host.claimed);
+  EXPECT_NEAR(ours.worst_ratio_t0, host.worst_ratio_t0, 1e-9);
+  EXPECT_NEAR(ours.worst_ratio_t1, host.worst_ratio_t1, 1e-9);
+  EXPECT_NEAR(ours.worst_ratio_t2, host.worst_ratio_t2, 1e-9);
+  EXPECT_NEAR(ours.worst_ratio_lse, host.worst_ratio_lse, 1e-9);
+  EXPECT_NEAR(ours.worst.ratio, host.worst.ratio, 1e-9);
+  EXPECT_EQ(ours.budgets.median(), host.budgets.median());
+}
+
+TEST(Tiers, RefuseAnOrderThatIsNone) {
+  HostMemory memory;
+  RandomCall call(plain(), 5, memory);
+  auto order = *call.model.order;
+  order.tiles.back().end -= 1;
+  call.model.order = std::make_shared<KeyOrder>(order);
+  EXPECT_THROW(judged(call), OrderError);
+}
+
+} // namespace
+} // namespace assay::oracle

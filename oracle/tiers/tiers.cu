@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/tiers/team.cuh"
+#include "oracle/tiers/tiers_body.h"
+
+namespace assay::oracle {
+namespace bulk {
+namespace {
+
+constexpr int kRowTeam = 256;
+constexpr int64_t kMostScratch = int64_t{512} << 20;
+
+__global__ void __launch_bounds__(kRowTeam) judge_rows(const __grid_constant__ TierCall call) {
+  __shared__ TeamMemory memory;
+  __shared__ double parts[kRowTeam / 32];
+  Team<kRowTeam> team{parts};
+  RowBody<Team<kRowTeam>> body(call, team, memory, static_cast<int>(blockIdx.x));
+  for (int64_t pair = blockIdx.x; pair < call.pairs; pair += gridDim.x)
+    body.run(pair);
+}
+
+} // namespace
+} // namespace bulk
+
+struct TierJudge::Device {
+  bulk::PackedArrays arrays;
+  bulk::TeamResults results;
+  bulk::Buffer scratch, block;
+  const int blocks = bulk::blocks_at_once(bulk::judge_rows, bulk::kRowTeam);
+  cudaStream_t stream = nullptr;
+
+  Device() { bulk::require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream"); }
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+  ~Device() { cudaStreamDestroy(stream); }
+};
+
+TierJudge::TierJudge() : device_(std::make_unique<Device>()) {}
+TierJudge::~TierJudge() = default;
+
+void *TierJudge::own_stream() { return device_->stream; }
+
+std::byte *TierJudge::upload(const std::byte *block, size_t bytes, void *on_stream) {
+  device_->block.roomy<std::byte>(bytes);
+  return device_->block.copy(block, bytes, static_cast<cudaStream_t>(on_stream));
+}
+
+TierReport TierJudge::judge(const AttentionRows &rows, const CallOutputs &outputs,
+                            const KernelModel &model, void *on_stream, bool elements) {
+  if (const std::string reason = tiers_refuse(rows, model); !reason.empty())
+    throw std::invalid_argument("tiers: " + reason);
+  const auto stream = static_cast<cudaStream_t>(on_stream);
+  const bulk::TierArrays arrays = bulk::arrays_of(rows, model);
+  bulk::TierCall call = device_->arrays.upload(
+      [&](const bulk::Place &place) {
+        return bulk::make_tier_call(rows, outputs, model, arrays, place);
+      },
+      stream);
+  if (call.pairs == 0) return {};
+  call.scratch.slices = std::max(2 * bulk::kRowTeam / rows.out.dims, 1);
+  const int64_t fit = std::max<int64_t>(bulk::kMostScratch / call.scratch.bytes(), 1);
+  const auto blocks = std::min({int64_t{device_->blocks}, fit, call.pairs});
+  call.scratch_base =
+      device_->scratch.roomy<unsigned char>(static_cast<size_t>(blocks * call.scratch.bytes()));
+  return device_->results.of(
+      call, rows.out, outputs.lse != nullptr, elements, stream, [&](const bulk::TierCall &ready) {
+        bulk::judge_rows<<<static_cast<unsigned>(blocks), bulk::kRowTeam, 0, stream>>>(ready);
+      });
+}
+
+} // namespace assay::oracle
