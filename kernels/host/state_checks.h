@@ -16,8 +16,8 @@ struct StateNames {
 inline constexpr StateNames kOutputNames = {
     "o", "lse", "o_stride_row", "o_stride_head", "lse_stride_row", "lse_stride_head"};
 
-/// fp16, bf16, fp32 or exact numbers, and a multiple of 8 up to 512. What exact numbers need is left
-/// to check_field.
+/// fp16, bf16, fp32 or exact numbers, and a multiple of 8 up to 512. What exact numbers need is
+/// left to check_field.
 assay_status check_state_type(assay_dtype dtype, int32_t head_dim);
 /// Bytes of an element of o. Exact numbers are handles.
 inline int64_t state_element_bytes(assay_dtype dtype) {
