@@ -19,9 +19,8 @@
 #include "kernels/arch/shuffle.cuh"
 #include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
-#include "kernels/common/merge_lanes.cuh"
 #include "kernels/common/paged_kv.cuh"
-#include "kernels/exchange/exchange_params.h"
+#include "kernels/exchange/merge_packets.cuh"
 
 namespace assay::ASSAY_TARGET {
 
@@ -215,10 +214,10 @@ private:
         arch::await_packets(from, wanted, epoch_, late ? 0 : params_.timeout_ns, packets);
     share_lses(slots, packets, lse);
     // Nothing branches here: the slots are computed side by side.
-    Merged merged[kSlots];
+    MergedPacket<Number> merged[kSlots];
     ASSAY_UNROLL
     for (int i = 0; i < kSlots; ++i)
-      merged[i] = merge_packets(packets + i * kRanks, lse + i * kRanks);
+      merged[i] = merge_packets<E, kRanks>(params_, packets + i * kRanks, lse + i * kRanks);
     ASSAY_UNROLL
     for (int i = 0; i < kSlots; ++i)
       if (const Slot &slot = slots[i]; slot.exists)
@@ -237,45 +236,7 @@ private:
     }
   }
 
-  struct Merged {
-    Packet packet;
-    Number lse;
-  };
-  /// One packet of one state, of all ranks. Order and arithmetic are those of merge_states.
-  ASSAY_DEVICE Merged merge_packets(const Packet *packets, const Number *lse) const {
-    MergedStates<Number> sum = MergedStates<Number>::none();
-    ASSAY_UNROLL
-    for (int r = 0; r < kRanks; ++r)
-      if (r < params_.window.num_ranks) sum.m = arch::max_num(sum.m, lse[r]);
-    Merged lone = {packets[0], sum.m}; // the LSE stays where no state has a weight
-    ASSAY_UNROLL
-    for (int r = 0; r < kRanks; ++r) {
-      if (r >= params_.window.num_ranks) continue;
-      const Number weight = AttentionState<Number, 1>::weight(lse[r], sum.m, params_.scale);
-      if (weight == 0.0f) continue;
-      sum.add(weight, components(packets[r]), r);
-      lone = {packets[r], lse[r]};
-    }
-    SliceOf<Number> state = SliceOf<Number>::from_normalized(sum.m, sum.o);
-    state.d = sum.d;
-    state.normalize();
-    const Number mass = lse_in_unit(arch::log2_approx(sum.d), params_.unit);
-    const Merged merged = {packet_of(state.o), sum.d == 0.0f ? sum.m : Number(sum.m + mass)};
-    // Where one state alone has a weight, the result has its bits, also the payloads of NaNs.
-    return sum.weighted == 1 ? lone : merged;
-  }
-  /// The components in a packet, and zeros behind them.
-  static ASSAY_DEVICE Pack8<E> components(const Packet &packet) {
-    Pack8<E> pack = {};
-    pack.raw[0] = {packet.words[0], packet.words[1], packet.words[2], 0};
-    return pack;
-  }
-  static ASSAY_DEVICE Packet packet_of(const Number (&o)[8]) {
-    const arch::Vec4 words = Pack8<E>::pack(o).raw[0];
-    return {{words.x, words.y, words.z}, 0};
-  }
-
-  ASSAY_DEVICE void store(Spot at, int packet, const Merged &merged) const {
+  ASSAY_DEVICE void store(Spot at, int packet, const MergedPacket<Number> &merged) const {
     const StateTensor &t = params_.out;
     auto *const o = reinterpret_cast<uint32_t *>(static_cast<E *>(t.o) + at.row * t.o_stride_row +
                                                  at.head * t.o_stride_head);
@@ -303,7 +264,7 @@ private:
       ASSAY_UNROLL
       for (int i = 0; i < kSlots; ++i)
         if (const Slot &slot = slots[i]; slot.exists)
-          store(spot(rank, slot.index), slot.packet, {packet_of(o), nothing});
+          store(spot(rank, slot.index), slot.packet, {packet_of<E>(o), nothing});
     });
   }
 
