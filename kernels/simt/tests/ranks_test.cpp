@@ -189,6 +189,72 @@ TEST_F(RanksTest, slot_used_again_before_its_reader_is_done) {
   EXPECT_LT(ordered, 10u);
 }
 
+// A store begins another release sequence: whoever acquires it knows nothing of the one before.
+TEST_F(RanksTest, store_over_a_released_flag) {
+  expect_unordered(1, [&](uint32_t rank, uint32_t) {
+    if (rank == 0) {
+      write(windows[1].data, 1);
+      set_flag(windows[1].flag, 1);
+      return;
+    }
+    await(windows[1].flag, 1, AtomicOrder::kRelaxed);
+    set_flag(windows[1].flag, 2, AtomicOrder::kRelaxed);
+    await(windows[1].flag, 2);
+    read(windows[1].data);
+  });
+}
+
+// What a device releases to itself stays there, also when another device changes the word.
+TEST_F(RanksTest, flag_of_one_device_counted_on_by_another) {
+  const auto count = [&](uint32_t *word, AtomicOrder order, Scope scope, Site site = Site::here()) {
+    atomic_access(word, 4, AtomicKind::kReadModifyWrite, order, scope, site);
+    ++*word;
+  };
+  for (const Scope scope : {Scope::kGpu, Scope::kSystem}) {
+    const auto body = [&, scope](uint32_t rank, uint32_t) {
+      if (rank == 0) {
+        write(windows[1].data, 1);
+        fence(scope, Site::here());
+        count(windows[1].flag, AtomicOrder::kRelaxed, Scope::kSystem);
+        return;
+      }
+      await(windows[1].flag, 1, AtomicOrder::kRelaxed);
+      count(windows[1].flag, AtomicOrder::kRelaxed, Scope::kSystem);
+      atomic_access(windows[1].flag, 4, AtomicKind::kLoad, AtomicOrder::kAcquire, Scope::kSystem,
+                    Site::here());
+      read(windows[1].data);
+    };
+    if (scope == Scope::kSystem)
+      expect_clean(1, body);
+    else
+      expect_unordered(1, body);
+  }
+}
+
+// Two threads read; the flag tells of one of them.
+TEST_F(RanksTest, every_reader_counts) {
+  const auto body = [&](bool meet) {
+    return [&, meet](uint32_t rank, uint32_t) {
+      if (rank == 0) {
+        read(windows[0].data);
+        if (meet) warp_barrier(3);
+        if (me() == 1) set_flag(windows[1].flag, 1);
+      } else if (me() == 0) {
+        await(windows[1].flag, 1);
+        write(windows[0].data, 1);
+      }
+    };
+  };
+  expect_clean(1, body(true), 2);
+  stream.schedule.order = Order::kAscending;
+  for (const Window &w : windows)
+    std::memset(w.data, 0, 256);
+  run(1, body(false), 2);
+  ASSERT_FALSE(stream.hazards.empty());
+  EXPECT_NE(stream.hazards[0].message.find("thread 0, by which they were read"), std::string::npos)
+      << stream.hazards[0].message;
+}
+
 TEST_F(RanksTest, lanes_release_through_the_barrier_of_their_warp) {
   const auto body = [&](bool meets) {
     return [&, meets](uint32_t rank, uint32_t epoch) {
