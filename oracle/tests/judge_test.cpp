@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "oracle/exact/dtype.h"
+#include "oracle/judge/declared_away.h"
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"
 #include "oracle/tests/campaign.h"
@@ -204,6 +205,35 @@ TEST(JudgePaged, NonFiniteLiveInputSilencesOnlyItsRows) {
   EXPECT_EQ(report.no_claim, 3u * 65u);
   store_element(call.dtype, call.o.data(), 18 * kDim, NAN); // request 3 must stay finite
   EXPECT_EQ(call.check().verdict, Verdict::kOutside);
+}
+
+// Values at the end of a format leave partials in it without a claim. That is the declaration's
+// doing where the output has a wider one.
+TEST(DeclaredAway, partials_have_the_range_of_their_format) {
+  constexpr int kKeys = 8;
+  const auto away = [](uint32_t format, float value) {
+    KeySet keys;
+    keys.head_dim = kDim;
+    keys.k.assign(kKeys * kDim, 0.0f);
+    keys.v.assign(kKeys * kDim, value);
+    const std::vector<float> q(kDim, 0.0f);
+    RowProblem problem;
+    problem.q = q;
+    problem.keys = &keys;
+    problem.dtype = ASSAY_FP16;
+    problem.arithmetic.exponential = ASSAY_EXP_BASE2;
+    problem.arithmetic.tile_tokens = 16;
+    problem.arithmetic.partial_format = format;
+    problem.arithmetic.stored_merges = problem.arithmetic.merge_stages = 1;
+    problem.arithmetic.max_splits = 2;
+    uint64_t no_claim = 0;
+    for (const BudgetTerms &t : attention_row(problem).t0)
+      no_claim += t.overflow_possible;
+    EXPECT_EQ(no_claim, uint64_t{kDim}) << value;
+    return declared_away(problem, nullptr, no_claim);
+  };
+  EXPECT_EQ(away(ASSAY_FORMAT_CALL, 65504.0f), 0u);
+  EXPECT_EQ(away(ASSAY_FORMAT_E4M3, 448.0f), uint64_t{kDim});
 }
 
 TEST(JudgePaged, PoisonInDeadSlotsIsIgnored) {
