@@ -216,6 +216,7 @@ TEST(DeclaredAway, partials_have_the_range_of_their_format) {
     keys.head_dim = kDim;
     keys.k.assign(kKeys * kDim, 0.0f);
     keys.v.assign(kKeys * kDim, value);
+    keys.finish(ASSAY_FP16);
     const std::vector<float> q(kDim, 0.0f);
     RowProblem problem;
     problem.q = q;
