@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone: it includes what it uses. A .cuh is compiled for the executor. The bodies of
 # kernels/arch are left out: the vocabulary header in front of them includes what they need. Headers that need the CUDA
-# toolkit are compiled where it is; the others never see it. Those of oracle/bulk are device code: nvcc compiles them.
+# toolkit are compiled where it is; the others never see it. Those of the oracle are device code: nvcc compiles them.
 # check_headers.sh FILE: that one.
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +12,13 @@ of_toolkit=(
   kernels/bench/device.cuh
   kernels/bench/floor.cuh
   kernels/bench/host_time.cuh
+  kernels/bench/ranks/exchange_data.cuh
+  kernels/bench/ranks/nccl.h
+  kernels/bench/ranks/ranks.cuh
+  kernels/bench/ranks/sharded_decode.cuh
   kernels/bench/versus/versus.cuh
+  oracle/bulk/buffer.h
+  oracle/tests/managed_memory.h
   properties/sut/late_writer.h
 )
 
@@ -32,7 +38,7 @@ if have_nvcc; then
   printf '%s\n' "${of_toolkit[@]}" |
     CPATH=$(dirname "$(dirname "$(realpath "$nvcc")")")/include xargs -P "$jobs" -n 1 ci/check_headers.sh
 fi
-device_code=$(git ls-files 'oracle/bulk/*.cuh')
+device_code=$(git ls-files 'oracle/bulk/*.cuh' 'oracle/tiers/*.cuh')
 if have_nvcc; then
   for header in $device_code; do
     echo "#include \"$header\"" | "$nvcc" -std=c++20 -arch=sm_90a -I. -x cu -ptx -o /dev/null - || {
