@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/bench/ranks/exchange_data.cuh"
 
+#include "kernels/bench/cell_run.cuh"
+
 #include <cuda_bf16.h>
 
 #include <cmath>
 
 namespace assay::bench {
 namespace {
-
-void check_status(assay_status status) {
-  if (status != ASSAY_OK) throw std::runtime_error(assay_last_error());
-}
 
 __device__ uint32_t mixed(uint32_t x) {
   x = (x ^ x >> 16) * 0x7feb352du;
@@ -66,7 +64,8 @@ void enqueue_jitter(cudaStream_t stream, uint32_t *random, uint32_t most_ns) {
 ExchangeData::ExchangeData(const Ranks &ranks, const ExchangeCell &c)
     : cell(c), ranks_(ranks), data_(ranks.count()) {
   const assay_exchange_params p = params(0, -1);
-  check_status(assay_exchange_states_window_size(&p, &window_bytes_));
+  check_status(assay_exchange_states_window_size(&p, &window_bytes_),
+               "assay_exchange_states_window_size");
   windows_.resize(ranks.count());
   ranks.each([&](int r) {
     Rank &rank = data_[r];
@@ -137,7 +136,7 @@ void ExchangeData::exchange(int rank, int set, bool early_start, uint64_t timeou
   assay_exchange_params p = params(rank, set);
   p.early_start = early_start;
   p.timeout_ns = timeout_ns;
-  check_status(assay_exchange_states(&p));
+  check_status(assay_exchange_states(&p), "assay_exchange_states");
 }
 
 namespace {
@@ -185,7 +184,7 @@ void ExchangeData::expect(int rank, int set) {
   p.o_stride_row = int64_t{own} * cell.head_dim;
   p.lse = nullptr;
   p.stream = ranks_.stream(rank).get();
-  check_status(assay_merge_states(&p));
+  check_status(assay_merge_states(&p), "assay_merge_states");
   ASSAY_BENCH_CHECK(cudaStreamSynchronize(ranks_.stream(rank).get()));
 }
 
@@ -208,7 +207,7 @@ void ExchangeData::with_nccl(int rank, const Nccl &nccl, bool merge) const {
   p.o = set.o.get();
   p.lse = set.lse.get();
   p.stream = stream;
-  check_status(assay_merge_states(&p));
+  check_status(assay_merge_states(&p), "assay_merge_states");
 }
 
 int64_t ExchangeData::out_bytes() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/bench/ranks/sharded_decode.cuh"
 
+#include "kernels/bench/cell_run.cuh"
 #include "kernels/bench/floor.cuh"
 
 #include <cmath>
@@ -9,10 +10,6 @@
 
 namespace assay::bench {
 namespace {
-
-void check_status(assay_status status) {
-  if (status != ASSAY_OK) throw std::runtime_error(assay_last_error());
-}
 
 template <class T>
 std::unique_ptr<DeviceArray<T>> array(size_t n) {
@@ -26,7 +23,8 @@ std::unique_ptr<DeviceArray<T>> array(size_t n) {
 ShardedDecode::ShardedDecode(const Ranks &ranks, const DecodeCell &cell)
     : ranks_(ranks), cell_(cell), data_(ranks.count()), windows_(ranks.count()) {
   const assay_exchange_params e = merging(-1);
-  check_status(assay_exchange_states_window_size(&e, &window_bytes_));
+  check_status(assay_exchange_states_window_size(&e, &window_bytes_),
+               "assay_exchange_states_window_size");
   ranks.each([&](int r) {
     Rank &here = data_[r];
     const Stream &stream = ranks.stream(r);
@@ -52,13 +50,15 @@ ShardedDecode::ShardedDecode(const Ranks &ranks, const DecodeCell &cell)
     here.status = array<uint32_t>(1);
     assay_paged_params p = attention(r, false);
     uint64_t bytes = 0;
-    check_status(assay_paged_attention_v2_workspace_size(&p, &bytes));
+    check_status(assay_paged_attention_v2_workspace_size(&p, &bytes),
+                 "assay_paged_attention_v2_workspace_size");
     here.workspace = array<char>(bytes);
-    check_status(assay_paged_attention_v2_plan_size(&p, &bytes));
+    check_status(assay_paged_attention_v2_plan_size(&p, &bytes),
+                 "assay_paged_attention_v2_plan_size");
     for (int part = 0; part < 2; ++part) {
       here.plans[part] = array<char>(bytes);
       p = attention(r, part != 0);
-      check_status(assay_paged_attention_v2_plan(&p));
+      check_status(assay_paged_attention_v2_plan(&p), "assay_paged_attention_v2_plan");
     }
     ASSAY_BENCH_CHECK(cudaDeviceSynchronize());
   });
@@ -139,13 +139,13 @@ assay_exchange_params ShardedDecode::merging(int rank) const {
 void ShardedDecode::attend(int rank, bool part, bool early_start) const {
   assay_paged_params p = attention(rank, part);
   p.early_start = early_start;
-  check_status(assay_paged_attention_v2(&p));
+  check_status(assay_paged_attention_v2(&p), "assay_paged_attention_v2");
 }
 
 void ShardedDecode::exchange(int rank, bool early_start) const {
   assay_exchange_params p = merging(rank);
   p.early_start = early_start;
-  check_status(assay_exchange_states(&p));
+  check_status(assay_exchange_states(&p), "assay_exchange_states");
 }
 
 } // namespace assay::bench
