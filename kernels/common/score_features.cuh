@@ -51,29 +51,25 @@ public:
 
   /// Begins an item, which has keys below kv_end of a request of seq_len tokens.
   ASSAY_DEVICE void begin(int request, int seq_len, int kv_end) {
-    first_position_ = seq_len - query_tokens(features_, request).count;
+    const int tokens = request_tokens(features_.shard, request, seq_len);
+    first_position_ = tokens - query_tokens(features_, request).count;
     kv_end_ = kv_end;
     // Every row sees every key from last_clipped_ up to first_masked_.
-    first_masked_ = first_position_ < kv_end ? first_position_ + 1 : kv_end;
-    last_clipped_ = features_.window > 0 ? seq_len - features_.window : 0;
+    const int seen_by_first = keys_before(features_.shard, first_position_ + 1);
+    first_masked_ = seen_by_first < kv_end ? seen_by_first : kv_end;
+    last_clipped_ =
+        features_.window > 0 ? keys_before(features_.shard, tokens - features_.window) : 0;
   }
 
   /// Makes logits of the scores of the tile at `base`, where there is a softcap or ALiBi, and -inf
   /// of the scores of keys that a row does not see.
   ASSAY_DEVICE void apply(Tile &tile, int base, float scale) const {
-    if (transforms_)
-      tile.for_each_score([&](int n, int j, int token, float &score) {
-        float x = score * scale;
-        if (features_.softcap_log2 > 0.0f) x = softcap(x, features_);
-        const Row &row = row_[n][j];
-        score = x + row.slope * static_cast<float>(base + token - position(row));
-      });
-    if (base >= last_clipped_ && base + Tile::kTokenTiles * 16 <= first_masked_) return;
-    tile.for_each_score([&](int n, int j, int token, float &score) {
-      const int key = base + token, last = position(row_[n][j]);
-      const bool hidden = key > last || (features_.window > 0 && key <= last - features_.window);
-      if (hidden || key >= kv_end_) score = arch::neg_infinity();
-    });
+    // The keys of a cache that is no shard are at their own index, and these loops divide by
+    // nothing.
+    if (features_.shard.global_lens == nullptr)
+      apply(tile, base, scale, [](int key) { return key; });
+    else
+      apply(tile, base, scale, [&](int key) { return position_of(features_.shard, key); });
   }
 
 private:
@@ -82,6 +78,23 @@ private:
     float slope; // base 2
   };
   ASSAY_DEVICE int position(const Row &row) const { return first_position_ + row.token; }
+
+  template <class Position>
+  ASSAY_DEVICE void apply(Tile &tile, int base, float scale, Position position_of_key) const {
+    if (transforms_)
+      tile.for_each_score([&](int n, int j, int token, float &score) {
+        float x = score * scale;
+        if (features_.softcap_log2 > 0.0f) x = softcap(x, features_);
+        const Row &row = row_[n][j];
+        score = x + row.slope * static_cast<float>(position_of_key(base + token) - position(row));
+      });
+    if (base >= last_clipped_ && base + Tile::kTokenTiles * 16 <= first_masked_) return;
+    tile.for_each_score([&](int n, int j, int token, float &score) {
+      const int key = position_of_key(base + token), last = position(row_[n][j]);
+      const bool hidden = key > last || (features_.window > 0 && key <= last - features_.window);
+      if (hidden || base + token >= kv_end_) score = arch::neg_infinity();
+    });
+  }
 
   const FeatureParams &features_;
   bool transforms_;

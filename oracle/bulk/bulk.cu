@@ -189,6 +189,7 @@ bulk::Call BulkJudge::Device::call_of(const AttentionRows &rows, const CallOutpu
   call.begin = begin.copy(rows.begin, stream);
   call.end = end.copy(rows.end, stream);
   if (!rows.behind.empty()) call.behind = behind.copy(rows.behind, stream);
+  call.shard = rows.shard;
   call.heads = heads.copy(rows.heads, stream);
   call.shapes = shapes.copy(shape_table, stream);
   call.q = static_cast<const unsigned char *>(rows.q);

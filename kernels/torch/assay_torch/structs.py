@@ -43,7 +43,8 @@ PagedParams = _struct(
     (c_uint64, "workspace_bytes"),
     (c_void_p, "plan"),
     (c_uint64, "plan_bytes"),
-    (c_void_p, "stream"),
+    (c_void_p, "stream global_lens"),
+    (c_int32, "num_ranks rank interleave reserved"),
 )
 
 PagedChoice = _struct("PagedChoice", (c_int32, "version even_lengths"))
