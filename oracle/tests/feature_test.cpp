@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp8, softcap, ALiBi, sinks and windows: a correct kernel is never outside, a wrong one is, and the
-// fast path's radii are honest.
+// fp8, softcap, ALiBi, sinks and windows: a correct kernel is never outside, a wrong one is, and
+// the fast path's radii are honest.
 #include <gtest/gtest.h>
 
 #include "oracle/bounds/error_model.h"

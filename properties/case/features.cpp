@@ -96,13 +96,8 @@ void classify_ragged(const Problem &p, ClassNames &out) {
   add(out, any([](int n) { return n == 0; }), "request_without_queries");
 }
 
-void remove_shard(Problem &p) {
-  p.foreign_tokens.clear();
-  p.num_ranks = p.rank = p.interleave = 0;
-}
-
 void simplify_shard(const Problem &p, Candidates &out) {
-  offer(out, p, remove_shard);
+  offer(out, p, forget_shard);
   if (p.foreign_tokens.empty()) return;
   towards(out, p, p.num_ranks, 2, [](Problem &c, int v) {
     c.num_ranks = v;
@@ -171,7 +166,7 @@ std::span<const FeatureRow> features() {
       {kShard,
        "shard",
        [](const Problem &p) { return !p.foreign_tokens.empty(); },
-       remove_shard,
+       forget_shard,
        simplify_shard,
        classify_shard,
        {"shard", "shard_with_positions"}},

@@ -239,7 +239,7 @@ template <class Io>
 void visit_shard(Io &io, Problem &p) {
   constexpr int kMostRanks = 8, kMostTokens = 64;
   io.added_integers("foreign_tokens", p.foreign_tokens, p.batch,
-                    Range{0, kMostRanks * kMostTokens, 0}, Added{6, 8});
+                    Range{0, kMostRanks * kMostTokens, 0}, Added{6, 6});
   if (p.foreign_tokens.empty()) {
     p.num_ranks = p.rank = p.interleave = 0;
     return;

@@ -62,6 +62,11 @@ int rows_between_batch_strides(const Problem &p) {
   return p.query_tokens.empty() ? p.q_len : std::max(1, query_rows(p));
 }
 
+void forget_shard(Problem &p) {
+  p.foreign_tokens.clear();
+  p.num_ranks = p.rank = p.interleave = 0;
+}
+
 Problem with_one_token(Problem p) {
   p.q_len = 1;
   p.query_tokens.clear();
@@ -71,7 +76,7 @@ Problem with_one_token(Problem p) {
 void fit_requests(Problem &p) {
   if (p.family == Family::kPaged) p.seq_lens.resize(p.batch);
   if (!p.foreign_tokens.empty()) p.foreign_tokens.resize(p.batch);
-  if (p.foreign_tokens.empty()) p.num_ranks = p.rank = p.interleave = 0;
+  if (p.foreign_tokens.empty()) forget_shard(p);
   if (p.query_tokens.empty()) return;
   p.query_tokens.resize(p.batch, p.q_len);
   for (int &tokens : p.query_tokens)
@@ -82,7 +87,7 @@ void erase_requests(Problem &p, int begin, int end) {
   p.batch -= end - begin;
   for (std::vector<int> *list : {&p.seq_lens, &p.query_tokens, &p.foreign_tokens})
     if (!list->empty()) list->erase(list->begin() + begin, list->begin() + end);
-  if (p.foreign_tokens.empty()) p.num_ranks = p.rank = p.interleave = 0;
+  if (p.foreign_tokens.empty()) forget_shard(p);
 }
 
 namespace {

@@ -31,6 +31,9 @@ int global_tokens(const Problem &p, int request);
 /// Keys of the cache that stand at positions below `tokens`.
 int keys_before(const Problem &p, int tokens);
 
+/// The keys become all tokens of their requests.
+void forget_shard(Problem &p);
+
 /// One query token in each request, which is its newest.
 Problem with_one_token(Problem p);
 

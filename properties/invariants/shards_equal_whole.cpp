@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Property: a cache is cut along the sequence into shards, a call attends to each, and their states,
-// merged here, are what a call with all keys gives. Catches: local lengths for global ones, causal
-// bounds, windows and distances by the index in the shard, states without keys that are not empty,
-// a rank's constant that is missing from its LSE. Within bound: those of every call, and what the
-// bounds of the LSEs leave open about the weights.
+// Property: a cache is cut along the sequence into shards, a call attends to each, and their
+// states, merged here, are what a call with all keys gives. Catches: local lengths for global ones,
+// causal bounds, windows and distances by the index in the shard, states without keys that are not
+// empty, a rank's constant that is missing from its LSE. Within bound: those of every call, and
+// what the bounds of the LSEs leave open about the weights.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -31,8 +31,7 @@ Cut cut_of(const Problem &p) {
 }
 
 Problem with_all_keys(Problem p) {
-  p.foreign_tokens.clear();
-  p.num_ranks = p.rank = p.interleave = 0;
+  forget_shard(p);
   if (p.placement == Placement::kExplicit) p.placement = Placement::kReversed;
   p.page_ids.clear();
   return p;
