@@ -64,7 +64,7 @@ public:
   /// Makes logits of the scores of the tile at `base`, where there is a softcap or ALiBi, and -inf
   /// of the scores of keys that a row does not see.
   ASSAY_DEVICE void apply(Tile &tile, int base, float scale) const {
-    // The keys of a cache that is no shard are at their own index, and these loops divide by
+    // The keys of a cache that is no shard are at their own index: its first loop divides by
     // nothing.
     if (features_.shard.global_lens == nullptr)
       apply(tile, base, scale, [](int key) { return key; });
@@ -90,7 +90,7 @@ private:
       });
     if (base >= last_clipped_ && base + Tile::kTokenTiles * 16 <= first_masked_) return;
     tile.for_each_score([&](int n, int j, int token, float &score) {
-      const int key = position_of_key(base + token), last = position(row_[n][j]);
+      const int key = position_of(features_.shard, base + token), last = position(row_[n][j]);
       const bool hidden = key > last || (features_.window > 0 && key <= last - features_.window);
       if (hidden || base + token >= kv_end_) score = arch::neg_infinity();
     });
