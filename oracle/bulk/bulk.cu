@@ -10,6 +10,8 @@
 #include "oracle/bulk/make_call.h"
 #include "oracle/bulk/outputs.cuh"
 #include "oracle/bulk/passes.cuh"
+#include "oracle/bulk/plain.cuh"
+#include "oracle/bulk/plain_join.cuh"
 #include "oracle/bulk/waves.h"
 
 namespace assay::oracle {
@@ -36,7 +38,20 @@ void launch_passes(const Call &call, unsigned units, unsigned pairs, cudaStream_
 }
 
 template <int kPairs>
+void launch_plain(const Call &call, unsigned units, unsigned pairs, cudaStream_t stream) {
+  const int bytes = PlainLoop<kPairs>::kTilesAt + 2 * kPlainTileBytes +
+                    (call.kv_dtype == ASSAY_BF16 ? 0 : kPlainRawBytes);
+  require(cudaFuncSetAttribute(reinterpret_cast<const void *>(&plain_pass<kPairs>),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+          "shared memory");
+  if (units > 0) plain_pass<kPairs><<<units, kThreads, static_cast<size_t>(bytes), stream>>>(call);
+  decide_plain<kPairs><<<pairs, kFinishThreads, 0, stream>>>(call);
+  require(cudaGetLastError(), "launch");
+}
+
+template <int kPairs>
 void launch_of_dim(const Call &call, unsigned units, unsigned pairs, cudaStream_t stream) {
+  if (call.plain != 0) launch_plain<kPairs>(call, units, pairs, stream);
   const int blocks = (std::max(call.head_dim, call.dims) + 31) / 32;
   if (blocks <= 2) return launch_passes<kPairs, 2>(call, units, pairs, stream);
   if (blocks <= 4) return launch_passes<kPairs, 4>(call, units, pairs, stream);
@@ -53,7 +68,7 @@ std::string bulk_refuses(const AttentionRows &rows, const KernelModel &model) {
 struct BulkJudge::Device {
   bulk::Buffer arrays[bulk::kCallArrays];
   bulk::Buffer lists, row_ids, plain_units, first, second, value, components, pairs, ends, center,
-      totals, open, elements;
+      plain_sums, redo, totals, open, elements;
   cudaEvent_t before = nullptr, after = nullptr;
 
   Device() {
@@ -86,6 +101,17 @@ void BulkJudge::Device::run(bulk::Call call, const bulk::Wave &wave, int pairs_o
   call.second = second.reserve<bulk::SecondSums>(slots);
   call.value = value.reserve<double>(slots * dims);
   call.components = components.reserve<bulk::ComponentSums>(slots * dims);
+  call.plain =
+      call.plain != 0 && std::all_of(wave.lists.begin(), wave.lists.end(), [](const auto &l) {
+        return l.chunk <= bulk::kPlainTiles * bulk::kTileKeys;
+      });
+  if (call.plain != 0) {
+    static_assert(sizeof(bulk::PlainComponent) <= sizeof(bulk::ComponentSums));
+    call.plain_sums = plain_sums.reserve<bulk::PlainSums>(slots);
+    // Read before the second pass writes.
+    call.plain_components = reinterpret_cast<bulk::PlainComponent *>(call.components);
+    call.redo = redo.reserve<bool>(pair_count);
+  }
   call.num_pairs = static_cast<int32_t>(pair_count);
   call.ends = ends.reserve<bulk::PairEnd>(pair_count);
   call.pairs = pairs.reserve<bulk::PairState>(pair_count);
@@ -112,6 +138,7 @@ BulkReport BulkJudge::judge(const AttentionRows &rows, const CallOutputs &output
     return device_->arrays[array++].copy(static_cast<const unsigned char *>(from), bytes, stream);
   });
   call.max_open = kMaxOpen;
+  call.plain = bulk::plain(rows, model);
   const int group = call.num_heads / call.num_kv_heads;
   int longest = 1; // rows of a list
   for (size_t i = 1, same = 1; i < rows.list.size(); ++i) {
@@ -148,6 +175,7 @@ BulkReport BulkJudge::judge(const AttentionRows &rows, const CallOutputs &output
             std::bit_cast<double>(totals.worst_lse),
             totals.open_rows,
             {},
+            totals.one_pass,
             ms};
   std::vector<bulk::OpenRow> open(std::min<size_t>(totals.open_rows, kMaxOpen));
   bulk::require(

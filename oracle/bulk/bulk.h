@@ -26,6 +26,7 @@ struct BulkReport {
   double worst_ratio_lse = 0.0;
   uint64_t open_rows = 0;    ///< rows with an element that is not certainly inside
   std::vector<RowHead> open; ///< the first kMaxOpen of them, sorted
+  uint64_t one_pass = 0;     ///< rows that one pass over the keys decided
   double passes_ms = 0.0;    ///< of the GPU
 };
 

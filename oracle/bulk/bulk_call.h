@@ -14,6 +14,8 @@ inline constexpr int kTileKeys = 64;
 inline constexpr int kMaxPairs = 8; ///< (row, head) pairs of a unit: rows of one MMA
 inline constexpr int kMaxDim = 256;
 inline constexpr int kMaxPools = 8;
+inline constexpr int kPlainDim = 128;  ///< elements of K and V in the plain pass
+inline constexpr int kPlainTiles = 64; ///< of a unit of it at most: its sums are in fp32
 
 /** A list's share of a launch. Its units: kv heads x chunks of keys x blocks of pairs. */
 struct ListWork {
@@ -57,6 +59,26 @@ struct ComponentSums {
   float v_min, v_max;
 };
 
+/** Sums of a unit for one of its pairs, on the scale 2^-top; the plain pass (plain.cuh). */
+struct PlainSums {
+  double top, z;
+  double mean; ///< sum of w (e^y - 1), not too small
+  double low;  ///< sum of w e^-y, not too large
+  double x_abs, x_error, query_max;
+  float above, below; ///< the largest and the smallest logit less `top`, not too small
+  int32_t plain;
+};
+
+/** Of a unit, for a pair and a component. Weights as sums of parts: `w`, `b` for w (e^y - 1). */
+struct PlainComponent {
+  double value;        ///< sum w v
+  float magnitude;     ///< sum (w + b) |v|
+  float error;         ///< sum b v
+  float error_around;  ///< sum b max(v, center)
+  float weight_around; ///< sum w max(v, center)
+  float largest;       ///< |v|
+};
+
 /** Of a pair, behind the second pass. */
 struct PairEnd {
   RowNumbers row;
@@ -75,7 +97,7 @@ struct OpenRow {
 };
 
 struct Totals {
-  unsigned long long elements, claimed, no_claim, open_rows;
+  unsigned long long elements, claimed, no_claim, open_rows, one_pass;
   unsigned long long worst, worst_lse; ///< bits of the largest ratios, as doubles
 };
 
@@ -104,6 +126,10 @@ struct Call {
   const ListWork *lists;
   int32_t num_lists;
   const int32_t *row_ids;
+  int32_t plain;                    ///< the plain pass takes the call
+  PlainSums *plain_sums;            ///< [units, pairs]
+  PlainComponent *plain_components; ///< [units, pairs, dims]
+  bool *redo;         ///< [rows of the launch, heads] left by the plain pass; null: all are
   bool *plain_units;  ///< [units] nothing in its keys is special
   FirstSums *first;   ///< [units, pairs]
   SecondSums *second; ///< likewise

@@ -11,7 +11,7 @@ inline constexpr int kFinishThreads = 128, kRowThreads = 32;
 /** A block's pair: its list's units, one a chunk of keys. */
 struct PairUnits {
   Pair pair;
-  int chunks;
+  int chunks, keys;    ///< keys of a chunk
   int64_t first, step; ///< of the pair's sums in those of the units
 
   __device__ int64_t at(int chunk) const { return first + chunk * step; }
@@ -35,6 +35,7 @@ __device__ inline PairUnits units_of(const Call &call, unsigned pair, int pairs_
   PairUnits units{};
   units.pair = pair_of(call, work, kv_head, index);
   units.chunks = work.chunks;
+  units.keys = work.chunk;
   const int64_t unit = work.first_unit + int64_t{kv_head} * work.chunks * work.blocks;
   units.first = (unit + index / pairs_of_unit) * pairs_of_unit + index % pairs_of_unit;
   units.step = int64_t{work.blocks} * pairs_of_unit;
@@ -60,6 +61,7 @@ __global__ void __launch_bounds__(kFinishThreads)
     between_passes(const __grid_constant__ Call call) {
   const PairUnits units = units_of(call, blockIdx.x, kPairs);
   const Pair &pair = units.pair;
+  if (!left(call, pair)) return;
   const bool sink = has_sink(call, pair.head);
   Logit sunk;
   if (sink) {
@@ -158,6 +160,7 @@ __global__ void __launch_bounds__(kRowThreads) join_units(const __grid_constant_
   const unsigned at = blockIdx.x * kRowThreads + threadIdx.x;
   if (at >= static_cast<unsigned>(call.num_pairs)) return;
   const PairUnits units = units_of(call, at, kPairs);
+  if (!left(call, units.pair)) return;
   const PairState state = call.pairs[units.pair.number];
   if (units.pair.begin == units.pair.end || state.no_claim != 0) return;
   PairEnd &end = call.ends[units.pair.number];

@@ -11,8 +11,9 @@
 namespace assay::oracle::bulk {
 namespace {
 
-bool aligned(const AttentionRows &rows) {
-  const int64_t bytes = element_size(rows.kv_dtype), piece = 8 * bytes;
+/// K and V may be read `piece` bytes at a time.
+bool aligned(const AttentionRows &rows, int64_t piece) {
+  const int64_t bytes = element_size(rows.kv_dtype);
   const auto whole = [&](int64_t elements) { return elements * bytes % piece == 0; };
   const auto base = [&](const void *at) {
     return std::bit_cast<uintptr_t>(at) % static_cast<uintptr_t>(piece) == 0;
@@ -59,6 +60,14 @@ std::string refused(const AttentionRows &rows, const KernelModel &model) {
     if (!unclaimed_features(features).empty()) return "a scale, slope or sink without a claim";
   }
   return "";
+}
+
+bool plain(const AttentionRows &rows, const KernelModel &model) {
+  const bool types =
+      rows.q_dtype == ASSAY_BF16 && (rows.kv_dtype == ASSAY_BF16 || rows.kv_dtype == ASSAY_E4M3);
+  return types && aligned(rows, 16) && rows.head_dim == kPlainDim && rows.out.dims == kPlainDim &&
+         !(rows.softcap > 0.0f) && !rows.alibi &&
+         model.arithmetic.score_format == ASSAY_FORMAT_FP32;
 }
 
 CallShape shape_of_call(const AttentionRows &rows, const KernelModel &model,
@@ -114,7 +123,7 @@ Call make_call(const AttentionRows &rows, const CallOutputs &outputs, const Call
   call.num_heads = rows.out.heads;
   call.num_kv_heads = rows.heads.back().kv_head + 1;
   call.sm_scale = rows.sm_scale;
-  call.aligned = aligned(rows);
+  call.aligned = aligned(rows, 8 * element_size(rows.kv_dtype));
   call.subnormal = may_be_subnormal(call.model);
   return call;
 }

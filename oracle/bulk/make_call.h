@@ -13,6 +13,9 @@ namespace assay::oracle::bulk {
 /** Why no pass can take a call; empty: they can. */
 std::string refused(const AttentionRows &rows, const KernelModel &model);
 
+/** What one pass over the keys takes (plain.cuh). */
+bool plain(const AttentionRows &rows, const KernelModel &model);
+
 /** Into what each row is cut, without and with a sink that counts, and what rows have in common. */
 struct CallShape {
   ErrorModel model;

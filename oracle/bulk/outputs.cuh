@@ -2,10 +2,8 @@
 // Internal: every output against its bound.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "oracle/bulk/join.cuh"
+#include "oracle/bulk/plain_tile.cuh"
 
 namespace assay::oracle::bulk {
 
@@ -34,13 +32,6 @@ __device__ inline ColumnSums column_of(const Call &call, const PairUnits &units,
   }
   sums.centered = sums.centered * (1.0 + 0x1p-15) + mean * fabs(center) * 0x1p-23;
   return sums;
-}
-
-__device__ inline float load_output(const Call &call, int64_t at) {
-  if (call.o_dtype == ASSAY_FP32) return reinterpret_cast<const float *>(call.o)[at];
-  if (call.o_dtype == ASSAY_BF16)
-    return __bfloat162float(reinterpret_cast<const __nv_bfloat16 *>(call.o)[at]);
-  return __half2float(reinterpret_cast<const __half *>(call.o)[at]);
 }
 
 /// What the threads of a block count.
@@ -96,6 +87,7 @@ __global__ void __launch_bounds__(kFinishThreads)
     decide_outputs(const __grid_constant__ Call call) {
   const PairUnits units = units_of(call, blockIdx.x, kPairs);
   const Pair &pair = units.pair;
+  if (!left(call, pair)) return;
   const PairState state = call.pairs[pair.number];
   const int64_t o_at = call.o_at[pair.row] + pair.head * call.o_stride_head;
   const bool has_lse = call.lse != nullptr;

@@ -58,6 +58,17 @@ __device__ inline Pair pair_of(const Call &call, const ListWork &work, int kv_he
   return pair;
 }
 
+/** The plain pass has not decided the pair. */
+__device__ inline bool left(const Call &call, const Pair &pair) {
+  return call.redo == nullptr || call.redo[pair.number];
+}
+__device__ inline bool any_left(const Call &call, const Unit &unit) {
+  bool any = call.redo == nullptr;
+  for (int index = 0; index < unit.pairs && !any; ++index)
+    any = left(call, pair_of(call, unit.work, unit.kv_head, unit.first_pair + index));
+  return any;
+}
+
 /** The numbers of a pair before its keys are known. False: nothing is claimed. */
 __device__ inline bool start_numbers(const Call &call, const Pair &pair, double query_max,
                                      RowNumbers &row) {
@@ -78,5 +89,22 @@ __device__ inline double score_slope(const RowNumbers &row) {
   const double unit = row.model.conversion + kU;
   return (1.0 + (row.scale_error + kU + unit + row.shape.stages * unit) * kSlack) * kSlack;
 }
+
+/** ln(1 + omega) of a key is g s + h (x_max - x) + what the row's keys share: bound_key's, taken
+    apart. In units of log2, before the slack. */
+struct PlainOmega {
+  double by_score, by_distance;
+  __device__ explicit PlainOmega(const RowNumbers &row) {
+    const double unit = kU + row.model.conversion;
+    by_distance = (row.scale_error + kU + unit + row.shape.stages * unit) * kSlack;
+    by_score = 1.0 + by_distance;
+  }
+  /// ln of it, but for the factors of the exponentials.
+  __device__ double shared(const RowNumbers &row, const OmegaRow &common) const {
+    double sum = by_distance * row.x_error_max + common.shared;
+    if (row.shape.stages > 0) sum += row.shape.stages * combine_exponent_error(row, 0.0);
+    return kLn2 * kSlack * sum;
+  }
+};
 
 } // namespace assay::oracle::bulk

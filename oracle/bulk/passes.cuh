@@ -13,6 +13,7 @@ __global__ void __launch_bounds__(kThreads, kPairs == 4 && kBlocks <= 4 ? 2 : 1)
   extern __shared__ __align__(128) unsigned char shared[];
   using Loop = UnitLoop<kPairs, kBlocks>;
   Loop loop(call, shared);
+  if (!any_left(call, loop.unit)) return;
   auto &memory = loop.memory;
   const LaneKeys<kPairs> &lane = loop.lane;
   loop.start();
@@ -129,6 +130,7 @@ __global__ void __launch_bounds__(kThreads, kPairs == 4 && kBlocks <= 4 ? 2 : 1)
   extern __shared__ __align__(128) unsigned char shared[];
   using Loop = UnitLoop<kPairs, kBlocks>;
   Loop loop(call, shared);
+  if (!any_left(call, loop.unit)) return;
   auto &memory = loop.memory;
   const LaneKeys<kPairs> &lane = loop.lane;
   loop.start();

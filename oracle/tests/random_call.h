@@ -210,6 +210,16 @@ private:
   CallMemory &memory_;
 };
 
+/// The least that bounds of sums in 16 bits may be: their rounding of outputs is that of a budget
+/// 1.001 times smaller, which a step of it may part from the budget's own.
+inline double least_budget(const Format &format, const Enclosure &o, const BudgetTerms &t) {
+  const double sum =
+      t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
+  const double size = std::fabs(o.mid);
+  return t.total - std::max(0.0, half_ulp(format, size + o.rad + sum * (1 + 0x1p-18)) -
+                                     half_ulp(format, size - o.rad + sum / 1.002));
+}
+
 inline Options random_options(std::mt19937 &random) {
   const auto among = [&](std::initializer_list<int> values) {
     return *(values.begin() + random() % values.size());
