@@ -13,6 +13,12 @@ CASES = int(os.environ.get("ASSAY_TORCH_CASES", "20"))  # 200 by hand, and where
 KERNELS = ("v1", "v2", "v2_planned", "tree", "tree_planned", "cascade", "merge_state", "merge_states")
 
 
+@pytest.fixture(autouse=True)
+def on_the_device(device, monkeypatch):
+    """Kernels run in processes of their own, which take it from the environment."""
+    monkeypatch.setenv("ASSAY_TORCH_DEVICE", str(device))
+
+
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("property, cases", [("within_budget", CASES), ("call_sequence", 5)])
 def test_no_findings(name, property, cases):
