@@ -25,7 +25,7 @@ def use_in_batches(model, trees=False):
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import flash_attention_mask
 
-    name = ("" if _has_page_size() else "paged|") + (TREES if trees else NAME)
+    name = ("" if has_page_size() else "paged|") + (TREES if trees else NAME)
     AttentionInterface.register(name, forward)
     AttentionMaskInterface.register(name, flash_attention_mask)
     _serve_block_tables(name)
@@ -40,7 +40,7 @@ def _serve_block_tables(name):
     loaded._loaded_implementation, loaded._flash_with_kvcache_fn = name, forward
 
 
-def _has_page_size():
+def has_page_size():
     """Whether this is 5.19 by the name of an option, or 5.17, which says block_size."""
     from transformers import ContinuousBatchingConfig
 
@@ -51,7 +51,7 @@ def configuration(page_size=256, **given):
     """A ContinuousBatchingConfig with CUDA graphs for decode steps alone: prefills read lengths on the host."""
     from transformers import ContinuousBatchingConfig
 
-    size = "page_size" if _has_page_size() else "block_size"
+    size = "page_size" if has_page_size() else "block_size"
     return ContinuousBatchingConfig(**{"use_cuda_graph": (False, True), size: page_size, **given})
 
 

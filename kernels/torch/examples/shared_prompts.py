@@ -19,8 +19,8 @@ from transformers.generation.continuous_batching import model_runner
 
 VOCABULARY = 8192
 SIZES = dict(requests=64, shared=4096, own=64, new=96, page=256, hidden=4096, layers=4, heads=32, kv_heads=8, head_dim=128)
-TINY = dict(requests=3, shared=40, own=5, new=6, page=16, hidden=256, layers=2, heads=4, kv_heads=2, head_dim=64)
-PROFILED = 8  # decode steps
+TINY = dict(requests=4, shared=40, own=5, new=6, page=16, hidden=256, layers=2, heads=4, kv_heads=2, head_dim=64)
+PROFILED, WARM = 8, 8  # decode steps
 
 
 def model_of(s, device):
@@ -43,10 +43,11 @@ def prompts_of(s):
 
 def implementations(model):
     """What sets each kind of attention, and whether it has block tables."""
+    sdpa = "sdpa" if transformers_batching.has_page_size() else "paged|sdpa"
     return {
         "flat": (lambda: transformers_batching.use_in_batches(model), True),
         "trees": (lambda: transformers_batching.use_in_batches(model, trees=True), True),
-        "sdpa": (lambda: setattr(model.config, "_attn_implementation", "paged|sdpa"), False),
+        "sdpa": (lambda: setattr(model.config, "_attn_implementation", sdpa), False),
         "eager": (lambda: setattr(model.config, "_attn_implementation", "paged|eager"), False),
     }
 
@@ -65,15 +66,11 @@ class Watch:
             decodes = batch["input_ids"].shape[1] == self.requests
             if decodes:
                 self.times.append(time.perf_counter())
-            # The first decode steps warm up.
-            if decodes and self.profiled and len(self.times) == 8:
-                torch.cuda.synchronize()
-                self.profile = torch.profiler.profile(activities=list(torch.profiler.ProfilerActivity)[:2])
-                self.profile.start()
+            if decodes and self.profiled and len(self.times) == WARM:
+                self._profile(True)
             compute(runner, model, batch)
-            if decodes and self.profiled and len(self.times) == 7 + self.profiled:
-                torch.cuda.synchronize()
-                self.profile.stop()
+            if decodes and self.profiled and len(self.times) == WARM + self.profiled - 1:
+                self._profile(False)
 
         model_runner.ModelRunner.compute_batch = watched
         try:
@@ -81,22 +78,41 @@ class Watch:
         finally:
             model_runner.ModelRunner.compute_batch = compute
 
+    def _profile(self, start):
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        if start:
+            kinds = torch.profiler.ProfilerActivity
+            self.profile = torch.profiler.profile(activities=[kinds.CPU, kinds.CUDA])
+            self.profile.start()
+        else:
+            self.profile.stop()
+
     def step_us(self):
         """Median time from a decode step to the next."""
         steps = sorted(b - a for a, b in zip(self.times, self.times[1:]))
         return 1e6 * steps[len(steps) // 2] if steps else float("nan")
 
     def attention_us(self, layers):
-        """Time on the device of what a layer's attention launches, a step: writing new keys, gathering old ones, planning included."""
-        ranges = [e for e in self.profile.events() if e.name == "attention" and e.device_type == torch.autograd.DeviceType.CPU]
-        return sum(e.device_time_total for e in ranges) / (layers * self.profiled)
+        """Time on the device of what a layer's attention launches, a step: writing new keys, gathering old ones, planning included.
+        These are the kernels within the ranges that the profiler shows on the device for `attention`."""
+        ranges = [e.time_range for e in self._on_device() if e.name == "attention"]
+        inside = sum(
+            e.time_range.end - e.time_range.start
+            for e in self._on_device()
+            if e.name != "attention" and any(r.start <= e.time_range.start and e.time_range.end <= r.end for r in ranges)
+        )
+        return inside / (layers * self.profiled)
+
+    def _on_device(self):
+        return [e for e in self.profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
 
     def kernels(self, most=8):
         """Names and times of the kernels that took longest, a step."""
         by_name = {}
-        for e in self.profile.events():
-            if e.device_type == torch.autograd.DeviceType.CUDA and e.name != "attention":
-                by_name[e.name[:90]] = by_name.get(e.name[:90], 0.0) + e.device_time / self.profiled
+        for e in self._on_device():
+            if e.name != "attention":
+                by_name[e.name[:90]] = by_name.get(e.name[:90], 0.0) + (e.time_range.end - e.time_range.start) / self.profiled
         return sorted(by_name.items(), key=lambda item: -item[1])[:most]
 
 
@@ -125,7 +141,7 @@ def serve(model, prompts, s, in_blocks, graphs, watch):
     how = transformers.GenerationConfig(max_new_tokens=s["new"], do_sample=False, eos_token_id=VOCABULARY - 1, pad_token_id=0)
     batches = transformers_batching.configuration(
         page_size=s["page"], num_blocks=pages * s["requests"], max_batch_tokens=512, max_requests_per_batch=s["requests"],
-        max_blocks_per_request=pages if in_blocks else 0, use_cuda_graph=(False, graphs), use_async_batching=False,
+        max_blocks_per_request=pages if in_blocks else 0, use_cuda_graph=(False, graphs),
     )  # fmt: skip
     with watch.watching(), torch.no_grad():
         results = model.generate_batch(prompts, generation_config=how, continuous_batching_config=batches, progress_bar=False)
@@ -165,8 +181,9 @@ def row(name, s, device):
         choose()
         profiled = Watch(s["requests"], PROFILED)
         with marked(model):
-            serve(model, prompts, {**s, "new": 32}, in_blocks, False, profiled)
+            serve(model, prompts, {**s, "new": 40}, in_blocks, False, profiled)
         result["attention_us"] = profiled.attention_us(s["layers"])
+        result["linked_us"] = sum(e.device_time_total for e in profiled.profile.events() if e.name == "attention") / (s["layers"] * PROFILED)
         result["kernels"] = profiled.kernels()
     result["tokens"] = sum(map(len, written))
     result["others"], result["largest_gap"] = others_than_eager(model, prompts, written)
