@@ -105,6 +105,21 @@ def block_tables(monkeypatch):
     return seen
 
 
+def test_transformers_finds_block_tables(monkeypatch):
+    """As it asks on a GPU, for each name that is set."""
+    from transformers.generation.continuous_batching import initialization
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for trees in (False, True):
+        made = transformers_batching.use_in_batches(model("cpu", "sdpa"), trees)
+        asked = transformers_batching.configuration(max_blocks_per_request=14)
+        initialization.ensure_decode_fast_path_is_available(made.config, asked, True)
+        assert asked.max_blocks_per_request == 14
+    made.config._attn_implementation = "sdpa"
+    initialization.ensure_decode_fast_path_is_available(made.config, asked, True)
+    assert asked.max_blocks_per_request == 0
+
+
 IN_BLOCKS = dict(page_size=PAGE, max_blocks_per_request=14, max_batch_tokens=256, num_blocks=128)
 
 
