@@ -4,7 +4,7 @@ import torch
 
 from .errors import WorkspaceTooSmall, require
 from .library import library, target_of
-from .paged_shape import GIVEN, NUMBERS, V1, batch_of, fill_shape, plan_bytes, scratch_at
+from .paged_shape import GIVEN, NUMBERS, V1, batch_of, fill_shape, no_address, plan_bytes, scratch_at
 from .prepared import Pool, Prepared, word, workspace
 from .structs import PagedParams
 from .tensors import check, facts, no_tensor, refuse_gradient, same_device, scale_stride, strides, unit_rows, vector
@@ -37,7 +37,8 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
         raise no_tensor(**tensors, **dict(zip(OPTIONS, options))) from None
     call = _pool.take(key) or _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers)
     words = call.words
-    words[_Q], words[_O], words[_K], words[_V] = q.data_ptr(), out.data_ptr(), k.data_ptr() or GIVEN, v.data_ptr() or GIVEN
+    words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
+    words[_K], words[_V] = k.data_ptr() or no_address(q, k=k), v.data_ptr() or no_address(q, v=v)
     words[_TABLE], words[_LENS] = page_table.data_ptr(), seq_lens.data_ptr()
     if lse is not None:
         words[_LSE] = lse.data_ptr()
