@@ -26,6 +26,13 @@ def test_no_findings(name, property, cases):
     assay.check(getattr(judged_kernels, name), cases=cases, property=property, threads=1).raise_for_findings()
 
 
+@pytest.mark.parametrize("name", ["v2_planned", "cascade", "merge_state"])
+def test_over_a_copy_of_a_case(name, monkeypatch):
+    """As on a GPU, whose cases are copies: pools that begin outside their memory, and outputs that are inputs."""
+    monkeypatch.setenv("ASSAY_TORCH_DEVICE", "cpu:0")
+    assay.check(getattr(judged_kernels, name), cases=20, property="within_budget", threads=1).raise_for_findings()
+
+
 @pytest.mark.parametrize("kernel", wrong_wrappers.WRONG, ids=lambda kernel: kernel.__name__)
 def test_wrong_wrappers_are_found(kernel):
     property = "call_sequence" if kernel is wrong_wrappers.strides_of_an_earlier_call else "within_budget"
