@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode: assay through the C ABI, and the peers. Needs PyTorch."""
 import functools
+import importlib.util
 
 import torch
 
@@ -66,6 +67,27 @@ def assay_v2(library, data, early_start=0):
         return out
 
     return run
+
+
+def by_torch(library, data, version):
+    """The same kernel as an operator of PyTorch, of the library that ASSAY_LIBRARY_CUDA names."""
+    import assay_torch
+
+    out, caches = torch.empty_like(data.q), (data.k, data.v)
+    if version == 1:
+        even_lengths = bool(library.paged_attention_choose(paged_params(data, 0, out), data.lens).even_lengths)
+        options = dict(version=1, even_lengths=even_lengths)
+    else:
+        sizes = dict(num_qo_heads=data.heads, num_kv_heads=data.kv_heads, head_dim=data.head_dim, page_size=data.page_size)
+        options = dict(plan=assay_torch.plan(data.tables[0], data.seq_lens, dtype=data.q.dtype, kv_dtype=data.dtype, **sizes))
+    return lambda s: assay_torch.paged_attention(data.q, caches, data.tables[s], data.seq_lens, out=out, **options)
+
+
+def operators():
+    """Columns of our operators, where kernels/torch is on PYTHONPATH."""
+    if importlib.util.find_spec("assay_torch") is None:
+        return {}
+    return {f"paged_attention_v{version} by torch": functools.partial(by_torch, version=version) for version in (1, 2)}
 
 
 @functools.cache
@@ -168,6 +190,7 @@ KINDS = {
             "paged_attention_v2": assay_v2,
             "paged_attention_v1 early": functools.partial(assay_v1, early_start=1),
             "paged_attention_v2 early": functools.partial(assay_v2, early_start=1),
+            **operators(),
         },
         {
             "FlashInfer CUDA cores": functools.partial(flashinfer_decode, use_tensor_cores=False),

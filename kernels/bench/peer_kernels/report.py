@@ -6,6 +6,8 @@ SHORT = {
     "paged_attention_v2": "v2",
     "paged_attention_v1 early": "v1 e",
     "paged_attention_v2 early": "v2 e",
+    "paged_attention_v1 by torch": "v1 t",
+    "paged_attention_v2 by torch": "v2 t",
     "FlashInfer CUDA cores": "FI-cc",
     "FlashInfer tensor cores": "FI-tc",
     "XQA": "XQA",

@@ -4,7 +4,7 @@ import torch
 
 from .errors import require
 from .library import library, target_of
-from .paged_shape import GIVEN, batch_of, set_numbers
+from .paged_shape import batch_of, no_address, set_numbers
 from .prepared import Pool, Prepared, word, workspace
 from .structs import CascadeLevel, CascadeParams
 from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
@@ -13,6 +13,7 @@ _NAME = "cascade_attention"
 _pool = Pool()
 _Q, _O, _LSE, _WORKSPACE = (word(CascadeParams, name) for name in ("q", "o", "lse", "workspace"))
 _CACHE = ("k", "v", "page_table", "seq_lens")
+_NAMES = (*_CACHE, "segment_indptr")
 _LEVEL = (*(word(CascadeLevel, "kv", name) for name in _CACHE), word(CascadeLevel, "segment_indptr"))
 
 
@@ -25,7 +26,7 @@ def cascade(q, levels, out, lse, sm_scale, num_splits, lse_base):
     words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
     if lse is not None:
         words[_LSE] = lse.data_ptr()
-    _fill_addresses(level_words, levels)
+    _fill_addresses(level_words, levels, q)
     if call.workspace_bytes:
         scratch = workspace(call.workspace_bytes, q.device)
         words[_WORKSPACE] = scratch.data_ptr()
@@ -33,10 +34,10 @@ def cascade(q, levels, out, lse, sm_scale, num_splits, lse_base):
     _pool.give(key, call)
 
 
-def _fill_addresses(words, levels):
+def _fill_addresses(words, levels, q):
     for of_level, level in zip(words, levels):
-        for at, tensor in zip(_LEVEL, level):
-            of_level[at] = tensor.data_ptr() or GIVEN
+        for at, name, tensor in zip(_LEVEL, _NAMES, level):
+            of_level[at] = tensor.data_ptr() or no_address(q, **{name: tensor})
 
 
 def _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base):
@@ -62,13 +63,13 @@ def _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base):
         p.lse_stride_batch, p.lse_stride_head = strides(lse, 1)
     words = [memoryview(level).cast("B").cast("Q") for level in array]
     # The size of a cascade's scratch needs its levels in order, pointers too.
-    _fill_addresses(words, levels)
+    _fill_addresses(words, levels, q)
     p.workspace_bytes = where.size(_NAME + "_workspace_size", p, q.device)
     return Prepared(_NAME, where, p, q.device, p.workspace_bytes, keep=(array, words))
 
 
 def _fill_level(filled, name, q, num_kv_heads, k, v, page_table, seq_lens, segment_indptr):
-    fields = zip((*_CACHE, "segment_indptr"), (k, v, page_table, seq_lens, segment_indptr))
+    fields = zip(_NAMES, (k, v, page_table, seq_lens, segment_indptr))
     same_device(("q", q), **{f"{name}.{field}": tensor for field, tensor in fields})
     rows = batch_of(page_table, seq_lens, name + ".")
     check(f"{name}.k", k, q.dtype, (None, None, num_kv_heads, q.shape[-1]))

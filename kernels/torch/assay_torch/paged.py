@@ -4,7 +4,7 @@ import torch
 
 from .errors import WorkspaceTooSmall, require
 from .library import library, target_of
-from .paged_shape import GIVEN, NUMBERS, V1, batch_of, fill_shape, plan_bytes, scratch_at
+from .paged_shape import GIVEN, NUMBERS, V1, batch_of, fill_shape, no_address, plan_bytes, scratch_at
 from .prepared import Pool, Prepared, word, workspace
 from .structs import PagedParams
 from .tensors import check, facts, no_tensor, refuse_gradient, same_device, scale_stride, strides, unit_rows, vector
@@ -38,7 +38,7 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
     call = _pool.take(key) or _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers)
     words = call.words
     words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
-    words[_K], words[_V] = k.data_ptr() or _empty("k", k, q), v.data_ptr() or _empty("v", v, q)
+    words[_K], words[_V] = k.data_ptr() or no_address(q, k=k), v.data_ptr() or no_address(q, v=v)
     words[_TABLE], words[_LENS] = page_table.data_ptr(), seq_lens.data_ptr()
     if lse is not None:
         words[_LSE] = lse.data_ptr()
@@ -54,12 +54,6 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
         words[_WORKSPACE] = scratch.data_ptr()
     call.run()
     _pool.give(key, call)
-
-
-def _empty(name, pool, q):
-    """The address of a pool of no pages. One without memory (on meta, which has the device number of the CPU) is refused."""
-    require(pool.numel() == 0, lambda: f"{name} is on {pool.device}, expected {q.device} as q")
-    return GIVEN
 
 
 def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):

@@ -7,7 +7,7 @@ import torch
 from .errors import InvalidArgument, require
 from .library import library, target_of
 from .structs import PagedChoice, PagedParams
-from .tensors import check, dtype_number, unit_rows
+from .tensors import check, dtype_number, same_device, unit_rows
 
 V1, V2, TREE = "paged_attention_v1", "paged_attention_v2", "tree_attention"
 #: Numbers of a call, in the order in which operators hand them on.
@@ -18,6 +18,13 @@ NUMBERS = ("lse_base", "sm_scale", "logits_softcap", "window", "num_splits", "ea
 GIVEN = 16
 #: Of a plan: the scratch of its calls lies behind it, aligned like an allocation.
 _SCRATCH_ALIGNMENT = 256
+
+
+def no_address(q, **tensor):
+    """What stands for the address of a tensor that has none: it has no elements, or no memory. A shape that was seen does not tell:
+    the index of a device is the same for CPU and meta."""
+    same_device(("q", q), **tensor)
+    return GIVEN
 
 
 def set_numbers(params, **numbers):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators as kernels under test: cases of the harness, their tensors as torch's, over the harness' own memory."""
+"""The operators as kernels under test: cases of the harness, their tensors as torch's, over the harness' own memory or a copy of it on
+a GPU (ASSAY_TORCH_DEVICE)."""
 import dataclasses
 
 import assay
 import assay_torch
+from mirror import tensors
 
 # What the library declares of its own kernels: kernels/host/arithmetic.h, kernels/tree/tree_call.h.
 ATTENTION = assay.Declaration.like("assay")
@@ -31,8 +33,8 @@ def paged_arguments(t):
 
 
 def run_paged(case, function, **more):
-    t = case.torch()
-    refusals(lambda: function(t.q, (t.k_cache, t.v_cache), t.page_table, t.seq_lens, **{**paged_arguments(t), **more}))
+    with tensors(case) as t:
+        refusals(lambda: function(t.q, (t.k_cache, t.v_cache), t.page_table, t.seq_lens, **{**paged_arguments(t), **more}))
 
 
 @assay.kernel(family="paged_v1", declaration=V1, **PROMISES)
@@ -55,11 +57,10 @@ def plan_of(t, tree):
 
 
 def planned(case, tree):
-    def function(q, kv, table, lens, **more):
-        run = assay_torch.tree_attention if tree else assay_torch.paged_attention
-        run(q, kv, table, lens, plan=plan_of(case.torch(), tree), **more)
-
-    run_paged(case, function)
+    run = assay_torch.tree_attention if tree else assay_torch.paged_attention
+    with tensors(case) as t:
+        call = (t.q, (t.k_cache, t.v_cache), t.page_table, t.seq_lens)
+        refusals(lambda: run(*call, plan=plan_of(t, tree), **paged_arguments(t)))
 
 
 @assay.kernel(family="paged_v2", declaration=ATTENTION, **PROMISES)
@@ -84,10 +85,10 @@ def tree_planned(case):
 
 @assay.kernel(family="cascade", declaration=ATTENTION, **PROMISES)
 def cascade(case):
-    t = case.torch()
-    levels = [((level.k_cache, level.v_cache), level.page_table, level.seq_lens, level.segment_indptr) for level in t.levels]
-    given = {name: getattr(t, name) for name in _COMMON}
-    refusals(lambda: assay_torch.cascade_attention(t.q, levels, out=t.o, lse=t.lse, **given))
+    with tensors(case) as t:
+        levels = [((level.k_cache, level.v_cache), level.page_table, level.seq_lens, level.segment_indptr) for level in t.levels]
+        given = {name: getattr(t, name) for name in _COMMON}
+        refusals(lambda: assay_torch.cascade_attention(t.q, levels, out=t.o, lse=t.lse, **given))
 
 
 def merge_operator(name, *arguments):
@@ -102,11 +103,11 @@ def base(case):
 
 @assay.kernel(family="merge_state", declaration=MERGE, determinism="run_to_run", batch_invariance="always", nan_contract="all")
 def merge_state(case):
-    t = case.torch()
-    merge_operator("merge_state", t.o_a, t.lse_a, t.o_b, t.lse_b, t.o, t.lse, base(case))
+    with tensors(case) as t:
+        merge_operator("merge_state", t.o_a, t.lse_a, t.o_b, t.lse_b, t.o, t.lse, base(case))
 
 
 @assay.kernel(family="merge_states", declaration=MERGE, determinism="run_to_run", nan_contract="all")
 def merge_states(case):
-    t = case.torch()
-    merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.o, t.lse, t.num_states, base(case))
+    with tensors(case) as t:
+        merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.o, t.lse, t.num_states, base(case))

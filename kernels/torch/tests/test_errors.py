@@ -54,11 +54,20 @@ def test_wrong_calls(message):
     assert (out == 7).all()
 
 
-def test_a_pool_without_memory_is_refused_after_a_right_call_too():
+def test_tensors_without_memory_in_a_shape_that_was_seen():
+    """Parameters of a call are kept by what its tensors look like, and on meta they look as they do here."""
     b = batch("cpu")
     b.call(assay_torch.paged_attention)
+    nowhere = lambda x: x.to("meta")  # noqa: E731
+    for given in (dict(kv_cache=(nowhere(b.k), b.v)), dict(kv_cache=(b.k, nowhere(b.v))), dict(q=nowhere(b.q)), dict(page_table=nowhere(b.page_table)),
+                  dict(seq_lens=nowhere(b.seq_lens)), dict(out=nowhere(b.q))):  # fmt: skip
+        call = dict(q=b.q, kv_cache=(b.k, b.v), page_table=b.page_table, seq_lens=b.seq_lens, out=torch.empty_like(b.q))
+        with pytest.raises((assay_torch.AssayError, NotImplementedError)):
+            assay_torch.paged_attention(**{**call, **given})
+    level = (b.page_table, b.seq_lens, torch.arange(5, dtype=torch.int32))
+    assay_torch.cascade_attention(b.q, [((b.k, b.v), *level)])
     with pytest.raises(assay_torch.InvalidArgument, match="k is on meta, expected cpu as q"):
-        assay_torch.paged_attention(b.q, (b.k.to("meta"), b.v.to("meta")), b.page_table, b.seq_lens)
+        assay_torch.cascade_attention(b.q, [((nowhere(b.k), b.v), *level)])
 
 
 def test_an_error_is_of_pythons_own_kinds_too():

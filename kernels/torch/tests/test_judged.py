@@ -13,11 +13,24 @@ CASES = int(os.environ.get("ASSAY_TORCH_CASES", "20"))  # 200 by hand, and where
 KERNELS = ("v1", "v2", "v2_planned", "tree", "tree_planned", "cascade", "merge_state", "merge_states")
 
 
+@pytest.fixture(autouse=True)
+def on_the_device(device, monkeypatch):
+    """Kernels run in processes of their own, which take it from the environment."""
+    monkeypatch.setenv("ASSAY_TORCH_DEVICE", str(device))
+
+
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("property, cases", [("within_budget", CASES), ("call_sequence", 5)])
 def test_no_findings(name, property, cases):
     """call_sequence: hundreds of calls of many shapes in one process, as parameters of earlier calls are used again."""
     assay.check(getattr(judged_kernels, name), cases=cases, property=property, threads=1).raise_for_findings()
+
+
+@pytest.mark.parametrize("name", ["v2_planned", "cascade", "merge_state"])
+def test_over_a_copy_of_a_case(name, monkeypatch):
+    """As on a GPU, whose cases are copies: pools that begin outside their memory, and outputs that are inputs."""
+    monkeypatch.setenv("ASSAY_TORCH_DEVICE", "cpu:0")
+    assay.check(getattr(judged_kernels, name), cases=20, property="within_budget", threads=1).raise_for_findings()
 
 
 @pytest.mark.parametrize("kernel", wrong_wrappers.WRONG, ids=lambda kernel: kernel.__name__)

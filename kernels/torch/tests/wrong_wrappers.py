@@ -3,7 +3,8 @@
 import assay
 import assay_torch
 from assay_torch import paged
-from judged_kernels import ATTENTION, MERGE, PROMISES, V1, base, merge_operator, paged_arguments, run_paged
+from judged_kernels import ATTENTION, MERGE, PROMISES, V1, base, merge_operator, paged_arguments, plan_of, refusals, run_paged
+from mirror import tensors
 
 
 class _Forgetful(paged.Pool):
@@ -41,22 +42,18 @@ def natural_base_always(case):
 @assay.kernel(family="paged", declaration=ATTENTION, **PROMISES)
 def plan_of_another_step(case):
     """Planned for lengths that have grown by one key since."""
-    t = case.torch()
-    from judged_kernels import plan_of, refusals
-
-    def function():
+    with tensors(case) as t:
         then = (t.seq_lens - 1).clamp(min=0)
-        plan = plan_of(type(t)(**{**vars(t), "seq_lens": then}), tree=False)
-        assay_torch.paged_attention(t.q, (t.k_cache, t.v_cache), t.page_table, t.seq_lens, plan=plan, **paged_arguments(t))
-
-    refusals(function)
+        earlier = type(t)(**{**vars(t), "seq_lens": then})
+        call = (t.q, (t.k_cache, t.v_cache), t.page_table, t.seq_lens)
+        refusals(lambda: assay_torch.paged_attention(*call, plan=plan_of(earlier, tree=False), **paged_arguments(t)))
 
 
 @assay.kernel(family="merge_states", declaration=MERGE, **PROMISES)
 def one_state_fewer(case):
-    t = case.torch()
-    fewer = t.num_states - 1 if t.indptr is not None and t.num_states > 1 else t.num_states
-    merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.o, t.lse, fewer, base(case))
+    with tensors(case) as t:
+        fewer = t.num_states - 1 if t.indptr is not None and t.num_states > 1 else t.num_states
+        merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.o, t.lse, fewer, base(case))
 
 
 WRONG = (strides_of_an_earlier_call, output_in_a_copy, natural_base_always, plan_of_another_step, one_state_fewer)
