@@ -18,7 +18,7 @@ _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 
 def _operator(name, q):
     """What runs an operator: torch's dispatcher where somebody looks on (compiler, tracer, profiler, a tensor subclass), else the
-    function below it. The dispatcher takes 22 arguments apart and makes them again, for half of the host time of a call."""
+    function below it. The dispatcher takes 26 arguments apart and makes them again, for half of the host time of a call."""
     if torch.compiler.is_compiling() or type(q) is not torch.Tensor or _modes() or torch.autograd._profiler_enabled():
         return getattr(_ops, name).default
     return getattr(operators, name)
