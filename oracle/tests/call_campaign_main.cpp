@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // oracle_call_campaign gpu|here [OUTPUTS [SEED [THREADS]]]: calls of random correct kernels in all
-// regimes (emulated_call.h), judged by the bodies that a GPU runs, until those have judged that many
-// outputs. A call in 16 is held against the host, bound by bound. Prints the largest |error| / bound
-// of each tier and how the bounds compare. Exits with 1 on a violation, an undecided output, a claim
-// or an enclosure that the host does not share, and budgets above 1.001 times the host's.
+// regimes (emulated_call.h), judged by the bodies that a GPU runs, until those have judged that
+// many outputs. A call in 16 is held against the host, bound by bound. Prints the largest |error| /
+// bound of each tier and how the bounds compare. Exits with 1 on a violation, an undecided output,
+// a claim or an enclosure that the host does not share, and budgets above 1.001 times the host's.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "properties/tests/planted/machine.h"
-#include "properties/tests/planted/values.h"
+#include "properties/planted/machine.h"
+#include "properties/planted/values.h"
 
 namespace assay::planted {
 namespace {

@@ -7,37 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "properties/tests/planted/machine.h"
+#include "properties/planted/layout.h"
+#include "properties/planted/machine.h"
 
 namespace assay::planted {
 
-struct Sizes {
-  std::string name, kernel = "paged_attention_v2";
-  std::vector<int32_t> lengths;
-  int heads = 32, kv_heads = 8, q_len = 1;
-  int request = 0, token = 0, head = 0; ///< whose row goes wrong
-  int split = 512;                      ///< keys, a multiple of a page
-  assay_dtype kv_dtype = ASSAY_BF16;
-  int window = 0;
-  bool sinks = false, alibi = false;
-  int trunk = 0;  ///< keys that all requests share, a multiple of a page
-  int branch = 0; ///< behind them, keys that `fork` requests that follow each other share
-  int fork = 1;
-  int lost_pages = 0; ///< the pool has more pages than this, and the page of the middle key is one
-                      ///< of those
-};
-
-/// What a kernel is given; arrays of this process.
-struct Call {
-  assay_paged_params p{};
-  std::vector<int32_t> table, lengths;
-  std::vector<float> k_scale, v_scale, sinks, slopes; ///< empty: none
-};
-
 class ServedCall {
 public:
-  static constexpr int kDim = 128, kPage = 16;
-
   ServedCall(Machine &machine, const Sizes &sizes);
 
   const Sizes &sizes() const { return sizes_; }
@@ -46,20 +22,18 @@ public:
   int row() const { return sizes_.request * sizes_.q_len + sizes_.token; }
   int head() const { return sizes_.head; }
   int kv_head() const { return sizes_.head / (sizes_.heads / sizes_.kv_heads); }
+  int32_t &length_of(Call &call) const { return call.lengths[static_cast<size_t>(sizes_.request)]; }
   int32_t length() const { return right_.lengths[static_cast<size_t>(sizes_.request)]; }
 
   /// Keys that the row's head looks at, each with a few per cent of its weight: the first and the
   /// last that it sees, two in the middle, and the one behind the last, which it does not see.
-  int first_key() const;
-  int last_key() const { return length() - sizes_.q_len + sizes_.token; }
-  int middle_key() const { return (first_key() + last_key()) / 2 / kPage * kPage + 5; }
+  int first_key() const { return sizes_.first_key(); }
+  int last_key() const { return sizes_.last_key(); }
+  int middle_key() const { return sizes_.middle_key(); }
   int other_key() const { return middle_key() + sizes_.split; }
   /// Where the split of the middle key begins.
   int split_begin() const { return middle_key() / sizes_.split * sizes_.split; }
 
-  int32_t &page_of(Call &call, int request, int position) const {
-    return call.table[static_cast<size_t>(request * call.p.kv.max_pages + position / kPage)];
-  }
   /// Gives the request a copy of the page that holds the key, in a page of nobody.
   void take_spare_page(Call &wrong, int position);
   void *key(Call &call, int position, int kv_head) const;
@@ -71,7 +45,7 @@ public:
   /// Queries of a step before this one.
   const void *stale_queries();
 
-  /// Runs the wrong call; of its outputs the row's head, or head `from` of row `from_row`, is taken.
+  /// Runs the wrong call; of its outputs the row's head, or another row's, takes the row's place.
   void plant(Call wrong) { plant(std::move(wrong), row(), head()); }
   void plant(Call wrong, int from_row, int from_head);
   /// Keys of the call by the row's head: what is exact, O and behind it the LSE.
@@ -91,13 +65,11 @@ public:
 
 private:
   size_t element_bytes() const { return sizes_.kv_dtype == ASSAY_BF16 ? 2 : 1; }
-  int64_t token_elements() const { return int64_t{kDim} * sizes_.kv_heads; }
+  int64_t token_elements() const { return right_.p.kv.k_stride_token; }
   size_t page_bytes() const {
     return static_cast<size_t>(kPage * token_elements()) * element_bytes();
   }
   int rows() const { return static_cast<int>(sizes_.lengths.size()) * sizes_.q_len; }
-  void describe();
-  void number_pages();
   void allocate();
   void look_at_keys();
   void look_at(int position);
@@ -116,7 +88,7 @@ private:
   Call right_;
   oracle::AttentionRows rows_;
   oracle::KernelModel model_;
-  int pages_ = 0, spare_pages_ = 0, next_spare_ = 0;
+  int spare_pages_ = 0, next_spare_ = 0;
   void *workspace_ = nullptr, *stale_q_ = nullptr;
   uint64_t workspace_bytes_ = 0;
   void *arrays_[6] = {}; ///< of the machine, what a Call holds

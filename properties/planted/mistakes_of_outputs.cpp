@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows and elements that are wrong where they are written.
+#include "properties/planted/mistakes_of_outputs.h"
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
 #include "oracle/exact/dtype.h"
-#include "properties/tests/planted/mistakes.h"
 
 namespace assay::planted {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where planted calls lie, run and are judged: the GPU at production size, or its twin, the executor
-// and the GPU's text of every tier at small sizes.
+// Where planted calls lie, run and are judged: the GPU at production size, or its twin at small
+// sizes, the executor and the GPU's text of every tier.
 #pragma once
 
 #include <memory>

@@ -6,14 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "properties/tests/planted/machine.h"
+#include "properties/planted/layout.h"
+#include "properties/planted/machine.h"
 
 namespace assay::planted {
 
 class PlantedMerge {
 public:
-  static constexpr int kDim = 128;
-
   PlantedMerge(Machine &machine, int rows, int heads, int states);
 
   int row() const { return rows_ * 3 / 5; }

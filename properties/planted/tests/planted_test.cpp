@@ -6,8 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/tests/planted/mistakes.h"
-#include "properties/tests/planted/planted_merge.h"
+#include "properties/planted/mistakes_of_features.h"
+#include "properties/planted/mistakes_of_keys.h"
+#include "properties/planted/mistakes_of_outputs.h"
+#include "properties/planted/mistakes_of_splits.h"
+#include "properties/planted/planted_merge.h"
 
 namespace assay::planted {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/tests/planted/served_call.h"
+#include "properties/planted/served_call.h"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <stdexcept>
 
 #include "oracle/exact/dtype.h"
@@ -15,12 +14,6 @@ namespace {
 constexpr double kWeight = 0.04; // of each key that the head looks at
 constexpr uint64_t kQueries = 0, kKeys = uint64_t{1} << 40, kValues = uint64_t{1} << 41,
                    kStale = uint64_t{1} << 42;
-
-int pages_for(int keys) { return (keys + ServedCall::kPage - 1) / ServedCall::kPage; }
-
-float spread(float low, float high, int i) {
-  return low + (high - low) * static_cast<float>(i * 7 % 11) / 10.0f;
-}
 
 void require(assay_status status, const assay_kernel &kernel, const char *what) {
   if (status != ASSAY_OK)
@@ -38,9 +31,8 @@ const assay_kernel &own_kernel(const std::string &name, assay_target target) {
 }
 
 ServedCall::ServedCall(Machine &machine, const Sizes &sizes)
-    : machine_(machine), sizes_(sizes), kernel_(&own_kernel(sizes.kernel, machine.target())) {
-  describe();
-  number_pages();
+    : machine_(machine), sizes_(sizes), kernel_(&own_kernel(sizes.kernel, machine.target())),
+      right_(laid_out(sizes, machine.target())) {
   allocate();
   look_at_keys();
   rows_ = rows_of(right_);
@@ -49,78 +41,9 @@ ServedCall::ServedCall(Machine &machine, const Sizes &sizes)
   restore();
 }
 
-int ServedCall::first_key() const {
-  return sizes_.window == 0 ? 0 : std::max(0, last_key() + 1 - sizes_.window);
-}
-
-void ServedCall::describe() {
-  assay_paged_params &p = right_.p;
-  p.struct_size = sizeof p;
-  p.target = machine_.target();
-  p.dtype = ASSAY_BF16;
-  p.kv_dtype = sizes_.kv_dtype;
-  p.batch = p.kv.rows = static_cast<int32_t>(sizes_.lengths.size());
-  p.q_len = sizes_.q_len;
-  p.num_qo_heads = sizes_.heads;
-  p.num_kv_heads = sizes_.kv_heads;
-  p.head_dim = kDim;
-  p.sm_scale = 0.0883f;
-  p.window = sizes_.window;
-  p.q_stride_head = p.o_stride_head = kDim;
-  p.q_stride_token = p.o_stride_token = int64_t{kDim} * sizes_.heads;
-  p.q_stride_batch = p.o_stride_batch = p.q_stride_token * sizes_.q_len;
-  p.lse_stride_head = 1;
-  p.lse_stride_token = sizes_.heads;
-  p.lse_stride_batch = int64_t{sizes_.heads} * sizes_.q_len;
-  p.kv.k_stride_head = p.kv.v_stride_head = kDim;
-  p.kv.k_stride_token = p.kv.v_stride_token = token_elements();
-  p.kv.k_stride_page = p.kv.v_stride_page = kPage * token_elements();
-  p.kv.page_size = kPage;
-  right_.lengths = sizes_.lengths;
-  if (sizes_.kv_dtype != ASSAY_BF16) {
-    p.k_scale_stride = p.v_scale_stride = 1;
-    for (int i = 0; i < sizes_.kv_heads; ++i) {
-      right_.k_scale.push_back(spread(0.7f, 1.4f, i));
-      right_.v_scale.push_back(spread(0.5f, 1.5f, i + 3));
-    }
-  }
-  for (int i = 0; i < sizes_.heads; ++i) {
-    if (sizes_.sinks) right_.sinks.push_back(spread(3.0f, 5.0f, i));
-    if (sizes_.alibi) right_.slopes.push_back(spread(0x1p-11f, 0x1p-9f, i));
-  }
-}
-
-/// Pages that requests share have one number, and numbers have an order of their own.
-void ServedCall::number_pages() {
-  const auto requests = static_cast<int>(sizes_.lengths.size());
-  const int columns =
-      pages_for(*std::max_element(sizes_.lengths.begin(), sizes_.lengths.end())) + 1;
-  const int trunk = sizes_.trunk / kPage, fork_end = trunk + sizes_.branch / kPage;
-  right_.p.kv.page_table_stride = right_.p.kv.max_pages = columns;
-  right_.table.assign(static_cast<size_t>(requests) * static_cast<size_t>(columns), 0);
-  std::map<std::pair<int, int>, int> shared;
-  int next = 0;
-  for (int r = 0; r < requests; ++r)
-    for (int i = 0; i < pages_for(sizes_.lengths[static_cast<size_t>(r)] + 1); ++i) {
-      int32_t &id = right_.table[static_cast<size_t>(r * columns + i)];
-      const int owner = i < trunk ? -1 : i < fork_end ? r / sizes_.fork : requests + r;
-      const auto [at, is_new] = shared.try_emplace({owner, i}, next);
-      if (is_new) ++next;
-      id = at->second;
-    }
-  pages_ = next + sizes_.lost_pages;
-  if (pages_ % 7919 == 0) ++pages_;
-  for (int32_t &id : right_.table)
-    id = static_cast<int32_t>(int64_t{id} * 7919 % pages_);
-  int32_t &middle = page_of(right_, sizes_.request, middle_key());
-  for (int32_t &id : right_.table)
-    if (middle < sizes_.lost_pages && id >= sizes_.lost_pages) std::swap(id, middle);
-  if (middle < sizes_.lost_pages) throw std::logic_error("no page behind the lost ones");
-}
-
 void ServedCall::allocate() {
   spare_pages_ = sizes_.split / kPage + 4;
-  const size_t pool = static_cast<size_t>(pages_ + spare_pages_) * page_bytes();
+  const size_t pool = static_cast<size_t>(right_.pages + spare_pages_) * page_bytes();
   const size_t outputs = static_cast<size_t>(rows()) * static_cast<size_t>(sizes_.heads);
   void *k = machine_.allocate(pool), *v = machine_.allocate(pool);
   void *q = machine_.allocate(outputs * kDim * 2);
@@ -147,7 +70,7 @@ void ServedCall::allocate() {
 }
 
 void *ServedCall::key(Call &call, int position, int kv_head) const {
-  const int64_t at = int64_t{page_of(call, sizes_.request, position)} * call.p.kv.k_stride_page +
+  const int64_t at = int64_t{call.page_of(sizes_.request, position)} * call.p.kv.k_stride_page +
                      position % kPage * token_elements() + kv_head * kDim;
   return const_cast<std::byte *>(static_cast<const std::byte *>(call.p.kv.k)) +
          at * static_cast<int64_t>(element_bytes());
@@ -245,7 +168,7 @@ void ServedCall::run(const Call &call, void *o, float *lse) {
 void ServedCall::take_spare_page(Call &wrong, int position) {
   const int first = position / kPage * kPage;
   void *const k = key(wrong, first, 0), *const v = value(wrong, first, 0);
-  page_of(wrong, sizes_.request, position) = pages_ + next_spare_++ % spare_pages_;
+  wrong.page_of(sizes_.request, position) = right_.pages + next_spare_++ % spare_pages_;
   copy(key(wrong, first, 0), k, page_bytes());
   copy(value(wrong, first, 0), v, page_bytes());
 }

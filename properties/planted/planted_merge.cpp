@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "properties/tests/planted/planted_merge.h"
+#include "properties/planted/planted_merge.h"
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
 #include "oracle/rows/build.h"
-#include "properties/tests/planted/mistakes.h"
+#include "properties/planted/mistake.h"
 
 namespace assay::planted {
 

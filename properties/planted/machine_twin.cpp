@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "properties/tests/planted/machine.h"
-#include "properties/tests/planted/values.h"
+#include "properties/planted/machine.h"
+#include "properties/planted/values.h"
 
 namespace assay::planted {
 namespace {
