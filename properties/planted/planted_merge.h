@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "properties/machine/machine.h"
 #include "properties/planted/layout.h"
-#include "properties/planted/machine.h"
 
 namespace assay::planted {
 

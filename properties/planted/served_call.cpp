@@ -22,16 +22,16 @@ void require(assay_status status, const assay_kernel &kernel, const char *what) 
 
 } // namespace
 
-const assay_kernel &own_kernel(const std::string &name, assay_target target) {
+const assay_kernel *own_kernel(const std::string &name, assay_target target) {
   const assay_plugin *plugin = assay_plugin_entry(ASSAY_ABI_MAJOR);
   for (int i = 0; i < plugin->num_kernels; ++i)
     if (plugin->kernels[i].name == name && plugin->kernels[i].target == target)
-      return plugin->kernels[i];
+      return &plugin->kernels[i];
   throw std::logic_error("no kernel " + name);
 }
 
 ServedCall::ServedCall(Machine &machine, const Sizes &sizes)
-    : machine_(machine), sizes_(sizes), kernel_(&own_kernel(sizes.kernel, machine.target())),
+    : machine_(machine), sizes_(sizes), kernel_(own_kernel(sizes.kernel, machine.target())),
       right_(laid_out(sizes, machine.target())) {
   allocate();
   look_at_keys();
@@ -192,8 +192,8 @@ void ServedCall::plant(Call wrong, int from_row, int from_head) {
 }
 
 std::vector<double> ServedCall::exact(const Call &call) {
-  const std::vector<oracle::BulkElement> all =
-      machine_.exact(rows_of(call), {o_, lse_}, {.arithmetic = kernel_->arithmetic});
+  std::vector<oracle::BulkElement> all;
+  machine_.judge_first(rows_of(call), {o_, lse_}, {.arithmetic = kernel_->arithmetic}, &all);
   std::vector<double> out;
   for (size_t i = 0; i <= kDim; ++i)
     out.push_back(all[static_cast<size_t>(row() * sizes_.heads + head()) * (kDim + 1) + i].mid);
@@ -201,7 +201,8 @@ std::vector<double> ServedCall::exact(const Call &call) {
 }
 
 std::vector<oracle::BulkElement> ServedCall::bounds() {
-  const std::vector<oracle::BulkElement> all = machine_.exact(rows_, {o_, lse_}, model_);
+  std::vector<oracle::BulkElement> all;
+  machine_.judge_first(rows_, {o_, lse_}, model_, &all);
   const auto at = all.begin() + int64_t{row() * sizes_.heads + head()} * (kDim + 1);
   return {at, at + kDim + 1};
 }
@@ -240,10 +241,10 @@ void ServedCall::restore() {
 }
 
 std::vector<oracle::RowHead> ServedCall::open_of_first() {
-  return machine_.open_of_first(rows_, {o_, lse_}, model_);
+  return machine_.judge_first(rows_, {o_, lse_}, model_).open;
 }
 std::vector<oracle::RowHead> ServedCall::open_of_every() {
-  return machine_.open_of_every(rows_, {o_, lse_}, model_);
+  return machine_.judge_every(rows_, {o_, lse_}, model_).open;
 }
 oracle::Report ServedCall::on_host(const oracle::RowHead &at) {
   return oracle::judge_one(rows_, {o_, lse_}, model_, at.row, at.head, machine_.memory());

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "properties/machine/machine.h"
 #include "properties/planted/layout.h"
-#include "properties/planted/machine.h"
 
 namespace assay::planted {
 
@@ -97,6 +97,6 @@ private:
 };
 
 /// A kernel of this library. Throws where it has none of that name for the target.
-const assay_kernel &own_kernel(const std::string &name, assay_target target);
+const assay_kernel *own_kernel(const std::string &name, assay_target target);
 
 } // namespace assay::planted

@@ -48,7 +48,11 @@ protected:
     std::printf("call,mistake,row,head,element,tier,by T0 and LSE,by every tier\n");
   }
   void SetUp() override {
-    machine_ = make_machine();
+#ifdef ASSAY_PLANTED_ON_GPU
+    machine_ = make_gpu();
+#else
+    machine_ = make_twin();
+#endif
     if (machine_ == nullptr) GTEST_SKIP() << "no GPU";
   }
   bool is_large() const { return machine_->target() == ASSAY_TARGET_CUDA; }
