@@ -151,7 +151,7 @@ TEST(CaseText, FeaturesAreFieldsOfPagedCases) {
 TEST(CaseText, ErrorsNameLineFieldAndLimit) {
   CaseError e = rejected("assay-case 1\nfamily = paged\nseq_lens = -4\n");
   EXPECT_EQ(e.line, 3);
-  EXPECT_EQ(e.message, "seq_lens: -4 is outside 0 .. 65536");
+  EXPECT_EQ(e.message, "seq_lens: -4 is outside 0 .. 1048576");
   e = rejected("assay-case 1\nhead_dim = 96\n");
   EXPECT_EQ(e.message, "head_dim: '96' is not one of 64, 128, 256");
   e = rejected(
