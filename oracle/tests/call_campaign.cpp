@@ -10,16 +10,36 @@ namespace assay::oracle::test {
 namespace {
 
 constexpr int kMostKeys = 500;
-constexpr size_t kMostLines = 8;
+constexpr size_t kMostLines = 4;                      // of a kind
+constexpr double kNarrow = 1.0 - 1e-6, kWide = 1.001; // budgets, of the host's
 
-void note(CallTally &tally, uint64_t number, const std::string &what) {
-  if (tally.wrong.size() < kMostLines)
-    tally.wrong.push_back("call " + std::to_string(number) + ": " + what);
+void note(CallTally &tally, const std::string &kind, const std::string &what) {
+  std::vector<std::string> &lines = tally.wrong[kind];
+  if (lines.size() < kMostLines) lines.push_back(what);
+}
+
+/// Where something is wrong, to find it again.
+struct Place {
+  uint64_t number; ///< of the call
+  const char *regime;
+  int row, head, dim, tier;
+
+  std::string text() const {
+    return "call " + std::to_string(number) + " (" + regime + ") row " + std::to_string(row) +
+           " head " + std::to_string(head) + " dim " + std::to_string(dim) + " T" +
+           std::to_string(tier);
+  }
+};
+
+std::string with_numbers(const Place &place, const char *format, double a, double b, double c) {
+  char numbers[120];
+  std::snprintf(numbers, sizeof numbers, format, a, b, c);
+  return place.text() + numbers;
 }
 
 /// A row that the bodies leave open is the host's; outside there, a right kernel is refuted.
-void decide_on_host(const EmulatedCall &call, const KernelModel &model, const RowHead &at,
-                    uint64_t number, CallTally &tally) {
+void decide_on_host(const CallDraw &draw, const EmulatedCall &call, const KernelModel &model,
+                    const RowHead &at, uint64_t number, CallTally &tally) {
   const Report report = judge_one(call.rows, call.outputs(), model, at.row, at.head);
   ++tally.host_rows;
   tally.no_claim += report.no_claim;
@@ -27,11 +47,12 @@ void decide_on_host(const EmulatedCall &call, const KernelModel &model, const Ro
   tally.undecided += report.verdict == Verdict::kUndecided;
   if (report.verdict == Verdict::kInside) return;
   const ElementReport &e = report.worst;
-  char line[200];
-  std::snprintf(line, sizeof line,
-                "row %d head %d dim %d tier %d got %.9g exact %.12g allowed %.3g", at.row, at.head,
-                e.dim, e.tier, e.got, e.reference.mid, e.budget.total);
-  note(tally, number, line);
+  const Place place{number, regime_name(draw.lists[static_cast<size_t>(at.row)].regime),
+                    at.row, at.head,
+                    e.dim,  e.tier};
+  note(tally, "violations",
+       with_numbers(place, ": got %.9g, exact %.12g, allowed %.3g", e.got, e.reference.mid,
+                    e.budget.total));
 }
 
 void count(const CallDraw &draw, uint64_t judged, CallTally &tally) {
@@ -40,41 +61,100 @@ void count(const CallDraw &draw, uint64_t judged, CallTally &tally) {
   if (draw.formats) tally.formats += judged;
 }
 
-/// What the passes held each output against, and what the host does.
-void compare_first(const EmulatedCall &call, const std::vector<BulkElement> &elements,
-                   uint64_t number, CallTally &tally) {
-  TiersCompared out;
-  AttentionReader reader(call.rows, call.model_without_order());
-  const auto dims = static_cast<size_t>(call.rows.out.dims);
-  const BulkElement *at = elements.data();
-  for (int row = 0; row < call.rows.out.rows(); ++row)
-    for (int head = 0; head < call.rows.out.heads; ++head, at += dims + 1) {
-      const RowReference exact = attention_row(reader.problem(row, head));
-      if (exact.empty) continue;
-      for (size_t i = 0; i < dims; ++i)
-        compare_element(at[i], exact.claim && !exact.t0[i].overflow_possible, exact.o[i],
-                        exact.t0[i].total, 0, out);
-      compare_element(at[dims], exact.claim, exact.lse, exact.lse_budget, 0, out);
-    }
-  tally.compared += out.elements;
-  tally.apart += out.claims_apart + out.disjoint;
-  tally.least_first = std::min(tally.least_first, out.least);
-  tally.most_first = std::max(tally.most_first, out.most);
-  if (out.claims_apart + out.disjoint > 0)
-    note(tally, number,
-         "the passes and the host disagree: " + std::to_string(out.claims_apart) + " claims, " +
-             std::to_string(out.disjoint) + " enclosures");
+/// How a body's bounds lie beside the host's.
+struct Beside {
+  const char *body;
+  double least = INFINITY, most = 0.0; ///< budgets over the host's
+};
+
+void compare_bound(const BulkElement &got, bool claim, const Enclosure &exact, double bound,
+                   const Place &place, Beside &beside, CallTally &tally) {
+  const std::string body = beside.body;
+  if (std::isnan(got.bound)) {
+    if (!claim) return;
+    ++tally.fewer_claims;
+    return note(tally, body + ": no claim where the host has one", place.text());
+  }
+  if (!claim) {
+    ++tally.apart;
+    return note(tally, body + ": a claim where the host has none", place.text());
+  }
+  ++tally.compared;
+  if (std::isinf(bound) && std::isinf(got.bound)) return;
+  const double ratio = got.bound / bound;
+  if (!(std::fabs(got.mid - exact.mid) <= got.rad + exact.rad)) {
+    ++tally.apart;
+    note(tally, body + ": enclosures that do not meet",
+         with_numbers(place, ": %.17g, host %.17g, radius %.3g", got.mid, exact.mid, got.rad));
+  }
+  beside.least = std::min(beside.least, ratio);
+  beside.most = std::max(beside.most, ratio);
+  if (ratio < kNarrow || ratio > kWide)
+    note(tally, body + (ratio < 1.0 ? ": narrower than the host's" : ": wider than the host's"),
+         with_numbers(place, ": %.9g, host %.9g of %.3g", got.bound, bound, exact.mid));
 }
 
-void compare_every(const EmulatedCall &call, const TierReport &report, uint64_t number,
-                   CallTally &tally) {
-  const TiersCompared out = compare_tiers(call, report);
-  const uint64_t apart = out.claims_apart + out.disjoint + out.verdicts_apart + out.ratios_apart;
-  tally.compared += out.elements;
+/// `bound_at(pair, dim, tier)`: what the body held an output against; dim = dims: the LSE.
+template <class BoundAt>
+void compare_bounds(const CallDraw &draw, const EmulatedCall &call, const KernelModel &model,
+                    uint64_t number, BoundAt bound_at, Beside &beside, CallTally &tally) {
+  AttentionReader reader(call.rows, model);
+  const int dims = call.rows.out.dims;
+  size_t pair = 0;
+  for (int row = 0; row < call.rows.out.rows(); ++row)
+    for (int head = 0; head < call.rows.out.heads; ++head, ++pair) {
+      const RowReference exact = attention_row(reader.problem(row, head));
+      if (exact.empty) continue;
+      const char *regime = regime_name(draw.lists[static_cast<size_t>(row)].regime);
+      const auto compare = [&](int dim, int tier, bool claim, const Enclosure &of_host,
+                               double bound) {
+        compare_bound(bound_at(pair, dim, tier), claim, of_host, bound,
+                      {number, regime, row, head, dim == dims ? -1 : dim, tier}, beside, tally);
+      };
+      for (int dim = 0; dim < dims; ++dim) {
+        const auto i = static_cast<size_t>(dim);
+        compare(dim, 0, exact.claim && !exact.t0[i].overflow_possible, exact.o[i],
+                exact.t0[i].total);
+        if (exact.claim && exact.t1.applies())
+          compare(dim, 1, true, exact.t1.o[i], exact.t1.budget[i].total);
+        if (exact.claim && exact.t2.applies())
+          compare(dim, 2, true, exact.t2.o[i], exact.t2.budget[i].total);
+      }
+      compare(dims, 0, exact.claim, exact.lse, exact.lse_budget);
+    }
+}
+
+void compare_first(const CallDraw &draw, const EmulatedCall &call,
+                   const std::vector<BulkElement> &elements, uint64_t number, CallTally &tally) {
+  Beside beside{"passes"};
+  const auto outputs = static_cast<size_t>(call.rows.out.dims) + 1;
+  compare_bounds(
+      draw, call, call.model_without_order(), number,
+      [&](size_t pair, int dim, int) {
+        return elements[pair * outputs + static_cast<size_t>(dim)];
+      },
+      beside, tally);
+  tally.least_first = std::min(tally.least_first, beside.least);
+  tally.most_first = std::max(tally.most_first, beside.most);
+}
+
+void compare_every(const CallDraw &draw, const EmulatedCall &call, const TierReport &report,
+                   uint64_t number, CallTally &tally) {
+  Beside beside{"tiers"};
+  const auto outputs = static_cast<size_t>(call.rows.out.dims) + 1;
+  compare_bounds(
+      draw, call, call.model, number,
+      [&](size_t pair, int dim, int tier) {
+        return report
+            .elements[pair * outputs + static_cast<size_t>(dim)][static_cast<size_t>(tier)];
+      },
+      beside, tally);
+  tally.least_tiers = std::min(tally.least_tiers, beside.least);
+  tally.most_tiers = std::max(tally.most_tiers, beside.most);
+  const TiersCompared verdicts = compare_tiers(call, report);
+  const uint64_t apart = verdicts.verdicts_apart + verdicts.ratios_apart;
   tally.apart += apart;
-  tally.least_tiers = std::min(tally.least_tiers, out.least);
-  tally.most_tiers = std::max(tally.most_tiers, out.most);
-  if (apart > 0) note(tally, number, "the tiers and the host disagree: " + std::to_string(apart));
+  if (apart > 0) note(tally, "tiers: verdicts or ratios apart", "call " + std::to_string(number));
 }
 
 void judge_first(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call, uint64_t number,
@@ -88,8 +168,8 @@ void judge_first(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call,
   tally.t0 = std::max(tally.t0, report.worst_ratio);
   tally.lse = std::max(tally.lse, report.worst_ratio_lse);
   for (const RowHead &at : report.open)
-    decide_on_host(call, call.model_without_order(), at, number, tally);
-  if (compare) compare_first(call, elements, number, tally);
+    decide_on_host(draw, call, call.model_without_order(), at, number, tally);
+  if (compare) compare_first(draw, call, elements, number, tally);
 }
 
 void judge_every(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call, uint64_t number,
@@ -101,8 +181,8 @@ void judge_every(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call,
   tally.t2 = std::fmax(tally.t2, report.decided.worst_ratio_t2);
   tally.lse = std::fmax(tally.lse, report.decided.worst_ratio_lse);
   for (const RowHead &at : report.open)
-    decide_on_host(call, call.model, at, number, tally);
-  if (compare) compare_every(call, report, number, tally);
+    decide_on_host(draw, call, call.model, at, number, tally);
+  if (compare) compare_every(draw, call, report, number, tally);
 }
 
 } // namespace
@@ -165,12 +245,14 @@ void CallTally::add(const CallTally &o) {
   lse = std::max(lse, o.lse);
   compared += o.compared;
   apart += o.apart;
+  fewer_claims += o.fewer_claims;
   least_first = std::min(least_first, o.least_first);
   most_first = std::max(most_first, o.most_first);
   least_tiers = std::min(least_tiers, o.least_tiers);
   most_tiers = std::max(most_tiers, o.most_tiers);
-  for (const std::string &line : o.wrong)
-    if (wrong.size() < kMostLines) wrong.push_back(line);
+  for (const auto &[kind, lines] : o.wrong)
+    for (const std::string &line : lines)
+      note(*this, kind, line);
 }
 
 void judge_drawn_call(Bodies &bodies, uint64_t seed, uint64_t number, bool compare,

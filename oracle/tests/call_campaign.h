@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,8 +39,9 @@ struct CallTally {
   double t0 = 0, t1 = 0, t2 = 0, lse = 0; ///< largest |error| / bound
   // Budgets over the host's, of the calls that were compared; what disagrees.
   uint64_t compared = 0, apart = 0;
+  uint64_t fewer_claims = 0; ///< the passes say nothing where the host does: no mistake
   double least_first = INFINITY, most_first = 0, least_tiers = INFINITY, most_tiers = 0;
-  std::vector<std::string> wrong; ///< the first lines of what is wrong
+  std::map<std::string, std::vector<std::string>> wrong; ///< by kind, the first lines of each
 
   void add(const CallTally &other);
   bool sound() const { return violations == 0 && undecided == 0 && apart == 0; }

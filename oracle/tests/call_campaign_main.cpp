@@ -35,7 +35,7 @@ CallTally run(Bodies::Where where, uint64_t outputs, uint64_t seed, int threads)
       }
     } catch (const std::exception &e) {
       ++own.violations;
-      own.wrong.insert(own.wrong.begin(), std::string("stopped: ") + e.what());
+      own.wrong["stopped"].push_back(e.what());
       judged = outputs;
     }
     const std::lock_guard lock(mutex);
@@ -52,8 +52,9 @@ CallTally run(Bodies::Where where, uint64_t outputs, uint64_t seed, int threads)
 using Number = unsigned long long;
 
 int print(const CallTally &t, uint64_t seed, double seconds) {
-  for (const std::string &line : t.wrong)
-    std::printf("%s\n", line.c_str());
+  for (const auto &[kind, lines] : t.wrong)
+    for (const std::string &line : lines)
+      std::printf("%s: %s\n", kind.c_str(), line.c_str());
   std::printf("%llu outputs judged (wide errors %llu, formats %llu) of %llu emulated in %llu calls "
               "of %llu rows and heads; %llu calls refused, %llu rows left to the host\n",
               static_cast<Number>(t.judged), static_cast<Number>(t.wide),
@@ -64,10 +65,12 @@ int print(const CallTally &t, uint64_t seed, double seconds) {
               "%.4f T1 %.4f T2 %.4f LSE %.4f\n",
               static_cast<Number>(t.violations), static_cast<Number>(t.undecided),
               static_cast<Number>(t.no_claim), t.t0, t.t1, t.t2, t.lse);
-  std::printf("%llu bounds held against the host's, %llu apart; budgets of the passes %.12f to "
+  std::printf("%llu bounds held against the host's, %llu apart, %llu without a claim there alone; "
+              "budgets of the passes %.12f to "
               "%.12f of the host's, of the tiers %.12f to %.12f\n",
-              static_cast<Number>(t.compared), static_cast<Number>(t.apart), t.least_first,
-              t.most_first, t.least_tiers, t.most_tiers);
+              static_cast<Number>(t.compared), static_cast<Number>(t.apart),
+              static_cast<Number>(t.fewer_claims), t.least_first, t.most_first, t.least_tiers,
+              t.most_tiers);
   std::printf("seed %llu, %.0f s\n", static_cast<Number>(seed), seconds);
   const bool tight = t.compared > 0 && std::max(t.most_first, t.most_tiers) <= 1.001;
   return t.sound() && tight ? 0 : 1;

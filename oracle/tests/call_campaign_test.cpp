@@ -13,7 +13,8 @@ TEST(CallCampaign, RightKernelsAreInside) {
   CallTally tally;
   for (uint64_t number = 0; number < 150ull * static_cast<uint64_t>(effort()); ++number)
     judge_drawn_call(bodies, 7, number, number % 4 == 0, tally);
-  EXPECT_TRUE(tally.sound()) << (tally.wrong.empty() ? "" : tally.wrong.front());
+  EXPECT_TRUE(tally.sound()) << (tally.wrong.empty() ? "" : tally.wrong.begin()->second.front());
+  EXPECT_EQ(tally.fewer_claims, 0u);
   EXPECT_EQ(tally.refused, 0u);
   EXPECT_GT(tally.judged, 100'000u);
   EXPECT_GT(tally.compared, 20'000u);
