@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <mutex>
 
-#include "oracle/tests/tiers_compare.h"
-
 namespace assay::oracle::test {
 namespace {
 
@@ -65,6 +63,7 @@ void count(const CallDraw &draw, uint64_t judged, CallTally &tally) {
 struct Beside {
   const char *body;
   double least = INFINITY, most = 0.0; ///< budgets over the host's
+  std::string widest = {};             ///< where `most` was seen
 };
 
 void compare_bound(const BulkElement &got, bool claim, const Enclosure &exact, double bound,
@@ -88,7 +87,11 @@ void compare_bound(const BulkElement &got, bool claim, const Enclosure &exact, d
          with_numbers(place, ": %.17g, host %.17g, radius %.3g", got.mid, exact.mid, got.rad));
   }
   beside.least = std::min(beside.least, ratio);
+  if (ratio > std::max(beside.most, kWide))
+    beside.widest = with_numbers(place, ": %.9g, host %.9g of %.3g", got.bound, bound, exact.mid);
   beside.most = std::max(beside.most, ratio);
+  tally.narrower += ratio < kNarrow;
+  tally.wider += ratio > kWide;
   if (ratio < kNarrow || ratio > kWide)
     note(tally, body + (ratio < 1.0 ? ": narrower than the host's" : ": wider than the host's"),
          with_numbers(place, ": %.9g, host %.9g of %.3g", got.bound, bound, exact.mid));
@@ -135,6 +138,7 @@ void compare_first(const CallDraw &draw, const EmulatedCall &call,
       },
       beside, tally);
   tally.least_first = std::min(tally.least_first, beside.least);
+  if (beside.most > tally.most_first) tally.widest_first = beside.widest;
   tally.most_first = std::max(tally.most_first, beside.most);
 }
 
@@ -151,10 +155,17 @@ void compare_every(const CallDraw &draw, const EmulatedCall &call, const TierRep
       beside, tally);
   tally.least_tiers = std::min(tally.least_tiers, beside.least);
   tally.most_tiers = std::max(tally.most_tiers, beside.most);
-  const TiersCompared verdicts = compare_tiers(call, report);
-  const uint64_t apart = verdicts.verdicts_apart + verdicts.ratios_apart;
-  tally.apart += apart;
-  if (apart > 0) note(tally, "tiers: verdicts or ratios apart", "call " + std::to_string(number));
+  const int heads = call.rows.out.heads;
+  for (size_t pair = 0; pair < report.rows.size(); ++pair) {
+    if (report.rows[pair].inside == 0) continue; // the host's
+    const int row = static_cast<int>(pair) / heads, head = static_cast<int>(pair) % heads;
+    const Report host = judge_one(call.rows, call.outputs(), call.model, row, head);
+    if (host.verdict == Verdict::kInside && host.no_claim == 0) continue;
+    ++tally.apart;
+    note(tally, "tiers: inside there alone",
+         "call " + std::to_string(number) + " row " + std::to_string(row) + " head " +
+             std::to_string(head));
+  }
 }
 
 void judge_first(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call, uint64_t number,
@@ -246,6 +257,9 @@ void CallTally::add(const CallTally &o) {
   compared += o.compared;
   apart += o.apart;
   fewer_claims += o.fewer_claims;
+  narrower += o.narrower;
+  wider += o.wider;
+  if (o.most_first > most_first) widest_first = o.widest_first;
   least_first = std::min(least_first, o.least_first);
   most_first = std::max(most_first, o.most_first);
   least_tiers = std::min(least_tiers, o.least_tiers);

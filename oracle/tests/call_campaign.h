@@ -39,8 +39,10 @@ struct CallTally {
   double t0 = 0, t1 = 0, t2 = 0, lse = 0; ///< largest |error| / bound
   // Budgets over the host's, of the calls that were compared; what disagrees.
   uint64_t compared = 0, apart = 0;
-  uint64_t fewer_claims = 0; ///< the passes say nothing where the host does: no mistake
+  uint64_t narrower = 0, wider = 0; ///< budgets by more than 1e-6 below, 1e-3 above the host's
+  uint64_t fewer_claims = 0;        ///< the passes say nothing where the host does: no mistake
   double least_first = INFINITY, most_first = 0, least_tiers = INFINITY, most_tiers = 0;
+  std::string widest_first; ///< where most_first was seen; empty: it is not above 1.001
   std::map<std::string, std::vector<std::string>> wrong; ///< by kind, the first lines of each
 
   void add(const CallTally &other);

@@ -64,9 +64,7 @@ inline bool same_ratio(double ours, double host, double slack) {
   return std::fabs(ours - host) <= 1e-6 + slack;
 }
 
-/// `call` has rows, outputs() and a model.
-template <class Call>
-TiersCompared compare_tiers(const Call &call, const TierReport &report) {
+inline TiersCompared compare_tiers(const RandomCall &call, const TierReport &report) {
   TiersCompared out;
   AttentionReader reader(call.rows, call.model);
   const auto dims = static_cast<size_t>(call.rows.out.dims);
