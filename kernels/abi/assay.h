@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 10
+#define ASSAY_ABI_MINOR 11
 
 #ifdef __cplusplus
 extern "C" {
@@ -107,6 +107,16 @@ typedef struct assay_paged_kv {
  * is query_start[0], which need not be 0. Nothing is written for tokens that there are not. The host
  * never reads query_start; that it is given is an option of the call, also to a planner.
  *
+ * Shards (decode context parallelism): with num_ranks > 0 the keys of a request lie on num_ranks
+ * ranks, interleave tokens in turn on each: token t on rank (t / interleave) mod num_ranks. The cache
+ * holds those of `rank`, in their order, and kv.seq_lens[r] is how many of the request's
+ * global_lens[r] tokens those are; it may be 0. Positions are those of all tokens: global_lens[r]
+ * takes the place of seq_lens[r] above, and j and p below count so. The result is the state of the
+ * keys on this rank, with LSE -inf where a query token sees none of them. The states of all ranks
+ * merge into the state of all keys (assay_exchange_states, assay_merge_states). A sink counts in
+ * every call that has it: sinks are given on one rank, and null on the others. The host never reads
+ * global_lens. That num_ranks is above 0 is an option of the call, also to a planner.
+ *
  * The natural-base logit of a visible key at position j is
  *     x = sm_scale * k_scale * (q . k)
  *     x = logits_softcap * tanh(x / logits_softcap)     when logits_softcap > 0
@@ -118,8 +128,8 @@ typedef struct assay_paged_kv {
  * loads its plan and the first keys and values while the kernel in front of it in the stream ends.
  * That kernel may write q and the K and V of each request's q_len newest tokens, and may read and
  * write o, lse and the workspace. Everything else the call reads (older K and V, page_table,
- * seq_lens, query_start, plan, scales, slopes, sinks) must have been written by kernels that
- * finished before that kernel began. v2 without a plan runs its planner first and starts its
+ * seq_lens, global_lens, query_start, plan, scales, slopes, sinks) must have been written by kernels
+ * that finished before that kernel began. v2 without a plan runs its planner first and starts its
  * attention late.
  *
  * Sizes: a head tile is up to 16 (with head_dim 256: 8) of the q_len * num_qo_heads / num_kv_heads
@@ -171,6 +181,12 @@ typedef struct assay_paged_params {
                  null plans inside the call. Of a planning call: where the plan goes, any content */
   uint64_t plan_bytes; /**< of a plan: at least assay_paged_attention_v2_plan_size */
   void *stream;
+  const int32_t *global_lens; /**< [batch] tokens of each request on all ranks, up to 2^30; null
+                                   with num_ranks 0 */
+  int32_t num_ranks;          /**< 0: the cache holds all keys; up to 1024; see shards above */
+  int32_t rank;               /**< 0 .. num_ranks - 1; 0 with num_ranks 0 */
+  int32_t interleave;         /**< >= 1, times num_ranks at most 2^30; 0 with num_ranks 0 */
+  int32_t reserved;           /**< 0 */
 } assay_paged_params;
 
 enum { ASSAY_MAX_Q_LEN = 8 };
@@ -209,7 +225,7 @@ typedef struct assay_paged_choice {
  * the longest part of the tree in so many splits of whole tiles (128 keys, 64 with head_dim 256),
  * others in splits as long, all uncut or private where they do not fit. Private keys: as in v2.
  *
- * Pages are shared for 2 to 1024 requests without window and query_start on devices with warpgroups
+ * Pages are shared for 2 to 1024 requests without window, query_start and num_ranks on devices with warpgroups
  * (sm_90): those whose keys all query tokens of a request see. Any other call is one of
  * paged_attention_v2 with num_splits 0.
  */

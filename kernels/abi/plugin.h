@@ -122,7 +122,7 @@ enum {
 };
 
 /**
- * One step of a kernel over a row's keys: token positions [begin, end) of cascade level `level` (0
+ * One step of a kernel over a row's keys: keys [begin, end) of the cache of cascade level `level` (0
  * for paged attention; keys a query token does not see may be included), scored against one running
  * maximum. Tiles of one (level, split, state) follow each other in order; the states of a split are
  * merged in the block, splits and levels through (O, LSE).
@@ -164,6 +164,7 @@ typedef struct assay_kernel {
   int32_t checks_arguments; /**< 1: each function refuses what assay.h forbids in what it looks at,
                                  as far as a host sees: pointers, strides, ranges; 0: may crash */
   int32_t ragged_queries;   /**< of paged kernels, 1: takes query_start; 0: never gets it */
+  int32_t shards;           /**< of paged kernels, 1: takes num_ranks > 0; 0: never gets it */
 } assay_kernel;
 
 /**

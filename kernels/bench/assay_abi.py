@@ -39,7 +39,7 @@ def _read_structs(text):
 
 
 _STRUCTS = _read_structs(HEADER.read_text())
-PagedKv, PagedParams, PagedChoice, CascadeLevel, CascadeParams, MergeStateParams, MergeStatesParams = (
+PagedKv, PagedParams, PagedChoice, CascadeLevel, CascadeParams, MergeStateParams, MergeStatesParams, ExchangeParams = (
     _STRUCTS[f"assay_{name}"]
     for name in (
         "paged_kv",
@@ -49,6 +49,7 @@ PagedKv, PagedParams, PagedChoice, CascadeLevel, CascadeParams, MergeStateParams
         "cascade_params",
         "merge_state_params",
         "merge_states_params",
+        "exchange_params",
     )
 )
 

@@ -384,10 +384,8 @@ private:
         first_newest_ = work.seq_len - (kFeatures ? features_.q_len : 1);
         live_ = base_ < end_;
         if (live_)
-          loader_ = Loader(
-              PagedKv<Kv>(kv_params_, work.request, work.kv_head),
-              kFeatures ? first_visible(work.seq_len, visible_span(features_, work.request)) : 0,
-              end_);
+          loader_ = Loader(PagedKv<Kv>(kv_params_, work.request, work.kv_head),
+                           kFeatures ? first_seen(features_, work.request, work.seq_len) : 0, end_);
       }
       if (live_) loader_.prefetch_coords(kv_params_, base_);
     }

@@ -35,6 +35,13 @@ assay_status check_token_strides(const assay_paged_params &p) {
   return check_output_stride("lse_stride_token", p.lse_stride_token, tokens, 1);
 }
 
+assay_status check_global_lens(const assay_paged_params &p) {
+  if (p.num_ranks == 0 && p.global_lens != nullptr)
+    return fail(ASSAY_INVALID_ARGUMENT, "global_lens is given, and num_ranks is 0");
+  if (p.num_ranks == 0 || p.batch == 0) return ASSAY_OK;
+  return check_pointer("global_lens", p.global_lens, 4);
+}
+
 assay_status check_feature_vectors(const assay_paged_params &p) {
   const std::pair<const char *, const void *> vectors[] = {{"k_scale", p.k_scale},
                                                            {"v_scale", p.v_scale},
@@ -43,7 +50,7 @@ assay_status check_feature_vectors(const assay_paged_params &p) {
                                                            {"query_start", p.query_start}};
   for (const auto &[name, vector] : vectors)
     if (vector != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer(name, vector, 4));
-  return ASSAY_OK;
+  return check_global_lens(p);
 }
 
 assay_status check_fp8_strides(const assay_paged_kv &kv) {
@@ -67,6 +74,14 @@ assay_status check_output(const assay_paged_params &p) {
   return check_no_alias("o", p.o, "kv.v", p.kv.v);
 }
 
+/// A cache that is no shard is that of one rank.
+ShardParams shard_params(const assay_paged_params &p) {
+  const bool shard = p.num_ranks > 0;
+  const int32_t run = shard ? p.interleave : 1;
+  return {shard ? p.global_lens : nullptr, FastDivisor::make(run),
+          FastDivisor::make(run * (shard ? p.num_ranks : 1)), run * p.rank};
+}
+
 FeatureParams feature_params(const assay_paged_params &p, const PagedShape &shape) {
   FeatureParams f{};
   f.k_scale = p.k_scale;
@@ -79,12 +94,14 @@ FeatureParams feature_params(const assay_paged_params &p, const PagedShape &shap
   f.two_over_softcap = p.logits_softcap > 0.0f ? 2.0f / p.logits_softcap : 0.0f;
   f.q_len = p.q_len;
   f.window = p.window;
-  f.span = shape.span;
+  f.span = visible_positions(p);
+  f.dealt_span = shape.span;
   f.query_rows = shape.query_rows;
   f.q_stride_token = p.q_stride_token;
   f.o_stride_token = p.o_stride_token;
   f.lse_stride_token = p.lse_stride_token;
   f.query_start = p.query_start;
+  f.shard = shard_params(p);
   return f;
 }
 

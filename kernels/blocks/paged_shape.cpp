@@ -3,18 +3,41 @@
 
 #include "kernels/host/attention_call.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace assay {
 namespace {
 
-/// KV type, query tokens and window.
+constexpr int32_t kMaxShards = 1024;
+
+/// Without num_ranks the others say nothing, and a caller who sets them has forgotten it.
+assay_status check_shard(const assay_paged_params &p) {
+  ASSAY_RETURN_IF_ERROR(check_range("num_ranks", p.num_ranks, 0, kMaxShards));
+  ASSAY_RETURN_IF_ERROR(check_range("reserved", p.reserved, 0, 0));
+  if (p.num_ranks == 0) {
+    ASSAY_RETURN_IF_ERROR(check_range("rank", p.rank, 0, 0));
+    return check_range("interleave", p.interleave, 0, 0);
+  }
+  ASSAY_RETURN_IF_ERROR(check_range("rank", p.rank, 0, p.num_ranks - 1));
+  return check_range("interleave", p.interleave, 1, kMaxTokens / p.num_ranks);
+}
+
+/// KV type, query tokens, window and shard.
 assay_status check_cache_shape(const assay_paged_params &p) {
   if (p.kv_dtype != p.dtype && p.kv_dtype != ASSAY_E4M3 && p.kv_dtype != ASSAY_E5M2)
     return fail(ASSAY_UNSUPPORTED, "kv_dtype is {}, supported are dtype {}, 3 (e4m3) and 4 (e5m2)",
                 p.kv_dtype, p.dtype);
   ASSAY_RETURN_IF_ERROR(check_range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN));
-  return check_range("window", p.window, 0, kMaxTokens);
+  ASSAY_RETURN_IF_ERROR(check_range("window", p.window, 0, kMaxTokens));
+  return check_shard(p);
+}
+
+/// The most keys of a cache that lie at so many positions in a row.
+int32_t most_keys(const assay_paged_params &p, int32_t positions) {
+  if (p.num_ranks == 0) return positions;
+  const int32_t turn = p.interleave * p.num_ranks;
+  return positions / turn * p.interleave + std::min(positions % turn, p.interleave);
 }
 
 assay_status check_features(const assay_paged_params &p, const PagedShape &shape) {
@@ -63,7 +86,7 @@ PagedShape paged_shape(const assay_paged_params &p) {
   s.row_tiles = decode_row_tiles(s.query_rows, p.head_dim);
   s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
   s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
-  s.span = p.window > 0 ? p.window + p.q_len - 1 : 0;
+  s.span = most_keys(p, visible_positions(p));
   s.features = p.q_len > 1 || p.query_start != nullptr || p.window > 0 || p.logits_softcap > 0.0f ||
                p.alibi_slopes != nullptr || p.sinks != nullptr;
   s.device = device_facts(p.target);

@@ -19,13 +19,18 @@ struct PagedShape {
   int32_t row_tiles;         // of a head tile
   int32_t tiles_per_kv_head; // head tiles that hold all query rows
   int64_t head_tiles;        // of a request
-  int32_t span;              // keys that some query token of a request sees, 0: all
+  int32_t span;              // keys that some query token of a request sees, at most; 0: all
   bool features;             // needs a kernel with features
   DeviceFacts device;        // that executes the call, asked once for all that is decided
 };
 
 /// The number of heads must have been checked.
 PagedShape paged_shape(const assay_paged_params &params);
+
+/// Positions that some query token of a request sees, 0: all.
+inline int32_t visible_positions(const assay_paged_params &p) {
+  return p.window > 0 ? p.window + p.q_len - 1 : 0;
+}
 
 /// Shared memory of a block of so many warps.
 inline int64_t shared_bytes(const PagedShape &s, int warps) {

@@ -69,6 +69,17 @@ struct AttentionParams {
                num_kv_heads, gqa_group_size)
 };
 
+/// Which tokens of a request a cache holds: on a rank follow `run` tokens each other, and `turn`
+/// further on the next. A cache with all tokens is that of one rank.
+struct ShardParams {
+  const int32_t
+      *global_lens;      // [batch] tokens of each request on all ranks; null: the cache has all
+  FastDivisor run, turn; // turn = run * num_ranks
+  int32_t first;         // position of key 0: run * rank
+
+  ASSAY_FIELDS(global_lens, run.divisor, turn.divisor, first)
+};
+
 /// What some decode calls use. A kernel that is compiled without features reads `query_rows` and,
 /// with an fp8 cache, the scales; it reads nothing else.
 struct FeatureParams {
@@ -79,16 +90,18 @@ struct FeatureParams {
   float softcap_log2;        // fl(cap * log2 e), 0: none
   float two_over_softcap;    // fl(2 / cap)
   int32_t q_len, window;     // window 0: all keys
-  int32_t span;              // keys that some query token of a request sees, 0: all
+  int32_t span;              // positions that some query token of a request sees, 0: all
+  int32_t dealt_span;        // of these, keys that the cache may hold: so many are dealt to warps
   int32_t query_rows;        // of one (request, kv head), at most: q_len * gqa_group_size
   int64_t q_stride_token, o_stride_token, lse_stride_token;
   /// [batch + 1] the first query token of each request, and the end; null: q_len each. With it the
   /// batch strides are 0: a token is found by its number.
   const int32_t *query_start;
+  ShardParams shard;
 
   ASSAY_FIELDS(k_scale, v_scale, k_scale_stride, v_scale_stride, alibi_slopes, sinks, softcap_log2,
-               two_over_softcap, q_len, window, span, query_rows, q_stride_token, o_stride_token,
-               lse_stride_token, query_start)
+               two_over_softcap, q_len, window, span, dealt_span, query_rows, q_stride_token,
+               o_stride_token, lse_stride_token, query_start, shard)
 };
 
 /// Partial results in fp32. A slot holds the query rows of a block and their base-2 LSE.

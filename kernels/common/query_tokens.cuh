@@ -4,6 +4,7 @@
 
 #include "kernels/arch/load_store.cuh"
 #include "kernels/common/params.h"
+#include "kernels/common/token_positions.cuh"
 
 namespace assay::ASSAY_TARGET {
 
@@ -19,11 +20,19 @@ ASSAY_DEVICE QueryTokens query_tokens(const FeatureParams &features, int request
   return {first, arch::global_load(features.query_start + request + 1) - first};
 }
 
-/// Keys that some query token of a request sees, 0: all. A plan has those that q_len tokens would.
+/// Positions that some query token of a request sees, 0: all. A plan has those that q_len tokens
+/// would.
 ASSAY_DEVICE int visible_span(const FeatureParams &features, int request) {
   if (features.query_start == nullptr || features.window == 0) return features.span;
   const int count = query_tokens(features, request).count;
   return count > 0 ? features.window + count - 1 : features.window;
+}
+
+/// The first key in the cache that some query token of a request may see.
+ASSAY_DEVICE int first_seen(const FeatureParams &features, int request, int seq_len) {
+  const int span = visible_span(features, request);
+  if (span == 0) return 0;
+  return keys_before(features.shard, request_tokens(features.shard, request, seq_len) - span);
 }
 
 /// Query rows of a (request, kv head).

@@ -26,6 +26,7 @@ ASSAY_DEVICE float softcap(float x, const FeatureParams &features) {
 template <class Tile>
 class ScoreFeatures {
   static constexpr int kRowTiles = Tile::kRows / 8;
+  static_assert(kRowTiles <= 2, "tokens_ holds four rows");
 
 public:
   ASSAY_DEVICE ScoreFeatures(const AttentionParams &attention, const FeatureParams &features,
@@ -37,12 +38,12 @@ public:
       ASSAY_UNROLL
     for (int j = 0; j < 2; ++j) {
       const int row = first_row + Tile::row_index(n, j);
-      row_[n][j].token = row / attention.gqa_group_size;
-      row_[n][j].slope = 0.0f;
+      tokens_ |= static_cast<uint32_t>(row / attention.gqa_group_size) << shift_of(n, j);
+      slope_[n][j] = 0.0f;
       if (features.alibi_slopes != nullptr && row < features.query_rows)
-        row_[n][j].slope = kLog2E * arch::global_load_readonly(features.alibi_slopes +
-                                                               kv_head * attention.gqa_group_size +
-                                                               row % attention.gqa_group_size);
+        slope_[n][j] = kLog2E * arch::global_load_readonly(features.alibi_slopes +
+                                                           kv_head * attention.gqa_group_size +
+                                                           row % attention.gqa_group_size);
     }
   }
 
@@ -51,42 +52,63 @@ public:
 
   /// Begins an item, which has keys below kv_end of a request of seq_len tokens.
   ASSAY_DEVICE void begin(int request, int seq_len, int kv_end) {
-    first_position_ = seq_len - query_tokens(features_, request).count;
+    const int tokens = request_tokens(features_.shard, request, seq_len);
+    first_position_ = tokens - query_tokens(features_, request).count;
     kv_end_ = kv_end;
     // Every row sees every key from last_clipped_ up to first_masked_.
-    first_masked_ = first_position_ < kv_end ? first_position_ + 1 : kv_end;
-    last_clipped_ = features_.window > 0 ? seq_len - features_.window : 0;
+    const int seen_by_first = keys_before(features_.shard, first_position_ + 1);
+    first_masked_ = seen_by_first < kv_end ? seen_by_first : kv_end;
+    last_clipped_ =
+        features_.window > 0 ? keys_before(features_.shard, tokens - features_.window) : 0;
   }
 
   /// Makes logits of the scores of the tile at `base`, where there is a softcap or ALiBi, and -inf
   /// of the scores of keys that a row does not see.
   ASSAY_DEVICE void apply(Tile &tile, int base, float scale) const {
-    if (transforms_)
-      tile.for_each_score([&](int n, int j, int token, float &score) {
-        float x = score * scale;
-        if (features_.softcap_log2 > 0.0f) x = softcap(x, features_);
-        const Row &row = row_[n][j];
-        score = x + row.slope * static_cast<float>(base + token - position(row));
-      });
-    if (base >= last_clipped_ && base + Tile::kTokenTiles * 16 <= first_masked_) return;
-    tile.for_each_score([&](int n, int j, int token, float &score) {
-      const int key = base + token, last = position(row_[n][j]);
-      const bool hidden = key > last || (features_.window > 0 && key <= last - features_.window);
-      if (hidden || key >= kv_end_) score = arch::neg_infinity();
-    });
+    if (transforms_) transform(tile, base, scale);
+    if (base < last_clipped_ || base + Tile::kTokenTiles * 16 > first_masked_) mask(tile, base);
   }
 
 private:
-  struct Row {
-    int token;
-    float slope; // base 2
-  };
-  ASSAY_DEVICE int position(const Row &row) const { return first_position_ + row.token; }
+  ASSAY_DEVICE void transform(Tile &tile, int base, float scale) const {
+    tile.for_each_score([&](int, int, int, float &score) {
+      score *= scale;
+      if (features_.softcap_log2 > 0.0f) score = softcap(score, features_);
+    });
+    if (features_.alibi_slopes == nullptr) return;
+    tile.for_each_score([&](int n, int j, int token, float &score) {
+      const int distance = position_of(features_.shard, base + token) - position(n, j);
+      score += slope_[n][j] * static_cast<float>(distance);
+    });
+  }
+
+  /// A row's bounds are indices in the cache, so that a key costs one comparison.
+  ASSAY_DEVICE void mask(Tile &tile, int base) const {
+    tile.for_each_score([&](int n, int j, int token, float &score) {
+      const int seen = keys_before(features_.shard, position(n, j) + 1);
+      if (base + token >= (seen < kv_end_ ? seen : kv_end_)) score = arch::neg_infinity();
+    });
+    if (features_.window == 0) return;
+    tile.for_each_score([&](int n, int j, int token, float &score) {
+      const int clipped = keys_before(features_.shard, position(n, j) + 1 - features_.window);
+      if (base + token < clipped) score = arch::neg_infinity();
+    });
+  }
+
+  /// Where the token of a row stands in tokens_.
+  static ASSAY_DEVICE constexpr int shift_of(int n, int j) { return 8 * (2 * n + j); }
+  ASSAY_DEVICE int token_of(int n, int j) const {
+    return static_cast<int>(tokens_ >> shift_of(n, j) & 255u);
+  }
+  ASSAY_DEVICE int position(int n, int j) const { return first_position_ + token_of(n, j); }
 
   const FeatureParams &features_;
   bool transforms_;
   int first_position_ = 0, kv_end_ = 0, first_masked_ = 0, last_clipped_ = 0;
-  Row row_[kRowTiles][2];
+  // The query tokens of the rows, 8 bits each: one register, and the largest instantiation spills
+  // with one for each row.
+  uint32_t tokens_ = 0;
+  float slope_[kRowTiles][2]; // base 2
 };
 
 /// Adds a key to a finished row (normalised o, base-2 LSE). The logit of the key is `sink`, in the

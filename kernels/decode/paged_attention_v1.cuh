@@ -45,7 +45,7 @@ paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   work.first_row = tile % params.tiles_per_kv_head * Core::kRows;
   const bool exists = tile < static_cast<int>(end >> 32);
   if (exists) work.seq_len = arch::global_load_readonly(params.kv.seq_lens + work.request);
-  work.kv_begin = Core::kFeatures ? first_planned(work.seq_len, params.features.span) : 0;
+  work.kv_begin = Core::kFeatures ? first_planned(work.seq_len, params.features.dealt_span) : 0;
   work.kv_end = work.seq_len;
   Core::run(
       attention, params.features, params.kv, team, OneItem(work, exists), [] {},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/decode/decode_table.cuh"
+#include "kernels/ranks/cache_shard.cuh"
 #include "kernels/ranks/ranks_call.h"
 #include "kernels/ranks/run_exchange.cuh"
 
@@ -11,33 +12,11 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// One rank's part of a paged call: every num_ranks-th page of every request.
-struct Shard {
-  std::vector<int32_t> pages, lengths;
-  int32_t max_pages = 0;
-
-  static Shard of(const assay_paged_kv &kv, int rank, int num_ranks) {
-    Shard shard;
-    shard.max_pages = (kv.max_pages + num_ranks - 1) / num_ranks;
-    shard.pages.assign(static_cast<size_t>(kv.rows) * shard.max_pages, 0);
-    for (int64_t row = 0; row < kv.rows; ++row) {
-      int32_t tokens = 0;
-      const int32_t pages = (kv.seq_lens[row] + kv.page_size - 1) / kv.page_size;
-      for (int32_t page = rank, n = 0; page < pages; page += num_ranks, ++n) {
-        shard.pages[row * shard.max_pages + n] = kv.page_table[row * kv.page_table_stride + page];
-        tokens += std::min(kv.page_size, kv.seq_lens[row] - page * kv.page_size);
-      }
-      shard.lengths.push_back(tokens);
-    }
-    return shard;
-  }
-};
-
 /// One call on several ranks.
 class PagedOnRanks {
 public:
   PagedOnRanks(const RanksPagedCall &call, simt::Stream &stream)
-      : call_(call), stream_(stream), exchange_(exchange()),
+      : call_(call), stream_(stream), tokens_(call.params), exchange_(exchange()),
         memory_(stream, call.num_ranks, window_bytes()) {
     exchange_.windows = memory_.windows();
     exchange_.window_bytes = window_bytes();
@@ -55,6 +34,27 @@ public:
   }
 
 private:
+  /// The rows of q, o and lse as exchanges see them: rows of one stride. Query tokens of a ragged
+  /// call follow each other; of other calls the first tokens of all requests do, then the second.
+  struct Tokens {
+    bool ragged;
+    int64_t first;        // number of the first token of a ragged call
+    int32_t rows, passes; // of a pass; exchanges
+
+    explicit Tokens(const assay_paged_params &p)
+        : ragged(p.query_start != nullptr), first(ragged ? p.query_start[0] : 0),
+          rows(ragged ? p.query_start[p.batch] - p.query_start[0] : p.batch),
+          passes(ragged ? 1 : p.q_len) {}
+    int64_t row_stride(int64_t batch, int64_t token) const { return ragged ? token : batch; }
+    int64_t all() const { return int64_t{rows} * passes; }
+  };
+
+  int64_t o_bytes() const { return call_.params.dtype == ASSAY_FIELD61 ? 4 : 2; }
+  int64_t kv_bytes() const {
+    const assay_dtype kv = call_.params.kv_dtype;
+    return kv == ASSAY_E4M3 || kv == ASSAY_E5M2 ? 1 : 2;
+  }
+
   uint64_t window_bytes() const {
     uint64_t bytes = 0;
     ExchangeStates::window_size(&exchange_, &bytes);
@@ -70,39 +70,55 @@ private:
     e.lse_base = p.lse_base;
     e.heads = ASSAY_EXCHANGE_SCATTER;
     e.num_ranks = call_.num_ranks;
-    e.num_rows = e.max_rows = p.batch;
+    e.num_rows = tokens_.rows;
+    e.max_rows = std::max(1, tokens_.rows);
     e.num_heads = p.num_qo_heads;
     e.head_dim = p.head_dim;
     e.early_start = p.early_start;
-    e.o_stride_row = p.o_stride_batch;
+    e.o_stride_row = tokens_.row_stride(p.o_stride_batch, p.o_stride_token);
     e.o_stride_head = p.o_stride_head;
-    e.lse_stride_row = p.lse_stride_batch;
+    e.lse_stride_row = tokens_.row_stride(p.lse_stride_batch, p.lse_stride_token);
     e.lse_stride_head = p.lse_stride_head;
     e.timeout_ns = 1;
     e.stream = &stream_;
     return e;
   }
 
-  /// v2 over a shard, into scratch of the rank.
+  /// v2 over a shard, into scratch of the rank. A sink counts in every state that has it: one rank
+  /// gets the sinks.
   assay_status prepare(int rank, assay_paged_params &p) {
     p = call_.params;
-    const Shard shard = Shard::of(p.kv, rank, call_.num_ranks);
+    const TokenDeal deal{call_.num_ranks, rank, call_.interleave};
+    p.num_ranks = deal.num_ranks;
+    p.rank = rank;
+    p.interleave = deal.interleave;
+    p.global_lens = call_.params.kv.seq_lens;
+    p.kv = shard_of(call_.params.kv, deal,
+                    {p.num_kv_heads, p.head_dim, static_cast<int32_t>(kv_bytes())}, memory_);
+    if (rank != call_.sink_rank) p.sinks = nullptr;
     p.stream = &stream_;
     p.early_start = 0;
-    p.kv.page_table = memory_.words(shard.pages, "page table of a rank");
-    p.kv.seq_lens = memory_.words(shard.lengths, "lengths of a rank");
-    p.kv.page_table_stride = p.kv.max_pages = shard.max_pages;
-    const int64_t states = int64_t{p.batch} * p.num_qo_heads;
-    const int64_t element = p.dtype == ASSAY_FIELD61 ? 4 : 2;
-    p.o = memory_.scratch(states * p.head_dim * element, "o of a rank");
-    p.lse = static_cast<float *>(memory_.scratch(states * 4, "lse of a rank"));
-    p.o_stride_head = p.head_dim;
-    p.o_stride_batch = int64_t{p.num_qo_heads} * p.head_dim;
-    p.lse_stride_head = 1;
-    p.lse_stride_batch = p.num_qo_heads;
+    give_outputs(p);
     ASSAY_RETURN_IF_ERROR(PagedV2::workspace_size(&p, &p.workspace_bytes));
     p.workspace = memory_.scratch(p.workspace_bytes, "workspace of a rank");
     return ASSAY_OK;
+  }
+
+  /// Dense: every head of a token, token after token. Of a ragged call token `first` comes first.
+  void give_outputs(assay_paged_params &p) {
+    const int64_t states = tokens_.all() * p.num_qo_heads;
+    p.o_stride_head = p.head_dim;
+    p.o_stride_token = p.num_qo_heads * p.o_stride_head;
+    p.o_stride_batch = p.q_len * p.o_stride_token;
+    p.lse_stride_head = 1;
+    p.lse_stride_token = p.num_qo_heads;
+    p.lse_stride_batch = p.q_len * p.lse_stride_token;
+    auto *o = static_cast<char *>(
+        memory_.scratch(std::max<int64_t>(1, states) * p.head_dim * o_bytes(), "o of a rank"));
+    auto *lse =
+        static_cast<float *>(memory_.scratch(std::max<int64_t>(1, states) * 4, "lse of a rank"));
+    p.o = o - tokens_.first * p.o_stride_token * o_bytes();
+    p.lse = lse - tokens_.first * p.lse_stride_token;
   }
 
   static assay_status attend(const assay_paged_params &p) {
@@ -113,26 +129,39 @@ private:
     return launch(call, p.stream);
   }
 
+  /// An exchange a pass, on the same windows.
   assay_status merge(int rank, const assay_paged_params &shard) const {
+    for (int pass = 0; pass < tokens_.passes; ++pass)
+      ASSAY_RETURN_IF_ERROR(merge_pass(rank, shard, tokens_.first + pass));
+    return ASSAY_OK;
+  }
+
+  assay_status merge_pass(int rank, const assay_paged_params &shard, int64_t token) const {
     const assay_paged_params &p = call_.params;
     assay_exchange_params e = exchange_;
     e.rank = rank;
     e.status = memory_.status(rank);
-    e.o_in = shard.o;
-    e.lse_in = shard.lse;
-    e.o_in_stride_row = shard.o_stride_batch;
+    e.o_in = static_cast<const char *>(shard.o) + token * shard.o_stride_token * o_bytes();
+    e.lse_in = shard.lse + token * shard.lse_stride_token;
+    e.o_in_stride_row = tokens_.row_stride(shard.o_stride_batch, shard.o_stride_token);
     e.o_in_stride_head = shard.o_stride_head;
-    e.lse_in_stride_row = shard.lse_stride_batch;
+    e.lse_in_stride_row = tokens_.row_stride(shard.lse_stride_batch, shard.lse_stride_token);
     e.lse_in_stride_head = shard.lse_stride_head;
-    const int first = HeadRange::of(rank, e.num_ranks, e.num_heads, false).first;
-    const int64_t element = p.dtype == ASSAY_FIELD61 ? 4 : 2;
-    e.o = static_cast<char *>(p.o) + first * p.o_stride_head * element;
-    e.lse = p.lse == nullptr ? nullptr : p.lse + first * p.lse_stride_head;
+    const int64_t first = HeadRange::of(rank, e.num_ranks, e.num_heads, false).first;
+    e.o = static_cast<char *>(p.o) +
+          (first * p.o_stride_head + token_offset(token, p.o_stride_token)) * o_bytes();
+    if (p.lse != nullptr)
+      e.lse = p.lse + first * p.lse_stride_head + token_offset(token, p.lse_stride_token);
     return run_exchange(e);
+  }
+  /// The stride of a token says something only where there are several.
+  int64_t token_offset(int64_t token, int64_t stride) const {
+    return call_.params.q_len > 1 || tokens_.ragged ? token * stride : 0;
   }
 
   const RanksPagedCall &call_;
   simt::Stream &stream_;
+  const Tokens tokens_;
   assay_exchange_params exchange_;
   RankMemory memory_;
 };

@@ -4,6 +4,8 @@
 #include "kernels/blocks/split_kv_call.h"
 #include "kernels/host/checks.h"
 
+#include <algorithm>
+
 namespace assay {
 
 template <assay_exchange_heads kHeads>
@@ -27,12 +29,15 @@ assay_status RanksPaged::build(const assay_paged_params *p, RanksPagedCall &call
   PagedSplit split{};
   ASSAY_RETURN_IF_ERROR(build_paged_call(p, paged));
   ASSAY_RETURN_IF_ERROR(build_paged_split(paged.shape, p->num_splits, split));
-  if (p->q_len > 1 || p->query_start != nullptr || p->window > 0 || p->alibi_slopes != nullptr)
-    return fail(ASSAY_UNSUPPORTED, "a shard does not know the positions of its keys");
-  if (p->sinks != nullptr) return fail(ASSAY_UNSUPPORTED, "sinks would count once a rank");
+  if (p->num_ranks > 0)
+    return fail(ASSAY_UNSUPPORTED, "num_ranks is {}, and the cache is cut here", p->num_ranks);
   // The same for a request whatever stands beside it in the batch.
-  const int64_t sizes = int64_t{p->kv.page_size} + p->num_kv_heads + p->num_splits;
-  call = {*p, 2 + static_cast<int>(sizes % 2), paged.empty};
+  const int64_t page = p->kv.page_size, sizes = page + p->num_kv_heads + p->num_splits;
+  const int64_t num_ranks = 2 + sizes % 2, most = (1 << 30) / num_ranks;
+  const int64_t interleaves[] = {page, 1, 5, 2 * page};
+  call = {*p, static_cast<int>(num_ranks),
+          static_cast<int32_t>(std::min(interleaves[sizes / 2 % 4], most)),
+          static_cast<int>(sizes % num_ranks), paged.empty};
   return ASSAY_OK;
 }
 

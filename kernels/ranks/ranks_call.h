@@ -34,13 +34,14 @@ struct RanksMerge {
 struct RanksPagedCall {
   assay_paged_params params;
   int num_ranks;
+  int32_t interleave; // tokens in turn on a rank
+  int sink_rank;      // whose state has the sinks
   bool empty;
 };
 
-/// Paged attention with the pages of a request dealt to ranks in turns: paged_attention_v2 on each
-/// rank's pages, then an exchange in which every rank keeps some heads. Without what needs the
-/// position of a key (several query tokens, windows, ALiBi) and without sinks, which would count
-/// once a rank.
+/// Paged attention with the tokens of a request dealt to ranks in turns, one by one, by pages or
+/// otherwise: paged_attention_v2 on each rank's tokens, then an exchange in which every rank keeps
+/// some heads.
 struct RanksPaged {
   using Params = assay_paged_params;
   using Call = RanksPagedCall;

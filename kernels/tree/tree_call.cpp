@@ -16,14 +16,14 @@ struct Shapes {
   PrefixTreeShape tree;
 };
 
-/// Sharing needs warpgroups, and as many query rows in every request. Of a window's keys hardly any
-/// are in a prefix.
+/// Sharing needs warpgroups, as many query rows in every request, and keys at the positions of
+/// their indices. Of a window's keys hardly any are in a prefix.
 bool may_share(const assay_paged_params &p, const PagedShape &s) {
   // The planner counts bytes in 64 bits, and the rows of a kv head in 32.
   constexpr int kMaxHeads = 1024;
   constexpr int64_t kMaxRows = 1 << 30;
-  return p.window == 0 && p.query_start == nullptr && s.device.warpgroups && s.batch >= 2 &&
-         s.batch <= kMaxTreeBatch && p.num_kv_heads <= kMaxHeads &&
+  return p.window == 0 && p.query_start == nullptr && p.num_ranks == 0 && s.device.warpgroups &&
+         s.batch >= 2 && s.batch <= kMaxTreeBatch && p.num_kv_heads <= kMaxHeads &&
          int64_t{s.batch} * s.query_rows <= kMaxRows && p.kv.max_pages > 0 &&
          int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
 }

@@ -47,8 +47,10 @@ struct RowProblem {
 
 /** Position of key j of a row less the row's own. */
 inline double key_distance(const RowProblem &problem, size_t j) {
-  return static_cast<double>(j) - static_cast<double>(problem.keys->visible() - 1) +
-         static_cast<double>(problem.features.behind);
+  const RowFeatures &f = problem.features;
+  const auto last = static_cast<int64_t>(problem.keys->visible()) - 1;
+  return static_cast<double>(f.shard.position(f.first_key + static_cast<int64_t>(j)) -
+                             f.shard.position(f.first_key + last) + f.behind);
 }
 
 /**

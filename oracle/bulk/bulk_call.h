@@ -88,6 +88,7 @@ struct Call {
   const int64_t *q_at, *o_at, *lse_at;
   int64_t q_stride_head, o_stride_head, lse_stride_head;
   const int32_t *begin, *end, *behind; ///< [rows]; behind null: 0
+  Shard shard;
   const HeadInput *heads;
   const RowShape *shapes; ///< [rows, 2]: without and with a sink that counts
   ErrorModel model;

@@ -96,6 +96,7 @@ Call make_call(const AttentionRows &rows, const CallOutputs &outputs, const Call
   call.end = placed(rows.end, place);
   const int32_t *behind = placed(rows.behind, place);
   if (!rows.behind.empty()) call.behind = behind;
+  call.shard = rows.shard;
   call.heads = placed(rows.heads, place);
   call.shapes = placed(shape.shapes, place);
   call.q = static_cast<const unsigned char *>(rows.q);

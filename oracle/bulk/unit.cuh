@@ -253,8 +253,8 @@ struct UnitLoop {
     const uint32_t flags = memory.marks.k[key] | memory.marks.v[key];
     if ((flags & kNotFinite) != 0 || !pair.finite) return false;
     KeyFacts facts;
-    facts.distance =
-        static_cast<double>(position) - static_cast<double>(pair.end - 1) + pair.behind;
+    facts.distance = static_cast<double>(call.shard.position(position) -
+                                         call.shard.position(pair.end - 1) + pair.behind);
     facts.head_dim = call.head_dim;
     facts.key_magnitude = score.key_size[e];
     if (pair.subnormal_query || (flags & kSubnormalKey) != 0)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
+#include "oracle/exact/shard.h"
 
 namespace assay::oracle {
 
@@ -26,6 +27,8 @@ struct RowFeatures {
   bool sinks = false;    ///< the row is merged with a sink, even one of logit -inf
   float sink = 0.0f;     ///< natural base
   int64_t behind = 0;    ///< how far the last visible key stands behind the row's own position
+  Shard shard;           ///< at which positions the keys are
+  int64_t first_key = 0; ///< of the row, in its list
   bool has_sink() const; ///< a sink that counts: its logit is finite
   /// The kernel applies a map to its logits before the softmax.
   bool mapped() const { return softcap > 0.0f || alibi; }

@@ -85,6 +85,49 @@ private:
   std::vector<int32_t> start_; ///< empty: q_len tokens a request
 };
 
+/// Which keys a query token sees, of a cache that may be a shard.
+class Sight {
+public:
+  Sight(const assay_paged_params &p, const PageWalk &walk, const Memory &memory)
+      : window_(p.window), walk_(walk) {
+    if (p.num_ranks == 0) return;
+    if (p.rank < 0 || p.rank >= p.num_ranks || p.interleave < 1)
+      throw std::invalid_argument("oracle: rank or interleave outside its range");
+    shard_ = {p.num_ranks, p.rank, p.interleave};
+    global_ = memory.array(p.global_lens, size_t(p.batch));
+    for (int request = 0; request < p.batch; ++request)
+      if (tokens(request) < 0 || walk.length(request) != shard_.keys(tokens(request)))
+        throw std::invalid_argument("oracle: seq_lens is not what the rank has of global_lens");
+  }
+
+  struct Keys {
+    int32_t begin, end; ///< indices in the cache
+    int32_t behind;     ///< the last of them, behind the query token
+  };
+  /// Of the query token `back` tokens in front of the end of its request.
+  Keys of(int request, int back) const {
+    const int64_t position = tokens(request) - back;
+    if (position < 0) return {0, 0, 0};
+    const int64_t oldest = window_ > 0 ? std::max<int64_t>(0, position - window_ + 1) : 0;
+    Keys keys{static_cast<int32_t>(shard_.keys(oldest)),
+              static_cast<int32_t>(shard_.keys(position + 1)), 0};
+    if (keys.begin < keys.end)
+      keys.behind = static_cast<int32_t>(shard_.position(keys.end - 1) - position);
+    return keys;
+  }
+  const Shard &shard() const { return shard_; }
+
+private:
+  int64_t tokens(int request) const {
+    return global_.empty() ? walk_.length(request) : global_[static_cast<size_t>(request)];
+  }
+
+  int32_t window_;
+  const PageWalk &walk_;
+  Shard shard_;
+  std::vector<int32_t> global_; ///< empty: the cache has all
+};
+
 /// What the parameter structs of attention name alike.
 template <class Params>
 AttentionRows query_side(const Params &p) {
@@ -164,16 +207,17 @@ CallRows rows_of(const assay_paged_params &p, const Memory &memory) {
   const PageWalk walk(p.kv, memory);
   rows.pools = {walk.pool()};
   const QueryPlaces places(p, memory);
+  const Sight sight(p, walk, memory);
+  rows.shard = sight.shard();
   rows.level_position.assign(static_cast<size_t>(p.batch), 0);
   for (int request = 0; request < p.batch; ++request) {
     walk.append(request, 0, 0, rows.runs);
     close_list(rows);
     const int tokens = places.tokens(request);
     for (int token = 0; token < tokens; ++token) {
-      const int32_t position = walk.length(request) - tokens + token;
-      const int32_t oldest = p.window > 0 ? std::max(0, position - p.window + 1) : 0;
-      const int32_t end = std::max(0, position + 1);
-      add_row(rows, request, end > 0 ? oldest : 0, end,
+      const Sight::Keys keys = sight.of(request, tokens - token);
+      if (p.num_ranks > 0) rows.behind.push_back(keys.behind);
+      add_row(rows, request, keys.begin, keys.end,
               places.at(request, token, p.q_stride_batch, p.q_stride_token),
               places.at(request, token, p.o_stride_batch, p.o_stride_token),
               places.at(request, token, p.lse_stride_batch, p.lse_stride_token));

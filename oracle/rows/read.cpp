@@ -106,6 +106,8 @@ RowFeatures features_of(const AttentionRows &rows, int row, int head) {
   features.sinks = rows.sinks;
   features.sink = input.sink;
   if (!rows.behind.empty()) features.behind = rows.behind[static_cast<size_t>(row)];
+  features.shard = rows.shard;
+  features.first_key = rows.begin[static_cast<size_t>(row)];
   return features;
 }
 

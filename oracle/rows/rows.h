@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/abi/assay.h"
+#include "oracle/exact/shard.h"
 
 namespace assay::oracle {
 
@@ -81,6 +82,7 @@ struct AttentionRows {
   int64_t q_stride_head = 0;
   std::vector<int32_t> list, begin, end; ///< [rows]
   std::vector<int32_t> behind;           ///< [rows]; empty: 0 for all
+  Shard shard;                           ///< of every list: which tokens it holds
   /// [rows] keys from the first to the last that a row sees, hidden ones between them counted;
   /// empty: none are hidden.
   std::vector<int32_t> span;

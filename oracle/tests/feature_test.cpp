@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp8, softcap, ALiBi, sinks and windows: a correct kernel is never outside, a wrong one is, the
-// fast path's radii are honest, and the page walk shows each row its own keys.
+// fp8, softcap, ALiBi, sinks and windows: a correct kernel is never outside, a wrong one is, and
+// the fast path's radii are honest.
 #include <gtest/gtest.h>
 
 #include "oracle/bounds/error_model.h"
 #include "oracle/judge/certify.h"
-#include "oracle/rows/build.h"
 #include "oracle/tests/feature_campaign.h"
 
 namespace assay::oracle::test {
@@ -196,59 +195,6 @@ TEST(Fp8, DecodesEveryByte) {
       ASSERT_EQ(round_to(format_of(dtype), x), x);
     }
   }
-}
-
-TEST(VisibleKeys, EndAtTheTokenAndBeginAtTheWindow) {
-  const int32_t lengths[] = {10, 2, 0}, table[] = {0, 1, 2};
-  assay_paged_params p{};
-  p.batch = 3;
-  p.q_len = 4;
-  p.kv.seq_lens = lengths;
-  p.num_qo_heads = p.num_kv_heads = 1;
-  p.kv.page_table = table;
-  p.kv.page_table_stride = 1;
-  p.kv.rows = 3;
-  p.kv.max_pages = 1;
-  p.kv.page_size = 16;
-  const auto range = [&](size_t request, size_t token) {
-    const auto rows = std::get<AttentionRows>(rows_of(p));
-    return std::pair(rows.begin[request * 4 + token], rows.end[request * 4 + token]);
-  };
-  EXPECT_EQ(range(0, 0), std::pair(0, 7));
-  EXPECT_EQ(range(0, 3), std::pair(0, 10));
-  EXPECT_EQ(range(1, 1), std::pair(0, 0));
-  EXPECT_EQ(range(1, 2), std::pair(0, 1));
-  EXPECT_EQ(range(2, 3), std::pair(0, 0));
-  p.window = 3;
-  EXPECT_EQ(range(0, 3), std::pair(7, 10));
-  EXPECT_EQ(range(0, 0), std::pair(4, 7));
-  EXPECT_EQ(range(1, 3), std::pair(0, 2));
-}
-
-// Batch strides are there to be ignored.
-TEST(VisibleKeys, OfRaggedQueriesEndWhereTheRequestsOwnNumberSays) {
-  const int32_t lengths[] = {10, 2, 5}, table[] = {0, 1, 2}, starts[] = {1, 3, 3, 4};
-  assay_paged_params p{};
-  p.batch = p.kv.rows = 3;
-  p.q_len = 4;
-  p.query_start = starts;
-  p.q_stride_batch = p.o_stride_batch = p.lse_stride_batch = 1000;
-  p.q_stride_token = 8;
-  p.o_stride_token = 16;
-  p.lse_stride_token = 2;
-  p.kv.seq_lens = lengths;
-  p.num_qo_heads = p.num_kv_heads = 1;
-  p.kv.page_table = table;
-  p.kv.page_table_stride = p.kv.max_pages = 1;
-  p.kv.page_size = 16;
-  const auto rows = std::get<AttentionRows>(rows_of(p));
-  EXPECT_EQ(rows.list, (std::vector<int32_t>{0, 0, 2}));
-  EXPECT_EQ(rows.end, (std::vector<int32_t>{9, 10, 5}));
-  EXPECT_EQ(rows.q_at, (std::vector<int64_t>{8, 16, 24}));
-  EXPECT_EQ(rows.out.o_at, (std::vector<int64_t>{16, 32, 48}));
-  EXPECT_EQ(rows.out.lse_at, (std::vector<int64_t>{2, 4, 6}));
-  p.q_len = 1; // the most of one request
-  EXPECT_THROW(rows_of(p), std::invalid_argument);
 }
 
 TEST(ClipOrder, KeepsMaskedKeysOfTheFirstStep) {

@@ -134,8 +134,9 @@ private:
   ORACLE_HOST_DEVICE KeyFacts facts_of_key(int j) const {
     KeyFacts facts;
     const int behind = base_.behind == nullptr ? 0 : base_.behind[row_];
-    facts.distance =
-        static_cast<double>(j) - static_cast<double>(visible_ - 1) + static_cast<double>(behind);
+    const int64_t begin = base_.begin[row_];
+    facts.distance = static_cast<double>(base_.shard.position(begin + j) -
+                                         base_.shard.position(begin + visible_ - 1) + behind);
     facts.head_dim = base_.head_dim;
     return facts;
   }

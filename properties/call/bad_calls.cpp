@@ -113,6 +113,17 @@ void spoil_tokens(const Spoiler &spoil, assay_paged_params &p) {
   if (p.lse != nullptr) spoil.output_stride("lse_stride_token", p.lse_stride_token, 1, tokens, 1);
 }
 
+/// Of a shard: a kernel that knows of none looks at nothing of this.
+void spoil_shard(const Spoiler &spoil, assay_paged_params &p) {
+  if (p.num_ranks == 0) return;
+  const Spoiler shape = spoil.of_shape();
+  shape.set_all("num_ranks", p.num_ranks, {-1, 0, 1025});
+  shape.range("rank", p.rank, 0, p.num_ranks - 1);
+  shape.range("interleave", p.interleave, 1, kMaxTokens / p.num_ranks);
+  shape.set("reserved", p.reserved, 1);
+  if (p.batch > 0) spoil.pointer("global_lens", p.global_lens, 4, false);
+}
+
 void spoil_scales(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
   const Spoiler shape = spoil.of_shape();
   if (fp8) {
@@ -159,6 +170,7 @@ void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &
   spoil_attention(spoil, p, traits);
   spoil_batch(spoil, p);
   spoil_tokens(spoil, p);
+  spoil_shard(spoil, p);
   spoil_kv(spoil, "kv", p.kv, fp8 ? 16 : 8);
   spoil_scales(spoil, p, fp8);
   spoil_field(spoil, p, fp8);

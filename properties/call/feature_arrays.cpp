@@ -38,6 +38,13 @@ std::vector<int> query_starts(const Problem &p) {
   return starts;
 }
 
+std::vector<int> global_lens(const Problem &p) {
+  std::vector<int> lens;
+  for (int request = 0; request < p.batch; ++request)
+    lens.push_back(global_tokens(p, request));
+  return lens;
+}
+
 } // namespace
 
 void add_feature_arrays(Tensors &t) {
@@ -54,6 +61,9 @@ void add_feature_arrays(Tensors &t) {
   if (!p.query_tokens.empty())
     t.feature_arrays.push_back(
         {add_ints(t, "query_start", query_starts(p)), pass<&Params::query_start>});
+  if (!p.foreign_tokens.empty())
+    t.feature_arrays.push_back(
+        {add_ints(t, "global_lens", global_lens(p)), pass<&Params::global_lens>});
 }
 
 } // namespace assay

@@ -129,6 +129,9 @@ void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &a
   out.kv_dtype = abi_dtype(t, kv_dtype(p));
   out.q_len = p.q_len;
   out.window = p.window;
+  out.num_ranks = p.num_ranks;
+  out.rank = p.rank;
+  out.interleave = p.interleave;
   out.logits_softcap = softcap(p);
   out.q_stride_token = t.q.token_stride;
   out.o_stride_token = t.o.token_stride;

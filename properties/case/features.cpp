@@ -96,6 +96,30 @@ void classify_ragged(const Problem &p, ClassNames &out) {
   add(out, any([](int n) { return n == 0; }), "request_without_queries");
 }
 
+void simplify_shard(const Problem &p, Candidates &out) {
+  offer(out, p, forget_shard);
+  if (p.foreign_tokens.empty()) return;
+  towards(out, p, p.num_ranks, 2, [](Problem &c, int v) {
+    c.num_ranks = v;
+    c.rank = std::min(c.rank, v - 1);
+  });
+  field_towards(out, p, &Problem::rank, 0);
+  field_towards(out, p, &Problem::interleave, 1);
+  for (size_t r = 0; r < p.foreign_tokens.size(); ++r)
+    towards(out, p, p.foreign_tokens[r], 0, [&](Problem &c, int v) { c.foreign_tokens[r] = v; });
+}
+
+void classify_shard(const Problem &p, ClassNames &out) {
+  if (p.foreign_tokens.empty()) return;
+  const bool positions = p.window > 0 || p.alibi != Alibi::kNone || p.q_len > 1;
+  bool unseen = false;
+  for (int row = 0; row < query_rows(p); ++row)
+    unseen |= visible_range(p, row).size() == 0 && p.seq_lens[query_row(p, row).request] > 0;
+  add(out, has_keys(p) && p.num_ranks > 1, "shard");
+  add(out, has_keys(p) && p.num_ranks > 1 && positions, "shard_with_positions");
+  add(out, unseen, "shard_without_visible_keys");
+}
+
 void remove_window(Problem &p) { p.window = 0; }
 
 void simplify_window(const Problem &p, Candidates &out) {
@@ -139,6 +163,13 @@ std::span<const FeatureRow> features() {
        simplify_ragged,
        classify_ragged,
        {"ragged_queries", "request_without_queries"}},
+      {kShard,
+       "shard",
+       [](const Problem &p) { return !p.foreign_tokens.empty(); },
+       forget_shard,
+       simplify_shard,
+       classify_shard,
+       {"shard", "shard_with_positions"}},
       {kWindow,
        "window",
        [](const Problem &p) { return p.window > 0; },

@@ -35,7 +35,7 @@ struct Range {
 };
 
 /// Raised by a field that comes later.
-inline constexpr uint8_t kCodecVersion = 5;
+inline constexpr uint8_t kCodecVersion = 6;
 
 /// A field that came later: bytes of codec versions before `since` do not hold it, and one draw in
 /// `one_in` sets it.
@@ -61,6 +61,8 @@ inline constexpr EnumName<int> kHeadDims[] = {{64, "64"},   {128, "128"}, {64, "
                                               {128, "128"}, {64, "64"},   {256, "256"}};
 inline constexpr std::array<int, 5> kQueryAnchors = {2, 8, 4, 2, 3};
 inline constexpr std::array<int, 8> kWindowAnchors = {1, 16, 64, 2, 33, 8, 128, 48};
+inline constexpr std::array<int, 4> kRankAnchors = {2, 3, 2, 4};
+inline constexpr std::array<int, 5> kInterleaveAnchors = {1, 16, 1, 64, 2};
 // Each feature is off in about half of the cases that have any.
 inline constexpr EnumName<KvType> kKvTypes[] = {{KvType::kSame, "same"},
                                                 {KvType::kE4m3, "e4m3"},
@@ -232,6 +234,21 @@ void visit_launch(Io &io, Problem &p) {
                     Added{4, p.q_len > 1 ? 2 : 24});
 }
 
+/// Requests end anywhere between two tokens of the shard: the rest is cut (case/query_rows.h).
+template <class Io>
+void visit_shard(Io &io, Problem &p) {
+  constexpr int kMostRanks = 8, kMostTokens = 64;
+  io.added_integers("foreign_tokens", p.foreign_tokens, p.batch,
+                    Range{0, kMostRanks * kMostTokens, 0}, Added{6, 6});
+  if (p.foreign_tokens.empty()) {
+    p.num_ranks = p.rank = p.interleave = 0;
+    return;
+  }
+  io.integer("num_ranks", p.num_ranks, Range{1, kMostRanks, 2, kRankAnchors});
+  io.integer("rank", p.rank, Range{0, p.num_ranks - 1, 0});
+  io.integer("interleave", p.interleave, Range{1, kMostTokens, 1, kInterleaveAnchors});
+}
+
 template <class Io>
 void visit_placed_tensors(Io &io, Problem &p) {
   if (!io.added_gate(has_placed_tensors(p), 5)) return;
@@ -284,6 +301,7 @@ void visit_fields(Io &io, Problem &p, const Limits &limits) {
     fields::visit_launch(io, p);
   }
   fields::visit_placed_tensors(io, p);
+  if (p.family == Family::kPaged) fields::visit_shard(io, p);
 }
 
 } // namespace assay

@@ -196,6 +196,7 @@ LogicalPage canonical_page(Sharing sharing, int page_size, int row, int index) {
 
 int shared_keys(const Problem &p) {
   int most = 0;
+  if (!p.foreign_tokens.empty()) return most;
   for (int a = 0; a < p.batch; ++a)
     for (int b = 0; b < a; ++b) {
       const int keys = std::min(p.seq_lens[a], p.seq_lens[b]) - (p.q_len - 1);

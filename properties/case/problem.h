@@ -40,7 +40,8 @@ enum Feature : unsigned {
   kSoftcap = 16,
   kFp8 = 32,
   kRagged = 64, ///< query tokens of unlike number
-  kAllFeatures = 127
+  kShard = 128, ///< keys of one rank of several
+  kAllFeatures = 255
 };
 /// Order of the token and head axes inside a page.
 enum class Layout : uint8_t { kNhd, kHnd };
@@ -180,6 +181,10 @@ struct Problem {
   std::vector<int>
       query_tokens; ///< [batch] ragged: of each request, up to q_len; empty: q_len each
   int window = 0;
+  /// [batch] a shard: tokens on other ranks that stand behind the last one in the cache, as far as
+  /// there can be so many; empty: the cache holds all tokens.
+  std::vector<int> foreign_tokens;
+  int num_ranks = 0, rank = 0, interleave = 0; ///< of a shard (assay.h)
   Softcap softcap = Softcap::kNone;
   Alibi alibi = Alibi::kNone;
   Sinks sinks = Sinks::kNone;
@@ -259,7 +264,7 @@ struct LogicalPage {
 /// The logical page that page `index` of `row` is, after sharing.
 LogicalPage canonical_page(Sharing sharing, int page_size, int row, int index);
 /// Most keys from the first on that two requests of a paged case have in common, in whole pages of
-/// which all query tokens see all.
+/// which all query tokens see all. Of a shard none.
 int shared_keys(const Problem &p);
 /// Distinct logical pages of a paged case, in order of first use.
 std::vector<LogicalPage> logical_pages(Sharing sharing, int page_size, std::span<const int> lens);

@@ -33,8 +33,38 @@ int first_query_token(const Problem &p) {
   return static_cast<int>(hash_values(0xf125u, p.base_seed) % 4);
 }
 
+namespace {
+
+/// The position of key `index` of the cache.
+int position_of(const Problem &p, int index) {
+  const int chunk = index / p.interleave;
+  return (chunk * p.num_ranks + p.rank) * p.interleave + index % p.interleave;
+}
+
+} // namespace
+
+int global_tokens(const Problem &p, int request) {
+  const int keys = p.seq_lens[request];
+  if (p.foreign_tokens.empty()) return keys;
+  const int first = keys > 0 ? position_of(p, keys - 1) + 1 : 0;
+  return std::min(first + p.foreign_tokens[request], position_of(p, keys));
+}
+
+int keys_before(const Problem &p, int tokens) {
+  tokens = std::max(0, tokens);
+  if (p.foreign_tokens.empty()) return tokens;
+  const int turn = p.num_ranks * p.interleave;
+  const int begun = tokens % turn - p.rank * p.interleave;
+  return tokens / turn * p.interleave + std::clamp(begun, 0, p.interleave);
+}
+
 int rows_between_batch_strides(const Problem &p) {
   return p.query_tokens.empty() ? p.q_len : std::max(1, query_rows(p));
+}
+
+void forget_shard(Problem &p) {
+  p.foreign_tokens.clear();
+  p.num_ranks = p.rank = p.interleave = 0;
 }
 
 Problem with_one_token(Problem p) {
@@ -45,6 +75,8 @@ Problem with_one_token(Problem p) {
 
 void fit_requests(Problem &p) {
   if (p.family == Family::kPaged) p.seq_lens.resize(p.batch);
+  if (!p.foreign_tokens.empty()) p.foreign_tokens.resize(p.batch);
+  if (p.foreign_tokens.empty()) forget_shard(p);
   if (p.query_tokens.empty()) return;
   p.query_tokens.resize(p.batch, p.q_len);
   for (int &tokens : p.query_tokens)
@@ -53,15 +85,29 @@ void fit_requests(Problem &p) {
 
 void erase_requests(Problem &p, int begin, int end) {
   p.batch -= end - begin;
-  for (std::vector<int> *list : {&p.seq_lens, &p.query_tokens})
+  for (std::vector<int> *list : {&p.seq_lens, &p.query_tokens, &p.foreign_tokens})
     if (!list->empty()) list->erase(list->begin() + begin, list->begin() + end);
+  if (p.foreign_tokens.empty()) forget_shard(p);
+}
+
+namespace {
+
+int position_of_row(const Problem &p, int row) {
+  const QueryRow at = query_row(p, row);
+  return global_tokens(p, at.request) - query_tokens(p, at.request) + at.token;
+}
+
+} // namespace
+
+int key_distance(const Problem &p, int row, int key) {
+  return (p.foreign_tokens.empty() ? key : position_of(p, key)) - position_of_row(p, row);
 }
 
 PositionRange visible_range(const Problem &p, int row) {
-  const QueryRow at = query_row(p, row);
-  const int position = p.seq_lens[at.request] - query_tokens(p, at.request) + at.token;
+  const int position = position_of_row(p, row);
   if (position < 0) return {};
-  return {p.window > 0 ? std::max(0, position - p.window + 1) : 0, position + 1};
+  const int oldest = p.window > 0 ? position - p.window + 1 : 0;
+  return {keys_before(p, oldest), keys_before(p, position + 1)};
 }
 
 } // namespace assay

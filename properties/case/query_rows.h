@@ -26,6 +26,14 @@ int first_query_token(const Problem &p);
 /// Rows that lie one token stride apart: those of a request.
 int rows_between_batch_strides(const Problem &p);
 
+/// Tokens of a request on all ranks; of a case that is no shard, its keys.
+int global_tokens(const Problem &p, int request);
+/// Keys of the cache that stand at positions below `tokens`.
+int keys_before(const Problem &p, int tokens);
+
+/// The keys become all tokens of their requests.
+void forget_shard(Problem &p);
+
 /// One query token in each request, which is its newest.
 Problem with_one_token(Problem p);
 
@@ -34,11 +42,14 @@ void fit_requests(Problem &p);
 /// Takes requests [begin, end) out of the batch and of these lists.
 void erase_requests(Problem &p, int begin, int end);
 
-/// Token positions [begin, end) of its request that a query row of a paged case sees.
+/// Keys [begin, end) of its request in the cache that a query row of a paged case sees. Where the
+/// case is no shard, these are positions.
 struct PositionRange {
   int begin = 0, end = 0;
   int size() const { return end - begin; }
 };
 PositionRange visible_range(const Problem &p, int row);
+/// The position of a key of the cache less that of a query row of a paged case.
+int key_distance(const Problem &p, int row, int key);
 
 } // namespace assay

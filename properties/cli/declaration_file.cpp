@@ -120,6 +120,7 @@ json declaration_json(const assay_kernel &kernel) {
               {"nan_scores", (kernel.nan_contract & ASSAY_NAN_SCORES) != 0},
               {"checks_arguments", kernel.checks_arguments != 0},
               {"ragged_queries", kernel.ragged_queries != 0},
+              {"shards", kernel.shards != 0},
               {"key_order", kernel.key_order != nullptr},
               {"plan", kernel.plan != nullptr}};
   for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {

@@ -59,6 +59,7 @@ void check_enums(const Place &place, const assay_kernel &kernel) {
   place.require_below(kernel.nan_contract, 2 * ASSAY_NAN_SCORES, "nan_contract");
   place.require_below(kernel.checks_arguments, 2, "checks_arguments");
   place.require_below(kernel.ragged_queries, 2, "ragged_queries");
+  place.require_below(kernel.shards, 2, "shards");
 }
 
 void check_calls(const Place &place, const assay_kernel &kernel) {

@@ -58,6 +58,7 @@ const std::vector<Field> &fields() {
       {"nan_scores", Sense::kRank, {"true", "false"}, true},
       {"checks_arguments", Sense::kRank, {"true", "false"}, true},
       {"ragged_queries", Sense::kRank, {"true", "false"}, true},
+      {"shards", Sense::kRank, {"true", "false"}, true},
       {"key_order", Sense::kRank, {"true", "false"}, true},
       {"plan", Sense::kRank, {"true", "false"}, true},
   };

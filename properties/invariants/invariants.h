@@ -44,6 +44,7 @@ CheckResult more_partitions_than_keys(const Problem &p, Sut &sut);
 CheckResult cascade_equals_flat(const Problem &p, Sut &sut);
 CheckResult q_len_equals_decode(const Problem &p, Sut &sut);
 CheckResult ragged_equals_alone(const Problem &p, Sut &sut);
+CheckResult shards_equal_whole(const Problem &p, Sut &sut);
 CheckResult window_hides(const Problem &p, Sut &sut);
 CheckResult sink_equals_key(const Problem &p, Sut &sut);
 CheckResult fp8_equals_widened(const Problem &p, Sut &sut);

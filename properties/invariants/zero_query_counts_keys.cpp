@@ -23,8 +23,8 @@ struct Count {
   double lse = 0; ///< natural
 };
 
-double logit_of(const Tensors &t, int head, int token, int position) {
-  return t.slopes < 0 ? 0 : double(t.scalar(t.slopes, head)) * (token - position);
+double logit_of(const Tensors &t, int row, int head, int key) {
+  return t.slopes < 0 ? 0 : double(t.scalar(t.slopes, head)) * key_distance(t.problem, row, key);
 }
 
 Count count_keys(const Tensors &t, int row, int head) {
@@ -36,11 +36,11 @@ Count count_keys(const Tensors &t, int row, int head) {
   double top = sink, sum = 0;
   for (const VisibleRun &run : visible_runs(t, row))
     for (int k = run.begin; k < run.end; ++k)
-      top = std::max(top, logit_of(t, head, k, run.end - 1));
+      top = std::max(top, logit_of(t, row, head, k));
   // A shared slot holds one token id; read back what the row really sees.
   for (const VisibleRun &run : visible_runs(t, row))
     for (int k = run.begin; k < run.end; ++k, ++out.keys) {
-      const double weight = std::exp(logit_of(t, head, k, run.end - 1) - top);
+      const double weight = std::exp(logit_of(t, row, head, k) - top);
       sum += weight;
       for (int i = 0; i < p.head_dim; ++i)
         out.o[i] += weight * t.val_value(run.cache, run.row, k, kv_head, i);

@@ -22,7 +22,6 @@ std::vector<Weighted> keys_of(const Tensors &t, int row, int head) {
   const Problem &p = t.problem;
   std::vector<Weighted> out;
   int kv_head = head / p.group_size;
-  int position = p.family == Family::kPaged ? visible_range(p, row).end - 1 : 0;
   double cap = softcap(p), scale = double(sm_scale(p)) * t.key_scale(kv_head);
   for (const VisibleRun &run : visible_runs(t, row))
     for (int k = run.begin; k < run.end; ++k) {
@@ -31,7 +30,7 @@ std::vector<Weighted> keys_of(const Tensors &t, int row, int head) {
         dot += double(t.value(t.q, row, head, i)) * t.key_value(run.cache, run.row, k, kv_head, i);
       double logit = dot * scale;
       if (cap > 0) logit = cap * std::tanh(logit / cap);
-      if (t.slopes >= 0) logit += t.scalar(t.slopes, head) * double(k - position);
+      if (t.slopes >= 0) logit += t.scalar(t.slopes, head) * key_distance(p, row, k);
       const CacheView &c = t.caches[run.cache];
       std::string where = fmt::format("key {} (page {} slot {})", k,
                                       c.physical[run.row][k / c.page_size], k % c.page_size);

@@ -76,9 +76,13 @@ WrongAnswer accepted(const BadCall &call, Asked asked, const std::string &more) 
           .ended = {}};
 }
 
-/// A kernel gets query_start if it says that it knows it: to others the array means nothing.
-bool knows_queries(const assay_kernel &kernel, const Tensors &t) {
-  return kernel.ragged_queries != 0 || t.problem.query_tokens.empty();
+/// What of a call a kernel does not say that it knows: to it such an array means nothing.
+const char *unknown_to(const assay_kernel &kernel, const Problem &p) {
+  if (kernel.ragged_queries == 0 && !p.query_tokens.empty())
+    return "query_start is given, and the kernel does not declare ragged_queries";
+  if (kernel.shards == 0 && !p.foreign_tokens.empty())
+    return "global_lens is given, and the kernel does not declare shards";
+  return nullptr;
 }
 
 /// Asks a kernel about calls that it should refuse, and keeps what it does not refuse.
@@ -136,10 +140,10 @@ RunResult Sut::run(Tensors &t) {
 }
 
 RunResult Sut::run(Tensors &t, const std::vector<Buffer> &before) {
-  if (!knows_queries(kernel_, t)) {
+  if (const char *unknown = unknown_to(kernel_, t.problem)) {
     RunResult refused;
     refused.status = ASSAY_UNSUPPORTED;
-    refused.message = "query_start is given, and the kernel does not declare ragged_queries";
+    refused.message = unknown;
     return refused;
   }
   RunResult result = execute(t);

@@ -126,6 +126,36 @@ TEST(CaseText, QueryTokensAreOneANumberForEachRequest) {
   EXPECT_EQ(problem_error(longer, full_limits()), "");
 }
 
+// Rank 1 of 3 in runs of 2 holds tokens 2, 3, 8, 9, 14.
+TEST(CaseText, AShardIsHowManyTokensOfOthersStandBehindItsOwn) {
+  const std::string text = "assay-case 1\nfamily = paged\nbatch = 3\nseq_lens = 4, 4, 0\n"
+                           "q_len = 2\nwindow = 6\nfree\nnum_ranks = 3\nrank = 1\n"
+                           "interleave = 2\n";
+  const auto with = [&](const std::string &foreign) {
+    return std::string(text).replace(text.find("free"), 4, "foreign_tokens = " + foreign);
+  };
+  const Problem p = parsed(with("0, 9, 2")).problem;
+  EXPECT_EQ(global_tokens(p, 0), 10);
+  EXPECT_EQ(global_tokens(p, 1), 14); // token 14 is its own
+  EXPECT_EQ(global_tokens(p, 2), 2);
+  EXPECT_EQ(keys_before(p, 9), 3);
+  // Positions 8 and 9 see 3 .. 8 and 4 .. 9.
+  EXPECT_EQ(visible_range(p, 0).begin, 1);
+  EXPECT_EQ(visible_range(p, 0).end, 3);
+  EXPECT_EQ(visible_range(p, 1).begin, 2);
+  EXPECT_EQ(key_distance(p, 1, 2), -1);
+  EXPECT_EQ(visible_range(p, 5).size(), 0);
+  Case c;
+  c.problem = p;
+  EXPECT_EQ(std::get<Case>(parse_case(format_case(c))).problem, p);
+  Problem one = p;
+  erase_requests(one, 0, 2);
+  EXPECT_EQ(problem_error(one, full_limits()), "");
+  EXPECT_EQ(without_features(p).num_ranks, 0);
+  EXPECT_TRUE(
+      std::holds_alternative<CaseError>(parse_case(std::string(text).erase(text.find("free"), 5))));
+}
+
 TEST(CaseText, FeaturesAreFieldsOfPagedCases) {
   Problem p = parsed("assay-case 1\nfamily = paged\nseq_lens = 40\nkv_dtype = e4m3\nk_scale = "
                      "head\nq_len = 3\n"

@@ -45,10 +45,10 @@ TEST(Codec, NoBytesAreTheSimplestCase) {
 }
 
 /// The bytes of `p`, without ragged queries, as codec version 3 wrote them: without the gate to
-/// where tensors lie, and of a paged case without the flag of those queries.
+/// where tensors lie, and of a paged case without the flags of those queries and of shards.
 Bytes version_3_bytes(const Problem &p) {
   Bytes bytes = encode(p, check_limits());
-  bytes.resize(bytes.size() - (p.family == Family::kPaged ? 2 : 1));
+  bytes.resize(bytes.size() - (p.family == Family::kPaged ? 3 : 1));
   bytes[0] = 3;
   return bytes;
 }
@@ -105,6 +105,19 @@ TEST(Codec, BytesOfVersion3AreTheCaseTheyWere) {
     bytes[0] = kCodecVersion;
     EXPECT_TRUE(has_placed_tensors(decode(bytes, check_limits())));
   }
+}
+
+TEST(Codec, BytesOfVersion5HaveNoShards) {
+  const Problem p = decode({}, check_limits());
+  Bytes bytes = encode(p, check_limits());
+  bytes.back() = 1; // the flag of shards, which version 5 did not have
+  bytes.insert(bytes.end(), {4, 1, 1, 1});
+  const Problem shard = decode(bytes, check_limits());
+  EXPECT_EQ(shard.foreign_tokens.size(), 1u);
+  EXPECT_GE(shard.num_ranks, 1);
+  EXPECT_EQ(decode(encode(shard, check_limits()), check_limits()), shard);
+  bytes[0] = 5;
+  EXPECT_EQ(decode(bytes, check_limits()), p);
 }
 
 TEST(Codec, TensorsAreMovedInManyDraws) {

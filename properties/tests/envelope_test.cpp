@@ -21,7 +21,7 @@ assay_status one_shape(const void *params) {
   const bool taken = p.dtype == ASSAY_FP16 && p.kv_dtype == ASSAY_FP16 && p.head_dim == 128 &&
                      p.kv.page_size == 32 && p.num_qo_heads == 4 * p.num_kv_heads && p.q_len == 1 &&
                      p.window == 0 && p.logits_softcap == 0 && !p.alibi_slopes && !p.sinks &&
-                     !p.query_start;
+                     !p.query_start && p.num_ranks == 0;
   return taken ? ASSAY_OK : ASSAY_UNSUPPORTED;
 }
 assay_kernel narrow_kernel() {

@@ -27,29 +27,18 @@ std::vector<std::string> ids(const RedLines &lines) {
 using Ids = std::vector<std::string>;
 
 json list_of(const json &declaration) {
-  json full = {{"q_abs_error", 0.0},
-               {"exp2_rel_error", 1e-7},
-               {"log2_abs_error", 1e-7},
-               {"rcp_rel_error", 1e-7},
-               {"tanh_abs_error", 0.0},
-               {"sum_depth", 16},
-               {"max_parallel_states", 1},
-               {"max_splits", 0},
-               {"merge_stages", 0},
-               {"mma_fraction_bits", 24},
-               {"tile_tokens", 64},
-               {"mma_block", 16},
-               {"p_format", "call"},
-               {"sum_format", "fp32"},
-               {"exponential", "base2"},
-               {"determinism", "run_to_run"},
-               {"batch_invariance", "fixed"},
-               {"nan_values", true},
-               {"nan_scores", true},
-               {"checks_arguments", true},
-               {"ragged_queries", true},
-               {"key_order", true},
-               {"plan", false}};
+  json full = {{"q_abs_error", 0.0},          {"exp2_rel_error", 1e-7},
+               {"log2_abs_error", 1e-7},      {"rcp_rel_error", 1e-7},
+               {"tanh_abs_error", 0.0},       {"sum_depth", 16},
+               {"max_parallel_states", 1},    {"max_splits", 0},
+               {"merge_stages", 0},           {"mma_fraction_bits", 24},
+               {"tile_tokens", 64},           {"mma_block", 16},
+               {"p_format", "call"},          {"sum_format", "fp32"},
+               {"exponential", "base2"},      {"determinism", "run_to_run"},
+               {"batch_invariance", "fixed"}, {"nan_values", true},
+               {"nan_scores", true},          {"checks_arguments", true},
+               {"ragged_queries", true},      {"shards", true},
+               {"key_order", true},           {"plan", false}};
   full.update(declaration);
   return {{"kernels",
            {{{"name", "k"}, {"target", "simt"}, {"family", "paged"}, {"declaration", full}}}}};
@@ -71,6 +60,7 @@ TEST(Declarations, WiderIsRedFieldByField) {
                                              {{"nan_values", false}},
                                              {{"checks_arguments", false}},
                                              {{"ragged_queries", false}},
+                                             {{"shards", false}},
                                              {{"key_order", false}}})
     EXPECT_EQ(ids(compare_declarations(base, list_of(wider), "simt").red), Ids{"declaration-wider"})
         << wider;

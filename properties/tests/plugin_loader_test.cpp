@@ -157,6 +157,9 @@ TEST(PluginTable, EnumsAreThoseOfTheHeader) {
   for (int32_t value : {-1, 2})
     expect_kernel_refusal([=](assay_kernel &k) { k.ragged_queries = value; },
                           "ragged_queries is " + std::to_string(value) + ", expected 0 .. 1");
+  for (int32_t value : {-1, 2})
+    expect_kernel_refusal([=](assay_kernel &k) { k.shards = value; },
+                          "shards is " + std::to_string(value) + ", expected 0 .. 1");
   for (int32_t value : {-1, 3})
     expect_kernel_refusal([=](assay_kernel &k) { k.batch_invariance = value; },
                           "batch_invariance is " + std::to_string(value) + ", expected 0 .. 2");

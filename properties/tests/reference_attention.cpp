@@ -239,8 +239,27 @@ int tokens_of(const assay_paged_params &p, int b) {
   return p.query_start == nullptr ? p.q_len : p.query_start[b + 1] - p.query_start[b];
 }
 
+int length_of(const assay_paged_params &p, int b) {
+  return p.num_ranks == 0 || bug == Bug::kShardLocalLength ? p.kv.seq_lens[b] : p.global_lens[b];
+}
+
+/// Where key `index` of the cache stands.
+int position_of(const assay_paged_params &p, int index) {
+  if (p.num_ranks == 0 || bug == Bug::kShardByIndex) return index;
+  return (index / p.interleave * p.num_ranks + p.rank) * p.interleave + index % p.interleave;
+}
+
+/// The keys of a shard at the positions of `range`, by their indices.
+Range keys_at(const assay_paged_params &p, int b, Range range) {
+  if (p.num_ranks == 0) return range;
+  Range keys{0, 0};
+  while (keys.end < p.kv.seq_lens[b] && position_of(p, keys.end) < range.end)
+    if (position_of(p, keys.end++) < range.begin) ++keys.begin;
+  return keys;
+}
+
 Range seen(const assay_paged_params &p, int b, int position) {
-  int end = bug == Bug::kNotCausal ? p.kv.seq_lens[b] : position + 1;
+  int end = bug == Bug::kNotCausal ? length_of(p, b) : position + 1;
   if (position < 0) return {0, 0};
   if (p.window == 0) return {0, end};
   return {std::max(0, position + (bug == Bug::kWindowOffByOne ? 0 : 1) - p.window), end};
@@ -259,9 +278,11 @@ void attend_paged(const assay_paged_params &p, int b, int token, int h, int spli
   Row row = make_row(
       p, b, h, token_at(p, b, token, p.q_stride_batch, p.q_stride_token) + h * p.q_stride_head);
   add_features(row, p, h, kv_head);
-  row.position = p.kv.seq_lens[b] - (bug == Bug::kRaggedAsFull ? p.q_len : tokens_of(p, b)) + token;
+  row.position = length_of(p, b) - (bug == Bug::kRaggedAsFull ? p.q_len : tokens_of(p, b)) + token;
   std::vector<Key> keys;
-  append_keys(keys, p.kv, b, kv_head, seen(p, b, row.position));
+  append_keys(keys, p.kv, b, kv_head, keys_at(p, b, seen(p, b, row.position)));
+  for (Key &key : keys)
+    key.position = position_of(p, key.position);
   if (bug == Bug::kBatchOrder && p.batch > 1) std::reverse(keys.begin(), keys.end());
   std::vector<float> o;
   float lse = kNegInf;

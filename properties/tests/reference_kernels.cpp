@@ -72,6 +72,7 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           nullptr,
           nullptr,
           0,
+          family == ASSAY_FAMILY_PAGED,
           family == ASSAY_FAMILY_PAGED};
 }
 

@@ -42,13 +42,15 @@ enum class Bug {
   kTinyNormaliser,   ///< field only: the row sum is off by one unit
   kLseInBase2,       ///< field only: LSE leaves in base 2 whatever was asked
   kNoSoftcap,
-  kAlibiOffByOne,  ///< distances count from the next position
-  kWindowOffByOne, ///< one key more than the window holds
-  kWindowLateMask, ///< keys before the window enter with weight 0
-  kNotCausal,      ///< every query token sees all live keys
-  kRaggedAsFull,   ///< positions count from q_len, not from what the request has
-  kRaggedAtFirst,  ///< every request of a ragged call lies where the first does
-  kSinkPerSplit,   ///< the sink counts once in every split
+  kAlibiOffByOne,    ///< distances count from the next position
+  kWindowOffByOne,   ///< one key more than the window holds
+  kWindowLateMask,   ///< keys before the window enter with weight 0
+  kNotCausal,        ///< every query token sees all live keys
+  kRaggedAsFull,     ///< positions count from q_len, not from what the request has
+  kRaggedAtFirst,    ///< every request of a ragged call lies where the first does
+  kShardByIndex,     ///< keys of a shard stand at their index
+  kShardLocalLength, ///< a request is as long as what its shard holds
+  kSinkPerSplit,     ///< the sink counts once in every split
   kSinkIgnored,
   kScaleOfHeadZero, ///< every kv head takes the scales of head 0
   kNanIs480,        ///< e4m3 NaN is read as the next number

@@ -76,6 +76,19 @@ const std::vector<BadPaged> &bad_paged() {
          p.q_len = 2; // of one request, but tokens of a ragged call may be many
          p.query_start = zeros;
        }},
+      {"global_lens is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_ranks = p.interleave = 1; }},
+      {"num_ranks is 0", ASSAY_INVALID_ARGUMENT, [](P &p) { p.global_lens = zeros; }},
+      {"num_ranks is 1025", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_ranks = 1025; }},
+      {"rank is 1", ASSAY_INVALID_ARGUMENT, [](P &p) { p.rank = 1; }},
+      {"rank is 2, expected 0 to 1", ASSAY_INVALID_ARGUMENT,
+       [](P &p) { p.rank = p.num_ranks = 2; }},
+      {"interleave is 1", ASSAY_INVALID_ARGUMENT, [](P &p) { p.interleave = 1; }},
+      {"interleave is 536870913, expected 1 to 536870912", ASSAY_INVALID_ARGUMENT,
+       [](P &p) {
+         p.num_ranks = 2;
+         p.interleave = (1 << 29) + 1;
+       }},
+      {"reserved", ASSAY_INVALID_ARGUMENT, [](P &p) { p.reserved = 1; }},
       {"early_start", ASSAY_INVALID_ARGUMENT, [](P &p) { p.early_start = 2; }},
       {"even_lengths", ASSAY_INVALID_ARGUMENT, [](P &p) { p.even_lengths = 2; }},
       {"q_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_stride_head = 63; }},

@@ -15,6 +15,7 @@ from .errors import (
     WorkspaceTooSmall,
 )
 from .functions import cascade_attention, merge_state, merge_states, paged_attention, plan, tree_attention
+from .ranks import Windows, exchange_states
 from .sizes import choose, plan_bytes
 
 __all__ = [
@@ -24,9 +25,11 @@ __all__ = [
     "InvalidArgument",
     "LaunchFailed",
     "Unsupported",
+    "Windows",
     "WorkspaceTooSmall",
     "cascade_attention",
     "choose",
+    "exchange_states",
     "merge_state",
     "merge_states",
     "paged_attention",

@@ -30,6 +30,15 @@ def _base(lse_base):
     return _BASES[lse_base]
 
 
+def _shard(shard):
+    """(num_ranks, rank, interleave) as the C ABI has them."""
+    if shard is None:
+        return 0, 0, 0
+    if len(shard) not in (2, 3):
+        raise InvalidArgument(f"shard is {shard!r}, expected (rank, num_ranks) or (rank, num_ranks, interleave)")
+    return shard[1], shard[0], shard[2] if len(shard) == 3 else 1
+
+
 def _outputs(q, out, lse, return_lse):
     if out is None:
         out = torch.empty_like(q)
@@ -41,7 +50,7 @@ def _outputs(q, out, lse, return_lse):
 def paged_attention(
     q, kv_cache, page_table, seq_lens, *, plan=None, version=2, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
     sm_scale=None, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
-    kv_dtype=None, lse_base="natural", num_splits=0, even_lengths=False, early_start=False,
+    kv_dtype=None, lse_base="natural", num_splits=0, even_lengths=False, early_start=False, global_lens=None, shard=None,
 ):  # fmt: skip
     """Decode attention of each request's newest tokens over its keys: paged attention v1 or v2.
 
@@ -62,6 +71,9 @@ def paged_attention(
     logits_softcap, alibi_slopes [num_qo_heads], sinks [num_qo_heads]: as in kernels/abi/assay.h; fp32
     k_scale, v_scale  of an fp8 cache: fp32 tensors of one or num_kv_heads elements
     num_splits, even_lengths, early_start: hints and promises as in kernels/abi/assay.h
+    shard       (rank, num_ranks) or (rank, num_ranks, interleave): the cache holds the keys of one of several ranks, token t of a
+                request on rank (t // interleave) % num_ranks; interleave is 1 if not given. seq_lens are the rank's own then, and
+                global_lens [batch] those of all ranks, from which positions count. exchange_states merges what the ranks give
 
     Returns out, or (out, lse) where lse is given or asked for. Nothing has a gradient.
     """
@@ -71,9 +83,9 @@ def paged_attention(
     k, v = pool_of(kv_cache, kv_layout, kv_dtype, head_dim)
     out, lse = _outputs(q, out, lse, return_lse)
     _operator("paged_attention", q)(
-        q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, _base(lse_base),
+        q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens, _base(lse_base),
         head_dim**-0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len,
-        version,
+        *_shard(shard), version,
     )  # fmt: skip
     return out if lse is None else (out, lse)
 
@@ -81,7 +93,7 @@ def paged_attention(
 def tree_attention(
     q, kv_cache, page_table, seq_lens, *, plan=None, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
     sm_scale=None, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
-    kv_dtype=None, lse_base="natural", num_splits=0, early_start=False,
+    kv_dtype=None, lse_base="natural", num_splits=0, early_start=False, global_lens=None, shard=None,
 ):  # fmt: skip
     """paged_attention that finds out which requests begin with the same pages, and computes those once for all of them.
 
@@ -90,15 +102,16 @@ def tree_attention(
     k, v = pool_of(kv_cache, kv_layout, kv_dtype, q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
     _operator("tree_attention", q)(
-        q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, _base(lse_base),
+        q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens, _base(lse_base),
         q.shape[-1] ** -0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, False, max_q_len,
+        *_shard(shard),
     )  # fmt: skip
     return out if lse is None else (out, lse)
 
 
 def plan(
     page_table, seq_lens, *, num_qo_heads, num_kv_heads, head_dim, page_size, dtype, kv_dtype=None, tree=False, max_q_len=1,
-    ragged=False, window=0, logits_softcap=0.0, alibi_slopes=False, sinks=False, num_splits=0, out=None,
+    ragged=False, window=0, logits_softcap=0.0, alibi_slopes=False, sinks=False, num_splits=0, out=None, shard=None,
 ):  # fmt: skip
     """Who computes which keys, for all layers of a step: read from seq_lens (and page_table, tree=True) on their device.
 
@@ -108,9 +121,10 @@ def plan(
     lengths. Returns it. (torch 2.5 compiles a plan made for a batch that is a symbol only with
     torch._dynamo.config.capture_dynamic_output_shape_ops.)
     """
+    num_ranks, _, interleave = _shard(shard)
     shape = (
         tree, dtype, kv_dtype or dtype, num_qo_heads, num_kv_heads, head_dim, page_size, max_q_len, ragged, alibi_slopes, sinks,
-        logits_softcap, window, num_splits,
+        logits_softcap, window, num_splits, num_ranks, interleave,
     )  # fmt: skip
     if out is None:
         return _operator("new_plan", seq_lens)(page_table, seq_lens, *shape)

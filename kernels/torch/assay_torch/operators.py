@@ -7,19 +7,20 @@ import inspect
 
 import torch
 
-from . import cascade, merge, paged, paged_shape, planning
+from . import cascade, exchange, merge, paged, paged_shape, planning
 from .paged_shape import TREE, V1, V2
 from .tensors import refuse_gradient, same_device
 
 _CALL = (
     "(Tensor q, Tensor k, Tensor v, Tensor page_table, Tensor seq_lens, Tensor(a!) out, Tensor(b!)? lse, Tensor(c!)? plan, "
-    "Tensor? query_start, Tensor? k_scale, Tensor? v_scale, Tensor? alibi_slopes, Tensor? sinks, int lse_base, float sm_scale, "
-    "float logits_softcap, int window, int num_splits, bool early_start, bool even_lengths, int max_q_len{}) -> ()"
+    "Tensor? query_start, Tensor? k_scale, Tensor? v_scale, Tensor? alibi_slopes, Tensor? sinks, Tensor? global_lens, int lse_base, "
+    "float sm_scale, float logits_softcap, int window, int num_splits, bool early_start, bool even_lengths, int max_q_len, "
+    "int num_ranks, int rank, int interleave{}) -> ()"
 )
 _PLAN = (
     "(Tensor page_table, Tensor seq_lens, {}bool tree, ScalarType dtype, ScalarType kv_dtype, int num_qo_heads, int num_kv_heads, "
     "int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, float logits_softcap, int window, "
-    "int num_splits) -> {}"
+    "int num_splits, int num_ranks, int interleave) -> {}"
 )
 _VERSIONS = {1: V1, 2: V2}
 if not hasattr(torch.library, "register_fake"):
@@ -27,15 +28,15 @@ if not hasattr(torch.library, "register_fake"):
 _library = torch.library.Library("assay_torch", "DEF")
 
 
-def _operator(schema, fake=None):
+def _operator(schema, fake=None, elsewhere=()):
     """Defines an operator by its schema and the function below it. `fake` stands for it on tensors without memory: one that
-    returns nothing needs none."""
+    returns nothing needs none. `elsewhere`: arguments that may be on the host beside tensors of a device."""
 
     def define(function):
         name, arguments = function.__name__, tuple(inspect.signature(function).parameters)
 
         def returns_nothing(*given):
-            tensors = {n: t for n, t in zip(arguments, given) if isinstance(t, torch.Tensor)}
+            tensors = {n: t for n, t in zip(arguments, given) if isinstance(t, torch.Tensor) and n not in elsewhere}
             same_device(next(iter(tensors.items())), **tensors)
             refuse_gradient(name, *tensors.values())
 
@@ -59,36 +60,38 @@ def _plan_without_memory(page_table, seq_lens, *shape):
 
 @_operator(_CALL.format(", int version"))
 def paged_attention(
-    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks,
-    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, version,
+    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens,
+    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave,
+    version,
 ):  # fmt: skip
     paged.attention(
-        _VERSIONS[version], q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks),
-        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len),
+        _VERSIONS[version], q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens),
+        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave),
     )  # fmt: skip
 
 
 @_operator(_CALL.format(""))
 def tree_attention(
-    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks,
-    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len,
+    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens,
+    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave,
 ):  # fmt: skip
     paged.attention(
-        TREE, q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks),
-        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len),
+        TREE, q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens),
+        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave),
     )  # fmt: skip
 
 
 def _described(
     tree, dtype, kv_dtype, num_qo_heads, num_kv_heads, head_dim, page_size, q_len, ragged, alibi_slopes, sinks,
-    logits_softcap, window, num_splits,
+    logits_softcap, window, num_splits, num_ranks, interleave,
 ):  # fmt: skip
     """(kernel, (dtype, kv_dtype, shape, given)) as planning.plan_into takes them."""
     shape = (
         ("num_qo_heads", num_qo_heads), ("num_kv_heads", num_kv_heads), ("head_dim", head_dim), ("page_size", page_size),
         ("q_len", q_len), ("logits_softcap", logits_softcap), ("window", window), ("num_splits", num_splits),
+        ("num_ranks", num_ranks), ("interleave", interleave),
     )  # fmt: skip
-    options = (("query_start", ragged), ("alibi_slopes", alibi_slopes), ("sinks", sinks))
+    options = (("query_start", ragged), ("alibi_slopes", alibi_slopes), ("sinks", sinks), ("global_lens", num_ranks))
     return TREE if tree else V2, (dtype, kv_dtype, shape, tuple(name for name, there in options if there))
 
 
@@ -132,3 +135,14 @@ def merge_state(o_a, lse_a, o_b, lse_b, out, lse, lse_base):
 )
 def merge_states(o_in, lse_in, indptr, out, lse, num_states, lse_base):
     merge.merge_many(o_in, lse_in, indptr, out, lse, num_states, lse_base)
+
+
+@_operator(
+    "(Tensor o_in, Tensor lse_in, Tensor(c!) window, int[] windows, Tensor(d!) status, Tensor(a!) out, Tensor(b!)? lse, int heads, "
+    "int rank, int max_rows, int lse_base, bool early_start, int timeout_ns) -> ()",
+    elsewhere=("status",),
+)
+def exchange_states(
+    o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, early_start, timeout_ns
+):  # fmt: skip
+    exchange.exchange(o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, early_start, timeout_ns)

@@ -12,13 +12,13 @@ from .tensors import check, facts, no_tensor, refuse_gradient, same_device, scal
 _pool = Pool()
 _Q, _O, _LSE, _PLAN, _WORKSPACE = (word(PagedParams, name) for name in ("q", "o", "lse", "plan", "workspace"))
 _K, _V, _TABLE, _LENS = (word(PagedParams, "kv", name) for name in ("k", "v", "page_table", "seq_lens"))
-OPTIONS = ("query_start", "k_scale", "v_scale", "alibi_slopes", "sinks")
+OPTIONS = ("query_start", "k_scale", "v_scale", "alibi_slopes", "sinks", "global_lens")
 _OPTIONS = tuple(word(PagedParams, name) for name in OPTIONS)
 _NO_OPTIONS = (None,) * len(OPTIONS)
 
 
 def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):
-    """Runs `kernel`. options: query_start, k_scale, v_scale, alibi_slopes, sinks; numbers: NUMBERS."""
+    """Runs `kernel`. options: OPTIONS; numbers: NUMBERS."""
     try:
         refuse_gradient(kernel, q, k, v, *options)
         given = None if options == _NO_OPTIONS else tuple(map(facts, options))
@@ -37,7 +37,8 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
         raise no_tensor(**tensors, **dict(zip(OPTIONS, options))) from None
     call = _pool.take(key) or _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers)
     words = call.words
-    words[_Q], words[_O], words[_K], words[_V] = q.data_ptr(), out.data_ptr(), k.data_ptr() or GIVEN, v.data_ptr() or GIVEN
+    words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
+    words[_K], words[_V] = k.data_ptr() or _empty("k", k, q), v.data_ptr() or _empty("v", v, q)
     words[_TABLE], words[_LENS] = page_table.data_ptr(), seq_lens.data_ptr()
     if lse is not None:
         words[_LSE] = lse.data_ptr()
@@ -55,11 +56,21 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
     _pool.give(key, call)
 
 
+def _empty(name, pool, q):
+    """The address of a pool of no pages. One without memory (on meta, which has the device number of the CPU) is refused."""
+    require(pool.numel() == 0, lambda: f"{name} is on {pool.device}, expected {q.device} as q")
+    return GIVEN
+
+
 def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):
-    query_start, k_scale, v_scale, alibi_slopes, sinks = options
+    query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens = options
     here = ("q", q)
-    same_device(here, k=k, v=v, page_table=page_table, seq_lens=seq_lens, out=out, lse=lse, plan=plan, query_start=query_start)
+    same_device(here, k=k, v=v, page_table=page_table, seq_lens=seq_lens, out=out, lse=lse, plan=plan)
+    same_device(here, query_start=query_start, global_lens=global_lens)
     batch = batch_of(page_table, seq_lens)
+    if global_lens is not None:
+        check("global_lens", global_lens, torch.int32, (batch,))
+        unit_rows("global_lens", global_lens)
     rows = _query_shape(q, batch, query_start)
     named = dict(zip(NUMBERS, numbers))
     if rows != "ragged":

@@ -11,7 +11,8 @@ from .tensors import check, dtype_number, unit_rows
 
 V1, V2, TREE = "paged_attention_v1", "paged_attention_v2", "tree_attention"
 #: Numbers of a call, in the order in which operators hand them on.
-NUMBERS = ("lse_base", "sm_scale", "logits_softcap", "window", "num_splits", "early_start", "even_lengths", "q_len")
+NUMBERS = ("lse_base", "sm_scale", "logits_softcap", "window", "num_splits", "early_start", "even_lengths", "q_len",
+           "num_ranks", "rank", "interleave")  # fmt: skip
 #: In the place of a pointer where it only counts that there is one: for a planner, and for a pool of no pages, whose tensor has
 #: no address though page tables may have columns.
 GIVEN = 16

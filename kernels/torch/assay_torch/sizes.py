@@ -6,6 +6,7 @@ anything on a device; torch.compile cannot trace them."""
 import torch
 
 from . import paged_shape
+from .functions import _shard
 from .operators import _described
 
 _NAMES = ("dtype", "kv_dtype", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "max_q_len", "ragged", "alibi_slopes", "sinks",
@@ -14,14 +15,15 @@ _NAMES = ("dtype", "kv_dtype", "num_qo_heads", "num_kv_heads", "head_dim", "page
 
 def _shape(batch, max_pages, device, tree=False, **options):
     given = dict(max_q_len=1, ragged=False, alibi_slopes=False, sinks=False, logits_softcap=0.0, window=0, num_splits=0, kv_dtype=None)
+    num_ranks, _, interleave = _shard(options.pop("shard", None))
     given.update(options)
     missing = [name for name in _NAMES if name not in given]
     if missing:
         raise TypeError(f"option {missing[0]} is missing")
     given["kv_dtype"] = given["kv_dtype"] or given["dtype"]
-    kernel, described = _described(tree, *(given.pop(name) for name in _NAMES))
+    kernel, described = _described(tree, *(given.pop(name) for name in _NAMES), num_ranks, interleave)
     if given:
-        raise TypeError(f"unknown option {next(iter(given))}, expected one of {', '.join(_NAMES)}")
+        raise TypeError(f"unknown option {next(iter(given))}, expected one of {', '.join(_NAMES)}, shard")
     dtype, kv_dtype, shape, names = described
     device = torch.device(device)
     return kernel, *paged_shape.shape_params(device, dtype, kv_dtype, batch, max_pages, dict(shape), names), device

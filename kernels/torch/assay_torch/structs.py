@@ -43,7 +43,8 @@ PagedParams = _struct(
     (c_uint64, "workspace_bytes"),
     (c_void_p, "plan"),
     (c_uint64, "plan_bytes"),
-    (c_void_p, "stream"),
+    (c_void_p, "stream global_lens"),
+    (c_int32, "num_ranks rank interleave reserved"),
 )
 
 PagedChoice = _struct("PagedChoice", (c_int32, "version even_lengths"))
@@ -87,4 +88,16 @@ MergeStatesParams = _struct(
     (c_int64, "o_in_stride_state o_in_stride_head lse_in_stride_state lse_in_stride_head"),
     (c_int64, "o_stride_row o_stride_head lse_stride_row lse_stride_head"),
     (c_void_p, "stream"),
+)
+
+ExchangeParams = _struct(
+    "ExchangeParams",
+    (c_uint32, "struct_size"),
+    (c_int32, "target dtype lse_base heads num_ranks rank num_rows num_heads head_dim early_start max_rows"),
+    (c_void_p, "o_in lse_in o lse"),
+    (c_int64, "o_in_stride_row o_in_stride_head lse_in_stride_row lse_in_stride_head"),
+    (c_int64, "o_stride_row o_stride_head lse_stride_row lse_stride_head"),
+    (c_void_p, "windows"),
+    (c_uint64, "window_bytes timeout_ns"),
+    (c_void_p, "status stream"),
 )

@@ -71,3 +71,10 @@ def expected(b, sm_scale=None):
 def same_bits(a, b):
     """NaN and the sign of zero count."""
     return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
+
+
+def zeroed(nbytes, device):
+    """uint8 zeros, 256-byte aligned on the host too."""
+    memory = torch.zeros(nbytes + 256, dtype=torch.uint8, device=device)
+    first = -memory.data_ptr() % 256
+    return memory[first : first + nbytes]

@@ -54,6 +54,13 @@ def test_wrong_calls(message):
     assert (out == 7).all()
 
 
+def test_a_pool_without_memory_is_refused_after_a_right_call_too():
+    b = batch("cpu")
+    b.call(assay_torch.paged_attention)
+    with pytest.raises(assay_torch.InvalidArgument, match="k is on meta, expected cpu as q"):
+        assay_torch.paged_attention(b.q, (b.k.to("meta"), b.v.to("meta")), b.page_table, b.seq_lens)
+
+
 def test_an_error_is_of_pythons_own_kinds_too():
     b = batch("cpu")
     with pytest.raises(ValueError):

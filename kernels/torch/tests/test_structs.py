@@ -8,7 +8,10 @@ pytest.importorskip("torch", minversion="2.4")
 import assay_abi
 from assay_torch import structs
 
-NAMES = ("PagedKv", "PagedParams", "PagedChoice", "CascadeLevel", "CascadeParams", "MergeStateParams", "MergeStatesParams")
+NAMES = (
+    "PagedKv", "PagedParams", "PagedChoice", "CascadeLevel", "CascadeParams", "MergeStateParams", "MergeStatesParams",
+    "ExchangeParams",
+)  # fmt: skip
 
 
 def layout(struct):

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 #: ASSAY_ABI_MAJOR and ASSAY_ABI_MINOR of the header that this package was written against.
-ABI = (0, 10)
+ABI = (0, 11)
 FORMATS = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5}
 EXPONENTIALS = {"natural": 0, "base2": 1}
 ACCUMULATORS = {"fp32": 0, "fp64": 1}
