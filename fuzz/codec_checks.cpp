@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fuzz/byte_reader.h"
+#include "properties/case/device_limits.h"
 
 namespace assay::fuzz {
 namespace {
@@ -62,7 +63,7 @@ std::string check_raw_text(const CodecUnderTest &codec, std::string_view text) {
   const auto parsed = codec.parse(text);
   if (const auto *error = std::get_if<CaseError>(&parsed)) return check_error(*error, text);
   const Case &c = std::get<Case>(parsed);
-  if (std::string e = problem_error(c.problem, full_limits()); !e.empty())
+  if (std::string e = problem_error(c.problem, device_limits(c.problem.family)); !e.empty())
     return "the parser let through: " + e;
   return check_text(codec, c, "a parsed case");
 }

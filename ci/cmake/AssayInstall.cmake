@@ -25,6 +25,9 @@ if(ASSAY_HARNESS)
   install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT harness)
   # The verdict on tensors of others, for C and for the Python package.
   install(TARGETS assay_judge LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT harness)
+  if(TARGET assay_judge_cuda)
+    install(TARGETS assay_judge_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT harness)
+  endif()
   install(FILES kernels/abi/assay_judge.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay COMPONENT harness)
   install(DIRECTORY corpus/findings corpus/shapes DESTINATION ${CMAKE_INSTALL_DATADIR}/assay COMPONENT harness
           FILES_MATCHING PATTERN *.case)

@@ -140,17 +140,19 @@ void add_tile(Row &row, const KeyTile &tile, State &state) {
     low.push_back(row.p_format ? round(whole - x) : 0.0f);
     if (strikes(row, Mutant::kTilePFourBits)) x = round_bits(x, 4);
   }
+  // Weights that nothing rounds are operands of fp32, whatever V is.
+  const Format &operand = row.p_format ? *row.p_format : format_of(ASSAY_FP32);
   const bool stale = strikes(row, Mutant::kStaleValueTile) && tile.begin >= row.emulation.tile;
   const int first = stale ? tile.begin - row.emulation.tile : tile.begin;
   for (int i = 0; i < row.keys.head_dim; ++i) {
     float &o = state.o[static_cast<size_t>(i)];
     o = row.ops.accumulate(o, p.data(), row.keys.value(static_cast<size_t>(first)) + i,
-                           static_cast<int>(p.size()), row.keys.head_dim, row.p_format);
+                           static_cast<int>(p.size()), row.keys.head_dim, &operand);
     if (row.emulation.mutant == Mutant::kAccumulatorInBf16) o = round_bits(o, 8);
     if (row.emulation.p_parts == 1) continue;
     float &o_low = state.low[static_cast<size_t>(i)];
     o_low = row.ops.accumulate(o_low, low.data(), row.keys.value(static_cast<size_t>(first)) + i,
-                               static_cast<int>(low.size()), row.keys.head_dim, row.p_format);
+                               static_cast<int>(low.size()), row.keys.head_dim, &operand);
   }
   state.m = m;
   ++row.tile_index;

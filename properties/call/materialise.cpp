@@ -144,28 +144,30 @@ void add_table(Tensors &t, CacheView &c, const std::string &suffix) {
     }
 }
 
-CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, bool unshare,
-                    int level, const std::string &suffix) {
+CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size,
+                    const MaterialiseOptions &options, int level, const std::string &suffix) {
   const Problem &p = t.problem;
+  const bool contents = options.cache_contents;
   CacheView c;
   c.size = element_size(kv_dtype(p));
   c.rows = static_cast<int>(lens.size());
   c.len = lens;
   c.page_size = page_size;
-  auto owner = lay_out_pages(c, p, unshare, level);
+  auto owner = lay_out_pages(c, p, options.unshare, level);
   set_strides(c, p);
   if (p.huge_pool) c.first_page = first_page_of_huge_pool(c);
-  int pages = std::max(1, c.pool_pages);
+  const int64_t pages = contents ? std::max(1, c.pool_pages) : 0;
   c.k = add_buffer(t, "k" + suffix, false, pages * c.k_page, kv_dtype(p), kMatrixAlignment);
   c.v = add_buffer(t, "v" + suffix, false, pages * c.v_page, kv_dtype(p), kMatrixAlignment);
-  for (int row = 0; row < c.rows; ++row)
+  const TensorValues keys = key_values(p), values = value_values(p);
+  for (int row = 0; row < (contents ? c.rows : 0); ++row)
     for (int token = 0; token < c.len[row]; ++token) {
       LogicalPage page = owner[row][token / page_size];
       int id = page.index * page_size + token % page_size;
       for (int h = 0; h < p.num_kv_heads; ++h) {
         const LogicalIndex at{level * 1024 + page.row, h, id, 0};
-        t.set_row(c.k, c.size, c.k_at(row, token, h, 0), RowValues::key(p, at));
-        t.set_row(c.v, c.size, c.v_at(row, token, h, 0), RowValues::value(p, at));
+        t.set_row(c.k, c.size, c.k_at(row, token, h, 0), {keys, at});
+        t.set_row(c.v, c.size, c.v_at(row, token, h, 0), {values, at});
         mark_live(t, c.k, c.size, c.k_at(row, token, h, 0), p.head_dim);
         mark_live(t, c.v, c.size, c.v_at(row, token, h, 0), p.head_dim);
       }
@@ -175,7 +177,7 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size, boo
   return c;
 }
 
-void fill_attention(Tensors &t, bool unshare) {
+void fill_attention(Tensors &t, const MaterialiseOptions &options) {
   const Problem &p = t.problem;
   t.q = add_rows(t, "q", false, t.rows(), t.heads(), p.head_dim, 8 * p.q_pad, p.q_heads_outermost,
                  p.dtype, rows_between_batch_strides(p));
@@ -186,13 +188,13 @@ void fill_attention(Tensors &t, bool unshare) {
     }
   if (p.family == Family::kPaged) add_feature_arrays(t);
   if (p.family == Family::kPaged) {
-    t.caches.push_back(add_cache(t, p.seq_lens, p.page_size, unshare, 0, ""));
+    t.caches.push_back(add_cache(t, p.seq_lens, p.page_size, options, 0, ""));
   } else {
     for (size_t l = 0; l < p.levels.size(); ++l) {
       const CascadeLevel &level = p.levels[l];
       std::string suffix = "." + std::to_string(l);
       t.caches.push_back(
-          add_cache(t, level.lens, level.page_size, unshare, static_cast<int>(l), suffix));
+          add_cache(t, level.lens, level.page_size, options, static_cast<int>(l), suffix));
       std::vector<int> indptr = {level.first};
       for (int count : level.requests)
         indptr.push_back(indptr.back() + count);
@@ -272,7 +274,7 @@ Tensors materialise(const Problem &p, const MaterialiseOptions &options) {
   switch (p.family) {
   case Family::kPaged:
   case Family::kCascade:
-    fill_attention(t, options.unshare);
+    fill_attention(t, options);
     break;
   case Family::kMergeState:
     fill_merge_state(t);

@@ -6,7 +6,8 @@
 namespace assay {
 
 struct MaterialiseOptions {
-  bool unshare = false; ///< give every user of a shared page its own copy
+  bool unshare = false;       ///< give every user of a shared page its own copy
+  bool cache_contents = true; ///< false: K and V have no bytes here
 };
 
 /// Allocates and fills every buffer of the case; dead slots, outputs and spare pages hold poison.

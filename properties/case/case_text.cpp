@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/case/device_limits.h"
 #include "properties/case/fields.h"
 
 namespace assay {
@@ -20,12 +21,31 @@ std::string_view trim(std::string_view s) {
   return s.substr(from, s.find_last_not_of(" \t\r") - from + 1);
 }
 
+constexpr int kMostValues = 1 << 20; // of a list with repeats
+constexpr size_t kFewRepeats = 8;    // are written out
+
+/// "3, 4, 64 x 8192": many of one value are said once.
+std::string list_of(const std::vector<int> &values) {
+  std::string text;
+  for (size_t i = 0; i < values.size();) {
+    size_t end = i + 1;
+    while (end < values.size() && values[end] == values[i])
+      ++end;
+    if (end - i <= kFewRepeats) end = i + 1;
+    if (i > 0) text += ", ";
+    text +=
+        end == i + 1 ? fmt::format("{}", values[i]) : fmt::format("{} x {}", end - i, values[i]);
+    i = end;
+  }
+  return text;
+}
+
 class Writer {
 public:
   void integer(const std::string &name, int &value, const Range &) { line(name, value); }
   void eighths(const std::string &name, int &value, const Range &) { line(name, value); }
   void integers(const std::string &name, std::vector<int> &values, int, const Range &) {
-    if (!values.empty()) line(name, fmt::format("{}", fmt::join(values, ", ")));
+    if (!values.empty()) line(name, list_of(values));
   }
   template <class E>
   void choice(const std::string &name, E &value, std::span<const EnumName<E>> options) {
@@ -242,10 +262,18 @@ private:
   void parse_list(const Entry &entry, const std::string &name, std::vector<int> &values) {
     std::string_view rest = entry.value;
     while (error.empty()) {
-      auto comma = rest.find(',');
-      int value = 0;
-      parse_int(entry, name, rest.substr(0, comma), value);
-      values.push_back(value);
+      const auto comma = rest.find(',');
+      std::string_view item = rest.substr(0, comma);
+      int count = 1, value = 0;
+      if (const auto times = item.find('x'); times != item.npos) {
+        parse_int(entry, name, item.substr(0, times), count);
+        item.remove_prefix(times + 1);
+        const int room = kMostValues - static_cast<int>(values.size());
+        if (count < 1 || count > room)
+          fail(entry.line, name, fmt::format("{} is outside 1 .. {}", count, room));
+      }
+      parse_int(entry, name, item, value);
+      if (error.empty()) values.insert(values.end(), static_cast<size_t>(count), value);
       if (comma == rest.npos) break;
       rest.remove_prefix(comma + 1);
     }
@@ -334,7 +362,9 @@ std::variant<Case, CaseError> parse_case(std::string_view text) {
     found->second.used = true;
   }
   Reader reader(entries);
-  visit_fields(reader, c.problem, full_limits());
+  const auto family = entries.find("family");
+  const bool paged = family != entries.end() && family->second.value == name_of(Family::kPaged);
+  visit_fields(reader, c.problem, device_limits(paged ? Family::kPaged : Family::kCascade));
   if (!reader.error.empty()) return CaseError{reader.error_line, reader.error};
   for (const auto &[name, entry] : entries)
     if (!entry.used)
@@ -349,7 +379,7 @@ std::variant<Case, CaseError> parse_case(std::string_view text) {
 std::string format_problem(const Problem &p) {
   Writer writer;
   Problem copy = p;
-  visit_fields(writer, copy, full_limits());
+  visit_fields(writer, copy, device_limits(p.family));
   return writer.text;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "properties/case/device_limits.h"
 #include "properties/case/query_rows.h"
 #include "properties/case/simplify.h"
 
@@ -123,7 +124,7 @@ Problem shrink(const Problem &p, const std::function<bool(const Problem &)> &fai
     s.exhausted = true;
     return best;
   }
-  const Limits limits = full_limits();
+  const Limits limits = is_big(p) ? device_limits(p.family) : full_limits();
   size_t fields = shrink_candidates(p).size();
   for (bool progress = true; progress;) {
     progress = false;

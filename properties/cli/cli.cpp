@@ -111,7 +111,10 @@ struct Parser {
                      "of the tree around it or around this folder)")
         ->type_name("DIR");
 
-    CLI::App *replay = sub("replay", "check the cases of files", command_replay);
+    CLI::App *replay =
+        sub("replay",
+            "check the cases of files; on --target cuda also those that no host holds (corpus/big)",
+            command_replay);
     add_files(replay, -1);
     CLI::App *shrink = sub("shrink", "make a failing case smaller", command_shrink);
     add_files(shrink, 1);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "properties/case/classify.h"
+#include "properties/cli/big_case.h"
 #include "properties/cli/kept_verdict.h"
 #include "properties/cli/session.h"
 #include "properties/relate/explain.h"
@@ -70,7 +71,7 @@ std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
       if (!applies(*property, *kernel)) continue;
       auto sut = session.sut(*kernel, WorkerUse::kRun, held); // it may be a crash
       Replayed r{kernel, property, {}};
-      r.result = checked(*property, loaded.c.problem, *sut, &r.threw);
+      r.result = checked_case(*property, loaded.c.problem, *sut, &r.threw);
       out.push_back(std::move(r));
     }
   return out;
@@ -190,10 +191,10 @@ int command_shrink(Session &session) {
   small.property = failure->property->name;
   small.target = target_name(failure->kernel->target);
   auto fails = [&](const Problem &p) {
-    return checked(*failure->property, p, *sut, nullptr).failed();
+    return checked_case(*failure->property, p, *sut, nullptr).failed();
   };
   small.problem = shrink(loaded.c.problem, fails, {.checks = 5000, .seconds = 60}, &stats);
-  CheckResult result = checked(*failure->property, small.problem, *sut, nullptr);
+  CheckResult result = checked_case(*failure->property, small.problem, *sut, nullptr);
   small.note = result.message;
   std::string path = session.options.out.empty() ? loaded.path + ".min" : session.options.out;
   write_case(path, small);

@@ -45,7 +45,9 @@ std::string against(const oracle::ElementReport &e) {
       e.reason == oracle::Reason::kNone ? "" : fmt::format(" ({})", reason_text(e.reason)));
 }
 
-CheckResult to_result(const oracle::Report &report) {
+} // namespace
+
+CheckResult result_of(const oracle::Report &report) {
   CheckResult out;
   count_compared(report.claimed);
   out.outputs = report.claimed;
@@ -74,6 +76,8 @@ CheckResult to_result(const oracle::Report &report) {
     out.detail += describe(finding);
   return out;
 }
+
+namespace {
 
 uint64_t sampling_hash(const Problem &p, int row, int head) {
   return hash_values(0xce27u, p.q.seed, p.k.seed, p.v.seed, row, head);
@@ -130,8 +134,8 @@ CheckResult inside_budget(const Outcome &run, Sut &sut) {
   const oracle::CallOutputs outputs = outputs_of(run.after);
   if (DeviceOracle *device = sut.device_oracle())
     if (const auto report = judged_there(run, call, outputs, host_sample(p), *device))
-      return to_result(*report);
-  return to_result(oracle::judge_call(call.rows, outputs, call.model, sample_of(p)));
+      return result_of(*report);
+  return result_of(oracle::judge_call(call.rows, outputs, call.model, sample_of(p)));
 }
 
 } // namespace assay

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "oracle/judge/verdict.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
@@ -8,5 +9,8 @@ namespace assay {
 /// The oracle's verdict on every element of a run, with its worst ratios; `detail` names the worst
 /// element, its enclosure and the budget by term.
 CheckResult inside_budget(const Outcome &run, Sut &sut);
+
+/// What a report says, as the result of a check.
+CheckResult result_of(const oracle::Report &report);
 
 } // namespace assay

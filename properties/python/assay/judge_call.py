@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call that can be judged: its tensors, numbers and claimed arithmetic, whoever put them together."""
 import dataclasses
+import sys
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from .judge_inputs import host
 from .judge_report import JudgeReport
 
 ATTENTION, MERGE = "attention", "merge"
+#: What libassay_judge_cuda takes on a GPU, all of it or none.
+_ON_GPU = {ATTENTION: ("out", "q", "k", "v", "lse"), MERGE: ("out", "lse", "o", "lse_in")}
 _ENTRIES = {ATTENTION: ("assay_judge_attention", lib.Attention), MERGE: ("assay_judge_merge", lib.Merge)}
 
 
@@ -19,6 +22,10 @@ def _array(tensor):
         raise ValueError(f"assay: {tensor.name} has {len(tensor.shape)} dimensions, expected at most 4")
     pad = (0,) * (4 - len(tensor.shape))
     return lib.Array(tensor.data, lib.DTYPES[tensor.dtype], len(tensor.shape), tensor.shape + pad, tensor.stride + pad)
+
+
+def _stream(device):
+    return sys.modules["torch"].cuda.current_stream(device).cuda_stream
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,17 +44,23 @@ class Call:
     def judge(self):
         """The JudgeReport; ValueError names what does not fit."""
         entry, struct = _ENTRIES[self.kind]
+        there = self._device()
+        tensors = {name: tensor if there is not None or tensor is None else tensor.on_host() for name, tensor in self.tensors.items()}
         params = struct(
-            arithmetic=lib.Arithmetic(**self.arithmetic), **self.scalars,
-            **{name: _array(tensor) for name, tensor in self.tensors.items()},
+            arithmetic=lib.Arithmetic(**self.arithmetic), **self.scalars, **{name: _array(tensor) for name, tensor in tensors.items()},
         )  # fmt: skip
-        report = lib.call(entry, params)
+        report = lib.call(entry, params) if there is None else lib.call_on_gpu(entry, params, _stream(there))
         return JudgeReport(
             verdict=lib.VERDICTS[report.verdict], like=self.like, worst=self._worst(report.worst, report.rows),
             ratio=report.worst_ratio, ratio_lse=report.worst_ratio_lse, budget=report.median_budget,
             elements=report.elements, claimed=report.claimed, findings=report.findings, rows=report.rows,
             rows_judged=report.rows_judged,
         )  # fmt: skip
+
+    def _device(self):
+        """Of the GPU that holds all of the call's large tensors, or None."""
+        large = [self.tensors[name] for name in _ON_GPU[self.kind] if self.tensors[name] is not None]
+        return large[0].value.device if all(tensor.on_gpu for tensor in large) else None
 
     def request_of(self, row):
         """(request, query of the request, queries of the request) of a row of attention."""

@@ -17,7 +17,7 @@ def excerpt(call, row):
     tensors = {name: _array(tensor) for name, tensor in call.given().items() if name in _HEADS and len(tensor.shape) < 3}
     scalars = {**call.scalars, "max_rows": 1}
     if call.kind == MERGE:
-        tensors.update({name: call.tensors[name].numpy()[:, row : row + 1] for name in ("o", "lse_in")}, queries=1)
+        tensors.update({name: call.tensors[name].at(slice(None), slice(row, row + 1)) for name in ("o", "lse_in")}, queries=1)
     else:
         length, queries, keys = _cut(call, row)
         if call.tensors["mask"] is not None:
@@ -30,7 +30,7 @@ def excerpt(call, row):
     queries = tensors.pop("queries")
     for name in ("out", "q", "lse"):
         if call.tensors.get(name) is not None:
-            tensors[name] = repeated(call.tensors[name].numpy()[row : row + 1], queries)
+            tensors[name] = repeated(call.tensors[name].at(slice(row, row + 1)), queries)
     if "q_scale" in tensors and tensors["q_scale"].ndim == 2:
         tensors["q_scale"] = repeated(tensors["q_scale"][row : row + 1], queries)
     dtypes = {name: call.tensors[name].given for name in ("out", "q", "k", "v", "mask") if call.tensors.get(name) is not None}
@@ -88,10 +88,11 @@ def _pool(call, request, length, keys):
     for name in ("k", "v", "k_scale", "v_scale"):
         if call.tensors[name] is None or len(call.tensors[name].shape) < 3:
             continue  # a scale of the call or of heads is no part of the pages
-        cache = call.tensors[name].numpy()
-        pages = np.zeros((max(last - first, 1) * SLOTS, *cache.shape[2:]), cache.dtype)
-        if len(tokens):
-            pages[tokens - first * SLOTS] = cache[_page_ids(call, name[0], request, tokens // cache.shape[1]), tokens % cache.shape[1]]
+        cache = call.tensors[name]
+        slots = cache.shape[1]
+        seen = cache.at(_page_ids(call, name[0], request, tokens // slots), tokens % slots)
+        pages = np.zeros((max(last - first, 1) * SLOTS, *cache.shape[2:]), seen.dtype)
+        pages[tokens - first * SLOTS] = seen
         out[name] = pages.reshape(-1, SLOTS, *cache.shape[2:])
     return out
 

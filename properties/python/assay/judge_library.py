@@ -14,6 +14,7 @@ from .declaration import Declaration
 
 i32, i64, u64, f32, f64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_double
 NAME = "libassay_judge.so"
+CUDA_NAME = "libassay_judge_cuda.so"
 DTYPES = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4, "int32": 32, "int64": 33, "uint8": 34, "int8": 35}
 VERDICTS = ("inside", "outside", "undecided")
 TERMS = ("weights", "p_rounding", "accumulation", "normalisation", "merge", "output_rounding", "flush")
@@ -98,11 +99,39 @@ def library():
     return loaded
 
 
-def call(name, params):
-    """The report of a call; ValueError with the library's words where it refuses one."""
+@functools.cache
+def cuda_library():
+    """libassay_judge_cuda: ASSAY_JUDGE_CUDA_LIBRARY, else the one beside libassay_judge; None where neither is there."""
+    path = os.environ.get("ASSAY_JUDGE_CUDA_LIBRARY")
+    if not path:
+        beside = pathlib.Path(find_library()).parent / CUDA_NAME
+        if not beside.is_file():
+            return None
+        path = str(beside)
+    try:
+        loaded = ctypes.CDLL(path)
+        for name, params in (("assay_judge_attention", Attention), ("assay_judge_merge", Merge)):
+            function = getattr(loaded, name + "_cuda")
+            function.argtypes, function.restype = [ctypes.POINTER(params), ctypes.c_void_p, ctypes.POINTER(Report)], i32
+        loaded.assay_judge_last_error.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        raise LibraryError(f"assay: {path}: {error}") from error
+    return loaded
+
+
+def _report(loaded, name, params, *stream):
     params.struct_size = ctypes.sizeof(params)
     report = Report(struct_size=ctypes.sizeof(Report))
-    loaded = library()
-    if getattr(loaded, name)(ctypes.byref(params), ctypes.byref(report)) != 0:
+    if getattr(loaded, name)(ctypes.byref(params), *stream, ctypes.byref(report)) != 0:
         raise ValueError("assay: " + loaded.assay_judge_last_error().decode())
     return report
+
+
+def call(name, params):
+    """The report of a call; ValueError with the library's words where it refuses one."""
+    return _report(library(), name, params)
+
+
+def call_on_gpu(name, params, stream):
+    """The same of tensors on a GPU, behind what `stream` (an address) holds."""
+    return _report(cuda_library(), name + "_cuda", params, stream)

@@ -4,6 +4,8 @@ import sys
 
 import numpy as np
 
+from . import judge_library
+
 #: Names of element types, by what libraries call them. uint16 is bf16 (NumPy has none), as everywhere in
 #: this package; uint8 is fp8 where the call says which.
 NAMES = {
@@ -12,16 +14,26 @@ NAMES = {
 }  # fmt: skip
 
 
+#: Arguments that are judged on a GPU where they lie, if libassay_judge_cuda is there; others are copied from it.
+ON_GPU = ("out", "q", "k", "v", "kv", "lse", "states", "lse_in")
+_DLPACK_CUDA = 2
+
+
 class Tensor:
-    """One array of a caller: kept alive, in host memory, with strides in elements and none of them negative."""
+    """One array of a caller: kept alive, with strides in elements and none of them negative; in host memory, or on a GPU."""
 
     def __init__(self, name, value, dtype=None):
-        self.name, self.value, self.given = name, value, dtype
+        self.name, self.value, self.given, self.on_gpu = name, value, dtype, False
         torch = sys.modules.get("torch")
+        if (torch is None or not isinstance(value, torch.Tensor)) and hasattr(value, "__dlpack_device__"):
+            if value.__dlpack_device__()[0] == _DLPACK_CUDA:
+                value = self._of_gpu(value)
+                torch = sys.modules["torch"]
         if torch is not None and isinstance(value, torch.Tensor):
             value = value.detach()
             self.device = str(value.device)
-            if value.device.type != "cpu":
+            self.on_gpu = value.is_cuda and name in ON_GPU and judge_library.cuda_library() is not None
+            if value.device.type != "cpu" and not self.on_gpu:
                 value = value.cpu()
             self.dtype_name = str(value.dtype).removeprefix("torch.")
             self.value, self.data = value, value.data_ptr()
@@ -35,6 +47,14 @@ class Tensor:
             self.dtype_name = value.dtype.name
             self.value, self.data = value, value.__array_interface__["data"][0]
             self.shape, self.stride = value.shape, tuple(s // value.itemsize for s in value.strides)
+
+    def _of_gpu(self, value):
+        """As a torch tensor of the same memory."""
+        try:
+            import torch
+        except ImportError as error:
+            raise TypeError(f"assay: {self.name} is a {type(value).__name__} on a GPU, which takes torch to be viewed") from error
+        return torch.from_dlpack(value)
 
     def _from_other(self, value):
         if hasattr(value, "__dlpack__"):
@@ -78,13 +98,27 @@ class Tensor:
     def transpose(self, *axes):
         return self.view(self.value.permute(*axes) if hasattr(self.value, "permute") else self.value.transpose(axes))
 
+    def on_host(self):
+        """This one, or a copy of what lies on a GPU."""
+        if not self.on_gpu:
+            return self
+        copy = Tensor("copy", self.value, self.given)  # a name that stays on no GPU
+        copy.name = self.name
+        return copy
+
     def numpy(self):
-        """The same memory as a NumPy array: bf16 as uint16, fp8 as uint8."""
+        """The same memory as a NumPy array, of a GPU's a copy: bf16 as uint16, fp8 as uint8."""
+        return self.at(Ellipsis)
+
+    def at(self, *index):
+        """Some of its elements, by slices or arrays of numbers, as numpy() has them: of a GPU's these alone are copied."""
         if isinstance(self.value, np.ndarray):
-            return self.value
-        if self.dtype_name in ("bool", "uint8"):  # a mask, or bytes
-            return self.value.numpy()
+            return self.value[index]
         torch = sys.modules["torch"]
-        stored = {"bf16": torch.int16, "e4m3": torch.uint8, "e5m2": torch.uint8}.get(self.dtype)
-        array = (self.value.view(stored) if stored else self.value).numpy()
-        return array.view(np.uint16) if self.dtype == "bf16" else array
+        bits = self.value
+        if self.dtype_name not in ("bool", "uint8"):  # a mask, or bytes
+            stored = {"bf16": torch.int16, "e4m3": torch.uint8, "e5m2": torch.uint8}.get(self.dtype)
+            bits = bits.view(stored) if stored else bits
+        index = tuple(torch.as_tensor(i, device=bits.device) if isinstance(i, np.ndarray) else i for i in index)
+        array = bits[index].cpu().numpy()
+        return array.view(np.uint16) if self.dtype_name == "bfloat16" else array

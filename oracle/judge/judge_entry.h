@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the entry points of assay_judge.h share, wherever the arrays lie.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/abi/assay_judge.h"
+#include "oracle/bounds/declaration.h"
+#include "oracle/judge/arrays.h"
+#include "oracle/judge/judge.h"
+
+namespace assay::oracle {
+
+/** Of this thread. */
+std::string &judge_last_error();
+
+/** Rows to judge: all, or the first, the last, those of the longest request, and others between. */
+std::vector<int> chosen_rows(const CallRows &rows, int max_rows);
+
+/** One (row, head) in 64 is recomputed in interval arithmetic, of long rows one in 1,024: a key
+    costs about 20 us. */
+CertifySample certified_sample();
+
+/** `body(task)` for each of so many, on several threads; 0: as many as there are processors. Throws
+    what one of them threw. */
+void on_threads(size_t tasks, int threads, const std::function<void(size_t task)> &body);
+
+/** Checks both structs by size; the status of a mistake has its message. */
+assay_status refuse_sizes(uint32_t params, uint32_t expected, const assay_judge_report &report);
+assay_status refuse(assay_status status, const std::string &message);
+
+void fill_report(const Report &from, size_t rows_judged, int rows, assay_judge_report &to);
+
+/** An entry point: `judge(rows, outputs, model, rows_judged)` gives the Report. */
+template <class Params, class Judge>
+assay_status judge_entry(const Params *params, assay_judge_report *report, Judge judge) {
+  judge_last_error().clear();
+  if (params == nullptr) return refuse(ASSAY_INVALID_ARGUMENT, "params is null");
+  if (report == nullptr) return refuse(ASSAY_INVALID_ARGUMENT, "report is null");
+  if (assay_status status = refuse_sizes(params->struct_size, sizeof(Params), *report))
+    return status;
+  try {
+    require_declaration(params->arithmetic);
+    const CallRows rows = rows_of(*params);
+    const KernelModel model{.arithmetic = params->arithmetic};
+    size_t rows_judged = 0;
+    const Report judged =
+        judge(rows, CallOutputs{params->out.data, static_cast<const float *>(params->lse.data)},
+              model, rows_judged);
+    fill_report(judged, rows_judged, outputs_of(rows).rows(), *report);
+    return ASSAY_OK;
+  } catch (const ArrayError &e) {
+    return refuse(e.status(), e.what());
+  } catch (const std::invalid_argument &e) {
+    return refuse(ASSAY_INVALID_ARGUMENT, e.what());
+  } catch (const std::exception &e) {
+    return refuse(ASSAY_INTERNAL, e.what());
+  }
+}
+
+} // namespace assay::oracle

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random correct kernels, call after call, judged by the bodies that a GPU runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "oracle/tests/emulated_call.h"
+#include "oracle/tiers/tiers.h"
+
+namespace assay::oracle::test {
+
+/// The GPU's bodies, or its text of every tier on this processor. Not for two threads at once.
+class Bodies {
+public:
+  enum class Where { kGpu, kHere };
+  explicit Bodies(Where where);
+  /// T0 and the LSE without an order of keys: the passes.
+  BulkReport first(const EmulatedCall &call, std::vector<BulkElement> *elements = nullptr);
+  /// Every tier, with its order.
+  TierReport every(const EmulatedCall &call, bool elements = false);
+
+private:
+  const std::byte *at(const EmulatedCall &call);
+  std::unique_ptr<BulkJudge> passes_; ///< null: here
+  std::unique_ptr<TierJudge> tiers_;
+};
+
+struct CallTally {
+  uint64_t calls = 0, refused = 0, rows = 0;
+  uint64_t emulated = 0; ///< outputs and LSEs
+  uint64_t judged = 0;   ///< by the bodies: certainly inside, once by the passes, once by all tiers
+  uint64_t wide = 0, formats = 0; ///< of those, of kernels with wide errors, with formats
+  uint64_t host_rows = 0;         ///< left to the host
+  uint64_t no_claim = 0, violations = 0, undecided = 0;
+  double t0 = 0, t1 = 0, t2 = 0, lse = 0; ///< largest |error| / bound
+  // Budgets over the host's, of the calls that were compared; what disagrees.
+  uint64_t compared = 0, apart = 0;
+  uint64_t narrower = 0, wider = 0; ///< budgets by more than 1e-6 below, 1e-3 above the host's
+  uint64_t fewer_claims = 0;        ///< the passes say nothing where the host does: no mistake
+  double least_first = INFINITY, most_first = 0, least_tiers = INFINITY, most_tiers = 0;
+  std::string widest_first; ///< where most_first was seen; empty: it is not above 1.001
+  std::map<std::string, std::vector<std::string>> wrong; ///< by kind, the first lines of each
+
+  void add(const CallTally &other);
+  bool sound() const { return violations == 0 && undecided == 0 && apart == 0; }
+};
+
+/// Call `number` of a seed. `compare`: hold every bound against the host's.
+void judge_drawn_call(Bodies &bodies, uint64_t seed, uint64_t number, bool compare,
+                      CallTally &tally);
+
+} // namespace assay::oracle::test

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports of calls whose arrays lie elsewhere are those of calls that lie here.
+#include <atomic>
+#include <cstring>
+
+#include "oracle/tests/random_merge.h"
+#include "oracle/tests/tiers_compare.h"
+#include "oracle/tiers/whole_report.h"
+
+namespace assay::oracle {
+namespace {
+
+using test::HostMemory;
+using test::RandomCall;
+
+/// The GPU's text, and reads that are counted.
+Elsewhere twin(std::atomic<size_t> &bytes_read) {
+  return {
+      .rows = [](const AttentionRows &rows, const CallOutputs &outputs,
+                 const KernelModel &model) { return judge_tiers_here(rows, outputs, model); },
+      .merges = [](const MergeRows &rows, const CallOutputs &outputs,
+                   const KernelModel &model) { return judge_merges_here(rows, outputs, model); },
+      .memory = Memory([&](void *to, const void *from, size_t bytes, size_t pitch, size_t rows) {
+        bytes_read += bytes * rows;
+        for (size_t i = 0; i < rows; ++i)
+          std::memcpy(static_cast<char *>(to) + i * bytes,
+                      static_cast<const char *>(from) + i * pitch, bytes);
+      })};
+}
+
+void expect_same(const Report &there, const Report &here) {
+  EXPECT_EQ(there.verdict, here.verdict);
+  EXPECT_EQ(there.elements, here.elements);
+  EXPECT_EQ(there.claimed, here.claimed);
+  EXPECT_EQ(there.finding_count, here.finding_count);
+  EXPECT_NEAR(there.worst_ratio_t0, here.worst_ratio_t0, 1e-9 * here.worst_ratio_t0);
+  EXPECT_EQ(there.budgets.median(), here.budgets.median());
+}
+
+test::Options plain() {
+  test::Options o;
+  o.lengths = {300, 0, 120, 64};
+  o.q_len = 2;
+  return o;
+}
+
+TEST(WholeReport, IsThatOfTheHost) {
+  HostMemory memory;
+  RandomCall call(plain(), 3, memory);
+  const KernelModel model{.arithmetic = call.model.arithmetic};
+  std::atomic<size_t> bytes = 0;
+  const auto judged = [&] {
+    return whole_report(call.rows, call.outputs(), model, twin(bytes), 2);
+  };
+  expect_same(judged(), judge_call(call.rows, call.outputs(), model));
+  *static_cast<uint16_t *>(call.o_of(1, 5, 77)) ^= 0x8000;
+  const Report wrong = judged();
+  expect_same(wrong, judge_call(call.rows, call.outputs(), model));
+  ASSERT_EQ(wrong.finding_count, 1u);
+  EXPECT_EQ(wrong.findings[0].request, 1);
+  EXPECT_EQ(wrong.findings[0].head, 5);
+  EXPECT_EQ(wrong.findings[0].dim, 77);
+}
+
+TEST(WholeReport, ReadsSomeRowsAlone) {
+  HostMemory memory;
+  const RandomCall call(plain(), 4, memory);
+  std::atomic<size_t> bytes = 0;
+  whole_report(call.rows, call.outputs(), {.arithmetic = call.model.arithmetic}, twin(bytes), 1);
+  // Six pairs of two rows without keys aside, the sample of three: a kv head each.
+  const size_t list = size_t{300} * 128 * 2 * 2;
+  EXPECT_GT(bytes, 0u);
+  EXPECT_LT(bytes, 4 * list);
+}
+
+TEST(WholeReport, ReadsWhatTheGpuRefuses) {
+  HostMemory memory;
+  RandomCall call(plain(), 5, memory);
+  call.rows.o_scale = 1.0f;
+  call.rows.q_scale.assign(static_cast<size_t>(call.rows.out.rows() * call.rows.out.heads), 1.0f);
+  const KernelModel model{.arithmetic = call.model.arithmetic};
+  ASSERT_NE(tiers_refuse(call.rows, model), "");
+  std::atomic<size_t> bytes = 0;
+  expect_same(whole_report(call.rows, call.outputs(), model, twin(bytes), 2),
+              judge_call(call.rows, call.outputs(), model));
+  EXPECT_GT(bytes, size_t{300} * 128 * 2 * 2 * 2);
+}
+
+TEST(WholeReport, OfMerges) {
+  HostMemory memory;
+  const test::RandomMerge call(3, memory);
+  std::atomic<size_t> bytes = 0;
+  expect_same(whole_report(call.rows, call.outputs(), call.model, twin(bytes), 2),
+              judge_call(call.rows, call.outputs(), call.model));
+}
+
+TEST(WholeReport, ARowThatIsInsideThereAloneIsAnError) {
+  HostMemory memory;
+  RandomCall call(plain(), 6, memory);
+  const KernelModel model{.arithmetic = call.model.arithmetic};
+  const TierReport right = judge_tiers_here(call.rows, call.outputs(), model);
+  *static_cast<uint16_t *>(call.o_of(0, 0, 7)) ^= 0x8000;
+  std::atomic<size_t> bytes = 0;
+  Elsewhere blind = twin(bytes);
+  blind.rows = [&](const AttentionRows &, const CallOutputs &, const KernelModel &) {
+    return right;
+  };
+  EXPECT_THROW(whole_report(call.rows, call.outputs(), model, blind, 1), std::logic_error);
+}
+
+} // namespace
+} // namespace assay::oracle
