@@ -116,7 +116,7 @@ int kills(const Wrong &wrong, double *worst_t0) {
     Case c;
     c.dtype = wrong.features.fp8 ? ASSAY_FP16 : ASSAY_BF16;
     c.row = draw_row(Regime::kNormal, c.dtype, 1001, 128, random);
-    if (wrong.features.fp8) narrow(c, ASSAY_E4M3);
+    if (wrong.features.fp8) narrow(c.row.keys, ASSAY_E4M3);
     c.sm_scale = 1.0f / std::sqrt(128.0f);
     c.splits = 4;
     c.emulation.seed = random();
