@@ -197,7 +197,7 @@ ORACLE_HOST_DEVICE inline ReplayedKey replay_key(const RowNumbers &row, const Fo
   // A weight that may be far above 1, or beyond its format (448 in e4m3, and weights may be scaled
   // to 256), is one that nothing is known of: it has no candidates.
   const double most = p * (1.0 + window);
-  if (!(most <= 2.0 && ldexp(most, m.p_scale_log2) < p_format.overflow_threshold)) {
+  if (!(most <= 2.0 && most < m.p_limit)) {
     key.vague = true;
     return key;
   }

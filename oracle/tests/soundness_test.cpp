@@ -139,6 +139,30 @@ TEST(Soundness, WeightsThatMayLeaveTheirFormatHaveNoCandidates) {
   EXPECT_GT(withdrawn, 0);
 }
 
+// Exponentials wrong by almost all of themselves: what weighs 1 may weigh 1.9, and times 256 leave e4m3.
+TEST(Soundness, NothingIsClaimedOfWeightsThatMayLeaveTheirFormat) {
+  for (const int scale : {7, 8}) {
+    std::mt19937_64 random(3);
+    Case c;
+    c.dtype = ASSAY_FP16;
+    c.sm_scale = 1.0f / std::sqrt(32.0f);
+    c.row = draw_row(Regime::kNormal, c.dtype, 400, 32, random);
+    c.emulation.p_format = ASSAY_FORMAT_E4M3;
+    c.emulation.p_scale_log2 = scale;
+    c.emulation.exp2_error = 0.9;
+    c.emulation.noise = Noise::kUp;
+    c.emulation.maxima = Maxima::kUnscaled;
+    c.order = deal_tiles(400, c.emulation.tile, 1, 1);
+    const RowOutput out = c.run();
+    EXPECT_EQ(std::isfinite(out.o[0]), scale == 7);
+    for (const bool with_order : {false, true}) {
+      const Report report = c.judge(out, with_order);
+      EXPECT_EQ(report.verdict, Verdict::kInside) << scale;
+      EXPECT_EQ(report.claimed > 0, scale == 7);
+    }
+  }
+}
+
 TEST(Soundness, OverstatedArithmeticIsSeen) {
   const auto honest_kernel = [](Emulation &) {};
   const auto honest_claim = [](assay_arithmetic &) {};
