@@ -22,9 +22,11 @@ template <int kPairs, int kBlocks>
 void launch_passes(const Call &call, unsigned units, unsigned pairs, cudaStream_t stream) {
   const TileShape shape(call.head_dim, call.dims);
   const auto bytes = static_cast<size_t>(UnitLoop<kPairs, kBlocks>::kTilesAt + 2 * shape.bytes());
-  const auto size = static_cast<int>(bytes);
+  // The limit is of the process, and other threads launch with it: that of the largest head_dim.
+  const TileShape largest(32 * kBlocks, 32 * kBlocks);
+  const int limit = UnitLoop<kPairs, kBlocks>::kTilesAt + 2 * largest.bytes();
   const auto allow = [&](const void *kernel) {
-    require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, size),
+    require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit),
             "shared memory");
   };
   allow(reinterpret_cast<const void *>(&first_pass<kPairs, kBlocks>));
@@ -39,10 +41,10 @@ void launch_passes(const Call &call, unsigned units, unsigned pairs, cudaStream_
 
 template <int kPairs>
 void launch_plain(const Call &call, unsigned units, unsigned pairs, cudaStream_t stream) {
-  const int bytes = PlainLoop<kPairs>::kTilesAt + 2 * kPlainTileBytes +
-                    (call.kv_dtype == ASSAY_BF16 ? 0 : kPlainRawBytes);
+  const int limit = PlainLoop<kPairs>::kTilesAt + 2 * kPlainTileBytes + kPlainRawBytes;
+  const int bytes = call.kv_dtype == ASSAY_BF16 ? limit - kPlainRawBytes : limit;
   require(cudaFuncSetAttribute(reinterpret_cast<const void *>(&plain_pass<kPairs>),
-                               cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize, limit),
           "shared memory");
   if (units > 0) plain_pass<kPairs><<<units, kThreads, static_cast<size_t>(bytes), stream>>>(call);
   decide_plain<kPairs><<<pairs, kFinishThreads, 0, stream>>>(call);
