@@ -139,7 +139,8 @@ TEST(Soundness, WeightsThatMayLeaveTheirFormatHaveNoCandidates) {
   EXPECT_GT(withdrawn, 0);
 }
 
-// Exponentials wrong by almost all of themselves: what weighs 1 may weigh 1.9, and times 256 leave e4m3.
+// Exponentials wrong by almost all of themselves: what weighs 1 may weigh 1.9 and, times 256,
+// leave e4m3.
 TEST(Soundness, NothingIsClaimedOfWeightsThatMayLeaveTheirFormat) {
   for (const int scale : {7, 8}) {
     std::mt19937_64 random(3);
