@@ -61,7 +61,9 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
   model.dot_floor = steps * kFloor;
   model.operand_normal = model.p_normal = std::ldexp(1.0, format_of(dtype).min_exponent);
   model.p_format = rounding_of(arithmetic.p_format, dtype);
+  model.p_limit = INFINITY;
   if (model.p_format != nullptr) {
+    model.p_limit = std::ldexp(model.p_format->overflow_threshold, -arithmetic.p_scale_log2);
     model.p_unit = model.p_format->unit_roundoff;
     model.p_scale_log2 = arithmetic.p_scale_log2;
     model.p_normal = std::ldexp(1.0, model.p_format->min_exponent - model.p_scale_log2);

@@ -34,7 +34,8 @@ struct ErrorModel {
   double p_unit;          ///< relative error of rounding P, 0 when it stays fp32
   double p_floor;         ///< absolute error of a subnormal P, 0 when there is none
   double p_normal;        ///< smallest normal P
-  int p_scale_log2;       ///< P is rounded as P 2^this; p_floor and p_normal are in units of P
+  double p_limit;         ///< from here on a rounded P is infinite
+  int p_scale_log2;       ///< P is rounded as P 2^this; p_floor to p_limit are in units of P
   double operand_normal;  ///< smallest normal V
   double sum_unit;        ///< relative error of an addition to a row sum
   double sum_floor;       ///< absolute error of a subnormal row sum, 0 when there is none

@@ -194,8 +194,10 @@ ORACLE_HOST_DEVICE inline ReplayedKey replay_key(const RowNumbers &row, const Fo
       own + score + (row.scale_error + 2 * kU + m.conversion) * (below + score) + kU * row.x_abs;
   double window = (1.0 + m.exp2) * (1.0 + kFloatExp2) * exp(kLn2 * eta * kSlack) - 1.0;
   const double p = exp2(-fmin(below, 1000.0));
-  // A weight that may be far above 1 is one that nothing is known of: it has no candidates.
-  if (!(p * (1.0 + window) <= 2.0)) {
+  // A weight that may be far above 1, or beyond its format (448 in e4m3, and weights may be scaled
+  // to 256), is one that nothing is known of: it has no candidates.
+  const double most = p * (1.0 + window);
+  if (!(most <= 2.0 && most < m.p_limit)) {
     key.vague = true;
     return key;
   }

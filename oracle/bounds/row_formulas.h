@@ -91,7 +91,7 @@ ORACLE_HOST_DEVICE inline void bound_row_sums(RowNumbers &row) {
 }
 
 /** Why nothing is claimed about a row whose logits are known. */
-enum class NoClaim { kNone, kLogits, kNarrowSum, kRoundings, kSumLimit };
+enum class NoClaim { kNone, kLogits, kNarrowSum, kWeightLimit, kRoundings, kSumLimit };
 
 /** Bounds the row's sums, if anything can be said of them. */
 ORACLE_HOST_DEVICE inline NoClaim bound_sums(RowNumbers &row) {
@@ -101,6 +101,9 @@ ORACLE_HOST_DEVICE inline NoClaim bound_sums(RowNumbers &row) {
   // The maximum's own weight is 2^(rounding of c * m): beyond this it says nothing any more.
   if (kU * row.x_abs > kMaxRoundedLogit) return NoClaim::kLogits;
   if (row.model.sum_floor > 0.0 && kU * row.x_abs > kMaxNarrowSumLogit) return NoClaim::kNarrowSum;
+  // The weight of the maximum is 1 but for its exponent's rounding and its exponential's error.
+  const double largest = exp2(1.5 * kU * row.x_abs) * (1.0 + row.model.exp2) * kSlack;
+  if (!(largest < row.model.p_limit)) return NoClaim::kWeightLimit;
   // Beyond e^8 a row sum says nothing; rows that long leave the range of every real kernel.
   if (!(tail_errors(row.model, row.shape).row_sum < kMaxRowSumError)) return NoClaim::kRoundings;
   bound_row_sums(row);

@@ -123,6 +123,7 @@ void compute_omega(RowWork &work) {
 const char *reason_of(NoClaim none) {
   if (none == NoClaim::kLogits) return "logits too large for fp32 softmax";
   if (none == NoClaim::kNarrowSum) return "logits too large for a row sum of that format";
+  if (none == NoClaim::kWeightLimit) return "a weight may leave the format that it is rounded to";
   if (none == NoClaim::kRoundings) return "too many roundings in a row sum";
   return "the row sum may leave its format";
 }

@@ -41,14 +41,15 @@ void decide_on_host(const CallDraw &draw, const EmulatedCall &call, const Kernel
   const Report report = judge_one(call.rows, call.outputs(), model, at.row, at.head);
   ++tally.host_rows;
   tally.no_claim += report.no_claim;
-  tally.violations += report.finding_count;
-  tally.undecided += report.verdict == Verdict::kUndecided;
   if (report.verdict == Verdict::kInside) return;
+  // One output outside makes the row so: the findings of an undecided row are all undecided.
+  const bool undecided = report.verdict == Verdict::kUndecided;
+  (undecided ? tally.undecided : tally.violations) += report.finding_count;
   const ElementReport &e = report.worst;
   const Place place{number, regime_name(draw.lists[static_cast<size_t>(at.row)].regime),
                     at.row, at.head,
                     e.dim,  e.tier};
-  note(tally, "violations",
+  note(tally, undecided ? "undecided" : "violations",
        with_numbers(place, ": got %.9g, exact %.12g, allowed %.3g", e.got, e.reference.mid,
                     e.budget.total));
 }

@@ -26,6 +26,27 @@ TEST(CallCampaign, RightKernelsAreInside) {
   EXPECT_LT(tally.most_tiers, 1 + 1e-9);
 }
 
+/// What one machine's campaign names, another's finds again: draws do not depend on the compiler.
+TEST(CallCampaign, ACallOfASeedIsTheSameWithEveryCompiler) {
+  std::mt19937_64 random(806);
+  const CallDraw draw = draw_call(random, 40);
+  const RowFeatures &f = draw.common.features;
+  EXPECT_FLOAT_EQ(f.k_scale, 2.28f);
+  EXPECT_FLOAT_EQ(f.v_scale, 0.2075f);
+  EXPECT_EQ(f.sink, -77.0f);
+  EXPECT_DOUBLE_EQ(draw.common.emulation.exp2_error, 1.4 * 0x1p-8);
+}
+
+/// Weights that nothing rounds, beside operands of fp16 in the cache.
+TEST(CallCampaign, UnroundedWeightsAreNoOperandsOfTheCachesType) {
+  Bodies bodies(Bodies::Where::kHere);
+  CallTally tally;
+  for (const uint64_t number : {661, 3400, 5624})
+    judge_drawn_call(bodies, 1, number, false, tally);
+  EXPECT_TRUE(tally.sound()) << (tally.wrong.empty() ? "" : tally.wrong.begin()->second.front());
+  EXPECT_GT(tally.judged, 1'000u);
+}
+
 /// N(0,1) rows of a plain kernel.
 CallDraw plain_draw(std::mt19937_64 &random, Mutant mutant) {
   CallDraw draw;

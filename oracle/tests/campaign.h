@@ -99,7 +99,8 @@ inline void widen_errors(Case &c, std::mt19937_64 &random) {
     return static_cast<int>(random() % static_cast<uint64_t>(limit));
   };
   Emulation &e = c.emulation;
-  e.exp2_error = std::ldexp(1.0 + 0.1 * pick(10), -4 - pick(19));
+  const double mantissa = 1.0 + 0.1 * pick(10);
+  e.exp2_error = std::ldexp(mantissa, -4 - pick(19));
   if (pick(2)) e.log2_error = std::ldexp(1.0, -4 - pick(19));
   if (pick(2)) e.rcp_error = std::ldexp(1.0, -4 - pick(19));
   e.noise = static_cast<Noise>(1 + pick(4));
@@ -131,8 +132,8 @@ struct Tally {
   void add(const Report &report) {
     outputs += report.claimed;
     no_claim += report.no_claim;
-    violations += report.finding_count;
-    undecided += report.verdict == Verdict::kUndecided;
+    // One output outside makes the row so: the findings of an undecided row are all undecided.
+    (report.verdict == Verdict::kUndecided ? undecided : violations) += report.finding_count;
     t0 = std::max(t0, report.worst_ratio_t0);
     if (!std::isnan(report.worst_ratio_t1)) t1 = std::max(t1, report.worst_ratio_t1), ++replayed;
     if (!std::isnan(report.worst_ratio_t2)) t2 = std::max(t2, report.worst_ratio_t2);

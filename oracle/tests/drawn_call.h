@@ -178,10 +178,14 @@ private:
     const float unit = kv_type_ == ASSAY_INT8 ? 0x1p-5f : 1.0f;
     for (auto *scales : {&k_scale_, &v_scale_})
       for (int i = 0; i < tokens * blocks; ++i)
-        scales->push_back(
-            pick(40) == 0
-                ? 0.0f
-                : std::ldexp(1.0f + 0.01f * static_cast<float>(pick(100)), pick(5) - 3) * unit);
+        scales->push_back(draw_scale() * unit);
+  }
+
+  // In two statements: the order in which a call's arguments are evaluated is the compiler's.
+  float draw_scale() {
+    if (pick(40) == 0) return 0.0f;
+    const float mantissa = 1.0f + 0.01f * static_cast<float>(pick(100));
+    return std::ldexp(mantissa, pick(5) - 3);
   }
 
   void draw_mask() {

@@ -21,20 +21,19 @@ void draw_features(CallDraw &call, std::mt19937_64 &random) {
   if (pick(4) == 0) {
     call.kv_dtype = pick(2) ? ASSAY_E4M3 : ASSAY_E5M2;
     f.fp8 = true;
-    f.k_scale = std::ldexp(1.0f + 0.01f * static_cast<float>(pick(100)), pick(9) - 4);
-    f.v_scale = std::ldexp(1.0f + 0.01f * static_cast<float>(pick(100)), pick(9) - 4);
+    f.k_scale = draw_scale(pick, 9);
+    f.v_scale = draw_scale(pick, 9);
     call.common.emulation.rounded_before_scale = pick(2) != 0;
   }
   if (pick(8) == 0)
     f.softcap = std::array{0.3f, 1.0f, 30.0f, 50.0f, 1000.0f}[static_cast<size_t>(pick(5))];
   if (pick(8) == 0) {
     f.alibi = true;
-    f.slope = (pick(3) ? 1.0f : -1.0f) * std::exp2(-0.37f * static_cast<float>(pick(25)));
+    f.slope = draw_slope(pick);
   }
   if (pick(5) == 0) {
     f.sinks = true;
-    f.sink =
-        pick(6) == 0 ? -INFINITY : std::ldexp(static_cast<float>(pick(2001) - 1000), -9 + pick(10));
+    f.sink = draw_sink(pick, 10);
   }
 }
 

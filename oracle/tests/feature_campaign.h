@@ -40,14 +40,31 @@ inline void vary_fp8_formats(Emulation &e) {
   if (bits >> 9 & 1) e.partial_format = ASSAY_FORMAT_CALL + static_cast<int>((bits >> 10) % 3);
 }
 
+// Every draw is a statement of its own: which of two arguments is evaluated first is the compiler's
+// choice, and a case of a seed is the same with all of them. `pick(n)`: 0 .. n - 1.
+template <class Pick>
+float draw_scale(Pick pick, int exponents) { // about 1
+  const float mantissa = 1.0f + 0.01f * static_cast<float>(pick(100));
+  return std::ldexp(mantissa, pick(exponents) - exponents / 2);
+}
+template <class Pick>
+float draw_slope(Pick pick) {
+  const float sign = pick(3) ? 1.0f : -1.0f;
+  return sign * std::exp2(-0.37f * static_cast<float>(pick(25)));
+}
+template <class Pick>
+float draw_sink(Pick pick, int exponents) {
+  if (pick(6) == 0) return -INFINITY;
+  const auto mantissa = static_cast<float>(pick(2001) - 1000);
+  return std::ldexp(mantissa, -9 + pick(exponents));
+}
+
 inline Case draw_feature_case(Feature feature, std::mt19937_64 &random, int max_keys) {
   const auto pick = [&](int limit) {
     return static_cast<int>(random() % static_cast<uint64_t>(limit));
   };
   const auto has = [&](Feature f) { return feature == f || (feature == Feature::kAll && pick(2)); };
-  const auto scale = [&] {
-    return std::ldexp(1.0f + 0.01f * static_cast<float>(pick(100)), pick(17) - 8);
-  };
+  const auto scale = [&] { return draw_scale(pick, 17); };
   Case c = draw_case(random, max_keys);
   if (pick(4) == 0) { // one of head_dim 256
     c.row = draw_row(c.regime, c.dtype, 1 + pick(60), 256, random);
@@ -66,12 +83,11 @@ inline Case draw_feature_case(Feature feature, std::mt19937_64 &random, int max_
     f.softcap = std::array{0.3f, 1.0f, 30.0f, 50.0f, 1000.0f}[static_cast<size_t>(pick(5))];
   if (has(Feature::kAlibi)) {
     f.alibi = true;
-    f.slope = (pick(3) ? 1.0f : -1.0f) * std::exp2(-0.37f * static_cast<float>(pick(25)));
+    f.slope = draw_slope(pick);
   }
   if (has(Feature::kSink)) {
     f.sinks = true;
-    f.sink =
-        pick(6) == 0 ? -INFINITY : std::ldexp(static_cast<float>(pick(2001) - 1000), -9 + pick(14));
+    f.sink = draw_sink(pick, 14);
   }
   if (has(Feature::kWindow)) { // the window begins anywhere in a tile
     const int n = static_cast<int>(c.row.keys.size()), hidden = pick(n);

@@ -134,7 +134,8 @@ void set_keys(Regime regime, assay_dtype dtype, int n, int d, Draw &draw, RowDat
     }
     break;
   case Regime::kOffset: {
-    const double offset = draw.power(2, 10) * (draw.below(2) ? 1 : -1);
+    const double size = draw.power(2, 10);
+    const double offset = draw.below(2) ? size : -size;
     draw.set_scores(
         row, [&](int) { return offset; }, 0.02f);
     break;

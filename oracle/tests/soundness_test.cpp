@@ -106,6 +106,64 @@ int cases_outside(const Overstated &claim) {
   return outside;
 }
 
+// Scores of an fp8 query are so uncertain that weights of 1, times 256, may be beyond e4m3, whose
+// largest is 448. The sink leaves the keys so little that T1 would say something for all that.
+TEST(Soundness, WeightsThatMayLeaveTheirFormatHaveNoCandidates) {
+  int replayed = 0, withdrawn = 0;
+  for (int number = 0; number < 200; ++number) {
+    std::mt19937_64 random(static_cast<uint64_t>(number));
+    Case c;
+    c.dtype = ASSAY_FP16;
+    c.sm_scale = 0.005f * static_cast<float>(number) / std::sqrt(32.0f);
+    c.row = draw_row(Regime::kNormal, c.dtype, 60, 32, random);
+    Emulation &e = c.emulation;
+    e.seed = random();
+    e.q_format = ASSAY_FORMAT_E4M3;
+    e.p_format = ASSAY_FORMAT_E4M3;
+    e.p_parts = 1 + number % 2;
+    c.order = deal_tiles(60, e.tile, 1, 1, e.p_parts);
+    c.set_features({.sinks = true, .sink = 30.0f});
+    bool applies[2];
+    for (const int halved : {0, 1}) {
+      e.p_scale_log2 = 8 - halved;
+      const Report report = c.judge(c.run(), true);
+      EXPECT_EQ(report.verdict, Verdict::kInside)
+          << number << " " << reason_text(report.worst.reason);
+      applies[halved] = attention_row(c.problem(true)).t1.applies();
+    }
+    EXPECT_LE(applies[0], applies[1]);
+    replayed += applies[0];
+    withdrawn += applies[1] && !applies[0];
+  }
+  EXPECT_GT(replayed, 20);
+  EXPECT_GT(withdrawn, 0);
+}
+
+// Exponentials wrong by almost all of themselves: what weighs 1 may weigh 1.9 and, times 256,
+// leave e4m3.
+TEST(Soundness, NothingIsClaimedOfWeightsThatMayLeaveTheirFormat) {
+  for (const int scale : {7, 8}) {
+    std::mt19937_64 random(3);
+    Case c;
+    c.dtype = ASSAY_FP16;
+    c.sm_scale = 1.0f / std::sqrt(32.0f);
+    c.row = draw_row(Regime::kNormal, c.dtype, 400, 32, random);
+    c.emulation.p_format = ASSAY_FORMAT_E4M3;
+    c.emulation.p_scale_log2 = scale;
+    c.emulation.exp2_error = 0.9;
+    c.emulation.noise = Noise::kUp;
+    c.emulation.maxima = Maxima::kUnscaled;
+    c.order = deal_tiles(400, c.emulation.tile, 1, 1);
+    const RowOutput out = c.run();
+    EXPECT_EQ(std::isfinite(out.o[0]), scale == 7);
+    for (const bool with_order : {false, true}) {
+      const Report report = c.judge(out, with_order);
+      EXPECT_EQ(report.verdict, Verdict::kInside) << scale;
+      EXPECT_EQ(report.claimed > 0, scale == 7);
+    }
+  }
+}
+
 TEST(Soundness, OverstatedArithmeticIsSeen) {
   const auto honest_kernel = [](Emulation &) {};
   const auto honest_claim = [](assay_arithmetic &) {};
