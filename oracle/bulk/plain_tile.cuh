@@ -90,11 +90,23 @@ __device__ inline double upper_number(uint32_t word) {
     of column lane / 4; c: rows as of a, columns 2 (lane % 4) and the next. */
 __device__ inline void multiply8(double (&c)[4], uint32_t first, uint32_t second, double b0,
                                  double b1) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
                "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
                : "d"(lower_number(first)), "d"(lower_number(second)), "d"(upper_number(first)),
                  "d"(upper_number(second)), "d"(b0), "d"(b1));
+#else // The same in four quarters: lanes hold their operands alike.
+  const auto quarter = [](double &left, double &right, double a, double b) {
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(left), "+d"(right)
+                 : "d"(a), "d"(b));
+  };
+  quarter(c[0], c[1], lower_number(first), b0);
+  quarter(c[0], c[1], upper_number(first), b1);
+  quarter(c[2], c[3], lower_number(second), b0);
+  quarter(c[2], c[3], upper_number(second), b1);
+#endif
 }
 
 /** The same of bf16 with 16 columns of a, summed in fp32. */

@@ -37,12 +37,14 @@ void set_heads(Params &p, int64_t kv_heads, int64_t group, int64_t tokens) {
 }
 
 /// Limits of a cache that no other size of the call matters to. `kv` finds it: levels move.
-template <class Find>
-void cache_limits(const Enlarged &call, const std::string &name, Find kv) {
+/// `fewer_requests` leaves so few that a plan of their longest rows has less than 2^31 tiles.
+template <class Find, class Fewer>
+void cache_limits(const Enlarged &call, const std::string &name, Find kv, Fewer fewer_requests) {
   const auto pages = [&](int32_t max_pages, int32_t page_size) {
     const std::string what =
         fmt::format("{} has {} pages of {} tokens", name, max_pages, page_size);
     call.ask(true, "pages", what, [&] {
+      fewer_requests();
       kv().max_pages = max_pages;
       kv().page_size = page_size;
       kv().page_table_stride = max_pages;
@@ -87,7 +89,9 @@ public:
       ask_for_plan(false, kMaxTokens, 1);
       ask_for_plan(false, kMaxTokens, 4); // 2^32 tokens a request
     }
-    cache_limits(call_, "kv", [&]() -> assay_paged_kv & { return p_.kv; });
+    cache_limits(
+        call_, "kv", [&]() -> assay_paged_kv & { return p_.kv; },
+        [&] { p_.batch = p_.kv.rows = std::min(p_.batch, 128); });
   }
 
 private:
@@ -175,7 +179,8 @@ public:
       params_.levels.assign(ASSAY_MAX_CASCADE_LEVELS, assay_cascade_level(params_.levels[0]));
       use_levels();
     });
-    cache_limits(call_, "levels[0].kv", [&]() -> assay_paged_kv & { return params_.levels[0].kv; });
+    cache_limits(
+        call_, "levels[0].kv", [&]() -> assay_paged_kv & { return params_.levels[0].kv; }, [] {});
   }
 
 private:

@@ -96,9 +96,23 @@ void classify_ragged(const Problem &p, ClassNames &out) {
   add(out, any([](int n) { return n == 0; }), "request_without_queries");
 }
 
+/// The cache with the tokens of all ranks: a mistake that needs their positions needs no shard.
+void fill_shard(Problem &p) {
+  std::vector<int> lens;
+  for (int request = 0; request < p.batch; ++request)
+    lens.push_back(global_tokens(p, request));
+  p.seq_lens = std::move(lens);
+  forget_shard(p);
+}
+
 void simplify_shard(const Problem &p, Candidates &out) {
   offer(out, p, forget_shard);
   if (p.foreign_tokens.empty()) return;
+  constexpr int kMostTokens = 4096; // more keys than that are nothing simpler
+  int tokens = 0;
+  for (int request = 0; request < p.batch && tokens <= kMostTokens; ++request)
+    tokens += global_tokens(p, request);
+  if (tokens <= kMostTokens) offer(out, p, fill_shard);
   towards(out, p, p.num_ranks, 2, [](Problem &c, int v) {
     c.num_ranks = v;
     c.rank = std::min(c.rank, v - 1);

@@ -162,7 +162,9 @@ TEST_F(Big, TextSaysEqualLengthsOnce) {
   Problem p = plain_case(64, 131072);
   p.num_kv_heads = 8;
   p.seq_lens[0] = 5;
-  const std::string text = format_case({.problem = p});
+  Case written;
+  written.problem = p;
+  const std::string text = format_case(written);
   EXPECT_NE(text.find("seq_lens = 5, 63 x 131072\n"), std::string::npos) << text;
   const auto parsed = parse_case(text);
   ASSERT_TRUE(std::holds_alternative<Case>(parsed)) << std::get<CaseError>(parsed).message;
