@@ -135,6 +135,9 @@ bool applies(const Property &property, const assay_kernel &kernel) {
 std::vector<std::string> required_classes(const Property &property, const assay_kernel &kernel) {
   std::vector<std::string> names = important_classes(static_cast<Family>(kernel.family));
   drop_classes(names, feature_words(), property.without);
+  // Without these nothing asks where the keys of a shard stand.
+  constexpr unsigned kPositions = kTokens | kWindow | kAlibi;
+  if ((property.without & kPositions) == kPositions) std::erase(names, "shard_with_positions");
   drop_classes(names, settings(), property.sets);
   return names;
 }
