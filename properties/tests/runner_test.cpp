@@ -68,6 +68,16 @@ TEST(Runner, EveryImportantClassGetsTwoCasesEvenInShortRuns) {
     EXPECT_GE(run.classes.at(name), 2) << name;
 }
 
+// What a property takes out of its cases is not asked of them, or no run could be whole.
+TEST(Runner, NoPropertyAsksForAClassThatItTakesAway) {
+  std::vector<const Property *> all;
+  for (const Property &property : properties())
+    if (applies(property, *v1()) && property.without != 0) all.push_back(&property);
+  ASSERT_GT(all.size(), 5u);
+  for (const PropertyRun &run : run_properties({v1()}, all, quick(1), nullptr).runs)
+    EXPECT_EQ(run.missing, std::vector<std::string>{}) << run.property->name;
+}
+
 /// A property of paged kernels that is not in the table.
 Property home_made(CheckResult (*check)(const Problem &, Sut &)) {
   Property property = *find_property("run_to_run");

@@ -41,6 +41,11 @@ def test_one_rank_gives_the_bits_of_merge_states(device, dtype, heads):
     assert windows.missing() == []
 
 
+def test_ranks_share_the_heads(device):
+    assert [w.own_heads for w in windows_of(device, 4)] == [(0, 1), (1, 3), (3, 4), (4, 6)]
+    assert [w.own_heads for w in windows_of(device, 2, heads="all")] == [(0, 6)] * 2
+
+
 @pytest.mark.parametrize("heads", ["scatter", "all"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_ranks_on_one_gpu_give_the_bits_of_merge_states(device, ranks, heads):
