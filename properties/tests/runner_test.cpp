@@ -7,7 +7,6 @@
 
 #include "properties/relate/outcome.h"
 #include "properties/run/groups.h"
-#include "properties/run/requirements.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {
@@ -59,23 +58,6 @@ TEST(Runner, CountsAndClassesDoNotDependOnThreads) {
   }
   EXPECT_EQ(one.findings(), 0);
   EXPECT_FALSE(one.incomplete());
-}
-
-TEST(Runner, EveryImportantClassGetsTwoCasesEvenInShortRuns) {
-  auto summary = run_properties({v1()}, some({"run_to_run"}), quick(1), nullptr);
-  const PropertyRun &run = summary.runs[0];
-  for (const std::string &name : required_classes(*run.property, *run.kernel))
-    EXPECT_GE(run.classes.at(name), 2) << name;
-}
-
-// What a property takes out of its cases is not asked of them, or no run could be whole.
-TEST(Runner, NoPropertyAsksForAClassThatItTakesAway) {
-  std::vector<const Property *> all;
-  for (const Property &property : properties())
-    if (applies(property, *v1()) && property.without != 0) all.push_back(&property);
-  ASSERT_GT(all.size(), 5u);
-  for (const PropertyRun &run : run_properties({v1()}, all, quick(1), nullptr).runs)
-    EXPECT_EQ(run.missing, std::vector<std::string>{}) << run.property->name;
 }
 
 /// A property of paged kernels that is not in the table.
