@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers, stack and static shared memory of every compiled kernel, against a committed table.
 
-Usage: kernel_figures.py [--write] [BINARY] [TABLE]
+Usage: kernel_figures.py [--write] [--arch sm_90] [--part] [BINARY] [TABLE]
 BINARY (build/cuda/assay) is any program or object with the kernels in it, TABLE
 kernels/decode/figures.csv. Fails (exit code 1) when a kernel uses stack or local memory, when a
 block of it does not fit into the registers of an SM, when the figures differ from the table, or when
-the stripped binary is larger than MAX_BYTES. --write makes the table from the binary.
+the stripped binary is larger than MAX_BYTES. --write makes the table from the binary. --arch: compares
+the rows of that architecture, the only one that BINARY was compiled for. --part: BINARY is an object with
+some of the kernels, and the table may have more.
 
 Reads the cubins inside the binary itself, because cuobjdump does not come with every toolkit that
 can compile: .nv_fatbin holds fat binaries, these one cubin per architecture (plain or zstd), a cubin
 is an ELF file whose .nv.info sections name the figures.
 """
+import argparse
 import csv
 import ctypes
 import io
@@ -166,7 +169,7 @@ def shown(figures):
     return ", ".join(f"{column} {value}" for column, value in zip(COLUMNS[3:], figures))
 
 
-def faults(rows, table, size):
+def faults(rows, table, size, part):
     """What is wrong, a line each."""
     for row in rows:
         name = f"{row[0]} {row[1]} <{row[2]}>"
@@ -176,7 +179,7 @@ def faults(rows, table, size):
         if (registers + 7) // 8 * 8 * threads > SM_REGISTERS:
             yield f"{name}: {registers} registers x {threads} threads, an SM has {SM_REGISTERS}"
     old, new = ({tuple(r[:3]): tuple(r[3:]) for r in t} for t in (table, rows))
-    for key in sorted(old.keys() | new.keys()):
+    for key in sorted(new.keys() if part else old.keys() | new.keys()):
         if old.get(key) != new.get(key):
             yield f"{key[0]} {key[1]} <{key[2]}>: {shown(new.get(key))}; table: {shown(old.get(key))}"
     if size > MAX_BYTES:
@@ -184,20 +187,26 @@ def faults(rows, table, size):
 
 
 def main():
-    arguments = [a for a in sys.argv[1:] if a != "--write"]
-    if len(arguments) > 2 or any(a.startswith("-") for a in arguments):
-        sys.exit(__doc__)
-    binary, table_path = (arguments + [BINARY, TABLE][len(arguments) :])[:2]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--arch")
+    parser.add_argument("--part", action="store_true")
+    parser.add_argument("binary", nargs="?", default=BINARY)
+    parser.add_argument("table", nargs="?", default=TABLE)
+    given = parser.parse_args()
+    if given.write and (given.arch or given.part):
+        parser.error("--write makes the whole table")
+    binary, table_path = given.binary, given.table
     rows = read_binary(binary)
-    if "--write" in sys.argv:
+    if given.write:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
         with open(table_path, "w") as f:
             f.write(text.getvalue())
     with open(table_path) as f:
-        table = list(csv.reader(f))[1:]
+        table = [row for row in csv.reader(f) if row[0] == given.arch or (not given.arch and row != COLUMNS)]
     size = stripped_bytes(binary)
-    found = list(faults(rows, table, size))
+    found = list(faults(rows, table, size, given.part))
     for line in found[:SHOWN]:
         print("figures:", line)
     if len(found) > SHOWN:
