@@ -4,8 +4,9 @@
 
 Usage: pages.py [ROOT]
 Every link to a file of the tree finds it, and every anchor its heading; lines have at most 120 characters outside
-tables; a page has at most 200 lines, a README of a folder 60. What measures or lists for reference has no limit of lines: pages with a name in
-capital letters (MEASURED.md, BOUNDS.md, HACKING.md) but README.md, and journals of results. Prints what is wrong; exit 1."""
+tables; a page has at most 200 lines, a README of a folder 60. What measures or lists for reference has no limit of
+lines: pages with a name in capital letters (MEASURED.md, BOUNDS.md), README.md, HACKING.md and CHANGELOG.md aside, and
+journals of results. Prints what is wrong; exit 1."""
 import pathlib
 import re
 import subprocess
@@ -16,6 +17,7 @@ FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^(#{1,6}) (.+?)\s*#*$")
 # [text](target), ![text](target), src="target", srcset="target"; code spans are taken out before.
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
+LIMITED = ("README.md", "HACKING.md", "CHANGELOG.md")
 TEMPLATES = "properties/plugins/templates/"  # pages of projects elsewhere: what they link to lies beside them there
 
 
@@ -53,7 +55,7 @@ def links(text):
 
 def unlimited(page):
     name = pathlib.PurePosixPath(page).name
-    return (name.split(".")[0].isupper() and name != "README.md") or name == "journal.md"
+    return (name.split(".")[0].isupper() and name not in LIMITED) or name == "journal.md"
 
 
 def check_links(root, page, pages, files):
