@@ -19,7 +19,7 @@ def excerpt(call, row):
     if call.kind == MERGE:
         tensors.update({name: call.tensors[name].at(slice(None), slice(row, row + 1)) for name in ("o", "lse_in")}, queries=1)
     else:
-        length, queries, keys = _cut(call, row)
+        length, queries, keys = cut(call, row)
         if call.tensors["mask"] is not None:
             # Positions matter for windows alone, which are joined with the mask.
             tensors["mask"], queries = _mask(call, row, keys), 1
@@ -47,7 +47,7 @@ def _array(tensor):
     return np.ascontiguousarray(tensor.numpy())
 
 
-def _cut(call, row):
+def cut(call, row):
     """Keys of the new request, query rows from this one on, and which keys the row may see: (length, queries, slice)."""
     request, query, queries = call.request_of(row)
     length = int(host(call.tensors["seq_lens"])[request])
