@@ -33,7 +33,8 @@ def excerpt(call, row):
             tensors[name] = repeated(call.tensors[name].at(slice(row, row + 1)), queries)
     if "q_scale" in tensors and tensors["q_scale"].ndim == 2:
         tensors["q_scale"] = repeated(tensors["q_scale"][row : row + 1], queries)
-    dtypes = {name: call.tensors[name].given for name in ("out", "q", "k", "v", "mask") if call.tensors.get(name) is not None}
+    dtypes = {name: call.tensors[name].dtype for name in ("out", "q", "k", "v") if call.tensors.get(name) is not None}
+    dtypes["mask"] = "uint8"
     wrapped = {name: Tensor(name, tensors[name], dtypes.get(name)) if name in tensors else None for name in call.tensors}
     return dataclasses.replace(call, tensors=wrapped, scalars=scalars)
 
