@@ -69,9 +69,9 @@ def _changes(call, whole):
     yield "a key behind the last one counted", lambda row: _one_more(call, row)
     yield from _other_positions(call)
     scale = call.scalars["sm_scale"]
-    for words, value in (("1", 1.0), ("sm_scale log2 e", scale * LOG2E), ("sm_scale ln 2", scale / LOG2E), ("sm_scale twice", scale * scale)):
+    for words, value in (("", 1.0), (", times log2 e", scale * LOG2E), (", times ln 2", scale / LOG2E), (", its square", scale * scale)):
         if not math.isclose(value, scale, rel_tol=1e-6):
-            yield f"scores were multiplied by {words}", lambda row, value=value: parts.changed(whole[row], {"sm_scale": value})
+            yield f"sm_scale were {value:.6g}{words}", lambda row, value=value: parts.changed(whole[row], {"sm_scale": value})
     if call.scalars["softcap"]:
         yield "there were no softcap", lambda row: parts.changed(whole[row], {"softcap": 0.0})
     for name, neutral in (("sinks", -np.inf), ("alibi_slopes", 0), ("k_scale", 1), ("v_scale", 1)):
@@ -127,8 +127,8 @@ def _one_more(call, row):
     request, lengths = call.request_of(row)[0], host(call.tensors["seq_lens"]).copy()
     page, slots = int(lengths[request]) // call.tensors["k"].shape[1], call.tensors["k"].shape[0]
     table, indptr = call.tensors["page_table"], call.tensors["page_indptr"]
-    if call.scalars["window_left"] >= 0 or call.tensors["mask"] is not None:
-        return None  # these would move, too
+    if call.scalars["window_left"] >= 0 or call.tensors["mask"] is not None or call.tensors["v_page_table"] is not None:
+        return None  # a window and a mask would move, too; V's pages may end before K's
     if table is None:
         there = page == 0
     elif indptr is not None:
@@ -172,7 +172,7 @@ def _from_the_first(call, row):
 def _other_pages(call):
     """Pages of another request, of a table with a line a request."""
     table = call.tensors["page_table"]
-    if table is None or call.tensors["page_indptr"] is not None or not 1 < table.shape[0] <= 32:
+    if table is None or any(call.tensors[name] is not None for name in ("page_indptr", "v_page_table")) or not 1 < table.shape[0] <= 32:
         return
     lines, lengths = host(table), host(call.tensors["seq_lens"])
     slots = call.tensors["k"].shape[1]

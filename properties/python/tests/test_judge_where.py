@@ -45,7 +45,7 @@ SAID = {
     "values of the neighbouring head": ["O alone, the LSE is inside", "heads 0 to 2 with V of kv head 1, heads 3 to 5 with V of kv head 0"],
     "query of the next head": ["head 0 with the query of head 5, head 1 with the query of head 0"],
     "query of the next row": ["row 0 would be inside with the query of row 6"],
-    "scale left out": ["would be inside if scores were multiplied by 1"],
+    "scale left out": ["would be inside if sm_scale were 1"],
     "window off by one": ["row 6 alone", "row 6 would be inside if the first key did not count"],
     "one value doubled": ["request 3 alone", "O alone, the LSE is inside"],
     "LSE in the other base": ["the LSE alone, O is inside", "is 1.4427 times the exact one (log2 e)", "the LSE were asked for in base 2"],
@@ -128,6 +128,19 @@ def test_values_without_a_rule_have_none():
     draw = np.random.default_rng(3)
     said = spoilt(lambda out, lse: (np.copyto(out, draw.standard_normal(out.shape)), np.copyto(lse, draw.standard_normal(lse.shape))))
     assert "times the exact" not in said and "above" not in said and "would be inside" not in said
+
+
+@pytest.mark.parametrize("factor, words", [(LOG2E, "times log2 e"), (1 / LOG2E, "times ln 2")])
+def test_another_scale(factor, words):
+    call = Call()
+    assert f"would be inside if sm_scale were {call.scale * factor:.6g}, {words}" in notes_of(call, *call.copy(scale=call.scale * factor).run())
+
+
+def test_pages_of_v_of_their_own():
+    call = Call()
+    lens = call.lens.copy()
+    lens[0] -= 1
+    assert "if the last key did not count" in notes_of(call, *call.copy(lens=lens).run(), v_page_table=call.table)
 
 
 def test_an_lse_that_is_not_given_is_not_spoken_of():
