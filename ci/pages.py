@@ -4,18 +4,20 @@
 
 Usage: pages.py [ROOT]
 Every link to a file of the tree finds it, and every anchor its heading; lines have at most 120 characters outside
-tables; a page has at most 200 lines. What measures or lists for reference has no limit of lines: pages with a name in
-capital letters (MEASURED.md, BOUNDS.md, HACKING.md) but README.md, and journals of results. Prints what is wrong; exit 1."""
+tables; a page has at most 200 lines, a README of a folder 60. What measures or lists for reference has no limit of
+lines: pages with a name in capital letters (MEASURED.md, BOUNDS.md), README.md, HACKING.md and CHANGELOG.md aside, and
+journals of results. Prints what is wrong; exit 1."""
 import pathlib
 import re
 import subprocess
 import sys
 
-MAX_COLUMNS, MAX_LINES = 120, 200
+MAX_COLUMNS, MAX_LINES, MAX_README = 120, 200, 60
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^(#{1,6}) (.+?)\s*#*$")
 # [text](target), ![text](target), src="target", srcset="target"; code spans are taken out before.
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
+LIMITED = ("README.md", "HACKING.md", "CHANGELOG.md")
 TEMPLATES = "properties/plugins/templates/"  # pages of projects elsewhere: what they link to lies beside them there
 
 
@@ -53,7 +55,7 @@ def links(text):
 
 def unlimited(page):
     name = pathlib.PurePosixPath(page).name
-    return (name.split(".")[0].isupper() and name != "README.md") or name == "journal.md"
+    return (name.split(".")[0].isupper() and name not in LIMITED) or name == "journal.md"
 
 
 def check_links(root, page, pages, files):
@@ -83,8 +85,9 @@ def check(root, files):
         for number, line in enumerate(text.splitlines(), 1):
             if len(line) > MAX_COLUMNS and not line.lstrip().startswith("|"):
                 yield f"{page}:{number}: {len(line)} characters, at most {MAX_COLUMNS} outside tables"
-        if text.count("\n") > MAX_LINES and not unlimited(page):
-            yield f"{page}: {text.count(chr(10))} lines, at most {MAX_LINES}"
+        limit = MAX_README if page.endswith("/README.md") else MAX_LINES
+        if text.count("\n") > limit and not unlimited(page):
+            yield f"{page}: {text.count(chr(10))} lines, at most {limit}"
         made = anchors(text)
         for anchor in sorted({name for name in made if made.count(name) > 1}):
             yield f"{page}: two headings are #{anchor}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the tree against the tables of HACKING.md.
+"""Holds the tree against the tables of HACKING.md and of ci/SHAPE.md.
 
 tree.py layers    who includes whom, where instructions and launches stand, the directory map, limits, SPDX, ASCII
 tree.py shape     what is larger or less obvious than it should be, each with its reason
@@ -23,18 +23,19 @@ found = []
 used = set()  # (row, allowance) of the include rules
 
 
-def block(text, name):
-    """The lines between <!-- name --> and <!-- /name -->."""
+def block(page, name):
+    """The lines of a page between <!-- name --> and <!-- /name -->."""
+    text = (ROOT / page).read_text()
     match = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", text, re.S)
     if not match:
-        sys.exit(f"HACKING.md has no block '{name}'")
+        sys.exit(f"{page} has no block '{name}'")
     return match.group(1).splitlines()
 
 
-def rules(text):
+def rules():
     """[(folder or file, [allowed prefixes])], the most specific first."""
     table = []
-    for line in block(text, "layers"):
+    for line in block("HACKING.md", "layers"):
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) < 2 or not cells[0].startswith("`"):
             continue
@@ -111,9 +112,9 @@ def check_seeds(files):
                          f"at most {MAX_SEEDS}, {MAX_SEED_FOLDER} and {MAX_SEED}")
 
 
-def check_map(text, files):
+def check_map(files):
     """Every folder that holds files below kernels, oracle, properties, corpus is named, and no other."""
-    named = {line.split()[0].rstrip("/") for line in block(text, "map") if re.match(r"[a-z]", line)}
+    named = {line.split()[0].rstrip("/") for line in block("HACKING.md", "map") if re.match(r"[a-z]", line)}
     depth = {"kernels": 2, "oracle": 2, "properties": 2, "corpus": 2, "fuzz": 2, "ci": 1}
     tree = set()
     for path in files:
@@ -151,7 +152,7 @@ def declared_functions(text):
 
 
 def oddities(files):
-    """(what, path) of everything that HACKING.md must give a reason for."""
+    """(what, path) of everything that ci/SHAPE.md must give a reason for."""
     folders = {}
     for path in files:
         if not (ROOT / path).is_file():
@@ -173,22 +174,22 @@ def oddities(files):
             yield f"{count} files", folder + "/"
 
 
-def shape(hacking, files):
-    reasons = dict(re.findall(r"^\| `([^`]+)` \| (.+?) \|$", "\n".join(block(hacking, "shape")), re.M))
+def shape(files):
+    reasons = dict(re.findall(r"^\| `([^`]+)` \| (.+?) \|$", "\n".join(block("ci/SHAPE.md", "shape")), re.M))
     unused = set(reasons)
     for what, path in oddities(files):
         reason = reasons.get(path)
         unused.discard(path)
-        print(f"{path:<48} {what:<28} {reason or 'NO REASON in HACKING.md'}")
+        print(f"{path:<48} {what:<28} {reason or 'NO REASON in ci/SHAPE.md'}")
         if reason is None:
             found.append(path)
     for path in sorted(unused):
         found.append(path)
-        print(f"{path:<48} {'':<28} HACKING.md gives a reason where none is needed")
+        print(f"{path:<48} {'':<28} ci/SHAPE.md gives a reason where none is needed")
 
 
-def layers(hacking, files):
-    table = rules(hacking)
+def layers(files):
+    table = rules()
     for path in files:
         if not (ROOT / path).is_file() or not path.endswith(LIMITED):
             continue
@@ -198,17 +199,16 @@ def layers(hacking, files):
             check_includes(path, text, table)
             check_instructions(path, text)
     check_allowances(table)
-    check_map(hacking, files)
+    check_map(files)
     check_seeds(files)
     print("\n".join(found) if found else "layers, limits and map: ok")
 
 
 def main():
-    hacking = (ROOT / "HACKING.md").read_text()
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     if sys.argv[1:] == ["shape"]:
-        shape(hacking, files)
-    layers(hacking, files)
+        shape(files)
+    layers(files)
     return 1 if found else 0
 
 

@@ -26,7 +26,8 @@ MISTAKES = [  # page, what stands there, what stands there instead, what is said
     ("README.md", "# One\n", "# One\n" + "w" * 121 + "\n", "121 characters"),
     ("README.md", "[no](link)", "w" * 121, "121 characters"),
     ("room/README.md", "[here](#two)", "[here](#three)", "has no heading #three"),
-    ("room/README.md", "# Two\n", "# Two\n" + "a line\n" * 200, "lines, at most 200"),
+    ("README.md", "# One\n", "# One\n" + "a line\n" * 200, "lines, at most 200"),
+    ("room/README.md", "# Two\n", "# Two\n" + "a line\n" * 60, "lines, at most 60"),
     ("room/README.md", "# Two\n", "# Two\n\n## Same\n\n## Same\n", "two headings are #same"),
 ]
 

@@ -19,7 +19,8 @@ kernels/decode/ above
 | `kernels/arch` | |
 | `kernels/decode` | `kernels/arch` |
 <!-- /layers -->
-<!-- shape -->
+"""
+SHAPE = """<!-- shape -->
 | path | reason |
 |---|---|
 | `kernels/decode/declared.h` | defined by somebody else |
@@ -28,6 +29,7 @@ kernels/decode/ above
 BELOW, ABOVE, DECLARED = "kernels/arch/below.h", "kernels/decode/above.h", "kernels/decode/declared.h"
 TREE = {
     "HACKING.md": HACKING,
+    "ci/SHAPE.md": SHAPE,
     "ci/tree.py": (ROOT / "ci/tree.py").read_text(),
     BELOW: SPDX + "inline int below() { return 1; }\n",
     ABOVE: SPDX + '#include "kernels/arch/below.h"\n',
@@ -41,7 +43,7 @@ MISTAKES = [  # file, what stands there, what stands there instead, what is said
     ("HACKING.md", "| `kernels/decode` | `kernels/arch` |", "", "stands in no folder"),
     ("HACKING.md", "kernels/decode/ above\n", "", "kernels/decode is not named"),
     ("HACKING.md", "kernels/decode/ above\n", "kernels/decode/ above\nkernels/host/ none\n", "kernels/host is no folder"),
-    ("HACKING.md", "| `kernels/decode/declared.h` | defined by somebody else |", "", "NO REASON"),
+    ("ci/SHAPE.md", "| `kernels/decode/declared.h` | defined by somebody else |", "", "NO REASON"),
     (DECLARED, "int declared();", "", "a reason where none is needed"),
     (BELOW, "return 1", "return threadIdx.x", ""),  # where instructions may stand
     (ABOVE, INCLUDE, INCLUDE + "inline int above() { return threadIdx.x; }\n", "instruction outside kernels/arch"),

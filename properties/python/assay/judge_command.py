@@ -25,11 +25,11 @@ def main(arguments):
 def _file(path):
     """The exit code of one file, with what there is to say printed."""
     try:
-        report = judge_record.judge(path)
+        report, notes = judge_record.explained(path)
     except (judge_record.RecordError, OSError) as error:
         print(f"assay judge: {path}: {error}", file=sys.stderr)
         return USAGE
-    print(f"{path}: {report}")
+    print("\n".join([f"{path}: {report}", *notes]))
     return PASS if report.passed else FINDING
 
 

@@ -19,7 +19,7 @@ def excerpt(call, row):
     if call.kind == MERGE:
         tensors.update({name: call.tensors[name].at(slice(None), slice(row, row + 1)) for name in ("o", "lse_in")}, queries=1)
     else:
-        length, queries, keys = _cut(call, row)
+        length, queries, keys = cut(call, row)
         if call.tensors["mask"] is not None:
             # Positions matter for windows alone, which are joined with the mask.
             tensors["mask"], queries = _mask(call, row, keys), 1
@@ -33,7 +33,8 @@ def excerpt(call, row):
             tensors[name] = repeated(call.tensors[name].at(slice(row, row + 1)), queries)
     if "q_scale" in tensors and tensors["q_scale"].ndim == 2:
         tensors["q_scale"] = repeated(tensors["q_scale"][row : row + 1], queries)
-    dtypes = {name: call.tensors[name].given for name in ("out", "q", "k", "v", "mask") if call.tensors.get(name) is not None}
+    dtypes = {name: call.tensors[name].dtype for name in ("out", "q", "k", "v") if call.tensors.get(name) is not None}
+    dtypes["mask"] = "uint8"
     wrapped = {name: Tensor(name, tensors[name], dtypes.get(name)) if name in tensors else None for name in call.tensors}
     return dataclasses.replace(call, tensors=wrapped, scalars=scalars)
 
@@ -47,7 +48,7 @@ def _array(tensor):
     return np.ascontiguousarray(tensor.numpy())
 
 
-def _cut(call, row):
+def cut(call, row):
     """Keys of the new request, query rows from this one on, and which keys the row may see: (length, queries, slice)."""
     request, query, queries = call.request_of(row)
     length = int(host(call.tensors["seq_lens"])[request])

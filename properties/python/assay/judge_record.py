@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 
 from . import judge_library as lib
+from . import judge_where
 from .elements import STORED
 from .judge_call import ATTENTION, MERGE, Call
 from .judge_excerpt import excerpt, repeated
@@ -111,13 +112,20 @@ def _read(file):
 
 def judge(path):
     """The JudgeReport of a file; of its worst element the row, request and query are those of the call that it was cut from."""
+    return explained(path)[0]
+
+
+def explained(path):
+    """(JudgeReport of a file, notes about what fails)."""
     call, place = read(path)
     try:
         report = call.judge()
+        row = report.worst["row"]
+        notes = [] if report.passed else judge_where.notes(call, report, shift=place.get("row", row) - row)
     except ValueError as error:
         raise RecordError(str(error).removeprefix("assay: ")) from error
     report.worst.update(place)
-    return report
+    return report, notes
 
 
 def _member(archive, name, sizes, dtype, most):

@@ -6,11 +6,13 @@ import shlex
 
 
 class AttentionError(AssertionError):
-    """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers, `path` the row concerned."""
+    """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers, `path` the row concerned,
+    `notes` lines about what the elements that fail have in common."""
 
-    def __init__(self, report, path=None):
-        super().__init__(f"{report}\n  reproduce: python3 -m assay judge {shlex.quote(str(path))}" if path else str(report))
-        self.report, self.path = report, path
+    def __init__(self, report, path=None, notes=()):
+        reproduce = [f"  reproduce: python3 -m assay judge {shlex.quote(str(path))}"] if path else []
+        super().__init__("\n".join([str(report), *notes, *reproduce]))
+        self.report, self.path, self.notes = report, path, list(notes)
 
 
 @dataclasses.dataclass(frozen=True)

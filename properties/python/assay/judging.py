@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from . import arithmetic, judge_inputs, judge_record
+from . import arithmetic, judge_inputs, judge_record, judge_where
 from .judge_call import ATTENTION, MERGE, Call
 from .judge_inputs import caches, floats, host, word
 from .judge_layouts import Places
@@ -139,7 +139,7 @@ def asserted(call, folder):
     report = call.judge()
     if report.passed:
         return report
-    raise AttentionError(report, judge_record.keep(call, report, folder) if folder else None)
+    raise AttentionError(report, judge_record.keep(call, report, folder) if folder else None, judge_where.notes(call, report))
 
 
 def assert_attention(*arguments, findings="findings", **options):

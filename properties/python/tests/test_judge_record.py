@@ -231,3 +231,12 @@ def test_every_byte_of_a_file_may_be_wrong():
             judge_record.judge("damaged.npz")
         except judge_record.RecordError:
             pass
+
+
+@pytest.mark.parametrize("kv_dtype", ["float8_e4m3fn", "float8_e5m2", "bfloat16"])
+def test_tensors_of_torch_keep_their_types(kv_dtype):
+    torch = pytest.importorskip("torch")
+    kv = [torch.ones(2, 5, 1, 16).to(getattr(torch, kv_dtype)) for _ in "kv"]
+    q = torch.zeros(2, 1, 16, dtype=torch.bfloat16)
+    error, again = recorded(q, q, kv, seq_lens=torch.tensor([5, 3], dtype=torch.int32))
+    assert error.report.findings == 32 and same(error.report, again), again
