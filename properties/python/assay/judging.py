@@ -139,7 +139,12 @@ def asserted(call, folder):
     report = call.judge()
     if report.passed:
         return report
-    raise AttentionError(report, judge_record.keep(call, report, folder) if folder else None, judge_where.notes(call, report))
+    kept = judge_record.keep(call, report, folder) if folder else None
+    try:
+        notes = judge_where.notes(call, report)
+    except Exception as error:  # the verdict stands, whatever becomes of what is said about it
+        notes = [f"  where: could not be looked at ({type(error).__name__}: {error})"]
+    raise AttentionError(report, kept, notes)
 
 
 def assert_attention(*arguments, findings="findings", **options):

@@ -234,6 +234,14 @@ def test_a_large_call_is_looked_at_in_part(monkeypatch):
     assert notes_of(call, out) == ""
 
 
+def test_the_verdict_stands_whatever_becomes_of_the_notes(monkeypatch):
+    def broken(*_):
+        raise KeyError("row")
+
+    monkeypatch.setattr(judge_where, "notes", broken)
+    assert "where: could not be looked at (KeyError: 'row')" in spoilt(lambda out, lse: out.fill(1))
+
+
 def test_the_file_of_a_call_says_it_again(tmp_path):
     call = Call()
     out, lse = SPOILERS["LSE in the other base"](*call.run())
