@@ -34,20 +34,32 @@ public:
     for (size_t i = 0; i < counts_.size(); ++i)
       counts_[i] += other.counts_[i];
   }
+  /** The median alone, counted once: of many calls each then counts alike, whatever its size. */
+  BudgetSizes typical() const {
+    BudgetSizes one;
+    if (const size_t at = median_count(); at < kCounts) one.counts_[at] = 1;
+    return one;
+  }
   /** To the next step above; 0 without outputs. */
   double median() const {
-    uint64_t all = 0, seen = 0;
-    for (uint64_t n : counts_)
-      all += n;
-    if (all == 0) return 0.0;
-    size_t at = 0;
-    while ((seen += counts_[at]) * 2 < all)
-      ++at;
-    return std::exp2((static_cast<double>(at) + 1) / kSteps - 48);
+    const size_t at = median_count();
+    return at == kCounts ? 0.0 : std::exp2((static_cast<double>(at) + 1) / kSteps - 48);
   }
 
 private:
   static constexpr double kSteps = 4;
+
+  /** Which count has the median; kCounts without outputs. */
+  size_t median_count() const {
+    uint64_t all = 0, seen = 0;
+    for (uint64_t n : counts_)
+      all += n;
+    if (all == 0) return kCounts;
+    size_t at = 0;
+    while ((seen += counts_[at]) * 2 < all)
+      ++at;
+    return at;
+  }
   std::array<uint64_t, kCounts> counts_{};
 };
 

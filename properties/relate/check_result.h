@@ -18,7 +18,7 @@ struct Judged {
   uint64_t outputs = 0;        ///< judged by the oracle: O elements and LSEs
   uint64_t no_claim = 0;       ///< live outputs that the oracle says nothing about
   uint64_t declared_away = 0;  ///< of those: for the errors that the kernel declares
-  oracle::BudgetSizes budgets; ///< of the outputs judged
+  oracle::BudgetSizes budgets; ///< the median of each call's outputs
   uint64_t certified_rows = 0; ///< whose oracle was recomputed in interval arithmetic
 
   /// Of O, by the tightest tier that judged it.

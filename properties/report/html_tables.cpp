@@ -129,7 +129,7 @@ static std::string html_sizes(const json &document) {
 std::string html_kernels(const json &document) {
   std::string out = "<h2>Kernels</h2>\n<p class=\"soft\">Worst error over what is allowed, by tier "
                     "of the oracle and for the LSE: 1 at most for a right kernel. Budget: the "
-                    "median of what is allowed over |O|.</p>\n"
+                    "median over cases of what is allowed over |O|.</p>\n"
                     "<div class=\"scroll\"><table><thead><tr>";
   for (const char *name : {"kernel", "findings", "cases", "T0", "T1", "T2", "LSE", "median budget"})
     out += fmt::format("<th>{}</th>", name);
