@@ -248,11 +248,12 @@ void report_kept(const Session &session, const KeptFindings &kept) {
     out << "no kept findings lie beside this program, or in a tree around it or this folder "
            "(--findings DIR)\n";
   const int shapes = kept.shapes(), findings = static_cast<int>(kept.files.size()) - shapes;
-  out << fmt::format("replayed {} findings, {} fail{}{}{}\n", findings,
-                     kept.failed() - kept.failed_shapes(),
-                     count_text(kept.standing(CaseStatus::kOpen), "open"),
-                     count_text(kept.standing(CaseStatus::kQuarantined), "quarantined"),
-                     kept.others > 0 ? fmt::format(" ({} of others skipped)", kept.others) : "");
+  out << fmt::format(
+      "replayed {} findings, {} fail{}{}{}\n", findings, kept.failed() - kept.failed_shapes(),
+      count_text(kept.standing(CaseStatus::kOpen), "open"),
+      count_text(kept.standing(CaseStatus::kQuarantined), "quarantined"),
+      kept.others > 0 ? fmt::format(" ({} about other kernels or properties skipped)", kept.others)
+                      : "");
   const int refused = kept.refused_shapes(), run = shapes - refused;
   if (shapes + kept.other_shapes > 0)
     out << fmt::format("replayed {} serving shapes, {} fail{}{}\n", run, kept.failed_shapes(),

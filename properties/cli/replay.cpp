@@ -241,7 +241,9 @@ int command_explain(Session &session) {
     document["results"].push_back(to_json(loaded, r));
   }
   if (!session.options.quiet) {
-    if (failure != nullptr) out << failure->result.detail;
+    // Of within_budget the explanation below begins with the same lines.
+    if (failure != nullptr && why.rfind(failure->result.detail, 0) != 0)
+      out << failure->result.detail;
     out << fmt::format("\n{} as the case stands:\n{}", kernel.name, why);
   }
   return session.finish(document, exit);

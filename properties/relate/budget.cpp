@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/relate/budget.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -16,11 +17,16 @@
 namespace assay {
 namespace {
 
+constexpr size_t kShown = 3; ///< elements in full: those of a mistake look alike
+
 std::string describe(const oracle::ElementReport &e) {
   const oracle::BudgetTerms &b = e.budget;
   if (!oracle::is_by_interval(e.reason))
     return fmt::format("{}: got {:.9g}, {}\n", element_name(e.request, e.head, e.dim), e.got,
                        reason_text(e.reason));
+  if (e.dim < 0 && std::isinf(e.got) && e.verdict == oracle::Verdict::kInside)
+    return fmt::format("{}: got {:.9g}, as of a row without keys\n",
+                       element_name(e.request, e.head, e.dim), e.got);
   std::string text = fmt::format(
       "{}: got {:.9g}, exact {:.12g} +- {:.2g}, allowed {:.3g}, "
       "off by {:.3g} of it{}{}\n",
@@ -72,8 +78,11 @@ CheckResult result_of(const oracle::Report &report) {
   out.row = e.request;
   out.head = e.head;
   out.detail = fmt::format("{} violations in {} elements\n", report.finding_count, report.elements);
-  for (const auto &finding : report.findings)
-    out.detail += describe(finding);
+  const size_t shown = std::min(kShown, report.findings.size());
+  for (size_t i = 0; i < shown; ++i)
+    out.detail += describe(report.findings[i]);
+  if (shown < report.finding_count)
+    out.detail += fmt::format("and {} more\n", report.finding_count - shown);
   return out;
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `check` says of findings: at once, by mistake, and in files of four formats.
+#include <iterator>
+#include <regex>
+
 #include "properties/tests/cli_fixture.h"
 
 namespace assay {
@@ -150,6 +153,20 @@ TEST_F(CliReport, AReportThatCannotBeWrittenIsNoPass) {
   EXPECT_EQ(r.code, kExitHarness);
   EXPECT_EQ(r.err, "assay: --markdown /dev/full: cannot write\n");
   EXPECT_EQ(json("out.json")["exit"], kExitHarness);
+}
+
+// A mistake shows in every element of a row: some are enough, and once.
+TEST_F(Cli, ExplainShowsThreeElementsThatAreWrong) {
+  reference::WithBug defect(reference::Bug::kDropsLastKey);
+  const std::string out =
+      assay_program(
+          {"explain", file("a.case", "assay-case 1\nfamily = paged\nkernel = reference_v1\n"
+                                     "property = within_budget\nseq_lens = 9, 0\nbatch = 2\n"
+                                     "q.regime = normal\nk.regime = normal\nend\n")})
+          .out;
+  const std::regex wrong("row 0 head 0 dim \\d+: got"), rest("\nand \\d\\d+ more\n");
+  EXPECT_EQ(std::distance(std::sregex_iterator(out.begin(), out.end(), wrong), {}), 3) << out;
+  EXPECT_TRUE(std::regex_search(out, rest)) << out;
 }
 
 } // namespace
