@@ -53,7 +53,7 @@ KILLS, ALIVE = ("killed", "crashed", "hung"), ("survived", "timed_out")
 CORRECT = "(correct)"
 #: Of a process: so many properties and kernels are drawn for side by side, and what one of them alone sees is seen early.
 THREADS = 4
-TESTS = ("abi_test", "cascade_test", "decode_test", "merge_test", "shared_memory_test")
+TESTS = ("abi_test", "cascade_test", "decode_test", "exchange_test", "merge_test", "shared_memory_test")
 
 
 def read_mutant(path):
