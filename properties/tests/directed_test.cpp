@@ -52,7 +52,7 @@ TEST(Serving, EveryCaseIsText) {
 
 TEST(Serving, ReachesEverySizeAtEverySeed) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    int batch = 0, keys = 0, splits = 0, window = 0, page = 0, states = 0;
+    int batch = 0, keys = 0, splits = 0, window = 0, page = 0, states = 0, wide_states = 0;
     for (Family family : kFamilies)
       for (int kind = 0; kind < serving_kinds(family); ++kind) {
         const Problem p = serving(family, kind, seed);
@@ -63,6 +63,7 @@ TEST(Serving, ReachesEverySizeAtEverySeed) {
         window = std::max(window, p.window);
         page = std::max(page, p.page_size);
         if (is_merge(p)) states = std::max(states, p.num_states);
+        if (is_merge(p) && p.head_dim > 128) wide_states = std::max(wide_states, p.num_states);
         if (is_attention(p) && kind < kServingBatches) EXPECT_EQ(p.num_qo_heads(), 16);
       }
     EXPECT_GE(batch, 255);
@@ -71,6 +72,7 @@ TEST(Serving, ReachesEverySizeAtEverySeed) {
     EXPECT_EQ(window, 1'024);
     EXPECT_EQ(page, 1'024);
     EXPECT_EQ(states, 1'024);
+    EXPECT_GT(wide_states, 256);
   }
 }
 
