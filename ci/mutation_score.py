@@ -11,14 +11,12 @@ until a property fails, for 180 s of processor time at most (90 s of two cores),
 so far is a random sample, too. The results are appended mutant by mutant: the same command goes on where it ended, and
 with more --seconds draws again for what timed out and nobody has triaged. Beside the first and behind the last the
 kernels with no mutant active are drawn for and must pass. What is not killed and has the right kernel's machine code is told
-apart, and the unit tests of the calls, as far as the target assay_mutated_tests is built, run
-over the other ones: what fails first stands in the column tests, and counts in no score of the draw. --groups draws for
-mutants of these groups alone. Outcomes:
+apart, and the unit tests of the calls, as far as the target assay_mutated_tests is built, run over the other ones: what fails
+first stands in the column tests, and counts in no score of the draw. --groups: mutants of these groups alone. Outcomes:
 
   killed      a property failed            crashed   the process of the kernel died     hung    or did not return
   survived    the draw ended with nothing  timed_out the draw did not end: no kill      same    survived, same machine code
   unviable    does not compile
-
 --usual-rules: what 1e-2, 1e-3, 98 % and 2x see of the mutants of the results in the cases of within_budget with values N(0,1)
 (`assay mutants --usual-rules`), in the column usual: the rules that reject a case of which they accept the right kernel's
 result; `ended` where the kernel crashed, hung or refused; `stopped` where only the executor ended it; `timed_out`; `none`.
@@ -162,8 +160,7 @@ def check_correct(program, seed):
 
 def run_all(options, results):
     program = options.build / "assay"
-    mutants = [read_mutant(path) for path in sorted(options.folder.glob("*.mutant"))]
-    mutants = [m for m in mutants if options.groups is None or m["group"] in options.groups]
+    mutants = [m for m in map(read_mutant, sorted(options.folder.glob("*.mutant"))) if not options.groups or m["group"] in options.groups]
     random.Random(options.order).shuffle(mutants)
     for path in sorted(options.folder.glob("unviable/*.mutant")):
         if path.stem not in results.done(0):
