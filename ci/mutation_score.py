@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the default draw of `assay check` sees of the mutants of a folder (ci/machine_mutants.py).
 
-mutation_score.py FOLDER BUILD [--results CSV] [--seconds 180] [--jobs 2] [--seed 1] [--order S]
+mutation_score.py FOLDER BUILD [--results CSV] [--seconds 180] [--jobs 2] [--seed 1] [--order S] [--groups NAME ...]
 mutation_score.py FOLDER BUILD --results CSV --usual-rules
 mutation_score.py --summary CSV
 
@@ -11,13 +11,12 @@ until a property fails, for 180 s of processor time at most (90 s of two cores),
 so far is a random sample, too. The results are appended mutant by mutant: the same command goes on where it ended, and
 with more --seconds draws again for what timed out and nobody has triaged. Beside the first and behind the last the
 kernels with no mutant active are drawn for and must pass. What is not killed and has the right kernel's machine code is told
-apart, and the unit tests of the calls, as far as the target assay_mutated_tests is built, run
-over the other ones: what fails first stands in the column tests, and counts in no score of the draw. Outcomes:
+apart, and the unit tests of the calls, as far as the target assay_mutated_tests is built, run over the other ones: what fails
+first stands in the column tests, and counts in no score of the draw. --groups: mutants of these groups alone. Outcomes:
 
   killed      a property failed            crashed   the process of the kernel died     hung    or did not return
   survived    the draw ended with nothing  timed_out the draw did not end: no kill      same    survived, same machine code
   unviable    does not compile
-
 --usual-rules: what 1e-2, 1e-3, 98 % and 2x see of the mutants of the results in the cases of within_budget with values N(0,1)
 (`assay mutants --usual-rules`), in the column usual: the rules that reject a case of which they accept the right kernel's
 result; `ended` where the kernel crashed, hung or refused; `stopped` where only the executor ended it; `timed_out`; `none`.
@@ -53,7 +52,7 @@ KILLS, ALIVE = ("killed", "crashed", "hung"), ("survived", "timed_out")
 CORRECT = "(correct)"
 #: Of a process: so many properties and kernels are drawn for side by side, and what one of them alone sees is seen early.
 THREADS = 4
-TESTS = ("abi_test", "cascade_test", "decode_test", "merge_test", "shared_memory_test")
+TESTS = ("abi_test", "cascade_test", "decode_test", "exchange_test", "merge_test", "shared_memory_test")
 
 
 def read_mutant(path):
@@ -161,7 +160,7 @@ def check_correct(program, seed):
 
 def run_all(options, results):
     program = options.build / "assay"
-    mutants = [read_mutant(path) for path in sorted(options.folder.glob("*.mutant"))]
+    mutants = [m for m in map(read_mutant, sorted(options.folder.glob("*.mutant"))) if not options.groups or m["group"] in options.groups]
     random.Random(options.order).shuffle(mutants)
     for path in sorted(options.folder.glob("unviable/*.mutant")):
         if path.stem not in results.done(0):
@@ -279,6 +278,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--order", type=int, default=1, help="seed of the order in which mutants run")
+    parser.add_argument("--groups", nargs="+", metavar="NAME")
     parser.add_argument("--control", type=int, default=2, choices=(0, 1, 2), help="how often the right kernels are drawn for")
     parser.add_argument("--usual-rules", action="store_true")
     parser.add_argument("--summary", type=pathlib.Path, metavar="CSV")

@@ -14,6 +14,7 @@ PAGED = f"paged_attention_v1, {V2}"
 WIDE = f"cascade_attention, {TREE}"
 ATTENTION = f"{PAGED}, cascade_attention"
 MERGES = "merge_state, merge_states"
+EXCHANGES = "exchange_scatter, exchange_all"
 ALL = f"{ATTENTION}, {MERGES}"
 #: What is mutated: path prefix, group, and the kernels that run it. The first row that fits counts.
 FILES = (
@@ -25,6 +26,8 @@ FILES = (
     ("kernels/common/block_queries", "tile", PAGED),
     ("kernels/common/decode_types", "tile", PAGED),
     ("kernels/common/score_features", "tile", PAGED),
+    ("kernels/common/query_tokens", "tile", PAGED),
+    ("kernels/common/token_positions", "tile", PAGED),
     ("kernels/common/", "tile", ATTENTION),
     ("kernels/blocks/sm90_", "cascade", WIDE),
     ("kernels/blocks/mma_", "cascade", "cascade_attention"),
@@ -53,6 +56,8 @@ FILES = (
     ("kernels/plan/", "plan", V2),
     ("kernels/cascade/cascade_call", "calls", "cascade_attention"),
     ("kernels/cascade/", "cascade", "cascade_attention"),
+    ("kernels/exchange/exchange_call", "calls", EXCHANGES),
+    ("kernels/exchange/", "exchange", EXCHANGES),
     ("kernels/merge/merge_call", "calls", MERGES),
     ("kernels/merge/merge_states", "merge", "merge_states"),
     ("kernels/merge/merge_few", "merge", "merge_states"),
@@ -62,6 +67,7 @@ FILES = (
     ("kernels/host/attention_call", "calls", ATTENTION),
     ("kernels/host/key_tiles", "calls", ATTENTION),
     ("kernels/host/checks", "calls", ALL),
+    ("kernels/host/state_checks", "calls", f"{MERGES}, {EXCHANGES}"),
     ("kernels/host/arithmetic", "calls", ALL),
     ("kernels/host/launch_kernel", "calls", ALL),
 )
@@ -71,7 +77,7 @@ SOURCES = ("kernels/plan/host_plan.cpp", "kernels/plan/host_tree.cpp", "kernels/
            "kernels/blocks/paged_shape.cpp", "kernels/blocks/split_kv_call.cpp",
            "kernels/decode/plan_call.cpp", "kernels/decode/v1_call.cpp",
            "kernels/decode/v2_call.cpp", "kernels/cascade/cascade_call.cpp", "kernels/merge/merge_call.cpp",
-           "kernels/tree/tree_call.cpp")
+           "kernels/tree/tree_call.cpp", "kernels/exchange/exchange_call.cpp", "kernels/host/state_checks.cpp")
 HEADERS = """#include "corpus/mutants/prelude.h"
 #include "kernels/api/launch_table.cuh"
 #include "kernels/cascade/cascade_launch.cuh"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the compiler says of mutants: which do not compile, and which are the same machine code."""
+import itertools
 import json
 import os
 import pathlib
@@ -86,10 +87,11 @@ class Viability:
     def __init__(self, folder, build):
         self.folder, self.units = folder, sorted(units(build))
         self.of_build = tree_of(self.units[0][1])
-        self.alone = {}  # by name: whether it compiles
+        self.alone = {}  # by name and source of a unit: whether it compiles
 
-    def errors(self, folder, tree):
-        """Of all units; the stubs of the host side stand in the tree of the build."""
+    def errors(self, folder, tree, units):
+        """(names of the mutants by number, what is said of each of these units); the stubs of the host side stand in the tree of
+        the build."""
         names = instrument([folder], tree)
         if (self.of_build / "calls").is_dir() and not (tree / "calls").exists():
             (tree / "calls").symlink_to(self.of_build / "calls")
@@ -98,17 +100,17 @@ class Viability:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text((self.of_build / f"kernels/{part}/instantiations.def").read_text())
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            said = pool.map(lambda u: check_syntax(*u, tree, self.of_build), self.units)
-            return names, "\n".join(said).strip()
+            return names, list(pool.map(lambda u: check_syntax(*u, tree, self.of_build).strip(), units))
 
-    def compiles_alone(self, name):
-        if name not in self.alone:
+    def compiles_alone(self, name, unit):
+        key = name, unit[0]
+        if key not in self.alone:
             with tempfile.TemporaryDirectory() as folder:
                 only = pathlib.Path(folder) / "only"
                 only.mkdir()
                 (only / f"{name}.mutant").write_text((self.folder / f"{name}.mutant").read_text())
-                self.alone[name] = not self.errors(only, pathlib.Path(folder) / "tree")[1]
-        return self.alone[name]
+                self.alone[key] = not any(self.errors(only, pathlib.Path(folder) / "tree", [unit])[1])
+        return self.alone[key]
 
     def drop(self):
         """Moves what does not compile to FOLDER/unviable; returns the names."""
@@ -117,13 +119,16 @@ class Viability:
         while True:
             with tempfile.TemporaryDirectory() as folder:
                 tree = pathlib.Path(folder)
-                names, messages = self.errors(self.folder, tree)
-                if not messages:
+                names, messages = self.errors(self.folder, tree, self.units)
+                if not any(messages):
                     return dropped
-                groups = suspects(messages, tree, names)
-            guilty = {next((n for n in group if not self.compiles_alone(n)), None) for group in groups} - {None}
+                groups = [(unit, group) for unit, said in zip(self.units, messages) for group in suspects(said, tree, names)]
+            guilty = set()
+            for unit, group in groups:
+                if guilty.isdisjoint(group):  # else the next round tells
+                    guilty.update(itertools.islice((n for n in group if not self.compiles_alone(n, unit)), 1))
             if not guilty:
-                sys.exit("mutation: an error that no mutant makes alone\n" + messages[:2000])
+                sys.exit("mutation: an error that no mutant makes alone\n" + "\n".join(messages).strip()[:2000])
             for name in sorted(guilty):
                 (self.folder / f"{name}.mutant").rename(self.folder / "unviable" / f"{name}.mutant")
             dropped += sorted(guilty)

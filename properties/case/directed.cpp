@@ -88,6 +88,24 @@ void merge_wide(Problem &p, Dice &dice) {
   p.num_states = std::min(p.num_states, 4);
 }
 
+/// A shard whose keys end with a tile, though the first of several query tokens does not see the
+/// last of them.
+void end_shard_with_tile(Problem &p, const Limits &limits, Dice &dice) {
+  constexpr int kTile = 64; // a multiple of the tiles of most warps
+  forget_pages(p);
+  p.batch = std::min(p.batch, 3);
+  p.num_ranks = std::max(p.num_ranks, 2);
+  p.q_len = dice.between(2, 6);
+  if (dice.upto(1) == 0) p.num_splits = std::min(p.num_splits, 1);
+  fit_requests(p);
+  for (int request = 0; request < p.batch; ++request) {
+    p.seq_lens[request] = kTile * dice.between(1, 4);
+    p.foreign_tokens[request] = dice.upto(p.q_len - 2);
+  }
+  int slots = 2 * limits.slots / p.num_kv_heads;
+  fields::cut_to_slots(p.seq_lens, p.page_size, slots);
+}
+
 void most_requests(Problem &p) {
   p.page_size = 4;
   p.batch = (1 << 16) + 4;
@@ -182,6 +200,7 @@ Problem directed(Problem p, const Limits &limits, uint64_t seed) {
   if (Dice(seed).between(1, one_in) == 1) return aimed(std::move(p), limits, seed);
   Dice dice(hash_values(seed, 's'));
   if (p.family == Family::kPaged && dice.upto(24) == 0) aim_at_shared_prefixes(p, limits, dice);
+  if (!p.foreign_tokens.empty() && dice.upto(3) == 0) end_shard_with_tile(p, limits, dice);
   fit_requests(p);
   return p;
 }

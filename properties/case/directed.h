@@ -9,7 +9,8 @@ namespace assay {
 /// `p`, or for one draw in seven (merge_states: three) a case made of it in which sizes fit
 /// together: a cascade with a long prefix of many rows or with more segments than a warp, a merge
 /// of many states or of wide ones, and what directed_paged.h has; one paged draw in 25 of the
-/// others shares prefixes. Batch, heads, keys, splits and states may then exceed `limits`, keys up
+/// others shares prefixes, and of their shards one in four ends with a tile that not every query
+/// token sees. Batch, heads, keys, splits and states may then exceed `limits`, keys up
 /// to twice its slots. Depends on its arguments alone.
 Problem directed(Problem p, const Limits &limits, uint64_t seed);
 

@@ -165,6 +165,7 @@ void make_merge_states(Problem &p, int kind, Dice &dice) {
   p.head_dim = 8 * dice.between(1, 8);
   p.num_states = kManyStates[kind];
   p.ragged = kind == 3;
+  if (kind == 3) p.head_dim = 8 * dice.between(17, 32); // of a warp each: many workers fill a block
   p.lse_regime = LseRegime::kNormal;
 }
 

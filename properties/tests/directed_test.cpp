@@ -8,6 +8,7 @@
 
 #include "properties/case/case_text.h"
 #include "properties/case/problem_gen.h"
+#include "properties/case/query_rows.h"
 #include "properties/case/serving.h"
 
 namespace assay {
@@ -30,7 +31,8 @@ TEST(Directed, EveryCaseIsText) {
   for (Family family : kFamilies)
     for (const Limits &limits : {fuzz_limits(), check_limits(), large_limits()})
       for (uint64_t seed = 0; seed < 200; ++seed)
-        expect_text(aimed(draw_problem(limits, family, seed), limits, seed));
+        for (Problem (*made)(Problem, const Limits &, uint64_t) : {aimed, directed})
+          expect_text(made(draw_problem(limits, family, seed), limits, seed));
   for (Family family : kFamilies)
     for (Problem (*large)(Problem) : {with_most_requests, with_large_pages, with_longest_row})
       expect_text(large(draw_problem(check_limits(), family, 3)));
@@ -50,7 +52,7 @@ TEST(Serving, EveryCaseIsText) {
 
 TEST(Serving, ReachesEverySizeAtEverySeed) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    int batch = 0, keys = 0, splits = 0, window = 0, page = 0, states = 0;
+    int batch = 0, keys = 0, splits = 0, window = 0, page = 0, states = 0, wide_states = 0;
     for (Family family : kFamilies)
       for (int kind = 0; kind < serving_kinds(family); ++kind) {
         const Problem p = serving(family, kind, seed);
@@ -61,6 +63,7 @@ TEST(Serving, ReachesEverySizeAtEverySeed) {
         window = std::max(window, p.window);
         page = std::max(page, p.page_size);
         if (is_merge(p)) states = std::max(states, p.num_states);
+        if (is_merge(p) && p.head_dim > 128) wide_states = std::max(wide_states, p.num_states);
         if (is_attention(p) && kind < kServingBatches) EXPECT_EQ(p.num_qo_heads(), 16);
       }
     EXPECT_GE(batch, 255);
@@ -69,6 +72,7 @@ TEST(Serving, ReachesEverySizeAtEverySeed) {
     EXPECT_EQ(window, 1'024);
     EXPECT_EQ(page, 1'024);
     EXPECT_EQ(states, 1'024);
+    EXPECT_GT(wide_states, 256);
   }
 }
 
@@ -77,6 +81,16 @@ int times(Family family, const std::function<bool(const Problem &)> &is) {
   for (uint64_t seed = 0; seed < 2000; ++seed)
     count += is(directed(draw_problem(check_limits(), family, seed), check_limits(), seed));
   return count;
+}
+
+// Whole tiles of a shard, of which the first query token does not see all.
+bool ends_with_hidden_tile(const Problem &p) {
+  if (p.foreign_tokens.empty() || p.num_ranks < 2) return false;
+  for (int row = 0; row < query_rows(p); ++row) {
+    const int keys = p.seq_lens[query_row(p, row).request];
+    if (keys > 0 && keys % 64 == 0 && visible_range(p, row).end < keys) return true;
+  }
+  return false;
 }
 
 // What a run is to have met, by number: of 2,000 draws.
@@ -101,6 +115,7 @@ TEST(Directed, ShowsWhatItIsFor) {
                   }),
             5);
   EXPECT_GE(times(Family::kPaged, [](P p) { return p.q_len > 1 && p.window > 0; }), 50);
+  EXPECT_GE(times(Family::kPaged, ends_with_hidden_tile), 40);
   EXPECT_GE(times(Family::kMergeState, [](P p) { return p.head_dim > 256; }), 200);
   EXPECT_GE(times(Family::kMergeStates, [](P p) { return p.head_dim > 256; }), 100);
   EXPECT_GT(with_most_requests(draw_problem(check_limits(), Family::kPaged, 1)).batch, 1 << 16);
