@@ -109,7 +109,7 @@ void fill_report(const Report &from, size_t rows_judged, int rows, assay_judge_r
   to.worst_ratio = from.claimed == 0 ? NAN : either(from.worst_ratio_t0, from.worst_ratio_t1);
   to.worst_ratio_lse = from.worst_ratio_lse;
   to.median_budget = from.budgets.median();
-  const ElementReport &worst = from.findings.empty() ? from.worst : from.findings.front();
+  const ElementReport &worst = from.worst;
   const BudgetTerms &b = worst.budget;
   to.worst = {worst.request,
               worst.head,

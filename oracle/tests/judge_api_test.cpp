@@ -147,6 +147,18 @@ TEST(JudgeApi, OneWrongElementIsNamed) {
               report.worst.allowed, 1e-5 * report.worst.allowed);
 }
 
+TEST(JudgeApi, TheWorstElementIsNamedNotTheFirst) {
+  Call call;
+  for (const auto &[row, by] : {std::pair{1, 0.125f}, {4, 2.0f}, {5, 0.25f}}) {
+    const int at = row * kHeads * kDim;
+    store_element(ASSAY_BF16, call.o.data(), at, load_element(ASSAY_BF16, call.o.data(), at) + by);
+  }
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.findings, 3u);
+  EXPECT_EQ(report.worst.row, 4);
+  EXPECT_EQ(report.worst.ratio, report.worst_ratio);
+}
+
 /// The same bits through another description of the same memory.
 void expect_same(const assay_judge_report &a, const assay_judge_report &b) {
   EXPECT_EQ(a.verdict, b.verdict);

@@ -104,7 +104,10 @@ TEST_F(Cli, CheckReplaysKeptFindingsFirst) {
   };
   Ran r = check(reference::plugin());
   EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
-  EXPECT_EQ(r.out.rfind("replayed 1 findings, 0 fail (1 about other kernels or properties skipped)\n", 0), 0u) << r.out;
+  EXPECT_EQ(
+      r.out.rfind("replayed 1 findings, 0 fail (1 about other kernels or properties skipped)\n", 0),
+      0u)
+      << r.out;
   auto j = json("out.json")["replayed"];
   EXPECT_EQ(j["files"], 1);
   EXPECT_EQ(j["fail"], 0);

@@ -38,7 +38,7 @@ def where(call, survey):
     heads = _heads_in_words(call, survey, bad_o | bad_lse)
     rows = sorted({row for row, _ in survey.outputs})
     if heads and len(rows) < sum(survey.rows.values()):
-        heads = f"in row{'s' if len(rows) > 1 else ''} {spans(rows)} {heads}"
+        heads = f"{heads} (of row{'s' if len(rows) > 1 else ''} {spans(rows)} looked at)"
     said.append(heads)
     if survey.lses and not bad_lse:
         said.append("O alone, the LSE is inside")

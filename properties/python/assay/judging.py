@@ -29,6 +29,15 @@ def _queries(q, q_indptr, requests):
     return np.diff(host(q_indptr)) if q_indptr is not None else np.full(requests, q.shape[0] // max(requests, 1))
 
 
+def _sides(window):
+    """Keys to the left and to the right of a query's own, -1: all."""
+    if window is None:
+        return -1, -1
+    if not isinstance(window, (tuple, list)) or len(window) != 2:
+        raise TypeError(f"assay: window is {window!r}, expected (left, right): keys on both sides of a query's own, -1: all")
+    return tuple(-1 if side is None else int(side) for side in window)
+
+
 def attention_call(
     out, q, kv, *, seq_lens=None, seq_lens_before=None, page_table=None, v_page_table=None, page_indptr=None, last_page_len=None,
     cache_batch_idx=None, leftpad=None, cu_seqlens_q=None, cu_seqlens_k=None, lse=None, lse_base="e", lse_layout=None,
@@ -56,7 +65,8 @@ def attention_call(
     lse           [rows, heads], [heads, rows] or [batch, heads, queries] (lse_layout "TH", "HT", "BHQ" where the shape
                   does not say); lse_base "e" or 2; empty_lse "-inf", "inf" or "either"
     causal        query i of n stands at position seq_lens - n + i and sees nothing behind it (the default, but with a
-                  mask); window (left, right) in keys beside that, -1: all
+                  mask); window (left, right): its own key, left before it and right behind it, -1: all
+    sm_scale      what scores are multiplied by, 1 / sqrt(dim) unless given; softcap c > 0: then c tanh(score / c)
     mask          which query sees which key of its request: flat, request after request (mask_indptr where the parts do
                   not lie side by side), or [batch, queries, keys]; packed_mask: as bits, the lowest first, each request
                   from a byte of its own
@@ -84,7 +94,7 @@ def attention_call(
     if seq_lens_before is not None:
         places.before(seq_lens_before, lambda requests: _queries(q, q_indptr, requests))
     places.dense(cache_batch_idx, leftpad)
-    left, right = (-1 if side is None else int(side) for side in window)
+    left, right = _sides(window)
     masked = mask is not None or packed_mask is not None
     if masked:
         lengths = host(places.seq_lens)

@@ -40,11 +40,11 @@ def spoilt(change, lse=True):
 SAID = {
     "page id off by one": ["request 3 alone", "requests of at least 64 keys fail, those of at most 37 are inside", "O and the LSE"],
     "stale page": ["request 0 alone", "every head"],
-    "last key dropped": ["request 3 alone", "rows 3 to 5 would be inside if the last key did not count"],
+    "last key dropped": ["request 3 alone", "rows 3, 4, 6 would be inside if the last key did not count"],
     "kv head of a neighbour": ["every row", "heads 0 to 2 with K of kv head 1, heads 3 to 5 with K of kv head 0"],
     "values of the neighbouring head": ["O alone, the LSE is inside", "heads 0 to 2 with V of kv head 1, heads 3 to 5 with V of kv head 0"],
     "query of the next head": ["head 0 with the query of head 5, head 1 with the query of head 0"],
-    "query of the next row": ["row 0 would be inside with the query of row 6"],
+    "query of the next row": ["row 2 would be inside with the query of row 1"],
     "scale left out": ["would be inside if sm_scale were 1"],
     "window off by one": ["row 6 alone", "row 6 would be inside if the first key did not count"],
     "one value doubled": ["request 3 alone", "O alone, the LSE is inside"],
@@ -80,10 +80,10 @@ def add(*index):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (add(Ellipsis, slice(16, 32)), "every row; in rows 0 to 2 every head; O alone, the LSE is inside; dims 16 to 31 alone in 2 heads looked at"),
-        (add(slice(None), 5), "every row; in rows 0 to 2 head 5 alone"),
+        (add(Ellipsis, slice(16, 32)), "every row; every head (of rows 0 to 2 looked at); O alone, the LSE is inside; dims 16 to 31 alone in 2 heads looked at"),
+        (add(slice(None), 5), "every row; head 5 alone (of rows 0 to 2 looked at)"),
         (add(slice(None), slice(3, 6)), "heads 3 to 5 alone: those of kv head 1"),
-        (add(slice(None), slice(2, 5)), "heads 2 to 4 alone;"),
+        (add(slice(None), slice(2, 5)), "heads 2 to 4 alone (of rows 0 to 2 looked at);"),
         (add(slice(3, 7), slice(None)), "request 3 alone"),
         (add(4), "row 4 alone; every head"),
         (add([0, 4]), "rows 0, 4 alone"),
@@ -229,7 +229,7 @@ def test_a_large_call_is_looked_at_in_part(monkeypatch):
     call = Call()
     out = np.zeros_like(call.run()[0])
     monkeypatch.setattr(judge_where, "ROWS", 3)
-    assert "every row (of 3 rows looked at, of 7)" in notes_of(call, out)
+    assert "every row (of 4 rows looked at, of 7)" in notes_of(call, out)
     monkeypatch.setattr(judge_where, "WORK", 1 << 10)
     assert notes_of(call, out) == ""
 
