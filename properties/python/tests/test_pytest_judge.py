@@ -46,7 +46,7 @@ def suite(pytester):
 def test_a_finding_fails_its_test_with_the_element(suite):
     ran = suite()
     ran.assert_outcomes(passed=1, failed=3)
-    ran.stdout.fnmatch_lines(["*AttentionError: outside: row 0 (request 0 query 0) head *", "*lse_base is 7*"])
+    ran.stdout.fnmatch_lines(["*AttentionError: outside: row * (request * query 0) head *", "*lse_base is 7*"])
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "notes.json"])
@@ -62,4 +62,4 @@ def test_a_report_takes_notes_and_changes_no_verdict(suite, name):
     else:
         rows = json.loads(text)
         assert [row.get("verdict") for row in rows] == ["outside", "outside", "inside", None]
-        assert rows[0]["ratio"] >= rows[1]["ratio"] > 1 > rows[2]["ratio"] and rows[0]["worst"]["row"] == 0
+        assert rows[0]["ratio"] >= rows[1]["ratio"] > 1 > rows[2]["ratio"] and rows[0]["worst"]["ratio"] == rows[0]["ratio"]
