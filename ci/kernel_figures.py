@@ -2,19 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers, stack and static shared memory of every compiled kernel, against a committed table.
 
-Usage: kernel_figures.py [--write] [--arch sm_90] [--part] [BINARY] [TABLE]
+Usage: kernel_figures.py [--write] [BINARY] [TABLE]
 BINARY (build/cuda/assay) is any program or object with the kernels in it, TABLE
 kernels/decode/figures.csv. Fails (exit code 1) when a kernel uses stack or local memory, when a
 block of it does not fit into the registers of an SM, when the figures differ from the table, or when
-the stripped binary is larger than MAX_BYTES. --write makes the table from the binary. --arch: compares
-the rows of that architecture, the only one that BINARY was compiled for. --part: BINARY is an object with
-some of the kernels, and the table may have more.
+the stripped binary is larger than MAX_BYTES. --write makes the table from the binary.
 
 Reads the cubins inside the binary itself, because cuobjdump does not come with every toolkit that
 can compile: .nv_fatbin holds fat binaries, these one cubin per architecture (plain or zstd), a cubin
 is an ELF file whose .nv.info sections name the figures.
 """
-import argparse
 import csv
 import ctypes
 import io
@@ -169,7 +166,7 @@ def shown(figures):
     return ", ".join(f"{column} {value}" for column, value in zip(COLUMNS[3:], figures))
 
 
-def faults(rows, table, size, part):
+def faults(rows, table, size):
     """What is wrong, a line each."""
     for row in rows:
         name = f"{row[0]} {row[1]} <{row[2]}>"
@@ -179,7 +176,7 @@ def faults(rows, table, size, part):
         if (registers + 7) // 8 * 8 * threads > SM_REGISTERS:
             yield f"{name}: {registers} registers x {threads} threads, an SM has {SM_REGISTERS}"
     old, new = ({tuple(r[:3]): tuple(r[3:]) for r in t} for t in (table, rows))
-    for key in sorted(new.keys() if part else old.keys() | new.keys()):
+    for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
             yield f"{key[0]} {key[1]} <{key[2]}>: {shown(new.get(key))}; table: {shown(old.get(key))}"
     if size > MAX_BYTES:
@@ -187,26 +184,20 @@ def faults(rows, table, size, part):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--arch")
-    parser.add_argument("--part", action="store_true")
-    parser.add_argument("binary", nargs="?", default=BINARY)
-    parser.add_argument("table", nargs="?", default=TABLE)
-    given = parser.parse_args()
-    if given.write and (given.arch or given.part):
-        parser.error("--write makes the whole table")
-    binary, table_path = given.binary, given.table
+    arguments = [a for a in sys.argv[1:] if a != "--write"]
+    if len(arguments) > 2 or any(a.startswith("-") for a in arguments):
+        sys.exit(__doc__)
+    binary, table_path = (arguments + [BINARY, TABLE][len(arguments) :])[:2]
     rows = read_binary(binary)
-    if given.write:
+    if "--write" in sys.argv:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
         with open(table_path, "w") as f:
             f.write(text.getvalue())
     with open(table_path) as f:
-        table = [row for row in csv.reader(f) if row[0] == given.arch or (not given.arch and row != COLUMNS)]
+        table = list(csv.reader(f))[1:]
     size = stripped_bytes(binary)
-    found = list(faults(rows, table, size, given.part))
+    found = list(faults(rows, table, size))
     for line in found[:SHOWN]:
         print("figures:", line)
     if len(found) > SHOWN:
