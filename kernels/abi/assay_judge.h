@@ -125,7 +125,7 @@ typedef struct assay_judge_report {
   int64_t rows, rows_judged;
   double worst_ratio, worst_ratio_lse; /**< of O and of the LSE; NaN: nothing of it was judged */
   double median_budget;                /**< allowed / |O|, to the next quarter of a power of two */
-  assay_judge_element worst;
+  assay_judge_element worst; /**< the one farthest outside; inside, the one nearest to its limit */
 } assay_judge_report;
 
 /**

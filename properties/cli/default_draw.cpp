@@ -83,12 +83,8 @@ namespace {
 const PropertyRun *noticed(const RunSummary &summary) {
   for (const PropertyRun &run : summary.runs)
     if (!run.first.empty()) return &run;
-  for (const PropertyRun &run : summary.runs) {
-    // Calls with shards are not made of a kernel that does not declare them.
-    const bool undeclared = (run.property->about & kShard) != 0 && run.kernel->shards == 0;
-    if (!run.harness_error.empty() || run.undecided > 0 || (run.unsupported > 0 && !undeclared))
-      return &run;
-  }
+  for (const PropertyRun &run : summary.runs)
+    if (!run.harness_error.empty() || run.undecided > 0 || run.unsupported > 0) return &run;
   return nullptr;
 }
 

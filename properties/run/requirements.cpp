@@ -129,6 +129,8 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   if (property.needs & kNanContract && kernel.nan_contract == 0) return false;
   if (property.needs & kChecks && kernel.checks_arguments == 0) return false;
   if (property.needs & kKeyOrder && kernel.key_order == nullptr) return false;
+  // No call with shards is made of a kernel that does not declare them.
+  if (property.about & kShard && kernel.shards == 0) return false;
   return (property.needs & kExactNumbers) == 0 || computes_field(kernel);
 }
 

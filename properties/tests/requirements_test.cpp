@@ -35,5 +35,15 @@ TEST(Requirements, NoPropertyAsksForAClassThatItTakesAway) {
     EXPECT_EQ(run.missing, std::vector<std::string>{}) << run.property->name;
 }
 
+// Its calls are never made of such a kernel, and refusals would be all that it says.
+TEST(Requirements, ShardsAreAskedOfKernelsThatDeclareThem) {
+  assay_kernel kernel = v1();
+  const Property &property = *find_property("shards_equal_whole");
+  for (const int32_t shards : {0, 1}) {
+    kernel.shards = shards;
+    EXPECT_EQ(applies(property, kernel), shards == 1);
+  }
+}
+
 } // namespace
 } // namespace assay
