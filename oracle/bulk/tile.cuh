@@ -244,14 +244,15 @@ using Magnitudes = uint4[kPairs][4];
 
 /**
  * Scores of the warp's eight keys, one of whose rows `k` is: that of key lane / 4, from element
- * 8 (lane % 4) on. `value`, `magnitude`: of pair lane / 4 and keys 2 (lane % 4) and the next. With
- * four pairs the lower half of the MMA's rows repeats the upper one. `magnitude` is still scaled as
- * the queries' magnitudes are; behind those of the pair stands sum |k_i| of the keys.
+ * 8 (lane % 4) on, of `k_dims` elements. `value`, `magnitude`: of pair lane / 4 and keys
+ * 2 (lane % 4) and the next. With four pairs the lower half of the MMA's rows repeats the upper one.
+ * `magnitude` is still scaled as the queries' magnitudes are; behind those of the pair stands
+ * sum |k_i| of the keys.
  */
 template <int kPairs, int kBlocks, bool kBf16>
 __device__ inline void scores(const Decoder &decoder, const Queries<kPairs> *queries,
                               const Magnitudes<kPairs> *magnitudes, const unsigned char *k,
-                              double (&value)[2], float (&magnitude)[4]) {
+                              int k_dims, double (&value)[2], float (&magnitude)[4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const double *q = &queries[0][0][lane / 4 % kPairs][lane % 4];
   const uint4 *sizes = &magnitudes[0][lane / 4 % kPairs][lane % 4];
@@ -260,6 +261,7 @@ __device__ inline void scores(const Decoder &decoder, const Queries<kPairs> *que
     sum = 0.0f;
 #pragma unroll
   for (int block = 0; block < kBlocks; ++block) {
+    if (32 * block >= k_dims) break; // what lies behind the key counts in sum |k_i|
     const uint4 four = *reinterpret_cast<const uint4 *>(k + 64 * block);
     const uint4 size = sizes[block * kPairs * 4];
     const uint32_t words[4] = {four.x, four.y, four.z, four.w};

@@ -217,9 +217,10 @@ struct UnitLoop {
     LaneScores out;
     float size[4];
     if (call.kv_dtype == ASSAY_BF16)
-      scores<kPairs, kBlocks, true>(decoder, queries, magnitudes, k, out.value, size);
+      scores<kPairs, kBlocks, true>(decoder, queries, magnitudes, k, shape.k_dims, out.value, size);
     else
-      scores<kPairs, kBlocks, false>(decoder, queries, magnitudes, k, out.value, size);
+      scores<kPairs, kBlocks, false>(decoder, queries, magnitudes, k, shape.k_dims, out.value,
+                                     size);
     // Sums of at most 256 products, each addition off by 2^-22 of the result at most, downwards by
     // the smallest normal number: what the MMA loses is given back.
     const auto whole = [](float sum) {

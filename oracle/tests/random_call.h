@@ -42,6 +42,7 @@ struct Options {
   std::vector<int> lengths = {300, 0, 1, 64, 129};
   int window = 0;
   float softcap = 0.0f, size = 1.0f, v_size = 1.0f;
+  float q_error = 0x1p-39f; ///< of Q, relative to its largest element
   bool alibi = false, sinks = false, scales = false, specials = false, base2 = false;
   int tile = 0;               ///< of a declared order; 0: none
   int splits = 1, states = 1; ///< of that
@@ -56,7 +57,7 @@ inline assay_arithmetic arithmetic_of(const Options &o) {
   a.p_format = ASSAY_FORMAT_CALL;
   a.exp2_rel_error = 0x1p-22f;
   a.log2_abs_error = 0x1p-22f;
-  a.q_abs_error = 0x1p-39;
+  a.q_abs_error = o.q_error;
   a.rcp_rel_error = 0x1p-23f;
   a.tanh_abs_error = 0x1p-20f;
   a.sum_depth = 32;
