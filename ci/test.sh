@@ -9,21 +9,32 @@ fuzz_seconds=60
 # ci/setup.sh installs one on Debian: pages must not pass unseen there.
 grep -q '^ID=ubuntu' /etc/os-release || export ASSAY_REQUIRE_BROWSER=1
 
+# What users of the simt build get.
+users() {
+  ci/consumer.sh build/simt
+  ci/packages.sh build/simt
+  ci/wheel.sh build/simt
+  ci/site.sh
+}
+
 without_toolkit() (
   hide_toolkit
   step "build and test (simt)"
   build simt
   run_tests simt
-  step "install, and a user's programs"
-  ci/consumer.sh build/simt
-  step "packages"
-  ci/packages.sh build/simt
-  step "wheel"
-  ci/wheel.sh build/simt
-  step "code of pages"
+  # Each of these keeps one core busy.
+  step "code of pages; beside it: install and a user's programs, packages, wheel, site"
+  users >build/users.log 2>&1 &
+  local users=$!
+  # shellcheck disable=SC2064 # the number of now
+  trap "kill $users 2>/dev/null || true" EXIT
   /usr/bin/python3 -B ci/page_blocks.py | tee build/pages.log
-  step "site"
-  ci/site.sh
+  wait $users || {
+    cat build/users.log
+    return 1
+  }
+  trap - EXIT
+  cat build/users.log
   step "sanitizers (address, undefined)"
   build simt-asan-ubsan
   run_tests simt-asan-ubsan

@@ -2,7 +2,6 @@
 // Every property on every kernel of this library, RapidCheck under GoogleTest: one test per pair.
 // A failure prints the seed line, writes the shrunk case, and names the command that replays it.
 // RC_PARAMS="seed=... max_success=..." works as usual.
-#include <ctime>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -35,7 +34,7 @@ std::vector<Pair> pairs() {
 rc::detail::TestParams short_params() {
   // RapidCheck's default of 100 is what `assay check` is for; here every pair runs on every build.
   // A sanitizer looks at code, which few cases reach, and takes four times as long.
-  constexpr int kCases = ASSAY_ASAN ? 2 : 12;
+  constexpr int kCases = ASSAY_ASAN ? 2 : 8;
   rc::detail::TestParams params = rc::detail::configuration().testParams;
   if (params.maxSuccess == rc::detail::TestParams().maxSuccess) params.maxSuccess = kCases;
   params.maxDiscardRatio = 100;
@@ -131,32 +130,18 @@ TEST(ReplayedScores, HoldForTheMeasuredModelAndNoOther) {
   EXPECT_GT(run(18, true).findings(), 0);
 }
 
-// Prints what one core does; asserts nothing about speed.
-TEST(Speed, CasesOfFuzzSize) {
-  constexpr int kCases = 4;
-  int attention = 0, all = 0;
-  double attention_seconds = 0, all_seconds = 0;
+TEST(KernelProperties, CasesOfFuzzSizeAreDecided) {
   for (const Pair &pair : pairs()) {
     auto sut = make_sut(*pair.kernel);
     sut->set_replays_scores(true);
-    const std::clock_t start = std::clock(); // CPU time: the machine may be shared
-    int decided = 0;
-    for (uint64_t seed = 0; seed < 200 && decided < kCases; ++seed) {
+    bool decided = false;
+    for (uint64_t seed = 0; seed < 200 && !decided; ++seed) {
       const Problem p = draw_problem(fuzz_limits(), sut->family(), 700 + seed);
-      decided += checked(*pair.property, p, *sut, nullptr).passed();
+      decided = checked(*pair.property, p, *sut, nullptr).passed();
     }
-    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    const bool merges = sut->family() > Family::kCascade;
-    all += decided;
-    all_seconds += seconds;
-    attention += merges ? 0 : decided;
-    attention_seconds += merges ? 0 : seconds;
-    if (decided == 0 && is_narrow(*pair.kernel)) continue; // none of its calls is of that kind
-    EXPECT_EQ(decided, kCases) << pair.kernel->name << " " << pair.property->name;
+    if (!decided && is_narrow(*pair.kernel)) continue; // none of its calls is of that kind
+    EXPECT_TRUE(decided) << pair.kernel->name << " " << pair.property->name;
   }
-  printf("keys <= 128, d 64, oracle with T2, hazards on: %d cases, %.0f a second; attention alone "
-         "%.0f\n",
-         all, all / all_seconds, attention / attention_seconds);
 }
 
 /// Our merge_state, but that zeros of O lose their sign.
