@@ -35,6 +35,7 @@ struct PairState {
   double mass_floor; ///< at most the row's mass_low
   double query_max;  ///< largest |q|
   int32_t no_claim;  ///< 1: nothing is claimed
+  int32_t rough;     ///< 1: sums in 16 bits would widen its bounds by more than 1.001
 };
 
 /** Sums of a unit for one of its pairs. First pass. */
@@ -43,6 +44,7 @@ struct FirstSums {
   double z;
   double low; ///< sum of weights as low as their scores' errors may make them
   double x_max, x_abs, x_error_max, query_max;
+  double scored; ///< with a softcap, what a score may be off by in front of it
   int32_t no_claim;
 };
 

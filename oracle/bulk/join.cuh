@@ -54,6 +54,14 @@ __device__ inline double mass_floor(const RowNumbers &row, double low) {
   return fmax(0.0, exp(common.down - kLn2 * eta * kSlack) * (low - rest) / (kSlack * kSlack));
 }
 
+/** The sums that errors of scores are made of are too large by a part in 2^14 (UnitLoop::score). So
+    errors are, by 2^-14 of themselves, and bounds follow them as 2^(2 error) does, or, where a
+    softcap is flat, as 2^(2 error / cap). */
+__device__ inline bool is_rough(const Call &call, const FirstSums &all) {
+  const double cap = call.facts.features.softcap * kLog2E;
+  return all.x_error_max > 8.0 || (cap > 0.0 && all.scored > 4.0 * cap);
+}
+
 /** Behind the first pass, a block a pair: the exact outputs before their scale, and what the
     errors of all keys have in common. */
 template <int kPairs>
@@ -73,7 +81,7 @@ __global__ void __launch_bounds__(kFinishThreads)
   for (int chunk = 0; chunk < units.chunks; ++chunk)
     top = fmax(top, call.first[units.at(chunk)].top);
   double z = sink ? exp2(sunk.x - top) : 0.0;
-  FirstSums all{top, 0.0, 0.0, -INFINITY, 0.0, 0.0, 0.0, 0};
+  FirstSums all{top, 0.0, 0.0, -INFINITY, 0.0, 0.0, 0.0, 0.0, 0};
   for (int chunk = 0; chunk < units.chunks; ++chunk) {
     const FirstSums &part = call.first[units.at(chunk)];
     z += part.z * exp2(fmax(part.top - top, -1074.0));
@@ -82,6 +90,7 @@ __global__ void __launch_bounds__(kFinishThreads)
     all.x_abs = fmax(all.x_abs, part.x_abs);
     all.x_error_max = fmax(all.x_error_max, part.x_error_max);
     all.query_max = fmax(all.query_max, part.query_max);
+    all.scored = fmax(all.scored, part.scored);
     all.no_claim |= part.no_claim;
   }
   for (int dim = static_cast<int>(threadIdx.x); dim < call.dims; dim += kFinishThreads) {
@@ -94,7 +103,8 @@ __global__ void __launch_bounds__(kFinishThreads)
   }
   if (threadIdx.x != 0) return;
   RowNumbers row;
-  PairState state{all.x_max, all.x_abs, all.x_error_max, 0.0, 0.0, all.query_max, all.no_claim};
+  PairState state{all.x_max, all.x_abs,     all.x_error_max, 0.0,
+                  0.0,       all.query_max, all.no_claim,    is_rough(call, all)};
   if (sink) {
     state.x_max = fmax(state.x_max, sunk.x);
     state.x_abs = fmax(state.x_abs, fabs(sunk.x) + sunk.radius + sunk.error);

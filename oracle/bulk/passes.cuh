@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kThreads, kPairs == 4 && kBlocks <= 4 ? 2 : 1)
   loop.start();
   Fragments sums = {};
   int own_top = Loop::kNoTop, fragment_top = Loop::kNoTop;
-  double z = 0.0, low = 0.0, x_max = -INFINITY, x_abs = 0.0, x_error = 0.0;
+  double z = 0.0, low = 0.0, x_max = -INFINITY, x_abs = 0.0, x_error = 0.0, scored = 0.0;
   uint32_t special = 0; // of the thread's keys
   bool claim = lane.pair >= loop.unit.pairs || memory.pairs[lane.pair].finite;
   for (int number = 0; number < loop.tiles_of_unit(); ++number) {
@@ -43,6 +43,11 @@ __global__ void __launch_bounds__(kThreads, kPairs == 4 && kBlocks <= 4 ? 2 : 1)
       x_max = fmax(x_max, logit.x);
       x_abs = fmax(x_abs, fabs(logit.x) + logit.radius + logit.error);
       x_error = fmax(x_error, logit.error + logit.radius);
+      if (call.facts.features.softcap > 0.0f) {
+        const RowNumbers &row = memory.rows[lane.pair];
+        scored = fmax(
+            scored, row.scale * (row.model.dot * score.size[e] + row.q_error * score.key_size[e]));
+      }
     }
     const double top = over_lanes<kPairs>(fmax(x[0], x[1]), Most{});
     if (lane.lane % 4 == 0 && lane.lane < kPairs * 4 && top > -INFINITY)
@@ -82,6 +87,7 @@ __global__ void __launch_bounds__(kThreads, kPairs == 4 && kBlocks <= 4 ? 2 : 1)
   over_block(memory, lane, 3, x_error, Most{});
   over_block(memory, lane, 4, claim ? 0.0 : 1.0, Most{});
   over_block(memory, lane, 5, low, Add{});
+  over_block(memory, lane, 6, scored, Most{});
   const bool plain = __syncthreads_and(special == 0) != 0;
   if (threadIdx.x == 0) call.plain_units[loop.unit.id] = plain;
   const int pair = static_cast<int>(threadIdx.x);
@@ -94,6 +100,7 @@ __global__ void __launch_bounds__(kThreads, kPairs == 4 && kBlocks <= 4 ? 2 : 1)
                                joined(memory, pair, 2, Most{}),
                                joined(memory, pair, 3, Most{}),
                                memory.query_max[pair],
+                               joined(memory, pair, 6, Most{}),
                                joined(memory, pair, 4, Most{}) > 0.0};
   const double unscale = ldexp(1.0, loop.decoder.exponent - kWeightScale);
   each_sum(sums, loop.unit.pairs, call.dims, [&](int p, int dim, double sum) {

@@ -126,18 +126,6 @@ __device__ inline ColumnSums plain_column(const Call &call, const PairUnits &uni
   return sums;
 }
 
-/** The total of a budget but for one thing: the output's rounding is that of a budget 1.001 times
-    smaller. A step of that rounding which lies between would widen the budget by more than sums in
-    16 bits are off. What only the wider one lets pass is for the host to say. */
-__device__ inline double below_step(const RowNumbers &row, const Enclosure &o,
-                                    const BudgetTerms &t) {
-  const double sum =
-      t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
-  const Format &format = row.facts.output;
-  return t.total - half_ulp(format, (fabs(o.mid) + o.rad + sum) * kSlack) +
-         half_ulp(format, fabs(o.mid) - o.rad + sum / 1.001);
-}
-
 /** Behind the plain pass, a block a pair: every output against its bound, or the pair is left. */
 template <int kPairs>
 __global__ void __launch_bounds__(kFinishThreads) decide_plain(const __grid_constant__ Call call) {
