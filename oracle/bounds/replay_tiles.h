@@ -124,7 +124,7 @@ struct ReplayScale {
 /** What either scale costs. */
 struct ScaleCosts {
   double exact = 0.0, mass_elsewhere = 0.0, cost_elsewhere = 0.0;
-  double deviation = -1.0; ///< the last one of the reference's; below 0: there is none
+  double deviation = -1.0; ///< of the last tile of the reference; below 0: there is none
 
   ORACLE_HOST_DEVICE void add(const TileView &tile) {
     exact += tile.mass * tile.deviation;
