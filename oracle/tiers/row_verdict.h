@@ -41,9 +41,9 @@ public:
     own.budget = budget;
     own.ratio = budget.overflow_possible ? HUGE_VAL : ratio_inside(own.got, exact, budget.total);
     if (call_.elements == nullptr) return;
-    const double bound = budget.overflow_possible ? NAN : budget.total;
-    call_.elements[(pair() * (base_.dims + 1) + dim) * TierScratch::kTiers + tier] = {
-        exact.mid, exact.rad, bound};
+    BulkElement &out =
+        call_.elements[(pair() * (base_.dims + 1) + dim) * TierScratch::kTiers + tier];
+    out = {exact.mid, exact.rad, budget.overflow_possible ? NAN : budget.total};
   }
 
   /// Of the whole team. `open`: some of its threads cannot say.
