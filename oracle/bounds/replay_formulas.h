@@ -1,118 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: T1 and T2 of a row, tile by tile, key by key, component by component. Statements and
+// Internal: T1 and T2 of a row, key by key, component by component. Statements and
 // proofs: oracle/BOUNDS.md, section 4. One text for the host and for a GPU.
 #pragma once
 
-#include "oracle/bounds/key_formulas.h"
+#include "oracle/bounds/replay_tiles.h"
 
 namespace assay::oracle {
 
-inline constexpr double kU53 = 0x1p-53;
 inline constexpr double kFloatExp2 = 0x1p-48; ///< exp2 and products of this evaluation, with room
-
-/** One tile as its state sees it. Exponents are relative to the row's x_max. */
-struct TileView {
-  int begin, end;
-  int64_t own_blocks;     ///< P.V steps of this tile
-  bool two_parts;         ///< P keeps, rounded, what rounding took from it
-  double top = 0.0;       ///< Y_t: running maximum of the exact logits (a constant by choice)
-  double high = 0.0;      ///< limit of the kernel's logits in this tile
-  double low = 0.0;       ///< the kernel's running maximum is at least this
-  double deviation = 0.0; ///< |kernel's running maximum - Y_t|
-  double mass = 0.0;      ///< sum of the tile's weights
-  bool may_grow = false;  ///< the maximum may grow at this tile
-  int grows_after = 0;    ///< tiles later in this state at which it may grow
-  int64_t blocks = 0;     ///< P.V steps from this tile on
-  /// Its maximum is certainly the state's last one, in the state with the row's maximum.
-  bool reference = false;
-};
-
-/** Logits and weights of a row's keys. */
-struct KeyArrays {
-  const double *x, *radius, *error, *weight;
-};
-
-/** What a tile's own keys say. */
-ORACLE_HOST_DEVICE inline void look_at_tile(double x_max, const KeyArrays &keys, TileView &tile) {
-  double top = -HUGE_VAL, high = -HUGE_VAL, low = -HUGE_VAL, mass = 0.0;
-  for (int j = tile.begin; j < tile.end; ++j) {
-    const double y = keys.x[j] - x_max;
-    const double error = keys.error[j] + keys.radius[j] + fabs(y) * 2 * kU53;
-    high = fmax(high, y + error);
-    low = fmax(low, y - error);
-    top = fmax(top, y);
-    mass += keys.weight[j];
-  }
-  tile.top = top;
-  tile.high = high;
-  tile.low = low;
-  tile.mass = mass;
-}
-
-/** A state's tiles, in order. Forward: the running maximum with its limits. Backward: what can
-    still happen to a tile's share. */
-ORACLE_HOST_DEVICE inline void scan_state(TileView *first, TileView *last) {
-  double high = -HUGE_VAL;
-  for (TileView *tile = first; tile != last; ++tile) {
-    tile->may_grow = tile != first && tile->high > (tile - 1)->low;
-    if (tile != first) {
-      tile->top = fmax(tile->top, (tile - 1)->top);
-      tile->low = fmax(tile->low, (tile - 1)->low);
-    }
-    high = fmax(high, tile->high);
-    tile->deviation = fmax(high - tile->top, tile->top - tile->low);
-  }
-  int grows = 0;
-  int64_t blocks = 0;
-  for (TileView *tile = last; tile-- != first;) {
-    blocks += tile->own_blocks;
-    tile->grows_after = grows;
-    tile->blocks = blocks;
-    tile->reference = grows == 0 && (last - 1)->top == 0.0;
-    grows += tile->may_grow ? 1 : 0;
-  }
-}
-
-/** The common factor of all weights is free: the exact scale, or the reference state's own. */
-struct ReplayScale {
-  bool reference = false;
-  double deviation = 0.0; ///< charged to every tile that is not of the reference
-};
-ORACLE_HOST_DEVICE inline ReplayScale choose_scale(const TileView *first, const TileView *last) {
-  double exact_cost = 0.0, mass_elsewhere = 0.0, cost_elsewhere = 0.0;
-  ReplayScale scale;
-  for (const TileView *tile = first; tile != last; ++tile) {
-    exact_cost += tile->mass * tile->deviation;
-    if (tile->reference) {
-      scale.reference = true;
-      scale.deviation = tile->deviation;
-    } else {
-      cost_elsewhere += tile->mass * tile->deviation;
-      mass_elsewhere += tile->mass;
-    }
-  }
-  if (scale.reference && cost_elsewhere + mass_elsewhere * scale.deviation < exact_cost)
-    return scale;
-  return {};
-}
-
-/** Tiles of all states, one state behind another: `begins(i)` says whether tile i is a state's
-    first. What look_at_tile gives must stand there. */
-template <class Begins>
-ORACLE_HOST_DEVICE inline ReplayScale scan_states(TileView *tiles, int count, Begins begins) {
-  bool have_reference = false;
-  for (int first = 0, last = 0; first < count; first = last) {
-    for (last = first + 1; last < count && !begins(last);)
-      ++last;
-    scan_state(tiles + first, tiles + last);
-    // With ties between states only one of them can be the reference.
-    const bool reference = tiles[last - 1].reference;
-    for (int i = first; i < last; ++i)
-      tiles[i].reference = tiles[i].reference && !have_reference;
-    have_reference = have_reference || reference;
-  }
-  return choose_scale(tiles, tiles + count);
-}
 
 /** One rounding or the sum of two parts: monotone both, since at a tie of the first part the second
     is half a step up or half a step down. */

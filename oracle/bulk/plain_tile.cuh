@@ -85,28 +85,33 @@ __device__ inline double upper_number(uint32_t word) {
   return __hiloint2double((static_cast<int>(word) >> 3) & static_cast<int>(0x8FFFE000u), 0);
 }
 
-/** c += a b, 16 x 8 by 8 x 8, in fp64. Of a, a lane holds columns lane % 4 (the lower elements of
-    its words) and 4 more (the upper ones) of rows lane / 4 (`first`) and 8 more; of b those rows
-    of column lane / 4; c: rows as of a, columns 2 (lane % 4) and the next. */
-__device__ inline void multiply8(double (&c)[4], uint32_t first, uint32_t second, double b0,
-                                 double b1) {
+/** c += a b, 16 x 8 by 8 x 8, in fp64. Of a, a lane holds column lane % 4 of rows lane / 4 and 8
+    more, then column 4 more of both; of b rows lane % 4 and 4 more of column lane / 4; of c rows as
+    of a, columns 2 (lane % 4) and the next. */
+__device__ inline void multiply8(double (&c)[4], const double (&a)[4], double b0, double b1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
                "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-               : "d"(lower_number(first)), "d"(lower_number(second)), "d"(upper_number(first)),
-                 "d"(upper_number(second)), "d"(b0), "d"(b1));
+               : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
 #else // The same in four quarters: lanes hold their operands alike.
-  const auto quarter = [](double &left, double &right, double a, double b) {
+  const auto quarter = [](double &left, double &right, double x, double b) {
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
                  : "+d"(left), "+d"(right)
-                 : "d"(a), "d"(b));
+                 : "d"(x), "d"(b));
   };
-  quarter(c[0], c[1], lower_number(first), b0);
-  quarter(c[0], c[1], upper_number(first), b1);
-  quarter(c[2], c[3], lower_number(second), b0);
-  quarter(c[2], c[3], upper_number(second), b1);
+  quarter(c[0], c[1], a[0], b0);
+  quarter(c[0], c[1], a[2], b1);
+  quarter(c[2], c[3], a[1], b0);
+  quarter(c[2], c[3], a[3], b1);
 #endif
+}
+/** Of words: columns lane % 4 are their lower elements, 4 more their upper ones. */
+__device__ inline void multiply8(double (&c)[4], uint32_t first, uint32_t second, double b0,
+                                 double b1) {
+  const double a[4] = {lower_number(first), lower_number(second), upper_number(first),
+                       upper_number(second)};
+  multiply8(c, a, b0, b1);
 }
 
 /** The same of bf16 with 16 columns of a, summed in fp32. */

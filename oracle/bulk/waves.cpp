@@ -15,20 +15,6 @@ constexpr int kWantedUnits = 2112; ///< eight for each of two blocks on 132 mult
 constexpr int kLeastTiles = 8;     ///< of a unit, where the keys suffice
 constexpr int kListBlocks = 64;    ///< blocks of pairs of a list and its kv heads in a launch
 
-/// How many keys every run of a list but its last has; 0: they differ.
-int32_t run_keys(const AttentionRows &rows, int list) {
-  const auto first = rows.first_run[static_cast<size_t>(list)];
-  const auto last = rows.first_run[static_cast<size_t>(list) + 1];
-  if (first == last) return 0;
-  const int32_t keys = rows.runs[static_cast<size_t>(first)].count;
-  for (int64_t i = first; i < last; ++i) {
-    const KeyRun &run = rows.runs[static_cast<size_t>(i)];
-    const bool fits = i + 1 < last ? run.count == keys : run.count <= keys;
-    if (!fits || run.position != (i - first) * keys) return 0;
-  }
-  return keys;
-}
-
 /// Rows by list, not too many at once, and the keys that they see.
 std::vector<ListWork> works_of(const AttentionRows &rows, int most_rows,
                                std::vector<int32_t> &order) {
@@ -42,7 +28,7 @@ std::vector<ListWork> works_of(const AttentionRows &rows, int most_rows,
     const auto row = static_cast<size_t>(order[i]);
     if (works.empty() || works.back().list != rows.list[row] || works.back().rows == most_rows)
       works.push_back({0, static_cast<int32_t>(i), 0, rows.list[row], 0, 0, 0, 0, 0,
-                       run_keys(rows, rows.list[row])});
+                       keys_of_runs(rows, rows.list[row])});
     ListWork &work = works.back();
     ++work.rows;
     if (rows.begin[row] == rows.end[row]) continue;
@@ -75,6 +61,19 @@ void cut(std::vector<ListWork> &works, const Sizes &sizes, int64_t most) {
 }
 
 } // namespace
+
+int32_t keys_of_runs(const AttentionRows &rows, int list) {
+  const auto first = rows.first_run[static_cast<size_t>(list)];
+  const auto last = rows.first_run[static_cast<size_t>(list) + 1];
+  if (first == last) return 0;
+  const int32_t keys = rows.runs[static_cast<size_t>(first)].count;
+  for (int64_t i = first; i < last; ++i) {
+    const KeyRun &run = rows.runs[static_cast<size_t>(i)];
+    const bool fits = i + 1 < last ? run.count == keys : run.count <= keys;
+    if (!fits || run.position != (i - first) * keys) return 0;
+  }
+  return keys;
+}
 
 std::vector<Wave> waves_of(const AttentionRows &rows, const Sizes &sizes) {
   std::vector<int32_t> order;

@@ -25,6 +25,9 @@ struct Sizes {
   }
 };
 
+/** How many keys every run of a list but its last has; 0: they differ. */
+int32_t keys_of_runs(const AttentionRows &rows, int list);
+
 /** Throws std::invalid_argument where the kv heads of one row need more scratch than there is. */
 std::vector<Wave> waves_of(const AttentionRows &rows, const Sizes &sizes);
 

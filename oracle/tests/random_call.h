@@ -279,4 +279,22 @@ inline Options random_tier_options(std::mt19937 &random) {
   return o;
 }
 
+/// Rows that share keys, with an order of them.
+inline Options random_group_options(std::mt19937 &random) {
+  const auto among = [&](std::initializer_list<int> values) {
+    return *(values.begin() + random() % values.size());
+  };
+  Options o = random_tier_options(random);
+  o.group = among({1, 2, 3, 4, 5, 8, 16});
+  o.kv_heads = o.group > 4 ? 1 : among({1, 2});
+  o.tile = among({16, 32, 64, 64, 128});
+  o.splits = among({1, 1, 2, 3, 8});
+  o.states = among({1, 1, 2, 3, 4});
+  o.replay_scores = false;
+  o.lengths = {among({1, 2, 17, 63, 65}), among({0, 128, 200, 333})};
+  o.lengths.push_back(among({64, 129, 700, 1100, 3000}));
+  if (o.lengths.back() > 1000) o.kv_heads = 1, o.group = std::min(o.group, 4);
+  return o;
+}
+
 } // namespace assay::oracle::test

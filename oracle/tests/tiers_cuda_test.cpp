@@ -42,6 +42,28 @@ TEST_F(TiersOnDevice, SayWhatTheHostSays) {
       all.most_radius);
 }
 
+TEST_F(TiersOnDevice, RowsThatShareKeys) {
+  TierJudge judge;
+  std::mt19937 random(19);
+  test::TiersCompared all;
+  for (int i = 0; i < 150; ++i) {
+    ManagedMemory memory;
+    const RandomCall call(test::random_group_options(random), random(), memory);
+    const TierReport report =
+        judge.judge_groups(call.rows, call.outputs(), call.model, nullptr, true);
+    const test::TiersCompared one = compare_tiers(call, report);
+    expect_agreement(one, i);
+    all.add(one);
+  }
+  std::printf("rows that share keys: T0 and LSE %llu, T1 %llu, %llu of %llu rows inside, budgets "
+              "%.12f to %.12f of the host's, radii %.9f to %.9f\n",
+              static_cast<unsigned long long>(all.of_tier[0]),
+              static_cast<unsigned long long>(all.of_tier[1]),
+              static_cast<unsigned long long>(all.inside),
+              static_cast<unsigned long long>(all.rows), all.least, all.most, all.least_radius,
+              all.most_radius);
+}
+
 TEST_F(TiersOnDevice, Merges) {
   MergeJudge judge;
   test::TiersCompared all;
@@ -74,6 +96,28 @@ TEST_F(TiersOnDevice, LongRows) {
   EXPECT_TRUE(report.open.empty());
 }
 
+TEST_F(TiersOnDevice, LongRowsThatShareKeys) {
+  TierJudge judge;
+  std::mt19937 random(23);
+  for (const assay_dtype dtype : {ASSAY_BF16, ASSAY_FP16})
+    for (const int tile : {16, 64, 128}) {
+      test::Options o;
+      o.dtype = o.kv_dtype = dtype;
+      o.lengths = {8192, 20000};
+      o.group = 4;
+      o.kv_heads = 1;
+      o.tile = tile;
+      o.splits = tile == 16 ? 1 : 8;
+      o.states = tile == 128 ? 2 : 1;
+      ManagedMemory memory;
+      const RandomCall call(o, random(), memory);
+      const TierReport report =
+          judge.judge_groups(call.rows, call.outputs(), call.model, nullptr, true);
+      expect_agreement(compare_tiers(call, report), tile);
+      EXPECT_TRUE(report.open.empty());
+    }
+}
+
 TEST_F(TiersOnDevice, LeaveAWrongElementToTheHost) {
   TierJudge judge;
   test::Options o;
@@ -82,15 +126,23 @@ TEST_F(TiersOnDevice, LeaveAWrongElementToTheHost) {
   o.replay_scores = true;
   ManagedMemory memory;
   RandomCall call(o, 3, memory);
-  const auto open = [&] { return judge.judge(call.rows, call.outputs(), call.model).open; };
+  bool groups = false;
+  const auto open = [&] {
+    if (groups) return judge.judge_groups(call.rows, call.outputs(), call.model).open;
+    return judge.judge(call.rows, call.outputs(), call.model).open;
+  };
   ASSERT_TRUE(open().empty());
   auto *element = static_cast<uint16_t *>(call.o_of(1, 5, 77));
   const uint16_t right = *element;
-  for (const uint16_t wrong : {uint16_t(right + 2), uint16_t(0x7FC0), uint16_t(0x7F80)}) {
-    *element = wrong;
-    ASSERT_EQ(open().size(), 1u) << wrong;
-    EXPECT_EQ(open()[0].row, 1);
-    EXPECT_EQ(open()[0].head, 5);
+  for (const bool of_groups : {false, true}) {
+    groups = of_groups;
+    call.model.replay_scores = !groups;
+    for (const uint16_t wrong : {uint16_t(right + 2), uint16_t(0x7FC0), uint16_t(0x7F80)}) {
+      *element = wrong;
+      ASSERT_EQ(open().size(), 1u) << wrong;
+      EXPECT_EQ(open()[0].row, 1);
+      EXPECT_EQ(open()[0].head, 5);
+    }
   }
 }
 

@@ -30,6 +30,23 @@ TEST(Tiers, SayWhatTheHostSays) {
   EXPECT_GT(all.inside * 2, all.rows);
 }
 
+TEST(Groups, SayWhatTheHostSays) {
+  std::mt19937 random(17);
+  test::TiersCompared all;
+  for (int i = 0; i < 60; ++i) {
+    HostMemory memory;
+    const RandomCall call(test::random_group_options(random), random(), memory);
+    ASSERT_EQ(groups_refuse(call.rows, call.model), "");
+    const TierReport report = judge_groups_here(call.rows, call.outputs(), call.model, true);
+    const test::TiersCompared one = compare_tiers(call, report);
+    expect_agreement(one, i);
+    all.add(one);
+  }
+  EXPECT_GT(all.of_tier[0], 20'000u);
+  EXPECT_GT(all.of_tier[1], 20'000u);
+  EXPECT_GT(all.inside * 2, all.rows);
+}
+
 /// A call of every tier.
 test::Options plain() {
   test::Options o;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "oracle/tiers/groups.cuh"
 #include "oracle/tiers/team.cuh"
 #include "oracle/tiers/tiers_body.h"
 
@@ -25,6 +26,7 @@ struct TierJudge::Device {
   bulk::PackedArrays arrays;
   bulk::TeamResults results;
   bulk::Buffer scratch, block;
+  bulk::GroupDevice groups;
   const int blocks = bulk::blocks_at_once(bulk::judge_rows, bulk::kRowTeam);
   cudaStream_t stream = nullptr;
 
@@ -65,6 +67,14 @@ TierReport TierJudge::judge(const AttentionRows &rows, const CallOutputs &output
       call, rows.out, outputs.lse != nullptr, elements, stream, [&](const bulk::TierCall &ready) {
         bulk::judge_rows<<<static_cast<unsigned>(blocks), bulk::kRowTeam, 0, stream>>>(ready);
       });
+}
+
+TierReport TierJudge::judge_groups(const AttentionRows &rows, const CallOutputs &outputs,
+                                   const KernelModel &model, void *on_stream, bool elements) {
+  if (const std::string reason = groups_refuse(rows, model); !reason.empty())
+    throw std::invalid_argument("groups: " + reason);
+  return device_->groups.judge(rows, outputs, model, elements,
+                               static_cast<cudaStream_t>(on_stream));
 }
 
 } // namespace assay::oracle

@@ -50,9 +50,15 @@ TierReport report_of(const RowOutputs &out, bool has_lse, std::vector<TierRow> p
 /** Why the tiers cannot be had of a call; empty: they can. */
 std::string tiers_refuse(const AttentionRows &rows, const KernelModel &model);
 
+/** Why rows that share keys cannot be judged together (judge_groups); empty: they can. */
+std::string groups_refuse(const AttentionRows &rows, const KernelModel &model);
+
 /** The GPU's text, run here, one row after another. Throws as TierJudge does. */
 TierReport judge_tiers_here(const AttentionRows &rows, const CallOutputs &outputs,
                             const KernelModel &model, bool elements = false);
+/** That of rows that share keys. Throws where groups_refuse. */
+TierReport judge_groups_here(const AttentionRows &rows, const CallOutputs &outputs,
+                             const KernelModel &model, bool elements = false);
 
 /** On the current device; not for two threads at once. */
 class TierJudge {
@@ -69,6 +75,11 @@ public:
    */
   TierReport judge(const AttentionRows &rows, const CallOutputs &outputs, const KernelModel &model,
                    void *stream = nullptr, bool elements = false);
+
+  /** The same of rows that share keys, T2 apart: a few launches for many rows. Throws where
+      groups_refuse. */
+  TierReport judge_groups(const AttentionRows &rows, const CallOutputs &outputs,
+                          const KernelModel &model, void *stream = nullptr, bool elements = false);
 
   /** A stream for callers that have none: nothing else waits for it. */
   void *own_stream();

@@ -5,6 +5,7 @@
 
 #include "oracle/bounds/block_fma_step.h"
 #include "oracle/bulk/call_rows.h"
+#include "oracle/tiers/row_verdict.h"
 #include "oracle/tiers/tiers_keys.h"
 
 namespace assay::oracle::bulk {
@@ -19,23 +20,22 @@ class RowBody {
 public:
   ORACLE_HOST_DEVICE RowBody(const TierCall &call, Team &team, TeamMemory &memory, int number)
       : call_(call), base_(call.base), team_(team), m_(memory),
-        keys_(call.scratch, call.scratch_base + number * call.scratch.bytes()) {}
+        keys_(call.scratch, call.scratch_base + number * call.scratch.bytes()),
+        verdict_(call, team, keys_.elements) {}
 
   ORACLE_HOST_DEVICE void run(int64_t pair) {
-    pair_ = pair;
     row_ = static_cast<int>(pair / base_.num_heads);
     head_ = static_cast<int>(pair % base_.num_heads);
     visible_ = base_.end[row_] - base_.begin[row_];
     sink_ = has_sink(base_, head_);
     total_ = visible_ + (sink_ ? 1 : 0);
     open_ = v_subnormal_ = false;
-    for (int i = team_.rank(); i < TierScratch::kTiers * (base_.dims + 1); i += team_.size())
-      keys_.elements[i] = TierElement{};
+    verdict_.start(row_, head_);
     if (visible_ == 0 || !start() || !look_at_keys() || !weigh())
       open_ = true;
     else
       judge_tiers();
-    finish();
+    verdict_.finish(open_);
   }
 
 private:
@@ -322,19 +322,19 @@ private:
               -column(Columns::kLeast, dim),
               column(Columns::kMost, dim)};
       m_.largest[dim] = sums.largest();
-      keys_.element(0, dim).reference = enclose_column(m_.row, sums);
+      verdict_.element(0, dim).reference = enclose_column(m_.row, sums);
     }
     team_.sync();
     sum_columns<3>([&](int j, int dim, double v, double *sums) {
       const double a = keys_.at(kWeight)[j] * keys_.at(kOmega)[j];
-      sums[2] += fabs(a * v - a * keys_.element(0, dim).reference.mid);
+      sums[2] += fabs(a * v - a * verdict_.element(0, dim).reference.mid);
     });
     for (int dim = team_.rank(); dim < base_.dims; dim += team_.size()) {
       ColumnSums sums = m_.columns[dim];
       sums.centered = column(2, dim);
-      Enclosure exact = keys_.element(0, dim).reference;
+      Enclosure exact = verdict_.element(0, dim).reference;
       const BudgetTerms budget = budget_of(m_.row, m_.tail, sums, exact);
-      judge(0, dim, exact, budget);
+      verdict_.judge(0, dim, exact, budget);
     }
   }
 
@@ -351,7 +351,7 @@ private:
     const Enclosure exact = lse_enclosure(m_.row, worst, &lse2);
     BudgetTerms budget;
     budget.total = lse_budget(m_.row, lse2);
-    judge(tier, base_.dims, exact, budget);
+    verdict_.judge(tier, base_.dims, exact, budget);
   }
 
   // ---- The replay.
@@ -438,7 +438,7 @@ private:
       Enclosure exact = replayed_column(m_.row, sums);
       BudgetTerms budget = replay_budget(m_.row, m_.tail, m_.replay, sums, exact);
       budget.overflow_possible = false; // T0's say
-      judge(tier, dim, exact, budget);
+      verdict_.judge(tier, dim, exact, budget);
     }
     return true;
   }
@@ -456,77 +456,12 @@ private:
     if (start_row() && replay_logits() && weigh() && judge_replay(2)) judge_lse(2);
   }
 
-  ORACLE_HOST_DEVICE void judge(int tier, int dim, const Enclosure &exact,
-                                const BudgetTerms &budget) {
-    TierElement &element = keys_.element(tier, dim);
-    const bool lse = dim == base_.dims;
-    element.tier = tier;
-    element.dim = lse ? -1 : dim;
-    element.got = lse ? base_.lse[base_.lse_at[row_] + head_ * base_.lse_stride_head]
-                      : load_element(base_.o_dtype, call_.fp8, base_.o,
-                                     base_.o_at[row_] + head_ * base_.o_stride_head + dim);
-    element.reference = exact;
-    element.budget = budget;
-    element.ratio =
-        budget.overflow_possible ? HUGE_VAL : ratio_inside(element.got, exact, budget.total);
-    if (call_.elements == nullptr) return;
-    const double bound = budget.overflow_possible ? NAN : budget.total;
-    call_.elements[(pair_ * (base_.dims + 1) + dim) * TierScratch::kTiers + tier] = {
-        exact.mid, exact.rad, bound};
-  }
-
-  /// The largest ratio of components or of LSEs in a tier; below 0: there is none.
-  ORACLE_HOST_DEVICE double worst_of(int tier, int begin, int end) {
-    double worst = -1.0;
-    for (int dim = begin + team_.rank(); dim < end; dim += team_.size())
-      worst = fmax(worst, keys_.element(tier, dim).ratio);
-    return team_.most(worst);
-  }
-
-  ORACLE_HOST_DEVICE void finish() {
-    team_.sync();
-    TierRow result;
-    const int dims = base_.dims;
-    bool open = team_.any(open_);
-    double worst = -1.0;
-    for (int tier = 0; tier < TierScratch::kTiers; ++tier)
-      result.worst[tier] = worst_of(tier, 0, dims);
-    result.worst[3] = fmax(worst_of(0, dims, dims + 1), worst_of(2, dims, dims + 1));
-    for (const double ratio : result.worst)
-      worst = fmax(worst, ratio);
-    open = open || !(worst < HUGE_VAL);
-    if (!open) count_budgets();
-    int at = 0; // of the first with the largest ratio
-    for (int i = TierScratch::kTiers * (dims + 1) - 1 - team_.rank(); i >= 0; i -= team_.size())
-      if (keys_.elements[i].ratio == worst) at = i;
-    const bool has = keys_.elements[at].ratio == worst;
-    at = static_cast<int>(-team_.most(has ? -at : -HUGE_VAL));
-    if (first()) {
-      result.inside = open ? 0 : 1;
-      if (!open) result.element = keys_.elements[at];
-      call_.rows[pair_] = result;
-    }
-    team_.sync();
-  }
-
-  ORACLE_HOST_DEVICE void count_budgets() {
-    for (int dim = team_.rank(); dim < base_.dims; dim += team_.size()) {
-      double least = HUGE_VAL;
-      for (int tier = 0; tier < TierScratch::kTiers; ++tier) {
-        const TierElement &element = keys_.element(tier, dim);
-        if (element.ratio >= 0.0) least = fmin(least, element.budget.total);
-      }
-      const int count = BudgetSizes::count_of(least, keys_.element(0, dim).reference.mid);
-      if (count >= 0) team_.count(call_.budgets + count);
-    }
-  }
-
   const TierCall &call_;
   const Call &base_;
   Team &team_;
   TeamMemory &m_;
   TeamKeys keys_;
-  int64_t pair_ = 0;
+  RowVerdict<Team> verdict_;
   int row_ = 0, head_ = 0, visible_ = 0, total_ = 0;
   bool sink_ = false, open_ = false, align_ = false, plain_query_ = false, v_subnormal_ = false;
   double query_max_ = 0.0;

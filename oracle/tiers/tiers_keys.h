@@ -56,10 +56,9 @@ struct TeamKeys {
   TileView *tiles;
   TileErrors *errors; ///< of the tiles
   int64_t stride;
-  int dims;
 
   ORACLE_HOST_DEVICE TeamKeys(const TierScratch &scratch, unsigned char *at)
-      : stride(scratch.keys), dims(scratch.dims) {
+      : stride(scratch.keys) {
     keys = reinterpret_cast<double *>(at);
     k_row = reinterpret_cast<const unsigned char **>(keys + kKeyArrays * stride);
     v_row = k_row + stride;
@@ -79,9 +78,6 @@ struct TeamKeys {
     at(kError)[j] = logit.error;
   }
   ORACLE_HOST_DEVICE Logit logit(int j) const { return {at(kX)[j], at(kRadius)[j], at(kError)[j]}; }
-  ORACLE_HOST_DEVICE TierElement &element(int tier, int dim) const {
-    return elements[tier * (dims + 1) + dim];
-  }
 };
 
 ORACLE_HOST_DEVICE inline void place_key(const Call &call, int list, int kv_head, int position,
