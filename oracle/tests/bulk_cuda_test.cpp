@@ -125,8 +125,8 @@ TEST_F(Bulk, SaysWhatTheHostSays) {
   EXPECT_LT(50 * campaign.open, campaign.rows) << "rows left to the host";
 }
 
-/// Queries rounded to 16 or 8 bits: what a score is off by is then sum |k_i|. Of head_dims that fill
-/// what a block of threads has room for, and of such that leave some of it.
+/// Queries rounded to 16 or 8 bits: what a score is off by is then sum |k_i|. Of head_dims that
+/// fill what a block of threads has room for, and of such that leave some of it.
 Options rounded_query_options(std::mt19937 &random) {
   Options o = random_options(random);
   const int dims[] = {16, 40, 64, 96, 128, 200, 256};
