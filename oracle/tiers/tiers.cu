@@ -48,6 +48,11 @@ std::byte *TierJudge::upload(const std::byte *block, size_t bytes, void *on_stre
 
 TierReport TierJudge::judge(const AttentionRows &rows, const CallOutputs &outputs,
                             const KernelModel &model, void *on_stream, bool elements) {
+  return judge_rows(rows, outputs, model, on_stream, elements);
+}
+
+TierReport TierJudge::judge_rows(const AttentionRows &rows, const CallOutputs &outputs,
+                                 const KernelModel &model, void *on_stream, bool elements) {
   if (const std::string reason = tiers_refuse(rows, model); !reason.empty())
     throw std::invalid_argument("tiers: " + reason);
   const auto stream = static_cast<cudaStream_t>(on_stream);

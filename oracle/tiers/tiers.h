@@ -76,6 +76,10 @@ public:
   TierReport judge(const AttentionRows &rows, const CallOutputs &outputs, const KernelModel &model,
                    void *stream = nullptr, bool elements = false);
 
+  /** The same, one row after another: one launch, whatever the call. */
+  TierReport judge_rows(const AttentionRows &rows, const CallOutputs &outputs,
+                        const KernelModel &model, void *stream = nullptr, bool elements = false);
+
   /** The same of rows that share keys, T2 apart: a few launches for many rows. Throws where
       groups_refuse. */
   TierReport judge_groups(const AttentionRows &rows, const CallOutputs &outputs,
