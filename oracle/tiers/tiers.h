@@ -71,7 +71,8 @@ public:
   /**
    * `rows` hold places in arrays of the device, and so do the outputs. All launches go to `stream`
    * (a cudaStream_t); returns when they are done. Throws std::invalid_argument where tiers_refuse,
-   * OrderError as the host's judge, std::runtime_error when the device fails.
+   * OrderError as the host's judge, std::runtime_error when the device fails. Large calls without
+   * T2 go to judge_groups, where that takes them.
    */
   TierReport judge(const AttentionRows &rows, const CallOutputs &outputs, const KernelModel &model,
                    void *stream = nullptr, bool elements = false);
