@@ -57,6 +57,16 @@ inline void compare_element(const BulkElement &got, bool claim, const Enclosure 
   out.most_radius = std::max(out.most_radius, got.rad / exact.rad);
 }
 
+/// The terms of a budget, one by one.
+inline bool same_terms(const BudgetTerms &a, const BudgetTerms &b) {
+  const double slack = 1e-9 * (std::fabs(a.total) + std::fabs(b.total));
+  const auto same = [&](double x, double y) { return x == y || std::fabs(x - y) <= slack; };
+  return same(a.weights, b.weights) && same(a.p_rounding, b.p_rounding) &&
+         same(a.accumulation, b.accumulation) && same(a.normalisation, b.normalisation) &&
+         same(a.merge, b.merge) && same(a.output_rounding, b.output_rounding) &&
+         same(a.flush, b.flush);
+}
+
 /// Both largest ratios of a tier, or neither.
 inline bool same_ratio(double ours, double host, double slack) {
   const bool none = std::isnan(host);
@@ -85,6 +95,10 @@ inline TiersCompared compare_tiers(const RandomCall &call, const TierReport &rep
                                 same_ratio(ours.worst[1], host.worst_ratio_t1, 0) &&
                                 same_ratio(ours.worst[2], host.worst_ratio_t2, 0) &&
                                 same_ratio(ours.worst[3], host.worst_ratio_lse, 0)))
+        ++out.ratios_apart;
+      const TierElement &worst = ours.element;
+      if (ours.inside != 0 && worst.dim == host.worst.dim && worst.tier == host.worst.tier &&
+          !same_terms(worst.budget, host.worst.budget))
         ++out.ratios_apart;
       if (exact.empty) continue;
       const auto *elements = &report.elements[at * (dims + 1)];

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "oracle/tests/managed_memory.h"
+#include "oracle/tests/odd_call.h"
 #include "oracle/tests/random_merge.h"
 
 namespace assay::oracle {
@@ -54,6 +55,13 @@ TEST_F(TiersOnDevice, RowsThatShareKeys) {
     const test::TiersCompared one = compare_tiers(call, report);
     expect_agreement(one, i);
     all.add(one);
+  }
+  for (int i = 0; i < test::kOddCalls; ++i) {
+    ManagedMemory memory;
+    const auto call = test::odd_call(i, memory);
+    const TierReport report =
+        judge.judge_groups(call->rows, call->outputs(), call->model, nullptr, true);
+    expect_agreement(compare_tiers(*call, report), i);
   }
   std::printf("rows that share keys: T0 and LSE %llu, T1 %llu, %llu of %llu rows inside, budgets "
               "%.12f to %.12f of the host's, radii %.9f to %.9f\n",
@@ -126,18 +134,19 @@ TEST_F(TiersOnDevice, LeaveAWrongElementToTheHost) {
   o.replay_scores = true;
   ManagedMemory memory;
   RandomCall call(o, 3, memory);
-  bool groups = false;
+  bool together = false;
   const auto open = [&] {
-    if (groups) return judge.judge_groups(call.rows, call.outputs(), call.model).open;
+    if (together) return judge.judge_groups(call.rows, call.outputs(), call.model).open;
     return judge.judge(call.rows, call.outputs(), call.model).open;
   };
   ASSERT_TRUE(open().empty());
   auto *element = static_cast<uint16_t *>(call.o_of(1, 5, 77));
   const uint16_t right = *element;
-  for (const bool of_groups : {false, true}) {
-    groups = of_groups;
-    call.model.replay_scores = !groups;
-    for (const uint16_t wrong : {uint16_t(right + 2), uint16_t(0x7FC0), uint16_t(0x7F80)}) {
+  for (const bool rows_together : {false, true}) {
+    together = rows_together;
+    call.model.replay_scores = !together; // T2 sees two steps
+    for (const uint16_t wrong :
+         {uint16_t(right + (together ? 16 : 2)), uint16_t(0x7FC0), uint16_t(0x7F80)}) {
       *element = wrong;
       ASSERT_EQ(open().size(), 1u) << wrong;
       EXPECT_EQ(open()[0].row, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text that a GPU runs of every tier, run here: the same claims, enclosures, budgets and
 // verdicts as the host's own loops.
+#include "oracle/tests/odd_call.h"
 #include "oracle/tests/tiers_compare.h"
 
 namespace assay::oracle {
@@ -33,7 +34,7 @@ TEST(Tiers, SayWhatTheHostSays) {
 TEST(Groups, SayWhatTheHostSays) {
   std::mt19937 random(17);
   test::TiersCompared all;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 40; ++i) {
     HostMemory memory;
     const RandomCall call(test::random_group_options(random), random(), memory);
     ASSERT_EQ(groups_refuse(call.rows, call.model), "");
@@ -45,6 +46,15 @@ TEST(Groups, SayWhatTheHostSays) {
   EXPECT_GT(all.of_tier[0], 20'000u);
   EXPECT_GT(all.of_tier[1], 20'000u);
   EXPECT_GT(all.inside * 2, all.rows);
+}
+
+TEST(Groups, SayWhatTheHostSaysOfOddCalls) {
+  for (int i = 0; i < test::kOddCalls; ++i) {
+    HostMemory memory;
+    const auto call = test::odd_call(i, memory);
+    const TierReport report = judge_groups_here(call->rows, call->outputs(), call->model, true);
+    expect_agreement(compare_tiers(*call, report), i);
+  }
 }
 
 /// A call of every tier.
@@ -76,6 +86,23 @@ TEST(Tiers, LeaveAWrongElementToTheHost) {
   *call.lse_of(2, 3) *= 1.0f + 0x1p-15f;
   ASSERT_EQ(judged(call).open.size(), 1u);
   EXPECT_EQ(judged(call).open[0].head, 3);
+}
+
+TEST(Groups, LeaveAWrongElementToTheHost) {
+  HostMemory memory;
+  test::Options o = plain();
+  o.replay_scores = false;
+  RandomCall call(o, 3, memory);
+  const auto open = [&] { return judge_groups_here(call.rows, call.outputs(), call.model).open; };
+  ASSERT_TRUE(open().empty());
+  auto *element = static_cast<uint16_t *>(call.o_of(1, 5, 77));
+  const uint16_t right = *element;
+  for (const uint16_t wrong : {uint16_t(right + 16), uint16_t(right ^ 0x8000), uint16_t(0x7FC0)}) {
+    *element = wrong;
+    ASSERT_EQ(open().size(), 1u) << wrong;
+    EXPECT_EQ(open()[0].row, 1);
+    EXPECT_EQ(open()[0].head, 5);
+  }
 }
 
 TEST(Tiers, ReportWhatTheHostReports) {

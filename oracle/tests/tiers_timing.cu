@@ -112,7 +112,7 @@ void time_shape(int requests, int keys, bool one_by_one) {
   TierJudge judge;
   const CallOutputs out{o.data, lse.data};
   const auto run = [&](bool elements) {
-    return one_by_one ? judge.judge(rows, out, model, nullptr, elements)
+    return one_by_one ? judge.judge_rows(rows, out, model, nullptr, elements)
                       : judge.judge_groups(rows, out, model, nullptr, elements);
   };
   // The exact outputs of the replay, rounded: what a right kernel might have written.

@@ -2,6 +2,7 @@
 // Internal: the steps over pairs that share keys as launches, one behind another.
 #pragma once
 
+#include "oracle/tiers/groups_around.cuh"
 #include "oracle/tiers/groups_replay.h"
 #include "oracle/tiers/groups_scores.cuh"
 #include "oracle/tiers/groups_values.cuh"
@@ -163,7 +164,7 @@ public:
   }
 
 private:
-  static constexpr GroupSizes kSizes{int64_t{256} << 20, 1056, 4};
+  static constexpr GroupSizes kSizes{int64_t{256} << 20, 2112, 4};
   static_assert(sizeof(GroupCall) <= 4096);
 
   static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }

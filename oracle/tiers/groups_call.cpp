@@ -50,7 +50,7 @@ std::vector<KeyGroup> groups_of(const AttentionRows &rows) {
   return groups;
 }
 
-/// Units and stripes of a launch, from the sizes of its groups.
+/// Units of a launch, from the sizes of its groups.
 void cut(std::vector<KeyGroup> &groups, GroupWave &wave, const GroupSizes &sizes) {
   const auto first = groups.begin() + wave.first_group, last = first + wave.groups;
   int64_t tiles = 0;
@@ -63,8 +63,6 @@ void cut(std::vector<KeyGroup> &groups, GroupWave &wave, const GroupSizes &sizes
     group->units = static_cast<int32_t>(up(group->stride, wave.unit_keys));
     wave.units += group->units;
   }
-  const int64_t stripes = up(2 * int64_t{sizes.units}, int64_t{wave.groups} * kGroupPairs);
-  wave.stripes = static_cast<int32_t>(std::clamp<int64_t>(stripes, 1, 64));
 }
 
 } // namespace
@@ -73,37 +71,47 @@ GroupPlan plan_groups(const AttentionRows &rows, const TierArrays &arrays, bool 
                       const GroupSizes &sizes) {
   constexpr int64_t kColumnBytes =
       kGroupSums * sizeof(double) + 2 * sizeof(double) + 2 * sizeof(float) + sizeof(PairColumn);
+  constexpr int64_t kStripeTiles = 8, kMostStripes = 64;
   GroupPlan plan;
   plan.groups = groups_of(rows);
   const int sink = rows.sinks ? 1 : 0;
   const int64_t slot_bytes = (tiny ? kGroupKinds : kOfTiny) * static_cast<int64_t>(sizeof(double));
-  int64_t bytes = 0;
-  for (size_t at = 0; at < plan.groups.size(); ++at) {
-    KeyGroup &group = plan.groups[at];
+  const auto tiles_of = [&](int row) {
+    const auto at = static_cast<size_t>(row);
+    return arrays.first_tile[at + 1] - arrays.first_tile[at] + sink;
+  };
+  std::vector<int64_t> bytes; // up to each group
+  int64_t all = 0;
+  for (const KeyGroup &group : plan.groups) {
     int64_t tiles = 0;
-    for (int i = 0; i < group.pairs; ++i) {
-      const auto row = static_cast<size_t>(group.row[i]);
-      group.tiles[i] = tiles;
-      tiles += arrays.first_tile[row + 1] - arrays.first_tile[row] + sink;
-    }
-    const int64_t slots = int64_t{group.pairs} * group.stride;
-    const int64_t own = slots * slot_bytes + kGroupPairs * int64_t{rows.out.dims} * kColumnBytes +
-                        tiles * static_cast<int64_t>(sizeof(TileView) + sizeof(TileErrors));
-    if (plan.waves.empty() || bytes + own > sizes.bytes) {
-      plan.waves.push_back({static_cast<int64_t>(at)});
-      bytes = 0;
-    }
-    bytes += own;
+    for (int i = 0; i < group.pairs; ++i)
+      tiles += tiles_of(group.row[i]);
+    bytes.push_back(all);
+    all += int64_t{group.pairs} * group.stride * slot_bytes +
+           kGroupPairs * int64_t{rows.out.dims} * kColumnBytes +
+           tiles * static_cast<int64_t>(sizeof(TileView) + sizeof(TileErrors));
+  }
+  // Launches of one size.
+  const int64_t waves = std::max<int64_t>(up(all, sizes.bytes), 1), each = up(all, waves);
+  int64_t number = -1;
+  for (size_t at = 0; at < plan.groups.size(); ++at) {
+    if (bytes[at] / each != number) plan.waves.push_back({static_cast<int64_t>(at)});
+    number = bytes[at] / each;
     GroupWave &wave = plan.waves.back();
     ++wave.groups;
+    KeyGroup &group = plan.groups[at];
     group.slots = wave.slots;
-    for (int i = 0; i < group.pairs; ++i)
-      group.tiles[i] += wave.tiles;
-    wave.slots += slots;
-    wave.tiles += tiles;
+    wave.slots += int64_t{group.pairs} * group.stride;
+    for (int i = 0; i < group.pairs; ++i) {
+      group.tiles[i] = wave.tiles;
+      wave.tiles += tiles_of(group.row[i]);
+    }
   }
-  for (GroupWave &wave : plan.waves)
+  for (GroupWave &wave : plan.waves) {
     cut(plan.groups, wave, sizes);
+    wave.stripes = static_cast<int32_t>(
+        std::clamp<int64_t>(up(arrays.most_tiles, kStripeTiles), 1, kMostStripes));
+  }
   plan.first_state.push_back(0);
   for (size_t row = 0; row + 1 < arrays.first_tile.size(); ++row) {
     for (int64_t tile = arrays.first_tile[row]; tile < arrays.first_tile[row + 1]; ++tile)

@@ -7,6 +7,8 @@
 
 namespace assay::oracle::bulk {
 
+inline constexpr int kValuePitch = 272; ///< bytes between rows of V: eight rows meet every bank
+
 /// Elements of a word as doubles, Decoder::scale() times too small.
 struct Words {
   int shift, mask;

@@ -19,6 +19,15 @@ __global__ void __launch_bounds__(kRowTeam) judge_rows(const __grid_constant__ T
     body.run(pair);
 }
 
+/// Several launches that share keys between rows are cheaper than one that does not.
+bool large(const AttentionRows &rows) {
+  constexpr int64_t kLeast = 1 << 18; // (row, head) pairs times keys
+  int64_t keys = 0;
+  for (int row = 0; row < rows.out.rows(); ++row)
+    keys += rows.keys(row);
+  return keys * rows.out.heads >= kLeast;
+}
+
 } // namespace
 } // namespace bulk
 
@@ -48,6 +57,13 @@ std::byte *TierJudge::upload(const std::byte *block, size_t bytes, void *on_stre
 
 TierReport TierJudge::judge(const AttentionRows &rows, const CallOutputs &outputs,
                             const KernelModel &model, void *on_stream, bool elements) {
+  if (bulk::large(rows) && groups_refuse(rows, model).empty())
+    return judge_groups(rows, outputs, model, on_stream, elements);
+  return judge_rows(rows, outputs, model, on_stream, elements);
+}
+
+TierReport TierJudge::judge_rows(const AttentionRows &rows, const CallOutputs &outputs,
+                                 const KernelModel &model, void *on_stream, bool elements) {
   if (const std::string reason = tiers_refuse(rows, model); !reason.empty())
     throw std::invalid_argument("tiers: " + reason);
   const auto stream = static_cast<cudaStream_t>(on_stream);

@@ -71,10 +71,15 @@ public:
   /**
    * `rows` hold places in arrays of the device, and so do the outputs. All launches go to `stream`
    * (a cudaStream_t); returns when they are done. Throws std::invalid_argument where tiers_refuse,
-   * OrderError as the host's judge, std::runtime_error when the device fails.
+   * OrderError as the host's judge, std::runtime_error when the device fails. Large calls without
+   * T2 go to judge_groups, where that takes them.
    */
   TierReport judge(const AttentionRows &rows, const CallOutputs &outputs, const KernelModel &model,
                    void *stream = nullptr, bool elements = false);
+
+  /** The same, one row after another: one launch, whatever the call. */
+  TierReport judge_rows(const AttentionRows &rows, const CallOutputs &outputs,
+                        const KernelModel &model, void *stream = nullptr, bool elements = false);
 
   /** The same of rows that share keys, T2 apart: a few launches for many rows. Throws where
       groups_refuse. */

@@ -22,6 +22,11 @@ TierReport TierJudge::judge(const AttentionRows &, const CallOutputs &, const Ke
   throw std::logic_error("tiers: built without CUDA");
 }
 
+TierReport TierJudge::judge_rows(const AttentionRows &, const CallOutputs &, const KernelModel &,
+                                 void *, bool) {
+  throw std::logic_error("tiers: built without CUDA");
+}
+
 TierReport TierJudge::judge_groups(const AttentionRows &, const CallOutputs &, const KernelModel &,
                                    void *, bool) {
   throw std::logic_error("tiers: built without CUDA");
