@@ -15,6 +15,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "bench")]
@@ -92,7 +93,10 @@ def main():
     path = options.build / "libassay.so"
     library, bench = Assay(str(path)), peers.load_bench_library(str(path))
     listed = json.loads(bench.assay_bench_cells())
-    result = {"device": torch.cuda.get_device_name(), "commit": listed["commit"], "torch": torch.__version__, "cells": []}
+    result = {
+        "device": torch.cuda.get_device_name(), "date": time.strftime("%Y-%m-%d", time.gmtime()), "commit": listed["commit"],
+        "torch": torch.__version__, "cells": [],
+    }  # fmt: skip
     print(f"{result['device']}, torch {result['torch']}\n{HEADER}", flush=True)
     for text in options.only:
         before, c, operator = bench_times(options.build, text), {}, {}

@@ -168,8 +168,13 @@ def others_than_eager(model, prompts, written):
     return others, largest
 
 
+def same(a, b):
+    """How many requests got the same tokens, and how many tokens are the same."""
+    return {"requests": sum(x == y for x, y in zip(a, b)), "tokens": sum(u == v for x, y in zip(a, b) for u, v in zip(x, y))}
+
+
 def row(name, s, device):
-    """A kind of attention in an engine of its own: a run that is timed, and on a GPU one that is profiled."""
+    """A kind of attention in an engine of its own: a run that is timed, and on a GPU one that is profiled; and its tokens."""
     model, prompts = model_of(s, device), prompts_of(s)
     choose, in_blocks = implementations(model)[name]
     on_gpu = device == "cuda"
@@ -187,7 +192,7 @@ def row(name, s, device):
         result["kernels"] = profiled.kernels()
     result["tokens"] = sum(map(len, written))
     result["others"], result["largest_gap"] = others_than_eager(model, prompts, written)
-    return result
+    return result, written
 
 
 def main():
@@ -203,8 +208,11 @@ def main():
         device=torch.cuda.get_device_name() if device == "cuda" else "CPU", date=time.strftime("%Y-%m-%d", time.gmtime()),
         commit=options.commit, torch=torch.__version__, transformers=transformers.__version__, sizes=s, cells=[],
     )  # fmt: skip
+    tokens = {}
     for name in options.only:
-        about["cells"].append(row(name, s, device))
+        cell, written = row(name, s, device)
+        about["cells"].append({**cell, "same_as": {other: same(written, of_other) for other, of_other in tokens.items()}})
+        tokens[name] = written
         gc.collect()
         torch.cuda.empty_cache()
         print({k: v for k, v in about["cells"][-1].items() if k != "kernels"}, flush=True)

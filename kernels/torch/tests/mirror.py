@@ -27,14 +27,17 @@ _new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p
 
 def tensor_at(address, like, device, keep):
     """A tensor of the shape, strides and type of `like` at an address, which need not lie in any memory: that of page 0 of a cache
-    whose page ids begin high does not. What it refers to is appended to `keep`."""
+    whose page ids begin high does not, and may be below 0 where the copy lies low: addresses are taken modulo 2^64. What it refers to
+    is appended to `keep`."""
+    address %= 1 << 64
     numbers = np.array([*like.shape, *like.stride()], dtype=np.int64)
     at, dims, size = numbers.ctypes.data, like.dim(), like.element_size()
     kind, index = (2, device.index or 0) if device.type == "cuda" else (1, 0)
     made = _DlTensor(address, kind, index, dims, int(size == 1), 8 * size, 1, at, at + 8 * dims, 0, None, None)
     keep += [numbers, made]
     tensor = from_dlpack(_new_capsule(ctypes.addressof(made), b"dltensor", None))
-    assert tensor.dtype == _STORED[size] and tensor.data_ptr() == address
+    assert tensor.dtype == _STORED[size], f"stored as {tensor.dtype}, not {_STORED[size]}"
+    assert tensor.data_ptr() == address, f"at {tensor.data_ptr():#x}, not {address:#x}"
     return tensor.view(like.dtype)
 
 

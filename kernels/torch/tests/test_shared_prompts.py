@@ -24,6 +24,8 @@ def test_every_kind_of_attention(tmp_path, monkeypatch):
     for cell in cells:
         assert cell["tokens"] == shared_prompts.TINY["requests"] * shared_prompts.TINY["new"] and cell["step_us"] > 0
         assert cell["others"] <= 2 and cell["largest_gap"] <= 2, cell  # two fp16 steps: a tie
+    assert [list(cell["same_as"]) for cell in cells] == [[], ["flat"], ["flat", "trees"], ["flat", "trees", "sdpa"]]
+    assert all(0 < same["tokens"] <= cell["tokens"] for cell in cells for same in cell["same_as"].values())
 
 
 def test_other_tokens_are_counted():
@@ -31,3 +33,7 @@ def test_other_tokens_are_counted():
     model, prompts = shared_prompts.model_of(s, DEVICE), shared_prompts.prompts_of(s)
     others, largest = shared_prompts.others_than_eager(model, prompts, [[7] * s["new"]] * s["requests"])
     assert others >= s["requests"] * s["new"] - 2 and largest > 2
+
+
+def test_same_tokens_are_counted():
+    assert shared_prompts.same([[1, 2], [3, 4], [5, 6]], [[1, 2], [3, 7], [5]]) == {"requests": 1, "tokens": 4}
