@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/campaign/fuzz_log.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
@@ -57,6 +58,19 @@ std::string without_dictionary(const std::string &text) {
   return text.substr(0, begin) + (end == std::string::npos ? "" : text.substr(end));
 }
 
+/// Without lines of progress, which quote words of the inputs as well.
+std::string without_progress(const std::string &text) {
+  std::string rest;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const bool progress =
+        text[at] == '#' && at + 1 < end && std::isdigit(static_cast<unsigned char>(text[at + 1]));
+    if (!progress) rest.append(text, at, end - at);
+    at = end;
+  }
+  return rest;
+}
+
 } // namespace
 
 FuzzLog read_fuzz_log(const std::string &whole) {
@@ -69,12 +83,13 @@ FuzzLog read_fuzz_log(const std::string &whole) {
   }
   log.features = last_number(text, " ft: ", 0);
   log.edges = last_number(text, " cov: ", 0);
-  const std::string artifact = artifact_of(text);
+  const std::string said = without_progress(text);
+  const std::string artifact = artifact_of(said);
   if (!artifact.empty()) {
     log.artifact = artifact;
-    log.message = message_of(text);
+    log.message = message_of(said);
     if (log.message.empty()) log.message = "ended without a word";
-    log.case_text = case_of(text);
+    log.case_text = case_of(said);
   }
   return log;
 }

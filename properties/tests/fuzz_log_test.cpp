@@ -22,6 +22,11 @@ TEST(FuzzLog, ReadsStatisticsAndWhatEndedIt) {
           .message,
       "")
       << "words of inputs";
+  EXPECT_EQ(read_fuzz_log("#9\tREDUCE cov: 7 ft: 8 MS: 1 CMP- DE: \"Test unit written to \"-\n"
+                          "#12\tNEW cov: 7 ft: 9 MS: 1 CMP- DE: \"runtime error: \"-\n")
+                .message,
+            "")
+      << "words of inputs in lines of progress";
   EXPECT_EQ(read_fuzz_log(
                 "Slowest unit: 14 s:\nartifact_prefix='a/'; Test unit written to a/slow-unit-1\n")
                 .message,
