@@ -58,17 +58,44 @@ std::string without_dictionary(const std::string &text) {
   return text.substr(0, begin) + (end == std::string::npos ? "" : text.substr(end));
 }
 
-/// Without lines of progress, which quote words of the inputs as well.
-std::string without_progress(const std::string &text) {
-  std::string rest;
+/// A run's lines of progress, and the others. The former quote words of the inputs as well.
+struct Lines {
+  std::vector<std::string> progress;
+  std::string others;
+};
+Lines split_lines(const std::string &text) {
+  Lines lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     const bool progress =
         text[at] == '#' && at + 1 < end && std::isdigit(static_cast<unsigned char>(text[at + 1]));
-    if (!progress) rest.append(text, at, end - at);
+    if (progress)
+      lines.progress.push_back(text.substr(at + 1, end - at - 1));
+    else
+      lines.others.append(text, at, end - at);
     at = end;
   }
-  return rest;
+  return lines;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> on_the_way(const std::vector<std::string> &lines,
+                                                      uint64_t executions) {
+  constexpr uint64_t kParts = 8;
+  std::vector<std::pair<uint64_t, uint64_t>> points;
+  uint64_t part = 0; // of the last point
+  for (const std::string &line : lines) {
+    const uint64_t at = std::strtoull(line.c_str(), nullptr, 10);
+    const uint64_t features = last_number(line, " ft: ", 0);
+    if (features == 0 || at >= executions) continue;
+    const uint64_t own = kParts * at / executions;
+    if (own == part) {
+      if (!points.empty()) points.back() = {at, features};
+      continue;
+    }
+    part = own;
+    points.emplace_back(at, features);
+  }
+  return points;
 }
 
 } // namespace
@@ -83,7 +110,9 @@ FuzzLog read_fuzz_log(const std::string &whole) {
   }
   log.features = last_number(text, " ft: ", 0);
   log.edges = last_number(text, " cov: ", 0);
-  const std::string said = without_progress(text);
+  const Lines lines = split_lines(text);
+  const std::string &said = lines.others;
+  log.progress = on_the_way(lines.progress, log.executions);
   const std::string artifact = artifact_of(said);
   if (!artifact.empty()) {
     log.artifact = artifact;

@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace assay::campaign {
 
 struct FuzzLog {
   uint64_t executions = 0, features = 0, edges = 0;
+  /// Executions and features on the way, at most seven points that divide the run evenly.
+  std::vector<std::pair<uint64_t, uint64_t>> progress;
   std::string
       message; ///< of what ended it: the target's own words, or the sanitizer's summary; or empty
   std::string artifact;  ///< the input that it left, or empty

@@ -98,6 +98,7 @@ json fuzz_slice(const Options &options, const std::string &target, int slice, ui
       process::run({.words = words, .seconds = seconds + 120, .stop = &stop});
   const FuzzLog log = read_fuzz_log(ended.err);
   json line = {{"executions", log.executions}, {"features", log.features}};
+  if (!log.progress.empty()) line["progress"] = log.progress;
   if (!log.message.empty())
     line["findings"].push_back(keep_finding(options, target, fuzzer, log, ended.out + ended.err));
   else if (ended.code != 0 && !stop)

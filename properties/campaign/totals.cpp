@@ -35,6 +35,19 @@ void add_findings(const json &line, const std::string &name, Totals &totals, Tas
   task.last_finding = first;
 }
 
+/// Points within a slice: a fuzzer says how many inputs it has run, not when.
+void add_progress(const json &line, TaskTotals &task) {
+  const auto seconds = field<double>(line, "seconds");
+  const auto executions = static_cast<double>(field<uint64_t>(line, "executions"));
+  for (const auto &[at, seen] :
+       field<std::vector<std::pair<uint64_t, uint64_t>>>(line, "progress")) {
+    if (static_cast<double>(at) >= executions) continue;
+    task.features = std::max(task.features, seen);
+    task.growth.push_back({task.seconds + seconds * static_cast<double>(at) / executions,
+                           task.executions + at, task.features});
+  }
+}
+
 } // namespace
 
 double TaskTotals::still_growing() const {
@@ -63,6 +76,7 @@ Totals add_up(const std::vector<json> &lines) {
     if (ended.empty()) continue;
     TaskTotals &task = totals.tasks[ended];
     task.lost = std::max(0, task.lost - 1);
+    add_progress(line, task);
     task.seconds += field<double>(line, "seconds");
     task.executions += field<uint64_t>(line, "executions");
     totals.seconds += field<double>(line, "seconds");

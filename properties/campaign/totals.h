@@ -14,7 +14,7 @@
 
 namespace assay::campaign {
 
-/// After a slice of a task.
+/// After a slice of a task, and of a fuzz target on the way.
 struct Point {
   double seconds = 0;      ///< of the task so far
   uint64_t executions = 0; ///< of it so far
@@ -53,8 +53,8 @@ struct Totals {
 };
 
 /// Lines of slices: {"begin": task, "slice", "seed", "at"} and {"end": task, "slice", "seconds",
-/// "executions", "features", "findings": [{"key", "message", "folder"}], "classes": [...],
-/// "trouble"}. Others count sessions.
+/// "executions", "features", "progress": [[executions, features], ...], "findings": [{"key",
+/// "message", "folder"}], "classes": [...], "trouble"}. Others count sessions.
 Totals add_up(const std::vector<nlohmann::json> &lines);
 
 } // namespace assay::campaign

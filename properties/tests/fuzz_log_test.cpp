@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a campaign reads of a fuzzer's output, and what it estimates.
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "properties/campaign/fuzz_log.h"
 #include "properties/campaign/residual.h"
+#include "properties/campaign/totals.h"
 
 namespace assay::campaign {
 namespace {
@@ -40,6 +43,43 @@ TEST(FuzzLog, ReadsStatisticsAndWhatEndedIt) {
   EXPECT_EQ(finding_key("t", "row 12 is 0x1f, at 3.5e-7"),
             finding_key("t", "row 9 is 0xab, at 1.25e-3"));
   EXPECT_NE(finding_key("t", "row 1 is lost"), finding_key("t", "head 1 is lost"));
+}
+
+TEST(FuzzLog, KeepsPointsThatDivideTheRun) {
+  std::string text = "#2\tINITED cov: 3 ft: 4\n";
+  for (int i = 10; i <= 1000; i += 10)
+    text +=
+        "#" + std::to_string(i) + "\tNEW cov: 5 ft: " + std::to_string(100 + i) + " corp: 1/2b\n";
+  const FuzzLog log = read_fuzz_log(text + "stat::number_of_executed_units: 1000\n");
+  ASSERT_EQ(log.progress.size(), 7u);
+  EXPECT_EQ(log.progress.front(), (std::pair<uint64_t, uint64_t>(240, 340)))
+      << "of the second eighth";
+  EXPECT_EQ(log.progress.back(), (std::pair<uint64_t, uint64_t>(990, 1090)));
+  EXPECT_EQ(log.features, 1100u);
+  EXPECT_TRUE(
+      read_fuzz_log("#5\tNEW cov: 5\nstat::number_of_executed_units: 9\n").progress.empty());
+  EXPECT_TRUE(read_fuzz_log("#5\tNEW ft: 5\n#0\tNEW ft: 1\n").progress.empty()) << "cut off";
+}
+
+TEST(Totals, PointsOfASliceLieWithinIt) {
+  using nlohmann::json;
+  const auto slice = [](uint64_t features, const json &progress) {
+    return json{{"end", "fuzz_tile"},
+                {"seconds", 10.0},
+                {"executions", 100},
+                {"features", features},
+                {"progress", progress}};
+  };
+  const Totals totals = add_up({slice(50, {{50, 20}, {75, 40}}),
+                                slice(60, {{25, 45}, {400, 99}, {50, 55}}), slice(60, "edited")});
+  std::vector<std::array<double, 3>> points;
+  for (const Point &p : totals.tasks.at("fuzz_tile").growth)
+    points.push_back(
+        {p.seconds, static_cast<double>(p.executions), static_cast<double>(p.features)});
+  const std::vector<std::array<double, 3>> expected = {
+      {5, 50, 20},   {7.5, 75, 40}, {10, 100, 50}, {12.5, 125, 50},
+      {15, 150, 55}, {20, 200, 60}, {30, 300, 60}};
+  EXPECT_EQ(points, expected) << "never fewer than were seen, never beyond the slice";
 }
 
 std::vector<std::set<std::string>> samples_of(int runs, int species_a_run, int rare_every) {
