@@ -17,6 +17,13 @@ uint64_t last_number(const std::string &text, const std::string &name, uint64_t 
   return std::strtoull(text.c_str() + at + name.size(), nullptr, 10);
 }
 
+/// The number behind the first `name`: in a line of progress, words of inputs stand behind the
+/// numbers.
+uint64_t first_number(const std::string &line, const std::string &name) {
+  const size_t at = line.find(name);
+  return at == std::string::npos ? 0 : std::strtoull(line.c_str() + at + name.size(), nullptr, 10);
+}
+
 /// The rest of the first line that holds `mark`, from `mark` on.
 std::string line_with(const std::string &text, const std::string &mark) {
   const size_t at = text.find(mark);
@@ -85,7 +92,7 @@ std::vector<std::pair<uint64_t, uint64_t>> on_the_way(const std::vector<std::str
   uint64_t part = 0; // of the last point
   for (const std::string &line : lines) {
     const uint64_t at = std::strtoull(line.c_str(), nullptr, 10);
-    const uint64_t features = last_number(line, " ft: ", 0);
+    const uint64_t features = first_number(line, " ft: ");
     if (features == 0 || at >= executions) continue;
     const uint64_t own = kParts * at / executions;
     if (own == part) {
@@ -100,18 +107,17 @@ std::vector<std::pair<uint64_t, uint64_t>> on_the_way(const std::vector<std::str
 
 } // namespace
 
-FuzzLog read_fuzz_log(const std::string &whole) {
-  const std::string text = without_dictionary(whole);
-  FuzzLog log;
-  log.executions = last_number(text, "stat::number_of_executed_units:", 0);
-  if (log.executions == 0) { // killed before its statistics: the last line of progress
-    const size_t at = text.rfind("\n#");
-    if (at != std::string::npos) log.executions = std::strtoull(text.c_str() + at + 2, nullptr, 10);
-  }
-  log.features = last_number(text, " ft: ", 0);
-  log.edges = last_number(text, " cov: ", 0);
+FuzzLog read_fuzz_log(const std::string &text) {
   const Lines lines = split_lines(text);
-  const std::string &said = lines.others;
+  const std::string said = without_dictionary(lines.others);
+  FuzzLog log;
+  log.executions = last_number(said, "stat::number_of_executed_units:", 0);
+  if (log.executions == 0 && !lines.progress.empty()) // killed before its statistics
+    log.executions = std::strtoull(lines.progress.back().c_str(), nullptr, 10);
+  for (const std::string &line : lines.progress) {
+    log.features = std::max(log.features, first_number(line, " ft: "));
+    log.edges = std::max(log.edges, first_number(line, " cov: "));
+  }
   log.progress = on_the_way(lines.progress, log.executions);
   const std::string artifact = artifact_of(said);
   if (!artifact.empty()) {

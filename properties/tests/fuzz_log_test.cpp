@@ -26,7 +26,11 @@ TEST(FuzzLog, ReadsStatisticsAndWhatEndedIt) {
       "")
       << "words of inputs";
   EXPECT_EQ(read_fuzz_log("#9\tREDUCE cov: 7 ft: 8 MS: 1 CMP- DE: \"Test unit written to \"-\n"
-                          "#12\tNEW cov: 7 ft: 9 MS: 1 CMP- DE: \"runtime error: \"-\n")
+                          "#11\tNEW cov: 7 ft: 8 DE: \"###### Recommended dictionary\"-\n"
+                          "#12\tNEW cov: 7 ft: 9 MS: 1 CMP- DE: \"runtime error: \"-\n"
+                          "###### Recommended dictionary. ######\n"
+                          "\"Test unit written to \" # Uses: 56\n"
+                          "###### End of recommended dictionary. ######\n")
                 .message,
             "")
       << "words of inputs in lines of progress";
