@@ -47,6 +47,10 @@ class Svg:
     def dot(self, x, y, color):
         self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{color}"/>')
 
+    def curve(self, points, color):
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
+
     def __str__(self):
         return "\n".join(self.parts) + "\n</svg>\n"
 
@@ -157,7 +161,29 @@ def interval(theme):
     return svg
 
 
-PICTURES = {"kernels/bench/results/front": speed, "corpus/mutants/kills": kills, "oracle/guides/interval": interval}
+def growth(theme):
+    """A campaign: the features that each task has seen, over its own time, from its first point on."""
+    data = json.loads((ROOT / "properties/campaign/growth.json").read_text())
+    tasks = [task for task in data["tasks"] if task["growth"]]
+    width, high, row, top = 214, 44, 84, 46
+    height = top + row * ((len(tasks) + 1) // 2) + 14
+    svg = Svg(480, height, theme, f"Features of {len(tasks)} tasks of a campaign over time")
+    svg.text(0, 17, "What each task has seen, over its time", 13, bold=True)
+    svg.text(0, 35, data["words"], 11, color=theme["soft"])
+    for at, task in enumerate(tasks):
+        x, y = (at % 2) * 258, top + row * (at // 2) + 18
+        seconds, _, features = task["growth"][-1]
+        svg.text(x, y, task["name"], 12, bold=True)
+        svg.text(x + width, y, f"{features:,} in {seconds:.0f} s", 11, "end", theme["soft"])
+        foot = y + 8 + high
+        svg.line(x, foot, x + width, foot, theme["grid"])
+        svg.curve([(x + width * when / seconds, foot - high * seen / features) for when, _, seen in task["growth"]], theme["ours"])
+    svg.text(0, height - 3, "properties/campaign/growth.json", 10, color=theme["soft"])
+    return svg
+
+
+PICTURES = {"kernels/bench/results/front": speed, "corpus/mutants/kills": kills, "oracle/guides/interval": interval,
+            "properties/campaign/growth": growth}
 
 
 def main():
