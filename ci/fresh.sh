@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Both README commands on a machine that has nothing yet: a bare Debian 12 in a folder of its own, with a clone of HEAD.
 # Says how long each took, and the last lines of what failed. Needs root (or a user namespace with a range of ids),
-# mmdebstrap, and 12 GB under TMPDIR. Takes what the two commands take: some 40 minutes on 2 cores.
+# mmdebstrap, and 12 GB under TMPDIR. Takes what the two commands take: an hour on 2 cores.
 # Usage: fresh.sh [--record] [COMMAND...] (ci/check.sh ci/test.sh); --record writes ci/build_times.csv
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
