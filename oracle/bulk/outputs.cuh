@@ -48,7 +48,7 @@ __device__ inline ColumnSums column_of(const Call &call, const PairUnits &units,
   return sums;
 }
 
-/// Whether `loose` of a centered sum is little of the bound. Yes where convexity alone is the bound.
+/// Whether `loose` of a centered sum is little of the bound. Yes where convexity alone is that.
 __device__ inline bool is_sharp(const RowNumbers &row, double loose, const BudgetTerms &budget) {
   const double sum = row.z * row.mass_low;
   if (row.coarse || row.vague || !(sum > 0.0)) return true;

@@ -102,6 +102,11 @@ def test_a_gradient_is_refused_by_name():
         b.call(assay_torch.paged_attention, version=1)
     with pytest.raises(assay_torch.Unsupported, match="merge_state has no gradient"):
         assay_torch.merge_state(b.q, torch.zeros(4, 8), b.q, torch.zeros(4, 8))
+    for name in "kv":
+        other = batch("cpu")
+        getattr(other, name).requires_grad_()
+        with pytest.raises(assay_torch.Unsupported, match="paged_attention_v2 has no gradient"):
+            other.call(assay_torch.paged_attention)
     sinks = torch.nn.Parameter(torch.zeros(8))
     with pytest.raises(assay_torch.Unsupported, match="paged_attention_v2 has no gradient"):
         batch("cpu").call(assay_torch.paged_attention, sinks=sinks)
