@@ -1,21 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# assay_precompile(target)  standard headers for a target of many sources, with ASSAY_PRECOMPILE. Every file still
-#                           includes what it needs: builds without the option, and ci/check_headers.sh, say so.
-function(assay_precompile target)
-  if(ASSAY_PRECOMPILE)
-    target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <cstdint> <cstring> <functional> <map> <memory>
-                              <optional> <set> <span> <sstream> <string> <vector>)
-    get_target_property(libraries ${target} LINK_LIBRARIES)
-    if("fmt::fmt" IN_LIST libraries)
-      target_precompile_headers(${target} PRIVATE <fmt/format.h>)
-    endif()
-    # Directly, or through the libraries that read and write reports.
-    if("${libraries}" MATCHES "nlohmann_json|assay_(bench_cells|campaign|cli|gate|report)")
-      target_precompile_headers(${target} PRIVATE <filesystem> <fstream> <nlohmann/json.hpp>)
-    endif()
-    if("GTest::gtest_main" IN_LIST libraries)
-      target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
-    endif()
+# assay_together(target ...)  of many small files: with ASSAY_UNITY the compiler takes eight of them at a time, and reads what
+#                           they include once. Names of a file alone are then those of eight. Kernels and the oracle
+#                           are compiled as they stand, a file at a time.
+function(assay_together)
+  if(ASSAY_UNITY)
+    set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
 
@@ -66,10 +55,6 @@ function(assay_add_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:assay_strict> ${ARG_LIBS})
-  list(LENGTH ARG_SOURCES count)
-  if(count GREATER 4)
-    assay_precompile(${name})
-  endif()
 endfunction()
 
 function(assay_add_test name)
@@ -85,10 +70,7 @@ function(assay_add_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE assay_strict ${ARG_LIBS} GTest::gtest_main)
-  list(LENGTH ARG_SOURCES count)
-  if(count GREATER 2)
-    assay_precompile(${name})
-  endif()
+  assay_together(${name})
   # A fixed RapidCheck seed: a change is judged on the same cases as the one before it. New cases come
   # from `assay check --seed`, the fuzzers, or the test binary run by hand.
   set(filter)

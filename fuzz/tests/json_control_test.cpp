@@ -10,11 +10,11 @@
 namespace assay::fuzz {
 namespace {
 
-std::string run(const ReadersUnderTest &readers) {
+std::string run_readers(const ReadersUnderTest &readers) {
   return first_violation("fuzz_json", [&](Input input) { return check_json_with(readers, input); });
 }
 
-TEST(JsonControl, the_readers_pass) { EXPECT_EQ(run({}), ""); }
+TEST(JsonControl, the_readers_pass) { EXPECT_EQ(run_readers({}), ""); }
 
 TEST(JsonControl, cells_lose_a_field) {
   ReadersUnderTest readers;
@@ -24,7 +24,7 @@ TEST(JsonControl, cells_lose_a_field) {
     if (++calls % 2 == 0) cells = {};
     return cells;
   };
-  EXPECT_NE(run(readers), "");
+  EXPECT_NE(run_readers(readers), "");
 }
 
 TEST(JsonControl, a_declaration_ends_in_an_internal_error) {
@@ -37,7 +37,7 @@ TEST(JsonControl, a_declaration_ends_in_an_internal_error) {
         entry.at("name").get<std::string>();
     hold_to_text(plugin, text, file, out);
   };
-  EXPECT_NE(run(readers).find("an internal error"), std::string::npos);
+  EXPECT_NE(run_readers(readers).find("an internal error"), std::string::npos);
 }
 
 TEST(JsonControl, a_hello_is_refused_as_if_the_program_had_failed) {
@@ -45,7 +45,7 @@ TEST(JsonControl, a_hello_is_refused_as_if_the_program_had_failed) {
   readers.hello = [](const std::string &, const std::string &) -> std::unique_ptr<WorkerTable> {
     throw CliError(kExitHarness, "no");
   };
-  EXPECT_NE(run(readers).find("exit code 4"), std::string::npos);
+  EXPECT_NE(run_readers(readers).find("exit code 4"), std::string::npos);
 }
 
 TEST(JsonControl, a_refusal_repeats_control_characters) {
@@ -53,7 +53,7 @@ TEST(JsonControl, a_refusal_repeats_control_characters) {
   readers.cells = [](const std::string &text, const std::string &) -> bench::CellSet {
     throw std::invalid_argument(text);
   };
-  EXPECT_NE(run(readers).find("control characters"), std::string::npos);
+  EXPECT_NE(run_readers(readers).find("control characters"), std::string::npos);
 }
 
 TEST(JsonControl, a_log_names_a_finding_without_a_message) {
@@ -63,7 +63,7 @@ TEST(JsonControl, a_log_names_a_finding_without_a_message) {
     log.message.clear();
     return log;
   };
-  EXPECT_NE(run(readers), "");
+  EXPECT_NE(run_readers(readers), "");
 }
 
 TEST(JsonControl, a_refused_reply_leaves_its_bytes) {
@@ -73,7 +73,7 @@ TEST(JsonControl, a_refused_reply_leaves_its_bytes) {
       if (!buffer.bytes.empty()) buffer.bytes[0] ^= std::byte{1};
     return false;
   };
-  EXPECT_NE(run(readers), "");
+  EXPECT_NE(run_readers(readers), "");
 }
 
 } // namespace

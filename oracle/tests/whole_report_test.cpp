@@ -37,7 +37,7 @@ void expect_same(const Report &there, const Report &here) {
   EXPECT_EQ(there.budgets.median(), here.budgets.median());
 }
 
-test::Options plain() {
+test::Options of_requests() {
   test::Options o;
   o.lengths = {300, 0, 120, 64};
   o.q_len = 2;
@@ -46,7 +46,7 @@ test::Options plain() {
 
 TEST(WholeReport, IsThatOfTheHost) {
   HostMemory memory;
-  RandomCall call(plain(), 3, memory);
+  RandomCall call(of_requests(), 3, memory);
   const KernelModel model{.arithmetic = call.model.arithmetic};
   std::atomic<size_t> bytes = 0;
   const auto judged = [&] {
@@ -64,7 +64,7 @@ TEST(WholeReport, IsThatOfTheHost) {
 
 TEST(WholeReport, ReadsSomeRowsAlone) {
   HostMemory memory;
-  const RandomCall call(plain(), 4, memory);
+  const RandomCall call(of_requests(), 4, memory);
   std::atomic<size_t> bytes = 0;
   whole_report(call.rows, call.outputs(), {.arithmetic = call.model.arithmetic}, twin(bytes), 1);
   // Six pairs of two rows without keys aside, the sample of three: a kv head each.
@@ -75,7 +75,7 @@ TEST(WholeReport, ReadsSomeRowsAlone) {
 
 TEST(WholeReport, ReadsWhatTheGpuRefuses) {
   HostMemory memory;
-  RandomCall call(plain(), 5, memory);
+  RandomCall call(of_requests(), 5, memory);
   call.rows.o_scale = 1.0f;
   call.rows.q_scale.assign(static_cast<size_t>(call.rows.out.rows() * call.rows.out.heads), 1.0f);
   const KernelModel model{.arithmetic = call.model.arithmetic};
@@ -96,7 +96,7 @@ TEST(WholeReport, OfMerges) {
 
 TEST(WholeReport, ARowThatIsInsideThereAloneIsAnError) {
   HostMemory memory;
-  RandomCall call(plain(), 6, memory);
+  RandomCall call(of_requests(), 6, memory);
   const KernelModel model{.arithmetic = call.model.arithmetic};
   const TierReport right = judge_tiers_here(call.rows, call.outputs(), model);
   *static_cast<uint16_t *>(call.o_of(0, 0, 7)) ^= 0x8000;

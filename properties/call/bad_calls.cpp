@@ -7,11 +7,12 @@
 #include <fmt/format.h>
 
 #include "properties/call/bad_merges.h"
+#include "properties/call/enlarged.h"
 
 namespace assay {
 namespace {
 
-constexpr int64_t kMaxRows = 1 << 24, kMaxHeads = 1 << 20, kMaxTokens = 1 << 30;
+constexpr int64_t kMaxTokens = 1 << 30;
 using Kind = BadCall::Kind;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/call/bad_merges.h"
 
+#include "properties/call/enlarged.h"
+
 namespace assay {
 namespace {
 
-constexpr int64_t kMaxRows = 1 << 24, kMaxHeads = 1 << 20;
 using Kind = BadCall::Kind;
 
 template <class Params>

@@ -140,7 +140,7 @@ void few_tiles(Problem &p, const Limits &limits, Dice &dice) {
 }
 
 /// Two of six requests begin with the same 2,048 keys: a node of a prefix tree in many splits.
-void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
+void share_2048_keys(Problem &p, const Limits &limits, Dice &dice) {
   p.sharing = Sharing::kChain;
   p.num_splits = dice.between(9, 16);
   p.num_kv_heads = 1;
@@ -214,7 +214,7 @@ bool share_few_prefixes(Problem &p, const Limits &limits, Dice &dice) {
   }
   switch (dice.upto(7)) {
   case 0:
-    share_long_prefix(p, limits, dice);
+    share_2048_keys(p, limits, dice);
     return true;
   case 1:
     share_many_pages(p, limits, dice);

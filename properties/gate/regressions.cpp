@@ -75,7 +75,7 @@ struct Row {
   int threads = 0, registers = 0, stack = 0, shared = 0;
 };
 
-std::map<std::string, Row> rows_of(const std::string &csv) {
+std::map<std::string, Row> figures_of(const std::string &csv) {
   std::map<std::string, Row> out;
   std::istringstream in(csv);
   std::string line;
@@ -216,7 +216,7 @@ Figures compare_size(const std::string &base, const std::string &head) {
 
 Figures compare_figures(const std::string &base_csv, const std::string &head_csv) {
   Figures out;
-  const auto before = rows_of(base_csv), after = rows_of(head_csv);
+  const auto before = figures_of(base_csv), after = figures_of(head_csv);
   int changed = 0;
   for (const auto &[name, row] : after) {
     const auto at = before.find(name);

@@ -10,8 +10,6 @@
 namespace assay {
 namespace {
 
-constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
-
 /// A pointer into a buffer of `t`, or below it, as one from the begin of the shared memory.
 class Relocated {
 public:
@@ -90,7 +88,7 @@ void DeviceOracle::start() {
     enter_child();
     Channel channel(fd);
     Judges judges(where_ == Where::kTwin);
-    for (wire::Message message; channel.receive(message, std::nullopt, kMaxMessage);) {
+    for (wire::Message message; channel.receive(message, std::nullopt, wire::kMaxMessage);) {
       JudgedCall call = wire::unpack_judged_call(message);
       const std::byte *block = shared_.see(call.shared_bytes);
       const JudgedReply reply = judges.answer(block, std::move(call));
@@ -106,7 +104,7 @@ JudgedReply DeviceOracle::ask_process(const JudgedCall &call) {
   wire::Message message;
   JudgedReply reply;
   const bool replied = child_.channel().send(wire::pack_judged_call(call), until) &&
-                       child_.channel().receive(message, until, kMaxMessage) &&
+                       child_.channel().receive(message, until, wire::kMaxMessage) &&
                        wire::unpack_judged_reply(message, reply) &&
                        reply.rows.size() % sizeof(oracle::TierRow) == 0;
   if (replied) return reply;

@@ -25,9 +25,6 @@
 namespace assay {
 namespace {
 
-/// Of a case with a million page-table entries and their physical pages.
-constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
-
 /// A driver maps far more memory than it uses.
 void limit_memory([[maybe_unused]] assay_target target) {
 #if !ASSAY_ASAN
@@ -158,7 +155,7 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
   // A driver, and AddressSanitizer, have handlers of their own.
   if (note != nullptr && kernel.target == ASSAY_TARGET_SIMT && !ASSAY_ASAN) note_faults(note);
   const std::unique_ptr<Sut> sut = set_up(kernel, channel);
-  for (wire::Message message; channel.receive(message, std::nullopt, kMaxMessage);) {
+  for (wire::Message message; channel.receive(message, std::nullopt, wire::kMaxMessage);) {
     const wire::Message reply = answer(*sut, shared, wire::unpack_request(message));
     if (!channel.send(reply, std::nullopt)) break;
   }
@@ -257,7 +254,7 @@ private:
     if (has_hung(kernel())) child_.lose_patience();
     const Deadline until = child_.deadline();
     const bool replied = child_.channel().send(request, until) &&
-                         child_.channel().receive(reply, until, kMaxMessage);
+                         child_.channel().receive(reply, until, wire::kMaxMessage);
     if (replied) return std::nullopt;
     Hazard failure = child_.failure(until);
     if (failure.kind == Hazard::Kind::kHung) note_hang(kernel());
@@ -274,7 +271,7 @@ private:
     const Deadline until = child_.deadline();
     wire::Message said;
     const std::string failure =
-        child_.channel().receive(said, until, kMaxMessage)
+        child_.channel().receive(said, until, wire::kMaxMessage)
             ? std::string(reinterpret_cast<const char *>(said.data()), said.size())
             : child_.failure(until).text;
     if (failure.empty()) return;

@@ -15,6 +15,8 @@
 namespace assay::wire {
 
 using Message = std::vector<std::byte>;
+/// Of a case with a million page-table entries and their physical pages.
+inline constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
 
 enum class Question : uint8_t { kRun, kKeyOrder, kBadCalls, kLimits };
 struct Request {

@@ -10,13 +10,11 @@
 #include "properties/call/materialise.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/registry.h"
+#include "properties/tests/families.h"
 #include "properties/tests/own_kernel.h"
 
 namespace assay {
 namespace {
-
-constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
-                                Family::kMergeStates};
 
 const assay_kernel &kernel_of(Family family) {
   const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);

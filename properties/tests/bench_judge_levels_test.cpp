@@ -11,6 +11,7 @@
 #include "kernels/bench/cells/cascade_layout.h"
 #include "kernels/bench/cells/merge_layout.h"
 #include "kernels/bench/verify/verify_cascade.h"
+#include "properties/tests/expect_finding.h"
 
 namespace assay {
 namespace {
@@ -38,14 +39,6 @@ std::vector<uint16_t> numbers(size_t n, unsigned seed, unsigned exponent = 0x3f8
   for (uint16_t &x : out)
     x = static_cast<uint16_t>(exponent | (rng() & 0x807e));
   return out;
-}
-
-/// The one finding expected, or more.
-void expect_finding(const Verification &v, const std::string &part) {
-  for (const std::string &line : v.findings)
-    if (line.find(part) != std::string::npos) return;
-  ADD_FAILURE() << "no finding has '" << part << "'; " << v.findings.size()
-                << " findings, first: " << (v.findings.empty() ? "none" : v.findings[0]);
 }
 
 void expect_none(const Verification &v) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/bench/verify/verify_paged.h"
+#include "properties/tests/expect_finding.h"
 
 namespace assay {
 namespace {
@@ -126,14 +127,6 @@ private:
 };
 
 const std::vector<int32_t> kLens = {37, 0, 250, 5, 64, 3, 111, 16};
-
-/// The one finding expected, or more.
-void expect_finding(const Verification &v, const std::string &part) {
-  for (const std::string &line : v.findings)
-    if (line.find(part) != std::string::npos) return;
-  ADD_FAILURE() << "no finding has '" << part << "'; " << v.findings.size()
-                << " findings, first: " << (v.findings.empty() ? "none" : v.findings[0]);
-}
 
 TEST(SampleRequests, EndsLongestShortestAndNoneTwice) {
   const std::vector<int> chosen = bench::sample_requests(kLens);

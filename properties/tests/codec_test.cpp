@@ -7,12 +7,10 @@
 #include "properties/case/fields.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
+#include "properties/tests/families.h"
 
 namespace assay {
 namespace {
-
-constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
-                                Family::kMergeStates};
 
 Limits any_limits(int index) {
   Limits all[] = {fuzz_limits(), check_limits(), large_limits(), wide_limits()};

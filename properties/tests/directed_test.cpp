@@ -10,12 +10,10 @@
 #include "properties/case/problem_gen.h"
 #include "properties/case/query_rows.h"
 #include "properties/case/serving.h"
+#include "properties/tests/families.h"
 
 namespace assay {
 namespace {
-
-constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
-                                Family::kMergeStates};
 
 void expect_text(const Problem &p) {
   ASSERT_EQ(problem_error(p, full_limits()), "") << format_problem(p);

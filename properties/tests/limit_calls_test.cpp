@@ -10,13 +10,11 @@
 #include "properties/call/materialise.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/registry.h"
+#include "properties/tests/families.h"
 #include "properties/tests/own_kernel.h"
 
 namespace assay {
 namespace {
-
-constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
-                                Family::kMergeStates};
 
 const char *name_of_kernel(Family family) {
   switch (family) {

@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-const assay_kernel &v1() { return reference::kernel("reference_v1"); }
+const assay_kernel &kernel_v1() { return reference::kernel("reference_v1"); }
 
 RunnerOptions short_run() {
   RunnerOptions options;
@@ -19,7 +19,8 @@ RunnerOptions short_run() {
 }
 
 TEST(Requirements, EveryImportantClassGetsTwoCasesEvenInShortRuns) {
-  auto summary = run_properties({&v1()}, {find_property("run_to_run")}, short_run(), nullptr);
+  auto summary =
+      run_properties({&kernel_v1()}, {find_property("run_to_run")}, short_run(), nullptr);
   const PropertyRun &run = summary.runs[0];
   for (const std::string &name : required_classes(*run.property, *run.kernel))
     EXPECT_GE(run.classes.at(name), 2) << name;
@@ -29,15 +30,15 @@ TEST(Requirements, EveryImportantClassGetsTwoCasesEvenInShortRuns) {
 TEST(Requirements, NoPropertyAsksForAClassThatItTakesAway) {
   std::vector<const Property *> all;
   for (const Property &property : properties())
-    if (applies(property, v1()) && property.without != 0) all.push_back(&property);
+    if (applies(property, kernel_v1()) && property.without != 0) all.push_back(&property);
   ASSERT_GT(all.size(), 5u);
-  for (const PropertyRun &run : run_properties({&v1()}, all, short_run(), nullptr).runs)
+  for (const PropertyRun &run : run_properties({&kernel_v1()}, all, short_run(), nullptr).runs)
     EXPECT_EQ(run.missing, std::vector<std::string>{}) << run.property->name;
 }
 
 // Its calls are never made of such a kernel, and refusals would be all that it says.
 TEST(Requirements, ShardsAreAskedOfKernelsThatDeclareThem) {
-  assay_kernel kernel = v1();
+  assay_kernel kernel = kernel_v1();
   const Property &property = *find_property("shards_equal_whole");
   for (const int32_t shards : {0, 1}) {
     kernel.shards = shards;

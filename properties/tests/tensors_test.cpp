@@ -13,12 +13,10 @@
 #include "properties/call/params.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
+#include "properties/tests/families.h"
 
 namespace assay {
 namespace {
-
-constexpr Family kFamilies[] = {Family::kPaged, Family::kCascade, Family::kMergeState,
-                                Family::kMergeStates};
 
 TEST(Values, EveryBitPatternSurvivesTheRoundTrip) {
   for (Dtype dtype : {Dtype::kBf16, Dtype::kFp16, Dtype::kE4m3, Dtype::kE5m2})

@@ -18,7 +18,7 @@ namespace {
 
 using simt::HazardKind;
 
-struct Storage {
+struct Tiles {
   alignas(1024) arch::Vec4 a[512], b[512];
   arch::Mbarrier barrier;
 };
@@ -30,7 +30,7 @@ struct Mistakes {
 };
 
 void kernel(const Mistakes &wrong, const arch::Vec4 *source) {
-  Storage &shared = arch::shared_storage<Storage>();
+  Tiles &shared = arch::shared_storage<Tiles>();
   const auto thread = static_cast<int>(arch::thread_idx());
   for (int i = thread; i < 512; i += 128) {
     arch::shared_store(&shared.a[i], arch::Vec4{});
@@ -56,7 +56,7 @@ simt::Hazard run(const std::function<void(const arch::Vec4 *)> &body, uint32_t t
       512 * sizeof(arch::Vec4), simt::Access::kReadOnly, simt::InitState::kDefined, "source"));
   simt::LaunchConfig config;
   config.block = threads;
-  config.shared_bytes = sizeof(Storage);
+  config.shared_bytes = sizeof(Tiles);
   simt::launch(&stream, config, [&] { body(source); });
   return stream.hazards.empty() ? simt::Hazard{} : stream.hazards.back();
 }
@@ -95,7 +95,7 @@ TEST(WgmmaHazard, each_mistake_is_reported) {
 
 TEST(WgmmaHazard, matrix_begins_inside_a_group_of_rows) {
   const auto hazard = run([](const arch::Vec4 *) {
-    Storage &shared = arch::shared_storage<Storage>();
+    Tiles &shared = arch::shared_storage<Tiles>();
     float c[32];
     arch::wgmma_fence(c);
     arch::wgmma_m64k16<arch::bf16>(c, arch::KMajorMatrix(shared.a).at(128),
@@ -105,9 +105,9 @@ TEST(WgmmaHazard, matrix_begins_inside_a_group_of_rows) {
 }
 
 TEST(MbarrierHazard, used_before_it_is_initialised) {
-  const auto hazard = run(
-      [](const arch::Vec4 *) { arch::mbarrier_arrive(&arch::shared_storage<Storage>().barrier); },
-      32);
+  const auto hazard =
+      run([](const arch::Vec4 *) { arch::mbarrier_arrive(&arch::shared_storage<Tiles>().barrier); },
+          32);
   EXPECT_EQ(hazard.kind, HazardKind::kBarrierMisuse) << hazard.message;
 }
 
@@ -116,7 +116,7 @@ TEST(MbarrierHazard, missing_and_surplus_arrivals) {
   for (const uint32_t arrivals : {1u, 3u}) {
     const auto hazard = run(
         [&](const arch::Vec4 *) {
-          Storage &shared = arch::shared_storage<Storage>();
+          Tiles &shared = arch::shared_storage<Tiles>();
           if (arch::thread_idx() == 0) arch::mbarrier_init(&shared.barrier, 2);
           arch::block_barrier();
           if (arch::thread_idx() < arrivals) arch::mbarrier_arrive(&shared.barrier);

@@ -22,7 +22,7 @@ CascadeCell cascade(int batch, int prefix, int suffix) {
                  batch, {{1, prefix}, {batch, suffix}});
 }
 
-std::vector<CascadeCell> bf16_cells() {
+std::vector<CascadeCell> bf16_cascades() {
   return {
       cascade(16, 8192, 128),
       cascade(64, 2048, 256),
@@ -52,8 +52,8 @@ std::vector<CascadeCell> bf16_cells() {
 
 const std::vector<CascadeCell> &standard_cascade_cells() {
   static const std::vector<CascadeCell> kCells = [] {
-    std::vector<CascadeCell> cells = bf16_cells();
-    for (CascadeCell cell : bf16_cells()) {
+    std::vector<CascadeCell> cells = bf16_cascades();
+    for (CascadeCell cell : bf16_cascades()) {
       if (cell.levels.size() == 1) continue;
       cell.name = "fp8 " + cell.name;
       cell.kv_dtype = KvDtype::kE4m3;
