@@ -136,7 +136,9 @@ struct ScaleCosts {
     }
   }
   ORACLE_HOST_DEVICE ReplayScale cheaper() const {
-    const bool reference = deviation >= 0.0 && cost_elsewhere + mass_elsewhere * deviation < exact;
+    // Where both cost the same, sums of masses that end in other last bits must not choose.
+    const double other = (cost_elsewhere + mass_elsewhere * deviation) * (1.0 + 0x1p-30);
+    const bool reference = deviation >= 0.0 && other < exact;
     return reference ? ReplayScale{true, deviation} : ReplayScale{};
   }
 };

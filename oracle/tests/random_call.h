@@ -217,7 +217,7 @@ inline double least_budget(const Format &format, const Enclosure &o, const Budge
   const double sum =
       t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
   const double size = std::fabs(o.mid);
-  return t.total - std::max(0.0, half_ulp(format, size + o.rad + sum * (1 + 0x1p-18)) -
+  return t.total - std::max(0.0, half_ulp(format, (size + o.rad + sum) * (1 + 0x1p-18)) -
                                      half_ulp(format, size - o.rad + sum / 1.002));
 }
 

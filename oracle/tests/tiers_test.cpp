@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text that a GPU runs of every tier, run here: the same claims, enclosures, budgets and
 // verdicts as the host's own loops.
+#include "oracle/bounds/replay_tiles.h"
 #include "oracle/tests/odd_call.h"
 #include "oracle/tests/tiers_compare.h"
 
@@ -118,6 +119,27 @@ TEST(Tiers, ReportWhatTheHostReports) {
   EXPECT_NEAR(ours.worst_ratio_lse, host.worst_ratio_lse, 1e-9);
   EXPECT_NEAR(ours.worst.ratio, host.worst.ratio, 1e-9);
   EXPECT_EQ(ours.budgets.median(), host.budgets.median());
+}
+
+// A host and a GPU add the same masses in another order, and bound a row by the same scale.
+TEST(Tiers, ChooseTheExactScaleWhereBothCostTheSame) {
+  const auto scale = [](std::initializer_list<double> masses) {
+    TileView tile{};
+    tile.deviation = 1.0;
+    ScaleCosts costs;
+    tile.mass = 0.3;
+    costs.add(tile);
+    tile.reference = true;
+    for (const double mass : masses) {
+      tile.mass = mass;
+      costs.add(tile);
+    }
+    return costs.cheaper().reference;
+  };
+  ASSERT_GT(0.3 + 0.1 + 0.2, 0.3 + 0.2 + 0.1);
+  EXPECT_FALSE(scale({0.1, 0.2}));
+  EXPECT_FALSE(scale({0.2, 0.1}));
+  EXPECT_TRUE(scale({0.2, 0.1, 0.01}));
 }
 
 TEST(Tiers, RefuseAnOrderThatIsNone) {

@@ -56,8 +56,9 @@ CheckResult empty(const Tensors &t, int row, int head) {
 
 bool sees(const Tensors &t, int row, const Poisoned &bad) {
   for (const VisibleRun &run : visible_runs(t, row))
-    if (run.cache == bad.cache && run.row == bad.table_row && run.begin < bad.end &&
-        bad.begin < run.end)
+    // A window may leave nothing of a shard, at a place between its keys.
+    if (run.cache == bad.cache && run.row == bad.table_row && run.begin < run.end &&
+        run.begin < bad.end && bad.begin < run.end)
       return true;
   return false;
 }

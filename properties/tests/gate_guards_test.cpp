@@ -3,18 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "properties/gate/guards.h"
+#include "properties/tests/gate_ids.h"
 
 namespace assay::gate {
 namespace {
-
-using Ids = std::vector<std::string>;
-
-Ids ids(const RedLines &lines) {
-  Ids out;
-  for (const RedLine &line : lines)
-    out.push_back(line.id);
-  return out;
-}
 
 struct Texts {
   std::map<std::string, std::string> base, head;

@@ -3,18 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "properties/gate/speed.h"
+#include "properties/tests/gate_ids.h"
 
 namespace assay::gate {
 namespace {
-
-using Ids = std::vector<std::string>;
-
-Ids ids(const RedLines &lines) {
-  Ids out;
-  for (const RedLine &line : lines)
-    out.push_back(line.id);
-  return out;
-}
 
 json timed(const char *kernel, const char *cell, const char *speed, double ratio, int wrong = 0) {
   return {{"cell", cell},   {"kernel", kernel}, {"base_us", 10.0},  {"head_us", 10 * ratio},

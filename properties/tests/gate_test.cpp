@@ -11,20 +11,12 @@
 #include "properties/gate/include_graph.h"
 #include "properties/gate/project.h"
 #include "properties/gate/regressions.h"
+#include "properties/tests/gate_ids.h"
 
 namespace assay::gate {
 namespace {
 
 using State = Classed::State;
-
-std::vector<std::string> ids(const RedLines &lines) {
-  std::vector<std::string> out;
-  for (const RedLine &line : lines)
-    out.push_back(line.id);
-  return out;
-}
-
-using Ids = std::vector<std::string>;
 
 json list_of(const json &declaration) {
   json full = {{"q_abs_error", 0.0},          {"exp2_rel_error", 1e-7},
