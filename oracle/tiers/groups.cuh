@@ -164,7 +164,7 @@ public:
   }
 
 private:
-  static constexpr GroupSizes kSizes{int64_t{256} << 20, 2112, 4};
+  static constexpr GroupSizes kSizes{int64_t{256} << 20, 528, 4};
   static_assert(sizeof(GroupCall) <= 4096);
 
   static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
