@@ -8,7 +8,7 @@ set(ASSAY_FUZZ_LINK "-fsanitize=fuzzer" CACHE STRING "What links the engine of f
 option(ASSAY_HAZARDS "Instrument every load and store of the simt kernels (clang)" OFF)
 option(ASSAY_WERROR "Treat warnings as errors" OFF)
 option(ASSAY_HARNESS "Build the harness; OFF: only the CUDA kernels, from the toolkit and a C++20 compiler" ON)
-option(ASSAY_UNITY "Compile the small files of tests and of the program eight at a time (builds a third faster)" OFF)
+option(ASSAY_UNITY "Compile the small files of tests and of the program eight at a time (a fifth less to build)" OFF)
 include(CMakeDependentOption)
 cmake_dependent_option(ASSAY_TESTS "Build the tests" ON ASSAY_HARNESS OFF)
 cmake_dependent_option(ASSAY_MUTANTS "Build the mutants into the program; OFF: half the work of a build without tests"

@@ -12,7 +12,6 @@
 namespace assay {
 namespace {
 
-constexpr int64_t kMaxTokens = 1 << 30;
 using Kind = BadCall::Kind;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

@@ -23,6 +23,7 @@ using AskLimit = std::function<void(const LimitedCall &)>;
 
 /// Limits of assay.h.
 inline constexpr int64_t kMaxRows = 1 << 24, kMaxHeads = 1 << 20;
+inline constexpr int32_t kMaxTokens = 1 << 30;
 inline constexpr int64_t kMaxBlocks = std::numeric_limits<int32_t>::max();
 
 inline int32_t int32(int64_t n) { return static_cast<int32_t>(n); }

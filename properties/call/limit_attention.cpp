@@ -8,7 +8,6 @@
 namespace assay {
 namespace {
 
-constexpr int32_t kMostTokens = 1 << 30;
 constexpr int64_t kMaxKvStride = (int64_t{1} << 31) - 16; // a multiple of 16, below 2^31
 
 /// The largest n of 1 .. high for which `fits`, which holds up to some n.
@@ -50,8 +49,8 @@ void cache_limits(const Enlarged &call, const std::string &name, Find kv, Fewer 
       kv().page_table_stride = max_pages;
     });
   };
-  pages(1, kMostTokens);
-  pages(kMostTokens, 1);
+  pages(1, kMaxTokens);
+  pages(kMaxTokens, 1);
   pages(1 << 15, 1 << 15);
   call.ask(true, "strides", name + " has strides of pages and tokens of 2^31 - 16", [&] {
     kv().k_stride_page = kv().k_stride_token = kMaxKvStride;
@@ -83,11 +82,11 @@ public:
     } else if (traits_.splits) {
       call_.ask(true, "num_splits", "num_splits is 65536", [&] { p_.num_splits = 1 << 16; });
     }
-    call_.ask(true, "window", "window is 2^30", [&] { p_.window = kMostTokens; });
+    call_.ask(true, "window", "window is 2^30", [&] { p_.window = kMaxTokens; });
     if (traits_.plans) {
       ask_for_plan(true, 1 << 10, 1); // 2^34 tokens
-      ask_for_plan(false, kMostTokens, 1);
-      ask_for_plan(false, kMostTokens, 4); // 2^32 tokens a request
+      ask_for_plan(false, kMaxTokens, 1);
+      ask_for_plan(false, kMaxTokens, 4); // 2^32 tokens a request
     }
     cache_limits(
         call_, "kv", [&]() -> assay_paged_kv & { return p_.kv; },

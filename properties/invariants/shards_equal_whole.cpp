@@ -102,9 +102,10 @@ public:
     Value out;
     for (const Part &part : parts_) {
       if (part.weight == 0) continue;
-      const double o = comparable(part.after->out_o(row_, head_, dim), dtype);
+      const double written = part.after->out_o(row_, head_, dim);
+      const double o = comparable(written, dtype);
       // A shard's output may leave the type where the whole one's does not: how far is not known.
-      if (std::isinf(part.after->out_o(row_, head_, dim))) out.radius = INFINITY;
+      if (std::isinf(written)) out.radius = INFINITY;
       const double radius = part.bound.empty ? 0 : part.bound.o_radius[dim];
       out.value += part.weight / sum_ * o;
       out.radius += part.weight / sum_ * (radius + open * (std::fabs(o) + radius));
