@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "oracle/exact/dtype.h"
+#include "properties/tests/dot.h"
 #include "properties/tests/narrow_styles.h"
 
 namespace assay::narrow {
@@ -39,23 +40,25 @@ struct Row {
   std::vector<float> q;
   float scale = 1, cap = 0, slope = 0;
 
-  float element(const void *pool, int64_t page, int64_t token, int64_t head, int key, int i) const {
+  using Elements = std::array<float, kMaxHeadDim>;
+  Elements elements(const void *pool, int64_t page, int64_t token, int64_t head, int key) const {
     const int id = p.kv.page_table[request * p.kv.page_table_stride + key / p.kv.page_size];
-    const int64_t at = id * page + key % p.kv.page_size * token + kv_head * head + i;
-    return oracle::load_element(p.kv_dtype, pool, at);
+    const int64_t at = id * page + key % p.kv.page_size * token + kv_head * head;
+    Elements out;
+    oracle::load_elements(p.kv_dtype,
+                          static_cast<const char *>(pool) + at * oracle::element_size(p.kv_dtype),
+                          p.head_dim, out.data());
+    return out;
   }
   float score(int key) const {
-    float s = 0;
-    for (int i = 0; i < p.head_dim; ++i)
-      s = std::fma(
-          q[i],
-          element(p.kv.k, p.kv.k_stride_page, p.kv.k_stride_token, p.kv.k_stride_head, key, i), s);
-    s *= scale;
+    const Elements k =
+        elements(p.kv.k, p.kv.k_stride_page, p.kv.k_stride_token, p.kv.k_stride_head, key);
+    float s = dot(q.data(), k.data(), p.head_dim) * scale;
     if (cap > 0) s = cap * std::tanh(s / cap);
     return s + slope * static_cast<float>(key - position);
   }
-  float value(int key, int i) const {
-    return element(p.kv.v, p.kv.v_stride_page, p.kv.v_stride_token, p.kv.v_stride_head, key, i);
+  Elements values(int key) const {
+    return elements(p.kv.v, p.kv.v_stride_page, p.kv.v_stride_token, p.kv.v_stride_head, key);
   }
 };
 
@@ -84,8 +87,9 @@ void add_tile(const Row &row, const int *keys, int count, State &st) {
   for (int j = 0; j < count; ++j) {
     const float p = x[j] = exponential(s, x[j] - m), narrow = rounded(s.p, p);
     if (!s.tree) st.d = rounded(s.sum, double(st.d) + p);
+    const Row::Elements v = row.values(keys[j]);
     for (int i = 0; i < row.p.head_dim; ++i)
-      st.o[i] = std::fma(narrow, row.value(keys[j], i), st.o[i]);
+      st.o[i] = std::fma(narrow, v[i], st.o[i]);
   }
   if (s.tree) st.d = rounded(s.sum, double(st.d) + tree_sum(s, x.data(), count));
 }
@@ -193,6 +197,7 @@ const char *refusal(const Style &s, const assay_paged_params &p) {
   if (s.dtype != kAny && p.dtype != s.dtype) return "built for one dtype";
   if (kv != kAny && p.kv_dtype != kv) return "built for one KV dtype";
   if (s.head_dim > 0 && p.head_dim != s.head_dim) return "built for one head_dim";
+  if (p.head_dim > kMaxHeadDim) return "no larger head_dim than 256";
   if (s.page_size > 0 && p.kv.page_size != s.page_size) return "built for one page size";
   if (s.group > 0 && p.num_qo_heads != s.group * p.num_kv_heads) return "built for one group size";
   if (s.features != Features::kAll && features) return "plain attention only";

@@ -9,6 +9,7 @@
 namespace assay::narrow {
 
 inline constexpr int kMaxKeys = 4096;
+inline constexpr int kMaxHeadDim = 256;
 inline constexpr assay_dtype kAny = -1;
 
 enum class Features { kPlain, kWindow, kAll };

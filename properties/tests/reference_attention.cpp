@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "kernels/simt/stream.h"
+#include "properties/tests/dot.h"
 #include "properties/tests/reference_elements.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay::reference {
 namespace {
+
+constexpr int kMaxHeadDim = 256;
 
 struct Key {
   const assay_paged_kv *kv;
@@ -73,14 +76,27 @@ struct Row {
 };
 
 float score(const Row &row, const Key &key) {
-  float s = 0;
-  for (size_t i = 0; i < row.q.size(); ++i)
-    s = std::fma(row.q[i], load(key.kv->k, key.k + i, row.kv_dtype), s);
+  const int d = static_cast<int>(row.q.size());
+  float k[kMaxHeadDim];
+  load_row(key.kv->k, key.k, d, row.kv_dtype, k);
+  const float s = dot(row.q.data(), k, d);
   if (!row.mapped) return s;
   float x = s * row.c;
   if (row.cap > 0 && bug != Bug::kNoSoftcap) x = row.cap * std::tanh(x / row.cap);
   int distance = key.position - row.position - (bug == Bug::kAlibiOffByOne ? 1 : 0);
   return x + row.slope * static_cast<float>(distance);
+}
+
+void add_value(const Row &row, const Key &key, float p, std::vector<float> &o) {
+  const int d = static_cast<int>(o.size());
+  float v[kMaxHeadDim];
+  load_row(key.kv->v, key.v, d, row.kv_dtype, v);
+  for (int i = 0; i < d && bug == Bug::kClampedV; ++i)
+    v[i] = std::max(v[i], 0.0f);
+  for (int i = 0; i < d && bug == Bug::kNanValuesDropped; ++i)
+    if (std::isnan(v[i])) v[i] = 0;
+  for (int i = 0; i < d; ++i)
+    o[i] = std::fma(p, v[i], o[i]);
 }
 
 State attend(const Row &row, const Key *keys, size_t count) {
@@ -108,12 +124,7 @@ State attend(const Row &row, const Key *keys, size_t count) {
       float p = s[j] == kNegInf ? 0.0f : std::exp2(std::fma(s[j], c, -(c * m)));
       if (!(bug == Bug::kRowSumDropsKey && t0 + j == 0)) st.l += p;
       if (p == 0.0f && bug != Bug::kLateMask && bug != Bug::kWindowLateMask) continue;
-      for (size_t i = 0; i < st.o.size(); ++i) {
-        float v = load(keys[t0 + j].kv->v, keys[t0 + j].v + i, row.kv_dtype);
-        if (bug == Bug::kClampedV) v = std::max(v, 0.0f);
-        if (bug == Bug::kNanValuesDropped && std::isnan(v)) v = 0;
-        st.o[i] = std::fma(p, v, st.o[i]);
-      }
+      add_value(row, keys[t0 + j], p, st.o);
     }
   }
   return st;
@@ -302,6 +313,7 @@ void attend_paged(const assay_paged_params &p, int b, int token, int h, int spli
 }
 
 assay_status run_paged(const assay_paged_params &p, bool split) {
+  if (p.head_dim > kMaxHeadDim) return ASSAY_UNSUPPORTED;
   int splits = split ? split_count(p.num_splits) : 1;
   int64_t row = 0;
   for (int b = 0; b < p.batch; ++b)
@@ -336,6 +348,7 @@ assay_status run_v2(const void *p) {
 
 assay_status run_cascade(const void *params) {
   const auto &p = *static_cast<const assay_cascade_params *>(params);
+  if (p.head_dim > kMaxHeadDim) return ASSAY_UNSUPPORTED;
   int splits = split_count(p.num_splits);
   for (int b = 0; b < p.batch; ++b)
     for (int h = 0; h < p.num_qo_heads; ++h) {

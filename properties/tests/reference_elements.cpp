@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/tests/reference_elements.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "properties/call/element.h"
 #include "properties/tests/reference_kernels.h"
@@ -17,6 +19,18 @@ uint32_t bits_of(const char *at) {
   return word;
 }
 
+/// Of every pattern of bits of a type of 8 or 16 bits.
+const float *all_values(assay_dtype dtype) {
+  static const auto kValues = [] {
+    std::array<std::vector<float>, 8> all;
+    for (const Dtype d : {Dtype::kFp16, Dtype::kBf16, Dtype::kE4m3, Dtype::kE5m2})
+      for (uint32_t bits = 0; bits < 1u << 8 * element_size(d); ++bits)
+        all[static_cast<size_t>(d)].push_back(from_bits(d, bits));
+    return all;
+  }();
+  return kValues[static_cast<size_t>(dtype)].data();
+}
+
 } // namespace
 
 float load(const void *base, int64_t index, assay_dtype dtype) {
@@ -29,6 +43,20 @@ float load(const void *base, int64_t index, assay_dtype dtype) {
     return bits & 0x80 ? -480.0f : 480.0f;
   return from_bits(static_cast<Dtype>(dtype), bits);
 }
+
+void load_row(const void *base, int64_t index, int count, assay_dtype dtype, float *out) {
+  const int size = element_size(static_cast<Dtype>(dtype));
+  if (size == 4 || bug == Bug::kNanIs480) {
+    for (int i = 0; i < count; ++i)
+      out[i] = load(base, index + i, dtype);
+    return;
+  }
+  const float *values = all_values(dtype);
+  const char *at = static_cast<const char *>(base) + index * size;
+  for (int i = 0; i < count; ++i)
+    out[i] = values[size == 1 ? bits_of<uint8_t>(at + i) : bits_of<uint16_t>(at + i * 2)];
+}
+
 void store(void *base, int64_t index, assay_dtype dtype, float x) {
   auto d = static_cast<Dtype>(dtype);
   // to_bits saturates; a kernel's conversion overflows to infinity.
