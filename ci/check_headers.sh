@@ -3,7 +3,8 @@
 # Every header compiles alone: it includes what it uses. A .cuh is compiled for the executor. The bodies of
 # kernels/arch are left out: the vocabulary header in front of them includes what they need. Headers that need the CUDA
 # toolkit are compiled where it is; the others never see it. Those of the oracle are device code: nvcc compiles them.
-# check_headers.sh FILE: that one.
+# check_headers.sh FILE: that one. Of all, the standard headers that one reaches anyway are read precompiled
+# (header_prefix.py): half of the time.
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 # Each is refused below when it would compile without the toolkit, so the list cannot grow stale.
@@ -22,10 +23,26 @@ of_toolkit=(
   properties/sut/late_writer.h
 )
 
-compiles() {
-  clang++ -std=c++20 -march=x86-64-v3 -fsyntax-only -Wno-pragma-once-outside-header -I. -DASSAY_SEEDS='""' \
-    -DASSAY_KILLERS='""' -DASSAY_PROGRAM='""' -DASSAY_GATE_PLUGIN='""' -DASSAY_ABI_FOLDER='""' -x c++ "$1"
+# clang ARGUMENT...: with what every header is compiled with
+clang() {
+  clang++ -std=c++20 -march=x86-64-v3 -Wno-pragma-once-outside-header -I. -DASSAY_SEEDS='""' -DASSAY_KILLERS='""' \
+    -DASSAY_PROGRAM='""' -DASSAY_GATE_PLUGIN='""' -DASSAY_ABI_FOLDER='""' "$@"
 }
+compiles() { clang -fsyntax-only "${@:2}" -x c++ "$1"; }
+
+case ${1-} in
+--precompile)
+  clang -x c++-header "$2" -o "$2.pch"
+  exit
+  ;;
+--with)
+  with=()
+  [ "$2" = - ] || with=(-include-pch "$prefixes/$2.h.pch")
+  compiles "$3" "${with[@]}" && exit 0
+  echo "does not compile alone: $3" >&2
+  exit 1
+  ;;
+esac
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 if [ $# -eq 1 ]; then
@@ -53,6 +70,11 @@ for header in "${of_toolkit[@]}"; do
     exit 1
   fi
 done
+prefixes=$(mktemp -d)
+export prefixes
+trap 'rm -rf "$prefixes"' EXIT
 git ls-files '*.h' '*.cuh' | grep -vE '^kernels/arch/(cuda|simt)/.*\.cuh$' |
-  grep -vxF "$(printf '%s\n' "${of_toolkit[@]}" "$device_code")" | xargs -P "$jobs" -n 1 ci/check_headers.sh
+  grep -vxF "$(printf '%s\n' "${of_toolkit[@]}" "$device_code")" | /usr/bin/python3 -B ci/header_prefix.py "$prefixes" >"$prefixes/headers"
+find "$prefixes" -name '*.h' -print0 | xargs -0 -P "$jobs" -n 1 ci/check_headers.sh --precompile
+xargs -P "$jobs" -n 2 ci/check_headers.sh --with <"$prefixes/headers"
 echo "headers compile alone: ok"
