@@ -3,6 +3,7 @@
 #include "fuzz/json_checks.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "fuzz/tests/seeds.h"
 #include "properties/cli/session.h"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/campaign/error.h"
 #include "properties/report/escape.h"

@@ -11,6 +11,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/campaign/error.h"
 #include "properties/campaign/fuzz_log.h"

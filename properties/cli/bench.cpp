@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "kernels/bench/cells/cells_file.h"
 #include "properties/cli/session.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/cli/check_report.h"
 #include "properties/cli/envelopes.h"

@@ -8,6 +8,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/case/classify.h"
 #include "properties/cli/declaration_file.h"

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/cli/declaration_file.h"
 #include "properties/cli/parse_error.h"

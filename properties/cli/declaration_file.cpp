@@ -6,6 +6,7 @@
 #include <span>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "oracle/bounds/arithmetic_fields.h"
 #include "oracle/bounds/declaration.h"

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "oracle/judge/declaration_cost.h"
 #include "properties/call/materialise.h"

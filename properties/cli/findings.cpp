@@ -12,6 +12,7 @@
 #include <ostream>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace assay {
 namespace {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/cli/own_program.h"
 #include "properties/cli/report_files.h"

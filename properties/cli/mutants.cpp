@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "corpus/mutants/mutants.h"
 #include "properties/cli/default_draw.h"

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/case/classify.h"
 #include "properties/cli/big_case.h"

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "oracle/judge/usual_rules.h"
 #include "properties/case/case_text.h"

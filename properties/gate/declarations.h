@@ -2,7 +2,7 @@
 // What head's kernels promise, held against what base's do.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "properties/gate/red_line.h"
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/gate/declarations.h"
 #include "properties/gate/error.h"

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "properties/gate/findings.h"
 #include "properties/gate/regressions.h"
 

@@ -2,6 +2,8 @@
 // What a gate knows as the document of --json.
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "properties/gate/declarations.h"
 #include "properties/gate/error.h"
 #include "properties/gate/gate.h"

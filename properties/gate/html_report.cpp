@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of a gate: one file, no network.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/gate/reports.h"
 #include "properties/report/document.h"

@@ -2,6 +2,7 @@
 #include "properties/gate/reports.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/report/document.h"
 #include "properties/report/escape.h"

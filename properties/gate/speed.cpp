@@ -6,6 +6,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/gate/error.h"
 #include "properties/gate/gate.h"

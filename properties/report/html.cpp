@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/report/html.h"
 
+#include <nlohmann/json.hpp>
+
 #include "properties/report/errors.h"
 #include "properties/report/html_page.h"
 #include "properties/report/html_parts.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/report/escape.h"
 #include "properties/report/html_parts.h"

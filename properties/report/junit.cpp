@@ -2,6 +2,7 @@
 #include "properties/report/junit.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/report/document.h"
 #include "properties/report/escape.h"

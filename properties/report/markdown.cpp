@@ -2,6 +2,7 @@
 #include "properties/report/markdown.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/report/document.h"
 #include "properties/report/escape.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/report/document.h"
 #include "properties/report/merge_parts.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/report/sarif.h"
 
+#include <nlohmann/json.hpp>
+
 #include "properties/report/document.h"
 #include "properties/report/escape.h"
 

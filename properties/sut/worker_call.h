@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "properties/call/tensors.h"
 #include "properties/sut/shared_memory.h"

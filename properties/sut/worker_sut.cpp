@@ -2,6 +2,9 @@
 // A kernel in a worker. Whatever it does to its process or to the channel is a hazard of the case
 // that was running, and the next case gets a new process. What a case expects never enters it.
 #include "properties/sut/worker_sut.h"
+
+#include <nlohmann/json.hpp>
+
 #include "properties/sut/worker_call.h"
 
 namespace assay {

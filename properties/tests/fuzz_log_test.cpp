@@ -3,6 +3,7 @@
 #include <array>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/campaign/fuzz_log.h"
 #include "properties/campaign/residual.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports of base that the next gate takes instead of running base again.
+#include <nlohmann/json.hpp>
+
 #include "properties/gate/error.h"
 #include "properties/tests/gate_repository.h"
 

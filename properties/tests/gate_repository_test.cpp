@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate on repositories made up for it: a plugin of one kernel, built by one g++ line, and what
 // a change does to it.
+#include <nlohmann/json.hpp>
+
 #include "properties/gate/error.h"
 #include "properties/gate/reports.h"
 #include "properties/tests/gate_repository.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a gate makes of two libraries timed in turns.
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/gate/speed.h"
 #include "properties/tests/gate_ids.h"

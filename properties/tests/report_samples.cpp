@@ -8,6 +8,8 @@
 #include <iostream>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "corpus/mutants/mutants.h"
 #include "properties/campaign/page.h"
 #include "properties/cli/cli.h"

@@ -3,6 +3,7 @@
 #include "properties/report/terminal.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "properties/tests/report_documents.h"
 
