@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every test: layers and directory map, unit tests and properties, all but the slow ones again under
-# ASan and UBSan, 60 s of fuzzing, and, when nvcc is there, the cuda target compiled (and run when a GPU answers).
+# Every test: layers and directory map, unit tests and properties, 60 s of fuzzing, and, when nvcc is there, the cuda
+# target compiled (and run when a GPU answers). Tests of kernels and of the harness run twice, optimised and under ASan
+# and UBSan; those of parts (readers, reports, commands) under the sanitizers alone, slow ones without them.
 # All but the last runs as on a machine without the CUDA toolkit. The last lines say what was skipped, and why.
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,7 +21,7 @@ users() {
 without_toolkit() (
   hide_toolkit
   step "build and test (simt)"
-  build simt
+  build simt -DASSAY_PART_TESTS=OFF
   run_tests simt
   # Each of these keeps one core busy.
   step "code of pages; beside it: install and a user's programs, packages, wheel, site"
@@ -81,6 +82,7 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/tree_test.py
 /usr/bin/python3 -B ci/tests/workflows_test.py
 /usr/bin/python3 -B ci/tests/skipped_test.py
+/usr/bin/python3 -B ci/tests/header_prefix_test.py
 /usr/bin/python3 -B ci/tests/results_test.py
 /usr/bin/python3 -B ci/tests/pages_test.py
 /usr/bin/python3 -B ci/tests/page_blocks_test.py

@@ -50,8 +50,9 @@ function(assay_fuzz_hears target what)
 endfunction()
 
 # assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags
-# assay_add_test(name SOURCES ... LIBS ... LABELS ... SLOW ...)  GoogleTest executable, one ctest per case; without
-#     ASSAY_SLOW_TESTS those labelled slow are not built, and the cases named by SLOW are left out
+# assay_add_test(name [PART] SOURCES ... LIBS ... LABELS ... SLOW ...)  GoogleTest executable, one ctest per case; without
+#     ASSAY_SLOW_TESTS those labelled slow are not built, and the cases named by SLOW are left out; without
+#     ASSAY_PART_TESTS those of parts are not built
 function(assay_add_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -62,11 +63,11 @@ function(assay_add_test name)
   if(NOT ASSAY_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS;SLOW" ${ARGN})
+  cmake_parse_arguments(ARG "PART" "" "SOURCES;LIBS;LABELS;SLOW" ${ARGN})
   if(NOT ARG_SOURCES OR NOT ARG_LABELS)
     message(FATAL_ERROR "assay_add_test(${name}) needs SOURCES and LABELS")
   endif()
-  if("slow" IN_LIST ARG_LABELS AND NOT ASSAY_SLOW_TESTS)
+  if(("slow" IN_LIST ARG_LABELS AND NOT ASSAY_SLOW_TESTS) OR (ARG_PART AND NOT ASSAY_PART_TESTS))
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})

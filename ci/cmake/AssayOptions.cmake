@@ -14,6 +14,8 @@ cmake_dependent_option(ASSAY_TESTS "Build the tests" ON ASSAY_HARNESS OFF)
 cmake_dependent_option(ASSAY_MUTANTS "Build the mutants into the program; OFF: half the work of a build without tests"
                        ON "NOT ASSAY_TESTS" ON)
 option(ASSAY_SLOW_TESTS "Among them those labelled slow" ON)
+# Readers, reports, commands, fuzz targets: what they say depends on no optimiser, and sanitizers see more of them.
+option(ASSAY_PART_TESTS "Among them those of parts; OFF: where the same are run under sanitizers" ON)
 # Instrumented libraries are not for others.
 cmake_dependent_option(ASSAY_INSTALL "Build what `cmake --install` writes" ON
                        "NOT ASSAY_SANITIZE;NOT ASSAY_HAZARDS;NOT ASSAY_FUZZ_ENGINE" OFF)

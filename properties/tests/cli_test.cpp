@@ -249,24 +249,6 @@ TEST_F(Cli, JsonOfAnUnfinishedRunSaysSo) {
   EXPECT_EQ(j["exit"], kExitHarness);
 }
 
-TEST_F(Cli, IsolatedKernelsGiveTheSameReport) {
-  const std::vector<std::string> check = {"check", "--property", "within_budget", "--cases",
-                                          "6",     "--quiet",    "--json"};
-  const auto report = [&](const std::string &name, bool isolate) {
-    std::vector<std::string> args = check;
-    args.push_back(path(name));
-    if (isolate) args.emplace_back("--isolate");
-    EXPECT_EQ(assay_program(args).code, kExitPass);
-    nlohmann::json j = nlohmann::json::parse(std::ifstream(path(name)));
-    j.erase("seconds");
-    for (const char *list : {"kernels", "properties", "runs"})
-      for (auto &entry : j[list])
-        entry.erase("seconds");
-    return j;
-  };
-  EXPECT_EQ(report("here.json", false), report("apart.json", true));
-}
-
 TEST_F(Cli, WhatIsNoRegularFileIsNotRead) {
   expect_error(assay_program({"replay", "/dev/zero"}), kExitUsage, "no regular file");
 }
