@@ -57,7 +57,7 @@ class Svg:
 
 def speed(theme):
     """Decode cells of one model in bf16: the share of the memory floor, ours and the best peer."""
-    result = results.load(ROOT / "kernels/bench/results/h200-2026-11-22-peers.json")
+    result = results.load(ROOT / "kernels/bench/results/h200-2026-11-27-peers.json")
     cells = {}
     for row in result["cells"]:
         if row["kernel"].startswith("paged_attention_"):
