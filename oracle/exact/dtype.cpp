@@ -80,18 +80,6 @@ uint16_t float_to_bf16(float value) {
   return static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded) >> 16);
 }
 
-/// Of every pattern of bits, as load_element gives it: an array read is a third of the time.
-template <assay_dtype kDtype>
-const float *values() {
-  static const std::vector<float> kValues = [] {
-    std::vector<float> all(size_t{1} << 8 * element_size(kDtype));
-    for (size_t bits = 0; bits < all.size(); ++bits)
-      all[bits] = load_element(kDtype, &bits, 0);
-    return all;
-  }();
-  return kValues.data();
-}
-
 template <class Word, class Value>
 void widen(const void *base, int count, float *out, Value value) {
   for (int i = 0; i < count; ++i) {
@@ -174,18 +162,37 @@ float load_element(assay_dtype dtype, const void *base, int64_t index) {
   return fp16_to_float(static_cast<uint16_t>(bits));
 }
 
+namespace {
+
+std::vector<float> values_of(assay_dtype dtype) {
+  std::vector<float> all(size_t{1} << 8 * element_size(dtype));
+  for (size_t bits = 0; bits < all.size(); ++bits)
+    all[bits] = load_element(dtype, &bits, 0);
+  return all;
+}
+
+// Of every pattern of bits: an array read is a third of the time of load_element. Made when the
+// program starts: a process that is forked while another thread makes them would wait for ever.
+const std::vector<float> kFp16Values = values_of(ASSAY_FP16);
+const std::vector<float> kE4m3Values = values_of(ASSAY_E4M3);
+const std::vector<float> kE5m2Values = values_of(ASSAY_E5M2);
+
+} // namespace
+
 void load_elements(assay_dtype dtype, const void *base, int count, float *out) {
-  const auto of = [](const float *all) { return [all](auto bits) { return all[bits]; }; };
+  const auto of = [](const std::vector<float> &all) {
+    return [values = all.data()](auto bits) { return values[bits]; };
+  };
   switch (dtype) {
   case ASSAY_BF16:
     return widen<uint16_t>(base, count, out,
                            [](uint32_t bits) { return std::bit_cast<float>(bits << 16); });
   case ASSAY_FP16:
-    return widen<uint16_t>(base, count, out, of(values<ASSAY_FP16>()));
+    return widen<uint16_t>(base, count, out, of(kFp16Values));
   case ASSAY_E4M3:
-    return widen<uint8_t>(base, count, out, of(values<ASSAY_E4M3>()));
+    return widen<uint8_t>(base, count, out, of(kE4m3Values));
   case ASSAY_E5M2:
-    return widen<uint8_t>(base, count, out, of(values<ASSAY_E5M2>()));
+    return widen<uint8_t>(base, count, out, of(kE5m2Values));
   default:
     for (int i = 0; i < count; ++i)
       out[i] = load_element(dtype, base, i);

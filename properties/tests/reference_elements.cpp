@@ -19,17 +19,15 @@ uint32_t bits_of(const char *at) {
   return word;
 }
 
-/// Of every pattern of bits of a type of 8 or 16 bits.
-const float *all_values(assay_dtype dtype) {
-  static const auto kValues = [] {
-    std::array<std::vector<float>, 8> all;
-    for (const Dtype d : {Dtype::kFp16, Dtype::kBf16, Dtype::kE4m3, Dtype::kE5m2})
-      for (uint32_t bits = 0; bits < 1u << 8 * element_size(d); ++bits)
-        all[static_cast<size_t>(d)].push_back(from_bits(d, bits));
-    return all;
-  }();
-  return kValues[static_cast<size_t>(dtype)].data();
-}
+/// Of every pattern of bits of the types of 8 or 16 bits. Made when the program starts: a process
+/// that is forked while another thread makes them would wait for ever.
+const auto kValues = [] {
+  std::array<std::vector<float>, 8> all;
+  for (const Dtype d : {Dtype::kFp16, Dtype::kBf16, Dtype::kE4m3, Dtype::kE5m2})
+    for (uint32_t bits = 0; bits < 1u << 8 * element_size(d); ++bits)
+      all[static_cast<size_t>(d)].push_back(from_bits(d, bits));
+  return all;
+}();
 
 } // namespace
 
@@ -51,7 +49,7 @@ void load_row(const void *base, int64_t index, int count, assay_dtype dtype, flo
       out[i] = load(base, index + i, dtype);
     return;
   }
-  const float *values = all_values(dtype);
+  const float *values = kValues[static_cast<size_t>(dtype)].data();
   const char *at = static_cast<const char *>(base) + index * size;
   for (int i = 0; i < count; ++i)
     out[i] = values[size == 1 ? bits_of<uint8_t>(at + i) : bits_of<uint16_t>(at + i * 2)];
