@@ -72,6 +72,7 @@ function(assay_add_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE assay_strict ${ARG_LIBS} GTest::gtest_main)
+  assay_fuzz_hears(${name} NOTHING)
   assay_together(${name})
   # A fixed RapidCheck seed: a change is judged on the same cases as the one before it. New cases come
   # from `assay check --seed`, the fuzzers, or the test binary run by hand.
