@@ -20,8 +20,9 @@ users() {
 
 without_toolkit() (
   hide_toolkit
-  step "build and test (simt)"
+  step "build, every header alone, tests (simt)"
   build simt -DASSAY_PART_TESTS=OFF
+  ci/check_headers.sh --built build/simt
   run_tests simt
   # Each of these keeps one core busy.
   step "code of pages; beside it: install and a user's programs, packages, wheel, site"
@@ -44,6 +45,8 @@ without_toolkit() (
 )
 
 with_toolkit() {
+  step "headers that need the toolkit"
+  ci/check_headers.sh --toolkit
   # One tree for both, first without and then with the harness: nvcc compiles the kernels once.
   step "kernels alone: without anything of the harness"
   build cuda -DASSAY_HARNESS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
@@ -73,16 +76,17 @@ with_toolkit() {
 }
 
 ci/setup.sh
-step "shape, layers, pages, format, scripts, workflows, headers"
+step "shape, layers, pages, format, scripts, workflows"
 ci/shape.sh
 /usr/bin/python3 -B ci/pages.py
 /usr/bin/python3 -B ci/figures.py
-git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs clang-format --dry-run --Werror
+git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs -n 200 -P "$jobs" clang-format --dry-run --Werror
 shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/tree_test.py
 /usr/bin/python3 -B ci/tests/workflows_test.py
 /usr/bin/python3 -B ci/tests/skipped_test.py
 /usr/bin/python3 -B ci/tests/header_prefix_test.py
+/usr/bin/python3 -B ci/tests/compiled_first_test.py
 /usr/bin/python3 -B ci/tests/results_test.py
 /usr/bin/python3 -B ci/tests/pages_test.py
 /usr/bin/python3 -B ci/tests/page_blocks_test.py
@@ -90,7 +94,6 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/page_figures_test.py
 /usr/bin/python3 -B ci/page_figures.py
 /usr/bin/python3 -B ci/workflows.py
-ci/check_headers.sh
 without_toolkit
 if have_nvcc; then with_toolkit; fi
 

@@ -47,9 +47,12 @@ endif()
 
 find_program(ASSAY_CCACHE ccache)
 if(ASSAY_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${ASSAY_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ASSAY_CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${ASSAY_CCACHE})
+  # What a file read is taken from the compiler's list of it: without the mode each file is preprocessed once more, an
+  # eighth of the time of a small one.
+  set(launcher env CCACHE_DEPEND=1 ${ASSAY_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_library(assay_strict INTERFACE)

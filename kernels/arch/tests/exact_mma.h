@@ -59,11 +59,11 @@ inline float exact_block(float c, const std::vector<double> &a, const std::vecto
                stored_exponent(b[k], format.smallest_exponent));
   if (!any) return 0.0f;
   const int shift = fraction_bits - e_max;
-  __int128 sum = static_cast<__int128>(std::trunc(std::ldexp(static_cast<long double>(c), shift)));
-  for (size_t k = 0; k < a.size(); ++k) {
-    const long double product = static_cast<long double>(a[k]) * b[k]; // exact: 22 bits at most
-    sum += static_cast<__int128>(std::trunc(std::ldexp(product, shift)));
-  }
+  // Truncated by the conversion. Below 2^(fraction_bits + 2), and a double scales it exactly.
+  const auto aligned = [&](double x) { return static_cast<int64_t>(std::ldexp(x, shift)); };
+  __int128 sum = aligned(c);
+  for (size_t k = 0; k < a.size(); ++k)
+    sum += aligned(a[k] * b[k]); // exact: 22 bits at most
   return truncate_to_float(sum, -shift);
 }
 
