@@ -7,8 +7,19 @@
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 fuzz_seconds=60
+failed=() # steps; the others run all the same
 # ci/setup.sh installs one on Debian: pages must not pass unseen there.
 grep -q '^ID=ubuntu' /etc/os-release || export ASSAY_REQUIRE_BROWSER=1
+
+# attempt NAME COMMAND...: what fails is said at the end.
+attempt() {
+  local name=$1
+  "${@:2}" || failed+=("$name")
+}
+
+page_code() {
+  /usr/bin/python3 -B ci/page_blocks.py | tee build/pages.log
+}
 
 # What users of the simt build get.
 users() {
@@ -18,31 +29,37 @@ users() {
   ci/site.sh
 }
 
-without_toolkit() (
-  hide_toolkit
+without_toolkit() {
   step "build, every header alone, tests (simt)"
   build simt -DASSAY_PART_TESTS=OFF
   ci/check_headers.sh --built build/simt
-  run_tests simt
+  attempt "tests of simt" run_tests simt
   # Each of these keeps one core busy.
   step "code of pages; beside it: install and a user's programs, packages, wheel, site"
   users >build/users.log 2>&1 &
   local users=$!
   # shellcheck disable=SC2064 # the number of now
   trap "kill $users 2>/dev/null || true" EXIT
-  /usr/bin/python3 -B ci/page_blocks.py | tee build/pages.log
-  wait $users || {
-    cat build/users.log
-    return 1
-  }
+  attempt "code of pages" page_code
+  wait $users || failed+=("install, a user's programs, packages, wheel, site")
   trap - EXIT
   cat build/users.log
   step "sanitizers (address, undefined)"
   build simt-asan-ubsan
-  run_tests simt-asan-ubsan
+  attempt "tests of simt-asan-ubsan" run_tests simt-asan-ubsan
   step "fuzz ($fuzz_seconds s)"
-  ci/fuzz.sh "$fuzz_seconds"
-)
+  attempt "fuzz" ci/fuzz.sh "$fuzz_seconds"
+}
+
+# Everything with the toolkit hidden, in a shell of its own: its failures reach this one by a file.
+hidden_from_toolkit() {
+  (
+    hide_toolkit
+    without_toolkit
+    printf '%s\n' "${failed[@]}" >build/failed.txt
+  ) || exit 1
+  mapfile -t failed < <(sed '/^$/d' build/failed.txt)
+}
 
 with_toolkit() {
   step "headers that need the toolkit"
@@ -94,7 +111,7 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/page_figures_test.py
 /usr/bin/python3 -B ci/page_figures.py
 /usr/bin/python3 -B ci/workflows.py
-without_toolkit
+hidden_from_toolkit
 if have_nvcc; then with_toolkit; fi
 
 step "skipped here"
@@ -106,3 +123,7 @@ have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
 have_gpu || echo "kernels on a device: not run (no GPU answers)"
 step "summary of the simt run"
 grep -A 1 'tests passed' build/simt/ctest.log
+[ ${#failed[@]} -eq 0 ] || {
+  printf 'FAILED: %s\n' "${failed[@]}"
+  exit 1
+}

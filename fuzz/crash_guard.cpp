@@ -23,7 +23,6 @@ namespace assay::fuzz {
 namespace {
 
 constexpr int kCrashed = 77; ///< libFuzzer's exit code of a crash
-constexpr int kSeconds = 5;  ///< for libFuzzer's own report
 constexpr int kSignals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
 // What a handler may look at: no heap, no locale, no stdio.
@@ -31,6 +30,7 @@ const uint8_t *input;
 size_t input_size;
 char artifact[4096]; ///< where the input is written, its name without the hash
 struct sigaction theirs[NSIG];
+time_t patience;
 volatile sig_atomic_t reporting;
 
 /// FNV-1a, as 16 digits: an input has one name.
@@ -73,7 +73,7 @@ void crashed(int signal, siginfo_t *info, void *context) {
   struct sigaction late {};
   late.sa_handler = end_without_the_heap;
   sigaction(SIGALRM, &late, nullptr);
-  const itimerval soon{{0, 0}, {kSeconds, 0}};
+  const itimerval soon{{0, 0}, {patience, 0}};
   setitimer(ITIMER_REAL, &soon, nullptr);
   theirs[signal].sa_sigaction(signal, info, context);
 }
@@ -105,10 +105,11 @@ void install() {
 
 } // namespace
 
-void guard_crashes(const uint8_t *data, size_t size) {
+void guard_crashes(const uint8_t *data, size_t size, int seconds) {
   if (ASSAY_UNDER_ASAN) return; // it reports what happens to the heap by itself
   static const bool installed = (install(), true);
   static_cast<void>(installed);
+  patience = seconds;
   input = data;
   input_size = size;
 }

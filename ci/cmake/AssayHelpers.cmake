@@ -81,7 +81,7 @@ function(assay_add_test name)
     string(JOIN ":" filter ${ARG_SLOW})
     set(filter TEST_FILTER "-${filter}")
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 ${filter}
-                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 600 ${filter}
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 3600
                                   ENVIRONMENT "RC_PARAMS=seed=20261120")
 endfunction()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The merge of a row's partials, and its outputs.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "corpus/bugs/bug.h"
@@ -19,12 +20,21 @@ int merged_chunks(const assay_paged_params &p, int request, int planned) {
   const int len = arch::global_load(p.kv.seq_lens + request);
   if (is(Bug::merge_without_window)) return chunks_of(p, {0, len});
   if (is(Bug::chunk_count_rounded_down)) return std::max(1, span_of(p, len).size() / kChunk);
+  if (is(Bug::last_chunk_lost_in_large_batches) && p.batch > 100 && planned > 1) return planned - 1;
+  if (is(Bug::combine_holds_256_chunks)) return std::min(256, planned);
   return planned;
+}
+
+/// Rows that were merged: the splits of long ones end in another order now and then.
+std::atomic<unsigned> merged_rows = 0;
+int arrived(int part, int count) {
+  return count > 32 && merged_rows / 7 % 2 == 1 ? count - 1 - part : part;
 }
 
 int64_t slot_of(const PagedCall &call, const Parts &row, int part) {
   const assay_paged_params &p = *call.p;
   if (is(Bug::combine_order_follows_batch) && p.batch > 1) part = row.count - 1 - part;
+  if (is(Bug::combine_order_of_arrival)) part = arrived(part, row.count);
   if (is(Bug::combine_rows_of_padded_requests)) {
     const int padded = (p.q_len + 3) / 4 * 4;
     return (int64_t{row.first + part} * padded + row.token) * p.num_qo_heads + row.head;
@@ -125,6 +135,11 @@ void combine(const PagedCall &call, int64_t thread) {
                   count};
   if (is(Bug::heads_past_eight_unwritten) && row.head % (p.num_qo_heads / p.num_kv_heads) >= 8)
     return;
+  if (is(Bug::requests_past_eight_unwritten) && request >= 8) return;
+  if (is(Bug::heads_past_32_of_a_group_unwritten) &&
+      row.head % (p.num_qo_heads / p.num_kv_heads) >= 32)
+    return;
+  ++merged_rows;
   float o[256] = {};
   const float lse = merge(call, row, o);
   const float scale = value_scale(p, row.head);

@@ -20,6 +20,25 @@ int chunk_of_batch(const assay_paged_params &p) {
   return static_cast<int>((total / 4 / kTile + 1) * kTile);
 }
 
+/// Keys of a chunk where the call gives no number of splits.
+int chunk_size(const assay_paged_params &p) {
+  if (is(Bug::splits_follow_the_batch)) return chunk_of_batch(p);
+  int longest = 0;
+  for (int b = 0; b < p.batch; ++b)
+    longest = std::max(longest, arch::global_load(p.kv.seq_lens + b));
+  if (is(Bug::chunk_follows_batch_bucket) && p.batch > 32) return 2 * kChunk;
+  if (is(Bug::chunk_follows_longest_row) && longest > 2048) return 4 * kChunk;
+  if (is(Bug::chunk_follows_longest_window) && p.window > 0 && longest > 3 * p.window / 2)
+    return 2 * kChunk;
+  return kChunk;
+}
+
+/// Whether chunks may be of another size than the right kernel's.
+bool sizes_chunks() {
+  return is(Bug::splits_follow_the_batch) || is(Bug::chunk_follows_batch_bucket) ||
+         is(Bug::chunk_follows_longest_row) || is(Bug::chunk_follows_longest_window);
+}
+
 /// The chunk-th of `chunks`: an even share where the call says how many.
 Range share(const assay_paged_params &p, Range span, int chunk, int chunks, int size) {
   const int64_t keys = span.size();
@@ -54,6 +73,7 @@ int add_items(const PagedCall &call, int request, Range span, int chunks, int si
 
 Range span_of(const assay_paged_params &p, int len) {
   const int first = len - p.q_len + 1; // behind the first token's own key
+  if (is(Bug::window_forgotten_on_long_rows) && len > 8192) return {0, len};
   return {p.window > 0 ? std::max(0, first - p.window) : 0, len};
 }
 
@@ -61,7 +81,8 @@ Range visible_to(const assay_paged_params &p, int len, int position) {
   if (is(Bug::length_of_no_pages) && len == 0) return {0, INT32_MAX};
   if (is(Bug::causal_taken_for_full)) position = len - 1;
   if (position < 0) return {0, 0};
-  const int window = is(Bug::window_one_too_short) ? p.window - 1 : p.window;
+  int window = is(Bug::window_one_too_short) ? p.window - 1 : p.window;
+  if (is(Bug::window_forgotten_on_long_rows) && len > 8192) window = 0;
   return {p.window > 0 ? std::max(0, position + 1 - window) : 0, position + 1};
 }
 
@@ -77,12 +98,11 @@ void plan(const PagedCall &call) {
     all += counted(call, b);
   arch::global_store(call.header + 1, 4 * all);
   int32_t *places = call.items + int64_t{4} * all;
-  const int size = is(Bug::splits_follow_the_batch) ? chunk_of_batch(p) : kChunk;
+  const int size = chunk_size(p);
   for (int b = 0; b < p.batch; ++b) {
     const Range span = span_of(p, length_of(p, b));
     int chunks = chunks_of(p, span);
-    if (is(Bug::splits_follow_the_batch) && p.num_splits == 0)
-      chunks = std::max(1, (span.size() + size - 1) / size);
+    if (sizes_chunks() && p.num_splits == 0) chunks = std::max(1, (span.size() + size - 1) / size);
     arch::global_store(places + b, place);
     items += add_items(call, b, span, chunks, size, items);
     const bool skipped = is(Bug::places_skip_empty_requests) && span.size() == 0;

@@ -26,7 +26,10 @@ int kv_head_of(const assay_paged_params &p, int head) {
 int position_of(const assay_paged_params &p, int length, int token) {
   // Blocks of four tokens, each counting its own from the first of the call.
   if (is(Bug::causal_extent_of_another_token)) token %= 4;
-  return length - p.q_len + token;
+  const int position = length - p.q_len + token;
+  if (is(Bug::position_of_15_bits_with_tokens) && p.q_len > 1)
+    return static_cast<int16_t>(position);
+  return position;
 }
 
 float factor(const float *scales, int stride, int kv_head) {
@@ -78,11 +81,14 @@ int64_t page_offset(const Pool &pool, int32_t id, int32_t page_size) {
 /// Element of dim 0. `from` is the key whose page is looked up: the key itself.
 int64_t element_of(const Row &row, const Pool &pool, int from, int key) {
   const assay_paged_kv &kv = row.p->kv;
+  if (is(Bug::key_index_of_16_bits)) from = key = key & 0xffff;
   const int page = from / kv.page_size;
-  const int32_t *table = kv.page_table + row.item.request * kv.page_table_stride;
+  const bool first = is(Bug::table_of_first_request_for_long_rows) && row.length > 4096;
+  const int32_t *table = kv.page_table + (first ? 0 : row.item.request) * kv.page_table_stride;
   const int32_t id = arch::global_load(table + page);
-  return page_offset(pool, id, kv.page_size) + (key - page * kv.page_size) * pool.token +
-         row.kv_head * pool.head;
+  int slot = key - page * kv.page_size;
+  if (is(Bug::slots_past_128_wrapped)) slot %= 128;
+  return page_offset(pool, id, kv.page_size) + slot * pool.token + row.kv_head * pool.head;
 }
 
 /// The first key of its tile that the item holds: its page is there.

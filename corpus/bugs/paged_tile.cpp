@@ -23,7 +23,9 @@ float logit(const Row &row, int tile, int key) {
   float x = score(row, tile, key) * row.scale;
   if (row.cap > 0) x = capped(x, row.cap);
   const int newest = row.position + (is(Bug::alibi_distance_off_by_one) ? 1 : 0);
-  return x + row.slope * static_cast<float>(key - newest);
+  int distance = key - newest;
+  if (is(Bug::alibi_distance_clamped)) distance = std::max(distance, -4096);
+  return x + row.slope * static_cast<float>(distance);
 }
 
 /// Instead of the logit of a key that the row does not see.

@@ -25,7 +25,7 @@ protected:
   assay::process::Ended run(const std::string &program, const std::string &input,
                             const char *seconds) {
     std::ofstream(folder_ / "input", std::ios::binary) << input;
-    return assay::process::run({.words = {"timeout", "-s", "KILL", seconds, program, "-timeout=3",
+    return assay::process::run({.words = {"timeout", "-s", "KILL", seconds, program, "-timeout=300",
                                           "-artifact_prefix=" + (folder_ / "left-").string(),
                                           (folder_ / "input").string()}});
   }
@@ -45,7 +45,7 @@ protected:
 };
 
 TEST_F(CrashGuard, ACorruptedHeapEndsWithTheInput) {
-  const auto ended = run(ASSAY_CRASH_IN_HEAP, "heap", "60");
+  const auto ended = run(ASSAY_CRASH_IN_HEAP, "heap", "600");
   EXPECT_EQ(ended.code, 77) << ended.err;
   EXPECT_EQ(left(), "heap") << ended.err;
   EXPECT_NE(ended.err.find("Test unit written to " + (folder_ / "left-crash-").string()),
@@ -61,7 +61,7 @@ TEST_F(CrashGuard, WithoutItNothingIsLeft) {
 }
 
 TEST_F(CrashGuard, OtherReportsAreLibFuzzersOwn) {
-  const auto ended = run(ASSAY_CRASH_IN_HEAP, "a", "60");
+  const auto ended = run(ASSAY_CRASH_IN_HEAP, "a", "600");
   EXPECT_EQ(ended.code, 77) << ended.err;
   EXPECT_NE(ended.err.find("VIOLATION: found by the check"), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("deadly signal"), std::string::npos) << ended.err;

@@ -124,13 +124,13 @@ int first_page_of_huge_pool(const CacheView &c) {
   return static_cast<int>((pages + 15) / 16 * 16);
 }
 
-void add_table(Tensors &t, CacheView &c, const std::string &suffix) {
+void add_table(Tensors &t, CacheView &c, int least_columns, const std::string &suffix) {
   const Problem &p = t.problem;
   int live = 0;
   for (const auto &row : c.physical)
     live = std::max(live, static_cast<int>(row.size()));
   // At least one column, and dead columns and gaps as the case says.
-  c.max_pages = std::max(1, live + p.table_pad);
+  c.max_pages = std::max({1, live + p.table_pad, least_columns});
   c.table_stride = c.max_pages + p.table_pad;
   size_t entries = c.rows == 0 ? 0 : (c.rows - 1) * c.table_stride + c.max_pages;
   c.table = add_buffer(t, "page_table" + suffix, false, entries, Dtype::kFp32);
@@ -172,7 +172,9 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size,
         mark_live(t, c.v, c.size, c.v_at(row, token, h, 0), p.head_dim);
       }
     }
-  add_table(t, c, suffix);
+  const size_t cache = t.caches.size();
+  const std::vector<int> &columns = options.least_columns;
+  add_table(t, c, cache < columns.size() ? columns[cache] : 0, suffix);
   c.lens = add_ints(t, "seq_lens" + suffix, lens);
   return c;
 }

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
+#include <limits>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -15,11 +16,29 @@
 namespace assay {
 namespace {
 
-/// Every draw lies below these.
-Limits widest() {
-  Limits limits = large_limits();
-  limits.head_dim_256 = true;
-  return limits;
+/// The sizes that a kernel is asked about beyond small ones: as serving has them, beside powers of
+/// two, and what eight bits hold. Kernels in Python may run what they are only asked about, so that
+/// none is larger.
+constexpr int kLargeSizes[] = {40,  48,  56,  63,  64,  65,  71,  72,  80,  96,  100, 112, 120, 127,
+                               128, 129, 160, 192, 255, 256, 257, 384, 512, 513, 528, 784, 1024};
+constexpr int kMostHeads = 129;    ///< a call of more would cost more than the rest of them
+constexpr int kEverySizeUpTo = 33; ///< smaller ones are all asked about
+
+bool counts_heads(const std::string &name) {
+  return name == "num_kv_heads" || name == "heads" || name == "group_size";
+}
+
+/// Up to which size a value that a kernel refuses is replaced by any one that it takes: a larger one
+/// would make a case expensive that was not.
+int usual_size(const std::string &name) {
+  const Limits limits = large_limits();
+  if (name == "batch" || name == "rows") return limits.batch;
+  if (name == "num_kv_heads" || name == "heads") return limits.kv_heads;
+  if (name == "group_size") return limits.group;
+  if (name == "page_size" || name == "level.page_size") return limits.page_size;
+  if (name == "num_splits") return limits.splits;
+  if (name == "num_states") return limits.states;
+  return std::numeric_limits<int>::max();
 }
 
 /// "level.3.page_size" -> "level.page_size".
@@ -113,12 +132,19 @@ private:
     if (field.kind == FieldKind::kZeroOrNot) {
       field.values = {0, 16};
     } else if (field.kind == FieldKind::kRange) {
-      for (int value : {1, 0, 16, 64, 128, 288, 1024, 4096})
+      for (int value : {1, 0, 16, 64, 128, 288, 1024, 4096, 16'384})
         if (value <= r.hi) field.values.push_back(value);
     } else {
       field.values.push_back(r.simplest * unit);
-      for (int value = r.lo; value <= r.hi; ++value)
-        if (value != r.simplest) field.values.push_back(value * unit);
+      const auto add = [&](int value) {
+        if (value != r.simplest && value <= r.hi) field.values.push_back(value * unit);
+      };
+      // Widths of rows are few: every one.
+      for (int value = r.lo; value <= std::max(kEverySizeUpTo, unit > 1 ? r.hi : 0); ++value)
+        add(value);
+      if (unit == 1)
+        for (int value : kLargeSizes)
+          if (value <= kMostHeads || !counts_heads(field.name)) add(value);
     }
   }
 };
@@ -159,6 +185,16 @@ private:
   const Change &change_;
 };
 
+/// The nearest size at or below (`side` -1), or at or above (1) a value, that was asked about.
+std::optional<int> nearest_asked(const Envelope::Field &answers, int value, int side) {
+  std::optional<int> out;
+  for (const std::vector<int> *sizes : {&answers.taken, &answers.refused})
+    for (int size : *sizes)
+      if ((size - value) * side >= 0 && (!out || std::abs(size - value) < std::abs(*out - value)))
+        out = size;
+  return out;
+}
+
 template <class Change>
 Problem changed(Problem p, const Limits &limits, const Change &change) {
   Changer<Change> io(change);
@@ -172,22 +208,48 @@ Problem changed(Problem p, const Limits &limits, const Change &change) {
   return has_features(plain) ? p : plain; // a seed alone means nothing
 }
 
+/// The smallest size of a field that is taken, or 1.
+int smallest_taken(const Envelope &envelope, const char *name) {
+  const auto at = envelope.fields.find(name);
+  if (at == envelope.fields.end() || at->second.taken.empty()) return 1;
+  return *std::min_element(at->second.taken.begin(), at->second.taken.end());
+}
+
+int kv_heads_of(const Envelope &envelope, const Problem &p) {
+  return std::max(
+      {p.num_kv_heads, smallest_taken(envelope, "num_kv_heads"), large_limits().kv_heads});
+}
+
 /// Slots for three pages of the smallest size that is taken, in every head.
-int room_for_pages(const Envelope &envelope, const Limits &limits) {
-  int size = 1;
-  for (const char *name : {"page_size", "level.page_size"})
-    if (const auto at = envelope.fields.find(name);
-        at != envelope.fields.end() && !at->second.taken.empty())
-      size = *std::min_element(at->second.taken.begin(), at->second.taken.end());
-  return 3 * size * limits.kv_heads;
+int room_for_pages(const Envelope &envelope, const Problem &p) {
+  const int size =
+      std::max(smallest_taken(envelope, "page_size"), smallest_taken(envelope, "level.page_size"));
+  return 3 * size * kv_heads_of(envelope, p);
 }
 
 /// Slots for requests that were empty, where a kernel takes none of those.
-int room_for_empty(const Envelope &envelope, const Problem &p, const Limits &limits) {
+int room_for_empty(const Envelope &envelope, const Problem &p) {
   const auto at = envelope.fields.find("seq_lens");
   if (at == envelope.fields.end() || at->second.taken.empty()) return 0;
   const int pages = (at->second.smallest() + p.page_size - 1) / p.page_size;
-  return p.batch * pages * p.page_size * limits.kv_heads;
+  return p.batch * pages * p.page_size * kv_heads_of(envelope, p);
+}
+
+/// Elements of the queries, which a case that was cheap must not have by the million.
+int64_t query_elements(const Problem &p) {
+  return int64_t{p.batch} * p.q_len * p.num_qo_heads() * p.head_dim;
+}
+
+/// For a value of a size that is not taken: the largest below it that is, or, where that value is
+/// usual, any usual one, always the same one for the same `seed`.
+int other_size(const Envelope::Field &answers, const std::string &name, int value, uint64_t seed) {
+  std::vector<int> taken = answers.taken;
+  std::sort(taken.begin(), taken.end());
+  const int usual = usual_size(name);
+  const auto end = std::upper_bound(taken.begin(), taken.end(), std::max(value, usual));
+  if (end == taken.begin()) return taken.front();
+  if (value > usual) return *(end - 1);
+  return taken[hash_values(seed, name.size(), name[0], value) % (end - taken.begin())];
 }
 
 } // namespace
@@ -199,14 +261,14 @@ std::string ShapeField::label(int value) const {
 
 std::vector<ShapeField> shape_fields(Family family) {
   Lister io;
-  Problem p = decode_family({}, widest(), family);
+  Problem p = decode_family({}, full_limits(), family);
   p.kv = KvType::kE4m3; // its scales are fields too
-  visit_fields(io, p, widest());
+  visit_fields(io, p, full_limits());
   return io.found;
 }
 
 Problem with_field(Problem p, const std::string &name, int value) {
-  return changed(std::move(p), widest(),
+  return changed(std::move(p), full_limits(),
                  [&](const std::string &field, int now) { return field == name ? value : now; });
 }
 
@@ -224,8 +286,15 @@ bool Envelope::takes(const ShapeField &field, int value) const {
   if (at == fields.end()) return true;
   const std::vector<int> &taken = at->second.taken;
   switch (field.kind) {
-  case FieldKind::kEach:
-    return std::find(taken.begin(), taken.end(), value) != taken.end();
+  case FieldKind::kEach: {
+    // Between two sizes that were asked about: what both answered.
+    const auto asked_below = nearest_asked(at->second, value, -1);
+    const auto asked_above = nearest_asked(at->second, value, 1);
+    const auto is_taken = [&](std::optional<int> size) {
+      return size && std::find(taken.begin(), taken.end(), *size) != taken.end();
+    };
+    return is_taken(asked_below) && (!asked_above || is_taken(asked_above));
+  }
   case FieldKind::kRange:
     return !taken.empty() && value >= at->second.smallest() && value <= at->second.largest();
   case FieldKind::kZeroOrNot:
@@ -247,22 +316,29 @@ std::string Envelope::reason_of(const std::string &field, int value) const {
 
 Problem Envelope::fit(const Problem &p, const Limits &limits) const {
   if (fields.empty()) return p;
-  // The limits of a draw keep it small; what a kernel takes may lie beyond them.
-  Limits wide = widest();
+  // Sizes follow the draw and the kernel alone; keys and slots keep a draw as cheap as it was.
+  Limits wide = full_limits();
   wide.keys = limits.keys;
-  wide.slots = std::max(limits.slots, room_for_pages(*this, wide)) + room_for_empty(*this, p, wide);
+  wide.slots = std::max(limits.slots, room_for_pages(*this, p)) + room_for_empty(*this, p);
   wide.merge_values = limits.merge_values;
   const uint64_t seed = hash_values(0xf17u, p.q.seed, p.k.seed, p.v.seed, p.schedule.seed);
-  const Problem out = changed(p, wide, [&](const std::string &name, int value) {
+  const auto moved = [&](const std::string &name, int value) {
     const auto at = fields.find(name);
     if (at == fields.end() || at->second.taken.empty()) return value;
     ShapeField field{.name = name, .kind = kind_of(name), .values = {}, .labels = {}};
     if (takes(field, value)) return value;
-    const std::vector<int> &taken = at->second.taken;
     if (field.kind == FieldKind::kRange)
       return std::clamp(value, at->second.smallest(), at->second.largest());
-    return taken[hash_values(seed, name.size(), name[0], value) % taken.size()];
-  });
+    return other_size(at->second, name, value, seed);
+  };
+  Problem out = changed(p, wide, moved);
+  // A kernel that takes only many heads or wide ones gets fewer requests in the largest batches.
+  constexpr int64_t kMostElements = 1 << 23;
+  for (Problem fewer = p; is_attention(p) && fewer.batch > large_limits().batch &&
+                          query_elements(out) > std::max(kMostElements, query_elements(p));) {
+    fewer.batch /= 2;
+    out = changed(fewer, wide, moved);
+  }
   return problem_error(out, full_limits()).empty() ? out : p;
 }
 

@@ -8,12 +8,19 @@
 namespace assay {
 
 std::string describe_values(const ShapeField &field, const std::vector<int> &values) {
-  std::vector<int> sorted = values;
+  std::vector<int> sorted = values, asked = field.values;
   std::sort(sorted.begin(), sorted.end());
+  std::sort(asked.begin(), asked.end());
+  // The next one that was asked about: of sizes not every one is.
+  const auto next = [&](int value) {
+    const auto at = std::upper_bound(asked.begin(), asked.end(), value);
+    return at == asked.end() ? value + 1 : *at;
+  };
   std::string out;
   for (size_t i = 0; i < sorted.size();) {
     size_t last = i;
-    while (field.labels.empty() && last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1)
+    while (field.labels.empty() && last + 1 < sorted.size() &&
+           sorted[last + 1] == next(sorted[last]))
       ++last;
     out += (out.empty() ? "" : ", ") + field.label(sorted[i]);
     if (last > i) out += (last > i + 1 ? " .. " : ", ") + field.label(sorted[last]);

@@ -54,13 +54,13 @@ Limits wide_limits() {
   return {.batch = 256,
           .kv_heads = 64,
           .group = 128,
-          .keys = 1 << 16,
+          .keys = 1 << 18,
           .head_dim = 128,
           .page_size = 1024,
           .splits = 1024,
           .states = 1024,
           .levels = 8,
-          .slots = 1 << 18,
+          .slots = 1 << 19,
           .merge_values = 1 << 22,
           .head_dim_256 = true};
 }

@@ -6,9 +6,12 @@
 #include <iterator>
 
 #include "properties/case/directed_paged.h"
+#include "properties/case/query_rows.h"
 
 namespace assay {
 namespace {
+
+constexpr int kBatches = 5; ///< kinds of many_requests()
 
 /// One kv head of ordinary values: what is large must not be expensive.
 void make_cheap(Problem &p, Dice &dice) {
@@ -27,6 +30,12 @@ void make_cheap(Problem &p, Dice &dice) {
   p.scale = ScaleKind::kInvSqrt;
 }
 
+/// 16 query heads in all, as many of them of one kv head as models have.
+void give_16_heads(Problem &p, Dice &dice) {
+  p.num_kv_heads = 1 << dice.upto(3);
+  p.group_size = 16 / p.num_kv_heads;
+}
+
 /// Kind 0 to 4: 16 to 256 requests, or one more or less.
 int batch_of(int kind, Dice &dice) { return (16 << kind) + dice.between(-1, 1); }
 
@@ -36,22 +45,140 @@ int keys_of_row(int batch, Dice &dice) {
   return dice.upto(9) == 0 ? dice.upto(1) : dice.between(33, std::clamp(kKeys / batch, 70, 512));
 }
 
+/// Every other kind leaves the number of splits to the kernel.
 void many_requests(Problem &p, int kind, Dice &dice) {
   p.batch = batch_of(kind, dice);
+  p.num_kv_heads = 1;
   p.group_size = 16;
-  p.num_splits = dice.upto(1) * dice.between(2, 8);
+  p.num_splits = kind % 2 * dice.between(2, 8);
   p.seq_lens.resize(p.batch);
   for (int &len : p.seq_lens)
     len = keys_of_row(p.batch, dice);
   p.seq_lens.back() = dice.between(33, 100);
 }
 
+/// Heads as models have them.
+void many_heads_of_models(Problem &p, int kind, Dice &dice) {
+  static constexpr struct { int kv_heads, group; } kHeads[] = {{8, 8}, {32, 1}, {5, 13}, {2, 48}};
+  p.num_kv_heads = kHeads[kind].kv_heads;
+  p.group_size = kHeads[kind].group;
+  p.head_dim = kind % 2 == 0 ? 128 : 64;
+  p.batch = 3;
+  p.num_splits = kind % 2 * dice.between(2, 8);
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.between(1, 140);
+}
+
+/// What shows the last bits of every sum: partial results of many elements, split as the kernel
+/// wants.
+void show_bits(Problem &p, Dice &dice) {
+  give_16_heads(p, dice);
+  p.head_dim = dice.upto(1) == 0 ? 64 : 128;
+  p.dtype = Dtype::kFp16;
+  p.num_splits = 0;
+}
+
+/// So many partial results that the order in which they are added shows in some element.
+void split_often_with_many_bits(Problem &p, int kind, Dice &dice) {
+  show_bits(p, dice);
+  p.num_kv_heads = 2;
+  p.group_size = 16;
+  p.head_dim = 128;
+  p.batch = 1;
+  p.num_splits = 40 + 60 * kind + dice.upto(20);
+  p.seq_lens = {700 + dice.upto(300)};
+}
+
+/// Batches beside powers of two whose rows a kernel may cut by their number. All rows of small ones
+/// are several chunks, of large ones every sixteenth: cases cost alike.
+void batch_of_split_rows(Problem &p, int kind, Dice &dice) {
+  constexpr int kKeys = 4'500; // of the whole batch, about
+  show_bits(p, dice);
+  p.batch = batch_of(kind, dice);
+  p.seq_lens.resize(p.batch);
+  const int most = std::clamp(2 * kKeys / p.batch, 20, 500);
+  for (int request = 0; request < p.batch; ++request)
+    p.seq_lens[request] = request % 16 == 3 ? dice.between(130, 450) : dice.between(most / 4, most);
+}
+
+/// A window, and rows of unlike lengths below and above it.
+void batch_of_windows(Problem &p, Dice &dice) {
+  show_bits(p, dice);
+  p.window = dice.between(300, 600);
+  p.batch = dice.between(6, 8);
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.between(50, 3 * p.window);
+}
+
+/// Rows of a chunk or two beside a long one, which must not decide how they are cut.
+void short_rows_beside_long(Problem &p, Dice &dice) {
+  show_bits(p, dice);
+  p.batch = dice.between(4, 7);
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = dice.between(130, 300);
+  p.seq_lens[dice.upto(p.batch - 1)] = dice.between(3'900, 4'300);
+}
+
+/// Several query tokens of unlike number.
+void batch_of_ragged_queries(Problem &p, Dice &dice) {
+  show_bits(p, dice);
+  p.q_len = dice.between(2, 8);
+  p.batch = dice.between(9, 11);
+  p.seq_lens.resize(p.batch);
+  p.query_tokens.resize(p.batch);
+  for (int request = 0; request < p.batch; ++request) {
+    p.seq_lens[request] = dice.between(100, 250);
+    p.query_tokens[request] = dice.between(0, p.q_len);
+  }
+}
+
 void long_row(Problem &p, int kind, Dice &dice) {
-  static constexpr int kKeys[] = {4'096, 8'192, 16'384, 33'000};
+  static constexpr int kKeys[] = {4'096, 8'192, 16'384};
   p.group_size = 1;
   p.batch = 1;
   p.seq_lens = {kKeys[kind] + dice.between(1, 100)};
   p.num_splits = dice.upto(1) * dice.between(2, 8);
+}
+
+/// Long rows that are not alone, or that meet a feature: each kind is one.
+void long_rows(Problem &p, int kind, Dice &dice) {
+  p.group_size = 1;
+  p.num_splits = 0;
+  switch (kind) {
+  case 0: // each has a table of its own
+    p.batch = p.group_size = 2;
+    p.seq_lens = {4'100 + dice.upto(200), 4'200 + dice.upto(200)};
+    break;
+  case 1: // positions beyond what 15 bits hold
+    p.batch = 1;
+    p.q_len = 2;
+    p.seq_lens = {33'000 + dice.upto(100)};
+    break;
+  case 2: // distances, the far ones of which have weight where a slope is negative
+    p.batch = 2;
+    p.group_size = 4;
+    p.alibi = Alibi::kRandom;
+    p.feature_seed = p.v.seed | 1;
+    p.seq_lens = {dice.between(4'200, 4'400), dice.between(200, 300)};
+    break;
+  default: // a window that begins far behind the first key
+    p.batch = 2;
+    p.window = dice.between(500, 4'200);
+    p.num_splits = dice.upto(1) * 3;
+    p.seq_lens = {dice.between(8'300, 8'600), dice.between(4'300, 4'500)};
+  }
+}
+
+/// More keys than 16 bits count, by so many that the mean of all shows those that are lost.
+void longest_row(Problem &p, Dice &dice) {
+  p.group_size = 1;
+  p.batch = 1;
+  p.page_size = 64;
+  p.num_splits = dice.upto(1) * dice.between(2, 8);
+  p.seq_lens = {(1 << 16) + dice.between(3'000, 5'000)};
 }
 
 /// More splits than any small constant.
@@ -79,6 +206,7 @@ void long_window(Problem &p, int kind, Dice &dice) {
 
 void large_page(Problem &p, int kind, Dice &dice) {
   p.page_size = 256 << kind;
+  p.num_kv_heads = 2;
   p.batch = 2;
   p.seq_lens = {p.page_size + dice.between(1, 100), 2 * p.page_size + dice.between(1, 100)};
 }
@@ -114,27 +242,12 @@ void straddle_half_blocks(Problem &p, Dice &dice) {
     len = dice.between(200, 300);
 }
 
-constexpr int kPagedKinds = kServingBatches + kServingRows + 3 + 3 + 3 + 2;
-
-void make_paged(Problem &p, int kind, Dice &dice) {
-  if (kind < kServingBatches) return many_requests(p, kind, dice);
-  kind -= kServingBatches;
-  if (kind < kServingRows) return long_row(p, kind, dice);
-  kind -= kServingRows;
-  if (kind < 3) return many_splits(p, kind, dice);
-  if (kind < 6) return long_window(p, kind - 3, dice);
-  if (kind < 9) return large_page(p, kind - 6, dice);
-  kind == 9 ? share_one_page(p, dice) : straddle_half_blocks(p, dice);
-}
-
-constexpr int kCascadeKinds = kServingBatches + 3;
-
 /// A prefix of all, and a suffix of each.
 void make_cascade(Problem &p, int kind, Dice &dice) {
-  if (kind < kServingBatches) {
+  if (kind < kBatches) {
     p.batch = batch_of(kind, dice);
     p.group_size = 16;
-    p.num_splits = dice.upto(1) * dice.between(2, 4);
+    p.num_splits = kind % 2 * dice.between(2, 4);
     CascadeLevel suffix{16, 0, std::vector<int>(p.batch, 1), std::vector<int>(p.batch)};
     for (int &len : suffix.lens)
       len = std::min(128, keys_of_row(p.batch, dice));
@@ -144,7 +257,7 @@ void make_cascade(Problem &p, int kind, Dice &dice) {
   p.batch = 2;
   p.group_size = 1;
   p.num_splits = 0;
-  switch (kind - kServingBatches) {
+  switch (kind - kBatches) {
   case 0:
     p.levels = {{16, 0, {2}, {16'384 + dice.between(1, 100)}}, {16, 0, {1, 1}, {40, 4'100}}};
     break;
@@ -169,41 +282,82 @@ void make_merge_states(Problem &p, int kind, Dice &dice) {
   p.lse_regime = LseRegime::kNormal;
 }
 
-constexpr int kPairKinds = 2;
-
 void make_merge_state(Problem &p, int kind, Dice &dice) {
   p.batch = batch_of(kind * 3, dice);
   p.num_kv_heads = 16;
   p.head_dim = 64;
 }
 
-} // namespace
+/// `count` kinds that are made alike, and the properties that have them.
+struct Group {
+  int count;
+  void (*make)(Problem &p, int kind, Dice &dice);
+  unsigned uses;
+};
 
-int serving_kinds(Family family) {
+template <void (*make)(Problem &, Dice &)>
+void alone(Problem &p, int, Dice &dice) {
+  make(p, dice);
+}
+
+constexpr unsigned kValues = kServingValues, kBits = kServingBits, kCounts = kServingCounts;
+constexpr Group kPaged[] = {{kBatches, many_requests, kValues},
+                            {3, long_row, kValues | kCounts},
+                            {4, long_rows, kValues},
+                            {1, alone<longest_row>, kValues | kCounts},
+                            {3, many_splits, kValues},
+                            {3, long_window, kValues},
+                            {3, large_page, kValues},
+                            {4, many_heads_of_models, kValues},
+                            {1, alone<share_one_page>, kValues},
+                            {1, alone<straddle_half_blocks>, kValues},
+                            {kBatches, batch_of_split_rows, kBits},
+                            {2, split_often_with_many_bits, kServingRepeats},
+                            {1, alone<batch_of_windows>, kBits},
+                            {1, alone<short_rows_beside_long>, kBits},
+                            {1, alone<batch_of_ragged_queries>, kBits}};
+constexpr Group kCascade[] = {
+    {kBatches, make_cascade, kValues | kBits},
+    {3, [](Problem &p, int kind, Dice &dice) { make_cascade(p, kBatches + kind, dice); }, kValues}};
+constexpr Group kMergeState[] = {{2, make_merge_state, kValues}};
+constexpr Group kMergeStates[] = {
+    {static_cast<int>(std::size(kManyStates)), make_merge_states, kValues}};
+
+std::span<const Group> groups_of(Family family) {
   switch (family) {
   case Family::kPaged:
-    return kPagedKinds;
+    return kPaged;
   case Family::kCascade:
-    return kCascadeKinds;
+    return kCascade;
   case Family::kMergeState:
-    return kPairKinds;
+    return kMergeState;
   case Family::kMergeStates:
-    return static_cast<int>(std::size(kManyStates));
+    return kMergeStates;
   }
-  return 0;
+  return {};
+}
+
+} // namespace
+
+std::vector<int> serving_kinds(Family family, unsigned use) {
+  std::vector<int> out;
+  int kind = 0;
+  for (const Group &group : groups_of(family))
+    for (int i = 0; i < group.count; ++i, ++kind)
+      if (group.uses & use) out.push_back(kind);
+  return out;
 }
 
 Problem serving_case(Problem p, int kind, Dice &dice) {
-  if (p.family == Family::kMergeState) {
-    make_merge_state(p, kind, dice);
-    return p;
+  if (is_attention(p)) make_cheap(p, dice);
+  for (const Group &group : groups_of(p.family)) {
+    if (kind < group.count) {
+      group.make(p, kind, dice);
+      break;
+    }
+    kind -= group.count;
   }
-  if (p.family == Family::kMergeStates) {
-    make_merge_states(p, kind, dice);
-    return p;
-  }
-  make_cheap(p, dice);
-  p.family == Family::kPaged ? make_paged(p, kind, dice) : make_cascade(p, kind, dice);
+  fit_requests(p);
   return p;
 }
 

@@ -2,18 +2,27 @@
 // Sizes that serving has and draws of small cases do not: each in its cheapest form.
 #pragma once
 
+#include <vector>
+
 #include "properties/case/dice.h"
 #include "properties/case/problem.h"
 
 namespace assay {
 
-/// Kinds of a family: batches beside powers of two from 16 to 256 (paged, cascade), long rows,
-/// many splits or states, windows beside rows of half to four of them, large pages, prefixes that
-/// part where a page or half of a block ends.
-int serving_kinds(Family family);
-/// The first kinds of attention are batches, of rows of several tiles and 16 query heads; of paged
-/// attention long rows follow.
-inline constexpr int kServingBatches = 5, kServingRows = 4;
+/// What a kind of case is for. Bits.
+enum ServingUse : unsigned {
+  kServingValues = 1,  ///< within_budget
+  kServingBits = 2,    ///< batch_independence: many elements, split as the kernel wants
+  kServingCounts = 4,  ///< zero_query_counts_keys: long rows
+  kServingRepeats = 8, ///< run_to_run: many partial results of many elements
+  kServingAll = 15
+};
+
+/// The kinds of a family for a use, by number. Batches beside powers of two from 16 to 256, long
+/// rows alone, beside others and with features, many splits or states, windows beside rows of half
+/// to four of them, large pages, heads of models, prefixes that part where a page or half of a block
+/// ends.
+std::vector<int> serving_kinds(Family family, unsigned use);
 
 /// A case of kind `kind` made of `p`, below full_limits().
 Problem serving_case(Problem p, int kind, Dice &dice);

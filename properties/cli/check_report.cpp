@@ -63,6 +63,22 @@ nlohmann::json nan_json(const assay_kernel &kernel) {
   return promised;
 }
 
+/// Of each size the largest of ten judged draws, of any judged draw, and why no draw has more.
+nlohmann::json sizes_json(const assay_kernel &kernel, const ReachedSizes &reached,
+                          const Envelope *envelope) {
+  nlohmann::json out = nlohmann::json::array();
+  const std::map<std::string, int> ten = reached.sizes();
+  for (const auto &[name, most] : reached.most()) {
+    const auto often = ten.find(name);
+    out.push_back(
+        {{"name", name},
+         {"ten", often == ten.end() ? 0 : often->second},
+         {"most", most},
+         {"end", why_no_larger(static_cast<Family>(kernel.family), name, most, envelope)}});
+  }
+  return out;
+}
+
 nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel,
                            const Envelopes &envelopes) {
   KernelTotals t = totals_of(summary, kernel);
@@ -79,6 +95,8 @@ nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel
           {"median_budget", t.budgets.median()},
           {"certified_rows", t.certified},
           {"reached", t.reached.sizes()},
+          {"sizes",
+           sizes_json(*kernel, t.reached, narrow == envelopes.end() ? nullptr : &narrow->second)},
           {"nan_contract", nan_json(*kernel)},
           {"declaration", declaration_json(*kernel)},
           {"classes", important_classes(static_cast<Family>(kernel->family))},
@@ -138,17 +156,20 @@ nlohmann::json run_json(const PropertyRun &r) {
           {"counters", r.counters},
           {"classes", r.classes},
           {"missing", r.missing},
+          {"never_asked", r.never_asked},
           {"outside", r.outside},
           {"last_discard", r.discard_reason},
           {"error", r.harness_error}};
 }
 
 /// Of a kernel that some property concerns.
-std::vector<const char *> kernel_gaps(const RunSummary &summary, const assay_kernel *kernel) {
-  std::vector<const char *> out;
+std::vector<std::string> kernel_gaps(const RunSummary &summary, const assay_kernel *kernel) {
+  std::vector<std::string> out;
   if (summary.idle(kernel)) out.push_back("no property decided a case");
   if (summary.declared_away(kernel))
     out.push_back("more than 1 % of its outputs have no claim, for the errors that it declares");
+  for (const PropertyRun &r : summary.runs)
+    if (r.kernel == kernel) out.insert(out.end(), r.never_asked.begin(), r.never_asked.end());
   return out;
 }
 
@@ -165,8 +186,8 @@ void add_kernel_gaps(nlohmann::json &document, const RunSummary &summary,
         std::any_of(summary.runs.begin(), summary.runs.end(),
                     [&](const PropertyRun &r) { return r.kernel == kernels[i]; });
     if (std::find(idle.begin(), idle.end(), kernels[i]) != idle.end()) gaps.push_back(kNoProperty);
-    for (const char *gap :
-         concerned ? kernel_gaps(summary, kernels[i]) : std::vector<const char *>{})
+    for (const std::string &gap :
+         concerned ? kernel_gaps(summary, kernels[i]) : std::vector<std::string>{})
       gaps.push_back(gap);
   }
 }

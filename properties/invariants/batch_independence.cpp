@@ -25,13 +25,22 @@ void copy_state(Tensors &to, const View &to_o, const View &to_lse, int to_state,
   }
 }
 
+/// The capacity of every page table is a parameter of the call, which a kernel's cuts may follow
+/// whatever its batch: calls that are compared keep it.
+MaterialiseOptions same_capacity(const Tensors &t) {
+  MaterialiseOptions options;
+  for (const CacheView &cache : t.caches)
+    options.least_columns.push_back(cache.max_pages);
+  return options;
+}
+
 /// The requests [begin, end) in a call of their own. Which pages they share depends on their
 /// numbers: here they share none.
 Outcome run_piece(const Outcome &all, int begin, int end, Sut &sut) {
   const Problem &p = all.before.problem;
   Problem piece = without_requests(without_requests(p, end, p.batch), 0, begin);
   if (piece.sharing != Sharing::kDuplicate) piece.sharing = Sharing::kNone;
-  Tensors t = materialise(piece);
+  Tensors t = materialise(piece, same_capacity(all.before));
   for (int place = 0; place < piece.batch; ++place)
     copy_request(t, place, all.before, begin + place);
   return run_tensors(std::move(t), sut);
@@ -65,7 +74,7 @@ CheckResult batch_independence(const Problem &p, Sut &sut) {
   int row = pick(p, 0xa10e, p.batch);
   Problem single = one_request(batch, row);
   if (p.family == Family::kMergeStates) single.num_states = states_of_row(p, row);
-  Tensors one = materialise(single);
+  Tensors one = materialise(single, same_capacity(all.before));
   if (is_attention(p)) copy_request(one, 0, all.before, row);
   for (int side = 0; p.family == Family::kMergeState && side < 2; ++side)
     copy_state(one, one.in_o[side], one.in_lse[side], 0, all.before, all.before.in_o[side],

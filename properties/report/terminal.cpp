@@ -80,7 +80,12 @@ private:
     return out;
   }
 
+  /// Of few kernels each size has a line, with why no draw was larger.
   std::string sizes() const {
+    constexpr size_t kFew = 3;
+    const json &kernels = document_.at("kernels");
+    if (kernels.size() <= kFew && !kernels.empty() && kernels[0].contains("sizes"))
+      return sizes_in_lines();
     const Reached sizes = reached(document_);
     if (sizes.rows.empty()) return "";
     std::string out = "\nlargest size that ten judged draws reached:\n";
@@ -90,6 +95,20 @@ private:
         if (row.sizes[i] != "-")
           words.push_back(fmt::format("{} {}", sizes.fields[i], row.sizes[i]));
       out += fmt::format("{:<24} {}\n", row.kernel, joined(words));
+    }
+    return out;
+  }
+
+  std::string sizes_in_lines() const {
+    std::string out;
+    for (const json &k : document_.at("kernels")) {
+      if (k.at("sizes").empty()) continue;
+      out += fmt::format("\n{:<24} {:>9} {:>9}  why no draw has more\n",
+                         text_of(k, "name") + ", sizes", "ten cases", "one case");
+      for (const json &size : k.at("sizes"))
+        out += fmt::format("  {:<22} {:>9} {:>9}  {}\n", text_of(size, "name"),
+                           size.at("ten") == 0 ? "-" : text_of(size, "ten"), text_of(size, "most"),
+                           text_of(size, "end"));
     }
     return out;
   }

@@ -18,37 +18,34 @@ uint64_t name_hash(const char *name) {
   return h;
 }
 
-/// Which kinds of serving sizes a property has.
-struct ServingKinds {
-  const char *property;
-  int first, count;
-};
-constexpr int kAll = -1;
-constexpr ServingKinds kServingKinds[] = {
-    {"within_budget", 0, kAll},
-    {"batch_independence", 0, kServingBatches},                // of attention
-    {"zero_query_counts_keys", kServingBatches, kServingRows}, // of paged attention
-};
-
-ServingKinds serving_kinds_of(const Property &property, Family family) {
-  for (const ServingKinds &kinds : kServingKinds) {
-    if (kinds.property != std::string_view(property.name)) continue;
-    if (kinds.count == kAll) return {kinds.property, 0, serving_kinds(family)};
-    const bool has = family == Family::kPaged || (family == Family::kCascade && kinds.first == 0);
-    return {kinds.property, kinds.first, has ? kinds.count : 0};
-  }
-  return {property.name, 0, 0};
+/// The kinds of serving sizes that a property has.
+std::vector<int> serving_kinds_of(const Property &property, Family family) {
+  constexpr struct {
+    std::string_view property;
+    unsigned use;
+  } kUses[] = {{"within_budget", kServingValues},
+               {"batch_independence", kServingBits},
+               {"zero_query_counts_keys", kServingCounts},
+               {"run_to_run", kServingRepeats}};
+  for (const auto &[name, use] : kUses)
+    if (name == property.name) return serving_kinds(family, use);
+  return {};
 }
 
 /// `limits` then let it through.
-Problem with_serving_sizes(const Problem &p, int kind, uint64_t seed, bool in_batch,
+Problem with_serving_sizes(const Problem &p, int kind, uint64_t seed, bool fixed_splits,
                            Limits &limits) {
   Dice dice(hash_values(seed, 'v'));
   Problem out = serving_case(p, kind, dice);
-  // Bits are promised not to follow the batch where the call says how often to split.
-  if (in_batch && out.num_splits == 0) out.num_splits = 2 + kind;
+  if (fixed_splits && out.num_splits == 0) out.num_splits = 2 + kind % 5;
   limits = full_limits();
   return out;
+}
+
+/// Whether bits are promised not to follow the batch only where the call says how often to split.
+bool promises_with_fixed_splits(const Property &property, const assay_kernel &kernel) {
+  return &property == find_property("batch_independence") &&
+         kernel.batch_invariance == ASSAY_BATCH_FIXED;
 }
 
 /// What is too large to be drawn often; the largest only where a run has hundreds of cases.
@@ -75,16 +72,17 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
   if (large) limits.slots = 2048;
   Problem p = directed(draw_problem(limits, family, seed), limits, seed);
   if (&property == find_property("within_budget")) p = once_a_run(std::move(p), index, limits);
-  if (index >= kFirstServingDraw)
-    p = with_serving_sizes(
-        p, serving_kinds_of(property, family).first + static_cast<int>(index - kFirstServingDraw),
-        seed, &property == find_property("batch_independence"), limits);
+  if (index >= kFirstServingDraw) {
+    const std::vector<int> kinds = serving_kinds_of(property, family);
+    p = with_serving_sizes(p, kinds.at((index - kFirstServingDraw) % kinds.size()), seed,
+                           promises_with_fixed_splits(property, kernel), limits);
+  }
   const auto narrow = options.envelopes.find(&kernel);
   return narrow == options.envelopes.end() ? p : narrow->second.fit(p, limits);
 }
 
 int serving_draws(const Property &property, const assay_kernel &kernel) {
-  return serving_kinds_of(property, static_cast<Family>(kernel.family)).count;
+  return static_cast<int>(serving_kinds_of(property, static_cast<Family>(kernel.family)).size());
 }
 
 std::vector<std::string> unseen_classes(const assay_kernel &kernel, const RunnerOptions &options) {

@@ -53,8 +53,8 @@ int RunSummary::unstarted() const {
 }
 bool RunSummary::incomplete() const {
   for (const PropertyRun &r : runs)
-    if (!r.started || r.hollow() || !r.missing.empty() || !r.harness_error.empty() ||
-        idle(r.kernel) || declared_away(r.kernel))
+    if (!r.started || r.hollow() || !r.missing.empty() || !r.never_asked.empty() ||
+        !r.harness_error.empty() || idle(r.kernel) || declared_away(r.kernel))
       return true;
   return runs.empty();
 }

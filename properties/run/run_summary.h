@@ -53,6 +53,8 @@ struct PropertyRun : Judged {
   double seconds = 0;                       ///< summed over threads
   std::map<std::string, int> classes;       ///< decided cases of each class, as they ran
   ReachedSizes reached;                     ///< of decided cases, as they were drawn
+  ReachedSizes asked;                       ///< of all cases
+  std::vector<std::string> never_asked;     ///< sizes that a whole run lacks (run/reached.h)
   std::vector<std::string> missing; ///< important classes without a case, unsupported ones aside
   std::vector<std::string> outside; ///< important classes that the kernel's envelope leaves out
   std::vector<Finding> first;       ///< the first failure, shrunk; empty without one

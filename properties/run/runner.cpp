@@ -94,14 +94,21 @@ private:
   }
 
   void draw(uint64_t index) {
-    check(index, draw_case(*run_.property, *run_.kernel, options_, index));
+    const Problem p = draw_case(*run_.property, *run_.kernel, options_, index);
+    run_.asked.add(p);
+    check(index, p);
   }
 
   /// Sizes that other draws do not have.
   void serve() {
     const int draws = serving_draws(*run_.property, *run_.kernel);
-    for (int i = 0; i < draws && usable(); ++i)
-      draw(kFirstServingDraw + static_cast<uint64_t>(i));
+    int done = 0;
+    for (; done < draws && usable(); ++done)
+      draw(kFirstServingDraw + static_cast<uint64_t>(done));
+    if (run_.property != find_property("within_budget") || done < draws || run_.cases == 0) return;
+    const auto narrow = options_.envelopes.find(run_.kernel);
+    run_.never_asked = never_asked(static_cast<Family>(run_.kernel->family), run_.asked,
+                                   narrow == options_.envelopes.end() ? nullptr : &narrow->second);
   }
 
   /// Goes on drawing for the classes that have no case yet, and checks only those draws.

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,14 +11,43 @@
 
 namespace assay {
 
+Deadline::Deadline(pid_t process, std::chrono::milliseconds patience)
+    : process_(process), patience_(std::chrono::duration<double>(patience).count()),
+      start_(std::chrono::steady_clock::now()) {
+  used_before_ = used();
+}
+
+double Deadline::used() const {
+  clockid_t clock{};
+  timespec now{};
+  if (clock_getcpuclockid(process_, &clock) != 0 || clock_gettime(clock, &now) != 0)
+    return used_before_;
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - used_before_;
+}
+
+bool Deadline::over() const {
+  constexpr double kAsleep = 0.01, kMostPatience = 20;
+  if (patience_ == 0) return false;
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start_;
+  if (waited.count() < patience_) return false;
+  const double spent = used();
+  return spent >= patience_ || spent < kAsleep * waited.count() ||
+         waited.count() >= kMostPatience * patience_;
+}
+
+int Deadline::pause() const {
+  constexpr double kLongest = 0.1;
+  return patience_ == 0 ? -1 : 1 + static_cast<int>(1000 * std::min(kLongest, patience_ / 4));
+}
+
 Channel::~Channel() { close(fd_); }
 
-bool Channel::send(std::span<const std::byte> message, Deadline until) {
+bool Channel::send(std::span<const std::byte> message, const Deadline &until) {
   const uint64_t size = message.size();
   return send_bytes(&size, sizeof size, until) && send_bytes(message.data(), size, until);
 }
 
-bool Channel::receive(wire::Message &message, Deadline until, uint64_t most) {
+bool Channel::receive(wire::Message &message, const Deadline &until, uint64_t most) {
   uint64_t size = 0;
   if (!receive_bytes(&size, sizeof size, until) || size > most) return false;
   // Grown as it arrives.
@@ -30,23 +60,17 @@ bool Channel::receive(wire::Message &message, Deadline until, uint64_t most) {
   return true;
 }
 
-bool Channel::ready(short events, Deadline until) const {
-  using namespace std::chrono;
+bool Channel::ready(short events, const Deadline &until) const {
   pollfd p{fd_, events, 0};
   for (;;) {
-    int wait = -1;
-    if (until) {
-      const auto left = duration_cast<milliseconds>(*until - steady_clock::now()).count();
-      if (left <= 0) return false;
-      wait = static_cast<int>(left) + 1;
-    }
-    const int n = poll(&p, 1, wait);
+    const int n = poll(&p, 1, until.pause());
     if (n > 0) return true;
-    if (n == 0 || errno != EINTR) return false;
+    if (n < 0 && errno != EINTR) return false;
+    if (until.over()) return false;
   }
 }
 
-bool Channel::send_bytes(const void *from, size_t size, Deadline until) {
+bool Channel::send_bytes(const void *from, size_t size, const Deadline &until) {
   const auto *at = static_cast<const std::byte *>(from);
   while (size > 0) {
     if (!ready(POLLOUT, until)) return false;
@@ -59,7 +83,7 @@ bool Channel::send_bytes(const void *from, size_t size, Deadline until) {
   return true;
 }
 
-bool Channel::receive_bytes(void *to, size_t size, Deadline until) {
+bool Channel::receive_bytes(void *to, size_t size, const Deadline &until) {
   auto *at = static_cast<std::byte *>(to);
   while (size > 0) {
     if (!ready(POLLIN, until)) return false;

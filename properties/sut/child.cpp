@@ -92,13 +92,15 @@ double Child::spent() const {
   return spent_ + static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-Hazard Child::failure(Deadline until) {
-  const bool late = until && std::chrono::steady_clock::now() >= *until;
-  // A process that is about to die closes its channel a little earlier.
-  for (int i = 0; !late && i < 200; ++i) {
-    int status = 0;
-    if (reap(&status, WNOHANG)) return death_of(status);
+Hazard Child::failure(const Deadline &until) {
+  int status = 0;
+  if (reap(&status, WNOHANG)) return death_of(status);
+  const bool late = until.over();
+  // A process that is about to die closes its channel earlier: some time on a busy machine.
+  constexpr int kMilliseconds = 2'000;
+  for (int i = 0; !late && i < kMilliseconds; ++i) {
     usleep(1000);
+    if (reap(&status, WNOHANG)) return death_of(status);
   }
   if (!late) return lost_channel();
   const double waited = std::chrono::duration<double>(patience_).count();

@@ -34,11 +34,11 @@ public:
   bool alive();
   Channel &channel() { return *channel_; }
   /// For a call that begins now.
-  Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
+  Deadline deadline() const { return {pid_, patience_}; }
   /// As if a call had taken too long before.
   void lose_patience();
   /// Why there is no reply by `until`; the process has ended, or is to be stopped.
-  Hazard failure(Deadline until);
+  Hazard failure(const Deadline &until);
   /// Processor time of its processes so far, and what was waited for those that hung, in seconds.
   double spent() const;
   /// Ends the process, and those of its group where it leads one.

@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <ostream>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "properties/case/query_rows.h"
 #include "properties/run/draw.h"
 #include "properties/run/probe.h"
 #include "properties/run/requirements.h"
@@ -29,10 +29,14 @@ const std::vector<BugRow> &bug_rows() {
   return rows;
 }
 
-/// The others take every case but ragged queries and shards, as a test below says.
-bool is_narrow(const assay_kernel &kernel) {
+/// Asked once: what a wrong kernel takes its right one takes.
+const Envelope &envelope_of(const assay_kernel &kernel) {
+  static std::map<std::string_view, Envelope> known;
   const assay_kernel *right = bugs::right_kernel(kernel.name);
-  return std::string_view(right != nullptr ? right->name : kernel.name) == "right_staged";
+  if (right == nullptr) right = &kernel;
+  const auto [at, is_new] = known.try_emplace(right->name);
+  if (is_new) at->second = probe_envelope(*right, false);
+  return at->second;
 }
 
 /// As `assay check --plugin --threads 1` has them.
@@ -40,18 +44,13 @@ RunnerOptions options_of(const assay_kernel &kernel) {
   RunnerOptions options;
   options.threads = 1;
   options.isolate = !processes_need_one_thread(); // some divide by zero, some never end
-  // Asked once: what a wrong kernel takes its right one takes.
-  static const Envelope kStaged = probe_envelope(*bugs::find_kernel("right_staged"), false);
-  if (is_narrow(kernel)) options.envelopes[&kernel] = kStaged;
+  if (const Envelope &e = envelope_of(kernel); !e.fields.empty()) options.envelopes[&kernel] = e;
   options.shrink = {.checks = 0, .seconds = 0};
   return options;
 }
 
 Problem recorded_case(const BugRow &row, const Property &property, const assay_kernel &kernel) {
-  Problem p = draw_case(property, kernel, options_of(kernel), std::stoull(row.draw));
-  p.query_tokens.clear(); // no kernel here says that it knows them, or shards
-  forget_shard(p);
-  return p;
+  return draw_case(property, kernel, options_of(kernel), std::stoull(row.draw));
 }
 
 /// The row with what the draws of check show first; "none" where that is nothing.

@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <thread>
 
@@ -213,6 +215,12 @@ TEST_F(Campaign, AnInterruptedExchangeOfACorpusIsPutRight) {
   EXPECT_FALSE(fs::exists(corpus.string() + ".pruned"));
 }
 
+/// Of the journal, whoever writes it.
+static size_t lines_in(const fs::path &journal) {
+  std::ifstream in(journal);
+  return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
+}
+
 // Killed at any moment: inputs stay, every line stays, seeds do not come back.
 TEST_F(Campaign, NothingIsLostWhenItIsKilled) {
   script("fuzzers/fuzz_a", kFuzzer);
@@ -224,7 +232,9 @@ TEST_F(Campaign, NothingIsLostWhenItIsKilled) {
       run();
       _exit(0);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(150 + 37 * kill_number));
+    while (lines_in(root_ / "dir/journal.jsonl") <= lines) // not a Journal: it is for one at a time
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(37 * kill_number)); // any moment
     kill(pid, SIGKILL);
     int status = 0;
     waitpid(pid, &status, 0);

@@ -43,16 +43,17 @@ Problem serving(Family family, int kind, uint64_t seed) {
 
 TEST(Serving, EveryCaseIsText) {
   for (Family family : kFamilies)
-    for (int kind = 0; kind < serving_kinds(family); ++kind)
+    for (int kind : serving_kinds(family, kServingAll))
       for (uint64_t seed = 0; seed < 10; ++seed)
         expect_text(serving(family, kind, seed));
 }
 
 TEST(Serving, ReachesEverySizeAtEverySeed) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
+    bool eight_kv_heads = false;
     int batch = 0, keys = 0, splits = 0, window = 0, page = 0, states = 0, wide_states = 0;
     for (Family family : kFamilies)
-      for (int kind = 0; kind < serving_kinds(family); ++kind) {
+      for (int kind : serving_kinds(family, kServingAll)) {
         const Problem p = serving(family, kind, seed);
         batch = std::max(batch, is_attention(p) ? p.batch : 0);
         for (int len : p.seq_lens)
@@ -62,15 +63,38 @@ TEST(Serving, ReachesEverySizeAtEverySeed) {
         page = std::max(page, p.page_size);
         if (is_merge(p)) states = std::max(states, p.num_states);
         if (is_merge(p) && p.head_dim > 128) wide_states = std::max(wide_states, p.num_states);
-        if (is_attention(p) && kind < kServingBatches) EXPECT_EQ(p.num_qo_heads(), 16);
+        if (p.num_kv_heads == 8) eight_kv_heads = true;
       }
     EXPECT_GE(batch, 255);
-    EXPECT_GT(keys, 33'000);
+    EXPECT_GT(keys, 1 << 16);
+    EXPECT_TRUE(eight_kv_heads);
     EXPECT_EQ(splits, 1'024);
-    EXPECT_EQ(window, 1'024);
+    EXPECT_GE(window, 1'024);
     EXPECT_EQ(page, 1'024);
     EXPECT_EQ(states, 1'024);
     EXPECT_GT(wide_states, 256);
+  }
+}
+
+// What shows a kernel whose cuts follow its batch: 16 heads, splits of its own choice, rows of more
+// than a chunk beside shorter ones, a window, several query tokens.
+TEST(Serving, BatchesOfWhichBitsAreComparedLeaveTheSplitsToTheKernel) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    int above_nine = 0, long_rows = 0, windows = 0, ragged = 0;
+    for (int kind : serving_kinds(Family::kPaged, kServingBits)) {
+      const Problem p = serving(Family::kPaged, kind, seed);
+      EXPECT_EQ(p.num_qo_heads(), 16);
+      EXPECT_EQ(p.num_splits, 0);
+      EXPECT_EQ(p.dtype, Dtype::kFp16);
+      above_nine += p.batch >= 9 && *std::max_element(p.seq_lens.begin(), p.seq_lens.end()) > 128;
+      long_rows += *std::max_element(p.seq_lens.begin(), p.seq_lens.end()) > 3'800;
+      windows += p.window > 0;
+      ragged += !p.query_tokens.empty();
+    }
+    EXPECT_GE(above_nine, 5);
+    EXPECT_GE(long_rows, 1);
+    EXPECT_GE(windows, 1);
+    EXPECT_GE(ragged, 1);
   }
 }
 

@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include "properties/case/codec.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/probe.h"
+#include "properties/run/reached.h"
 #include "properties/run/requirements.h"
 #include "properties/run/runner.h"
 #include "properties/tests/cli_fixture.h"
@@ -78,6 +80,61 @@ TEST(Envelope, SaysWhichLengthsAreRefusedAndWhy) {
   Envelope short_ones = e;
   short_ones.fields["seq_lens"] = {{1, 0, 16}, {64}, {"too long"}};
   EXPECT_EQ(words(Family::kPaged, short_ones), "seq_lens       up to 16; not more (too long)");
+}
+
+// What a kernel takes bounds its draws, and nothing that we chose.
+TEST(Envelope, LargeSizesAreDrawnUpToWhatTheKernelTakes) {
+  assay_kernel k = reference::kernel("reference_v1");
+  k.supports = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    return p.batch <= 100 && p.num_kv_heads % 2 == 0 ? ASSAY_OK : ASSAY_UNSUPPORTED;
+  };
+  k.last_error = [] { return "up to 100 requests"; };
+  const Envelope e = probe_envelope(k, false);
+  const auto fitted = [&](int batch) {
+    Problem p = decode_family({}, full_limits(), Family::kPaged);
+    p.batch = batch;
+    p.seq_lens.assign(batch, 1);
+    p.group_size = 40;
+    p.page_size = 528;
+    return e.fit(p, full_limits());
+  };
+  EXPECT_EQ(fitted(64).batch, 64);
+  EXPECT_EQ(fitted(37).batch, 37) << "between two that were asked about";
+  EXPECT_EQ(fitted(257).batch, 100);
+  EXPECT_EQ(fitted(9).group_size, 40);
+  EXPECT_EQ(fitted(9).page_size, 528);
+  EXPECT_EQ(fitted(9).num_kv_heads % 2, 0);
+  for (const ShapeField &field : shape_fields(Family::kPaged))
+    if (field.name == "batch")
+      EXPECT_EQ(describe_field(field, e.fields.at("batch")),
+                "batch          0 .. 100; not 112 .. 1024 (up to 100 requests)");
+}
+
+// A run that cut its draws proves nothing about what lies beyond, and says so.
+TEST(Envelope, SizesThatAreTakenAndNeverAskedAreNamed) {
+  Problem p = decode_family({}, full_limits(), Family::kPaged);
+  ReachedSizes asked;
+  asked.add(p);
+  EXPECT_EQ(never_asked(Family::kPaged, asked, nullptr)[0],
+            "it takes batch 64 and was never asked with more than 1");
+  p.batch = 64;
+  p.seq_lens.assign(64, 1);
+  asked.add(p);
+  for (const std::string &gap : never_asked(Family::kPaged, asked, nullptr))
+    EXPECT_EQ(gap.find("batch"), std::string::npos) << gap;
+  Envelope narrow;
+  narrow.fields["page_size"] = {{1, 16, 64}, {128, 256}, {"64 at most", "64 at most"}};
+  const auto names_pages = [&](const Envelope *envelope) {
+    int count = 0;
+    for (const std::string &gap : never_asked(Family::kPaged, asked, envelope))
+      count += gap.find("page_size") != std::string::npos;
+    return count;
+  };
+  EXPECT_EQ(names_pages(nullptr), 1);
+  EXPECT_EQ(names_pages(&narrow), 0);
+  EXPECT_EQ(why_no_larger(Family::kPaged, "page_size", 64, &narrow),
+            "the kernel refuses 128 (64 at most)");
 }
 
 TEST(Envelope, OfAKernelThatTakesEverythingHasNoFields) {

@@ -69,6 +69,37 @@ INSTANTIATE_TEST_SUITE_P(, NewPluginOf,
                                          Template{"--merge", "sum += weight;", "sum += 1.0f;"}),
                          [](const auto &test) { return std::string(test.param.flag + 2); });
 
+struct LargeMistake {
+  const char *name, *line, *wrong;
+};
+class LargeCalls : public Cli, public testing::WithParamInterface<LargeMistake> {};
+
+// A mistake that no small call shows, in a kernel that refuses much: three seeds find it, by the
+// draws that a user's run has.
+TEST_P(LargeCalls, AreAskedOfAPlugin) {
+  const LargeMistake &m = GetParam();
+  ASSERT_EQ(assay_program({"new", "plugin", "mine", "--paged"}).code, kExitPass);
+  edit("mine/kernel.cpp", m.line, m.wrong);
+  const std::string library = compiled("mine", "wrong.so");
+  for (const char *seed : {"1", "2", "3"}) {
+    const Ran r = assay_program({"--seed", seed, "check", "--plugin", library, "--property",
+                                 "within_budget", "--findings", folder_.string(), "--fail-fast",
+                                 "--out", path(std::string("found-") + seed)});
+    EXPECT_EQ(r.code, kExitFinding) << seed << r.out << r.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , LargeCalls,
+    testing::Values(LargeMistake{"requests_past_eight", "request < p.batch;",
+                                 "request < p.batch && request < 8;"},
+                    LargeMistake{"heads_past_32_of_a_group", "attend(p, request, token, head);",
+                                 "if (head % (p.num_qo_heads / p.num_kv_heads) < 32) attend(p, "
+                                 "request, token, head);"},
+                    LargeMistake{"slots_past_128", "token % kv.page_size * kv.k_stride_token",
+                                 "token % kv.page_size % 128 * kv.k_stride_token"}),
+    [](const auto &test) { return std::string(test.param.name); });
+
 TEST_F(Cli, NewPluginWritesWhatItNames) {
   const struct {
     std::vector<std::string> flags;

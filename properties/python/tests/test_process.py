@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a kernel does to its process is a finding of the case that ran, and ends nothing."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -48,11 +49,9 @@ def test_a_crash_says_what_the_process_wrote(program):
 
 
 def test_a_hang_is_a_finding_of_its_case(program):
-    begin = time.monotonic()
     ran = program.replay(program.worker(f"{WRONG}:hangs"), "--patience", "2s")
     assert ran.returncode == 1
     assert "the kernel has not returned for 2 s" in ran.stdout
-    assert time.monotonic() - begin < 30
 
 
 def test_what_is_written_after_the_reply_is_not_judged(program):
@@ -98,13 +97,26 @@ def test_one_worker_may_serve_several(program):
     assert ran.returncode == 2 and "name stands there twice" in ran.stderr
 
 
+def wait_until(done):
+    """However long that takes: a test that hangs is ended by ctest."""
+    while not done():
+        time.sleep(0.02)
+
+
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_an_interrupt_ends_the_run_with_a_report(program):
     worker = program.worker(f"{HERE}/right_kernels.py:merge_state")
     command = [find_program(), "check", "--worker", worker, "--json", "r.json", "--cases", "1000000"]
     started = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
-    time.sleep(2)
+    wait_until(lambda: pathlib.Path("r.json").exists())  # it checks now
+    begun = processor_seconds(started.pid)
+    wait_until(lambda: processor_seconds(started.pid) > begun + 0.5)
     started.send_signal(signal.SIGINT)
-    assert started.wait(timeout=60) == 4  # no pass
+    assert started.wait() == 4  # no pass
     report = json.loads(pathlib.Path("r.json").read_text())
     assert report["complete"] and report["cases"] > 0 and report["found"] == []
 
@@ -115,15 +127,13 @@ def test_a_worker_ends_with_the_program(program):
     command = [find_program(), "replay", "one.case", "--worker", program.worker(f"{WRONG}:hangs")]
     started = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
     children = pathlib.Path(f"/proc/{started.pid}/task/{started.pid}/children")
-    end = time.monotonic() + 20
-    while not (found := children.read_text().split()) and time.monotonic() < end:
-        time.sleep(0.05)
-    time.sleep(1.5)
-    assert pathlib.Path(f"/proc/{found[0]}").exists()
+    wait_until(lambda: children.read_text().split())
+    worker = children.read_text().split()[0]
+    wait_until(lambda: pathlib.Path("hangs.now").exists())  # in the middle of its call
+    assert is_running(worker)
     started.kill()
     started.wait()
-    time.sleep(0.5)
-    assert not is_running(found[0])
+    wait_until(lambda: not is_running(worker))
 
 
 def is_running(pid):
