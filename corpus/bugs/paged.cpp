@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "corpus/bugs/bug.h"
 #include "corpus/bugs/launch.h"
@@ -148,8 +151,50 @@ assay_status paged_workspace(const void *params, uint64_t *bytes) {
   return ASSAY_OK;
 }
 
+/// What the first call with these lengths' address and these shapes had: a captured graph, or a plan
+/// that is not made again.
+struct FirstCall {
+  int batch, window;
+  std::vector<int32_t> lens, table;
+};
+
+const FirstCall &first_call_like(const assay_paged_params &p) {
+  using Key = std::tuple<const void *, int, int, int, int, int>;
+  static std::map<Key, FirstCall> calls;
+  const Key key{p.kv.seq_lens, p.num_qo_heads, p.num_kv_heads, p.q_len, p.head_dim, p.kv.page_size};
+  const auto [at, is_new] = calls.try_emplace(key);
+  FirstCall &call = at->second;
+  if (!is_new) return call;
+  call = {p.batch, p.window, {p.kv.seq_lens, p.kv.seq_lens + p.batch}, {}};
+  for (int request = 0; request < p.batch; ++request)
+    for (int i = 0; i < p.kv.max_pages; ++i) {
+      const bool live = i * p.kv.page_size < p.kv.seq_lens[request];
+      call.table.push_back(live ? p.kv.page_table[request * p.kv.page_table_stride + i] : 0);
+    }
+  return call;
+}
+
+/// The call with something of the first one like it.
+assay_paged_params with_what_was_kept(assay_paged_params p) {
+  const bool keeps = is(Bug::lengths_of_the_first_call) || is(Bug::window_of_the_first_call) ||
+                     is(Bug::table_of_the_first_call) || is(Bug::requests_of_the_first_call);
+  if (!keeps || p.batch == 0) return p;
+  const FirstCall &first = first_call_like(p);
+  if (is(Bug::window_of_the_first_call) && p.window > 0 && first.window > 0)
+    p.window = first.window;
+  if (is(Bug::requests_of_the_first_call)) p.batch = std::min(p.batch, first.batch);
+  if (p.batch > first.batch) return p;
+  if (is(Bug::lengths_of_the_first_call)) p.kv.seq_lens = first.lens.data();
+  if (is(Bug::table_of_the_first_call) &&
+      first.table.size() == static_cast<size_t>(first.batch) * p.kv.max_pages) {
+    p.kv.page_table = first.table.data();
+    p.kv.page_table_stride = p.kv.max_pages;
+  }
+  return p;
+}
+
 assay_status run_paged(const void *params) {
-  const auto &p = *static_cast<const assay_paged_params *>(params);
+  const assay_paged_params p = with_what_was_kept(*static_cast<const assay_paged_params *>(params));
   volatile const int hint = tuned(p); // computed, though nothing here follows it
   (void)hint;
   if (p.batch == 0) return ASSAY_OK;

@@ -34,6 +34,8 @@ int arrived(int part, int count) {
 int64_t slot_of(const PagedCall &call, const Parts &row, int part) {
   const assay_paged_params &p = *call.p;
   if (is(Bug::combine_order_follows_batch) && p.batch > 1) part = row.count - 1 - part;
+  if (is(Bug::combine_order_follows_alignment) && reinterpret_cast<uintptr_t>(p.q) % 256 != 0)
+    part = row.count - 1 - part;
   if (is(Bug::combine_order_of_arrival)) part = arrived(part, row.count);
   if (is(Bug::combine_rows_of_padded_requests)) {
     const int padded = (p.q_len + 3) / 4 * 4;

@@ -26,20 +26,22 @@ int64_t extent(const View &v, int rows, int heads, int width) {
 /// Of one request or one head a stride means nothing: in half of the cases it is 0.
 bool lone_pieces_are_0_apart(const Problem &p) { return hash_values(p.v.seed, 1u) % 2 == 0; }
 
+/// `room`: rows that there is memory for, where those are more.
 View add_rows(Tensors &t, const std::string &name, bool output, int rows, int heads, int width,
-              int pad, bool heads_outermost, Dtype dtype, int tokens = 1) {
+              int pad, bool heads_outermost, Dtype dtype, int tokens = 1, int room = 0) {
+  room = std::max(rows, room);
   View v;
   v.size = element_size(dtype);
   v.tokens = tokens;
   if (!heads_outermost) v.head_stride = width + pad;
   v.token_stride = heads_outermost ? width + pad : heads * v.head_stride + pad;
   v.row_stride = tokens == 1 ? v.token_stride : tokens * v.token_stride + pad;
-  if (heads_outermost) v.head_stride = std::max(1, rows / tokens) * v.row_stride + pad;
+  if (heads_outermost) v.head_stride = std::max(1, room / tokens) * v.row_stride + pad;
   if (lone_pieces_are_0_apart(t.problem)) {
     if (rows == tokens) v.row_stride = 0;
     if (heads == 1) v.head_stride = 0;
   }
-  v.buffer = add_buffer(t, name, output, extent(v, rows, heads, width), dtype,
+  v.buffer = add_buffer(t, name, output, extent(v, room, heads, width), dtype,
                         width > 1 ? kMatrixAlignment : kArrayAlignment);
   if (!output) return v;
   for (int r = 0; r < rows; ++r)
@@ -48,14 +50,14 @@ View add_rows(Tensors &t, const std::string &name, bool output, int rows, int he
   return v;
 }
 
-void add_outputs(Tensors &t) {
+void add_outputs(Tensors &t, int room = 0) {
   const Problem &p = t.problem;
   const int tokens = rows_between_batch_strides(p);
   t.o = add_rows(t, "o", true, t.rows(), t.heads(), p.head_dim, 8 * p.o_pad, p.o_heads_outermost,
-                 p.dtype, tokens);
+                 p.dtype, tokens, room);
   if (p.has_lse)
     t.lse = add_rows(t, "lse", true, t.rows(), t.heads(), 1, p.lse_pad, p.lse_heads_outermost,
-                     Dtype::kFp32, tokens);
+                     Dtype::kFp32, tokens, room);
 }
 
 /// Physical ids of `count` logical pages among `pool`.
@@ -73,8 +75,9 @@ std::vector<int> place(const Problem &p, int count, int pool, int salt) {
 }
 
 /// Fills the physical ids of a cache and returns the value owner (row, page) of each live page.
+/// `least_pages` of the pool, the last of which nothing uses.
 std::vector<std::vector<LogicalPage>> lay_out_pages(CacheView &c, const Problem &p, bool unshare,
-                                                    int salt) {
+                                                    int least_pages, int salt) {
   std::vector<std::vector<LogicalPage>> owner(c.rows);
   std::map<std::pair<LogicalPage, LogicalPage>, int> order;
   std::vector<std::vector<int>> logical(c.rows);
@@ -89,7 +92,7 @@ std::vector<std::vector<LogicalPage>> lay_out_pages(CacheView &c, const Problem 
     }
   }
   int count = static_cast<int>(order.size());
-  c.pool_pages = count + p.spare_pages;
+  c.pool_pages = std::max(count + p.spare_pages, least_pages);
   std::vector<int> ids = place(p, count, c.pool_pages, salt);
   c.physical.resize(c.rows);
   for (int row = 0; row < c.rows; ++row)
@@ -153,7 +156,11 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size,
   c.rows = static_cast<int>(lens.size());
   c.len = lens;
   c.page_size = page_size;
-  auto owner = lay_out_pages(c, p, options.unshare, level);
+  const size_t cache = t.caches.size();
+  const auto least = [&](const std::vector<int> &list) {
+    return cache < list.size() ? list[cache] : 0;
+  };
+  auto owner = lay_out_pages(c, p, options.unshare, least(options.least_pages), level);
   set_strides(c, p);
   if (p.huge_pool) c.first_page = first_page_of_huge_pool(c);
   const int64_t pages = contents ? std::max(1, c.pool_pages) : 0;
@@ -172,9 +179,7 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size,
         mark_live(t, c.v, c.size, c.v_at(row, token, h, 0), p.head_dim);
       }
     }
-  const size_t cache = t.caches.size();
-  const std::vector<int> &columns = options.least_columns;
-  add_table(t, c, cache < columns.size() ? columns[cache] : 0, suffix);
+  add_table(t, c, least(options.least_columns), suffix);
   c.lens = add_ints(t, "seq_lens" + suffix, lens);
   return c;
 }
@@ -182,7 +187,7 @@ CacheView add_cache(Tensors &t, const std::vector<int> &lens, int page_size,
 void fill_attention(Tensors &t, const MaterialiseOptions &options) {
   const Problem &p = t.problem;
   t.q = add_rows(t, "q", false, t.rows(), t.heads(), p.head_dim, 8 * p.q_pad, p.q_heads_outermost,
-                 p.dtype, rows_between_batch_strides(p));
+                 p.dtype, rows_between_batch_strides(p), options.least_rows);
   for (int r = 0; r < t.rows(); ++r)
     for (int h = 0; h < t.heads(); ++h) {
       t.set_row(t.q.buffer, t.q.size, t.q.at(r, h), RowValues::query(p, {r, h, 0, 0}));
@@ -203,7 +208,7 @@ void fill_attention(Tensors &t, const MaterialiseOptions &options) {
       t.caches.back().indptr = add_ints(t, "segment_indptr" + suffix, indptr);
     }
   }
-  add_outputs(t);
+  add_outputs(t, options.least_rows);
 }
 
 /// Writes state `index` of a merge input from the logical (row, state).

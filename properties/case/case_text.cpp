@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/case/case_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -337,9 +339,20 @@ std::string quoted_word(std::string_view s) {
   return out + (s.size() > 40 ? "...'" : "'");
 }
 
-std::variant<Case, CaseError> parse_case(std::string_view text) {
-  if (text.size() > kMaxCaseBytes)
-    return CaseError{0, fmt::format("{} bytes, the limit is {}", text.size(), kMaxCaseBytes)};
+namespace {
+
+/// Takes the first case off the text where another one begins behind it, else all of it.
+std::string_view take_case(std::string_view &text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const bool next = at > 0 && trim(text.substr(at, end - at)) == kHeader;
+    if (next) return std::exchange(text, text.substr(at)).substr(0, at);
+    at = end + 1;
+  }
+  return std::exchange(text, std::string_view());
+}
+
+std::variant<Case, CaseError> parse_one(std::string_view text) {
   Case c;
   auto lines = split_lines(text, c.note);
   if (auto *error = std::get_if<CaseError>(&lines)) return *error;
@@ -376,6 +389,42 @@ std::variant<Case, CaseError> parse_case(std::string_view text) {
   return c;
 }
 
+/// Empty: nothing but a problem, of the family of the case that it stands in front of.
+std::string wrong_in_front(const Case &c, const Case &last) {
+  if (c.problem.family != last.problem.family) return "a case in front is of another family";
+  const Case bare{.problem = c.problem};
+  return c == bare ? "" : "a case in front holds a problem and nothing else";
+}
+
+} // namespace
+
+std::variant<Case, CaseError> parse_case(std::string_view text) {
+  if (text.size() > kMaxCaseBytes)
+    return CaseError{0, fmt::format("{} bytes, the limit is {}", text.size(), kMaxCaseBytes)};
+  std::vector<Case> cases;
+  int lines = 0;
+  do {
+    if (cases.size() > kMaxCasesBefore)
+      return CaseError{lines, fmt::format("more than {} cases in front of one", kMaxCasesBefore)};
+    const std::string_view one = take_case(text);
+    auto parsed = parse_one(one);
+    if (auto *error = std::get_if<CaseError>(&parsed)) {
+      if (error->line > 0) error->line += lines;
+      return *error;
+    }
+    cases.push_back(std::move(std::get<Case>(parsed)));
+    lines += static_cast<int>(std::count(one.begin(), one.end(), '\n'));
+  } while (!text.empty());
+  Case last = std::move(cases.back());
+  cases.pop_back();
+  for (const Case &c : cases) {
+    if (const std::string error = wrong_in_front(c, last); !error.empty())
+      return CaseError{0, error};
+    last.before.push_back(c.problem);
+  }
+  return last;
+}
+
 std::string format_problem(const Problem &p) {
   Writer writer;
   Problem copy = p;
@@ -384,7 +433,10 @@ std::string format_problem(const Problem &p) {
 }
 
 std::string format_case(const Case &c) {
-  std::string text = std::string(kHeader) + "\n";
+  std::string text;
+  for (const Problem &p : c.before)
+    text += fmt::format("{}\n{}{}\n", kHeader, format_problem(p), kEnd);
+  text += std::string(kHeader) + "\n";
   for (auto [name, value] :
        {std::pair{"kernel", &c.kernel}, {"property", &c.property}, {"target", &c.target}})
     if (!value->empty()) text += fmt::format("{} = {}\n", name, *value);

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "properties/case/ledger.h"
 #include "properties/case/problem.h"
@@ -17,6 +18,7 @@ struct Case {
   std::string target;   ///< "simt" or "cuda"; empty: the command's
   std::string note;     ///< lines joined by '\n'
   Standing standing;    ///< lines `status` and `issue`; a file without them is fixed
+  std::vector<Problem> before; ///< cases that run in front of it, in the same process
   Problem problem;
   friend bool operator==(const Case &, const Case &) = default;
 };
@@ -29,9 +31,13 @@ struct CaseError {
 /// Upper size of a text case; parse() refuses more.
 inline constexpr size_t kMaxCaseBytes = 1 << 20;
 
+/// Cases that one case may need in front of it.
+inline constexpr size_t kMaxCasesBefore = 64;
+
 /// `assay-case 1`, then one `field = value` per line, then `end`; `#` starts a comment. `family`
 /// must be there, other fields that are absent take their simplest value; fields that the family
-/// does not have are errors. Never crashes and allocates in proportion to the text at most.
+/// does not have are errors. Cases of the same form may stand in front: they have a problem and
+/// nothing else, of the same family, and run first. Never crashes and allocates in proportion to the text at most.
 std::variant<Case, CaseError> parse_case(std::string_view text);
 
 /// format(parse(format(c))) == format(c).

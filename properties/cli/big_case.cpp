@@ -8,6 +8,12 @@
 
 namespace assay {
 
+CheckResult checked_case(const Property &property, const Case &c, Sut &sut, bool *threw) {
+  for (const Problem &p : c.before)
+    checked(property, p, sut, nullptr);
+  return checked_case(property, c.problem, sut, threw);
+}
+
 CheckResult checked_case(const Property &property, const Problem &p, Sut &sut, bool *threw) {
   if (!is_big(p) || sut.kernel().target != ASSAY_TARGET_CUDA)
     return checked(property, p, sut, threw);

@@ -25,7 +25,9 @@ Case case_of(const PropertyRun &run, const Problem &p, const CheckResult &result
   return c;
 }
 Case case_of(const PropertyRun &run) {
-  return case_of(run, run.first[0].shrunk, run.first[0].result);
+  Case c = case_of(run, run.first[0].shrunk, run.first[0].result);
+  c.before = run.first[0].before;
+  return c;
 }
 
 /// JSON has no NaN and no infinity: null, and the largest double.
@@ -122,6 +124,7 @@ nlohmann::json FindingLog::found_json(const NamedFinding &found, uint64_t seed, 
   const PropertyRun &run = *found.run;
   const Finding &f = found.finding();
   const Written &w = written_[&run];
+  const bool alone = !f.after_others || !f.before.empty();
   nlohmann::json entry = {
       {"kernel", run.kernel->name},
       {"property", run.property->name},
@@ -139,15 +142,15 @@ nlohmann::json FindingLog::found_json(const NamedFinding &found, uint64_t seed, 
       {"draw", f.index},
       {"drawn_by", command_that_draws(run, seed)},
       {"after_others", f.after_others},
-      {"differs", f.after_others ? std::vector<std::string>{} : differences(f.shrunk)},
+      {"differs", alone ? differences(f.shrunk) : std::vector<std::string>{}},
       {"classes", classify(f.shrunk)},
       {"case", format_case(case_of(run))}};
   if (w.error.empty()) {
     entry["file"] = w.path;
-    // A case that needs others before it passes when it is replayed.
-    entry["reproduce"] = f.after_others ? command_that_draws(run, seed)
-                                        : fmt::format("assay replay {}{}", shell_quoted(w.path),
-                                                      session_.kernel_options());
+    // A case that needs others before it, and does not have them, passes when it is replayed.
+    entry["reproduce"] =
+        alone ? fmt::format("assay replay {}{}", shell_quoted(w.path), session_.kernel_options())
+              : command_that_draws(run, seed);
   } else {
     entry["unwritten"] = w.error;
   }

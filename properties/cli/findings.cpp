@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/findings.h"
 
+#include "properties/cli/big_case.h"
 #include "properties/cli/kept_folder.h"
 #include "properties/cli/own_program.h"
 #include "properties/run/groups.h"
@@ -66,6 +67,8 @@ std::shared_ptr<const PropertyRun> found_by(const KeptFile &file, const Case &c,
   run->kernel = &kernel;
   Finding f;
   f.drawn = f.shrunk = c.problem;
+  f.before = c.before;
+  f.after_others = !c.before.empty();
   f.result = r;
   f.stats.exhausted = file.shape;
   run->first.push_back(std::move(f));
@@ -83,7 +86,7 @@ void replay_on(const Session &session, const KeptFile &file, const Case &c,
     if (!c.property.empty() && c.property != property->name) continue;
     if (!applies(*property, kernel)) continue;
     bool threw = false;
-    CheckResult r = checked(*property, c.problem, *sut, &threw);
+    CheckResult r = checked_case(*property, c, *sut, &threw);
     if (threw && !held) throw CliError(kExitHarness, file.path + ": " + r.message);
     auto found = found_by(file, c, kernel, *property, r);
     out.push_back({file.path, kernel.name, property->name, file.verdict.status, std::move(r), "",

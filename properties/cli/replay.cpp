@@ -72,7 +72,7 @@ std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
       if (!applies(*property, *kernel)) continue;
       auto sut = session.sut(*kernel, WorkerUse::kRun, held); // it may be a crash
       Replayed r{kernel, property, {}};
-      r.result = checked_case(*property, loaded.c.problem, *sut, &r.threw);
+      r.result = checked_case(*property, loaded.c, *sut, &r.threw);
       out.push_back(std::move(r));
     }
   return out;
@@ -191,11 +191,16 @@ int command_shrink(Session &session) {
   small.kernel = failure->kernel->name;
   small.property = failure->property->name;
   small.target = target_name(failure->kernel->target);
-  auto fails = [&](const Problem &p) {
-    return checked_case(*failure->property, p, *sut, nullptr).failed();
+  const auto check = [&](const Problem &p) {
+    if (small.before.empty()) return checked_case(*failure->property, p, *sut, nullptr);
+    Case behind_others = small;
+    behind_others.problem = p;
+    sut->start_anew();
+    return checked_case(*failure->property, behind_others, *sut, nullptr);
   };
+  auto fails = [&](const Problem &p) { return check(p).failed(); };
   small.problem = shrink(loaded.c.problem, fails, {.checks = 5000, .seconds = 60}, &stats);
-  CheckResult result = checked_case(*failure->property, small.problem, *sut, nullptr);
+  CheckResult result = check(small.problem);
   small.note = result.message;
   std::string path = session.options.out.empty() ? loaded.path + ".min" : session.options.out;
   write_case(path, small);

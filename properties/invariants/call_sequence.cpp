@@ -2,8 +2,10 @@
 // Property: what a call gives does not depend on the calls before it. Calls of changing shape run
 // one after another in one process: each time one is made for the first time it is judged, behind
 // another that differs in a field or two; later ones must give the bits of that first time. Every
-// eighth case makes hundreds of calls. Catches: counters, caches that are keyed too loosely, plans
-// and sizes of another call. Bitwise and within bound.
+// eighth case makes hundreds of calls. Then calls follow each other in buffers of one size, as an
+// engine makes them: rows that are shorter or longer, page tables with other pages, fewer requests,
+// another window. Catches: counters, caches that are keyed too loosely, plans, lengths and sizes of
+// another call. Bitwise and within bound.
 #include <algorithm>
 #include <vector>
 
@@ -145,12 +147,44 @@ std::vector<Problem> variants_of(const Problem &p) {
   return v.all();
 }
 
+/// What an engine changes between two calls that it makes with the same buffers. The first is the
+/// largest.
+std::vector<Problem> contents_of(const Problem &p) {
+  Variants v(small(p));
+  const auto lengths = [&](int a, int b) { // a / b of each
+    v.with([=](Problem &c) {
+      for (int &len : c.seq_lens)
+        len = len * a / b;
+      for (CascadeLevel &level : c.levels)
+        for (int &len : level.lens)
+          len = len * a / b;
+    });
+  };
+  lengths(1, 2);
+  lengths(1, 5);
+  v.with([](Problem &c) { c.placement = Placement::kReversed; });
+  v.with([](Problem &c) { c.q.seed += 7, c.k.seed += 7, c.v.seed += 7; });
+  if (p.batch > 1) v.with([](Problem &c) { c = without_requests(c, c.batch - 1, c.batch); });
+  v.with([](Problem &c) { c.window = c.window == 0 ? 0 : c.window + 5; });
+  return v.all();
+}
+
+MaterialiseOptions room_of(const Tensors &t) {
+  MaterialiseOptions room;
+  for (const CacheView &cache : t.caches) {
+    room.least_columns.push_back(cache.max_pages);
+    room.least_pages.push_back(cache.pool_pages);
+  }
+  room.least_rows = t.rows();
+  return room;
+}
+
 /// The calls of one case, each with what it gave first.
 class Sequence {
 public:
-  Sequence(const Problem &p, Sut &sut) : sut_(sut) {
-    for (const Problem &variant : variants_of(p))
-      calls_.push_back({materialise(variant), {}, false});
+  explicit Sequence(Sut &sut) : sut_(sut) {}
+  void add(const Problem &p, const MaterialiseOptions &options = {}) {
+    calls_.push_back({materialise(p, options), {}, false});
   }
   size_t size() const { return calls_.size(); }
 
@@ -182,11 +216,29 @@ private:
 
 } // namespace
 
+/// In a new process the first call is the largest in half of the cases, else any other.
+static CheckResult in_the_same_buffers(const Problem &p, Sut &sut) {
+  if (!is_attention(p)) return CheckResult::pass();
+  const std::vector<Problem> contents = contents_of(p);
+  const MaterialiseOptions room = room_of(materialise(contents[0]));
+  Sequence sequence(sut);
+  for (const Problem &c : contents)
+    sequence.add(c, room);
+  sut.forget_earlier_calls();
+  const size_t first = static_cast<size_t>(pick(p, 0xb0f, 2) * pick(p, 0xb1f, 97));
+  CheckResult out = CheckResult::pass();
+  for (size_t i = 0; i < 2 * sequence.size() && out.passed(); ++i)
+    out.also(sequence.make((first + i) % sequence.size()));
+  return out;
+}
+
 CheckResult call_sequence(const Problem &p, Sut &sut) {
   constexpr int kLong = 320, kShort = 8;
   if (p.batch == 0) return CheckResult::discard("no rows");
   sut.forget_earlier_calls();
-  Sequence sequence(p, sut);
+  Sequence sequence(sut);
+  for (const Problem &variant : variants_of(p))
+    sequence.add(variant);
   const bool many = pick(p, 0xca11u, 8) == 0;
   CheckResult out = sequence.make(0);
   // One difference at a time: in short cases a few of them, others in every case.
@@ -197,7 +249,7 @@ CheckResult call_sequence(const Problem &p, Sut &sut) {
   }
   for (int i = 0; out.passed() && i < (many ? kLong : kShort); ++i)
     out.also(sequence.make(hash_values(0xca11u, p.q.seed, p.v.seed, i) % sequence.size()));
-  return out;
+  return out.passed() ? out.also(in_the_same_buffers(p, sut)) : out;
 }
 
 } // namespace assay

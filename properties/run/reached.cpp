@@ -41,10 +41,10 @@ constexpr Size kCascadeSizes[] = {
     {"page_size", "level.page_size", 256, kOfCases},
     {"num_splits", "num_splits", 257, kOfCases}};
 constexpr Size kMergeSizes[] = {{"rows", "rows", 64, "rows are independent"},
-                           {"heads", "heads", 0, kOfModels}};
+                                {"heads", "heads", 0, kOfModels}};
 constexpr Size kMergeStatesSizes[] = {{"rows", "rows", 0, "rows are independent"},
-                                 {"heads", "heads", 0, kOfModels},
-                                 {"states", "num_states", 257, kOfCases}};
+                                      {"heads", "heads", 0, kOfModels},
+                                      {"states", "num_states", 257, kOfCases}};
 
 std::span<const Size> sizes_of(Family family) {
   switch (family) {

@@ -21,9 +21,11 @@ struct Finding {
   Problem drawn, shrunk;
   CheckResult result; ///< of the shrunk case
   ShrinkStats stats;
-  /// The case alone, in a new process, does not fail: calls before it are needed. It is then not
-  /// shrunk, and what draws it is what reproduces it.
+  /// The case alone, in a new process, does not fail: calls before it are needed.
   bool after_others = false;
+  /// Of those the ones that were found to suffice, shrunk as the case is. Empty: none were found,
+  /// nothing is shrunk, and what draws the case is what reproduces it.
+  std::vector<Problem> before = {};
 };
 
 /// Cases by the worst |error| / bound of their outputs: twenty bins of 0.05 from 0 to 1, and one

@@ -11,7 +11,9 @@
 #include "properties/case/classify.h"
 #include "properties/relate/compared.h"
 #include "properties/relate/origin.h"
+#include "properties/relate/outcome.h"
 #include "properties/run/draw.h"
+#include "properties/run/needed_calls.h"
 #include "properties/run/processors.h"
 #include "properties/run/requirements.h"
 
@@ -176,6 +178,7 @@ private:
     sut_->take_counters();
     take_compared();
     CheckResult r = checked(*run_.property, p, *sut_, &threw);
+    history_.push_back(p);
     if (threw) {
       run_.harness_error = r.message;
       return;
@@ -239,6 +242,9 @@ private:
       return f;
     }
     shrink_and_replay(f, first);
+    if (const std::string bits = other_bits(f); !bits.empty())
+      f.result.message =
+          "unstable, two runs of one call give other bits (" + bits + "): " + f.result.message;
     const Symptom &s = f.result.symptom;
     if (s.of_element() && !f.after_others)
       f.result.symptom.origin = origin_of(f.shrunk, s.row, s.head, s.dim, *sut_);
@@ -256,13 +262,79 @@ private:
       shrink_into(f, true);
       if (f.result.failed()) return;
     }
-    // It fails now and then: what was drawn is what is known to.
     f.after_others = anew;
     f.stats = {};
+    if (anew && shrink_sequence(f)) return;
+    // It fails now and then: what was drawn is what is known to.
+    f.stats = {};
+    f.before.clear();
     f.shrunk = f.drawn;
     f.result = first;
     f.result.message =
         (anew ? "only after other calls: " : "not in every run of the case: ") + first.message;
+  }
+
+  /// Finds which of the cases before it the failure needs, then makes them and the case simpler.
+  bool shrink_sequence(Finding &f) {
+    const ShrinkBudget budget = shrink_budget();
+    const double end = budget.clock() + budget.seconds;
+    const auto spent = [&] { return budget.clock() > end || stopped(options_); };
+    if (!history_.empty()) history_.pop_back(); // the case itself
+    const auto fails = [&](const CallsBefore &calls) { return run_anew(calls).failed(); };
+    CallsBefore calls = needed_calls(history_, f.drawn, fails, spent);
+    if (calls.before.empty()) return false;
+    if (calls.before.size() == 1)
+      shrink_pair(calls, fails, spent, f.stats);
+    else
+      calls.last = shrink(
+          calls.last,
+          [&](const Problem &p) {
+            return fails({calls.before, p});
+          },
+          budget, &f.stats);
+    f.result = run_anew(calls);
+    if (!f.result.failed()) return false;
+    f.shrunk = calls.last;
+    f.before = calls.before;
+    const std::string others = how_earlier_differs(f.before.back(), f.shrunk);
+    f.result.message = (f.before.size() == 1 ? "only after a call" : "only after calls") +
+                       (others.empty() ? " like it" : " with " + others) + ": " + f.result.message;
+    return true;
+  }
+
+  /// Makes a call and the one before it equal but for what must differ, then both simpler.
+  void shrink_pair(CallsBefore &calls, const std::function<bool(const CallsBefore &)> &fails,
+                   const std::function<bool()> &spent, ShrinkStats &stats) {
+    const Problem earlier = calls.before[0];
+    const FieldNames names = needed_differences(earlier, calls.last, fails, spent);
+    const auto behind = [&](const Problem &p) { return with_fields_of(p, earlier, names); };
+    if (!behind(calls.last)) return;
+    const auto pair_fails = [&](const Problem &p) {
+      const auto before = behind(p);
+      return before && fails({{*before}, p});
+    };
+    calls.last = shrink(calls.last, pair_fails, shrink_budget(), &stats);
+    calls.before = {*behind(calls.last)};
+  }
+
+  CheckResult run_anew(const CallsBefore &calls) {
+    sut_->start_anew();
+    for (const Problem &p : calls.before)
+      once(p);
+    return once(calls.last);
+  }
+
+  /// How two runs of the call of a finding differ, where the kernel declares that they do not.
+  std::string other_bits(const Finding &f) {
+    if (run_.kernel->determinism == ASSAY_DETERMINISM_NONE || f.result.symptom.hung) return "";
+    const CheckResult r = checked(
+        [&] {
+          const Outcome first = run_problem(f.shrunk, *sut_), second = run_problem(f.shrunk, *sut_);
+          return first.ok() && second.ok() ? same_bits(first.after, second.after, "second run")
+                                           : CheckResult::pass();
+        },
+        nullptr);
+    return r.failed() ? r.message : "";
   }
 
   CheckResult once(const Problem &p) { return checked(*run_.property, p, *sut_, nullptr); }
@@ -271,11 +343,16 @@ private:
     return once(p).failed();
   }
 
-  /// `alone`: every candidate is the first case of its process.
-  void shrink_into(Finding &f, bool alone) {
+  ShrinkBudget shrink_budget() {
     ShrinkBudget budget = options_.shrink;
     budget.stop = options_.stop;
     budget.clock = [this] { return processor_seconds() + sut_->seconds_elsewhere(); };
+    return budget;
+  }
+
+  /// `alone`: every candidate is the first case of its process.
+  void shrink_into(Finding &f, bool alone) {
+    const ShrinkBudget budget = shrink_budget();
     const auto fails = [&](const Problem &p) { return alone ? fails_alone(p) : once(p).failed(); };
     f.shrunk = shrink(f.drawn, fails, budget, &f.stats);
     if (alone) sut_->start_anew();
@@ -287,7 +364,8 @@ private:
   Shared &shared_;
   std::unique_ptr<Sut> sut_;
   std::vector<std::string> required_;
-  bool hung_ = false; // one case is enough
+  std::vector<Problem> history_; ///< cases that were checked, in order
+  bool hung_ = false;            // one case is enough
   bool first_to_hang_ = false;
   bool filling_ = false;
   int drawn_cases_ = 0; // decided before fill_missing()

@@ -206,7 +206,7 @@ TEST(CaseText, HugeSizesAreRefusedNotAllocated) {
   rejected("assay-case 1\nbatch = 2000000000\n");
   rejected("assay-case 1\nbatch = 256\nnum_kv_heads = 64\nseq_lens = 65536\n");
   CaseError e = rejected("assay-case 1\nseq_lens = 65536\nnum_kv_heads = 64\n");
-  EXPECT_EQ(e.message, "seq_lens: the pages hold more than 4096 slots, the limit for these heads");
+  EXPECT_EQ(e.message, "seq_lens: the pages hold more than 8192 slots, the limit for these heads");
 }
 
 } // namespace

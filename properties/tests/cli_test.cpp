@@ -266,7 +266,7 @@ TEST_F(Cli, HostileCasesAreOneLineAndCode2) {
   expect_error(replay(""), kExitUsage, "expected 'assay-case 1'");
   expect_error(replay(std::string("\0\xff\x7f binary", 10)), kExitUsage, "bad.case:1");
   expect_error(replay("assay-case 1\nseq_lens = -7\nend\n"), kExitUsage,
-               "bad.case:2: seq_lens: -7 is outside 0 .. 65536");
+               "bad.case:2: seq_lens: -7 is outside 0 .. 262144");
   expect_error(replay("assay-case 1\npage_size = 4\nseq_lens = 8\nplacement = explicit\n"
                       "page_ids = 0, 7\nend\n"),
                kExitUsage, "page 7 is outside the pool of 2 pages");

@@ -3,10 +3,13 @@
 
 #include <unistd.h>
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "properties/relate/outcome.h"
 #include "properties/run/groups.h"
+#include "properties/run/needed_calls.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {
@@ -167,6 +170,7 @@ TEST(Runner, WhatNeedsCallsBeforeItSaysSo) {
   RunnerOptions options = quick(1);
   options.cases = 60;
   options.isolate = true;
+  options.shrink.seconds = 2;
   const auto summary = run_properties(
       {&kernel}, some({"within_budget", "head_permutation", "page_permutation"}), options, nullptr);
   size_t found = 0;
@@ -174,14 +178,68 @@ TEST(Runner, WhatNeedsCallsBeforeItSaysSo) {
     for (const Finding &f : run.first) {
       ++found;
       EXPECT_TRUE(f.after_others) << run.property->name;
-      EXPECT_EQ(f.shrunk, f.drawn);
-      EXPECT_EQ(f.result.message.rfind("only after other calls: ", 0), 0u) << f.result.message;
+      EXPECT_EQ(f.result.message.rfind("only after ", 0), 0u) << f.result.message;
     }
   ASSERT_GE(found, 2u);
   const auto groups =
       group_findings(summary, {.sut = [](const assay_kernel &k) { return make_process_sut(k); }});
   EXPECT_EQ(groups.size(), 1u);
   EXPECT_NE(describe(groups[0].members[0].cause).find("needs calls before it"), std::string::npos);
+}
+
+/// Keeps the window of the first call with these shapes: a plan that is not made again.
+assay_status keeps_first_window(const void *params) {
+  static std::map<std::pair<int, int>, int> windows;
+  assay_paged_params p = *static_cast<const assay_paged_params *>(params);
+  p.window = windows.try_emplace({p.batch, p.num_qo_heads}, p.window).first->second;
+  return reference::kernel("reference_v1").run(&p);
+}
+
+// What was kept is named: the call before it differs in that field alone.
+TEST(Runner, TheCallThatAFailureNeedsIsFoundAndShrunk) {
+  if (processes_need_one_thread()) GTEST_SKIP() << "a process a case, under AddressSanitizer";
+  assay_kernel kernel = *v1();
+  kernel.run = keeps_first_window;
+  RunnerOptions options = quick(1);
+  options.cases = 60;
+  options.isolate = true;
+  const auto summary = run_properties({&kernel}, some({"within_budget"}), options, nullptr);
+  ASSERT_EQ(summary.runs[0].first.size(), 1u);
+  const Finding &f = summary.runs[0].first[0];
+  EXPECT_TRUE(f.after_others);
+  ASSERT_EQ(f.before.size(), 1u);
+  EXPECT_NE(f.before[0].window, f.shrunk.window);
+  Problem same = f.before[0];
+  same.window = f.shrunk.window;
+  EXPECT_EQ(same, f.shrunk) << how_earlier_differs(f.before[0], f.shrunk);
+  EXPECT_NE(f.result.message.find("window = "), std::string::npos) << f.result.message;
+  // As text it is one case with another in front, and fails in a new process.
+  Case c;
+  c.before = f.before;
+  c.problem = f.shrunk;
+  const auto parsed = parse_case(format_case(c));
+  ASSERT_TRUE(std::holds_alternative<Case>(parsed)) << std::get<CaseError>(parsed).message;
+  EXPECT_EQ(std::get<Case>(parsed), c);
+  const auto sut = make_process_sut(kernel);
+  for (const Problem &p : c.before)
+    EXPECT_TRUE(checked(*find_property("within_budget"), p, *sut, nullptr).passed());
+  EXPECT_TRUE(checked(*find_property("within_budget"), c.problem, *sut, nullptr).failed());
+}
+
+// That two runs of a call differ is said before what else is wrong with it.
+TEST(Runner, AnUnstableKernelIsCalledSo) {
+  assay_kernel kernel = *v1();
+  kernel.run = [](const void *params) -> assay_status {
+    static int calls = 0;
+    const reference::WithBug bug(++calls % 2 == 0 ? reference::Bug::kFixedKvHead
+                                                  : reference::Bug::kLseWithoutSum);
+    return reference::kernel("reference_v1").run(params);
+  };
+  const auto summary = run_properties({&kernel}, some({"within_budget"}), quick(1), nullptr);
+  ASSERT_EQ(summary.runs[0].first.size(), 1u);
+  const std::string &said = summary.runs[0].first[0].result.message;
+  EXPECT_EQ(said.rfind("unstable, two runs of one call give other bits (second run: row ", 0), 0u)
+      << said;
 }
 
 // Shrunk in a process that remembers, the case would fail there alone.
