@@ -26,7 +26,7 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
            `long_prefix` (of several tiles, shared by many rows), `few_states` (at most 4 in a
            merge), `many_states` (more than lanes), `odd_sizes` (that fill no block)
            or `nan` (in the inputs)
-  set      optional, 1 by default: corpus/mutants/README.md tells the sets; the kill matrix has the first
+  set      optional, 1 by default: properties/measured/mutants.md lists the sets; the kill matrix has the first
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR[,MUTANT_DIR...] SOURCE_ROOT OUTPUT_DIR

@@ -6,7 +6,7 @@
 
 namespace assay {
 
-/// Measured on an H200; kernels/decode/MEASURED.md and kernels/bench/results/journal.md have the
+/// Measured on an H200; SPEED.md and journal.md in kernels/bench/results have the
 /// runs. Times are in us. Where a model counts in bytes, they are the bytes that the memory reads
 /// in the time that something takes: such models compare integers, and the host and the device
 /// then choose alike.

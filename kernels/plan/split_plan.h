@@ -49,7 +49,7 @@ struct SplitPlanShape {
 inline constexpr int kStartKeys = 64;
 
 /// Boundary tiles between two requests. To cross a boundary takes a worker about as long as a tile:
-/// 2.6 us against 1.8 us with 8 warps (b8 8k on an H200). decode/MEASURED.md has the figures
+/// 2.6 us against 1.8 us with 8 warps (b8 8k on an H200). bench/results/journal.md has figures
 /// of 0, 2 and 3 boundary tiles.
 inline constexpr int kBoundaryTiles = 1;
 
