@@ -74,7 +74,7 @@ inline assay_status check_stride_non_negative(const ArgumentName &name, int64_t 
     return ASSAY_OK;
   return refuse_negative_stride(name, stride);
 }
-/// Of an output with `count` pieces of `width` elements along it: no two may share an element.
+/// Checks the stride of an output with `count` pieces of `width` elements, which may not overlap.
 inline assay_status check_output_stride(const char *name, int64_t stride, int64_t count,
                                         int64_t width) {
   if (count <= 1 || stride >= width) [[likely]]

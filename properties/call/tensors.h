@@ -86,7 +86,7 @@ struct Tensors {
   /// The row of head_dim elements that begins at `index`.
   void set_row(int buffer, int size, int64_t index, const RowValues &values);
 
-  float scalar(int buffer, int i) const; ///< of an fp32 vector
+  float scalar(int buffer, int i) const; ///< element of an fp32 vector
   void set_scalar(int buffer, int i, float value);
   /// Scales of a kv head; 1 when the case has none.
   float key_scale(int kv_head) const;
