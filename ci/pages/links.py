@@ -41,8 +41,12 @@ def anchors(text):
 
 
 def links(text):
-    for number, line in lines_outside_code(text):
-        for match in LINK.finditer(re.sub(r"`[^`]*`", "", line)):
+    lines = dict(lines_outside_code(text))
+    outside = "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1))
+    # A code span may continue in the next line of its paragraph.
+    spans_out = re.sub(r"`(?:[^`\n]|\n(?!\n))*`", lambda span: "\n" * span.group().count("\n"), outside)
+    for number, line in enumerate(spans_out.splitlines(), 1):
+        for match in LINK.finditer(line):
             yield number, match.group(1) or match.group(2)
 
 
