@@ -196,7 +196,7 @@ def main():
         write(out / file, instrument(sources[file], file, groups.values(), sources))
     for path in [path for path in (out / "kernels").rglob("*") if path.suffix in SOURCES]:
         if str(path.relative_to(out)) not in by_file:
-            path.unlink()  # of an earlier run: it would be found in front of the kernel's own
+            path.unlink()  # a file of an earlier run would be found before the kernel's own
     rows = "".join(
         f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {is_special(m)}}},\n'
         for m in mutants

@@ -29,7 +29,7 @@ PAGES = ["README.md", "properties/plugins/DECLARATION.md", "properties/python/OT
          *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("*/guides/*.md")))]
 DIRECTIVE = re.compile(r"^<!-- (file|exit|output|needs|not run)(?:: (.+?))? -->$")
 AFTER = re.compile(r"^<!-- after: (\S+) -->$", re.M)
-LIMIT_S = 1800  # of all pages behind one set-up page
+LIMIT_S = 1800  # for all pages behind one set-up page
 
 
 class PageError(Exception):

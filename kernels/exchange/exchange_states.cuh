@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // exchange_states: the ranks of a call give each other the states of their rows, and each merges
-// those of its heads. As decode over a KV cache that is cut along the sequence needs it.
+// those of its heads. Decode over a KV cache that is cut along the sequence needs it.
 //
 // Each worker (a warp) writes what it has for a peer into the peer's window, as packets that carry
 // their epoch: how often this worker has been through. It waits until the packets in its own window

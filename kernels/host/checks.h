@@ -34,8 +34,8 @@ assay_status check_target(assay_target target);
 /// What ASSAY_FIELD61 needs.
 assay_status check_field(assay_target target, const void *stream);
 assay_status check_lse_base(assay_lse_base base);
-/// What the checks below say of an argument that fails. Out of line, so that a check that passes is
-/// a comparison and builds not even the name.
+/// Compose the message of the checks below for an argument that fails. They are out of line, so
+/// that a check that passes is a comparison and builds not even the name.
 assay_status refuse_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high);
 assay_status refuse_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment);
 assay_status refuse_room(const ArgumentName &name, const void *pointer, int64_t bytes);

@@ -40,7 +40,7 @@ public:
   struct Side {
     OrderGraph *graph; // the graph of all devices
     uint32_t device;
-    LaunchNumbers numbers;                                                  // of the launch
+    LaunchNumbers numbers;                                                  // numbers of the launch
     OrderGraph::NodeId before;                                              // what its blocks see
     bool (*ordered)(const void *devices, uint32_t device, uint32_t launch); // by their stream
     const void *devices;

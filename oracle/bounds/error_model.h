@@ -69,7 +69,7 @@ struct RowShape {
   int states;        ///< per split
   int splits;
   int stages;   ///< merges through (O, LSE) partials that follow
-  int64_t keys; ///< of one state, at most
+  int64_t keys; ///< the most of one state
   int stored;   ///< stages before which O of a partial is stored
 };
 

@@ -75,7 +75,7 @@ struct Tensors {
   /// Not empty: the call's dtype is ASSAY_FIELD61, and handles index this. A run adds to it.
   std::vector<FieldNumber> numbers;
 
-  int rows() const { return query_rows(problem); } ///< of q, o, lse
+  int rows() const { return query_rows(problem); } ///< rows of q, o, lse
   int heads() const { return problem.num_qo_heads(); }
 
   uint32_t bits(const View &view, int row, int head, int i = 0) const;

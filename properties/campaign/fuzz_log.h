@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libFuzzer says of a run.
+// Reads the output of libFuzzer.
 #pragma once
 
 #include <cstdint>

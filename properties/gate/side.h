@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of a gate: an assay, the kernels it runs, and what it says of them.
+// One side of a gate: an assay, the kernels it runs, and its reports on them.
 #pragma once
 
 #include <cstdint>

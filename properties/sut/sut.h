@@ -61,7 +61,7 @@ public:
   /// that the target itself sees, without a comparison of the buffers.
   virtual RunResult execute(Tensors &t) = 0;
 
-  /// What the kernel says of the order of keys in this call; null where it declares none. Asked
+  /// The order of keys that the kernel declares for this call; null where it declares none. Asked
   /// once while calls have the same case, lengths and page tables. Throws oracle::OrderError.
   std::shared_ptr<const oracle::KeyOrder> key_order(const Tensors &t);
 
@@ -82,8 +82,8 @@ public:
   /// to.
   virtual std::vector<WrongAnswer> accepted_bad_calls(const Tensors &t);
 
-  /// What the kernel says of calls at the limits of assay.h and beyond (call/limit_calls.h), where
-  /// it is wrong. It is asked, and runs nothing.
+  /// The wrong answers of the kernel about calls at the limits of assay.h and beyond
+  /// (call/limit_calls.h). It is asked, and runs nothing.
   virtual std::vector<WrongAnswer> misjudged_limits(const Tensors &t);
 
   /// Classes of the calls that ran since the last question: of cases as a property made them.
@@ -158,7 +158,7 @@ inline std::string target_unavailable(assay_target target) {
   return target == ASSAY_TARGET_CUDA ? cuda_unavailable() : "";
 }
 
-/// What the kernel says of its last refusal; a plugin may say nothing, by a null message too.
+/// The kernel's message on its last refusal; a plugin may give none, also by a null pointer.
 inline std::string last_message(const assay_kernel &kernel) {
   const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
   return message != nullptr ? message : "";

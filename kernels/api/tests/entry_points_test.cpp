@@ -25,7 +25,7 @@ enum Part : unsigned {
   kCache = 32,      // where the rest of the cache lies, and its strides
   kTensors = 64,    // q, o, lse, and arrays of features
   kWorkspace = 128, // where it lies, and its size
-  kPlan = 256       // likewise
+  kPlan = 256       // where it lies, and its size
 };
 constexpr unsigned kSizes = kShape | kSplits | kCacheSizes | kTiles;
 
