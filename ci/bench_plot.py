@@ -16,7 +16,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-import results
+from pages import results
 
 PEERS = ("FlashInfer CUDA cores", "FlashInfer tensor cores", "XQA")
 CAP = 2.5  # times the best peer: a longer bar is cut there, with its figure beside it

@@ -3,21 +3,16 @@
 # Both README commands on a machine that has nothing yet: a bare Debian 12 in a folder of its own, with a clone of HEAD.
 # Says how long each took, and the last lines of what failed. Needs root (or a user namespace with a range of ids),
 # mmdebstrap, and 12 GB under TMPDIR. Takes what the two commands take: an hour on 2 cores.
-# Usage: fresh.sh [--record] [COMMAND...] (ci/check.sh ci/test.sh); --record writes ci/build_times.csv
+# Usage: fresh.sh [COMMAND...] (ci/check.sh ci/test.sh)
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
-record=
-if [ "${1:-}" = --record ]; then
-  record=1
-  shift
-fi
 [ $# -gt 0 ] || set -- ci/check.sh ci/test.sh
 command -v mmdebstrap >/dev/null || {
   echo "fresh: install mmdebstrap (apt-get install mmdebstrap)" >&2
   exit 1
 }
 if [ "$(id -u)" -ne 0 ]; then
-  exec unshare --user --map-root-user --map-auto --mount "$root/ci/fresh.sh" ${record:+--record} "$@"
+  exec unshare --user --map-root-user --map-auto --mount "$root/ci/fresh.sh" "$@"
 fi
 
 machine=$(mktemp -d "${TMPDIR:-/tmp}/assay-fresh.XXXXXX")
@@ -54,12 +49,4 @@ for command in "$@"; do
     failed=1
   fi
 done
-if [ -n "$record" ] && [ $failed -eq 0 ]; then
-  {
-    echo "preset,steps,seconds,cores"
-    sed -nE 's/^built (\S+): ([0-9]+) steps in ([0-9]+) s on ([0-9]+) cores$/\1 \2 \3 \4/p' "$logs"/*.log |
-      awk '{ steps[$1] += $2; seconds[$1] += $3; cores[$1] = $4 }
-        END { for (preset in steps) print preset "," steps[preset] "," seconds[preset] "," cores[preset] }' | sort
-  } >ci/build_times.csv
-fi
 exit $failed

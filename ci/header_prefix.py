@@ -61,7 +61,7 @@ def prefix_of(header, root=ROOT):
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     for number, prefix in enumerate(PREFIXES):
-        # Those of the tree are found so, too: it is an include path.
+        # The folder is an include path, so headers of the tree are found there, too.
         (folder / f"{number}.h").write_text("".join(f"#include <{name}>\n" for name in sorted(prefix)))
     for line in sys.stdin.read().splitlines():
         number = prefix_of(line)

@@ -9,8 +9,8 @@ jobs=$(nproc)
 # With the seconds since the start, so that a log says where the time goes.
 step() { printf '\n== %4d s  %s\n' "$SECONDS" "$*"; }
 
-# progress PRESET LOG: standard input into the log. Of a build of some length it says first how many steps there are and
-# how long a whole build of the preset took when that was last measured, then a line at every tenth of them.
+# progress PRESET LOG: standard input into the log. A build of some length prints its number of steps first, then a line at
+# every tenth of them.
 progress() {
   local preset=$1 log=$2 line at of shown=-1 begin=$SECONDS
   while IFS= read -r line; do
@@ -18,18 +18,12 @@ progress() {
     [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
     ((BASH_REMATCH[2] >= 20)) || continue
     at=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]}
-    [ $shown -ge 0 ] || printf '%s steps on %d cores%s\n' "$of" "$jobs" "$(measured "$preset")" >&3
+    [ $shown -ge 0 ] || printf '%s steps on %d cores\n' "$of" "$jobs" >&3
     ((10 * at / of > shown)) || continue
     shown=$((10 * at / of))
     [ $shown -eq 0 ] || printf '  %4d of %d, %d s\n' "$at" "$of" $((SECONDS - begin)) >&3
   done 3>&1 >"$log"
   [ $shown -lt 0 ] || printf 'built %s: %d steps in %d s on %d cores\n' "$preset" "$of" $((SECONDS - begin)) "$jobs"
-}
-
-# measured PRESET: how long a whole build took, by the table that ci/fresh.sh --record writes.
-measured() {
-  awk -F, -v preset="$1" '$1 == preset {
-    printf "; all %d took %d minutes on %d cores", $2, ($3 + 59) / 60, $4 }' ci/build_times.csv
 }
 
 # build PRESET [-D... -U...] [TARGET...]: configure and build with little said; the log's end on failure.

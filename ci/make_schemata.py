@@ -26,7 +26,7 @@ cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is
            `long_prefix` (of several tiles, shared by many rows), `few_states` (at most 4 in a
            merge), `many_states` (more than lanes), `odd_sizes` (that fill no block)
            or `nan` (in the inputs)
-  set      optional, 1 by default: corpus/mutants/README.md tells the sets; the kill matrix has the first
+  set      optional, 1 by default: properties/measured/mutants.md lists the sets; the kill matrix has the first
   caught   optional: the properties expected to catch it, comma separated (documentation)
 
 Usage: make_schemata.py MUTANT_DIR[,MUTANT_DIR...] SOURCE_ROOT OUTPUT_DIR
@@ -196,7 +196,7 @@ def main():
         write(out / file, instrument(sources[file], file, groups.values(), sources))
     for path in [path for path in (out / "kernels").rglob("*") if path.suffix in SOURCES]:
         if str(path.relative_to(out)) not in by_file:
-            path.unlink()  # of an earlier run: it would be found in front of the kernel's own
+            path.unlink()  # a file of an earlier run would be found before the kernel's own
     rows = "".join(
         f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {is_special(m)}}},\n'
         for m in mutants

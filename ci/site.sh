@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The pages of the tree as a site in build/site/html: collected (ci/site/collect.py), the C headers by doxygen, built by
+# The pages of the tree as a site in build/site/html: collected (ci/docs.py site), the C headers by doxygen, built by
 # mkdocs with every broken link an error. mkdocs comes from PyPI, pinned, into a virtual environment under build/site:
 # where pip reaches no package index, nothing is built.
 # shellcheck source=ci/lib.sh
@@ -24,7 +24,7 @@ if ! cmp -s ci/site/requirements.txt "$venv/requirements.txt"; then
   }
   cp ci/site/requirements.txt "$venv"
 fi
-/usr/bin/python3 -B ci/site/collect.py "$out"
+/usr/bin/python3 -B ci/docs.py site "$out"
 mkdir -p "$out/pages/c"
 SITE_OUT=$out/pages/c doxygen ci/site/Doxyfile >"$out/doxygen.log" 2>&1 || {
   tail -n 20 "$out/doxygen.log" >&2

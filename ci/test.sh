@@ -18,7 +18,7 @@ attempt() {
 }
 
 page_code() {
-  /usr/bin/python3 -B ci/page_blocks.py | tee build/pages.log
+  /usr/bin/python3 -B ci/docs.py blocks | tee build/pages.log
 }
 
 # What users of the simt build get.
@@ -95,8 +95,7 @@ with_toolkit() {
 ci/setup.sh
 step "shape, layers, pages, format, scripts, workflows"
 ci/shape.sh
-/usr/bin/python3 -B ci/pages.py
-/usr/bin/python3 -B ci/figures.py
+/usr/bin/python3 -B ci/docs.py check
 git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs -n 200 -P "$jobs" clang-format --dry-run --Werror
 shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/tree_test.py
@@ -104,12 +103,7 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/skipped_test.py
 /usr/bin/python3 -B ci/tests/header_prefix_test.py
 /usr/bin/python3 -B ci/tests/compiled_first_test.py
-/usr/bin/python3 -B ci/tests/results_test.py
-/usr/bin/python3 -B ci/tests/pages_test.py
-/usr/bin/python3 -B ci/tests/page_blocks_test.py
-/usr/bin/python3 -B ci/results.py
-/usr/bin/python3 -B ci/tests/page_figures_test.py
-/usr/bin/python3 -B ci/page_figures.py
+/usr/bin/python3 -B ci/tests/docs_test.py
 /usr/bin/python3 -B ci/workflows.py
 hidden_from_toolkit
 if have_nvcc; then with_toolkit; fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the tree against the tables of HACKING.md and of ci/SHAPE.md.
+"""Compares the tree with the tables of HACKING.md.
 
-tree.py layers    who includes whom, where instructions and launches stand, the directory map, limits, SPDX, ASCII
-tree.py shape     what is larger or less obvious than it should be, each with its reason
+tree.py layers    includes, places of instructions and launches, the directory map, limits, SPDX, ASCII
+tree.py shape     the same; it also prints files above the soft limit of lines
 
 Prints every violation; exit 1 when there is one."""
 import pathlib
@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CODE = (".h", ".cuh", ".cpp", ".cu", ".c", ".inl", ".def")
 LIMITED = CODE + (".py", ".sh", ".cmake", "CMakeLists.txt")
-MAX_LINES, SOFT_LINES, MAX_FILES, MAX_COLUMNS = 600, 300, 25, 100
+MAX_LINES, SOFT_LINES, MAX_COLUMNS = 600, 300, 100
 MAX_SEEDS, MAX_SEED_FOLDER, MAX_SEED = 100, 64 << 10, 4 << 10
 INSTRUCTION = re.compile(r"\basm\b|threadIdx|blockIdx|__shfl|__shared__|__syncthreads")
 LAUNCH = re.compile(r"<<<")
@@ -126,66 +126,13 @@ def check_map(files):
         found.append(f"HACKING.md directory map: {folder} is " + ("not named" if folder in tree else "no folder"))
 
 
-def declared_functions(text):
-    """Names of functions that a header only declares, at namespace scope."""
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
-    text = re.sub(r"^\s*#.*(?:\\\n.*)*", "", text, flags=re.M)
-    names, statement, depth = [], "", 0
-    for char in text:
-        if char == "{":
-            scope = re.search(r'\bnamespace\b[^;{}()]*$|\bextern "C"\s*$', statement)
-            depth += 0 if scope and depth == 0 else 1
-            statement = "" if scope and depth == 0 else statement
-        elif char == "}":
-            depth = max(0, depth - 1)
-            if depth == 0:
-                statement = ""
-        elif char == ";" and depth == 0:
-            match = re.match(r"\s*(?!inline|constexpr|template|using|typedef|static|friend|class|struct|enum)"
-                             r"[\w:<>,&*\s\[\]]*?[\s&*](\w+)\s*\([^{}]*\)\s*(?:noexcept)?\s*$", statement)
-            if match:
-                names.append(match.group(1))
-            statement = ""
-        elif depth == 0:
-            statement += char
-    return names
-
-
-def oddities(files):
-    """(what, path) of everything that ci/SHAPE.md must give a reason for."""
-    folders = {}
-    for path in files:
-        if not (ROOT / path).is_file():
-            continue
-        folder = str(pathlib.PurePosixPath(path).parent)
-        if not folder.startswith(("corpus/seeds", "corpus/findings")):
-            folders[folder] = folders.get(folder, 0) + 1
-        if not path.endswith(CODE + (".py", ".sh")):
-            continue
-        text = (ROOT / path).read_text(errors="replace")
-        if text.count("\n") > SOFT_LINES:
-            yield f"{text.count(chr(10))} lines", path
-        stem = path.removesuffix(".h")
-        if path.endswith(".h") and not any((ROOT / (stem + end)).is_file() for end in (".cpp", ".cu")):
-            if names := declared_functions(text):
-                yield f"{names[0]} elsewhere", path
-    for folder, count in folders.items():
-        if count > MAX_FILES:
-            yield f"{count} files", folder + "/"
-
-
 def shape(files):
-    reasons = dict(re.findall(r"^\| `([^`]+)` \| (.+?) \|$", "\n".join(block("ci/SHAPE.md", "shape")), re.M))
-    unused = set(reasons)
-    for what, path in oddities(files):
-        reason = reasons.get(path)
-        unused.discard(path)
-        print(f"{path:<48} {what:<28} {reason or 'NO REASON in ci/SHAPE.md'}")
-        if reason is None:
-            found.append(path)
-    for path in sorted(unused):
-        found.append(path)
-        print(f"{path:<48} {'':<28} ci/SHAPE.md gives a reason where none is needed")
+    """Files above the soft limit, the longest first."""
+    lengths = {path: (ROOT / path).read_text(errors="replace").count("\n")
+               for path in files if path.endswith(CODE + (".py", ".sh")) and (ROOT / path).is_file()}
+    for path in sorted(lengths, key=lambda path: -lengths[path]):
+        if lengths[path] > SOFT_LINES:
+            print(f"{path:<56} {lengths[path]} lines")
 
 
 def layers(files):

@@ -5,12 +5,10 @@
 // registers).
 //
 //   1. Empty states (LSE -inf), whatever their o holds, change nothing: without others the result
-//   is
-//      +0 and -inf; a lone other one comes back bit for bit from merge_state and merge_states.
+//      is +0 and -inf; a lone other one comes back bit for bit from merge_state and merge_states.
 //   2. m of warps is exactly their maximum. merge_state(a, b) == merge_state(b, a) bit for bit.
-//   Rows
-//      with the same states get the same result, and nothing of partials that nobody wrote (NaN
-//      here) comes in.
+//      Rows with the same states get the same result, and nothing of partials that nobody wrote
+//      (NaN here) comes in.
 //   3. A NaN LSE or mass among two or more states that are not empty is in the LSE and in every
 //      component; a NaN value is in its component when its state has 2^-20 of the weight.
 //   4. Otherwise LSE and o (of warps d and the sums, too) are within the rounding error of the

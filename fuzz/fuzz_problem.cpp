@@ -3,9 +3,8 @@
 // takes them, through the same codec and property registry as `assay check`:
 //   1. within_budget: every O and LSE element inside the certified interval.
 //   2. One more property per input, picked by its first byte among those that apply and need at
-//   most
-//      two runs: poison, run to run, NaN containment, batch, head, page and key order, affine maps,
-//      empty states, ... (all of them at once would be 4 inputs a second.)
+//      most two runs: poison, run to run, NaN containment, batch, head, page and key order, affine
+//      maps, empty states, ... (all of them at once would be 4 inputs a second.)
 //   3. The oracle always decides, and the harness never throws.
 //   4. No hazard report of the executor: barriers, absent lanes, undefined shared memory, red
 //   zones.

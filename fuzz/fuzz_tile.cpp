@@ -3,7 +3,7 @@
 // (in shared memory) go through mask_tail, update_softmax, accumulate_values and reduce_sums on one
 // warp of the executor; bf16, fp16, two row tiles, and weights in two parts.
 //
-// Of every query row, for a scale from 2^-126 to 2^126 (1. for any):
+// These hold for every query row and a scale from 2^-126 to 2^126 (1. for any scale):
 //   1. After every tile m is exactly the maximum of the scores so far on all eight lanes that hold
 //      the row; a NaN loses. d and the LSE are the same on all eight.
 //   2. A NaN score is in d, in the LSE and in every component; of +inf the mass tells.

@@ -78,7 +78,7 @@ std::string check_declaration(const ReadersUnderTest &readers, const std::string
   return judged<CliError>("declaration", [&]() -> std::string {
     const nlohmann::json once = declared(readers, text);
     static const nlohmann::json own = declared({}, "{\"kernels\": []}");
-    if (once == own) return ""; // of other kernels; a table of zeros bounds nothing
+    if (once == own) return ""; // other kernels have one; a table of zeros bounds nothing
     return declared(readers, once.dump()) == once
                ? ""
                : "a declaration changes once written: " + once.dump();

@@ -11,7 +11,7 @@
 namespace assay::fuzz {
 namespace {
 
-constexpr int kMaxBytes = 1 << 16; // of one array: larger reaches are not given any memory
+constexpr int kMaxBytes = 1 << 16; // the size of one array: larger ones get no memory
 
 int element_bytes(int32_t dtype) {
   switch (dtype) {

@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SWITCHES = {"feedback": "ASSAY_FUZZ_FEEDBACK", "field": "ASSAY_FUZZ_BY_FIELD"}
-# Of corpus/mutants: pages, masks, tiles, splits, slots, states.
+# Mutants of corpus/mutants: pages, masks, tiles, splits, slots, states.
 WHOLE = {
     "paged": "page_entry_repeated swapped_kv_head last_key_dropped window_one_too_long split_average partial_slot_of_row_zero "
     "split_end_not_masked o_not_rescaled tree_keys_stay_private tree_first_page_only",

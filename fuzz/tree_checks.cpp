@@ -48,7 +48,7 @@ TreeCase decode_tree_case(ByteReader &in) {
     for (int32_t i = 0; i < own; ++i)
       row[pages++] = fresh++;
     c.table.insert(c.table.end(), row.begin(), row.end());
-    const int32_t unused = in.integer(0, 255) % c.shape.page_size; // of the last page
+    const int32_t unused = in.integer(0, 255) % c.shape.page_size; // unused slots of the last page
     c.lens.push_back(pages > 0 ? pages * c.shape.page_size - unused : 0);
   }
   return c;

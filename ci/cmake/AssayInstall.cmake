@@ -31,7 +31,7 @@ if(ASSAY_HARNESS)
   install(FILES kernels/abi/assay_judge.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay COMPONENT harness)
   install(DIRECTORY corpus/findings corpus/shapes DESTINATION ${CMAKE_INSTALL_DATADIR}/assay COMPONENT harness
           FILES_MATCHING PATTERN *.case)
-  install(FILES properties/plugins/README.md properties/plugins/CALLS.md properties/plugins/DECLARATION.md
+  install(FILES properties/plugins/DECLARATION.md
           DESTINATION ${CMAKE_INSTALL_DOCDIR}/plugins COMPONENT harness)
   # Headers of the oracle include each other as oracle/... and the ABI as kernels/abi/...
   install(TARGETS assay_oracle EXPORT assayTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -27,7 +27,7 @@ function(assay_kernel_instantiations name launch)
   endforeach()
 endfunction()
 
-# Of the line in hand.
+# Makes the stub of the current line.
 macro(assay_kernel_stub target file)
   set(stub ${CMAKE_CURRENT_BINARY_DIR}/${target}/${file})
   file(CONFIGURE OUTPUT ${stub} @ONLY CONTENT

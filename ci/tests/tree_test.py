@@ -20,20 +20,12 @@ kernels/decode/ above
 | `kernels/decode` | `kernels/arch` |
 <!-- /layers -->
 """
-SHAPE = """<!-- shape -->
-| path | reason |
-|---|---|
-| `kernels/decode/declared.h` | defined by somebody else |
-<!-- /shape -->
-"""
-BELOW, ABOVE, DECLARED = "kernels/arch/below.h", "kernels/decode/above.h", "kernels/decode/declared.h"
+BELOW, ABOVE = "kernels/arch/below.h", "kernels/decode/above.h"
 TREE = {
     "HACKING.md": HACKING,
-    "ci/SHAPE.md": SHAPE,
     "ci/tree.py": (ROOT / "ci/tree.py").read_text(),
     BELOW: SPDX + "inline int below() { return 1; }\n",
     ABOVE: SPDX + '#include "kernels/arch/below.h"\n',
-    DECLARED: SPDX + "int declared();\n",
 }
 INCLUDE = '#include "kernels/arch/below.h"\n'
 MISTAKES = [  # file, what stands there, what stands there instead, what is said of it
@@ -43,8 +35,6 @@ MISTAKES = [  # file, what stands there, what stands there instead, what is said
     ("HACKING.md", "| `kernels/decode` | `kernels/arch` |", "", "stands in no folder"),
     ("HACKING.md", "kernels/decode/ above\n", "", "kernels/decode is not named"),
     ("HACKING.md", "kernels/decode/ above\n", "kernels/decode/ above\nkernels/host/ none\n", "kernels/host is no folder"),
-    ("ci/SHAPE.md", "| `kernels/decode/declared.h` | defined by somebody else |", "", "NO REASON"),
-    (DECLARED, "int declared();", "", "a reason where none is needed"),
     (BELOW, "return 1", "return threadIdx.x", ""),  # where instructions may stand
     (ABOVE, INCLUDE, INCLUDE + "inline int above() { return threadIdx.x; }\n", "instruction outside kernels/arch"),
     (ABOVE, INCLUDE, INCLUDE + "inline void above() { below<<<1, 1>>>(); }\n", "launch outside kernels/host"),
@@ -56,7 +46,7 @@ MISTAKES = [  # file, what stands there, what stands there instead, what is said
 
 
 def said_of(files):
-    """What tree.py says of a repository of these files."""
+    """What tree.py prints for a repository of these files."""
     with tempfile.TemporaryDirectory() as work:
         for path, text in files.items():
             (pathlib.Path(work) / path).parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ enum class Bug {
 #undef ASSAY_BUG
 };
 
-/// Of the kernel that runs on this thread.
+/// The bug of the kernel that runs on this thread.
 extern thread_local Bug active;
 inline bool is(Bug bug) { return active == bug; }
 

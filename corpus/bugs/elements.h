@@ -9,7 +9,7 @@
 namespace assay::bugs {
 
 inline constexpr int kPiece = 8;     ///< elements of one access
-inline constexpr int kMaxDims = 512; ///< of a row
+inline constexpr int kMaxDims = 512; ///< the largest number of dims of a row
 inline constexpr float kLog2E = 1.44269504f, kLn2 = 0.69314718f;
 
 /// Elements at .. at + kPiece of `base`; `at` is a multiple of kPiece.

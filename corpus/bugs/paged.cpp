@@ -17,7 +17,7 @@ namespace {
 
 uint64_t rounded(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// Of one request, at the length that its page table has room for.
+/// The most chunks of one request, at the length that its page table has room for.
 int64_t most_chunks(const assay_paged_params &p) {
   const int capacity = p.kv.max_pages * p.kv.page_size;
   // At least a quarter of the batch a chunk: five of a request, the rounding included.

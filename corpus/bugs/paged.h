@@ -27,7 +27,7 @@ struct Range {
 struct Item {
   int request;
   Range keys;
-  int chunk; ///< of the request
+  int chunk; ///< number in its request
 };
 
 /// A call and its scratch: [items, where the places begin, -, -], items of four numbers each, the
@@ -37,7 +37,7 @@ struct PagedCall {
   int64_t most_items; ///< at the lengths that the page table has room for
   int32_t *header, *items;
   float *partial_o, *partial_lse;
-  uint64_t bytes; ///< of all
+  uint64_t bytes; ///< size of all together
 
   int64_t rows_of_item() const { return int64_t{p->q_len} * p->num_qo_heads; }
   int64_t slot(int64_t place, int token, int head) const {

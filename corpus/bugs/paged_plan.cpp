@@ -57,7 +57,7 @@ int counted(const PagedCall &call, int request) {
   return chunks_of(*call.p, span);
 }
 
-/// Of one request, from item number `item` on; returns how many there are.
+/// Adds the items of one request, from number `item` on, and returns their number.
 int add_items(const PagedCall &call, int request, Range span, int chunks, int size, int item) {
   if (is(Bug::empty_requests_never_scheduled) && span.size() == 0) return 0;
   for (int chunk = 0; chunk < chunks; ++chunk) {

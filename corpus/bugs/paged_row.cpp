@@ -13,7 +13,7 @@ namespace {
 int kv_head_of(const assay_paged_params &p, int head) {
   const int group = p.num_qo_heads / p.num_kv_heads;
   if (is(Bug::kv_head_of_flat_columns)) {
-    int columns = 1; // of a block: a power of two, which may not divide the group
+    int columns = 1; // columns of a block: a power of two, which may not divide the group
     while (2 * columns <= std::min(8, group))
       columns *= 2;
     return head / columns * columns / group;

@@ -10,8 +10,8 @@ struct Row {
   const assay_paged_params *p;
   Item item;
   int token, head, kv_head;
-  int length, position;                                ///< of the request, of the token
-  Range visible, keys;                                 ///< of the token; what of it is the item's
+  int length, position; ///< length of the request, position of the token
+  Range visible, keys;  ///< keys that the token sees; the item's part of them
   float scale = 1, cap = 0, slope = 0, sink = kNegInf; ///< base 2
   float q[256];
 

@@ -111,7 +111,7 @@ void clear_counter(const StagedCall &call) {
   if (i < int64_t{call.p->batch} * call.p->num_kv_heads) arch::global_store(call.counters + i, 0u);
 }
 
-/// Of the older kernel that keeps all scores of a row in shared memory.
+/// Whether the scores of a row fit into shared memory, where the older kernel keeps them all.
 bool fits_shared_memory(const assay_paged_params &p) {
   const int64_t capacity = int64_t{p.kv.max_pages} * p.kv.page_size;
   constexpr int64_t kMaxShared = 227 * 1024;

@@ -14,7 +14,7 @@ namespace arch = n_simt::arch;
 
 inline constexpr int kStagedThreads = 64, kLanesOfRow = 4, kHalves = 2;
 inline constexpr int kRowsOfPass = kStagedThreads / kLanesOfRow;
-inline constexpr int kTileKeys = 16, kStepKeys = 8; ///< of a copy; of an update of the maximum
+inline constexpr int kTileKeys = 16, kStepKeys = 8; ///< keys of a copy; of a maximum's update
 inline constexpr float kMinusInf = -__builtin_inff();
 
 struct StagedShared {
@@ -39,7 +39,7 @@ struct StagedCall {
 struct StagedBlock {
   const assay_paged_params *p;
   int request, kv_head, half;
-  int length, begin, end; ///< of the request; keys of the half
+  int length, begin, end; ///< length of the request; keys of the half
   StagedShared *shared;
 
   int group() const { return p->num_qo_heads / p->num_kv_heads; }

@@ -10,7 +10,7 @@
 #include "properties/case/fields.h"
 #include "properties/case/hash.h"
 
-// Of libFuzzer; other engines, and the main that replays, have none.
+// libFuzzer defines it; other engines, and the main that replays, do not.
 extern "C" [[gnu::weak]] size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
 namespace assay::fuzz {

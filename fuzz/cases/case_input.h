@@ -12,7 +12,7 @@ namespace assay::fuzz {
 /// A byte for the target, then the bytes of the codec.
 struct CaseFormat {
   Limits limits;
-  std::optional<Family> family; ///< of every case; then version and family are left out
+  std::optional<Family> family; ///< the family of every case; then version and family are left out
 };
 
 struct PickedCase {

@@ -139,7 +139,7 @@ std::string ScheduleJudge::check(Input input) {
     subject.first = run_problem(subject.problem, *make_simt_sut(*subject.kernel));
     if (!subject.first->ok()) return wrong(subject.first->check, "the default schedule");
   }
-  // The run alone is of this schedule: what the case says of itself, seeds above all, stays.
+  // Only the run has this schedule: the fields of the case, seeds above all, stay.
   Tensors t = subject.first->before;
   t.problem.schedule = in.schedule;
   const Outcome run = run_tensors(std::move(t), *make_simt_sut(*subject.kernel, in.holds));

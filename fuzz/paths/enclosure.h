@@ -25,7 +25,7 @@ struct Enclosure {
 inline constexpr double kUnit = 0x1p-24;         // roundoff of fp32
 inline constexpr double kSlack = 1.0 + 0x1p-20;  // products of bounds, and double arithmetic
 inline constexpr double kFloor = 0x1p-125;       // what an operation may flush
-inline constexpr double kMaxMagnitude = 0x1p126; // of what fp32 sums may hold
+inline constexpr double kMaxMagnitude = 0x1p126; // limit of what fp32 sums may hold
 
 /// What 2^exponent may be computed as: `exponent_error` away in the exponent, `factors` relative,
 /// flushed to zero below 2^-126. Exact value and ends.

@@ -18,9 +18,8 @@ constexpr size_t kForms = 11, kSignals = static_cast<size_t>(Signal::kCount), kL
 [[gnu::section("__libfuzzer_extra_counters"),
   gnu::used]] uint8_t counters[kForms * kSignals * kLevels];
 
-// Levels taken together. Every feature is an input more to try mutations of, which is worth it
-// where two numbers must come near each other; elsewhere a few levels are enough (MEASURED.md has
-// figures).
+// Levels taken together. Every feature is one more input to mutate, which is worth it where two
+// numbers must come near each other; elsewhere a few levels are enough (measured/fuzz.md).
 constexpr std::array<uint8_t, kSignals> kTogether = {16, 16, 2, 4, 8, 16, 3, 16,
                                                      1,  3,  3, 3, 1, 3,  2};
 

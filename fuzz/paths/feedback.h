@@ -19,7 +19,7 @@ enum class Signal {
   kErrorMass, // |error| / bound of d or of the LSE, o, in half powers of two
   kErrorLse,
   kErrorSum,
-  kTiles,    // of keys, of a request or segment
+  kTiles,    // tiles of keys of a request or segment
   kProducts, // matrix products of the run
   kArrivals, // atomic operations of the run: splits that arrive
   kCount

@@ -87,7 +87,7 @@ private:
 
   std::string check_nan() const {
     if (live_ == 1 && returns_lone_state()) return check_lone();
-    if (live_ == 1 && form_ == MergeForm::kSink) return ""; // of an empty side, or of itself
+    if (live_ == 1 && form_ == MergeForm::kSink) return ""; // one side is empty, or is the sink
     if (seen_.lse == seen_.lse) return "a NaN is not in the lse";
     for (const float o : seen_.o)
       if (o == o) return "a NaN LSE is not in every component";
@@ -217,7 +217,7 @@ private:
   State states_[kMaxStates];
   int live_ = 0;
   double m_ = -INFINITY;
-  double exponents_[kMaxStates]; // of the weights
+  double exponents_[kMaxStates]; // exponents of the weights
   bool nan_ = false, infinite_ = false, in_range_ = true;
   Enclosure mass_;
 };

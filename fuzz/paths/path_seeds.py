@@ -139,7 +139,7 @@ def merge():
 
     near, far = state(q(2), q(3), 5), state(q(-3), q(-2), 9)
     empty, dead = state(s(NEG_INF), s(POS_ZERO)), state(s(NEG_INF), s(NAN))
-    heavy = state(s(N126), s(MAX), 3)  # of a small weight
+    heavy = state(s(N126), s(MAX), 3)  # a state of small weight
     at_2_70 = state(raw(-68.0), raw(2.0**100), 3)
     seeds = {}
     for name, form in (("pair", pair), ("pair_bf16", pair_bf16), ("few", few), ("many", many), ("splits", splits),

@@ -59,7 +59,7 @@ PlannerRun run_planner(const SplitPlanShape &shape, std::span<const int32_t> len
 }
 
 PlannerRun run_tree_planner(const TreeInput &in) {
-  constexpr int kThreads = 64; // of 1,024 on a device; the batches of the fuzzer are smaller
+  constexpr int kThreads = 64; // a device has 1,024; the batches of the fuzzer are smaller
   simt::Stream stream;
   const auto batch = static_cast<size_t>(in.shape.batch);
   const auto bytes = static_cast<size_t>(prefix_tree_layout(in.shape).bytes);

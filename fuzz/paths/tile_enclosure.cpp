@@ -12,7 +12,7 @@ namespace {
 
 namespace arch = n_simt::arch;
 
-constexpr double kMaxExponentError = 8; // of a weight; beyond, it may leave the fp32 range
+constexpr double kMaxExponentError = 8; // limit for a weight; beyond it, fp32 may overflow
 /// What one block-FMA commits, relative to the magnitudes that it adds (oracle/BOUNDS.md, 2).
 constexpr double kKappa =
     (arch::BlockFmaSpec::kBlock + 1.0) / (1 << arch::BlockFmaSpec::kFractionBits) + 0x1p-23;
@@ -143,8 +143,8 @@ private:
   const double scale_;
   bool in_reach_ = true;
   double mass_ = 0, mass_high_ = 0, mass_error_ = 0;
-  double most_growth_ = 1;             // of a weight, by its exponent's error
-  double exponent_ = 0, smallest_ = 0; // of weights: the key's in hand, and the least
+  double most_growth_ = 1;             // growth of a weight, by its exponent's error
+  double exponent_ = 0, smallest_ = 0; // exponents of weights: this key's, and the least
   int keys_ = 0;
   Column columns_[kTileDims];
 };

@@ -81,7 +81,7 @@ private:
         return require("the lanes of a row hold different sums");
   }
 
-  /// Of +inf the mass alone is promised to tell.
+  /// Checks that NaN and +inf scores show; only the mass must show +inf.
   void check_nan() {
     if (seen_.d[0] == seen_.d[0]) return require("a NaN or +inf score is not in the mass");
     if (!nan_) return;

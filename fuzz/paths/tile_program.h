@@ -30,7 +30,7 @@ struct TileStep {
 struct TileProgram {
   int form; // index in kTileForms
   float scale;
-  int count; // of steps, 1 to kMaxSteps
+  int count; // number of steps, 1 to kMaxSteps
   std::array<TileStep, kMaxSteps> steps;
 
   const TileForm &shape() const { return kTileForms[static_cast<size_t>(form)]; }

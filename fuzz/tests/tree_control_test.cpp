@@ -124,7 +124,7 @@ TEST(TreeControl, keys_past_the_end) {
   expect_items("keys that its request does not have",
                [](TreeItem &i, SpoiltTree &) { i.kv_end += 1 << 20; });
 }
-/// Of an item with no first row of a request.
+/// The item contains no first row of a request.
 TEST(TreeControl, keys_of_another_request_for_the_rows_of_one) {
   expect_items("keys that a request does not share", [](TreeItem &i, SpoiltTree &t) {
     const int32_t group = t.shape.query_rows, next = (i.first_row + group - 1) / group * group;

@@ -2,9 +2,9 @@
 // Barriers in shared memory that some threads arrive at and others wait for (sm_90).
 //   void mbarrier_init(b, count)   one thread calls it, before a barrier of the block. b starts in
 //                                  phase 0, and `count` arrivals complete a phase
-//   void mbarrier_arrive(b)        counts one arrival. Who waits for the phase sees what the caller
-//                                  did before
-//   void mbarrier_wait(b, parity)  until the phase of that parity is complete:
+//   void mbarrier_arrive(b)        counts one arrival; threads that wait for the phase see what the
+//                                  caller did before
+//   void mbarrier_wait(b, parity)  waits until the phase of that parity is complete:
 //                                    0: the phase in {0, 2, ...} that the thread waits for
 //                                    1: the phase in {1, 3, ...}. A fresh barrier had none: its
 //                                       phase of parity 1 counts as complete, so that who waits
@@ -17,7 +17,7 @@
 namespace assay::ASSAY_TARGET::arch {
 
 struct alignas(8) Mbarrier {
-  uint64_t word; // of the hardware
+  uint64_t word; // the hardware's representation
 };
 
 } // namespace assay::ASSAY_TARGET::arch

@@ -9,7 +9,7 @@
 //             (relaxed: what else its writer wrote is not ordered by it). Returns the bits of those
 //             that had not come after timeout_ns
 //   void atomic_or_relaxed(uint32_t *p, uint32_t bits)
-// Of the order of other memory they say nothing: what travels is in the packet.
+// They do not order other memory: all data is in the packet.
 #pragma once
 
 #include "kernels/arch/thread.cuh"

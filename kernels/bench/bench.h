@@ -22,7 +22,7 @@ namespace assay::bench {
 struct Options {
   int replays = 9;
   uint64_t max_pool_bytes = 100ull << 30;
-  std::vector<int> tree_splits; // of cascades: tree_attention with such num_splits, too
+  std::vector<int> tree_splits; // also run tree_attention on cascades with these num_splits
   bool host_only = false;       // what calls cost the host, and nothing of the device
   Judge judge;                  // looks at the outputs after the timing; empty: nobody does
 };

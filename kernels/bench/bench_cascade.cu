@@ -184,7 +184,8 @@ Verification verify_levels(const CascadeData &data, const char *kernel,
   return verify_cascade(call, device_memory(), judge);
 }
 
-/// The same keys with a page table a request: found by tree_attention, and read by each request.
+/// Times the same keys with a page table per request: tree_attention finds shared ones, and v2
+/// reads them for each request.
 void run_flat(const CascadeData &data, const Options &options, CellResult &result) {
   const int sets = data.layout.sets();
   const auto measure = [&](const std::string &name, const FlatCalls &calls) {

@@ -126,7 +126,7 @@ std::vector<Duel> duels(const MergeCell &cell, const std::vector<KernelPair> &pa
   std::vector<Duel> out;
   const uint64_t bytes = read_bytes(cell) + written_bytes(cell);
   const MergeData data(cell, set_count(bytes, device.l2_bytes, options));
-  constexpr uint64_t kChanged = 4 << 20; // of the first set's states
+  constexpr uint64_t kChanged = 4 << 20; // changed bytes of the first set's states
   const uint64_t changed = std::min(data.in.size(), kChanged);
   const auto refill = [&](uint64_t seed) {
     fill_bf16(reinterpret_cast<uint16_t *>(data.in.get()), changed / sizeof(uint16_t), seed,

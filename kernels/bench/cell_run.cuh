@@ -16,7 +16,7 @@ int set_count(uint64_t bytes, uint64_t l2_bytes, const Options &options);
 /// Consecutive sets of `bytes` each, for the floor to read: launch i reads set i % sets.
 struct FloorSets {
   const char *data;
-  uint64_t bytes; // of a set
+  uint64_t bytes; // bytes of a set
   int sets;
 };
 

@@ -45,7 +45,7 @@ double host_enqueue_us(const Stream &stream, Enqueue enqueue) {
                         [&] { ASSAY_BENCH_CHECK(cudaStreamSynchronize(stream.get())); });
 }
 
-/// Of an entry point and its `supports`, which is what it does before it launches.
+/// Times an entry point and its `supports`, which does what a call does before it launches.
 template <class Params>
 void time_host(const Stream &stream, const char *name, const Params &params,
                assay_status (*call)(const Params *), assay_status (*supports)(const Params *),

@@ -3,7 +3,7 @@
 """assay's kernels and their peers side by side: one run, the same inputs, the same floor.
 
 Prints a table for each kind of cells, a row per cell as it finishes, then the errors and who refused what; see
-README.md. Exit code: 0, or 3 without a CUDA device or PyTorch, 4 when one of assay's kernels failed.
+REFERENCE.md. Exit code: 0, or 3 without a CUDA device or PyTorch, 4 when one of assay's kernels failed.
 """
 import argparse
 import ctypes

@@ -28,7 +28,7 @@ Json merge_json(const CellResult &r, const Timing &t) {
   return {{"read_us", r.floor.us}, {"plain_us", r.plain_us}, {"times_floor", t.us / r.floor_us()}};
 }
 
-/// Of a call, and of its checks.
+/// The host time of a call, and of its checks.
 std::string host_columns(const Timing &t) {
   return fmt::format("{:8.2f} {:7.2f}", t.host_us, t.checks_us);
 }

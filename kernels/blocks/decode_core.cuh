@@ -17,9 +17,9 @@ namespace assay::ASSAY_TARGET {
 /// that kv head from first_row on.
 struct DecodeWork {
   int request, kv_head;
-  int first_row; // of query tokens * gqa_group_size rows; rows behind those are padding
+  int first_row; // among query tokens * gqa_group_size rows; rows behind those are padding
   int kv_begin, kv_end;
-  int seq_len; // of the request
+  int seq_len; // length of the request
 };
 
 /// Warps are independent until the final merge of an item. Warp w of a team takes the tiles w,
@@ -94,8 +94,7 @@ public:
   /// most one item.
   ///   begin()   is called once the outputs may be written. Without Items::kWaits it is not called
   ///   finish(item, merged, scale)   is called by all threads of the team once the states of an
-  ///   item
-  ///             are published
+  ///             item are published
   ///   merged(row, dim, scale, in_parts)   the slice of a row over all warps of the team, not
   ///             normalised. Its maximum times `scale` is a base-2 logit. `in_parts` says that the
   ///             warps computed the states, so that weights may be in two parts
@@ -277,8 +276,7 @@ private:
   }
 
   /// Where query row r of the tile is, or null for a padding row. With weights in two parts rows 4
-  /// to
-  /// 7 repeat rows 0 to 3.
+  /// to 7 repeat rows 0 to 3.
   static ASSAY_DEVICE const Query *query_row(const DecodeParams &params,
                                              const FeatureParams &features, const DecodeWork &work,
                                              int r) {

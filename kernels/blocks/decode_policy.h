@@ -10,7 +10,7 @@ struct DecodePolicy {
   int warps;      // per block; each runs its own key tiles
   int tile;       // keys per warp tile (16, 32 or 64)
   int stages;     // cp.async ring depth, tiles
-  int row_tiles;  // of 8 query rows
+  int row_tiles;  // number of tiles of 8 query rows
   int min_blocks; // per SM
 };
 

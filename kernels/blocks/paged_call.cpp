@@ -105,7 +105,7 @@ FeatureParams feature_params(const assay_paged_params &p, const PagedShape &shap
   return f;
 }
 
-/// Of the softmax weights in a kernel with so many warps a block.
+/// The number of parts of each softmax weight in a kernel with `block_warps` warps per block.
 int32_t p_parts(const PagedShape &s, int block_warps) {
   const bool two =
       s.query_rows <= kTwoPartRows && has_two_part_weights(s.kv_bytes, block_warps, s.features);

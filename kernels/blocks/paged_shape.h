@@ -14,11 +14,11 @@ struct PagedShape {
   assay_target target;
   assay_dtype dtype, kv_dtype;
   int32_t batch, head_dim;
-  int32_t kv_bytes;          // of a cache element
-  int32_t query_rows;        // of a (request, kv head)
-  int32_t row_tiles;         // of a head tile
+  int32_t kv_bytes;          // bytes of a cache element
+  int32_t query_rows;        // query rows of a (request, kv head)
+  int32_t row_tiles;         // row tiles of a head tile
   int32_t tiles_per_kv_head; // head tiles that hold all query rows
-  int64_t head_tiles;        // of a request
+  int64_t head_tiles;        // head tiles of a request
   int32_t span;              // keys that some query token of a request sees, at most; 0: all
   bool features;             // needs a kernel with features
   DeviceFacts device;        // that executes the call, asked once for all that is decided
@@ -40,7 +40,7 @@ inline int64_t shared_bytes(const PagedShape &s, int warps) {
 /// Checks everything that does not look at a pointer or at the cache.
 assay_status build_paged_shape(const assay_paged_params *params, PagedShape &shape);
 
-/// The same and the sizes of the cache: all that a workspace or a plan is as large as.
+/// Also checks the sizes of the cache, which determine the sizes of workspace and plan.
 assay_status build_cached_shape(const assay_paged_params *params, PagedShape &shape);
 
 /// A row of the page table for every request. Looks at no shape else.

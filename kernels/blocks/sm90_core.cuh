@@ -96,7 +96,7 @@ private:
   static constexpr int kProducerRegisters = kHeadDim == 256 && !kOneItem ? 72 : 56;
   template <bool kOneItem>
   static constexpr int kConsumerRegisters = (3 * 168 - kProducerRegisters<kOneItem>) / 2;
-  static constexpr int kSlices = kHeadDim > 128 ? 2 : 1; // of head_dim, one accumulator each
+  static constexpr int kSlices = kHeadDim > 128 ? 2 : 1; // parts of head_dim, one accumulator each
   static constexpr int kSliceDims = kHeadDim / kSlices;
   static constexpr int kScoreWords = kTile / 2, kSliceWords = kSliceDims / 2;
   using Ring = typename Producer::Ring;

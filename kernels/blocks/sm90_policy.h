@@ -7,11 +7,11 @@ namespace assay {
 /// Tuning of a block of warpgroups (sm90_core.cuh).
 struct Sm90Policy {
   int tile;  // keys per tile
-  int slots; // of the ring; a tile takes two, for K and V
+  int slots; // slots of the ring; a tile takes two, for K and V
   int ahead; // copies of K or V in flight while one more is issued
 };
 inline constexpr int kSm90Rows = 128;            // query rows of a block, 64 per warpgroup
-inline constexpr int kMaxSm90Bytes = 227 * 1024; // of shared memory that sm_90 gives a block
+inline constexpr int kMaxSm90Bytes = 227 * 1024; // shared memory that sm_90 gives a block
 
 /// Keys of a tile: as many as registers hold the scores of, beside O.
 constexpr int sm90_tile(int head_dim) { return head_dim == 256 ? 64 : 128; }

@@ -13,9 +13,9 @@ namespace assay::ASSAY_TARGET {
 /// swizzled. Its functions are those of KvLayout.
 template <int kRows, int kHeadDim>
 struct Sm90Layout {
-  static constexpr int kChunks = kHeadDim / 8;     // of a row
-  static constexpr int kBlockBytes = kRows * 128;  // of 64 columns
-  static constexpr int kVectors = kRows * kChunks; // of the matrix
+  static constexpr int kChunks = kHeadDim / 8;     // 16-byte chunks of a row
+  static constexpr int kBlockBytes = kRows * 128;  // bytes of 64 columns
+  static constexpr int kVectors = kRows * kChunks; // vectors of the matrix
   static constexpr int kBytes = kRows * kHeadDim * 2;
   static ASSAY_DEVICE int index(int row, int chunk) {
     return chunk / 8 * (kRows * 8) + row * 8 + (chunk % 8 ^ (row & 7));

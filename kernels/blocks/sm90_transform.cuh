@@ -64,7 +64,7 @@ private:
   static ASSAY_DEVICE int group_thread() { return static_cast<int>(arch::thread_idx()) % 128; }
 
   float slope_[kRows];      // in base 2, for a distance of one key
-  int32_t position_[kRows]; // of the row's query token
+  int32_t position_[kRows]; // position of the row's query token
 };
 
 /// The scale of scores that are logits already.

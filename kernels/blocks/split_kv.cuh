@@ -16,7 +16,7 @@ struct Partials {
   const SplitKvParams &params;
   const WorkItem &item;
   const int head_tile;
-  const int rows; // of kRows, those that exist
+  const int rows; // rows that exist, of kRows
 
   /// The first partial row of a split. A slot times head_tiles fits into 32 bits, since a launch
   /// has at most 2^31 - 1 blocks, and a block has two slots.
@@ -86,8 +86,8 @@ ASSAY_DEVICE void publish_partials(const Partials<Core::kRows> &partials) {
     const int first = batch * kLanes + lane; // vector of the slot
     const auto row_of = [&](int i) { return (first + i * kLanes) / kRowVectors; };
     Vector part[kBatch];
-    Number part_lse = arch::neg_infinity(); // of row lane_row
-    int end = partials.rows; // of the rows loaded; paired: from kHalf on, rows of the second split
+    Number part_lse = arch::neg_infinity(); // LSE of row lane_row
+    int end = partials.rows; // end of the loaded rows; paired: those of split 2 begin at kHalf
     const auto is_live = [&](int row) { return row < (row < kHalf ? partials.rows : end); };
     const auto load = [&](int split) {
       const uint64_t own = partials.row(split);

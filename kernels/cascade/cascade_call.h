@@ -29,7 +29,7 @@ struct CascadeCall {
   CascadeShape shape;
   std::array<CascadeLevelCall, ASSAY_MAX_CASCADE_LEVELS> level; // those with segments
   int num_levels = 0;
-  int64_t states = 0;         // of a row: splits of all levels
+  int64_t states = 0;         // states of a row: splits of all levels
   int finish = -1;            // the level whose kernel merges, or none
   float *o_accum, *lse_accum; // in the workspace
   bool empty;

@@ -38,8 +38,7 @@ struct OwnState {
 
 /// Merges the states of (request, head) in order, components dim .. dim + 7, and writes O. All
 /// lanes of the warp take part, kHeadDim / 8 of them on a row. A lane without a row (!exists)
-/// passes `covering`
-/// 0 and no own state.
+/// passes `covering` 0 and no own state.
 template <class E, int kHeadDim, class Number>
 ASSAY_DEVICE void finish_cascade_row(const CascadeParams &params, bool exists, uint32_t covering,
                                      int request, int head, int dim, const OwnState<Number> &own) {

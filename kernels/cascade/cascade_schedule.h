@@ -35,7 +35,7 @@ struct CascadeLevelShape {
 struct CascadeLevelSchedule {
   CascadePath path;
   int32_t splits;
-  int32_t warps; // of a team of the narrow kernel
+  int32_t warps; // warps of a team of the narrow kernel
 };
 
 /// Warpgroups serve segments of so many rows or more.

@@ -14,7 +14,7 @@ struct CascadeLevelParams {
   PagedKvParams kv;              // rows = segments
   const int32_t *segment_indptr; // [segments + 1] request offsets
   int32_t first_block;           // blocks of earlier levels of the launch
-  int32_t splits;                // of every segment
+  int32_t splits;                // splits of every segment
   int32_t first_state;           // states of earlier levels of the call
 
   ASSAY_FIELDS(kv, segment_indptr, first_block, splits, first_state)
@@ -27,7 +27,7 @@ struct CascadeParams {
   CascadeLevelParams levels[ASSAY_MAX_CASCADE_LEVELS];
   int32_t num_levels, num_states;
   int32_t finish_level; // >= 0: the launch serves this level alone, and finishes the call; else -1
-  int32_t team_warps, num_teams; // of the narrow kernel
+  int32_t team_warps, num_teams; // teams of the narrow kernel
   float *o_accum;                // [num_states, batch, num_qo_heads, head_dim]
   float *lse_accum;              // [num_states, batch, num_qo_heads], base 2
 
@@ -39,7 +39,7 @@ struct CascadeParams {
 struct CascadeWork {
   int level, segment, split, kv_head;
   int first_request, num_rows; // rows = requests * gqa_group_size, packed request-major
-  int first_row;               // of this block's tile
+  int first_row;               // first row of this block's tile
   int kv_begin, kv_end;
 
   ASSAY_DEVICE const PagedKvParams &keys(const CascadeParams &params) const {

@@ -12,8 +12,7 @@ namespace assay::ASSAY_TARGET {
 /// (m, d, o) of every warp. Components are stored in blocks of eight. The index of a block within
 /// 32 components is XORed with half the row: the rows that one store instruction touches, which are
 /// 2 apart, then lie eight banks apart and do not conflict. Padding would do the same, but blocks
-/// of
-/// 8 warps would then not fit on an A100.
+/// of 8 warps would then not fit on an A100.
 template <class R, int kHeadDim, int kRows, int kWarps>
 struct BlockMergeStorage {
   using Number = R;

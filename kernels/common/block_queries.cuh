@@ -15,7 +15,7 @@ namespace assay::ASSAY_TARGET {
 /// rows that ldmatrix reads at once into different bank groups.
 template <class Types, int kHeadDim, int kRows>
 struct QueryStorage {
-  static constexpr int kRowVectors = kHeadDim / 8; // of 16 bytes
+  static constexpr int kRowVectors = kHeadDim / 8; // vectors of 16 bytes
   arch::Vec4 rows[kRows][kRowVectors + 1];
   float unscale[kRows]; // with Types::kScaledQuery: what undoes the scale of a row in its scores
 };
@@ -54,7 +54,7 @@ public:
     const int row = thread / kRowVectors, vector = thread % kRowVectors;
     if constexpr (Types::kScaledQuery) scale(storage, row, vector);
     if constexpr (Types::kFp8) {
-      // Of sixteen dims, 4 i and 4 i + 1 go to the first eight elements, 4 i + 2 and 4 i + 3 to the
+      // In sixteen dims, 4 i and 4 i + 1 go to the first eight elements, 4 i + 2 and 4 i + 3 to the
       // others (AttentionTile, fp8).
       arch::Vec4 *const pair = &storage.rows[row][vector & ~1];
       const int half = vector & 1;

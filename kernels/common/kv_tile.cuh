@@ -108,7 +108,7 @@ public:
       }
       return;
     }
-    const Kv *own[kLaneTokens]; // of tokens base_ + lane, base_ + lane + 32
+    const Kv *own[kLaneTokens]; // addresses of tokens base_ + lane, base_ + lane + 32
     ASSAY_UNROLL
     for (int i = 0; i < kLaneTokens; ++i)
       own[i] = kv_.template row<kIsK>(params, coord_[i]);

@@ -66,7 +66,7 @@ ASSAY_DEVICE MergedStates<R> merge_by_lanes(int count, R scale, LoadLse lse, Loa
       if (base + i < count && readable(base + i)) part[i] = o(base + i);
   };
   MergedStates<R> sum = MergedStates<R>::none();
-  const R front = lse_or_none(own); // of the first kLanes states; it is used twice
+  const R front = lse_or_none(own); // LSE of one of the first kLanes states; it is used twice
   load(0);
   sum.m = front;
   for (int base = kLanes; arch::any(base < count); base += kLanes)

@@ -91,8 +91,8 @@ struct FeatureParams {
   float two_over_softcap;    // fl(2 / cap)
   int32_t q_len, window;     // window 0: all keys
   int32_t span;              // positions that some query token of a request sees, 0: all
-  int32_t dealt_span;        // of these, keys that the cache may hold: so many are dealt to warps
-  int32_t query_rows;        // of one (request, kv head), at most: q_len * gqa_group_size
+  int32_t dealt_span;        // keys of these that the cache may hold, which are dealt to warps
+  int32_t query_rows;        // the most rows of one (request, kv head): q_len * gqa_group_size
   int64_t q_stride_token, o_stride_token, lse_stride_token;
   /// [batch + 1] the first query token of each request, and the end; null: q_len each. With it the
   /// batch strides are 0: a token is found by its number.

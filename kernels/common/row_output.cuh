@@ -27,8 +27,7 @@ ASSAY_DEVICE R lse_in_unit(R lse2, float lse_unit) {
 }
 
 /// Writes components dim .. dim + kDims - 1 of (request, head). `o` is normalised, `lse2` is in
-/// base
-/// 2. The slice with dim == 0 also writes the LSE. The offsets select a query token.
+/// base 2. The slice with dim == 0 also writes the LSE. The offsets select a query token.
 template <class E, class R, int kDims>
 ASSAY_DEVICE void store_final(const AttentionParams &params, int request, int head, int dim,
                               const R (&o)[kDims], R lse2, int64_t o_offset = 0,

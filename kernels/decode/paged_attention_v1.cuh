@@ -38,7 +38,7 @@ paged_attention_v1(const ASSAY_GRID_CONSTANT PagedAttentionV1Params params) {
   const typename Core::RowTeam team{warp & -tile_warps, tile_warps};
   const uint64_t begin = arch::block_idx_x() * params.tile_share, end = begin + params.tile_share;
   const int tile = static_cast<int>(begin >> 32) + warp / tile_warps;
-  const int head = tile / params.tiles_per_kv_head; // of all kv heads of all requests
+  const int head = tile / params.tiles_per_kv_head; // index among all kv heads of all requests
   DecodeWork work{};
   work.request = head / attention.num_kv_heads;
   work.kv_head = head % attention.num_kv_heads;

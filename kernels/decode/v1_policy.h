@@ -14,11 +14,9 @@ inline constexpr int64_t kV1SharedBytes = 76'800 + 16;
 
 /// How many warps of a paged_attention_v1 block share a head tile. Where lengths differ it is all
 /// 4. Where they are alike it is the smallest of 1, 2 and 4 with which the waves of the grid are at
-/// least
-/// 90 % full. A warp with a head tile of its own has nothing to merge, and saves three quarters of
-/// the fixed work of a head tile (fp8 b256 256 on an H200: 46 us with 4, 39 with 1; b64 8k: 248
-/// with 4,
-/// 245 with 2).
+/// least 90 % full. A warp with a head tile of its own has nothing to merge, and saves three
+/// quarters of the fixed work of a head tile (fp8 b256 256 on an H200: 46 us with 4, 39 with 1;
+/// b64 8k: 248 with 4, 245 with 2).
 constexpr int v1_tile_warps(int64_t head_tiles, bool even_lengths, int head_dim, int element_bytes,
                             int multiprocessors) {
   const int64_t blocks = decode_policy(head_dim, element_bytes, 1, kDecodeWarps).min_blocks;

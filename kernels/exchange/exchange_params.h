@@ -27,11 +27,11 @@ inline constexpr uint32_t kEpochsUntilFull = 1 << 16; // every place is written 
 /// fewer rows has fewer workers, or workers with fewer states.
 struct ExchangeWindow {
   int32_t num_ranks, workers; // at most
-  uint32_t packets;           // of a worker of one rank, in one of the two halves
+  uint32_t packets;           // packets of a worker of one rank, in one of the two halves
 
   ASSAY_HOST_DEVICE int64_t epoch_at(int worker) const { return 4 * int64_t{worker}; }
   ASSAY_HOST_DEVICE int64_t packets_at() const { return (4 * int64_t{workers} + 127) / 128 * 128; }
-  /// Of what `rank` has written in this epoch.
+  /// The place of what `rank` has written in this epoch.
   ASSAY_HOST_DEVICE int64_t area_at(uint32_t epoch, int rank, int worker) const {
     const auto area =
         static_cast<uint32_t>((static_cast<int>(epoch % 2) * num_ranks + rank) * workers + worker);
@@ -72,7 +72,7 @@ struct ExchangeParams {
   int32_t rank;
   int32_t num_rows, o_words; // o_words: of a state, 32 bits each
   int32_t workers, states_per_worker;
-  int32_t packets;    // of a state
+  int32_t packets;    // packets of a state
   int32_t lanes_log2; // a state has 2^lanes_log2 <= 32 lanes, one a packet at a time
   float scale;        // makes base-2 logits of differences of LSEs: 1 or log2 e
   float unit;         // the inverse of scale: 1 or ln 2

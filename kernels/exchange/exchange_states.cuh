@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // exchange_states: the ranks of a call give each other the states of their rows, and each merges
-// those of its heads. As decode over a KV cache that is cut along the sequence needs it.
+// those of its heads. Decode over a KV cache that is cut along the sequence needs it.
 //
 // Each worker (a warp) writes what it has for a peer into the peer's window, as packets that carry
 // their epoch: how often this worker has been through. It waits until the packets in its own window
@@ -36,7 +36,7 @@ public:
     if (worker >= params.workers) return;
     uint32_t *const epochs =
         reinterpret_cast<uint32_t *>(params.windows[params.rank] + params.window.epoch_at(worker));
-    // Of all lanes, so that nobody waits for it before states are loaded, too.
+    // All lanes load the epoch, so that none waits for it before states are loaded, too.
     const Exchange self(params, worker, next_epoch(arch::global_load(epochs)));
     for (int step = 1; step < params.window.num_ranks; ++step)
       self.send(wrapped(params.rank + step, params.window.num_ranks));
@@ -177,7 +177,8 @@ private:
     });
     return missing;
   }
-  /// Of a rank without heads the first worker waits for that of each peer.
+  /// A rank that merges no heads still waits for one packet of every peer: its worker 0 does, so
+  /// that it cannot run ahead.
   ASSAY_DEVICE bool needs_sign(int rank) const {
     return params_.heads[rank].count == 0 && worker_ == 0;
   }
@@ -252,7 +253,7 @@ private:
                          merged.lse);
   }
 
-  /// Of the rows of a worker to which not all came.
+  /// Writes NaN to every row of this worker: at least one peer timed out.
   ASSAY_DEVICE void store_nothing() const {
     const Number nothing = Number(arch::neg_infinity()) - Number(arch::neg_infinity());
     Number o[8];

@@ -18,7 +18,7 @@ struct ArgumentName {
 
   const char *field;
   const char *holder = nullptr;
-  int level = kNoLevel; // of a cascade
+  int level = kNoLevel; // level of a cascade
 };
 
 inline std::string text_of(const ArgumentName &name) {

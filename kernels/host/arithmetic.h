@@ -17,7 +17,7 @@ inline constexpr double kTanhError = 3 * 0x1p-22;
 // m16n8k16 on Hopper: blocks of 16 products, addends truncated 25 bits below the largest exponent.
 inline constexpr int kMmaBlock = 16, kMmaFractionBits = 25;
 
-/// Of attention in AttentionTile: `tile` keys in the smallest tile, `deepest` in the largest,
+/// The arithmetic of AttentionTile: `tile` keys in the smallest tile, `deepest` in the largest,
 /// `states` warps whose states are merged in a block, rows cut into `max_splits` parts at most. A
 /// row sum adds two weights per 16 keys in a lane, then three shuffles join the lanes.
 constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int states,
@@ -46,7 +46,7 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int sta
           .kv_format = ASSAY_FORMAT_FP32};
 }
 
-/// Of merges of stored states.
+/// The arithmetic of merges of stored states.
 constexpr assay_arithmetic merge_arithmetic() {
   assay_arithmetic a{};
   a.exponential = ASSAY_EXP_BASE2;

@@ -91,7 +91,7 @@ assay_status check_scale(float sm_scale) {
 
 namespace {
 
-/// Of a page, a token or a head; those of heads stay 64 bits wide in the kernels.
+/// Checks the stride of a page, a token or a head; kernels keep 64 bits of that of a head.
 assay_status check_kv_stride(const ArgumentName &name, int64_t stride, bool of_head) {
   ASSAY_RETURN_IF_ERROR(check_stride(name, stride));
   if (!of_head && stride >= kMaxKvStride)

@@ -34,8 +34,8 @@ assay_status check_target(assay_target target);
 /// What ASSAY_FIELD61 needs.
 assay_status check_field(assay_target target, const void *stream);
 assay_status check_lse_base(assay_lse_base base);
-/// What the checks below say of an argument that fails. Out of line, so that a check that passes is
-/// a comparison and builds not even the name.
+/// Compose the message of the checks below for an argument that fails. They are out of line, so
+/// that a check that passes is a comparison and builds not even the name.
 assay_status refuse_range(const ArgumentName &name, int64_t value, int64_t low, int64_t high);
 assay_status refuse_pointer(const ArgumentName &name, const void *pointer, uint64_t alignment);
 assay_status refuse_room(const ArgumentName &name, const void *pointer, int64_t bytes);
@@ -74,7 +74,7 @@ inline assay_status check_stride_non_negative(const ArgumentName &name, int64_t 
     return ASSAY_OK;
   return refuse_negative_stride(name, stride);
 }
-/// Of an output with `count` pieces of `width` elements along it: no two may share an element.
+/// Checks the stride of an output with `count` pieces of `width` elements, which may not overlap.
 inline assay_status check_output_stride(const char *name, int64_t stride, int64_t count,
                                         int64_t width) {
   if (count <= 1 || stride >= width) [[likely]]

@@ -17,8 +17,8 @@ struct DeviceFacts {
   bool warpgroups = false;         // kernels/arch/wgmma.cuh runs
 };
 
-/// Of the current device. The SIMT executor counts as 4 multiprocessors, few enough that small fuzz
-/// cases still give a worker several segments and a segment several workers.
+/// The facts of the current device. The SIMT executor counts as 4 multiprocessors, few enough that
+/// small fuzz cases still give a worker several segments and a segment several workers.
 DeviceFacts device_facts(assay_target target);
 
 } // namespace assay

@@ -25,7 +25,7 @@ inline int64_t state_element_bytes(assay_dtype dtype) {
 }
 
 assay_status check_state(const StateNames &names, const StateTensor &state, bool lse_may_be_null);
-/// Of a result, which has `rows` times `heads` states.
+/// Checks a result of `rows` times `heads` states.
 assay_status check_output_state(const StateTensor &state, int64_t rows, int64_t heads,
                                 int64_t head_dim);
 

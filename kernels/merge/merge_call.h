@@ -19,7 +19,7 @@ struct MergeStatesCall {
   MergeStatesParams params;
   assay_dtype dtype;
   int64_t blocks;
-  int threads; // of a block
+  int threads; // threads of a block
   bool empty;
 };
 

@@ -37,7 +37,7 @@ public:
     // `wanted` is above params.workers only where a row has more states than the caller said.
     const int wanted = merge_workers(row.count, kLanes);
     const int parts = wanted < params.workers ? wanted : params.workers;
-    const int most = (row.count + parts - 1) / parts; // of a worker
+    const int most = (row.count + parts - 1) / parts; // the most states of a worker
     const int first = most * worker < row.count ? most * worker : row.count;
     const int count = most < row.count - first ? most : row.count - first;
     ASSAY_UNROLL_BY(1)

@@ -32,7 +32,7 @@ struct MergeStatesParams {
       *indptr; // [num_rows + 1], or null: row r holds num_states states from r * num_states
   int64_t num_rows;
   int32_t num_states, num_heads, head_dim;
-  int32_t lanes_log2; // of a worker: kernels/merge/merge_policy.h
+  int32_t lanes_log2; // log2 of a worker's lanes: kernels/merge/merge_policy.h
   int32_t workers;    // that share a (row, head)
   float scale, unit;  // as in MergeStateParams
 

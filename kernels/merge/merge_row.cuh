@@ -13,7 +13,7 @@ struct MergeRow {
   using Number = typename arch::Arithmetic<E>::Number;
 
   const MergeStatesParams &params;
-  const E *first_o; // of the first state
+  const E *first_o; // O of the first state
   const Number *first_lse;
   int row, head, count = 0; // count: of states
   bool exists;

@@ -8,16 +8,18 @@
 
 namespace assay {
 
-/// What a Side has:
+/// A Side has these functions:
 ///   get(p), set(p, value)    read and write scratch memory
 ///   load(p), store(p, value), store_record(p, value)   read inputs and write outputs
 ///   each(n, f)               calls f(i) for all i below n. All calls have returned at its end
 ///   each_by_warp(n, f)       does the same with a warp per i, so that f may call what follows
 ///   set_by_one(p, value)     writes scratch memory, once for the warp
-///   sum(n, f)                the sum of f(i) for all i below n. May stand outside each_by_warp,
-///   too least(n, f)              the smallest f(i) that is not negative, or -1. Likewise
-///   shared_pages(in, a, b, first, count)   how many pages the rows a and b of the page table begin
-///                            with alike. Both have at least `count`, and `first` are known to be
+///   sum(n, f)                returns the sum of f(i) for all i below n
+///   least(n, f)              returns the smallest f(i) that is not negative, or -1. Both may also
+///                            be called outside each_by_warp
+///   shared_pages(in, a, b, first, count)   returns how many pages the rows a and b of the page
+///                            table begin with alike. Both rows have at least `count` pages, and
+///                            the first `first` are known to be alike
 template <class Side>
 class TreeFinder {
 public:

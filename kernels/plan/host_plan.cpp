@@ -48,7 +48,7 @@ void write_line(const PlanInput &in, int32_t *line_indptr, int32_t *order) {
   std::fill(line_indptr + before, line_indptr + s.batch + 1, x);
 }
 
-/// Of a balanced plan: what the workers hold of the request at `index` of its order.
+/// The items of a balanced plan that the workers hold of the request at `index` of its order.
 std::vector<WorkItem> balanced_items(const PlanInput &in, int32_t index) {
   const WorkLine line = work_line(in, HostLoad{});
   const LineSegment at = line_segment(in, index, HostLoad{});

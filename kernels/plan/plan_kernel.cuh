@@ -19,7 +19,7 @@ struct PlanLoad {
 
 struct PlanParams {
   PlanInput input;
-  int32_t *line_indptr, *order; // those of input, to write
+  int32_t *line_indptr, *order; // the arrays of input, to write
   WorkerItems *workers;
   WorkItem *request_items;
   uint32_t *counters;

@@ -20,19 +20,19 @@ namespace assay {
 
 inline constexpr int kTreeLevels = 4;                   // nodes on the path of a request, at most
 inline constexpr int kMaxTreeBatch = 1024;              // requests among which a tree is looked for
-inline constexpr int kMaxTreeItems = 4096;              // of the shared keys of a call
-inline constexpr int kMaxNodeSplits = 64;               // of a node
+inline constexpr int kMaxTreeItems = 4096;              // items of the shared keys of a call
+inline constexpr int kMaxNodeSplits = 64;               // splits of a node
 inline constexpr int kTreeRows = 128;                   // query rows of an item
 inline constexpr int kMaxTreeNodes = 2 * kMaxTreeBatch; // every node has two requests or more
 
 /// Shape of a tree: known on the host without reading page tables.
 struct PrefixTreeShape {
   int32_t batch = 0;      // 2 .. kMaxTreeBatch
-  int32_t query_rows = 0; // of a (request, kv head): q_len * gqa_group_size
+  int32_t query_rows = 0; // rows of a (request, kv head): q_len * gqa_group_size
   int32_t q_len = 1;      // query tokens of a request, its last keys
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
-  int32_t kv_bytes = 2;  // of an element of the cache
+  int32_t kv_bytes = 2;  // bytes of an element of the cache
   int32_t page_size = 0; // tokens
   int32_t tile = 0;      // keys of a tile of the shared keys
   int32_t blocks = 0;    // that run the items side by side
@@ -47,9 +47,9 @@ struct alignas(16) TreeItem {
   int32_t request;          // one of the node: its pages are read
   int32_t kv_begin, kv_end; // equal behind the last item
   int32_t kv_head;
-  int32_t first_member; // of the node, in PrefixTree::members
-  int32_t rows;         // of the node
-  int32_t first_row;    // of the item
+  int32_t first_member; // the node's first index in PrefixTree::members
+  int32_t rows;         // rows of the node
+  int32_t first_row;    // first row of the item
   int32_t first_state;  // partial state of row 0 of the node
 };
 

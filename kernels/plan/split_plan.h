@@ -49,7 +49,7 @@ struct SplitPlanShape {
 inline constexpr int kStartKeys = 64;
 
 /// Boundary tiles between two requests. To cross a boundary takes a worker about as long as a tile:
-/// 2.6 us against 1.8 us with 8 warps (b8 8k on an H200). decode/MEASURED.md has the figures
+/// 2.6 us against 1.8 us with 8 warps (b8 8k on an H200). bench/results/journal.md has figures
 /// of 0, 2 and 3 boundary tiles.
 inline constexpr int kBoundaryTiles = 1;
 
@@ -61,10 +61,10 @@ struct alignas(16) WorkItem {
   int32_t request;
   int32_t kv_begin, kv_end;
   int32_t split;      // index within the request
-  int32_t num_splits; // of the request; 1: written directly, 0: no item
+  int32_t num_splits; // splits of the request; 1: written directly, 0: no item
   int32_t first_slot; // partial slot of split 0
   int32_t next_slot;  // partial slot of split 1; that of split i is i - 1 strides further
-  int32_t seq_len;    // of the request
+  int32_t seq_len;    // length of the request
 
   /// The slot of split i. A slot holds one partial per head tile.
   ASSAY_HOST_DEVICE int32_t slot(int i, int32_t stride) const {
@@ -78,7 +78,7 @@ struct alignas(16) WorkerItems {
   WorkItem head;                  // num_splits == 0: none
   WorkItem first;                 // a copy of request_items[begin], which saves a dependent load
   int32_t begin, end;             // indices in request_items
-  int32_t empty_begin, empty_end; // of requests without keys, likewise
+  int32_t empty_begin, empty_end; // range of requests without keys
 };
 
 /// Device view of a plan buffer.
@@ -172,7 +172,7 @@ struct WorkLine {
 struct LineSegment {
   int32_t request, len;
   int32_t first;      // the first planned key
-  int32_t tiles;      // of the request; they are spread evenly over the segment
+  int32_t tiles;      // tiles of the request, spread evenly over the segment
   int64_t begin, end; // on the line
 
   /// The key that lies at x of the line.

@@ -94,7 +94,7 @@ private:
   const PrefixTreeShape &s_;
   std::vector<PrefixNode> nodes_;
   std::vector<std::vector<size_t>> nodes_of_; // [batch], from the first level on
-  int32_t tiles_ = 0;                         // of an item; 0: no nodes
+  int32_t tiles_ = 0;                         // tiles of an item; 0: no nodes
 };
 
 class TreeAudit {

@@ -19,11 +19,10 @@ namespace assay {
 ///   4. For every query row and every kv head of a request, the items have each of its first
 ///      `covered` keys once. `covered` is a multiple of kStartKeys.
 ///   5. A forced number of splits covers all keys that kTreeLevels levels can share. The longest
-///   node
-///      is then cut into so many parts of whole tiles, and others into parts as long. Where the
-///      states of the parts do not fit into the workspace, or their items into a plan, no node is
-///      cut. Where the uncut nodes do not fit either, no key is covered. A group of pages takes a
-///      level, also where it is too short for a node.
+///      node is then cut into so many parts of whole tiles, and others into parts as long. Where
+///      the states of the parts do not fit into the workspace, or their items into a plan, no node
+///      is cut. Where the uncut nodes do not fit either, no key is covered. A group of pages takes
+///      a level, also where it is too short for a node.
 /// The audit does not ask whether sharing pays where no number of splits is forced. Whatever stands
 /// in `tree`, it reads no more than [kMaxTreeItems + blocks] items, and the coords and the members
 /// of the batch.

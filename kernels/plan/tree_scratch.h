@@ -12,8 +12,8 @@ namespace assay {
 struct TreeScratch {
   int64_t tag[kMaxTreeBatch];   // group and next page
   int32_t group[kMaxTreeBatch]; // its leader; -1: the request shares no more
-  int32_t size[kMaxTreeBatch];  // of the group
-  int32_t rank[kMaxTreeBatch];  // of a request in its group
+  int32_t size[kMaxTreeBatch];  // size of the group
+  int32_t rank[kMaxTreeBatch];  // rank of a request in its group
   int32_t page[kMaxTreeBatch];  // pages that the group shares
   int32_t begin[kMaxTreeBatch]; // keys in nodes so far
   int32_t next[kMaxTreeBatch];  // the group in the next round
@@ -23,7 +23,7 @@ struct TreeScratch {
                                  // these keys become no node
   int32_t spot[kTreeLevels][kMaxTreeBatch]; // node << kSpotBits | rank; -1: none
   PrefixNode nodes[kMaxTreeNodes];
-  int32_t items[kMaxTreeNodes + 1], states[kMaxTreeNodes + 1]; // of all nodes in front of each
+  int32_t items[kMaxTreeNodes + 1], states[kMaxTreeNodes + 1]; // sums over the nodes before
   int64_t cost[kMaxNodeSplits];
 };
 inline constexpr int kSpotBits = 10;

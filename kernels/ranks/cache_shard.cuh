@@ -29,7 +29,7 @@ struct TokenDeal {
   }
 };
 
-/// Of keys and values alike.
+/// The elements of K or V in the cache.
 struct CacheElements {
   int32_t heads, head_dim, bytes;
 };

@@ -128,13 +128,14 @@ private:
       }
     return ASSAY_OK;
   }
-  /// Exact numbers are the same behind other handles; what they are, the case says of rank 0.
+  /// Whether outputs differ in their bits. Values of field61 are handles, which may differ between
+  /// ranks for equal numbers, so they are not compared; the case's property checks those of rank 0.
   bool differs(const void *a, const void *b, size_t bytes) const {
     return call_.params.dtype != ASSAY_FIELD61 && std::memcmp(a, b, bytes) != 0;
   }
 
   const RanksMergeCall &call_;
-  const int64_t size_; // of an element
+  const int64_t size_; // bytes of an element
   assay_exchange_params common_;
   RankMemory memory_;
   std::vector<Output> beside_;

@@ -39,7 +39,7 @@ private:
   struct Tokens {
     bool ragged;
     int64_t first;        // number of the first token of a ragged call
-    int32_t rows, passes; // of a pass; exchanges
+    int32_t rows, passes; // rows of a pass; number of exchanges
 
     explicit Tokens(const assay_paged_params &p)
         : ragged(p.query_start != nullptr), first(ragged ? p.query_start[0] : 0),

@@ -46,7 +46,7 @@ struct RanksPaged {
   using Params = assay_paged_params;
   using Call = RanksPagedCall;
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
-  /// That of v2 and one merge more, of partials in the dtype of the call.
+  /// The arithmetic of v2 with one more merge, of partials in the dtype of the call.
   static constexpr assay_arithmetic kArithmetic = [] {
     assay_arithmetic a = PagedV2::kArithmetic;
     a.merge_stages = 2;

@@ -23,7 +23,7 @@ class BlockOrder {
 public:
   using NodeId = OrderGraph::NodeId;
 
-  // Of the launch whose blocks follow: its number, its device, and what all its blocks see.
+  // Begins a launch: its number, its device, and what all its blocks see.
   void begin_launch(OrderGraph &graph, uint32_t launch, uint32_t device, NodeId before);
   void begin_block(uint32_t block, uint32_t threads);
   // What the block had acquired when all its threads have exited.
@@ -76,7 +76,7 @@ private:
     NodeId node; // joined with those acquired before
   };
   struct Thread {
-    uint64_t block_serial = 0;      // of the block that this is the state of
+    uint64_t block_serial = 0;      // serial number of the block of this state
     Nodes fenced;                   // released by atomic operations behind its latest fence
     Nodes read;                     // read by relaxed atomic operations; its next fence acquires it
     std::vector<Acquired> acquired; // since the last block barrier
@@ -98,9 +98,9 @@ private:
 
   OrderGraph *graph_ = nullptr;
   uint32_t launch_ = 0, device_ = 0;
-  NodeId before_ = 0; // of the launch
+  NodeId before_ = 0; // what the launch knew before
 
-  // Of the running block.
+  // State of the running block.
   uint32_t block_ = 0, threads_ = 0;
   uint64_t block_serial_ = 0;
   bool quiet_ = true; // nothing was touched or acquired since the last block barrier

@@ -37,15 +37,15 @@ enum class AccessKind : uint8_t {
   kRead,
   kWrite,
   kAtomic,      // read-modify-write; through atomic_access()
-  kAtomicLoad,  // likewise
-  kAtomicStore, // likewise
+  kAtomicLoad,  // an atomic load, through atomic_access()
+  kAtomicStore, // an atomic store, through atomic_access()
   kAsyncRead,   // the source of an async copy
   kAsyncWrite,  // the destination of one, in flight until its wait
-  kMatrixRead,  // of shared memory, by a matrix operation: who wrote it must have fenced
+  kMatrixRead,  // a matrix operation reads shared memory: its writer must have fenced
 };
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
             Site site);
-// The same on behalf of another lane of the running warp, for the apply function of a collective.
+// An access on behalf of another lane of the running warp, for the apply function of a collective.
 void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
                      size_t alignment, Site site);
 
@@ -83,7 +83,7 @@ void named_barrier(uint32_t id, uint32_t num_threads, Site site);
 struct WarpCall {
   Collective kind;
   uint32_t mask;
-  uint32_t bytes; // of one operand; the primitives make it the same on all lanes
+  uint32_t bytes; // bytes of one operand, equal on all lanes
   Site site;
   const void *in[kLanes];
   void *out[kLanes];

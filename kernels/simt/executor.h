@@ -36,11 +36,11 @@ public:
 
   LaunchStatus run(Stream *stream, const LaunchConfig &config, FunctionRef<void()> body);
 
-  // The same a block at a time, for launches of several devices that run in turns (ranks.cpp).
+  // Runs a launch a block at a time, for several devices that take turns (ranks.cpp).
   struct Side {
-    OrderGraph *graph; // of all devices
+    OrderGraph *graph; // the graph of all devices
     uint32_t device;
-    LaunchNumbers numbers;                                                  // of the launch
+    LaunchNumbers numbers;                                                  // numbers of the launch
     OrderGraph::NodeId before;                                              // what its blocks see
     bool (*ordered)(const void *devices, uint32_t device, uint32_t launch); // by their stream
     const void *devices;
@@ -115,7 +115,7 @@ private:
     uint8_t slot = 0;   // which barrier or group, by `wait`
     uint32_t proxy_fences = 0;
     uint32_t groups_committed = 0;
-    Site site; // of the latest operation
+    Site site; // site of the latest operation
     std::vector<PendingCopy> copies;
     const uint32_t *word = nullptr; // that it waits for
     uint32_t wanted = 0;
@@ -146,7 +146,7 @@ private:
   struct Barrier {
     uint32_t expected = 0;
     uint32_t arrived = 0;
-    Site site; // of the first arrival
+    Site site; // site of the first arrival
     uint32_t first_thread = 0;
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
   };
@@ -157,8 +157,8 @@ private:
     Site init, latest; // latest arrival
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
   };
-  static constexpr uint32_t kMbarriers = 256; // of a block
-  static constexpr uint32_t kGroupWarps = 4;  // of a warpgroup
+  static constexpr uint32_t kMbarriers = 256; // mbarriers of a block
+  static constexpr uint32_t kGroupWarps = 4;  // warps of a warpgroup
 
   // executor.cpp: launching and switching
   bool config_ok(const LaunchConfig &config);
@@ -246,10 +246,10 @@ private:
   SharedMemory shared_;
   std::vector<uint32_t> word_waiters_; // threads
   bool yielded_ = false;
-  ThreadView view_; // of a block that has yielded
+  ThreadView view_; // view of a block that has yielded
   OrderGraph own_graph_;
   BlockOrder order_;
-  LaunchNumbers launch_; // of the stream's memory
+  LaunchNumbers launch_; // numbers of the launch in the stream's memory
   std::optional<Side> side_;
   bool has_peers_ = false; // other blocks, and memory that is known
 };

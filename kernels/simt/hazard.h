@@ -37,10 +37,10 @@ struct Hazard {
   HazardKind kind = HazardKind::kUnmodelled;
   std::string message;       // one line; begins with file:line where one is known
   Site site;                 // where the hazard was seen
-  Site other;                // of what it clashes with: a copy, a barrier; may be unknown
+  Site other;                // site of the other party: a copy, a barrier; may be unknown
   uint32_t block = kNoIndex; // linear block index, kNoIndex outside a block
   uint32_t thread = kNoIndex;
-  std::string buffer; // of a red zone: the one inside, by its tag
+  std::string buffer; // name of the buffer; for a red zone, of the buffer inside
 };
 
 } // namespace assay::simt

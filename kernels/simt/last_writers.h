@@ -19,12 +19,12 @@ struct Writer {
   // The scope of an atomic operation.
   enum class How : uint8_t { kPlain, kAtomicInBlock, kAtomic, kAtomicInSystem };
   Site site;
-  uint32_t launch = 0; // of Memory's count; 0: nobody
+  uint32_t launch = 0; // number of the launch in Memory; 0: nobody
   uint32_t block = 0;
-  uint32_t stamp = 0; // of OrderGraph
+  uint32_t stamp = 0; // stamp of OrderGraph
   uint16_t thread = 0;
   How how = How::kPlain;
-  uint8_t bytes = 0;  // of an atomic operation
+  uint8_t bytes = 0;  // bytes of an atomic operation
   bool takes = false; // an atomic load whose value must not be overwritten first
 };
 
@@ -79,7 +79,7 @@ private:
       f(chunk.writers[i]);
   }
 
-  std::vector<Chunk> chunks_; // of addresses that are multiples of kChunkBytes
+  std::vector<Chunk> chunks_; // chunks at addresses that are multiples of kChunkBytes
   uintptr_t first_ = 0;       // number of chunks_[0]
 };
 

@@ -32,7 +32,7 @@ struct BufferInfo {
   Access access = Access::kReadWrite;
   std::string tag;            // the name used in messages
   uint64_t bytes_read = 0;    // by device code, summed over accesses
-  uint64_t bytes_written = 0; // likewise
+  uint64_t bytes_written = 0; // by device code, summed over accesses
 };
 
 // The global memory of a Stream: every buffer that device code may touch. Addresses are host

@@ -57,7 +57,7 @@ private:
     std::vector<uint32_t> blocks; // in the order in which they begin
     size_t next = 0;
     std::vector<std::unique_ptr<Executor>> begun; // and not ended
-    NodeId knowledge = 0;                         // of the blocks that have ended
+    NodeId knowledge = 0;                         // what the ended blocks knew
     LaunchStatus status = LaunchStatus::kOk;
     bool ended() const { return begun.empty() && next == blocks.size(); }
   };
@@ -67,7 +67,7 @@ private:
     std::optional<Launch> launch; // in progress
     uint32_t launches = 0;
     uint32_t latest = 0; // number of its latest launch
-    NodeId before = 0;   // of its next launch
+    NodeId before = 0;   // what its next launch knows before
   };
   // Who may go next: a body, a block that has begun, or a block that begins.
   struct Turn {
@@ -136,7 +136,7 @@ std::vector<uint32_t> RankRun::block_order(uint32_t blocks, uint32_t nth_launch)
   std::iota(order.begin(), order.end(), 0u);
   if (stream_.schedule.order == Order::kDescending) std::reverse(order.begin(), order.end());
   if (stream_.schedule.order != Order::kSeeded) return order;
-  ScheduleRandom random(stream_.schedule.seed + nth_launch); // the same for all ranks
+  ScheduleRandom random(stream_.schedule.seed + nth_launch); // all ranks have the same seed
   for (uint32_t i = blocks; i > 1; --i)
     std::swap(order[i - 1], order[random.below(i)]);
   return order;

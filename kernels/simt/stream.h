@@ -18,7 +18,7 @@ struct Stream {
   Memory memory;
   Schedule schedule;
   Counters counters;
-  NumberTable numbers;         // of kernels whose words are handles; kept between launches
+  NumberTable numbers;         // numbers of kernels whose words are handles; kept between launches
   std::vector<Hazard> hazards; // appended to by launch(); at most one per launch
   bool strict_global = true;   // every global access must hit a registered buffer
 };

@@ -5,7 +5,7 @@
     PYTHONPATH=kernels/torch python3 kernels/torch/beside_bench.py --build build/cuda --only "llama8b b32 4k" --json FILE
 
 A cell is timed by `bench_decode`, then in this process by the C call and by the operator, each in a CUDA graph over the cell's page
-sets as the bench makes them (kernels/bench/README.md), then by `bench_decode` again. `operator` is the operator over the C call: what
+sets as the bench makes them (kernels/bench/REFERENCE.md), then by `bench_decode` again. `operator` is the operator over the C call: what
 the binding adds on the device (both without an LSE, which the bench writes). `bench` is the operator over the mean of both benches,
 whose graphs C++ starts some microseconds sooner: cells whose graph takes less than some 300 us show that. `control` is the second
 bench over the first. Exit code 0, 1 where an operator is beyond --within of the C call, 3 without a GPU."""

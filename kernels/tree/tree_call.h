@@ -14,19 +14,19 @@ namespace assay {
 struct TreePlanCall {
   bool empty;
   TreeInput tree;     // shape.batch 0: none is looked for
-  SplitPlanShape own; // of the unique suffix
+  SplitPlanShape own; // shape of the unique suffix
   void *plan;         // the SplitPlan, and behind it the tree
 };
 
 struct TreeCall {
-  SplitKvCall own; // of the unique suffix; without a tree of all
+  SplitKvCall own; // call of the unique suffix, or of all keys without a tree
   TreePlanCall planner;
   PartialParams shared; // partial states of the shared keys
   bool empty;
   bool may_share() const { return planner.tree.shape.batch > 0; }
 };
 
-/// Of a call with a tree: where its plan holds it.
+/// Where the plan of a call holds its tree.
 TreeOutput tree_output_of(const TreePlanCall &call);
 
 /// The unique suffix as in paged_attention_v2, the shared ones as in the wide cascade kernel.

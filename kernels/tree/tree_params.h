@@ -8,7 +8,7 @@
 
 namespace assay {
 
-/// Of the kernel of shared keys.
+/// Parameters of the kernel of shared keys.
 struct TreeSharedParams {
   AttentionParams attention;
   PagedKvParams kv;
@@ -16,14 +16,14 @@ struct TreeSharedParams {
   FastDivisor query_rows, gqa_group_size; // rows of a (request, kv head), and of one token of it
   const TreeItem *items;
   const int32_t *members;
-  int32_t blocks;             // of the grid
+  int32_t blocks;             // blocks of the grid
   float *o_accum, *lse_accum; // partial states, LSE in base 2; o before v_scale
 
   ASSAY_FIELDS(attention, kv, features, query_rows.divisor, gqa_group_size.divisor, items, members,
                blocks, o_accum, lse_accum)
 };
 
-/// Of the kernel of the unique suffixes, which finishes the call.
+/// Parameters of the kernel of the unique suffixes, which finishes the call.
 struct TreeAttentionParams {
   SplitKvParams own;
   const TreeCoord *coords;

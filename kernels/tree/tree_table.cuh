@@ -56,7 +56,7 @@ inline constexpr TreeInstantiation kTree[] = {
 #undef ASSAY_INSTANTIATE_SIMT
 };
 
-/// Of a call that may share keys.
+/// Finds the kernels of a call that may share keys.
 inline assay_status find_tree_kernels(const TreeCall &call, Launch<TreeCall> &launch) {
   const TreeInstantiation *found = nullptr;
   ASSAY_RETURN_IF_ERROR(find_instantiation(kTree, call.own.paged.shape, found));

@@ -19,8 +19,8 @@ namespace assay::oracle {
 struct RowProblem {
   std::span<const float> q;
   const KeySet *keys = nullptr;
-  assay_dtype dtype = ASSAY_BF16; ///< of q
-  assay_dtype o_dtype = -1;       ///< of the output; -1: as q
+  assay_dtype dtype = ASSAY_BF16; ///< type of q
+  assay_dtype o_dtype = -1;       ///< type of the output; -1: as q
   float sm_scale = 1.0f;
   assay_lse_base lse_base = ASSAY_LSE_NATURAL;
   RowFeatures features; ///< `keys` holds the sink exactly when features.has_sink()
@@ -61,7 +61,7 @@ inline double key_distance(const RowProblem &problem, size_t j) {
 struct ReplayedRow {
   std::vector<Enclosure> o;
   std::vector<BudgetTerms> budget;
-  double ambiguous_fraction = 0.0; ///< of keys whose rounded P the replay cannot tell
+  double ambiguous_fraction = 0.0; ///< share of keys whose rounded P the replay cannot tell
   Enclosure lse;                   ///< T2 only
   double lse_budget = 0.0;
 

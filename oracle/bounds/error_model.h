@@ -44,12 +44,12 @@ struct ErrorModel {
   double sum_limit;       ///< from here on a row sum may be infinite
   double exp2, log2, rcp;
   double conversion;              ///< relative error of exponents and logarithms of another base
-  double tanh;                    ///< of the softcap, absolute
-  double score_unit, score_floor; ///< of rounding a score: relative, of a subnormal; 0: it is not
+  double tanh;                    ///< absolute error of the softcap
+  double score_unit, score_floor; ///< error of rounding a score: relative, subnormal; or 0
   double score_limit;             ///< from here on a score may be infinite
-  double partial_unit, partial_floor; ///< of storing O of a partial, likewise
+  double partial_unit, partial_floor; ///< error of storing O of a partial: relative, of a subnormal
   double partial_limit;               ///< from here on a stored O may be infinite
-  double q_error;                     ///< of an element of Q, per largest |q|
+  double q_error;                     ///< error of an element of Q, per largest |q|
   int sum_depth;
   int tile;   ///< keys between two updates of the running maximum
   int states; ///< merged in a block
@@ -64,13 +64,13 @@ void store_partials(ErrorModel &model, const Format *format);
 
 /** How the keys of one row are cut up; exact with a tile order, upper limits without. */
 struct RowShape {
-  int64_t tiles;     ///< of one state, at most
+  int64_t tiles;     ///< the most of one state
   int64_t pv_blocks; ///< block-FMA steps of one state's accumulator, at most
   int states;        ///< per split
   int splits;
   int stages;   ///< merges through (O, LSE) partials that follow
-  int64_t keys; ///< of one state, at most
-  int stored;   ///< of the stages, those before which O of a partial is stored
+  int64_t keys; ///< the most of one state
+  int stored;   ///< stages before which O of a partial is stored
 };
 
 /** `stages`: with the merge of a sink, which is a split of its own. `span`: keys from the first to the

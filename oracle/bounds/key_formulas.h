@@ -54,7 +54,7 @@ ORACLE_HOST_DEVICE inline double moved_by(double y, double cap, double change) {
 }
 
 ORACLE_HOST_DEVICE inline Logit softcapped(const Logit &y, double cap, double tanh_error) {
-  constexpr double kTanhError = 0x1p-50; // of both libraries, with room; certified by the tests
+  constexpr double kTanhError = 0x1p-50; // covers both libraries, with room; certified by the tests
   Logit capped;
   capped.x = cap * tanh(y.x / cap);
   const double size = fabs(capped.x);
@@ -167,7 +167,7 @@ inline constexpr double kShrink = 1.0 - 0x1p-20; ///< at most 1 / kSlack
 /** A key on the scale 2^-x_max: its weight, how well that is known, and what a kernel's may be. */
 struct KeyWeight {
   double weight = 0.0;
-  double error = 0.0; ///< of `weight`, relative
+  double error = 0.0; ///< relative error of `weight`
   double omega = 1.0; ///< relative error of the kernel's effective weight
   double low = 0.0;   ///< lower limit of a kernel's effective weight; 0: may be flushed
   double log_omega = 0.0;

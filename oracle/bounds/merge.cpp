@@ -12,7 +12,7 @@ namespace assay::oracle {
 namespace {
 
 struct States : MergeNumbers {
-  std::vector<float> o; // of the live states
+  std::vector<float> o; // O of the live states
   std::vector<double> lse, weight, omega;
 };
 

@@ -35,7 +35,7 @@ ORACLE_HOST_DEVICE inline Rounded round_window(const Format &format, int scale_l
 /** What a tile's keys have in common. */
 struct TileErrors {
   double omega; ///< exponent error and exp2 factors that its share meets after its P was computed
-  double scale; ///< of its weights on the row's scale, over Z
+  double scale; ///< factor from its weights to the row's scale, over Z
   double parts; ///< two parts: an accumulator each, and the sum of both
   double steps; ///< rounding errors of P.V from it on
 };
@@ -119,7 +119,7 @@ ORACLE_HOST_DEVICE inline ReplayedKey replay_key(const RowNumbers &row, const Fo
 struct ReplayNumbers {
   double denominator = 0.0; ///< mean of Omega^pre: multiplies |o'|
   double mass_low = 1.0;
-  bool two_parts = false; ///< of some tile
+  bool two_parts = false; ///< some tile has P in two parts
 
   ORACLE_HOST_DEVICE bool informative(const RowNumbers &row, bool vague) const {
     return !row.coarse && !row.vague && !vague && mass_low > 0.5;

@@ -78,7 +78,7 @@ struct OneLane {
     still happen to a tile's share. Maxima and counts are exact, whoever joins them. */
 template <class Lanes>
 ORACLE_HOST_DEVICE inline void scan_state(const Lanes &lanes, TileView *first, TileView *last) {
-  double high = -HUGE_VAL, top = -HUGE_VAL, low = -HUGE_VAL; // of the tiles behind
+  double high = -HUGE_VAL, top = -HUGE_VAL, low = -HUGE_VAL; // maxima of the tiles behind
   for (TileView *from = first; from < last; from += lanes.size()) {
     TileView *tile = from + lanes.rank();
     const bool has = tile < last;
@@ -124,7 +124,7 @@ struct ReplayScale {
 /** What either scale costs. */
 struct ScaleCosts {
   double exact = 0.0, mass_elsewhere = 0.0, cost_elsewhere = 0.0;
-  double deviation = -1.0; ///< of the last tile of the reference; below 0: there is none
+  double deviation = -1.0; ///< deviation of the last tile of the reference; below 0: there is none
 
   ORACLE_HOST_DEVICE void add(const TileView &tile) {
     exact += tile.mass * tile.deviation;
@@ -136,7 +136,8 @@ struct ScaleCosts {
     }
   }
   ORACLE_HOST_DEVICE ReplayScale cheaper() const {
-    // Where both cost the same, sums of masses that end in other last bits must not choose.
+    // The tie-break. Host and GPU sum in different orders; the factor makes both choose the same
+    // scale when the costs are equal.
     const double other = (cost_elsewhere + mass_elsewhere * deviation) * (1.0 + 0x1p-30);
     const bool reference = deviation >= 0.0 && other < exact;
     return reference ? ReplayScale{true, deviation} : ReplayScale{};

@@ -32,7 +32,7 @@ struct BudgetTerms {
 /** Of the call and of the row's head. */
 struct RowFacts {
   RowFeatures features;
-  Format output{}, operand{}; ///< of O as it is written; of what the products see
+  Format output{}, operand{}; ///< format of O as it is written; of what the products see
   bool output_fp8 = false;
   bool rounds_kv = false; ///< K and V are rounded behind their scales
   bool rounded_before_scale = false;
@@ -49,16 +49,16 @@ struct RowNumbers {
   double scale = 0.0;       ///< c = sm_scale * k_scale * log2(e)
   double scale_error = 0.0; ///< relative error of the kernel's
   double kv_unit = 0.0;     ///< what an element of K or V is off by, relative: scales of tokens
-  double q_error = 0.0;     ///< of an element of Q as the products see it
+  double q_error = 0.0;     ///< error of an element of Q as the products see it
   double q_least = 0.0;     ///< below it an element of Q may be aligned as if it were this
   double q_sum = 0.0;       ///< sum of |q|
-  double x_max = 0.0;       ///< of the computed x: the common scale 2^-x_max is exact by choice
+  double x_max = 0.0;       ///< largest computed x: the common scale 2^-x_max is exact by choice
   double x_abs = 0.0;       ///< limit of every |logit|, the kernel's included
   double x_error_max = 0.0;
   double z = 0.0;              ///< sum of the weights
   double weight_error = 0.0;   ///< largest relative error of a computed weight
   double mass_error = 0.0;     ///< their mean under the softmax weights
-  double omega_mean = 0.0;     ///< of omega, under the softmax weights
+  double omega_mean = 0.0;     ///< mean of omega, under the softmax weights
   double log_omega_max = 0.0;  ///< log2 of the largest 1 + omega
   double mass_low = 1.0;       ///< lower limit of sum pi_j (1 + w_j), |w_j| <= omega_j
   double sum_low = 1.0;        ///< lower limit of a kernel's row sum on its own scale

@@ -171,8 +171,8 @@ std::vector<float> values_of(assay_dtype dtype) {
   return all;
 }
 
-// Of every pattern of bits: an array read is a third of the time of load_element. Made when the
-// program starts: a process that is forked while another thread makes them would wait for ever.
+// Values of every pattern of bits: an array read takes a third of the time of load_element. They
+// are made when the program starts, as a process forked while another thread makes them would hang.
 const std::vector<float> kFp16Values = values_of(ASSAY_FP16);
 const std::vector<float> kE4m3Values = values_of(ASSAY_E4M3);
 const std::vector<float> kE5m2Values = values_of(ASSAY_E5M2);

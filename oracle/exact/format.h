@@ -13,7 +13,7 @@ namespace assay::oracle {
 struct Format {
   double unit_roundoff;      ///< relative error of one rounding of a normal value
   int mantissa_bits;         ///< stored fraction bits
-  int min_exponent;          ///< of the smallest normal value
+  int min_exponent;          ///< exponent of the smallest normal value
   double max_finite;         ///< largest finite value
   double overflow_threshold; ///< magnitudes from here on round to infinity
 };

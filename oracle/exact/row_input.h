@@ -28,7 +28,7 @@ struct RowFeatures {
   float sink = 0.0f;     ///< natural base
   int64_t behind = 0;    ///< how far the last visible key stands behind the row's own position
   Shard shard;           ///< at which positions the keys are
-  int64_t first_key = 0; ///< of the row, in its list
+  int64_t first_key = 0; ///< the row's first key in its list
   bool has_sink() const; ///< a sink that counts: its logit is finite
   /// The kernel applies a map to its logits before the softmax.
   bool mapped() const { return softcap > 0.0f || alibi; }
@@ -40,8 +40,8 @@ struct RowFeatures {
  * is RowFeatures::sink.
  */
 struct KeySet {
-  int head_dim = 0;        ///< of a key
-  int v_dim = 0;           ///< of a value; 0: as wide as a key
+  int head_dim = 0;        ///< dims of a key
+  int v_dim = 0;           ///< dims of a value; 0: as wide as a key
   bool sink = false;       ///< the last key is the sink
   std::vector<float> k, v; ///< [n, head_dim] and [n, value_dim()], exact
 

@@ -30,10 +30,10 @@ public:
   int32_t dtype() const { return array_.dtype; }
   const void *data() const { return array_.data; }
 
-  int64_t integer(int64_t at) const;              ///< of a vector of ASSAY_INT32 or ASSAY_INT64
-  int64_t integer(int64_t row, int64_t at) const; ///< of a matrix
-  std::vector<float> floats() const;              ///< of a vector
-  float number(int64_t row, int64_t at) const;    ///< of ASSAY_FP32; of a vector row 0
+  int64_t integer(int64_t at) const; ///< element of a vector of ASSAY_INT32 or ASSAY_INT64
+  int64_t integer(int64_t row, int64_t at) const; ///< element of a matrix
+  std::vector<float> floats() const;              ///< all elements of a vector
+  float number(int64_t row, int64_t at) const;    ///< element of ASSAY_FP32; a vector is row 0
   int dims() const { return array_.dims; }
 
   [[noreturn]] void fail(const std::string &what) const;

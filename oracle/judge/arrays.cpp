@@ -13,7 +13,7 @@
 namespace assay::oracle {
 namespace {
 
-constexpr int64_t kMaxKeys = int64_t{1} << 30; // of a request: positions are int32
+constexpr int64_t kMaxKeys = int64_t{1} << 30; // keys of a request: positions are int32
 constexpr int64_t kMaxRows = int64_t{1} << 30;
 constexpr int64_t kMaxDim = 1 << 16;
 

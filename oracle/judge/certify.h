@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same references in interval arithmetic at any precision: certifies the fast path, and decides
-// what it leaves undecided.
+// Computes the references in interval arithmetic at any precision: this certifies the fast path and
+// decides what it leaves undecided.
 #pragma once
 
 #include <cstdint>

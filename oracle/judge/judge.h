@@ -17,7 +17,7 @@ namespace assay::oracle {
  */
 struct CertifySample {
   std::function<bool(int row, int head, size_t keys)> row; ///< keys: 0 for merges
-  std::function<std::vector<int>(int row, int head)> dims; ///< of such a row
+  std::function<std::vector<int>(int row, int head)> dims; ///< dims of such a row
 };
 
 /** Inputs and outputs are read through `memory`; outputs from `outputs` alone. */

@@ -11,7 +11,7 @@ namespace {
 /// Judges rows on several threads; reports are joined in the order of the rows.
 Report judge_rows(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
                   const std::vector<int> &chosen, int threads) {
-  constexpr size_t kRowsOfATask = 4; // of one request they share their keys
+  constexpr size_t kRowsOfATask = 4; // rows of one request share their keys
   const size_t tasks = (chosen.size() + kRowsOfATask - 1) / kRowsOfATask;
   std::vector<Report> reports(tasks);
   on_threads(tasks, threads, [&](size_t task) {

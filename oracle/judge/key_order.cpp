@@ -8,7 +8,7 @@
 namespace assay::oracle {
 namespace {
 
-constexpr int64_t kMaxTiles = int64_t{1} << 28; // of a call
+constexpr int64_t kMaxTiles = int64_t{1} << 28; // tiles of a call
 
 [[noreturn]] void no_order(OrderError::Kind kind, const std::string &why) {
   throw OrderError(kind, "declared key order: the kernel does not give it: " + why);

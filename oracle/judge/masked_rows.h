@@ -34,7 +34,7 @@ private:
   ArrayView mask_, indptr_;
   Strides token_;
   int64_t at_ = 0, next_ = 0, keys_ = 0; ///< where the request's part begins and ends; its keys
-  int64_t last_ = 0;                     ///< of all requests
+  int64_t last_ = 0;                     ///< the last of all requests
 };
 
 } // namespace assay::oracle

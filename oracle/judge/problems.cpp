@@ -11,7 +11,7 @@
 namespace assay::oracle {
 namespace {
 
-constexpr int kMaxSplits = 1024; // of a row that the kernel cuts as it likes
+constexpr int kMaxSplits = 1024; // splits of a row that the kernel cuts as it likes
 /// Decoded keys of a list that are kept for its other rows, in floats: 256 MB.
 constexpr int64_t kMaxKept = int64_t{1} << 26;
 
@@ -85,7 +85,7 @@ void AttentionReader::require_splits(const TileOrder &order) const {
                      std::to_string(splits) + " splits, max_splits is " + std::to_string(declared));
 }
 
-/// Of the keys that the row sees, counted from the first of them.
+/// The order of the keys that the row sees, counted from the first of them.
 TileOrder AttentionReader::row_order(int row) const {
   if (!model_.order) return {};
   const auto at = static_cast<size_t>(row);

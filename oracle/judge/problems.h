@@ -69,9 +69,9 @@ private:
   struct Seen {
     int rows = 0, begin = 0, end = 0;
   };
-  std::vector<Seen> seen_;                       ///< [lists]
-  int row_ = -1, kv_head_ = -1;                  ///< of keys_; order_ is of row_
-  int list_ = -1;                                ///< of list_keys_
+  std::vector<Seen> seen_;      ///< [lists]
+  int row_ = -1, kv_head_ = -1; ///< row and kv head of keys_; order_ belongs to row_
+  int list_ = -1;               ///< list of list_keys_
   std::vector<std::optional<KeySet>> list_keys_; ///< [kv heads] where several rows share a list
   KeySet keys_;
   std::optional<KeySet> sunk_keys_;

@@ -35,7 +35,7 @@ struct ElementReport {
 struct Report {
   Verdict verdict = Verdict::kInside; ///< the worst of all elements
   uint64_t elements = 0;              ///< outputs and LSEs looked at
-  uint64_t claimed = 0;               ///< of those, the ones the oracle makes a claim about
+  uint64_t claimed = 0;               ///< those about which the oracle makes a claim
   uint64_t no_claim = 0;
   uint64_t escalated = 0;      ///< decided in interval arithmetic
   uint64_t certified_rows = 0; ///< references recomputed in interval arithmetic
@@ -44,7 +44,7 @@ struct Report {
   double worst_ratio_t2 = NAN;
   double worst_ratio_lse = NAN; ///< NaN: no LSE was written
   ElementReport worst;
-  uint64_t declared_away = 0; ///< of no_claim: the same kernel without errors would have a claim
+  uint64_t declared_away = 0; ///< those of no_claim that would have a claim without declared errors
   BudgetSizes budgets;        ///< the tightest of each output's tiers
   std::vector<ElementReport> findings; ///< the first 16
   uint64_t finding_count = 0;

@@ -104,7 +104,7 @@ public:
     int32_t begin, end; ///< indices in the cache
     int32_t behind;     ///< the last of them, behind the query token
   };
-  /// Of the query token `back` tokens in front of the end of its request.
+  /// The keys of the query token `back` tokens in front of the end of its request.
   Keys of(int request, int back) const {
     const int64_t position = tokens(request) - back;
     if (position < 0) return {0, 0, 0};

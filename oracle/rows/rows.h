@@ -44,18 +44,18 @@ struct KeyPool {
 
 /** Keys that follow each other in one page of a pool. K and V need not share pages. */
 struct KeyRun {
-  int32_t position; ///< of the first of them in its list
+  int32_t position; ///< position of the first of them in its list
   int32_t count;
   int32_t pool;
-  int64_t k_at, v_at;                     ///< of the first of them, kv head 0
-  int64_t k_scale_at = 0, v_scale_at = 0; ///< likewise
+  int64_t k_at, v_at;                     ///< place of the first of them, kv head 0
+  int64_t k_scale_at = 0, v_scale_at = 0; ///< place of its scales, kv head 0
 };
 
 /** What a query head brings along. */
 struct HeadInput {
   int kv_head = 0;
-  float k_scale = 1.0f, v_scale = 1.0f; ///< of fp8 K and V
-  float slope = 0.0f;                   ///< of ALiBi, natural base
+  float k_scale = 1.0f, v_scale = 1.0f; ///< scales of fp8 K and V
+  float slope = 0.0f;                   ///< slope of ALiBi, natural base
   float sink = 0.0f;                    ///< a logit, natural base
 };
 
@@ -66,7 +66,7 @@ struct HeadInput {
 struct AttentionRows {
   RowOutputs out;
   assay_dtype q_dtype = ASSAY_BF16, kv_dtype = ASSAY_BF16;
-  int head_dim = 0; ///< of q and k; that of v is out.dims
+  int head_dim = 0; ///< dims of q and k; v has out.dims
   float sm_scale = 1.0f, softcap = 0.0f;
   float o_scale = 1.0f; ///< outputs are stored divided by it
   bool alibi = false, sinks = false;
@@ -82,7 +82,7 @@ struct AttentionRows {
   int64_t q_stride_head = 0;
   std::vector<int32_t> list, begin, end; ///< [rows]
   std::vector<int32_t> behind;           ///< [rows]; empty: 0 for all
-  Shard shard;                           ///< of every list: which tokens it holds
+  Shard shard;                           ///< which tokens every list holds
   /// [rows] keys from the first to the last that a row sees, hidden ones between them counted;
   /// empty: none are hidden.
   std::vector<int32_t> span;
@@ -118,7 +118,7 @@ struct StateArray {
 /** A stored state of one row, all heads. */
 struct StoredState {
   int32_t array;
-  int64_t o_at, lse_at; ///< of head 0
+  int64_t o_at, lse_at; ///< place of head 0
 };
 
 /** Merges: row r merges the states [first[r], first[r + 1]). */

@@ -93,7 +93,7 @@ TEST(Bounds, NeverShrinkWhenADeclaredErrorGrows) {
   }
 }
 
-/// The same key n times, each with the value 1: nothing changes with n but what n itself costs.
+/// A row of n equal keys with value 1: nothing changes with n but what n itself costs.
 RowReference equal_keys(int n, float logit, double exp2_error) {
   KeySet keys;
   keys.head_dim = 16;

@@ -8,7 +8,7 @@ namespace assay::oracle::test {
 namespace {
 
 constexpr int kMostKeys = 500;
-constexpr size_t kMostLines = 4;                      // of a kind
+constexpr size_t kMostLines = 4;                      // lines of a kind
 constexpr double kNarrow = 1.0 - 1e-6, kWide = 1.001; // budgets, of the host's
 
 void note(CallTally &tally, const std::string &kind, const std::string &what) {
@@ -18,7 +18,7 @@ void note(CallTally &tally, const std::string &kind, const std::string &what) {
 
 /// Where something is wrong, to find it again.
 struct Place {
-  uint64_t number; ///< of the call
+  uint64_t number; ///< number of the call
   const char *regime;
   int row, head, dim, tier;
 

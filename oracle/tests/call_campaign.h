@@ -33,7 +33,7 @@ struct CallTally {
   uint64_t calls = 0, refused = 0, rows = 0;
   uint64_t emulated = 0; ///< outputs and LSEs
   uint64_t judged = 0;   ///< by the bodies: certainly inside, once by the passes, once by all tiers
-  uint64_t wide = 0, formats = 0; ///< of those, of kernels with wide errors, with formats
+  uint64_t wide = 0, formats = 0; ///< those of kernels with wide errors, with formats
   uint64_t host_rows = 0;         ///< left to the host
   uint64_t no_claim = 0, violations = 0, undecided = 0;
   double t0 = 0, t1 = 0, t2 = 0, lse = 0; ///< largest |error| / bound

@@ -19,7 +19,7 @@ struct Case {
   float sm_scale = 1.0f;
   Emulation emulation;
   int splits = 1;
-  TileOrder order; ///< of the visible keys
+  TileOrder order; ///< order of the visible keys
   RowFeatures features;
   KeySet sunk; ///< the keys and the sink, and their order
   TileOrder sunk_order;

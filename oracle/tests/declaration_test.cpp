@@ -108,7 +108,7 @@ TEST(Declaration, FieldsMustAgree) {
   a = declared({});
   for (int32_t bad : {kIntMin, -1, 4, kIntMax})
     expect_defect("partial_format", &A::partial_format, bad);
-  for (int32_t bad : {kIntMin, -1, 1, 17, kIntMax}) // of partials that are not stored
+  for (int32_t bad : {kIntMin, -1, 1, 17, kIntMax}) // no partials are stored
     expect_defect("stored_merges", &A::stored_merges, bad);
   a.partial_format = ASSAY_FORMAT_CALL;
   EXPECT_EQ(declaration_defect(a), "stored_merges is 0, expected 1 .. merge_stages");

@@ -69,7 +69,7 @@ std::map<Mutant, Kills> kill_table(const Setting &s) {
     std::mt19937_64 random(static_cast<uint64_t>(800 + run));
     const RowData row = draw_row(Regime::kNormal, ASSAY_BF16, s.n, s.d, random);
     const RowData extra = draw_row(Regime::kNormal, ASSAY_BF16, 1, s.d, random);
-    RowReference reference; // the same for every mutant: it knows the right inputs only
+    RowReference reference; // equal for every mutant: it knows the right inputs only
     std::vector<double> plain;
     for (int m = 0; m < static_cast<int>(Mutant::kNoSoftcap); ++m) { // feature_test has the rest
       Emulation emulation;

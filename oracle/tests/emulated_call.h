@@ -17,7 +17,7 @@ struct CallDraw {
   Case common; ///< without a row: types, arithmetic, scale, features
   assay_dtype kv_dtype = ASSAY_BF16;
   int dim = 64, heads = 1;
-  bool wide = false, formats = false; ///< of which kind its errors are
+  bool wide = false, formats = false; ///< the kind of its errors
   struct List {
     Regime regime;
     RowData row;
@@ -54,7 +54,7 @@ private:
   std::vector<std::byte> block_;
   size_t v_ = 0, q_ = 0, o_ = 0, lse_ = 0; ///< where they begin; K begins at 0
   int page_ = 16;
-  std::vector<int> pages_; ///< of the pool, shuffled
+  std::vector<int> pages_; ///< pages of the pool, shuffled
   size_t next_page_ = 0;
 };
 

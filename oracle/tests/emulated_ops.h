@@ -23,7 +23,7 @@ public:
 
   float exp2(float x) const;
   float log2(float x) const;
-  /// Of the kernel's base. Half of the natural ones convert their argument and result.
+  /// Functions of the kernel's base. Half of the natural ones convert their argument and result.
   float exponential(float x) const;
   float logarithm(float x) const;
   float rcp(float x) const;

@@ -11,7 +11,7 @@
 namespace assay::oracle::test {
 namespace {
 
-constexpr int kLanes = 4; // of a row sum
+constexpr int kLanes = 4; // lanes of a row sum
 constexpr float kNegInf = -INFINITY;
 
 struct State {
@@ -28,7 +28,7 @@ struct Row {
   RowFeatures features;
   float softmax_scale;                         // from scores to logits: 1 behind a map
   const Format *p_format, *sum_format;         // null: fp32
-  const Format *partial_format, *score_format; // likewise
+  const Format *partial_format, *score_format; // null: not rounded
   float log2e;     // from natural logits to this kernel's: 1 in the natural base
   int marked_tile; // where the single-tile mutants strike
   int tile_index = 0;

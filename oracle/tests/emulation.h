@@ -42,7 +42,7 @@ enum class Mutant {
   kNoSoftcap,
   kAlibiOffByOne,
   kSinkPerSplit,
-  kScaleIgnored, ///< of K: as if the head's were 1
+  kScaleIgnored, ///< K's scale is taken as 1
   kCount
 };
 const char *mutant_name(Mutant mutant);
@@ -66,13 +66,13 @@ struct Emulation {
   int p_parts = 1;                           ///< 2: what rounding took from P, rounded, meets V too
   assay_format p_format = ASSAY_FORMAT_CALL; ///< without blocks: unrounded
   assay_format sum_format = ASSAY_FORMAT_FP32;
-  assay_format partial_format = ASSAY_FORMAT_FP32; ///< of O of a split, before each merge
+  assay_format partial_format = ASSAY_FORMAT_FP32; ///< format of O of a split, before each merge
   assay_format score_format = ASSAY_FORMAT_FP32;   ///< half of the kernels round scaled scores
   int p_scale_log2 = 0;                            ///< weights meet V times 2^this
-  assay_format kv_format = ASSAY_FORMAT_FP32;      ///< of fp8 K and V times their scales
+  assay_format kv_format = ASSAY_FORMAT_FP32;      ///< format of fp8 K and V times their scales
   bool rounded_before_scale = false;               ///< O, then v_scale
   bool natural = false;                      ///< exponentials, logarithms and LSEs of partials
-  assay_format q_format = ASSAY_FORMAT_FP32; ///< of Q, scaled to its largest value
+  assay_format q_format = ASSAY_FORMAT_FP32; ///< format of Q, scaled to its largest value
   int states = 1;                            ///< per split
   bool combine = true;                       ///< through (O, LSE) partials even with one split
   int stages = 1;                            ///< merges through partials; 2: halves first

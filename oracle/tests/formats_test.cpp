@@ -168,7 +168,7 @@ TEST(Formats, CountsBeyondTheKeysOfARowCostNoMore) {
   EXPECT_EQ(exact.lse_budget, wide.lse_budget);
 }
 
-// The same row in doubles is inside what fp64 accumulators allow; a chain of fp32 is not.
+// A row computed in doubles is inside what fp64 accumulators allow; a chain of fp32 is not.
 TEST(Formats, WideAccumulatorsAreHeldToTheirWidth) {
   int outside = 0;
   for (uint64_t number = 0; number < 40; ++number) {

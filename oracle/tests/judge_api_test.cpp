@@ -159,7 +159,7 @@ TEST(JudgeApi, TheWorstElementIsNamedNotTheFirst) {
   EXPECT_EQ(report.worst.ratio, report.worst_ratio);
 }
 
-/// The same bits through another description of the same memory.
+/// Expects equal reports for two descriptions of the same memory.
 void expect_same(const assay_judge_report &a, const assay_judge_report &b) {
   EXPECT_EQ(a.verdict, b.verdict);
   EXPECT_EQ(a.worst_ratio, b.worst_ratio);

@@ -42,10 +42,10 @@ struct Options {
   std::vector<int> lengths = {300, 0, 1, 64, 129};
   int window = 0;
   float softcap = 0.0f, size = 1.0f, v_size = 1.0f;
-  float q_error = 0x1p-39f; ///< of Q, relative to its largest element
+  float q_error = 0x1p-39f; ///< error of Q, relative to its largest element
   bool alibi = false, sinks = false, scales = false, specials = false, base2 = false;
-  int tile = 0;               ///< of a declared order; 0: none
-  int splits = 1, states = 1; ///< of that
+  int tile = 0;               ///< tile of a declared order; 0: none
+  int splits = 1, states = 1; ///< splits and states of that order
   bool two_parts = false, replay_scores = false;
   assay_format score_format = ASSAY_FORMAT_FP32;
 };
@@ -196,7 +196,7 @@ private:
     for (int row = 0; row < rows.out.rows(); ++row)
       for (int head = 0; head < rows.out.heads; ++head) {
         const RowReference exact = attention_row(reader.problem(row, head));
-        // Of the tightest tier: a right kernel's weights are rounded.
+        // The tightest tier gives the centre, because a right kernel's weights are rounded.
         const auto &o = exact.t2.applies() ? exact.t2.o : exact.t1.applies() ? exact.t1.o : exact.o;
         for (int dim = 0; dim < rows.out.dims; ++dim)
           store_element(rows.out.dtype, o_of(row, head, dim), 0,

@@ -113,7 +113,7 @@ void spoil_tokens(const Spoiler &spoil, assay_paged_params &p) {
   if (p.lse != nullptr) spoil.output_stride("lse_stride_token", p.lse_stride_token, 1, tokens, 1);
 }
 
-/// Of a shard: a kernel that knows of none looks at nothing of this.
+/// Spoils the fields of a shard, which a kernel without shards does not read.
 void spoil_shard(const Spoiler &spoil, assay_paged_params &p) {
   if (p.num_ranks == 0) return;
   const Spoiler shape = spoil.of_shape();

@@ -14,7 +14,7 @@ inline constexpr size_t kArrayAlignment = 4;
 int add_buffer(Tensors &t, const std::string &name, bool output, size_t elements, Dtype dtype,
                size_t alignment = kArrayAlignment);
 
-/// Of an input: these elements carry values. Of an output: the call must write them.
+/// Marks elements of an input that carry values, or elements of an output that the call must write.
 void mark_live(Tensors &t, int buffer, int size, int64_t index, int count);
 
 /// Inputs that hold the values.

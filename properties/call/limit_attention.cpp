@@ -203,10 +203,11 @@ private:
     params_.cascade.num_levels = static_cast<int32_t>(params_.levels.size());
   }
 
-  /// As many segments as fit, and one more.
+  /// Asks for as many segments as fit, and for one more.
   void most_segments(CascadeSizes s) const { limit(s, s.segments); }
   void most_requests(CascadeSizes s) const { limit(s, s.batch); }
-  /// `size` is a field of `s`.
+  /// Sets `size`, a field of `s`, to the largest value that the ABI allows and asks for that call;
+  /// then asks for one more, which must be refused.
   void limit(CascadeSizes &s, int64_t &size) const {
     size = largest(kMaxRows, [&](int64_t n) {
       size = n;
@@ -220,7 +221,7 @@ private:
   AbiParams &params_;
   const CallTraits &traits_;
   const Enlarged call_;
-  const int64_t rows_; ///< of a block
+  const int64_t rows_; ///< rows of a block
 };
 
 } // namespace

@@ -23,7 +23,7 @@ int64_t extent(const View &v, int rows, int heads, int width) {
   return rows == 0 || heads == 0 ? 0 : v.at(rows - 1, heads - 1, width - 1) + 1;
 }
 
-/// Of one request or one head a stride means nothing: in half of the cases it is 0.
+/// A stride over one request or one head has no meaning; in half of the cases it is 0.
 bool lone_pieces_are_0_apart(const Problem &p) { return hash_values(p.v.seed, 1u) % 2 == 0; }
 
 /// `room`: rows that there is memory for, where those are more.

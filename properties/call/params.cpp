@@ -8,7 +8,7 @@
 namespace assay {
 namespace {
 
-/// Of a tensor of `d`: exact numbers stand in for every type.
+/// The ABI's dtype of a tensor of `d`; exact numbers replace every type.
 assay_dtype abi_dtype(const Tensors &t, Dtype d) {
   return t.numbers.empty() ? static_cast<assay_dtype>(d) : ASSAY_FIELD61;
 }

@@ -36,7 +36,7 @@ struct TensorValues {
   Dtype dtype;
   int head_dim;
   uint64_t directions; ///< prefix of the hashes of directions
-  double unit;         ///< of scores: head_dim * sm_scale
+  double unit;         ///< unit of scores: head_dim * sm_scale
 };
 
 enum Tensor : uint32_t { kTensorQ = 1, kTensorK, kTensorV };
@@ -148,7 +148,7 @@ public:
     if (of_.kind == Kind::kKey) logit_ = row_values::target_logit(of_.values, at) / of_.unit;
   }
 
-  /// Of the row that `at` names; at.dim does not matter.
+  /// The values of the row that `at` names; at.dim does not matter.
   static RowValues query(const Problem &p, const LogicalIndex &at);
   static RowValues key(const Problem &p, const LogicalIndex &at);
   static RowValues value(const Problem &p, const LogicalIndex &at); ///< also o of a merge input
@@ -178,9 +178,9 @@ private:
 
   TensorValues of_;
   LogicalIndex at_;
-  uint64_t prefix_;  ///< of the hashes of its elements
+  uint64_t prefix_;  ///< prefix of the hashes of its elements
   double scale_;     ///< 2^exponent
-  double logit_ = 0; ///< of kKey: magnitude of its elements
+  double logit_ = 0; ///< magnitude of the elements of kKey
 };
 
 TensorValues query_values(const Problem &p);

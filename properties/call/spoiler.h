@@ -55,7 +55,7 @@ public:
     set(name, field, -multiple);
     if (multiple > 1) set(name, field, field + multiple / 2);
   }
-  /// Of an output with `count` pieces of `width` elements along it.
+  /// Spoils the stride of an output with `count` pieces of `width` elements.
   void output_stride(const std::string &name, int64_t &field, int64_t multiple, int64_t count,
                      int64_t width) const {
     stride(name, field, multiple);

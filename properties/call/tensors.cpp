@@ -22,7 +22,7 @@ int64_t CacheView::v_at(int row, int token, int head, int dim) const {
 uint32_t Tensors::element(int buffer, int size, int64_t index) const {
   const std::byte *at = buffers[buffer].bytes.data() + index * size;
   uint32_t bits = 0;
-  // Of sizes that the compiler knows: this is called for every element of every case.
+  // The sizes are known to the compiler, because this is called for every element of every case.
   if (size == 2)
     std::memcpy(&bits, at, 2);
   else if (size == 1)

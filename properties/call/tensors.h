@@ -75,7 +75,7 @@ struct Tensors {
   /// Not empty: the call's dtype is ASSAY_FIELD61, and handles index this. A run adds to it.
   std::vector<FieldNumber> numbers;
 
-  int rows() const { return query_rows(problem); } ///< of q, o, lse
+  int rows() const { return query_rows(problem); } ///< rows of q, o, lse
   int heads() const { return problem.num_qo_heads(); }
 
   uint32_t bits(const View &view, int row, int head, int i = 0) const;
@@ -86,7 +86,7 @@ struct Tensors {
   /// The row of head_dim elements that begins at `index`.
   void set_row(int buffer, int size, int64_t index, const RowValues &values);
 
-  float scalar(int buffer, int i) const; ///< of an fp32 vector
+  float scalar(int buffer, int i) const; ///< element of an fp32 vector
   void set_scalar(int buffer, int i, float value);
   /// Scales of a kv head; 1 when the case has none.
   float key_scale(int kv_head) const;

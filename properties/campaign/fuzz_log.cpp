@@ -89,7 +89,7 @@ std::vector<std::pair<uint64_t, uint64_t>> on_the_way(const std::vector<std::str
                                                       uint64_t executions) {
   constexpr uint64_t kParts = 8;
   std::vector<std::pair<uint64_t, uint64_t>> points;
-  uint64_t part = 0; // of the last point
+  uint64_t part = 0; // part of the last point
   for (const std::string &line : lines) {
     const uint64_t at = std::strtoull(line.c_str(), nullptr, 10);
     const uint64_t features = first_number(line, " ft: ");

@@ -16,16 +16,16 @@ namespace assay::campaign {
 
 /// After a slice of a task, and of a fuzz target on the way.
 struct Point {
-  double seconds = 0;      ///< of the task so far
-  uint64_t executions = 0; ///< of it so far
-  uint64_t features = 0;   ///< of libFuzzer; of `check` the (kernel, property, class) seen so far
+  double seconds = 0;      ///< time of the task so far
+  uint64_t executions = 0; ///< executions so far
+  uint64_t features = 0;   ///< libFuzzer's count; for `check` (kernel, property, class) seen
 };
 
 struct TaskTotals {
   int slices = 0;                         ///< begun
   int lost = 0;                           ///< begun and never ended: the program was killed
-  uint64_t first_seed = 0, last_seed = 0; ///< of slices begun; the last is the largest
-  double seconds = 0;                     ///< of slices that ended
+  uint64_t first_seed = 0, last_seed = 0; ///< seeds of slices begun; the last is the largest
+  double seconds = 0;                     ///< time of slices that ended
   uint64_t executions = 0;                ///< inputs of a fuzz target, cases of check
   uint64_t features = 0;
   int failing = 0;          ///< slices in a row that ended with the same finding, up to the last
@@ -46,10 +46,10 @@ struct FindingTotals {
 struct Totals {
   std::map<std::string, TaskTotals> tasks;
   std::map<std::string, FindingTotals> findings; ///< by key
-  std::set<std::string> classes;                 ///< of check: kernel/property/class seen
-  Residual residual; ///< of check: classes that its next run shows first
+  std::set<std::string> classes;                 ///< for check: kernel/property/class seen
+  Residual residual; ///< for check: classes that its next run shows first
   int sessions = 0;
-  double seconds = 0; ///< of all slices
+  double seconds = 0; ///< time of all slices
 };
 
 /// Lines of slices: {"begin": task, "slice", "seed", "at"} and {"end": task, "slice", "seconds",

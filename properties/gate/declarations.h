@@ -15,12 +15,12 @@ struct Comparison {
   std::vector<std::string> notes; ///< no less is promised
 };
 
-/// Of two documents of `assay list kernels --json`, kernels of `target` only: declaration-wider,
-/// kernel-gone; new kernels and narrower declarations are notes.
+/// Compares two documents of `assay list kernels --json`, kernels of `target` only: red lines are
+/// declaration-wider and kernel-gone; new kernels and narrower declarations are notes.
 Comparison compare_declarations(const json &base, const json &head, const std::string &target);
 
-/// Of two documents of `assay check --json` over the same draws: envelope-narrower where head's
-/// kernel refuses a value, a class or cases that base's takes.
+/// Compares two documents of `assay check --json` over the same draws: envelope-narrower where
+/// head's kernel refuses a value, a class or cases that base's takes.
 RedLines compare_envelopes(const json &base, const json &head);
 
 /// Entries of `array` whose "name" is `name`; null when there is none.

@@ -39,7 +39,7 @@ Classed described(const json &document, const json &group) {
   return out;
 }
 
-/// Of a line "key = value" of a case; empty where there is none.
+/// The value of a line "key = value" of a case; empty where there is none.
 std::string value_of(const std::string &text, const std::string &key) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);)

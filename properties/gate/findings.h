@@ -17,7 +17,7 @@ struct Classed {
   State state = State::kNew;
   bool red = false; ///< new, or flaky on head alone
   std::string kernel, property, message, fingerprint, how_far, cause, case_text;
-  std::string file, reproduce;         ///< of the case, where it was kept
+  std::string file, reproduce;         ///< file of the case, where it was kept
   std::vector<std::string> properties; ///< that see it, the sharpest first
   Replays base, head;
 };

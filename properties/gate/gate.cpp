@@ -169,7 +169,7 @@ void Gate::judge_added(const Matter &matter) {
 
 int Gate::long_cases(const std::vector<std::string> &kernels) const {
   if (options_.cases > 0) return options_.cases;
-  double cost = 0; // of both sides
+  double cost = 0; // cost of both sides
   for (const Round &round : rounds_)
     if (std::find(kernels.begin(), kernels.end(), round.kernel) != kernels.end())
       cost += round.base.value("seconds", 0.0) + round.head.value("seconds", 0.0);

@@ -23,8 +23,8 @@ struct Options {
   uint64_t seed = 1;
   double budget = 0; ///< seconds of everything; 0: what assay.toml says, or ten minutes
   std::function<double(const std::string &text)> duration; ///< reads "10m"; throws
-  int cases = 0;                   ///< of the long run, per kernel and property; 0: by the budget
-  bool all = false;                ///< every kernel as if the change touched it
+  int cases = 0;    ///< cases of the long run, per kernel and property; 0: by the budget
+  bool all = false; ///< every kernel as if the change touched it
   std::vector<std::string> accept; ///< ids of red lines that a person let pass
 };
 
@@ -79,8 +79,8 @@ private:
     json base, head;
   };
   void hold_declarations(Matter &matter);
-  /// Of head, and asked for: those that the change touches, or the others. GateError for unknown
-  /// ones.
+  /// The kernels of head that are asked for: those that the change touches, or the others.
+  /// GateError for unknown ones.
   std::vector<std::string> kernels_of(const Matter &matter, bool touched) const;
   /// One run of both sides; false where head gave no report, which is a red line.
   bool run(const Matter &matter, const CheckOrder &order);

@@ -49,7 +49,7 @@ Fate fate_of(const std::string &mutant, const std::string &program, Gate &gate) 
   return ended.code == kPass ? Fate::kSeen : ended.code == kHarness ? Fate::kLives : Fate::kUnknown;
 }
 
-/// The same in every run with the seed, and no name always last.
+/// Shuffles the names, equally in every run with the seed, so that no name is always last.
 std::vector<std::string> shuffled(std::vector<std::string> names, uint64_t seed) {
   std::sort(names.begin(), names.end());
   std::mt19937_64 random(seed);

@@ -32,7 +32,7 @@ private:
   std::map<std::string, std::vector<std::string>> includes_;
 };
 
-/// Of this repository: the files that each kernel of kernels/api/kernels.def is made of. A kernel
+/// The files of this repository that make each kernel of kernels/api/kernels.def. A kernel
 /// is the folder that describes its call, without what is named after another one, and what it
 /// includes.
 std::map<std::string, std::set<std::string>>

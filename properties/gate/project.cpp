@@ -11,7 +11,7 @@
 namespace assay::gate {
 namespace {
 
-/// Of the tree, not of the machine.
+/// Whether a path stays inside the tree.
 bool inside(const std::string &path) {
   const auto normal = std::filesystem::path(path).lexically_normal();
   return !path.empty() && normal.is_relative() && *normal.begin() != "..";

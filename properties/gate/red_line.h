@@ -13,7 +13,7 @@ struct RedLine {
   std::string kernel; ///< empty: none in particular
   /// A person may let it pass; never so what a kernel does wrong.
   bool acceptable = true;
-  std::string file, reproduce; ///< of a case that shows it; may be empty
+  std::string file, reproduce; ///< file of a case that shows it; may be empty
 };
 
 using RedLines = std::vector<RedLine>;

@@ -13,12 +13,13 @@ struct ErrorShift {
   std::string kernel, output; ///< "o" or "lse"
   double base = 0, head = 0;  ///< worst error over bound
   int more = 0, less = 0;     ///< properties in which head's worst is larger, smaller
-  double median = 1;          ///< of head / base over those that differ
+  double median = 1;          ///< median of head / base over those that differ
   double p = 1;               ///< one-sided sign test: what chance alone would make of `more`
   bool grew = false;          ///< beyond chance, over all shifts of the run, and by a quarter
 };
 
-/// Of two documents of `check` over the same draws. Chance: false discovery rate of 5 %.
+/// Compares errors in two documents of `check` over the same draws, at a false discovery rate of
+/// 5 %.
 std::vector<ErrorShift> error_shifts(const json &base, const json &head);
 
 /// Probability of `more` or more heads of `more + less` throws.
@@ -31,8 +32,8 @@ struct CounterShift {
   uint64_t base = 0, head = 0;
 };
 
-/// Of two documents of `check` over the same draws. Empty for kernels on a target that counts
-/// nothing.
+/// Compares counters in two documents of `check` over the same draws. Empty for kernels on a target
+/// that counts nothing.
 std::vector<CounterShift> counter_shifts(const json &base, const json &head);
 
 /// What else is measured of both sides; each a line of the report, red ones with the id "figures".
@@ -41,7 +42,7 @@ struct Figures {
   std::vector<std::string> notes;
 };
 
-/// Of all rounds: a line per kernel for what moved; red with the id "counters-grew" where head
+/// Judges all rounds: a line per kernel for what moved; red with the id "counters-grew" where head
 /// loads or stores more bytes, launches more often or waits at more block barriers by a twentieth.
 Figures judge_counters(const std::vector<CounterShift> &shifts);
 

@@ -22,9 +22,9 @@ enum class Room {
   kWords      ///< nothing that runs
 };
 
-/// Of a file of this repository.
+/// The room of a file of this repository.
 Room own_room(const std::string &path);
-/// Of a file of a plugin's repository, whose kept findings lie in the folder `findings`.
+/// The room of a file of a plugin's repository, whose kept findings are in the folder `findings`.
 Room plugin_room(const std::string &path, const std::string &findings);
 
 /// What base's harness takes from head when it judges head's kernels: kernels without the ABI and

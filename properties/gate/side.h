@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of a gate: an assay, the kernels it runs, and what it says of them.
+// One side of a gate: an assay, the kernels it runs, and its reports on them.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Side {
   /// Where reports of a commit are kept for the next gate, which asks the same of it; empty:
   /// nowhere. Only those without findings are, as cases lie in folders that go.
   std::string kept_reports;
-  /// Of a side whose program has the kernels: the same as a library, to be timed beside another's.
+  /// The kernels of a side whose program has them, as a library that is timed beside another's.
   std::string own_library;
   /// Makes program and library; called before either is used, again and again. Empty: they are
   /// there.
@@ -64,8 +64,8 @@ std::string shell_quoted(const std::string &text);
 /// What three replays of one case say; one where it takes long.
 struct Replays {
   int runs = 0, fails = 0;
-  int alike = 0;       ///< of those that fail, with the fingerprint asked for (or without any)
-  std::string message; ///< of the last that failed
+  int alike = 0;       ///< failures with the fingerprint asked for (or without any)
+  std::string message; ///< message of the last failure
 };
 
 /// Replays the case on the kernel and property that it names, each time in a new process. A kernel

@@ -12,10 +12,10 @@ namespace assay::gate {
 json measure_speed(const SidePair &sides, const std::vector<std::string> &kernels,
                    const Talk &talk);
 
-/// Of that document, a kernel a line: "timed-outputs" where head wrote something else while it was
-/// timed than before, or an oracle says that it is wrong, "envelope-narrower" where it refuses a
-/// cell that base takes, "slower" where it is, by more than noise and two percent. What is faster,
-/// and where base's second arm moved away from its first, is a note.
+/// Judges that document, a line per kernel: "timed-outputs" where head wrote other bits while it
+/// was timed than before, or an oracle rejects them, "envelope-narrower" where it refuses a cell
+/// that base takes, "slower" where it is, by more than noise and two percent. What is faster, and
+/// where base's second arm moved away from its first, is a note.
 Figures judge_speed(const json &document);
 
 } // namespace assay::gate

@@ -38,7 +38,7 @@ struct Sizes {
 struct Call {
   assay_paged_params p{};
   std::vector<int32_t> table, lengths;
-  int pages = 0;                                      ///< of the pool
+  int pages = 0;                                      ///< pages of the pool
   std::vector<float> k_scale, v_scale, sinks, slopes; ///< empty: none
 
   int32_t &page_of(int request, int position) {

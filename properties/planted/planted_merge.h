@@ -17,7 +17,7 @@ public:
 
   int row() const { return rows_ * 3 / 5; }
   int head() const { return heads_ - 2; }
-  /// Of state `state` of the row's head, as it is stored: changed, they make plant() wrong.
+  /// The stored O and LSE of state `state` of the row's head: changing them makes plant() wrong.
   std::vector<uint16_t> o_of(int state, int head);
   float lse_of(int state, int head);
   void store(int state, const std::vector<uint16_t> &o, float lse);

@@ -11,7 +11,7 @@
 namespace assay::planted {
 namespace {
 
-constexpr double kWeight = 0.04; // of each key that the head looks at
+constexpr double kWeight = 0.04; // weight of each key that the head looks at
 constexpr uint64_t kQueries = 0, kKeys = uint64_t{1} << 40, kValues = uint64_t{1} << 41,
                    kStale = uint64_t{1} << 42;
 

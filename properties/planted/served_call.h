@@ -91,7 +91,7 @@ private:
   int spare_pages_ = 0, next_spare_ = 0;
   void *workspace_ = nullptr, *stale_q_ = nullptr;
   uint64_t workspace_bytes_ = 0;
-  void *arrays_[6] = {}; ///< of the machine, what a Call holds
+  void *arrays_[6] = {}; ///< arrays of the machine that a Call holds
   void *o_ = nullptr, *right_o_ = nullptr, *wrong_o_ = nullptr;
   float *lse_ = nullptr, *right_lse_ = nullptr, *wrong_lse_ = nullptr;
 };

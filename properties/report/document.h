@@ -37,7 +37,7 @@ struct Gap {
   std::string kernel, property, text; ///< property empty: of the kernel as a whole
   bool unstarted = false;             ///< properties that were not run
   bool undecided = false;             ///< cases that the oracle could not decide
-  bool kept = false;                  ///< of those: a kept one
+  bool kept = false;                  ///< one of them is a kept finding
 };
 std::vector<Gap> gaps(const json &document);
 
@@ -51,13 +51,13 @@ enum class Cell {
 struct Coverage {
   std::vector<std::string> properties;
   struct Row {
-    std::string name; ///< of the class
+    std::string name; ///< name of the class
     std::vector<Cell> cells;
     std::vector<int> cases;
     Cell all; ///< missing where one property misses it, else covered where one covers it
   };
   std::vector<Row> rows;      ///< classes that matter to the kernel's family, in their order
-  int count(Cell cell) const; ///< of rows
+  int count(Cell cell) const; ///< number of rows
   std::vector<std::string> names(Cell cell) const;
 };
 Coverage coverage(const json &document, const std::string &kernel);

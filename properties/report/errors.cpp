@@ -36,7 +36,7 @@ std::vector<std::string> kernels_of(const std::vector<const json *> &documents) 
   return out;
 }
 
-constexpr double kBar = 12, kHeight = 80; // of a picture, in its own units
+constexpr double kBar = 12, kHeight = 80; // sizes of a picture, in its own units
 
 /// Where a bar ends, from the top.
 double top_of(uint64_t count, uint64_t most) {

@@ -69,7 +69,7 @@ std::string markup(std::string_view text) {
 std::string code_span(std::string_view text) {
   std::string out = "`";
   for (char c : text) {
-    if (c == '|') out += '\\'; // of a table; GitHub takes it back inside the span
+    if (c == '|') out += '\\'; // it ends a cell; GitHub removes the backslash in the span
     out += c == '`' ? '\'' : static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
   return text.empty() ? "" : out + "`";

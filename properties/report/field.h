@@ -30,7 +30,7 @@ public:
   Field at(const char *key) const;
   std::vector<Field> list() const;
   std::vector<std::string> texts() const;
-  std::map<std::string, uint64_t> counts() const; ///< of an object
+  std::map<std::string, uint64_t> counts() const; ///< counts of an object
   std::string text() const;
   uint64_t count() const; ///< 0 .. 2^53
   double number() const;  ///< finite and not negative

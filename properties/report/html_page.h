@@ -15,7 +15,7 @@ struct HtmlPage {
   std::string verdict; ///< in a word or two
   int exit = 0;        ///< which colours it
   std::string summary; ///< one line
-  std::string version; ///< of assay, empty: not said
+  std::string version; ///< version of assay; empty: unknown
   std::string style;   ///< beside that of all pages
   /// With it, items that carry `data-kernel` can be filtered by kernel, and cards by the text they
   /// show.

@@ -8,7 +8,7 @@
 
 namespace assay::report {
 
-/// Of the document of `check --json`, complete and valid UTF-8.
+/// Renders the document of `check --json`, complete and valid UTF-8.
 std::string junit(const nlohmann::json &document);
 
 } // namespace assay::report

@@ -25,7 +25,7 @@ std::vector<std::string> sorted_names(const json &document) {
   return out;
 }
 
-/// Of documents that say it: "my_kernels 0123456789abcdef".
+/// The library that a document names: "my_kernels 0123456789abcdef".
 std::string library_id(const json &document) {
   const json library = document.value("library", json::object());
   const std::string id = library.is_object() ? text_of(library, "id") : "";

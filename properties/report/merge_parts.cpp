@@ -12,7 +12,7 @@
 namespace assay::report {
 namespace {
 
-constexpr uint64_t kCasesOfClass = 2; ///< of an important one, at least: as check has it
+constexpr uint64_t kCasesOfClass = 2; ///< cases that an important class needs, as in check
 
 void add(json &to, const json &from, std::initializer_list<const char *> keys) {
   for (const char *key : keys)
@@ -215,7 +215,7 @@ json merged_replayed(const std::vector<Shard> &shards) {
 void merge_findings(const std::vector<Shard> &shards, json &document) {
   std::map<std::pair<std::string, std::string>, size_t> places;
   json groups = json::array();
-  std::vector<json> members; // of each group
+  std::vector<json> members; // members of each group
   for (const Shard &shard : shards) {
     const json &theirs = shard.document.at("groups"), &found = shard.document.at("found");
     for (size_t i = 0; i < theirs.size(); ++i) {

@@ -48,7 +48,7 @@ private:
   }
   std::string red(const std::string &text) const { return colour("31", text); }
 
-  /// Of a finding, two spaces in.
+  /// A paragraph of a finding, indented by two spaces.
   std::string paragraph(const std::string &text) const {
     return "  " + wrapped(text, look_.columns > 2 ? look_.columns - 2 : 0);
   }
@@ -173,7 +173,7 @@ private:
     return out;
   }
 
-  /// Of a case that shrinking left with a few fields; the others of the many are in its file.
+  /// The fields in which a shrunk case differs from the simplest; only the first of many are shown.
   static std::string differs(const json &f) {
     constexpr size_t kShown = 12;
     if (!f.contains("differs")) return "";

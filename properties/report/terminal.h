@@ -9,7 +9,7 @@ namespace assay::report {
 struct TerminalLook {
   bool colours = false;
   bool quiet = false; ///< findings and what is not proved, and nothing else
-  size_t columns = 0; ///< of a terminal, for sentences; 0: a line each, to be searched
+  size_t columns = 0; ///< width of a terminal, for sentences; 0: one line each, to be searched
 };
 std::string terminal(const json &document, const TerminalLook &look);
 

@@ -13,7 +13,8 @@
 
 namespace assay {
 
-/// Of a process that a kernel runs in; not under AddressSanitizer, whose shadow is far more.
+/// The most memory of a process in which a kernel runs; there is no limit under AddressSanitizer,
+/// whose shadow is larger.
 inline constexpr uint64_t kMaxChildMemory = uint64_t{16} << 30;
 
 /// The exit code of one of our own processes that cannot speak to the harness any more.

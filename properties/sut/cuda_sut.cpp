@@ -200,7 +200,7 @@ private:
   void download(Tensors &t, RunResult &result) {
     const size_t tensors = t.buffers.size();
     fetch(0, placed_.at(tensors).at - kGuardBand);
-    // Of scratch memory, which may have hundreds of MB, only the bands are of interest.
+    // Scratch memory may have hundreds of MB; only its bands are fetched.
     for (size_t i = tensors; i < placed_.size(); ++i) {
       fetch(placed_[i].at - kGuardBand, kGuardBand);
       fetch(placed_[i].at + placed_[i].bytes, kGuardBand);

@@ -16,7 +16,7 @@ namespace assay {
 
 /// What a DeviceOracle is asked and what it says: declared for the wire.
 struct JudgedCall {
-  uint64_t shared_bytes = 0, used_bytes = 0; ///< of the memory that both see; of the call
+  uint64_t shared_bytes = 0, used_bytes = 0; ///< bytes of the memory that both see; of the call
   /// Their pointers count from the begin of that memory.
   oracle::AttentionRows rows;
   const void *o = nullptr;

@@ -15,7 +15,7 @@ struct FaultNote {
   bool taken = false;
   uint64_t address = 0;
   char buffer[kName] = {}; ///< empty: the call had none
-  uint64_t size = 0;       ///< of the buffer
+  uint64_t size = 0;       ///< size of the buffer
   int64_t distance = 0;    ///< below 0: so far in front of it; from 0 on: behind its last byte
   bool inside = false;
 };

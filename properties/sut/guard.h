@@ -12,7 +12,7 @@ namespace assay {
 
 /// Bytes of a guard band, in front of a block and behind it.
 inline constexpr size_t kGuardBand = 256;
-/// Of the block of `bytes` at `data`, which lies between its bands.
+/// Writes the bands around the block of `bytes` at `data`.
 void write_bands(std::byte *data, size_t bytes);
 /// Adds a violation when a band byte changed.
 void check_bands(const std::byte *data, size_t bytes, const std::string &name,

@@ -26,8 +26,8 @@ struct Hazard {
   static constexpr Kind kLast = Kind::kNoReply;
 
   Kind kind = Kind::kUnsaid;
-  /// Of the executor's kind of hazard or the device's error; of kThrown, kRaised and kUnsaid the
-  /// kernel's own words.
+  /// The name of the executor's kind of hazard or of the device's error; for kThrown, kRaised and
+  /// kUnsaid the kernel's own words.
   std::string name = {};
   std::string file = {}; ///< the kernel's own line, where one is known
   int line = 0;
@@ -50,7 +50,7 @@ struct Violation {
   std::string buffer = {};
   uint64_t first = 0; ///< byte of the buffer; of guard bytes how far from it
   uint64_t count = 0; ///< bytes that changed
-  uint64_t size = 0;  ///< of the buffer
+  uint64_t size = 0;  ///< size of the buffer
 };
 
 /// One line for people.

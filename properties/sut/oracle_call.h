@@ -14,7 +14,7 @@ struct OracleCall {
 };
 /// Throws oracle::OrderError where the kernel gives no order of keys.
 OracleCall oracle_call(const Tensors &inputs, Sut &sut);
-/// Of a kernel that is asked in this process.
+/// The oracle's call for a kernel that is asked in this process.
 OracleCall oracle_call(const Tensors &inputs, const assay_kernel &kernel);
 
 } // namespace assay

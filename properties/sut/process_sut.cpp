@@ -79,7 +79,7 @@ Hazard threw(const std::string &what) {
   return {.kind = Hazard::Kind::kThrown, .name = what, .text = "the kernel threw: " + what};
 }
 
-/// Of a kernel that was asked about calls, and ended.
+/// The answer of a kernel that ended while it was asked about calls.
 WrongAnswer no_answer(const Hazard &hazard) {
   WrongAnswer answer;
   answer.text = "a call that it is only asked about: " + hazard.text;
@@ -109,7 +109,7 @@ wire::Message key_order(Sut &sut, const Tensors &t) {
   return wire::pack_key_order(answer);
 }
 
-/// Of calls that are only asked about.
+/// A member that only asks about calls.
 using AskCalls = std::vector<WrongAnswer> (Sut::*)(const Tensors &);
 
 wire::Message wrong_calls(Sut &sut, AskCalls ask, const Tensors &t) {
@@ -137,8 +137,8 @@ wire::Message answer(Sut &sut, SharedMemory &shared, wire::Request request) {
   return {};
 }
 
-/// Of its target, in a process that has none yet. What goes wrong is the first message, which is
-/// empty otherwise: nothing of it is a case's.
+/// Makes the Sut of the kernel's target in a process that has none yet. The first message has what
+/// went wrong, or is empty: no case is to blame for it.
 std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
   std::unique_ptr<Sut> sut;
   const std::string failure = thrown_by([&] { sut = make_sut(kernel); });

@@ -35,8 +35,8 @@ private:
 /// Where the buffers of a call lie in one piece of memory, each between two guard bands.
 struct CallLayout {
   explicit CallLayout(const Tensors &t);
-  std::vector<size_t> offsets; ///< of buffer i, multiples of 256
-  size_t bytes = 0;            ///< of all
+  std::vector<size_t> offsets; ///< offset of buffer i, a multiple of 256
+  size_t bytes = 0;            ///< bytes of all
 };
 
 /// Every buffer to its place, between new guard bands.

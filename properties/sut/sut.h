@@ -28,7 +28,7 @@ inline constexpr std::chrono::milliseconds kFirstPatience{60'000}, kLaterPatienc
 /// What a run did, apart from the outputs (which are in the Tensors).
 struct RunResult {
   assay_status status = ASSAY_OK;
-  std::string message; ///< of a status other than ASSAY_OK
+  std::string message; ///< message of a status other than ASSAY_OK
   std::vector<Hazard> hazards;
   std::vector<Violation> violations; ///< each once
   std::map<std::string, uint64_t> counters;
@@ -55,13 +55,13 @@ public:
   /// outputs of `t` are the kernel's. Inputs, dead bytes of outputs, and guard bands that changed
   /// are violations. Deterministic for a deterministic kernel.
   RunResult run(Tensors &t);
-  /// The same where the buffers of `t` as they are now are at hand.
+  /// Runs `t`, whose buffers as they are now are `before`.
   RunResult run(Tensors &t, const std::vector<Buffer> &before);
-  /// The same of a copy of `t`'s buffers, and every buffer written back, inputs included: what the
-  /// target itself sees of violations, and no comparison of the buffers.
+  /// Runs a copy of `t`'s buffers and writes every buffer back, inputs included. Reports violations
+  /// that the target itself sees, without a comparison of the buffers.
   virtual RunResult execute(Tensors &t) = 0;
 
-  /// What the kernel says of the order of keys in this call; null where it declares none. Asked
+  /// The order of keys that the kernel declares for this call; null where it declares none. Asked
   /// once while calls have the same case, lengths and page tables. Throws oracle::OrderError.
   std::shared_ptr<const oracle::KeyOrder> key_order(const Tensors &t);
 
@@ -74,7 +74,7 @@ public:
   /// The next call is the first one of a new process, if the kernel runs in one of its own: false
   /// if not. What `assay replay` will see.
   virtual bool start_anew() { return false; }
-  /// Of the kernel's own processes, in seconds: processor time, and time that they hung.
+  /// Seconds of the kernel's own processes: processor time, and time that they hung.
   virtual double seconds_elsewhere() const { return 0; }
 
   /// Calls that assay.h forbids, each that of `t` with one mistake (call/bad_calls.h): what is
@@ -82,8 +82,8 @@ public:
   /// to.
   virtual std::vector<WrongAnswer> accepted_bad_calls(const Tensors &t);
 
-  /// What the kernel says of calls at the limits of assay.h and beyond (call/limit_calls.h), where
-  /// it is wrong. It is asked, and runs nothing.
+  /// The wrong answers of the kernel about calls at the limits of assay.h and beyond
+  /// (call/limit_calls.h). It is asked, and runs nothing.
   virtual std::vector<WrongAnswer> misjudged_limits(const Tensors &t);
 
   /// Classes of the calls that ran since the last question: of cases as a property made them.
@@ -133,7 +133,7 @@ private:
     friend bool operator==(const AskedCall &, const AskedCall &) = default;
   };
   std::optional<AskedCall> asked_;
-  std::shared_ptr<const oracle::KeyOrder> order_; ///< of asked_
+  std::shared_ptr<const oracle::KeyOrder> order_; ///< order of asked_
 };
 
 /// Runs kernels whose pointers are plain host memory and that need no stream: C++ references.
@@ -145,7 +145,7 @@ std::unique_ptr<Sut> make_simt_sut(const assay_kernel &kernel, std::vector<uint3
 std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel);
 /// By the kernel's own target.
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
-/// The same in a process of its own (process_sut.cpp): whatever the kernel does to that process is
+/// Makes a Sut in a process of its own (process_sut.cpp): what the kernel does to that process is
 /// a hazard of the case. On cuda, whose driver does not survive a fork, nothing else in this
 /// process may use the device. Null when the target cannot run.
 std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel,
@@ -158,7 +158,7 @@ inline std::string target_unavailable(assay_target target) {
   return target == ASSAY_TARGET_CUDA ? cuda_unavailable() : "";
 }
 
-/// What the kernel says of its last refusal; a plugin may say nothing, by a null message too.
+/// The kernel's message on its last refusal; a plugin may give none, also by a null pointer.
 inline std::string last_message(const assay_kernel &kernel) {
   const char *message = kernel.last_error != nullptr ? kernel.last_error() : nullptr;
   return message != nullptr ? message : "";

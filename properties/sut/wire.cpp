@@ -119,7 +119,7 @@ public:
   void operator()(Buffer &b) {
     uint64_t bytes = 0;
     (*this)(b.name), (*this)(b.output), (*this)(b.offset), (*this)(bytes);
-    b.bytes.resize(bytes); // of a request: from the harness itself
+    b.bytes.resize(bytes); // this is a request, from the harness itself
   }
 
 private:

@@ -15,13 +15,13 @@
 namespace assay::wire {
 
 using Message = std::vector<std::byte>;
-/// Of a case with a million page-table entries and their physical pages.
+/// The largest message: that of a case with a million page-table entries and their physical pages.
 inline constexpr uint64_t kMaxMessage = uint64_t{1} << 33;
 
 enum class Question : uint8_t { kRun, kKeyOrder, kBadCalls, kLimits };
 struct Request {
   Question question = Question::kRun;
-  uint64_t shared_bytes = 0; ///< of the memory that both see
+  uint64_t shared_bytes = 0; ///< bytes of the memory that both see
   /// What a kernel needs: the case and its memory, no expected value. Buffers have their sizes, and
   /// nobody there asks which of their bytes are live.
   Tensors tensors;
@@ -38,7 +38,7 @@ bool unpack_reply(std::span<const std::byte> bytes, RunResult &result, Tensors &
 struct KeyOrderAnswer {
   std::string error;
   oracle::KeyOrder order;
-  oracle::OrderError::Kind kind = oracle::OrderError::Kind::kEnded; ///< of the error
+  oracle::OrderError::Kind kind = oracle::OrderError::Kind::kEnded; ///< kind of the error
 };
 Message pack_key_order(const KeyOrderAnswer &answer);
 /// Total: false for anything else than an error, or the order of `requests` requests.

@@ -53,7 +53,7 @@ private:
   std::string last_output() const;
 
   std::vector<std::string> words_;
-  std::vector<char *> argv_; ///< of words_
+  std::vector<char *> argv_; ///< pointers into words_
   std::string line_, hello_;
   std::thread::id starter_;
   SharedMemory memory_;
@@ -77,7 +77,7 @@ private:
   WorkerCommand command_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Worker>> idle_;
-  std::string hello_; ///< of the first one
+  std::string hello_; ///< hello of the first process
 };
 
 } // namespace assay

@@ -18,7 +18,7 @@ namespace assay {
 /// its pages in use lie in memory.
 nlohmann::json describe_call(const Tensors &t, const CallLayout &layout);
 
-/// Of the reply to request `id`. Total: false for anything that is not one.
+/// Reads the reply to request `id`. Total: false for anything that is not one.
 bool read_reply(const std::string &text, uint64_t id, RunResult &result);
 
 } // namespace assay

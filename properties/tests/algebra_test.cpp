@@ -95,7 +95,7 @@ TEST(Algebra, kernels_splits_and_orders_agree_bit_for_bit) {
   EXPECT_EQ(values("paged_attention_v1", p), expected);
 }
 
-// The same keys as one level of a cascade: another kernel, another tile.
+// A cascade of one level has the same keys, but another kernel and another tile.
 TEST(Algebra, a_flat_cascade_is_paged_attention) {
   Problem flat = paged({300, 41}, 4);
   Problem levels = flat;

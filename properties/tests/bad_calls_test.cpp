@@ -110,7 +110,7 @@ TEST(BadCalls, ASizeOrAPlanOfARefusedShapeIsOneOfThem) {
     kernel.plan = takes_all;
     EXPECT_EQ(of(kernel).count(refused + "is planned"), 1u) << what;
   }
-  // Of a pointer or a stride no size says anything.
+  // Sizes do not depend on pointers or strides.
   assay_kernel kernel = right;
   kernel.workspace_size = any_workspace;
   EXPECT_EQ(of(kernel).count("q is null, which is refused when asked and has a workspace"), 0u);

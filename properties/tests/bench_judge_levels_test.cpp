@@ -210,7 +210,7 @@ TEST(BenchJudgeMerge, WrongOutputsAreFound) {
       };
       expect_finding(host.verify(), part);
     };
-    // Of row 0 heads 1 and 2 are sampled.
+    // Heads 1 and 2 of row 0 are sampled.
     expect_found("row 0 head 1 dim 5: ", [&](uint16_t *o, float *) { o[cell.head_dim + 5] ^= 2; });
     expect_found("row 0 head 2 lse: ", [&](uint16_t *, float *lse) { lse[2] *= 1.0001f; });
     expect_found("row 0 head 3 dim 5: bits 7fc0, expected a finite value",

@@ -204,7 +204,7 @@ TEST(BenchJudge, AKeyMisreadIsFound) {
 }
 
 TEST(BenchJudge, EveryElementIsLookedAt) {
-  // Of request 4 the sampled kv heads are 1 and 2, query heads 2 to 5: the oracle sees no head 0.
+  // The sampled kv heads of request 4 are 1 and 2, query heads 2 to 5: the oracle sees no head 0.
   expect_found("request 4 head 0 dim 3: bits ffff, expected a finite value",
                [](HostCall &h) { h.o()[4 * 8 * 64 + 3] = 0xffff; });
   expect_found("request 1 head 2 dim 0: bits 3f80, expected 0 of an empty row",

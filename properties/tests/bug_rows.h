@@ -24,7 +24,7 @@ inline std::vector<std::string> fields_of(const std::string &line) {
   return out;
 }
 
-/// Of the file at `path`, its header aside; a row with a field too few has empty ones at its end.
+/// Reads the rows of the file at `path` behind its header; missing fields at the end are empty.
 inline std::vector<BugRow> read_bug_rows(const std::string &path) {
   std::vector<BugRow> out;
   std::ifstream file(path);

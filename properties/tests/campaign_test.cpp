@@ -141,7 +141,7 @@ TEST_F(Campaign, RunsEveryTaskAndWritesAReport) {
       1);
 }
 
-// Of a plugin, the page says what such a campaign is for.
+// The page of a plugin's campaign tells what it is for.
 TEST_F(Campaign, OfAPluginNamesItAndDrawsAlone) {
   options_.fuzzers.clear();
   options_.library = "/somewhere/mine.so";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `check` says of findings: at once, by mistake, and in files of four formats.
+// How `check` reports findings: at once, by mistake, and in files of four formats.
 #include <iterator>
 #include <regex>
 

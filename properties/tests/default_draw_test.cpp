@@ -47,7 +47,7 @@ TEST_F(Cli, UsualRulesSeeLargeErrorsOfOutputsAlone) {
     for (const char *rule : {"1e-2", "98%"})
       EXPECT_EQ(row["rejected"][rule].empty(), row["mutant"] != "merge_takes_empty_side")
           << row["mutant"] << rule;
-    EXPECT_TRUE(row["rejected"]["2x"].empty()); // of attention alone
+    EXPECT_TRUE(row["rejected"]["2x"].empty()); // the rule is for attention alone
   }
 }
 

@@ -22,7 +22,7 @@ Problem exchange_case() {
   return p;
 }
 
-/// The same with so few heads that one rank merges nothing.
+/// Whether a mutant needs so few heads that one rank merges nothing.
 bool is_of_signs(const std::string &mutant) { return mutant.rfind("exchange_sign", 0) == 0; }
 
 CheckResult run_case(const std::string &mutant, BlockOrder order, bool few_heads) {

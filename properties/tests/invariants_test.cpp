@@ -21,7 +21,7 @@ using reference::WithBug;
 struct Tally {
   int passed = 0, failed = 0, discarded = 0, undecided = 0;
   std::string first;
-  Symptom symptom; // of the first failure
+  Symptom symptom; // symptom of the first failure
 };
 
 /// Draws until `cases` were decided, or a failure when `until_failure`.

@@ -25,7 +25,7 @@ TEST_F(KeptFolder, AnInstalledProgramHasItsOwn) {
   folder("usr/bin");
   folder("elsewhere/corpus/findings");
   EXPECT_EQ(found("usr/bin", "elsewhere"), installed);
-  // Of a prefix inside of a source tree too.
+  // This holds for a prefix inside a source tree, too.
   folder("corpus/findings");
   EXPECT_EQ(found("usr/bin", "elsewhere"), installed);
 }

@@ -55,7 +55,7 @@ TEST(LimitCalls, EachIsAskedAndMended) {
     }
 }
 
-/// What limits_kept says of a kernel of ours that answers otherwise.
+/// The verdict of limits_kept on a kernel of ours that answers otherwise.
 CheckResult verdict(Family family, assay_status (*supports)(const void *), uint64_t seed = 8) {
   assay_kernel kernel = own_kernel(name_of_kernel(family));
   if (supports != nullptr) kernel.supports = supports;
@@ -145,7 +145,7 @@ TEST(LimitCalls, HeadsMayBeFarApart) {
       "strides of heads of 2^40 is refused, and is allowed");
 }
 
-/// What limits_kept says of a v2 with another answer about its plan.
+/// The verdict of limits_kept on a v2 with another answer about its plan.
 std::string message_of_planner(assay_status (*plan_size)(const void *, uint64_t *)) {
   assay_kernel kernel = own_kernel("paged_attention_v2");
   kernel.plan_size = plan_size;

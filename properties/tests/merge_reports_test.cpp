@@ -96,7 +96,7 @@ TEST_F(MergeReports, OneMistakeOfTwoShardsIsOneFinding) {
     EXPECT_EQ(m["found"][m["groups"][i]["found"].get<size_t>()]["group"], i);
 }
 
-// Of one class a shard has one case, of which two are wanted; together they have enough.
+// Each shard has one case of a class that needs two; together they have enough.
 TEST_F(MergeReports, CoverageIsThatOfAll) {
   nlohmann::json a = right("1", "a.json"), b = right("2", "b.json");
   for (nlohmann::json *d : {&a, &b}) {
@@ -158,7 +158,7 @@ TEST_F(MergeReports, RefusesWhatDoesNotBelongTogether) {
   write("b.json", b);
   expect_error(merge({"a.json", "b.json"}), kExitUsage, ": target is 'cuda'");
   b["target"] = a["target"];
-  // The same names and other code: a library that was built again.
+  // A library that was built again has the same names and other code.
   nlohmann::json c = a, d = b;
   c["library"] = {{"name", "my"}, {"file", "my.so"}, {"id", "0123456789abcdef"}};
   d["library"] = {{"name", "my"}, {"file", "my.so"}, {"id", "fedcba9876543210"}};

@@ -61,7 +61,7 @@ struct DrawnFailure {
   const Property *property = nullptr; ///< null: nothing failed
   Problem problem;
   std::string message;
-  uint64_t index = 0; ///< of the property's draws
+  uint64_t index = 0; ///< index among the property's draws
   int cases = 0;      ///< decided, this one included
 };
 

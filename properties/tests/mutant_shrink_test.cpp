@@ -20,9 +20,9 @@ struct Bar {
   const char *mutant, *kernel;
   const char *property = nullptr; ///< null: whatever fails first
   int kv_heads = 1, group = 1;
-  int keys = 17; ///< of the request with the most
+  int keys = 17; ///< keys of the request with the most
   const char *reason = "";
-  uint64_t draw = 0; ///< of `property`, the first that fails
+  uint64_t draw = 0; ///< the first draw of `property` that fails
 };
 
 constexpr const char *kSecondTile =

@@ -25,7 +25,7 @@ struct Style {
   int splits = 0;         ///< most parts of a row
   bool by_batch = false;  ///< it takes as many as the batch suggests
   // What it takes.
-  assay_dtype dtype = kAny, kv = kAny;        ///< of kv: kAny is that of the call, fp8 besides
+  assay_dtype dtype = kAny, kv = kAny;        ///< kAny for kv: that of the call, and fp8
   int head_dim = 0, page_size = 0, group = 0; ///< 0: any
   Features features = Features::kPlain;
   bool without_lse = true;

@@ -187,7 +187,7 @@ TEST_F(Cli, NewPluginStartsFromANamedArithmetic) {
   const auto data = nlohmann::json::parse(in);
   for (const auto &[field, entry] : data["fields"].items())
     EXPECT_EQ(declared[field], entry["value"]) << field;
-  EXPECT_EQ(declared["q_abs_error"], 0.0); // of what the file does not have
+  EXPECT_EQ(declared["q_abs_error"], 0.0); // the file does not have it
   const Ran python = assay_program(
       {"new", "plugin", "other", "--merge", "--python", "--like", "flashinfer_merge"});
   ASSERT_EQ(python.code, kExitPass) << python.err;

@@ -61,7 +61,7 @@ TEST_F(CommandLine, ShapesThatNoKernelTakesAreNotCountedAsReplayed) {
     const size_t at = out.find("replayed 0 serving shapes, 0 fail, ");
     return at == out.npos ? out : out.substr(at, out.find('\n', at) - at);
   };
-  // Those of this tree are about paged attention and within_budget.
+  // The shapes of this tree are about paged attention and within_budget.
   EXPECT_NE(shapes("within_budget").find(" more that no kernel here takes"), std::string::npos)
       << shapes("within_budget");
   EXPECT_EQ(shapes("run_to_run").find("no kernel here takes"), std::string::npos);

@@ -19,8 +19,8 @@ uint32_t bits_of(const char *at) {
   return word;
 }
 
-/// Of every pattern of bits of the types of 8 or 16 bits. Made when the program starts: a process
-/// that is forked while another thread makes them would wait for ever.
+/// Values of every pattern of bits of the types of 8 or 16 bits. They are made when the program
+/// starts: a process forked while another thread makes them would wait for ever.
 const auto kValues = [] {
   std::array<std::vector<float>, 8> all;
   for (const Dtype d : {Dtype::kFp16, Dtype::kBf16, Dtype::kE4m3, Dtype::kE5m2})

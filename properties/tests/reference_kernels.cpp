@@ -20,7 +20,7 @@ assay_status supports(const void *params) {
                                                                                  : ASSAY_OK;
 }
 assay_status supports_field(const void *) { return ASSAY_OK; }
-/// The same kernel over ASSAY_FIELD61 beside the float one.
+/// Runs the kernel over ASSAY_FIELD61 or floats, by the call's dtype.
 template <class P, assay_status (*kFloat)(const void *), assay_status (*kField)(const P &)>
 assay_status run_either(const void *params) {
   const auto &p = *static_cast<const P *>(params);

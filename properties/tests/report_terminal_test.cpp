@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `check` says of its findings, on a terminal and in a file.
+// How `check` reports its findings, on a terminal and in a file.
 #include "properties/report/terminal.h"
 
 #include <gtest/gtest.h>

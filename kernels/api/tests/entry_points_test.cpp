@@ -19,13 +19,13 @@ namespace {
 enum Part : unsigned {
   kShape = 1,       // sizes, types and options
   kSplits = 2,      // num_splits
-  kCacheSizes = 4,  // of a paged cache
+  kCacheSizes = 4,  // sizes of a paged cache
   kTiles = 8,       // that a plan of these sizes may have
   kLengths = 16,    // where seq_lens lies
   kCache = 32,      // where the rest of the cache lies, and its strides
   kTensors = 64,    // q, o, lse, and arrays of features
   kWorkspace = 128, // where it lies, and its size
-  kPlan = 256       // likewise
+  kPlan = 256       // where it lies, and its size
 };
 constexpr unsigned kSizes = kShape | kSplits | kCacheSizes | kTiles;
 
@@ -51,7 +51,7 @@ assay_status choose(const assay_paged_params *p) {
   return assay_paged_attention_choose(p, p != nullptr && p->batch > 0 ? 1 : 0, 1, &choice);
 }
 
-/// Those of kernels.def that take such params.
+/// The entry points of kernels.def that take such params.
 template <class Params>
 std::vector<Entry<Params>> entry_points() {
   std::vector<Entry<Params>> out;
@@ -115,7 +115,7 @@ void expect_refused_by_all(Make make, const Forbidden<Params> (&forbidden)[N]) {
   }
 }
 
-/// Of calls that plan themselves. A planner gets room for the plan of either kernel.
+/// A case whose call plans itself. A planner gets room for the plan of either kernel.
 struct PlannedCase : PagedCase {
   alignas(16) char plan[1 << 17];
   explicit PlannedCase(bool plans) {

@@ -192,7 +192,7 @@ TEST(ApiHostPath, merges_that_pass_do_not_allocate) {
   EXPECT_FREE(assay_merge_states(&no_rows));
 }
 
-/// What a check says of a right call that `spoil` has changed.
+/// The message of a check for a right call that `spoil` has changed.
 template <class Params>
 std::string message(assay_status (*supports)(const Params *), Params p,
                     const std::function<void(Params &)> &spoil) {

@@ -14,8 +14,7 @@ inline constexpr bool kWarpgroups = false;
 namespace detail {
 
 /// A matrix descriptor: the address and two distances, all in units of 16 bytes, and the code of
-/// the
-/// 128-byte swizzle.
+/// the 128-byte swizzle.
 struct MatrixDescriptor {
   uint64_t bits;
 

@@ -18,7 +18,7 @@ using Longs = int64_t __attribute__((vector_size(kN * 8)));
 using Doubles = double __attribute__((vector_size(kN * 8)));
 using Floats = float __attribute__((vector_size(kN * 4)));
 
-constexpr int kNoExponent = -4096; // of zero: below every sum of two exponents
+constexpr int kNoExponent = -4096; // the exponent of zero: below every sum of two exponents
 
 template <MmaFormat kFormat>
 struct Format;

@@ -3,8 +3,7 @@
 //
 // A block adds `kBlock` products to the accumulator:
 //   1. A product is exact. Its exponent is the sum of its factors' exponents; its significand,
-//   which
-//      lies in [1, 4), is not normalised first.
+//      which lies in [1, 4), is not normalised first.
 //   2. e_max is the largest exponent of the addends that are not zero.
 //   3. Every addend is truncated towards zero to a multiple of 2^(e_max - kFractionBits).
 //   4. The truncated addends are summed exactly.
@@ -15,7 +14,7 @@
 
 namespace assay::n_simt::arch {
 
-// Of sm_90, measured on an H200 (kernels/arch/PRIMITIVES.md).
+// The constants of sm_90, measured on an H200 (kernels/arch/PRIMITIVES.md).
 struct BlockFmaSpec {
   static constexpr int kBlock = 16;        // products per block; one m16n8k16 is one block
   static constexpr int kFractionBits = 25; // kept below 2^e_max

@@ -45,8 +45,8 @@ namespace assay::n_simt::arch {
 class field {
 public:
   field() = default;
-  /// Of a constant or a scale. 0, 1 and -inf are themselves; ln 2 and log2 e are what stands above;
-  /// of any other value a = b = its 32 bits.
+  /// Converts a constant or a scale. 0, 1 and -inf are themselves; ln 2 and log2 e are the values
+  /// above; any other value has a = b = its 32 bits.
   field(float value);
 
   friend field operator+(field x, field y);

@@ -102,7 +102,7 @@ private:
             element(args_.b_block_bytes != 0 ? n_major(args_.b, args_.b_block_bytes, k, n + j)
                                              : k_major(args_.b, n + j, k));
     for_each_pair(n, [&](uint32_t lane, uint32_t word, uint32_t row, uint32_t column) {
-      const uint32_t zero[2] = {}; // of floats and of handles
+      const uint32_t zero[2] = {}; // zeros of floats and of handles
       const uint32_t *c = kept_.empty() ? c_[lane] + word : &kept_[lane * args_.words + word];
       std::memcpy(&tile.c[row][column], args_.accumulate ? c : zero, 8);
     });

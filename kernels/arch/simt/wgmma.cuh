@@ -31,10 +31,10 @@ enum class WgmmaFormat : uint8_t { kBf16, kFp16, kField };
 struct WgmmaArgs {
   WgmmaFormat format;
   bool accumulate;
-  uint32_t words;            // of c
-  const uint32_t *registers; // of A, or null: a
+  uint32_t words;            // number of words of c
+  const uint32_t *registers; // registers of A; null: A is at a
   const std::byte *a, *b;
-  uint32_t b_block_bytes; // of an NMajorMatrix; 0: b is a KMajorMatrix
+  uint32_t b_block_bytes; // bytes of a block of an NMajorMatrix; 0: b is a KMajorMatrix
 };
 void apply_wgmma(const simt::WarpCall &call);
 void apply_wgmma_fence(const simt::WarpCall &call);

@@ -137,7 +137,7 @@ TEST(ArchHazard, counter_without_a_barrier) {
   simt::LaunchConfig config;
   config.grid_x = 2;
   config.block = 32;
-  const uint32_t line = __LINE__ + 2; // of the store
+  const uint32_t line = __LINE__ + 2; // line of the store
   const auto body = [](bool barrier) {
     if (arch::lane_id() == 9) arch::global_store(words + arch::block_idx_x(), 7);
     if (barrier) arch::block_barrier();

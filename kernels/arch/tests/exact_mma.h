@@ -12,7 +12,7 @@
 namespace assay::arch_test {
 
 struct ExactFormat {
-  int smallest_exponent; // of normal numbers
+  int smallest_exponent; // the smallest of normal numbers
 };
 inline constexpr ExactFormat kExactBf16{-126};
 inline constexpr ExactFormat kExactFp16{-14};

@@ -27,7 +27,7 @@ struct WgmmaKernel {
     const int64_t block = arch::block_idx_x();
     for (int i = thread; i < kM * 8; i += 128)
       arch::shared_store(&shared.a[place(i / 8, i % 8)], arch::global_load(a + block * kM * 8 + i));
-    constexpr int kBChunks = kRegisters ? kColumns / 8 : 8; // of a row
+    constexpr int kBChunks = kRegisters ? kColumns / 8 : 8; // chunks of a row
     for (int i = thread; i < kColumns * 8; i += 128) {
       const int row = i / kBChunks, chunk = i % kBChunks;
       arch::shared_store(&shared.b[chunk / 8 * kK * 8 + place(row, chunk % 8)],

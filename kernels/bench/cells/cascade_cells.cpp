@@ -15,7 +15,7 @@ CascadeCell prefix(int batch, int tokens) {
                  {{1, tokens}});
 }
 
-/// The same, and a suffix of every request.
+/// A shared prefix, and a suffix of every request.
 CascadeCell cascade(int batch, int prefix, int suffix) {
   return llama8b("cascade b" + std::to_string(batch) + " p" + std::to_string(prefix) + " u" +
                      std::to_string(suffix),
@@ -72,7 +72,7 @@ uint64_t kv_bytes(const CascadeCell &cell) {
 }
 
 uint64_t flops(const CascadeCell &cell) {
-  uint64_t keys = 0; // of one request
+  uint64_t keys = 0; // keys of one request
   for (const CascadeLevel &level : cell.levels)
     keys += level.tokens;
   return 4 * keys * cell.batch * cell.num_qo_heads * cell.head_dim;

@@ -48,7 +48,7 @@ private:
   int64_t page_elements_, pages_per_set_ = 0;
   std::vector<Level> levels_;
   std::vector<int32_t> integers_;
-  int flat_pages_ = 0;                     // of a request
+  int flat_pages_ = 0;                     // pages of a request
   size_t flat_lens_ = 0, flat_tables_ = 0; // in integers_; tables of [sets, batch, flat_pages]
 };
 

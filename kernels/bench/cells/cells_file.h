@@ -20,7 +20,7 @@ namespace assay::bench {
 /// Cells of a file. The file may hold anything: std::invalid_argument, one line with file, cell,
 /// field and limit, when it is not a list of cells that a bench can hold in memory.
 CellSet read_cells(const std::string &path);
-/// The same of a text; `origin` stands for the file in errors.
+/// Reads the cells of a text; errors name `origin` as the file.
 CellSet parse_cells(const std::string &text, const std::string &origin);
 
 /// What parse_cells() reads.

@@ -10,7 +10,7 @@ namespace assay::bench {
 
 enum class MergeOp : uint8_t { kState, kStates };
 inline constexpr int kMergeOps = 2;
-/// Of the kernel, too.
+/// The name of the operation, which is also that of the kernel.
 const char *name_of(MergeOp op);
 
 /// O is bf16.
@@ -18,7 +18,7 @@ struct MergeCell {
   std::string name;
   MergeOp op;
   int rows;
-  int states; // of each row: 2 with kState
+  int states; // states of each row: 2 with kState
   int num_heads, head_dim;
 };
 

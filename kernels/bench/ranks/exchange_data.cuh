@@ -16,7 +16,7 @@ struct ExchangeCell {
 
   int bytes() const { return dtype == ASSAY_FP32 ? 4 : 2; }
   int64_t states() const { return int64_t{rows} * num_heads; }
-  /// Of the merged rows of a rank.
+  /// The number of heads that a rank merges.
   int own_heads(int ranks) const {
     return heads == ASSAY_EXCHANGE_ALL ? num_heads : num_heads / ranks;
   }

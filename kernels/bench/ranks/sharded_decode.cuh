@@ -24,7 +24,7 @@ private:
   struct Rank {
     std::unique_ptr<DeviceArray<uint16_t>> kv, q, partial_o, o;
     std::unique_ptr<DeviceArray<float>> partial_lse, lse;
-    std::unique_ptr<DeviceArray<int32_t>> table, lengths[2]; // of the whole, of the part
+    std::unique_ptr<DeviceArray<int32_t>> table, lengths[2]; // lengths of whole and part
     std::unique_ptr<DeviceArray<char>> workspace, plans[2], window;
     std::unique_ptr<DeviceArray<uint32_t>> status;
   };

@@ -13,7 +13,7 @@ namespace assay::bench {
 namespace {
 
 constexpr unsigned char kPoison = 0xff; // NaN in every type
-constexpr size_t kMaxLines = 8;         // of one kind of finding
+constexpr size_t kMaxLines = 8;         // lines of one kind of finding
 
 size_t o_bytes(const CheckedOutputs &call) {
   return static_cast<size_t>(call.rows) * call.head_dim * sizeof(uint16_t);

@@ -45,7 +45,7 @@ enum class RowIs : uint8_t {
 /// The outputs of a call: dense, between bands. Its inputs are finite, and small enough that its
 /// outputs are.
 struct CheckedOutputs {
-  assay_dtype dtype; // of o: ASSAY_FP16 or ASSAY_BF16
+  assay_dtype dtype; // type of o: ASSAY_FP16 or ASSAY_BF16
   int64_t rows;
   int32_t head_dim;
   void *o;    // [rows, head_dim]
@@ -77,7 +77,7 @@ Outputs check_outputs(const CheckedOutputs &call, const Memory &memory, Verifica
 /// Requests worth judging: the first, last, longest, shortest that is not empty, two others.
 std::vector<int> sample_requests(const std::vector<int32_t> &seq_lens);
 
-/// Of a request's kv heads those worth judging: two neighbours, others for each request.
+/// The kv heads of a request that are judged: two neighbours, others for each request.
 std::vector<int> sample_heads(int request, int num_heads);
 
 } // namespace assay::bench

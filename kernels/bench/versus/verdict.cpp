@@ -62,7 +62,7 @@ double rank_test(const std::vector<double> &a, const std::vector<double> &b) {
   for (const double x : b)
     all.push_back({x, false});
   std::sort(all.begin(), all.end(), [](const Value &x, const Value &y) { return x.x < y.x; });
-  double rank_sum = 0, ties = 0; // of a; sum of t^3 - t
+  double rank_sum = 0, ties = 0; // sum of the ranks of a; sum of t^3 - t
   for (size_t i = 0; i < all.size();) {
     size_t end = i;
     while (end < all.size() && all[end].x == all[i].x)

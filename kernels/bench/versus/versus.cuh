@@ -167,7 +167,7 @@ private:
 void run_rounds(const Arena &arena, const KernelPair &pair, Contestant &base, Contestant &head,
                 char *outputs, Duel &out);
 
-/// What the judges say of a kernel.
+/// The verdict of the judges on a kernel.
 template <class Params>
 std::vector<std::string> judged(const assay_kernel &kernel, const Arena &arena,
                                 const CellCalls<Params> &cell) {

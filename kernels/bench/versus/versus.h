@@ -34,7 +34,7 @@ struct Duel {
   bool same_bits = true; ///< what both write
   uint64_t wrong = 0;    ///< replays of head after which an output was not what it should be
   uint64_t base_wrong = 0;
-  std::vector<std::string> findings; ///< of the judges, about head
+  std::vector<std::string> findings; ///< what the judges found in head
 };
 
 std::vector<Duel> duels(const Cell &cell, const std::vector<KernelPair> &pairs, const Options &);

@@ -73,7 +73,7 @@ const std::vector<BadPaged> &bad_paged() {
        }},
       {"o_stride_token", ASSAY_INVALID_ARGUMENT,
        [](P &p) {
-         p.q_len = 2; // of one request, but tokens of a ragged call may be many
+         p.q_len = 2; // one request; tokens of a ragged call may be many
          p.query_start = zeros;
        }},
       {"global_lens is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_ranks = p.interleave = 1; }},
@@ -155,7 +155,7 @@ TEST(PagedCall, as_many_blocks_as_a_grid_holds_and_no_more) {
 TEST(PagedCall, paged_inputs_may_have_stride_0_and_no_pages_at_all) {
   PagedCase c;
   c.p.q_stride_batch = c.p.q_stride_head = c.p.kv.k_stride_page = c.p.kv.v_stride_token = 0;
-  c.p.o_stride_batch = c.p.lse_stride_batch = 0; // of one request: never taken
+  c.p.o_stride_batch = c.p.lse_stride_batch = 0; // there is one request, so it is never used
   for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2})
     EXPECT_EQ(run(&c.p), ASSAY_OK) << assay_last_error();
   c.lens[0] = c.p.kv.max_pages = 0;

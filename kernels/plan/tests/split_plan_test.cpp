@@ -157,7 +157,7 @@ TEST(SplitPlan, a_worker_with_more_requests_gets_fewer_keys) {
   std::vector<int32_t> lens(64, 64);
   lens[0] = 64 * 64;
   const auto all = loads({.batch = 64, .head_tiles = 8, .workers = 8, .tile = 64}, lens);
-  EXPECT_EQ(all[0], std::pair(1, 23)); // of 64 + 63 + 64 = 191 tiles of the line
+  EXPECT_EQ(all[0], std::pair(1, 23)); // the line has 64 + 63 + 64 = 191 tiles
   EXPECT_EQ(all[7].first, 12);
   EXPECT_EQ(all[7].second, 12);
 }

@@ -371,7 +371,7 @@ bool take(const uint32_t *from, uint32_t epoch, Scope scope = Scope::kSystem,
           Site site = Site::here()) {
   return await_message(from, 16, from + 3, epoch, scope, site);
 }
-/// Of an epoch, in one of two halves.
+/// The words of an epoch, in one of two halves.
 uint32_t *half(const Window &window, uint32_t epoch) { return window.data + epoch % 2 * 4; }
 
 TEST_F(RanksTest, messages_in_two_halves_need_no_flag) {

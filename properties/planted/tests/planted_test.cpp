@@ -118,7 +118,7 @@ TEST_F(Planted, Serving) {
 TEST_F(Planted, LongRows) {
   Sizes s = sizes("8 x 131072", 8, 131072, 1500);
   s.split = is_large() ? 4096 : 256;
-  s.lost_pages = is_large() ? 1 << 17 : 256; // of 2^14 elements: 2^31
+  s.lost_pages = is_large() ? 1 << 17 : 256; // with 2^14 elements each: 2^31
   expect_each_found(
       s, {mistakes_of_offsets(), mistakes_of_outputs(), mistakes_of_keys(), mistakes_of_splits()});
 }

@@ -19,7 +19,7 @@ class Declaration:
     """Upper limits of what each step of a kernel may be off by; the bounds follow from them alone.
 
     The default of every field is 0, or the first word: exact, fp32, natural base, no splits. Errors are
-    0 to below 1. The program refuses a field outside its range by its name (KERNELS.md has the ranges).
+    0 to below 1. The program refuses a field outside its range by its name (DECLARATION.md has the ranges).
     """
 
     mma_block: int = 0  #: products summed per block-FMA step; 0: fp32 multiply-adds, in any order

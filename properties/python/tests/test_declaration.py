@@ -73,7 +73,7 @@ def test_words_of_a_kernel_are_known(field):
 
 
 def test_page_explains_every_field():
-    page = (ROOT / "properties/python/KERNELS.md").read_text()
+    page = (ROOT / "properties/plugins/DECLARATION.md").read_text()
     for field in dataclasses.fields(assay.Declaration):
         assert re.search(rf"^\| `{field.name}` \|", page, re.M), field.name
 

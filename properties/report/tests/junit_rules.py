@@ -4,7 +4,7 @@ import collections
 import re
 import xml.etree.ElementTree as xml
 
-# Of each element: attributes it may have (* : must), and its children in their order.
+# The attributes that each element may have (* : must), and its children in their order.
 COUNTS = "tests failures errors disabled time name"
 ELEMENTS = {
     "testsuites": (COUNTS, ["testsuite"]),

@@ -55,7 +55,7 @@ __global__ void merge(const Params p) {
     lse = fmaxf(lse, x);
     if (x != -INFINITY) ++live, only = s;
   }
-  Element bits{}; // of O, when a single state is live
+  Element bits{}; // bits of O, when a single state is live
   if (live == 1) {
     const State s = state_of(p, row, head, only);
     bits = static_cast<const Element *>(s.o)[s.at + i];

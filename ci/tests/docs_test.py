@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""ci/docs.py accepts right pages, blocks, figures and results, and refuses each mistake."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from pages import blocks, figures, links, results  # noqa: E402
+
+PAGES = {
+    "README.md": "# One\n\n[two](room/README.md#a-heading-of-two), [code](room/code.h), [room](room)\n\n"
+                 "```\n[no](link)\n```\n\n    [nor](this)\n\n`[nor](this)`\n\n| " + "wide " * 40 + "|\n",
+    "room/README.md": "# Two\n\n## A heading, of `two`\n\n[back](../README.md#one) [here](#two)\n",
+    "room/code.h": "int x;\n",
+    "room/BOUNDS.md": "# Long\n" + "a line\n" * 300,
+    "properties/plugins/templates/README.md": "# mine\n\n[there](only.md)\n",
+}
+WRONG_PAGES = [  # page, what stands there, what stands there instead, what is said
+    ("README.md", "room/README.md#a", "rooms/README.md#a", "there is no rooms/README.md#a-heading-of-two"),
+    ("README.md", "#a-heading-of-two", "#a-heading", "has no heading #a-heading"),
+    ("README.md", "(room/code.h)", "(room/coda.h)", "there is no room/coda.h"),
+    ("README.md", "(room)", "(../elsewhere)", "leaves the tree"),
+    ("README.md", "# One\n", "# One\n\n<img src=\"room/none.svg\">\n", "there is no room/none.svg"),
+    ("README.md", "# One\n", "# One\n" + "w" * 121 + "\n", "121 characters"),
+    ("room/README.md", "[here](#two)", "[here](#three)", "has no heading #three"),
+    ("README.md", "# One\n", "# One\n" + "a line\n" * 200, "lines, at most 200"),
+    ("room/README.md", "# Two\n", "# Two\n" + "a line\n" * 80, "lines, at most 80"),
+    ("room/README.md", "# Two\n", "# Two\n\n## Same\n\n## Same\n", "two headings are #same"),
+]
+
+
+
+SETUP = "# Set up\n\n```sh\necho kept >~/assay\nexport WORD=said\n```\n"
+SESSION = """# A page
+
+<!-- after: setup.md -->
+<!-- file: program.py -->
+```python
+import sys
+print("from a file", sys.argv[1])
+sys.exit(3)
+```
+
+<!-- exit: 3 -->
+```sh
+cd ~ && python3 program.py $WORD
+```
+
+<!-- output -->
+```text
+from ... said
+```
+
+```python
+print("one\\ntwo\\nthree")
+```
+
+<!-- output -->
+```text
+one
+...
+three
+```
+
+<!-- not run: needs a machine from the future -->
+```sh
+false
+```
+
+```sh
+test "$(cat assay)" = kept && test "$PWD" = ~
+```
+"""
+WRONG_SESSIONS = [  # what stands there, what stands there instead, what is said
+    ("sys.exit(3)", "sys.exit(0)", "exit code 0, the page says 3"),
+    ("<!-- exit: 3 -->\n", "", "exit code 3, the page says 0"),
+    ("from ... said", "from ... written", "'from ... written' is not printed"),
+    ("one\n...\nthree", "three\n...\none", "'one' is not printed"),
+    ("print(\"one", "print(undefined, \"one", "NameError"),
+    ("= kept", "= lost", "exit code 1"),
+    ("cd ~ && python3 program.py", "false && true\ncd ~\npython3 program.py", "exit code 1"),
+    ("<!-- file: program.py -->\n```python", "```c", "a block of 'c'"),
+    ("<!-- not run: needs a machine from the future -->", "<!-- not run: no -->", "why is it not run?"),
+    ("<!-- not run: needs a machine from the future -->\n", "", "exit code 1"),
+    ("<!-- output -->\n```text\nfrom", "```text\nfrom", "a block of 'text'"),
+    ("= ~\n```\n", "= ~\n", "without an end"),
+    ("# A page\n\n", "# A page\n\n<!-- exit: 1 -->\nwords\n", "without a block behind it"),
+    ("<!-- exit: 3 -->", "<!-- needs: luck -->", "nobody knows how to look for 'luck'"),
+]
+
+
+
+CELLS = [
+    {"cell": "cascade b16 p8192 u128", "us": 25.13, "floor_us": 10.9, "flops": 2e9, "bytes": 41943040},
+    {"cell": "prefix b16 p8192", "us": 20.23, "peers": {"other": {"us": 17.76}}},
+    {"cell": "cascade b64 p2048 u256", "us": 1337.4, "floor_us": 18.7},
+]
+
+
+class Docs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name).resolve()
+
+    def write(self, tree):
+        for path, text in tree.items():
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(text)
+
+    def test_links(self):
+        self.write(PAGES)
+        self.assertEqual(list(links.check(self.root, set(PAGES))), [])
+        for page, old, new, expected in WRONG_PAGES:
+            with self.subTest(old=old, new=new[:40]):
+                self.assertIn(old, PAGES[page])
+                self.write({**PAGES, page: PAGES[page].replace(old, new, 1)})
+                self.assertIn(expected, "\n".join(links.check(self.root, set(PAGES))))
+
+    def session(self, page):
+        """(complaints, blocks that ran, blocks that did not)."""
+        with tempfile.TemporaryDirectory() as home:
+            self.write({"setup.md": SETUP, "page.md": page})
+            blocks.ROOT = self.root
+            try:
+                complaints, count, not_run = blocks.run(["page.md"], pathlib.Path(home))
+            except blocks.PageError as error:
+                return [str(error)], 0, 0
+            return complaints, count, len(not_run)
+
+    def test_blocks(self):
+        self.assertEqual(self.session(SESSION), ([], 7, 1))
+        for old, new, expected in WRONG_SESSIONS:
+            with self.subTest(old=old, new=new):
+                self.assertIn(old, SESSION)
+                self.assertIn(expected, "\n".join(self.session(SESSION.replace(old, new, 1))[0]))
+
+    def figures(self, row, mark="<!-- measured: result.json -->"):
+        self.write({"result.json": json.dumps({"cells": CELLS}),
+                    "page.md": f"words\n\n{mark}\n| cell | us |\n|---|---|\n{row}\n\nwords\n"})
+        return "\n".join(figures.check([self.root / "page.md"]))
+
+    def test_figures(self):
+        for row in ("| 16 requests | 25.1 | 10.9, **17.76** peer | 42 MB | 0.434 v2 |", "| 64 requests | 1,337 | 18.7 |",
+                    "| TFLOP/s | 25.13 | 80 |"):  # 2e9 in 25.13 us
+            self.assertEqual(self.figures(row), "", row)
+        for row in ("| 16 requests | 25.2 |", "| 16 requests | 25.10 |", "| two cells | 25.1 | 18.7 |"):
+            self.assertIn("nearest is", self.figures(row))
+        self.assertIn("without figures", self.figures("| 16 requests | fast |"))
+        self.assertIn("there is no", self.figures("| 16 requests | 25.1 |", "<!-- measured: gone.json -->"))
+        self.assertIn("times without a result", self.figures("| 16 requests | 25.1 |", "words"))
+
+    def git(self, *arguments):
+        return subprocess.run(["git", "-C", self.root, *arguments], capture_output=True, text=True, check=True).stdout
+
+    def test_results(self):
+        self.git("init", "-q")
+        self.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one")
+        head = self.git("rev-parse", "--short=12", "HEAD").strip()
+        right = {"device": "NVIDIA H200", "date": "2026-11-25", "commit": head, "cells": []}
+
+        def complaints(**fields):
+            self.write({"new.json": json.dumps(right | fields)})
+            return list(results.check(self.root))
+
+        self.assertEqual(complaints(), [])
+        self.assertEqual(results.load(self.root / "new.json")["commit"], head)
+        for wrong in ({"commit": "unknown"}, {"commit": ""}, {"commit": f"{head}-dirty"}, {"commit": "0123456789ab"},
+                      {"device": ""}, {"date": None}):
+            self.assertEqual(len(complaints(**wrong)), 1, wrong)
+            with self.assertRaises(SystemExit):
+                results.load(self.root / "new.json")
+
+
+if __name__ == "__main__":
+    unittest.main()
