@@ -22,11 +22,16 @@ constexpr bool lengths_are_even(const DecodeLoad &load) {
   return 4 * load.batch * load.max_seq_len <= 5 * load.total_tokens;
 }
 
+/// Bytes of K and V of some tokens. No integer holds those of the largest calls.
+constexpr double bytes_of(int64_t tokens, int64_t kv_heads, const DecodeLoad &load) {
+  return static_cast<double>(tokens) * static_cast<double>(kv_heads) *
+         static_cast<double>(load.row_bytes);
+}
+
 constexpr double v1_cost(const DecodeLoad &load, const DeviceModel &m = kH200) {
-  const double bytes = static_cast<double>(load.total_tokens * load.kv_heads * load.row_bytes);
-  const double longest = static_cast<double>(load.max_seq_len * load.row_bytes);
-  const double mean =
-      static_cast<double>(load.total_tokens * load.row_bytes) / static_cast<double>(load.batch);
+  const double bytes = bytes_of(load.total_tokens, load.kv_heads, load);
+  const double longest = bytes_of(load.max_seq_len, 1, load);
+  const double mean = bytes_of(load.total_tokens, 1, load) / static_cast<double>(load.batch);
   const double blocks =
       static_cast<double>(load.batch * load.kv_heads) * (load.head_dim == 256 ? 2 : 1);
   const double bandwidth = m.bandwidth * std::min(1.0, blocks / m.busy_blocks);
@@ -35,8 +40,7 @@ constexpr double v1_cost(const DecodeLoad &load, const DeviceModel &m = kH200) {
 }
 
 constexpr double v2_cost(const DecodeLoad &load, const DeviceModel &m = kH200) {
-  return m.v2_fixed +
-         static_cast<double>(load.total_tokens * load.kv_heads * load.row_bytes) / m.bandwidth;
+  return m.v2_fixed + bytes_of(load.total_tokens, load.kv_heads, load) / m.bandwidth;
 }
 
 } // namespace assay

@@ -43,11 +43,6 @@ struct Deal {
   static int64_t div_up(int64_t n, int64_t d) { return (n + d - 1) / d; }
 };
 
-ExchangeWindow window_of(const assay_exchange_params &p) {
-  const Deal deal = Deal::of(p, p.max_rows, exchange_workers(p.num_ranks));
-  return {p.num_ranks, deal.workers, static_cast<uint32_t>(deal.states_per_worker * deal.packets)};
-}
-
 assay_status check_windows(const assay_exchange_params &p, const ExchangeWindow &window) {
   if (p.windows == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "windows is null");
   const int64_t needed = window.bytes();
@@ -127,6 +122,11 @@ assay_status ExchangeStates::build(const assay_exchange_params *p, ExchangeCall 
   e.unit = base2 ? 1.0f : static_cast<float>(kLn2);
   call.blocks = Deal::div_up(deal.workers, kExchangeWarps);
   return check_tensors(*p, e);
+}
+
+ExchangeWindow ExchangeStates::window_of(const assay_exchange_params &p) {
+  const Deal deal = Deal::of(p, p.max_rows, exchange_workers(p.num_ranks));
+  return {p.num_ranks, deal.workers, static_cast<uint32_t>(deal.states_per_worker * deal.packets)};
 }
 
 assay_status ExchangeStates::window_size(const assay_exchange_params *p, uint64_t *bytes) {

@@ -20,6 +20,8 @@ struct ExchangeStates {
   using Call = ExchangeCall;
   static assay_status build(const Params *params, Call &call);
   static assay_status window_size(const Params *params, uint64_t *bytes);
+  /// Where a window of these calls has what. The sizes are valid.
+  static ExchangeWindow window_of(const Params &params);
 };
 
 } // namespace assay

@@ -71,7 +71,7 @@ private:
     e.heads = ASSAY_EXCHANGE_SCATTER;
     e.num_ranks = call_.num_ranks;
     e.num_rows = tokens_.rows;
-    e.max_rows = std::max(1, tokens_.rows);
+    e.max_rows = std::max(1, tokens_.rows + tokens_.rows % 3); // more than the call has
     e.num_heads = p.num_qo_heads;
     e.head_dim = p.head_dim;
     e.early_start = p.early_start;

@@ -12,6 +12,7 @@
 
 #include "properties/cli/check_report.h"
 #include "properties/cli/envelopes.h"
+#include "properties/cli/failed_shapes.h"
 #include "properties/cli/finding_log.h"
 #include "properties/cli/identity.h"
 #include "properties/cli/interrupt.h"
@@ -116,13 +117,14 @@ int command_check(Session &session) {
   // Until the report is there, the file says that it is not: a killed run leaves no pass behind.
   session.begin(
       {{"complete", false}, {"target", target}, {"seed", o.seed}, {"exit", kExitHarness}});
-  const RunSummary summary = run(session, kernels, selected, envelopes, stop, log);
+  RunSummary summary = run(session, kernels, selected, envelopes, stop, log);
   if (summary.runs.empty())
     throw CliError(kExitUsage, fmt::format("property {} says nothing about {}", o.property,
                                            o.kernel.empty() ? "these kernels" : o.kernel));
   // A property that was asked for may concern some kernels only; otherwise each has some.
   const auto idle =
       o.property.empty() ? idle_kernels(summary, kernels) : std::vector<const assay_kernel *>{};
+  shrink_failed_shapes(session, kept, summary, log, stop.flag());
   log.group(summary, kept, stop.flag());
   const int findings = static_cast<int>(log.groups().size()) + kept.findings();
   const int undecided = summary.undecided() + kept.undecided();

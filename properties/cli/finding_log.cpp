@@ -88,7 +88,7 @@ void FindingLog::hung(const PropertyRun &run, const Problem &p, const CheckResul
                   result.message, w.error.empty() ? w.path : w.error));
 }
 
-void FindingLog::found(const PropertyRun &run) {
+std::string FindingLog::found(const PropertyRun &run) {
   const Case c = case_of(run);
   const Written &w = written_[&run] = write(c);
   if (const auto drawn = drawn_.find(&run); drawn != drawn_.end() && drawn->second != w.path) {
@@ -96,6 +96,7 @@ void FindingLog::found(const PropertyRun &run) {
     if (w.error.empty()) std::filesystem::remove(drawn->second, ignored);
   }
   say(fmt::format("found {} {}: {}", c.kernel, c.property, run.first[0].result.message));
+  return w.path;
 }
 
 void FindingLog::group(const RunSummary &summary, KeptFindings &kept,
@@ -115,6 +116,9 @@ void FindingLog::group(const RunSummary &summary, KeptFindings &kept,
 }
 
 std::string FindingLog::command_that_draws(const PropertyRun &run, uint64_t seed) const {
+  if (!run.first[0].shape.empty())
+    return fmt::format("assay replay {}{}", shell_quoted(run.first[0].shape),
+                       session_.kernel_options());
   return fmt::format("assay check --kernel {} --property {} --target {} --seed {} --cases {}{}",
                      run.kernel->name, run.property->name, target_name(run.kernel->target), seed,
                      run.first[0].cases, session_.draw_options());

@@ -14,9 +14,9 @@ class FindingLog {
 public:
   explicit FindingLog(const Session &session);
 
-  /// Files a finding that was just shrunk and says so in one line. Never throws: what cannot be
-  /// written stands in the document.
-  void found(const PropertyRun &run);
+  /// Files a finding that was just shrunk and says so in one line. Returns the file. Never throws:
+  /// what cannot be written stands in the document.
+  std::string found(const PropertyRun &run);
 
   /// Files the case of a kernel that has not returned, until found() has a smaller one, and says
   /// so.

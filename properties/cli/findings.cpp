@@ -202,8 +202,15 @@ void group_kept(const Session &session, KeptFindings &kept, const std::atomic<bo
 
 namespace {
 
-void report_result(const Session &session, const KeptResult &r) {
+/// A serving shape is large: its finding comes with a smaller case and its cause.
+void report_shape(const Session &session, const KeptResult &r) {
+  session.streams.out << fmt::format("fails {} {}: {}; a smaller case is looked for\n", r.kernel,
+                                     r.property, r.path);
+}
+
+void report_result(const Session &session, const KeptResult &r, bool shape) {
   if (!r.same_as.empty()) return; // named with the other
+  if (shape && r.result.failed() && r.status == CaseStatus::kFixed) return report_shape(session, r);
   const bool failed = r.result.failed();
   if (r.status != CaseStatus::kFixed && session.options.quiet) return;
   if (!failed && r.result.kind != CheckResult::Kind::kUndecided &&
@@ -240,8 +247,11 @@ std::string count_text(int count, const char *word) {
 void report_kept(const Session &session, const KeptFindings &kept) {
   std::ostream &out = session.streams.out;
   for (const KeptResult &r : kept.results) {
-    report_result(session, r);
-    if (r.found && r.same_as.empty()) report_others(session, kept, r);
+    const bool shape = std::any_of(kept.files.begin(), kept.files.end(), [&](const KeptFile &file) {
+      return file.shape && file.path == r.path;
+    });
+    report_result(session, r, shape);
+    if (!shape && r.found && r.same_as.empty()) report_others(session, kept, r);
   }
   for (const KeptFile &file : kept.files)
     if (file.verdict.unexpected_pass)

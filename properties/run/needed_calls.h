@@ -19,9 +19,10 @@ struct CallsBefore {
   Problem last;
 };
 
-/// The fewest of `history`, which ran in this order in front of `last`, that let it fail: one of them
-/// where one suffices, else the newest of them without those that are not needed. `fails` runs cases in a new process and says
-/// whether the last one fails; `spent` ends the search. Fields are left as they are.
+/// The fewest cases of `history`, which ran in this order in front of `last`, that let it fail. That
+/// is one case where one suffices, else the newest ones without those that are not needed. `fails`
+/// runs cases in a new process and says whether the last one fails. `spent` ends the search. No
+/// field of a case is changed.
 CallsBefore needed_calls(const std::vector<Problem> &history, const Problem &last,
                          const std::function<bool(const CallsBefore &)> &fails,
                          const std::function<bool()> &spent);
@@ -39,7 +40,7 @@ FieldNames needed_differences(const Problem &earlier, const Problem &last,
                               const std::function<bool(const CallsBefore &)> &fails,
                               const std::function<bool()> &spent);
 
-/// "seq_lens = 64, no window = 7": the fields that `earlier` has otherwise than `last`; at most six.
+/// The fields in which `earlier` differs from `last`, at most six: "seq_lens = 64, no window = 7".
 std::string how_earlier_differs(const Problem &earlier, const Problem &last);
 
 } // namespace assay

@@ -26,6 +26,7 @@ struct Finding {
   /// Of those the ones that were found to suffice, shrunk as the case is. Empty: none were found,
   /// nothing is shrunk, and what draws the case is what reproduces it.
   std::vector<Problem> before = {};
+  std::string shape = {}; ///< the file of the serving shape that shows it; empty: it was drawn
 };
 
 /// Cases by the worst |error| / bound of their outputs: twenty bins of 0.05 from 0 to 1, and one

@@ -296,5 +296,25 @@ TEST(PagedCall, choose_follows_lengths_and_names_bad_arguments) {
   EXPECT_EQ(assay_paged_attention_choose(&c.p, 1, 1, nullptr), ASSAY_INVALID_ARGUMENT);
 }
 
+// No kernel runs here, and no memory holds such a cache: the answer is arithmetic alone.
+TEST(PagedCall, choose_answers_for_the_largest_calls) {
+  PagedCase c;
+  c.p.num_splits = 0;
+  c.p.head_dim = 256;
+  assay_paged_choice choice = {};
+  for (const int32_t kv_heads : {1, 128, 1 << 12})
+    for (const int32_t longest : {1 << 20, 1 << 30}) {
+      c.p.num_kv_heads = c.p.num_qo_heads = kv_heads;
+      c.p.batch = c.p.kv.rows = (1 << 24) / kv_heads;
+      const int64_t all = int64_t{c.p.batch} * longest;
+      ASSERT_EQ(assay_paged_attention_choose(&c.p, all, longest, &choice), ASSAY_OK)
+          << assay_last_error();
+      EXPECT_EQ(choice.version, 1) << kv_heads << " " << longest; // uniform: nothing to balance
+      EXPECT_EQ(choice.even_lengths, 1);
+      ASSERT_EQ(assay_paged_attention_choose(&c.p, all / 8, longest, &choice), ASSAY_OK);
+      EXPECT_EQ(choice.even_lengths, 0);
+    }
+}
+
 } // namespace
 } // namespace assay

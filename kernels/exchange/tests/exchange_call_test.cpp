@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments of exchange_states: each is refused by name, with its limit.
+#include "kernels/exchange/exchange_call.h"
 #include "kernels/exchange/tests/ranks_fixture.h"
 
 #include <functional>
+#include <random>
 #include <string>
 
 namespace assay {
@@ -123,6 +125,44 @@ TEST_F(ExchangeArguments, window_bytes) {
   // worker has one state, or two.
   EXPECT_EQ(small, 128u + 2 * 2 * 32 * 22 * 16u);
   EXPECT_EQ(large, 16384u + 2 * 2 * 4096 * 2 * 22 * 16u);
+}
+
+// No call is made, and no memory holds the largest windows: areas lie side by side, each is as large
+// as what its worker writes at most, and the last one ends with the window.
+TEST(ExchangeLayout, areas_fill_a_window_of_any_size) {
+  std::mt19937_64 random(1);
+  const auto upto = [&](int64_t most) { return static_cast<int64_t>(random() % most) + 1; };
+  int beyond_4_gib = 0;
+  for (int draw = 0; draw < 3'000; ++draw) {
+    assay_exchange_params p{};
+    p.struct_size = sizeof p;
+    p.target = ASSAY_TARGET_SIMT;
+    p.dtype = draw % 2 == 0 ? ASSAY_BF16 : ASSAY_FP32;
+    p.heads = draw % 3 == 0 ? ASSAY_EXCHANGE_ALL : ASSAY_EXCHANGE_SCATTER;
+    p.num_ranks = static_cast<int32_t>(upto(8));
+    p.head_dim = static_cast<int32_t>(8 * upto(64));
+    p.num_heads = static_cast<int32_t>(int64_t{1} << (random() % 21));
+    p.max_rows =
+        static_cast<int32_t>(upto(draw % 4 == 0 ? (int64_t{1} << 31) / p.num_heads - 1 : 512));
+    uint64_t bytes = 0;
+    if (p.max_rows < 1) continue;
+    ASSERT_EQ(assay_exchange_states_window_size(&p, &bytes), ASSAY_OK) << assay_last_error();
+    const ExchangeWindow w = ExchangeStates::window_of(p);
+    ASSERT_EQ(static_cast<uint64_t>(w.bytes()), bytes);
+    ASSERT_GE(w.packets_at(), 4 * int64_t{w.workers});
+    const int64_t area = int64_t{w.packets} * kPacketBytes;
+    int64_t next = w.packets_at();
+    for (uint32_t half = 0; half < 2; ++half)
+      for (int rank = 0; rank < w.num_ranks; ++rank)
+        for (int worker : {0, w.workers / 2, w.workers - 1}) {
+          const int64_t at = next + worker * area;
+          ASSERT_EQ(w.area_at(half, rank, worker), at) << draw;
+          if (worker == w.workers - 1) next = at + area;
+        }
+    ASSERT_EQ(next, w.bytes()) << draw;
+    beyond_4_gib += w.bytes() > int64_t{1} << 32;
+  }
+  EXPECT_GT(beyond_4_gib, 100);
 }
 
 } // namespace
