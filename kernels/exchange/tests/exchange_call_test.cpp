@@ -153,12 +153,11 @@ TEST(ExchangeLayout, areas_fill_a_window_of_any_size) {
     const int64_t area = int64_t{w.packets} * kPacketBytes;
     int64_t next = w.packets_at();
     for (uint32_t half = 0; half < 2; ++half)
-      for (int rank = 0; rank < w.num_ranks; ++rank)
-        for (int worker : {0, w.workers / 2, w.workers - 1}) {
-          const int64_t at = next + worker * area;
-          ASSERT_EQ(w.area_at(half, rank, worker), at) << draw;
-          if (worker == w.workers - 1) next = at + area;
-        }
+      for (int rank = 0; rank < w.num_ranks; ++rank) {
+        for (int worker : {0, w.workers / 2, w.workers - 1})
+          ASSERT_EQ(w.area_at(half, rank, worker), next + worker * area) << draw;
+        next += w.workers * area;
+      }
     ASSERT_EQ(next, w.bytes()) << draw;
     beyond_4_gib += w.bytes() > int64_t{1} << 32;
   }
