@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "oracle/bulk/bulk.h"
+#include "oracle/device/bulk.h"
 #include "oracle/judge/judge.h"
 #include "oracle/tests/managed_memory.h"
 

@@ -9,7 +9,7 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include "oracle/bulk/bulk.h"
+#include "oracle/device/bulk.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "oracle/device/tiers.h"
 #include "oracle/tests/emulated_call.h"
-#include "oracle/tiers/tiers.h"
 
 namespace assay::oracle::test {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bulk/tiers says of a call against what the host says, element by element, tier by tier.
+// What device/tiers says of a call against what the host says, element by element, tier by tier.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include "oracle/device/tiers.h"
 #include "oracle/tests/random_call.h"
-#include "oracle/tiers/tiers.h"
 
 namespace assay::oracle::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long T0, T1 and LSEs of a call take, rows that share keys judged together or (`rows`) one
-// after another: oracle_tiers_timing [rows] [REQUESTS KEYS]...
+// after another: oracle_device_timing [rows] [REQUESTS KEYS]...
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,10 +10,10 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include "oracle/device/tiers.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/rows/build.h"
 #include "oracle/tests/flat_order.h"
-#include "oracle/tiers/tiers.h"
 
 namespace assay::oracle {
 namespace {

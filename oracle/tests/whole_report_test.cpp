@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "oracle/device/whole_report.h"
 #include "oracle/tests/random_merge.h"
 #include "oracle/tests/tiers_compare.h"
-#include "oracle/tiers/whole_report.h"
 
 namespace assay::oracle {
 namespace {

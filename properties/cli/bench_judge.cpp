@@ -11,7 +11,7 @@
 
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"
-#include "oracle/tiers/merges.h"
+#include "oracle/device/merges.h"
 #include "properties/run/processors.h"
 
 namespace assay {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "oracle/tiers/merges.h"
+#include "oracle/device/merges.h"
 #include "properties/machine/cache_fill.h"
 
 namespace assay {
