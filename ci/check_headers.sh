@@ -48,7 +48,7 @@ case ${1-} in
 esac
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-device_code=$(git ls-files 'oracle/device/*.cuh' 'oracle/device/*.cuh')
+device_code=$(git ls-files 'oracle/device/*.cuh')
 
 # With nvcc and the toolkit that it belongs to; clang looks for headers in CPATH.
 with_toolkit() {

@@ -13,7 +13,7 @@ namespace assay::oracle::device {
 
 inline void require(cudaError_t error, const char *what) {
   if (error != cudaSuccess)
-    throw std::runtime_error(std::string("bulk judge: ") + what + ": " + cudaGetErrorString(error));
+    throw std::runtime_error(std::string("oracle: ") + what + ": " + cudaGetErrorString(error));
 }
 
 /** Memory of the device that grows and is kept. */

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/assay_judge.h"
 #include "oracle/exact/host_device.h"
 
 #ifdef __CUDACC__
@@ -15,7 +15,8 @@
 namespace assay::oracle::device {
 
 ORACLE_HOST_DEVICE inline int bytes_of(assay_dtype dtype) {
-  return dtype == ASSAY_FP32 ? 4 : dtype == ASSAY_E4M3 || dtype == ASSAY_E5M2 ? 1 : 2;
+  if (dtype == ASSAY_FP32) return 4;
+  return dtype == ASSAY_FP16 || dtype == ASSAY_BF16 ? 2 : 1;
 }
 
 ORACLE_HOST_DEVICE inline float number_of(uint32_t bits) {
@@ -37,6 +38,12 @@ ORACLE_HOST_DEVICE inline float number_of_half(uint32_t bits) {
 #endif
 }
 
+/** e4m3 as a number: its fields, where those of fp16 stand, are 2^8 too small. */
+ORACLE_HOST_DEVICE inline float number_of_e4m3(uint32_t bits) {
+  if ((bits & 0x7Fu) == 0x7Fu) return number_of(0x7FC00000u);
+  return number_of_half((bits & 0x80u) << 8 | (bits & 0x7Fu) << 7) * 256.0f;
+}
+
 ORACLE_HOST_DEVICE inline uint32_t bits_of(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -51,35 +58,19 @@ ORACLE_HOST_DEVICE inline uint32_t load_bits(assay_dtype dtype, const unsigned c
   return *reinterpret_cast<const uint32_t *>(base + 4 * at);
 }
 
-/** Element `at`, exactly. `fp8`: what fp8 bits are. */
-ORACLE_HOST_DEVICE inline float load_element(assay_dtype dtype, const float *fp8,
-                                             const unsigned char *base, int64_t at) {
-  const uint32_t bits = load_bits(dtype, base, at);
-  if (bytes_of(dtype) == 1) return fp8[bits];
-  if (dtype == ASSAY_FP32) return number_of(bits);
-  return dtype == ASSAY_BF16 ? number_of(bits << 16) : number_of_half(bits);
+/** Bits of an element as a number, exactly. */
+ORACLE_HOST_DEVICE inline float decoded(assay_dtype dtype, uint32_t bits) {
+  if (dtype == ASSAY_BF16) return number_of(bits << 16);
+  if (dtype == ASSAY_FP16) return number_of_half(bits);
+  if (dtype == ASSAY_E4M3) return number_of_e4m3(bits);
+  if (dtype == ASSAY_E5M2) return number_of_half(bits << 8);
+  if (dtype == ASSAY_INT8) return static_cast<float>(static_cast<signed char>(bits));
+  return number_of(bits);
 }
 
-/** Eight elements of 16 or 8 bits that lie at a multiple of their bytes. */
-ORACLE_HOST_DEVICE inline void load_eight(assay_dtype dtype, const float *fp8,
-                                          const unsigned char *from, float (&out)[8]) {
-  struct alignas(8) Eight {
-    uint32_t word[2];
-  };
-  const auto *pieces = reinterpret_cast<const Eight *>(from);
-  if (bytes_of(dtype) == 1) {
-    const Eight bytes = *pieces;
-    for (int i = 0; i < 8; ++i)
-      out[i] = fp8[bytes.word[i / 4] >> (8 * (i % 4)) & 0xFF];
-    return;
-  }
-  for (int half = 0; half < 2; ++half) {
-    const Eight four = pieces[half];
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t bits = four.word[i / 2] >> (16 * (i % 2)) & 0xFFFF;
-      out[4 * half + i] = dtype == ASSAY_BF16 ? number_of(bits << 16) : number_of_half(bits);
-    }
-  }
+ORACLE_HOST_DEVICE inline float load_element(assay_dtype dtype, const unsigned char *base,
+                                             int64_t at) {
+  return decoded(dtype, load_bits(dtype, base, at));
 }
 
 } // namespace assay::oracle::device

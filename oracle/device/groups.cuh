@@ -1,142 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the steps over pairs that share keys as launches, one behind another.
+// Internal: calls of attention as launches over pairs that share keys.
 #pragma once
 
-#include "oracle/device/groups_around.cuh"
-#include "oracle/device/groups_replay.h"
-#include "oracle/device/groups_scores.cuh"
-#include "oracle/device/groups_values.cuh"
-#include "oracle/device/team.cuh"
+#include <optional>
+
+#include "oracle/device/groups_kernels.cuh"
 
 namespace assay::oracle::device {
 
-/** Lanes of a warp that follow each other, as a part of a block. */
-template <int kLanes>
-struct LanesOf {
-  __device__ static int rank() { return static_cast<int>(threadIdx.x) % kLanes; }
-  __device__ static int size() { return kLanes; }
-  __device__ static int number() { return static_cast<int>(threadIdx.x) / kLanes; }
-  __device__ static int count() { return static_cast<int>(blockDim.x) / kLanes; }
-  /// The lanes themselves: others of the warp may be elsewhere.
-  __device__ static unsigned mask() {
-    return ~0u >> (32 - kLanes) << (threadIdx.x % 32 / kLanes * kLanes);
+/** The launches of a call whose elements are Words, with a replay or without. */
+template <class Words, bool kReplays>
+class GroupLaunches {
+public:
+  /// How many blocks of judge() are at work at once: that many teams have memory.
+  int teams() const { return judges_; }
+  int small_teams() const { return small_judges_; }
+
+  void small(const GroupCall &call, int64_t blocks, cudaStream_t stream) {
+    const size_t bytes = small_bytes(call.base.head_dim);
+    allow(reinterpret_cast<const void *>(&judge_whole_groups<Words, kReplays>),
+          small_bytes(kMaxDim));
+    judge_whole_groups<Words, kReplays>
+        <<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(call, call.exact_round());
+    require(cudaGetLastError(), "launch");
   }
-  __device__ static void sync() { __syncwarp(mask()); }
-  __device__ static double most(double x) {
-    for (int step = kLanes / 2; step > 0; step /= 2)
-      x = fmax(x, __shfl_xor_sync(mask(), x, step));
-    return x;
-  }
-  __device__ static double sum(double x) {
-    for (int step = kLanes / 2; step > 0; step /= 2)
-      x += __shfl_xor_sync(mask(), x, step);
-    return x;
-  }
-  __device__ static double most_to(double x) {
-    for (int step = 1; step < kLanes; step *= 2) {
-      const double other = __shfl_up_sync(mask(), x, step, kLanes);
-      if (rank() >= step) x = fmax(x, other);
+
+  void large(GroupCall call, int64_t blocks, cudaStream_t stream) {
+    // What is kept of a key stands where its logit is: that must not be read by two blocks.
+    call.weighs_in_units = !kReplays && call.base.subnormal == 0 && call.value_parts() == 1 ? 1 : 0;
+    const unsigned pairs = pairs_of(call);
+    const GroupCall exact = call.exact_round();
+    start_pairs<<<pairs, 32, 0, stream>>>(call);
+    const int parts = SideLoop<Words>::parts_of(call.base.head_dim);
+    units(score_units<Words>, ScorePlaces<Words>::bytes(parts),
+          ScorePlaces<Words>::bytes(SideLoop<Words>::parts_of(kMaxDim)), call, 1, stream);
+    round(call, stream);
+    const bool again = kReplays && call.base.replay_scores != 0;
+    if (again) {
+      start_exact_pairs<kReplays><<<pairs, 32, 0, stream>>>(exact, call);
+      units(score_units_exactly, sizeof(ExactMemory), sizeof(ExactMemory), exact, 1, stream);
+      round(exact, stream);
     }
-    return x;
+    judge_pairs<kReplays>
+        <<<static_cast<unsigned>(blocks), kPairThreads, 0, stream>>>(call, again ? exact : call);
+    require(cudaGetLastError(), "launch");
   }
-  __device__ static int64_t sum_to(int64_t x) {
-    for (int step = 1; step < kLanes; step *= 2) {
-      const int64_t other = __shfl_up_sync(mask(), x, step, kLanes);
-      if (rank() >= step) x += other;
+
+private:
+  static unsigned pairs_of(const GroupCall &call) {
+    return static_cast<unsigned>(call.num_groups) * kGroupPairs;
+  }
+  static size_t small_bytes(int head_dim) {
+    const size_t values =
+        std::max(ValuePlaces<Words, kReplays, true>::kBytes, AroundPlaces<Words, kReplays>::kBytes);
+    return std::max({ScorePlaces<Words>::bytes(SideLoop<Words>::parts_of(head_dim)), values,
+                     kReplays ? sizeof(ExactMemory) : 0});
+  }
+  /// A kernel's limit is the process's, and other threads launch with it: the largest head_dim's.
+  static void allow(const void *kernel, size_t most) {
+    require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(most)),
+            "shared memory");
+  }
+
+  template <class Kernel>
+  static void units(Kernel kernel, size_t bytes, size_t most, const GroupCall &call, int parts,
+                    cudaStream_t stream) {
+    if (call.num_units == 0) return;
+    allow(reinterpret_cast<const void *>(kernel), most);
+    const dim3 grid(static_cast<unsigned>(call.num_units), static_cast<unsigned>(parts));
+    kernel<<<grid, kThreads, bytes, stream>>>(call);
+  }
+
+  template <bool kTiny, bool kWeighs>
+  static void values(const GroupCall &call, cudaStream_t stream) {
+    constexpr size_t kBytes = ValuePlaces<Words, kReplays, kTiny>::kBytes;
+    units(sum_values_of_units<Words, kReplays, kTiny, kWeighs>, kBytes, kBytes, call,
+          call.value_parts(), stream);
+  }
+
+  /// From logits to the sums around the outputs.
+  static void round(const GroupCall &call, cudaStream_t stream) {
+    constexpr size_t kBytes = AroundPlaces<Words, kReplays>::kBytes;
+    const unsigned pairs = pairs_of(call), stripes = pairs * static_cast<unsigned>(call.stripes);
+    const bool tiny = call.base.subnormal != 0, apart = call.weighs_in_units == 0;
+    join_pairs<<<(pairs + 31) / 32, 32, 0, stream>>>(call);
+    if (apart) {
+      look_at_stripes<kReplays><<<stripes, kPairThreads, 0, stream>>>(call);
+      scan_pairs<kReplays><<<pairs, kPairThreads, 0, stream>>>(call);
     }
-    return x;
+    if (kReplays || tiny) weigh_stripes<kReplays><<<stripes, kPairThreads, 0, stream>>>(call);
+    if (tiny)
+      values<true, false>(call, stream);
+    else if (apart)
+      values<false, false>(call, stream);
+    else
+      values<false, !kReplays>(call, stream);
+    if (!apart) scan_pairs<kReplays><<<pairs, kPairThreads, 0, stream>>>(call);
+    join_outputs<kReplays><<<pairs, kPairThreads, 0, stream>>>(call);
+    units(sum_around_of_units<Words, kReplays>, kBytes, kBytes, call, call.value_parts(), stream);
   }
-  __device__ static double before(double x, double other) {
-    const double left = __shfl_up_sync(mask(), x, 1, kLanes);
-    return rank() == 0 ? other : left;
-  }
-  template <class T>
-  __device__ static T last(T x) {
-    return __shfl_sync(mask(), x, kLanes - 1, kLanes);
-  }
+
+  const int judges_ = blocks_at_once(judge_pairs<kReplays>, kPairThreads);
+  const int small_judges_ = blocks_at_once(judge_whole_groups<Words, kReplays>, kThreads);
 };
 
-inline constexpr int kPairThreads = 128, kTileLanes = 16;
-using PairTeam = Team<kPairThreads>;
-
-__global__ void __launch_bounds__(32) start_pairs(const __grid_constant__ GroupCall call) {
-  __shared__ double parts[1];
-  Team<32> team{parts};
-  start_pair(call, team, static_cast<int>(blockIdx.x));
-}
-
-__global__ void __launch_bounds__(32) join_pairs(const __grid_constant__ GroupCall call) {
-  const int number = static_cast<int>(blockIdx.x * 32 + threadIdx.x);
-  if (number < call.num_groups * kGroupPairs) join_logits(call, number);
-}
-
-/// A pair's block, or a block of its stripe: null where there is nothing to do.
-__device__ inline PairWork *claimed_pair(const GroupCall &call, unsigned number) {
-  PairWork *pair = call.pairs + number;
-  return pair->row < 0 || pair->claim == 0 ? nullptr : pair;
-}
-
-__global__ void __launch_bounds__(kPairThreads, 4)
-    look_at_stripes(const __grid_constant__ GroupCall call) {
-  __shared__ double parts[kPairThreads / 32];
-  PairTeam team{parts};
-  const auto stripes = static_cast<unsigned>(call.stripes);
-  const PairWork *pair = claimed_pair(call, blockIdx.x / stripes);
-  if (pair == nullptr) return;
-  look_at_keys(call, team, LanesOf<kTileLanes>{}, *pair, static_cast<int>(blockIdx.x % stripes),
-               call.weights[blockIdx.x]);
-}
-
-__global__ void __launch_bounds__(kPairThreads) scan_pairs(const __grid_constant__ GroupCall call) {
-  __shared__ double parts[kPairThreads / 32];
-  PairTeam team{parts};
-  PairWork *pair = claimed_pair(call, blockIdx.x);
-  if (pair != nullptr) scan_tiles(call, team, LanesOf<32>{}, static_cast<int>(blockIdx.x), *pair);
-}
-
-__global__ void __launch_bounds__(kPairThreads, 4)
-    replay_stripes(const __grid_constant__ GroupCall call) {
-  __shared__ double parts[kPairThreads / 32];
-  PairTeam team{parts};
-  const auto stripes = static_cast<unsigned>(call.stripes);
-  PairWork *pair = claimed_pair(call, blockIdx.x / stripes);
-  if (pair == nullptr) return;
-  replay_keys(call, team, LanesOf<kTileLanes>{}, *pair, pair->numbers,
-              static_cast<int>(blockIdx.x % stripes), call.replays[blockIdx.x]);
-}
-
-__global__ void __launch_bounds__(kPairThreads)
-    join_outputs(const __grid_constant__ GroupCall call) {
-  __shared__ double parts[kPairThreads / 32];
-  PairTeam team{parts};
-  PairWork *pair = claimed_pair(call, blockIdx.x);
-  if (pair != nullptr) join_columns(call, team, static_cast<int>(blockIdx.x), *pair);
-}
-
-__global__ void __launch_bounds__(kPairThreads, 3)
-    judge_pairs(const __grid_constant__ GroupCall call) {
-  __shared__ double parts[kPairThreads / 32];
-  PairTeam team{parts};
-  TierElement *elements =
-      call.elements + int64_t{blockIdx.x} * TierScratch::kTiers * (call.tiers.base.dims + 1);
-  for (int number = static_cast<int>(blockIdx.x); number < call.num_groups * kGroupPairs;
-       number += static_cast<int>(gridDim.x))
-    judge_pair(call, team, number, elements);
-}
-
-/** What groups need on a device. */
+/** What calls need on a device. */
 class GroupDevice {
 public:
   TierReport judge(const AttentionRows &rows, const CallOutputs &outputs, const KernelModel &model,
-                   bool elements, cudaStream_t stream) {
-    const TierArrays arrays = arrays_of(rows, model);
-    const GroupPlan plan = plan_groups(rows, arrays, may_be_subnormal(arrays.shape.model), kSizes);
+                   const JudgeOptions &options, cudaStream_t stream) {
+    const CallArrays arrays = arrays_of(rows, model, options);
+    const auto with = [&](auto &launches) {
+      return judge(rows, outputs, model, options, arrays, ready(launches), stream);
+    };
+    if (rows.scale_blocks() > 0) return arrays.replays ? with(scaled_replay_) : with(scaled_);
+    return arrays.replays ? with(replay_) : with(first_);
+  }
+
+private:
+  static constexpr int64_t kLeastLarge = 1 << 18; ///< as keys_of_pairs counts: not one launch
+  static constexpr GroupSizes kLarge{int64_t{512} << 20, 1056, 4, kGroupPairs, 8};
+  static_assert(sizeof(GroupCall) <= 2048); // two are a kernel's arguments
+
+  static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+  /// As few pairs in a group as all blocks have room for at once.
+  static GroupSizes small_sizes(int64_t pairs, int blocks) {
+    const int64_t each = std::clamp<int64_t>((pairs + blocks - 1) / blocks, 1, kGroupPairs);
+    return undivided(static_cast<int32_t>(each));
+  }
+
+  /// Kernels are loaded when a call needs them.
+  template <class Launches>
+  static Launches &ready(std::optional<Launches> &launches) {
+    return launches ? *launches : launches.emplace();
+  }
+
+  template <class Launches>
+  TierReport judge(const AttentionRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                   const JudgeOptions &options, const CallArrays &arrays, Launches &launches,
+                   cudaStream_t stream) {
+    const bool large = keys_of_pairs(rows) >= kLeastLarge;
+    const int most_teams = large ? launches.teams() : launches.small_teams();
+    const int64_t pairs = int64_t{rows.out.rows()} * rows.out.heads;
+    const GroupPlan plan =
+        plan_groups(rows, arrays, large ? kLarge : small_sizes(pairs, most_teams));
     GroupCall call = arrays_.upload(
         [&](const Place &place) {
           return make_group_call(rows, outputs, model, arrays, plan, place);
         },
         stream);
-    if (call.tiers.pairs == 0) return {};
+    if (pairs == 0) return {};
+    const auto teams = [&](const GroupWave &wave) {
+      return std::min<int64_t>(most_teams, int64_t{wave.groups} * (large ? kGroupPairs : 1));
+    };
     const KeyGroup *groups = call.groups;
     size_t most = 0;
     for (const GroupWave &wave : plan.waves) {
@@ -148,9 +166,9 @@ public:
       most = std::max(most, bytes);
     }
     auto *scratch = scratch_.roomy<unsigned char>(most);
-    return results_.of(call.tiers, rows.out, outputs.lse != nullptr, elements, stream,
-                       [&](const TierCall &ready) {
-                         call.tiers = ready;
+    return results_.of(call.base, rows.out, outputs.lse != nullptr, options.elements, stream,
+                       [&](const Call &ready) {
+                         call.base = ready;
                          for (const GroupWave &wave : plan.waves) {
                            size_t at = 0;
                            place_wave(call, wave, groups, teams(wave), [&](size_t own) -> void * {
@@ -158,56 +176,21 @@ public:
                              at += padded(own);
                              return place;
                            });
-                           launch(call, wave, stream);
+                           if (large)
+                             launches.large(call, teams(wave), stream);
+                           else
+                             launches.small(call, teams(wave), stream);
                          }
                        });
-  }
-
-private:
-  static constexpr GroupSizes kSizes{int64_t{256} << 20, 528, 4};
-  static_assert(sizeof(GroupCall) <= 4096);
-
-  static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
-  int64_t teams(const GroupWave &wave) const {
-    return std::min<int64_t>(judges_, int64_t{wave.groups} * kGroupPairs);
-  }
-
-  template <class Kernel>
-  static void launch_units(Kernel kernel, size_t bytes, const GroupCall &call,
-                           cudaStream_t stream) {
-    if (call.num_units == 0) return;
-    require(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(bytes)),
-            "shared memory");
-    kernel<<<static_cast<unsigned>(call.num_units), kThreads, bytes, stream>>>(call);
-  }
-
-  void launch(const GroupCall &call, const GroupWave &wave, cudaStream_t stream) const {
-    const auto pairs = static_cast<unsigned>(wave.groups) * kGroupPairs;
-    const unsigned stripes = pairs * static_cast<unsigned>(wave.stripes);
-    const auto tiles = [](int pitch) { return static_cast<size_t>(2 * kTileKeys * pitch); };
-    start_pairs<<<pairs, 32, 0, stream>>>(call);
-    launch_units(score_units, sizeof(ScoreMemory) + tiles(kScorePitch), call, stream);
-    join_pairs<<<(pairs + 31) / 32, 32, 0, stream>>>(call);
-    look_at_stripes<<<stripes, kPairThreads, 0, stream>>>(call);
-    scan_pairs<<<pairs, kPairThreads, 0, stream>>>(call);
-    replay_stripes<<<stripes, kPairThreads, 0, stream>>>(call);
-    const size_t bytes = sizeof(ValueMemory) + tiles(kValuePitch);
-    if (call.tiers.base.subnormal != 0)
-      launch_units(sum_values<true>, bytes, call, stream);
-    else
-      launch_units(sum_values<false>, bytes, call, stream);
-    join_outputs<<<pairs, kPairThreads, 0, stream>>>(call);
-    launch_units(sum_around, sizeof(AroundMemory) + tiles(kValuePitch), call, stream);
-    judge_pairs<<<static_cast<unsigned>(teams(wave)), kPairThreads, 0, stream>>>(call);
-    require(cudaGetLastError(), "launch");
   }
 
   PackedArrays arrays_;
   TeamResults results_;
   Buffer scratch_;
-  const int judges_ = blocks_at_once(judge_pairs, kPairThreads);
+  std::optional<GroupLaunches<Halves, false>> first_;
+  std::optional<GroupLaunches<Halves, true>> replay_;
+  std::optional<GroupLaunches<Singles, false>> scaled_;
+  std::optional<GroupLaunches<Singles, true>> scaled_replay_;
 };
 
 } // namespace assay::oracle::device

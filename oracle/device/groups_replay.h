@@ -4,16 +4,14 @@
 #pragma once
 
 #include "oracle/device/groups_keys.h"
-#include "oracle/device/row_verdict.h"
 
 namespace assay::oracle::device {
 
-/// Behind all weights: the tiles of each state in their order, and what a tile's keys have in
+/// Behind join_weights: the tiles of each state in their order, and what a tile's keys have in
 /// common.
 template <class Team, class Lanes>
 ORACLE_HOST_DEVICE inline void scan_tiles(const GroupCall &call, Team &team, const Lanes &lanes,
-                                          int number, PairWork &pair) {
-  if (team.rank() == 0) join_weights(call, number, pair);
+                                          const PairWork &pair) {
   TileView *tiles = call.views + pair.first_tile;
   const int32_t *first = call.states + call.first_state[pair.row];
   const int own = pair.tiles - pair.sink;
@@ -58,8 +56,7 @@ ORACLE_HOST_DEVICE inline void replay_keys(const GroupCall &call, Team &team, co
                                            PairWork &pair, const RowNumbers &row, int stripe,
                                            ReplayPart &out) {
   constexpr double kUp = 0x1p800;
-  static_assert(kCoefficientScale == 800);
-  const bool subnormal = call.tiers.base.subnormal != 0;
+  const bool subnormal = call.base.subnormal != 0;
   const double slack = subnormal ? subnormal_slack(row) : 0.0;
   const OmegaRow omega = pair.omega;
   const Stripe of(call, pair, stripe);
@@ -74,27 +71,24 @@ ORACLE_HOST_DEVICE inline void replay_keys(const GroupCall &call, Team &team, co
       weigh_key(row.x_max, logit, key);
       bound_key(row, omega, logit, key);
       const ReplayedKey again =
-          replay_key(row, call.tiers.p_format, tile, errors, logit, key.weight);
+          replay_key(row, call.base.p_format, tile, errors, logit, key.weight);
       sums.denominator += again.denominator;
       sums.lost += again.mass_lost;
       sums.vague = sums.vague != 0 || again.vague;
       if (is_sink(pair, j)) { // its value is zero
-        pair.sunk_error = key.weight * key.omega;
         pair.sunk_rescale = again.rescale_mass;
         continue;
       }
       const int64_t slot = pair.slots + j;
-      call.kind(kOfWeight)[slot] = key.weight * kUp;
+      store_weight(call, slot, key);
       call.kind(kOfRho)[slot] = again.rho * kUp;
       call.kind(kOfWide)[slot] = key.weight * (1.0 + key.omega) * kUp;
       call.kind(kOfDoubt)[slot] = again.ambiguity * kUp;
       call.kind(kOfSteps)[slot] = again.accumulate * kUp;
-      call.kind(kOfError)[slot] = key.weight * key.omega * kUp;
       call.kind(kOfRescale)[slot] = again.rescale * kUp;
       call.kind(kOfMass)[slot] = again.rescale_mass * kUp;
       if (subnormal)
-        call.kind(kOfTiny)[slot] =
-            subnormal_coefficient(row, slack, row.z, row.mass_low, key) * kUp;
+        store_tiny(call, slot, subnormal_coefficient(row, slack, row.z, row.mass_low, key));
     }
   }
   sums.denominator = team.sum(sums.denominator);
@@ -104,40 +98,50 @@ ORACLE_HOST_DEVICE inline void replay_keys(const GroupCall &call, Team &team, co
   if (team.rank() == 0) out = sums;
 }
 
-/// Behind the sums over V: the outputs, exact and replayed, before their scale.
-template <class Team>
-ORACLE_HOST_DEVICE inline void join_columns(const GroupCall &call, Team &team, int number,
-                                            PairWork &pair) {
+/// The units of a pair, joined: what its values and its replay come to.
+template <bool kReplays>
+ORACLE_HOST_DEVICE inline void join_parts(const GroupCall &call, int number, PairWork &pair) {
   const KeyGroup &group = call.groups[number / kGroupPairs];
-  const int index = number % kGroupPairs, dims = call.tiers.base.dims;
-  if (team.rank() == 0) {
-    bool finite = true, subnormal = false, vague = false, two_parts = false;
-    for (int unit = group.first_unit; unit < group.first_unit + group.units; ++unit) {
-      const ValuePart &part = call.values[call.unit_pair(unit, index)];
+  bool finite = true, subnormal = false;
+  for (int unit = group.first_unit; unit < group.first_unit + group.units; ++unit)
+    for (int i = 0; i < call.value_parts(); ++i) {
+      const ValuePart &part = call.value_part(unit, number % kGroupPairs, i);
       finite = finite && part.finite != 0;
       subnormal = subnormal || part.subnormal != 0;
     }
-    double denominator = 0.0, lost = 0.0;
-    for (int stripe = 0; stripe < call.stripes; ++stripe) {
-      const ReplayPart &part = call.replays[int64_t{number} * call.stripes + stripe];
-      denominator += part.denominator;
-      lost += part.lost;
-      vague = vague || part.vague != 0;
-      two_parts = two_parts || part.two_parts != 0;
-    }
-    pair.replay = {denominator, 1.0 - lost, two_parts};
-    pair.replayed = pair.replay.informative(pair.numbers, vague);
-    pair.numbers.facts.v_subnormal = subnormal;
-    if (!finite) pair.claim = 0;
+  pair.numbers.facts.v_subnormal = subnormal;
+  if (!finite) pair.claim = 0;
+  if constexpr (!kReplays) return;
+  double denominator = 0.0, lost = 0.0;
+  bool vague = false, two_parts = false;
+  for (int stripe = 0; stripe < call.stripes; ++stripe) {
+    const ReplayPart &part = call.replays[int64_t{number} * call.stripes + stripe];
+    denominator += part.denominator;
+    lost += part.lost;
+    vague = vague || part.vague != 0;
+    two_parts = two_parts || part.two_parts != 0;
   }
+  pair.replay = {denominator, 1.0 - lost, two_parts};
+  pair.replayed = pair.replay.informative(pair.numbers, vague);
+}
+
+/// Behind the sums over V: the outputs, exact and replayed, before their scale.
+template <bool kReplays, class Team>
+ORACLE_HOST_DEVICE inline void join_columns(const GroupCall &call, Team &team, int number,
+                                            PairWork &pair) {
+  const KeyGroup &group = call.groups[number / kGroupPairs];
+  const int index = number % kGroupPairs, dims = call.base.dims;
+  team.sync(); // all have read that the pair has a claim
+  if (team.rank() == 0) join_parts<kReplays>(call, number, pair);
   team.sync();
   const double empty = pair.sink != 0 ? 0.0 : -HUGE_VAL; // of the largest v, and of the largest -v
+  bool fits = true;
   for (int dim = team.rank(); dim < dims; dim += team.size()) {
     double sums[kGroupSums] = {}, most = empty, least = empty;
     for (int unit = group.first_unit; unit < group.first_unit + group.units; ++unit) {
       const int64_t at = call.unit_pair(unit, index);
       for (int k = 0; k < kGroupSums; ++k)
-        sums[k] += call.sums[(at * kGroupSums + k) * dims + dim];
+        if (kReplays || is_first_tiers(k)) sums[k] += call.sums[(at * kGroupSums + k) * dims + dim];
       least = fmax(least, -static_cast<double>(call.ranges[2 * at * dims + dim]));
       most = fmax(most, static_cast<double>(call.ranges[(2 * at + 1) * dims + dim]));
     }
@@ -147,53 +151,34 @@ ORACLE_HOST_DEVICE inline void join_columns(const GroupCall &call, Team &team, i
                        0.0,           column.sums.largest()};
     column.mid = enclose_column(pair.numbers, column.sums).mid;
     call.columns[int64_t{number} * dims + dim] = column;
+    const RowFacts &facts = pair.numbers.facts;
+    fits = fits && fits_rounded(facts, column.sums.largest(), facts.features.v_scale);
   }
+  if (team.any(!fits) && team.rank() == 0) pair.claim = 0;
 }
 
-/// Behind the sums around the outputs: every element against its bounds.
-template <class Team>
-ORACLE_HOST_DEVICE inline void judge_pair(const GroupCall &call, Team &team, int number,
-                                          TierElement *elements) {
+/// Behind the sums around the outputs: those of all units, and the sink's.
+template <bool kReplays, class Team>
+ORACLE_HOST_DEVICE inline void join_around(const GroupCall &call, Team &team, int number) {
   const PairWork &pair = call.pairs[number];
-  if (pair.row < 0) return;
+  if (pair.row < 0 || pair.claim == 0) return;
   const KeyGroup &group = call.groups[number / kGroupPairs];
-  const int dims = call.tiers.base.dims;
-  const RowNumbers &row = pair.numbers;
-  RowVerdict<Team> verdict(call.tiers, team, elements);
-  verdict.start(pair.row, pair.head);
-  team.sync();
-  const bool claim = pair.claim != 0;
-  for (int dim = claim ? team.rank() : dims; dim < dims; dim += team.size()) {
-    PairColumn column = call.columns[int64_t{number} * dims + dim];
+  const int dims = call.base.dims;
+  for (int dim = team.rank(); dim < dims; dim += team.size()) {
+    PairColumn &column = call.columns[int64_t{number} * dims + dim];
     double around = 0.0, replayed = 0.0;
     for (int unit = group.first_unit; unit < group.first_unit + group.units; ++unit) {
       const int64_t at = call.unit_pair(unit, number % kGroupPairs);
       around += call.centered[2 * at * dims + dim];
-      replayed += call.centered[(2 * at + 1) * dims + dim];
+      if constexpr (kReplays) replayed += call.centered[(2 * at + 1) * dims + dim];
     }
     if (pair.sink != 0) {
       around += fabs(pair.sunk_error * column.mid);
-      replayed += fabs(pair.sunk_rescale * column.replayed.value);
+      if constexpr (kReplays) replayed += fabs(pair.sunk_rescale * column.replayed.value);
     }
     column.sums.centered = around;
     column.replayed.rescaled = replayed;
-    Enclosure exact = enclose_column(row, column.sums);
-    BudgetTerms budget = budget_of(row, pair.tail, column.sums, exact);
-    verdict.judge(0, dim, exact, budget);
-    if (pair.replayed == 0) continue;
-    exact = replayed_column(row, column.replayed);
-    budget = replay_budget(row, pair.tail, pair.replay, column.replayed, exact);
-    budget.overflow_possible = false; // T0's say
-    verdict.judge(1, dim, exact, budget);
   }
-  if (claim && team.rank() == 0 && call.tiers.base.lse != nullptr) {
-    double lse2 = 0.0;
-    const Enclosure exact = lse_enclosure(row, pair.worst, &lse2);
-    BudgetTerms budget;
-    budget.total = lse_budget(row, lse2);
-    verdict.judge(0, dims, exact, budget);
-  }
-  verdict.finish(!claim);
 }
 
 } // namespace assay::oracle::device

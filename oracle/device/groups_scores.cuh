@@ -1,141 +1,240 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: scores of pairs that share keys, a block a unit, by fp64 MMAs: q k and |q| |k| of four
-// pairs, and the sum of |k|.
+// Internal: logits of pairs that share keys, a block a unit: q k and |q| |k| of four pairs and the
+// sum of |k| by fp64 MMAs, or the kernel's own scores.
 #pragma once
 
 #include "oracle/device/groups_side.cuh"
+#include "oracle/device/team.cuh"
 
 namespace assay::oracle::device {
 
+/// Of a thread, which has a pair of the group and a key of each tile.
+struct PairKey {
+  int index, key;
+
+  __device__ PairKey()
+      : index(static_cast<int>(threadIdx.x) / kTileKeys),
+        key(static_cast<int>(threadIdx.x) % kTileKeys) {}
+};
+
+__device__ inline PairWork &pair_of(const GroupCall &call, const KeyGroup &group, int index) {
+  const auto number = static_cast<int>(&group - call.groups);
+  return call.pairs[number * kGroupPairs + (index < group.pairs ? index : 0)];
+}
+
+/// Sums or maxima over the lanes of a warp; all of them get it.
+template <class Join>
+__device__ inline double over_warp(double x, Join join) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2)
+    x = join(x, __shfl_xor_sync(~0u, x, step));
+  return x;
+}
+
+/// What the block's threads found of a unit: `warps` that follow each other have a pair.
+__device__ inline void store_logit_parts(const GroupCall &call, int unit, int warps,
+                                         const LogitSums &sums, bool claim, double (*reduced)[4]) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const LargerOf most;
+  const double own[4] = {sums.x_max, sums.x_abs, sums.x_error, claim ? 0.0 : 1.0};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const double all = over_warp(own[i], most);
+    if (lane == 0) reduced[warp][i] = all;
+  }
+  __syncthreads();
+  const int index = static_cast<int>(threadIdx.x);
+  if (index < kWarps / warps) {
+    double all[4] = {-HUGE_VAL, 0.0, 0.0, 0.0};
+    for (int of = index * warps; of < (index + 1) * warps; ++of)
+      for (int i = 0; i < 4; ++i)
+        all[i] = most(all[i], reduced[of][i]);
+    call.logits[call.unit_pair(unit, index)] = {all[0], all[1], all[2], all[3] == 0.0};
+  }
+  __syncthreads();
+}
+
 struct ScoreMemory {
   SideMemory side;
-  double2 queries[2][8][8][4]; ///< [half of the elements][word of a lane][column][lane % 4]
-  double2 sizes[2][8][8][4];   ///< magnitudes; column kGroupPairs: ones
   double scores[2][kGroupPairs][kTileKeys], magnitudes[2][kGroupPairs][kTileKeys];
   double key_sizes[2][kTileKeys];
   double reduced[kWarps][4];
 };
-inline constexpr int kScorePitch = 320; ///< bytes: 16-byte reads of two rows meet every bank
+/// kPartDim elements of the queries, times 2^500: [half of them][word of a lane][column][lane % 4].
+struct QueryPart {
+  double2 queries[2][8][8][4];
+  double2 sizes[2][8][8][4]; ///< magnitudes; column kGroupPairs: ones
+};
 
-__device__ inline void store_queries(const GroupCall &call, const KeyGroup &group,
-                                     ScoreMemory &memory) {
-  const Call &base = call.tiers.base;
-  for (int at = static_cast<int>(threadIdx.x); at < 8 * kGroupDim / 2; at += kThreads) {
-    const int column = at / (kGroupDim / 2), word = at % (kGroupDim / 2);
+/// Where things lie in a block's memory.
+template <class Words>
+struct ScorePlaces {
+  static constexpr size_t kQueriesAt = (sizeof(ScoreMemory) + 127) / 128 * 128;
+
+  __host__ __device__ static size_t tiles_at(int parts) {
+    return kQueriesAt + static_cast<size_t>(parts) * sizeof(QueryPart);
+  }
+  __host__ __device__ static size_t bytes(int parts) {
+    return tiles_at(parts) + 2 * kTileKeys * Words::kKeyPitch;
+  }
+};
+
+__device__ inline void store_queries(const GroupCall &call, const KeyGroup &group, int parts,
+                                     QueryPart *to) {
+  const Call &base = call.base;
+  constexpr int kWords = kPartDim / 2;
+  for (int at = static_cast<int>(threadIdx.x); at < parts * 8 * kWords; at += kThreads) {
+    const int part = at / (8 * kWords), column = at / kWords % 8, word = at % kWords;
     double2 q{0.0, 0.0}, size{0.0, 0.0};
     if (column < group.pairs) {
-      const int64_t from = base.q_at[group.row[column]] + group.head[column] * base.q_stride_head;
       const auto number = [&](int i) {
         if (i >= base.head_dim) return 0.0;
-        const double x = load_element(base.q_dtype, call.tiers.fp8, base.q, from + i);
+        const double x = query_element(base, group.row[column], group.head[column], i);
         return fabs(x) < HUGE_VAL ? x * 0x1p500 : 0.0; // else nothing is claimed
       };
-      q = {number(2 * word), number(2 * word + 1)};
+      const int first = kPartDim * part + 2 * word;
+      q = {number(first), number(first + 1)};
       size = {fabs(q.x), fabs(q.y)};
     } else if (column == kGroupPairs) {
       size = {0x1p500, 0x1p500};
     }
-    const int half = word / 32, block = word % 32 / 16, part = word % 16 / 4, j = word % 4;
-    memory.queries[half][4 * block + j][column][part] = q;
-    memory.sizes[half][4 * block + j][column][part] = size;
+    const int half = word / 32, block = word % 32 / 16, lane = word % 16 / 4, j = word % 4;
+    to[part].queries[half][4 * block + j][column][lane] = q;
+    to[part].sizes[half][4 * block + j][column][lane] = size;
   }
 }
 
-/// Of 16 keys over half of the elements.
-__device__ inline void score_tile(const Decoder &decoder, const Words &words,
-                                  const unsigned char *tile, ScoreMemory &memory) {
+/// Of 16 keys over half of a part's elements; behind those of earlier parts, where there are any.
+template <class Words>
+__device__ inline void score_tile(const Words &words, const unsigned char *tile,
+                                  const QueryPart &query, bool first_part, ScoreMemory &memory) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int half = warp / 4, first = warp % 4 * 16, g = lane / 4, t = lane % 4;
-  const unsigned char *k = tile + (first + g) * kScorePitch + 128 * half + 16 * t;
+  const unsigned char *k =
+      tile + (first + g) * Words::kKeyPitch + Words::kBytes * (64 * half + 8 * t);
   double sum[2][4] = {}, size[2][4] = {};
 #pragma unroll
   for (int block = 0; block < 2; ++block) {
-    const uint4 a = *reinterpret_cast<const uint4 *>(k + 64 * block);
-    const uint4 b = *reinterpret_cast<const uint4 *>(k + 64 * block + 8 * kScorePitch);
-    const uint32_t near[4] = {a.x, a.y, a.z, a.w}, far[4] = {b.x, b.y, b.z, b.w};
+    const unsigned char *near = k + Words::kBytes * 32 * block;
+    const typename Words::Rows rows = Words::rows(near, near + 8 * Words::kKeyPitch);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       double x[4];
-      words.decode(near[j], far[j], x);
-      const double2 q = memory.queries[half][4 * block + j][g][t];
+      words.decode(rows, j, x);
+      const double2 q = query.queries[half][4 * block + j][g][t];
       multiply8(sum[j % 2], x, q.x, q.y);
       for (double &one : x)
         one = fabs(one);
-      const double2 s = memory.sizes[half][4 * block + j][g][t];
+      const double2 s = query.sizes[half][4 * block + j][g][t];
       multiply8(size[j % 2], x, s.x, s.y);
     }
   }
-  const double scale = decoder.score_scale();
+  const double scale = ldexp(1.0, words.exponent - 500);
+  const auto put = [&](double &to, double x) { to = first_part ? x * scale : to + x * scale; };
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
     const int column = 2 * t + e % 2, key = first + g + e / 2 * 8;
     if (column < kGroupPairs) {
-      memory.scores[half][column][key] = (sum[0][e] + sum[1][e]) * scale;
-      memory.magnitudes[half][column][key] = (size[0][e] + size[1][e]) * scale;
+      put(memory.scores[half][column][key], sum[0][e] + sum[1][e]);
+      put(memory.magnitudes[half][column][key], size[0][e] + size[1][e]);
     }
-    if (column == kGroupPairs) memory.key_sizes[half][key] = (size[0][e] + size[1][e]) * scale;
+    if (column == kGroupPairs) put(memory.key_sizes[half][key], size[0][e] + size[1][e]);
   }
 }
 
-__global__ void __launch_bounds__(kThreads, 2) score_units(const __grid_constant__ GroupCall call) {
-  extern __shared__ __align__(128) unsigned char shared[];
+template <class Words>
+__device__ inline void score_unit(const GroupCall &call, int unit, unsigned char *shared) {
   auto &memory = *reinterpret_cast<ScoreMemory *>(shared);
-  SideLoop loop(call, false, kScorePitch, memory.side, shared + sizeof(ScoreMemory));
+  auto *queries = reinterpret_cast<QueryPart *>(shared + ScorePlaces<Words>::kQueriesAt);
+  const int parts = SideLoop<Words>::parts_of(call.base.head_dim);
+  SideLoop<Words> loop(call, unit, false, 0, memory.side,
+                       shared + ScorePlaces<Words>::tiles_at(parts));
   const auto nothing = [](int) {};
-  store_queries(call, loop.group, memory);
+  store_queries(call, loop.group, parts, queries);
   loop.start(nothing);
-  const Words words(call.tiers.base.kv_dtype == ASSAY_BF16);
-  const int index = static_cast<int>(threadIdx.x) / kTileKeys;
-  const int key = static_cast<int>(threadIdx.x) % kTileKeys;
-  const bool present = index < loop.group.pairs;
-  const auto number_of_group = static_cast<int>(&loop.group - call.groups);
-  const PairWork &pair = call.pairs[number_of_group * kGroupPairs + (present ? index : 0)];
-  const SeenKeys seen = seen_by(call, loop.group, index);
-  const int kinds = call.tiers.base.subnormal != 0 ? kGroupKinds : static_cast<int>(kOfTiny);
+  const PairKey own;
+  const PairWork &pair = pair_of(call, loop.group, own.index);
+  const bool present = own.index < loop.group.pairs && pair.claim != 0;
+  const SeenKeys seen = seen_by(call, loop.group, own.index);
+  const int kinds = call.kinds();
   LogitSums sums;
   bool claim = true;
+  uint32_t marks = 0;
   for (int number = 0; number < loop.count(); ++number) {
     loop.turn_to(number, nothing);
-    score_tile(loop.decoder, words, loop.tile(number), memory);
+    const int part = number % parts;
+    score_tile(loop.words, loop.tile(number), queries[part], part == 0, memory);
+    marks = (part == 0 ? 0 : marks) | memory.side.marks[number % 2][own.key];
+    if (part + 1 < parts) continue;
     __syncthreads();
-    if (!present || pair.claim == 0) continue;
-    const int position = loop.position(number) + key;
-    const int64_t slot = loop.slot(number, index) + key;
+    if (!present) continue;
+    const int position = loop.position(number) + own.key;
+    const int64_t slot = loop.slot(number, own.index) + own.key;
     if (!seen(position)) {
       for (int kind = 0; kind < kinds; ++kind)
         call.kind(kind)[slot] = 0.0;
       continue;
     }
-    const uint32_t marks = memory.side.marks[number % 2][key];
-    const GroupScore of{{memory.scores[0][index][key] + memory.scores[1][index][key],
-                         memory.magnitudes[0][index][key] + memory.magnitudes[1][index][key]},
-                        memory.key_sizes[0][key] + memory.key_sizes[1][key],
-                        (marks & kSubnormalMark) != 0,
-                        memory.side.rows[number % 4][key]};
+    const auto both = [&](const auto &halves) {
+      return halves[0][own.index][own.key] + halves[1][own.index][own.key];
+    };
+    const GroupScore of{{both(memory.scores), both(memory.magnitudes)},
+                        memory.key_sizes[0][own.key] + memory.key_sizes[1][own.key],
+                        (marks & kSubnormal) != 0,
+                        memory.side.places[number % 4][own.key]};
     Logit logit;
-    if ((marks & kNotFinite) != 0 || !logit_of(call, pair, position - seen.begin, of, logit)) {
+    if ((marks & kNotFinite) != 0 || !logit_of(call.base, pair, position - seen.begin, of, logit)) {
       claim = false;
       continue;
     }
     sums.add(logit);
-    call.kind(kLogitX)[slot] = logit.x;
-    call.kind(kLogitRadius)[slot] = logit.radius;
-    call.kind(kLogitError)[slot] = logit.error;
+    store_logit(call, slot, logit);
   }
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const auto most = [](double a, double b) { return fmax(a, b); };
-  const double own[4] = {sums.x_max, sums.x_abs, sums.x_error, claim ? 0.0 : 1.0};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const double all = over_some_lanes<32>(own[i], most);
-    if (lane == 0) memory.reduced[warp][i] = all;
+  static_assert(kTileKeys == 2 * 32);
+  store_logit_parts(call, unit, 2, sums, claim, memory.reduced);
+}
+
+struct ExactMemory {
+  double reduced[kWarps][4];
+  block_fma::Operand queries[kGroupPairs][kMaxDim];
+};
+
+/// The kernel's own scores in the place of q k, a thread a key. All threads have a pair.
+__device__ inline void score_unit_exactly(const GroupCall &call, int unit, unsigned char *shared) {
+  static_assert(kGroupPairs == 4);
+  auto &memory = *reinterpret_cast<ExactMemory *>(shared);
+  const Call &base = call.base;
+  const KeyGroup &group = group_of(call, unit);
+  for (int at = static_cast<int>(threadIdx.x); at < group.pairs * base.head_dim; at += kThreads) {
+    const int index = at / base.head_dim, i = at % base.head_dim;
+    memory.queries[index][i] =
+        block_fma::operand(query_element(base, group.row[index], group.head[index], i),
+                           base.facts.operand.min_exponent);
   }
   __syncthreads();
-  if (threadIdx.x >= kGroupPairs) return;
-  const double(&a)[4] = memory.reduced[2 * threadIdx.x],
-        (&b)[4] = memory.reduced[2 * threadIdx.x + 1];
-  call.logits[call.unit_pair(loop.unit, static_cast<int>(threadIdx.x))] = {
-      most(a[0], b[0]), most(a[1], b[1]), most(a[2], b[2]), most(a[3], b[3]) == 0.0};
+  const int threads = kThreads / (group.pairs > 2 ? 4 : group.pairs); // of a pair
+  const int index = static_cast<int>(threadIdx.x) / threads;
+  const PairWork &pair = pair_of(call, group, index);
+  const SeenKeys seen = seen_by(call, group, index);
+  const int begin = group.begin + (unit - group.first_unit) * call.unit_keys;
+  const int end = min(begin + call.unit_keys, group.end);
+  LogitSums sums;
+  bool claim = true;
+  const bool present = index < group.pairs && pair.claim != 0;
+  for (int position = begin + static_cast<int>(threadIdx.x) % threads; present && position < end;
+       position += threads) {
+    if (!seen(position)) continue;
+    const ElementPlace place =
+        place_of(base, run_of(base, group, position), group.kv_head, position, false);
+    Logit logit;
+    if (!exact_logit_of(base, pair, position - seen.begin, place, memory.queries[index], logit)) {
+      claim = false;
+      continue;
+    }
+    sums.add(logit);
+    store_logit(call, pair.slots + (position - seen.begin), logit);
+  }
+  store_logit_parts(call, unit, threads / 32, sums, claim, memory.reduced);
 }
 
 } // namespace assay::oracle::device

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: a merge of one (row, head), by a team of threads (tiers_body.h).
+// Internal: a merge of one (row, head), by a team of threads (team.cuh).
 #pragma once
 
 #include "oracle/device/call_rows.h"
@@ -48,7 +48,7 @@ private:
     return static_cast<const unsigned char *>(call_.arrays[state(s).array].o);
   }
   ORACLE_HOST_DEVICE float value_of(int s, int dim) const {
-    return load_element(call_.dtype, nullptr, values_of(s), place_of(s, dim));
+    return load_element(call_.dtype, values_of(s), place_of(s, dim));
   }
   ORACLE_HOST_DEVICE int64_t output_at(int dim) const {
     return call_.o_at[row_] + head_ * call_.o_stride_head + dim;
@@ -101,7 +101,7 @@ private:
   ORACLE_HOST_DEVICE void judge_empty() {
     open_ = call_.empty_lse != 0;
     for (int dim = team_.rank(); dim < call_.dims; dim += team_.size())
-      take(dim, load_element(call_.dtype, nullptr, call_.o, output_at(dim)), {}, {}, 0.0f);
+      take(dim, load_element(call_.dtype, call_.o, output_at(dim)), {}, {}, 0.0f);
     if (call_.lse == nullptr || !first()) return;
     const float lse = output_lse();
     take(call_.dims, lse, {}, {}, -HUGE_VALF);
@@ -144,7 +144,7 @@ private:
         open_ = true;
       budget.overflow_possible = false;
     }
-    judge(dim, load_element(call_.dtype, nullptr, call_.o, output_at(dim)), exact, budget);
+    judge(dim, load_element(call_.dtype, call_.o, output_at(dim)), exact, budget);
     if (only_ >= 0) return;
     const int count = BudgetSizes::count_of(budget.total, exact.mid);
     if (count >= 0) team_.count(call_.budgets + count);
@@ -182,6 +182,7 @@ private:
     if (best_.ratio == worst && best_at_ == at) result.element = best_;
     if (first()) {
       result.inside = open ? 0 : 1;
+      result.claims = 1;
       result.worst[0] = o;
       result.worst[1] = result.worst[2] = -1.0;
       result.worst[3] = lse;

@@ -24,7 +24,7 @@ struct MergeCall {
   double *scratch;     ///< [teams, 2, most_states] weights and omegas
   TierRow *rows;       ///< [pairs]
   unsigned long long *budgets;
-  BulkElement *elements; ///< [pairs, dims + 1, 3]; null: nobody asks
+  ElementBounds *elements; ///< [pairs, dims + 1, 3]; null: nobody asks
 };
 
 inline constexpr int kMergeArrays = 5;

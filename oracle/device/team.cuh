@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: a block as the team of tiers_body.h, and what calls for teams leave.
+// Internal: a block as a team of threads, and what calls for teams leave.
 #pragma once
 
 #include <array>
@@ -126,9 +126,9 @@ public:
     call.rows = reinterpret_cast<TierRow *>(results);
     call.budgets = reinterpret_cast<unsigned long long *>(results + row_bytes);
     require(cudaMemsetAsync(call.budgets, 0, bytes - row_bytes, stream), "clearing");
-    std::vector<std::array<BulkElement, 3>> exported;
+    std::vector<std::array<ElementBounds, 3>> exported;
     if (elements) {
-      constexpr BulkElement kNone{0.0, 0.0, NAN};
+      constexpr ElementBounds kNone{0.0, 0.0, NAN};
       exported.assign(pairs * (static_cast<size_t>(out.dims) + 1), {kNone, kNone, kNone});
       call.elements = elements_.copy(exported, stream)->data();
     }

@@ -18,17 +18,7 @@ std::byte *TierJudge::upload(const std::byte *, size_t, void *) {
 }
 
 TierReport TierJudge::judge(const AttentionRows &, const CallOutputs &, const KernelModel &, void *,
-                            bool) {
-  throw std::logic_error("tiers: built without CUDA");
-}
-
-TierReport TierJudge::judge_rows(const AttentionRows &, const CallOutputs &, const KernelModel &,
-                                 void *, bool) {
-  throw std::logic_error("tiers: built without CUDA");
-}
-
-TierReport TierJudge::judge_groups(const AttentionRows &, const CallOutputs &, const KernelModel &,
-                                   void *, bool) {
+                            const JudgeOptions &) {
   throw std::logic_error("tiers: built without CUDA");
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long T0, T1 and LSEs of a call take, rows that share keys judged together or (`rows`) one
-// after another: oracle_device_timing [rows] [REQUESTS KEYS]...
+// How long T0, T1 and LSEs of a call take, or (`first`) T0 and LSEs alone, and (`small`) how many
+// small calls are judged a second: oracle_device_timing [first|small] [REQUESTS KEYS]...
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +49,9 @@ struct Array {
   ~Array() { cudaFree(data); }
 };
 
-void time_shape(int requests, int keys, bool one_by_one) {
+enum class Timed { kEvery, kFirst, kSmall };
+
+void time_shape(int requests, int keys, Timed timed) {
   const int columns = (keys + kPage - 1) / kPage;
   const size_t page = size_t{kKvHeads} * kPage * kDim;
   const size_t cache = static_cast<size_t>(requests) * static_cast<size_t>(columns) * page;
@@ -111,11 +114,12 @@ void time_shape(int requests, int keys, bool one_by_one) {
   });
   TierJudge judge;
   const CallOutputs out{o.data, lse.data};
+  const int tier = timed == Timed::kFirst ? 0 : 1;
   const auto run = [&](bool elements) {
-    return one_by_one ? judge.judge_rows(rows, out, model, nullptr, elements)
-                      : judge.judge_groups(rows, out, model, nullptr, elements);
+    return judge.judge(rows, out, model, nullptr,
+                       {.first_tier_alone = timed == Timed::kFirst, .elements = elements});
   };
-  // The exact outputs of the replay, rounded: what a right kernel might have written.
+  // The exact outputs of the sharper tier, rounded: what a right kernel might have written.
   const TierReport first = run(true);
   std::vector<__nv_bfloat16> right(outputs);
   std::vector<float> right_lse(lse.count);
@@ -123,22 +127,27 @@ void time_shape(int requests, int keys, bool one_by_one) {
   for (size_t pair = 0; pair < lse.count; ++pair) {
     const auto *of = &first.elements[pair * (kDim + 1)];
     for (size_t i = 0; i < kDim; ++i) {
-      right[pair * kDim + i] = __float2bfloat16(static_cast<float>(of[i][1].mid));
-      bounds += of[i][1].bound;
+      right[pair * kDim + i] = __float2bfloat16(static_cast<float>(of[i][tier].mid));
+      bounds += of[i][tier].bound;
     }
     right_lse[pair] = static_cast<float>(of[kDim][0].mid);
   }
   cudaMemcpy(o.data, right.data(), outputs * 2, cudaMemcpyHostToDevice);
   cudaMemcpy(lse.data, right_lse.data(), lse.count * 4, cudaMemcpyHostToDevice);
-  double best = INFINITY;
+  double best = INFINITY, host = INFINITY;
   size_t open = 0;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < (timed == Timed::kSmall ? 500 : 5); ++i) {
+    const auto start = std::chrono::steady_clock::now();
     const TierReport report = run(false);
+    const std::chrono::duration<double, std::milli> all = std::chrono::steady_clock::now() - start;
+    host = std::min(host, all.count());
     best = std::min(best, report.device_ms);
     open = report.open.size();
   }
-  std::printf("%d x %d keys, %s: %.3f ms, %zu of %zu rows left to the host, mean T1 bound %.9e\n",
-              requests, keys, one_by_one ? "one by one" : "together", best, open, lse.count,
+  std::printf("%d x %d keys, %s: %.3f ms of the GPU, %.3f ms in all, %.2f million outputs a second, "
+              "%zu of %zu rows left to the host, mean bound %.9e\n",
+              requests, keys, tier == 0 ? "T0 and LSE" : "every tier but T2", best, host,
+              static_cast<double>(outputs + lse.count) / host * 1e-3, open, lse.count,
               bounds / static_cast<double>(outputs));
 }
 
@@ -146,15 +155,21 @@ void time_shape(int requests, int keys, bool one_by_one) {
 } // namespace assay::oracle
 
 int main(int argc, char **argv) {
+  using assay::oracle::time_shape, assay::oracle::Timed;
   int at = 1;
-  const bool one_by_one = argc > at && std::string_view(argv[at]) == "rows";
-  if (one_by_one) ++at;
-  if (at + 1 >= argc) {
-    assay::oracle::time_shape(64, 8192, one_by_one);
-    assay::oracle::time_shape(256, 1024, one_by_one);
-    if (!one_by_one) assay::oracle::time_shape(8, 131072, one_by_one);
+  const std::string_view word = argc > at ? argv[at] : "";
+  const Timed timed =
+      word == "first" ? Timed::kFirst : word == "small" ? Timed::kSmall : Timed::kEvery;
+  if (timed != Timed::kEvery) ++at;
+  if (at + 1 >= argc && timed == Timed::kSmall) {
+    for (const int requests : {1, 2, 4, 8})
+      time_shape(requests, 200, timed);
+  } else if (at + 1 >= argc) {
+    time_shape(64, 8192, timed);
+    time_shape(256, 1024, timed);
+    time_shape(8, 131072, timed);
   }
   for (; at + 1 < argc; at += 2)
-    assay::oracle::time_shape(std::atoi(argv[at]), std::atoi(argv[at + 1]), one_by_one);
+    time_shape(std::atoi(argv[at]), std::atoi(argv[at + 1]), timed);
   return 0;
 }

@@ -8,7 +8,7 @@ namespace {
 using test::HostMemory;
 using test::RandomMerge;
 
-TEST(MergesInBulk, SayWhatTheHostSays) {
+TEST(MergesOnDevice, SayWhatTheHostSays) {
   test::TiersCompared all;
   for (unsigned seed = 0; seed < 300; ++seed) {
     HostMemory memory;
@@ -35,7 +35,7 @@ int row_with(const RandomMerge &call, size_t live) {
   return -1;
 }
 
-TEST(MergesInBulk, LeaveAWrongBitToTheHost) {
+TEST(MergesOnDevice, LeaveAWrongBitToTheHost) {
   int seen[3] = {};
   for (unsigned seed = 0; seed < 60; ++seed)
     for (size_t live = 0; live < 3; ++live) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mistakes of one row in calls of production length, each of which every sample of rows may miss:
-// the passes name the row and the head, and the host says outside.
+// the GPU names the row and the head by T0 and the LSE, and the host says outside.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -9,7 +9,7 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include "oracle/device/bulk.h"
+#include "oracle/device/tiers.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"
@@ -133,28 +133,27 @@ protected:
                         round_to(format_of(ASSAY_BF16), 0.9 * load_element(ASSAY_BF16, q, i))));
   }
 
-  std::vector<BulkElement> exact(const AttentionRows &rows) {
-    std::vector<BulkElement> elements;
-    judge_.judge(rows, {o_, lse_}, model_, nullptr, &elements);
-    return elements;
+  using Elements = std::vector<std::array<ElementBounds, 3>>;
+  Elements exact(const AttentionRows &rows) {
+    return judge_.judge(rows, {o_, lse_}, model_, nullptr, {.elements = true}).elements;
   }
-  void write(const std::vector<BulkElement> &elements, int row, int head) {
+  void write(const Elements &elements, int row, int head) {
     const size_t at = static_cast<size_t>(row * kHeads + head);
     for (size_t i = 0; i < kDim; ++i)
       store_element(
           ASSAY_BF16, o_, static_cast<int64_t>(at * kDim + i),
-          static_cast<float>(round_to(format_of(ASSAY_BF16), elements[at * (kDim + 1) + i].mid)));
-    lse_[at] = static_cast<float>(elements[at * (kDim + 1) + kDim].mid);
+          static_cast<float>(round_to(format_of(ASSAY_BF16), elements[at * (kDim + 1) + i][0].mid)));
+    lse_[at] = static_cast<float>(elements[at * (kDim + 1) + kDim][0].mid);
   }
   void write_right() {
-    const std::vector<BulkElement> elements = exact(rows_);
+    const Elements elements = exact(rows_);
     for (int row = 0; row < kRequests; ++row)
       for (int head = 0; head < kHeads; ++head)
         write(elements, row, head);
   }
 
   void expect_found(const std::string &what) {
-    const BulkReport report = judge_.judge(rows_, {o_, lse_}, model_);
+    const TierReport report = judge_.judge(rows_, {o_, lse_}, model_);
     ASSERT_EQ(report.open.size(), 1u) << what;
     EXPECT_EQ(report.open[0].row, kRow) << what;
     EXPECT_EQ(report.open[0].head, kHead) << what;
@@ -210,8 +209,8 @@ protected:
   assay_paged_params params_{};
   AttentionRows rows_;
   KernelModel model_;
-  std::vector<BulkElement> right_;
-  BulkJudge judge_;
+  Elements right_;
+  TierJudge judge_;
 
 private:
   std::vector<void *> all_;

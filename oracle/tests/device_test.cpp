@@ -3,6 +3,7 @@
 // verdicts as the host's own loops.
 #include "oracle/bounds/replay_tiles.h"
 #include "oracle/tests/odd_call.h"
+#include "oracle/tests/other_calls.h"
 #include "oracle/tests/tiers_compare.h"
 
 namespace assay::oracle {
@@ -12,7 +13,11 @@ using test::HostMemory;
 using test::RandomCall;
 
 TierReport judged(const RandomCall &call) {
-  return judge_tiers_here(call.rows, call.outputs(), call.model, true);
+  return judge_tiers_here(call.rows, call.outputs(), call.model, {.elements = true});
+}
+TierReport judged_by_first(const RandomCall &call) {
+  return judge_tiers_here(call.rows, call.outputs(), call.model,
+                          {.first_tier_alone = true, .elements = true});
 }
 
 TEST(Tiers, SayWhatTheHostSays) {
@@ -32,15 +37,13 @@ TEST(Tiers, SayWhatTheHostSays) {
   EXPECT_GT(all.inside * 2, all.rows);
 }
 
-TEST(Groups, SayWhatTheHostSays) {
+TEST(Tiers, OfRowsThatShareKeysSayWhatTheHostSays) {
   std::mt19937 random(17);
   test::TiersCompared all;
   for (int i = 0; i < 40; ++i) {
     HostMemory memory;
     const RandomCall call(test::random_group_options(random), random(), memory);
-    ASSERT_EQ(groups_refuse(call.rows, call.model), "");
-    const TierReport report = judge_groups_here(call.rows, call.outputs(), call.model, true);
-    const test::TiersCompared one = compare_tiers(call, report);
+    const test::TiersCompared one = compare_tiers(call, judged(call));
     expect_agreement(one, i);
     all.add(one);
   }
@@ -49,12 +52,62 @@ TEST(Groups, SayWhatTheHostSays) {
   EXPECT_GT(all.inside * 2, all.rows);
 }
 
-TEST(Groups, SayWhatTheHostSaysOfOddCalls) {
+TEST(Tiers, TheFirstAloneSaysWhatTheHostSays) {
+  std::mt19937 random(19);
+  test::TiersCompared all;
+  for (int i = 0; i < 40; ++i) {
+    HostMemory memory;
+    RandomCall call(test::random_group_options(random), random(), memory);
+    const test::TiersCompared one = compare_tiers(call, judged_by_first(call), true);
+    expect_agreement(one, i);
+    all.add(one);
+  }
+  EXPECT_GT(all.of_tier[0], 20'000u);
+  EXPECT_EQ(all.of_tier[1] + all.of_tier[2], 0u);
+  EXPECT_GT(all.inside * 2, all.rows);
+}
+
+/// Head sizes that fill some parts of a key and leave some of one.
+TEST(Tiers, OfWideHeadsSayWhatTheHostSays) {
+  std::mt19937 random(23);
+  test::TiersCompared all;
+  for (const int dims : {136, 192, 256, 320, 512, 576}) {
+    test::Options o = test::random_tier_options(random);
+    o.head_dim = dims;
+    o.lengths = {70, 0, 200};
+    HostMemory memory;
+    const RandomCall call(o, random(), memory);
+    ASSERT_EQ(tiers_refuse(call.rows, call.model), "");
+    const test::TiersCompared one = compare_tiers(call, judged(call));
+    expect_agreement(one, dims);
+    all.add(one);
+  }
+  EXPECT_GT(all.elements, 5'000u);
+}
+
+TEST(Tiers, OfCallsOfOtherTypesSayWhatTheHostSays) {
+  for (const test::Other other : test::kOthers) {
+    std::mt19937 random(29);
+    test::TiersCompared all;
+    for (int i = 0; i < 16; ++i) {
+      HostMemory memory;
+      RandomCall call(options_for(other, random), random(), memory);
+      test::OtherCall(call, random(), memory).make(other);
+      ASSERT_EQ(tiers_refuse(call.rows, call.model), "") << static_cast<int>(other);
+      const test::TiersCompared one = compare_tiers(call, judged(call));
+      expect_agreement(one, i);
+      all.add(one);
+    }
+    EXPECT_GT(all.of_tier[0], 5'000u) << static_cast<int>(other);
+    EXPECT_GT(all.inside * 4, all.rows) << static_cast<int>(other);
+  }
+}
+
+TEST(Tiers, OfOddCallsSayWhatTheHostSays) {
   for (int i = 0; i < test::kOddCalls; ++i) {
     HostMemory memory;
     const auto call = test::odd_call(i, memory);
-    const TierReport report = judge_groups_here(call->rows, call->outputs(), call->model, true);
-    expect_agreement(compare_tiers(*call, report), i);
+    expect_agreement(compare_tiers(*call, judged(*call)), i);
   }
 }
 
@@ -89,21 +142,50 @@ TEST(Tiers, LeaveAWrongElementToTheHost) {
   EXPECT_EQ(judged(call).open[0].head, 3);
 }
 
-TEST(Groups, LeaveAWrongElementToTheHost) {
+TEST(Tiers, TheFirstAloneLeavesAWrongElementToTheHost) {
   HostMemory memory;
-  test::Options o = plain();
-  o.replay_scores = false;
-  RandomCall call(o, 3, memory);
-  const auto open = [&] { return judge_groups_here(call.rows, call.outputs(), call.model).open; };
-  ASSERT_TRUE(open().empty());
+  RandomCall call(plain(), 3, memory);
+  ASSERT_TRUE(judged_by_first(call).open.empty());
   auto *element = static_cast<uint16_t *>(call.o_of(1, 5, 77));
   const uint16_t right = *element;
-  for (const uint16_t wrong : {uint16_t(right + 16), uint16_t(right ^ 0x8000), uint16_t(0x7FC0)}) {
+  for (const uint16_t wrong : {uint16_t(right ^ 0x8000), uint16_t(0x7FC0), uint16_t(0x7F80)}) {
     *element = wrong;
-    ASSERT_EQ(open().size(), 1u) << wrong;
-    EXPECT_EQ(open()[0].row, 1);
-    EXPECT_EQ(open()[0].head, 5);
+    const TierReport report = judged_by_first(call);
+    ASSERT_EQ(report.open.size(), 1u) << wrong;
+    EXPECT_EQ(report.open[0].row, 1);
+    EXPECT_EQ(report.open[0].head, 5);
+    EXPECT_EQ(report.doubtful.size(), 1u);
   }
+}
+
+/// O is 0 and the LSE -inf, or the host looks.
+TEST(Tiers, DecideRowsWithoutKeys) {
+  HostMemory memory;
+  test::Options o = plain();
+  o.lengths = {0, 40};
+  RandomCall call(o, 7, memory);
+  const auto open = [&] { return judged(call).open.size(); };
+  EXPECT_EQ(open(), 0u);
+  EXPECT_EQ(judged(call).decided.claimed,
+            judge_call(call.rows, call.outputs(), call.model).claimed);
+  auto *element = static_cast<uint16_t *>(call.o_of(0, 2, 5));
+  *element = 0x8000; // either zero
+  EXPECT_EQ(open(), 0u);
+  *element = 1;
+  EXPECT_EQ(open(), 1u);
+  *element = 0;
+  *call.lse_of(0, 1) = 0.0f;
+  EXPECT_EQ(open(), 1u);
+}
+
+TEST(Tiers, NameRowsWithoutAClaimApart) {
+  HostMemory memory;
+  RandomCall call(plain(), 9, memory);
+  auto *q = static_cast<uint16_t *>(const_cast<void *>(call.rows.q));
+  q[call.rows.q_at[2] + call.rows.q_stride_head] = 0x7F80;
+  const TierReport report = judged(call);
+  EXPECT_EQ(report.open.size(), 1u);
+  EXPECT_TRUE(report.doubtful.empty());
 }
 
 TEST(Tiers, ReportWhatTheHostReports) {
