@@ -56,16 +56,17 @@ private:
     return std::max({ScorePlaces<Words>::bytes(SideLoop<Words>::parts_of(head_dim)), values,
                      kReplays ? sizeof(ExactMemory) : 0});
   }
-  /// A kernel's limit is the process's, and other threads launch with it: the largest head_dim's.
-  static void allow(const void *kernel, size_t most) {
+  /// A kernel's limit is the process's, and other threads launch with it: the largest head_dim's,
+  /// or what the device has.
+  void allow(const void *kernel, size_t most) const {
     require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(most)),
+                                 static_cast<int>(std::min(most, room_))),
             "shared memory");
   }
 
   template <class Kernel>
-  static void units(Kernel kernel, size_t bytes, size_t most, const GroupCall &call, int parts,
-                    cudaStream_t stream) {
+  void units(Kernel kernel, size_t bytes, size_t most, const GroupCall &call, int parts,
+             cudaStream_t stream) const {
     if (call.num_units == 0) return;
     allow(reinterpret_cast<const void *>(kernel), most);
     const dim3 grid(static_cast<unsigned>(call.num_units), static_cast<unsigned>(parts));
@@ -73,14 +74,14 @@ private:
   }
 
   template <bool kTiny, bool kWeighs>
-  static void values(const GroupCall &call, cudaStream_t stream) {
+  void values(const GroupCall &call, cudaStream_t stream) const {
     constexpr size_t kBytes = ValuePlaces<Words, kReplays, kTiny>::kBytes;
     units(sum_values_of_units<Words, kReplays, kTiny, kWeighs>, kBytes, kBytes, call,
           call.value_parts(), stream);
   }
 
   /// From logits to the sums around the outputs.
-  static void round(const GroupCall &call, cudaStream_t stream) {
+  void round(const GroupCall &call, cudaStream_t stream) const {
     constexpr size_t kBytes = AroundPlaces<Words, kReplays>::kBytes;
     const unsigned pairs = pairs_of(call), stripes = pairs * static_cast<unsigned>(call.stripes);
     const bool tiny = call.base.subnormal != 0, apart = call.weighs_in_units == 0;
@@ -101,6 +102,7 @@ private:
     units(sum_around_of_units<Words, kReplays>, kBytes, kBytes, call, call.value_parts(), stream);
   }
 
+  const size_t room_ = dynamic_memory_of_block();
   const int judges_ = blocks_at_once(judge_pairs<kReplays>, kPairThreads);
   const int small_judges_ = blocks_at_once(judge_whole_groups<Words, kReplays>, kThreads);
 };

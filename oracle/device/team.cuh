@@ -162,6 +162,16 @@ private:
   cudaEvent_t before_ = nullptr, after_ = nullptr;
 };
 
+/** Shared memory that a launch may ask for, beside what a kernel has of its own. */
+inline size_t dynamic_memory_of_block() {
+  constexpr int kOwn = 1024;
+  int device = 0, bytes = 0;
+  require(cudaGetDevice(&device), "device");
+  require(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          "device");
+  return static_cast<size_t>(bytes - kOwn);
+}
+
 /** How many blocks of a kernel run at once. */
 template <class Kernel>
 int blocks_at_once(Kernel kernel, int threads) {
