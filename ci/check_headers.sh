@@ -21,7 +21,7 @@ of_toolkit=(
   kernels/bench/ranks/ranks.cuh
   kernels/bench/ranks/sharded_decode.cuh
   kernels/bench/versus/versus.cuh
-  oracle/bulk/buffer.h
+  oracle/device/buffer.h
   oracle/tests/managed_memory.h
   properties/sut/late_writer.h
 )
@@ -48,7 +48,7 @@ case ${1-} in
 esac
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-device_code=$(git ls-files 'oracle/bulk/*.cuh' 'oracle/tiers/*.cuh')
+device_code=$(git ls-files 'oracle/device/*.cuh')
 
 # With nvcc and the toolkit that it belongs to; clang looks for headers in CPATH.
 with_toolkit() {
@@ -88,7 +88,7 @@ case ${1-} in
   without_toolkit
   ;;
 *)
-  if [[ $1 =~ ^oracle/(bulk|tiers)/.*\.cuh$ ]]; then
+  if [[ $1 =~ ^oracle/device/.*\.cuh$ ]]; then
     echo "#include \"$1\"" | "$nvcc" -std=c++20 -arch=sm_90a -I. -x cu -ptx -o /dev/null - && exit 0
   else
     compiles "$1" && exit 0

@@ -86,7 +86,7 @@ with_toolkit() {
   else
     # What only this target compiles; the rest of the harness was built and run above. Nothing of it runs: host code
     # is compiled as fast as can be.
-    build cuda "${with_harness[@]}" -DASSAY_OPTIMISE=-O0 assay_cuda_sut assay_oracle_bulk oracle_bulk_cuda_test assay_judge_cuda planted_cuda_test big_cuda_test assay_bench assay_bench_shared exchange_bench arch_cuda_test
+    build cuda "${with_harness[@]}" -DASSAY_OPTIMISE=-O0 assay_cuda_sut assay_oracle_device oracle_device_cuda_test assay_judge_cuda planted_cuda_test big_cuda_test assay_bench assay_bench_shared exchange_bench arch_cuda_test
     cmake --install build/simt --prefix build/simt/installed >build/simt/install.log
     ci/plugins.sh build/simt/installed cuda
   fi

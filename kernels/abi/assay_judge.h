@@ -141,8 +141,8 @@ assay_status assay_judge_merge(const assay_judge_merge_params *params, assay_jud
  * The same where out, q, k, v and lse (of a merge out, lse, o and lse_in) are memory of one GPU;
  * every other array stays host memory. In libassay_judge_cuda alone. Reads the arrays where they
  * lie, behind what `stream` (a cudaStream_t) holds; returns when it is done. Every row is judged:
- * max_rows is ignored. What a GPU does not judge (fp8 queries and outputs, scales of tokens, masks,
- * head_dim above 256, rows of more than 2^18 keys) is read from there in pieces, and judged here.
+ * max_rows is ignored. What a GPU does not judge (head_dim above 576, a scale, slope or sink about
+ * which nothing is claimed) is read from there in pieces, and judged here.
  */
 assay_status assay_judge_attention_cuda(const assay_judge_attention_params *params, void *stream,
                                         assay_judge_report *report);

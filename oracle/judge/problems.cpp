@@ -48,6 +48,8 @@ RowProblem common_problem(const AttentionRows &rows, const KernelModel &model) {
   problem.combine_stages = model.arithmetic.merge_stages;
   problem.replay_scores = model.replay_scores;
   problem.features.fp8 = rows.fp8();
+  problem.features.scale_blocks = rows.scale_blocks();
+  problem.features.q_scaled = !rows.q_scale.empty();
   problem.features.softcap = rows.softcap;
   problem.features.alibi = rows.alibi;
   problem.features.sinks = rows.sinks;

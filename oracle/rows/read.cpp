@@ -32,6 +32,11 @@ void append_elements(const Memory &memory, assay_dtype dtype, const void *base, 
 // Beyond these a scale leaves room for underflow that no bound speaks of: nothing is claimed.
 constexpr float kSmallestScale = 0x1p-60f, kLargestScale = 0x1p60f;
 
+float claimed_scale(float scale) {
+  const bool claimed = scale == 0.0f || (scale >= kSmallestScale && scale <= kLargestScale);
+  return claimed ? scale : NAN;
+}
+
 /// Multiplies the last `tokens` rows by their scales, each product rounded once.
 void scale_tokens(const Memory &memory, const TokenScales &scales, int64_t at, int kv_head,
                   int tokens, int width, std::vector<float> &values) {
@@ -42,8 +47,7 @@ void scale_tokens(const Memory &memory, const TokenScales &scales, int64_t at, i
     for (int b = 0; b < scales.blocks; ++b) {
       const float *place = scales.data + at + token * scales.stride_token +
                            kv_head * scales.stride_head + b * scales.stride_block;
-      float scale = memory.array(place, 1)[0];
-      if (scale != 0.0f && !(scale >= kSmallestScale && scale <= kLargestScale)) scale = NAN;
+      const float scale = claimed_scale(memory.array(place, 1)[0]);
       for (int i = 0; i < block; ++i)
         values[next++] *= scale;
     }
@@ -78,6 +82,18 @@ KeySet read_keys(const AttentionRows &rows, const Memory &memory, int list, int 
                  kv_head, count, keys.value_dim(), keys.v);
   }
   return keys;
+}
+
+void append_scales(const AttentionRows &rows, const KeyRun &run, int kv_heads, bool values,
+                   std::vector<float> &out) {
+  const KeyPool &pool = rows.pools[static_cast<size_t>(run.pool)];
+  const TokenScales &scales = values ? pool.v_scales : pool.k_scales;
+  const float *first = scales.data + (values ? run.v_scale_at : run.k_scale_at);
+  for (int token = 0; token < run.count; ++token)
+    for (int head = 0; head < kv_heads; ++head)
+      for (int block = 0; block < scales.blocks; ++block)
+        out.push_back(claimed_scale(first[token * scales.stride_token + head * scales.stride_head +
+                                          block * scales.stride_block]));
 }
 
 std::vector<float> read_query(const AttentionRows &rows, const Memory &memory, int row, int head) {

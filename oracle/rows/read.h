@@ -13,6 +13,10 @@ namespace assay::oracle {
 /** Keys [begin, end) of a list, of one kv head; finish() is left to the caller. */
 KeySet read_keys(const AttentionRows &rows, const Memory &memory, int list, int kv_head, int begin,
                  int end);
+/** Appends the scales of a run's tokens, [count, kv heads, blocks]: of the values where `values`,
+    else of the keys. They lie here. NaN: nothing is claimed of rows that see the token. */
+void append_scales(const AttentionRows &rows, const KeyRun &run, int kv_heads, bool values,
+                   std::vector<float> &out);
 std::vector<float> read_query(const AttentionRows &rows, const Memory &memory, int row, int head);
 RowFeatures features_of(const AttentionRows &rows, int row, int head);
 

@@ -67,7 +67,7 @@ struct Beside {
   std::string widest = {};             ///< where `most` was seen
 };
 
-void compare_bound(const BulkElement &got, bool claim, const Enclosure &exact, double bound,
+void compare_bound(const ElementBounds &got, bool claim, const Enclosure &exact, double bound,
                    const Place &place, Beside &beside, CallTally &tally) {
   const std::string body = beside.body;
   if (std::isnan(got.bound)) {
@@ -133,14 +133,14 @@ void compare_bounds(const CallDraw &draw, const EmulatedCall &call, const Kernel
     }
 }
 
-void compare_first(const CallDraw &draw, const EmulatedCall &call, const BulkReport &report,
-                   const std::vector<BulkElement> &elements, uint64_t number, CallTally &tally) {
-  Beside beside{"passes"};
+void compare_first(const CallDraw &draw, const EmulatedCall &call, const TierReport &report,
+                   uint64_t number, CallTally &tally) {
+  Beside beside{"the first tier"};
   const auto outputs = static_cast<size_t>(call.rows.out.dims) + 1;
   compare_bounds(
       draw, call, call.model_without_order(), report.open, number,
       [&](size_t pair, int dim, int) {
-        return elements[pair * outputs + static_cast<size_t>(dim)];
+        return report.elements[pair * outputs + static_cast<size_t>(dim)][0];
       },
       beside, tally);
   tally.least_first = std::min(tally.least_first, beside.least);
@@ -176,17 +176,13 @@ void compare_every(const CallDraw &draw, const EmulatedCall &call, const TierRep
 
 void judge_first(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call, uint64_t number,
                  bool compare, CallTally &tally) {
-  std::vector<BulkElement> elements;
-  const BulkReport report = bodies.first(call, compare ? &elements : nullptr);
-  const auto outputs = static_cast<uint64_t>(call.rows.out.dims) + 1;
-  // At least: of a row that is left open none is counted, though some may have no claim.
-  count(draw, report.claimed - std::min(report.claimed, report.open_rows * outputs), tally);
-  tally.no_claim += report.no_claim;
-  tally.t0 = std::max(tally.t0, report.worst_ratio);
-  tally.lse = std::max(tally.lse, report.worst_ratio_lse);
+  const TierReport report = bodies.first(call, compare);
+  count(draw, report.decided.claimed, tally);
+  tally.t0 = std::max(tally.t0, report.decided.worst_ratio_t0);
+  tally.lse = std::fmax(tally.lse, report.decided.worst_ratio_lse);
   for (const RowHead &at : report.open)
     decide_on_host(draw, call, call.model_without_order(), at, number, tally);
-  if (compare) compare_first(draw, call, report, elements, number, tally);
+  if (compare) compare_first(draw, call, report, number, tally);
 }
 
 void judge_every(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call, uint64_t number,
@@ -205,43 +201,24 @@ void judge_every(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call,
 } // namespace
 
 Bodies::Bodies(Where where) {
-  if (where == Where::kHere) return;
-  passes_ = std::make_unique<BulkJudge>();
-  tiers_ = std::make_unique<TierJudge>();
+  if (where == Where::kGpu) tiers_ = std::make_unique<TierJudge>();
 }
 
-const std::byte *Bodies::at(const EmulatedCall &call) {
-  return tiers_->upload(call.block().data(), call.block().size(), tiers_->own_stream());
+TierReport Bodies::judge(const EmulatedCall &call, const KernelModel &model,
+                         const JudgeOptions &options) {
+  if (!tiers_) return judge_tiers_here(call.rows, call.outputs(), model, options);
+  const std::byte *base =
+      tiers_->upload(call.block().data(), call.block().size(), tiers_->own_stream());
+  return tiers_->judge(call.rows_at(base), call.outputs_at(base), model, tiers_->own_stream(),
+                       options);
 }
 
-BulkReport Bodies::first(const EmulatedCall &call, std::vector<BulkElement> *elements) {
-  if (passes_) {
-    static std::mutex one_at_a_time; // a kernel's limit of shared memory is the process's
-    const std::lock_guard lock(one_at_a_time);
-    const std::byte *base = at(call);
-    return passes_->judge(call.rows_at(base), call.outputs_at(base), call.model_without_order(),
-                          tiers_->own_stream(), elements);
-  }
-  TierReport report =
-      judge_tiers_here(call.rows, call.outputs(), call.model_without_order(), elements != nullptr);
-  if (elements != nullptr)
-    for (const auto &tiers : report.elements)
-      elements->push_back(tiers[0]);
-  BulkReport out;
-  const RowOutputs &o = call.rows.out;
-  out.claimed = static_cast<uint64_t>(o.rows()) * static_cast<uint64_t>(o.heads * (o.dims + 1));
-  out.worst_ratio = report.decided.worst_ratio_t0;
-  out.worst_ratio_lse = std::fmax(0.0, report.decided.worst_ratio_lse);
-  out.open_rows = report.open.size();
-  out.open = std::move(report.open);
-  return out;
+TierReport Bodies::first(const EmulatedCall &call, bool elements) {
+  return judge(call, call.model_without_order(), {.elements = elements});
 }
 
 TierReport Bodies::every(const EmulatedCall &call, bool elements) {
-  if (!tiers_) return judge_tiers_here(call.rows, call.outputs(), call.model, elements);
-  const std::byte *base = at(call);
-  return tiers_->judge(call.rows_at(base), call.outputs_at(base), call.model, tiers_->own_stream(),
-                       elements);
+  return judge(call, call.model, {.elements = elements});
 }
 
 void CallTally::add(const CallTally &o) {

@@ -8,31 +8,30 @@
 #include <string>
 #include <vector>
 
+#include "oracle/device/tiers.h"
 #include "oracle/tests/emulated_call.h"
-#include "oracle/tiers/tiers.h"
 
 namespace assay::oracle::test {
 
-/// The GPU's bodies, or its text of every tier on this processor. Not for two threads at once.
+/// The text that a GPU runs, there or on this processor. Not for two threads at once.
 class Bodies {
 public:
   enum class Where { kGpu, kHere };
   explicit Bodies(Where where);
-  /// T0 and the LSE without an order of keys: the passes.
-  BulkReport first(const EmulatedCall &call, std::vector<BulkElement> *elements = nullptr);
+  /// T0 and the LSE without an order of keys.
+  TierReport first(const EmulatedCall &call, bool elements = false);
   /// Every tier, with its order.
   TierReport every(const EmulatedCall &call, bool elements = false);
 
 private:
-  const std::byte *at(const EmulatedCall &call);
-  std::unique_ptr<BulkJudge> passes_; ///< null: here
-  std::unique_ptr<TierJudge> tiers_;
+  TierReport judge(const EmulatedCall &call, const KernelModel &model, const JudgeOptions &options);
+  std::unique_ptr<TierJudge> tiers_; ///< null: here
 };
 
 struct CallTally {
   uint64_t calls = 0, refused = 0, rows = 0;
-  uint64_t emulated = 0; ///< outputs and LSEs
-  uint64_t judged = 0;   ///< by the bodies: certainly inside, once by the passes, once by all tiers
+  uint64_t emulated = 0;          ///< outputs and LSEs
+  uint64_t judged = 0;            ///< certainly inside, once by the first tier, once by all
   uint64_t wide = 0, formats = 0; ///< those of kernels with wide errors, with formats
   uint64_t host_rows = 0;         ///< left to the host
   uint64_t no_claim = 0, violations = 0, undecided = 0;
@@ -40,7 +39,7 @@ struct CallTally {
   // Budgets over the host's, of the calls that were compared; what disagrees.
   uint64_t compared = 0, apart = 0;
   uint64_t narrower = 0, wider = 0; ///< budgets by more than 1e-6 below, 1e-3 above the host's
-  uint64_t fewer_claims = 0;        ///< the passes say nothing where the host does: no mistake
+  uint64_t fewer_claims = 0;        ///< nothing is said where the host does: no mistake
   double least_first = INFINITY, most_first = 0, least_tiers = INFINITY, most_tiers = 0;
   std::string widest_first; ///< where most_first was seen; empty: it is not above 1.001
   std::map<std::string, std::vector<std::string>> wrong; ///< by kind, the first lines of each

@@ -6,7 +6,7 @@
 
 namespace assay::oracle::test {
 
-inline constexpr int kOddCalls = 4;
+inline constexpr int kOddCalls = 5;
 
 /// `which` of them.
 inline std::unique_ptr<RandomCall> odd_call(int which, CallMemory &memory) {
@@ -26,6 +26,7 @@ inline std::unique_ptr<RandomCall> odd_call(int which, CallMemory &memory) {
     o.splits = 1;
     o.lengths = {1100, 700};
   }
+  if (which == 4) o.kv_dtype = ASSAY_E4M3;
   auto call = std::make_unique<RandomCall>(o, 29u + static_cast<unsigned>(which), memory);
   AttentionRows &rows = call->rows;
   if (which == 0) rows.behind = {700, 3};
@@ -35,6 +36,18 @@ inline std::unique_ptr<RandomCall> odd_call(int which, CallMemory &memory) {
     auto *k = static_cast<uint16_t *>(const_cast<void *>(rows.pools[0].k)) + rows.runs[0].k_at;
     for (int i = 0; i < o.head_dim; ++i)
       k[i] = static_cast<uint16_t>(k[i] + (26 << 7));
+  }
+  if (which == 4) { // one key, of value 0, has all of a head's weight but 2^-50 or less
+    const KeyRun &run = rows.runs[0];
+    auto *k = static_cast<unsigned char *>(const_cast<void *>(rows.pools[0].k));
+    auto *v = static_cast<unsigned char *>(const_cast<void *>(rows.pools[0].v));
+    for (int i = 0; i < o.head_dim; ++i) {
+      const float q = load_element(o.dtype, rows.q, rows.q_at[0] + i);
+      store_element(o.kv_dtype, k, run.k_at + i, q < 0.0f ? -5.0f : 5.0f);
+      store_element(o.kv_dtype, v, run.v_at + i, 0.0f);
+    }
+    call->model.arithmetic.kv_format = ASSAY_FORMAT_BF16;
+    call->fill();
   }
   return call;
 }

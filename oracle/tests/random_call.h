@@ -118,7 +118,7 @@ public:
     p.lse_stride_batch = heads * o.q_len;
     const size_t outputs = static_cast<size_t>(batch * o.q_len * row);
     p.q = elements(o.dtype, outputs, o.size);
-    p.o = memory_.make<unsigned char>(outputs * 2);
+    p.o = memory_.make<unsigned char>(outputs * 4); // room for every type
     p.lse = memory_.make<float>(outputs / static_cast<size_t>(d));
     assay_paged_kv &kv = p.kv;
     kv.page_size = o.page;
@@ -159,11 +159,15 @@ public:
   CallOutputs outputs() const { return {params.o, params.lse}; }
   void *o_of(int row, int head, int dim) {
     return static_cast<unsigned char *>(params.o) +
-           2 * (rows.out.o_at[static_cast<size_t>(row)] + head * rows.out.o_stride_head + dim);
+           element_size(rows.out.dtype) *
+               (rows.out.o_at[static_cast<size_t>(row)] + head * rows.out.o_stride_head + dim);
   }
   float *lse_of(int row, int head) {
     return params.lse + rows.out.lse_at[static_cast<size_t>(row)] + head;
   }
+
+  /// Outputs become the exact ones of the rows and the model as they are, rounded.
+  void fill();
 
   Options options;
   assay_paged_params params{};
@@ -178,7 +182,7 @@ private:
       float x = normal(random_);
       if (options.specials && random_() % 50 == 0)
         x = random_() % 2 ? 0x1p-15f * static_cast<float>(random_() % 2) : x * 40.0f;
-      if (options.specials && random_() % 4000 == 0) x = INFINITY;
+      if (options.specials && random_() % 4000 == 0) x = random_() % 2 ? INFINITY : NAN;
       const double rounded = round_to(format_of(dtype), x);
       store_element(dtype, to, static_cast<int64_t>(i),
                     static_cast<float>(is_fp8(dtype) && std::isinf(rounded) ? 0.0 : rounded));
@@ -191,34 +195,24 @@ private:
       to[i] = std::uniform_real_distribution<float>(low, high)(random_);
     return to;
   }
-  void fill() {
-    AttentionReader reader(rows, model);
-    for (int row = 0; row < rows.out.rows(); ++row)
-      for (int head = 0; head < rows.out.heads; ++head) {
-        const RowReference exact = attention_row(reader.problem(row, head));
-        // The tightest tier gives the centre, because a right kernel's weights are rounded.
-        const auto &o = exact.t2.applies() ? exact.t2.o : exact.t1.applies() ? exact.t1.o : exact.o;
-        for (int dim = 0; dim < rows.out.dims; ++dim)
-          store_element(rows.out.dtype, o_of(row, head, dim), 0,
-                        static_cast<float>(
-                            round_to(format_of(rows.out.dtype), o[static_cast<size_t>(dim)].mid)));
-        const Enclosure &lse = exact.t2.applies() ? exact.t2.lse : exact.lse;
-        *lse_of(row, head) = exact.empty && !exact.sunken ? -INFINITY : static_cast<float>(lse.mid);
-      }
-  }
-
   std::mt19937 random_;
   CallMemory &memory_;
 };
 
-/// The least that bounds of sums in 16 bits may be: their rounding of outputs is that of a budget
-/// 1.001 times smaller, which a step of it may part from the budget's own.
-inline double least_budget(const Format &format, const Enclosure &o, const BudgetTerms &t) {
-  const double sum =
-      t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
-  const double size = std::fabs(o.mid);
-  return t.total - std::max(0.0, half_ulp(format, (size + o.rad + sum) * (1 + 0x1p-18)) -
-                                     half_ulp(format, size - o.rad + sum / 1.002));
+inline void RandomCall::fill() {
+  AttentionReader reader(rows, model);
+  for (int row = 0; row < rows.out.rows(); ++row)
+    for (int head = 0; head < rows.out.heads; ++head) {
+      const RowReference exact = attention_row(reader.problem(row, head));
+      // The tightest tier gives the centre, because a right kernel's weights are rounded.
+      const auto &o = exact.t2.applies() ? exact.t2.o : exact.t1.applies() ? exact.t1.o : exact.o;
+      for (int dim = 0; dim < rows.out.dims; ++dim)
+        store_element(rows.out.dtype, o_of(row, head, dim), 0,
+                      static_cast<float>(
+                          round_to(format_of(rows.out.dtype), o[static_cast<size_t>(dim)].mid)));
+      const Enclosure &lse = exact.t2.applies() ? exact.t2.lse : exact.lse;
+      *lse_of(row, head) = exact.empty && !exact.sunken ? -INFINITY : static_cast<float>(lse.mid);
+    }
 }
 
 inline Options random_options(std::mt19937 &random) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges of random states, whose outputs are the exact ones, rounded; and what bulk/merges says of
-// them against what the host says.
+// Merges of random states, whose outputs are the exact ones, rounded; and what device/merges says
+// of them against what the host says.
 #pragma once
 
+#include "oracle/device/merges.h"
 #include "oracle/tests/tiers_compare.h"
-#include "oracle/tiers/merges.h"
 
 namespace assay::oracle::test {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bulk/tiers says of a call against what the host says, element by element, tier by tier.
+// What device/tiers says of a call against what the host says, element by element, tier by tier.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include "oracle/device/tiers.h"
 #include "oracle/tests/random_call.h"
-#include "oracle/tiers/tiers.h"
 
 namespace assay::oracle::test {
 
@@ -36,7 +36,7 @@ struct TiersCompared {
   }
 };
 
-inline void compare_element(const BulkElement &got, bool claim, const Enclosure &exact,
+inline void compare_element(const ElementBounds &got, bool claim, const Enclosure &exact,
                             double bound, int tier, TiersCompared &out) {
   if (std::isnan(got.bound) == claim) {
     ++out.claims_apart;
@@ -74,17 +74,26 @@ inline bool same_ratio(double ours, double host, double slack) {
   return std::fabs(ours - host) <= 1e-6 + slack;
 }
 
-inline TiersCompared compare_tiers(const RandomCall &call, const TierReport &report) {
+/// `first_alone`: of the host's tiers the first is looked at.
+inline TiersCompared compare_tiers(const RandomCall &call, const TierReport &report,
+                                   bool first_alone = false) {
   TiersCompared out;
   AttentionReader reader(call.rows, call.model);
   const auto dims = static_cast<size_t>(call.rows.out.dims);
   const int heads = call.rows.out.heads;
   for (int row = 0; row < call.rows.out.rows(); ++row)
     for (int head = 0; head < heads; ++head) {
-      const RowReference exact = attention_row(reader.problem(row, head));
+      RowReference exact = attention_row(reader.problem(row, head));
       const auto at = static_cast<size_t>(row * heads + head);
       const TierRow &ours = report.rows[at];
-      const Report host = judge_one(call.rows, call.outputs(), call.model, row, head);
+      Report host = judge_one(call.rows, call.outputs(), call.model, row, head);
+      if (first_alone) {
+        const CallOutputs outputs = call.outputs();
+        const Written written = read_outputs(call.rows.out, outputs, {}, row, head);
+        exact.t1 = exact.t2 = {};
+        host = judge_row(reader.problem(row, head), exact, written.o.data(),
+                         written.has_lse ? &written.lse : nullptr, row, head);
+      }
       ++out.rows;
       out.inside += ours.inside != 0 ? 1 : 0;
       const bool inside = host.verdict == Verdict::kInside && host.no_claim == 0;

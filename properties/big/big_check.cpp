@@ -67,7 +67,8 @@ public:
     if (const std::string why = machine_.refuses(attention, model); !why.empty())
       return CheckResult::discard("its outputs are not judged on the GPU: " + why);
     const oracle::CallOutputs outputs{seen.paged.o, seen.paged.lse};
-    const oracle::BulkReport there = machine_.judge_first(attention, outputs, model);
+    const oracle::TierReport there =
+        machine_.judge(attention, outputs, model, {.first_tier_alone = true});
     return decided(rows, outputs, model, there);
   }
 
@@ -133,26 +134,24 @@ private:
   }
 
   CheckResult decided(const oracle::CallRows &rows, const oracle::CallOutputs &outputs,
-                      const oracle::KernelModel &model, const oracle::BulkReport &there) {
+                      const oracle::KernelModel &model, const oracle::TierReport &there) {
     const oracle::RowOutputs &out = oracle::outputs_of(rows);
     const auto row_elements = static_cast<uint64_t>(out.dims + (outputs.lse != nullptr ? 1 : 0));
-    oracle::Report report;
-    report.elements = there.elements;
-    report.claimed = there.claimed - std::min(there.claimed, there.open_rows * row_elements);
-    report.no_claim = there.no_claim;
-    report.worst_ratio_t0 = there.worst_ratio;
-    if (outputs.lse != nullptr) report.worst_ratio_lse = there.worst_ratio_lse;
+    const std::vector<RowHead> &open = there.doubtful;
+    oracle::Report report = there.decided;
+    const uint64_t unclaimed = (there.open.size() - open.size()) * row_elements;
+    report.elements += unclaimed;
+    report.no_claim += unclaimed;
     const oracle::Memory memory = machine_.memory();
-    for (size_t i = 0; i < std::min(there.open.size(), kMostOnHost); ++i)
-      report.merge(
-          oracle::judge_one(rows, outputs, model, there.open[i].row, there.open[i].head, memory));
-    if (there.open_rows == 0 && out.rows() > 0) require_agreement(rows, outputs, model, memory);
+    for (size_t i = 0; i < std::min(open.size(), kMostOnHost); ++i)
+      report.merge(oracle::judge_one(rows, outputs, model, open[i].row, open[i].head, memory));
+    if (open.empty() && out.rows() > 0) require_agreement(rows, outputs, model, memory);
     CheckResult result = result_of(report);
-    if (there.open_rows > kMostOnHost)
-      result.detail += fmt::format("{} more rows are open\n", there.open_rows - kMostOnHost);
+    if (open.size() > kMostOnHost)
+      result.detail += fmt::format("{} more rows are open\n", open.size() - kMostOnHost);
     if (result.passed())
       result.message = fmt::format("{} outputs judged in {:.1f} ms, {} rows left to the host",
-                                   there.claimed, there.passes_ms, there.open_rows);
+                                   there.decided.claimed, there.device_ms, open.size());
     return result;
   }
 

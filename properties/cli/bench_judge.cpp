@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "oracle/device/merges.h"
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"
-#include "oracle/tiers/merges.h"
 #include "properties/run/processors.h"
 
 namespace assay {
@@ -61,58 +61,55 @@ std::string describe(const std::string &row, const oracle::ElementReport &e) {
 constexpr size_t kMaxDecided =
     64; // rows that the device leaves open, decided here; each may be a finding
 
-/// All outputs of a call, where they lie; nothing where the GPU does not take it.
-std::optional<oracle::BulkReport> judged_by_gpu(const oracle::CallRows &rows,
+/// All outputs of a call, where they lie, by T0 and the LSE; nothing where the GPU does not take
+/// it.
+std::optional<oracle::TierReport> judged_by_gpu(const oracle::CallRows &rows,
                                                 const oracle::CallOutputs &outputs,
                                                 const oracle::KernelModel &model) {
   if (const auto *attention = std::get_if<oracle::AttentionRows>(&rows)) {
-    if (!oracle::bulk_refuses(*attention, model).empty()) return std::nullopt;
-    static oracle::BulkJudge judge;
-    return judge.judge(*attention, outputs, model);
+    if (!oracle::tiers_refuse(*attention, model).empty()) return std::nullopt;
+    static oracle::TierJudge judge;
+    return judge.judge(*attention, outputs, model, nullptr, {.first_tier_alone = true});
   }
   const auto &merges = std::get<oracle::MergeRows>(rows);
   if (!oracle::merges_refuse(merges).empty()) return std::nullopt;
   static oracle::MergeJudge judge;
-  oracle::TierReport report = judge.judge(merges, outputs, model);
-  oracle::BulkReport out;
-  out.claimed = report.decided.claimed;
-  out.open_rows = report.open.size();
-  out.open = std::move(report.open);
-  out.passes_ms = report.device_ms;
-  return out;
+  return judge.judge(merges, outputs, model);
 }
 
 /// The same of a timed call, with what is left open decided here.
-std::optional<oracle::BulkReport> judge_all(const bench::JudgedCall &call,
+std::optional<oracle::TierReport> judge_all(const bench::JudgedCall &call,
                                             const oracle::CallRows &rows,
                                             const oracle::KernelModel &model,
                                             const oracle::Memory &memory,
                                             bench::Verification &out) {
   if (call.target != ASSAY_TARGET_CUDA) return std::nullopt;
   const oracle::CallOutputs outputs{call.o, call.lse};
-  const std::optional<oracle::BulkReport> report = judged_by_gpu(rows, outputs, model);
+  std::optional<oracle::TierReport> report = judged_by_gpu(rows, outputs, model);
   if (!report) return std::nullopt;
-  out.outputs += report->claimed;
-  out.device_ms += report->passes_ms;
-  for (size_t i = 0; i < std::min(report->open.size(), kMaxDecided); ++i) {
-    const auto &[row, head] = report->open[i];
-    for (const oracle::ElementReport &e :
-         oracle::judge_one(rows, outputs, model, row, head, memory).findings)
-      out.findings.push_back(describe(call.row_name({row, head}), e));
+  out.outputs += report->decided.claimed;
+  out.device_ms += report->device_ms;
+  const std::vector<oracle::RowHead> &open = report->doubtful;
+  for (size_t i = 0; i < std::min(open.size(), kMaxDecided); ++i) {
+    const oracle::Report host =
+        oracle::judge_one(rows, outputs, model, open[i].row, open[i].head, memory);
+    out.outputs += host.claimed;
+    for (const oracle::ElementReport &e : host.findings)
+      out.findings.push_back(describe(call.row_name({open[i].row, open[i].head}), e));
   }
-  if (report->open_rows > kMaxDecided)
+  if (open.size() > kMaxDecided)
     out.findings.push_back(
-        fmt::format("{} more rows that are not certainly inside", report->open_rows - kMaxDecided));
+        fmt::format("{} more rows that are not certainly inside", open.size() - kMaxDecided));
   return report;
 }
 
-/// A row that T0 puts outside on the host is one that the device left open, or the device's body
+/// A row that T0 puts outside on the host is one that the device left open, or the device's text
 /// is wrong.
-void require_open(const oracle::BulkReport &device, const bench::SampledRow &at,
+void require_open(const oracle::TierReport &device, const bench::SampledRow &at,
                   const oracle::Report &host) {
   const bool outside = std::any_of(host.findings.begin(), host.findings.end(),
                                    [](const oracle::ElementReport &e) { return e.tier == 0; });
-  if (!outside || device.open_rows > device.open.size()) return;
+  if (!outside) return;
   const bool open =
       std::any_of(device.open.begin(), device.open.end(),
                   [&](const oracle::RowHead &o) { return o.row == at.row && o.head == at.head; });
@@ -129,7 +126,7 @@ void judge_rows(const assay_plugin &plugin, const bench::JudgedCall &call,
   const oracle::KernelModel model{.arithmetic = kernel.arithmetic,
                                   .order = oracle::ask_key_order(kernel, call.host_params),
                                   .replay_scores = true}; // the bits of our MMA were measured
-  const std::optional<oracle::BulkReport> device = judge_all(call, rows, model, reader, out);
+  const std::optional<oracle::TierReport> device = judge_all(call, rows, model, reader, out);
   std::vector<oracle::Report> reports(call.rows.size());
   on_all_cores(reports.size(), [&](size_t i) {
     const auto &[row, head] = call.rows[i];

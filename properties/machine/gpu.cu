@@ -78,18 +78,12 @@ public:
 
   std::string refuses(const oracle::AttentionRows &rows,
                       const oracle::KernelModel &model) const override {
-    return oracle::bulk_refuses(rows, model);
+    return oracle::tiers_refuse(rows, model);
   }
-  oracle::BulkReport judge_first(const oracle::AttentionRows &rows,
-                                 const oracle::CallOutputs &outputs,
-                                 const oracle::KernelModel &model,
-                                 std::vector<oracle::BulkElement> *elements) override {
-    return passes_.judge(rows, outputs, model, nullptr, elements);
-  }
-  oracle::TierReport judge_every(const oracle::AttentionRows &rows,
-                                 const oracle::CallOutputs &outputs,
-                                 const oracle::KernelModel &model) override {
-    return tiers_.judge(rows, outputs, model);
+  oracle::TierReport judge(const oracle::AttentionRows &rows, const oracle::CallOutputs &outputs,
+                           const oracle::KernelModel &model,
+                           const oracle::JudgeOptions &options) override {
+    return tiers_.judge(rows, outputs, model, nullptr, options);
   }
   oracle::TierReport judge_merges(const oracle::MergeRows &rows, const oracle::CallOutputs &outputs,
                                   const oracle::KernelModel &model) override {
@@ -98,7 +92,6 @@ public:
 
 private:
   std::vector<void *> blocks_;
-  oracle::BulkJudge passes_;
   oracle::TierJudge tiers_;
   oracle::MergeJudge merges_;
 };

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "oracle/tiers/merges.h"
+#include "oracle/device/merges.h"
 #include "properties/machine/cache_fill.h"
 
 namespace assay {
@@ -31,13 +31,9 @@ public:
 
   /// Why calls of attention are not judged here; empty: they are.
   virtual std::string refuses(const oracle::AttentionRows &, const oracle::KernelModel &) const = 0;
-  /// By T0 and the LSE. `elements`: what every output is held against, [rows, heads, dims and the
-  /// LSE].
-  virtual oracle::BulkReport judge_first(const oracle::AttentionRows &, const oracle::CallOutputs &,
-                                         const oracle::KernelModel &,
-                                         std::vector<oracle::BulkElement> *elements = nullptr) = 0;
-  virtual oracle::TierReport judge_every(const oracle::AttentionRows &, const oracle::CallOutputs &,
-                                         const oracle::KernelModel &) = 0;
+  virtual oracle::TierReport judge(const oracle::AttentionRows &, const oracle::CallOutputs &,
+                                   const oracle::KernelModel &,
+                                   const oracle::JudgeOptions &options = {}) = 0;
   virtual oracle::TierReport judge_merges(const oracle::MergeRows &, const oracle::CallOutputs &,
                                           const oracle::KernelModel &) = 0;
 };

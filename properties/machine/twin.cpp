@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 
@@ -8,18 +7,6 @@
 
 namespace assay {
 namespace {
-
-oracle::BulkReport first_tier_of(oracle::TierReport report, const oracle::RowOutputs &out) {
-  oracle::BulkReport first;
-  first.elements =
-      static_cast<uint64_t>(out.rows()) * static_cast<uint64_t>(out.heads * (out.dims + 1));
-  first.claimed = report.decided.claimed;
-  first.worst_ratio = report.decided.worst_ratio_t0;
-  first.worst_ratio_lse = std::fmax(0.0, report.decided.worst_ratio_lse);
-  first.open_rows = report.open.size();
-  first.open = std::move(report.open);
-  return first;
-}
 
 class Twin final : public Machine {
 public:
@@ -54,21 +41,10 @@ public:
                       const oracle::KernelModel &model) const override {
     return oracle::tiers_refuse(rows, model);
   }
-  oracle::BulkReport judge_first(const oracle::AttentionRows &rows,
-                                 const oracle::CallOutputs &outputs,
-                                 const oracle::KernelModel &model,
-                                 std::vector<oracle::BulkElement> *elements) override {
-    oracle::TierReport report = oracle::judge_tiers_here(
-        rows, outputs, {.arithmetic = model.arithmetic}, elements != nullptr);
-    if (elements != nullptr)
-      for (const auto &tiers : report.elements)
-        elements->push_back(tiers[0]);
-    return first_tier_of(std::move(report), rows.out);
-  }
-  oracle::TierReport judge_every(const oracle::AttentionRows &rows,
-                                 const oracle::CallOutputs &outputs,
-                                 const oracle::KernelModel &model) override {
-    return oracle::judge_tiers_here(rows, outputs, model);
+  oracle::TierReport judge(const oracle::AttentionRows &rows, const oracle::CallOutputs &outputs,
+                           const oracle::KernelModel &model,
+                           const oracle::JudgeOptions &options) override {
+    return oracle::judge_tiers_here(rows, outputs, model, options);
   }
   oracle::TierReport judge_merges(const oracle::MergeRows &rows, const oracle::CallOutputs &outputs,
                                   const oracle::KernelModel &model) override {

@@ -32,7 +32,7 @@ Wrong change(ServedCall &call, const std::function<Wrong(Row &, float &)> &by) {
 /// pass, or the bound that it is put beyond is not the judge's.
 Wrong beyond_bound(ServedCall &call) {
   const int dim = 77;
-  const oracle::BulkElement e = call.bounds()[static_cast<size_t>(dim)];
+  const oracle::ElementBounds e = call.bounds()[static_cast<size_t>(dim)];
   Row o = call.o(call.row(), call.head());
   const float lse = call.lse(call.row(), call.head());
   uint16_t &bits = o[static_cast<size_t>(dim)];

@@ -192,19 +192,21 @@ void ServedCall::plant(Call wrong, int from_row, int from_head) {
 }
 
 std::vector<double> ServedCall::exact(const Call &call) {
-  std::vector<oracle::BulkElement> all;
-  machine_.judge_first(rows_of(call), {o_, lse_}, {.arithmetic = kernel_->arithmetic}, &all);
   std::vector<double> out;
-  for (size_t i = 0; i <= kDim; ++i)
-    out.push_back(all[static_cast<size_t>(row() * sizes_.heads + head()) * (kDim + 1) + i].mid);
+  for (const oracle::ElementBounds &e : bounds(rows_of(call), {.arithmetic = kernel_->arithmetic}))
+    out.push_back(e.mid);
   return out;
 }
 
-std::vector<oracle::BulkElement> ServedCall::bounds() {
-  std::vector<oracle::BulkElement> all;
-  machine_.judge_first(rows_, {o_, lse_}, model_, &all);
-  const auto at = all.begin() + int64_t{row() * sizes_.heads + head()} * (kDim + 1);
-  return {at, at + kDim + 1};
+std::vector<oracle::ElementBounds> ServedCall::bounds(const oracle::AttentionRows &rows,
+                                                      const oracle::KernelModel &model) {
+  const oracle::TierReport report =
+      machine_.judge(rows, {o_, lse_}, model, {.first_tier_alone = true, .elements = true});
+  std::vector<oracle::ElementBounds> out;
+  for (size_t i = 0; i <= kDim; ++i)
+    out.push_back(
+        report.elements[static_cast<size_t>(row() * sizes_.heads + head()) * (kDim + 1) + i][0]);
+  return out;
 }
 
 std::vector<uint16_t> ServedCall::o(int row, int head) {
@@ -241,10 +243,10 @@ void ServedCall::restore() {
 }
 
 std::vector<oracle::RowHead> ServedCall::open_of_first() {
-  return machine_.judge_first(rows_, {o_, lse_}, model_).open;
+  return machine_.judge(rows_, {o_, lse_}, model_, {.first_tier_alone = true}).open;
 }
 std::vector<oracle::RowHead> ServedCall::open_of_every() {
-  return machine_.judge_every(rows_, {o_, lse_}, model_).open;
+  return machine_.judge(rows_, {o_, lse_}, model_).open;
 }
 oracle::Report ServedCall::on_host(const oracle::RowHead &at) {
   return oracle::judge_one(rows_, {o_, lse_}, model_, at.row, at.head, machine_.memory());

@@ -61,7 +61,7 @@ public:
   std::vector<oracle::RowHead> open_of_every();
   oracle::Report on_host(const oracle::RowHead &at);
   /// Bounds of the row's head: T0 of each element, and the LSE.
-  std::vector<oracle::BulkElement> bounds();
+  std::vector<oracle::ElementBounds> bounds() { return bounds(rows_, model_); }
 
 private:
   size_t element_bytes() const { return sizes_.kv_dtype == ASSAY_BF16 ? 2 : 1; }
@@ -69,6 +69,8 @@ private:
   size_t page_bytes() const {
     return static_cast<size_t>(kPage * token_elements()) * element_bytes();
   }
+  std::vector<oracle::ElementBounds> bounds(const oracle::AttentionRows &rows,
+                                            const oracle::KernelModel &model);
   int rows() const { return static_cast<int>(sizes_.lengths.size()) * sizes_.q_len; }
   void allocate();
   void look_at_keys();

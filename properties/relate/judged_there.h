@@ -7,7 +7,7 @@
 #include <string>
 
 #include "oracle/judge/judge.h"
-#include "oracle/tiers/tiers.h"
+#include "oracle/device/tiers.h"
 #include "properties/relate/outcome.h"
 #include "properties/sut/oracle_call.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "oracle/tiers/tiers.h"
+#include "oracle/device/tiers.h"
 #include "properties/sut/child.h"
 #include "properties/sut/shared_memory.h"
 

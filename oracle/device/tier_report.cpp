@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "oracle/device/tiers.h"
+
+namespace assay::oracle {
+
+TierReport report_of(const RowOutputs &out, bool has_lse, std::vector<TierRow> pairs,
+                     std::span<const uint64_t> budgets) {
+  TierReport report;
+  const int heads = out.heads;
+  const auto elements = static_cast<uint64_t>(out.dims) + (has_lse ? 1 : 0);
+  for (size_t at = 0; at < pairs.size(); ++at) {
+    const TierRow &pair = pairs[at];
+    const RowHead where{static_cast<int>(at) / heads, static_cast<int>(at) % heads};
+    if (pair.inside == 0) {
+      report.open.push_back(where);
+      if (pair.claims != 0) report.doubtful.push_back(where);
+      continue;
+    }
+    const auto ratio = [&](int i) { return pair.worst[i] < 0.0 ? NAN : pair.worst[i]; };
+    Report row;
+    row.elements = row.claimed = elements;
+    row.worst_ratio_t0 = pair.worst[0];
+    row.worst_ratio_t1 = ratio(1);
+    row.worst_ratio_t2 = ratio(2);
+    row.worst_ratio_lse = ratio(3);
+    const TierElement &e = pair.element;
+    row.worst = {where.row,   where.head, e.dim,   e.tier,           e.got,
+                 e.reference, e.budget,   e.ratio, Verdict::kInside, Reason::kNone};
+    report.decided.merge(row);
+  }
+  BudgetSizes sizes;
+  sizes.add(budgets.first<BudgetSizes::kCounts>());
+  report.decided.budgets = sizes;
+  report.budgets.assign(budgets.begin(), budgets.end());
+  report.rows = std::move(pairs);
+  return report;
+}
+
+} // namespace assay::oracle
