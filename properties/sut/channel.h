@@ -14,9 +14,9 @@
 
 namespace assay {
 
-/// Waiting for a process ends once it has used `patience` of processor time, or has slept that long.
-/// A process that shares its processor with others uses less time than goes by: it gets up to twenty
-/// times as long. The time of processes that it has started does not count.
+/// Waiting for a process ends once it has used `patience` of processor time, or has slept that
+/// long. A process that shares its processor with others uses less time than goes by: it gets up
+/// to twenty times as long. The time of processes that it has started does not count.
 class Deadline {
 public:
   Deadline(std::nullopt_t) {} ///< never
