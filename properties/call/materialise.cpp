@@ -41,8 +41,10 @@ View add_rows(Tensors &t, const std::string &name, bool output, int rows, int he
     if (rows == tokens) v.row_stride = 0;
     if (heads == 1) v.head_stride = 0;
   }
-  v.buffer = add_buffer(t, name, output, extent(v, room, heads, width), dtype,
-                        width > 1 ? kMatrixAlignment : kArrayAlignment);
+  // Where a lone request's stride is 0 more rows may end earlier.
+  const int64_t size = std::max(extent(v, rows, heads, width), extent(v, room, heads, width));
+  v.buffer =
+      add_buffer(t, name, output, size, dtype, width > 1 ? kMatrixAlignment : kArrayAlignment);
   if (!output) return v;
   for (int r = 0; r < rows; ++r)
     for (int h = 0; h < heads; ++h)

@@ -392,7 +392,8 @@ std::variant<Case, CaseError> parse_one(std::string_view text) {
 /// Empty: nothing but a problem, of the family of the case that it stands in front of.
 std::string wrong_in_front(const Case &c, const Case &last) {
   if (c.problem.family != last.problem.family) return "a case in front is of another family";
-  const Case bare{.problem = c.problem};
+  Case bare;
+  bare.problem = c.problem;
   return c == bare ? "" : "a case in front holds a problem and nothing else";
 }
 
