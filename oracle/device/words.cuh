@@ -141,18 +141,8 @@ struct Halves {
     }
   }
 
-  /// What is no number in a thread's part of a key becomes zero.
-  __device__ void clear_not_finite(unsigned char *row) const {
-    for (int piece = own_part(); piece < kPartDim / 8; piece += 4) {
-      auto *words = reinterpret_cast<uint32_t *>(row + piece * 16);
-      for (int i = 0; i < 4; ++i) {
-        if ((words[i] & 0x7FFF) >= infinity) words[i] &= 0xFFFF0000u;
-        if ((words[i] >> 16 & 0x7FFF) >= infinity) words[i] &= 0x0000FFFFu;
-      }
-    }
-  }
-  /** Says, of a thread's part of a key, whether it holds subnormal operands or what is no number;
-      the latter becomes zero, so that rows which do not see the key are not spoilt. */
+  /** Says, of a thread's part of a key, whether it holds subnormal operands or what is no number. The
+      latter decodes as some number, which spoils nothing where a coefficient is zero. */
   __device__ uint32_t scan(unsigned char *row) const {
     // Magnitudes, and those less one with zero as the largest: both ordered as signed halves.
     uint32_t largest = 0, smallest = 0x7FFF7FFFu;
@@ -169,7 +159,6 @@ struct Halves {
     const uint32_t most = max(largest & 0xFFFF, largest >> 16);
     const uint32_t low = (smallest & 0xFFFF) ^ 0x8000, high = (smallest >> 16) ^ 0x8000;
     const uint32_t fewest = min(low, high) + 1; // of what is not zero; else 2^16
-    if (most >= infinity) clear_not_finite(row);
     return (fewest < least ? kSubnormal : 0u) | (most >= infinity ? kNotFinite : 0u);
   }
 };
@@ -235,6 +224,7 @@ struct Singles {
       row[i] = place.row != nullptr && from < dims ? place.element(call.kv_dtype, from) : 0.0f;
     }
   }
+  /// The same; what is no number becomes zero, as products with zero would be none either.
   __device__ uint32_t scan(unsigned char *of) const {
     auto *row = reinterpret_cast<float *>(of) + 32 * own_part();
     uint32_t flags = 0;

@@ -140,9 +140,9 @@ protected:
   void write(const Elements &elements, int row, int head) {
     const size_t at = static_cast<size_t>(row * kHeads + head);
     for (size_t i = 0; i < kDim; ++i)
-      store_element(
-          ASSAY_BF16, o_, static_cast<int64_t>(at * kDim + i),
-          static_cast<float>(round_to(format_of(ASSAY_BF16), elements[at * (kDim + 1) + i][0].mid)));
+      store_element(ASSAY_BF16, o_, static_cast<int64_t>(at * kDim + i),
+                    static_cast<float>(
+                        round_to(format_of(ASSAY_BF16), elements[at * (kDim + 1) + i][0].mid)));
     lse_[at] = static_cast<float>(elements[at * (kDim + 1) + kDim][0].mid);
   }
   void write_right() {

@@ -144,11 +144,12 @@ void time_shape(int requests, int keys, Timed timed) {
     best = std::min(best, report.device_ms);
     open = report.open.size();
   }
-  std::printf("%d x %d keys, %s: %.3f ms of the GPU, %.3f ms in all, %.2f million outputs a second, "
-              "%zu of %zu rows left to the host, mean bound %.9e\n",
-              requests, keys, tier == 0 ? "T0 and LSE" : "every tier but T2", best, host,
-              static_cast<double>(outputs + lse.count) / host * 1e-3, open, lse.count,
-              bounds / static_cast<double>(outputs));
+  std::printf(
+      "%d x %d keys, %s: %.3f ms of the GPU, %.3f ms in all, %.2f million outputs a second, "
+      "%zu of %zu rows left to the host, mean bound %.9e\n",
+      requests, keys, tier == 0 ? "T0 and LSE" : "every tier but T2", best, host,
+      static_cast<double>(outputs + lse.count) / host * 1e-3, open, lse.count,
+      bounds / static_cast<double>(outputs));
 }
 
 } // namespace
@@ -158,8 +159,9 @@ int main(int argc, char **argv) {
   using assay::oracle::time_shape, assay::oracle::Timed;
   int at = 1;
   const std::string_view word = argc > at ? argv[at] : "";
-  const Timed timed =
-      word == "first" ? Timed::kFirst : word == "small" ? Timed::kSmall : Timed::kEvery;
+  const Timed timed = word == "first"   ? Timed::kFirst
+                      : word == "small" ? Timed::kSmall
+                                        : Timed::kEvery;
   if (timed != Timed::kEvery) ++at;
   if (at + 1 >= argc && timed == Timed::kSmall) {
     for (const int requests : {1, 2, 4, 8})

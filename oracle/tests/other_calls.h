@@ -73,7 +73,7 @@ private:
     for (float *&of : scales) {
       of = memory_.make<float>(count);
       for (size_t i = 0; i < count; ++i)
-        of[i] = random_() % 5000 == 0 ? 0x1p90f : number(0.01f, 0.1f);
+        of[i] = random_() % 2000 == 0 ? 0x1p90f : number(0.01f, 0.1f);
     }
     pool.k_scales = {scales[0], blocks, int64_t{kv_heads} * blocks, blocks, 1};
     pool.v_scales = {scales[1], blocks, int64_t{kv_heads} * blocks, blocks, 1};
@@ -140,7 +140,12 @@ inline Options options_for(Other other, std::mt19937 &random) {
     o.kv_dtype = !scales && random() % 2 ? ASSAY_E5M2 : ASSAY_E4M3;
   if (other == Other::kMasks) o.alibi = false;
   if (other == Other::kHeads) o.kv_heads = 2, o.group = 3;
-  if (scales) o.scales = o.specials = false, o.dtype = ASSAY_BF16;
+  if (scales) {
+    o.scales = o.specials = false;
+    o.dtype = ASSAY_BF16;
+    o.kv_heads = 2;
+    o.group = std::min(o.group, 3);
+  }
   if (o.score_format != ASSAY_FORMAT_FP32) o.size = 3.0f;
   o.v_size = 1.0f;
   if (random() % 3 == 0) o.tile = 0;

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "oracle/judge/judge.h"
 #include "oracle/device/tiers.h"
+#include "oracle/judge/judge.h"
 #include "properties/relate/outcome.h"
 #include "properties/sut/oracle_call.h"
 
