@@ -76,6 +76,9 @@ with_toolkit() {
 }
 
 ci/setup.sh
+step "torch, for tests of its operators"
+ASSAY_TORCH_PYTHON=${ASSAY_TORCH_PYTHON:-$(ci/torch.sh)}
+if [ -n "$ASSAY_TORCH_PYTHON" ]; then export ASSAY_TORCH_PYTHON; else unset ASSAY_TORCH_PYTHON; fi
 step "shape, layers, pages, format, scripts, workflows"
 ci/shape.sh
 /usr/bin/python3 -B ci/pages.py
@@ -106,3 +109,4 @@ have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
 have_gpu || echo "kernels on a device: not run (no GPU answers)"
 step "summary of the simt run"
 grep -A 1 'tests passed' build/simt/ctest.log
+[ -n "${ASSAY_TORCH_PYTHON:-}" ] || echo "torch operators: untested (pip reaches no package index)"
