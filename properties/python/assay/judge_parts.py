@@ -133,5 +133,5 @@ def lse_alone(call):
     """The LSE of a call whose values and outputs are 0: it does not depend on them."""
     values = "v" if call.kind == ATTENTION else "o"
     width = 1 if has_dims(call) else dims_of(call)
-    zeros = {name: np.zeros_like(call.tensors[name].numpy()[..., :width]) for name in ("out", values)}
-    return changed(call, **zeros)
+    arrays = {name: call.tensors[name].numpy()[..., :width] for name in ("out", values)}
+    return changed(call, **{name: np.zeros(array.shape, array.dtype) for name, array in arrays.items()})

@@ -232,7 +232,7 @@ def test_the_text_names_request_query_head_and_element():
     "change, words",
     [
         (dict(seq_lens=None), "seq_lens is not given"),
-        (dict(seq_lens=np.array([37, 0, 5])), "q_indptr's axis 0 is 5 long"),
+        (dict(seq_lens=np.array([37, 0, 5])), "cu_seqlens_q's axis 0 is 5 long"),
         (dict(page_table=np.full((4, 20), 99, np.int32)), "page_table names page 99"),
         (dict(page_table=np.full((4, 1), 0, np.int32)), r"seq_lens\[0\] is 37"),
         (dict(lse=np.zeros((3, 3), np.float32)), r"lse has shape \[3, 3\]"),
