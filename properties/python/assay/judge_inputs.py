@@ -10,7 +10,7 @@ from .tensors import Tensor
 
 
 #: What uint8 may hold.
-_BYTES = {None: 0, "e4m3": 0, "e5m2": 0}
+_BYTES = {"e4m3": 0, "e5m2": 0, None: 0}
 
 
 def floats(name, value):
