@@ -147,25 +147,30 @@ def judge_merge(*arguments, **options):
     return merge_call(*arguments, **options).judge()
 
 
-def asserted(call, folder):
+def asserted(call, folder, hint_seconds=None):
     """The report of a call, or AttentionError: then the rows concerned lie in a file in `folder` (None: in none)."""
     report = call.judge()
     if report.passed:
         return report
     kept = judge_record.keep(call, report, folder) if folder else None
     try:
-        notes = judge_where.notes(call, report)
+        notes = judge_where.notes(call, report, seconds=hint_seconds)
     except Exception as error:  # the verdict stands, whatever becomes of what is said about it
         notes = [f"  where: could not be looked at ({type(error).__name__}: {error})"]
     raise AttentionError(report, kept, notes)
 
 
-def assert_attention(*arguments, findings="findings", **options):
+def assert_attention(*arguments, findings="findings", hint_seconds=None, **options):
     """judge, and AttentionError unless every element is inside: the row concerned is then written to a file in the
-    folder `findings` (None: nowhere), and the error's last line judges it again. Returns the report."""
-    return asserted(attention_call(*arguments, **options), findings)
+    folder `findings` (None: nowhere), and the error's last line judges it again. Suppositions about the cause take up to
+    `hint_seconds` of processor time (2 unless given). Returns the report."""
+    return asserted(attention_call(*arguments, **options), findings, _seconds(hint_seconds))
 
 
-def assert_merge(*arguments, findings="findings", **options):
+def assert_merge(*arguments, findings="findings", hint_seconds=None, **options):
     """judge_merge, and AttentionError as by assert_attention."""
-    return asserted(merge_call(*arguments, **options), findings)
+    return asserted(merge_call(*arguments, **options), findings, _seconds(hint_seconds))
+
+
+def _seconds(given):
+    return None if given is None else number("hint_seconds", given)
