@@ -46,7 +46,7 @@ def bits(rng, shape, dtype):
 
 def _scales(draw, rng, keys, kv_heads, dim, kv_dtype, of_tokens):
     """Of tokens or of their blocks both, else each as it comes."""
-    if of_tokens and draw(st.booleans()):
+    if of_tokens and draw(st.integers(0, 2)):
         shape = (keys, kv_heads, *([2] if dim % 2 == 0 and draw(st.booleans()) else []))
         return {name: rng.uniform(0.5, 2, shape).astype(np.float32) for name in ("k_scale", "v_scale")}
     given = [name for name in ("k_scale", "v_scale") if kv_dtype == "int8" or draw(st.booleans())]
@@ -153,12 +153,12 @@ def _in_pages(draw, call):
     else:
         options.update(page_table=np.concatenate([table[r, :n] for r, n in enumerate(counts)]), page_indptr=starts(counts))
         options["last_page_len"] = np.array([n - (c - 1) * slots if c else draw(st.integers(0, slots)) for n, c in zip(call.keys, counts)])
-    if draw(st.booleans()) and not {n for n, s in scales.items() if s.ndim > 1}:
+    if draw(st.booleans()):
         # V in pages of its own.
         order = np.array(draw(st.permutations(range(len(v)))))
         where = np.argsort(order)
         options["v_page_table"] = np.where(_live(options["page_table"], len(v)), where[options["page_table"] % len(v)], -1)
-        v = v[order]
+        v, scales = v[order], {n: s[order] if n == "v_scale" and s.ndim > 1 else s for n, s in scales.items()}
     form = draw(st.sampled_from(["NHD", "HND", "pool", "pool HND", "packed"]))
     if form == "packed" and call.k.shape[2] % 4 == 0 and all(s.ndim == 1 for s in scales.values()):
         n, s, h, d = k.shape
