@@ -29,7 +29,10 @@ from mutation_score import wilson  # noqa: E402
 
 #: Sources, tests, and tests whose lines run in processes of their own; files that no test of CI can run are left out.
 ROOMS = {
-    "assay": ("properties/python/assay", "properties/python/tests", ["test_process.py", "test_check.py", "test_pytest_plugin.py", "test_torch.py", "test_gate.py"]),
+    "assay": (
+        "properties/python/assay", "properties/python/tests",
+        ["test_process.py", "test_check.py", "test_pytest_plugin.py", "test_torch.py", "test_gate.py", "test_adapters.py"],
+    ),
     "assay_torch": ("kernels/torch/assay_torch", "kernels/torch/tests", ["test_judged.py"]),
     "ci": ("ci", "ci/tests", []),
 }
@@ -46,13 +49,13 @@ def environment(tree, build):
 
 
 def contexts(tree, room, options):
-    """{(file, line): tests} of one run of all tests of a room."""
-    sources, tests, _ = ROOMS[room]
+    """{(file, line): tests} of one run of the tests of a room, but for those whose lines run elsewhere."""
+    sources, tests, apart = ROOMS[room]
     folder = tree / tests
     (folder / "coveragerc").write_text(f"[run]\ndynamic_context = test_function\nsource = {tree / sources}\n")
     if room == "ci":
         return {}
-    command = [options.python, "-m", "coverage", "run", "--rcfile=coveragerc", "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    command = [options.python, "-m", "coverage", "run", "--rcfile=coveragerc", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"--ignore={name}" for name in apart), "."]
     ran = subprocess.run(command, cwd=folder, env=environment(tree, options.build), text=True, capture_output=True, check=False)
     if ran.returncode:
         sys.exit(f"the tests fail without a mutant:\n{ran.stdout[-2000:]}")
