@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two of what a dump usually has one of: processes, objects at one address, runs under a plan, merges beside a cascade."""
 import numpy as np
+from assay import dump_files
 from flashinfer_dump import Dump, merged
 from test_flashinfer_dump import CASCADE, DECODE, LOG2E, PREFILL, cascade, decode, decode_call, outcomes, prefill, states, tables
 from test_judge import HEADS, KV_HEADS, PAGE, Call, library  # noqa: F401  (a fixture)
@@ -53,3 +54,13 @@ def test_a_merge_of_another_process_is_no_part_of_a_cascade():
 
     cascade(dump, merge=beside)
     assert outcomes() == {f"{CASCADE}.run": ["inside"], f"{PREFILL}.run": ["inside"] * 3, "merge_state": ["outside"]}
+
+
+def test_a_list_that_was_cut_short_is_not_taken_for_the_whole():
+    """FlashInfer writes so many items of a list, and says that there were more."""
+    tensors = {"a": np.zeros(3)}
+    items = [{"type": "torch.Tensor", "tensor_key": "a"}, 2]
+    whole = {"type": "tuple", "items": items, "truncated": False}
+    assert dump_files._value(whole, tensors)[0] is tensors["a"] and dump_files._value(whole, tensors)[1] == 2
+    assert dump_files._value({**whole, "truncated": True, "repr": "(a, 2, ...)"}, tensors) == "(a, 2, ...)"
+    assert dump_files._value({**whole, "items": None}, tensors) is None
