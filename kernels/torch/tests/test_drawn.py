@@ -34,6 +34,10 @@ def calls(draw):
     q_len = draw(st.sampled_from([None, 1, 3]))
     shape = dict(heads=(heads, kv_heads), page_size=draw(st.sampled_from([1, 4, 16])), dtype=dtype, kv_dtype=kv_dtype, seed=draw(st.integers(0, 99)))
     b = batch("cpu", lens=tuple(lens), q_len=q_len, **shape, **options)
+    if draw(st.booleans()):  # all begin with the pages of the first, as far as those are full
+        shared = lens[0] // shape["page_size"]
+        for line, n in zip(b.page_table[1:], lens[1:]):
+            line[: min(shared, n // shape["page_size"])] = b.page_table[0, : min(shared, n // shape["page_size"])]
     if q_len == 3 and draw(st.booleans()):
         counts = [draw(st.integers(0, 3)) for _ in lens]
         b.options |= dict(query_start=torch.tensor([0, *counts], dtype=torch.int32).cumsum(0, dtype=torch.int32), max_q_len=3)
@@ -95,9 +99,11 @@ def written(b, pair):
 def planned(draw, b, tree):
     sizes = {name: value for name, value in b.sizes.items() if name != "kv_dtype" or value != b.q.dtype or draw(st.booleans())}
     sizes |= {name: b.options[name] for name in ("num_splits",) if name in b.options}
+    plain = assay_torch.plan(b.page_table, b.seq_lens, tree=tree, **sizes)
     table, lens = inside(draw, b.page_table, 4), inside(draw, b.seq_lens)
+    assert same_bits(assay_torch.plan(table, lens, tree=tree, **sizes), plain)
     if draw(st.booleans()):
-        return assay_torch.plan(table, lens, tree=tree, **sizes)
+        return plain
     room = assay_torch.plan_bytes(*table.shape, "cpu", tree=tree, **sizes) + draw(st.sampled_from([0, 256]))
     return assay_torch.plan(table, lens, tree=tree, out=torch.zeros(room + 256, dtype=torch.uint8)[256:], **sizes)
 
@@ -120,6 +126,19 @@ def test_a_call_has_the_same_bits_in_every_layout(name, b, data):
         )  # fmt: skip
         assert all(map(same_bits, written(b, got), want))
         assert all(got[i] is made[n] for i, n in enumerate(("out", "lse")) if n in made)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_scale_of_zero_is_one_of_its_own(name):
+    """It is refused, or all keys weigh alike; it is not taken for none."""
+    function, fixed = FUNCTIONS[name]
+    b = batch("cpu")
+    try:
+        lse = run(function, b, sm_scale=0.0, **fixed)[1]
+    except assay_torch.InvalidArgument as error:
+        assert "sm_scale" in str(error)
+    else:
+        assert lse.exp().round().tolist() == b.seq_lens[:, None].expand(lse.shape).tolist()
 
 
 @settings(drawn, max_examples=60)
@@ -230,3 +249,16 @@ def test_nothing_in_the_place_of_an_argument(function, name, value):
         assert any(word in str(error) for word in (name, *ALSO.get(name, ()))), error
     else:
         assert (made[0] if isinstance(made, tuple) else made).shape[0] > 0
+
+
+def test_a_plan_of_trees_reads_the_table_at_its_strides():
+    """Eight requests begin with the same 30 pages; the same table as a part of a wider one, whose rest is other pages."""
+    b = batch("cpu", lens=(520,) * 8)
+    b.page_table[:, :30] = b.page_table[0, :30]
+    columns = b.page_table.shape[1]
+    wide = torch.full((8, 2 * columns), 3, dtype=torch.int32)
+    wide[:, :columns] = b.page_table
+    apart = b.page_table.clone()
+    apart[:, 0] = torch.arange(8)
+    plans = [assay_torch.plan(table, b.seq_lens, tree=True, **b.sizes) for table in (b.page_table, wide[:, :columns], apart)]
+    assert same_bits(plans[0], plans[1]) and not same_bits(plans[0], plans[2])
