@@ -37,6 +37,8 @@ ROOMS = {
     "ci": ("ci", "ci/tests", []),
 }
 LEFT_OUT = {"vllm_backend.py": "vLLM has no package for a CPU", "vllm_cpu.py": "vLLM has no package for a CPU"}
+#: Tests that take seconds: the last ones.
+LONG = re.compile(r"drawn|_calls|dump_files|transformers|shared_prompts|command")
 FIELDS = ["room", "file", "line", "operator", "text", "outcome", "by", "triage"]
 
 
@@ -79,7 +81,9 @@ def tests_of(tree, room, path, line, covering):
     if room == "ci":
         return [["/usr/bin/python3", "-B", str(folder / f"{path.stem}_test.py")]]
     found = [name for name in dict.fromkeys(covering.get((path.name, line), [])) if (folder / name.split("::")[0]).exists()]
-    lists = [found, apart if _starts(path) else [] if found else ["."]]
+    found.sort(key=lambda name: bool(LONG.search(name)))
+    anywhere = [*(f"--ignore={name}" for name in apart), "."]
+    lists = [found, apart if _starts(path) else [] if found else anywhere]
     return [["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *names] for names in lists if names]
 
 
