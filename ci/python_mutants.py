@@ -37,6 +37,8 @@ ROOMS = {
     "ci": ("ci", "ci/tests", []),
 }
 LEFT_OUT = {"vllm_backend.py": "vLLM has no package for a CPU", "vllm_cpu.py": "vLLM has no package for a CPU"}
+#: What of ci CI runs on the tree itself, by the name of the file.
+ON_THE_TREE = {"results": [""], "page_figures": [""], "workflows": [""], "pages": [""], "tree": ["layers", "shape"]}
 #: Tests that take seconds: the last ones.
 LONG = re.compile(r"drawn|_calls|dump_files|transformers|shared_prompts|command")
 FIELDS = ["room", "file", "line", "operator", "text", "outcome", "by", "triage"]
@@ -79,7 +81,8 @@ def tests_of(tree, room, path, line, covering):
     _, tests, apart = ROOMS[room]
     folder = tree / tests
     if room == "ci":
-        return [["/usr/bin/python3", "-B", str(folder / f"{path.stem}_test.py")]]
+        on_tree = [[str(path), *argument.split()] for argument in ON_THE_TREE.get(path.stem, [])]
+        return [["/usr/bin/python3", "-B", *command] for command in ([str(folder / f"{path.stem}_test.py")], *on_tree)]
     found = [name for name in dict.fromkeys(covering.get((path.name, line), [])) if (folder / name.split("::")[0]).exists()]
     found.sort(key=lambda name: bool(LONG.search(name)))
     anywhere = [*(f"--ignore={name}" for name in apart), "."]
@@ -148,7 +151,8 @@ def main():
     done = {(r["file"], r["line"], r["operator"], r["text"]) for r in csv.DictReader(options.results.open())} if options.results.exists() else set()
     with tempfile.TemporaryDirectory() as work, options.results.open("a", newline="") as file:
         tree = pathlib.Path(work)
-        subprocess.run(f"git archive HEAD | tar x -C {tree}", shell=True, cwd=ROOT, check=True)
+        # A clone, for scripts that ask git.
+        subprocess.run(["git", "clone", "-q", "--shared", ROOT, tree], check=True)
         writer = csv.DictWriter(file, FIELDS)
         if not done and not file.tell():
             writer.writeheader()

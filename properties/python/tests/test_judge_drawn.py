@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from assay import elements, judge_record, judging
 from assay.judge_excerpt import excerpt
-from drawn_calls import in_any_container, in_any_layout, in_container, logical_calls, plainest
+from drawn_calls import in_any_layout, logical_calls, plainest
+from drawn_containers import in_any_container, in_container
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_judge import library  # noqa: F401  (a fixture)
