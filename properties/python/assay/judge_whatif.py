@@ -22,12 +22,12 @@ LOG2E = 1 / math.log(2)
 _SCALES = ("q_scale", "k_scale", "v_scale", "o_scale")
 
 
-def suppositions(call, rows, others, work, shift=0):
-    """Sentences, each of which fits all of `rows`: under which they are inside. `others` are rows that outputs are tried
-    on. Ends where no work is left."""
+def suppositions(call, rows, head, others, work, shift=0):
+    """Sentences, each of which fits all of `rows`: under which they are inside. `head` fails in the first of them; `others`
+    are rows that outputs are tried on. Ends where no work is left."""
     said, whole = [], {row: excerpt(call, row) for row in rows}
     try:
-        for sentence in _sentences(call, whole, others, work, shift):
+        for sentence in _sentences(call, whole, head, others, work, shift):
             said.append(sentence)
             if len(said) == MOST:
                 break
@@ -36,11 +36,11 @@ def suppositions(call, rows, others, work, shift=0):
     return said
 
 
-def _sentences(call, whole, others, work, shift):
+def _sentences(call, whole, head, others, work, shift):
     rows = list(whole)
     name = f"row{'s' if len(rows) > 1 else ''} {spans(row + shift for row in rows)}"
     for words, change in _changes(call, whole):
-        if all(_right(change, whole[row], row, work) for row in rows):
+        if _right(change, whole[rows[0]], rows[0], work, head) and all(_right(change, whole[row], row, work) for row in rows):
             yield f"{name} would be inside if {words}"
     if call.kind == ATTENTION and parts.heads_of(call) > 1:
         for words in of_other_heads(list(whole.values()), work):
@@ -48,12 +48,15 @@ def _sentences(call, whole, others, work, shift):
     yield from _of_other_rows(call, whole, others, work)
 
 
-def _right(change, part, row, work):
-    """Whether the changed row is inside, and as much is said about it as about the row itself."""
+def _right(change, part, row, work, head=None):
+    """Whether the changed row is inside, and as much is said about it as about the row itself; or one head of both, which
+    costs less."""
     try:
         changed = change(row)
     except ValueError:  # the judge takes no such call
         return False
+    if changed is not None and head is not None:
+        changed, part = parts.one_head(changed, head), parts.one_head(part, head)
     return changed is not None and judged_right(changed, part, work)
 
 

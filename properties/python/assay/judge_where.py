@@ -50,8 +50,8 @@ def notes(call, report, shift=0, seconds=None):
         return []
     survey = look(call, worst)
     seconds = SECONDS if seconds is None else seconds
-    work = parts.Work(int(2 * WORK * max(1, seconds / SECONDS)), seconds)
-    supposed = suppositions(call, _failing_rows(survey, worst), list(survey.rows), work, shift)
+    work = parts.Work(8 * WORK * max(1, seconds / SECONDS), seconds)  # which is the limit that counts
+    supposed = suppositions(call, _failing_rows(survey, worst), report.worst["head"], list(survey.rows), work, shift)
     common = "; ".join(where(call, survey))
     return [f"  {said}" for said in [*([f"where: {common}"] if common else []), *what(survey), *supposed]]
 
