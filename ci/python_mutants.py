@@ -82,7 +82,7 @@ def tests_of(tree, room, path, line, covering):
     folder = tree / tests
     if room == "ci":
         on_tree = [[str(path), *argument.split()] for argument in ON_THE_TREE.get(path.stem, [])]
-        return [["/usr/bin/python3", "-B", *command] for command in ([str(folder / f"{path.stem}_test.py")], *on_tree)]
+        return [["/usr/bin/python3", "-B", *command] for command in ([str(folder / f"{path.stem}_test.py")], *on_tree, [str(folder / "programs_test.py")])]
     found = [name for name in dict.fromkeys(covering.get((path.name, line), [])) if (folder / name.split("::")[0]).exists()]
     found.sort(key=lambda name: bool(LONG.search(name)))
     anywhere = [*(f"--ignore={name}" for name in apart), "."]

@@ -92,6 +92,7 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/compiled_first_test.py
 /usr/bin/python3 -B ci/tests/results_test.py
 /usr/bin/python3 -B ci/tests/pages_test.py
+/usr/bin/python3 -B ci/tests/programs_test.py
 /usr/bin/python3 -B ci/tests/page_blocks_test.py
 /usr/bin/python3 -B ci/results.py
 /usr/bin/python3 -B ci/tests/page_figures_test.py

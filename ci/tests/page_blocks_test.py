@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """page_blocks.py runs right pages to their end, and says what is wrong with wrong ones."""
+import os
 import pathlib
 import sys
 import tempfile
@@ -83,8 +84,21 @@ def said_of(page):
         return complaints, count, len(not_run)
 
 
+def surroundings():
+    """What is wrong with the environment of a session, whose home and tools are its own."""
+    os.environ["ASSAY_PAGE_BLOCKS_TEST"] = "seen"
+    found = page_blocks.environment(pathlib.Path("/home/of/a/page"))
+    wrong = [name for name in ("ASSAY_PAGE_BLOCKS_TEST", "PYTHONPATH", "ASSAY_PROGRAM") if name in found]
+    wrong += [name for name, value in (("HOME", "/home/of/a/page"), ("PYTHONDONTWRITEBYTECODE", "1"), ("GIT_CONFIG_COUNT", "2")) if found.get(name) != value]
+    page = RIGHT.replace('test "$(cat assay)"', 'test -z "${ASSAY_PAGE_BLOCKS_TEST:-}" && test "$(cat assay)"')
+    return wrong + said_of(page)[0]
+
+
 def main():
     failed = 0
+    if wrong := surroundings():
+        print("the environment of a page:", wrong)
+        failed += 1
     if (said := said_of(RIGHT)) != ([], 7, 1):
         print("a right page:", said)
         failed += 1
