@@ -8,7 +8,8 @@ python_mutants.py --summary CSV
 ROOM is assay, assay_torch or ci. A copy of HEAD is changed, never the tree. The tests that run a line, by Debian's
 python3-coverage, run on each of its mutants until one fails; where none runs it in the process of the test, and where the
 room starts processes of its own, those of the room's list. Results are appended mutant by mutant, and the same command goes on
-where it ended. Outcomes: killed, survived, and hung, which is a kill, too. In the column triage a person writes
+where it ended. Outcomes: killed, survived, and hung after --seconds of processor time, which is
+a kill, too. Which tests run a line is kept beside the results. In the column triage a person writes
 `equivalent` or `hole`, and why. The score is of all but the equivalent ones; its interval is Wilson's, 95 %."""
 import argparse
 import collections
@@ -18,6 +19,8 @@ import os
 import pathlib
 import random
 import re
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,8 +60,11 @@ def contexts(tree, room, options):
     sources, tests, apart = ROOMS[room]
     folder = tree / tests
     (folder / "coveragerc").write_text(f"[run]\ndynamic_context = test_function\nsource = {tree / sources}\n")
+    kept = options.results.with_suffix(".lines.json")
     if room == "ci":
         return {}
+    if kept.exists():
+        return {(file, int(line)): names for file, lines in json.loads(kept.read_text()).items() for line, names in lines.items()}
     command = [options.python, "-m", "coverage", "run", "--rcfile=coveragerc", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"--ignore={name}" for name in apart), "."]
     ran = subprocess.run(command, cwd=folder, env=environment(tree, options.build), text=True, capture_output=True, check=False)
     if ran.returncode:
@@ -66,14 +72,13 @@ def contexts(tree, room, options):
     code = ("import coverage, json; d = coverage.CoverageData(); d.read(); "
             "print(json.dumps({f: d.contexts_by_lineno(f) for f in d.measured_files()}))")  # fmt: skip
     held = subprocess.run([options.python, "-c", code], cwd=folder, text=True, capture_output=True, check=True).stdout
-    out = collections.defaultdict(list)
+    out = collections.defaultdict(dict)
     for file, lines in json.loads(held).items():
         for line, names in lines.items():
-            for name in names:
-                module, _, function = name.rpartition(".")
-                if function.startswith("test_"):
-                    out[pathlib.Path(file).name, int(line)].append(f"{module.split('.')[0]}.py::{function}")
-    return out
+            parts = [name.rpartition(".") for name in names]
+            out[pathlib.Path(file).name][line] = [f"{module.split('.')[0]}.py::{test}" for module, _, test in parts if test.startswith("test_")]
+    kept.write_text(json.dumps(out))
+    return contexts(tree, room, options)
 
 
 def tests_of(tree, room, path, line, covering):
@@ -101,9 +106,9 @@ def outcome(tree, room, path, mutant, covering, options):
         for arguments in tests_of(tree, room, path, mutant.line, covering):
             command = arguments if room == "ci" else [options.python, "-B", "-m", "pytest", *arguments]
             cwd = tree if room == "ci" else tree / ROOMS[room][1]
-            try:
-                ran = subprocess.run(command, cwd=cwd, env=environment(tree, options.build), text=True, capture_output=True, check=False, timeout=options.seconds)
-            except subprocess.TimeoutExpired:
+            limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (options.seconds, options.seconds))  # noqa: E731
+            ran = subprocess.run(command, cwd=cwd, env=environment(tree, options.build), text=True, capture_output=True, check=False, preexec_fn=limit)
+            if ran.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
                 return "hung", ""
             if ran.returncode not in (0, 5):
                 by = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.M)
