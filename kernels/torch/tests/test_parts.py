@@ -114,3 +114,16 @@ def test_scratch_begins_aligned_behind_a_plan(size, begin):
 def test_strides_of_an_axis_with_one_piece_are_those_that_are_said():
     x = torch.zeros(4, 1, 8)[:, :, ::1].as_strided((4, 1, 8), (8, 3, 1))
     assert tensors.strides(x, 77) == [8, 77, 1] and tensors.strides(x[:1], 5) == [5, 5, 1]
+
+
+@pytest.mark.parametrize("name", ["k_scale", "v_scale"])
+@pytest.mark.parametrize("scale, words", [
+    (torch.ones(1, dtype=torch.float64), "float64, expected torch.float32"), (torch.ones(3), "expected [2]"), (torch.ones(2, 1), "expected [2]"),
+    (torch.ones(4)[::2], "stride 2 in its last axis"), (torch.ones(2, dtype=torch.bfloat16), "bfloat16, expected torch.float32"),
+    (torch.ones(1, device="meta"), "is on meta, expected cpu as q"), (torch.ones(2, device="meta"), "is on meta, expected cpu as q"),
+])  # fmt: skip
+def test_a_scale_that_does_not_fit_is_named(name, scale, words):
+    b = batch("cpu", kv_dtype=torch.float8_e4m3fn)
+    with pytest.raises(assay_torch.InvalidArgument) as raised:
+        b.call(assay_torch.paged_attention, **{name: scale})
+    assert str(raised.value).startswith(name) and words in str(raised.value)

@@ -117,3 +117,59 @@ def test_a_run_is_judged_as_its_plainest_call(made, data):
     expected = judging.attention_call(*tensors, **{**options, **given_lse, "like": "flash"})
     assert numbers(found.judge()) == numbers(expected.judge())
     assert rows_of(found) == rows_of(expected)
+
+
+CASES = [  # plan, run, constructor, what is said
+    (dict(pos_encoding_mode="ROPE_LLAMA"), {}, {}, "positions are encoded in the kernel"),
+    *((dict.fromkeys([name], 1), {}, {}, f"{name} is given") for name in ("prefix_len_ptr", "token_pos_in_items_ptr", "v_indptr", "o_indptr")),
+    *(({}, {name: 1}, {}, f"{name} is given")
+      for name in ("kv_cache_sf", "skip_softmax_threshold_scale_factor", "o_scale", "use_fp16_softmax", "uses_spcompress")),
+    (dict(use_fp16_qk_reduction=True), {}, {}, "sums of 16 bits"),
+    (dict(window_right=3), {}, {}, "window_right is given"),
+    ({}, {}, dict(jit_args=["mine"]), "a kernel of the caller's own"),
+    ({}, dict(q_scale=np.ones(2)), {}, "q_scale is a tensor of more than one number"),
+    ({}, dict(v_scale=2.0), {}, "v_scale is 2: O is rounded before and after it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("plan, run, made, words", CASES)
+def test_what_is_not_judged_is_named(plan, run, made, words):
+    """And the same call without it is judged."""
+    q, cache = np.zeros((1, 2, 8), np.float16), np.zeros((1, 2, 4, 1, 8), np.float16)
+    whole = dict(indptr=[0, 1], indices=[0], last_page_len=[3], page_size=4, num_kv_heads=1, window_right=0)
+    for more, ran, constructor in ((plan, run, made), ({}, dict(o_scale=False), {})):
+        calls = flashinfer_calls.Calls()
+        for method, arguments in (("__init__", {"kv_layout": "NHD", **constructor}), ("plan", {**whole, **more})):
+            with pytest.raises(flashinfer_calls.Setup):
+                calls.calls_of(f"{DECODE}.{method}", 1, arguments, (), [])
+        asked = lambda: calls.calls_of(f"{DECODE}.run", 1, {"q": q, "paged_kv_cache": cache, **ran}, (), [q])  # noqa: B023, E731
+        if constructor or more or ran is run:
+            with pytest.raises(flashinfer_calls.NotJudged, match=words):
+                asked()
+        else:
+            assert asked()[0].judge().passed
+    with pytest.raises(flashinfer_calls.NotJudged, match="a kernel of the caller's own"):
+        calls.calls_of(f"{DECODE}.run", 1, {"q": q, "paged_kv_cache": cache}, ("more",), [q])
+
+
+@pytest.mark.parametrize("wrapper, made, like", [
+    (DECODE, {"backend": "auto"}, "flashinfer_cuda_cores"), (DECODE, {"backend": "fa2"}, "flashinfer_cuda_cores"), (DECODE, {"backend": "fa3"}, "flash"),
+    (DECODE, {"backend": "fa2", "use_tensor_cores": True}, "flashinfer_fa2"), (DECODE, {"use_tensor_cores": True}, "flash"), (DECODE, {}, "flash"),
+    (PREFILL, {"backend": "fa2"}, "flashinfer_fa2"), (PREFILL, {"backend": "auto"}, "flash"), (RAGGED, {}, "flash"),
+])  # fmt: skip
+def test_the_arithmetic_of_a_backend(wrapper, made, like):
+    assert flashinfer_calls._like(wrapper, made) == like
+
+
+@pytest.mark.parametrize("made, slots, heads, shape, layout", [
+    ("HND", 4, 2, (4, 2), "HND"), ("NHD", 4, 2, (2, 4), "NHD"), (None, 4, 2, (4, 2), "NHD"), (None, 4, 2, (2, 4), "HND"), (None, 4, 4, (4, 4), None), (None, 4, 2, (5, 2), None),
+])  # fmt: skip
+def test_the_layout_of_a_cache(made, slots, heads, shape, layout):
+    pool = np.zeros((1, 2, *shape, 8), np.float16)
+    for kv in (pool, (pool[:, 0], pool[:, 1])):
+        arguments = {"kv_layout": made} if made else {}, {"page_size": slots, "num_kv_heads": heads}, kv
+        if layout is None:
+            with pytest.raises(flashinfer_calls.NotJudged, match="kv_layout"):
+                flashinfer_calls._layout(*arguments)
+        else:
+            assert flashinfer_calls._layout(*arguments) == layout
