@@ -26,7 +26,7 @@ packages=(
 # llvm-symbolizer turns sanitizer reports into source lines; the runtime comes with the compiler.
 packages+=(llvm "libclang-rt-$clang-dev")
 # The Python package, its tests and its wheel.
-packages+=(python3-numpy python3-pytest python3-pip python3-venv)
+packages+=(python3-numpy python3-pytest python3-hypothesis python3-pip python3-venv)
 # Checked habits of the tree and of .github.
 packages+=(clang-format shellcheck python3-yaml)
 # Packages of our own, which libraries they need, and how a user's program finds them.

@@ -93,6 +93,9 @@ with_toolkit() {
 }
 
 ci/setup.sh
+step "torch, for tests of its operators"
+ASSAY_TORCH_PYTHON=${ASSAY_TORCH_PYTHON:-$(ci/torch.sh)}
+if [ -n "$ASSAY_TORCH_PYTHON" ]; then export ASSAY_TORCH_PYTHON; else unset ASSAY_TORCH_PYTHON; fi
 step "shape, layers, pages, format, scripts, workflows"
 ci/shape.sh
 /usr/bin/python3 -B ci/docs.py check
@@ -104,6 +107,7 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/header_prefix_test.py
 /usr/bin/python3 -B ci/tests/compiled_first_test.py
 /usr/bin/python3 -B ci/tests/docs_test.py
+/usr/bin/python3 -B ci/tests/programs_test.py
 /usr/bin/python3 -B ci/workflows.py
 hidden_from_toolkit
 if have_nvcc; then with_toolkit; fi
@@ -117,6 +121,7 @@ have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
 have_gpu || echo "kernels on a device: not run (no GPU answers)"
 step "summary of the simt run"
 grep -A 1 'tests passed' build/simt/ctest.log
+[ -n "${ASSAY_TORCH_PYTHON:-}" ] || echo "torch operators: untested (pip reaches no package index)"
 [ ${#failed[@]} -eq 0 ] || {
   printf 'FAILED: %s\n' "${failed[@]}"
   exit 1

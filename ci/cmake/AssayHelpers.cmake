@@ -49,6 +49,16 @@ function(assay_fuzz_hears target what)
   endif()
 endfunction()
 
+# assay_find_python()  the tests' Pythons: ASSAY_PYTHON, the system's, and ASSAY_TORCH_PYTHON, that of the environment variable of
+#     this name (ci/torch.sh makes one with torch), else the system's: tests that need torch are then skipped.
+macro(assay_find_python)
+  find_program(ASSAY_PYTHON python3 HINTS /usr/bin REQUIRED)
+  set(ASSAY_TORCH_PYTHON ${ASSAY_PYTHON})
+  if(DEFINED ENV{ASSAY_TORCH_PYTHON})
+    set(ASSAY_TORCH_PYTHON $ENV{ASSAY_TORCH_PYTHON})
+  endif()
+endmacro()
+
 # assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags
 # assay_add_test(name [PART] SOURCES ... LIBS ... LABELS ... SLOW ...)  GoogleTest executable, one ctest per case; without
 #     ASSAY_SLOW_TESTS those labelled slow are not built, and the cases named by SLOW are left out; without

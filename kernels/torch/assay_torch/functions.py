@@ -39,6 +39,11 @@ def _shard(shard):
     return shard[1], shard[0], shard[2] if len(shard) == 3 else 1
 
 
+def _scale(q, sm_scale):
+    """1 / sqrt(head_dim) if None; of no elements at all any."""
+    return (q.shape[-1] or 1) ** -0.5 if sm_scale is None else sm_scale
+
+
 def _outputs(q, out, lse, return_lse):
     if out is None:
         out = torch.empty_like(q)
@@ -79,12 +84,11 @@ def paged_attention(
     """
     if version not in (1, 2):
         raise InvalidArgument(f"version is {version!r}, expected 1 or 2")
-    head_dim = q.shape[-1]
-    k, v = pool_of(kv_cache, kv_layout, kv_dtype, head_dim)
+    k, v = pool_of(kv_cache, kv_layout, kv_dtype, q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
     _operator("paged_attention", q)(
         q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens, _base(lse_base),
-        head_dim**-0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len,
+        _scale(q, sm_scale), logits_softcap, window, num_splits, early_start, even_lengths, max_q_len,
         *_shard(shard), version,
     )  # fmt: skip
     return out if lse is None else (out, lse)
@@ -103,7 +107,7 @@ def tree_attention(
     out, lse = _outputs(q, out, lse, return_lse)
     _operator("tree_attention", q)(
         q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens, _base(lse_base),
-        q.shape[-1] ** -0.5 if sm_scale is None else sm_scale, logits_softcap, window, num_splits, early_start, False, max_q_len,
+        _scale(q, sm_scale), logits_softcap, window, num_splits, early_start, False, max_q_len,
         *_shard(shard),
     )  # fmt: skip
     return out if lse is None else (out, lse)
@@ -151,12 +155,15 @@ def merge_states(o_in, lse_in, *, indptr=None, max_states=None, out=None, lse=No
     """
     if indptr is None:
         require(o_in.dim() == 4, lambda: f"o_in is {list(o_in.shape)}, expected [rows, states, heads, head_dim] without indptr")
+        require(lse_in.dim() == 3, lambda: f"lse_in is {list(lse_in.shape)}, expected [rows, states, heads] without indptr")
         rows, num_states = o_in.shape[:2]
         o_in, lse_in = o_in.flatten(0, 1), lse_in.flatten(0, 1)
     else:
+        require(indptr.dim() == 1 and len(indptr) > 0, lambda: f"indptr is {list(indptr.shape)}, expected [rows + 1]")
         rows, num_states = indptr.shape[0] - 1, o_in.shape[0] if max_states is None else max_states
     if out is None:
         out = torch.empty((rows, *o_in.shape[1:]), dtype=o_in.dtype, device=o_in.device)
+    require(out.dim() == 3 and len(out) == rows, lambda: f"out is {list(out.shape)}, expected {[rows, *o_in.shape[1:]]}")
     if lse is None:
         lse = torch.empty(out.shape[:-1], dtype=torch.float32, device=o_in.device)
     _operator("merge_states", o_in)(o_in, lse_in, indptr, out, lse, num_states, _base(lse_base))
@@ -173,11 +180,10 @@ def cascade_attention(
     ascending: segment s serves the requests segment_indptr[s] .. segment_indptr[s + 1] - 1. Returns out, or (out, lse).
     """
     for i, level in enumerate(levels):
-        if len(level) != 4:
-            raise InvalidArgument(f"levels[{i}] has {len(level)} parts, expected (kv_cache, page_table, seq_lens, segment_indptr)")
+        if not isinstance(level, (tuple, list)) or len(level) != 4:
+            raise InvalidArgument(f"levels[{i}] is a {type(level).__name__}, expected four: (kv_cache, page_table, seq_lens, segment_indptr)")
     pools = [pool_of(level[0], kv_layout, None, q.shape[-1]) for level in levels]
     out, lse = _outputs(q, out, lse, return_lse)
     columns = [[pool[i] for pool in pools] for i in (0, 1)] + [[level[i] for level in levels] for i in (1, 2, 3)]
-    scale = q.shape[-1] ** -0.5 if sm_scale is None else sm_scale
-    _operator("cascade_attention", q)(q, *columns, out, lse, _base(lse_base), scale, num_splits)
+    _operator("cascade_attention", q)(q, *columns, out, lse, _base(lse_base), _scale(q, sm_scale), num_splits)
     return out if lse is None else (out, lse)

@@ -8,6 +8,7 @@ import inspect
 import torch
 
 from . import cascade, exchange, merge, paged, paged_shape, planning
+from .errors import require
 from .paged_shape import TREE, V1, V2
 from .tensors import refuse_gradient, same_device
 
@@ -96,6 +97,7 @@ def _described(
 
 
 def _shape_params(page_table, dtype, kv_dtype, shape, given):
+    require(page_table.dim() == 2, lambda: f"page_table is {list(page_table.shape)}, expected [batch, max_pages]")
     return paged_shape.shape_params(page_table.device, dtype, kv_dtype, *page_table.shape, dict(shape), given)
 
 

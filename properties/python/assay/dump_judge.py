@@ -11,7 +11,7 @@ def judged(dump, like=None, rows=0, findings=None):
     none. What fails is kept in the folder `findings` and named by path."""
     calls = Calls(like, rows)
     listed = dump_files.folders(dump)
-    within = {folder: _within(listed, first, last) for folder, first, last in listed if _name(folder).endswith(tuple(f"{owner}.run" for owner in CASCADE))}
+    within = {folder: _within(listed, folder, first, last) for folder, first, last in listed if _name(folder).endswith(tuple(f"{owner}.run" for owner in CASCADE))}
     # Merges inside a cascade are judged with it: what they write is in the call behind them.
     of_cascades = {f for inner in within.values() for f in inner if _name(f) == "merge_state_in_place"}
     for folder, _, _ in listed:
@@ -42,6 +42,11 @@ def _name(folder):
     return match[1] if match else folder
 
 
-def _within(listed, first, last):
-    """Folders of the calls that began and ended inside one."""
-    return [inner for inner, begin, end in listed if first < begin and end < last]
+def _process(folder):
+    match = re.search(r"_pid(\d+)_", folder)
+    return match and match[1]
+
+
+def _within(listed, folder, first, last):
+    """Folders of the calls of the same process that began and ended inside one. Others write to the same session."""
+    return [inner for inner, begin, end in listed if first < begin and end < last and _process(inner) == _process(folder)]

@@ -57,6 +57,7 @@ class Calls:
     def _remember(self, owner, method, self_id, arguments, extra):
         if method == "__init__":
             self.made[self_id] = dict(arguments)
+            self.planned.pop(self_id, None)  # of an object that was there before
             return
         if owner in DECODE:
             arguments = {**arguments, **dict(zip(_DECODE_PLAN_BEHIND, extra)), **arguments.get("kwargs", {})}

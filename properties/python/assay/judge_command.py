@@ -18,14 +18,15 @@ def main(arguments):
     parser.add_argument("--like", choices=arithmetic.names(), help="of dumps: the arithmetic that is claimed, in the place of what the call says")
     parser.add_argument("--rows", type=int, default=0, metavar="N", help="of dumps: so many rows of a call (0: all)")
     parser.add_argument("--findings", default="findings", metavar="DIR", help="of dumps: folder for what fails (findings)")
+    parser.add_argument("--hint-seconds", type=float, metavar="S", help="of a failed call: processor time for suppositions about its cause (2)")
     options = parser.parse_args(arguments)
-    return max(_dump(path, options) if os.path.isdir(path) else _file(path) for path in options.path)
+    return max(_dump(path, options) if os.path.isdir(path) else _file(path, options.hint_seconds) for path in options.path)
 
 
-def _file(path):
+def _file(path, seconds):
     """The exit code of one file, with what there is to say printed."""
     try:
-        report, notes = judge_record.explained(path)
+        report, notes = judge_record.explained(path, seconds)
     except (judge_record.RecordError, OSError) as error:
         print(f"assay judge: {path}: {error}", file=sys.stderr)
         return USAGE

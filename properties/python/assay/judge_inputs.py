@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of judge and judge_merge as the tensors that the library takes: layouts that mean the same become one."""
+import math
 import sys
+from collections.abc import Hashable
 
 import numpy as np
 
 from .tensors import Tensor
+
+
+#: What uint8 may hold.
+_BYTES = {"e4m3": 0, "e5m2": 0, None: 0}
 
 
 def floats(name, value):
@@ -26,14 +32,26 @@ def kv_scale(name, value, layout, ragged):
     return tensor.transpose(0, 2, 1, *range(3, len(tensor.shape))) if layout == "HND" else tensor
 
 
+def number(name, value, kind=float):
+    """A number of a caller, of Python, NumPy or torch, as float or int."""
+    try:
+        found = kind(value)
+        if isinstance(value, str) or found != value and found == found:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise TypeError(f"assay: {name} is {value!r}, expected {'a number' if kind is float else 'an integer'}") from None
+    return found
+
+
 def word(name, value, words):
-    if value not in words:
+    if not isinstance(value, Hashable) or value not in words:
         raise ValueError(f"assay: {name} is {value!r}, expected one of {', '.join(map(repr, words))}")
     return words[value]
 
 
 def rows(name, value, dtype=None):
     """[rows, heads, dim]; [batch, queries, heads, dim] is that too."""
+    word(f"{name}_dtype", dtype, _BYTES)
     tensor = Tensor(name, value, dtype)
     if len(tensor.shape) == 4:
         tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], *tensor.shape[2:])
@@ -43,25 +61,28 @@ def rows(name, value, dtype=None):
 
 
 def lse_of(value, rows, heads, layout):
-    """[rows, heads] out of what kernels return: TH [rows, heads], HT [heads, rows], BHQ [batch, heads, queries]."""
+    """[rows, heads] out of what kernels return: TH [rows, heads], HT [heads, rows], BHQ [batch, heads, queries], BQH
+    [batch, queries, heads]. A shape that two of them have is refused where they would be read differently."""
     if value is None:
         return None
     tensor = Tensor("lse", value).as_floats()
-    if layout is None:
-        fits = [name for name, shape in (("TH", (rows, heads)), ("HT", (heads, rows))) if tensor.shape == shape]
-        if len(tensor.shape) == 3:
-            fits = ["BHQ"]
-        elif rows == heads and fits:
-            raise ValueError("assay: lse is square: say lse_layout='TH' ([rows, heads]) or 'HT' ([heads, rows])")
-        if not fits:
-            raise ValueError(f"assay: lse has shape {list(tensor.shape)}, expected [{rows}, {heads}] or [{heads}, {rows}]")
-        layout = fits[0]
-    word("lse_layout", layout, {"TH": 0, "HT": 0, "BHQ": 0})
-    if layout == "HT":
-        return tensor.transpose(1, 0)
-    if layout == "BHQ":
-        return tensor.transpose(0, 2, 1).reshape(rows, heads)
-    return tensor
+    word("lse_layout", layout, {None: 0, **_LSE_AXES})
+    fits = [name for name in _LSE_AXES if layout in (None, name) and _fits(name, tensor.shape, rows, heads)]
+    if not fits:
+        shapes = f"[{rows}, {heads}], [{heads}, {rows}] or [batch, {heads}, queries]" if layout is None else f"the axes of {layout} for {rows} rows, {heads} heads"
+        raise ValueError(f"assay: lse has shape {list(tensor.shape)}, expected {shapes}")
+    if len(fits) > 1 and heads > 1:
+        raise ValueError(f"assay: lse has shape {list(tensor.shape)}, which fits two layouts: say lse_layout={fits[0]!r} or {fits[1]!r}")
+    return tensor.transpose(*_LSE_AXES[fits[0]]).reshape(rows, heads)
+
+
+#: Layouts of an LSE, and the axes that put its heads last.
+_LSE_AXES = {"TH": (0, 1), "HT": (1, 0), "BHQ": (0, 2, 1), "BQH": (0, 1, 2)}
+
+
+def _fits(layout, shape, rows, heads):
+    at = layout.index("H")
+    return len(shape) == len(layout) and shape[at] == heads and math.prod(shape[:at] + shape[at + 1 :]) == rows
 
 
 def unpacked(k, v):
@@ -76,10 +97,9 @@ def unpacked(k, v):
 
 def caches(kv, layout, dtype):
     """k and v as [pages, slots, heads, dim]."""
-    if dtype in ("nvfp4", "mxfp4", "e2m1", "fp4"):
+    if isinstance(dtype, str) and dtype in ("nvfp4", "mxfp4", "e2m1", "fp4"):
         raise ValueError(f"assay: kv_dtype is {dtype!r}: caches of 4 bits are not judged, no field of a declaration says how a kernel widens them")
-    if dtype is not None:
-        word("kv_dtype", dtype, {"e4m3": 0, "e5m2": 0})
+    word("kv_dtype", dtype, _BYTES)
     if isinstance(kv, (tuple, list)):
         if len(kv) != 2:
             raise ValueError(f"assay: kv has {len(kv)} tensors, expected (k, v) or one pool")
@@ -109,20 +129,24 @@ def stacked(name, values):
     if not isinstance(values, (list, tuple)):
         return Tensor(name, values)
     arrays = [Tensor(name, value).value for value in values]
+    if len({tuple(array.shape) for array in arrays}) != 1:
+        raise ValueError(f"assay: {name} has {len(values)} tensors, expected one or more, all of one shape")
     torch = sys.modules.get("torch")
     of_torch = torch is not None and all(isinstance(array, torch.Tensor) for array in arrays)
     return Tensor(name, (torch if of_torch else np).stack(arrays))
 
 
-def integers(name, value):
+def integers(name, value, axes=(1,)):
     tensor = Tensor(name, value)
     if tensor.dtype not in ("int32", "int64"):
         raise TypeError(f"assay: {name} is {tensor.dtype_name}, expected int32 or int64")
+    if len(tensor.shape) not in axes:
+        raise ValueError(f"assay: {name} has {len(tensor.shape)} axes, expected {' or '.join(map(str, axes))}")
     return tensor
 
 
-def optional_integers(name, value):
-    return None if value is None else integers(name, value)
+def optional_integers(name, value, axes=(1,)):
+    return None if value is None else integers(name, value, axes)
 
 
 def host(tensor):

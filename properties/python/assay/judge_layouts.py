@@ -2,7 +2,7 @@
 """Where the keys of each request lie, and how many there are, however a call says it."""
 import numpy as np
 
-from .judge_inputs import host, integers, optional_integers
+from .judge_inputs import host, integers
 from .tensors import Tensor
 
 
@@ -22,12 +22,16 @@ class Places:
         self.seq_lens = np.diff(host(self.page_indptr))
 
     def ends_in(self, last_page_len):
-        """FlashInfer's lengths: all pages but the last are full."""
+        """FlashInfer's lengths: all pages but the last are full, and of the last one so many slots are, 0 too."""
         if self.page_indptr is None or self.seq_lens is not None:
             raise ValueError("assay: last_page_len goes with page_indptr, and in the place of seq_lens")
-        pages = np.diff(host(self.page_indptr))
+        pages, slots = np.diff(host(self.page_indptr)), self.k.shape[1]
         last = host(integers("last_page_len", last_page_len))
-        self.seq_lens = np.where(pages > 0, (pages - 1) * self.k.shape[1] + last, 0)
+        if last.shape != pages.shape:
+            raise ValueError(f"assay: last_page_len has shape {list(last.shape)}, expected [{len(pages)}] as page_indptr says")
+        for r in np.flatnonzero((pages > 0) & ((last < 0) | (last > slots)))[:1]:
+            raise ValueError(f"assay: last_page_len[{r}] is {last[r]}, expected 0 .. {slots}, the slots of a page")
+        self.seq_lens = np.where(pages > 0, (pages - 1) * slots + last, 0)
 
     def before(self, seq_lens_before, queries_of):
         """Lengths without the keys of a request's own queries."""
@@ -45,12 +49,16 @@ class Places:
             return
         if self.page_table is not None:
             raise ValueError("assay: cache_batch_idx and leftpad go with dense caches, without page_table and cu_seqlens_k")
-        lengths, index = host(self.seq_lens), optional_integers("cache_batch_idx", cache_batch_idx)
-        index = np.arange(len(lengths)) if index is None else host(index)
+        lengths = host(self.seq_lens)
+        index = integers("cache_batch_idx", np.arange(len(lengths)) if cache_batch_idx is None else cache_batch_idx)
+        pad = integers("leftpad", 0 * lengths if leftpad is None else leftpad)
+        for given in (index, pad):
+            if given.shape != self.seq_lens.shape:
+                raise ValueError(f"assay: {given.name} has shape {list(given.shape)}, expected {list(self.seq_lens.shape)} as seq_lens")
         if leftpad is None:
-            self.page_table = Tensor("page_table", index[:, None].copy())
+            self.page_table = Tensor("page_table", host(index)[:, None].copy())
         else:
-            self._padded(lengths, index, host(integers("leftpad", leftpad)))
+            self._padded(lengths, host(index), host(pad))
 
     def _padded(self, lengths, index, pad):
         room = self.k.shape[1]

@@ -123,7 +123,7 @@ def _report(loaded, name, params, *stream):
     params.struct_size = ctypes.sizeof(params)
     report = Report(struct_size=ctypes.sizeof(Report))
     if getattr(loaded, name)(ctypes.byref(params), *stream, ctypes.byref(report)) != 0:
-        raise ValueError("assay: " + loaded.assay_judge_last_error().decode())
+        raise ValueError("assay: " + loaded.assay_judge_last_error().decode().replace("q_indptr", "cu_seqlens_q"))
     return report
 
 

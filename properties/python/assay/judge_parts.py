@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of a call as calls of their own: a row, a head, an element, an LSE. The judge decides each by itself."""
 import dataclasses
+import math
+import time
 
 import numpy as np
 
@@ -60,15 +62,17 @@ class Spent(Exception):
 
 
 class Work:
-    """What may be judged: so many products."""
+    """What may be judged: so many products, in so many seconds of this process' time."""
 
-    def __init__(self, left):
-        self.left = left
+    clock = staticmethod(time.process_time)
+
+    def __init__(self, left, seconds=math.inf):
+        self.left, self.until = left, self.clock() + seconds
 
     def judge(self, part, as_it_is=False):
         """The report of a part of one row; Spent."""
         self.left -= cost_of(part)
-        if self.left < 0:
+        if self.left < 0 or self.clock() >= self.until:
             raise Spent
         return part.judge() if as_it_is else light(part).judge()
 
@@ -133,5 +137,5 @@ def lse_alone(call):
     """The LSE of a call whose values and outputs are 0: it does not depend on them."""
     values = "v" if call.kind == ATTENTION else "o"
     width = 1 if has_dims(call) else dims_of(call)
-    zeros = {name: np.zeros_like(call.tensors[name].numpy()[..., :width]) for name in ("out", values)}
-    return changed(call, **zeros)
+    arrays = {name: call.tensors[name].numpy()[..., :width] for name in ("out", values)}
+    return changed(call, **{name: np.zeros(array.shape, array.dtype) for name, array in arrays.items()})

@@ -115,13 +115,13 @@ def judge(path):
     return explained(path)[0]
 
 
-def explained(path):
-    """(JudgeReport of a file, notes about what fails)."""
+def explained(path, seconds=None):
+    """(JudgeReport of a file, notes about what fails: suppositions take so many seconds of processor time)."""
     call, place = read(path)
     try:
         report = call.judge()
         row = report.worst["row"]
-        notes = [] if report.passed else judge_where.notes(call, report, shift=place.get("row", row) - row)
+        notes = [] if report.passed else judge_where.notes(call, report, place.get("row", row) - row, seconds)
     except ValueError as error:
         raise RecordError(str(error).removeprefix("assay: ")) from error
     report.worst.update(place)

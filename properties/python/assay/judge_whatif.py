@@ -3,27 +3,31 @@
 
 Each supposition is the same row with something changed, and the judge decides it. What is said is that alone: a kernel
 that made another mistake may fit it, too."""
+import functools
+import itertools
 import math
 
 import numpy as np
 
 from . import judge_parts as parts
 from .judge_call import ATTENTION
-from .judge_excerpt import cut, excerpt
+from .judge_excerpt import cut, excerpt, repeated
+from .judge_heads import judged_right, of_other_heads, put
 from .judge_inputs import host
 from .judge_words import spans
 
 MOST = 4  #: suppositions that are said
-ALIKE = 8  #: heads of a row that are tried so
+PAIRS = 4  #: of rows that one of them names
 LOG2E = 1 / math.log(2)
+_SCALES = ("q_scale", "k_scale", "v_scale", "o_scale")
 
 
-def suppositions(call, rows, heads, others, work, shift=0):
-    """Sentences: under which every one of `rows` is inside, or heads of the first of them. `heads` fail in that one;
-    `others` are rows that its outputs are tried on. Ends where no work is left."""
+def suppositions(call, rows, head, others, work, shift=0):
+    """Sentences, each of which fits all of `rows`: under which they are inside. `head` fails in the first of them; `others`
+    are rows that outputs are tried on. Ends where no work is left."""
     said, whole = [], {row: excerpt(call, row) for row in rows}
     try:
-        for sentence in _sentences(call, whole, heads, others, work, shift):
+        for sentence in _sentences(call, whole, head, others, work, shift):
             said.append(sentence)
             if len(said) == MOST:
                 break
@@ -32,41 +36,44 @@ def suppositions(call, rows, heads, others, work, shift=0):
     return said
 
 
-def _sentences(call, whole, heads, others, work, shift):
+def _sentences(call, whole, head, others, work, shift):
     rows = list(whole)
     name = f"row{'s' if len(rows) > 1 else ''} {spans(row + shift for row in rows)}"
     for words, change in _changes(call, whole):
-        if all(_right(change, whole[row], row, work) for row in rows):
+        if _right(change, whole[rows[0]], rows[0], work, head) and all(_right(change, whole[row], row, work) for row in rows):
             yield f"{name} would be inside if {words}"
-    if call.kind == ATTENTION and heads:
-        yield from _of_other_heads(whole[rows[0]], rows[0] + shift, heads, work)
-    yield from _of_other_rows(call, whole[rows[0]], rows[0], others, work)
+    if call.kind == ATTENTION and parts.heads_of(call) > 1:
+        for words in of_other_heads(list(whole.values()), work):
+            yield f"of {name} would be inside: {words}"
+    yield from _of_other_rows(call, whole, others, work)
 
 
-def _right(change, part, row, work):
-    """Whether the changed row is inside, and as much is said about it as about the row itself."""
+def _right(change, part, row, work, head=None):
+    """Whether the changed row is inside, and as much is said about it as about the row itself; or one head of both, which
+    costs less."""
     try:
         changed = change(row)
-        if changed is None:
-            return False
-        # What is claimed is compared between calls of the same form.
-        as_it_is = changed.tensors["out"].shape[0] != 1
-        report = work.judge(changed, as_it_is)
     except ValueError:  # the judge takes no such call
         return False
-    return report.passed and report.claimed >= work.judge(part, as_it_is).claimed > 0
+    if changed is not None and head is not None:
+        changed, part = parts.one_head(changed, head), parts.one_head(part, head)
+    return changed is not None and judged_right(changed, part, work)
 
 
 def _changes(call, whole):
     """(words, function of a row that gives the changed call or None)."""
     if call.kind != ATTENTION:
         yield from _changes_of_merges(call, whole)
+        yield from _other_layouts(call, whole)
         return
     for words, left_out in (("the last key", lambda seen, _: seen[-1:]), ("the first key", lambda seen, _: seen[:1]),
                             ("the keys of its last page", lambda seen, slots: seen[seen // slots == seen[-1] // slots])):  # fmt: skip
         if "page" not in words or call.tensors["k"].shape[1] > 1:
             yield f"{words} did not count", lambda row, left_out=left_out: _without(call, whole[row], row, left_out)
-    yield "a key behind the last one counted", lambda row: _one_more(call, row)
+    yield "a key behind the last one counted", lambda row: _longer(call, row, lambda length, slots: length + 1)
+    if call.tensors["k"].shape[1] > 1:
+        yield "every slot of its last page counted", lambda row: _longer(call, row, lambda length, slots: -(-length // slots) * slots)
+        yield "a whole page behind the last key counted", lambda row: _longer(call, row, lambda length, slots: length + slots)
     yield from _other_positions(call)
     scale = call.scalars["sm_scale"]
     for words, value in (("", 1.0), (", times log2 e", scale * LOG2E), (", times ln 2", scale / LOG2E), (", its square", scale * scale)):
@@ -74,16 +81,36 @@ def _changes(call, whole):
             yield f"sm_scale were {value:.6g}{words}", lambda row, value=value: parts.changed(whole[row], {"sm_scale": value})
     if call.scalars["softcap"]:
         yield "there were no softcap", lambda row: parts.changed(whole[row], {"softcap": 0.0})
-    for name, neutral in (("sinks", -np.inf), ("alibi_slopes", 0), ("k_scale", 1), ("v_scale", 1)):
+    for name, neutral in (("sinks", -np.inf), ("alibi_slopes", 0)):
         if call.tensors[name] is not None:
             yield f"there were no {name}", lambda row, name=name, neutral=neutral: parts.filled(whole[row], name, neutral)
+    given = [name for name in _SCALES if call.tensors[name] is not None]
+    for names in (some for count in range(1, len(given) + 1) for some in itertools.combinations(given, count)):
+        yield f"there were no {' and '.join(names)}", lambda row, names=names: functools.reduce(lambda part, n: parts.filled(part, n, 1), names, whole[row])
     if call.tensors["lse"] is not None:
         yield _other_base(call), lambda row: parts.changed(whole[row], {"lse_base": 1 - call.scalars["lse_base"]})
+    yield from _other_layouts(call, whole)
     yield from _other_pages(call)
 
 
 def _other_base(call):
     return f"the LSE were asked for in base {('2', 'e')[call.scalars['lse_base']]}"
+
+
+def _other_layouts(call, whole):
+    """The LSE in another order of its axes than it was said to have."""
+    if call.tensors["lse"] is None or min(call.tensors["lse"].shape) < 2:
+        return
+    lse = call.tensors["lse"].numpy()
+    rows, heads = lse.shape
+    read = {"TH": lse.T.reshape(rows, heads), "HT": lse.reshape(heads, rows).T}
+    batch = call.tensors["seq_lens"].shape[0] if call.kind == ATTENTION else 1
+    if batch > 1 and all(call.queries_of(r) * batch == rows for r in range(batch)):
+        read["BQH"] = lse.reshape(batch, -1, heads).swapaxes(1, 2).reshape(rows, heads)
+        read["BHQ"] = lse.reshape(batch, heads, -1).swapaxes(1, 2).reshape(rows, heads)
+    for layout, other in read.items():
+        yield f"lse_layout were {layout!r}", lambda row, other=other: parts.changed(
+            whole[row], lse=repeated(other[row : row + 1], whole[row].tensors["lse"].shape[0]))
 
 
 def _changes_of_merges(call, whole):
@@ -122,37 +149,47 @@ def _without(call, part, row, left_out):
     return _masked(part, np.setdiff1d(seen, gone), length) if len(gone) < len(seen) else None
 
 
-def _one_more(call, row):
-    """With one key more than the request has, where the cache has a place for it."""
-    request, lengths = call.request_of(row)[0], host(call.tensors["seq_lens"]).copy()
-    page, slots = int(lengths[request]) // call.tensors["k"].shape[1], call.tensors["k"].shape[0]
-    table, indptr = call.tensors["page_table"], call.tensors["page_indptr"]
+def _longer(call, row, longer):
+    """With more keys than the request has, where the cache has places for them."""
+    request, lengths, slots = call.request_of(row)[0], host(call.tensors["seq_lens"]).copy(), call.tensors["k"].shape[1]
     if call.scalars["window_left"] >= 0 or call.tensors["mask"] is not None or call.tensors["v_page_table"] is not None:
         return None  # a window and a mask would move, too; V's pages may end before K's
-    if table is None:
-        there = page == 0
-    elif indptr is not None:
-        at = int(host(indptr)[request]) + page
-        there = at < table.shape[0] and 0 <= host(table)[at] < slots
-    else:
-        there = page < table.shape[1] and 0 <= host(table)[request][page] < slots
-    lengths[request] += 1
+    length = lengths[request]
+    lengths[request] = longer(length, slots)
+    if lengths[request] == length:
+        return None
+    pages = _pages_of(call, request)[length // slots : -(-lengths[request] // slots)]
+    there = len(pages) == -(-lengths[request] // slots) - length // slots and np.all((0 <= pages) & (pages < call.tensors["k"].shape[0]))
     return excerpt(parts.changed(call, seq_lens=lengths), row) if there else None
+
+
+def _pages_of(call, request):
+    """All entries of a request's table, those behind its keys too; of a dense cache the request's own line."""
+    table, indptr = call.tensors["page_table"], call.tensors["page_indptr"]
+    if table is None:
+        return np.array([request])
+    return host(table)[request] if indptr is None else host(table)[host(indptr)[request] :]
 
 
 def _other_positions(call):
     """Causal order and windows, in other places or not there."""
+    left, right = call.scalars["window_left"], call.scalars["window_right"]
     if call.tensors["mask"] is not None:
+        for words, causal in (("causal order stood in the place of the mask", 1), ("there were no mask", 0)):
+            yield words, lambda row, causal=causal: excerpt(parts.changed(call, {"causal": causal}, mask=None, mask_indptr=None), row)
         return
-    left = call.scalars["window_left"]
     if call.scalars["causal"]:
         yield "there were no causal order", lambda row: _moved(call, row, {"causal": 0})
         yield "causal order began at the first key", lambda row: _from_the_first(call, row)
-    elif call.scalars["window_right"] < 0:
+    elif right < 0:
         yield "there were causal order", lambda row: _moved(call, row, {"causal": 1})
-    for words, value in (("there were no window", -1), (f"the window were {left - 1}", left - 1), (f"the window were {left + 1}", left + 1)):
-        if left >= 0 and value >= -1:
-            yield words, lambda row, value=value: _moved(call, row, {"window_left": value})
+    if left >= 0:
+        yield "there were no window", lambda row: _moved(call, row, {"window_left": -1})
+    for more in (-1, 1):
+        sides = (left + more if left >= 0 else left, right + more if right >= 0 and not call.scalars["causal"] else right)
+        for window in dict.fromkeys([(sides[0], right), (left, sides[1]), sides]):
+            if window != (left, right) and min(window) >= -1:
+                yield f"window were {window}", lambda row, window=window: _moved(call, row, {"window_left": window[0], "window_right": window[1]})
 
 
 def _moved(call, row, scalars):
@@ -170,65 +207,42 @@ def _from_the_first(call, row):
 
 
 def _other_pages(call):
-    """Pages of another request, of a table with a line a request."""
-    table = call.tensors["page_table"]
-    if table is None or any(call.tensors[name] is not None for name in ("page_indptr", "v_page_table")) or not 1 < table.shape[0] <= 32:
+    """Pages, or a dense cache, of another request."""
+    batch, slots = call.tensors["seq_lens"].shape[0], call.tensors["k"].shape[1]
+    if call.tensors["v_page_table"] is not None or not 1 < batch <= 32:
         return
-    lines, lengths = host(table), host(call.tensors["seq_lens"])
-    slots = call.tensors["k"].shape[1]
-    for other in range(table.shape[0]):
+    lines, lengths = [_pages_of(call, r) for r in range(batch)], host(call.tensors["seq_lens"])
+    what = "cache" if call.tensors["page_table"] is None else "pages"
+    for other in range(batch):
         def change(row, other=other):
             request = call.request_of(row)[0]
-            pages = lines[other][: -(-int(lengths[request]) // slots)]
-            if other == request or np.any(pages < 0) or np.any(pages >= call.tensors["k"].shape[0]):
+            used = [-(-int(n) // slots) for n in lengths]
+            pages = lines[other][: used[request]]
+            if other == request or len(pages) < used[request] or np.any(pages < 0) or np.any(pages >= call.tensors["k"].shape[0]):
                 return None
-            moved = lines.copy()
-            moved[request] = lines[other]
-            return excerpt(parts.changed(call, page_table=moved), row)
+            own = [pages if r == request else lines[r][:n] for r, n in enumerate(used)]
+            moved = dict(page_table=np.concatenate(own), page_indptr=np.concatenate([[0], np.cumsum([len(p) for p in own])]))
+            return excerpt(parts.changed(call, **moved), row)
 
-        yield f"it had the pages of request {other}", change
-
-
-def _put(part, source, names=("out", "lse")):
-    """A part with the outputs of another one."""
-    return parts.changed(part, **{name: source.tensors[name].numpy() for name in names if source.tensors[name] is not None})
+        yield f"it had the {what} of request {other}", change
 
 
-def _of_other_rows(call, here, row, others, work):
-    """A row for which the outputs of this one are right, or with whose query they are."""
+def _of_other_rows(call, whole, others, work):
+    """For each row another one for which its outputs are right, or with whose query they are."""
     for words, names in (("as", ("out", "lse")), ("with the query of", ("q",))):
         if "q" in names and call.kind != ATTENTION:
             continue
-        for other in others:
-            there = excerpt(call, other)
-            if other == row or there.tensors["out"].shape != here.tensors["out"].shape:
-                continue
-            put = _put(there, here, names) if "out" in names else _put(here, there, names)
-            if _right(lambda _, put=put: put, here, row, work):
-                yield f"row {row} would be inside {words} row {other}"
+        pairs = {}
+        for row, here in whole.items():
+            for other in others:
+                there = excerpt(call, other)
+                if other == row or there.tensors["out"].shape != here.tensors["out"].shape:
+                    continue
+                if judged_right(put(there, here, names) if "out" in names else put(here, there, names), here, work):
+                    pairs[row] = other
+                    break
+            if row not in pairs:
                 break
-
-
-def _of_other_heads(part, row, heads, work):
-    """Heads for which the outputs of those that fail are right; heads and kv heads with whose inputs they are."""
-    count, group = parts.heads_of(part), parts.group_of(part)
-    alone = {head: parts.one_head(part, head) for head in range(count)}
-
-    def sentence(words, of, others, put):
-        """Where each of the heads that fail has one of the others with which it is right."""
-        chosen = {}
-        for head in heads[:ALIKE]:
-            fits = next((o for o in others if o != of(head) and _right(lambda _, o=o: put(head, o), alone[head], row, work)), None)
-            if fits is None:
-                return
-            chosen.setdefault(fits, []).append(head)
-        each = [f"head{'s' if len(alike) > 1 else ''} {spans(alike)} {words} head {fits}" for fits, alike in chosen.items()]
-        yield f"of row {row} would be inside: " + ", ".join(each)
-
-    kv_heads, all_heads = range(count // group), range(count)
-    for names, words in ((("k", "v"), "with K and V of kv"), (("k",), "with K of kv"), (("v",), "with V of kv")):
-        yield from sentence(words, lambda head: head // group, kv_heads, lambda head, o, names=names: _put(alone[head], alone[o * group], names))
-    for names in (("out", "lse"), ("out",)):
-        if names == ("out", "lse") or part.tensors["lse"] is not None:
-            yield from sentence("as", lambda head: head, all_heads, lambda head, o, names=names: _put(alone[o], alone[head], names))
-    yield from sentence("with the query of", lambda head: head, all_heads, lambda head, o: _put(alone[head], alone[o], ("q",)))
+        if len(pairs) == len(whole):
+            each = [f"row {row}{' would be inside' * (i == 0)} {words} row {pairs[row]}" for i, row in enumerate(sorted(pairs))]
+            yield ", ".join(each[:PAIRS]) + (f" and {len(each) - PAIRS} more rows so" if len(each) > PAIRS else "")

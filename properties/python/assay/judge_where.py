@@ -16,6 +16,7 @@ PAIRS = 2  #: of (row, head), whose dims are looked at
 PARTS = 16  #: of a head's dims that are judged to find which of them fail
 SAMPLE = 8  #: dims of a head, and heads, whose values are looked at
 WORK = 1 << 27  #: products that each of four steps may cost: about a second of one core
+SECONDS = 2.0  #: of processor time that suppositions may take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,15 +42,16 @@ class Survey:
     lse_elements: list = dataclasses.field(default_factory=list)  #: some LSEs that fail
 
 
-def notes(call, report, shift=0):
+def notes(call, report, shift=0, seconds=None):
     """Lines about a call that failed; none where it is too large to be looked at again. `shift` is added to rows that are
-    named: of a call that was cut out of a larger one."""
+    named: of a call that was cut out of a larger one. `seconds` of processor time may go into suppositions (SECONDS)."""
     worst = report.worst["row"]
     if parts.cost_of(call, worst) > WORK:
         return []
     survey = look(call, worst)
-    failing = _rows_inside(survey, worst)
-    supposed = suppositions(call, failing, _heads_failing(survey, worst), list(survey.rows), parts.Work(WORK), shift)
+    seconds = SECONDS if seconds is None else seconds
+    work = parts.Work(8 * WORK * max(1, seconds / SECONDS), seconds)  # which is the limit that counts
+    supposed = suppositions(call, _failing_rows(survey, worst), report.worst["head"], list(survey.rows), work, shift)
     common = "; ".join(where(call, survey))
     return [f"  {said}" for said in [*([f"where: {common}"] if common else []), *what(survey), *supposed]]
 
@@ -86,12 +88,11 @@ def _look_at_rows(call, worst, survey, work):
 
 def _rows_inside(survey, worst):
     """The rows that fail, the worst first: some of them."""
-    return ([worst] + [row for row, bad in survey.rows.items() if bad and row != worst])[:ROWS_INSIDE]
+    return _failing_rows(survey, worst)[:ROWS_INSIDE]
 
 
-def _heads_failing(survey, row):
-    bad = [pair for counts in (survey.outputs, survey.lses) for pair, count in counts.items() if count]
-    return sorted({head for r, head in bad if r == row})
+def _failing_rows(survey, worst):
+    return [worst] + [row for row, bad in survey.rows.items() if bad and row != worst]
 
 
 def _ends(pairs, most):

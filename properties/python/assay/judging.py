@@ -7,7 +7,7 @@ import numpy as np
 
 from . import arithmetic, judge_inputs, judge_record, judge_where
 from .judge_call import ATTENTION, MERGE, Call
-from .judge_inputs import caches, floats, host, word
+from .judge_inputs import caches, floats, host, number, word
 from .judge_layouts import Places
 from .judge_report import AttentionError, JudgeReport
 
@@ -19,8 +19,9 @@ _EMPTY = {"-inf": 0, "inf": 1, "+inf": 1, "either": 2}
 def _call(kind, tensors, like, lse_base, empty_lse, rows, threads, **scalars):
     declared = arithmetic.resolve(like)
     scalars.update(
-        lse_base=word("lse_base", lse_base, _BASES), empty_lse=word("empty_lse", empty_lse, _EMPTY), max_rows=int(rows), threads=int(threads)
-    )
+        lse_base=word("lse_base", lse_base, _BASES), empty_lse=word("empty_lse", empty_lse, _EMPTY), max_rows=number("rows", rows, int),
+        threads=number("threads", threads, int),
+    )  # fmt: skip
     return Call(kind, tensors, scalars, like if isinstance(like, str) else "its declaration", arithmetic.fields_of(declared))
 
 
@@ -35,7 +36,7 @@ def _sides(window):
         return -1, -1
     if not isinstance(window, (tuple, list)) or len(window) != 2:
         raise TypeError(f"assay: window is {window!r}, expected (left, right): keys on both sides of a query's own, -1: all")
-    return tuple(-1 if side is None else int(side) for side in window)
+    return tuple(-1 if side is None else number("window", side, int) for side in window)
 
 
 def attention_call(
@@ -62,14 +63,14 @@ def attention_call(
     leftpad       [batch] slots of dense caches in front of the first key, counted in seq_lens; cache_batch_idx [batch]:
                   which row of them a request has
     cu_seqlens_q  [batch + 1] where queries are ragged; else all requests have as many
-    lse           [rows, heads], [heads, rows] or [batch, heads, queries] (lse_layout "TH", "HT", "BHQ" where the shape
-                  does not say); lse_base "e" or 2; empty_lse "-inf", "inf" or "either"
+    lse           [rows, heads], [heads, rows], [batch, heads, queries] or [batch, queries, heads] (lse_layout "TH", "HT",
+                  "BHQ", "BQH" where the shape does not say); lse_base "e" or 2; empty_lse "-inf", "inf" or "either"
     causal        query i of n stands at position seq_lens - n + i and sees nothing behind it (the default, but with a
                   mask); window (left, right): its own key, left before it and right behind it, -1: all
     sm_scale      what scores are multiplied by, 1 / sqrt(dim) unless given; softcap c > 0: then c tanh(score / c)
-    mask          which query sees which key of its request: flat, request after request (mask_indptr where the parts do
-                  not lie side by side), or [batch, queries, keys]; packed_mask: as bits, the lowest first, each request
-                  from a byte of its own
+    mask          which query sees which key of its request: flat, request after request (mask_indptr [batch + 1] where it
+                  is a part of more), or [batch, queries, keys]; packed_mask: as bits, the lowest first, each request from a
+                  byte of its own
     q_scale       of fp8 q (then k and v are of the same type; q_dtype where its bytes are uint8): [1], [heads] or
                   [rows, heads]
     o_scale       [1], of fp8 out (out_dtype where its bytes are uint8): O is out times it
@@ -85,8 +86,10 @@ def attention_call(
     given = (("k_scale", k_scale), ("v_scale", v_scale))
     scales = [judge_inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in given]
     q_indptr = judge_inputs.optional_integers("cu_seqlens_q", cu_seqlens_q)
-    tables = [judge_inputs.optional_integers(name, value) for name, value in (("page_table", page_table), ("page_indptr", page_indptr))]
-    places = Places(k, v, scales, *tables, seq_lens)
+    places = Places(
+        k, v, scales, judge_inputs.optional_integers("page_table", page_table, (1, 2)), judge_inputs.optional_integers("page_indptr", page_indptr),
+        seq_lens,
+    )  # fmt: skip
     if cu_seqlens_k is not None:
         places.ragged(cu_seqlens_k)
     if last_page_len is not None:
@@ -101,13 +104,13 @@ def attention_call(
         mask = judge_inputs.mask_bytes(mask, packed_mask, _queries(q, q_indptr, len(lengths)), lengths)
     tensors = dict(
         out=out, q=q, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), q_indptr=q_indptr, **places.tensors(),
-        v_page_table=judge_inputs.optional_integers("v_page_table", v_page_table), o_scale=floats("o_scale", o_scale),
+        v_page_table=judge_inputs.optional_integers("v_page_table", v_page_table, (1, 2)), o_scale=floats("o_scale", o_scale),
         q_scale=judge_inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
         sinks=floats("sinks", sinks), mask=mask, mask_indptr=judge_inputs.optional_integers("mask_indptr", mask_indptr),
     )  # fmt: skip
     return _call(
-        ATTENTION, tensors, like, lse_base, empty_lse, rows, threads, causal=int(not masked if causal is None else bool(causal)),
-        sm_scale=1 / math.sqrt(q.shape[2]) if sm_scale is None else float(sm_scale), softcap=float(softcap), window_left=left,
+        ATTENTION, tensors, like, lse_base, empty_lse, rows, threads, causal=word("causal", causal, {None: int(not masked), True: 1, False: 0}),
+        sm_scale=1 / math.sqrt(max(q.shape[2], 1)) if sm_scale is None else number("sm_scale", sm_scale), softcap=number("softcap", softcap), window_left=left,
         window_right=right,
     )  # fmt: skip
 
@@ -144,25 +147,30 @@ def judge_merge(*arguments, **options):
     return merge_call(*arguments, **options).judge()
 
 
-def asserted(call, folder):
+def asserted(call, folder, hint_seconds=None):
     """The report of a call, or AttentionError: then the rows concerned lie in a file in `folder` (None: in none)."""
     report = call.judge()
     if report.passed:
         return report
     kept = judge_record.keep(call, report, folder) if folder else None
     try:
-        notes = judge_where.notes(call, report)
+        notes = judge_where.notes(call, report, seconds=hint_seconds)
     except Exception as error:  # the verdict stands, whatever becomes of what is said about it
         notes = [f"  where: could not be looked at ({type(error).__name__}: {error})"]
     raise AttentionError(report, kept, notes)
 
 
-def assert_attention(*arguments, findings="findings", **options):
+def assert_attention(*arguments, findings="findings", hint_seconds=None, **options):
     """judge, and AttentionError unless every element is inside: the row concerned is then written to a file in the
-    folder `findings` (None: nowhere), and the error's last line judges it again. Returns the report."""
-    return asserted(attention_call(*arguments, **options), findings)
+    folder `findings` (None: nowhere), and the error's last line judges it again. Suppositions about the cause take up to
+    `hint_seconds` of processor time (2 unless given). Returns the report."""
+    return asserted(attention_call(*arguments, **options), findings, _seconds(hint_seconds))
 
 
-def assert_merge(*arguments, findings="findings", **options):
+def assert_merge(*arguments, findings="findings", hint_seconds=None, **options):
     """judge_merge, and AttentionError as by assert_attention."""
-    return asserted(merge_call(*arguments, **options), findings)
+    return asserted(merge_call(*arguments, **options), findings, _seconds(hint_seconds))
+
+
+def _seconds(given):
+    return None if given is None else number("hint_seconds", given)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of NumPy, torch and whatever speaks DLPack, as addresses and strides. Nothing is copied where strides allow."""
+import math
 import sys
 
 import numpy as np
 
 from . import judge_library
+from .elements import to_float32
 
 #: Names of element types, by what libraries call them. uint16 is bf16 (NumPy has none), as everywhere in
 #: this package; uint8 is fp8 where the call says which.
@@ -17,6 +19,8 @@ NAMES = {
 #: Arguments that are judged on a GPU where they lie, if libassay_judge_cuda is there; others are copied from it.
 ON_GPU = ("out", "q", "k", "v", "kv", "lse", "states", "lse_in")
 _DLPACK_CUDA = 2
+#: The address of what has no elements, for torch says 0 and the library then takes the argument for one that is not given.
+_NOWHERE = 16
 
 
 class Tensor:
@@ -36,7 +40,7 @@ class Tensor:
             if value.device.type != "cpu" and not self.on_gpu:
                 value = value.cpu()
             self.dtype_name = str(value.dtype).removeprefix("torch.")
-            self.value, self.data = value, value.data_ptr()
+            self.value, self.data = value, value.data_ptr() or _NOWHERE
             self.shape, self.stride = tuple(value.shape), tuple(value.stride())
         else:
             self.device = "cpu"
@@ -47,6 +51,8 @@ class Tensor:
             self.dtype_name = value.dtype.name
             self.value, self.data = value, value.__array_interface__["data"][0]
             self.shape, self.stride = value.shape, tuple(s // value.itemsize for s in value.strides)
+        if 0 in self.shape:  # NumPy's strides of what has no elements are 0, which says nothing
+            self.stride = tuple(math.prod(max(n, 1) for n in self.shape[i + 1 :]) for i in range(len(self.shape)))
 
     def _of_gpu(self, value):
         """As a torch tensor of the same memory."""
@@ -83,6 +89,8 @@ class Tensor:
         """fp32, whatever float it was (scales, slopes, LSE)."""
         if self.dtype_name == "float32":
             return self
+        if self.dtype_name == "uint16":  # bf16 of NumPy
+            return self.view(to_float32(self.value, "bf16"))
         return self.view(self.value.float() if hasattr(self.value, "float") else self.value.astype(np.float32))
 
     def unit_rows(self):

@@ -39,13 +39,13 @@ class Dump:
     """A folder of calls. bf16 is uint16, as everywhere in this package."""
 
     def __init__(self, folder, form="safetensors"):
-        self.folder, self.form, self.count = pathlib.Path(folder), form, 0
+        self.folder, self.form, self.count, self.process = pathlib.Path(folder), form, 0, 7
         self.folder.mkdir()
 
     def call(self, name, self_id, args=(), kwargs={}, compute=lambda: (), outputs=True):
         """One call; what `compute` calls is inside it. Returns its results."""
         self.count += 1
-        at = self.folder / f"20260822_120000_000_pid7_{name}_call{self.count:04d}"
+        at = self.folder / f"20260822_120000_000_pid{self.process}_{name}_call{self.count:04d}"
         at.mkdir()
         tensors, metadata = {}, {}
         values = {f"arg_{i}": v for i, v in enumerate(([object()] if self_id else []) + list(args))}
@@ -56,7 +56,7 @@ class Dump:
             else:
                 metadata[key] = self._described(value, key, tensors)
         record = {
-            "function_name": name, "module": "flashinfer", "call_sequence": self.count, "process_id": 7, "input_metadata": metadata,
+            "function_name": name, "module": "flashinfer", "call_sequence": self.count, "process_id": self.process, "input_metadata": metadata,
             "output_metadata": {}, "tensor_format": "torch" if self.form == "pt" else "safetensors",
             "function_signature": SIGNATURES.get(name, "<unavailable>"), "execution_status": "inputs_saved", "self_id": self_id,
             "dump_dir": f"/somewhere/else/{at.name}",

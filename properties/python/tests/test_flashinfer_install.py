@@ -197,3 +197,19 @@ def test_uninstall_leaves_what_was_there(stub):
     before = {name: dict(vars(getattr(stub.decode, DECODE))) for name in ("run", "plan")}
     flashinfer.install(every=1).uninstall()
     assert {name: dict(vars(getattr(stub.decode, DECODE))) for name in ("run", "plan")} == before
+
+
+def test_a_run_without_an_output_is_named(stub, watch):
+    watched, call = watch(every=1), decode_call()
+    wrapper = planned(stub, call, [(None, None)])
+    assert wrapper.run(call.q.copy(), np.stack([call.k, call.v], 1)) is None
+    assert watched.judged == 0 and not watched.errors and "there is no output" in next(iter(watched.not_judged)), watched
+
+
+def test_what_is_copied_is_of_its_own():
+    torch = pytest.importorskip("torch")
+    for tensor in (np.ones(3), torch.ones(3)):
+        copy = flashinfer._copy(tensor)
+        tensor[0] = 7
+        assert copy.tolist() == [1, 1, 1] and type(copy) is type(tensor)
+    assert flashinfer._copy(3) == 3 and flashinfer._copy(None) is None

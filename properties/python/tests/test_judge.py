@@ -92,35 +92,6 @@ def test_a_right_kernel_is_inside_for_every_name(dtype, like):
     assert 0 < report.ratio < 1 and report.ratio_lse < 1 and bool(report)
 
 
-def test_layouts_of_the_same_call_get_the_same_numbers():
-    call = Call()
-    out, lse = call.run()
-    expected = call.judge(out, lse)
-    common = dict(seq_lens=call.lens, cu_seqlens_q=call.cu, sm_scale=call.scale, like="fa2")
-    pool = np.stack([call.k, call.v], axis=1)
-    hnd = np.ascontiguousarray(call.k.transpose(0, 2, 1, 3)), np.ascontiguousarray(call.v.transpose(0, 2, 1, 3))
-    counts = -(-call.lens // PAGE)
-    entries = np.concatenate([call.table[r, :n] for r, n in enumerate(counts)])
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    last = np.where(counts > 0, call.lens - (counts - 1) * PAGE, 0)
-    slots = [call.table[r, t // PAGE] * PAGE + t % PAGE for r, n in enumerate(call.lens) for t in range(n)]
-    tokens = np.concatenate([[0], np.cumsum(call.lens)])
-    flat = [cache.reshape(-1, KV_HEADS, DIM) for cache in (call.k, call.v)]
-    reports = [
-        assay.judge(out, call.q, pool, page_table=call.table, lse=lse, **common),
-        assay.judge(out, call.q, hnd, kv_layout="HND", page_table=call.table.astype(np.int64), lse=lse, **common),
-        assay.judge(out, call.q, (call.k, call.v), page_table=call.table, v_page_table=call.table, lse=lse.T.copy(),
-                    lse_layout="HT", **{**common, "cu_seqlens_q": call.cu.tolist()}),
-        assay.judge(out, call.q, pool, page_table=entries, page_indptr=indptr, last_page_len=last, lse=lse * np.float32(1),
-                    **{**common, "seq_lens": None}),
-        assay.judge(out, call.q, [cache[slots] for cache in flat], cu_seqlens_k=tokens, lse=lse, **{**common, "seq_lens": None}),
-        assay.judge(out, call.q, [cache[:, None] for cache in flat], page_table=np.array(slots), page_indptr=tokens, lse=lse,
-                    **common),
-    ]  # fmt: skip
-    for report in reports:
-        assert (report.verdict, report.ratio, report.ratio_lse) == (expected.verdict, expected.ratio, expected.ratio_lse), report
-
-
 def test_dense_caches_and_uniform_queries():
     draw = np.random.default_rng(5)
     q = from_float32(draw.standard_normal((2, 3, HEADS, DIM)), "bf16")
@@ -232,7 +203,7 @@ def test_the_text_names_request_query_head_and_element():
     "change, words",
     [
         (dict(seq_lens=None), "seq_lens is not given"),
-        (dict(seq_lens=np.array([37, 0, 5])), "q_indptr's axis 0 is 5 long"),
+        (dict(seq_lens=np.array([37, 0, 5])), "cu_seqlens_q's axis 0 is 5 long"),
         (dict(page_table=np.full((4, 20), 99, np.int32)), "page_table names page 99"),
         (dict(page_table=np.full((4, 1), 0, np.int32)), r"seq_lens\[0\] is 37"),
         (dict(lse=np.zeros((3, 3), np.float32)), r"lse has shape \[3, 3\]"),

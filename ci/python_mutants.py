@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests that CI runs see of small changes of our Python (ci/mutation/python_operators.py).
+
+python_mutants.py ROOM --results CSV [--sample N] [--seed S] [--build build/simt] [--python PYTHON] [--seconds 300]
+python_mutants.py --summary CSV
+
+ROOM is assay, assay_torch or ci. A copy of HEAD is changed, never the tree. The tests that run a line, by Debian's
+python3-coverage, run on each of its mutants until one fails; where none runs it in the process of the test, and where the
+room starts processes of its own, those of the room's list. Results are appended mutant by mutant, and the same command goes on
+where it ended. Outcomes: killed, survived, and hung after --seconds of processor time, which is
+a kill, too. Which tests run a line is kept beside the results. In the column triage a person writes
+`equivalent` or `hole`, and why. The score is of all but the equivalent ones; its interval is Wilson's, 95 %."""
+import argparse
+import collections
+import csv
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "ci"))
+from mutation.python_operators import mutants_of  # noqa: E402
+from mutation_score import wilson  # noqa: E402
+
+#: Sources, tests, and tests whose lines run in processes of their own; files that no test of CI can run are left out.
+ROOMS = {
+    "assay": (
+        "properties/python/assay", "properties/python/tests",
+        ["test_process.py", "test_check.py", "test_pytest_plugin.py", "test_torch.py", "test_gate.py", "test_adapters.py"],
+    ),
+    "assay_torch": ("kernels/torch/assay_torch", "kernels/torch/tests", ["test_judged.py"]),
+    "ci": ("ci", "ci/tests", []),
+}
+LEFT_OUT = {"vllm_backend.py": "vLLM has no package for a CPU", "vllm_cpu.py": "vLLM has no package for a CPU"}
+#: What of ci CI runs on the tree itself, by the name of the file.
+ON_THE_TREE = {"docs": ["check"], "workflows": [""], "tree": ["layers", "shape"]}
+#: Tests that take seconds: the last ones.
+LONG = re.compile(r"drawn|_calls|dump_files|transformers|shared_prompts|command")
+FIELDS = ["room", "file", "line", "operator", "text", "outcome", "by", "triage"]
+
+
+def environment(tree, build):
+    library = build / "kernels/api/libassay_simt.so"
+    return {
+        **os.environ, "PYTHONPATH": f"{tree}/kernels/torch:{tree}/properties/python", "PYTHONDONTWRITEBYTECODE": "1",
+        "ASSAY_PROGRAM": str(build / "assay"), "ASSAY_LIBRARY_SIMT": str(library), "ASSAY_ELEMENT_BITS": str(build / "properties/assay_element_bits"),
+    }  # fmt: skip
+
+
+def contexts(tree, room, options):
+    """{(file, line): tests} of one run of the tests of a room, but for those whose lines run elsewhere."""
+    sources, tests, apart = ROOMS[room]
+    folder = tree / tests
+    (folder / "coveragerc").write_text(f"[run]\ndynamic_context = test_function\nsource = {tree / sources}\n")
+    kept = options.results.with_suffix(".lines.json")
+    if room == "ci":
+        return {}
+    if kept.exists():
+        return {(file, int(line)): names for file, lines in json.loads(kept.read_text()).items() for line, names in lines.items()}
+    command = [options.python, "-m", "coverage", "run", "--rcfile=coveragerc", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"--ignore={name}" for name in apart), "."]
+    ran = subprocess.run(command, cwd=folder, env=environment(tree, options.build), text=True, capture_output=True, check=False)
+    if ran.returncode:
+        sys.exit(f"the tests fail without a mutant:\n{ran.stdout[-2000:]}")
+    code = ("import coverage, json; d = coverage.CoverageData(); d.read(); "
+            "print(json.dumps({f: d.contexts_by_lineno(f) for f in d.measured_files()}))")  # fmt: skip
+    held = subprocess.run([options.python, "-c", code], cwd=folder, text=True, capture_output=True, check=True).stdout
+    out = collections.defaultdict(dict)
+    for file, lines in json.loads(held).items():
+        for line, names in lines.items():
+            parts = [name.rpartition(".") for name in names]
+            out[pathlib.Path(file).name][line] = [f"{module.split('.')[0]}.py::{test}" for module, _, test in parts if test.startswith("test_")]
+    kept.write_text(json.dumps(out))
+    return contexts(tree, room, options)
+
+
+def tests_of(tree, room, path, line, covering):
+    """Commands, in the order in which they run."""
+    _, tests, apart = ROOMS[room]
+    folder = tree / tests
+    if room == "ci":
+        on_tree = [[str(path), *argument.split()] for argument in ON_THE_TREE.get(path.stem, [])]
+        return [["/usr/bin/python3", "-B", *command] for command in ([str(folder / f"{path.stem}_test.py")], *on_tree, [str(folder / "programs_test.py")])]
+    found = [name for name in dict.fromkeys(covering.get((path.name, line), [])) if (folder / name.split("::")[0]).exists()]
+    found.sort(key=lambda name: bool(LONG.search(name)))
+    anywhere = [*(f"--ignore={name}" for name in apart), "."]
+    lists = [found, apart if _starts(path) else [] if found else anywhere]
+    return [["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *names] for names in lists if names]
+
+
+def _starts(path):
+    return path.stem in ("worker", "worker_errors", "loading", "checking", "spec", "case", "program", "declaration", "__main__")
+
+
+def outcome(tree, room, path, mutant, covering, options):
+    source = path.read_text()
+    path.write_text(mutant.apply(source))
+    try:
+        for arguments in tests_of(tree, room, path, mutant.line, covering):
+            command = arguments if room == "ci" else [options.python, "-B", "-m", "pytest", *arguments]
+            cwd = tree if room == "ci" else tree / ROOMS[room][1]
+            limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (options.seconds, options.seconds))  # noqa: E731
+            ran = subprocess.run(command, cwd=cwd, env=environment(tree, options.build), text=True, capture_output=True, check=False, preexec_fn=limit)
+            if ran.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+                return "hung", ""
+            if ran.returncode not in (0, 5):
+                by = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.M)
+                return "killed", by[1] if by else "an error"
+        return "survived", ""
+    finally:
+        path.write_text(source)
+
+
+def drawn(room, options):
+    """(file, Mutant) of a room: all, or as many as asked for, each as likely."""
+    folder = ROOT / ROOMS[room][0]
+    files = [f for f in sorted(folder.glob("*.py")) if f.name not in LEFT_OUT and (room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists())]
+    every = [(f.relative_to(ROOT), mutant) for f in files for mutant in mutants_of(f.read_text())]
+    print(f"{room}: {len(every)} mutants of {len(files)} files")
+    random.Random(options.seed).shuffle(every)
+    return every[: options.sample or len(every)]
+
+
+def summary(path):
+    rows = list(csv.DictReader(path.open()))
+    for room in sorted({row["room"] for row in rows}):
+        own = [row for row in rows if row["room"] == room]
+        counted = [row for row in own if not row["triage"].startswith("equivalent")]
+        killed = sum(row["outcome"] in ("killed", "hung") for row in counted)
+        low, high = wilson(killed, len(counted))
+        print(f"{room}: {killed} of {len(counted)} killed, {100 * killed / len(counted):.1f} % ({100 * low:.1f} to {100 * high:.1f}), "
+              f"{len(own) - len(counted)} equivalent")  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("room", nargs="?", choices=ROOMS)
+    parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("--summary", type=pathlib.Path)
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/simt")
+    parser.add_argument("--python", default=os.environ.get("ASSAY_TORCH_PYTHON", "/usr/bin/python3"))
+    options = parser.parse_args()
+    if options.summary:
+        return summary(options.summary)
+    options.build = options.build.resolve()
+    done = {(r["file"], r["line"], r["operator"], r["text"]) for r in csv.DictReader(options.results.open())} if options.results.exists() else set()
+    with tempfile.TemporaryDirectory() as work, options.results.open("a", newline="") as file:
+        tree = pathlib.Path(work)
+        # A clone, for scripts that ask git.
+        subprocess.run(["git", "clone", "-q", "--shared", ROOT, tree], check=True)
+        writer = csv.DictWriter(file, FIELDS)
+        if not done and not file.tell():
+            writer.writeheader()
+        covering = contexts(tree, options.room, options)
+        for path, mutant in drawn(options.room, options):
+            source = (ROOT / path).read_text().encode()
+            text = f"{source[mutant.begin : mutant.end].decode()} -> {mutant.new}".replace("\n", " ")
+            row = dict(room=options.room, file=str(path), line=str(mutant.line), operator=mutant.operator, text=text[:200])
+            if (row["file"], row["line"], row["operator"], row["text"]) in done:
+                continue
+            row["outcome"], row["by"] = outcome(tree, options.room, tree / path, mutant, covering, options)
+            writer.writerow({**row, "triage": ""})
+            file.flush()
+            print(f"{row['outcome']:9} {row['file']}:{row['line']} {row['text'][:80]} {row['by']}", flush=True)
+    return summary(options.results)
+
+
+if __name__ == "__main__":
+    main()
