@@ -3,8 +3,8 @@
 // and LSE is the log of their number. The value of key j has two elements that are not 0, which
 // write j as a number of four digits: no two keys of a row have the same value. Keys count
 // exp(slope * distance) with ALiBi, a sink exp(its logit) in the denominator, values v_scale.
-// Catches: any lost, extra, repeated or displaced key, and names two of its digits; masks, distances
-// and sinks off by one. Within bound around values known without the oracle.
+// Catches: any lost, extra, repeated or displaced key, and names two of its digits; masks,
+// distances and sinks off by one. Within bound around values known without the oracle.
 #include <cmath>
 
 #include "properties/call/element.h"
@@ -54,8 +54,8 @@ Count count_keys(const Tensors &t, int row, int head) {
 }
 
 /// Element `dim` of the value of key `key`. With h = head_dim / 2, key = a + h (b + h (c + 16 d)):
-/// element a is a weight that stands for d, element h + b one for c. Distinct for 256 h^2 keys, which
-/// is the largest row that a host holds. Every KV dtype has the weights.
+/// element a is a weight that stands for d, element h + b one for c. Distinct for 256 h^2 keys: the
+/// largest row that a host holds. Every KV dtype has the weights.
 float key_code(const Problem &p, int key, int dim) {
   static constexpr float kWeights[] = {1, 1.25f, 1.5f, 1.75f, 2, 2.5f, 3,  3.5f,
                                        4, 5,     6,    7,     8, 10,   12, 14};

@@ -20,9 +20,9 @@ struct CallsBefore {
 };
 
 /// The fewest cases of `history`, which ran in this order in front of `last`, that let it fail.
-/// That is one case where one suffices, else the newest ones without those that are not needed. `fails`
-/// runs cases in a new process and says whether the last one fails. `spent` ends the search. No
-/// field of a case is changed.
+/// That is one case where one suffices, else the newest ones without those that are not needed.
+/// `fails` runs cases in a new process and says whether the last one fails. `spent` ends the
+/// search. No field of a case is changed.
 CallsBefore needed_calls(const std::vector<Problem> &history, const Problem &last,
                          const std::function<bool(const CallsBefore &)> &fails,
                          const std::function<bool()> &spent);
