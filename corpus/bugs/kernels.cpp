@@ -2,6 +2,7 @@
 #include "corpus/bugs/kernels.h"
 
 #include <iterator>
+#include <type_traits>
 
 #include "corpus/bugs/bug.h"
 #include "corpus/bugs/merge_state.h"
@@ -43,6 +44,9 @@ struct Paged {
   static constexpr assay_arithmetic kArithmetic = scalar(kTile, 1 << 16);
   static constexpr auto supports = &paged_supports, run = &run_paged;
   static constexpr auto workspace = &paged_workspace;
+};
+struct Ragged : Paged {
+  static constexpr const char *kRight = "right_ragged";
 };
 struct Staged {
   static constexpr const char *kRight = "right_staged";
@@ -97,6 +101,7 @@ assay_kernel entry(const char *name) {
   k.arithmetic = Kernel::kArithmetic;
   k.supports = Kernel::supports;
   if constexpr (Kernel::workspace != nullptr) k.workspace_size = &workspace<Kernel, kBug>;
+  k.ragged_queries = std::is_same_v<Kernel, Ragged>;
   k.run = &run<Kernel, kBug>;
   k.last_error = &last_error;
   return k;
@@ -104,6 +109,7 @@ assay_kernel entry(const char *name) {
 
 const assay_kernel kKernels[] = {
     entry<Paged, Bug::none>(Paged::kRight),
+    entry<Ragged, Bug::none>(Ragged::kRight),
     entry<Staged, Bug::none>(Staged::kRight),
     entry<MergeState, Bug::none>(MergeState::kRight),
     entry<MergeStates, Bug::none>(MergeStates::kRight),

@@ -114,7 +114,9 @@ float load_lse(const States &states, const Piece &at) {
 void merge_thread(const assay_merge_state_params &p) {
   const Piece at = piece_of_thread(p);
   const float lse_a = at.there ? load_lse(first_of(p), at) : 0;
-  const float lse_b = at.there ? load_lse(second_of(p), at) : 0;
+  States second = second_of(p);
+  if (is(Bug::merge_second_lse_packed)) second.lse_row = p.num_heads, second.lse_head = 1;
+  const float lse_b = at.there ? load_lse(second, at) : 0;
   arch::block_barrier(); // in place the LSE of a head is overwritten next
   if (!at.there) return;
   float o[kPiece];

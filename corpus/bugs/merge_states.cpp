@@ -87,7 +87,7 @@ float merge(const assay_merge_states_params &p, const Head &at, const Mass &mass
     for (int i = 0; i < kPiece; ++i)
       o[i] = std::fma(w, part[i], o[i]);
   }
-  for (int i = 0; i < kPiece; ++i)
+  for (int i = 0; i < kPiece && !is(Bug::merge_never_divided); ++i)
     o[i] *= 1.0f / sum;
   return mass.top + std::log2(sum) * (natural ? kLn2 : 1.0f);
 }

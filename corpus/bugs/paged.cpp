@@ -26,7 +26,7 @@ int64_t most_chunks(const assay_paged_params &p) {
 }
 
 PagedCall laid_out(const assay_paged_params &p, int64_t chunks) {
-  PagedCall call{&p, p.batch * chunks, nullptr, nullptr, nullptr, nullptr, 0};
+  PagedCall call{&p, nullptr, INT32_MAX, p.batch * chunks, nullptr, nullptr, nullptr, nullptr, 0};
   const uint64_t slots = static_cast<uint64_t>(call.most_items * call.rows_of_item());
   const uint64_t items = rounded((4 * static_cast<uint64_t>(call.most_items) + p.batch + 1) * 4);
   const auto base = reinterpret_cast<uintptr_t>(p.workspace); // null while sizes are asked
@@ -38,6 +38,11 @@ PagedCall laid_out(const assay_paged_params &p, int64_t chunks) {
   call.partial_lse = reinterpret_cast<float *>(take(rounded(slots * 4)));
   call.bytes = bytes;
   return call;
+}
+
+uint64_t bytes_of_partial_o(const PagedCall &call) {
+  return reinterpret_cast<uintptr_t>(call.partial_lse) -
+         reinterpret_cast<uintptr_t>(call.partial_o);
 }
 
 /// The user's LSE was the only one that partials were stored for.
@@ -55,6 +60,8 @@ void store_partial(const PagedCall &call, const Row &row, State &state) {
   int64_t slot = call.slot(place, row.token, row.head), lse_slot = slot;
   if (empty && is(Bug::empty_split_in_wrong_slot))
     lse_slot = call.slot(place - row.item.chunk, row.token, row.head);
+  if (empty && is(Bug::empty_split_by_kv_heads))
+    lse_slot = (int64_t{place} * p.q_len + row.token) * p.num_kv_heads + row.head;
   if (is(Bug::partial_lse_past_the_workspace)) lse_slot += call.rows_of_item();
   const float inverse = state.l == 0 ? 0.0f : 1.0f / state.l;
   for (float &o : state.o) {
@@ -73,6 +80,23 @@ bool has_sink(const Row &row) {
   // The first split with keys, whose neighbour in front had none and so, it is thought, no sink.
   const bool first = row.item.keys.begin == 0 && row.item.keys.size() > 0;
   return is(Bug::sink_again_behind_empty_split) && first;
+}
+
+/// What the registers of a row that ended hold.
+State left_behind;
+State first_state(const Row &row) {
+  // Made where block 0 is: a window may begin behind it.
+  const bool skipped = row.p->window > 0 && row.item.chunk == 0 && row.keys.begin >= kTile;
+  return is(Bug::state_kept_past_block_zero) && skipped ? left_behind : State{};
+}
+
+/// Keys whose tiles a thread goes over.
+Range tiles_of(const Row &row) {
+  const Range &all = row.item.keys;
+  if (is(Bug::masked_scores_finite) || is(Bug::maximum_of_masked_tile_is_zero)) return all;
+  const bool empty = row.keys.size() == 0;
+  if (is(Bug::correction_of_empty_split_is_nan) && empty) return {all.begin, all.begin + 1};
+  return row.keys;
 }
 
 void read_ahead(const PagedCall &call, const Row &row) {
@@ -115,6 +139,21 @@ assay_status run_threads(const assay_paged_params &p, int64_t threads, auto body
 
 PagedCall paged_call(const assay_paged_params &p) { return laid_out(p, most_chunks(p)); }
 
+Tokens tokens_of(const assay_paged_params &p, int request) {
+  if (p.query_start == nullptr) return {0, p.q_len};
+  const int first = arch::global_load(p.query_start + request);
+  // The array has as many entries as there are requests: the last one has no end.
+  if (is(Bug::ragged_starts_one_short) && request == p.batch - 1) return {first, 0};
+  return {first, arch::global_load(p.query_start + request + 1) - first};
+}
+
+int longest_of(const assay_paged_params &p) {
+  int longest = 0;
+  for (int b = 0; b < p.batch; ++b)
+    longest = std::max(longest, arch::global_load(p.kv.seq_lens + b));
+  return longest;
+}
+
 void attend(const PagedCall &call, int64_t thread) {
   const assay_paged_params &p = *call.p;
   const int64_t number = thread / call.rows_of_item();
@@ -127,14 +166,17 @@ void attend(const PagedCall &call, int64_t thread) {
   const Item item{arch::global_load(words),
                   {arch::global_load(words + 1), arch::global_load(words + 2)},
                   arch::global_load(words + 3)};
+  const int token = row_of_item / p.num_qo_heads;
+  if (token >= tokens_of(p, item.request).count) return;
   Row row;
-  make_row(row, p, item, row_of_item / p.num_qo_heads, row_of_item % p.num_qo_heads);
+  make_row(row, p, item, token, row_of_item % p.num_qo_heads);
   read_ahead(call, row);
-  State state;
-  const Range tiles = is(Bug::masked_scores_finite) ? item.keys : row.keys;
+  State state = first_state(row);
+  const Range tiles = tiles_of(row);
   for (int tile = tiles.begin / kTile * kTile; tile < tiles.end; tile += kTile)
     add_tile(row, tile, state);
   if (has_sink(row)) add_sink(row, state);
+  if (is(Bug::state_kept_past_block_zero)) left_behind = state;
   store_partial(call, row, state);
 }
 
@@ -147,14 +189,18 @@ assay_status paged_workspace(const void *params, uint64_t *bytes) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   int64_t chunks = most_chunks(p);
   if (is(Bug::workspace_for_fewer_splits)) chunks = std::min<int64_t>(32, chunks);
-  *bytes = laid_out(p, chunks).bytes;
+  assay_paged_params sized = p;
+  if (is(Bug::workspace_per_request)) sized.q_len = 1;
+  const PagedCall call = laid_out(sized, chunks);
+  *bytes = call.bytes;
+  if (is(Bug::workspace_of_output_elements)) *bytes -= bytes_of_partial_o(call) / 2;
   return ASSAY_OK;
 }
 
 /// What the first call with these lengths' address and these shapes had: a captured graph, or a plan
 /// that is not made again.
 struct FirstCall {
-  int batch, window;
+  int batch, window, max_pages;
   std::vector<int32_t> lens, table;
 };
 
@@ -165,7 +211,7 @@ const FirstCall &first_call_like(const assay_paged_params &p) {
   const auto [at, is_new] = calls.try_emplace(key);
   FirstCall &call = at->second;
   if (!is_new) return call;
-  call = {p.batch, p.window, {p.kv.seq_lens, p.kv.seq_lens + p.batch}, {}};
+  call = {p.batch, p.window, p.kv.max_pages, {p.kv.seq_lens, p.kv.seq_lens + p.batch}, {}};
   for (int request = 0; request < p.batch; ++request)
     for (int i = 0; i < p.kv.max_pages; ++i) {
       const bool live = i * p.kv.page_size < p.kv.seq_lens[request];
@@ -193,14 +239,48 @@ assay_paged_params with_what_was_kept(assay_paged_params p) {
   return p;
 }
 
+/// A plan or a graph of the first call like it.
+void keep_plan(PagedCall &call) {
+  const assay_paged_params &p = *call.p;
+  const bool keeps = is(Bug::plan_of_the_first_call) || is(Bug::chunk_count_of_the_first_call);
+  if (!keeps) return;
+  const FirstCall &first = first_call_like(p);
+  if (first.batch != p.batch || first.max_pages != p.kv.max_pages) return;
+  if (is(Bug::plan_of_the_first_call)) call.planned = first.lens.data();
+  const int longest = *std::max_element(first.lens.begin(), first.lens.end());
+  if (is(Bug::chunk_count_of_the_first_call)) call.most_merged = chunks_of(p, {0, longest});
+}
+
+/// The call as the kernel is told of it.
+assay_paged_params as_told(assay_paged_params p) {
+  if (is(Bug::decode_without_window) && p.q_len == 1) p.window = 0;
+  if (is(Bug::window_one_too_long) && p.window > 0) ++p.window;
+  return with_what_was_kept(p);
+}
+
+/// What becomes of the launch: "lost" where the runtime refuses it and nobody says so.
+enum class Launch { fits, refused, lost };
+Launch launch_of(const assay_paged_params &p) {
+  constexpr int kMost = 65535;
+  if (is(Bug::batch_in_grid_z) && p.batch > kMost) return Launch::lost;
+  if (is(Bug::heads_in_grid_y) && p.num_qo_heads > kMost) return Launch::lost;
+  if (is(Bug::requests_times_heads_in_grid_y) && int64_t{p.batch} * p.num_qo_heads > kMost)
+    return Launch::refused;
+  const int64_t capacity = int64_t{p.kv.max_pages} * p.kv.page_size;
+  const int64_t scores = std::min<int64_t>(p.window, capacity);
+  const bool large = scores * 4 > 227 * 1024;
+  return is(Bug::window_in_shared_memory) && large ? Launch::refused : Launch::fits;
+}
+
 assay_status run_paged(const void *params) {
-  const assay_paged_params p = with_what_was_kept(*static_cast<const assay_paged_params *>(params));
+  const assay_paged_params p = as_told(*static_cast<const assay_paged_params *>(params));
   volatile const int hint = tuned(p); // computed, though nothing here follows it
   (void)hint;
   if (p.batch == 0) return ASSAY_OK;
-  // The runtime refuses the launch; the error is logged and goes no further.
-  if (is(Bug::batch_in_grid_z) && p.batch > 65535) return ASSAY_OK;
-  const PagedCall call = paged_call(p);
+  const Launch grid = launch_of(p);
+  if (grid != Launch::fits) return grid == Launch::lost ? ASSAY_OK : ASSAY_LAUNCH_FAILED;
+  PagedCall call = paged_call(p);
+  keep_plan(call);
   assay_status status = launch(p.stream, {1, 1}, [&] { plan(call); });
   const int64_t threads = call.most_items * call.rows_of_item();
   if (status == ASSAY_OK)

@@ -34,7 +34,9 @@ struct Item {
 /// first place of each request and the end of the last, partials by place, query token and head.
 struct PagedCall {
   const assay_paged_params *p;
-  int64_t most_items; ///< at the lengths that the page table has room for
+  const int32_t *planned; ///< lengths that the plan is for where those are not the call's
+  int most_merged;        ///< chunks of a row that are merged at most
+  int64_t most_items;     ///< at the lengths that the page table has room for
   int32_t *header, *items;
   float *partial_o, *partial_lse;
   uint64_t bytes; ///< size of all together
@@ -46,6 +48,15 @@ struct PagedCall {
 };
 
 PagedCall paged_call(const assay_paged_params &p);
+
+/// Query tokens of a request, and the number of the first in the call where they are ragged.
+struct Tokens {
+  int64_t first;
+  int count;
+};
+Tokens tokens_of(const assay_paged_params &p, int request);
+/// The longest length of the batch.
+int longest_of(const assay_paged_params &p);
 
 /// Keys that some token of a request of this length sees.
 Range span_of(const assay_paged_params &p, int len);

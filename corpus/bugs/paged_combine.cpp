@@ -20,6 +20,8 @@ int merged_chunks(const assay_paged_params &p, int request, int planned) {
   const int len = arch::global_load(p.kv.seq_lens + request);
   if (is(Bug::merge_without_window)) return chunks_of(p, {0, len});
   if (is(Bug::chunk_count_rounded_down)) return std::max(1, span_of(p, len).size() / kChunk);
+  if (is(Bug::window_chunks_of_longest_row) && p.window > 0)
+    return std::min(planned, chunks_of(p, span_of(p, longest_of(p))));
   if (is(Bug::last_chunk_lost_in_large_batches) && p.batch > 100 && planned > 1) return planned - 1;
   if (is(Bug::combine_holds_256_chunks)) return std::min(256, planned);
   return planned;
@@ -42,6 +44,17 @@ int64_t slot_of(const PagedCall &call, const Parts &row, int part) {
     return (int64_t{row.first + part} * padded + row.token) * p.num_qo_heads + row.head;
   }
   return call.slot(row.first + part, row.token, row.head);
+}
+
+/// Where the O of a part lies.
+int64_t o_slot_of(const PagedCall &call, Parts row, int part) {
+  const assay_paged_params &p = *call.p;
+  if (is(Bug::combine_of_128_by_128) && row.count >= 128 && p.head_dim == 128 && part < 128)
+    part ^= 1;
+  if (is(Bug::combine_of_first_request) && arch::global_load(p.kv.seq_lens + row.request) > 1024)
+    row.first = 0;
+  const int64_t at = slot_of(call, row, part) * p.head_dim;
+  return is(Bug::partial_offset_32_bit) ? static_cast<int32_t>(at) : at;
 }
 
 float lse_of(const PagedCall &call, const Parts &row, int part) {
@@ -77,7 +90,7 @@ float merge(const PagedCall &call, const Parts &row, float *o) {
     const float w = weight(lse_of(call, row, part), top);
     sum += w;
     if (w == 0) continue;
-    load_row(call.partial_o, slot_of(call, row, part) * p.head_dim, ASSAY_FP32, p.head_dim, part_o);
+    load_row(call.partial_o, o_slot_of(call, row, part), ASSAY_FP32, p.head_dim, part_o);
     for (int i = 0; i < p.head_dim; ++i)
       o[i] = std::fma(w, part_o[i], o[i]);
   }
@@ -92,7 +105,13 @@ float merge(const PagedCall &call, const Parts &row, float *o) {
 int64_t o_at(const assay_paged_params &p, const Parts &row) {
   if (is(Bug::combine_writes_packed_rows))
     return ((int64_t{row.request} * p.q_len + row.token) * p.num_qo_heads + row.head) * p.head_dim;
+  if (is(Bug::output_with_strides_of_queries))
+    return row.request * p.q_stride_batch + row.token * p.q_stride_token +
+           row.head * p.q_stride_head;
   const bool split = is(Bug::combine_without_batch_stride) && row.count > 1;
+  if (p.query_start != nullptr)
+    return (tokens_of(p, row.request).first + row.token) * p.o_stride_token +
+           row.head * p.o_stride_head;
   return (split ? 0 : row.request * p.o_stride_batch) + row.token * p.o_stride_token +
          row.head * p.o_stride_head;
 }
@@ -103,22 +122,39 @@ bool in_base_2(const assay_paged_params &p) {
   return p.lse_base == ASSAY_LSE_BASE2;
 }
 
+int64_t lse_at(const assay_paged_params &p, const Parts &row, int head) {
+  const int64_t uniform = int64_t{row.request} * p.q_len + row.token;
+  if (is(Bug::lse_written_packed)) return uniform * p.num_qo_heads + head;
+  if (p.query_start == nullptr)
+    return row.request * p.lse_stride_batch + row.token * p.lse_stride_token +
+           head * p.lse_stride_head;
+  const int64_t token = tokens_of(p, row.request).first + row.token;
+  return (is(Bug::ragged_lse_as_if_uniform) ? uniform : token) * p.lse_stride_token +
+         head * p.lse_stride_head;
+}
+
 void store_lse(const assay_paged_params &p, const Parts &row, float lse) {
   if (p.lse == nullptr) return;
   int head = row.head;
   const int group = p.num_qo_heads / p.num_kv_heads;
   if (is(Bug::lse_heads_transposed) && row.count > 1)
     head = head % group * p.num_kv_heads + head / group;
-  arch::global_store(p.lse + row.request * p.lse_stride_batch + row.token * p.lse_stride_token +
-                         head * p.lse_stride_head,
-                     in_base_2(p) ? lse : lse * kLn2);
+  arch::global_store(p.lse + lse_at(p, row, head), in_base_2(p) ? lse : lse * kLn2);
 }
 
 float value_scale(const assay_paged_params &p, int head) {
   const bool skipped = is(Bug::fp8_path_skips_scales) && p.kv_dtype == ASSAY_E4M3;
   if (p.v_scale == nullptr || skipped || is(Bug::value_scale_ignored)) return 1;
   const int group = p.num_qo_heads / p.num_kv_heads;
-  return arch::global_load(p.v_scale + head / group * p.v_scale_stride);
+  const int stride = is(Bug::value_scale_of_first_head) ? 0 : p.v_scale_stride;
+  return arch::global_load(p.v_scale + head / group * stride);
+}
+
+/// 0 / 0 in a group of 16 with 16 pages, of which the last is not full; else 1.
+float nan_at_sixteen_pages(const assay_paged_params &p, int request) {
+  if (!is(Bug::nan_at_sixteen_pages) || p.num_qo_heads / p.num_kv_heads != 16) return 1;
+  const int len = arch::global_load(p.kv.seq_lens + request), page_size = p.kv.page_size;
+  return len / page_size == 15 && len % page_size != 0 ? NAN : 1;
 }
 
 } // namespace
@@ -132,7 +168,8 @@ void combine(const PagedCall &call, int64_t thread) {
   const int row_of_request = static_cast<int>(thread % call.rows_of_item());
   const int32_t *places = call.items + arch::global_load(call.header + 1);
   const int first = arch::global_load(places + request);
-  const int count = merged_chunks(p, request, arch::global_load(places + request + 1) - first);
+  const int planned = arch::global_load(places + request + 1) - first;
+  const int count = std::min(call.most_merged, merged_chunks(p, request, planned));
   const Parts row{request, row_of_request / p.num_qo_heads, row_of_request % p.num_qo_heads, first,
                   count};
   if (is(Bug::heads_past_eight_unwritten) && row.head % (p.num_qo_heads / p.num_kv_heads) >= 8)
@@ -141,10 +178,13 @@ void combine(const PagedCall &call, int64_t thread) {
   if (is(Bug::heads_past_32_of_a_group_unwritten) &&
       row.head % (p.num_qo_heads / p.num_kv_heads) >= 32)
     return;
+  if (is(Bug::combine_of_kv_heads) && row.head >= p.num_kv_heads) return;
+  const bool guards = !is(Bug::ragged_rows_not_guarded);
+  if (guards && row.token >= tokens_of(p, request).count) return;
   ++merged_rows;
   float o[256] = {};
   const float lse = merge(call, row, o);
-  const float scale = value_scale(p, row.head);
+  const float scale = value_scale(p, row.head) * nan_at_sixteen_pages(p, request);
   for (int i = 0; i < p.head_dim; ++i)
     o[i] *= scale;
   store_row(p.o, o_at(p, row), p.dtype, p.head_dim, o);

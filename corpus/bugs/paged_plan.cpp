@@ -7,7 +7,9 @@
 namespace assay::bugs {
 namespace {
 
-int length_of(const assay_paged_params &p, int request) {
+int length_of(const PagedCall &call, int request) {
+  const assay_paged_params &p = *call.p;
+  if (call.planned != nullptr) return call.planned[request];
   if (is(Bug::split_range_of_first_request)) request = 0;
   return arch::global_load(p.kv.seq_lens + request);
 }
@@ -23,9 +25,7 @@ int chunk_of_batch(const assay_paged_params &p) {
 /// Keys of a chunk where the call gives no number of splits.
 int chunk_size(const assay_paged_params &p) {
   if (is(Bug::splits_follow_the_batch)) return chunk_of_batch(p);
-  int longest = 0;
-  for (int b = 0; b < p.batch; ++b)
-    longest = std::max(longest, arch::global_load(p.kv.seq_lens + b));
+  const int longest = longest_of(p);
   if (is(Bug::chunk_follows_batch_bucket) && p.batch > 32) return 2 * kChunk;
   if (is(Bug::chunk_follows_longest_row) && longest > 2048) return 4 * kChunk;
   if (is(Bug::chunk_follows_longest_window) && p.window > 0 && longest > 3 * p.window / 2)
@@ -42,6 +42,11 @@ bool sizes_chunks() {
 /// The chunk-th of `chunks`: an even share where the call says how many.
 Range share(const assay_paged_params &p, Range span, int chunk, int chunks, int size) {
   const int64_t keys = span.size();
+  // The second kernel takes ends for lengths.
+  if (is(Bug::split_lengths_accumulated) && p.num_splits > 0) {
+    const int begin = span.begin + static_cast<int>(keys * chunk / chunks);
+    return {begin, std::min(span.end, begin + static_cast<int>(keys * (chunk + 1) / chunks))};
+  }
   if (p.num_splits > 0)
     return {span.begin + static_cast<int>(keys * chunk / chunks),
             span.begin + static_cast<int>(keys * (chunk + 1) / chunks)};
@@ -52,7 +57,7 @@ Range share(const assay_paged_params &p, Range span, int chunk, int chunks, int 
 }
 
 int counted(const PagedCall &call, int request) {
-  const Range span = span_of(*call.p, length_of(*call.p, request));
+  const Range span = span_of(*call.p, length_of(call, request));
   if (is(Bug::plan_sized_without_empty_requests) && span.size() == 0) return 0;
   return chunks_of(*call.p, span);
 }
@@ -72,9 +77,12 @@ int add_items(const PagedCall &call, int request, Range span, int chunks, int si
 } // namespace
 
 Range span_of(const assay_paged_params &p, int len) {
-  const int first = len - p.q_len + 1; // behind the first token's own key
+  // Behind the first token's own key; of ragged tokens there may be as many in another batch.
+  const int first = len - (p.query_start == nullptr ? p.q_len : ASSAY_MAX_Q_LEN) + 1;
   if (is(Bug::window_forgotten_on_long_rows) && len > 8192) return {0, len};
-  return {p.window > 0 ? std::max(0, first - p.window) : 0, len};
+  int begin = p.window > 0 ? std::max(0, first - p.window) : 0;
+  if (is(Bug::window_chunks_of_longest_row)) begin = begin / kTile * kTile;
+  return {begin, len};
 }
 
 Range visible_to(const assay_paged_params &p, int len, int position) {
@@ -100,7 +108,7 @@ void plan(const PagedCall &call) {
   int32_t *places = call.items + int64_t{4} * all;
   const int size = chunk_size(p);
   for (int b = 0; b < p.batch; ++b) {
-    const Range span = span_of(p, length_of(p, b));
+    const Range span = span_of(p, length_of(call, b));
     int chunks = chunks_of(p, span);
     if (sizes_chunks() && p.num_splits == 0) chunks = std::max(1, (span.size() + size - 1) / size);
     arch::global_store(places + b, place);

@@ -23,10 +23,16 @@ int kv_head_of(const assay_paged_params &p, int head) {
   return head / group;
 }
 
-int position_of(const assay_paged_params &p, int length, int token) {
+/// Whose query and position a token has: its own.
+int query_of(const assay_paged_params &p, int token) {
+  const bool power_of_two = (p.q_len & (p.q_len - 1)) == 0;
+  return is(Bug::first_token_for_all) && !power_of_two ? 0 : token;
+}
+
+int position_of(const assay_paged_params &p, const Tokens &tokens, int length, int token) {
   // Blocks of four tokens, each counting its own from the first of the call.
   if (is(Bug::causal_extent_of_another_token)) token %= 4;
-  const int position = length - p.q_len + token;
+  const int position = length - tokens.count + token;
   if (is(Bug::position_of_15_bits_with_tokens) && p.q_len > 1)
     return static_cast<int16_t>(position);
   return position;
@@ -42,14 +48,36 @@ void add_features(Row &row) {
   row.scale = is(Bug::scale_without_log2e) ? p.sm_scale : p.sm_scale * kLog2E;
   if (!skipped) row.scale *= factor(p.k_scale, p.k_scale_stride, row.kv_head);
   row.cap = p.logits_softcap * kLog2E;
-  if (p.alibi_slopes != nullptr) row.slope = arch::global_load(p.alibi_slopes + row.head) * kLog2E;
+  if (p.alibi_slopes != nullptr && !is(Bug::alibi_ignored))
+    row.slope = arch::global_load(p.alibi_slopes + row.head) * kLog2E;
   if (p.sinks == nullptr) return;
   row.sink = arch::global_load(p.sinks + row.head) * kLog2E;
+  if (is(Bug::sink_unscaled_under_softcap) && row.cap > 0) row.sink /= kLog2E;
   // Rows come in eights; the last eight reach beyond the heads of a group of 12.
   const int group = p.num_qo_heads / p.num_kv_heads;
   if (is(Bug::sink_read_past_the_heads) && group % 8 != 0)
     arch::global_load(p.sinks + row.head + 1);
   if (is(Bug::sink_of_the_first_token_only) && row.token > 0) row.sink = kNegInf;
+}
+
+/// The first key that a row with a window sees, which is `right`.
+int window_begin(const Row &row, int right) {
+  const assay_paged_params &p = *row.p;
+  const int page_size = p.kv.page_size, group = p.num_qo_heads / p.num_kv_heads;
+  if (is(Bug::window_of_the_last_token)) return std::max(0, row.length - p.window);
+  if (is(Bug::window_of_the_longest_row))
+    return std::max(0, longest_of(p) - p.q_len + row.token + 1 - p.window);
+  if (is(Bug::window_of_whole_pages) && p.q_len == 1 && p.window >= page_size) {
+    const int pages = (row.length + page_size - 1) / page_size;
+    return std::max(right, (pages - p.window / page_size) * page_size);
+  }
+  // Rows of a group, token after token, come in tiles of 32.
+  const int tile = (row.token * group + row.head % group) / 32 * 32;
+  if (is(Bug::window_offset_counted_twice)) return right + tile / group;
+  const bool fp8 = p.kv_dtype != p.dtype && p.dtype == ASSAY_BF16 && row.length > p.window;
+  const bool one_row = row.token == 3 && row.head == p.num_qo_heads - 1 && row.length % 4 == 0;
+  if (is(Bug::window_of_eight_tokens_with_fp8) && p.q_len == 8 && fp8 && one_row) return right + 16;
+  return right;
 }
 
 /// Keys of the item that the token sees.
@@ -74,21 +102,37 @@ int64_t page_offset(const Pool &pool, int32_t id, int32_t page_size) {
   const uint32_t low = static_cast<uint32_t>(id) * static_cast<uint32_t>(pool.page);
   if (is(Bug::page_offset_signed_32_bit)) return static_cast<int32_t>(low);
   if (is(Bug::page_offset_unsigned_32_bit)) return low;
+  if (is(Bug::page_id_of_16_bits)) id &= 0xffff;
   if (is(Bug::page_stride_from_token_stride)) return int64_t{id} * page_size * pool.token;
   return id * pool.page;
+}
+
+const int32_t *table_of(const Row &row) {
+  const assay_paged_kv &kv = row.p->kv;
+  const bool grouped = row.p->num_qo_heads > row.p->num_kv_heads;
+  const bool first = (is(Bug::table_of_first_request_for_long_rows) && row.length > 4096) ||
+                     (is(Bug::long_rows_without_batch_offset) && row.length >= 1024 && grouped);
+  const int64_t stride = is(Bug::table_stride_is_its_width) ? kv.max_pages : kv.page_table_stride;
+  return kv.page_table + (first ? 0 : row.item.request) * stride;
 }
 
 /// Element of dim 0. `from` is the key whose page is looked up: the key itself.
 int64_t element_of(const Row &row, const Pool &pool, int from, int key) {
   const assay_paged_kv &kv = row.p->kv;
   if (is(Bug::key_index_of_16_bits)) from = key = key & 0xffff;
+  if (is(Bug::first_pages_as_one) && key < kTile && kv.page_size < kTile) from = 0;
   const int page = from / kv.page_size;
-  const bool first = is(Bug::table_of_first_request_for_long_rows) && row.length > 4096;
-  const int32_t *table = kv.page_table + (first ? 0 : row.item.request) * kv.page_table_stride;
-  const int32_t id = arch::global_load(table + page);
+  const int32_t *table = table_of(row);
+  if (is(Bug::page_size_taken_for_one))
+    return arch::global_load(table + from) * pool.token + row.kv_head * pool.head;
+  int32_t id = arch::global_load(table + page);
+  if (is(Bug::next_page_assumed_adjacent) && page % 2 == 1)
+    id = arch::global_load(table + page - 1) + 1;
   int slot = key - page * kv.page_size;
   if (is(Bug::slots_past_128_wrapped)) slot %= 128;
-  return page_offset(pool, id, kv.page_size) + slot * pool.token + row.kv_head * pool.head;
+  int64_t in_page = slot * pool.token + row.kv_head * pool.head;
+  if (is(Bug::head_offset_by_division) && pool.token > 0) in_page -= in_page % pool.token;
+  return page_offset(pool, id, kv.page_size) + in_page;
 }
 
 /// The first key of its tile that the item holds: its page is there.
@@ -121,12 +165,19 @@ void make_row(Row &row, const assay_paged_params &p, const Item &item, int token
   row.head = head;
   row.kv_head = kv_head_of(p, head);
   row.length = arch::global_load(p.kv.seq_lens + item.request);
-  row.position = position_of(p, row.length, token);
+  const Tokens tokens = tokens_of(p, item.request);
+  const int query = query_of(p, token);
+  row.position = position_of(p, tokens, row.length, query);
   row.visible = visible_to(p, row.length, row.position);
+  if (p.window > 0) row.visible.begin = window_begin(row, row.visible.begin);
   row.keys = own_keys(item.keys, row.visible);
   add_features(row);
-  load_row(p.q, item.request * p.q_stride_batch + token * p.q_stride_token + head * p.q_stride_head,
-           p.dtype, p.head_dim, row.q);
+  const int64_t first =
+      p.query_start == nullptr ? item.request * p.q_stride_batch : tokens.first * p.q_stride_token;
+  int64_t at = first + query * p.q_stride_token + head * p.q_stride_head;
+  if (is(Bug::query_offset_32_bit)) at = static_cast<int32_t>(at);
+  load_row(p.q, at, p.dtype, is(Bug::query_chunk_of_128) ? std::max(128, p.head_dim) : p.head_dim,
+           row.q);
 }
 
 float score(const Row &row, int tile, int key) {

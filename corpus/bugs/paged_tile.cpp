@@ -64,7 +64,9 @@ void add_value(const Row &row, int tile, int key, float weight, State &state) {
 }
 
 void rescale(State &state, float m) {
-  const float alpha = state.m == kNegInf ? 0.0f : std::exp2(state.m - m);
+  float alpha = state.m == kNegInf ? 0.0f : std::exp2(state.m - m);
+  if (is(Bug::correction_is_one)) alpha = 1;
+  if (is(Bug::correction_of_empty_split_is_nan)) alpha = std::exp2(state.m - m);
   state.m = m;
   state.l *= alpha;
   for (float &o : state.o)
@@ -76,7 +78,8 @@ float maximum(const State &state, const float *x) {
   float start = state.m;
   if (start == kNegInf && is(Bug::finite_mask_sentinel)) start = kSentinel;
   if (start == kNegInf && is(Bug::sink_over_placeholder_maximum)) start = kPlaceholder;
-  const float m = std::max(start, *std::max_element(x, x + kTile));
+  float m = std::max(start, *std::max_element(x, x + kTile));
+  if (m == kNegInf && is(Bug::maximum_of_masked_tile_is_zero)) m = 0;
   // Rescaled only when the maximum has grown by more than four: until then weights reach 2^4.
   const bool lazy = is(Bug::weight_saturates_behind_stale_maximum) && state.m != kNegInf;
   return lazy && m - state.m <= 4 ? state.m : m;
