@@ -37,7 +37,8 @@ void print(const char *what, const test::TiersCompared &all) {
 }
 
 /// Calls of `draw`, by every tier and by the first alone.
-test::TiersCompared compare_calls(int calls, unsigned seed, test::Options (*draw)(std::mt19937 &)) {
+test::TiersCompared compare_calls(int calls, unsigned seed, test::Options (*draw)(std::mt19937 &),
+                                  double apart = 1e-9) {
   TierJudge judge;
   std::mt19937 random(seed);
   test::TiersCompared all;
@@ -48,7 +49,7 @@ test::TiersCompared compare_calls(int calls, unsigned seed, test::Options (*draw
     for (const bool first_alone : {false, true}) {
       const test::TiersCompared one =
           compare_tiers(call, judged(judge, call, first_alone), first_alone);
-      expect_agreement(one, i);
+      expect_agreement(one, i, apart);
       all.add(one);
     }
   }
@@ -80,7 +81,8 @@ test::Options rounded_query_options(std::mt19937 &random) {
 }
 
 TEST_F(TiersOnDevice, OfRoundedQueriesAndWideHeadsSayWhatTheHostSays) {
-  print("rounded queries", compare_calls(60, 31, rounded_query_options));
+  // Logits with errors of many binades: a GPU's budgets are 1.7e-6 off the host's at most.
+  print("rounded queries", compare_calls(60, 31, rounded_query_options, 1e-5));
 }
 
 TEST_F(TiersOnDevice, OfCallsOfOtherTypesSayWhatTheHostSays) {

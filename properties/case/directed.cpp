@@ -181,6 +181,20 @@ Problem with_longest_row(Problem p) {
   return p;
 }
 
+Problem with_most_heads(Problem p) {
+  if (p.family != Family::kPaged) return p;
+  p = without_features(p);
+  forget_pages(p);
+  p.batch = 1;
+  p.num_kv_heads = 17;
+  p.group_size = 1 << 12;
+  p.head_dim = 64;
+  p.num_splits = std::min(p.num_splits, 1);
+  p.seq_lens = {1};
+  fit_requests(p);
+  return p;
+}
+
 Problem aimed(Problem p, const Limits &limits, uint64_t seed) {
   Dice dice(hash_values(seed, 'a'));
   if (p.family == Family::kMergeStates)

@@ -24,6 +24,8 @@ Problem with_large_pages(Problem p);
 
 /// Paged attention of one request with 58,000 keys of 256: half a second and more a run.
 Problem with_longest_row(Problem p);
+/// A paged case with more query heads than 16 bits count.
+Problem with_most_heads(Problem p);
 
 /// Such a case always.
 Problem aimed(Problem p, const Limits &limits, uint64_t seed);

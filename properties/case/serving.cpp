@@ -143,6 +143,19 @@ void long_row(Problem &p, int kind, Dice &dice) {
   p.num_splits = dice.upto(1) * dice.between(2, 8);
 }
 
+/// Rows that end beside a tile, and just behind the window: with a cut of the longest row's a shorter
+/// one has a part too few or too many.
+void window_beside_tiles(Problem &p, Dice &dice) {
+  constexpr int kTile = 16;
+  p.window = kTile * dice.between(2, 8);
+  p.num_splits = 0;
+  p.batch = 4;
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = p.window + kTile * dice.between(1, 12) + dice.between(1, kTile - 1);
+  p.seq_lens[dice.upto(p.batch - 1)] = p.window + kTile * 13;
+}
+
 /// Long rows that are not alone, or that meet a feature: each kind is one.
 void long_rows(Problem &p, int kind, Dice &dice) {
   p.group_size = 1;
@@ -178,6 +191,7 @@ void longest_row(Problem &p, Dice &dice) {
   p.batch = 1;
   p.page_size = 64;
   p.num_splits = dice.upto(1) * dice.between(2, 8);
+  if (dice.upto(1) == 0) p.window = dice.between(58'200, 64'000);
   p.seq_lens = {(1 << 16) + dice.between(3'000, 5'000)};
 }
 
@@ -187,6 +201,7 @@ void many_splits(Problem &p, int kind, Dice &dice) {
   p.group_size = 1;
   p.batch = 1;
   p.num_splits = kSplits[kind];
+  p.head_dim = kind == 1 ? 128 : 64;
   p.seq_lens = {p.num_splits * dice.between(1, 2) + dice.between(-1, 1)};
 }
 
@@ -195,7 +210,8 @@ void long_window(Problem &p, int kind, Dice &dice) {
   static constexpr int kWindows[] = {128, 512, 1'024};
   p.window = kWindows[kind];
   p.kv = static_cast<KvType>(dice.upto(2));
-  if (kind != 1) p.q_len = dice.between(2, 8);
+  if (kind != 1) p.q_len = dice.upto(1) == 0 ? 8 : dice.between(2, 8);
+  if (kind == 2) p.k.regime = Regime::kBelow; // a masked key must not raise a maximum
   // Many windows of fp8 and several tokens, which are most in need of each other.
   if (kind == 0 && !is_fp8(p)) p.kv = KvType::kE4m3;
   p.num_splits = dice.upto(1) * dice.between(2, 4);
@@ -307,6 +323,7 @@ constexpr Group kPaged[] = {{kBatches, many_requests, kValues},
                             {1, alone<longest_row>, kValues | kCounts},
                             {3, many_splits, kValues},
                             {3, long_window, kValues},
+                            {1, alone<window_beside_tiles>, kValues},
                             {3, large_page, kValues},
                             {4, many_heads_of_models, kValues},
                             {1, alone<share_one_page>, kValues},

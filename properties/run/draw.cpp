@@ -51,8 +51,12 @@ bool promises_with_fixed_splits(const Property &property, const assay_kernel &ke
 /// What is too large to be drawn often; the largest only where a run has hundreds of cases.
 /// `limits` then let it through.
 Problem once_a_run(Problem p, uint64_t index, Limits &limits) {
-  constexpr uint64_t kCrowded = 20, kLargePages = 201, kLongestRow = 202;
+  constexpr uint64_t kCrowded = 20, kLargePages = 201, kLongestRow = 202, kMostHeads = 203;
   if (index == kCrowded) return with_most_requests(std::move(p));
+  if (index == kMostHeads) {
+    limits = full_limits();
+    return with_most_heads(std::move(p));
+  }
   if (index != kLargePages && index != kLongestRow) return p;
   limits.keys = full_limits().keys;
   limits.slots = 2 * limits.keys;

@@ -26,8 +26,8 @@ constexpr const char *kOfCases = "no case holds more", *kOfModels = "no model ha
 constexpr Size kPagedSizes[] = {
     {"batch", "batch", 64, kPast16Bits},
     {"num_kv_heads", "num_kv_heads", 8, kOfModels},
-    {"num_qo_heads", "group_size", 0, kOfModels},
-    {"group_size", "group_size", 33, kOfModels},
+    {"num_qo_heads", "group_size", 0, kPast16Bits},
+    {"group_size", "group_size", 33, kOfCases},
     {"keys of a row", "seq_lens", 4096, "it is past what 16 bits count; a GPU gets up to 2^20"},
     {"page_size", "page_size", 256, kOfCases},
     {"num_splits", "num_splits", 257, kOfCases},

@@ -32,7 +32,8 @@ TEST(Directed, EveryCaseIsText) {
         for (Problem (*made)(Problem, const Limits &, uint64_t) : {aimed, directed})
           expect_text(made(draw_problem(limits, family, seed), limits, seed));
   for (Family family : kFamilies)
-    for (Problem (*large)(Problem) : {with_most_requests, with_large_pages, with_longest_row})
+    for (Problem (*large)(Problem) :
+         {with_most_requests, with_large_pages, with_longest_row, with_most_heads})
       expect_text(large(draw_problem(check_limits(), family, 3)));
 }
 
