@@ -147,7 +147,7 @@ void long_row(Problem &p, int kind, Dice &dice) {
 /// one has a part too few or too many.
 void window_beside_tiles(Problem &p, Dice &dice) {
   constexpr int kTile = 16;
-  p.window = kTile * dice.between(2, 8);
+  p.window = 4 * kTile * dice.between(1, 2); // whole parts of 64 keys
   p.num_splits = 0;
   p.batch = 4;
   p.seq_lens.resize(p.batch);
@@ -186,12 +186,12 @@ void long_rows(Problem &p, int kind, Dice &dice) {
 }
 
 /// More keys than 16 bits count, by so many that the mean of all shows those that are lost.
-void longest_row(Problem &p, Dice &dice) {
+void longest_row(Problem &p, int kind, Dice &dice) {
   p.group_size = 1;
   p.batch = 1;
   p.page_size = 64;
   p.num_splits = dice.upto(1) * dice.between(2, 8);
-  if (dice.upto(1) == 0) p.window = dice.between(58'200, 64'000);
+  if (kind == 1) p.window = dice.between(58'200, 64'000); // its scores fill no shared memory
   p.seq_lens = {(1 << 16) + dice.between(3'000, 5'000)};
 }
 
@@ -211,13 +211,25 @@ void long_window(Problem &p, int kind, Dice &dice) {
   p.window = kWindows[kind];
   p.kv = static_cast<KvType>(dice.upto(2));
   if (kind != 1) p.q_len = dice.upto(1) == 0 ? 8 : dice.between(2, 8);
-  if (kind == 2) p.k.regime = Regime::kBelow; // a masked key must not raise a maximum
   // Many windows of fp8 and several tokens, which are most in need of each other.
   if (kind == 0 && !is_fp8(p)) p.kv = KvType::kE4m3;
   p.num_splits = dice.upto(1) * dice.between(2, 4);
   p.batch = 3;
   p.seq_lens = {p.window / 2 + dice.between(1, 64), 2 * p.window + dice.between(-8, 8),
                 p.window * dice.between(3, 4) + dice.between(-64, 0)};
+}
+
+/// Eight query tokens, the windows of which begin late in a tile: some do not see its first keys, and
+/// no score is near 0, which a masked key would otherwise be taken for.
+void window_of_far_scores(Problem &p, Dice &dice) {
+  constexpr int kTile = 16;
+  p.window = 128;
+  p.q_len = 8;
+  p.k.regime = Regime::kBelow;
+  p.batch = 3;
+  p.seq_lens.resize(p.batch);
+  for (int &len : p.seq_lens)
+    len = p.window + p.q_len - 1 + kTile * dice.between(1, 6) + dice.between(9, kTile - 1);
 }
 
 void large_page(Problem &p, int kind, Dice &dice) {
@@ -317,22 +329,25 @@ void alone(Problem &p, int, Dice &dice) {
 }
 
 constexpr unsigned kValues = kServingValues, kBits = kServingBits, kCounts = kServingCounts;
-constexpr Group kPaged[] = {{kBatches, many_requests, kValues},
-                            {3, long_row, kValues | kCounts},
-                            {4, long_rows, kValues},
-                            {1, alone<longest_row>, kValues | kCounts},
-                            {3, many_splits, kValues},
-                            {3, long_window, kValues},
-                            {1, alone<window_beside_tiles>, kValues},
-                            {3, large_page, kValues},
-                            {4, many_heads_of_models, kValues},
-                            {1, alone<share_one_page>, kValues},
-                            {1, alone<straddle_half_blocks>, kValues},
-                            {kBatches, batch_of_split_rows, kBits},
-                            {2, split_often_with_many_bits, kServingRepeats},
-                            {1, alone<batch_of_windows>, kBits},
-                            {1, alone<short_rows_beside_long>, kBits},
-                            {1, alone<batch_of_ragged_queries>, kBits}};
+constexpr Group kPaged[] = {
+    {kBatches, many_requests, kValues},
+    {3, long_row, kValues | kCounts},
+    {4, long_rows, kValues},
+    {1, longest_row, kValues | kCounts},
+    {1, [](Problem &p, int, Dice &dice) { longest_row(p, 1, dice); }, kValues},
+    {3, many_splits, kValues},
+    {3, long_window, kValues},
+    {1, alone<window_beside_tiles>, kValues},
+    {1, alone<window_of_far_scores>, kValues},
+    {3, large_page, kValues},
+    {4, many_heads_of_models, kValues},
+    {1, alone<share_one_page>, kValues},
+    {1, alone<straddle_half_blocks>, kValues},
+    {kBatches, batch_of_split_rows, kBits},
+    {2, split_often_with_many_bits, kServingRepeats},
+    {1, alone<batch_of_windows>, kBits},
+    {1, alone<short_rows_beside_long>, kBits},
+    {1, alone<batch_of_ragged_queries>, kBits}};
 constexpr Group kCascade[] = {
     {kBatches, make_cascade, kValues | kBits},
     {3, [](Problem &p, int kind, Dice &dice) { make_cascade(p, kBatches + kind, dice); }, kValues}};
