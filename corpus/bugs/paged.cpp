@@ -197,8 +197,8 @@ assay_status paged_workspace(const void *params, uint64_t *bytes) {
   return ASSAY_OK;
 }
 
-/// What the first call with these lengths' address and these shapes had: a captured graph, or a plan
-/// that is not made again.
+/// What the first call with these lengths' address and these shapes had: a captured graph, or a
+/// plan that is not made again.
 struct FirstCall {
   int batch, window, max_pages;
   std::vector<int32_t> lens, table;

@@ -12,8 +12,8 @@ struct MaterialiseOptions {
   bool cache_contents = true; ///< false: K and V have no bytes here
   /// Columns of each cache's page table, at least; empty: as many as its rows need.
   std::vector<int> least_columns = {};
-  /// Pages of each cache's pool, at least, and rows that q, o and lse have room for: buffers as large
-  /// as those of another call lie where those did.
+  /// Pages of each cache's pool, at least, and rows that q, o and lse have room for: buffers as
+  /// large as those of another call lie where those did.
   std::vector<int> least_pages = {};
   int least_rows = 0;
 };

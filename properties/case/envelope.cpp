@@ -28,8 +28,8 @@ bool counts_heads(const std::string &name) {
   return name == "num_kv_heads" || name == "heads" || name == "group_size";
 }
 
-/// Up to which size a value that a kernel refuses is replaced by any one that it takes: a larger one
-/// would make a case expensive that was not.
+/// Up to which size a value that a kernel refuses is replaced by any one that it takes: a larger
+/// one would make a case expensive that was not.
 int usual_size(const std::string &name) {
   const Limits limits = large_limits();
   if (name == "batch" || name == "rows") return limits.batch;

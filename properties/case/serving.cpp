@@ -143,8 +143,8 @@ void long_row(Problem &p, int kind, Dice &dice) {
   p.num_splits = dice.upto(1) * dice.between(2, 8);
 }
 
-/// Rows that end beside a tile, and just behind the window: with a cut of the longest row's a shorter
-/// one has a part too few or too many.
+/// Rows that end beside a tile, and just behind the window: with a cut of the longest row's a
+/// shorter one has a part too few or too many.
 void window_beside_tiles(Problem &p, Dice &dice) {
   constexpr int kTile = 16;
   p.window = 4 * kTile * dice.between(1, 2); // whole parts of 64 keys
@@ -219,8 +219,8 @@ void long_window(Problem &p, int kind, Dice &dice) {
                 p.window * dice.between(3, 4) + dice.between(-64, 0)};
 }
 
-/// Eight query tokens, the windows of which begin late in a tile: some do not see its first keys, and
-/// no score is near 0, which a masked key would otherwise be taken for.
+/// Eight query tokens, the windows of which begin late in a tile: some do not see its first keys,
+/// and no score is near 0, which a masked key would otherwise be taken for.
 void window_of_far_scores(Problem &p, Dice &dice) {
   constexpr int kTile = 16;
   p.window = 128;

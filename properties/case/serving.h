@@ -20,8 +20,8 @@ enum ServingUse : unsigned {
 
 /// The kinds of a family for a use, by number. Batches beside powers of two from 16 to 256, long
 /// rows alone, beside others and with features, many splits or states, windows beside rows of half
-/// to four of them, large pages, heads of models, prefixes that part where a page or half of a block
-/// ends.
+/// to four of them, large pages, heads of models, prefixes that part where a page or half of a
+/// block ends.
 std::vector<int> serving_kinds(Family family, unsigned use);
 
 /// A case of kind `kind` made of `p`, below full_limits().

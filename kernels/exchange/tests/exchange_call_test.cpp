@@ -127,8 +127,8 @@ TEST_F(ExchangeArguments, window_bytes) {
   EXPECT_EQ(large, 16384u + 2 * 2 * 4096 * 2 * 22 * 16u);
 }
 
-// No call is made, and no memory holds the largest windows: areas lie side by side, each is as large
-// as what its worker writes at most, and the last one ends with the window.
+// No call is made, and no memory holds the largest windows: areas lie side by side, each is as
+// large as what its worker writes at most, and the last one ends with the window.
 TEST(ExchangeLayout, areas_fill_a_window_of_any_size) {
   std::mt19937_64 random(1);
   const auto upto = [&](int64_t most) { return static_cast<int64_t>(random() % most) + 1; };
