@@ -333,7 +333,7 @@ constexpr Group kPaged[] = {
     {kBatches, many_requests, kValues},
     {3, long_row, kValues | kCounts},
     {4, long_rows, kValues},
-    {1, longest_row, kValues | kCounts},
+    {1, longest_row, kCounts},
     {1, [](Problem &p, int, Dice &dice) { longest_row(p, 1, dice); }, kValues},
     {3, many_splits, kValues},
     {3, long_window, kValues},
