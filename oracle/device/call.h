@@ -69,7 +69,7 @@ struct Call {
   unsigned long long *budgets; ///< [BudgetSizes::kCounts]
   ElementBounds *elements;     ///< [pairs, dims + 1, 3]; null: nobody asks
 
-  /// Of these T0 is the first.
+  /// How many tiers the call is judged by; the first is T0.
   ORACLE_HOST_DEVICE int tiers() const { return replays == 0 ? 1 : replay_scores != 0 ? 3 : 2; }
 };
 

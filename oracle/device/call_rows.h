@@ -58,7 +58,7 @@ struct ElementPlace {
   }
 };
 
-/** Of key `position`, which lies in `run`. */
+/** Where the key at `position`, which lies in `run`, has its K or V. */
 ORACLE_HOST_DEVICE inline ElementPlace place_of(const Call &call, const KeyRun &run, int kv_head,
                                                 int position, bool value) {
   const DevicePool &pool = call.pools[run.pool];

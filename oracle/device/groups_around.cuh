@@ -32,7 +32,7 @@ struct AroundSums {
   double center[kGroupPairs][2], replayed[kGroupPairs][2];
   double around[kGroupPairs][2] = {}, again[kGroupPairs][2] = {};
 
-  /// Of components `dim` and the next.
+  /// Begins the sums of components `dim` and `dim + 1`.
   __device__ AroundSums(const SideLoop<Words> &loop, int dim) : pairs(loop.group.pairs) {
     const GroupCall &call = loop.call;
     const auto group = static_cast<int>(&loop.group - call.groups);

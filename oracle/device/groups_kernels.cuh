@@ -170,7 +170,7 @@ struct GroupBlock {
         f(number * call.stripes + stripe, pair, stripe);
     });
   }
-  /// Of one thread.
+  /// Calls f(pair) by one thread for each pair of the group.
   template <class F>
   __device__ void each_pair(F f) {
     if (static_cast<int>(threadIdx.x) < group.pairs) f(first + static_cast<int>(threadIdx.x));

@@ -83,8 +83,8 @@ ORACLE_HOST_DEVICE inline void start_pair(const GroupCall &call, Team &team, int
   if (team.rank() == 0) pair.align = align;
 }
 
-/// The same pair with the kernel's own scores: where the first round claims nothing, it does not
-/// either.
+/// Starts the pair once more, with the kernel's own scores. It claims nothing where the first round
+/// claimed nothing.
 template <class Team>
 ORACLE_HOST_DEVICE inline void start_exact_pair(const GroupCall &exact, const GroupCall &first,
                                                 Team &team, int number) {
@@ -151,7 +151,7 @@ ORACLE_HOST_DEVICE inline bool logit_of(const Call &call, const PairWork &pair, 
   return key_logit(pair.numbers, of.score, facts, logit);
 }
 
-/// The same of the kernel's own score (block_fma.h). `q`: the query as operands.
+/// The logit of a key from the kernel's own score (block_fma.h). `q` is the query as operands.
 ORACLE_HOST_DEVICE inline bool exact_logit_of(const Call &call, const PairWork &pair, int j,
                                               const ElementPlace &place,
                                               const block_fma::Operand *q, Logit &logit) {

@@ -8,7 +8,7 @@
 
 namespace assay::oracle::device {
 
-/// Of a thread, which has a pair of the group and a key of each tile.
+/// The pair of the group and the key of each tile that a thread works on.
 struct PairKey {
   int index, key;
 
@@ -104,7 +104,8 @@ __device__ inline void store_queries(const GroupCall &call, const KeyGroup &grou
   }
 }
 
-/// Of 16 keys over half of a part's elements; behind those of earlier parts, where there are any.
+/// A warp sums the scores of 16 keys over half of a part's elements, and adds them to those of
+/// earlier parts.
 template <class Words>
 __device__ inline void score_tile(const Words &words, const unsigned char *tile,
                                   const QueryPart &query, bool first_part, ScoreMemory &memory) {

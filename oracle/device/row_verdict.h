@@ -51,7 +51,8 @@ public:
     own.ratio = ratio;
   }
 
-  /// Of the whole team. `open`: some of its threads cannot say. `claims`: something is claimed.
+  /// Writes the verdict of the whole team. `open`: some of its threads cannot decide. `claims`:
+  /// something is claimed.
   ORACLE_HOST_DEVICE void finish(bool open, bool claims) {
     team_.sync();
     TierRow result;

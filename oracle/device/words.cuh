@@ -28,7 +28,7 @@ struct Halves {
         mask(static_cast<int>(bf16 ? 0x8FFFE000u : 0x81FFFC00u)),
         infinity(bf16 ? 0x7F80u : 0x7C00u), least(bits_of_power(call.facts.operand.min_exponent)) {}
 
-  /// Of 2^power, in the type of the tile; 0: below all of its numbers.
+  /// The bits of 2^power in the type of the tile; 0 where it is below all of its numbers.
   __device__ uint32_t bits_of_power(int power) const {
     const int lowest = bf16 ? -126 : -14, digits = bf16 ? 7 : 10;
     if (power >= lowest) return static_cast<uint32_t>(power - lowest + 1) << digits;
@@ -224,7 +224,8 @@ struct Singles {
       row[i] = place.row != nullptr && from < dims ? place.element(call.kv_dtype, from) : 0.0f;
     }
   }
-  /// The same; what is no number becomes zero, as products with zero would be none either.
+  /// Scans the elements likewise. What is no number becomes zero, since its product with zero would
+  /// be no number either.
   __device__ uint32_t scan(unsigned char *of) const {
     auto *row = reinterpret_cast<float *>(of) + 32 * own_part();
     uint32_t flags = 0;

@@ -63,7 +63,8 @@ nlohmann::json nan_json(const assay_kernel &kernel) {
   return promised;
 }
 
-/// Of each size the largest of ten judged draws, of any judged draw, and why no draw has more.
+/// Lists each size: the largest that ten judged draws reached, the largest of any, and why no draw
+/// has more.
 nlohmann::json sizes_json(const assay_kernel &kernel, const ReachedSizes &reached,
                           const Envelope *envelope) {
   nlohmann::json out = nlohmann::json::array();

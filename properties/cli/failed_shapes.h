@@ -6,8 +6,8 @@
 
 namespace assay {
 
-/// Of each kernel and property that no draw has shown wrong but a serving shape has: the shape is
-/// shrunk, becomes the finding of that run, and is written like any other. `kept` names it there.
+/// Shrinks each serving shape that shows a kernel wrong where no draw did. It becomes the finding
+/// of that kernel and property, and is written like any other. `kept` then names that file.
 void shrink_failed_shapes(const Session &session, KeptFindings &kept, RunSummary &summary,
                           FindingLog &log, const std::atomic<bool> &stop);
 

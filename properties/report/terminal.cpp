@@ -80,7 +80,7 @@ private:
     return out;
   }
 
-  /// Of few kernels each size has a line, with why no draw was larger.
+  /// Where kernels are few, each size has a line, with why no draw was larger.
   std::string sizes() const {
     constexpr size_t kFew = 3;
     const json &kernels = document_.at("kernels");

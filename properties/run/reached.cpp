@@ -14,8 +14,9 @@ int largest_of(const std::vector<int> &values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-/// A size of a draw: its name in reports and as a field of a case, the least that a whole run asks
-/// each kernel for that takes it (0: none), and why draws end where they do.
+/// A size of a draw: its name in reports and as a field of a case (null: it is a product of
+/// fields), the least that a whole run asks each kernel for that takes it (0: none), and why draws
+/// end where they do.
 struct Size {
   const char *name, *field;
   int goal;
@@ -26,7 +27,7 @@ constexpr const char *kOfCases = "no case holds more", *kOfModels = "no model ha
 constexpr Size kPagedSizes[] = {
     {"batch", "batch", 64, kPast16Bits},
     {"num_kv_heads", "num_kv_heads", 8, kOfModels},
-    {"num_qo_heads", "group_size", 0, kPast16Bits},
+    {"num_qo_heads", nullptr, 0, kPast16Bits},
     {"group_size", "group_size", 33, kOfCases},
     {"keys of a row", "seq_lens", 4096, "it is past what 16 bits count; a GPU gets up to 2^20"},
     {"page_size", "page_size", 256, kOfCases},
@@ -36,7 +37,7 @@ constexpr Size kPagedSizes[] = {
 constexpr Size kCascadeSizes[] = {
     {"batch", "batch", 64, "segments by the thousand are past every block"},
     {"num_kv_heads", "num_kv_heads", 0, kOfModels},
-    {"num_qo_heads", "group_size", 0, kOfModels},
+    {"num_qo_heads", nullptr, 0, kOfModels},
     {"keys of a segment", "level.lens", 4096, "longer prefixes are paged cases"},
     {"page_size", "level.page_size", 256, kOfCases},
     {"num_splits", "num_splits", 257, kOfCases}};
@@ -62,7 +63,7 @@ std::span<const Size> sizes_of(Family family) {
 
 /// The smallest size above `size` that the kernel was asked about and refused.
 std::optional<int> refused_above(const Envelope *envelope, const char *field, int size) {
-  if (envelope == nullptr) return std::nullopt;
+  if (envelope == nullptr || field == nullptr) return std::nullopt;
   const auto at = envelope->fields.find(field);
   if (at == envelope->fields.end()) return std::nullopt;
   std::optional<int> out;
@@ -84,9 +85,7 @@ std::string why_no_larger(Family family, const std::string &name, int reached,
                           const Envelope *envelope) {
   for (const Size &size : sizes_of(family)) {
     if (size.name != name) continue;
-    // Of a field that counts another unit the kernel's numbers would mislead.
-    const bool same_unit = std::string_view(size.name) != "num_qo_heads";
-    const auto refused = same_unit ? refused_above(envelope, size.field, reached) : std::nullopt;
+    const auto refused = refused_above(envelope, size.field, reached);
     if (!refused) return size.end;
     const std::string reason = envelope->reason_of(size.field, *refused);
     return fmt::format("the kernel refuses {}{}", *refused,

@@ -23,8 +23,8 @@ struct Finding {
   ShrinkStats stats;
   /// The case alone, in a new process, does not fail: calls before it are needed.
   bool after_others = false;
-  /// Of those the ones that were found to suffice, shrunk as the case is. Empty: none were found,
-  /// nothing is shrunk, and what draws the case is what reproduces it.
+  /// The calls before it that suffice, shrunk as the case is. Empty: none were found, nothing is
+  /// shrunk, and only drawing the case again reproduces it.
   std::vector<Problem> before = {};
   std::string shape = {}; ///< the file of the serving shape that shows it; empty: it was drawn
 };

@@ -215,7 +215,7 @@ TEST_F(Campaign, AnInterruptedExchangeOfACorpusIsPutRight) {
   EXPECT_FALSE(fs::exists(corpus.string() + ".pruned"));
 }
 
-/// Of the journal, whoever writes it.
+/// Counts the lines of a journal that another process writes.
 static size_t lines_in(const fs::path &journal) {
   std::ifstream in(journal);
   return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));

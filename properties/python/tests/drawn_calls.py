@@ -44,7 +44,7 @@ def bits(rng, shape, dtype):
 
 
 def _scales(draw, rng, keys, kv_heads, dim, kv_dtype, of_tokens):
-    """Of tokens or of their blocks both, else each as it comes."""
+    """Scales of tokens or of their blocks come for K and V; others come for either."""
     if of_tokens and draw(st.integers(0, 2)):
         shape = (keys, kv_heads, *([2] if dim % 2 == 0 and draw(st.booleans()) else []))
         return {name: rng.uniform(0.5, 2, shape).astype(np.float32) for name in ("k_scale", "v_scale")}

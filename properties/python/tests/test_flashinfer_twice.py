@@ -23,7 +23,7 @@ def test_two_processes_have_objects_of_one_number():
 
 
 def test_two_runs_under_a_plan():
-    """Of two layers; the second is wrong, and the first is right."""
+    """Two layers run under it: the first is right, and the second is wrong."""
     dump, call = Dump("dump"), decode_call()
     decode(dump, call)
     out, lse = call.copy(k=np.roll(call.k, 1, axis=0)).run()

@@ -73,7 +73,7 @@ def test_pages_read_too_far(length, words, tables):
 
 
 def test_no_page_is_read_that_is_not_there():
-    """Of a table that ends with the request, or whose next entry is none of the pool's."""
+    """The table ends with the request, or its next entry is no page of the pool."""
     out, lse = attend(Q[:1], K[0], V[0])
     for tables in (dict(page_table=[[0, 1]]), dict(page_table=[[0, 1, -1]]), dict(page_table=[[0, 1, 3]]), dict(page_table=[0, 1], page_indptr=[0, 2])):
         assert "page" not in said(out, lse, Q[:1], (paged(K[0]), paged(V[0])), seq_lens=[32], **tables)
@@ -109,7 +109,7 @@ def test_a_window_in_the_words_of_the_caller(asked, causal, seen, words):
 
 
 def test_the_right_side_of_a_window():
-    """Of 6 rows in front of 48 keys, which end in 42 + r + right."""
+    """Six rows see keys up to 42 + r + right of 48."""
     at = np.arange(48) - 42 - np.arange(6)[:, None]
     for right, left in ((2, 8), (2, 9)):
         out, lse = attend(Q, K[0], V[0], ((at <= right) & (at >= -left))[:, None])
