@@ -2,12 +2,15 @@
 // Every invariant accepts the reference kernels and rejects a kernel with the defect it is meant
 // for.
 #include <cmath>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "kernels/simt/asan.h"
 #include "properties/case/case_text.h"
+#include "properties/case/codec.h"
 #include "properties/case/problem_gen.h"
+#include "properties/invariants/invariants.h"
 #include "properties/run/requirements.h"
 #include "properties/run/runner.h"
 #include "properties/tests/reference_kernels.h"
@@ -191,6 +194,50 @@ assay_status zero_for_empty_rows(const void *params) {
 }
 
 // Where certain bits are due there is no interval, and the message names none.
+/// A right kernel that is batch-invariant and cuts rows by the capacity of the page table, as where a
+/// graph is captured for it: a parameter of the call.
+assay_paged_params cut_by_capacity(const void *params) {
+  assay_paged_params p = *static_cast<const assay_paged_params *>(params);
+  if (p.num_splits == 0) p.num_splits = 1 + p.kv.max_pages % 5;
+  return p;
+}
+
+TEST(Controls, ARightKernelMayCutByTheCapacityOfTheTable) {
+  assay_kernel kernel = reference::kernel("reference_v2");
+  kernel.run = [](const void *params) -> assay_status {
+    const assay_paged_params p = cut_by_capacity(params);
+    return reference::kernel("reference_v2").run(&p);
+  };
+  kernel.workspace_size = [](const void *params, uint64_t *bytes) -> assay_status {
+    const assay_paged_params p = cut_by_capacity(params);
+    return reference::kernel("reference_v2").workspace_size(&p, bytes);
+  };
+  const Tally t = run_property(*find_property("batch_independence"), kernel, 60, false);
+  EXPECT_EQ(t.failed, 0) << t.first;
+  EXPECT_GE(t.passed, 60);
+}
+
+/// Reads keys 64 to 79 of each request where keys 0 to 15 lie: they differ in nothing but how often
+/// head_dim goes into their number.
+assay_status displaces_a_page(const void *params) {
+  assay_paged_params p = *static_cast<const assay_paged_params *>(params);
+  std::vector<int32_t> table(p.kv.page_table, p.kv.page_table + p.kv.max_pages);
+  if (table.size() > 4) table[4] = table[0];
+  p.kv.page_table = table.data();
+  return reference::kernel("reference_v1").run(&p);
+}
+
+TEST(Controls, AKeyDisplacedByAMultipleOfHeadDimIsSeen) {
+  assay_kernel kernel = reference::kernel("reference_v1");
+  kernel.run = displaces_a_page;
+  Problem p = decode_family({}, full_limits(), Family::kPaged);
+  p.page_size = 16;
+  p.seq_lens = {100};
+  const auto sut = make_simt_sut(kernel), right = make_simt_sut(reference::kernel("reference_v1"));
+  EXPECT_TRUE(zero_query_counts_keys(p, *right).passed());
+  EXPECT_TRUE(zero_query_counts_keys(p, *sut).failed());
+}
+
 TEST(Messages, OfARowWithoutKeysSayWhatIsDue) {
   assay_kernel kernel = reference::kernel("reference_v1");
   kernel.run = zero_for_empty_rows;
