@@ -45,6 +45,22 @@ TEST(Layout, BasesHaveEveryPromisedAlignment) {
     EXPECT_EQ(seen.at(name), arrays) << name;
 }
 
+// The stride of a lone request may be 0: its last token then ends behind the first of a second one.
+TEST(Layout, BuffersForMoreRowsHoldEveryRow) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    Problem p = draw_problem(fuzz_limits(), Family::kPaged, seed);
+    MaterialiseOptions options;
+    options.least_rows = static_cast<int>(seed % 23);
+    const Tensors t = materialise(p, options);
+    for (const View *view : {&t.q, &t.o})
+      for (int row = 0; row < t.rows(); ++row)
+        for (int head = 0; head < t.heads(); ++head)
+          ASSERT_LE((view->at(row, head, p.head_dim - 1) + 1) * view->size,
+                    static_cast<int64_t>(t.buffers[view->buffer].bytes.size()))
+              << seed << " row " << row;
+  }
+}
+
 TEST(Layout, HeadsMayBeOutermost) {
   Problem p = decode_family({}, fuzz_limits(), Family::kPaged);
   p.batch = 3;
