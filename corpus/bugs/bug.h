@@ -15,5 +15,9 @@ enum class Bug {
 /// The bug of the kernel that runs on this thread.
 extern thread_local Bug active;
 inline bool is(Bug bug) { return active == bug; }
+/// The mistake is to read a copy that the kernel made at an earlier call, in memory of its own.
+inline bool reads_own_copy() {
+  return is(Bug::lengths_of_the_first_call) || is(Bug::table_of_the_first_call);
+}
 
 } // namespace assay::bugs

@@ -106,7 +106,7 @@ void read_ahead(const PagedCall &call, const Row &row) {
     // The block of the newest keys, -1 where there are none; only its upper end is checked.
     const int block = (row.keys.end + kTile - 1) / kTile - 1;
     const int page = block < 0 ? -1 : block * kTile / kv.page_size;
-    if (page < kv.max_pages) arch::global_load(table + page);
+    if (page < kv.max_pages) load_index(table + page);
   }
   if (is(Bug::table_entry_past_the_end_read) && row.keys.size() > 0)
     arch::global_load(table + (row.keys.end - 1) / kv.page_size + 1);
@@ -150,7 +150,7 @@ Tokens tokens_of(const assay_paged_params &p, int request) {
 int longest_of(const assay_paged_params &p) {
   int longest = 0;
   for (int b = 0; b < p.batch; ++b)
-    longest = std::max(longest, arch::global_load(p.kv.seq_lens + b));
+    longest = std::max(longest, load_index(p.kv.seq_lens + b));
   return longest;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "corpus/bugs/bug.h"
 #include "corpus/bugs/elements.h"
 #include "kernels/arch/load_store.cuh"
 
@@ -16,6 +17,11 @@ inline constexpr int kTile = 16;  ///< keys between two updates of the running m
 inline constexpr int kChunk = 64; ///< keys of a chunk where the call gives no number of splits
 inline constexpr int kThreads = 32;
 inline constexpr float kNegInf = -__builtin_inff();
+
+/// A length or an entry of a page table, from the call's memory or from the kernel's own copy of it.
+inline int32_t load_index(const int32_t *at) {
+  return reads_own_copy() ? *at : arch::global_load(at);
+}
 
 /// Token positions [begin, end).
 struct Range {

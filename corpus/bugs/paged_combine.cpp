@@ -17,7 +17,7 @@ struct Parts {
 
 int merged_chunks(const assay_paged_params &p, int request, int planned) {
   if (p.num_splits > 0) return planned;
-  const int len = arch::global_load(p.kv.seq_lens + request);
+  const int len = load_index(p.kv.seq_lens + request);
   if (is(Bug::merge_without_window)) return chunks_of(p, {0, len});
   if (is(Bug::chunk_count_rounded_down)) return std::max(1, span_of(p, len).size() / kChunk);
   if (is(Bug::window_chunks_of_longest_row) && p.window > 0)
@@ -51,7 +51,7 @@ int64_t o_slot_of(const PagedCall &call, Parts row, int part) {
   const assay_paged_params &p = *call.p;
   if (is(Bug::combine_of_128_by_128) && row.count >= 128 && p.head_dim == 128 && part < 128)
     part ^= 1;
-  if (is(Bug::combine_of_first_request) && arch::global_load(p.kv.seq_lens + row.request) > 1024)
+  if (is(Bug::combine_of_first_request) && load_index(p.kv.seq_lens + row.request) > 1024)
     row.first = 0;
   const int64_t at = slot_of(call, row, part) * p.head_dim;
   return is(Bug::partial_offset_32_bit) ? static_cast<int32_t>(at) : at;
@@ -153,7 +153,7 @@ float value_scale(const assay_paged_params &p, int head) {
 /// 0 / 0 in a group of 16 with 16 pages, of which the last is not full; else 1.
 float nan_at_sixteen_pages(const assay_paged_params &p, int request) {
   if (!is(Bug::nan_at_sixteen_pages) || p.num_qo_heads / p.num_kv_heads != 16) return 1;
-  const int len = arch::global_load(p.kv.seq_lens + request), page_size = p.kv.page_size;
+  const int len = load_index(p.kv.seq_lens + request), page_size = p.kv.page_size;
   return len / page_size == 15 && len % page_size != 0 ? NAN : 1;
 }
 

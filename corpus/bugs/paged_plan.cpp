@@ -11,14 +11,14 @@ int length_of(const PagedCall &call, int request) {
   const assay_paged_params &p = *call.p;
   if (call.planned != nullptr) return call.planned[request];
   if (is(Bug::split_range_of_first_request)) request = 0;
-  return arch::global_load(p.kv.seq_lens + request);
+  return load_index(p.kv.seq_lens + request);
 }
 
 /// Tokens of the whole batch over four, in tiles.
 int chunk_of_batch(const assay_paged_params &p) {
   int64_t total = 0;
   for (int b = 0; b < p.batch; ++b)
-    total += arch::global_load(p.kv.seq_lens + b);
+    total += load_index(p.kv.seq_lens + b);
   return static_cast<int>((total / 4 / kTile + 1) * kTile);
 }
 

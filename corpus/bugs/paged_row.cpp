@@ -125,7 +125,7 @@ int64_t element_of(const Row &row, const Pool &pool, int from, int key) {
   const int32_t *table = table_of(row);
   if (is(Bug::page_size_taken_for_one))
     return arch::global_load(table + from) * pool.token + row.kv_head * pool.head;
-  int32_t id = arch::global_load(table + page);
+  int32_t id = load_index(table + page);
   if (is(Bug::next_page_assumed_adjacent) && page % 2 == 1)
     id = arch::global_load(table + page - 1) + 1;
   int slot = key - page * kv.page_size;
@@ -164,7 +164,7 @@ void make_row(Row &row, const assay_paged_params &p, const Item &item, int token
   row.token = token;
   row.head = head;
   row.kv_head = kv_head_of(p, head);
-  row.length = arch::global_load(p.kv.seq_lens + item.request);
+  row.length = load_index(p.kv.seq_lens + item.request);
   const Tokens tokens = tokens_of(p, item.request);
   const int query = query_of(p, token);
   row.position = position_of(p, tokens, row.length, query);
