@@ -18,7 +18,8 @@ inline constexpr int kChunk = 64; ///< keys of a chunk where the call gives no n
 inline constexpr int kThreads = 32;
 inline constexpr float kNegInf = -__builtin_inff();
 
-/// A length or an entry of a page table, from the call's memory or from the kernel's own copy of it.
+/// A length or an entry of a page table, from the call's memory or from the kernel's own copy of
+/// it.
 inline int32_t load_index(const int32_t *at) {
   return reads_own_copy() ? *at : arch::global_load(at);
 }

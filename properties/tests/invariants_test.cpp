@@ -194,8 +194,8 @@ assay_status zero_for_empty_rows(const void *params) {
 }
 
 // Where certain bits are due there is no interval, and the message names none.
-/// A right kernel that is batch-invariant and cuts rows by the capacity of the page table, as where a
-/// graph is captured for it: a parameter of the call.
+/// A right kernel that is batch-invariant and cuts rows by the capacity of the page table, as where
+/// a graph is captured for it: a parameter of the call.
 assay_paged_params cut_by_capacity(const void *params) {
   assay_paged_params p = *static_cast<const assay_paged_params *>(params);
   if (p.num_splits == 0) p.num_splits = 1 + p.kv.max_pages % 5;
