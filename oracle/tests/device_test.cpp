@@ -20,51 +20,41 @@ TierReport judged_by_first(const RandomCall &call) {
                           {.first_tier_alone = true, .elements = true});
 }
 
-TEST(Tiers, SayWhatTheHostSays) {
-  std::mt19937 random(11);
+/// Calls of `draw`, by every tier or by the first alone.
+test::TiersCompared compare_calls(int calls, unsigned seed, test::Options (*draw)(std::mt19937 &),
+                                  bool first_alone = false) {
+  std::mt19937 random(seed);
   test::TiersCompared all;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < calls; ++i) {
     HostMemory memory;
-    const RandomCall call(test::random_tier_options(random), random(), memory);
-    ASSERT_EQ(tiers_refuse(call.rows, call.model), "");
-    const test::TiersCompared one = compare_tiers(call, judged(call));
+    const RandomCall call(draw(random), random(), memory);
+    EXPECT_EQ(tiers_refuse(call.rows, call.model), "");
+    const test::TiersCompared one =
+        compare_tiers(call, first_alone ? judged_by_first(call) : judged(call), first_alone);
     expect_agreement(one, i);
     all.add(one);
   }
+  EXPECT_GT(all.inside * 2, all.rows);
+  return all;
+}
+
+TEST(Tiers, SayWhatTheHostSays) {
+  const test::TiersCompared all = compare_calls(60, 11, test::random_tier_options);
   // Otherwise nothing was compared.
   for (const uint64_t elements : all.of_tier)
     EXPECT_GT(elements, 20'000u);
-  EXPECT_GT(all.inside * 2, all.rows);
 }
 
 TEST(Tiers, OfRowsThatShareKeysSayWhatTheHostSays) {
-  std::mt19937 random(17);
-  test::TiersCompared all;
-  for (int i = 0; i < 40; ++i) {
-    HostMemory memory;
-    const RandomCall call(test::random_group_options(random), random(), memory);
-    const test::TiersCompared one = compare_tiers(call, judged(call));
-    expect_agreement(one, i);
-    all.add(one);
-  }
+  const test::TiersCompared all = compare_calls(40, 17, test::random_group_options);
   EXPECT_GT(all.of_tier[0], 20'000u);
   EXPECT_GT(all.of_tier[1], 20'000u);
-  EXPECT_GT(all.inside * 2, all.rows);
 }
 
 TEST(Tiers, TheFirstAloneSaysWhatTheHostSays) {
-  std::mt19937 random(19);
-  test::TiersCompared all;
-  for (int i = 0; i < 40; ++i) {
-    HostMemory memory;
-    RandomCall call(test::random_group_options(random), random(), memory);
-    const test::TiersCompared one = compare_tiers(call, judged_by_first(call), true);
-    expect_agreement(one, i);
-    all.add(one);
-  }
+  const test::TiersCompared all = compare_calls(40, 19, test::random_group_options, true);
   EXPECT_GT(all.of_tier[0], 20'000u);
   EXPECT_EQ(all.of_tier[1] + all.of_tier[2], 0u);
-  EXPECT_GT(all.inside * 2, all.rows);
 }
 
 /// Head sizes that fill some parts of a key and leave some of one.
