@@ -63,19 +63,17 @@ nlohmann::json nan_json(const assay_kernel &kernel) {
   return promised;
 }
 
-/// Lists each size: the largest that ten judged draws reached, the largest of any, and why no draw
-/// has more.
-nlohmann::json sizes_json(const assay_kernel &kernel, const ReachedSizes &reached,
-                          const Envelope *envelope) {
-  nlohmann::json out = nlohmann::json::array();
+/// Says of each size the largest that ten judged draws reached (0: fewer than ten have it), the
+/// largest of any, and why no draw has more.
+nlohmann::json reached_json(const assay_kernel &kernel, const ReachedSizes &reached,
+                            const Envelope *envelope) {
+  nlohmann::json out = nlohmann::json::object();
   const std::map<std::string, int> ten = reached.sizes();
   for (const auto &[name, most] : reached.most()) {
     const auto often = ten.find(name);
-    out.push_back(
-        {{"name", name},
-         {"ten", often == ten.end() ? 0 : often->second},
-         {"most", most},
-         {"end", why_no_larger(static_cast<Family>(kernel.family), name, most, envelope)}});
+    out[name] = {{"ten", often == ten.end() ? 0 : often->second},
+                 {"most", most},
+                 {"end", why_no_larger(static_cast<Family>(kernel.family), name, most, envelope)}};
   }
   return out;
 }
@@ -95,9 +93,8 @@ nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel
           {"declared_away", t.declared_away},
           {"median_budget", t.budgets.median()},
           {"certified_rows", t.certified},
-          {"reached", t.reached.sizes()},
-          {"sizes",
-           sizes_json(*kernel, t.reached, narrow == envelopes.end() ? nullptr : &narrow->second)},
+          {"reached",
+           reached_json(*kernel, t.reached, narrow == envelopes.end() ? nullptr : &narrow->second)},
           {"nan_contract", nan_json(*kernel)},
           {"declaration", declaration_json(*kernel)},
           {"classes", important_classes(static_cast<Family>(kernel->family))},

@@ -199,7 +199,8 @@ Reached reached(const json &document) {
   for (const json &kernel : document.at("kernels")) {
     const json sizes = sizes_of(kernel);
     for (const auto &[field, size] : sizes.items())
-      if (std::find(out.fields.begin(), out.fields.end(), field) == out.fields.end())
+      if (size.at("ten") > 0 &&
+          std::find(out.fields.begin(), out.fields.end(), field) == out.fields.end())
         out.fields.push_back(field);
   }
   for (const json &kernel : document.at("kernels")) {
@@ -207,7 +208,9 @@ Reached reached(const json &document) {
     if (sizes.empty()) continue;
     out.rows.push_back({text_of(kernel, "name"), {}});
     for (const std::string &field : out.fields)
-      out.rows.back().sizes.push_back(sizes.contains(field) ? sizes.at(field).dump() : "-");
+      out.rows.back().sizes.push_back(sizes.contains(field) && sizes.at(field).at("ten") > 0
+                                          ? sizes.at(field).at("ten").dump()
+                                          : "-");
   }
   return out;
 }

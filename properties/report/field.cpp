@@ -24,6 +24,16 @@ void require_worst(const Field &worst) {
     worst.at(ratio).number();
 }
 
+void require_sizes(const Field &reached) {
+  if (!reached.value().is_object()) reached.refuse("an object");
+  for (const auto &[name, size] : reached.value().items()) {
+    const Field field = reached.at(name.c_str());
+    field.at("ten").count();
+    field.at("most").count();
+    field.at("end").text();
+  }
+}
+
 void require_kernel(const Field &kernel) {
   kernel.at("name").text();
   for (const char *key : {"cases", "findings", "undecided", "discarded", "outputs", "no_claim",
@@ -35,7 +45,7 @@ void require_kernel(const Field &kernel) {
     kernel.at(key).texts();
   if (!kernel.at("envelope").value().is_object()) kernel.at("envelope").refuse("an object");
   require_worst(kernel.at("worst"));
-  if (kernel.has("reached")) kernel.at("reached").counts();
+  if (kernel.has("reached")) require_sizes(kernel.at("reached"));
 }
 
 void require_run(const Field &run) {

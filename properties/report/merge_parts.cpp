@@ -106,7 +106,10 @@ void keep_largest_sizes(json &to, const json &from) {
   const json sizes = from.value("reached", json::object());
   for (const auto &[field, size] : sizes.items()) {
     json &largest = to["reached"][field];
-    if (largest.is_null() || largest < size) largest = size;
+    const json ten =
+        largest.is_null() ? size.at("ten") : std::max(largest.at("ten"), size.at("ten"));
+    if (largest.is_null() || largest.at("most") < size.at("most")) largest = size;
+    largest["ten"] = ten;
   }
 }
 

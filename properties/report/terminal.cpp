@@ -84,8 +84,7 @@ private:
   std::string sizes() const {
     constexpr size_t kFew = 3;
     const json &kernels = document_.at("kernels");
-    if (kernels.size() <= kFew && !kernels.empty() && kernels[0].contains("sizes"))
-      return sizes_in_lines();
+    if (kernels.size() <= kFew) return sizes_in_lines();
     const Reached sizes = reached(document_);
     if (sizes.rows.empty()) return "";
     std::string out = "\nlargest size that ten judged draws reached:\n";
@@ -102,11 +101,12 @@ private:
   std::string sizes_in_lines() const {
     std::string out;
     for (const json &k : document_.at("kernels")) {
-      if (k.at("sizes").empty()) continue;
+      const json reached = k.value("reached", json::object());
+      if (reached.empty()) continue;
       out += fmt::format("\n{:<24} {:>9} {:>9}  why no draw has more\n",
                          text_of(k, "name") + ", sizes", "ten cases", "one case");
-      for (const json &size : k.at("sizes"))
-        out += fmt::format("  {:<22} {:>9} {:>9}  {}\n", text_of(size, "name"),
+      for (const auto &[name, size] : reached.items())
+        out += fmt::format("  {:<22} {:>9} {:>9}  {}\n", name,
                            size.at("ten") == 0 ? "-" : text_of(size, "ten"), text_of(size, "most"),
                            text_of(size, "end"));
     }

@@ -194,7 +194,8 @@ TEST_F(MergeReports, NamesTheFieldThatIsWrong) {
   refuses(a, "/runs/0/started", 1, "runs[0].started is 1, expected true or false");
   refuses(a, "/kernels/0/worst", 3, "kernels[0].worst is 3, expected an object");
   refuses(a, "/kernels/0/median_budget", nullptr, "kernels[0].median_budget is null");
-  refuses(a, "/kernels/0/reached", {{"rows", -1}}, "kernels[0].reached.rows is -1");
+  refuses(a, "/kernels/0/reached", {{"rows", {{"ten", 1}, {"most", -1}, {"end", ""}}}},
+          "kernels[0].reached.rows.most is -1");
   refuses(a, "/exit", 7, "exit is 7");
   refuses(a, "/seed", -3, "seed is -3");
   refuses(a, "/seeds", {1.5}, "seeds[0] is 1.5");
