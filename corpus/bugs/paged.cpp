@@ -2,6 +2,7 @@
 #include "corpus/bugs/paged.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -62,20 +63,28 @@ void store_partial(const PagedCall &call, const Row &row, State &state) {
     lse_slot = call.slot(place - row.item.chunk, row.token, row.head);
   if (empty && is(Bug::empty_split_by_kv_heads))
     lse_slot = (int64_t{place} * p.q_len + row.token) * p.num_kv_heads + row.head;
+  if (is(Bug::lse_overwritten_by_idle_split) && is_stored_unmerged(p, row.length))
+    lse_slot = call.slot(place - row.item.chunk, row.token, row.head);
   if (is(Bug::partial_lse_past_the_workspace)) lse_slot += call.rows_of_item();
-  const float inverse = state.l == 0 ? 0.0f : 1.0f / state.l;
+  const bool divided = is(Bug::divided_at_every_tile);
+  const float inverse = state.l == 0 ? 0.0f : divided ? 1.0f : 1.0f / state.l;
   for (float &o : state.o) {
     o *= inverse;
     if (is(Bug::partials_in_bf16)) o = as_bf16(o);
   }
   float lse = state.m + std::log2(state.l);
   if (empty && is(Bug::empty_split_counts)) lse = 0;
-  store_row(call.partial_o, slot * p.head_dim, ASSAY_FP32, p.head_dim, state.o);
+  if (!empty || !is(Bug::empty_partials_meet_weight_zero))
+    store_row(call.partial_o, slot * p.head_dim, ASSAY_FP32, p.head_dim, state.o);
   if (stores_partial_lse(p)) arch::global_store(call.partial_lse + lse_slot, lse);
 }
 
 /// The split of a row that has its sink: the first.
 bool has_sink(const Row &row) {
+  if (is(Bug::sink_in_every_split)) return true;
+  // The reduction of rows in one chunk is another function, and has no sink.
+  if (is(Bug::sink_dropped_without_split) && chunks_of(*row.p, span_of(*row.p, row.length)) == 1)
+    return false;
   if (row.item.chunk == 0) return true;
   // The first split with keys, whose neighbour in front had none and so, it is thought, no sink.
   const bool first = row.item.keys.begin == 0 && row.item.keys.size() > 0;
@@ -110,6 +119,10 @@ void read_ahead(const PagedCall &call, const Row &row) {
   }
   if (is(Bug::table_entry_past_the_end_read) && row.keys.size() > 0)
     arch::global_load(table + (row.keys.end - 1) / kv.page_size + 1);
+  // Every row of the last tile looks up its page, whether there is a key or not.
+  const int last = row.keys.size() > 0 ? (row.keys.end - 1) / kTile * kTile : 0;
+  for (int key = last; is(Bug::table_entries_of_a_whole_tile) && key < last + kTile; ++key)
+    arch::global_load(table + key / kv.page_size);
 }
 
 int swizzle(const assay_paged_params &p) {
@@ -141,6 +154,8 @@ PagedCall paged_call(const assay_paged_params &p) { return laid_out(p, most_chun
 
 Tokens tokens_of(const assay_paged_params &p, int request) {
   if (p.query_start == nullptr) return {0, p.q_len};
+  if (is(Bug::ragged_of_one_token_taken_for_uniform) && p.q_len == 1)
+    return {arch::global_load(p.query_start) + request, 1};
   const int first = arch::global_load(p.query_start + request);
   // The array has as many entries as there are requests: the last one has no end.
   if (is(Bug::ragged_starts_one_short) && request == p.batch - 1) return {first, 0};
@@ -152,6 +167,27 @@ int longest_of(const assay_paged_params &p) {
   for (int b = 0; b < p.batch; ++b)
     longest = std::max(longest, load_index(p.kv.seq_lens + b));
   return longest;
+}
+
+int length_of(const assay_paged_params &p, int request) {
+  const int held = load_index(p.kv.seq_lens + request);
+  if (p.num_ranks == 0) return held;
+  const int all = arch::global_load(p.global_lens + request), each = all / p.num_ranks;
+  if (is(Bug::shard_length_rounded_down)) return std::min(held, each);
+  if (is(Bug::shard_length_of_interleave_one)) return each + (p.rank < all % p.num_ranks ? 1 : 0);
+  return held;
+}
+
+int held_of(const assay_paged_params &p, int tokens) {
+  const int round = p.interleave * p.num_ranks;
+  const int rest = tokens % round - p.rank * p.interleave;
+  return tokens / round * p.interleave + std::clamp(rest, 0, p.interleave);
+}
+
+int position_of_held(const assay_paged_params &p, int key) {
+  if (p.num_ranks == 0) return key;
+  const int round = key / p.interleave * p.num_ranks + p.rank;
+  return round * p.interleave + key % p.interleave;
 }
 
 void attend(const PagedCall &call, int64_t thread) {
@@ -204,6 +240,19 @@ struct FirstCall {
   std::vector<int32_t> lens, table;
 };
 
+/// The scratch of the first call of these shapes, bound once.
+void *first_workspace_like(const assay_paged_params &p) {
+  static std::map<std::array<int, 7>, void *> bound;
+  const std::array<int, 7> key{p.batch,
+                               p.num_qo_heads,
+                               p.num_kv_heads,
+                               p.q_len,
+                               p.head_dim,
+                               p.num_splits,
+                               p.kv.max_pages * p.kv.page_size};
+  return bound.try_emplace(key, p.workspace).first->second;
+}
+
 const FirstCall &first_call_like(const assay_paged_params &p) {
   using Key = std::tuple<const void *, int, int, int, int, int>;
   static std::map<Key, FirstCall> calls;
@@ -223,11 +272,16 @@ const FirstCall &first_call_like(const assay_paged_params &p) {
 /// The call with something of the first one like it.
 assay_paged_params with_what_was_kept(assay_paged_params p) {
   const bool keeps = is(Bug::lengths_of_the_first_call) || is(Bug::window_of_the_first_call) ||
-                     is(Bug::table_of_the_first_call) || is(Bug::requests_of_the_first_call);
+                     is(Bug::table_of_the_first_call) || is(Bug::requests_of_the_first_call) ||
+                     is(Bug::window_regime_of_the_first_call);
   if (!keeps || p.batch == 0) return p;
   const FirstCall &first = first_call_like(p);
   if (is(Bug::window_of_the_first_call) && p.window > 0 && first.window > 0)
     p.window = first.window;
+  // Whether rows are longer than the window was found out when the graph was captured.
+  const int longest = *std::max_element(first.lens.begin(), first.lens.end());
+  if (is(Bug::window_regime_of_the_first_call) && first.window > 0 && longest <= first.window)
+    p.window = 0;
   if (is(Bug::requests_of_the_first_call)) p.batch = std::min(p.batch, first.batch);
   if (p.batch > first.batch) return p;
   if (is(Bug::lengths_of_the_first_call)) p.kv.seq_lens = first.lens.data();
@@ -255,6 +309,7 @@ void keep_plan(PagedCall &call) {
 assay_paged_params as_told(assay_paged_params p) {
   if (is(Bug::decode_without_window) && p.q_len == 1) p.window = 0;
   if (is(Bug::window_one_too_long) && p.window > 0) ++p.window;
+  if (is(Bug::workspace_of_the_first_call)) p.workspace = first_workspace_like(p);
   return with_what_was_kept(p);
 }
 
