@@ -81,11 +81,16 @@ inline bool is_stored_unmerged(const assay_paged_params &p, int len) {
 /// Chunks of a span, at least one.
 int chunks_of(const assay_paged_params &p, Range span);
 
+/// The call as the kernel is told of it, with something of the first one like it.
+assay_paged_params as_told(assay_paged_params p);
+/// A plan or a graph of the first call like it.
+void keep_plan(PagedCall &call);
 /// In one thread: items and places.
 void plan(const PagedCall &call);
 /// The thread's chunk, token and head.
 void attend(const PagedCall &call, int64_t thread);
-/// The thread's row.
+/// The thread's row. There is a thread for each.
+int64_t threads_that_combine(const PagedCall &call);
 void combine(const PagedCall &call, int64_t thread);
 
 assay_status paged_supports(const void *params);

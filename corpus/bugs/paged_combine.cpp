@@ -165,9 +165,19 @@ float nan_at_sixteen_pages(const assay_paged_params &p, int request) {
 
 } // namespace
 
+int64_t threads_that_combine(const PagedCall &call) {
+  const int64_t rows = call.p->batch * call.rows_of_item();
+  // Two blocks for the same rows, one for each half of the dims.
+  const bool halves = is(Bug::lse_stored_by_every_value_tile);
+  return halves ? 2 * ((rows + kThreads - 1) / kThreads * kThreads) : rows;
+}
+
 void combine(const PagedCall &call, int64_t thread) {
   const assay_paged_params &p = *call.p;
   const int64_t rows = p.batch * call.rows_of_item();
+  const bool halves = is(Bug::lse_stored_by_every_value_tile);
+  const int from = halves && thread / kThreads % 2 == 1 ? p.head_dim / 2 : 0;
+  if (halves) thread = thread / kThreads / 2 * kThreads + thread % kThreads;
   const bool guarded = !is(Bug::combine_guard_lost_its_comparison);
   if (guarded ? thread >= rows : thread + rows == 0) return;
   const int request = static_cast<int>(thread / call.rows_of_item());
@@ -199,8 +209,9 @@ void combine(const PagedCall &call, int64_t thread) {
     o[i] *= scale;
   const int wide =
       is(Bug::value_tiles_stored_at_the_first) ? std::min(128, p.head_dim) : p.head_dim;
-  for (int dim = 0; dim < p.head_dim; dim += wide)
+  for (int dim = 0; dim < p.head_dim && !halves; dim += wide)
     store_row(p.o, o_at(p, row), p.dtype, wide, o + dim);
+  if (halves) store_row(p.o, o_at(p, row) + from, p.dtype, p.head_dim / 2, o + from);
   store_lse(p, row, lse);
 }
 

@@ -146,7 +146,7 @@ void store_partial(const StagedBlock &block, const StagedCall &call, Lane &lane)
   for (int i = 0; i < dims; ++i)
     lane.o[i] = empty ? 0.0f : lane.o[i] * (1.0f / l);
   store_row(call.partial_o, slot * block.p->head_dim + lane.lane * dims, ASSAY_FP32, dims, lane.o);
-  if (lane.lane == 0 || is(Bug::lse_stored_by_every_lane))
+  if (lane.lane == 0)
     arch::global_store(call.partial_lse + slot, empty ? kMinusInf : lane.m + std::log2(l));
 }
 
