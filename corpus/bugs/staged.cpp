@@ -42,7 +42,7 @@ StagedBlock this_block(const assay_paged_params &p) {
 }
 
 /// All threads' partials are there before one of them counts.
-void meet() {
+void wait_for_all() {
   if (!is(Bug::barrier_in_both_arms)) return arch::block_barrier();
   if (arch::warp_id() == 0)
     arch::block_barrier();
@@ -53,7 +53,7 @@ void meet() {
 /// Whether this half is the second of its row to end.
 bool ends_last(const StagedBlock &block, const StagedCall &call) {
   arch::fence_gpu();
-  meet();
+  wait_for_all();
   if (arch::thread_idx() == 0) {
     uint32_t *counter = call.counters + block.request * block.p->num_kv_heads + block.kv_head;
     const uint32_t before = arch::atomic_inc_acq_rel(counter, kHalves - 1);

@@ -6,9 +6,9 @@
 
 #include "fuzz/byte_reader.h"
 #include "fuzz/cases/edit_case.h"
-#include "properties/case/dice.h"
 #include "properties/case/fields.h"
 #include "properties/case/hash.h"
+#include "properties/case/rng.h"
 
 // libFuzzer defines it; other engines, and the main that replays, do not.
 extern "C" [[gnu::weak]] size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
@@ -17,7 +17,7 @@ namespace assay::fuzz {
 namespace {
 
 constexpr size_t kLeftOut = 2;          // version and family
-constexpr uint32_t kPick = 1, kOwn = 2; // what dice are thrown for
+constexpr uint32_t kPick = 1, kOwn = 2; // what rng are thrown for
 
 bool by_field() {
   static const bool on = [] {
@@ -58,9 +58,9 @@ Bytes write_case(const CaseFormat &format, const PickedCase &picked) {
 
 Bytes mutated_input(const CaseFormat &format, Input input, uint32_t seed) {
   PickedCase picked = read_case(format, input);
-  Dice dice(hash_values(kPick, seed));
-  if (dice.upto(7) == 0)
-    picked.pick = static_cast<uint8_t>(dice.upto(255));
+  Rng rng(hash_values(kPick, seed));
+  if (rng.upto(7) == 0)
+    picked.pick = static_cast<uint8_t>(rng.upto(255));
   else
     picked.problem = mutated(picked.problem, format.limits, seed);
   return write_case(format, picked);
@@ -74,7 +74,7 @@ Bytes crossed_input(const CaseFormat &format, Input a, Input b, uint32_t seed) {
 
 size_t mutate_in_place(const CaseFormat &format, uint8_t *data, size_t size, size_t max_size,
                        uint32_t seed) {
-  const bool own = !by_field() || Dice(hash_values(kOwn, seed)).upto(3) == 0;
+  const bool own = !by_field() || Rng(hash_values(kOwn, seed)).upto(3) == 0;
   if (own && LLVMFuzzerMutate != nullptr) return LLVMFuzzerMutate(data, size, max_size);
   return copy(mutated_input(format, {data, size}, seed), data, max_size);
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "properties/case/codec.h"
-#include "properties/case/dice.h"
 #include "properties/case/fields.h"
+#include "properties/case/rng.h"
 
 namespace assay::fuzz {
 namespace {
@@ -107,28 +107,28 @@ Problem edited(Problem p, const Limits &limits, Change change) {
   return decode(encode(p, limits), limits); // without what a changed choice has made meaningless
 }
 
-int64_t another(const Choice &at, Dice &dice) {
+int64_t another(const Choice &at, Rng &rng) {
   const int64_t size = at.high - at.low + 1;
   const auto any = [&] {
-    const int64_t random = int64_t{dice.upto(0xffff)} << 16 | dice.upto(0xffff);
+    const int64_t random = int64_t{rng.upto(0xffff)} << 16 | rng.upto(0xffff);
     return at.low + random % size;
   };
   if (size <= 8)
-    return at.low + (at.now - at.low + dice.between(1, static_cast<int>(size) - 1)) % size;
-  switch (dice.upto(at.anchors.empty() ? 5 : 8)) {
+    return at.low + (at.now - at.low + rng.between(1, static_cast<int>(size) - 1)) % size;
+  switch (rng.upto(at.anchors.empty() ? 5 : 8)) {
   case 0:
-    return dice.upto(1) == 0 ? at.low : at.high;
+    return rng.upto(1) == 0 ? at.low : at.high;
   case 1:
-    return at.now + (dice.upto(1) == 0 ? 1 : -1);
+    return at.now + (rng.upto(1) == 0 ? 1 : -1);
   case 2:
-    return dice.upto(1) == 0 ? at.now * 2 : at.now / 2;
+    return rng.upto(1) == 0 ? at.now * 2 : at.now / 2;
   case 3:
-    return at.low + dice.upto(2);
+    return at.low + rng.upto(2);
   case 4:
   case 5:
     return any();
   default:
-    return at.anchors[dice.upto(static_cast<int>(at.anchors.size()) - 1)] + dice.between(-1, 1);
+    return at.anchors[rng.upto(static_cast<int>(at.anchors.size()) - 1)] + rng.between(-1, 1);
   }
 }
 
@@ -140,15 +140,15 @@ Problem mutated(const Problem &p, const Limits &limits, uint64_t seed) {
     if (at.low < at.high) ++choices;
     return at.now;
   });
-  Dice dice(seed);
+  Rng rng(seed);
   constexpr int kTimes[] = {1, 1, 1, 2, 2, 3, 4, 16};
   Problem out = p;
-  for (int left = kTimes[dice.upto(7)]; left > 0; --left) {
-    const int chosen = dice.upto(choices - 1);
+  for (int left = kTimes[rng.upto(7)]; left > 0; --left) {
+    const int chosen = rng.upto(choices - 1);
     int next = 0;
     out = edited(out, limits, [&](const Choice &at) {
       if (at.low == at.high || next++ != chosen) return at.now;
-      return another(at, dice);
+      return another(at, rng);
     });
   }
   return out;
@@ -160,12 +160,12 @@ Problem crossed(const Problem &a, const Problem &b, const Limits &limits, uint64
     other[{at.name, at.index}] = at.now;
     return at.now;
   });
-  Dice dice(seed);
-  const bool from_one_on = dice.upto(1) == 0;
-  const int first = dice.upto(static_cast<int>(other.size()));
+  Rng rng(seed);
+  const bool from_one_on = rng.upto(1) == 0;
+  const int first = rng.upto(static_cast<int>(other.size()));
   int next = 0;
   return edited(a, limits, [&](const Choice &at) {
-    const bool taken = from_one_on ? next++ >= first : dice.upto(2) == 0;
+    const bool taken = from_one_on ? next++ >= first : rng.upto(2) == 0;
     const auto found = other.find({at.name, at.index});
     return taken && found != other.end() ? found->second : at.now;
   });

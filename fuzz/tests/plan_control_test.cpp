@@ -22,15 +22,15 @@ std::string of_split_plans(Check check) {
   });
 }
 
-/// A sound plan with `spoil` applied to its worker entries.
+/// A sound plan with `corrupt` applied to its worker entries.
 template <class Spoil>
-std::string run(Spoil spoil) {
+std::string run(Spoil corrupt) {
   return of_split_plans([&](const PlanCase &c) {
     const HostPlan host(c.shape, c.lens.data());
     SplitPlan plan = host.view();
     std::vector<WorkerItems> workers(plan.workers, plan.workers + c.shape.workers);
     for (WorkerItems &w : workers)
-      spoil(w);
+      corrupt(w);
     plan.workers = workers.data();
     return plan_violation(c.lens, plan);
   });
@@ -82,14 +82,14 @@ TEST(PlanControl, all_work_on_one_worker) {
             "");
 }
 
-/// With the bytes of the host's plan spoilt, or the plan of another case.
+/// With the bytes of the host's plan corrupted, or the plan of another case.
 template <class Spoil>
-std::string difference(Spoil spoil) {
+std::string difference(Spoil corrupt) {
   return of_split_plans([&](const PlanCase &c) {
     const HostPlan host(c.shape, c.lens.data());
     const auto *first = static_cast<const std::byte *>(host.data());
     std::vector<std::byte> bytes(first, first + host.bytes());
-    spoil(c, bytes);
+    corrupt(c, bytes);
     return planner_difference(c, bytes);
   });
 }

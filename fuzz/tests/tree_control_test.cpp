@@ -21,7 +21,7 @@ std::string of_trees(Check check) {
   });
 }
 
-/// A sound tree, spoilt.
+/// A sound tree, corrupted.
 struct SpoiltTree {
   explicit SpoiltTree(const TreeCase &c)
       : shape(c.shape), host(c.input()), view(host.view()), n(host.num_items()),
@@ -43,31 +43,31 @@ struct SpoiltTree {
 };
 
 template <class Spoil>
-std::string tree(Spoil spoil) {
+std::string tree(Spoil corrupt) {
   return of_trees([&](const TreeCase &c) {
     SpoiltTree t(c);
-    spoil(t);
+    corrupt(t);
     return tree_violation(c.input(), {t.items.data(), t.coords.data(), t.members.data()},
                           t.covered);
   });
 }
 template <class Spoil>
-std::string tree_items(Spoil spoil) {
+std::string tree_items(Spoil corrupt) {
   return tree([&](SpoiltTree &t) {
     for (int32_t i = 0; i < t.n; ++i)
-      spoil(t.items[i], t);
+      corrupt(t.items[i], t);
   });
 }
 
 /// Each is seen by the check that is meant to see it.
 template <class Spoil>
-void expect_tree(const char *words, Spoil spoil) {
-  const std::string found = tree(spoil);
+void expect_tree(const char *words, Spoil corrupt) {
+  const std::string found = tree(corrupt);
   EXPECT_NE(found.find(words), std::string::npos) << "expected " << words << ", got " << found;
 }
 template <class Spoil>
-void expect_items(const char *words, Spoil spoil) {
-  const std::string found = tree_items(spoil);
+void expect_items(const char *words, Spoil corrupt) {
+  const std::string found = tree_items(corrupt);
   EXPECT_NE(found.find(words), std::string::npos) << "expected " << words << ", got " << found;
 }
 

@@ -10,7 +10,7 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Calls f with a null pointer to the DecodeCore that serves the shape. Without kFeatures no core
+/// Calls f with the type of the DecodeCore that serves the shape. Without kFeatures no core
 /// with features is compiled.
 template <class Query, class Kv, int kHeadDim, int kWarps, bool kFeatures, class F>
 assay_status with_core(const PagedShape &shape, F f) {
@@ -20,8 +20,8 @@ assay_status with_core(const PagedShape &shape, F f) {
     // Softcap and sinks are fp32 arithmetic; build_paged_shape() refuses them for other numbers.
     if constexpr (kFeatures && std::is_same_v<typename arch::Arithmetic<Query>::Number, float>)
       if (shape.features)
-        return f(static_cast<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, true> *>(nullptr));
-    return f(static_cast<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, false> *>(nullptr));
+        return f(std::type_identity<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, true>>{});
+    return f(std::type_identity<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, false>>{});
   };
   if constexpr (decode_row_tiles(16, kHeadDim) == 2)
     if (shape.row_tiles == 2) return with_rows(std::integral_constant<int, 2>{});

@@ -39,8 +39,8 @@ assay_status launch_v2(const SplitKvCall &call, void *stream) {
 
 template <class Query, class Kv, int kHeadDim>
 assay_status DecodeLaunch<Query, Kv, kHeadDim>::v1(const PagedV1Call &call, void *stream) {
-  return with_core<Query, Kv, kHeadDim, kDecodeWarps, true>(call.paged.shape, [&](auto *core) {
-    return launch_v1<std::remove_pointer_t<decltype(core)>>(call, stream);
+  return with_core<Query, Kv, kHeadDim, kDecodeWarps, true>(call.paged.shape, [&](auto core) {
+    return launch_v1<typename decltype(core)::type>(call, stream);
   });
 }
 
@@ -49,8 +49,8 @@ assay_status DecodeLaunch<Query, Kv, kHeadDim>::v2(const SplitKvCall &call, void
   if (call.run_planner)
     ASSAY_RETURN_IF_ERROR(
         launch_plan_kernel(call.split.plan, call.paged.kv.seq_lens, call.plan, stream));
-  const auto launch = [&](auto *core) {
-    return launch_v2<std::remove_pointer_t<decltype(core)>>(call, stream);
+  const auto launch = [&](auto core) {
+    return launch_v2<typename decltype(core)::type>(call, stream);
   };
   return with_split_kv_core<Query, Kv, kHeadDim, true>(call, launch);
 }

@@ -2,6 +2,8 @@
 // The merge kernels of ASSAY_TARGET: a kernel per element type, for any head_dim.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/host/find.h"
 #include "kernels/host/launch_kernel.cuh"
 #include "kernels/merge/merge_call.h"
@@ -12,26 +14,26 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Calls f with a null pointer to the element type of a checked call.
+/// Calls f with the element type of a checked call.
 template <class F>
 assay_status with_merge_element(assay_dtype dtype, F f) {
   switch (dtype) {
   case ASSAY_FP16:
-    return f(static_cast<arch::fp16 *>(nullptr));
+    return f(std::type_identity<arch::fp16>{});
   case ASSAY_BF16:
-    return f(static_cast<arch::bf16 *>(nullptr));
+    return f(std::type_identity<arch::bf16>{});
 #if !ASSAY_IS_CUDA
   case ASSAY_FIELD61:
-    return f(static_cast<arch::field *>(nullptr));
+    return f(std::type_identity<arch::field>{});
 #endif
   default:
-    return f(static_cast<float *>(nullptr));
+    return f(std::type_identity<float>{});
   }
 }
 
 inline assay_status launch_merge_state(const MergeStateCall &call, void *stream) {
-  return with_merge_element(call.dtype, [&](auto *element) {
-    using E = std::remove_pointer_t<decltype(element)>;
+  return with_merge_element(call.dtype, [&](auto element) {
+    using E = typename decltype(element)::type;
     return launch_kernel<&merge_state<E>>("merge_state", {call.blocks, kMergeThreads}, call.params,
                                           stream);
   });
@@ -54,8 +56,8 @@ assay_status launch_merge_few_states(const MergeStatesCall &call, void *stream) 
 }
 
 inline assay_status launch_merge_states(const MergeStatesCall &call, void *stream) {
-  return with_merge_element(call.dtype, [&](auto *element) {
-    using E = std::remove_pointer_t<decltype(element)>;
+  return with_merge_element(call.dtype, [&](auto element) {
+    using E = typename decltype(element)::type;
     const int states = call.params.num_states;
     if (states <= kMaxFewStates) return launch_merge_few_states<E, kMaxFewStates>(call, stream);
     if (call.params.lanes_log2 == 3) return launch_merge_states_of<E, 8>(call, stream);

@@ -121,8 +121,6 @@ const BufferInfo &Memory::info(int id) const {
 
 size_t Memory::buffer_count() const { return sorted_.size(); }
 
-void Memory::set_access(const void *data, Access access) { require(data).info.access = access; }
-
 size_t Memory::offset_in(const Buffer &buffer, const void *address, size_t bytes) {
   const size_t offset = reinterpret_cast<uintptr_t>(address) - buffer.begin();
   if (bytes > buffer.info.bytes - offset)

@@ -60,7 +60,6 @@ public:
   const BufferInfo &info(int id) const;
   size_t buffer_count() const;
 
-  void set_access(const void *data, Access access);
   void mark_defined(const void *address, size_t bytes);
   void mark_undefined(const void *address, size_t bytes); // the contents stay as they are
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "properties/call/bad_merges.h"
-#include "properties/call/enlarged.h"
+#include "properties/call/oversized_call.h"
 
 namespace assay {
 namespace {
@@ -17,12 +17,12 @@ using Kind = BadCall::Kind;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-void spoil_kv(const Spoiler &spoil, const std::string &prefix, assay_paged_kv &kv,
-              int64_t multiple) {
+void corrupt_kv(const CallCorruptor &corrupt, const std::string &prefix, assay_paged_kv &kv,
+                int64_t multiple) {
   const auto name = [&](const char *field) { return prefix + "." + field; };
   const auto stride = [&](const char *field, int64_t &value, bool head) {
-    spoil.stride(name(field), value, multiple);
-    if (!head) spoil.set(name(field), value, int64_t{1} << 31);
+    corrupt.stride(name(field), value, multiple);
+    if (!head) corrupt.set(name(field), value, int64_t{1} << 31);
   };
   stride("k_stride_page", kv.k_stride_page, false);
   stride("k_stride_token", kv.k_stride_token, false);
@@ -30,8 +30,8 @@ void spoil_kv(const Spoiler &spoil, const std::string &prefix, assay_paged_kv &k
   stride("v_stride_page", kv.v_stride_page, false);
   stride("v_stride_token", kv.v_stride_token, false);
   stride("v_stride_head", kv.v_stride_head, true);
-  spoil.set(name("page_table_stride"), kv.page_table_stride, int64_t{kv.max_pages} - 1);
-  const Spoiler shape = spoil.of_shape();
+  corrupt.set(name("page_table_stride"), kv.page_table_stride, int64_t{kv.max_pages} - 1);
+  const CallCorruptor shape = corrupt.of_shape();
   shape.set(name("max_pages"), kv.max_pages, -1);
   shape.range(name("page_size"), kv.page_size, 1, kMaxTokens);
   shape.set(name("reserved"), kv.reserved, 1);
@@ -42,93 +42,94 @@ void spoil_kv(const Spoiler &spoil, const std::string &prefix, assay_paged_kv &k
         {name("page_size"), Kind::kTogether,
          fmt::format("{} above 2^30: {} tokens a page", name("max_pages * page_size"), kHalf)});
   if (kv.rows == 0) return;
-  spoil.pointer(name("seq_lens"), kv.seq_lens, 4, false);
+  corrupt.pointer(name("seq_lens"), kv.seq_lens, 4, false);
   if (kv.max_pages == 0) return;
-  spoil.pointer(name("k"), kv.k, 16, false);
-  spoil.pointer(name("v"), kv.v, 16, false);
-  spoil.pointer(name("page_table"), kv.page_table, 4, false);
+  corrupt.pointer(name("k"), kv.k, 16, false);
+  corrupt.pointer(name("v"), kv.v, 16, false);
+  corrupt.pointer(name("page_table"), kv.page_table, 4, false);
 }
 
 /// Sizes and types that paged attention and cascades have alike, but for the batch.
 template <class Params>
-void spoil_heads(const Spoiler &all, Params &p) {
-  const Spoiler spoil = all.of_shape();
-  spoil.set_all("dtype", p.dtype, {-1, ASSAY_FP32, ASSAY_E4M3});
-  spoil.set("num_kv_heads", p.num_kv_heads, 0);
-  spoil.set("num_kv_heads", p.num_kv_heads, -1);
-  spoil.set("num_qo_heads", p.num_qo_heads, 0);
-  if (p.num_kv_heads > 1) spoil.set("num_qo_heads", p.num_qo_heads, p.num_qo_heads + 1);
+void corrupt_heads(const CallCorruptor &all, Params &p) {
+  const CallCorruptor corrupt = all.of_shape();
+  corrupt.set_all("dtype", p.dtype, {-1, ASSAY_FP32, ASSAY_E4M3});
+  corrupt.set("num_kv_heads", p.num_kv_heads, 0);
+  corrupt.set("num_kv_heads", p.num_kv_heads, -1);
+  corrupt.set("num_qo_heads", p.num_qo_heads, 0);
+  if (p.num_kv_heads > 1) corrupt.set("num_qo_heads", p.num_qo_heads, p.num_qo_heads + 1);
   constexpr auto kTooMany = static_cast<int32_t>(kMaxHeads + 1);
-  spoil.both(p.num_qo_heads, kTooMany, p.num_kv_heads, kTooMany,
-             {"num_qo_heads", Kind::kValue, "2^20 + 1 heads"});
-  spoil.set_all("head_dim", p.head_dim, {-64, 0, 32, 63, 96, 160, 192, 512});
-  spoil.set_all("sm_scale", p.sm_scale, {0.0f, -1.0f, kNan, kInf});
+  corrupt.both(p.num_qo_heads, kTooMany, p.num_kv_heads, kTooMany,
+               {"num_qo_heads", Kind::kValue, "2^20 + 1 heads"});
+  corrupt.set_all("head_dim", p.head_dim, {-64, 0, 32, 63, 96, 160, 192, 512});
+  corrupt.set_all("sm_scale", p.sm_scale, {0.0f, -1.0f, kNan, kInf});
 }
 
 /// What else they have alike.
 template <class Params>
-void spoil_attention(const Spoiler &spoil, Params &p, const CallTraits &traits) {
-  spoil_header(spoil, p);
-  spoil_heads(spoil, p);
-  spoil.stride("q_stride_head", p.q_stride_head, 8);
+void corrupt_attention(const CallCorruptor &corrupt, Params &p, const CallTraits &traits) {
+  corrupt_header(corrupt, p);
+  corrupt_heads(corrupt, p);
+  corrupt.stride("q_stride_head", p.q_stride_head, 8);
   if (p.batch == 0) return; // with nothing to write
-  spoil.output_stride("o_stride_head", p.o_stride_head, 8, p.num_qo_heads, p.head_dim);
+  corrupt.output_stride("o_stride_head", p.o_stride_head, 8, p.num_qo_heads, p.head_dim);
   if (p.lse != nullptr)
-    spoil.output_stride("lse_stride_head", p.lse_stride_head, 1, p.num_qo_heads, 1);
+    corrupt.output_stride("lse_stride_head", p.lse_stride_head, 1, p.num_qo_heads, 1);
   if (traits.scratch_bytes > 0) {
-    spoil.pointer("workspace", p.workspace, 16, false);
-    spoil.set("workspace_bytes", p.workspace_bytes, traits.scratch_bytes - 1);
+    corrupt.pointer("workspace", p.workspace, 16, false);
+    corrupt.set("workspace_bytes", p.workspace_bytes, traits.scratch_bytes - 1);
   }
-  spoil.pointer("q", p.q, 16, false);
-  spoil.pointer("o", p.o, 16, false);
-  spoil.pointer("lse", p.lse, 4, true);
+  corrupt.pointer("q", p.q, 16, false);
+  corrupt.pointer("o", p.o, 16, false);
+  corrupt.pointer("lse", p.lse, 4, true);
 }
 
 template <class Params>
-void spoil_batch_strides(const Spoiler &spoil, Params &p) {
-  spoil.stride("q_stride_batch", p.q_stride_batch, 8);
+void corrupt_batch_strides(const CallCorruptor &corrupt, Params &p) {
+  corrupt.stride("q_stride_batch", p.q_stride_batch, 8);
   if (p.batch == 0) return;
-  spoil.output_stride("o_stride_batch", p.o_stride_batch, 8, p.batch, p.head_dim);
-  if (p.lse != nullptr) spoil.output_stride("lse_stride_batch", p.lse_stride_batch, 1, p.batch, 1);
+  corrupt.output_stride("o_stride_batch", p.o_stride_batch, 8, p.batch, p.head_dim);
+  if (p.lse != nullptr)
+    corrupt.output_stride("lse_stride_batch", p.lse_stride_batch, 1, p.batch, 1);
 }
 
-void spoil_batch(const Spoiler &all, assay_paged_params &p) {
-  const Spoiler spoil = all.of_shape();
+void corrupt_batch(const CallCorruptor &all, assay_paged_params &p) {
+  const CallCorruptor corrupt = all.of_shape();
   for (const int32_t wrong : {-1, static_cast<int32_t>(kMaxRows + 1)})
-    spoil.both(p.batch, wrong, p.kv.rows, wrong,
-               {"batch", Kind::kValue, fmt::format("batch and kv.rows are {}", wrong)});
-  spoil.with(p.kv.rows, p.kv.rows + 1,
-             {"kv.rows", Kind::kTogether, "kv.rows is one more than batch"});
+    corrupt.both(p.batch, wrong, p.kv.rows, wrong,
+                 {"batch", Kind::kValue, fmt::format("batch and kv.rows are {}", wrong)});
+  corrupt.with(p.kv.rows, p.kv.rows + 1,
+               {"kv.rows", Kind::kTogether, "kv.rows is one more than batch"});
 }
 
-void spoil_tokens(const Spoiler &spoil, assay_paged_params &p) {
-  spoil.of_shape().range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN);
-  if (p.query_start == nullptr) spoil_batch_strides(spoil, p);
+void corrupt_tokens(const CallCorruptor &corrupt, assay_paged_params &p) {
+  corrupt.of_shape().range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN);
+  if (p.query_start == nullptr) corrupt_batch_strides(corrupt, p);
   if (p.batch == 0) return;
-  spoil.pointer("query_start", p.query_start, 4, true);
+  corrupt.pointer("query_start", p.query_start, 4, true);
   const int64_t tokens = p.query_start != nullptr ? int64_t{p.batch} * p.q_len : p.q_len;
   if (p.query_start == nullptr && p.q_len == 1) return;
-  spoil.stride("q_stride_token", p.q_stride_token, 8);
-  spoil.output_stride("o_stride_token", p.o_stride_token, 8, tokens, p.head_dim);
-  if (p.lse != nullptr) spoil.output_stride("lse_stride_token", p.lse_stride_token, 1, tokens, 1);
+  corrupt.stride("q_stride_token", p.q_stride_token, 8);
+  corrupt.output_stride("o_stride_token", p.o_stride_token, 8, tokens, p.head_dim);
+  if (p.lse != nullptr) corrupt.output_stride("lse_stride_token", p.lse_stride_token, 1, tokens, 1);
 }
 
-/// Spoils the fields of a shard, which a kernel without shards does not read.
-void spoil_shard(const Spoiler &spoil, assay_paged_params &p) {
+/// Corrupts the fields of a shard, which a kernel without shards does not read.
+void corrupt_shard(const CallCorruptor &corrupt, assay_paged_params &p) {
   if (p.num_ranks == 0) return;
-  const Spoiler shape = spoil.of_shape();
+  const CallCorruptor shape = corrupt.of_shape();
   shape.set_all("num_ranks", p.num_ranks, {-1, 0, 1025});
   shape.range("rank", p.rank, 0, p.num_ranks - 1);
   shape.range("interleave", p.interleave, 1, kMaxTokens / p.num_ranks);
   shape.set("reserved", p.reserved, 1);
-  if (p.batch > 0) spoil.pointer("global_lens", p.global_lens, 4, false);
+  if (p.batch > 0) corrupt.pointer("global_lens", p.global_lens, 4, false);
 }
 
-void spoil_scales(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
-  const Spoiler shape = spoil.of_shape();
+void corrupt_scales(const CallCorruptor &corrupt, assay_paged_params &p, bool fp8) {
+  const CallCorruptor shape = corrupt.of_shape();
   if (fp8) {
-    spoil.pointer("k_scale", p.k_scale, 4, true);
-    spoil.pointer("v_scale", p.v_scale, 4, true);
+    corrupt.pointer("k_scale", p.k_scale, 4, true);
+    corrupt.pointer("v_scale", p.v_scale, 4, true);
     shape.range("k_scale_stride", p.k_scale_stride, 0, 1);
     shape.range("v_scale_stride", p.v_scale_stride, 0, 1);
   } else {
@@ -139,42 +140,43 @@ void spoil_scales(const Spoiler &spoil, assay_paged_params &p, bool fp8) {
 }
 
 /// Exact numbers need a stream that holds them, and serve plain attention alone.
-void spoil_field(const Spoiler &all, assay_paged_params &p, bool fp8) {
-  const Spoiler spoil = all.of_shape();
+void corrupt_field(const CallCorruptor &all, assay_paged_params &p, bool fp8) {
+  const CallCorruptor corrupt = all.of_shape();
   if (p.head_dim != 64) return;
   const assay_dtype cache = fp8 ? p.kv_dtype : ASSAY_FIELD61;
   const bool plain = p.q_len == 1 && p.query_start == nullptr && p.window == 0 &&
                      p.logits_softcap == 0 && p.alibi_slopes == nullptr && p.sinks == nullptr;
   if (fp8 || !plain) {
     void *const stream = std::exchange(p.stream, p.o);
-    spoil.both(p.dtype, ASSAY_FIELD61, p.kv_dtype, cache,
-               {"dtype", Kind::kTogether, "dtype is 64 (field61), with more than plain attention"});
+    corrupt.both(
+        p.dtype, ASSAY_FIELD61, p.kv_dtype, cache,
+        {"dtype", Kind::kTogether, "dtype is 64 (field61), with more than plain attention"});
     p.stream = stream;
   } else if (p.stream == nullptr) {
-    spoil.both(p.dtype, ASSAY_FIELD61, p.kv_dtype, cache,
-               {"dtype, stream", Kind::kTogether, "dtype is 64 (field61), without a stream"});
+    corrupt.both(p.dtype, ASSAY_FIELD61, p.kv_dtype, cache,
+                 {"dtype, stream", Kind::kTogether, "dtype is 64 (field61), without a stream"});
   }
 }
 
 /// The right call has no plan.
-void spoil_plan(const Spoiler &spoil, assay_paged_params &p) {
+void corrupt_plan(const CallCorruptor &corrupt, assay_paged_params &p) {
   char *const somewhere = static_cast<char *>(p.o);
-  spoil.both(p.plan, somewhere + 8, p.plan_bytes, uint64_t{1} << 40,
-             {"plan", Kind::kAlignment, "plan is not aligned to 16 bytes"});
-  spoil.both(p.plan, somewhere, p.plan_bytes, uint64_t{4},
-             {"plan_bytes", Kind::kValue, "plan_bytes is 4"});
+  corrupt.both(p.plan, somewhere + 8, p.plan_bytes, uint64_t{1} << 40,
+               {"plan", Kind::kAlignment, "plan is not aligned to 16 bytes"});
+  corrupt.both(p.plan, somewhere, p.plan_bytes, uint64_t{4},
+               {"plan_bytes", Kind::kValue, "plan_bytes is 4"});
 }
 
-void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &traits) {
+void corrupt_paged(const CallCorruptor &corrupt, assay_paged_params &p, const CallTraits &traits) {
   const bool fp8 = p.kv_dtype != p.dtype;
-  spoil_attention(spoil, p, traits);
-  spoil_batch(spoil, p);
-  spoil_tokens(spoil, p);
-  spoil_shard(spoil, p);
-  spoil_kv(spoil, "kv", p.kv, fp8 ? 16 : 8);
-  spoil_scales(spoil, p, fp8);
-  spoil_field(spoil, p, fp8);
-  const Spoiler shape = spoil.of_shape();
+  corrupt_attention(corrupt, p, traits);
+  corrupt_batch(corrupt, p);
+  corrupt_tokens(corrupt, p);
+  corrupt_shard(corrupt, p);
+  corrupt_kv(corrupt, "kv", p.kv, fp8 ? 16 : 8);
+  corrupt_scales(corrupt, p, fp8);
+  corrupt_field(corrupt, p, fp8);
+  const CallCorruptor shape = corrupt.of_shape();
   const assay_dtype other = p.dtype == ASSAY_FP16 ? ASSAY_BF16 : ASSAY_FP16;
   shape.set_all("kv_dtype", p.kv_dtype, {-1, other, ASSAY_FP32});
   shape.set_all("logits_softcap", p.logits_softcap, {-1.0f, kNan, kInf});
@@ -182,21 +184,21 @@ void spoil_paged(const Spoiler &spoil, assay_paged_params &p, const CallTraits &
   if (traits.splits) shape.range("num_splits", p.num_splits, 0, 1 << 16);
   shape.range("early_start", p.early_start, 0, 1);
   shape.range("even_lengths", p.even_lengths, 0, 1);
-  spoil.pointer("alibi_slopes", p.alibi_slopes, 4, true);
-  spoil.pointer("sinks", p.sinks, 4, true);
+  corrupt.pointer("alibi_slopes", p.alibi_slopes, 4, true);
+  corrupt.pointer("sinks", p.sinks, 4, true);
   if (p.batch == 0) return;
-  if (traits.plans) spoil_plan(spoil, p);
-  spoil.alias("q", p.q, p.o, "o");
+  if (traits.plans) corrupt_plan(corrupt, p);
+  corrupt.alias("q", p.q, p.o, "o");
   if (p.kv.max_pages == 0) return;
-  spoil.alias("kv.k", p.kv.k, p.o, "o");
-  spoil.alias("kv.v", p.kv.v, p.o, "o");
+  corrupt.alias("kv.k", p.kv.k, p.o, "o");
+  corrupt.alias("kv.v", p.kv.v, p.o, "o");
 }
 
-void spoil_cascade(const Spoiler &spoil, AbiParams &params, const CallTraits &traits) {
+void corrupt_cascade(const CallCorruptor &corrupt, AbiParams &params, const CallTraits &traits) {
   assay_cascade_params &p = params.cascade;
-  spoil_attention(spoil, p, traits);
-  spoil_batch_strides(spoil, p);
-  const Spoiler shape = spoil.of_shape();
+  corrupt_attention(corrupt, p, traits);
+  corrupt_batch_strides(corrupt, p);
+  const CallCorruptor shape = corrupt.of_shape();
   shape.range("batch", p.batch, 0, kMaxRows);
   shape.range("num_levels", p.num_levels, 1, ASSAY_MAX_CASCADE_LEVELS);
   shape.range("num_splits", p.num_splits, 0, 1 << 12);
@@ -205,10 +207,10 @@ void spoil_cascade(const Spoiler &spoil, AbiParams &params, const CallTraits &tr
   for (size_t l = 0; l < params.levels.size(); ++l) {
     assay_cascade_level &level = params.levels[l];
     const std::string name = fmt::format("levels[{}].", l);
-    spoil_kv(spoil, name + "kv", level.kv, 8);
+    corrupt_kv(corrupt, name + "kv", level.kv, 8);
     shape.range(name + "kv.rows", level.kv.rows, 0, kMaxRows);
     if (p.batch > 0 && level.kv.rows > 0)
-      spoil.pointer(name + "segment_indptr", level.segment_indptr, 4, false);
+      corrupt.pointer(name + "segment_indptr", level.segment_indptr, 4, false);
   }
 }
 
@@ -231,16 +233,16 @@ const char *name_of(BadCall::Kind kind) {
 }
 
 void for_each_bad_call(AbiParams &right, const CallTraits &traits, const AskBadCall &ask) {
-  const Spoiler spoil(ask);
+  const CallCorruptor corrupt(ask);
   switch (right.family) {
   case Family::kPaged:
-    return spoil_paged(spoil, right.paged, traits);
+    return corrupt_paged(corrupt, right.paged, traits);
   case Family::kCascade:
-    return spoil_cascade(spoil, right, traits);
+    return corrupt_cascade(corrupt, right, traits);
   case Family::kMergeState:
-    return spoil_merge_state(spoil, right.merge_state);
+    return corrupt_merge_state(corrupt, right.merge_state);
   case Family::kMergeStates:
-    return spoil_merge_states(spoil, right.merge_states);
+    return corrupt_merge_states(corrupt, right.merge_states);
   }
 }
 

@@ -38,7 +38,8 @@ void set_heads(Params &p, int64_t kv_heads, int64_t group, int64_t tokens) {
 /// Limits of a cache that no other size of the call matters to. `kv` finds it: levels move.
 /// `fewer_requests` leaves so few that a plan of their longest rows has less than 2^31 tiles.
 template <class Find, class Fewer>
-void cache_limits(const Enlarged &call, const std::string &name, Find kv, Fewer fewer_requests) {
+void cache_limits(const OversizedCall &call, const std::string &name, Find kv,
+                  Fewer fewer_requests) {
   const auto pages = [&](int32_t max_pages, int32_t page_size) {
     const std::string what =
         fmt::format("{} has {} pages of {} tokens", name, max_pages, page_size);
@@ -136,7 +137,7 @@ private:
 
   assay_paged_params &p_;
   const CallTraits &traits_;
-  const Enlarged call_;
+  const OversizedCall call_;
 };
 
 /// A cascade of one level, or of two of which the first has one segment.
@@ -220,7 +221,7 @@ private:
 
   AbiParams &params_;
   const CallTraits &traits_;
-  const Enlarged call_;
+  const OversizedCall call_;
   const int64_t rows_; ///< rows of a block
 };
 

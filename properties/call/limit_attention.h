@@ -2,7 +2,7 @@
 #pragma once
 
 #include "properties/call/bad_calls.h"
-#include "properties/call/enlarged.h"
+#include "properties/call/oversized_call.h"
 
 namespace assay {
 

@@ -27,7 +27,8 @@ void use_output_strides(assay_merge_state_params &p) {
 }
 
 template <class Params>
-void merge_limit(const Enlarged &call, Params &p, int64_t heads, int64_t head_dim, int64_t states) {
+void merge_limit(const OversizedCall &call, Params &p, int64_t heads, int64_t head_dim,
+                 int64_t states) {
   const auto ask = [&](bool allowed, int64_t rows) {
     const std::string what = fmt::format("num_rows {}, num_heads {}, head_dim {}, {} states", rows,
                                          heads, head_dim, states);
@@ -49,7 +50,7 @@ void merge_limit(const Enlarged &call, Params &p, int64_t heads, int64_t head_di
 }
 
 template <class Params>
-void merge_limits(const Enlarged &call, Params &p, std::initializer_list<int64_t> states) {
+void merge_limits(const OversizedCall &call, Params &p, std::initializer_list<int64_t> states) {
   const int64_t own_heads = p.num_heads, own_dim = p.head_dim;
   for (const int64_t n : states) {
     merge_limit(call, p, own_heads, own_dim, n);
@@ -66,7 +67,7 @@ void merge_limits(const Enlarged &call, Params &p, std::initializer_list<int64_t
 } // namespace
 
 void for_each_limit(AbiParams &right, const CallTraits &traits, const AskLimit &ask) {
-  const Enlarged call(right, ask);
+  const OversizedCall call(right, ask);
   switch (right.family) {
   case Family::kPaged:
     return paged_limits(right, traits, ask);

@@ -38,8 +38,9 @@ constexpr double kMinSeconds = 1;
 /// What runs in which slot, and what is next. All calls under one lock.
 class Slots {
 public:
-  Slots(const Options &options, const Talk &talk, const std::atomic<bool> &stop, Journal &journal)
-      : options_(options), talk_(talk), stop_(stop), journal_(journal),
+  Slots(const Options &options, const Progress &progress, const std::atomic<bool> &stop,
+        Journal &journal)
+      : options_(options), progress_(progress), stop_(stop), journal_(journal),
         totals_(add_up(journal.lines())) {
     tasks_ = fuzz_targets(options.fuzzers);
     if (!options.only.empty()) {
@@ -73,7 +74,7 @@ public:
       std::vector<Running> running;
       for (const auto &[task, began] : running_)
         running.push_back({task, since(began)});
-      if (talk_.status) talk_.status(totals_, running, since(start_));
+      if (progress_.status) progress_.status(totals_, running, since(start_));
     }
     for (std::thread &thread : threads)
       thread.join();
@@ -124,9 +125,9 @@ private:
         running_.erase(slice->task);
         say_findings(slice->task, line);
         note(line);
-        if (totals_.tasks[slice->task].failing == kMaxFailing && talk_.say)
-          talk_.say(fmt::format("{} ended {} times with this finding and is left alone",
-                                slice->task, kMaxFailing));
+        if (totals_.tasks[slice->task].failing == kMaxFailing && progress_.say)
+          progress_.say(fmt::format("{} ended {} times with this finding and is left alone",
+                                    slice->task, kMaxFailing));
       }
     } catch (const std::exception &e) {
       const std::lock_guard lock(mutex_);
@@ -136,12 +137,13 @@ private:
   }
 
   void say_findings(const std::string &task, const json &line) {
-    if (!talk_.say) return;
+    if (!progress_.say) return;
     for (const json &finding : line.value("findings", json::array()))
       if (totals_.findings.count(finding.value("key", "")) == 0)
-        talk_.say(fmt::format("FINDING {}: {}\n  {}", task, finding.value("message", ""),
-                              finding.value("folder", "")));
-    if (line.contains("trouble")) talk_.say(fmt::format("{}: {}", task, line.value("trouble", "")));
+        progress_.say(fmt::format("FINDING {}: {}\n  {}", task, finding.value("message", ""),
+                                  finding.value("folder", "")));
+    if (line.contains("trouble"))
+      progress_.say(fmt::format("{}: {}", task, line.value("trouble", "")));
   }
 
   void note(const json &line) {
@@ -150,7 +152,7 @@ private:
   }
 
   const Options &options_;
-  const Talk &talk_;
+  const Progress &progress_;
   const std::atomic<bool> &stop_;
   Journal &journal_;
   std::mutex mutex_;
@@ -162,27 +164,28 @@ private:
   double end_ = 0;
 };
 
-void prune(const Options &options, const std::vector<std::string> &tasks, const Talk &talk) {
+void prune(const Options &options, const std::vector<std::string> &tasks,
+           const Progress &progress) {
   for (const std::string &task : tasks) {
     if (task == kCheck) continue;
     const auto [before, after] = prune_corpus(options, task);
-    if (after < before && talk.say)
-      talk.say(fmt::format("{}: {} of {} inputs kept", task, after, before));
+    if (after < before && progress.say)
+      progress.say(fmt::format("{}: {} of {} inputs kept", task, after, before));
   }
 }
 
 } // namespace
 
-json run_campaign(const Options &options, const Talk &talk, const std::atomic<bool> &stop) {
+json run_campaign(const Options &options, const Progress &progress, const std::atomic<bool> &stop) {
   Journal journal(options.dir);
-  Slots slots(options, talk, stop, journal);
+  Slots slots(options, progress, stop, journal);
   for (const std::string &task : slots.tasks())
     if (task != kCheck) repair_corpus(options, task);
   journal.append({{"session", options.version},
                   {"seconds", options.seconds},
                   {"at", static_cast<int64_t>(std::time(nullptr))}});
   slots.run(options.seconds);
-  if (!stop) prune(options, slots.tasks(), talk);
+  if (!stop) prune(options, slots.tasks(), progress);
   const json document = report_of(options, slots.tasks(), add_up(journal.lines()));
   write_report(options.dir, document);
   return document;

@@ -35,7 +35,7 @@ struct Running {
   double seconds;
 };
 
-struct Talk {
+struct Progress {
   /// A few times a second, with what was done and what runs.
   std::function<void(const Totals &, const std::vector<Running> &, double elapsed)> status;
   std::function<void(const std::string &)> say; ///< a line that stays
@@ -44,7 +44,7 @@ struct Talk {
 /// Runs until the time is over or `stop` is set, then prunes the corpora and writes
 /// FOLDER/report.html and report.json. Returns that document, with "exit". CampaignError (error.h)
 /// where it cannot go on.
-nlohmann::json run_campaign(const Options &options, const Talk &talk,
+nlohmann::json run_campaign(const Options &options, const Progress &progress,
                             const std::atomic<bool> &stop);
 
 /// The tasks of such a document again.

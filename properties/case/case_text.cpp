@@ -366,11 +366,11 @@ std::variant<Case, CaseError> parse_one(std::string_view text) {
     found->second.used = true;
   }
   if (const auto found = entries.find("issue"); found != entries.end()) {
-    c.standing.issue = found->second.value;
+    c.entry.issue = found->second.value;
     found->second.used = true;
   }
   if (const auto found = entries.find("status"); found != entries.end()) {
-    const std::string error = parse_status(found->second.value, c.standing);
+    const std::string error = parse_status(found->second.value, c.entry);
     if (!error.empty()) return CaseError{found->second.line, "status: " + error};
     found->second.used = true;
   }
@@ -441,9 +441,9 @@ std::string format_case(const Case &c) {
   for (auto [name, value] :
        {std::pair{"kernel", &c.kernel}, {"property", &c.property}, {"target", &c.target}})
     if (!value->empty()) text += fmt::format("{} = {}\n", name, *value);
-  if (c.standing.status != CaseStatus::kFixed)
-    text += fmt::format("status = {}\n", format_status(c.standing));
-  if (!c.standing.issue.empty()) text += fmt::format("issue = {}\n", c.standing.issue);
+  if (c.entry.status != CaseStatus::kFixed)
+    text += fmt::format("status = {}\n", format_status(c.entry));
+  if (!c.entry.issue.empty()) text += fmt::format("issue = {}\n", c.entry.issue);
   std::string_view note = c.note;
   while (!note.empty()) {
     auto end = note.find('\n');

@@ -17,7 +17,7 @@ struct Case {
   std::string property;        ///< empty: every property that applies
   std::string target;          ///< "simt" or "cuda"; empty: the command's
   std::string note;            ///< lines joined by '\n'
-  Standing standing;           ///< lines `status` and `issue`; a file without them is fixed
+  LedgerEntry entry;           ///< lines `status` and `issue`; a file without them is fixed
   std::vector<Problem> before; ///< cases that run in front of it, in the same process
   Problem problem;
   friend bool operator==(const Case &, const Case &) = default;

@@ -18,62 +18,62 @@ void fit(Problem &p, int slots) {
 
 /// A prefix of several tiles that at least 32 query rows share, often more than 64: kernels for
 /// dense attention take it over. In as few splits as the kernel wants; the more heads the fewer.
-void share_long_prefix(Problem &p, const Limits &limits, Dice &dice) {
+void share_long_prefix(Problem &p, const Limits &limits, Rng &rng) {
   if (p.batch == 0) return;
-  const int rows = dice.upto(1) == 0 ? 32 : 72, group = (rows + p.batch - 1) / p.batch;
+  const int rows = rng.upto(1) == 0 ? 32 : 72, group = (rows + p.batch - 1) / p.batch;
   if (group > limits.group) return;
   p.group_size = std::max(p.group_size, group);
-  if (dice.upto(1) == 0) p.num_kv_heads = limits.kv_heads;
+  if (rng.upto(1) == 0) p.num_kv_heads = limits.kv_heads;
   p.num_splits = 0;
   const int slots = 2 * limits.slots / p.num_kv_heads;
   // Other levels keep a quarter of the slots.
-  p.levels[0] = {p.levels[0].page_size, 0, {p.batch}, {dice.between(slots / 4, slots * 3 / 4)}};
+  p.levels[0] = {p.levels[0].page_size, 0, {p.batch}, {rng.between(slots / 4, slots * 3 / 4)}};
   fit(p, slots);
 }
 
 /// Many segments, often more than a warp looks at in one round, of one or two requests each, and a
 /// level that leaves out requests in front and behind. Often one segment in front or behind serves
 /// half of the requests, so that blocks are not where a proportion says.
-void share_among_many(Problem &p, const Limits &limits, Dice &dice) {
-  const bool steep = dice.upto(3) == 0;
-  p.batch = steep ? dice.between(150, 220) : dice.between(14, 100);
-  p.num_kv_heads = steep ? 1 : dice.between(1, 2);
-  p.group_size = steep ? 4 : dice.between(1, 4);
+void share_among_many(Problem &p, const Limits &limits, Rng &rng) {
+  const bool steep = rng.upto(3) == 0;
+  p.batch = steep ? rng.between(150, 220) : rng.between(14, 100);
+  p.num_kv_heads = steep ? 1 : rng.between(1, 2);
+  p.group_size = steep ? 4 : rng.between(1, 4);
   p.num_splits = 0;
   for (CascadeLevel &level : p.levels) {
-    level.first = dice.upto(2);
+    level.first = rng.upto(2);
     level.page_size = std::min(level.page_size, 8);
     level.requests.clear();
     level.lens.clear();
-    const int widest = steep ? 1 : dice.between(1, 2), end = p.batch - dice.upto(2);
+    const int widest = steep ? 1 : rng.between(1, 2), end = p.batch - rng.upto(2);
     const int crowd = (end - level.first) / 2,
-              crowded = steep ? dice.between(1, 2) : dice.upto(2); // 1: in front, 2: behind
+              crowded = steep ? rng.between(1, 2) : rng.upto(2); // 1: in front, 2: behind
     for (int request = level.first; request < end;) {
       const bool here =
           crowded == 1 ? request == level.first : crowded == 2 && end - request <= crowd;
-      level.requests.push_back(std::min(here ? crowd : dice.between(1, widest), end - request));
+      level.requests.push_back(std::min(here ? crowd : rng.between(1, widest), end - request));
       request += level.requests.back();
-      level.lens.push_back(dice.upto(20));
+      level.lens.push_back(rng.upto(20));
     }
   }
   fit(p, 2 * limits.slots);
 }
 
 /// More states than one thread, and often than one warp, adds up.
-void merge_many(Problem &p, Dice &dice) {
-  p.batch = dice.between(2, 3);
-  p.num_kv_heads = dice.between(1, 2);
-  p.num_states = dice.upto(1) == 0 ? dice.between(9, 16) : dice.between(17, 150);
-  p.head_dim = 8 * dice.between(1, 16);
-  if (dice.upto(3) == 0) { // more than a warp's lanes hold at eight each
-    p.head_dim = 8 * dice.between(33, 64);
-    p.num_states = dice.between(5, 40);
+void merge_many(Problem &p, Rng &rng) {
+  p.batch = rng.between(2, 3);
+  p.num_kv_heads = rng.between(1, 2);
+  p.num_states = rng.upto(1) == 0 ? rng.between(9, 16) : rng.between(17, 150);
+  p.head_dim = 8 * rng.between(1, 16);
+  if (rng.upto(3) == 0) { // more than a warp's lanes hold at eight each
+    p.head_dim = 8 * rng.between(33, 64);
+    p.num_states = rng.between(5, 40);
   }
-  const int regime = dice.upto(3);
+  const int regime = rng.upto(3);
   if (regime == 0) p.lse_regime = LseRegime::kOneAlive;
   if (regime == 1) p.lse_regime = LseRegime::kHuge;
-  p.ragged = dice.upto(1) == 0;
-  if (dice.upto(1) == 0) return;
+  p.ragged = rng.upto(1) == 0;
+  if (rng.upto(1) == 0) return;
   // What shows every bit of a sum.
   p.dtype = Dtype::kFp32;
   p.lse_regime = LseRegime::kNormal;
@@ -81,26 +81,26 @@ void merge_many(Problem &p, Dice &dice) {
 }
 
 /// More components than a warp's lanes hold at eight each.
-void merge_wide(Problem &p, Dice &dice) {
-  p.batch = dice.between(1, 3);
-  p.num_kv_heads = dice.between(1, 2);
-  p.head_dim = 8 * dice.between(33, 64);
+void merge_wide(Problem &p, Rng &rng) {
+  p.batch = rng.between(1, 3);
+  p.num_kv_heads = rng.between(1, 2);
+  p.head_dim = 8 * rng.between(33, 64);
   p.num_states = std::min(p.num_states, 4);
 }
 
 /// A shard whose keys end with a tile, though the first of several query tokens does not see the
 /// last of them.
-void end_shard_with_tile(Problem &p, const Limits &limits, Dice &dice) {
+void end_shard_with_tile(Problem &p, const Limits &limits, Rng &rng) {
   constexpr int kTile = 64; // a multiple of the tiles of most warps
   forget_pages(p);
   p.batch = std::min(p.batch, 3);
   p.num_ranks = std::max(p.num_ranks, 2);
-  p.q_len = dice.between(2, 6);
-  if (dice.upto(1) == 0) p.num_splits = std::min(p.num_splits, 1);
+  p.q_len = rng.between(2, 6);
+  if (rng.upto(1) == 0) p.num_splits = std::min(p.num_splits, 1);
   fit_requests(p);
   for (int request = 0; request < p.batch; ++request) {
-    p.seq_lens[request] = kTile * dice.between(1, 4);
-    p.foreign_tokens[request] = dice.upto(p.q_len - 2);
+    p.seq_lens[request] = kTile * rng.between(1, 4);
+    p.foreign_tokens[request] = rng.upto(p.q_len - 2);
   }
   int slots = 2 * limits.slots / p.num_kv_heads;
   fields::cut_to_slots(p.seq_lens, p.page_size, slots);
@@ -196,25 +196,25 @@ Problem with_most_heads(Problem p) {
 }
 
 Problem aimed(Problem p, const Limits &limits, uint64_t seed) {
-  Dice dice(hash_values(seed, 'a'));
+  Rng rng(hash_values(seed, 'a'));
   if (p.family == Family::kMergeStates)
-    merge_many(p, dice);
+    merge_many(p, rng);
   else if (p.family == Family::kMergeState)
-    merge_wide(p, dice);
+    merge_wide(p, rng);
   else if (p.family == Family::kPaged)
-    aim_paged(p, limits, dice);
+    aim_paged(p, limits, rng);
   else if (p.family == Family::kCascade)
-    dice.upto(1) == 0 ? share_among_many(p, limits, dice) : share_long_prefix(p, limits, dice);
+    rng.upto(1) == 0 ? share_among_many(p, limits, rng) : share_long_prefix(p, limits, rng);
   fit_requests(p);
   return p;
 }
 
 Problem directed(Problem p, const Limits &limits, uint64_t seed) {
   const int one_in = p.family == Family::kMergeStates ? 3 : 7;
-  if (Dice(seed).between(1, one_in) == 1) return aimed(std::move(p), limits, seed);
-  Dice dice(hash_values(seed, 's'));
-  if (p.family == Family::kPaged && dice.upto(24) == 0) aim_at_shared_prefixes(p, limits, dice);
-  if (!p.foreign_tokens.empty() && dice.upto(3) == 0) end_shard_with_tile(p, limits, dice);
+  if (Rng(seed).between(1, one_in) == 1) return aimed(std::move(p), limits, seed);
+  Rng rng(hash_values(seed, 's'));
+  if (p.family == Family::kPaged && rng.upto(24) == 0) aim_at_shared_prefixes(p, limits, rng);
+  if (!p.foreign_tokens.empty() && rng.upto(3) == 0) end_shard_with_tile(p, limits, rng);
   fit_requests(p);
   return p;
 }

@@ -2,8 +2,8 @@
 // Paged cases in which sizes fit together.
 #pragma once
 
-#include "properties/case/dice.h"
 #include "properties/case/problem.h"
+#include "properties/case/rng.h"
 
 namespace assay {
 
@@ -12,10 +12,10 @@ namespace assay {
 /// requests than a planner's round; more splits than a warp has lanes; fewer head tiles
 /// than multiprocessors; more heads than 64; logits
 /// far from zero, far apart or hardly rising. What exceeds `limits`: directed.h.
-void aim_paged(Problem &p, const Limits &limits, Dice &dice);
+void aim_paged(Problem &p, const Limits &limits, Rng &rng);
 
 /// Requests that begin with the same pages, in trees and chains.
-void aim_at_shared_prefixes(Problem &p, const Limits &limits, Dice &dice);
+void aim_at_shared_prefixes(Problem &p, const Limits &limits, Rng &rng);
 
 /// For other lengths: a list of pages would not fit.
 void forget_pages(Problem &p);

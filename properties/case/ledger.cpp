@@ -32,11 +32,11 @@ bool is_day(std::string_view text) {
 
 } // namespace
 
-CaseStatus Standing::on(std::string_view today) const {
+CaseStatus LedgerEntry::on(std::string_view today) const {
   return status == CaseStatus::kQuarantined && today > until ? CaseStatus::kOpen : status;
 }
 
-std::string parse_status(std::string_view text, Standing &out) {
+std::string parse_status(std::string_view text, LedgerEntry &out) {
   if (text == "fixed" || text == "open") {
     out.status = text == "open" ? CaseStatus::kOpen : CaseStatus::kFixed;
     out.until.clear();
@@ -51,14 +51,14 @@ std::string parse_status(std::string_view text, Standing &out) {
   return "";
 }
 
-std::string format_status(const Standing &standing) {
-  switch (standing.status) {
+std::string format_status(const LedgerEntry &entry) {
+  switch (entry.status) {
   case CaseStatus::kFixed:
     return "fixed";
   case CaseStatus::kOpen:
     return "open";
   case CaseStatus::kQuarantined:
-    return std::string(kUntil) + standing.until;
+    return std::string(kUntil) + entry.until;
   }
   return "";
 }

@@ -13,11 +13,11 @@ enum class CaseStatus {
   kQuarantined ///< counts for nothing until its day is over; then it is open
 };
 
-struct Standing {
+struct LedgerEntry {
   CaseStatus status = CaseStatus::kFixed;
   std::string until; ///< of a quarantined one: its last day, "2026-12-31"
   std::string issue; ///< words or an address for the reader; may be empty
-  friend bool operator==(const Standing &, const Standing &) = default;
+  friend bool operator==(const LedgerEntry &, const LedgerEntry &) = default;
 
   /// What counts on the day `today` (YYYY-MM-DD): a quarantine that has ended is open.
   CaseStatus on(std::string_view today) const;
@@ -25,8 +25,8 @@ struct Standing {
 
 /// "fixed", "open" or "quarantined until YYYY-MM-DD" into status and day; otherwise what is wrong
 /// with the text, and `out` as it was.
-std::string parse_status(std::string_view text, Standing &out);
-std::string format_status(const Standing &standing);
+std::string parse_status(std::string_view text, LedgerEntry &out);
+std::string format_status(const LedgerEntry &entry);
 
 /// Of the clock, in UTC: "2026-12-31".
 std::string today();

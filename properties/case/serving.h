@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "properties/case/dice.h"
 #include "properties/case/problem.h"
+#include "properties/case/rng.h"
 
 namespace assay {
 
@@ -25,6 +25,6 @@ enum ServingUse : unsigned {
 std::vector<int> serving_kinds(Family family, unsigned use);
 
 /// A case of kind `kind` made of `p`, below full_limits().
-Problem serving_case(Problem p, int kind, Dice &dice);
+Problem serving_case(Problem p, int kind, Rng &rng);
 
 } // namespace assay

@@ -100,7 +100,7 @@ bool replay_file(const Session &session, const std::string &path, bool shape,
                  const std::vector<const Property *> &properties, KeptFindings &kept) {
   const Case c = load_case(path);
   const std::string now = today();
-  KeptFile file{path, c.standing, judge_kept(c.standing, {}, now), shape};
+  KeptFile file{path, c.entry, judge_kept(c.entry, {}, now), shape};
   const size_t before = kept.results.size();
   for (const assay_kernel *kernel : kernels) {
     if (static_cast<Family>(kernel->family) != c.problem.family) continue;
@@ -111,7 +111,7 @@ bool replay_file(const Session &session, const std::string &path, bool shape,
   for (size_t i = before; i < kept.results.size(); ++i)
     kinds.push_back(kept.results[i].result.kind);
   if (kinds.empty()) return false;
-  file.verdict = judge_kept(c.standing, kinds, now);
+  file.verdict = judge_kept(c.entry, kinds, now);
   kept.files.push_back(std::move(file));
   return true;
 }
@@ -161,7 +161,7 @@ int KeptFindings::undecided() const {
   return n;
 }
 
-int KeptFindings::standing(CaseStatus status) const {
+int KeptFindings::count(CaseStatus status) const {
   return static_cast<int>(std::count_if(files.begin(), files.end(), [&](const KeptFile &file) {
     return file.verdict.status == status;
   }));
@@ -256,7 +256,7 @@ void report_kept(const Session &session, const KeptFindings &kept) {
   for (const KeptFile &file : kept.files)
     if (file.verdict.unexpected_pass)
       out << fmt::format("{} {}\n", session.red("UNEXPECTED PASS"),
-                         unexpected_pass_text(file.path, file.standing));
+                         unexpected_pass_text(file.path, file.entry));
   if (session.options.quiet) return;
   if (kept.none_with_program)
     out << "no kept findings lie beside this program, or in a tree around it or this folder "
@@ -264,8 +264,8 @@ void report_kept(const Session &session, const KeptFindings &kept) {
   const int shapes = kept.shapes(), findings = static_cast<int>(kept.files.size()) - shapes;
   out << fmt::format(
       "replayed {} findings, {} fail{}{}{}\n", findings, kept.failed() - kept.failed_shapes(),
-      count_text(kept.standing(CaseStatus::kOpen), "open"),
-      count_text(kept.standing(CaseStatus::kQuarantined), "quarantined"),
+      count_text(kept.count(CaseStatus::kOpen), "open"),
+      count_text(kept.count(CaseStatus::kQuarantined), "quarantined"),
       kept.others > 0 ? fmt::format(" ({} about other kernels or properties skipped)", kept.others)
                       : "");
   const int refused = kept.refused_shapes(), run = shapes - refused;
@@ -286,8 +286,8 @@ nlohmann::json to_json(const KeptFindings &kept) {
                        {"same_as", r.same_as}});
   for (const KeptFile &file : kept.files)
     ledger.push_back({{"file", file.path},
-                      {"status", format_status(file.standing)},
-                      {"issue", file.standing.issue},
+                      {"status", format_status(file.entry)},
+                      {"issue", file.entry.issue},
                       {"findings", file.verdict.findings},
                       {"unexpected_pass", file.verdict.unexpected_pass}});
   return {{"folders", kept.folders},
@@ -297,8 +297,8 @@ nlohmann::json to_json(const KeptFindings &kept) {
           {"shapes_of_others", kept.other_shapes},
           {"skipped", kept.others},
           {"fail", kept.failed()},
-          {"open", kept.standing(CaseStatus::kOpen)},
-          {"quarantined", kept.standing(CaseStatus::kQuarantined)},
+          {"open", kept.count(CaseStatus::kOpen)},
+          {"quarantined", kept.count(CaseStatus::kQuarantined)},
           {"undecided", kept.undecided()},
           {"ledger", ledger},
           {"results", results}};

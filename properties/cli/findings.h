@@ -24,7 +24,7 @@ struct KeptResult {
 /// One file that concerns the selection.
 struct KeptFile {
   std::string path;
-  Standing standing;
+  LedgerEntry entry;
   KeptVerdict verdict;
   bool shape = false; ///< of corpus/shapes: nothing was ever wrong with it
 };
@@ -40,9 +40,9 @@ struct KeptFindings {
   int undecided() const;
   int shapes() const; ///< files
   int failed_shapes() const;
-  int refused_shapes() const;            ///< of which no kernel here ran any case
-  int other_shapes = 0;                  ///< about kernels and properties that are not selected
-  int standing(CaseStatus status) const; ///< files
+  int refused_shapes() const;         ///< of which no kernel here ran any case
+  int other_shapes = 0;               ///< about kernels and properties that are not selected
+  int count(CaseStatus status) const; ///< files
 };
 
 /// Replays every `.case` of the session's folders on the kernels and properties it names, as far as

@@ -64,7 +64,7 @@ gate::Options options_of(const CliOptions &o) {
 }
 
 /// Each step with the seconds since the start, so that a log says where the time goes.
-gate::Talk talk_of(const Session &session) {
+gate::Progress progress_of(const Session &session) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const bool quiet = session.options.quiet, live = session.streams.terminal && !quiet;
@@ -88,7 +88,7 @@ int command_gate(Session &session) {
   session.begin({{"complete", false}, {"seed", session.options.seed}, {"exit", kExitHarness}});
   nlohmann::json document;
   try {
-    document = gate::run_gate(options_of(session.options), talk_of(session));
+    document = gate::run_gate(options_of(session.options), progress_of(session));
   } catch (const gate::GateError &e) {
     throw CliError(static_cast<ExitCode>(e.code), e.what());
   } catch (const process::ProcessError &e) {

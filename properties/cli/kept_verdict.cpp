@@ -9,14 +9,14 @@
 
 namespace assay {
 
-KeptVerdict judge_kept(const Standing &standing, const std::vector<CheckResult::Kind> &results,
+KeptVerdict judge_kept(const LedgerEntry &entry, const std::vector<CheckResult::Kind> &results,
                        const std::string &today) {
   using Kind = CheckResult::Kind;
   const auto count = [&](Kind kind) {
     return static_cast<int>(std::count(results.begin(), results.end(), kind));
   };
   KeptVerdict out;
-  out.status = standing.on(today);
+  out.status = entry.on(today);
   if (out.status == CaseStatus::kQuarantined) return out;
   const int failures = count(Kind::kFail);
   if (out.status == CaseStatus::kOpen && failures > 0) return out;
@@ -33,10 +33,10 @@ std::string kept_word(CaseStatus status, CheckResult::Kind kind) {
   return verdict_word(kind);
 }
 
-std::string unexpected_pass_text(const std::string &path, const Standing &standing) {
+std::string unexpected_pass_text(const std::string &path, const LedgerEntry &entry) {
   return fmt::format("{}: its status is '{}', but it passes: set 'status = fixed'{}", path,
-                     format_status(standing),
-                     standing.issue.empty() ? "" : fmt::format(" (issue {})", standing.issue));
+                     format_status(entry),
+                     entry.issue.empty() ? "" : fmt::format(" (issue {})", entry.issue));
 }
 
 } // namespace assay

@@ -18,13 +18,13 @@ struct KeptVerdict {
 };
 
 /// Of all properties and kernels that ran on the case. An open case holds when one of them fails.
-KeptVerdict judge_kept(const Standing &standing, const std::vector<CheckResult::Kind> &results,
+KeptVerdict judge_kept(const LedgerEntry &entry, const std::vector<CheckResult::Kind> &results,
                        const std::string &today);
 
 /// Of one result: "pass", "FAIL", "open", "held" (quarantined) and so on.
 std::string kept_word(CaseStatus status, CheckResult::Kind kind);
 
 /// The line for an open case that passes.
-std::string unexpected_pass_text(const std::string &path, const Standing &standing);
+std::string unexpected_pass_text(const std::string &path, const LedgerEntry &entry);
 
 } // namespace assay

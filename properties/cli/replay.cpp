@@ -66,7 +66,7 @@ struct Replayed {
 
 std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
   std::vector<Replayed> out;
-  const bool held = loaded.c.standing.on(today()) == CaseStatus::kQuarantined;
+  const bool held = loaded.c.entry.on(today()) == CaseStatus::kQuarantined;
   for (const assay_kernel *kernel : loaded.kernels)
     for (const Property *property : loaded.properties) {
       if (!applies(*property, *kernel)) continue;
@@ -110,7 +110,7 @@ KeptVerdict verdict_of(const Loaded &loaded, const std::vector<Replayed> &result
   std::vector<CheckResult::Kind> kinds;
   for (const Replayed &r : results)
     kinds.push_back(r.result.kind);
-  return judge_kept(loaded.c.standing, kinds, today());
+  return judge_kept(loaded.c.entry, kinds, today());
 }
 
 std::string word_of(const Replayed &r, CaseStatus status) {
@@ -168,7 +168,7 @@ int command_replay(Session &session) {
     }
     if (verdict.unexpected_pass)
       session.streams.out << fmt::format("{} {}\n", session.red("UNEXPECTED PASS"),
-                                         unexpected_pass_text(loaded.path, loaded.c.standing));
+                                         unexpected_pass_text(loaded.path, loaded.c.entry));
   }
   document["exit"] = exit;
   return session.finish(document, exit);

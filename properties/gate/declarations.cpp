@@ -146,8 +146,9 @@ Comparison compare_declarations(const json &base, const json &head, const std::s
       out.red.push_back(line("declaration-wider", name, "is of another family"));
     if (!kernel.contains("declaration") || !at->second.contains("declaration") ||
         !head.contains("fields"))
-      out.notes.push_back(name + ": a side's assay does not say what it declares; each is judged "
-                                 "by its own declaration");
+      out.notes.push_back(name +
+                          ": a revision's assay does not say what it declares; each is judged "
+                          "by its own declaration");
     else
       compare(head.at("fields"), name, kernel.at("declaration"), at->second.at("declaration"), out);
   }

@@ -59,7 +59,7 @@ struct KeptKey {
   auto operator<=>(const KeptKey &) const = default;
 };
 
-/// Paths of two sides differ, names do not.
+/// Paths of two revisions differ, names do not.
 KeptKey key_of(const report::KeptTrouble &t) {
   return {fs::path(t.file).filename().string(), t.kernel, t.property};
 }
@@ -84,18 +84,18 @@ bool is_red(State state, const Replays &base, Seen seen) {
   return state == State::kFlaky && base.fails == 0 && !seen.base;
 }
 
-std::vector<Classed> classify(const SidePair &sides, const json &base, const json &head,
-                              const std::string &out, const Talk &talk) {
+std::vector<Classed> classify(const RevisionPair &revisions, const json &base, const json &head,
+                              const std::string &out, const Progress &progress) {
   std::vector<Classed> classed;
   const std::set<std::string> of_base = fingerprints(base), of_head = fingerprints(head);
   const auto judge = [&](Classed c, Seen seen) {
     c.file = keep(out, c);
-    talk.step(fmt::format("replay on both sides: {} {}", c.kernel, c.property));
-    c.head = replay(sides.head, c.file, c.fingerprint, talk);
-    c.base = replay(sides.base, c.file, c.fingerprint, talk);
+    progress.step(fmt::format("replay on both revisions: {} {}", c.kernel, c.property));
+    c.head = replay(revisions.head, c.file, c.fingerprint, progress);
+    c.base = replay(revisions.base, c.file, c.fingerprint, progress);
     c.state = state_of(c.base, c.head, seen);
     c.red = is_red(c.state, c.base, seen);
-    c.reproduce = replay_line(c.state == State::kFixed ? sides.base : sides.head, c.file);
+    c.reproduce = replay_line(c.state == State::kFixed ? revisions.base : revisions.head, c.file);
     classed.push_back(std::move(c));
   };
   for (const json &group : head.at("groups")) {
@@ -108,9 +108,9 @@ std::vector<Classed> classify(const SidePair &sides, const json &base, const jso
   return classed;
 }
 
-std::vector<Classed> classify_added(const SidePair &sides, const std::string &path,
+std::vector<Classed> classify_added(const RevisionPair &revisions, const std::string &path,
                                     const std::string &text, const std::string &out,
-                                    const Talk &talk) {
+                                    const Progress &progress) {
   Classed c;
   c.kernel = value_of(text, "kernel");
   c.property = value_of(text, "property");
@@ -118,9 +118,9 @@ std::vector<Classed> classify_added(const SidePair &sides, const std::string &pa
   c.fingerprint = fs::path(path).stem().string();
   c.case_text = text;
   c.file = keep(out, c);
-  talk.step("replay on both sides: " + path);
-  c.head = replay(sides.head, c.file, "", talk);
-  c.base = replay(sides.base, c.file, "", talk);
+  progress.step("replay on both revisions: " + path);
+  c.head = replay(revisions.head, c.file, "", progress);
+  c.base = replay(revisions.base, c.file, "", progress);
   const std::string status = value_of(text, "status");
   const bool must_pass = status.empty() || status == "fixed";
   if (c.head.fails > 0 && !must_pass) return {};
@@ -129,7 +129,7 @@ std::vector<Classed> classify_added(const SidePair &sides, const std::string &pa
   c.red = c.head.fails > 0;
   const Replays &shown = c.head.fails > 0 ? c.head : c.base;
   c.message = fmt::format("{}: {}", path, shown.message);
-  c.reproduce = replay_line(c.red ? sides.head : sides.base, c.file);
+  c.reproduce = replay_line(c.red ? revisions.head : revisions.base, c.file);
   return {c};
 }
 
@@ -142,7 +142,7 @@ RedLines kept_red_lines(const json &base, const json &head, std::vector<std::str
     const std::string text = fmt::format("{}: {}{}", key_of(t).file,
                                          t.property.empty() ? "" : t.property + ": ", t.message);
     if (before.count(key_of(t)) > 0)
-      notes.push_back("on both sides: " + text);
+      notes.push_back("on both revisions: " + text);
     else
       out.push_back({.id = t.kernel.empty() ? "ledger" : "kept-finding",
                      .text = text,
@@ -163,7 +163,7 @@ RedLines proof_red_lines(const json &base, const json &head, std::vector<std::st
     const std::string text =
         fmt::format("{}{}", gap.property.empty() ? "" : gap.property + ": ", gap.text);
     if (before.count({gap.kernel, gap.property}) > 0)
-      notes.push_back(fmt::format("not proved on either side: {} {}", gap.kernel, text));
+      notes.push_back(fmt::format("not proved on either revision: {} {}", gap.kernel, text));
     else
       out.push_back({.id = "not-proved",
                      .text = text,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both sides find, told apart by replay on both.
+// What both revisions find, told apart by replay on both.
 #pragma once
 
 #include "properties/gate/red_line.h"
-#include "properties/gate/side.h"
+#include "properties/gate/revision.h"
 
 namespace assay::gate {
 
@@ -12,7 +12,7 @@ struct Classed {
     kNew,   ///< head fails, base does not, or not in this way
     kKnown, ///< both fail in the same way
     kFixed, ///< base alone fails
-    kFlaky  ///< a side fails sometimes
+    kFlaky  ///< a revision fails sometimes
   };
   State state = State::kNew;
   bool red = false; ///< new, or flaky on head alone
@@ -33,20 +33,20 @@ struct Seen {
 Classed::State state_of(const Replays &base, const Replays &head, Seen seen);
 bool is_red(Classed::State state, const Replays &base, Seen seen);
 
-struct SidePair {
-  Side base, head;
+struct RevisionPair {
+  Revision base, head;
 };
 
 /// The groups of two documents of `check` over the same draws, head's first; cases are kept as
 /// files in `out`.
-std::vector<Classed> classify(const SidePair &sides, const json &base, const json &head,
-                              const std::string &out, const Talk &talk);
+std::vector<Classed> classify(const RevisionPair &revisions, const json &base, const json &head,
+                              const std::string &out, const Progress &progress);
 
 /// A case that head adds to the kept findings: fixed where base alone fails it, new where head
 /// fails it and its status is fixed; nothing where it passes on both, or is known to fail.
-std::vector<Classed> classify_added(const SidePair &sides, const std::string &path,
+std::vector<Classed> classify_added(const RevisionPair &revisions, const std::string &path,
                                     const std::string &text, const std::string &out,
-                                    const Talk &talk);
+                                    const Progress &progress);
 
 /// Kept findings that fail on head: regression where they do not on base, else a note.
 RedLines kept_red_lines(const json &base, const json &head, std::vector<std::string> &notes);

@@ -66,8 +66,8 @@ RedLine line_of(const Classed &c) {
 
 } // namespace
 
-Gate::Gate(const Options &options, const Talk &talk)
-    : options_(options), talk_(talk), start_(now()) {}
+Gate::Gate(const Options &options, const Progress &progress)
+    : options_(options), progress_(progress), start_(now()) {}
 
 double Gate::seconds() const { return now() - start_; }
 
@@ -86,12 +86,12 @@ bool Gate::blocked() const {
   return std::any_of(findings_.begin(), findings_.end(), [](const Classed &c) { return c.red; });
 }
 
-void Gate::hold_declarations(Matter &matter) {
-  talk_.step("what both sides declare");
-  const json base = list_kernels(matter.sides.base, talk_);
+void Gate::hold_declarations(JudgedChange &judged) {
+  progress_.step("what both revisions declare");
+  const json base = list_kernels(judged.revisions.base, progress_);
   json head;
   try {
-    head = list_kernels(matter.sides.head, talk_);
+    head = list_kernels(judged.revisions.head, progress_);
   } catch (const GateError &e) {
     throw GateError(kFinding, e.what());
   }
@@ -109,22 +109,22 @@ void Gate::hold_declarations(Matter &matter) {
   // Beside the cases: their reproduce lines name it.
   const std::filesystem::path folder = std::filesystem::absolute(options_.out);
   std::filesystem::create_directories(folder);
-  matter.sides.head.declaration = (folder / "declared-by-base.json").string();
-  std::ofstream(matter.sides.head.declaration) << base.dump();
+  judged.revisions.head.declaration = (folder / "declared-by-base.json").string();
+  std::ofstream(judged.revisions.head.declaration) << base.dump();
 }
 
-bool Gate::run(const Matter &matter, const CheckOrder &order) {
+bool Gate::run(const JudgedChange &judged, const CheckOrder &order) {
   const std::string what = fmt::format("{} cases a property, {}", order.cases, order.kernel);
   Round round{order.round, order.kernel, nothing_run(), {}};
   CheckOrder limited = order;
   if (of_base_.count(order.kernel) > 0) {
-    talk_.step("check base: " + what);
-    round.base = check(matter.sides.base, order, talk_);
+    progress_.step("check base: " + what);
+    round.base = check(judged.revisions.base, order, progress_);
     limited.seconds = kHeadPatience + kHeadFactor * round.base.at("seconds").get<double>();
   }
-  talk_.step("check head: " + what);
+  progress_.step("check head: " + what);
   try {
-    round.head = check(matter.sides.head, limited, talk_);
+    round.head = check(judged.revisions.head, limited, progress_);
   } catch (const GateError &e) {
     // Base's run of the same command gave one.
     add({{.id = "no-report",
@@ -135,13 +135,13 @@ bool Gate::run(const Matter &matter, const CheckOrder &order) {
           .reproduce = ""}});
     return false;
   }
-  judge_round(matter, round);
+  judge_round(judged, round);
   rounds_.push_back(std::move(round));
   return true;
 }
 
-void Gate::judge_round(const Matter &matter, const Round &round) {
-  for (Classed &c : classify(matter.sides, round.base, round.head, options_.out, talk_)) {
+void Gate::judge_round(const JudgedChange &judged, const Round &round) {
+  for (Classed &c : classify(judged.revisions, round.base, round.head, options_.out, progress_)) {
     const bool seen = std::any_of(findings_.begin(), findings_.end(), [&](const Classed &other) {
       return other.kernel == c.kernel && other.fingerprint == c.fingerprint &&
              other.state == c.state;
@@ -159,9 +159,10 @@ void Gate::judge_round(const Matter &matter, const Round &round) {
   if (report::verdict_word(round.head) != "FAIL") add(std::move(unproved));
 }
 
-void Gate::judge_added(const Matter &matter) {
-  for (const AddedCase &added : matter.added)
-    for (Classed &c : classify_added(matter.sides, added.path, added.text, options_.out, talk_)) {
+void Gate::judge_added(const JudgedChange &judged) {
+  for (const AddedCase &added : judged.added)
+    for (Classed &c :
+         classify_added(judged.revisions, added.path, added.text, options_.out, progress_)) {
       if (c.red) add({line_of(c)});
       findings_.push_back(std::move(c));
     }
@@ -169,7 +170,7 @@ void Gate::judge_added(const Matter &matter) {
 
 int Gate::long_cases(const std::vector<std::string> &kernels) const {
   if (options_.cases > 0) return options_.cases;
-  double cost = 0; // cost of both sides
+  double cost = 0; // cost of both revisions
   for (const Round &round : rounds_)
     if (std::find(kernels.begin(), kernels.end(), round.kernel) != kernels.end())
       cost += round.base.value("seconds", 0.0) + round.head.value("seconds", 0.0);
@@ -182,32 +183,32 @@ int Gate::long_cases(const std::vector<std::string> &kernels) const {
   return cases > first ? cases : 0;
 }
 
-std::vector<std::string> Gate::kernels_of(const Matter &matter, bool touched) const {
-  for (const std::string &name : matter.kernels)
+std::vector<std::string> Gate::kernels_of(const JudgedChange &judged, bool touched) const {
+  for (const std::string &name : judged.kernels)
     if (of_base_.count(name) + of_head_.count(name) == 0)
       throw GateError(kUsage, fmt::format("assay.toml: gate.kernels: there is no kernel {}", name));
   std::vector<std::string> out;
   for (const std::string &name : of_head_) {
     const bool asked =
-        matter.kernels.empty() ||
-        std::find(matter.kernels.begin(), matter.kernels.end(), name) != matter.kernels.end();
-    if (asked && touched == (matter.all_touched || matter.touched.count(name) > 0))
+        judged.kernels.empty() ||
+        std::find(judged.kernels.begin(), judged.kernels.end(), name) != judged.kernels.end();
+    if (asked && touched == (judged.all_touched || judged.touched.count(name) > 0))
       out.push_back(name);
   }
   return out;
 }
 
-bool Gate::short_round(const Matter &matter) {
+bool Gate::short_round(const JudgedChange &judged) {
   const double begin = seconds();
   for (const bool touched : {true, false}) {
-    for (const std::string &kernel : kernels_of(matter, touched))
-      if (!run(matter, {.kernel = kernel,
+    for (const std::string &kernel : kernels_of(judged, touched))
+      if (!run(judged, {.kernel = kernel,
                         .cases = short_cases(options_.budget),
                         .seed = options_.seed,
                         .round = 1}))
         return false;
     if (!blocked()) continue;
-    if (touched && !kernels_of(matter, false).empty())
+    if (touched && !kernels_of(judged, false).empty())
       note("blocked: kernels that the change does not touch were not run");
     break;
   }
@@ -215,25 +216,25 @@ bool Gate::short_round(const Matter &matter) {
   return true;
 }
 
-void Gate::long_round(const Matter &matter) {
+void Gate::long_round(const JudgedChange &judged) {
   const double begin = seconds();
-  const std::vector<std::string> kernels = kernels_of(matter, true);
+  const std::vector<std::string> kernels = kernels_of(judged, true);
   if (kernels.empty()) return;
   const int cases = long_cases(kernels);
   document_["plan"]["long_cases"] = cases;
   if (cases == 0) return note("the budget ended with the short run");
   for (const std::string &kernel : kernels)
-    if (!run(matter, {.kernel = kernel, .cases = cases, .seed = options_.seed + 1, .round = 2}))
+    if (!run(judged, {.kernel = kernel, .cases = cases, .seed = options_.seed + 1, .round = 2}))
       return;
   document_["plan"]["long_seconds"] = seconds() - begin;
 }
 
-void Gate::judge(Matter &matter) {
+void Gate::judge(JudgedChange &judged) {
   constexpr double kTenMinutes = 600;
   if (!(options_.budget > 0)) options_.budget = kTenMinutes;
-  add(std::move(matter.red));
+  add(std::move(judged.red));
   try {
-    hold_declarations(matter);
+    hold_declarations(judged);
   } catch (const GateError &e) {
     if (e.code != kFinding) throw;
     return add({{.id = "refused",
@@ -247,15 +248,15 @@ void Gate::judge(Matter &matter) {
                        {"short_cases", short_cases(options_.budget)},
                        {"long_cases", 0},
                        {"budget", options_.budget}};
-  judge_added(matter);
-  if (short_round(matter)) {
+  judge_added(judged);
+  if (short_round(judged)) {
     if (blocked())
       note("blocked by the short run: no long one");
     else
-      long_round(matter);
+      long_round(judged);
   }
-  if (options_.target == "cuda" && !blocked()) race(matter);
-  summarise(matter);
+  if (options_.target == "cuda" && !blocked()) race(judged);
+  summarise(judged);
 }
 
 void Gate::add_figures(Figures figures) {
@@ -264,7 +265,7 @@ void Gate::add_figures(Figures figures) {
     note(std::move(text));
 }
 
-void Gate::summarise(const Matter &matter) {
+void Gate::summarise(const JudgedChange &judged) {
   std::vector<CounterShift> counters;
   for (const Round &round : rounds_)
     for (CounterShift &shift : counter_shifts(round.base, round.head))
@@ -284,12 +285,12 @@ void Gate::summarise(const Matter &matter) {
               .reproduce = ""}});
       shifts_.push_back(std::move(shift));
     }
-  if (!matter.sides.base.plugin.empty())
-    add_figures(compare_size(matter.sides.base.plugin, matter.sides.head.plugin));
+  if (!judged.revisions.base.plugin.empty())
+    add_figures(compare_size(judged.revisions.base.plugin, judged.revisions.head.plugin));
   json &rows = document_["kernels"] = json::array();
   for (const Round &round : rounds_)
     for (const json &kernel : round.number == 1 ? round.head.at("kernels") : json::array())
-      rows.push_back(kernel_row(matter, kernel.at("name")));
+      rows.push_back(kernel_row(judged, kernel.at("name")));
 }
 
 } // namespace assay::gate

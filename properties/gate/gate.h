@@ -33,9 +33,9 @@ struct AddedCase {
   std::string path, text;
 };
 
-/// What is judged, once both sides are built.
-struct Matter {
-  SidePair sides;
+/// What is judged, once both revisions are built.
+struct JudgedChange {
+  RevisionPair revisions;
   std::vector<std::string> kernels; ///< that are judged; empty: all
   std::set<std::string> touched;    ///< kernels of head that the change concerns
   bool all_touched = true;
@@ -46,7 +46,7 @@ struct Matter {
 /// A gate in progress; what it knows becomes the document of `--json`.
 class Gate {
 public:
-  Gate(const Options &options, const Talk &talk);
+  Gate(const Options &options, const Progress &progress);
 
   void set_budget(double seconds) { options_.budget = seconds; }
   /// Where none was given.
@@ -54,9 +54,9 @@ public:
     if (options_.out.empty()) options_.out = folder;
   }
 
-  /// Runs both sides within what is left of the budget and adds what they show. A head that cannot
-  /// be asked for its kernels is a red line.
-  void judge(Matter &matter);
+  /// Runs both revisions within what is left of the budget and adds what they show. A head that
+  /// cannot be asked for its kernels is a red line.
+  void judge(JudgedChange &judged);
 
   void add(RedLines red);
   void add_figures(Figures figures);
@@ -69,38 +69,38 @@ public:
   json document() const;
   double seconds() const;
   const Options &options() const { return options_; }
-  const Talk &talk() const { return talk_; }
+  const Progress &progress() const { return progress_; }
 
 private:
-  /// One run of one kernel on both sides.
+  /// One run of one kernel on both revisions.
   struct Round {
     int number;
     std::string kernel;
     json base, head;
   };
-  void hold_declarations(Matter &matter);
+  void hold_declarations(JudgedChange &judged);
   /// The kernels of head that are asked for: those that the change touches, or the others.
   /// GateError for unknown ones.
-  std::vector<std::string> kernels_of(const Matter &matter, bool touched) const;
-  /// One run of both sides; false where head gave no report, which is a red line.
-  bool run(const Matter &matter, const CheckOrder &order);
+  std::vector<std::string> kernels_of(const JudgedChange &judged, bool touched) const;
+  /// One run of both revisions; false where head gave no report, which is a red line.
+  bool run(const JudgedChange &judged, const CheckOrder &order);
   /// Those that the change touches, then the others unless it is blocked; false where head gave no
   /// report.
-  bool short_round(const Matter &matter);
-  void long_round(const Matter &matter);
+  bool short_round(const JudgedChange &judged);
+  void long_round(const JudgedChange &judged);
   /// A property, for these kernels in what is left of the budget; 0: too little.
   int long_cases(const std::vector<std::string> &kernels) const;
-  /// On a GPU: how fast the touched kernels are that both sides have.
-  void race(const Matter &matter);
-  void judge_round(const Matter &matter, const Round &round);
-  void judge_added(const Matter &matter);
-  void summarise(const Matter &matter);
+  /// On a GPU: how fast the touched kernels are that both revisions have.
+  void race(const JudgedChange &judged);
+  void judge_round(const JudgedChange &judged, const Round &round);
+  void judge_added(const JudgedChange &judged);
+  void summarise(const JudgedChange &judged);
   bool blocked() const; ///< by a finding
-  json kernel_row(const Matter &matter, const std::string &name) const;
+  json kernel_row(const JudgedChange &judged, const std::string &name) const;
   bool red() const;
 
   Options options_;
-  Talk talk_;
+  Progress progress_;
   double start_;
   json document_ = json::object();
   RedLines red_;
@@ -112,6 +112,6 @@ private:
 };
 
 /// The whole gate: two libraries, a plugin's repository, or this one.
-json run_gate(const Options &options, const Talk &talk);
+json run_gate(const Options &options, const Progress &progress);
 
 } // namespace assay::gate

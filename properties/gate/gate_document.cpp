@@ -49,8 +49,8 @@ int cases_of(const json &document, const std::string &kernel) {
 
 } // namespace
 
-json Gate::kernel_row(const Matter &matter, const std::string &name) const {
-  json row = {{"name", name}, {"touched", matter.all_touched || matter.touched.count(name) > 0},
+json Gate::kernel_row(const JudgedChange &judged, const std::string &name) const {
+  json row = {{"name", name}, {"touched", judged.all_touched || judged.touched.count(name) > 0},
               {"cases", 0},   {"base_cases", 0},
               {"new", 0},     {"known", 0},
               {"fixed", 0},   {"flaky", 0}};

@@ -9,7 +9,7 @@
 
 namespace assay::gate {
 
-/// The sides of a change as guards read them.
+/// The revisions of a change as guards read them.
 struct ChangeText {
   std::vector<Change> changes;
   std::function<Room(const std::string &path)> room;

@@ -25,7 +25,7 @@ process::Ended assay(const std::string &program, std::vector<std::string> words,
                        .environment = {},
                        .log = "",
                        .seconds = seconds,
-                       .waiting = gate.talk().waiting});
+                       .waiting = gate.progress().waiting});
 }
 
 double left(const Gate &gate) { return gate.options().budget - gate.seconds(); }
@@ -61,7 +61,7 @@ std::vector<std::string> shuffled(std::vector<std::string> names, uint64_t seed)
 } // namespace
 
 void judge_right_kernels(const std::string &program, Gate &gate) {
-  gate.talk().step("head: assay check");
+  gate.progress().step("head: assay check");
   const process::Ended ended =
       assay(program, {"check", "--quiet", "--cases", "10"}, std::max(left(gate), kMin), gate);
   if (ended.code == 124)
@@ -73,7 +73,7 @@ void judge_right_kernels(const std::string &program, Gate &gate) {
 
 void judge_mutants(const std::vector<std::string> &mutants, const std::string &program,
                    const std::function<std::string()> &program_of_base, Gate &gate) {
-  gate.talk().step(fmt::format("head: {} mutants", mutants.size()));
+  gate.progress().step(fmt::format("head: {} mutants", mutants.size()));
   int seen = 0, equal = 0, unknown = 0, ran = 0;
   for (const std::string &mutant : shuffled(mutants, gate.options().seed)) {
     if (ran > 0 && !(left(gate) > 0)) break;

@@ -60,7 +60,7 @@ std::string kernels(const json &document) {
   if (document.at("kernels").empty()) return "";
   std::string out =
       "<h2>Kernels</h2>\n<p class=\"soft\">Findings by where they stand; O, LSE: worst error over "
-      "what is allowed, on each side.</p>\n<div class=\"scroll\"><table>\n<thead><tr>";
+      "what is allowed, on each revision.</p>\n<div class=\"scroll\"><table>\n<thead><tr>";
   for (const char *name : {"kernel", "touched", "cases", "new", "known", "fixed", "flaky", "O base",
                            "O head", "LSE base", "LSE head"})
     out += fmt::format("<th>{}</th>", name);
@@ -71,8 +71,8 @@ std::string kernels(const json &document) {
     for (const char *count : {"cases", "new", "known", "fixed", "flaky"})
       out += fmt::format("<td>{}</td>", text_of(k, count));
     for (const char *error : {"error_o", "error_lse"})
-      for (const char *side : {"base", "head"})
-        out += fmt::format("<td>{}</td>", ratio_text(k.at(error).at(side).get<double>()));
+      for (const char *revision : {"base", "head"})
+        out += fmt::format("<td>{}</td>", ratio_text(k.at(error).at(revision).get<double>()));
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";

@@ -27,33 +27,35 @@ bool of_every_kernel(const std::string &path) {
   return path.starts_with("kernels/api/") || path.ends_with("CMakeLists.txt");
 }
 
-void find_touched(const Proposal &proposal, const ChangeText &text, bool all, Matter &matter) {
+void find_touched(const Proposal &proposal, const ChangeText &text, bool all,
+                  JudgedChange &judged) {
   const IncludeGraph graph(proposal.repository.files(proposal.head), text.head);
   const auto files = own_kernel_files(graph, text.head);
-  matter.touched = touched_kernels(files, proposal.changes);
-  matter.all_touched = all;
+  judged.touched = touched_kernels(files, proposal.changes);
+  judged.all_touched = all;
   for (const Change &change : proposal.changes) {
     if (text.room(change.path) != Room::kKernel) continue;
     // A file that went may have been anyone's.
-    if (of_every_kernel(change.path) || change.how == How::kDeleted) matter.all_touched = true;
+    if (of_every_kernel(change.path) || change.how == How::kDeleted) judged.all_touched = true;
   }
-  matter.all_touched |= matter.touched.size() == files.size();
+  judged.all_touched |= judged.touched.size() == files.size();
 }
 
 /// Fewer things to build: the program alone. Without precompiled headers, whose bytes follow the
-/// path of a tree: so a compiler cache has what both sides share.
-void build_assay(const Gate &gate, const std::string &side, const Worktree &tree, bool mutants) {
+/// path of a tree: so a compiler cache has what both revisions share.
+void build_assay(const Gate &gate, const std::string &revision, const Worktree &tree,
+                 bool mutants) {
   const std::string log = tree.folder() + ".log";
   const std::string jobs = std::to_string(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   const std::string &target = gate.options().target;
-  build(gate, "configure " + side,
+  build(gate, "configure " + revision,
         {"cmake", "--preset", target, "-DASSAY_TESTS=OFF", "-DASSAY_INSTALL=OFF",
          "-DASSAY_PRECOMPILE=OFF", mutants ? "-DASSAY_MUTANTS=ON" : "-DASSAY_MUTANTS=OFF"},
         tree.folder(), log);
   std::vector<std::string> words = {"cmake", "--build", "--preset", target,
                                     "-j",    jobs,      "--target", "assay"};
   if (target == "cuda") words.emplace_back("assay_shared"); // for Gate::race
-  build(gate, "build " + side, words, tree.folder(), log);
+  build(gate, "build " + revision, words, tree.folder(), log);
 }
 
 /// A base that does not build is no fault of the change.
@@ -65,7 +67,7 @@ void build_base(const Gate &gate, const Worktree &tree, bool mutants) {
   }
 }
 
-Side side_of(const Gate &gate, const std::string &name, const std::string &tree) {
+Revision revision_of(const Gate &gate, const std::string &name, const std::string &tree) {
   return {.name = name,
           .program = program_of(tree, gate.options().target),
           .plugin = "",
@@ -97,16 +99,18 @@ void overlay(const Proposal &proposal, const Worktree &tree) {
     if (overlaid(change.path)) tree.take(proposal.head, change);
 }
 
-void judge_kernels(const Proposal &proposal, const ChangeText &text, Matter &matter, Gate &gate) {
-  find_touched(proposal, text, gate.options().all, matter);
+void judge_kernels(const Proposal &proposal, const ChangeText &text, JudgedChange &judged,
+                   Gate &gate) {
+  find_touched(proposal, text, gate.options().all, judged);
   const Worktree head(proposal.repository, proposal.work + "/head", proposal.base);
   overlay(proposal, head);
   const std::string base_folder = proposal.work + "/base";
-  matter.sides = {side_of(gate, "base", base_folder), side_of(gate, "head", head.folder())};
-  make_folders(proposal.work, matter);
+  judged.revisions = {revision_of(gate, "base", base_folder),
+                      revision_of(gate, "head", head.folder())};
+  make_folders(proposal.work, judged);
   std::optional<Worktree> base; // where reports of it are kept, it may not be needed
-  matter.sides.base.kept_reports = reports_of_base(proposal, gate.options().target);
-  matter.sides.base.build = [&] {
+  judged.revisions.base.kept_reports = reports_of_base(proposal, gate.options().target);
+  judged.revisions.base.build = [&] {
     if (base) return;
     base.emplace(proposal.repository, base_folder, proposal.base);
     build_base(gate, *base, false);
@@ -114,18 +118,18 @@ void judge_kernels(const Proposal &proposal, const ChangeText &text, Matter &mat
   try {
     build_assay(gate, "head's kernels in base's tree", head, false);
   } catch (const GateError &e) {
-    gate.add(std::move(matter.red));
+    gate.add(std::move(judged.red));
     return gate.add({red_build(e.what())});
   }
   gate.add_figures(compare_figures(text.base(kFigures), text.head(kFigures)));
-  gate.judge(matter);
+  gate.judge(judged);
 }
 
 /// Whether head's harness still lets right kernels pass and notices wrong ones.
-void judge_harness(const Proposal &proposal, Matter &matter, Gate &gate) {
+void judge_harness(const Proposal &proposal, JudgedChange &judged, Gate &gate) {
   constexpr double kTenMinutes = 600;
   if (!(gate.options().budget > 0)) gate.set_budget(kTenMinutes);
-  gate.add(std::move(matter.red));
+  gate.add(std::move(judged.red));
   gate.describe("plan", {{"kind", "mutants"}});
   const Worktree head(proposal.repository, proposal.work + "/head", proposal.head);
   try {
@@ -158,15 +162,15 @@ bool is_own(const Repository &repository, const std::string &commit) {
 
 void gate_own(const Proposal &proposal, Gate &gate) {
   const ChangeText text = proposal.text(own_room);
-  Matter matter;
-  matter.red = guarded(text);
-  matter.added = added_cases(text);
-  if (gate.options().all || touches(text, Room::kKernel) || !matter.added.empty())
-    return judge_kernels(proposal, text, matter, gate);
+  JudgedChange judged;
+  judged.red = guarded(text);
+  judged.added = added_cases(text);
+  if (gate.options().all || touches(text, Room::kKernel) || !judged.added.empty())
+    return judge_kernels(proposal, text, judged, gate);
   if (touches(text, Room::kJudge) || touches(text, Room::kGenerator) ||
       touches(text, Room::kMutant))
-    return judge_harness(proposal, matter, gate);
-  gate.add(std::move(matter.red));
+    return judge_harness(proposal, judged, gate);
+  gate.add(std::move(judged.red));
   gate.describe("plan", {{"kind", "nothing"}});
 }
 

@@ -36,7 +36,7 @@ void compare(ErrorShift &shift, double base, double head, std::vector<double> &q
   quotients.push_back(head / base);
 }
 
-/// Other cases on both sides, or findings, of which the first ended the run: nothing to compare.
+/// Runs over other cases, or with findings (the first one ends a run), cannot be compared.
 bool comparable(const json &base, const json &head) {
   return base.at("cases") == head.at("cases") && base.at("findings") == 0 &&
          head.at("findings") == 0;

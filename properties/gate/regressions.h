@@ -3,12 +3,12 @@
 #pragma once
 
 #include "properties/gate/red_line.h"
-#include "properties/gate/side.h"
+#include "properties/gate/revision.h"
 
 namespace assay::gate {
 
 /// How the error of one output of one kernel moved: over the properties that ran the same draws on
-/// both sides, and differ.
+/// both revisions, and differ.
 struct ErrorShift {
   std::string kernel, output; ///< "o" or "lse"
   double base = 0, head = 0;  ///< worst error over bound
@@ -26,7 +26,7 @@ std::vector<ErrorShift> error_shifts(const json &base, const json &head);
 double sign_test(int more, int less);
 
 /// How often a kernel did something on the executor, over the properties that ran the same draws on
-/// both sides. Runs are deterministic, so that any difference is one of the kernels.
+/// both revisions. Runs are deterministic, so that any difference is one of the kernels.
 struct CounterShift {
   std::string kernel, counter;
   uint64_t base = 0, head = 0;
@@ -36,7 +36,8 @@ struct CounterShift {
 /// that counts nothing.
 std::vector<CounterShift> counter_shifts(const json &base, const json &head);
 
-/// What else is measured of both sides; each a line of the report, red ones with the id "figures".
+/// What else is measured of both revisions: a line of the report each. Red ones have the id
+/// "figures".
 struct Figures {
   RedLines red;
   std::vector<std::string> notes;

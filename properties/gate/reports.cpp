@@ -15,9 +15,9 @@ using report::code_span;
 using report::ratio_text;
 using report::text_of;
 
-std::string side_text(const json &document, const char *side) {
-  if (!document.contains(side)) return side;
-  const json &s = document.at(side);
+std::string revision_text(const json &document, const char *revision) {
+  if (!document.contains(revision)) return revision;
+  const json &s = document.at(revision);
   const std::string commit = text_of(s, "commit").substr(0, 8);
   return commit.empty() ? text_of(s, "name") : fmt::format("{} ({})", text_of(s, "name"), commit);
 }
@@ -86,10 +86,10 @@ std::string verdict_word(const json &document) {
 }
 
 std::string summary_line(const json &document) {
-  return fmt::format("{}: {} -> {}, target {}, seed {}, {:.1f} s",
-                     counted(document.at("red").size(), "red line"), side_text(document, "base"),
-                     side_text(document, "head"), text_of(document, "target"),
-                     text_of(document, "seed"), document.at("seconds").get<double>());
+  return fmt::format(
+      "{}: {} -> {}, target {}, seed {}, {:.1f} s", counted(document.at("red").size(), "red line"),
+      revision_text(document, "base"), revision_text(document, "head"), text_of(document, "target"),
+      text_of(document, "seed"), document.at("seconds").get<double>());
 }
 
 std::string screen(const json &document) {

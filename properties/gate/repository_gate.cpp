@@ -35,7 +35,7 @@ private:
   int fd_;
 };
 
-json side_json(const std::string &name, const std::string &commit) {
+json revision_json(const std::string &name, const std::string &commit) {
   return {{"name", name}, {"commit", commit}};
 }
 
@@ -43,29 +43,29 @@ void gate_libraries(const Options &options, Gate &gate) {
   std::string work = (fs::temp_directory_path() / "assay-gate-XXXXXX").string();
   if (mkdtemp(work.data()) == nullptr) throw GateError(kHarness, work + ": cannot write");
   gate.set_out("findings");
-  Matter matter;
-  matter.sides.base = {.name = "base",
-                       .program = options.program,
-                       .plugin = fs::absolute(options.base_plugin).string(),
-                       .worker = "",
-                       .declaration = "",
-                       .target = options.target,
-                       .findings = "",
-                       .folder = "",
-                       .program_shown = "assay",
-                       .plugin_shown = "",
-                       .worker_shown = "",
-                       .kept_reports = "",
-                       .own_library = "",
-                       .build = nullptr};
-  matter.sides.head = matter.sides.base;
-  matter.sides.head.name = "head";
-  matter.sides.head.plugin = fs::absolute(options.head_plugin).string();
-  make_folders(work, matter);
+  JudgedChange judged;
+  judged.revisions.base = {.name = "base",
+                           .program = options.program,
+                           .plugin = fs::absolute(options.base_plugin).string(),
+                           .worker = "",
+                           .declaration = "",
+                           .target = options.target,
+                           .findings = "",
+                           .folder = "",
+                           .program_shown = "assay",
+                           .plugin_shown = "",
+                           .worker_shown = "",
+                           .kept_reports = "",
+                           .own_library = "",
+                           .build = nullptr};
+  judged.revisions.head = judged.revisions.base;
+  judged.revisions.head.name = "head";
+  judged.revisions.head.plugin = fs::absolute(options.head_plugin).string();
+  make_folders(work, judged);
   gate.describe("base", {{"name", options.base_plugin}});
   gate.describe("head", {{"name", options.head_plugin}});
   gate.describe("mode", "libraries");
-  gate.judge(matter);
+  gate.judge(judged);
   fs::remove_all(work);
 }
 
@@ -79,8 +79,8 @@ void gate_repository(const Options &options, Gate &gate) {
   fs::create_directories(work);
   const Lock lock(work + "/lock");
   gate.set_out(work + "/findings");
-  gate.describe("base", side_json(options.base, base));
-  gate.describe("head", side_json(options.head.empty() ? "working tree" : options.head, head));
+  gate.describe("base", revision_json(options.base, base));
+  gate.describe("head", revision_json(options.head.empty() ? "working tree" : options.head, head));
   Proposal proposal{repository, base, head, repository.changes(base, head), work};
   json files = json::array();
   for (const Change &change : proposal.changes)
@@ -107,11 +107,11 @@ ChangeText Proposal::text(std::function<Room(const std::string &path)> room) con
           .added = [&r, b, h](const std::string &path) { return r.added_lines(b, h, path); }};
 }
 
-void make_folders(const std::string &work, Matter &matter) {
-  for (Side *side : {&matter.sides.base, &matter.sides.head}) {
-    side->folder = work + "/" + side->name + "-run";
-    fs::remove_all(side->folder);
-    fs::create_directories(side->folder);
+void make_folders(const std::string &work, JudgedChange &judged) {
+  for (Revision *revision : {&judged.revisions.base, &judged.revisions.head}) {
+    revision->folder = work + "/" + revision->name + "-run";
+    fs::remove_all(revision->folder);
+    fs::create_directories(revision->folder);
   }
 }
 
@@ -134,12 +134,12 @@ std::vector<AddedCase> added_cases(const ChangeText &text) {
 
 void build(const Gate &gate, const std::string &what, const std::vector<std::string> &words,
            const std::string &folder, const std::string &log) {
-  gate.talk().step(what);
+  gate.progress().step(what);
   const process::Ended ended = process::run({.words = words,
                                              .folder = folder,
                                              .environment = {},
                                              .log = log,
-                                             .waiting = gate.talk().waiting});
+                                             .waiting = gate.progress().waiting});
   if (ended.ok()) return;
   std::string why = process::last_line(ended.err);
   for (const std::string *text : {&ended.out, &ended.err})
@@ -161,8 +161,8 @@ std::set<std::string> touched_kernels(const std::map<std::string, std::set<std::
   return out;
 }
 
-json run_gate(const Options &options, const Talk &talk) {
-  Gate gate(options, talk);
+json run_gate(const Options &options, const Progress &progress) {
+  Gate gate(options, progress);
   if (!options.base_plugin.empty())
     gate_libraries(options, gate);
   else

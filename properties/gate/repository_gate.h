@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A change in a git repository: both sides built, guards read, touched kernels named.
+// A change in a git repository: both revisions built, guards read, touched kernels named.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ struct Proposal {
   ChangeText text(std::function<Room(const std::string &path)> room) const;
 };
 
-/// The gate of a repository with an assay.toml: both sides are judged by the running assay.
+/// The gate of a repository with an assay.toml: both revisions are judged by the running assay.
 void gate_plugin(const Proposal &proposal, Gate &gate);
 
 /// The gate of this repository: head's kernels in base's tree, judged by the assay built from it;
@@ -33,8 +33,8 @@ bool is_own(const Repository &repository, const std::string &commit);
 void build(const Gate &gate, const std::string &what, const std::vector<std::string> &words,
            const std::string &folder, const std::string &log);
 
-/// Folders in `work` for what the sides write, new in every run.
-void make_folders(const std::string &work, Matter &matter);
+/// Folders in `work` for what the revisions write, new in every run.
+void make_folders(const std::string &work, JudgedChange &judged);
 
 /// Folder in which reports of base are kept, for gates of the same base by the same `judge`; those
 /// of others are removed.

@@ -18,21 +18,28 @@ namespace {
 /// Nothing but the run itself tells how long it takes: many cells, and a kernel may hang.
 constexpr double kPatience = 900;
 
-json run_bench(const SidePair &sides, const Side &head, const std::vector<std::string> &kernels,
-               const Talk &talk, process::Ended &ended) {
-  const std::string file = sides.base.folder + "/speed.json";
+json run_bench(const RevisionPair &revisions, const Revision &head,
+               const std::vector<std::string> &kernels, const Progress &progress,
+               process::Ended &ended) {
+  const std::string file = revisions.base.folder + "/speed.json";
   std::error_code ignored;
   std::filesystem::remove(file, ignored);
-  std::vector<std::string> words = {
-      sides.base.program, "bench", "--against", sides.base.library(), "--plugin", head.library(),
-      "--json",           file,    "--kernel"};
+  std::vector<std::string> words = {revisions.base.program,
+                                    "bench",
+                                    "--against",
+                                    revisions.base.library(),
+                                    "--plugin",
+                                    head.library(),
+                                    "--json",
+                                    file,
+                                    "--kernel"};
   words.insert(words.end(), kernels.begin(), kernels.end());
   ended = process::run({.words = words,
-                        .folder = sides.base.folder,
+                        .folder = revisions.base.folder,
                         .environment = {},
-                        .log = sides.base.folder + "/log",
+                        .log = revisions.base.folder + "/log",
                         .seconds = kPatience,
-                        .waiting = talk.waiting});
+                        .waiting = progress.waiting});
   std::ifstream in(file);
   return json::parse(in, nullptr, false);
 }
@@ -82,16 +89,17 @@ RedLine red(const char *id, const std::string &kernel, std::string text) {
 
 } // namespace
 
-json measure_speed(const SidePair &sides, const std::vector<std::string> &kernels,
-                   const Talk &talk) {
-  talk.step("speed of base and head, in turns");
+json measure_speed(const RevisionPair &revisions, const std::vector<std::string> &kernels,
+                   const Progress &progress) {
+  progress.step("speed of base and head, in turns");
   process::Ended ended, of_base;
-  json out = run_bench(sides, sides.head, kernels, talk, ended);
+  json out = run_bench(revisions, revisions.head, kernels, progress, ended);
   if (!out.is_discarded() && (ended.code == kPass || ended.code == kFinding)) return out;
   const std::string said = process::last_line(ended.err.empty() ? ended.out : ended.err);
   const std::string why =
       fmt::format("assay bench ended with {}: {}", ended.code, said.empty() ? "no word" : said);
-  if (run_bench(sides, sides.base, kernels, talk, of_base).is_discarded() || !of_base.ok())
+  if (run_bench(revisions, revisions.base, kernels, progress, of_base).is_discarded() ||
+      !of_base.ok())
     throw GateError(kHarness, why + "; so it does of base alone");
   throw GateError(kFinding, why + "; of base alone it does not");
 }
@@ -122,14 +130,14 @@ Figures judge_speed(const json &document) {
   return out;
 }
 
-void Gate::race(const Matter &matter) {
-  if (!matter.sides.base.worker.empty()) return; // bench times libraries
+void Gate::race(const JudgedChange &judged) {
+  if (!judged.revisions.base.worker.empty()) return; // bench times libraries
   std::vector<std::string> both;
-  for (const std::string &kernel : kernels_of(matter, true))
+  for (const std::string &kernel : kernels_of(judged, true))
     if (of_base_.count(kernel) > 0) both.push_back(kernel);
   if (both.empty()) return;
   try {
-    const json measured = measure_speed(matter.sides, both, talk_);
+    const json measured = measure_speed(judged.revisions, both, progress_);
     add_figures(judge_speed(measured));
     document_["speed"] = measured;
   } catch (const GateError &e) {

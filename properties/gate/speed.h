@@ -7,10 +7,10 @@
 
 namespace assay::gate {
 
-/// The document of base's `assay bench --against` over these kernels, both sides' libraries in one
-/// run. A harness error where it says nothing of base against itself either.
-json measure_speed(const SidePair &sides, const std::vector<std::string> &kernels,
-                   const Talk &talk);
+/// The document of base's `assay bench --against` over these kernels, with both libraries in one
+/// run. It is a harness error where base against itself has no line either.
+json measure_speed(const RevisionPair &revisions, const std::vector<std::string> &kernels,
+                   const Progress &progress);
 
 /// Judges that document, a line per kernel: "timed-outputs" where head wrote other bits while it
 /// was timed than before, or an oracle rejects them, "envelope-narrower" where it refuses a cell

@@ -33,7 +33,7 @@ std::string place_of(const Hazard &h) {
   case Hazard::Kind::kHung:
     return "the kernel has not returned for # s";
   case Hazard::Kind::kChannel:
-    return "the kernel closed or spoilt the channel of its process";
+    return "the kernel closed or corrupted the channel of its process";
   case Hazard::Kind::kNoReply:
     return "the kernel's process sent no sound reply";
   }

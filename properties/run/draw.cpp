@@ -35,8 +35,8 @@ std::vector<int> serving_kinds_of(const Property &property, Family family) {
 /// `limits` then let it through.
 Problem with_serving_sizes(const Problem &p, int kind, uint64_t seed, bool fixed_splits,
                            Limits &limits) {
-  Dice dice(hash_values(seed, 'v'));
-  Problem out = serving_case(p, kind, dice);
+  Rng rng(hash_values(seed, 'v'));
+  Problem out = serving_case(p, kind, rng);
   if (fixed_splits && out.num_splits == 0) out.num_splits = 2 + kind % 5;
   limits = full_limits();
   return out;

@@ -24,7 +24,7 @@ namespace {
 
 Hazard lost_channel() {
   return {.kind = Hazard::Kind::kChannel,
-          .text = "the kernel closed or spoilt the channel of its process"};
+          .text = "the kernel closed or corrupted the channel of its process"};
 }
 
 Hazard death_of(int status) {

@@ -20,7 +20,7 @@ struct Hazard {
     kSignal,   ///< its process died
     kGone,     ///< its process is no more, and did not say how
     kHung,     ///< it has not returned in time
-    kChannel,  ///< it closed or spoilt the channel of its process
+    kChannel,  ///< it closed or corrupted the channel of its process
     kNoReply   ///< its process, or the worker, sent no sound reply
   };
   static constexpr Kind kLast = Kind::kNoReply;

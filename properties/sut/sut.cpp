@@ -94,7 +94,7 @@ std::string unknown_to(const assay_kernel &kernel, const Problem &p) {
 /// Asks a kernel about calls that it should refuse, and keeps what it does not refuse.
 class BadCallAsker {
 public:
-  /// `params` is a right call, which is spoilt before each question.
+  /// `params` is a right call, which is corrupted before each question.
   BadCallAsker(const assay_kernel &kernel, AbiParams &params, std::vector<WrongAnswer> &wrong)
       : kernel_(kernel), params_(params), wrong_(wrong), plan_bytes_(bytes_of_plan()),
         plan_(plan_bytes_) {}

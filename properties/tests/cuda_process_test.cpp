@@ -26,12 +26,12 @@ Problem small_case() {
   return p;
 }
 
-/// The first time `spoilt`, then the kernel itself.
-CheckResult first_and_next(assay_status (*spoilt)(const void *), CheckResult &next) {
+/// The first time `corrupted`, then the kernel itself.
+CheckResult first_and_next(assay_status (*corrupted)(const void *), CheckResult &next) {
   assay_kernel kernel = cuda_kernel("paged_attention_v1");
   static assay_status (*run)(const void *);
   const auto right = kernel.run;
-  run = spoilt;
+  run = corrupted;
   kernel.run = [](const void *params) { return run(params); };
   const auto sut = make_process_sut(kernel);
   const CheckResult first = run_problem(small_case(), *sut).check;

@@ -38,8 +38,8 @@ TEST(Directed, EveryCaseIsText) {
 }
 
 Problem serving(Family family, int kind, uint64_t seed) {
-  Dice dice(seed);
-  return serving_case(draw_problem(check_limits(), family, seed), kind, dice);
+  Rng rng(seed);
+  return serving_case(draw_problem(check_limits(), family, seed), kind, rng);
 }
 
 TEST(Serving, EveryCaseIsText) {

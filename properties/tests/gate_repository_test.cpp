@@ -41,8 +41,8 @@ TEST_F(GateRepository, AWrongKernelIsBlockedWithACaseAndAgainOnARerun) {
   Options o = options();
   o.base = "old";
   o.head = "main";
-  const Talk talk{.step = [](const std::string &) {}, .waiting = nullptr};
-  const json first = run_gate(o, talk), second = run_gate(o, talk);
+  const Progress progress{.step = [](const std::string &) {}, .waiting = nullptr};
+  const json first = run_gate(o, progress), second = run_gate(o, progress);
   EXPECT_EQ(first.at("exit"), kFinding);
   ASSERT_EQ(red_ids(first), Ids{"new-finding"});
   EXPECT_EQ(first.at("red"), second.at("red"));

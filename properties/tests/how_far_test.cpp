@@ -21,14 +21,14 @@ std::string of_lse(const Problem &p, double got, double expected) {
 /// A right kernel, but for the first element of O.
 template <class Change>
 Origin origin_with(Change change) {
-  static Change spoil = change;
+  static Change corrupt = change;
   assay_kernel kernel = reference::kernel("reference_v1");
   kernel.run = [](const void *params) -> assay_status {
     const auto &p = *static_cast<const assay_paged_params *>(params);
     auto *o = static_cast<uint16_t *>(p.o);
     const uint16_t before = *o;
     const assay_status status = reference::kernel("reference_v1").run(params);
-    *o = spoil(p, before, *o);
+    *o = corrupt(p, before, *o);
     return status;
   };
   Problem p;

@@ -32,10 +32,10 @@ struct Both {
   oracle::Report there, host;
 };
 
-/// Runs of drawn cases that the process takes, and the host's reports of them. `spoil`: the last
+/// Runs of drawn cases that the process takes, and the host's reports of them. `corrupt`: the last
 /// bit but one of an output of each.
 std::vector<Both> judged_twice(const assay_kernel &kernel, int cases, uint64_t first_seed,
-                               bool spoil) {
+                               bool corrupt) {
   std::vector<Both> out;
   const auto sut = make_simt_sut(kernel);
   sut->set_replays_scores(true);
@@ -44,7 +44,7 @@ std::vector<Both> judged_twice(const assay_kernel &kernel, int cases, uint64_t f
        ++seed) {
     Outcome run = run_problem(draw_problem(fuzz_limits(), sut->family(), seed), *sut);
     if (!run.ok()) continue;
-    if (spoil && run.after.rows() > 0) {
+    if (corrupt && run.after.rows() > 0) {
       const int row = run.after.rows() / 2, dim = run.after.problem.head_dim / 3;
       run.after.set_bits(run.after.o, row, 0, dim, run.after.bits(run.after.o, row, 0, dim) ^ 2);
     }

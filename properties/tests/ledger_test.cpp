@@ -30,14 +30,14 @@ std::string refusal(const std::string &lines) {
 }
 
 TEST(Ledger, LinesOfACase) {
-  EXPECT_EQ(parsed("").standing, Standing{});
-  EXPECT_EQ(parsed("status = fixed\n").standing, Standing{});
-  EXPECT_EQ(parsed("status = open\n").standing.status, CaseStatus::kOpen);
+  EXPECT_EQ(parsed("").entry, LedgerEntry{});
+  EXPECT_EQ(parsed("status = fixed\n").entry, LedgerEntry{});
+  EXPECT_EQ(parsed("status = open\n").entry.status, CaseStatus::kOpen);
   const Case held = parsed("status = quarantined until 2026-02-28 # a comment\nissue = see #17\n");
-  EXPECT_EQ(held.standing, (Standing{CaseStatus::kQuarantined, "2026-02-28", "see #17"}));
+  EXPECT_EQ(held.entry, (LedgerEntry{CaseStatus::kQuarantined, "2026-02-28", "see #17"}));
   EXPECT_EQ(std::get<Case>(parse_case(format_case(held))), held);
   Case open = held;
-  open.standing = {CaseStatus::kOpen, "", "https://example.org/3"};
+  open.entry = {CaseStatus::kOpen, "", "https://example.org/3"};
   EXPECT_EQ(std::get<Case>(parse_case(format_case(open))), open);
   // What was written before there was a ledger reads and writes as it did.
   EXPECT_EQ(format_case(parsed("")).find("status"), std::string::npos);
@@ -54,10 +54,10 @@ TEST(Ledger, WhatIsNoStatusIsRefused) {
 }
 
 TEST(Ledger, AQuarantineEndsAfterItsDay) {
-  const Standing held{CaseStatus::kQuarantined, "2026-02-28", ""};
+  const LedgerEntry held{CaseStatus::kQuarantined, "2026-02-28", ""};
   EXPECT_EQ(held.on("2026-02-28"), CaseStatus::kQuarantined);
   EXPECT_EQ(held.on("2026-03-01"), CaseStatus::kOpen);
-  EXPECT_EQ(Standing{}.on("2026-03-01"), CaseStatus::kFixed);
+  EXPECT_EQ(LedgerEntry{}.on("2026-03-01"), CaseStatus::kFixed);
   EXPECT_EQ(today().size(), 10u);
   EXPECT_GT(today(), "2026-01-01");
 }
@@ -65,7 +65,7 @@ TEST(Ledger, AQuarantineEndsAfterItsDay) {
 TEST(Ledger, VerdictsByStatus) {
   using Kind = CheckResult::Kind;
   const std::string day = "2026-03-01";
-  const Standing fixed, open{CaseStatus::kOpen, "", ""};
+  const LedgerEntry fixed, open{CaseStatus::kOpen, "", ""};
   EXPECT_EQ(judge_kept(fixed, {Kind::kPass, Kind::kFail, Kind::kFail}, day).findings, 2);
   EXPECT_EQ(judge_kept(fixed, {Kind::kUndecided}, day).undecided, 1);
   // One property that fails is enough; without any it is no longer open.

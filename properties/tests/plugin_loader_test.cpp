@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The reference plugin, to be spoilt.
+/// The reference plugin, to be corrupted.
 struct Table {
   assay_plugin plugin = reference::plugin();
   std::vector<assay_kernel> kernels{plugin.kernels, plugin.kernels + plugin.num_kernels};
@@ -45,18 +45,19 @@ Refusal refusal_of(const assay_plugin *plugin) {
   return refusal_of([&] { check_plugin("p.so", plugin); });
 }
 
-void expect_refusal(const std::function<void(Table &)> &spoil, int code, const std::string &text) {
+void expect_refusal(const std::function<void(Table &)> &corrupt, int code,
+                    const std::string &text) {
   Table table;
-  spoil(table);
+  corrupt(table);
   const Refusal refusal = refusal_of(&table.plugin);
   EXPECT_EQ(refusal.code, code) << text;
   EXPECT_EQ(refusal.text, text);
 }
 
-/// Spoils the second kernel.
-void expect_kernel_refusal(const std::function<void(assay_kernel &)> &spoil,
+/// Corrupts the second kernel.
+void expect_kernel_refusal(const std::function<void(assay_kernel &)> &corrupt,
                            const std::string &why) {
-  expect_refusal([&](Table &t) { spoil(t.kernels[1]); }, kExitUsage,
+  expect_refusal([&](Table &t) { corrupt(t.kernels[1]); }, kExitUsage,
                  "p.so: kernels[1] 'reference_v2': " + why);
 }
 

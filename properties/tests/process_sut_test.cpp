@@ -224,7 +224,7 @@ TEST(Process, ClosingEveryDescriptorIsAFinding) {
           close(fd);
         return ASSAY_OK;
       },
-      "closed or spoilt the channel");
+      "closed or corrupted the channel");
 }
 
 TEST(Process, FloodingTheChannelIsAFinding) {

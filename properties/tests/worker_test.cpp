@@ -45,16 +45,16 @@ CliError refusal_of(const std::string &hello) {
   return {kExitPass, ""};
 }
 
-void expect_refusal(const std::function<void(json &)> &spoil, const std::string &text,
+void expect_refusal(const std::function<void(json &)> &corrupt, const std::string &text,
                     int code = kExitUsage) {
   json hello = sound_hello();
-  spoil(hello);
+  corrupt(hello);
   const CliError e = refusal_of(hello.dump());
   EXPECT_EQ(e.code, code) << e.what();
   EXPECT_EQ(std::string(e.what()), "worker 'cmd': " + text);
 }
-void expect_kernel_refusal(const std::function<void(json &)> &spoil, const std::string &text) {
-  expect_refusal([&](json &hello) { spoil(hello["kernels"][0]); }, text);
+void expect_kernel_refusal(const std::function<void(json &)> &corrupt, const std::string &text) {
+  expect_refusal([&](json &hello) { corrupt(hello["kernels"][0]); }, text);
 }
 
 TEST(WorkerHello, OfASoundWorkerBecomesATable) {
@@ -217,7 +217,7 @@ TEST_F(WorkerProgram, ThatSpeaksNoJsonIsRefused) {
   expect_error(check_with("sh " + script), kExitUsage, "its hello is no JSON");
   // A size beyond all messages: nothing is allocated, and nothing waited for.
   const std::string huge = file("huge.sh", "printf '\\0\\0\\0\\0\\0\\0\\0\\177abc' >&3; sleep 9\n");
-  expect_no_start("sh " + huge, "spoilt the channel");
+  expect_no_start("sh " + huge, "corrupted the channel");
 }
 
 // A process ends with the thread that started it: another thread must not be running a case there.

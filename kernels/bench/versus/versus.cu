@@ -41,7 +41,7 @@ public:
   }
 
   /// What a kernel writes for an input when nothing is timed, where it has never written before.
-  std::unique_ptr<DeviceArray<char>> expected(int input, Contestant &kernel) const {
+  std::unique_ptr<DeviceArray<char>> expected(int input, TimedKernel &kernel) const {
     auto out = std::make_unique<DeviceArray<char>>(arena_.output_bytes);
     prepare(input, out->get());
     for (int slot = 0; slot < arena_.slots; ++slot)
@@ -82,7 +82,7 @@ private:
 /// One arm: a graph of all calls, and what it must write for each input.
 class Arm {
 public:
-  Arm(const Rounds &rounds, const assay_kernel &kernel, Contestant &calls)
+  Arm(const Rounds &rounds, const assay_kernel &kernel, TimedKernel &calls)
       : rounds_(rounds), calls_(calls),
         repeats_(kernel.determinism == ASSAY_DETERMINISM_RUN_TO_RUN),
         expected_{rounds.expected(0, calls), rounds.expected(1, calls)},
@@ -106,7 +106,7 @@ private:
   void warm() const { calls_.run(rounds_.arena().slots - 1, rounds_.outputs()); }
 
   const Rounds &rounds_;
-  Contestant &calls_;
+  TimedKernel &calls_;
   bool repeats_; // the kernel promises the same bits again
   std::array<std::unique_ptr<DeviceArray<char>>, kInputs> expected_;
   Graph graph_; // behind a first call: what is wrong with it shows there, not in a capture
@@ -114,7 +114,7 @@ private:
 
 } // namespace
 
-void run_rounds(const Arena &arena, const KernelPair &pair, Contestant &base, Contestant &head,
+void run_rounds(const Arena &arena, const KernelPair &pair, TimedKernel &base, TimedKernel &head,
                 char *outputs, Duel &out) {
   const Rounds rounds(arena, outputs);
   const Arm of_base(rounds, *pair.base, base), of_head(rounds, *pair.head, head),

@@ -136,18 +136,18 @@ private:
 };
 
 /// One kernel with outputs of its own.
-class Contestant {
+class TimedKernel {
 public:
-  virtual ~Contestant() = default;
+  virtual ~TimedKernel() = default;
   /// Enqueues the call of a slot, which writes its part of `outputs`; every address has calls of
   /// its own, made when it is first named.
   virtual void run(int slot, char *outputs) = 0;
 };
 
 template <class Params>
-class TableContestant : public Contestant {
+class TimedTable : public TimedKernel {
 public:
-  TableContestant(const assay_kernel &kernel, const Arena &arena, const MakeCall<Params> &make)
+  TimedTable(const assay_kernel &kernel, const Arena &arena, const MakeCall<Params> &make)
       : kernel_(kernel), arena_(arena), make_(make) {}
   void run(int slot, char *outputs) override { calls(outputs).run(slot); }
   const TableCalls<Params> &calls(char *outputs) {
@@ -164,7 +164,7 @@ private:
 };
 
 /// The rounds, over outputs at `outputs`; fills times and what was wrong.
-void run_rounds(const Arena &arena, const KernelPair &pair, Contestant &base, Contestant &head,
+void run_rounds(const Arena &arena, const KernelPair &pair, TimedKernel &base, TimedKernel &head,
                 char *outputs, Duel &out);
 
 /// The verdict of the judges on a kernel.
@@ -191,7 +191,7 @@ Duel duel(const std::string &name, const KernelPair &pair, const Arena &arena,
   out.cell = name;
   out.kernel = pair.base->name;
   const DeviceArray<char> outputs(arena.output_bytes);
-  TableContestant<Params> base(*pair.base, arena, cell.make), head(*pair.head, arena, cell.make);
+  TimedTable<Params> base(*pair.base, arena, cell.make), head(*pair.head, arena, cell.make);
   const std::string &of_base = base.calls(outputs.get()).refusal(),
                     &of_head = head.calls(outputs.get()).refusal();
   out.skipped = of_base.empty() ? of_head : of_base;

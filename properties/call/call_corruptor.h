@@ -15,14 +15,14 @@
 namespace assay {
 
 /// Makes fields wrong and mends them.
-class Spoiler {
+class CallCorruptor {
 public:
   using Kind = BadCall::Kind;
 
-  explicit Spoiler(const AskBadCall &ask) : ask_(ask) {}
+  explicit CallCorruptor(const AskBadCall &ask) : ask_(ask) {}
   /// For sizes, types and options.
-  Spoiler of_shape() const {
-    Spoiler out(ask_);
+  CallCorruptor of_shape() const {
+    CallCorruptor out(ask_);
     out.of_shape_ = true;
     return out;
   }
@@ -55,7 +55,7 @@ public:
     set(name, field, -multiple);
     if (multiple > 1) set(name, field, field + multiple / 2);
   }
-  /// Spoils the stride of an output with `count` pieces of `width` elements.
+  /// Corrupts the stride of an output with `count` pieces of `width` elements.
   void output_stride(const std::string &name, int64_t &field, int64_t multiple, int64_t count,
                      int64_t width) const {
     stride(name, field, multiple);
@@ -89,11 +89,11 @@ private:
 
 /// What the parameters of all families begin with.
 template <class Params>
-void spoil_header(const Spoiler &all, Params &p) {
-  const Spoiler spoil = all.of_shape();
-  spoil.set_all("struct_size", p.struct_size, {0u, static_cast<uint32_t>(sizeof p - 4)});
-  spoil.set_all("target", p.target, {-1, 2});
-  spoil.set_all("lse_base", p.lse_base, {-1, 2});
+void corrupt_header(const CallCorruptor &all, Params &p) {
+  const CallCorruptor corrupt = all.of_shape();
+  corrupt.set_all("struct_size", p.struct_size, {0u, static_cast<uint32_t>(sizeof p - 4)});
+  corrupt.set_all("target", p.target, {-1, 2});
+  corrupt.set_all("lse_base", p.lse_base, {-1, 2});
 }
 
 } // namespace assay

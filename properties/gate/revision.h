@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of a gate: an assay, the kernels it runs, and its reports on them.
+// One revision of a gate: an assay, the kernels it runs, and its reports on them.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace assay::gate {
 using nlohmann::json;
 
 /// What the user sees of long work.
-struct Talk {
+struct Progress {
   std::function<void(const std::string &line)> step; ///< a step begins
   std::function<void(double seconds)> waiting;       ///< a few times a second while it takes
 };
 
-struct Side {
+struct Revision {
   std::string name;        ///< "base" or "head"
   std::string program;     ///< the assay that judges
   std::string plugin;      ///< the library with the kernels; empty: the program's own
@@ -32,7 +32,7 @@ struct Side {
   /// Where reports of a commit are kept for the next gate, which asks the same of it; empty:
   /// nowhere. Only those without findings are, as cases lie in folders that go.
   std::string kept_reports;
-  /// The kernels of a side whose program has them, as a library that is timed beside another's.
+  /// The kernels of a revision whose program has them, as a library that is timed beside another's.
   std::string own_library;
   /// Makes program and library; called before either is used, again and again. Empty: they are
   /// there.
@@ -52,11 +52,11 @@ struct CheckOrder {
 };
 
 /// `assay list kernels` as data. GateError where it fails, with the program's own words.
-json list_kernels(const Side &side, const Talk &talk);
+json list_kernels(const Revision &revision, const Progress &progress);
 
 /// `assay check` as data, complete, of this run or a kept one; GateError where there is no complete
 /// report.
-json check(const Side &side, const CheckOrder &order, const Talk &talk);
+json check(const Revision &revision, const CheckOrder &order, const Progress &progress);
 
 /// As one word of a shell.
 std::string shell_quoted(const std::string &text);
@@ -70,10 +70,10 @@ struct Replays {
 
 /// Replays the case on the kernel and property that it names, each time in a new process. A kernel
 /// that is not there fails nothing.
-Replays replay(const Side &side, const std::string &file, const std::string &fingerprint,
-               const Talk &talk);
+Replays replay(const Revision &revision, const std::string &file, const std::string &fingerprint,
+               const Progress &progress);
 
 /// What to type to see the case fail again; in a tree that is gone by then, once it is built.
-std::string replay_line(const Side &side, const std::string &file);
+std::string replay_line(const Revision &revision, const std::string &file);
 
 } // namespace assay::gate

@@ -8,9 +8,9 @@
 namespace assay {
 
 /// Integers that depend on the seed of a draw and their number alone.
-class Dice {
+class Rng {
 public:
-  explicit Dice(uint64_t seed) : seed_(seed) {}
+  explicit Rng(uint64_t seed) : seed_(seed) {}
   int upto(int most) { return static_cast<int>(hash_values(seed_, ++count_) % (most + 1)); }
   int between(int low, int high) { return low + upto(high - low); }
 

@@ -29,9 +29,9 @@ inline constexpr int64_t kMaxBlocks = std::numeric_limits<int32_t>::max();
 inline int32_t int32(int64_t n) { return static_cast<int32_t>(n); }
 
 /// A call that is made large, asked about, and made what it was.
-class Enlarged {
+class OversizedCall {
 public:
-  Enlarged(AbiParams &call, const AskLimit &ask)
+  OversizedCall(AbiParams &call, const AskLimit &ask)
       : call_(call), paged_(call.paged), cascade_(call.cascade), levels_(call.levels),
         merge_state_(call.merge_state), merge_states_(call.merge_states), ask_(ask) {}
 
