@@ -5,7 +5,7 @@
   cmake --preset fuzz && cmake --build --preset fuzz --target all_planted
   fuzz/time_to_find.py tile                          the mistakes of corpus/ that its seeds must see, once each
   fuzz/time_to_find.py tile --seeds 10 --compare     with and without numeric feedback, medians
-  fuzz/time_to_find.py tile --jobs 16 --csv FILE     so many processes at a time; every run as a row, too
+  fuzz/time_to_find.py tile --jobs 16                so many processes at a time
   fuzz/time_to_find.py paged --compare field         whole kernels, with and without mutations by field
   fuzz/time_to_find.py tile --mistake o_not_rescaled any of corpus/mutants and corpus/planted
   fuzz/time_to_find.py tile --folder build/narrow    the mistakes tile_* of a folder
@@ -14,7 +14,6 @@ A run that finds nothing within --seconds or --executions is censored: it counts
 when a median is censored (--compare: of the first), 2 when a target cannot run.
 """
 import argparse
-import csv
 import os
 import pathlib
 import re
@@ -59,18 +58,6 @@ def figure(runs):
     return text, executions, censored, found[0][2] if found else "nothing"
 
 
-def write_rows(path, mistake, runs):
-    """Appends what every run of a mistake took."""
-    fresh = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if fresh:
-            writer.writerow(("mistake", "without", "seed", "executions", "found"))
-        for off, several in runs.items():
-            for seed, (_, executions, said) in enumerate(several, 1):
-                writer.writerow((mistake, off or "", seed, executions, int(said is not None)))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", help="tile, merge, paged, cascade, schedule")
@@ -81,7 +68,6 @@ def main():
     parser.add_argument("--compare", nargs="?", const="feedback", choices=SWITCHES, help="without it, too")
     parser.add_argument("--folder", type=pathlib.Path, help="of the mistakes")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--csv", type=pathlib.Path)
     parser.add_argument("--build", default="build/fuzz")
     arguments = parser.parse_args()
     binary = ROOT / arguments.build / "fuzz" / f"planted_{arguments.target}"
@@ -99,8 +85,6 @@ def main():
                                     for seed in range(arguments.seeds)] for mistake in mistakes for off in switches}
         for mistake in mistakes:
             runs = {off: [future.result() for future in pending[mistake, off]] for off in switches}
-            if arguments.csv:
-                write_rows(arguments.csv, mistake, runs)
             cells = [figure(runs[off]) for off in switches]
             missed += cells[0][2]
             line = f"{mistake:44s}" + f"   without {arguments.compare}: ".join(cell[0] for cell in cells)

@@ -10,7 +10,7 @@
 
 namespace assay::served {
 
-constexpr int kAnyElement = -2, kLse = -1;
+inline constexpr int kAnyElement = -2, kLse = -1;
 
 /// What is wrong: a row of a head, or one element of it; and where two rows are, the other.
 struct Wrong {
