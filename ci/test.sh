@@ -4,6 +4,9 @@
 # target compiled (and run when a GPU answers). Tests of kernels and of the harness run twice, optimised and under ASan
 # and UBSan; those of parts (readers, reports, commands) under the sanitizers alone, slow ones without them.
 # All but the last runs as on a machine without the CUDA toolkit. The last lines say what was skipped, and why.
+#
+# ci/test.sh --quick: what a change most likely broke. It checks what differs from HEAD (with nothing, the last commit),
+# builds the rooms where that lies, and runs their tests but for those that took more than 2 s last time.
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 fuzz_seconds=60
@@ -92,6 +95,48 @@ with_toolkit() {
   fi
 }
 
+# few_tests FOLDER [CTEST-ARGUMENT...]: all but the slow ones.
+few_tests() {
+  ctest --test-dir "$1" "${@:2}" -E "^(${slow:-none})\$" -j "$jobs" --output-on-failure --no-label-summary | grep -vE ' Start | Passed |^$|^ +[0-9]+% tests'
+}
+
+quick() {
+  local changed room rooms=() targets=() slow costs=build/simt/Testing/Temporary/CTestCostData.txt
+  changed=$(git diff --name-only HEAD && git ls-files --others --exclude-standard)
+  [ -n "$changed" ] || changed=$(git diff --name-only HEAD~1)
+  step "shape, pages, format of $(wc -l <<<"$changed") files"
+  ci/shape.sh
+  /usr/bin/python3 -B ci/docs.py check
+  grep -E '\.(h|cpp|cuh|cu|inl|c)$' <<<"$changed" | while read -r file; do
+    [ ! -e "$file" ] || clang-format --dry-run --Werror "$file"
+  done
+  for room in kernels oracle properties fuzz corpus; do
+    grep -q "^$room/" <<<"$changed" || continue
+    rooms+=("$room")
+    targets+=("$room/all")
+  done
+  [ ${#rooms[@]} -gt 0 ] || return 0
+  targets+=(kernel_properties_test)
+  step "build of ${rooms[*]}, and of the properties of every kernel"
+  build simt "${targets[@]}"
+  slow=$(awk 'NF == 3 && $3 > 2 { gsub(/[][().*+?^$|\\]/, "\\\\&", $1); print $1 }' "$costs" 2>/dev/null | paste -sd '|')
+  step "tests"
+  for room in "${rooms[@]}"; do
+    attempt "tests of $room" few_tests "build/simt/$room"
+  done
+  attempt "properties of every kernel" few_tests build/simt -R '^kernel_properties_test'
+  step "left out: $(tr '|' '\n' <<<"$slow" | wc -l) tests of more than 2 s; ci/test.sh runs all"
+  [ ${#failed[@]} -eq 0 ]
+}
+
+if [ "${1:-}" = --quick ]; then
+  quick
+  exit
+fi
+[ $# -eq 0 ] || {
+  echo "usage: ci/test.sh [--quick]" >&2
+  exit 2
+}
 ci/setup.sh
 step "torch, for tests of its operators"
 ASSAY_TORCH_PYTHON=${ASSAY_TORCH_PYTHON:-$(ci/torch.sh)}

@@ -73,7 +73,7 @@ def json():
     numbers = b'"p_format": 1, "sum_format": 0, "exponential": 1'
     declared = (
         b'{"kernels": [{"name": "k", "target": "simt", "declaration": {' + kernel + b", " + words +
-        b', "determinism": "run_to_run", "batch_invariance": "fixed", "nan_values": true, "nan_scores": true}}]}'
+        b', "determinism": "run_to_run", "batch_invariance": "fixed", "nan_contract": "all"}}]}'
     )
     hello = (
         b'{"abi": [1, 0], "name": "w", "kernels": [{"name": "k", "family": 2, "determinism": 1, "batch_invariance": 1, '

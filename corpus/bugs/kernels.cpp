@@ -48,6 +48,9 @@ struct Paged {
 struct Ragged : Paged {
   static constexpr const char *kRight = "right_ragged";
 };
+struct Sharded : Paged {
+  static constexpr const char *kRight = "right_sharded";
+};
 struct Staged {
   static constexpr const char *kRight = "right_staged";
   static constexpr assay_family kFamily = ASSAY_FAMILY_PAGED;
@@ -102,6 +105,7 @@ assay_kernel entry(const char *name) {
   k.supports = Kernel::supports;
   if constexpr (Kernel::workspace != nullptr) k.workspace_size = &workspace<Kernel, kBug>;
   k.ragged_queries = std::is_same_v<Kernel, Ragged>;
+  k.shards = std::is_same_v<Kernel, Sharded>;
   k.run = &run<Kernel, kBug>;
   k.last_error = &last_error;
   return k;
@@ -110,6 +114,7 @@ assay_kernel entry(const char *name) {
 const assay_kernel kKernels[] = {
     entry<Paged, Bug::none>(Paged::kRight),
     entry<Ragged, Bug::none>(Ragged::kRight),
+    entry<Sharded, Bug::none>(Sharded::kRight),
     entry<Staged, Bug::none>(Staged::kRight),
     entry<MergeState, Bug::none>(MergeState::kRight),
     entry<MergeStates, Bug::none>(MergeStates::kRight),

@@ -9,8 +9,8 @@
 
 namespace assay::bugs {
 
-/// right_paged, right_ragged, right_staged, right_merge_state, right_merge_states, and a kernel a
-/// bug.
+/// right_paged, right_ragged, right_sharded, right_staged, right_merge_state, right_merge_states,
+/// and a kernel a bug.
 const assay_plugin &plugin();
 /// Null when there is none of that name.
 const assay_kernel *find_kernel(std::string_view name);

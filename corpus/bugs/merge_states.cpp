@@ -76,7 +76,7 @@ float merge(const assay_merge_states_params &p, const Head &at, const Mass &mass
     load(mass.lone, o);
     return arch::shared_load(staged + mass.lone);
   }
-  const bool natural = p.lse_base == ASSAY_LSE_NATURAL;
+  const bool natural = p.lse_base == ASSAY_LSE_NATURAL && !is(Bug::merge_always_in_base_2);
   float sum = 0, part[kPiece];
   for (int s = 0; s < at.count; ++s) {
     const float lse = arch::shared_load(staged + s);

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "corpus/bugs/bug.h"
 #include "corpus/bugs/launch.h"
@@ -62,20 +59,28 @@ void store_partial(const PagedCall &call, const Row &row, State &state) {
     lse_slot = call.slot(place - row.item.chunk, row.token, row.head);
   if (empty && is(Bug::empty_split_by_kv_heads))
     lse_slot = (int64_t{place} * p.q_len + row.token) * p.num_kv_heads + row.head;
+  if (is(Bug::lse_overwritten_by_idle_split) && is_stored_unmerged(p, row.length))
+    lse_slot = call.slot(place - row.item.chunk, row.token, row.head);
   if (is(Bug::partial_lse_past_the_workspace)) lse_slot += call.rows_of_item();
-  const float inverse = state.l == 0 ? 0.0f : 1.0f / state.l;
+  const bool divided = is(Bug::divided_at_every_tile);
+  const float inverse = state.l == 0 ? 0.0f : divided ? 1.0f : 1.0f / state.l;
   for (float &o : state.o) {
     o *= inverse;
     if (is(Bug::partials_in_bf16)) o = as_bf16(o);
   }
   float lse = state.m + std::log2(state.l);
   if (empty && is(Bug::empty_split_counts)) lse = 0;
-  store_row(call.partial_o, slot * p.head_dim, ASSAY_FP32, p.head_dim, state.o);
+  if (!empty || !is(Bug::empty_partials_meet_weight_zero))
+    store_row(call.partial_o, slot * p.head_dim, ASSAY_FP32, p.head_dim, state.o);
   if (stores_partial_lse(p)) arch::global_store(call.partial_lse + lse_slot, lse);
 }
 
 /// The split of a row that has its sink: the first.
 bool has_sink(const Row &row) {
+  if (is(Bug::sink_in_every_split)) return true;
+  // The reduction of rows in one chunk is another function, and has no sink.
+  if (is(Bug::sink_dropped_without_split) && chunks_of(*row.p, span_of(*row.p, row.length)) == 1)
+    return false;
   if (row.item.chunk == 0) return true;
   // The first split with keys, whose neighbour in front had none and so, it is thought, no sink.
   const bool first = row.item.keys.begin == 0 && row.item.keys.size() > 0;
@@ -110,6 +115,10 @@ void read_ahead(const PagedCall &call, const Row &row) {
   }
   if (is(Bug::table_entry_past_the_end_read) && row.keys.size() > 0)
     arch::global_load(table + (row.keys.end - 1) / kv.page_size + 1);
+  // Every row of the last tile looks up its page, whether there is a key or not.
+  const int last = row.keys.size() > 0 ? (row.keys.end - 1) / kTile * kTile : 0;
+  for (int key = last; is(Bug::table_entries_of_a_whole_tile) && key < last + kTile; ++key)
+    arch::global_load(table + key / kv.page_size);
 }
 
 int swizzle(const assay_paged_params &p) {
@@ -141,6 +150,8 @@ PagedCall paged_call(const assay_paged_params &p) { return laid_out(p, most_chun
 
 Tokens tokens_of(const assay_paged_params &p, int request) {
   if (p.query_start == nullptr) return {0, p.q_len};
+  if (is(Bug::ragged_of_one_token_taken_for_uniform) && p.q_len == 1)
+    return {arch::global_load(p.query_start) + request, 1};
   const int first = arch::global_load(p.query_start + request);
   // The array has as many entries as there are requests: the last one has no end.
   if (is(Bug::ragged_starts_one_short) && request == p.batch - 1) return {first, 0};
@@ -152,6 +163,27 @@ int longest_of(const assay_paged_params &p) {
   for (int b = 0; b < p.batch; ++b)
     longest = std::max(longest, load_index(p.kv.seq_lens + b));
   return longest;
+}
+
+int length_of(const assay_paged_params &p, int request) {
+  const int held = load_index(p.kv.seq_lens + request);
+  if (p.num_ranks == 0) return held;
+  const int all = arch::global_load(p.global_lens + request), each = all / p.num_ranks;
+  if (is(Bug::shard_length_rounded_down)) return std::min(held, each);
+  if (is(Bug::shard_length_of_interleave_one)) return each + (p.rank < all % p.num_ranks ? 1 : 0);
+  return held;
+}
+
+int held_of(const assay_paged_params &p, int tokens) {
+  const int round = p.interleave * p.num_ranks;
+  const int rest = tokens % round - p.rank * p.interleave;
+  return tokens / round * p.interleave + std::clamp(rest, 0, p.interleave);
+}
+
+int position_of_held(const assay_paged_params &p, int key) {
+  if (p.num_ranks == 0) return key;
+  const int round = key / p.interleave * p.num_ranks + p.rank;
+  return round * p.interleave + key % p.interleave;
 }
 
 void attend(const PagedCall &call, int64_t thread) {
@@ -197,67 +229,6 @@ assay_status paged_workspace(const void *params, uint64_t *bytes) {
   return ASSAY_OK;
 }
 
-/// What the first call with these lengths' address and these shapes had: a captured graph, or a
-/// plan that is not made again.
-struct FirstCall {
-  int batch, window, max_pages;
-  std::vector<int32_t> lens, table;
-};
-
-const FirstCall &first_call_like(const assay_paged_params &p) {
-  using Key = std::tuple<const void *, int, int, int, int, int>;
-  static std::map<Key, FirstCall> calls;
-  const Key key{p.kv.seq_lens, p.num_qo_heads, p.num_kv_heads, p.q_len, p.head_dim, p.kv.page_size};
-  const auto [at, is_new] = calls.try_emplace(key);
-  FirstCall &call = at->second;
-  if (!is_new) return call;
-  call = {p.batch, p.window, p.kv.max_pages, {p.kv.seq_lens, p.kv.seq_lens + p.batch}, {}};
-  for (int request = 0; request < p.batch; ++request)
-    for (int i = 0; i < p.kv.max_pages; ++i) {
-      const bool live = i * p.kv.page_size < p.kv.seq_lens[request];
-      call.table.push_back(live ? p.kv.page_table[request * p.kv.page_table_stride + i] : 0);
-    }
-  return call;
-}
-
-/// The call with something of the first one like it.
-assay_paged_params with_what_was_kept(assay_paged_params p) {
-  const bool keeps = is(Bug::lengths_of_the_first_call) || is(Bug::window_of_the_first_call) ||
-                     is(Bug::table_of_the_first_call) || is(Bug::requests_of_the_first_call);
-  if (!keeps || p.batch == 0) return p;
-  const FirstCall &first = first_call_like(p);
-  if (is(Bug::window_of_the_first_call) && p.window > 0 && first.window > 0)
-    p.window = first.window;
-  if (is(Bug::requests_of_the_first_call)) p.batch = std::min(p.batch, first.batch);
-  if (p.batch > first.batch) return p;
-  if (is(Bug::lengths_of_the_first_call)) p.kv.seq_lens = first.lens.data();
-  if (is(Bug::table_of_the_first_call) &&
-      first.table.size() == static_cast<size_t>(first.batch) * p.kv.max_pages) {
-    p.kv.page_table = first.table.data();
-    p.kv.page_table_stride = p.kv.max_pages;
-  }
-  return p;
-}
-
-/// A plan or a graph of the first call like it.
-void keep_plan(PagedCall &call) {
-  const assay_paged_params &p = *call.p;
-  const bool keeps = is(Bug::plan_of_the_first_call) || is(Bug::chunk_count_of_the_first_call);
-  if (!keeps) return;
-  const FirstCall &first = first_call_like(p);
-  if (first.batch != p.batch || first.max_pages != p.kv.max_pages) return;
-  if (is(Bug::plan_of_the_first_call)) call.planned = first.lens.data();
-  const int longest = *std::max_element(first.lens.begin(), first.lens.end());
-  if (is(Bug::chunk_count_of_the_first_call)) call.most_merged = chunks_of(p, {0, longest});
-}
-
-/// The call as the kernel is told of it.
-assay_paged_params as_told(assay_paged_params p) {
-  if (is(Bug::decode_without_window) && p.q_len == 1) p.window = 0;
-  if (is(Bug::window_one_too_long) && p.window > 0) ++p.window;
-  return with_what_was_kept(p);
-}
-
 /// What becomes of the launch: "lost" where the runtime refuses it and nobody says so.
 enum class Launch { fits, refused, lost };
 Launch launch_of(const assay_paged_params &p) {
@@ -286,8 +257,8 @@ assay_status run_paged(const void *params) {
   if (status == ASSAY_OK)
     status = run_threads(p, threads, [&](int64_t thread) { attend(call, thread); });
   if (status == ASSAY_OK)
-    status = run_threads(p, p.batch * call.rows_of_item(),
-                         [&](int64_t thread) { combine(call, thread); });
+    status =
+        run_threads(p, threads_that_combine(call), [&](int64_t thread) { combine(call, thread); });
   return status;
 }
 

@@ -64,19 +64,33 @@ struct Tokens {
 Tokens tokens_of(const assay_paged_params &p, int request);
 /// The longest length of the batch.
 int longest_of(const assay_paged_params &p);
+/// Keys of a request that the cache holds.
+int length_of(const assay_paged_params &p, int request);
+/// How many of a request's first `tokens` this rank holds, and the position of its key-th.
+int held_of(const assay_paged_params &p, int tokens);
+int position_of_held(const assay_paged_params &p, int key);
 
 /// Keys that some token of a request of this length sees.
 Range span_of(const assay_paged_params &p, int len);
 /// What a query token at `position` of it sees.
 Range visible_to(const assay_paged_params &p, int len, int position);
+/// Whether the one split with keys stores the row itself: where there is no second tile.
+inline bool is_stored_unmerged(const assay_paged_params &p, int len) {
+  return p.num_splits > 1 && span_of(p, len).size() <= kTile;
+}
 /// Chunks of a span, at least one.
 int chunks_of(const assay_paged_params &p, Range span);
 
+/// The call as the kernel is told of it, with something of the first one like it.
+assay_paged_params as_told(assay_paged_params p);
+/// A plan or a graph of the first call like it.
+void keep_plan(PagedCall &call);
 /// In one thread: items and places.
 void plan(const PagedCall &call);
 /// The thread's chunk, token and head.
 void attend(const PagedCall &call, int64_t thread);
-/// The thread's row.
+/// The thread's row. There is a thread for each.
+int64_t threads_that_combine(const PagedCall &call);
 void combine(const PagedCall &call, int64_t thread);
 
 assay_status paged_supports(const void *params);

@@ -16,8 +16,11 @@ struct Parts {
 };
 
 int merged_chunks(const assay_paged_params &p, int request, int planned) {
-  if (p.num_splits > 0) return planned;
   const int len = load_index(p.kv.seq_lens + request);
+  if (is(Bug::lse_overwritten_by_idle_split) && is_stored_unmerged(p, len)) return 1;
+  if (p.num_splits > 0) return planned;
+  // The host counts partitions of another size than the kernel's.
+  if (is(Bug::merged_chunks_of_twice_the_size)) return (planned + 1) / 2;
   if (is(Bug::merge_without_window)) return chunks_of(p, {0, len});
   if (is(Bug::chunk_count_rounded_down)) return std::max(1, span_of(p, len).size() / kChunk);
   if (is(Bug::window_chunks_of_longest_row) && p.window > 0)
@@ -89,7 +92,7 @@ float merge(const PagedCall &call, const Parts &row, float *o) {
   for (int part = 0; part < row.count; ++part) {
     const float w = weight(lse_of(call, row, part), top);
     sum += w;
-    if (w == 0) continue;
+    if (w == 0 && !is(Bug::empty_partials_meet_weight_zero)) continue;
     load_row(call.partial_o, o_slot_of(call, row, part), ASSAY_FP32, p.head_dim, part_o);
     for (int i = 0; i < p.head_dim; ++i)
       o[i] = std::fma(w, part_o[i], o[i]);
@@ -139,15 +142,18 @@ void store_lse(const assay_paged_params &p, const Parts &row, float lse) {
   const int group = p.num_qo_heads / p.num_kv_heads;
   if (is(Bug::lse_heads_transposed) && row.count > 1)
     head = head % group * p.num_kv_heads + head / group;
-  arch::global_store(p.lse + lse_at(p, row, head), in_base_2(p) ? lse : lse * kLn2);
+  const float unit = is(Bug::lse_converted_twice) ? kLn2 * kLn2 : kLn2;
+  arch::global_store(p.lse + lse_at(p, row, head), in_base_2(p) ? lse : lse * unit);
 }
 
 float value_scale(const assay_paged_params &p, int head) {
+  const int kv_head = head / (p.num_qo_heads / p.num_kv_heads);
+  if (is(Bug::value_scale_is_key_scale) && p.v_scale == nullptr && p.k_scale != nullptr)
+    return arch::global_load(p.k_scale + kv_head * p.k_scale_stride);
   const bool skipped = is(Bug::fp8_path_skips_scales) && p.kv_dtype == ASSAY_E4M3;
   if (p.v_scale == nullptr || skipped || is(Bug::value_scale_ignored)) return 1;
-  const int group = p.num_qo_heads / p.num_kv_heads;
   const int stride = is(Bug::value_scale_of_first_head) ? 0 : p.v_scale_stride;
-  return arch::global_load(p.v_scale + head / group * stride);
+  return arch::global_load(p.v_scale + kv_head * stride);
 }
 
 /// 0 / 0 in a group of 16 with 16 pages, of which the last is not full; else 1.
@@ -159,9 +165,19 @@ float nan_at_sixteen_pages(const assay_paged_params &p, int request) {
 
 } // namespace
 
+int64_t threads_that_combine(const PagedCall &call) {
+  const int64_t rows = call.p->batch * call.rows_of_item();
+  // Two blocks for the same rows, one for each half of the dims.
+  const bool halves = is(Bug::lse_stored_by_every_value_tile);
+  return halves ? 2 * ((rows + kThreads - 1) / kThreads * kThreads) : rows;
+}
+
 void combine(const PagedCall &call, int64_t thread) {
   const assay_paged_params &p = *call.p;
   const int64_t rows = p.batch * call.rows_of_item();
+  const bool halves = is(Bug::lse_stored_by_every_value_tile);
+  const int from = halves && thread / kThreads % 2 == 1 ? p.head_dim / 2 : 0;
+  if (halves) thread = thread / kThreads / 2 * kThreads + thread % kThreads;
   const bool guarded = !is(Bug::combine_guard_lost_its_comparison);
   if (guarded ? thread >= rows : thread + rows == 0) return;
   const int request = static_cast<int>(thread / call.rows_of_item());
@@ -178,6 +194,10 @@ void combine(const PagedCall &call, int64_t thread) {
   if (is(Bug::heads_past_32_of_a_group_unwritten) &&
       row.head % (p.num_qo_heads / p.num_kv_heads) >= 32)
     return;
+  // One block of 64 rows, token after token.
+  const int group = p.num_qo_heads / p.num_kv_heads;
+  if (is(Bug::rows_past_64_of_a_group_unwritten) && row.token * group + row.head % group >= 64)
+    return;
   if (is(Bug::combine_of_kv_heads) && row.head >= p.num_kv_heads) return;
   const bool guards = !is(Bug::ragged_rows_not_guarded);
   if (guards && row.token >= tokens_of(p, request).count) return;
@@ -187,7 +207,11 @@ void combine(const PagedCall &call, int64_t thread) {
   const float scale = value_scale(p, row.head) * nan_at_sixteen_pages(p, request);
   for (int i = 0; i < p.head_dim; ++i)
     o[i] *= scale;
-  store_row(p.o, o_at(p, row), p.dtype, p.head_dim, o);
+  const int wide =
+      is(Bug::value_tiles_stored_at_the_first) ? std::min(128, p.head_dim) : p.head_dim;
+  for (int dim = 0; dim < p.head_dim && !halves; dim += wide)
+    store_row(p.o, o_at(p, row), p.dtype, wide, o + dim);
+  if (halves) store_row(p.o, o_at(p, row) + from, p.dtype, p.head_dim / 2, o + from);
   store_lse(p, row, lse);
 }
 

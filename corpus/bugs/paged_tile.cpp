@@ -20,10 +20,15 @@ float capped(float x, float cap) {
 
 /// The base-2 logit of a key that was loaded.
 float logit(const Row &row, int tile, int key) {
-  float x = score(row, tile, key) * row.scale;
+  const float raw = score(row, tile, key);
+  const bool beyond = is(Bug::raw_scores_overflow_as_fp16) && std::fabs(raw) > kLargestFp16;
+  float x = (beyond ? std::copysign(INFINITY, raw) : raw) * row.scale;
+  if (is(Bug::scaled_scores_narrowed_to_fp16) && row.p->dtype == ASSAY_FP16 &&
+      std::fabs(x) > kLargestFp16 * kLog2E)
+    x = std::copysign(INFINITY, x);
   if (row.cap > 0) x = capped(x, row.cap);
   const int newest = row.position + (is(Bug::alibi_distance_off_by_one) ? 1 : 0);
-  int distance = key - newest;
+  int distance = position_of_held(*row.p, key) - newest;
   if (is(Bug::alibi_distance_clamped)) distance = std::max(distance, -4096);
   return x + row.slope * static_cast<float>(distance);
 }
@@ -75,6 +80,7 @@ void rescale(State &state, float m) {
 
 /// The maximum that the weights of a tile are taken against.
 float maximum(const State &state, const float *x) {
+  if (is(Bug::maximum_is_ten)) return 10 * kLog2E;
   float start = state.m;
   if (start == kNegInf && is(Bug::finite_mask_sentinel)) start = kSentinel;
   if (start == kNegInf && is(Bug::sink_over_placeholder_maximum)) start = kPlaceholder;
@@ -104,6 +110,8 @@ void add_tile(const Row &row, int tile, State &state) {
     state.l += p;
     if (meets_value(row, tile + lane)) add_value(row, tile, tile + lane, narrowed(p), state);
   }
+  for (float &o : state.o)
+    if (is(Bug::divided_at_every_tile) && state.l > 0) o /= state.l;
 }
 
 void add_sink(const Row &row, State &state) {

@@ -146,8 +146,9 @@ assay_status run_staged(const void *params) {
   if (status == ASSAY_OK)
     status = launch(p.stream, {heads * kHalves, kStagedThreads, sizeof(StagedShared), early},
                     [&] { attend_block(call); });
+  const bool merges_early = is(Bug::merge_before_partials_are_stored);
   if (status == ASSAY_OK && early)
-    status = launch(p.stream, {heads, kStagedThreads, sizeof(StagedShared)}, [&] {
+    status = launch(p.stream, {heads, kStagedThreads, sizeof(StagedShared), merges_early}, [&] {
       StagedBlock block{&p, 0, 0, 0, 0, 0, 0, nullptr};
       block.request = static_cast<int>(arch::block_idx_x()) / p.num_kv_heads;
       block.kv_head = static_cast<int>(arch::block_idx_x()) % p.num_kv_heads;

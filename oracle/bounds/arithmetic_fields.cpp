@@ -7,16 +7,26 @@ namespace {
 using A = assay_arithmetic;
 
 constexpr const char *kFormats[] = {"fp32", "call", "fp16", "bf16", "e4m3", "e5m2"};
+constexpr const char *kFormatsBestFirst[] = {"fp32", "fp16", "call", "bf16", "e4m3", "e5m2"};
+constexpr const char *kSumsBestFirst[] = {"fp32", "call", "fp16", "bf16"};
 constexpr const char *kExponentials[] = {"natural", "base2"};
+constexpr const char *kExponentialsBestFirst[] = {"base2", "natural"};
 constexpr const char *kAccumulators[] = {"fp32", "fp64"};
+constexpr const char *kAccumulatorsBestFirst[] = {"fp64", "fp32"};
 
-constexpr ArithmeticField count(const char *name, int32_t A::*field, int32_t most) {
-  return {name, field, nullptr, most, {}};
+using Words = std::span<const char *const>;
+
+constexpr ArithmeticField count(const char *name, int32_t A::*field, int32_t most,
+                                Wider wider = Wider::kMore) {
+  return {name, field, nullptr, most, {}, wider};
 }
-template <size_t n>
-constexpr ArithmeticField word(const char *name, int32_t A::*field, const char *const (&words)[n],
-                               int32_t most = n - 1) {
-  return {name, field, nullptr, most, std::span(words).first(static_cast<size_t>(most) + 1)};
+constexpr ArithmeticField word(const char *name, int32_t A::*field, Words words, Words best_first) {
+  const auto most = static_cast<int32_t>(words.size()) - 1;
+  return {name, field, nullptr, most, words, Wider::kWords, best_first};
+}
+/// A format that O or a score is stored in, which is none of fp8's.
+constexpr ArithmeticField format(const char *name, int32_t A::*field, Words best_first) {
+  return word(name, field, Words(kFormats).first(ASSAY_FORMAT_BF16 + 1), best_first);
 }
 constexpr ArithmeticField error(const char *name, double A::*field) {
   return {name, nullptr, field, 0, {}};
@@ -27,29 +37,33 @@ constexpr ArithmeticField later(ArithmeticField field) {
   return field;
 }
 
+constexpr Words kStoredBestFirst = Words(kFormatsBestFirst).first(4);
+
 constexpr ArithmeticField kFields[] = {
-    count("mma_block", &A::mma_block, 1024),
-    count("mma_fraction_bits", &A::mma_fraction_bits, 1022), // 2^-F normal in double
-    word("p_format", &A::p_format, kFormats),
-    word("sum_format", &A::sum_format, kFormats, ASSAY_FORMAT_BF16),
-    word("exponential", &A::exponential, kExponentials),
+    count("mma_block", &A::mma_block, 1024, Wider::kAny),
+    count("mma_fraction_bits", &A::mma_fraction_bits, 1022, Wider::kLess), // 2^-F normal in double
+    word("p_format", &A::p_format, kFormats, kFormatsBestFirst),
+    format("sum_format", &A::sum_format, kSumsBestFirst),
+    word("exponential", &A::exponential, kExponentials, kExponentialsBestFirst),
     count("sum_depth", &A::sum_depth, 1 << 20), // so many fp32 roundings: 1/16
     error("q_abs_error", &A::q_abs_error),
     error("exp2_rel_error", &A::exp2_rel_error),
     error("log2_abs_error", &A::log2_abs_error),
     error("rcp_rel_error", &A::rcp_rel_error),
     error("tanh_abs_error", &A::tanh_abs_error),
-    count("tile_tokens", &A::tile_tokens, 1 << 30),
+    // Each tile may rescale what was summed.
+    count("tile_tokens", &A::tile_tokens, 1 << 30, Wider::kLess),
     count("max_parallel_states", &A::max_parallel_states, 1 << 20),
     count("max_splits", &A::max_splits, 1 << 16),
     count("merge_stages", &A::merge_stages, 16),
-    later(word("partial_format", &A::partial_format, kFormats, ASSAY_FORMAT_BF16)),
+    later(format("partial_format", &A::partial_format, kStoredBestFirst)),
     later(count("stored_merges", &A::stored_merges, 16)),
-    later(word("score_format", &A::score_format, kFormats, ASSAY_FORMAT_BF16)),
-    later(count("p_scale_log2", &A::p_scale_log2, 15)), // 1 stays finite in e5m2
+    later(format("score_format", &A::score_format, kStoredBestFirst)),
+    // 1 stays finite in e5m2. Scaled weights have fewer subnormals.
+    later(count("p_scale_log2", &A::p_scale_log2, 15, Wider::kLess)),
     later(count("rounded_before_scale", &A::rounded_before_scale, 1)),
-    later(word("accumulator", &A::accumulator, kAccumulators)),
-    later(word("kv_format", &A::kv_format, kFormats, ASSAY_FORMAT_BF16)),
+    later(word("accumulator", &A::accumulator, kAccumulators, kAccumulatorsBestFirst)),
+    later(format("kv_format", &A::kv_format, kStoredBestFirst)),
 };
 static_assert(sizeof(A) == 18 * sizeof(int32_t) + 5 * sizeof(double) && std::size(kFields) == 22,
               "a new field needs its row here, its text in plugin.h and a case in the test");

@@ -11,6 +11,14 @@
 
 namespace assay::oracle {
 
+/// In which direction of a field the bounds get wider.
+enum class Wider : uint8_t {
+  kMore,
+  kLess,
+  kAny,  ///< they get another shape: neither is inside the other
+  kWords ///< by best_first
+};
+
 struct ArithmeticField {
   const char *name;
   /// One of the two: a count or the index of a word, 0 .. most; or an error, 0 to below 1. (From 1
@@ -19,6 +27,8 @@ struct ArithmeticField {
   double assay_arithmetic::*error;
   int32_t most = 0;
   std::span<const char *const> words = {}; ///< what the numbers 0 .. most are called
+  Wider wider = Wider::kMore;
+  std::span<const char *const> best_first = {}; ///< the words, from the tightest bounds on
   bool later = false; ///< declarations written before ABI 0.10 do not have it: they mean 0
 };
 

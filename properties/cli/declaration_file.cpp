@@ -10,15 +10,13 @@
 
 #include "oracle/bounds/arithmetic_fields.h"
 #include "oracle/bounds/declaration.h"
+#include "oracle/bounds/promises.h"
 #include "properties/cli/session.h"
 
 namespace assay {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char *kDeterminismWords[] = {"none", "run_to_run"};
-constexpr const char *kBatchWords[] = {"none", "fixed", "always"};
 
 /// A table that did not pass the loader may hold any number.
 json word(std::span<const char *const> words, int32_t value) {
@@ -88,11 +86,11 @@ assay_arithmetic arithmetic_of(const json &declared) {
 
 void declare(assay_kernel &kernel, const json &declared) {
   kernel.arithmetic = arithmetic_of(declared);
-  kernel.determinism = value_of(kDeterminismWords, declared, "determinism");
-  kernel.batch_invariance = value_of(kBatchWords, declared, "batch_invariance");
-  kernel.nan_contract = (promise_of(declared, "nan_values") ? ASSAY_NAN_VALUES : 0) |
-                        (promise_of(declared, "nan_scores") ? ASSAY_NAN_SCORES : 0);
-  kernel.checks_arguments = promise_of(declared, "checks_arguments");
+  for (const oracle::Promise &promise : oracle::promises()) {
+    if (promise.feature != nullptr) continue; // what a kernel can take no file changes
+    kernel.*promise.field = promise.yes_or_no() ? promise_of(declared, promise.name)
+                                                : value_of(promise.words, declared, promise.name);
+  }
 }
 
 /// Those of the kernels that an entry names.
@@ -115,15 +113,11 @@ void hold_to_entry(const json &entry, std::vector<assay_kernel> &kernels) {
 
 json declaration_json(const assay_kernel &kernel) {
   const assay_arithmetic &a = kernel.arithmetic;
-  json out = {{"determinism", word(kDeterminismWords, kernel.determinism)},
-              {"batch_invariance", word(kBatchWords, kernel.batch_invariance)},
-              {"nan_values", (kernel.nan_contract & ASSAY_NAN_VALUES) != 0},
-              {"nan_scores", (kernel.nan_contract & ASSAY_NAN_SCORES) != 0},
-              {"checks_arguments", kernel.checks_arguments != 0},
-              {"ragged_queries", kernel.ragged_queries != 0},
-              {"shards", kernel.shards != 0},
-              {"key_order", kernel.key_order != nullptr},
-              {"plan", kernel.plan != nullptr}};
+  json out = {{"key_order", kernel.key_order != nullptr}, {"plan", kernel.plan != nullptr}};
+  for (const oracle::Promise &promise : oracle::promises()) {
+    const int32_t value = kernel.*promise.field;
+    out[promise.name] = promise.yes_or_no() ? json(value != 0) : word(promise.words, value);
+  }
   for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {
     if (field.error != nullptr)
       out[field.name] = a.*field.error;
@@ -131,6 +125,39 @@ json declaration_json(const assay_kernel &kernel) {
       out[field.name] =
           field.words.empty() ? json(a.*field.count) : word(field.words, a.*field.count);
   }
+  return out;
+}
+
+json declaration_fields() {
+  constexpr const char *kWider[] = {"more", "less", "any", "words"};
+  json out = json::array();
+  const auto promise = [&](const char *name, bool bits, std::span<const char *const> words) {
+    out.push_back({{"name", name},
+                   {"wider", bits ? "bits" : "words"},
+                   {"best_first", std::vector<std::string>(words.rbegin(), words.rend())},
+                   {"promise", true}});
+  };
+  for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {
+    const std::vector<std::string> words(field.best_first.begin(), field.best_first.end());
+    out.push_back({{"name", field.name},
+                   {"wider", kWider[static_cast<int>(field.wider)]},
+                   {"best_first", words},
+                   {"promise", false}});
+  }
+  for (const oracle::Promise &p : oracle::promises())
+    promise(p.name, p.bits, p.words);
+  constexpr const char *kGiven[] = {"false", "true"};
+  promise("key_order", false, kGiven);
+  promise("plan", false, kGiven);
+  return out;
+}
+
+json promise_rows() {
+  json out = json::array();
+  for (const oracle::Promise &p : oracle::promises())
+    out.push_back({{"name", p.name},
+                   {"words", std::vector<std::string>(p.words.begin(), p.words.end())},
+                   {"capability", p.feature != nullptr}});
   return out;
 }
 

@@ -15,6 +15,15 @@ namespace assay {
 /// has a key order and a plan of its own.
 nlohmann::json declaration_json(const assay_kernel &kernel);
 
+/// What a comparison of two declarations needs: the name of each field; whether it is a promise, or
+/// makes bounds; and what is wider or promises less: "more", "less", "any" change, or the later one
+/// of "words", best first. Of "bits" it is what does not contain the other.
+nlohmann::json declaration_fields();
+
+/// What a kernel promises beside its arithmetic, as the Python package knows it (promises.json):
+/// each name, what its numbers are called, and whether only paged kernels have it.
+nlohmann::json promise_rows();
+
 /// The kernels of a plugin as a file declares them.
 struct HeldPlugin {
   std::vector<assay_kernel> kernels;

@@ -89,6 +89,8 @@ int command_list(Session &session) {
     document = bench::cells_to_json(bench::standard_cell_set());
   }
   if (what.empty() || what == "kernels") {
+    document["fields"] = declaration_fields();
+    document["promises"] = promise_rows();
     out << fmt::format("{:<24} {:<8} {:<14} {}\n", "kernel", "target", "family", "determinism");
     for (int i = 0; i < session.plugin->num_kernels; ++i) {
       const assay_kernel &k = session.plugin->kernels[i];

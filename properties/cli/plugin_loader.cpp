@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "oracle/bounds/declaration.h"
+#include "oracle/bounds/promises.h"
 #include "properties/cli/session.h"
 #include "properties/sut/child.h"
 
@@ -36,7 +37,8 @@ struct Place {
   }
   void require_below(int32_t value, int32_t count, const char *field) const {
     if (value < 0 || value >= count)
-      refuse(fmt::format("{} is {}, expected 0 .. {}", field, value, count - 1));
+      refuse(fmt::format("{} is {}, expected 0{}", field, value,
+                         count > 1 ? fmt::format(" .. {}", count - 1) : ""));
   }
 };
 
@@ -54,12 +56,11 @@ void check_name(const Place &place, const char *name, bool (*allowed)(char), con
 void check_enums(const Place &place, const assay_kernel &kernel) {
   place.require_below(kernel.family, ASSAY_FAMILY_MERGE_STATES + 1, "family");
   place.require_below(kernel.target, ASSAY_TARGET_CUDA + 1, "target");
-  place.require_below(kernel.determinism, ASSAY_DETERMINISM_RUN_TO_RUN + 1, "determinism");
-  place.require_below(kernel.batch_invariance, ASSAY_BATCH_ALWAYS + 1, "batch_invariance");
-  place.require_below(kernel.nan_contract, 2 * ASSAY_NAN_SCORES, "nan_contract");
-  place.require_below(kernel.checks_arguments, 2, "checks_arguments");
-  place.require_below(kernel.ragged_queries, 2, "ragged_queries");
-  place.require_below(kernel.shards, 2, "shards");
+  for (const oracle::Promise &promise : oracle::promises()) {
+    const bool can_have = promise.feature == nullptr || kernel.family == ASSAY_FAMILY_PAGED;
+    place.require_below(kernel.*promise.field,
+                        can_have ? static_cast<int32_t>(promise.words.size()) : 1, promise.name);
+  }
 }
 
 void check_calls(const Place &place, const assay_kernel &kernel) {

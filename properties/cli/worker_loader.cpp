@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "oracle/bounds/arithmetic_fields.h"
+#include "oracle/bounds/promises.h"
 #include "properties/cli/plugin_loader.h"
 #include "properties/cli/session.h"
 
@@ -94,10 +95,8 @@ assay_kernel read_kernel(const std::string &place, Fields from) {
   k.target = ASSAY_TARGET_SIMT; // host memory
   from.text("name");
   k.family = from.integer("family");
-  k.determinism = from.integer("determinism");
-  k.batch_invariance = from.integer("batch_invariance");
-  k.nan_contract = from.integer("nan_contract");
-  if (from.has("ragged_queries")) k.ragged_queries = from.integer("ragged_queries");
+  for (const oracle::Promise &promise : oracle::promises())
+    if (!promise.later || from.has(promise.name)) k.*promise.field = from.integer(promise.name);
   k.arithmetic = read_arithmetic({place + ": arithmetic", from.at("arithmetic")});
   from.done();
   k.supports = run_elsewhere;

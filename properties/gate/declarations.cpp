@@ -11,85 +11,29 @@
 namespace assay::gate {
 namespace {
 
-/// What a change of a field gives up.
-enum class Sense {
-  kMoreIsWider,
-  kLessIsWider,
-  kAnyIsWider, ///< the bounds are of another shape: neither is inside the other
-  kRank        ///< by the words below, best first
-};
-
-struct Field {
-  const char *name;
-  Sense sense;
-  std::vector<std::string> best_first = {};
-  bool promise = false; ///< about runs; the others make bounds
-};
-
-/// The fields of "declaration" in `assay list kernels --json`.
-const std::vector<Field> &fields() {
-  static const std::vector<Field> kFields = {
-      {"q_abs_error", Sense::kMoreIsWider},
-      {"exp2_rel_error", Sense::kMoreIsWider},
-      {"log2_abs_error", Sense::kMoreIsWider},
-      {"rcp_rel_error", Sense::kMoreIsWider},
-      {"tanh_abs_error", Sense::kMoreIsWider},
-      {"sum_depth", Sense::kMoreIsWider},
-      {"max_parallel_states", Sense::kMoreIsWider},
-      {"max_splits", Sense::kMoreIsWider},
-      {"merge_stages", Sense::kMoreIsWider},
-      {"stored_merges", Sense::kMoreIsWider},
-      {"mma_fraction_bits", Sense::kLessIsWider},
-      // Each tile may rescale what was summed.
-      {"tile_tokens", Sense::kLessIsWider},
-      {"mma_block", Sense::kAnyIsWider},
-      {"p_format", Sense::kRank, {"fp32", "fp16", "call", "bf16", "e4m3", "e5m2"}},
-      {"sum_format", Sense::kRank, {"fp32", "call", "fp16", "bf16"}},
-      {"partial_format", Sense::kRank, {"fp32", "fp16", "call", "bf16"}},
-      {"score_format", Sense::kRank, {"fp32", "fp16", "call", "bf16"}},
-      {"accumulator", Sense::kRank, {"fp64", "fp32"}},
-      {"kv_format", Sense::kRank, {"fp32", "fp16", "call", "bf16"}},
-      {"rounded_before_scale", Sense::kMoreIsWider},
-      // Scaled weights have fewer subnormals.
-      {"p_scale_log2", Sense::kLessIsWider},
-      {"exponential", Sense::kRank, {"base2", "natural"}},
-      {"determinism", Sense::kRank, {"run_to_run", "none"}, true},
-      {"batch_invariance", Sense::kRank, {"always", "fixed", "none"}, true},
-      {"nan_values", Sense::kRank, {"true", "false"}, true},
-      {"nan_scores", Sense::kRank, {"true", "false"}, true},
-      {"checks_arguments", Sense::kRank, {"true", "false"}, true},
-      {"ragged_queries", Sense::kRank, {"true", "false"}, true},
-      {"shards", Sense::kRank, {"true", "false"}, true},
-      {"key_order", Sense::kRank, {"true", "false"}, true},
-      {"plan", Sense::kRank, {"true", "false"}, true},
-  };
-  return kFields;
-}
-
 std::string word_of(const json &value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-bool wider(const Field &field, const json &base, const json &head) {
+/// By `field`, a row of "fields" of `assay list kernels --json`: whether head allows or leaves open
+/// what base does not.
+bool wider(const json &field, const json &base, const json &head) {
+  const std::string sense = field.at("wider");
+  if (sense == "more") return !(head.get<double>() <= base.get<double>());
+  if (sense == "less") return !(head.get<double>() >= base.get<double>());
+  if (sense == "any") return head != base;
+  const json &best_first = field.at("best_first");
+  if (sense == "bits")
+    return word_of(head) != best_first.front() && word_of(base) != best_first.back();
   const auto rank = [&](const json &value) {
-    return std::find(field.best_first.begin(), field.best_first.end(), word_of(value));
+    return std::find(best_first.begin(), best_first.end(), word_of(value));
   };
-  switch (field.sense) {
-  case Sense::kMoreIsWider:
-    return !(head.get<double>() <= base.get<double>());
-  case Sense::kLessIsWider:
-    return !(head.get<double>() >= base.get<double>());
-  case Sense::kAnyIsWider:
-    return head != base;
-  case Sense::kRank:
-    return rank(head) > rank(base);
-  }
-  return true;
+  return rank(head) > rank(base);
 }
 
-const char *what_it_gives_up(const Field &field) {
-  if (field.sense == Sense::kAnyIsWider) return "its bounds are of another shape";
-  return field.promise ? "it promises less" : "its bounds get wider";
+const char *what_it_gives_up(const json &field) {
+  if (field.at("wider") == "any") return "its bounds are of another shape";
+  return field.at("promise") ? "it promises less" : "its bounds get wider";
 }
 
 RedLine line(const char *id, const std::string &kernel, const std::string &text) {
@@ -97,24 +41,25 @@ RedLine line(const char *id, const std::string &kernel, const std::string &text)
       .id = id, .text = text, .kernel = kernel, .acceptable = true, .file = "", .reproduce = ""};
 }
 
-void compare(const std::string &name, const json &base, const json &head, Comparison &out) {
-  for (const Field &field : fields()) {
-    const auto before = base.find(field.name), after = head.find(field.name);
+void compare(const json &fields, const std::string &kernel, const json &base, const json &head,
+             Comparison &out) {
+  for (const json &field : fields) {
+    const std::string name = field.at("name");
+    const auto before = base.find(name), after = head.find(name);
     if (before == base.end() || after == head.end()) {
       if (before != base.end())
-        out.red.push_back(line("declaration-wider", name, fmt::format("{} is gone", field.name)));
+        out.red.push_back(line("declaration-wider", kernel, fmt::format("{} is gone", name)));
       continue;
     }
     if (*before == *after) continue;
-    const std::string change =
-        fmt::format("{} {} -> {}", field.name, word_of(*before), word_of(*after));
+    const std::string change = fmt::format("{} {} -> {}", name, word_of(*before), word_of(*after));
     if (wider(field, *before, *after))
-      out.red.push_back(
-          line("declaration-wider", name, fmt::format("{}: {}", change, what_it_gives_up(field))));
+      out.red.push_back(line("declaration-wider", kernel,
+                             fmt::format("{}: {}", change, what_it_gives_up(field))));
     else
       out.notes.push_back(
-          fmt::format("{}: {}: {}; judged by what base declares", name, change,
-                      field.promise ? "it promises more" : "its bounds get tighter"));
+          fmt::format("{}: {}: {}; judged by what base declares", kernel, change,
+                      field.at("promise") ? "it promises more" : "its bounds get tighter"));
   }
 }
 
@@ -199,11 +144,12 @@ Comparison compare_declarations(const json &base, const json &head, const std::s
     }
     if (kernel.value("family", "") != at->second.value("family", ""))
       out.red.push_back(line("declaration-wider", name, "is of another family"));
-    if (!kernel.contains("declaration") || !at->second.contains("declaration"))
+    if (!kernel.contains("declaration") || !at->second.contains("declaration") ||
+        !head.contains("fields"))
       out.notes.push_back(name + ": a side's assay does not say what it declares; each is judged "
                                  "by its own declaration");
     else
-      compare(name, kernel.at("declaration"), at->second.at("declaration"), out);
+      compare(head.at("fields"), name, kernel.at("declaration"), at->second.at("declaration"), out);
   }
   for (const auto &[name, kernel] : after)
     if (before.count(name) == 0)

@@ -147,10 +147,17 @@ std::vector<Problem> variants_of(const Problem &p) {
   return v.all();
 }
 
+/// Some rows are longer than the window, and no row is once lengths are halved.
+Problem with_rows_around_window(Problem p) {
+  const int longest = p.seq_lens.empty() ? 0 : *std::ranges::max_element(p.seq_lens);
+  p.window = longest > 1 ? std::max(1, longest * 3 / 4) : p.window;
+  return p;
+}
+
 /// What an engine changes between two calls that it makes with the same buffers. The first is the
-/// largest.
+/// largest, and the second has rows of half the length where there are rows.
 std::vector<Problem> contents_of(const Problem &p) {
-  Variants v(small(p));
+  Variants v(p);
   const auto lengths = [&](int a, int b) { // a / b of each
     v.with([=](Problem &c) {
       for (int &len : c.seq_lens)
@@ -187,6 +194,7 @@ public:
     calls_.push_back({materialise(p, options), {}, false});
   }
   size_t size() const { return calls_.size(); }
+  bool all_refused() const { return std::ranges::all_of(calls_, &Call::refused); }
 
   /// Judged or compared; what the kernel does not support says nothing.
   CheckResult make(size_t which) {
@@ -216,20 +224,28 @@ private:
 
 } // namespace
 
-/// In a new process the first call is the largest in half of the cases, else any other.
+/// In a new process the first call is the largest in a third of the cases, the one of half the
+/// lengths in another, else any: what it leaves is too much, too little or of another shape.
 static CheckResult in_the_same_buffers(const Problem &p, Sut &sut) {
   if (!is_attention(p)) return CheckResult::pass();
-  const std::vector<Problem> contents = contents_of(p);
-  const MaterialiseOptions room = room_of(materialise(contents[0]));
-  Sequence sequence(sut);
-  for (const Problem &c : contents)
-    sequence.add(c, room);
-  sut.forget_earlier_calls();
-  const size_t first = static_cast<size_t>(pick(p, 0xb0f, 2) * pick(p, 0xb1f, 97));
-  CheckResult out = CheckResult::pass();
-  for (size_t i = 0; i < 2 * sequence.size() && out.passed(); ++i)
-    out.also(sequence.make((first + i) % sequence.size()));
-  return out;
+  const auto kind = pick(p, 0xb0f, 3);
+  const auto first = static_cast<size_t>(kind < 2 ? kind : pick(p, 0xb1f, 97));
+  // Half of the cases get a window. A kernel that refuses it is called without.
+  for (bool windowed : {p.family == Family::kPaged && pick(p, 0xb2f, 2) == 0, false}) {
+    const Problem base = small(p);
+    const std::vector<Problem> contents =
+        contents_of(windowed ? with_rows_around_window(base) : base);
+    const MaterialiseOptions room = room_of(materialise(contents[0]));
+    Sequence sequence(sut);
+    for (const Problem &c : contents)
+      sequence.add(c, room);
+    sut.forget_earlier_calls();
+    CheckResult out = CheckResult::pass();
+    for (size_t i = 0; i < 2 * sequence.size() && out.passed(); ++i)
+      out.also(sequence.make((first + i) % sequence.size()));
+    if (!out.passed() || !windowed || !sequence.all_refused()) return out;
+  }
+  return CheckResult::pass();
 }
 
 CheckResult call_sequence(const Problem &p, Sut &sut) {

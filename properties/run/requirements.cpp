@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "oracle/bounds/promises.h"
 #include "properties/case/classify.h"
+#include "properties/case/features.h"
 #include "properties/relate/field_call.h"
 
 namespace assay {
@@ -85,6 +87,13 @@ void drop_classes(std::vector<std::string> &names, const std::vector<Word> &word
       if (bits & word.bit) std::erase(names, name);
 }
 
+unsigned bit_of(std::string_view feature) {
+  unsigned bit = 0;
+  for (const FeatureRow &row : features())
+    if (row.word == feature) bit = row.bit;
+  return bit;
+}
+
 /// invariants/dyadic_exact.cpp says why.
 bool exact_weights(const assay_arithmetic &a) {
   return a.exponential == ASSAY_EXP_BASE2 && a.sum_format == ASSAY_FORMAT_FP32 &&
@@ -129,8 +138,11 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   if (property.needs & kNanContract && kernel.nan_contract == 0) return false;
   if (property.needs & kChecks && kernel.checks_arguments == 0) return false;
   if (property.needs & kKeyOrder && kernel.key_order == nullptr) return false;
-  // No call with shards is made of a kernel that does not declare them.
-  if (property.about & kShard && kernel.shards == 0) return false;
+  // No call of a kernel that does not declare a capability has what needs it.
+  for (const oracle::Promise &promise : oracle::promises())
+    if (promise.feature != nullptr && kernel.*promise.field == 0 &&
+        property.about & bit_of(promise.feature))
+      return false;
   return (property.needs & kExactNumbers) == 0 || computes_field(kernel);
 }
 

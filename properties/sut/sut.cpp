@@ -4,12 +4,15 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "oracle/bounds/promises.h"
 #include "properties/call/limit_calls.h"
 #include "properties/call/params.h"
 #include "properties/case/classify.h"
+#include "properties/case/features.h"
 #include "properties/sut/guard.h"
 
 namespace assay {
@@ -76,13 +79,16 @@ WrongAnswer accepted(const BadCall &call, Asked asked, const std::string &more) 
           .ended = {}};
 }
 
-/// What of a call a kernel does not say that it knows: to it such an array means nothing.
-const char *unknown_to(const assay_kernel &kernel, const Problem &p) {
-  if (kernel.ragged_queries == 0 && !p.query_tokens.empty())
-    return "query_start is given, and the kernel does not declare ragged_queries";
-  if (kernel.shards == 0 && !p.foreign_tokens.empty())
-    return "global_lens is given, and the kernel does not declare shards";
-  return nullptr;
+/// The argument of a call that means nothing to a kernel, which does not declare it; "" of none.
+std::string unknown_to(const assay_kernel &kernel, const Problem &p) {
+  for (const oracle::Promise &promise : oracle::promises()) {
+    if (promise.feature == nullptr || kernel.*promise.field != 0) continue;
+    for (const FeatureRow &feature : features())
+      if (std::string_view(feature.word) == promise.feature && feature.present(p))
+        return fmt::format("{} is given, and the kernel does not declare {}", promise.argument,
+                           promise.name);
+  }
+  return "";
 }
 
 /// Asks a kernel about calls that it should refuse, and keeps what it does not refuse.
@@ -140,7 +146,7 @@ RunResult Sut::run(Tensors &t) {
 }
 
 RunResult Sut::run(Tensors &t, const std::vector<Buffer> &before) {
-  if (const char *unknown = unknown_to(kernel_, t.problem)) {
+  if (const std::string unknown = unknown_to(kernel_, t.problem); !unknown.empty()) {
     RunResult refused;
     refused.status = ASSAY_UNSUPPORTED;
     refused.message = unknown;

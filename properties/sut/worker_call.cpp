@@ -86,6 +86,8 @@ public:
     out["alibi_slopes"] = vector(t_.slopes, "fp32", t_.heads());
     out["sinks"] = vector(t_.sinks, "fp32", t_.heads());
     out["query_start"] = vector(buffer("query_start"), kInt32, p.batch + 1);
+    out["global_lens"] = vector(buffer("global_lens"), kInt32, p.batch);
+    out.update({{"num_ranks", p.num_ranks}, {"rank", p.rank}, {"interleave", p.interleave}});
     return out;
   }
 

@@ -158,8 +158,8 @@ TEST(BugControl, right_kernels_pass_what_shows_bugs) {
 // Without a mistake of ours in the kernels that the bugs stand in.
 TEST(BugControl, right_kernels_pass_ordinary_draws) {
   constexpr uint64_t kDraws = 3;
-  for (const char *name :
-       {"right_paged", "right_staged", "right_merge_state", "right_merge_states"}) {
+  for (const char *name : {"right_paged", "right_sharded", "right_staged", "right_merge_state",
+                           "right_merge_states"}) {
     const assay_kernel &kernel = *bugs::find_kernel(name);
     const RunnerOptions options = options_of(kernel);
     const auto sut = make_simt_sut(kernel);

@@ -37,7 +37,7 @@ TEST_F(CliGate, AKernelIsHeldToADeclarationOfAFile) {
   EXPECT_LT(worst(), as_declared / 100);
   // A narrower promise about NaN is one about which less is checked.
   merge_state(declarations) = declared()["kernels"][3]["declaration"];
-  merge_state(declarations)["nan_values"] = merge_state(declarations)["nan_scores"] = false;
+  merge_state(declarations)["nan_contract"] = "none";
   EXPECT_EQ(check_by(declarations).code, kExitPass);
   EXPECT_EQ(json("run.json")["kernels"][0]["nan_contract"], nlohmann::json::array());
 }
@@ -52,7 +52,8 @@ TEST_F(CliGate, ADeclarationThatBoundsNothingIsRefused) {
   refused("p_format", "fp64", "p_format: unknown word 'fp64'");
   refused("determinism", 1, "determinism: expected a text");
   refused("sum_depth", 1.5, "sum_depth: expected an integer of 32 bits");
-  refused("nan_values", 0, "nan_values: expected true or false");
+  refused("checks_arguments", 0, "checks_arguments: expected true or false");
+  refused("nan_contract", "every", "nan_contract: unknown word 'every'");
   expect_error(assay_program({"check", "--declared-by", path("none.json")}), kExitUsage,
                "none.json: cannot read");
   expect_error(assay_program({"check", "--declared-by", file("x.json", "[]")}), kExitUsage,

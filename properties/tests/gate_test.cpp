@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "properties/cli/declaration_file.h"
 #include "properties/gate/declarations.h"
 #include "properties/gate/error.h"
 #include "properties/gate/findings.h"
@@ -20,20 +21,32 @@ namespace {
 using State = Classed::State;
 
 json list_of(const json &declaration) {
-  json full = {{"q_abs_error", 0.0},          {"exp2_rel_error", 1e-7},
-               {"log2_abs_error", 1e-7},      {"rcp_rel_error", 1e-7},
-               {"tanh_abs_error", 0.0},       {"sum_depth", 16},
-               {"max_parallel_states", 1},    {"max_splits", 0},
-               {"merge_stages", 0},           {"mma_fraction_bits", 24},
-               {"tile_tokens", 64},           {"mma_block", 16},
-               {"p_format", "call"},          {"sum_format", "fp32"},
-               {"exponential", "base2"},      {"determinism", "run_to_run"},
-               {"batch_invariance", "fixed"}, {"nan_values", true},
-               {"nan_scores", true},          {"checks_arguments", true},
-               {"ragged_queries", true},      {"shards", true},
-               {"key_order", true},           {"plan", false}};
+  json full = {{"q_abs_error", 0.0},
+               {"exp2_rel_error", 1e-7},
+               {"log2_abs_error", 1e-7},
+               {"rcp_rel_error", 1e-7},
+               {"tanh_abs_error", 0.0},
+               {"sum_depth", 16},
+               {"max_parallel_states", 1},
+               {"max_splits", 0},
+               {"merge_stages", 0},
+               {"mma_fraction_bits", 24},
+               {"tile_tokens", 64},
+               {"mma_block", 16},
+               {"p_format", "call"},
+               {"sum_format", "fp32"},
+               {"exponential", "base2"},
+               {"determinism", "run_to_run"},
+               {"batch_invariance", "fixed"},
+               {"nan_contract", "all"},
+               {"checks_arguments", true},
+               {"ragged_queries", true},
+               {"shards", true},
+               {"key_order", true},
+               {"plan", false}};
   full.update(declaration);
-  return {{"kernels",
+  return {{"fields", declaration_fields()},
+          {"kernels",
            {{{"name", "k"}, {"target", "simt"}, {"family", "paged"}, {"declaration", full}}}}};
 }
 
@@ -50,7 +63,7 @@ TEST(Declarations, WiderIsRedFieldByField) {
                                              {{"exponential", "natural"}},
                                              {{"determinism", "none"}},
                                              {{"batch_invariance", "none"}},
-                                             {{"nan_values", false}},
+                                             {{"nan_contract", "values"}},
                                              {{"checks_arguments", false}},
                                              {{"ragged_queries", false}},
                                              {{"shards", false}},

@@ -65,6 +65,11 @@ def takes_fused(case):
     plain_decode(case)  # windows and several tokens would need a mask, which flash has not
 
 
+def takes_efficient(case):
+    takes_fused(case)
+    refuse(case.num_qo_heads > 65535, "at most 65,535 query heads: one block of the grid's y axis each")
+
+
 def takes_cudnn(case):
     takes_fused(case)
     refuse(case.head_dim > 128, "cuDNN: head_dim up to 128")
@@ -132,7 +137,7 @@ def torch_flash(case):
     run(case, attend)
 
 
-@assay.kernel(family="paged", declaration=EFFICIENT, supports=takes_fused, determinism="run_to_run")
+@assay.kernel(family="paged", declaration=EFFICIENT, supports=takes_efficient, determinism="run_to_run")
 @on_gpu
 def torch_efficient(case):
     import torch

@@ -44,10 +44,6 @@ def check(
     declaration=None,
     supports=None,
     name=None,
-    determinism=None,
-    batch_invariance=None,
-    nan_contract=None,
-    ragged_queries=None,
     cases=None,
     budget=None,
     property=None,
@@ -57,11 +53,12 @@ def check(
     out=None,
     patience=None,
     program=None,
+    **promises,
 ):
     """Draws cases, runs the kernel on them in processes of their own, and judges what it wrote.
 
     kernel      a function of a Case, defined in a module or script
-    family .. ragged_queries   as in assay.kernel; in the place of what it is marked with
+    family, declaration, supports, name, promises   as in assay.kernel; in the place of what it is marked with
     cases       decided cases per property (40), or budget: time for all of them, "60s"
     property    one property instead of all
     only        values of fields: {"dtype": "bf16", "head_dim": [64, 128]}
@@ -77,16 +74,7 @@ def check(
     """
     if worker_errors.loading:
         raise worker_errors.LoadedSoFar
-    fields = dict(
-        family=family,
-        declaration=declaration,
-        supports=supports,
-        name=name,
-        determinism=determinism,
-        batch_invariance=batch_invariance,
-        nan_contract=nan_contract,
-        ragged_queries=ragged_queries,
-    )
+    fields = dict(family=family, declaration=declaration, supports=supports, name=name, **promises)
     arguments = ["check", "--worker", worker_command(kernel, _spec_of(kernel, fields)), "--seed", str(seed)]
     options = {
         "cases": cases,

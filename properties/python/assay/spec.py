@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known of a kernel beside its code, and where a worker finds the code."""
 import dataclasses
+import importlib.resources
 import importlib.util
 import json
 import os
@@ -9,38 +10,31 @@ import sys
 from .declaration import Declaration
 
 FAMILIES = {"paged": 0, "paged_v1": 0, "paged_v2": 0, "cascade": 1, "merge_state": 2, "merge_states": 3}
-DETERMINISM = {"none": 0, "run_to_run": 1}
-BATCH_INVARIANCE = {"none": 0, "fixed": 1, "always": 2}
-NAN_CONTRACT = {"none": 0, "values": 1, "scores": 2, "all": 3}
+#: What `assay list kernels --json` has: names, what their numbers are called, and whether only paged kernels have them.
+PROMISES = json.loads(importlib.resources.files(__package__).joinpath("promises.json").read_text())
 
 
-@dataclasses.dataclass(frozen=True)
-class Spec:
+def _value_of(promise, word):
+    """The number of a promise's word, True and False for a yes or no; None where it is no word of it."""
+    if promise["words"] == ["false", "true"]:
+        return int(word) if isinstance(word, bool) else None
+    return promise["words"].index(word) if word in promise["words"] else None
+
+
+class _Checked:
     """The arguments of `kernel`, checked."""
 
-    family: str
-    declaration: Declaration
-    name: str
-    determinism: str = "none"
-    batch_invariance: str = "none"
-    nan_contract: str = "none"
-    ragged_queries: bool = False
-    supports: object = None
-    cases: int = None
-    budget: str = None
-
     def __post_init__(self):
-        words = {
-            "family": FAMILIES,
-            "determinism": DETERMINISM,
-            "batch_invariance": BATCH_INVARIANCE,
-            "nan_contract": NAN_CONTRACT,
-        }
-        for field, known in words.items():
-            if getattr(self, field) not in known:
-                raise ValueError(f"assay: {field} is {getattr(self, field)!r}, expected one of {', '.join(known)}")
-        if not isinstance(self.ragged_queries, bool) or (self.ragged_queries and FAMILIES[self.family] != 0):
-            raise ValueError(f"assay: ragged_queries is {self.ragged_queries!r}, expected True or False, True of a paged kernel only")
+        if self.family not in FAMILIES:
+            raise ValueError(f"assay: family is {self.family!r}, expected one of {', '.join(FAMILIES)}")
+        for promise in PROMISES:
+            name, words = promise["name"], [w.capitalize() if w in ("false", "true") else w for w in promise["words"]]
+            given = getattr(self, name)
+            number = _value_of(promise, given)
+            if promise["capability"] and FAMILIES[self.family] != 0 and number:
+                raise ValueError(f"assay: {name} is {given!r}, expected True of a paged kernel only")
+            if number is None:
+                raise ValueError(f"assay: {name} is {given!r}, expected one of {', '.join(words)}")
         if not isinstance(self.declaration, Declaration):
             raise TypeError(f"assay: declaration is {self.declaration!r}, expected an assay.Declaration")
         if self.supports is not None and not callable(self.supports):
@@ -51,12 +45,20 @@ class Spec:
         return {
             "name": self.name,
             "family": FAMILIES[self.family],
-            "determinism": DETERMINISM[self.determinism],
-            "batch_invariance": BATCH_INVARIANCE[self.batch_invariance],
-            "nan_contract": NAN_CONTRACT[self.nan_contract],
-            "ragged_queries": int(self.ragged_queries),
+            **{promise["name"]: _value_of(promise, getattr(self, promise["name"])) for promise in PROMISES},
             "arithmetic": self.declaration.to_json(),
         }
+
+
+Spec = dataclasses.make_dataclass(
+    "Spec",
+    [("family", str), ("declaration", Declaration), ("name", str)]
+    + [(p["name"], object, False if p["words"][0] == "false" else p["words"][0]) for p in PROMISES]
+    + [("supports", object, None), ("cases", int, None), ("budget", str, None)],
+    bases=(_Checked,),
+    frozen=True,
+    namespace={"__module__": __name__},
+)
 
 
 def kernel(*, family, declaration, name=None, **fields):
@@ -68,8 +70,10 @@ def kernel(*, family, declaration, name=None, **fields):
     determinism       none (default) or run_to_run: the same call gives the same bits
     batch_invariance  none (default), fixed or always: whether a row's bits may follow the other rows
     nan_contract      none (default), values, scores or all: which NaN must reach the outputs
+    checks_arguments  False (default), or True of a kernel that refuses every call that assay.h forbids
     ragged_queries    False (default), or True of a paged kernel that takes query_start: requests of unlike
                       numbers of query tokens
+    shards            False (default), or True of a paged kernel that takes num_ranks > 0: keys of one rank
     supports          a function of a Case that raises assay.Unsupported, or returns False or a reason,
                       for calls that the kernel does not take; without it the kernel itself is asked
     cases, budget     of the tests that pytest makes of it (budget: "10s")

@@ -138,3 +138,37 @@ def attend_ragged(case, counted_as):
             k, v = (gather(case, pool, pages, kv_head, length) for pool in (case.k_cache, case.v_cache))
             for token in range(tokens):
                 attend(own, r, token, head, kv_head, q[starts[r] + token, head], k, v)
+
+
+def no_features(case):
+    return not case.logits_softcap and case.alibi_slopes is None and case.sinks is None and case.kv_dtype == case.dtype
+
+
+@assay.kernel(family="paged", declaration=FP32, supports=no_features, shards=True)
+def sharded_attention(case):
+    attend_shards(case, case.num_ranks)
+
+
+def attend_shards(case, ranks):
+    """Keys stand where they do among those of all ranks; with ranks 0 where they do in the cache."""
+    q = case.load(case.q)
+    for r, length in enumerate(case.seq_lens):
+        held, total = np.arange(length), length
+        if ranks:
+            turn, token = np.divmod(held, case.interleave)
+            held, total = (turn * ranks + case.rank) * case.interleave + token, case.global_lens[r]
+        pages = case.page_table[r, : -(-length // case.page_size)]
+        for head in range(case.num_qo_heads):
+            kv_head = head * case.num_kv_heads // case.num_qo_heads
+            k, v = (gather(case, pool, pages, kv_head, length) for pool in (case.k_cache, case.v_cache))
+            for token in range(case.q_len):
+                position = total - case.q_len + token
+                seen = (held <= position) & (held > position - (case.window or total + 1))
+                scores = k[seen] @ q[r, token, head] * np.float32(case.sm_scale)
+                top = scores.max(initial=NONE)
+                o, lse = np.zeros(case.head_dim, np.float32), NONE
+                if top != NONE:
+                    weights = np.exp(scores - top)
+                    o, lse = weights @ v[seen] / weights.sum(), top + np.log(weights.sum())
+                lse = lse if case.lse_base == "natural" else lse * LOG2E
+                put(case, o, lse, case.o[r, token, head], None if case.lse is None else case.lse[r, token, head : head + 1])

@@ -46,6 +46,14 @@ def test_ragged_queries_are_of_paged_kernels():
         assay.check(right_kernels.cascade, ragged_queries=True)
 
 
+def test_a_kernel_gets_shards_if_it_declares_so():
+    result = assay.check(right_kernels.sharded_attention, cases=3, property="shards_equal_whole").raise_for_findings()
+    assert sum(run["classes"].get("shard", 0) for run in result.report["runs"]) > 0
+    assert assay.check(right_kernels.sharded_attention, cases=2, property="within_budget").passed
+    found = assay.check(wrong_kernels.shard_as_whole, cases=3, property="shards_equal_whole")
+    assert [finding.kernel for finding in found.findings] == ["shard_as_whole"]
+
+
 def test_one_token_less_is_found_with_a_small_case():
     result = assay.check(off_by_one, cases=1, property="within_budget")
     with pytest.raises(assay.FindingsError, match="off_by_one within_budget: row 0 head 0"):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the package says of the C header is what stands there."""
 import dataclasses
+import json
 import re
+import subprocess
 
 import pytest
 from conftest import ROOT
@@ -43,12 +45,20 @@ def test_words_are_the_enumerators():
     assert declaration.FORMATS == enumerators("ASSAY_FORMAT_")
     assert declaration.EXPONENTIALS == enumerators("ASSAY_EXP_")
     assert declaration.ACCUMULATORS == enumerators("ASSAY_ACCUMULATOR_")
-    assert spec.DETERMINISM == enumerators("ASSAY_DETERMINISM_")
-    assert spec.BATCH_INVARIANCE == enumerators("ASSAY_BATCH_")
+    words = {promise["name"]: promise["words"] for promise in spec.PROMISES}
+    assert words["determinism"] == list(enumerators("ASSAY_DETERMINISM_"))
+    assert words["batch_invariance"] == list(enumerators("ASSAY_BATCH_"))
     families = enumerators("ASSAY_FAMILY_")
     assert spec.FAMILIES == {**families, "paged_v1": families["paged"], "paged_v2": families["paged"]}
     nan = enumerators("ASSAY_NAN_")
-    assert spec.NAN_CONTRACT == {"none": 0, **nan, "all": sum(nan.values())}
+    assert words["nan_contract"] == ["none", *nan, "all"] and list(nan.values()) == [1, 2]
+
+
+def test_promises_are_those_of_the_program(tmp_path):
+    """promises.json is a copy: paste what this finds."""
+    kernels = tmp_path / "kernels.json"
+    subprocess.run([assay.find_program(), "list", "kernels", "--json", kernels], check=True, capture_output=True)
+    assert json.loads(kernels.read_text())["promises"] == spec.PROMISES
 
 
 def test_version_and_statuses_are_those_of_the_header():

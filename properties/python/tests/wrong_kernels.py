@@ -11,7 +11,7 @@ import time
 import assay
 
 from paged_attention import FP32
-from right_kernels import MERGE, attend_ragged, merge_pair, merge_state
+from right_kernels import MERGE, attend_ragged, attend_shards, merge_pair, merge_state, no_features
 
 
 def wrong(**fields):
@@ -210,3 +210,9 @@ def declares_nothing(case):
 def ragged_as_full(case):
     """Positions as if every request had the most tokens."""
     attend_ragged(case, lambda tokens: case.q_len)
+
+
+@assay.kernel(family="paged", declaration=FP32, supports=no_features, shards=True)
+def shard_as_whole(case):
+    """Positions as if the cache held every token."""
+    attend_shards(case, 0)
