@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a paged call is told of and what earlier ones left: graphs and plans that are not made
-// again.
+// What a paged call is told, and what earlier calls left: graphs, plans that are not made again.
 #include <algorithm>
 #include <array>
 #include <map>
