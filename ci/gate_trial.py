@@ -1,15 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the changes of corpus/changes to the gate, each as a commit of its own in a clone.
-
-A .change file is `key = value` lines, further lines of a value indented or not:
-
-  why      what it does, one line
-  verdict  pass or block
-  kernels  those it changes, comma separated, or all
-  file     from the root
-  find     text of the original; must occur exactly once, white space is not significant
-  replace  the new text
+"""Puts the changes of corpus/changes to the gate, each as a commit of its own in a clone; ci/wrong.py has their format.
 
 Usage: gate_trial.py PROGRAM CLONE [--only NAME]... [--budget 10m] [--csv FILE] [--seed N]
 CLONE is made from this repository when it is not there; its HEAD is the base. A line per change, and in the end exit
@@ -19,29 +10,13 @@ import argparse
 import csv
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-KEYS = ("why", "verdict", "kernels", "file", "find", "replace")
+import wrong
+
 COLUMNS = ("change", "expected", "got", "as_expected", "red", "kernel", "property", "case_lines", "seconds")
-
-
-def parse(path):
-    change, key = {"name": path.stem}, None
-    for line in path.read_text().splitlines():
-        named = re.match(rf"({'|'.join(KEYS)}) = ?(.*)", line)
-        if named:
-            key = named[1]
-            change[key] = named[2]
-        elif key:
-            change[key] += "\n" + line
-    missing = [key for key in KEYS if key not in change]
-    if missing or change["verdict"] not in ("pass", "block"):
-        sys.exit(f"{path}: no {', '.join(missing) or 'verdict (pass or block)'}")
-    return change
 
 
 def git(clone, *words):
@@ -50,11 +25,11 @@ def git(clone, *words):
 
 def apply(clone, change):
     path = pathlib.Path(clone, change["file"])
-    pattern = r"\s+".join(re.escape(word) for word in change["find"].split())
-    text, count = re.subn(pattern, lambda _: change["replace"], path.read_text())
-    if count != 1:
-        sys.exit(f"{change['name']}: its text occurs {count} times in {change['file']}")
-    path.write_text(text)
+    text = path.read_text()
+    place, error = wrong.span(change, text)
+    if error:
+        sys.exit(f"{change['name']}: {error}")
+    path.write_text(text[:place[0]] + change["replace"] + text[place[1]:])
 
 
 def gate(program, clone, base, budget, seed):
@@ -99,14 +74,14 @@ def main():
     parser.add_argument("--csv", type=pathlib.Path)
     options = parser.parse_args()
     if not pathlib.Path(options.clone).exists():
-        subprocess.run(["git", "clone", "--quiet", ROOT, options.clone], check=True)
+        subprocess.run(["git", "clone", "--quiet", wrong.ROOT, options.clone], check=True)
     base = git(options.clone, "rev-parse", "HEAD")
     rows = list(csv.DictReader(options.csv.open())) if options.csv and options.csv.exists() else []
     done = {row["change"] for row in rows}
-    for path in sorted((ROOT / "corpus/changes").glob("*.change")):
-        if path.stem in done or (options.only and path.stem not in options.only):
+    for change in wrong.texts(wrong.ROOT / "corpus/changes"):
+        if change["name"] in done or (options.only and change["name"] not in options.only):
             continue
-        row = run(parse(path), options, base)
+        row = run(change, options, base)
         rows.append(row)
         print("{change:36} {expected:5} {got:6} {as_expected:3} {seconds:5} s  {red} {kernel} {property}".format(**row),
               flush=True)
@@ -115,9 +90,9 @@ def main():
                 writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
-    wrong = [row["change"] for row in rows if row["as_expected"] != "yes"]
-    print(f"{len(rows) - len(wrong)} of {len(rows)} as expected")
-    sys.exit(1 if wrong else 0)
+    right = sum(row["as_expected"] == "yes" for row in rows)
+    print(f"{right} of {len(rows)} as expected")
+    sys.exit(0 if right == len(rows) else 1)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 machine_mutants.py OUTPUT_DIR [--sample N --seed S] [--operators NAME ...] [--under FOLDER ...]
 machine_mutants.py OUTPUT_DIR --viable BUILD
 
-Writes OUTPUT_DIR/<name>.mutant in the format of ci/make_schemata.py, and prints how many there are by group of files and
+Writes OUTPUT_DIR/<name>.mutant in the format of ci/wrong.py, and prints how many there are by group of files and
 by operator, and how many places no schema can hold. With --sample every mutant is as likely as any other, and groups and
 operators are represented in proportion: one of every k of the list in their order, shuffled within. --operators and --under keep those alone that are made by these, and of files in these folders.
 --viable moves what does not compile to OUTPUT_DIR/unviable, by the commands of a build tree that is configured
@@ -18,6 +18,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "ci"))
+import wrong  # noqa: E402
 from mutation import syntax  # noqa: E402
 from mutation.catalog import catalog  # noqa: E402
 from mutation.compile import Viability  # noqa: E402
@@ -50,9 +51,8 @@ def write(folder, mutants):
     for old in folder.glob("*.mutant"):
         old.unlink()
     for m in mutants:
-        lines = {"why": m.why, "file": m.file, "line": m.line, "at": m.at, "kind": m.kind, "find": m.find,
-                 "replace": m.replace, "kernels": m.kernels, "group": m.group, "operator": m.operator}
-        (folder / f"{m.name}.mutant").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+        wrong.write(folder, m.name, why=m.why, file=m.file, line=m.line, at=m.at, kind=m.kind, find=m.find, replace=m.replace,
+                    kernels=m.kernels, group=m.group, operator=m.operator)
 
 
 def is_wanted(mutant, options):

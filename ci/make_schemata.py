@@ -3,31 +3,7 @@
 """Turns corpus/mutants/*.mutant into one instrumented copy of the kernel headers.
 
 Mutant schemata: every mutant is compiled into the same binary behind a run-time switch, so N mutants
-cost one compilation and N runs (Untch, Offutt, Harrold 1993). A .mutant file is `key = value` lines:
-
-  why      what is wrong with it, one line
-  file     kernel header, relative to the root
-  kind     expression:  FIND becomes (active ? (REPLACE) : (FIND))
-           statement:   FIND becomes { if (active) { REPLACE } else { FIND } }
-           declaration: of one name, `T x = FIND;` and `T x = REPLACE;`: what it is made from is the expression
-  find     text of the original; must occur exactly once, white space is not significant; texts of mutants may lie
-           within one another, and not cross
-  replace  the wrong text; may be empty for a statement
-  after    optional: text that stands right in front of FIND, which alone occurs more often
-  at       optional: the offset in the file at which FIND stands, for mutants that a program made
-  also_file, also_find, also_replace
-           optional: a second place of the same mistake, of the same kind
-  kernels  kernels it concerns, comma separated
-  needs    optional, when plain attention on N(0,1) data in few splits does not show the mistake:
-           `features`, `early_start`, `even_lengths`, `distant_splits` (LSEs more than 127 apart),
-           `eight_warps` (a block of them), `many_splits` (more than a block has warps),
-           `balanced_plan` (no fixed splits), `empty_requests` (of length 0), `second_call` (with a plan),
-           `many_requests`,
-           `long_prefix` (of several tiles, shared by many rows), `few_states` (at most 4 in a
-           merge), `many_states` (more than lanes), `odd_sizes` (that fill no block)
-           or `nan` (in the inputs)
-  set      optional, 1 by default: properties/measured/mutants.md lists the sets; the kill matrix has the first
-  caught   optional: the properties expected to catch it, comma separated (documentation)
+cost one compilation and N runs (Untch, Offutt, Harrold 1993). ci/wrong.py has the format of a mutant.
 
 Usage: make_schemata.py MUTANT_DIR[,MUTANT_DIR...] SOURCE_ROOT OUTPUT_DIR
 Writes OUTPUT_DIR/<file> for every mutated file, OUTPUT_DIR/mutant_table.inc and mutant_omitted.inc.
@@ -39,31 +15,14 @@ import pathlib
 import re
 import sys
 
-REQUIRED = ("why", "file", "kind", "find", "replace", "kernels")
-KINDS = ("expression", "statement", "declaration")
+import wrong
+
 #: What is written here; lists of instantiations beside it are the build's.
 SOURCES = (".cuh", ".h", ".cpp")
 
 
 def fail(message):
     sys.exit(f"make_schemata: {message}")
-
-
-def parse(path):
-    mutant = {"name": path.stem}
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        key, separator, value = line.partition("=")
-        if not separator:
-            fail(f"{path}:{number}: expected 'key = value'")
-        mutant[key.strip()] = value.strip()
-    for key in REQUIRED:
-        if key not in mutant:
-            fail(f"{path}: no '{key}'")
-    if mutant["kind"] not in KINDS:
-        fail(f"{path}: kind is '{mutant['kind']}', expected one of {', '.join(KINDS)}")
-    return mutant
 
 
 def initialisers(place):
@@ -88,34 +47,21 @@ def places(mutant):
         yield initialisers({**mutant, "after": "", **also})
 
 
-def pattern(find, after=""):
-    """Group 1: the text with any white space between its tokens, behind another one."""
-    after, find = (r"\s*".join(re.escape(t) for t in re.findall(r"\w+|[^\w\s]", text)) for text in (after, find))
-    return re.compile(rf"{after}\s*({find})")
-
-
 def schema(original, alternatives, kind):
     """One guarded alternative per mutant: `alternatives` are (id, text) in the place of `original`."""
     if kind == "expression":
         text = f"({original})"
-        for number, wrong in alternatives:
-            text = f"(::assay::mutants::is_active({number}) ? ({wrong}) : {text})"
+        for number, other in alternatives:
+            text = f"(::assay::mutants::is_active({number}) ? ({other}) : {text})"
         return text
     text = f"{{ {original} }}"
-    for number, wrong in alternatives:
-        text = f"if (::assay::mutants::is_active({number})) {{ {wrong} }} else {text}"
+    for number, other in alternatives:
+        text = f"if (::assay::mutants::is_active({number})) {{ {other} }} else {text}"
     return f"{{ {text} }}"  # behind an `if` without braces, too
 
 
 def span(place, sources):
-    """Where the text of a place stands in its file, or why that is not one place."""
-    text, searched = sources[place["file"]], pattern(place["find"], place.get("after", ""))
-    hits = [searched.match(text, int(place["at"]))] if "at" in place else list(searched.finditer(text))
-    if hits == [None]:
-        return None, f"'{place['find']}' does not stand at {place['at']} of {place['file']}"
-    if len(hits) != 1:
-        return None, f"'{place['find']}' occurs {len(hits)} times in {place['file']}, expected once"
-    return hits[0].span(1), None
+    return wrong.span(place, sources[place["file"]])
 
 
 def placed(mutants, sources):
@@ -185,7 +131,7 @@ def main():
         files = sorted(pathlib.Path(mutant_dir).glob("*.mutant"))
         if not files:
             fail(f"no .mutant file in {mutant_dir}")
-        mutants += map(parse, files)
+        mutants += map(wrong.parse, files)
     sources = {p["file"]: (root / p["file"]).read_text() for m in mutants for p in places(m)}
     mutants, omitted = placed(mutants, sources)
     by_file = {file: {} for file in sources}
@@ -198,7 +144,7 @@ def main():
         if str(path.relative_to(out)) not in by_file:
             path.unlink()  # a file of an earlier run would be found before the kernel's own
     rows = "".join(
-        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {is_special(m)}}},\n'
+        f'{{{m["id"]}, "{m["name"]}", "{m["file"]}", "{m["why"]}", "{m["kernels"]}", {is_special(m)}, "{m.get("seen_by", "")}"}},\n'
         for m in mutants
     )
     write(out / "mutant_table.inc", rows)

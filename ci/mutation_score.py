@@ -33,7 +33,6 @@ import os
 import pathlib
 import queue
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -43,6 +42,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import wrong  # noqa: E402
 from mutation import usual_rules  # noqa: E402
 from mutation.compile import SameCode  # noqa: E402
 
@@ -53,11 +53,6 @@ CORRECT = "(correct)"
 #: Of a process: so many properties and kernels are drawn for side by side, and what one of them alone sees is seen early.
 THREADS = 4
 TESTS = ("abi_test", "cascade_test", "decode_test", "exchange_test", "merge_test", "shared_memory_test")
-
-
-def read_mutant(path):
-    pairs = (line.partition("=") for line in path.read_text().splitlines())
-    return {"name": path.stem, **{key.strip(): value.strip() for key, _, value in pairs}}
 
 
 def outcome_of(message):
@@ -160,11 +155,11 @@ def check_correct(program, seed):
 
 def run_all(options, results):
     program = options.build / "assay"
-    mutants = [m for m in map(read_mutant, sorted(options.folder.glob("*.mutant"))) if not options.groups or m["group"] in options.groups]
+    mutants = [m for m in wrong.texts(options.folder) if not options.groups or m["group"] in options.groups]
     random.Random(options.order).shuffle(mutants)
     for path in sorted(options.folder.glob("unviable/*.mutant")):
         if path.stem not in results.done(0):
-            results.add(read_mutant(path), "unviable")
+            results.add(wrong.parse(path), "unviable")
     todo = [m for m in mutants if m["name"] not in results.done(options.seconds)]
     done = len(mutants) - len(todo)
 
@@ -193,7 +188,7 @@ def tell_same_code(options, results):
     def one(row):
         same = free.get()
         try:
-            equal = same.equal(read_mutant(options.folder / f"{row['mutant']}.mutant"))
+            equal = same.equal(wrong.parse(options.folder / f"{row['mutant']}.mutant"))
         finally:
             free.put(same)
         with results.lock:
@@ -211,30 +206,29 @@ def tell_same_code(options, results):
 def run_tests(options, results):
     """Of a pull request's tests those that see the host side of calls."""
     tests = [path for name in TESTS for path in options.build.glob(f"kernels/*/{name}")]
-    table = (options.build / "corpus/mutants/machine/mutant_table.inc").read_text()
-    numbers = {name: number for number, name in re.findall(r'^\{(\d+), "([^"]+)"', table, re.M)}
 
-    def failing(number):
+    def failing(mutant):
         for test in tests:
             try:
-                code = subprocess.run([test], env={**os.environ, "ASSAY_MUTANT": number}, capture_output=True, timeout=120)
+                code = subprocess.run([test], env={**os.environ, **mutant}, capture_output=True, timeout=120)
                 if code.returncode != 0:
                     return test.name
             except subprocess.TimeoutExpired:
                 return test.name
         return "none"
 
-    if tests and failing("0") != "none":
+    if tests and failing({}) != "none":
         sys.exit("the tests fail with no mutant active")
 
     def one(row):
-        failed = failing(numbers[row["mutant"]])
+        failed = failing({"ASSAY_MUTANT": row["mutant"]})
         with results.lock:
             row["tests"] = failed
             print(f"{row['mutant']}: fails {row['tests']}", flush=True)
             results.write()
 
-    todo = [row for row in results.rows if tests and row["outcome"] in ALIVE and not row["tests"] and row["mutant"] in numbers]
+    todo = [row for row in results.rows if tests and row["outcome"] in ALIVE and not row["tests"]
+            and (options.folder / f"{row['mutant']}.mutant").exists()]
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(one, todo))
 

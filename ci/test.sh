@@ -89,7 +89,7 @@ with_toolkit() {
   else
     # What only this target compiles; the rest of the harness was built and run above. Nothing of it runs: host code
     # is compiled as fast as can be.
-    build cuda "${with_harness[@]}" -DASSAY_OPTIMISE=-O0 assay_cuda_sut assay_oracle_device oracle_device_cuda_test assay_judge_cuda planted_cuda_test big_cuda_test assay_bench assay_bench_shared exchange_bench arch_cuda_test
+    build cuda "${with_harness[@]}" -DASSAY_OPTIMISE=-O0 assay_cuda_sut assay_oracle_device oracle_device_cuda_test assay_judge_cuda served_cuda_test big_cuda_test assay_bench assay_bench_shared exchange_bench arch_cuda_test
     cmake --install build/simt --prefix build/simt/installed >build/simt/install.log
     ci/plugins.sh build/simt/installed cuda
   fi
@@ -153,6 +153,7 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/compiled_first_test.py
 /usr/bin/python3 -B ci/tests/docs_test.py
 /usr/bin/python3 -B ci/tests/programs_test.py
+/usr/bin/python3 -B ci/tests/wrong_test.py
 /usr/bin/python3 -B ci/workflows.py
 hidden_from_toolkit
 if have_nvcc; then with_toolkit; fi

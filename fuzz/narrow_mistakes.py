@@ -11,6 +11,10 @@ A range begins at a random power of two of what the quantity usually spans, and 
 import argparse
 import pathlib
 import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "ci"))
+import wrong  # noqa: E402
 
 TILE, STATE = "kernels/common/attention_tile.cuh", "kernels/common/attention_state.cuh"
 V2, BLOCK, SINK = "kernels/blocks/split_kv.cuh", "kernels/common/block_merge.cuh", "kernels/common/score_features.cuh"
@@ -41,14 +45,11 @@ QUANTITIES = {
 
 def write(folder, name, low, high, quantity):
     file, text, after, _, kernels, mistake = quantity
-    wrong = f"::assay::mutants::OffBetween{{{low.hex()}f, {high.hex()}f}}"
-    expression = mistake % wrong if mistake else f"{wrong}({text})"
-    lines = [f"why = a magnitude from {low.hex()} to {high.hex()} is off by 2^-6 of itself", f"file = {file}",
-             f"kind = {'statement' if text.endswith(';') else 'expression'}"]
-    if after:
-        lines.append(f"after = {after}")
-    lines += [f"find = {text}", f"replace = {expression}", f"kernels = {kernels}"]
-    (folder / f"{name}.mutant").write_text("\n".join(lines) + "\n")
+    off = f"::assay::mutants::OffBetween{{{low.hex()}f, {high.hex()}f}}"
+    expression = mistake % off if mistake else f"{off}({text})"
+    kind = "statement" if text.endswith(";") else "expression"
+    wrong.write(folder, name, why=f"a magnitude from {low.hex()} to {high.hex()} is off by 2^-6 of itself", file=file, kind=kind,
+                after=after, find=text, replace=expression, kernels=kernels)
 
 
 def main():

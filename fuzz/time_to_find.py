@@ -3,17 +3,17 @@
 """How long a planted target needs for each mistake, from an empty corpus.
 
   cmake --preset fuzz && cmake --build --preset fuzz --target all_planted
-  fuzz/time_to_find.py tile                          the mistakes of fuzz/planted/tile_*.mutant, once each
+  fuzz/time_to_find.py tile                          the mistakes of corpus/ that its seeds must see, once each
   fuzz/time_to_find.py tile --seeds 10 --compare     with and without numeric feedback, medians
-  fuzz/time_to_find.py tile --jobs 16 --csv FILE     so many processes at a time; every run as a row, too
+  fuzz/time_to_find.py tile --jobs 16                so many processes at a time
   fuzz/time_to_find.py paged --compare field         whole kernels, with and without mutations by field
-  fuzz/time_to_find.py tile --mistake o_not_rescaled any of corpus/mutants
+  fuzz/time_to_find.py tile --mistake o_not_rescaled any of corpus/mutants and corpus/planted
+  fuzz/time_to_find.py tile --folder build/narrow    the mistakes tile_* of a folder
 
 A run that finds nothing within --seconds or --executions is censored: it counts as the limit, with a '>'. Exit status 1
 when a median is censored (--compare: of the first), 2 when a target cannot run.
 """
 import argparse
-import csv
 import os
 import pathlib
 import re
@@ -25,16 +25,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "ci"))
+import wrong  # noqa: E402
+
 SWITCHES = {"feedback": "ASSAY_FUZZ_FEEDBACK", "field": "ASSAY_FUZZ_BY_FIELD"}
-# Mutants of corpus/mutants: pages, masks, tiles, splits, slots, states.
-WHOLE = {
-    "paged": "page_entry_repeated swapped_kv_head last_key_dropped window_one_too_long split_average partial_slot_of_row_zero "
-    "split_end_not_masked o_not_rescaled tree_keys_stay_private tree_first_page_only",
-    "cascade": "cascade_level_lost cascade_splits_of_first_level cascade_states_by_level narrow_tail_not_masked "
-    "cascade_search_runs_past wide_tail_not_masked",
-    "schedule": "cascade_no_barrier no_barrier_before_merge k_wait_one_late partials_without_barrier next_item_overwrites_states "
-    "narrow_values_not_awaited wide_copy_not_awaited tree_states_not_awaited",
-}
 
 
 def run(binary, mistake, seed, seconds, executions, off):
@@ -45,7 +39,7 @@ def run(binary, mistake, seed, seconds, executions, off):
             [binary, f"-seed={seed}", f"-max_total_time={seconds}", "-max_len=300", "-len_control=0",
              f"-runs={executions}", "-print_final_stats=1",
              f"-artifact_prefix={folder}/", folder],
-            env={**os.environ, "ASSAY_PLANT": mistake, **({SWITCHES[off]: "0"} if off else {})},
+            env={**os.environ, "ASSAY_MUTANT": mistake, **({SWITCHES[off]: "0"} if off else {})},
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace", check=False)
         took = time.monotonic() - begin
     said = re.search(r"^VIOLATION: (.*)$", process.stderr, re.M)
@@ -64,37 +58,26 @@ def figure(runs):
     return text, executions, censored, found[0][2] if found else "nothing"
 
 
-def write_rows(path, mistake, runs):
-    """Appends what every run of a mistake took."""
-    fresh = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if fresh:
-            writer.writerow(("mistake", "without", "seed", "executions", "found"))
-        for off, several in runs.items():
-            for seed, (_, executions, said) in enumerate(several, 1):
-                writer.writerow((mistake, off or "", seed, executions, int(said is not None)))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", help="tile, merge, paged, cascade, schedule")
-    parser.add_argument("--mistake", action="append", help="by name; default: those of --folder for the target, or of WHOLE")
+    parser.add_argument("--mistake", action="append", help="by name")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--executions", type=int, default=-1, help="a limit, too: on a machine with other work")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--compare", nargs="?", const="feedback", choices=SWITCHES, help="without it, too")
-    parser.add_argument("--folder", default="fuzz/planted", type=pathlib.Path, help="of the mistakes")
+    parser.add_argument("--folder", type=pathlib.Path, help="of the mistakes")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--csv", type=pathlib.Path)
     parser.add_argument("--build", default="build/fuzz")
     arguments = parser.parse_args()
     binary = ROOT / arguments.build / "fuzz" / f"planted_{arguments.target}"
     if not binary.exists():
         print(f"{binary} is not built: cmake --build --preset fuzz --target all_planted", file=sys.stderr)
         return 2
-    whole = WHOLE.get(arguments.target, "").split()
-    mistakes = arguments.mistake or whole or sorted(p.stem for p in (ROOT / arguments.folder).glob(f"{arguments.target}_*.mutant"))
+    target = f"fuzz_{arguments.target}"
+    texts = wrong.texts(arguments.folder) if arguments.folder else wrong.texts(ROOT / "corpus/mutants", ROOT / "corpus/planted")
+    mistakes = arguments.mistake or [text["name"] for text in texts if (
+        text["name"].startswith(f"{arguments.target}_") if arguments.folder else target in text.get("seen_by", "").split(", "))]
     switches = (None, arguments.compare) if arguments.compare else (None,)
     missed, factors = 0, []
     with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -102,8 +85,6 @@ def main():
                                     for seed in range(arguments.seeds)] for mistake in mistakes for off in switches}
         for mistake in mistakes:
             runs = {off: [future.result() for future in pending[mistake, off]] for off in switches}
-            if arguments.csv:
-                write_rows(arguments.csv, mistake, runs)
             cells = [figure(runs[off]) for off in switches]
             missed += cells[0][2]
             line = f"{mistake:44s}" + f"   without {arguments.compare}: ".join(cell[0] for cell in cells)

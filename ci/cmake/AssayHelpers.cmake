@@ -34,6 +34,35 @@ function(assay_without_cache)
   set_target_properties(${ARGN} PROPERTIES C_COMPILER_LAUNCHER "" CXX_COMPILER_LAUNCHER "" CUDA_COMPILER_LAUNCHER "")
 endfunction()
 
+# assay_schemata(tree folder...)  the kernels with every mutant of these folders behind a switch, in the folder `tree`, and
+#                           the table of the mutants (ci/make_schemata.py)
+function(assay_schemata tree)
+  list(TRANSFORM ARGN APPEND "/*.mutant" OUTPUT_VARIABLE globs)
+  file(GLOB mutants CONFIGURE_DEPENDS ${globs})
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cuh ${PROJECT_SOURCE_DIR}/kernels/*.h)
+  file(CONFIGURE OUTPUT ${tree}/mutants.txt CONTENT "${mutants}") # changes when a mutant goes, too
+  set(scripts ${PROJECT_SOURCE_DIR}/ci/make_schemata.py ${PROJECT_SOURCE_DIR}/ci/wrong.py)
+  list(JOIN ARGN "," folders)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_custom_command(
+    OUTPUT ${tree}/mutant_table.inc
+    COMMAND Python3::Interpreter -B ${PROJECT_SOURCE_DIR}/ci/make_schemata.py ${folders} ${PROJECT_SOURCE_DIR} ${tree}
+    COMMAND ${CMAKE_COMMAND} -E touch ${tree}/mutant_table.inc
+    BYPRODUCTS ${tree}/mutant_omitted.inc
+    DEPENDS ${tree}/mutants.txt ${mutants} ${headers} ${scripts}
+    COMMENT "Mutant schemata")
+endfunction()
+
+# assay_mutate(target PUBLIC|PRIVATE tree source...)  compiles a target over schemata; these sources have numbers of mutants
+function(assay_mutate target scope tree)
+  target_sources(${target} PRIVATE ${tree}/mutant_table.inc)
+  set_source_files_properties(${ARGN} PROPERTIES OBJECT_DEPENDS ${tree}/mutant_table.inc)
+  target_include_directories(${target} BEFORE ${scope} ${tree})
+  # A mutant may leave an operand unused, or the bound of an unrolled loop to run time.
+  target_compile_options(${target} ${scope} -Wno-unused -Wno-pass-failed)
+  assay_without_cache(${target})
+endfunction()
+
 # assay_fuzz_hears(target NOTHING|EDGES)  of code whose edges, or the operands of whose comparisons, tell a fuzzer nothing about
 #                           what it explores. Those cost a call each, a third of the time of a whole case. Behind all
 #                           that the target links: the last of contrary options holds.

@@ -148,7 +148,7 @@ class SameCode:
         shutil.copytree(ROOT / "kernels", self.plain / "kernels")
         for part in PARTS:
             shutil.copy(self.of_build / f"kernels/{part}/instantiations.def", self.plain / f"kernels/{part}")
-        (self.plain / "mutant_table.inc").write_text('{1, "none", "", "", "", false},\n')
+        (self.plain / "mutant_table.inc").write_text('{1, "none", "", "", "", false, ""},\n')
         (self.plain / "mutant_omitted.inc").write_text("")
 
     def run(self, unit, *what):

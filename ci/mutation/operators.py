@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of mutants: what one node of the syntax tree may wrongly be. Conventional ones; gpu_operators.py has the rest.
 
-An operator yields (start, end, kind, replacement): kind `expression` or `statement`, as ci/make_schemata.py takes it."""
+An operator yields (start, end, kind, replacement): kind `expression` or `statement`, as ci/wrong.py has it."""
 import re
 
 RELATIONAL = {"<": ("<=", ">="), "<=": ("<", ">"), ">": (">=", "<="), ">=": (">", "<"), "==": ("!=",), "!=": ("==",)}

@@ -3,14 +3,18 @@
 // offset, keep what an earlier call was given, or hold sizes in too few bits.
 #pragma once
 
+#include <string_view>
+
 #include "kernels/abi/plugin.h"
 
 namespace assay::wrong_calls {
 
-/// All of them, on the CPU executor. A kernel keeps what it remembers in its process.
+/// All of them, on the CPU executor; calls.csv says what is wrong with each. A kernel keeps what it
+/// remembers in its process.
 const assay_plugin &plugin();
-const assay_kernel *find_kernel(const char *name);
-/// What is wrong with it, in a line; null where there is no such kernel.
-const char *mistake(const char *name);
+/// Null when there is none of that name.
+const assay_kernel *find_kernel(std::string_view name);
+/// The kernel of the library. Throws where it has none of that name on the executor.
+const assay_kernel &own_kernel(std::string_view name);
 
 } // namespace assay::wrong_calls

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "corpus/calls/wrong_calls.h"
 
-#include <cstring>
-#include <vector>
-
-#include "kernels/abi/plugin.h"
-
 namespace assay::wrong_calls {
 namespace {
+
+/// Where a kernel writes the order of keys that it declares.
+struct Order {
+  assay_key_tile *tiles;
+  int64_t capacity;
+  int64_t *first;
+};
 
 /// What our kernel of this name declares for a call.
 template <class Params>
 assay_status order_of(const char *name, const Params &p, const Order &out) {
-  const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; i < own->num_kernels; ++i)
-    if (std::strcmp(own->kernels[i].name, name) == 0 && own->kernels[i].target == ASSAY_TARGET_SIMT)
-      return own->kernels[i].key_order(&p, out.tiles, out.capacity, out.first);
-  return ASSAY_INTERNAL;
+  return own_kernel(name).key_order(&p, out.tiles, out.capacity, out.first);
 }
 
 /// Fills an order request by request: `of` returns the tiles of one.
@@ -50,48 +48,80 @@ struct WholeOrder {
   }
 };
 
+/// A right kernel that declares what `order` says, which has no captures.
+template <class Params, class Declare>
+assay_kernel declared(const char *name, const char *right, Declare) {
+  assay_kernel kernel = own_kernel(right);
+  kernel.name = name;
+  kernel.key_order = [](const void *params, assay_key_tile *tiles, int64_t capacity,
+                        int64_t *first) -> assay_status {
+    return Declare{}(*static_cast<const Params *>(params), Order{tiles, capacity, first});
+  };
+  return kernel;
+}
+constexpr auto paged_order = [](const char *name, const char *right, auto order) {
+  return declared<assay_paged_params>(name, right, order);
+};
+constexpr auto cascade_order = [](const char *name, auto order) {
+  return declared<assay_cascade_params>(name, "cascade_attention", order);
+};
+
 } // namespace
 
-assay_status order_of_other_teams(assay_paged_params p, const Order &out) {
-  p.even_lengths = 1 - p.even_lengths;
-  return order_of("paged_attention_v1", p, out);
-}
-assay_status order_of_one_split_more(assay_paged_params p, const Order &out) {
-  if (p.num_splits > 0) ++p.num_splits;
-  return order_of("paged_attention_v2", p, out);
-}
-assay_status order_of_reversed_batch(assay_paged_params p, const Order &out) {
-  const std::vector<int32_t> lengths(std::make_reverse_iterator(p.kv.seq_lens + p.batch),
-                                     std::make_reverse_iterator(p.kv.seq_lens));
-  p.kv.seq_lens = lengths.data();
-  const WholeOrder reversed("paged_attention_v2", p);
-  return request_by_request(p.batch, out,
-                            [&](int request) { return reversed.of(p.batch - 1 - request); });
-}
-assay_status order_of_requests_alone(assay_paged_params p, const Order &out) {
-  const int batch = p.batch;
-  p.batch = p.kv.rows = 1;
-  return request_by_request(batch, out, [&](int request) {
-    assay_paged_params alone = p;
-    alone.kv.seq_lens += request;
-    return WholeOrder("paged_attention_v2", alone).of(0);
-  });
-}
-assay_status order_of_nothing_shared(assay_paged_params p, const Order &out) {
-  p.num_splits = 0;
-  return order_of("paged_attention_v2", p, out);
-}
-assay_status order_of_whole_segments(assay_cascade_params p, const Order &out) {
-  p.num_splits = 1;
-  return order_of("cascade_attention", p, out);
-}
-assay_status order_of_segments_in_one_more(assay_cascade_params p, const Order &out) {
-  if (p.num_splits > 0) ++p.num_splits;
-  return order_of("cascade_attention", p, out);
-}
-assay_status order_of_single_heads(assay_cascade_params p, const Order &out) {
-  p.num_qo_heads = p.num_kv_heads;
-  return order_of("cascade_attention", p, out);
+std::vector<assay_kernel> wrong_orders() {
+  return {
+      paged_order("order_of_other_teams", "paged_attention_v1",
+                  [](auto p, const Order &out) {
+                    p.even_lengths = 1 - p.even_lengths;
+                    return order_of("paged_attention_v1", p, out);
+                  }),
+      paged_order("order_of_one_split_more", "paged_attention_v2",
+                  [](auto p, const Order &out) {
+                    if (p.num_splits > 0) ++p.num_splits;
+                    return order_of("paged_attention_v2", p, out);
+                  }),
+      paged_order("order_of_reversed_batch", "paged_attention_v2",
+                  [](auto p, const Order &out) {
+                    const std::vector<int32_t> lengths(
+                        std::make_reverse_iterator(p.kv.seq_lens + p.batch),
+                        std::make_reverse_iterator(p.kv.seq_lens));
+                    p.kv.seq_lens = lengths.data();
+                    const WholeOrder reversed("paged_attention_v2", p);
+                    return request_by_request(p.batch, out, [&](int request) {
+                      return reversed.of(p.batch - 1 - request);
+                    });
+                  }),
+      paged_order("order_of_requests_alone", "paged_attention_v2",
+                  [](auto p, const Order &out) {
+                    const int batch = p.batch;
+                    p.batch = p.kv.rows = 1;
+                    return request_by_request(batch, out, [&](int request) {
+                      assay_paged_params alone = p;
+                      alone.kv.seq_lens += request;
+                      return WholeOrder("paged_attention_v2", alone).of(0);
+                    });
+                  }),
+      paged_order("order_of_nothing_shared", "tree_attention",
+                  [](auto p, const Order &out) {
+                    p.num_splits = 0;
+                    return order_of("paged_attention_v2", p, out);
+                  }),
+      cascade_order("order_of_whole_segments",
+                    [](auto p, const Order &out) {
+                      p.num_splits = 1;
+                      return order_of("cascade_attention", p, out);
+                    }),
+      cascade_order("order_of_segments_in_one_more",
+                    [](auto p, const Order &out) {
+                      if (p.num_splits > 0) ++p.num_splits;
+                      return order_of("cascade_attention", p, out);
+                    }),
+      cascade_order("order_of_single_heads",
+                    [](auto p, const Order &out) {
+                      p.num_qo_heads = p.num_kv_heads;
+                      return order_of("cascade_attention", p, out);
+                    }),
+  };
 }
 
 } // namespace assay::wrong_calls

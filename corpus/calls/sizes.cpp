@@ -26,44 +26,9 @@ T *elements_on(T *p, int64_t elements, int bytes) {
                                static_cast<uintptr_t>(elements * bytes));
 }
 
-} // namespace
-
-assay_status splits_follow_batch(assay_paged_params p) {
-  if (p.batch >= 32) p.num_splits = std::min(p.num_splits, 1);
-  return assay_paged_attention_v2(&p);
-}
-assay_status teams_follow_heads(assay_paged_params p) {
-  if (p.batch >= 16 && p.num_qo_heads >= 16) p.even_lengths = 1;
-  return assay_paged_attention_v1(&p);
-}
-assay_status keys_beyond_16384_lost(assay_paged_params p) {
-  keep_newest(p, 16'384);
-  return assay_paged_attention_v2(&p);
-}
-assay_status keys_beyond_8192_lost(assay_paged_params p) {
-  keep_newest(p, 8'192);
-  return assay_tree_attention(&p);
-}
-assay_status long_window_one_key_wider(assay_paged_params p) {
-  if (p.window >= 512) ++p.window;
-  return assay_paged_attention_v1(&p);
-}
-assay_status window_of_tokens_one_key_narrower(assay_paged_params p) {
-  if (is_fp8(p) && p.q_len > 1 && p.window >= 128) --p.window;
-  return assay_paged_attention_v2(&p);
-}
-assay_status pages_of_256_overlap(assay_paged_params p) {
-  if (p.kv.page_size == 256) p.kv.k_stride_page -= p.kv.k_stride_token;
-  return assay_paged_attention_v1(&p);
-}
-assay_status keys_of_splits_beyond_256_lost(assay_paged_params p) {
-  if (p.batch == 1 && p.num_splits > 256)
-    keep_newest(p, static_cast<int32_t>(int64_t{p.kv.seq_lens[0]} * 256 / p.num_splits) + 1);
-  return assay_paged_attention_v2(&p);
-}
-assay_status later_requests_scaled(assay_paged_params p) {
+constexpr auto scale_later_requests = [](assay_paged_params &p, auto run) {
   constexpr int32_t kFirst = 64;
-  const assay_status status = assay_paged_attention_v1(&p);
+  const assay_status status = run(&p);
   if (status != ASSAY_OK || p.batch <= kFirst || p.dtype == ASSAY_FIELD61) return status;
   p.batch = p.kv.rows = p.batch - kFirst;
   p.q = elements_on(p.q, kFirst * p.q_stride_batch, 2);
@@ -72,11 +37,12 @@ assay_status later_requests_scaled(assay_paged_params p) {
   p.kv.page_table += kFirst * p.kv.page_table_stride;
   p.kv.seq_lens += kFirst;
   p.sm_scale *= 1.25f;
-  return assay_paged_attention_v1(&p);
-}
-assay_status states_beyond_256_lost(assay_merge_states_params p) {
+  return run(&p);
+};
+
+constexpr auto lose_states_beyond_256 = [](assay_merge_states_params &p, auto run) {
   constexpr int32_t kMost = 256;
-  if (p.num_states <= kMost || p.indptr != nullptr) return assay_merge_states(&p);
+  if (p.num_states <= kMost || p.indptr != nullptr) return run(&p);
   const int bytes = p.dtype == ASSAY_FP32 || p.dtype == ASSAY_FIELD61 ? 4 : 2;
   assay_merge_states_params row = p;
   row.num_rows = 1;
@@ -86,9 +52,47 @@ assay_status states_beyond_256_lost(assay_merge_states_params p) {
     row.lse_in = p.lse_in + int64_t{r} * p.num_states * p.lse_in_stride_state;
     row.o = elements_on(p.o, r * p.o_stride_row, bytes);
     if (p.lse != nullptr) row.lse = p.lse + r * p.lse_stride_row;
-    if (const assay_status status = assay_merge_states(&row)) return status;
+    if (const assay_status status = run(&row)) return status;
   }
-  return ASSAY_OK;
+  return assay_status{ASSAY_OK};
+};
+
+} // namespace
+
+std::vector<assay_kernel> wrong_sizes() {
+  return {
+      paged("splits_follow_batch", "paged_attention_v2",
+            [](auto &p) {
+              if (p.batch >= 32) p.num_splits = std::min(p.num_splits, 1);
+            }),
+      paged("teams_follow_heads", "paged_attention_v1",
+            [](auto &p) {
+              if (p.batch >= 16 && p.num_qo_heads >= 16) p.even_lengths = 1;
+            }),
+      paged("keys_beyond_16384_lost", "paged_attention_v2",
+            [](auto &p) { keep_newest(p, 16'384); }),
+      paged("keys_beyond_8192_lost", "tree_attention", [](auto &p) { keep_newest(p, 8'192); }),
+      paged("long_window_one_key_wider", "paged_attention_v1",
+            [](auto &p) {
+              if (p.window >= 512) ++p.window;
+            }),
+      paged("window_of_tokens_one_key_narrower", "paged_attention_v2",
+            [](auto &p) {
+              if (is_fp8(p) && p.q_len > 1 && p.window >= 128) --p.window;
+            }),
+      paged("pages_of_256_overlap", "paged_attention_v1",
+            [](auto &p) {
+              if (p.kv.page_size == 256) p.kv.k_stride_page -= p.kv.k_stride_token;
+            }),
+      paged("keys_of_splits_beyond_256_lost", "paged_attention_v2",
+            [](auto &p) {
+              if (p.batch == 1 && p.num_splits > 256)
+                keep_newest(
+                    p, static_cast<int32_t>(int64_t{p.kv.seq_lens[0]} * 256 / p.num_splits) + 1);
+            }),
+      paged("later_requests_scaled", "paged_attention_v1", scale_later_requests),
+      merge_states("states_beyond_256_lost", lose_states_beyond_256),
+  };
 }
 
 } // namespace assay::wrong_calls

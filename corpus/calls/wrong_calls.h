@@ -1,72 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrong calls by what their mistakes have in common. Each takes a copy of the parameters.
+// How a wrong call is made of a right kernel, and the wrong calls by what they have in common.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+#include <vector>
 
-#include "kernels/abi/plugin.h"
+#include "corpus/calls/kernels.h"
 
 namespace assay::wrong_calls {
 
-template <class T>
-T *rounded_down(T *p, uintptr_t bytes) {
-  return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) / bytes * bytes);
+/// Offsets and strides (layout.cpp), what earlier calls left behind (memory.cpp), right calls whose
+/// declared order of keys is another (orders.cpp), and sizes (sizes.cpp).
+std::vector<assay_kernel> wrong_layouts(), wrong_memories(), wrong_orders(), wrong_sizes();
+
+/// A right kernel that takes the parameters as `change` leaves them: change(p), or change(p, run)
+/// where it calls the kernel itself. It has no captures.
+template <class Params, class Change>
+assay_kernel called(const char *name, const char *right, Change) {
+  static const auto run = own_kernel(right).run;
+  assay_kernel kernel = own_kernel(right);
+  kernel.name = name;
+  kernel.run = [](const void *params) -> assay_status {
+    if (params == nullptr) return ASSAY_INVALID_ARGUMENT;
+    Params p = *static_cast<const Params *>(params);
+    if constexpr (std::is_invocable_v<Change, Params &>) {
+      Change{}(p);
+      return run(&p);
+    } else {
+      return Change{}(p, run);
+    }
+  };
+  return kernel;
 }
-
-// Offsets and strides (layout.cpp).
-assay_status query_down_to_32(assay_paged_params p);
-assay_status keys_down_to_64(assay_paged_params p);
-assay_status values_down_to_128(assay_paged_params p);
-assay_status table_down_to_16(assay_paged_params p);
-assay_status lengths_down_to_8(assay_paged_params p);
-assay_status scales_down_to_16(assay_paged_params p);
-assay_status lse_down_to_64(assay_cascade_params p);
-assay_status segments_down_to_32(assay_cascade_params p);
-assay_status states_down_to_64(assay_merge_states_params p);
-assay_status query_rows_outermost(assay_paged_params p);
-assay_status output_rows_outermost(assay_paged_params p);
-assay_status lse_rows_outermost(assay_paged_params p);
-
-// What earlier calls left behind (memory.cpp).
-assay_status scale_grows_at_call_300(assay_paged_params p);
-assay_status every_256th_call_left_out(assay_paged_params p);
-assay_status scale_kept_by_head_dim(assay_paged_params p);
-assay_status query_strides_kept_by_shape(assay_paged_params p);
-assay_status key_strides_kept_by_page_size(assay_paged_params p);
-assay_status window_kept_by_batch(assay_paged_params p);
-assay_status plan_of_latest(assay_paged_params p);
-assay_status latest_plan_used(assay_paged_params p);
-assay_status left_out_behind_refusal(assay_paged_params p);
-assay_status base_kept_by_dtype(assay_cascade_params p);
-assay_status strides_kept_by_states(assay_merge_states_params p);
-
-/// Where a kernel writes the order of keys that it declares.
-struct Order {
-  assay_key_tile *tiles;
-  int64_t capacity;
-  int64_t *first;
-};
-
-// Right calls whose declared order of keys is another (orders.cpp).
-assay_status order_of_other_teams(assay_paged_params p, const Order &out);
-assay_status order_of_one_split_more(assay_paged_params p, const Order &out);
-assay_status order_of_reversed_batch(assay_paged_params p, const Order &out);
-assay_status order_of_requests_alone(assay_paged_params p, const Order &out);
-assay_status order_of_nothing_shared(assay_paged_params p, const Order &out);
-assay_status order_of_whole_segments(assay_cascade_params p, const Order &out);
-assay_status order_of_segments_in_one_more(assay_cascade_params p, const Order &out);
-assay_status order_of_single_heads(assay_cascade_params p, const Order &out);
-
-// Sizes (sizes.cpp).
-assay_status splits_follow_batch(assay_paged_params p);
-assay_status teams_follow_heads(assay_paged_params p);
-assay_status keys_beyond_16384_lost(assay_paged_params p);
-assay_status keys_beyond_8192_lost(assay_paged_params p);
-assay_status long_window_one_key_wider(assay_paged_params p);
-assay_status window_of_tokens_one_key_narrower(assay_paged_params p);
-assay_status pages_of_256_overlap(assay_paged_params p);
-assay_status keys_of_splits_beyond_256_lost(assay_paged_params p);
-assay_status later_requests_scaled(assay_paged_params p);
-assay_status states_beyond_256_lost(assay_merge_states_params p);
+template <class Change>
+assay_kernel paged(const char *name, const char *right, Change change) {
+  return called<assay_paged_params>(name, right, change);
+}
+template <class Change>
+assay_kernel cascade(const char *name, Change change) {
+  return called<assay_cascade_params>(name, "cascade_attention", change);
+}
+template <class Change>
+assay_kernel merge_states(const char *name, Change change) {
+  return called<assay_merge_states_params>(name, "merge_states", change);
+}
 
 } // namespace assay::wrong_calls

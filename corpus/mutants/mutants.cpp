@@ -14,15 +14,6 @@
 namespace assay::mutants {
 namespace {
 
-constexpr Mutant kMutants[] = {
-#include "mutant_table.inc"
-};
-
-// The null keeps the array from being empty.
-constexpr const char *kOmitted[] = {
-#include "mutant_omitted.inc"
-    nullptr};
-
 template <class Kernel, auto kFind>
 assay_status run(const void *params) {
   return run_call<Kernel>(n_mutants::launch_table().*kFind,
@@ -36,9 +27,6 @@ bool same(assay_dtype dtype, assay_dtype kv_dtype, int head_dim, const auto &bui
 }
 
 } // namespace
-
-std::span<const Mutant> all() { return kMutants; }
-std::span<const char *const> omitted() { return {kOmitted, std::size(kOmitted) - 1}; }
 
 const assay_plugin *plugin() {
   static const auto kKernels = [] {

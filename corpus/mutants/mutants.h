@@ -10,6 +10,12 @@ namespace assay::mutants {
 /// Our kernels with the mutants compiled in (simt target; in the dtypes and head_dims of
 /// CMakeLists.txt). With no mutant active they are the unmodified kernels.
 const assay_plugin *plugin();
+/// Null when there is none of that name.
+inline const assay_kernel *find_kernel(std::string_view name) {
+  for (int i = 0; i < plugin()->num_kernels; ++i)
+    if (name == plugin()->kernels[i].name) return &plugin()->kernels[i];
+  return nullptr;
+}
 
 /// Whether a kernel of plugin() is compiled for calls of these types and this head_dim.
 bool has(const assay_kernel &kernel, assay_dtype dtype, assay_dtype kv_dtype, int head_dim);

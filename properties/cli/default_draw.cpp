@@ -35,7 +35,7 @@ const mutants::Mutant &correct() {
     return list;
   }();
   static const mutants::Mutant kCorrect = {
-      0, kCorrectKernels, "", "the kernels as they are", kKernels.c_str(), false};
+      0, kCorrectKernels, "", "the kernels as they are", kKernels.c_str(), false, ""};
   return kCorrect;
 }
 
@@ -96,11 +96,6 @@ std::string message_of(const PropertyRun &run) {
 }
 
 } // namespace
-
-bool concerns(const mutants::Mutant &mutant, const std::string &kernel) {
-  const std::string list = std::string(mutant.kernels) + ",";
-  return list.find(kernel + ",") != std::string::npos;
-}
 
 int draw_for_mutants(Session &session) {
   const CliOptions &o = session.options;

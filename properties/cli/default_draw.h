@@ -11,8 +11,6 @@ namespace assay {
 /// `--mutant (correct)`: the instrumented kernels with no mutant active.
 inline constexpr const char *kCorrectKernels = "(correct)";
 
-bool concerns(const mutants::Mutant &mutant, const std::string &kernel);
-
 /// Those that the options name, or all; kCorrectKernels as a mutant that changes nothing.
 std::vector<const mutants::Mutant *> chosen_mutants(const CliOptions &options);
 

@@ -20,13 +20,6 @@ namespace {
 constexpr const char *kPreferred[] = {"paged_attention_v2", "paged_attention_v1",
                                       "cascade_attention", "merge_states", "merge_state"};
 
-const assay_kernel *mutant_kernel(const std::string &name) {
-  const assay_plugin &plugin = *mutants::plugin();
-  for (int i = 0; i < plugin.num_kernels; ++i)
-    if (name == plugin.kernels[i].name) return &plugin.kernels[i];
-  throw CliError(kExitUsage, fmt::format("no kernel '{}' has mutants", name));
-}
-
 bool is_chosen(const mutants::Mutant &m, const std::vector<std::string> &chosen) {
   if (chosen.empty()) return !m.needs_features; // the matrix draws plain attention
   return std::find(chosen.begin(), chosen.end(), m.name) != chosen.end();
@@ -36,17 +29,19 @@ bool is_chosen(const mutants::Mutant &m, const std::vector<std::string> &chosen)
 std::vector<KillSubject> subjects_of(const std::string &only,
                                      const std::vector<std::string> &chosen) {
   std::vector<KillSubject> out;
-  if (!only.empty()) mutant_kernel(only); // a wrong name is an error even if nothing is listed
+  // A wrong name is an error even if nothing is listed.
+  if (!only.empty() && mutants::find_kernel(only) == nullptr)
+    throw CliError(kExitUsage, fmt::format("no kernel '{}' has mutants", only));
   for (const char *name : kPreferred) {
     if (!only.empty() && only != name) continue;
-    std::vector<KillSubject> mine = {{0, kCorrectKernels, "", mutant_kernel(name)}};
+    std::vector<KillSubject> mine = {{0, kCorrectKernels, "", mutants::find_kernel(name)}};
     for (const mutants::Mutant &m : mutants::all()) {
       if (!is_chosen(m, chosen)) continue;
       auto home = std::find_if(std::begin(kPreferred), std::end(kPreferred),
                                [&](const char *k) { return concerns(m, k); });
       bool here = only.empty() ? home != std::end(kPreferred) && *home == std::string(name)
                                : concerns(m, name);
-      if (here) mine.push_back({m.id, m.name, m.why, mutant_kernel(name)});
+      if (here) mine.push_back({m.id, m.name, m.why, mutants::find_kernel(name)});
     }
     if (mine.size() > 1) out.insert(out.end(), mine.begin(), mine.end());
   }

@@ -30,7 +30,7 @@ Room own_room(const std::string &path) {
   if (test(path)) return Room::kGenerator;
   for (const char *judge : {"kernels/abi", "kernels/simt", "kernels/arch/simt"})
     if (under(path, judge)) return Room::kJudge;
-  for (const char *generator : {"properties/case", "corpus/seeds", "fuzz"})
+  for (const char *generator : {"properties/case", "corpus/seeds", "corpus/planted", "fuzz"})
     if (under(path, generator)) return Room::kGenerator;
   // Timing and its figures, and trials of the gate, decide nothing about a result.
   if (under(path, "kernels/bench") || under(path, "corpus/changes") || path.ends_with(".csv"))

@@ -26,11 +26,11 @@ Problem exchange_case() {
 bool is_of_signs(const std::string &mutant) { return mutant.rfind("exchange_sign", 0) == 0; }
 
 CheckResult run_case(const std::string &mutant, BlockOrder order, bool few_heads) {
-  const mutants::Activate active(mutant.empty() ? 0 : find_mutant(mutant)->id);
+  const mutants::Activate active(mutant.empty() ? 0 : mutants::find(mutant)->id);
   Problem p = exchange_case();
   if (few_heads) p.num_kv_heads = 2;
   p.schedule.order = order;
-  const auto sut = mutant_sut(*mutant_kernel("exchange_scatter"), false);
+  const auto sut = mutant_sut(*mutants::find_kernel("exchange_scatter"), false);
   return checked(*find_property("within_budget"), p, *sut, nullptr);
 }
 

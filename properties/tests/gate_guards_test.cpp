@@ -47,6 +47,7 @@ TEST(Rooms, OfThisRepository) {
     EXPECT_EQ(own_room(generator), Room::kGenerator) << generator;
   EXPECT_EQ(own_room("corpus/findings/a.case"), Room::kKept);
   EXPECT_EQ(own_room("corpus/mutants/a.mutant"), Room::kMutant);
+  EXPECT_EQ(own_room("corpus/planted/a.mutant"), Room::kGenerator);
   EXPECT_EQ(own_room("corpus/changes/a.change"), Room::kWords);
   EXPECT_EQ(own_room("kernels/README.md"), Room::kWords);
 }

@@ -304,7 +304,7 @@ TEST(Controls, NoDeclarationMakesAWrongKernelPass) {
 
 TEST(Controls, EveryPropertyHasOne) {
   for (const Property &property : properties()) {
-    if (property.needs & kKeyOrder) continue; // no reference declares one: wrong_calls_test
+    if (property.needs & kKeyOrder) continue; // no reference declares one: bugs_test
     bool found = false;
     for (const Control &c : kControls)
       found |= std::string(c.property) == property.name;

@@ -4,13 +4,12 @@
 // longer shows its mutant costs a search and nothing else.
 #pragma once
 
-#include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 
+#include "properties/tests/bug_rows.h"
 #include "properties/tests/mutant_cases.h"
 
 namespace assay {
@@ -25,15 +24,9 @@ struct Killer {
 inline const std::map<std::pair<std::string, std::string>, Killer> &killers() {
   static const auto rows = [] {
     std::map<std::pair<std::string, std::string>, Killer> out;
-    std::ifstream file(ASSAY_KILLERS);
-    std::string line, mutant, kernel, property, index;
-    while (std::getline(file, line)) {
-      std::istringstream fields(line);
-      for (std::string *field : {&mutant, &kernel, &property, &index})
-        std::getline(fields, *field, ',');
-      if (const Property *found = find_property(property))
-        out[{mutant, kernel}] = {found, std::strtoull(index.c_str(), nullptr, 10)};
-    }
+    for (const auto &row : read_rows(ASSAY_KILLERS, 4))
+      if (const Property *found = find_property(row[2]))
+        out[{row[0], row[1]}] = {found, std::strtoull(row[3].c_str(), nullptr, 10)};
     return out;
   }();
   return rows;

@@ -16,24 +16,6 @@
 
 namespace assay {
 
-inline bool concerns(const mutants::Mutant &mutant, const assay_kernel &kernel) {
-  const std::string list = std::string(mutant.kernels) + ",";
-  return list.find(std::string(kernel.name) + ",") != std::string::npos;
-}
-
-/// Null when there is none of that name.
-inline const mutants::Mutant *find_mutant(const std::string &name) {
-  for (const mutants::Mutant &m : mutants::all())
-    if (name == m.name) return &m;
-  return nullptr;
-}
-
-inline const assay_kernel *mutant_kernel(const std::string &name) {
-  for (int k = 0; k < mutants::plugin()->num_kernels; ++k)
-    if (name == mutants::plugin()->kernels[k].name) return &mutants::plugin()->kernels[k];
-  return nullptr;
-}
-
 /// corpus/mutants/CMakeLists.txt.
 inline bool is_instantiated(const Problem &p) {
   const bool bf16 = p.dtype == Dtype::kBf16;

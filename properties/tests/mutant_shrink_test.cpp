@@ -68,9 +68,9 @@ class MutantShrink : public testing::TestWithParam<Bar> {};
 
 TEST_P(MutantShrink, reaches_the_bar_and_repeats) {
   const Bar &bar = GetParam();
-  const mutants::Mutant *mutant = find_mutant(bar.mutant);
-  const assay_kernel *kernel = mutant_kernel(bar.kernel);
-  ASSERT_TRUE(mutant != nullptr && kernel != nullptr && concerns(*mutant, *kernel));
+  const mutants::Mutant *mutant = mutants::find(bar.mutant);
+  const assay_kernel *kernel = mutants::find_kernel(bar.kernel);
+  ASSERT_TRUE(mutant != nullptr && kernel != nullptr && concerns(*mutant, kernel->name));
   const mutants::Activate active(mutant->id);
   const std::unique_ptr<Sut> sut = mutant_sut(*kernel, false);
   const Property *property = bar.property ? find_property(bar.property) : nullptr;
@@ -127,9 +127,9 @@ TEST(MutantShrinkBar, exceptions_are_inherent) {
   for (const Bar &bar : kBars) {
     if (bar.kv_heads == 1 && bar.group == 1 && bar.keys == 17) continue;
     EXPECT_STRNE(bar.reason, "");
-    const assay_kernel *kernel = mutant_kernel(bar.kernel);
+    const assay_kernel *kernel = mutants::find_kernel(bar.kernel);
     const Property *property = find_property("within_budget");
-    const mutants::Activate active(find_mutant(bar.mutant)->id);
+    const mutants::Activate active(mutants::find(bar.mutant)->id);
     const std::unique_ptr<Sut> sut = make_simt_sut(*kernel);
     sut->set_replays_scores(true);
     for (int i = 0; i < 300; ++i) {

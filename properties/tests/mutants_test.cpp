@@ -35,7 +35,7 @@ TEST_P(Mutants, is_caught) {
   int kernels = 0;
   for (int k = 0; k < mutants::plugin()->num_kernels; ++k) {
     const assay_kernel &kernel = mutants::plugin()->kernels[k];
-    if (!concerns(mutant, kernel)) continue;
+    if (!concerns(mutant, kernel.name)) continue;
     ++kernels;
     const std::unique_ptr<Sut> sut = mutant_sut(kernel, of_the_plan(mutant));
     DrawnFailure failure = recorded_failure(mutant, kernel, *sut, kDraws);
@@ -85,7 +85,7 @@ TEST(MutantControl, unmutated_kernels_pass_what_shows_mutants) {
     cases.insert({key.second, killer});
   EXPECT_GT(cases.size(), 60u);
   for (const auto &[name, killer] : cases) {
-    const assay_kernel *kernel = mutant_kernel(name);
+    const assay_kernel *kernel = mutants::find_kernel(name);
     ASSERT_NE(kernel, nullptr) << name;
     const std::unique_ptr<Sut> sut = mutant_sut(*kernel, false);
     const DrawnFailure failure = failure_at(*killer.property, *kernel, *sut, killer.index, kDraws);
@@ -101,7 +101,8 @@ std::vector<KillSubject> all_of(const char *name) {
     if (std::string(kernel.name) != name) continue;
     out.push_back({0, "(correct)", "", &kernel});
     for (const mutants::Mutant &m : mutants::all())
-      if (concerns(m, kernel) && !m.needs_features) out.push_back({m.id, m.name, m.why, &kernel});
+      if (concerns(m, kernel.name) && !m.needs_features)
+        out.push_back({m.id, m.name, m.why, &kernel});
   }
   return out;
 }
@@ -200,9 +201,10 @@ constexpr Only kOnly[] = {
 TEST(KillMatrix, every_check_is_needed) {
   std::set<int> needed;
   for (const Only &only : kOnly) {
-    const mutants::Mutant *mutant = find_mutant(only.mutant);
+    const mutants::Mutant *mutant = mutants::find(only.mutant);
     ASSERT_NE(mutant, nullptr) << only.mutant;
-    const KillSubject subject{mutant->id, mutant->name, mutant->why, mutant_kernel(only.kernel)};
+    const KillSubject subject{mutant->id, mutant->name, mutant->why,
+                              mutants::find_kernel(only.kernel)};
     const auto rows = kill_matrix(
         {subject}, [](int id) { mutants::active_id = id; },
         {.runs = 4, .keys = 4093, .splits = 8, .seed = 23, .replay_scores = only.replay_scores});
@@ -224,7 +226,7 @@ TEST(KillMatrix, every_check_is_needed) {
 // attention: where a sink takes nearly all the mass, every weight is small, and truncating them all
 // leaves even the order-free bound.
 TEST(NoDeclaredOrder, at_most_a_mistake_of_rounding_survives) {
-  assay_kernel kernel = *mutant_kernel("paged_attention_v2");
+  assay_kernel kernel = *mutants::find_kernel("paged_attention_v2");
   kernel.key_order = nullptr;
   // Without its low part P is as good as rounded once, which is all that the order-free bound asks.
   // Whether these are seen depends on the draws, which show them where fp32 sums are compared bit
@@ -233,7 +235,7 @@ TEST(NoDeclaredOrder, at_most_a_mistake_of_rounding_survives) {
                                              "low_part_without_queries"};
   std::set<std::string> survivors;
   for (const mutants::Mutant &mutant : mutants::all()) {
-    if (!concerns(mutant, kernel) || mutant.needs_features) continue;
+    if (!concerns(mutant, kernel.name) || mutant.needs_features) continue;
     if (of_rounding.contains(mutant.name)) continue;
     const mutants::Activate active(mutant.id);
     const DrawnFailure failure =

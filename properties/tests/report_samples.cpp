@@ -85,9 +85,9 @@ void findings() {
 
 /// A hazard has the line of the kernel that runs into it.
 void hazard() {
-  const mutants::Mutant *mutant = find_mutant("k_wait_one_late");
+  const mutants::Mutant *mutant = mutants::find("k_wait_one_late");
   static int id = mutant->id;
-  static assay_kernel right = *mutant_kernel("paged_attention_v1");
+  static assay_kernel right = *mutants::find_kernel("paged_attention_v1");
   assay_kernel wrong = right;
   wrong.run = [](const void *params) {
     const mutants::Activate active(id);

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue of wrong kernels is whole: nothing is missing, every text stands at its place, what is no text is refused."""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "ci"))
+import wrong  # noqa: E402
+
+RIGHT = {"why": "wrong", "file": "a.h", "kind": "expression", "find": "1", "replace": "2", "kernels": "k"}
+
+
+class Texts(unittest.TestCase):
+    def refusal(self, name="a.mutant", extra="", **fields):
+        """What is said of a text; None where it is taken."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, name)
+            fields = {key: value for key, value in {**RIGHT, **fields}.items() if value is not None}
+            path.write_text("".join(f"{key} = {value}\n" for key, value in fields.items()) + extra)
+            try:
+                wrong.parse(path)
+            except SystemExit as said:
+                return str(said)
+        return None
+
+    def test_what_is_refused(self):
+        self.assertIsNone(self.refusal())
+        self.assertIsNone(self.refusal("a.change", kind=None, verdict="block"))
+        self.assertIn("no 'find'", self.refusal(find=None))
+        self.assertIn("no 'verdict'", self.refusal("a.change", kind=None))
+        self.assertIn("kind is 'word'", self.refusal(kind="word"))
+        self.assertIn("a.mutant:7", self.refusal(extra="neds = features\n"))
+        self.assertIn("a.mutant:7", self.refusal(extra="why = twice\n"))
+        self.assertIn("a.mutant:7", self.refusal(extra="a line of a value\n"))
+
+    def test_a_text_stands_once(self):
+        place = {"file": "a.h", "find": "x + y", "after": "return"}
+        self.assertEqual(wrong.span(place, "x + y; return x  +y;"), ((14, 19), None))
+        self.assertIn("occurs 0 times", wrong.span(place, "x + y;")[1])
+        self.assertIn("occurs 2 times", wrong.span(place, "return x + y; return x + y;")[1])
+
+    # mutants_test and fuzz_planted_test refuse theirs; a trial of the gate is run by hand.
+    def test_changes_stand_in_the_kernels(self):
+        for change in wrong.texts(ROOT / "corpus/changes"):
+            self.assertIsNone(wrong.span(change, (ROOT / change["file"]).read_text())[1], change["name"])
+
+    def test_seeds_see_every_planted_mistake(self):
+        for text in wrong.texts(ROOT / "corpus/planted"):
+            self.assertTrue("seen_by" in text or text.get("set") == "numeric", text["name"])
+
+
+class Catalogue(unittest.TestCase):
+    def setUp(self):
+        self.entries = list(wrong.entries())
+
+    def test_it_only_grows(self):
+        """corpus/README.md says how many of each kind there were at least."""
+        said = re.findall(r"^\| `(\w+)` .*\| (\d+) \|$", (ROOT / "corpus/README.md").read_text(), re.M)
+        least = {kind: int(number) for kind, number in said}
+        counts = collections.Counter(entry[0] for entry in self.entries)
+        self.assertEqual(set(least), set(counts))
+        for kind, number in least.items():
+            self.assertGreaterEqual(counts[kind], number, kind)
+
+    def test_no_name_is_there_twice(self):
+        names = collections.Counter(entry[:2] for entry in self.entries)
+        self.assertEqual([name for name, number in names.items() if number > 1], [])
+
+    def test_every_entry_says_what_is_wrong(self):
+        for entry in self.entries:
+            self.assertTrue(all(entry[:4]), entry)
+
+    def test_killers_are_of_mutants(self):
+        mutants = {entry[1] for entry in self.entries if entry[0] == "mutants"}
+        self.assertEqual({row["name"] for row in wrong.rows("mutants/killers.csv")} - mutants, set())
+
+    def test_a_wrong_name_is_not_run(self):
+        ran = subprocess.run([sys.executable, "-B", ROOT / "ci/wrong.py", "run", "build", "nobody"], capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("no entry nobody", ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
