@@ -27,7 +27,7 @@ int kv_head_of(const assay_paged_params &p, int head) {
   return head / group;
 }
 
-/// Whose query and position a token has: its own.
+/// The token whose query and position a token has: its own.
 int query_of(const assay_paged_params &p, int token) {
   const bool power_of_two = (p.q_len & (p.q_len - 1)) == 0;
   return is(Bug::first_token_for_all) && !power_of_two ? 0 : token;

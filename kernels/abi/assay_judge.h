@@ -138,7 +138,7 @@ assay_status assay_judge_attention(const assay_judge_attention_params *params,
 assay_status assay_judge_merge(const assay_judge_merge_params *params, assay_judge_report *report);
 
 /**
- * The same where out, q, k, v and lse (of a merge out, lse, o and lse_in) are memory of one GPU;
+ * These judge the same where out, q, k, v and lse (of a merge out, lse, o and lse_in) are memory of one GPU;
  * every other array stays host memory. In libassay_judge_cuda alone. Reads the arrays where they
  * lie, behind what `stream` (a cudaStream_t) holds; returns when it is done. Every row is judged:
  * max_rows is ignored. What a GPU does not judge (head_dim above 576, a scale, slope or sink about

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a paged cache a rank holds, as a cache of its own.
+// The part of a paged cache that a rank holds, as a cache of its own.
 #pragma once
 
 #include "kernels/abi/assay.h"

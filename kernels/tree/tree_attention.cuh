@@ -26,8 +26,8 @@ struct TreeWork {
     if (!kFp8 || f.k_scale == nullptr) return scale;
     return scale * arch::global_load_readonly(f.k_scale + kv_head * f.k_scale_stride);
   }
-  /// Whose row it is. The rows of a node are those of its members, one member behind the other; the
-  /// rows of a member are those of its tokens.
+  /// The owner of a row. The rows of a node are those of its members, one member behind the
+  /// other; the rows of a member are those of its tokens.
   struct Owner {
     int request, token, head;
   };

@@ -18,8 +18,8 @@ struct Promise {
   std::span<const char *const> words;
   bool bits = false;  ///< the numbers are sets: one may be neither weaker nor stronger than another
   bool later = false; ///< a worker that does not name it means 0
-  /// Of a capability of paged kernels: the argument that no call has without it, and the feature of
-  /// a case that needs it (the words of properties/case/features.cpp). Null of a promise.
+  /// A capability of paged kernels names the argument that no call has without it, and the feature
+  /// of a case that needs it (a word of properties/case/features.cpp). A promise has null.
   const char *argument = nullptr;
   const char *feature = nullptr;
 

@@ -118,7 +118,7 @@ struct GroupCall {
   const int32_t *states;      ///< of all rows: the first tile of each state, counted from the row's
   const int64_t *first_state; ///< [rows + 1]
 
-  // Of one launch.
+  // These change from launch to launch.
   const KeyGroup *groups;
   int32_t num_groups, num_units;
   int32_t unit_keys; ///< of a unit, a multiple of kTileKeys

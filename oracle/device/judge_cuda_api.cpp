@@ -34,7 +34,7 @@ int device_of(const void *data) {
   return there ? attributes.device : -1;
 }
 
-/// Of all of them, where there is anything in them; -1: there is not. Throws ArrayError by name.
+/// The device on which all arrays lie that hold anything; -1: none does. Throws ArrayError by name.
 int common_device(std::initializer_list<Named> arrays) {
   int device = -1;
   const char *first = nullptr;

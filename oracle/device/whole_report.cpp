@@ -34,7 +34,7 @@ Report judged_here(const CallRows &rows, const CallOutputs &outputs, const Kerne
   return all;
 }
 
-/// Of the rows that are inside: the first, the last, one between.
+/// Compares three of the rows that are inside: the first, the last, one between.
 void require_agreement(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
                        const TierReport &there, const Memory &memory) {
   const RowOutputs &out = outputs_of(rows);

@@ -29,7 +29,7 @@ struct KeyOrder {
 std::shared_ptr<const KeyOrder> ask_key_order(const assay_kernel &kernel, const void *params);
 
 /**
- * Of all keys of a list, counted from the first. Levels count on from each other, and so do the
+ * The order of all keys of a list, counted from the first. Levels count on from each other, and so do the
  * splits of a level. Throws OrderError on a level that the call does not have.
  */
 TileOrder declared_order(const KeyOrder &order, const AttentionRows &rows, int list);

@@ -22,7 +22,7 @@ bool is_big(const Problem &p) {
     keys += length;
     longest = std::max<int64_t>(longest, length);
   }
-  // Of nearly all cases this says it, at once.
+  // This answers for nearly all cases, at once.
   const int64_t with_pages = keys + static_cast<int64_t>(p.seq_lens.size()) * p.page_size;
   if (longest <= host.keys && with_pages * p.num_kv_heads <= host.slots) return false;
   return !problem_error(p, full_limits()).empty() &&

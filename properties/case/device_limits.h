@@ -6,7 +6,7 @@
 
 namespace assay {
 
-/// Of paged cases more than full_limits(): 2^27 cache slots, rows of 2^20 keys.
+/// A device takes larger paged cases than full_limits(): 2^27 cache slots, rows of 2^20 keys.
 Limits device_limits(Family family);
 
 /// Within device_limits(), and beyond full_limits().

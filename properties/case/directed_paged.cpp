@@ -110,8 +110,9 @@ void many_heads(Problem &p, const Limits &limits, Rng &rng) {
   fit_lens(p, 2 * limits.slots);
 }
 
-/// Of an fp8 cache queries are scaled, each row by itself: half of the cases show what its largest
-/// element decides, one half of them by rows of unlike magnitudes, the other by what it dwarfs.
+/// With an fp8 cache queries are scaled, each row by itself: half of the cases show what its
+/// largest element decides, one half of them by rows of unlike magnitudes, the other by what it
+/// dwarfs.
 void show_query_scales(Problem &p, Rng &rng) {
   const int kind = rng.upto(3);
   if (kind == 0) p.q.regime = Regime::kWide;
@@ -236,7 +237,7 @@ bool share_few_prefixes(Problem &p, const Limits &limits, Rng &rng) {
     p.batch = 9;
   }
   p.seq_lens.resize(p.batch);
-  // Of an fp8 cache more tiles than copies are in flight, in one split.
+  // With an fp8 cache one split has more tiles than copies are in flight.
   const bool long_item = fp8 && rng.upto(1) == 0;
   if (long_item) p.num_splits = 1;
   for (int &len : p.seq_lens)

@@ -26,7 +26,7 @@ struct FeatureRow {
   std::vector<const char *> classes;
 };
 
-/// Of paged attention. The order is that of the words in causes and fingerprints.
+/// The features of paged attention. The order is that of the words in causes and fingerprints.
 std::span<const FeatureRow> features();
 
 } // namespace assay

@@ -28,7 +28,7 @@ struct LedgerEntry {
 std::string parse_status(std::string_view text, LedgerEntry &out);
 std::string format_status(const LedgerEntry &entry);
 
-/// Of the clock, in UTC: "2026-12-31".
+/// The day by the clock, in UTC: "2026-12-31".
 std::string today();
 
 } // namespace assay

@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-/// Of fields that the simplest case does not write: what they are there.
+/// The values of fields that the simplest case does not write.
 const std::set<std::string> kAbsent = {"0", "no", "none", "same", "unit"};
 
 struct Field {

@@ -18,7 +18,7 @@ void drop_page_ids(Problem &p);
 Problem without_requests(const Problem &p, int begin, int end);
 /// The case with no other request than this one.
 Problem only_request(const Problem &p, int keep);
-/// Of more than these there is no candidate for each: all of them are more than memory holds.
+/// With more requests than these there is no candidate for each: memory does not hold all.
 inline constexpr int kManyRequests = 512;
 
 /// Offers the case that `change` makes, where it is another one.

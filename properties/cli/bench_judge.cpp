@@ -77,7 +77,7 @@ std::optional<oracle::TierReport> judged_by_gpu(const oracle::CallRows &rows,
   return judge.judge(merges, outputs, model);
 }
 
-/// The same of a timed call, with what is left open decided here.
+/// Judges all rows of a timed call; what is left open is decided here.
 std::optional<oracle::TierReport> judge_all(const bench::JudgedCall &call,
                                             const oracle::CallRows &rows,
                                             const oracle::KernelModel &model,

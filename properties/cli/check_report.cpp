@@ -55,7 +55,7 @@ KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
 /// JSON has no infinity: the largest double stands for it, so that every reader sees it above 1.
 double finite(double ratio) { return std::min(ratio, std::numeric_limits<double>::max()); }
 
-/// What of the contract a kernel declares.
+/// The parts of the contract about NaN that a kernel declares.
 nlohmann::json nan_json(const assay_kernel &kernel) {
   nlohmann::json promised = nlohmann::json::array();
   if (kernel.nan_contract & ASSAY_NAN_VALUES) promised.push_back("values");
@@ -160,7 +160,7 @@ nlohmann::json run_json(const PropertyRun &r) {
           {"error", r.harness_error}};
 }
 
-/// Of a kernel that some property concerns.
+/// What the run does not show of a kernel that some property concerns.
 std::vector<std::string> kernel_gaps(const RunSummary &summary, const assay_kernel *kernel) {
   std::vector<std::string> out;
   if (summary.idle(kernel)) out.push_back("no property decided a case");

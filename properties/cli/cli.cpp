@@ -282,7 +282,7 @@ struct Parser {
     add_source(s);
   }
 
-  /// Whose kernels.
+  /// Options that say whose kernels are run.
   void add_source(CLI::App *s) {
     auto *plugin = s->add_option("--plugin", options.plugin, "kernels of a shared library");
     plugin->type_name("LIB");

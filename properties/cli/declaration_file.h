@@ -34,7 +34,7 @@ struct HeldPlugin {
 /// its kernels' names and targets; others keep their own. CliError for what is no such file or
 /// declares nothing that bounds. The plugin's functions stay; the result points into itself.
 void hold_to(const assay_plugin &plugin, const std::string &file, HeldPlugin &out);
-/// The same for the text of such a file; `file` names it in refusals.
+/// Does so by the text of such a file; `file` names it in refusals.
 void hold_to_text(const assay_plugin &plugin, const std::string &text, const std::string &file,
                   HeldPlugin &out);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of all cases a check of narrow kernels covers, and what it does not.
+// Which cases a check of narrow kernels covers, and which it does not.
 #pragma once
 
 #include "properties/cli/session.h"
@@ -8,8 +8,9 @@ namespace assay {
 
 using Envelopes = std::map<const assay_kernel *, Envelope>;
 
-/// Of the kernels of a plugin as they answer, cut to --only; of ours, which take everything, what
-/// --only leaves. CliError for fields and values that none of them knows, or that one refuses.
+/// The envelopes of a plugin's kernels as they answer, cut to --only. Our kernels take everything,
+/// so that theirs are what --only leaves. CliError for fields and values that none of them knows,
+/// or that one refuses.
 Envelopes envelopes_of(const Session &session, const std::vector<const assay_kernel *> &kernels);
 
 /// Important classes that no property met because they lie outside the kernel's envelope.

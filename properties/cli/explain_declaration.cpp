@@ -83,7 +83,7 @@ struct Shares {
 
 double part(double difference, double whole) { return whole > 0 ? difference / whole : 0; }
 
-/// Of `with` less `without` in `whole`.
+/// The shares of `with` less `without` in `whole`.
 Shares shares_of(const BoundSums &whole, const BoundSums &with, const BoundSums &without) {
   const auto rounding = &BudgetTerms::output_rounding;
   const auto less = [&](auto term) { return with.o.*term - without.o.*term; };
@@ -98,7 +98,7 @@ Shares shares_of(const BoundSums &whole, const BoundSums &with, const BoundSums 
   return out;
 }
 
-/// Of the bounds as declared: what field i adds, and what stays with every field exact.
+/// The part of the declared bounds that field i adds, and what stays with every field exact.
 Shares share_of_field(const DeclarationCost &cost, size_t i) {
   return shares_of(cost.declared, cost.declared, cost.fields[i]);
 }

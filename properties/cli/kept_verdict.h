@@ -17,11 +17,12 @@ struct KeptVerdict {
   bool unexpected_pass = false; ///< open, and no property fails any more
 };
 
-/// Of all properties and kernels that ran on the case. An open case holds when one of them fails.
+/// The verdict of all properties and kernels that ran on the case. An open case holds when one of
+/// them fails.
 KeptVerdict judge_kept(const LedgerEntry &entry, const std::vector<CheckResult::Kind> &results,
                        const std::string &today);
 
-/// Of one result: "pass", "FAIL", "open", "held" (quarantined) and so on.
+/// The word for one result: "pass", "FAIL", "open", "held" (quarantined) and so on.
 std::string kept_word(CaseStatus status, CheckResult::Kind kind);
 
 /// The line for an open case that passes.

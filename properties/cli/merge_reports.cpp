@@ -18,7 +18,7 @@
 namespace assay {
 namespace {
 
-/// Of a report; larger is none.
+/// The size of a report; a larger file is none.
 constexpr uintmax_t kMaxBytes = uintmax_t{1} << 28;
 constexpr int kMaxDepth = 32;
 

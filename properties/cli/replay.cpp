@@ -247,7 +247,7 @@ int command_explain(Session &session) {
     document["results"].push_back(to_json(loaded, r));
   }
   if (!session.options.quiet) {
-    // Of within_budget the explanation below begins with the same lines.
+    // The explanation of within_budget below begins with the same lines.
     if (failure != nullptr && why.rfind(failure->result.detail, 0) != 0)
       out << failure->result.detail;
     out << fmt::format("\n{} as the case stands:\n{}", kernel.name, why);

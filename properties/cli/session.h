@@ -33,7 +33,7 @@ struct CliOptions {
   std::string json;
   uint64_t seed = 1;
   bool quiet = false;
-  // Of commands.
+  // Options of commands.
   std::string kernel, property, target, plugin, worker, out, findings, what, cells, only;
   std::string declared_by;                                 ///< file that kernels are held to
   std::string junit, sarif, markdown, html;                ///< report files of check and gate

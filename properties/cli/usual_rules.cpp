@@ -21,7 +21,7 @@ namespace {
 enum Rule { kClose2, kClose3, kMostly, kTwice, kRules };
 constexpr const char *kRuleNames[kRules] = {"1e-2", "1e-3", "98%", "2x"};
 
-/// Of one mutant, from all threads: names of cases.
+/// What all threads found of one mutant: names of cases.
 struct Verdicts {
   int judged = 0;
   std::set<std::string> rejected[kRules];

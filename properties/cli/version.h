@@ -7,7 +7,7 @@
 
 namespace assay {
 
-/// Of the program `assay`, which alone is linked with it: a commit costs one link.
+/// The commit of `assay`, the only program that is linked with it: a commit costs one link.
 extern const char *const kCommit;
 
 /// What `assay --version` prints: version, commit, the targets of `own` and the ABI of plugins.

@@ -124,7 +124,7 @@ std::unique_ptr<WorkerTable> read_hello(const std::string &command, const std::s
   auto table = std::make_unique<WorkerTable>();
   Fields from(place, document);
   read_version(from, table->plugin);
-  // Of another version nothing further is read.
+  // Nothing further is read of another version.
   table->plugin.struct_size = sizeof table->plugin;
   check_plugin_version(place, table->plugin);
   const json &kernels = from.list("kernels");

@@ -24,7 +24,7 @@ struct Classed {
 
 const char *name_of(Classed::State state);
 
-/// Whose run of `check` has the fingerprint.
+/// Which run of `check` has the fingerprint.
 struct Seen {
   bool base = false, head = false;
 };

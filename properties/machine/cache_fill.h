@@ -11,7 +11,7 @@
 
 namespace assay {
 
-/// Whose values a page of the pool holds; without tokens nobody's.
+/// The cache row whose values a page of the pool holds; a page without tokens holds nobody's.
 struct PageOwner {
   int32_t row, index;
   int32_t tokens; ///< that carry values: the longest of its users'

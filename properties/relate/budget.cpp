@@ -98,7 +98,7 @@ bool certify_this(const Problem &p, size_t keys, int row, int head) {
   return sampling_hash(p, row, head) % (keys <= 512 ? 64 : 1024) == 0;
 }
 
-/// Of a run on a GPU the host decides as many rows again, and one in 16 of those is recomputed:
+/// The host decides as many rows of a run on a GPU again, and recomputes one in 16 of those:
 /// MPFI would take most of the time otherwise.
 bool certify_of_gpu(const Problem &p, size_t keys, int row, int head) {
   return certify_this(p, keys, row, head) && sampling_hash(p, row, head) / 1024 % 16 == 0;

@@ -21,7 +21,7 @@ struct Judged {
   oracle::BudgetSizes budgets; ///< the median of each call's outputs
   uint64_t certified_rows = 0; ///< whose oracle was recomputed in interval arithmetic
 
-  /// Of O, by the tightest tier that judged it.
+  /// The largest ratio of O, by the tightest tier that judged it.
   double ratio_o() const { return ratio_t2 > 0 ? ratio_t2 : ratio_t1 > 0 ? ratio_t1 : ratio_t0; }
 
   /// Keeps the worse ratios of the two and the sum of the counts.

@@ -20,7 +20,7 @@ struct KeyRun {
 };
 std::vector<KeyRun> key_runs(const Tensors &t, int request);
 
-/// Of those, the tokens [begin, end) that a query row sees.
+/// The tokens [begin, end) of such a run that a query row sees.
 struct VisibleRun {
   int cache, row, begin, end;
 };

@@ -13,7 +13,7 @@ enum class Origin {
   kDeadMemory ///< it follows what stands where no key is
 };
 
-/// Of an element of O, or with `dim` below 0 of the LSE.
+/// Where an element of O comes from, or with `dim` below 0 the LSE.
 Origin origin_of(const Problem &p, int row, int head, int dim, Sut &sut);
 
 const char *name_of(Origin origin);

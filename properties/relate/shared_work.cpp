@@ -41,7 +41,7 @@ public:
   Search(const CacheView &cache, const Ranges &ranges, std::vector<SharedKeys> &out)
       : cache_(cache), ranges_(ranges), out_(out) {}
 
-  /// Of requests that are alike in front of split `at`.
+  /// Groups requests that are alike in front of split `at`.
   void group(const std::vector<int> &requests, size_t at, SharedKeys node) {
     std::map<std::pair<Range, std::vector<int>>, std::vector<int>> next;
     for (int r : requests)

@@ -20,7 +20,7 @@ struct SharedKeys {
 /// it is the same with pages that nobody shares: then the kernel does not look at them.
 std::vector<SharedKeys> shared_work(const Tensors &t, Sut &sut);
 
-/// The same as lines of text; empty when nothing is shared.
+/// Says so in lines of text; empty when nothing is shared.
 std::string explain_shared_work(const Tensors &t, Sut &sut);
 
 } // namespace assay

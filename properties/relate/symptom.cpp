@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-/// Of what is known by no line of the kernel.
+/// The place of a hazard that has no line of the kernel.
 std::string place_of(const Hazard &h) {
   switch (h.kind) {
   case Hazard::Kind::kExecutor:

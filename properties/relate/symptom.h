@@ -34,7 +34,7 @@ struct Symptom {
   int dim = kNowhere; ///< kLse: of the LSE; kNowhere: no single element
   double got = kUnknown, expected = kUnknown;
   double allowed = kUnknown; ///< distance of a right kernel at most, in the element's units
-  /// Of an element: where its value comes from, as far as somebody has found it out.
+  /// Where the value of an element comes from, as far as somebody has found it out.
   Origin origin = Origin::kComputed;
   /// Without an element, what tells it from others of its kind: "kind at file:line" of a hazard,
   /// the buffer and what was written of memory. Part of causes and fingerprints, and made from
@@ -57,7 +57,7 @@ const char *name_of(Symptom::Kind kind);
 /// An element that is not what it must be: kNotFinite when `got` is not and `expected` is.
 Symptom wrong_value(int row, int head, int dim, double got, double expected, double allowed);
 
-/// Of an element whose numbers do not matter, or are none.
+/// The symptom of an element whose numbers do not matter, or are none.
 Symptom wrong_element(Symptom::Kind kind, int row, int head, int dim);
 
 Symptom symptom_of(const Hazard &hazard);

@@ -25,7 +25,8 @@ struct Cause {
   bool located() const;
 };
 
-/// Of a failing case of the property, made as small as it gets; `stats` say how far it got.
+/// The cause of a failing case of the property, made as small as it gets; `stats` say how far it
+/// got.
 Cause cause_of(const Problem &shrunk, const CheckResult &result, const assay_kernel &kernel,
                const Property &property, const ShrinkStats &stats = {});
 
@@ -33,7 +34,8 @@ Cause cause_of(const Problem &shrunk, const CheckResult &result, const assay_ker
 /// any, the same shape and not O alone against the LSE alone.
 bool alike(const Cause &a, const Cause &b);
 
-/// Of a finding that needs calls before its own: nothing else of its case is known to be needed.
+/// The cause of a finding that needs calls before its own: nothing else of its case is known to be
+/// needed.
 Cause cause_after_others(const CheckResult &result);
 
 /// In words: "outside, o, keeps window and splits".

@@ -22,8 +22,8 @@ struct NamedFinding {
 };
 
 struct FindingGroup {
-  /// Of one kernel. The first is the sharpest: in the order of the table of properties, which
-  /// begins with within_budget. Its fingerprint is the group's.
+  /// Findings of one kernel. The first is the sharpest: in the order of the table of properties,
+  /// which begins with within_budget. Its fingerprint is the group's.
   std::vector<NamedFinding> members;
 
   const Finding &first() const { return members[0].finding(); }
@@ -35,7 +35,7 @@ struct GroupOptions {
   const std::atomic<bool> *stop = nullptr; ///< likewise when it turns true
 };
 
-/// Of these runs, each with a finding; all of them in exactly one group.
+/// Groups these runs, which have a finding each; every run is in exactly one group.
 std::vector<FindingGroup> group_findings(const std::vector<const PropertyRun *> &found,
                                          const GroupOptions &options);
 /// Every finding of the run in exactly one group, kernels and groups in the order of the run.

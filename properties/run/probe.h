@@ -13,7 +13,7 @@ namespace assay {
 /// field from one that it takes. An envelope without fields: it takes everything, or nothing.
 /// `isolate`: asked in a process of its own.
 Envelope probe_envelope(const assay_kernel &kernel, bool isolate);
-/// Of a sut whose runs end with the kernel's answer.
+/// The envelope of a sut whose runs end with the kernel's answer.
 Envelope probe_envelope(Sut &answering);
 
 /// Whether a kernel of ours serves a part of the calls of its family on purpose, and is to be asked

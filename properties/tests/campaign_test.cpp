@@ -124,7 +124,7 @@ TEST_F(Campaign, RunsEveryTaskAndWritesAReport) {
     EXPECT_GT(task(report, name).at("executions"), 49) << name;
   }
   EXPECT_EQ(task(report, "fuzz_a").at("features"), 34);
-  // Whose kernels, which, and with which seeds.
+  // The report names the kernels and the seeds.
   EXPECT_EQ(report.at("kernels"), json({"k"}));
   const json check = task(report, "check");
   EXPECT_GE(check.at("first_seed").get<uint64_t>(), options_.seed);

@@ -47,7 +47,7 @@ struct DrawnFailure {
   int cases = 0;      ///< decided, this one included
 };
 
-/// What of the drawn cases is tried. `plain` leaves the features of cases out; `aim` makes every
+/// Which drawn cases are tried. `plain` leaves the features of cases out; `aim` makes every
 /// second case, of paged ones every eighth, an aimed one (properties/case/directed.h).
 struct DrawOptions {
   bool plain = false, aim = false;

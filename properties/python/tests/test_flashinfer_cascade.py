@@ -47,7 +47,7 @@ def merged_twice(a, b):
 def test_a_wrong_merge_between_levels_is_found_where_it_is(change, step):
     cascade(Dump("dump"), levels=4, merge=wrong_at(step, change))
     verdicts = outcomes()[f"{CASCADE}.run"]
-    # Of the last merge no LSE is written.
+    # The last merge writes no LSE.
     expected = ["inside"] * 3 if (change, step) == (lse_of_one, 2) else ["inside"] * step + ["outside"] + ["inside"] * (2 - step)
     assert verdicts == expected
 
