@@ -39,7 +39,7 @@ ROOMS = {
     "assay_torch": ("kernels/torch/assay_torch", "kernels/torch/tests", ["test_judged.py"]),
     "ci": ("ci", "ci/tests", []),
 }
-LEFT_OUT = {"vllm_backend.py": "vLLM has no package for a CPU", "vllm_cpu.py": "vLLM has no package for a CPU"}
+LEFT_OUT = {}
 #: What of ci CI runs on the tree itself, by the name of the file.
 ON_THE_TREE = {"docs": ["check"], "workflows": [""], "tree": ["layers", "shape"]}
 #: Tests that take seconds: the last ones.

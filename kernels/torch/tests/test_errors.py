@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A wrong argument is named with its limit, in the library's words where it is the library that looks; nothing is written."""
+import os
+import types
+
 import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
@@ -128,3 +131,79 @@ def test_a_library_that_is_not_there(monkeypatch):
             library.library(1)
     finally:
         library.library.cache_clear()
+
+
+def test_a_library_is_looked_for_in_its_order(monkeypatch, tmp_path):
+    monkeypatch.setenv("ASSAY_LIBRARY_CUDA", "/given")
+    assert library._candidates("cuda") == ["/given"]
+    monkeypatch.delenv("ASSAY_LIBRARY_CUDA")
+    packages = {"assay": types.SimpleNamespace(submodule_search_locations=[str(tmp_path), str(tmp_path / "other")])}
+    monkeypatch.setattr(library.importlib.util, "find_spec", packages.get)
+    assert library._candidates("cuda") == ["libassay_cuda.so"]
+    for folder in (tmp_path, tmp_path / "other"):
+        (folder / "lib").mkdir(parents=True)
+        (folder / "lib" / "libassay_cuda.so").touch()
+    assert library._candidates("cuda") == [str(tmp_path / "lib/libassay_cuda.so"), str(tmp_path / "other/lib/libassay_cuda.so"), "libassay_cuda.so"]
+    packages.clear()
+    assert library._candidates("simt" if "ASSAY_LIBRARY_SIMT" not in os.environ else "cuda")[-1].startswith("libassay_")
+    assert library.target_of("cpu") == 0 and library.target_of("cuda") == 1
+    with pytest.raises(assay_torch.Unsupported, match="tensors are on meta, supported are cpu and cuda"):
+        library.target_of("meta")
+
+
+def test_a_status_is_an_error_of_its_own():
+    made = library.library(0)
+    for status, kind in {1: "InvalidArgument", 2: "Unsupported", 3: "WorkspaceTooSmall", 4: "CapacityExceeded", 5: "LaunchFailed", 6: "Hazard", 7: "AssayError"}.items():
+        error = made.error("call", status)
+        assert type(error) is getattr(assay_torch, kind) and error.status == status and str(error).startswith("call: ")
+
+
+MERGES = {
+    "merge_state": dict(o_a=torch.zeros(2, 3, 8), lse_a=torch.zeros(2, 3), o_b=torch.zeros(2, 3, 8), lse_b=torch.zeros(2, 3)),
+    "merge_states": dict(o_in=torch.zeros(4, 3, 8), lse_in=torch.zeros(4, 3), indptr=torch.tensor([0, 1, 4], dtype=torch.int32)),
+}
+
+
+@pytest.mark.parametrize("function, name", [(f, name) for f, call in MERGES.items() for name in (*call, "out", "lse")])
+def test_a_tensor_of_a_merge_that_does_not_fit_is_named(function, name):
+    """It is elsewhere, of another type, has an axis or an element more, gaps in its last axis, or a gradient."""
+    call = {**MERGES[function], "out": torch.full((2, 3, 8), 7.0), "lse": torch.full((2, 3), 7.0)}
+    merge, right = getattr(assay_torch, function), call[name]
+    merge(**call)
+    for wrong in (right.to("meta"), right.double(), right[None], torch.cat([right, right[:1]])):
+        for x in (call["out"], call["lse"]):
+            x.fill_(7)
+        with pytest.raises((assay_torch.AssayError, NotImplementedError)) as raised:
+            merge(**{**call, name: wrong})
+        # Of what gives sizes to others, another one may be said not to fit.
+        assert name in str(raised.value) or name in (next(iter(call)), "indptr") and "expected" in str(raised.value)
+    if name in ("o_a", "o_b", "o_in", "out", "indptr"):
+        with pytest.raises(assay_torch.InvalidArgument, match=f"{name} has stride 2 in its last axis"):
+            merge(**{**call, name: torch.stack([right] * 2, -1)[..., 0]})
+    if right.is_floating_point() and name not in ("out", "lse"):
+        with pytest.raises(assay_torch.Unsupported, match=f"{function} has no gradient"):
+            merge(**{**call, name: right.clone().requires_grad_()})
+    assert (call["out"] == 7).all() and (call["lse"] == 7).all()
+    assert merge(**call)[0] is call["out"] and (call["out"] == 0).all()
+
+
+def test_options_that_are_missing_are_named():
+    with pytest.raises(TypeError, match="option num_qo_heads is missing"):
+        assay_torch.plan_bytes(4, 8, "cpu", dtype=torch.bfloat16)
+
+
+GIVEN = dict(query_start=torch.arange(5, dtype=torch.int32), sinks=torch.ones(8), alibi_slopes=torch.ones(8), lse=torch.zeros(4, 8), k_scale=torch.ones(1), v_scale=torch.ones(2))
+
+
+@pytest.mark.parametrize("name", [*GIVEN, "plan", "global_lens"])
+def test_an_option_without_memory_in_a_shape_that_was_seen(name):
+    """It is refused by its name, and not taken for one that is not given."""
+    b = batch("cpu", kv_dtype=torch.float8_e4m3fn)
+    given = dict(GIVEN)
+    if name == "plan":
+        given = dict(plan=assay_torch.plan(b.page_table, b.seq_lens, **b.sizes))
+    if name == "global_lens":
+        given = dict(global_lens=b.seq_lens, shard=(0, 1))
+    b.call(assay_torch.paged_attention, **given)
+    with pytest.raises(assay_torch.InvalidArgument, match=f"{name} is on meta, expected cpu as q"):
+        b.call(assay_torch.paged_attention, **{**given, name: given[name].to("meta")})
