@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
 import assay_torch
-from assay_torch import library
-from batches import batch
+from assay_torch import cascade, exchange, library, planning
+from batches import batch, zeroed
 
 WRONG = {
     "page_table is torch.int64": lambda b: dict(page_table=b.page_table.long()),
@@ -207,3 +207,60 @@ def test_an_option_without_memory_in_a_shape_that_was_seen(name):
     b.call(assay_torch.paged_attention, **given)
     with pytest.raises(assay_torch.InvalidArgument, match=f"{name} is on meta, expected cpu as q"):
         b.call(assay_torch.paged_attention, **{**given, name: given[name].to("meta")})
+
+
+def _exchanged(**more):
+    """exchange_states of one rank with one of its tensors in another's place."""
+    o, lse = torch.zeros(3, 6, 64), torch.zeros(3, 6)
+    sizes = dict(num_heads=6, head_dim=64, dtype=o.dtype, max_rows=3)
+    memory = zeroed(assay_torch.Windows.bytes("cpu", 1, **sizes), "cpu")
+    windows = assay_torch.Windows(memory, [memory.data_ptr()], 0, **sizes)
+    for name in ("window", "status"):
+        setattr(windows, name, more.pop(name, getattr(windows, name)))
+    return assay_torch.exchange_states(**{**dict(o_in=o, lse_in=lse, windows=windows, out=o + 7, lse=lse + 7), **more})
+
+
+def _cascaded(**more):
+    b = batch("cpu")
+    level = dict(k=b.k, v=b.v, page_table=b.page_table, seq_lens=b.seq_lens, segment_indptr=torch.arange(5, dtype=torch.int32))
+    level |= {name: more.pop(name) for name in list(more) if name in level}
+    k, v, *rest = level.values()
+    return assay_torch.cascade_attention(**{**dict(q=b.q, levels=[((k, v), *rest)], out=b.q + 7, lse=torch.zeros(4, 8)), **more})
+
+
+def _planned(**more):
+    b = batch("cpu")
+    room = torch.zeros(assay_torch.plan_bytes(*b.page_table.shape, "cpu", **b.sizes), dtype=torch.uint8)
+    given = {**dict(page_table=b.page_table, seq_lens=b.seq_lens, out=room), **{"out" if name == "plan" else name: x for name, x in more.items()}}
+    return assay_torch.plan(**given, **b.sizes)
+
+
+def _tensors():
+    b, o, lse = batch("cpu"), torch.zeros(3, 6, 64), torch.zeros(3, 6)
+    table = dict(page_table=b.page_table, seq_lens=b.seq_lens)
+    yield _exchanged, dict(o_in=o, lse_in=lse, out=o, lse=lse, status=torch.zeros(1, dtype=torch.int32))
+    yield _cascaded, dict(q=b.q, k=b.k, v=b.v, **table, segment_indptr=torch.arange(5, dtype=torch.int32), out=b.q, lse=torch.zeros(4, 8))
+    yield _planned, dict(**table, plan=torch.zeros(64, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("call, name, right", [(call, name, x) for call, held in _tensors() for name, x in held.items()], ids=lambda x: getattr(x, "__name__", str(x)[:12]))
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_tensor_that_does_not_fit_is_named(call, name, right, seen):
+    """Elsewhere, of another type, with another axis, and with gaps: before any call of the shape, and after one."""
+    for module in (cascade, exchange, planning):
+        module._pool._idle.clear()
+    if seen:
+        call()
+    wrong = [right.to("meta"), right.double(), right[None]]
+    if name not in ("lse", "lse_in", "status"):
+        wrong.append(torch.stack([right] * 2, -1)[..., 0])
+    for tensor in wrong:
+        if name == "status" and tensor.device.type == "meta":
+            continue  # it may lie on the host beside tensors of a device
+        with pytest.raises((assay_torch.AssayError, NotImplementedError)) as raised:
+            call(**{name: tensor})
+        assert name in str(raised.value) or name in ("q", "o_in") and "expected" in str(raised.value) or (name, seen) in NULL and "null" in str(raised.value), raised.value
+
+
+#: Of a shape that was seen, the library itself finds that there is no address.
+NULL = [(name, True) for name in ("q", "out", "o_in", "page_table", "seq_lens", "plan")]
