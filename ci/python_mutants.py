@@ -34,7 +34,7 @@ from mutation_score import wilson  # noqa: E402
 ROOMS = {
     "assay": (
         "properties/python/assay", "properties/python/tests",
-        ["test_torch.py", "test_pytest_plugin.py", "test_process.py", "test_adapters.py", "test_gate.py", "test_check.py"],
+        ["test_process.py", "test_adapters.py", "test_gate.py", "test_check.py"],
     ),
     "assay_torch": ("kernels/torch/assay_torch", "kernels/torch/tests", ["test_judged.py"]),
     "ci": ("ci", "ci/tests", []),
