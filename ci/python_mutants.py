@@ -55,6 +55,14 @@ except ImportError:
 phases = [phase for phase in hypothesis.Phase if phase.name not in ("shrink", "explain")]
 hypothesis.settings.register_profile("mutants", phases=phases)
 hypothesis.settings.load_profile("mutants")
+class Contexts:
+    def __init__(self, watch):
+        self.watch = watch
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        self.watch.switch_context(item.nodeid.split("[")[0])
+        yield
+        self.watch.switch_context("")
 for line in sys.stdin:
     folder, seconds, out, covered, arguments = json.loads(line)
     child = os.fork()
@@ -68,7 +76,7 @@ for line in sys.stdin:
         if covered:
             watch = coverage.Coverage(config_file="coveragerc")
             watch.start()
-        code = int(pytest.main(arguments))
+        code = int(pytest.main(arguments, plugins=[Contexts(watch)] if covered else []))
         if covered:
             watch.stop()
             watch.save()
@@ -113,7 +121,7 @@ def contexts(tests_run, tree, room, options):
     """{(file, line): tests} of one run of the tests of a room, but for those whose lines run elsewhere."""
     sources, tests, apart = ROOMS[room]
     folder = tree / tests
-    (folder / "coveragerc").write_text(f"[run]\ndynamic_context = test_function\nsource = {tree / sources}\n")
+    (folder / "coveragerc").write_text(f"[run]\nsource = {tree / sources}\n")
     kept = options.results.with_suffix(".lines.json")
     if room == "ci":
         return {}
@@ -128,8 +136,7 @@ def contexts(tests_run, tree, room, options):
     out = collections.defaultdict(dict)
     for file, lines in json.loads(held).items():
         for line, names in lines.items():
-            parts = [name.rpartition(".") for name in names]
-            out[pathlib.Path(file).name][line] = [f"{module.split('.')[0]}.py::{test}" for module, _, test in parts if test.startswith("test_")]
+            out[pathlib.Path(file).name][line] = [name for name in names if name]
     kept.write_text(json.dumps(out))
     return contexts(tests_run, tree, room, options)
 

@@ -323,3 +323,22 @@ def test_limits_of_a_dump(tmp_path, monkeypatch):
 ])  # fmt: skip
 def test_names_and_defaults_of_a_signature(text, names, defaults):
     assert dump_files._signature(text) == (names, defaults)
+
+
+@pytest.mark.parametrize("word, fits", [("-inf", [-math.inf]), ("inf", [math.inf]), ("+inf", [math.inf]), ("either", [-math.inf, math.inf])])
+def test_words_for_the_lse_of_a_row_without_keys(word, fits):
+    out, cache, lse = np.zeros((1, 2, 8), np.float16), np.zeros((1, 4, 1, 8), np.float16), np.zeros((1, 2), np.float32)
+    for written in (-math.inf, math.inf, 0.0, 1e30):
+        told = dict(lse=lse + np.float32(written), empty_lse=word, lse_layout="TH")
+        assert judging.judge(out, out, (cache, cache), seq_lens=[0], **told).passed == (written in fits)
+        states, given = np.zeros((2, 1, 2, 8), np.float16), np.full((2, 1, 2), -np.inf, np.float32)
+        assert judging.judge_merge(out, states, given, **told).passed == (written in fits)
+
+
+@pytest.mark.parametrize("word, base", [("e", math.e), ("natural", math.e), (2, 2), ("2", 2)])
+def test_words_for_the_base_of_an_lse(word, base):
+    """Of a row with three keys whose scores are 0."""
+    out, cache = np.zeros((1, 2, 8), np.float16), np.zeros((1, 4, 1, 8), np.float16)
+    for written in (math.e, 2):
+        lse = np.full((1, 2), math.log(3) / math.log(written), np.float32)
+        assert judging.judge(out, out, (cache, cache), seq_lens=[3], lse=lse, lse_base=word, lse_layout="TH").passed == (written == base)
