@@ -264,6 +264,18 @@ def test_a_shadow_looks_by_position_and_by_name():
     assert forward(attn_metadata=1) == "result" and list(shadow.counters.errors) == ["KeyError: 'query'"]
 
 
+@pytest.mark.parametrize("every, layers", [(2, 2), (3, 3), (3, 2), (1, 2)])
+def test_of_each_layer_one_call_in_so_many(every, layers):
+    """However many layers are called in turn."""
+    shadow, seen = vllm_shadow.Shadow(every), []
+    shadow._look = lambda name, *given: seen.append(name)
+    forwards = [shadowed(shadow, None, f"layer {i}") for i in range(layers)]
+    for _ in range(6):
+        for forward in forwards:
+            forward(None, np.zeros(1), None, None, None, "metadata")
+    assert shadow.counters.calls == 6 * layers and [seen.count(f"layer {i}") for i in range(layers)] == [6 // every] * layers
+
+
 def test_a_layer_that_cannot_be_wrapped_ends_nothing():
     made, shadow = type("Attention", (), {}), vllm_shadow.Shadow(1)
     assert vllm_shadow.install(made, shadow) is shadow and vllm_shadow.install(made, vllm_shadow.Shadow(1)) is shadow
