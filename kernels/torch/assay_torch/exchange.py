@@ -39,7 +39,7 @@ def exchange(o_in, lse_in, window, windows, status, out, lse, heads, rank, max_r
     call = _pool.take(key) or _prepare(*tensors, window, windows, heads, rank, max_rows, lse_base, early_start, timeout_ns)
     for at, name, tensor in zip(_WORDS, _NAMES, tensors):
         if tensor is not None:
-            call.words[at] = tensor.data_ptr() or no_address(("lse_in", lse_in), o_in=o_in, **{name: tensor})
+            call.words[at] = tensor.data_ptr() or no_address(("lse_in", lse_in), **{"o_in": o_in, name: tensor})
     call.keep[rank] = window.data_ptr()
     call.run()
     _pool.give(key, call)

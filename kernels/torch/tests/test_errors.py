@@ -209,14 +209,14 @@ def test_an_option_without_memory_in_a_shape_that_was_seen(name):
         b.call(assay_torch.paged_attention, **{**given, name: given[name].to("meta")})
 
 
+SIZES = dict(num_heads=6, head_dim=64, dtype=torch.float32, max_rows=3)
+WINDOW = zeroed(assay_torch.Windows.bytes("cpu", 1, **SIZES), "cpu")
+
+
 def _exchanged(**more):
     """exchange_states of one rank with one of its tensors in another's place."""
-    o, lse = torch.zeros(3, 6, 64), torch.zeros(3, 6)
-    sizes = dict(num_heads=6, head_dim=64, dtype=o.dtype, max_rows=3)
-    memory = zeroed(assay_torch.Windows.bytes("cpu", 1, **sizes), "cpu")
-    windows = assay_torch.Windows(memory, [memory.data_ptr()], 0, **sizes)
-    for name in ("window", "status"):
-        setattr(windows, name, more.pop(name, getattr(windows, name)))
+    o, lse, windows = torch.zeros(3, 6, 64), torch.zeros(3, 6), assay_torch.Windows(WINDOW, [WINDOW.data_ptr()], 0, **SIZES)
+    windows.status = more.pop("status", windows.status)
     return assay_torch.exchange_states(**{**dict(o_in=o, lse_in=lse, windows=windows, out=o + 7, lse=lse + 7), **more})
 
 
