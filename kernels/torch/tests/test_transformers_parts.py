@@ -30,10 +30,11 @@ def inside(out, q, k, v, tokens, keys, options):
 
 @st.composite
 def options_of(draw, heads, g):
-    return dict(
-        sm_scale=draw(st.sampled_from([0.125, 0.25])), window=draw(st.sampled_from([0, 0, 1, 5, 12])), logits_softcap=draw(st.sampled_from([0.0, 0.0, 1.5])),
-        sinks=torch.rand(heads, generator=g) if draw(st.booleans()) else None, alibi_slopes=None,
-    )  # fmt: skip
+    plain = dict(sm_scale=draw(st.sampled_from([0.125, 0.25])), window=0, logits_softcap=0.0, sinks=None, alibi_slopes=None)
+    if draw(st.booleans()):  # half of all, for PyTorch attends those by a function of its own
+        return plain
+    sinks = torch.rand(heads, generator=g) if draw(st.booleans()) else None
+    return {**plain, "window": draw(st.sampled_from([0, 1, 5, 12])), "logits_softcap": draw(st.sampled_from([0.0, 1.5])), "sinks": sinks}
 
 
 @st.composite
@@ -41,14 +42,14 @@ def batches(draw):
     """(q, k, v, tokens, keys, options) of requests of any length, in any order."""
     g = torch.Generator().manual_seed(draw(st.integers(0, 99)))
     kv_heads, group = draw(st.integers(1, 2)), draw(st.integers(1, 3))
-    tokens = draw(st.lists(st.one_of(st.integers(0, 8), st.integers(7, 12)), min_size=1, max_size=4))
+    tokens = draw(st.lists(st.integers(0, 8) | st.integers(9, 12), min_size=1, max_size=4))
     keys = [n + draw(st.sampled_from([0, 1, 7, 20])) for n in tokens]
     dtype = draw(st.sampled_from([torch.float16, torch.bfloat16]))
     q, k, v = (torch.randn(n, h, DIM, generator=g).to(dtype) for n, h in ((sum(tokens), kv_heads * group), (sum(keys), kv_heads), (sum(keys), kv_heads)))
     return q, k, v, tokens, keys, draw(options_of(kv_heads * group, g))
 
 
-@settings(drawn, max_examples=60)
+@settings(drawn, max_examples=30)
 @given(batches(), st.booleans())
 def test_gathered_keys_are_attended_right(made, ours):
     """By our kernels, where they are, and by PyTorch."""
@@ -86,7 +87,7 @@ class Cache517:
         self.layer_index_to_group_indices = {layer: (group, layer) for layer in range(len(pages))}
 
 
-@settings(drawn, max_examples=40)
+@settings(drawn, max_examples=25)
 @given(st.data())
 def test_a_step_in_blocks_writes_and_attends(data):
     """Two layers of one step, and the next step; a graph's rows of padding have no keys and a table of -1."""
@@ -154,7 +155,7 @@ def test_a_batch_of_prefills_is_right(made, scaling):
     inside(out[0], q, k, v, tokens, keys, options)
 
 
-@settings(drawn, max_examples=40)
+@settings(drawn, max_examples=25)
 @given(st.data())
 def test_a_layer_is_attended_right_where_it_is_ours(data):
     draw = data.draw

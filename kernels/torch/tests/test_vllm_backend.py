@@ -78,7 +78,7 @@ def starts(counts):
 
 
 @pytest.mark.parametrize("name", ["1", "tree"])
-@settings(drawn, max_examples=40)
+@settings(drawn, max_examples=25)
 @given(batch=batches())
 def test_a_batch_of_a_layer_is_right(vllm_cpu, name, batch):
     options, tokens, keys, causal, g = batch
