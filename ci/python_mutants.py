@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT / "ci"))
 from mutation.python_operators import mutants_of  # noqa: E402
 from mutation_score import wilson  # noqa: E402
 
-#: Sources, tests, and tests whose lines run in processes of their own; files that no test of CI can run are left out.
+#: Sources, tests, and tests whose lines run in processes of their own.
 ROOMS = {
     "assay": (
         "properties/python/assay", "properties/python/tests",
@@ -39,7 +39,6 @@ ROOMS = {
     "assay_torch": ("kernels/torch/assay_torch", "kernels/torch/tests", ["test_judged.py"]),
     "ci": ("ci", "ci/tests", []),
 }
-LEFT_OUT = {}
 #: What of ci CI runs on the tree itself, by the name of the file.
 ON_THE_TREE = {"docs": ["check"], "workflows": [""], "tree": ["layers", "shape"]}
 #: Tests that take seconds: the last ones.
@@ -60,7 +59,7 @@ class Contexts:
         self.watch = watch
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item):
-        self.watch.switch_context(item.nodeid.split("[")[0])
+        self.watch.switch_context(f"{item.path.name}::" + item.nodeid.split("::", 1)[1].split("[")[0])
         yield
         self.watch.switch_context("")
 for line in sys.stdin:
@@ -183,7 +182,7 @@ def outcome(tests_run, tree, room, path, mutant, covering, options):
 def drawn(room, options):
     """(file, Mutant) of a room: all, or as many as asked for, each as likely."""
     folder = ROOT / ROOMS[room][0]
-    files = [f for f in sorted(folder.glob("*.py")) if f.name not in LEFT_OUT and (room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists())]
+    files = [f for f in sorted(folder.glob("*.py")) if room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists()]
     every = [(f.relative_to(ROOT), mutant) for f in files for mutant in mutants_of(f.read_text())]
     print(f"{room}: {len(every)} mutants of {len(files)} files")
     random.Random(options.seed).shuffle(every)
