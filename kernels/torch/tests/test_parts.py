@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("hypothesis")
 import assay_torch
-from assay_torch import exchange, flashinfer_door, paged_shape, plain, prepared, structs, tensors
+from assay_torch import exchange, flashinfer_door, functions, paged_shape, plain, prepared, structs, tensors
 from batches import batch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -183,3 +183,8 @@ def test_a_window_is_cleared_between_two_waits(monkeypatch):
 def test_what_is_no_tensor_is_named():
     assert str(tensors.no_tensor(q=torch.zeros(1), k=None, v=3)) == "v is a int, expected a tensor"
     assert str(tensors.no_tensor(q=torch.zeros(1), k=None)) == "an argument is no tensor"
+
+
+def test_a_shard_in_the_order_of_the_c_abi():
+    """(num_ranks, rank, interleave); tokens alternate unless something else is said."""
+    assert functions._shard(None) == (0, 0, 0) and functions._shard((1, 2)) == (2, 1, 1) and functions._shard((1, 2, 16)) == (2, 1, 16)
