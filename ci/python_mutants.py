@@ -30,20 +30,64 @@ sys.path.insert(0, str(ROOT / "ci"))
 from mutation.python_operators import mutants_of  # noqa: E402
 from mutation_score import wilson  # noqa: E402
 
-#: Sources, tests, and tests whose lines run in processes of their own; files that no test of CI can run are left out.
+#: Sources, tests, and tests whose lines run in processes of their own.
 ROOMS = {
     "assay": (
         "properties/python/assay", "properties/python/tests",
-        ["test_process.py", "test_check.py", "test_pytest_plugin.py", "test_torch.py", "test_gate.py", "test_adapters.py"],
+        ["test_process.py", "test_adapters.py", "test_gate.py", "test_check.py"],
     ),
     "assay_torch": ("kernels/torch/assay_torch", "kernels/torch/tests", ["test_judged.py"]),
     "ci": ("ci", "ci/tests", []),
 }
-LEFT_OUT = {"vllm_backend.py": "vLLM has no package for a CPU", "vllm_cpu.py": "vLLM has no package for a CPU"}
 #: What of ci CI runs on the tree itself, by the name of the file.
 ON_THE_TREE = {"docs": ["check"], "workflows": [""], "tree": ["layers", "shape"]}
 #: Tests that take seconds: the last ones.
-LONG = re.compile(r"drawn|_calls|dump_files|transformers|shared_prompts|command")
+LONG = re.compile(r"drawn|_calls|dump_files|transformers\.py|batching|shared_prompts|compile|opcheck|one_graph|captur|profil")
+#: Runs pytest in a fork of a process that has imported what takes seconds. The first example that fails is enough: none is shrunk.
+SERVER = """
+import json, os, resource, sys
+import coverage, hypothesis, numpy, pytest
+try:
+    import torch, transformers.generation.continuous_batching, transformers.models.llama.modeling_llama
+except ImportError:
+    pass
+phases = [phase for phase in hypothesis.Phase if phase.name not in ("shrink", "explain")]
+hypothesis.settings.register_profile("mutants", phases=phases)
+hypothesis.settings.load_profile("mutants")
+class Contexts:
+    def __init__(self, watch):
+        self.watch = watch
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        self.watch.switch_context(f"{item.path.name}::" + item.nodeid.split("::", 1)[1].split("[")[0])
+        yield
+        self.watch.switch_context("")
+for line in sys.stdin:
+    folder, seconds, out, covered, arguments = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+        os.dup2(1, 2)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.chdir(folder)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        if covered:
+            watch = coverage.Coverage(config_file="coveragerc")
+            watch.start()
+        code = int(pytest.main(arguments, plugins=[Contexts(watch)] if covered else []))
+        if covered:
+            watch.stop()
+            watch.save()
+        sys.stdout.flush()
+        os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        os.killpg(child, 9)  # what a test has started and not ended
+    except ProcessLookupError:
+        pass
+    print(code, flush=True)
+"""
 FIELDS = ["room", "file", "line", "operator", "text", "outcome", "by", "triage"]
 
 
@@ -55,30 +99,45 @@ def environment(tree, build):
     }  # fmt: skip
 
 
-def contexts(tree, room, options):
+class Tests:
+    """Runs pytest on a tree: `run` gives (exit code, output)."""
+
+    def __init__(self, tree, room, options):
+        self.tree, self.folder, self.options, self.server = tree, tree / ROOMS[room][1], options, None
+        self.out = tree / "pytest.out"
+
+    def run(self, arguments, covered=False):
+        if self.server is None:
+            command = [self.options.python, "-B", "-c", SERVER]
+            self.server = subprocess.Popen(command, env=environment(self.tree, self.options.build), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        seconds = self.options.seconds * (10 if covered else 1)
+        self.server.stdin.write(json.dumps([str(self.folder), seconds, str(self.out), covered, arguments]) + "\n")
+        self.server.stdin.flush()
+        return int(self.server.stdout.readline()), self.out.read_text(errors="replace")
+
+
+def contexts(tests_run, tree, room, options):
     """{(file, line): tests} of one run of the tests of a room, but for those whose lines run elsewhere."""
     sources, tests, apart = ROOMS[room]
     folder = tree / tests
-    (folder / "coveragerc").write_text(f"[run]\ndynamic_context = test_function\nsource = {tree / sources}\n")
+    (folder / "coveragerc").write_text(f"[run]\nsource = {tree / sources}\n")
     kept = options.results.with_suffix(".lines.json")
     if room == "ci":
         return {}
     if kept.exists():
         return {(file, int(line)): names for file, lines in json.loads(kept.read_text()).items() for line, names in lines.items()}
-    command = [options.python, "-m", "coverage", "run", "--rcfile=coveragerc", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"--ignore={name}" for name in apart), "."]
-    ran = subprocess.run(command, cwd=folder, env=environment(tree, options.build), text=True, capture_output=True, check=False)
-    if ran.returncode:
-        sys.exit(f"the tests fail without a mutant:\n{ran.stdout[-2000:]}")
+    code, said = tests_run.run(["-q", "-p", "no:cacheprovider", *(f"--ignore={name}" for name in apart), "."], covered=True)
+    if code:
+        sys.exit(f"the tests fail without a mutant:\n{said[-2000:]}")
     code = ("import coverage, json; d = coverage.CoverageData(); d.read(); "
             "print(json.dumps({f: d.contexts_by_lineno(f) for f in d.measured_files()}))")  # fmt: skip
     held = subprocess.run([options.python, "-c", code], cwd=folder, text=True, capture_output=True, check=True).stdout
     out = collections.defaultdict(dict)
     for file, lines in json.loads(held).items():
         for line, names in lines.items():
-            parts = [name.rpartition(".") for name in names]
-            out[pathlib.Path(file).name][line] = [f"{module.split('.')[0]}.py::{test}" for module, _, test in parts if test.startswith("test_")]
+            out[pathlib.Path(file).name][line] = [name for name in names if name]
     kept.write_text(json.dumps(out))
-    return contexts(tree, room, options)
+    return contexts(tests_run, tree, room, options)
 
 
 def tests_of(tree, room, path, line, covering):
@@ -99,19 +158,21 @@ def _starts(path):
     return path.stem in ("worker", "worker_errors", "loading", "checking", "spec", "case", "program", "declaration", "__main__")
 
 
-def outcome(tree, room, path, mutant, covering, options):
+def outcome(tests_run, tree, room, path, mutant, covering, options):
     source = path.read_text()
     path.write_text(mutant.apply(source))
     try:
         for arguments in tests_of(tree, room, path, mutant.line, covering):
-            command = arguments if room == "ci" else [options.python, "-B", "-m", "pytest", *arguments]
-            cwd = tree if room == "ci" else tree / ROOMS[room][1]
-            limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (options.seconds, options.seconds))  # noqa: E731
-            ran = subprocess.run(command, cwd=cwd, env=environment(tree, options.build), text=True, capture_output=True, check=False, preexec_fn=limit)
-            if ran.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            if room == "ci":
+                limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (options.seconds, options.seconds))  # noqa: E731
+                ran = subprocess.run(arguments, cwd=tree, env=environment(tree, options.build), text=True, capture_output=True, check=False, preexec_fn=limit)
+                code, said = ran.returncode, ran.stdout
+            else:
+                code, said = tests_run.run(arguments)
+            if code in (-signal.SIGXCPU, -signal.SIGKILL):
                 return "hung", ""
-            if ran.returncode not in (0, 5):
-                by = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.M)
+            if code not in (0, 5):
+                by = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.M)
                 return "killed", by[1] if by else "an error"
         return "survived", ""
     finally:
@@ -121,7 +182,7 @@ def outcome(tree, room, path, mutant, covering, options):
 def drawn(room, options):
     """(file, Mutant) of a room: all, or as many as asked for, each as likely."""
     folder = ROOT / ROOMS[room][0]
-    files = [f for f in sorted(folder.glob("*.py")) if f.name not in LEFT_OUT and (room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists())]
+    files = [f for f in sorted(folder.glob("*.py")) if room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists()]
     every = [(f.relative_to(ROOT), mutant) for f in files for mutant in mutants_of(f.read_text())]
     print(f"{room}: {len(every)} mutants of {len(files)} files")
     random.Random(options.seed).shuffle(every)
@@ -161,14 +222,15 @@ def main():
         writer = csv.DictWriter(file, FIELDS)
         if not done and not file.tell():
             writer.writeheader()
-        covering = contexts(tree, options.room, options)
+        tests_run = Tests(tree, options.room, options)
+        covering = contexts(tests_run, tree, options.room, options)
         for path, mutant in drawn(options.room, options):
             source = (ROOT / path).read_text().encode()
             text = f"{source[mutant.begin : mutant.end].decode()} -> {mutant.new}".replace("\n", " ")
             row = dict(room=options.room, file=str(path), line=str(mutant.line), operator=mutant.operator, text=text[:200])
             if (row["file"], row["line"], row["operator"], row["text"]) in done:
                 continue
-            row["outcome"], row["by"] = outcome(tree, options.room, tree / path, mutant, covering, options)
+            row["outcome"], row["by"] = outcome(tests_run, tree, options.room, tree / path, mutant, covering, options)
             writer.writerow({**row, "triage": ""})
             file.flush()
             print(f"{row['outcome']:9} {row['file']}:{row['line']} {row['text'][:80]} {row['by']}", flush=True)

@@ -25,7 +25,7 @@ def cascade(q, levels, out, lse, sm_scale, num_splits, lse_base):
     words, (_, level_words) = call.words, call.keep
     words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
     if lse is not None:
-        words[_LSE] = lse.data_ptr()
+        words[_LSE] = lse.data_ptr() or no_address(("q", q), lse=lse)
     _fill_addresses(level_words, levels, q)
     if call.workspace_bytes:
         scratch = workspace(call.workspace_bytes, q.device)
@@ -37,7 +37,7 @@ def cascade(q, levels, out, lse, sm_scale, num_splits, lse_base):
 def _fill_addresses(words, levels, q):
     for of_level, level in zip(words, levels):
         for at, name, tensor in zip(_LEVEL, _NAMES, level):
-            of_level[at] = tensor.data_ptr() or no_address(q, **{name: tensor})
+            of_level[at] = tensor.data_ptr() or no_address(("q", q), **{name: tensor})
 
 
 def _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base):

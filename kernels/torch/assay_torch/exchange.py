@@ -6,7 +6,7 @@ import torch
 
 from .errors import require
 from .library import library, target_of
-from .paged_shape import set_numbers
+from .paged_shape import no_address, set_numbers
 from .prepared import Pool, Prepared, word
 from .structs import ExchangeParams
 from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
@@ -14,6 +14,7 @@ from .tensors import check, dtype_number, facts, refuse_gradient, same_device, s
 _NAME = "exchange_states"
 HEADS = {"scatter": 0, "all": 1}  #: assay_exchange_heads
 _pool = Pool()
+_NAMES = ("o_in", "lse_in", "out", "lse", "status")
 _WORDS = tuple(word(ExchangeParams, name) for name in ("o_in", "lse_in", "o", "lse", "status"))
 
 
@@ -36,9 +37,9 @@ def exchange(o_in, lse_in, window, windows, status, out, lse, heads, rank, max_r
     tensors = (o_in, lse_in, out, lse, status)
     key = (heads, rank, max_rows, lse_base, early_start, timeout_ns, window.numel(), *windows, *map(facts, tensors))
     call = _pool.take(key) or _prepare(*tensors, window, windows, heads, rank, max_rows, lse_base, early_start, timeout_ns)
-    for at, tensor in zip(_WORDS, tensors):
+    for at, name, tensor in zip(_WORDS, _NAMES, tensors):
         if tensor is not None:
-            call.words[at] = tensor.data_ptr()
+            call.words[at] = tensor.data_ptr() or no_address(("lse_in", lse_in), **{"o_in": o_in, name: tensor})
     call.keep[rank] = window.data_ptr()
     call.run()
     _pool.give(key, call)

@@ -3,22 +3,24 @@
 import torch
 
 from .library import library, target_of
-from .paged_shape import set_numbers
+from .paged_shape import no_address, set_numbers
 from .prepared import Pool, Prepared, word
 from .structs import MergeStateParams, MergeStatesParams
 from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
 
 _PAIR, _MANY = "merge_state", "merge_states"
 _pool = Pool()
-_PAIR_WORDS = tuple(word(MergeStateParams, name) for name in ("o_a", "lse_a", "o_b", "lse_b", "o", "lse"))
-_MANY_WORDS = tuple(word(MergeStatesParams, name) for name in ("o_in", "lse_in", "indptr", "o", "lse"))
+_PAIR_NAMES = {"o_a": "o_a", "lse_a": "lse_a", "o_b": "o_b", "lse_b": "lse_b", "out": "o", "lse": "lse"}
+_MANY_NAMES = {"o_in": "o_in", "lse_in": "lse_in", "indptr": "indptr", "out": "o", "lse": "lse"}
+_PAIR_WORDS = {name: word(MergeStateParams, field) for name, field in _PAIR_NAMES.items()}
+_MANY_WORDS = {name: word(MergeStatesParams, field) for name, field in _MANY_NAMES.items()}
 
 
 def _run(key, prepare, addresses, tensors):
     call = _pool.take(key) or prepare()
-    for at, tensor in zip(addresses, tensors):
+    for at, tensor in zip(addresses.values(), tensors):
         if tensor is not None:
-            call.words[at] = tensor.data_ptr()
+            call.words[at] = tensor.data_ptr() or no_address((next(iter(addresses)), tensors[0]), **dict(zip(addresses, tensors)))
     call.run()
     _pool.give(key, call)
 

@@ -41,16 +41,16 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
     call = _pool.take(key) or _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers)
     words = call.words
     words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
-    words[_K], words[_V] = k.data_ptr() or no_address(q, k=k), v.data_ptr() or no_address(q, v=v)
+    words[_K], words[_V] = k.data_ptr() or no_address(("q", q), k=k), v.data_ptr() or no_address(("q", q), v=v)
     words[_TABLE], words[_LENS] = page_table.data_ptr(), seq_lens.data_ptr()
     if lse is not None:
-        words[_LSE] = lse.data_ptr()
+        words[_LSE] = lse.data_ptr() or no_address(("q", q), lse=lse)
     if given is not None:
-        for at, tensor in zip(_OPTIONS, options):
+        for at, name, tensor in zip(_OPTIONS, OPTIONS, options):
             if tensor is not None:
-                words[at] = tensor.data_ptr()
+                words[at] = tensor.data_ptr() or no_address(("q", q), **{name: tensor})
     if plan is not None:
-        at = plan.data_ptr()
+        at = plan.data_ptr() or no_address(("q", q), plan=plan)
         words[_PLAN], words[_WORKSPACE] = at, at + call.keep
     elif call.workspace_bytes:
         scratch = workspace(call.workspace_bytes, q.device)

@@ -20,10 +20,10 @@ GIVEN = 16
 _SCRATCH_ALIGNMENT = 256
 
 
-def no_address(q, **tensor):
+def no_address(first, **tensor):
     """What stands for the address of a tensor that has none: it has no elements, or no memory. A shape that was seen does not tell:
-    the index of a device is the same for CPU and meta."""
-    same_device(("q", q), **tensor)
+    the index of a device is the same for CPU and meta. `first` is (name, tensor), where all others are."""
+    same_device(first, **tensor)
     return GIVEN
 
 

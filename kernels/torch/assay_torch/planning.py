@@ -3,7 +3,7 @@
 import torch
 
 from .errors import WorkspaceTooSmall
-from .paged_shape import GIVEN, batch_of, plan_bytes, shape_params
+from .paged_shape import GIVEN, batch_of, no_address, plan_bytes, shape_params
 from .prepared import Pool, Prepared, word
 from .structs import PagedParams
 from .tensors import check, facts, same_device, unit_rows
@@ -31,6 +31,7 @@ def plan_into(kernel, page_table, seq_lens, out, dtype, kv_dtype, shape, given):
             raise WorkspaceTooSmall(f"plan has {out.numel()} bytes, calls of this shape need {needed}")
         p.plan_bytes = out.numel()
         call = Prepared(kernel + "_plan", where, p, seq_lens.device)
-    call.words[_PLAN], call.words[_TABLE], call.words[_LENS] = out.data_ptr(), page_table.data_ptr(), seq_lens.data_ptr()
+    for at, name, tensor in ((_PLAN, "plan", out), (_TABLE, "page_table", page_table), (_LENS, "seq_lens", seq_lens)):
+        call.words[at] = tensor.data_ptr() or no_address(("seq_lens", seq_lens), **{"page_table": page_table, name: tensor})
     call.run()
     _pool.give(key, call)

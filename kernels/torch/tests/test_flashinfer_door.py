@@ -88,5 +88,8 @@ def test_more_than_the_template_says_stays_with_flashinfer(enabled, wrapper, bat
     for plan, run in ((dict(window_left=5), {}), ({}, dict(k_scale=0.5)), (dict(logits_soft_cap=30.0), {})):
         wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE, **plan)
         assert wrapper.run(q, (k, v), **run) == "FlashInfer's own"
+    wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE, "NONE", 5)  # window_left by its place
+    assert wrapper.run(q, (k, v)) == "FlashInfer's own"
     wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE)
+    assert wrapper.run(q, (k, v), out=torch.empty_like(q)).shape == q.shape
     assert wrapper.run(q, torch.stack([k, v], 1)) == "FlashInfer's own"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts that no call of one kernel shows: shares of heads, prepared calls in use, prefills in plain PyTorch, tables of FlashInfer."""
+import contextlib
+
 import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("hypothesis")
 import assay_torch
-from assay_torch import exchange, flashinfer_door, paged_shape, plain, prepared, tensors
+from assay_torch import exchange, flashinfer_door, functions, paged_shape, plain, prepared, structs, tensors
 from batches import batch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,3 +129,62 @@ def test_a_scale_that_does_not_fit_is_named(name, scale, words):
     with pytest.raises(assay_torch.InvalidArgument) as raised:
         b.call(assay_torch.paged_attention, **{name: scale})
     assert str(raised.value).startswith(name) and words in str(raised.value)
+
+
+class Stream:
+    """A library of a GPU that keeps on which device and stream it was called."""
+
+    target = 1
+
+    def __init__(self, status=0):
+        self.calls, self.status, self.current = [], status, 0
+
+    def function(self, name):
+        return lambda reference: self.calls.append((name, self.current, reference._obj.stream)) or self.status
+
+    def error(self, name, status):
+        return assay_torch.LaunchFailed(f"{name}: {status}")
+
+
+@pytest.mark.parametrize("current, own", [(0, 0), (0, 2), (3, 1)])
+def test_a_call_runs_on_the_current_stream_of_its_tensors_device(monkeypatch, current, own):
+    library = Stream()
+    library.current = current
+
+    @contextlib.contextmanager
+    def on(device):
+        before, library.current = library.current, device
+        yield
+        library.current = before
+
+    monkeypatch.setattr(prepared, "_current_stream", lambda device: 100 + device)
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: library.current, raising=False)
+    monkeypatch.setattr(torch.cuda, "device", on)
+    call = prepared.Prepared("merge_state", library, structs.MergeStateParams(), torch.device("cuda", own))
+    call.run()
+    assert library.calls == [("merge_state", own, 100 + own)] and library.current == current
+    library.status = 5
+    with pytest.raises(assay_torch.LaunchFailed, match="merge_state: 5"):
+        call.run()
+
+
+def test_a_window_is_cleared_between_two_waits(monkeypatch):
+    """Nobody may write a window before it is cleared, nor clear it before everybody has stopped."""
+    made = object.__new__(assay_torch.Windows)
+    made.window, made.status, made.addresses, seen = torch.ones(256, dtype=torch.uint8), torch.tensor([5], dtype=torch.int32), [0] * 3, []
+    assert made.missing() == [0, 2] and made.num_ranks == 3
+    made.clear(lambda: seen.append((int(made.window.sum()), made.missing())))
+    assert seen == [(256, [0, 2]), (0, [])]
+    made.window.fill_(1)
+    made.clear()
+    assert not made.window.any()
+
+
+def test_what_is_no_tensor_is_named():
+    assert str(tensors.no_tensor(q=torch.zeros(1), k=None, v=3)) == "v is a int, expected a tensor"
+    assert str(tensors.no_tensor(q=torch.zeros(1), k=None)) == "an argument is no tensor"
+
+
+def test_a_shard_in_the_order_of_the_c_abi():
+    """(num_ranks, rank, interleave); tokens alternate unless something else is said."""
+    assert functions._shard(None) == (0, 0, 0) and functions._shard((1, 2)) == (2, 1, 1) and functions._shard((1, 2, 16)) == (2, 1, 16)

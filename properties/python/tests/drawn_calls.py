@@ -82,6 +82,10 @@ def logical_calls(draw):
         if draw(st.booleans()):
             options["alibi_slopes"] = rng.uniform(0, 1, heads).astype(np.float32)
         options["window"] = (draw(st.integers(-1, 4)), -1 if options["causal"] else draw(st.integers(-1, 3)))
+    elif draw(st.booleans()):
+        # A mask is joined with what is said beside it.
+        options["causal"] = draw(st.booleans())
+        options["window"] = (draw(st.integers(-1, 4)), -1 if options["causal"] else draw(st.integers(-1, 3)))
     out_dtype = draw(st.sampled_from(["fp16", "bf16", "fp32", *FP8] if dtype in FP8 else [dtype, "fp32", *FP8]))
     if out_dtype in FP8:
         options["o_scale"] = np.array([0.75], np.float32)

@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What assay.check and a worker say to the program and to their user, without either."""
+import dataclasses
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
 import pytest
 from assay import checking, declaration, loading, program, result, spec, worker, worker_errors
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(
@@ -137,3 +147,161 @@ def test_a_program_is_found_in_its_order(tmp_path, monkeypatch):
     assert program.find_program() == str(made)
     monkeypatch.delenv("ASSAY_PROGRAM")
     assert program.find_program() == str(made)
+
+
+def test_a_program_in_the_wheel_comes_before_the_path(tmp_path, monkeypatch):
+    monkeypatch.delenv("ASSAY_PROGRAM", raising=False)
+    monkeypatch.setattr(program, "__file__", str(tmp_path / "program.py"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for folder in (tmp_path, tmp_path / "bin"):
+        folder.mkdir(exist_ok=True)
+        (folder / "assay").write_text("#!/bin/sh\n")
+        (folder / "assay").chmod(0o755)
+        assert program.find_program() == str(folder / "assay")
+
+
+ECHO = """#!{python}
+import json, os, sys
+print(json.dumps(dict(arguments=sys.argv[1:], path=os.environ["PYTHONPATH"], properties=[{{"name": sys.argv[0]}}])))
+print("said", file=sys.stderr)
+sys.exit({code})
+"""
+
+
+def stub(path, code=0):
+    path.write_text(ECHO.format(python=sys.executable, code=code))
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_program_runs_with_the_search_path_of_this_process(tmp_path, monkeypatch):
+    echo = stub(tmp_path / "echo", 3)
+    monkeypatch.setattr(sys, "path", ["", "relative", "/absolute"])
+    monkeypatch.setenv("ASSAY_PROGRAM", echo)
+    for given in ((), (echo,)):
+        ran = program.run_program(["a", "b c"], *given)
+        told = json.loads(ran.stdout)
+        assert (ran.returncode, ran.stderr, told["arguments"]) == (3, "said\n", ["a", "b c"])
+        assert told["path"] == os.pathsep.join([str(tmp_path), str(tmp_path / "relative"), "/absolute"])
+    with pytest.raises(program.ProgramError, match="assay: /nowhere/assay: No such file or directory") as raised:
+        program.run_program([], "/nowhere/assay")
+    assert raised.value.exit_code is None
+
+
+def test_properties_are_those_of_the_program_and_asked_for_once(tmp_path, monkeypatch):
+    first, second, broken = stub(tmp_path / "first"), stub(tmp_path / "second"), stub(tmp_path / "broken", 2)
+    monkeypatch.setenv("ASSAY_PROGRAM", second)
+    for _ in range(2):
+        assert program.list_properties(first) == [{"name": first}] and program.list_properties() == [{"name": second}]
+        (tmp_path / "first").write_text("no program any more")
+    with pytest.raises(program.ProgramError, match="^said$") as raised:
+        program.list_properties(broken)
+    assert raised.value.exit_code == 2
+    (tmp_path / "broken").write_text("#!/bin/sh\nexit 4\n")
+    with pytest.raises(program.ProgramError, match="broken lists no properties") as raised:
+        program.list_properties(broken)
+    assert raised.value.exit_code == 4
+
+
+def checked(monkeypatch, ended=(0, "out", "err"), report={"complete": True, "groups": [], "replayed": {"results": []}}, **options):
+    """(what assay.check says, the arguments that the program is given, the program) of a program that writes such a report."""
+    seen = []
+
+    def run(arguments, given):
+        seen.append((arguments, given))
+        if report is not None:
+            pathlib.Path(arguments[arguments.index("--json") + 1]).write_text(json.dumps(report))
+        return subprocess.CompletedProcess(arguments, *ended)
+
+    monkeypatch.setattr(checking, "run_program", run)
+    said = checking.check(marked, **options)
+    ((arguments, given),) = seen
+    return said, arguments[: arguments.index("--json")], given
+
+
+OPTIONS = ("cases", "budget", "property", "threads", "out", "patience")
+
+
+@given(st.fixed_dictionaries({}, optional={name: st.sampled_from([0, 1, "", "60s", "x y"]) for name in (*OPTIONS, "seed")}))
+@settings(derandomize=True, database=None, deadline=None, max_examples=60)
+def test_every_option_is_handed_to_the_program(options):
+    """In any combination; what is not given is not said, but for the seed."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        said, arguments, given = checked(monkeypatch, (0, "out", ""), program="there", only={"dtype": "bf16"}, **options)
+    assert arguments[:3] == ["check", "--worker", checking.worker_command(marked, marked.__assay__)] and given == "there"
+    told = dict(zip(arguments[3::2], arguments[4::2]))
+    assert told == {"--seed": "1", "--only": "dtype=bf16", **{f"--{name}": str(value) for name, value in options.items()}}
+    assert said.passed and (said.exit_code, said.text, said.cases if "cases" in said.report else 0) == (0, "out", 0)
+
+
+def test_a_program_without_a_verdict_is_an_error(monkeypatch):
+    for report, ended, words in ((None, (4, "", " not loaded\n"), "^not loaded$"), ({"complete": False}, (2, " refused \n", ""), "^refused$"), ({}, (3, "a", "b"), "^b$")):
+        with pytest.raises(program.ProgramError, match=words) as raised:
+            checked(monkeypatch, ended, report)
+        assert raised.value.exit_code == ended[0]
+    assert "--only" not in checked(monkeypatch, only={})[1] and "--only" not in checked(monkeypatch)[1]
+    monkeypatch.setattr(worker_errors, "loading", True)
+    with pytest.raises(worker_errors.LoadedSoFar):
+        checking.check(marked)
+
+
+def test_fields_given_to_a_check_reach_its_worker(monkeypatch):
+    _, arguments, _ = checked(monkeypatch, name="other", supports=small, nan_contract="all", ragged_queries=True)
+    command = shlex.split(arguments[2])
+    assert command[:4] == [sys.executable, "-m", "assay.worker", f"{__name__}:marked"] and command[4] == "--describe"
+    told = json.loads(command[5])
+    assert told == {
+        "family": "paged", "name": "other", "determinism": "run_to_run", "batch_invariance": "none", "nan_contract": "all", "ragged_queries": True,
+        "supports": f"{__name__}:small", "declaration": dataclasses.asdict(declaration.Declaration()),
+    }  # fmt: skip
+
+
+def small(case):
+    return True
+
+
+def test_where_another_process_finds_a_function(monkeypatch, tmp_path):
+    assert spec.target_of(small) == f"{__name__}:small" and spec.target_of(json.decoder.JSONDecoder.decode) == "json.decoder:JSONDecoder.decode"
+    here = {"__name__": "nowhere_to_be_found"}
+    exec(compile("def f(case): pass", str(tmp_path / "k.py"), "exec"), here)
+    with pytest.raises(ValueError, match=r"the kernel \(f\) stands in no file"):
+        spec.target_of(here["f"])
+    (tmp_path / "k.py").touch()
+    assert spec.target_of(here["f"]) == f"{tmp_path}/k.py:f"
+    script = {"__name__": "__main__"}
+    exec(compile("def f(case): pass", "k.py", "exec"), script)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "k.py"), raising=False)
+    assert spec.target_of(script["f"]) == f"{tmp_path}/k.py:f"
+    for function, what in ((lambda case: None, "supports"), (object(), "the kernel")):
+        with pytest.raises(ValueError, match=f"{what} .* cannot be found by another process"):
+            spec.target_of(function, what)
+    assert spec.worker_arguments(marked, marked.__assay__) == [f"{__name__}:marked"]
+    with pytest.raises(ValueError, match="supports .* cannot be found"):
+        spec.worker_arguments(lambdas, lambdas.__assay__)
+
+
+@spec.kernel(family="paged", declaration=declaration.Declaration(), supports=lambda case: True, budget="10s")
+def lambdas(case):
+    return "ran"
+
+
+def test_a_marked_function_stays_as_it_was():
+    made = lambdas.__assay__
+    assert lambdas(None) == "ran" and (made.name, made.budget, made.cases, made.determinism, made.ragged_queries) == ("lambdas", "10s", None, "none", False)
+
+
+def test_a_file_is_loaded_up_to_its_first_check(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    pathlib.Path("beside.py").write_text("VALUE = 3\n")
+    text = "import assay, beside\nruns = []\ndef f(case): return beside.VALUE\nruns.append(1)\nassay.check(f)\ndef g(case): pass\n"
+    pathlib.Path("mine.py").write_text(text)
+    made = loading.load("mine.py:f")
+    assert made(None) == 3 and loading.load("mine.py:f") is made and not worker_errors.loading and made.__globals__["runs"] == [1]
+    with pytest.raises(ValueError, match="mine.py has no g, or not before its first assay.check"):
+        loading.load("mine.py:g")
+    pathlib.Path("raises.py").write_text("1 / 0\n")
+    with pytest.raises(ZeroDivisionError):
+        loading.load("raises.py:f")
+    assert not worker_errors.loading
+    for name in ("mine.py", "raises.py", "beside"):
+        sys.modules.pop(name, None)

@@ -46,7 +46,9 @@ def wrapped(draw):
         run["v_scale"] = draw(st.sampled_from([None, 1.0, 0.25, 2.0]))
     if draw(st.booleans()):
         run["sinks"] = rng.standard_normal(heads).astype(np.float32)
-    plan["causal"] = wrapper == DECODE or draw(st.booleans())
+    causal = wrapper == DECODE or draw(st.booleans())
+    if wrapper != DECODE or draw(st.booleans()):
+        plan["causal"] = causal if wrapper != DECODE else draw(st.booleans())  # decode's plan has no such word, and means it
     window = draw(st.integers(-1, 4))
     if draw(st.booleans()):
         plan["window_left"], run["window_left"] = draw(st.integers(-1, 4)), window
@@ -58,7 +60,7 @@ def wrapped(draw):
         softcap=plan["logits_soft_cap"] or 0, sinks=run.get("sinks"), window=(window, -1), lse_base=2, empty_lse="either",
     )  # fmt: skip
     if not masks:
-        call.options["causal"] = plan["causal"]
+        call.options["causal"] = causal
     if scale(run.get("v_scale")) != 1:
         call.scales = {"v_scale": np.float32([run["v_scale"]])}
     return call, wrapper, plan, run, each

@@ -2,11 +2,14 @@
 """assay.judge on tensors of a GPU: judged where they lie, with the report that copies get. Where the library for that is
 looked for is tested without a GPU."""
 import math
+import types
 
 import assay
+import numpy as np
 import pytest
-from assay import judge_library
+from assay import judge_call, judge_library
 from assay.tensors import Tensor
+from test_judge import library_or_skip
 
 
 @pytest.fixture
@@ -38,6 +41,82 @@ def test_a_tensor_of_a_gpu_takes_torch(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(TypeError, match="out is a OnGpu on a GPU, which takes torch"):
         Tensor("out", OnGpu())
+
+
+class Loaded:
+    """libassay_judge in the place of the library for GPUs: it notes on which stream it is asked."""
+
+    def __init__(self):
+        self.streams, self.host = [], judge_library.library()
+        self.assay_judge_last_error = self.host.assay_judge_last_error
+
+    def __getattr__(self, name):
+        def ask(params, stream, report):
+            self.streams.append((name, stream))
+            return getattr(self.host, name.removesuffix("_cuda"))(params, report)
+
+        return ask
+
+
+@pytest.fixture
+def stood_in(monkeypatch):
+    """(torch, what puts a tensor on a GPU that is stood in for, Loaded)."""
+    torch = pytest.importorskip("torch")
+    library_or_skip()
+
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+        device = property(lambda self: torch.device("cuda", 3))
+
+        def cpu(self):
+            return self.as_subclass(torch.Tensor)
+
+    loaded = Loaded()
+    monkeypatch.setattr(judge_library, "cuda_library", lambda: loaded)
+    as_tensor = torch.as_tensor
+    monkeypatch.setattr(torch, "as_tensor", lambda numbers, device: as_tensor(numbers))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: types.SimpleNamespace(cuda_stream=70 + device.index))
+    return torch, lambda x: x.as_subclass(OnGpu), loaded
+
+
+def test_a_call_is_judged_where_all_of_it_lies(stood_in, monkeypatch):
+    """On the GPU, behind its current stream; where some of it lies elsewhere, or there is no library for GPUs, as copies."""
+    torch, put, loaded = stood_in
+    call = Call(torch, lengths=(30, 7), device="cpu")
+    here = call.judge()
+    assert not loaded.streams
+    assert call.judge(place=put) == here and loaded.streams == [("assay_judge_attention_cuda", 73)]
+    for name in ("out", "q", "k", "v", "lse"):
+        part = object.__new__(Call)
+        vars(part).update({n: put(x) if n != name else x for n, x in vars(call).items()})
+        assert part.judge() == here and len(loaded.streams) == 1, name
+    call.out[1, 5, 7] += 1
+    with pytest.raises(assay.AttentionError, match=r"request 1 query 0\) head 5 dim 7"):
+        assay.assert_attention(put(call.out), put(call.q), (put(call.k), put(call.v)), page_table=call.table, seq_lens=call.lens, findings="kept", hint_seconds=0)
+    o, lse = torch.randn(2, 3, 2, 8), torch.randn(2, 3, 2)
+    loaded.streams.clear()
+    assert repr(assay.judge_merge(put(o[0]), put(o), put(lse))) == repr(assay.judge_merge(o[0], o, lse)) and loaded.streams == [("assay_judge_merge_cuda", 73)]
+    assert assay.judge_merge(put(o[0]), [put(x) for x in o], list(map(put, lse))).rows == 3 and len(loaded.streams) == 2
+    with pytest.raises(ValueError, match="assay: "):
+        assay.judge(put(call.out), put(call.q), (put(call.k), put(call.v)), page_table=call.table, seq_lens=call.lens[:1])
+    monkeypatch.setattr(judge_library, "cuda_library", lambda: None)
+    loaded.streams.clear()
+    assert repr(assay.judge_merge(put(o[0]), put(o), put(lse))) == repr(assay.judge_merge(o[0], o, lse)) and not loaded.streams
+
+
+def test_what_numpy_cannot_view_is_named():
+    class Odd:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **options):
+            raise BufferError("not so")
+
+    with pytest.raises(TypeError, match="assay: out is a Odd that NumPy cannot view: not so"):
+        Tensor("out", Odd())
+    assert Tensor("sinks", np.array([0x3F80, 0x4000], np.uint16)).as_floats().numpy().tolist() == [1, 2]
+    with pytest.raises(ValueError, match="out has 5 dimensions, expected at most 4"):
+        judge_call._array(Tensor("out", np.zeros((1,) * 5, np.float32)))
 
 
 @pytest.fixture

@@ -37,8 +37,11 @@ def test_a_call_says_the_same_in_every_way(call, data):
     expected = judging.attention_call(*plain, **there)
     told = in_any_container(data.draw, *in_any_layout(data.draw, call), TORCH)
     found = judging.attention_call(*told.arguments, **told.options)
-    assert numbers(found.judge()) == numbers(expected.judge())
-    assert rows_of(found) == rows_of(expected)
+    report, rows = expected.judge(), rows_of(expected)
+    assert numbers(found.judge()) == numbers(report)
+    assert rows_of(found) == rows
+    # The rows together are the call.
+    assert [sum(row[i] for row in rows) for i in (3, 4, 5)] == [report.findings, report.elements, report.claimed]
 
 
 @settings(drawn, max_examples=100)

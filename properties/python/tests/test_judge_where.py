@@ -89,6 +89,7 @@ def add(*index):
         (add([0, 4]), "rows 0, 4 alone"),
         (add(slice(0, 6)), "every row but row 6"),
         (add(Ellipsis, slice(1, None, 2)), "the odd dims in 2 heads"),
+        (add(Ellipsis, slice(0, None, 2)), "the even dims in 2 heads"),
         (add(4, 1, [0, 31]), "row 4 alone; head 1 alone; O alone, the LSE is inside; dims 0, 31 alone"),
         (add(slice(0, 3), 0), "requests 0, 2 alone"),
     ],

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's test file: one test per property, with the smallest case in the failure."""
+import types
+
 import pytest
+from assay import declaration, pytest_plugin, result, spec
 from conftest import HERE
 
 FILE = f"""
@@ -96,3 +99,100 @@ def test_findings_are_kept_in_the_cache_and_tried_first(ran, pytester):
     result.stdout.fnmatch_lines(["*test_wrong within_budget: row 0 head 1 *"])
     assert not (pytester.path / "findings").exists()
 
+
+def made(family="paged", nan_contract="none", determinism="none", cases=None, budget=None, **declared):
+    """A run of a kernel that declares so."""
+    of = spec.Spec(family, declaration.Declaration(**declared), "k", determinism, nan_contract=nan_contract, cases=cases, budget=budget)
+    return pytest_plugin.KernelRun(made, of)
+
+
+@pytest.mark.parametrize("need, fields", [
+    ("exact numbers", None), ("a declared order", None), ("splits", dict(max_splits=2)), ("declared determinism", dict(determinism="run_to_run")),
+    ("declared NaN", dict(nan_contract="all")), ("exact weights", dict(exponential="base2")), ("anything else", {}),
+])  # fmt: skip
+def test_a_property_is_a_test_of_kernels_that_have_what_it_needs(need, fields):
+    says = lambda families, needs, **fields: pytest_plugin.says_something({"families": families, "needs": needs}, made(**fields).spec)  # noqa: E731
+    assert says(["paged"], [], **(fields or {}))
+    assert says(["paged"], [need], **(fields or {})) == (fields is not None) and says(["paged"], [need]) == (fields == {})
+    assert not says(["paged"], [need, "exact numbers"], **(fields or {})) and not says(["cascade"], [], **(fields or {}))
+    assert not says(["paged"], ["splits"], max_splits=1)
+    for family in ("paged_v1", "paged_v2"):
+        assert says(["paged"], [], family=family) and not says(["merge_state"], [], family=family)
+
+
+def session(*items, cache=True, **options):
+    given = {"assay_cases": None, "assay_budget": None, "assay_seed": 1, **options}
+    folder = types.SimpleNamespace(mkdir=lambda name: f"cache/{name}")
+    return types.SimpleNamespace(items=items, config=types.SimpleNamespace(getoption=given.__getitem__, **({"cache": folder} if cache else {})))
+
+
+def item(run, prop):
+    """A test of a property, without a collector."""
+    one = object.__new__(pytest_plugin.PropertyItem)
+    one.run, one.prop, one.name = run, prop, f"k[{prop}]"
+    return one
+
+
+@pytest.mark.parametrize("own, options, cases, budget", [
+    ({}, {}, 10, None), (dict(cases=3), {}, 3, None), (dict(budget="9s"), {}, None, "9s"), (dict(cases=3), dict(assay_cases=5), 5, None),
+    (dict(budget="9s"), dict(assay_cases=5), 5, None), (dict(cases=3), dict(assay_budget="7s"), None, "7s"),
+])  # fmt: skip
+def test_the_command_line_counts_more_than_the_kernel(own, options, cases, budget):
+    run, other = made(**own), made()
+    arguments = run._arguments(session(item(run, "a"), item(other, "b"), object(), **options))
+    assert arguments == {"cases": cases, "budget": budget, "seed": 1, "property": "a", "out": "cache/assay"}
+    several = run._arguments(session(item(run, "a"), item(run, "b"), cache=False, assay_seed=8, **options))
+    assert (several["property"], several["out"], several["seed"]) == (None, None, 8)
+
+
+def test_a_kernel_is_checked_once(monkeypatch):
+    seen = []
+    monkeypatch.setattr(pytest_plugin.checking, "check", lambda function, **arguments: seen.append((function, arguments["cases"])) or "result")
+    run = made(cases=2)
+    assert [run.finish(session()) for _ in range(2)] == ["result"] * 2 and seen == [(made, 2)]
+    monkeypatch.setattr(pytest_plugin.checking, "check", lambda function, **arguments: seen.append(1) or 1 / 0)
+    run = made()
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            run.finish(session())
+    assert seen[1:] == [1]
+
+
+PROVEN = dict(property="a", error="", hollow=False, undecided=0, missing=[], cases=4, discarded=3, last_discard="too wide")
+
+
+@pytest.mark.parametrize("changed, words", [
+    ({}, ""), (dict(error="lost"), "lost"), (dict(hollow=True), "no case was decided (3 discarded; too wide)"), (dict(undecided=2), "2 cases are undecided"),
+    (dict(missing=["x", "y"]), "fewer than two cases of class x, y"), (dict(error="lost", hollow=True, undecided=1), "lost"),
+])  # fmt: skip
+def test_why_a_property_is_not_proven(changed, words):
+    assert pytest_plugin.why_unproven({**PROVEN, **changed}) == words
+
+
+class Unjudged(Exception):
+    """pytest.skip in a test of a test."""
+
+
+@pytest.mark.parametrize("code, runs, found, error, words", [
+    (0, [{}], [], None, ""), (1, [{}], ["b"], None, ""), (1, [{}], ["a", "b"], result.FindingsError, "k a: off"), (0, [], [], Unjudged, "a says nothing about"),
+    (4, [dict(undecided=2)], [], result.UnprovenError, "a: 2 cases are undecided"), (0, [dict(cases=0)], [], Unjudged, "no case of a that the kernel takes: too wide"),
+    (4, [{}], [], result.UnprovenError, "the text"), (4, [{}, dict(property="b", undecided=1)], [], None, ""),
+    (0, [dict(property="b", undecided=1)], [], Unjudged, "a says nothing about"),
+])  # fmt: skip
+def test_each_test_shows_its_part_of_the_run(monkeypatch, code, runs, found, error, words):
+    report = {"groups": [], "found": [], "replayed": {"results": []}, "cases": 1, "runs": [{**PROVEN, **run} for run in runs]}
+    run = made()
+    run.result = result.Result(code, report, "the text")
+    run.result.findings = [result.Finding("k", name, "off") for name in found]
+    monkeypatch.setattr(pytest_plugin.pytest, "skip", lambda reason: (_ for _ in ()).throw(Unjudged(reason)))
+    one = item(run, "a")
+    one.session = None
+    if error is None:
+        one.runtest()
+        return
+    with pytest.raises(error, match=words) as raised:
+        one.runtest()
+    if error is not Unjudged:
+        assert one.repr_failure(raised) == str(raised.value)
+    file, line, name = one.reportinfo()
+    assert file == __file__ and name == "k[a]" and open(file).read().splitlines()[line].startswith("def made(")

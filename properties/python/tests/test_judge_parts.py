@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of the judge's package that no verdict shows: numbers, reports, limits, where libraries lie, what is refused and by which name."""
+import io
+import json
+import math
+import pathlib
+import zipfile
+
+import numpy as np
+import pytest
+from assay import flashinfer_calls, judge_inputs, judge_library, judge_parts, judge_record, judge_where, judging
+from assay.judge_report import AttentionError, JudgeReport
+from test_judge import Call, library  # noqa: F401  (a fixture)
+from test_judge_command import kept, rolled
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("value, kind, found", [
+    (3, int, 3), (np.int64(3), int, 3), (3.0, int, 3), (np.array([3]), int, 3), (True, int, 1), (2.5, float, 2.5), (np.float32(0.5), float, 0.5), (0, float, 0.0),
+])  # fmt: skip
+def test_a_number_of_any_kind(value, kind, found):
+    got = judge_inputs.number("x", value, kind)
+    assert got == found and type(got) is kind and math.isnan(judge_inputs.number("x", NAN))
+
+
+@pytest.mark.parametrize("value, kind", [(2.5, int), ("3", int), ("3", float), (None, float), (None, int), (NAN, int), (math.inf, int), ([1, 2], float), (np.ones(2), int)])
+def test_what_is_no_number_is_named(value, kind):
+    with pytest.raises(TypeError, match=f"assay: x is .*, expected {'a number' if kind is float else 'an integer'}$"):
+        judge_inputs.number("x", value, kind)
+
+
+def test_shapes_that_are_none_are_named():
+    scale = judge_inputs.query_scale(np.float32([[2], [3]]), 2, 4)
+    assert scale.shape == (2, 4) and scale.numpy().tolist() == [[2] * 4, [3] * 4]
+    assert judge_inputs.query_scale(np.array(2, np.float32), 2, 4).shape == (1,) and judge_inputs.query_scale(np.ones((2, 1), np.float32), 2, 1).shape == (2, 1)
+    for kv, name in (((np.zeros((2, 8), np.float16),) * 2, "k"), ((np.zeros((1, 2, 1, 8), np.float16), np.zeros((2, 8), np.float16)), "v")):
+        with pytest.raises(ValueError, match=rf"assay: {name} has shape \[2, 8\], expected \[pages, slots, heads, dim\]"):
+            judge_inputs.caches(kv, "NHD", None)
+    with pytest.raises(ValueError, match=r"kv has 3 tensors, expected \(k, v\)"):
+        judge_inputs.caches((1, 2, 3), "NHD", None)
+    with pytest.raises(ValueError, match="caches of 4 bits are not judged"):
+        judge_inputs.caches((1, 2), "NHD", "nvfp4")
+
+
+def report(**fields):
+    worst = dict(row=2, head=3, dim=5, got=1.5, exact=1.0, radius=0.25, allowed=0.125, ratio=4.0, budget={"weights": 0.01, "merge": 0.0, "flush": 0.1}, reason="outside")
+    plain = dict(verdict="outside", like="fa2", worst=worst, ratio=4.0, ratio_lse=0.5, budget=0.001, elements=9, claimed=8, findings=7, rows=6, rows_judged=5)
+    plain["worst"] = {**worst, **fields.pop("worst", {})}
+    return JudgeReport(**{**plain, **fields})
+
+
+def test_a_report_in_words():
+    last = "  8 of 9 elements judged, 5 of 6 rows, like fa2, allowed is 1.0e-03 of |O| in the median"
+    assert str(report()).splitlines() == [
+        "outside: row 2 head 3 dim 5 is 1.5, exact 1 +- 0.25: outside", "  off by 0.5, allowed is 0.125 (4 times that)", "  allowed for flush 0.1, weights 0.01",
+        "  7 of 8 elements are not inside", last,
+    ]  # fmt: skip
+    of_request = report(worst=dict(dim=-1, request=1, query=0, allowed=0.0, budget={"merge": 0.0}))
+    assert str(of_request).splitlines() == ["outside: row 2 (request 1 query 0) head 3 the LSE is 1.5: outside", "  7 of 8 elements are not inside", last]
+    assert "exact" not in str(report(worst=dict(allowed=math.inf)))
+    inside = report(verdict="inside", ratio=0.5)
+    assert str(inside).splitlines() == ["inside: worst |error| / allowed is 0.5 of O, 0.5 of the LSE", last] and inside and inside.raise_for_findings() is inside
+    assert report(ratio_lse=NAN).ratios == "4 of O, no LSE" and not report() and not report(verdict="undecided")
+    with pytest.raises(AttentionError) as raised:
+        report().raise_for_findings()
+    assert str(raised.value) == str(report()) and raised.value.path is None and raised.value.notes == []
+    told = AttentionError(report(), pathlib.Path("a b.npz"), ["one"])
+    assert str(told) == f"{report()}\none\n  reproduce: python3 -m assay judge 'a b.npz'" and told.notes == ["one"] and told.report.ratio == 4
+
+
+def test_more_seconds_may_take_more_work(monkeypatch):
+    """A call that is too large for all suppositions gets as much as its time allows, never less than of the usual time."""
+    given = []
+    monkeypatch.setattr(judge_where, "suppositions", lambda call, rows, head, others, work, shift: given.append((work.left, work.until - now(), rows, head, others, shift)) or [])
+    now = lambda: 100.0  # noqa: E731
+    monkeypatch.setattr(judge_parts.Work, "clock", staticmethod(now))
+    call = Call()
+    out, lse = call.run()
+    wrong = judging.attention_call(rolled(out), call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2")
+    found = wrong.judge()
+    for seconds, work in ((None, 1), (2.0, 1), (0.5, 1), (0, 1), (4.0, 2), (20.0, 10)):
+        judge_where.notes(wrong, found, 3, seconds)
+        left, until, rows, head, others, shift = given.pop()
+        assert (left, until, shift) == (8 * judge_where.WORK * work, 2.0 if seconds is None else seconds, 3)
+        assert rows[0] == found.worst["row"] and head == found.worst["head"] and set(rows) <= set(others) == set(range(7))
+
+
+def test_work_is_spent_by_products_and_by_time():
+    call = Call()
+    out, _ = call.run()
+    whole = judging.attention_call(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, like="fa2")
+    part = judge_where.excerpt(whole, 0)
+    assert judge_parts.cost_of(whole, 0) == 6 * (37 * 64 + 8192) + 37 * 2048 and judge_parts.cost_of(whole, 3) == 6 * (64 * 64 + 8192) + 64 * 2048
+    cost = judge_parts.cost_of(part)
+    work = judge_parts.Work(2 * cost)
+    assert work.judge(part).passed and work.judge(part, as_it_is=True).passed and work.left == 0
+    with pytest.raises(judge_parts.Spent):
+        work.judge(part)
+    with pytest.raises(judge_parts.Spent):
+        judge_parts.Work(9 * cost, 0).judge(part)
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Folders in which the library may lie, in the order in which they are looked at."""
+    for name in ("ASSAY_JUDGE_LIBRARY", "ASSAY_PROGRAM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(judge_library, "__file__", str(tmp_path / "package/judge_library.py"))
+    monkeypatch.setenv("PATH", str(tmp_path / "there/bin"))
+    made = [tmp_path / name for name in ("package/lib", "there/bin", "there/lib", "there/lib/x86_64-linux-gnu")]
+    for folder in made:
+        folder.mkdir(parents=True, exist_ok=True)
+    program = tmp_path / "there/bin/assay"
+    program.touch()
+    program.chmod(0o755)
+    return made
+
+
+def test_the_library_is_looked_for_in_its_order(places, monkeypatch, tmp_path):
+    with pytest.raises(judge_library.LibraryError, match="libassay_judge.so was not found: set ASSAY_JUDGE_LIBRARY"):
+        judge_library.find_library()
+    for folder in reversed(places):
+        (folder / judge_library.NAME).touch()
+        assert judge_library.find_library() == str(folder / judge_library.NAME)
+    (places[0] / judge_library.NAME).unlink()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / judge_library.NAME).touch()
+    monkeypatch.setenv("ASSAY_PROGRAM", str(tmp_path / "other/assay"))
+    assert judge_library.find_library() == str(tmp_path / "other" / judge_library.NAME)
+    monkeypatch.setenv("ASSAY_JUDGE_LIBRARY", "/given")
+    assert judge_library.find_library() == "/given"
+    for path in ("/given", str(tmp_path / "text")):
+        (tmp_path / "text").write_text("no library")
+        monkeypatch.setenv("ASSAY_JUDGE_LIBRARY", path)
+        with pytest.raises(judge_library.LibraryError, match=f"assay: {path}: "):
+            judge_library.library.__wrapped__()
+
+
+def npz(path, header=None, **arrays):
+    """The arrays of a file of a call with another header and others beside them."""
+    with np.load(path) as held:
+        there = {name: held[name] for name in held.files}
+    if header is not None:
+        there["header"] = np.frombuffer(json.dumps({**json.loads(there["header"].tobytes()), **header}).encode(), np.uint8)
+    np.savez("changed.npz", **{**there, **arrays})
+    return "changed.npz"
+
+
+def test_files_that_are_none_of_a_call_are_named():
+    path = kept()
+    assert judge_record.judge(npz(path)).passed
+    for changed, words in (
+        (dict(header=dict(place={"rows": 1})), "place is not a table of row, request, query"), (dict(header=dict(place={"row": 1.5})), "place.row is 1.5, expected an integer"),
+        (dict(header=dict(place={"row": -(1 << 31) - 1})), "place.row is"), (dict(header=dict(queries=0)), "queries is 0, expected an integer, 1 .. 1048576"),
+        (dict(header=dict(queries=judge_record.MOST_QUERIES + 1)), "queries is 1048577"), (dict(header=dict(format=2)), "format is 2, expected 1"),
+        (dict(header=dict(kind="other")), "kind is 'other'"), (dict(header=dict(like="x" * 65)), "dtypes or like is missing"), (dict(q=np.zeros((1,) * 5, np.uint16)), "at most 4 axes"),
+        (dict(header=dict(scalars={})), "scalars has not the fields"), (dict(q=np.zeros((2, 6, 32), np.uint16)), "q has shape .* expected one row"),
+        (dict(more=np.zeros(1)), "it holds 'more.npy', which is no array of attention"), (dict(q=np.asfortranarray(np.zeros((1, 6, 32), np.uint16))), None),
+        (dict(q=np.zeros((1, 6, 32), np.float32)), "q is float32, expected uint16"),
+    ):  # fmt: skip
+        if words is not None:
+            with pytest.raises(judge_record.RecordError, match=words):
+                judge_record.judge(npz(path, **changed))
+    for place in ({"row": (1 << 31), "query": -(1 << 31)}, {}):
+        assert judge_record.read(npz(path, dict(place=place)))[1] == place
+    data = io.BytesIO(pathlib.Path(npz(path)).read_bytes())
+    with zipfile.ZipFile(data, "a") as archive, pytest.warns(UserWarning):
+        archive.writestr("q.npy", b"")
+    pathlib.Path("twice.npz").write_bytes(data.getvalue())
+    with pytest.raises(judge_record.RecordError, match="it holds a name twice"):
+        judge_record.read("twice.npz")
+
+
+def test_a_merge_in_place_with_a_mask_is_not_judged():
+    o, lse = np.zeros((2, 1, 8), np.float16), np.zeros((2, 1), np.float32)
+    given = dict(v=o, s=lse, v_other=o, s_other=lse)
+    ask = lambda **more: flashinfer_calls.Calls().calls_of("merge_state_in_place", None, {**given, **more}, (), [o, lse])  # noqa: E731
+    assert ask()[0].judge().rows == 2
+    with pytest.raises(flashinfer_calls.NotJudged, match="a mask of rows"):
+        ask(mask=np.ones(2, bool))
+
+
+@pytest.mark.parametrize("word, fits", [("-inf", [-math.inf]), ("inf", [math.inf]), ("+inf", [math.inf]), ("either", [-math.inf, math.inf])])
+def test_words_for_the_lse_of_a_row_without_keys(word, fits):
+    out, cache, lse = np.zeros((1, 2, 8), np.float16), np.zeros((1, 4, 1, 8), np.float16), np.zeros((1, 2), np.float32)
+    for written in (-math.inf, math.inf, 0.0, 1e30):
+        told = dict(lse=lse + np.float32(written), empty_lse=word, lse_layout="TH")
+        assert judging.judge(out, out, (cache, cache), seq_lens=[0], **told).passed == (written in fits)
+        states, given = np.zeros((2, 1, 2, 8), np.float16), np.full((2, 1, 2), -np.inf, np.float32)
+        assert judging.judge_merge(out, states, given, **told).passed == (written in fits)
+
+
+@pytest.mark.parametrize("word, base", [("e", math.e), ("natural", math.e), (2, 2), ("2", 2)])
+def test_words_for_the_base_of_an_lse(word, base):
+    """Of a row with three keys whose scores are 0."""
+    out, cache = np.zeros((1, 2, 8), np.float16), np.zeros((1, 4, 1, 8), np.float16)
+    for written in (math.e, 2):
+        lse = np.full((1, 2), math.log(3) / math.log(written), np.float32)
+        assert judging.judge(out, out, (cache, cache), seq_lens=[3], lse=lse, lse_base=word, lse_layout="TH").passed == (written == base)
+
+
+@pytest.mark.parametrize("dims, looked_at", [(1, [0]), (5, [0, 1, 2, 3, 4]), (8, list(range(8))), (15, [0, 2, 4, 6, 8, 10, 12, 14])])
+def test_dims_that_are_looked_at_are_spread_from_the_first_to_the_last(dims, looked_at):
+    out, cache = np.ones((1, 1, dims), np.float16), np.zeros((1, 4, 1, dims), np.float16)
+    call = judging.attention_call(out, out, (cache, cache), seq_lens=[4])
+    assert [element.dim for element in judge_where.look(call, 0).elements] == looked_at
