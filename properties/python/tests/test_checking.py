@@ -251,7 +251,8 @@ def test_fields_given_to_a_check_reach_its_worker(monkeypatch):
     assert command[:4] == [sys.executable, "-m", "assay.worker", f"{__name__}:marked"] and command[4] == "--describe"
     told = json.loads(command[5])
     assert told == {
-        "family": "paged", "name": "other", "determinism": "run_to_run", "batch_invariance": "none", "nan_contract": "all", "ragged_queries": True,
+        "family": "paged", "name": "other", "determinism": "run_to_run", "batch_invariance": "none", "nan_contract": "all",
+        "checks_arguments": False, "ragged_queries": True, "shards": False,
         "supports": f"{__name__}:small", "declaration": dataclasses.asdict(declaration.Declaration()),
     }  # fmt: skip
 
