@@ -32,8 +32,11 @@ Cell of_all(const std::vector<Cell> &cells) {
 /// Why a run of one property proves less than it should; empty: it does not.
 std::string gap_text(const json &run) {
   if (const std::string error = text_of(run, "error"); !error.empty()) return error;
-  if (run.at("hollow").get<bool>())
-    return fmt::format("no case was decided ({} discarded)", run.at("discarded").get<int>());
+  if (run.at("hollow").get<bool>()) {
+    const std::string why = text_of(run, "last_discard");
+    return fmt::format("no case was decided ({} discarded{}{})", run.at("discarded").get<int>(),
+                       why.empty() ? "" : "; the last: ", why);
+  }
   if (!run.at("missing").empty())
     return "fewer than two cases of class " +
            joined(run.at("missing").get<std::vector<std::string>>());

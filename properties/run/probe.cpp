@@ -2,8 +2,10 @@
 #include "properties/run/probe.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "properties/call/materialise.h"
@@ -61,7 +63,38 @@ std::optional<Problem> search(Sut &kernel, const Problem &p, size_t axis) {
   return std::nullopt;
 }
 
-/// A case that the kernel takes: few fields off the simplest one, or one of many draws.
+/// A case that the kernel takes, where it names what it refuses: a change of one field after which
+/// it names something else may be a step towards it. Numbers in its words are no difference.
+std::optional<Problem> follow_reasons(Sut &kernel, const Problem &first) {
+  constexpr int kMostAsked = 4000;
+  int asked = 0;
+  std::set<std::string> known = {""};
+  std::vector<Problem> steps;
+  const auto take = [&](const Problem &p) {
+    ++asked;
+    std::string reason;
+    if (takes(kernel, p, &reason)) return true;
+    std::erase_if(reason, [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (known.insert(reason).second) steps.push_back(p);
+    return false;
+  };
+  if (take(first)) return first;
+  const std::vector<ShapeField> fields = shape_fields(first.family);
+  while (!steps.empty()) {
+    const Problem from = steps.back();
+    steps.pop_back();
+    for (const ShapeField &field : fields)
+      for (int value : field.values) {
+        const Problem p = with_field(from, field.name, value);
+        if (asked == kMostAsked) return std::nullopt;
+        if (take(p)) return p;
+      }
+  }
+  return std::nullopt;
+}
+
+/// A case that the kernel takes: few fields off the simplest one, one of many draws, where its
+/// words lead, or a model's number of heads with all that is off the simplest one.
 std::optional<Problem> find_base(Sut &kernel, Family family) {
   const Problem p = simplest(family);
   if (auto found = search(kernel, p, 0)) return found;
@@ -70,6 +103,10 @@ std::optional<Problem> find_base(Sut &kernel, Family family) {
     if (Problem drawn = draw_problem(fuzz_limits(), family, seed);
         drawn.batch > 0 && takes(kernel, drawn))
       return drawn;
+  if (auto found = follow_reasons(kernel, p)) return found;
+  for (int heads : {8, 4, 2})
+    if (const Problem other = with_field(p, "num_kv_heads", heads); other != p)
+      if (auto found = search(kernel, other, 0)) return found;
   return std::nullopt;
 }
 

@@ -47,6 +47,48 @@ TEST(Envelope, IsLearntFromAnswers) {
   EXPECT_EQ(e.fields.count("num_kv_heads"), 0u);
 }
 
+bool is_one_model(const assay_paged_params &p) {
+  return p.dtype == ASSAY_BF16 && p.kv_dtype == ASSAY_BF16 && p.head_dim == 128 &&
+         p.kv.page_size == 16 && p.num_kv_heads == 8 && p.num_qo_heads == 64 && p.q_len == 1;
+}
+
+// Such a kernel fixes the number of heads beside all else, and may say the same of everything.
+TEST(Envelope, OfAKernelForOneModelIsFound) {
+  assay_kernel k = reference::kernel("reference_v1");
+  k.last_error = [] { return "one model only"; };
+  k.supports = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    return is_one_model(p) ? ASSAY_OK : ASSAY_UNSUPPORTED;
+  };
+  const Envelope e = probe_envelope(k, false);
+  EXPECT_EQ(e.fields.at("num_kv_heads").taken, std::vector{8});
+  EXPECT_EQ(e.fields.at("group_size").taken, std::vector{8});
+}
+
+// One that needs what few calls have, and says what.
+TEST(Envelope, IsFoundByTheWordsOfAKernelThatNeedsMore) {
+  static const char *said = "";
+  assay_kernel k = reference::kernel("reference_v1");
+  k.last_error = [] { return said; };
+  k.supports = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    said = !p.sinks                   ? "sinks are needed"
+           : p.window == 0            ? "a window is needed"
+           : p.head_dim != 64         ? "head_dim is not 64"
+           : p.kv.page_size != 32     ? "page_size is not 32"
+           : p.num_kv_heads != 8      ? "8 kv heads are needed"
+           : p.num_qo_heads != 64     ? "64 heads are needed"
+           : p.kv_dtype != ASSAY_E4M3 ? "an fp8 cache is needed"
+           : p.dtype != ASSAY_BF16    ? "bf16 is needed"
+                                      : "";
+    return *said == 0 ? ASSAY_OK : ASSAY_UNSUPPORTED;
+  };
+  const Envelope e = probe_envelope(k, false);
+  EXPECT_EQ(e.fields.at("num_kv_heads").taken, std::vector{8});
+  EXPECT_EQ(e.fields.at("page_size").taken, std::vector{32});
+  EXPECT_EQ(e.fields.at("window").taken, std::vector{16});
+}
+
 // Each side of a range has its own reason, and cases are moved to either end.
 TEST(Envelope, SaysWhichLengthsAreRefusedAndWhy) {
   static const char *said = "";

@@ -225,13 +225,15 @@ TEST(Report, HtmlIsWellFormedAndEscapesEverything) {
 TEST(Report, EveryRenderingSaysTheSameOfOneState) {
   json d = document();
   d["exit"] = 4;
-  d["runs"] = json::array({run("key_duplication", {{"missing", {"fp8"}}, {"undecided", 2}}),
-                           run("constant_v", {{"hollow", true}, {"discarded", 9}}),
-                           run("v_affine", {{"error", "out of words"}})});
+  d["runs"] = json::array(
+      {run("key_duplication", {{"missing", {"fp8"}}, {"undecided", 2}}),
+       run("constant_v", {{"hollow", true}, {"discarded", 9}, {"last_discard", "bf16 only"}}),
+       run("v_affine", {{"error", "out of words"}})});
   for (const std::string &text :
        {terminal(d, {}), terminal(d, {.quiet = true}), markdown(d), junit(d), sarif(d), html(d)}) {
     EXPECT_NE(text.find("fewer than two cases of class fp8"), text.npos) << text;
-    EXPECT_NE(text.find("no case was decided (9 discarded)"), text.npos) << text;
+    EXPECT_NE(text.find("no case was decided (9 discarded; the last: bf16 only)"), text.npos)
+        << text;
     EXPECT_NE(text.find("out of words"), text.npos) << text;
   }
   EXPECT_NE(terminal(d, {}).find("UNDECIDED k<1> key_duplication: 2 undecided cases\n"),
