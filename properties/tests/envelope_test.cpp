@@ -63,6 +63,12 @@ TEST(Envelope, OfAKernelForOneModelIsFound) {
   const Envelope e = probe_envelope(k, false);
   EXPECT_EQ(e.fields.at("num_kv_heads").taken, std::vector{8});
   EXPECT_EQ(e.fields.at("group_size").taken, std::vector{8});
+  // The calls of a sequence are small, and keep the heads that such a kernel needs.
+  RunnerOptions options;
+  options.cases = 2;
+  options.threads = 1;
+  options.envelopes[&k] = e;
+  EXPECT_GE(run_properties({&k}, {find_property("call_sequence")}, options, nullptr).cases(), 2);
 }
 
 // One that needs what few calls have, and says what.
