@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
@@ -50,7 +51,7 @@ CheckResult early_start_equals_plain(const Problem &p, Sut &sut) {
   launched.early_start = true;
   Outcome early = run_problem(launched, sut);
   if (!early.ok()) return early.check;
-  return same_bits(plain.after, early.after, "early start");
+  return same_result(plain, early, sut, "early start");
 }
 
 } // namespace assay

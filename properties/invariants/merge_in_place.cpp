@@ -2,6 +2,7 @@
 // Property: writing the result over either input gives the bits of a merge into fresh memory.
 // Catches: outputs written before all inputs are read. Bitwise.
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
@@ -16,7 +17,7 @@ CheckResult merge_in_place(const Problem &p, Sut &sut) {
     over.in_place = in_place;
     Outcome run = run_problem(over, sut);
     if (!run.ok()) return run.check;
-    CheckResult c = same_bits(apart.after, run.after, "in place " + std::string(name_of(in_place)));
+    CheckResult c = same_result(apart, run, sut, "in place " + std::string(name_of(in_place)));
     if (!c.passed()) return c;
   }
   return CheckResult::pass();

@@ -3,6 +3,7 @@
 // Catches: page stride errors, pointers cached across pages, page ids truncated or ignored,
 // layouts mixed up. Bitwise.
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
@@ -19,7 +20,7 @@ CheckResult page_permutation(const Problem &p, Sut &sut) {
       p.placement == Placement::kReversed ? Placement::kShuffled : Placement::kReversed;
   Outcome second = run_problem(other, sut);
   if (!second.ok()) return second.check;
-  return same_bits(first.after, second.after, "pages moved in the pool");
+  return same_result(first, second, sut, "pages moved in the pool");
 }
 
 } // namespace assay

@@ -25,7 +25,7 @@ CheckResult page_remap(const Problem &p, Sut &sut) {
   if (!second.ok()) return second.check;
   const char *what = "private copies of shared pages";
   if (shared.sharing == Sharing::kDuplicate || !bits_follow_batch(shared, sut))
-    return same_bits(first.after, second.after, what);
+    return same_result(first, second, sut, what);
   CheckResult result = inside_budget(first, sut);
   return result.also(inside_budget(second, sut))
       .also(all_related(first, second, Relation{}, sut, what));

@@ -4,6 +4,7 @@
 // nothing outside the outputs is written. Catches: masks applied after the arithmetic, reads past
 // the last key, uninitialised workspace, stray writes. Bitwise.
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
@@ -15,9 +16,9 @@ CheckResult poison_untouched(const Problem &p, Sut &sut) {
   other.poison = static_cast<Poison>((static_cast<int>(p.poison) + 1) % 4);
   Outcome second = run_problem(other, sut);
   if (!second.ok()) return second.check;
-  return same_bits(first.after, second.after,
-                   "with " + std::string(name_of(other.poison)) + " instead of " +
-                       std::string(name_of(p.poison)) + " in dead memory");
+  return same_result(first, second, sut,
+                     "with " + std::string(name_of(other.poison)) + " instead of " +
+                         std::string(name_of(p.poison)) + " in dead memory");
 }
 
 } // namespace assay

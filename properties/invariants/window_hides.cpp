@@ -4,6 +4,7 @@
 // maxima over masked keys. Bitwise.
 #include "properties/call/materialise.h"
 #include "properties/invariants/invariants.h"
+#include "properties/relate/budget.h"
 #include "properties/relate/outcome.h"
 
 namespace assay {
@@ -45,8 +46,8 @@ CheckResult window_hides(const Problem &p, Sut &sut) {
   if (!clean.ok()) return clean.check;
   Outcome dirty = run_tensors(std::move(t), sut);
   if (!dirty.ok()) return dirty.check;
-  return same_bits(clean.after, dirty.after,
-                   std::string(name_of(p.poison)) + " in keys before the window");
+  return same_result(clean, dirty, sut,
+                     std::string(name_of(p.poison)) + " in keys before the window");
 }
 
 } // namespace assay

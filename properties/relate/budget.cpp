@@ -147,4 +147,13 @@ CheckResult inside_budget(const Outcome &run, Sut &sut) {
   return result_of(oracle::judge_call(call.rows, outputs, call.model, sample_of(p)));
 }
 
+CheckResult same_result(const Outcome &first, const Outcome &second, Sut &sut,
+                        const std::string &what) {
+  if (sut.kernel().determinism != ASSAY_DETERMINISM_NONE)
+    return same_bits(first.after, second.after, what);
+  CheckResult result = inside_budget(second, sut);
+  if (!result.message.empty()) result.message = what + ": " + result.message;
+  return result;
+}
+
 } // namespace assay

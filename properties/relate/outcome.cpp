@@ -112,6 +112,7 @@ int pick(const Problem &p, uint32_t salt, int bound) {
 }
 
 bool bits_follow_batch(const Problem &p, const Sut &sut) {
+  if (sut.kernel().determinism == ASSAY_DETERMINISM_NONE) return true;
   const assay_batch_invariance declared = sut.kernel().batch_invariance;
   return declared == ASSAY_BATCH_NONE || (declared == ASSAY_BATCH_FIXED && p.num_splits == 0);
 }

@@ -33,8 +33,8 @@ CheckResult same_bits(const Tensors &a, const Tensors &b, const std::string &wha
 int pick(const Problem &p, uint32_t salt, int bound);
 
 /// Whether a row's bits may follow the other requests and heads of this case, as the kernel
-/// declares (batch_invariance): relations that change them then hold within the bound, not bit for
-/// bit.
+/// declares (batch_invariance; without determinism they may follow anything): relations that change
+/// them then hold within the bound, not bit for bit.
 bool bits_follow_batch(const Problem &p, const Sut &sut);
 
 } // namespace assay

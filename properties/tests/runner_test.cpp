@@ -242,6 +242,48 @@ TEST(Runner, AnUnstableKernelIsCalledSo) {
       << said;
 }
 
+/// Visits the keys of a batch in another order in every other call.
+assay_status takes_turns(const void *params) {
+  static int calls = 0;
+  const reference::WithBug order(++calls % 2 == 0 ? reference::Bug::kBatchOrder
+                                                  : reference::Bug::kNone);
+  return reference::kernel("reference_v1").run(params);
+}
+
+// What two of its runs give is judged, not compared.
+TEST(Runner, AKernelWithoutDeterminismIsHeldToItsBounds) {
+  assay_kernel kernel = *v1();
+  kernel.run = takes_turns;
+  kernel.key_order = nullptr;
+  const auto properties =
+      some({"poison_untouched", "early_start_equals_plain", "nan_containment", "batch_independence",
+            "head_permutation", "page_permutation", "page_remap", "window_hides"});
+  kernel.determinism = ASSAY_DETERMINISM_NONE;
+  for (const PropertyRun &run : run_properties({&kernel}, properties, quick(2), nullptr).runs) {
+    EXPECT_TRUE(run.first.empty()) << run.property->name << ": " << run.first[0].result.message;
+    EXPECT_GE(run.cases, 6) << run.property->name;
+  }
+  kernel.determinism = ASSAY_DETERMINISM_RUN_TO_RUN;
+  const auto found = run_properties({&kernel}, some({"page_permutation"}), quick(1), nullptr);
+  EXPECT_EQ(found.runs[0].first.size(), 1u);
+}
+
+// What it reads of dead memory, hidden keys and other rows is seen all the same.
+TEST(Runner, AKernelWithoutDeterminismMayReadNoOtherData) {
+  assay_kernel kernel = *v1();
+  kernel.determinism = ASSAY_DETERMINISM_NONE;
+  using reference::Bug;
+  for (const auto &[bug, property] :
+       {std::pair{Bug::kLateMask, "poison_untouched"}, std::pair{Bug::kNanLeak, "nan_containment"},
+        std::pair{Bug::kWindowLateMask, "window_hides"}}) {
+    const reference::WithBug with(bug);
+    RunnerOptions options = quick(1);
+    options.cases = 20;
+    const auto summary = run_properties({&kernel}, some({property}), options, nullptr);
+    EXPECT_EQ(summary.runs[0].first.size(), 1u) << property;
+  }
+}
+
 // Shrunk in a process that remembers, the case would fail there alone.
 TEST(Runner, WhatFailsAloneIsShrunkAlone) {
   if (processes_need_one_thread()) GTEST_SKIP() << "a process a case, under AddressSanitizer";
