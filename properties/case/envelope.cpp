@@ -235,6 +235,13 @@ int room_for_empty(const Envelope &envelope, const Problem &p) {
   return p.batch * pages * p.page_size * kv_heads_of(envelope, p);
 }
 
+/// How many times the heads of the case a kernel needs that takes no fewer. Keys that requests share
+/// are worth the slots; other cases get shorter rows.
+int more_heads(const Envelope &envelope, const Problem &p) {
+  if (p.family != Family::kPaged || p.num_splits == 0 || shared_keys(p) == 0) return 1;
+  return std::max(1, smallest_taken(envelope, "num_kv_heads") / p.num_kv_heads);
+}
+
 /// Elements of the queries, which a case that was cheap must not have by the million.
 int64_t query_elements(const Problem &p) {
   return int64_t{p.batch} * p.q_len * p.num_qo_heads() * p.head_dim;
@@ -319,7 +326,8 @@ Problem Envelope::fit(const Problem &p, const Limits &limits) const {
   // Sizes follow the draw and the kernel alone; keys and slots keep a draw as cheap as it was.
   Limits wide = full_limits();
   wide.keys = limits.keys;
-  wide.slots = std::max(limits.slots, room_for_pages(*this, p)) + room_for_empty(*this, p);
+  wide.slots = std::max(limits.slots * more_heads(*this, p), room_for_pages(*this, p)) +
+               room_for_empty(*this, p);
   wide.merge_values = limits.merge_values;
   const uint64_t seed = hash_values(0xf17u, p.q.seed, p.k.seed, p.v.seed, p.schedule.seed);
   const auto moved = [&](const std::string &name, int value) {

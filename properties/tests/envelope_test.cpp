@@ -71,6 +71,28 @@ TEST(Envelope, OfAKernelForOneModelIsFound) {
   EXPECT_GE(run_properties({&k}, {find_property("call_sequence")}, options, nullptr).cases(), 2);
 }
 
+// Each kv head has slots of its own: more of them must not cut the keys that requests share.
+TEST(Envelope, MoreHeadsKeepSharedKeys) {
+  assay_kernel k = reference::kernel("reference_v1");
+  k.supports = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    return p.num_kv_heads == 8 ? ASSAY_OK : ASSAY_UNSUPPORTED;
+  };
+  const Envelope e = probe_envelope(k, false);
+  int trees = 0, kept = 0;
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    const Problem drawn = draw_problem(check_limits(), Family::kPaged, seed);
+    if (drawn.num_splits == 0 || shared_keys(drawn) < 64) continue;
+    ++trees;
+    const Problem fitted = e.fit(drawn, check_limits());
+    EXPECT_EQ(fitted.num_kv_heads, 8);
+    kept += shared_keys(fitted) >= 64 ? 1 : 0;
+  }
+  EXPECT_GE(trees, 200);
+  // Limits of rows and pages cut one in nine; with the slots of one head 8 of 288 are left.
+  EXPECT_GE(kept, trees * 4 / 5);
+}
+
 // One that needs what few calls have, and says what.
 TEST(Envelope, IsFoundByTheWordsOfAKernelThatNeedsMore) {
   static const char *said = "";
