@@ -235,8 +235,8 @@ int room_for_empty(const Envelope &envelope, const Problem &p) {
   return p.batch * pages * p.page_size * kv_heads_of(envelope, p);
 }
 
-/// How many times the heads of the case a kernel needs that takes no fewer. Keys that requests share
-/// are worth the slots; other cases get shorter rows.
+/// How many times the heads of the case a kernel needs that takes no fewer. Keys that requests
+/// share are worth the slots; other cases get shorter rows.
 int more_heads(const Envelope &envelope, const Problem &p) {
   if (p.family != Family::kPaged || p.num_splits == 0 || shared_keys(p) == 0) return 1;
   return std::max(1, smallest_taken(envelope, "num_kv_heads") / p.num_kv_heads);
