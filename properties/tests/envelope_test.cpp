@@ -176,9 +176,10 @@ TEST(Envelope, LargeSizesAreDrawnUpToWhatTheKernelTakes) {
   EXPECT_EQ(fitted(9).page_size, 528);
   EXPECT_EQ(fitted(9).num_kv_heads % 2, 0);
   for (const ShapeField &field : shape_fields(Family::kPaged))
-    if (field.name == "batch")
+    if (field.name == "batch") {
       EXPECT_EQ(describe_field(field, e.fields.at("batch")),
                 "batch          0 .. 100; not 112 .. 1024 (up to 100 requests)");
+    }
 }
 
 // A run that cut its draws proves nothing about what lies beyond, and says so.

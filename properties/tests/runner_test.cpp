@@ -338,7 +338,9 @@ TEST(Runner, AHangIsSaidAtOnceAndShrunkByOneProperty) {
     const bool first = said[0] == std::string("hung ") + run.property->name;
     ASSERT_EQ(run.first.size(), 1u);
     EXPECT_EQ(run.first[0].stats.checks > 0, first);
-    if (first) EXPECT_EQ(run.first[0].shrunk.group_size, 2);
+    if (first) {
+      EXPECT_EQ(run.first[0].shrunk.group_size, 2);
+    }
   }
 }
 
