@@ -101,13 +101,13 @@ few_tests() {
 }
 
 quick() {
-  local changed room rooms=() targets=() slow costs=build/simt/Testing/Temporary/CTestCostData.txt
+  local changed file room rooms=() targets=() slow="" left_out=0 costs=build/simt/Testing/Temporary/CTestCostData.txt
   changed=$(git diff --name-only HEAD && git ls-files --others --exclude-standard)
   [ -n "$changed" ] || changed=$(git diff --name-only HEAD~1)
   step "shape, pages, format of $(wc -l <<<"$changed") files"
   ci/shape.sh
   /usr/bin/python3 -B ci/docs.py check
-  grep -E '\.(h|cpp|cuh|cu|inl|c)$' <<<"$changed" | while read -r file; do
+  for file in $(grep -E '\.(h|cpp|cuh|cu|inl|c)$' <<<"$changed" || true); do
     [ ! -e "$file" ] || clang-format --dry-run --Werror "$file"
   done
   for room in kernels oracle properties fuzz corpus; do
@@ -119,13 +119,16 @@ quick() {
   targets+=(kernel_properties_test)
   step "build of ${rooms[*]}, and of the properties of every kernel"
   build simt "${targets[@]}"
-  slow=$(awk 'NF == 3 && $3 > 2 { gsub(/[][().*+?^$|\\]/, "\\\\&", $1); print $1 }' "$costs" 2>/dev/null | paste -sd '|')
+  if [ -e "$costs" ]; then
+    slow=$(awk 'NF == 3 && $3 > 2 { gsub(/[][().*+?^$|\\]/, "\\\\&", $1); print $1 }' "$costs" | paste -sd '|')
+    left_out=$(awk 'NF == 3 && $3 > 2' "$costs" | wc -l)
+  fi
   step "tests"
   for room in "${rooms[@]}"; do
     attempt "tests of $room" few_tests "build/simt/$room"
   done
   attempt "properties of every kernel" few_tests build/simt -R '^kernel_properties_test'
-  step "left out: $(tr '|' '\n' <<<"$slow" | wc -l) tests of more than 2 s; ci/test.sh runs all"
+  step "left out: $left_out tests of more than 2 s; ci/test.sh runs all"
   [ ${#failed[@]} -eq 0 ]
 }
 
