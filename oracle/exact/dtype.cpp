@@ -213,8 +213,6 @@ void store_element(assay_dtype dtype, void *base, int64_t index, float value) {
   std::memcpy(bytes, &bits, sizeof bits);
 }
 
-bool is_subnormal(const Format &format, double value) {
-  return value != 0.0 && std::fabs(value) < power_of_two(format.min_exponent);
-}
+double smallest_normal(const Format &format) { return power_of_two(format.min_exponent); }
 
 } // namespace assay::oracle

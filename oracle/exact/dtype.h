@@ -33,7 +33,7 @@ uint32_t load_bits(assay_dtype dtype, const void *base, int64_t index);
 /** Stores a value that the format represents exactly (tests and emulations round first). */
 void store_element(assay_dtype dtype, void *base, int64_t index, float value);
 
-/** Nonzero and below the smallest normal value. */
-bool is_subnormal(const Format &format, double value);
+/** A smaller magnitude than this is zero or subnormal. */
+double smallest_normal(const Format &format);
 
 } // namespace assay::oracle

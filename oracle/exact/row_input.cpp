@@ -9,22 +9,35 @@
 namespace assay::oracle {
 
 void KeySet::finish(assay_dtype operand) {
-  const Format &format = format_of(operand);
+  const double normal = smallest_normal(format_of(operand));
+  const auto subnormal = [normal](float x) { return x != 0.0f && std::fabs(x) < normal; };
+  // Calls have millions of elements. These loops have no early exit, so that a compiler can
+  // vectorise them.
+  bool all_finite = true, any_subnormal = false;
   k_subnormal.assign(size(), 0);
-  for (size_t at = 0; at < k.size(); ++at) {
-    finite = finite && std::isfinite(k[at]);
-    if (is_subnormal(format, k[at])) k_subnormal[at / static_cast<size_t>(head_dim)] = 1;
+  const auto dim = static_cast<size_t>(head_dim);
+  for (size_t row = 0; row < k_subnormal.size(); ++row) {
+    bool any = false;
+    for (size_t i = 0; i < dim; ++i) {
+      const float x = k[row * dim + i];
+      all_finite &= std::isfinite(x);
+      any |= subnormal(x);
+    }
+    k_subnormal[row] = any;
   }
   const auto width = static_cast<size_t>(value_dim());
   v_min.assign(width, INFINITY);
   v_max.assign(width, -INFINITY);
-  for (size_t at = 0; at < v.size(); ++at) {
-    const size_t i = at % width;
-    finite = finite && std::isfinite(v[at]);
-    v_subnormal = v_subnormal || is_subnormal(format, v[at]);
-    v_min[i] = std::min<double>(v_min[i], v[at]);
-    v_max[i] = std::max<double>(v_max[i], v[at]);
-  }
+  for (size_t row = 0; row * width < v.size(); ++row)
+    for (size_t i = 0; i < width; ++i) {
+      const float x = v[row * width + i];
+      all_finite &= std::isfinite(x);
+      any_subnormal |= subnormal(x);
+      v_min[i] = std::min<double>(v_min[i], x);
+      v_max[i] = std::max<double>(v_max[i], x);
+    }
+  finite = finite && all_finite;
+  v_subnormal = v_subnormal || any_subnormal;
 }
 
 KeySet KeySet::with_sink(assay_dtype operand) const {

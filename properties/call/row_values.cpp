@@ -51,30 +51,34 @@ void RowValues::write_each(std::byte *to, Of bits_of) const {
   }
 }
 
+template <class Narrow>
+void RowValues::write_narrow(std::byte *to, Narrow narrow) const {
+  const auto rounded = [narrow](double value) { return narrow(static_cast<float>(value)); };
+  const auto hash = [this](int dim) { return hash_mix(prefix_ ^ static_cast<uint64_t>(dim)); };
+  // What most elements of drawn cases are, without a question about each.
+  if (of_.kind == Kind::kPlain && of_.values.regime == Regime::kNormal)
+    return write_each<uint16_t>(
+        to, [&](int dim) { return rounded(scale_ * row_values::normal(hash(dim))); });
+  if (of_.kind == Kind::kPlain && of_.values.regime == Regime::kSmallInt)
+    return write_each<uint16_t>(
+        to, [&](int dim) { return rounded(row_values::small_int(scale_, hash(dim))); });
+  if (of_.kind == Kind::kKey) {
+    const uint32_t up = rounded(logit_), down = rounded(-logit_);
+    return write_each<uint16_t>(
+        to, [this, up, down](int dim) { return direction(dim) > 0 ? up : down; });
+  }
+  write_each<uint16_t>(to, [this](int dim) { return bits(dim); });
+}
+
 void RowValues::write(std::byte *to, int size) const {
   const auto any = [this](int dim) { return bits(dim); };
   if (size == 4) return write_each<uint32_t>(to, any);
   if (size == 1) return write_each<uint8_t>(to, any);
-  // What most elements of drawn cases are, without a question about each.
-  const bool bf16 = of_.dtype == Dtype::kBf16;
-  const auto plain = [this](auto narrow) {
-    return [this, narrow](int dim) {
-      return narrow(
-          static_cast<float>(scale_ * row_values::normal(hash_mix(prefix_ ^ uint64_t(dim)))));
-    };
-  };
-  const auto directed = [this](auto narrow) {
-    const uint32_t up = narrow(static_cast<float>(logit_));
-    const uint32_t down = narrow(static_cast<float>(-logit_));
-    return [this, up, down](int dim) { return direction(dim) > 0 ? up : down; };
-  };
-  if (of_.kind == Kind::kPlain && of_.values.regime == Regime::kNormal)
-    return bf16 ? write_each<uint16_t>(to, plain(bf16_bits))
-                : write_each<uint16_t>(to, plain(fp16_bits));
-  if (of_.kind == Kind::kKey)
-    return bf16 ? write_each<uint16_t>(to, directed(bf16_bits))
-                : write_each<uint16_t>(to, directed(fp16_bits));
-  write_each<uint16_t>(to, any);
+  // Lambdas, because the compiler inlines them; it calls a function that is passed by its name.
+  if (of_.dtype == Dtype::kBf16)
+    write_narrow(to, [](float value) { return bf16_bits(value); });
+  else
+    write_narrow(to, [](float value) { return fp16_bits(value); });
 }
 
 } // namespace assay

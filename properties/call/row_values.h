@@ -46,12 +46,18 @@ namespace row_values {
 /// Sum of eight uniforms: mean 0, variance 1, |x| < 4.9. Exact in double, so it is the same on
 /// every machine; libm's logarithm would not be.
 ASSAY_VALUES inline double normal(uint64_t h) {
-  int64_t sum = 0;
-  for (int i = 0; i < 4; ++i)
-    sum += static_cast<int64_t>((h >> (16 * i) & 0xffff) + (hash_mix(h) >> (16 * i) & 0xffff));
-  return (static_cast<double>(sum) / 65536.0 - 4.0) * 1.224744871391589;
+  // Eight numbers of 16 bits, two at a time.
+  constexpr uint64_t kTwo = 0x0000ffff'0000ffff;
+  const uint64_t g = hash_mix(h);
+  const uint64_t sums = (h & kTwo) + (h >> 16 & kTwo) + (g & kTwo) + (g >> 16 & kTwo);
+  const auto sum = static_cast<int32_t>((sums & 0xffff'ffff) + (sums >> 32));
+  return (sum / 65536.0 - 4.0) * 1.224744871391589;
 }
 ASSAY_VALUES inline double uniform(uint64_t h) { return static_cast<double>(h >> 11) * 0x1p-53; }
+
+ASSAY_VALUES inline double small_int(double scale, uint64_t h) {
+  return scale * (static_cast<double>(h % 9) - 4);
+}
 
 /// The target logit of a key, in units of sm_scale * q.k.
 ASSAY_VALUES inline double target_logit(const Values &values, const LogicalIndex &at) {
@@ -107,7 +113,7 @@ ASSAY_VALUES inline double plain_value(const Values &values, double scale, Dtype
   case Regime::kBinary:
     return scale * static_cast<double>(h & 1);
   case Regime::kSmallInt:
-    return scale * (static_cast<double>(h % 9) - 4);
+    return small_int(scale, h);
   case Regime::kNormal:
     return scale * normal(h);
   case Regime::kOneHot:
@@ -172,6 +178,8 @@ private:
   using Kind = TensorValues::Kind;
   template <class Bits, class Of>
   void write_each(std::byte *to, Of bits_of) const;
+  template <class Narrow>
+  void write_narrow(std::byte *to, Narrow narrow) const;
   ASSAY_VALUES double direction(int dim) const {
     return hash_mix(of_.directions ^ static_cast<uint64_t>(dim)) & 1 ? -1.0 : 1.0;
   }
