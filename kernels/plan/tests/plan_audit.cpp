@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/plan/plan_audit.h"
+#include "kernels/plan/tests/plan_audit.h"
 
 #include "kernels/plan/host_plan.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/plan/tree_audit.h"
+#include "kernels/plan/tests/tree_audit.h"
 
 #include <algorithm>
 #include <map>
