@@ -10,7 +10,7 @@
 #include "properties/call/materialise.h"
 #include "properties/case/codec.h"
 #include "properties/cli/session.h"
-#include "properties/gate/error.h"
+#include "properties/tools/gate/error.h"
 
 namespace assay::fuzz {
 namespace {

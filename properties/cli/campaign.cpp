@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // campaign: hours of fuzzing and ever new draws. fuzz: one target of it.
-#include "properties/campaign/campaign.h"
+#include "properties/tools/campaign/campaign.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/campaign/error.h"
-#include "properties/campaign/slice.h"
 #include "properties/cli/interrupt.h"
 #include "properties/cli/own_program.h"
 #include "properties/cli/session.h"
 #include "properties/run/processors.h"
+#include "properties/tools/campaign/error.h"
+#include "properties/tools/campaign/slice.h"
 
 #ifndef ASSAY_VERSION
 #define ASSAY_VERSION "unknown"

@@ -17,11 +17,11 @@
 #include "properties/cli/identity.h"
 #include "properties/cli/interrupt.h"
 #include "properties/cli/report_files.h"
-#include "properties/report/html.h"
-#include "properties/report/junit.h"
-#include "properties/report/markdown.h"
-#include "properties/report/sarif.h"
-#include "properties/report/terminal.h"
+#include "properties/tools/report/html.h"
+#include "properties/tools/report/junit.h"
+#include "properties/tools/report/markdown.h"
+#include "properties/tools/report/sarif.h"
+#include "properties/tools/report/terminal.h"
 
 namespace assay {
 namespace {

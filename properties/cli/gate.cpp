@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gate: whether a change of kernels may go in.
-#include "properties/gate/gate.h"
+#include "properties/tools/gate/gate.h"
 
 #include <chrono>
 #include <filesystem>
@@ -14,9 +14,9 @@
 #include "properties/cli/own_program.h"
 #include "properties/cli/report_files.h"
 #include "properties/cli/session.h"
-#include "properties/gate/error.h"
-#include "properties/gate/reports.h"
-#include "properties/process/process.h"
+#include "properties/tools/gate/error.h"
+#include "properties/tools/gate/reports.h"
+#include "properties/tools/process/process.h"
 
 #ifndef ASSAY_VERSION
 #define ASSAY_VERSION "unknown"

@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "properties/cli/report_files.h"
-#include "properties/report/document.h"
-#include "properties/report/html.h"
-#include "properties/report/junit.h"
-#include "properties/report/markdown.h"
-#include "properties/report/merge.h"
-#include "properties/report/sarif.h"
+#include "properties/tools/report/document.h"
+#include "properties/tools/report/html.h"
+#include "properties/tools/report/junit.h"
+#include "properties/tools/report/markdown.h"
+#include "properties/tools/report/merge.h"
+#include "properties/tools/report/sarif.h"
 
 namespace assay {
 namespace {

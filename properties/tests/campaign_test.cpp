@@ -15,12 +15,12 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/campaign/campaign.h"
-#include "properties/campaign/error.h"
-#include "properties/campaign/fuzz_log.h"
-#include "properties/campaign/journal.h"
-#include "properties/campaign/page.h"
-#include "properties/campaign/slice.h"
+#include "properties/tools/campaign/campaign.h"
+#include "properties/tools/campaign/error.h"
+#include "properties/tools/campaign/fuzz_log.h"
+#include "properties/tools/campaign/journal.h"
+#include "properties/tools/campaign/page.h"
+#include "properties/tools/campaign/slice.h"
 
 namespace assay::campaign {
 namespace {

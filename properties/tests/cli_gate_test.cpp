@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations as files, and the command line of gate; what it decides stands in gate_*_test.cpp.
-#include "properties/gate/red_line.h"
 #include "properties/tests/cli_fixture.h"
+#include "properties/tools/gate/red_line.h"
 
 namespace assay {
 namespace {

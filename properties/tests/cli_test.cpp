@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "properties/process/process.h"
 #include "properties/tests/cli_fixture.h"
+#include "properties/tools/process/process.h"
 
 namespace assay {
 namespace {

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/campaign/fuzz_log.h"
-#include "properties/campaign/residual.h"
-#include "properties/campaign/totals.h"
+#include "properties/tools/campaign/fuzz_log.h"
+#include "properties/tools/campaign/residual.h"
+#include "properties/tools/campaign/totals.h"
 
 namespace assay::campaign {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "properties/gate/reports.h"
 #include "properties/tests/report_documents.h"
+#include "properties/tools/gate/reports.h"
 
 namespace assay::gate {
 

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
-#include "properties/gate/git.h"
 #include "properties/tests/gate_repository.h"
+#include "properties/tools/gate/git.h"
 
 namespace assay::gate {
 namespace {

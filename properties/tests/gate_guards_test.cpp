@@ -2,8 +2,8 @@
 // Guarded lines: what a change must not do to its own judge, and what it may.
 #include <gtest/gtest.h>
 
-#include "properties/gate/guards.h"
 #include "properties/tests/gate_ids.h"
+#include "properties/tools/gate/guards.h"
 
 namespace assay::gate {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/gate/harness_gate.h"
+#include "properties/tools/gate/harness_gate.h"
 
 namespace assay::gate {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/gate/red_line.h"
+#include "properties/tools/gate/red_line.h"
 
 namespace assay::gate {
 

@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/gate/gate.h"
-#include "properties/process/process.h"
+#include "properties/tools/gate/gate.h"
+#include "properties/tools/process/process.h"
 
 namespace assay::gate {
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/process/process.h"
+#include "properties/tools/process/process.h"
 
 namespace assay::process {
 namespace {

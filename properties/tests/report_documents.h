@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "properties/report/document.h"
+#include "properties/tools/report/document.h"
 
 namespace assay::report {
 

@@ -11,16 +11,16 @@
 #include <nlohmann/json.hpp>
 
 #include "corpus/mutants/mutants.h"
-#include "properties/campaign/page.h"
 #include "properties/cli/cli.h"
-#include "properties/gate/reports.h"
-#include "properties/report/html.h"
-#include "properties/report/junit.h"
-#include "properties/report/sarif.h"
 #include "properties/tests/gate_documents.h"
 #include "properties/tests/mutant_cases.h"
 #include "properties/tests/reference_kernels.h"
 #include "properties/tests/report_documents.h"
+#include "properties/tools/campaign/page.h"
+#include "properties/tools/gate/reports.h"
+#include "properties/tools/report/html.h"
+#include "properties/tools/report/junit.h"
+#include "properties/tools/report/sarif.h"
 
 namespace assay {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How `check` reports its findings, on a terminal and in a file.
-#include "properties/report/terminal.h"
+#include "properties/tools/report/terminal.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

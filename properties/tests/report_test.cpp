@@ -8,14 +8,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/report/document.h"
-#include "properties/report/escape.h"
-#include "properties/report/html.h"
-#include "properties/report/junit.h"
-#include "properties/report/markdown.h"
-#include "properties/report/sarif.h"
-#include "properties/report/terminal.h"
 #include "properties/tests/report_documents.h"
+#include "properties/tools/report/document.h"
+#include "properties/tools/report/escape.h"
+#include "properties/tools/report/html.h"
+#include "properties/tools/report/junit.h"
+#include "properties/tools/report/markdown.h"
+#include "properties/tools/report/sarif.h"
+#include "properties/tools/report/terminal.h"
 
 namespace assay::report {
 namespace {
