@@ -3,8 +3,8 @@
 // mutant active are not: a detector that has never caught anything is no evidence.
 #include "kernels/plan/host_plan.h"
 #include "properties/run/kill_matrix.h"
-#include "properties/tests/killers.h"
-#include "properties/tests/mutant_cases.h"
+#include "properties/run/tests/killers.h"
+#include "properties/run/tests/mutant_cases.h"
 
 #include <gtest/gtest.h>
 

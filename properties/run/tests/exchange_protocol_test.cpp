@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/case/directed.h"
-#include "properties/tests/mutant_cases.h"
+#include "properties/run/tests/mutant_cases.h"
 
 namespace assay {
 namespace {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/tests/report_documents.h"
 #include "properties/tools/report/html.h"
 #include "properties/tools/report/terminal.h"
+#include "properties/tools/report/tests/report_documents.h"
 
 namespace assay::report {
 namespace {

@@ -12,15 +12,15 @@
 
 #include "corpus/mutants/mutants.h"
 #include "properties/cli/cli.h"
-#include "properties/tests/gate_documents.h"
-#include "properties/tests/mutant_cases.h"
+#include "properties/run/tests/mutant_cases.h"
 #include "properties/tests/reference_kernels.h"
-#include "properties/tests/report_documents.h"
 #include "properties/tools/campaign/page.h"
 #include "properties/tools/gate/reports.h"
+#include "properties/tools/gate/tests/gate_documents.h"
 #include "properties/tools/report/html.h"
 #include "properties/tools/report/junit.h"
 #include "properties/tools/report/sarif.h"
+#include "properties/tools/report/tests/report_documents.h"
 
 namespace assay {
 namespace {

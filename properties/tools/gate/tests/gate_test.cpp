@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "properties/cli/declaration_file.h"
-#include "properties/tests/gate_ids.h"
 #include "properties/tools/gate/declarations.h"
 #include "properties/tools/gate/error.h"
 #include "properties/tools/gate/findings.h"
 #include "properties/tools/gate/include_graph.h"
 #include "properties/tools/gate/project.h"
 #include "properties/tools/gate/regressions.h"
+#include "properties/tools/gate/tests/gate_ids.h"
 
 namespace assay::gate {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "properties/tests/report_documents.h"
 #include "properties/tools/gate/reports.h"
+#include "properties/tools/report/tests/report_documents.h"
 
 namespace assay::gate {
 

@@ -11,7 +11,7 @@
 #include "properties/case/case_text.h"
 #include "properties/relate/keys.h"
 #include "properties/relate/outcome.h"
-#include "properties/tests/mutant_cases.h"
+#include "properties/run/tests/mutant_cases.h"
 
 namespace assay {
 namespace {

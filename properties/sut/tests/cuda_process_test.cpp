@@ -7,7 +7,7 @@
 
 #include "properties/case/problem_gen.h"
 #include "properties/relate/outcome.h"
-#include "properties/tests/fault.h"
+#include "properties/sut/tests/fault.h"
 
 namespace assay {
 namespace {

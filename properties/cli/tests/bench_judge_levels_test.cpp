@@ -11,7 +11,7 @@
 #include "kernels/bench/cells/cascade_layout.h"
 #include "kernels/bench/cells/merge_layout.h"
 #include "kernels/bench/verify/verify_cascade.h"
-#include "properties/tests/expect_finding.h"
+#include "properties/cli/tests/expect_finding.h"
 
 namespace assay {
 namespace {

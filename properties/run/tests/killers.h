@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "properties/tests/bug_rows.h"
-#include "properties/tests/mutant_cases.h"
+#include "properties/run/tests/bug_rows.h"
+#include "properties/run/tests/mutant_cases.h"
 
 namespace assay {
 

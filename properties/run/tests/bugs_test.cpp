@@ -17,7 +17,7 @@
 #include "properties/run/probe.h"
 #include "properties/run/requirements.h"
 #include "properties/run/runner.h"
-#include "properties/tests/bug_rows.h"
+#include "properties/run/tests/bug_rows.h"
 
 namespace assay {
 

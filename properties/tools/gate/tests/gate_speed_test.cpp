@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/tests/gate_ids.h"
 #include "properties/tools/gate/speed.h"
+#include "properties/tools/gate/tests/gate_ids.h"
 
 namespace assay::gate {
 namespace {

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/tests/report_documents.h"
 #include "properties/tools/report/document.h"
 #include "properties/tools/report/escape.h"
 #include "properties/tools/report/html.h"
@@ -16,6 +15,7 @@
 #include "properties/tools/report/markdown.h"
 #include "properties/tools/report/sarif.h"
 #include "properties/tools/report/terminal.h"
+#include "properties/tools/report/tests/report_documents.h"
 
 namespace assay::report {
 namespace {

@@ -2,8 +2,8 @@
 // Reports of base that the next gate takes instead of running base again.
 #include <nlohmann/json.hpp>
 
-#include "properties/tests/gate_repository.h"
 #include "properties/tools/gate/error.h"
+#include "properties/tools/gate/tests/gate_repository.h"
 
 namespace assay::gate {
 namespace {

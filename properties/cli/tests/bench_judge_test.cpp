@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/bench/verify/verify_paged.h"
-#include "properties/tests/expect_finding.h"
+#include "properties/cli/tests/expect_finding.h"
 
 namespace assay {
 namespace {

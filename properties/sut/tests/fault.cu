@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel that writes where no memory is: its context serves nothing afterwards.
-#include "properties/tests/fault.h"
+#include "properties/sut/tests/fault.h"
 
 #include <cstdint>
 

@@ -3,9 +3,9 @@
 // a change does to it.
 #include <nlohmann/json.hpp>
 
-#include "properties/tests/gate_repository.h"
 #include "properties/tools/gate/error.h"
 #include "properties/tools/gate/reports.h"
+#include "properties/tools/gate/tests/gate_repository.h"
 
 namespace assay::gate {
 namespace {

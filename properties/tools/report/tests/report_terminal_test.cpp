@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/tests/report_documents.h"
+#include "properties/tools/report/tests/report_documents.h"
 
 namespace assay::report {
 namespace {

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
-#include "properties/tests/gate_repository.h"
 #include "properties/tools/gate/git.h"
+#include "properties/tools/gate/tests/gate_repository.h"
 
 namespace assay::gate {
 namespace {

@@ -2,8 +2,8 @@
 // Guarded lines: what a change must not do to its own judge, and what it may.
 #include <gtest/gtest.h>
 
-#include "properties/tests/gate_ids.h"
 #include "properties/tools/gate/guards.h"
+#include "properties/tools/gate/tests/gate_ids.h"
 
 namespace assay::gate {
 namespace {
@@ -43,7 +43,7 @@ TEST(Rooms, OfThisRepository) {
         "kernels/simt/memory.cpp", "kernels/arch/simt/mma.cpp", "ci/test.sh", "CMakeLists.txt"})
     EXPECT_EQ(own_room(judge), Room::kJudge) << judge;
   for (const char *generator : {"properties/case/codec.cpp", "kernels/decode/tests/a.cpp",
-                                "fuzz/fuzz_merge.cpp", "properties/tests/gate_test.cpp"})
+                                "fuzz/fuzz_merge.cpp", "properties/tools/gate/tests/gate_test.cpp"})
     EXPECT_EQ(own_room(generator), Room::kGenerator) << generator;
   EXPECT_EQ(own_room("corpus/findings/a.case"), Room::kKept);
   EXPECT_EQ(own_room("corpus/mutants/a.mutant"), Room::kMutant);
