@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/cli/declaration_file.h"
 #include "properties/cli/parse_error.h"
-#include "properties/cli/plugin_loader.h"
-#include "properties/cli/session.h"
-#include "properties/cli/version.h"
-#include "properties/cli/worker_loader.h"
+#include "properties/cli/plugins/declaration_file.h"
+#include "properties/cli/plugins/plugin_loader.h"
+#include "properties/cli/plugins/worker_loader.h"
+#include "properties/cli/session/session.h"
+#include "properties/cli/session/version.h"
 #include "properties/plugins/arithmetics.h"
 
 namespace assay {

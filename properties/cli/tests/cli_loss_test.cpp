@@ -2,7 +2,7 @@
 // Nothing is lost: findings and verdicts when a folder, a file, a signal or a byte is in the way.
 #include <signal.h>
 
-#include "properties/cli/session.h"
+#include "properties/cli/session/session.h"
 #include "properties/tests/cli_fixture.h"
 
 namespace assay {

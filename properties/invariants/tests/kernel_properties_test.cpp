@@ -9,7 +9,7 @@
 
 #include "kernels/simt/asan.h"
 #include "properties/case/problem_gen.h"
-#include "properties/cli/session.h"
+#include "properties/cli/findings/case_file.h"
 #include "properties/run/probe.h"
 #include "properties/run/requirements.h"
 

@@ -6,7 +6,7 @@
 
 namespace assay::campaign {
 
-/// Ends a campaign, with one line and an exit code of the program (properties/cli/cli.h).
+/// Ends a campaign, with one line and an exit code (properties/cli/session/streams.h).
 struct CampaignError : std::runtime_error {
   CampaignError(int code, const std::string &line) : std::runtime_error(line), code(code) {}
   int code;

@@ -19,7 +19,7 @@ struct GateError : std::runtime_error {
   int code;
 };
 
-/// As in properties/cli/cli.h.
+/// As in properties/cli/session/streams.h.
 inline constexpr int kPass = 0, kFinding = 1, kUsage = 2, kUnsupported = 3, kHarness = 4;
 
 } // namespace assay::gate

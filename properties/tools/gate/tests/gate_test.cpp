@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/cli/declaration_file.h"
+#include "properties/cli/plugins/declaration_file.h"
 #include "properties/tools/gate/declarations.h"
 #include "properties/tools/gate/error.h"
 #include "properties/tools/gate/findings.h"
