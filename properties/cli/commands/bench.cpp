@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/bench/cells/cells_file.h"
-#include "properties/cli/session/session.h"
 
 #ifdef ASSAY_WITH_CUDA
 #include "kernels/bench/report.h"
 #include "kernels/bench/versus/versus.h"
 #include "properties/cli/commands/bench_judge.h"
+#include "properties/cli/commands/commands.h"
 #include "properties/cli/plugins/plugin_loader.h"
 #endif
 
@@ -18,7 +18,7 @@ namespace assay {
 namespace {
 
 /// Cells of --cells, else the standard ones, less what --only leaves out.
-bench::CellSet chosen_cells(const CliOptions &options) {
+bench::CellSet chosen_cells(const BenchOptions &options) {
   bench::CellSet cells;
   try {
     cells = options.cells.empty() ? bench::standard_cell_set() : bench::read_cells(options.cells);
@@ -59,28 +59,29 @@ std::vector<bench::KernelPair> pairs_of(const assay_plugin &base, const assay_pl
   return out;
 }
 
-int bench_against(Session &session, const bench::CellSet &cells, std::FILE *text) {
-  const assay_plugin *base = load_plugin(session.options.against);
+int bench_against(Session &session, const BenchOptions &asked, const bench::CellSet &cells,
+                  std::FILE *text) {
+  const assay_plugin *base = load_plugin(asked.against);
   nlohmann::json document;
   bench::Options options;
   options.judge = bench_judge(*session.plugin);
-  const int exit = bench::versus_and_report(
-      cells, pairs_of(*base, *session.plugin, session.options.kernels), options, text, document);
+  const int exit = bench::versus_and_report(cells, pairs_of(*base, *session.plugin, asked.kernels),
+                                            options, text, document);
   return document.is_null() ? exit : session.finish(document, exit);
 }
 #endif
 
 } // namespace
 
-int command_bench(Session &session) {
-  const bench::CellSet cells = chosen_cells(session.options);
+int command_bench(Session &session, const BenchOptions &asked) {
+  const bench::CellSet cells = chosen_cells(asked);
 #ifdef ASSAY_WITH_CUDA
   std::FILE *text = session.options.json_to_out() ? stderr : stdout;
-  if (!session.options.against.empty()) return bench_against(session, cells, text);
+  if (!asked.against.empty()) return bench_against(session, asked, cells, text);
   bench::Options options;
-  if (session.options.verify) options.judge = bench_judge(*session.plugin);
-  options.tree_splits = session.options.tree_splits;
-  options.host_only = session.options.host_only;
+  if (asked.verify) options.judge = bench_judge(*session.plugin);
+  options.tree_splits = asked.tree_splits;
+  options.host_only = asked.host_only;
   nlohmann::json document;
   const int exit = bench::run_and_report(cells, options, text, document);
   return document.is_null() ? exit : session.finish(document, exit);

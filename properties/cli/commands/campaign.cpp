@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "properties/cli/commands/commands.h"
 #include "properties/cli/session/interrupt.h"
 #include "properties/cli/session/own_program.h"
-#include "properties/cli/session/session.h"
 #include "properties/run/processors.h"
 #include "properties/tools/campaign/error.h"
 #include "properties/tools/campaign/slice.h"
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 /// again.
 constexpr const char *kFuzzerFolders[] = {"build/fuzz/fuzz", "build/simt-asan-ubsan/fuzz"};
 
-std::vector<std::string> fuzzer_folders(const CliOptions &o) {
+std::vector<std::string> fuzzer_folders(const CampaignOptions &o, bool ours) {
   std::vector<std::string> out;
   for (const std::string &folder : o.fuzzers) {
     if (campaign::fuzz_targets({folder}).empty())
@@ -35,30 +35,29 @@ std::vector<std::string> fuzzer_folders(const CliOptions &o) {
     out.push_back(fs::absolute(folder).string());
   }
   // Targets are about our kernels: a campaign on others draws.
-  if (out.empty() && o.plugin.empty())
+  if (out.empty() && ours)
     for (const char *folder : kFuzzerFolders)
       if (!campaign::fuzz_targets({folder}).empty()) out.push_back(fs::absolute(folder).string());
   return out;
 }
 
-campaign::Options options_of(const Session &session) {
-  const CliOptions &o = session.options;
+campaign::Options options_of(const Session &session, const CampaignOptions &o) {
+  const std::string &plugin = session.options.plugin;
   campaign::Options out;
   out.program = own_program();
   out.version = ASSAY_VERSION;
   out.dir = fs::absolute(o.dir.empty() ? "campaign" : o.dir).lexically_normal().string();
-  out.fuzzers = fuzzer_folders(o);
+  out.fuzzers = fuzzer_folders(o, plugin.empty());
   out.seeds = fs::absolute("corpus/seeds").string();
-  if (!o.plugin.empty()) {
-    out.library = fs::absolute(o.plugin).string();
+  if (!plugin.empty()) {
+    out.library = fs::absolute(plugin).string();
     out.source = {"--plugin", out.library};
   }
-  if (o.replay_scores) out.source.push_back("--replay-scores");
   if (o.budget > 0) out.seconds = o.budget;
   if (o.hours > 0) out.seconds = o.hours * 3600;
   if (o.slice > 0) out.slice = o.slice;
-  out.jobs = o.threads > 0 ? o.threads : usable_processors();
-  out.seed = o.seed;
+  out.jobs = o.jobs > 0 ? o.jobs : usable_processors();
+  out.seed = session.options.seed;
   return out;
 }
 
@@ -178,20 +177,20 @@ int run(Session &session, const campaign::Options &options) {
 
 } // namespace
 
-int command_campaign(Session &session) {
-  const campaign::Options options = options_of(session);
+int command_campaign(Session &session, const CampaignOptions &asked) {
+  const campaign::Options options = options_of(session, asked);
   // Where our tree is not, somebody may expect to have their own checked.
   if (options.library.empty() && !fs::exists(options.seeds) && !session.options.quiet)
     session.streams.out << "assay's own kernels; --plugin LIB draws for those of a library\n";
   return run(session, options);
 }
 
-int command_fuzz(Session &session) {
-  campaign::Options options = options_of(session);
-  options.only = session.options.what;
+int command_fuzz(Session &session, const CampaignOptions &asked) {
+  campaign::Options options = options_of(session, asked);
+  options.only = asked.only;
   if (options.only.rfind("fuzz_", 0) != 0) options.only = "fuzz_" + options.only;
-  if (session.options.dir.empty()) options.dir = fs::absolute("campaign-" + options.only).string();
-  if (!(session.options.budget > 0)) options.seconds = 60;
+  if (asked.dir.empty()) options.dir = fs::absolute("campaign-" + options.only).string();
+  if (!(asked.budget > 0)) options.seconds = 60;
   options.jobs = 1;
   return run(session, options);
 }

@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "properties/cli/commands/check_report.h"
+#include "properties/cli/commands/commands.h"
 #include "properties/cli/findings/failed_shapes.h"
 #include "properties/cli/findings/finding_log.h"
 #include "properties/cli/plugins/envelopes.h"
 #include "properties/cli/session/identity.h"
 #include "properties/cli/session/interrupt.h"
-#include "properties/cli/session/report_files.h"
 #include "properties/tools/report/html.h"
 #include "properties/tools/report/junit.h"
 #include "properties/tools/report/markdown.h"
@@ -64,12 +64,12 @@ std::vector<const assay_kernel *> idle_kernels(const RunSummary &summary,
   return idle;
 }
 
-RunSummary run(const Session &session, const std::vector<const assay_kernel *> &kernels,
+RunSummary run(const Session &session, const CheckOptions &o,
+               const std::vector<const assay_kernel *> &kernels,
                const std::vector<const Property *> &selected, const Envelopes &envelopes,
                StopOnSignal &stop, FindingLog &log) {
-  const CliOptions &o = session.options;
   RunnerOptions options;
-  options.seed = o.seed;
+  options.seed = session.options.seed;
   if (o.cases > 0) options.cases = o.cases;
   options.budget = o.budget;
   options.threads = o.threads;
@@ -86,7 +86,7 @@ RunSummary run(const Session &session, const std::vector<const assay_kernel *> &
     log.hung(r, p, result);
   };
   options.stop = &stop.flag();
-  const bool live = session.streams.terminal && !o.quiet;
+  const bool live = session.streams.terminal && !session.options.quiet;
   auto summary = run_properties(kernels, selected, options, [&](const Progress &p) {
     if (live) print_progress(session, p);
   });
@@ -96,34 +96,36 @@ RunSummary run(const Session &session, const std::vector<const assay_kernel *> &
 
 } // namespace
 
-int command_check(Session &session) {
-  const CliOptions &o = session.options;
-  std::string target = o.target.empty() ? "simt" : o.target;
-  auto kernels = session.select_kernels(o.kernel, target);
-  auto selected = session.select_properties(o.property);
-  if (!o.out.empty()) require_writable_folder(o.out);
-  const ReportFiles reports(session,
+int command_check(Session &session, const CheckOptions &o) {
+  const Selection &which = o.selection;
+  const std::string target = which.target.empty() ? "simt" : which.target;
+  auto kernels = session.select_kernels(which.kernel, target);
+  auto selected = session.select_properties(which.property);
+  if (!o.folders.out.empty()) require_writable_folder(o.folders.out);
+  const ReportFiles reports(session, o.reports,
                             {report::junit, report::sarif, report::markdown, report::html});
   // Before anything is replayed: --only may name no field.
-  const Envelopes envelopes = envelopes_of(session, kernels);
+  const Envelopes envelopes = envelopes_of(session, kernels, o.only);
   StopOnSignal stop;
-  KeptFindings kept = replay_kept(session, kernels, selected);
+  KeptFindings kept = replay_kept(session, o.folders, kernels, selected);
   group_kept(session, kept, stop.flag());
   report_kept(session, kept);
   // A serving shape is large: the draw goes on to a case that shrinks.
   const bool ended_by_kept = o.fail_fast && kept.failed() > kept.failed_shapes();
   if (ended_by_kept) stop.request();
-  FindingLog log(session);
+  FindingLog log(session, o.folders, o.only);
   // Until the report is there, the file says that it is not: a killed run leaves no pass behind.
-  session.begin(
-      {{"complete", false}, {"target", target}, {"seed", o.seed}, {"exit", kExitHarness}});
-  RunSummary summary = run(session, kernels, selected, envelopes, stop, log);
+  session.begin({{"complete", false},
+                 {"target", target},
+                 {"seed", session.options.seed},
+                 {"exit", kExitHarness}});
+  RunSummary summary = run(session, o, kernels, selected, envelopes, stop, log);
   if (summary.runs.empty())
-    throw CliError(kExitUsage, fmt::format("property {} says nothing about {}", o.property,
-                                           o.kernel.empty() ? "these kernels" : o.kernel));
+    throw CliError(kExitUsage, fmt::format("property {} says nothing about {}", which.property,
+                                           which.kernel.empty() ? "these kernels" : which.kernel));
   // A property that was asked for may concern some kernels only; otherwise each has some.
   const auto idle =
-      o.property.empty() ? idle_kernels(summary, kernels) : std::vector<const assay_kernel *>{};
+      which.property.empty() ? idle_kernels(summary, kernels) : std::vector<const assay_kernel *>{};
   shrink_failed_shapes(session, kept, summary, log, stop.flag());
   log.group(summary, kept, stop.flag());
   const int findings = static_cast<int>(log.groups().size()) + kept.findings();
@@ -140,7 +142,7 @@ int command_check(Session &session) {
                                                     : "interrupted";
   session.streams.out << report::terminal(document,
                                           {.colours = session.streams.terminal,
-                                           .quiet = o.quiet,
+                                           .quiet = session.options.quiet,
                                            .columns = session.streams.terminal ? 80u : 0u});
   document["exit"] = exit = reports.write(document, exit);
   return session.finish(document, exit);

@@ -41,7 +41,7 @@ const mutants::Mutant &correct() {
 
 } // namespace
 
-std::vector<const mutants::Mutant *> chosen_mutants(const CliOptions &o) {
+std::vector<const mutants::Mutant *> chosen_mutants(const MutantsOptions &o) {
   std::vector<const mutants::Mutant *> out;
   if (std::find(o.mutants.begin(), o.mutants.end(), kCorrectKernels) != o.mutants.end())
     out.push_back(&correct());
@@ -53,12 +53,13 @@ std::vector<const mutants::Mutant *> chosen_mutants(const CliOptions &o) {
   return out;
 }
 
-RunSummary draw_for_mutant(const Session &session, const mutants::Mutant &mutant,
+RunSummary draw_for_mutant(const Session &session, const MutantsOptions &asked,
+                           const mutants::Mutant &mutant,
                            const std::vector<const Property *> &properties) {
   std::atomic<bool> failed = false;
   RunnerOptions options;
   options.seed = session.options.seed;
-  options.threads = session.options.threads;
+  options.threads = asked.threads;
   options.replay_scores = true;
   options.isolate = !processes_need_one_thread(); // a wrong plan may divide by zero
   // The mutants have a few dtypes and head_dims.
@@ -69,7 +70,7 @@ RunSummary draw_for_mutant(const Session &session, const mutants::Mutant &mutant
   options.found = [&](const PropertyRun &) { failed = true; };
   options.stop = &failed;
   options.on_thread = [&] { mutants::active_id = mutant.id; };
-  const auto kernels = kernels_of(mutant, session.options.kernel);
+  const auto kernels = kernels_of(mutant, asked.kernel);
   for (const assay_kernel *kernel : kernels)
     if (is_narrow(*kernel)) options.envelopes[kernel] = probe_envelope(*kernel, false);
   RunSummary summary = run_properties(kernels, properties, options, nullptr);
@@ -97,8 +98,7 @@ std::string message_of(const PropertyRun &run) {
 
 } // namespace
 
-int draw_for_mutants(Session &session) {
-  const CliOptions &o = session.options;
+int draw_for_mutants(Session &session, const MutantsOptions &o) {
   const auto subjects = chosen_mutants(o);
   if (subjects.empty()) throw CliError(kExitUsage, fmt::format("no mutant concerns {}", o.kernel));
   nlohmann::json rows = nlohmann::json::array();
@@ -107,7 +107,7 @@ int draw_for_mutants(Session &session) {
     all.push_back(&property);
   int drawn = 0, survivors = 0, wronged = 0; // the correct kernels are not counted as mutants
   for (const mutants::Mutant *m : subjects) {
-    const RunSummary summary = draw_for_mutant(session, *m, all);
+    const RunSummary summary = draw_for_mutant(session, o, *m, all);
     const PropertyRun *by = noticed(summary);
     drawn += m->id != 0;
     nlohmann::json row = {{"mutant", m->name}, {"why", m->why}, {"cases", summary.cases()}};
@@ -131,8 +131,8 @@ int draw_for_mutants(Session &session) {
   }
   const int exit = wronged > 0 ? kExitFinding : survivors > 0 ? kExitHarness : kExitPass;
   session.streams.out << fmt::format("{} of {} seen by the draws of check, seed {}\n",
-                                     drawn - survivors, drawn, o.seed);
-  return session.finish({{"seed", o.seed}, {"rows", rows}, {"exit", exit}}, exit);
+                                     drawn - survivors, drawn, session.options.seed);
+  return session.finish({{"seed", session.options.seed}, {"rows", rows}, {"exit", exit}}, exit);
 }
 
 } // namespace assay

@@ -13,10 +13,10 @@
 #include "oracle/judge/declaration_cost.h"
 #include "properties/call/materialise.h"
 #include "properties/case/codec.h"
+#include "properties/cli/commands/commands.h"
 #include "properties/cli/findings/case_file.h"
 #include "properties/cli/plugins/declared_values.h"
 #include "properties/cli/plugins/envelopes.h"
-#include "properties/cli/session/session.h"
 #include "properties/sut/oracle_call.h"
 
 namespace assay {
@@ -210,20 +210,21 @@ DeclarationCost checked_cost(const assay_kernel &kernel, const Problem &p) {
 
 } // namespace
 
-int explain_declaration(Session &session) {
-  const CliOptions &o = session.options;
+int explain_declaration(Session &session, const FileOptions &o) {
+  const std::string &wanted = o.selection.kernel, &target = o.selection.target;
+  const bool quiet = session.options.quiet;
   std::optional<Case> given;
   if (!o.files.empty()) given = load_case(o.files[0]);
-  const std::string name = o.kernel.empty() && given ? given->kernel : o.kernel;
+  const std::string name = wanted.empty() && given ? given->kernel : wanted;
   nlohmann::json rows = nlohmann::json::array();
   bool claims = true;
-  for (const assay_kernel *kernel : declared_kernels(session, name, o.target)) {
+  for (const assay_kernel *kernel : declared_kernels(session, name, target)) {
     if (given && static_cast<Family>(kernel->family) != given->problem.family) continue;
     const Problem p = given ? given->problem : case_of(session, *kernel);
     const DeclarationCost cost = checked_cost(*kernel, p);
     claims &= cost.outputs > 0;
-    if (!rows.empty() && !o.quiet) session.streams.out << "\n";
-    if (!o.quiet) print(session.streams.out, *kernel, cost);
+    if (!rows.empty() && !quiet) session.streams.out << "\n";
+    if (!quiet) print(session.streams.out, *kernel, cost);
     rows.push_back(to_json(*kernel, p, cost));
   }
   if (rows.empty())

@@ -11,9 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "properties/cli/commands/commands.h"
 #include "properties/cli/session/own_program.h"
-#include "properties/cli/session/report_files.h"
-#include "properties/cli/session/session.h"
 #include "properties/tools/gate/error.h"
 #include "properties/tools/gate/reports.h"
 #include "properties/tools/process/process.h"
@@ -22,7 +21,7 @@ namespace assay {
 namespace {
 
 /// Two libraries, or a repository.
-void check_sources(const CliOptions &o) {
+void check_sources(const GateOptions &o) {
   const bool libraries = !o.base_plugin.empty() || !o.head_plugin.empty();
   if (libraries && (o.base_plugin.empty() || o.head_plugin.empty()))
     throw CliError(kExitUsage, "gate: --base-plugin and --head-plugin go together");
@@ -40,7 +39,7 @@ void check_sources(const CliOptions &o) {
     throw CliError(kExitUnsupported, fmt::format("target cuda: {}", reason));
 }
 
-gate::Options options_of(const CliOptions &o) {
+gate::Options options_of(const GateOptions &o, uint64_t seed) {
   gate::Options out;
   out.program = o.judge.empty() ? own_program() : std::filesystem::absolute(o.judge).string();
   out.version = ASSAY_VERSION;
@@ -50,7 +49,7 @@ gate::Options options_of(const CliOptions &o) {
   out.head = o.head;
   if (!o.target.empty()) out.target = o.target;
   if (!o.out.empty()) out.out = o.out;
-  out.seed = o.seed;
+  out.seed = seed;
   out.budget = o.budget;
   out.duration = parse_duration;
   out.cases = o.cases;
@@ -78,13 +77,14 @@ gate::Progress progress_of(const Session &session) {
 
 } // namespace
 
-int command_gate(Session &session) {
-  check_sources(session.options);
-  const ReportFiles reports(session, {gate::junit, gate::sarif, gate::markdown, gate::html});
+int command_gate(Session &session, const GateOptions &options) {
+  check_sources(options);
+  const ReportFiles reports(session, options.reports,
+                            {gate::junit, gate::sarif, gate::markdown, gate::html});
   session.begin({{"complete", false}, {"seed", session.options.seed}, {"exit", kExitHarness}});
   nlohmann::json document;
   try {
-    document = gate::run_gate(options_of(session.options), progress_of(session));
+    document = gate::run_gate(options_of(options, session.options.seed), progress_of(session));
   } catch (const gate::GateError &e) {
     throw CliError(static_cast<ExitCode>(e.code), e.what());
   } catch (const process::ProcessError &e) {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/bench/cells/cells_file.h"
+#include "properties/cli/commands/commands.h"
 #include "properties/cli/plugins/declaration_file.h"
-#include "properties/cli/session/session.h"
 #include "properties/run/requirements.h"
 
 namespace assay {
@@ -80,10 +80,10 @@ void list_properties(const Session &session, nlohmann::json &document) {
 
 } // namespace
 
-int command_list(Session &session) {
+int command_list(Session &session, const ListOptions &options) {
   nlohmann::json document;
   std::ostream &out = session.streams.out;
-  const std::string &what = session.options.what;
+  const std::string &what = options.what;
   if (what == "cells") {
     list_cells(out);
     document = bench::cells_to_json(bench::standard_cell_set());

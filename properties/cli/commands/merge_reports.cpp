@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/cli/session/report_files.h"
+#include "properties/cli/commands/commands.h"
 #include "properties/tools/report/document.h"
 #include "properties/tools/report/html.h"
 #include "properties/tools/report/junit.h"
@@ -41,8 +41,9 @@ nlohmann::json read(const std::string &path) {
 }
 
 /// A file of the run must not be lost to its own result.
-void require_other_files(const CliOptions &o) {
-  for (const std::string &out : {o.json, o.junit, o.sarif, o.markdown, o.html})
+void require_other_files(const std::string &json, const MergeOptions &o) {
+  const ReportPaths &r = o.reports;
+  for (const std::string &out : {json, r.junit, r.sarif, r.markdown, r.html})
     for (const std::string &in : o.files) {
       std::error_code ec;
       if (!out.empty() && std::filesystem::equivalent(in, out, ec))
@@ -74,9 +75,8 @@ void print(const Session &session, const nlohmann::json &document) {
 
 } // namespace
 
-int command_merge_reports(Session &session) {
-  const CliOptions &o = session.options;
-  require_other_files(o);
+int command_merge_reports(Session &session, const MergeOptions &o) {
+  require_other_files(session.options.json, o);
   std::vector<report::Shard> shards;
   for (const std::string &path : o.files)
     shards.push_back({path, read(path)});
@@ -86,7 +86,7 @@ int command_merge_reports(Session &session) {
   } catch (const report::BadReport &e) {
     throw CliError(kExitUsage, e.what());
   }
-  const ReportFiles reports(session,
+  const ReportFiles reports(session, o.reports,
                             {report::junit, report::sarif, report::markdown, report::html});
   print(session, document);
   document["exit"] = reports.write(document, document.at("exit").get<int>());

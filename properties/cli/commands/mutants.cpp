@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "corpus/mutants/mutants.h"
+#include "properties/cli/commands/commands.h"
 #include "properties/cli/commands/default_draw.h"
 #include "properties/cli/commands/usual_rules.h"
 #include "properties/run/kill_matrix.h"
@@ -167,8 +168,7 @@ int report(const Session &session, const std::vector<KillRow> &rows) {
 
 } // namespace
 
-int command_mutants(Session &session) {
-  const CliOptions &o = session.options;
+int command_mutants(Session &session, const MutantsOptions &o) {
   if (mutants::all().empty())
     throw CliError(kExitUnsupported, "mutants: this program was built without (ASSAY_MUTANTS=OFF)");
   const bool draws = o.default_draw || o.usual_rules;
@@ -177,10 +177,10 @@ int command_mutants(Session &session) {
         std::none_of(mutants::all().begin(), mutants::all().end(),
                      [&](const mutants::Mutant &m) { return name == m.name; }))
       throw CliError(kExitUsage, fmt::format("--mutant {}: no such mutant", quoted_word(name)));
-  if (o.default_draw) return draw_for_mutants(session);
-  if (o.usual_rules) return judge_by_usual_rules(session);
+  if (o.default_draw) return draw_for_mutants(session, o);
+  if (o.usual_rules) return judge_by_usual_rules(session, o);
   KillOptions options;
-  options.seed = o.seed;
+  options.seed = session.options.seed;
   if (o.runs > 0) options.runs = o.runs;
   if (o.keys > 0) options.keys = o.keys;
   if (o.splits > 0) options.splits = o.splits;
@@ -190,7 +190,7 @@ int command_mutants(Session &session) {
   if (subjects.empty()) throw CliError(kExitUsage, fmt::format("no mutant concerns {}", o.kernel));
   auto rows = kill_matrix(
       subjects, [](int id) { mutants::active_id = id; }, options);
-  if (!o.quiet) {
+  if (!session.options.quiet) {
     session.streams.out << fmt::format(
         "{} keys, {} splits, N(0,1), bf16 (merges fp32), head_dim 64, {} runs, seed {}\n",
         options.keys, options.splits, options.runs, options.seed);

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "properties/cli/session/session.h"
+#include "properties/cli/commands/commands.h"
 #include "properties/plugins/project.h"
 
 namespace assay {
@@ -16,13 +16,13 @@ namespace fs = std::filesystem;
 using plugins::Kind;
 using plugins::Language;
 
-Kind kind_of(const NewPlugin &asked) {
+Kind kind_of(const NewOptions &asked) {
   if (asked.paged + asked.cascade + asked.merge != 1)
     throw CliError(kExitUsage, "new plugin: expected one of --paged, --cascade and --merge");
   return asked.paged ? Kind::kPaged : asked.cascade ? Kind::kCascade : Kind::kMerge;
 }
 
-Language language_of(const NewPlugin &asked) {
+Language language_of(const NewOptions &asked) {
   if (asked.cuda && asked.python)
     throw CliError(kExitUsage, "new plugin: expected one of --cuda and --python at most");
   return asked.cuda ? Language::kCuda : asked.python ? Language::kPython : Language::kCpp;
@@ -55,7 +55,7 @@ void write_files(const std::string &folder, const std::vector<plugins::ProjectFi
 }
 
 /// The first commands of its README.
-std::string next_steps(const NewPlugin &asked, Language language) {
+std::string next_steps(const NewOptions &asked, Language language) {
   const std::string into = "  cd " + shell_quoted(asked.folder) + "\n";
   if (language == Language::kPython) return into + "  python3 -m pytest -p assay.pytest_plugin\n";
   return into + fmt::format("  cmake -B build -G Ninja && cmake --build build\n"
@@ -65,8 +65,7 @@ std::string next_steps(const NewPlugin &asked, Language language) {
 
 } // namespace
 
-int command_new(Session &session) {
-  const NewPlugin &asked = session.options.fresh;
+int command_new(Session &session, const NewOptions &asked) {
   const Kind kind = kind_of(asked);
   const Language language = language_of(asked);
   if (const std::string defect = plugins::name_defect(asked.name); !defect.empty())

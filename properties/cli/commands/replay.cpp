@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "properties/case/classify.h"
+#include "properties/cli/commands/commands.h"
 #include "properties/cli/findings/big_case.h"
 #include "properties/cli/findings/case_file.h"
 #include "properties/cli/findings/kept_verdict.h"
-#include "properties/cli/session/session.h"
 #include "properties/relate/explain.h"
 #include "properties/relate/shared_work.h"
 #include "properties/run/cause.h"
@@ -27,9 +27,8 @@ struct Loaded {
   std::vector<const Property *> properties;
 };
 
-Loaded load(const Session &session, const std::string &path) {
+Loaded load(const Session &session, const Selection &o, const std::string &path) {
   Loaded out{path, load_case(path), {}, {}};
-  const CliOptions &o = session.options;
   std::string target = !o.target.empty() ? o.target : !out.c.target.empty() ? out.c.target : "simt";
   auto in_file = [&](auto select) {
     try {
@@ -152,11 +151,11 @@ const Replayed *first_failure(const std::vector<Replayed> &results) {
 
 } // namespace
 
-int command_replay(Session &session) {
+int command_replay(Session &session, const FileOptions &options) {
   // All are read before any is run: a wrong name must not hide the verdict of another file.
   std::vector<Loaded> files;
-  for (const std::string &path : session.options.files)
-    files.push_back(load(session, path));
+  for (const std::string &path : options.files)
+    files.push_back(load(session, options.selection, path));
   int exit = kExitPass;
   nlohmann::json document = {{"results", nlohmann::json::array()}};
   for (const Loaded &loaded : files) {
@@ -175,8 +174,8 @@ int command_replay(Session &session) {
   return session.finish(document, exit);
 }
 
-int command_shrink(Session &session) {
-  Loaded loaded = load(session, session.options.files[0]);
+int command_shrink(Session &session, const FileOptions &options) {
+  Loaded loaded = load(session, options.selection, options.files[0]);
   auto results = replay(session, loaded);
   const Replayed *failure = first_failure(results);
   if (failure == nullptr) {
@@ -203,7 +202,7 @@ int command_shrink(Session &session) {
   small.problem = shrink(loaded.c.problem, fails, {.checks = 5000, .seconds = 60}, &stats);
   CheckResult result = check(small.problem);
   small.note = result.message;
-  std::string path = session.options.out.empty() ? loaded.path + ".min" : session.options.out;
+  std::string path = options.out.empty() ? loaded.path + ".min" : options.out;
   write_case(path, small);
   if (!session.options.quiet)
     session.streams.out << fmt::format("{} {}: {}\n", small.kernel, small.property, result.message);
@@ -221,11 +220,11 @@ int command_shrink(Session &session) {
                         kExitFinding);
 }
 
-int command_explain(Session &session) {
-  if (session.options.declaration) return explain_declaration(session);
-  if (session.options.files.empty())
+int command_explain(Session &session, const FileOptions &options) {
+  if (options.declaration) return explain_declaration(session, options);
+  if (options.files.empty())
     throw CliError(kExitUsage, "explain: files is missing: a .case, or --declaration");
-  Loaded loaded = load(session, session.options.files[0]);
+  Loaded loaded = load(session, options.selection, options.files[0]);
   auto results = replay(session, loaded);
   const Replayed *failure = first_failure(results);
   const assay_kernel &kernel = failure ? *failure->kernel : *results[0].kernel;

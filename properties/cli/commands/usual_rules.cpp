@@ -111,12 +111,12 @@ Property as_property() {
 
 } // namespace
 
-int judge_by_usual_rules(Session &session) {
+int judge_by_usual_rules(Session &session, const MutantsOptions &options) {
   const Property property = as_property();
   nlohmann::json rows = nlohmann::json::array();
-  for (const mutants::Mutant *m : chosen_mutants(session.options)) {
+  for (const mutants::Mutant *m : chosen_mutants(options)) {
     verdicts = {};
-    draw_for_mutant(session, *m, {&property});
+    draw_for_mutant(session, options, *m, {&property});
     nlohmann::json row = {{"mutant", m->name},
                           {"cases", verdicts.judged},
                           {"ended", verdicts.ended},

@@ -2,7 +2,7 @@
 // What the acceptance rules that tests usually have say to kernels that are wrong on purpose.
 #pragma once
 
-#include "properties/cli/session/session.h"
+#include "properties/cli/commands/commands.h"
 
 namespace assay {
 
@@ -11,6 +11,6 @@ namespace assay {
 /// (oracle/judge/usual_rules.h; 2x of attention without softcap, ALiBi and sinks alone) in place of
 /// our bounds. The document has the cases that each rule rejects; those that it rejects of the
 /// right kernels, too (`--mutant (correct)`), say nothing about a mutant. Exit code 0.
-int judge_by_usual_rules(Session &session);
+int judge_by_usual_rules(Session &session, const MutantsOptions &options);
 
 } // namespace assay

@@ -60,9 +60,9 @@ nlohmann::json to_json(const Cause &cause) {
 
 } // namespace
 
-FindingLog::FindingLog(const Session &session)
-    : session_(session),
-      folder_(session.options.out.empty() ? kFindingsFolder : session.options.out) {}
+FindingLog::FindingLog(const Session &session, const FindingFolders &folders, std::string only)
+    : session_(session), folder_(folders.out.empty() ? kFindingsFolder : folders.out),
+      only_(std::move(only)) {}
 
 FindingLog::Written FindingLog::write(const Case &c) const {
   Written w;
@@ -120,9 +120,10 @@ std::string FindingLog::command_that_draws(const PropertyRun &run, uint64_t seed
   if (!run.first[0].shape.empty())
     return fmt::format("assay replay {}{}", shell_quoted(run.first[0].shape),
                        session_.kernel_options());
-  return fmt::format("assay check --kernel {} --property {} --target {} --seed {} --cases {}{}",
+  return fmt::format("assay check --kernel {} --property {} --target {} --seed {} --cases {}{}{}",
                      run.kernel->name, run.property->name, target_name(run.kernel->target), seed,
-                     run.first[0].cases, session_.draw_options());
+                     run.first[0].cases, session_.kernel_options(),
+                     only_.empty() ? "" : " --only " + shell_quoted(only_));
 }
 
 nlohmann::json FindingLog::found_json(const NamedFinding &found, uint64_t seed, size_t group) {

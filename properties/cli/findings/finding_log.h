@@ -12,7 +12,8 @@ namespace assay {
 
 class FindingLog {
 public:
-  explicit FindingLog(const Session &session);
+  /// `only` is what --only left of the draws.
+  FindingLog(const Session &session, const FindingFolders &folders, std::string only);
 
   /// Files a finding that was just shrunk and says so in one line. Returns the file. Never throws:
   /// what cannot be written stands in the document.
@@ -41,7 +42,7 @@ private:
   nlohmann::json group_json(const FindingGroup &group, size_t first);
 
   const Session &session_;
-  std::string folder_;
+  std::string folder_, only_;
   std::map<const PropertyRun *, Written> written_;
   std::map<const PropertyRun *, std::string> drawn_; ///< files of hung()
   std::vector<FindingGroup> groups_;

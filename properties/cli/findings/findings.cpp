@@ -26,18 +26,18 @@ struct Folder {
   bool shapes = false;
 };
 
-/// --findings, or those kept with this program; may be "".
-std::string ours(const CliOptions &options) {
-  if (!options.findings.empty()) return options.findings;
+/// The named folder, or that of this program; may be "".
+std::string ours(const FindingFolders &folders) {
+  if (!folders.kept.empty()) return folders.kept;
   return kept_folder(fs::path(own_program()).parent_path(), fs::current_path());
 }
 
 /// `kept`, the shapes beside those of this program, and where `check` writes.
-std::vector<Folder> folders_of(const CliOptions &options, const std::string &kept) {
+std::vector<Folder> folders_of(const FindingFolders &folders, const std::string &kept) {
   std::vector<Folder> out, wanted = {{kept}};
-  if (options.findings.empty() && !kept.empty())
+  if (folders.kept.empty() && !kept.empty())
     wanted.push_back({(fs::path(kept).parent_path() / "shapes").string(), true});
-  wanted.push_back({options.out.empty() ? kFindingsFolder : options.out});
+  wanted.push_back({folders.out.empty() ? kFindingsFolder : folders.out});
   for (const Folder &folder : wanted) {
     std::error_code ec;
     bool known = std::any_of(out.begin(), out.end(), [&](const Folder &other) {
@@ -168,14 +168,15 @@ int KeptFindings::count(CaseStatus status) const {
   }));
 }
 
-KeptFindings replay_kept(const Session &session, const std::vector<const assay_kernel *> &kernels,
+KeptFindings replay_kept(const Session &session, const FindingFolders &folders,
+                         const std::vector<const assay_kernel *> &kernels,
                          const std::vector<const Property *> &properties) {
   KeptFindings kept;
-  const std::string standard = ours(session.options);
+  const std::string standard = ours(folders);
   kept.none_with_program = standard.empty();
-  if (!session.options.findings.empty() && !fs::is_directory(session.options.findings))
-    throw CliError(kExitUsage, fmt::format("{}: is not a directory", session.options.findings));
-  for (const Folder &folder : folders_of(session.options, standard)) {
+  if (!folders.kept.empty() && !fs::is_directory(folders.kept))
+    throw CliError(kExitUsage, fmt::format("{}: is not a directory", folders.kept));
+  for (const Folder &folder : folders_of(folders, standard)) {
     kept.folders.push_back(folder.path);
     for (const std::string &path : cases_in(folder.path)) {
       const bool concerns = replay_file(session, path, folder.shapes, kernels, properties, kept);

@@ -10,6 +10,12 @@
 
 namespace assay {
 
+/// Where cases of findings lie; empty: where they usually do.
+struct FindingFolders {
+  std::string out;  ///< of new ones
+  std::string kept; ///< of those that are replayed first
+};
+
 /// One property on one kernel, on one kept case.
 struct KeptResult {
   std::string path, kernel, property;
@@ -31,7 +37,7 @@ struct KeptFile {
 
 struct KeptFindings {
   std::vector<std::string> folders; ///< that exist
-  bool none_with_program = false;   ///< kept_folder() found nothing, and --findings names nothing
+  bool none_with_program = false;   ///< kept_folder() found nothing, and no folder was named
   std::vector<KeptFile> files;      ///< that concern the selected kernels and properties
   int others = 0;                   ///< that do not
   std::vector<KeptResult> results;
@@ -45,10 +51,11 @@ struct KeptFindings {
   int count(CaseStatus status) const; ///< files
 };
 
-/// Replays every `.case` of the session's folders on the kernels and properties it names, as far as
+/// Replays every `.case` of these folders on the kernels and properties it names, as far as
 /// they are selected, in order of file names. A case that cannot be read is a CliError: a database
 /// that silently loses entries protects from nothing.
-KeptFindings replay_kept(const Session &session, const std::vector<const assay_kernel *> &kernels,
+KeptFindings replay_kept(const Session &session, const FindingFolders &folders,
+                         const std::vector<const assay_kernel *> &kernels,
                          const std::vector<const Property *> &properties);
 
 /// One mistake is one finding, however many cases show it: sets `same_as` of the others.

@@ -76,8 +76,9 @@ void narrow(Envelope &envelope, const assay_kernel &kernel, const ShapeField &fi
 
 } // namespace
 
-Envelopes envelopes_of(const Session &session, const std::vector<const assay_kernel *> &kernels) {
-  const std::vector<Wish> wishes = parse_only(session.options.only);
+Envelopes envelopes_of(const Session &session, const std::vector<const assay_kernel *> &kernels,
+                       const std::string &only) {
+  const std::vector<Wish> wishes = parse_only(only);
   Envelopes out;
   std::set<std::string> met;
   for (const assay_kernel *kernel : kernels) {

@@ -8,10 +8,11 @@ namespace assay {
 
 using Envelopes = std::map<const assay_kernel *, Envelope>;
 
-/// The envelopes of a plugin's kernels as they answer, cut to --only. Our kernels take everything,
-/// so that theirs are what --only leaves. CliError for fields and values that none of them knows,
-/// or that one refuses.
-Envelopes envelopes_of(const Session &session, const std::vector<const assay_kernel *> &kernels);
+/// The envelopes of a plugin's kernels as they answer, cut to what --only says. Our kernels take
+/// everything, so that theirs are what it leaves. CliError for fields and values that none of them
+/// knows, or that one refuses.
+Envelopes envelopes_of(const Session &session, const std::vector<const assay_kernel *> &kernels,
+                       const std::string &only = "");
 
 /// Important classes that no property met because they lie outside the kernel's envelope.
 std::vector<std::string> not_covered(const RunSummary &summary, const assay_kernel *kernel);

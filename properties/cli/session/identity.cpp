@@ -36,7 +36,7 @@ std::string machine() {
 } // namespace
 
 nlohmann::json identity_json(const Session &session) {
-  const CliOptions &o = session.options;
+  const SessionOptions &o = session.options;
   nlohmann::json library = {{"name", session.plugin->name}};
   if (!o.plugin.empty())
     library.update({{"file", o.plugin}, {"id", hash_of_file(o.plugin)}});

@@ -10,12 +10,12 @@
 
 namespace assay {
 
-ReportFiles::ReportFiles(const Session &session, const Renders &renders) : session_(session) {
-  const CliOptions &o = session.options;
-  for (const File &file : {File{"--junit", o.junit, renders.junit},
-                           {"--sarif", o.sarif, renders.sarif},
-                           {"--markdown", o.markdown, renders.markdown},
-                           {"--html", o.html, renders.html}}) {
+ReportFiles::ReportFiles(const Session &session, const ReportPaths &paths, const Renders &renders)
+    : session_(session) {
+  for (const File &file : {File{"--junit", paths.junit, renders.junit},
+                           {"--sarif", paths.sarif, renders.sarif},
+                           {"--markdown", paths.markdown, renders.markdown},
+                           {"--html", paths.html, renders.html}}) {
     if (file.path.empty()) continue;
     if (file.path == "-")
       throw CliError(kExitUsage,
@@ -24,7 +24,7 @@ ReportFiles::ReportFiles(const Session &session, const Renders &renders) : sessi
       return std::filesystem::path(other).lexically_normal() ==
              std::filesystem::path(file.path).lexically_normal();
     };
-    if (twice(o.json))
+    if (twice(session.options.json))
       throw CliError(kExitUsage,
                      fmt::format("{} {}: is the file of --json", file.option, file.path));
     for (const File &other : files_)

@@ -6,6 +6,11 @@
 
 namespace assay {
 
+/// Those that were asked for.
+struct ReportPaths {
+  std::string junit, sarif, markdown, html;
+};
+
 class ReportFiles {
 public:
   using Render = std::string (*)(const nlohmann::json &document);
@@ -15,7 +20,7 @@ public:
 
   /// Throws CliError for a file that cannot be written or is given twice: before the work. Reports
   /// of an earlier run are removed, so that none is taken for one of this.
-  ReportFiles(const Session &session, const Renders &renders);
+  ReportFiles(const Session &session, const ReportPaths &paths, const Renders &renders);
 
   /// Writes each from the document of --json. Returns `exit`; kExitHarness for a pass that could
   /// not be written down.

@@ -110,11 +110,6 @@ int Session::finish(const nlohmann::json &document, int exit) const {
   return exit == kExitPass ? kExitHarness : exit;
 }
 
-std::string Session::draw_options() const {
-  return kernel_options() +
-         (options.only.empty() ? "" : fmt::format(" --only {}", shell_quoted(options.only)));
-}
-
 std::string Session::kernel_options() const {
   std::string out;
   if (workers)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands share: options, kernels, and ways to say what went wrong.
+// What every command has: options, kernels, and ways to say what went wrong.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,36 +16,16 @@
 
 namespace assay {
 
-/// What `new plugin` writes.
-struct NewPlugin {
-  std::string what, folder, name = "my_kernel", like;
-  bool paged = false, cascade = false, merge = false, cuda = false, python = false;
-};
-
-struct CliOptions {
-  // Global.
+/// What every command has, and whose kernels it runs. Options of one command are in
+/// properties/cli/commands/commands.h.
+struct SessionOptions {
   std::string json;
   uint64_t seed = 1;
   bool quiet = false;
-  // Options of commands.
-  std::string kernel, property, target, plugin, worker, out, findings, what, cells, only;
-  std::string declared_by;                                 ///< file that kernels are held to
-  std::string junit, sarif, markdown, html;                ///< report files of check and gate
-  std::string base, head, base_plugin, head_plugin, judge; ///< of gate
-  std::string against;                                     ///< of bench
-  std::vector<std::string> kernels;                        ///< likewise
-  std::vector<std::string> accept;
-  std::string dir;                  ///< of campaign and fuzz
-  std::vector<std::string> fuzzers; ///< likewise
-  double hours = 0, slice = 0;      ///< likewise; slice: seconds
-  int cases = 0, threads = 0, runs = 0, keys = 0, splits = 0;
-  double budget = 0, patience = 0; ///< seconds
-  bool replay_scores = false, verify = false, isolate = false, fail_fast = false;
-  bool default_draw = false, usual_rules = false, declaration = false, all = false;
-  bool host_only = false; ///< of bench
-  std::vector<std::string> files, mutants;
-  std::vector<int> tree_splits; ///< of bench
-  NewPlugin fresh;
+  std::string plugin, worker;
+  std::string declared_by; ///< file that kernels are held to
+  double patience = 0;     ///< seconds
+  bool replay_scores = false, isolate = false;
 
   /// --patience, or what is usual.
   std::chrono::milliseconds patience_or(std::chrono::milliseconds usual) const {
@@ -54,7 +35,7 @@ struct CliOptions {
 };
 
 struct Session {
-  CliOptions options;
+  SessionOptions options;
   const assay_plugin *plugin;
   CliStreams streams;                            ///< for people
   std::ostream &json;                            ///< where --json - goes
@@ -90,8 +71,6 @@ struct Session {
   /// " --plugin LIB --replay-scores --declared-by FILE", as far as they were given: a printed
   /// command needs them too.
   std::string kernel_options() const;
-  /// As above, of a command that draws.
-  std::string draw_options() const;
 };
 
 const char *target_name(assay_target target);
@@ -102,21 +81,5 @@ double parse_duration(const std::string &text);
 void require_writable_file(const std::string &option, const std::string &path);
 /// As a word for a POSIX shell.
 std::string shell_quoted(const std::string &word);
-
-int command_list(Session &session);
-int command_check(Session &session);
-int command_replay(Session &session);
-int command_shrink(Session &session);
-int command_explain(Session &session);
-/// explain --declaration.
-int explain_declaration(Session &session);
-int command_bench(Session &session);
-int command_mutants(Session &session);
-int command_new(Session &session);
-int command_judge(Session &session);
-int command_gate(Session &session);
-int command_merge_reports(Session &session);
-int command_campaign(Session &session);
-int command_fuzz(Session &session);
 
 } // namespace assay

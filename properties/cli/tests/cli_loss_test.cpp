@@ -93,7 +93,7 @@ TEST_F(Cli, AFindingIsOnDiskBeforeTheNextPropertyRuns) {
 }
 
 TEST_F(Cli, PrintedCommandsNameThePluginAndSurviveAShell) {
-  CliOptions options;
+  SessionOptions options;
   const auto printed = [&] {
     std::ostringstream none;
     return Session{options, &reference::plugin(), {none, none, false}, none}.kernel_options();
