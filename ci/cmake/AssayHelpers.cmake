@@ -2,7 +2,7 @@
 # assay_together(target ...)  of many small files: with ASSAY_UNITY the compiler takes eight of them at a time, and reads what
 #                           they include once. Names of a file alone are then those of eight. Kernels are
 #                           compiled four at a time (kernels/api); the oracle as it stands, a file at a time, and so is
-#                           what plugins link, as a linker takes whole objects (assay_cases would bring RapidCheck).
+#                           what plugins link, as a linker takes whole objects.
 function(assay_together)
   if(ASSAY_UNITY)
     set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)

@@ -5,8 +5,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "properties/case/device_limits.h"
-#include "properties/case/problem_gen.h"
 #include "properties/case/query_rows.h"
+#include "properties/tests/case_gen.h"
 
 namespace assay {
 namespace {

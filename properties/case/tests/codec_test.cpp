@@ -6,7 +6,7 @@
 
 #include "properties/case/fields.h"
 #include "properties/case/hash.h"
-#include "properties/case/problem_gen.h"
+#include "properties/tests/case_gen.h"
 #include "properties/tests/families.h"
 
 namespace assay {
@@ -15,6 +15,13 @@ namespace {
 Limits any_limits(int index) {
   Limits all[] = {fuzz_limits(), check_limits(), large_limits(), wide_limits()};
   return all[index % 4];
+}
+
+TEST(Codec, ADrawIsThatOfRapidCheck) {
+  for (const uint64_t seed : {uint64_t{0}, uint64_t{1}, uint64_t{20261120}, ~uint64_t{0}})
+    for (uint64_t i = 0; i < 40; ++i)
+      ASSERT_EQ(draw_case_bytes(seed + i),
+                gen_case_bytes()(rc::Random(seed + i), rc::kNominalSize).value());
 }
 
 RC_GTEST_PROP(Codec, EveryByteStringIsAWellFormedCase, ()) {

@@ -8,10 +8,10 @@
 #include <rapidcheck/gtest.h>
 
 #include "kernels/simt/asan.h"
-#include "properties/case/problem_gen.h"
 #include "properties/cli/findings/case_file.h"
 #include "properties/run/probe.h"
 #include "properties/run/requirements.h"
+#include "properties/tests/case_gen.h"
 
 namespace assay {
 namespace {
