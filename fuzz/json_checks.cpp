@@ -9,8 +9,8 @@
 #include "fuzz/byte_reader.h"
 #include "properties/call/materialise.h"
 #include "properties/case/codec.h"
-#include "properties/cli/session.h"
-#include "properties/gate/error.h"
+#include "properties/cli/session/streams.h"
+#include "properties/tools/gate/error.h"
 
 namespace assay::fuzz {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "fuzz/target.h"
 #include "kernels/bench/cells/cells_file.h"
-#include "properties/campaign/fuzz_log.h"
-#include "properties/cli/declaration_file.h"
-#include "properties/cli/worker_loader.h"
-#include "properties/gate/project.h"
+#include "properties/cli/plugins/declaration_file.h"
+#include "properties/cli/plugins/worker_loader.h"
 #include "properties/sut/wire.h"
+#include "properties/tools/campaign/fuzz_log.h"
+#include "properties/tools/gate/project.h"
 
 namespace assay::fuzz {
 

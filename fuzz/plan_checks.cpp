@@ -6,7 +6,7 @@
 #include "fuzz/paths/plan_run.h"
 #include "fuzz/tree_checks.h"
 #include "kernels/plan/host_plan.h"
-#include "kernels/plan/plan_audit.h"
+#include "kernels/plan/tests/plan_audit.h"
 
 namespace assay::fuzz {
 namespace {

@@ -22,7 +22,7 @@ PlanCase decode_plan_case(ByteReader &in);
 /// executor: they are the same function, byte for byte. Empty: in nothing.
 std::string planner_difference(const PlanCase &c, std::span<const std::byte> host);
 
-/// plan_violation (kernels/plan/plan_audit.h) of the host planner's plan of the case, and
+/// plan_violation (kernels/plan/tests/plan_audit.h) of the host planner's plan of the case, and
 /// planner_difference.
 std::string check_split_plan(const PlanCase &c);
 

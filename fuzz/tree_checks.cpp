@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "fuzz/paths/plan_run.h"
-#include "kernels/plan/tree_audit.h"
+#include "kernels/plan/tests/tree_audit.h"
 
 namespace assay::fuzz {
 namespace {

@@ -26,7 +26,8 @@ TreeCase decode_tree_case(ByteReader &in);
 /// they are the same function, byte for byte. Empty: in nothing.
 std::string tree_difference(const TreeCase &c, const HostTree &host);
 
-/// tree_violation (kernels/plan/tree_audit.h) of the host's tree of the case, and tree_difference.
+/// tree_violation (kernels/plan/tests/tree_audit.h) of the host's tree of the case, and
+/// tree_difference.
 std::string check_tree(const TreeCase &c);
 
 } // namespace assay::fuzz

@@ -2,7 +2,7 @@
 # assay_together(target ...)  of many small files: with ASSAY_UNITY the compiler takes eight of them at a time, and reads what
 #                           they include once. Names of a file alone are then those of eight. Kernels are
 #                           compiled four at a time (kernels/api); the oracle as it stands, a file at a time, and so is
-#                           what plugins link, as a linker takes whole objects (assay_cases would bring RapidCheck).
+#                           what plugins link, as a linker takes whole objects.
 function(assay_together)
   if(ASSAY_UNITY)
     set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
@@ -88,13 +88,29 @@ macro(assay_find_python)
   endif()
 endmacro()
 
-# assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags
-# assay_add_test(name [PART] SOURCES ... LIBS ... LABELS ... SLOW ...)  GoogleTest executable, one ctest per case; without
+# assay_sources(out suffix source...)  these files; of a folder (its name ends in /) those whose names end in the suffix
+function(assay_sources out suffix)
+  set(files)
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "/$")
+      file(GLOB found CONFIGURE_DEPENDS ${source}*${suffix})
+      list(APPEND files ${found})
+    else()
+      list(APPEND files ${source})
+    endif()
+  endforeach()
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()
+
+# assay_add_library(name SOURCES ... LIBS ...)      static library with the house flags, from files and folders/
+# assay_add_test(name [PART] SOURCES ... LIBS ... LABELS ... SLOW ... DEFINES ... NEEDS ...)  GoogleTest executable, from files and
+#     the *_test.cpp of folders/, one ctest per case; without
 #     ASSAY_SLOW_TESTS those labelled slow are not built, and the cases named by SLOW are left out; without
-#     ASSAY_PART_TESTS those of parts are not built
+#     ASSAY_PART_TESTS those of parts are not built. NEEDS: targets that it runs or loads
 function(assay_add_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  assay_sources(sources .cpp ${ARG_SOURCES})
+  add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:assay_strict> ${ARG_LIBS})
 endfunction()
 
@@ -102,15 +118,20 @@ function(assay_add_test name)
   if(NOT ASSAY_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "PART" "" "SOURCES;LIBS;LABELS;SLOW" ${ARGN})
+  cmake_parse_arguments(ARG "PART" "" "SOURCES;LIBS;LABELS;SLOW;DEFINES;NEEDS" ${ARGN})
   if(NOT ARG_SOURCES OR NOT ARG_LABELS)
     message(FATAL_ERROR "assay_add_test(${name}) needs SOURCES and LABELS")
   endif()
   if(("slow" IN_LIST ARG_LABELS AND NOT ASSAY_SLOW_TESTS) OR (ARG_PART AND NOT ASSAY_PART_TESTS))
     return()
   endif()
-  add_executable(${name} ${ARG_SOURCES})
+  assay_sources(sources _test.cpp ${ARG_SOURCES})
+  add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE assay_strict ${ARG_LIBS} GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE ${ARG_DEFINES})
+  if(ARG_NEEDS)
+    add_dependencies(${name} ${ARG_NEEDS})
+  endif()
   assay_fuzz_hears(${name} NOTHING)
   assay_together(${name})
   # A fixed RapidCheck seed: a change is judged on the same cases as the one before it. New cases come

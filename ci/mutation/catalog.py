@@ -46,7 +46,6 @@ FILES = (
     ("kernels/decode/v2_call", "calls", V2),
     ("kernels/decode/plan_call", "calls", V2),
     ("kernels/decode/decode_", "decode", PAGED),
-    ("kernels/plan/plan_audit", "", ""),  # it serves tests and fuzzers
     ("kernels/plan/prefix_tree", "tree", TREE),
     ("kernels/plan/find_prefix_tree", "tree", TREE),
     ("kernels/plan/tree_", "tree", TREE),

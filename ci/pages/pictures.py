@@ -156,7 +156,7 @@ def interval(theme):
 
 def growth(theme):
     """A campaign: the features that each task has seen, over its own time, from its first point on."""
-    data = json.loads((ROOT / "properties/campaign/growth.json").read_text())
+    data = json.loads((ROOT / "properties/tools/campaign/growth.json").read_text())
     tasks = [task for task in data["tasks"] if task["growth"]]
     width, high, row, top = 214, 44, 84, 46
     height = top + row * ((len(tasks) + 1) // 2) + 14
@@ -171,12 +171,12 @@ def growth(theme):
         foot = y + 8 + high
         svg.line(x, foot, x + width, foot, theme["grid"])
         svg.curve([(x + width * when / seconds, foot - high * seen / features) for when, _, seen in task["growth"]], theme["ours"])
-    svg.text(0, height - 3, "properties/campaign/growth.json", 10, color=theme["soft"])
+    svg.text(0, height - 3, "properties/tools/campaign/growth.json", 10, color=theme["soft"])
     return svg
 
 
 PICTURES = {"kernels/bench/results/front": speed, "corpus/mutants/kills": kills, "oracle/guides/interval": interval,
-            "properties/campaign/growth": growth}
+            "properties/tools/campaign/growth": growth}
 
 
 def pictures():

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "properties/process/process.h"
+#include "properties/tools/process/process.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/tests/seeds.h"
-#include "properties/cli/session.h"
+#include "properties/cli/session/streams.h"
 
 namespace assay::fuzz {
 namespace {

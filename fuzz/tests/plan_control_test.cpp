@@ -8,7 +8,7 @@
 
 #include "fuzz/tests/seeds.h"
 #include "kernels/plan/host_plan.h"
-#include "kernels/plan/plan_audit.h"
+#include "kernels/plan/tests/plan_audit.h"
 
 namespace assay::fuzz {
 namespace {

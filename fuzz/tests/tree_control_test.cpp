@@ -7,7 +7,7 @@
 
 #include "fuzz/tests/seeds.h"
 #include "fuzz/tree_checks.h"
-#include "kernels/plan/tree_audit.h"
+#include "kernels/plan/tests/tree_audit.h"
 
 namespace assay::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "properties/cli/cli.h"
-#include "properties/cli/version.h"
+#include "properties/cli/session/version.h"
 
 /// A terminal that wants colours: no-color.org, and terminals that cannot.
 static bool colourful(int descriptor) {

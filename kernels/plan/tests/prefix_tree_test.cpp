@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefix trees: the device's is the host's byte for byte, and every key is computed once.
 #include "kernels/plan/host_tree.h"
-#include "kernels/plan/tree_audit.h"
+#include "kernels/plan/tests/tree_audit.h"
 #include "kernels/plan/tree_kernel.cuh"
 #include "kernels/simt/launch.h"
 

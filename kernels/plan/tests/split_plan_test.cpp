@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SplitPlan as a pure function: sound on random batches (plan_audit.h), and who gets what.
 #include "kernels/plan/host_plan.h"
-#include "kernels/plan/plan_audit.h"
+#include "kernels/plan/tests/plan_audit.h"
 
 #include <gtest/gtest.h>
 
