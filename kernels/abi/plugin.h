@@ -86,7 +86,8 @@ typedef struct assay_arithmetic {
   int32_t tile_tokens;         /**< keys between two updates of the running maximum */
   int32_t max_parallel_states; /**< states merged inside one block before a split is stored */
   int32_t max_splits;   /**< parts of a row (in a cascade, of one of its segments) that become
-                             normalised (O, LSE) and are merged as such; 0: there are none */
+                             normalised (O, LSE) and are merged as such; 0: there are none. With
+                             ASSAY_BATCH_FIXED, a num_splits above 0 is a limit as well */
   int32_t merge_stages; /**< such merges that a part passes through, one after another */
   assay_format
       partial_format;        /**< O of a part is stored rounded to it before the first stored_merges

@@ -27,6 +27,7 @@ assay_status write_size(assay_status (*size)(const Params *, uint64_t *), const 
                         uint64_t *bytes) {
   if (bytes == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "bytes is null");
   ASSAY_RETURN_IF_ERROR(size(params, bytes));
+  ASSAY_RETURN_IF_ERROR(check_device_code(params->target));
   return set_ok();
 }
 
@@ -72,6 +73,7 @@ assay_status assay_exchange_states_window_size(const assay_exchange_params *para
 assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
                                           int32_t max_seq_len, assay_paged_choice *choice) {
   ASSAY_RETURN_IF_ERROR(choose_version(params, total_tokens, max_seq_len, choice));
+  ASSAY_RETURN_IF_ERROR(check_device_code(params->target));
   return set_ok();
 }
 

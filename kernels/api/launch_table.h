@@ -7,6 +7,7 @@
 #include "kernels/decode/v1_call.h"
 #include "kernels/decode/v2_call.h"
 #include "kernels/exchange/exchange_call.h"
+#include "kernels/host/checks.h"
 #include "kernels/host/find.h"
 #include "kernels/merge/merge_call.h"
 #include "kernels/ranks/ranks_call.h"
@@ -35,6 +36,7 @@ template <class Kernel>
 assay_status prepare_call(Find<typename Kernel::Call> find, const typename Kernel::Params *params,
                           typename Kernel::Call &call, Launch<typename Kernel::Call> &launch) {
   ASSAY_RETURN_IF_ERROR(Kernel::build(params, call));
+  ASSAY_RETURN_IF_ERROR(check_device_code(params->target));
   return find(call, launch);
 }
 

@@ -35,6 +35,8 @@
 //                           cp_async wrote counts once the thread has waited for it
 //   lower_registers<n>(), raise_registers<n>()   set how many registers a thread of this warpgroup
 //                           may use from here on: n, a multiple of 8
+//   trap_without_warpgroups()   ends the launch with an error: the body of a kernel that was
+//                           compiled where kWarpgroups is false
 #pragma once
 
 #include "kernels/arch/convert.cuh"

@@ -29,6 +29,8 @@ cascade_wide(const ASSAY_GRID_CONSTANT CascadeParams params) {
     if (locate_cascade_work<Core::kRows, Core::kTile>(params, arch::block_idx_x(), work))
       Core::run(params, CascadeItem{work},
                 work.num_rows - work.first_row > Core::kGroupRows ? 2 : 1);
+  } else {
+    arch::trap_without_warpgroups();
   }
 }
 

@@ -22,6 +22,14 @@ assay_status check_target(assay_target target) {
   return ASSAY_OK;
 }
 
+assay_status check_device_code(assay_target target) {
+  const DeviceFacts device = device_facts(target);
+  if (device.multiprocessors == 0 || device.runs_code) return ASSAY_OK;
+  return fail(ASSAY_UNSUPPORTED,
+              "the device has compute capability {}.{}, and this library was compiled for {}",
+              device.capability / 10, device.capability % 10, device.code);
+}
+
 assay_status check_field(assay_target target, const void *stream) {
   if (target != ASSAY_TARGET_SIMT)
     return fail(ASSAY_UNSUPPORTED, "dtype 64 (field61) exists on target 0 (simt) only");

@@ -31,6 +31,9 @@ assay_status check_struct(const Params *params, const char *type) {
 }
 
 assay_status check_target(assay_target target);
+/// Whether the current device of the target runs kernels of this library. Where no device answers
+/// there is nothing to say yet.
+assay_status check_device_code(assay_target target);
 /// What ASSAY_FIELD61 needs.
 assay_status check_field(assay_target target, const void *stream);
 assay_status check_lse_base(assay_lse_base base);

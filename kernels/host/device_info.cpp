@@ -6,6 +6,7 @@
 #include "kernels/simt/launch.h"
 #endif
 #ifdef ASSAY_WITH_CUDA
+#include "kernels/host/device_code.h"
 #include "kernels/host/per_device.h"
 
 #include <cuda_runtime_api.h>
@@ -21,17 +22,22 @@ namespace {
 
 /// False when the device does not answer.
 bool ask_device(int device, DeviceFacts &facts) {
-  int multiprocessors = 0, shared_bytes = 0, major = 0;
+  int multiprocessors = 0, shared_bytes = 0, major = 0, minor = 0;
   const auto ask = [&](int &value, cudaDeviceAttr which) {
     return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess;
   };
   if (!ask(multiprocessors, cudaDevAttrMultiProcessorCount) ||
       !ask(shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin) ||
-      !ask(major, cudaDevAttrComputeCapabilityMajor))
+      !ask(major, cudaDevAttrComputeCapabilityMajor) ||
+      !ask(minor, cudaDevAttrComputeCapabilityMinor))
     return false;
+  const n_cuda::DeviceCode code = n_cuda::device_code();
   facts.multiprocessors = multiprocessors;
   facts.shared_memory_limit = shared_bytes;
-  facts.warpgroups = major == 9; // sm_90a runs on no later one
+  facts.warpgroups = code.warpgroups;
+  facts.runs_code = code.runs;
+  facts.capability = 10 * major + minor;
+  facts.code = n_cuda::compiled_architectures();
   return true;
 }
 

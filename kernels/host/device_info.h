@@ -14,7 +14,10 @@ bool built_with(assay_target target);
 struct DeviceFacts {
   int multiprocessors = 0;         // 0: no device answers, and nothing else is known either
   int64_t shared_memory_limit = 0; // bytes that a block may ask for
-  bool warpgroups = false;         // kernels/arch/wgmma.cuh runs
+  bool warpgroups = false;         // kernels were compiled with kernels/arch/wgmma.cuh for it
+  bool runs_code = true;           // false: the library has neither its machine code nor PTX
+  int capability = 0;              // 90: compute capability 9.0
+  const char *code = "";           // the architectures that the library was compiled for
 };
 
 /// The facts of the current device. The SIMT executor counts as 4 multiprocessors, few enough that

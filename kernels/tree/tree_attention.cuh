@@ -134,6 +134,8 @@ tree_shared(const ASSAY_GRID_CONSTANT TreeSharedParams params) {
     arch::start_next_grid();
     const TreeItems<Core> items(params);
     if (!items.none()) Core::run(params, items, Core::kGroups);
+  } else {
+    arch::trap_without_warpgroups();
   }
 }
 

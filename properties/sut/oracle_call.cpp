@@ -9,8 +9,13 @@ namespace {
 
 OracleCall call_of(const Tensors &inputs, const assay_kernel &kernel,
                    std::shared_ptr<const oracle::KeyOrder> order) {
-  return {oracle::rows_of(kernel.family, input_params(inputs).get()),
-          {.arithmetic = kernel.arithmetic, .order = std::move(order)}};
+  OracleCall call{oracle::rows_of(kernel.family, input_params(inputs).get()),
+                  {.arithmetic = kernel.arithmetic, .order = std::move(order)}};
+  // Other kernels may split rows by a rule of their own, up to max_splits, whatever the call asks.
+  auto *attention = std::get_if<oracle::AttentionRows>(&call.rows);
+  if (attention != nullptr && kernel.batch_invariance != ASSAY_BATCH_FIXED)
+    attention->num_splits = 0;
+  return call;
 }
 
 } // namespace

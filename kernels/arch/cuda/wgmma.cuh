@@ -10,6 +10,7 @@ inline constexpr bool kWarpgroups = true;
 #else
 inline constexpr bool kWarpgroups = false;
 #endif
+ASSAY_DEVICE void trap_without_warpgroups() { __trap(); }
 
 namespace detail {
 

@@ -10,6 +10,7 @@
 namespace assay::n_simt::arch {
 
 inline constexpr bool kWarpgroups = true;
+inline void trap_without_warpgroups() {} // nothing is compiled without them
 
 struct KMajorMatrix {
   const std::byte *address;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices with less shared memory than an H200: v2 falls back to blocks of four warps, and what
-// fits in no form is refused by name; and no device at all. This file stands in for
-// device_info.cpp.
+// fits in no form is refused by name; devices for which the library has no code; and no device at
+// all. This file stands in for device_info.cpp.
 #include "kernels/abi/plugin.h"
 #include "kernels/blocks/decode_policy.h"
 #include "kernels/host/device_info.h"
@@ -20,10 +20,13 @@ namespace {
 constexpr int64_t kH200 = 227 * 1024, kA100 = 163 * 1024, kAda = 99 * 1024;
 int64_t limit = kH200;
 int sms = 2;
+bool runs_code = true;
 } // namespace
 
 bool built_with(assay_target target) { return target == ASSAY_TARGET_SIMT; }
-DeviceFacts device_facts(assay_target) { return {sms, limit, true}; }
+DeviceFacts device_facts(assay_target) {
+  return {sms, limit, true, runs_code, 120, "sm_80, sm_90a"};
+}
 
 namespace {
 
@@ -150,6 +153,7 @@ protected:
   void TearDown() override {
     limit = kH200;
     sms = 2;
+    runs_code = true;
   }
 };
 
@@ -188,6 +192,40 @@ TEST_F(SharedMemory, SixteenRowsNeedMore) {
   limit = decode_shared_bytes(128, 2, 2, 4) - 1;
   ASSERT_GT(limit, decode_shared_bytes(128, 2, 1, 4));
   expect_refused(call, limit + 1);
+}
+
+TEST_F(SharedMemory, WithoutCodeForTheDeviceEveryEntryPointSaysSo) {
+  Call call(128, 64);
+  ASSERT_EQ(call.run_v2(), ASSAY_OK) << assay_last_error(); // which has a workspace and a plan now
+  const std::vector<uint16_t> before = call.o;
+  assay_paged_params &p = call.p;
+  assay_merge_state_params merge{};
+  merge.struct_size = sizeof merge;
+  merge.dtype = ASSAY_BF16;
+  merge.num_heads = 1;
+  merge.head_dim = 128;
+  uint64_t bytes = 0;
+  assay_paged_choice choice = {};
+  runs_code = false;
+  const auto refused = [](assay_status status) {
+    EXPECT_EQ(status, ASSAY_UNSUPPORTED);
+    EXPECT_STREQ(assay_last_error(), "the device has compute capability 12.0, and this library was "
+                                     "compiled for sm_80, sm_90a");
+  };
+  refused(assay_paged_attention_v1(&p));
+  refused(assay_paged_attention_v1_supports(&p));
+  refused(assay_paged_attention_v2(&p));
+  refused(assay_paged_attention_v2_supports(&p));
+  refused(assay_paged_attention_v2_plan(&p));
+  refused(assay_paged_attention_v2_plan_size(&p, &bytes));
+  refused(assay_paged_attention_v2_workspace_size(&p, &bytes));
+  refused(assay_tree_attention_supports(&p));
+  refused(assay_tree_attention_plan_size(&p, &bytes));
+  refused(assay_tree_attention_workspace_size(&p, &bytes));
+  refused(assay_paged_attention_choose(&p, call.len, call.len, &choice));
+  refused(assay_merge_state(&merge));
+  refused(assay_merge_state_supports(&merge));
+  EXPECT_EQ(call.o, before);
 }
 
 TEST_F(SharedMemory, WithoutADeviceTheLaunchSaysSo) {
