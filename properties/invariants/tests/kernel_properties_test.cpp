@@ -12,6 +12,7 @@
 #include "properties/cli/findings/case_file.h"
 #include "properties/run/probe.h"
 #include "properties/run/requirements.h"
+#include "properties/run/runner.h"
 #include "properties/tests/case_gen.h"
 
 namespace assay {
