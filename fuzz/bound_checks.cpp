@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fuzz/byte_reader.h"
+#include "kernels/abi/kernel_table.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/verdict.h"
 #include "properties/call/materialise.h"
@@ -191,8 +192,7 @@ std::string check_kernels(const assay_plugin &plugin, ByteReader &in, bool repla
   const Palette q(in), k(in), v(in);
   const Problem p =
       decode_family(in.rest(), fuzz_limits(), cascade ? Family::kCascade : Family::kPaged);
-  for (int i = 0; i < plugin.num_kernels; ++i) {
-    const assay_kernel &kernel = plugin.kernels[i];
+  for (const assay_kernel &kernel : kernels_in(plugin)) {
     if (kernel.target != ASSAY_TARGET_SIMT || kernel.family != static_cast<assay_family>(p.family))
       continue;
     auto sut = make_simt_sut(kernel);

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "kernels/abi/plugin.h"
+#include "kernels/abi/kernel_table.h"
 
 namespace assay::wrong_calls {
 
@@ -14,7 +14,5 @@ namespace assay::wrong_calls {
 const assay_plugin &plugin();
 /// Null when there is none of that name.
 const assay_kernel *find_kernel(std::string_view name);
-/// The kernel of the library. Throws where it has none of that name on the executor.
-const assay_kernel &own_kernel(std::string_view name);
 
 } // namespace assay::wrong_calls

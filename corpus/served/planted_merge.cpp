@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "corpus/served/mistakes.h"
+#include "kernels/abi/kernel_table.h"
 #include "oracle/rows/build.h"
 
 namespace assay::served {
@@ -63,8 +64,8 @@ void PlantedMerge::run(void *o, float *lse) {
   assay_merge_states_params p = p_;
   p.o = o;
   p.lse = lse;
-  const assay_kernel *kernel = own_kernel("merge_states", machine_.target());
-  if (kernel->run(&p) != ASSAY_OK) throw std::runtime_error(kernel->last_error());
+  const assay_kernel &kernel = own_kernel("merge_states", machine_.target());
+  if (kernel.run(&p) != ASSAY_OK) throw std::runtime_error(kernel.last_error());
   machine_.finish();
 }
 
@@ -114,14 +115,14 @@ void PlantedMerge::restore() {
 
 std::vector<oracle::RowHead> PlantedMerge::open() {
   const oracle::KernelModel model{.arithmetic =
-                                      own_kernel("merge_states", machine_.target())->arithmetic};
+                                      own_kernel("merge_states", machine_.target()).arithmetic};
   return machine_.judge_merges(std::get<oracle::MergeRows>(oracle::rows_of(p_)), {o_, lse_}, model)
       .open;
 }
 
 oracle::Report PlantedMerge::on_host() {
   const oracle::KernelModel model{.arithmetic =
-                                      own_kernel("merge_states", machine_.target())->arithmetic};
+                                      own_kernel("merge_states", machine_.target()).arithmetic};
   return oracle::judge_one(oracle::rows_of(p_), {o_, lse_}, model, row(), head(),
                            machine_.memory());
 }

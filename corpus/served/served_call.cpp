@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "kernels/abi/kernel_table.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/rows/build.h"
 
@@ -22,16 +23,8 @@ void require(assay_status status, const assay_kernel &kernel, const char *what) 
 
 } // namespace
 
-const assay_kernel *own_kernel(const std::string &name, assay_target target) {
-  const assay_plugin *plugin = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; i < plugin->num_kernels; ++i)
-    if (plugin->kernels[i].name == name && plugin->kernels[i].target == target)
-      return &plugin->kernels[i];
-  throw std::logic_error("no kernel " + name);
-}
-
 ServedCall::ServedCall(Machine &machine, const Sizes &sizes)
-    : machine_(machine), sizes_(sizes), kernel_(own_kernel(sizes.kernel, machine.target())),
+    : machine_(machine), sizes_(sizes), kernel_(&own_kernel(sizes.kernel, machine.target())),
       right_(laid_out(sizes, machine.target())) {
   allocate();
   look_at_keys();

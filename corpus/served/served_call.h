@@ -98,7 +98,4 @@ private:
   float *lse_ = nullptr, *right_lse_ = nullptr, *wrong_lse_ = nullptr;
 };
 
-/// A kernel of this library. Throws where it has none of that name for the target.
-const assay_kernel *own_kernel(const std::string &name, assay_target target);
-
 } // namespace assay::served

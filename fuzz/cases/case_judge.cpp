@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "fuzz/paths/feedback.h"
+#include "kernels/abi/kernel_table.h"
 #include "properties/case/case_text.h"
 #include "properties/run/checked.h"
 
@@ -69,10 +70,9 @@ const CaseFormat &cascade_format() {
 
 std::vector<const assay_kernel *> simt_kernels(const assay_plugin &plugin, Family family) {
   std::vector<const assay_kernel *> kernels;
-  for (int i = 0; i < plugin.num_kernels; ++i)
-    if (plugin.kernels[i].target == ASSAY_TARGET_SIMT &&
-        plugin.kernels[i].family == static_cast<assay_family>(family))
-      kernels.push_back(&plugin.kernels[i]);
+  for (const assay_kernel &kernel : kernels_in(plugin))
+    if (kernel.target == ASSAY_TARGET_SIMT && kernel.family == static_cast<assay_family>(family))
+      kernels.push_back(&kernel);
   return kernels;
 }
 

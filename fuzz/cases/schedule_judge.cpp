@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "fuzz/byte_reader.h"
+#include "kernels/abi/kernel_table.h"
 #include "properties/case/case_text.h"
 
 namespace assay::fuzz {
@@ -120,8 +121,7 @@ ScheduleInput read_schedule(Input input, size_t subjects) {
 }
 
 ScheduleJudge::ScheduleJudge(const assay_plugin &plugin) {
-  for (int i = 0; i < plugin.num_kernels; ++i) {
-    const assay_kernel &kernel = plugin.kernels[i];
+  for (const assay_kernel &kernel : kernels_in(plugin)) {
     if (kernel.target != ASSAY_TARGET_SIMT) continue;
     for (Problem &p : small_cases(kernel.name))
       subjects_.push_back({&kernel, std::move(p), {}});

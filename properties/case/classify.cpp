@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "properties/case/features.h"
+#include "properties/case/query_rows.h"
 
 namespace assay {
 namespace {
@@ -41,20 +42,8 @@ void classify_lens(const Problem &p, const std::vector<int> &lens, int page_size
   add(out, page_size == 1 && any([](int n) { return n > 0; }), "page_1");
 }
 
-/// Keys of each request over all levels.
-std::vector<int> keys_of_requests(const Problem &p) {
-  std::vector<int> keys(p.batch, 0);
-  for (const CascadeLevel &level : p.levels) {
-    int request = level.first;
-    for (size_t s = 0; s < level.requests.size(); ++s)
-      for (int i = 0; i < level.requests[s]; ++i)
-        keys[request++] += level.lens[s];
-  }
-  return keys;
-}
-
 void classify_attention(const Problem &p, std::vector<std::string> &out) {
-  auto keys = p.family == Family::kPaged ? p.seq_lens : keys_of_requests(p);
+  auto keys = keys_per_request(p);
   add(out, std::count(keys.begin(), keys.end(), 0) > 0, "empty_row");
   add(out, std::count(keys.begin(), keys.end(), 1) > 0, "one_key");
   add(out,

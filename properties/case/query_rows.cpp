@@ -12,6 +12,18 @@ int query_tokens(const Problem &p, int request) {
   return p.query_tokens.empty() ? p.q_len : p.query_tokens[request];
 }
 
+std::vector<int> keys_per_request(const Problem &p) {
+  if (p.family == Family::kPaged) return p.seq_lens;
+  std::vector<int> keys(p.batch, 0);
+  for (const CascadeLevel &level : p.levels) {
+    int request = level.first;
+    for (size_t s = 0; s < level.requests.size(); ++s)
+      for (int i = 0; i < level.requests[s]; ++i)
+        keys[request++] += level.lens[s];
+  }
+  return keys;
+}
+
 int query_rows(const Problem &p) { return row_of(p, {p.batch, 0}); }
 
 int row_of(const Problem &p, QueryRow at) {

@@ -28,6 +28,8 @@ int rows_between_batch_strides(const Problem &p);
 
 /// Tokens of a request on all ranks; of a case that is no shard, its keys.
 int global_tokens(const Problem &p, int request);
+/// Keys each request attends to: seq_lens, or the sum over a cascade's levels.
+std::vector<int> keys_per_request(const Problem &p);
 /// Keys of the cache that stand at positions below `tokens`.
 int keys_before(const Problem &p, int tokens);
 

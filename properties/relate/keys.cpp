@@ -3,18 +3,6 @@
 
 namespace assay {
 
-std::vector<int> keys_per_request(const Problem &p) {
-  if (p.family == Family::kPaged) return p.seq_lens;
-  std::vector<int> keys(p.batch, 0);
-  for (const CascadeLevel &level : p.levels) {
-    int request = level.first;
-    for (size_t s = 0; s < level.requests.size(); ++s)
-      for (int i = 0; i < level.requests[s]; ++i)
-        keys[request++] += level.lens[s];
-  }
-  return keys;
-}
-
 std::vector<VisibleRun> visible_runs(const Tensors &t, int row) {
   if (t.problem.family == Family::kPaged) {
     PositionRange seen = visible_range(t.problem, row);

@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "properties/call/tensors.h"
+#include "properties/case/query_rows.h"
 
 namespace assay {
-
-/// Keys each request attends to: seq_lens, or the sum over a cascade's levels.
-std::vector<int> keys_per_request(const Problem &p);
 
 /// How many keys a query row sees.
 int visible_count(const Problem &p, int row);

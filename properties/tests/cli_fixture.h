@@ -2,19 +2,16 @@
 // The program in this process, over reference kernels and wrong ones, in a folder of its own.
 #pragma once
 
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "properties/cli/cli.h"
+#include "properties/tests/own_folder.h"
 #include "properties/tests/reference_kernels.h"
 
 namespace assay {
-
-namespace fs = std::filesystem;
 
 struct Ran {
   int code;
@@ -42,25 +39,7 @@ inline assay_plugin one_kernel(const assay_kernel &kernel) {
   return plugin;
 }
 
-/// In a folder of its own, which is the current one meanwhile: `check` replays and writes
-/// ./findings.
-class InOwnFolder : public testing::Test {
-protected:
-  void SetUp() override {
-    const auto *test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) /
-              (std::string("assay_") + test->test_suite_name() + "_" + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    fs::current_path(folder_);
-  }
-  void TearDown() override {
-    fs::current_path(before_);
-    fs::remove_all(folder_);
-  }
-  fs::path before_ = fs::current_path(), folder_;
-};
-
+/// `check` replays and writes ./findings.
 class Cli : public InOwnFolder {
 protected:
   std::string path(const std::string &name) const { return (folder_ / name).string(); }

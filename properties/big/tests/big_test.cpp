@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "properties/big/big_check.h"
 #include "properties/call/materialise.h"
 #include "properties/case/case_text.h"
@@ -21,14 +22,6 @@ constexpr bool kOnGpu =
 #else
     false;
 #endif
-
-const assay_kernel &kernel_of(const Machine &machine, const std::string &name) {
-  const assay_plugin *plugin = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; i < plugin->num_kernels; ++i)
-    if (plugin->kernels[i].name == name && plugin->kernels[i].target == machine.target())
-      return plugin->kernels[i];
-  throw std::logic_error("no kernel " + name);
-}
 
 Problem drawn(std::mt19937 &random) {
   std::vector<uint8_t> bytes(400);
@@ -108,7 +101,8 @@ Problem sized_case() { return kOnGpu ? plain_case(64, 131072) : plain_case(3, 30
 TEST_F(Big, RightKernelsPass) {
   const std::unique_ptr<Machine> one = machine();
   const Problem p = sized_case();
-  const CheckResult result = big_within_budget(p, kernel_of(*one, "paged_attention_v2"), *one);
+  const CheckResult result =
+      big_within_budget(p, own_kernel("paged_attention_v2", one->target()), *one);
   EXPECT_TRUE(result.passed()) << result.message;
   EXPECT_EQ(result.outputs, static_cast<uint64_t>(p.batch * p.num_qo_heads()) * 129);
 }
@@ -118,7 +112,8 @@ Machine *running = nullptr;
 /// v2, but the first element of the last row's last head is another number.
 assay_status run_wrong(const void *params) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
-  if (assay_status status = kernel_of(*running, "paged_attention_v2").run(params)) return status;
+  if (assay_status status = own_kernel("paged_attention_v2", running->target()).run(params))
+    return status;
   running->finish();
   const int64_t at = (p.batch - 1) * p.o_stride_batch + (p.num_qo_heads - 1) * p.o_stride_head;
   const uint16_t one = 0x3F80;
@@ -128,7 +123,7 @@ assay_status run_wrong(const void *params) {
 
 CheckResult judged_wrong(const Problem &p, Machine &machine) {
   running = &machine;
-  assay_kernel wrong = kernel_of(machine, "paged_attention_v2");
+  assay_kernel wrong = own_kernel("paged_attention_v2", machine.target());
   wrong.run = run_wrong;
   return big_within_budget(p, wrong, machine);
 }

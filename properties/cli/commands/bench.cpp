@@ -7,6 +7,7 @@
 #include "kernels/bench/cells/cells_file.h"
 
 #ifdef ASSAY_WITH_CUDA
+#include "kernels/abi/kernel_table.h"
 #include "kernels/bench/report.h"
 #include "kernels/bench/versus/versus.h"
 #include "properties/cli/commands/bench_judge.h"
@@ -32,22 +33,16 @@ bench::CellSet chosen_cells(const BenchOptions &options) {
 }
 
 #ifdef ASSAY_WITH_CUDA
-const assay_kernel *find_kernel(const assay_plugin &plugin, const std::string &name) {
-  for (int i = 0; i < plugin.num_kernels; ++i)
-    if (plugin.kernels[i].target == ASSAY_TARGET_CUDA && plugin.kernels[i].name == name)
-      return &plugin.kernels[i];
-  return nullptr;
-}
-
 /// What both libraries have, of the chosen ones; those must be in both.
 std::vector<bench::KernelPair> pairs_of(const assay_plugin &base, const assay_plugin &head,
                                         std::vector<std::string> names) {
   const bool chosen = !names.empty();
-  for (int i = 0; i < base.num_kernels && !chosen; ++i)
-    if (base.kernels[i].target == ASSAY_TARGET_CUDA) names.push_back(base.kernels[i].name);
+  for (const assay_kernel &kernel : kernels_in(base))
+    if (!chosen && kernel.target == ASSAY_TARGET_CUDA) names.push_back(kernel.name);
   std::vector<bench::KernelPair> out;
   for (const std::string &name : names) {
-    const bench::KernelPair pair{find_kernel(base, name), find_kernel(head, name)};
+    const bench::KernelPair pair{find_kernel(base, name, ASSAY_TARGET_CUDA),
+                                 find_kernel(head, name, ASSAY_TARGET_CUDA)};
     const bool both = pair.base != nullptr && pair.head != nullptr;
     if (chosen && !both)
       throw CliError(kExitUsage, fmt::format("--kernel: no cuda kernel {} in {}", name,

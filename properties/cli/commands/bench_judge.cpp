@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "oracle/device/merges.h"
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"
@@ -19,9 +20,7 @@ namespace {
 
 const assay_kernel &kernel_of(const assay_plugin &plugin, const std::string &name,
                               assay_target target) {
-  for (int i = 0; i < plugin.num_kernels; ++i)
-    if (plugin.kernels[i].name == name && plugin.kernels[i].target == target)
-      return plugin.kernels[i];
+  if (const assay_kernel *kernel = find_kernel(plugin, name, target)) return *kernel;
   throw std::logic_error("bench: no kernel " + name + " to judge by");
 }
 

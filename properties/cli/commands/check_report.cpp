@@ -49,7 +49,15 @@ KernelTotals totals_of(const RunSummary &summary, const assay_kernel *kernel) {
 }
 
 /// JSON has no infinity: the largest double stands for it, so that every reader sees it above 1.
-double finite(double ratio) { return std::min(ratio, std::numeric_limits<double>::max()); }
+nlohmann::json worst_json(double t0, double t1, double t2, double lse) {
+  const auto finite = [](double ratio) {
+    return std::min(ratio, std::numeric_limits<double>::max());
+  };
+  return {{"ratio_t0", finite(t0)},
+          {"ratio_t1", finite(t1)},
+          {"ratio_t2", finite(t2)},
+          {"ratio_lse", finite(lse)}};
+}
 
 /// The parts of the contract about NaN that a kernel declares.
 nlohmann::json nan_json(const assay_kernel &kernel) {
@@ -99,11 +107,7 @@ nlohmann::json kernel_json(const RunSummary &summary, const assay_kernel *kernel
           {"envelope_text", narrow == envelopes.end() ? std::vector<std::string>{}
                                                       : in_words(*kernel, narrow->second)},
           {"not_covered", not_covered(summary, kernel)},
-          {"worst",
-           {{"ratio_t0", finite(t.t0)},
-            {"ratio_t1", finite(t.t1)},
-            {"ratio_t2", finite(t.t2)},
-            {"ratio_lse", finite(t.lse)}}}};
+          {"worst", worst_json(t.t0, t.t1, t.t2, t.lse)}};
 }
 
 /// Null for a property that concerns no selected kernel.
@@ -141,11 +145,7 @@ nlohmann::json run_json(const PropertyRun &r) {
           {"seconds", r.seconds},
           {"outputs", r.outputs},
           {"no_claim", r.no_claim},
-          {"worst",
-           {{"ratio_t0", finite(r.ratio_t0)},
-            {"ratio_t1", finite(r.ratio_t1)},
-            {"ratio_t2", finite(r.ratio_t2)},
-            {"ratio_lse", finite(r.ratio_lse)}}},
+          {"worst", worst_json(r.ratio_t0, r.ratio_t1, r.ratio_t2, r.ratio_lse)},
           {"errors", {{"o", r.errors_o.cases}, {"lse", r.errors_lse.cases}}},
           {"counters", r.counters},
           {"classes", r.classes},

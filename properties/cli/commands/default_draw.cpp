@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/abi/kernel_table.h"
 #include "properties/run/probe.h"
 
 namespace assay {
@@ -17,21 +18,18 @@ namespace {
 std::vector<const assay_kernel *> kernels_of(const mutants::Mutant &mutant,
                                              const std::string &only) {
   std::vector<const assay_kernel *> out;
-  const assay_plugin &plugin = *mutants::plugin();
-  for (int i = 0; i < plugin.num_kernels; ++i)
-    if (concerns(mutant, plugin.kernels[i].name) &&
-        (only.empty() || only == plugin.kernels[i].name))
-      out.push_back(&plugin.kernels[i]);
+  for (const assay_kernel &kernel : kernels_in(*mutants::plugin()))
+    if (concerns(mutant, kernel.name) && (only.empty() || only == kernel.name))
+      out.push_back(&kernel);
   return out;
 }
 
 /// No mutant, on all kernels: what every draw must pass.
 const mutants::Mutant &correct() {
   static const std::string kKernels = [] {
-    const assay_plugin &plugin = *mutants::plugin();
     std::string list;
-    for (int i = 0; i < plugin.num_kernels; ++i)
-      list += (list.empty() ? "" : ", ") + std::string(plugin.kernels[i].name);
+    for (const assay_kernel &kernel : kernels_in(*mutants::plugin()))
+      list += (list.empty() ? "" : ", ") + std::string(kernel.name);
     return list;
   }();
   static const mutants::Mutant kCorrect = {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/abi/kernel_table.h"
 #include "oracle/judge/declaration_cost.h"
 #include "properties/call/materialise.h"
 #include "properties/case/codec.h"
@@ -184,8 +185,7 @@ std::vector<const assay_kernel *> declared_kernels(const Session &session, const
                                                    const std::string &target) {
   std::vector<const assay_kernel *> out;
   std::string known;
-  for (int i = 0; i < session.plugin->num_kernels; ++i) {
-    const assay_kernel &kernel = session.plugin->kernels[i];
+  for (const assay_kernel &kernel : kernels_in(*session.plugin)) {
     if (!target.empty() && target != target_name(kernel.target)) continue;
     known += (known.empty() ? "" : ", ") + std::string(kernel.name);
     if (name.empty() || name == kernel.name) out.push_back(&kernel);

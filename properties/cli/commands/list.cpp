@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/abi/kernel_table.h"
 #include "kernels/bench/cells/cells_file.h"
 #include "properties/cli/commands/commands.h"
 #include "properties/cli/plugins/declaration_file.h"
@@ -53,9 +54,8 @@ void list_cells(std::ostream &out) {
 nlohmann::json property_json(const Property &p, const assay_plugin &plugin) {
   const PropertyWords words = words_of(p);
   nlohmann::json classes = nlohmann::json::object();
-  for (int i = 0; i < plugin.num_kernels; ++i)
-    if (applies(p, plugin.kernels[i]))
-      classes[family_name(plugin.kernels[i].family)] = required_classes(p, plugin.kernels[i]);
+  for (const assay_kernel &kernel : kernels_in(plugin))
+    if (applies(p, kernel)) classes[family_name(kernel.family)] = required_classes(p, kernel);
   return {{"name", p.name},
           {"families", words.families},
           {"needs", words.needs},
@@ -92,8 +92,7 @@ int command_list(Session &session, const ListOptions &options) {
     document["fields"] = declaration_fields();
     document["promises"] = promise_rows();
     out << fmt::format("{:<24} {:<8} {:<14} {}\n", "kernel", "target", "family", "determinism");
-    for (int i = 0; i < session.plugin->num_kernels; ++i) {
-      const assay_kernel &k = session.plugin->kernels[i];
+    for (const assay_kernel &k : kernels_in(*session.plugin)) {
       const char *same = k.determinism == ASSAY_DETERMINISM_RUN_TO_RUN ? "run to run" : "none";
       std::string reason = target_unavailable(k.target);
       out << fmt::format("{:<24} {:<8} {:<14} {}{}\n", k.name, target_name(k.target),

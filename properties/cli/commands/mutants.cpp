@@ -146,7 +146,7 @@ nlohmann::json to_json(const std::vector<KillRow> &rows, const KillOptions &opti
 
 /// A correct kernel that is rejected is a finding; a mutant that no check of ours ever saw is a
 /// hole in the harness.
-int report(const Session &session, const std::vector<KillRow> &rows) {
+int print_verdicts(const Session &session, const std::vector<KillRow> &rows) {
   int exit = kExitPass;
   for (const KillRow &row : rows) {
     int seen = row.killed[kAnyOfOurs];
@@ -198,7 +198,7 @@ int command_mutants(Session &session, const MutantsOptions &o) {
     for (const char *name : mutants::omitted())
       session.streams.out << fmt::format("left out: {}, its text is not in the kernels\n", name);
   }
-  int exit = report(session, rows);
+  int exit = print_verdicts(session, rows);
   return session.finish(to_json(rows, options, exit), exit);
 }
 

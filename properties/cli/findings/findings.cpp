@@ -119,53 +119,45 @@ bool replay_file(const Session &session, const std::string &path, bool shape,
 
 } // namespace
 
-int KeptFindings::failed() const {
+/// The sum of what `of` says of each file or result.
+template <class List, class Of>
+static int sum(const List &list, Of of) {
   int n = 0;
-  for (const KeptFile &file : files)
-    n += file.verdict.findings;
+  for (const auto &entry : list)
+    n += of(entry);
   return n;
+}
+
+int KeptFindings::failed() const {
+  return sum(files, [](const KeptFile &file) { return file.verdict.findings; });
 }
 
 int KeptFindings::findings() const {
-  return failed() -
-         static_cast<int>(std::count_if(results.begin(), results.end(),
-                                        [](const auto &r) { return !r.same_as.empty(); }));
+  return failed() - sum(results, [](const KeptResult &r) { return !r.same_as.empty(); });
 }
 
 int KeptFindings::shapes() const {
-  return static_cast<int>(
-      std::count_if(files.begin(), files.end(), [](const KeptFile &file) { return file.shape; }));
+  return sum(files, [](const KeptFile &file) { return file.shape; });
 }
 
 int KeptFindings::failed_shapes() const {
-  int n = 0;
-  for (const KeptFile &file : files)
-    if (file.shape) n += file.verdict.findings;
-  return n;
+  return sum(files, [](const KeptFile &file) { return file.shape ? file.verdict.findings : 0; });
 }
 
 int KeptFindings::refused_shapes() const {
-  const auto decided = [this](const KeptFile &file) {
-    return std::any_of(results.begin(), results.end(), [&](const KeptResult &r) {
-      return r.path == file.path && r.result.kind != CheckResult::Kind::kDiscard;
-    });
-  };
-  return static_cast<int>(std::count_if(files.begin(), files.end(), [&](const KeptFile &file) {
-    return file.shape && !decided(file);
-  }));
+  return sum(files, [this](const KeptFile &file) {
+    return file.shape && std::none_of(results.begin(), results.end(), [&](const KeptResult &r) {
+             return r.path == file.path && r.result.kind != CheckResult::Kind::kDiscard;
+           });
+  });
 }
 
 int KeptFindings::undecided() const {
-  int n = 0;
-  for (const KeptFile &file : files)
-    n += file.verdict.undecided;
-  return n;
+  return sum(files, [](const KeptFile &file) { return file.verdict.undecided; });
 }
 
 int KeptFindings::count(CaseStatus status) const {
-  return static_cast<int>(std::count_if(files.begin(), files.end(), [&](const KeptFile &file) {
-    return file.verdict.status == status;
-  }));
+  return sum(files, [&](const KeptFile &file) { return file.verdict.status == status; });
 }
 
 KeptFindings replay_kept(const Session &session, const FindingFolders &folders,

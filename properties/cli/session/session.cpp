@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/session/session.h"
+#include "kernels/abi/kernel_table.h"
 
 #include <algorithm>
 #include <cctype>
@@ -29,8 +30,8 @@ std::vector<const assay_kernel *> Session::kernels_on(const std::string &target)
   if (std::string reason = target_unavailable(wanted); !reason.empty())
     throw CliError(kExitUnsupported, fmt::format("target {}: {}", target, reason));
   std::vector<const assay_kernel *> out;
-  for (int i = 0; i < plugin->num_kernels; ++i)
-    if (plugin->kernels[i].target == wanted) out.push_back(&plugin->kernels[i]);
+  for (const assay_kernel &kernel : kernels_in(*plugin))
+    if (kernel.target == wanted) out.push_back(&kernel);
   if (out.empty())
     throw CliError(kExitUnsupported,
                    fmt::format("plugin {} has no kernels for target {}", plugin->name, target));

@@ -3,13 +3,13 @@
 // work, at any length; and what dead or foreign words do to it.
 #include <gtest/gtest.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "properties/call/params.h"
 #include "properties/invariants/invariants.h"
 #include "properties/relate/field61.h"
 #include "properties/relate/field_call.h"
 #include "properties/relate/outcome.h"
 #include "properties/run/requirements.h"
-#include "properties/tests/own_kernel.h"
 
 namespace assay {
 namespace {

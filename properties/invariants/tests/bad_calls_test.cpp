@@ -5,23 +5,21 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "kernels/simt/asan.h"
 #include "properties/call/bad_calls.h"
 #include "properties/call/materialise.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/registry.h"
 #include "properties/tests/families.h"
-#include "properties/tests/own_kernel.h"
 
 namespace assay {
 namespace {
 
 const assay_kernel &kernel_of(Family family) {
-  const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; i < own->num_kernels; ++i)
-    if (own->kernels[i].family == static_cast<assay_family>(family) &&
-        own->kernels[i].target == ASSAY_TARGET_SIMT)
-      return own->kernels[i];
+  for (const assay_kernel &kernel : linked_kernels())
+    if (kernel.family == static_cast<assay_family>(family) && kernel.target == ASSAY_TARGET_SIMT)
+      return kernel;
   std::abort();
 }
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "kernels/simt/asan.h"
 #include "properties/case/case_text.h"
 #include "properties/case/codec.h"
@@ -64,8 +65,8 @@ TEST_P(ReferencePasses, EveryProperty) {
 
 std::vector<const assay_kernel *> reference_list() {
   std::vector<const assay_kernel *> list;
-  for (int i = 0; i < reference::plugin().num_kernels; ++i)
-    list.push_back(&reference::plugin().kernels[i]);
+  for (const assay_kernel &kernel : kernels_in(reference::plugin()))
+    list.push_back(&kernel);
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(, ReferencePasses, testing::ValuesIn(reference_list()),

@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "kernels/simt/asan.h"
 #include "properties/cli/findings/case_file.h"
 #include "properties/run/probe.h"
 #include "properties/run/requirements.h"
+#include "properties/run/runner.h"
 #include "properties/tests/case_gen.h"
 
 namespace assay {
@@ -23,11 +25,10 @@ struct Pair {
 
 std::vector<Pair> pairs() {
   std::vector<Pair> out;
-  const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; own != nullptr && i < own->num_kernels; ++i)
+  for (const assay_kernel &kernel : linked_kernels())
     for (const Property &property : properties())
-      if (own->kernels[i].target == ASSAY_TARGET_SIMT && applies(property, own->kernels[i]))
-        out.push_back({&own->kernels[i], &property});
+      if (kernel.target == ASSAY_TARGET_SIMT && applies(property, kernel))
+        out.push_back({&kernel, &property});
   return out;
 }
 
@@ -161,10 +162,8 @@ TEST(FragileBits, ASignOfZeroThatIsLostIsFound) {
   p.batch = 4;
   p.lse_regime = LseRegime::kOneAlive;
   p.v.regime = Regime::kNormal; // no zeros of its own
-  const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
   int found = 0;
-  for (int i = 0; i < own->num_kernels; ++i) {
-    assay_kernel kernel = own->kernels[i];
+  for (assay_kernel kernel : linked_kernels()) {
     if (kernel.family != ASSAY_FAMILY_MERGE_STATE || kernel.target != ASSAY_TARGET_SIMT) continue;
     const Property &property = *find_property("merge_identity");
     EXPECT_TRUE(property.check(p, *make_simt_sut(kernel)).passed());

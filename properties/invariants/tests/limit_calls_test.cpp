@@ -6,12 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "properties/call/limit_calls.h"
 #include "properties/call/materialise.h"
 #include "properties/case/problem_gen.h"
 #include "properties/run/registry.h"
 #include "properties/tests/families.h"
-#include "properties/tests/own_kernel.h"
 
 namespace assay {
 namespace {

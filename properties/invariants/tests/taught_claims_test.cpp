@@ -3,9 +3,9 @@
 // they are taught under, on the production kernels (the algebra behind them, at 100 digits, is in
 // kernels/common/tests/attention_state_test.cpp; the count of key rows a shared prefix saves is in
 // kernels/cascade/tests/cascade_dense_test.cpp).
+#include "kernels/abi/kernel_table.h"
 #include "properties/run/registry.h"
 #include "properties/sut/sut.h"
-#include "properties/tests/own_kernel.h"
 
 #include <gtest/gtest.h>
 

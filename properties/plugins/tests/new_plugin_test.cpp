@@ -25,17 +25,10 @@ std::string compiled(const fs::path &project, const std::string &name) {
   return library;
 }
 
-std::string text_of(const fs::path &path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// One place of a file; the test fails where it is not.
 void edit(const fs::path &path, const std::string &from, const std::string &to) {
-  std::string text = text_of(path);
-  const size_t at = text.find(from);
-  ASSERT_NE(at, std::string::npos) << path << " has no " << from;
-  std::ofstream(path, std::ios::binary) << text.replace(at, from.size(), to);
+  std::string text = read_text(path);
+  replace_once(text, from, to);
+  std::ofstream(path, std::ios::binary) << text;
 }
 
 struct Template {
@@ -131,7 +124,7 @@ TEST(PluginProject, HoldsTheFilesOfTheTree) {
   const auto expect_source = [&](Kind kind, Language language, const char *name, const char *from) {
     for (const auto &file : plugins::project_files(kind, language, "my_kernel"))
       if (file.path == name) {
-        EXPECT_EQ(file.text, text_of(templates / from)) << from;
+        EXPECT_EQ(file.text, read_text(templates / from)) << from;
         return;
       }
     ADD_FAILURE() << "no " << name << " for " << from;
@@ -191,7 +184,7 @@ TEST_F(Cli, NewPluginStartsFromANamedArithmetic) {
   const Ran python = assay_program(
       {"new", "plugin", "other", "--merge", "--python", "--like", "flashinfer_merge"});
   ASSERT_EQ(python.code, kExitPass) << python.err;
-  EXPECT_NE(text_of("other/kernel.py").find("assay.Declaration.like(\"flashinfer_merge\")"),
+  EXPECT_NE(read_text("other/kernel.py").find("assay.Declaration.like(\"flashinfer_merge\")"),
             std::string::npos);
   expect_error(assay_program({"new", "plugin", "third", "--paged", "--like", "fa9"}), kExitUsage,
                "'fa9' is none of assay, fa2, ");
@@ -236,7 +229,7 @@ TEST_F(Cli, NewPluginOverwritesNothing) {
   file("full/notes", "text");
   expect_error(assay_program({"new", "plugin", "full", "--paged"}), kExitUsage,
                "DIR full: is not empty");
-  EXPECT_EQ(text_of("full/notes"), "text");
+  EXPECT_EQ(read_text("full/notes"), "text");
   EXPECT_EQ(std::distance(fs::directory_iterator("full"), fs::directory_iterator()), 1);
   fs::create_directories("empty");
   EXPECT_EQ(assay_program({"new", "plugin", "empty", "--paged"}).code, kExitPass);

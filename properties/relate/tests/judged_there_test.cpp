@@ -3,7 +3,7 @@
 // and the findings are those of the host.
 #include <gtest/gtest.h>
 
-#include "kernels/abi/plugin.h"
+#include "kernels/abi/kernel_table.h"
 #include "properties/call/params.h"
 #include "properties/case/problem_gen.h"
 #include "properties/relate/judged_there.h"
@@ -112,10 +112,8 @@ TEST_P(JudgedThere, FindsWhatTheHostFinds) {
 
 std::vector<const assay_kernel *> attention_kernels() {
   std::vector<const assay_kernel *> list;
-  const assay_plugin *own = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; i < own->num_kernels; ++i)
-    if (own->kernels[i].target == ASSAY_TARGET_SIMT && own->kernels[i].key_order != nullptr)
-      list.push_back(&own->kernels[i]);
+  for (const assay_kernel &kernel : linked_kernels())
+    if (kernel.target == ASSAY_TARGET_SIMT && kernel.key_order != nullptr) list.push_back(&kernel);
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(, JudgedThere, testing::ValuesIn(attention_kernels()),

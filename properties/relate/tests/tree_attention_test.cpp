@@ -3,10 +3,10 @@
 // between scores and weights.
 #include <gtest/gtest.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "properties/call/materialise.h"
 #include "properties/relate/outcome.h"
 #include "properties/relate/shared_work.h"
-#include "properties/tests/own_kernel.h"
 
 namespace assay {
 namespace {

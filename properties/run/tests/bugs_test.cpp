@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "properties/run/draw.h"
 #include "properties/run/probe.h"
 #include "properties/run/requirements.h"
@@ -40,8 +41,7 @@ const assay_kernel *wrong_kernel(const BugRow &row) {
   return is_wrong_call(row.name) ? wrong_calls::find_kernel(row.name) : bugs::find_kernel(row.name);
 }
 const assay_kernel *right_kernel(const BugRow &row) {
-  return is_wrong_call(row.name) ? &wrong_calls::own_kernel(row.kernel)
-                                 : bugs::right_kernel(row.name);
+  return is_wrong_call(row.name) ? &own_kernel(row.kernel) : bugs::right_kernel(row.name);
 }
 
 /// Asked once: what a wrong kernel takes its right one takes.
@@ -192,13 +192,11 @@ TEST(BugTable, has_a_row_for_every_wrong_kernel) {
     EXPECT_FALSE(row.reports.empty() || row.cause.empty()) << row.name;
     EXPECT_FALSE(row.shown.empty()) << row.name << " is not recorded";
   }
-  for (int i = 0; i < bugs::plugin().num_kernels; ++i) {
-    const char *name = bugs::plugin().kernels[i].name;
-    EXPECT_EQ(bugs::right_kernel(name) != nullptr, names.contains(name)) << name;
-  }
-  for (int i = 0; i < wrong_calls::plugin().num_kernels; ++i)
-    EXPECT_TRUE(names.contains(wrong_calls::plugin().kernels[i].name))
-        << wrong_calls::plugin().kernels[i].name;
+  for (const assay_kernel &kernel : kernels_in(bugs::plugin()))
+    EXPECT_EQ(bugs::right_kernel(kernel.name) != nullptr, names.contains(kernel.name))
+        << kernel.name;
+  for (const assay_kernel &kernel : kernels_in(wrong_calls::plugin()))
+    EXPECT_TRUE(names.contains(kernel.name)) << kernel.name;
 }
 
 // Its draws alone; where they show none, those of within_budget do (calls.csv).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every known-wrong kernel of corpus/mutants is caught by a property, and the same kernels with no
 // mutant active are not: a detector that has never caught anything is no evidence.
+#include "kernels/abi/kernel_table.h"
 #include "kernels/plan/host_plan.h"
 #include "properties/run/kill_matrix.h"
 #include "properties/run/tests/killers.h"
@@ -33,8 +34,7 @@ TEST_P(Mutants, is_caught) {
   const mutants::Mutant &mutant = GetParam();
   const mutants::Activate active(mutant.id);
   int kernels = 0;
-  for (int k = 0; k < mutants::plugin()->num_kernels; ++k) {
-    const assay_kernel &kernel = mutants::plugin()->kernels[k];
+  for (const assay_kernel &kernel : kernels_in(*mutants::plugin())) {
     if (!concerns(mutant, kernel.name)) continue;
     ++kernels;
     const std::unique_ptr<Sut> sut = mutant_sut(kernel, of_the_plan(mutant));
@@ -96,8 +96,7 @@ TEST(MutantControl, unmutated_kernels_pass_what_shows_mutants) {
 
 std::vector<KillSubject> all_of(const char *name) {
   std::vector<KillSubject> out;
-  for (int k = 0; k < mutants::plugin()->num_kernels; ++k) {
-    const assay_kernel &kernel = mutants::plugin()->kernels[k];
+  for (const assay_kernel &kernel : kernels_in(*mutants::plugin())) {
     if (std::string(kernel.name) != name) continue;
     out.push_back({0, "(correct)", "", &kernel});
     for (const mutants::Mutant &m : mutants::all())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Right kernels that take little pass as they are, and fail as soon as they hide what they do.
+#include "kernels/abi/kernel_table.h"
 #include "properties/tests/narrow_kernels.h"
 
-#include <cstring>
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -14,12 +14,7 @@
 namespace assay {
 namespace {
 
-const assay_kernel &kernel(const char *name) {
-  for (int i = 0; i < narrow::plugin().num_kernels; ++i)
-    if (std::strcmp(narrow::plugin().kernels[i].name, name) == 0)
-      return narrow::plugin().kernels[i];
-  throw std::invalid_argument(name);
-}
+const assay_kernel &kernel(const char *name) { return *find_kernel(narrow::plugin(), name); }
 
 class Narrow : public Cli, public testing::WithParamInterface<int> {};
 

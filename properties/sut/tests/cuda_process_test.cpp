@@ -5,20 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/abi/kernel_table.h"
 #include "properties/case/problem_gen.h"
 #include "properties/relate/outcome.h"
 #include "properties/sut/tests/fault.h"
 
 namespace assay {
 namespace {
-
-const assay_kernel &cuda_kernel(const std::string &name) {
-  const assay_plugin *plugin = assay_plugin_entry(ASSAY_ABI_MAJOR);
-  for (int i = 0; i < plugin->num_kernels; ++i)
-    if (plugin->kernels[i].name == name && plugin->kernels[i].target == ASSAY_TARGET_CUDA)
-      return plugin->kernels[i];
-  throw std::out_of_range(name);
-}
 
 Problem small_case() {
   Problem p = draw_problem(fuzz_limits(), Family::kPaged, 3);
@@ -28,7 +21,7 @@ Problem small_case() {
 
 /// The first time `corrupted`, then the kernel itself.
 CheckResult first_and_next(assay_status (*corrupted)(const void *), CheckResult &next) {
-  assay_kernel kernel = cuda_kernel("paged_attention_v1");
+  assay_kernel kernel = own_kernel("paged_attention_v1", ASSAY_TARGET_CUDA);
   static assay_status (*run)(const void *);
   const auto right = kernel.run;
   run = corrupted;
@@ -62,7 +55,7 @@ TEST(CudaProcess, LeavingIsAFindingAndTheNextCaseRuns) {
 }
 
 TEST(CudaProcess, TheOrderOfKeysIsAskedThere) {
-  const assay_kernel &kernel = cuda_kernel("paged_attention_v2");
+  const assay_kernel &kernel = own_kernel("paged_attention_v2", ASSAY_TARGET_CUDA);
   const auto sut = make_process_sut(kernel);
   const Outcome run = run_problem(small_case(), *sut);
   ASSERT_TRUE(run.ok()) << run.check.message;

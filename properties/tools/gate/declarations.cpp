@@ -36,11 +36,6 @@ const char *what_it_gives_up(const json &field) {
   return field.at("promise") ? "it promises less" : "its bounds get wider";
 }
 
-RedLine line(const char *id, const std::string &kernel, const std::string &text) {
-  return {
-      .id = id, .text = text, .kernel = kernel, .acceptable = true, .file = "", .reproduce = ""};
-}
-
 void compare(const json &fields, const std::string &kernel, const json &base, const json &head,
              Comparison &out) {
   for (const json &field : fields) {
@@ -48,14 +43,14 @@ void compare(const json &fields, const std::string &kernel, const json &base, co
     const auto before = base.find(name), after = head.find(name);
     if (before == base.end() || after == head.end()) {
       if (before != base.end())
-        out.red.push_back(line("declaration-wider", kernel, fmt::format("{} is gone", name)));
+        out.red.push_back(red_line("declaration-wider", kernel, fmt::format("{} is gone", name)));
       continue;
     }
     if (*before == *after) continue;
     const std::string change = fmt::format("{} {} -> {}", name, word_of(*before), word_of(*after));
     if (wider(field, *before, *after))
-      out.red.push_back(line("declaration-wider", kernel,
-                             fmt::format("{}: {}", change, what_it_gives_up(field))));
+      out.red.push_back(red_line("declaration-wider", kernel,
+                                 fmt::format("{}: {}", change, what_it_gives_up(field))));
     else
       out.notes.push_back(
           fmt::format("{}: {}: {}; judged by what base declares", kernel, change,
@@ -96,13 +91,14 @@ void compare_fields(const json &base, const json &head, RedLines &out) {
     if (before.contains(field)) lost = minus(lost, words(before.at(field).at("refused")));
     if (lost.empty()) continue;
     const std::string why = asked.value("reason", "");
-    out.push_back(line("envelope-narrower", name,
-                       fmt::format("refuses {} = {}, which base takes{}", field, listed(lost),
-                                   why.empty() ? "" : " (" + why + ")")));
+    out.push_back(red_line("envelope-narrower", name,
+                           fmt::format("refuses {} = {}, which base takes{}", field, listed(lost),
+                                       why.empty() ? "" : " (" + why + ")")));
   }
   if (const auto lost = minus(words(head.at("not_covered")), words(base.at("not_covered")));
       !lost.empty())
-    out.push_back(line("envelope-narrower", name, "no case of class any more: " + listed(lost)));
+    out.push_back(
+        red_line("envelope-narrower", name, "no case of class any more: " + listed(lost)));
 }
 
 /// Cases of the same draws that head refuses and base takes.
@@ -120,9 +116,9 @@ void compare_refusals(const json &base, const json &head, const std::string &ker
     more += std::max(here, 0);
   }
   if (more > 0)
-    out.push_back(line("envelope-narrower", kernel,
-                       fmt::format("refuses {} drawn cases more than base{}", more,
-                                   reason.empty() ? "" : " (" + reason + ")")));
+    out.push_back(red_line("envelope-narrower", kernel,
+                           fmt::format("refuses {} drawn cases more than base{}", more,
+                                       reason.empty() ? "" : " (" + reason + ")")));
 }
 
 } // namespace
@@ -139,11 +135,11 @@ Comparison compare_declarations(const json &base, const json &head, const std::s
   for (const auto &[name, kernel] : before) {
     const auto at = after.find(name);
     if (at == after.end()) {
-      out.red.push_back(line("kernel-gone", name, "is not there any more"));
+      out.red.push_back(red_line("kernel-gone", name, "is not there any more"));
       continue;
     }
     if (kernel.value("family", "") != at->second.value("family", ""))
-      out.red.push_back(line("declaration-wider", name, "is of another family"));
+      out.red.push_back(red_line("declaration-wider", name, "is of another family"));
     if (!kernel.contains("declaration") || !at->second.contains("declaration") ||
         !head.contains("fields"))
       out.notes.push_back(name +

@@ -144,12 +144,7 @@ RedLines kept_red_lines(const json &base, const json &head, std::vector<std::str
     if (before.count(key_of(t)) > 0)
       notes.push_back("on both revisions: " + text);
     else
-      out.push_back({.id = t.kernel.empty() ? "ledger" : "kept-finding",
-                     .text = text,
-                     .kernel = t.kernel,
-                     .acceptable = t.kernel.empty(),
-                     .file = "",
-                     .reproduce = ""});
+      out.push_back(red_line(t.kernel.empty() ? "ledger" : "kept-finding", t.kernel, text));
   }
   return out;
 }
@@ -165,12 +160,7 @@ RedLines proof_red_lines(const json &base, const json &head, std::vector<std::st
     if (before.count({gap.kernel, gap.property}) > 0)
       notes.push_back(fmt::format("not proved on either revision: {} {}", gap.kernel, text));
     else
-      out.push_back({.id = "not-proved",
-                     .text = text,
-                     .kernel = gap.kernel,
-                     .acceptable = true,
-                     .file = "",
-                     .reproduce = ""});
+      out.push_back(red_line("not-proved", gap.kernel, text));
   }
   return out;
 }

@@ -127,12 +127,7 @@ bool Gate::run(const JudgedChange &judged, const CheckOrder &order) {
     round.head = check(judged.revisions.head, limited, progress_);
   } catch (const GateError &e) {
     // Base's run of the same command gave one.
-    add({{.id = "no-report",
-          .text = e.what(),
-          .kernel = order.kernel,
-          .acceptable = false,
-          .file = "",
-          .reproduce = ""}});
+    add({red_line("no-report", order.kernel, e.what())});
     return false;
   }
   judge_round(judged, round);
@@ -237,12 +232,7 @@ void Gate::judge(JudgedChange &judged) {
     hold_declarations(judged);
   } catch (const GateError &e) {
     if (e.code != kFinding) throw;
-    return add({{.id = "refused",
-                 .text = e.what(),
-                 .kernel = "",
-                 .acceptable = false,
-                 .file = "",
-                 .reproduce = ""}});
+    return add({red_line("refused", "", e.what())});
   }
   document_["plan"] = {{"kind", "kernels"},
                        {"short_cases", short_cases(options_.budget)},
@@ -274,15 +264,10 @@ void Gate::summarise(const JudgedChange &judged) {
   for (const Round &round : rounds_)
     for (ErrorShift &shift : error_shifts(round.base, round.head)) {
       if (shift.grew)
-        add({{.id = "error-grew",
-              .text =
-                  fmt::format("error of {} over its bound grew {:.2f} times in the median of {} "
-                              "properties (p = {:.1e})",
-                              shift.output, shift.median, shift.more + shift.less, shift.p),
-              .kernel = shift.kernel,
-              .acceptable = true,
-              .file = "",
-              .reproduce = ""}});
+        add({red_line("error-grew", shift.kernel,
+                      fmt::format("error of {} over its bound grew {:.2f} times in the median of "
+                                  "{} properties (p = {:.1e})",
+                                  shift.output, shift.median, shift.more + shift.less, shift.p))});
       shifts_.push_back(std::move(shift));
     }
   if (!judged.revisions.base.plugin.empty())

@@ -33,10 +33,6 @@ Kept read(const std::string &text) {
   return out;
 }
 
-RedLine about(const char *id, const std::string &text) {
-  return {.id = id, .text = text, .kernel = "", .acceptable = true, .file = "", .reproduce = ""};
-}
-
 /// "a, b and 3 more".
 std::string listed(const std::vector<std::string> &paths) {
   constexpr size_t kMax = 3;
@@ -57,9 +53,11 @@ void guard_findings(const ChangeText &change, RedLines &out) {
   for (const Change &c : change.changes) {
     if (change.room(c.path) != Room::kKept) continue;
     if (c.how == How::kDeleted)
-      out.push_back(about("finding-deleted", fmt::format("{}: kept finding deleted", c.path)));
+      out.push_back(
+          red_line("finding-deleted", "", fmt::format("{}: kept finding deleted", c.path)));
     else if (c.how == How::kChanged && weaker_finding(change.base(c.path), change.head(c.path)))
-      out.push_back(about("finding-weakened", fmt::format("{}: kept finding weakened", c.path)));
+      out.push_back(
+          red_line("finding-weakened", "", fmt::format("{}: kept finding weakened", c.path)));
   }
 }
 
@@ -68,14 +66,14 @@ void guard_mutants(const ChangeText &change, RedLines &out) {
   for (const Change &c : change.changes) {
     if (change.room(c.path) != Room::kMutant) continue;
     if (c.how == How::kDeleted)
-      out.push_back(about("mutant-deleted", fmt::format("{}: mutant deleted", c.path)));
+      out.push_back(red_line("mutant-deleted", "", fmt::format("{}: mutant deleted", c.path)));
     else if (c.how == How::kChanged)
       changed.push_back(c.path);
   }
   // A mutant is a change of a kernel's text: it may have to follow, and may come to change nothing.
   if (!changed.empty() && touches(change, Room::kKernel))
-    out.push_back(
-        about("mutant-changed", fmt::format("{}: changed beside a kernel", listed(changed))));
+    out.push_back(red_line("mutant-changed", "",
+                           fmt::format("{}: changed beside a kernel", listed(changed))));
 }
 
 void guard_kernels(const ChangeText &change, RedLines &out) {
@@ -83,7 +81,7 @@ void guard_kernels(const ChangeText &change, RedLines &out) {
     if (c.how == How::kDeleted || change.room(c.path) != Room::kKernel) continue;
     for (const std::string &line : change.added(c.path))
       if (const std::string why = special_case(line); !why.empty()) {
-        out.push_back(about("special-case", fmt::format("{}: {}: {}", c.path, why, line)));
+        out.push_back(red_line("special-case", "", fmt::format("{}: {}: {}", c.path, why, line)));
         break;
       }
   }
@@ -119,8 +117,8 @@ RedLines guarded(const ChangeText &change) {
   RedLines out;
   const std::vector<std::string> judge = paths_of(change, Room::kJudge);
   if (!judge.empty() && touches(change, Room::kKernel))
-    out.push_back(about("judge-changed",
-                        fmt::format("what judges changes beside a kernel: {}", listed(judge))));
+    out.push_back(red_line("judge-changed", "",
+                           fmt::format("what judges changes beside a kernel: {}", listed(judge))));
   guard_findings(change, out);
   guard_mutants(change, out);
   guard_kernels(change, out);

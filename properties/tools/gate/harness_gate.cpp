@@ -22,22 +22,11 @@ process::Ended assay(const std::string &program, std::vector<std::string> words,
   // Where the program lies: `check` looks for ./findings.
   return process::run({.words = words,
                        .folder = std::filesystem::path(program).parent_path().string(),
-                       .environment = {},
-                       .log = "",
                        .seconds = seconds,
                        .waiting = gate.progress().waiting});
 }
 
 double left(const Gate &gate) { return gate.options().budget - gate.seconds(); }
-
-RedLine red(const std::string &text) {
-  return {.id = "harness",
-          .text = text,
-          .kernel = "",
-          .acceptable = false,
-          .file = "",
-          .reproduce = ""};
-}
 
 enum class Fate { kSeen, kLives, kUnknown };
 
@@ -67,8 +56,9 @@ void judge_right_kernels(const std::string &program, Gate &gate) {
   if (ended.code == 124)
     gate.harness_failed("assay check of head did not end within the budget");
   else if (!ended.ok())
-    gate.add({red(fmt::format("assay check of head ended with {}: {}", ended.code,
-                              process::last_line(ended.out + ended.err)))});
+    gate.add({red_line("harness", "",
+                       fmt::format("assay check of head ended with {}: {}", ended.code,
+                                   process::last_line(ended.out + ended.err)))});
 }
 
 void judge_mutants(const std::vector<std::string> &mutants, const std::string &program,
@@ -80,7 +70,8 @@ void judge_mutants(const std::vector<std::string> &mutants, const std::string &p
     ++ran;
     const Fate fate = fate_of(mutant, program, gate);
     if (fate == Fate::kLives && fate_of(mutant, program_of_base(), gate) == Fate::kSeen)
-      gate.add({red(fmt::format("mutant {} lives, which base's draws notice", mutant))});
+      gate.add({red_line("harness", "",
+                         fmt::format("mutant {} lives, which base's draws notice", mutant))});
     seen += fate == Fate::kSeen;
     equal += fate == Fate::kLives;
     unknown += fate == Fate::kUnknown;

@@ -70,27 +70,9 @@ void build_base(const Gate &gate, const Worktree &tree, bool mutants) {
 Revision revision_of(const Gate &gate, const std::string &name, const std::string &tree) {
   return {.name = name,
           .program = program_of(tree, gate.options().target),
-          .plugin = "",
-          .worker = "",
-          .declaration = "",
           .target = gate.options().target,
-          .findings = "",
-          .folder = "",
           .program_shown = program_of(".", gate.options().target).substr(2),
-          .plugin_shown = "",
-          .worker_shown = "",
-          .kept_reports = "",
-          .own_library = tree + "/build/" + gate.options().target + "/libassay.so",
-          .build = nullptr};
-}
-
-RedLine red_build(const std::string &text) {
-  return {.id = "does-not-build",
-          .text = text,
-          .kernel = "",
-          .acceptable = false,
-          .file = "",
-          .reproduce = ""};
+          .own_library = tree + "/build/" + gate.options().target + "/libassay.so"};
 }
 
 /// Head's kernels in base's tree.
@@ -119,7 +101,7 @@ void judge_kernels(const Proposal &proposal, const ChangeText &text, JudgedChang
     build_assay(gate, "head's kernels in base's tree", head, false);
   } catch (const GateError &e) {
     gate.add(std::move(judged.red));
-    return gate.add({red_build(e.what())});
+    return gate.add({red_line("does-not-build", "", e.what())});
   }
   gate.add_figures(compare_figures(text.base(kFigures), text.head(kFigures)));
   gate.judge(judged);
@@ -135,7 +117,7 @@ void judge_harness(const Proposal &proposal, JudgedChange &judged, Gate &gate) {
   try {
     build_assay(gate, "head", head, true);
   } catch (const GateError &e) {
-    return gate.add({red_build(e.what())});
+    return gate.add({red_line("does-not-build", "", e.what())});
   }
   std::optional<Worktree> base; // only where a mutant lives
   const auto program_of_base = [&] {

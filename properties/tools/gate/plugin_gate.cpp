@@ -23,16 +23,11 @@ Revision revision_of(const Gate &gate, const std::string &name, const Project &p
           .program = gate.options().program,
           .plugin = library ? tree + "/" + project.library : "",
           .worker = library ? "" : worker,
-          .declaration = "",
           .target = gate.options().target,
           .findings = kept,
-          .folder = "",
           .program_shown = "assay",
           .plugin_shown = project.library,
-          .worker_shown = project.worker,
-          .kept_reports = "",
-          .own_library = "",
-          .build = nullptr};
+          .worker_shown = project.worker};
 }
 
 /// Another assay may judge otherwise: its file's size and time.
@@ -112,12 +107,7 @@ void gate_plugin(const Proposal &proposal, Gate &gate) {
     build_plugin(gate, of_head, head, judged.revisions.head);
   } catch (const GateError &e) {
     gate.add(std::move(judged.red));
-    return gate.add({{.id = "does-not-build",
-                      .text = e.what(),
-                      .kernel = "",
-                      .acceptable = false,
-                      .file = "",
-                      .reproduce = ""}});
+    return gate.add({red_line("does-not-build", "", e.what())});
   }
   gate.judge(judged);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/tools/gate/red_line.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 namespace assay::gate {
@@ -36,13 +34,26 @@ const std::vector<LineId> &line_ids() {
   return kIds;
 }
 
+static const LineId *find_id(const std::string &id) {
+  for (const LineId &known : line_ids())
+    if (known.id == id) return &known;
+  return nullptr;
+}
+
+RedLine red_line(const std::string &id, const std::string &kernel, const std::string &text) {
+  const LineId *known = find_id(id);
+  return {.id = id,
+          .text = text,
+          .kernel = kernel,
+          .acceptable = known != nullptr && known->acceptable};
+}
+
 std::string why_not_accepted(const std::string &id) {
-  const auto &ids = line_ids();
-  const auto at = std::find_if(ids.begin(), ids.end(), [&](const LineId &i) { return i.id == id; });
-  if (at != ids.end() && at->acceptable) return "";
-  if (at != ids.end()) return "no person can let that pass: it is mended, or does not go in";
+  const LineId *known = find_id(id);
+  if (known != nullptr && known->acceptable) return "";
+  if (known != nullptr) return "no person can let that pass: it is mended, or does not go in";
   std::string all;
-  for (const LineId &i : ids)
+  for (const LineId &i : line_ids())
     if (i.acceptable) all += (all.empty() ? "" : ", ") + i.id;
   return fmt::format("no red line has this id; those that a person may accept: {}", all);
 }

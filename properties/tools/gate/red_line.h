@@ -13,7 +13,7 @@ struct RedLine {
   std::string kernel; ///< empty: none in particular
   /// A person may let it pass; never so what a kernel does wrong.
   bool acceptable = true;
-  std::string file, reproduce; ///< file of a case that shows it; may be empty
+  std::string file = {}, reproduce = {}; ///< file of a case that shows it; may be empty
 };
 
 using RedLines = std::vector<RedLine>;
@@ -24,6 +24,9 @@ struct LineId {
   bool acceptable;
 };
 const std::vector<LineId> &line_ids();
+
+/// Of one of these ids, without a file.
+RedLine red_line(const std::string &id, const std::string &kernel, const std::string &text);
 
 /// Empty, or why --accept may not name this.
 std::string why_not_accepted(const std::string &id);

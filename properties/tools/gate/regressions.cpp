@@ -63,15 +63,6 @@ void mark_grown(std::vector<ErrorShift> &shifts) {
     by_p[i]->grew = by_p[i]->median > kFloor;
 }
 
-RedLine red(const std::string &kernel, const std::string &text) {
-  return {.id = "figures",
-          .text = text,
-          .kernel = kernel,
-          .acceptable = true,
-          .file = "",
-          .reproduce = ""};
-}
-
 struct Row {
   int threads = 0, registers = 0, stack = 0, shared = 0;
 };
@@ -195,8 +186,8 @@ Figures judge_counters(const std::vector<CounterShift> &shifts) {
     line += (line.empty() ? s.kernel + " on the executor: " : ", ") + change;
     if (kDear.count(s.counter) == 0 || head <= base * kGrowth) continue;
     out.red.push_back(
-        red(s.kernel, fmt::format("{} ({} -> {}) over the same draws", change, s.base, s.head)));
-    out.red.back().id = "counters-grew";
+        red_line("counters-grew", s.kernel,
+                 fmt::format("{} ({} -> {}) over the same draws", change, s.base, s.head)));
   }
   for (auto &[kernel, line] : lines)
     out.notes.push_back(std::move(line));
@@ -211,7 +202,8 @@ Figures compare_size(const std::string &base, const std::string &head) {
   const auto after = static_cast<double>(std::filesystem::file_size(head, ec));
   if (ec) return {};
   const std::string text = fmt::format("size {:.0f} -> {:.0f} bytes", before, after);
-  if (after > before * kGrowth && after > before + kBytes) return {{red("", text)}, {}};
+  if (after > before * kGrowth && after > before + kBytes)
+    return {{red_line("figures", "", text)}, {}};
   return before == after ? Figures{} : Figures{{}, {text}};
 }
 
@@ -225,12 +217,14 @@ Figures compare_figures(const std::string &base_csv, const std::string &head_csv
     const Row &old = at->second;
     changed += row.registers != old.registers || row.shared != old.shared || row.stack != old.stack;
     if (row.stack > old.stack)
-      out.red.push_back(red("", fmt::format("{}: stack {} -> {}", name, old.stack, row.stack)));
+      out.red.push_back(
+          red_line("figures", "", fmt::format("{}: stack {} -> {}", name, old.stack, row.stack)));
     else if (blocks_of(row) < blocks_of(old))
       out.red.push_back(
-          red("", fmt::format("{}: blocks on an SM {} -> {} (registers {} -> {}, shared {} -> {})",
-                              name, blocks_of(old), blocks_of(row), old.registers, row.registers,
-                              old.shared, row.shared)));
+          red_line("figures", "",
+                   fmt::format("{}: blocks on an SM {} -> {} (registers {} -> {}, shared {} -> {})",
+                               name, blocks_of(old), blocks_of(row), old.registers, row.registers,
+                               old.shared, row.shared)));
   }
   if (changed > 0)
     out.notes.push_back(fmt::format("registers or shared memory of {} of {} kernels changed",

@@ -47,17 +47,8 @@ void gate_libraries(const Options &options, Gate &gate) {
   judged.revisions.base = {.name = "base",
                            .program = options.program,
                            .plugin = fs::absolute(options.base_plugin).string(),
-                           .worker = "",
-                           .declaration = "",
                            .target = options.target,
-                           .findings = "",
-                           .folder = "",
-                           .program_shown = "assay",
-                           .plugin_shown = "",
-                           .worker_shown = "",
-                           .kept_reports = "",
-                           .own_library = "",
-                           .build = nullptr};
+                           .program_shown = "assay"};
   judged.revisions.head = judged.revisions.base;
   judged.revisions.head.name = "head";
   judged.revisions.head.plugin = fs::absolute(options.head_plugin).string();
@@ -135,11 +126,8 @@ std::vector<AddedCase> added_cases(const ChangeText &text) {
 void build(const Gate &gate, const std::string &what, const std::vector<std::string> &words,
            const std::string &folder, const std::string &log) {
   gate.progress().step(what);
-  const process::Ended ended = process::run({.words = words,
-                                             .folder = folder,
-                                             .environment = {},
-                                             .log = log,
-                                             .waiting = gate.progress().waiting});
+  const process::Ended ended = process::run(
+      {.words = words, .folder = folder, .log = log, .waiting = gate.progress().waiting});
   if (ended.ok()) return;
   std::string why = process::last_line(ended.err);
   for (const std::string *text : {&ended.out, &ended.err})

@@ -45,7 +45,6 @@ process::Ended start(const Revision &revision, const std::vector<std::string> &w
   // In its own folder: `check` replays and writes ./findings.
   return process::run({.words = words,
                        .folder = revision.folder,
-                       .environment = {},
                        .log = revision.folder + "/log",
                        .seconds = seconds,
                        .waiting = progress.waiting});

@@ -19,24 +19,24 @@ struct Progress {
 };
 
 struct Revision {
-  std::string name;        ///< "base" or "head"
-  std::string program;     ///< the assay that judges
-  std::string plugin;      ///< the library with the kernels; empty: the program's own
-  std::string worker;      ///< in its place, the command that serves them
-  std::string declaration; ///< file that kernels are held to; empty: what they declare
+  std::string name = {};        ///< "base" or "head"
+  std::string program = {};     ///< the assay that judges
+  std::string plugin = {};      ///< the library with the kernels; empty: the program's own
+  std::string worker = {};      ///< in its place, the command that serves them
+  std::string declaration = {}; ///< file that kernels are held to; empty: what they declare
   std::string target = "simt";
-  std::string findings; ///< folder of kept findings; empty: the program's own
-  std::string folder;   ///< for what is written; there already
+  std::string findings = {}; ///< folder of kept findings; empty: the program's own
+  std::string folder = {};   ///< for what is written; there already
   /// As reproduce lines name them, where trees are gone in the end; empty: as they are.
-  std::string program_shown, plugin_shown, worker_shown;
+  std::string program_shown = {}, plugin_shown = {}, worker_shown = {};
   /// Where reports of a commit are kept for the next gate, which asks the same of it; empty:
   /// nowhere. Only those without findings are, as cases lie in folders that go.
-  std::string kept_reports;
+  std::string kept_reports = {};
   /// The kernels of a revision whose program has them, as a library that is timed beside another's.
-  std::string own_library;
+  std::string own_library = {};
   /// Makes program and library; called before either is used, again and again. Empty: they are
   /// there.
-  std::function<void()> build;
+  std::function<void()> build = nullptr;
 
   bool has_own_kernels() const { return plugin.empty() && worker.empty(); }
   const std::string &library() const { return plugin.empty() ? own_library : plugin; }

@@ -36,7 +36,6 @@ json run_bench(const RevisionPair &revisions, const Revision &head,
   words.insert(words.end(), kernels.begin(), kernels.end());
   ended = process::run({.words = words,
                         .folder = revisions.base.folder,
-                        .environment = {},
                         .log = revisions.base.folder + "/log",
                         .seconds = kPatience,
                         .waiting = progress.waiting});
@@ -78,15 +77,6 @@ void add(Tally &tally, const json &duel) {
                   duel.at("head_us").get<double>(), 100 * (ratio - 1));
 }
 
-RedLine red(const char *id, const std::string &kernel, std::string text) {
-  return {.id = id,
-          .text = std::move(text),
-          .kernel = kernel,
-          .acceptable = std::string(id) != "timed-outputs",
-          .file = "",
-          .reproduce = ""};
-}
-
 } // namespace
 
 json measure_speed(const RevisionPair &revisions, const std::vector<std::string> &kernels,
@@ -111,17 +101,18 @@ Figures judge_speed(const json &document) {
   Figures out;
   for (const auto &[kernel, s] : kernels) {
     if (s.wrong > 0)
-      out.red.push_back(red("timed-outputs", kernel,
-                            fmt::format("wrong, or not the same while it is timed, in {} of {} "
-                                        "cells, first {}",
-                                        s.wrong, s.timed, s.wrong_cell)));
+      out.red.push_back(
+          red_line("timed-outputs", kernel,
+                   fmt::format("wrong, or not the same while it is timed, in {} of {} "
+                               "cells, first {}",
+                               s.wrong, s.timed, s.wrong_cell)));
     if (!s.refused.empty())
       out.red.push_back(
-          red("envelope-narrower", kernel, "refuses a cell that base takes: " + s.refused));
+          red_line("envelope-narrower", kernel, "refuses a cell that base takes: " + s.refused));
     if (s.slower > 0)
       out.red.push_back(
-          red("slower", kernel,
-              fmt::format("in {} of {} cells, most in {}", s.slower, s.timed, s.worst)));
+          red_line("slower", kernel,
+                   fmt::format("in {} of {} cells, most in {}", s.slower, s.timed, s.worst)));
     if (s.timed > 0)
       out.notes.push_back(
           fmt::format("{} on the device: {} of {} cells slower, {} faster, {} inconclusive", kernel,
@@ -142,12 +133,7 @@ void Gate::race(const JudgedChange &judged) {
     document_["speed"] = measured;
   } catch (const GateError &e) {
     if (e.code != kFinding) return harness_failed(e.what());
-    add({{.id = "no-report",
-          .text = e.what(),
-          .kernel = "",
-          .acceptable = false,
-          .file = "",
-          .reproduce = ""}});
+    add({red_line("no-report", "", e.what())});
   }
 }
 

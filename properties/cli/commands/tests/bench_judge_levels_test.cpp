@@ -18,17 +18,6 @@ namespace {
 
 using namespace bench;
 
-Memory host_memory() {
-  Memory memory;
-  memory.read = [](void *to, const void *from, size_t row, size_t pitch, size_t rows) {
-    for (size_t i = 0; i < rows; ++i)
-      std::memcpy(static_cast<char *>(to) + i * row, static_cast<const char *>(from) + i * pitch,
-                  row);
-  };
-  memory.fill = [](void *at, unsigned char value, size_t bytes) { std::memset(at, value, bytes); };
-  return memory;
-}
-
 Judge judge() { return bench_judge(*assay_plugin_entry(ASSAY_ABI_MAJOR)); }
 
 /// bf16 in +-[1, 2) by 2^-6, times a power of two that `exponent` has the bits of; two of them are

@@ -94,16 +94,7 @@ public:
       call.params.workspace = workspace_.data();
       call.params.workspace_bytes = bytes;
     }
-    bench::Memory memory;
-    memory.read = [](void *to, const void *from, size_t row, size_t pitch, size_t rows) {
-      for (size_t i = 0; i < rows; ++i)
-        std::memcpy(static_cast<char *>(to) + i * row, static_cast<const char *>(from) + i * pitch,
-                    row);
-    };
-    memory.fill = [](void *at, unsigned char value, size_t bytes) {
-      std::memset(at, value, bytes);
-    };
-    return verify_call(call, memory, bench_judge(*assay_plugin_entry(ASSAY_ABI_MAJOR)));
+    return verify_call(call, host_memory(), bench_judge(*assay_plugin_entry(ASSAY_ABI_MAJOR)));
   }
 
   uint16_t *o() { return o_.data() + kBandBytes / 2; }

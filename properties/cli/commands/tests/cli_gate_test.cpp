@@ -90,8 +90,7 @@ TEST_F(CliGate, AcceptsOnlyWhatAPersonMayAccept) {
   expect_error(accept("new-finding"), kExitUsage, "--accept new-finding: no person can let that");
   EXPECT_EQ(accept("slower").err.find("--accept"), std::string::npos);
   // The table for people says the same.
-  std::ifstream in(ASSAY_GATE_PAGE);
-  const std::string page(std::istreambuf_iterator<char>(in), {});
+  const std::string page = read_text(ASSAY_GATE_PAGE);
   for (const gate::LineId &id : gate::line_ids()) {
     const size_t at = page.find("`" + id.id + "`");
     ASSERT_NE(at, page.npos) << id.id;

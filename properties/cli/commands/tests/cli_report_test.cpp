@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How `check` reports findings: at once, by mistake, and in files of four formats.
-#include <iterator>
 #include <regex>
 
 #include "properties/tests/cli_fixture.h"
@@ -26,8 +25,7 @@ TEST_F(Cli, AReportSaysWhatWasCheckedByWhatAndWhere) {
   EXPECT_NE(j["machine"], "");
   EXPECT_TRUE(j["kernels"][0]["declaration"].contains("tile_tokens"));
   for (const char *page : {"run.html", "run.md"}) {
-    std::ifstream in(path(page));
-    const std::string text(std::istreambuf_iterator<char>(in), {});
+    const std::string text = read_text(path(page));
     EXPECT_NE(text.find(id), text.npos) << page;
   }
   EXPECT_NE(out.find(id), out.npos) << out;
@@ -50,10 +48,7 @@ protected:
     args.insert(args.end(), more.begin(), more.end());
     return program(one_kernel(wrong_), args);
   }
-  std::string read(const std::string &name) const {
-    std::ifstream in(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string read(const std::string &name) const { return read_text(path(name)); }
   assay_kernel wrong_ = reference::kernel("reference_merge_state");
 };
 

@@ -7,14 +7,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <thread>
 
-#include <gtest/gtest.h>
-
+#include "properties/tests/own_folder.h"
 #include "properties/tools/campaign/campaign.h"
 #include "properties/tools/campaign/error.h"
 #include "properties/tools/campaign/fuzz_log.h"
@@ -25,7 +21,6 @@
 namespace assay::campaign {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// Writes an input into the first folder it is given, as a fuzzer does, and counts.
@@ -68,27 +63,19 @@ done
 echo '{"complete":true,"cases":50,"groups":[],"runs":[{"kernel":"k","property":"p","classes":{"c'$((seed % 7))'":2}}]}' > "$report"
 )sh";
 
-class Campaign : public testing::Test {
+class Campaign : public InOwnFolder {
 protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() / ("assay-campaign-" + std::to_string(getpid()));
-    fs::remove_all(root_);
-    fs::create_directories(root_ / "fuzzers");
+    InOwnFolder::SetUp();
+    fs::create_directories(folder_ / "fuzzers");
     options_.program = script("assay", kAssay);
-    options_.dir = (root_ / "dir").string();
-    options_.fuzzers = {(root_ / "fuzzers").string()};
+    options_.dir = (folder_ / "dir").string();
+    options_.fuzzers = {(folder_ / "fuzzers").string()};
     options_.seconds = 2;
     options_.slice = 1;
     options_.jobs = 2;
   }
-  void TearDown() override { fs::remove_all(root_); }
 
-  std::string script(const std::string &name, const std::string &text) {
-    const fs::path path = root_ / name;
-    std::ofstream(path) << text;
-    fs::permissions(path, fs::perms::owner_all);
-    return path.string();
-  }
   json run() {
     const std::atomic<bool> never{false};
     return run_campaign(
@@ -96,17 +83,13 @@ protected:
         {.status = nullptr, .say = [this](const std::string &line) { said_ += line + "\n"; }},
         never);
   }
-  std::string page_text() const {
-    std::ifstream in(root_ / "dir/report.html");
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string page_text() const { return read_text(folder_ / "dir/report.html"); }
   static json task(const json &report, const std::string &name) {
     for (const json &t : report.at("tasks"))
       if (t.at("name") == name) return t;
     return {};
   }
 
-  fs::path root_;
   Options options_;
   std::string said_;
 };
@@ -129,16 +112,16 @@ TEST_F(Campaign, RunsEveryTaskAndWritesAReport) {
   const json check = task(report, "check");
   EXPECT_GE(check.at("first_seed").get<uint64_t>(), options_.seed);
   EXPECT_GT(check.at("last_seed"), check.at("first_seed"));
-  EXPECT_EQ(json::parse(std::ifstream(root_ / "dir/report.json")), report);
+  EXPECT_EQ(json::parse(std::ifstream(folder_ / "dir/report.json")), report);
   const std::string html = page_text();
   EXPECT_NE(html.find("nothing found"), html.npos);
   EXPECT_NE(html.find("<polyline"), html.npos);
   EXPECT_NE(html.find("check drew cases for assay's own kernels with seeds from "), html.npos);
   EXPECT_NE(html.find(": k. Fuzz targets, of assay's own code: fuzz_a, fuzz_b."), html.npos);
   // Pruned: the stand-in keeps one.
-  EXPECT_EQ(
-      std::distance(fs::directory_iterator(root_ / "dir/corpus/fuzz_a"), fs::directory_iterator{}),
-      1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "dir/corpus/fuzz_a"),
+                          fs::directory_iterator{}),
+            1);
 }
 
 // The page of a plugin's campaign tells what it is for.
@@ -206,7 +189,7 @@ TEST_F(Campaign, ACutLineIsCutOffAndANonsenseLineIsAnError) {
 }
 
 TEST_F(Campaign, AnInterruptedExchangeOfACorpusIsPutRight) {
-  const fs::path corpus = root_ / "dir/corpus/fuzz_a";
+  const fs::path corpus = folder_ / "dir/corpus/fuzz_a";
   fs::create_directories(corpus.string() + ".old");
   std::ofstream(corpus.string() + ".old/one") << "x";
   fs::create_directories(corpus.string() + ".pruned");
@@ -217,8 +200,8 @@ TEST_F(Campaign, AnInterruptedExchangeOfACorpusIsPutRight) {
 
 /// Counts the lines of a journal that another process writes.
 static size_t lines_in(const fs::path &journal) {
-  std::ifstream in(journal);
-  return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
+  const std::string text = read_text(journal);
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 /// Counts the inputs of a corpus; a session that is killed early has made no folder for them.
@@ -242,7 +225,7 @@ TEST_F(Campaign, NothingIsLostWhenItIsKilled) {
     // The first line begins the session, the next ones begin slices. The file is counted by hand:
     // a Journal has one process at a time.
     const size_t before_kill = lines + static_cast<size_t>(kill_number % 3);
-    while (lines_in(root_ / "dir/journal.jsonl") <= before_kill)
+    while (lines_in(folder_ / "dir/journal.jsonl") <= before_kill)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::this_thread::sleep_for(std::chrono::milliseconds(37 * kill_number)); // any moment
     kill(pid, SIGKILL);
@@ -250,7 +233,7 @@ TEST_F(Campaign, NothingIsLostWhenItIsKilled) {
     waitpid(pid, &status, 0);
     std::this_thread::sleep_for(std::chrono::milliseconds(100)); // what it had started ends with it
     const size_t now = Journal(options_.dir).lines().size();
-    const size_t files = inputs_in(root_ / "dir/corpus/fuzz_a");
+    const size_t files = inputs_in(folder_ / "dir/corpus/fuzz_a");
     EXPECT_GT(now, lines) << kill_number;
     EXPECT_GE(files, inputs) << kill_number;
     lines = now;

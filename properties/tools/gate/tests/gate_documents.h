@@ -9,7 +9,7 @@
 
 namespace assay::gate {
 
-inline json red_line(const std::string &id, const std::string &kernel, bool acceptable) {
+inline json line_json(const std::string &id, const std::string &kernel, bool acceptable) {
   return {
       {"id", id},
       {"text", report::kHostile},
@@ -63,10 +63,10 @@ inline json document() {
           {"head", {{"name", "working tree"}, {"commit", ""}}},
           {"plan", {{"kind", "kernels"}}},
           {"red",
-           {red_line("judge-changed", "", true), red_line("judge-changed", "", true),
-            red_line("new-finding", "k<1>", false), red_line("new-finding", "k<1>", false),
-            red_line("error-grew", "k<1>", true)}},
-          {"accepted", json::array({red_line("figures", "plain_kernel", true)})},
+           {line_json("judge-changed", "", true), line_json("judge-changed", "", true),
+            line_json("new-finding", "k<1>", false), line_json("new-finding", "k<1>", false),
+            line_json("error-grew", "k<1>", true)}},
+          {"accepted", json::array({line_json("figures", "plain_kernel", true)})},
           {"findings",
            {classed("new", true), classed("known", false), classed("fixed", false),
             classed("flaky", true)}},

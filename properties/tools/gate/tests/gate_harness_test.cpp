@@ -1,35 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A change of the harness, with scripts in place of the programs: what they say of mutants decides.
-#include <filesystem>
-#include <fstream>
-
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "properties/tests/own_folder.h"
 #include "properties/tools/gate/harness_gate.h"
 
 namespace assay::gate {
 namespace {
 
-namespace fs = std::filesystem;
-
-class GateHarness : public testing::Test {
+class GateHarness : public InOwnFolder {
 protected:
-  void SetUp() override {
-    const auto *test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("assay_harness_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   /// Leaves with 4 for the mutants it does not notice, and with `check` for that command.
   std::string program(const char *name, const std::string &blind_to, int check = 0) const {
-    const fs::path path = folder_ / name;
-    std::ofstream(path) << "#!/bin/sh\n[ \"$1\" = check ] && exit " << check << "\ncase \"$4\" in "
-                        << blind_to << ") exit 4 ;; esac\nexit 0\n";
-    fs::permissions(path, fs::perms::owner_all);
-    return path.string();
+    return script(name, "#!/bin/sh\n[ \"$1\" = check ] && exit " + std::to_string(check) +
+                            "\ncase \"$4\" in " + blind_to + ") exit 4 ;; esac\nexit 0\n");
   }
   json judge(const std::string &head, const std::string &base, double budget = 60) {
     Options options;
@@ -46,7 +30,6 @@ protected:
     return gate.document();
   }
 
-  fs::path folder_;
   int asked_ = 0;
 };
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate on repositories made up for it: a plugin of one kernel, built by one g++ line, and what
 // a change does to it.
+#include <chrono>
+#include <thread>
+
 #include <nlohmann/json.hpp>
 
 #include "properties/tools/gate/error.h"
+#include "properties/tools/gate/git.h"
 #include "properties/tools/gate/reports.h"
 #include "properties/tools/gate/tests/gate_repository.h"
 
@@ -31,7 +35,7 @@ TEST_F(GateRepository, ARightRefactoringPasses) {
   EXPECT_EQ(verdict_word(document), "PASS");
   // Neither trees nor branches are left behind, and the change lies there as it was.
   EXPECT_FALSE(fs::exists(repo() / "build/gate/head"));
-  EXPECT_NE(read(repo() / "merge.cpp").find("wb + wa"), std::string::npos);
+  EXPECT_NE(read_text(repo() / "merge.cpp").find("wb + wa"), std::string::npos);
 }
 
 TEST_F(GateRepository, AWrongKernelIsBlockedWithACaseAndAgainOnARerun) {
@@ -131,7 +135,7 @@ TEST_F(GateRepository, WhatDoesNotBuildOrDiesIsRed) {
 }
 
 TEST_F(GateRepository, KernelsOfTheFileAloneAreJudgedAndTouched) {
-  std::string project = read(repo() / "assay.toml");
+  std::string project = read_text(repo() / "assay.toml");
   write("assay.toml",
         project + "kernels = [\"tiny_merge\"]\n[kernels]\ntiny_merge = \"merge.cpp\"\n");
   commit("which");
@@ -192,6 +196,58 @@ TEST_F(GateRepository, ReportsHoldHostileText) {
   const json log = json::parse(sarif(document));
   EXPECT_EQ(log.at("runs").at(0).at("results").size(), 1u);
   EXPECT_NE(screen(document).find("--accept judge-changed"), std::string::npos);
+}
+
+// The files of a working tree as the gate sees them.
+using GateGit = GateRepository;
+
+TEST_F(GateGit, AnEditOfEqualLengthInTheSecondOfTheCommitIsSeen) {
+  const auto second = [] {
+    return std::chrono::floor<std::chrono::seconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+  };
+  std::chrono::seconds began;
+  for (int i = 0; i == 0 || second() != began; ++i) { // git compares whole seconds
+    write("merge.cpp", "a + b\n" + std::to_string(i));
+    began = second();
+    commit("base");
+    write("merge.cpp", "b + a\n" + std::to_string(i));
+  }
+  std::this_thread::sleep_until(
+      std::chrono::system_clock::time_point(began + std::chrono::milliseconds(1050)));
+  const Repository repository(repo().string());
+  const std::vector<Change> changes =
+      repository.changes("HEAD", repository.commit_of_working_tree());
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].path, "merge.cpp");
+}
+
+// Reports of base that the next gate takes instead of running base again.
+using GateKeptReports = GateRepository;
+
+TEST_F(GateKeptReports, AreThoseOfBaseWithoutFindings) {
+  const fs::path kept = repo() / "build/gate/reports", run = repo() / "build/gate/base-run";
+  edit("const float sum = wa + wb;", "const float sum = wb + wa;");
+  const json first = gate();
+  EXPECT_TRUE(fs::exists(run / "1-tiny_merge.json"));
+  const json second = gate();
+  EXPECT_FALSE(fs::exists(run / "1-tiny_merge.json"));
+  EXPECT_EQ(second.at("exit"), kPass);
+  EXPECT_EQ(second.at("kernels"), first.at("kernels"));
+  // A report that an interruption cut short is none.
+  for (const fs::directory_entry &file : fs::recursive_directory_iterator(kept))
+    if (file.is_regular_file()) std::ofstream(file.path()) << "{\"complete\"";
+  EXPECT_EQ(gate().at("kernels"), first.at("kernels"));
+  EXPECT_TRUE(fs::exists(run / "1-tiny_merge.json"));
+  // Another base: nothing is taken from the one before.
+  edit("const float sum = wb + wa;", "const float sum = wa + wb * 1.0001f;");
+  commit("wrong from the start");
+  edit("const float top = std::max(a.lse, b.lse);",
+       "const float top = a.lse > b.lse ? a.lse : b.lse;");
+  for (int i = 0; i < 2; ++i) { // and what found something is not kept
+    EXPECT_EQ(gate().at("findings").at(0).at("state"), "known");
+    EXPECT_TRUE(fs::exists(run / "1-tiny_merge.json"));
+  }
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "properties/cli/plugins/declaration_file.h"
+#include "properties/tests/own_folder.h"
 #include "properties/tools/gate/declarations.h"
 #include "properties/tools/gate/error.h"
 #include "properties/tools/gate/findings.h"
@@ -292,15 +293,11 @@ TEST(IncludeGraph, FollowsHeadersToTheirSources) {
 }
 
 TEST(IncludeGraph, TellsOurKernelsApart) {
-  namespace fs = std::filesystem;
   const fs::path root = ASSAY_SOURCE_FOLDER;
   std::vector<std::string> paths;
   for (const auto &entry : fs::recursive_directory_iterator(root / "kernels"))
     if (entry.is_regular_file()) paths.push_back(entry.path().lexically_relative(root).string());
-  const auto read = [&](const std::string &path) {
-    std::ifstream in(root / path);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
+  const auto read = [&](const std::string &path) { return read_text(root / path); };
   const auto files = own_kernel_files(IncludeGraph(paths, read), read);
   EXPECT_EQ(files.size(), 9u);
   const auto touched = [&](const std::string &path) {
