@@ -111,11 +111,11 @@ def test_an_option_changes_its_own_field(seen, name, options, changes):
     tensors = {n: x.data_ptr() for n, x in {**options, "o": out}.items() if isinstance(x, torch.Tensor)}
     strides = dict(q_stride_batch=0, o_stride_batch=0, q_stride_token=384, o_stride_token=384) if options is RAGGED else {}
     if held["plan"]:
-        assert (held["workspace"] - held["plan"], held["workspace_bytes"] > 0) == (held["plan_bytes"], True) and held["plan_bytes"] % 256 == 0
+        whole = assay_torch.plan_bytes(*BATCH.page_table.shape, "cpu", tree="tree" in name, **sized(BATCH, options))
+        assert held["workspace"] - held["plan"] == held["plan_bytes"] == whole - held["workspace_bytes"] > 0 and held["plan_bytes"] % 256 == 0
     assert {n: x for n, x in held.items() if x != base[n] and n not in SCRATCH} == {n: x for n, x in {**changes, **tensors, **strides}.items() if x != base[n]}
     # What else is asked or planned for the call: all that such an answer may follow.
-    if name not in ("v1",):
-        assay_torch.plan_bytes(*BATCH.page_table.shape, "cpu", tree="tree" in name, **sized(BATCH, options))
+    if name != "v1":
         assay_torch.choose(*BATCH.page_table.shape, "cpu", total_tokens=60, max_seq_len=50, **sized(BATCH, options))
         assert [last(seen, "choose")[f"argument {i}"] for i in (0, 1)] == [60, 50]
     given_there = ("alibi_slopes", "sinks", "query_start", "global_lens")
@@ -124,6 +124,23 @@ def test_an_option_changes_its_own_field(seen, name, options, changes):
         assert entry.startswith("paged_attention") or "tree" in name
         for field in set(held) - ignored:
             assert bool(asked[field]) == bool(held[field]) if field in given_there else asked[field] == held[field], (entry, field)
+
+
+def test_what_is_not_said_of_a_shape_is_as_in_a_call(seen, monkeypatch):
+    """Sizes, planner and chooser have the defaults of a call. What the chooser says is both of its answers."""
+    table, lens = BATCH.page_table, BATCH.seq_lens
+    sizes = dict(num_qo_heads=6, num_kv_heads=2, head_dim=64, page_size=16, dtype=torch.float16)
+    attend("v2", batch("cpu", lens=(5, 40, 77), heads=(6, 2), dtype=torch.float16))
+    held = last(seen)
+    for ask in (lambda: assay_torch.plan_bytes(*table.shape, "cpu", **sizes), lambda: assay_torch.plan(table, lens, **sizes),
+                lambda: assay_torch.choose(*table.shape, "cpu", total_tokens=60, max_seq_len=50, **sizes)):  # fmt: skip
+        ask()
+        for field in ("dtype", "kv_dtype", "q_len", "logits_softcap", "window", "num_splits", "alibi_slopes", "sinks", "query_start", "global_lens", "num_ranks", "interleave"):
+            assert last(seen)[field] == held[field], field
+    for version, even in ((1, 1), (2, 0), (1, 0), (2, 1)):
+        answer = dict(version=version, even_lengths=even)
+        monkeypatch.setattr(library.Library, "ask", lambda self, name, p, device, *rest: [setattr(rest[2]._obj, *item) for item in answer.items()])  # noqa: B023
+        assert assay_torch.choose(*table.shape, "cpu", total_tokens=60, max_seq_len=50, **sizes) == (version, bool(even))
 
 
 def outcome(seen, call):
