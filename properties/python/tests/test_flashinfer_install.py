@@ -121,6 +121,13 @@ def test_right_calls_pass_and_wrong_ones_are_kept(stub, watch):
     assert [judge_record.judge(path).verdict for path in pathlib.Path("assay_flashinfer").iterdir()] == ["outside"] * 2
 
 
+def test_what_it_is_told(stub, watch):
+    for given, told in (((), (100, "assay_flashinfer", None, 8)), ((3, "there", "fa2", 5), (3, "there", "fa2", 5))):
+        made = watch(*given)
+        assert (made.every, made.out, made._joined.like, made._joined.rows) == told
+        made.uninstall()
+
+
 def test_one_call_in_n(stub, watch):
     watched, call = watch(every=3), decode_call()
     out, lse = call.run()
