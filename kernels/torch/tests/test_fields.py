@@ -39,14 +39,14 @@ def fields(struct, of=""):
 
 @pytest.fixture
 def seen(monkeypatch):
-    """(entry point, fields) of every call of the library. An exchange would wait for its peers, and is not run."""
+    """(entry point, fields, struct) of every call of the library. An exchange would wait for its peers, and is not run."""
     calls = []
 
     def function(self, name):
         entry = getattr(self._dll, "assay_" + name)
 
         def watched(reference, *rest):
-            calls.append((name, {**fields(reference._obj), **{f"argument {i}": x.value for i, x in enumerate(rest) if hasattr(x, "value")}}))
+            calls.append((name, {**fields(reference._obj), **{f"argument {i}": x.value for i, x in enumerate(rest) if hasattr(x, "value")}}, reference._obj))
             return 0 if name == "exchange_states" else entry(reference, *rest)
 
         return watched
@@ -58,7 +58,7 @@ def seen(monkeypatch):
 
 
 def last(seen, end=""):
-    return next(held for name, held in reversed(seen) if name.endswith(end))
+    return next(held for name, held, _ in reversed(seen) if name.endswith(end))
 
 
 BATCH = batch("cpu", lens=(5, 40, 77), heads=(6, 2), kv_dtype=FP8, dtype=torch.float16)
@@ -121,7 +121,7 @@ def test_an_option_changes_its_own_field(seen, name, options, changes):
         assert [last(seen, "choose")[f"argument {i}"] for i in (0, 1)] == [60, 50]
     given_there = ("alibi_slopes", "sinks", "query_start", "global_lens")
     ignored = SCRATCH | {n for n in held if "stride" in n} | {"q", "o", "lse", "kv.k", "kv.v", "kv.page_table", "kv.seq_lens", "k_scale", "v_scale", "sm_scale", "lse_base", "early_start", "even_lengths", "rank"}
-    for entry, asked in seen:
+    for entry, asked, _ in seen:
         assert entry.startswith("paged_attention") or "tree" in name
         for field in set(held) - ignored:
             assert bool(asked[field]) == bool(held[field]) if field in given_there else asked[field] == held[field], (entry, field)
@@ -253,7 +253,8 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_shape_that_was_seen_changes_nothing(seen, name):
-    """Any two calls that differ in one thing, one behind the other: the library sees of each what it sees of it alone."""
+    """Any two calls that differ in one thing, one behind the other: the library sees of each what it sees of it alone, the second time
+    in the struct of the first."""
     call, made, more = CALLS[name]()
     variants, alone = [({}, None), *((change, None) for change in more), *wrong_and_right(made)], []
     for change, words in variants:
@@ -263,8 +264,11 @@ def test_a_shape_that_was_seen_changes_nothing(seen, name):
     assert isinstance(alone[0], dict) and sum(isinstance(held, dict) for held in alone) > len(more) / 2
     for (change, _), held in zip(variants, alone):
         forget()
+        structs = []
         for given, expected in ((made, alone[0]), ({**made, **change}, held), (made, alone[0]), ({**made, **change}, held)):
             assert outcome(seen, lambda: call(**given)) == expected, list(change)  # noqa: B023
+            structs.append(seen[-1][2] if isinstance(expected, dict) else None)
+        assert structs[0] is structs[2] and structs[1] is structs[3]
 
 
 def test_what_an_exchange_is_told(seen):

@@ -304,6 +304,8 @@ def test_every_field_of_every_name_has_a_source():
     for name in arithmetic.names():
         entry = arithmetic.describe(name)
         assert entry["name"] == name and entry["kernel"]
+        arithmetic.describe(name).clear()  # the caller's own
+        assert arithmetic.describe(name) == entry
         arithmetic.like(name).to_json()
         for field, of_field in entry["fields"].items():
             assert of_field["source"], f"{name}: {field}"
