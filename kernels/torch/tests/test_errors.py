@@ -123,6 +123,17 @@ def test_merges_and_cascades():
         assay_torch.cascade_attention(b.q, [((b.k, b.v), b.page_table, b.seq_lens, torch.arange(4, dtype=torch.int32))])
 
 
+def test_a_type_without_a_number_is_named():
+    """By the argument that decides it, where all tensors are of it."""
+    b, o, lse = batch("cpu"), torch.zeros(2, 3, 8, dtype=torch.float64), torch.zeros(2, 3)
+    q, k, level = b.q.double(), b.k.double(), (b.page_table, b.seq_lens, torch.arange(5, dtype=torch.int32))
+    for name, call in (("o_a", lambda: assay_torch.merge_state(o, lse, o, lse)), ("o_in", lambda: assay_torch.merge_states(o[:, None], lse[:, None])),
+                       ("q", lambda: assay_torch.cascade_attention(q, [((k, k), *level)])), ("q", lambda: assay_torch.paged_attention(q, (k, k), *level[:2])),
+                       ("k", lambda: assay_torch.paged_attention(b.q, (k, k), *level[:2]))):  # fmt: skip
+        with pytest.raises(assay_torch.Unsupported, match=f"^{name} is float64, supported are float16, bfloat16, float32, float8_e4m3fn, float8_e5m2$"):
+            call()
+
+
 def test_a_library_that_is_not_there(monkeypatch):
     monkeypatch.setenv("ASSAY_LIBRARY_CUDA", "/nowhere/libassay_cuda.so")
     library.library.cache_clear()

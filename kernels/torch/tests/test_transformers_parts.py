@@ -112,7 +112,11 @@ def test_a_step_in_blocks_writes_and_attends(data):
         for layer in range(2):
             module = types.SimpleNamespace(layer_idx=layer, config=types.SimpleNamespace(_attn_implementation=name))
             q, k, v = (torch.randn(len(lengths) + padding, h, DIM, generator=g).half() for h in (kv_heads * group, kv_heads, kv_heads))
-            out = transformers_batching.decode_in_blocks(module, cache, q, k, v, table, ends, options)
+            with pytest.MonkeyPatch.context() as patch:
+                planned, own = [], transformers_batching.plan
+                patch.setattr(transformers_batching, "plan", lambda *given, **more: planned.append(more) or own(*given, **more))  # noqa: B023
+                out = transformers_batching.decode_in_blocks(module, cache, q, k, v, table, ends, options)
+            assert [(p["window"], p["logits_softcap"], p["sinks"]) for p in planned] == [(options["window"], options["logits_softcap"], options["sinks"] is not None)] * (layer == 0)
             held = []
             for was, now, new in zip(before[layer], pages[layer], (k, v)):
                 for r, n in enumerate(seen):

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from assay import elements, judge_record, judge_where, judging
+from assay import elements, judge_excerpt, judge_record, judge_where, judging
 from assay.judge_excerpt import excerpt
 from drawn_calls import FP8, in_any_layout, logical_calls, mistakes, plainest, wide, written
 from drawn_containers import in_any_container, in_container
@@ -25,9 +25,11 @@ def numbers(report):
     return repr(report)
 
 
-def rows_of(call):
-    """Each row of a call, judged as the call of its own that a file keeps."""
-    reports = [excerpt(call, row).judge() for row in range(call.tensors["out"].shape[0])]
+def rows_of(call, slots=judge_excerpt.SLOTS):
+    """Each row of a call, judged as the call of its own that a file keeps, in pages of so many slots."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge_excerpt, "SLOTS", slots)
+        reports = [excerpt(call, row).judge() for row in range(call.tensors["out"].shape[0])]
     return [(r.verdict, repr(r.ratio), repr(r.ratio_lse), r.findings, r.elements, r.claimed) for r in reports]
 
 
@@ -40,7 +42,7 @@ def test_a_call_says_the_same_in_every_way(call, data):
     found = judging.attention_call(*told.arguments, **told.options)
     report, rows = expected.judge(), rows_of(expected)
     assert numbers(found.judge()) == numbers(report)
-    assert rows_of(found) == rows
+    assert rows_of(found, 2) == rows
     # The rows together are the call.
     assert [sum(row[i] for row in rows) for i in (3, 4, 5)] == [report.findings, report.elements, report.claimed]
 
