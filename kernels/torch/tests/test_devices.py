@@ -67,8 +67,13 @@ def test_a_tensor_on_another_gpu_is_named(on_gpus, name):
 
 def test_what_decides_a_call_says_which_gpu(on_gpus):
     """A call that was prepared for one is not taken for another."""
-    facts = {tensors.facts(torch.empty(3, device=device)) for device in ("cuda:0", "cuda:1", "cpu")}
-    assert len(facts) == 3
+    made = {device: torch.empty(3, device=device) for device in ("cuda:0", "cuda:1", "cpu")}
+    assert len({tensors.facts(x) for x in made.values()}) == 3
+    for looks in (tensors.vector, tensors.scale_stride):
+        for count in (3, 1):
+            looks("sinks", made["cuda:1"][:count], count, ("q", made["cuda:1"]))
+            with pytest.raises(assay_torch.InvalidArgument, match="sinks is on cuda:0, expected cuda:1 as q"):
+                looks("sinks", made["cuda:0"][:count], count, ("q", made["cuda:1"]))
 
 
 def test_every_operator_runs_on_both_kinds_of_devices():

@@ -202,7 +202,12 @@ def test_an_error_of_the_judge_is_counted(stub, watch, monkeypatch):
 
 def test_uninstall_leaves_what_was_there(stub):
     before = {name: dict(vars(getattr(stub.decode, DECODE))) for name in ("run", "plan")}
-    flashinfer.install(every=1).uninstall()
+    watched = flashinfer.install(every=1)
+    watched.uninstall()
+    others = flashinfer.install(every=1)
+    watched.uninstall()  # once more changes nothing
+    assert getattr(stub.decode, DECODE).run.assay_watch is others
+    others.uninstall()
     assert {name: dict(vars(getattr(stub.decode, DECODE))) for name in ("run", "plan")} == before
 
 
