@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two GPUs, without one: tensors that have no memory are on the device that they name, and stand-ins keep what torch is asked."""
+"""Two GPUs without one: tensors without memory are on any device; stand-ins keep torch's calls."""
 import contextlib
 import ctypes
 import os
@@ -83,7 +83,7 @@ def test_every_operator_runs_on_both_kinds_of_devices():
 
 
 def test_a_library_of_gpus_is_asked_with_their_device_current(monkeypatch):
-    """And holds the interpreter lock, for its launches take microseconds; the executor's does not."""
+    """And holds the interpreter lock, as its launches are short; the executor's does not."""
     on = []
 
     @contextlib.contextmanager
@@ -114,7 +114,7 @@ class Window:
 
 
 def test_windows_of_a_gpu(monkeypatch):
-    """The status lies where the host may read it beside a running kernel; a window is zeros before anybody goes on."""
+    """The host reads the status beside a kernel; a window is zeros before anybody goes on."""
     log, zeros = [], torch.zeros
     monkeypatch.setattr(torch, "zeros", lambda *shape, pin_memory=False, **how: log.append(("status", pin_memory)) or zeros(*shape, **how))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: log.append(device))
@@ -130,7 +130,7 @@ def test_windows_of_a_gpu(monkeypatch):
 
 @pytest.mark.parametrize("heads", ["scatter", "all"])
 def test_windows_of_a_group(monkeypatch, heads):
-    """As long as the group's ranks need, at the addresses of the handle, which lives as long; cleared between two waits of the group."""
+    """They are as long as the ranks need, at the addresses of a kept handle, and are cleared."""
     dist, memory, log = pytest.importorskip("torch.distributed"), pytest.importorskip("torch.distributed._symmetric_memory"), []
     sizes = dict(SIZES, heads=heads)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a function is told arrives in the struct that the library sees, whether or not the shape was seen before."""
+"""What a function is told arrives in the library's struct, in shapes that were seen before too."""
 import ctypes
 import re
 
@@ -21,7 +21,7 @@ def forget():
 
 
 def fields(struct, of=""):
-    """{name: number or address} of a struct with the structs in it; levels of a cascade are levels[i]."""
+    """{name: number or address} of a struct and of those in it; a cascade has levels[i]."""
     out = {}
     for name, _ in struct._fields_:
         value = getattr(struct, name)
@@ -39,7 +39,7 @@ def fields(struct, of=""):
 
 @pytest.fixture
 def seen(monkeypatch):
-    """(entry point, fields, struct) of every call of the library. An exchange would wait for its peers, and is not run."""
+    """It has (entry point, fields, struct) of every call. An exchange would wait: it is not run."""
     calls = []
 
     def function(self, name):
@@ -127,7 +127,7 @@ def test_an_option_changes_its_own_field(seen, name, options, changes):
 
 
 def test_what_is_not_said_of_a_shape_is_as_in_a_call(seen, monkeypatch):
-    """Sizes, planner and chooser have the defaults of a call. What the chooser says is both of its answers."""
+    """Sizes, planner and chooser have the defaults of a call. The chooser gives two answers."""
     table, lens = BATCH.page_table, BATCH.seq_lens
     sizes = dict(num_qo_heads=6, num_kv_heads=2, head_dim=64, page_size=16, dtype=torch.float16)
     attend("v2", batch("cpu", lens=(5, 40, 77), heads=(6, 2), dtype=torch.float16))
@@ -165,14 +165,14 @@ def spread(x):
     return wide[..., : x.shape[-1]]
 
 
-#: How errors call a tensor, where that is not its name here. What gives sizes to others may have another one named.
+#: How errors call a tensor, where not as here. For what sizes others another may be named.
 NAMES = {"k1": r"levels\[0\].k", "v1": r"levels\[0\].v", "table1": r"levels\[0\]", "lens1": r"levels\[0\]", "indptr1": r"levels\[0\].segment_indptr", "indptr": "indptr"}
 SIZES_OF_OTHERS = ("q", "k", "k1", "o_a", "o_in", "indptr", "seq_lens", "page_table", "query_start", "lens1", "table1")
 
 
 def wrong_and_right(tensors, **names):
-    """(change, what is said where it is refused) of each tensor: at other strides, of another type, with an axis more or a row fewer, with
-    gaps in its last axis, elsewhere, and with a gradient."""
+    """(change, what is said where it is refused) of each tensor: at other strides, of another type,
+    with an axis more or a row fewer, with gaps in its last axis, elsewhere, and with a gradient."""
     for name, x in tensors.items():
         said = rf"\b{names.get(name, NAMES.get(name, name))}\b" + ("|expected" if name in SIZES_OF_OTHERS else "")
         yield {name: spread(x)} if x.dim() > 1 else {name: torch.stack([x, x], 1)[:, 0]}, None
@@ -264,8 +264,8 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_shape_that_was_seen_changes_nothing(seen, name):
-    """Any two calls that differ in one thing, one behind the other: the library sees of each what it sees of it alone, the second time
-    in the struct of the first."""
+    """Any two calls that differ in one thing, in turn: the library sees of each what it sees of it
+    alone, the second time in the struct of the first."""
     call, made, more = CALLS[name]()
     variants, alone = [({}, None), *((change, None) for change in more), *wrong_and_right(made, **({"out": "plan"} if name in ("plan", "plan of trees") else {}))], []
     for change, words in variants:

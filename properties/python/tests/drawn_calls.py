@@ -111,7 +111,7 @@ def _scaled(array, scale):
 
 
 def attended(call):
-    """(O, LSE) in fp64 of the call by the definition, a row and a head at a time; o_scale is not in O."""
+    """(O, LSE) in fp64 by the definition, a row and a head at a time; o_scale is not in O."""
     o, kv_heads = call.options, call.k.shape[1]
     q = wide(call.q, call.dtype) * (o["q_scale"][..., None] if "q_scale" in o else 1)
     k, v = (_scaled(wide(x, call.kv_dtype), call.scales.get(name)) for x, name in ((call.k, "k_scale"), (call.v, "v_scale")))

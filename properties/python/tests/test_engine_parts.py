@@ -167,7 +167,7 @@ def test_names_and_defaults_of_a_signature(text, names, defaults):
 
 
 def test_folders_and_arguments_have_their_order(tmp_path):
-    """Without a session.jsonl folders are in the order of their names; arguments without a name are in that of their numbers."""
+    """Without a session.jsonl names decide; arguments without a name are sorted by number."""
     names = [f"2026_pid7_f_call{i:04}" for i in range(12)]
     for name in reversed(names):
         (tmp_path / name).mkdir()

@@ -26,7 +26,7 @@ def numbers(report):
 
 
 def rows_of(call, slots=judge_excerpt.SLOTS):
-    """Each row of a call, judged as the call of its own that a file keeps, in pages of so many slots."""
+    """Each row of a call, judged as the call that a file keeps, in pages of so many slots."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judge_excerpt, "SLOTS", slots)
         reports = [excerpt(call, row).judge() for row in range(call.tensors["out"].shape[0])]

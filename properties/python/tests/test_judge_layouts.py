@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches that lie otherwise: packed K, dense caches by an index or padded on the left, lengths from before the append, where they do
-not fit."""
+"""Caches that lie otherwise, where they do not fit: packed K, dense caches by an index or padded on
+the left, lengths from before the append."""
 import assay
 import numpy as np
 import pytest
