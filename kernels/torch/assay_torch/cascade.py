@@ -35,9 +35,9 @@ def cascade(q, levels, out, lse, sm_scale, num_splits, lse_base):
 
 
 def _fill_addresses(words, levels, q):
-    for of_level, level in zip(words, levels):
+    for i, (of_level, level) in enumerate(zip(words, levels)):
         for at, name, tensor in zip(_LEVEL, _NAMES, level):
-            of_level[at] = tensor.data_ptr() or no_address(("q", q), **{name: tensor})
+            of_level[at] = tensor.data_ptr() or no_address(("q", q), **{f"levels[{i}].{name}": tensor})
 
 
 def _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base):

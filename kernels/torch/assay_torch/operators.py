@@ -37,7 +37,8 @@ def _operator(schema, fake=None, elsewhere=()):
         name, arguments = function.__name__, tuple(inspect.signature(function).parameters)
 
         def returns_nothing(*given):
-            tensors = {n: t for n, t in zip(arguments, given) if isinstance(t, torch.Tensor) and n not in elsewhere}
+            lists = {n: t if isinstance(t, (list, tuple)) else [t] for n, t in zip(arguments, given) if n not in elsewhere}
+            tensors = {n if len(parts) == 1 else f"{n}[{i}]": t for n, parts in lists.items() for i, t in enumerate(parts) if isinstance(t, torch.Tensor)}
             same_device(next(iter(tensors.items())), **tensors)
             refuse_gradient(name, *tensors.values())
 

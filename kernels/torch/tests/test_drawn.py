@@ -180,18 +180,6 @@ def test_merges_have_the_same_bits_in_every_layout(made, data):
         assert all(map(same_bits, assay_torch.merge_state(*pair, lse_base=base, **in_place), plain))
 
 
-@pytest.mark.parametrize("order", [(0, 40), (1, 40), (40, 1, 0)])
-def test_the_most_states_of_a_row_are_those_of_its_own_call(order):
-    """The tensors of both calls look alike, and the rows have other numbers of states."""
-    g = torch.Generator().manual_seed(1)
-    o, lse = torch.randn(41, 2, 8, generator=g), torch.randn(41, 2, generator=g)
-    parts = {most: torch.tensor([0, min(most, 1), 2 * most if most < 2 else most + 1], dtype=torch.int32) for most in order}
-    got = {most: assay_torch.merge_states(o, lse, indptr=parts[most], max_states=most) for most in order}
-    wide = torch.cat([o, o], 2)[..., :8]  # which looks otherwise
-    for most in order:
-        assert all(map(same_bits, got[most], assay_torch.merge_states(wide, lse, indptr=parts[most])))
-
-
 @settings(drawn, max_examples=60)
 @given(b=calls(), data=st.data())
 def test_cascades_have_the_same_bits_in_every_layout(b, data):

@@ -36,7 +36,7 @@ def wrapper(device, monkeypatch):
         self._paged_kv_indptr_buf, self._paged_kv_indices_buf, self._sm_scale = indptr, indices, None
 
     monkeypatch.setattr(Wrapper, "plan", plan)
-    monkeypatch.setattr(Wrapper, "run", lambda self, q, kv, **named: "FlashInfer's own")
+    monkeypatch.setattr(Wrapper, "run", lambda self, q, kv, *more, **named: "FlashInfer's own")
     return made
 
 
@@ -69,7 +69,7 @@ def test_a_program_of_flashinfer_is_ours(enabled, wrapper, batch, monkeypatch):
         torch.testing.assert_close(wrapper.run(q, (k, v), **given).float().cpu(), right, atol=2e-3, rtol=2e-3)
     torch.testing.assert_close(out.float().cpu(), right, atol=2e-3, rtol=2e-3)
     again, lse = wrapper.run(q, (k, v), return_lse=True)
-    assert len(seen) == 3 and torch.equal(again, out)
+    assert len(seen) == 3 and torch.equal(again, out) and flashinfer_door._wrapper.get(None) is None
     torch.testing.assert_close(lse.cpu(), right_lse, atol=1e-3, rtol=1e-3)
 
 
@@ -81,15 +81,55 @@ def test_what_the_template_alone_says_is_wrong(enabled, wrapper, batch):
         torch.testing.assert_close(wrapper.run(q, (k, v)).float().cpu(), right, atol=2e-3, rtol=2e-3)
 
 
+#: Of plan and run: what is the same as nothing, and what is more than the template says.
+SAME = dict(pos_encoding_mode="NONE", window_left=-1, logits_soft_cap=0.0, q_len_per_req=1, disable_split_kv=False, rope_scale=None, q_data_type=torch.float16,
+            kv_data_type=torch.float16, o_data_type=torch.float16, data_type=torch.float16, sm_scale=None, non_blocking=True, block_tables=None, seq_lens=torch.ones(3))  # fmt: skip
+MORE = dict(pos_encoding_mode="ALIBI", window_left=5, logits_soft_cap=30.0, q_len_per_req=2, disable_split_kv=True, rope_scale=1.0, rope_theta=1e4, fixed_split_size=8)
+SAME_OF_RUN = dict(q_scale=1.0, k_scale=1.0, v_scale=1, window_left=-1, sinks=None, q_len_per_req=1, skip_softmax_threshold_scale_factor=None, kv_cache_sf=None, enable_pdl=True)
+MORE_OF_RUN = dict(q_scale=0.5, k_scale=torch.ones(2), v_scale=torch.ones(1), window_left=0, sinks=torch.ones(4), q_len_per_req=2, skip_softmax_threshold_scale_factor=1.0,
+                   kv_cache_sf=torch.ones(1), anything=3)  # fmt: skip
+
+
 def test_more_than_the_template_says_stays_with_flashinfer(enabled, wrapper, batch, device):
     if device.type == "cuda":
         pytest.skip("FlashInfer would compile a kernel for each")
     tables, (q, k, v), _ = batch
-    for plan, run in ((dict(window_left=5), {}), ({}, dict(k_scale=0.5)), (dict(logits_soft_cap=30.0), {})):
-        wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE, **plan)
-        assert wrapper.run(q, (k, v), **run) == "FlashInfer's own"
-    wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE, "NONE", 5)  # window_left by its place
-    assert wrapper.run(q, (k, v)) == "FlashInfer's own"
-    wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE)
+
+    def own(*by_place, kv=(k, v), run=(), planned=(), ran=()):
+        """Whether FlashInfer computes a run with this beside what the template has."""
+        wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE, *by_place, **dict(planned))
+        result = wrapper.run(q, kv, *run, **dict(ran))
+        return isinstance(result, str) and result == "FlashInfer's own"
+
+    for which, same, more in (("planned", SAME, MORE), ("ran", SAME_OF_RUN, MORE_OF_RUN)):
+        assert [name for name in same if own(**{which: {name: same[name]}})] == []
+        assert [name for name in more if not own(**{which: {name: more[name]}})] == []
+    assert own("NONE", 5) and own(run=("more",)) and own(kv=torch.stack([k, v], 1))
+    for name, value in (("_kv_layout", "HND"), ("_use_cuda_graph", True)):
+        setattr(wrapper, name, value)
+        assert own(), name
+        delattr(wrapper, name)
     assert wrapper.run(q, (k, v), out=torch.empty_like(q)).shape == q.shape
-    assert wrapper.run(q, torch.stack([k, v], 1)) == "FlashInfer's own"
+
+
+def test_a_table_goes_to_the_device_of_q_once(wrapper, batch, monkeypatch):
+    tables, (q, k, v), _ = batch
+    seen, wrapper.assay_table = [], flashinfer_door.table_of(*tables, PAGE)
+    monkeypatch.setattr(flashinfer_door, "paged_attention", lambda *given, **more: seen.append((given, more)))
+    token = flashinfer_door._wrapper.set(wrapper)
+    for _ in range(2):
+        flashinfer_door.attend(q.to("meta"), k, v, sm_scale=torch.tensor(0.5), return_lse=1, kv_indptr="unused")
+    flashinfer_door._wrapper.reset(token)
+    (first, more), (second, _) = seen
+    assert [x.device.type for x in first[2:]] == ["meta"] * 2 and all(a is b for a, b in zip(first[2:], second[2:])) and first[1] == (k, v)
+    assert more == dict(sm_scale=0.5, return_lse=True, lse_base="base2") and type(more["sm_scale"]) is float and more["return_lse"] is True
+
+
+def test_it_can_be_taken_back(wrapper):
+    from flashinfer import trace_apply
+
+    before = Wrapper.plan, Wrapper.run
+    disable = flashinfer_door.enable(num_qo_heads=HEADS, num_kv_heads=KV_HEADS, head_dim=DIM, page_size=PAGE)
+    assert trace_apply.is_enabled() and Wrapper.plan is not before[0] and Wrapper.run is not before[1]
+    disable()
+    assert not trace_apply.is_enabled() and (Wrapper.plan, Wrapper.run) == before

@@ -112,7 +112,11 @@ def test_a_step_in_blocks_writes_and_attends(data):
         for layer in range(2):
             module = types.SimpleNamespace(layer_idx=layer, config=types.SimpleNamespace(_attn_implementation=name))
             q, k, v = (torch.randn(len(lengths) + padding, h, DIM, generator=g).half() for h in (kv_heads * group, kv_heads, kv_heads))
-            out = transformers_batching.decode_in_blocks(module, cache, q, k, v, table, ends, options)
+            with pytest.MonkeyPatch.context() as patch:
+                planned, own = [], transformers_batching.plan
+                patch.setattr(transformers_batching, "plan", lambda *given, **more: planned.append(more) or own(*given, **more))  # noqa: B023
+                out = transformers_batching.decode_in_blocks(module, cache, q, k, v, table, ends, options)
+            assert [(p["window"], p["logits_softcap"], p["sinks"]) for p in planned] == [(options["window"], options["logits_softcap"], options["sinks"] is not None)] * (layer == 0)
             held = []
             for was, now, new in zip(before[layer], pages[layer], (k, v)):
                 for r, n in enumerate(seen):
@@ -198,3 +202,50 @@ def test_what_is_ours(shape, more, ours):
         with torch.no_grad():
             assert asked(types.SimpleNamespace(), wanted) == ours
     assert not asked(types.SimpleNamespace(), [shaped(**{**shape, "batch": 1})[0], *tensors[1:]])
+
+
+def test_a_call_that_is_not_ours_is_sdpas_with_all_that_was_given(monkeypatch):
+    sdpa = pytest.importorskip("transformers.integrations.sdpa_attention")
+    monkeypatch.setattr(sdpa, "sdpa_attention_forward", lambda *given, **more: (given, more))
+    tensors = shaped()
+    given, more = transformers_attention.forward("module", *tensors, "mask", dropout=0.5, scaling=0.25, softcap=3.0, is_causal=False)
+    assert given == ("module", *tensors, "mask") and more == dict(dropout=0.5, scaling=0.25, softcap=3.0, is_causal=False)
+    assert transformers_attention.forward("module", *tensors, "mask")[1] == dict(dropout=0.0, scaling=None)
+
+
+@pytest.mark.parametrize("name", ["assay", "mine"])
+def test_names_are_registered_with_their_masks(monkeypatch, name):
+    transformers, masking = pytest.importorskip("transformers"), pytest.importorskip("transformers.masking_utils")
+    held = {}
+    for kind in (transformers.AttentionInterface, transformers.AttentionMaskInterface):
+        monkeypatch.setattr(kind, "register", lambda key, value, kind=kind: held.update({(kind.__name__, key): value}))
+    transformers_attention.register(*[name] * (name != "assay"))
+    assert held == {("AttentionInterface", name): transformers_attention.forward, ("AttentionMaskInterface", name): masking.sdpa_mask}
+    held.clear()
+    made = types.SimpleNamespace(config=types.SimpleNamespace())
+    assert transformers_batching.use_in_batches(made, trees=name == "mine") is made
+    used = made.config._attn_implementation
+    assert used.endswith(transformers_batching.TREES if name == "mine" else transformers_batching.NAME)
+    assert held == {("AttentionInterface", used): transformers_batching.forward, ("AttentionMaskInterface", used): masking.flash_attention_mask}
+
+
+def test_the_configuration_of_batches_may_be_said_otherwise():
+    pytest.importorskip("transformers.generation.continuous_batching")
+    size = "page_size" if transformers_batching.has_page_size() else "block_size"
+    plain, other = transformers_batching.configuration(), transformers_batching.configuration(32, use_cuda_graph=False, num_blocks=7)
+    assert (getattr(plain, size), plain.use_cuda_graph) == (256, (False, True))
+    assert (getattr(other, size), other.use_cuda_graph, other.num_blocks) == (32, False, 7)
+
+
+def test_a_prefill_in_a_capture_is_refused(monkeypatch):
+    """By the option that keeps it out of captures; block tables are not."""
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+
+    monkeypatch.setattr(transformers_batching, "supported", lambda *shape: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    q = torch.zeros(1, 2, 3, DIM).as_subclass(OnGpu)
+    with pytest.raises(ValueError, match=r"use_cuda_graph=\(False, True\)"):
+        transformers_batching.forward(types.SimpleNamespace(), q, q, q, None, cache="cache", cu_seq_lens_q=None)
+    monkeypatch.setattr(transformers_batching, "decode_in_blocks", lambda *given: torch.ones(3))
+    assert transformers_batching.forward(types.SimpleNamespace(), q, q, q, None, cache="cache", block_table=1, cu_seq_lens_k=2)[0].shape == (1, 3)

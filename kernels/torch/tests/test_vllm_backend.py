@@ -90,7 +90,9 @@ def test_a_batch_of_a_layer_is_right(vllm_cpu, name, batch):
     cache, table, (k, v) = filled(impl, layer, g, keys)
     query = torch.randn(sum(tokens) + 2, impl.num_heads, DIM, generator=g).bfloat16()  # the last ones are padding
     common = types.SimpleNamespace(query_start_loc=starts(tokens).int(), seq_lens=torch.tensor(keys, dtype=torch.int32), block_table=table, causal=causal)
-    made = vllm_cpu.AssayCPUMetadataBuilder().build(0, common)
+    builder = vllm_cpu.AssayCPUMetadataBuilder()
+    made = builder.build(3, common, len(tokens) > 1)
+    assert builder.asked == (3, len(tokens) > 1)
     assert isinstance(made, vllm_cpu.AssayCPUMetadata) and made.num_decodes == sum(n <= 8 for n in tokens)
     out = torch.full((len(query), impl.num_heads * DIM), 7.0, dtype=torch.bfloat16)
     assert impl.forward(layer, query, None, None, cache, made, out) is out
@@ -117,7 +119,7 @@ def test_what_is_not_ours_stays_with_vllm(vllm_cpu, caplog, change, words):
     assert words in impl.refused and not hasattr(impl, "assay_cache")
     (said,) = caplog.records
     assert said.levelno == logging.WARNING and said.getMessage() == f"assay: layers stay with CPU_ATTN: {impl.refused}"
-    assert impl.do_kv_cache_update(*"abcde") == ("its own", 5) and impl.forward(*"abcdefg") == ("its own", 9)
+    assert impl.do_kv_cache_update(*"abcde") == ("its own", tuple("abcde")) and impl.forward(*"abcdefghi") == ("its own", tuple("abcdefghi"))
 
 
 def test_calls_that_are_not_ours_stay_with_vllm(vllm_cpu, caplog):
@@ -125,10 +127,9 @@ def test_calls_that_are_not_ours_stay_with_vllm(vllm_cpu, caplog):
     vllm_backend._said.clear()
     impl = vllm_cpu.AssayCPUImpl(num_heads=4, head_size=DIM, scale=1.0, num_kv_heads=2)
     assert [r.getMessage().split(" of ")[0] for r in caplog.records] == ["assay: decode by paged_attention"]
-    there = types.SimpleNamespace()
-    for more in ((None,), (there, None, 1), (there, None, None, 1)):
-        metadata, *rest = more
-        assert impl.forward("layer", *"qkvc", metadata, *(rest or ["out"])) == ("its own", 9)
+    for metadata, *scales in ((None, None, None), ("metadata", 1, None), ("metadata", None, 1)):
+        given = ("layer", *"qkvc", metadata, "out", *scales)
+        assert impl.forward(*given) == ("its own", given)
     assert vllm_cpu.AssayCPUBackend.get_impl_cls() is vllm_cpu.AssayCPUImpl and vllm_cpu.AssayCPUBackend.get_builder_cls() is vllm_cpu.AssayCPUMetadataBuilder
     assert vllm_cpu.AssayCPUMetadataBuilder.reorder_batch_threshold == 8
 

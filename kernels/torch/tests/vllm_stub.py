@@ -18,7 +18,7 @@ class Impl:
         self.sliding_window, self.kv_cache_dtype, self.logits_soft_cap, self.attn_type, self.sinks = sliding_window, kv_cache_dtype, logits_soft_cap, attn_type, sinks
 
     def do_kv_cache_update(self, *given):
-        return "its own", len(given)
+        return "its own", given
 
     forward = do_kv_cache_update
 
@@ -38,6 +38,7 @@ class Builder:
     """CPUAttentionMetadataBuilder."""
 
     def build(self, common_prefix_len, common, fast_build=False):
+        self.asked = common_prefix_len, fast_build
         return Metadata(common.query_start_loc, common.seq_lens, common.block_table, common.causal, num_decode_tokens=-1)
 
 

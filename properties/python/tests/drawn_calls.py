@@ -96,6 +96,82 @@ def logical_calls(draw):
     )  # fmt: skip
 
 
+def wide(array, dtype):
+    """Its values in fp64."""
+    return (array if dtype == "int8" else elements.to_float32(array, dtype)).astype(np.float64)
+
+
+def _scaled(array, scale):
+    if scale is None:
+        return array
+    if scale.ndim == 1:
+        return array * scale[:, None]
+    scale = scale.reshape(*array.shape[:2], scale.shape[2] if scale.ndim == 3 else 1)
+    return array * np.repeat(scale, array.shape[2] // scale.shape[2], 2)
+
+
+def attended(call):
+    """(O, LSE) in fp64 by the definition, a row and a head at a time; o_scale is not in O."""
+    o, kv_heads = call.options, call.k.shape[1]
+    q = wide(call.q, call.dtype) * (o["q_scale"][..., None] if "q_scale" in o else 1)
+    k, v = (_scaled(wide(x, call.kv_dtype), call.scales.get(name)) for x, name in ((call.k, "k_scale"), (call.v, "v_scale")))
+    out, lse = np.zeros(q.shape), np.full(q.shape[:2], -np.inf)
+    for r, (count, keys) in enumerate(zip(call.queries, call.keys)):
+        for i in range(count):
+            row, distance = sum(call.queries[:r]) + i, np.arange(keys) - (keys - count + i)
+            left, right = o.get("window", (-1, -1))
+            seen = (distance >= -left if left >= 0 else distance == distance) & (distance <= right if right >= 0 else distance == distance)
+            seen &= distance <= 0 if o.get("causal", not call.masks) else True
+            seen &= call.masks[r][i] if call.masks else True
+            for head in range(q.shape[1]):
+                kv = head // (q.shape[1] // kv_heads)
+                logits = call.of_request(k, r)[:, kv] @ q[row, head] * o["sm_scale"]
+                logits = o["softcap"] * np.tanh(logits / o["softcap"]) if "softcap" in o else logits
+                logits = (logits + o["alibi_slopes"][head] * distance if "alibi_slopes" in o else logits)[seen]
+                sink = o["sinks"][head : head + 1] if "sinks" in o else np.zeros(0)
+                if len(logits) + len(sink):
+                    top = max([*logits, *sink])
+                    weights = np.exp(logits - top)
+                    total = weights.sum() + np.exp(sink - top).sum()
+                    out[row, head], lse[row, head] = weights @ call.of_request(v, r)[seen, kv] / total, (top + np.log(total)) / (math.log(2) if o["lse_base"] == 2 else 1)
+    return out, lse
+
+
+def written(call):
+    """The call with the outputs that a right kernel rounds."""
+    out, lse = attended(call)
+    out = elements.from_float32((out / call.options.get("o_scale", np.ones(1))).astype(np.float32), call.out_dtype)
+    return dataclasses.replace(call, out=out, lse=lse.astype(np.float32))
+
+
+def _told(call, taken=(), masks=None, **options):
+    """The call as a kernel takes it that is told something else."""
+    kept = {name: value for name, value in {**call.options, **options}.items() if name not in taken}
+    scales = {name: np.ones(1, np.float32) if name in taken else scale for name, scale in call.scales.items()}
+    return dataclasses.replace(call, options=kept, scales=scales, masks=call.masks if masks is None else masks)
+
+
+def mistakes(call):
+    """{what outputs would be inside if: the call as a kernel took it}."""
+    o, causal = call.options, call.options.get("causal", not call.masks)
+    left, right = o.get("window", (-1, -1))
+    out = {f"there were no {name}": _told(call, [name]) for name in ("softcap", "sinks", "alibi_slopes", "q_scale", "o_scale") if name in o}
+    out |= {f"there were no {name}": _told(call, [name]) for name in call.scales if call.kv_dtype != "int8"}
+    out["the LSE were asked for in base " + ("e" if o["lse_base"] == 2 else "2")] = _told(call, lse_base=2 if o["lse_base"] == "e" else "e")
+    scale, ln2 = o["sm_scale"], math.log(2)
+    for suffix, x in (("", 1.0), (", times log2 e", scale / ln2), (", times ln 2", scale * ln2), (", its square", scale * scale)):
+        out |= {f"sm_scale were {x:.6g}{suffix}": _told(call, sm_scale=x)} if x != scale else {}
+    if call.masks:
+        return out | {"there were no mask": _told(call, masks=[], causal=False), "causal order stood in the place of the mask": _told(call, masks=[], causal=True)}
+    if causal or right < 0:
+        out["there were no causal order" if causal else "there were causal order"] = _told(call, causal=not causal)
+    if causal and all(n < m for n, m in zip(call.queries, call.keys)):
+        out["causal order began at the first key"] = _told(call, masks=[np.tri(n, m, dtype=bool) for n, m in zip(call.queries, call.keys)], causal=False, window=(-1, -1))
+    if left >= 0:
+        out |= {"there were no window": _told(call, window=(-1, right)), f"window were {(left + 1, right)}": _told(call, window=(left + 1, right))}
+    return out
+
+
 def starts(counts):
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 

@@ -60,7 +60,8 @@ def test_a_hello_has_the_numbers_of_the_header():
 @pytest.mark.parametrize("fields, words", [
     (dict(family="tree"), "family is 'tree'"), (dict(determinism="yes"), "determinism is 'yes'"), (dict(nan_contract=""), "nan_contract is ''"),
     (dict(batch_invariance="no"), "batch_invariance is 'no'"), (dict(ragged_queries=1), "ragged_queries is 1"),
-    (dict(family="cascade", ragged_queries=True), "ragged_queries is True"), (dict(declaration=3), "declaration is 3"), (dict(supports=3), "supports is 3"),
+    *((dict(family=family, **{name: True}), f"{name} is True, expected True of a paged kernel only")
+      for family in ("cascade", "merge_state", "merge_states") for name in ("ragged_queries", "shards")), (dict(declaration=3), "declaration is 3"), (dict(supports=3), "supports is 3"),
 ])  # fmt: skip
 def test_a_wrong_field_is_named(fields, words):
     with pytest.raises((ValueError, TypeError), match=words):
@@ -78,13 +79,15 @@ def raising(case):
 
 
 def test_an_exception_is_told_with_its_innermost_frame_first():
-    def outer():
-        raising(None)
+    def outer(depth):
+        raising(None) if depth == 0 else outer(depth - 1)
 
-    with pytest.raises(KeyError) as raised:
-        outer()
-    said = worker.raised_text(raised.value)
-    assert said.startswith("KeyError: 'lost'; at test_checking.py:") and said.index("in raising") < said.index("in outer")
+    for depth in (0, 5):
+        with pytest.raises(KeyError) as raised:
+            outer(depth)
+        said = worker.raised_text(raised.value)
+        assert said.startswith("KeyError: 'lost'; at test_checking.py:") and said.index("in raising") < said.index("in outer")
+        assert said.count("; at ") == 3
 
 
 def served(function, supports=None):
@@ -277,8 +280,9 @@ def test_where_another_process_finds_a_function(monkeypatch, tmp_path):
         with pytest.raises(ValueError, match=f"{what} .* cannot be found by another process"):
             spec.target_of(function, what)
     assert spec.worker_arguments(marked, marked.__assay__) == [f"{__name__}:marked"]
-    with pytest.raises(ValueError, match="supports .* cannot be found"):
-        spec.worker_arguments(lambdas, lambdas.__assay__)
+    for given in (lambdas.__assay__, dataclasses.replace(lambdas.__assay__, name="other")):
+        with pytest.raises(ValueError, match="supports .* cannot be found"):
+            spec.worker_arguments(lambdas, given)
 
 
 @spec.kernel(family="paged", declaration=declaration.Declaration(), supports=lambda case: True, budget="10s")
@@ -300,9 +304,12 @@ def test_a_file_is_loaded_up_to_its_first_check(tmp_path, monkeypatch):
     assert made(None) == 3 and loading.load("mine.py:f") is made and not worker_errors.loading and made.__globals__["runs"] == [1]
     with pytest.raises(ValueError, match="mine.py has no g, or not before its first assay.check"):
         loading.load("mine.py:g")
+    # A dataclass looks for its module by its name.
+    pathlib.Path("held.py").write_text("from __future__ import annotations\nimport dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int = 3\ndef f(case): return A().x\n")
+    assert loading.load("held.py:f")(None) == 3
     pathlib.Path("raises.py").write_text("1 / 0\n")
     with pytest.raises(ZeroDivisionError):
         loading.load("raises.py:f")
     assert not worker_errors.loading
-    for name in ("mine.py", "raises.py", "beside"):
+    for name in ("mine.py", "raises.py", "held.py", "beside"):
         sys.modules.pop(name, None)

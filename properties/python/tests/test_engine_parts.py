@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from assay import dump_files, flashinfer, judge_record, judging, vllm_calls, vllm_shadow
+from assay import dump_files, dump_judge, flashinfer, judge_record, judging, vllm_calls, vllm_shadow
 from test_judge import library  # noqa: F401  (a fixture)
 from test_judge_parts import NAN, report
 
@@ -164,6 +164,33 @@ def test_limits_of_a_dump(tmp_path, monkeypatch):
 ])  # fmt: skip
 def test_names_and_defaults_of_a_signature(text, names, defaults):
     assert dump_files._signature(text) == (names, defaults)
+
+
+def test_folders_and_arguments_have_their_order(tmp_path):
+    """Without a session.jsonl names decide; arguments without a name are sorted by number."""
+    names = [f"2026_pid7_f_call{i:04}" for i in range(12)]
+    for name in reversed(names):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metadata.jsonl").write_text('{"function_name": "f", "function_signature": "(a)", "input_metadata": {"arg_12": 5, "arg_2": 4, "arg_0": 3, "kwarg_b": 6}}')
+    assert [folder for folder, *_ in dump_files.folders(tmp_path)] == names
+    call = dump_files.read(tmp_path, names[0])
+    assert call.arguments == {"a": 3, "b": 6} and call.extra == (4, 5) and call.results == []
+
+
+def test_of_two_files_of_tensors_the_one_that_executes_nothing_is_read(tmp_path, monkeypatch):
+    (tmp_path / "f").mkdir()
+    for name in ("metadata.jsonl", "inputs.pt", "inputs.safetensors", "outputs.pt"):
+        (tmp_path / "f" / name).write_text('{"function_name": "f"}')
+    read = []
+    monkeypatch.setattr(dump_files, "_tensors", lambda path: read.append(path.name) or {})
+    dump_files.read(tmp_path, "f")
+    assert read == ["inputs.safetensors", "outputs.safetensors"]
+
+
+def test_what_lies_inside_a_call_began_and_ended_in_it():
+    listed = [(f"_pid{pid}_{name}_", first, last) for pid, name, first, last in
+              ((7, "outer", 2, 9), (7, "inner", 3, 4), (7, "before", 1, 4), (7, "behind", 8, 10), (7, "as long", 2, 9), (8, "inner", 3, 4))]  # fmt: skip
+    assert dump_judge._within(listed, *listed[0]) == ["_pid7_inner_"]
 
 
 def test_the_depth_of_lists_in_a_dump():

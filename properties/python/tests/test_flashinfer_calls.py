@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from test_judge import library  # noqa: F401  (a fixture)
 from test_judge_drawn import drawn, numbers, rows_of
 
-DECODE, PREFILL, RAGGED = flashinfer_calls.DECODE[0], flashinfer_calls.PREFILL[0], flashinfer_calls.RAGGED[0]
+DECODE, GRAPHS = "BatchDecodeWithPagedKVCacheWrapper", "CUDAGraphBatchDecodeWithPagedKVCacheWrapper"
+PREFILL, RAGGED = "BatchPrefillWithPagedKVCacheWrapper", "BatchPrefillWithRaggedKVCacheWrapper"
 SLOTS = 4
 
 
@@ -29,10 +30,11 @@ def marked(array, dtype):
 def wrapped(draw):
     """(Logical, wrapper, plan, run, made)."""
     rng = np.random.default_rng(draw(st.integers(0, 1 << 16)))
-    wrapper = draw(st.sampled_from([DECODE, PREFILL, RAGGED]))
+    wrapper = draw(st.sampled_from([DECODE, PREFILL, RAGGED, GRAPHS]))
+    decode = wrapper in (DECODE, GRAPHS)
     kv_heads, group, dim, requests = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.sampled_from([8, 16])), draw(st.integers(1, 3))
     each = draw(st.integers(1, 2))
-    queries = [each if wrapper == DECODE else draw(st.integers(0, 3)) for _ in range(requests)]
+    queries = [each if decode else draw(st.integers(0, 3)) for _ in range(requests)]
     keys = [draw(st.integers(0, 9)) for _ in range(requests)]
     dtype = draw(st.sampled_from(["fp16", "bf16"]))
     kv_dtype = dtype if wrapper == RAGGED else draw(st.sampled_from([dtype, *FP8]))
@@ -46,9 +48,9 @@ def wrapped(draw):
         run["v_scale"] = draw(st.sampled_from([None, 1.0, 0.25, 2.0]))
     if draw(st.booleans()):
         run["sinks"] = rng.standard_normal(heads).astype(np.float32)
-    causal = wrapper == DECODE or draw(st.booleans())
-    if wrapper != DECODE or draw(st.booleans()):
-        plan["causal"] = causal if wrapper != DECODE else draw(st.booleans())  # decode's plan has no such word, and means it
+    causal = decode or draw(st.booleans())
+    if not decode or draw(st.booleans()):
+        plan["causal"] = causal if not decode else draw(st.booleans())  # decode's plan has no such word, and means it
     window = draw(st.integers(-1, 4))
     if draw(st.booleans()):
         plan["window_left"], run["window_left"] = draw(st.integers(-1, 4)), window
@@ -96,10 +98,11 @@ def test_a_run_is_judged_as_its_plainest_call(made, data):
         constructor = {}
     else:
         run["paged_kv_cache"], indices, indptr, last, layout = pool_of(data.draw, call)
-        prefix = "" if wrapper == DECODE else "paged_kv_"
+        decode = wrapper in (DECODE, GRAPHS)
+        prefix = "" if decode else "paged_kv_"
         plan |= {f"{prefix}indices": indices, f"{prefix}indptr": indptr, f"{prefix}last_page_len": last, "page_size": SLOTS, "num_kv_heads": call.k.shape[1]}
         constructor = {"kv_layout": layout} if data.draw(st.booleans()) or call.k.shape[1] == SLOTS else {}
-        if wrapper == DECODE:
+        if decode:
             (plan if data.draw(st.booleans()) else run)["q_len_per_req"] = each
         else:
             plan["qo_indptr"] = starts(call.queries)
@@ -107,9 +110,10 @@ def test_a_run_is_judged_as_its_plainest_call(made, data):
                 flat = np.concatenate([m.reshape(-1) for m in call.masks])
                 bytes_of = lambda: np.concatenate([np.packbits(m.reshape(-1), bitorder="little") for m in call.masks])  # noqa: E731
                 plan |= {"custom_mask": flat} if data.draw(st.booleans()) else {"packed_custom_mask": bytes_of()}
-    for method, arguments in (("__init__", constructor), ("plan", plan)):
-        with pytest.raises(flashinfer_calls.Setup):
-            calls.calls_of(f"{wrapper}.{method}", 1, arguments, (), [])
+    for method, arguments in (("__init__", constructor), (data.draw(st.sampled_from(["plan", "begin_forward"])), plan)):
+        for object_of in (2, 1):  # another one is made and planned in front of it, and differs
+            with pytest.raises(flashinfer_calls.Setup):
+                calls.calls_of(f"{wrapper}.{method}", object_of, arguments if object_of == 1 else {**arguments, "sm_scale": 9.0, "causal": False}, (), [])
     results = [call.out, call.lse] if data.draw(st.booleans()) else [call.out]
     if len(results) == 2 and call.lse.shape[0] == call.lse.shape[1] > 1:
         results = [call.out]  # a square one is refused

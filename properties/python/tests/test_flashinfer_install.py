@@ -21,6 +21,8 @@ class Decode:
     def plan(self, indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, *deprecated_positional_args, **kwargs):
         return None
 
+    begin_forward = plan
+
     def run(self, q, paged_kv_cache, *args, q_scale=None, k_scale=None, v_scale=None, out=None, return_lse=False, window_left=None, sinks=None):
         if not self.results:
             raise RuntimeError("not planned")
@@ -121,6 +123,13 @@ def test_right_calls_pass_and_wrong_ones_are_kept(stub, watch):
     assert [judge_record.judge(path).verdict for path in pathlib.Path("assay_flashinfer").iterdir()] == ["outside"] * 2
 
 
+def test_what_it_is_told(stub, watch):
+    for given, told in (((), (100, "assay_flashinfer", None, 8)), ((3, "there", "fa2", 5), (3, "there", "fa2", 5))):
+        made = watch(*given)
+        assert (made.every, made.out, made._joined.like, made._joined.rows) == told
+        made.uninstall()
+
+
 def test_one_call_in_n(stub, watch):
     watched, call = watch(every=3), decode_call()
     out, lse = call.run()
@@ -183,6 +192,18 @@ def test_what_is_not_judged_is_counted_and_errors_stay_the_callers(stub, watch):
         wrapper.run(call.q.copy(), pool)
     with pytest.raises(TypeError):
         wrapper.run()
+    before, wrapper.results = watched.calls, [call.run()]
+    wrapper.run(call.q.copy(), pool, return_lse=True)  # none that raised is still running
+    assert watched.calls == before + 1 and not watched._running
+
+
+def test_a_wrapper_may_be_planned_by_its_older_name(stub, watch):
+    watched, call = watch(every=1), decode_call()
+    wrapper, (out, lse) = getattr(stub.decode, DECODE)(np.zeros(8), use_tensor_cores=True), call.run()
+    wrapper.begin_forward(*tables(call), HEADS, KV_HEADS, 32, PAGE)
+    wrapper.results = [(out, lse * LOG2E)]
+    wrapper.run(call.q.copy(), np.stack([call.k, call.v], 1), return_lse=True)
+    assert (watched.judged, watched.findings) == (1, 0), watched
 
 
 def test_an_error_of_the_judge_is_counted(stub, watch, monkeypatch):
@@ -195,7 +216,12 @@ def test_an_error_of_the_judge_is_counted(stub, watch, monkeypatch):
 
 def test_uninstall_leaves_what_was_there(stub):
     before = {name: dict(vars(getattr(stub.decode, DECODE))) for name in ("run", "plan")}
-    flashinfer.install(every=1).uninstall()
+    watched = flashinfer.install(every=1)
+    watched.uninstall()
+    others = flashinfer.install(every=1)
+    watched.uninstall()  # once more changes nothing
+    assert getattr(stub.decode, DECODE).run.assay_watch is others
+    others.uninstall()
     assert {name: dict(vars(getattr(stub.decode, DECODE))) for name in ("run", "plan")} == before
 
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any call, in any layout, type and container, has the verdict and the rows of the same call in the plainest layout."""
+import dataclasses
 import importlib.util
 import inspect
+import math
 
-import assay
 import numpy as np
 import pytest
-from assay import elements, judge_record, judging
+from assay import elements, judge_excerpt, judge_record, judge_where, judging
 from assay.judge_excerpt import excerpt
-from drawn_calls import in_any_layout, logical_calls, plainest
+from drawn_calls import FP8, in_any_layout, logical_calls, mistakes, plainest, wide, written
 from drawn_containers import in_any_container, in_container
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,9 +25,11 @@ def numbers(report):
     return repr(report)
 
 
-def rows_of(call):
-    """Each row of a call, judged as the call of its own that a file keeps."""
-    reports = [excerpt(call, row).judge() for row in range(call.tensors["out"].shape[0])]
+def rows_of(call, slots=judge_excerpt.SLOTS):
+    """Each row of a call, judged as the call that a file keeps, in pages of so many slots."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge_excerpt, "SLOTS", slots)
+        reports = [excerpt(call, row).judge() for row in range(call.tensors["out"].shape[0])]
     return [(r.verdict, repr(r.ratio), repr(r.ratio_lse), r.findings, r.elements, r.claimed) for r in reports]
 
 
@@ -39,9 +42,45 @@ def test_a_call_says_the_same_in_every_way(call, data):
     found = judging.attention_call(*told.arguments, **told.options)
     report, rows = expected.judge(), rows_of(expected)
     assert numbers(found.judge()) == numbers(report)
-    assert rows_of(found) == rows
+    assert rows_of(found, 2) == rows
     # The rows together are the call.
     assert [sum(row[i] for row in rows) for i in (3, 4, 5)] == [report.findings, report.elements, report.claimed]
+
+
+@settings(drawn, max_examples=300)
+@given(logical_calls(), st.data())
+def test_right_outputs_are_inside_in_every_way(call, data):
+    call = written(call)
+    told = in_any_container(data.draw, *in_any_layout(data.draw, call), TORCH)
+    report = judging.judge(*told.arguments, **told.options)
+    assert report.passed, report
+
+
+def differ(right, wrong):
+    """Whether outputs are further apart than any kernel's are of what it rounds."""
+    o, of_wrong = (np.nan_to_num(wide(call.out, call.out_dtype), posinf=1e30, neginf=-1e30) for call in (right, wrong))
+    steps = {"e4m3": 0.25, "e5m2": 0.5}.get(right.out_dtype, 0.05) * (wide_room := 5 if right.kv_dtype in FP8 else 1)
+    lse, of_wrong_lse = (np.nan_to_num(call.lse, neginf=-1e30) for call in (right, wrong))
+    return (abs(o - of_wrong) > steps * abs(o).max(initial=0) + 1e-3).any() or (abs(lse - of_wrong_lse) > 0.1 * wide_room * (1 + abs(lse))).any()
+
+
+@settings(drawn, max_examples=120)
+@given(logical_calls(), st.data())
+def test_a_mistake_of_a_kernel_is_found_and_named_in_every_way(call, data):
+    """What it was told wrongly is among what is supposed, where that is not full."""
+    words = data.draw(st.sampled_from(sorted(mistakes(call))))
+    wrong = written(mistakes(call)[words])
+    told = in_any_container(data.draw, *in_any_layout(data.draw, dataclasses.replace(call, out=wrong.out, lse=wrong.lse)), TORCH)
+    made = judging.attention_call(*told.arguments, **told.options)
+    report = made.judge()
+    assert not (report.passed and differ(written(call), wrong)), (words, report)
+    tensors, options = plainest(wrong)
+    as_taken = judging.judge(*tensors, **options)
+    assert as_taken.passed
+    if not report.passed and as_taken.claimed == as_taken.elements:
+        notes = judge_where.notes(made, report, seconds=math.inf)
+        supposed = [note for note in notes if "would be inside" in note]
+        assert any(note.endswith(f"would be inside if {words}") for note in supposed) or len(supposed) == 4, (words, notes)
 
 
 @settings(drawn, max_examples=100)

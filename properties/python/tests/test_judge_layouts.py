@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches that lie otherwise: packed K, dense caches by an index or padded on the left, lengths from before the append. Each says
-what the same call in plain pages says, and each mistake in it is found."""
+"""Caches that lie otherwise, where they do not fit: packed K, dense caches by an index or padded on
+the left, lengths from before the append."""
 import assay
 import numpy as np
 import pytest
-from test_judge import KV_HEADS, LENGTHS, PAGE, Call, library  # noqa: F401  (a fixture)
+from test_judge import LENGTHS, PAGE, Call, library  # noqa: F401  (a fixture)
 
 ROOM = 70
 X = 8
 
 
-def dense(call, pad=None):
-    """[requests, ROOM, kv heads, dim] each, the keys of a request behind its pad; the rest is what must not be read."""
-    out = []
-    for cache in (call.k, call.v):
-        rows = np.full((len(call.lens), ROOM, *cache.shape[2:]), 0x7F80, cache.dtype)  # infinity
-        for r, n in enumerate(call.lens):
-            first = 0 if pad is None else pad[r]
-            rows[r, first : first + n] = cache[call.table[r, : -(-n // PAGE)]].reshape(-1, *cache.shape[2:])[:n]
-        out.append(rows)
-    return out
+def dense(call):
+    """[requests, ROOM, kv heads, dim] each."""
+    return [np.zeros((len(call.lens), ROOM, *cache.shape[2:]), cache.dtype) for cache in (call.k, call.v)]
 
 
 def packed(call):
@@ -29,67 +22,9 @@ def packed(call):
     return np.ascontiguousarray(k), np.ascontiguousarray(call.v.transpose(0, 2, 3, 1))
 
 
-ORDER = np.array([2, 0, 3, 1])
-PAD = np.array([3, 0, 5, 6])
-#: name: (cache and arguments of the layout, and those that somebody gets wrong)
-LAYOUTS = {
-    "packed K": (
-        lambda c: (packed(c), dict(page_table=c.table, seq_lens=c.lens)),
-        {
-            "chunks and elements exchanged": lambda c: ((packed(c)[0].reshape(40, KV_HEADS, X, PAGE, 4).transpose(0, 1, 4, 3, 2).copy(), packed(c)[1]), {}),
-            "pages of the next id": lambda c: (packed(c), dict(page_table=np.where(c.table < 0, -1, (c.table + 1) % 40))),
-            "V of the next slot": lambda c: ((packed(c)[0], np.roll(packed(c)[1], 1, axis=3)), {}),
-        },
-    ),
-    "cache_batch_idx": (
-        lambda c: ([np.ascontiguousarray(rows[np.argsort(ORDER)]) for rows in dense(c)], dict(cache_batch_idx=ORDER, seq_lens=c.lens)),
-        {
-            "left out": lambda c: (None, dict(cache_batch_idx=np.arange(4))),
-            "the other way": lambda c: (None, dict(cache_batch_idx=np.argsort(ORDER))),
-            "one off": lambda c: (None, dict(cache_batch_idx=(ORDER + 1) % 4)),
-        },
-    ),
-    "leftpad": (
-        lambda c: (dense(c, PAD), dict(leftpad=PAD, seq_lens=c.lens + PAD)),
-        {
-            "lengths without the pad": lambda c: (None, dict(seq_lens=np.maximum(c.lens, PAD))),
-            "one too few": lambda c: (None, dict(leftpad=PAD - (PAD > 0), seq_lens=c.lens + PAD - (PAD > 0))),
-            "one too many": lambda c: (None, dict(leftpad=PAD + 1, seq_lens=c.lens + PAD + 1)),
-        },
-    ),
-    "before the append": (
-        lambda c: ((c.k, c.v), dict(page_table=c.table, seq_lens_before=c.lens - np.diff(c.cu))),
-        {
-            "lengths behind it": lambda c: (None, dict(seq_lens_before=c.lens)),
-            "one key too few": lambda c: (None, dict(seq_lens_before=np.maximum(c.lens - np.diff(c.cu) - 1, 0))),
-        },
-    ),
-}  # fmt: skip
-
-
 def judged(call, kv, arguments):
     out, lse = call.run()
     return assay.judge(out, call.q, kv, cu_seqlens_q=call.cu, lse=lse, like="fa2", **arguments)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_layout_says_what_pages_say(layout):
-    call = Call()
-    assert judged(call, *LAYOUTS[layout][0](call)) == call.judge(*call.run())
-
-
-@pytest.mark.parametrize("layout, mistake", [(layout, mistake) for layout, (_, mistakes) in LAYOUTS.items() for mistake in mistakes])
-def test_a_mistake_in_a_layout_is_found(layout, mistake):
-    call = Call()
-    kv, arguments = LAYOUTS[layout][0](call)
-    changed, changes = LAYOUTS[layout][1][mistake](call)
-    try:
-        report = judged(call, kv if changed is None else changed, {**arguments, **changes})
-    except ValueError as error:
-        assert "seq_lens" in str(error) or "page_table names page -1" in str(error)
-    else:
-        # Where the pad is read, inputs are infinite and nothing is claimed of that row.
-        assert report.verdict == "outside" or report.claimed < report.elements, report
 
 
 @pytest.mark.parametrize(

@@ -79,14 +79,6 @@ def test_no_page_is_read_that_is_not_there():
         assert "page" not in said(out, lse, Q[:1], (paged(K[0]), paged(V[0])), seq_lens=[32], **tables)
 
 
-def test_causal_order_in_the_place_of_the_mask():
-    mask = G.integers(0, 2, (1, 6, 48)).astype(bool)
-    mask[:, :, 0] = True
-    kv = (K[:1], V[:1])
-    assert "rows 0 to 5 would be inside if causal order stood in the place of the mask" in said(*attend(Q, K[0], V[0], below(6)), Q, kv, seq_lens=[48], mask=mask)
-    assert "rows 0 to 5 would be inside if there were no mask" in said(*attend(Q, K[0], V[0]), Q, kv, seq_lens=[48], mask=mask)
-
-
 def test_the_cache_of_another_request():
     out, lse = (np.concatenate(x) for x in zip(*(attend(Q[r : r + 1], K[0], V[0]) for r in range(2))))
     assert "row 1 would be inside if it had the cache of request 0" in said(out, lse, Q[:2], (K, V), seq_lens=[48, 48])

@@ -6,6 +6,7 @@ import math
 import pathlib
 import zipfile
 
+import assay
 import numpy as np
 import pytest
 from assay import flashinfer_calls, judge_inputs, judge_library, judge_parts, judge_record, judge_where, judging
@@ -205,3 +206,56 @@ def test_dims_that_are_looked_at_are_spread_from_the_first_to_the_last(dims, loo
     out, cache = np.ones((1, 1, dims), np.float16), np.zeros((1, 4, 1, dims), np.float16)
     call = judging.attention_call(out, out, (cache, cache), seq_lens=[4])
     assert [element.dim for element in judge_where.look(call, 0).elements] == looked_at
+
+
+Q, K, V, OUT = (np.ones(shape, np.float16) for shape in ((4, 2, 16), (2, 4, 1, 16), (2, 4, 1, 8), (4, 2, 8)))
+ATTENTION = dict(out=OUT, q=Q, kv=(K, V), seq_lens=[3, 4], lse=np.ones((4, 2), np.float32))
+MERGE = dict(out=OUT, states=[OUT, OUT], lse_in=np.ones((2, 4, 2), np.float32), lse=np.ones((4, 2), np.float32))
+BOTH = [
+    (dict(lse_base=2), dict(lse_base=1)), (dict(empty_lse="inf"), dict(empty_lse=1)), (dict(empty_lse="either"), dict(empty_lse=2)), (dict(rows=2), dict(max_rows=2)),
+    (dict(threads=2), dict(threads=2)), (dict(like=assay.Declaration(tile_tokens=7)), dict(tile_tokens=7)),
+]  # fmt: skip
+NUMBERS = [(assay.judge, ATTENTION, *option) for option in [
+    *BOTH, (dict(causal=False), dict(causal=0)), (dict(window=(3, -1)), dict(window_left=3)), (dict(window=(None, 2)), dict(window_right=2)),
+    (dict(softcap=1.5), dict(softcap=1.5)), (dict(sm_scale=0.5), dict(sm_scale=0.5)), (dict(mask=np.ones(14, bool)), dict(causal=0)),
+    (dict(mask=np.ones(14, bool), causal=True), {}),
+]] + [(assay.judge_merge, MERGE, *option) for option in BOTH]  # fmt: skip
+
+
+def numbers_told(monkeypatch, function, arguments):
+    """What the library is told beside arrays: numbers of the call and of the arithmetic."""
+    def call(entry, params):
+        fields = {**{name: getattr(params, name) for name, _ in params._fields_}, **{name: getattr(params.arithmetic, name) for name, _ in params.arithmetic._fields_}}
+        told.append({name: value for name, value in fields.items() if isinstance(value, (int, float)) and name != "struct_size"})
+        return real(entry, params)
+
+    told, real = [], judge_library.call
+    with monkeypatch.context() as patch:
+        patch.setattr(judge_library, "call", call)
+        report = function(**arguments)
+    return told[0], report
+
+
+@pytest.mark.parametrize("function, arguments, option, changes", NUMBERS, ids=lambda x: "-".join(x) if isinstance(x, dict) and len(x) < 3 else "")
+def test_an_option_changes_its_own_number(monkeypatch, function, arguments, option, changes):
+    plain, _ = numbers_told(monkeypatch, function, {**arguments, "like": assay.Declaration()})
+    told, report = numbers_told(monkeypatch, function, {**arguments, "like": assay.Declaration(), **option})
+    assert {name: value for name, value in told.items() if value != plain[name]} == changes and report.like == "its declaration"
+    common = dict(lse_base=0, empty_lse=0, max_rows=0, threads=0)
+    assert common.items() <= plain.items()
+    if function is assay.judge:  # the scale is that of q, whatever V's elements are
+        assert dict(causal=1, window_left=-1, window_right=-1, softcap=0, sm_scale=0.25).items() <= plain.items()
+    assert numbers_told(monkeypatch, function, {**arguments, "like": "fa2"})[1].like == "fa2"
+
+
+@pytest.mark.parametrize("function, arguments", [(assay.assert_attention, ATTENTION), (assay.assert_merge, MERGE)])
+def test_where_a_failed_call_is_kept_and_how_long_it_is_looked_at(monkeypatch, function, arguments):
+    seen, wrong = [], {**arguments, "out": arguments["out"] + 9}
+    monkeypatch.setattr(judge_record, "keep", lambda call, report, folder: seen.append(folder) or "file")
+    monkeypatch.setattr(judge_where, "notes", lambda call, report, seconds=None: seen.append(seconds) or ["  note"])
+    for options, expected, path in ((dict(), ["findings", None], "file"), (dict(findings="there", hint_seconds=3), ["there", 3], "file"), (dict(findings=None), [None], None)):
+        with pytest.raises(assay.AttentionError) as raised:
+            function(**wrong, **options)
+        assert seen == expected and (raised.value.path, raised.value.notes) == (path, ["  note"]) and isinstance(raised.value.report, assay.JudgeReport)
+        assert ("reproduce: python3 -m assay judge file" in str(raised.value)) == (path is not None)
+        seen.clear()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from assay import from_float32, judge_parts, judge_where, judge_words, judging, to_float32
 from assay.judge_excerpt import excerpt
-from test_judge import DIM, HEADS, KV_HEADS, MISTAKES, SPOILERS, Call, exact_attention, library  # noqa: F401  (a fixture)
+from test_judge import DIM, HEADS, KV_HEADS, MISTAKES, SPOILERS, Call, library  # noqa: F401  (a fixture)
 
 LOG2E = np.float32(1 / math.log(2))
 
@@ -131,12 +131,6 @@ def test_values_without_a_rule_have_none():
     assert "times the exact" not in said and "above" not in said and "would be inside" not in said
 
 
-@pytest.mark.parametrize("factor, words", [(LOG2E, "times log2 e"), (1 / LOG2E, "times ln 2")])
-def test_another_scale(factor, words):
-    call = Call()
-    assert f"would be inside if sm_scale were {call.scale * factor:.6g}, {words}" in notes_of(call, *call.copy(scale=call.scale * factor).run())
-
-
 def test_pages_of_v_of_their_own():
     call = Call()
     lens = call.lens.copy()
@@ -162,35 +156,6 @@ def test_pages_and_outputs_of_another_request():
     assert "would be inside if it had the pages of request 0" in notes_of(call, *call.copy(table=table).run())
     out[1], out[5] = out[5].copy(), out[1].copy()
     assert re.search(r"row [15] would be inside as row [15]", notes_of(call, out))
-
-
-def test_a_scale_of_the_cache_left_out():
-    call = Call(kv_dtype="e4m3")
-    call.k_scale, call.v_scale = np.array([0.5, 2], np.float32), np.array([3, 0.25], np.float32)
-    options = dict(kv_dtype="e4m3", k_scale=call.k_scale, v_scale=call.v_scale)
-    for name in ("k_scale", "v_scale"):
-        said = notes_of(call, *call.copy(**{name: np.ones(2, np.float32)}).run(), **options)
-        assert f"would be inside if there were no {name}" in said
-
-
-@pytest.mark.parametrize("feature", ["softcap", "sinks", "alibi_slopes", "causal", "first", "window"])
-def test_a_feature_left_out(feature):
-    draw = np.random.default_rng(8)
-    q, k, v = (from_float32(draw.standard_normal(shape), "bf16") for shape in ((5, 4, 16), (12, 2, 16), (12, 2, 16)))
-    given = {"softcap": 1.0, "sinks": np.array([1, 2, 0.5, 3], np.float32), "alibi_slopes": np.array([0.5, 0.25, 0.125, 1], np.float32)}
-    given = {name: value for name, value in given.items() if name == feature}
-    positions = 12 - 5 + np.arange(5)
-    keys = np.arange(12)[None]
-    seen = keys <= positions[:, None]
-    if feature == "causal":
-        seen = seen | True
-    elif feature == "first":
-        seen = keys <= np.arange(5)[:, None]
-    out, lse = exact_attention(*[to_float32(t, "bf16") for t in (q, k, v)], 0.25, seen, positions=positions)
-    window = (4, -1) if feature == "window" else (-1, -1)
-    error = failed(from_float32(out, "bf16"), q, (k[None], v[None]), seq_lens=[12], lse=lse, sm_scale=0.25, window=window, like="fa2", **given)
-    words = {"causal": "no causal order", "first": "causal order began at the first key", "window": "no window"}.get(feature, f"no {feature}")
-    assert words in "\n".join(error.notes)
 
 
 def test_merges():

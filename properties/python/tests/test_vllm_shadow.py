@@ -157,7 +157,8 @@ def stub(monkeypatch):
     for name in ("vllm", "vllm.model_executor", "vllm.model_executor.layers", "vllm.model_executor.layers.attention"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     sys.modules["vllm.model_executor.layers.attention"].Attention = made
-    monkeypatch.setattr(vllm_shadow.atexit, "register", lambda function: None)
+    made.at_exit = []
+    monkeypatch.setattr(vllm_shadow.atexit, "register", made.at_exit.append)
     return made
 
 
@@ -168,11 +169,24 @@ def test_the_entry_point_wraps_once_and_only_where_it_is_asked_to(stub, monkeypa
     vllm_shadow.register()
     first = stub.__init__
     vllm_shadow.register()
-    assert stub.__init__ is first and first.assay_shadow.every == 2
+    assert stub.__init__ is first and stub.at_exit == [first.assay_shadow.summary]
+    assert (first.assay_shadow.every, first.assay_shadow.out, first.assay_shadow.rows) == (2, "assay_vllm", 8)
     call = calls()[1]
     layer = stub(Impl(call, call["output"]))
     layer.impl.forward(types.SimpleNamespace(isa="vec"), call["query"], None, None, call["kv_cache"], metadata(call), np.zeros_like(call["output"]))
     assert first.assay_shadow.counters.calls == 1
+
+
+def test_a_folder_and_rows_of_its_own(stub, monkeypatch):
+    """Rows are how many requests are copied, and how many rows are judged."""
+    for name, value in (("EVERY", "1"), ("OUT", "there"), ("ROWS", "3")):
+        monkeypatch.setenv(f"ASSAY_VLLM_{name}", value)
+    vllm_shadow.register()
+    seen, call = [], calls()[1]
+    monkeypatch.setattr(vllm_shadow, "BACKENDS", {"CPU_ATTN": lambda *given: seen.append(given[-1]) or {}})
+    monkeypatch.setattr(judging, "attention_call", lambda **given: seen.append(given["rows"]) or 1 / 0)
+    stub(Impl(call, call["output"])).impl.forward("layer", call["query"], None, None, None, "metadata", np.zeros_like(call["output"]))
+    assert seen == [3, 3] and stub.__init__.assay_shadow.out == "there"
 
 
 @pytest.mark.parametrize("every", ["often", "1"])
