@@ -3,14 +3,12 @@
 import dataclasses
 import math
 
-#: ASSAY_ABI_MAJOR and ASSAY_ABI_MINOR of the header that this package was written against.
-ABI = (0, 11)
-FORMATS = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5}
-EXPONENTIALS = {"natural": 0, "base2": 1}
-ACCUMULATORS = {"fp32": 0, "fp64": 1}
+from ._abi import ABI_MAJOR, ABI_MINOR, ACCUMULATOR, EXPONENTIAL, FORMAT
+
+ABI = (ABI_MAJOR, ABI_MINOR)
 WORDS = {
-    "p_format": FORMATS, "sum_format": FORMATS, "partial_format": FORMATS, "score_format": FORMATS, "kv_format": FORMATS,
-    "exponential": EXPONENTIALS, "accumulator": ACCUMULATORS,
+    "p_format": FORMAT, "sum_format": FORMAT, "partial_format": FORMAT, "score_format": FORMAT, "kv_format": FORMAT,
+    "exponential": EXPONENTIAL, "accumulator": ACCUMULATOR,
 }  # fmt: skip
 
 

@@ -1,65 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libassay_judge through ctypes: the structs of assay_judge.h, and finding the library.
+"""libassay_judge through ctypes: finding and calling it.
 
 ctypes and not a compiled module: one wheel then serves every version of Python and of torch.
 """
 import ctypes
-import dataclasses
 import functools
 import os
 import pathlib
 import shutil
 
-from .declaration import Declaration
+from . import _abi
 
-i32, i64, u64, f32, f64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_double
 NAME = "libassay_judge.so"
 CUDA_NAME = "libassay_judge_cuda.so"
-DTYPES = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4, "int32": 32, "int64": 33, "uint8": 34, "int8": 35}
-VERDICTS = ("inside", "outside", "undecided")
-TERMS = ("weights", "p_rounding", "accumulation", "normalisation", "merge", "output_rounding", "flush")
-
-
-class Array(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("dtype", i32), ("dims", i32), ("shape", i64 * 4), ("stride", i64 * 4)]
-
-
-class Arithmetic(ctypes.Structure):
-    _fields_ = [(field.name, f64 if field.type is float else i32) for field in dataclasses.fields(Declaration)]
-
-
-class Attention(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32), ("causal", i32), ("out", Array), ("q", Array), ("k", Array), ("v", Array),
-        ("lse", Array), ("page_table", Array), ("v_page_table", Array), ("page_indptr", Array), ("seq_lens", Array),
-        ("q_indptr", Array), ("k_scale", Array), ("v_scale", Array), ("o_scale", Array), ("q_scale", Array),
-        ("alibi_slopes", Array), ("sinks", Array), ("mask", Array), ("mask_indptr", Array),
-        ("sm_scale", f32), ("softcap", f32), ("window_left", i32), ("window_right", i32), ("lse_base", i32),
-        ("empty_lse", i32), ("max_rows", i32), ("threads", i32), ("arithmetic", Arithmetic),
-    ]  # fmt: skip
-
-
-class Merge(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32), ("max_rows", i32), ("out", Array), ("lse", Array), ("o", Array),
-        ("lse_in", Array), ("lse_base", i32), ("empty_lse", i32), ("threads", i32), ("reserved", i32),
-        ("arithmetic", Arithmetic),
-    ]  # fmt: skip
-
-
-class Element(ctypes.Structure):
-    _fields_ = [
-        ("row", i32), ("head", i32), ("dim", i32), ("reserved", i32), ("got", f64), ("exact", f64), ("radius", f64),
-        ("allowed", f64), ("ratio", f64), *[(term, f64) for term in TERMS], ("reason", ctypes.c_char * 64),
-    ]  # fmt: skip
-
-
-class Report(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32), ("verdict", i32), ("elements", u64), ("claimed", u64), ("findings", u64),
-        ("certified_rows", u64), ("rows", i64), ("rows_judged", i64), ("worst_ratio", f64), ("worst_ratio_lse", f64),
-        ("median_budget", f64), ("worst", Element),
-    ]  # fmt: skip
+#: Numbers of the types that are judged.
+DTYPES = {name: number for name, number in _abi.DTYPE.items() if name != "field61"}
+DTYPES.update(int32=_abi.INT32, int64=_abi.INT64, uint8=_abi.UINT8, int8=_abi.INT8)
+_ENTRIES = (("assay_judge_attention", _abi.AttentionParams), ("assay_judge_merge", _abi.MergeParams))
 
 
 class LibraryError(RuntimeError):
@@ -90,9 +47,9 @@ def library():
     path = find_library()
     try:
         loaded = ctypes.CDLL(path)
-        for name, params in (("assay_judge_attention", Attention), ("assay_judge_merge", Merge)):
+        for name, params in _ENTRIES:
             function = getattr(loaded, name)
-            function.argtypes, function.restype = [ctypes.POINTER(params), ctypes.POINTER(Report)], i32
+            function.argtypes, function.restype = [ctypes.POINTER(params), ctypes.POINTER(_abi.Report)], ctypes.c_int32
         loaded.assay_judge_last_error.restype = ctypes.c_char_p
     except (OSError, AttributeError) as error:
         raise LibraryError(f"assay: {path}: {error}") from error
@@ -110,9 +67,9 @@ def cuda_library():
         path = str(beside)
     try:
         loaded = ctypes.CDLL(path)
-        for name, params in (("assay_judge_attention", Attention), ("assay_judge_merge", Merge)):
+        for name, params in _ENTRIES:
             function = getattr(loaded, name + "_cuda")
-            function.argtypes, function.restype = [ctypes.POINTER(params), ctypes.c_void_p, ctypes.POINTER(Report)], i32
+            function.argtypes, function.restype = [ctypes.POINTER(params), ctypes.c_void_p, ctypes.POINTER(_abi.Report)], ctypes.c_int32
         loaded.assay_judge_last_error.restype = ctypes.c_char_p
     except (OSError, AttributeError) as error:
         raise LibraryError(f"assay: {path}: {error}") from error
@@ -121,7 +78,7 @@ def cuda_library():
 
 def _report(loaded, name, params, *stream):
     params.struct_size = ctypes.sizeof(params)
-    report = Report(struct_size=ctypes.sizeof(Report))
+    report = _abi.Report(struct_size=ctypes.sizeof(_abi.Report))
     if getattr(loaded, name)(ctypes.byref(params), *stream, ctypes.byref(report)) != 0:
         raise ValueError("assay: " + loaded.assay_judge_last_error().decode().replace("q_indptr", "cu_seqlens_q"))
     return report
