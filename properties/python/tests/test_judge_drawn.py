@@ -6,8 +6,9 @@ import inspect
 import assay
 import numpy as np
 import pytest
-from assay import elements, judge_record, judging
-from assay.judge_excerpt import excerpt
+from assay import elements, judging
+from assay._judge import record as judge_record
+from assay._judge.excerpt import excerpt
 from drawn_calls import in_any_layout, logical_calls, plainest
 from drawn_containers import in_any_container, in_container
 from hypothesis import HealthCheck, given, settings

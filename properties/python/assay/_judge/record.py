@@ -15,11 +15,12 @@ from ctypes import c_float, c_int32
 
 import numpy as np
 
-from . import _abi, judge_where
-from .elements import STORED
-from .judge_call import ATTENTION, MERGE, Call
-from .judge_excerpt import excerpt, repeated
-from .judge_library import DTYPES
+from .. import _abi
+from ..elements import STORED
+from . import where
+from .call import ATTENTION, MERGE, Call
+from .excerpt import excerpt, repeated
+from .library import DTYPES
 from .tensors import Tensor
 
 FORMAT = 1
@@ -122,7 +123,7 @@ def explained(path, seconds=None):
     try:
         report = call.judge()
         row = report.worst["row"]
-        notes = [] if report.passed else judge_where.notes(call, report, place.get("row", row) - row, seconds)
+        notes = [] if report.passed else where.notes(call, report, place.get("row", row) - row, seconds)
     except ValueError as error:
         raise RecordError(str(error).removeprefix("assay: ")) from error
     report.worst.update(place)

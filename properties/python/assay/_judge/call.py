@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 
-from . import _abi
-from . import judge_library as lib
-from .judge_inputs import host
-from .judge_report import JudgeReport
+from .. import _abi
+from . import library as lib
+from .inputs import host
+from .report import JudgeReport
 
 ATTENTION, MERGE = "attention", "merge"
 #: What libassay_judge_cuda takes on a GPU, all of it or none.

@@ -9,7 +9,7 @@ import os
 import pathlib
 import shutil
 
-from . import _abi
+from .. import _abi
 
 NAME = "libassay_judge.so"
 CUDA_NAME = "libassay_judge_cuda.so"
@@ -29,7 +29,7 @@ def find_library():
     if named:
         return named
     program = os.environ.get("ASSAY_PROGRAM") or shutil.which("assay")
-    places = [pathlib.Path(__file__).parent / "lib"]
+    places = [pathlib.Path(__file__).parents[1] / "lib"]
     if program:
         folder = pathlib.Path(program).resolve().parent
         places += [folder, folder.parent / "lib", *folder.parent.glob("lib/*-linux-gnu")]
