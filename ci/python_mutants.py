@@ -182,7 +182,7 @@ def outcome(tests_run, tree, room, path, mutant, covering, options):
 def drawn(room, options):
     """(file, Mutant) of a room: all, or as many as asked for, each as likely."""
     folder = ROOT / ROOMS[room][0]
-    files = [f for f in sorted(folder.glob("*.py")) if room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists()]
+    files = [f for f in sorted(folder.glob("*.py" if room == "ci" else "**/*.py")) if room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists()]
     every = [(f.relative_to(ROOT), mutant) for f in files for mutant in mutants_of(f.read_text())]
     print(f"{room}: {len(every)} mutants of {len(files)} files")
     random.Random(options.seed).shuffle(every)

@@ -149,6 +149,7 @@ ci/shape.sh
 /usr/bin/python3 -B ci/docs.py check
 git ls-files '*.h' '*.cpp' '*.cuh' '*.cu' '*.inl' '*.c' | xargs -n 200 -P "$jobs" clang-format --dry-run --Werror
 shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
+/usr/bin/python3 -B ci/tests/abi_structs_test.py
 /usr/bin/python3 -B ci/tests/tree_test.py
 /usr/bin/python3 -B ci/tests/workflows_test.py
 /usr/bin/python3 -B ci/tests/skipped_test.py

@@ -1,57 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ctypes binding of kernels/abi/assay.h: paged attention v1 and v2 with their plan, cascades, merges.
+"""The C ABI for who has no torch: paged attention v1 and v2 with their plan, cascades, merges.
 
-The structs are read from the header of this tree. The library compares `struct_size`, so one that was
-built from another header refuses them, and misreads nothing.
-"""
+The structs are those of assay_torch, whose file is read without the package around it. The library compares
+`struct_size`, so one that was built from another header refuses them, and misreads nothing."""
 import ctypes
+import importlib.util
 import pathlib
-import re
-from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import byref, c_char_p, c_int32, c_int64, c_uint64
 
-HEADER = pathlib.Path(__file__).resolve().parents[1] / "abi" / "assay.h"
-TARGET_SIMT, TARGET_CUDA = 0, 1
-DTYPES = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4}
-LSE_NATURAL, LSE_BASE2 = 0, 1
-_SCALARS = {"int32_t": c_int32, "int64_t": c_int64, "uint32_t": c_uint32, "uint64_t": c_uint64, "float": c_float}
-# Numbers of the header's enumerations.
-_SCALARS |= dict.fromkeys(("assay_target", "assay_dtype", "assay_lse_base", "assay_exchange_heads"), c_int32)
-
-
-def _fields(declaration, structs):
-    """(name, type) of each name in `const T *a, *b`, which are pointers to other structs or to anything."""
-    words = re.findall(r"\w+", re.sub(r"\bconst\b", "", declaration))
-    of = structs.get(words[0]) or _SCALARS.get(words[0])
-    if "*" in declaration:
-        of = POINTER(structs[words[0]]) if words[0] in structs else c_void_p
-    return [(name, of) for name in words[1:]]
-
-
-def _read_structs(text):
-    """The structs of the header by name, in its order: each knows those in front of it."""
-    structs = {}
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    for name, body in re.findall(r"typedef struct (\w+) {(.*?)} \1;", text, re.S):
-        declarations = [line.strip() for line in body.split(";") if line.strip()]
-        fields = [field for line in declarations for field in _fields(line, structs)]
-        structs[name] = type(name, (Structure,), {"_fields_": fields})
-    return structs
-
-
-_STRUCTS = _read_structs(HEADER.read_text())
-PagedKv, PagedParams, PagedChoice, CascadeLevel, CascadeParams, MergeStateParams, MergeStatesParams, ExchangeParams = (
-    _STRUCTS[f"assay_{name}"]
-    for name in (
-        "paged_kv",
-        "paged_params",
-        "paged_choice",
-        "cascade_level",
-        "cascade_params",
-        "merge_state_params",
-        "merge_states_params",
-        "exchange_params",
-    )
-)
+_FILE = pathlib.Path(__file__).resolve().parents[1] / "torch/assay_torch/_abi.py"
+_spec = importlib.util.spec_from_file_location("_abi", _FILE)
+_abi = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_abi)
+TARGET_SIMT, TARGET_CUDA = _abi.TARGET["simt"], _abi.TARGET["cuda"]
+DTYPES, LSE_BASE2 = _abi.DTYPE, _abi.LSE_BASE["base2"]
+PagedParams, PagedChoice = _abi.PagedParams, _abi.PagedChoice
+CascadeLevel, CascadeParams = _abi.CascadeLevel, _abi.CascadeParams
+MergeStateParams, MergeStatesParams = _abi.MergeStateParams, _abi.MergeStatesParams
 
 
 class AssayError(RuntimeError):

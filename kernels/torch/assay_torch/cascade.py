@@ -2,11 +2,11 @@
 """cascade_attention over the C ABI."""
 import torch
 
+from ._abi import CascadeLevel, CascadeParams
 from .errors import require
 from .library import library, target_of
 from .paged_shape import batch_of, no_address, set_numbers
 from .prepared import Pool, Prepared, word, workspace
-from .structs import CascadeLevel, CascadeParams
 from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
 
 _NAME = "cascade_attention"

@@ -1,47 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """A refused call as a Python exception: the status' name and the library's own message, which names argument and limit."""
+from ._abi import STATUS
 
 
 class AssayError(RuntimeError):
     """A call that was refused or failed. `status` is its assay_status. Nothing was launched."""
 
-    status = 7
+    status = STATUS["internal"]
 
 
 class InvalidArgument(AssayError, ValueError):
     """An argument is missing, of the wrong type or shape, misaligned or out of its range."""
 
-    status = 1
+    status = STATUS["invalid_argument"]
 
 
 class Unsupported(AssayError, NotImplementedError):
     """Well-formed, but not in this library or on this device."""
 
-    status = 2
+    status = STATUS["unsupported"]
 
 
 class WorkspaceTooSmall(AssayError):
     """A plan that is too small for the call; the message names the bytes needed."""
 
-    status = 3
+    status = STATUS["workspace_too_small"]
 
 
 class CapacityExceeded(AssayError):
     """More blocks, or tiles of a plan, than there can be."""
 
-    status = 4
+    status = STATUS["capacity_exceeded"]
 
 
 class LaunchFailed(AssayError):
     """The CUDA runtime refused the launch."""
 
-    status = 5
+    status = STATUS["launch_failed"]
 
 
 class Hazard(AssayError):
     """CPU only: the executor stopped the kernel."""
 
-    status = 6
+    status = STATUS["hazard"]
 
 
 BY_STATUS = {cls.status: cls for cls in AssayError.__subclasses__()}

@@ -4,15 +4,15 @@ import ctypes
 
 import torch
 
+from ._abi import EXCHANGE_HEADS as HEADS
+from ._abi import ExchangeParams
 from .errors import require
 from .library import library, target_of
 from .paged_shape import no_address, set_numbers
 from .prepared import Pool, Prepared, word
-from .structs import ExchangeParams
 from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
 
 _NAME = "exchange_states"
-HEADS = {"scatter": 0, "all": 1}  #: assay_exchange_heads
 _pool = Pool()
 _NAMES = ("o_in", "lse_in", "out", "lse", "status")
 _WORDS = tuple(word(ExchangeParams, name) for name in ("o_in", "lse_in", "o", "lse", "status"))

@@ -8,10 +8,10 @@ device memory on the host: page ids of live tokens and lengths are trusted. Erro
 import torch
 
 from . import operators
+from ._abi import LSE_BASE
 from .caches import pool_of
 from .errors import InvalidArgument, require
 
-_BASES = {"natural": 0, "base2": 1}
 _ops = torch.ops.assay_torch
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 
@@ -25,9 +25,9 @@ def _operator(name, q):
 
 
 def _base(lse_base):
-    if lse_base not in _BASES:
+    if lse_base not in LSE_BASE:
         raise InvalidArgument(f"lse_base is {lse_base!r}, expected natural or base2")
-    return _BASES[lse_base]
+    return LSE_BASE[lse_base]
 
 
 def _shard(shard):

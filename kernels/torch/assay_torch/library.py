@@ -12,10 +12,11 @@ import pathlib
 
 import torch
 
+from ._abi import TARGET
 from .errors import BY_STATUS, AssayError, Unsupported
-from .structs import CUDA, SIMT
 
-NAMES = {SIMT: "simt", CUDA: "cuda"}
+SIMT, CUDA = TARGET["simt"], TARGET["cuda"]
+NAMES = {number: name for name, number in TARGET.items()}
 TARGETS = {"cpu": SIMT, "cuda": CUDA}  #: by the type of a torch device
 
 

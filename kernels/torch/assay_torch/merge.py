@@ -2,10 +2,10 @@
 """merge_state and merge_states over the C ABI."""
 import torch
 
+from ._abi import MergeStateParams, MergeStatesParams
 from .library import library, target_of
 from .paged_shape import no_address, set_numbers
 from .prepared import Pool, Prepared, word
-from .structs import MergeStateParams, MergeStatesParams
 from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
 
 _PAIR, _MANY = "merge_state", "merge_states"

@@ -2,11 +2,11 @@
 """paged_attention and tree_attention over the C ABI: what runs when torch has chosen an operator for a device."""
 import torch
 
+from ._abi import PagedParams
 from .errors import WorkspaceTooSmall, require
 from .library import library, target_of
 from .paged_shape import GIVEN, NUMBERS, V1, batch_of, fill_shape, no_address, plan_bytes, scratch_at
 from .prepared import Pool, Prepared, word, workspace
-from .structs import PagedParams
 from .tensors import check, facts, no_tensor, refuse_gradient, same_device, scale_stride, strides, unit_rows, vector
 
 _pool = Pool()

@@ -4,9 +4,9 @@ import ctypes
 
 import torch
 
+from ._abi import PagedChoice, PagedParams
 from .errors import InvalidArgument, require
 from .library import library, target_of
-from .structs import PagedChoice, PagedParams
 from .tensors import check, dtype_number, same_device, unit_rows
 
 V1, V2, TREE = "paged_attention_v1", "paged_attention_v2", "tree_attention"

@@ -2,10 +2,10 @@
 """The planners of paged and tree attention over the C ABI."""
 import torch
 
+from ._abi import PagedParams
 from .errors import WorkspaceTooSmall
 from .paged_shape import GIVEN, batch_of, no_address, plan_bytes, shape_params
 from .prepared import Pool, Prepared, word
-from .structs import PagedParams
 from .tensors import check, facts, same_device, unit_rows
 
 _pool = Pool()

@@ -7,7 +7,7 @@ import ctypes
 
 import torch
 
-from .structs import CUDA
+from .library import CUDA
 
 _MOST_KEYS = 4096  #: An engine has a few hundred shapes; beyond this they are forgotten and checked again.
 

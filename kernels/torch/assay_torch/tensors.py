@@ -2,9 +2,11 @@
 """What the first call of a shape checks of its tensors, and their strides as the C ABI wants them."""
 import torch
 
+from ._abi import DTYPE
 from .errors import InvalidArgument, Unsupported, require
-from .structs import DTYPES
 
+#: assay_dtype by torch's name.
+DTYPES = {"float16": DTYPE["fp16"], "bfloat16": DTYPE["bf16"], "float32": DTYPE["fp32"], "float8_e4m3fn": DTYPE["e4m3"], "float8_e5m2": DTYPE["e5m2"]}
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 

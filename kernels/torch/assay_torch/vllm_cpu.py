@@ -16,9 +16,8 @@ from vllm.v1.attention.backends.cpu_attn import (
 from vllm.v1.attention.backends.utils import split_decodes_and_prefills
 
 from .functions import paged_attention, tree_attention
-from .library import library
+from .library import SIMT, library
 from .plain import prefill
-from .structs import SIMT
 from .vllm_backend import FP8, MOST_TOKENS, options_of, refusal, say_once, wanted
 
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", minversion="2.4")
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import assay_torch
-from assay_torch import library, operators, structs, tensors
+from assay_torch import _abi, library, operators, tensors
 from batches import zeroed
 
 SIZES = dict(num_heads=4, head_dim=64, dtype=torch.float16, max_rows=3)
@@ -93,11 +93,11 @@ def test_a_library_of_gpus_is_asked_with_their_device_current(monkeypatch):
         on.pop()
 
     monkeypatch.setattr(torch.cuda, "device", current)
-    for target, kind, expected in ((structs.CUDA, ctypes.PyDLL, [torch.device("cuda:1")]), (structs.SIMT, ctypes.CDLL, [])):
+    for target, kind, expected in ((library.CUDA, ctypes.PyDLL, [torch.device("cuda:1")]), (library.SIMT, ctypes.CDLL, [])):
         made, seen = library.Library(target, os.environ["ASSAY_LIBRARY_SIMT"]), []
         assert type(made._dll) is kind and made.target == target and made.path == os.environ["ASSAY_LIBRARY_SIMT"]
         monkeypatch.setattr(made, "function", lambda name: lambda *given: seen.append((name, list(on))) or 0)  # noqa: B023
-        made.ask("some_size", structs.PagedParams(), torch.device("cuda:1"))
+        made.ask("some_size", _abi.PagedParams(), torch.device("cuda:1"))
         assert seen == [("some_size", expected)] and not on
 
 

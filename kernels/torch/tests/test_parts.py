@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("hypothesis")
 import assay_torch
-from assay_torch import exchange, flashinfer_door, functions, paged_shape, plain, prepared, structs, tensors
+from assay_torch import _abi, exchange, flashinfer_door, functions, paged_shape, plain, prepared, tensors
 from batches import batch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -160,7 +160,7 @@ def test_a_call_runs_on_the_current_stream_of_its_tensors_device(monkeypatch, cu
     monkeypatch.setattr(prepared, "_current_stream", lambda device: 100 + device)
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: library.current, raising=False)
     monkeypatch.setattr(torch.cuda, "device", on)
-    call = prepared.Prepared("merge_state", library, structs.MergeStateParams(), torch.device("cuda", own))
+    call = prepared.Prepared("merge_state", library, _abi.MergeStateParams(), torch.device("cuda", own))
     call.run()
     assert library.calls == [("merge_state", own, 100 + own)] and library.current == current
     library.status = 5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator gives the bits of the C call on the same memory. The C call is made here by another binding (kernels/bench)."""
+"""An operator gives the bits of the C call on the same memory. The C call is made here by the bench's binding."""
 import os
 
 import pytest

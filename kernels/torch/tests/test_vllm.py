@@ -16,7 +16,7 @@ from vllm.platforms import current_platform
 HERE = pathlib.Path(__file__).resolve().parent
 ENTRY_POINTS = """[vllm.general_plugins]
 assay_torch = assay_torch.vllm_backend:register
-assay = assay.vllm_shadow:register
+assay = assay._engines.vllm_shadow:register
 """
 
 if not current_platform.is_cpu():

@@ -70,7 +70,7 @@ class Mistakes:
 
 def recorded(impl, query, cache, output, metadata):
     """A call as tests/test_vllm_shadow.py reads it: its pages alone, copied, as the engine uses its buffers again."""
-    from assay.tensors import Tensor
+    from assay._judge.tensors import Tensor
 
     array = lambda tensor: Tensor("tensor", tensor).numpy().copy()  # noqa: E731
     table, lengths, slots = array(metadata.block_table), array(metadata.seq_lens), cache.shape[2]
@@ -94,7 +94,8 @@ def record(path, calls):
 def main():
     options = parsed()
     import vllm_mistakes
-    from assay import judging, vllm_calls, vllm_shadow
+    from assay import judging
+    from assay._engines import vllm_calls, vllm_shadow
     from vllm import LLM, SamplingParams
     from vllm.model_executor.layers.attention import Attention
 

@@ -1,17 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic that a kernel declares: assay_arithmetic of kernels/abi/plugin.h, field for field."""
 import dataclasses
+import functools
+import json
 import math
+import pathlib
 
-#: ASSAY_ABI_MAJOR and ASSAY_ABI_MINOR of the header that this package was written against.
-ABI = (0, 11)
-FORMATS = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5}
-EXPONENTIALS = {"natural": 0, "base2": 1}
-ACCUMULATORS = {"fp32": 0, "fp64": 1}
+from ._abi import ABI_MAJOR, ABI_MINOR, ACCUMULATOR, EXPONENTIAL, FORMAT
+
+ABI = (ABI_MAJOR, ABI_MINOR)
 WORDS = {
-    "p_format": FORMATS, "sum_format": FORMATS, "partial_format": FORMATS, "score_format": FORMATS, "kv_format": FORMATS,
-    "exponential": EXPONENTIALS, "accumulator": ACCUMULATORS,
+    "p_format": FORMAT, "sum_format": FORMAT, "partial_format": FORMAT, "score_format": FORMAT, "kv_format": FORMAT,
+    "exponential": EXPONENTIAL, "accumulator": ACCUMULATOR,
 }  # fmt: skip
+FOLDER = pathlib.Path(__file__).with_name("arithmetics")
+#: Names that say which kernel is meant, and why there is no arithmetic for it.
+REFUSED = {
+    "cudnn": "its source is not public and its documentation does not say how it rounds: claim 'flash', which fits what is known of "
+    "flash kernels, or a Declaration",
+}
+
+
+def names():
+    """What `like` may be."""
+    return sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+@functools.cache
+def entry_of(name):
+    """What the file of a name says."""
+    if name in REFUSED:
+        raise ValueError(f"assay: like is {name!r}: {REFUSED[name]}")
+    if name not in names():
+        raise ValueError(f"assay: like is {name!r}, expected one of {', '.join(names())}")
+    return json.loads((FOLDER / f"{name}.json").read_text())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,9 +73,7 @@ class Declaration:
 
         dataclasses.replace changes fields of it; tile_tokens, sum_depth and max_splits are the ones that usually differ.
         """
-        from . import arithmetic  # which needs this class
-
-        return arithmetic.like(name)
+        return Declaration(**{field: entry["value"] for field, entry in entry_of(name)["fields"].items()})
 
     def to_json(self):
         """As numbers of the C header. Values that JSON lacks are words, which the program refuses."""

@@ -8,8 +8,8 @@ import importlib
 import inspect
 import logging
 
-from . import judge_record
-from .flashinfer_calls import FUNCTIONS, WRAPPERS, Calls, NotJudged, Setup
+from ._engines.flashinfer_calls import FUNCTIONS, WRAPPERS, Calls, NotJudged, Setup
+from ._judge import record
 
 logger = logging.getLogger("assay.flashinfer")
 MOST_FILES = 20
@@ -108,7 +108,7 @@ class Watch:
         if not report.passed:
             self.findings += 1
             if self.findings <= MOST_FILES:
-                path = judge_record.keep(call, report, self.out)
+                path = record.keep(call, report, self.out)
                 logger.error("assay: %s: %s\n  reproduce: python3 -m assay judge %s", label, report, path)
 
     def _failed(self, error):

@@ -5,7 +5,9 @@ import collections
 import os
 import sys
 
-from . import arithmetic, dump_judge, judge_record
+from . import arithmetic
+from ._engines import dump_judge
+from ._judge import record
 
 PASS, FINDING, USAGE, NOTHING = 0, 1, 2, 4  #: exit codes, those of the program
 
@@ -26,8 +28,8 @@ def main(arguments):
 def _file(path, seconds):
     """The exit code of one file, with what there is to say printed."""
     try:
-        report, notes = judge_record.explained(path, seconds)
-    except (judge_record.RecordError, OSError) as error:
+        report, notes = record.explained(path, seconds)
+    except (record.RecordError, OSError) as error:
         print(f"assay judge: {path}: {error}", file=sys.stderr)
         return USAGE
     print("\n".join([f"{path}: {report}", *notes]))

@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 
-from . import arithmetic, judge_inputs, judge_record, judge_where
-from .judge_call import ATTENTION, MERGE, Call
-from .judge_inputs import caches, floats, host, number, word
-from .judge_layouts import Places
-from .judge_report import AttentionError, JudgeReport
+from . import arithmetic
+from ._judge import inputs, record, where
+from ._judge.call import ATTENTION, MERGE, Call
+from ._judge.inputs import caches, floats, host, number, word
+from ._judge.layouts import Places
+from ._judge.report import AttentionError, JudgeReport
 
 __all__ = ["AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"]
 _BASES = {"e": 0, "natural": 0, 2: 1, "2": 1}
@@ -81,13 +82,13 @@ def attention_call(
     Tensors of NumPy, torch (of a GPU: copied) and DLPack; bf16 in NumPy is uint16. Returns a JudgeReport. ValueError
     and TypeError name the argument that does not fit. The bounds: oracle/BOUNDS.md.
     """
-    out, q = judge_inputs.rows("out", out, out_dtype), judge_inputs.rows("q", q, q_dtype)
+    out, q = inputs.rows("out", out, out_dtype), inputs.rows("q", q, q_dtype)
     k, v = caches(kv, kv_layout, kv_dtype)
     given = (("k_scale", k_scale), ("v_scale", v_scale))
-    scales = [judge_inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in given]
-    q_indptr = judge_inputs.optional_integers("cu_seqlens_q", cu_seqlens_q)
+    scales = [inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in given]
+    q_indptr = inputs.optional_integers("cu_seqlens_q", cu_seqlens_q)
     places = Places(
-        k, v, scales, judge_inputs.optional_integers("page_table", page_table, (1, 2)), judge_inputs.optional_integers("page_indptr", page_indptr),
+        k, v, scales, inputs.optional_integers("page_table", page_table, (1, 2)), inputs.optional_integers("page_indptr", page_indptr),
         seq_lens,
     )  # fmt: skip
     if cu_seqlens_k is not None:
@@ -101,12 +102,12 @@ def attention_call(
     masked = mask is not None or packed_mask is not None
     if masked:
         lengths = host(places.seq_lens)
-        mask = judge_inputs.mask_bytes(mask, packed_mask, _queries(q, q_indptr, len(lengths)), lengths)
+        mask = inputs.mask_bytes(mask, packed_mask, _queries(q, q_indptr, len(lengths)), lengths)
     tensors = dict(
-        out=out, q=q, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), q_indptr=q_indptr, **places.tensors(),
-        v_page_table=judge_inputs.optional_integers("v_page_table", v_page_table, (1, 2)), o_scale=floats("o_scale", o_scale),
-        q_scale=judge_inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
-        sinks=floats("sinks", sinks), mask=mask, mask_indptr=judge_inputs.optional_integers("mask_indptr", mask_indptr),
+        out=out, q=q, lse=inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), q_indptr=q_indptr, **places.tensors(),
+        v_page_table=inputs.optional_integers("v_page_table", v_page_table, (1, 2)), o_scale=floats("o_scale", o_scale),
+        q_scale=inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
+        sinks=floats("sinks", sinks), mask=mask, mask_indptr=inputs.optional_integers("mask_indptr", mask_indptr),
     )  # fmt: skip
     return _call(
         ATTENTION, tensors, like, lse_base, empty_lse, rows, threads, causal=word("causal", causal, {None: int(not masked), True: 1, False: 0}),
@@ -123,11 +124,11 @@ def merge_call(out, states, lse_in, *, lse=None, lse_base="e", lse_layout=None, 
               [states, rows, heads]
     others    as in judge
     """
-    out, o = judge_inputs.rows("out", out), judge_inputs.stacked("states", states).unit_rows()
+    out, o = inputs.rows("out", out), inputs.stacked("states", states).unit_rows()
     if o.dtype != out.dtype:
         raise ValueError(f"assay: states are {o.dtype}, expected {out.dtype} as out is")
     tensors = dict(
-        out=out, lse=judge_inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), o=o, lse_in=judge_inputs.stacked("lse_in", lse_in).as_floats(),
+        out=out, lse=inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), o=o, lse_in=inputs.stacked("lse_in", lse_in).as_floats(),
     )  # fmt: skip
     return _call(MERGE, tensors, like, lse_base, empty_lse, rows, threads)
 
@@ -152,9 +153,9 @@ def asserted(call, folder, hint_seconds=None):
     report = call.judge()
     if report.passed:
         return report
-    kept = judge_record.keep(call, report, folder) if folder else None
+    kept = record.keep(call, report, folder) if folder else None
     try:
-        notes = judge_where.notes(call, report, seconds=hint_seconds)
+        notes = where.notes(call, report, seconds=hint_seconds)
     except Exception as error:  # the verdict stands, whatever becomes of what is said about it
         notes = [f"  where: could not be looked at ({type(error).__name__}: {error})"]
     raise AttentionError(report, kept, notes)

@@ -7,9 +7,10 @@ import json
 import os
 import sys
 
+from ._abi import FAMILY
 from .declaration import Declaration
 
-FAMILIES = {"paged": 0, "paged_v1": 0, "paged_v2": 0, "cascade": 1, "merge_state": 2, "merge_states": 3}
+FAMILIES = {"paged": FAMILY["paged"], "paged_v1": FAMILY["paged"], "paged_v2": FAMILY["paged"], **FAMILY}
 #: What `assay list kernels --json` has: names, what their numbers are called, and whether only paged kernels have them.
 PROMISES = json.loads(importlib.resources.files(__package__).joinpath("promises.json").read_text())
 

@@ -13,10 +13,10 @@ import struct
 import sys
 import traceback
 
-from . import declaration, loading, spec, worker_errors
+from . import _abi, declaration, loading, spec, worker_errors
 
 CHANNEL_FD, MEMORY_FD = 3, 4
-OK, UNSUPPORTED = 0, 2
+OK, UNSUPPORTED = _abi.STATUS["ok"], _abi.STATUS["unsupported"]
 MOST_TEXT, MOST_FRAMES = 1000, 3
 
 

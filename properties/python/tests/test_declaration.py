@@ -4,37 +4,19 @@ import dataclasses
 import json
 import re
 import subprocess
+from ctypes import c_double, c_int32
 
 import pytest
 from conftest import ROOT
 
 import assay
-from assay import declaration, elements, spec, worker
-
-PLUGIN_H = (ROOT / "kernels/abi/plugin.h").read_text()
-ASSAY_H = (ROOT / "kernels/abi/assay.h").read_text()
-CODE = re.sub(r"/\*.*?\*/", "", PLUGIN_H + ASSAY_H, flags=re.S)
-
-
-def fields_of(struct):
-    body = re.search(r"typedef struct %s \{(.*?)\}" % struct, CODE, re.S).group(1)
-    found = []
-    for line in re.findall(r"([^;]+);", body):
-        kind, names = line.split(None, 1)
-        found += [(kind, name.strip()) for name in names.split(",")]
-    return found
-
-
-def enumerators(prefix):
-    found = re.findall(r"\b%s(\w+) = (\d+)" % prefix, CODE)
-    assert found, prefix
-    return {name.lower(): int(value) for name, value in found}
+from assay import _abi, declaration, elements, spec
 
 
 def test_fields_are_those_of_assay_arithmetic():
-    words = {"assay_format": str, "assay_exponential": str, "assay_accumulator": str, "int32_t": int, "double": float}
-    mirrored = [(field.type, field.name) for field in dataclasses.fields(assay.Declaration)]
-    assert [(words[kind], name) for kind, name in fields_of("assay_arithmetic")] == mirrored
+    fields = dataclasses.fields(assay.Declaration)
+    assert _abi.Arithmetic._fields_ == [(field.name, c_double if field.type is float else c_int32) for field in fields]
+    assert {field.name for field in fields if field.type is str} == set(declaration.WORDS)
 
 
 def test_defaults_are_zero():
@@ -42,16 +24,10 @@ def test_defaults_are_zero():
 
 
 def test_words_are_the_enumerators():
-    assert declaration.FORMATS == enumerators("ASSAY_FORMAT_")
-    assert declaration.EXPONENTIALS == enumerators("ASSAY_EXP_")
-    assert declaration.ACCUMULATORS == enumerators("ASSAY_ACCUMULATOR_")
     words = {promise["name"]: promise["words"] for promise in spec.PROMISES}
-    assert words["determinism"] == list(enumerators("ASSAY_DETERMINISM_"))
-    assert words["batch_invariance"] == list(enumerators("ASSAY_BATCH_"))
-    families = enumerators("ASSAY_FAMILY_")
-    assert spec.FAMILIES == {**families, "paged_v1": families["paged"], "paged_v2": families["paged"]}
-    nan = enumerators("ASSAY_NAN_")
-    assert words["nan_contract"] == ["none", *nan, "all"] and list(nan.values()) == [1, 2]
+    assert words["determinism"] == list(_abi.DETERMINISM)
+    assert words["batch_invariance"] == list(_abi.BATCH_INVARIANCE)
+    assert words["nan_contract"] == ["none", *_abi.NAN_CONTRACT, "all"] and list(_abi.NAN_CONTRACT.values()) == [1, 2]
 
 
 def test_promises_are_those_of_the_program(tmp_path):
@@ -61,11 +37,7 @@ def test_promises_are_those_of_the_program(tmp_path):
     assert json.loads(kernels.read_text())["promises"] == spec.PROMISES
 
 
-def test_version_and_statuses_are_those_of_the_header():
-    version = [int(re.search(r"define ASSAY_ABI_%s (\d+)" % word, ASSAY_H).group(1)) for word in ("MAJOR", "MINOR")]
-    assert list(declaration.ABI) == version
-    assert worker.OK == int(re.search(r"ASSAY_OK = (\d+)", CODE).group(1))
-    assert worker.UNSUPPORTED == int(re.search(r"ASSAY_UNSUPPORTED = (\d+)", CODE).group(1))
+def test_elements_are_those_of_calls():
     assert set(elements.STORED) - {"int32"} == {"fp16", "bf16", "fp32", "e4m3", "e5m2"}
 
 

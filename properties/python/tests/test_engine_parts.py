@@ -8,7 +8,9 @@ import zipfile
 
 import numpy as np
 import pytest
-from assay import dump_files, dump_judge, flashinfer, judge_record, judging, vllm_calls, vllm_shadow
+from assay import flashinfer, judging
+from assay._engines import dump_files, dump_judge, vllm_calls, vllm_shadow
+from assay._judge import record as judge_record
 from test_judge import library  # noqa: F401  (a fixture)
 from test_judge_parts import NAN, report
 

@@ -2,7 +2,8 @@
 """What a FlashInfer wrapper was planned with and ran on is judged as the same call in the plainest layout."""
 import numpy as np
 import pytest
-from assay import flashinfer_calls, judging
+from assay import judging
+from assay._engines import flashinfer_calls
 from drawn_calls import FP8, Logical, bits, plainest, starts
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -7,7 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from assay import dump_files, dump_judge, from_float32, judge_record
+from assay import from_float32
+from assay._engines import dump_files, dump_judge
+from assay._judge import record as judge_record
 from flashinfer_dump import Dump, merged
 from test_judge import HEADS, KV_HEADS, PAGE, Call, library  # noqa: F401  (a fixture)
 from test_judge_masks import KEYS, SCALE, Masked, flat, packed

@@ -6,7 +6,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from assay import dump_judge
+from assay._engines import dump_judge
 from test_judge import library  # noqa: F401  (a fixture)
 
 RECORDED = pathlib.Path(__file__).parent / "recorded" / "flashinfer_gpu.tar.xz"

@@ -6,7 +6,8 @@ import types
 
 import numpy as np
 import pytest
-from assay import flashinfer, judge_record
+from assay import flashinfer
+from assay._judge import record as judge_record
 from flashinfer_dump import merged
 from test_flashinfer_dump import CASCADE, DECODE, HEADS, KV_HEADS, LOG2E, PAGE, PREFILL, decode_call, states, tables
 from test_judge import library  # noqa: F401  (a fixture)

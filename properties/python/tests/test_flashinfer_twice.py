@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two of what a dump usually has one of: processes, objects at one address, runs under a plan, merges beside a cascade."""
 import numpy as np
-from assay import dump_files
+from assay._engines import dump_files
 from flashinfer_dump import Dump, merged
 from test_flashinfer_dump import CASCADE, DECODE, LOG2E, PREFILL, cascade, decode, decode_call, outcomes, prefill, states, tables
 from test_judge import HEADS, KV_HEADS, PAGE, Call, library  # noqa: F401  (a fixture)

@@ -6,7 +6,8 @@ import re
 import assay
 import numpy as np
 import pytest
-from assay import arithmetic, from_float32, judge_library, to_float32
+from assay import arithmetic, from_float32, to_float32
+from assay._judge import library as judge_library
 
 PAGE, PAGES, KV_HEADS, HEADS, DIM = 4, 40, 2, 6, 32
 LENGTHS = [37, 0, 5, 64]

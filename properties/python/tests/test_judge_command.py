@@ -8,8 +8,9 @@ import sys
 import assay
 import numpy as np
 import pytest
-from assay import __main__, judge_command, judge_record, judging
-from assay.judge_excerpt import excerpt
+from assay import __main__, judge_command, judging
+from assay._judge import record as judge_record
+from assay._judge.excerpt import excerpt
 from flashinfer_dump import Dump
 from test_flashinfer_dump import DECODE, decode, decode_call, rolled
 from test_judge import Call, library  # noqa: F401  (a fixture)

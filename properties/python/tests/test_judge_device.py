@@ -7,8 +7,9 @@ import types
 import assay
 import numpy as np
 import pytest
-from assay import judge_call, judge_library
-from assay.tensors import Tensor
+from assay._judge import call as judge_call
+from assay._judge import library as judge_library
+from assay._judge.tensors import Tensor
 from test_judge import library_or_skip
 
 

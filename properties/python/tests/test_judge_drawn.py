@@ -7,8 +7,11 @@ import math
 
 import numpy as np
 import pytest
-from assay import elements, judge_excerpt, judge_record, judge_where, judging
-from assay.judge_excerpt import excerpt
+from assay import elements, judging
+from assay._judge import excerpt as judge_excerpt
+from assay._judge import record as judge_record
+from assay._judge import where as judge_where
+from assay._judge.excerpt import excerpt
 from drawn_calls import FP8, in_any_layout, logical_calls, mistakes, plainest, wide, written
 from drawn_containers import in_any_container, in_container
 from hypothesis import HealthCheck, given, settings

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from assay import dump_judge
+from assay._engines import dump_judge
 from flashinfer_dump import Dump
 from test_flashinfer_dump import DECODE, cascade, decode, decode_call, files_of, merges, outcomes
 from test_judge import library  # noqa: F401  (a fixture)

@@ -3,7 +3,8 @@
 import assay
 import numpy as np
 import pytest
-from assay import from_float32, judge_record, judging, to_float32
+from assay import from_float32, judging, to_float32
+from assay._judge import record as judge_record
 from test_judge import HEADS, KV_HEADS, Call, library  # noqa: F401  (a fixture)
 
 DRAW = np.random.default_rng(6)

@@ -7,7 +7,8 @@ import sys
 import assay
 import numpy as np
 import pytest
-from assay import elements, judge_parts
+from assay import elements
+from assay._judge import parts as judge_parts
 from test_judge import library  # noqa: F401  (a fixture)
 from test_judge_where import failed
 

@@ -9,8 +9,14 @@ import zipfile
 import assay
 import numpy as np
 import pytest
-from assay import flashinfer_calls, judge_inputs, judge_library, judge_parts, judge_record, judge_where, judging
-from assay.judge_report import AttentionError, JudgeReport
+from assay import judging
+from assay._engines import flashinfer_calls
+from assay._judge import inputs as judge_inputs
+from assay._judge import library as judge_library
+from assay._judge import parts as judge_parts
+from assay._judge import record as judge_record
+from assay._judge import where as judge_where
+from assay._judge.report import AttentionError, JudgeReport
 from test_judge import Call, library  # noqa: F401  (a fixture)
 from test_judge_command import kept, rolled
 
@@ -107,7 +113,7 @@ def places(tmp_path, monkeypatch):
     """Folders in which the library may lie, in the order in which they are looked at."""
     for name in ("ASSAY_JUDGE_LIBRARY", "ASSAY_PROGRAM"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(judge_library, "__file__", str(tmp_path / "package/judge_library.py"))
+    monkeypatch.setattr(judge_library, "__file__", str(tmp_path / "package/_judge/library.py"))
     monkeypatch.setenv("PATH", str(tmp_path / "there/bin"))
     made = [tmp_path / name for name in ("package/lib", "there/bin", "there/lib", "there/lib/x86_64-linux-gnu")]
     for folder in made:

@@ -10,7 +10,8 @@ import zipfile
 import assay
 import numpy as np
 import pytest
-from assay import from_float32, judge_record, to_float32
+from assay import from_float32, to_float32
+from assay._judge import record as judge_record
 from test_judge import MISTAKES, PAGE, SPOILERS, Call, exact_attention, library  # noqa: F401  (a fixture)
 
 

@@ -4,7 +4,8 @@ inside, a scale read from elsewhere is found, in every layout."""
 import assay
 import numpy as np
 import pytest
-from assay import arithmetic, from_float32, judge_record, judging, to_float32
+from assay import arithmetic, from_float32, judging, to_float32
+from assay._judge import record as judge_record
 from test_judge import DIM, HEADS, KV_HEADS, PAGE, PAGES, Call, library  # noqa: F401  (a fixture)
 
 BF16 = assay.Declaration(**{**arithmetic.like("triton_flash").__dict__, "p_format": "bf16"})

@@ -8,8 +8,11 @@ import sys
 import assay
 import numpy as np
 import pytest
-from assay import from_float32, judge_parts, judge_where, judge_words, judging, to_float32
-from assay.judge_excerpt import excerpt
+from assay import from_float32, judging, to_float32
+from assay._judge import parts as judge_parts
+from assay._judge import where as judge_where
+from assay._judge import words as judge_words
+from assay._judge.excerpt import excerpt
 from test_judge import DIM, HEADS, KV_HEADS, MISTAKES, SPOILERS, Call, library  # noqa: F401  (a fixture)
 
 LOG2E = np.float32(1 / math.log(2))

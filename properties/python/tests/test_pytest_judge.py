@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 from assay import pytest_judge
-from assay.judge_report import AttentionError, JudgeReport
+from assay._judge.report import AttentionError, JudgeReport
 from conftest import HERE
 from test_judge import Call, library_or_skip
 

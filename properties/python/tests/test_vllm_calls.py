@@ -3,7 +3,8 @@
 import types
 
 import numpy as np
-from assay import judging, vllm_calls
+from assay import judging
+from assay._engines import vllm_calls
 from drawn_calls import FP8, Logical, bits, plainest, starts
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -7,7 +7,9 @@ import types
 
 import numpy as np
 import pytest
-from assay import judge_record, judging, vllm_calls, vllm_shadow
+from assay import judging
+from assay._engines import vllm_calls, vllm_shadow
+from assay._judge import record as judge_record
 from test_judge import library  # noqa: F401  (a fixture)
 from vllm_mistakes import MISTAKES, as_numpy
 

@@ -4,7 +4,7 @@
 Each takes the arguments of assay.judge as vllm_calls makes them, with NumPy arrays, and returns what to change; None where a
 call has nothing to get wrong in this way."""
 import numpy as np
-from assay.tensors import Tensor
+from assay._judge.tensors import Tensor
 
 
 def as_numpy(arguments):

@@ -11,14 +11,16 @@ import pathlib
 import struct
 import zipfile
 import zlib
+from ctypes import c_float, c_int32
 
 import numpy as np
 
-from . import judge_library as lib
-from . import judge_where
-from .elements import STORED
-from .judge_call import ATTENTION, MERGE, Call
-from .judge_excerpt import excerpt, repeated
+from .. import _abi
+from ..elements import STORED
+from . import where
+from .call import ATTENTION, MERGE, Call
+from .excerpt import excerpt, repeated
+from .library import DTYPES
 from .tensors import Tensor
 
 FORMAT = 1
@@ -26,11 +28,11 @@ MOST_BYTES = 1 << 30  #: of all arrays of a file
 MOST_HEADER = 1 << 16
 MOST_QUERIES = 1 << 20
 _PLACE = ("row", "request", "query")
-_STRUCTS = {ATTENTION: lib.Attention, MERGE: lib.Merge}
+_STRUCTS = {ATTENTION: _abi.AttentionParams, MERGE: _abi.MergeParams}
 _FIELDS = {kind: dict(struct._fields_) for kind, struct in _STRUCTS.items()}
-_ARRAYS = {kind: [name for name, type_ in fields.items() if type_ is lib.Array] for kind, fields in _FIELDS.items()}
+_ARRAYS = {kind: [name for name, type_ in fields.items() if type_ is _abi.Array] for kind, fields in _FIELDS.items()}
 _SCALARS = {
-    kind: {name: type_ for name, type_ in fields.items() if type_ in (lib.i32, lib.f32) and name not in ("reserved", "struct_size")}
+    kind: {name: type_ for name, type_ in fields.items() if type_ in (c_int32, c_float) and name not in ("reserved", "struct_size")}
     for kind, fields in _FIELDS.items()
 }
 _REPEATED = ("out", "q", "lse")
@@ -121,7 +123,7 @@ def explained(path, seconds=None):
     try:
         report = call.judge()
         row = report.worst["row"]
-        notes = [] if report.passed else judge_where.notes(call, report, place.get("row", row) - row, seconds)
+        notes = [] if report.passed else where.notes(call, report, place.get("row", row) - row, seconds)
     except ValueError as error:
         raise RecordError(str(error).removeprefix("assay: ")) from error
     report.worst.update(place)
@@ -154,8 +156,8 @@ def _member(archive, name, sizes, dtype, most):
 
 def _tensor(archive, name, sizes, header):
     dtype = header["dtypes"].get(name)
-    if not isinstance(dtype, str) or dtype not in lib.DTYPES:
-        raise RecordError(f"dtypes.{name} is {dtype!r}, expected one of {', '.join(lib.DTYPES)}")
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise RecordError(f"dtypes.{name} is {dtype!r}, expected one of {', '.join(DTYPES)}")
     array = _member(archive, name, sizes, _STORED[dtype], MOST_BYTES)
     if _repeats(name, array):
         if len(array.shape) < 2 or array.shape[0] != 1:
@@ -176,7 +178,7 @@ def _header(array):
     if kind not in (ATTENTION, MERGE):
         raise RecordError(f"kind is {kind!r}, expected {ATTENTION} or {MERGE}")
     _numbers("scalars", header.get("scalars"), _SCALARS[kind])
-    _numbers("arithmetic", header.get("arithmetic"), dict(lib.Arithmetic._fields_))
+    _numbers("arithmetic", header.get("arithmetic"), dict(_abi.Arithmetic._fields_))
     if not isinstance(header.get("dtypes"), dict) or not isinstance(header.get("like"), str) or len(header["like"]) > 64:
         raise RecordError("dtypes or like is missing, or no table and no name")
     _integer("queries", header.get("queries"), 1, MOST_QUERIES)
@@ -192,7 +194,7 @@ def _numbers(field, given, types):
     if not isinstance(given, dict) or set(given) != set(types):
         raise RecordError(f"{field} has not the fields {', '.join(types)}")
     for name, value in given.items():
-        if types[name] is lib.i32:
+        if types[name] is c_int32:
             _integer(f"{field}.{name}", value, -(1 << 31), (1 << 31) - 1)
         elif isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e308 and not isinstance(value, float):
             raise RecordError(f"{field}.{name} is {str(value)[:40]}, expected a number")

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from . import judging
-from .declaration import Declaration
-from .tensors import Tensor
+from .. import judging
+from .._judge.tensors import Tensor
+from ..declaration import Declaration
 
 #: cascade.cuh: LSE of base 2, weights over their sum by a division that is approximate.
 MERGE = Declaration(exponential="base2", exp2_rel_error=2.0**-22, log2_abs_error=2.0**-22, rcp_rel_error=2.0**-21)

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from .judge_call import MERGE
-from .judge_inputs import host
+from .call import MERGE
+from .inputs import host
 from .tensors import Tensor
 
 SLOTS = 16  #: of a page of the new pool

@@ -4,7 +4,7 @@
 Arrays are torch's or NumPy's. Of a cache only the pages of the requests that are judged are copied."""
 import numpy as np
 
-from .tensors import Tensor
+from .._judge.tensors import Tensor
 
 
 class NotJudged(ValueError):

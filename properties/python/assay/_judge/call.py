@@ -5,23 +5,25 @@ import sys
 
 import numpy as np
 
-from . import judge_library as lib
-from .judge_inputs import host
-from .judge_report import JudgeReport
+from .. import _abi
+from . import library as lib
+from .inputs import host
+from .report import JudgeReport
 
 ATTENTION, MERGE = "attention", "merge"
 #: What libassay_judge_cuda takes on a GPU, all of it or none.
 _ON_GPU = {ATTENTION: ("out", "q", "k", "v", "lse"), MERGE: ("out", "lse", "o", "lse_in")}
-_ENTRIES = {ATTENTION: ("assay_judge_attention", lib.Attention), MERGE: ("assay_judge_merge", lib.Merge)}
+_ENTRIES = {ATTENTION: ("assay_judge_attention", _abi.AttentionParams), MERGE: ("assay_judge_merge", _abi.MergeParams)}
+_VERDICTS = {number: name for name, number in _abi.VERDICT.items()}
 
 
 def _array(tensor):
     if tensor is None:
-        return lib.Array()
+        return _abi.Array()
     if len(tensor.shape) > 4:
         raise ValueError(f"assay: {tensor.name} has {len(tensor.shape)} dimensions, expected at most 4")
     pad = (0,) * (4 - len(tensor.shape))
-    return lib.Array(tensor.data, lib.DTYPES[tensor.dtype], len(tensor.shape), tensor.shape + pad, tensor.stride + pad)
+    return _abi.Array(tensor.data, lib.DTYPES[tensor.dtype], len(tensor.shape), tensor.shape + pad, tensor.stride + pad)
 
 
 def _stream(device):
@@ -47,11 +49,11 @@ class Call:
         there = self._device()
         tensors = {name: tensor if there is not None or tensor is None else tensor.on_host() for name, tensor in self.tensors.items()}
         params = struct(
-            arithmetic=lib.Arithmetic(**self.arithmetic), **self.scalars, **{name: _array(tensor) for name, tensor in tensors.items()},
+            arithmetic=_abi.Arithmetic(**self.arithmetic), **self.scalars, **{name: _array(tensor) for name, tensor in tensors.items()},
         )  # fmt: skip
         report = lib.call(entry, params) if there is None else lib.call_on_gpu(entry, params, _stream(there))
         return JudgeReport(
-            verdict=lib.VERDICTS[report.verdict], like=self.like, worst=self._worst(report.worst, report.rows),
+            verdict=_VERDICTS[report.verdict], like=self.like, worst=self._worst(report.worst, report.rows),
             ratio=report.worst_ratio, ratio_lse=report.worst_ratio_lse, budget=report.median_budget,
             elements=report.elements, claimed=report.claimed, findings=report.findings, rows=report.rows,
             rows_judged=report.rows_judged,
@@ -81,6 +83,6 @@ class Call:
         worst = {name: getattr(element, name) for name in ("row", "head", "dim", "got", "exact", "radius", "allowed", "ratio")}
         if self.kind == ATTENTION and rows > 0:
             worst["request"], worst["query"], _ = self.request_of(element.row)
-        worst["budget"] = {term: getattr(element, term) for term in lib.TERMS}
+        worst["budget"] = {term: getattr(element.budget, term) for term, _ in _abi.Budget._fields_}
         worst["reason"] = element.reason.decode()
         return worst

@@ -2,7 +2,7 @@
 """Where the keys of each request lie, and how many there are, however a call says it."""
 import numpy as np
 
-from .judge_inputs import host, integers
+from .inputs import host, integers
 from .tensors import Tensor
 
 

@@ -5,10 +5,10 @@ The judge's report has one element. Here it decides parts of the same call, each
 the parts that fail share. Large calls are looked at in part, and the words say so."""
 import dataclasses
 
-from . import judge_parts as parts
-from .judge_excerpt import excerpt
-from .judge_whatif import suppositions
-from .judge_words import what, where
+from . import parts
+from .excerpt import excerpt
+from .whatif import suppositions
+from .words import what, where
 
 ROWS = 32  #: looked at, at most
 ROWS_INSIDE = 3  #: of those that fail, whose heads are looked at

@@ -12,7 +12,8 @@ import dataclasses
 import logging
 import os
 
-from . import judge_record, judging
+from .. import judging
+from .._judge import record
 from .vllm_calls import BACKENDS, NotJudged
 
 logger = logging.getLogger("vllm.assay")
@@ -101,7 +102,7 @@ class Shadow:
         counters.findings += 1
         if self.files < MOST_FILES:
             self.files += 1
-            path = judge_record.keep(call, report, self.out)
+            path = record.keep(call, report, self.out)
             logger.error("assay: %s\n  reproduce: python3 -m assay judge %s", report, path)
         elif counters.findings <= MOST_FILES + MOST_LINES:
             logger.error("assay: %s", report)

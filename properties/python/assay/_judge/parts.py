@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 
-from .judge_call import ATTENTION
-from .judge_inputs import host
+from .call import ATTENTION
+from .inputs import host
 from .tensors import Tensor
 
 _OF_ROWS = ("out", "q", "lse")

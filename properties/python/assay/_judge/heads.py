@@ -2,8 +2,8 @@
 """Whether a changed part of a call is inside, and the heads with whose inputs, or as which, the heads of some rows are."""
 import functools
 
-from . import judge_parts as parts
-from .judge_words import spans
+from . import parts
+from .words import spans
 
 
 def judged_right(changed, part, work):

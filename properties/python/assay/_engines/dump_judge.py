@@ -2,7 +2,8 @@
 """A folder of FlashInfer's dumps, call by call: judged, or named with the reason why not."""
 import re
 
-from . import dump_files, judge_record
+from .._judge import record
+from . import dump_files
 from .flashinfer_calls import CASCADE, Calls, NotJudged, Setup
 
 
@@ -34,7 +35,7 @@ def judged(dump, like=None, rows=0, findings=None):
             yield folder, name, f"{type(error).__name__}: {error}", None
         else:
             for call, report in reports:
-                yield folder, name, report, None if report.passed or findings is None else judge_record.keep(call, report, findings)
+                yield folder, name, report, None if report.passed or findings is None else record.keep(call, report, findings)
 
 
 def _name(folder):

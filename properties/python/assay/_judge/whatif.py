@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from . import judge_parts as parts
-from .judge_call import ATTENTION
-from .judge_excerpt import cut, excerpt, repeated
-from .judge_heads import judged_right, of_other_heads, put
-from .judge_inputs import host
-from .judge_words import spans
+from . import parts
+from .call import ATTENTION
+from .excerpt import cut, excerpt, repeated
+from .heads import judged_right, of_other_heads, put
+from .inputs import host
+from .words import spans
 
 MOST = 4  #: suppositions that are said
 PAIRS = 4  #: of rows that one of them names

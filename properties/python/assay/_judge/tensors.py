@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 
-from . import judge_library
-from .elements import to_float32
+from ..elements import to_float32
+from . import library
 
 #: Names of element types, by what libraries call them. uint16 is bf16 (NumPy has none), as everywhere in
 #: this package; uint8 is fp8 where the call says which.
@@ -36,7 +36,7 @@ class Tensor:
         if torch is not None and isinstance(value, torch.Tensor):
             value = value.detach()
             self.device = str(value.device)
-            self.on_gpu = value.is_cuda and name in ON_GPU and judge_library.cuda_library() is not None
+            self.on_gpu = value.is_cuda and name in ON_GPU and library.cuda_library() is not None
             if value.device.type != "cpu" and not self.on_gpu:
                 value = value.cpu()
             self.dtype_name = str(value.dtype).removeprefix("torch.")

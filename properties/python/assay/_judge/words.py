@@ -2,8 +2,8 @@
 """What parts of a call that fail have in common, in words; of a Survey alone."""
 import math
 
-from . import judge_parts as parts
-from .judge_call import ATTENTION
+from . import parts
+from .call import ATTENTION
 
 NAMED = {"log2 e": 1 / math.log(2), "ln 2": math.log(2)}
 
