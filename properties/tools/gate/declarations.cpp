@@ -24,7 +24,8 @@ bool wider(const json &field, const json &base, const json &head) {
   if (sense == "any") return head != base;
   const json &best_first = field.at("best_first");
   if (sense == "bits")
-    return word_of(head) != best_first.front() && word_of(base) != best_first.back();
+    return word_of(head) != word_of(best_first.front()) &&
+           word_of(base) != word_of(best_first.back());
   const auto rank = [&](const json &value) {
     return std::find(best_first.begin(), best_first.end(), word_of(value));
   };
