@@ -86,6 +86,7 @@ private:
   static constexpr int kWholeRun = 40;            ///< cases, as many as are usual
   static constexpr double kSecondsOfServing = 20; ///< which take a few
   static constexpr int kCasesOfClass = 2;         ///< of an important one, at least
+  static constexpr int kOften = 8;                ///< refusals of a class, after which it may lack
 
   /// Not worth going on: the harness failed, enough was found, or nothing is ever decided.
   bool usable() const {
@@ -135,14 +136,14 @@ private:
       in_vain = left < open ? 0 : in_vain + 1;
       open = std::min(open, left);
     }
-    run_.missing = missing_classes();
+    for (const std::string &name : missing_classes())
+      (always_refused(name) ? run_.outside : run_.missing).push_back(name);
     for (const std::string &name : required_)
       if (run_.narrow && cases_of(name) == 0 && excused(name)) run_.outside.push_back(name);
   }
 
   /// The kernel refused cases of this class, and may.
   bool excused(const std::string &name) const {
-    constexpr int kOften = 8;
     const auto refused = run_.unsupported_classes.find(name);
     if (run_.narrow && run_.cases == 0) return true;
     if (refused == run_.unsupported_classes.end()) return false;
@@ -150,6 +151,13 @@ private:
     std::vector<std::string> optional = optional_classes();
     return (run_.property->about != 0 && run_.cases == 0) ||
            std::find(optional.begin(), optional.end(), name) != optional.end();
+  }
+
+  /// Where cases make many calls, a case passes although some of them were refused.
+  bool always_refused(const std::string &name) const {
+    const auto refused = only_refused_.find(name);
+    return run_.narrow && cases_of(name) == 0 && refused != only_refused_.end() &&
+           refused->second >= kOften;
   }
 
   std::vector<std::string> missing_classes() const {
@@ -175,6 +183,7 @@ private:
   void check(uint64_t index, const Problem &p) {
     bool threw = false;
     sut_->take_classes();
+    sut_->take_refused_classes();
     sut_->take_counters();
     take_compared();
     CheckResult r = checked(*run_.property, p, *sut_, &threw);
@@ -184,6 +193,8 @@ private:
       return;
     }
     const std::set<std::string> ran = sut_->take_classes();
+    for (const std::string &name : sut_->take_refused_classes())
+      if (!ran.contains(name)) ++only_refused_[name];
     for (const auto &[name, count] : sut_->take_counters())
       run_.counters[name] += count;
     // Without rows there is nothing to compare, and that nothing is written is what counts.
@@ -368,7 +379,8 @@ private:
   bool hung_ = false;            // one case is enough
   bool first_to_hang_ = false;
   bool filling_ = false;
-  int drawn_cases_ = 0; // decided before fill_missing()
+  std::map<std::string, int> only_refused_; ///< cases by a class of whose calls none ran
+  int drawn_cases_ = 0;                     // decided before fill_missing()
 };
 
 } // namespace

@@ -155,9 +155,9 @@ RunResult Sut::run(Tensors &t, const std::vector<Buffer> &before) {
   RunResult result = execute(t);
   for (const auto &[name, count] : result.counters)
     counters_[name] += count;
-  if (result.status == ASSAY_OK)
+  if (result.status == ASSAY_OK || result.status == ASSAY_UNSUPPORTED)
     for (std::string &name : classify(t.problem))
-      classes_.insert(std::move(name));
+      (result.status == ASSAY_OK ? classes_ : refused_classes_).insert(std::move(name));
   const bool launched = result.status == ASSAY_OK || !result.hazards.empty();
   for (size_t i = 0; i < before.size(); ++i)
     report_changes(before[i], t.buffers[i], launched, result.violations);

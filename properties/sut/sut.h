@@ -88,6 +88,8 @@ public:
 
   /// Classes of the calls that ran since the last question: of cases as a property made them.
   std::set<std::string> take_classes() { return std::exchange(classes_, {}); }
+  /// The same of calls that the kernel did not support.
+  std::set<std::string> take_refused_classes() { return std::exchange(refused_classes_, {}); }
   /// What the calls since the last question did, summed: bytes loaded, barriers, ... Empty where
   /// the target counts nothing.
   std::map<std::string, uint64_t> take_counters() { return std::exchange(counters_, {}); }
@@ -123,7 +125,7 @@ protected:
 private:
   const assay_kernel &kernel_;
   bool replays_scores_ = false;
-  std::set<std::string> classes_;
+  std::set<std::string> classes_, refused_classes_;
   std::map<std::string, uint64_t> counters_;
 
   /// The last call whose key order was asked for: what a kernel may make it from.
