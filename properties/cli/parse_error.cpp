@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace assay {
 namespace {
 
