@@ -212,4 +212,5 @@ def main():
     )
 
 
-main()
+if __name__ == "__main__":
+    main()

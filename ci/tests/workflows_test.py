@@ -9,7 +9,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GATE, NIGHT, ACTION = "workflows/gate.yml", "workflows/campaign.yml", "actions/gate/action.yml"
-MISTAKES = [  # file, what stands there, what stands there instead, what is said of it
+MISTAKES = [  # file, what stands there (or several), what stands there instead, what is said of it
     (GATE, "ci/gate.sh", "ci/gates.sh", "ci/gates.sh: cannot be run"),
     (GATE, "\"$BASE\"", "\"$BASE", "Couldn't parse"),
     (GATE, "\"$BASE\"", "${{ github.head_ref }}", "hand it over in env"),
@@ -18,6 +18,7 @@ MISTAKES = [  # file, what stands there, what stands there instead, what is said
     (GATE, "checkout@v4", "checkout", "without a version"),
     (GATE, "permissions:\n  contents: read\n", "", "no permissions"),
     (GATE, "ubuntu-latest", "[self-hosted, gpu]", "a machine of one's own"),
+    (GATE, ("ubuntu-latest", "[pull_request]"), ("[self-hosted, gpu]", "[pull_request_target]"), "a machine of one's own"),
     (GATE, "jobs:", "jobs: [", "ParserError"),
     (GATE, "    steps:", "    container: debian:12\n    steps:", "'container' twice"),
     (NIGHT, "inputs.hours", "inputs.hour", "inputs.hour: not declared"),
@@ -37,10 +38,13 @@ def main():
         with tempfile.TemporaryDirectory() as work:
             folder = pathlib.Path(work) / ".github"
             shutil.copytree(ROOT / ".github", folder)
-            text = (folder / path).read_text()
-            (folder / path).write_text(text.replace(old, new, 1))
+            text = changed = (folder / path).read_text()
+            pairs = list(zip(old, new)) if isinstance(old, tuple) else [(old, new)]
+            for there, instead in pairs:
+                changed = changed.replace(there, instead, 1)
+            (folder / path).write_text(changed)
             said = said_of(folder)
-            if old not in text or said.returncode != 1 or expected not in said.stdout:
+            if any(there not in text for there, _ in pairs) or said.returncode != 1 or expected not in said.stdout:
                 print(f"{path}: {old!r} -> {new!r}: expected {expected!r}, got {said.returncode}: {said.stdout}{said.stderr}")
                 failed += 1
     print(f"workflows_test: {len(MISTAKES) - failed} of {len(MISTAKES)} mistakes seen")

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue of wrong kernels is whole: nothing is missing, every text stands at its place, what is no text is refused."""
 import collections
+import contextlib
+import io
 import pathlib
 import re
 import subprocess
@@ -84,6 +86,15 @@ class Catalogue(unittest.TestCase):
         ran = subprocess.run([sys.executable, "-B", ROOT / "ci/wrong.py", "run", "build", "nobody"], capture_output=True, text=True)
         self.assertEqual(ran.returncode, 1)
         self.assertIn("no entry nobody", ran.stderr)
+
+    def test_a_run_needs_tests_that_ran_and_passed(self):
+        for said, code, whole in (("[  PASSED  ] 3 tests.", 0, True), ("[  PASSED  ] 0 tests.", 0, False), ("", 0, False), ("[  PASSED  ] 3 tests.", 1, False)):
+            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+                test = pathlib.Path(folder, wrong.TESTS["bugs"][0])
+                test.parent.mkdir(parents=True)
+                test.write_text(f"#!/bin/sh\necho '{said}'\nexit {code}\n")
+                test.chmod(0o755)
+                self.assertIs(wrong.run(pathlib.Path(folder), ["bugs"]), whole, (said, code))
 
 
 if __name__ == "__main__":

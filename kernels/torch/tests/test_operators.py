@@ -97,6 +97,19 @@ def test_who_looks_on_sees_operators():
         assert isinstance(out, FakeTensor) and out.shape == b.q.shape
 
 
+def test_a_plan_without_memory_has_the_size_of_a_plan(device):
+    b = batch(device)
+    shape = (b.q.dtype, b.q.dtype, 8, 2, 64, 16, 1, False, False, False, 0.0, 0, 0, 0, 0)
+    sizes = []
+    for tree in (False, True):
+        made = ops.new_plan(b.page_table, b.seq_lens, tree, *shape)
+        with FakeTensorMode() as fake:
+            known = ops.new_plan(fake.from_tensor(b.page_table), fake.from_tensor(b.seq_lens), tree, *shape)
+        assert (known.shape, known.dtype) == (made.shape, made.dtype)
+        sizes.append(made.numel())
+    assert sizes[0] < sizes[1]  # so that the one is not taken for the other
+
+
 def test_a_gradient_is_refused_by_name():
     b = batch("cpu")
     b.q.requires_grad_()

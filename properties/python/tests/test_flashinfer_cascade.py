@@ -2,6 +2,8 @@
 """Dumps of FlashInfer's cascades: each merge is judged with what the next one is given."""
 import numpy as np
 import pytest
+from assay import Declaration
+from assay._engines import dump_judge
 from flashinfer_dump import Dump, merged
 from test_flashinfer_dump import CASCADE, PREFILL, cascade, outcomes
 from test_judge import library  # noqa: F401  (a fixture)
@@ -55,3 +57,15 @@ def test_a_wrong_merge_between_levels_is_found_where_it_is(change, step):
 def test_a_cascade_without_its_merges_is_named():
     cascade(Dump("dump"), levels=3, left_out=[1])
     assert outcomes()[f"{CASCADE}.run"] == ["3 levels and 1 calls of merge_state_in_place are there, which have the states between"]
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_a_claim_of_the_caller_holds_for_merges_too(levels):
+    cascade(Dump("dump"), levels=levels)
+
+    def budgets(**options):
+        return [outcome.budget for _, name, outcome, _ in dump_judge.judged("dump", **options) if name == f"{CASCADE}.run"]
+
+    coarse = Declaration(exponential="base2", exp2_rel_error=2.0**-6, log2_abs_error=2.0**-6, rcp_rel_error=2.0**-6)
+    own, wide = budgets(), budgets(like=coarse)
+    assert len(own) == levels - 1 and all(2 * a < b for a, b in zip(own, wide, strict=True)), (own, wide)
