@@ -201,14 +201,10 @@ class Sequence {
 public:
   explicit Sequence(Sut &sut) : sut_(sut) {}
   void add(const Problem &p, const MaterialiseOptions &options = {}) {
-    calls_.push_back({materialise(p, options), {}, false, {}});
+    calls_.push_back({materialise(p, options), {}, false});
   }
   size_t size() const { return calls_.size(); }
   bool all_refused() const { return std::ranges::all_of(calls_, &Call::refused); }
-  /// Why the kernel does not run the first call; null if it does, or was not asked.
-  const CheckResult *refusal_of_first() const {
-    return calls_[0].refused ? &calls_[0].refusal : nullptr;
-  }
 
   /// Judged or compared; what the kernel does not support says nothing.
   CheckResult make(size_t which) {
@@ -217,7 +213,6 @@ public:
     Outcome run = run_tensors(call.before, sut_);
     if (run.check.unsupported) {
       call.refused = true;
-      call.refusal = run.check;
       return CheckResult::pass();
     }
     if (!run.ok()) return run.check;
@@ -232,7 +227,6 @@ private:
   struct Call {
     Tensors before, first;
     bool refused;
-    CheckResult refusal;
   };
   Sut &sut_;
   std::vector<Call> calls_;
@@ -273,7 +267,6 @@ CheckResult call_sequence(const Problem &p, Sut &sut) {
     sequence.add(variant);
   const bool many = pick(p, 0xca11u, 8) == 0;
   CheckResult out = sequence.make(0);
-  if (const CheckResult *refusal = sequence.refusal_of_first()) return *refusal;
   // One difference at a time: in short cases a few of them, others in every case.
   const size_t variants = sequence.size() - 1, first = static_cast<size_t>(pick(p, 1, 97));
   for (size_t i = 0; i < (many ? variants : std::min<size_t>(variants, 4)); ++i) {
