@@ -8,14 +8,11 @@
 #include <cuda_runtime.h>
 
 namespace assay::n_cuda {
-namespace {
 
-constexpr int kPlainThreads = 32, kWarpgroupThreads = 128;
+static constexpr int kPlainThreads = 32, kWarpgroupThreads = 128;
 
 /// Nobody launches it. The driver tells its launch bounds, and they tell the features.
 ASSAY_KERNEL(arch::kWarpgroups ? kWarpgroupThreads : kPlainThreads, 1) code_probe() {}
-
-} // namespace
 
 DeviceCode device_code() {
   cudaFuncAttributes probe{};
