@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C ABI for who has no torch: paged attention v1 and v2 with their plan, cascades, merges.
+"""The C ABI for programs without torch: paged attention v1 and v2 with their plan, cascades, merges.
 
 The structs are those of assay_torch, whose file is read without the package around it. The library compares
 `struct_size`, so one that was built from another header refuses them, and misreads nothing."""

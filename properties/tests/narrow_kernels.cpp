@@ -132,7 +132,7 @@ Result merge(const Style &s, const std::vector<Result> &parts) {
 
 int parts_of(const Style &s, const assay_paged_params &p) {
   if (s.splits == 0) return 1;
-  if (p.num_splits > 0) return p.num_splits;
+  if (p.num_splits > 0 && !s.own_splits) return p.num_splits;
   return s.by_batch ? 1 + p.batch % s.splits : s.splits;
 }
 
@@ -203,7 +203,10 @@ const char *refusal(const Style &s, const assay_paged_params &p) {
   if (s.features != Features::kAll && features) return "plain attention only";
   if (s.features == Features::kPlain && p.window > 0) return "no window";
   if (!s.without_lse && !p.lse) return "writes the LSE";
-  if (s.splits > 0 && p.num_splits > s.splits) return "fewer splits";
+  if (s.splits > 0 && !s.own_splits && p.num_splits > s.splits) return "fewer splits";
+  const bool lengths = !s.without_keys && p.kv.seq_lens != nullptr;
+  if (lengths && std::any_of(p.kv.seq_lens, p.kv.seq_lens + p.batch, [](int n) { return n < 1; }))
+    return "a request without keys";
   if (int64_t{p.kv.max_pages} * p.kv.page_size > kMaxKeys) return "no more than 4,096 keys";
   return nullptr;
 }

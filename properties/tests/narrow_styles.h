@@ -19,16 +19,17 @@ struct Style {
   // Arithmetic.
   assay_format p = ASSAY_FORMAT_FP32, sum = ASSAY_FORMAT_FP32, q = ASSAY_FORMAT_FP32;
   bool natural = false;
-  bool backwards = false; ///< newest key first
-  bool tree = false;      ///< the weights of a tile are summed in pairs of pairs
-  int tile = 16;          ///< keys; kMaxKeys: all scores before the first weight
-  int splits = 0;         ///< most parts of a row
-  bool by_batch = false;  ///< it takes as many as the batch suggests
+  bool backwards = false;  ///< newest key first
+  bool tree = false;       ///< the weights of a tile are summed in pairs of pairs
+  int tile = 16;           ///< keys; kMaxKeys: all scores before the first weight
+  int splits = 0;          ///< most parts of a row
+  bool by_batch = false;   ///< it takes as many as the batch suggests
+  bool own_splits = false; ///< it takes as many whatever num_splits asks for
   // What it takes.
   assay_dtype dtype = kAny, kv = kAny;        ///< kAny for kv: that of the call, and fp8
   int head_dim = 0, page_size = 0, group = 0; ///< 0: any
   Features features = Features::kPlain;
-  bool without_lse = true;
+  bool without_lse = true, without_keys = true; ///< rows without them
 };
 
 inline constexpr assay_format kE4m3 = ASSAY_FORMAT_E4M3, kE5m2 = ASSAY_FORMAT_E5M2,
@@ -132,7 +133,13 @@ inline constexpr Style kStyles[] = {
      .kv = ASSAY_BF16,
      .head_dim = 64,
      .group = 1,
-     .without_lse = false}};
+     .without_lse = false},
+    {.name = "own_splits_no_empty_rows",
+     .splits = 8,
+     .own_splits = true,
+     .dtype = ASSAY_BF16,
+     .kv = ASSAY_BF16,
+     .without_keys = false}};
 inline constexpr size_t kCount = std::size(kStyles);
 
 } // namespace assay::narrow

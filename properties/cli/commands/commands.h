@@ -33,7 +33,7 @@ struct CheckOptions {
 };
 int command_check(Session &session, const CheckOptions &options);
 
-/// Of the commands that take cases from files.
+/// Options of the commands that take cases from files.
 struct FileOptions {
   Selection selection;
   std::vector<std::string> files;

@@ -3,7 +3,10 @@
 #include "kernels/abi/kernel_table.h"
 #include "properties/tests/narrow_kernels.h"
 
+#include <algorithm>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -29,7 +32,7 @@ TEST_P(Narrow, KernelPasses) {
   EXPECT_GT(report["outputs"], 1000);
   EXPECT_GT(report["median_budget"], 0.0);
 }
-INSTANTIATE_TEST_SUITE_P(, Narrow, testing::Range(0, 20), [](const auto &info) {
+INSTANTIATE_TEST_SUITE_P(, Narrow, testing::Range(0, 21), [](const auto &info) {
   return std::string(narrow::plugin().kernels[info.param].name);
 });
 
@@ -67,6 +70,30 @@ const Hidden kHidden[] = {
 INSTANTIATE_TEST_SUITE_P(, HiddenArithmetic, testing::ValuesIn(kHidden), [](const auto &info) {
   return std::string(info.param.kernel) + "_" + std::to_string(info.index);
 });
+
+PropertyRun whole_run(const assay_kernel &kernel, const char *property) {
+  RunnerOptions options;
+  options.seed = 2;
+  options.threads = 1;
+  options.shrink.checks = 1;
+  options.envelopes[&kernel] = probe_envelope(kernel, false);
+  return run_properties({&kernel}, {find_property(property)}, options, nullptr).runs.at(0);
+}
+
+// num_splits binds a kernel that declares ASSAY_BATCH_FIXED. This one splits as it likes.
+TEST(OwnSplits, AreNoFinding) {
+  assay_kernel own = kernel("own_splits_no_empty_rows");
+  EXPECT_EQ(whole_run(own, "dyadic_exact").findings, 0);
+  own.batch_invariance = ASSAY_BATCH_FIXED;
+  EXPECT_GT(whole_run(own, "dyadic_exact").findings, 0);
+}
+
+// A case makes many calls here, and passes although those with empty rows were refused.
+TEST(NoEmptyRows, AreOutsideAndNotMissing) {
+  const PropertyRun run = whole_run(kernel("own_splits_no_empty_rows"), "call_sequence");
+  EXPECT_EQ(run.missing, std::vector<std::string>());
+  EXPECT_NE(std::find(run.outside.begin(), run.outside.end(), "empty_row"), run.outside.end());
+}
 
 // Better than declared is right as well.
 TEST(DeclaredArithmetic, MayBeWorseThanTheKernel) {

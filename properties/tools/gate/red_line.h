@@ -25,7 +25,7 @@ struct LineId {
 };
 const std::vector<LineId> &line_ids();
 
-/// Of one of these ids, without a file.
+/// A red line with one of these ids, without a file.
 RedLine red_line(const std::string &id, const std::string &kernel, const std::string &text);
 
 /// Empty, or why --accept may not name this.
