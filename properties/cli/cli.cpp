@@ -349,6 +349,7 @@ int run_command(const Parser &parser, const assay_plugin &own, const CliStreams 
                           to_err ? streams.err_terminal : streams.terminal};
   Session session{options, plugin, people, streams.out, workers, commit};
   session.check_json();
+  if (session.isolates()) session.forker = start_forker();
   const int exit = parser.command(session);
   if (streams.out.flush() || exit != kExitPass) return exit;
   throw CliError(kExitHarness, "standard output: cannot write");

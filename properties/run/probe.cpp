@@ -17,7 +17,9 @@ namespace {
 
 bool takes(Sut &asked, const Problem &p, std::string *reason = nullptr) {
   if (!problem_error(p, full_limits()).empty()) return false;
-  Tensors t = materialise(p);
+  Problem blank = p; // none of the answers follows values, whose making takes half of the time
+  blank.q = blank.k = blank.v = {.regime = Regime::kZero};
+  Tensors t = materialise(blank);
   const RunResult answer = asked.run(t);
   if (reason != nullptr) *reason = answer.hazards.empty() ? answer.message : answer.hazards[0].text;
   // What must not be refused is found when it runs, and not hidden here.
@@ -63,6 +65,13 @@ std::optional<Problem> search(Sut &kernel, const Problem &p, size_t axis) {
   return std::nullopt;
 }
 
+/// Cases worth asking about before one is known that the kernel takes: 400 larger ones took a minute.
+Limits limits_of_steps() {
+  Limits limits = large_limits();
+  limits.batch = limits.kv_heads = 64;
+  return limits;
+}
+
 /// A case that the kernel takes, where it names what it refuses: a change of one field after which
 /// it names something else may be a step towards it. Numbers in its words are no difference.
 std::optional<Problem> follow_reasons(Sut &kernel, const Problem &first) {
@@ -86,6 +95,7 @@ std::optional<Problem> follow_reasons(Sut &kernel, const Problem &first) {
     for (const ShapeField &field : fields)
       for (int value : field.values) {
         const Problem p = with_field(from, field.name, value);
+        if (!problem_error(p, limits_of_steps()).empty()) continue;
         if (asked == kMostAsked) return std::nullopt;
         if (take(p)) return p;
       }

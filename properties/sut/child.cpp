@@ -43,17 +43,21 @@ Hazard death_of(int status) {
 
 } // namespace
 
-void Child::start(const std::function<void(int fd)> &body) {
+void Child::start(const std::function<void(int fd)> &body,
+                  const std::function<pid_t(int fd)> &elsewhere) {
   // One at a time: a process that inherits another one's end of a channel keeps it open.
   static std::mutex starting;
   const std::lock_guard lock(starting);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw std::runtime_error(fmt::format("no channel to a process: {}", strerror(errno)));
-  // What is buffered here would be written once more by a kernel that calls exit().
-  std::cout.flush();
-  fflush(nullptr);
-  pid_ = fork();
+  pid_ = elsewhere ? elsewhere(ends[1]) : -1;
+  if (pid_ < 0) {
+    // What is buffered here would be written once more by a kernel that calls exit().
+    std::cout.flush();
+    fflush(nullptr);
+    pid_ = fork();
+  }
   if (pid_ == 0) {
     close(ends[0]);
     body(ends[1]);

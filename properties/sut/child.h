@@ -27,9 +27,11 @@ public:
   Child(const Child &) = delete;
   ~Child() { stop(); }
 
-  /// Runs `body` in a new process with its end of the channel; it must not return. Throws
-  /// std::runtime_error where there is no process to be had.
-  void start(const std::function<void(int fd)> &body);
+  /// Runs `body` in a new process with its end of the channel; it must not return. `elsewhere`
+  /// starts that process from another one: its number, or -1. Throws std::runtime_error where there
+  /// is no process to be had.
+  void start(const std::function<void(int fd)> &body,
+             const std::function<pid_t(int fd)> &elsewhere = nullptr);
   bool started() const { return channel_.has_value(); }
   /// False once the process has ended.
   bool alive();

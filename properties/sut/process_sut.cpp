@@ -3,7 +3,6 @@
 // process that ends, hangs or closes its channel is a hazard of the case that was running, and the
 // next case gets a new process. The harness judges its own copy of the outputs, taken when the call
 // has returned; what it expects never enters the process.
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,7 +17,9 @@
 #include "properties/sut/child.h"
 #include "properties/sut/device_oracle.h"
 #include "properties/sut/fault.h"
+#include "properties/sut/forker.h"
 #include "properties/sut/shared_memory.h"
+#include "properties/sut/shared_note.h"
 #include "properties/sut/sut.h"
 #include "properties/sut/wire.h"
 
@@ -32,35 +33,6 @@ void limit_memory([[maybe_unused]] assay_target target) {
   if (target == ASSAY_TARGET_SIMT) setrlimit(RLIMIT_AS, &memory);
 #endif
 }
-
-/// A note that a process started later can leave; null where there is no room.
-class SharedNote {
-public:
-  SharedNote()
-      : note_(static_cast<FaultNote *>(mmap(nullptr, sizeof(FaultNote), PROT_READ | PROT_WRITE,
-                                            MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    if (static_cast<void *>(note_) == MAP_FAILED) note_ = nullptr;
-    clear();
-  }
-  SharedNote(const SharedNote &) = delete;
-  ~SharedNote() {
-    if (note_ != nullptr) munmap(note_, sizeof(FaultNote));
-  }
-  void clear() {
-    if (note_ != nullptr) *note_ = FaultNote();
-  }
-  FaultNote *get() const { return note_; }
-  /// A copy; the kernel may have written there.
-  std::string text() const {
-    if (note_ == nullptr) return "";
-    FaultNote copy = *note_;
-    copy.buffer[FaultNote::kName - 1] = '\0';
-    return text_of(copy);
-  }
-
-private:
-  FaultNote *note_;
-};
 
 /// What the kernel throws, in words.
 template <class Body>
@@ -148,8 +120,8 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
 }
 
 /// What the process does until its channel closes: one request, one reply.
-[[noreturn]] void serve(const assay_kernel &kernel, SharedMemory &shared, FaultNote *note,
-                        Channel &channel) {
+[[noreturn]] void serve(const assay_kernel &kernel, SharedMemory &shared, FaultNote *note, int fd) {
+  Channel channel(fd);
   enter_child();
   limit_memory(kernel.target);
   // A driver, and AddressSanitizer, have handlers of their own.
@@ -161,6 +133,13 @@ std::unique_ptr<Sut> set_up(const assay_kernel &kernel, Channel &channel) {
   }
   // Nobody sees this where the harness has closed its end.
   _exit(kChannelGone);
+}
+
+/// The same in a process that a Forker has made.
+[[noreturn]] void serve_request(const ForkRequest &request) {
+  SharedMemory shared(request.memory);
+  SharedNote note(request.note);
+  serve(request.kernel, shared, note.map(), request.channel);
 }
 
 /// Kernels that did not return once: every thread and property would wait as long again.
@@ -178,8 +157,8 @@ void note_hang(const assay_kernel &kernel) {
 
 class ProcessSut final : public Sut {
 public:
-  ProcessSut(const assay_kernel &kernel, std::chrono::milliseconds patience)
-      : Sut(kernel), child_(patience) {}
+  ProcessSut(const assay_kernel &kernel, std::chrono::milliseconds patience, Forker *forker)
+      : Sut(kernel), child_(patience), forker_(forker) {}
 
   DeviceOracle *device_oracle() override {
     if (kernel().target != ASSAY_TARGET_CUDA) return nullptr;
@@ -264,10 +243,10 @@ private:
 
   void start() {
     note_.clear();
-    child_.start([this](int fd) {
-      Channel channel(fd);
-      serve(kernel(), shared_, note_.get(), channel);
-    });
+    const auto elsewhere = [this](int fd) {
+      return forker_ ? forker_->fork({kernel(), fd, shared_.fd(), note_.fd()}) : pid_t{-1};
+    };
+    child_.start([this](int fd) { serve(kernel(), shared_, note_.get(), fd); }, elsewhere);
     const Deadline until = child_.deadline();
     wire::Message said;
     const std::string failure =
@@ -285,6 +264,7 @@ private:
   SharedMemory shared_;
   SharedNote note_;
   Child child_;
+  Forker *forker_;
   std::optional<DeviceOracle> oracle_;
 };
 
@@ -292,11 +272,13 @@ private:
 
 bool processes_need_one_thread() { return ASSAY_ASAN != 0; }
 
+std::unique_ptr<Forker> start_forker() { return Forker::start(serve_request); }
+
 std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel,
-                                      std::chrono::milliseconds patience) {
+                                      std::chrono::milliseconds patience, Forker *forker) {
   // Asked here: a process that is being started cannot start another one to ask.
   if (!target_unavailable(kernel.target).empty()) return nullptr;
-  return std::make_unique<ProcessSut>(kernel, patience);
+  return std::make_unique<ProcessSut>(kernel, patience, forker);
 }
 
 } // namespace assay

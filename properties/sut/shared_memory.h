@@ -15,6 +15,8 @@ namespace assay {
 class SharedMemory {
 public:
   SharedMemory();
+  /// Another process's; owns the descriptor.
+  explicit SharedMemory(int fd) : fd_(fd) {}
   SharedMemory(const SharedMemory &) = delete;
   ~SharedMemory();
   /// At least so many bytes, at the same offset 0 in the other process's file.

@@ -20,6 +20,7 @@
 namespace assay {
 
 class DeviceOracle;
+class Forker;
 
 /// How long a call may take in a process of its own. The first that takes longer may merely be
 /// slow; when one did, the next ones of its kernel get less.
@@ -149,9 +150,13 @@ std::unique_ptr<Sut> make_cuda_sut(const assay_kernel &kernel);
 std::unique_ptr<Sut> make_sut(const assay_kernel &kernel);
 /// Makes a Sut in a process of its own (process_sut.cpp): what the kernel does to that process is
 /// a hazard of the case. On cuda, whose driver does not survive a fork, nothing else in this
-/// process may use the device. Null when the target cannot run.
+/// process may use the device. Null when the target cannot run. With a forker, which must outlive
+/// it, its processes have the memory of the harness of when that was started.
 std::unique_ptr<Sut> make_process_sut(const assay_kernel &kernel,
-                                      std::chrono::milliseconds patience = kFirstPatience);
+                                      std::chrono::milliseconds patience = kFirstPatience,
+                                      Forker *forker = nullptr);
+/// What makes processes for kernels that are in memory now. Null where there is no process for it.
+std::unique_ptr<Forker> start_forker();
 /// AddressSanitizer's allocator does not survive a fork beside another thread.
 bool processes_need_one_thread();
 /// Empty when the target can run here, else the reason. Leaves this process without a driver.

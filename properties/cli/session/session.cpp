@@ -67,8 +67,9 @@ std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, WorkerUse use, boo
     return out;
   }
   const bool own_process = isolates() || (apart && kernel.target == ASSAY_TARGET_SIMT);
-  auto out = own_process ? make_process_sut(kernel, options.patience_or(kFirstPatience))
-                         : make_sut(kernel);
+  auto out = own_process
+                 ? make_process_sut(kernel, options.patience_or(kFirstPatience), forker.get())
+                 : make_sut(kernel);
   out->set_replays_scores(replays_scores());
   return out;
 }

@@ -12,6 +12,7 @@
 
 #include "properties/cli/session/streams.h"
 #include "properties/run/runner.h"
+#include "properties/sut/forker.h"
 #include "properties/sut/worker_sut.h"
 
 namespace assay {
@@ -41,6 +42,7 @@ struct Session {
   std::ostream &json;                            ///< where --json - goes
   std::shared_ptr<WorkerPool> workers = nullptr; ///< with --worker
   std::string commit = "unknown";                ///< that this program was built from
+  std::shared_ptr<Forker> forker = nullptr;      ///< of processes for kernels
 
   /// Kernels of the plugin on `target`; CliError when none is there or the target cannot run.
   std::vector<const assay_kernel *> kernels_on(const std::string &target) const;
