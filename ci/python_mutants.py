@@ -41,6 +41,8 @@ ROOMS = {
 }
 #: What of ci CI runs on the tree itself, by the name of the file.
 ON_THE_TREE = {"docs": ["check"], "workflows": [""], "tree": ["layers", "shape"]}
+#: Files of ci whose test bears another name.
+TRIED_BY = dict.fromkeys(("bench_plot", "gate_trial", "machine_mutants", "mutation_score", "python_mutants"), "trials")
 #: Tests that take seconds: the last ones.
 LONG = re.compile(r"drawn|_calls|dump_files|transformers\.py|batching|shared_prompts|compile|opcheck|one_graph|captur|profil")
 #: Runs pytest in a fork of a process that has imported what takes seconds. The first example that fails is enough: none is shrunk.
@@ -146,7 +148,7 @@ def tests_of(tree, room, path, line, covering):
     folder = tree / tests
     if room == "ci":
         on_tree = [[str(path), *argument.split()] for argument in ON_THE_TREE.get(path.stem, [])]
-        return [["/usr/bin/python3", "-B", *command] for command in ([str(folder / f"{path.stem}_test.py")], *on_tree, [str(folder / "programs_test.py")])]
+        return [["/usr/bin/python3", "-B", *command] for command in ([str(folder / f"{TRIED_BY.get(path.stem, path.stem)}_test.py")], *on_tree, [str(folder / "programs_test.py")])]
     found = [name for name in dict.fromkeys(covering.get((path.name, line), [])) if (folder / name.split("::")[0]).exists()]
     found.sort(key=lambda name: bool(LONG.search(name)))
     anywhere = [*(f"--ignore={name}" for name in apart), "."]
@@ -182,7 +184,7 @@ def outcome(tests_run, tree, room, path, mutant, covering, options):
 def drawn(room, options):
     """(file, Mutant) of a room: all, or as many as asked for, each as likely."""
     folder = ROOT / ROOMS[room][0]
-    files = [f for f in sorted(folder.glob("*.py" if room == "ci" else "**/*.py")) if room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists()]
+    files = [f for f in sorted(folder.glob("*.py" if room == "ci" else "**/*.py")) if room != "ci" or (folder / "tests" / f"{TRIED_BY.get(f.stem, f.stem)}_test.py").exists()]
     every = [(f.relative_to(ROOT), mutant) for f in files for mutant in mutants_of(f.read_text())]
     print(f"{room}: {len(every)} mutants of {len(files)} files")
     random.Random(options.seed).shuffle(every)
