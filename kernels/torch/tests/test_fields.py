@@ -306,6 +306,6 @@ def test_what_a_cascade_and_merges_are_told(seen):
     call(**made)
     assert (last(seen)["sm_scale"], last(seen)["num_splits"], last(seen)["lse_base"]) == (0.125, 0, 0)
     merged, made, _ = _merge("merge_states")
-    for most, expected in ((None, 4), (3, 3)):
+    for most, expected in ((None, 4), (3, 3), (1, 1), (0, 0)):
         merged(**made, max_states=most)
         assert (last(seen)["num_states"], last(seen)["num_rows"], last(seen)["lse_base"]) == (expected, 2, 0)

@@ -10,8 +10,10 @@ import zipfile
 import assay
 import numpy as np
 import pytest
-from assay import from_float32, to_float32
+from assay import from_float32, judging, to_float32
+from assay._judge import parts
 from assay._judge import record as judge_record
+from assay._judge.excerpt import excerpt
 from test_judge import MISTAKES, PAGE, SPOILERS, Call, exact_attention, library  # noqa: F401  (a fixture)
 
 
@@ -119,6 +121,26 @@ def a_file():
     out, lse = SPOILERS["one LSE lost"](*call.run())
     error, _ = recorded(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse)
     return error.path
+
+
+@pytest.mark.parametrize("kind", ["attention", "merge"])
+def test_a_file_is_named_after_all_that_it_holds(kind):
+    """Any element, number or place that differs gives another file; the same call the same one."""
+    draw = np.random.default_rng(3)
+    o, lse, scale = draw.standard_normal((2, 1, 2, 8)).astype(np.float32), draw.standard_normal((2, 1, 2)).astype(np.float32), np.ones(2, np.float32)
+    if kind == "merge":
+        call = judging.merge_call(o[0], o, lse, lse=lse[0])
+    else:
+        call = judging.attention_call(o[0].astype(np.float16), o[0].astype(np.float16), (o.astype(np.float16), o.astype(np.float16)), page_table=np.array([[0]]), seq_lens=[1],
+                                      lse=lse[0], alibi_slopes=scale, sinks=scale)  # fmt: skip
+    row, names = excerpt(call, 0), set()
+    for name in [None, *row.given()]:
+        arrays = {} if name is None else {name: row.tensors[name].numpy().copy()}
+        for array in arrays.values():
+            array.reshape(-1)[-1] += 1
+        names.add(judge_record.write(parts.changed(row, **arrays), {}, "kept"))
+    names |= {judge_record.write(row, {"row": 3}, "kept"), judge_record.write(parts.changed(row, {"lse_base": 1}), {}, "kept")}
+    assert judge_record.write(row, {}, "kept") in names and len(names) == len(row.given()) + 3 == len(list(pathlib.Path("kept").iterdir()))
 
 
 def test_a_file_holds_the_row_and_its_keys_alone():
