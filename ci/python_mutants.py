@@ -29,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "ci"))
 from mutation.python_operators import mutants_of  # noqa: E402
 from mutation_score import wilson  # noqa: E402
+from wrong import table  # noqa: E402
 
 #: Sources, tests, and tests whose lines run in processes of their own.
 ROOMS = {
@@ -192,7 +193,7 @@ def drawn(room, options):
 
 
 def summary(path):
-    rows = list(csv.DictReader(path.open()))
+    rows = table(path)
     for room in sorted({row["room"] for row in rows}):
         own = [row for row in rows if row["room"] == room]
         counted = [row for row in own if not row["triage"].startswith("equivalent")]
@@ -216,7 +217,7 @@ def main():
     if options.summary:
         return summary(options.summary)
     options.build = options.build.resolve()
-    done = {(r["file"], r["line"], r["operator"], r["text"]) for r in csv.DictReader(options.results.open())} if options.results.exists() else set()
+    done = {(r["file"], r["line"], r["operator"], r["text"]) for r in table(options.results)} if options.results.exists() else set()
     with tempfile.TemporaryDirectory() as work, options.results.open("a", newline="") as file:
         tree = pathlib.Path(work)
         # A clone, for scripts that ask git.

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """kernel_figures.py sees a kernel that spills, one that no SM can launch, and one that the table has otherwise."""
+import contextlib
+import io
 import pathlib
 import struct
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import kernel_figures  # noqa: E402
@@ -80,6 +83,20 @@ class Faults(unittest.TestCase):
         self.assertIn("8 bytes of stack", said(stack=8)[0])
         self.assertIn("absent", said(table=["sm_90a", "another", "64", "1", "1", "0", "0"])[0])
         self.assertIn("stripped", said(size=1 << 40)[0])
+
+    def test_the_program_ends_with_what_is_wrong(self):
+        row = ("sm_90a", "kernel", "64", "256", "64", "0", "0")
+        with tempfile.NamedTemporaryFile("w+") as table:
+            for words, stack, code, said in (((), "0", 1, "absent"), (("--write",), "0", None, "figures of 1 kernels as in"), ((), "0", None, "64 registers at most"),
+                                             ((), "8", 1, "2 faults"), (("--write",), "8", 1, "8 bytes of stack"), (("--wrte",), "0", "Registers", "")):
+                read = mock.patch.multiple(kernel_figures, read_binary=lambda path: [(*row[:5], stack, row[6])], stripped_bytes=lambda path: 9)  # noqa: B023
+                with read, mock.patch.object(sys, "argv", ["x", *words, "binary", table.name]), contextlib.redirect_stdout(io.StringIO()) as printed:
+                    try:
+                        ended = kernel_figures.main()
+                    except SystemExit as error:
+                        ended = error.code if isinstance(error.code, int) else error.code.split()[0].rstrip(",")
+                self.assertEqual(ended, code, words)
+                self.assertIn(said, printed.getvalue())
 
 
 if __name__ == "__main__":

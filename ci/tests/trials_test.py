@@ -14,6 +14,7 @@ import tempfile
 import time
 import types
 import unittest
+import warnings
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -50,6 +51,11 @@ def text_of(call, *arguments):
 
 class InFolder(unittest.TestCase):
     def setUp(self):
+        watch = warnings.catch_warnings(record=True)
+        self.addCleanup(watch.__exit__, None, None, None)
+        caught = watch.__enter__()
+        warnings.simplefilter("always")
+        self.addCleanup(lambda: self.assertEqual([str(warning.message) for warning in caught], []))  # of files that stay open
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve()
@@ -176,6 +182,39 @@ class Score(InFolder):
             text_of(mutation_score.run_tests, options, results)
         self.assertEqual(rows[0]["tests"], "abi_test")
 
+    def test_a_run_draws_for_what_has_no_outcome_yet(self):
+        text = "why = o: x\nfile = f\nkind = expression\nfind = 1\nreplace = 2\nkernels = k\nline = 1\noperator = o\ngroup = "
+        for name, group in (("a", "g"), ("b", "h"), ("c", "g"), ("unviable/d", "g")):
+            self.write(f"mutants/{name}.mutant", text + group + "\n")
+        csv_path, drawn = self.root / "rows.csv", []
+        outcomes = {"a": ("killed", "k", "p", 1), "b": ("survived", "", "", 2), "c": ("timed_out", "", "", 9), "(correct)": ("survived", "", "", 3)}
+        same = types.SimpleNamespace(equal=lambda mutant: mutant["name"] == "b")
+
+        def run(*options):
+            drawn.clear()
+            words = ["mutation_score.py", str(self.root / "mutants"), "build", "--results", str(csv_path), "--jobs", "1", "--seed", "6", *options]
+            draw = lambda program, name, seed, seconds: drawn.append((name, seed, seconds)) or outcomes[name]  # noqa: E731
+            with mock.patch.multiple(mutation_score, draw=draw, SameCode=lambda build, number: same), mock.patch.object(sys, "argv", words):
+                self.printed = text_of(mutation_score.main)
+            with csv_path.open() as file:
+                return {row["mutant"]: (row["outcome"], row["reason"]) for row in csv.DictReader(file)}
+
+        self.assertEqual(run("--seconds", "9", "--groups", "g"), {"d": ("unviable", ""), "a": ("killed", ""), "c": ("timed_out", "other machine code")})
+        self.assertEqual(sorted(drawn), [("(correct)", 6, math.inf)] * 2 + [("a", 6, 9), ("c", 6, 9)])
+        self.assertIn("2/2 1 killed", self.printed)
+        self.assertEqual(run("--seconds", "9", "--control", "0")["b"], ("same", ""))
+        self.assertEqual(drawn, [("b", 6, 9)])
+        outcomes["c"] = ("killed", "k", "p", 10)
+        self.assertEqual(run("--seconds", "20", "--control", "1")["c"], ("killed", ""))
+        self.assertEqual(sorted(drawn), [("(correct)", 6, math.inf), ("c", 6, 20)])
+        outcomes["(correct)"] = ("killed", "k", "p", 1)
+        self.assertRaisesRegex(SystemExit, "do not pass", run)
+        before = csv_path.read_text()
+        results = mutation_score.Results(csv_path)
+        results.rows.append({"unknown": 1})
+        self.assertRaises(ValueError, results.write)
+        self.assertEqual(csv_path.read_text(), before)  # a cut leaves the old rows
+
     def test_usual_rules(self):
         right = {"ended": [1], "stopped": [2], "rejected": {"1e-2": [3], "2x": []}}
         said = lambda **fields: usual_rules.words_of({**right, **fields}, right)  # noqa: E731
@@ -210,6 +249,35 @@ class Drawn(InFolder):
         for operator, wrong in (("comparison", "not (a <= -2)"), ("and or", "((not a < -2) or (b))"), ("sign", "(a < -2) and"), ("sign", "a < (2)"), ("slice", "[:n]"),
                                 ("slice", "[0:]"), ("argument", "f(a, )"), ("constant", "b=(1 + 1)"), ("condition", "(not (not a < -2 and b))")):
             self.assertTrue(any(name == operator and wrong in text for name, text in made), (operator, wrong, made))
+
+    def test_a_room_of_python_is_tried(self):
+        test = "import sys\nsys.path.insert(0, 'ci')\nimport a\nsys.exit(a.value(2) != 3)\n"
+        files = {"ci/a.py": "def value(x):\n    y = 7\n    while x < 0:\n        x = x\n    return x + 1\n", "ci/tests/a_test.py": test, "ci/tests/programs_test.py": "", "ci/other.py": "x = 1\n"}
+        for name, text in files.items():
+            self.write(f"tree/{name}", text)
+        for words in (("init", "-q"), ("add", "."), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "base")):
+            subprocess.run(["git", "-C", self.root / "tree", *words], check=True)
+        path = self.root / "rows.csv"
+
+        def run(*options):
+            words = ["python_mutants.py", "ci", "--results", str(path), "--seconds", "1", *options]
+            with mock.patch.object(python_mutants, "ROOT", self.root / "tree"), mock.patch.object(sys, "argv", words):
+                printed = text_of(python_mutants.main)
+            with path.open() as file:
+                return printed, list(csv.DictReader(file))
+
+        self.assertEqual(len(run("--sample", "2", "--seed", "3")[1]), 2)
+        for _ in range(2):  # the second time nothing is left
+            printed, rows = run()
+            self.assertEqual({(row["line"], row["text"]): row["outcome"] for row in rows},
+                             {("2", "7 -> (7 + 1)"): "survived", ("3", "x < 0 -> (x <= 0)"): "survived", ("3", "0 -> (0 + 1)"): "survived", ("5", "x + 1 -> (x - 1)"): "killed",
+                              ("5", "x + 1 -> None"): "killed", ("5", "1 -> (1 + 1)"): "killed"})  # fmt: skip
+            self.assertEqual((len(rows), {row["file"] for row in rows}, "ci: 6 mutants of 1 files" in printed, "3 of 6 killed" in printed), (6, {"ci/a.py"}, True, True))
+        self.assertEqual((self.root / "tree/ci/a.py").read_text(), files["ci/a.py"])
+        self.write("tree/ci/a.py", "def value(x):\n    while x < 3:\n        x += 1\n    return x\n")
+        subprocess.run(["git", "-C", self.root / "tree", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "a loop"], check=True)
+        path.unlink()
+        self.assertEqual({row["outcome"] for row in run()[1] if row["text"] == "x += 1 -> pass"}, {"hung"})
 
     def test_summary_of_python(self):
         path = self.write("rows.csv", "room,outcome,triage\na,killed,\na,hung,\na,survived,hole: x\na,survived,equivalent: y\nb,survived,\n")
