@@ -10,11 +10,11 @@ import zipfile
 import assay
 import numpy as np
 import pytest
-from assay import from_float32, judging, to_float32
+from assay import judging
 from assay._judge import parts
 from assay._judge import record as judge_record
 from assay._judge.excerpt import excerpt
-from test_judge import MISTAKES, PAGE, SPOILERS, Call, exact_attention, library  # noqa: F401  (a fixture)
+from test_judge import MISTAKES, SPOILERS, Call, library  # noqa: F401  (a fixture)
 
 
 def same(first, second):
@@ -37,71 +37,6 @@ def test_a_file_says_what_the_call_said(mistake):
     error, again = recorded(out, call.q, (call.k, call.v), **arguments)
     assert same(error.report, again), again
     assert error.path.parent == pathlib.Path("findings") and str(error).endswith(f"reproduce: python3 -m assay judge {error.path}")
-
-
-@pytest.mark.parametrize("causal, window", [(True, (-1, -1)), (False, (-1, -1)), (False, (3, 2)), (True, (9, -1)), (False, (-1, 4))])
-@pytest.mark.parametrize("row", [0, 2, 6])
-def test_every_row_keeps_its_position(causal, window, row):
-    draw = np.random.default_rng(4)
-    q, k, v = (from_float32(draw.standard_normal(shape), "bf16") for shape in ((7, 4, 16), (40, 2, 16), (40, 2, 16)))
-    slopes, sinks = np.full(4, 0.25, np.float32), np.array([1, -2, 0.5, -np.inf], np.float32)
-    positions = 40 - 7 + np.arange(7)
-    distance = np.arange(40)[None] - positions[:, None]
-    left, right = window[0] if window[0] >= 0 else 99, 0 if causal else window[1] if window[1] >= 0 else 99
-    wide = [to_float32(t, "bf16") for t in (q, k, v)]
-    out, _ = exact_attention(*wide, 0.25, (distance <= right) & (distance >= -left), 3.0, slopes, sinks, positions)
-    out[row, 2, 5] += 1
-    arguments = dict(seq_lens=[40], causal=causal, window=window, softcap=3.0, alibi_slopes=slopes, sinks=sinks, sm_scale=0.25, like="fa2")
-    error, again = recorded(from_float32(out, "bf16"), q, (k[None], v[None]), **arguments)
-    assert error.report.worst["row"] == row and error.report.findings == 1 and same(error.report, again)
-
-
-def test_the_first_of_more_queries_than_keys_sees_nothing():
-    q, k = np.zeros((5, 1, 8), np.float16), np.ones((1, 3, 1, 8), np.float16)
-    out = np.ones((5, 1, 8), np.float16)
-    error, again = recorded(out, q, (k, k), seq_lens=[3])
-    assert error.report.worst["row"] in (0, 1) and error.report.worst["exact"] == 0 and same(error.report, again)
-
-
-@pytest.mark.parametrize("layout", ["csr", "dense", "ragged", "hnd pool", "separate pages"])
-def test_layouts(layout):
-    call = Call()
-    out, lse = SPOILERS["one element of another row"](*call.run())
-    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2")
-    expected, _ = recorded(out, call.q, (call.k, call.v), **arguments)
-    kv, counts = (call.k, call.v), -(-call.lens // PAGE)
-    slots = np.concatenate([call.table[r, np.arange(n) // PAGE] * PAGE + np.arange(n) % PAGE for r, n in enumerate(call.lens)])
-    flat = [cache.reshape(-1, *cache.shape[2:]) for cache in kv]
-    if layout == "csr":
-        entries = np.concatenate([call.table[r, :n] for r, n in enumerate(counts)])
-        arguments.update(page_table=entries, page_indptr=np.concatenate([[0], np.cumsum(counts)]))
-    elif layout == "ragged":
-        arguments.update(page_table=None, seq_lens=None, cu_seqlens_k=np.concatenate([[0], np.cumsum(call.lens)]))
-        kv = [cache[slots.astype(int)] for cache in flat]
-    elif layout == "hnd pool":
-        kv = np.stack([cache.transpose(0, 2, 1, 3) for cache in kv], 1)
-        arguments.update(kv_layout="HND")
-    elif layout == "separate pages":
-        kv = (call.k, call.v[::-1].copy())
-        arguments.update(v_page_table=len(call.v) - 1 - call.table)
-    else:
-        kv = [np.zeros((4, 70, *cache.shape[1:]), cache.dtype) for cache in flat]
-        for dense, cache in zip(kv, flat):
-            for r, n in enumerate(call.lens):
-                dense[r, :n] = cache[slots[call.lens[:r].sum() : call.lens[: r + 1].sum()].astype(int)]
-        arguments.update(page_table=None)
-    error, again = recorded(out, call.q, kv, **arguments)
-    assert same(error.report, again) and same(expected.report, again)
-
-
-@pytest.mark.parametrize("kv_dtype", ["e4m3", "e5m2"])
-def test_fp8_keys_and_their_scales(kv_dtype):
-    call = Call(kv_dtype=kv_dtype)
-    call.k_scale, call.v_scale = np.array([0.5, 2], np.float32), np.array([3, 0.25], np.float32)
-    out, lse = call.copy(k_scale=call.k_scale[::-1]).run()
-    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2", kv_dtype=kv_dtype)
-    error, again = recorded(out, call.q, (call.k, call.v), **arguments, k_scale=call.k_scale, v_scale=call.v_scale)
-    assert same(error.report, again)
 
 
 def test_merges():
