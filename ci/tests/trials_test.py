@@ -237,6 +237,8 @@ class Drawn(InFolder):
             drawn = [machine_mutants.sample(population, count, seed) for seed in range(99)]
             self.assertEqual({len({m.number for m in some}) for some in drawn}, {count})
             self.assertEqual({m.number for some in drawn for m in some}, set(range(19)), count)
+            self.assertEqual(drawn[0], machine_mutants.sample(population, count, 0))
+            self.assertLessEqual({sum(m.group == "g0" for m in some) for some in drawn}, {10 * count // 19, -(-10 * count // 19)})
 
     def test_which_are_wanted(self):
         wanted = lambda **given: machine_mutants.is_wanted(types.SimpleNamespace(file="kernels/tree/a.h", operator="loop"),  # noqa: E731
@@ -296,12 +298,6 @@ class Plot(unittest.TestCase):
         self.assertIn("in 3 of 3 cells", bench_plot.peers_title(groups))
         slow = {"bf16": [bench_plot.Cell(1, 1, 1), bench_plot.Cell(1, math.nextafter(1, 0), 1)]}
         self.assertIn("in 1 of 2 cells", bench_plot.peers_title(slow))
-
-    def test_marks_stand_where_sizes_begin(self):
-        axis = mock.Mock()
-        bench_plot.mark_sizes(axis, [bench_plot.Cell(size, 1, 1) for size in (1e7, 1e8, 2e8, 1e9)])
-        at, words = axis.set_xticks.call_args.args
-        self.assertEqual((at, list(words)), ([0.5, 2.5], ["100 MB", "1 GB"]))
 
 
 if __name__ == "__main__":
