@@ -153,4 +153,5 @@ def main():
         draw(result, theme, path)
 
 
-main()
+if __name__ == "__main__":
+    main()

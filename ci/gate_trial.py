@@ -76,7 +76,7 @@ def main():
     if not pathlib.Path(options.clone).exists():
         subprocess.run(["git", "clone", "--quiet", wrong.ROOT, options.clone], check=True)
     base = git(options.clone, "rev-parse", "HEAD")
-    rows = list(csv.DictReader(options.csv.open())) if options.csv and options.csv.exists() else []
+    rows = wrong.table(options.csv) if options.csv and options.csv.exists() else []
     done = {row["change"] for row in rows}
     for change in wrong.texts(wrong.ROOT / "corpus/changes"):
         if change["name"] in done or (options.only and change["name"] not in options.only):

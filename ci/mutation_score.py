@@ -114,7 +114,7 @@ class Results:
 
     def __init__(self, path):
         self.path, self.lock = path, threading.Lock()
-        self.rows = list(csv.DictReader(path.open())) if path.exists() else []
+        self.rows = wrong.table(path) if path.exists() else []
 
     def done(self, seconds):
         """What need not run again with this limit."""

@@ -29,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "ci"))
 from mutation.python_operators import mutants_of  # noqa: E402
 from mutation_score import wilson  # noqa: E402
+from wrong import table  # noqa: E402
 
 #: Sources, tests, and tests whose lines run in processes of their own.
 ROOMS = {
@@ -41,6 +42,8 @@ ROOMS = {
 }
 #: What of ci CI runs on the tree itself, by the name of the file.
 ON_THE_TREE = {"docs": ["check"], "workflows": [""], "tree": ["layers", "shape"]}
+#: Files of ci whose test bears another name.
+TRIED_BY = dict.fromkeys(("bench_plot", "gate_trial", "machine_mutants", "mutation_score", "python_mutants"), "trials")
 #: Tests that take seconds: the last ones.
 LONG = re.compile(r"drawn|_calls|dump_files|transformers\.py|batching|shared_prompts|compile|opcheck|one_graph|captur|profil")
 #: Runs pytest in a fork of a process that has imported what takes seconds. The first example that fails is enough: none is shrunk.
@@ -146,7 +149,7 @@ def tests_of(tree, room, path, line, covering):
     folder = tree / tests
     if room == "ci":
         on_tree = [[str(path), *argument.split()] for argument in ON_THE_TREE.get(path.stem, [])]
-        return [["/usr/bin/python3", "-B", *command] for command in ([str(folder / f"{path.stem}_test.py")], *on_tree, [str(folder / "programs_test.py")])]
+        return [["/usr/bin/python3", "-B", *command] for command in ([str(folder / f"{TRIED_BY.get(path.stem, path.stem)}_test.py")], *on_tree, [str(folder / "programs_test.py")])]
     found = [name for name in dict.fromkeys(covering.get((path.name, line), [])) if (folder / name.split("::")[0]).exists()]
     found.sort(key=lambda name: bool(LONG.search(name)))
     anywhere = [*(f"--ignore={name}" for name in apart), "."]
@@ -182,7 +185,7 @@ def outcome(tests_run, tree, room, path, mutant, covering, options):
 def drawn(room, options):
     """(file, Mutant) of a room: all, or as many as asked for, each as likely."""
     folder = ROOT / ROOMS[room][0]
-    files = [f for f in sorted(folder.glob("*.py" if room == "ci" else "**/*.py")) if room != "ci" or (folder / "tests" / f"{f.stem}_test.py").exists()]
+    files = [f for f in sorted(folder.glob("*.py" if room == "ci" else "**/*.py")) if room != "ci" or (folder / "tests" / f"{TRIED_BY.get(f.stem, f.stem)}_test.py").exists()]
     every = [(f.relative_to(ROOT), mutant) for f in files for mutant in mutants_of(f.read_text())]
     print(f"{room}: {len(every)} mutants of {len(files)} files")
     random.Random(options.seed).shuffle(every)
@@ -190,7 +193,7 @@ def drawn(room, options):
 
 
 def summary(path):
-    rows = list(csv.DictReader(path.open()))
+    rows = table(path)
     for room in sorted({row["room"] for row in rows}):
         own = [row for row in rows if row["room"] == room]
         counted = [row for row in own if not row["triage"].startswith("equivalent")]
@@ -214,7 +217,7 @@ def main():
     if options.summary:
         return summary(options.summary)
     options.build = options.build.resolve()
-    done = {(r["file"], r["line"], r["operator"], r["text"]) for r in csv.DictReader(options.results.open())} if options.results.exists() else set()
+    done = {(r["file"], r["line"], r["operator"], r["text"]) for r in table(options.results)} if options.results.exists() else set()
     with tempfile.TemporaryDirectory() as work, options.results.open("a", newline="") as file:
         tree = pathlib.Path(work)
         # A clone, for scripts that ask git.

@@ -98,9 +98,14 @@ def texts(*folders):
             if path.suffix in REQUIRED]
 
 
-def rows(name):
-    with (ROOT / "corpus" / name).open(newline="") as file:
+def table(path):
+    """Rows of a CSV by the names of its columns."""
+    with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def rows(name):
+    return table(ROOT / "corpus" / name)
 
 
 def several(values):

@@ -7,16 +7,19 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from pages import blocks, figures, links, results  # noqa: E402
+import docs  # noqa: E402
+from pages import blocks, figures, links, pictures, properties, results, site  # noqa: E402
 
 PAGES = {
     "README.md": "# One\n\n[two](room/README.md#a-heading-of-two), [code](room/code.h), [room](room)\n\n"
-                 "```\n[no](link)\n```\n\n    [nor](this)\n\n`[nor](this)`\n\n| " + "wide " * 40 + "|\n",
+                 "```\n[no](link)\n```\n\n    [nor](this)\n\n`[nor](this)`\n\n~~~\n```\n[no](link)\n~~~\n\n| " + "wide " * 40 + "|\n",
     "room/README.md": "# Two\n\n## A heading, of `two`\n\n[back](../README.md#one) [here](#two)\n",
     "room/code.h": "int x;\n",
     "room/BOUNDS.md": "# Long\n" + "a line\n" * 300,
+    "properties/measured/notes.md": "# Notes\n" + "a line\n" * 300,
     "properties/plugins/templates/README.md": "# mine\n\n[there](only.md)\n",
 }
 WRONG_PAGES = [  # page, what stands there, what stands there instead, what is said
@@ -26,6 +29,10 @@ WRONG_PAGES = [  # page, what stands there, what stands there instead, what is s
     ("README.md", "(room)", "(../elsewhere)", "leaves the tree"),
     ("README.md", "# One\n", "# One\n\n<img src=\"room/none.svg\">\n", "there is no room/none.svg"),
     ("README.md", "# One\n", "# One\n" + "w" * 121 + "\n", "121 characters"),
+    ("README.md", "# One\n", "# One\n" + "w " * 60 + "| w\n", "characters"),
+    ("README.md", "# One\n", "# One\n\n<a href=\"gone\">x</a> [named](room \"title\")\n", "there is no gone"),
+    ("README.md", "# One\n", "# One\n\n[x](gone.md \"title\")\n", "there is no gone.md"),
+    ("room/BOUNDS.md", "# Long", "[x](gone.md)", "room/BOUNDS.md:1: there is no gone.md"),
     ("room/README.md", "[here](#two)", "[here](#three)", "has no heading #three"),
     ("README.md", "# One\n", "# One\n" + "a line\n" * 200, "lines, at most 200"),
     ("room/README.md", "# Two\n", "# Two\n" + "a line\n" * 80, "lines, at most 80"),
@@ -80,6 +87,8 @@ WRONG_SESSIONS = [  # what stands there, what stands there instead, what is said
     ("<!-- exit: 3 -->\n", "", "exit code 3, the page says 0"),
     ("from ... said", "from ... written", "'from ... written' is not printed"),
     ("one\n...\nthree", "three\n...\none", "'one' is not printed"),
+    ("one\n...\nthree", "one\none", "'one' is not printed"),
+    ("one\n...\nthree", "one\nthre", "'thre' is not printed"),
     ("print(\"one", "print(undefined, \"one", "NameError"),
     ("= kept", "= lost", "exit code 1"),
     ("cd ~ && python3 program.py", "false && true\ncd ~\npython3 program.py", "exit code 1"),
@@ -94,6 +103,22 @@ WRONG_SESSIONS = [  # what stands there, what stands there instead, what is said
 
 
 
+SITE = {
+    "README.md": "words\n# One\n\n[two](room/README.md#a), [room](room#b) ![p](room/p.svg) [hidden](.github/X.md) [web](https://x) [here](#one)\n"
+                 "```\n[no](room)\n```\n",
+    ".github/X.md": "# X\n\n[back](../README.md) [up](../room/)\n", "room/README.md": "# Two\n\n[code](code.h#L3)\n", "room/code.h": "int x;\n", "room/p.svg": "<svg/>",
+    "room/unlinked.h": "", "kernels/bench/results/n.md": "# N\n", "properties/plugins/templates/README.md": "# mine\n",
+    "mkdocs.yml": "nav:\n  - One: README.md\n  - Notes: MEASURED\n  - All: REFERENCE\n",
+}
+COLLECTED = {
+    "pages/README.md": "# One\n\n[two](room/README.md#a), [room](room/README.md#b) ![p](room/p.svg) [hidden](github/X.md) [web](https://x) [here](#one)\n"
+                       "```\n[no](room)\n```\n",
+    "pages/github/X.md": "# X\n\n[back](../README.md) [up](../room/README.md)\n", "pages/room/README.md": SITE["room/README.md"],
+    "pages/room/code.h": "int x;\n", "pages/room/p.svg": "<svg/>", "pages/kernels/bench/results/n.md": "# N\n",
+    "mkdocs.yml": "nav:\n  - One: README.md\n  - Notes:\n      - kernels/bench/results/n: kernels/bench/results/n.md\n"
+                  "  - All:\n      - .github/X: github/X.md\n      - room: room/README.md\n",
+}
+PROPERTY = {"name": "p", "families": ["paged", "cascade"], "needs": ["a", "b"], "without": ["x"] * 6, "comparison": "a * b", "statement": "s", "catches": "c"}
 CELLS = [
     {"cell": "cascade b16 p8192 u128", "us": 25.13, "floor_us": 10.9, "flops": 2e9, "bytes": 41943040},
     {"cell": "prefix b16 p8192", "us": 20.23, "peers": {"other": {"us": 17.76}}},
@@ -174,6 +199,59 @@ class Docs(unittest.TestCase):
             self.assertEqual(len(complaints(**wrong)), 1, wrong)
             with self.assertRaises(SystemExit):
                 results.load(self.root / "new.json")
+
+    def test_site(self):
+        self.write(SITE)
+        with mock.patch.multiple(site, ROOT=self.root, CONFIG=self.root / "mkdocs.yml", tree_files=lambda: set(SITE)):
+            self.write({"out/pages/old.md": "of an earlier run"})
+            site.collect(self.root / "out")
+            made = {path.relative_to(self.root / "out").as_posix(): path.read_text() for path in (self.root / "out").rglob("*") if path.is_file()}
+            self.assertEqual(made, COLLECTED)
+            self.write({"README.md": "[folder](kernels)\n"})
+            self.assertRaisesRegex(SystemExit, "kernels is a folder without a README", site.collect, self.root / "out")
+
+    def test_the_table_of_properties(self):
+        others = [{**PROPERTY, "families": f, "without": w} for f, w in ((["paged"], ["x", "y"]), (["merge_state", "merge_states"], []))]
+        rows = ["| p | attention | a, b | any feature | a \\* b | s | c |", "| p | paged | a, b | x, y | a \\* b | s | c |", "| p | merges | a, b |  | a \\* b | s | c |"]
+        self.write({"page.md": f"head\n{properties.BEGIN}old\n{properties.END}tail\n"})
+        program = self.root / "assay"
+        program.write_text(f"#!/bin/sh\necho '{json.dumps({'properties': [PROPERTY, *others]})}'\n")
+        program.chmod(0o755)
+        with mock.patch.object(properties, "PAGE", self.root / "page.md"):
+            self.assertEqual(list(properties.check(program, False))[-3:], rows)
+            self.assertEqual([list(properties.check(program, write)) for write in (True, False)], [[], []])
+        self.assertEqual((self.root / "page.md").read_text().splitlines()[4:-2], rows)
+
+    def test_pictures_are_of_their_data(self):
+        data = ["one"]
+        with mock.patch.multiple(pictures, ROOT=self.root, PICTURES={"a": lambda theme: data[0] + theme["ink"]}):
+            self.assertEqual([len(list(pictures.check())), pictures.write(), list(pictures.check())], [2, [], []])
+            self.assertEqual({path.name for path in self.root.glob("*")}, {"a.svg", "a-dark.svg"})
+            data[0] = "two"
+            self.assertEqual(len(list(pictures.check())), 2)
+
+    def test_every_command_says_what_is_wrong_and_ends_with_it(self):
+        names, said = ["links", "results", "figures", "pictures", "properties", "site"], []
+
+        def complain(name):
+            return lambda *given: said.append((name, *given)) or ([name] if name == wrong else [])
+
+        out = pathlib.Path("x")
+        commands = {"links": [("links",)], "results": [("results",)], "pictures": [("pictures",)], "figures x": [("figures", [out])],
+                    "check": [(name,) for name in names[:4]], "pictures --write": [("write",)], "properties x": [("properties", "x", False)],
+                    "properties x --write": [("properties", "x", True)], "site x": [("site", out)]}  # fmt: skip
+        for command, calls in commands.items():
+            for wrong in ("", *(name for name, *_ in calls)):
+                said.clear()
+                with mock.patch.multiple(docs, EVERY={name: complain(name) for name in names[:4]}), mock.patch.object(figures, "check", complain("figures")), \
+                        mock.patch.object(pictures, "write", complain("write")), mock.patch.object(properties, "check", complain("properties")), \
+                        mock.patch.object(site, "collect", complain("site")), mock.patch.object(sys, "argv", ["docs.py", *command.split()]), \
+                        mock.patch("builtins.print") as printed, self.assertRaises(SystemExit) as ended:
+                    docs.main()
+                self.assertEqual((said, ended.exception.code), (calls, int(bool(wrong))), command)
+                self.assertIn(wrong or f"{command.split()[0]}: ok", printed.call_args.args[0])
+        with mock.patch.object(blocks, "main", lambda *given: given), mock.patch.object(sys, "argv", ["docs.py", "blocks", "a", "--list", "--keep", "k"]):
+            self.assertRaisesRegex(SystemExit, r"\['a'\], True, 'k'", docs.main)
 
 
 if __name__ == "__main__":

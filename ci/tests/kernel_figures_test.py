@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """kernel_figures.py sees a kernel that spills, one that no SM can launch, and one that the table has otherwise."""
+import contextlib
+import io
 import pathlib
+import struct
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import kernel_figures  # noqa: E402
@@ -12,6 +17,61 @@ import kernel_figures  # noqa: E402
 def said(threads=256, registers=64, stack=0, table=None, size=0):
     row = ["sm_90a", "kernel", "64", str(threads), str(registers), str(stack), "0"]
     return list(kernel_figures.faults([row], [row if table is None else table], size))
+
+
+def elf(sections, symbols=()):
+    """A 64-bit ELF image of sections {name: bytes}."""
+    strings = b"\0" + b"".join(name.encode() + b"\0" for name in symbols)
+    table = b"".join(struct.pack("<I20x", strings.index(name.encode() + b"\0")) for name in symbols)
+    bodies = {**sections, ".strtab": strings, ".symtab": table, ".shstrtab": b""}
+    names = b"".join(name.encode() + b"\0" for name in bodies)
+    bodies[".shstrtab"] = names
+    data, headers = b"", b""
+    for name, body in bodies.items():
+        link = list(bodies).index(".strtab") if name == ".symtab" else 0
+        headers += struct.pack("<IIQQQQIIQQ", names.index(name.encode() + b"\0"), 1, 0, 0, 64 + len(data), len(body), link, 0, 0, 0)
+        data += body
+    head = b"\x7fELF\x02\x01".ljust(40, b"\0") + struct.pack("<Q", 64 + len(data)) + bytes(10) + struct.pack("<HHH", 64, len(bodies), len(bodies) - 1)
+    return head + data + headers
+
+
+def info(*attributes):
+    return b"\x01\x30\x00\x00" + b"".join(struct.pack(f"<BBH{len(words)}I", 4, number, 4 * len(words), *words) for number, *words in attributes)
+
+
+def fatbin(*entries):
+    """Of (kind, architecture, body) each."""
+    parts = b"".join(struct.pack("<HHIQI8xI24xQ", kind, 0, 64, len(body), 0, arch, len(body)) + body for kind, arch, body in entries)
+    return struct.pack("<IHHQ", kernel_figures.FATBIN_MAGIC, 1, 16, len(parts)) + parts
+
+
+ONE, TWO = "_ZN5assay6n_cuda3oneILi64EEEvNS_1PE", "_ZN5assay6n_cuda3twoENS_1PE"
+
+
+class Binary(unittest.TestCase):
+    def rows(self, *fatbins):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(elf({".nv_fatbin": b"".join(fatbins)}))
+            file.flush()
+            return kernel_figures.read_binary(file.name)
+
+    def test_figures_are_read(self):
+        symbols = [TWO, "device_function", ONE, "_Z5benchv"]
+        of_all = info((0x2F, 2, 40), (0x11, 2, 8), (0x12, 2, 24), (0x2F, 0, 255), (0x12, 0, 0), (0x11, 1, 99), (0x2F, 1, 99), (0x30, 2, 99))
+        cubin = elf({f".text.{ONE}": b"x", f".text.{TWO}": b"x", ".text._Z5benchv": b"x", ".nv.info": of_all, f".nv.info.{ONE}": info((0x05, 128, 2, 2), (0x06, 7, 7)),
+                     f".nv.shared.{TWO}": bytes(32), f".nv.local.{TWO}": bytes(16)}, symbols)
+        spilt = [["sm_90", "one", "64", "512", "40", "24", "0"], ["sm_90", "two", "", "0", "255", "16", "32"]]
+        twice = [("sm_80", *row[1:]) for row in spilt] + [tuple(row) for row in spilt]
+        read = self.rows(bytes(8), fatbin((1, 70, b"ptx"), (2, 80, cubin)), bytes(8), fatbin((2, 90, cubin)), fatbin((2, 90, cubin)))
+        self.assertEqual(read, sorted(twice, key=lambda row: (row[1], row[0])))
+
+    def test_what_is_no_binary_is_refused(self):
+        self.assertRaisesRegex(SystemExit, "not a 64-bit ELF", kernel_figures.Elf, b"\x7fELF\x01\x01" + bytes(99))
+        self.assertRaisesRegex(SystemExit, "no kernel in", self.rows, fatbin((2, 90, elf({".text._Z5benchv": b"x"}))))
+
+    def test_rows_are_in_the_order_of_numbers(self):
+        rows = [("a", "k", "128", "1"), ("a", "k", "64", "1"), ("b", "k", "64", "1"), ("a", "j", "x", "1")]
+        self.assertEqual([rows.index(row) for row in sorted(rows, key=kernel_figures.sort_key)], [3, 1, 2, 0])
 
 
 class Faults(unittest.TestCase):
@@ -23,6 +83,20 @@ class Faults(unittest.TestCase):
         self.assertIn("8 bytes of stack", said(stack=8)[0])
         self.assertIn("absent", said(table=["sm_90a", "another", "64", "1", "1", "0", "0"])[0])
         self.assertIn("stripped", said(size=1 << 40)[0])
+
+    def test_the_program_ends_with_what_is_wrong(self):
+        row = ("sm_90a", "kernel", "64", "256", "64", "0", "0")
+        with tempfile.NamedTemporaryFile("w+") as table:
+            for words, stack, code, said in (((), "0", 1, "absent"), (("--write",), "0", None, "figures of 1 kernels as in"), ((), "0", None, "64 registers at most"),
+                                             ((), "8", 1, "2 faults"), (("--write",), "8", 1, "8 bytes of stack"), (("--wrte",), "0", "Registers", "")):
+                read = mock.patch.multiple(kernel_figures, read_binary=lambda path: [(*row[:5], stack, row[6])], stripped_bytes=lambda path: 9)  # noqa: B023
+                with read, mock.patch.object(sys, "argv", ["x", *words, "binary", table.name]), contextlib.redirect_stdout(io.StringIO()) as printed:
+                    try:
+                        ended = kernel_figures.main()
+                    except SystemExit as error:
+                        ended = error.code if isinstance(error.code, int) else error.code.split()[0].rstrip(",")
+                self.assertEqual(ended, code, words)
+                self.assertIn(said, printed.getvalue())
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 HACKING = """<!-- map -->
 ci/             scripts
+corpus/seeds/   inputs
 kernels/arch/   below
 kernels/decode/ above
 <!-- /map -->
@@ -26,6 +27,7 @@ TREE = {
     "ci/tree.py": (ROOT / "ci/tree.py").read_text(),
     BELOW: SPDX + "inline int below() { return 1; }\n",
     ABOVE: SPDX + '#include "kernels/arch/below.h"\n',
+    "corpus/seeds/a/1": "x",
 }
 INCLUDE = '#include "kernels/arch/below.h"\n'
 MISTAKES = [  # file, what stands there, what stands there instead, what is said of it
@@ -40,6 +42,11 @@ MISTAKES = [  # file, what stands there, what stands there instead, what is said
     (ABOVE, INCLUDE, INCLUDE + "inline void above() { below<<<1, 1>>>(); }\n", "launch outside kernels/host"),
     (BELOW, "inline", "\n" * 600 + "inline", "lines (limit 600)"),
     (BELOW, "inline", "//" + "-" * 99 + "\ninline", "a comment wider than 100 columns"),
+    (BELOW, "return 1", "return __shfl(1)", ""),
+    (ABOVE, INCLUDE, INCLUDE + "// threadIdx, <<<1, 1>>>\n", ""),
+    (ABOVE, INCLUDE, "  #  include \"kernels/arch/below.h\"\n#include \"kernels/decode_more/x.h\"\n", "includes kernels/decode_more/x.h"),
+    ("HACKING.md", "<!-- /map -->", "", "has no block 'map'"),
+    *(("corpus/seeds/a/1", "x", "x" * count, said) for count, said in ((4096, ""), (4097, "corpus/seeds/a: 1 files, 4097 bytes"))),
     (BELOW, SPDX, "", "no SPDX line"),
     (BELOW, "inline", "// \u00e9\ninline", "not ASCII"),
 ]
@@ -61,7 +68,7 @@ def main():
     failed = 0
     for path, old, new, expected in [("HACKING.md", "", "", "")] + MISTAKES:
         said = said_of({**TREE, path: TREE[path].replace(old, new, 1)})
-        if old not in TREE[path] or said.returncode != bool(expected) or expected not in said.stdout:
+        if old not in TREE[path] or said.returncode != bool(expected) or expected not in said.stdout + said.stderr:
             print(f"{path}: {old!r} -> {new!r}: expected {expected!r}, got {said.returncode}: {said.stdout}{said.stderr}")
             failed += 1
     print(f"tree_test: {len(MISTAKES) + 1 - failed} of {len(MISTAKES) + 1} trees judged rightly")

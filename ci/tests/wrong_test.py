@@ -4,12 +4,14 @@
 import collections
 import contextlib
 import io
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "ci"))
@@ -92,9 +94,28 @@ class Catalogue(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
                 test = pathlib.Path(folder, wrong.TESTS["bugs"][0])
                 test.parent.mkdir(parents=True)
-                test.write_text(f"#!/bin/sh\necho '{said}'\nexit {code}\n")
+                test.write_text(f"#!/bin/sh\necho \"$*\" >>$0.calls\necho '{said}'\nexit {code}\n")
                 test.chmod(0o755)
                 self.assertIs(wrong.run(pathlib.Path(folder), ["bugs"]), whole, (said, code))
+                bugs = [entry[1] for entry in self.entries if entry[0] == "bugs"]
+                wrong.run(pathlib.Path(folder), bugs[:2])
+                chosen = [":".join(f"*Bugs.*/{name}" for name in dict.fromkeys(names)) for names in (bugs, bugs[:2])]
+                self.assertEqual(pathlib.Path(f"{test}.calls").read_text().splitlines(), [f"--gtest_filter={names}" for names in chosen])
+
+    def test_the_day_is_that_of_the_first_commit(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(wrong, "ROOT", folder):
+            subprocess.run(["git", "init", "-q", folder], check=True)
+            for day, texts in (("2026-01-01", {"a.mutant": "1", "bugs.csv": "one,x\n"}), ("2026-01-02", {"a.mutant": "2", "bugs.csv": "one,y\ntwo,x\n", "b.change": ""}),
+                               ("2026-01-03", {"planted_h100.csv": "call,mistake,z\n", "b.change": "1"})):  # fmt: skip
+                for name, text in texts.items():
+                    pathlib.Path(folder, "kind").mkdir(exist_ok=True)
+                    pathlib.Path(folder, "kind", name).write_text(text)
+                when = {"GIT_AUTHOR_DATE": f"{day}T12:00:00", "GIT_COMMITTER_DATE": f"{day}T12:00:00"}
+                subprocess.run(["git", "-C", folder, "add", "."], check=True)
+                subprocess.run(["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", day], env={**os.environ, **when}, check=True)
+            first = wrong.since()
+        self.assertEqual([first[key] for key in ("a.mutant", ("bugs.csv", "one"), ("bugs.csv", "two"), "b.change", ("planted_h100.csv", "call: mistake"))],
+                         [f"2026-01-0{day}" for day in (1, 1, 2, 3, 3)])  # an empty file has no line that says when it came
 
 
 if __name__ == "__main__":

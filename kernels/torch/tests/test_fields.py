@@ -297,6 +297,18 @@ def test_what_an_exchange_is_told(seen):
         assert {name: last(seen)[name] for name in plain} == {**plain, **changes}
 
 
+def test_what_a_window_is_for(monkeypatch):
+    told = []
+    monkeypatch.setattr(library.Library, "size", lambda self, name, p, device: told.append((name, device, {n: getattr(p, n) for n, _ in p._fields_})) or 512)
+    sizes = dict(num_heads=6, head_dim=64, dtype=torch.float32, max_rows=5)
+    plain = dict(target=0, dtype=2, heads=0, num_ranks=3, num_heads=6, head_dim=64, max_rows=5)
+    for more, changes in (({}, {}), (dict(num_heads=7), None), (dict(head_dim=128), None), (dict(dtype=torch.bfloat16), dict(dtype=1)), (dict(max_rows=9), None),
+                          (dict(heads="all"), dict(heads=1)), (dict(num_ranks=2), None)):  # fmt: skip
+        assert assay_torch.Windows.bytes("cpu", **{"num_ranks": 3, **sizes, **more}) == 512
+        name, device, held = told.pop()
+        assert (name, device, {n: held[n] for n in plain}) == ("exchange_states_window_size", torch.device("cpu"), {**plain, **(more if changes is None else changes)})
+
+
 def test_what_a_cascade_and_merges_are_told(seen):
     call, made, _ = _cascade()
     call(**made, sm_scale=0.25, num_splits=2, lse_base="base2")
@@ -306,6 +318,6 @@ def test_what_a_cascade_and_merges_are_told(seen):
     call(**made)
     assert (last(seen)["sm_scale"], last(seen)["num_splits"], last(seen)["lse_base"]) == (0.125, 0, 0)
     merged, made, _ = _merge("merge_states")
-    for most, expected in ((None, 4), (3, 3)):
+    for most, expected in ((None, 4), (3, 3), (1, 1), (0, 0)):
         merged(**made, max_states=most)
         assert (last(seen)["num_states"], last(seen)["num_rows"], last(seen)["lse_base"]) == (expected, 2, 0)

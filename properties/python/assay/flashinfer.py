@@ -10,6 +10,7 @@ import logging
 
 from ._engines.flashinfer_calls import FUNCTIONS, WRAPPERS, Calls, NotJudged, Setup
 from ._judge import record
+from ._judge.report import reproduce
 
 logger = logging.getLogger("assay.flashinfer")
 MOST_FILES = 20
@@ -109,7 +110,7 @@ class Watch:
             self.findings += 1
             if self.findings <= MOST_FILES:
                 path = record.keep(call, report, self.out)
-                logger.error("assay: %s: %s\n  reproduce: python3 -m assay judge %s", label, report, path)
+                logger.error("assay: %s: %s\n%s", label, report, reproduce(path))
 
     def _failed(self, error):
         self.errors[f"{type(error).__name__}: {error}"[:200]] += 1

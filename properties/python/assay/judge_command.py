@@ -8,6 +8,7 @@ import sys
 from . import arithmetic
 from ._engines import dump_judge
 from ._judge import record
+from ._judge.report import reproduce
 
 PASS, FINDING, USAGE, NOTHING = 0, 1, 2, 4  #: exit codes, those of the program
 
@@ -47,7 +48,7 @@ def _dump(path, options):
         if outcome.passed:
             print(f"{folder}: {name}: inside, worst |error| / allowed {outcome.ratios}, like {outcome.like}")
         else:
-            print(f"{folder}: {name}: {outcome}\n  reproduce: python3 -m assay judge {kept}")
+            print(f"{folder}: {name}: {outcome}\n{reproduce(kept)}")
     for reason, times in sorted(left.items()):
         print(f"not judged ({times}): {reason}")
     print(f"{path}: {count} calls judged, {findings} findings, {sum(left.values())} calls not judged")

@@ -7,6 +7,7 @@ import pathlib
 import shlex
 import subprocess
 import sys
+import types
 
 import pytest
 from assay import checking, declaration, loading, program, result, spec, worker, worker_errors
@@ -42,6 +43,17 @@ def test_what_is_given_stands_in_the_place_of_the_mark():
     assert checking._spec_of(marked, {"name": None, "cases": None}) is marked.__assay__
     changed = checking._spec_of(marked, {"name": "other", "determinism": None})
     assert (changed.name, changed.family, changed.determinism) == ("other", "paged", "run_to_run")
+    no = lambda case: False  # noqa: E731
+    everything = dict(family=["paged_v1", "paged"], name=["a", "b"], cases=[3, 4], budget=["1s", "2s"], supports=[no, len],
+                      declaration=[declaration.Declaration(), declaration.Declaration(max_splits=2)],
+                      **{p["name"]: [False, True] if p["words"] == ["false", "true"] else p["words"] for p in spec.PROMISES})  # fmt: skip
+    assert set(everything) == {field.name for field in dataclasses.fields(spec.Spec)}
+    whole = {name: words[-1] for name, words in everything.items()}
+    for name, words in everything.items():
+        for word in words:
+            function = types.SimpleNamespace(__assay__=spec.Spec(**whole))
+            assert checking._spec_of(function, {**dict.fromkeys(whole), name: word}) == spec.Spec(**{**whole, name: word})
+            assert checking._spec_of(kernel, {**whole, name: word}) == spec.Spec(**{**whole, name: word})
     made = checking._spec_of(kernel, {"family": "cascade", "declaration": declaration.Declaration(), "name": None})
     assert (made.name, made.family) == ("kernel", "cascade")
     for fields, missing in (({"family": "paged"}, "declaration"), ({"declaration": declaration.Declaration()}, "family"), ({}, "family")):

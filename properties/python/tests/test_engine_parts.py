@@ -2,6 +2,7 @@
 """Parts of what looks into engines, that no verdict shows: what is not judged of vLLM, what is counted and logged, limits of dumps."""
 import json
 import logging
+import shlex
 import sys
 import types
 import zipfile
@@ -66,11 +67,11 @@ def test_what_a_shadow_says(caplog, monkeypatch):
     assert len(caplog.records) == 3 and caplog.records[0].getMessage().startswith("assay: the first judged call is inside")
     caplog.clear()
     monkeypatch.setattr(vllm_shadow, "BETWEEN_SUMMARIES", 1000)
-    monkeypatch.setattr(judge_record, "keep", lambda call, report, folder: f"{folder}/one")
+    monkeypatch.setattr(judge_record, "keep", lambda call, report, folder: f"{folder}/o'ne")
     for _ in range(40):
         shadow._judge(types.SimpleNamespace(judge=lambda: bad))
     texts = [r.getMessage() for r in caplog.records]
-    assert len(texts) == 30 and all("reproduce: python3 -m assay judge assay_vllm/one" in t for t in texts[:20]) and not any("reproduce" in t for t in texts[20:])
+    assert len(texts) == 30 and all(shlex.split(t.splitlines()[-1])[1:] == ["python3", "-m", "assay", "judge", "assay_vllm/o'ne"] for t in texts[:20]) and not any("reproduce" in t for t in texts[20:])
     assert shadow.counters.findings == 40 and shadow.files == 20 and shadow.counters.worst == 4
     caplog.clear()
     for _ in range(15):
@@ -209,8 +210,18 @@ def test_the_depth_of_lists_in_a_dump():
     assert plain(dump_files._value(nested(8, tensor), {"x": 3})) == 3 and plain(dump_files._value(nested(9, tensor), {"x": 3})) == tensor
 
 
-def test_the_text_of_an_error_is_kept_in_part():
-    watched = flashinfer.Watch(1, "out", None, 0)
-    for _ in range(2):
-        watched._failed(ValueError("x" * 300))
-    assert watched.errors == {f"ValueError: {'x' * 188}": 2} and f"errors {{'ValueError: {'x' * 188}': 2}}" in str(watched)
+def test_what_a_watch_says(caplog, monkeypatch):
+    watch = flashinfer.Watch(1, "o'ut", None, 8)
+    monkeypatch.setattr(judge_record, "keep", lambda call, report, folder: f"{folder}/one")
+    for said, worst in ((report(verdict="inside", ratio=NAN), 0), (report(verdict="inside", ratio=0.5), 0.5), (report(verdict="inside", ratio=0.25), 0.5)):
+        watch._judge("run", types.SimpleNamespace(judge=lambda said=said: said))
+        assert watch.worst == worst and not caplog.records
+    for _ in range(40):
+        watch._judge("run", types.SimpleNamespace(judge=report))
+    texts = [r.getMessage() for r in caplog.records]
+    assert len(texts) == 20 and all(t.startswith("assay: run: outside") and shlex.split(t.splitlines()[-1])[-1] == "o'ut/one" for t in texts)
+    assert str(watch) == "0 calls, 43 judged, 40 findings, worst |error| / allowed 4, not judged {}, errors {}"
+    caplog.clear()
+    for _ in range(15):
+        watch._failed(ValueError("x" * 300))
+    assert len(caplog.records) == 10 and watch.errors == {f"ValueError: {'x' * 188}": 15}

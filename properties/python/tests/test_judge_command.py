@@ -3,6 +3,7 @@
 import itertools
 import os
 import pathlib
+import shlex
 import sys
 
 import assay
@@ -61,12 +62,12 @@ def test_a_dump_is_judged_call_by_call(capsys):
     first, second, last = capsys.readouterr().out.splitlines()
     assert f": {DECODE}.run: inside, worst |error| / allowed " in first and " of O, " in first and first.endswith("like flashinfer_fa2")
     assert (second, last) == ("not judged (1): rmsnorm: rmsnorm is not known", "right: 1 calls judged, 0 findings, 1 calls not judged")
-    assert judge_command.main([dumped("some", same, rolled, same), "--like", "flash", "--rows", "1", "--findings", "there"]) == 1
+    assert judge_command.main([dumped("some", same, rolled, same), "--like", "flash", "--rows", "1", "--findings", "o'er there"]) == 1
     said = capsys.readouterr().out
     assert "some: 3 calls judged, 1 findings, 1 calls not judged" in said and said.count("inside, worst") == 2 and "like flash\n" in said
     assert "1 of 4 rows, like flash," in said
-    (file,) = pathlib.Path("there").iterdir()
-    assert f"reproduce: python3 -m assay judge {file}" in said and not os.path.exists("findings")
+    (file,) = pathlib.Path("o'er there").iterdir()
+    assert f"reproduce: python3 -m assay judge {shlex.quote(str(file))}\n" in said and not os.path.exists("findings")
     assert judge_command.main([dumped("wrong", rolled)]) == 1 and len(os.listdir("findings")) == 1
     assert "4 of 4 rows" in capsys.readouterr().out
 

@@ -10,9 +10,11 @@ import zipfile
 import assay
 import numpy as np
 import pytest
-from assay import from_float32, to_float32
+from assay import judging
+from assay._judge import parts
 from assay._judge import record as judge_record
-from test_judge import MISTAKES, PAGE, SPOILERS, Call, exact_attention, library  # noqa: F401  (a fixture)
+from assay._judge.excerpt import excerpt
+from test_judge import MISTAKES, SPOILERS, Call, library  # noqa: F401  (a fixture)
 
 
 def same(first, second):
@@ -37,71 +39,6 @@ def test_a_file_says_what_the_call_said(mistake):
     assert error.path.parent == pathlib.Path("findings") and str(error).endswith(f"reproduce: python3 -m assay judge {error.path}")
 
 
-@pytest.mark.parametrize("causal, window", [(True, (-1, -1)), (False, (-1, -1)), (False, (3, 2)), (True, (9, -1)), (False, (-1, 4))])
-@pytest.mark.parametrize("row", [0, 2, 6])
-def test_every_row_keeps_its_position(causal, window, row):
-    draw = np.random.default_rng(4)
-    q, k, v = (from_float32(draw.standard_normal(shape), "bf16") for shape in ((7, 4, 16), (40, 2, 16), (40, 2, 16)))
-    slopes, sinks = np.full(4, 0.25, np.float32), np.array([1, -2, 0.5, -np.inf], np.float32)
-    positions = 40 - 7 + np.arange(7)
-    distance = np.arange(40)[None] - positions[:, None]
-    left, right = window[0] if window[0] >= 0 else 99, 0 if causal else window[1] if window[1] >= 0 else 99
-    wide = [to_float32(t, "bf16") for t in (q, k, v)]
-    out, _ = exact_attention(*wide, 0.25, (distance <= right) & (distance >= -left), 3.0, slopes, sinks, positions)
-    out[row, 2, 5] += 1
-    arguments = dict(seq_lens=[40], causal=causal, window=window, softcap=3.0, alibi_slopes=slopes, sinks=sinks, sm_scale=0.25, like="fa2")
-    error, again = recorded(from_float32(out, "bf16"), q, (k[None], v[None]), **arguments)
-    assert error.report.worst["row"] == row and error.report.findings == 1 and same(error.report, again)
-
-
-def test_the_first_of_more_queries_than_keys_sees_nothing():
-    q, k = np.zeros((5, 1, 8), np.float16), np.ones((1, 3, 1, 8), np.float16)
-    out = np.ones((5, 1, 8), np.float16)
-    error, again = recorded(out, q, (k, k), seq_lens=[3])
-    assert error.report.worst["row"] in (0, 1) and error.report.worst["exact"] == 0 and same(error.report, again)
-
-
-@pytest.mark.parametrize("layout", ["csr", "dense", "ragged", "hnd pool", "separate pages"])
-def test_layouts(layout):
-    call = Call()
-    out, lse = SPOILERS["one element of another row"](*call.run())
-    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2")
-    expected, _ = recorded(out, call.q, (call.k, call.v), **arguments)
-    kv, counts = (call.k, call.v), -(-call.lens // PAGE)
-    slots = np.concatenate([call.table[r, np.arange(n) // PAGE] * PAGE + np.arange(n) % PAGE for r, n in enumerate(call.lens)])
-    flat = [cache.reshape(-1, *cache.shape[2:]) for cache in kv]
-    if layout == "csr":
-        entries = np.concatenate([call.table[r, :n] for r, n in enumerate(counts)])
-        arguments.update(page_table=entries, page_indptr=np.concatenate([[0], np.cumsum(counts)]))
-    elif layout == "ragged":
-        arguments.update(page_table=None, seq_lens=None, cu_seqlens_k=np.concatenate([[0], np.cumsum(call.lens)]))
-        kv = [cache[slots.astype(int)] for cache in flat]
-    elif layout == "hnd pool":
-        kv = np.stack([cache.transpose(0, 2, 1, 3) for cache in kv], 1)
-        arguments.update(kv_layout="HND")
-    elif layout == "separate pages":
-        kv = (call.k, call.v[::-1].copy())
-        arguments.update(v_page_table=len(call.v) - 1 - call.table)
-    else:
-        kv = [np.zeros((4, 70, *cache.shape[1:]), cache.dtype) for cache in flat]
-        for dense, cache in zip(kv, flat):
-            for r, n in enumerate(call.lens):
-                dense[r, :n] = cache[slots[call.lens[:r].sum() : call.lens[: r + 1].sum()].astype(int)]
-        arguments.update(page_table=None)
-    error, again = recorded(out, call.q, kv, **arguments)
-    assert same(error.report, again) and same(expected.report, again)
-
-
-@pytest.mark.parametrize("kv_dtype", ["e4m3", "e5m2"])
-def test_fp8_keys_and_their_scales(kv_dtype):
-    call = Call(kv_dtype=kv_dtype)
-    call.k_scale, call.v_scale = np.array([0.5, 2], np.float32), np.array([3, 0.25], np.float32)
-    out, lse = call.copy(k_scale=call.k_scale[::-1]).run()
-    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2", kv_dtype=kv_dtype)
-    error, again = recorded(out, call.q, (call.k, call.v), **arguments, k_scale=call.k_scale, v_scale=call.v_scale)
-    assert same(error.report, again)
-
-
 def test_merges():
     draw = np.random.default_rng(3)
     o, lse = draw.standard_normal((3, 5, 4, 8)).astype(np.float32), draw.standard_normal((3, 5, 4)).astype(np.float32)
@@ -119,6 +56,26 @@ def a_file():
     out, lse = SPOILERS["one LSE lost"](*call.run())
     error, _ = recorded(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse)
     return error.path
+
+
+@pytest.mark.parametrize("kind", ["attention", "merge"])
+def test_a_file_is_named_after_all_that_it_holds(kind):
+    """Any element, number or place that differs gives another file; the same call the same one."""
+    draw = np.random.default_rng(3)
+    o, lse, scale = draw.standard_normal((2, 1, 2, 8)).astype(np.float32), draw.standard_normal((2, 1, 2)).astype(np.float32), np.ones(2, np.float32)
+    if kind == "merge":
+        call = judging.merge_call(o[0], o, lse, lse=lse[0])
+    else:
+        call = judging.attention_call(o[0].astype(np.float16), o[0].astype(np.float16), (o.astype(np.float16), o.astype(np.float16)), page_table=np.array([[0]]), seq_lens=[1],
+                                      lse=lse[0], alibi_slopes=scale, sinks=scale)  # fmt: skip
+    row, names = excerpt(call, 0), set()
+    for name in [None, *row.given()]:
+        arrays = {} if name is None else {name: row.tensors[name].numpy().copy()}
+        for array in arrays.values():
+            array.reshape(-1)[-1] += 1
+        names.add(judge_record.write(parts.changed(row, **arrays), {}, "kept"))
+    names |= {judge_record.write(row, {"row": 3}, "kept"), judge_record.write(parts.changed(row, {"lse_base": 1}), {}, "kept")}
+    assert judge_record.write(row, {}, "kept") in names and len(names) == len(row.given()) + 3 == len(list(pathlib.Path("kept").iterdir()))
 
 
 def test_a_file_holds_the_row_and_its_keys_alone():

@@ -5,7 +5,6 @@ import assay
 import numpy as np
 import pytest
 from assay import arithmetic, from_float32, judging, to_float32
-from assay._judge import record as judge_record
 from test_judge import DIM, HEADS, KV_HEADS, PAGE, PAGES, Call, library  # noqa: F401  (a fixture)
 
 BF16 = assay.Declaration(**{**arithmetic.like("triton_flash").__dict__, "p_format": "bf16"})
@@ -93,7 +92,7 @@ WRONG = {
 @pytest.mark.parametrize("kind", ["e4m3", "int8"])
 @pytest.mark.parametrize("blocks", [1, 4])
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_scale_from_elsewhere_is_found_and_replayed(kind, blocks, wrong):
+def test_a_scale_from_elsewhere_is_found(kind, blocks, wrong):
     call = Scaled(kind, blocks)
     scales = WRONG[wrong](call.k_scale, call.v_scale)
     if scales is None:
@@ -101,8 +100,6 @@ def test_a_scale_from_elsewhere_is_found_and_replayed(kind, blocks, wrong):
     made = call.call(*call.run(scales))
     report = made.judge()
     assert report.verdict == "outside"
-    again = judge_record.judge(judge_record.keep(made, report, "kept"))
-    assert (again.verdict, again.worst) == (report.verdict, report.worst)
 
 
 def test_int8_with_a_scale_of_the_call_or_a_head():

@@ -14,6 +14,7 @@ import os
 
 from .. import judging
 from .._judge import record
+from .._judge.report import reproduce
 from .vllm_calls import BACKENDS, NotJudged
 
 logger = logging.getLogger("vllm.assay")
@@ -103,7 +104,7 @@ class Shadow:
         if self.files < MOST_FILES:
             self.files += 1
             path = record.keep(call, report, self.out)
-            logger.error("assay: %s\n  reproduce: python3 -m assay judge %s", report, path)
+            logger.error("assay: %s\n%s", report, reproduce(path))
         elif counters.findings <= MOST_FILES + MOST_LINES:
             logger.error("assay: %s", report)
 

@@ -5,13 +5,17 @@ import math
 import shlex
 
 
+def reproduce(path):
+    """The line that judges a file again, as a shell takes it."""
+    return f"  reproduce: python3 -m assay judge {shlex.quote(str(path))}"
+
+
 class AttentionError(AssertionError):
     """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers, `path` the row concerned,
     `notes` lines about what the elements that fail have in common."""
 
     def __init__(self, report, path=None, notes=()):
-        reproduce = [f"  reproduce: python3 -m assay judge {shlex.quote(str(path))}"] if path else []
-        super().__init__("\n".join([str(report), *notes, *reproduce]))
+        super().__init__("\n".join([str(report), *notes, *([reproduce(path)] if path else [])]))
         self.report, self.path, self.notes = report, path, list(notes)
 
 
