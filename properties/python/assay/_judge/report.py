@@ -11,6 +11,8 @@ class AttentionError(AssertionError):
     """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers, `path` the row concerned,
     `notes` lines about what the elements that fail have in common."""
 
+    __module__ = "assay"  # the name that users know
+
     def __init__(self, report: "JudgeReport", path: typing.Optional["os.PathLike[str]"] = None, notes: typing.Iterable[str] = ()) -> None:
         reproduce = [f"  reproduce: python3 -m assay judge {shlex.quote(str(path))}"] if path else []
         super().__init__("\n".join([str(report), *notes, *reproduce]))
