@@ -182,7 +182,7 @@ class Session:
         """The page in a shell and a home of its own, which knows what the set-up page left."""
         home = shlex.quote(str(self.home / page.replace("/", "-")))
         # What the set-up page put into its home is in this one, too.
-        self.script += f"(mkdir -p {home}; for f in ~/assay ~/venv ~/Downloads; do [ ! -e $f ] || ln -s $f {home}/; done; export HOME={home}\n"
+        self.script += f"(mkdir -p {home}; for f in ~/assay ~/Downloads; do [ ! -e $f ] || ln -s $f {home}/; done; export HOME={home}\n"
         self.add(page, text)
         self.script += "exit 0)\n"
 

@@ -19,6 +19,17 @@ class ProgramError(RuntimeError):
         self.exit_code = exit_code
 
 
+def on_path():
+    """The `assay` of PATH, or None. The script that pip makes is passed over: it asks here for the program."""
+    for folder in os.get_exec_path():
+        found = shutil.which("assay", path=folder)
+        if found:
+            with open(found, "rb") as file:
+                if b"assay.__main__" not in file.read(1024):
+                    return found
+    return None
+
+
 def find_program() -> str:
     """ASSAY_PROGRAM, else the one in this wheel, else `assay` on PATH. ProgramError where there is none."""
     named = os.environ.get("ASSAY_PROGRAM")
@@ -30,7 +41,7 @@ def find_program() -> str:
     if os.access(bundled, os.X_OK):
         _processor.warn()
         return str(bundled)
-    found = shutil.which("assay")
+    found = on_path()
     if found is None:
         raise ProgramError(
             "assay: the program was not found: set ASSAY_PROGRAM to build/simt/assay of the tree, "

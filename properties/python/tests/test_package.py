@@ -19,6 +19,19 @@ def test_listing_loads_neither_numpy_nor_the_judge():
     assert subprocess.run([sys.executable, "-c", said], text=True, capture_output=True).stdout == "[]\n"
 
 
+def test_the_script_of_pip_is_not_the_program(tmp_path, monkeypatch):
+    for folder, begin in (("venv", "#!/usr/bin/python3\nfrom assay.__main__ import main\n"), ("bin", "#!/bin/sh\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "assay").write_text(begin)
+        (tmp_path / folder / "assay").chmod(0o755)
+    monkeypatch.delenv("ASSAY_PROGRAM", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'venv'}:{tmp_path / 'bin'}")
+    assert assay.find_program() == str(tmp_path / "bin/assay")
+    monkeypatch.setenv("PATH", str(tmp_path / "venv"))
+    with pytest.raises(assay.ProgramError, match="install a wheel that has it"):
+        assay.find_program()
+
+
 def test_an_old_processor_is_told(tmp_path, monkeypatch):
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(OLD)

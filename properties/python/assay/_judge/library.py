@@ -7,9 +7,9 @@ import ctypes
 import functools
 import os
 import pathlib
-import shutil
 
 from .. import _abi, _processor
+from ..program import on_path
 
 NAME = "libassay_judge.so"
 CUDA_NAME = "libassay_judge_cuda.so"
@@ -28,7 +28,7 @@ def find_library():
     named = os.environ.get("ASSAY_JUDGE_LIBRARY")
     if named:
         return named
-    program = os.environ.get("ASSAY_PROGRAM") or shutil.which("assay")
+    program = os.environ.get("ASSAY_PROGRAM") or on_path()
     inside = pathlib.Path(__file__).parents[1] / "lib"
     places = [inside]
     if program:
