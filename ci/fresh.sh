@@ -19,30 +19,18 @@ machine=$(mktemp -d "${TMPDIR:-/tmp}/assay-fresh.XXXXXX")
 logs=$root/build/fresh
 rm -rf "$logs"
 mkdir -p "$logs"
-# The folder goes, and never what is still mounted in it.
-trap 'umount -R "$machine/proc" "$machine/dev" 2>/dev/null || true; rm -rf --one-file-system "$machine"' EXIT
+trap 'remove_debian "$machine"' EXIT
 
 step "a bare Debian 12 in $machine"
-mmdebstrap --quiet --variant=minbase --components=main bookworm "$machine" http://deb.debian.org/debian
-cp /etc/resolv.conf "$machine/etc/resolv.conf"
-mount --rbind /proc "$machine/proc"
-mount --rbind /dev "$machine/dev"
-mount --make-rslave "$machine/proc"
-mount --make-rslave "$machine/dev"
+bare_debian "$machine"
 git clone --quiet --no-hardlinks "$root" "$machine/root/assay"
-
-# in_machine COMMAND...: nothing of this machine's environment reaches it.
-in_machine() {
-  chroot "$machine" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-    bash -c 'cd /root/assay && exec "$@"' - "$@" </dev/null
-}
 
 failed=0
 for command in "$@"; do
   log=$logs/$(basename "$command" .sh).log
   begin=$SECONDS code=0
   step "$command (log: ${log#"$root"/})"
-  in_machine "$command" >"$log" 2>&1 || code=$?
+  in_debian "$machine" /root/assay "$command" >"$log" 2>&1 || code=$?
   printf '%s: exit %d, %d s\n' "$command" "$code" $((SECONDS - begin))
   if [ $code -ne 0 ]; then
     tail -n 40 "$log"

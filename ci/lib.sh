@@ -79,3 +79,28 @@ hide_toolkit() {
   export ASSAY_TOOLKIT_HIDDEN=1 CPATH=$folder PATH=$folder/bin:$PATH
   unset LIBRARY_PATH CUDA_HOME CUDA_PATH CUDACXX
 }
+
+# bare_debian FOLDER [PACKAGE...]: a Debian 12 that has the packages and nothing else (as root, with mmdebstrap).
+bare_debian() {
+  local packages
+  packages=$(IFS=, && echo "${*:2}")
+  mmdebstrap --quiet --variant=minbase --components=main ${packages:+--include="$packages"} bookworm "$1" http://deb.debian.org/debian
+  cp /etc/resolv.conf "$1/etc/resolv.conf"
+  mount --rbind /proc "$1/proc"
+  mount --rbind /dev "$1/dev"
+  mount --make-rslave "$1/proc"
+  mount --make-rslave "$1/dev"
+}
+
+# The folder goes, and never what is still mounted in it.
+remove_debian() {
+  umount -R "$1/proc" "$1/dev" 2>/dev/null || true
+  rm -rf --one-file-system "$1"
+}
+
+# in_debian FOLDER PLACE COMMAND...: nothing of this machine's environment reaches it.
+in_debian() {
+  # shellcheck disable=SC2016 # its own $1
+  chroot "$1" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+    bash -c 'cd "$1" && shift && exec "$@"' - "${@:2}" </dev/null
+}

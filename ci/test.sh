@@ -28,7 +28,6 @@ page_code() {
 users() {
   ci/consumer.sh build/simt
   ci/packages.sh build/simt
-  ci/wheel.sh build/simt
   ci/site.sh
 }
 
@@ -37,14 +36,16 @@ without_toolkit() {
   build simt -DASSAY_PART_TESTS=OFF
   ci/check_headers.sh --built build/simt
   attempt "tests of simt" run_tests simt
+  step "wheel, which pages install"
+  attempt "wheel" ci/wheel.sh build/simt
   # Each of these keeps one core busy.
-  step "code of pages; beside it: install and a user's programs, packages, wheel, site"
+  step "code of pages; beside it: install and a user's programs, packages, site"
   users >build/users.log 2>&1 &
   local users=$!
   # shellcheck disable=SC2064 # the number of now
   trap "kill $users 2>/dev/null || true" EXIT
   attempt "code of pages" page_code
-  wait $users || failed+=("install, a user's programs, packages, wheel, site")
+  wait $users || failed+=("install, a user's programs, packages, site")
   trap - EXIT
   cat build/users.log
   step "sanitizers (address, undefined)"
@@ -93,6 +94,7 @@ with_toolkit() {
     cmake --install build/simt --prefix build/simt/installed >build/simt/install.log
     ci/plugins.sh build/simt/installed cuda
   fi
+  ci/wheel.sh build/cuda
 }
 
 # few_tests FOLDER [CTEST-ARGUMENT...]: all but the slow ones.

@@ -6,11 +6,11 @@ the root of the tree, with a home folder of its own; `<!-- after: PAGE -->` in t
 that page. A `python` block is a program. A comment in front of a block adds to it:
 
   <!-- file: NAME -->        the block is written to NAME in the home folder
-  <!-- exit: N -->           the exit code that the last command has (0)
+  <!-- exit: N -->           the exit code that the last command, or the program, has (0)
   <!-- output -->            of a `text` block: its lines occur in this order in what the block before it printed;
                              `...` stands for anything
   <!-- needs: torch -->      runs where that module can be imported (by $ASSAY_TORCH_PYTHON, if set), else it is listed
-  <!-- needs: pip -->        runs where pip reaches a package index
+  <!-- needs: wheel -->      runs where pip reaches a package index, and ci/wheel.sh has left a wheel: it is in ~/Downloads
   <!-- not run: REASON -->   is listed
 
 A block is one of these, or an error. Prints what was not run, and why; exit 1 when a block does not do what it says."""
@@ -29,6 +29,7 @@ PAGES = ["README.md", "properties/plugins/DECLARATION.md", "properties/python/OT
          *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("*/guides/*.md")))]
 DIRECTIVE = re.compile(r"^<!-- (file|exit|output|needs|not run)(?:: (.+?))? -->$")
 AFTER = re.compile(r"^<!-- after: (\S+) -->$", re.M)
+WHEELS = ROOT / "build/simt/wheel"
 LIMIT_S = 1800  # for all pages behind one set-up page
 
 
@@ -100,7 +101,9 @@ def missing(need, pythons):
     """Empty, or why what a block needs is not here."""
     if need == "torch":
         return "" if can_import(pythons["torch"], "torch") else "no PyTorch here (ASSAY_TORCH_PYTHON names a Python that has it)"
-    if need == "pip":
+    if need == "wheel" and not list(WHEELS.glob("*.whl")):
+        return "no wheel in build/simt/wheel (ci/wheel.sh makes it)"
+    if need == "wheel":
         asked = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", pythons["scratch"], "scikit-build-core"],
                                capture_output=True, check=False)
         return "" if asked.returncode == 0 else "pip reaches no package index"
@@ -128,10 +131,11 @@ def script(block, number, pythons):
         return begin + f"cat >\"$HOME\"/{shlex.quote(block.directives['file'])} <<'@@END'\n{block.text}@@END\n"
     if block.language == "python":
         python = shlex.quote(pythons["torch"] if block.directives.get("needs") == "torch" else "python3")
-        return begin + f"{python} - <<'@@END'\n{block.text}@@END\n"
-    if block.directives.get("needs") == "torch":
-        begin += f"python3() {{ {shlex.quote(pythons['torch'])} \"$@\"; }}\n"
-    *first, last = commands(block.text)
+        first, last = [], f"{python} - <<'@@END'\n{block.text}@@END"
+    else:
+        if block.directives.get("needs") == "torch":
+            begin += f"python3() {{ {shlex.quote(pythons['torch'])} \"$@\"; }}\n"
+        *first, last = commands(block.text)
     code = block.directives.get("exit", "0")
     return begin + "\n".join(first) + (f"\nset +e\n{last}\n__code=$?\nset -e\n[ $__code -eq {code} ] || "
                                        f"{{ echo \"exit code $__code, the page says {code}\" >&2; exit 99; }}\n")
@@ -144,9 +148,6 @@ def environment(home):
                GIT_CONFIG_KEY_0="user.name", GIT_CONFIG_VALUE_0="reader", GIT_CONFIG_KEY_1="user.email", GIT_CONFIG_VALUE_1="r@example.org")
     env["PATH"] = "/usr/bin:/bin:" + env["PATH"]  # the distribution's python3, which has what ci/setup.sh installs
     env.setdefault("CCACHE_DIR", os.path.expanduser("~/.cache/ccache"))
-    # `pip install .` takes what the build folder has: ci/wheel.sh.
-    if (ROOT / "build/simt/assay").exists():
-        env["SKBUILD_CMAKE_DEFINE"] = f"ASSAY_BUILT={ROOT}/build/simt"
     return env
 
 
@@ -155,7 +156,7 @@ class Session:
 
     def __init__(self, home):
         self.home, self.script, self.blocks, self.outputs, self.not_run = home, "", [], [], []
-        self.pythons = {"torch": os.environ.get("ASSAY_TORCH_PYTHON", "python3"), "scratch": str(home)}
+        self.pythons = {"torch": os.environ.get("ASSAY_TORCH_PYTHON", "/usr/bin/python3"), "scratch": str(home)}
 
     def add(self, page, text):
         """The page's blocks behind what there is, in the same shell."""
@@ -181,13 +182,15 @@ class Session:
         """The page in a shell and a home of its own, which knows what the set-up page left."""
         home = shlex.quote(str(self.home / page.replace("/", "-")))
         # What the set-up page put into its home is in this one, too.
-        self.script += f"(mkdir -p {home}; for f in ~/assay ~/venv; do [ ! -e $f ] || ln -s $f {home}/; done; export HOME={home}\n"
+        self.script += f"(mkdir -p {home}; for f in ~/assay ~/Downloads; do [ ! -e $f ] || ln -s $f {home}/; done; export HOME={home}\n"
         self.add(page, text)
         self.script += "exit 0)\n"
 
     def run(self):
         """Complaints."""
         log = self.home / "session.log"
+        if WHEELS.is_dir():
+            (self.home / "Downloads").symlink_to(WHEELS)
         with log.open("w+") as out:
             try:
                 code = subprocess.run(["bash", "-c", "set -euo pipefail\n" + self.script], cwd=ROOT, env=environment(self.home),

@@ -62,8 +62,10 @@ cd ~ && python3 program.py $WORD
 from ... said
 ```
 
+<!-- exit: 5 -->
 ```python
 print("one\\ntwo\\nthree")
+raise SystemExit(5)
 ```
 
 <!-- output -->
@@ -89,6 +91,7 @@ WRONG_SESSIONS = [  # what stands there, what stands there instead, what is said
     ("one\n...\nthree", "three\n...\none", "'one' is not printed"),
     ("one\n...\nthree", "one\none", "'one' is not printed"),
     ("one\n...\nthree", "one\nthre", "'thre' is not printed"),
+    ("SystemExit(5)", "SystemExit(6)", "exit code 6, the page says 5"),
     ("print(\"one", "print(undefined, \"one", "NameError"),
     ("= kept", "= lost", "exit code 1"),
     ("cd ~ && python3 program.py", "false && true\ncd ~\npython3 program.py", "exit code 1"),

@@ -3,8 +3,10 @@
 
 Run by ci/wheel.sh with the Python of a virtual environment that holds the wheel and pytest alone."""
 import ctypes
+import importlib.metadata
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -55,6 +57,30 @@ def test_a_kernel_in_python_is_checked():
     )
     ran = run(sys.executable, "mine.py")
     assert ran.returncode == 0 and ran.stdout.strip() != "0", ran
+
+
+def test_what_there_is_is_listed():
+    assert {"judge", "assert_attention", "check", "kernel", "Declaration", "__version__"} <= set(dir(assay))
+    assert all(getattr(assay, name) is not None for name in dir(assay)) and (PACKAGE / "py.typed").is_file()
+
+
+def test_the_libraries_of_others_are_inside():
+    assay.judge(*(np.ones((1, 1, 8), np.float16),) * 2, (np.ones((1, 1, 8), np.float16),) * 2, seq_lens=[1])
+    loads = subprocess.run([PACKAGE / "bin/assay"], env={"LD_TRACE_LOADED_OBJECTS": "1"}, text=True, capture_output=True).stdout
+    for listed in (loads, pathlib.Path("/proc/self/maps").read_text()):
+        found = [line for line in listed.splitlines() if re.search("lib(mpfi|mpfr|gmp)", line)]
+        assert found and all("/attention_assay.libs/" in line for line in found), found
+    assert (PACKAGE.parent / "attention_assay.libs/libgmp10.copyright").is_file()
+
+
+def test_the_judge_of_gpu_tensors_is_found_where_its_wheel_is():
+    from assay._judge import library
+
+    try:
+        importlib.metadata.version("attention-assay-cuda")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("attention-assay-cuda is not installed")
+    assert library.cuda_library().assay_judge_attention_cuda
 
 
 def test_tensors_are_judged():

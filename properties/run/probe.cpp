@@ -65,7 +65,8 @@ std::optional<Problem> search(Sut &kernel, const Problem &p, size_t axis) {
   return std::nullopt;
 }
 
-/// Cases worth asking about before one is known that the kernel takes: 400 larger ones took a minute.
+/// Cases worth asking about before one is known that the kernel takes: 400 larger ones took a
+/// minute.
 Limits limits_of_steps() {
   Limits limits = large_limits();
   limits.batch = limits.kv_heads = 64;

@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges attention kernels written in Python by assay's properties and oracle.
+"""Judges outputs of attention kernels, and kernels written in Python, by assay's oracle and properties.
+
+    assay.assert_attention(out, q, (k_cache, v_cache), page_table=table, seq_lens=seq_lens, like="fa2")
 
     @assay.kernel(family="paged", declaration=assay.Declaration(exp2_rel_error=2.0**-21, ...))
     def attention(case): ...          # reads case.q, case.k_cache, ...; writes case.o, case.lse
 
     assay.check(attention, budget="60s").raise_for_findings()
 """
+import importlib
+import typing
+
 from .checking import check
 from .declaration import Declaration
 from .spec import kernel
 from .program import ProgramError, find_program
 from .result import Finding, FindingsError, Result, UnprovenError
 from .worker_errors import Unsupported
+
+if typing.TYPE_CHECKING:
+    from . import arithmetic, flashinfer
+    from .elements import from_float32, to_float32
+    from .judging import AttentionError, JudgeReport, assert_attention, assert_merge, judge, judge_merge
+
+    __version__: str
 
 __all__ = [
     "AttentionError",
@@ -23,37 +35,37 @@ __all__ = [
     "Result",
     "UnprovenError",
     "Unsupported",
+    "arithmetic",
     "assert_attention",
     "assert_merge",
     "check",
     "find_program",
+    "flashinfer",
     "from_float32",
     "judge",
     "judge_merge",
     "kernel",
     "to_float32",
 ]
+# NumPy is loaded when it is needed: a worker first says how many threads its libraries may start.
+_LATER = dict.fromkeys(("to_float32", "from_float32"), "elements")
+_LATER.update(dict.fromkeys(("AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"), "judging"))
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> typing.Any:
     if name == "__version__":  # said once, in CMakeLists.txt; a tree that is not installed has none
-        import importlib.metadata
+        from importlib import metadata
 
         try:
-            return importlib.metadata.version("attention-assay")
-        except importlib.metadata.PackageNotFoundError:
+            return metadata.version("attention-assay")
+        except metadata.PackageNotFoundError:
             return "0+tree"
-    # NumPy is loaded when it is needed: a worker first says how many threads its libraries may start.
-    if name in ("to_float32", "from_float32"):
-        from . import elements
-
-        return getattr(elements, name)
-    if name in ("AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"):
-        from . import judging
-
-        return getattr(judging, name)
-    if name == "flashinfer":
-        import importlib
-
-        return importlib.import_module(".flashinfer", __name__)
+    if name in _LATER:
+        return getattr(importlib.import_module("." + _LATER[name], __name__), name)
+    if name in ("arithmetic", "flashinfer"):
+        return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'assay' has no attribute {name!r}")
+
+
+def __dir__() -> typing.List[str]:
+    return sorted([*__all__, "__doc__", "__version__"])

@@ -6,8 +6,10 @@ import os
 import shlex
 import sys
 import tempfile
+import typing
 
 from . import worker_errors
+from .declaration import Declaration
 from .spec import Spec, worker_arguments
 from .program import ProgramError, run_program
 from .result import Result
@@ -38,23 +40,23 @@ def worker_command(kernel, spec):
 
 
 def check(
-    kernel,
+    kernel: typing.Callable[..., typing.Any],
     *,
-    family=None,
-    declaration=None,
-    supports=None,
-    name=None,
-    cases=None,
-    budget=None,
-    property=None,
-    only=None,
-    seed=1,
-    threads=None,
-    out=None,
-    patience=None,
-    program=None,
-    **promises,
-):
+    family: typing.Optional[str] = None,
+    declaration: typing.Optional[Declaration] = None,
+    supports: typing.Optional[typing.Callable[..., typing.Any]] = None,
+    name: typing.Optional[str] = None,
+    cases: typing.Optional[int] = None,
+    budget: typing.Optional[str] = None,
+    property: typing.Optional[str] = None,
+    only: typing.Union[str, typing.Mapping[str, typing.Any], None] = None,
+    seed: int = 1,
+    threads: typing.Optional[int] = None,
+    out: typing.Union[str, "os.PathLike[str]", None] = None,
+    patience: typing.Optional[str] = None,
+    program: typing.Optional[str] = None,
+    **promises: typing.Any,
+) -> Result:
     """Draws cases, runs the kernel on them in processes of their own, and judges what it wrote.
 
     kernel      a function of a Case, defined in a module or script

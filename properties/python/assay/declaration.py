@@ -5,6 +5,7 @@ import functools
 import json
 import math
 import pathlib
+import typing
 
 from ._abi import ABI_MAJOR, ABI_MINOR, ACCUMULATOR, EXPONENTIAL, FORMAT
 
@@ -21,7 +22,7 @@ REFUSED = {
 }
 
 
-def names():
+def names() -> typing.List[str]:
     """What `like` may be."""
     return sorted(path.stem for path in FOLDER.glob("*.json"))
 
@@ -68,14 +69,14 @@ class Declaration:
     kv_format: str = "fp32"  #: fp8 K and V times their scales are rounded to it; "call": the dtype of q
 
     @staticmethod
-    def like(name):
+    def like(name: str) -> "Declaration":
         """The declaration of a published kernel, by its name in assay.arithmetic.names(): a start for one's own.
 
         dataclasses.replace changes fields of it; tile_tokens, sum_depth and max_splits are the ones that usually differ.
         """
         return Declaration(**{field: entry["value"] for field, entry in entry_of(name)["fields"].items()})
 
-    def to_json(self):
+    def to_json(self) -> typing.Dict[str, typing.Any]:
         """As numbers of the C header. Values that JSON lacks are words, which the program refuses."""
         out = {}
         for field in dataclasses.fields(self):

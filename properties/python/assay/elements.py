@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elements that NumPy has no type for: bf16 as uint16, e4m3 and e5m2 as uint8, bit for bit."""
+import typing
+
 import numpy as np
+
+if typing.TYPE_CHECKING:
+    import numpy.typing as npt
 
 #: NumPy's type of the memory of each dtype.
 STORED = {
@@ -32,7 +37,7 @@ def _check(dtype, known):
         raise ValueError(f"assay: dtype is {dtype!r}, expected one of {', '.join(known)}")
 
 
-def to_float32(array, dtype):
+def to_float32(array: "npt.ArrayLike", dtype: str) -> "npt.NDArray[np.float32]":
     """The values of an array of a case as float32, exactly; shape as it is, a copy.
 
     dtype: fp16, bf16, fp32, e4m3 or e5m2 (case.dtype, case.kv_dtype). ValueError for another one, an
@@ -54,7 +59,7 @@ def to_float32(array, dtype):
     return array.astype(np.float32)
 
 
-def from_float32(values, dtype):
+def from_float32(values: "npt.ArrayLike", dtype: str) -> "npt.NDArray[typing.Any]":
     """Values rounded to dtype, to nearest even with subnormals, saturating to the largest finite one.
 
     values: anything of float32; dtype: fp16, bf16, fp32, e4m3 or e5m2. NaN stays NaN, and infinity

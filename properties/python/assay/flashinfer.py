@@ -7,10 +7,12 @@ import functools
 import importlib
 import inspect
 import logging
+import typing
 
 from ._engines.flashinfer_calls import FUNCTIONS, WRAPPERS, Calls, NotJudged, Setup
 from ._judge import record
 from ._judge.report import reproduce
+from .declaration import Declaration
 
 logger = logging.getLogger("assay.flashinfer")
 MOST_FILES = 20
@@ -26,13 +28,13 @@ class Watch:
         self.not_judged, self.errors = collections.Counter(), collections.Counter()
         self._joined, self._undo, self._running = Calls(like, rows), [], []
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"{self.calls} calls, {self.judged} judged, {self.findings} findings, worst |error| / allowed {self.worst:.3g}, "
             f"not judged {dict(self.not_judged)}, errors {dict(self.errors)}"
         )
 
-    def uninstall(self):
+    def uninstall(self) -> None:
         for owner, name, original in reversed(self._undo):
             setattr(owner, name, original)
         self._undo.clear()
@@ -124,7 +126,7 @@ def _copy(value):
     return value.copy() if hasattr(value, "shape") and hasattr(value, "copy") else value
 
 
-def install(every=100, out="assay_flashinfer", like=None, rows=8):
+def install(every: int = 100, out: str = "assay_flashinfer", like: typing.Union[str, Declaration, None] = None, rows: int = 8) -> Watch:
     """Wraps decode, paged and ragged prefill, cascade and merges of FlashInfer; one call in `every` is judged.
 
     out    folder for what fails, one .npz a call (20 at most)

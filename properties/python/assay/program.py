@@ -6,17 +6,31 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import typing
+
+from . import _processor
 
 
 class ProgramError(RuntimeError):
     """The program is not there, or ended without a verdict: usage (2), unsupported (3), its own failure (4)."""
 
-    def __init__(self, message, exit_code=None):
+    def __init__(self, message: str, exit_code: typing.Optional[int] = None) -> None:
         super().__init__(message)
         self.exit_code = exit_code
 
 
-def find_program():
+def on_path():
+    """The `assay` of PATH, or None. The script that pip makes is passed over: it asks here for the program."""
+    for folder in os.get_exec_path():
+        found = shutil.which("assay", path=folder)
+        if found:
+            with open(found, "rb") as file:
+                if b"assay.__main__" not in file.read(1024):
+                    return found
+    return None
+
+
+def find_program() -> str:
     """ASSAY_PROGRAM, else the one in this wheel, else `assay` on PATH. ProgramError where there is none."""
     named = os.environ.get("ASSAY_PROGRAM")
     if named:
@@ -25,12 +39,13 @@ def find_program():
         return named
     bundled = pathlib.Path(__file__).with_name("bin") / "assay"
     if os.access(bundled, os.X_OK):
+        _processor.warn()
         return str(bundled)
-    found = shutil.which("assay")
+    found = on_path()
     if found is None:
         raise ProgramError(
             "assay: the program was not found: set ASSAY_PROGRAM to build/simt/assay of the tree, "
-            "put it on PATH, or install the package (pip install . at the root of the tree)"
+            "put it on PATH, or install a wheel that has it (the set-up guide, \"As a Python package\")"
         )
     return found
 
@@ -50,7 +65,7 @@ def run_program(arguments, program=None):
         raise ProgramError(f"assay: {command[0]}: {error.strerror}") from error
 
 
-_properties = {}
+_properties: typing.Dict[str, typing.Any] = {}
 
 
 def list_properties(program=None):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a check found."""
 import dataclasses
+import typing
 
 
 class FindingsError(AssertionError):
@@ -29,9 +30,9 @@ class Finding:
     reproduce: str = ""  #: the command that runs it again
     failing_cases: int = 1
     cases: int = 1  #: that were decided
-    also_seen_by: tuple = ()  #: other properties that fail for the same mistake
+    also_seen_by: typing.Tuple[str, ...] = ()  #: other properties that fail for the same mistake
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"{self.kernel} {self.property}: {self.message}"]
         lines += _first_lines(self.detail, 3)
         if self.case:
@@ -44,10 +45,10 @@ class Finding:
 class Result:
     """exit_code, report (the program's --json), text (what it printed) and findings (a list of Finding, one for each mistake)."""
 
-    def __init__(self, exit_code, report, text):
+    def __init__(self, exit_code: int, report: typing.Dict[str, typing.Any], text: str) -> None:
         self.exit_code, self.report, self.text = exit_code, report, text
         known = {field.name for field in dataclasses.fields(Finding)}
-        self.findings = []
+        self.findings: typing.List[Finding] = []
         for group in report["groups"]:
             sharpest = report["found"][group["found"]]
             others = tuple(name for name in group["properties"] if name != sharpest["property"])
@@ -59,15 +60,15 @@ class Result:
         ]
 
     @property
-    def passed(self):
+    def passed(self) -> bool:
         return self.exit_code == 0
 
     @property
-    def cases(self):
+    def cases(self) -> int:
         """How many were decided."""
-        return self.report["cases"]
+        return typing.cast(int, self.report["cases"])
 
-    def raise_for_findings(self):
+    def raise_for_findings(self) -> "Result":
         """Returns the result of a pass; raises FindingsError, or UnprovenError with the report otherwise."""
         if self.findings or self.exit_code == 1:
             raise FindingsError("\n\n".join(map(str, self.findings)))
@@ -75,5 +76,5 @@ class Result:
             raise UnprovenError(self.text)
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<assay.Result: {'pass' if self.passed else 'FAIL'}, {self.cases} cases, {len(self.findings)} findings>"

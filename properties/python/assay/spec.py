@@ -6,10 +6,12 @@ import importlib.util
 import json
 import os
 import sys
+import typing
 
 from ._abi import FAMILY
 from .declaration import Declaration
 
+F = typing.TypeVar("F", bound=typing.Callable[..., typing.Any])
 FAMILIES = {"paged": FAMILY["paged"], "paged_v1": FAMILY["paged"], "paged_v2": FAMILY["paged"], **FAMILY}
 #: What `assay list kernels --json` has: names, what their numbers are called, and whether only paged kernels have them.
 PROMISES = json.loads(importlib.resources.files(__package__).joinpath("promises.json").read_text())
@@ -62,7 +64,7 @@ Spec = dataclasses.make_dataclass(
 )
 
 
-def kernel(*, family, declaration, name=None, **fields):
+def kernel(*, family: str, declaration: Declaration, name: typing.Optional[str] = None, **fields: typing.Any) -> typing.Callable[[F], F]:
     """Marks a function as a kernel: it takes a Case, reads its inputs and writes its outputs.
 
     family            paged (also paged_v1, paged_v2), cascade, merge_state or merge_states
@@ -82,7 +84,7 @@ def kernel(*, family, declaration, name=None, **fields):
     The function stays as it was and can be called. ValueError and TypeError name a wrong argument.
     """
 
-    def mark(function):
+    def mark(function: typing.Any) -> typing.Any:
         function.__assay__ = Spec(family, declaration, name or function.__name__, **fields)
         return function
 

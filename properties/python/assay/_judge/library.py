@@ -7,9 +7,9 @@ import ctypes
 import functools
 import os
 import pathlib
-import shutil
 
-from .. import _abi
+from .. import _abi, _processor
+from ..program import on_path
 
 NAME = "libassay_judge.so"
 CUDA_NAME = "libassay_judge_cuda.so"
@@ -28,13 +28,16 @@ def find_library():
     named = os.environ.get("ASSAY_JUDGE_LIBRARY")
     if named:
         return named
-    program = os.environ.get("ASSAY_PROGRAM") or shutil.which("assay")
-    places = [pathlib.Path(__file__).parents[1] / "lib"]
+    program = os.environ.get("ASSAY_PROGRAM") or on_path()
+    inside = pathlib.Path(__file__).parents[1] / "lib"
+    places = [inside]
     if program:
         folder = pathlib.Path(program).resolve().parent
         places += [folder, folder.parent / "lib", *folder.parent.glob("lib/*-linux-gnu")]
     for place in places:
         if (place / NAME).is_file():
+            if place == inside:
+                _processor.warn()
             return str(place / NAME)
     raise LibraryError(
         f"assay: {NAME} was not found: set ASSAY_JUDGE_LIBRARY to it (build/program/{NAME} of the tree), "

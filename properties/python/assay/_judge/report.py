@@ -2,7 +2,9 @@
 """What the judge says of a call."""
 import dataclasses
 import math
+import os
 import shlex
+import typing
 
 
 def reproduce(path):
@@ -14,7 +16,9 @@ class AttentionError(AssertionError):
     """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers, `path` the row concerned,
     `notes` lines about what the elements that fail have in common."""
 
-    def __init__(self, report, path=None, notes=()):
+    __module__ = "assay"  # the name that users know
+
+    def __init__(self, report: "JudgeReport", path: typing.Optional["os.PathLike[str]"] = None, notes: typing.Iterable[str] = ()) -> None:
         super().__init__("\n".join([str(report), *notes, *([reproduce(path)] if path else [])]))
         self.report, self.path, self.notes = report, path, list(notes)
 
@@ -25,7 +29,7 @@ class JudgeReport:
 
     verdict: str  #: inside, outside or undecided
     like: str  #: the arithmetic that was claimed
-    worst: dict  #: row, request, query, head, dim (-1: the LSE), got, exact, radius, allowed, ratio, budget, reason
+    worst: typing.Dict[str, typing.Any]  #: row, request, query, head, dim (-1: the LSE), got, exact, radius, allowed, ratio, budget, reason
     ratio: float  #: largest |error| / allowed of the outputs; below 1 where all are inside; nan: nothing was judged
     ratio_lse: float  #: the same of the LSE; nan: none was given, or none is judged
     budget: float  #: median of allowed / |O|: how sharp the claim is
@@ -36,25 +40,25 @@ class JudgeReport:
     rows_judged: int
 
     @property
-    def passed(self):
+    def passed(self) -> bool:
         return self.verdict == "inside"
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.passed
 
-    def raise_for_findings(self):
+    def raise_for_findings(self) -> "JudgeReport":
         """AttentionError unless every element is inside. Returns the report."""
         if not self.passed:
             raise AttentionError(self)
         return self
 
     @property
-    def ratios(self):
+    def ratios(self) -> str:
         """The two ratios in words."""
         lse = "no LSE" if math.isnan(self.ratio_lse) else f"{self.ratio_lse:.3g} of the LSE"
         return f"{self.ratio:.3g} of O, {lse}"
 
-    def __str__(self):
+    def __str__(self) -> str:
         w = self.worst
         place = f"row {w['row']}"
         if "request" in w:
