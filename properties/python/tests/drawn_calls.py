@@ -165,7 +165,8 @@ def mistakes(call):
         return out | {"there were no mask": _told(call, masks=[], causal=False), "causal order stood in the place of the mask": _told(call, masks=[], causal=True)}
     if causal or right < 0:
         out["there were no causal order" if causal else "there were causal order"] = _told(call, causal=not causal)
-    if causal and all(n < m for n, m in zip(call.queries, call.keys)):
+    # The judge takes no mask beside ALiBi's distances.
+    if causal and "alibi_slopes" not in o and all(n < m for n, m in zip(call.queries, call.keys)):
         out["causal order began at the first key"] = _told(call, masks=[np.tri(n, m, dtype=bool) for n, m in zip(call.queries, call.keys)], causal=False, window=(-1, -1))
     if left >= 0:
         out |= {"there were no window": _told(call, window=(-1, right)), f"window were {(left + 1, right)}": _told(call, window=(left + 1, right))}
