@@ -147,7 +147,7 @@ def written(call):
 def _told(call, taken=(), masks=None, **options):
     """The call as a kernel takes it that is told something else."""
     kept = {name: value for name, value in {**call.options, **options}.items() if name not in taken}
-    scales = {name: np.ones(1, np.float32) if name in taken else scale for name, scale in call.scales.items()}
+    scales = {name: np.ones_like(scale) if name in taken else scale for name, scale in call.scales.items()}
     return dataclasses.replace(call, options=kept, scales=scales, masks=call.masks if masks is None else masks)
 
 
