@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/bench/cells/cells_file.h"
+#include "properties/cli/commands/commands.h"
 
 #ifdef ASSAY_WITH_CUDA
 #include "kernels/abi/kernel_table.h"
 #include "kernels/bench/report.h"
 #include "kernels/bench/versus/versus.h"
 #include "properties/cli/commands/bench_judge.h"
-#include "properties/cli/commands/commands.h"
 #include "properties/cli/plugins/plugin_loader.h"
 #endif
 
