@@ -37,6 +37,7 @@ public:
   struct SharedStorage {
     WarpStorage warps[kWarps];
   };
+  static_assert(sizeof(SharedStorage) == narrow_shared_bytes(kHeadDim));
 
   /// The warps that share a tile of rows.
   struct Team {

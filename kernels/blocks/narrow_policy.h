@@ -2,6 +2,8 @@
 // Tuning of NarrowCore, as data.
 #pragma once
 
+#include <cstdint>
+
 namespace assay {
 
 /// Tuning of a block whose warps walk the keys side by side (narrow_core.cuh).
@@ -18,5 +20,11 @@ constexpr NarrowPolicy narrow_policy(int head_dim) {
 
 /// Warps of such a block.
 inline constexpr int kNarrowWarps = 4;
+
+/// Shared memory of such a block: the rings of its warps, of K and of V in 16 bits.
+constexpr int64_t narrow_shared_bytes(int head_dim) {
+  const NarrowPolicy policy = narrow_policy(head_dim);
+  return int64_t{kNarrowWarps} * policy.stages * 2 * policy.tile * head_dim * 2;
+}
 
 } // namespace assay

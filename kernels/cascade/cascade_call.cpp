@@ -67,8 +67,10 @@ assay_status build_cascade_shape(const assay_cascade_params *p, CascadeCall &cal
     ASSAY_RETURN_IF_ERROR(check_level(*p, l));
   const DeviceFacts device = device_facts(p->target);
   ASSAY_RETURN_IF_ERROR(check_device(device));
+  const bool narrow_fits = narrow_shared_bytes(p->head_dim) <= device.shared_memory_limit;
   call.shape = {p->batch,    gqa_group_size(*p),     p->num_kv_heads,
-                p->head_dim, device.multiprocessors, device.warpgroups};
+                p->head_dim, device.multiprocessors, device.warpgroups,
+                narrow_fits};
   schedule_levels(*p, call);
   int64_t blocks = 0;
   for (const CascadeLevelCall &level : call.levels())

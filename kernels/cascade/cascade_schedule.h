@@ -25,7 +25,8 @@ inline constexpr std::array<CascadePath, 3> kCascadePaths = {
 struct CascadeShape {
   int64_t batch, gqa_group_size, kv_heads, head_dim;
   int64_t multiprocessors;
-  bool warpgroups; // the device has them
+  bool warpgroups;         // the device has them
+  bool narrow_fits = true; // it has shared memory for a block of the narrow kernel
 };
 
 struct CascadeLevelShape {
@@ -50,12 +51,13 @@ constexpr int narrow_row_tiles(const CascadeShape &shape) {
 
 /// The path of a level, by the mean number of rows of its segments. The narrow kernel reads keys
 /// once per 8 or 16 rows. It serves segments of so many rows; it also serves segments of no more
-/// rows than one request has, up to 16.
+/// rows than one request has, up to 16. Where it does not fit (head_dim 256 in the 99 KB of a block
+/// of compute capability 8.6, 8.9 or 12.0), mma tiles serve them, which need at most 96 KB.
 constexpr CascadePath cascade_path(const CascadeShape &shape, const CascadeLevelShape &level) {
   const int64_t rows =
       divide_up(shape.batch * shape.gqa_group_size, std::max<int64_t>(level.segments, 1));
-  if (rows <=
-      std::max<int64_t>(8 * narrow_row_tiles(shape), std::min<int64_t>(shape.gqa_group_size, 16)))
+  if (shape.narrow_fits && rows <= std::max<int64_t>(8 * narrow_row_tiles(shape),
+                                                     std::min<int64_t>(shape.gqa_group_size, 16)))
     return CascadePath::kNarrow;
   return shape.warpgroups && rows >= kMinSm90Rows ? CascadePath::kSm90 : CascadePath::kMma;
 }

@@ -2,8 +2,10 @@
 // Devices with less shared memory than an H200: v2 falls back to blocks of four warps, and what
 // fits in no form is refused by name; devices for which the library has no code; and no device at
 // all. This file stands in for device_info.cpp.
+#include "kernels/abi/kernel_table.h"
 #include "kernels/abi/plugin.h"
 #include "kernels/blocks/decode_policy.h"
+#include "kernels/cascade/cascade_schedule.h"
 #include "kernels/host/device_info.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +15,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -192,6 +195,56 @@ TEST_F(SharedMemory, SixteenRowsNeedMore) {
   limit = decode_shared_bytes(128, 2, 2, 4) - 1;
   ASSERT_GT(limit, decode_shared_bytes(128, 2, 1, 4));
   expect_refused(call, limit + 1);
+}
+
+/// The output of a cascade of one level with the keys of `call`, and the states of its key order.
+std::pair<std::vector<float>, int32_t> cascade(Call &call) {
+  constexpr int32_t kStarts[] = {0, 1};
+  const assay_cascade_level level = {call.p.kv, kStarts};
+  assay_cascade_params p{};
+  p.struct_size = sizeof p;
+  p.target = ASSAY_TARGET_SIMT;
+  p.dtype = ASSAY_BF16;
+  p.batch = p.num_kv_heads = p.num_levels = 1;
+  p.num_qo_heads = 4;
+  p.head_dim = call.p.head_dim;
+  p.sm_scale = call.p.sm_scale;
+  p.q = call.q.data();
+  p.o = call.o.data();
+  p.q_stride_batch = p.o_stride_batch = 4 * p.head_dim;
+  p.q_stride_head = p.o_stride_head = p.head_dim;
+  p.levels = &level;
+  std::fill(call.o.begin(), call.o.end(), uint16_t{0x7fc0});
+  EXPECT_EQ(assay_cascade_attention_workspace_size(&p, &p.workspace_bytes), ASSAY_OK);
+  std::vector<char> workspace(p.workspace_bytes + 16);
+  p.workspace =
+      reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(workspace.data()) + 15) / 16 * 16);
+  EXPECT_EQ(assay_cascade_attention(&p), ASSAY_OK) << assay_last_error();
+  assay_key_tile tiles[256] = {};
+  int64_t first[2] = {};
+  const assay_plugin &own = *assay_plugin_entry(ASSAY_ABI_MAJOR);
+  EXPECT_EQ(find_kernel(own, "cascade_attention")->key_order(&p, tiles, 256, first), ASSAY_OK);
+  int32_t states = 0;
+  for (const assay_key_tile &tile : tiles)
+    states = std::max(states, tile.state + 1);
+  return {call.output(), states};
+}
+
+// A block of the narrow kernel asks for 128 KB with head_dim 256.
+TEST_F(SharedMemory, CascadesOfFewRowsFallBackToTiles) {
+  static_assert(narrow_shared_bytes(128) < kAda && narrow_shared_bytes(256) > kAda);
+  CascadeShape shape{1, 4, 1, 256, 2, true, true};
+  EXPECT_EQ(cascade_path(shape, {1, 64}), CascadePath::kNarrow);
+  shape.narrow_fits = false;
+  EXPECT_EQ(cascade_path(shape, {1, 64}), CascadePath::kMma);
+  Call call(256, 700);
+  const auto [expected, teams] = cascade(call);
+  limit = kAda;
+  const auto [got, one] = cascade(call);
+  EXPECT_GT(teams, 1); // the warps of a team
+  EXPECT_EQ(one, 1);
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], expected[i], 0.01) << i;
 }
 
 TEST_F(SharedMemory, WithoutCodeForTheDeviceEveryEntryPointSaysSo) {
