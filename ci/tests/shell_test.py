@@ -39,6 +39,7 @@ RUNS = [  # command, what programs say or end with, exit code, calls that are ma
     ("ci/gate.sh --base a", {}, 0, ["program.assay in tree: gate --base a " + GATE], ""),
     ("mkdir -p build/gate/verdict; echo blocked >build/gate/verdict/gate.md; GITHUB_STEP_SUMMARY=s ci/gate.sh; code=$?; cat s; exit $code",
      {"program.assay": ("", 1)}, 1, ["program.assay in tree: gate " + GATE], "blocked"),
+    ("GITHUB_STEP_SUMMARY=s ci/gate.sh --budgte 1m", {"program.assay": ("", 2)}, 2, ["program.assay in tree: gate --budgte 1m " + GATE], ""),
     ("ASSAY_REPORTS=here ci/gate.sh; code=$?; ls -d here; exit $code", {"program.assay": ("", 4)}, 4, [], "here"),
     ("ci/campaign.sh", {}, 0, ["cmake in tree: --build --preset fuzz -j N --target all_fuzzers",
                                "cmake in tree: --build --preset simt-asan-ubsan -j N --target all_fuzzers",

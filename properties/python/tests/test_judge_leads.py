@@ -88,6 +88,16 @@ def test_the_cache_of_another_request():
     assert "row 1 would be inside if it had the pages of request 0" in said(out, lse, Q[:2], kv, **tables)
 
 
+@pytest.mark.parametrize("length", [20, 48])
+@pytest.mark.parametrize("tables", [dict(page_table=[[0, 1, 2], [3, 4, 5]]), dict(page_table=[0, 1, 2, 3, 4, 5], page_indptr=[0, 3, 6])])
+def test_the_pages_of_a_request_of_another_length(length, tables):
+    """Request 1 reads as many pages as its own 40 keys take, and request 0 has fewer keys, or more."""
+    requests = [attend(Q[:1], K[0, :length], V[0, :length]), attend(Q[1:2], K[0, :40], V[0, :40])]
+    out, lse = (np.concatenate(x) for x in zip(*requests))
+    kv = [np.concatenate([paged(x[0]), paged(x[1])]) for x in (K, V)]
+    assert "row 1 would be inside if it had the pages of request 0" in said(out, lse, Q[:2], kv, seq_lens=[length, 40], **tables)
+
+
 @pytest.mark.parametrize(
     "asked, causal, seen, words",
     [

@@ -130,8 +130,12 @@ def test_the_fixture_fails_a_test_or_takes_a_note(tmp_path):
     request = types.SimpleNamespace(config=types.SimpleNamespace(stash={pytest_judge.KEY: calls}), node=types.SimpleNamespace(nodeid="here"))
     judge = pytest_judge.assay_judge.__pytest_wrapped__.obj(request)
     report = judge(np.roll(out, 1, axis=1), call.q, (call.k, call.v), **told)
-    assert judge(out, call.q, (call.k, call.v), **{**told, "lse_base": 7}) is None and judge(out, call.q, 3, **told) is None
-    assert report.verdict == "outside" and calls.calls[0] == ("here", report) and "lse_base is 7" in calls.calls[1][1] and "kv has shape" in calls.calls[2][1]
+    misfits = {"lse_base is 7": dict(lse_base=7), "rows is 'all'": dict(rows="all"), "window is 3": dict(window=3)}
+    for misfit in misfits.values():
+        assert judge(out, call.q, (call.k, call.v), **{**told, **misfit}) is None
+    assert judge(out, call.q, 3, **told) is None
+    assert report.verdict == "outside" and calls.calls[0] == ("here", report)
+    assert len(calls.calls) == 5 and all(words in said for words, (_, said) in zip([*misfits, "kv has shape"], calls.calls[1:]))
 
 
 def test_a_session_begins_without_calls():
