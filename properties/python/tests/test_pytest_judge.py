@@ -125,17 +125,16 @@ def test_the_fixture_fails_a_test_or_takes_a_note(tmp_path):
         with pytest.raises(AttentionError):
             judge(np.roll(out, 1, axis=1), call.q, (call.k, call.v), **told)
         assert len(list(folder.iterdir())) == 1 and calls.calls == []
-    del told["hint_seconds"]
     calls = calls_of("notes.txt")
     request = types.SimpleNamespace(config=types.SimpleNamespace(stash={pytest_judge.KEY: calls}), node=types.SimpleNamespace(nodeid="here"))
     judge = pytest_judge.assay_judge.__pytest_wrapped__.obj(request)
     report = judge(np.roll(out, 1, axis=1), call.q, (call.k, call.v), **told)
-    misfits = {"lse_base is 7": dict(lse_base=7), "rows is 'all'": dict(rows="all"), "window is 3": dict(window=3)}
+    misfits = {"lse_base is 7": dict(lse_base=7), "rows is 'all'": dict(rows="all"), "window is 3": dict(window=3), "hint_seconds is 'long'": dict(hint_seconds="long")}
     for misfit in misfits.values():
         assert judge(out, call.q, (call.k, call.v), **{**told, **misfit}) is None
     assert judge(out, call.q, 3, **told) is None
     assert report.verdict == "outside" and calls.calls[0] == ("here", report)
-    assert len(calls.calls) == 5 and all(words in said for words, (_, said) in zip([*misfits, "kv has shape"], calls.calls[1:]))
+    assert len(calls.calls) == 6 and all(words in said for words, (_, said) in zip([*misfits, "kv has shape"], calls.calls[1:]))
 
 
 def test_a_session_begins_without_calls():
