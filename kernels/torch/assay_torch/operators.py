@@ -3,13 +3,13 @@
 
 Every operator writes into tensors that it is given and returns nothing, but for new_plan. That is what functionalisation,
 CUDA graphs and engines with buffers of their own want; the functions of this package make the outputs."""
-import inspect
+import re
 
 import torch
 
 from . import cascade, exchange, merge, paged, paged_shape, planning
 from .errors import require
-from .paged_shape import TREE, V1, V2
+from .paged_shape import NUMBERS, TREE, V2, VERSIONS
 from .tensors import refuse_gradient, same_device
 
 _CALL = (
@@ -23,7 +23,6 @@ _PLAN = (
     "int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, float logits_softcap, int window, "
     "int num_splits, int num_ranks, int interleave) -> {}"
 )
-_VERSIONS = {1: V1, 2: V2}
 if not hasattr(torch.library, "register_fake"):
     raise ImportError(f"assay_torch needs torch 2.4 or later, this is {torch.__version__}")
 _library = torch.library.Library("assay_torch", "DEF")
@@ -34,7 +33,7 @@ def _operator(schema, fake=None, elsewhere=()):
     returns nothing needs none. `elsewhere`: arguments that may be on the host beside tensors of a device."""
 
     def define(function):
-        name, arguments = function.__name__, tuple(inspect.signature(function).parameters)
+        name, arguments = function.__name__, re.findall(r"(\w+)[,)]", schema.split(" -> ")[0])
 
         def returns_nothing(*given):
             lists = {n: t if isinstance(t, (list, tuple)) else [t] for n, t in zip(arguments, given) if n not in elsewhere}
@@ -60,27 +59,18 @@ def _plan_without_memory(page_table, seq_lens, *shape):
     return page_table.new_empty(size, dtype=torch.uint8)
 
 
+#: Where the options of a call end and its numbers, behind the plan.
+_END, _LAST = len(paged.OPTIONS), len(paged.OPTIONS) + len(NUMBERS)
+
+
 @_operator(_CALL.format(", int version"))
-def paged_attention(
-    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens,
-    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave,
-    version,
-):  # fmt: skip
-    paged.attention(
-        _VERSIONS[version], q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens),
-        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave),
-    )  # fmt: skip
+def paged_attention(q, k, v, page_table, seq_lens, out, lse, plan, *rest):
+    paged.attention(VERSIONS[rest[_LAST]], q, k, v, page_table, seq_lens, out, lse, plan, rest[:_END], rest[_END:_LAST])
 
 
 @_operator(_CALL.format(""))
-def tree_attention(
-    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens,
-    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave,
-):  # fmt: skip
-    paged.attention(
-        TREE, q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens),
-        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave),
-    )  # fmt: skip
+def tree_attention(q, k, v, page_table, seq_lens, out, lse, plan, *rest):
+    paged.attention(TREE, q, k, v, page_table, seq_lens, out, lse, plan, rest[:_END], rest[_END:_LAST])
 
 
 def _described(
