@@ -3,6 +3,7 @@
 
 Every operator writes into tensors that it is given and returns nothing, but for new_plan. That is what functionalisation,
 CUDA graphs and engines with buffers of their own want; the functions of this package make the outputs."""
+import functools
 import re
 
 import torch
@@ -53,7 +54,7 @@ def _operator(schema, fake=None, elsewhere=()):
 def _plan_without_memory(page_table, seq_lens, *shape):
     kernel, described = _described(*shape)
     if all(isinstance(n, int) for n in page_table.shape):
-        size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described), page_table.device)
+        size = _bytes.__wrapped__(kernel, page_table.device, page_table.shape, *described)  # sizes may be symbols, which have no hash
     else:
         size = torch.library.get_ctx().new_dynamic_size()
     return page_table.new_empty(size, dtype=torch.uint8)
@@ -87,9 +88,11 @@ def _described(
     return TREE if tree else V2, (dtype, kv_dtype, shape, tuple(name for name, there in options if there))
 
 
-def _shape_params(page_table, dtype, kv_dtype, shape, given):
-    require(page_table.dim() == 2, lambda: f"page_table is {list(page_table.shape)}, expected [batch, max_pages]")
-    return paged_shape.shape_params(page_table.device, dtype, kv_dtype, *page_table.shape, dict(shape), given)
+@functools.lru_cache(4096)
+def _bytes(kernel, device, table, dtype, kv_dtype, shape, given):
+    """Bytes of a plan for page tables of a shape; the library is asked once."""
+    require(len(table) == 2, lambda: f"page_table is {list(table)}, expected [batch, max_pages]")
+    return paged_shape.plan_bytes(kernel, *paged_shape.shape_params(device, dtype, kv_dtype, *table, dict(shape), given), device)
 
 
 @_operator(_PLAN.format("Tensor(a!) out, ", "()"))
@@ -101,7 +104,7 @@ def plan_into(page_table, seq_lens, out, *shape):
 @_operator(_PLAN.format("", "Tensor"), _plan_without_memory)
 def new_plan(page_table, seq_lens, *shape):
     kernel, described = _described(*shape)
-    size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described), page_table.device)
+    size = _bytes(kernel, page_table.device, page_table.shape, *described)
     # Not empty: the planner leaves room unwritten, and the same call is to give the same bytes.
     out = page_table.new_zeros(size, dtype=torch.uint8)
     planning.plan_into(kernel, page_table, seq_lens, out, *described)

@@ -29,6 +29,8 @@ class Plan:
         require(isinstance(sinks, bool), lambda: f"sinks is a {type(sinks).__name__}, expected True where run() is given sinks")
         require(kv_layout in ("NHD", "HND"), lambda: f"kv_layout is {kv_layout!r}, expected NHD or HND")
         self.memory, self.alibi_slopes = memory, alibi_slopes
+        #: What paged.planned keeps of the plan's tensors from its first call on.
+        self.bound = None
         self.kernel, self._sinks, self._layout, self._fp8 = TREE if tree else V2, sinks, kv_layout, kv_dtype if kv_dtype in FP8 else None
         self._q, self._kv, self._max_q_len = (dtype, num_qo_heads, head_dim), (kv_dtype, page_size, num_kv_heads, head_dim), max_q_len
         scale = (head_dim or 1) ** -0.5 if sm_scale is None else sm_scale
@@ -47,6 +49,8 @@ class Plan:
             require(tensor is None or planned is not None, lambda name=name: f"{name} is given, and was not at the plan")
         given = ((page_table, self.page_table), (seq_lens, self.seq_lens), (query_start, self.query_start), (global_lens, self.global_lens))
         self._plan(*(planned if tensor is None else tensor for tensor, planned in given))
+        if page_table is not None or seq_lens is not None or query_start is not None or global_lens is not None:
+            self.bound = None
 
     def _plan(self, page_table, seq_lens, query_start, global_lens):
         only_tensors(page_table=page_table, seq_lens=seq_lens, query_start=query_start, global_lens=global_lens)
@@ -59,8 +63,6 @@ class Plan:
         else:
             _operator("plan_into", seq_lens)(page_table, seq_lens, self.memory, *self.shape)
         self.page_table, self.seq_lens, self.query_start, self.global_lens = page_table, seq_lens, query_start, global_lens
-        #: What paged.planned keeps of these tensors from its first call on.
-        self.bound = None
 
     def run(self, q, kv_cache, *, out=None, lse=None, return_lse=False, k_scale=None, v_scale=None, sinks=None):
         """A layer's attention: out, or (out, lse) where lse is given or asked for. Its arguments are those of paged_attention; a uint8

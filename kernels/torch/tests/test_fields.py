@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
 import assay_torch
-from assay_torch import cascade, exchange, library, merge, paged, planning
+from assay_torch import cascade, exchange, library, merge, operators, paged, planning
 from batches import batch, by_plan, zeroed
 
 FP8 = torch.float8_e4m3fn
@@ -18,6 +18,7 @@ SCRATCH = {"workspace", "workspace_bytes", "plan", "plan_bytes"}
 def forget():
     for module in (cascade, exchange, merge, paged, planning):
         module._pool._idle.clear()
+    operators._bytes.cache_clear()
 
 
 def fields(struct, of=""):
