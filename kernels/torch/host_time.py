@@ -50,12 +50,14 @@ def main():
     plan = assay_torch.plan(table, lens, num_qo_heads=32, num_kv_heads=8, head_dim=128, page_size=16, dtype=q.dtype)
     out, cache = torch.zeros_like(q), (k, k.clone())
     numbers = (0, 128**-0.5, 0.0, 0, 0, False, False, 1, 0, 0, 0, 2)
-    arguments = (q, *cache, table, lens, out, None, plan, *(None,) * 6, *numbers)
+    arguments = (q, *cache, table, lens, out, None, plan.memory, *(None,) * 6, *numbers)
     operator = torch.ops.assay_torch.paged_attention.default
     calls = {
         "paged_attention, version 1, out given": lambda: assay_torch.paged_attention(q, cache, table, lens, version=1, out=out),
-        "paged_attention, planned, out given": lambda: assay_torch.paged_attention(q, cache, table, lens, plan=plan, out=out),
-        "paged_attention, planned, out made": lambda: assay_torch.paged_attention(q, cache, table, lens, plan=plan),
+        "paged_attention, version 2, out given": lambda: assay_torch.paged_attention(q, cache, table, lens, out=out),
+        "plan.run, out given": lambda: plan.run(q, cache, out=out),
+        "plan.run, out made": lambda: plan.run(q, cache),
+        "plan.update": plan.update,
         "torch.ops.assay_torch.paged_attention.default": lambda: operator(*arguments),
         "the function below it": lambda: operators.paged_attention(*arguments),
         "torch.add(out=)": lambda: torch.add(q, q, out=out),

@@ -77,10 +77,12 @@ def by_torch(library, data, version):
     if version == 1:
         even_lengths = bool(library.paged_attention_choose(paged_params(data, 0, out), data.lens).even_lengths)
         options = dict(version=1, even_lengths=even_lengths)
-    else:
-        sizes = dict(num_qo_heads=data.heads, num_kv_heads=data.kv_heads, head_dim=data.head_dim, page_size=data.page_size)
-        options = dict(plan=assay_torch.plan(data.tables[0], data.seq_lens, dtype=data.q.dtype, kv_dtype=data.dtype, **sizes))
-    return lambda s: assay_torch.paged_attention(data.q, caches, data.tables[s], data.seq_lens, out=out, **options)
+        return lambda s: assay_torch.paged_attention(data.q, caches, data.tables[s], data.seq_lens, out=out, **options)
+    sizes = dict(num_qo_heads=data.heads, num_kv_heads=data.kv_heads, head_dim=data.head_dim, page_size=data.page_size)
+    plan = functools.partial(assay_torch.plan, seq_lens=data.seq_lens, dtype=data.q.dtype, kv_dtype=data.dtype, **sizes)
+    memory = plan(data.tables[0]).memory  # Lengths are the same of all tables: so is the plan.
+    plans = [plan(table, memory=memory) for table in data.tables]
+    return lambda s: plans[s].run(data.q, caches, out=out)
 
 
 def operators():

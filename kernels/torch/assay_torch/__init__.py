@@ -14,7 +14,8 @@ from .errors import (
     Unsupported,
     WorkspaceTooSmall,
 )
-from .functions import cascade_attention, merge_state, merge_states, paged_attention, plan, tree_attention
+from .functions import cascade_attention, merge_state, merge_states, paged_attention, tree_attention
+from .plans import Plan, plan
 from .ranks import Windows, exchange_states
 from .sizes import choose, plan_bytes
 
@@ -24,6 +25,7 @@ __all__ = [
     "Hazard",
     "InvalidArgument",
     "LaunchFailed",
+    "Plan",
     "Unsupported",
     "Windows",
     "WorkspaceTooSmall",

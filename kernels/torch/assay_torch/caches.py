@@ -7,17 +7,22 @@ from .errors import InvalidArgument, require
 _FP8 = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
 
 
-def pool_of(kv_cache, layout, kv_dtype, head_dim):
+def fp8_of(kv_dtype):
+    """The element type of a word for what uint8 holds; None of None."""
+    require(kv_dtype is None or kv_dtype in _FP8, lambda: f"kv_dtype is {kv_dtype!r}, expected e4m3 or e5m2")
+    return _FP8.get(kv_dtype)
+
+
+def pool_of(kv_cache, layout, fp8, head_dim):
     """(k, v), each a view [pages, page_size, num_kv_heads, head_dim] of its elements' own dtype. Nothing is copied.
 
     kv_cache is (k, v); or one tensor [pages, 2, ...] (FlashInfer), [2, pages, ...] (vLLM's FlashAttention backend before 0.20), or
     four axes with k and v side by side in the last (vLLM since). `...` is page_size, num_kv_heads, head_dim with layout NHD, and
-    num_kv_heads, page_size, head_dim with HND. kv_dtype: "e4m3" or "e5m2" where uint8 holds fp8, else None.
+    num_kv_heads, page_size, head_dim with HND. fp8: what uint8 holds, or None.
     """
     k, v = kv_cache if isinstance(kv_cache, (tuple, list)) else _halves(kv_cache, head_dim)
-    if kv_dtype is not None:
-        require(kv_dtype in _FP8, lambda: f"kv_dtype is {kv_dtype!r}, expected e4m3 or e5m2")
-        k, v = (t.view(_FP8[kv_dtype]) if t.dtype == torch.uint8 else t for t in (k, v))
+    if fp8 is not None:
+        k, v = (t.view(fp8) if t.dtype == torch.uint8 else t for t in (k, v))
     if layout == "HND":
         require(k.dim() == v.dim() == 4, lambda: f"k is {list(k.shape)}, expected [pages, num_kv_heads, page_size, head_dim]")
         return k.transpose(1, 2), v.transpose(1, 2)

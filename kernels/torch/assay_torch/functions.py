@@ -7,21 +7,25 @@ elements (fp8: 16). Outputs must not overlap inputs. A call runs on the current 
 device memory on the host: page ids of live tokens and lengths are trusted. Errors are errors.AssayError."""
 import torch
 
-from . import operators
+from . import operators, paged
 from ._abi import LSE_BASE
-from .caches import pool_of
+from .caches import fp8_of, pool_of
 from .errors import InvalidArgument, require
+from .paged_shape import TREE, VERSIONS
 
 _ops = torch.ops.assay_torch
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 
 
-def _operator(name, q):
-    """What runs an operator: torch's dispatcher where somebody looks on (compiler, tracer, profiler, a tensor subclass), else the
-    function below it. The dispatcher takes 26 arguments apart and makes them again, for half of the host time of a call."""
-    if torch.compiler.is_compiling() or type(q) is not torch.Tensor or _modes() or torch.autograd._profiler_enabled():
-        return getattr(_ops, name).default
-    return getattr(operators, name)
+def _watched(tensor):
+    """Whether somebody looks on: a compiler, a tracer, a profiler, a tensor subclass. torch's dispatcher shows them an operator; it
+    takes 26 arguments apart and makes them again, for half of the host time of a call, and else what is below it is called."""
+    return torch.compiler.is_compiling() or type(tensor) is not torch.Tensor or bool(_modes()) or torch.autograd._profiler_enabled()
+
+
+def _operator(name, tensor):
+    """What runs an operator."""
+    return getattr(_ops, name).default if _watched(tensor) else getattr(operators, name)
 
 
 def _base(lse_base):
@@ -53,11 +57,11 @@ def _outputs(q, out, lse, return_lse):
 
 
 def paged_attention(
-    q, kv_cache, page_table, seq_lens, *, plan=None, version=2, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
+    q, kv_cache, page_table, seq_lens, *, version=2, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
     sm_scale=None, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
     kv_dtype=None, lse_base="natural", num_splits=0, even_lengths=False, early_start=False, global_lens=None, shard=None,
 ):  # fmt: skip
-    """Decode attention of each request's newest tokens over its keys: paged attention v1 or v2.
+    """Decode attention of each request's newest tokens over its keys: paged attention v1 or v2. Layers of one step take a plan().
 
     q           [batch, num_qo_heads, head_dim], [batch, q_len, num_qo_heads, head_dim] with q_len 1 .. 8, or with query_start
                 [tokens, num_qo_heads, head_dim]; head_dim 64, 128 or 256
@@ -66,7 +70,6 @@ def paged_attention(
                 says what uint8 holds
     page_table  [batch, max_pages]; entries past a request's keys may hold anything
     seq_lens    [batch] keys of each request, its newest tokens among them, 0 .. max_pages * page_size; 0 gives o = 0, lse = -inf
-    plan        of plan() for these lengths, for version 2: one launch in the place of two. Calls that share it follow each other
     version     1 or 2: choose() says which is faster where the host knows lengths
     out, lse    outputs, made if None; lse has q's shape without head_dim, by any strides: `lse.t()` of [heads, tokens]
     query_start [batch + 1] ascending: request r has the tokens query_start[r] .. query_start[r + 1] - 1 of q, max_q_len (1 .. 8)
@@ -82,58 +85,37 @@ def paged_attention(
 
     Returns out, or (out, lse) where lse is given or asked for. Nothing has a gradient.
     """
-    if version not in (1, 2):
+    if version not in VERSIONS:
         raise InvalidArgument(f"version is {version!r}, expected 1 or 2")
-    k, v = pool_of(kv_cache, kv_layout, kv_dtype, q.shape[-1])
+    k, v = pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
-    _operator("paged_attention", q)(
-        q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens, _base(lse_base),
-        _scale(q, sm_scale), logits_softcap, window, num_splits, early_start, even_lengths, max_q_len,
-        *_shard(shard), version,
-    )  # fmt: skip
+    options = (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens)
+    numbers = (_base(lse_base), _scale(q, sm_scale), logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, *_shard(shard))
+    if _watched(q):
+        _ops.paged_attention.default(q, k, v, page_table, seq_lens, out, lse, None, *options, *numbers, version)
+    else:
+        paged.attention(VERSIONS[version], q, k, v, page_table, seq_lens, out, lse, None, options, numbers)
     return out if lse is None else (out, lse)
 
 
 def tree_attention(
-    q, kv_cache, page_table, seq_lens, *, plan=None, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
+    q, kv_cache, page_table, seq_lens, *, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
     sm_scale=None, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
     kv_dtype=None, lse_base="natural", num_splits=0, early_start=False, global_lens=None, shard=None,
 ):  # fmt: skip
     """paged_attention that finds out which requests begin with the same pages, and computes those once for all of them.
 
-    Arguments and results are those of paged_attention; plan is that of plan(tree=True).
+    Arguments and results are those of paged_attention.
     """
-    k, v = pool_of(kv_cache, kv_layout, kv_dtype, q.shape[-1])
+    k, v = pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
-    _operator("tree_attention", q)(
-        q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens, _base(lse_base),
-        _scale(q, sm_scale), logits_softcap, window, num_splits, early_start, False, max_q_len,
-        *_shard(shard),
-    )  # fmt: skip
+    options = (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens)
+    numbers = (_base(lse_base), _scale(q, sm_scale), logits_softcap, window, num_splits, early_start, False, max_q_len, *_shard(shard))
+    if _watched(q):
+        _ops.tree_attention.default(q, k, v, page_table, seq_lens, out, lse, None, *options, *numbers)
+    else:
+        paged.attention(TREE, q, k, v, page_table, seq_lens, out, lse, None, options, numbers)
     return out if lse is None else (out, lse)
-
-
-def plan(
-    page_table, seq_lens, *, num_qo_heads, num_kv_heads, head_dim, page_size, dtype, kv_dtype=None, tree=False, max_q_len=1,
-    ragged=False, window=0, logits_softcap=0.0, alibi_slopes=False, sinks=False, num_splits=0, out=None, shard=None,
-):  # fmt: skip
-    """Who computes which keys, for all layers of a step: read from seq_lens (and page_table, tree=True) on their device.
-
-    Sizes and options are those of the calls: dtype of q, kv_dtype of the cache (q's if None), max_q_len or q's q_len, ragged
-    where they give query_start, alibi_slopes and sinks where they give those. out: uint8 [plan_bytes(...)], made if None, 16-byte
-    aligned. A plan holds the scratch of its calls too. Planned again into the same tensor, it serves a captured graph with new
-    lengths. Returns it. (torch 2.5 compiles a plan made for a batch that is a symbol only with
-    torch._dynamo.config.capture_dynamic_output_shape_ops.)
-    """
-    num_ranks, _, interleave = _shard(shard)
-    shape = (
-        tree, dtype, kv_dtype or dtype, num_qo_heads, num_kv_heads, head_dim, page_size, max_q_len, ragged, alibi_slopes, sinks,
-        logits_softcap, window, num_splits, num_ranks, interleave,
-    )  # fmt: skip
-    if out is None:
-        return _operator("new_plan", seq_lens)(page_table, seq_lens, *shape)
-    _operator("plan_into", seq_lens)(page_table, seq_lens, out, *shape)
-    return out
 
 
 def merge_state(o_a, lse_a, o_b, lse_b, *, out=None, lse=None, lse_base="natural"):

@@ -3,13 +3,14 @@
 
 Every operator writes into tensors that it is given and returns nothing, but for new_plan. That is what functionalisation,
 CUDA graphs and engines with buffers of their own want; the functions of this package make the outputs."""
-import inspect
+import functools
+import re
 
 import torch
 
 from . import cascade, exchange, merge, paged, paged_shape, planning
 from .errors import require
-from .paged_shape import TREE, V1, V2
+from .paged_shape import NUMBERS, TREE, V2, VERSIONS
 from .tensors import refuse_gradient, same_device
 
 _CALL = (
@@ -23,7 +24,6 @@ _PLAN = (
     "int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, float logits_softcap, int window, "
     "int num_splits, int num_ranks, int interleave) -> {}"
 )
-_VERSIONS = {1: V1, 2: V2}
 if not hasattr(torch.library, "register_fake"):
     raise ImportError(f"assay_torch needs torch 2.4 or later, this is {torch.__version__}")
 _library = torch.library.Library("assay_torch", "DEF")
@@ -34,7 +34,7 @@ def _operator(schema, fake=None, elsewhere=()):
     returns nothing needs none. `elsewhere`: arguments that may be on the host beside tensors of a device."""
 
     def define(function):
-        name, arguments = function.__name__, tuple(inspect.signature(function).parameters)
+        name, arguments = function.__name__, re.findall(r"(\w+)[,)]", schema.split(" -> ")[0])
 
         def returns_nothing(*given):
             lists = {n: t if isinstance(t, (list, tuple)) else [t] for n, t in zip(arguments, given) if n not in elsewhere}
@@ -54,33 +54,24 @@ def _operator(schema, fake=None, elsewhere=()):
 def _plan_without_memory(page_table, seq_lens, *shape):
     kernel, described = _described(*shape)
     if all(isinstance(n, int) for n in page_table.shape):
-        size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described), page_table.device)
+        size = _bytes.__wrapped__(kernel, page_table.device, page_table.shape, *described)  # sizes may be symbols, which have no hash
     else:
         size = torch.library.get_ctx().new_dynamic_size()
     return page_table.new_empty(size, dtype=torch.uint8)
 
 
+#: Where the options of a call end and its numbers, behind the plan.
+_END, _LAST = len(paged.OPTIONS), len(paged.OPTIONS) + len(NUMBERS)
+
+
 @_operator(_CALL.format(", int version"))
-def paged_attention(
-    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens,
-    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave,
-    version,
-):  # fmt: skip
-    paged.attention(
-        _VERSIONS[version], q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens),
-        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave),
-    )  # fmt: skip
+def paged_attention(q, k, v, page_table, seq_lens, out, lse, plan, *rest):
+    paged.attention(VERSIONS[rest[_LAST]], q, k, v, page_table, seq_lens, out, lse, plan, rest[:_END], rest[_END:_LAST])
 
 
 @_operator(_CALL.format(""))
-def tree_attention(
-    q, k, v, page_table, seq_lens, out, lse, plan, query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens,
-    lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave,
-):  # fmt: skip
-    paged.attention(
-        TREE, q, k, v, page_table, seq_lens, out, lse, plan, (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens),
-        (lse_base, sm_scale, logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, num_ranks, rank, interleave),
-    )  # fmt: skip
+def tree_attention(q, k, v, page_table, seq_lens, out, lse, plan, *rest):
+    paged.attention(TREE, q, k, v, page_table, seq_lens, out, lse, plan, rest[:_END], rest[_END:_LAST])
 
 
 def _described(
@@ -97,9 +88,11 @@ def _described(
     return TREE if tree else V2, (dtype, kv_dtype, shape, tuple(name for name, there in options if there))
 
 
-def _shape_params(page_table, dtype, kv_dtype, shape, given):
-    require(page_table.dim() == 2, lambda: f"page_table is {list(page_table.shape)}, expected [batch, max_pages]")
-    return paged_shape.shape_params(page_table.device, dtype, kv_dtype, *page_table.shape, dict(shape), given)
+@functools.lru_cache(4096)
+def _bytes(kernel, device, table, dtype, kv_dtype, shape, given):
+    """Bytes of a plan for page tables of a shape; the library is asked once."""
+    require(len(table) == 2, lambda: f"page_table is {list(table)}, expected [batch, max_pages]")
+    return paged_shape.plan_bytes(kernel, *paged_shape.shape_params(device, dtype, kv_dtype, *table, dict(shape), given), device)
 
 
 @_operator(_PLAN.format("Tensor(a!) out, ", "()"))
@@ -111,7 +104,7 @@ def plan_into(page_table, seq_lens, out, *shape):
 @_operator(_PLAN.format("", "Tensor"), _plan_without_memory)
 def new_plan(page_table, seq_lens, *shape):
     kernel, described = _described(*shape)
-    size = paged_shape.plan_bytes(kernel, *_shape_params(page_table, *described), page_table.device)
+    size = _bytes(kernel, page_table.device, page_table.shape, *described)
     # Not empty: the planner leaves room unwritten, and the same call is to give the same bytes.
     out = page_table.new_zeros(size, dtype=torch.uint8)
     planning.plan_into(kernel, page_table, seq_lens, out, *described)

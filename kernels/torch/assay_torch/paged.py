@@ -15,6 +15,10 @@ _K, _V, _TABLE, _LENS = (word(PagedParams, "kv", name) for name in ("k", "v", "p
 OPTIONS = ("query_start", "k_scale", "v_scale", "alibi_slopes", "sinks", "global_lens")
 _OPTIONS = tuple(word(PagedParams, name) for name in OPTIONS)
 _NO_OPTIONS = (None,) * len(OPTIONS)
+#: Tensors of a plan that its layers share, and where they lie.
+SHARED = ("memory", "page_table", "seq_lens", "query_start", "alibi_slopes", "global_lens")
+_SHARED = (_PLAN, _TABLE, _LENS, *(word(PagedParams, name) for name in SHARED[3:]))
+_LAYER = tuple(word(PagedParams, name) for name in ("k_scale", "v_scale", "sinks"))
 
 
 def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):
@@ -42,9 +46,9 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
     words = call.words
     words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
     words[_K], words[_V] = k.data_ptr() or no_address(("q", q), k=k), v.data_ptr() or no_address(("q", q), v=v)
-    words[_TABLE], words[_LENS] = page_table.data_ptr(), seq_lens.data_ptr()
     if lse is not None:
         words[_LSE] = lse.data_ptr() or no_address(("q", q), lse=lse)
+    words[_TABLE], words[_LENS] = page_table.data_ptr(), seq_lens.data_ptr()
     if given is not None:
         for at, name, tensor in zip(_OPTIONS, OPTIONS, options):
             if tensor is not None:
@@ -57,6 +61,54 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
         words[_WORKSPACE] = scratch.data_ptr()
     call.run()
     _pool.give(key, call)
+
+
+def planned(plan, q, k, v, out, lse, k_scale, v_scale, sinks):
+    """attention() of a plans.Plan: what its layers share is looked at once, and calls of plans of one kind are prepared together."""
+    try:
+        layer = None if k_scale is None and v_scale is None and sinks is None else (facts(k_scale), facts(v_scale), facts(sinks))
+        if layer is not None or plan.alibi_slopes is not None or q.requires_grad or k.requires_grad or v.requires_grad:
+            refuse_gradient(plan.kernel, q, k, v, k_scale, v_scale, plan.alibi_slopes, sinks)
+        # fmt: off
+        key = (
+            layer, q.shape, q.stride(), q.dtype, q.get_device(), k.shape, k.stride(), k.dtype, k.get_device(),
+            v.shape, v.stride(), v.dtype, v.get_device(), out.shape, out.stride(), out.dtype, out.get_device(),
+            None if lse is None else facts(lse),
+        )
+        # fmt: on
+        bound = plan.bound or _bind(plan)
+    except AttributeError:
+        raise no_tensor(q=q, k=k, v=v, out=out, lse=lse, k_scale=k_scale, v_scale=v_scale, sinks=sinks, **plan.tensors) from None
+    pool, memory, shared = bound
+    call = pool.take(key)
+    if call is None:
+        plan.look(q, k, v, sinks)
+        options = (plan.query_start, k_scale, v_scale, plan.alibi_slopes, sinks, plan.global_lens)
+        call = _prepare(plan.kernel, q, k, v, plan.page_table, plan.seq_lens, out, lse, plan.memory, options, plan.numbers)
+    words = call.words
+    words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
+    words[_K], words[_V] = k.data_ptr() or no_address(("q", q), k=k), v.data_ptr() or no_address(("q", q), v=v)
+    if lse is not None:
+        words[_LSE] = lse.data_ptr() or no_address(("q", q), lse=lse)
+    for at, address in shared:
+        words[at] = address
+    words[_WORKSPACE] = memory + call.keep
+    if layer is not None:
+        for at, name, tensor in zip(_LAYER, ("k_scale", "v_scale", "sinks"), (k_scale, v_scale, sinks)):
+            if tensor is not None:
+                words[at] = tensor.data_ptr() or no_address(("q", q), **{name: tensor})
+    call.run()
+    pool.give(key, call)
+
+
+def _bind(plan):
+    """(pool of calls of such plans, address of the plan, [(word, address)] of the tensors that its layers share)."""
+    tensors = plan.tensors
+    pool = _pool.part((plan.kernel, plan.numbers, plan.shape, *map(facts, tensors.values())))
+    there = [(at, name, tensor) for at, (name, tensor) in zip(_SHARED, tensors.items()) if tensor is not None]
+    shared = [(at, tensor.data_ptr() or no_address(("seq_lens", plan.seq_lens), **{name: tensor})) for at, name, tensor in there]
+    plan.bound = pool, plan.memory.data_ptr(), shared
+    return plan.bound
 
 
 def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):

@@ -10,6 +10,7 @@ from .library import library, target_of
 from .tensors import check, dtype_number, same_device, unit_rows
 
 V1, V2, TREE = "paged_attention_v1", "paged_attention_v2", "tree_attention"
+VERSIONS = {1: V1, 2: V2}
 #: Numbers of a call, in the order in which operators hand them on.
 NUMBERS = ("lse_base", "sm_scale", "logits_softcap", "window", "num_splits", "early_start", "even_lengths", "q_len",
            "num_ranks", "rank", "interleave")  # fmt: skip

@@ -69,6 +69,12 @@ class Pool:
         except IndexError:  # another thread took the last one
             return None
 
+    def part(self, key):
+        """A Pool of its own, of calls that have this key in common."""
+        if len(self._idle) >= _MOST_KEYS:
+            self._idle.clear()
+        return self._idle.setdefault(key, Pool())
+
     def give(self, key, call):
         """Back after a call that succeeded."""
         if call.home is None:

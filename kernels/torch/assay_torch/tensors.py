@@ -23,6 +23,12 @@ def no_tensor(**arguments):
     return InvalidArgument("an argument is no tensor")
 
 
+def only_tensors(**arguments):
+    """Refuses by name what is no tensor, but for None."""
+    if not all(value is None or isinstance(value, torch.Tensor) for value in arguments.values()):
+        raise no_tensor(**arguments)
+
+
 def dtype_number(name, dtype):
     """assay_dtype of a torch dtype."""
     word = str(dtype).removeprefix("torch.")

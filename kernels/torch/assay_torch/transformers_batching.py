@@ -12,8 +12,9 @@ import inspect
 
 import torch
 
-from .functions import paged_attention, plan, tree_attention
+from .functions import paged_attention
 from .plain import prefill
+from .plans import plan
 from .transformers_attention import MOST_TOKENS, supported
 
 NAME, TREES = "assay_flash_2", "assay_trees_flash_2"
@@ -135,18 +136,24 @@ def decode(q, k, v, out, requests, options):
 
 
 class Step:
-    """What all layers of a decode step share: lengths, the plan, and where new keys go."""
+    """What all layers of a decode step share: lengths, plans, and where new keys go."""
 
-    def __init__(self, table, cu_seq_lens_k, page_size, trees, shape):
-        self.table, self.trees = table, trees
-        self.lengths = cu_seq_lens_k.diff()
+    def __init__(self, table, cu_seq_lens_k, page_size, trees):
+        self.table, self.trees, self.page_size = table, trees, page_size
+        self.lengths, self.plans = cu_seq_lens_k.diff(), {}
         # Padding of a graph has no keys, and a table of -1: such a row writes once more what request 0 writes.
         rows = torch.arange(len(table), device=table.device)
         self.rows = torch.where(self.lengths > 0, rows, 0)
         last = self.lengths[self.rows].long() - 1
         blocks = table[self.rows].gather(1, (last // page_size)[:, None])[:, 0].long()
         self.slots = blocks * page_size + last % page_size
-        self.plan = plan(table, self.lengths, tree=trees, page_size=page_size, **shape)
+
+    def plan(self, **options):
+        """The plan of layers with these options: most models have one."""
+        kind = tuple(options.items())
+        if kind not in self.plans:
+            self.plans[kind] = plan(self.table, self.lengths, tree=self.trees, page_size=self.page_size, **options)
+        return self.plans[kind]
 
 
 def decode_in_blocks(module, cache, q, k, v, block_table, cu_seq_lens_k, options):
@@ -154,14 +161,13 @@ def decode_in_blocks(module, cache, q, k, v, block_table, cu_seq_lens_k, options
     k_pages, v_pages, group = pages_of(cache, module.layer_idx)
     step = getattr(cache, "_assay_step", None)
     if module.layer_idx == 0 or step is None:
-        shape = dict(num_qo_heads=q.shape[1], num_kv_heads=k.shape[1], head_dim=q.shape[2], dtype=q.dtype)
-        shape |= dict(window=options["window"], logits_softcap=options["logits_softcap"], sinks=options["sinks"] is not None)
         trees = module.config._attn_implementation.endswith(TREES)
-        step = cache._assay_step = Step(block_table[group], _ends(cu_seq_lens_k, 0), k_pages.shape[1], trees, shape)
+        step = cache._assay_step = Step(block_table[group], _ends(cu_seq_lens_k, 0), k_pages.shape[1], trees)
     for pages, new in ((k_pages, k), (v_pages, v)):
         pages.flatten(0, 1).index_copy_(0, step.slots, new[step.rows])
-    attend = tree_attention if step.trees else paged_attention
-    return attend(q.contiguous(), (k_pages, v_pages), step.table, step.lengths, plan=step.plan, **options)
+    sinks, shape = options["sinks"], dict(num_qo_heads=q.shape[1], num_kv_heads=k.shape[1], head_dim=q.shape[2], dtype=q.dtype)
+    shared = step.plan(**shape, **{**options, "sinks": sinks is not None})
+    return shared.run(q.contiguous(), (k_pages, v_pages), sinks=sinks)
 
 
 def pages_of(cache, layer):

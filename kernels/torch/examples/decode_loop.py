@@ -33,7 +33,7 @@ def main():
                                 dtype=torch.bfloat16)
         for layer, cache in enumerate(caches):
             q = new(BATCH, HEADS, DIM)
-            out = assay_torch.paged_attention(q, cache, page_table, seq_lens, plan=plan)
+            out = plan.run(q, cache)
             print(f"step {step} layer {layer}: {judged(out, q, cache, page_table, seq_lens)}")
 
 

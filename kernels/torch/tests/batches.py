@@ -2,7 +2,12 @@
 """Batches for tests: tensors of a call, and what a plain loop in fp64 makes of them."""
 import dataclasses
 
+import assay_torch
 import torch
+from assay_torch.caches import fp8_of, pool_of
+
+#: What Plan.run is given; all else is given to the plan.
+LAYER = ("out", "lse", "return_lse", "k_scale", "v_scale", "sinks")
 
 
 @dataclasses.dataclass
@@ -18,7 +23,7 @@ class Batch:
 
     @property
     def sizes(self):
-        """For plan(), plan_bytes() and choose()."""
+        """For plan_bytes() and choose()."""
         o = self.options
         q_len = o.get("max_q_len", self.q.shape[1] if self.q.dim() == 4 else 1)
         return dict(
@@ -26,6 +31,12 @@ class Batch:
             dtype=self.q.dtype, kv_dtype=self.k.dtype, max_q_len=q_len, ragged="query_start" in o, window=o.get("window", 0),
             logits_softcap=o.get("logits_softcap", 0.0), alibi_slopes="alibi_slopes" in o, sinks="sinks" in o,
         )  # fmt: skip
+
+    def plan(self, page_table=None, seq_lens=None, **more):
+        """A plan of such calls, for tables and lengths of others if given."""
+        given = {**self.sizes, **{name: x for name, x in self.options.items() if name not in LAYER}, **more}
+        tables = (x if y is None else y for x, y in ((self.page_table, page_table), (self.seq_lens, seq_lens)))
+        return assay_torch.plan(*tables, **{name: x for name, x in given.items() if x is not False and name != "ragged"})
 
     def call(self, function, **more):
         return function(self.q, (self.k, self.v), self.page_table, self.seq_lens, **{**self.options, **more})
@@ -50,6 +61,13 @@ def batch(
     moved = {name: x.to(device) if isinstance(x, torch.Tensor) else x for name, x in options.items()}
     on = [x.to(device) for x in (q, k, v, table, torch.tensor(lens, dtype=torch.int32))]
     return Batch(*on, moved)
+
+
+def by_plan(q, kv_cache, page_table, seq_lens, *, tree=False, kv_layout="NHD", kv_dtype=None, **options):
+    """paged_attention, or tree_attention, by a plan of its own."""
+    given = {name: x for name, x in options.items() if x is not None}
+    b = Batch(q, *pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1]), page_table, seq_lens, given)
+    return b.plan(tree=tree, kv_layout=kv_layout).run(q, kv_cache, **{name: x for name, x in given.items() if name in LAYER})
 
 
 def expected(b, sm_scale=None):

@@ -5,6 +5,7 @@ import dataclasses
 
 import assay
 import assay_torch
+from batches import LAYER
 from mirror import tensors
 
 # What the library declares of its own kernels: kernels/host/arithmetic.h, kernels/tree/tree_call.h.
@@ -49,18 +50,20 @@ def v2(case):
 
 def plan_of(t, tree):
     sizes = dict(num_qo_heads=t.q.shape[2], num_kv_heads=t.k_cache.shape[2], head_dim=t.q.shape[3], page_size=t.k_cache.shape[1])
-    options = dict(window=t.window, logits_softcap=t.logits_softcap, num_splits=t.num_splits, max_q_len=t.q_len)
-    given = dict(alibi_slopes=t.alibi_slopes is not None, sinks=t.sinks is not None)
+    options = {name: x for name, x in paged_arguments(t).items() if name not in LAYER}
     return assay_torch.plan(
-        t.page_table, t.seq_lens, tree=tree, dtype=t.q.dtype, kv_dtype=t.k_cache.dtype, **sizes, **options, **given
-    )
+        t.page_table, t.seq_lens, tree=tree, dtype=t.q.dtype, kv_dtype=t.k_cache.dtype, max_q_len=t.q_len, sinks=t.sinks is not None,
+        **sizes, **options,
+    )  # fmt: skip
+
+
+def run_planned(plan, t):
+    plan.run(t.q, (t.k_cache, t.v_cache), **{name: x for name, x in paged_arguments(t).items() if name in LAYER})
 
 
 def planned(case, tree):
-    run = assay_torch.tree_attention if tree else assay_torch.paged_attention
     with tensors(case) as t:
-        call = (t.q, (t.k_cache, t.v_cache), t.page_table, t.seq_lens)
-        refusals(lambda: run(*call, plan=plan_of(t, tree), **paged_arguments(t)))
+        refusals(lambda: run_planned(plan_of(t, tree), t))
 
 
 @assay.kernel(family="paged_v2", declaration=ATTENTION, **PROMISES)

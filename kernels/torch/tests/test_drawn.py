@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("hypothesis")
 import assay_torch
-from batches import batch, same_bits
+from batches import LAYER, batch, same_bits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -77,8 +77,9 @@ def caches(draw, b):
 
 def run(function, b, plan=None, **more):
     """(out, lse) of the plainest call."""
-    given_there = {**b.options, **more} if plan is None else {**b.options, **more, "plan": plan}
-    return function(b.q, (b.k, b.v), b.page_table, b.seq_lens, return_lse=True, **given_there)
+    if plan is not None:
+        return plan.run(b.q, (b.k, b.v), return_lse=True, **{name: x for name, x in b.options.items() if name in LAYER})
+    return b.call(function, return_lse=True, **more)
 
 
 def outputs(draw, b):
@@ -96,16 +97,19 @@ def written(b, pair):
     return pair if start is None else tuple(x[: start[-1]] for x in pair)
 
 
-def planned(draw, b, tree):
-    sizes = {name: value for name, value in b.sizes.items() if name != "kv_dtype" or value != b.q.dtype or draw(st.booleans())}
-    sizes |= {name: b.options[name] for name in ("num_splits",) if name in b.options}
-    plain = assay_torch.plan(b.page_table, b.seq_lens, tree=tree, **sizes)
+def planned(draw, b, tree, **more):
+    """One that is made in some way; `more` are options of the plan."""
+    if b.k.dtype == b.q.dtype and draw(st.booleans()):
+        more["kv_dtype"] = None
+    plain = b.plan(tree=tree, **more)
     table, lens = inside(draw, b.page_table, 4), inside(draw, b.seq_lens)
-    assert same_bits(assay_torch.plan(table, lens, tree=tree, **sizes), plain)
+    vectors = {name: inside(draw, b.options[name]) for name in ("query_start", "alibi_slopes") if name in b.options}
+    assert same_bits(b.plan(table, lens, tree=tree, **vectors, **more).memory, plain.memory)
     if draw(st.booleans()):
         return plain
-    room = assay_torch.plan_bytes(*table.shape, "cpu", tree=tree, **sizes) + draw(st.sampled_from([0, 256]))
-    return assay_torch.plan(table, lens, tree=tree, out=torch.zeros(room + 256, dtype=torch.uint8)[256:], **sizes)
+    splits = b.options.get("num_splits", 0)
+    room = assay_torch.plan_bytes(*table.shape, "cpu", tree=tree, num_splits=splits, **b.sizes) + draw(st.sampled_from([0, 256]))
+    return b.plan(table, lens, tree=tree, memory=torch.zeros(room + 256, dtype=torch.uint8)[256:], **vectors, **more)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -116,14 +120,17 @@ def test_a_call_has_the_same_bits_in_every_layout(name, b, data):
     draw = data.draw
     plan = None if name == "v1" or draw(st.booleans()) else planned(draw, b, name == "tree")
     want = written(b, run(function, b, plan, **fixed))
-    for _ in range(2):  # two calls of one shape at other strides, under one plan
+    plans = {}
+    for _ in range(2):  # two calls of one shape at other strides, under one plan where the layout is the same
         kv_cache, layout = caches(draw, b)
         options = {n: inside(draw, x) if isinstance(x, torch.Tensor) else x for n, x in b.options.items()}
         made = {"return_lse": True, **outputs(draw, b)}
-        got = function(
-            inside(draw, b.q), kv_cache, inside(draw, b.page_table, 4), inside(draw, b.seq_lens), **options, **layout, **made, **fixed,
-            **({} if plan is None else {"plan": plan}),
-        )  # fmt: skip
+        if plan is None:
+            got = function(inside(draw, b.q), kv_cache, inside(draw, b.page_table, 4), inside(draw, b.seq_lens), **options, **layout, **made, **fixed)
+        else:
+            order = layout.get("kv_layout", "NHD")
+            plans[order] = plans.get(order) or planned(draw, b, name == "tree", kv_layout=order)
+            got = plans[order].run(inside(draw, b.q), kv_cache, **made, **{n: x for n, x in options.items() if n in LAYER})
         assert all(map(same_bits, written(b, got), want))
         assert all(got[i] is made[n] for i, n in enumerate(("out", "lse")) if n in made)
 
@@ -209,13 +216,13 @@ def _callable():
     paged = dict(q=b.q, page_table=b.page_table, seq_lens=b.seq_lens)
     return {
         "paged_attention": dict(kv_cache=(b.k, b.v), **paged), "tree_attention": dict(kv_cache=(b.k, b.v), **paged), "merge_state": pair,
-        "merge_states": dict(o_in=o, lse_in=lse), "plan": dict(page_table=b.page_table, seq_lens=b.seq_lens, **b.sizes),
+        "merge_states": dict(o_in=o, lse_in=lse), "plan": dict(page_table=b.page_table, seq_lens=b.seq_lens, num_qo_heads=8, num_kv_heads=2, head_dim=64, page_size=16, dtype=b.q.dtype),
         "cascade_attention": dict(q=b.q, levels=[((b.k, b.v), b.page_table, b.seq_lens, torch.arange(5, dtype=torch.int32))]),
     }  # fmt: skip
 
 
 CALLABLE = _callable()
-TENSORS = ("q", "page_table", "seq_lens", "o_a", "lse_a", "o_b", "lse_b", "o_in", "lse_in", "plan", "out", "lse", "query_start", "k_scale", "v_scale",
+TENSORS = ("q", "page_table", "seq_lens", "o_a", "lse_a", "o_b", "lse_b", "o_in", "lse_in", "memory", "out", "lse", "query_start", "k_scale", "v_scale",
            "alibi_slopes", "sinks", "indptr", "global_lens", "kv_cache")  # fmt: skip
 NUMBERS = ("version", "max_q_len", "window", "num_splits", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "max_states", "sm_scale", "logits_softcap")
 WORDS = ("kv_layout", "kv_dtype", "lse_base", "shard", "levels")
@@ -229,22 +236,21 @@ NOTHING = {
 ALSO = {
     "max_q_len": ["q_len"], "shard": ["num_ranks", "rank", "interleave", "global_lens"], "max_states": ["num_states"], "kv_cache": ["k ", "v "],
     "q": ["out", "levels[0].k"], "o_a": ["lse_a"], "o_in": ["lse_in"], "lse_in": ["o_in"], "page_table": ["seq_lens"], "seq_lens": ["page_table"],
-    "num_kv_heads": ["num_qo_heads"], "kv_dtype": ["k is"], "out": ["plan"], "num_qo_heads": ["num_kv_heads"],
+    "num_kv_heads": ["num_qo_heads"], "kv_dtype": ["k is"], "memory": ["plan"], "num_qo_heads": ["num_kv_heads"],
 }  # fmt: skip
-#: Of plan, whether the calls give them.
-PROMISES = [("plan", "alibi_slopes"), ("plan", "sinks")]
 
 
 @pytest.mark.parametrize(
     "function, name, value",
     [(f, name, value) for f in CALLABLE for names, values in NOTHING.items() for name in names for value in values
-     if name in inspect.signature(getattr(assay_torch, f)).parameters and (f, name) not in PROMISES],
+     if name in inspect.signature(getattr(assay_torch, f)).parameters],
 )  # fmt: skip
 def test_nothing_in_the_place_of_an_argument(function, name, value):
     """It is refused by an AssayError that says the argument's name, or the call has outputs of its shape."""
-    arguments = CALLABLE[function]
+    arguments, b = CALLABLE[function], batch("cpu")
     try:
         made = getattr(assay_torch, function)(**{**arguments, name: value})
+        made = made.run(b.q, (b.k, b.v)) if function == "plan" else made
     except assay_torch.AssayError as error:
         assert any(word in str(error) for word in (name, *ALSO.get(name, ()))), error
     else:
@@ -260,5 +266,5 @@ def test_a_plan_of_trees_reads_the_table_at_its_strides():
     wide[:, :columns] = b.page_table
     apart = b.page_table.clone()
     apart[:, 0] = torch.arange(8)
-    plans = [assay_torch.plan(table, b.seq_lens, tree=True, **b.sizes) for table in (b.page_table, wide[:, :columns], apart)]
+    plans = [b.plan(table, tree=True).memory for table in (b.page_table, wide[:, :columns], apart)]
     assert same_bits(plans[0], plans[1]) and not same_bits(plans[0], plans[2])

@@ -38,8 +38,6 @@ WRONG = {
     "sinks is a float, expected a tensor": lambda b: dict(sinks=1.0),
     "sm_scale is '1', expected a number": lambda b: dict(sm_scale="1"),
     "version is 3, expected 1 or 2": lambda b: dict(version=3),
-    "plan is given, version 1 has none": lambda b: dict(version=1, plan=torch.zeros(9, dtype=torch.uint8)),
-    "plan has 100 bytes, this call needs": lambda b: dict(plan=torch.zeros(100, dtype=torch.uint8)),
     "kv_layout is 'NDH'": lambda b: dict(kv_layout="NDH"),
     "kv_dtype is 'e3m4'": lambda b: dict(kv_dtype="e3m4"),
     "lse_base is 'e'": lambda b: dict(lse_base="e"),
@@ -89,7 +87,7 @@ def test_sizes_say_what_a_call_would():
 def test_a_plan_that_is_too_small():
     b = batch("cpu")
     with pytest.raises(assay_torch.WorkspaceTooSmall, match="plan has 64 bytes, calls of this shape need"):
-        assay_torch.plan(b.page_table, b.seq_lens, out=torch.zeros(64, dtype=torch.uint8), **b.sizes)
+        b.plan(memory=torch.zeros(64, dtype=torch.uint8))
 
 
 def test_merges_and_cascades():

@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
 import assay_torch
-from assay_torch import cascade, exchange, library, merge, paged, planning
-from batches import batch, zeroed
+from assay_torch import cascade, exchange, library, merge, operators, paged, planning
+from batches import batch, by_plan, zeroed
 
 FP8 = torch.float8_e4m3fn
 #: Fields that say how much scratch there is, and where.
@@ -18,6 +18,7 @@ SCRATCH = {"workspace", "workspace_bytes", "plan", "plan_bytes"}
 def forget():
     for module in (cascade, exchange, merge, paged, planning):
         module._pool._idle.clear()
+    operators._bytes.cache_clear()
 
 
 def fields(struct, of=""):
@@ -76,20 +77,18 @@ OPTIONS = [
 ]  # fmt: skip
 FUNCTIONS = {
     "v1": (assay_torch.paged_attention, dict(version=1), None), "v2": (assay_torch.paged_attention, {}, None),
-    "planned": (assay_torch.paged_attention, {}, False), "tree": (assay_torch.tree_attention, {}, None), "planned tree": (assay_torch.tree_attention, {}, True),
+    "planned": (by_plan, dict(tree=False), False), "tree": (assay_torch.tree_attention, {}, None), "planned tree": (by_plan, dict(tree=True), True),
 }
 
 
 def sized(b, options):
-    """Arguments of plan() for such calls."""
+    """Arguments of plan_bytes() and choose() for such calls."""
     made = {**b.sizes, **{name: options[name] for name in ("window", "logits_softcap", "num_splits", "shard") if name in options}}
     return made | dict(max_q_len=options.get("max_q_len", 1), ragged="query_start" in options, **{name: name in options for name in ("alibi_slopes", "sinks")})
 
 
 def attend(name, b=BATCH, **options):
-    function, fixed, tree = FUNCTIONS[name]
-    if tree is not None and "plan" not in options:
-        options["plan"] = assay_torch.plan(b.page_table, b.seq_lens, tree=tree, **sized(b, options))
+    function, fixed, _ = FUNCTIONS[name]
     given = {**dict(q=b.q, kv_cache=(b.k, b.v), page_table=b.page_table, seq_lens=b.seq_lens, out=torch.empty_like(b.q)), **fixed, **options}
     return function(**given)
 
@@ -98,7 +97,7 @@ def attend(name, b=BATCH, **options):
 @pytest.mark.parametrize("options, changes", OPTIONS, ids=lambda x: "-".join(x))
 def test_an_option_changes_its_own_field(seen, name, options, changes):
     """Beside the addresses of its tensors. Sizes, planner and chooser are told the same."""
-    if "tree" in name and "even_lengths" in options:
+    if ("tree" in name or "planned" in name) and "even_lengths" in options:
         return
     attend(name)
     base = last(seen)
@@ -191,22 +190,22 @@ def _paged(name):
     made = dict(q=b.q, k=b.k, v=b.v, page_table=b.page_table, seq_lens=b.seq_lens, out=torch.empty_like(b.q), lse=torch.empty(3, 6), **VECTORS, **SHARD)
     made["query_start"] = RAGGED["query_start"]
     if tree is not None:
-        made["plan"] = assay_torch.plan(b.page_table, b.seq_lens, tree=tree, **sized(b, {**VECTORS, **RAGGED, "shard": (1, 3)}))
+        made["memory"] = torch.zeros(assay_torch.plan_bytes(*b.page_table.shape, "cpu", tree=tree, **sized(b, {**VECTORS, **RAGGED, "shard": (1, 3)})), dtype=torch.uint8)
     call = lambda k, v, **given: attend(name, kv_cache=(k, v), **{"shard": (1, 3), "max_q_len": 2, **given})  # noqa: E731
-    more = [options for options, _ in OPTIONS if "query_start" not in options and ("tree" not in name or "even_lengths" not in options)]
+    more = [options for options, _ in OPTIONS if "query_start" not in options and (name in ("v1", "v2") or "even_lengths" not in options)]
     more += [{name: None} for name in ("lse", "query_start", *VECTORS)] + [dict(lse=torch.empty(6, 3).t()), dict(v_scale=torch.ones(1)), dict(version=2 - (name == "v2"))]
     if tree is not None:
-        more += [dict(plan=x) for x in (torch.cat([made["plan"]] * 2), made["plan"][:-256], made["plan"][:16], None)]
-    return call, made, more if "tree" not in name else [x for x in more if "version" not in x]
+        more += [dict(memory=x) for x in (torch.cat([made["memory"]] * 2), made["memory"][:-256], made["memory"][:16])]
+    return call, made, more if name in ("v1", "v2") else [x for x in more if "version" not in x]
 
 
 def _plan(tree):
-    b, sizes = BATCH, sized(BATCH, {})
+    b, sizes = BATCH, dict(num_qo_heads=6, num_kv_heads=2, head_dim=64, page_size=16, dtype=torch.float16, kv_dtype=FP8)
     room = torch.empty(1 << 20, dtype=torch.uint8)
-    others = dict(num_qo_heads=8, num_kv_heads=1, head_dim=128, page_size=8, dtype=torch.bfloat16, kv_dtype=torch.float8_e5m2, max_q_len=4, ragged=True, window=3,
-                  logits_softcap=1.5, alibi_slopes=True, sinks=True, num_splits=2, shard=(0, 3, 2), tree=not tree)  # fmt: skip
-    more = [{name: value} for name, value in others.items()] + [dict(shard=(0, 3, 4)), dict(shard=(0, 2, 2)), dict(out=room[: 1 << 18]), dict(out=room[:64])]
-    return lambda **given: assay_torch.plan(**{**sizes, "tree": tree, **given}), dict(page_table=b.page_table, seq_lens=b.seq_lens, out=room), more
+    others = dict(num_qo_heads=8, num_kv_heads=1, head_dim=128, page_size=8, dtype=torch.bfloat16, kv_dtype=torch.float8_e5m2, max_q_len=4, query_start=RAGGED["query_start"], window=3,
+                  logits_softcap=1.5, alibi_slopes=VECTORS["alibi_slopes"], sinks=True, num_splits=2, shard=(0, 3, 2), tree=not tree)  # fmt: skip
+    more = [{name: value} for name, value in others.items()] + [dict(shard=(0, 3, 4)), dict(shard=(0, 2, 2)), dict(memory=room[: 1 << 18]), dict(memory=room[:64])]
+    return lambda **given: assay_torch.plan(**{**sizes, "tree": tree, **given}), dict(page_table=b.page_table, seq_lens=b.seq_lens, memory=room), more
 
 
 def _cascade():
@@ -267,7 +266,7 @@ def test_a_shape_that_was_seen_changes_nothing(seen, name):
     """Any two calls that differ in one thing, in turn: the library sees of each what it sees of it
     alone, the second time in the struct of the first."""
     call, made, more = CALLS[name]()
-    variants, alone = [({}, None), *((change, None) for change in more), *wrong_and_right(made, **({"out": "plan"} if name in ("plan", "plan of trees") else {}))], []
+    variants, alone = [({}, None), *((change, None) for change in more), *wrong_and_right(made, memory="plan")], []
     for change, words in variants:
         forget()
         alone.append(outcome(seen, lambda: call(**{**made, **change})))  # noqa: B023

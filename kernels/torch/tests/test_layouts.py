@@ -104,13 +104,12 @@ def test_a_plan_serves_other_lengths(device):
     for tree in (False, True):
         function = assay_torch.tree_attention if tree else assay_torch.paged_attention
         shape = (4, b.page_table.shape[1])
-        plan = torch.zeros(assay_torch.plan_bytes(*shape, device, tree=tree, **b.sizes), dtype=torch.uint8, device=device)
+        plan = b.plan(torch.zeros(shape, dtype=torch.int32, device=device), tree=tree)
         for x in (b, later, b):
             table = torch.zeros(shape, dtype=torch.int32, device=device)
             table[:, : x.page_table.shape[1]] = x.page_table[:, : shape[1]]
-            made = assay_torch.plan(table, x.seq_lens, tree=tree, out=plan, **x.sizes)
-            assert made is plan
-            got = function(x.q, (x.k, x.v), table, x.seq_lens, plan=plan)
+            plan.update(table, x.seq_lens)
+            got = plan.run(x.q, (x.k, x.v))
             fresh = function(x.q, (x.k, x.v), table, x.seq_lens)
             assert same_bits(got, fresh)
 

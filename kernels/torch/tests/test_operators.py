@@ -28,7 +28,7 @@ def operator_calls(device):
     b = batch(device)
     cache = (b.q, b.k, b.v, b.page_table, b.seq_lens)
     out, lse = torch.zeros_like(b.q), torch.zeros(b.q.shape[:2], device=device)
-    plan = assay_torch.plan(b.page_table, b.seq_lens, **b.sizes)
+    plan = b.plan().memory
     shape = (False, b.q.dtype, b.q.dtype, 8, 2, 64, 16, 1, False, False, False, 0.0, 0, 0, 0, 0)
     indptr = torch.arange(5, dtype=torch.int32, device=device)
     no_options = (None,) * 6
@@ -60,8 +60,7 @@ def test_opcheck(device, name):
 
 def model(q, k, v, table, lens):
     sizes = dict(num_qo_heads=q.shape[1], num_kv_heads=k.shape[2], head_dim=q.shape[2], page_size=k.shape[1], dtype=q.dtype)
-    planned = assay_torch.plan(table, lens, **sizes)
-    o, lse = assay_torch.paged_attention(q * 1, (k, v), table, lens, plan=planned, return_lse=True)
+    o, lse = assay_torch.plan(table, lens, **sizes).run(q * 1, (k, v), return_lse=True)
     tree, tree_lse = assay_torch.tree_attention(q, torch.stack([k, v], 1), table, lens, return_lse=True)
     merged, merged_lse = assay_torch.merge_state(o, lse, tree, tree_lse)
     each = torch.arange(q.shape[0] + 1, dtype=torch.int32, device=q.device)
@@ -157,12 +156,11 @@ def test_graphs_replay_with_other_lengths(device):
     table, lens, q = torch.zeros(4, columns, dtype=torch.int32, device=device), b.seq_lens.clone(), b.q.clone()
     k, v = torch.zeros(64, *b.k.shape[1:], dtype=b.k.dtype, device=device), torch.zeros(64, *b.k.shape[1:], dtype=b.k.dtype, device=device)
     for tree in (False, True):
-        plan = torch.zeros(assay_torch.plan_bytes(4, columns, device, tree=tree, **b.sizes), dtype=torch.uint8, device=device)
-        function = assay_torch.tree_attention if tree else assay_torch.paged_attention
+        plan = b.plan(table, lens, tree=tree)
 
         def step():
-            assay_torch.plan(table, lens, tree=tree, out=plan, **b.sizes)
-            return function(q, (k, v), table, lens, plan=plan, return_lse=True)
+            plan.update()
+            return plan.run(q, (k, v), return_lse=True)
 
         def fill(x):
             table[:, : x.page_table.shape[1]], k[: len(x.k)], v[: len(x.v)] = x.page_table, x.k, x.v

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
 import assay_torch
-from batches import batch, same_bits, zeroed
+from batches import batch, by_plan, same_bits, zeroed
 
 ROWS, HEADS, DIM = 5, 6, 64
 
@@ -131,9 +131,7 @@ def test_shards_merge_into_the_whole(device, kernel, ranks, interleave):
         cache, table, lens = shard_of(b, rank, ranks, interleave)
         more = dict(b.options, global_lens=b.seq_lens, shard=shard) if shard else dict(b.options)
         if kernel in ("planned", "tree"):
-            more["plan"] = assay_torch.plan(table, lens, shard=shard, tree=kernel == "tree", **b.sizes)
-        if kernel == "tree":
-            return assay_torch.tree_attention(b.q, cache, table, lens, return_lse=True, **more)
+            return by_plan(b.q, cache, table, lens, return_lse=True, tree=kernel == "tree", **more)
         return assay_torch.paged_attention(b.q, cache, table, lens, version=1 if kernel == "v1" else 2, return_lse=True, **more)
 
     def joined(shards):

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 import assay_abi
 import assay_torch
-from batches import batch, expected, same_bits
+from batches import batch, by_plan, expected, same_bits
 
 DTYPES = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float8_e4m3fn: 3, torch.float8_e5m2: 4}
 
@@ -94,8 +94,7 @@ def test_paged(device, kernel, name):
         return
     planned, planned_lse = torch.full_like(b.q, 7), torch.full_like(lse, 7)
     Calls(device).paged(kernel, b, planned, planned_lse, base=1, planned=True)
-    plan = assay_torch.plan(b.page_table, b.seq_lens, tree=kernel == "tree_attention", num_splits=b.options.get("num_splits", 0), **b.sizes)
-    got, got_lse = b.call(function, lse_base="base2", return_lse=True, plan=plan)
+    got, got_lse = b.call(by_plan, tree=kernel == "tree_attention", lse_base="base2", return_lse=True)
     assert same_bits(got, planned) and same_bits(got_lse, planned_lse)
 
 

@@ -104,19 +104,21 @@ def test_a_step_in_blocks_writes_and_attends(data):
     pages = [tuple(torch.randn(sum(counts) + 1, size, kv_heads, DIM, generator=g).half() for _ in "kv") for _ in range(2)]
     before = [tuple(x.clone() for x in layer) for layer in pages]
     cache = draw(st.sampled_from([Cache519, Cache517]))(pages, of_group)
-    options = draw(options_of(kv_heads * group, g))
+    first = draw(options_of(kv_heads * group, g))
+    of_layers = [first, {**first, "window": draw(st.sampled_from([first["window"], 9]))}]
     name = draw(st.sampled_from([transformers_batching.NAME, transformers_batching.TREES]))
     for step in range(2):
         seen = [n + step for n in lengths]
         ends = torch.tensor([0, *seen, *[0] * padding]).cumsum(0, dtype=torch.int32)
         for layer in range(2):
+            options = of_layers[layer]
             module = types.SimpleNamespace(layer_idx=layer, config=types.SimpleNamespace(_attn_implementation=name))
             q, k, v = (torch.randn(len(lengths) + padding, h, DIM, generator=g).half() for h in (kv_heads * group, kv_heads, kv_heads))
             with pytest.MonkeyPatch.context() as patch:
                 planned, own = [], transformers_batching.plan
                 patch.setattr(transformers_batching, "plan", lambda *given, **more: planned.append(more) or own(*given, **more))  # noqa: B023
                 out = transformers_batching.decode_in_blocks(module, cache, q, k, v, table, ends, options)
-            assert [(p["window"], p["logits_softcap"], p["sinks"]) for p in planned] == [(options["window"], options["logits_softcap"], options["sinks"] is not None)] * (layer == 0)
+            assert [(p["window"], p["logits_softcap"], p["sinks"]) for p in planned] == [(options["window"], options["logits_softcap"], options["sinks"] is not None)] * (layer == 0 or options != first)
             held = []
             for was, now, new in zip(before[layer], pages[layer], (k, v)):
                 for r, n in enumerate(seen):

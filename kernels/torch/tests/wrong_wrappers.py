@@ -3,7 +3,7 @@
 import assay
 import assay_torch
 from assay_torch import paged
-from judged_kernels import ATTENTION, MERGE, PROMISES, V1, base, merge_operator, paged_arguments, plan_of, refusals, run_paged
+from judged_kernels import ATTENTION, MERGE, PROMISES, V1, base, merge_operator, plan_of, refusals, run_paged, run_planned
 from mirror import tensors
 
 
@@ -45,8 +45,13 @@ def plan_of_another_step(case):
     with tensors(case) as t:
         then = (t.seq_lens - 1).clamp(min=0)
         earlier = type(t)(**{**vars(t), "seq_lens": then})
-        call = (t.q, (t.k_cache, t.v_cache), t.page_table, t.seq_lens)
-        refusals(lambda: assay_torch.paged_attention(*call, plan=plan_of(earlier, tree=False), **paged_arguments(t)))
+        refusals(lambda: run_planned(of_another_step(plan_of(earlier, tree=False), t), t))
+
+
+def of_another_step(plan, t):
+    """Its calls have the lengths of this one."""
+    plan.seq_lens = t.seq_lens
+    return plan
 
 
 @assay.kernel(family="merge_states", declaration=MERGE, **PROMISES)
