@@ -12,6 +12,7 @@
 
 #include "properties/case/classify.h"
 #include "properties/cli/plugins/declaration_file.h"
+#include "properties/tools/report/document.h"
 
 namespace assay {
 namespace {
@@ -159,7 +160,7 @@ nlohmann::json run_json(const PropertyRun &r) {
 /// What the run does not show of a kernel that some property concerns.
 std::vector<std::string> kernel_gaps(const RunSummary &summary, const assay_kernel *kernel) {
   std::vector<std::string> out;
-  if (summary.idle(kernel)) out.push_back("no property decided a case");
+  if (summary.idle(kernel)) out.push_back(report::kNothingDecided);
   if (summary.declared_away(kernel))
     out.push_back("more than 1 % of its outputs have no claim, for the errors that it declares");
   for (const PropertyRun &r : summary.runs)

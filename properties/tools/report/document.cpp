@@ -2,6 +2,8 @@
 #include "properties/tools/report/document.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -41,6 +43,26 @@ std::string gap_text(const json &run) {
     return "fewer than two cases of class " +
            joined(run.at("missing").get<std::vector<std::string>>());
   return "";
+}
+
+/// That this run decided no case is all that the gap says.
+bool only_refused(const json &document, const Gap &gap) {
+  for (const json &run : document.at("runs"))
+    if (text_of(run, "kernel") == gap.kernel && text_of(run, "property") == gap.property)
+      return run.at("hollow").get<bool>() && text_of(run, "error").empty() && !gap.undecided;
+  return false;
+}
+
+/// Why most properties had no case of a kernel.
+std::string refusals(const json &document, const std::string &kernel) {
+  std::map<std::string, int> count;
+  for (const json &run : document.at("runs"))
+    if (text_of(run, "kernel") == kernel && !text_of(run, "last_discard").empty())
+      ++count[text_of(run, "last_discard")];
+  const auto most = std::max_element(
+      count.begin(), count.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
+  if (most == count.end()) return "";
+  return fmt::format("; the last call of {} of them: {}", most->second, most->first);
 }
 
 std::string unstarted_text(const json &document, const std::string &kernel) {
@@ -161,6 +183,19 @@ std::vector<Gap> gaps(const json &document) {
                      .text = text_of(r, "file") + ": undecided",
                      .undecided = true,
                      .kept = true});
+  return out;
+}
+
+std::vector<Gap> gaps_in_short(const json &document) {
+  std::vector<Gap> out;
+  std::set<std::string> idle;
+  for (const json &kernel : document.at("kernels"))
+    if (listed(kernel.at("gaps"), kNothingDecided)) idle.insert(text_of(kernel, "name"));
+  for (Gap &gap : gaps(document)) {
+    if (idle.count(gap.kernel) > 0 && only_refused(document, gap)) continue;
+    if (gap.text == kNothingDecided) gap.text += refusals(document, gap.kernel);
+    out.push_back(std::move(gap));
+  }
   return out;
 }
 

@@ -40,6 +40,11 @@ struct Gap {
   bool kept = false;                  ///< one of them is a kept finding
 };
 std::vector<Gap> gaps(const json &document);
+/// What a kernel's gap says of which no property decided a case.
+inline constexpr const char *kNothingDecided = "no property decided a case";
+/// The same for people: a kernel of which nothing was decided has one line, with the words of its
+/// refusals.
+std::vector<Gap> gaps_in_short(const json &document);
 
 /// What one property has seen of one class of cases.
 enum class Cell {

@@ -88,7 +88,7 @@ std::string kernels(const json &document) {
 std::string gap_list(const json &document) {
   std::string out;
   size_t shown = 0;
-  const auto all = gaps(document);
+  const auto all = gaps_in_short(document);
   for (const Gap &gap : all) {
     if (shown++ == kMaxGaps) break;
     const std::string of = gap.property.empty() ? "" : " " + code_span(gap.property);

@@ -203,7 +203,7 @@ private:
   /// What the run does not prove; kept cases have been named when they were replayed.
   std::string gap_lines() const {
     std::string out;
-    for (const Gap &gap : gaps(document_))
+    for (const Gap &gap : gaps_in_short(document_))
       if (!gap.kept)
         out += fmt::format("{} {}{}{}: {}\n", red(gap.undecided ? "UNDECIDED" : "INCOMPLETE"),
                            gap.kernel, gap.property.empty() ? "" : " ", gap.property, gap.text);

@@ -244,6 +244,29 @@ TEST(Report, EveryRenderingSaysTheSameOfOneState) {
   EXPECT_NE(terminal(d, {}).find("\nINTERRUPTED: 0 of 3 properties not run"), std::string::npos);
 }
 
+// A kernel that refused every call is one line, with its own words; a harness that failed is more.
+TEST(Report, AKernelThatTakesNothingIsOneLine) {
+  json d = document();
+  d["exit"] = 4;
+  d["runs"] = json::array();
+  for (const char *name : {"constant_v", "v_affine", "key_duplication"})
+    d["runs"].push_back(
+        run(name, {{"hollow", true}, {"discarded", 300}, {"last_discard", "40 heads only"}}));
+  d["runs"][1]["last_discard"] = "one head";
+  d["runs"].push_back(run("run_to_run", {{"hollow", true}, {"error", "out of words"}}));
+  d["kernels"][0]["gaps"] = {kNothingDecided};
+  for (const std::string &text : {terminal(d, {}), markdown(d)}) {
+    EXPECT_NE(text.find("no property decided a case; the last call of 2 of them: 40 heads only"),
+              text.npos)
+        << text;
+    EXPECT_NE(text.find("out of words"), text.npos) << text;
+    EXPECT_EQ(text.find("300 discarded"), text.npos) << text;
+  }
+  EXPECT_NE(junit(d).find("300 discarded"), std::string::npos);
+  d["kernels"][0]["gaps"] = json::array();
+  EXPECT_NE(terminal(d, {}).find("300 discarded"), std::string::npos);
+}
+
 TEST(Report, CoverageIsCoveredOutsideOrMissing) {
   const Coverage c = coverage(document(), "k<1>");
   ASSERT_EQ(c.rows.size(), 3u);
