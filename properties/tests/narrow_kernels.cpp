@@ -65,7 +65,7 @@ assay_status key_order(const void *params, assay_key_tile *tiles, int64_t capaci
   for (int b = 0; b < p.batch; first[++b] = count)
     for (int begin = 0; begin < p.kv.seq_lens[b]; begin += step, ++count)
       if (count < capacity)
-        tiles[count] = {.begin = begin, .end = std::min(begin + step, p.kv.seq_lens[b])};
+        tiles[count] = {0, 0, 0, begin, std::min(begin + step, p.kv.seq_lens[b]), 0};
   return ASSAY_OK;
 }
 
