@@ -84,6 +84,12 @@ TEST(ForkedKernels, EndAndAreStartedAgain) {
   });
   EXPECT_EQ(first.status, ASSAY_OK);
   EXPECT_EQ(second.status, ASSAY_OK);
+  expected = 2; // no kernel sees what the harness has made since
+  const auto [unaware, still] =
+      run([](const void *) -> assay_status { return expected == 1 ? ASSAY_OK : ASSAY_INTERNAL; });
+  expected = 1;
+  EXPECT_EQ(unaware.status, ASSAY_OK);
+  EXPECT_EQ(still.status, ASSAY_OK);
   const auto [aborted, again] = run([](const void *) -> assay_status { abort(); });
   for (const RunResult &result : {aborted, again}) {
     ASSERT_EQ(result.hazards.size(), 1u);
