@@ -32,9 +32,10 @@ TEST_P(Narrow, KernelPasses) {
   EXPECT_GT(report["outputs"], 1000);
   EXPECT_GT(report["median_budget"], 0.0);
 }
-INSTANTIATE_TEST_SUITE_P(, Narrow, testing::Range(0, narrow::plugin().num_kernels), [](const auto &info) {
-  return std::string(narrow::plugin().kernels[info.param].name);
-});
+INSTANTIATE_TEST_SUITE_P(, Narrow, testing::Range(0, narrow::plugin().num_kernels),
+                         [](const auto &info) {
+                           return std::string(narrow::plugin().kernels[info.param].name);
+                         });
 
 /// Findings of within_budget at a quarter of its default number of cases, in what the kernel takes.
 int findings(const assay_kernel &kernel) {
