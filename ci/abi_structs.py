@@ -5,7 +5,7 @@
 Usage: abi_structs.py, after each change of a header. ci/tests/abi_structs_test.py says where that was forgotten.
 
 A struct assay_paged_params is PagedParams, and assay_judge_report is Report. Pointers are addresses, but for those to
-structs. An enumeration assay_lse_base is LSE_BASE = {"natural": 0, ...}, without what its names have in common; those of an
+structs. An enumeration assay_lse_base is LSE_BASE = {"e": 0, ...}, without what its names have in common; those of an
 enumeration that has no name, and numbers by #define, stand for themselves without ASSAY_."""
 import itertools
 import os
@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADERS = ROOT / "kernels/abi"
 #: File: headers, each behind those that it includes, and which structs of them.
 FILES = {
-    "kernels/torch/assay_torch/_abi.py": (("assay.h",), r"assay_\w+"),
+    "kernels/torch/assay_torch/_abi.py": (("assay.h", "plugin.h"), r"assay_(?:paged|cascade|merge|exchange)_\w+"),
     "properties/python/assay/_abi.py": (("assay.h", "plugin.h", "assay_judge.h"), r"assay_(?:array|arithmetic|judge_\w+)"),
 }
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
@@ -80,7 +80,7 @@ def python_of(headers, wanted):
     text = text_of(headers)
     enumerations = {name: of for of, name in re.findall(r"typedef (\w+) (\w+);", text)}
     out = [f"{name} = {number}" for name, number in re.findall(r"#define ASSAY_(\w+) (\d+)", text)]
-    out += [enumeration(*found) for found in re.findall(r"(?:typedef int32_t (\w+);\s*)?enum \{(.*?)\};", text, re.S)]
+    out += [enumeration(*found) for found in re.findall(r"(?:typedef u?int32_t (\w+);\s*)?enum \{(.*?)\};", text, re.S)]
     structs = bodies(text, wanted)
     out += [struct(name, body, dict(structs), enumerations) for name, body in structs]
     body = "\n".join(out) + "\n"

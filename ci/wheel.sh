@@ -96,7 +96,7 @@ fi
 "$work/venv/bin/mypy" --strict typed_user.py
 "$work/venv/bin/python" -B -m mypy.stubtest --concise assay.judging
 # The comparison proves itself: an argument of another name is refused.
-sed -i 's/ softcap: float/ soft_cap: float/' "$work"/venv/lib/python3*/site-packages/assay/judging.pyi
+sed -i 's/ logits_soft_cap: float/ soft_cap: float/' "$work"/venv/lib/python3*/site-packages/assay/judging.pyi
 if "$work/venv/bin/python" -B -m mypy.stubtest --concise assay.judging >/dev/null 2>&1; then
   echo "wheel: mypy.stubtest passed a wrong stub" >&2
   exit 1

@@ -24,7 +24,7 @@ A mistake that is a text of the kernels is a file of `key = value` lines, NAME.m
   verdict  of a change: pass or block
   seen_by  optional: the fuzz targets whose seeds must see it, comma separated
   needs    optional, when plain attention on N(0,1) data in few splits does not show the mistake:
-           `features`, `early_start`, `even_lengths`, `distant_splits` (LSEs more than 127 apart),
+           `features`, `enable_pdl`, `even_lengths`, `distant_splits` (LSEs more than 127 apart),
            `eight_warps` (a block of them), `many_splits` (more than a block has warps),
            `balanced_plan` (no fixed splits), `empty_requests` (of length 0), `second_call` (with a plan),
            `many_requests`,

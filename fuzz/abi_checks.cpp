@@ -81,10 +81,10 @@ void set_common(Params &p) {
   set_shape(p);
   p.sm_scale = 0.125f;
   p.q = somewhere<void>(5);
-  p.o = somewhere<void>(6);
+  p.out = somewhere<void>(6);
   p.lse = somewhere<float>(7);
-  p.q_stride_batch = p.o_stride_batch = 512;
-  p.q_stride_head = p.o_stride_head = 64;
+  p.q_stride_batch = p.out_stride_batch = 512;
+  p.q_stride_head = p.out_stride_head = 64;
   p.lse_stride_head = 1;
   p.workspace = somewhere<void>(8);
   p.workspace_bytes = uint64_t{1} << 40;
@@ -93,10 +93,11 @@ void set_common(Params &p) {
 
 assay_paged_params right_paged() {
   assay_paged_params p{};
+  p.window_left = -1;
   set_common(p);
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.q_len = 1;
-  p.q_stride_token = p.o_stride_token = 512;
+  p.q_stride_token = p.out_stride_token = 512;
   p.lse_stride_token = 8;
   p.kv = right_kv(p.batch);
   return p;
@@ -105,6 +106,7 @@ assay_paged_params right_paged() {
 /// What a planner needs, and no more.
 assay_paged_params right_plan() {
   assay_paged_params p{};
+  p.window_left = -1;
   set_shape(p);
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.q_len = 1;
@@ -133,10 +135,10 @@ void set_merge(Params &p) {
   p.num_rows = 3;
   p.num_heads = 2;
   p.head_dim = 64;
-  p.o = somewhere<void>(5);
+  p.out = somewhere<void>(5);
   p.lse = somewhere<float>(6);
-  p.o_stride_row = 128;
-  p.o_stride_head = 64;
+  p.out_stride_row = 128;
+  p.out_stride_head = 64;
   p.lse_stride_row = 2;
   p.lse_stride_head = 1;
 }

@@ -123,7 +123,7 @@ std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   const assay_dtype dtype = in.integer(0, 1) ? ASSAY_FP16 : ASSAY_BF16;
   const int d = 16 << in.integer(0, 2), n = in.integer(1, 96);
   const float sm_scale = scale_of(in.integer(0, 7), d);
-  const assay_lse_base base = in.integer(0, 1) ? ASSAY_LSE_BASE2 : ASSAY_LSE_NATURAL;
+  const assay_lse_base base = in.integer(0, 1) ? ASSAY_LSE_BASE_2 : ASSAY_LSE_BASE_E;
   Emulation emulation = read_emulation(in);
   const int splits = emulation.combine ? in.integer(1, 8) : 1;
   const Palette q(in), k(in), v(in);

@@ -41,7 +41,7 @@ public:
     // Which keys there are comes first: a short input still has some.
     params.seq_lens = integers({requests}, 0, given() ? pages * slots + 1 : slots);
     if (given()) params.page_table = integers({requests, in.integer(0, 5)}, 0, pages);
-    if (given()) params.q_indptr = integers({requests + 1}, 0, rows + 1);
+    if (given()) params.qo_indptr = integers({requests + 1}, 0, rows + 1);
     if (given()) params.page_indptr = integers({requests + 1}, 0, 6);
     if (given()) params.v_page_table = integers({requests, in.integer(0, 5)}, 0, pages);
     params.out = numbers({rows, heads, dim}, type);
@@ -54,7 +54,7 @@ public:
     if (given()) params.alibi_slopes = numbers({heads}, ASSAY_FP32);
     if (given()) params.sinks = numbers({heads}, ASSAY_FP32);
     params.sm_scale = given() ? in.number() : 0.5f;
-    params.softcap = given() ? in.number() : 0.0f;
+    params.logits_soft_cap = given() ? in.number() : 0.0f;
     params.window_left = one_below(10) - 1;
     params.window_right = one_below(10) - 1;
     params.lse_base = in.integer(0, 2);

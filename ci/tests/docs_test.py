@@ -11,7 +11,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import docs  # noqa: E402
-from pages import blocks, figures, links, pictures, properties, results, site  # noqa: E402
+from pages import blocks, figures, links, names, pictures, properties, results, site  # noqa: E402
 
 PAGES = {
     "README.md": "# One\n\n[two](room/README.md#a-heading-of-two), [code](room/code.h), [room](room)\n\n"
@@ -121,6 +121,14 @@ COLLECTED = {
     "mkdocs.yml": "nav:\n  - One: README.md\n  - Notes:\n      - kernels/bench/results/n: kernels/bench/results/n.md\n"
                   "  - All:\n      - .github/X: github/X.md\n      - room: room/README.md\n",
 }
+WRONG_NAMES = [
+    ("| `kv.page_size` |", "| `kv.page_sizes` |", "slots of a page: assay.h has no kv.page_sizes"),
+    ("| | `page_table`, `page_indptr` |", "| | `page_table`, `indptr_of_pages` |", "the same as CSR: assay_judge.h has no indptr_of_pages"),
+    ("| `kv_indptr`, `cu_seqlens_k` |", "| `kv_indptr`, `cu_seqlens_kv` |", "ragged keys: assay.judge has no cu_seqlens_kv"),
+    ("| `max_q_len` |", "| `max_seqlen_q` |", "most query tokens: assay_torch has no max_seqlen_q"),
+    ("| `assay.h` | `assay_judge.h` |", "| `assay_judge.h` | `assay.h` |", "has no table with the columns"),
+    ("## Names beside others", "## Names", "has no table with the columns"),
+]
 PROPERTY = {"name": "p", "families": ["paged", "cascade"], "needs": ["a", "b"], "without": ["x"] * 6, "comparison": "a * b", "statement": "s", "catches": "c"}
 CELLS = [
     {"cell": "cascade b16 p8192 u128", "us": 25.13, "floor_us": 10.9, "flops": 2e9, "bytes": 41943040},
@@ -224,6 +232,14 @@ class Docs(unittest.TestCase):
             self.assertEqual(list(properties.check(program, False))[-3:], rows)
             self.assertEqual([list(properties.check(program, write)) for write in (True, False)], [[], []])
         self.assertEqual((self.root / "page.md").read_text().splitlines()[4:-2], rows)
+
+    def test_the_table_of_names(self):
+        self.assertEqual(list(names.check()), [])
+        text = names.PAGE.read_text()
+        for old, new, expected in WRONG_NAMES:
+            with self.subTest(new=new):
+                self.assertIn(old, text)
+                self.assertIn(expected, "\n".join(names.check(text.replace(old, new, 1))))
 
     def test_pictures_are_of_their_data(self):
         data = ["one"]

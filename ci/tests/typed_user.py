@@ -7,7 +7,7 @@ import numpy as np
 import assay
 
 q = np.zeros((1, 1, 8), np.float16)
-report: assay.JudgeReport = assay.judge(q, q, (q, q), seq_lens=[1], like="fa2", window=(47, 0))
+report: assay.JudgeReport = assay.judge(q, q, (q, q), seq_lens=[1], like="fa2", window_left=47)
 passed: bool = report.passed
 text: str = str(report.raise_for_findings()) + assay.__version__ + assay.find_program()
 merged = assay.judge_merge(q, [q, q], [q, q], lse_base=2, like=assay.Declaration.like("fa3"))

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 
 namespace assay::bugs {
 

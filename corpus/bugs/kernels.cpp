@@ -104,8 +104,8 @@ assay_kernel entry(const char *name) {
   k.arithmetic = Kernel::kArithmetic;
   k.supports = Kernel::supports;
   if constexpr (Kernel::workspace != nullptr) k.workspace_size = &workspace<Kernel, kBug>;
-  k.ragged_queries = std::is_same_v<Kernel, Ragged>;
-  k.shards = std::is_same_v<Kernel, Sharded>;
+  if (std::is_same_v<Kernel, Ragged>) k.capabilities |= ASSAY_RAGGED_QUERIES;
+  if (std::is_same_v<Kernel, Sharded>) k.capabilities |= ASSAY_SHARDS;
   k.run = &run<Kernel, kBug>;
   k.last_error = &last_error;
   return k;

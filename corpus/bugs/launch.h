@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 #include "kernels/simt/launch.h"
 
 namespace assay::bugs {
@@ -14,7 +14,7 @@ struct Grid {
   int64_t blocks;
   uint32_t threads;
   size_t shared_bytes = 0;
-  bool early_start = false;
+  bool enable_pdl = false;
 };
 
 /// Runs `body` in every thread; the stream has the report of a hazard.
@@ -24,9 +24,9 @@ assay_status launch(void *stream, const Grid &grid, const Body &body) {
   const simt::LaunchConfig config{.grid_x = static_cast<uint32_t>(grid.blocks),
                                   .block = grid.threads,
                                   .shared_bytes = grid.shared_bytes,
-                                  .early_start = grid.early_start};
+                                  .enable_pdl = grid.enable_pdl};
   const auto status = simt::launch(static_cast<simt::Stream *>(stream), config, body);
-  return status == simt::LaunchStatus::kOk ? ASSAY_OK : ASSAY_HAZARD;
+  return status == simt::LaunchStatus::kOk ? ASSAY_OK : assay_status{ASSAY_HAZARD};
 }
 
 } // namespace assay::bugs

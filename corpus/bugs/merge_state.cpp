@@ -98,7 +98,7 @@ float merge(const assay_merge_state_params &p, const Piece &at, float lse_a, flo
     std::copy_n(side == Side::kSecond ? o_b : o_a, kPiece, o);
     return side == Side::kSecond ? lse_b : lse_a;
   }
-  const bool natural = p.lse_base == ASSAY_LSE_NATURAL;
+  const bool natural = p.lse_base == ASSAY_LSE_BASE_E;
   const float top = std::max(lse_a, lse_b), unit = natural ? kLog2E : 1.0f;
   const float w_a = std::exp2((lse_a - top) * unit), w_b = std::exp2((lse_b - top) * unit);
   const float inverse = 1.0f / (w_a + w_b);
@@ -121,9 +121,10 @@ void merge_thread(const assay_merge_state_params &p) {
   if (!at.there) return;
   float o[kPiece];
   const float lse = merge(p, at, lse_a, lse_b, o);
-  store_piece(
-      p.o, o_offset(at.row, p.o_stride_row, at.head, p.o_stride_head) + int64_t{at.piece} * kPiece,
-      p.dtype, o);
+  store_piece(p.out,
+              o_offset(at.row, p.out_stride_row, at.head, p.out_stride_head) +
+                  int64_t{at.piece} * kPiece,
+              p.dtype, o);
   if (p.lse == nullptr || at.piece != 0 || is(Bug::merge_leaves_lse)) return;
   arch::global_store(p.lse + at.row * p.lse_stride_row + at.head * p.lse_stride_head, lse);
 }

@@ -2,7 +2,7 @@
 // A merge of two states: a thread eight components, whole heads a block.
 #pragma once
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 
 namespace assay::bugs {
 

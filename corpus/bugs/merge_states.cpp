@@ -76,7 +76,7 @@ float merge(const assay_merge_states_params &p, const Head &at, const Mass &mass
     load(mass.lone, o);
     return arch::shared_load(staged + mass.lone);
   }
-  const bool natural = p.lse_base == ASSAY_LSE_NATURAL && !is(Bug::merge_always_in_base_2);
+  const bool natural = p.lse_base == ASSAY_LSE_BASE_E && !is(Bug::merge_always_in_base_2);
   float sum = 0, part[kPiece];
   for (int s = 0; s < at.count; ++s) {
     const float lse = arch::shared_load(staged + s);
@@ -98,8 +98,8 @@ void merge_head(const assay_merge_states_params &p, const Head &at, const float 
        piece += kThreads) {
     float o[kPiece];
     const float lse = merge(p, at, mass, staged, piece * kPiece, o);
-    store_piece(p.o, at.row * p.o_stride_row + at.head * p.o_stride_head + piece * kPiece, p.dtype,
-                o);
+    store_piece(p.out, at.row * p.out_stride_row + at.head * p.out_stride_head + piece * kPiece,
+                p.dtype, o);
     if (piece == 0 && p.lse != nullptr)
       arch::global_store(p.lse + at.row * p.lse_stride_row + at.head * p.lse_stride_head, lse);
   }

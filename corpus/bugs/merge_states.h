@@ -2,7 +2,7 @@
 // A merge of many states: a few blocks walk over all heads, LSEs by way of shared memory.
 #pragma once
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 
 namespace assay::bugs {
 

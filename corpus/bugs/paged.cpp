@@ -91,7 +91,7 @@ bool has_sink(const Row &row) {
 State left_behind;
 State first_state(const Row &row) {
   // Made where block 0 is: a window may begin behind it.
-  const bool skipped = row.p->window > 0 && row.item.chunk == 0 && row.keys.begin >= kTile;
+  const bool skipped = window_keys(*row.p) > 0 && row.item.chunk == 0 && row.keys.begin >= kTile;
   return is(Bug::state_kept_past_block_zero) && skipped ? left_behind : State{};
 }
 
@@ -149,13 +149,13 @@ assay_status run_threads(const assay_paged_params &p, int64_t threads, auto body
 PagedCall paged_call(const assay_paged_params &p) { return laid_out(p, most_chunks(p)); }
 
 Tokens tokens_of(const assay_paged_params &p, int request) {
-  if (p.query_start == nullptr) return {0, p.q_len};
+  if (p.qo_indptr == nullptr) return {0, p.q_len};
   if (is(Bug::ragged_of_one_token_taken_for_uniform) && p.q_len == 1)
-    return {arch::global_load(p.query_start) + request, 1};
-  const int first = arch::global_load(p.query_start + request);
+    return {arch::global_load(p.qo_indptr) + request, 1};
+  const int first = arch::global_load(p.qo_indptr + request);
   // The array has as many entries as there are requests: the last one has no end.
   if (is(Bug::ragged_starts_one_short) && request == p.batch - 1) return {first, 0};
-  return {first, arch::global_load(p.query_start + request + 1) - first};
+  return {first, arch::global_load(p.qo_indptr + request + 1) - first};
 }
 
 int longest_of(const assay_paged_params &p) {
@@ -167,23 +167,24 @@ int longest_of(const assay_paged_params &p) {
 
 int length_of(const assay_paged_params &p, int request) {
   const int held = load_index(p.kv.seq_lens + request);
-  if (p.num_ranks == 0) return held;
-  const int all = arch::global_load(p.global_lens + request), each = all / p.num_ranks;
+  if (p.dcp_world_size == 0) return held;
+  const int all = arch::global_load(p.global_lens + request), each = all / p.dcp_world_size;
   if (is(Bug::shard_length_rounded_down)) return std::min(held, each);
-  if (is(Bug::shard_length_of_interleave_one)) return each + (p.rank < all % p.num_ranks ? 1 : 0);
+  if (is(Bug::shard_length_of_interleave_one))
+    return each + (p.dcp_rank < all % p.dcp_world_size ? 1 : 0);
   return held;
 }
 
 int held_of(const assay_paged_params &p, int tokens) {
-  const int round = p.interleave * p.num_ranks;
-  const int rest = tokens % round - p.rank * p.interleave;
-  return tokens / round * p.interleave + std::clamp(rest, 0, p.interleave);
+  const int round = p.dcp_interleave * p.dcp_world_size;
+  const int rest = tokens % round - p.dcp_rank * p.dcp_interleave;
+  return tokens / round * p.dcp_interleave + std::clamp(rest, 0, p.dcp_interleave);
 }
 
 int position_of_held(const assay_paged_params &p, int key) {
-  if (p.num_ranks == 0) return key;
-  const int round = key / p.interleave * p.num_ranks + p.rank;
-  return round * p.interleave + key % p.interleave;
+  if (p.dcp_world_size == 0) return key;
+  const int round = key / p.dcp_interleave * p.dcp_world_size + p.dcp_rank;
+  return round * p.dcp_interleave + key % p.dcp_interleave;
 }
 
 void attend(const PagedCall &call, int64_t thread) {
@@ -238,7 +239,7 @@ Launch launch_of(const assay_paged_params &p) {
   if (is(Bug::requests_times_heads_in_grid_y) && int64_t{p.batch} * p.num_qo_heads > kMost)
     return Launch::refused;
   const int64_t capacity = int64_t{p.kv.max_pages} * p.kv.page_size;
-  const int64_t scores = std::min<int64_t>(p.window, capacity);
+  const int64_t scores = std::min<int64_t>(window_keys(p), capacity);
   const bool large = scores * 4 > 227 * 1024;
   return is(Bug::window_in_shared_memory) && large ? Launch::refused : Launch::fits;
 }

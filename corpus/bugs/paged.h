@@ -80,6 +80,8 @@ inline bool is_stored_unmerged(const assay_paged_params &p, int len) {
 }
 /// Chunks of a span, at least one.
 int chunks_of(const assay_paged_params &p, Range span);
+/// Keys that a query token sees at most, its own included; 0: all.
+inline int window_keys(const assay_paged_params &p) { return p.window_left + 1; }
 
 /// The call as the kernel is told of it, with something of the first one like it.
 assay_paged_params as_told(assay_paged_params p);

@@ -23,7 +23,7 @@ int merged_chunks(const assay_paged_params &p, int request, int planned) {
   if (is(Bug::merged_chunks_of_twice_the_size)) return (planned + 1) / 2;
   if (is(Bug::merge_without_window)) return chunks_of(p, {0, len});
   if (is(Bug::chunk_count_rounded_down)) return std::max(1, span_of(p, len).size() / kChunk);
-  if (is(Bug::window_chunks_of_longest_row) && p.window > 0)
+  if (is(Bug::window_chunks_of_longest_row) && window_keys(p) > 0)
     return std::min(planned, chunks_of(p, span_of(p, longest_of(p))));
   if (is(Bug::last_chunk_lost_in_large_batches) && p.batch > 100 && planned > 1) return planned - 1;
   if (is(Bug::combine_holds_256_chunks)) return std::min(256, planned);
@@ -112,23 +112,23 @@ int64_t o_at(const assay_paged_params &p, const Parts &row) {
     return row.request * p.q_stride_batch + row.token * p.q_stride_token +
            row.head * p.q_stride_head;
   const bool split = is(Bug::combine_without_batch_stride) && row.count > 1;
-  if (p.query_start != nullptr)
-    return (tokens_of(p, row.request).first + row.token) * p.o_stride_token +
-           row.head * p.o_stride_head;
-  return (split ? 0 : row.request * p.o_stride_batch) + row.token * p.o_stride_token +
-         row.head * p.o_stride_head;
+  if (p.qo_indptr != nullptr)
+    return (tokens_of(p, row.request).first + row.token) * p.out_stride_token +
+           row.head * p.out_stride_head;
+  return (split ? 0 : row.request * p.out_stride_batch) + row.token * p.out_stride_token +
+         row.head * p.out_stride_head;
 }
 
 bool in_base_2(const assay_paged_params &p) {
   const bool dense = p.q_stride_head == p.head_dim;
   if (is(Bug::lse_base_follows_layout) && !dense) return true;
-  return p.lse_base == ASSAY_LSE_BASE2;
+  return p.lse_base == ASSAY_LSE_BASE_2;
 }
 
 int64_t lse_at(const assay_paged_params &p, const Parts &row, int head) {
   const int64_t uniform = int64_t{row.request} * p.q_len + row.token;
   if (is(Bug::lse_written_packed)) return uniform * p.num_qo_heads + head;
-  if (p.query_start == nullptr)
+  if (p.qo_indptr == nullptr)
     return row.request * p.lse_stride_batch + row.token * p.lse_stride_token +
            head * p.lse_stride_head;
   const int64_t token = tokens_of(p, row.request).first + row.token;
@@ -210,8 +210,8 @@ void combine(const PagedCall &call, int64_t thread) {
   const int wide =
       is(Bug::value_tiles_stored_at_the_first) ? std::min(128, p.head_dim) : p.head_dim;
   for (int dim = 0; dim < p.head_dim && !halves; dim += wide)
-    store_row(p.o, o_at(p, row), p.dtype, wide, o + dim);
-  if (halves) store_row(p.o, o_at(p, row) + from, p.dtype, p.head_dim / 2, o + from);
+    store_row(p.out, o_at(p, row), p.dtype, wide, o + dim);
+  if (halves) store_row(p.out, o_at(p, row) + from, p.dtype, p.head_dim / 2, o + from);
   store_lse(p, row, lse);
 }
 

@@ -39,7 +39,7 @@ const FirstCall &first_call_like(const assay_paged_params &p) {
   const auto [at, is_new] = calls.try_emplace(key);
   FirstCall &call = at->second;
   if (!is_new) return call;
-  call = {p.batch, p.window, p.kv.max_pages, {p.kv.seq_lens, p.kv.seq_lens + p.batch}, {}};
+  call = {p.batch, window_keys(p), p.kv.max_pages, {p.kv.seq_lens, p.kv.seq_lens + p.batch}, {}};
   for (int request = 0; request < p.batch; ++request)
     for (int i = 0; i < p.kv.max_pages; ++i) {
       const bool live = i * p.kv.page_size < p.kv.seq_lens[request];
@@ -55,12 +55,12 @@ assay_paged_params with_what_was_kept(assay_paged_params p) {
                      is(Bug::window_regime_of_the_first_call);
   if (!keeps || p.batch == 0) return p;
   const FirstCall &first = first_call_like(p);
-  if (is(Bug::window_of_the_first_call) && p.window > 0 && first.window > 0)
-    p.window = first.window;
+  if (is(Bug::window_of_the_first_call) && window_keys(p) > 0 && first.window > 0)
+    p.window_left = first.window - 1;
   // Whether rows are longer than the window was found out when the graph was captured.
   const int longest = *std::max_element(first.lens.begin(), first.lens.end());
   if (is(Bug::window_regime_of_the_first_call) && first.window > 0 && longest <= first.window)
-    p.window = 0;
+    p.window_left = -1;
   if (is(Bug::requests_of_the_first_call)) p.batch = std::min(p.batch, first.batch);
   if (p.batch > first.batch) return p;
   if (is(Bug::lengths_of_the_first_call)) p.kv.seq_lens = first.lens.data();
@@ -86,8 +86,8 @@ void keep_plan(PagedCall &call) {
 }
 
 assay_paged_params as_told(assay_paged_params p) {
-  if (is(Bug::decode_without_window) && p.q_len == 1) p.window = 0;
-  if (is(Bug::window_one_too_long) && p.window > 0) ++p.window;
+  if (is(Bug::decode_without_window) && p.q_len == 1) p.window_left = -1;
+  if (is(Bug::window_one_too_long) && window_keys(p) > 0) ++p.window_left;
   if (is(Bug::workspace_of_the_first_call)) p.workspace = first_workspace_like(p);
   return with_what_was_kept(p);
 }

@@ -29,7 +29,8 @@ int chunk_size(const assay_paged_params &p) {
   if (is(Bug::one_chunk_in_large_batches) && p.batch > 32)
     return p.kv.max_pages * p.kv.page_size + 1;
   if (is(Bug::chunk_follows_longest_row) && longest > 2048) return 4 * kChunk;
-  if (is(Bug::chunk_follows_longest_window) && p.window > 0 && longest > 3 * p.window / 2)
+  if (is(Bug::chunk_follows_longest_window) && window_keys(p) > 0 &&
+      longest > 3 * window_keys(p) / 2)
     return 2 * kChunk;
   return kChunk;
 }
@@ -86,11 +87,11 @@ int add_items(const PagedCall &call, int request, Range span, int chunks, int si
 } // namespace
 
 Range span_of(const assay_paged_params &p, int len) {
-  if (p.num_ranks > 0) return {0, len}; // a window is of positions on all ranks
+  if (p.dcp_world_size > 0) return {0, len}; // a window is of positions on all ranks
   // Behind the first token's own key; of ragged tokens there may be as many in another batch.
-  const int first = len - (p.query_start == nullptr ? p.q_len : ASSAY_MAX_Q_LEN) + 1;
+  const int first = len - (p.qo_indptr == nullptr ? p.q_len : ASSAY_MAX_Q_LEN) + 1;
   if (is(Bug::window_forgotten_on_long_rows) && len > 8192) return {0, len};
-  int begin = p.window > 0 ? std::max(0, first - p.window) : 0;
+  int begin = window_keys(p) > 0 ? std::max(0, first - window_keys(p)) : 0;
   if (is(Bug::window_chunks_of_longest_row)) begin = begin / kTile * kTile;
   return {begin, len};
 }
@@ -101,11 +102,11 @@ Range visible_to(const assay_paged_params &p, int len, int position) {
   if (position < 0) return {0, 0};
   const int before = std::max(0, len - p.q_len); // keys in front of the query tokens
   if (is(Bug::causal_mask_from_the_top_left) && p.q_len > 1) position -= before;
-  if (is(Bug::window_looks_ahead) && p.window > 0)
-    return {std::max(0, position + 1 - p.window), position + p.window};
-  int window = is(Bug::window_one_too_short) ? p.window - 1 : p.window;
+  if (is(Bug::window_looks_ahead) && window_keys(p) > 0)
+    return {std::max(0, position + 1 - window_keys(p)), position + window_keys(p)};
+  int window = is(Bug::window_one_too_short) ? window_keys(p) - 1 : window_keys(p);
   if (is(Bug::window_forgotten_on_long_rows) && len > 8192) window = 0;
-  int begin = p.window > 0 ? std::max(0, position + 1 - window) : 0;
+  int begin = window_keys(p) > 0 ? std::max(0, position + 1 - window) : 0;
   if (is(Bug::loop_starts_at_the_first_query)) begin = std::max(begin, before);
   return {begin, position + 1};
 }

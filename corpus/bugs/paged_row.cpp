@@ -59,13 +59,13 @@ void add_features(Row &row) {
   if (!skipped) row.scale *= factor(p.k_scale, p.k_scale_stride, row.kv_head);
   const bool capless =
       is(Bug::softcap_ignored) || (is(Bug::softcap_dropped_unless_128_dims) && p.head_dim != 128);
-  row.cap = capless ? 0 : p.logits_softcap * kLog2E;
+  row.cap = capless ? 0 : p.logits_soft_cap * kLog2E;
   if (p.alibi_slopes != nullptr && !is(Bug::alibi_ignored))
     row.slope = arch::global_load(p.alibi_slopes + row.head) * kLog2E;
   // Slopes are a function of the number of heads, of which other ranks may have more.
   if (p.alibi_slopes != nullptr && is(Bug::alibi_of_local_heads))
     row.slope = std::exp2(-8.0f * (row.head + 1) / p.num_qo_heads) * kLog2E;
-  if (p.sinks == nullptr || (is(Bug::shard_without_sink) && p.num_ranks > 0)) return;
+  if (p.sinks == nullptr || (is(Bug::shard_without_sink) && p.dcp_world_size > 0)) return;
   row.sink = arch::global_load(p.sinks + row.head) * kLog2E;
   if (is(Bug::sinks_read_as_bf16)) row.sink = as_bf16_at(p.sinks, row.head) * kLog2E;
   if (is(Bug::sink_unscaled_under_softcap) && row.cap > 0) row.sink /= kLog2E;
@@ -80,19 +80,19 @@ void add_features(Row &row) {
 int window_begin(const Row &row, int right) {
   const assay_paged_params &p = *row.p;
   const int page_size = p.kv.page_size, group = p.num_qo_heads / p.num_kv_heads;
-  if (is(Bug::window_of_the_last_token)) return std::max(0, row.length - p.window);
+  if (is(Bug::window_of_the_last_token)) return std::max(0, row.length - window_keys(p));
   if (is(Bug::window_of_the_longest_row))
-    return std::max(0, longest_of(p) - p.q_len + row.token + 1 - p.window);
+    return std::max(0, longest_of(p) - p.q_len + row.token + 1 - window_keys(p));
   const bool by_pages =
       is(Bug::window_of_whole_pages) || is(Bug::window_read_to_the_end_of_the_last_page);
-  if (by_pages && p.q_len == 1 && p.window >= page_size) {
+  if (by_pages && p.q_len == 1 && window_keys(p) >= page_size) {
     const int pages = (row.length + page_size - 1) / page_size;
-    return std::max(right, (pages - p.window / page_size) * page_size);
+    return std::max(right, (pages - window_keys(p) / page_size) * page_size);
   }
   // Rows of a group, token after token, come in tiles of 32.
   const int tile = (row.token * group + row.head % group) / 32 * 32;
   if (is(Bug::window_offset_counted_twice)) return right + tile / group;
-  const bool fp8 = p.kv_dtype != p.dtype && p.dtype == ASSAY_BF16 && row.length > p.window;
+  const bool fp8 = p.kv_dtype != p.dtype && p.dtype == ASSAY_BF16 && row.length > window_keys(p);
   const bool one_row = row.token == 3 && row.head == p.num_qo_heads - 1 && row.length % 4 == 0;
   if (is(Bug::window_of_eight_tokens_with_fp8) && p.q_len == 8 && fp8 && one_row) return right + 16;
   return right;
@@ -113,9 +113,9 @@ int last_end(const Row &row) {
   if (is(Bug::last_page_not_masked)) return paged;
   // Eight rows of a tile, of which decode has one, each see one key more.
   if (is(Bug::causal_extent_of_a_tile_of_rows) && p.q_len == 1) return std::min(len + 7, paged);
-  const bool windowed = p.q_len == 1 && p.window >= page_size && len > p.window;
+  const bool windowed = p.q_len == 1 && window_keys(p) >= page_size && len > window_keys(p);
   if (is(Bug::window_read_to_the_end_of_the_last_page) && windowed)
-    return std::min(row.visible.begin + p.window, paged);
+    return std::min(row.visible.begin + window_keys(p), paged);
   return len;
 }
 
@@ -195,7 +195,7 @@ int64_t query_at(const Row &row, const Tokens &tokens, int query) {
   if (is(Bug::packed_queries_with_256_dims) && p.head_dim == 256)
     return ((int64_t{request} * p.q_len + query) * p.num_qo_heads + row.head) * p.head_dim;
   int64_t first =
-      p.query_start == nullptr ? request * p.q_stride_batch : tokens.first * p.q_stride_token;
+      p.qo_indptr == nullptr ? request * p.q_stride_batch : tokens.first * p.q_stride_token;
   if (is(Bug::query_batch_stride_is_one_token) && p.q_len > 1) first = request * p.q_stride_token;
   const int64_t at = first + query * p.q_stride_token + row.head * p.q_stride_head;
   return is(Bug::query_offset_32_bit) ? static_cast<int32_t>(at) : at;
@@ -241,13 +241,15 @@ void make_row(Row &row, const assay_paged_params &p, const Item &item, int token
   row.length = length_of(p, item.request);
   const Tokens tokens = tokens_of(p, item.request);
   const int query = query_of(p, token);
-  const int all = p.num_ranks > 0 ? arch::global_load(p.global_lens + item.request) : row.length;
+  const int all =
+      p.dcp_world_size > 0 ? arch::global_load(p.global_lens + item.request) : row.length;
   row.position = position_of(p, tokens, all, query);
   row.visible = visible_to(p, all, row.position);
-  if (p.num_ranks > 0) row.visible = {held_of(p, row.visible.begin), held_of(p, row.visible.end)};
+  if (p.dcp_world_size > 0)
+    row.visible = {held_of(p, row.visible.begin), held_of(p, row.visible.end)};
   if (is(Bug::shard_causal_by_local_length))
     row.visible.end = std::max(0, position_of(p, tokens, row.length, query) + 1);
-  if (p.window > 0) row.visible.begin = window_begin(row, row.visible.begin);
+  if (window_keys(p) > 0) row.visible.begin = window_begin(row, row.visible.begin);
   row.keys = own_keys(item.keys, row.visible);
   if (row.keys.size() > 0 && row.keys.end == row.length) row.keys.end = last_end(row);
   // A split of keys that are all behind the token, but for the first split.

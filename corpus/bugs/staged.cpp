@@ -84,11 +84,12 @@ void merge_head(const StagedBlock &block, const StagedCall &call, int head) {
   const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
   for (int i = 0; i < p.head_dim; ++i)
     o[i] *= inverse;
-  store_row(p.o, block.request * p.o_stride_batch + head * p.o_stride_head, p.dtype, p.head_dim, o);
+  store_row(p.out, block.request * p.out_stride_batch + head * p.out_stride_head, p.dtype,
+            p.head_dim, o);
   if (p.lse == nullptr) return;
   const float merged = sum == 0 ? kMinusInf : top + std::log2(sum);
   arch::global_store(p.lse + block.request * p.lse_stride_batch + head * p.lse_stride_head,
-                     p.lse_base == ASSAY_LSE_BASE2 ? merged : merged * kLn2);
+                     p.lse_base == ASSAY_LSE_BASE_2 ? merged : merged * kLn2);
 }
 
 /// The partials of all heads of the block's group, by all its threads.
@@ -102,7 +103,7 @@ void attend_block(const StagedCall &call) {
   for (int first = 0; first < block.group(); first += kRowsOfPass)
     attend_pass(block, call, first);
   // Started early there was nobody to clear the counters: a kernel of its own merges.
-  if (call.p->early_start) return;
+  if (call.p->enable_pdl) return;
   if (ends_last(block, call)) merge_halves(block, call);
 }
 
@@ -122,7 +123,7 @@ bool fits_shared_memory(const assay_paged_params &p) {
 
 assay_status staged_supports(const void *params) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
-  const bool features = p.q_len > 1 || p.window > 0 || p.logits_softcap > 0 ||
+  const bool features = p.q_len > 1 || p.window_left >= 0 || p.logits_soft_cap > 0 ||
                         p.alibi_slopes != nullptr || p.sinks != nullptr || p.kv_dtype != p.dtype;
   const bool more = p.num_splits > kHalves;
   return features || more || p.dtype == ASSAY_FIELD61 ? ASSAY_UNSUPPORTED : ASSAY_OK;
@@ -138,7 +139,7 @@ assay_status run_staged(const void *params) {
   if (!fits_shared_memory(p)) return ASSAY_LAUNCH_FAILED;
   const StagedCall call = staged_call(p);
   const int64_t heads = int64_t{p.batch} * p.num_kv_heads;
-  const bool early = p.early_start != 0;
+  const bool early = p.enable_pdl != 0;
   assay_status status = ASSAY_OK;
   if (!early)
     status = launch(p.stream, {(heads + kStagedThreads - 1) / kStagedThreads, kStagedThreads},

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 
 namespace assay::bugs {
 

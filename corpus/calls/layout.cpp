@@ -42,7 +42,7 @@ std::vector<assay_kernel> wrong_layouts() {
       paged("query_rows_outermost", "paged_attention_v1",
             [](auto &p) { put_rows_outermost(p.q_stride_batch, p.q_stride_head, p); }),
       paged("output_rows_outermost", "tree_attention",
-            [](auto &p) { put_rows_outermost(p.o_stride_batch, p.o_stride_head, p); }),
+            [](auto &p) { put_rows_outermost(p.out_stride_batch, p.out_stride_head, p); }),
       paged("lse_rows_outermost", "paged_attention_v2",
             [](auto &p) { put_rows_outermost(p.lse_stride_batch, p.lse_stride_head, p); }),
   };

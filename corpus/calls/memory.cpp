@@ -56,7 +56,7 @@ std::vector<assay_kernel> wrong_memories() {
                    p.kv.k_stride_page, p.kv.k_stride_token, p.kv.k_stride_head);
             }),
       paged("window_kept_by_batch", "paged_attention_v1",
-            [](auto &p) { keep([] {}, std::tuple(p.batch, p.kv.max_pages), p.window); }),
+            [](auto &p) { keep([] {}, std::tuple(p.batch, p.kv.max_pages), p.window_left); }),
       latest_plan_used(),
       paged("left_out_behind_refusal", "paged_attention_v1",
             [](auto &p, auto run) {

@@ -17,7 +17,7 @@ void keep_newest(assay_paged_params &p, int32_t keys) {
   if (p.dtype == ASSAY_FIELD61 || p.batch == 0) return;
   const int32_t longest = *std::max_element(p.kv.seq_lens, p.kv.seq_lens + p.batch);
   if (longest <= keys) return;
-  p.window = p.window == 0 ? keys : std::min(p.window, keys);
+  p.window_left = p.window_left < 0 ? keys - 1 : std::min(p.window_left, keys - 1);
 }
 
 template <class T>
@@ -32,7 +32,7 @@ constexpr auto scale_later_requests = [](assay_paged_params &p, auto run) {
   if (status != ASSAY_OK || p.batch <= kFirst || p.dtype == ASSAY_FIELD61) return status;
   p.batch = p.kv.rows = p.batch - kFirst;
   p.q = elements_on(p.q, kFirst * p.q_stride_batch, 2);
-  p.o = elements_on(p.o, kFirst * p.o_stride_batch, 2);
+  p.out = elements_on(p.out, kFirst * p.out_stride_batch, 2);
   if (p.lse != nullptr) p.lse += kFirst * p.lse_stride_batch;
   p.kv.page_table += kFirst * p.kv.page_table_stride;
   p.kv.seq_lens += kFirst;
@@ -50,7 +50,7 @@ constexpr auto lose_states_beyond_256 = [](assay_merge_states_params &p, auto ru
   for (int32_t r = 0; r < p.num_rows; ++r) {
     row.o_in = elements_on(p.o_in, int64_t{r} * p.num_states * p.o_in_stride_state, bytes);
     row.lse_in = p.lse_in + int64_t{r} * p.num_states * p.lse_in_stride_state;
-    row.o = elements_on(p.o, r * p.o_stride_row, bytes);
+    row.out = elements_on(p.out, r * p.out_stride_row, bytes);
     if (p.lse != nullptr) row.lse = p.lse + r * p.lse_stride_row;
     if (const assay_status status = run(&row)) return status;
   }
@@ -74,11 +74,11 @@ std::vector<assay_kernel> wrong_sizes() {
       paged("keys_beyond_8192_lost", "tree_attention", [](auto &p) { keep_newest(p, 8'192); }),
       paged("long_window_one_key_wider", "paged_attention_v1",
             [](auto &p) {
-              if (p.window >= 512) ++p.window;
+              if (p.window_left >= 511) ++p.window_left;
             }),
       paged("window_of_tokens_one_key_narrower", "paged_attention_v2",
             [](auto &p) {
-              if (is_fp8(p) && p.q_len > 1 && p.window >= 128) --p.window;
+              if (is_fp8(p) && p.q_len > 1 && p.window_left >= 127) --p.window_left;
             }),
       paged("pages_of_256_overlap", "paged_attention_v1",
             [](auto &p) {

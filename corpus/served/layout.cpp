@@ -24,10 +24,10 @@ void describe(const Sizes &sizes, assay_paged_params &p) {
   p.num_kv_heads = sizes.kv_heads;
   p.head_dim = kDim;
   p.sm_scale = 0.0883f;
-  p.window = sizes.window;
-  p.q_stride_head = p.o_stride_head = kDim;
-  p.q_stride_token = p.o_stride_token = int64_t{kDim} * sizes.heads;
-  p.q_stride_batch = p.o_stride_batch = p.q_stride_token * sizes.q_len;
+  p.window_left = sizes.window - 1;
+  p.q_stride_head = p.out_stride_head = kDim;
+  p.q_stride_token = p.out_stride_token = int64_t{kDim} * sizes.heads;
+  p.q_stride_batch = p.out_stride_batch = p.q_stride_token * sizes.q_len;
   p.lse_stride_head = 1;
   p.lse_stride_token = sizes.heads;
   p.lse_stride_batch = int64_t{sizes.heads} * sizes.q_len;

@@ -44,8 +44,8 @@ std::vector<Mistake> mistakes_of_features() {
            [head](ServedCall &call, Call &wrong) {
              wrong.sinks[head(call)] = wrong.sinks[head(call) - 1];
            }),
-      seen("a window too long by one", [](ServedCall &, Call &wrong) { ++wrong.p.window; }),
-      seen("a window too short by one", [](ServedCall &, Call &wrong) { --wrong.p.window; }),
+      seen("a window too long by one", [](ServedCall &, Call &wrong) { ++wrong.p.window_left; }),
+      seen("a window too short by one", [](ServedCall &, Call &wrong) { --wrong.p.window_left; }),
       seen("the slope of the neighbouring head",
            [head](ServedCall &call, Call &wrong) {
              wrong.slopes[head(call)] = wrong.slopes[head(call) - 1];

@@ -35,10 +35,10 @@ PlantedMerge::PlantedMerge(Machine &machine, int rows, int heads, int states)
   p_.head_dim = kDim;
   p_.o_in = o_in_;
   p_.lse_in = lse_in_;
-  p_.o = o_;
+  p_.out = o_;
   p_.lse = lse_;
-  p_.o_in_stride_state = p_.o_stride_row = int64_t{heads} * kDim;
-  p_.o_in_stride_head = p_.o_stride_head = kDim;
+  p_.o_in_stride_state = p_.out_stride_row = int64_t{heads} * kDim;
+  p_.o_in_stride_head = p_.out_stride_head = kDim;
   p_.lse_in_stride_state = p_.lse_stride_row = heads;
   p_.lse_in_stride_head = p_.lse_stride_head = 1;
   machine.finish();
@@ -62,7 +62,7 @@ float *PlantedMerge::state_lse(float *base, int state, int head) const {
 
 void PlantedMerge::run(void *o, float *lse) {
   assay_merge_states_params p = p_;
-  p.o = o;
+  p.out = o;
   p.lse = lse;
   const assay_kernel &kernel = own_kernel("merge_states", machine_.target());
   if (kernel.run(&p) != ASSAY_OK) throw std::runtime_error(kernel.last_error());

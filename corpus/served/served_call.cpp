@@ -58,7 +58,7 @@ void ServedCall::allocate() {
       right_.table.size() * 4, right_.lengths.size() * 4, floats, floats, floats, floats};
   for (size_t i = 0; i < 6; ++i)
     arrays_[i] = machine_.allocate(bytes[i]);
-  right_.p.o = o_;
+  right_.p.out = o_;
   right_.p.lse = lse_;
 }
 
@@ -143,7 +143,7 @@ void ServedCall::run(const Call &call, void *o, float *lse) {
   p.v_scale = upload(call.v_scale, arrays_[3]);
   p.sinks = upload(call.sinks, arrays_[4]);
   p.alibi_slopes = upload(call.slopes, arrays_[5]);
-  p.o = o;
+  p.out = o;
   p.lse = lse;
   uint64_t bytes = 0;
   if (kernel_->workspace_size != nullptr)

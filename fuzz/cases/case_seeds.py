@@ -44,15 +44,15 @@ def scores(scale=0, splits=0, q="normal", k="normal"):
     return bytes([scale]) + number(splits, 0, 4, 0) + b"\0" + values("q", q, seed=1) + values("k", k, seed=2)
 
 
-def outputs(v="normal", order=0, copies=0, seed=0, o_pad=0, lse_pad=0, poison=0):
-    return bytes([o_pad, lse_pad]) + values("v", v, seed=3) + bytes([poison, order, copies]) + struct.pack("<I", seed)
+def outputs(v="normal", order=0, copies=0, seed=0, out_pad=0, lse_pad=0, poison=0):
+    return bytes([out_pad, lse_pad]) + values("v", v, seed=3) + bytes([poison, order, copies]) + struct.pack("<I", seed)
 
 
-def features(kv=0, k_scale=0, v_scale=0, scales=0, q_len=1, window=0, softcap=0, alibi=0, sinks=0):
+def features(kv=0, k_scale=0, v_scale=0, scales=0, q_len=1, window_left=-1, logits_soft_cap=0, alibi=0, sinks=0):
     out = b"\x08" + bytes([kv]) + (bytes([k_scale, v_scale, scales]) if kv else b"")
     out += b"\x08" + number(q_len, 1, 8, 1) if q_len > 1 else b"\0"
-    out += b"\x08" + number(window, 0, KEYS, 0) if window else b"\0"
-    return out + bytes([softcap, alibi, sinks]) + struct.pack("<I", 5)
+    out += b"\x08" + number(window_left, -1, KEYS - 1, -1) if window_left >= 0 else b"\0"
+    return out + bytes([logits_soft_cap, alibi, sinks]) + struct.pack("<I", 5)
 
 
 def paged_case(kernel, lens, heads=1, group=2, dtype=0, base=0, page_size=16, memory=cache(), sharing=0, where=placed(0),
@@ -69,10 +69,10 @@ def paged():
             f"{name}_tiles": paged_case(kernel, [31, 32, 65], base=1),
             f"{name}_long": paged_case(kernel, [190], heads=1, group=3, numbers=scores(k="rising")),
             f"{name}_heads": paged_case(kernel, [40, 0], heads=2, group=4, dtype=1, page_size=3, out=outputs("shifted", 1, 1)),
-            f"{name}_pages": paged_case(kernel, [50, 33], page_size=8, where=placed(2), memory=cache(1, 0, 2, 1, 1, 2), out=outputs(o_pad=2, lse_pad=1)),
+            f"{name}_pages": paged_case(kernel, [50, 33], page_size=8, where=placed(2), memory=cache(1, 0, 2, 1, 1, 2), out=outputs(out_pad=2, lse_pad=1)),
             f"{name}_fp8": paged_case(kernel, [70], heads=2, extra=features(1, 2, 2, 1), memory=cache(0, 1)),
-            f"{name}_tokens": paged_case(kernel, [5, 41], extra=features(q_len=3, window=20), out=outputs("one_hot", 2, 2, 9)),
-            f"{name}_maps": paged_case(kernel, [60], heads=2, group=3, extra=features(softcap=2, alibi=2, sinks=1)),
+            f"{name}_tokens": paged_case(kernel, [5, 41], extra=features(q_len=3, window_left=19), out=outputs("one_hot", 2, 2, 9)),
+            f"{name}_maps": paged_case(kernel, [60], heads=2, group=3, extra=features(logits_soft_cap=2, alibi=2, sinks=1)),
             f"{name}_dominant": paged_case(kernel, [150], numbers=scores(1, 0, "normal", "gaps"), out=outputs("near_max", 1, 1)),
         }
     for splits in (2, 3, 4):
@@ -133,7 +133,7 @@ def cascade():
         "uncovered": cascade_case(4, [(16, 1, [2], [40]), (3, 0, [1, 0, 2], [20, 7, 9])], where=placed(1)),
         "empty_segments": cascade_case(3, [(16, 0, [3], [0]), (16, 0, [1, 1, 1], [0, 5, 0])]),
         "one_level": cascade_case(2, [(4, 0, [1, 1], [90, 31])], group=4, numbers=scores(0, 4, "wide", "slope")),
-        "pages": cascade_case(2, shared(2, 64, [16, 17]), where=placed(2), memory=cache(0, 1, 3, 2), out=outputs("one_hot", 1, 1, o_pad=1, lse_pad=2)),
+        "pages": cascade_case(2, shared(2, 64, [16, 17]), where=placed(2), memory=cache(0, 1, 3, 2), out=outputs("one_hot", 1, 1, out_pad=1, lse_pad=2)),
         "seeded": cascade_case(3, shared(3, 60, [20, 40, 1]), group=5, out=outputs("normal", 2, 2, 77)),
     }
 

@@ -32,10 +32,10 @@ Problem paged(std::vector<int> lens, int group) {
   return p;
 }
 
-Problem with(Problem p, int num_splits, KvType kv, bool early_start) {
+Problem with(Problem p, int num_splits, KvType kv, bool enable_pdl) {
   p.num_splits = num_splits;
   p.kv = kv;
-  p.early_start = early_start;
+  p.enable_pdl = enable_pdl;
   return p;
 }
 

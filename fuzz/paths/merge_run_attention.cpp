@@ -146,8 +146,8 @@ void run_cascade(const MergeProgram &program, MergeResult &result) {
   n_simt::CascadeParams params{};
   params.attention.batch = 1;
   params.attention.num_qo_heads = kHeads;
-  params.attention.o = out;
-  params.attention.o_stride_head = kCascadeDims;
+  params.attention.out = out;
+  params.attention.out_stride_head = kCascadeDims;
   params.attention.lse = out_lse;
   params.attention.lse_stride_head = 1;
   params.attention.lse_unit = 1.0f;

@@ -3,13 +3,16 @@
  * The C ABI of assay's decode-attention kernels.
  *
  * Conventions, for every entry point:
- *  - Parameters are one struct by pointer; `struct_size` comes first and must be sizeof the struct.
+ *  - Parameters are one struct by pointer; `struct_size` comes first and is sizeof the struct in the
+ *    header of the caller. A library takes the structs of every earlier version from 0.12 on; what a
+ *    caller's struct ends before counts as zero. Later versions add fields at the end of structs, and
+ *    zero there always means what it meant before.
  *  - Strides are in elements, int64, >= 0; the innermost (head_dim) stride is always 1. Those of q,
- *    k, v, o, o_a, o_b and o_in are multiples of 8, in fp32 too. Inputs may have stride 0. A stride
- *    of an output is at least head_dim (o) or 1 (lse) where there is more than one along it.
- *  - q, k, v, o, o_a, o_b, o_in, workspace and plan are 16-byte aligned, other arrays 4-byte. With
+ *    k, v, out, o_a, o_b and o_in are multiples of 8, in fp32 too. Inputs may have stride 0. A stride
+ *    of an output is at least head_dim (out) or 1 (lse) where there is more than one along it.
+ *  - q, k, v, out, o_a, o_b, o_in, workspace and plan are 16-byte aligned, other arrays 4-byte. With
  *    an empty batch (num_rows 0) they may be null, but for the levels of a cascade.
- *  - Outputs and scratch (o, lse, workspace, plan) overlap neither each other nor an input, but for
+ *  - Outputs and scratch (out, lse, workspace, plan) overlap neither each other nor an input, but for
  *    what assay_merge_state allows; inputs may overlap each other. Where a field says "refused",
  *    the call looks for equal pointers; no other overlap is checked.
  *  - `target` says where the pointers live and who executes: ASSAY_TARGET_CUDA (device pointers,
@@ -30,7 +33,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 11
+#define ASSAY_ABI_MINOR 12
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,7 +48,6 @@ enum {
   ASSAY_CAPACITY_EXCEEDED = 4,   /**< more blocks, or tiles of a plan, than 2^31 - 1; what that
                                       allows is said with the sizes of a call */
   ASSAY_LAUNCH_FAILED = 5,       /**< the CUDA runtime refused the launch */
-  ASSAY_HAZARD = 6,              /**< SIMT only: the executor stopped the kernel and has a report */
   ASSAY_INTERNAL = 7             /**< a defect in this library */
 };
 
@@ -53,23 +55,11 @@ typedef int32_t assay_target;
 enum { ASSAY_TARGET_SIMT = 0, ASSAY_TARGET_CUDA = 1 };
 
 typedef int32_t assay_dtype;
-enum {
-  ASSAY_FP16 = 0,
-  ASSAY_BF16 = 1,
-  ASSAY_FP32 = 2,
-  ASSAY_E4M3 = 3,
-  ASSAY_E5M2 = 4,
-  /** Verification arithmetic, ASSAY_TARGET_SIMT only: exact numbers modulo 2^61 - 1 behind handles
-      (kernels/arch/simt/field.h). Needs a stream, which holds them; handles 0, 1, 2 are zero, one,
-      -inf. Plain attention, head_dim 64, no fp8: q, k, v are 16-bit words, o and lse 32-bit
-      handles. Merges: 32-bit handles throughout. The softmax scale is the number whose residues are
-     the bits of fl(sm_scale * log2 e). */
-  ASSAY_FIELD61 = 64
-};
+enum { ASSAY_FP16 = 0, ASSAY_BF16 = 1, ASSAY_FP32 = 2, ASSAY_E4M3 = 3, ASSAY_E5M2 = 4 };
 
 /** Base of every LSE read or written by a call. */
 typedef int32_t assay_lse_base;
-enum { ASSAY_LSE_NATURAL = 0, ASSAY_LSE_BASE2 = 1 };
+enum { ASSAY_LSE_BASE_E = 0, ASSAY_LSE_BASE_2 = 1 };
 
 /**
  * Paged KV cache: one pool of pages for K and one for V, addressed through one page table.
@@ -97,38 +87,38 @@ typedef struct assay_paged_kv {
  * Paged decode attention: v1 (one pass) and v2 (split-KV).
  *
  * A request holds q_len query tokens, its newest: query token i sits at position
- * seq_lens[r] - q_len + i and sees the keys at positions max(0, p - window + 1) .. p (all up to p
- * when window is 0). A token at a negative position sees nothing. With q_len 1 and no window that
+ * seq_lens[r] - q_len + i and sees the keys at positions max(0, p - window_left) .. p (all up to p
+ * when window_left is -1). A token at a negative position sees nothing. With q_len 1 and no window that
  * is every live key.
  *
- * Ragged queries: with query_start request r holds the n_r = query_start[r + 1] - query_start[r]
- * tokens of q, o and lse from number query_start[r] on, each of n_r between 0 and q_len, and n_r
+ * Ragged queries: with qo_indptr request r holds the n_r = qo_indptr[r + 1] - qo_indptr[r]
+ * tokens of q, out and lse from number qo_indptr[r] on, each of n_r between 0 and q_len, and n_r
  * takes the place of q_len above. Token t of the call lies at t times the token stride, and the first
- * is query_start[0], which need not be 0. Nothing is written for tokens that there are not. The host
- * never reads query_start; that it is given is an option of the call, also to a planner.
+ * is qo_indptr[0], which need not be 0. Nothing is written for tokens that there are not. The host
+ * never reads qo_indptr; that it is given is an option of the call, also to a planner.
  *
- * Shards (decode context parallelism): with num_ranks > 0 the keys of a request lie on num_ranks
- * ranks, interleave tokens in turn on each: token t on rank (t / interleave) mod num_ranks. The cache
- * holds those of `rank`, in their order, and kv.seq_lens[r] is how many of the request's
+ * Shards (decode context parallelism, DCP): with dcp_world_size > 0 the keys of a request lie on so
+ * many ranks, dcp_interleave tokens in turn on each: token t on rank
+ * (t / dcp_interleave) mod dcp_world_size. The cache holds those of dcp_rank, in their order, and kv.seq_lens[r] is how many of the request's
  * global_lens[r] tokens those are; it may be 0. Positions are those of all tokens: global_lens[r]
  * takes the place of seq_lens[r] above, and j and p below count so. The result is the state of the
  * keys on this rank, with LSE -inf where a query token sees none of them. The states of all ranks
  * merge into the state of all keys (assay_exchange_states, assay_merge_states). A sink counts in
  * every call that has it: sinks are given on one rank, and null on the others. The host never reads
- * global_lens. That num_ranks is above 0 is an option of the call, also to a planner.
+ * global_lens. That dcp_world_size is above 0 is an option of the call, also to a planner.
  *
  * The natural-base logit of a visible key at position j is
  *     x = sm_scale * k_scale * (q . k)
- *     x = logits_softcap * tanh(x / logits_softcap)     when logits_softcap > 0
+ *     x = logits_soft_cap * tanh(x / logits_soft_cap)   when logits_soft_cap > 0
  *     x = x + alibi_slopes[head] * (j - p)              when alibi_slopes is given
  * and O = sum_j softmax(x)_j v_scale v_j. A sink is one more key per row with logit sinks[head] and
  * value 0: it takes part in the sum and in the LSE, once however the row is split.
  *
- * early_start (programmatic dependent launch, PDL; sm_90 on, elsewhere the same as 0): the call
+ * enable_pdl (programmatic dependent launch, PDL; sm_90 on, elsewhere the same as 0): the call
  * loads its plan and the first keys and values while the kernel in front of it in the stream ends.
  * That kernel may write q and the K and V of each request's q_len newest tokens, and may read and
- * write o, lse and the workspace. Everything else the call reads (older K and V, page_table,
- * seq_lens, global_lens, query_start, plan, scales, slopes, sinks) must have been written by kernels
+ * write out, lse and the workspace. Everything else the call reads (older K and V, page_table,
+ * seq_lens, global_lens, qo_indptr, plan, scales, slopes, sinks) must have been written by kernels
  * that finished before that kernel began. v2 without a plan runs its planner first and starts its
  * attention late.
  *
@@ -139,33 +129,34 @@ typedef struct assay_paged_kv {
 typedef struct assay_paged_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype;    /**< q, o: ASSAY_FP16 or ASSAY_BF16 */
+  assay_dtype dtype;    /**< q, out: ASSAY_FP16 or ASSAY_BF16 */
   assay_dtype kv_dtype; /**< k, v: same as dtype, or ASSAY_E4M3 or ASSAY_E5M2 */
   assay_lse_base lse_base;
-  int32_t batch;        /**< requests, 0 .. 2^24; equals kv.rows */
-  int32_t q_len;        /**< query tokens of every request, with query_start the most of one;
+  int32_t batch;         /**< requests, 0 .. 2^24; equals kv.rows */
+  int32_t q_len;         /**< query tokens of every request, with qo_indptr the most of one;
                              1 .. ASSAY_MAX_Q_LEN */
-  int32_t num_qo_heads; /**< multiple of num_kv_heads, up to 2^20 */
-  int32_t num_kv_heads; /**< 1 .. 2^20 */
-  int32_t head_dim;     /**< 64, 128 or 256 */
-  float sm_scale;       /**< softmax scale, finite, > 0 */
-  float logits_softcap; /**< finite, 0 (none) or > 0 */
-  int32_t window;      /**< keys a query token sees at most, its own included, up to 2^30; 0: all */
-  int32_t num_splits;  /**< v2: > 0 forces that many splits of every row, up to 65536; 0: balanced
+  int32_t num_qo_heads;  /**< multiple of num_kv_heads, up to 2^20 */
+  int32_t num_kv_heads;  /**< 1 .. 2^20 */
+  int32_t head_dim;      /**< 64, 128 or 256 */
+  float sm_scale;        /**< softmax scale, finite, > 0 */
+  float logits_soft_cap; /**< finite, 0 (none) or > 0 */
+  int32_t window_left;   /**< keys in front of its own that a query token sees at most, up to
+                            2^30 - 1; -1: all. A zeroed struct has 0, the own key alone */
+  int32_t num_splits;    /**< v2: > 0 forces that many splits of every row, up to 65536; 0: balanced
                             plan. v1: ignored */
-  int32_t early_start; /**< 1: may begin while the kernel in front of it in the stream still runs
+  int32_t enable_pdl;    /**< 1: may begin while the kernel in front of it in the stream still runs
                             (see above); 0: begins when that has finished */
   int32_t even_lengths; /**< v1: 1 when the lengths of the batch are alike (the longest at most 1.25
                              times the mean); rows then may go to fewer warps each. A hint: with any
                              lengths the result is right, and 0 keeps a row's bits independent of
                              the batch */
-  const void *q;        /**< [batch, q_len, num_qo_heads, head_dim]; with query_start
-                      [tokens, num_qo_heads, head_dim], and so o and lse */
-  /** Multiples of 8; that of a token is ignored when q_len is 1, and with query_start that of the
+  const void *q;        /**< [batch, q_len, num_qo_heads, head_dim]; with qo_indptr
+                      [tokens, num_qo_heads, head_dim], and so out and lse */
+  /** Multiples of 8; that of a token is ignored when q_len is 1, and with qo_indptr that of the
      batch in its place, here and below. */
   int64_t q_stride_batch, q_stride_token, q_stride_head;
-  void *o; /**< [batch, q_len, num_qo_heads, head_dim]; equal to q, kv.k or kv.v: refused */
-  int64_t o_stride_batch, o_stride_token, o_stride_head; /**< multiples of 8 */
+  void *out; /**< [batch, q_len, num_qo_heads, head_dim]; equal to q, kv.k or kv.v: refused */
+  int64_t out_stride_batch, out_stride_token, out_stride_head; /**< multiples of 8 */
   float *lse; /**< [batch, q_len, num_qo_heads] fp32, may be null; -inf for a row without keys */
   int64_t lse_stride_batch, lse_stride_token, lse_stride_head;
   assay_paged_kv kv;
@@ -174,18 +165,19 @@ typedef struct assay_paged_params {
   int32_t k_scale_stride, v_scale_stride; /**< 0: one per tensor, 1: one per kv head */
   const float *alibi_slopes; /**< [num_qo_heads], finite, may be null; natural-base units */
   const float *sinks;        /**< [num_qo_heads] natural-base logits, finite or -inf; may be null */
-  const int32_t *query_start; /**< [batch + 1] ascending, may be null; see above */
-  void *workspace;            /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
-  uint64_t workspace_bytes;   /**< at least assay_paged_attention_v2_workspace_size, plan or not */
+  const int32_t *qo_indptr;  /**< [batch + 1] ascending, may be null; see above */
+  void *workspace;           /**< v2: scratch, 16-byte aligned, any content; v1: ignored */
+  uint64_t workspace_bytes;  /**< at least assay_paged_attention_v2_workspace_size, plan or not */
   void *plan; /**< v2: filled by assay_paged_attention_v2_plan for these shapes, 16-byte aligned;
                  null plans inside the call. Of a planning call: where the plan goes, any content */
   uint64_t plan_bytes; /**< of a plan: at least assay_paged_attention_v2_plan_size */
   void *stream;
   const int32_t *global_lens; /**< [batch] tokens of each request on all ranks, up to 2^30; null
-                                   with num_ranks 0 */
-  int32_t num_ranks;          /**< 0: the cache holds all keys; up to 1024; see shards above */
-  int32_t rank;               /**< 0 .. num_ranks - 1; 0 with num_ranks 0 */
-  int32_t interleave;         /**< >= 1, times num_ranks at most 2^30; 0 with num_ranks 0 */
+                                   with dcp_world_size 0 */
+  int32_t dcp_world_size;     /**< 0: the cache holds all keys; up to 1024; see shards above */
+  int32_t dcp_rank;           /**< 0 .. dcp_world_size - 1; 0 with dcp_world_size 0 */
+  int32_t dcp_interleave;     /**< >= 1, times dcp_world_size at most 2^30; 0 with
+                                dcp_world_size 0 */
   int32_t reserved;           /**< 0 */
 } assay_paged_params;
 
@@ -215,7 +207,7 @@ typedef struct assay_paged_choice {
  * assay_tree_attention_plan reads page_table and seq_lens on the device: requests whose page tables
  * begin with the same pages share the keys in them, wherever in the batch they are, in a tree of up
  * to 4 levels (a prefix of all, of a part of them, and so on). It writes a plan that every layer of
- * the same decode step can reuse, with params of any of its calls: q, o, lse, workspace and what
+ * the same decode step can reuse, with params of any of its calls: q, out, lse, workspace and what
  * they point to are not looked at, nor does the plan depend on scale, softcap, slopes or sinks. A
  * call without a plan plans inside. Calls that share a plan must follow each other on one stream.
  * Sizes as for v2.
@@ -225,7 +217,7 @@ typedef struct assay_paged_choice {
  * the longest part of the tree in so many splits of whole tiles (128 keys, 64 with head_dim 256),
  * others in splits as long, all uncut or private where they do not fit. Private keys: as in v2.
  *
- * Pages are shared for 2 to 1024 requests without window, query_start and num_ranks on devices with warpgroups
+ * Pages are shared for 2 to 1024 requests without window_left, qo_indptr and dcp_world_size on devices with warpgroups
  * (sm_90): those whose keys all query tokens of a request see. Any other call is one of
  * paged_attention_v2 with num_splits 0.
  */
@@ -251,7 +243,7 @@ enum { ASSAY_MAX_CASCADE_LEVELS = 8 };
 typedef struct assay_cascade_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype; /**< q, k, v, o: ASSAY_FP16 or ASSAY_BF16 */
+  assay_dtype dtype; /**< q, k, v, out: ASSAY_FP16 or ASSAY_BF16 */
   assay_lse_base lse_base;
   int32_t batch;        /**< requests, 0 .. 2^24 */
   int32_t num_qo_heads; /**< multiple of num_kv_heads, up to 2^20 */
@@ -263,9 +255,9 @@ typedef struct assay_cascade_params {
                              shape */
   int32_t reserved;     /**< 0 */
   const void *q;        /**< [batch, num_qo_heads, head_dim] */
-  int64_t q_stride_batch, q_stride_head; /**< multiples of 8 */
-  void *o;                               /**< [batch, num_qo_heads, head_dim] */
-  int64_t o_stride_batch, o_stride_head; /**< multiples of 8 */
+  int64_t q_stride_batch, q_stride_head;     /**< multiples of 8 */
+  void *out;                                 /**< [batch, num_qo_heads, head_dim] */
+  int64_t out_stride_batch, out_stride_head; /**< multiples of 8 */
   float *lse; /**< [batch, num_qo_heads] fp32, may be null; -inf for a row without keys */
   int64_t lse_stride_batch, lse_stride_head;
   const assay_cascade_level *levels; /**< host array [num_levels], copied during the call */
@@ -275,11 +267,11 @@ typedef struct assay_cascade_params {
 } assay_cascade_params;
 
 /**
- * Merge two attention states over disjoint key sets: o = softmax-weighted mean of o_a and o_b with
+ * Merge two attention states over disjoint key sets: out = softmax-weighted mean of o_a and o_b with
  * weights exp(lse). A state with lse = -inf is the identity: the other side is returned bit for bit
- * whatever o holds; both empty give o = 0, lse = -inf.
+ * whatever its o holds; both empty give out = 0, lse = -inf.
  *
- * In place: o may be o_a or o_b, and lse may be lse_a or lse_b, with the strides of the input that
+ * In place: out may be o_a or o_b, and lse may be lse_a or lse_b, with the strides of the input that
  * it is; other strides are refused.
  *
  * Sizes: num_rows * num_heads * head_dim is below 2^40.
@@ -287,7 +279,7 @@ typedef struct assay_cascade_params {
 typedef struct assay_merge_state_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype; /**< o_a, o_b, o: fp16, bf16 or fp32 */
+  assay_dtype dtype; /**< o_a, o_b, out: fp16, bf16 or fp32 */
   assay_lse_base lse_base;
   int32_t num_rows;   /**< >= 0 */
   int32_t num_heads;  /**< 1 .. 2^20 */
@@ -297,14 +289,14 @@ typedef struct assay_merge_state_params {
   const float *lse_a; /**< [num_rows, num_heads] */
   const void *o_b;    /**< as o_a */
   const float *lse_b; /**< as lse_a */
-  void *o;            /**< [num_rows, num_heads, head_dim] */
+  void *out;          /**< [num_rows, num_heads, head_dim] */
   float *lse;         /**< [num_rows, num_heads], may be null */
-  /** Those of o_a, o_b and o: multiples of 8, fp32 included. */
+  /** Those of o_a, o_b and out: multiples of 8, fp32 included. */
   int64_t o_a_stride_row, o_a_stride_head;
   int64_t lse_a_stride_row, lse_a_stride_head;
   int64_t o_b_stride_row, o_b_stride_head;
   int64_t lse_b_stride_row, lse_b_stride_head;
-  int64_t o_stride_row, o_stride_head;
+  int64_t out_stride_row, out_stride_head;
   int64_t lse_stride_row, lse_stride_head;
   void *stream;
 } assay_merge_state_params;
@@ -313,8 +305,8 @@ typedef struct assay_merge_state_params {
  * Merge n states per row, in state order. Fixed: state s of row r is o_in[(r * num_states + s)].
  * Ragged: indptr [num_rows + 1] selects states indptr[r] .. indptr[r+1]-1 and num_states is only
  * the upper bound of a row's count, which is not checked: of a row that has more, any may be left
- * out. Zero states give o = 0, lse = -inf. Empty states (lse = -inf) are the identity whatever o
- * holds: a row with one that is not empty gets its o and lse exactly, but for the sign of a zero
+ * out. Zero states give out = 0, lse = -inf. Empty states (lse = -inf) are the identity whatever o
+ * holds: a row with one that is not empty gets its o and LSE exactly, but for the sign of a zero
  * and the payload of a NaN.
  *
  * Never in place: an output of one row may lie on a state that another thread has yet to read.
@@ -325,7 +317,7 @@ typedef struct assay_merge_state_params {
 typedef struct assay_merge_states_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype; /**< o_in, o: fp16, bf16 or fp32 */
+  assay_dtype dtype; /**< o_in, out: fp16, bf16 or fp32 */
   assay_lse_base lse_base;
   int32_t num_rows;      /**< >= 0 */
   int32_t num_states;    /**< 0 .. 2^24 */
@@ -334,12 +326,12 @@ typedef struct assay_merge_states_params {
   const void *o_in;      /**< [total_states, num_heads, head_dim]; null allowed with 0 states */
   const float *lse_in;   /**< [total_states, num_heads]; null allowed with 0 states */
   const int32_t *indptr; /**< [num_rows + 1] ascending, or null for fixed num_states */
-  void *o;               /**< [num_rows, num_heads, head_dim]; equal to o_in: refused */
+  void *out;             /**< [num_rows, num_heads, head_dim]; equal to o_in: refused */
   float *lse;            /**< [num_rows, num_heads], may be null; equal to lse_in: refused */
-  /** Those of o_in and o: multiples of 8, fp32 included. */
+  /** Those of o_in and out: multiples of 8, fp32 included. */
   int64_t o_in_stride_state, o_in_stride_head;
   int64_t lse_in_stride_state, lse_in_stride_head;
-  int64_t o_stride_row, o_stride_head;
+  int64_t out_stride_row, out_stride_head;
   int64_t lse_stride_row, lse_stride_head;
   void *stream;
 } assay_merge_states_params;
@@ -382,7 +374,7 @@ enum {
 typedef struct assay_exchange_params {
   uint32_t struct_size;
   assay_target target;
-  assay_dtype dtype; /**< o_in, o and what travels: fp16, bf16 or fp32 */
+  assay_dtype dtype; /**< o_in, out and what travels: fp16, bf16 or fp32 */
   assay_lse_base lse_base;
   assay_exchange_heads heads;
   int32_t num_ranks;   /**< 1 .. ASSAY_MAX_RANKS */
@@ -390,17 +382,17 @@ typedef struct assay_exchange_params {
   int32_t num_rows;    /**< >= 0 */
   int32_t num_heads;   /**< of o_in; 1 .. 2^20 */
   int32_t head_dim;    /**< multiple of 8, 8 .. 512 */
-  int32_t early_start; /**< 0 or 1: as in assay_paged_params; the kernel in front may write o_in
+  int32_t enable_pdl;  /**< 0 or 1: as in assay_paged_params; the kernel in front may write o_in
                             and lse_in */
   int32_t max_rows;    /**< of all calls on these windows; >= num_rows, and at least 1 */
   const void *o_in;    /**< [num_rows, num_heads, head_dim], normalised */
   const float *lse_in; /**< [num_rows, num_heads] */
-  void *o;             /**< [num_rows, heads of this rank, head_dim]; equal to o_in: refused */
+  void *out;           /**< [num_rows, heads of this rank, head_dim]; equal to o_in: refused */
   float *lse;          /**< [num_rows, heads of this rank], may be null; equal to lse_in: refused */
-  /** Those of o_in and o: multiples of 8, fp32 included. */
+  /** Those of o_in and out: multiples of 8, fp32 included. */
   int64_t o_in_stride_row, o_in_stride_head;
   int64_t lse_in_stride_row, lse_in_stride_head;
-  int64_t o_stride_row, o_stride_head;
+  int64_t out_stride_row, out_stride_head;
   int64_t lse_stride_row, lse_stride_head;
   void *const *windows;  /**< host array [num_ranks], copied during the call: every rank's window as
                               this rank addresses it, its own among them */
@@ -432,7 +424,7 @@ assay_status assay_exchange_states_supports(const assay_exchange_params *params)
 /**
  * The version expected to be faster, and the even_lengths to call v1 with, for lengths that sum to
  * total_tokens, 0 .. batch * max_seq_len, with the longest of max_seq_len, 0 .. 2^30 (host
- * knowledge; q, o, lse, kv, workspace, plan and strides of params are not looked at): a model of
+ * knowledge; q, out, lse, kv, workspace, plan and strides of params are not looked at): a model of
  * bytes, launch and merge cost measured on an H200 (kernels/decode/kernel_choice.h). num_splits > 0
  * asks for v2. choice is not null; after a failure it is unchanged.
  */
@@ -456,6 +448,9 @@ assay_status assay_cascade_attention_workspace_size(const assay_cascade_params *
     dtype, heads and num_ranks are looked at. bytes is not null. */
 assay_status assay_exchange_states_window_size(const assay_exchange_params *params,
                                                uint64_t *bytes);
+
+/** ASSAY_ABI_MAJOR * 2^16 + ASSAY_ABI_MINOR of the header that this library was built with. */
+uint32_t assay_abi_version(void);
 
 /** Message of this thread's last failed call; empty after a success. Valid until the next call. */
 const char *assay_last_error(void);

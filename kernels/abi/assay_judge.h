@@ -55,7 +55,7 @@ typedef struct assay_judge_attention_params {
   assay_array v_page_table; /**< of V, in the same shape; missing: page_table */
   assay_array page_indptr;  /**< [requests + 1]: request r has the entries from page_indptr[r] on */
   assay_array seq_lens;     /**< [requests] keys, those of its own query rows included */
-  assay_array q_indptr;     /**< [requests + 1]; missing: rows / requests query rows each */
+  assay_array qo_indptr;    /**< [requests + 1]; missing: rows / requests query rows each */
   /** Of fp8 and int8 K and V, fp32: [1] or [kv_heads]; missing: 1. Or of each token, [pages, slots,
       kv_heads], and of blocks of a token's elements, [.., blocks]: then both operands of the products are
       in the type of q. */
@@ -68,7 +68,7 @@ typedef struct assay_judge_attention_params {
   assay_array mask;
   /** [requests + 1] where each request's part begins; missing: side by side */
   assay_array mask_indptr;
-  float sm_scale, softcap;           /**< softcap 0: none */
+  float sm_scale, logits_soft_cap;   /**< softcap 0: none */
   int32_t window_left, window_right; /**< keys beside the own position; -1: all */
   assay_lse_base lse_base;
   assay_empty_lse empty_lse;
@@ -85,7 +85,7 @@ typedef struct assay_judge_merge_params {
   int32_t max_rows;   /**< as above */
   assay_array out;    /**< [rows, heads, dim], fp16, bf16 or fp32 */
   assay_array lse;    /**< [rows, heads] fp32; may be missing */
-  assay_array o;      /**< [states, rows, heads, dim], the type of out */
+  assay_array o_in;   /**< [states, rows, heads, dim], the type of out */
   assay_array lse_in; /**< [states, rows, heads] fp32 */
   assay_lse_base lse_base;
   assay_empty_lse empty_lse;

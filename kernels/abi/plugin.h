@@ -105,6 +105,7 @@ typedef struct assay_arithmetic {
   assay_format kv_format;        /**< fp8 K and V, times their scales, are rounded to it before the
                                products, which then take it. CALL: the dtype of Q. FP32: they are
                                widened as they are, and the scales meet scores and outputs */
+  int32_t reserved[15];          /**< 0: room for what later versions declare */
 } assay_arithmetic;
 
 /** Whether a row's bits may follow anything but its own inputs and the parameters of the call. */
@@ -122,6 +123,26 @@ enum {
   ASSAY_NAN_SCORES = 2  /**< of scores, and of the LSE of stored states */
 };
 
+/** What a kernel can take and does beside computing; sums of these bits. */
+typedef uint32_t assay_capabilities;
+enum {
+  /** Each function refuses what assay.h forbids in what it looks at, as far as a host sees: pointers,
+      strides, ranges. Without it, it may crash. */
+  ASSAY_CHECKS_ARGUMENTS = 1,
+  ASSAY_RAGGED_QUERIES = 2, /**< a paged kernel takes qo_indptr; without it, it never gets it */
+  ASSAY_SHARDS = 4 /**< a paged kernel takes dcp_world_size > 0; without it, it never does */
+};
+
+/** A dtype for ASSAY_TARGET_SIMT only, with which the harness verifies kernels: exact numbers modulo
+    2^61 - 1 behind handles (kernels/arch/simt/field.h). It needs a stream, which holds them; handles
+    0, 1, 2 are zero, one, -inf. Plain attention, head_dim 64, no fp8: q, k, v are 16-bit words, out
+    and lse 32-bit handles. Merges: 32-bit handles throughout. The softmax scale is the number whose
+    residues are the bits of fl(sm_scale * log2 e). */
+enum { ASSAY_FIELD61 = 64 };
+
+/** A status of ASSAY_TARGET_SIMT only: the executor stopped the kernel and has a report. */
+enum { ASSAY_HAZARD = 6 };
+
 /**
  * One step of a kernel over a row's keys: keys [begin, end) of the cache of cascade level `level` (0
  * for paged attention; keys a query token does not see may be included), scored against one running
@@ -138,7 +159,7 @@ typedef struct assay_key_tile {
 
 /** No function may be null where nothing says that it may. */
 typedef struct assay_kernel {
-  uint32_t struct_size; /**< sizeof(assay_kernel), as for every kernel of the array */
+  uint32_t struct_size; /**< sizeof(assay_kernel), the same for every kernel of the array */
   const char *name;     /**< e.g. "paged_attention_v2": 1 to 100 printable ASCII characters without
                            space, '/' and '#'; unique within a plugin and target */
   assay_family family;
@@ -162,16 +183,13 @@ typedef struct assay_kernel {
      the planning, into the plan that params names. Both null: it plans inside its calls. */
   assay_status (*plan_size)(const void *params, uint64_t *bytes);
   assay_status (*plan)(const void *params);
-  int32_t checks_arguments; /**< 1: each function refuses what assay.h forbids in what it looks at,
-                                 as far as a host sees: pointers, strides, ranges; 0: may crash */
-  int32_t ragged_queries;   /**< of paged kernels, 1: takes query_start; 0: never gets it */
-  int32_t shards;           /**< of paged kernels, 1: takes num_ranks > 0; 0: never gets it */
+  assay_capabilities capabilities; /**< sums of these bits */
 } assay_kernel;
 
 /**
  * The first three fields stay where they are in every version, so that a table of another one is
- * recognised before anything else of it is read. While the major version is 0 a minor version may
- * change everything behind them: a harness serves plugins of its own minor version only.
+ * recognised before anything else of it is read. A harness serves plugins of the minor versions from
+ * 12 to its own: kernels of an earlier header are shorter, and what they end before counts as zero.
  */
 typedef struct assay_plugin {
   uint32_t struct_size;          /**< sizeof(assay_plugin) */

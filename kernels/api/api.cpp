@@ -26,9 +26,11 @@ template <class Params>
 assay_status write_size(assay_status (*size)(const Params *, uint64_t *), const Params *params,
                         uint64_t *bytes) {
   if (bytes == nullptr) return fail(ASSAY_INVALID_ARGUMENT, "bytes is null");
-  ASSAY_RETURN_IF_ERROR(size(params, bytes));
-  ASSAY_RETURN_IF_ERROR(check_device_code(params->target));
-  return set_ok();
+  return with_current_struct(params, [&](const Params *current) {
+    ASSAY_RETURN_IF_ERROR(size(current, bytes));
+    ASSAY_RETURN_IF_ERROR(check_device_code(current->target));
+    return set_ok();
+  });
 }
 
 } // namespace
@@ -40,10 +42,14 @@ extern "C" {
 
 #define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
   assay_status assay_##name(const Kernel::Params *params) {                                        \
-    return run_call<Kernel>(table_for(params).name, params);                                       \
+    return with_current_struct(params, [](const Kernel::Params *current) {                         \
+      return run_call<Kernel>(table_for(current).name, current);                                   \
+    });                                                                                            \
   }                                                                                                \
   assay_status assay_##name##_supports(const Kernel::Params *params) {                             \
-    return supports_call<Kernel>(table_for(params).name, params);                                  \
+    return with_current_struct(params, [](const Kernel::Params *current) {                         \
+      return supports_call<Kernel>(table_for(current).name, current);                              \
+    });                                                                                            \
   }
 #define ASSAY_RANKS_KERNEL(name, Kernel)
 #include "kernels/api/kernels.def"
@@ -58,7 +64,9 @@ extern "C" {
 #define ASSAY_KERNEL_ROW(name, Kernel)
 #define ASSAY_PLANNED_KERNEL(name, Kernel)                                                         \
   assay_status assay_##name##_plan(const Kernel::Params *params) {                                 \
-    return run_call<Kernel::Planner>(table_for(params).name##_plan, params);                       \
+    return with_current_struct(params, [](const Kernel::Params *current) {                         \
+      return run_call<Kernel::Planner>(table_for(current).name##_plan, current);                   \
+    });                                                                                            \
   }                                                                                                \
   assay_status assay_##name##_plan_size(const Kernel::Params *params, uint64_t *bytes) {           \
     return write_size(&Kernel::Planner::size, params, bytes);                                      \
@@ -72,9 +80,11 @@ assay_status assay_exchange_states_window_size(const assay_exchange_params *para
 
 assay_status assay_paged_attention_choose(const assay_paged_params *params, int64_t total_tokens,
                                           int32_t max_seq_len, assay_paged_choice *choice) {
-  ASSAY_RETURN_IF_ERROR(choose_version(params, total_tokens, max_seq_len, choice));
-  ASSAY_RETURN_IF_ERROR(check_device_code(params->target));
-  return set_ok();
+  return with_current_struct(params, [&](const assay_paged_params *current) {
+    ASSAY_RETURN_IF_ERROR(choose_version(current, total_tokens, max_seq_len, choice));
+    ASSAY_RETURN_IF_ERROR(check_device_code(current->target));
+    return set_ok();
+  });
 }
 
 } // extern "C"

@@ -35,8 +35,8 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
   k.run = run;
   k.last_error = &assay_last_error;
   if constexpr (requires { &Kernel::key_order; }) k.key_order = &Kernel::key_order;
-  k.checks_arguments = 1;
-  k.ragged_queries = k.shards = Kernel::kFamily == ASSAY_FAMILY_PAGED;
+  k.capabilities = ASSAY_CHECKS_ARGUMENTS;
+  if (Kernel::kFamily == ASSAY_FAMILY_PAGED) k.capabilities |= ASSAY_RAGGED_QUERIES | ASSAY_SHARDS;
   return k;
 }
 
@@ -93,7 +93,7 @@ std::vector<assay_kernel> rank_kernels() {
   kernels.push_back(row<__VA_ARGS__>(#name, ASSAY_TARGET_SIMT,                                     \
                                      &rank_supports<__VA_ARGS__, &LaunchTable::name>,              \
                                      &rank_run<__VA_ARGS__, &LaunchTable::name>));                 \
-  kernels.back().shards = 0;
+  kernels.back().capabilities &= ~ASSAY_SHARDS;
 #include "kernels/api/kernels.def"
   return kernels;
 }

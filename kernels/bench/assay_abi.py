@@ -13,7 +13,7 @@ _spec = importlib.util.spec_from_file_location("_abi", _FILE)
 _abi = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_abi)
 TARGET_SIMT, TARGET_CUDA = _abi.TARGET["simt"], _abi.TARGET["cuda"]
-DTYPES, LSE_BASE2 = _abi.DTYPE, _abi.LSE_BASE["base2"]
+DTYPES, LSE_BASE_2 = _abi.DTYPE, _abi.LSE_BASE["2"]
 PagedParams, PagedChoice = _abi.PagedParams, _abi.PagedChoice
 CascadeLevel, CascadeParams = _abi.CascadeLevel, _abi.CascadeParams
 MergeStateParams, MergeStatesParams = _abi.MergeStateParams, _abi.MergeStatesParams

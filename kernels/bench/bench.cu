@@ -66,6 +66,7 @@ struct CellData {
 
   assay_paged_params params(int set) const {
     assay_paged_params p = {};
+    p.window_left = -1;
     p.struct_size = sizeof p;
     p.target = ASSAY_TARGET_CUDA;
     p.dtype = ASSAY_BF16;
@@ -77,10 +78,10 @@ struct CellData {
     p.head_dim = cell.head_dim;
     p.sm_scale = 1.0f / std::sqrt(static_cast<float>(cell.head_dim));
     p.q = q->get();
-    p.o = o->get() + kBandBytes / 2; // a band on either side
+    p.out = o->get() + kBandBytes / 2; // a band on either side
     p.lse = lse->get() + kBandBytes / 4;
-    p.q_stride_batch = p.o_stride_batch = int64_t{cell.num_qo_heads} * cell.head_dim;
-    p.q_stride_head = p.o_stride_head = cell.head_dim;
+    p.q_stride_batch = p.out_stride_batch = int64_t{cell.num_qo_heads} * cell.head_dim;
+    p.q_stride_head = p.out_stride_head = cell.head_dim;
     p.lse_stride_batch = cell.num_qo_heads;
     p.lse_stride_head = 1;
     p.kv.k = pool->get();
@@ -172,15 +173,15 @@ void run_decode(const Cell &cell, const Options &options, const DeviceInfo &devi
   const int sets = set_count(result.bytes, device.l2_bytes, options);
   CellData data(cell, sets);
   const FloorSets floor = {data.pool->get(), result.bytes, sets};
-  const auto floor_us = [&](bool early_start) {
-    return read_floor_us(floor, data.stream, device.multiprocessors, options.replays, early_start);
+  const auto floor_us = [&](bool enable_pdl) {
+    return read_floor_us(floor, data.stream, device.multiprocessors, options.replays, enable_pdl);
   };
   result.floor = {floor_us(false), floor_us(true)};
   const auto measure = [&](const char *name, auto kernel) {
-    const auto us = [&](bool early_start) {
+    const auto us = [&](bool enable_pdl) {
       return graph_median_us(data.stream, std::max(sets, 4), options.replays, [&](int i) {
         assay_paged_params p = data.params(i % sets);
-        p.early_start = early_start;
+        p.enable_pdl = enable_pdl;
         check_status(kernel(&p), name);
       });
     };

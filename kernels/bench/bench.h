@@ -7,7 +7,7 @@
 // sets in the same way; the best of a few shapes is the floor. Merges are also held against a plain
 // kernel that reads and writes what they do, cascades against their products. Planning is timed
 // apart: one plan serves every layer of a step. Every decode call is timed twice: after the one
-// before it has ended, and with early_start, overlapping it as far as assay.h allows. What a call
+// before it has ended, and with enable_pdl, overlapping it as far as assay.h allows. What a call
 // costs the host is timed over rows of 200 of them; waits between the rows are left out.
 #pragma once
 

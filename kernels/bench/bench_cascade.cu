@@ -46,7 +46,7 @@ struct CascadeData {
   assay_cascade_params params(const std::vector<assay_cascade_level> &levels) const {
     assay_cascade_params p = layout.params(ASSAY_TARGET_CUDA);
     p.q = q.get();
-    p.o = o.get() + kBandBytes / sizeof(uint16_t); // a band on either side
+    p.out = o.get() + kBandBytes / sizeof(uint16_t); // a band on either side
     p.lse = lse.get() + kBandBytes / sizeof(float);
     p.levels = levels.data();
     p.stream = stream.get();
@@ -61,7 +61,7 @@ struct CascadeData {
   assay_paged_params flat_params(int set) const {
     assay_paged_params p = layout.flat_params(ASSAY_TARGET_CUDA, set, pool.get(), integers.get());
     p.q = q.get();
-    p.o = o.get() + kBandBytes / sizeof(uint16_t);
+    p.out = o.get() + kBandBytes / sizeof(uint16_t);
     p.lse = lse.get() + kBandBytes / sizeof(float);
     p.stream = stream.get();
     return p;

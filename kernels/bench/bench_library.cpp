@@ -74,9 +74,9 @@ int assay_bench_floor_shapes() { return static_cast<int>(std::size(kFloorShapes)
 
 /// Enqueues floor kernel `shape`, 0 .. assay_bench_floor_shapes() - 1; false when it cannot launch.
 bool assay_bench_floor(int shape, const void *data, uint64_t bytes, uint32_t *sink,
-                       int multiprocessors, bool early_start, void *stream) {
+                       int multiprocessors, bool enable_pdl, void *stream) {
   try {
-    enqueue_floor(kFloorShapes[shape], data, bytes, sink, multiprocessors, early_start,
+    enqueue_floor(kFloorShapes[shape], data, bytes, sink, multiprocessors, enable_pdl,
                   static_cast<cudaStream_t>(stream));
     return true;
   } catch (const std::exception &) {

@@ -18,14 +18,14 @@ int set_count(uint64_t bytes, uint64_t l2_bytes, const Options &options) {
 }
 
 double read_floor_us(const FloorSets &sets, const Stream &stream, int multiprocessors, int replays,
-                     bool early_start) {
+                     bool enable_pdl) {
   DeviceArray<uint32_t> sink(1);
   const uint64_t bytes = sets.bytes / 16 * 16;
   double best = std::numeric_limits<double>::infinity();
   for (const FloorShape &shape : kFloorShapes)
     best = std::min(best, graph_median_us(stream, std::max(sets.sets, 4), replays, [&](int i) {
                       enqueue_floor(shape, sets.data + (i % sets.sets) * bytes, bytes, sink.get(),
-                                    multiprocessors, early_start, stream.get());
+                                    multiprocessors, enable_pdl, stream.get());
                     }));
   return best;
 }

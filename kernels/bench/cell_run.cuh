@@ -22,7 +22,7 @@ struct FloorSets {
 
 /// The best of the floor's shapes.
 double read_floor_us(const FloorSets &sets, const Stream &stream, int multiprocessors, int replays,
-                     bool early_start);
+                     bool enable_pdl);
 
 Memory device_memory();
 

@@ -129,7 +129,7 @@ __global__ void mask(uint32_t *data, uint64_t n, uint32_t bits) {
 } // namespace
 
 void enqueue_floor(const FloorShape &shape, const void *data, uint64_t bytes, uint32_t *sink,
-                   int multiprocessors, bool early_start, cudaStream_t stream) {
+                   int multiprocessors, bool enable_pdl, cudaStream_t stream) {
   const auto *vectors = static_cast<const uint4 *>(data);
   const uint64_t n = bytes / sizeof(uint4);
   const uint64_t full = (n + shape.threads - 1) / shape.threads;
@@ -143,7 +143,7 @@ void enqueue_floor(const FloorShape &shape, const void *data, uint64_t bytes, ui
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));
   config.stream = stream;
   config.attrs = &attribute;
-  config.numAttrs = early_start ? 1 : 0;
+  config.numAttrs = enable_pdl ? 1 : 0;
   const auto kernel = shape.unroll == 4 ? &read_floor<4> : &read_floor<8>;
   ASSAY_BENCH_CHECK(cudaLaunchKernelEx(&config, kernel, vectors, n, shape.ranges, sink));
 }

@@ -18,9 +18,9 @@ struct FloorShape {
 
 /// Enqueues a read of `bytes` (a multiple of 16) at `data`. `sink` receives nothing in practice: it
 /// is written only if all bytes XOR to a value they do not have, so that the loads cannot be
-/// removed. With early_start reads of one launch run into those of the next.
+/// removed. With enable_pdl reads of one launch run into those of the next.
 void enqueue_floor(const FloorShape &shape, const void *data, uint64_t bytes, uint32_t *sink,
-                   int multiprocessors, bool early_start, cudaStream_t stream);
+                   int multiprocessors, bool enable_pdl, cudaStream_t stream);
 
 /// Shapes tried; the best one is the floor.
 inline constexpr FloorShape kFloorShapes[] = {

@@ -115,7 +115,7 @@ public:
     const auto load = [&] { load_queries(params, features, items.work_of(item), tile, queries); };
     if (more) locate();
     // The queries are asked for before the keys, unless the grid in front may be writing them.
-    if (more && !params.early_start) load();
+    if (more && !params.enable_pdl) load();
     stream.fill(ring);
     if constexpr (Items::kWaits) {
       arch::wait_for_previous_grid();
@@ -123,7 +123,7 @@ public:
       begin();
     }
     if (!more) return;
-    if (params.early_start) load();
+    if (params.enable_pdl) load();
     const int kv_head = items.work_of(item).kv_head;
     Scores scores(params, features, kv_head, items.work_of(item).first_row);
     const float score_scale = scale_of(params, features, kv_head);
@@ -211,7 +211,7 @@ public:
     const RowCoord row = coord_of(params, features, work, tile_row);
     finish_row<Types, kFeatures>(features, work.kv_head, row.head, o, lse2);
     store_final<Query>(params, work.request, row.head, dim, o, lse2,
-                       kFeatures ? row.token * features.o_stride_token : 0,
+                       kFeatures ? row.token * features.out_stride_token : 0,
                        kFeatures ? row.token * features.lse_stride_token : 0);
   }
 

@@ -11,7 +11,7 @@ namespace assay {
 struct DecodeParams : AttentionParams {
   /// Programmatic dependent launch (PDL): the kernel in front may still be writing q and the newest
   /// tokens.
-  bool early_start;
+  bool enable_pdl;
 };
 
 struct SplitKvParams {
@@ -22,7 +22,7 @@ struct SplitKvParams {
   PartialParams partial;     // a slot has the query rows of a head tile
   int32_t tiles_per_kv_head; // plan.shape.head_tiles = num_kv_heads * tiles_per_kv_head
 
-  ASSAY_FIELDS(attention, attention.early_start, kv, features, plan.shape.batch,
+  ASSAY_FIELDS(attention, attention.enable_pdl, kv, features, plan.shape.batch,
                plan.shape.head_tiles, plan.shape.splits, plan.shape.workers, plan.shape.tile,
                plan.shape.span, plan.workers, plan.request_items, plan.counters, partial,
                tiles_per_kv_head)

@@ -13,32 +13,32 @@ namespace {
 assay_paged_params with_row_strides(const assay_paged_params &p, int64_t q_batch, int64_t o_batch,
                                     int64_t lse_batch) {
   assay_paged_params out = p;
-  if (p.query_start == nullptr) return out;
+  if (p.qo_indptr == nullptr) return out;
   out.q_stride_batch = q_batch;
-  out.o_stride_batch = o_batch;
+  out.out_stride_batch = o_batch;
   out.lse_stride_batch = lse_batch;
   return out;
 }
 
 /// Strides of query tokens, which plain decode does not have.
 assay_status check_token_strides(const assay_paged_params &p) {
-  const bool ragged = p.query_start != nullptr;
+  const bool ragged = p.qo_indptr != nullptr;
   if (p.q_len == 1 && !ragged) return ASSAY_OK;
   const int64_t tokens = ragged ? int64_t{p.batch} * p.q_len : p.q_len;
   ASSAY_RETURN_IF_ERROR(check_stride("q_stride_token", p.q_stride_token));
-  ASSAY_RETURN_IF_ERROR(check_stride("o_stride_token", p.o_stride_token));
+  ASSAY_RETURN_IF_ERROR(check_stride("out_stride_token", p.out_stride_token));
   ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_token", p.lse_stride_token));
   if (p.batch == 0) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(
-      check_output_stride("o_stride_token", p.o_stride_token, tokens, p.head_dim));
+      check_output_stride("out_stride_token", p.out_stride_token, tokens, p.head_dim));
   if (p.lse == nullptr) return ASSAY_OK;
   return check_output_stride("lse_stride_token", p.lse_stride_token, tokens, 1);
 }
 
 assay_status check_global_lens(const assay_paged_params &p) {
-  if (p.num_ranks == 0 && p.global_lens != nullptr)
+  if (p.dcp_world_size == 0 && p.global_lens != nullptr)
     return fail(ASSAY_INVALID_ARGUMENT, "global_lens is given, and num_ranks is 0");
-  if (p.num_ranks == 0 || p.batch == 0) return ASSAY_OK;
+  if (p.dcp_world_size == 0 || p.batch == 0) return ASSAY_OK;
   return check_pointer("global_lens", p.global_lens, 4);
 }
 
@@ -47,7 +47,7 @@ assay_status check_feature_vectors(const assay_paged_params &p) {
                                                            {"v_scale", p.v_scale},
                                                            {"alibi_slopes", p.alibi_slopes},
                                                            {"sinks", p.sinks},
-                                                           {"query_start", p.query_start}};
+                                                           {"qo_indptr", p.qo_indptr}};
   for (const auto &[name, vector] : vectors)
     if (vector != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer(name, vector, 4));
   return check_global_lens(p);
@@ -68,18 +68,18 @@ assay_status check_fp8_strides(const assay_paged_kv &kv) {
 /// o must not be an input. (The pools may be anything where no request can hold a key.)
 assay_status check_output(const assay_paged_params &p) {
   if (p.batch == 0) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p.o, "q", p.q));
+  ASSAY_RETURN_IF_ERROR(check_no_alias("out", p.out, "q", p.q));
   if (p.kv.max_pages == 0) return ASSAY_OK;
-  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p.o, "kv.k", p.kv.k));
-  return check_no_alias("o", p.o, "kv.v", p.kv.v);
+  ASSAY_RETURN_IF_ERROR(check_no_alias("out", p.out, "kv.k", p.kv.k));
+  return check_no_alias("out", p.out, "kv.v", p.kv.v);
 }
 
 /// A cache that is no shard is that of one rank.
 ShardParams shard_params(const assay_paged_params &p) {
-  const bool shard = p.num_ranks > 0;
-  const int32_t run = shard ? p.interleave : 1;
+  const bool shard = p.dcp_world_size > 0;
+  const int32_t run = shard ? p.dcp_interleave : 1;
   return {shard ? p.global_lens : nullptr, FastDivisor::make(run),
-          FastDivisor::make(run * (shard ? p.num_ranks : 1)), run * p.rank};
+          FastDivisor::make(run * (shard ? p.dcp_world_size : 1)), run * p.dcp_rank};
 }
 
 FeatureParams feature_params(const assay_paged_params &p, const PagedShape &shape) {
@@ -90,17 +90,17 @@ FeatureParams feature_params(const assay_paged_params &p, const PagedShape &shap
   f.v_scale_stride = p.v_scale_stride;
   f.alibi_slopes = p.alibi_slopes;
   f.sinks = p.sinks;
-  f.softcap_log2 = static_cast<float>(p.logits_softcap * kLog2E);
-  f.two_over_softcap = p.logits_softcap > 0.0f ? 2.0f / p.logits_softcap : 0.0f;
+  f.softcap_log2 = static_cast<float>(p.logits_soft_cap * kLog2E);
+  f.two_over_softcap = p.logits_soft_cap > 0.0f ? 2.0f / p.logits_soft_cap : 0.0f;
   f.q_len = p.q_len;
-  f.window = p.window;
+  f.window_keys = p.window_left + 1;
   f.span = visible_positions(p);
   f.dealt_span = shape.span;
   f.query_rows = shape.query_rows;
   f.q_stride_token = p.q_stride_token;
-  f.o_stride_token = p.o_stride_token;
+  f.out_stride_token = p.out_stride_token;
   f.lse_stride_token = p.lse_stride_token;
-  f.query_start = p.query_start;
+  f.qo_indptr = p.qo_indptr;
   f.shard = shard_params(p);
   return f;
 }
@@ -126,11 +126,11 @@ assay_status build_paged_call(const assay_paged_params *p, PagedCall &call) {
   ASSAY_RETURN_IF_ERROR(check_token_strides(*p));
   // Tokens of a ragged call follow each other as requests do elsewhere.
   ASSAY_RETURN_IF_ERROR(check_query_tensors(
-      with_row_strides(*p, p->q_stride_token, p->o_stride_token, p->lse_stride_token)));
+      with_row_strides(*p, p->q_stride_token, p->out_stride_token, p->lse_stride_token)));
   ASSAY_RETURN_IF_ERROR(check_feature_vectors(*p));
   ASSAY_RETURN_IF_ERROR(check_output(*p));
   call.empty = p->batch == 0;
-  call.attention = {attention_params(with_row_strides(*p, 0, 0, 0)), p->early_start != 0};
+  call.attention = {attention_params(with_row_strides(*p, 0, 0, 0)), p->enable_pdl != 0};
   call.kv = paged_kv_params(p->kv, call.shape.kv_bytes);
   call.features = feature_params(*p, call.shape);
   return ASSAY_OK;

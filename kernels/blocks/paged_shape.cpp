@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/blocks/paged_shape.h"
 
+#include "kernels/abi/plugin.h"
 #include "kernels/host/attention_call.h"
 
 #include <algorithm>
@@ -11,16 +12,16 @@ namespace {
 
 constexpr int32_t kMaxShards = 1024;
 
-/// Without num_ranks the others say nothing, and a caller who sets them has forgotten it.
+/// Without dcp_world_size the others say nothing, and a caller who sets them has forgotten it.
 assay_status check_shard(const assay_paged_params &p) {
-  ASSAY_RETURN_IF_ERROR(check_range("num_ranks", p.num_ranks, 0, kMaxShards));
+  ASSAY_RETURN_IF_ERROR(check_range("dcp_world_size", p.dcp_world_size, 0, kMaxShards));
   ASSAY_RETURN_IF_ERROR(check_range("reserved", p.reserved, 0, 0));
-  if (p.num_ranks == 0) {
-    ASSAY_RETURN_IF_ERROR(check_range("rank", p.rank, 0, 0));
-    return check_range("interleave", p.interleave, 0, 0);
+  if (p.dcp_world_size == 0) {
+    ASSAY_RETURN_IF_ERROR(check_range("dcp_rank", p.dcp_rank, 0, 0));
+    return check_range("dcp_interleave", p.dcp_interleave, 0, 0);
   }
-  ASSAY_RETURN_IF_ERROR(check_range("rank", p.rank, 0, p.num_ranks - 1));
-  return check_range("interleave", p.interleave, 1, kMaxTokens / p.num_ranks);
+  ASSAY_RETURN_IF_ERROR(check_range("dcp_rank", p.dcp_rank, 0, p.dcp_world_size - 1));
+  return check_range("dcp_interleave", p.dcp_interleave, 1, kMaxTokens / p.dcp_world_size);
 }
 
 /// KV type, query tokens, window and shard.
@@ -29,15 +30,15 @@ assay_status check_cache_shape(const assay_paged_params &p) {
     return fail(ASSAY_UNSUPPORTED, "kv_dtype is {}, supported are dtype {}, 3 (e4m3) and 4 (e5m2)",
                 p.kv_dtype, p.dtype);
   ASSAY_RETURN_IF_ERROR(check_range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN));
-  ASSAY_RETURN_IF_ERROR(check_range("window", p.window, 0, kMaxTokens));
+  ASSAY_RETURN_IF_ERROR(check_range("window_left", p.window_left, -1, kMaxTokens - 1));
   return check_shard(p);
 }
 
 /// The most keys of a cache that lie at so many positions in a row.
 int32_t most_keys(const assay_paged_params &p, int32_t positions) {
-  if (p.num_ranks == 0) return positions;
-  const int32_t turn = p.interleave * p.num_ranks;
-  return positions / turn * p.interleave + std::min(positions % turn, p.interleave);
+  if (p.dcp_world_size == 0) return positions;
+  const int32_t turn = p.dcp_interleave * p.dcp_world_size;
+  return positions / turn * p.dcp_interleave + std::min(positions % turn, p.dcp_interleave);
 }
 
 assay_status check_features(const assay_paged_params &p, const PagedShape &shape) {
@@ -45,12 +46,12 @@ assay_status check_features(const assay_paged_params &p, const PagedShape &shape
   if (p.dtype == ASSAY_FIELD61 && (fp8 || shape.features))
     return fail(ASSAY_UNSUPPORTED,
                 "dtype field61 has plain attention only: kv_dtype {}, q_len 1, no "
-                "query_start, window, logits_softcap, alibi_slopes or sinks",
+                "qo_indptr, window_left, logits_soft_cap, alibi_slopes or sinks",
                 p.dtype);
-  if (!std::isfinite(p.logits_softcap) || p.logits_softcap < 0.0f)
-    return fail(ASSAY_INVALID_ARGUMENT, "logits_softcap is {}, expected finite and >= 0",
-                p.logits_softcap);
-  ASSAY_RETURN_IF_ERROR(check_range("early_start", p.early_start, 0, 1));
+  if (!std::isfinite(p.logits_soft_cap) || p.logits_soft_cap < 0.0f)
+    return fail(ASSAY_INVALID_ARGUMENT, "logits_soft_cap is {}, expected finite and >= 0",
+                p.logits_soft_cap);
+  ASSAY_RETURN_IF_ERROR(check_range("enable_pdl", p.enable_pdl, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("even_lengths", p.even_lengths, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("k_scale_stride", p.k_scale_stride, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("v_scale_stride", p.v_scale_stride, 0, 1));
@@ -87,8 +88,8 @@ PagedShape paged_shape(const assay_paged_params &p) {
   s.tiles_per_kv_head = tiles_per_kv_head(s.query_rows, p.head_dim);
   s.head_tiles = int64_t{p.num_kv_heads} * s.tiles_per_kv_head;
   s.span = most_keys(p, visible_positions(p));
-  s.features = p.q_len > 1 || p.query_start != nullptr || p.window > 0 || p.logits_softcap > 0.0f ||
-               p.alibi_slopes != nullptr || p.sinks != nullptr;
+  s.features = p.q_len > 1 || p.qo_indptr != nullptr || p.window_left >= 0 ||
+               p.logits_soft_cap > 0.0f || p.alibi_slopes != nullptr || p.sinks != nullptr;
   s.device = device_facts(p.target);
   return s;
 }

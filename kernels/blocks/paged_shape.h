@@ -29,7 +29,7 @@ PagedShape paged_shape(const assay_paged_params &params);
 
 /// Positions that some query token of a request sees, 0: all.
 inline int32_t visible_positions(const assay_paged_params &p) {
-  return p.window > 0 ? p.window + p.q_len - 1 : 0;
+  return p.window_left >= 0 ? p.window_left + p.q_len : 0;
 }
 
 /// Shared memory of a block of so many warps.

@@ -105,8 +105,8 @@ private:
     params.num_teams = static_cast<int32_t>(items);
     const int teams = kNarrowWarps / team_warps;
     const int64_t blocks = (items + teams - 1) / teams + more_blocks;
-    const bool early_start = std::exchange(follows_, true);
-    return kernel.launch(kernel.name, {blocks, kernel.threads, early_start}, params, stream_);
+    const bool enable_pdl = std::exchange(follows_, true);
+    return kernel.launch(kernel.name, {blocks, kernel.threads, enable_pdl}, params, stream_);
   }
 
   assay_status merge(const CascadeParams &params) {

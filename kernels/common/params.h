@@ -55,16 +55,16 @@ struct PagedKvParams {
 /// What every attention kernel has: the queries and the final result.
 struct AttentionParams {
   const void *q; // [batch, num_qo_heads, head_dim]
-  void *o;       // [batch, num_qo_heads, head_dim]
+  void *out;     // [batch, num_qo_heads, head_dim]
   float *lse;    // [batch, num_qo_heads], may be null
   int64_t q_stride_batch, q_stride_head;
-  int64_t o_stride_batch, o_stride_head;
+  int64_t out_stride_batch, out_stride_head;
   int64_t lse_stride_batch, lse_stride_head;
   float scale_log2; // fl(sm_scale * log2 e): score -> base-2 logit
   float lse_unit;   // 1 for base-2 LSE, ln 2 for natural
   int32_t batch, num_qo_heads, num_kv_heads, gqa_group_size;
 
-  ASSAY_FIELDS(q, o, lse, q_stride_batch, q_stride_head, o_stride_batch, o_stride_head,
+  ASSAY_FIELDS(q, out, lse, q_stride_batch, q_stride_head, out_stride_batch, out_stride_head,
                lse_stride_batch, lse_stride_head, scale_log2, lse_unit, batch, num_qo_heads,
                num_kv_heads, gqa_group_size)
 };
@@ -89,19 +89,20 @@ struct FeatureParams {
   const float *sinks;        // [num_qo_heads] natural-base logits, may be null
   float softcap_log2;        // fl(cap * log2 e), 0: none
   float two_over_softcap;    // fl(2 / cap)
-  int32_t q_len, window;     // window 0: all keys
-  int32_t span;              // positions that some query token of a request sees, 0: all
-  int32_t dealt_span;        // keys of these that the cache may hold, which are dealt to warps
-  int32_t query_rows;        // the most rows of one (request, kv head): q_len * gqa_group_size
-  int64_t q_stride_token, o_stride_token, lse_stride_token;
+  int32_t q_len;
+  int32_t window_keys; // that a token sees at most, its own included; 0: all
+  int32_t span;        // positions that some query token of a request sees, 0: all
+  int32_t dealt_span;  // keys of these that the cache may hold, which are dealt to warps
+  int32_t query_rows;  // the most rows of one (request, kv head): q_len * gqa_group_size
+  int64_t q_stride_token, out_stride_token, lse_stride_token;
   /// [batch + 1] the first query token of each request, and the end; null: q_len each. With it the
   /// batch strides are 0: a token is found by its number.
-  const int32_t *query_start;
+  const int32_t *qo_indptr;
   ShardParams shard;
 
   ASSAY_FIELDS(k_scale, v_scale, k_scale_stride, v_scale_stride, alibi_slopes, sinks, softcap_log2,
-               two_over_softcap, q_len, window, span, dealt_span, query_rows, q_stride_token,
-               o_stride_token, lse_stride_token, query_start, shard)
+               two_over_softcap, q_len, window_keys, span, dealt_span, query_rows, q_stride_token,
+               out_stride_token, lse_stride_token, qo_indptr, shard)
 };
 
 /// Partial results in fp32. A slot holds the query rows of a block and their base-2 LSE.

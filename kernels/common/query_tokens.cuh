@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which query tokens a request has: q_len, or in a ragged call what query_start says.
+// Which query tokens a request has: q_len, or in a ragged call what qo_indptr says.
 #pragma once
 
 #include "kernels/arch/load_store.cuh"
@@ -15,17 +15,17 @@ struct QueryTokens {
 };
 
 ASSAY_DEVICE QueryTokens query_tokens(const FeatureParams &features, int request) {
-  if (features.query_start == nullptr) return {0, features.q_len};
-  const int first = arch::global_load(features.query_start + request);
-  return {first, arch::global_load(features.query_start + request + 1) - first};
+  if (features.qo_indptr == nullptr) return {0, features.q_len};
+  const int first = arch::global_load(features.qo_indptr + request);
+  return {first, arch::global_load(features.qo_indptr + request + 1) - first};
 }
 
 /// Positions that some query token of a request sees, 0: all. A plan has those that q_len tokens
 /// would.
 ASSAY_DEVICE int visible_span(const FeatureParams &features, int request) {
-  if (features.query_start == nullptr || features.window == 0) return features.span;
+  if (features.qo_indptr == nullptr || features.window_keys == 0) return features.span;
   const int count = query_tokens(features, request).count;
-  return count > 0 ? features.window + count - 1 : features.window;
+  return count > 0 ? features.window_keys + count - 1 : features.window_keys;
 }
 
 /// The first key in the cache that some query token of a request may see.
@@ -39,7 +39,7 @@ ASSAY_DEVICE int first_seen(const FeatureParams &features, int request, int seq_
 template <bool kFeatures>
 ASSAY_DEVICE int query_rows(const FeatureParams &features, int request, int gqa_group_size) {
   if constexpr (kFeatures)
-    if (features.query_start != nullptr)
+    if (features.qo_indptr != nullptr)
       return query_tokens(features, request).count * gqa_group_size;
   return features.query_rows;
 }

@@ -33,8 +33,8 @@ ASSAY_DEVICE void store_final(const AttentionParams &params, int request, int he
                               const R (&o)[kDims], R lse2, int64_t o_offset = 0,
                               int64_t lse_offset = 0) {
   using Output = typename arch::Arithmetic<E>::Output;
-  Output *row = static_cast<Output *>(params.o) + request * params.o_stride_batch +
-                head * params.o_stride_head;
+  Output *row = static_cast<Output *>(params.out) + request * params.out_stride_batch +
+                head * params.out_stride_head;
   Pack<Output, kDims>::pack(o).store(row + o_offset + dim);
   if (dim == 0 && params.lse != nullptr)
     arch::global_store(words_of<R>(params.lse) + request * params.lse_stride_batch +

@@ -58,8 +58,9 @@ public:
     // Every row sees every key from last_clipped_ up to first_masked_.
     const int seen_by_first = keys_before(features_.shard, first_position_ + 1);
     first_masked_ = seen_by_first < kv_end ? seen_by_first : kv_end;
-    last_clipped_ =
-        features_.window > 0 ? keys_before(features_.shard, tokens - features_.window) : 0;
+    last_clipped_ = features_.window_keys > 0
+                        ? keys_before(features_.shard, tokens - features_.window_keys)
+                        : 0;
   }
 
   /// Makes logits of the scores of the tile at `base`, where there is a softcap or ALiBi, and -inf
@@ -88,9 +89,9 @@ private:
       const int seen = keys_before(features_.shard, position(n, j) + 1);
       if (base + token >= (seen < kv_end_ ? seen : kv_end_)) score = arch::neg_infinity();
     });
-    if (features_.window == 0) return;
+    if (features_.window_keys == 0) return;
     tile.for_each_score([&](int n, int j, int token, float &score) {
-      const int clipped = keys_before(features_.shard, position(n, j) + 1 - features_.window);
+      const int clipped = keys_before(features_.shard, position(n, j) + 1 - features_.window_keys);
       if (base + token < clipped) score = arch::neg_infinity();
     });
   }

@@ -11,10 +11,10 @@ namespace assay {
 struct StateTensor {
   void *o;
   float *lse;
-  int64_t o_stride_row, o_stride_head;
+  int64_t out_stride_row, out_stride_head;
   int64_t lse_stride_row, lse_stride_head;
 
-  ASSAY_FIELDS(o, lse, o_stride_row, o_stride_head, lse_stride_row, lse_stride_head)
+  ASSAY_FIELDS(o, lse, out_stride_row, out_stride_head, lse_stride_row, lse_stride_head)
 };
 
 } // namespace assay

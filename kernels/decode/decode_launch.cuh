@@ -21,7 +21,7 @@ assay_status launch_v1(const PagedV1Call &call, void *stream) {
   constexpr size_t kSharedBytes =
       std::max<size_t>(sizeof(typename Core::SharedStorage), kV1SharedBytes);
   return launch_kernel<&paged_attention_v1<Core>, kSharedBytes>(
-      "paged_attention_v1", {call.blocks, Core::kThreads, paged.attention.early_start}, params,
+      "paged_attention_v1", {call.blocks, Core::kThreads, paged.attention.enable_pdl}, params,
       stream);
 }
 
@@ -29,11 +29,11 @@ template <class Core>
 assay_status launch_v2(const SplitKvCall &call, void *stream) {
   SplitKvParams params = split_kv_params(call);
   // The planner of this call is in front of it, and all that it reads from the plan is late.
-  if (call.run_planner) params.attention.early_start = false;
+  if (call.run_planner) params.attention.enable_pdl = false;
   const SplitPlanShape &shape = call.split.plan;
   return launch_kernel<&paged_attention_v2<Core>, sizeof(typename Core::SharedStorage)>(
       "paged_attention_v2",
-      {int64_t{shape.workers} * shape.head_tiles, Core::kThreads, params.attention.early_start},
+      {int64_t{shape.workers} * shape.head_tiles, Core::kThreads, params.attention.enable_pdl},
       params, stream);
 }
 

@@ -24,7 +24,7 @@ assay_status PagedV1::build(const assay_paged_params *p, PagedV1Call &call) {
   const DecodePolicy policy = decode_policy(s.head_dim, s.kv_bytes, s.row_tiles, kDecodeWarps);
   const int64_t slots = int64_t{s.device.multiprocessors} * policy.min_blocks;
   call.blocks =
-      std::min(v1_blocks(call.head_tiles, call.tile_warps, slots, p->early_start != 0), kMaxGrid);
+      std::min(v1_blocks(call.head_tiles, call.tile_warps, slots, p->enable_pdl != 0), kMaxGrid);
   return ASSAY_OK;
 }
 

@@ -14,7 +14,7 @@ struct PagedAttentionV1Params {
   int32_t tile_warps;        // warps that share a head tile: 1, 2 or 4 (all of a block)
   uint64_t tile_share;       // v1_tile_share
 
-  ASSAY_FIELDS(attention, attention.early_start, kv, features, tiles_per_kv_head, tile_warps,
+  ASSAY_FIELDS(attention, attention.enable_pdl, kv, features, tiles_per_kv_head, tile_warps,
                tile_share)
 };
 

@@ -34,9 +34,9 @@ constexpr int v1_tile_warps(int64_t head_tiles, bool even_lengths, int head_dim,
 /// the chip: the other half has 6 % more to read and ends 5 % later (b128 2k on an H200: 8 of 264
 /// slots empty). So where little is missing the grid gets whole waves, and its blocks get equal
 /// shares of the head tiles.
-constexpr int64_t v1_blocks(int64_t head_tiles, int tile_warps, int64_t slots, bool early_start) {
+constexpr int64_t v1_blocks(int64_t head_tiles, int tile_warps, int64_t slots, bool enable_pdl) {
   const int64_t blocks = (head_tiles * tile_warps + kDecodeWarps - 1) / kDecodeWarps;
-  if (!early_start || slots == 0) return blocks;
+  if (!enable_pdl || slots == 0) return blocks;
   const int64_t waves = (blocks + slots - 1) / slots;
   return 10 * blocks >= 9 * waves * slots ? waves * slots : blocks;
 }

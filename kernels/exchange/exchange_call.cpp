@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/exchange/exchange_call.h"
 
+#include "kernels/abi/plugin.h"
 #include "kernels/host/state_checks.h"
 
 namespace assay {
@@ -75,7 +76,7 @@ assay_status check_tensors(const assay_exchange_params &p, const ExchangeParams 
   const int32_t heads = e.heads[p.rank].count;
   if (heads == 0) return ASSAY_OK; // nothing is written
   ASSAY_RETURN_IF_ERROR(check_output_state(e.out, p.num_rows, heads, p.head_dim));
-  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p.o, "o_in", p.o_in));
+  ASSAY_RETURN_IF_ERROR(check_no_alias("out", p.out, "o_in", p.o_in));
   return check_no_alias("lse", p.lse, "lse_in", p.lse_in);
 }
 
@@ -88,21 +89,22 @@ assay_status ExchangeStates::build(const assay_exchange_params *p, ExchangeCall 
   ASSAY_RETURN_IF_ERROR(check_sizes(*p));
   ASSAY_RETURN_IF_ERROR(check_lse_base(p->lse_base));
   ASSAY_RETURN_IF_ERROR(check_range("rank", p->rank, 0, p->num_ranks - 1));
-  ASSAY_RETURN_IF_ERROR(check_range("early_start", p->early_start, 0, 1));
+  ASSAY_RETURN_IF_ERROR(check_range("enable_pdl", p->enable_pdl, 0, 1));
   ASSAY_RETURN_IF_ERROR(check_range("num_rows", p->num_rows, 0, p->max_rows));
   if (p->timeout_ns == 0) return fail(ASSAY_INVALID_ARGUMENT, "timeout_ns is 0, expected > 0");
   call.dtype = p->dtype;
   call.empty = p->num_rows == 0;
-  call.early_start = p->early_start != 0;
+  call.enable_pdl = p->enable_pdl != 0;
   if (call.empty) return ASSAY_OK;
   const ExchangeWindow window = window_of(*p);
   ASSAY_RETURN_IF_ERROR(check_windows(*p, window));
   const Deal deal = Deal::of(*p, p->num_rows, window.workers);
-  const bool all = p->heads == ASSAY_EXCHANGE_ALL, base2 = p->lse_base == ASSAY_LSE_BASE2;
+  const bool all = p->heads == ASSAY_EXCHANGE_ALL, base2 = p->lse_base == ASSAY_LSE_BASE_2;
   ExchangeParams &e = call.params;
   e.in = {const_cast<void *>(p->o_in), const_cast<float *>(p->lse_in), p->o_in_stride_row,
           p->o_in_stride_head,         p->lse_in_stride_row,           p->lse_in_stride_head};
-  e.out = {p->o, p->lse, p->o_stride_row, p->o_stride_head, p->lse_stride_row, p->lse_stride_head};
+  e.out = {
+      p->out, p->lse, p->out_stride_row, p->out_stride_head, p->lse_stride_row, p->lse_stride_head};
   for (int r = 0; r < kMaxRanks; ++r) {
     const bool exists = r < p->num_ranks;
     e.windows[r] = exists ? static_cast<char *>(p->windows[r]) : nullptr;

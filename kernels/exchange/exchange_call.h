@@ -11,7 +11,7 @@ struct ExchangeCall {
   ExchangeParams params;
   assay_dtype dtype;
   int64_t blocks;
-  bool empty, early_start;
+  bool empty, enable_pdl;
 };
 
 /// exchange_states in the table of kernels (kernels/api/kernels.def).

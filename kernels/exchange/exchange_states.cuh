@@ -121,7 +121,7 @@ private:
   ASSAY_DEVICE Packet own(int row, int head, int packet) const {
     const StateTensor &t = params_.in;
     const auto *const o = reinterpret_cast<const uint32_t *>(
-        static_cast<const E *>(t.o) + row * t.o_stride_row + head * t.o_stride_head);
+        static_cast<const E *>(t.o) + row * t.out_stride_row + head * t.out_stride_head);
     const auto *const lse = reinterpret_cast<const uint32_t *>(t.lse + row * t.lse_stride_row +
                                                                head * t.lse_stride_head);
     Packet own = {{0, 0, 0}, 0};
@@ -239,8 +239,8 @@ private:
 
   ASSAY_DEVICE void store(Spot at, int packet, const MergedPacket<Number> &merged) const {
     const StateTensor &t = params_.out;
-    auto *const o = reinterpret_cast<uint32_t *>(static_cast<E *>(t.o) + at.row * t.o_stride_row +
-                                                 at.head * t.o_stride_head);
+    auto *const o = reinterpret_cast<uint32_t *>(static_cast<E *>(t.o) + at.row * t.out_stride_row +
+                                                 at.head * t.out_stride_head);
     ASSAY_UNROLL
     for (int k = 0; k < kPacketWords; ++k) {
       const int word = packet * kPacketWords + k;

@@ -2,6 +2,7 @@
 // The exchange kernels of ASSAY_TARGET.
 #pragma once
 
+#include "kernels/abi/plugin.h"
 #include "kernels/exchange/exchange_call.h"
 #include "kernels/exchange/exchange_states.cuh"
 #include "kernels/host/find.h"
@@ -12,7 +13,7 @@ namespace assay::ASSAY_TARGET {
 template <class E, int kRanks, int kSlots>
 assay_status launch_exchange(const ExchangeCall &call, void *stream) {
   return launch_kernel<&exchange_states<E, kRanks, kSlots>>(
-      "exchange_states", {call.blocks, kExchangeThreads, call.early_start}, call.params, stream);
+      "exchange_states", {call.blocks, kExchangeThreads, call.enable_pdl}, call.params, stream);
 }
 
 /// A second slot costs those who have nothing for it a quarter of a microsecond.

@@ -43,7 +43,8 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int sta
           .p_scale_log2 = 0,
           .rounded_before_scale = 0,
           .accumulator = ASSAY_ACCUMULATOR_FP32,
-          .kv_format = ASSAY_FORMAT_FP32};
+          .kv_format = ASSAY_FORMAT_FP32,
+          .reserved = {}};
 }
 
 /// The arithmetic of merges of stored states.

@@ -4,6 +4,7 @@
 // so one template serves them all.
 #pragma once
 
+#include "kernels/abi/plugin.h"
 #include "kernels/common/params.h"
 #include "kernels/host/checks.h"
 #include "kernels/host/device_info.h"
@@ -44,17 +45,17 @@ template <class Params>
 assay_status check_query_tensors(const Params &p) {
   ASSAY_RETURN_IF_ERROR(check_stride("q_stride_batch", p.q_stride_batch));
   ASSAY_RETURN_IF_ERROR(check_stride("q_stride_head", p.q_stride_head));
-  ASSAY_RETURN_IF_ERROR(check_stride("o_stride_batch", p.o_stride_batch));
-  ASSAY_RETURN_IF_ERROR(check_stride("o_stride_head", p.o_stride_head));
+  ASSAY_RETURN_IF_ERROR(check_stride("out_stride_batch", p.out_stride_batch));
+  ASSAY_RETURN_IF_ERROR(check_stride("out_stride_head", p.out_stride_head));
   ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_batch", p.lse_stride_batch));
   ASSAY_RETURN_IF_ERROR(check_stride_non_negative("lse_stride_head", p.lse_stride_head));
   if (p.batch == 0) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_pointer("q", p.q, 16));
-  ASSAY_RETURN_IF_ERROR(check_pointer("o", p.o, 16));
+  ASSAY_RETURN_IF_ERROR(check_pointer("out", p.out, 16));
   ASSAY_RETURN_IF_ERROR(
-      check_output_stride("o_stride_batch", p.o_stride_batch, p.batch, p.head_dim));
+      check_output_stride("out_stride_batch", p.out_stride_batch, p.batch, p.head_dim));
   ASSAY_RETURN_IF_ERROR(
-      check_output_stride("o_stride_head", p.o_stride_head, p.num_qo_heads, p.head_dim));
+      check_output_stride("out_stride_head", p.out_stride_head, p.num_qo_heads, p.head_dim));
   if (p.lse == nullptr) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_pointer("lse", p.lse, 4));
   ASSAY_RETURN_IF_ERROR(check_output_stride("lse_stride_batch", p.lse_stride_batch, p.batch, 1));
@@ -65,16 +66,16 @@ template <class Params>
 AttentionParams attention_params(const Params &p) {
   AttentionParams a{};
   a.q = p.q;
-  a.o = p.o;
+  a.out = p.out;
   a.lse = p.lse;
   a.q_stride_batch = p.q_stride_batch;
   a.q_stride_head = p.q_stride_head;
-  a.o_stride_batch = p.o_stride_batch;
-  a.o_stride_head = p.o_stride_head;
+  a.out_stride_batch = p.out_stride_batch;
+  a.out_stride_head = p.out_stride_head;
   a.lse_stride_batch = p.lse_stride_batch;
   a.lse_stride_head = p.lse_stride_head;
   a.scale_log2 = static_cast<float>(p.sm_scale * kLog2E);
-  a.lse_unit = p.lse_base == ASSAY_LSE_BASE2 ? 1.0f : static_cast<float>(kLn2);
+  a.lse_unit = p.lse_base == ASSAY_LSE_BASE_2 ? 1.0f : static_cast<float>(kLn2);
   a.batch = p.batch;
   a.num_qo_heads = p.num_qo_heads;
   a.num_kv_heads = p.num_kv_heads;

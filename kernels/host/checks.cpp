@@ -9,7 +9,7 @@ namespace assay {
 
 // The numbers that messages name.
 static_assert(ASSAY_TARGET_SIMT == 0 && ASSAY_TARGET_CUDA == 1);
-static_assert(ASSAY_LSE_NATURAL == 0 && ASSAY_LSE_BASE2 == 1);
+static_assert(ASSAY_LSE_BASE_E == 0 && ASSAY_LSE_BASE_2 == 1);
 static_assert(ASSAY_FP16 == 0 && ASSAY_BF16 == 1 && ASSAY_FP32 == 2);
 static_assert(ASSAY_E4M3 == 3 && ASSAY_E5M2 == 4 && ASSAY_FIELD61 == 64);
 
@@ -40,8 +40,8 @@ assay_status check_field(assay_target target, const void *stream) {
 }
 
 assay_status check_lse_base(assay_lse_base base) {
-  if (base != ASSAY_LSE_NATURAL && base != ASSAY_LSE_BASE2)
-    return fail(ASSAY_INVALID_ARGUMENT, "lse_base is {}, expected 0 (natural) or 1 (base 2)", base);
+  if (base != ASSAY_LSE_BASE_E && base != ASSAY_LSE_BASE_2)
+    return fail(ASSAY_INVALID_ARGUMENT, "lse_base is {}, expected 0 (base e) or 1 (base 2)", base);
   return ASSAY_OK;
 }
 

@@ -3,10 +3,12 @@
 // builds no text.
 #pragma once
 
+#include "kernels/abi/plugin.h"
 #include "kernels/host/argument_name.h"
 #include "kernels/host/fail.h"
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 namespace assay {
@@ -20,6 +22,23 @@ inline constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
 inline constexpr int64_t kStrideMultiple = 8;
 /// Page and token strides, in elements of at most 2 bytes, reach the kernels as 32-bit bytes.
 inline constexpr int64_t kMaxKvStride = int64_t{1} << 31;
+
+/// sizeof a struct in ABI 0.12, the first whose callers are served. A struct that gets a field
+/// keeps its number here.
+template <class Params>
+inline constexpr uint32_t kFirstSize = sizeof(Params);
+
+/// f(params), with the struct of an earlier header continued by zeros.
+template <class Params, class F>
+auto with_current_struct(const Params *params, F f) {
+  if (params == nullptr || params->struct_size >= sizeof(Params) ||
+      params->struct_size < kFirstSize<Params>) [[likely]]
+    return f(params); // check_struct says what is wrong with it
+  Params current{};
+  std::memcpy(&current, params, params->struct_size);
+  current.struct_size = sizeof current;
+  return f(&current);
+}
 
 template <class Params>
 assay_status check_struct(const Params *params, const char *type) {

@@ -2,6 +2,7 @@
 // How a kernel starts: a fiber per thread on simt, <<<>>> on cuda.
 #pragma once
 
+#include "kernels/abi/plugin.h"
 #include "kernels/arch/target.cuh"
 #include "kernels/host/status.h"
 
@@ -20,7 +21,7 @@ struct LaunchShape {
   int threads;
   /// Programmatic dependent launch (PDL): before the kernel in front has finished
   /// (arch/grid_order.cuh).
-  bool early_start = false;
+  bool enable_pdl = false;
 };
 
 #if ASSAY_IS_CUDA
@@ -53,16 +54,16 @@ assay_status launch_kernel(const char *name, const LaunchShape &shape, const Par
                            void *stream) {
   cudaError_t error = allow_shared_bytes<kKernel, kSharedBytes>();
   if (error == cudaSuccess) {
-    cudaLaunchAttribute early_start = {};
-    early_start.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early_start.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute enable_pdl = {};
+    enable_pdl.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    enable_pdl.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
     config.blockDim = dim3(static_cast<unsigned>(shape.threads));
     config.dynamicSmemBytes = kSharedBytes;
     config.stream = static_cast<cudaStream_t>(stream);
-    config.attrs = &early_start;
-    config.numAttrs = shape.early_start ? 1 : 0;
+    config.attrs = &enable_pdl;
+    config.numAttrs = shape.enable_pdl ? 1 : 0;
     error = cudaLaunchKernelEx(&config, kKernel, params);
   }
   if (error == cudaSuccess) return ASSAY_OK;
@@ -80,7 +81,7 @@ assay_status launch_kernel(const char *name, const LaunchShape &shape, const Par
   config.grid_x = static_cast<uint32_t>(shape.blocks);
   config.block = static_cast<uint32_t>(shape.threads);
   config.shared_bytes = kSharedBytes;
-  config.early_start = shape.early_start;
+  config.enable_pdl = shape.enable_pdl;
   const auto body = [&] { kKernel(params); };
   if (simt::launch(simt_stream, config, body) == simt::LaunchStatus::kOk) return ASSAY_OK;
   const bool reported = simt_stream != nullptr && !simt_stream->hazards.empty();

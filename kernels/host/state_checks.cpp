@@ -18,8 +18,8 @@ assay_status check_state(const StateNames &names, const StateTensor &t, bool lse
   ASSAY_RETURN_IF_ERROR(check_pointer(names.o, t.o, 16));
   if (t.lse != nullptr || !lse_may_be_null)
     ASSAY_RETURN_IF_ERROR(check_pointer(names.lse, t.lse, 4));
-  ASSAY_RETURN_IF_ERROR(check_stride(names.o_stride_row, t.o_stride_row));
-  ASSAY_RETURN_IF_ERROR(check_stride(names.o_stride_head, t.o_stride_head));
+  ASSAY_RETURN_IF_ERROR(check_stride(names.out_stride_row, t.out_stride_row));
+  ASSAY_RETURN_IF_ERROR(check_stride(names.out_stride_head, t.out_stride_head));
   ASSAY_RETURN_IF_ERROR(check_stride_non_negative(names.lse_stride_row, t.lse_stride_row));
   return check_stride_non_negative(names.lse_stride_head, t.lse_stride_head);
 }
@@ -27,8 +27,8 @@ assay_status check_state(const StateNames &names, const StateTensor &t, bool lse
 assay_status check_output_state(const StateTensor &t, int64_t rows, int64_t heads,
                                 int64_t head_dim) {
   ASSAY_RETURN_IF_ERROR(check_state(kOutputNames, t, true));
-  ASSAY_RETURN_IF_ERROR(check_output_stride("o_stride_row", t.o_stride_row, rows, head_dim));
-  ASSAY_RETURN_IF_ERROR(check_output_stride("o_stride_head", t.o_stride_head, heads, head_dim));
+  ASSAY_RETURN_IF_ERROR(check_output_stride("out_stride_row", t.out_stride_row, rows, head_dim));
+  ASSAY_RETURN_IF_ERROR(check_output_stride("out_stride_head", t.out_stride_head, heads, head_dim));
   if (t.lse == nullptr) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_output_stride("lse_stride_row", t.lse_stride_row, rows, 1));
   return check_output_stride("lse_stride_head", t.lse_stride_head, heads, 1);

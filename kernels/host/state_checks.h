@@ -2,6 +2,7 @@
 // Checks of attention states as arguments: what merges and exchanges take and give.
 #pragma once
 
+#include "kernels/abi/plugin.h"
 #include "kernels/common/state_tensor.h"
 #include "kernels/host/checks.h"
 
@@ -10,11 +11,11 @@ namespace assay {
 /// What the parameters call the fields of a state.
 struct StateNames {
   const char *o, *lse;
-  const char *o_stride_row, *o_stride_head;
+  const char *out_stride_row, *out_stride_head;
   const char *lse_stride_row, *lse_stride_head;
 };
 inline constexpr StateNames kOutputNames = {
-    "o", "lse", "o_stride_row", "o_stride_head", "lse_stride_row", "lse_stride_head"};
+    "out", "lse", "out_stride_row", "out_stride_head", "lse_stride_row", "lse_stride_head"};
 
 /// fp16, bf16, fp32 or exact numbers, and a multiple of 8 up to 512. What exact numbers need is
 /// left to check_field.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/host/fail.h"
 
+#include "kernels/abi/plugin.h"
+
 namespace assay {
 namespace {
 thread_local std::string last_error;
@@ -28,6 +30,8 @@ assay_status no_instantiation(assay_dtype dtype, assay_dtype kv_dtype, int32_t h
 }
 
 } // namespace assay
+
+extern "C" uint32_t assay_abi_version(void) { return ASSAY_ABI_MAJOR << 16 | ASSAY_ABI_MINOR; }
 
 extern "C" const char *assay_last_error(void) { return assay::last_error.c_str(); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/merge/merge_call.h"
 
+#include "kernels/abi/plugin.h"
 #include "kernels/host/state_checks.h"
 #include "kernels/merge/merge_policy.h"
 
@@ -42,9 +43,9 @@ constexpr StateNames kStatesIn = {"o_in",
 assay_status check_in_place(const StateNames &names, const StateTensor &in,
                             const StateTensor &out) {
   const bool o = in.o == out.o, lse = out.lse != nullptr && in.lse == out.lse;
-  if (o && (in.o_stride_row != out.o_stride_row || in.o_stride_head != out.o_stride_head))
+  if (o && (in.out_stride_row != out.out_stride_row || in.out_stride_head != out.out_stride_head))
     return fail(ASSAY_INVALID_ARGUMENT,
-                "o aliases {} with other strides; in place needs equal strides", names.o);
+                "out aliases {} with other strides; in place needs equal strides", names.o);
   if (lse && (in.lse_stride_row != out.lse_stride_row || in.lse_stride_head != out.lse_stride_head))
     return fail(ASSAY_INVALID_ARGUMENT,
                 "lse aliases {} with other strides; in place needs equal strides", names.lse);
@@ -54,7 +55,7 @@ assay_status check_in_place(const StateNames &names, const StateTensor &in,
 /// Fields that both kernels have.
 template <class Call, class Params>
 void set_common(Call &call, const Params &p) {
-  const bool base2 = p.lse_base == ASSAY_LSE_BASE2;
+  const bool base2 = p.lse_base == ASSAY_LSE_BASE_2;
   call.dtype = p.dtype;
   call.empty = p.num_rows == 0;
   call.params.num_heads = p.num_heads;
@@ -62,7 +63,7 @@ void set_common(Call &call, const Params &p) {
   call.params.scale = base2 ? 1.0f : static_cast<float>(kLog2E);
   call.params.unit = base2 ? 1.0f : static_cast<float>(kLn2);
   call.params.out = {
-      p.o, p.lse, p.o_stride_row, p.o_stride_head, p.lse_stride_row, p.lse_stride_head};
+      p.out, p.lse, p.out_stride_row, p.out_stride_head, p.lse_stride_row, p.lse_stride_head};
 }
 
 /// row == heads * head; the product of a stride that nothing checks may leave 64 bits.
@@ -73,13 +74,13 @@ bool is_product(int64_t row, int64_t heads, int64_t head) {
 /// Heads become rows of one head each where the strides allow it: no division on the device.
 void join_heads(MergeStateParams &m) {
   for (const StateTensor *t : {&m.a, &m.b, &m.out}) {
-    const bool joins = is_product(t->o_stride_row, m.num_heads, t->o_stride_head);
+    const bool joins = is_product(t->out_stride_row, m.num_heads, t->out_stride_head);
     const bool lse_joins = is_product(t->lse_stride_row, m.num_heads, t->lse_stride_head);
     if (!joins || (t->lse != nullptr && !lse_joins)) return;
   }
   m.num_heads = 1;
   for (StateTensor *t : {&m.a, &m.b, &m.out}) {
-    t->o_stride_row = t->o_stride_head;
+    t->out_stride_row = t->out_stride_head;
     t->lse_stride_row = t->lse_stride_head;
   }
 }
@@ -145,7 +146,7 @@ assay_status MergeStates::build(const assay_merge_states_params *p, MergeStatesC
   if (p->indptr != nullptr) ASSAY_RETURN_IF_ERROR(check_pointer("indptr", p->indptr, 4));
   ASSAY_RETURN_IF_ERROR(check_output_state(m.out, p->num_rows, p->num_heads, p->head_dim));
   if (p->num_states == 0) return ASSAY_OK; // nothing is read from the inputs
-  ASSAY_RETURN_IF_ERROR(check_no_alias("o", p->o, "o_in", p->o_in));
+  ASSAY_RETURN_IF_ERROR(check_no_alias("out", p->out, "o_in", p->o_in));
   return check_no_alias("lse", p->lse, "lse_in", p->lse_in);
 }
 

@@ -34,14 +34,14 @@ struct MergeRow {
       }
     }
     first_o =
-        static_cast<const E *>(p.in.o) + begin * p.in.o_stride_row + head * p.in.o_stride_head;
+        static_cast<const E *>(p.in.o) + begin * p.in.out_stride_row + head * p.in.out_stride_head;
     first_lse =
         words_of<Number>(p.in.lse) + begin * p.in.lse_stride_row + head * p.in.lse_stride_head;
   }
 
   /// Eight components of a state from `dim` on. A lane past head_dim loads what it does not use.
   ASSAY_DEVICE Pack8<E> o(int state, int dim) const {
-    return Pack8<E>::load(first_o + state * params.in.o_stride_row +
+    return Pack8<E>::load(first_o + state * params.in.out_stride_row +
                           (dim < params.head_dim ? dim : 0));
   }
   ASSAY_DEVICE Number lse(int state) const {
@@ -52,8 +52,8 @@ struct MergeRow {
   /// payloads of NaNs.
   ASSAY_DEVICE void store(int dim, const MergedStates<Number> &sum) const {
     if (!exists || dim >= params.head_dim) return;
-    E *out = static_cast<E *>(params.out.o) + row * params.out.o_stride_row +
-             head * params.out.o_stride_head + dim;
+    E *out = static_cast<E *>(params.out.o) + row * params.out.out_stride_row +
+             head * params.out.out_stride_head + dim;
     using State = SliceOf<Number>;
     Number lse2 = sum.m; // stays where no state has a weight
     if (sum.weighted == 1) {

@@ -63,7 +63,7 @@ merge_state(const ASSAY_GRID_CONSTANT MergeStateParams params) {
     return words_of<Number>(v.lse) + at[j].row * v.lse_stride_row + at[j].head * v.lse_stride_head;
   };
   const auto o_of = [&](const StateTensor &v, int j) {
-    return static_cast<E *>(v.o) + at[j].row * v.o_stride_row + at[j].head * v.o_stride_head;
+    return static_cast<E *>(v.o) + at[j].row * v.out_stride_row + at[j].head * v.out_stride_head;
   };
   Number lse_a[kMergeGroupStates], lse_b[kMergeGroupStates], lse[kMergeGroupStates];
   Pack8<E> a[kMergeGroupStates], b[kMergeGroupStates];

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "kernels/abi/plugin.h"
 #include "kernels/host/find.h"
 #include "kernels/host/launch_kernel.cuh"
 #include "kernels/merge/merge_call.h"

@@ -2,6 +2,7 @@
 // A call of merge_states as an exchange: a rank a state.
 #pragma once
 
+#include "kernels/abi/plugin.h"
 #include "kernels/host/fail.h"
 #include "kernels/ranks/ranks_call.h"
 #include "kernels/ranks/run_exchange.cuh"
@@ -29,8 +30,8 @@ inline assay_exchange_params exchange_of(const RanksMergeCall &call) {
   p.o_in_stride_head = m.o_in_stride_head;
   p.lse_in_stride_row = m.num_states * m.lse_in_stride_state;
   p.lse_in_stride_head = m.lse_in_stride_head;
-  p.o_stride_row = m.o_stride_row;
-  p.o_stride_head = m.o_stride_head;
+  p.out_stride_row = m.out_stride_row;
+  p.out_stride_head = m.out_stride_head;
   p.lse_stride_row = m.lse_stride_row;
   p.lse_stride_head = m.lse_stride_head;
   p.timeout_ns = 1;
@@ -98,14 +99,14 @@ private:
 
   void write_to_case(assay_exchange_params &p, int first_head) const {
     const assay_merge_states_params &m = call_.params;
-    p.o = static_cast<char *>(m.o) + first_head * m.o_stride_head * size_;
+    p.out = static_cast<char *>(m.out) + first_head * m.out_stride_head * size_;
     p.lse = m.lse == nullptr ? nullptr : m.lse + first_head * m.lse_stride_head;
   }
   void write_beside(assay_exchange_params &p, int rank) const {
-    p.o = beside_[rank].o;
+    p.out = beside_[rank].o;
     p.lse = beside_[rank].lse;
-    p.o_stride_head = p.head_dim;
-    p.o_stride_row = int64_t{p.num_heads} * p.head_dim;
+    p.out_stride_head = p.head_dim;
+    p.out_stride_row = int64_t{p.num_heads} * p.head_dim;
     p.lse_stride_head = 1;
     p.lse_stride_row = p.num_heads;
   }
@@ -117,8 +118,8 @@ private:
     for (int rank = 1; rank < common_.num_ranks; ++rank)
       for (int64_t i = 0; i < int64_t{m.num_rows} * m.num_heads; ++i) {
         const int64_t row = i / m.num_heads, head = i % m.num_heads;
-        const char *first = static_cast<const char *>(m.o) +
-                            (row * m.o_stride_row + head * m.o_stride_head) * size_;
+        const char *first = static_cast<const char *>(m.out) +
+                            (row * m.out_stride_row + head * m.out_stride_head) * size_;
         const float *lse =
             m.lse == nullptr ? nullptr : m.lse + row * m.lse_stride_row + head * m.lse_stride_head;
         if (differs(first, beside_[rank].o + i * row_bytes, row_bytes) ||

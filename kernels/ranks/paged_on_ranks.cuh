@@ -2,6 +2,7 @@
 // A call of paged attention over a cache that is cut into shards, and an exchange.
 #pragma once
 
+#include "kernels/abi/plugin.h"
 #include "kernels/decode/decode_table.cuh"
 #include "kernels/ranks/cache_shard.cuh"
 #include "kernels/ranks/ranks_call.h"
@@ -42,8 +43,8 @@ private:
     int32_t rows, passes; // rows of a pass; number of exchanges
 
     explicit Tokens(const assay_paged_params &p)
-        : ragged(p.query_start != nullptr), first(ragged ? p.query_start[0] : 0),
-          rows(ragged ? p.query_start[p.batch] - p.query_start[0] : p.batch),
+        : ragged(p.qo_indptr != nullptr), first(ragged ? p.qo_indptr[0] : 0),
+          rows(ragged ? p.qo_indptr[p.batch] - p.qo_indptr[0] : p.batch),
           passes(ragged ? 1 : p.q_len) {}
     int64_t row_stride(int64_t batch, int64_t token) const { return ragged ? token : batch; }
     int64_t all() const { return int64_t{rows} * passes; }
@@ -74,9 +75,9 @@ private:
     e.max_rows = std::max(1, tokens_.rows + tokens_.rows % 3); // more than the call has
     e.num_heads = p.num_qo_heads;
     e.head_dim = p.head_dim;
-    e.early_start = p.early_start;
-    e.o_stride_row = tokens_.row_stride(p.o_stride_batch, p.o_stride_token);
-    e.o_stride_head = p.o_stride_head;
+    e.enable_pdl = p.enable_pdl;
+    e.out_stride_row = tokens_.row_stride(p.out_stride_batch, p.out_stride_token);
+    e.out_stride_head = p.out_stride_head;
     e.lse_stride_row = tokens_.row_stride(p.lse_stride_batch, p.lse_stride_token);
     e.lse_stride_head = p.lse_stride_head;
     e.timeout_ns = 1;
@@ -89,15 +90,15 @@ private:
   assay_status prepare(int rank, assay_paged_params &p) {
     p = call_.params;
     const TokenDeal deal{call_.num_ranks, rank, call_.interleave};
-    p.num_ranks = deal.num_ranks;
-    p.rank = rank;
-    p.interleave = deal.interleave;
+    p.dcp_world_size = deal.num_ranks;
+    p.dcp_rank = rank;
+    p.dcp_interleave = deal.interleave;
     p.global_lens = call_.params.kv.seq_lens;
     p.kv = shard_of(call_.params.kv, deal,
                     {p.num_kv_heads, p.head_dim, static_cast<int32_t>(kv_bytes())}, memory_);
     if (rank != call_.sink_rank) p.sinks = nullptr;
     p.stream = &stream_;
-    p.early_start = 0;
+    p.enable_pdl = 0;
     give_outputs(p);
     ASSAY_RETURN_IF_ERROR(PagedV2::workspace_size(&p, &p.workspace_bytes));
     p.workspace = memory_.scratch(p.workspace_bytes, "workspace of a rank");
@@ -107,9 +108,9 @@ private:
   /// Dense: every head of a token, token after token. Of a ragged call token `first` comes first.
   void give_outputs(assay_paged_params &p) {
     const int64_t states = tokens_.all() * p.num_qo_heads;
-    p.o_stride_head = p.head_dim;
-    p.o_stride_token = p.num_qo_heads * p.o_stride_head;
-    p.o_stride_batch = p.q_len * p.o_stride_token;
+    p.out_stride_head = p.head_dim;
+    p.out_stride_token = p.num_qo_heads * p.out_stride_head;
+    p.out_stride_batch = p.q_len * p.out_stride_token;
     p.lse_stride_head = 1;
     p.lse_stride_token = p.num_qo_heads;
     p.lse_stride_batch = p.q_len * p.lse_stride_token;
@@ -117,7 +118,7 @@ private:
         memory_.scratch(std::max<int64_t>(1, states) * p.head_dim * o_bytes(), "o of a rank"));
     auto *lse =
         static_cast<float *>(memory_.scratch(std::max<int64_t>(1, states) * 4, "lse of a rank"));
-    p.o = o - tokens_.first * p.o_stride_token * o_bytes();
+    p.out = o - tokens_.first * p.out_stride_token * o_bytes();
     p.lse = lse - tokens_.first * p.lse_stride_token;
   }
 
@@ -141,15 +142,15 @@ private:
     assay_exchange_params e = exchange_;
     e.rank = rank;
     e.status = memory_.status(rank);
-    e.o_in = static_cast<const char *>(shard.o) + token * shard.o_stride_token * o_bytes();
+    e.o_in = static_cast<const char *>(shard.out) + token * shard.out_stride_token * o_bytes();
     e.lse_in = shard.lse + token * shard.lse_stride_token;
-    e.o_in_stride_row = tokens_.row_stride(shard.o_stride_batch, shard.o_stride_token);
-    e.o_in_stride_head = shard.o_stride_head;
+    e.o_in_stride_row = tokens_.row_stride(shard.out_stride_batch, shard.out_stride_token);
+    e.o_in_stride_head = shard.out_stride_head;
     e.lse_in_stride_row = tokens_.row_stride(shard.lse_stride_batch, shard.lse_stride_token);
     e.lse_in_stride_head = shard.lse_stride_head;
     const int64_t first = HeadRange::of(rank, e.num_ranks, e.num_heads, false).first;
-    e.o = static_cast<char *>(p.o) +
-          (first * p.o_stride_head + token_offset(token, p.o_stride_token)) * o_bytes();
+    e.out = static_cast<char *>(p.out) +
+            (first * p.out_stride_head + token_offset(token, p.out_stride_token)) * o_bytes();
     if (p.lse != nullptr)
       e.lse = p.lse + first * p.lse_stride_head + token_offset(token, p.lse_stride_token);
     return run_exchange(e);

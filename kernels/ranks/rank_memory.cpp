@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ranks/rank_memory.h"
 
+#include "kernels/abi/plugin.h"
 #include "kernels/host/fail.h"
 #include "kernels/simt/ranks.h"
 

@@ -29,8 +29,8 @@ assay_status RanksPaged::build(const assay_paged_params *p, RanksPagedCall &call
   PagedSplit split{};
   ASSAY_RETURN_IF_ERROR(build_paged_call(p, paged));
   ASSAY_RETURN_IF_ERROR(build_paged_split(paged.shape, p->num_splits, split));
-  if (p->num_ranks > 0)
-    return fail(ASSAY_UNSUPPORTED, "num_ranks is {}, and the cache is cut here", p->num_ranks);
+  if (p->dcp_world_size > 0)
+    return fail(ASSAY_UNSUPPORTED, "num_ranks is {}, and the cache is cut here", p->dcp_world_size);
   // The number of ranks must not depend on other requests of the batch.
   const int64_t page = p->kv.page_size, sizes = page + p->num_kv_heads + p->num_splits;
   const int64_t num_ranks = 2 + sizes % 2, most = (1 << 30) / num_ranks;

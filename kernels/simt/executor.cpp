@@ -88,7 +88,7 @@ void Executor::reset_block(uint32_t linear) {
     Fiber &fiber = fibers_[t];
     fiber.wait = Wait::kNone;
     fiber.exited = false;
-    fiber.early = config_.early_start;
+    fiber.early = config_.enable_pdl;
     fiber.groups_committed = 0;
     fiber.proxy_fences = 0;
     fiber.site = {};

@@ -11,9 +11,9 @@ namespace assay::simt {
 
 struct LaunchConfig {
   uint32_t grid_x = 1, grid_y = 1, grid_z = 1;
-  uint32_t block = 1;       // threads, 1 to kMaxBlockThreads
-  size_t shared_bytes = 0;  // dynamic shared memory of a block, up to kMaxSharedBytes
-  bool early_start = false; // the kernel in front may still run: see Memory::mark_late
+  uint32_t block = 1;      // threads, 1 to kMaxBlockThreads
+  size_t shared_bytes = 0; // dynamic shared memory of a block, up to kMaxSharedBytes
+  bool enable_pdl = false; // the kernel in front may still run: see Memory::mark_late
 };
 
 constexpr uint32_t kMaxBlockThreads = 1024;

@@ -22,10 +22,10 @@ bool may_share(const assay_paged_params &p, const PagedShape &s) {
   // The planner counts bytes in 64 bits, and the rows of a kv head in 32.
   constexpr int kMaxHeads = 1024;
   constexpr int64_t kMaxRows = 1 << 30;
-  return p.window == 0 && p.query_start == nullptr && p.num_ranks == 0 && s.device.warpgroups &&
-         s.batch >= 2 && s.batch <= kMaxTreeBatch && p.num_kv_heads <= kMaxHeads &&
-         int64_t{s.batch} * s.query_rows <= kMaxRows && p.kv.max_pages > 0 &&
-         int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
+  return p.window_left < 0 && p.qo_indptr == nullptr && p.dcp_world_size == 0 &&
+         s.device.warpgroups && s.batch >= 2 && s.batch <= kMaxTreeBatch &&
+         p.num_kv_heads <= kMaxHeads && int64_t{s.batch} * s.query_rows <= kMaxRows &&
+         p.kv.max_pages > 0 && int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
 }
 
 /// Partial states that a workspace holds: of four turns of all blocks, and two of every row.

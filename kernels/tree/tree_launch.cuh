@@ -25,16 +25,16 @@ assay_status launch_tree_shared(const TreeCall &call, void *stream) {
                                 call.shared.o_accum,
                                 call.shared.lse_accum};
   // The planner of this call is in front of it, and all that it reads from the plan is late.
-  const bool early_start = paged.attention.early_start && !call.own.run_planner;
+  const bool enable_pdl = paged.attention.enable_pdl && !call.own.run_planner;
   return launch_kernel<&tree_shared<Core>, sizeof(TreeStorage<Core>)>(
-      "tree_shared", {params.blocks, Core::kThreads, early_start}, params, stream);
+      "tree_shared", {params.blocks, Core::kThreads, enable_pdl}, params, stream);
 }
 
 template <class Core>
 assay_status launch_tree_own(const TreeCall &call, void *stream) {
   TreeAttentionParams params{};
   params.own = split_kv_params(call.own);
-  params.own.attention.early_start = false; // tree_shared has waited for what it says
+  params.own.attention.enable_pdl = false; // tree_shared has waited for what it says
   params.coords = tree_output_of(call.planner).coords;
   params.shared = call.shared;
   const SplitPlanShape &shape = call.own.split.plan;

@@ -22,7 +22,7 @@ struct RowProblem {
   assay_dtype dtype = ASSAY_BF16; ///< type of q
   assay_dtype o_dtype = -1;       ///< type of the output; -1: as q
   float sm_scale = 1.0f;
-  assay_lse_base lse_base = ASSAY_LSE_NATURAL;
+  assay_lse_base lse_base = ASSAY_LSE_BASE_E;
   RowFeatures features; ///< `keys` holds the sink exactly when features.has_sink()
   assay_arithmetic arithmetic{};
   /// A partition of `keys` (require_partition); null: any order, any cut into at most max_splits

@@ -31,6 +31,8 @@ std::string declaration_defect(const assay_arithmetic &arithmetic) {
       if (!(value >= 0.0 && value < 1.0)) return outside(field.name, value, "0 to below 1"); // NaN
     }
   }
+  for (const int32_t word : arithmetic.reserved)
+    if (word != 0) return outside("reserved", word, "0");
   const int block = arithmetic.mma_block, bits = arithmetic.mma_fraction_bits;
   if (block > 0 && std::ldexp(block + 1.0, -bits) >= 1.0)
     return outside("mma_fraction_bits", bits,

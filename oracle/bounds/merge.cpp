@@ -83,7 +83,7 @@ MergeFacts merge_facts(const assay_arithmetic &arithmetic, assay_dtype dtype,
   return {.exp2 = arithmetic.exp2_rel_error,
           .log2 = arithmetic.log2_abs_error,
           .rcp = arithmetic.rcp_rel_error,
-          .natural = lse_base == ASSAY_LSE_NATURAL,
+          .natural = lse_base == ASSAY_LSE_BASE_E,
           .natural_exponential = arithmetic.exponential == ASSAY_EXP_NATURAL,
           .rounds = dtype != ASSAY_FP32,
           .output = format_of(dtype)};

@@ -18,7 +18,7 @@ struct MergeProblem {
   std::vector<float> o;   ///< [states, head_dim]
   std::vector<float> lse; ///< [states], in the declared base
   assay_dtype dtype = ASSAY_FP32;
-  assay_lse_base lse_base = ASSAY_LSE_NATURAL;
+  assay_lse_base lse_base = ASSAY_LSE_BASE_E;
   assay_arithmetic arithmetic{};
 
   size_t states() const { return lse.size(); }

@@ -11,22 +11,42 @@ constexpr const char *kBatchInvariance[] = {"none", "fixed", "always"};
 constexpr const char *kNanContract[] = {"none", "values", "scores", "all"};
 constexpr const char *kYesOrNo[] = {"false", "true"};
 
-constexpr Promise capability(const char *name, int32_t K::*field, const char *argument,
-                             const char *feature) {
-  return {name, field, kYesOrNo, false, true, argument, feature};
+constexpr Promise promise(const char *name, int32_t K::*field, std::span<const char *const> words) {
+  return {.name = name, .field = field, .bit = 0, .words = words};
+}
+constexpr Promise capability(const char *name, assay_capabilities bit,
+                             const char *argument = nullptr, const char *feature = nullptr) {
+  return {.name = name,
+          .field = nullptr,
+          .bit = bit,
+          .words = kYesOrNo,
+          .later = true,
+          .argument = argument,
+          .feature = feature};
 }
 
 constexpr Promise kPromises[] = {
-    {"determinism", &K::determinism, kDeterminism},
-    {"batch_invariance", &K::batch_invariance, kBatchInvariance},
-    {"nan_contract", &K::nan_contract, kNanContract, true},
-    {"checks_arguments", &K::checks_arguments, kYesOrNo, false, true},
-    capability("ragged_queries", &K::ragged_queries, "query_start", "ragged queries"),
-    capability("shards", &K::shards, "global_lens", "shard"),
+    promise("determinism", &K::determinism, kDeterminism),
+    promise("batch_invariance", &K::batch_invariance, kBatchInvariance),
+    {.name = "nan_contract",
+     .field = &K::nan_contract,
+     .bit = 0,
+     .words = kNanContract,
+     .bits = true},
+    capability("checks_arguments", ASSAY_CHECKS_ARGUMENTS),
+    capability("ragged_queries", ASSAY_RAGGED_QUERIES, "qo_indptr", "ragged queries"),
+    capability("shards", ASSAY_SHARDS, "global_lens", "shard"),
 };
 
 } // namespace
 
 std::span<const Promise> promises() { return kPromises; }
+
+assay_capabilities known_capabilities() {
+  assay_capabilities all = 0;
+  for (const Promise &row : kPromises)
+    all |= row.bit;
+  return all;
+}
 
 } // namespace assay::oracle

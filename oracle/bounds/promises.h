@@ -13,7 +13,8 @@ namespace assay::oracle {
 
 struct Promise {
   const char *name;
-  int32_t assay_kernel::*field;
+  int32_t assay_kernel::*field; ///< null: a bit of capabilities
+  assay_capabilities bit;
   /// What the numbers 0, 1, .. are called, the weakest first. "false" and "true" are a yes or no.
   std::span<const char *const> words;
   bool bits = false;  ///< the numbers are sets: one may be neither weaker nor stronger than another
@@ -23,10 +24,21 @@ struct Promise {
   const char *argument = nullptr;
   const char *feature = nullptr;
 
-  bool yes_or_no() const { return words[0][0] == 'f'; }
+  bool yes_or_no() const { return field == nullptr; }
+  int32_t of(const assay_kernel &kernel) const {
+    return yes_or_no() ? (kernel.capabilities & bit) != 0 : kernel.*field;
+  }
+  void set(assay_kernel &kernel, int32_t value) const {
+    if (!yes_or_no())
+      kernel.*field = value;
+    else
+      kernel.capabilities = value != 0 ? kernel.capabilities | bit : kernel.capabilities & ~bit;
+  }
 };
 
-/** In the struct's order. */
+/// In the struct's order.
 std::span<const Promise> promises();
+/// All bits of capabilities that have a row.
+assay_capabilities known_capabilities();
 
 } // namespace assay::oracle

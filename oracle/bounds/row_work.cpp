@@ -150,7 +150,7 @@ RowFacts facts_of(const RowProblem &problem) {
   facts.output_fp8 = is_fp8(problem.output());
   facts.rounds_kv = problem.rounds_kv();
   facts.rounded_before_scale = problem.arithmetic.rounded_before_scale != 0;
-  facts.natural_lse = problem.lse_base == ASSAY_LSE_NATURAL;
+  facts.natural_lse = problem.lse_base == ASSAY_LSE_BASE_E;
   if (problem.keys != nullptr) {
     facts.keys = static_cast<int64_t>(problem.keys->size());
     facts.v_subnormal = problem.keys->v_subnormal;

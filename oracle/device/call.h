@@ -43,7 +43,7 @@ struct Call {
   const float *lse;     ///< null: none is written
   const float *q_scale; ///< [rows, heads]; null: 1
   const int64_t *q_at, *o_at, *lse_at;
-  int64_t q_stride_head, o_stride_head, lse_stride_head;
+  int64_t q_stride_head, out_stride_head, lse_stride_head;
   const int32_t *list, *begin, *end, *behind; ///< [rows]; behind null: 0
   Shard shard;
   const HeadInput *heads;

@@ -10,7 +10,7 @@ namespace assay::oracle::device {
 
 ORACLE_HOST_DEVICE inline double output_of(const Call &call, const PairWork &pair, int dim) {
   return load_element(call.o_dtype, call.o,
-                      call.o_at[pair.row] + pair.head * call.o_stride_head + dim);
+                      call.o_at[pair.row] + pair.head * call.out_stride_head + dim);
 }
 
 /// A row without keys: O is 0 and the LSE -inf. What the call may say instead is the host's.

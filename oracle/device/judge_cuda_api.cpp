@@ -60,7 +60,7 @@ int device_of(const assay_judge_attention_params &p) {
   return common_device({{"out", p.out}, {"q", p.q}, {"k", p.k}, {"v", p.v}, {"lse", p.lse}});
 }
 int device_of(const assay_judge_merge_params &p) {
-  return common_device({{"out", p.out}, {"lse", p.lse}, {"o", p.o}, {"lse_in", p.lse_in}});
+  return common_device({{"out", p.out}, {"lse", p.lse}, {"o_in", p.o_in}, {"lse_in", p.lse_in}});
 }
 
 /// Makes a device the current one, for a while.

@@ -140,7 +140,7 @@ Call make_call(const AttentionRows &rows, const CallOutputs &outputs, const Kern
   call.o = static_cast<const unsigned char *>(outputs.o);
   call.lse = outputs.lse;
   call.q_stride_head = rows.q_stride_head;
-  call.o_stride_head = rows.out.o_stride_head;
+  call.out_stride_head = rows.out.out_stride_head;
   call.lse_stride_head = rows.out.lse_stride_head;
   call.q_dtype = rows.q_dtype;
   call.kv_dtype = rows.kv_dtype;

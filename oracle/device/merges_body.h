@@ -42,7 +42,7 @@ private:
     return array.lse[state(s).lse_at + head_ * array.lse_stride_head];
   }
   ORACLE_HOST_DEVICE int64_t place_of(int s, int dim) const {
-    return state(s).o_at + head_ * call_.arrays[state(s).array].o_stride_head + dim;
+    return state(s).o_at + head_ * call_.arrays[state(s).array].out_stride_head + dim;
   }
   ORACLE_HOST_DEVICE const unsigned char *values_of(int s) const {
     return static_cast<const unsigned char *>(call_.arrays[state(s).array].o);
@@ -51,7 +51,7 @@ private:
     return load_element(call_.dtype, values_of(s), place_of(s, dim));
   }
   ORACLE_HOST_DEVICE int64_t output_at(int dim) const {
-    return call_.o_at[row_] + head_ * call_.o_stride_head + dim;
+    return call_.o_at[row_] + head_ * call_.out_stride_head + dim;
   }
   ORACLE_HOST_DEVICE float output_lse() const {
     return call_.lse[call_.lse_at[row_] + head_ * call_.lse_stride_head];

@@ -17,7 +17,7 @@ MergeCall make_merge_call(const MergeRows &rows, const CallOutputs &outputs,
   call.lse_at = placed(rows.out.lse_at, place);
   call.o = static_cast<const unsigned char *>(outputs.o);
   call.lse = outputs.lse;
-  call.o_stride_head = rows.out.o_stride_head;
+  call.out_stride_head = rows.out.out_stride_head;
   call.lse_stride_head = rows.out.lse_stride_head;
   call.facts = merge_facts(model.arithmetic, rows.out.dtype, rows.out.lse_base);
   call.dtype = rows.out.dtype;

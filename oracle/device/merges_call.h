@@ -15,7 +15,7 @@ struct MergeCall {
   const unsigned char *o;
   const float *lse; ///< null: none is written
   const int64_t *o_at, *lse_at;
-  int64_t o_stride_head, lse_stride_head;
+  int64_t out_stride_head, lse_stride_head;
   MergeFacts facts;
   assay_dtype dtype;
   int32_t empty_lse, dims, heads;

@@ -34,7 +34,7 @@ public:
     own.dim = lse ? -1 : dim;
     own.got = lse ? call_.lse[call_.lse_at[row_] + head_ * call_.lse_stride_head]
                   : load_element(call_.o_dtype, call_.o,
-                                 call_.o_at[row_] + head_ * call_.o_stride_head + dim);
+                                 call_.o_at[row_] + head_ * call_.out_stride_head + dim);
     own.reference = exact;
     own.budget = budget;
     own.ratio = budget.overflow_possible ? HUGE_VAL : ratio_inside(own.got, exact, budget.total);

@@ -34,7 +34,7 @@ RowOutputs outputs_of(const Params &p, const ArrayView &out, const ArrayView &ls
   if (out.size(0) > kMaxRows) out.fail(" has more than 2^30 rows");
   if (out.size(2) < 1 || out.size(2) > kMaxDim) out.fail("'s dim is outside 1 .. 65536");
   if (lse.given()) lse.require({{"rows", out.size(0)}, {"heads", out.size(1)}}, {ASSAY_FP32});
-  if (p.lse_base != ASSAY_LSE_NATURAL && p.lse_base != ASSAY_LSE_BASE2)
+  if (p.lse_base != ASSAY_LSE_BASE_E && p.lse_base != ASSAY_LSE_BASE_2)
     fail("lse_base is " + std::to_string(p.lse_base) + ", expected 0 (natural) or 1 (base 2)");
   if (p.empty_lse < ASSAY_EMPTY_MINUS_INF || p.empty_lse > ASSAY_EMPTY_EITHER)
     fail("empty_lse is " + std::to_string(p.empty_lse) + ", expected 0, 1 or 2");
@@ -45,7 +45,7 @@ RowOutputs outputs_of(const Params &p, const ArrayView &out, const ArrayView &ls
   rows.empty_lse = p.empty_lse;
   rows.dims = static_cast<int>(out.size(2));
   rows.heads = static_cast<int>(out.size(1));
-  rows.o_stride_head = out.stride(1);
+  rows.out_stride_head = out.stride(1);
   rows.lse_stride_head = lse.given() ? lse.stride(1) : 0;
   for (int64_t row = 0; row < out.size(0); ++row) {
     rows.o_at.push_back(row * out.stride(0));
@@ -124,8 +124,8 @@ void fill_query_scales(AttentionRows &rows, const ArrayView &scale, int64_t coun
 void require_scalars(const assay_judge_attention_params &p) {
   if (!(std::isfinite(p.sm_scale) && p.sm_scale > 0))
     fail("sm_scale is not a finite number above 0");
-  if (!(std::isfinite(p.softcap) && p.softcap >= 0))
-    fail("softcap is not a finite number, 0 or more");
+  if (!(std::isfinite(p.logits_soft_cap) && p.logits_soft_cap >= 0))
+    fail("logits_soft_cap is not a finite number, 0 or more");
   if (p.window_left < -1)
     fail("window_left is " + std::to_string(p.window_left) + ", expected -1 or more");
   if (p.window_right < -1)
@@ -156,7 +156,7 @@ CallRows rows_of(const assay_judge_attention_params &p) {
   rows.kv_dtype = k.dtype();
   rows.head_dim = static_cast<int>(q.size(2));
   rows.sm_scale = p.sm_scale;
-  rows.softcap = p.softcap;
+  rows.softcap = p.logits_soft_cap;
   rows.q = q.data();
   rows.q_stride_head = q.stride(1);
   rows.pools = {{k.data(), v.data(), k.stride(1), k.stride(2), v.stride(1), v.stride(2)}};
@@ -168,7 +168,7 @@ CallRows rows_of(const assay_judge_attention_params &p) {
   rows.o_scale = output_scale(ArrayView("o_scale", p.o_scale), rows);
   fill_query_scales(rows, ArrayView("q_scale", p.q_scale), q.size(0));
 
-  const ArrayView lens("seq_lens", p.seq_lens), indptr("q_indptr", p.q_indptr);
+  const ArrayView lens("seq_lens", p.seq_lens), indptr("qo_indptr", p.qo_indptr);
   lens.require({{"requests"}}, {ASSAY_INT32, ASSAY_INT64});
   const int64_t requests = lens.size(0);
   if (indptr.given()) {
@@ -182,7 +182,7 @@ CallRows rows_of(const assay_judge_attention_params &p) {
         indptr.fail("[" + std::to_string(request + 1) + "] is smaller than the one before it");
   } else if (requests == 0 ? q.size(0) > 0 : q.size(0) % requests != 0) {
     q.fail(" has " + std::to_string(q.size(0)) + " rows, expected a multiple of the " +
-           std::to_string(requests) + " requests of seq_lens (or q_indptr)");
+           std::to_string(requests) + " requests of seq_lens (or qo_indptr)");
   }
   const PageTables tables(p, requests, k.size(0), k.size(1));
   MaskedRows masked(p, requests,
@@ -227,7 +227,7 @@ CallRows rows_of(const assay_judge_attention_params &p) {
 }
 
 CallRows rows_of(const assay_judge_merge_params &p) {
-  const ArrayView out("out", p.out), lse("lse", p.lse), o("o", p.o), lse_in("lse_in", p.lse_in);
+  const ArrayView out("out", p.out), lse("lse", p.lse), o("o_in", p.o_in), lse_in("lse_in", p.lse_in);
   MergeRows rows;
   rows.out = outputs_of(p, out, lse);
   if (is_fp8(out.dtype())) out.unsupported(" of a merge is fp8, judged are fp16, bf16 and fp32");

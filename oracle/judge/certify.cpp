@@ -80,7 +80,7 @@ Interval CertifiedRow::lse() const {
   Interval result(sum_);
   result.apply_log2();
   result += top_;
-  if (problem_.lse_base == ASSAY_LSE_NATURAL) result *= Interval::ln2(precision_);
+  if (problem_.lse_base == ASSAY_LSE_BASE_E) result *= Interval::ln2(precision_);
   return result;
 }
 
@@ -124,7 +124,7 @@ Interval certified_merge(const MergeProblem &problem, int dim, int precision) {
   double top = -INFINITY;
   for (float lse : problem.lse)
     top = std::max<double>(top, lse);
-  const bool natural = problem.lse_base == ASSAY_LSE_NATURAL;
+  const bool natural = problem.lse_base == ASSAY_LSE_BASE_E;
   Interval sum(precision), total(precision);
   for (size_t s = 0; s < problem.states(); ++s) {
     if (problem.lse[s] == -INFINITY) continue;

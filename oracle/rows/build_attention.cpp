@@ -64,11 +64,11 @@ private:
 class QueryPlaces {
 public:
   QueryPlaces(const assay_paged_params &p, const Memory &memory) : q_len_(p.q_len) {
-    if (p.query_start == nullptr) return;
-    start_ = memory.array(p.query_start, size_t(p.batch) + 1);
+    if (p.qo_indptr == nullptr) return;
+    start_ = memory.array(p.qo_indptr, size_t(p.batch) + 1);
     for (int request = 0; request < p.batch; ++request)
       if (start_[0] < 0 || tokens(request) < 0 || tokens(request) > p.q_len)
-        throw std::invalid_argument("oracle: query_start is not ascending by 0 to q_len");
+        throw std::invalid_argument("oracle: qo_indptr is not ascending by 0 to q_len");
   }
 
   int tokens(int request) const {
@@ -89,11 +89,11 @@ private:
 class Sight {
 public:
   Sight(const assay_paged_params &p, const PageWalk &walk, const Memory &memory)
-      : window_(p.window), walk_(walk) {
-    if (p.num_ranks == 0) return;
-    if (p.rank < 0 || p.rank >= p.num_ranks || p.interleave < 1)
+      : window_(p.window_left + 1), walk_(walk) {
+    if (p.dcp_world_size == 0) return;
+    if (p.dcp_rank < 0 || p.dcp_rank >= p.dcp_world_size || p.dcp_interleave < 1)
       throw std::invalid_argument("oracle: rank or interleave outside its range");
-    shard_ = {p.num_ranks, p.rank, p.interleave};
+    shard_ = {p.dcp_world_size, p.dcp_rank, p.dcp_interleave};
     global_ = memory.array(p.global_lens, size_t(p.batch));
     for (int request = 0; request < p.batch; ++request)
       if (tokens(request) < 0 || walk.length(request) != shard_.keys(tokens(request)))
@@ -138,7 +138,7 @@ AttentionRows query_side(const Params &p) {
   rows.out.lse_base = p.lse_base;
   rows.out.dims = rows.head_dim = p.head_dim;
   rows.out.heads = p.num_qo_heads;
-  rows.out.o_stride_head = p.o_stride_head;
+  rows.out.out_stride_head = p.out_stride_head;
   rows.out.lse_stride_head = p.lse_stride_head;
   rows.sm_scale = p.sm_scale;
   rows.q = p.q;
@@ -185,7 +185,7 @@ void fill_features(AttentionRows &rows, const assay_paged_params &p, const Memor
     scale(p.k_scale, p.k_scale_stride, &HeadInput::k_scale);
     scale(p.v_scale, p.v_scale_stride, &HeadInput::v_scale);
   }
-  rows.softcap = p.logits_softcap;
+  rows.softcap = p.logits_soft_cap;
   rows.alibi = p.alibi_slopes != nullptr;
   rows.sinks = p.sinks != nullptr;
   fill_heads(rows, memory, p.alibi_slopes, rows.heads.size(), &HeadInput::slope, own);
@@ -216,10 +216,10 @@ CallRows rows_of(const assay_paged_params &p, const Memory &memory) {
     const int tokens = places.tokens(request);
     for (int token = 0; token < tokens; ++token) {
       const Sight::Keys keys = sight.of(request, tokens - token);
-      if (p.num_ranks > 0) rows.behind.push_back(keys.behind);
+      if (p.dcp_world_size > 0) rows.behind.push_back(keys.behind);
       add_row(rows, request, keys.begin, keys.end,
               places.at(request, token, p.q_stride_batch, p.q_stride_token),
-              places.at(request, token, p.o_stride_batch, p.o_stride_token),
+              places.at(request, token, p.out_stride_batch, p.out_stride_token),
               places.at(request, token, p.lse_stride_batch, p.lse_stride_token));
     }
   }
@@ -248,7 +248,7 @@ CallRows rows_of(const assay_cascade_params &p, const Memory &memory) {
     }
     close_list(rows);
     add_row(rows, static_cast<int>(request), 0, keys, request * p.q_stride_batch,
-            request * p.o_stride_batch, request * p.lse_stride_batch);
+            request * p.out_stride_batch, request * p.lse_stride_batch);
   }
   return rows;
 }

@@ -14,10 +14,10 @@ MergeRows output_side(const Params &p) {
   rows.out.lse_base = p.lse_base;
   rows.out.dims = p.head_dim;
   rows.out.heads = p.num_heads;
-  rows.out.o_stride_head = p.o_stride_head;
+  rows.out.out_stride_head = p.out_stride_head;
   rows.out.lse_stride_head = p.lse_stride_head;
   for (int64_t row = 0; row < p.num_rows; ++row) {
-    rows.out.o_at.push_back(row * p.o_stride_row);
+    rows.out.o_at.push_back(row * p.out_stride_row);
     rows.out.lse_at.push_back(row * p.lse_stride_row);
   }
   rows.first.push_back(0);

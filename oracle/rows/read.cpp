@@ -134,7 +134,7 @@ States read_states(const MergeRows &rows, const Memory &memory, int row, int hea
        ++s) {
     const StoredState &state = rows.states[s];
     const StateArray &array = rows.arrays[static_cast<size_t>(state.array)];
-    append_elements(memory, rows.out.dtype, array.o, state.o_at + head * array.o_stride_head,
+    append_elements(memory, rows.out.dtype, array.o, state.o_at + head * array.out_stride_head,
                     rows.out.dims, 0, 1, out.o);
     append_elements(memory, ASSAY_FP32, array.lse, state.lse_at + head * array.lse_stride_head, 1,
                     0, 1, out.lse);
@@ -146,7 +146,7 @@ Written read_outputs(const RowOutputs &out, const CallOutputs &outputs, const Me
                      int row, int head) {
   const auto at = static_cast<size_t>(row);
   Written written;
-  append_elements(memory, out.dtype, outputs.o, out.o_at[at] + head * out.o_stride_head, out.dims,
+  append_elements(memory, out.dtype, outputs.o, out.o_at[at] + head * out.out_stride_head, out.dims,
                   0, 1, written.o);
   if (outputs.lse == nullptr) return written;
   std::vector<float> lse;

@@ -18,11 +18,11 @@ namespace assay::oracle {
 /** Where the outputs of rows lie. A row has `heads` outputs of `dims` elements and an LSE each. */
 struct RowOutputs {
   assay_dtype dtype = ASSAY_BF16;
-  assay_lse_base lse_base = ASSAY_LSE_NATURAL;
+  assay_lse_base lse_base = ASSAY_LSE_BASE_E;
   int32_t empty_lse = 0; ///< what the LSE of a row without keys must be (assay_empty_lse)
   int dims = 0, heads = 0;
   std::vector<int64_t> o_at, lse_at; ///< [rows] of head 0
-  int64_t o_stride_head = 0, lse_stride_head = 0;
+  int64_t out_stride_head = 0, lse_stride_head = 0;
 
   int rows() const { return static_cast<int>(o_at.size()); }
 };
@@ -112,7 +112,7 @@ struct AttentionRows {
 struct StateArray {
   const void *o = nullptr;
   const float *lse = nullptr;
-  int64_t o_stride_head = 0, lse_stride_head = 0;
+  int64_t out_stride_head = 0, lse_stride_head = 0;
 };
 
 /** A stored state of one row, all heads. */

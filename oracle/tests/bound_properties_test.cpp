@@ -191,7 +191,7 @@ TEST(Declared, MergesWithAnExponentialThatIsAlwaysLow) {
         MergeProblem problem;
         problem.head_dim = 16;
         problem.dtype = ASSAY_FP32;
-        problem.lse_base = row % 2 ? ASSAY_LSE_NATURAL : ASSAY_LSE_BASE2;
+        problem.lse_base = row % 2 ? ASSAY_LSE_BASE_E : ASSAY_LSE_BASE_2;
         Emulation e;
         e.exp2_error = error;
         e.noise = noise;

@@ -15,7 +15,7 @@ struct Case {
   Regime regime = Regime::kNormal;
   RowData row;
   assay_dtype dtype = ASSAY_BF16;
-  assay_lse_base base = ASSAY_LSE_NATURAL;
+  assay_lse_base base = ASSAY_LSE_BASE_E;
   float sm_scale = 1.0f;
   Emulation emulation;
   int splits = 1;
@@ -67,7 +67,7 @@ inline Case draw_case(std::mt19937_64 &random, int max_keys) {
   Case c;
   c.regime = static_cast<Regime>(pick(static_cast<int>(Regime::kCount)));
   c.dtype = pick(2) ? ASSAY_BF16 : ASSAY_FP16;
-  c.base = pick(2) ? ASSAY_LSE_BASE2 : ASSAY_LSE_NATURAL;
+  c.base = pick(2) ? ASSAY_LSE_BASE_2 : ASSAY_LSE_BASE_E;
   const int d = 16 << pick(4);
   const int limit = pick(60) == 0 ? 8 * max_keys : pick(4) == 0 ? 40 : max_keys;
   const int n = 1 + pick(limit);

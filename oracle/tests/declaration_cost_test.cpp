@@ -27,11 +27,12 @@ struct PagedCall {
   PagedCall() {
     params.struct_size = sizeof params;
     params.dtype = params.kv_dtype = ASSAY_BF16;
-    params.lse_base = ASSAY_LSE_BASE2;
+    params.lse_base = ASSAY_LSE_BASE_2;
     params.batch = params.q_len = params.num_qo_heads = params.num_kv_heads = 1;
     params.head_dim = kDim;
     params.sm_scale = 0.125f;
-    params.logits_softcap = 30;
+    params.window_left = -1;
+    params.logits_soft_cap = 30;
     params.q = q.data();
     params.kv = {
         k.data(), v.data(), kKeys * kDim, kDim, kDim, kKeys * kDim, kDim, kDim, &page, &length, 1,
@@ -173,7 +174,7 @@ TEST(DeclarationCost, EachFieldPaysForItself) {
 TEST(DeclarationCost, JoinedFieldsPayForThemselves) {
   PagedCall plain;
   plain.params.sm_scale = 1; // many weights are subnormal in e4m3
-  plain.params.logits_softcap = 0;
+  plain.params.logits_soft_cap = 0;
   const Fp8Call fp8;
   for (const Fault &fault : kJoinedFaults) {
     SCOPED_TRACE(fault.field);
@@ -227,7 +228,7 @@ TEST(DeclarationCost, AKeyOrderMakesPCheaper) {
   a.max_splits = 2;
   a.merge_stages = 1;
   assay_paged_params plain = call.params;
-  plain.logits_softcap = 0;
+  plain.logits_soft_cap = 0;
   const DeclarationCost blind = declaration_cost(rows_of(plain), {a});
   const DeclarationCost ordered = declaration_cost(rows_of(plain), {a, flat_order(1, four_states)});
   EXPECT_LT(ordered.declared.o.p_rounding, 0.5 * blind.declared.o.p_rounding);
@@ -283,7 +284,7 @@ struct MergeCall {
     o[3] = -2;
     params.struct_size = sizeof params;
     params.dtype = ASSAY_FP32;
-    params.lse_base = ASSAY_LSE_BASE2;
+    params.lse_base = ASSAY_LSE_BASE_2;
     params.num_rows = params.num_heads = 1;
     params.num_states = 3;
     params.head_dim = 8;

@@ -87,11 +87,12 @@ protected:
     params_.num_kv_heads = kKvHeads;
     params_.head_dim = kDim;
     params_.sm_scale = 0.0883f;
+    params_.window_left = -1;
     params_.q = q_;
-    params_.o = o_;
+    params_.out = o_;
     params_.lse = lse_;
-    params_.q_stride_head = params_.o_stride_head = kDim;
-    params_.q_stride_batch = params_.o_stride_batch = kHeads * kDim;
+    params_.q_stride_head = params_.out_stride_head = kDim;
+    params_.q_stride_batch = params_.out_stride_batch = kHeads * kDim;
     params_.lse_stride_head = 1;
     params_.lse_stride_batch = kHeads;
     assay_paged_kv &kv = params_.kv;

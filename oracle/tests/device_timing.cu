@@ -68,6 +68,7 @@ void time_shape(int requests, int keys, Timed timed) {
     table[i] = static_cast<int32_t>(table.size() - 1 - i);
   const std::vector<int32_t> lengths(static_cast<size_t>(requests), keys);
   assay_paged_params p{};
+  p.window_left = -1;
   p.struct_size = sizeof p;
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.batch = p.kv.rows = requests;
@@ -77,10 +78,10 @@ void time_shape(int requests, int keys, Timed timed) {
   p.head_dim = kDim;
   p.sm_scale = 0.088388348f;
   p.q = q.data;
-  p.o = o.data;
+  p.out = o.data;
   p.lse = lse.data;
-  p.q_stride_head = p.o_stride_head = kDim;
-  p.q_stride_batch = p.o_stride_batch = kHeads * kDim;
+  p.q_stride_head = p.out_stride_head = kDim;
+  p.q_stride_batch = p.out_stride_batch = kHeads * kDim;
   p.lse_stride_head = 1;
   p.lse_stride_batch = kHeads;
   p.kv.k = k.data;

@@ -84,7 +84,7 @@ public:
     p.lse = array(lse_.data(), ASSAY_FP32, {rows(), kHeads});
     p.page_table = array(table_.data(), ASSAY_INT32, {kRequests, kColumns});
     p.seq_lens = array(lengths_.data(), ASSAY_INT32, {kRequests});
-    p.q_indptr = array(indptr_.data(), ASSAY_INT32, {kRequests + 1});
+    p.qo_indptr = array(indptr_.data(), ASSAY_INT32, {kRequests + 1});
     if (scaled) {
       p.k_scale = array(k_scale_.data(), ASSAY_FP32, {kPages, kPage, kKvHeads, blocks});
       p.v_scale = array(v_scale_.data(), ASSAY_FP32, {kPages, kPage, kKvHeads, blocks});
@@ -270,7 +270,7 @@ private:
           if (keys.size() == 0) continue;
           const int64_t at = (static_cast<int64_t>(row) * kHeads + h) * kDim;
           const RowOutput out = emulate_row({q_.data() + at, kDim}, keys, dtype_, kScale,
-                                            ASSAY_LSE_NATURAL, order, emulation_);
+                                            ASSAY_LSE_BASE_E, order, emulation_);
           for (int i = 0; i < kDim; ++i)
             store_output(at + i, out.o[static_cast<size_t>(i)], wrong);
           lse_[static_cast<size_t>(at / kDim)] = out.lse;

@@ -98,7 +98,7 @@ void EmulatedCall::place(const CallDraw &draw, std::mt19937_64 &random) {
   rows.out.lse_base = c.base;
   rows.out.dims = rows.head_dim = draw.dim;
   rows.out.heads = draw.heads;
-  rows.out.o_stride_head = rows.q_stride_head = draw.dim;
+  rows.out.out_stride_head = rows.q_stride_head = draw.dim;
   rows.out.lse_stride_head = 1;
   rows.kv_dtype = draw.kv_dtype;
   rows.sm_scale = c.sm_scale;

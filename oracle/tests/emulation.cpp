@@ -392,15 +392,15 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &given, assay_dtype
   RowOutput output{result.o, result.lse};
   for (float &x : output.o)
     x = store(row, dtype, features.fp8 ? before_scale(row, dtype, x) * features.v_scale : x);
-  if (base == ASSAY_LSE_NATURAL && !emulation.natural) output.lse *= 0.693147181f;
-  if (base == ASSAY_LSE_BASE2 && emulation.natural) output.lse *= 1.44269504f;
+  if (base == ASSAY_LSE_BASE_E && !emulation.natural) output.lse *= 0.693147181f;
+  if (base == ASSAY_LSE_BASE_2 && emulation.natural) output.lse *= 1.44269504f;
   return output;
 }
 
 RowOutput emulate_merge(std::span<const float> o, std::span<const float> lse, int head_dim,
                         assay_dtype dtype, assay_lse_base base, const Emulation &emulation) {
   const Ops ops(emulation, dtype);
-  const bool natural = base == ASSAY_LSE_NATURAL;
+  const bool natural = base == ASSAY_LSE_BASE_E;
   RowOutput result{std::vector<float>(static_cast<size_t>(head_dim), 0.0f), kNegInf};
   size_t live = 0, only = 0;
   for (size_t s = 0; s < lse.size(); ++s) {

@@ -66,7 +66,7 @@ TEST(Enclosure, MergeHoldsTheCertifiedValue) {
   for (int number = 0; number < 300; ++number) {
     MergeProblem problem;
     problem.head_dim = 16;
-    problem.lse_base = number % 2 ? ASSAY_LSE_BASE2 : ASSAY_LSE_NATURAL;
+    problem.lse_base = number % 2 ? ASSAY_LSE_BASE_2 : ASSAY_LSE_BASE_E;
     problem.arithmetic = declared({});
     const int states = 2 + static_cast<int>(random() % 9);
     const float spread = std::ldexp(1.0f, static_cast<int>(random() % 12) - 4);

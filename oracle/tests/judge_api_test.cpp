@@ -71,7 +71,7 @@ struct Call {
     params.lse = array(lse.data(), ASSAY_FP32, {6, kHeads});
     params.page_table = array(table.data(), ASSAY_INT32, {4, kColumns});
     params.seq_lens = array(lengths.data(), ASSAY_INT32, {4});
-    params.q_indptr = array(indptr.data(), ASSAY_INT64, {5});
+    params.qo_indptr = array(indptr.data(), ASSAY_INT64, {5});
     params.sm_scale = 0.25f;
     params.window_left = params.window_right = -1;
     params.arithmetic = declared(emulation);
@@ -103,7 +103,7 @@ struct Call {
             query.push_back(load_element(ASSAY_BF16, q.data(), (row * kHeads + h) * kDim + i));
           const KeySet keys = keys_of(r, row, h / 3);
           const RowOutput out =
-              emulate_row(query, keys, ASSAY_BF16, 0.25f, ASSAY_LSE_NATURAL,
+              emulate_row(query, keys, ASSAY_BF16, 0.25f, ASSAY_LSE_BASE_E,
                           deal_tiles(static_cast<int>(keys.size()), 16, 1, 1), emulation);
           for (int i = 0; i < kDim; ++i)
             store_element(ASSAY_BF16, o.data(), (row * kHeads + h) * kDim + i, out.o[i]);
@@ -294,13 +294,13 @@ TEST(JudgeApi, WhatDoesNotFitIsRefusedByName) {
   refused([](Call &c) { c.lengths[1] = kColumns * kPage + 1; },
           "seq_lens[1] is 33, its page table holds at most 32");
   refused([](Call &c) { c.lengths[2] = -1; }, "seq_lens[2] is -1");
-  refused([](Call &c) { c.indptr = {0, 3, 2, 4, 6}; }, "q_indptr[2] is smaller");
-  refused([](Call &c) { c.indptr[4] = 7; }, "q_indptr goes from 0 to 7");
-  refused([](Call &c) { c.params.q_indptr = {}; },
+  refused([](Call &c) { c.indptr = {0, 3, 2, 4, 6}; }, "qo_indptr[2] is smaller");
+  refused([](Call &c) { c.indptr[4] = 7; }, "qo_indptr goes from 0 to 7");
+  refused([](Call &c) { c.params.qo_indptr = {}; },
           "q has 6 rows, expected a multiple of the 4 requests");
   refused([](Call &c) { c.params.lse.shape[1] = 5; }, "lse's axis 1 is 5 long");
   refused([](Call &c) { c.params.sm_scale = NAN; }, "sm_scale");
-  refused([](Call &c) { c.params.softcap = -1; }, "softcap");
+  refused([](Call &c) { c.params.logits_soft_cap = -1; }, "logits_soft_cap");
   refused([](Call &c) { c.params.window_left = -2; }, "window_left is -2");
   refused([](Call &c) { c.params.lse_base = 7; }, "lse_base is 7");
   refused([](Call &c) { c.params.k_scale = array(c.lse.data(), ASSAY_FP32, {1}); },
@@ -339,7 +339,7 @@ TEST(JudgeApi, MergesOfStatesAreJudged) {
   p.struct_size = sizeof p;
   p.out = array(out.data(), ASSAY_FP32, {rows, heads, dim});
   p.lse = array(out_lse.data(), ASSAY_FP32, {rows, heads});
-  p.o = array(o.data(), ASSAY_FP32, {states, rows, heads, dim});
+  p.o_in = array(o.data(), ASSAY_FP32, {states, rows, heads, dim});
   p.lse_in = array(lse.data(), ASSAY_FP32, {states, rows, heads});
   p.arithmetic.exp2_rel_error = p.arithmetic.log2_abs_error = p.arithmetic.rcp_rel_error = 0x1p-22;
   assay_judge_report report{};
@@ -347,7 +347,7 @@ TEST(JudgeApi, MergesOfStatesAreJudged) {
   ASSERT_EQ(assay_judge_merge(&p, &report), ASSAY_OK) << assay_judge_last_error();
   EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE) << report.worst.reason;
   EXPECT_EQ(report.claimed, uint64_t(rows * heads * (dim + 1)));
-  p.lse_base = ASSAY_LSE_BASE2; // the states were merged in the other base
+  p.lse_base = ASSAY_LSE_BASE_2; // the states were merged in the other base
   ASSERT_EQ(assay_judge_merge(&p, &report), ASSAY_OK);
   EXPECT_EQ(report.verdict, ASSAY_JUDGE_OUTSIDE);
   p.lse_in.shape[0] = 2;

@@ -36,6 +36,7 @@ struct Paged {
   KernelModel model;
 
   explicit Paged(uint64_t seed = 1) {
+    params.window_left = -1;
     std::mt19937_64 random(seed);
     const int batch = static_cast<int>(lengths.size()), heads = kKvHeads * kGroup;
     const int columns = 9;
@@ -68,8 +69,8 @@ struct Paged {
     p.q = q.data();
     p.q_stride_batch = heads * kDim;
     p.q_stride_head = kDim;
-    p.o_stride_batch = heads * kDim;
-    p.o_stride_head = kDim;
+    p.out_stride_batch = heads * kDim;
+    p.out_stride_head = kDim;
     p.lse_stride_batch = heads;
     p.lse_stride_head = 1;
     p.kv = {k.data(),
@@ -339,8 +340,8 @@ TEST(JudgeCascade, LevelsAreConcatenated) {
   params.q = suffix.params.q;
   params.q_stride_batch = suffix.params.q_stride_batch;
   params.q_stride_head = suffix.params.q_stride_head;
-  params.o_stride_batch = suffix.params.o_stride_batch;
-  params.o_stride_head = suffix.params.o_stride_head;
+  params.out_stride_batch = suffix.params.out_stride_batch;
+  params.out_stride_head = suffix.params.out_stride_head;
   params.lse_stride_batch = 6;
   params.lse_stride_head = 1;
   params.levels = levels;

@@ -28,7 +28,7 @@ MergeCase draw_merge(std::mt19937_64 &random) {
   MergeProblem &p = c.problem;
   p.head_dim = 8 << pick(4);
   p.dtype = static_cast<assay_dtype>(pick(3));
-  p.lse_base = pick(2) ? ASSAY_LSE_BASE2 : ASSAY_LSE_NATURAL;
+  p.lse_base = pick(2) ? ASSAY_LSE_BASE_2 : ASSAY_LSE_BASE_E;
   c.emulation.noise = static_cast<Noise>(pick(4));
   c.emulation.seed = random();
   p.arithmetic = declared(c.emulation);

@@ -100,25 +100,25 @@ public:
     p.struct_size = sizeof p;
     p.dtype = o.dtype;
     p.kv_dtype = o.kv_dtype;
-    p.lse_base = o.base2 ? ASSAY_LSE_BASE2 : ASSAY_LSE_NATURAL;
+    p.lse_base = o.base2 ? ASSAY_LSE_BASE_2 : ASSAY_LSE_BASE_E;
     p.batch = p.kv.rows = batch;
     p.q_len = o.q_len;
     p.num_qo_heads = heads;
     p.num_kv_heads = o.kv_heads;
     p.head_dim = o.head_dim;
     p.sm_scale = 1.0f / std::sqrt(static_cast<float>(o.head_dim));
-    p.logits_softcap = o.softcap;
-    p.window = o.window;
+    p.logits_soft_cap = o.softcap;
+    p.window_left = o.window - 1;
     const int64_t d = o.head_dim, row = heads * d;
-    p.q_stride_head = p.o_stride_head = d;
-    p.q_stride_token = p.o_stride_token = row;
-    p.q_stride_batch = p.o_stride_batch = row * o.q_len;
+    p.q_stride_head = p.out_stride_head = d;
+    p.q_stride_token = p.out_stride_token = row;
+    p.q_stride_batch = p.out_stride_batch = row * o.q_len;
     p.lse_stride_head = 1;
     p.lse_stride_token = heads;
     p.lse_stride_batch = heads * o.q_len;
     const size_t outputs = static_cast<size_t>(batch * o.q_len * row);
     p.q = elements(o.dtype, outputs, o.size);
-    p.o = memory_.make<unsigned char>(outputs * 4); // room for every type
+    p.out = memory_.make<unsigned char>(outputs * 4); // room for every type
     p.lse = memory_.make<float>(outputs / static_cast<size_t>(d));
     assay_paged_kv &kv = p.kv;
     kv.page_size = o.page;
@@ -156,11 +156,11 @@ public:
     fill();
   }
 
-  CallOutputs outputs() const { return {params.o, params.lse}; }
+  CallOutputs outputs() const { return {params.out, params.lse}; }
   void *o_of(int row, int head, int dim) {
-    return static_cast<unsigned char *>(params.o) +
+    return static_cast<unsigned char *>(params.out) +
            element_size(rows.out.dtype) *
-               (rows.out.o_at[static_cast<size_t>(row)] + head * rows.out.o_stride_head + dim);
+               (rows.out.o_at[static_cast<size_t>(row)] + head * rows.out.out_stride_head + dim);
   }
   float *lse_of(int row, int head) {
     return params.lse + rows.out.lse_at[static_cast<size_t>(row)] + head;

@@ -13,7 +13,7 @@ public:
   RandomMerge(unsigned seed, CallMemory &memory) : random_(seed) {
     RowOutputs &out = rows.out;
     out.dtype = among({ASSAY_FP16, ASSAY_BF16, ASSAY_FP32});
-    out.lse_base = among({ASSAY_LSE_NATURAL, ASSAY_LSE_BASE2});
+    out.lse_base = among({ASSAY_LSE_BASE_E, ASSAY_LSE_BASE_2});
     out.heads = among({1, 3});
     out.dims = among({64, 40, 128});
     const int count = among({3, 7});
@@ -43,7 +43,7 @@ public:
       out.o_at.push_back(static_cast<int64_t>(row) * static_cast<int64_t>(width));
       out.lse_at.push_back(int64_t{row} * out.heads);
     }
-    out.o_stride_head = out.dims;
+    out.out_stride_head = out.dims;
     out.lse_stride_head = 1;
     model.arithmetic.exp2_rel_error = 0x1p-22;
     model.arithmetic.log2_abs_error = 0x1p-22;

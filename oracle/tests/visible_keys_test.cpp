@@ -15,6 +15,7 @@ namespace {
 TEST(VisibleKeys, EndAtTheTokenAndBeginAtTheWindow) {
   const int32_t lengths[] = {10, 2, 0}, table[] = {0, 1, 2};
   assay_paged_params p{};
+  p.window_left = -1;
   p.batch = 3;
   p.q_len = 4;
   p.kv.seq_lens = lengths;
@@ -33,7 +34,7 @@ TEST(VisibleKeys, EndAtTheTokenAndBeginAtTheWindow) {
   EXPECT_EQ(range(1, 1), std::pair(0, 0));
   EXPECT_EQ(range(1, 2), std::pair(0, 1));
   EXPECT_EQ(range(2, 3), std::pair(0, 0));
-  p.window = 3;
+  p.window_left = 2;
   EXPECT_EQ(range(0, 3), std::pair(7, 10));
   EXPECT_EQ(range(0, 0), std::pair(4, 7));
   EXPECT_EQ(range(1, 3), std::pair(0, 2));
@@ -43,12 +44,13 @@ TEST(VisibleKeys, EndAtTheTokenAndBeginAtTheWindow) {
 TEST(VisibleKeys, OfRaggedQueriesEndWhereTheRequestsOwnNumberSays) {
   const int32_t lengths[] = {10, 2, 5}, table[] = {0, 1, 2}, starts[] = {1, 3, 3, 4};
   assay_paged_params p{};
+  p.window_left = -1;
   p.batch = p.kv.rows = 3;
   p.q_len = 4;
-  p.query_start = starts;
-  p.q_stride_batch = p.o_stride_batch = p.lse_stride_batch = 1000;
+  p.qo_indptr = starts;
+  p.q_stride_batch = p.out_stride_batch = p.lse_stride_batch = 1000;
   p.q_stride_token = 8;
-  p.o_stride_token = 16;
+  p.out_stride_token = 16;
   p.lse_stride_token = 2;
   p.kv.seq_lens = lengths;
   p.num_qo_heads = p.num_kv_heads = 1;
@@ -91,13 +93,14 @@ TEST(Shards, HoldEveryTokenOnceAndInOrder) {
 TEST(VisibleKeys, OfAShardAreThoseAtPositionsThatTheTokenSees) {
   const int32_t lengths[] = {4}, table[] = {0}, global[] = {10};
   assay_paged_params p{};
+  p.window_left = -1;
   p.batch = p.kv.rows = 1;
   p.q_len = 3;
-  p.window = 6;
+  p.window_left = 5;
   p.global_lens = global;
-  p.num_ranks = 3;
-  p.rank = 1;
-  p.interleave = 2;
+  p.dcp_world_size = 3;
+  p.dcp_rank = 1;
+  p.dcp_interleave = 2;
   p.kv.seq_lens = lengths;
   p.num_qo_heads = p.num_kv_heads = 1;
   p.kv.page_table = table;
@@ -109,7 +112,7 @@ TEST(VisibleKeys, OfAShardAreThoseAtPositionsThatTheTokenSees) {
   EXPECT_EQ(rows.end, (std::vector<int32_t>{2, 3, 4}));
   EXPECT_EQ(rows.behind, (std::vector<int32_t>{-4, 0, 0}));
   EXPECT_EQ(rows.shard.position(1), 3);
-  p.rank = 0; // has 0, 1, 6, 7: as many, but not of nine tokens
+  p.dcp_rank = 0; // has 0, 1, 6, 7: as many, but not of nine tokens
   EXPECT_NO_THROW(rows_of(p));
   const int32_t fewer[] = {7};
   p.global_lens = fewer;

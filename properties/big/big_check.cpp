@@ -66,7 +66,7 @@ public:
                                     .order = oracle::ask_key_order(kernel_, seen.get())};
     if (const std::string why = machine_.refuses(attention, model); !why.empty())
       return CheckResult::discard("its outputs are not judged on the GPU: " + why);
-    const oracle::CallOutputs outputs{seen.paged.o, seen.paged.lse};
+    const oracle::CallOutputs outputs{seen.paged.out, seen.paged.lse};
     const oracle::TierReport there =
         machine_.judge(attention, outputs, model, {.first_tier_alone = true});
     return decided(rows, outputs, model, there);

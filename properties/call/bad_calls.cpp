@@ -72,7 +72,7 @@ void corrupt_attention(const CallCorruptor &corrupt, Params &p, const CallTraits
   corrupt_heads(corrupt, p);
   corrupt.stride("q_stride_head", p.q_stride_head, 8);
   if (p.batch == 0) return; // with nothing to write
-  corrupt.output_stride("o_stride_head", p.o_stride_head, 8, p.num_qo_heads, p.head_dim);
+  corrupt.output_stride("out_stride_head", p.out_stride_head, 8, p.num_qo_heads, p.head_dim);
   if (p.lse != nullptr)
     corrupt.output_stride("lse_stride_head", p.lse_stride_head, 1, p.num_qo_heads, 1);
   if (traits.scratch_bytes > 0) {
@@ -80,7 +80,7 @@ void corrupt_attention(const CallCorruptor &corrupt, Params &p, const CallTraits
     corrupt.set("workspace_bytes", p.workspace_bytes, traits.scratch_bytes - 1);
   }
   corrupt.pointer("q", p.q, 16, false);
-  corrupt.pointer("o", p.o, 16, false);
+  corrupt.pointer("out", p.out, 16, false);
   corrupt.pointer("lse", p.lse, 4, true);
 }
 
@@ -88,7 +88,7 @@ template <class Params>
 void corrupt_batch_strides(const CallCorruptor &corrupt, Params &p) {
   corrupt.stride("q_stride_batch", p.q_stride_batch, 8);
   if (p.batch == 0) return;
-  corrupt.output_stride("o_stride_batch", p.o_stride_batch, 8, p.batch, p.head_dim);
+  corrupt.output_stride("out_stride_batch", p.out_stride_batch, 8, p.batch, p.head_dim);
   if (p.lse != nullptr)
     corrupt.output_stride("lse_stride_batch", p.lse_stride_batch, 1, p.batch, 1);
 }
@@ -104,23 +104,23 @@ void corrupt_batch(const CallCorruptor &all, assay_paged_params &p) {
 
 void corrupt_tokens(const CallCorruptor &corrupt, assay_paged_params &p) {
   corrupt.of_shape().range("q_len", p.q_len, 1, ASSAY_MAX_Q_LEN);
-  if (p.query_start == nullptr) corrupt_batch_strides(corrupt, p);
+  if (p.qo_indptr == nullptr) corrupt_batch_strides(corrupt, p);
   if (p.batch == 0) return;
-  corrupt.pointer("query_start", p.query_start, 4, true);
-  const int64_t tokens = p.query_start != nullptr ? int64_t{p.batch} * p.q_len : p.q_len;
-  if (p.query_start == nullptr && p.q_len == 1) return;
+  corrupt.pointer("qo_indptr", p.qo_indptr, 4, true);
+  const int64_t tokens = p.qo_indptr != nullptr ? int64_t{p.batch} * p.q_len : p.q_len;
+  if (p.qo_indptr == nullptr && p.q_len == 1) return;
   corrupt.stride("q_stride_token", p.q_stride_token, 8);
-  corrupt.output_stride("o_stride_token", p.o_stride_token, 8, tokens, p.head_dim);
+  corrupt.output_stride("out_stride_token", p.out_stride_token, 8, tokens, p.head_dim);
   if (p.lse != nullptr) corrupt.output_stride("lse_stride_token", p.lse_stride_token, 1, tokens, 1);
 }
 
 /// Corrupts the fields of a shard, which a kernel without shards does not read.
 void corrupt_shard(const CallCorruptor &corrupt, assay_paged_params &p) {
-  if (p.num_ranks == 0) return;
+  if (p.dcp_world_size == 0) return;
   const CallCorruptor shape = corrupt.of_shape();
-  shape.set_all("num_ranks", p.num_ranks, {-1, 0, 1025});
-  shape.range("rank", p.rank, 0, p.num_ranks - 1);
-  shape.range("interleave", p.interleave, 1, kMaxTokens / p.num_ranks);
+  shape.set_all("dcp_world_size", p.dcp_world_size, {-1, 0, 1025});
+  shape.range("dcp_rank", p.dcp_rank, 0, p.dcp_world_size - 1);
+  shape.range("dcp_interleave", p.dcp_interleave, 1, kMaxTokens / p.dcp_world_size);
   shape.set("reserved", p.reserved, 1);
   if (p.batch > 0) corrupt.pointer("global_lens", p.global_lens, 4, false);
 }
@@ -144,10 +144,10 @@ void corrupt_field(const CallCorruptor &all, assay_paged_params &p, bool fp8) {
   const CallCorruptor corrupt = all.of_shape();
   if (p.head_dim != 64) return;
   const assay_dtype cache = fp8 ? p.kv_dtype : ASSAY_FIELD61;
-  const bool plain = p.q_len == 1 && p.query_start == nullptr && p.window == 0 &&
-                     p.logits_softcap == 0 && p.alibi_slopes == nullptr && p.sinks == nullptr;
+  const bool plain = p.q_len == 1 && p.qo_indptr == nullptr && p.window_left < 0 &&
+                     p.logits_soft_cap == 0 && p.alibi_slopes == nullptr && p.sinks == nullptr;
   if (fp8 || !plain) {
-    void *const stream = std::exchange(p.stream, p.o);
+    void *const stream = std::exchange(p.stream, p.out);
     corrupt.both(
         p.dtype, ASSAY_FIELD61, p.kv_dtype, cache,
         {"dtype", Kind::kTogether, "dtype is 64 (field61), with more than plain attention"});
@@ -160,7 +160,7 @@ void corrupt_field(const CallCorruptor &all, assay_paged_params &p, bool fp8) {
 
 /// The right call has no plan.
 void corrupt_plan(const CallCorruptor &corrupt, assay_paged_params &p) {
-  char *const somewhere = static_cast<char *>(p.o);
+  char *const somewhere = static_cast<char *>(p.out);
   corrupt.both(p.plan, somewhere + 8, p.plan_bytes, uint64_t{1} << 40,
                {"plan", Kind::kAlignment, "plan is not aligned to 16 bytes"});
   corrupt.both(p.plan, somewhere, p.plan_bytes, uint64_t{4},
@@ -179,19 +179,19 @@ void corrupt_paged(const CallCorruptor &corrupt, assay_paged_params &p, const Ca
   const CallCorruptor shape = corrupt.of_shape();
   const assay_dtype other = p.dtype == ASSAY_FP16 ? ASSAY_BF16 : ASSAY_FP16;
   shape.set_all("kv_dtype", p.kv_dtype, {-1, other, ASSAY_FP32});
-  shape.set_all("logits_softcap", p.logits_softcap, {-1.0f, kNan, kInf});
-  shape.range("window", p.window, 0, kMaxTokens);
+  shape.set_all("logits_soft_cap", p.logits_soft_cap, {-1.0f, kNan, kInf});
+  shape.range("window_left", p.window_left, -1, kMaxTokens - 1);
   if (traits.splits) shape.range("num_splits", p.num_splits, 0, 1 << 16);
-  shape.range("early_start", p.early_start, 0, 1);
+  shape.range("enable_pdl", p.enable_pdl, 0, 1);
   shape.range("even_lengths", p.even_lengths, 0, 1);
   corrupt.pointer("alibi_slopes", p.alibi_slopes, 4, true);
   corrupt.pointer("sinks", p.sinks, 4, true);
   if (p.batch == 0) return;
   if (traits.plans) corrupt_plan(corrupt, p);
-  corrupt.alias("q", p.q, p.o, "o");
+  corrupt.alias("q", p.q, p.out, "out");
   if (p.kv.max_pages == 0) return;
-  corrupt.alias("kv.k", p.kv.k, p.o, "o");
-  corrupt.alias("kv.v", p.kv.v, p.o, "o");
+  corrupt.alias("kv.k", p.kv.k, p.out, "out");
+  corrupt.alias("kv.v", p.kv.v, p.out, "out");
 }
 
 void corrupt_cascade(const CallCorruptor &corrupt, AbiParams &params, const CallTraits &traits) {

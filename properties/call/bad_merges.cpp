@@ -19,13 +19,13 @@ void corrupt_merge(const CallCorruptor &corrupt, Params &p) {
   corrupt.range("num_heads", p.num_heads, 1, kMaxHeads);
   corrupt.set_all("head_dim", p.head_dim, {-8, 0, 4, p.head_dim + 4, 520});
   if (p.num_rows == 0) return; // nothing to write
-  corrupt.output_stride("o_stride_row", p.o_stride_row, 8, p.num_rows, p.head_dim);
-  corrupt.output_stride("o_stride_head", p.o_stride_head, 8, p.num_heads, p.head_dim);
+  corrupt.output_stride("out_stride_row", p.out_stride_row, 8, p.num_rows, p.head_dim);
+  corrupt.output_stride("out_stride_head", p.out_stride_head, 8, p.num_heads, p.head_dim);
   if (p.lse != nullptr) {
     corrupt.output_stride("lse_stride_row", p.lse_stride_row, 1, p.num_rows, 1);
     corrupt.output_stride("lse_stride_head", p.lse_stride_head, 1, p.num_heads, 1);
   }
-  corrupt.pointer("o", p.o, 16, false);
+  corrupt.pointer("out", p.out, 16, false);
   corrupt.pointer("lse", p.lse, 4, true);
 }
 
@@ -52,10 +52,10 @@ void corrupt_merge_state(const CallCorruptor &corrupt, assay_merge_state_params 
     corrupt.both(in, out, stride, wrong,
                  {name, Kind::kAlias, name + " is the output, with other strides"});
   };
-  in_place("o_a", p.o_a, p.o, p.o_a_stride_row, p.o_stride_row + 8);
-  in_place("o_a", p.o_a, p.o, p.o_a_stride_head, p.o_stride_head + 8);
-  in_place("o_b", p.o_b, p.o, p.o_b_stride_row, p.o_stride_row + 8);
-  in_place("o_b", p.o_b, p.o, p.o_b_stride_head, p.o_stride_head + 8);
+  in_place("o_a", p.o_a, p.out, p.o_a_stride_row, p.out_stride_row + 8);
+  in_place("o_a", p.o_a, p.out, p.o_a_stride_head, p.out_stride_head + 8);
+  in_place("o_b", p.o_b, p.out, p.o_b_stride_row, p.out_stride_row + 8);
+  in_place("o_b", p.o_b, p.out, p.o_b_stride_head, p.out_stride_head + 8);
   if (p.lse == nullptr) return;
   in_place("lse_a", p.lse_a, p.lse, p.lse_a_stride_row, p.lse_stride_row + 1);
   in_place("lse_a", p.lse_a, p.lse, p.lse_a_stride_head, p.lse_stride_head + 1);
@@ -75,7 +75,7 @@ void corrupt_merge_states(const CallCorruptor &corrupt, assay_merge_states_param
   corrupt.stride("lse_in_stride_head", p.lse_in_stride_head, 1);
   corrupt.pointer("o_in", p.o_in, 16, false);
   corrupt.pointer("lse_in", p.lse_in, 4, false);
-  corrupt.alias("o_in", p.o_in, p.o, "o");
+  corrupt.alias("o_in", p.o_in, p.out, "out");
   if (p.lse != nullptr) corrupt.alias("lse_in", p.lse_in, p.lse, "lse");
 }
 

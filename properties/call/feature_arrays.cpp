@@ -60,7 +60,7 @@ void add_feature_arrays(Tensors &t) {
     t.sinks = add_floats_of<&Params::sinks>(t, "sinks", t.heads(), sink_of);
   if (!p.query_tokens.empty())
     t.feature_arrays.push_back(
-        {add_ints(t, "query_start", query_starts(p)), pass<&Params::query_start>});
+        {add_ints(t, "qo_indptr", query_starts(p)), pass<&Params::qo_indptr>});
   if (!p.foreign_tokens.empty())
     t.feature_arrays.push_back(
         {add_ints(t, "global_lens", global_lens(p)), pass<&Params::global_lens>});

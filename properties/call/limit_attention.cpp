@@ -29,8 +29,8 @@ template <class Params>
 void set_heads(Params &p, int64_t kv_heads, int64_t group, int64_t tokens) {
   p.num_qo_heads = int32(kv_heads * group);
   p.num_kv_heads = int32(kv_heads);
-  p.o_stride_head = p.head_dim;
-  p.o_stride_batch = tokens * p.num_qo_heads * p.head_dim;
+  p.out_stride_head = p.head_dim;
+  p.out_stride_batch = tokens * p.num_qo_heads * p.head_dim;
   p.lse_stride_head = 1;
   p.lse_stride_batch = tokens * p.num_qo_heads;
 }
@@ -83,7 +83,8 @@ public:
     } else if (traits_.splits) {
       call_.ask(true, "num_splits", "num_splits is 65536", [&] { p_.num_splits = 1 << 16; });
     }
-    call_.ask(true, "window", "window is 2^30", [&] { p_.window = kMaxTokens; });
+    call_.ask(true, "window_left", "window_left is 2^30 - 1",
+              [&] { p_.window_left = kMaxTokens - 1; });
     if (traits_.plans) {
       ask_for_plan(true, 1 << 10, 1); // 2^34 tokens
       ask_for_plan(false, kMaxTokens, 1);
@@ -109,7 +110,7 @@ private:
       p_.batch = p_.kv.rows = int32(batch);
       p_.num_splits = int32(splits);
       set_heads(p_, kv_heads, group, p_.q_len);
-      p_.o_stride_token = int64_t{p_.num_qo_heads} * p_.head_dim;
+      p_.out_stride_token = int64_t{p_.num_qo_heads} * p_.head_dim;
       p_.lse_stride_token = p_.num_qo_heads;
     });
   }

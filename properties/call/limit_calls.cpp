@@ -20,8 +20,8 @@ int64_t merge_rows(int64_t head_dim, int64_t states) {
 }
 
 void use_output_strides(assay_merge_state_params &p) {
-  p.o_a_stride_row = p.o_b_stride_row = p.o_stride_row;
-  p.o_a_stride_head = p.o_b_stride_head = p.o_stride_head;
+  p.o_a_stride_row = p.o_b_stride_row = p.out_stride_row;
+  p.o_a_stride_head = p.o_b_stride_head = p.out_stride_head;
   p.lse_a_stride_row = p.lse_b_stride_row = p.lse_stride_row;
   p.lse_a_stride_head = p.lse_b_stride_head = p.lse_stride_head;
 }
@@ -37,8 +37,8 @@ void merge_limit(const OversizedCall &call, Params &p, int64_t heads, int64_t he
       p.num_heads = int32(heads);
       p.head_dim = int32(head_dim);
       if constexpr (requires { p.num_states; }) p.num_states = int32(states);
-      p.o_stride_row = heads * head_dim;
-      p.o_stride_head = head_dim;
+      p.out_stride_row = heads * head_dim;
+      p.out_stride_head = head_dim;
       p.lse_stride_row = heads;
       p.lse_stride_head = 1;
       if constexpr (requires { p.o_a; }) use_output_strides(p); // where the case is in place

@@ -55,8 +55,8 @@ View add_rows(Tensors &t, const std::string &name, bool output, int rows, int he
 void add_outputs(Tensors &t, int room = 0) {
   const Problem &p = t.problem;
   const int tokens = rows_between_batch_strides(p);
-  t.o = add_rows(t, "o", true, t.rows(), t.heads(), p.head_dim, 8 * p.o_pad, p.o_heads_outermost,
-                 p.dtype, tokens, room);
+  t.o = add_rows(t, "out", true, t.rows(), t.heads(), p.head_dim, 8 * p.out_pad,
+                 p.out_heads_outermost, p.dtype, tokens, room);
   if (p.has_lse)
     t.lse = add_rows(t, "lse", true, t.rows(), t.heads(), 1, p.lse_pad, p.lse_heads_outermost,
                      Dtype::kFp32, tokens, room);
@@ -236,7 +236,7 @@ void fill_merge_state(Tensors &t) {
     // does not, half of the second states lie otherwise than the first.
     const int apart = side == 1 && p.in_place != InPlace::kOverB && p.v.seed % 2 == 1;
     t.in_o[side] = add_rows(t, "o" + name, false, p.batch, t.heads(), p.head_dim,
-                            8 * (p.o_pad + apart), p.q_heads_outermost, p.dtype);
+                            8 * (p.out_pad + apart), p.q_heads_outermost, p.dtype);
     t.in_lse[side] = add_rows(t, "lse" + name, false, p.batch, t.heads(), 1, p.lse_pad + apart,
                               p.lse_heads_outermost, Dtype::kFp32);
     for (int r = 0; r < p.batch; ++r)
@@ -262,7 +262,7 @@ void fill_merge_states(Tensors &t) {
   for (int r = 0; r < p.batch; ++r)
     t.first_state.push_back(t.first_state.back() + states_of_row(p, r));
   int total = t.first_state.back();
-  t.in_o[0] = add_rows(t, "o_in", false, total, t.heads(), p.head_dim, 8 * p.o_pad,
+  t.in_o[0] = add_rows(t, "o_in", false, total, t.heads(), p.head_dim, 8 * p.out_pad,
                        p.q_heads_outermost, p.dtype);
   t.in_lse[0] = add_rows(t, "lse_in", false, total, t.heads(), 1, p.lse_pad, p.lse_heads_outermost,
                          Dtype::kFp32);

@@ -13,7 +13,7 @@ assay_dtype abi_dtype(const Tensors &t, Dtype d) {
   return t.numbers.empty() ? static_cast<assay_dtype>(d) : ASSAY_FIELD61;
 }
 assay_lse_base abi_base(LseBase b) {
-  return b == LseBase::kNatural ? ASSAY_LSE_NATURAL : ASSAY_LSE_BASE2;
+  return b == LseBase::kNatural ? ASSAY_LSE_BASE_E : ASSAY_LSE_BASE_2;
 }
 
 /// Where the buffers of a call lie. To look at inputs no address to write to is needed.
@@ -47,7 +47,7 @@ const void *pool_base(const void *buffer, int64_t first_page, int64_t page_strid
 
 void begin_at_token_0(assay_paged_params &out, const Tensors &t) {
   out.q = token_0(t, t.q, out.q);
-  out.o = const_cast<void *>(token_0(t, t.o, out.o));
+  out.out = const_cast<void *>(token_0(t, t.o, out.out));
   out.lse = static_cast<float *>(const_cast<void *>(token_0(t, t.lse, out.lse)));
 }
 
@@ -88,9 +88,9 @@ void fill_attention(P &out, const Tensors &t, const Addresses &at, assay_target 
   out.q = at.in(t.q.buffer);
   out.q_stride_batch = t.q.row_stride;
   out.q_stride_head = t.q.head_stride;
-  out.o = at.out(t.o.buffer);
-  out.o_stride_batch = t.o.row_stride;
-  out.o_stride_head = t.o.head_stride;
+  out.out = at.out(t.o.buffer);
+  out.out_stride_batch = t.o.row_stride;
+  out.out_stride_head = t.o.head_stride;
   out.lse = static_cast<float *>(at.out(t.lse.buffer));
   out.lse_stride_batch = t.lse.row_stride;
   out.lse_stride_head = t.lse.head_stride;
@@ -128,18 +128,18 @@ void fill_features(assay_paged_params &out, const Tensors &t, const Addresses &a
   const Problem &p = t.problem;
   out.kv_dtype = abi_dtype(t, kv_dtype(p));
   out.q_len = p.q_len;
-  out.window = p.window;
-  out.num_ranks = p.num_ranks;
-  out.rank = p.rank;
-  out.interleave = p.interleave;
-  out.logits_softcap = softcap(p);
+  out.window_left = p.window_left;
+  out.dcp_world_size = p.dcp_world_size;
+  out.dcp_rank = p.dcp_rank;
+  out.dcp_interleave = p.dcp_interleave;
+  out.logits_soft_cap = softcap(p);
   out.q_stride_token = t.q.token_stride;
-  out.o_stride_token = t.o.token_stride;
+  out.out_stride_token = t.o.token_stride;
   out.lse_stride_token = t.lse.token_stride;
   out.k_scale_stride = p.k_scale == ScaleLayout::kHead;
   out.v_scale_stride = p.v_scale == ScaleLayout::kHead;
   pass_feature_arrays(out, t, [&](int buffer) { return at.in(buffer); });
-  out.early_start = t.problem.early_start;
+  out.enable_pdl = t.problem.enable_pdl;
   out.even_lengths = t.problem.even_lengths;
 }
 
@@ -152,10 +152,10 @@ void fill_merge(P &out, const Tensors &t, const Addresses &at, assay_target targ
   out.num_rows = t.problem.batch;
   out.num_heads = t.problem.num_kv_heads;
   out.head_dim = t.problem.head_dim;
-  out.o = at.out(t.o.buffer);
+  out.out = at.out(t.o.buffer);
   out.lse = static_cast<float *>(at.out(t.lse.buffer));
-  out.o_stride_row = t.o.row_stride;
-  out.o_stride_head = t.o.head_stride;
+  out.out_stride_row = t.o.row_stride;
+  out.out_stride_head = t.o.head_stride;
   out.lse_stride_row = t.lse.row_stride;
   out.lse_stride_head = t.lse.head_stride;
   out.stream = stream;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 #include "properties/call/tensors.h"
 
 namespace assay {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/abi/assay.h"
+#include "kernels/abi/plugin.h"
 #include "properties/call/values.h"
 #include "properties/case/query_rows.h"
 

@@ -117,14 +117,14 @@ std::vector<std::string> classify(const Problem &p) {
     classify_lens(p, p.seq_lens, p.page_size, out);
     add(out, p.sharing != Sharing::kNone, "shared_pages");
     add(out, !has_features(p), "plain");
-    const bool tree = p.window == 0 && p.num_splits > 0 && shared_keys(p) >= 64;
+    const bool tree = window_keys(p) == 0 && p.num_splits > 0 && shared_keys(p) >= 64;
     add(out, tree && plain_attention(p) && !is_fp8(p), "prefix_tree");
     add(out, tree && plain_attention(p) && is_fp8(p), "fp8_prefix_tree");
     add(out, tree && p.q_len > 1, "token_prefix_tree");
-    add(out, tree && (p.softcap != Softcap::kNone || p.alibi != Alibi::kNone),
+    add(out, tree && (p.logits_soft_cap != Softcap::kNone || p.alibi != Alibi::kNone),
         "mapped_prefix_tree");
     add(out, p.even_lengths, "even_lengths");
-    add(out, p.early_start, "early_start");
+    add(out, p.enable_pdl, "enable_pdl");
     for (const FeatureRow &feature : features())
       feature.classify(p, out);
   }

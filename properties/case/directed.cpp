@@ -94,7 +94,7 @@ void end_shard_with_tile(Problem &p, const Limits &limits, Rng &rng) {
   constexpr int kTile = 64; // a multiple of the tiles of most warps
   forget_pages(p);
   p.batch = std::min(p.batch, 3);
-  p.num_ranks = std::max(p.num_ranks, 2);
+  p.dcp_world_size = std::max(p.dcp_world_size, 2);
   p.q_len = rng.between(2, 6);
   if (rng.upto(1) == 0) p.num_splits = std::min(p.num_splits, 1);
   fit_requests(p);

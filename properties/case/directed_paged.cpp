@@ -40,7 +40,7 @@ void tie_lengths(Problem &p, const Limits &limits, Rng &rng) {
   p.q_len = rng.between(1, 8);
   const int len = p.seq_lens[rng.upto(static_cast<int>(p.seq_lens.size()) - 1)];
   const int begin = rng.between(0, len / 16) * 16;
-  p.window = std::max(1, len - begin + rng.between(-p.q_len, p.q_len));
+  p.window_left = std::max(0, len - begin - 1 + rng.between(-p.q_len, p.q_len));
   if (rng.upto(2) == 0) return;
   p.query_tokens.resize(p.batch);
   for (int &tokens : p.query_tokens)
@@ -183,10 +183,10 @@ void share_among_many_rows(Problem &p, const Limits &limits, Rng &rng) {
 /// does.
 void add_features(Problem &p, uint32_t seed, const Limits &limits, Rng &rng) {
   constexpr int kMaxRows = 32; // of a kv head of a request: rows cost as much as cases
-  p.softcap = rng.upto(1) == 0 ? Softcap::kNone : static_cast<Softcap>(rng.between(1, 3));
+  p.logits_soft_cap = rng.upto(1) == 0 ? Softcap::kNone : static_cast<Softcap>(rng.between(1, 3));
   p.alibi = static_cast<Alibi>(rng.upto(2));
   p.sinks = rng.upto(1) == 0 ? Sinks::kNone : static_cast<Sinks>(rng.between(1, 4));
-  if (is_fp8(p) && p.softcap == Softcap::kNone) { // scales of unlike rows meet slopes
+  if (is_fp8(p) && p.logits_soft_cap == Softcap::kNone) { // scales of unlike rows meet slopes
     if (p.alibi == Alibi::kNone) p.alibi = Alibi::kStandard;
     p.q.regime = Regime::kWide;
   }

@@ -63,7 +63,7 @@ bool is_shape(const std::string &name) {
 
 FieldKind kind_of(const std::string &name) {
   if (name == "seq_lens" || name == "level.lens") return FieldKind::kRange;
-  return name == "window" ? FieldKind::kZeroOrNot : FieldKind::kEach;
+  return name == "window_left" ? FieldKind::kNoneOrSome : FieldKind::kEach;
 }
 
 /// Whatever is visited and not looked at.
@@ -129,8 +129,8 @@ private:
     return &found.back();
   }
   static void list(ShapeField &field, const Range &r, int unit) {
-    if (field.kind == FieldKind::kZeroOrNot) {
-      field.values = {0, 16};
+    if (field.kind == FieldKind::kNoneOrSome) {
+      field.values = {-1, 15};
     } else if (field.kind == FieldKind::kRange) {
       for (int value : {1, 0, 16, 64, 128, 288, 1024, 4096, 16'384})
         if (value <= r.hi) field.values.push_back(value);
@@ -304,9 +304,9 @@ bool Envelope::takes(const ShapeField &field, int value) const {
   }
   case FieldKind::kRange:
     return !taken.empty() && value >= at->second.smallest() && value <= at->second.largest();
-  case FieldKind::kZeroOrNot:
+  case FieldKind::kNoneOrSome:
     return std::any_of(taken.begin(), taken.end(),
-                       [&](int one) { return (one == 0) == (value == 0); });
+                       [&](int one) { return (one < 0) == (value < 0); });
   }
   return true;
 }

@@ -11,9 +11,9 @@
 
 namespace assay {
 
-/// How a field's values are told apart: each by itself, by the smallest and the largest, or zero
-/// from the rest.
-enum class FieldKind { kEach, kRange, kZeroOrNot };
+/// How a field's values are told apart: each by itself, by the smallest and the largest, or -1
+/// (none) from the rest.
+enum class FieldKind { kEach, kRange, kNoneOrSome };
 
 /// One field of a case that a call's shape depends on: fields.h, by its name there without the
 /// number of its level.

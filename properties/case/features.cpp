@@ -34,7 +34,7 @@ void classify_fp8(const Problem &p, ClassNames &out) {
   add(out, p.k_scale == ScaleLayout::kHead && p.num_kv_heads > 1, "scale_per_head");
 }
 
-void remove_softcap(Problem &p) { p.softcap = Softcap::kNone; }
+void remove_softcap(Problem &p) { p.logits_soft_cap = Softcap::kNone; }
 
 void classify_softcap(const Problem &p, ClassNames &out) {
   // Scores along one direction reach far beyond every cap; N(0, 1) data passes a cap of 1.
@@ -43,8 +43,8 @@ void classify_softcap(const Problem &p, ClassNames &out) {
   const bool past_one = p.k.regime == Regime::kNormal && p.q.regime == Regime::kNormal &&
                         p.k.exponent + p.q.exponent >= 0 && p.scale != ScaleKind::kTiny;
   add(out,
-      has_keys(p) && p.softcap != Softcap::kNone && p.q.regime != Regime::kZero &&
-          (far || (past_one && p.softcap == Softcap::kOne)),
+      has_keys(p) && p.logits_soft_cap != Softcap::kNone && p.q.regime != Regime::kZero &&
+          (far || (past_one && p.logits_soft_cap == Softcap::kOne)),
       "softcap_active");
 }
 
@@ -113,32 +113,32 @@ void simplify_shard(const Problem &p, Candidates &out) {
   for (int request = 0; request < p.batch && tokens <= kMostTokens; ++request)
     tokens += global_tokens(p, request);
   if (tokens <= kMostTokens) offer(out, p, fill_shard);
-  towards(out, p, p.num_ranks, 2, [](Problem &c, int v) {
-    c.num_ranks = v;
-    c.rank = std::min(c.rank, v - 1);
+  towards(out, p, p.dcp_world_size, 2, [](Problem &c, int v) {
+    c.dcp_world_size = v;
+    c.dcp_rank = std::min(c.dcp_rank, v - 1);
   });
-  field_towards(out, p, &Problem::rank, 0);
-  field_towards(out, p, &Problem::interleave, 1);
+  field_towards(out, p, &Problem::dcp_rank, 0);
+  field_towards(out, p, &Problem::dcp_interleave, 1);
   for (size_t r = 0; r < p.foreign_tokens.size(); ++r)
     towards(out, p, p.foreign_tokens[r], 0, [&](Problem &c, int v) { c.foreign_tokens[r] = v; });
 }
 
 void classify_shard(const Problem &p, ClassNames &out) {
   if (p.foreign_tokens.empty()) return;
-  const bool positions = p.window > 0 || p.alibi != Alibi::kNone || p.q_len > 1;
+  const bool positions = window_keys(p) > 0 || p.alibi != Alibi::kNone || p.q_len > 1;
   bool unseen = false;
   for (int row = 0; row < query_rows(p); ++row)
     unseen |= visible_range(p, row).size() == 0 && p.seq_lens[query_row(p, row).request] > 0;
-  add(out, has_keys(p) && p.num_ranks > 1, "shard");
-  add(out, has_keys(p) && p.num_ranks > 1 && positions, "shard_with_positions");
+  add(out, has_keys(p) && p.dcp_world_size > 1, "shard");
+  add(out, has_keys(p) && p.dcp_world_size > 1 && positions, "shard_with_positions");
   add(out, unseen, "shard_without_visible_keys");
 }
 
-void remove_window(Problem &p) { p.window = 0; }
+void remove_window(Problem &p) { p.window_left = -1; }
 
 void simplify_window(const Problem &p, Candidates &out) {
-  field_towards(out, p, &Problem::window, 0);
-  if (p.window > 1) field_towards(out, p, &Problem::window, 1);
+  field_towards(out, p, &Problem::window_left, -1);
+  if (p.window_left > 0) field_towards(out, p, &Problem::window_left, 0);
 }
 
 void classify_window(const Problem &p, ClassNames &out) {
@@ -186,14 +186,14 @@ std::span<const FeatureRow> features() {
        {"shard", "shard_with_positions"}},
       {kWindow,
        "window",
-       [](const Problem &p) { return p.window > 0; },
+       [](const Problem &p) { return window_keys(p) > 0; },
        remove_window,
        simplify_window,
        classify_window,
        {"window_cuts"}},
       {kSoftcap,
        "softcap",
-       [](const Problem &p) { return p.softcap != Softcap::kNone; },
+       [](const Problem &p) { return p.logits_soft_cap != Softcap::kNone; },
        remove_softcap,
        only_removed<remove_softcap>,
        classify_softcap,

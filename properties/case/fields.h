@@ -60,7 +60,7 @@ inline constexpr EnumName<Dtype> kAttentionDtypes[] = {{Dtype::kBf16, "bf16"},
 inline constexpr EnumName<int> kHeadDims[] = {{64, "64"},   {128, "128"}, {64, "64"},
                                               {128, "128"}, {64, "64"},   {256, "256"}};
 inline constexpr std::array<int, 5> kQueryAnchors = {2, 8, 4, 2, 3};
-inline constexpr std::array<int, 8> kWindowAnchors = {1, 16, 64, 2, 33, 8, 128, 48};
+inline constexpr std::array<int, 8> kWindowAnchors = {0, 15, 63, 1, 32, 7, 127, 47};
 inline constexpr std::array<int, 4> kRankAnchors = {2, 3, 2, 4};
 inline constexpr std::array<int, 5> kInterleaveAnchors = {1, 16, 1, 64, 2};
 // Each feature is off in about half of the cases that have any.
@@ -217,10 +217,11 @@ void visit_features(Io &io, Problem &p, const Limits &limits) {
     io.choice("v_scale", p.v_scale, enum_names<ScaleLayout>());
     io.choice("kv_scales", p.kv_scales, enum_names<KvScaleRegime>());
   }
-  bool several = p.q_len > 1, windowed = p.window > 0;
+  bool several = p.q_len > 1, windowed = p.window_left >= 0;
   if (io.gate(several)) io.integer("q_len", p.q_len, Range{1, 8, 1, kQueryAnchors});
-  if (io.gate(windowed)) io.integer("window", p.window, Range{0, limits.keys, 0, kWindowAnchors});
-  io.choice("softcap", p.softcap, std::span<const EnumName<Softcap>>(kSoftcaps));
+  if (io.gate(windowed))
+    io.integer("window_left", p.window_left, Range{-1, limits.keys - 1, -1, kWindowAnchors});
+  io.choice("logits_soft_cap", p.logits_soft_cap, std::span<const EnumName<Softcap>>(kSoftcaps));
   io.choice("alibi", p.alibi, std::span<const EnumName<Alibi>>(kAlibis));
   io.choice("sinks", p.sinks, std::span<const EnumName<Sinks>>(kSinkKinds));
   io.word("feature_seed", p.feature_seed);
@@ -229,7 +230,7 @@ void visit_features(Io &io, Problem &p, const Limits &limits) {
 template <class Io>
 void visit_launch(Io &io, Problem &p) {
   io.added_flag("even_lengths", p.even_lengths, Added{3, 2}, even_lengths_of_seeds(p));
-  io.added_flag("early_start", p.early_start, Added{3, 8}, false);
+  io.added_flag("enable_pdl", p.enable_pdl, Added{3, 8}, false);
   io.added_integers("query_tokens", p.query_tokens, p.batch, Range{0, p.q_len, p.q_len},
                     Added{4, p.q_len > 1 ? 2 : 24});
 }
@@ -241,12 +242,12 @@ void visit_shard(Io &io, Problem &p) {
   io.added_integers("foreign_tokens", p.foreign_tokens, p.batch,
                     Range{0, kMostRanks * kMostTokens, 0}, Added{6, 6});
   if (p.foreign_tokens.empty()) {
-    p.num_ranks = p.rank = p.interleave = 0;
+    p.dcp_world_size = p.dcp_rank = p.dcp_interleave = 0;
     return;
   }
-  io.integer("num_ranks", p.num_ranks, Range{1, kMostRanks, 2, kRankAnchors});
-  io.integer("rank", p.rank, Range{0, p.num_ranks - 1, 0});
-  io.integer("interleave", p.interleave, Range{1, kMostTokens, 1, kInterleaveAnchors});
+  io.integer("dcp_world_size", p.dcp_world_size, Range{1, kMostRanks, 2, kRankAnchors});
+  io.integer("dcp_rank", p.dcp_rank, Range{0, p.dcp_world_size - 1, 0});
+  io.integer("dcp_interleave", p.dcp_interleave, Range{1, kMostTokens, 1, kInterleaveAnchors});
 }
 
 template <class Io>
@@ -254,7 +255,7 @@ void visit_placed_tensors(Io &io, Problem &p) {
   if (!io.added_gate(has_placed_tensors(p), 5)) return;
   io.word("base_seed", p.base_seed);
   io.added_flag("q_heads_outermost", p.q_heads_outermost, Added{5, 4}, false);
-  io.added_flag("o_heads_outermost", p.o_heads_outermost, Added{5, 4}, false);
+  io.added_flag("out_heads_outermost", p.out_heads_outermost, Added{5, 4}, false);
   io.added_flag("lse_heads_outermost", p.lse_heads_outermost, Added{5, 4}, false);
 }
 
@@ -289,7 +290,7 @@ void visit_fields(Io &io, Problem &p, const Limits &limits) {
   io.flag("no_lse", no_lse);
   p.has_lse = !no_lse;
   is_attention(p) ? fields::visit_attention(io, p, limits) : fields::visit_merge(io, p, limits);
-  io.integer("o_pad", p.o_pad, Range{0, 3, 0});
+  io.integer("out_pad", p.out_pad, Range{0, 3, 0});
   io.integer("lse_pad", p.lse_pad, Range{0, 3, 0});
   fields::visit_values(io, is_attention(p) ? "v" : "o", p.v, fields::kValueRegimes);
   io.choice("poison", p.poison, enum_names<Poison>());

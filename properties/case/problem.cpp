@@ -93,7 +93,7 @@ ASSAY_ENUM_NAMES(Alibi, {Alibi::kNone, "none"}, {Alibi::kStandard, "standard"},
                  {Alibi::kRandom, "random"})
 ASSAY_ENUM_NAMES(Sinks, {Sinks::kNone, "none"}, {Sinks::kNormal, "normal"}, {Sinks::kHuge, "huge"},
                  {Sinks::kSomeEmpty, "some_empty"}, {Sinks::kAllEmpty, "all_empty"})
-ASSAY_ENUM_NAMES(LseBase, {LseBase::kNatural, "natural"}, {LseBase::kBase2, "base2"})
+ASSAY_ENUM_NAMES(LseBase, {LseBase::kNatural, "e"}, {LseBase::kBase2, "2"})
 ASSAY_ENUM_NAMES(Layout, {Layout::kNhd, "nhd"}, {Layout::kHnd, "hnd"})
 ASSAY_ENUM_NAMES(Placement, {Placement::kIdentity, "identity"}, {Placement::kReversed, "reversed"},
                  {Placement::kShuffled, "shuffled"}, {Placement::kExplicit, "explicit"})
@@ -145,7 +145,7 @@ bool even_lengths_of_seeds(const Problem &p) {
 }
 
 float softcap(const Problem &p) {
-  switch (p.softcap) {
+  switch (p.logits_soft_cap) {
   case Softcap::kNone:
     return 0.0f;
   case Softcap::kOne:
@@ -159,7 +159,7 @@ float softcap(const Problem &p) {
 }
 
 bool has_placed_tensors(const Problem &p) {
-  return p.base_seed != 0 || p.q_heads_outermost || p.o_heads_outermost || p.lse_heads_outermost;
+  return p.base_seed != 0 || p.q_heads_outermost || p.out_heads_outermost || p.lse_heads_outermost;
 }
 
 size_t base_offset(const Problem &p, std::string_view buffer, size_t least) {

@@ -160,7 +160,7 @@ struct Problem {
   int num_splits = 0;
 
   // Strides beyond dense: q, o, k, v in units of 8 elements, lse in elements.
-  int q_pad = 0, o_pad = 0, k_pad = 0, v_pad = 0, lse_pad = 0;
+  int q_pad = 0, out_pad = 0, k_pad = 0, v_pad = 0, lse_pad = 0;
 
   Values q, k, v; ///< v is also the o of merge inputs
 
@@ -180,24 +180,24 @@ struct Problem {
   int q_len = 1;
   std::vector<int>
       query_tokens; ///< [batch] ragged: of each request, up to q_len; empty: q_len each
-  int window = 0;
+  int window_left = -1;
   /// [batch] a shard: tokens on other ranks that stand behind the last one in the cache, as far as
   /// there can be so many; empty: the cache holds all tokens.
   std::vector<int> foreign_tokens;
-  int num_ranks = 0, rank = 0, interleave = 0; ///< of a shard (assay.h)
-  Softcap softcap = Softcap::kNone;
+  int dcp_world_size = 0, dcp_rank = 0, dcp_interleave = 0; ///< of a shard (assay.h)
+  Softcap logits_soft_cap = Softcap::kNone;
   Alibi alibi = Alibi::kNone;
   Sinks sinks = Sinks::kNone;
   uint32_t feature_seed = 0; ///< of scales, random slopes, sinks
 
   // How a paged call is launched (assay.h). Neither may change a result by more than its bound.
   bool even_lengths = false; ///< hint of v1, given whatever the lengths are
-  bool early_start = false;  ///< behind a kernel that writes late_bytes() at the last moment
+  bool enable_pdl = false;   ///< behind a kernel that writes late_bytes() at the last moment
 
   // Where tensors lie. Never changes a value.
   uint32_t base_seed = 0; ///< 0: every buffer begins at a multiple of 256 bytes; else base_offset()
   /// The heads of q (merges: of the states), of o, of the LSEs are further apart than the rows.
-  bool q_heads_outermost = false, o_heads_outermost = false, lse_heads_outermost = false;
+  bool q_heads_outermost = false, out_heads_outermost = false, lse_heads_outermost = false;
 
   int num_qo_heads() const { return num_kv_heads * group_size; }
   friend bool operator==(const Problem &, const Problem &) = default;
@@ -243,6 +243,8 @@ inline bool is_attention(const Problem &p) {
 inline bool is_merge(const Problem &p) { return !is_attention(p); }
 float sm_scale(const Problem &p);
 float softcap(const Problem &p); ///< 0: none
+/// Keys that a query token sees at most, its own included; 0: all.
+inline int window_keys(const Problem &p) { return p.window_left + 1; }
 
 /// The hint of cases that do not say it: those written before codec version 3.
 bool even_lengths_of_seeds(const Problem &p);

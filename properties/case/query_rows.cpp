@@ -49,8 +49,8 @@ namespace {
 
 /// The position of key `index` of the cache.
 int position_of(const Problem &p, int index) {
-  const int chunk = index / p.interleave;
-  return (chunk * p.num_ranks + p.rank) * p.interleave + index % p.interleave;
+  const int chunk = index / p.dcp_interleave;
+  return (chunk * p.dcp_world_size + p.dcp_rank) * p.dcp_interleave + index % p.dcp_interleave;
 }
 
 } // namespace
@@ -65,9 +65,9 @@ int global_tokens(const Problem &p, int request) {
 int keys_before(const Problem &p, int tokens) {
   tokens = std::max(0, tokens);
   if (p.foreign_tokens.empty()) return tokens;
-  const int turn = p.num_ranks * p.interleave;
-  const int begun = tokens % turn - p.rank * p.interleave;
-  return tokens / turn * p.interleave + std::clamp(begun, 0, p.interleave);
+  const int turn = p.dcp_world_size * p.dcp_interleave;
+  const int begun = tokens % turn - p.dcp_rank * p.dcp_interleave;
+  return tokens / turn * p.dcp_interleave + std::clamp(begun, 0, p.dcp_interleave);
 }
 
 int rows_between_batch_strides(const Problem &p) {
@@ -76,7 +76,7 @@ int rows_between_batch_strides(const Problem &p) {
 
 void forget_shard(Problem &p) {
   p.foreign_tokens.clear();
-  p.num_ranks = p.rank = p.interleave = 0;
+  p.dcp_world_size = p.dcp_rank = p.dcp_interleave = 0;
 }
 
 Problem with_one_token(Problem p) {
@@ -118,7 +118,7 @@ int key_distance(const Problem &p, int row, int key) {
 PositionRange visible_range(const Problem &p, int row) {
   const int position = position_of_row(p, row);
   if (position < 0) return {};
-  const int oldest = p.window > 0 ? position - p.window + 1 : 0;
+  const int oldest = window_keys(p) > 0 ? position - window_keys(p) + 1 : 0;
   return {keys_before(p, oldest), keys_before(p, position + 1)};
 }
 

@@ -19,7 +19,7 @@ int query_rows(const Problem &p);
 int row_of(const Problem &p, QueryRow at);
 QueryRow query_row(const Problem &p, int row);
 
-/// The number of the first token of a ragged call, query_start[0]: a call may be a part of a larger
+/// The number of the first token of a ragged call, qo_indptr[0]: a call may be a part of a larger
 /// one. It follows base_seed, and changes nothing but addresses.
 int first_query_token(const Problem &p);
 

@@ -105,11 +105,11 @@ void batch_of_split_rows(Problem &p, int kind, Rng &rng) {
 /// A window, and rows of unlike lengths below and above it.
 void batch_of_windows(Problem &p, Rng &rng) {
   show_bits(p, rng);
-  p.window = rng.between(300, 600);
+  p.window_left = rng.between(300, 600) - 1;
   p.batch = rng.between(6, 8);
   p.seq_lens.resize(p.batch);
   for (int &len : p.seq_lens)
-    len = rng.between(50, 3 * p.window);
+    len = rng.between(50, 3 * window_keys(p));
 }
 
 /// Rows of a chunk or two beside a long one, which must not decide how they are cut.
@@ -147,13 +147,13 @@ void long_row(Problem &p, int kind, Rng &rng) {
 /// shorter one has a part too few or too many.
 void window_beside_tiles(Problem &p, Rng &rng) {
   constexpr int kTile = 16;
-  p.window = 4 * kTile * rng.between(1, 2); // whole parts of 64 keys
+  p.window_left = 4 * kTile * rng.between(1, 2) - 1; // whole parts of 64 keys
   p.num_splits = 0;
   p.batch = 4;
   p.seq_lens.resize(p.batch);
   for (int &len : p.seq_lens)
-    len = p.window + kTile * rng.between(1, 12) + rng.between(1, kTile - 1);
-  p.seq_lens[rng.upto(p.batch - 1)] = p.window + kTile * 13;
+    len = window_keys(p) + kTile * rng.between(1, 12) + rng.between(1, kTile - 1);
+  p.seq_lens[rng.upto(p.batch - 1)] = window_keys(p) + kTile * 13;
 }
 
 /// Long rows that are not alone, or that meet a feature: each kind is one.
@@ -179,7 +179,7 @@ void long_rows(Problem &p, int kind, Rng &rng) {
     break;
   default: // a window that begins far behind the first key
     p.batch = 2;
-    p.window = rng.between(500, 4'200);
+    p.window_left = rng.between(500, 4'200) - 1;
     p.num_splits = rng.upto(1) * 3;
     p.seq_lens = {rng.between(8'300, 8'600), rng.between(4'300, 4'500)};
   }
@@ -191,7 +191,8 @@ void longest_row(Problem &p, int kind, Rng &rng) {
   p.batch = 1;
   p.page_size = 64;
   p.num_splits = rng.upto(1) * rng.between(2, 8);
-  if (kind == 1) p.window = rng.between(58'200, 64'000); // its scores fill no shared memory
+  if (kind == 1)
+    p.window_left = rng.between(58'200, 64'000) - 1; // its scores fill no shared memory
   p.seq_lens = {(1 << 16) + rng.between(3'000, 5'000)};
 }
 
@@ -208,28 +209,28 @@ void many_splits(Problem &p, int kind, Rng &rng) {
 /// A window beside rows of half to four of it.
 void long_window(Problem &p, int kind, Rng &rng) {
   static constexpr int kWindows[] = {128, 512, 1'024};
-  p.window = kWindows[kind];
+  p.window_left = kWindows[kind] - 1;
   p.kv = static_cast<KvType>(rng.upto(2));
   if (kind != 1) p.q_len = rng.upto(1) == 0 ? 8 : rng.between(2, 8);
   // Many windows of fp8 and several tokens, which are most in need of each other.
   if (kind == 0 && !is_fp8(p)) p.kv = KvType::kE4m3;
   p.num_splits = rng.upto(1) * rng.between(2, 4);
   p.batch = 3;
-  p.seq_lens = {p.window / 2 + rng.between(1, 64), 2 * p.window + rng.between(-8, 8),
-                p.window * rng.between(3, 4) + rng.between(-64, 0)};
+  p.seq_lens = {window_keys(p) / 2 + rng.between(1, 64), 2 * window_keys(p) + rng.between(-8, 8),
+                window_keys(p) * rng.between(3, 4) + rng.between(-64, 0)};
 }
 
 /// Eight query tokens, the windows of which begin late in a tile: some do not see its first keys,
 /// and no score is near 0, which a masked key would otherwise be taken for.
 void window_of_far_scores(Problem &p, Rng &rng) {
   constexpr int kTile = 16;
-  p.window = 128;
+  p.window_left = 127;
   p.q_len = 8;
   p.k.regime = Regime::kBelow;
   p.batch = 3;
   p.seq_lens.resize(p.batch);
   for (int &len : p.seq_lens)
-    len = p.window + p.q_len - 1 + kTile * rng.between(1, 6) + rng.between(9, kTile - 1);
+    len = window_keys(p) + p.q_len - 1 + kTile * rng.between(1, 6) + rng.between(9, kTile - 1);
 }
 
 void large_page(Problem &p, int kind, Rng &rng) {

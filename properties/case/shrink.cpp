@@ -85,12 +85,13 @@ double processor_seconds() {
 
 long complexity(const Problem &p) {
   long c = p.batch * 64 + p.num_kv_heads * 16 + p.group_size * 16 + p.head_dim + p.num_splits +
-           p.num_states * 4 + p.page_size + p.spare_pages + p.table_pad + p.q_pad + p.o_pad +
-           p.k_pad + p.v_pad + p.lse_pad + 8 * p.q_len + p.window + (has_features(p) ? 32 : 0);
+           p.num_states * 4 + p.page_size + p.spare_pages + p.table_pad + p.q_pad + p.out_pad +
+           p.k_pad + p.v_pad + p.lse_pad + 8 * p.q_len + window_keys(p) +
+           (has_features(p) ? 32 : 0);
   // A shard counts the tokens that all ranks may have: the case may get them without it.
   const bool shard = !p.foreign_tokens.empty();
   for (int n : p.seq_lens)
-    c += shard ? (n + 2L * p.interleave) * p.num_ranks : n;
+    c += shard ? (n + 2L * p.dcp_interleave) * p.dcp_world_size : n;
   for (const CascadeLevel &level : p.levels) {
     c += 64 + level.first + level.page_size;
     for (int n : level.lens)

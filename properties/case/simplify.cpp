@@ -144,7 +144,7 @@ Candidates shape(const Problem &p) {
   else if (p.head_dim != 64)
     towards(out, p, p.head_dim, 64, [](Problem &c, int) { c.head_dim = 64; });
   for (int Problem::*pad :
-       {&Problem::q_pad, &Problem::o_pad, &Problem::k_pad, &Problem::v_pad, &Problem::lse_pad})
+       {&Problem::q_pad, &Problem::out_pad, &Problem::k_pad, &Problem::v_pad, &Problem::lse_pad})
     field_towards(out, p, pad, 0);
   field_towards(out, p, &Problem::num_splits, 0);
   return out;
@@ -219,11 +219,11 @@ Candidates settings(const Problem &p) {
   simpler_enum(
       out, p, [](Problem &c) -> bool & { return c.even_lengths; }, false);
   simpler_enum(
-      out, p, [](Problem &c) -> bool & { return c.early_start; }, false);
+      out, p, [](Problem &c) -> bool & { return c.enable_pdl; }, false);
   simpler_enum(
       out, p, [](Problem &c) -> uint32_t & { return c.base_seed; }, 0u);
   for (bool Problem::*outermost :
-       {&Problem::q_heads_outermost, &Problem::o_heads_outermost, &Problem::lse_heads_outermost})
+       {&Problem::q_heads_outermost, &Problem::out_heads_outermost, &Problem::lse_heads_outermost})
     simpler_enum(
         out, p, [=](Problem &c) -> bool & { return c.*outermost; }, false);
   simpler_enum(

@@ -72,10 +72,10 @@ void turn(int &value, int most) { value = value < most ? value + 1 : 0; }
 
 void vary_memory(Variants &v) {
   v.with([](Problem &c) { turn(c.q_pad, 3); });
-  v.with([](Problem &c) { turn(c.o_pad, 3); });
+  v.with([](Problem &c) { turn(c.out_pad, 3); });
   v.with([](Problem &c) { turn(c.lse_pad, 3); });
   v.with([](Problem &c) { c.q_heads_outermost = !c.q_heads_outermost; });
-  v.with([](Problem &c) { c.o_heads_outermost = !c.o_heads_outermost; });
+  v.with([](Problem &c) { c.out_heads_outermost = !c.out_heads_outermost; });
   v.with([](Problem &c) { c.lse_heads_outermost = !c.lse_heads_outermost; });
   v.with([](Problem &c) { c.base_seed += 12'345; });
   v.with([](Problem &c) { c.lse_base = static_cast<LseBase>(1 - static_cast<int>(c.lse_base)); });
@@ -111,7 +111,7 @@ void vary_attention(Variants &v) {
 
 void vary_paged(Variants &v) {
   v.with([](Problem &c) { c.page_size = c.page_size == 16 ? 8 : 16; });
-  v.with([](Problem &c) { c.window = c.window == 0 ? 7 : 0; });
+  v.with([](Problem &c) { c.window_left = c.window_left < 0 ? 6 : -1; });
   v.with([](Problem &c) {
     c.q_len = c.q_len == 1 ? 2 : 1;
     fit_requests(c);
@@ -128,8 +128,9 @@ void vary_paged(Variants &v) {
   v.with([](Problem &c) {
     if (is_fp8(c)) c.k_scale = c.v_scale = ScaleLayout::kTensor;
   });
-  v.with(
-      [](Problem &c) { c.softcap = c.softcap == Softcap::kNone ? Softcap::kOne : Softcap::kNone; });
+  v.with([](Problem &c) {
+    c.logits_soft_cap = c.logits_soft_cap == Softcap::kNone ? Softcap::kOne : Softcap::kNone;
+  });
   v.with([](Problem &c) { std::reverse(c.seq_lens.begin(), c.seq_lens.end()); });
   v.with([](Problem &c) {
     for (int &len : c.seq_lens)
@@ -160,7 +161,7 @@ std::vector<Problem> variants_of(const Problem &p) {
 /// Some rows are longer than the window, and no row is once lengths are halved.
 Problem with_rows_around_window(Problem p) {
   const int longest = p.seq_lens.empty() ? 0 : *std::ranges::max_element(p.seq_lens);
-  p.window = longest > 1 ? std::max(1, longest * 3 / 4) : p.window;
+  p.window_left = longest > 1 ? std::max(1, longest * 3 / 4) - 1 : p.window_left;
   return p;
 }
 
@@ -182,7 +183,7 @@ std::vector<Problem> contents_of(const Problem &p) {
   v.with([](Problem &c) { c.placement = Placement::kReversed; });
   v.with([](Problem &c) { c.q.seed += 7, c.k.seed += 7, c.v.seed += 7; });
   if (p.batch > 1) v.with([](Problem &c) { c = without_requests(c, c.batch - 1, c.batch); });
-  v.with([](Problem &c) { c.window = c.window == 0 ? 0 : c.window + 5; });
+  v.with([](Problem &c) { c.window_left = c.window_left < 0 ? -1 : c.window_left + 5; });
   return v.all();
 }
 

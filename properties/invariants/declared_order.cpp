@@ -81,7 +81,7 @@ Tensors inputs(const Problem &p) {
 
 CheckResult declared_order(const Problem &p, Sut &sut) {
   Problem plain = p;
-  plain.softcap = Softcap::kNone;
+  plain.logits_soft_cap = Softcap::kNone;
   plain.alibi = Alibi::kNone;
   plain.sinks = Sinks::kNone;
   if (!is_fp8(plain)) plain.dtype = Dtype::kFp16;

@@ -88,7 +88,7 @@ CheckResult fp8_equals_widened(const Problem &p, Sut &sut) {
   CheckResult c = all_related(first, second, Relation{}, sut, "the cache in the call's dtype");
   if (!c.passed() || p.batch == 0 || !(sut.kernel().nan_contract & ASSAY_NAN_VALUES)) return c;
   Problem plain = narrow;
-  plain.softcap = Softcap::kNone;
+  plain.logits_soft_cap = Softcap::kNone;
   plain.alibi = Alibi::kNone;
   plain.sinks = Sinks::kNone;
   return nan_stays_nan(materialise(plain), sut);

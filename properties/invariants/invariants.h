@@ -16,7 +16,7 @@ CheckResult poison_untouched(const Problem &p, Sut &sut);
 CheckResult run_to_run(const Problem &p, Sut &sut);
 CheckResult call_sequence(const Problem &p, Sut &sut);
 CheckResult schedule_independence(const Problem &p, Sut &sut);
-CheckResult early_start_equals_plain(const Problem &p, Sut &sut);
+CheckResult pdl_equals_plain(const Problem &p, Sut &sut);
 CheckResult nan_reaches_outputs(const Problem &p, Sut &sut);
 CheckResult nan_containment(const Problem &p, Sut &sut);
 CheckResult batch_independence(const Problem &p, Sut &sut);

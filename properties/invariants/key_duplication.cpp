@@ -15,7 +15,7 @@ CheckResult key_duplication(const Problem &p, Sut &sut) {
   plain.sharing = Sharing::kNone;
   if (plain.placement == Placement::kExplicit) plain.placement = Placement::kReversed;
   plain.page_ids.clear();
-  plain.window = 0;
+  plain.window_left = -1;
   plain.alibi = Alibi::kNone;
   plain.sinks = Sinks::kNone;
   Outcome once = run_problem(plain, sut);

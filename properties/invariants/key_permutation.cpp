@@ -15,7 +15,7 @@ CheckResult key_permutation(const Problem &p, Sut &sut) {
   plain.sharing = Sharing::kNone; // a slot with two positions cannot move to two places
   if (plain.placement == Placement::kExplicit) plain.placement = Placement::kReversed;
   plain.page_ids.clear();
-  plain.window = 0;
+  plain.window_left = -1;
   plain.alibi = Alibi::kNone;
   Outcome first = run_problem(plain, sut);
   if (!first.ok()) return first.check;

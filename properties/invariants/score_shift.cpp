@@ -31,7 +31,7 @@ void set_dimension_0(Tensors &t, float key) {
 }
 
 CheckResult shift_attention(Problem p, Sut &sut, int shift) {
-  p.softcap = Softcap::kNone;
+  p.logits_soft_cap = Softcap::kNone;
   p.sinks = Sinks::kNone;
   Tensors plain = materialise(p), shifted = materialise(p);
   set_dimension_0(plain, 0.0f);

@@ -42,9 +42,9 @@ Problem shard_of(const Problem &whole, Cut cut, int rank) {
   Problem shard = whole;
   shard.has_lse = true;
   shard.sharing = Sharing::kNone; // pages that are one hold other tokens than their shards
-  shard.num_ranks = cut.ranks;
-  shard.rank = rank;
-  shard.interleave = cut.interleave;
+  shard.dcp_world_size = cut.ranks;
+  shard.dcp_rank = rank;
+  shard.dcp_interleave = cut.interleave;
   shard.foreign_tokens.assign(whole.seq_lens.size(), 0);
   for (int r = 0; r < whole.batch; ++r) {
     shard.seq_lens[r] = keys_before(shard, whole.seq_lens[r]);
@@ -61,7 +61,7 @@ Tensors shard_tensors(const Tensors &whole, const Problem &shard) {
       copy_query(t, r, h, whole, r, h);
   for (int request = 0; request < shard.batch; ++request)
     for (int token = 0, key = 0; token < whole.problem.seq_lens[request]; ++token)
-      if (token / shard.interleave % shard.num_ranks == shard.rank) {
+      if (token / shard.dcp_interleave % shard.dcp_world_size == shard.dcp_rank) {
         for (int h = 0; h < shard.num_kv_heads; ++h)
           copy_keys(t, 0, request, key, h, whole, 0, request, token, h);
         ++key;

@@ -16,8 +16,8 @@ constexpr float kScores[] = {0, 8, -8, 64, -64, 16, 4};
 
 Problem plain_rows(const Problem &p) {
   Problem plain = with_one_token(p);
-  plain.window = 0;
-  plain.softcap = Softcap::kNone;
+  plain.window_left = -1;
+  plain.logits_soft_cap = Softcap::kNone;
   plain.alibi = Alibi::kNone;
   plain.sharing = Sharing::kNone;
   if (plain.placement == Placement::kExplicit) plain.placement = Placement::kReversed;

@@ -36,7 +36,7 @@ int poison_hidden(Tensors &t) {
 
 CheckResult window_hides(const Problem &p, Sut &sut) {
   Problem windowed = p;
-  if (p.window == 0) windowed.window = 1 + pick(p, 0x817d, 40);
+  if (p.window_left < 0) windowed.window_left = pick(p, 0x817d, 40);
   windowed.sharing = Sharing::kNone; // a slot of two positions may be hidden and seen
   if (windowed.placement == Placement::kExplicit) windowed.placement = Placement::kReversed;
   windowed.page_ids.clear();

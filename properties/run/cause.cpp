@@ -59,7 +59,7 @@ void features_of(const Problem &p, unsigned about, const Needs &needs,
       to.emplace_back(feature.word); // of every case of the property
     else
       needs.add(to, feature.present(p), feature.word, kFeatures);
-  needs.add(to, p.early_start, "early start", kSettings);
+  needs.add(to, p.enable_pdl, "early start", kSettings);
   needs.add(to, p.in_place != InPlace::kNo, "in place", kSettings);
 }
 
@@ -89,9 +89,9 @@ void shape_of(const Problem &p, int tile, const Needs &needs, std::vector<std::s
                        p.lse_regime == LseRegime::kOneAlive || p.lse_regime == LseRegime::kAllEmpty;
     needs.add(to, empty, "empty states", kValues);
   }
-  needs.add(to, p.q_pad + p.o_pad + p.k_pad + p.v_pad + p.lse_pad > 0, "strides", kShape);
+  needs.add(to, p.q_pad + p.out_pad + p.k_pad + p.v_pad + p.lse_pad > 0, "strides", kShape);
   needs.add(to, p.base_seed != 0, "bases", kSettings);
-  const bool outermost = p.q_heads_outermost || p.o_heads_outermost || p.lse_heads_outermost;
+  const bool outermost = p.q_heads_outermost || p.out_heads_outermost || p.lse_heads_outermost;
   needs.add(to, outermost, "heads outermost", kSettings);
   // Not its seed, from which properties also pick what they look at.
   const ScheduleSpec plain;

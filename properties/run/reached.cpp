@@ -33,7 +33,7 @@ constexpr Size kPagedSizes[] = {
     {"page_size", "page_size", 256, kOfCases},
     {"num_splits", "num_splits", 257, kOfCases},
     {"q_len", "q_len", 0, "assay.h allows no more"},
-    {"window", "window", 0, "it hides keys of the longest rows that have one"}};
+    {"window_left", "window_left", 0, "it hides keys of the longest rows that have one"}};
 constexpr Size kCascadeSizes[] = {
     {"batch", "batch", 64, "segments by the thousand are past every block"},
     {"num_kv_heads", "num_kv_heads", 0, kOfModels},
@@ -131,7 +131,7 @@ void ReachedSizes::add(const Problem &p) {
     add("keys of a row", largest_of(p.seq_lens));
     add("page_size", p.page_size);
     add("q_len", p.q_len);
-    add("window", p.window);
+    add("window_left", p.window_left);
     return;
   }
   int keys = 0, page_size = 0, segments = 0;

@@ -136,11 +136,11 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   if (property.needs & kSplits && kernel.arithmetic.max_splits < 2) return false;
   if (property.needs & kExactWeights && !exact_weights(kernel.arithmetic)) return false;
   if (property.needs & kNanContract && kernel.nan_contract == 0) return false;
-  if (property.needs & kChecks && kernel.checks_arguments == 0) return false;
+  if (property.needs & kChecks && (kernel.capabilities & ASSAY_CHECKS_ARGUMENTS) == 0) return false;
   if (property.needs & kKeyOrder && kernel.key_order == nullptr) return false;
   // No call of a kernel that does not declare a capability has what needs it.
   for (const oracle::Promise &promise : oracle::promises())
-    if (promise.feature != nullptr && kernel.*promise.field == 0 &&
+    if (promise.feature != nullptr && promise.of(kernel) == 0 &&
         property.about & bit_of(promise.feature))
       return false;
   return (property.needs & kExactNumbers) == 0 || computes_field(kernel);

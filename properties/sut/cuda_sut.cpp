@@ -99,8 +99,8 @@ private:
       if (plans_for_others(t)) place_other_plan(t, plan_bytes);
     }
     const std::vector<LateRange> late =
-        t.problem.early_start ? late_ranges(t) : std::vector<LateRange>();
-    arena_.reserve(t.problem.early_start ? LateMemory::total(total_, late.size()) : total_);
+        t.problem.enable_pdl ? late_ranges(t) : std::vector<LateRange>();
+    arena_.reserve(t.problem.enable_pdl ? LateMemory::total(total_, late.size()) : total_);
     fill(t);
     AbiParams params = make_params(t, addresses(t.buffers.size()), ASSAY_TARGET_CUDA, stream_);
     params.set_workspace(address(t.buffers.size()), scratch);
@@ -111,7 +111,7 @@ private:
     if (plan_bytes > 0) result.status = kernel().plan(params.get());
     if (result.status == ASSAY_OK && plan_bytes > 0 && plans_for_others(t))
       result.status = plan_for_others(t, params);
-    if (t.problem.early_start)
+    if (t.problem.enable_pdl)
       require(
           enqueue_late_writer({arena_.device(), arena_.device() + total_, total_}, late, stream_),
           "starting the kernel in front");

@@ -77,10 +77,10 @@ private:
     return status;
   }
 
-  /// What a call may start before: nothing of it, or as much of it as early_start allows.
+  /// What a call may start before: nothing of it, or as much of it as enable_pdl allows.
   static void set_kernel_in_front(simt::Memory &memory, const Tensors &t,
                                   const std::vector<void *> &addresses) {
-    if (!t.problem.early_start) return memory.mark_all_late();
+    if (!t.problem.enable_pdl) return memory.mark_all_late();
     memory.begin_launch(); // behind the planner's
     for (const ByteRange &late : late_bytes(t))
       memory.mark_late(static_cast<std::byte *>(addresses[late.buffer]) + late.offset, late.bytes);

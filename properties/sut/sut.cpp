@@ -82,7 +82,7 @@ WrongAnswer accepted(const BadCall &call, Asked asked, const std::string &more) 
 /// The argument of a call that means nothing to a kernel, which does not declare it; "" of none.
 std::string unknown_to(const assay_kernel &kernel, const Problem &p) {
   for (const oracle::Promise &promise : oracle::promises()) {
-    if (promise.feature == nullptr || kernel.*promise.field != 0) continue;
+    if (promise.feature == nullptr || promise.of(kernel) != 0) continue;
     for (const FeatureRow &feature : features())
       if (std::string_view(feature.word) == promise.feature && feature.present(p))
         return fmt::format("{} is given, and the kernel does not declare {}", promise.argument,

@@ -99,7 +99,7 @@ protected:
   /// Whether this run is to be planned by a call of its own: then an early start has a plan to
   /// read. One early start in four has none: the call plans, and must not start before itself.
   bool plans_apart(const Tensors &t) const {
-    const bool early = t.problem.early_start && t.problem.schedule.seed % 4 != 3;
+    const bool early = t.problem.enable_pdl && t.problem.schedule.seed % 4 != 3;
     return kernel_.plan != nullptr && (early || is_second_call(t) || plans_for_others(t));
   }
   /// Whether, behind the plan of this run, another plan is made, for requests of a key each: what a

@@ -25,16 +25,20 @@ constexpr bool kIsArray<std::array<T, N>> = true;
 /// What is as wide as its values, without gaps between them.
 template <class T>
 concept Dense = std::has_unique_object_representations_v<T> && std::is_trivially_copyable_v<T>;
+/// An arithmetic has no gaps either; its doubles may have equal values of unlike bytes.
+static_assert(sizeof(assay_arithmetic) == 32 * sizeof(int32_t) + 5 * sizeof(double));
+template <class T>
+concept Bytes = Dense<T> || std::is_floating_point_v<T> || std::is_same_v<T, assay_arithmetic>;
 /// Whatever else has fields: all of them go, in their order, and nobody keeps a list.
 template <class T>
-concept Fields = std::is_aggregate_v<T> && !Dense<T>;
+concept Fields = std::is_aggregate_v<T> && !Bytes<T>;
 
 class Packer {
 public:
   Message bytes;
 
   template <class T>
-  requires Dense<T> || std::is_floating_point_v<T>
+  requires Bytes<T>
   void operator()(const T &value) { append(&value, sizeof value); }
   template <class T>
   requires Fields<T>
@@ -79,7 +83,7 @@ public:
   bool done() const { return bytes_.empty(); }
 
   template <class T>
-  requires Dense<T> || std::is_floating_point_v<T>
+  requires Bytes<T>
   void operator()(T &value) { take(&value, sizeof value); }
   template <class T>
   requires Fields<T>

@@ -76,18 +76,20 @@ public:
     const Problem &p = t_.problem;
     json out = attention();
     out.update({{"q_len", p.q_len},
-                {"window", p.window},
-                {"logits_softcap", softcap(p)},
-                {"early_start", p.early_start},
+                {"window_left", p.window_left},
+                {"logits_soft_cap", softcap(p)},
+                {"enable_pdl", p.enable_pdl},
                 {"even_lengths", p.even_lengths}});
     cache(out, t_.caches[0]);
     out["k_scale"] = vector(t_.k_scale, "fp32", scales(p.k_scale));
     out["v_scale"] = vector(t_.v_scale, "fp32", scales(p.v_scale));
     out["alibi_slopes"] = vector(t_.slopes, "fp32", t_.heads());
     out["sinks"] = vector(t_.sinks, "fp32", t_.heads());
-    out["query_start"] = vector(buffer("query_start"), kInt32, p.batch + 1);
+    out["qo_indptr"] = vector(buffer("qo_indptr"), kInt32, p.batch + 1);
     out["global_lens"] = vector(buffer("global_lens"), kInt32, p.batch);
-    out.update({{"num_ranks", p.num_ranks}, {"rank", p.rank}, {"interleave", p.interleave}});
+    out.update({{"dcp_world_size", p.dcp_world_size},
+                {"dcp_rank", p.dcp_rank},
+                {"dcp_interleave", p.dcp_interleave}});
     return out;
   }
 
@@ -156,10 +158,10 @@ json describe_call(const Tensors &t, const CallLayout &layout) {
   json out = d.family();
   out["family"] = name_of(p.family);
   out["dtype"] = kDtypes[static_cast<int>(p.dtype)];
-  out["lse_base"] = p.lse_base == LseBase::kNatural ? "natural" : "base2";
+  out["lse_base"] = p.lse_base == LseBase::kNatural ? json("e") : json(2);
   out["head_dim"] = p.head_dim;
   if (is_merge(p)) out["num_rows"] = p.batch, out["num_heads"] = t.heads();
-  out["o"] = d.rows(t.o, t.rows(), p.head_dim);
+  out["out"] = d.rows(t.o, t.rows(), p.head_dim);
   out["lse"] = d.rows(t.lse, t.rows(), 0);
   return out;
 }

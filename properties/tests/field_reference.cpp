@@ -75,16 +75,16 @@ assay_status run_field_paged(const assay_paged_params &p) {
       }
       if (bug == Bug::kTinyNormaliser) sums.divisor = (sums.divisor + 1) % kPrime;
       store(p.stream, sums,
-            static_cast<uint32_t *>(p.o) + b * p.o_stride_batch + h * p.o_stride_head,
+            static_cast<uint32_t *>(p.out) + b * p.out_stride_batch + h * p.out_stride_head,
             p.lse == nullptr ? nullptr : p.lse + b * p.lse_stride_batch + h * p.lse_stride_head,
-            p.lse_base == ASSAY_LSE_NATURAL);
+            p.lse_base == ASSAY_LSE_BASE_E);
     }
   return ASSAY_OK;
 }
 
 assay_status run_field_merge_states(const assay_merge_states_params &p) {
   const auto *o = static_cast<const uint32_t *>(p.o_in);
-  const bool natural = p.lse_base == ASSAY_LSE_NATURAL;
+  const bool natural = p.lse_base == ASSAY_LSE_BASE_E;
   for (int r = 0; r < p.num_rows; ++r)
     for (int h = 0; h < p.num_heads; ++h) {
       Sums sums;
@@ -103,7 +103,8 @@ assay_status run_field_merge_states(const assay_merge_states_params &p) {
         for (int n = 0; n < (bug == Bug::kFirstTwice && s == first ? 2 : 1); ++n)
           sums.add(weight, [&](size_t i) { return rows[state[i]].a; });
       }
-      store(p.stream, sums, static_cast<uint32_t *>(p.o) + r * p.o_stride_row + h * p.o_stride_head,
+      store(p.stream, sums,
+            static_cast<uint32_t *>(p.out) + r * p.out_stride_row + h * p.out_stride_head,
             p.lse == nullptr ? nullptr : p.lse + r * p.lse_stride_row + h * p.lse_stride_head,
             natural);
     }

@@ -18,7 +18,7 @@ const char *last_error() { return last_reason; }
 
 const char *refusal(const Style &s, const assay_paged_params &p) {
   const assay_dtype kv = s.kv == kAny && p.kv_dtype != p.dtype ? ASSAY_E4M3 : s.kv;
-  const bool features = p.logits_softcap > 0 || p.alibi_slopes || p.sinks || p.q_len > 1;
+  const bool features = p.logits_soft_cap > 0 || p.alibi_slopes || p.sinks || p.q_len > 1;
   const bool asked = s.parts == Parts::kAsked || s.parts == Parts::kAskedOrByBatch;
   if (p.dtype != ASSAY_BF16 && p.dtype != ASSAY_FP16) return "no such dtype";
   if (s.dtype != kAny && p.dtype != s.dtype) return "built for one dtype";
@@ -28,7 +28,7 @@ const char *refusal(const Style &s, const assay_paged_params &p) {
   if (s.page_size > 0 && p.kv.page_size != s.page_size) return "built for one page size";
   if (s.group > 0 && p.num_qo_heads != s.group * p.num_kv_heads) return "built for one group size";
   if (s.features != Features::kAll && features) return "plain attention only";
-  if (s.features == Features::kPlain && p.window > 0) return "no window";
+  if (s.features == Features::kPlain && p.window_left >= 0) return "no window";
   if (!s.without_lse && !p.lse) return "writes the LSE";
   if (s.splits > 0 && asked && p.num_splits > s.splits) return "fewer splits";
   const bool lengths = !s.without_keys && p.kv.seq_lens != nullptr;
@@ -108,7 +108,7 @@ assay_kernel entry() {
   k.run = &run<kIndex>;
   k.last_error = &last_error;
   if (s.ordered) k.key_order = &key_order<kIndex>;
-  k.ragged_queries = s.ragged;
+  k.capabilities = s.ragged ? ASSAY_RAGGED_QUERIES : 0;
   return k;
 }
 

@@ -204,7 +204,7 @@ int parts_of(const Style &s, const assay_paged_params &p) {
 
 /// Where a tensor has a query token.
 int64_t token_at(const assay_paged_params &p, int b, int token, int64_t batch, int64_t stride) {
-  return p.query_start ? (p.query_start[b] + int64_t{token}) * stride : b * batch + token * stride;
+  return p.qo_indptr ? (p.qo_indptr[b] + int64_t{token}) * stride : b * batch + token * stride;
 }
 
 Row make_row(const Style &s, const assay_paged_params &p, int b, int token, int h) {
@@ -227,7 +227,7 @@ Row make_row(const Style &s, const assay_paged_params &p, int b, int token, int 
     for (float &x : row.q)
       x = rounded(ASSAY_FORMAT_BF16, x * row.scale);
   if (s.scaled_q) row.scale = 1;
-  row.cap = p.logits_softcap * base;
+  row.cap = p.logits_soft_cap * base;
   if (p.alibi_slopes) row.slope = p.alibi_slopes[h] * base;
   return row;
 }
@@ -239,12 +239,12 @@ void store_row(const Row &row, int token, int h, Result<Real> out) {
   if (p.sinks)
     out = merge<Real>(row.style, {out, {std::vector<Real>(p.head_dim), p.sinks[h] * base}});
   const float v_scale = p.v_scale ? p.v_scale[row.kv_head * p.v_scale_stride] : 1.0f;
-  const int64_t at =
-      token_at(p, row.request, token, p.o_stride_batch, p.o_stride_token) + h * p.o_stride_head;
+  const int64_t at = token_at(p, row.request, token, p.out_stride_batch, p.out_stride_token) +
+                     h * p.out_stride_head;
   for (int i = 0; i < p.head_dim; ++i)
-    oracle::store_element(p.dtype, p.o, at + i, static_cast<float>(out.o[i] * v_scale));
+    oracle::store_element(p.dtype, p.out, at + i, static_cast<float>(out.o[i] * v_scale));
   if (!p.lse) return;
-  const bool natural = p.lse_base == ASSAY_LSE_NATURAL;
+  const bool natural = p.lse_base == ASSAY_LSE_BASE_E;
   const float convert = natural == row.style.natural ? 1.0f : natural ? kLn2 : kLog2E;
   p.lse[token_at(p, row.request, token, p.lse_stride_batch, p.lse_stride_token) +
         h * p.lse_stride_head] = static_cast<float>(out.lse * convert);
@@ -253,7 +253,8 @@ void store_row(const Row &row, int token, int h, Result<Real> out) {
 template <class Real>
 void run_in(const Row &row, int token, int h) {
   const Style &s = row.style;
-  const int end = row.position + 1, begin = row.p.window > 0 ? end - row.p.window : 0;
+  const int end = row.position + 1,
+            begin = row.p.window_left >= 0 ? row.position - row.p.window_left : 0;
   std::vector<int> keys(std::max(0, end - std::max(0, begin)));
   std::iota(keys.begin(), keys.end(), std::max(0, begin));
   if (s.backwards) std::reverse(keys.begin(), keys.end());
@@ -272,7 +273,7 @@ void run_in(const Row &row, int token, int h) {
 } // namespace
 
 int tokens_of(const assay_paged_params &p, int request) {
-  return p.query_start ? p.query_start[request + 1] - p.query_start[request] : p.q_len;
+  return p.qo_indptr ? p.qo_indptr[request + 1] - p.qo_indptr[request] : p.q_len;
 }
 
 void run_row(const Style &style, const assay_paged_params &p, int request, int token, int head) {

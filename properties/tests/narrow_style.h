@@ -40,7 +40,7 @@ struct Style {
   int head_dim = 0, page_size = 0, group = 0; ///< 0: any
   Features features = Features::kPlain;
   bool without_lse = true, without_keys = true; ///< rows without them
-  bool ragged = false;                          ///< query_start
+  bool ragged = false;                          ///< qo_indptr
   Refusal refusal = nullptr;                    ///< what else it does not take
 };
 

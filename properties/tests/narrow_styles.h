@@ -26,7 +26,7 @@ inline const char *dense_only(const assay_paged_params &p) {
   const bool q =
       p.q_stride_head == dims && p.q_stride_token == row && p.q_stride_batch == row * p.q_len;
   const bool o =
-      p.o_stride_head == dims && p.o_stride_token == row && p.o_stride_batch == row * p.q_len;
+      p.out_stride_head == dims && p.out_stride_token == row && p.out_stride_batch == row * p.q_len;
   const bool lse = !p.lse || (p.lse_stride_head == 1 && p.lse_stride_token == p.num_qo_heads &&
                               p.lse_stride_batch == int64_t{p.num_qo_heads} * p.q_len);
   const bool k = p.kv.k_stride_head == dims && p.kv.k_stride_token == keys &&
@@ -173,9 +173,7 @@ inline constexpr Style kStyles[] = {
      .features = Features::kAll,
      .ragged = true,
      .refusal =
-         [](const assay_paged_params &p) {
-           return p.query_start ? nullptr : "query_start is needed";
-         }},
+         [](const assay_paged_params &p) { return p.qo_indptr ? nullptr : "qo_indptr is needed"; }},
     {.name = "batch_to_4", .kv = ASSAY_BF16, .refusal = batch_to<4>},
     {.name = "batch_to_64", .kv = ASSAY_BF16, .refusal = batch_to<64>},
     {.name = "batches_of_graphs",
@@ -209,7 +207,7 @@ inline constexpr Style kStyles[] = {
      .kv = ASSAY_BF16,
      .refusal =
          [](const assay_paged_params &p) {
-           return p.lse && p.lse_base == ASSAY_LSE_BASE2 ? nullptr : "LSE in base 2 is needed";
+           return p.lse && p.lse_base == ASSAY_LSE_BASE_2 ? nullptr : "LSE in base 2 is needed";
          }},
     {.name = "needs_sinks",
      .kv = ASSAY_BF16,
@@ -219,7 +217,9 @@ inline constexpr Style kStyles[] = {
      .kv = ASSAY_BF16,
      .features = Features::kWindow,
      .refusal =
-         [](const assay_paged_params &p) { return p.window > 0 ? nullptr : "a window is needed"; }},
+         [](const assay_paged_params &p) {
+           return p.window_left >= 0 ? nullptr : "a window is needed";
+         }},
     {.name = "four_query_tokens",
      .kv = ASSAY_BF16,
      .features = Features::kAll,

@@ -201,10 +201,10 @@ void store_row(const P &p, int64_t o_at, int64_t lse_at, const std::vector<float
       static_cast<simt::Stream *>(p.stream)->schedule.order == simt::Order::kDescending)
     nudge = 0.25f;
   for (int i = 0; i < p.head_dim; ++i)
-    store(p.o, o_at + i, p.dtype, o[i] + nudge);
-  if (bug == Bug::kStrayWrite && p.o_stride_head > p.head_dim && !last_head)
-    store(p.o, o_at + p.head_dim, p.dtype, 1.25f);
-  if (p.lse) p.lse[lse_at] = p.lse_base == ASSAY_LSE_BASE2 ? lse : lse * 0.69314718f;
+    store(p.out, o_at + i, p.dtype, o[i] + nudge);
+  if (bug == Bug::kStrayWrite && p.out_stride_head > p.head_dim && !last_head)
+    store(p.out, o_at + p.head_dim, p.dtype, 1.25f);
+  if (p.lse) p.lse[lse_at] = p.lse_base == ASSAY_LSE_BASE_2 ? lse : lse * 0.69314718f;
 }
 
 template <class P>
@@ -215,9 +215,9 @@ Row make_row(const P &p, int b, int h, int64_t q_at) {
   for (int i = 0; i < p.head_dim; ++i)
     row.q.push_back(load(p.q, q_at + i, p.dtype));
   if constexpr (std::is_same_v<P, assay_paged_params>)
-    if (bug == Bug::kQueriesTooEarly && p.early_start) row.q.assign(p.head_dim, 0.0f);
+    if (bug == Bug::kQueriesTooEarly && p.enable_pdl) row.q.assign(p.head_dim, 0.0f);
   bool neighbour = bug == Bug::kNanLeak;
-  if constexpr (std::is_same_v<P, assay_paged_params>) neighbour &= p.query_start == nullptr;
+  if constexpr (std::is_same_v<P, assay_paged_params>) neighbour &= p.qo_indptr == nullptr;
   if (neighbour)
     row.q[0] +=
         0.0f * load(p.q, ((b + 1) % p.batch) * p.q_stride_batch + h * p.q_stride_head, p.dtype);
@@ -239,30 +239,32 @@ void add_features(Row &row, const assay_paged_params &p, int h, int kv_head) {
   row.kv_dtype = p.kv_dtype;
   if (p.k_scale) row.c *= p.k_scale[kv_head * p.k_scale_stride];
   if (p.v_scale) row.v_scale = p.v_scale[kv_head * p.v_scale_stride];
-  row.mapped = p.logits_softcap > 0 || p.alibi_slopes;
-  row.cap = p.logits_softcap * kLog2E;
+  row.mapped = p.logits_soft_cap > 0 || p.alibi_slopes;
+  row.cap = p.logits_soft_cap * kLog2E;
   if (p.alibi_slopes) row.slope = p.alibi_slopes[h] * kLog2E;
   row.sinks = p.sinks != nullptr;
   if (row.sinks) row.sink = p.sinks[h] * kLog2E;
 }
 
 int tokens_of(const assay_paged_params &p, int b) {
-  return p.query_start == nullptr ? p.q_len : p.query_start[b + 1] - p.query_start[b];
+  return p.qo_indptr == nullptr ? p.q_len : p.qo_indptr[b + 1] - p.qo_indptr[b];
 }
 
 int length_of(const assay_paged_params &p, int b) {
-  return p.num_ranks == 0 || bug == Bug::kShardLocalLength ? p.kv.seq_lens[b] : p.global_lens[b];
+  return p.dcp_world_size == 0 || bug == Bug::kShardLocalLength ? p.kv.seq_lens[b]
+                                                                : p.global_lens[b];
 }
 
 /// Where key `index` of the cache stands.
 int position_of(const assay_paged_params &p, int index) {
-  if (p.num_ranks == 0 || bug == Bug::kShardByIndex) return index;
-  return (index / p.interleave * p.num_ranks + p.rank) * p.interleave + index % p.interleave;
+  if (p.dcp_world_size == 0 || bug == Bug::kShardByIndex) return index;
+  return (index / p.dcp_interleave * p.dcp_world_size + p.dcp_rank) * p.dcp_interleave +
+         index % p.dcp_interleave;
 }
 
 /// The keys of a shard at the positions of `range`, by their indices.
 Range keys_at(const assay_paged_params &p, int b, Range range) {
-  if (p.num_ranks == 0) return range;
+  if (p.dcp_world_size == 0) return range;
   Range keys{0, 0};
   while (keys.end < p.kv.seq_lens[b] && position_of(p, keys.end) < range.end)
     if (position_of(p, keys.end++) < range.begin) ++keys.begin;
@@ -272,14 +274,14 @@ Range keys_at(const assay_paged_params &p, int b, Range range) {
 Range seen(const assay_paged_params &p, int b, int position) {
   int end = bug == Bug::kNotCausal ? length_of(p, b) : position + 1;
   if (position < 0) return {0, 0};
-  if (p.window == 0) return {0, end};
-  return {std::max(0, position + (bug == Bug::kWindowOffByOne ? 0 : 1) - p.window), end};
+  if (p.window_left < 0) return {0, end};
+  return {std::max(0, position + (bug == Bug::kWindowOffByOne ? 0 : 1) - (p.window_left + 1)), end};
 }
 
 /// Where a tensor has a query token.
 int64_t token_at(const assay_paged_params &p, int b, int token, int64_t batch, int64_t stride) {
-  if (p.query_start == nullptr) return b * batch + token * stride;
-  return (p.query_start[bug == Bug::kRaggedAtFirst ? 0 : b] + int64_t{token}) * stride;
+  if (p.qo_indptr == nullptr) return b * batch + token * stride;
+  return (p.qo_indptr[bug == Bug::kRaggedAtFirst ? 0 : b] + int64_t{token}) * stride;
 }
 
 /// O and LSE of one query token and head.
@@ -307,7 +309,8 @@ void attend_paged(const assay_paged_params &p, int b, int token, int h, int spli
   if (!(bug == Bug::kSinkPerSplit && scratch)) merge_sink(row, o, lse);
   for (float &x : o)
     x *= row.v_scale;
-  store_row(p, token_at(p, b, token, p.o_stride_batch, p.o_stride_token) + h * p.o_stride_head,
+  store_row(p,
+            token_at(p, b, token, p.out_stride_batch, p.out_stride_token) + h * p.out_stride_head,
             token_at(p, b, token, p.lse_stride_batch, p.lse_stride_token) + h * p.lse_stride_head,
             o, lse, h + 1 == p.num_qo_heads);
 }
@@ -368,7 +371,7 @@ assay_status run_cascade(const void *params) {
       auto *scratch = static_cast<float *>(p.workspace) +
                       (b * p.num_qo_heads + h) * static_cast<int64_t>(splits) * (p.head_dim + 1);
       attend_split(row, keys, splits, scratch, o, lse);
-      store_row(p, b * p.o_stride_batch + h * p.o_stride_head,
+      store_row(p, b * p.out_stride_batch + h * p.out_stride_head,
                 b * p.lse_stride_batch + h * p.lse_stride_head, o, lse, h + 1 == p.num_qo_heads);
     }
   return ASSAY_OK;

@@ -71,9 +71,7 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           nullptr,
           nullptr,
           nullptr,
-          0,
-          family == ASSAY_FAMILY_PAGED,
-          family == ASSAY_FAMILY_PAGED};
+          family == ASSAY_FAMILY_PAGED ? ASSAY_RAGGED_QUERIES | ASSAY_SHARDS : 0u};
 }
 
 const assay_kernel kKernels[] = {

@@ -73,10 +73,10 @@ void store_merged(const P &p, int r, int h, const std::vector<float> &o, float l
       static_cast<simt::Stream *>(p.stream)->schedule.order == simt::Order::kDescending)
     nudge = 0.25f;
   for (int i = 0; i < p.head_dim; ++i)
-    store(p.o, r * p.o_stride_row + h * p.o_stride_head + i, p.dtype,
+    store(p.out, r * p.out_stride_row + h * p.out_stride_head + i, p.dtype,
           nudge == 0.0f ? o[i] : o[i] + nudge);
-  if (bug == Bug::kStrayWrite && p.o_stride_head > p.head_dim && h + 1 < p.num_heads)
-    store(p.o, r * p.o_stride_row + h * p.o_stride_head + p.head_dim, p.dtype, 1.25f);
+  if (bug == Bug::kStrayWrite && p.out_stride_head > p.head_dim && h + 1 < p.num_heads)
+    store(p.out, r * p.out_stride_row + h * p.out_stride_head + p.head_dim, p.dtype, 1.25f);
   if (p.lse) p.lse[r * p.lse_stride_row + h * p.lse_stride_head] = lse;
 }
 
@@ -88,7 +88,7 @@ assay_status run_merge_state(const void *params) {
     for (int h = 0; h < p.num_heads; ++h) {
       int head = bug == Bug::kFixedKvHead ? 0 : h;
       if (bug == Bug::kWritesEarly)
-        store(p.o, r * p.o_stride_row + h * p.o_stride_head, p.dtype, 7);
+        store(p.out, r * p.out_stride_row + h * p.out_stride_head, p.dtype, 7);
       std::vector<float> o;
       float lse;
       std::vector<MergeIn> in = {{p.o_a, r * p.o_a_stride_row + head * p.o_a_stride_head,
@@ -96,7 +96,7 @@ assay_status run_merge_state(const void *params) {
                                  {p.o_b, r * p.o_b_stride_row + head * p.o_b_stride_head,
                                   p.lse_b[r * p.lse_b_stride_row + head * p.lse_b_stride_head]}};
       if (bug == Bug::kBatchOrder && p.num_rows > 1) std::swap(in[0].lse, in[1].lse);
-      merge_row(in, p.dtype, p.lse_base == ASSAY_LSE_BASE2, p.head_dim, o, lse);
+      merge_row(in, p.dtype, p.lse_base == ASSAY_LSE_BASE_2, p.head_dim, o, lse);
       if (bug == Bug::kNanLeak)
         o[0] +=
             0.0f *
@@ -118,7 +118,7 @@ assay_status run_merge_states(const void *params) {
                       p.lse_in[s * p.lse_in_stride_state + h * p.lse_in_stride_head]});
       std::vector<float> o;
       float lse;
-      merge_row(in, p.dtype, p.lse_base == ASSAY_LSE_BASE2, p.head_dim, o, lse);
+      merge_row(in, p.dtype, p.lse_base == ASSAY_LSE_BASE_2, p.head_dim, o, lse);
       store_merged(p, r, h, o, lse);
     }
   return ASSAY_OK;

@@ -20,7 +20,9 @@ LAYOUT(merge_states, sizeof(assay_merge_states_params) == 144);
 LAYOUT(key_tile, sizeof(assay_key_tile) == 24);
 LAYOUT(enum_values, ASSAY_OK == 0 && ASSAY_HAZARD == 6 && ASSAY_FP16 == 0 && ASSAY_BF16 == 1 &&
                         ASSAY_FP32 == 2 && ASSAY_E4M3 == 3 && ASSAY_E5M2 == 4 &&
-                        ASSAY_LSE_BASE2 == 1 && ASSAY_TARGET_CUDA == 1);
+                        ASSAY_LSE_BASE_E == 0 && ASSAY_LSE_BASE_2 == 1 && ASSAY_TARGET_CUDA == 1 &&
+                        ASSAY_SHARDS == 4 && ASSAY_FIELD61 == 64 && ASSAY_MAX_Q_LEN == 8 &&
+                        ASSAY_MAX_CASCADE_LEVELS == 8 && ASSAY_MAX_RANKS == 8);
 
 /* An empty batch through the C entry point: success, nothing launched. */
 assay_status abi_c99_empty_batch(void) {
@@ -31,7 +33,9 @@ assay_status abi_c99_empty_batch(void) {
   params.num_qo_heads = 8;
   params.num_kv_heads = 2;
   params.head_dim = 64;
+  params.window_left = -1;
   params.sm_scale = 0.125f;
   params.kv.page_size = 16;
+  if (assay_abi_version() != (ASSAY_ABI_MAJOR << 16 | ASSAY_ABI_MINOR)) return ASSAY_INTERNAL;
   return assay_paged_attention_v1(&params);
 }

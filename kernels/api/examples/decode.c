@@ -36,12 +36,13 @@ int main(void) {
   p.num_qo_heads = kHeads;
   p.num_kv_heads = 1;
   p.head_dim = kDim;
+  p.window_left = -1;  /* none */
   p.sm_scale = 0.125f; /* 1 / sqrt(head_dim) */
   p.q = zeros(kBatch * kHeads * kDim * sizeof(uint16_t));
-  p.o = o;
+  p.out = o;
   p.lse = lse;
-  p.q_stride_batch = p.o_stride_batch = kHeads * kDim;
-  p.q_stride_head = p.o_stride_head = kDim;
+  p.q_stride_batch = p.out_stride_batch = kHeads * kDim;
+  p.q_stride_head = p.out_stride_head = kDim;
   p.lse_stride_batch = kHeads;
   p.lse_stride_head = 1;
   p.kv.k = zeros(kPages * kPage * kDim * sizeof(uint16_t));

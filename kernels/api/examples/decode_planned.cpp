@@ -42,12 +42,13 @@ int main() try {
   p.num_qo_heads = kHeads;
   p.num_kv_heads = kKvHeads;
   p.head_dim = kDim;
+  p.window_left = -1; // none
   p.sm_scale = 1.0f / std::sqrt(float{kDim});
   p.q = q.data();
-  p.o = o.data();
+  p.out = o.data();
   p.lse = lse.data();
-  p.q_stride_batch = p.o_stride_batch = kHeads * kDim;
-  p.q_stride_head = p.o_stride_head = kDim;
+  p.q_stride_batch = p.out_stride_batch = kHeads * kDim;
+  p.q_stride_head = p.out_stride_head = kDim;
   p.lse_stride_batch = kHeads;
   p.lse_stride_head = 1;
   p.kv.k = k.data();

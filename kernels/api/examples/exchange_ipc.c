@@ -79,10 +79,10 @@ static int run(int rank, int socket) {
   /* Rank 0 has seen values of 1, rank 1 of 3, with equal weight: 2 and log 2. */
   p.o_in = filled((size_t)kStates * kHeadDim, rank == 0 ? 1.0f : 3.0f);
   p.lse_in = filled(kStates, 0.0f);
-  p.o = filled((size_t)kStates * kHeadDim, -1.0f);
+  p.out = filled((size_t)kStates * kHeadDim, -1.0f);
   p.lse = filled(kStates, -1.0f);
-  p.o_in_stride_row = p.o_stride_row = kHeads * kHeadDim;
-  p.o_in_stride_head = p.o_stride_head = kHeadDim;
+  p.o_in_stride_row = p.out_stride_row = kHeads * kHeadDim;
+  p.o_in_stride_head = p.out_stride_head = kHeadDim;
   p.lse_in_stride_row = p.lse_stride_row = kHeads;
   p.lse_in_stride_head = p.lse_stride_head = 1;
   for (int call = 0; call < kCalls; ++call)
@@ -90,7 +90,7 @@ static int run(int rank, int socket) {
   need(cudaDeviceSynchronize() == cudaSuccess, "exchange");
 
   float o = 0, lse = 0;
-  need(cudaMemcpy(&o, p.o, sizeof o, cudaMemcpyDeviceToHost) == cudaSuccess &&
+  need(cudaMemcpy(&o, p.out, sizeof o, cudaMemcpyDeviceToHost) == cudaSuccess &&
            cudaMemcpy(&lse, p.lse, sizeof lse, cudaMemcpyDeviceToHost) == cudaSuccess,
        "output");
   printf("rank %d on device %d: o %g, lse %g, missing peers %#x\n", rank, rank % devices, o, lse,

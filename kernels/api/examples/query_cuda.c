@@ -7,6 +7,7 @@
 
 int main(void) {
   assay_paged_params p = {0};
+  p.window_left = -1;
   p.struct_size = sizeof p;
   p.target = ASSAY_TARGET_CUDA;
   p.dtype = p.kv_dtype = ASSAY_BF16;

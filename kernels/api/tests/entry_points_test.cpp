@@ -2,6 +2,7 @@
 // Every entry point of attention asked about every forbidden value: each refuses what it looks at,
 // as assay.h says, and takes what it does not. Merges have no entry points beside `supports` and
 // the call, which share all checks.
+#include "kernels/abi/plugin.h"
 #include "kernels/api/launch_table.h"
 #include "kernels/decode/tests/paged_case.h"
 
@@ -148,11 +149,11 @@ constexpr Forbidden<Paged> kPagedForbidden[] = {
     {"head_dim 192", kShape, [](Paged &p) { p.head_dim = 192; }},
     {"sm_scale 0", kShape, [](Paged &p) { p.sm_scale = 0; }},
     {"sm_scale NaN", kShape, [](Paged &p) { p.sm_scale = kNan; }},
-    {"logits_softcap -1", kShape, [](Paged &p) { p.logits_softcap = -1; }},
-    {"logits_softcap inf", kShape, [](Paged &p) { p.logits_softcap = kInf; }},
-    {"window -1", kShape, [](Paged &p) { p.window = -1; }},
-    {"window 2^30 + 1", kShape, [](Paged &p) { p.window = (1 << 30) + 1; }},
-    {"early_start 2", kShape, [](Paged &p) { p.early_start = 2; }},
+    {"logits_soft_cap -1", kShape, [](Paged &p) { p.logits_soft_cap = -1; }},
+    {"logits_soft_cap inf", kShape, [](Paged &p) { p.logits_soft_cap = kInf; }},
+    {"window_left -2", kShape, [](Paged &p) { p.window_left = -2; }},
+    {"window_left 2^30", kShape, [](Paged &p) { p.window_left = 1 << 30; }},
+    {"enable_pdl 2", kShape, [](Paged &p) { p.enable_pdl = 2; }},
     {"even_lengths -1", kShape, [](Paged &p) { p.even_lengths = -1; }},
     {"k_scale_stride 2", kShape, [](Paged &p) { p.k_scale_stride = 2; }},
     {"v_scale_stride -1", kShape, [](Paged &p) { p.v_scale_stride = -1; }},
@@ -188,18 +189,18 @@ constexpr Forbidden<Paged> kPagedForbidden[] = {
        p.kv.k_stride_page = 8;
      }},
     {"q null", kTensors, [](Paged &p) { p.q = nullptr; }},
-    {"o odd", kTensors, [](Paged &p) { p.o = moved(static_cast<char *>(p.o), 8); }},
-    {"o_stride_head 8", kTensors, [](Paged &p) { p.o_stride_head = 8; }},
+    {"o odd", kTensors, [](Paged &p) { p.out = moved(static_cast<char *>(p.out), 8); }},
+    {"out_stride_head 8", kTensors, [](Paged &p) { p.out_stride_head = 8; }},
     {"lse odd", kTensors, [](Paged &p) { p.lse = moved(p.lse, 2); }},
     {"q_stride_head 4", kTensors, [](Paged &p) { p.q_stride_head = 4; }},
     {"sinks odd", kTensors, [](Paged &p) { p.sinks = moved(p.lse, 2); }},
     {"workspace odd", kWorkspace,
      [](Paged &p) { p.workspace = moved(static_cast<char *>(p.workspace), 8); }},
     {"workspace_bytes 16", kWorkspace, [](Paged &p) { p.workspace_bytes = 16; }},
-    {"plan odd", kPlan, [](Paged &p) { p.plan = moved(static_cast<char *>(p.o), 8); }},
+    {"plan odd", kPlan, [](Paged &p) { p.plan = moved(static_cast<char *>(p.out), 8); }},
     {"plan_bytes 4", kPlan,
      [](Paged &p) {
-       p.plan = p.o;
+       p.plan = p.out;
        p.plan_bytes = 4;
      }},
 };
@@ -244,10 +245,10 @@ struct CascadeCase : PagedCase {
     p.sm_scale = 0.125f;
     p.num_levels = 1;
     p.q = q;
-    p.o = o;
+    p.out = o;
     p.lse = lse;
-    p.q_stride_batch = p.o_stride_batch = 256;
-    p.q_stride_head = p.o_stride_head = 64;
+    p.q_stride_batch = p.out_stride_batch = 256;
+    p.q_stride_head = p.out_stride_head = 64;
     p.lse_stride_batch = 4;
     p.lse_stride_head = 1;
     p.levels = levels;
@@ -284,8 +285,8 @@ constexpr Forbidden<Cascades> kCascadeForbidden[] = {
     {"kv.v null", kCache, [](Cascades &p) { kv_of(p).v = nullptr; }},
     {"kv.k_stride_token 4", kCache, [](Cascades &p) { kv_of(p).k_stride_token = 4; }},
     {"q odd", kTensors, [](Cascades &p) { p.q = moved(static_cast<const char *>(p.q), 8); }},
-    {"o null", kTensors, [](Cascades &p) { p.o = nullptr; }},
-    {"o_stride_head 8", kTensors, [](Cascades &p) { p.o_stride_head = 8; }},
+    {"o null", kTensors, [](Cascades &p) { p.out = nullptr; }},
+    {"out_stride_head 8", kTensors, [](Cascades &p) { p.out_stride_head = 8; }},
     {"workspace null", kWorkspace, [](Cascades &p) { p.workspace = nullptr; }},
     {"workspace_bytes 16", kWorkspace, [](Cascades &p) { p.workspace_bytes = 16; }},
 };

@@ -57,10 +57,10 @@ Params attention(int32_t batch) {
   p.head_dim = 128;
   p.sm_scale = 0.1f;
   p.q = somewhere<void>(5);
-  p.o = somewhere<void>(6);
+  p.out = somewhere<void>(6);
   p.lse = somewhere<float>(7);
-  p.q_stride_batch = p.o_stride_batch = 32 * 128;
-  p.q_stride_head = p.o_stride_head = 128;
+  p.q_stride_batch = p.out_stride_batch = 32 * 128;
+  p.q_stride_head = p.out_stride_head = 128;
   p.lse_stride_batch = 32;
   p.lse_stride_head = 1;
   p.workspace = somewhere<void>(8);
@@ -72,7 +72,7 @@ assay_paged_params paged(int32_t batch, assay_dtype kv_dtype) {
   auto p = attention<assay_paged_params>(batch);
   p.kv_dtype = kv_dtype;
   p.q_len = 2;
-  p.q_stride_token = p.o_stride_token = 32 * 128;
+  p.q_stride_token = p.out_stride_token = 32 * 128;
   p.lse_stride_token = 32;
   p.alibi_slopes = p.sinks = somewhere<float>(9);
   p.kv = cache(batch);
@@ -103,10 +103,10 @@ Params merge(int32_t rows) {
   p.num_rows = rows;
   p.num_heads = 32;
   p.head_dim = 128;
-  p.o = somewhere<void>(5);
+  p.out = somewhere<void>(5);
   p.lse = somewhere<float>(6);
-  p.o_stride_row = 32 * 128;
-  p.o_stride_head = 128;
+  p.out_stride_row = 32 * 128;
+  p.out_stride_head = 128;
   p.lse_stride_row = 32;
   p.lse_stride_head = 1;
   return p;
@@ -248,8 +248,8 @@ TEST(ApiHostPath, names_of_states_are_whole) {
   EXPECT_EQ(two([](auto &p) { p.lse_b_stride_head = -1; }),
             "lse_b_stride_head is -1, expected >= 0");
   EXPECT_EQ(two([](auto &p) { p.o_a = nullptr; }), "o_a is null");
-  EXPECT_EQ(two([](auto &p) { p.o_b = p.o, p.o_b_stride_row += 8; }),
-            "o aliases o_b with other strides; in place needs equal strides");
+  EXPECT_EQ(two([](auto &p) { p.o_b = p.out, p.o_b_stride_row += 8; }),
+            "out aliases o_b with other strides; in place needs equal strides");
   EXPECT_EQ(two([](auto &p) { p.lse_a = p.lse, p.lse_a_stride_row += 8; }),
             "lse aliases lse_a with other strides; in place needs equal strides");
   EXPECT_EQ(many([](auto &p) { p.o_in_stride_state = 4; }),

@@ -2,6 +2,7 @@
 // Wrong uses of the vocabulary on simt: each is stopped, and the message names the kernel's line.
 #include <gtest/gtest.h>
 
+#include "kernels/abi/plugin.h"
 #include "kernels/arch/async_copy.cuh"
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/mma.cuh"

@@ -64,6 +64,7 @@ assay_paged_params CascadeLayout::flat_params(assay_target target, int set, cons
                                               const int32_t *integers) const {
   const assay_cascade_params from = params(target);
   assay_paged_params p{};
+  p.window_left = -1;
   p.struct_size = sizeof p;
   p.target = target;
   p.dtype = from.dtype;
@@ -74,8 +75,8 @@ assay_paged_params CascadeLayout::flat_params(assay_target target, int set, cons
   p.num_kv_heads = from.num_kv_heads;
   p.head_dim = from.head_dim;
   p.sm_scale = from.sm_scale;
-  p.q_stride_batch = p.o_stride_batch = from.q_stride_batch;
-  p.q_stride_head = p.o_stride_head = from.q_stride_head;
+  p.q_stride_batch = p.out_stride_batch = from.q_stride_batch;
+  p.q_stride_head = p.out_stride_head = from.q_stride_head;
   p.lse_stride_batch = from.lse_stride_batch;
   p.lse_stride_head = from.lse_stride_head;
   p.kv = levels(set, pool, integers).front().kv;
@@ -138,8 +139,8 @@ assay_cascade_params CascadeLayout::params(assay_target target) const {
   p.head_dim = cell_.head_dim;
   p.sm_scale = 1.0f / std::sqrt(static_cast<float>(cell_.head_dim));
   p.num_levels = static_cast<int32_t>(levels_.size());
-  p.q_stride_batch = p.o_stride_batch = int64_t{cell_.num_qo_heads} * cell_.head_dim;
-  p.q_stride_head = p.o_stride_head = cell_.head_dim;
+  p.q_stride_batch = p.out_stride_batch = int64_t{cell_.num_qo_heads} * cell_.head_dim;
+  p.q_stride_head = p.out_stride_head = cell_.head_dim;
   p.lse_stride_batch = cell_.num_qo_heads;
   p.lse_stride_head = 1;
   return p;

@@ -22,7 +22,7 @@ TimedMerge MergeLayout::call(assay_target target, const void *in, void *out) con
   call.kernel = name_of(cell_.op);
   call.target = target;
   call.dtype = ASSAY_BF16;
-  call.lse_base = ASSAY_LSE_NATURAL;
+  call.lse_base = ASSAY_LSE_BASE_E;
   call.rows = cell_.rows;
   call.states = cell_.states;
   call.num_heads = cell_.num_heads;

@@ -20,9 +20,9 @@ def cascade_params(data, s, out):
     p = CascadeParams(target=TARGET_CUDA, dtype=DTYPES["bf16"], levels=levels, num_levels=len(levels))
     p.batch, p.num_qo_heads, p.num_kv_heads = data.batch, data.heads, data.kv_heads
     p.head_dim, p.sm_scale = data.head_dim, data.head_dim**-0.5
-    p.q, p.o = data.q.data_ptr(), out.data_ptr()
-    p.q_stride_batch = p.o_stride_batch = data.heads * data.head_dim
-    p.q_stride_head = p.o_stride_head = data.head_dim
+    p.q, p.out = data.q.data_ptr(), out.data_ptr()
+    p.q_stride_batch = p.out_stride_batch = data.heads * data.head_dim
+    p.q_stride_head = p.out_stride_head = data.head_dim
     p.stream = torch.cuda.current_stream().cuda_stream
     return p
 

@@ -22,27 +22,27 @@ def fill_kv(kv, data, tables, seq_lens):
     kv.page_table_stride, kv.page_size = kv.max_pages, data.page_size
 
 
-def paged_params(data, s, out, early_start=0):
+def paged_params(data, s, out, enable_pdl=0):
     """assay_paged_params over page set s."""
-    p = PagedParams(target=TARGET_CUDA, dtype=DTYPES["bf16"], kv_dtype=DTYPES[data.cell["kv_dtype"]])
+    p = PagedParams(window_left=-1, target=TARGET_CUDA, dtype=DTYPES["bf16"], kv_dtype=DTYPES[data.cell["kv_dtype"]])
     p.batch, p.q_len, p.head_dim = data.batch, 1, data.head_dim
     p.num_qo_heads, p.num_kv_heads = data.heads, data.kv_heads
     p.sm_scale = data.head_dim**-0.5
-    p.q, p.o = data.q.data_ptr(), out.data_ptr()
-    p.q_stride_batch = p.o_stride_batch = data.heads * data.head_dim
-    p.q_stride_head = p.o_stride_head = data.head_dim
+    p.q, p.out = data.q.data_ptr(), out.data_ptr()
+    p.q_stride_batch = p.out_stride_batch = data.heads * data.head_dim
+    p.q_stride_head = p.out_stride_head = data.head_dim
     fill_kv(p.kv, data, data.tables[s], data.seq_lens)
-    p.early_start = early_start
+    p.enable_pdl = enable_pdl
     p.stream = torch.cuda.current_stream().cuda_stream
     return p
 
 
-def assay_v1(library, data, early_start=0):
+def assay_v1(library, data, enable_pdl=0):
     out = torch.empty_like(data.q)
     even_lengths = library.paged_attention_choose(paged_params(data, 0, out), data.lens).even_lengths
 
     def run(s):
-        p = paged_params(data, s, out, early_start)
+        p = paged_params(data, s, out, enable_pdl)
         p.even_lengths = even_lengths
         library.paged_attention_v1(p)
         return out
@@ -50,7 +50,7 @@ def assay_v1(library, data, early_start=0):
     return run
 
 
-def assay_v2(library, data, early_start=0):
+def assay_v2(library, data, enable_pdl=0):
     out = torch.empty_like(data.q)
     first = paged_params(data, 0, out)
     size = library.paged_attention_v2_workspace_size(first)
@@ -60,7 +60,7 @@ def assay_v2(library, data, early_start=0):
     library.paged_attention_v2_plan(first)
 
     def run(s):
-        p = paged_params(data, s, out, early_start)
+        p = paged_params(data, s, out, enable_pdl)
         p.workspace, p.workspace_bytes = workspace.data_ptr(), size
         p.plan, p.plan_bytes = plan.data_ptr(), plan.numel()
         library.paged_attention_v2(p)
@@ -190,8 +190,8 @@ KINDS = {
         {
             "paged_attention_v1": assay_v1,
             "paged_attention_v2": assay_v2,
-            "paged_attention_v1 early": functools.partial(assay_v1, early_start=1),
-            "paged_attention_v2 early": functools.partial(assay_v2, early_start=1),
+            "paged_attention_v1 early": functools.partial(assay_v1, enable_pdl=1),
+            "paged_attention_v2 early": functools.partial(assay_v2, enable_pdl=1),
             **operators(),
         },
         {

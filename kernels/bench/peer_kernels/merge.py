@@ -4,7 +4,7 @@ import zlib
 
 import torch
 
-from assay_abi import DTYPES, LSE_BASE2, TARGET_CUDA, MergeStateParams, MergeStatesParams
+from assay_abi import DTYPES, LSE_BASE_2, TARGET_CUDA, MergeStateParams, MergeStatesParams
 from peer_kernels.inputs import spread_rows
 from peer_kernels.timing import Kind, page_sets
 
@@ -62,10 +62,10 @@ def reference(data):
 
 def fill(p, data, o, lse):
     """What the parameters of both merges have in common, with `o` and `lse` as outputs."""
-    p.target, p.dtype, p.lse_base = TARGET_CUDA, DTYPES["bf16"], LSE_BASE2
+    p.target, p.dtype, p.lse_base = TARGET_CUDA, DTYPES["bf16"], LSE_BASE_2
     p.num_rows, p.num_heads, p.head_dim = data.rows, data.heads, data.head_dim
-    p.o, p.lse = o.data_ptr(), lse.data_ptr()
-    p.o_stride_row, p.o_stride_head, _ = o.stride()
+    p.out, p.lse = o.data_ptr(), lse.data_ptr()
+    p.out_stride_row, p.out_stride_head, _ = o.stride()
     p.lse_stride_row, p.lse_stride_head = lse.stride()
     p.stream = torch.cuda.current_stream().cuda_stream
     return p

@@ -105,7 +105,7 @@ assay_exchange_params ExchangeData::params(int rank, int set) const {
   p.struct_size = sizeof p;
   p.target = ASSAY_TARGET_CUDA;
   p.dtype = cell.dtype;
-  p.lse_base = ASSAY_LSE_BASE2;
+  p.lse_base = ASSAY_LSE_BASE_2;
   p.heads = cell.heads;
   p.num_ranks = ranks_.count();
   p.rank = rank;
@@ -114,8 +114,8 @@ assay_exchange_params ExchangeData::params(int rank, int set) const {
   p.head_dim = cell.head_dim;
   const int own = cell.own_heads(ranks_.count());
   p.o_in_stride_row = int64_t{cell.num_heads} * cell.head_dim;
-  p.o_stride_row = int64_t{own} * cell.head_dim;
-  p.o_in_stride_head = p.o_stride_head = cell.head_dim;
+  p.out_stride_row = int64_t{own} * cell.head_dim;
+  p.o_in_stride_head = p.out_stride_head = cell.head_dim;
   p.lse_in_stride_row = cell.num_heads;
   p.lse_stride_row = own;
   p.lse_in_stride_head = p.lse_stride_head = 1;
@@ -123,7 +123,7 @@ assay_exchange_params ExchangeData::params(int rank, int set) const {
   const Set &s = *data_[rank].sets[set];
   p.o_in = s.o_in.get();
   p.lse_in = s.lse_in.get();
-  p.o = s.o.get();
+  p.out = s.o.get();
   p.lse = s.lse.get();
   p.windows = windows_.data();
   p.window_bytes = window_bytes_;
@@ -132,9 +132,9 @@ assay_exchange_params ExchangeData::params(int rank, int set) const {
   return p;
 }
 
-void ExchangeData::exchange(int rank, int set, bool early_start, uint64_t timeout_ns) const {
+void ExchangeData::exchange(int rank, int set, bool enable_pdl, uint64_t timeout_ns) const {
   assay_exchange_params p = params(rank, set);
-  p.early_start = early_start;
+  p.enable_pdl = enable_pdl;
   p.timeout_ns = timeout_ns;
   check_status(assay_exchange_states(&p), "assay_exchange_states");
 }
@@ -147,13 +147,13 @@ assay_merge_states_params merge_of(const ExchangeCell &cell, int ranks, int head
   p.struct_size = sizeof p;
   p.target = ASSAY_TARGET_CUDA;
   p.dtype = cell.dtype;
-  p.lse_base = ASSAY_LSE_BASE2;
+  p.lse_base = ASSAY_LSE_BASE_2;
   p.num_rows = cell.rows;
   p.num_states = ranks;
   p.num_heads = heads;
   p.head_dim = cell.head_dim;
-  p.o_in_stride_head = p.o_stride_head = cell.head_dim;
-  p.o_in_stride_state = p.o_stride_row = int64_t{heads} * cell.head_dim;
+  p.o_in_stride_head = p.out_stride_head = cell.head_dim;
+  p.o_in_stride_state = p.out_stride_row = int64_t{heads} * cell.head_dim;
   p.lse_in_stride_state = p.lse_stride_row = heads;
   p.lse_in_stride_head = p.lse_stride_head = 1;
   return p;
@@ -180,8 +180,8 @@ void ExchangeData::expect(int rank, int set) {
   p.num_heads = own;
   p.o_in = here.gathered_o->get() + int64_t{first} * cell.head_dim * cell.bytes();
   p.lse_in = here.gathered_lse->get() + first;
-  p.o = here.sets[set]->expected.get();
-  p.o_stride_row = int64_t{own} * cell.head_dim;
+  p.out = here.sets[set]->expected.get();
+  p.out_stride_row = int64_t{own} * cell.head_dim;
   p.lse = nullptr;
   p.stream = ranks_.stream(rank).get();
   check_status(assay_merge_states(&p), "assay_merge_states");
@@ -204,7 +204,7 @@ void ExchangeData::with_nccl(int rank, const Nccl &nccl, bool merge) const {
   assay_merge_states_params p = merge_of(cell, ranks_.count(), cell.own_heads(ranks_.count()));
   p.o_in = here.gathered_o->get();
   p.lse_in = here.gathered_lse->get();
-  p.o = set.o.get();
+  p.out = set.o.get();
   p.lse = set.lse.get();
   p.stream = stream;
   check_status(assay_merge_states(&p), "assay_merge_states");

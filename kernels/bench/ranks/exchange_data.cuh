@@ -30,7 +30,7 @@ public:
   ExchangeData(const Ranks &ranks, const ExchangeCell &cell);
 
   /// One exchange of a rank, of states `set`.
-  void exchange(int rank, int set, bool early_start, uint64_t timeout_ns = 2'000'000'000) const;
+  void exchange(int rank, int set, bool enable_pdl, uint64_t timeout_ns = 2'000'000'000) const;
   /// The states of all ranks by NCCL, of set 0, and merge_states behind them where `merge`.
   void with_nccl(int rank, const Nccl &nccl, bool merge) const;
   /// Counts the words of the latest output of `set` that are not those of merge_states.

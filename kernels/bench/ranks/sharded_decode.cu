@@ -68,20 +68,21 @@ assay_paged_params ShardedDecode::attention(int rank, bool part) const {
   const Rank &here = data_[rank];
   const int64_t d = cell_.head_dim;
   assay_paged_params p = {};
+  p.window_left = -1;
   p.struct_size = sizeof p;
   p.target = ASSAY_TARGET_CUDA;
   p.dtype = p.kv_dtype = ASSAY_BF16;
-  p.lse_base = ASSAY_LSE_BASE2;
+  p.lse_base = ASSAY_LSE_BASE_2;
   p.batch = p.q_len = 1;
   p.num_qo_heads = cell_.num_qo_heads;
   p.num_kv_heads = cell_.num_kv_heads;
   p.head_dim = cell_.head_dim;
   p.sm_scale = 1.0f / std::sqrt(static_cast<float>(d));
   p.q = here.q->get();
-  p.o = here.partial_o->get();
+  p.out = here.partial_o->get();
   p.lse = here.partial_lse->get();
-  p.q_stride_batch = p.o_stride_batch = cell_.num_qo_heads * d;
-  p.q_stride_head = p.o_stride_head = d;
+  p.q_stride_batch = p.out_stride_batch = cell_.num_qo_heads * d;
+  p.q_stride_head = p.out_stride_head = d;
   p.lse_stride_batch = cell_.num_qo_heads;
   p.lse_stride_head = 1;
   p.kv.k = here.kv->get();
@@ -111,14 +112,14 @@ assay_exchange_params ShardedDecode::merging(int rank) const {
   p.struct_size = sizeof p;
   p.target = ASSAY_TARGET_CUDA;
   p.dtype = ASSAY_BF16;
-  p.lse_base = ASSAY_LSE_BASE2;
+  p.lse_base = ASSAY_LSE_BASE_2;
   p.heads = ASSAY_EXCHANGE_ALL;
   p.num_ranks = ranks_.count();
   p.num_rows = p.max_rows = 1;
   p.num_heads = cell_.num_qo_heads;
   p.head_dim = cell_.head_dim;
-  p.o_in_stride_row = p.o_stride_row = int64_t{cell_.num_qo_heads} * cell_.head_dim;
-  p.o_in_stride_head = p.o_stride_head = cell_.head_dim;
+  p.o_in_stride_row = p.out_stride_row = int64_t{cell_.num_qo_heads} * cell_.head_dim;
+  p.o_in_stride_head = p.out_stride_head = cell_.head_dim;
   p.lse_in_stride_row = p.lse_stride_row = cell_.num_qo_heads;
   p.lse_in_stride_head = p.lse_stride_head = 1;
   if (rank < 0) return p;
@@ -126,7 +127,7 @@ assay_exchange_params ShardedDecode::merging(int rank) const {
   p.rank = rank;
   p.o_in = here.partial_o->get();
   p.lse_in = here.partial_lse->get();
-  p.o = here.o->get();
+  p.out = here.o->get();
   p.lse = here.lse->get();
   p.windows = windows_.data();
   p.window_bytes = window_bytes_;
@@ -136,15 +137,15 @@ assay_exchange_params ShardedDecode::merging(int rank) const {
   return p;
 }
 
-void ShardedDecode::attend(int rank, bool part, bool early_start) const {
+void ShardedDecode::attend(int rank, bool part, bool enable_pdl) const {
   assay_paged_params p = attention(rank, part);
-  p.early_start = early_start;
+  p.enable_pdl = enable_pdl;
   check_status(assay_paged_attention_v2(&p), "assay_paged_attention_v2");
 }
 
-void ShardedDecode::exchange(int rank, bool early_start) const {
+void ShardedDecode::exchange(int rank, bool enable_pdl) const {
   assay_exchange_params p = merging(rank);
-  p.early_start = early_start;
+  p.enable_pdl = enable_pdl;
   check_status(assay_exchange_states(&p), "assay_exchange_states");
 }
 

@@ -16,9 +16,9 @@ public:
   ShardedDecode(const Ranks &ranks, const DecodeCell &cell);
 
   /// Attention of a rank to all keys, or to its own part of them.
-  void attend(int rank, bool part, bool early_start) const;
+  void attend(int rank, bool part, bool enable_pdl) const;
   /// The exchange behind it: every rank gets all heads.
-  void exchange(int rank, bool early_start) const;
+  void exchange(int rank, bool enable_pdl) const;
 
 private:
   struct Rank {

@@ -52,10 +52,10 @@ class Case:
         address = ctypes.addressof
         p = cls(dtype=assay_abi.DTYPES["fp16"], kv_dtype=assay_abi.DTYPES["fp16"])
         p.target, p.batch, p.q_len, p.head_dim = assay_abi.TARGET_SIMT, len(LENGTHS), 1, HEAD_DIM
-        p.num_qo_heads, p.num_kv_heads, p.sm_scale = HEADS, 1, HEAD_DIM**-0.5
-        p.q, p.o = address(self.q), address(self.o)
-        p.q_stride_batch = p.o_stride_batch = HEADS * HEAD_DIM
-        p.q_stride_head = p.o_stride_head = HEAD_DIM
+        p.num_qo_heads, p.num_kv_heads, p.sm_scale, p.window_left = HEADS, 1, HEAD_DIM**-0.5, -1
+        p.q, p.out = address(self.q), address(self.o)
+        p.q_stride_batch = p.out_stride_batch = HEADS * HEAD_DIM
+        p.q_stride_head = p.out_stride_head = HEAD_DIM
         p.kv.k, p.kv.v = address(self.k), address(self.v)
         p.kv.k_stride_page = p.kv.v_stride_page = PAGE_SIZE * HEAD_DIM
         p.kv.k_stride_token = p.kv.v_stride_token = HEAD_DIM
@@ -120,10 +120,10 @@ class States:
         self.o, self.lse = fp32(rows * 16), fp32(rows * 2)
 
     def fill(self, p):
-        p.target, p.dtype, p.lse_base = assay_abi.TARGET_SIMT, assay_abi.DTYPES["fp32"], assay_abi.LSE_BASE2
+        p.target, p.dtype, p.lse_base = assay_abi.TARGET_SIMT, assay_abi.DTYPES["fp32"], assay_abi.LSE_BASE_2
         p.num_rows, p.num_heads, p.head_dim = self.rows, 2, 8
-        p.o, p.lse = ctypes.addressof(self.o), ctypes.addressof(self.lse)
-        p.o_stride_row, p.o_stride_head, p.lse_stride_row, p.lse_stride_head = 16, 8, 2, 1
+        p.out, p.lse = ctypes.addressof(self.o), ctypes.addressof(self.lse)
+        p.out_stride_row, p.out_stride_head, p.lse_stride_row, p.lse_stride_head = 16, 8, 2, 1
         return p
 
     def expected(self):

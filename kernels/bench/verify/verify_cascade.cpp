@@ -32,7 +32,7 @@ CheckedOutputs checked_outputs(const TimedCascade &call, const std::vector<int32
   return {.dtype = p.dtype,
           .rows = int64_t{p.batch} * p.num_qo_heads,
           .head_dim = p.head_dim,
-          .o = p.o,
+          .o = p.out,
           .lse = p.lse,
           .workspace = p.workspace,
           .workspace_bytes = p.workspace_bytes,
@@ -58,7 +58,7 @@ Verification verify_cascade(const TimedCascade &call, const Memory &memory, cons
   const assay_cascade_params &p = call.params;
   assay_cascade_params host = p;
   host.levels = call.levels.data();
-  judge({call.kernel, p.target, &p, &host, p.o, p.lse,
+  judge({call.kernel, p.target, &p, &host, p.out, p.lse,
          sampled_rows(lengths, 1, p.num_qo_heads, p.num_kv_heads),
          named_by(checked, p.num_qo_heads)},
         memory, out);

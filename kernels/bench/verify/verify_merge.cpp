@@ -32,10 +32,10 @@ Params sizes(const TimedMerge &call) {
   p.num_rows = call.rows;
   p.num_heads = call.num_heads;
   p.head_dim = call.head_dim;
-  p.o = call.o;
+  p.out = call.o;
   p.lse = call.lse;
-  p.o_stride_row = int64_t{call.num_heads} * call.head_dim;
-  p.o_stride_head = call.head_dim;
+  p.out_stride_row = int64_t{call.num_heads} * call.head_dim;
+  p.out_stride_head = call.head_dim;
   p.lse_stride_row = call.num_heads;
   p.lse_stride_head = 1;
   return p;

@@ -26,7 +26,7 @@ CheckedOutputs checked_outputs(const TimedCall &call) {
   return {.dtype = p.dtype,
           .rows = int64_t{p.batch} * p.q_len * p.num_qo_heads,
           .head_dim = p.head_dim,
-          .o = p.o,
+          .o = p.out,
           .lse = p.lse,
           .workspace = p.workspace,
           .workspace_bytes = p.workspace_bytes,
@@ -45,7 +45,7 @@ Verification verify_call(const TimedCall &call, const Memory &memory, const Judg
   assay_paged_params host = p;
   host.kv.seq_lens = call.seq_lens.data();
   host.kv.page_table = call.page_table.data();
-  judge({call.kernel, p.target, &p, &host, p.o, p.lse,
+  judge({call.kernel, p.target, &p, &host, p.out, p.lse,
          sampled_rows(call.seq_lens, p.q_len, p.num_qo_heads, p.num_kv_heads),
          named_by(checked, p.num_qo_heads)},
         memory, out);

@@ -57,7 +57,7 @@ public:
   template <class Params>
   void put(Params &p, int slot, char *outputs) const {
     char *at = outputs + slot * slot_bytes_;
-    p.o = at;
+    p.out = at;
     p.lse = reinterpret_cast<float *>(at + o_bytes_);
   }
 

@@ -29,9 +29,9 @@ struct CascadeCase {
     p.num_levels = 1;
     p.levels = &level;
     p.q = c.q;
-    p.o = c.o;
-    p.q_stride_batch = p.o_stride_batch = 256;
-    p.q_stride_head = p.o_stride_head = 64;
+    p.out = c.o;
+    p.q_stride_batch = p.out_stride_batch = 256;
+    p.q_stride_head = p.out_stride_head = 64;
     p.workspace = c.workspace;
     p.workspace_bytes = sizeof c.workspace;
   }
@@ -48,7 +48,7 @@ TEST(CascadeCall, cascade_names_the_level) {
       {"sm_scale", [](auto &q) { q.sm_scale = INFINITY; }},
       {"num_splits", [](auto &q) { q.num_splits = (1 << 12) + 1; }},
       {"q_stride_head", [](auto &q) { q.q_stride_head = 12; }},
-      {"o_stride_head", [](auto &q) { q.o_stride_head = 0; }},
+      {"out_stride_head", [](auto &q) { q.out_stride_head = 0; }},
   };
   for (const auto &bad : cases) {
     assay_cascade_params q = p;

@@ -49,9 +49,9 @@ void check_shared_prefix(const simt::Schedule &schedule, int num_splits) {
   p.q = call.q;
   p.q_stride_batch = call.p.q_stride_batch;
   p.q_stride_head = kD;
-  p.o = call.o;
-  p.o_stride_batch = call.p.o_stride_batch;
-  p.o_stride_head = kD;
+  p.out = call.o;
+  p.out_stride_batch = call.p.out_stride_batch;
+  p.out_stride_head = kD;
   p.lse = call.lse;
   p.lse_stride_batch = call.p.lse_stride_batch;
   p.lse_stride_head = 1;

@@ -48,6 +48,7 @@ struct Call {
   }
 
   explicit Call(const Decode &decode, uint64_t seed) : c(decode) {
+    p.window_left = -1;
     std::mt19937_64 rng(seed);
     std::normal_distribution<float> normal;
     const int heads = c.kv_heads * c.group, pages = c.batch * c.max_pages;
@@ -78,10 +79,10 @@ struct Call {
     p.sm_scale = 1.0f / std::sqrt(float(c.d));
     p.num_splits = c.splits;
     p.q = q;
-    p.o = o;
+    p.out = o;
     p.lse = lse;
-    p.q_stride_batch = p.o_stride_batch = heads * c.d;
-    p.q_stride_head = p.o_stride_head = c.d;
+    p.q_stride_batch = p.out_stride_batch = heads * c.d;
+    p.q_stride_head = p.out_stride_head = c.d;
     p.lse_stride_batch = heads;
     p.lse_stride_head = 1;
     p.kv.k = k;

@@ -36,7 +36,7 @@ const std::vector<BadPaged> &bad_paged() {
       {"sm_scale", ASSAY_INVALID_ARGUMENT, [](P &p) { p.sm_scale = NAN; }},
       {"sm_scale", ASSAY_INVALID_ARGUMENT, [](P &p) { p.sm_scale = 0.0f; }},
       {"q is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = nullptr; }},
-      {"o is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o = nullptr; }},
+      {"out is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.out = nullptr; }},
       {"kv.k is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k = nullptr; }},
       {"kv.v is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = nullptr; }},
       {"kv.page_table is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.page_table = nullptr; }},
@@ -44,55 +44,56 @@ const std::vector<BadPaged> &bad_paged() {
       {"q is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = misaligned + 2; }},
       {"lse is not aligned", ASSAY_INVALID_ARGUMENT,
        [](P &p) { p.lse = reinterpret_cast<float *>(misaligned + 1); }},
-      {"o is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o = misaligned + 8; }},
+      {"out is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.out = misaligned + 8; }},
       {"kv.v is not aligned", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = misaligned + 8; }},
       {"batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.batch = (1 << 24) + 1; }},
       {"num_qo_heads", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_qo_heads = (1 << 20) + 1; }},
-      {"window", ASSAY_INVALID_ARGUMENT, [](P &p) { p.window = (1 << 30) + 1; }},
-      {"o aliases q", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = p.o; }},
-      {"o aliases kv.k", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k = p.o; }},
-      {"o aliases kv.v", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = p.o; }},
-      {"o_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o_stride_head = 56; }},
+      {"window_left", ASSAY_INVALID_ARGUMENT, [](P &p) { p.window_left = 1 << 30; }},
+      {"out aliases q", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q = p.out; }},
+      {"out aliases kv.k", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.k = p.out; }},
+      {"out aliases kv.v", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.v = p.out; }},
+      {"out_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.out_stride_head = 56; }},
       {"lse_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.lse_stride_head = 0; }},
-      {"o_stride_batch", ASSAY_INVALID_ARGUMENT,
+      {"out_stride_batch", ASSAY_INVALID_ARGUMENT,
        [](P &p) {
          p.batch = p.kv.rows = 2;
          p.kv.seq_lens = zeros;
-         p.o_stride_batch = 0;
+         p.out_stride_batch = 0;
        }},
-      {"o_stride_token", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_len = 2; }},
+      {"out_stride_token", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_len = 2; }},
       {"lse_stride_token", ASSAY_INVALID_ARGUMENT,
        [](P &p) {
          p.q_len = p.num_qo_heads = 2;
-         p.o_stride_token = 128;
+         p.out_stride_token = 128;
        }},
-      {"query_start is not aligned", ASSAY_INVALID_ARGUMENT,
+      {"qo_indptr is not aligned", ASSAY_INVALID_ARGUMENT,
        [](P &p) {
-         p.query_start = reinterpret_cast<const int32_t *>(misaligned + 1);
-         p.o_stride_token = p.lse_stride_token = 64;
+         p.qo_indptr = reinterpret_cast<const int32_t *>(misaligned + 1);
+         p.out_stride_token = p.lse_stride_token = 64;
        }},
-      {"o_stride_token", ASSAY_INVALID_ARGUMENT,
+      {"out_stride_token", ASSAY_INVALID_ARGUMENT,
        [](P &p) {
          p.q_len = 2; // one request; tokens of a ragged call may be many
-         p.query_start = zeros;
+         p.qo_indptr = zeros;
        }},
-      {"global_lens is null", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_ranks = p.interleave = 1; }},
+      {"global_lens is null", ASSAY_INVALID_ARGUMENT,
+       [](P &p) { p.dcp_world_size = p.dcp_interleave = 1; }},
       {"num_ranks is 0", ASSAY_INVALID_ARGUMENT, [](P &p) { p.global_lens = zeros; }},
-      {"num_ranks is 1025", ASSAY_INVALID_ARGUMENT, [](P &p) { p.num_ranks = 1025; }},
-      {"rank is 1", ASSAY_INVALID_ARGUMENT, [](P &p) { p.rank = 1; }},
-      {"rank is 2, expected 0 to 1", ASSAY_INVALID_ARGUMENT,
-       [](P &p) { p.rank = p.num_ranks = 2; }},
-      {"interleave is 1", ASSAY_INVALID_ARGUMENT, [](P &p) { p.interleave = 1; }},
-      {"interleave is 536870913, expected 1 to 536870912", ASSAY_INVALID_ARGUMENT,
+      {"dcp_world_size is 1025", ASSAY_INVALID_ARGUMENT, [](P &p) { p.dcp_world_size = 1025; }},
+      {"dcp_rank is 1", ASSAY_INVALID_ARGUMENT, [](P &p) { p.dcp_rank = 1; }},
+      {"dcp_rank is 2, expected 0 to 1", ASSAY_INVALID_ARGUMENT,
+       [](P &p) { p.dcp_rank = p.dcp_world_size = 2; }},
+      {"dcp_interleave is 1", ASSAY_INVALID_ARGUMENT, [](P &p) { p.dcp_interleave = 1; }},
+      {"dcp_interleave is 536870913, expected 1 to 536870912", ASSAY_INVALID_ARGUMENT,
        [](P &p) {
-         p.num_ranks = 2;
-         p.interleave = (1 << 29) + 1;
+         p.dcp_world_size = 2;
+         p.dcp_interleave = (1 << 29) + 1;
        }},
       {"reserved", ASSAY_INVALID_ARGUMENT, [](P &p) { p.reserved = 1; }},
-      {"early_start", ASSAY_INVALID_ARGUMENT, [](P &p) { p.early_start = 2; }},
+      {"enable_pdl", ASSAY_INVALID_ARGUMENT, [](P &p) { p.enable_pdl = 2; }},
       {"even_lengths", ASSAY_INVALID_ARGUMENT, [](P &p) { p.even_lengths = 2; }},
       {"q_stride_head", ASSAY_INVALID_ARGUMENT, [](P &p) { p.q_stride_head = 63; }},
-      {"o_stride_batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.o_stride_batch = -64; }},
+      {"out_stride_batch", ASSAY_INVALID_ARGUMENT, [](P &p) { p.out_stride_batch = -64; }},
       {"kv.k_stride_page", ASSAY_INVALID_ARGUMENT,
        [](P &p) { p.kv.k_stride_page = int64_t{1} << 31; }},
       {"kv.v_stride_token", ASSAY_INVALID_ARGUMENT,
@@ -133,8 +134,8 @@ TEST(PagedCall, paged_v1_and_v2_name_every_bad_argument) {
 TEST(PagedCall, a_ragged_call_has_no_batch_strides) {
   PagedCase c;
   const int32_t starts[] = {0, 1};
-  c.p.query_start = starts;
-  c.p.q_stride_batch = c.p.o_stride_batch = c.p.lse_stride_batch = -3;
+  c.p.qo_indptr = starts;
+  c.p.q_stride_batch = c.p.out_stride_batch = c.p.lse_stride_batch = -3;
   for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2})
     EXPECT_EQ(run(&c.p), ASSAY_OK) << assay_last_error();
 }
@@ -155,7 +156,7 @@ TEST(PagedCall, as_many_blocks_as_a_grid_holds_and_no_more) {
 TEST(PagedCall, paged_inputs_may_have_stride_0_and_no_pages_at_all) {
   PagedCase c;
   c.p.q_stride_batch = c.p.q_stride_head = c.p.kv.k_stride_page = c.p.kv.v_stride_token = 0;
-  c.p.o_stride_batch = c.p.lse_stride_batch = 0; // there is one request, so it is never used
+  c.p.out_stride_batch = c.p.lse_stride_batch = 0; // there is one request, so it is never used
   for (const auto run : {&assay_paged_attention_v1, &assay_paged_attention_v2})
     EXPECT_EQ(run(&c.p), ASSAY_OK) << assay_last_error();
   c.lens[0] = c.p.kv.max_pages = 0;
@@ -217,7 +218,7 @@ TEST(PagedCall, a_plan_needs_lengths_and_room_and_nothing_else_that_is_pointed_t
   PagedCase c;
   alignas(16) static char memory[1 << 14];
   assay_paged_params plan = c.p;
-  plan.q = plan.o = plan.workspace = nullptr;
+  plan.q = plan.out = plan.workspace = nullptr;
   plan.lse = nullptr;
   plan.kv.k = plan.kv.v = plan.kv.page_table = nullptr;
   plan.q_stride_batch = plan.kv.k_stride_page = plan.kv.page_table_stride = 0;

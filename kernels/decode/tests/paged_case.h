@@ -22,12 +22,13 @@ struct PagedCase {
     p.num_qo_heads = 4;
     p.num_kv_heads = 1;
     p.head_dim = 64;
+    p.window_left = -1;
     p.sm_scale = 0.125f;
     p.q = q;
-    p.o = o;
+    p.out = o;
     p.lse = lse;
-    p.q_stride_batch = p.o_stride_batch = 256;
-    p.q_stride_head = p.o_stride_head = 64;
+    p.q_stride_batch = p.out_stride_batch = 256;
+    p.q_stride_head = p.out_stride_head = 64;
     p.lse_stride_batch = 4;
     p.lse_stride_head = 1;
     p.kv.k = k;

@@ -52,6 +52,7 @@ struct Call {
   int32_t len, page = 0;
 
   Call(int head_dim, int32_t keys) : len(keys) {
+    p.window_left = -1;
     std::mt19937 rng(3);
     const auto fill = [&](std::vector<uint16_t> &to, size_t n) { // +-[0.25, 2) in bf16
       for (to.resize(n); n > 0; --n)
@@ -71,10 +72,10 @@ struct Call {
     p.head_dim = head_dim;
     p.sm_scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
     p.q = q.data();
-    p.o = o.data();
+    p.out = o.data();
     p.lse = lse.data();
-    p.q_stride_batch = p.o_stride_batch = 4 * head_dim;
-    p.q_stride_head = p.o_stride_head = head_dim;
+    p.q_stride_batch = p.out_stride_batch = 4 * head_dim;
+    p.q_stride_head = p.out_stride_head = head_dim;
     p.lse_stride_batch = 4;
     p.lse_stride_head = 1;
     p.kv.k = k.data();
@@ -191,7 +192,7 @@ TEST_F(SharedMemory, WhatDoesNotFitIsRefusedByName) {
 TEST_F(SharedMemory, SixteenRowsNeedMore) {
   Call call(128, 64);
   call.p.q_len = 4; // 16 rows of the kv head
-  call.p.q_stride_token = call.p.o_stride_token = 0;
+  call.p.q_stride_token = call.p.out_stride_token = 0;
   limit = decode_shared_bytes(128, 2, 2, 4) - 1;
   ASSERT_GT(limit, decode_shared_bytes(128, 2, 1, 4));
   expect_refused(call, limit + 1);
@@ -210,9 +211,9 @@ std::pair<std::vector<float>, int32_t> cascade(Call &call) {
   p.head_dim = call.p.head_dim;
   p.sm_scale = call.p.sm_scale;
   p.q = call.q.data();
-  p.o = call.o.data();
-  p.q_stride_batch = p.o_stride_batch = 4 * p.head_dim;
-  p.q_stride_head = p.o_stride_head = p.head_dim;
+  p.out = call.o.data();
+  p.q_stride_batch = p.out_stride_batch = 4 * p.head_dim;
+  p.q_stride_head = p.out_stride_head = p.head_dim;
   p.levels = &level;
   std::fill(call.o.begin(), call.o.end(), uint16_t{0x7fc0});
   EXPECT_EQ(assay_cascade_attention_workspace_size(&p, &p.workspace_bytes), ASSAY_OK);

@@ -77,6 +77,7 @@ TEST(HeadTiles, a_grid_that_starts_early_is_whole_waves_where_little_is_missing)
 int declared_states(int rows, int even_lengths) {
   const std::vector<int32_t> lens(rows, 200);
   assay_paged_params p = {};
+  p.window_left = -1;
   p.struct_size = sizeof p;
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.batch = p.kv.rows = rows;

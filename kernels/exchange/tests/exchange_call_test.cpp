@@ -48,7 +48,7 @@ TEST_F(ExchangeArguments, sizes) {
   refuses(ASSAY_INVALID_ARGUMENT, "num_heads is 0", [](P &p) { p.num_heads = 0; });
   refuses(ASSAY_UNSUPPORTED, "head_dim is 60", [](P &p) { p.head_dim = 60; });
   refuses(ASSAY_INVALID_ARGUMENT, "head_dim is 520", [](P &p) { p.head_dim = 520; });
-  refuses(ASSAY_INVALID_ARGUMENT, "early_start", [](P &p) { p.early_start = 2; });
+  refuses(ASSAY_INVALID_ARGUMENT, "enable_pdl", [](P &p) { p.enable_pdl = 2; });
   refuses(ASSAY_INVALID_ARGUMENT, "timeout_ns is 0", [](P &p) { p.timeout_ns = 0; });
   refuses(ASSAY_CAPACITY_EXCEEDED, "max_rows * num_heads", [](P &p) {
     p.max_rows = 1 << 30;
@@ -60,13 +60,13 @@ TEST_F(ExchangeArguments, tensors) {
   using P = assay_exchange_params;
   refuses(ASSAY_INVALID_ARGUMENT, "o_in is null", [](P &p) { p.o_in = nullptr; });
   refuses(ASSAY_INVALID_ARGUMENT, "lse_in is null", [](P &p) { p.lse_in = nullptr; });
-  refuses(ASSAY_INVALID_ARGUMENT, "o is null", [](P &p) { p.o = nullptr; });
+  refuses(ASSAY_INVALID_ARGUMENT, "out is null", [](P &p) { p.out = nullptr; });
   refuses(ASSAY_INVALID_ARGUMENT, "status is null", [](P &p) { p.status = nullptr; });
   refuses(ASSAY_INVALID_ARGUMENT, "o_in_stride_row", [](P &p) { p.o_in_stride_row = 4; });
   refuses(ASSAY_INVALID_ARGUMENT, "lse_in_stride_head", [](P &p) { p.lse_in_stride_head = -1; });
-  refuses(ASSAY_INVALID_ARGUMENT, "o_stride_head", [](P &p) { p.o_stride_head = 8; });
+  refuses(ASSAY_INVALID_ARGUMENT, "out_stride_head", [](P &p) { p.out_stride_head = 8; });
   refuses(ASSAY_INVALID_ARGUMENT, "lse_stride_row", [](P &p) { p.lse_stride_row = 0; });
-  refuses(ASSAY_INVALID_ARGUMENT, "o_in", [](P &p) { p.o = const_cast<void *>(p.o_in); });
+  refuses(ASSAY_INVALID_ARGUMENT, "o_in", [](P &p) { p.out = const_cast<void *>(p.o_in); });
   refuses(ASSAY_INVALID_ARGUMENT, "lse_in", [](P &p) { p.lse = const_cast<float *>(p.lse_in); });
 }
 
@@ -90,7 +90,7 @@ TEST_F(ExchangeArguments, windows) {
 
 TEST_F(ExchangeArguments, window_size_looks_at_sizes_alone) {
   assay_exchange_params p = group.params(0);
-  p.o = nullptr;
+  p.out = nullptr;
   p.windows = nullptr;
   p.num_rows = -7;
   uint64_t bytes = 0;
@@ -104,7 +104,7 @@ TEST_F(ExchangeArguments, window_size_looks_at_sizes_alone) {
 TEST_F(ExchangeArguments, no_rows_launch_nothing) {
   assay_exchange_params p = group.params(0);
   p.num_rows = 0;
-  p.o = nullptr;
+  p.out = nullptr;
   p.o_in = nullptr;
   EXPECT_EQ(assay_exchange_states(&p), ASSAY_OK) << assay_last_error();
   EXPECT_EQ(stream.counters.launches, 0u);

@@ -46,7 +46,7 @@ public:
     p.struct_size = sizeof p;
     p.target = ASSAY_TARGET_SIMT;
     p.dtype = ASSAY_FP32;
-    p.lse_base = ASSAY_LSE_BASE2;
+    p.lse_base = ASSAY_LSE_BASE_2;
     p.heads = s.mode;
     p.num_ranks = s.ranks;
     p.rank = rank;
@@ -54,8 +54,8 @@ public:
     p.num_heads = s.heads;
     p.head_dim = s.head_dim;
     p.max_rows = s.max_rows;
-    p.o_in_stride_row = p.o_stride_row = int64_t{s.heads} * s.head_dim;
-    p.o_in_stride_head = p.o_stride_head = s.head_dim;
+    p.o_in_stride_row = p.out_stride_row = int64_t{s.heads} * s.head_dim;
+    p.o_in_stride_head = p.out_stride_head = s.head_dim;
     p.lse_in_stride_row = p.lse_stride_row = s.heads;
     p.lse_in_stride_head = p.lse_stride_head = 1;
     p.timeout_ns = 1;
@@ -63,7 +63,7 @@ public:
     if (o.size() != static_cast<size_t>(s.ranks)) return p;
     p.o_in = o_in[rank];
     p.lse_in = lse_in[rank];
-    p.o = o[rank];
+    p.out = o[rank];
     p.lse = lse[rank];
     p.windows = windows.data();
     p.window_bytes = window_bytes;

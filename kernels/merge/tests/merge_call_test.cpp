@@ -25,11 +25,11 @@ TEST(MergeCall, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
   p.head_dim = 16;
   p.o_a = a;
   p.o_b = b;
-  p.o = o;
+  p.out = o;
   p.lse_a = lse_a;
   p.lse_b = lse_b;
   p.lse = lse;
-  p.o_a_stride_row = p.o_b_stride_row = p.o_stride_row = 16;
+  p.o_a_stride_row = p.o_b_stride_row = p.out_stride_row = 16;
   p.lse_a_stride_row = p.lse_b_stride_row = p.lse_stride_row = 1;
   EXPECT_EQ(assay_merge_state(&p), ASSAY_OK) << assay_last_error();
   struct {
@@ -44,9 +44,9 @@ TEST(MergeCall, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
       {"o_a is null", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_a = nullptr; }},
       {"lse_b is null", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_b = nullptr; }},
       {"num_heads", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.num_heads = (1 << 20) + 1; }},
-      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 9; }},
-      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 0; }},
-      {"o_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_stride_row = 8; }},
+      {"out_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.out_stride_row = 9; }},
+      {"out_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.out_stride_row = 0; }},
+      {"out_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.out_stride_row = 8; }},
       {"lse_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_stride_row = 0; }},
       {"o_a_stride_row", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_a_stride_row = 12; }},
       {"o_b_stride_head", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.o_b_stride_head = -8; }},
@@ -54,10 +54,10 @@ TEST(MergeCall, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
       {"lse_b_stride_head", ASSAY_INVALID_ARGUMENT, [](auto &q) { q.lse_b_stride_head = -1; }},
       {"o_b is not aligned", ASSAY_INVALID_ARGUMENT, [&](auto &q) { q.o_b = b + 2; }},
       {"dtype", ASSAY_UNSUPPORTED, [](auto &q) { q.dtype = 9; }},
-      {"o aliases o_a", ASSAY_INVALID_ARGUMENT,
+      {"out aliases o_a", ASSAY_INVALID_ARGUMENT,
        [&](auto &q) {
-         q.o = a;
-         q.o_stride_row = 24;
+         q.out = a;
+         q.out_stride_row = 24;
        }},
       {"lse aliases lse_b", ASSAY_INVALID_ARGUMENT,
        [&](auto &q) {
@@ -67,9 +67,9 @@ TEST(MergeCall, merge_names_bad_arguments_and_refuses_a_shifted_alias) {
   };
   assay_merge_state_params lse_only = p; // in place, next to an o of its own with its own strides
   lse_only.lse = lse_a;
-  lse_only.o_stride_row = 24;
+  lse_only.out_stride_row = 24;
   alignas(16) float wide[40];
-  lse_only.o = wide;
+  lse_only.out = wide;
   EXPECT_EQ(assay_merge_state(&lse_only), ASSAY_OK) << assay_last_error();
   for (float merged : lse_a)
     EXPECT_NEAR(merged, 0.6931472f, 1e-5f); // ln 2: two states of 0
@@ -93,9 +93,9 @@ TEST(MergeCall, merge_states_names_bad_arguments_and_is_not_done_in_place) {
   p.head_dim = 16;
   p.o_in = in;
   p.lse_in = lse_in;
-  p.o = o;
+  p.out = o;
   p.lse = lse;
-  p.o_in_stride_state = p.o_stride_row = 16;
+  p.o_in_stride_state = p.out_stride_row = 16;
   p.lse_in_stride_state = p.lse_stride_row = 1;
   EXPECT_EQ(assay_merge_states(&p), ASSAY_OK) << assay_last_error();
   struct {
@@ -106,9 +106,9 @@ TEST(MergeCall, merge_states_names_bad_arguments_and_is_not_done_in_place) {
       {"o_in_stride_state", [](auto &q) { q.o_in_stride_state = 12; }},
       {"lse_in_stride_state", [](auto &q) { q.lse_in_stride_state = -1; }},
       {"o_in_stride_head", [](auto &q) { q.o_in_stride_head = 4; }},
-      {"o_stride_row", [](auto &q) { q.o_stride_row = 8; }},
+      {"out_stride_row", [](auto &q) { q.out_stride_row = 8; }},
       {"lse_stride_row", [](auto &q) { q.lse_stride_row = 0; }},
-      {"o aliases o_in", [&](auto &q) { q.o = in; }},
+      {"out aliases o_in", [&](auto &q) { q.out = in; }},
       {"lse aliases lse_in", [&](auto &q) { q.lse = lse_in; }},
   };
   for (const auto &bad : cases) {
@@ -137,8 +137,8 @@ TEST(MergeCall, as_many_blocks_as_a_grid_holds_and_no_more) {
   p.head_dim = 512;
   p.o_in = o;
   p.lse_in = lse;
-  p.o = o + 4;
-  p.o_stride_row = p.o_stride_head = 512;
+  p.out = o + 4;
+  p.out_stride_row = p.out_stride_head = 512;
   EXPECT_EQ(assay_merge_states_supports(&p), ASSAY_OK) << assay_last_error();
   p.num_heads = 2;
   EXPECT_EQ(assay_merge_states_supports(&p), ASSAY_CAPACITY_EXCEEDED) << assay_last_error();
@@ -188,13 +188,13 @@ TEST(MergeCall, where_rows_and_heads_lie_changes_no_bit) {
     p.o_b = in_b.data();
     p.lse_a = in_la.data();
     p.lse_b = in_lb.data();
-    p.o = out.data();
+    p.out = out.data();
     p.lse = lse.data();
     p.o_a_stride_row = a.row, p.o_a_stride_head = a.head;
     p.o_b_stride_row = b.row, p.o_b_stride_head = b.head;
     p.lse_a_stride_row = la.row, p.lse_a_stride_head = la.head;
     p.lse_b_stride_row = lb.row, p.lse_b_stride_head = lb.head;
-    p.o_stride_row = o.row, p.o_stride_head = o.head;
+    p.out_stride_row = o.row, p.out_stride_head = o.head;
     p.lse_stride_row = l.row, p.lse_stride_head = l.head;
     EXPECT_EQ(assay_merge_state(&p), ASSAY_OK) << assay_last_error();
     std::vector<float> found;

@@ -75,7 +75,7 @@ TEST_F(BlockOrderTest, source_of_an_async_copy) {
 TEST_F(BlockOrderTest, grids_are_ordered) {
   for (const bool early : {false, true}) {
     LaunchConfig config = block_of(32, 0, 2);
-    config.early_start = early;
+    config.enable_pdl = early;
     expect_clean(config, [&] {
       wait_for_previous_grid(Site::here());
       store(Space::kGlobal, words + 32 * block() + me(), 1);

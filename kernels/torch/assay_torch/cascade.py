@@ -11,7 +11,7 @@ from .tensors import check, dtype_number, facts, refuse_gradient, same_device, s
 
 _NAME = "cascade_attention"
 _pool = Pool()
-_Q, _O, _LSE, _WORKSPACE = (word(CascadeParams, name) for name in ("q", "o", "lse", "workspace"))
+_Q, _O, _LSE, _WORKSPACE = (word(CascadeParams, name) for name in ("q", "out", "lse", "workspace"))
 _CACHE = ("k", "v", "page_table", "seq_lens")
 _NAMES = (*_CACHE, "segment_indptr")
 _LEVEL = (*(word(CascadeLevel, "kv", name) for name in _CACHE), word(CascadeLevel, "segment_indptr"))
@@ -57,7 +57,7 @@ def _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base):
     set_numbers(p, lse_base=lse_base, batch=batch, num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim=head_dim)
     set_numbers(p, sm_scale=sm_scale, num_levels=len(levels), num_splits=num_splits)
     p.q_stride_batch, p.q_stride_head, _ = strides(q, head_dim)
-    p.o_stride_batch, p.o_stride_head, _ = strides(out, head_dim)
+    p.out_stride_batch, p.out_stride_head, _ = strides(out, head_dim)
     if lse is not None:
         check("lse", lse, torch.float32, q.shape[:-1])
         p.lse_stride_batch, p.lse_stride_head = strides(lse, 1)

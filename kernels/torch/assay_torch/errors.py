@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A refused call as a Python exception: the status' name and the library's own message, which names argument and limit."""
-from ._abi import STATUS
+from ._abi import HAZARD, STATUS
 
 
 class AssayError(RuntimeError):
@@ -42,7 +42,7 @@ class LaunchFailed(AssayError):
 class Hazard(AssayError):
     """CPU only: the executor stopped the kernel."""
 
-    status = STATUS["hazard"]
+    status = HAZARD
 
 
 BY_STATUS = {cls.status: cls for cls in AssayError.__subclasses__()}

@@ -15,7 +15,7 @@ from .tensors import check, dtype_number, facts, refuse_gradient, same_device, s
 _NAME = "exchange_states"
 _pool = Pool()
 _NAMES = ("o_in", "lse_in", "out", "lse", "status")
-_WORDS = tuple(word(ExchangeParams, name) for name in ("o_in", "lse_in", "o", "lse", "status"))
+_WORDS = tuple(word(ExchangeParams, name) for name in ("o_in", "lse_in", "out", "lse", "status"))
 
 
 def heads_of(num_heads, num_ranks, rank, heads):
@@ -32,11 +32,11 @@ def window_bytes(device, dtype, num_ranks, num_heads, head_dim, max_rows, heads)
     return where.size(_NAME + "_window_size", p, device)
 
 
-def exchange(o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, early_start, timeout_ns):
+def exchange(o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, enable_pdl, timeout_ns):
     refuse_gradient(_NAME, o_in, lse_in)
     tensors = (o_in, lse_in, out, lse, status)
-    key = (heads, rank, max_rows, lse_base, early_start, timeout_ns, window.numel(), *windows, *map(facts, tensors))
-    call = _pool.take(key) or _prepare(*tensors, window, windows, heads, rank, max_rows, lse_base, early_start, timeout_ns)
+    key = (heads, rank, max_rows, lse_base, enable_pdl, timeout_ns, window.numel(), *windows, *map(facts, tensors))
+    call = _pool.take(key) or _prepare(*tensors, window, windows, heads, rank, max_rows, lse_base, enable_pdl, timeout_ns)
     for at, name, tensor in zip(_WORDS, _NAMES, tensors):
         if tensor is not None:
             call.words[at] = tensor.data_ptr() or no_address(("lse_in", lse_in), **{"o_in": o_in, name: tensor})
@@ -56,7 +56,7 @@ def _rows(p, name, tensor, single):
     setattr(p, f"{name}_stride_head", head)
 
 
-def _prepare(o_in, lse_in, out, lse, status, window, windows, heads, rank, max_rows, lse_base, early_start, timeout_ns):
+def _prepare(o_in, lse_in, out, lse, status, window, windows, heads, rank, max_rows, lse_base, enable_pdl, timeout_ns):
     check("o_in", o_in, o_in.dtype, (None, None, None))
     unit_rows("o_in", o_in)
     rows, num_heads, head_dim = o_in.shape
@@ -73,11 +73,11 @@ def _prepare(o_in, lse_in, out, lse, status, window, windows, heads, rank, max_r
         _rows(p, "lse", lse, 1)
     _rows(p, "o_in", o_in, head_dim)
     _rows(p, "lse_in", lse_in, 1)
-    _rows(p, "o", out, head_dim)
+    _rows(p, "out", out, head_dim)
     where = library(target_of(o_in.device.type))
     _numbers(
         p, where, o_in.dtype, lse_base=lse_base, heads=heads, num_ranks=len(windows), rank=rank, num_rows=rows,
-        num_heads=num_heads, head_dim=head_dim, early_start=early_start, max_rows=max_rows,
+        num_heads=num_heads, head_dim=head_dim, enable_pdl=enable_pdl, max_rows=max_rows,
     )  # fmt: skip
     addresses = (ctypes.c_void_p * len(windows))(*windows)
     p.windows, p.window_bytes, p.timeout_ns = ctypes.addressof(addresses), window.numel(), timeout_ns

@@ -87,4 +87,4 @@ def attend(q, k_cache, v_cache, sm_scale=None, return_lse=False, **_):
     if wrapper.assay_table[0].device != q.device:
         wrapper.assay_table = tuple(x.to(q.device) for x in wrapper.assay_table)
     scale = None if sm_scale is None else float(sm_scale)
-    return paged_attention(q, (k_cache, v_cache), *wrapper.assay_table, sm_scale=scale, return_lse=bool(return_lse), lse_base="base2")
+    return paged_attention(q, (k_cache, v_cache), *wrapper.assay_table, sm_scale=scale, return_lse=bool(return_lse), lse_base=2)

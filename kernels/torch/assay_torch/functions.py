@@ -14,6 +14,7 @@ from .errors import InvalidArgument, require
 from .paged_shape import TREE, VERSIONS
 
 _ops = torch.ops.assay_torch
+_BASES = {"e": LSE_BASE["e"], 2: LSE_BASE["2"]}
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 
 
@@ -29,18 +30,21 @@ def _operator(name, tensor):
 
 
 def _base(lse_base):
-    if lse_base not in LSE_BASE:
-        raise InvalidArgument(f"lse_base is {lse_base!r}, expected natural or base2")
-    return LSE_BASE[lse_base]
+    if lse_base not in _BASES:
+        raise InvalidArgument(f"lse_base is {lse_base!r}, expected 'e' or 2")
+    return _BASES[lse_base]
 
 
-def _shard(shard):
-    """(num_ranks, rank, interleave) as the C ABI has them."""
-    if shard is None:
-        return 0, 0, 0
-    if len(shard) not in (2, 3):
-        raise InvalidArgument(f"shard is {shard!r}, expected (rank, num_ranks) or (rank, num_ranks, interleave)")
-    return shard[1], shard[0], shard[2] if len(shard) == 3 else 1
+def dcp(world_size, rank, interleave):
+    """(dcp_world_size, dcp_rank, dcp_interleave) as the C ABI has them."""
+    return world_size, rank, interleave if world_size else 0
+
+
+def starts(qo_indptr, cu_seqlens_q):
+    """Where the tokens of a request begin, by either name."""
+    if qo_indptr is not None and cu_seqlens_q is not None:
+        raise InvalidArgument("qo_indptr and cu_seqlens_q are given, expected one: they are two names of the same")
+    return cu_seqlens_q if qo_indptr is None else qo_indptr
 
 
 def _scale(q, sm_scale):
@@ -57,13 +61,14 @@ def _outputs(q, out, lse, return_lse):
 
 
 def paged_attention(
-    q, kv_cache, page_table, seq_lens, *, version=2, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
-    sm_scale=None, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
-    kv_dtype=None, lse_base="natural", num_splits=0, even_lengths=False, early_start=False, global_lens=None, shard=None,
+    q, kv_cache, page_table, seq_lens, *, version=2, out=None, lse=None, return_lse=False, qo_indptr=None, max_q_len=1,
+    sm_scale=None, window_left=-1, logits_soft_cap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
+    kv_dtype=None, lse_base="e", num_splits=0, even_lengths=False, enable_pdl=False, global_lens=None,
+    dcp_world_size=0, dcp_rank=0, dcp_interleave=1, cu_seqlens_q=None,
 ):  # fmt: skip
     """Decode attention of each request's newest tokens over its keys: paged attention v1 or v2. Layers of one step take a plan().
 
-    q           [batch, num_qo_heads, head_dim], [batch, q_len, num_qo_heads, head_dim] with q_len 1 .. 8, or with query_start
+    q           [batch, num_qo_heads, head_dim], [batch, q_len, num_qo_heads, head_dim] with q_len 1 .. 8, or with qo_indptr
                 [tokens, num_qo_heads, head_dim]; head_dim 64, 128 or 256
     kv_cache    (k, v), each [pages, page_size, num_kv_heads, head_dim] (NHD) or [pages, num_kv_heads, page_size, head_dim]
                 (HND) by kv_layout; or one tensor of both: see caches.pool_of. Of q's dtype, or fp8; kv_dtype ("e4m3", "e5m2")
@@ -72,16 +77,17 @@ def paged_attention(
     seq_lens    [batch] keys of each request, its newest tokens among them, 0 .. max_pages * page_size; 0 gives o = 0, lse = -inf
     version     1 or 2: choose() says which is faster where the host knows lengths
     out, lse    outputs, made if None; lse has q's shape without head_dim, by any strides: `lse.t()` of [heads, tokens]
-    query_start [batch + 1] ascending: request r has the tokens query_start[r] .. query_start[r + 1] - 1 of q, max_q_len (1 .. 8)
-                at most; later rows of q (padding) are not looked at, nor their outputs written
+    qo_indptr   [batch + 1] ascending (or cu_seqlens_q: the same): request r has the tokens qo_indptr[r] .. qo_indptr[r + 1] - 1
+                of q, max_q_len (1 .. 8) at most; later rows of q (padding) are not looked at, nor their outputs written
     sm_scale    1 / sqrt(head_dim) if None
-    window      keys that a token sees at most, its own included; 0: all
-    logits_softcap, alibi_slopes [num_qo_heads], sinks [num_qo_heads]: as in kernels/abi/assay.h; fp32
+    window_left keys that a token sees beside its own at most, those in front of it; -1: all
+    logits_soft_cap, alibi_slopes [num_qo_heads], sinks [num_qo_heads]: as in kernels/abi/assay.h; fp32
     k_scale, v_scale  of an fp8 cache: fp32 tensors of one or num_kv_heads elements
-    num_splits, even_lengths, early_start: hints and promises as in kernels/abi/assay.h
-    shard       (rank, num_ranks) or (rank, num_ranks, interleave): the cache holds the keys of one of several ranks, token t of a
-                request on rank (t // interleave) % num_ranks; interleave is 1 if not given. seq_lens are the rank's own then, and
-                global_lens [batch] those of all ranks, from which positions count. exchange_states merges what the ranks give
+    num_splits, even_lengths, enable_pdl: hints and promises as in kernels/abi/assay.h
+    dcp_world_size, dcp_rank, dcp_interleave  decode context parallelism: the cache holds the keys of one of dcp_world_size ranks,
+                token t of a request on rank (t // dcp_interleave) % dcp_world_size; 0: it holds all. seq_lens are the rank's own
+                then, and global_lens [batch] those of all ranks, from which positions count. exchange_states merges what ranks give
+    lse_base    "e" or 2
 
     Returns out, or (out, lse) where lse is given or asked for. Nothing has a gradient.
     """
@@ -89,8 +95,9 @@ def paged_attention(
         raise InvalidArgument(f"version is {version!r}, expected 1 or 2")
     k, v = pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
-    options = (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens)
-    numbers = (_base(lse_base), _scale(q, sm_scale), logits_softcap, window, num_splits, early_start, even_lengths, max_q_len, *_shard(shard))
+    options = (starts(qo_indptr, cu_seqlens_q), k_scale, v_scale, alibi_slopes, sinks, global_lens)
+    numbers = (_base(lse_base), _scale(q, sm_scale), logits_soft_cap, window_left, num_splits, enable_pdl, even_lengths, max_q_len,
+               *dcp(dcp_world_size, dcp_rank, dcp_interleave))  # fmt: skip
     if _watched(q):
         _ops.paged_attention.default(q, k, v, page_table, seq_lens, out, lse, None, *options, *numbers, version)
     else:
@@ -99,9 +106,10 @@ def paged_attention(
 
 
 def tree_attention(
-    q, kv_cache, page_table, seq_lens, *, out=None, lse=None, return_lse=False, query_start=None, max_q_len=1,
-    sm_scale=None, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
-    kv_dtype=None, lse_base="natural", num_splits=0, early_start=False, global_lens=None, shard=None,
+    q, kv_cache, page_table, seq_lens, *, out=None, lse=None, return_lse=False, qo_indptr=None, max_q_len=1,
+    sm_scale=None, window_left=-1, logits_soft_cap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
+    kv_dtype=None, lse_base="e", num_splits=0, enable_pdl=False, global_lens=None,
+    dcp_world_size=0, dcp_rank=0, dcp_interleave=1, cu_seqlens_q=None,
 ):  # fmt: skip
     """paged_attention that finds out which requests begin with the same pages, and computes those once for all of them.
 
@@ -109,8 +117,9 @@ def tree_attention(
     """
     k, v = pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
-    options = (query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens)
-    numbers = (_base(lse_base), _scale(q, sm_scale), logits_softcap, window, num_splits, early_start, False, max_q_len, *_shard(shard))
+    options = (starts(qo_indptr, cu_seqlens_q), k_scale, v_scale, alibi_slopes, sinks, global_lens)
+    numbers = (_base(lse_base), _scale(q, sm_scale), logits_soft_cap, window_left, num_splits, enable_pdl, False, max_q_len,
+               *dcp(dcp_world_size, dcp_rank, dcp_interleave))  # fmt: skip
     if _watched(q):
         _ops.tree_attention.default(q, k, v, page_table, seq_lens, out, lse, None, *options, *numbers)
     else:
@@ -118,7 +127,7 @@ def tree_attention(
     return out if lse is None else (out, lse)
 
 
-def merge_state(o_a, lse_a, o_b, lse_b, *, out=None, lse=None, lse_base="natural"):
+def merge_state(o_a, lse_a, o_b, lse_b, *, out=None, lse=None, lse_base="e"):
     """Two attention states over disjoint keys as one: (o, lse).
 
     o_a, o_b [rows, heads, head_dim] fp16, bf16 or fp32, head_dim a multiple of 8 up to 512; lse_a, lse_b [rows, heads]. In place
@@ -129,7 +138,7 @@ def merge_state(o_a, lse_a, o_b, lse_b, *, out=None, lse=None, lse_base="natural
     return out, lse
 
 
-def merge_states(o_in, lse_in, *, indptr=None, max_states=None, out=None, lse=None, lse_base="natural"):
+def merge_states(o_in, lse_in, *, indptr=None, max_states=None, out=None, lse=None, lse_base="e"):
     """n states of each row as one, in their order: (o, lse). Never in place.
 
     o_in [rows, n, heads, head_dim] and lse_in [rows, n, heads]; or, with indptr [rows + 1] ascending, [states, heads, head_dim] and
@@ -153,7 +162,7 @@ def merge_states(o_in, lse_in, *, indptr=None, max_states=None, out=None, lse=No
 
 
 def cascade_attention(
-    q, levels, *, out=None, lse=None, return_lse=False, sm_scale=None, num_splits=0, kv_layout="NHD", lse_base="natural"
+    q, levels, *, out=None, lse=None, return_lse=False, sm_scale=None, num_splits=0, kv_layout="NHD", lse_base="e"
 ):
     """Decode attention of requests that share segments of keys, level by level.
 

@@ -12,7 +12,7 @@ import pathlib
 
 import torch
 
-from ._abi import TARGET
+from ._abi import ABI_MAJOR, ABI_MINOR, TARGET
 from .errors import BY_STATUS, AssayError, Unsupported
 
 SIMT, CUDA = TARGET["simt"], TARGET["cuda"]
@@ -30,6 +30,14 @@ class Library:
         self._dll.assay_last_error.restype = ctypes.c_char_p
         self._dll.assay_status_name.restype = ctypes.c_char_p
         self.target, self.path = target, path
+        self._require_version()
+
+    def _require_version(self):
+        """A library takes the structs of earlier headers, and not of later ones."""
+        version = getattr(self._dll, "assay_abi_version", lambda: 0)()
+        major, minor = version >> 16, version & 0xFFFF
+        if major != ABI_MAJOR or minor < ABI_MINOR:
+            raise Unsupported(f"{self.path} is of ABI version {major}.{minor}, expected {ABI_MAJOR}.{ABI_MINOR} or a later minor version")
 
     def function(self, name):
         return getattr(self._dll, "assay_" + name)

@@ -10,10 +10,8 @@ from .tensors import check, dtype_number, facts, refuse_gradient, same_device, s
 
 _PAIR, _MANY = "merge_state", "merge_states"
 _pool = Pool()
-_PAIR_NAMES = {"o_a": "o_a", "lse_a": "lse_a", "o_b": "o_b", "lse_b": "lse_b", "out": "o", "lse": "lse"}
-_MANY_NAMES = {"o_in": "o_in", "lse_in": "lse_in", "indptr": "indptr", "out": "o", "lse": "lse"}
-_PAIR_WORDS = {name: word(MergeStateParams, field) for name, field in _PAIR_NAMES.items()}
-_MANY_WORDS = {name: word(MergeStatesParams, field) for name, field in _MANY_NAMES.items()}
+_PAIR_WORDS = {name: word(MergeStateParams, name) for name in ("o_a", "lse_a", "o_b", "lse_b", "out", "lse")}
+_MANY_WORDS = {name: word(MergeStatesParams, name) for name in ("o_in", "lse_in", "indptr", "out", "lse")}
 
 
 def _run(key, prepare, addresses, tensors):
@@ -79,7 +77,7 @@ def _outputs(p, first, rows, out, lse, lse_base, **others):
     _, num_heads, head_dim = first[1].shape
     check("out", out, first[1].dtype, (rows, num_heads, head_dim))
     unit_rows("out", out)
-    p.o_stride_row, p.o_stride_head, _ = strides(out, head_dim)
+    p.out_stride_row, p.out_stride_head, _ = strides(out, head_dim)
     if lse is not None:
         check("lse", lse, torch.float32, (rows, num_heads))
         p.lse_stride_row, p.lse_stride_head = strides(lse, 1)

@@ -15,14 +15,14 @@ from .tensors import refuse_gradient, same_device
 
 _CALL = (
     "(Tensor q, Tensor k, Tensor v, Tensor page_table, Tensor seq_lens, Tensor(a!) out, Tensor(b!)? lse, Tensor(c!)? plan, "
-    "Tensor? query_start, Tensor? k_scale, Tensor? v_scale, Tensor? alibi_slopes, Tensor? sinks, Tensor? global_lens, int lse_base, "
-    "float sm_scale, float logits_softcap, int window, int num_splits, bool early_start, bool even_lengths, int max_q_len, "
-    "int num_ranks, int rank, int interleave{}) -> ()"
+    "Tensor? qo_indptr, Tensor? k_scale, Tensor? v_scale, Tensor? alibi_slopes, Tensor? sinks, Tensor? global_lens, int lse_base, "
+    "float sm_scale, float logits_soft_cap, int window_left, int num_splits, bool enable_pdl, bool even_lengths, int max_q_len, "
+    "int dcp_world_size, int dcp_rank, int dcp_interleave{}) -> ()"
 )
 _PLAN = (
     "(Tensor page_table, Tensor seq_lens, {}bool tree, ScalarType dtype, ScalarType kv_dtype, int num_qo_heads, int num_kv_heads, "
-    "int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, float logits_softcap, int window, "
-    "int num_splits, int num_ranks, int interleave) -> {}"
+    "int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, float logits_soft_cap, int window_left, "
+    "int num_splits, int dcp_world_size, int dcp_interleave) -> {}"
 )
 if not hasattr(torch.library, "register_fake"):
     raise ImportError(f"assay_torch needs torch 2.4 or later, this is {torch.__version__}")
@@ -76,15 +76,15 @@ def tree_attention(q, k, v, page_table, seq_lens, out, lse, plan, *rest):
 
 def _described(
     tree, dtype, kv_dtype, num_qo_heads, num_kv_heads, head_dim, page_size, q_len, ragged, alibi_slopes, sinks,
-    logits_softcap, window, num_splits, num_ranks, interleave,
+    logits_soft_cap, window_left, num_splits, dcp_world_size, dcp_interleave,
 ):  # fmt: skip
     """(kernel, (dtype, kv_dtype, shape, given)) as planning.plan_into takes them."""
     shape = (
         ("num_qo_heads", num_qo_heads), ("num_kv_heads", num_kv_heads), ("head_dim", head_dim), ("page_size", page_size),
-        ("q_len", q_len), ("logits_softcap", logits_softcap), ("window", window), ("num_splits", num_splits),
-        ("num_ranks", num_ranks), ("interleave", interleave),
+        ("q_len", q_len), ("logits_soft_cap", logits_soft_cap), ("window_left", window_left), ("num_splits", num_splits),
+        ("dcp_world_size", dcp_world_size), ("dcp_interleave", dcp_interleave),
     )  # fmt: skip
-    options = (("query_start", ragged), ("alibi_slopes", alibi_slopes), ("sinks", sinks), ("global_lens", num_ranks))
+    options = (("qo_indptr", ragged), ("alibi_slopes", alibi_slopes), ("sinks", sinks), ("global_lens", dcp_world_size))
     return TREE if tree else V2, (dtype, kv_dtype, shape, tuple(name for name, there in options if there))
 
 
@@ -135,10 +135,10 @@ def merge_states(o_in, lse_in, indptr, out, lse, num_states, lse_base):
 
 @_operator(
     "(Tensor o_in, Tensor lse_in, Tensor(c!) window, int[] windows, Tensor(d!) status, Tensor(a!) out, Tensor(b!)? lse, int heads, "
-    "int rank, int max_rows, int lse_base, bool early_start, int timeout_ns) -> ()",
+    "int rank, int max_rows, int lse_base, bool enable_pdl, int timeout_ns) -> ()",
     elsewhere=("status",),
 )
 def exchange_states(
-    o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, early_start, timeout_ns
+    o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, enable_pdl, timeout_ns
 ):  # fmt: skip
-    exchange.exchange(o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, early_start, timeout_ns)
+    exchange.exchange(o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, enable_pdl, timeout_ns)

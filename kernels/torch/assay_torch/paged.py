@@ -10,13 +10,13 @@ from .prepared import Pool, Prepared, word, workspace
 from .tensors import check, facts, no_tensor, refuse_gradient, same_device, scale_stride, strides, unit_rows, vector
 
 _pool = Pool()
-_Q, _O, _LSE, _PLAN, _WORKSPACE = (word(PagedParams, name) for name in ("q", "o", "lse", "plan", "workspace"))
+_Q, _O, _LSE, _PLAN, _WORKSPACE = (word(PagedParams, name) for name in ("q", "out", "lse", "plan", "workspace"))
 _K, _V, _TABLE, _LENS = (word(PagedParams, "kv", name) for name in ("k", "v", "page_table", "seq_lens"))
-OPTIONS = ("query_start", "k_scale", "v_scale", "alibi_slopes", "sinks", "global_lens")
+OPTIONS = ("qo_indptr", "k_scale", "v_scale", "alibi_slopes", "sinks", "global_lens")
 _OPTIONS = tuple(word(PagedParams, name) for name in OPTIONS)
 _NO_OPTIONS = (None,) * len(OPTIONS)
 #: Tensors of a plan that its layers share, and where they lie.
-SHARED = ("memory", "page_table", "seq_lens", "query_start", "alibi_slopes", "global_lens")
+SHARED = ("memory", "page_table", "seq_lens", "qo_indptr", "alibi_slopes", "global_lens")
 _SHARED = (_PLAN, _TABLE, _LENS, *(word(PagedParams, name) for name in SHARED[3:]))
 _LAYER = tuple(word(PagedParams, name) for name in ("k_scale", "v_scale", "sinks"))
 
@@ -83,7 +83,7 @@ def planned(plan, q, k, v, out, lse, k_scale, v_scale, sinks):
     call = pool.take(key)
     if call is None:
         plan.look(q, k, v, sinks)
-        options = (plan.query_start, k_scale, v_scale, plan.alibi_slopes, sinks, plan.global_lens)
+        options = (plan.qo_indptr, k_scale, v_scale, plan.alibi_slopes, sinks, plan.global_lens)
         call = _prepare(plan.kernel, q, k, v, plan.page_table, plan.seq_lens, out, lse, plan.memory, options, plan.numbers)
     words = call.words
     words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
@@ -112,15 +112,15 @@ def _bind(plan):
 
 
 def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):
-    query_start, k_scale, v_scale, alibi_slopes, sinks, global_lens = options
+    qo_indptr, k_scale, v_scale, alibi_slopes, sinks, global_lens = options
     here = ("q", q)
     same_device(here, k=k, v=v, page_table=page_table, seq_lens=seq_lens, out=out, lse=lse, plan=plan)
-    same_device(here, query_start=query_start, global_lens=global_lens)
+    same_device(here, qo_indptr=qo_indptr, global_lens=global_lens)
     batch = batch_of(page_table, seq_lens)
     if global_lens is not None:
         check("global_lens", global_lens, torch.int32, (batch,))
         unit_rows("global_lens", global_lens)
-    rows = _query_shape(q, batch, query_start)
+    rows = _query_shape(q, batch, qo_indptr)
     named = dict(zip(NUMBERS, numbers))
     if rows != "ragged":
         named["q_len"] = q.shape[1] if rows == "many" else 1
@@ -138,7 +138,7 @@ def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, num
     p.kv.k_stride_page, p.kv.k_stride_token, p.kv.k_stride_head, _ = strides(k, head_dim)
     p.kv.v_stride_page, p.kv.v_stride_token, p.kv.v_stride_head, _ = strides(v, head_dim)
     p.q_stride_batch, p.q_stride_token, p.q_stride_head = _row_strides(strides(q, head_dim)[:-1], rows)
-    p.o_stride_batch, p.o_stride_token, p.o_stride_head = _row_strides(strides(out, head_dim)[:-1], rows)
+    p.out_stride_batch, p.out_stride_token, p.out_stride_head = _row_strides(strides(out, head_dim)[:-1], rows)
     if lse is not None:
         check("lse", lse, torch.float32, q.shape[:-1])
         p.lse_stride_batch, p.lse_stride_token, p.lse_stride_head = _row_strides(strides(lse, 1), rows)
@@ -166,11 +166,11 @@ def _with_scratch(kernel, where, p, plan, device):
     return Prepared(kernel, where, p, device, keep=behind)
 
 
-def _query_shape(q, batch, query_start):
+def _query_shape(q, batch, qo_indptr):
     """Which axes of q are there: "ragged" [tokens, ...], "one" [batch, ...] or "many" [batch, tokens, ...]."""
-    if query_start is not None:
-        check("query_start", query_start, torch.int32, (batch + 1,))
-        unit_rows("query_start", query_start)
+    if qo_indptr is not None:
+        check("qo_indptr", qo_indptr, torch.int32, (batch + 1,))
+        unit_rows("qo_indptr", qo_indptr)
         check("q", q, q.dtype, (None, None, None))
         return "ragged"
     require(

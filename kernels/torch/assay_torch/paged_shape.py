@@ -12,8 +12,8 @@ from .tensors import check, dtype_number, same_device, unit_rows
 V1, V2, TREE = "paged_attention_v1", "paged_attention_v2", "tree_attention"
 VERSIONS = {1: V1, 2: V2}
 #: Numbers of a call, in the order in which operators hand them on.
-NUMBERS = ("lse_base", "sm_scale", "logits_softcap", "window", "num_splits", "early_start", "even_lengths", "q_len",
-           "num_ranks", "rank", "interleave")  # fmt: skip
+NUMBERS = ("lse_base", "sm_scale", "logits_soft_cap", "window_left", "num_splits", "enable_pdl", "even_lengths", "q_len",
+           "dcp_world_size", "dcp_rank", "dcp_interleave")  # fmt: skip
 #: In the place of a pointer where it only counts that there is one: for a planner, and for a pool of no pages, whose tensor has
 #: no address though page tables may have columns.
 GIVEN = 16

@@ -3,7 +3,7 @@
 
     windows = assay_torch.Windows.symmetric(group, num_heads=32, head_dim=128, dtype=torch.bfloat16, max_rows=64)
     o, lse = assay_torch.paged_attention(q, kv_cache, page_table, local_lens, return_lse=True, global_lens=lens,
-                                         shard=(windows.rank, windows.num_ranks))
+                                         dcp_rank=windows.rank, dcp_world_size=windows.num_ranks)
     mine, _ = assay_torch.exchange_states(o, lse, windows)      # this rank's share of the heads, over all keys
 """
 import torch
@@ -87,13 +87,13 @@ def _heads(heads):
     return exchange.HEADS[heads]
 
 
-def exchange_states(o_in, lse_in, windows, *, out=None, lse=None, lse_base="natural", early_start=False, timeout=1.0):
+def exchange_states(o_in, lse_in, windows, *, out=None, lse=None, lse_base="e", enable_pdl=False, timeout=1.0):
     """What the ranks hold of the same rows, merged: (o, lse) of the heads that this rank gets, windows.own_heads.
 
     o_in [rows, num_heads, head_dim] fp16, bf16 or fp32 and lse_in [rows, num_heads] over this rank's keys, -inf where it has none.
     The bits are those of merge_states over the ranks in their order, the same on every rank. Never in place. One launch a rank; a
     call waits `timeout` seconds at most for its peers on the GPU: Windows.missing says who did not come, and the rows are NaN.
-    early_start: as in paged_attention; the kernel in front may be the one that writes o_in and lse_in.
+    enable_pdl: as in paged_attention; the kernel in front may be the one that writes o_in and lse_in.
     """
     if (o_in.dtype, *o_in.shape[1:]) != (windows.dtype, windows.num_heads, windows.head_dim):
         raise InvalidArgument(
@@ -107,6 +107,6 @@ def exchange_states(o_in, lse_in, windows, *, out=None, lse=None, lse_base="natu
         lse = torch.empty(out.shape[:-1], dtype=torch.float32, device=o_in.device)
     _operator("exchange_states", o_in)(
         o_in, lse_in, windows.window, windows.addresses, windows.status, out, lse, windows.heads, windows.rank, windows.max_rows,
-        _base(lse_base), early_start, round(timeout * 1e9),
+        _base(lse_base), enable_pdl, round(timeout * 1e9),
     )  # fmt: skip
     return out, lse

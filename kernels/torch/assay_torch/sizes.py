@@ -6,24 +6,25 @@ anything on a device; torch.compile cannot trace them."""
 import torch
 
 from . import paged_shape
-from .functions import _shard
+from .functions import dcp
 from .operators import _described
 
 _NAMES = ("dtype", "kv_dtype", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "max_q_len", "ragged", "alibi_slopes", "sinks",
-          "logits_softcap", "window", "num_splits")  # fmt: skip
+          "logits_soft_cap", "window_left", "num_splits", "dcp_world_size", "dcp_interleave")  # fmt: skip
 
 
 def _shape(batch, max_pages, device, tree=False, **options):
-    given = dict(max_q_len=1, ragged=False, alibi_slopes=False, sinks=False, logits_softcap=0.0, window=0, num_splits=0, kv_dtype=None)
-    num_ranks, _, interleave = _shard(options.pop("shard", None))
+    given = dict(max_q_len=1, ragged=False, alibi_slopes=False, sinks=False, logits_soft_cap=0.0, window_left=-1, num_splits=0,
+                 dcp_world_size=0, dcp_interleave=1, kv_dtype=None)  # fmt: skip
     given.update(options)
     missing = [name for name in _NAMES if name not in given]
     if missing:
         raise TypeError(f"option {missing[0]} is missing")
     given["kv_dtype"] = given["kv_dtype"] or given["dtype"]
-    kernel, described = _described(tree, *(given.pop(name) for name in _NAMES), num_ranks, interleave)
+    given["dcp_world_size"], _, given["dcp_interleave"] = dcp(given["dcp_world_size"], 0, given["dcp_interleave"])
+    kernel, described = _described(tree, *(given.pop(name) for name in _NAMES))
     if given:
-        raise TypeError(f"unknown option {next(iter(given))}, expected one of {', '.join(_NAMES)}, shard")
+        raise TypeError(f"unknown option {next(iter(given))}, expected one of {', '.join(_NAMES)}")
     dtype, kv_dtype, shape, names = described
     device = torch.device(device)
     return kernel, *paged_shape.shape_params(device, dtype, kv_dtype, batch, max_pages, dict(shape), names), device

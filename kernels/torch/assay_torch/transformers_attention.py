@@ -59,7 +59,7 @@ def forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None
     lengths = torch.full((batch,), keys, dtype=torch.int32, device=query.device)
     sinks = kwargs.get("s_aux")
     out = paged_attention(
-        query.transpose(1, 2), (key, value), each, lengths, kv_layout="HND", sm_scale=scaling, logits_softcap=kwargs.get("softcap") or 0.0,
+        query.transpose(1, 2), (key, value), each, lengths, kv_layout="HND", sm_scale=scaling, logits_soft_cap=kwargs.get("softcap") or 0.0,
         sinks=None if sinks is None else sinks.float(), out=query.new_empty(batch, query.shape[2], query.shape[1], query.shape[3]),
     )  # fmt: skip
     return out, None

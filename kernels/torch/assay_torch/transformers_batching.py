@@ -65,7 +65,7 @@ def forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None
     q = query[0].transpose(0, 1)
     sinks = kwargs.get("s_aux")
     options = dict(
-        sm_scale=q.shape[2] ** -0.5 if scaling is None else scaling, window=sliding_window or 0, logits_softcap=kwargs.get("softcap") or 0.0,
+        sm_scale=q.shape[2] ** -0.5 if scaling is None else scaling, window_left=(sliding_window or 0) - 1, logits_soft_cap=kwargs.get("softcap") or 0.0,
         sinks=None if sinks is None else sinks.float(), alibi_slopes=None,
     )  # fmt: skip
     is_ours = supported(q.device.type, q.dtype, q.shape[1], key.shape[1], q.shape[2])
@@ -112,7 +112,7 @@ def attend_gathered(q, k, v, starts, ends, is_ours, options):
 
 def attend_long(q, k, v, options):
     """A long prefill: by sdpa, which ends a causal mask at the last key, or, with what sdpa does not know, plainly."""
-    if options["window"] or options["logits_softcap"] or options["sinks"] is not None:
+    if options["window_left"] >= 0 or options["logits_soft_cap"] or options["sinks"] is not None:
         return prefill(q.float(), k.float(), v.float(), causal=True, **options).to(q.dtype)
     from torch.nn.attention.bias import causal_lower_right
 
@@ -129,9 +129,9 @@ def decode(q, k, v, out, requests, options):
     table = torch.tensor([[first] for _, _, first, _ in requests], **on) + torch.arange(int(lengths.max()), **on)
     counts = [tokens for _, tokens, _, _ in requests]
     rows = torch.cat([torch.arange(first, first + tokens, device=q.device) for first, tokens, _, _ in requests])
-    query_start = torch.tensor([0, *counts], **on).cumsum(0, dtype=torch.int32)
+    qo_indptr = torch.tensor([0, *counts], **on).cumsum(0, dtype=torch.int32)
     out[rows] = paged_attention(
-        q[rows], (k[:, None], v[:, None]), table, lengths, query_start=query_start, max_q_len=max(counts), **options
+        q[rows], (k[:, None], v[:, None]), table, lengths, qo_indptr=qo_indptr, max_q_len=max(counts), **options
     )  # fmt: skip
 
 

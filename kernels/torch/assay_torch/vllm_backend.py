@@ -71,6 +71,6 @@ def refusal(device, dtype, num_heads, num_kv_heads, head_size, kv_cache_dtype, a
 def options_of(impl):
     """Keyword arguments of paged_attention that a layer fixes. CPU_ATTN's sliding_window counts the token itself; -1: none."""
     return dict(
-        sm_scale=impl.scale, window=max(impl.sliding_window, 0), logits_softcap=float(impl.logits_soft_cap),
+        sm_scale=impl.scale, window_left=max(impl.sliding_window, 0) - 1, logits_soft_cap=float(impl.logits_soft_cap),
         alibi_slopes=impl.alibi_slopes, sinks=None if impl.sinks is None else impl.sinks.to(torch.float32),
     )  # fmt: skip

@@ -93,7 +93,7 @@ class AssayCPUImpl(CPUAttentionBackendImpl):
             # Each has a token at least: where there are as many tokens as requests, one.
             self.attention(
                 query[:tokens], cache, m.block_table[:requests], m.seq_lens[:requests], kv_layout="HND", out=out[:tokens],
-                query_start=None if tokens == requests else m.query_start_loc[: requests + 1], max_q_len=MOST_TOKENS,
+                qo_indptr=None if tokens == requests else m.query_start_loc[: requests + 1], max_q_len=MOST_TOKENS,
                 **scales, **options_of(self),
             )  # fmt: skip
         starts, lengths = m.query_start_loc.tolist(), m.seq_lens.tolist()

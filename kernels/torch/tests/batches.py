@@ -28,8 +28,8 @@ class Batch:
         q_len = o.get("max_q_len", self.q.shape[1] if self.q.dim() == 4 else 1)
         return dict(
             num_qo_heads=self.q.shape[-2], num_kv_heads=self.k.shape[2], head_dim=self.q.shape[-1], page_size=self.k.shape[1],
-            dtype=self.q.dtype, kv_dtype=self.k.dtype, max_q_len=q_len, ragged="query_start" in o, window=o.get("window", 0),
-            logits_softcap=o.get("logits_softcap", 0.0), alibi_slopes="alibi_slopes" in o, sinks="sinks" in o,
+            dtype=self.q.dtype, kv_dtype=self.k.dtype, max_q_len=q_len, ragged="qo_indptr" in o, window_left=o.get("window_left", -1),
+            logits_soft_cap=o.get("logits_soft_cap", 0.0), alibi_slopes="alibi_slopes" in o, sinks="sinks" in o,
         )  # fmt: skip
 
     def plan(self, page_table=None, seq_lens=None, **more):

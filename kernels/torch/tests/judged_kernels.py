@@ -28,9 +28,9 @@ def refusals(function):
 
 
 def paged_arguments(t):
-    names = (*_COMMON, "window", "logits_softcap", "alibi_slopes", "sinks", "k_scale", "v_scale")
+    names = (*_COMMON, "window_left", "logits_soft_cap", "alibi_slopes", "sinks", "k_scale", "v_scale")
     given = {name: getattr(t, name) for name in names}
-    return dict(given, early_start=bool(t.early_start), out=t.o, lse=t.lse)
+    return dict(given, enable_pdl=bool(t.enable_pdl), out=t.out, lse=t.lse)
 
 
 def run_paged(case, function, **more):
@@ -91,7 +91,7 @@ def cascade(case):
     with tensors(case) as t:
         levels = [((level.k_cache, level.v_cache), level.page_table, level.seq_lens, level.segment_indptr) for level in t.levels]
         given = {name: getattr(t, name) for name in _COMMON}
-        refusals(lambda: assay_torch.cascade_attention(t.q, levels, out=t.o, lse=t.lse, **given))
+        refusals(lambda: assay_torch.cascade_attention(t.q, levels, out=t.out, lse=t.lse, **given))
 
 
 def merge_operator(name, *arguments):
@@ -101,16 +101,16 @@ def merge_operator(name, *arguments):
 
 
 def base(case):
-    return int(case.lse_base == "base2")
+    return int(case.lse_base == 2)
 
 
 @assay.kernel(family="merge_state", declaration=MERGE, determinism="run_to_run", batch_invariance="always", nan_contract="all")
 def merge_state(case):
     with tensors(case) as t:
-        merge_operator("merge_state", t.o_a, t.lse_a, t.o_b, t.lse_b, t.o, t.lse, base(case))
+        merge_operator("merge_state", t.o_a, t.lse_a, t.o_b, t.lse_b, t.out, t.lse, base(case))
 
 
 @assay.kernel(family="merge_states", declaration=MERGE, determinism="run_to_run", nan_contract="all")
 def merge_states(case):
     with tensors(case) as t:
-        merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.o, t.lse, t.num_states, base(case))
+        merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.out, t.lse, t.num_states, base(case))

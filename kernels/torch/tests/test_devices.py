@@ -31,7 +31,7 @@ def made(device):
     call = dict(q=t(3, 4, 64), kv_cache=(t(9, 16, 2, 64), t(9, 16, 2, 64)), page_table=i(3, 2), seq_lens=i(3))
     state = dict(o_a=t(3, 4, 64), lse_a=f(3, 4), o_b=t(3, 4, 64), lse_b=f(3, 4))
     return {
-        "paged": (assay_torch.paged_attention, dict(call, return_lse=True, query_start=i(4), sinks=f(4), alibi_slopes=f(4), k_scale=f(1), v_scale=f(2), global_lens=i(3))),
+        "paged": (assay_torch.paged_attention, dict(call, return_lse=True, qo_indptr=i(4), sinks=f(4), alibi_slopes=f(4), k_scale=f(1), v_scale=f(2), global_lens=i(3))),
         "tree": (assay_torch.tree_attention, dict(call, lse=f(3, 4))),
         "cascade": (assay_torch.cascade_attention, dict(q=call["q"], levels=[(*list(call.values())[1:], i(4))], lse=f(3, 4))),
         "merge_state": (assay_torch.merge_state, state),

@@ -29,7 +29,7 @@ def calls(draw):
     if kv_dtype in FP8:
         options |= {name: numbers(draw(st.sampled_from([1, kv_heads]))) for name in ("k_scale", "v_scale") if draw(st.booleans())}
     options |= {name: numbers(heads) for name in ("alibi_slopes", "sinks") if draw(st.booleans())}
-    given_numbers = dict(window=[0, 1, 7], logits_softcap=[0.0, 2.0], sm_scale=[None, 0.25, 1.0], lse_base=["natural", "base2"], num_splits=[0, 1, 3])
+    given_numbers = dict(window_left=[-1, 0, 6], logits_soft_cap=[0.0, 2.0], sm_scale=[None, 0.25, 1.0], lse_base=["e", 2], num_splits=[0, 1, 3])
     options |= {name: draw(st.sampled_from(values)) for name, values in given_numbers.items() if draw(st.booleans())}
     q_len = draw(st.sampled_from([None, 1, 3]))
     shape = dict(heads=(heads, kv_heads), page_size=draw(st.sampled_from([1, 4, 16])), dtype=dtype, kv_dtype=kv_dtype, seed=draw(st.integers(0, 99)))
@@ -40,7 +40,7 @@ def calls(draw):
             line[: min(shared, n // shape["page_size"])] = b.page_table[0, : min(shared, n // shape["page_size"])]
     if q_len == 3 and draw(st.booleans()):
         counts = [draw(st.integers(0, 3)) for _ in lens]
-        b.options |= dict(query_start=torch.tensor([0, *counts], dtype=torch.int32).cumsum(0, dtype=torch.int32), max_q_len=3)
+        b.options |= dict(qo_indptr=torch.tensor([0, *counts], dtype=torch.int32).cumsum(0, dtype=torch.int32), max_q_len=3)
         b.q = b.q.flatten(0, 1)
     return b
 
@@ -93,7 +93,7 @@ def outputs(draw, b):
 
 def written(b, pair):
     """Rows that belong to a request."""
-    start = b.options.get("query_start")
+    start = b.options.get("qo_indptr")
     return pair if start is None else tuple(x[: start[-1]] for x in pair)
 
 
@@ -103,7 +103,7 @@ def planned(draw, b, tree, **more):
         more["kv_dtype"] = None
     plain = b.plan(tree=tree, **more)
     table, lens = inside(draw, b.page_table, 4), inside(draw, b.seq_lens)
-    vectors = {name: inside(draw, b.options[name]) for name in ("query_start", "alibi_slopes") if name in b.options}
+    vectors = {name: inside(draw, b.options[name]) for name in ("qo_indptr", "alibi_slopes") if name in b.options}
     assert same_bits(b.plan(table, lens, tree=tree, **vectors, **more).memory, plain.memory)
     if draw(st.booleans()):
         return plain
@@ -172,7 +172,7 @@ def states(draw):
 @given(states(), st.data())
 def test_merges_have_the_same_bits_in_every_layout(made, data):
     o, lse = made
-    draw, base = data.draw, data.draw(st.sampled_from(["natural", "base2"]))
+    draw, base = data.draw, data.draw(st.sampled_from(["e", 2]))
     rows, n = o.shape[:2]
     out = {"out": inside(draw, torch.full_like(o[:, 0], 7)), "lse": torch.full(lse[:, 0].t().shape, 7.0).t()} if draw(st.booleans()) else {}
     want = assay_torch.merge_states(o, lse, lse_base=base)
@@ -222,10 +222,10 @@ def _callable():
 
 
 CALLABLE = _callable()
-TENSORS = ("q", "page_table", "seq_lens", "o_a", "lse_a", "o_b", "lse_b", "o_in", "lse_in", "memory", "out", "lse", "query_start", "k_scale", "v_scale",
+TENSORS = ("q", "page_table", "seq_lens", "o_a", "lse_a", "o_b", "lse_b", "o_in", "lse_in", "memory", "out", "lse", "qo_indptr", "cu_seqlens_q", "k_scale", "v_scale",
            "alibi_slopes", "sinks", "indptr", "global_lens", "kv_cache")  # fmt: skip
-NUMBERS = ("version", "max_q_len", "window", "num_splits", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "max_states", "sm_scale", "logits_softcap")
-WORDS = ("kv_layout", "kv_dtype", "lse_base", "shard", "levels")
+NUMBERS = ("version", "max_q_len", "window_left", "dcp_world_size", "dcp_rank", "dcp_interleave", "num_splits", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "max_states", "sm_scale", "logits_soft_cap")
+WORDS = ("kv_layout", "kv_dtype", "lse_base", "levels")
 #: What a caller may hand over by mistake, by the kind of argument.
 NOTHING = {
     TENSORS: [torch.zeros(0), torch.zeros(0, dtype=torch.int32), torch.zeros((0, 0, 0), dtype=torch.bfloat16), torch.zeros((0, 0, 0, 0))],
@@ -234,8 +234,8 @@ NOTHING = {
 }
 #: Of what else the error may speak: the C ABI's name of it, or what does not fit beside it.
 ALSO = {
-    "max_q_len": ["q_len"], "shard": ["num_ranks", "rank", "interleave", "global_lens"], "max_states": ["num_states"], "kv_cache": ["k ", "v "],
-    "q": ["out", "levels[0].k"], "o_a": ["lse_a"], "o_in": ["lse_in"], "lse_in": ["o_in"], "page_table": ["seq_lens"], "seq_lens": ["page_table"],
+    "max_q_len": ["q_len"], "dcp_world_size": ["dcp_", "global_lens"], "dcp_rank": ["dcp_"], "dcp_interleave": ["dcp_"], "max_states": ["num_states"], "kv_cache": ["k ", "v "],
+    "cu_seqlens_q": ["qo_indptr"], "q": ["out", "levels[0].k"], "o_a": ["lse_a"], "o_in": ["lse_in"], "lse_in": ["o_in"], "page_table": ["seq_lens"], "seq_lens": ["page_table"],
     "num_kv_heads": ["num_qo_heads"], "kv_dtype": ["k is"], "memory": ["plan"], "num_qo_heads": ["num_kv_heads"],
 }  # fmt: skip
 

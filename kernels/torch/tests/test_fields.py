@@ -63,17 +63,17 @@ def last(seen, end=""):
 
 
 BATCH = batch("cpu", lens=(5, 40, 77), heads=(6, 2), kv_dtype=FP8, dtype=torch.float16)
-RAGGED = dict(query_start=torch.tensor([0, 1, 3, 3], dtype=torch.int32), max_q_len=2)
+RAGGED = dict(qo_indptr=torch.tensor([0, 1, 3, 3], dtype=torch.int32), max_q_len=2)
 SHARD = dict(global_lens=torch.tensor([5, 50, 90], dtype=torch.int32))
 VECTORS = {name: torch.full((n,), 0.5) for name, n in (("k_scale", 2), ("v_scale", 2), ("alibi_slopes", 6), ("sinks", 6))}
 #: Options of paged attention, one a time, and the numbers that they change.
 OPTIONS = [
-    (dict(window=5), dict(window=5)), (dict(logits_softcap=2.0), dict(logits_softcap=2.0)), (dict(sm_scale=0.25), dict(sm_scale=0.25)),
-    (dict(lse_base="base2"), dict(lse_base=1)), (dict(num_splits=3), dict(num_splits=3)), (dict(early_start=True), dict(early_start=1)),
+    (dict(window_left=5), dict(window_left=5)), (dict(logits_soft_cap=2.0), dict(logits_soft_cap=2.0)), (dict(sm_scale=0.25), dict(sm_scale=0.25)),
+    (dict(lse_base=2), dict(lse_base=1)), (dict(num_splits=3), dict(num_splits=3)), (dict(enable_pdl=True), dict(enable_pdl=1)),
     (dict(even_lengths=True), dict(even_lengths=1)), (RAGGED, dict(q_len=2)), ({"k_scale": VECTORS["k_scale"]}, dict(k_scale_stride=1)),
     ({"v_scale": VECTORS["v_scale"]}, dict(v_scale_stride=1)), ({"v_scale": torch.ones(())}, {}), ({"alibi_slopes": VECTORS["alibi_slopes"]}, {}),
-    ({"sinks": VECTORS["sinks"]}, {}), ({**SHARD, "shard": (1, 3)}, dict(num_ranks=3, rank=1, interleave=1)),
-    ({**SHARD, "shard": (2, 4, 5)}, dict(num_ranks=4, rank=2, interleave=5)),
+    ({"sinks": VECTORS["sinks"]}, {}), ({**SHARD, "dcp_rank": 1, "dcp_world_size": 3}, dict(dcp_world_size=3, dcp_rank=1, dcp_interleave=1)),
+    ({**SHARD, "dcp_rank": 2, "dcp_world_size": 4, "dcp_interleave": 5}, dict(dcp_world_size=4, dcp_rank=2, dcp_interleave=5)),
 ]  # fmt: skip
 FUNCTIONS = {
     "v1": (assay_torch.paged_attention, dict(version=1), None), "v2": (assay_torch.paged_attention, {}, None),
@@ -83,8 +83,8 @@ FUNCTIONS = {
 
 def sized(b, options):
     """Arguments of plan_bytes() and choose() for such calls."""
-    made = {**b.sizes, **{name: options[name] for name in ("window", "logits_softcap", "num_splits", "shard") if name in options}}
-    return made | dict(max_q_len=options.get("max_q_len", 1), ragged="query_start" in options, **{name: name in options for name in ("alibi_slopes", "sinks")})
+    made = {**b.sizes, **{name: options[name] for name in ("window_left", "logits_soft_cap", "num_splits", "dcp_world_size", "dcp_interleave") if name in options}}
+    return made | dict(max_q_len=options.get("max_q_len", 1), ragged="qo_indptr" in options, **{name: name in options for name in ("alibi_slopes", "sinks")})
 
 
 def attend(name, b=BATCH, **options):
@@ -101,14 +101,14 @@ def test_an_option_changes_its_own_field(seen, name, options, changes):
         return
     attend(name)
     base = last(seen)
-    assert not any(base[n] for n in ("lse_base", "logits_softcap", "window", "num_splits", "early_start", "even_lengths", "num_ranks", "rank", "interleave", "stream"))
+    assert not any(base[n] for n in ("lse_base", "logits_soft_cap", "num_splits", "enable_pdl", "even_lengths", "dcp_world_size", "dcp_rank", "dcp_interleave", "stream")) and base["window_left"] == -1
     assert (base["sm_scale"], base["q_len"]) == (0.125, 1)
     seen.clear()
     out = torch.empty_like(BATCH.q)
     attend(name, out=out, **options)
     held = last(seen)
-    tensors = {n: x.data_ptr() for n, x in {**options, "o": out}.items() if isinstance(x, torch.Tensor)}
-    strides = dict(q_stride_batch=0, o_stride_batch=0, q_stride_token=384, o_stride_token=384) if options is RAGGED else {}
+    tensors = {n: x.data_ptr() for n, x in {**options, "out": out}.items() if isinstance(x, torch.Tensor)}
+    strides = dict(q_stride_batch=0, out_stride_batch=0, q_stride_token=384, out_stride_token=384) if options is RAGGED else {}
     if held["plan"]:
         whole = assay_torch.plan_bytes(*BATCH.page_table.shape, "cpu", tree="tree" in name, **sized(BATCH, options))
         assert held["workspace"] - held["plan"] == held["plan_bytes"] == whole - held["workspace_bytes"] > 0 and held["plan_bytes"] % 256 == 0
@@ -117,8 +117,8 @@ def test_an_option_changes_its_own_field(seen, name, options, changes):
     if name != "v1":
         assay_torch.choose(*BATCH.page_table.shape, "cpu", total_tokens=60, max_seq_len=50, **sized(BATCH, options))
         assert [last(seen, "choose")[f"argument {i}"] for i in (0, 1)] == [60, 50]
-    given_there = ("alibi_slopes", "sinks", "query_start", "global_lens")
-    ignored = SCRATCH | {n for n in held if "stride" in n} | {"q", "o", "lse", "kv.k", "kv.v", "kv.page_table", "kv.seq_lens", "k_scale", "v_scale", "sm_scale", "lse_base", "early_start", "even_lengths", "rank"}
+    given_there = ("alibi_slopes", "sinks", "qo_indptr", "global_lens")
+    ignored = SCRATCH | {n for n in held if "stride" in n} | {"q", "out", "lse", "kv.k", "kv.v", "kv.page_table", "kv.seq_lens", "k_scale", "v_scale", "sm_scale", "lse_base", "enable_pdl", "even_lengths", "dcp_rank"}
     for entry, asked, _ in seen:
         assert entry.startswith("paged_attention") or "tree" in name
         for field in set(held) - ignored:
@@ -134,7 +134,7 @@ def test_what_is_not_said_of_a_shape_is_as_in_a_call(seen, monkeypatch):
     for ask in (lambda: assay_torch.plan_bytes(*table.shape, "cpu", **sizes), lambda: assay_torch.plan(table, lens, **sizes),
                 lambda: assay_torch.choose(*table.shape, "cpu", total_tokens=60, max_seq_len=50, **sizes)):  # fmt: skip
         ask()
-        for field in ("dtype", "kv_dtype", "q_len", "logits_softcap", "window", "num_splits", "alibi_slopes", "sinks", "query_start", "global_lens", "num_ranks", "interleave"):
+        for field in ("dtype", "kv_dtype", "q_len", "logits_soft_cap", "window_left", "num_splits", "alibi_slopes", "sinks", "qo_indptr", "global_lens", "dcp_world_size", "dcp_interleave"):
             assert last(seen)[field] == held[field], field
     for version, even in ((1, 1), (2, 0), (1, 0), (2, 1)):
         answer = dict(version=version, even_lengths=even)
@@ -166,7 +166,7 @@ def spread(x):
 
 #: How errors call a tensor, where not as here. For what sizes others another may be named.
 NAMES = {"k1": r"levels\[0\].k", "v1": r"levels\[0\].v", "table1": r"levels\[0\]", "lens1": r"levels\[0\]", "indptr1": r"levels\[0\].segment_indptr", "indptr": "indptr"}
-SIZES_OF_OTHERS = ("q", "k", "k1", "o_a", "o_in", "indptr", "seq_lens", "page_table", "query_start", "lens1", "table1")
+SIZES_OF_OTHERS = ("q", "k", "k1", "o_a", "o_in", "indptr", "seq_lens", "page_table", "qo_indptr", "lens1", "table1")
 
 
 def wrong_and_right(tensors, **names):
@@ -188,12 +188,12 @@ def wrong_and_right(tensors, **names):
 def _paged(name):
     b, tree = BATCH, FUNCTIONS[name][2]
     made = dict(q=b.q, k=b.k, v=b.v, page_table=b.page_table, seq_lens=b.seq_lens, out=torch.empty_like(b.q), lse=torch.empty(3, 6), **VECTORS, **SHARD)
-    made["query_start"] = RAGGED["query_start"]
+    made["qo_indptr"] = RAGGED["qo_indptr"]
     if tree is not None:
-        made["memory"] = torch.zeros(assay_torch.plan_bytes(*b.page_table.shape, "cpu", tree=tree, **sized(b, {**VECTORS, **RAGGED, "shard": (1, 3)})), dtype=torch.uint8)
-    call = lambda k, v, **given: attend(name, kv_cache=(k, v), **{"shard": (1, 3), "max_q_len": 2, **given})  # noqa: E731
-    more = [options for options, _ in OPTIONS if "query_start" not in options and (name in ("v1", "v2") or "even_lengths" not in options)]
-    more += [{name: None} for name in ("lse", "query_start", *VECTORS)] + [dict(lse=torch.empty(6, 3).t()), dict(v_scale=torch.ones(1)), dict(version=2 - (name == "v2"))]
+        made["memory"] = torch.zeros(assay_torch.plan_bytes(*b.page_table.shape, "cpu", tree=tree, **sized(b, {**VECTORS, **RAGGED, "dcp_world_size": 3})), dtype=torch.uint8)
+    call = lambda k, v, **given: attend(name, kv_cache=(k, v), **{"dcp_rank": 1, "dcp_world_size": 3, "max_q_len": 2, **given})  # noqa: E731
+    more = [options for options, _ in OPTIONS if "qo_indptr" not in options and (name in ("v1", "v2") or "even_lengths" not in options)]
+    more += [{name: None} for name in ("lse", "qo_indptr", *VECTORS)] + [dict(lse=torch.empty(6, 3).t()), dict(v_scale=torch.ones(1)), dict(version=2 - (name == "v2"))]
     if tree is not None:
         more += [dict(memory=x) for x in (torch.cat([made["memory"]] * 2), made["memory"][:-256], made["memory"][:16])]
     return call, made, more if name in ("v1", "v2") else [x for x in more if "version" not in x]
@@ -202,9 +202,9 @@ def _paged(name):
 def _plan(tree):
     b, sizes = BATCH, dict(num_qo_heads=6, num_kv_heads=2, head_dim=64, page_size=16, dtype=torch.float16, kv_dtype=FP8)
     room = torch.empty(1 << 20, dtype=torch.uint8)
-    others = dict(num_qo_heads=8, num_kv_heads=1, head_dim=128, page_size=8, dtype=torch.bfloat16, kv_dtype=torch.float8_e5m2, max_q_len=4, query_start=RAGGED["query_start"], window=3,
-                  logits_softcap=1.5, alibi_slopes=VECTORS["alibi_slopes"], sinks=True, num_splits=2, shard=(0, 3, 2), tree=not tree)  # fmt: skip
-    more = [{name: value} for name, value in others.items()] + [dict(shard=(0, 3, 4)), dict(shard=(0, 2, 2)), dict(memory=room[: 1 << 18]), dict(memory=room[:64])]
+    others = dict(num_qo_heads=8, num_kv_heads=1, head_dim=128, page_size=8, dtype=torch.bfloat16, kv_dtype=torch.float8_e5m2, max_q_len=4, qo_indptr=RAGGED["qo_indptr"], window_left=2,
+                  logits_soft_cap=1.5, alibi_slopes=VECTORS["alibi_slopes"], sinks=True, num_splits=2, dcp_rank=0, dcp_interleave=2, tree=not tree)  # fmt: skip
+    more = [{name: value} for name, value in others.items()] + [dict(dcp_interleave=4), dict(dcp_world_size=2), dict(memory=room[: 1 << 18]), dict(memory=room[:64])]
     return lambda **given: assay_torch.plan(**{**sizes, "tree": tree, **given}), dict(page_table=b.page_table, seq_lens=b.seq_lens, memory=room), more
 
 
@@ -218,7 +218,7 @@ def _cascade():
         levels = [((k1, v1), table1, lens1, indptr1), ((k, v), page_table, seq_lens, indptr)]
         return assay_torch.cascade_attention(q, levels[::-1] if swap else levels, **given)
 
-    return call, made, [dict(sm_scale=0.25), dict(num_splits=2), dict(lse_base="base2"), dict(lse=None), dict(swap=True), dict(lse=torch.empty(6, 3).t())]
+    return call, made, [dict(sm_scale=0.25), dict(num_splits=2), dict(lse_base=2), dict(lse=None), dict(swap=True), dict(lse=torch.empty(6, 3).t())]
 
 
 def _merge(name):
@@ -229,7 +229,7 @@ def _merge(name):
     else:
         made = dict(o_in=o, lse_in=lse, indptr=torch.tensor([0, 1, 4], dtype=torch.int32), out=o[:2] * 0, lse=lse[:2] * 0)
         more = [dict(max_states=3), dict(max_states=4), dict(indptr=None, o_in=o.view(2, 2, 3, 16), lse_in=lse.view(2, 2, 3))]
-    return getattr(assay_torch, name), made, [dict(lse_base="base2"), *more]
+    return getattr(assay_torch, name), made, [dict(lse_base=2), *more]
 
 
 SIZES = dict(num_heads=6, head_dim=64, dtype=torch.float32, max_rows=5)
@@ -249,7 +249,7 @@ def _exchange():
         first, end = windows.own_heads
         return assay_torch.exchange_states(windows=windows, out=OUT[:, first:end] if out is None else out, lse=LSE[:, first:end] if lse is None else lse, **given)
 
-    more = [dict(timeout=0.5), dict(timeout=2), dict(early_start=True), dict(lse_base="base2"), dict(rank=0), dict(rank=2), dict(ranks=2), dict(peer=3), dict(longer=256),
+    more = [dict(timeout=0.5), dict(timeout=2), dict(enable_pdl=True), dict(lse_base=2), dict(rank=0), dict(rank=2), dict(ranks=2), dict(peer=3), dict(longer=256),
             dict(max_rows=4), dict(max_rows=9), dict(max_rows=3), dict(heads="all")]  # fmt: skip
     return call, dict(o_in=o, lse_in=lse, status=torch.zeros(1, dtype=torch.int32), out=torch.zeros(4, 2, 64), lse=torch.zeros(4, 2)), more
 
@@ -289,9 +289,9 @@ def test_a_shape_that_was_seen_changes_nothing(seen, name):
 
 def test_what_an_exchange_is_told(seen):
     call, made, _ = _exchange()
-    plain = dict(timeout_ns=10**9, early_start=0, max_rows=5, heads=0, rank=1, num_ranks=3, num_rows=4, lse_base=0, status=made["status"].data_ptr(), windows=[w.data_ptr() for w in WINDOWS[:3]])
-    for more, changes in (({}, {}), (dict(timeout=0.25), dict(timeout_ns=25 * 10**7)), (dict(early_start=True), dict(early_start=1)),
-                          (dict(heads="all", out=OUT, lse=LSE), dict(heads=1)), (dict(lse_base="base2"), dict(lse_base=1))):  # fmt: skip
+    plain = dict(timeout_ns=10**9, enable_pdl=0, max_rows=5, heads=0, rank=1, num_ranks=3, num_rows=4, lse_base=0, status=made["status"].data_ptr(), windows=[w.data_ptr() for w in WINDOWS[:3]])
+    for more, changes in (({}, {}), (dict(timeout=0.25), dict(timeout_ns=25 * 10**7)), (dict(enable_pdl=True), dict(enable_pdl=1)),
+                          (dict(heads="all", out=OUT, lse=LSE), dict(heads=1)), (dict(lse_base=2), dict(lse_base=1))):  # fmt: skip
         call(**{**made, **more})
         assert {name: last(seen)[name] for name in plain} == {**plain, **changes}
 
@@ -310,7 +310,7 @@ def test_what_a_window_is_for(monkeypatch):
 
 def test_what_a_cascade_and_merges_are_told(seen):
     call, made, _ = _cascade()
-    call(**made, sm_scale=0.25, num_splits=2, lse_base="base2")
+    call(**made, sm_scale=0.25, num_splits=2, lse_base=2)
     held = last(seen)
     assert (held["sm_scale"], held["num_splits"], held["lse_base"], held["num_levels"], held["batch"]) == (0.25, 2, 1, 2, 3)
     assert [held[f"levels[{i}].kv.k"] for i in range(2)] == [made["k1"].data_ptr(), made["k"].data_ptr()]

@@ -122,7 +122,7 @@ def test_a_table_goes_to_the_device_of_q_once(wrapper, batch, monkeypatch):
     flashinfer_door._wrapper.reset(token)
     (first, more), (second, _) = seen
     assert [x.device.type for x in first[2:]] == ["meta"] * 2 and all(a is b for a, b in zip(first[2:], second[2:])) and first[1] == (k, v)
-    assert more == dict(sm_scale=0.5, return_lse=True, lse_base="base2") and type(more["sm_scale"]) is float and more["return_lse"] is True
+    assert more == dict(sm_scale=0.5, return_lse=True, lse_base=2) and type(more["sm_scale"]) is float and more["return_lse"] is True
 
 
 def test_it_can_be_taken_back(wrapper):

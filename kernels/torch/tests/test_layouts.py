@@ -49,7 +49,7 @@ def test_ragged_rows_are_calls_of_their_own(device):
     q = torch.cat([b.q[r, 3 - n :] for r, n in enumerate(counts)] + [torch.full_like(b.q[0, :2], torch.nan)])
     out = torch.full_like(q, 7)
     run_ragged = assay_torch.paged_attention(
-        q, (b.k, b.v), b.page_table, b.seq_lens, out=out, query_start=start, max_q_len=3, lse=torch.full(q.shape[:2], 7.0, device=device)
+        q, (b.k, b.v), b.page_table, b.seq_lens, out=out, qo_indptr=start, max_q_len=3, lse=torch.full(q.shape[:2], 7.0, device=device)
     )
     at = 0
     for r, n in enumerate(counts):

@@ -13,7 +13,7 @@ import assay_torch
 from batches import batch, same_bits, zeroed
 
 ops = torch.ops.assay_torch
-NUMBERS = (0, 0.125, 0.0, 0, 0, False, False, 1, 0, 0, 0)
+NUMBERS = (0, 0.125, 0.0, -1, 0, False, False, 1, 0, 0, 0)
 
 
 def alone(q):
@@ -29,7 +29,7 @@ def operator_calls(device):
     cache = (b.q, b.k, b.v, b.page_table, b.seq_lens)
     out, lse = torch.zeros_like(b.q), torch.zeros(b.q.shape[:2], device=device)
     plan = b.plan().memory
-    shape = (False, b.q.dtype, b.q.dtype, 8, 2, 64, 16, 1, False, False, False, 0.0, 0, 0, 0, 0)
+    shape = (False, b.q.dtype, b.q.dtype, 8, 2, 64, 16, 1, False, False, False, 0.0, -1, 0, 0, 0)
     indptr = torch.arange(5, dtype=torch.int32, device=device)
     no_options = (None,) * 6
     return {
@@ -98,7 +98,7 @@ def test_who_looks_on_sees_operators():
 
 def test_a_plan_without_memory_has_the_size_of_a_plan(device):
     b = batch(device)
-    shape = (b.q.dtype, b.q.dtype, 8, 2, 64, 16, 1, False, False, False, 0.0, 0, 0, 0, 0)
+    shape = (b.q.dtype, b.q.dtype, 8, 2, 64, 16, 1, False, False, False, 0.0, -1, 0, 0, 0)
     sizes = []
     for tree in (False, True):
         made = ops.new_plan(b.page_table, b.seq_lens, tree, *shape)

@@ -71,11 +71,11 @@ def prefills(draw):
     q, k, v = (torch.randn(shape, generator=g).half() for shape in ((rows, kv_heads * group, dim), (keys, kv_heads, dim), (keys, kv_heads, dim)))
     alike = lambda: torch.rand(kv_heads * group, generator=g) if draw(st.booleans()) else None  # noqa: E731
     options = dict(
-        causal=draw(st.booleans()), sm_scale=draw(st.sampled_from([0.25, 1.0])), window=draw(st.sampled_from([0, 1, 2, 5])),
-        logits_softcap=draw(st.sampled_from([0.0, 1.5])), alibi_slopes=alike(), sinks=alike(),
+        causal=draw(st.booleans()), sm_scale=draw(st.sampled_from([0.25, 1.0])), window_left=draw(st.sampled_from([-1, 0, 1, 4])),
+        logits_soft_cap=draw(st.sampled_from([0.0, 1.5])), alibi_slopes=alike(), sinks=alike(),
     )  # fmt: skip
     if not options["causal"]:
-        options.update(window=0, alibi_slopes=None)
+        options.update(window_left=-1, alibi_slopes=None)
     return q, k, v, options
 
 
@@ -85,10 +85,9 @@ def test_a_prefill_in_plain_pytorch_is_right(made):
     """By the judge: nothing of fp32 is claimed but its own arithmetic."""
     q, k, v, options = made
     out = plain.prefill(q.float(), k.float(), v.float(), **options)
-    window = (options["window"] - 1, -1) if options["window"] else (-1, -1)
     report = assay.judge(
-        out, q, (k[None], v[None]), seq_lens=[len(k)], causal=options["causal"], window=window, sm_scale=options["sm_scale"], sinks=options["sinks"],
-        softcap=options["logits_softcap"], alibi_slopes=options["alibi_slopes"], like="sdpa_math",
+        out, q, (k[None], v[None]), seq_lens=[len(k)], causal=options["causal"], window_left=options["window_left"], sm_scale=options["sm_scale"], sinks=options["sinks"],
+        logits_soft_cap=options["logits_soft_cap"], alibi_slopes=options["alibi_slopes"], like="sdpa_math",
     )  # fmt: skip
     assert report.passed, report
 
@@ -185,6 +184,13 @@ def test_what_is_no_tensor_is_named():
     assert str(tensors.no_tensor(q=torch.zeros(1), k=None)) == "an argument is no tensor"
 
 
-def test_a_shard_in_the_order_of_the_c_abi():
-    """(num_ranks, rank, interleave); tokens alternate unless something else is said."""
-    assert functions._shard(None) == (0, 0, 0) and functions._shard((1, 2)) == (2, 1, 1) and functions._shard((1, 2, 16)) == (2, 1, 16)
+def test_dcp_numbers_as_the_c_abi_has_them():
+    """Without ranks there is no interleave; a rank that is given all the same is refused by the library."""
+    assert functions.dcp(0, 0, 1) == (0, 0, 0) and functions.dcp(2, 1, 16) == (2, 1, 16) and functions.dcp(0, 3, 1) == (0, 3, 0)
+
+
+def test_two_names_of_the_same_starts():
+    here = torch.tensor([0, 1])
+    assert functions.starts(None, None) is None and functions.starts(here, None) is here and functions.starts(None, here) is here
+    with pytest.raises(assay_torch.InvalidArgument, match="qo_indptr and cu_seqlens_q are given, expected one"):
+        functions.starts(here, here)

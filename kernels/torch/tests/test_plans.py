@@ -17,38 +17,38 @@ FUNCTIONS = {False: assay_torch.paged_attention, True: assay_torch.tree_attentio
 def test_layers_have_tensors_of_their_own(device, tree):
     """Of the plan are options, of a layer its q, cache, scales and sinks."""
     slopes, scales = torch.linspace(0.1, 0.8, 8), [torch.tensor([0.5, 2.0], device=device), torch.tensor(0.25, device=device)]
-    layers = [batch(device, kv_dtype=FP8, dtype=torch.float16, seed=seed, alibi_slopes=slopes, sinks=torch.full((8,), seed / 2), window=50) for seed in range(2)]
+    layers = [batch(device, kv_dtype=FP8, dtype=torch.float16, seed=seed, alibi_slopes=slopes, sinks=torch.full((8,), seed / 2), window_left=49) for seed in range(2)]
     for b in layers:
         b.page_table = layers[0].page_table
-    plan = layers[0].plan(tree=tree, lse_base="base2", sm_scale=0.2, kv_layout="HND")
+    plan = layers[0].plan(tree=tree, lse_base=2, sm_scale=0.2, kv_layout="HND")
     for b, scale in zip(layers, scales):
         out, lse = torch.empty_like(b.q), torch.empty(8, 4, device=device).t()
         cache = [x.view(torch.uint8).transpose(1, 2).contiguous() for x in (b.k, b.v)]
         got = plan.run(b.q, cache, out=out, lse=lse, k_scale=scale, v_scale=scale, sinks=b.options["sinks"])
-        want = b.call(FUNCTIONS[tree], lse_base="base2", sm_scale=0.2, k_scale=scale, v_scale=scale, return_lse=True)
+        want = b.call(FUNCTIONS[tree], lse_base=2, sm_scale=0.2, k_scale=scale, v_scale=scale, return_lse=True)
         assert got[0] is out and got[1] is lse and all(map(same_bits, got, want))
 
 
 @TREES
 def test_an_update_is_for_other_tensors_or_other_contents(device, tree):
-    first, then = (batch(device, lens=lens, query_start=torch.tensor(starts, dtype=torch.int32), max_q_len=2) for lens, starts in
+    first, then = (batch(device, lens=lens, qo_indptr=torch.tensor(starts, dtype=torch.int32), max_q_len=2) for lens, starts in
                    (((5, 128, 7), [0, 1, 3, 4]), ((33, 2, 99), [0, 2, 2, 4])))  # fmt: skip
     for b in (first, then):
         b.q = torch.cat([b.q, b.q + 1])[:4]
-    plan = first.plan(first.page_table.clone(), first.seq_lens.clone(), query_start=first.options["query_start"].clone(), tree=tree)
+    plan = first.plan(first.page_table.clone(), first.seq_lens.clone(), qo_indptr=first.options["qo_indptr"].clone(), tree=tree)
     memory, columns = plan.memory, min(first.page_table.shape[1], then.page_table.shape[1])
-    for given in ({}, dict(page_table=then.page_table, seq_lens=then.seq_lens, query_start=then.options["query_start"])):
+    for given in ({}, dict(page_table=then.page_table, seq_lens=then.seq_lens, qo_indptr=then.options["qo_indptr"])):
         b = then if given else first
         plan.update(**given)
         got = plan.run(b.q, (b.k, b.v))
         assert plan.memory is memory and same_bits(got, b.call(FUNCTIONS[tree]))
-        plan.update(b.page_table[:2, :columns], b.seq_lens[:2].clamp(max=16 * columns), query_start=b.options["query_start"][:3])  # a smaller batch
+        plan.update(b.page_table[:2, :columns], b.seq_lens[:2].clamp(max=16 * columns), qo_indptr=b.options["qo_indptr"][:3])  # a smaller batch
         fewer = plan.run(b.q, (b.k, b.v))
         assert same_bits(fewer[:2], b.call(FUNCTIONS[tree])[:2])
     plan.seq_lens.fill_(1)
     plan.update()
     assert same_bits(plan.run(then.q, (then.k, then.v))[:2], FUNCTIONS[tree](
-        then.q, (then.k, then.v), plan.page_table, plan.seq_lens, query_start=plan.query_start, max_q_len=2)[:2])  # fmt: skip
+        then.q, (then.k, then.v), plan.page_table, plan.seq_lens, qo_indptr=plan.qo_indptr, max_q_len=2)[:2])  # fmt: skip
 
 
 WRONG = {
@@ -69,7 +69,7 @@ WRONG = {
     "k_scale is a float, expected a tensor": lambda b: dict(k_scale=1.0),
     r"out is \[8, 64\], expected \[4, 8, 64\]": lambda b: dict(out=b.q[0].clone()),
     r"lse is \[8, 4\], expected \[4, 8\]": lambda b: dict(lse=torch.zeros(8, 4)),
-    "o aliases q": lambda b: dict(out=b.q),
+    "out aliases q": lambda b: dict(out=b.q),
 }
 
 
@@ -88,12 +88,12 @@ WRONG_PLANS = {
     "sinks is a Tensor, expected True where": dict(sinks=torch.zeros(8)),
     "alibi_slopes is .*, expected": dict(alibi_slopes=torch.zeros(4)),
     "alibi_slopes is a bool, expected a tensor": dict(alibi_slopes=True),
-    r"query_start is \[4\], expected \[5\]": dict(query_start=torch.zeros(4, dtype=torch.int32)),
-    "query_start is a list, expected a tensor": dict(query_start=[0, 1]),
-    r"global_lens is torch.int64": dict(global_lens=torch.zeros(4, dtype=torch.int64), shard=(0, 2)),
+    r"qo_indptr is \[4\], expected \[5\]": dict(qo_indptr=torch.zeros(4, dtype=torch.int32)),
+    "qo_indptr is a list, expected a tensor": dict(qo_indptr=[0, 1]),
+    r"global_lens is torch.int64": dict(global_lens=torch.zeros(4, dtype=torch.int64), dcp_world_size=2),
     "kv_layout is 'NDH'": dict(kv_layout="NDH"),
-    "lse_base is 'e'": dict(lse_base="e"),
-    "shard is": dict(shard=(1,)),
+    "lse_base is 'natural', expected 'e' or 2": dict(lse_base="natural"),
+    "qo_indptr and cu_seqlens_q are given": dict(qo_indptr=torch.zeros(5, dtype=torch.int32), cu_seqlens_q=torch.zeros(5, dtype=torch.int32)),
     "num_qo_heads is 7, expected a multiple": dict(num_qo_heads=7),
 }
 
@@ -111,12 +111,12 @@ def test_an_update_that_is_refused_leaves_the_plan():
     for message, given in {
         "plan has .* bytes, calls of this shape need": dict(page_table=longer.page_table, seq_lens=longer.seq_lens),
         "seq_lens is": dict(seq_lens=b.seq_lens.long()),
-        "query_start is given, and was not at the plan": dict(query_start=torch.zeros(5, dtype=torch.int32)),
+        "qo_indptr is given, and was not at the plan": dict(qo_indptr=torch.zeros(5, dtype=torch.int32)),
         "global_lens is given, and was not at the plan": dict(global_lens=b.seq_lens),
     }.items():
         with pytest.raises(assay_torch.AssayError, match=message):
             plan.update(**given)
-        assert plan.seq_lens is b.seq_lens and plan.query_start is plan.global_lens is None
+        assert plan.seq_lens is b.seq_lens and plan.qo_indptr is plan.global_lens is None
         assert same_bits(plan.run(b.q, (b.k, b.v)), b.call(assay_torch.paged_attention))
 
 

@@ -124,12 +124,12 @@ def shard_of(b, rank, ranks, interleave):
 @pytest.mark.parametrize("ranks, interleave", [(2, 1), (3, 5), (2, 16)])
 def test_shards_merge_into_the_whole(device, kernel, ranks, interleave):
     slopes = torch.tensor([0.5**i for i in range(8)])
-    b = batch(device, lens=(40, 3, 65), q_len=3, dtype=torch.float16, window=37, alibi_slopes=slopes)
+    b = batch(device, lens=(40, 3, 65), q_len=3, dtype=torch.float16, window_left=36, alibi_slopes=slopes)
     whole, whole_lse = b.call(assay_torch.paged_attention, return_lse=True)
 
     def one(rank, shard):
         cache, table, lens = shard_of(b, rank, ranks, interleave)
-        more = dict(b.options, global_lens=b.seq_lens, shard=shard) if shard else dict(b.options)
+        more = dict(b.options, global_lens=b.seq_lens, dcp_rank=shard[0], dcp_world_size=shard[1], dcp_interleave=shard[2]) if shard else dict(b.options)
         if kernel in ("planned", "tree"):
             return by_plan(b.q, cache, table, lens, return_lse=True, tree=kernel == "tree", **more)
         return assay_torch.paged_attention(b.q, cache, table, lens, version=1 if kernel == "v1" else 2, return_lse=True, **more)
@@ -149,13 +149,13 @@ def test_shards_merge_into_the_whole(device, kernel, ranks, interleave):
 def test_a_shard_is_refused_by_name(device):
     b = batch(device)
     with pytest.raises(assay_torch.InvalidArgument, match="global_lens"):
-        b.call(assay_torch.paged_attention, shard=(0, 2))
+        b.call(assay_torch.paged_attention, dcp_world_size=2)
     with pytest.raises(assay_torch.InvalidArgument, match="global_lens is given"):
         b.call(assay_torch.paged_attention, global_lens=b.seq_lens)
-    with pytest.raises(assay_torch.InvalidArgument, match="rank is 2, expected 0 .. 1"):
-        b.call(assay_torch.paged_attention, global_lens=b.seq_lens, shard=(2, 2))
-    with pytest.raises(assay_torch.InvalidArgument, match=r"shard is \(1,\), expected"):
-        b.call(assay_torch.paged_attention, global_lens=b.seq_lens, shard=(1,))
+    with pytest.raises(assay_torch.InvalidArgument, match="dcp_rank is 2, expected 0 .. 1"):
+        b.call(assay_torch.paged_attention, global_lens=b.seq_lens, dcp_rank=2, dcp_world_size=2)
+    with pytest.raises(assay_torch.InvalidArgument, match="dcp_rank is 1, expected 0"):
+        b.call(assay_torch.paged_attention, dcp_rank=1)
 
 
 def _serve(rank, file, where):

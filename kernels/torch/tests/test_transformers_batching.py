@@ -58,9 +58,9 @@ def calls(monkeypatch):
     """What went to our kernels: tokens of each request of a call."""
     seen, original = [], transformers_batching.paged_attention
 
-    def watched(q, *a, query_start, **k):
-        seen.append(query_start.diff().tolist())
-        return original(q, *a, query_start=query_start, **k)
+    def watched(q, *a, qo_indptr, **k):
+        seen.append(qo_indptr.diff().tolist())
+        return original(q, *a, qo_indptr=qo_indptr, **k)
 
     monkeypatch.setattr(transformers_batching, "paged_attention", watched)
     return seen

@@ -21,20 +21,19 @@ def starts(counts):
 
 def inside(out, q, k, v, tokens, keys, options):
     """By the judge: rows and keys of each request behind one another."""
-    window = (options["window"] - 1, -1) if options["window"] else (-1, -1)
     scale = options["sm_scale"]
-    report = assay.judge(out, q, (k, v), cu_seqlens_q=starts(tokens), cu_seqlens_k=starts(keys), causal=True, sm_scale=scale, window=window,
-                         softcap=options["logits_softcap"], sinks=options["sinks"], like="flash")  # fmt: skip
+    report = assay.judge(out, q, (k, v), qo_indptr=starts(tokens), kv_indptr=starts(keys), causal=True, sm_scale=scale, window_left=options["window_left"],
+                         logits_soft_cap=options["logits_soft_cap"], sinks=options["sinks"], like="flash")  # fmt: skip
     assert report.passed, report
 
 
 @st.composite
 def options_of(draw, heads, g):
-    plain = dict(sm_scale=draw(st.sampled_from([0.125, 0.25])), window=0, logits_softcap=0.0, sinks=None, alibi_slopes=None)
+    plain = dict(sm_scale=draw(st.sampled_from([0.125, 0.25])), window_left=-1, logits_soft_cap=0.0, sinks=None, alibi_slopes=None)
     if draw(st.booleans()):  # half of all, for PyTorch attends those by a function of its own
         return plain
     sinks = torch.rand(heads, generator=g) if draw(st.booleans()) else None
-    return {**plain, "window": draw(st.sampled_from([0, 1, 5, 12])), "logits_softcap": draw(st.sampled_from([0.0, 1.5])), "sinks": sinks}
+    return {**plain, "window_left": draw(st.sampled_from([-1, 0, 4, 11])), "logits_soft_cap": draw(st.sampled_from([0.0, 1.5])), "sinks": sinks}
 
 
 @st.composite
@@ -63,7 +62,7 @@ def test_short_requests_alone_are_ours(monkeypatch):
     seen = []
     monkeypatch.setattr(transformers_batching, "decode", lambda q, k, v, out, requests, options: seen.append(requests))
     q, k = torch.zeros(26, 2, DIM).half(), torch.zeros(30, 1, DIM).half()
-    options = dict(sm_scale=1.0, window=0, logits_softcap=0.0, sinks=None, alibi_slopes=None)
+    options = dict(sm_scale=1.0, window_left=-1, logits_soft_cap=0.0, sinks=None, alibi_slopes=None)
     tokens, keys = [1, 9, 0, 8, 8], [3, 9, 1, 9, 8]
     for ours in (True, False):
         transformers_batching.attend_gathered(q, k, k, starts(tokens).tolist(), starts(keys).tolist(), ours, options)
@@ -105,7 +104,7 @@ def test_a_step_in_blocks_writes_and_attends(data):
     before = [tuple(x.clone() for x in layer) for layer in pages]
     cache = draw(st.sampled_from([Cache519, Cache517]))(pages, of_group)
     first = draw(options_of(kv_heads * group, g))
-    of_layers = [first, {**first, "window": draw(st.sampled_from([first["window"], 9]))}]
+    of_layers = [first, {**first, "window_left": draw(st.sampled_from([first["window_left"], 8]))}]
     name = draw(st.sampled_from([transformers_batching.NAME, transformers_batching.TREES]))
     for step in range(2):
         seen = [n + step for n in lengths]
@@ -118,7 +117,7 @@ def test_a_step_in_blocks_writes_and_attends(data):
                 planned, own = [], transformers_batching.plan
                 patch.setattr(transformers_batching, "plan", lambda *given, **more: planned.append(more) or own(*given, **more))  # noqa: B023
                 out = transformers_batching.decode_in_blocks(module, cache, q, k, v, table, ends, options)
-            assert [(p["window"], p["logits_softcap"], p["sinks"]) for p in planned] == [(options["window"], options["logits_softcap"], options["sinks"] is not None)] * (layer == 0 or options != first)
+            assert [(p["window_left"], p["logits_soft_cap"], p["sinks"]) for p in planned] == [(options["window_left"], options["logits_soft_cap"], options["sinks"] is not None)] * (layer == 0 or options != first)
             held = []
             for was, now, new in zip(before[layer], pages[layer], (k, v)):
                 for r, n in enumerate(seen):
@@ -153,8 +152,8 @@ def test_a_batch_of_prefills_is_right(made, scaling):
     new = torch.zeros(1, k.shape[1], len(q), DIM, dtype=k.dtype)
     sinks = options["sinks"] if options["sinks"] is None else options["sinks"].to(k.dtype)
     out, none = transformers_batching.forward(
-        types.SimpleNamespace(layer_idx=0), q.transpose(0, 1)[None], new, new, None, scaling=scaling, cache=cache, sliding_window=options["window"] or None,
-        softcap=options["logits_softcap"] or None, s_aux=sinks, cu_seq_lens_q=starts(tokens), cu_seq_lens_k=starts(keys),
+        types.SimpleNamespace(layer_idx=0), q.transpose(0, 1)[None], new, new, None, scaling=scaling, cache=cache, sliding_window=options["window_left"] + 1 or None,
+        softcap=options["logits_soft_cap"] or None, s_aux=sinks, cu_seq_lens_q=starts(tokens), cu_seq_lens_k=starts(keys),
     )  # fmt: skip
     assert none is None and out.shape == (1, *q.shape)
     options = {**options, "sm_scale": DIM**-0.5 if scaling is None else scaling, "sinks": None if sinks is None else sinks.float()}
@@ -169,11 +168,11 @@ def test_a_layer_is_attended_right_where_it_is_ours(data):
     kv_heads, group, batch, tokens = draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 8))
     keys = draw(st.integers(1, 20)) if tokens == 1 else tokens
     q, k, v = (torch.randn(batch, h, n, DIM, generator=g).half() for h, n in ((kv_heads * group, tokens), (kv_heads, keys), (kv_heads, keys)))
-    options = {**draw(options_of(kv_heads * group, g)), "window": 0}
+    options = {**draw(options_of(kv_heads * group, g)), "window_left": -1}
     scaling = draw(st.sampled_from([None, options["sm_scale"]]))
     more = {} if options["sinks"] is None else {"s_aux": options["sinks"].half()}
-    if options["logits_softcap"]:
-        more["softcap"] = options["logits_softcap"]
+    if options["logits_soft_cap"]:
+        more["softcap"] = options["logits_soft_cap"]
     out, none = transformers_attention.forward(types.SimpleNamespace(), q, k, v, None, scaling=scaling, **more)
     assert none is None and out.shape == (batch, tokens, kv_heads * group, DIM)
     flat = lambda x: x.transpose(1, 2).flatten(0, 1)  # noqa: E731

@@ -122,8 +122,8 @@ def test_an_fp8_cache(tmp_path):
 
 OPTIONS = {
     "plain": dict(),
-    "window": dict(window=4),
-    "softcap": dict(logits_softcap=3.0),
+    "window": dict(window_left=3),
+    "softcap": dict(logits_soft_cap=3.0),
     "alibi": dict(alibi_slopes=torch.linspace(0.1, 0.8, 4)),
     "sinks": dict(sinks=torch.linspace(-1.0, 1.0, 4)),
 }
@@ -134,7 +134,7 @@ def test_prefill_is_the_same_attention(name):
     """A text so short that either may compute it."""
     from assay_torch import paged_attention, vllm_cpu
 
-    given = dict(sm_scale=0.2, window=0, logits_softcap=0.0, alibi_slopes=None, sinks=None)
+    given = dict(sm_scale=0.2, window_left=-1, logits_soft_cap=0.0, alibi_slopes=None, sinks=None)
     given.update(OPTIONS[name])
     g = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(n, heads, 64, generator=g).half() for n, heads in ((5, 4), (21, 2), (21, 2)))

@@ -99,10 +99,10 @@ def test_a_batch_of_a_layer_is_right(vllm_cpu, name, batch):
     rows = out.view(len(query), impl.num_heads, DIM)
     assert (rows[sum(tokens) :] == 7).all()
     scales = dict(k_scale=[0.5], v_scale=[2.0]) if options["kv_cache_dtype"] in FP8 else {}
-    window = (options["sliding_window"] - 1, -1) if options["sliding_window"] > 0 else (-1, -1)
+    window_left = max(options["sliding_window"], 0) - 1
     report = assay.judge(
-        rows[: sum(tokens)], query[: sum(tokens)], (k, v), cu_seqlens_q=starts(tokens), cu_seqlens_k=starts(keys), causal=causal, sm_scale=options["scale"],
-        window=window, softcap=options["logits_soft_cap"], alibi_slopes=options["alibi_slopes"], sinks=options["sinks"], like="flash", **scales,
+        rows[: sum(tokens)], query[: sum(tokens)], (k, v), qo_indptr=starts(tokens), kv_indptr=starts(keys), causal=causal, sm_scale=options["scale"],
+        window_left=window_left, logits_soft_cap=options["logits_soft_cap"], alibi_slopes=options["alibi_slopes"], sinks=options["sinks"], like="flash", **scales,
     )  # fmt: skip
     assert report.passed, report
 

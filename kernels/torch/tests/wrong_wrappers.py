@@ -36,7 +36,7 @@ def output_in_a_copy(case):
 
 @assay.kernel(family="paged_v2", declaration=ATTENTION, **PROMISES)
 def natural_base_always(case):
-    run_paged(case, assay_torch.paged_attention, lse_base="natural")
+    run_paged(case, assay_torch.paged_attention, lse_base="e")
 
 
 @assay.kernel(family="paged", declaration=ATTENTION, **PROMISES)
@@ -58,7 +58,7 @@ def of_another_step(plan, t):
 def one_state_fewer(case):
     with tensors(case) as t:
         fewer = t.num_states - 1 if t.indptr is not None and t.num_states > 1 else t.num_states
-        merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.o, t.lse, fewer, base(case))
+        merge_operator("merge_states", t.o_in, t.lse_in, t.indptr, t.out, t.lse, fewer, base(case))
 
 
 WRONG = (strides_of_an_earlier_call, output_in_a_copy, natural_base_always, plan_of_another_step, one_state_fewer)

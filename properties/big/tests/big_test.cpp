@@ -115,9 +115,9 @@ assay_status run_wrong(const void *params) {
   if (assay_status status = own_kernel("paged_attention_v2", running->target()).run(params))
     return status;
   running->finish();
-  const int64_t at = (p.batch - 1) * p.o_stride_batch + (p.num_qo_heads - 1) * p.o_stride_head;
+  const int64_t at = (p.batch - 1) * p.out_stride_batch + (p.num_qo_heads - 1) * p.out_stride_head;
   const uint16_t one = 0x3F80;
-  running->copy(static_cast<uint16_t *>(p.o) + at, &one, sizeof one);
+  running->copy(static_cast<uint16_t *>(p.out) + at, &one, sizeof one);
   return ASSAY_OK;
 }
 

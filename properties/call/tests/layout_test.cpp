@@ -39,7 +39,7 @@ TEST(Layout, BasesHaveEveryPromisedAlignment) {
       }
     }
   const std::set<size_t> matrices = {16, 32, 64, 128, 256}, arrays = {4, 8, 16, 32, 64, 128, 256};
-  for (const char *name : {"q", "k", "v", "o", "o_a", "o_b", "o_in", "k.0", "v.0"})
+  for (const char *name : {"q", "k", "v", "out", "o_a", "o_b", "o_in", "k.0", "v.0"})
     EXPECT_EQ(seen.at(name), matrices) << name;
   for (const char *name : {"page_table", "seq_lens", "lse", "lse_a", "lse_in", "segment_indptr.0"})
     EXPECT_EQ(seen.at(name), arrays) << name;

@@ -168,7 +168,7 @@ TEST(Tensors, QueryTokensHaveAnAxisOfTheirOwn) {
   p.batch = 2;
   p.seq_lens = {5, 2};
   p.q_len = 3;
-  p.q_pad = p.o_pad = 1;
+  p.q_pad = p.out_pad = 1;
   p.kv = KvType::kE5m2;
   p.k_pad = 1;
   p.v_scale = ScaleLayout::kTensor;
@@ -181,7 +181,7 @@ TEST(Tensors, QueryTokensHaveAnAxisOfTheirOwn) {
   EXPECT_EQ(a.q_len, 3);
   EXPECT_EQ(a.kv_dtype, ASSAY_E5M2);
   EXPECT_EQ(a.kv.k_stride_token % 16, 0);
-  EXPECT_EQ(t.o.at(4, 0, 7), a.o_stride_batch + a.o_stride_token + 7);
+  EXPECT_EQ(t.o.at(4, 0, 7), a.out_stride_batch + a.out_stride_token + 7);
   EXPECT_EQ(a.k_scale, nullptr);
   EXPECT_EQ(a.v_scale[0], t.value_scale(0));
   EXPECT_EQ(a.sinks[0], t.sink(0));
@@ -205,7 +205,7 @@ TEST(Tensors, MergeInPlaceSharesTheBuffer) {
   EXPECT_EQ(t.o.buffer, t.in_o[1].buffer);
   EXPECT_EQ(t.lse.buffer, t.in_lse[1].buffer);
   AbiParams params = make_params(t, host_addresses(t), ASSAY_TARGET_SIMT, nullptr);
-  EXPECT_EQ(params.merge_state.o, params.merge_state.o_b);
+  EXPECT_EQ(params.merge_state.out, params.merge_state.o_b);
   EXPECT_EQ(params.merge_state.lse, params.merge_state.lse_b);
 }
 

@@ -85,8 +85,8 @@ TEST(CaseText, AnAbsentHintIsTheOneThatFollowedFromTheSeeds) {
   EXPECT_FALSE(parsed("assay-case 1\nfamily = paged\neven_lengths = no\n").problem.even_lengths);
   EXPECT_TRUE(parsed("assay-case 1\nfamily = paged\nq.seed = 7\neven_lengths = yes\n")
                   .problem.even_lengths);
-  EXPECT_FALSE(parsed("assay-case 1\nfamily = paged\n").problem.early_start);
-  EXPECT_TRUE(parsed("assay-case 1\nfamily = paged\nearly_start = yes\n").problem.early_start);
+  EXPECT_FALSE(parsed("assay-case 1\nfamily = paged\n").problem.enable_pdl);
+  EXPECT_TRUE(parsed("assay-case 1\nfamily = paged\nenable_pdl = yes\n").problem.enable_pdl);
 }
 
 TEST(CaseText, NothingFollowsTheEnd) {
@@ -129,8 +129,8 @@ TEST(CaseText, QueryTokensAreOneANumberForEachRequest) {
 // Rank 1 of 3 in runs of 2 holds tokens 2, 3, 8, 9, 14.
 TEST(CaseText, AShardIsHowManyTokensOfOthersStandBehindItsOwn) {
   const std::string text = "assay-case 1\nfamily = paged\nbatch = 3\nseq_lens = 4, 4, 0\n"
-                           "q_len = 2\nwindow = 6\nfree\nnum_ranks = 3\nrank = 1\n"
-                           "interleave = 2\n";
+                           "q_len = 2\nwindow_left = 5\nfree\ndcp_world_size = 3\ndcp_rank = 1\n"
+                           "dcp_interleave = 2\n";
   const auto with = [&](const std::string &foreign) {
     return std::string(text).replace(text.find("free"), 4, "foreign_tokens = " + foreign);
   };
@@ -151,7 +151,7 @@ TEST(CaseText, AShardIsHowManyTokensOfOthersStandBehindItsOwn) {
   Problem one = p;
   erase_requests(one, 0, 2);
   EXPECT_EQ(problem_error(one, full_limits()), "");
-  EXPECT_EQ(without_features(p).num_ranks, 0);
+  EXPECT_EQ(without_features(p).dcp_world_size, 0);
   EXPECT_TRUE(
       std::holds_alternative<CaseError>(parse_case(std::string(text).erase(text.find("free"), 5))));
 }
@@ -159,7 +159,7 @@ TEST(CaseText, AShardIsHowManyTokensOfOthersStandBehindItsOwn) {
 TEST(CaseText, FeaturesAreFieldsOfPagedCases) {
   Problem p = parsed("assay-case 1\nfamily = paged\nseq_lens = 40\nkv_dtype = e4m3\nk_scale = "
                      "head\nq_len = 3\n"
-                     "window = 16\nsoftcap = 30\nalibi = standard\nsinks = normal\n")
+                     "window_left = 15\nlogits_soft_cap = 30\nalibi = standard\nsinks = normal\n")
                   .problem;
   EXPECT_EQ(kv_dtype(p), Dtype::kE4m3);
   EXPECT_EQ(p.k_scale, ScaleLayout::kHead);

@@ -79,7 +79,7 @@ TEST(Codec, BytesOfVersion2AreTheCaseTheyWere) {
     bytes.insert(bytes.end(), {1, 1, 1});
     EXPECT_EQ(decode(bytes, check_limits()), p);
     bytes[0] = 4;
-    p.even_lengths = p.early_start = true;
+    p.even_lengths = p.enable_pdl = true;
     p.query_tokens = {1};
     EXPECT_EQ(decode(bytes, check_limits()), p);
   }
@@ -119,7 +119,7 @@ TEST(Codec, BytesOfVersion5HaveNoShards) {
   bytes.insert(bytes.end(), {4, 1, 1, 1});
   const Problem shard = decode(bytes, check_limits());
   EXPECT_EQ(shard.foreign_tokens.size(), 1u);
-  EXPECT_GE(shard.num_ranks, 1);
+  EXPECT_GE(shard.dcp_world_size, 1);
   EXPECT_EQ(decode(encode(shard, check_limits()), check_limits()), shard);
   bytes[0] = 5;
   EXPECT_EQ(decode(bytes, check_limits()), p);
@@ -133,7 +133,7 @@ TEST(Codec, TensorsAreMovedInManyDraws) {
       const Problem p = draw_problem(check_limits(), family, seed);
       moved += p.base_seed != 0;
       q += p.q_heads_outermost;
-      o += p.o_heads_outermost;
+      o += p.out_heads_outermost;
       lse += p.lse_heads_outermost;
     }
     EXPECT_GE(moved, kDraws / 4) << name_of(family);
@@ -161,7 +161,7 @@ TEST(Codec, LaunchFieldsAreDrawnAsOftenAsTheySay) {
   for (uint64_t seed = 0; seed < kDraws; ++seed) {
     Problem p = draw_problem(check_limits(), Family::kPaged, seed);
     even += p.even_lengths;
-    early += p.early_start;
+    early += p.enable_pdl;
   }
   EXPECT_GE(even, kDraws / 3);
   EXPECT_LE(even, kDraws * 2 / 3);

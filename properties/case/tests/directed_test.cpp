@@ -60,7 +60,7 @@ TEST(Serving, ReachesEverySizeAtEverySeed) {
         for (int len : p.seq_lens)
           keys = std::max(keys, len);
         splits = std::max(splits, p.num_splits);
-        window = std::max(window, p.window);
+        window = std::max(window, window_keys(p));
         page = std::max(page, p.page_size);
         if (is_merge(p)) states = std::max(states, p.num_states);
         if (is_merge(p) && p.head_dim > 128) wide_states = std::max(wide_states, p.num_states);
@@ -89,7 +89,7 @@ TEST(Serving, BatchesOfWhichBitsAreComparedLeaveTheSplitsToTheKernel) {
       EXPECT_EQ(p.dtype, Dtype::kFp16);
       above_nine += p.batch >= 9 && *std::max_element(p.seq_lens.begin(), p.seq_lens.end()) > 128;
       long_rows += *std::max_element(p.seq_lens.begin(), p.seq_lens.end()) > 3'800;
-      windows += p.window > 0;
+      windows += window_keys(p) > 0;
       ragged += !p.query_tokens.empty();
     }
     EXPECT_GE(above_nine, 5);
@@ -108,7 +108,7 @@ int times(Family family, const std::function<bool(const Problem &)> &is) {
 
 // Whole tiles of a shard, of which the first query token does not see all.
 bool ends_with_hidden_tile(const Problem &p) {
-  if (p.foreign_tokens.empty() || p.num_ranks < 2) return false;
+  if (p.foreign_tokens.empty() || p.dcp_world_size < 2) return false;
   for (int row = 0; row < query_rows(p); ++row) {
     const int keys = p.seq_lens[query_row(p, row).request];
     if (keys > 0 && keys % 64 == 0 && visible_range(p, row).end < keys) return true;
@@ -137,7 +137,7 @@ TEST(Directed, ShowsWhatItIsFor) {
                            p.k.regime == Regime::kOffPeak;
                   }),
             5);
-  EXPECT_GE(times(Family::kPaged, [](P p) { return p.q_len > 1 && p.window > 0; }), 50);
+  EXPECT_GE(times(Family::kPaged, [](P p) { return p.q_len > 1 && window_keys(p) > 0; }), 50);
   EXPECT_GE(times(Family::kPaged, ends_with_hidden_tile), 40);
   EXPECT_GE(times(Family::kMergeState, [](P p) { return p.head_dim > 256; }), 200);
   EXPECT_GE(times(Family::kMergeStates, [](P p) { return p.head_dim > 256; }), 100);

@@ -41,7 +41,7 @@ Problem ordinary(Problem p) {
 }
 
 bool has_plain_run(const Problem &p) {
-  return is_attention(p) && p.softcap == Softcap::kNone && p.alibi == Alibi::kNone &&
+  return is_attention(p) && p.logits_soft_cap == Softcap::kNone && p.alibi == Alibi::kNone &&
          p.sinks == Sinks::kNone;
 }
 

@@ -88,8 +88,8 @@ void declare(assay_kernel &kernel, const json &declared) {
   kernel.arithmetic = arithmetic_of(declared);
   for (const oracle::Promise &promise : oracle::promises()) {
     if (promise.feature != nullptr) continue; // what a kernel can take no file changes
-    kernel.*promise.field = promise.yes_or_no() ? promise_of(declared, promise.name)
-                                                : value_of(promise.words, declared, promise.name);
+    promise.set(kernel, promise.yes_or_no() ? promise_of(declared, promise.name)
+                                            : value_of(promise.words, declared, promise.name));
   }
 }
 
@@ -115,7 +115,7 @@ json declaration_json(const assay_kernel &kernel) {
   const assay_arithmetic &a = kernel.arithmetic;
   json out = {{"key_order", kernel.key_order != nullptr}, {"plan", kernel.plan != nullptr}};
   for (const oracle::Promise &promise : oracle::promises()) {
-    const int32_t value = kernel.*promise.field;
+    const int32_t value = promise.of(kernel);
     out[promise.name] = promise.yes_or_no() ? json(value != 0) : word(promise.words, value);
   }
   for (const oracle::ArithmeticField &field : oracle::arithmetic_fields()) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -19,6 +20,8 @@
 namespace assay {
 namespace {
 
+constexpr uint32_t kFirstMinor = 12; // the first version whose plugins are served
+constexpr size_t kFirstKernelSize = sizeof(assay_kernel); // in that version
 constexpr int32_t kMaxKernels = 4096;
 constexpr size_t kMaxName = 100; // what a .case may hold
 
@@ -56,9 +59,12 @@ void check_name(const Place &place, const char *name, bool (*allowed)(char), con
 void check_enums(const Place &place, const assay_kernel &kernel) {
   place.require_below(kernel.family, ASSAY_FAMILY_MERGE_STATES + 1, "family");
   place.require_below(kernel.target, ASSAY_TARGET_CUDA + 1, "target");
+  if (kernel.capabilities & ~oracle::known_capabilities())
+    place.refuse(fmt::format("capabilities is {}, expected bits of {}", kernel.capabilities,
+                             oracle::known_capabilities()));
   for (const oracle::Promise &promise : oracle::promises()) {
     const bool can_have = promise.feature == nullptr || kernel.family == ASSAY_FAMILY_PAGED;
-    place.require_below(kernel.*promise.field,
+    place.require_below(promise.of(kernel),
                         can_have ? static_cast<int32_t>(promise.words.size()) : 1, promise.name);
   }
 }
@@ -92,6 +98,19 @@ std::string load_error(const std::string &absolute) {
   return other ? "is no shared library (" + text + ")" : text;
 }
 
+/// The table with kernels as long as this program's, which lives as long as the library: for ever.
+const assay_plugin *with_current_rows(const assay_plugin *plugin) {
+  if (plugin->num_kernels <= 0 || plugin->num_kernels > kMaxKernels || plugin->kernels == nullptr)
+    return plugin; // to be refused, or without kernels
+  const size_t size = plugin->kernels->struct_size;
+  if (size < kFirstKernelSize || size >= sizeof(assay_kernel)) return plugin;
+  static std::deque<std::pair<assay_plugin, std::vector<assay_kernel>>> tables;
+  auto &[table, rows] =
+      tables.emplace_back(*plugin, continued_rows(plugin->kernels, size, plugin->num_kernels));
+  table.kernels = rows.data();
+  return &table;
+}
+
 /// In a process of its own: a library may do anything when it is loaded and asked for its table.
 void try_loading(const std::string &path, const std::string &absolute) {
   const std::string done = "loaded";
@@ -109,13 +128,22 @@ void try_loading(const std::string &path, const std::string &absolute) {
 } // namespace
 
 void check_plugin_version(const std::string &path, const assay_plugin &plugin) {
-  if (plugin.abi_major == ASSAY_ABI_MAJOR &&
-      (ASSAY_ABI_MAJOR > 0 || plugin.abi_minor == ASSAY_ABI_MINOR))
+  if (plugin.abi_major == ASSAY_ABI_MAJOR && plugin.abi_minor >= kFirstMinor &&
+      plugin.abi_minor <= ASSAY_ABI_MINOR)
     return;
-  Place{path}.refuse(fmt::format("is of ABI version {}.{}, this program serves {}.{}",
-                                 plugin.abi_major, plugin.abi_minor, ASSAY_ABI_MAJOR,
-                                 ASSAY_ABI_MINOR),
+  Place{path}.refuse(fmt::format("is of ABI version {}.{}, this program serves {}.{} to {}.{}",
+                                 plugin.abi_major, plugin.abi_minor, ASSAY_ABI_MAJOR, kFirstMinor,
+                                 ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR),
                      kExitUnsupported);
+}
+
+std::vector<assay_kernel> continued_rows(const void *rows, size_t size, int32_t count) {
+  std::vector<assay_kernel> out(static_cast<size_t>(count));
+  for (size_t i = 0; i < out.size(); ++i) {
+    std::memcpy(&out[i], static_cast<const char *>(rows) + i * size, size);
+    out[i].struct_size = sizeof out[i];
+  }
+  return out;
 }
 
 void check_plugin(const std::string &path, const assay_plugin *plugin) {
@@ -147,6 +175,10 @@ const assay_plugin *load_plugin(const std::string &path) {
   auto entry = reinterpret_cast<assay_plugin_entry_fn>(dlsym(library, ASSAY_PLUGIN_ENTRY));
   if (entry == nullptr) file.refuse(fmt::format("exports no {}", ASSAY_PLUGIN_ENTRY));
   const assay_plugin *plugin = entry(ASSAY_ABI_MAJOR);
+  if (plugin != nullptr) {
+    check_plugin_version(path, *plugin);
+    plugin = with_current_rows(plugin);
+  }
   check_plugin(path, plugin);
   return plugin;
 }

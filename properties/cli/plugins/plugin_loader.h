@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "kernels/abi/plugin.h"
 
@@ -17,5 +18,7 @@ const assay_plugin *load_plugin(const std::string &path);
 void check_plugin(const std::string &path, const assay_plugin *plugin);
 /// The first of these checks: reads nothing behind the version.
 void check_plugin_version(const std::string &path, const assay_plugin &plugin);
+/// Kernels of an earlier header, `size` bytes each, continued by zeros.
+std::vector<assay_kernel> continued_rows(const void *rows, size_t size, int32_t count);
 
 } // namespace assay

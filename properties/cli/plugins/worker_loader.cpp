@@ -89,6 +89,13 @@ assay_arithmetic read_arithmetic(Fields from) {
   return a;
 }
 
+void read_promise(Fields &from, const oracle::Promise &promise, assay_kernel &kernel) {
+  const int32_t value = from.integer(promise.name);
+  if (promise.yes_or_no() && value != 0 && value != 1)
+    from.refuse(fmt::format("{} is {}, expected 0 .. 1", promise.name, value));
+  promise.set(kernel, value);
+}
+
 assay_kernel read_kernel(const std::string &place, Fields from) {
   assay_kernel k{};
   k.struct_size = sizeof k;
@@ -96,7 +103,7 @@ assay_kernel read_kernel(const std::string &place, Fields from) {
   from.text("name");
   k.family = from.integer("family");
   for (const oracle::Promise &promise : oracle::promises())
-    if (!promise.later || from.has(promise.name)) k.*promise.field = from.integer(promise.name);
+    if (!promise.later || from.has(promise.name)) read_promise(from, promise, k);
   k.arithmetic = read_arithmetic({place + ": arithmetic", from.at("arithmetic")});
   from.done();
   k.supports = run_elsewhere;

@@ -151,7 +151,7 @@ TEST(Algebra, calls_it_cannot_serve_are_refused) {
   params.paged.stream = &t;
   EXPECT_EQ(v1.supports(params.get()), ASSAY_OK);
   params.paged.head_dim = 128;
-  params.paged.o_stride_head = 128;
+  params.paged.out_stride_head = 128;
   EXPECT_EQ(v1.supports(params.get()), ASSAY_UNSUPPORTED);
   params.paged.head_dim = 64;
   params.paged.target = ASSAY_TARGET_CUDA;

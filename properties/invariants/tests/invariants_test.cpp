@@ -106,7 +106,7 @@ const Control kControls[] = {
     {"call_sequence", "reference_v1", Bug::kCallCounter},
     {"call_sequence", "reference_merge_states", Bug::kCallCounter},
     {"schedule_independence", "reference_v1", Bug::kScheduleDependent},
-    {"early_start_equals_plain", "reference_v1", Bug::kQueriesTooEarly},
+    {"pdl_equals_plain", "reference_v1", Bug::kQueriesTooEarly},
     {"schedule_independence", "reference_merge_states", Bug::kScheduleDependent},
     {"nan_containment", "reference_v1", Bug::kNanLeak},
     {"nan_containment", "reference_merge_state", Bug::kNanLeak},

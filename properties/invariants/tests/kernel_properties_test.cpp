@@ -152,7 +152,8 @@ assay_status clears_negative_zeros(const void *params) {
   if (status != ASSAY_OK || p.dtype != ASSAY_BF16) return status;
   for (int64_t row = 0; row < p.num_rows; ++row)
     for (int64_t i = 0; i < p.head_dim; ++i)
-      if (uint16_t &x = static_cast<uint16_t *>(p.o)[row * p.o_stride_row + i]; x == 0x8000) x = 0;
+      if (uint16_t &x = static_cast<uint16_t *>(p.out)[row * p.out_stride_row + i]; x == 0x8000)
+        x = 0;
   return status;
 }
 

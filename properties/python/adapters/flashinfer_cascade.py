@@ -79,7 +79,7 @@ def cascade(case):
         sm_scale=case.sm_scale,
         q_data_type=torch_dtype(case.dtype),
     )
-    take(wrapper.run(put(case.q, case.dtype), (torch.cat(ks), torch.cat(vs))), case.o)
+    take(wrapper.run(put(case.q, case.dtype), (torch.cat(ks), torch.cat(vs))), case.out)
 
 
 @assay.kernel(family="cascade", declaration=tensor_cores("bf16", STAGES), supports=takes_bf16, determinism="run_to_run")
@@ -99,5 +99,5 @@ def prepare(which=None):
     for dtype, head_dim in BUILDS if which is None else [BUILDS[which]]:
         case = one_key(dtype=dtype, kv_dtype=dtype, head_dim=head_dim)
         level = types.SimpleNamespace(**vars(case), segment_indptr=np.array([0, 1], np.int32))
-        case.q, case.o, case.levels = case.q[:, 0], case.o[:, 0], [level, level]
+        case.q, case.out, case.levels = case.q[:, 0], case.out[:, 0], [level, level]
         cascade(case)

@@ -60,7 +60,7 @@ BUILDS = [(cores, s) for s in SIXTEEN_BIT for cores in (False, True)] + [(False,
 
 
 def shape_of(case):
-    return shape(case.dtype, case.kv_dtype, case.head_dim, case.window > 0, case.logits_softcap > 0)
+    return shape(case.dtype, case.kv_dtype, case.head_dim, case.window_left >= 0, case.logits_soft_cap > 0)
 
 
 def scales_of_tensor(case):
@@ -112,8 +112,8 @@ def decode(case, cores, **plan):
         case.num_kv_heads,
         case.head_dim,
         case.page_size,
-        window_left=case.window - 1,  # inclusive: the keys before the newest
-        logits_soft_cap=case.logits_softcap or None,
+        window_left=case.window_left,
+        logits_soft_cap=case.logits_soft_cap or None,
         q_data_type=torch_dtype(case.dtype),
         kv_data_type=torch_dtype(case.kv_dtype),
         sm_scale=case.sm_scale,
@@ -126,9 +126,9 @@ def decode(case, cores, **plan):
         for name, scale in (("k_scale", case.k_scale), ("v_scale", case.v_scale))
         if scale is not None
     }
-    o, lse = wrapper.run(q, (kv.k, kv.v), return_lse=True, enable_pdl=bool(case.early_start), **scales)
-    take(o, case.o)
-    take_lse(case, lse, "base2")  # state.cuh: m + log2 d
+    o, lse = wrapper.run(q, (kv.k, kv.v), return_lse=True, enable_pdl=bool(case.enable_pdl), **scales)
+    take(o, case.out)
+    take_lse(case, lse, 2)  # state.cuh: m + log2 d
 
 
 @assay.kernel(family="paged", declaration=CUDA_CORES, supports=takes_cuda_cores, determinism="run_to_run")

@@ -18,7 +18,7 @@ HEAD_DIMS = (64, 128, 256, 512)
 
 
 def takes(case):
-    refuse(case.lse_base != "base2", "LSE of base 2 only")
+    refuse(case.lse_base != 2, "LSE of base 2 only")
     refuse(case.dtype == "fp32", "fp16 and bf16 only")
     refuse(case.head_dim not in HEAD_DIMS, "head_dim is none of 64, 128, 256, 512")
 
@@ -41,13 +41,13 @@ def flashinfer_merge_state(case):
     if case.num_rows == 0:
         return
     a, b = ((put(o, case.dtype), put(lse, "fp32")) for o, lse in ((case.o_a, case.lse_a), (case.o_b, case.lse_b)))
-    if same(case.o, case.o_a) or same(case.o, case.o_b):
-        (o, lse), other = (a, b) if same(case.o, case.o_a) else (b, a)
+    if same(case.out, case.o_a) or same(case.out, case.o_b):
+        (o, lse), other = (a, b) if same(case.out, case.o_a) else (b, a)
         peer.merge_state_in_place(o, lse, *other)
     else:
         o, lse = peer.merge_state(*a, *b)
-    take(o, case.o)
-    take_lse(case, lse, "base2")
+    take(o, case.out)
+    take_lse(case, lse, 2)
 
 
 @assay.kernel(family="merge_states", declaration=MERGE, supports=takes_states, determinism="run_to_run")
@@ -61,8 +61,8 @@ def flashinfer_merge_states(case):
     v = put(case.o_in[: rows * states], case.dtype).reshape(rows, states, case.num_heads, case.head_dim)
     s = put(case.lse_in[: rows * states], "fp32").reshape(rows, states, case.num_heads)
     o, lse = peer.merge_states(v, s)
-    take(o, case.o)
-    take_lse(case, lse, "base2")
+    take(o, case.out)
+    take_lse(case, lse, 2)
 
 
 def prepare():

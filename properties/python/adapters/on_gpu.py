@@ -58,12 +58,12 @@ def take(tensor, out):
 
 
 def take_lse(case, lse, base):
-    """Writes fp32 LSE of `base` (natural or base2), if the case wants any; another base costs one rounding."""
+    """Writes fp32 LSE of `base` ("e" or 2), if the case wants any; another base costs one rounding."""
     if case.lse is None:
         return
     values = lse.detach().cpu().double().numpy().reshape(case.lse.shape)
     if base != case.lse_base:
-        values = values * LOG2E if case.lse_base == "base2" else values / LOG2E
+        values = values * LOG2E if case.lse_base == 2 else values / LOG2E
     case.lse[...] = values
 
 
@@ -112,10 +112,10 @@ def one_key(*, dtype, kv_dtype, head_dim, window=False, softcap=False, page_size
         return np.zeros(shape, STORED[name])
 
     return types.SimpleNamespace(
-        family="paged", dtype=dtype, kv_dtype=kv_dtype, lse_base="base2", batch=1, q_len=1, num_qo_heads=group,
-        num_kv_heads=1, head_dim=head_dim, page_size=page_size, max_pages=1, sm_scale=0.125, early_start=False,
-        logits_softcap=30.0 if softcap else 0.0, window=8 if window else 0, num_splits=0, even_lengths=False,
-        q=zeros(dtype, 1, 1, group, head_dim), o=zeros(dtype, 1, 1, group, head_dim), lse=None,
+        family="paged", dtype=dtype, kv_dtype=kv_dtype, lse_base=2, batch=1, q_len=1, num_qo_heads=group,
+        num_kv_heads=1, head_dim=head_dim, page_size=page_size, max_pages=1, sm_scale=0.125, enable_pdl=False,
+        logits_soft_cap=30.0 if softcap else 0.0, window_left=7 if window else -1, num_splits=0, even_lengths=False,
+        q=zeros(dtype, 1, 1, group, head_dim), out=zeros(dtype, 1, 1, group, head_dim), lse=None,
         k_cache=zeros(kv_dtype, 1, page_size, 1, head_dim), v_cache=zeros(kv_dtype, 1, page_size, 1, head_dim),
         page_table=np.zeros((1, 1), np.int32), seq_lens=np.ones(1, np.int32),
         k_scale=None, v_scale=None, alibi_slopes=None, sinks=None,
@@ -131,8 +131,8 @@ def refuse(condition, reason):
 def plain_decode(case, *, q_len=False, window=False, softcap=False, sinks=False, fp8=False, lse=True):
     """Refuses what of a paged call a kernel does not have; the flags name what it has."""
     refuse(case.q_len > 1 and not q_len, "one query token per request only")
-    refuse(case.window and not window, "no sliding window")
-    refuse(case.logits_softcap and not softcap, "no softcap")
+    refuse(case.window_left >= 0 and not window, "no sliding window")
+    refuse(case.logits_soft_cap and not softcap, "no softcap")
     refuse(case.alibi_slopes is not None, "no ALiBi slopes of the caller's own")
     refuse(case.sinks is not None and not sinks, "no sinks")
     refuse(case.kv_dtype != case.dtype and not fp8, "no fp8 cache")

@@ -95,14 +95,14 @@ def run(case, attend):
     """attend(q, k, v, scale) returns o and a natural LSE or None."""
     import torch
 
-    case.o[...] = 0
+    case.out[...] = 0
     lse = torch.full((case.batch, case.q_len, case.num_qo_heads), float("-inf"))
     for r, q, k, v in requests(case):
         o, row_lse = attend(q, k, v, case.sm_scale)
-        take(o[0].permute(1, 0, 2), case.o[r])
+        take(o[0].permute(1, 0, 2), case.out[r])
         if row_lse is not None:
             lse[r] = row_lse.reshape(case.num_qo_heads, -1)[:, : case.q_len].T
-    take_lse(case, lse, "natural")
+    take_lse(case, lse, "e")
 
 
 @assay.kernel(family="paged", declaration=MATH, supports=takes_math, determinism="run_to_run")
@@ -113,12 +113,12 @@ def torch_math(case):
 
     def attend(q, k, v, scale):
         mask = None
-        if case.q_len > 1 or case.window:
+        if case.q_len > 1 or case.window_left >= 0:
             position = k.shape[2] - case.q_len + torch.arange(case.q_len, device=q.device)[:, None]
             key = torch.arange(k.shape[2], device=q.device)
             mask = key <= position
-            if case.window:
-                mask &= key > position - case.window
+            if case.window_left >= 0:
+                mask &= key >= position - case.window_left
         with sdpa_kernel(SDPBackend.MATH):
             o = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
         return o, None

@@ -33,9 +33,9 @@ def takes(case):
 
 if triton is not None:
 
-    @triton.jit(do_not_specialize=["table_stride", "window", "group", "kv_heads", "page_size"])
+    @triton.jit(do_not_specialize=["table_stride", "window_left", "group", "kv_heads", "page_size"])
     def _decode(
-        q, k, v, o, lse, table, table_stride, lengths, scale, window, group, kv_heads, page_size,
+        q, k, v, o, lse, table, table_stride, lengths, scale, window_left, group, kv_heads, page_size,
         D: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
         request = tl.program_id(0).to(tl.int64)
@@ -47,7 +47,7 @@ if triton is not None:
         at = heads[:, None] * D + dims[None, :]
         query = tl.load(q + at, mask=there[:, None], other=0.0)
         length = tl.load(lengths + request)
-        begin = tl.where(window > 0, tl.maximum(length - window, 0), 0)
+        begin = tl.where(window_left >= 0, tl.maximum(length - 1 - window_left, 0), 0)
         top = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
         acc = tl.zeros((ROWS, D), tl.float32)
@@ -95,10 +95,10 @@ def triton_decode(case):
     scale = float(np.float32(case.sm_scale) * np.float32(LOG2E))
     _decode[(case.batch, case.num_kv_heads, triton.cdiv(group, ROWS))](
         q, kv.k, kv.v, o, lse, put(table, "int32"), table.shape[1], put(case.seq_lens, "int32"), scale,
-        case.window, group, case.num_kv_heads, case.page_size, D=case.head_dim, ROWS=ROWS, TILE=TILE,
+        case.window_left, group, case.num_kv_heads, case.page_size, D=case.head_dim, ROWS=ROWS, TILE=TILE,
     )  # fmt: skip
-    take(o, case.o)
-    take_lse(case, lse, "base2")
+    take(o, case.out)
+    take_lse(case, lse, 2)
 
 
 def prepare():

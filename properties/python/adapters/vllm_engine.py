@@ -63,7 +63,7 @@ class Mistakes:
             if changes is None:
                 continue
             self.tried[mistake.__name__] = self.tried.get(mistake.__name__, 0) + 1
-            report = self.judging.judge(**{**plain, **changes}, rows=16)
+            report = self.judging.judge(**{**plain, **changes}, max_rows=16)
             self.found[mistake.__name__] = self.found.get(mistake.__name__, 0) + (report.verdict == "outside")
         return arguments
 

@@ -33,11 +33,11 @@ def shape(dtype, head_dim, page_size, group, window=False):
 #: A product for each dtype, for cases are drawn field by field.
 BUILDS = [shape("bf16", d, page, group) for d in (128, 64) for page in (16, 64) for group in (1, 4)]
 BUILDS += [shape("fp16", 64, 16, 1), shape("fp16", 64, 16, 4), shape("bf16", 64, 16, 4, window=True)]
-_FIELDS = {"no_lse": "yes", "kv_dtype": "same", "q_len": 1, "softcap": "none", "alibi": "none"}
+_FIELDS = {"no_lse": "yes", "kv_dtype": "same", "q_len": 1, "logits_soft_cap": "none", "alibi": "none"}
 #: Where calls that are taken are so rare that the program would not meet them by itself.
 ONLY = {
     "xqa_bf16": {**_FIELDS, "dtype": "bf16", "head_dim": [64, 128], "page_size": [16, 64], "group_size": [1, 4]},
-    "xqa_fp16": {**_FIELDS, "dtype": "fp16", "head_dim": 64, "page_size": 16, "group_size": [1, 4], "window": 0},
+    "xqa_fp16": {**_FIELDS, "dtype": "fp16", "head_dim": 64, "page_size": 16, "group_size": [1, 4], "window_left": -1},
 }
 
 
@@ -47,7 +47,7 @@ def takes(case, dtype):
     plain_decode(case, window=True, sinks=True, lse=False)
     refuse(case.page_size not in (16, 32, 64, 128), "page_size is none of 16, 32, 64, 128")
     group = case.num_qo_heads // case.num_kv_heads
-    built(BUILDS, **shape(case.dtype, case.head_dim, case.page_size, group, case.window > 0))
+    built(BUILDS, **shape(case.dtype, case.head_dim, case.page_size, group, case.window_left >= 0))
 
 
 def takes_bf16(case):
@@ -78,12 +78,12 @@ def decode(case):
         width * case.page_size,
         bmm1_scale=case.sm_scale,
         bmm2_scale=1.0,
-        window_left=case.window - 1,
+        window_left=case.window_left,
         sinks=None if case.sinks is None else put(case.sinks, "fp32"),
         kv_layout="NHD",
-        enable_pdl=bool(case.early_start),
+        enable_pdl=bool(case.enable_pdl),
     )
-    take(o, case.o)
+    take(o, case.out)
 
 
 @assay.kernel(family="paged", declaration=declared("bf16"), supports=takes_bf16, determinism="run_to_run")

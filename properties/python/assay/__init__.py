@@ -4,7 +4,7 @@
     assay.assert_attention(out, q, (k_cache, v_cache), page_table=table, seq_lens=seq_lens, like="fa2")
 
     @assay.kernel(family="paged", declaration=assay.Declaration(exp2_rel_error=2.0**-21, ...))
-    def attention(case): ...          # reads case.q, case.k_cache, ...; writes case.o, case.lse
+    def attention(case): ...          # reads case.q, case.k_cache, ...; writes case.out, case.lse
 
     assay.check(attention, budget="60s").raise_for_findings()
 """

@@ -9,12 +9,12 @@ def _struct(name, *groups):
 
 
 ABI_MAJOR = 0
-ABI_MINOR = 11
+ABI_MINOR = 12
 MAX_RANKS = 8
-STATUS = {"ok": 0, "invalid_argument": 1, "unsupported": 2, "workspace_too_small": 3, "capacity_exceeded": 4, "launch_failed": 5, "hazard": 6, "internal": 7}
+STATUS = {"ok": 0, "invalid_argument": 1, "unsupported": 2, "workspace_too_small": 3, "capacity_exceeded": 4, "launch_failed": 5, "internal": 7}
 TARGET = {"simt": 0, "cuda": 1}
-DTYPE = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4, "field61": 64}
-LSE_BASE = {"natural": 0, "base2": 1}
+DTYPE = {"fp16": 0, "bf16": 1, "fp32": 2, "e4m3": 3, "e5m2": 4}
+LSE_BASE = {"e": 0, "2": 1}
 MAX_Q_LEN = 8
 MAX_CASCADE_LEVELS = 8
 EXCHANGE_HEADS = {"scatter": 0, "all": 1}
@@ -25,6 +25,9 @@ EXPONENTIAL = {"natural": 0, "base2": 1}
 ACCUMULATOR = {"fp32": 0, "fp64": 1}
 BATCH_INVARIANCE = {"none": 0, "fixed": 1, "always": 2}
 NAN_CONTRACT = {"values": 1, "scores": 2}
+CAPABILITIES = {"checks_arguments": 1, "ragged_queries": 2, "shards": 4}
+FIELD61 = 64
+HAZARD = 6
 INT32 = 32
 INT64 = 33
 UINT8 = 34
@@ -34,15 +37,17 @@ VERDICT = {"inside": 0, "outside": 1, "undecided": 2}
 Arithmetic = _struct("Arithmetic",
     (c_int32, "mma_block mma_fraction_bits p_format sum_format exponential sum_depth"),
     (c_double, "q_abs_error exp2_rel_error log2_abs_error rcp_rel_error tanh_abs_error"),
-    (c_int32, "tile_tokens max_parallel_states max_splits merge_stages partial_format stored_merges score_format p_scale_log2 rounded_before_scale accumulator kv_format"))
+    (c_int32, "tile_tokens max_parallel_states max_splits merge_stages partial_format stored_merges score_format p_scale_log2 rounded_before_scale accumulator kv_format"),
+    (c_int32 * 15, "reserved"))
 Array = _struct("Array",
     (c_void_p, "data"), (c_int32, "dtype dims"), (c_int64 * 4, "shape stride"))
 AttentionParams = _struct("AttentionParams",
     (c_uint32, "struct_size"), (c_int32, "causal"),
-    (Array, "out q k v lse page_table v_page_table page_indptr seq_lens q_indptr k_scale v_scale o_scale q_scale alibi_slopes sinks mask mask_indptr"),
-    (c_float, "sm_scale softcap"), (c_int32, "window_left window_right lse_base empty_lse max_rows threads"), (Arithmetic, "arithmetic"))
+    (Array, "out q k v lse page_table v_page_table page_indptr seq_lens qo_indptr k_scale v_scale o_scale q_scale alibi_slopes sinks mask mask_indptr"),
+    (c_float, "sm_scale logits_soft_cap"), (c_int32, "window_left window_right lse_base empty_lse max_rows threads"),
+    (Arithmetic, "arithmetic"))
 MergeParams = _struct("MergeParams",
-    (c_uint32, "struct_size"), (c_int32, "max_rows"), (Array, "out lse o lse_in"), (c_int32, "lse_base empty_lse threads reserved"),
+    (c_uint32, "struct_size"), (c_int32, "max_rows"), (Array, "out lse o_in lse_in"), (c_int32, "lse_base empty_lse threads reserved"),
     (Arithmetic, "arithmetic"))
 Budget = _struct("Budget",
     (c_double, "weights p_rounding accumulation normalisation merge output_rounding flush"))

@@ -30,7 +30,7 @@ class Case:
     """One call. Attributes (KERNELS.md says which family has which):
 
     Parameters are numbers, or words: dtype and kv_dtype are fp16, bf16, fp32, e4m3 or e5m2, lse_base is
-    natural or base2. Tensors are NumPy arrays that share the memory of the harness, None where the call
+    "e" or the number 2. Tensors are NumPy arrays that share the memory of the harness, None where the call
     has none; inputs are read-only. bf16 is uint16 and fp8 is uint8: see load and store.
     """
 
@@ -44,12 +44,12 @@ class Case:
         self._count_tokens_from_0()
 
     def _count_tokens_from_0(self):
-        """q, o and lse begin with the first request's token, which has another number in a part of a larger call."""
-        if getattr(self, "query_start", None) is None:
+        """q, out and lse begin with the first request's token, which has another number in a part of a larger call."""
+        if getattr(self, "qo_indptr", None) is None:
             return
-        self.query_start = self.query_start - self.query_start[0]
-        self._dtypes[id(self.query_start)] = "int32"
-        self._writable[id(self.query_start)] = self.query_start
+        self.qo_indptr = self.qo_indptr - self.qo_indptr[0]
+        self._dtypes[id(self.qo_indptr)] = "int32"
+        self._writable[id(self.qo_indptr)] = self.qo_indptr
 
     def _fields(self, described, keep, address):
         return {

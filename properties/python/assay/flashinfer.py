@@ -22,11 +22,11 @@ _MODULES = ("flashinfer.decode", "flashinfer.prefill", "flashinfer.cascade")
 class Watch:
     """What was seen since install()."""
 
-    def __init__(self, every, out, like, rows):
+    def __init__(self, every, out, like, max_rows):
         self.every, self.out = every, out
         self.calls, self.judged, self.findings, self.worst = 0, 0, 0, 0.0
         self.not_judged, self.errors = collections.Counter(), collections.Counter()
-        self._joined, self._undo, self._running = Calls(like, rows), [], []
+        self._joined, self._undo, self._running = Calls(like, max_rows), [], []
 
     def __str__(self) -> str:
         return (
@@ -126,16 +126,16 @@ def _copy(value):
     return value.copy() if hasattr(value, "shape") and hasattr(value, "copy") else value
 
 
-def install(every: int = 100, out: str = "assay_flashinfer", like: typing.Union[str, Declaration, None] = None, rows: int = 8) -> Watch:
+def install(every: int = 100, out: str = "assay_flashinfer", like: typing.Union[str, Declaration, None] = None, max_rows: int = 8) -> Watch:
     """Wraps decode, paged and ragged prefill, cascade and merges of FlashInfer; one call in `every` is judged.
 
-    out    folder for what fails, one .npz a call (20 at most)
-    like   the arithmetic that is claimed, in the place of what a wrapper's backend says
-    rows   of a call, 0: all
+    out       folder for what fails, one .npz a call (20 at most)
+    like      the arithmetic that is claimed, in the place of what a wrapper's backend says
+    max_rows  rows of a call that are judged, 0: all
 
     Wrappers that were made or planned before are not known. Returns a Watch with counters and uninstall().
     """
-    watch = Watch(every, out, like, rows)
+    watch = Watch(every, out, like, max_rows)
     for module in map(importlib.import_module, _MODULES):
         for name in WRAPPERS:
             owner = vars(module).get(name)

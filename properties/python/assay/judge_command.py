@@ -19,7 +19,7 @@ def main(arguments):
         "path", nargs="+", help=".npz of a failed call, or the folder that FlashInfer has written at FLASHINFER_LOGLEVEL=10"
     )
     parser.add_argument("--like", choices=arithmetic.names(), help="of dumps: the arithmetic that is claimed, in the place of what the call says")
-    parser.add_argument("--rows", type=int, default=0, metavar="N", help="of dumps: so many rows of a call (0: all)")
+    parser.add_argument("--max-rows", type=int, default=0, metavar="N", help="of dumps: so many rows of a call (0: all)")
     parser.add_argument("--findings", default="findings", metavar="DIR", help="of dumps: folder for what fails (findings)")
     parser.add_argument("--hint-seconds", type=float, metavar="S", help="of a failed call: processor time for suppositions about its cause (2)")
     options = parser.parse_args(arguments)
@@ -39,7 +39,7 @@ def _file(path, seconds):
 
 def _dump(path, options):
     count, findings, left = 0, 0, collections.Counter()
-    for folder, name, outcome, kept in dump_judge.judged(path, options.like, options.rows, options.findings):
+    for folder, name, outcome, kept in dump_judge.judged(path, options.like, options.max_rows, options.findings):
         if isinstance(outcome, str):
             left[f"{name}: {outcome}"] += 1
             continue

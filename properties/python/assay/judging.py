@@ -13,47 +13,43 @@ from ._judge.layouts import Places
 from ._judge.report import AttentionError, JudgeReport
 
 __all__ = ["AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"]
-_BASES = {"e": 0, "natural": 0, 2: 1, "2": 1}
+_BASES = {"e": 0, 2: 1}
 _EMPTY = {"-inf": 0, "inf": 1, "+inf": 1, "either": 2}
 
 
-def _call(kind, tensors, like, lse_base, empty_lse, rows, threads, **scalars):
+def _call(kind, tensors, like, lse_base, empty_lse, max_rows, threads, **scalars):
     declared = arithmetic.resolve(like)
     scalars.update(
-        lse_base=word("lse_base", lse_base, _BASES), empty_lse=word("empty_lse", empty_lse, _EMPTY), max_rows=number("rows", rows, int),
-        threads=number("threads", threads, int),
+        lse_base=word("lse_base", lse_base, _BASES), empty_lse=word("empty_lse", empty_lse, _EMPTY),
+        max_rows=number("max_rows", max_rows, int), threads=number("threads", threads, int),
     )  # fmt: skip
     return Call(kind, tensors, scalars, like if isinstance(like, str) else "its declaration", arithmetic.fields_of(declared))
 
 
-def _queries(q, q_indptr, requests):
+def _queries(q, qo_indptr, requests):
     """How many queries each request has."""
-    return np.diff(host(q_indptr)) if q_indptr is not None else np.full(requests, q.shape[0] // max(requests, 1))
+    return np.diff(host(qo_indptr)) if qo_indptr is not None else np.full(requests, q.shape[0] // max(requests, 1))
 
 
-def _sides(window):
-    """Keys to the left and to the right of a query's own, -1: all."""
-    if window is None:
-        return -1, -1
-    if not isinstance(window, (tuple, list)) or len(window) != 2:
-        raise TypeError(f"assay: window is {window!r}, expected (left, right): keys on both sides of a query's own, -1: all")
-    return tuple(-1 if side is None else number("window", side, int) for side in window)
+def _side(name, keys):
+    """Keys on one side of a query's own, -1: all."""
+    return -1 if keys is None else number(name, keys, int)
 
 
 def attention_call(
-    out, q, kv, *, seq_lens=None, seq_lens_before=None, page_table=None, v_page_table=None, page_indptr=None, last_page_len=None,
-    cache_batch_idx=None, leftpad=None, cu_seqlens_q=None, cu_seqlens_k=None, lse=None, lse_base="e", lse_layout=None,
-    empty_lse="-inf", kv_layout="NHD", kv_dtype=None, q_dtype=None, out_dtype=None, causal=None, mask=None, packed_mask=None,
-    mask_indptr=None, window=(-1, -1), sm_scale=None, softcap=0.0, alibi_slopes=None, sinks=None, q_scale=None, k_scale=None,
-    v_scale=None, o_scale=None, like=arithmetic.WIDEST, rows=0, threads=0,
+    out, q, kv_cache, *, seq_lens=None, seq_lens_before=None, page_table=None, v_page_table=None, page_indptr=None, last_page_len=None,
+    cache_batch_idx=None, leftpad=None, qo_indptr=None, kv_indptr=None, cu_seqlens_q=None, cu_seqlens_k=None, lse=None,
+    lse_base="e", lse_layout=None, empty_lse="-inf", kv_layout="NHD", kv_dtype=None, q_dtype=None, out_dtype=None, causal=None,
+    mask=None, packed_mask=None, mask_indptr=None, window_left=-1, window_right=-1, sm_scale=None, logits_soft_cap=0.0,
+    alibi_slopes=None, sinks=None, q_scale=None, k_scale=None, v_scale=None, o_scale=None, like=arithmetic.WIDEST, max_rows=0, threads=0,
 ):  # fmt: skip
     """Says of every output of an attention call whether a right kernel could have written it. Changes nothing.
 
     out, q        [rows, heads, dim] or [batch, queries, heads, dim]; q as the kernel read it (bf16 or fp16; before a
                   reference scales it in place), out bf16, fp16 or fp32
-    kv            (k, v), each [pages, slots, kv_heads, dim] (kv_layout "HND": [pages, kv_heads, slots, dim]), one pool
+    kv_cache      (k, v), each [pages, slots, kv_heads, dim] (kv_layout "HND": [pages, kv_heads, slots, dim]), one pool
                   [pages, 2, ...], dense [batch, tokens, kv_heads, dim] without a table, or ragged
-                  [tokens, kv_heads, dim] with cu_seqlens_k; or packed, K [pages, kv_heads, dim / x, slots, x] and V
+                  [tokens, kv_heads, dim] with kv_indptr; or packed, K [pages, kv_heads, dim / x, slots, x] and V
                   [pages, kv_heads, dim, slots]; of q's type, fp8 or int8 with k_scale, v_scale: [1], [kv_heads], of tokens
                   [pages, slots, kv_heads] (laid as the cache), or of blocks of their elements [.., blocks];
                   kv_dtype "e4m3" or "e5m2" where the bytes are uint8
@@ -63,12 +59,14 @@ def attention_call(
                   [batch + 1]; v_page_table where V lies in other pages
     leftpad       [batch] slots of dense caches in front of the first key, counted in seq_lens; cache_batch_idx [batch]:
                   which row of them a request has
-    cu_seqlens_q  [batch + 1] where queries are ragged; else all requests have as many
+    qo_indptr     [batch + 1] where queries are ragged; else all requests have as many. qo_indptr and kv_indptr may be given as
+                  cu_seqlens_q and cu_seqlens_k, too
     lse           [rows, heads], [heads, rows], [batch, heads, queries] or [batch, queries, heads] (lse_layout "TH", "HT",
                   "BHQ", "BQH" where the shape does not say); lse_base "e" or 2; empty_lse "-inf", "inf" or "either"
     causal        query i of n stands at position seq_lens - n + i and sees nothing behind it (the default, but with a
-                  mask); window (left, right): its own key, left before it and right behind it, -1: all
-    sm_scale      what scores are multiplied by, 1 / sqrt(dim) unless given; softcap c > 0: then c tanh(score / c)
+                  mask)
+    window_left   how many keys before its own one a query sees, window_right: behind it; -1: all
+    sm_scale      what scores are multiplied by, 1 / sqrt(dim) unless given; logits_soft_cap c > 0: then c tanh(score / c)
     mask          which query sees which key of its request: flat, request after request (mask_indptr [batch + 1] where it
                   is a part of more), or [batch, queries, keys]; packed_mask: as bits, the lowest first, each request from a
                   byte of its own
@@ -77,60 +75,62 @@ def attention_call(
     o_scale       [1], of fp8 out (out_dtype where its bytes are uint8): O is out times it
     like          the arithmetic that is claimed: a name (assay.arithmetic.names()) or a Declaration. The default fits
                   any flash kernel and is wide: a narrower name finds more
-    rows          0: all rows; else that many (first, last, longest, and others spread), for large calls
+    max_rows      0: all rows; else that many (first, last, longest, and others spread), for large calls
 
     Tensors of NumPy, torch (of a GPU: copied) and DLPack; bf16 in NumPy is uint16. Returns a JudgeReport. ValueError
     and TypeError name the argument that does not fit. The bounds: oracle/BOUNDS.md.
     """
     out, q = inputs.rows("out", out, out_dtype), inputs.rows("q", q, q_dtype)
-    k, v = caches(kv, kv_layout, kv_dtype)
+    k, v = caches(kv_cache, kv_layout, kv_dtype)
+    name_of_q, qo_indptr = inputs.one_of_two("qo_indptr", qo_indptr, "cu_seqlens_q", cu_seqlens_q)
+    name_of_kv, kv_indptr = inputs.one_of_two("kv_indptr", kv_indptr, "cu_seqlens_k", cu_seqlens_k)
     given = (("k_scale", k_scale), ("v_scale", v_scale))
-    scales = [inputs.kv_scale(name, scale, kv_layout, cu_seqlens_k is not None) for name, scale in given]
-    q_indptr = inputs.optional_integers("cu_seqlens_q", cu_seqlens_q)
+    scales = [inputs.kv_scale(name, scale, kv_layout, kv_indptr is not None) for name, scale in given]
+    qo_indptr = inputs.optional_integers(name_of_q, qo_indptr)
     places = Places(
         k, v, scales, inputs.optional_integers("page_table", page_table, (1, 2)), inputs.optional_integers("page_indptr", page_indptr),
         seq_lens,
     )  # fmt: skip
-    if cu_seqlens_k is not None:
-        places.ragged(cu_seqlens_k)
+    if kv_indptr is not None:
+        places.ragged(name_of_kv, kv_indptr)
     if last_page_len is not None:
         places.ends_in(last_page_len)
     if seq_lens_before is not None:
-        places.before(seq_lens_before, lambda requests: _queries(q, q_indptr, requests))
+        places.before(seq_lens_before, lambda requests: _queries(q, qo_indptr, requests))
     places.dense(cache_batch_idx, leftpad)
-    left, right = _sides(window)
     masked = mask is not None or packed_mask is not None
     if masked:
         lengths = host(places.seq_lens)
-        mask = inputs.mask_bytes(mask, packed_mask, _queries(q, q_indptr, len(lengths)), lengths)
+        mask = inputs.mask_bytes(mask, packed_mask, _queries(q, qo_indptr, len(lengths)), lengths)
     tensors = dict(
-        out=out, q=q, lse=inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), q_indptr=q_indptr, **places.tensors(),
+        out=out, q=q, lse=inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), qo_indptr=qo_indptr, **places.tensors(),
         v_page_table=inputs.optional_integers("v_page_table", v_page_table, (1, 2)), o_scale=floats("o_scale", o_scale),
         q_scale=inputs.query_scale(q_scale, q.shape[0], q.shape[1]), alibi_slopes=floats("alibi_slopes", alibi_slopes),
         sinks=floats("sinks", sinks), mask=mask, mask_indptr=inputs.optional_integers("mask_indptr", mask_indptr),
     )  # fmt: skip
     return _call(
-        ATTENTION, tensors, like, lse_base, empty_lse, rows, threads, causal=word("causal", causal, {None: int(not masked), True: 1, False: 0}),
-        sm_scale=1 / math.sqrt(max(q.shape[2], 1)) if sm_scale is None else number("sm_scale", sm_scale), softcap=number("softcap", softcap), window_left=left,
-        window_right=right,
+        ATTENTION, tensors, like, lse_base, empty_lse, max_rows, threads, causal=word("causal", causal, {None: int(not masked), True: 1, False: 0}),
+        sm_scale=1 / math.sqrt(max(q.shape[2], 1)) if sm_scale is None else number("sm_scale", sm_scale),
+        logits_soft_cap=number("logits_soft_cap", logits_soft_cap), window_left=_side("window_left", window_left),
+        window_right=_side("window_right", window_right),
     )  # fmt: skip
 
 
-def merge_call(out, states, lse_in, *, lse=None, lse_base="e", lse_layout=None, empty_lse="-inf", like=arithmetic.WIDEST, rows=0, threads=0):
+def merge_call(out, o_in, lse_in, *, lse=None, lse_base="e", lse_layout=None, empty_lse="-inf", like=arithmetic.WIDEST, max_rows=0, threads=0):
     """The same of a merge of attention states.
 
     out       [rows, heads, dim], bf16, fp16 or fp32
-    states    O of each state, a list or a tensor [states, rows, heads, dim] of out's type; lse_in likewise
+    o_in      O of each state, a list or a tensor [states, rows, heads, dim] of out's type; lse_in likewise
               [states, rows, heads]
     others    as in judge
     """
-    out, o = inputs.rows("out", out), inputs.stacked("states", states).unit_rows()
-    if o.dtype != out.dtype:
-        raise ValueError(f"assay: states are {o.dtype}, expected {out.dtype} as out is")
+    out, o_in = inputs.rows("out", out), inputs.stacked("o_in", o_in).unit_rows()
+    if o_in.dtype != out.dtype:
+        raise ValueError(f"assay: o_in is {o_in.dtype}, expected {out.dtype} as out is")
     tensors = dict(
-        out=out, lse=inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), o=o, lse_in=inputs.stacked("lse_in", lse_in).as_floats(),
+        out=out, lse=inputs.lse_of(lse, out.shape[0], out.shape[1], lse_layout), o_in=o_in, lse_in=inputs.stacked("lse_in", lse_in).as_floats(),
     )  # fmt: skip
-    return _call(MERGE, tensors, like, lse_base, empty_lse, rows, threads)
+    return _call(MERGE, tensors, like, lse_base, empty_lse, max_rows, threads)
 
 
 def _like(described):

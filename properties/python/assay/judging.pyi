@@ -9,14 +9,14 @@ from .declaration import Declaration
 __all__ = ["AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"]
 # Of NumPy, of torch, or what DLPack reads; where lists of numbers will do, those too.
 _Tensor = Any
-_Base = Literal["e", "natural", "2", 2]
+_Base = Literal["e", 2]
 _Empty = Literal["-inf", "inf", "+inf", "either"]
 _Folder = str | os.PathLike[str] | None
 
 def judge(
     out: _Tensor,
     q: _Tensor,
-    kv: _Tensor | tuple[_Tensor, _Tensor],
+    kv_cache: _Tensor | tuple[_Tensor, _Tensor],
     *,
     seq_lens: _Tensor | None = None,
     seq_lens_before: _Tensor | None = None,
@@ -26,6 +26,8 @@ def judge(
     last_page_len: _Tensor | None = None,
     cache_batch_idx: _Tensor | None = None,
     leftpad: _Tensor | None = None,
+    qo_indptr: _Tensor | None = None,
+    kv_indptr: _Tensor | None = None,
     cu_seqlens_q: _Tensor | None = None,
     cu_seqlens_k: _Tensor | None = None,
     lse: _Tensor | None = None,
@@ -40,9 +42,10 @@ def judge(
     mask: _Tensor | None = None,
     packed_mask: _Tensor | None = None,
     mask_indptr: _Tensor | None = None,
-    window: Sequence[int | None] | None = (-1, -1),
+    window_left: int | None = -1,
+    window_right: int | None = -1,
     sm_scale: float | None = None,
-    softcap: float = 0.0,
+    logits_soft_cap: float = 0.0,
     alibi_slopes: _Tensor | None = None,
     sinks: _Tensor | None = None,
     q_scale: _Tensor | None = None,
@@ -50,14 +53,14 @@ def judge(
     v_scale: _Tensor | None = None,
     o_scale: _Tensor | None = None,
     like: str | Declaration = "flash",
-    rows: int = 0,
+    max_rows: int = 0,
     threads: int = 0,
 ) -> JudgeReport: ...
 
 def assert_attention(
     out: _Tensor,
     q: _Tensor,
-    kv: _Tensor | tuple[_Tensor, _Tensor],
+    kv_cache: _Tensor | tuple[_Tensor, _Tensor],
     *,
     findings: _Folder = "findings",
     hint_seconds: float | None = None,
@@ -69,6 +72,8 @@ def assert_attention(
     last_page_len: _Tensor | None = None,
     cache_batch_idx: _Tensor | None = None,
     leftpad: _Tensor | None = None,
+    qo_indptr: _Tensor | None = None,
+    kv_indptr: _Tensor | None = None,
     cu_seqlens_q: _Tensor | None = None,
     cu_seqlens_k: _Tensor | None = None,
     lse: _Tensor | None = None,
@@ -83,9 +88,10 @@ def assert_attention(
     mask: _Tensor | None = None,
     packed_mask: _Tensor | None = None,
     mask_indptr: _Tensor | None = None,
-    window: Sequence[int | None] | None = (-1, -1),
+    window_left: int | None = -1,
+    window_right: int | None = -1,
     sm_scale: float | None = None,
-    softcap: float = 0.0,
+    logits_soft_cap: float = 0.0,
     alibi_slopes: _Tensor | None = None,
     sinks: _Tensor | None = None,
     q_scale: _Tensor | None = None,
@@ -93,13 +99,13 @@ def assert_attention(
     v_scale: _Tensor | None = None,
     o_scale: _Tensor | None = None,
     like: str | Declaration = "flash",
-    rows: int = 0,
+    max_rows: int = 0,
     threads: int = 0,
 ) -> JudgeReport: ...
 
 def judge_merge(
     out: _Tensor,
-    states: _Tensor | Sequence[_Tensor],
+    o_in: _Tensor | Sequence[_Tensor],
     lse_in: _Tensor | Sequence[_Tensor],
     *,
     lse: _Tensor | None = None,
@@ -107,13 +113,13 @@ def judge_merge(
     lse_layout: Literal["TH", "HT"] | None = None,
     empty_lse: _Empty = "-inf",
     like: str | Declaration = "flash",
-    rows: int = 0,
+    max_rows: int = 0,
     threads: int = 0,
 ) -> JudgeReport: ...
 
 def assert_merge(
     out: _Tensor,
-    states: _Tensor | Sequence[_Tensor],
+    o_in: _Tensor | Sequence[_Tensor],
     lse_in: _Tensor | Sequence[_Tensor],
     *,
     findings: _Folder = "findings",
@@ -123,6 +129,6 @@ def assert_merge(
     lse_layout: Literal["TH", "HT"] | None = None,
     empty_lse: _Empty = "-inf",
     like: str | Declaration = "flash",
-    rows: int = 0,
+    max_rows: int = 0,
     threads: int = 0,
 ) -> JudgeReport: ...

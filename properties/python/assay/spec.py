@@ -74,9 +74,9 @@ def kernel(*, family: str, declaration: Declaration, name: typing.Optional[str] 
     batch_invariance  none (default), fixed or always: whether a row's bits may follow the other rows
     nan_contract      none (default), values, scores or all: which NaN must reach the outputs
     checks_arguments  False (default), or True of a kernel that refuses every call that assay.h forbids
-    ragged_queries    False (default), or True of a paged kernel that takes query_start: requests of unlike
+    ragged_queries    False (default), or True of a paged kernel that takes qo_indptr: requests of unlike
                       numbers of query tokens
-    shards            False (default), or True of a paged kernel that takes num_ranks > 0: keys of one rank
+    shards            False (default), or True of a paged kernel that takes dcp_world_size > 0: keys of one rank
     supports          a function of a Case that raises assay.Unsupported, or returns False or a reason,
                       for calls that the kernel does not take; without it the kernel itself is asked
     cases, budget     of the tests that pytest makes of it (budget: "10s")

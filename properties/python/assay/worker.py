@@ -106,7 +106,7 @@ class Served:
         except worker_errors.Unsupported as refusal:
             return UNSUPPORTED, plain(str(refusal))
         if returned is not None:
-            raise TypeError(f"the kernel returned a {type(returned).__name__}: results go into case.o and case.lse")
+            raise TypeError(f"the kernel returned a {type(returned).__name__}: results go into case.out and case.lse")
         return OK, ""
 
 

@@ -47,10 +47,10 @@ def scale_of(scales, kv_head):
 def attend(case, r, token, head, kv_head, q, k, v):
     position = len(k) - case.q_len + token
     end = max(0, position + 1)
-    begin = max(0, end - case.window) if case.window else 0
+    begin = max(0, position - case.window_left) if case.window_left >= 0 else 0
     scores = k[begin:end] @ q * (np.float32(case.sm_scale) * scale_of(case.k_scale, kv_head))
-    if case.logits_softcap:
-        cap = np.float32(case.logits_softcap)
+    if case.logits_soft_cap:
+        cap = np.float32(case.logits_soft_cap)
         scores = cap * np.tanh(scores / cap)
     if case.alibi_slopes is not None:
         scores += case.alibi_slopes[head] * np.arange(begin - position, end - position, dtype=np.float32)
@@ -62,9 +62,9 @@ def attend(case, r, token, head, kv_head, q, k, v):
         total = weights.sum() + np.exp(sink - top)
         out = weights @ v[begin:end] / total * scale_of(case.v_scale, kv_head)
         lse = top + np.log(total)
-    case.store(case.o[r, token, head], out, case.dtype)
+    case.store(case.out[r, token, head], out, case.dtype)
     if case.lse is not None:
-        case.lse[r, token, head] = lse if case.lse_base == "natural" else lse * LOG2E
+        case.lse[r, token, head] = lse if case.lse_base == "e" else lse * LOG2E
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def logical_calls(draw):
     if draw(st.booleans()):
         options["sinks"] = rng.standard_normal(heads).astype(np.float32)
     if draw(st.booleans()):
-        options["softcap"] = 1.5
+        options["logits_soft_cap"] = 1.5
     if kv_dtype == "int8" or any(scale.ndim > 1 for scale in scales.values()):
         options["like"] = LIKE
     options["sm_scale"] = draw(st.sampled_from([0.125, 1.0, 1 / math.sqrt(dim)]))
@@ -81,11 +81,11 @@ def logical_calls(draw):
         options["causal"] = draw(st.booleans())
         if draw(st.booleans()):
             options["alibi_slopes"] = rng.uniform(0, 1, heads).astype(np.float32)
-        options["window"] = (draw(st.integers(-1, 4)), -1 if options["causal"] else draw(st.integers(-1, 3)))
+        options.update(window_left=draw(st.integers(-1, 4)), window_right=-1 if options["causal"] else draw(st.integers(-1, 3)))
     elif draw(st.booleans()):
         # A mask is joined with what is said beside it.
         options["causal"] = draw(st.booleans())
-        options["window"] = (draw(st.integers(-1, 4)), -1 if options["causal"] else draw(st.integers(-1, 3)))
+        options.update(window_left=draw(st.integers(-1, 4)), window_right=-1 if options["causal"] else draw(st.integers(-1, 3)))
     out_dtype = draw(st.sampled_from(["fp16", "bf16", "fp32", *FP8] if dtype in FP8 else [dtype, "fp32", *FP8]))
     if out_dtype in FP8:
         options["o_scale"] = np.array([0.75], np.float32)
@@ -119,14 +119,14 @@ def attended(call):
     for r, (count, keys) in enumerate(zip(call.queries, call.keys)):
         for i in range(count):
             row, distance = sum(call.queries[:r]) + i, np.arange(keys) - (keys - count + i)
-            left, right = o.get("window", (-1, -1))
+            left, right = o.get("window_left", -1), o.get("window_right", -1)
             seen = (distance >= -left if left >= 0 else distance == distance) & (distance <= right if right >= 0 else distance == distance)
             seen &= distance <= 0 if o.get("causal", not call.masks) else True
             seen &= call.masks[r][i] if call.masks else True
             for head in range(q.shape[1]):
                 kv = head // (q.shape[1] // kv_heads)
                 logits = call.of_request(k, r)[:, kv] @ q[row, head] * o["sm_scale"]
-                logits = o["softcap"] * np.tanh(logits / o["softcap"]) if "softcap" in o else logits
+                logits = o["logits_soft_cap"] * np.tanh(logits / o["logits_soft_cap"]) if "logits_soft_cap" in o else logits
                 logits = (logits + o["alibi_slopes"][head] * distance if "alibi_slopes" in o else logits)[seen]
                 sink = o["sinks"][head : head + 1] if "sinks" in o else np.zeros(0)
                 if len(logits) + len(sink):
@@ -154,8 +154,8 @@ def _told(call, taken=(), masks=None, **options):
 def mistakes(call):
     """{what outputs would be inside if: the call as a kernel took it}."""
     o, causal = call.options, call.options.get("causal", not call.masks)
-    left, right = o.get("window", (-1, -1))
-    out = {f"there were no {name}": _told(call, [name]) for name in ("softcap", "sinks", "alibi_slopes", "q_scale", "o_scale") if name in o}
+    left, right = o.get("window_left", -1), o.get("window_right", -1)
+    out = {f"there were no {name}": _told(call, [name]) for name in ("logits_soft_cap", "sinks", "alibi_slopes", "q_scale", "o_scale") if name in o}
     out |= {f"there were no {name}": _told(call, [name]) for name in call.scales if call.kv_dtype != "int8"}
     out["the LSE were asked for in base " + ("e" if o["lse_base"] == 2 else "2")] = _told(call, lse_base=2 if o["lse_base"] == "e" else "e")
     scale, ln2 = o["sm_scale"], math.log(2)
@@ -167,9 +167,9 @@ def mistakes(call):
         out["there were no causal order" if causal else "there were causal order"] = _told(call, causal=not causal)
     # The judge takes no mask beside ALiBi's distances.
     if causal and "alibi_slopes" not in o and all(n < m for n, m in zip(call.queries, call.keys)):
-        out["causal order began at the first key"] = _told(call, masks=[np.tri(n, m, dtype=bool) for n, m in zip(call.queries, call.keys)], causal=False, window=(-1, -1))
+        out["causal order began at the first key"] = _told(call, masks=[np.tri(n, m, dtype=bool) for n, m in zip(call.queries, call.keys)], causal=False, window_left=-1, window_right=-1)
     if left >= 0:
-        out |= {"there were no window": _told(call, window=(-1, right)), f"window were {(left + 1, right)}": _told(call, window=(left + 1, right))}
+        out |= {"there were no window": _told(call, window_left=-1), f"window_left were {left + 1}": _told(call, window_left=left + 1)}
     return out
 
 
@@ -191,7 +191,7 @@ def plainest(call):
     """(arguments, options): pages of one token in the order of the keys, everything ragged and contiguous."""
     scales = {name: scale if scale.ndim == 1 else scale[:, None] for name, scale in call.scales.items()}
     options = dict(
-        page_table=np.arange(len(call.k)), page_indptr=starts(call.keys), seq_lens=np.array(call.keys), cu_seqlens_q=starts(call.queries),
+        page_table=np.arange(len(call.k)), page_indptr=starts(call.keys), seq_lens=np.array(call.keys), qo_indptr=starts(call.queries),
         lse=call.lse, lse_layout="TH", **call.options, **scales, **masks_of(call), **dtypes(call),
     )  # fmt: skip
     return (call.out, call.q, (call.k[:, None], call.v[:, None])), options
@@ -274,7 +274,7 @@ def _dense(draw, call):
 
 
 def _side_by_side(draw, call):
-    return (call.k, call.v), {"cu_seqlens_k": starts(call.keys), **call.scales}
+    return (call.k, call.v), {draw(st.sampled_from(["kv_indptr", "cu_seqlens_k"])): starts(call.keys), **call.scales}
 
 
 def _masks(draw, call):
@@ -298,7 +298,7 @@ def _masks(draw, call):
 def _queries(draw, call):
     """(out, q, lse, options), also as [batch, queries, ...] where all requests have as many."""
     batch, each = len(call.queries), call.queries[0]
-    out, q, lse, options = call.out, call.q, call.lse, {"cu_seqlens_q": starts(call.queries)}
+    out, q, lse, options = call.out, call.q, call.lse, {draw(st.sampled_from(["qo_indptr", "cu_seqlens_q"])): starts(call.queries)}
     if set(call.queries) == {each} and each:
         options = {} if draw(st.booleans()) else options
         if draw(st.booleans()):

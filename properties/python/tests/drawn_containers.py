@@ -50,7 +50,7 @@ def _torch_of(array, dtype):
 
 def in_container(draw, name, array, dtype, with_torch):
     """An array in one of the containers, perhaps of another type that holds its values."""
-    if name in ("lse", "sm_scale", "softcap") and array.dtype == np.float32 and np.array_equal(array.astype(np.float16), array, equal_nan=True) and draw(st.booleans()):
+    if name in ("lse", "sm_scale", "logits_soft_cap") and array.dtype == np.float32 and np.array_equal(array.astype(np.float16), array, equal_nan=True) and draw(st.booleans()):
         array = array.astype(np.float16)
     if array.dtype == np.int64 and draw(st.booleans()):
         array = array.astype(np.int32)

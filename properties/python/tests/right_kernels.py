@@ -14,7 +14,7 @@ NONE = np.float32(-np.inf)
 
 
 def bases(case):
-    return (np.exp, np.log) if case.lse_base == "natural" else (np.exp2, np.log2)
+    return (np.exp, np.log) if case.lse_base == "e" else (np.exp2, np.log2)
 
 
 def put(case, o, lse, out_o, out_lse):
@@ -57,7 +57,7 @@ def merge_pair(case, rounded=same):
     for r in range(case.num_rows):
         for h in range(case.num_heads):
             out_lse = None if case.lse is None else case.lse[r, h : h + 1]
-            merge_states_of(case, o[r, h], lse[r, h], case.o[r, h], out_lse, rounded)
+            merge_states_of(case, o[r, h], lse[r, h], case.out[r, h], out_lse, rounded)
 
 
 @assay.kernel(family="merge_states", declaration=MERGE, determinism="run_to_run", batch_invariance="always",
@@ -68,7 +68,7 @@ def merge_states(case):
         for h in range(case.num_heads):
             of = slice(first[r], first[r + 1])
             lse = None if case.lse is None else case.lse[r, h : h + 1]
-            merge_states_of(case, case.o_in[of, h], case.lse_in[of, h], case.o[r, h], lse)
+            merge_states_of(case, case.o_in[of, h], case.lse_in[of, h], case.out[r, h], lse)
 
 
 @assay.kernel(family="cascade", declaration=FP32, determinism="run_to_run", nan_contract="all")
@@ -84,8 +84,8 @@ def cascade(case):
             if top != NONE:
                 weights = np.exp(scores - top)
                 o, lse = weights @ v / weights.sum(), top + np.log(weights.sum())
-            lse = lse if case.lse_base == "natural" else lse * LOG2E
-            put(case, o, lse, case.o[r, head], None if case.lse is None else case.lse[r, head : head + 1])
+            lse = lse if case.lse_base == "e" else lse * LOG2E
+            put(case, o, lse, case.out[r, head], None if case.lse is None else case.lse[r, head : head + 1])
 
 
 def keys_of(case, r, kv_head, which):
@@ -121,13 +121,13 @@ def ragged_attention(case):
 
 def attend_ragged(case, counted_as):
     """A request of n tokens sits at the positions of one of counted_as(n)."""
-    starts = case.query_start
+    starts = case.qo_indptr
     if starts is None:
         attend_all(case, case.seq_lens)
         return
     q = case.load(case.q)
     own = types.SimpleNamespace(**vars(case), load=case.load, store=case.store)
-    own.o = Tokens(case.o, starts)
+    own.out = Tokens(case.out, starts)
     own.lse = None if case.lse is None else Tokens(case.lse, starts)
     for r, length in enumerate(case.seq_lens):
         tokens = starts[r + 1] - starts[r]
@@ -141,12 +141,12 @@ def attend_ragged(case, counted_as):
 
 
 def no_features(case):
-    return not case.logits_softcap and case.alibi_slopes is None and case.sinks is None and case.kv_dtype == case.dtype
+    return not case.logits_soft_cap and case.alibi_slopes is None and case.sinks is None and case.kv_dtype == case.dtype
 
 
 @assay.kernel(family="paged", declaration=FP32, supports=no_features, shards=True)
 def sharded_attention(case):
-    attend_shards(case, case.num_ranks)
+    attend_shards(case, case.dcp_world_size)
 
 
 def attend_shards(case, ranks):
@@ -155,20 +155,20 @@ def attend_shards(case, ranks):
     for r, length in enumerate(case.seq_lens):
         held, total = np.arange(length), length
         if ranks:
-            turn, token = np.divmod(held, case.interleave)
-            held, total = (turn * ranks + case.rank) * case.interleave + token, case.global_lens[r]
+            turn, token = np.divmod(held, case.dcp_interleave)
+            held, total = (turn * ranks + case.dcp_rank) * case.dcp_interleave + token, case.global_lens[r]
         pages = case.page_table[r, : -(-length // case.page_size)]
         for head in range(case.num_qo_heads):
             kv_head = head * case.num_kv_heads // case.num_qo_heads
             k, v = (gather(case, pool, pages, kv_head, length) for pool in (case.k_cache, case.v_cache))
             for token in range(case.q_len):
                 position = total - case.q_len + token
-                seen = (held <= position) & (held > position - (case.window or total + 1))
+                seen = (held <= position) & (case.window_left < 0 or held >= position - case.window_left)
                 scores = k[seen] @ q[r, token, head] * np.float32(case.sm_scale)
                 top = scores.max(initial=NONE)
                 o, lse = np.zeros(case.head_dim, np.float32), NONE
                 if top != NONE:
                     weights = np.exp(scores - top)
                     o, lse = weights @ v[seen] / weights.sum(), top + np.log(weights.sum())
-                lse = lse if case.lse_base == "natural" else lse * LOG2E
-                put(case, o, lse, case.o[r, token, head], None if case.lse is None else case.lse[r, token, head : head + 1])
+                lse = lse if case.lse_base == "e" else lse * LOG2E
+                put(case, o, lse, case.out[r, token, head], None if case.lse is None else case.lse[r, token, head : head + 1])

@@ -53,7 +53,7 @@ def test_refusals_name_their_reason(adapters):
     adapters.torch_sdpa.takes_math(case)
     adapters.flashinfer_decode.takes_cuda_cores(case)
     adapters.xqa.takes_bf16(case)
-    case.window = 5
+    case.window_left = 4
     adapters.flashinfer_decode.takes_tensor_cores(case, "bf16")
     for takes, words in (
         (adapters.torch_sdpa.takes_fused, "no sliding window"),
@@ -107,7 +107,7 @@ from right_kernels import MERGE, merge_pair
 @assay.kernel(family="merge_state", declaration=MERGE)
 def NAME(case):
     merge_pair(case)
-    case.o[...] = 0
+    case.out[...] = 0
 """
 
 

@@ -206,12 +206,12 @@ def test_the_worker_is_not_started_by_hand():
 def test_parts_of_tensors_need_their_dtype():
     memory = np.zeros(64, np.uint8)
     tensor = {"dtype": "bf16", "shape": [4, 2], "strides": [2, 1], "offset": 16, "output": True}
-    case = Case({"dtype": "bf16", "o": tensor, "lse": None}, memory, memory.ctypes.data)
-    case.store(case.o, [[1.0, 2.0]] * 4)
+    case = Case({"dtype": "bf16", "out": tensor, "lse": None}, memory, memory.ctypes.data)
+    case.store(case.out, [[1.0, 2.0]] * 4)
     assert memory[16:20].tolist() == [0x80, 0x3F, 0x00, 0x40] and memory[32:].sum() == 0
     with pytest.raises(ValueError, match="name the dtype"):
-        case.load(case.o[0])
-    np.testing.assert_array_equal(case.load(case.o[0], case.dtype), [1.0, 2.0])
+        case.load(case.out[0])
+    np.testing.assert_array_equal(case.load(case.out[0], case.dtype), [1.0, 2.0])
     with pytest.raises(ValueError, match="pick its pages first"):
         huge = {**tensor, "shape": [1 << 40, 2]}
         view = Case({"k_cache": huge}, memory, memory.ctypes.data)

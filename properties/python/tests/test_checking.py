@@ -21,7 +21,7 @@ from hypothesis import strategies as st
         ("dtype=bf16", "dtype=bf16"),
         ({"dtype": "bf16"}, "dtype=bf16"),
         ({"head_dim": [64, 128]}, "head_dim=64/128"),
-        ({"head_dim": (64, 128), "window": 0}, "head_dim=64/128,window=0"),
+        ({"head_dim": (64, 128), "window_left": -1}, "head_dim=64/128,window_left=-1"),
     ],
 )
 def test_fields_of_only(only, text):

@@ -15,7 +15,7 @@ from assay import _abi, declaration, elements, spec
 
 def test_fields_are_those_of_assay_arithmetic():
     fields = dataclasses.fields(assay.Declaration)
-    assert _abi.Arithmetic._fields_ == [(field.name, c_double if field.type is float else c_int32) for field in fields]
+    assert _abi.Arithmetic._fields_[:-1] == [(field.name, c_double if field.type is float else c_int32) for field in fields]
     assert {field.name for field in fields if field.type is str} == set(declaration.WORDS)
 
 

@@ -84,7 +84,7 @@ def test_what_a_shadow_says(caplog, monkeypatch):
 def test_a_shadow_looks_by_position_and_by_name():
     """The result is what forward returns where no output is given; an argument that is none is counted and not raised."""
     seen = []
-    shadow = vllm_shadow.Shadow(2, rows=5)
+    shadow = vllm_shadow.Shadow(2, max_rows=5)
     shadow._look = lambda name, impl, given, query, result: seen.append((name, sorted(given), query.tolist(), result))
     forward = shadowed(shadow, "result", "FLASH_ATTN")
     q = np.arange(3)

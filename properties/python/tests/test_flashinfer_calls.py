@@ -60,7 +60,7 @@ def wrapped(draw):
     scale = lambda value: 1.0 if value is None else float(np.ravel(value)[0])  # noqa: E731
     call.options = dict(
         sm_scale=(dim**-0.5 if plan["sm_scale"] is None else plan["sm_scale"]) * scale(run.get("q_scale")) * scale(run.get("k_scale")),
-        softcap=plan["logits_soft_cap"] or 0, sinks=run.get("sinks"), window=(window, -1), lse_base=2, empty_lse="either",
+        logits_soft_cap=plan["logits_soft_cap"] or 0, sinks=run.get("sinks"), window_left=window, lse_base=2, empty_lse="either",
     )  # fmt: skip
     if not masks:
         call.options["causal"] = causal

@@ -127,7 +127,7 @@ def test_right_calls_pass_and_wrong_ones_are_kept(stub, watch):
 def test_what_it_is_told(stub, watch):
     for given, told in (((), (100, "assay_flashinfer", None, 8)), ((3, "there", "fa2", 5), (3, "there", "fa2", 5))):
         made = watch(*given)
-        assert (made.every, made.out, made._joined.like, made._joined.rows) == told
+        assert (made.every, made.out, made._joined.like, made._joined.max_rows) == told
         made.uninstall()
 
 

@@ -78,8 +78,8 @@ class Call:
         if self.kv_dtype != self.dtype:
             options.update(kv_dtype=self.kv_dtype, k_scale=self.k_scale, v_scale=self.v_scale)
         return assay.judge(
-            out, self.q, (self.k, self.v), page_table=self.table, seq_lens=self.lens, cu_seqlens_q=self.cu, lse=lse,
-            sm_scale=self.scale, window=(self.window, -1), like=like, **options,
+            out, self.q, (self.k, self.v), page_table=self.table, seq_lens=self.lens, qo_indptr=self.cu, lse=lse,
+            sm_scale=self.scale, window_left=self.window, like=like, **options,
         )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def test_fp8_caches_with_scales(kv_dtype):
     neighbour = call.copy(k_scale=call.k_scale[::-1]).run()
     assert call.judge(*neighbour).verdict == "outside"
     with pytest.raises(TypeError, match="k is uint8"):
-        assay.judge(neighbour[0], call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu)
+        assay.judge(neighbour[0], call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu)
 
 
 def test_the_text_names_request_query_head_and_element():
@@ -204,18 +204,21 @@ def test_the_text_names_request_query_head_and_element():
     "change, words",
     [
         (dict(seq_lens=None), "seq_lens is not given"),
-        (dict(seq_lens=np.array([37, 0, 5])), "cu_seqlens_q's axis 0 is 5 long"),
+        (dict(seq_lens=np.array([37, 0, 5])), "qo_indptr's axis 0 is 5 long"),
         (dict(page_table=np.full((4, 20), 99, np.int32)), "page_table names page 99"),
         (dict(page_table=np.full((4, 1), 0, np.int32)), r"seq_lens\[0\] is 37"),
         (dict(lse=np.zeros((3, 3), np.float32)), r"lse has shape \[3, 3\]"),
-        (dict(lse_base="10"), "lse_base is '10'"),
+        (dict(lse_base="10"), "lse_base is '10', expected 'e' or 2$"),
         (dict(like="fa9"), "like is 'fa9', expected one of assay, fa2"),
         (dict(like="cudnn"), "like is 'cudnn': its source is not public"),
         (dict(kv_layout="DHN"), "kv_layout is 'DHN'"),
         (dict(kv_dtype="e3m2"), "kv_dtype is 'e3m2', expected one of 'e4m3', 'e5m2'"),
         (dict(kv_dtype="nvfp4"), "kv_dtype is 'nvfp4': caches of 4 bits are not judged"),
         (dict(sm_scale=float("nan")), "sm_scale is not a finite number"),
-        (dict(window=47), r"window is 47, expected \(left, right\)"),
+        (dict(window_left="47"), "window_left is '47', expected an integer"),
+        (dict(window_right=(0,)), r"window_right is \(0,\), expected an integer"),
+        (dict(cu_seqlens_q=[0, 1]), "qo_indptr and cu_seqlens_q are given, which are two names of one argument"),
+        (dict(cu_seqlens_k=[0], kv_indptr=[0]), "kv_indptr and cu_seqlens_k are given, which are two names of one argument"),
         (dict(seq_lens=np.array([37.0, 0, 5, 64], np.float32)), "seq_lens is float32, expected int32 or int64"),
         (dict(like=assay.Declaration(rcp_rel_error=2.0)), "rcp_rel_error is 2"),
     ],
@@ -223,7 +226,7 @@ def test_the_text_names_request_query_head_and_element():
 def test_what_does_not_fit_is_named(change, words):
     call = Call()
     out, lse = call.run()
-    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=None)
+    arguments = dict(page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=None)
     with pytest.raises((ValueError, TypeError), match=words):
         assay.judge(out, call.q, (call.k, call.v), **{**arguments, **change})
 
@@ -231,14 +234,14 @@ def test_what_does_not_fit_is_named(change, words):
 def test_a_tensor_of_another_type_or_shape_is_named():
     call = Call()
     out, _ = call.run()
-    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu)
+    arguments = dict(page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu)
     for out_, q, kv, words in (
         (out, call.q.astype(np.float32), (call.k, call.v), "q is fp32, judged are fp16, bf16"),
         (out, call.q.astype(np.float64), (call.k, call.v), "q is float64, expected one of"),
         (out, call.q[:, :, :16], (call.k, call.v), "k's axis 3 is 32 long"),
         (out[:5], call.q, (call.k, call.v), "q's axis 0 is 7 long"),
-        (out, call.q, (call.k,), "kv has 1 tensors"),
-        (out, call.q, call.k, r"kv has shape \[40, 4, 2, 32\]"),
+        (out, call.q, (call.k,), "kv_cache has 1 tensors"),
+        (out, call.q, call.k, r"kv_cache has shape \[40, 4, 2, 32\]"),
         (out, "q", (call.k, call.v), "q is a str, expected a tensor"),
     ):
         with pytest.raises((ValueError, TypeError), match=words):
@@ -291,7 +294,7 @@ def test_states_are_merged_within_their_bound():
     assert assay.judge_merge(merged.astype(np.float32), list(o), list(lse), lse=total).passed
     assert not assay.judge_merge(merged.astype(np.float32), o[:2], lse[:2], lse=total).passed
     assert not assay.judge_merge(merged.astype(np.float32), o, lse, lse=total, lse_base=2).passed
-    with pytest.raises(ValueError, match="states are fp16, expected fp32 as out is"):
+    with pytest.raises(ValueError, match="o_in is fp16, expected fp32 as out is"):
         assay.judge_merge(merged.astype(np.float32), o.astype(np.float16), lse)
     with pytest.raises(assay.AttentionError):
         assay.assert_merge(merged[::-1].astype(np.float32), o, lse, lse=total)
@@ -336,7 +339,7 @@ def test_torch_tensors_where_torch_is():
     bf16 = lambda array: torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)  # noqa: E731
     report = assay.judge(
         bf16(out), bf16(call.q), torch.stack([bf16(call.k), bf16(call.v)], 1), page_table=torch.from_numpy(call.table),
-        seq_lens=torch.from_numpy(call.lens), cu_seqlens_q=torch.from_numpy(call.cu), lse=torch.from_numpy(lse.T.copy()), like="fa2",
+        seq_lens=torch.from_numpy(call.lens), qo_indptr=torch.from_numpy(call.cu), lse=torch.from_numpy(lse.T.copy()), like="fa2",
     )  # fmt: skip
     assert report == call.judge(out, lse)
 

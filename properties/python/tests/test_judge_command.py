@@ -23,7 +23,7 @@ def kept(spoil=lambda out: out):
     """The file of a row of a call whose outputs may be spoilt."""
     call = Call()
     out, lse = call.run()
-    told = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2")
+    told = dict(page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse, like="fa2")
     return str(judge_record.write(excerpt(judging.attention_call(spoil(out), call.q, (call.k, call.v), **told), ROW), PLACE, "kept"))
 
 
@@ -62,7 +62,7 @@ def test_a_dump_is_judged_call_by_call(capsys):
     first, second, last = capsys.readouterr().out.splitlines()
     assert f": {DECODE}.run: inside, worst |error| / allowed " in first and " of O, " in first and first.endswith("like flashinfer_fa2")
     assert (second, last) == ("not judged (1): rmsnorm: rmsnorm is not known", "right: 1 calls judged, 0 findings, 1 calls not judged")
-    assert judge_command.main([dumped("some", same, rolled, same), "--like", "flash", "--rows", "1", "--findings", "o'er there"]) == 1
+    assert judge_command.main([dumped("some", same, rolled, same), "--like", "flash", "--max-rows", "1", "--findings", "o'er there"]) == 1
     said = capsys.readouterr().out
     assert "some: 3 calls judged, 1 findings, 1 calls not judged" in said and said.count("inside, worst") == 2 and "like flash\n" in said
     assert "1 of 4 rows, like flash," in said
@@ -93,10 +93,10 @@ def test_judge_runs_here_and_the_rest_by_the_program(monkeypatch, capsys):
     monkeypatch.setattr(judge_command, "main", lambda arguments: seen.append(arguments) or 4)
     monkeypatch.setattr(os, "execv", lambda *given: seen.append(given))
     seen, found = [], assay.find_program()
-    monkeypatch.setattr(sys, "argv", ["assay", "judge", "a", "--rows", "3"])
+    monkeypatch.setattr(sys, "argv", ["assay", "judge", "a", "--max-rows", "3"])
     with pytest.raises(SystemExit) as ended:
         __main__.main()
-    assert ended.value.code == 4 and seen == [["a", "--rows", "3"]]
+    assert ended.value.code == 4 and seen == [["a", "--max-rows", "3"]]
     monkeypatch.setattr(sys, "argv", ["assay", "list", "judge"])
     __main__.main()
     assert seen[1:] == [(found, [found, "list", "judge"])]

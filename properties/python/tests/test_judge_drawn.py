@@ -134,9 +134,9 @@ def test_a_merge_says_the_same_in_every_way(merge, data):
     out, o, lse_in, lse, options = merge
     expected = judging.merge_call(out, o, lse_in, lse=lse, lse_layout="TH", **options)
     layout = data.draw(st.sampled_from(["TH", "HT"]))
-    told = {"out": out, "states": o, "lse_in": lse_in, "lse": lse if layout == "TH" else np.ascontiguousarray(lse.T)}
+    told = {"out": out, "o_in": o, "lse_in": lse_in, "lse": lse if layout == "TH" else np.ascontiguousarray(lse.T)}
     told = {name: in_container(data.draw, name, array, None, TORCH) for name, array in told.items()}
-    for name in ("states", "lse_in"):
+    for name in ("o_in", "lse_in"):
         if data.draw(st.booleans()) and hasattr(told[name], "shape"):
             told[name] = list(told[name])
     found = judging.merge_call(**told, lse_layout=layout, **options)
@@ -148,14 +148,14 @@ RNG = np.random.default_rng(1)
 Q, K, V = (RNG.standard_normal(shape).astype(np.float16) for shape in ((4, 2, 4), (2, 4, 1, 4), (2, 4, 1, 4)))
 #: Calls of which one argument is then something else.
 CALLS = {
-    "dense": (judging.judge, dict(out=Q, q=Q, kv=(K, V), seq_lens=[3, 4], leftpad=[0, 1], cache_batch_idx=[1, 0])),
-    "CSR": (judging.judge, dict(out=Q, q=Q, kv=(K, V), page_table=[1, 0], page_indptr=[0, 1, 2], last_page_len=[3, 4], cu_seqlens_q=[0, 1, 4])),
-    "table": (judging.judge, dict(out=Q, q=Q, kv=np.stack([K, V], 1), page_table=[[1], [0]], seq_lens_before=[1, 2], lse=Q[..., 0].astype(np.float32))),
-    "ragged": (judging.judge, dict(out=Q, q=Q, kv=(K[0], V[0]), cu_seqlens_k=[0, 3, 4], mask=np.ones(8, bool), mask_indptr=[0, 6, 8])),
-    "bits": (judging.judge, dict(out=Q, q=Q, kv=(K, V), seq_lens=[3, 4], packed_mask=np.array([63, 255], np.uint8))),
-    "merge": (judging.judge_merge, dict(out=V, states=[K, V], lse_in=[K[..., 0].astype(np.float32)] * 2)),
+    "dense": (judging.judge, dict(out=Q, q=Q, kv_cache=(K, V), seq_lens=[3, 4], leftpad=[0, 1], cache_batch_idx=[1, 0])),
+    "CSR": (judging.judge, dict(out=Q, q=Q, kv_cache=(K, V), page_table=[1, 0], page_indptr=[0, 1, 2], last_page_len=[3, 4], qo_indptr=[0, 1, 4])),
+    "table": (judging.judge, dict(out=Q, q=Q, kv_cache=np.stack([K, V], 1), page_table=[[1], [0]], seq_lens_before=[1, 2], lse=Q[..., 0].astype(np.float32))),
+    "ragged": (judging.judge, dict(out=Q, q=Q, kv_cache=(K[0], V[0]), kv_indptr=[0, 3, 4], mask=np.ones(8, bool), mask_indptr=[0, 6, 8])),
+    "bits": (judging.judge, dict(out=Q, q=Q, kv_cache=(K, V), seq_lens=[3, 4], packed_mask=np.array([63, 255], np.uint8))),
+    "merge": (judging.judge_merge, dict(out=V, o_in=[K, V], lse_in=[K[..., 0].astype(np.float32)] * 2)),
 }
-CALLS["merge"][1].update(out=V[0].astype(np.float32), states=np.stack([K, V])[:, 0].astype(np.float32), lse_in=np.zeros((2, 4, 1), np.float32))
+CALLS["merge"][1].update(out=V[0].astype(np.float32), o_in=np.stack([K, V])[:, 0].astype(np.float32), lse_in=np.zeros((2, 4, 1), np.float32))
 
 
 #: What a caller may hand over by mistake in the place of any argument.
@@ -164,7 +164,8 @@ NOTHING = [None, 0, 0.0, -1, 1 << 40, "", [], (), {}, np.zeros(0), np.zeros((0, 
 ALSO = {
     "out": ["lse"], "q": ["packed_mask"],
     "page_table": ["v_page_table", "page_indptr", "seq_lens"], "seq_lens": ["leftpad", "page_table"], "page_indptr": ["last_page_len", "seq_lens"],
-    "last_page_len": ["seq_lens"], "seq_lens_before": ["seq_lens"], "cu_seqlens_k": ["seq_lens", "page_table"],
+    "last_page_len": ["seq_lens"], "seq_lens_before": ["seq_lens"], "kv_indptr": ["seq_lens", "page_table"],
+    "cu_seqlens_k": ["seq_lens", "page_table"],
 }
 
 

@@ -46,7 +46,7 @@ def test_every_byte_of_a_dump_may_be_wrong(form):
     for _ in range(150):
         path = names[draw.integers(len(names))]
         path.write_bytes(damaged(files[path], draw))
-        for _, name, outcome, _ in dump_judge.judged("dump", rows=1):
+        for _, name, outcome, _ in dump_judge.judged("dump", max_rows=1):
             assert isinstance(name, str)
             judged += not isinstance(outcome, str)
         path.write_bytes(files[path])

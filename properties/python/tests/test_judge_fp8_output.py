@@ -33,7 +33,7 @@ def exact(call):
 
 
 def made(call, out, lse, dtype, scale=SCALE, **options):
-    given = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2", out_dtype=dtype, o_scale=scale)
+    given = dict(page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse, like="fa2", out_dtype=dtype, o_scale=scale)
     return judging.attention_call(out, call.q, (call.k, call.v), **{**given, **options})
 
 

@@ -43,7 +43,7 @@ class Quantised(Call):
 
     def call(self, out, lse, **options):
         given = dict(
-            page_table=self.table, seq_lens=self.lens, cu_seqlens_q=self.cu, lse=lse, sm_scale=self.scale, like="fa2", kv_dtype=self.kv_dtype,
+            page_table=self.table, seq_lens=self.lens, qo_indptr=self.cu, lse=lse, sm_scale=self.scale, like="fa2", kv_dtype=self.kv_dtype,
             q_dtype=self.kv_dtype, q_scale=self.q_scale, k_scale=self.k_scale, v_scale=self.v_scale,
         )  # fmt: skip
         return judging.attention_call(out, self.q8, (self.k, self.v), **{**given, **options})
@@ -95,4 +95,4 @@ def test_what_does_not_fit_is_named(change, words):
 def test_a_scale_of_a_query_that_is_not_quantised_is_refused():
     call = Call()
     with pytest.raises(ValueError, match="q_scale is given and q is not fp8"):
-        assay.judge(*call.run()[:1], call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, q_scale=[1.0])
+        assay.judge(*call.run()[:1], call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, q_scale=[1.0])

@@ -62,8 +62,9 @@ def call(kind, **options):
     elif kind == "leftpad":
         given["cache_leftpad"] = line["leftpad"] = torch.tensor([3, 0, 8], dtype=torch.int32)
     given.update(dict(zip(("k_cache", "v_cache"), caches)), causal=True, **options)
-    names = dict(window_size="window", softmax_scale="sm_scale")
-    line.update({names.get(name, name): value for name, value in options.items()})
+    names = dict(softcap="logits_soft_cap", softmax_scale="sm_scale")
+    line.update({names.get(name, name): value for name, value in options.items() if name != "window_size"})
+    line.update(zip(("window_left", "window_right"), options.get("window_size", ())))
     return given, line
 
 

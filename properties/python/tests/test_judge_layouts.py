@@ -24,7 +24,7 @@ def packed(call):
 
 def judged(call, kv, arguments):
     out, lse = call.run()
-    return assay.judge(out, call.q, kv, cu_seqlens_q=call.cu, lse=lse, like="fa2", **arguments)
+    return assay.judge(out, call.q, kv, qo_indptr=call.cu, lse=lse, like="fa2", **arguments)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_a_last_page_has_so_many_slots_or_none():
     call = Call()
     out, lse = call.run()
     entries, indptr = np.array([3, 1, 4, 2]), np.array([0, 2, 2, 3, 4])
-    says = lambda last: assay.judge(out, call.q, (call.k, call.v), page_table=entries, page_indptr=indptr, last_page_len=last, cu_seqlens_q=call.cu, lse=lse)  # noqa: E731
-    lengths = lambda n: assay.judge(out, call.q, (call.k, call.v), page_table=entries, page_indptr=indptr, seq_lens=n, cu_seqlens_q=call.cu, lse=lse)  # noqa: E731
+    says = lambda last: assay.judge(out, call.q, (call.k, call.v), page_table=entries, page_indptr=indptr, last_page_len=last, qo_indptr=call.cu, lse=lse)  # noqa: E731
+    lengths = lambda n: assay.judge(out, call.q, (call.k, call.v), page_table=entries, page_indptr=indptr, seq_lens=n, qo_indptr=call.cu, lse=lse)  # noqa: E731
     assert repr(says([0, 7, 2, 0])) == repr(lengths([PAGE, 0, 2, 0])) != repr(lengths([PAGE + 1, 0, 2, 0]))
     for last, words in (([1, 0, 2, 5], r"last_page_len\[3\] is 5, expected 0 .. 4"), ([-1, 0, 2, 1], r"last_page_len\[0\] is -1"), ([1], "last_page_len has shape")):
         with pytest.raises(ValueError, match=words):

@@ -25,8 +25,8 @@ def attend(q, k, v, see=True):
     return out.astype(np.float16), (scores.max(2) + np.log(weights.sum(2))).astype(np.float32)
 
 
-def said(out, lse, q, kv, **options):
-    return "\n".join(failed(out, q, kv, lse=lse, **options).notes)
+def said(out, lse, q, kv_cache, **options):
+    return "\n".join(failed(out, q, kv_cache, lse=lse, **options).notes)
 
 
 def below(rows, keys=48):
@@ -101,22 +101,22 @@ def test_the_pages_of_a_request_of_another_length(length, tables):
 @pytest.mark.parametrize(
     "asked, causal, seen, words",
     [
-        ((31, 0), True, slice(15, 48), "window were (32, 0)"),
-        ((31, -1), True, slice(17, 48), "window were (30, -1)"),
-        ((31, 2), False, slice(15, 48), "window were (32, 2)"),
+        ((31, 0), True, slice(15, 48), "window_left were 32"),
+        ((31, -1), True, slice(17, 48), "window_left were 30"),
+        ((31, 2), False, slice(15, 48), "window_left were 32"),
     ],
 )
 def test_a_window_in_the_words_of_the_caller(asked, causal, seen, words):
     out, lse = attend(Q[:1], K[0, seen], V[0, seen])
-    assert f"row 0 would be inside if {words}" in said(out, lse, Q[:1], (K[:1], V[:1]), seq_lens=[48], window=asked, causal=causal)
+    assert f"row 0 would be inside if {words}" in said(out, lse, Q[:1], (K[:1], V[:1]), seq_lens=[48], window_left=asked[0], window_right=asked[1], causal=causal)
 
 
 def test_the_right_side_of_a_window():
     """Six rows see keys up to 42 + r + right of 48."""
     at = np.arange(48) - 42 - np.arange(6)[:, None]
-    for right, left in ((2, 8), (2, 9)):
-        out, lse = attend(Q, K[0], V[0], ((at <= right) & (at >= -left))[:, None])
-        assert f"would be inside if window were ({left}, {right})" in said(out, lse, Q, (K[:1], V[:1]), seq_lens=[48], window=(8, 1), causal=False)
+    for left, words in ((8, "window_right were 2"), (9, "window_left were 9 and window_right were 2")):
+        out, lse = attend(Q, K[0], V[0], ((at <= 2) & (at >= -left))[:, None])
+        assert f"would be inside if {words}" in said(out, lse, Q, (K[:1], V[:1]), seq_lens=[48], window_left=8, window_right=1, causal=False)
 
 
 def test_a_hint_fits_every_element_that_fails():
@@ -163,7 +163,7 @@ def second_a_look(monkeypatch):
 def test_suppositions_stop_after_two_seconds_unless_more_are_asked_for(second_a_look):
     """The cause is the third thing that is tried, and each takes a look or two."""
     out, lse = attend(Q[:1], K[0], V[0])
-    call = dict(out=out, lse=lse, q=Q[:1], kv=(K[:1], V[:1]), seq_lens=[48], sm_scale=0.5)
+    call = dict(out=out, lse=lse, q=Q[:1], kv_cache=(K[:1], V[:1]), seq_lens=[48], sm_scale=0.5)
     assert said(**call).startswith("  where: ") and "would be" not in said(**call)
     assert "would be" not in said(**call, hint_seconds=0)
     assert "sm_scale were 0.25, its square" in said(**call, hint_seconds=100)

@@ -42,7 +42,7 @@ class Masked:
 
     def arguments(self, out, lse):
         return dict(
-            out=out, q=self.q, kv=(self.k, self.v), page_table=self.table, seq_lens=KEYS, cu_seqlens_q=self.cu, lse=lse, sm_scale=SCALE, like="fa2"
+            out=out, q=self.q, kv_cache=(self.k, self.v), page_table=self.table, seq_lens=KEYS, qo_indptr=self.cu, lse=lse, sm_scale=SCALE, like="fa2"
         )  # fmt: skip
 
     def judge(self, out, lse, **mask):
@@ -100,10 +100,10 @@ def test_a_mask_of_all_is_no_mask_and_a_triangle_is_causal():
     plain = assay.judge(**call.arguments(out, lse))
     assert plain.passed and call.judge(out, lse) == plain
     assert call.judge(out, lse, mask=flat([np.ones_like(m) for m in call.masks]), causal=True) == plain
-    window = assay.judge(**call.arguments(out, lse), window=(9, -1))
+    window = assay.judge(**call.arguments(out, lse), window_left=9)
     joined = [m & (np.arange(k)[None] >= k - q + np.arange(q)[:, None] - 9) for m, q, k in zip(call.masks, QUERIES, KEYS)]
-    assert not window.passed and call.judge(out, lse, mask=flat(call.masks), window=(9, -1)).worst == window.worst
-    assert call.judge(*call.run(joined), mask=flat(call.masks), window=(9, -1)).passed
+    assert not window.passed and call.judge(out, lse, mask=flat(call.masks), window_left=9).worst == window.worst
+    assert call.judge(*call.run(joined), mask=flat(call.masks), window_left=9).passed
 
 
 def flipped(masks, request, query, key):

@@ -44,7 +44,7 @@ def test_shapes_that_are_none_are_named():
     for kv, name in (((np.zeros((2, 8), np.float16),) * 2, "k"), ((np.zeros((1, 2, 1, 8), np.float16), np.zeros((2, 8), np.float16)), "v")):
         with pytest.raises(ValueError, match=rf"assay: {name} has shape \[2, 8\], expected \[pages, slots, heads, dim\]"):
             judge_inputs.caches(kv, "NHD", None)
-    with pytest.raises(ValueError, match=r"kv has 3 tensors, expected \(k, v\)"):
+    with pytest.raises(ValueError, match=r"kv_cache has 3 tensors, expected \(k, v\)"):
         judge_inputs.caches((1, 2, 3), "NHD", None)
     with pytest.raises(ValueError, match="caches of 4 bits are not judged"):
         judge_inputs.caches((1, 2), "NHD", "nvfp4")
@@ -84,7 +84,7 @@ def test_more_seconds_may_take_more_work(monkeypatch):
     monkeypatch.setattr(judge_parts.Work, "clock", staticmethod(now))
     call = Call()
     out, lse = call.run()
-    wrong = judging.attention_call(rolled(out), call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2")
+    wrong = judging.attention_call(rolled(out), call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse, like="fa2")
     found = wrong.judge()
     for seconds, work in ((None, 1), (2.0, 1), (0.5, 1), (0, 1), (4.0, 2), (20.0, 10)):
         judge_where.notes(wrong, found, 3, seconds)
@@ -96,7 +96,7 @@ def test_more_seconds_may_take_more_work(monkeypatch):
 def test_work_is_spent_by_products_and_by_time():
     call = Call()
     out, _ = call.run()
-    whole = judging.attention_call(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, like="fa2")
+    whole = judging.attention_call(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, like="fa2")
     part = judge_where.excerpt(whole, 0)
     assert judge_parts.cost_of(whole, 0) == 6 * (37 * 64 + 8192) + 37 * 2048 and judge_parts.cost_of(whole, 3) == 6 * (64 * 64 + 8192) + 64 * 2048
     cost = judge_parts.cost_of(part)
@@ -160,7 +160,7 @@ def test_files_that_are_none_of_a_call_are_named():
     for changed, words in (
         (dict(header=dict(place={"rows": 1})), "place is not a table of row, request, query"), (dict(header=dict(place={"row": 1.5})), "place.row is 1.5, expected an integer"),
         (dict(header=dict(place={"row": -(1 << 31) - 1})), "place.row is"), (dict(header=dict(queries=0)), "queries is 0, expected an integer, 1 .. 1048576"),
-        (dict(header=dict(queries=judge_record.MOST_QUERIES + 1)), "queries is 1048577"), (dict(header=dict(format=2)), "format is 2, expected 1"),
+        (dict(header=dict(queries=judge_record.MOST_QUERIES + 1)), "queries is 1048577"), (dict(header=dict(format=1)), "format is 1, expected 2"),
         (dict(header=dict(kind="other")), "kind is 'other'"), (dict(header=dict(like="x" * 65)), "dtypes or like is missing"), (dict(q=np.zeros((1,) * 5, np.uint16)), "at most 4 axes"),
         (dict(header=dict(scalars={})), "scalars has not the fields"), (dict(q=np.zeros((2, 6, 32), np.uint16)), "q has shape .* expected one row"),
         (dict(more=np.zeros(1)), "it holds 'more.npy', which is no array of attention"), (dict(q=np.asfortranarray(np.zeros((1, 6, 32), np.uint16))), None),
@@ -198,13 +198,37 @@ def test_words_for_the_lse_of_a_row_without_keys(word, fits):
         assert judging.judge_merge(out, states, given, **told).passed == (written in fits)
 
 
-@pytest.mark.parametrize("word, base", [("e", math.e), ("natural", math.e), (2, 2), ("2", 2)])
+@pytest.mark.parametrize("word, base", [("e", math.e), (2, 2)])
 def test_words_for_the_base_of_an_lse(word, base):
     """Of a row with three keys whose scores are 0."""
     out, cache = np.zeros((1, 2, 8), np.float16), np.zeros((1, 4, 1, 8), np.float16)
     for written in (math.e, 2):
         lse = np.full((1, 2), math.log(3) / math.log(written), np.float32)
         assert judging.judge(out, out, (cache, cache), seq_lens=[3], lse=lse, lse_base=word, lse_layout="TH").passed == (written == base)
+
+
+@pytest.mark.parametrize("word", ["natural", "base2", "2", 10, None])
+def test_other_words_for_the_base_of_an_lse_are_refused(word):
+    out, cache = np.zeros((1, 2, 8), np.float16), np.zeros((1, 4, 1, 8), np.float16)
+    with pytest.raises(ValueError, match=f"^assay: lse_base is {word!r}, expected 'e' or 2$"):
+        judging.judge(out, out, (cache, cache), seq_lens=[3], lse_base=word)
+
+
+def test_other_names_of_ragged_lengths_are_named_as_they_are_given():
+    """In what this package says, and in what the library says."""
+    out, cache = np.zeros((2, 1, 8), np.float16), np.zeros((4, 1, 8), np.float16)
+    for queries, keys in (("qo_indptr", "kv_indptr"), ("cu_seqlens_q", "cu_seqlens_k")):
+        ask = lambda ends, of_keys, **more: judging.judge(out, out, (cache, cache), **{queries: ends, keys: of_keys}, **more)  # noqa: B023, E731
+        assert ask([0, 1, 2], [0, 3, 4]).rows == 2
+        for ends, of_keys, more, words in (
+            ([[0, 1, 2]], [0, 3, 4], {}, f"{queries} has 2 axes"),
+            ([0, 3, 2], [0, 3, 4], {}, f"{queries}.2. is smaller"),
+            ([0, 1, 2], [0.5, 3, 4], {}, f"{keys} is float32"),
+            ([0, 1, 2], [0, 3, 4], {"seq_lens": [3, 1]}, f"{keys} says what page_table and seq_lens would"),
+            ([0, 1, 2], [0, 3, 9], {}, keys),
+        ):
+            with pytest.raises((TypeError, ValueError), match=f"^assay: {words}"):
+                ask(ends, of_keys, **more)
 
 
 @pytest.mark.parametrize("dims, looked_at", [(1, [0]), (5, [0, 1, 2, 3, 4]), (8, list(range(8))), (15, [0, 2, 4, 6, 8, 10, 12, 14])])
@@ -215,15 +239,15 @@ def test_dims_that_are_looked_at_are_spread_from_the_first_to_the_last(dims, loo
 
 
 Q, K, V, OUT = (np.ones(shape, np.float16) for shape in ((4, 2, 16), (2, 4, 1, 16), (2, 4, 1, 8), (4, 2, 8)))
-ATTENTION = dict(out=OUT, q=Q, kv=(K, V), seq_lens=[3, 4], lse=np.ones((4, 2), np.float32))
-MERGE = dict(out=OUT, states=[OUT, OUT], lse_in=np.ones((2, 4, 2), np.float32), lse=np.ones((4, 2), np.float32))
+ATTENTION = dict(out=OUT, q=Q, kv_cache=(K, V), seq_lens=[3, 4], lse=np.ones((4, 2), np.float32))
+MERGE = dict(out=OUT, o_in=[OUT, OUT], lse_in=np.ones((2, 4, 2), np.float32), lse=np.ones((4, 2), np.float32))
 BOTH = [
-    (dict(lse_base=2), dict(lse_base=1)), (dict(empty_lse="inf"), dict(empty_lse=1)), (dict(empty_lse="either"), dict(empty_lse=2)), (dict(rows=2), dict(max_rows=2)),
+    (dict(lse_base=2), dict(lse_base=1)), (dict(empty_lse="inf"), dict(empty_lse=1)), (dict(empty_lse="either"), dict(empty_lse=2)), (dict(max_rows=2), dict(max_rows=2)),
     (dict(threads=2), dict(threads=2)), (dict(like=assay.Declaration(tile_tokens=7)), dict(tile_tokens=7)),
 ]  # fmt: skip
 NUMBERS = [(assay.judge, ATTENTION, *option) for option in [
-    *BOTH, (dict(causal=False), dict(causal=0)), (dict(window=(3, -1)), dict(window_left=3)), (dict(window=(None, 2)), dict(window_right=2)),
-    (dict(softcap=1.5), dict(softcap=1.5)), (dict(sm_scale=0.5), dict(sm_scale=0.5)), (dict(mask=np.ones(14, bool)), dict(causal=0)),
+    *BOTH, (dict(causal=False), dict(causal=0)), (dict(window_left=3), dict(window_left=3)), (dict(window_right=2), dict(window_right=2)), (dict(window_left=None, window_right=None), {}),
+    (dict(logits_soft_cap=1.5), dict(logits_soft_cap=1.5)), (dict(sm_scale=0.5), dict(sm_scale=0.5)), (dict(mask=np.ones(14, bool)), dict(causal=0)),
     (dict(mask=np.ones(14, bool), causal=True), {}),
 ]] + [(assay.judge_merge, MERGE, *option) for option in BOTH]  # fmt: skip
 
@@ -250,7 +274,7 @@ def test_an_option_changes_its_own_number(monkeypatch, function, arguments, opti
     common = dict(lse_base=0, empty_lse=0, max_rows=0, threads=0)
     assert common.items() <= plain.items()
     if function is assay.judge:  # the scale is that of q, whatever V's elements are
-        assert dict(causal=1, window_left=-1, window_right=-1, softcap=0, sm_scale=0.25).items() <= plain.items()
+        assert dict(causal=1, window_left=-1, window_right=-1, logits_soft_cap=0, sm_scale=0.25).items() <= plain.items()
     assert numbers_told(monkeypatch, function, {**arguments, "like": "fa2"})[1].like == "fa2"
 
 

@@ -33,7 +33,7 @@ def recorded(*arguments, **options):
 def test_a_file_says_what_the_call_said(mistake):
     call = Call()
     out, lse = SPOILERS[mistake](*call.run()) if mistake in SPOILERS else call.copy(**MISTAKES[mistake](call)).run()
-    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2", sm_scale=call.scale)
+    arguments = dict(page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse, like="fa2", sm_scale=call.scale)
     error, again = recorded(out, call.q, (call.k, call.v), **arguments)
     assert same(error.report, again), again
     assert error.path.parent == pathlib.Path("findings") and str(error).endswith(f"reproduce: python3 -m assay judge {error.path}")
@@ -54,7 +54,7 @@ def test_merges():
 def a_file():
     call = Call()
     out, lse = SPOILERS["one LSE lost"](*call.run())
-    error, _ = recorded(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse)
+    error, _ = recorded(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse)
     return error.path
 
 
@@ -134,7 +134,7 @@ HUGE = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<u2', 'fortran_order': False, 's
 @pytest.mark.parametrize(
     "change, words",
     [
-        (dict(header={"format": 2}), "format is 2, expected 1"),
+        (dict(header={"format": 1}), "format is 1, expected 2"),
         (dict(header={"kind": "softmax"}), "kind is 'softmax'"),
         (dict(header={"queries": 1 << 40}), "queries is 1099511627776, expected an integer, 1 .. 1048576"),
         (dict(header={"queries": True}), "queries is True"),

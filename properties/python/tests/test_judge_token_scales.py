@@ -58,7 +58,7 @@ class Scaled(Call):
 
     def call(self, out, lse, **options):
         given = dict(
-            page_table=self.table, seq_lens=self.lens, cu_seqlens_q=self.cu, lse=lse, sm_scale=self.scale, like=BF16,
+            page_table=self.table, seq_lens=self.lens, qo_indptr=self.cu, lse=lse, sm_scale=self.scale, like=BF16,
             kv_dtype="e4m3" if self.kind == "e4m3" else None, k_scale=self.k_scale, v_scale=self.v_scale,
         )  # fmt: skip
         return judging.attention_call(out, self.q, options.pop("kv", (self.k, self.v)), **{**given, **options})

@@ -26,7 +26,7 @@ def failed(*arguments, judge=assay.assert_attention, **options):
 
 
 def notes_of(call, out, lse=None, **options):
-    arguments = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, sm_scale=call.scale, like="fa2")
+    arguments = dict(page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse, sm_scale=call.scale, like="fa2")
     return "\n".join(failed(out, call.q, (call.k, call.v), **{**arguments, **options}).notes)
 
 
@@ -182,7 +182,7 @@ def test_a_part_is_judged_as_in_the_whole():
     """The words rest on this: a head, its O and its LSE as calls of their own get the numbers of the call."""
     call = Call()
     out, lse = call.run()
-    whole = judging.attention_call(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2")
+    whole = judging.attention_call(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse, like="fa2")
     for row in range(7):
         part = excerpt(whole, row)
         heads = [judge_parts.one_head(part, head) for head in range(HEADS)]
@@ -215,7 +215,7 @@ def test_the_file_of_a_call_says_it_again(tmp_path):
     call = Call()
     out, lse = SPOILERS["LSE in the other base"](*call.run())
     with pytest.raises(assay.AttentionError) as raised:
-        assay.assert_attention(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse,
+        assay.assert_attention(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse,
                                sm_scale=call.scale, like="fa2", findings=tmp_path)  # fmt: skip
     row = raised.value.report.worst["row"]
     ran = subprocess.run([sys.executable, "-m", "assay", "judge", str(raised.value.path)], capture_output=True, text=True, check=False)

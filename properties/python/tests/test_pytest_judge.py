@@ -20,7 +20,7 @@ from assay import from_float32
 from test_judge import Call
 
 def judged(assay_judge, out, lse, call, **options):
-    return assay_judge(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse,
+    return assay_judge(out, call.q, (call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse,
                        like="fa2", **options)
 
 def test_right(assay_judge):
@@ -116,7 +116,7 @@ def test_the_fixture_fails_a_test_or_takes_a_note(tmp_path):
     library_or_skip()
     call = Call()
     out, lse = call.run()
-    told = dict(page_table=call.table, seq_lens=call.lens, cu_seqlens_q=call.cu, lse=lse, like="fa2", hint_seconds=0)
+    told = dict(page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, lse=lse, like="fa2", hint_seconds=0)
     for config, folder in ((dict(cache=types.SimpleNamespace(mkdir=lambda name: tmp_path / name)), tmp_path / "assay"), ({}, pathlib.Path("findings"))):
         calls = calls_of(None)
         request = types.SimpleNamespace(config=types.SimpleNamespace(stash={pytest_judge.KEY: calls}, **config))
@@ -129,12 +129,12 @@ def test_the_fixture_fails_a_test_or_takes_a_note(tmp_path):
     request = types.SimpleNamespace(config=types.SimpleNamespace(stash={pytest_judge.KEY: calls}), node=types.SimpleNamespace(nodeid="here"))
     judge = pytest_judge.assay_judge.__pytest_wrapped__.obj(request)
     report = judge(np.roll(out, 1, axis=1), call.q, (call.k, call.v), **told)
-    misfits = {"lse_base is 7": dict(lse_base=7), "rows is 'all'": dict(rows="all"), "window is 3": dict(window=3), "hint_seconds is 'long'": dict(hint_seconds="long")}
+    misfits = {"lse_base is 7": dict(lse_base=7), "max_rows is 'all'": dict(max_rows="all"), "window_left is '3'": dict(window_left="3"), "hint_seconds is 'long'": dict(hint_seconds="long")}
     for misfit in misfits.values():
         assert judge(out, call.q, (call.k, call.v), **{**told, **misfit}) is None
     assert judge(out, call.q, 3, **told) is None
     assert report.verdict == "outside" and calls.calls[0] == ("here", report)
-    assert len(calls.calls) == 6 and all(words in said for words, (_, said) in zip([*misfits, "kv has shape"], calls.calls[1:]))
+    assert len(calls.calls) == 6 and all(words in said for words, (_, said) in zip([*misfits, "kv_cache has shape"], calls.calls[1:]))
 
 
 def test_a_session_begins_without_calls():

@@ -20,11 +20,11 @@ def test_right(case):
 def test_wrong(case):
     merge_pair(case)
     if case.num_heads > 1:
-        case.o[:, -1] = case.o[:, 0]
+        case.out[:, -1] = case.out[:, 0]
 
 @assay.kernel(family="merge_state", declaration=MERGE, cases=1)
 def test_not_in_place(case):
-    if case.o.ctypes.data in (case.o_a.ctypes.data, case.o_b.ctypes.data):
+    if case.out.ctypes.data in (case.o_a.ctypes.data, case.o_b.ctypes.data):
         raise assay.Unsupported("not in place")
     if case.dtype != "bf16":
         raise assay.Unsupported("bf16 only")

@@ -25,9 +25,9 @@ def layers(draw):
     kv_dtype, rows, heads = draw(st.sampled_from([dtype, *FP8])), sum(queries), kv_heads * group
     scales = {name: rng.uniform(0.5, 2, 1).astype(np.float32) for name in ("k_scale", "v_scale") if kv_dtype in FP8}
     options = {name: rng.uniform(0, 1, heads).astype(np.float32) if draw(st.booleans()) else None for name in ("alibi_slopes", "sinks")}
-    options.update(sm_scale=draw(st.sampled_from([0.25, 1.0])), softcap=draw(st.sampled_from([0.0, 1.5])), causal=draw(st.booleans()))
+    options.update(sm_scale=draw(st.sampled_from([0.25, 1.0])), logits_soft_cap=draw(st.sampled_from([0.0, 1.5])), causal=draw(st.booleans()))
     left = draw(st.integers(-1, 5))
-    options["window"] = (left, -1 if options["causal"] else left)
+    options.update(window_left=left, window_right=-1 if options["causal"] else left)
     shape = (sum(keys), kv_heads, dim)
     q, out = bits(rng, (rows, heads, dim), dtype), bits(rng, (rows, heads, dim), dtype)
     call = Logical(dtype, kv_dtype, dtype, queries, keys, q, out, None, bits(rng, shape, kv_dtype), bits(rng, shape, kv_dtype), options, scales, [])
@@ -59,10 +59,10 @@ def beside(k, v):
 
 
 def layer_of(call, backend):
-    left = call.options["window"][0]
+    left = call.options["window_left"]
     impl = types.SimpleNamespace(
         attn_type="decoder", kv_cache_dtype={"e4m3": "fp8", "e5m2": "fp8_e5m2"}.get(call.kv_dtype, "auto"), scale=call.options["sm_scale"],
-        sinks=call.options["sinks"], alibi_slopes=call.options["alibi_slopes"], logits_soft_cap=call.options["softcap"],
+        sinks=call.options["sinks"], alibi_slopes=call.options["alibi_slopes"], logits_soft_cap=call.options["logits_soft_cap"],
         sliding_window=((left, 0) if left >= 0 else None) if backend == "FLASH_ATTN" else left + 1 if left >= 0 else -1,
     )  # fmt: skip
     scales = {name: call.scales.get(name, np.ones(1, np.float32)) for name in ("k_scale", "v_scale")}

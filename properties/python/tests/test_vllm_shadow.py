@@ -61,7 +61,7 @@ def served(call, shadow, backend="CPU_ATTN", kv_cache=None, isa="vec", recorded=
 
 @pytest.mark.parametrize("i", range(2))
 def test_recorded_calls_are_inside_and_pass_through(i):
-    call, shadow = calls()[i], vllm_shadow.Shadow(1, rows=0)
+    call, shadow = calls()[i], vllm_shadow.Shadow(1, max_rows=0)
     assert (served(call, shadow) == call["output"]).all()
     counters = shadow.counters
     assert (counters.calls, counters.judged, counters.findings, counters.errors) == (1, 1, 0, {}) and 0 < counters.worst < 1, counters
@@ -131,7 +131,7 @@ def test_an_error_of_the_engine_reaches_its_caller():
 
 
 def test_a_cache_of_flash_attention():
-    call, shadow = calls()[0], vllm_shadow.Shadow(1, rows=0)
+    call, shadow = calls()[0], vllm_shadow.Shadow(1, max_rows=0)
     blocks, heads, slots, twice = call["kv_cache"].shape
     k, v = call["kv_cache"].reshape(blocks, heads, 2, -1).transpose(2, 0, 1, 3)
     k = k.reshape(blocks, heads, twice // 2, slots).transpose(0, 1, 3, 2)
@@ -162,7 +162,7 @@ def test_the_entry_point_wraps_once_and_only_where_it_is_asked_to(stub, monkeypa
     first = stub.__init__
     vllm_shadow.register()
     assert stub.__init__ is first and stub.at_exit == [first.assay_shadow.summary]
-    assert (first.assay_shadow.every, first.assay_shadow.out, first.assay_shadow.rows) == (2, "assay_vllm", 8)
+    assert (first.assay_shadow.every, first.assay_shadow.out, first.assay_shadow.max_rows) == (2, "assay_vllm", 8)
     call = calls()[1]
     layer = stub(Impl(call, call["output"]))
     layer.impl.forward(types.SimpleNamespace(isa="vec"), call["query"], None, None, call["kv_cache"], metadata(call), np.zeros_like(call["output"]))
@@ -176,7 +176,7 @@ def test_a_folder_and_rows_of_its_own(stub, monkeypatch):
     vllm_shadow.register()
     seen, call = [], calls()[1]
     monkeypatch.setattr(vllm_shadow, "BACKENDS", {"CPU_ATTN": lambda *given: seen.append(given[-1]) or {}})
-    monkeypatch.setattr(judging, "attention_call", lambda **given: seen.append(given["rows"]) or 1 / 0)
+    monkeypatch.setattr(judging, "attention_call", lambda **given: seen.append(given["max_rows"]) or 1 / 0)
     stub(Impl(call, call["output"])).impl.forward("layer", call["query"], None, None, None, "metadata", np.zeros_like(call["output"]))
     assert seen == [3, 3] and stub.__init__.assay_shadow.out == "there"
 

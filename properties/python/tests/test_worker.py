@@ -81,14 +81,14 @@ def described(draw):
     """(memory, call, the array of each tensor) as a harness describes it: any offset, gaps between rows, inputs and outputs."""
     memory, call, there, at = np.zeros(1 << 12, np.uint8), {"dtype": draw(st.sampled_from(["bf16", "fp16"])), "head_dim": 3, "lse": None}, {}, 0
     rng = np.random.default_rng(draw(st.integers(0, 99)))
-    for name in ("q", "k_cache", "o", "levels"):
+    for name in ("q", "k_cache", "out", "levels"):
         dtype = draw(st.sampled_from(sorted(set(STORED) - {"int32"})))
         rows, columns, gap = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(0, 2))
         item = np.dtype(STORED[dtype]).itemsize
         values = elements.from_float32(rng.standard_normal((rows, columns)), dtype)
         flat = memory[at : at + rows * (columns + gap) * item].view(STORED[dtype]).reshape(rows, columns + gap)
         flat[:, :columns], flat[:, columns:] = values, 7
-        tensor = {"dtype": dtype, "shape": [rows, columns], "strides": [columns + gap, 1], "offset": at, "output": name == "o"}
+        tensor = {"dtype": dtype, "shape": [rows, columns], "strides": [columns + gap, 1], "offset": at, "output": name == "out"}
         there[name] = (dtype, values)
         call[name] = [{"k_cache": tensor, "page_size": 4}] if name == "levels" else tensor
         at += flat.nbytes + 8 - flat.nbytes % 8 + 8 * draw(st.integers(0, 2))
@@ -102,24 +102,24 @@ def test_a_case_is_the_memory_as_it_is_described(made, base):
     offset = 8 * base
     seen = case.Case({**call, **{n: {**t, "offset": t["offset"] - offset} for n, t in call.items() if isinstance(t, dict)}}, memory, memory.ctypes.data + offset)
     assert (seen.dtype, seen.head_dim, seen.lse) == (call["dtype"], 3, None)
-    for name in ("q", "k_cache", "o"):
+    for name in ("q", "k_cache", "out"):
         dtype, values = there[name]
         array = getattr(seen, name)
-        assert array.dtype == STORED[dtype] and array.tobytes() == values.tobytes() and array.flags.writeable == (name == "o")
+        assert array.dtype == STORED[dtype] and array.tobytes() == values.tobytes() and array.flags.writeable == (name == "out")
         assert seen.load(array).tobytes() == elements.to_float32(values, dtype).tobytes()
         assert seen.load(array[0], dtype).tobytes() == elements.to_float32(values[0], dtype).tobytes()
     before = memory.copy()
-    seen.store(seen.o, np.full(seen.o.shape, 1.5))
-    assert (seen.load(seen.o) == 1.5).all()
+    seen.store(seen.out, np.full(seen.out.shape, 1.5))
+    assert (seen.load(seen.out) == 1.5).all()
     changed = np.flatnonzero(before != memory)
-    o = call["o"]
-    assert changed.size <= seen.o.nbytes and (not changed.size or changed.min() >= o["offset"] and changed.max() < o["offset"] + o["shape"][0] * o["strides"][0] * seen.o.itemsize)
+    o = call["out"]
+    assert changed.size <= seen.out.nbytes and (not changed.size or changed.min() >= o["offset"] and changed.max() < o["offset"] + o["shape"][0] * o["strides"][0] * seen.out.itemsize)
     if base == 0:
         (level,) = seen.levels
         assert level.page_size == 4 and level.k_cache.tobytes() == there["levels"][1].tobytes() and not level.k_cache.flags.writeable
         assert seen.load(level.k_cache).tobytes() == elements.to_float32(there["levels"][1], there["levels"][0]).tobytes()
     with pytest.raises(ValueError, match="name the dtype"):
-        seen.store(seen.o[:1], 0.0)
+        seen.store(seen.out[:1], 0.0)
 
 
 @settings(drawn, max_examples=40)
@@ -131,7 +131,7 @@ def test_tensors_of_torch_have_the_values_of_a_case(made):
     t = seen.torch()
     assert vars(t).keys() == {name for name in vars(seen) if not name.startswith("_")} and (t.dtype, t.head_dim, t.lse) == (seen.dtype, 3, None)
     kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
-    for name, tensor, array in (("q", t.q, seen.q), ("k_cache", t.k_cache, seen.k_cache), ("o", t.o, seen.o), ("levels", t.levels[0].k_cache, seen.levels[0].k_cache)):
+    for name, tensor, array in (("q", t.q, seen.q), ("k_cache", t.k_cache, seen.k_cache), ("out", t.out, seen.out), ("levels", t.levels[0].k_cache, seen.levels[0].k_cache)):
         assert tensor.dtype == kinds[there[name][0]] and tensor.data_ptr() == array.ctypes.data
         assert np.array_equal(tensor.float().numpy(), elements.to_float32(there[name][1], there[name][0]), equal_nan=True)
     t.q[...] = 0  # found by the harness, not refused here
@@ -143,10 +143,10 @@ def test_a_part_of_a_larger_call_counts_its_tokens_from_zero():
     memory = np.zeros(64, np.uint8)
     memory[:16].view(np.int32)[:] = [5, 7, 7, 10]
     tensor = {"dtype": "int32", "shape": [4], "strides": [1], "offset": 0, "output": False}
-    seen = case.Case({"dtype": "bf16", "query_start": tensor}, memory, memory.ctypes.data)
-    assert seen.query_start.tolist() == [0, 2, 2, 5] and memory[:16].view(np.int32).tolist() == [5, 7, 7, 10]
-    assert seen.torch().query_start.tolist() == [0, 2, 2, 5] and seen.torch().query_start.dtype == torch.int32
-    assert case.Case({"dtype": "bf16", "query_start": None}, memory, memory.ctypes.data).query_start is None
+    seen = case.Case({"dtype": "bf16", "qo_indptr": tensor}, memory, memory.ctypes.data)
+    assert seen.qo_indptr.tolist() == [0, 2, 2, 5] and memory[:16].view(np.int32).tolist() == [5, 7, 7, 10]
+    assert seen.torch().qo_indptr.tolist() == [0, 2, 2, 5] and seen.torch().qo_indptr.dtype == torch.int32
+    assert case.Case({"dtype": "bf16", "qo_indptr": None}, memory, memory.ctypes.data).qo_indptr is None
 
 
 class Asked:

@@ -10,7 +10,7 @@ from assay._judge.tensors import Tensor
 def as_numpy(arguments):
     """The same arguments without torch."""
     changed = {name: Tensor(name, arguments[name]).numpy().copy() for name in ("q", "out")}
-    return dict(arguments, kv=tuple(np.array(cache) for cache in arguments["kv"]), **changed)
+    return dict(arguments, kv_cache=tuple(np.array(cache) for cache in arguments["kv_cache"]), **changed)
 
 
 def _longest(a):
@@ -18,7 +18,7 @@ def _longest(a):
 
 
 def _slots(a):
-    return a["kv"][0].shape[1]
+    return a["kv_cache"][0].shape[1]
 
 
 def _changed(array, index, value):
@@ -28,7 +28,7 @@ def _changed(array, index, value):
 
 
 def page_off_by_one(a):
-    pages = len(a["kv"][0])
+    pages = len(a["kv_cache"][0])
     r = _longest(a)
     return None if pages == 1 else dict(page_table=_changed(a["page_table"], (r, 0), (a["page_table"][r, 0] + 1) % pages))
 
@@ -44,19 +44,19 @@ def stale_slot(a):
     if n < 2:
         return None
     at = [(a["page_table"][r, t // _slots(a)], t % _slots(a)) for t in (n - 1, n - 2)]
-    return dict(kv=tuple(_changed(cache, at[0], cache[at[1]]) for cache in a["kv"]))
+    return dict(kv_cache=tuple(_changed(cache, at[0], cache[at[1]]) for cache in a["kv_cache"]))
 
 
 def stale_page(a):
     """A page still holds what another one holds."""
-    if len(a["kv"][0]) == 1:
+    if len(a["kv_cache"][0]) == 1:
         return None
     page = a["page_table"][_longest(a), 0]
-    return dict(kv=tuple(_changed(cache, page, cache[page - 1]) for cache in a["kv"]))
+    return dict(kv_cache=tuple(_changed(cache, page, cache[page - 1]) for cache in a["kv_cache"]))
 
 
 def kv_head_of_the_neighbour(a):
-    return None if a["kv"][0].shape[2] == 1 else dict(kv=tuple(np.roll(cache, 1, axis=2) for cache in a["kv"]))
+    return None if a["kv_cache"][0].shape[2] == 1 else dict(kv_cache=tuple(np.roll(cache, 1, axis=2) for cache in a["kv_cache"]))
 
 
 def scale_left_out(a):
@@ -65,8 +65,8 @@ def scale_left_out(a):
 
 def window_off_by_one(a):
     """One key too few is seen by the last row of the longest request."""
-    left = a["window"][0] if a["window"][0] >= 0 else int(a["seq_lens"][_longest(a)]) - 1
-    return None if left < 1 or left >= a["seq_lens"][_longest(a)] else dict(window=(left - 1, a["window"][1]))
+    left = a["window_left"] if a["window_left"] >= 0 else int(a["seq_lens"][_longest(a)]) - 1
+    return None if left < 1 or left >= a["seq_lens"][_longest(a)] else dict(window_left=left - 1)
 
 
 def two_requests_exchanged(a):
@@ -83,11 +83,11 @@ def query_of_the_row_before(a):
 
 
 def not_causal(a):
-    return None if (np.diff(a["cu_seqlens_q"]) < 2).all() else dict(causal=False)
+    return None if (np.diff(a["qo_indptr"]) < 2).all() else dict(causal=False)
 
 
 def keys_and_values_exchanged(a):
-    return dict(kv=a["kv"][::-1])
+    return dict(kv_cache=a["kv_cache"][::-1])
 
 
 def two_heads_exchanged(a):

@@ -58,7 +58,7 @@ def hangs(case):
 @wrong()
 def raises(case):
     merge_state(case)
-    return inner(case.o.shape)
+    return inner(case.out.shape)
 
 
 def inner(shape):
@@ -75,7 +75,7 @@ def raises_later(case):
 @wrong()
 def returns(case):
     merge_state(case)
-    return case.o
+    return case.out
 
 
 @wrong()
@@ -93,14 +93,14 @@ def assigns_input(case):
 @wrong()
 def writes_behind(case):
     merge_state(case)
-    size = max(16, (case.num_rows * case.num_heads) * case.head_dim * case.o.itemsize)
-    ctypes.memset(pointer(case.o) + size, 7, 1)
+    size = max(16, (case.num_rows * case.num_heads) * case.head_dim * case.out.itemsize)
+    ctypes.memset(pointer(case.out) + size, 7, 1)
 
 
 @wrong()
 def writes_in_front(case):
     merge_state(case)
-    ctypes.memset(pointer(case.o) - 1, 7, 1)
+    ctypes.memset(pointer(case.out) - 1, 7, 1)
 
 
 @wrong()
@@ -118,7 +118,7 @@ def refuses_after_writing(case):
 def writes_after_reply(case):
     """Right until the reply has left; what it writes later is nobody's result."""
     merge_state(case)
-    o = case.o
+    o = case.out
 
     def later():
         time.sleep(0.2)

@@ -27,7 +27,7 @@ Problem tree() {
 
 Problem with_features(Problem p) {
   p.q_len = 2;
-  p.softcap = Softcap::kThirty;
+  p.logits_soft_cap = Softcap::kThirty;
   p.alibi = Alibi::kStandard;
   p.sinks = Sinks::kNormal;
   return p;
@@ -79,7 +79,7 @@ TEST(TreeAttention, declares_the_nodes_that_a_case_has) {
 
 TEST(TreeAttention, a_window_shares_nothing) {
   Problem p = tree();
-  p.window = 250;
+  p.window_left = 249;
   const std::unique_ptr<Sut> sut = make_sut(own_kernel("tree_attention"));
   EXPECT_TRUE(shared_work(materialise(p), *sut).empty());
   EXPECT_EQ(bytes_loaded(p, true), bytes_loaded(p, false));

@@ -22,8 +22,8 @@ assay_status one_shape(const void *params) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   const bool taken = p.dtype == ASSAY_FP16 && p.kv_dtype == ASSAY_FP16 && p.head_dim == 128 &&
                      p.kv.page_size == 32 && p.num_qo_heads == 4 * p.num_kv_heads && p.q_len == 1 &&
-                     p.window == 0 && p.logits_softcap == 0 && !p.alibi_slopes && !p.sinks &&
-                     !p.query_start && p.num_ranks == 0;
+                     p.window_left < 0 && p.logits_soft_cap == 0 && !p.alibi_slopes && !p.sinks &&
+                     !p.qo_indptr && p.dcp_world_size == 0;
   return taken ? ASSAY_OK : ASSAY_UNSUPPORTED;
 }
 assay_kernel narrow_kernel() {
@@ -41,7 +41,7 @@ TEST(Envelope, IsLearntFromAnswers) {
   EXPECT_EQ(e.fields.at("page_size").taken, std::vector{32});
   EXPECT_EQ(e.fields.at("group_size").taken, std::vector{4});
   EXPECT_EQ(e.fields.at("q_len").taken, std::vector{1});
-  EXPECT_EQ(e.fields.at("window").taken, std::vector{0});
+  EXPECT_EQ(e.fields.at("window_left").taken, std::vector{-1});
   EXPECT_EQ(e.fields.at("page_size").reasons[0], "one shape only");
   EXPECT_EQ(e.fields.count("lse_base"), 0u);
   EXPECT_EQ(e.fields.count("num_kv_heads"), 0u);
@@ -101,7 +101,7 @@ TEST(Envelope, IsFoundByTheWordsOfAKernelThatNeedsMore) {
   k.supports = [](const void *params) -> assay_status {
     const auto &p = *static_cast<const assay_paged_params *>(params);
     said = !p.sinks                   ? "sinks are needed"
-           : p.window == 0            ? "a window is needed"
+           : p.window_left < 0        ? "a window is needed"
            : p.head_dim != 64         ? "head_dim is not 64"
            : p.kv.page_size != 32     ? "page_size is not 32"
            : p.num_kv_heads != 8      ? "8 kv heads are needed"
@@ -114,7 +114,7 @@ TEST(Envelope, IsFoundByTheWordsOfAKernelThatNeedsMore) {
   const Envelope e = probe_envelope(k, false);
   EXPECT_EQ(e.fields.at("num_kv_heads").taken, std::vector{8});
   EXPECT_EQ(e.fields.at("page_size").taken, std::vector{32});
-  EXPECT_EQ(e.fields.at("window").taken, std::vector{16});
+  EXPECT_EQ(e.fields.at("window_left").taken, std::vector{15});
 }
 
 // Each side of a range has its own reason, and cases are moved to either end.

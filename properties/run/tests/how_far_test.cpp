@@ -25,7 +25,7 @@ Origin origin_with(Change change) {
   assay_kernel kernel = reference::kernel("reference_v1");
   kernel.run = [](const void *params) -> assay_status {
     const auto &p = *static_cast<const assay_paged_params *>(params);
-    auto *o = static_cast<uint16_t *>(p.o);
+    auto *o = static_cast<uint16_t *>(p.out);
     const uint16_t before = *o;
     const assay_status status = reference::kernel("reference_v1").run(params);
     *o = corrupt(p, before, *o);

@@ -40,9 +40,9 @@ TEST(Requirements, NoPropertyAsksForAClassThatItTakesAway) {
 TEST(Requirements, ShardsAreAskedOfKernelsThatDeclareThem) {
   assay_kernel kernel = kernel_v1();
   const Property &property = *find_property("shards_equal_whole");
-  for (const int32_t shards : {0, 1}) {
-    kernel.shards = shards;
-    EXPECT_EQ(applies(property, kernel), shards == 1);
+  for (const assay_capabilities shards : {0u, assay_capabilities{ASSAY_SHARDS}}) {
+    kernel.capabilities = shards;
+    EXPECT_EQ(applies(property, kernel), shards != 0);
   }
 }
 

@@ -88,7 +88,7 @@ TEST(Runner, ACaseInWhichNothingIsComparedDoesNotCount) {
 TEST(Runner, ClassesAreThoseOfTheCallsThatRan) {
   const Property without_window = home_made([](const Problem &p, Sut &sut) {
     Problem plain = p;
-    plain.window = 0;
+    plain.window_left = -1;
     const Outcome run = run_problem(plain, sut);
     return run.ok() ? same_bits(run.after, run.after, "itself") : run.check;
   });
@@ -115,8 +115,8 @@ TEST(Runner, AFeatureTheKernelRefusesIsNoGap) {
   static assay_kernel plain = *v1();
   plain.supports = [](const void *params) -> assay_status {
     const auto &p = *static_cast<const assay_paged_params *>(params);
-    bool features = p.kv_dtype != p.dtype || p.q_len > 1 || p.window > 0 || p.logits_softcap > 0 ||
-                    p.alibi_slopes || p.sinks;
+    bool features = p.kv_dtype != p.dtype || p.q_len > 1 || p.window_left >= 0 ||
+                    p.logits_soft_cap > 0 || p.alibi_slopes || p.sinks;
     return features ? ASSAY_UNSUPPORTED : ASSAY_OK;
   };
   auto summary =
@@ -191,7 +191,7 @@ TEST(Runner, WhatNeedsCallsBeforeItSaysSo) {
 assay_status keeps_first_window(const void *params) {
   static std::map<std::pair<int, int>, int> windows;
   assay_paged_params p = *static_cast<const assay_paged_params *>(params);
-  p.window = windows.try_emplace({p.batch, p.num_qo_heads}, p.window).first->second;
+  p.window_left = windows.try_emplace({p.batch, p.num_qo_heads}, p.window_left).first->second;
   return reference::kernel("reference_v1").run(&p);
 }
 
@@ -208,11 +208,11 @@ TEST(Runner, TheCallThatAFailureNeedsIsFoundAndShrunk) {
   const Finding &f = summary.runs[0].first[0];
   EXPECT_TRUE(f.after_others);
   ASSERT_EQ(f.before.size(), 1u);
-  EXPECT_NE(f.before[0].window, f.shrunk.window);
+  EXPECT_NE(f.before[0].window_left, f.shrunk.window_left);
   Problem same = f.before[0];
-  same.window = f.shrunk.window;
+  same.window_left = f.shrunk.window_left;
   EXPECT_EQ(same, f.shrunk) << how_earlier_differs(f.before[0], f.shrunk);
-  EXPECT_NE(f.result.message.find("window = "), std::string::npos) << f.result.message;
+  EXPECT_NE(f.result.message.find("window_left = "), std::string::npos) << f.result.message;
   // As text it is one case with another in front, and fails in a new process.
   Case c;
   c.before = f.before;
@@ -256,7 +256,7 @@ TEST(Runner, AKernelWithoutDeterminismIsHeldToItsBounds) {
   kernel.run = takes_turns;
   kernel.key_order = nullptr;
   const auto properties =
-      some({"poison_untouched", "early_start_equals_plain", "nan_containment", "batch_independence",
+      some({"poison_untouched", "pdl_equals_plain", "nan_containment", "batch_independence",
             "head_permutation", "page_permutation", "page_remap", "window_hides"});
   kernel.determinism = ASSAY_DETERMINISM_NONE;
   RunnerOptions few = quick(2);

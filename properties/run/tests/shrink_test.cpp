@@ -125,9 +125,9 @@ TEST(Differences, AreThoseFromTheSimplestCase) {
   p.q.seed = 7;
   EXPECT_EQ(differences(p), (std::vector<std::string>{"k_layout = hnd", "q_len = 2"}));
   p.base_seed = 3;
-  p.softcap = Softcap::kThirty;
-  EXPECT_EQ(differences(p), (std::vector<std::string>{"k_layout = hnd", "q_len = 2", "softcap = 30",
-                                                      "base_seed = 3"}));
+  p.logits_soft_cap = Softcap::kThirty;
+  EXPECT_EQ(differences(p), (std::vector<std::string>{"k_layout = hnd", "q_len = 2",
+                                                      "logits_soft_cap = 30", "base_seed = 3"}));
 }
 
 // More requests than there is memory for a candidate each: the budget is kept all the same.

@@ -42,7 +42,7 @@ TEST(Wire, NoRepliesButSoundOnesAreTaken) {
   RunResult result;
   result.message = "message";
   result.hazards = {{.kind = Hazard::Kind::kSignal, .name = "name", .line = 3, .signal = 11}};
-  result.violations = {{.buffer = "o", .first = 7}, {.buffer = "lse"}};
+  result.violations = {{.buffer = "out", .first = 7}, {.buffer = "lse"}};
   result.counters["mma"] = 7;
   const wire::Message good = wire::pack_reply(result, t);
   RunResult got;
@@ -138,12 +138,12 @@ RunResult run_apart(RunFunction run, Problem p) {
 
 TEST(Process, AViolationIsListedOnce) {
   Problem p = small_case();
-  p.o_pad = 1;
+  p.out_pad = 1;
   p.group_size = 2;
   const RunResult r = run_apart(
       [](const void *params) -> assay_status {
         const auto *p = static_cast<const assay_paged_params *>(params);
-        static_cast<uint16_t *>(p->o)[p->head_dim] ^= 1; // behind the first row
+        static_cast<uint16_t *>(p->out)[p->head_dim] ^= 1; // behind the first row
         return ASSAY_OK;
       },
       p);
@@ -151,7 +151,7 @@ TEST(Process, AViolationIsListedOnce) {
   EXPECT_EQ(r.hazards.size(), 0u);
   ASSERT_EQ(r.violations.size(), 1u);
   EXPECT_EQ(text_of(r.violations[0]),
-            "o: 1 bytes outside the live output written, the first at byte 128 of 272");
+            "out: 1 bytes outside the live output written, the first at byte 128 of 272");
 }
 
 TEST(Process, MemoryGrowsWithItsCases) {
@@ -190,10 +190,10 @@ TEST(Process, ReachingFarOutsideABufferIsAFinding) {
   expect_finding(
       [](const void *params) -> assay_status {
         const auto *p = static_cast<const assay_paged_params *>(params);
-        const volatile char beyond = static_cast<const char *>(p->o)[2048];
+        const volatile char beyond = static_cast<const char *>(p->out)[2048];
         return beyond == 0 ? ASSAY_OK : ASSAY_OK;
       },
-      "bytes behind the end of o, which has ");
+      "bytes behind the end of out, which has ");
   expect_finding(
       [](const void *params) -> assay_status {
         const auto *p = static_cast<const assay_paged_params *>(params);

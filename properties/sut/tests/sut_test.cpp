@@ -20,7 +20,7 @@ Problem two_rows() {
   p.batch = 2;
   p.seq_lens = {5, 3};
   p.page_size = 4;
-  p.o_pad = 1;
+  p.out_pad = 1;
   return p;
 }
 
@@ -65,10 +65,10 @@ TEST(Sut, WritesToInputsAreViolations) {
 TEST(Sut, WritesToOutputPaddingAreViolations) {
   expect_failure(
       [](const void *params) -> assay_status {
-        static_cast<char *>(paged(params).o)[2 * 64] ^= 1;
+        static_cast<char *>(paged(params).out)[2 * 64] ^= 1;
         return ASSAY_OK;
       },
-      "o: 1 bytes outside the live output written");
+      "out: 1 bytes outside the live output written");
 }
 
 #if !ASSAY_ASAN
@@ -76,12 +76,12 @@ TEST(Sut, WritesPastABufferAreViolations) {
   // Under AddressSanitizer the write itself is reported.
   assay_kernel kernel = with_run([](const void *params) -> assay_status {
     const auto &p = paged(params);
-    static_cast<char *>(p.o)[2 * (p.o_stride_batch + p.head_dim)] ^= 1;
+    static_cast<char *>(p.out)[2 * (p.out_stride_batch + p.head_dim)] ^= 1;
     return ASSAY_OK;
   });
   CheckResult host = result_of(kernel, false);
   EXPECT_TRUE(host.failed());
-  EXPECT_NE(host.message.find("o: guard byte 0 past its end written"), std::string::npos)
+  EXPECT_NE(host.message.find("out: guard byte 0 past its end written"), std::string::npos)
       << host.message;
   CheckResult simt = result_of(kernel, true);
   EXPECT_TRUE(simt.failed());
@@ -106,10 +106,10 @@ TEST(Sut, ARefusalOfAValidCallIsAFailureAndUnsupportedIsNot) {
 TEST(Sut, AnErrorStatusMustLeaveOutputsAlone) {
   expect_failure(
       [](const void *params) -> assay_status {
-        static_cast<char *>(paged(params).o)[0] ^= 1;
+        static_cast<char *>(paged(params).out)[0] ^= 1;
         return ASSAY_LAUNCH_FAILED;
       },
-      "o: 1 bytes of an input written");
+      "out: 1 bytes of an input written");
 }
 
 TEST(Sut, DeadTableEntriesAreForbiddenToTheExecutor) {

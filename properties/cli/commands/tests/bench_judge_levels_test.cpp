@@ -48,7 +48,7 @@ public:
     call.params = layout_.params(ASSAY_TARGET_SIMT);
     assay_cascade_params &p = call.params;
     p.q = q_.data();
-    p.o = o();
+    p.out = o();
     p.lse = lse();
     p.levels = call.levels.data();
     uint64_t bytes = 0;

@@ -59,11 +59,11 @@ public:
     p.head_dim = kDim;
     p.sm_scale = 0.125f;
     p.q = q_.data();
-    p.o = o_.data() + kBandBytes / 2;
+    p.out = o_.data() + kBandBytes / 2;
     p.lse = lse_.data() + kBandBytes / 4;
-    p.q_stride_head = p.o_stride_head = kDim;
-    p.q_stride_token = p.o_stride_token = kQoHeads * kDim;
-    p.q_stride_batch = p.o_stride_batch = q_len * kQoHeads * kDim;
+    p.q_stride_head = p.out_stride_head = kDim;
+    p.q_stride_token = p.out_stride_token = kQoHeads * kDim;
+    p.q_stride_batch = p.out_stride_batch = q_len * kQoHeads * kDim;
     p.lse_stride_head = 1;
     p.lse_stride_token = kQoHeads;
     p.lse_stride_batch = q_len * kQoHeads;
@@ -149,8 +149,8 @@ TEST(BenchJudge, FeaturesAreSampledToo) {
     host.call.params.v_scale = v_scale.data();
     host.call.params.alibi_slopes = slopes.data();
     host.call.params.sinks = sinks.data();
-    host.call.params.logits_softcap = 20.0f;
-    host.call.params.window = 40;
+    host.call.params.logits_soft_cap = 20.0f;
+    host.call.params.window_left = 39;
     // A sink of -inf leaves a row without keys at -inf: no token may be without keys here.
     host.call.seq_lens[1] = 3;
     const Verification v = host.verify();

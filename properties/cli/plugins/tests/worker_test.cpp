@@ -80,8 +80,8 @@ TEST(WorkerHello, ThatIsNoneIsRefused) {
 
 TEST(WorkerHello, OfAnotherVersionIsUnsupported) {
   const auto version = [](json value) { return [=](json &hello) { hello = {{"abi", value}}; }; };
-  const std::string serves = ", this program serves " + std::to_string(ASSAY_ABI_MAJOR) + "." +
-                             std::to_string(ASSAY_ABI_MINOR);
+  const std::string serves = ", this program serves 0.12 to " + std::to_string(ASSAY_ABI_MAJOR) +
+                             "." + std::to_string(ASSAY_ABI_MINOR);
   // Nothing else of it is read: there is nothing.
   expect_refusal(version({0, 99}), "is of ABI version 0.99" + serves, kExitUnsupported);
   expect_refusal(version({7, ASSAY_ABI_MINOR}),
@@ -178,7 +178,7 @@ TEST(WorkerCall, TensorsLieInTheirBuffers) {
     const Tensors t = materialise(p);
     const CallLayout layout(t);
     const json call = describe_call(t, layout);
-    expect_elements(call["o"], t, layout, t.o.buffer);
+    expect_elements(call["out"], t, layout, t.o.buffer);
     EXPECT_EQ(call["lse"].is_null(), !p.has_lse);
     for (size_t i = 0; i < t.caches.size(); ++i) {
       if (t.caches[i].pool_pages == 0) continue; // page ids that nothing names

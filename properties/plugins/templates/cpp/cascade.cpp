@@ -84,11 +84,11 @@ void attend(const assay_cascade_params &p, int request, int head) {
   }
   const float inverse = state.empty ? 0.0f : 1.0f / state.sum; // without keys: 0 and -inf
   for (int i = 0; i < p.head_dim; ++i)
-    store(p.o, request * p.o_stride_batch + head * p.o_stride_head + i, state.o[i] * inverse);
+    store(p.out, request * p.out_stride_batch + head * p.out_stride_head + i, state.o[i] * inverse);
   if (p.lse == nullptr) return;
   const float lse = state.empty ? kNegInf : state.m + std::log2(state.sum);
   p.lse[request * p.lse_stride_batch + head * p.lse_stride_head] =
-      p.lse_base == ASSAY_LSE_BASE2 ? lse : lse * kLn2;
+      p.lse_base == ASSAY_LSE_BASE_2 ? lse : lse * kLn2;
 }
 
 thread_local const char *refusal = "";

@@ -63,7 +63,7 @@ Merged merge(assay_dtype dtype, assay_lse_base base, int head_dim, std::vector<S
     top = std::max(top, s.lse);
   for (const State &s : states) {
     const float below = s.lse - top;
-    const float weight = std::exp2(base == ASSAY_LSE_BASE2 ? below : below * kLog2E);
+    const float weight = std::exp2(base == ASSAY_LSE_BASE_2 ? below : below * kLog2E);
     sum += weight;
     for (int i = 0; i < head_dim; ++i)
       out.o[i] = std::fma(weight, load(dtype, s.o, s.at + i), out.o[i]);
@@ -71,14 +71,14 @@ Merged merge(assay_dtype dtype, assay_lse_base base, int head_dim, std::vector<S
   const float inverse = 1.0f / sum;
   for (float &x : out.o)
     x *= inverse;
-  out.lse = top + std::log2(sum) * (base == ASSAY_LSE_BASE2 ? 1.0f : kLn2);
+  out.lse = top + std::log2(sum) * (base == ASSAY_LSE_BASE_2 ? 1.0f : kLn2);
   return out;
 }
 
 template <class Params>
 void write(const Params &p, int row, int head, const Merged &merged) {
   for (int i = 0; i < p.head_dim; ++i)
-    store(p.dtype, p.o, row * p.o_stride_row + head * p.o_stride_head + i, merged.o[i]);
+    store(p.dtype, p.out, row * p.out_stride_row + head * p.out_stride_head + i, merged.o[i]);
   if (p.lse != nullptr) p.lse[row * p.lse_stride_row + head * p.lse_stride_head] = merged.lse;
 }
 

@@ -44,7 +44,7 @@ int64_t value_at(const assay_paged_kv &kv, int row, int token, int head) {
 void attend(const assay_paged_params &p, int request, int token, int head) {
   const int kv_head = head / (p.num_qo_heads / p.num_kv_heads);
   const int end = p.kv.seq_lens[request] - p.q_len + token + 1; // causal: the newest tokens
-  const int begin = p.window > 0 ? std::max(0, end - p.window) : 0;
+  const int begin = p.window_left >= 0 ? std::max(0, end - 1 - p.window_left) : 0;
   const int64_t q = request * p.q_stride_batch + token * p.q_stride_token + head * p.q_stride_head;
   const float scale = p.sm_scale * kLog2E; // logits are in base 2 from here on
   float m = kNegInf, sum = 0;
@@ -76,13 +76,13 @@ void attend(const assay_paged_params &p, int request, int token, int head) {
   const bool empty = begin >= end; // a row without keys: 0 and -inf
   const float inverse = empty ? 0.0f : 1.0f / sum;
   const int64_t out =
-      request * p.o_stride_batch + token * p.o_stride_token + head * p.o_stride_head;
+      request * p.out_stride_batch + token * p.out_stride_token + head * p.out_stride_head;
   for (int i = 0; i < p.head_dim; ++i)
-    store(p.o, out + i, o[i] * inverse);
+    store(p.out, out + i, o[i] * inverse);
   if (p.lse == nullptr) return;
   const float lse = empty ? kNegInf : m + std::log2(sum);
   p.lse[request * p.lse_stride_batch + token * p.lse_stride_token + head * p.lse_stride_head] =
-      p.lse_base == ASSAY_LSE_BASE2 ? lse : lse * kLn2;
+      p.lse_base == ASSAY_LSE_BASE_2 ? lse : lse * kLn2;
 }
 
 thread_local const char *refusal = "";
@@ -93,7 +93,7 @@ assay_status supports(const void *params) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   refusal = "";
   if (p.dtype != ASSAY_BF16 || p.kv_dtype != ASSAY_BF16) refusal = "bf16 only";
-  if (p.logits_softcap > 0 || p.alibi_slopes || p.sinks) refusal = "no softcap, ALiBi or sinks";
+  if (p.logits_soft_cap > 0 || p.alibi_slopes || p.sinks) refusal = "no softcap, ALiBi or sinks";
   return *refusal == '\0' ? ASSAY_OK : ASSAY_UNSUPPORTED;
 }
 

@@ -81,12 +81,12 @@ __global__ void attend(const assay_cascade_params p, const Levels levels) {
         add_segment(p, level.kv, s, kv_head, q, x, state);
   }
   const float inverse = 1.0f / state.sum;
-  static_cast<__nv_bfloat16 *>(p.o)[request * p.o_stride_batch + head * p.o_stride_head + i] =
+  static_cast<__nv_bfloat16 *>(p.out)[request * p.out_stride_batch + head * p.out_stride_head + i] =
       __float2bfloat16_rn(state.empty ? 0.0f : state.o * inverse); // without keys: 0 and -inf
   if (p.lse == nullptr || i != 0) return;
   const float lse = state.empty ? -INFINITY : state.m + log2f(state.sum);
   p.lse[request * p.lse_stride_batch + head * p.lse_stride_head] =
-      p.lse_base == ASSAY_LSE_BASE2 ? lse : lse * kLn2;
+      p.lse_base == ASSAY_LSE_BASE_2 ? lse : lse * kLn2;
 }
 
 int64_t blocks_of(const assay_cascade_params &p) { return int64_t{p.batch} * p.num_qo_heads; }

@@ -67,15 +67,15 @@ __global__ void merge(const Params p) {
       const State state = state_of(p, row, head, s);
       if (state.lse == -INFINITY) continue;
       const float below = state.lse - top;
-      const float weight = exp2f(p.lse_base == ASSAY_LSE_BASE2 ? below : below * kLog2E);
+      const float weight = exp2f(p.lse_base == ASSAY_LSE_BASE_2 ? below : below * kLog2E);
       sum += weight;
       o = fmaf(weight, load(static_cast<const Element *>(state.o), state.at + i), o);
     }
     o *= 1.0f / sum;
-    lse = top + log2f(sum) * (p.lse_base == ASSAY_LSE_BASE2 ? 1.0f : kLn2);
+    lse = top + log2f(sum) * (p.lse_base == ASSAY_LSE_BASE_2 ? 1.0f : kLn2);
   }
   __syncthreads();
-  Element *out = static_cast<Element *>(p.o) + row * p.o_stride_row + head * p.o_stride_head;
+  Element *out = static_cast<Element *>(p.out) + row * p.out_stride_row + head * p.out_stride_head;
   if (live == 1)
     out[i] = bits;
   else

@@ -39,7 +39,7 @@ __global__ void attend(const assay_paged_params p) {
   const int request = blockIdx.x / p.num_qo_heads / p.q_len;
   const int kv_head = head / (p.num_qo_heads / p.num_kv_heads);
   const int end = p.kv.seq_lens[request] - p.q_len + token + 1; // causal: the newest tokens
-  const int begin = p.window > 0 ? max(0, end - p.window) : 0;
+  const int begin = p.window_left >= 0 ? max(0, end - 1 - p.window_left) : 0;
   q[i] =
       load(p.q, request * p.q_stride_batch + token * p.q_stride_token + head * p.q_stride_head + i);
   float m = -INFINITY, sum = 0, o = 0;
@@ -66,12 +66,13 @@ __global__ void attend(const assay_paged_params p) {
   }
   const bool empty = begin >= end; // a row without keys: 0 and -inf
   const int64_t out =
-      request * p.o_stride_batch + token * p.o_stride_token + head * p.o_stride_head;
-  static_cast<__nv_bfloat16 *>(p.o)[out + i] = __float2bfloat16_rn(empty ? 0.0f : o * (1.0f / sum));
+      request * p.out_stride_batch + token * p.out_stride_token + head * p.out_stride_head;
+  static_cast<__nv_bfloat16 *>(p.out)[out + i] =
+      __float2bfloat16_rn(empty ? 0.0f : o * (1.0f / sum));
   if (p.lse == nullptr || i != 0) return;
   const float lse = empty ? -INFINITY : m + log2f(sum);
   p.lse[request * p.lse_stride_batch + token * p.lse_stride_token + head * p.lse_stride_head] =
-      p.lse_base == ASSAY_LSE_BASE2 ? lse : lse * kLn2;
+      p.lse_base == ASSAY_LSE_BASE_2 ? lse : lse * kLn2;
 }
 
 int64_t blocks_of(const assay_paged_params &p) {
@@ -86,7 +87,7 @@ assay_status supports(const void *params) {
   const auto &p = *static_cast<const assay_paged_params *>(params);
   refusal = "";
   if (p.dtype != ASSAY_BF16 || p.kv_dtype != ASSAY_BF16) refusal = "bf16 only";
-  if (p.logits_softcap > 0 || p.alibi_slopes || p.sinks) refusal = "no softcap, ALiBi or sinks";
+  if (p.logits_soft_cap > 0 || p.alibi_slopes || p.sinks) refusal = "no softcap, ALiBi or sinks";
   if (blocks_of(p) > INT32_MAX) refusal = "at most 2^31 - 1 query rows";
   return *refusal == '\0' ? ASSAY_OK : ASSAY_UNSUPPORTED;
 }

@@ -55,6 +55,6 @@ def softmax(scores, v):
 
 
 def write(case, request, head, o, lse):
-    case.store(case.o[request, head], o, case.dtype)
+    case.store(case.out[request, head], o, case.dtype)
     if case.lse is not None:
-        case.lse[request, head] = lse if case.lse_base == "natural" else lse * LOG2E
+        case.lse[request, head] = lse if case.lse_base == "e" else lse * LOG2E

@@ -43,17 +43,17 @@ def merge(case, row, head, states, lses):
     alive = lses != NONE  # the others weigh nothing; NaN is alive
     states, lses = states[alive], lses[alive]
     if len(lses) == 0:
-        case.store(case.o[row, head], np.zeros(case.head_dim, np.float32), case.dtype)
+        case.store(case.out[row, head], np.zeros(case.head_dim, np.float32), case.dtype)
         lse = NONE
     elif len(lses) == 1:
-        case.o[row, head] = states[0]  # bit for bit
+        case.out[row, head] = states[0]  # bit for bit
         lse = lses[0]
     else:
-        exp, log = (np.exp, np.log) if case.lse_base == "natural" else (np.exp2, np.log2)
+        exp, log = (np.exp, np.log) if case.lse_base == "e" else (np.exp2, np.log2)
         top = lses.max()  # NaN where one is
         weights = exp(lses - top)
         total = weights.sum()
-        case.store(case.o[row, head], weights @ case.load(states, case.dtype) / total, case.dtype)
+        case.store(case.out[row, head], weights @ case.load(states, case.dtype) / total, case.dtype)
         lse = top + log(total)
     if case.lse is not None:
         case.lse[row, head] = lse

@@ -21,7 +21,7 @@ def supports(case):
     """What is refused here is outside the kernel's envelope, and reported as such."""
     if case.kv_dtype != case.dtype:
         raise assay.Unsupported("no fp8 cache")
-    if case.logits_softcap or case.alibi_slopes is not None or case.sinks is not None:
+    if case.logits_soft_cap or case.alibi_slopes is not None or case.sinks is not None:
         raise assay.Unsupported("no softcap, ALiBi or sinks")
 
 
@@ -41,8 +41,9 @@ def attention(case):
             kv_head = head * case.num_kv_heads // case.num_qo_heads
             k, v = (gather(case, pool, request, length, kv_head) for pool in (case.k_cache, case.v_cache))
             for token in range(case.q_len):
-                end = max(0, length - case.q_len + token + 1)  # causal: the newest tokens
-                begin = max(0, end - case.window) if case.window else 0
+                position = length - case.q_len + token  # the queries are the newest tokens
+                end = max(0, position + 1)  # causal
+                begin = max(0, position - case.window_left) if case.window_left >= 0 else 0
                 scores = k[begin:end] @ q[request, token, head] * scale
                 write(case, request, token, head, *softmax(scores, v[begin:end]))
 
@@ -64,6 +65,6 @@ def softmax(scores, v):
 
 
 def write(case, request, token, head, o, lse):
-    case.store(case.o[request, token, head], o, case.dtype)
+    case.store(case.out[request, token, head], o, case.dtype)
     if case.lse is not None:
-        case.lse[request, token, head] = lse if case.lse_base == "natural" else lse * LOG2E
+        case.lse[request, token, head] = lse if case.lse_base == "e" else lse * LOG2E

@@ -7,10 +7,10 @@ from . import dump_files
 from .flashinfer_calls import CASCADE, Calls, NotJudged, Setup
 
 
-def judged(dump, like=None, rows=0, findings=None):
+def judged(dump, like=None, max_rows=0, findings=None):
     """(folder, name, outcome, path) of every call that computes something: a JudgeReport, or text that says why there is
     none. What fails is kept in the folder `findings` and named by path."""
-    calls = Calls(like, rows)
+    calls = Calls(like, max_rows)
     listed = dump_files.folders(dump)
     within = {folder: _within(listed, folder, first, last) for folder, first, last in listed if _name(folder).endswith(tuple(f"{owner}.run" for owner in CASCADE))}
     # Merges inside a cascade are judged with it: what they write is in the call behind them.

@@ -38,8 +38,8 @@ class Setup(Exception):
 class Calls:
     """Remembers what each wrapper was made and planned with, and joins it to its runs."""
 
-    def __init__(self, like=None, rows=0):
-        self.like, self.rows, self.made, self.planned = like, rows, {}, {}
+    def __init__(self, like=None, max_rows=0):
+        self.like, self.max_rows, self.made, self.planned = like, max_rows, {}, {}
 
     def calls_of(self, name, self_id, arguments, extra, results, within=()):
         """The judge_call.Calls of one call: one, or the merges of a cascade. Setup: there is nothing to judge. `within`:
@@ -87,13 +87,13 @@ class Calls:
             causal = bool(plan.get("causal"))
         window = run.get("window_left") if run.get("window_left") is not None else plan.get("window_left", -1)
         common.update(
-            lse=lse, lse_base=2, empty_lse="either", window=(int(window), -1), softcap=float(cap or 0), sinks=run.get("sinks"), rows=self.rows,
+            lse=lse, lse_base=2, empty_lse="either", window_left=int(window), logits_soft_cap=float(cap or 0), sinks=run.get("sinks"), max_rows=self.max_rows,
             like=self.like or _like(owner, made),
         )  # fmt: skip
         if owner in RAGGED:
             return [
                 judging.attention_call(
-                    out, run["q"], (run["k"], run["v"]), cu_seqlens_q=plan["qo_indptr"], cu_seqlens_k=plan["kv_indptr"], causal=causal, **common
+                    out, run["q"], (run["k"], run["v"]), qo_indptr=plan["qo_indptr"], kv_indptr=plan["kv_indptr"], causal=causal, **common
                 )
             ]
         kv = run["paged_kv_cache"]
@@ -101,10 +101,10 @@ class Calls:
         if owner in DECODE:
             table = {name: plan[name] for name in ("indptr", "indices", "last_page_len")}
             each = run.get("q_len_per_req") or plan.get("q_len_per_req", 1)
-            common.update(causal=True, cu_seqlens_q=np.arange(len(table["last_page_len"]) + 1) * int(each))
+            common.update(causal=True, qo_indptr=np.arange(len(table["last_page_len"]) + 1) * int(each))
         else:
             table = {name: plan[f"paged_kv_{name}"] for name in ("indptr", "indices", "last_page_len")}
-            common.update(causal=causal, cu_seqlens_q=plan["qo_indptr"])
+            common.update(causal=causal, qo_indptr=plan["qo_indptr"])
         return [
             judging.attention_call(
                 out, run["q"], kv, page_table=table["indices"], page_indptr=table["indptr"], last_page_len=table["last_page_len"], **common
@@ -125,7 +125,7 @@ class Calls:
         return [
             judging.merge_call(
                 out, [o, other[0]], [s, other[1]], lse=lse, lse_layout="TH" if lse is not None else None, lse_base=2, empty_lse="either",
-                like=self.like or MERGE, rows=self.rows,
+                like=self.like or MERGE, max_rows=self.max_rows,
             )
             for (o, s), other, (out, lse) in zip(states, levels[1:], written)
         ]  # fmt: skip
@@ -142,7 +142,7 @@ class Calls:
         if len(results) < 2:
             raise NotJudged("it writes in place, and a dump holds what was there before")
         return judging.merge_call(
-            results[0], states, lse, lse=results[1], lse_layout="TH", lse_base=2, empty_lse="either", like=self.like or MERGE, rows=self.rows
+            results[0], states, lse, lse=results[1], lse_layout="TH", lse_base=2, empty_lse="either", like=self.like or MERGE, max_rows=self.max_rows
         )  # fmt: skip
 
 

@@ -43,15 +43,15 @@ def _batch(query, output, kv_cache, metadata, requests):
         raise NotJudged(f"block_table names page {used[-1] if used[0] >= 0 else used[0]} of {kv_cache.shape[0]}")
     return dict(
         q=query[rows.tolist()], out=output[rows.tolist()].reshape(-1, heads, dim), page_table=new, seq_lens=lengths[list(chosen)],
-        cu_seqlens_q=np.concatenate([[0], np.cumsum([begins[r + 1] - begins[r] for r in chosen])]),
+        qo_indptr=np.concatenate([[0], np.cumsum([begins[r + 1] - begins[r] for r in chosen])]),
     ), kv_cache[used.tolist()]  # fmt: skip
 
 
 def _numbers(impl, metadata, left):
     sinks = getattr(impl, "sinks", None)
     return dict(
-        sm_scale=float(impl.scale), causal=metadata.causal, window=(left, -1 if metadata.causal else left),
-        alibi_slopes=getattr(impl, "alibi_slopes", None), sinks=sinks, softcap=float(getattr(impl, "logits_soft_cap", 0) or 0),
+        sm_scale=float(impl.scale), causal=metadata.causal, window_left=left, window_right=-1 if metadata.causal else left,
+        alibi_slopes=getattr(impl, "alibi_slopes", None), sinks=sinks, logits_soft_cap=float(getattr(impl, "logits_soft_cap", 0) or 0),
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def cpu(impl, layer, query, kv_cache, output, metadata, requests):
     if dtype is not None:
         batch.update(kv_dtype=dtype, k_scale=[float(layer._k_scale_float)], v_scale=[float(layer._v_scale_float)])
     left = -1 if impl.sliding_window == -1 else impl.sliding_window - 1
-    return dict(batch, kv=(k, v), like="vllm_cpu", **_numbers(impl, metadata, left))
+    return dict(batch, kv_cache=(k, v), like="vllm_cpu", **_numbers(impl, metadata, left))
 
 
 def side_by_side(impl, layer, query, kv_cache, output, metadata, requests):
@@ -87,7 +87,7 @@ def side_by_side(impl, layer, query, kv_cache, output, metadata, requests):
     if dtype is not None:
         batch.update(kv_dtype=dtype, k_scale=layer._k_scale.reshape(-1), v_scale=layer._v_scale.reshape(-1))
     left = -1 if impl.sliding_window == -1 else impl.sliding_window - 1
-    return dict(batch, kv=(pages[..., :dim], pages[..., dim:]), like="flash", **_numbers(impl, metadata, left))
+    return dict(batch, kv_cache=(pages[..., :dim], pages[..., dim:]), like="flash", **_numbers(impl, metadata, left))
 
 
 def flash(impl, layer, query, kv_cache, output, metadata, requests):
@@ -104,7 +104,7 @@ def flash(impl, layer, query, kv_cache, output, metadata, requests):
     if dtype is not None:
         batch.update(kv_dtype=dtype, k_scale=layer._k_scale.reshape(-1), v_scale=layer._v_scale.reshape(-1))
     left, _ = impl.sliding_window or (-1, -1)
-    return dict(batch, kv=(pages[..., :dim], pages[..., dim:]), like="flash", **_numbers(impl, metadata, left))
+    return dict(batch, kv_cache=(pages[..., :dim], pages[..., dim:]), like="flash", **_numbers(impl, metadata, left))
 
 
 #: By the names of vLLM's AttentionBackend.get_name(), or by what a layer's `assay_cache` says.

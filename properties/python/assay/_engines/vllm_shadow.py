@@ -44,8 +44,8 @@ class Counters:
 class Shadow:
     """Looks at one call in `every` of each layer."""
 
-    def __init__(self, every, out="assay_vllm", rows=8):
-        self.every, self.out, self.rows = every, out, rows
+    def __init__(self, every, out="assay_vllm", max_rows=8):
+        self.every, self.out, self.max_rows = every, out, max_rows
         self.counters, self.files = Counters(), 0
 
     def attach(self, attention):
@@ -80,9 +80,9 @@ class Shadow:
                 raise NotJudged(f"backend {name} is not known")
             output = given.get("output")
             arguments = BACKENDS[name](
-                impl, given["layer"], query, given["kv_cache"], result if output is None else output, given["attn_metadata"], self.rows
+                impl, given["layer"], query, given["kv_cache"], result if output is None else output, given["attn_metadata"], self.max_rows
             )
-            self._judge(judging.attention_call(**arguments, rows=self.rows))
+            self._judge(judging.attention_call(**arguments, max_rows=self.max_rows))
         except NotJudged as error:
             self.counters.not_judged[str(error)] += 1
         except Exception as error:

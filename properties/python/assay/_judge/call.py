@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call that can be judged: its tensors, numbers and claimed arithmetic, whoever put them together."""
 import dataclasses
+import re
 import sys
 
 import numpy as np
@@ -12,7 +13,7 @@ from .report import JudgeReport
 
 ATTENTION, MERGE = "attention", "merge"
 #: What libassay_judge_cuda takes on a GPU, all of it or none.
-_ON_GPU = {ATTENTION: ("out", "q", "k", "v", "lse"), MERGE: ("out", "lse", "o", "lse_in")}
+_ON_GPU = {ATTENTION: ("out", "q", "k", "v", "lse"), MERGE: ("out", "lse", "o_in", "lse_in")}
 _ENTRIES = {ATTENTION: ("assay_judge_attention", _abi.AttentionParams), MERGE: ("assay_judge_merge", _abi.MergeParams)}
 _VERDICTS = {number: name for name, number in _abi.VERDICT.items()}
 
@@ -45,19 +46,32 @@ class Call:
 
     def judge(self):
         """The JudgeReport; ValueError names what does not fit."""
-        entry, struct = _ENTRIES[self.kind]
-        there = self._device()
-        tensors = {name: tensor if there is not None or tensor is None else tensor.on_host() for name, tensor in self.tensors.items()}
-        params = struct(
-            arithmetic=_abi.Arithmetic(**self.arithmetic), **self.scalars, **{name: _array(tensor) for name, tensor in tensors.items()},
-        )  # fmt: skip
-        report = lib.call(entry, params) if there is None else lib.call_on_gpu(entry, params, _stream(there))
+        try:
+            report = self._report()
+        except ValueError as error:
+            raise ValueError(self._as_given(str(error))) from None
         return JudgeReport(
             verdict=_VERDICTS[report.verdict], like=self.like, worst=self._worst(report.worst, report.rows),
             ratio=report.worst_ratio, ratio_lse=report.worst_ratio_lse, budget=report.median_budget,
             elements=report.elements, claimed=report.claimed, findings=report.findings, rows=report.rows,
             rows_judged=report.rows_judged,
         )  # fmt: skip
+
+    def _report(self):
+        """What the library says."""
+        entry, struct = _ENTRIES[self.kind]
+        there = self._device()
+        tensors = {name: tensor if there is not None or tensor is None else tensor.on_host() for name, tensor in self.tensors.items()}
+        params = struct(
+            arithmetic=_abi.Arithmetic(**self.arithmetic), **self.scalars, **{name: _array(tensor) for name, tensor in tensors.items()},
+        )  # fmt: skip
+        return lib.call(entry, params) if there is None else lib.call_on_gpu(entry, params, _stream(there))
+
+    def _as_given(self, text):
+        """A message about C fields with the names that the caller has for them."""
+        for name, tensor in self.given().items():
+            text = re.sub(rf"\b{name}\b", tensor.name, text)
+        return text
 
     def _device(self):
         """Of the GPU that holds all of the call's large tensors, or None."""
@@ -66,17 +80,17 @@ class Call:
 
     def request_of(self, row):
         """(request, query of the request, queries of the request) of a row of attention."""
-        if self.tensors["q_indptr"] is None:
+        if self.tensors["qo_indptr"] is None:
             each = self.queries_of(0)
             return row // each, row % each, each
-        begins = host(self.tensors["q_indptr"])
+        begins = host(self.tensors["qo_indptr"])
         request = int(np.searchsorted(begins, row, side="right")) - 1
         return request, row - int(begins[request]), self.queries_of(request)
 
     def queries_of(self, request):
-        if self.tensors["q_indptr"] is None:
+        if self.tensors["qo_indptr"] is None:
             return self.tensors["out"].shape[0] // self.tensors["seq_lens"].shape[0]
-        begins = host(self.tensors["q_indptr"])
+        begins = host(self.tensors["qo_indptr"])
         return int(begins[request + 1] - begins[request])
 
     def _worst(self, element, rows):

@@ -17,7 +17,7 @@ def excerpt(call, row):
     tensors = {name: _array(tensor) for name, tensor in call.given().items() if name in _HEADS and len(tensor.shape) < 3}
     scalars = {**call.scalars, "max_rows": 1}
     if call.kind == MERGE:
-        tensors.update({name: call.tensors[name].at(slice(None), slice(row, row + 1)) for name in ("o", "lse_in")}, queries=1)
+        tensors.update({name: call.tensors[name].at(slice(None), slice(row, row + 1)) for name in ("o_in", "lse_in")}, queries=1)
     else:
         length, queries, keys = cut(call, row)
         if call.tensors["mask"] is not None:

@@ -45,8 +45,16 @@ def number(name, value, kind=float):
 
 def word(name, value, words):
     if not isinstance(value, Hashable) or value not in words:
-        raise ValueError(f"assay: {name} is {value!r}, expected one of {', '.join(map(repr, words))}")
+        known = " or ".join(map(repr, words)) if len(words) == 2 else "one of " + ", ".join(map(repr, words))
+        raise ValueError(f"assay: {name} is {value!r}, expected {known}")
     return words[value]
+
+
+def one_of_two(name, value, other, other_value):
+    """(name, value) of an argument that has two names, as the caller calls it."""
+    if value is not None and other_value is not None:
+        raise ValueError(f"assay: {name} and {other} are given, which are two names of one argument")
+    return (name, value) if other_value is None else (other, other_value)
 
 
 def rows(name, value, dtype=None):
@@ -95,19 +103,19 @@ def unpacked(k, v):
     return k.transpose(0, 3, 1, 2, 4).reshape(pages, slots, heads, chunks * x), v.transpose(0, 3, 1, 2)
 
 
-def caches(kv, layout, dtype):
+def caches(kv_cache, layout, dtype):
     """k and v as [pages, slots, heads, dim]."""
     if isinstance(dtype, str) and dtype in ("nvfp4", "mxfp4", "e2m1", "fp4"):
         raise ValueError(f"assay: kv_dtype is {dtype!r}: caches of 4 bits are not judged, no field of a declaration says how a kernel widens them")
     word("kv_dtype", dtype, _BYTES)
-    if isinstance(kv, (tuple, list)):
-        if len(kv) != 2:
-            raise ValueError(f"assay: kv has {len(kv)} tensors, expected (k, v) or one pool")
-        k, v = Tensor("k", kv[0], dtype), Tensor("v", kv[1], dtype)
+    if isinstance(kv_cache, (tuple, list)):
+        if len(kv_cache) != 2:
+            raise ValueError(f"assay: kv_cache has {len(kv_cache)} tensors, expected (k, v) or one pool")
+        k, v = Tensor("k", kv_cache[0], dtype), Tensor("v", kv_cache[1], dtype)
     else:
-        pool = Tensor("kv", kv)
+        pool = Tensor("kv_cache", kv_cache)
         if len(pool.shape) != 5 or pool.shape[1] != 2:
-            raise ValueError(f"assay: kv has shape {list(pool.shape)}, expected (k, v) or a pool [pages, 2, ...]")
+            raise ValueError(f"assay: kv_cache has shape {list(pool.shape)}, expected (k, v) or a pool [pages, 2, ...]")
         k, v = Tensor("k", pool.value[:, 0], dtype), Tensor("v", pool.value[:, 1], dtype)
     word("kv_layout", layout, {"NHD": 0, "HND": 0})
     if len(k.shape) == 5:

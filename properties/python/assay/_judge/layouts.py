@@ -13,11 +13,11 @@ class Places:
         self.k, self.v, self.scales = k, v, scales
         self.page_table, self.page_indptr, self.seq_lens = page_table, page_indptr, seq_lens
 
-    def ragged(self, cu_seqlens_k):
-        """Keys side by side: pages of one token."""
+    def ragged(self, name, indptr):
+        """Keys side by side: pages of one token. `name` is how the caller calls kv_indptr."""
         if self.page_table is not None or self.seq_lens is not None:
-            raise ValueError("assay: cu_seqlens_k says what page_table and seq_lens would: give one of them")
-        self.page_indptr = integers("cu_seqlens_k", cu_seqlens_k)
+            raise ValueError(f"assay: {name} says what page_table and seq_lens would: give one of them")
+        self.page_indptr = integers(name, indptr)
         self.page_table = Tensor("page_table", np.arange(self.k.shape[0], dtype=np.int64))
         self.seq_lens = np.diff(host(self.page_indptr))
 
@@ -43,12 +43,12 @@ class Places:
     def dense(self, cache_batch_idx, leftpad):
         """Lengths as a tensor, and caches [batch, slots, heads, dim] that are read by an index or behind a pad."""
         if self.seq_lens is None:
-            raise ValueError("assay: seq_lens is not given (or last_page_len, or cu_seqlens_k)")
+            raise ValueError("assay: seq_lens is not given (or last_page_len, or kv_indptr)")
         self.seq_lens = integers("seq_lens", self.seq_lens)
         if cache_batch_idx is None and leftpad is None:
             return
         if self.page_table is not None:
-            raise ValueError("assay: cache_batch_idx and leftpad go with dense caches, without page_table and cu_seqlens_k")
+            raise ValueError("assay: cache_batch_idx and leftpad go with dense caches, without page_table and kv_indptr")
         lengths = host(self.seq_lens)
         index = integers("cache_batch_idx", np.arange(len(lengths)) if cache_batch_idx is None else cache_batch_idx)
         pad = integers("leftpad", 0 * lengths if leftpad is None else leftpad)

@@ -83,7 +83,7 @@ def _report(loaded, name, params, *stream):
     params.struct_size = ctypes.sizeof(params)
     report = _abi.Report(struct_size=ctypes.sizeof(_abi.Report))
     if getattr(loaded, name)(ctypes.byref(params), *stream, ctypes.byref(report)) != 0:
-        raise ValueError("assay: " + loaded.assay_judge_last_error().decode().replace("q_indptr", "cu_seqlens_q"))
+        raise ValueError("assay: " + loaded.assay_judge_last_error().decode())
     return report
 
 

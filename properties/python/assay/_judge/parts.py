@@ -13,7 +13,7 @@ from .tensors import Tensor
 _OF_ROWS = ("out", "q", "lse")
 _OF_KEYS = ("k", "v", "k_scale", "v_scale")
 _OF_HEADS = ("alibi_slopes", "sinks", "q_scale")
-_OF_STATES = ("o", "lse_in")
+_OF_STATES = ("o_in", "lse_in")
 
 
 def changed(call, scalars=(), **arrays):
@@ -46,7 +46,7 @@ def group_of(call):
 def keys_of(call, row):
     """Keys of the row's request; of a merge its states."""
     if call.kind != ATTENTION:
-        return call.tensors["o"].shape[0]
+        return call.tensors["o_in"].shape[0]
     return int(host(call.tensors["seq_lens"])[call.request_of(row)[0]])
 
 
@@ -126,7 +126,7 @@ def has_dims(call):
 
 def some_dims(call, dims):
     """The part of some elements of O: a slice of them."""
-    values = "v" if call.kind == ATTENTION else "o"
+    values = "v" if call.kind == ATTENTION else "o_in"
     cut = {name: call.tensors[name].numpy()[..., dims] for name in ("out", values)}
     if dims.step not in (None, 1):
         cut = {name: np.ascontiguousarray(array) for name, array in cut.items()}
@@ -135,7 +135,7 @@ def some_dims(call, dims):
 
 def lse_alone(call):
     """The LSE of a call whose values and outputs are 0: it does not depend on them."""
-    values = "v" if call.kind == ATTENTION else "o"
+    values = "v" if call.kind == ATTENTION else "o_in"
     width = 1 if has_dims(call) else dims_of(call)
     arrays = {name: call.tensors[name].numpy()[..., :width] for name in ("out", values)}
     return changed(call, **{name: np.zeros(array.shape, array.dtype) for name, array in arrays.items()})

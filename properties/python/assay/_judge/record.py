@@ -23,7 +23,7 @@ from .excerpt import excerpt, repeated
 from .library import DTYPES
 from .tensors import Tensor
 
-FORMAT = 1
+FORMAT = 2
 MOST_BYTES = 1 << 30  #: of all arrays of a file
 MOST_HEADER = 1 << 16
 MOST_QUERIES = 1 << 20
@@ -35,6 +35,7 @@ _SCALARS = {
     kind: {name: type_ for name, type_ in fields.items() if type_ in (c_int32, c_float) and name not in ("reserved", "struct_size")}
     for kind, fields in _FIELDS.items()
 }
+_ARITHMETIC = {name: type_ for name, type_ in _abi.Arithmetic._fields_ if name != "reserved"}
 _REPEATED = ("out", "q", "lse")
 _STORED = {**STORED, **{name: np.dtype(name) for name in ("int64", "uint8", "int8")}}
 #: What zipfile raises of bytes that are no archive.
@@ -105,7 +106,7 @@ def _read(file):
         tensors = {name: None for name in _ARRAYS[kind]}
         for name in given:
             tensors[name] = _tensor(archive, name, sizes, header)
-    for name in ("out", "q", "k", "v", "seq_lens", "page_table") if kind == ATTENTION else ("out", "o", "lse_in"):
+    for name in ("out", "q", "k", "v", "seq_lens", "page_table") if kind == ATTENTION else ("out", "o_in", "lse_in"):
         if tensors[name] is None:
             raise RecordError(f"{name} is missing")
     call = Call(kind, tensors, header["scalars"], header["like"], header["arithmetic"])
@@ -178,7 +179,7 @@ def _header(array):
     if kind not in (ATTENTION, MERGE):
         raise RecordError(f"kind is {kind!r}, expected {ATTENTION} or {MERGE}")
     _numbers("scalars", header.get("scalars"), _SCALARS[kind])
-    _numbers("arithmetic", header.get("arithmetic"), dict(_abi.Arithmetic._fields_))
+    _numbers("arithmetic", header.get("arithmetic"), _ARITHMETIC)
     if not isinstance(header.get("dtypes"), dict) or not isinstance(header.get("like"), str) or len(header["like"]) > 64:
         raise RecordError("dtypes or like is missing, or no table and no name")
     _integer("queries", header.get("queries"), 1, MOST_QUERIES)

@@ -17,7 +17,7 @@ NAMES = {
 
 
 #: Arguments that are judged on a GPU where they lie, if libassay_judge_cuda is there; others are copied from it.
-ON_GPU = ("out", "q", "k", "v", "kv", "lse", "states", "lse_in")
+ON_GPU = ("out", "q", "k", "v", "kv_cache", "lse", "o_in", "lse_in")
 _DLPACK_CUDA = 2
 #: The address of what has no elements, for torch says 0 and the library then takes the argument for one that is not given.
 _NOWHERE = 16

@@ -79,8 +79,8 @@ def _changes(call, whole):
     for words, value in (("", 1.0), (", times log2 e", scale * LOG2E), (", times ln 2", scale / LOG2E), (", its square", scale * scale)):
         if not math.isclose(value, scale, rel_tol=1e-6):
             yield f"sm_scale were {value:.6g}{words}", lambda row, value=value: parts.changed(whole[row], {"sm_scale": value})
-    if call.scalars["softcap"]:
-        yield "there were no softcap", lambda row: parts.changed(whole[row], {"softcap": 0.0})
+    if call.scalars["logits_soft_cap"]:
+        yield "there were no logits_soft_cap", lambda row: parts.changed(whole[row], {"logits_soft_cap": 0.0})
     for name, neutral in (("sinks", -np.inf), ("alibi_slopes", 0)):
         if call.tensors[name] is not None:
             yield f"there were no {name}", lambda row, name=name, neutral=neutral: parts.filled(whole[row], name, neutral)
@@ -114,11 +114,11 @@ def _other_layouts(call, whole):
 
 
 def _changes_of_merges(call, whole):
-    states = call.tensors["o"].shape[0]
+    states = call.tensors["o_in"].shape[0]
     for state in range(states if 1 < states <= 16 else 0):
         kept = [s for s in range(states) if s != state]
         yield f"state {state} did not count", lambda row, kept=kept: parts.changed(
-            whole[row], **{name: whole[row].tensors[name].numpy()[kept] for name in ("o", "lse_in")})
+            whole[row], **{name: whole[row].tensors[name].numpy()[kept] for name in ("o_in", "lse_in")})
     for words, factor in (("2", 1 / LOG2E), ("e", LOG2E)):
         if call.scalars["lse_base"] == (words == "e"):
             yield f"the LSE of the states were in base {words}", lambda row, factor=factor: parts.changed(
@@ -186,10 +186,11 @@ def _other_positions(call):
     if left >= 0:
         yield "there were no window", lambda row: _moved(call, row, {"window_left": -1})
     for more in (-1, 1):
-        sides = (left + more if left >= 0 else left, right + more if right >= 0 and not call.scalars["causal"] else right)
-        for window in dict.fromkeys([(sides[0], right), (left, sides[1]), sides]):
-            if window != (left, right) and min(window) >= -1:
-                yield f"window were {window}", lambda row, window=window: _moved(call, row, {"window_left": window[0], "window_right": window[1]})
+        left_side = {"window_left": left + more} if left >= 0 else {}
+        right_side = {"window_right": right + more} if right >= 0 and not call.scalars["causal"] else {}
+        both = [{**left_side, **right_side}] if left_side and right_side else []
+        for sides in filter(None, [left_side, right_side, *both]):
+            yield " and ".join(f"{name} were {keys}" for name, keys in sides.items()), lambda row, sides=sides: _moved(call, row, sides)
 
 
 def _moved(call, row, scalars):

@@ -54,8 +54,8 @@ assay_status run(const void *params) {
                      p.lse_a[r * p.lse_a_stride_row + h * p.lse_a_stride_head]},
                     {b + r * p.o_b_stride_row + h * p.o_b_stride_head,
                      p.lse_b[r * p.lse_b_stride_row + h * p.lse_b_stride_head]},
-                    p.lse_base == ASSAY_LSE_BASE2, p.head_dim,
-                    static_cast<float *>(p.o) + r * p.o_stride_row + h * p.o_stride_head);
+                    p.lse_base == ASSAY_LSE_BASE_2, p.head_dim,
+                    static_cast<float *>(p.out) + r * p.out_stride_row + h * p.out_stride_head);
       if (p.lse != nullptr) p.lse[r * p.lse_stride_row + h * p.lse_stride_head] = lse;
     }
   return ASSAY_OK;

@@ -34,21 +34,21 @@ void end_a_tile_among_the_newest(Problem &p) {
 
 } // namespace
 
-CheckResult early_start_equals_plain(const Problem &p, Sut &sut) {
+CheckResult pdl_equals_plain(const Problem &p, Sut &sut) {
   Problem launched = p;
   if (pick(p, 0xea50, 2) == 0) {
-    if (sut.kernel().ragged_queries != 0) have_ragged_queries(launched);
+    if (sut.kernel().capabilities & ASSAY_RAGGED_QUERIES) have_ragged_queries(launched);
     if (launched.q_len > 1) end_a_tile_among_the_newest(launched);
   }
-  launched.early_start = false;
+  launched.enable_pdl = false;
   Outcome plain = run_problem(launched, sut);
   if (plain.check.unsupported) { // of several tokens, perhaps
     launched = p;
-    launched.early_start = false;
+    launched.enable_pdl = false;
     plain = run_problem(launched, sut);
   }
   if (!plain.ok()) return plain.check;
-  launched.early_start = true;
+  launched.enable_pdl = true;
   Outcome early = run_problem(launched, sut);
   if (!early.ok()) return early.check;
   return same_result(plain, early, sut, "early start");

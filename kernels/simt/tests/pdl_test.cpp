@@ -16,7 +16,7 @@ protected:
   }
   static LaunchConfig early(uint32_t threads) {
     LaunchConfig config = block_of(threads);
-    config.early_start = true;
+    config.enable_pdl = true;
     return config;
   }
   uint32_t *words = nullptr;
