@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "kernels/abi/kernel_table.h"
+#include "oracle/bounds/block_fma.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/rows/build.h"
 
@@ -125,7 +126,7 @@ oracle::KernelModel ServedCall::model_of(const Call &call) const {
   const assay_paged_params p = host_params(call);
   return {.arithmetic = kernel_->arithmetic,
           .order = oracle::ask_key_order(*kernel_, &p),
-          .replay_scores = true};
+          .replay_scores = oracle::has_measured_blocks(kernel_->arithmetic)};
 }
 
 template <class T>

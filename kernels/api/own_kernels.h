@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/abi/plugin.h"
+#include "kernels/host/tensor_core.h"
 
 #include <array>
 #include <vector>
@@ -16,8 +17,9 @@ inline constexpr int kOwnKernels = 0
 #include "kernels/api/kernels.def"
     ;
 
-/// In the order of kernels.def.
-std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target);
+/// In the order of kernels.def, as they are declared for devices with `core`.
+std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target,
+                                                  TensorCore core = kHopperCore);
 
 /// Several ranks as one kernel each, likewise; on the executor only.
 std::vector<assay_kernel> rank_kernels();

@@ -2,6 +2,7 @@
 // Our kernels in the table third parties fill: the harness has no other way to reach them.
 #include "kernels/api/launch_table.h"
 #include "kernels/api/own_kernels.h"
+#include "kernels/host/arithmetic.h"
 #include "kernels/host/device_info.h"
 #include "kernels/host/status.h"
 
@@ -42,7 +43,7 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
 
 } // namespace
 
-std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target) {
+std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target, TensorCore core) {
   std::array<assay_kernel, kOwnKernels> kernels = {{
 #define ASSAY_KERNEL_ROW(name, Kernel)                                                             \
   row<Kernel>(#name, target, &call<&assay_##name##_supports, Kernel::Params>,                      \
@@ -66,6 +67,8 @@ std::array<assay_kernel, kOwnKernels> own_kernels(assay_target target) {
   kernels[i].plan_size = &size<&assay_##name##_plan_size, Kernel::Params>;                         \
   kernels[i++].plan = &call<&assay_##name##_plan, Kernel::Params>;
 #include "kernels/api/kernels.def"
+  for (assay_kernel &kernel : kernels)
+    kernel.arithmetic = on_tensor_core(kernel.arithmetic, core);
   return kernels;
 }
 
@@ -103,13 +106,18 @@ std::vector<assay_kernel> rank_kernels() { return {}; }
 
 namespace {
 
+void add(std::vector<assay_kernel> &all, assay_target target, TensorCore core) {
+  if (!built_with(target)) return;
+  const auto own = own_kernels(target, core);
+  all.insert(all.end(), own.begin(), own.end());
+}
+
 /// Targets the library was built with, simt first.
 const assay_plugin &own_plugin() {
   static const auto kKernels = [] {
     std::vector<assay_kernel> all;
-    for (const assay_target target : {ASSAY_TARGET_SIMT, ASSAY_TARGET_CUDA})
-      if (const auto own = own_kernels(target); built_with(target))
-        all.insert(all.end(), own.begin(), own.end());
+    add(all, ASSAY_TARGET_SIMT, kHopperCore);
+    add(all, ASSAY_TARGET_CUDA, tensor_core(cuda_capability()));
     const auto ranks = rank_kernels();
     all.insert(all.end(), ranks.begin(), ranks.end());
     return all;

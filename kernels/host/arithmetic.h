@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/abi/plugin.h"
+#include "kernels/host/tensor_core.h"
 
 namespace assay {
 
@@ -14,16 +15,15 @@ inline constexpr double kUlp22 = 0x1p-22, kUlp23 = 0x1p-23;
 inline constexpr double kQueryError = 0x1p-39;
 // 1 - 2 / (1 + 2^x): see kernels/common/score_features.cuh.
 inline constexpr double kTanhError = 3 * 0x1p-22;
-// m16n8k16 on Hopper: blocks of 16 products, addends truncated 25 bits below the largest exponent.
-inline constexpr int kMmaBlock = 16, kMmaFractionBits = 25;
 
-/// The arithmetic of AttentionTile: `tile` keys in the smallest tile, `deepest` in the largest,
-/// `states` warps whose states are merged in a block, rows cut into `max_splits` parts at most. A
-/// row sum adds two weights per 16 keys in a lane, then three shuffles join the lanes.
+/// The arithmetic of AttentionTile on the executor and on sm_90: `tile` keys in the smallest tile,
+/// `deepest` in the largest, `states` warps whose states are merged in a block, rows cut into
+/// `max_splits` parts at most. A row sum adds two weights per 16 keys in a lane, then three
+/// shuffles join the lanes.
 constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int states,
                                                   int max_splits) {
-  return {.mma_block = kMmaBlock,
-          .mma_fraction_bits = kMmaFractionBits,
+  return {.mma_block = kHopperCore.block,
+          .mma_fraction_bits = kHopperCore.fraction_bits,
           .p_format = ASSAY_FORMAT_CALL,
           .sum_format = ASSAY_FORMAT_FP32,
           .exponential = ASSAY_EXP_BASE2,
@@ -45,6 +45,14 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int sta
           .accumulator = ASSAY_ACCUMULATOR_FP32,
           .kv_format = ASSAY_FORMAT_FP32,
           .reserved = {}};
+}
+
+/// `a` on a device with these tensor cores.
+constexpr assay_arithmetic on_tensor_core(assay_arithmetic a, TensorCore core) {
+  if (a.mma_block == 0) return a;
+  a.mma_block = core.block;
+  a.mma_fraction_bits = core.fraction_bits;
+  return a;
 }
 
 /// The arithmetic of merges of stored states.

@@ -6,12 +6,14 @@
 #include "kernels/simt/launch.h"
 #endif
 #ifdef ASSAY_WITH_CUDA
+#include "kernels/host/asked_apart.h"
 #include "kernels/host/device_code.h"
 #include "kernels/host/per_device.h"
 
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #endif
 
@@ -69,8 +71,37 @@ DeviceFacts cuda_facts() {
   return of_device.facts;
 }
 
+/// 0 where a device does not answer. Makes no context.
+int capability_of(int device) {
+  int major = 0, minor = 0;
+  const bool known =
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess;
+  return known ? 10 * major + minor : 0;
+}
+
+int common_capability() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return 0;
+  const int first = capability_of(0);
+  for (int i = 1; i < devices; ++i)
+    if (capability_of(i) != first) return 0;
+  return first;
+}
+
 } // namespace
 #endif
+
+int cuda_capability() {
+#ifdef ASSAY_WITH_CUDA
+  // A driver that is set up here would not survive the fork of processes for kernels. Where another
+  // process gets no answer, there is no device, or this one has set up its driver already.
+  static const int capability = asked_apart_or_here(&common_capability, std::chrono::seconds(60));
+  return capability;
+#else
+  return 0;
+#endif
+}
 
 bool built_with(assay_target target) {
 #ifdef ASSAY_WITH_SIMT

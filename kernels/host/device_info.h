@@ -24,4 +24,8 @@ struct DeviceFacts {
 /// small fuzz cases still give a worker several segments and a segment several workers.
 DeviceFacts device_facts(assay_target target);
 
+/// The compute capability of all CUDA devices that this process sees: 90 for 9.0; 0 where they
+/// differ or none answers. A process that has set up no driver has none afterwards.
+int cuda_capability();
+
 } // namespace assay

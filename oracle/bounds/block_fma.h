@@ -22,7 +22,16 @@ struct BlockFmaSpec {
   /// Dimensions are consumed in ascending order, mma_block of them at a time, from a zero
   /// accumulator.
   static constexpr bool kAscendingDimensions = true;
+  /// The blocks that were measured.
+  static constexpr int kBlock = 16, kFractionBits = 25;
 };
+
+/** Whether a declaration is that of the device that was measured; one without blocks is as well. Our
+    kernels declare other blocks on other devices. */
+constexpr bool has_measured_blocks(const assay_arithmetic &a) {
+  return a.mma_block == 0 || (a.mma_block == BlockFmaSpec::kBlock &&
+                              a.mma_fraction_bits == BlockFmaSpec::kFractionBits);
+}
 
 /** The kernel's fp32 score of every key, bit for bit under the model. Needs mma_block in 1..64. */
 std::vector<double> replay_scores(const RowProblem &problem);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "kernels/abi/kernel_table.h"
+#include "oracle/bounds/block_fma.h"
 #include "oracle/device/merges.h"
 #include "oracle/judge/judge.h"
 #include "oracle/rows/build.h"
@@ -124,7 +125,7 @@ void judge_rows(const assay_plugin &plugin, const bench::JudgedCall &call,
   const oracle::CallRows rows = oracle::rows_of(kernel.family, call.params, reader);
   const oracle::KernelModel model{.arithmetic = kernel.arithmetic,
                                   .order = oracle::ask_key_order(kernel, call.host_params),
-                                  .replay_scores = true}; // the bits of our MMA were measured
+                                  .replay_scores = oracle::has_measured_blocks(kernel.arithmetic)};
   const std::optional<oracle::TierReport> device = judge_all(call, rows, model, reader, out);
   std::vector<oracle::Report> reports(call.rows.size());
   on_all_cores(reports.size(), [&](size_t i) {

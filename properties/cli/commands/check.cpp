@@ -74,7 +74,8 @@ RunSummary run(const Session &session, const CheckOptions &o,
   options.budget = o.budget;
   options.threads = o.threads;
   options.envelopes = envelopes;
-  options.replay_scores = session.replays_scores();
+  options.replay_scores = std::ranges::all_of(
+      kernels, [&](const assay_kernel *kernel) { return session.replays_scores(*kernel); });
   options.isolate = session.isolates();
   if (session.workers || session.isolates())
     options.make_sut = [&](const assay_kernel &kernel) { return session.sut(kernel); };

@@ -69,6 +69,14 @@ nlohmann::json property_json(const Property &p, const assay_plugin &plugin) {
           {"classes", classes}};
 }
 
+/// What a reader of the list should know of a kernel here, or "".
+std::string remark(const Session &session, const assay_kernel &kernel, const std::string &reason) {
+  if (!reason.empty()) return "  (not runnable here: " + reason + ")";
+  if (session.third_party() || session.replays_scores(kernel)) return "";
+  return fmt::format("  (tensor cores: {} products a block and {} bits, scores not replayed)",
+                     kernel.arithmetic.mma_block, kernel.arithmetic.mma_fraction_bits);
+}
+
 void list_properties(const Session &session, nlohmann::json &document) {
   std::ostream &out = session.streams.out;
   out << fmt::format("{:<26} {:<13} {}\n", "property", "compared", "statement");
@@ -96,8 +104,7 @@ int command_list(Session &session, const ListOptions &options) {
       const char *same = k.determinism == ASSAY_DETERMINISM_RUN_TO_RUN ? "run to run" : "none";
       std::string reason = target_unavailable(k.target);
       out << fmt::format("{:<24} {:<8} {:<14} {}{}\n", k.name, target_name(k.target),
-                         family_name(k.family), same,
-                         reason.empty() ? "" : "  (not runnable here: " + reason + ")");
+                         family_name(k.family), same, remark(session, k, reason));
       document["kernels"].push_back({{"name", k.name},
                                      {"target", target_name(k.target)},
                                      {"family", family_name(k.family)},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/cli/session/session.h"
 #include "kernels/abi/kernel_table.h"
+#include "oracle/bounds/block_fma.h"
 
 #include <algorithm>
 #include <cctype>
@@ -60,17 +61,21 @@ std::vector<const Property *> Session::select_properties(const std::string &name
   return out;
 }
 
+bool Session::replays_scores(const assay_kernel &kernel) const {
+  return third_party() ? options.replay_scores : oracle::has_measured_blocks(kernel.arithmetic);
+}
+
 std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, WorkerUse use, bool apart) const {
   if (workers) {
     auto out = make_worker_sut(kernel, workers, static_cast<int>(&kernel - plugin->kernels), use);
-    out->set_replays_scores(replays_scores());
+    out->set_replays_scores(replays_scores(kernel));
     return out;
   }
   const bool own_process = isolates() || (apart && kernel.target == ASSAY_TARGET_SIMT);
   auto out = own_process
                  ? make_process_sut(kernel, options.patience_or(kFirstPatience), forker.get())
                  : make_sut(kernel);
-  out->set_replays_scores(replays_scores());
+  out->set_replays_scores(replays_scores(kernel));
   return out;
 }
 

@@ -49,8 +49,8 @@ struct Session {
   std::vector<const assay_kernel *> select_kernels(const std::string &name,
                                                    const std::string &target) const;
   std::vector<const Property *> select_properties(const std::string &name) const;
-  /// T2 applies: our own kernels, whose MMA was measured, and those whose author says so.
-  bool replays_scores() const { return !third_party() || options.replay_scores; }
+  /// T2 applies: our own kernels where their MMA was measured, and those whose author says so.
+  bool replays_scores(const assay_kernel &kernel) const;
   bool third_party() const { return !options.plugin.empty() || !options.worker.empty(); }
   /// Kernels of plugins run in processes of their own, ours with --isolate. Those of a worker run
   /// there.

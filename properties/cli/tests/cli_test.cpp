@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "properties/cli/session/session.h"
 #include "properties/tests/cli_fixture.h"
 #include "properties/tools/process/process.h"
 
@@ -16,6 +17,29 @@ TEST_F(Cli, ListNamesKernelsAndProperties) {
   EXPECT_NE(r.out.find("cascade_equals_flat"), std::string::npos);
   EXPECT_EQ(json("list.json")["kernels"].size(), 5u);
   EXPECT_EQ(assay_program({"list", "kernels"}).out.find("within_budget"), std::string::npos);
+}
+
+// Bits are replayed where they were measured; an author of a plugin may say so of others.
+TEST_F(Cli, OtherBlocksThanTheMeasuredOnesAreNamedAndNotReplayed) {
+  assay_kernel kernel = reference::kernel("reference_v2");
+  SessionOptions options;
+  const auto replays = [&] {
+    std::ostringstream none;
+    return Session{options, &reference::plugin(), {none, none, false}, none}.replays_scores(kernel);
+  };
+  const auto named = [&] {
+    const std::string words = "tensor cores: 4 products a block and 23 bits, scores not replayed";
+    return program(one_kernel(kernel), {"list", "kernels"}).out.find(words) != std::string::npos;
+  };
+  kernel.arithmetic.mma_block = 16;
+  kernel.arithmetic.mma_fraction_bits = 25;
+  EXPECT_TRUE(replays() && !named());
+  kernel.arithmetic.mma_block = 4;
+  kernel.arithmetic.mma_fraction_bits = 23;
+  EXPECT_TRUE(!replays() && named());
+  options.plugin = "./theirs.so";
+  options.replay_scores = true;
+  EXPECT_TRUE(replays());
 }
 
 // What `list cells` writes is what `bench --cells` reads.
