@@ -69,6 +69,8 @@ def _without_program(words, error):
         return _say(f"assay: A subcommand is required; one of {', '.join(known)}", program.USAGE)
     if words[0] not in known and not words[0].startswith("-"):
         return _say(f"assay: unknown command {words[0]!r}; known: {', '.join(known)}", program.USAGE)
+    if "judge" in words:
+        return _say("assay: judge: stands before its options (assay judge --help)", program.USAGE)
     return _say(error, error.exit_code)
 
 
