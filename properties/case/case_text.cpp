@@ -297,7 +297,7 @@ std::variant<std::map<std::string, Entry>, CaseError> split_lines(std::string_vi
     if (!header) {
       if (line.starts_with("PK")) // a zip file, as .npz is
         return CaseError{number, "not a case; tensors of a call in an .npz are for "
-                                 "'python3 -m assay judge FILE'"};
+                                 "'assay judge FILE'"};
       if (line != kHeader)
         return CaseError{number, "not a case: expected 'assay-case 1', got " + quoted_word(line)};
       header = true;

@@ -236,9 +236,10 @@ private:
   }
 
   void add_judge() {
-    sub("judge", "calls of others, in files: a command of the Python package", judge_,
-        command_judge)
-        ->add_option("files", judge_.files, ".npz files, or folders of dumps");
+    app.add_subcommand("judge", "calls of others, in files: a command of the Python package")
+        ->parse_complete_callback([] {
+          throw CliError(kExitUsage, "judge: stands before its options (assay judge --help)");
+        });
   }
 
   void add_gate() {
@@ -321,7 +322,6 @@ private:
   BenchOptions bench_;
   MutantsOptions mutants_;
   NewOptions new_;
-  JudgeOptions judge_;
   GateOptions gate_;
   CampaignOptions campaign_;
 };
@@ -365,6 +365,7 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
   };
   Parser parser(version_text(own, commit));
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "judge") judge_in_python({argv + 1, argv + argc});
     parser.app.parse(argc, argv);
     return run_command(parser, own, streams, commit);
   } catch (const CLI::Success &e) { // --help, --version

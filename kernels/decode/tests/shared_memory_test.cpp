@@ -27,6 +27,7 @@ bool runs_code = true;
 } // namespace
 
 bool built_with(assay_target target) { return target == ASSAY_TARGET_SIMT; }
+int cuda_capability() { return 0; }
 DeviceFacts device_facts(assay_target) {
   return {sms, limit, true, runs_code, 120, "sm_80, sm_90a"};
 }

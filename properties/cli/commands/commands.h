@@ -76,10 +76,9 @@ struct NewOptions {
 };
 int command_new(Session &session, const NewOptions &options);
 
-struct JudgeOptions {
-  std::vector<std::string> files;
-};
-int command_judge(Session &session, const JudgeOptions &options);
+/// Becomes the Python package's `judge`; `arguments` begin with that word. CliError where there is
+/// no python3.
+void judge_in_python(const std::vector<std::string> &arguments);
 
 struct GateOptions {
   std::string base, head, base_plugin, head_plugin, judge, out, target;

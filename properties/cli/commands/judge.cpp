@@ -1,13 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of others are read by the Python package, which knows .npz and what engines write;
-// `assay` as that package installs it has the command.
+// Tensors of others are read by the Python package, which knows .npz and what engines write.
+
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "properties/cli/commands/commands.h"
+#include "properties/cli/session/own_program.h"
 namespace assay {
+namespace {
 
-int command_judge(Session &, const JudgeOptions &) {
-  throw CliError(kExitUsage, "judge is a command of the Python package: python3 -m assay judge "
-                             "FILE... (pip install . at the root of assay's tree)");
+constexpr const char *kAbsent =
+    "judge is a command of the Python package, which python3 does not find: pip install "
+    "attention_assay-*.whl brings it, or pip install . at the root of assay's tree";
+
+/// Its arguments are kAbsent and those of assay.
+constexpr const char *kPython = R"(
+import sys
+absent = sys.argv.pop(1)
+try:
+    from assay.__main__ import main
+except ImportError:
+    print("assay: " + absent, file=sys.stderr)
+    sys.exit(3)
+main()
+)";
+
+} // namespace
+
+void judge_in_python(const std::vector<std::string> &arguments) {
+  std::vector<const char *> words = {"python3", "-c", kPython, kAbsent};
+  for (const std::string &argument : arguments)
+    words.push_back(argument.c_str());
+  words.push_back(nullptr);
+  setenv("ASSAY_PROGRAM", own_program().c_str(), 0); // libassay_judge may lie beside it
+  execvp(words[0], const_cast<char *const *>(words.data()));
+  throw CliError(kExitUnsupported, kAbsent);
 }
 
 } // namespace assay

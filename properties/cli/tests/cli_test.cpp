@@ -223,6 +223,33 @@ TEST_F(Cli, AProgramWhosePluginLeavesSaysWhatHappened) {
   EXPECT_EQ(r.err.find("something else"), r.err.npos) << r.err;
 }
 
+TEST_F(Cli, JudgeIsThePackageOfPython) {
+  fs::create_directory(path("assay"));
+  file("assay/__main__.py", "import os, sys\n"
+                            "def main():\n"
+                            "    print(sys.argv[1:], os.environ['ASSAY_PROGRAM'])\n"
+                            "    sys.exit(1)\n");
+  file("assay/__init__.py", "");
+  const process::Ended r = process::run({.words = {ASSAY_PROGRAM, "judge", "a b", "--like", "fa2"},
+                                         .environment = {{"PYTHONPATH", path("")}}});
+  EXPECT_EQ(r.code, kExitFinding) << r.err;
+  EXPECT_EQ(r.out,
+            "['judge', 'a b', '--like', 'fa2'] " + fs::canonical(ASSAY_PROGRAM).string() + "\n");
+}
+
+TEST_F(Cli, JudgeWithoutThePackageSaysWhoBringsIt) {
+  const auto judge = [&] {
+    const process::Ended r = process::run(
+        {.words = {ASSAY_PROGRAM, "judge", "a.npz"}, .environment = {{"PATH", path("bin")}}});
+    expect_error({r.code, r.out, r.err}, kExitUnsupported, "pip install attention_assay-*.whl");
+  };
+  judge(); // there is no python3
+  fs::create_directory(path("bin"));
+  const std::string bare = file("bin/python3", "#!/bin/sh\nexec /usr/bin/python3 -IS \"$@\"\n");
+  fs::permissions(bare, fs::perms::owner_all);
+  judge();
+}
+
 TEST_F(Cli, APluginThatLeavesWhenItIsLoadedIsRefused) {
   setenv("ASSAY_TEST_LEAVES_EARLY", "1", 1);
   const Ran r = assay_program({"check", "--plugin", ASSAY_LEAVING_PLUGIN});

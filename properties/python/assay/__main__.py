@@ -1,21 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m assay`, and `assay` where the package is installed: `judge` here, everything else by the program."""
 import os
+import pathlib
+import re
 import sys
+import traceback
+
+from . import program
+
+#: The program removes this from its environment: whoever starts here with it was taken for the program.
+_PASSED_ON = "ASSAY_PASSED_ON"
+_LACKING, _HARNESS = 3, 4  #: exit codes, those of the program
 
 
 def main():
-    from . import program
+    words = sys.argv[1:]
+    sys.exit(_judge(words[1:]) if words[:1] == ["judge"] else _pass_on(words))
 
-    if sys.argv[1:2] == ["judge"]:
+
+def _say(line, code):
+    print(line, file=sys.stderr)
+    return code
+
+
+def _judge(arguments):
+    try:
         from . import judge_command
+        from ._judge.library import LibraryError
+    except ModuleNotFoundError as error:
+        return _say(f"assay: judge needs the package {error.name}: pip install {error.name} brings it", _LACKING)
+    try:
+        return judge_command.main(arguments)
+    except LibraryError as error:
+        return _say(error, _LACKING)
+    except Exception:  # Python would exit with 1, which is a finding
+        traceback.print_exc()
+        return _HARNESS
 
-        sys.exit(judge_command.main(sys.argv[2:]))
+
+def _pass_on(words):
+    """Becomes the program; an exit code where that fails."""
     try:
         path = program.find_program()
-        os.execv(path, [path, *sys.argv[1:]])
-    except (program.ProgramError, OSError) as error:
-        sys.exit(str(error))
+        if os.environ.get(_PASSED_ON):
+            raise program.ProgramError(f"assay: {path} starts the Python package and not the program", program.USAGE)
+        os.execve(path, [path, *words], {**os.environ, _PASSED_ON: "1"})
+    except program.NoProgramError as error:
+        return _without_program(words, error)
+    except program.ProgramError as error:
+        return _say(error, error.exit_code)
+    except OSError as error:
+        return _say(f"assay: {path}: {error.strerror}", program.USAGE)
+
+
+def _without_program(words, error):
+    """Says what the program says of itself, and of each of its commands who brings it."""
+    text = pathlib.Path(__file__).with_name("help.txt").read_text(encoding="utf-8")
+    known = re.findall(r"^  ([a-z][a-z-]*) ", text, re.MULTILINE)
+    if words[:1] in (["--help"], ["-h"]):
+        print(text, end="")
+        return 0
+    if words[:1] == ["--version"]:
+        from . import __version__
+
+        print(f"assay {__version__}")
+        return 0
+    if not words:
+        return _say(f"assay: A subcommand is required; one of {', '.join(known)}", program.USAGE)
+    if words[0] not in known and not words[0].startswith("-"):
+        return _say(f"assay: unknown command {words[0]!r}; known: {', '.join(known)}", program.USAGE)
+    if "judge" in words:
+        return _say("assay: judge: stands before its options (assay judge --help)", program.USAGE)
+    return _say(error, error.exit_code)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def check(
 
     Returns a Result. ValueError and TypeError for a kernel that no other process finds and for wrong
     arguments, ProgramError where there is no verdict: exit_code 2 (an argument is refused, by name),
-    3 (another version) or 4 (the kernel's module cannot be loaded).
+    3 (no program, or another version) or 4 (the kernel's module cannot be loaded).
     """
     if worker_errors.loading:
         raise worker_errors.LoadedSoFar

@@ -10,6 +10,8 @@ import typing
 
 from . import _processor
 
+USAGE, UNSUPPORTED = 2, 3  #: exit codes of the program
+
 
 class ProgramError(RuntimeError):
     """The program is not there, or ended without a verdict: usage (2), unsupported (3), its own failure (4)."""
@@ -17,6 +19,10 @@ class ProgramError(RuntimeError):
     def __init__(self, message: str, exit_code: typing.Optional[int] = None) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class NoProgramError(ProgramError):
+    """The program is not installed."""
 
 
 def on_path():
@@ -34,8 +40,8 @@ def find_program() -> str:
     """ASSAY_PROGRAM, else the one in this wheel, else `assay` on PATH. ProgramError where there is none."""
     named = os.environ.get("ASSAY_PROGRAM")
     if named:
-        if not os.access(named, os.X_OK):
-            raise ProgramError(f"assay: ASSAY_PROGRAM={named}: is no program")
+        if os.path.isdir(named) or not os.access(named, os.X_OK):
+            raise ProgramError(f"assay: ASSAY_PROGRAM={named}: is no program", USAGE)
         return named
     bundled = pathlib.Path(__file__).with_name("bin") / "assay"
     if os.access(bundled, os.X_OK):
@@ -43,9 +49,11 @@ def find_program() -> str:
         return str(bundled)
     found = on_path()
     if found is None:
-        raise ProgramError(
-            "assay: the program was not found: set ASSAY_PROGRAM to build/simt/assay of the tree, "
-            "put it on PATH, or install a wheel that has it (the set-up guide, \"As a Python package\")"
+        raise NoProgramError(
+            "assay: the program, which has every command but judge, was not found: install a wheel that has it "
+            "(ci/wheel.sh, or pip install . with --config-settings cmake.define.ASSAY_WHEEL=all), set ASSAY_PROGRAM to "
+            "build/simt/assay of the tree, or put it on PATH",
+            UNSUPPORTED,
         )
     return found
 

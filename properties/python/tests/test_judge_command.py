@@ -12,6 +12,7 @@ import pytest
 from assay import __main__, judge_command, judging
 from assay._judge import record as judge_record
 from assay._judge.excerpt import excerpt
+from assay._judge.library import LibraryError
 from flashinfer_dump import Dump
 from test_flashinfer_dump import DECODE, decode, decode_call, rolled
 from test_judge import Call, library  # noqa: F401  (a fixture)
@@ -90,21 +91,30 @@ def test_of_several_paths_the_worst_counts(monkeypatch, codes):
 
 
 def test_judge_runs_here_and_the_rest_by_the_program(monkeypatch, capsys):
-    monkeypatch.setattr(judge_command, "main", lambda arguments: seen.append(arguments) or 4)
-    monkeypatch.setattr(os, "execv", lambda *given: seen.append(given))
-    seen, found = [], assay.find_program()
-    monkeypatch.setattr(sys, "argv", ["assay", "judge", "a", "--max-rows", "3"])
-    with pytest.raises(SystemExit) as ended:
-        __main__.main()
-    assert ended.value.code == 4 and seen == [["a", "--max-rows", "3"]]
-    monkeypatch.setattr(sys, "argv", ["assay", "list", "judge"])
-    __main__.main()
-    assert seen[1:] == [(found, [found, "list", "judge"])]
-    for program in ("/nowhere/assay", "/dev/null"):
-        monkeypatch.setenv("ASSAY_PROGRAM", program)
-        with pytest.raises(SystemExit) as ended:
+    def ended(*words):
+        monkeypatch.setattr(sys, "argv", ["assay", *words])
+        with pytest.raises(SystemExit) as raised:
             __main__.main()
-        assert ended.value.code == f"assay: ASSAY_PROGRAM={program}: is no program"
+        return raised.value.code
+
+    monkeypatch.setattr(judge_command, "main", lambda arguments: seen.append(arguments) or 4)
+    monkeypatch.setattr(os, "execve", lambda path, words, _: seen.append((path, words)))
+    seen, found = [], assay.find_program()
+    assert ended("judge", "a", "--max-rows", "3") == 4 and seen == [["a", "--max-rows", "3"]]
+    ended("list", "judge")
+    assert seen[1:] == [(found, [found, "list", "judge"])]
+    for program in ("/nowhere/assay", "/dev/null", "/tmp"):
+        monkeypatch.setenv("ASSAY_PROGRAM", program)
+        assert ended("list") == 2 and capsys.readouterr().err == f"assay: ASSAY_PROGRAM={program}: is no program\n"
+
+
+@pytest.mark.parametrize("error, code", [(LibraryError("not here"), 3), (ZeroDivisionError("not here"), 4)])
+def test_what_keeps_the_judge_from_a_verdict_is_no_finding(monkeypatch, capsys, error, code):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr(judge_command, "main", fail)
+    assert __main__._judge(["file"]) == code and "not here\n" in capsys.readouterr().err
 
 
 def test_names_of_the_package():
