@@ -45,7 +45,9 @@ void PageTables::append(int64_t request, int64_t keys, PageStrides k, PageStride
   if (count > room)
     throw ArrayError(ASSAY_INVALID_ARGUMENT,
                      "seq_lens[" + std::to_string(request) + "] is " + std::to_string(keys) +
-                         ", its page table holds at most " + std::to_string(room * slots_));
+                         (table_.given() ? ", its page table holds at most "
+                                         : ", and without a page_table its cache holds at most ") +
+                         std::to_string(room * slots_));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t first = i * slots_;
     const int64_t k_page = page(table_, request, i);

@@ -10,6 +10,7 @@ from ._judge import inputs, record, where
 from ._judge.call import ATTENTION, MERGE, Call
 from ._judge.inputs import caches, floats, host, number, word
 from ._judge.layouts import Places
+from ._judge.names import called
 from ._judge.report import AttentionError, JudgeReport
 
 __all__ = ["AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"]
@@ -84,6 +85,7 @@ def attention_call(
     k, v = caches(kv_cache, kv_layout, kv_dtype)
     name_of_q, qo_indptr = inputs.one_of_two("qo_indptr", qo_indptr, "cu_seqlens_q", cu_seqlens_q)
     name_of_kv, kv_indptr = inputs.one_of_two("kv_indptr", kv_indptr, "cu_seqlens_k", cu_seqlens_k)
+    inputs.require_groups(q, k, v, kv_layout)
     given = (("k_scale", k_scale), ("v_scale", v_scale))
     scales = [inputs.kv_scale(name, scale, kv_layout, kv_indptr is not None) for name, scale in given]
     qo_indptr = inputs.optional_integers(name_of_q, qo_indptr)
@@ -140,12 +142,12 @@ def _like(described):
 
 @_like(attention_call)
 def judge(*arguments, **options):
-    return attention_call(*arguments, **options).judge()
+    return called("judge", attention_call, arguments, options).judge()
 
 
 @_like(merge_call)
 def judge_merge(*arguments, **options):
-    return merge_call(*arguments, **options).judge()
+    return called("judge_merge", merge_call, arguments, options).judge()
 
 
 def asserted(call, folder, hint_seconds=None):
@@ -165,12 +167,12 @@ def assert_attention(*arguments, findings="findings", hint_seconds=None, **optio
     """judge, and AttentionError unless every element is inside: the row concerned is then written to a file in the
     folder `findings` (None: nowhere), and the error's last line judges it again. Suppositions about the cause take up to
     `hint_seconds` of processor time (2 unless given). Returns the report."""
-    return asserted(attention_call(*arguments, **options), findings, _seconds(hint_seconds))
+    return asserted(called("assert_attention", attention_call, arguments, options), findings, _seconds(hint_seconds))
 
 
 def assert_merge(*arguments, findings="findings", hint_seconds=None, **options):
     """judge_merge, and AttentionError as by assert_attention."""
-    return asserted(merge_call(*arguments, **options), findings, _seconds(hint_seconds))
+    return asserted(called("assert_merge", merge_call, arguments, options), findings, _seconds(hint_seconds))
 
 
 def _seconds(given):

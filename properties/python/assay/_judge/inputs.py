@@ -132,6 +132,14 @@ def caches(kv_cache, layout, dtype):
     return out
 
 
+def require_groups(q, k, v, layout):
+    """Heads of q share those of k; where they would in the other layout, that is said."""
+    heads, kv_heads, slots = q.shape[1], k.shape[2], k.shape[1]
+    if kv_heads > 0 and heads % kv_heads and slots > 0 and heads % slots == 0 and k.shape == v.shape:
+        other = "HND" if layout == "NHD" else "NHD"
+        raise ValueError(f"assay: q has {heads} heads, expected a multiple of k's {kv_heads}; kv_layout={other!r} would make it {slots}")
+
+
 def stacked(name, values):
     """A tensor, or one out of a list of them."""
     if not isinstance(values, (list, tuple)):
@@ -146,7 +154,7 @@ def stacked(name, values):
 
 def integers(name, value, axes=(1,)):
     tensor = Tensor(name, value)
-    if tensor.dtype not in ("int32", "int64"):
+    if tensor.dtype_name not in ("int32", "int64"):
         raise TypeError(f"assay: {name} is {tensor.dtype_name}, expected int32 or int64")
     if len(tensor.shape) not in axes:
         raise ValueError(f"assay: {name} has {len(tensor.shape)} axes, expected {' or '.join(map(str, axes))}")

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from . import parts
+from . import fitted, parts
 from .call import ATTENTION
 from .excerpt import cut, excerpt, repeated
 from .heads import judged_right, of_other_heads, put
@@ -28,7 +28,7 @@ def suppositions(call, rows, head, others, work, shift=0):
     said, whole = [], {row: excerpt(call, row) for row in rows}
     try:
         for sentence in _sentences(call, whole, head, others, work, shift):
-            said.append(sentence)
+            said += [sentence] if sentence not in said else []
             if len(said) == MOST:
                 break
     except parts.Spent:
@@ -39,7 +39,7 @@ def suppositions(call, rows, head, others, work, shift=0):
 def _sentences(call, whole, head, others, work, shift):
     rows = list(whole)
     name = f"row{'s' if len(rows) > 1 else ''} {spans(row + shift for row in rows)}"
-    for words, change in _changes(call, whole):
+    for words, change in _changes(call, whole, head):
         if _right(change, whole[rows[0]], rows[0], work, head) and all(_right(change, whole[row], row, work) for row in rows):
             yield f"{name} would be inside if {words}"
     if call.kind == ATTENTION and parts.heads_of(call) > 1:
@@ -60,7 +60,7 @@ def _right(change, part, row, work, head=None):
     return changed is not None and judged_right(changed, part, work)
 
 
-def _changes(call, whole):
+def _changes(call, whole, head):
     """(words, function of a row that gives the changed call or None)."""
     if call.kind != ATTENTION:
         yield from _changes_of_merges(call, whole)
@@ -90,7 +90,13 @@ def _changes(call, whole):
     if call.tensors["lse"] is not None:
         yield _other_base(call), lambda row: parts.changed(whole[row], {"lse_base": 1 - call.scalars["lse_base"]})
     yield from _other_layouts(call, whole)
+    if call.tensors["k"].shape == call.tensors["v"].shape and call.tensors["k_scale"] is call.tensors["v_scale"] is None:
+        yield "k and v were exchanged", lambda row: parts.changed(
+            whole[row], **{name: whole[row].tensors[other].numpy() for name, other in (("k", "v"), ("v", "k"))})
     yield from _other_pages(call)
+    for name, value in fitted.numbers(call, next(iter(whole)), head):
+        yield f"{name} were {value:.6g}", lambda row, name=name, value=value: _moved(call, row, {name: value}) if name == "window_left" else \
+            parts.changed(whole[row], {name: value})
 
 
 def _other_base(call):
