@@ -92,8 +92,7 @@ void set_common(Params &p) {
 }
 
 assay_paged_params right_paged() {
-  assay_paged_params p{};
-  p.window_left = -1;
+  assay_paged_params p = assay_paged_params_init();
   set_common(p);
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.q_len = 1;
@@ -105,8 +104,7 @@ assay_paged_params right_paged() {
 
 /// What a planner needs, and no more.
 assay_paged_params right_plan() {
-  assay_paged_params p{};
-  p.window_left = -1;
+  assay_paged_params p = assay_paged_params_init();
   set_shape(p);
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.q_len = 1;

@@ -31,6 +31,7 @@
 #define ASSAY_ABI_ASSAY_H_
 
 #include <stdint.h>
+#include <string.h>
 
 #define ASSAY_ABI_MAJOR 0
 #define ASSAY_ABI_MINOR 12
@@ -141,7 +142,8 @@ typedef struct assay_paged_params {
   float sm_scale;        /**< softmax scale, finite, > 0 */
   float logits_soft_cap; /**< finite, 0 (none) or > 0 */
   int32_t window_left;   /**< keys in front of its own that a query token sees at most, up to
-                            2^30 - 1; -1: all. A zeroed struct has 0, the own key alone */
+                            2^30 - 1; -1: all. A zeroed struct has 0, the own key alone: begin
+                            with assay_paged_params_init */
   int32_t num_splits;    /**< v2: > 0 forces that many splits of every row, up to 65536; 0: balanced
                             plan. v1: ignored */
   int32_t enable_pdl;    /**< 1: may begin while the kernel in front of it in the stream still runs
@@ -180,6 +182,15 @@ typedef struct assay_paged_params {
                                 dcp_world_size 0 */
   int32_t reserved;           /**< 0 */
 } assay_paged_params;
+
+/** What a call begins with: zeros, but for struct_size and for window_left, which is -1. */
+static inline assay_paged_params assay_paged_params_init(void) {
+  assay_paged_params params;
+  memset(&params, 0, sizeof params);
+  params.struct_size = sizeof params;
+  params.window_left = -1;
+  return params;
+}
 
 enum { ASSAY_MAX_Q_LEN = 8 };
 

@@ -65,9 +65,7 @@ struct CellData {
   }
 
   assay_paged_params params(int set) const {
-    assay_paged_params p = {};
-    p.window_left = -1;
-    p.struct_size = sizeof p;
+    assay_paged_params p = assay_paged_params_init();
     p.target = ASSAY_TARGET_CUDA;
     p.dtype = ASSAY_BF16;
     p.kv_dtype = abi_dtype(cell.kv_dtype);

@@ -22,7 +22,7 @@ constexpr int kKeys = 300, kDim = 64;
 struct PagedCall {
   std::vector<uint16_t> q = draw(kDim, 1), k = draw(kKeys * kDim, 2), v = draw(kKeys * kDim, 3);
   int32_t page = 0, length = kKeys;
-  assay_paged_params params{};
+  assay_paged_params params = assay_paged_params_init();
 
   PagedCall() {
     params.struct_size = sizeof params;
@@ -31,7 +31,6 @@ struct PagedCall {
     params.batch = params.q_len = params.num_qo_heads = params.num_kv_heads = 1;
     params.head_dim = kDim;
     params.sm_scale = 0.125f;
-    params.window_left = -1;
     params.logits_soft_cap = 30;
     params.q = q.data();
     params.kv = {

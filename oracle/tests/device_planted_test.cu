@@ -87,7 +87,6 @@ protected:
     params_.num_kv_heads = kKvHeads;
     params_.head_dim = kDim;
     params_.sm_scale = 0.0883f;
-    params_.window_left = -1;
     params_.q = q_;
     params_.out = o_;
     params_.lse = lse_;
@@ -207,7 +206,7 @@ protected:
   uint16_t *k_ = nullptr, *v_ = nullptr, *q_ = nullptr, *o_ = nullptr;
   float *lse_ = nullptr;
   std::vector<int32_t> table_;
-  assay_paged_params params_{};
+  assay_paged_params params_ = assay_paged_params_init();
   AttentionRows rows_;
   KernelModel model_;
   Elements right_;

@@ -67,9 +67,7 @@ void time_shape(int requests, int keys, Timed timed) {
   for (size_t i = 0; i < table.size(); ++i)
     table[i] = static_cast<int32_t>(table.size() - 1 - i);
   const std::vector<int32_t> lengths(static_cast<size_t>(requests), keys);
-  assay_paged_params p{};
-  p.window_left = -1;
-  p.struct_size = sizeof p;
+  assay_paged_params p = assay_paged_params_init();
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.batch = p.kv.rows = requests;
   p.q_len = 1;

@@ -31,12 +31,11 @@ struct Paged {
   std::vector<int32_t> lengths{100, 0, 1, 33}, table;
   std::vector<uint16_t> q, k, v, o;
   std::vector<float> lse;
-  assay_paged_params params{};
+  assay_paged_params params = assay_paged_params_init();
   Emulation emulation;
   KernelModel model;
 
   explicit Paged(uint64_t seed = 1) {
-    params.window_left = -1;
     std::mt19937_64 random(seed);
     const int batch = static_cast<int>(lengths.size()), heads = kKvHeads * kGroup;
     const int columns = 9;

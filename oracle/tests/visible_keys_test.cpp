@@ -14,8 +14,7 @@ namespace {
 
 TEST(VisibleKeys, EndAtTheTokenAndBeginAtTheWindow) {
   const int32_t lengths[] = {10, 2, 0}, table[] = {0, 1, 2};
-  assay_paged_params p{};
-  p.window_left = -1;
+  assay_paged_params p = assay_paged_params_init();
   p.batch = 3;
   p.q_len = 4;
   p.kv.seq_lens = lengths;
@@ -43,8 +42,7 @@ TEST(VisibleKeys, EndAtTheTokenAndBeginAtTheWindow) {
 // Batch strides are there to be ignored.
 TEST(VisibleKeys, OfRaggedQueriesEndWhereTheRequestsOwnNumberSays) {
   const int32_t lengths[] = {10, 2, 5}, table[] = {0, 1, 2}, starts[] = {1, 3, 3, 4};
-  assay_paged_params p{};
-  p.window_left = -1;
+  assay_paged_params p = assay_paged_params_init();
   p.batch = p.kv.rows = 3;
   p.q_len = 4;
   p.qo_indptr = starts;
@@ -92,8 +90,7 @@ TEST(Shards, HoldEveryTokenOnceAndInOrder) {
 // Ten tokens, rank 1 of 3 in runs of 2: it holds 2, 3 and 8, 9.
 TEST(VisibleKeys, OfAShardAreThoseAtPositionsThatTheTokenSees) {
   const int32_t lengths[] = {4}, table[] = {0}, global[] = {10};
-  assay_paged_params p{};
-  p.window_left = -1;
+  assay_paged_params p = assay_paged_params_init();
   p.batch = p.kv.rows = 1;
   p.q_len = 3;
   p.window_left = 5;

@@ -26,14 +26,12 @@ LAYOUT(enum_values, ASSAY_OK == 0 && ASSAY_HAZARD == 6 && ASSAY_FP16 == 0 && ASS
 
 /* An empty batch through the C entry point: success, nothing launched. */
 assay_status abi_c99_empty_batch(void) {
-  assay_paged_params params = {0};
-  params.struct_size = sizeof params;
+  assay_paged_params params = assay_paged_params_init();
   params.dtype = params.kv_dtype = ASSAY_BF16;
   params.q_len = 1;
   params.num_qo_heads = 8;
   params.num_kv_heads = 2;
   params.head_dim = 64;
-  params.window_left = -1;
   params.sm_scale = 0.125f;
   params.kv.page_size = 16;
   if (assay_abi_version() != (ASSAY_ABI_MAJOR << 16 | ASSAY_ABI_MINOR)) return ASSAY_INTERNAL;

@@ -27,8 +27,7 @@ int main(void) {
   float *lse = zeros(kBatch * kHeads * sizeof *lse);
   uint16_t *o = zeros(kBatch * kHeads * kDim * sizeof *o);
 
-  assay_paged_params p = {0};
-  p.struct_size = sizeof p;
+  assay_paged_params p = assay_paged_params_init();
   p.target = ASSAY_TARGET_SIMT;
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.batch = kBatch;
@@ -36,7 +35,6 @@ int main(void) {
   p.num_qo_heads = kHeads;
   p.num_kv_heads = 1;
   p.head_dim = kDim;
-  p.window_left = -1;  /* none */
   p.sm_scale = 0.125f; /* 1 / sqrt(head_dim) */
   p.q = zeros(kBatch * kHeads * kDim * sizeof(uint16_t));
   p.out = o;

@@ -34,15 +34,13 @@ int main() try {
       v(k);
   std::vector<float> lse(kHeads);
 
-  assay_paged_params p{};
-  p.struct_size = sizeof p;
+  assay_paged_params p = assay_paged_params_init();
   p.target = ASSAY_TARGET_SIMT;
   p.dtype = p.kv_dtype = ASSAY_FP16;
   p.batch = p.q_len = 1;
   p.num_qo_heads = kHeads;
   p.num_kv_heads = kKvHeads;
   p.head_dim = kDim;
-  p.window_left = -1; // none
   p.sm_scale = 1.0f / std::sqrt(float{kDim});
   p.q = q.data();
   p.out = o.data();

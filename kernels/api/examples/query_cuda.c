@@ -6,9 +6,7 @@
 #include <stdio.h>
 
 int main(void) {
-  assay_paged_params p = {0};
-  p.window_left = -1;
-  p.struct_size = sizeof p;
+  assay_paged_params p = assay_paged_params_init();
   p.target = ASSAY_TARGET_CUDA;
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.batch = p.kv.rows = 64;

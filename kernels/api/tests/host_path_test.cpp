@@ -72,6 +72,7 @@ assay_paged_params paged(int32_t batch, assay_dtype kv_dtype) {
   auto p = attention<assay_paged_params>(batch);
   p.kv_dtype = kv_dtype;
   p.q_len = 2;
+  p.window_left = -1;
   p.q_stride_token = p.out_stride_token = 32 * 128;
   p.lse_stride_token = 32;
   p.alibi_slopes = p.sinks = somewhere<float>(9);

@@ -63,9 +63,7 @@ void CascadeLayout::add_flat_tables() {
 assay_paged_params CascadeLayout::flat_params(assay_target target, int set, const void *pool,
                                               const int32_t *integers) const {
   const assay_cascade_params from = params(target);
-  assay_paged_params p{};
-  p.window_left = -1;
-  p.struct_size = sizeof p;
+  assay_paged_params p = assay_paged_params_init();
   p.target = target;
   p.dtype = from.dtype;
   p.kv_dtype = abi_dtype(cell_.kv_dtype);

@@ -67,9 +67,7 @@ ShardedDecode::ShardedDecode(const Ranks &ranks, const DecodeCell &cell)
 assay_paged_params ShardedDecode::attention(int rank, bool part) const {
   const Rank &here = data_[rank];
   const int64_t d = cell_.head_dim;
-  assay_paged_params p = {};
-  p.window_left = -1;
-  p.struct_size = sizeof p;
+  assay_paged_params p = assay_paged_params_init();
   p.target = ASSAY_TARGET_CUDA;
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.lse_base = ASSAY_LSE_BASE_2;

@@ -33,7 +33,7 @@ struct Decode {
 /// One NHD paged call in memory the executor guards.
 struct Call {
   simt::Stream stream;
-  assay_paged_params p = {};
+  assay_paged_params p = assay_paged_params_init();
   Decode c;
   uint16_t *q, *k, *v, *o;
   float *lse;
@@ -48,7 +48,6 @@ struct Call {
   }
 
   explicit Call(const Decode &decode, uint64_t seed) : c(decode) {
-    p.window_left = -1;
     std::mt19937_64 rng(seed);
     std::normal_distribution<float> normal;
     const int heads = c.kv_heads * c.group, pages = c.batch * c.max_pages;

@@ -14,15 +14,13 @@ struct PagedCase {
   float lse[4];
   int32_t table[2] = {0, 1}, lens[1] = {20};
   alignas(16) char workspace[1 << 16];
-  assay_paged_params p = {};
+  assay_paged_params p = assay_paged_params_init();
   PagedCase() {
-    p.struct_size = sizeof p;
     p.dtype = p.kv_dtype = ASSAY_BF16;
     p.batch = p.q_len = 1;
     p.num_qo_heads = 4;
     p.num_kv_heads = 1;
     p.head_dim = 64;
-    p.window_left = -1;
     p.sm_scale = 0.125f;
     p.q = q;
     p.out = o;

@@ -46,14 +46,13 @@ static_assert(decode_shared_bytes(256, 1, 1, 4) == decode_shared_bytes(256, 2, 1
 
 /// One request of `len` keys in order, one kv head with four query heads, bf16, on the executor.
 struct Call {
-  assay_paged_params p{};
+  assay_paged_params p = assay_paged_params_init();
   std::vector<uint16_t> q, k, v, o;
   std::vector<float> lse;
   std::vector<char> workspace, plan;
   int32_t len, page = 0;
 
   Call(int head_dim, int32_t keys) : len(keys) {
-    p.window_left = -1;
     std::mt19937 rng(3);
     const auto fill = [&](std::vector<uint16_t> &to, size_t n) { // +-[0.25, 2) in bf16
       for (to.resize(n); n > 0; --n)

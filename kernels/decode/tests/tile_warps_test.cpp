@@ -76,9 +76,7 @@ TEST(HeadTiles, a_grid_that_starts_early_is_whole_waves_where_little_is_missing)
 /// States of a row that the kernel declares for a batch of so many rows on the executor.
 int declared_states(int rows, int even_lengths) {
   const std::vector<int32_t> lens(rows, 200);
-  assay_paged_params p = {};
-  p.window_left = -1;
-  p.struct_size = sizeof p;
+  assay_paged_params p = assay_paged_params_init();
   p.dtype = p.kv_dtype = ASSAY_BF16;
   p.batch = p.kv.rows = rows;
   p.q_len = p.num_qo_heads = p.num_kv_heads = 1;

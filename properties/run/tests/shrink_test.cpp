@@ -124,6 +124,9 @@ TEST(Differences, AreThoseFromTheSimplestCase) {
   p.q_len = 2;
   p.q.seed = 7;
   EXPECT_EQ(differences(p), (std::vector<std::string>{"k_layout = hnd", "q_len = 2"}));
+  Problem own_key_alone = p;
+  own_key_alone.window_left = 0;
+  EXPECT_EQ(differences(own_key_alone).back(), "window_left = 0");
   p.base_seed = 3;
   p.logits_soft_cap = Softcap::kThirty;
   EXPECT_EQ(differences(p), (std::vector<std::string>{"k_layout = hnd", "q_len = 2",

@@ -58,6 +58,7 @@ public:
     p.num_kv_heads = kKvHeads;
     p.head_dim = kDim;
     p.sm_scale = 0.125f;
+    p.window_left = -1;
     p.q = q_.data();
     p.out = o_.data() + kBandBytes / 2;
     p.lse = lse_.data() + kBandBytes / 4;
