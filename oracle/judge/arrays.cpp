@@ -227,7 +227,8 @@ CallRows rows_of(const assay_judge_attention_params &p) {
 }
 
 CallRows rows_of(const assay_judge_merge_params &p) {
-  const ArrayView out("out", p.out), lse("lse", p.lse), o("o_in", p.o_in), lse_in("lse_in", p.lse_in);
+  const ArrayView out("out", p.out), lse("lse", p.lse), o("o_in", p.o_in),
+      lse_in("lse_in", p.lse_in);
   MergeRows rows;
   rows.out = outputs_of(p, out, lse);
   if (is_fp8(out.dtype())) out.unsupported(" of a merge is fp8, judged are fp16, bf16 and fp32");
