@@ -5,12 +5,12 @@ import inspect
 #: What FlashInfer, FlashAttention, vLLM and torch call arguments of the judge.
 OTHERS = {
     "window": "window_left and window_right", "window_size": "window_left and window_right",
-    "sliding_window": "window_left, which does not count the own key", "softcap": "logits_soft_cap", "logits_softcap": "logits_soft_cap",
+    "sliding_window": "window_left, which does not count the own key", "softcap": "logits_soft_cap",
     "softmax_scale": "sm_scale", "scale": "sm_scale", "scaling": "sm_scale", "is_causal": "causal", "attn_mask": "mask",
     "custom_mask": "mask", "packed_custom_mask": "packed_mask", "block_table": "page_table", "block_tables": "page_table",
     "paged_kv_indices": "page_table", "paged_kv_indptr": "page_indptr", "paged_kv_last_page_len": "last_page_len",
     "cache_seqlens": "seq_lens, or seq_lens_before where the call appends keys", "context_lens": "seq_lens",
-    "query_start_loc": "qo_indptr", "query_start": "qo_indptr", "s_aux": "sinks", "learnable_sink": "sinks",
+    "query_start_loc": "qo_indptr", "s_aux": "sinks", "learnable_sink": "sinks",
     "k_descale": "k_scale", "v_descale": "v_scale", "q_descale": "q_scale", "kv": "kv_cache", "paged_kv_cache": "kv_cache",
     "k_cache": "kv_cache: (k, v)", "v_cache": "kv_cache: (k, v)", "output": "out", "query": "q", "softmax_lse": "lse", "rows": "max_rows",
     "states": "o_in", "v": "o_in", "s": "lse_in", "layout": "kv_layout", "arithmetic": "like", "declaration": "like",
