@@ -5,7 +5,9 @@
  * interval that every kernel of the named arithmetic must hit (oracle/BOUNDS.md). Needs no kernel,
  * no case and no device; all arrays are host memory.
  *
- * Calls are thread-safe. They read the arrays and keep nothing of them.
+ * Calls are thread-safe. They read the arrays and keep nothing of them. `struct_size` is sizeof the
+ * struct in the header of the caller: structs of earlier headers are continued by zeros, and nothing
+ * is written behind a report of one.
  */
 #ifndef ASSAY_JUDGE_H_
 #define ASSAY_JUDGE_H_

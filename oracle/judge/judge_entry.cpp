@@ -21,17 +21,6 @@ assay_status refuse(assay_status status, const std::string &message) {
   return status;
 }
 
-assay_status refuse_sizes(uint32_t params, uint32_t expected, const assay_judge_report &report) {
-  if (params != expected)
-    return refuse(ASSAY_INVALID_ARGUMENT, "struct_size is " + std::to_string(params) +
-                                              ", expected " + std::to_string(expected));
-  if (report.struct_size != sizeof(assay_judge_report))
-    return refuse(ASSAY_INVALID_ARGUMENT, "report's struct_size is " +
-                                              std::to_string(report.struct_size) + ", expected " +
-                                              std::to_string(sizeof(assay_judge_report)));
-  return ASSAY_OK;
-}
-
 std::vector<int> chosen_rows(const CallRows &rows, int max_rows) {
   const int count = outputs_of(rows).rows();
   std::set<int> chosen;

@@ -2,6 +2,7 @@
 // What the entry points of assay_judge.h share, wherever the arrays lie.
 #pragma once
 
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <string>
@@ -16,6 +17,7 @@ namespace assay::oracle {
 
 /** Of this thread. */
 std::string &judge_last_error();
+assay_status refuse(assay_status status, const std::string &message);
 
 /** Rows to judge: all, or the first, the last, those of the longest request, and others between. */
 std::vector<int> chosen_rows(const CallRows &rows, int max_rows);
@@ -28,29 +30,57 @@ CertifySample certified_sample();
     what one of them threw. */
 void on_threads(size_t tasks, int threads, const std::function<void(size_t task)> &body);
 
-/** Checks both structs by size; the status of a mistake has its message. */
-assay_status refuse_sizes(uint32_t params, uint32_t expected, const assay_judge_report &report);
-assay_status refuse(assay_status status, const std::string &message);
+/** sizeof a struct in ABI 0.12, the first whose callers are served. A struct that gets a field keeps
+    its number here. */
+template <class T>
+inline constexpr uint32_t kFirstSize = sizeof(T);
+
+/** A struct of an earlier header, `size` bytes long, continued by zeros. */
+template <class T>
+T continued(const T &given, size_t size) {
+  T now{};
+  std::memcpy(&now, &given, size);
+  return now;
+}
+
+/** Writes as much of `from` as the caller's struct holds. */
+inline void give(const assay_judge_report &from, assay_judge_report &to) {
+  const uint32_t size = to.struct_size;
+  std::memcpy(&to, &from, size);
+  to.struct_size = size;
+}
+
+/** Refuses a struct that no version of `T` has; `name` goes in front. */
+template <class T>
+assay_status refuse_size(const T &given, const char *name) {
+  if (given.struct_size >= kFirstSize<T> && given.struct_size <= sizeof(T)) return ASSAY_OK;
+  return refuse(ASSAY_INVALID_ARGUMENT, std::string(name) + "struct_size is " +
+                                            std::to_string(given.struct_size) + ", expected " +
+                                            std::to_string(sizeof(T)));
+}
 
 void fill_report(const Report &from, size_t rows_judged, int rows, assay_judge_report &to);
 
 /** An entry point: `judge(rows, outputs, model, rows_judged)` gives the Report. */
 template <class Params, class Judge>
-assay_status judge_entry(const Params *params, assay_judge_report *report, Judge judge) {
+assay_status judge_entry(const Params *given, assay_judge_report *report, Judge judge) {
   judge_last_error().clear();
-  if (params == nullptr) return refuse(ASSAY_INVALID_ARGUMENT, "params is null");
+  if (given == nullptr) return refuse(ASSAY_INVALID_ARGUMENT, "params is null");
   if (report == nullptr) return refuse(ASSAY_INVALID_ARGUMENT, "report is null");
-  if (assay_status status = refuse_sizes(params->struct_size, sizeof(Params), *report))
-    return status;
+  if (assay_status status = refuse_size(*given, "")) return status;
+  if (assay_status status = refuse_size(*report, "report's ")) return status;
   try {
-    require_declaration(params->arithmetic);
-    const CallRows rows = rows_of(*params);
-    const KernelModel model{.arithmetic = params->arithmetic};
+    const Params params = continued(*given, given->struct_size);
+    require_declaration(params.arithmetic);
+    const CallRows rows = rows_of(params);
+    const KernelModel model{.arithmetic = params.arithmetic};
     size_t rows_judged = 0;
     const Report judged =
-        judge(rows, CallOutputs{params->out.data, static_cast<const float *>(params->lse.data)},
+        judge(rows, CallOutputs{params.out.data, static_cast<const float *>(params.lse.data)},
               model, rows_judged);
-    fill_report(judged, rows_judged, outputs_of(rows).rows(), *report);
+    assay_judge_report whole{};
+    fill_report(judged, rows_judged, outputs_of(rows).rows(), whole);
+    give(whole, *report);
     return ASSAY_OK;
   } catch (const ArrayError &e) {
     return refuse(e.status(), e.what());

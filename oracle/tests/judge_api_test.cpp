@@ -9,7 +9,7 @@
 
 #include "kernels/abi/assay_judge.h"
 #include "oracle/exact/dtype.h"
-#include "oracle/judge/judge.h"
+#include "oracle/judge/judge_entry.h"
 #include "oracle/rows/build.h"
 #include "oracle/tests/emulation.h"
 
@@ -268,6 +268,26 @@ TEST(JudgeApi, ManyThreadsSayWhatOneSays) {
   expect_same(call.judge(), one);
 }
 
+// A header that ended in front of the arithmetic, and a report in front of the worst element.
+TEST(JudgeApi, StructsOfEarlierHeadersAreContinuedAndNotWrittenBehind) {
+  const Call call;
+  const auto now = continued(call.params, offsetof(assay_judge_attention_params, arithmetic));
+  const assay_arithmetic none{};
+  EXPECT_EQ(now.sm_scale, call.params.sm_scale);
+  EXPECT_EQ(std::memcmp(&now.arithmetic, &none, sizeof none), 0);
+  assay_judge_report whole{}, earlier;
+  whole.verdict = ASSAY_JUDGE_UNDECIDED;
+  whole.median_budget = 3;
+  whole.worst.row = 7;
+  std::memset(&earlier, 0x55, sizeof earlier);
+  earlier.struct_size = offsetof(assay_judge_report, worst);
+  give(whole, earlier);
+  EXPECT_EQ(earlier.struct_size, offsetof(assay_judge_report, worst));
+  EXPECT_EQ(earlier.verdict, ASSAY_JUDGE_UNDECIDED);
+  EXPECT_EQ(earlier.median_budget, 3);
+  EXPECT_EQ(earlier.worst.row, 0x55555555);
+}
+
 TEST(JudgeApi, WhatDoesNotFitIsRefusedByName) {
   const auto refused = [](auto spoil, const std::string &words,
                           assay_status status = ASSAY_INVALID_ARGUMENT) {
@@ -309,6 +329,7 @@ TEST(JudgeApi, WhatDoesNotFitIsRefusedByName) {
           "alibi_slopes's axis 0 is 5 long");
   refused([](Call &c) { c.params.arithmetic.rcp_rel_error = 2; }, "rcp_rel_error is 2");
   refused([](Call &c) { c.params.struct_size = 4; }, "struct_size is 4");
+  refused([](Call &c) { c.params.struct_size += 4; }, "struct_size is ");
   refused([](Call &c) { c.params.page_indptr = array(c.lengths.data(), ASSAY_INT32, {5}); },
           "page_table has 2 dimensions");
 }
