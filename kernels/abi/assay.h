@@ -64,7 +64,10 @@ enum { ASSAY_LSE_BASE_E = 0, ASSAY_LSE_BASE_2 = 1 };
 
 /**
  * Paged KV cache: one pool of pages for K and one for V, addressed through one page table.
- * Token t of row r lives in page table[r * table_stride + t / page_size], slot t % page_size.
+ * Token t of row r lives in page list_r[t / page_size], slot t % page_size, where list_r begins at
+ * entry r * page_table_stride of page_table, or with page_indptr (CSR, as FlashInfer's
+ * paged_kv_indptr and paged_kv_indices) at entry page_indptr[r]. The list of kv head h lies h times
+ * page_table_stride_head further.
  * NHD and HND layouts are both expressed by strides; K and V strides are independent.
  */
 typedef struct assay_paged_kv {
@@ -73,15 +76,21 @@ typedef struct assay_paged_kv {
   /** Elements, multiples of 8, with fp8 of 16; of a page and a token below 2^31. */
   int64_t k_stride_page, k_stride_token, k_stride_head;
   int64_t v_stride_page, v_stride_token, v_stride_head;
-  const int32_t *page_table; /**< [rows, max_pages]; only live entries are read; null allowed when
-                                  max_pages is 0 */
-  const int32_t *seq_lens;   /**< [rows] live tokens, 0 .. max_pages * page_size */
-  int64_t page_table_stride; /**< entries between rows, >= max_pages */
-  int32_t rows;              /**< requests, or segments of a cascade level; 0 .. 2^24 */
-  int32_t max_pages;         /**< columns of the page table, >= 0; bounds every length:
+  const int32_t *page_table;  /**< [rows, max_pages], or lists one behind the other; only live
+                                  entries are read; null allowed when max_pages is 0 */
+  const int32_t *seq_lens;    /**< [rows] live tokens, 0 .. max_pages * page_size */
+  int64_t page_table_stride;  /**< entries between rows, >= max_pages; ignored with page_indptr */
+  const int32_t *page_indptr; /**< [rows + 1] ascending, may be null: row r has the entries
+                                   page_indptr[r] .. page_indptr[r + 1] - 1, those of its live
+                                   tokens at least and max_pages at most. The host never reads it;
+                                   that it is given is an option of the call, also to a planner */
+  int64_t page_table_stride_head; /**< entries between the lists of two kv heads, >= 0; 0: a row has
+                                       one list for all of them */
+  int32_t rows;                   /**< requests, or segments of a cascade level; 0 .. 2^24 */
+  int32_t max_pages;              /**< columns of the page table, >= 0; bounds every length:
                                   max_pages * page_size is at most 2^30 */
-  int32_t page_size;         /**< tokens per page, 1 .. 2^30 */
-  int32_t reserved;          /**< 0 */
+  int32_t page_size;              /**< tokens per page, 1 .. 2^30 */
+  int32_t reserved;               /**< 0 */
 } assay_paged_kv;
 
 /**
@@ -228,7 +237,8 @@ typedef struct assay_paged_choice {
  * the longest part of the tree in so many splits of whole tiles (128 keys, 64 with head_dim 256),
  * others in splits as long, all uncut or private where they do not fit. Private keys: as in v2.
  *
- * Pages are shared for 2 to 1024 requests without window_left, qo_indptr and dcp_world_size on devices with warpgroups
+ * Pages are shared for 2 to 1024 requests without window_left, qo_indptr, dcp_world_size and
+ * page_table_stride_head on devices with warpgroups
  * (sm_90): those whose keys all query tokens of a request see. Any other call is one of
  * paged_attention_v2 with num_splits 0.
  */

@@ -130,6 +130,9 @@ enum {
       strides, ranges. Without it, it may crash. */
   ASSAY_CHECKS_ARGUMENTS = 1,
   ASSAY_RAGGED_QUERIES = 2, /**< a paged kernel takes qo_indptr; without it, it never gets it */
+  ASSAY_PAGE_LISTS =
+      8,           /**< an attention kernel takes page_indptr and page_table_stride_head; without
+                           it, it never gets either */
   ASSAY_SHARDS = 4 /**< a paged kernel takes dcp_world_size > 0; without it, it never does */
 };
 

@@ -38,6 +38,8 @@ assay_kernel row(const char *name, assay_target target, assay_status (*supports)
   if constexpr (requires { &Kernel::key_order; }) k.key_order = &Kernel::key_order;
   k.capabilities = ASSAY_CHECKS_ARGUMENTS;
   if (Kernel::kFamily == ASSAY_FAMILY_PAGED) k.capabilities |= ASSAY_RAGGED_QUERIES | ASSAY_SHARDS;
+  if (Kernel::kFamily == ASSAY_FAMILY_PAGED || Kernel::kFamily == ASSAY_FAMILY_CASCADE)
+    k.capabilities |= ASSAY_PAGE_LISTS;
   return k;
 }
 
@@ -96,7 +98,7 @@ std::vector<assay_kernel> rank_kernels() {
   kernels.push_back(row<__VA_ARGS__>(#name, ASSAY_TARGET_SIMT,                                     \
                                      &rank_supports<__VA_ARGS__, &LaunchTable::name>,              \
                                      &rank_run<__VA_ARGS__, &LaunchTable::name>));                 \
-  kernels.back().capabilities &= ~ASSAY_SHARDS;
+  kernels.back().capabilities &= ~(ASSAY_SHARDS | ASSAY_PAGE_LISTS);
 #include "kernels/api/kernels.def"
   return kernels;
 }

@@ -28,7 +28,7 @@ class PagedKv {
 public:
   PagedKv() = default;
   ASSAY_DEVICE PagedKv(const PagedKvParams &params, int row, int kv_head)
-      : table_(params.page_table + row * params.page_table_stride),
+      : table_(params.page_table + list_of(params, row) + kv_head * params.page_table_stride_head),
         k_(static_cast<const E *>(params.k) + kv_head * params.k_stride_head),
         v_(static_cast<const E *>(params.v) + kv_head * params.v_stride_head) {}
 
@@ -61,6 +61,12 @@ public:
   }
 
 private:
+  /// Where the page list of a row begins.
+  static ASSAY_DEVICE int64_t list_of(const PagedKvParams &params, int row) {
+    return params.page_indptr == nullptr ? row * params.page_table_stride
+                                         : arch::global_load_readonly(params.page_indptr + row);
+  }
+
   const int32_t *table_ = nullptr;
   const E *k_ = nullptr, *v_ = nullptr;
 };

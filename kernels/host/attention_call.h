@@ -100,6 +100,8 @@ inline PagedKvParams paged_kv_params(const assay_paged_kv &kv, int element_bytes
   p.k_stride_head = kv.k_stride_head;
   p.v_stride_head = kv.v_stride_head;
   p.page_table_stride = kv.page_table_stride;
+  p.page_table_stride_head = kv.page_table_stride_head;
+  p.page_indptr = kv.page_indptr;
   return p;
 }
 

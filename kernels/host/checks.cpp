@@ -130,7 +130,9 @@ assay_status check_paged_kv(const assay_paged_kv &kv, int level) {
   ASSAY_RETURN_IF_ERROR(check_kv_stride(name("v_stride_page"), kv.v_stride_page, false));
   ASSAY_RETURN_IF_ERROR(check_kv_stride(name("v_stride_token"), kv.v_stride_token, false));
   ASSAY_RETURN_IF_ERROR(check_kv_stride(name("v_stride_head"), kv.v_stride_head, true));
-  if (kv.page_table_stride < kv.max_pages)
+  ASSAY_RETURN_IF_ERROR(
+      check_stride_non_negative(name("page_table_stride_head"), kv.page_table_stride_head));
+  if (kv.page_indptr == nullptr && kv.page_table_stride < kv.max_pages)
     return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected at least max_pages {}",
                 name("page_table_stride"), kv.page_table_stride, kv.max_pages);
   if (kv.rows == 0) return ASSAY_OK;
@@ -138,6 +140,8 @@ assay_status check_paged_kv(const assay_paged_kv &kv, int level) {
   if (kv.max_pages == 0) return ASSAY_OK; // no row can hold a key
   ASSAY_RETURN_IF_ERROR(check_pointer(name("k"), kv.k, 16));
   ASSAY_RETURN_IF_ERROR(check_pointer(name("v"), kv.v, 16));
+  if (kv.page_indptr != nullptr)
+    ASSAY_RETURN_IF_ERROR(check_pointer(name("page_indptr"), kv.page_indptr, 4));
   return check_pointer(name("page_table"), kv.page_table, 4);
 }
 

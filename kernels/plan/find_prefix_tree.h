@@ -75,6 +75,9 @@ private:
     side_.set_by_one(&p->begin, node.begin);
     side_.set_by_one(&p->end, node.end);
   }
+  ASSAY_HOST_DEVICE const int32_t *list_of(int r) const {
+    return in_.list_of(r, [&](const int32_t *p) { return side_.load(p); });
+  }
   ASSAY_HOST_DEVICE int32_t end_of_group(int r) const {
     return get(t_.page + r) * s_.page_size / kStartKeys * kStartKeys;
   }
@@ -86,8 +89,7 @@ private:
       const int32_t page = get(t_.page + r), group = get(t_.group + r);
       int64_t tag = -1;
       if (!last && group >= 0 && pages_of(r) > page)
-        tag = int64_t{group} << 32 |
-              static_cast<uint32_t>(side_.load(in_.page_table + r * in_.page_table_stride + page));
+        tag = int64_t{group} << 32 | static_cast<uint32_t>(side_.load(list_of(r) + page));
       set(t_.tag + r, tag);
     });
     side_.each(s_.batch, [&](int r) {

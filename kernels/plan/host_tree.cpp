@@ -54,8 +54,8 @@ struct HostSide {
   }
   int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
                        int32_t count) const {
-    const int32_t *x = in.page_table + a * in.page_table_stride;
-    const int32_t *y = in.page_table + b * in.page_table_stride;
+    const auto load = [](const int32_t *p) { return *p; };
+    const int32_t *x = in.list_of(a, load), *y = in.list_of(b, load);
     while (first < count && x[first] == y[first])
       ++first;
     return first;

@@ -15,8 +15,8 @@ struct TreeKernelParams {
   ASSAY_FIELDS(input.shape.batch, input.shape.query_rows, input.shape.q_len, input.shape.kv_heads,
                input.shape.head_dim, input.shape.kv_bytes, input.shape.page_size, input.shape.tile,
                input.shape.blocks, input.shape.splits, input.shape.max_rows, input.page_table,
-               input.seq_lens, input.page_table_stride, output.items, output.coords, output.members,
-               output.covered)
+               input.seq_lens, input.page_table_stride, input.page_indptr, output.items,
+               output.coords, output.members, output.covered)
 };
 
 /// The device as a Side of TreeFinder.
@@ -84,8 +84,8 @@ struct DeviceSide {
   ASSAY_DEVICE int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
                                     int32_t count) const {
     constexpr int kBatch = 4;
-    const int32_t *x = in.page_table + a * in.page_table_stride;
-    const int32_t *y = in.page_table + b * in.page_table_stride;
+    const auto word = [&](const int32_t *p) { return load(p); };
+    const int32_t *x = in.list_of(a, word), *y = in.list_of(b, word);
     for (; first < count; first += kBatch * arch::kWarpSize) {
       int32_t pages[kBatch][2];
       ASSAY_UNROLL

@@ -32,6 +32,14 @@ struct TreeInput {
   PrefixTreeShape shape;
   const int32_t *page_table, *seq_lens;
   int64_t page_table_stride;
+  const int32_t *page_indptr; ///< where the page lists of requests begin; null: the stride says
+
+  /// The page list of a request; load(p) reads a word.
+  template <class Load>
+  ASSAY_HOST_DEVICE const int32_t *list_of(int32_t request, const Load &load) const {
+    return page_table + (page_indptr == nullptr ? request * page_table_stride
+                                                : int64_t{load(page_indptr + request)});
+  }
 };
 
 /// Where a tree is written.

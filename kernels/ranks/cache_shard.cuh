@@ -39,7 +39,8 @@ inline int64_t pages_of(const assay_paged_kv &kv, int64_t tokens) {
 }
 
 inline int64_t page_at(const assay_paged_kv &kv, int64_t row, int64_t token) {
-  return kv.page_table[row * kv.page_table_stride + token / kv.page_size];
+  const int64_t list = kv.page_indptr == nullptr ? row * kv.page_table_stride : kv.page_indptr[row];
+  return kv.page_table[list + token / kv.page_size];
 }
 
 /// Pages that lie whole on the rank, by their ids.
@@ -111,6 +112,7 @@ private:
 inline assay_paged_kv shard_of(const assay_paged_kv &kv, const TokenDeal &deal,
                                const CacheElements &elements, RankMemory &memory) {
   assay_paged_kv shard = kv;
+  shard.page_indptr = nullptr;
   const int64_t most = deal.count(int64_t{kv.max_pages} * kv.page_size);
   shard.page_table_stride = shard.max_pages = static_cast<int32_t>(pages_of(kv, most));
   std::vector<int32_t> lengths;

@@ -17,15 +17,17 @@ struct Shapes {
 };
 
 /// Sharing needs warpgroups, as many query rows in every request, and keys at the positions of
-/// their indices. Of a window's keys hardly any are in a prefix.
+/// their indices, in pages that are the same for all kv heads. Of a window's keys hardly any are in
+/// a prefix.
 bool may_share(const assay_paged_params &p, const PagedShape &s) {
   // The planner counts bytes in 64 bits, and the rows of a kv head in 32.
   constexpr int kMaxHeads = 1024;
   constexpr int64_t kMaxRows = 1 << 30;
   return p.window_left < 0 && p.qo_indptr == nullptr && p.dcp_world_size == 0 &&
-         s.device.warpgroups && s.batch >= 2 && s.batch <= kMaxTreeBatch &&
-         p.num_kv_heads <= kMaxHeads && int64_t{s.batch} * s.query_rows <= kMaxRows &&
-         p.kv.max_pages > 0 && int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
+         p.kv.page_table_stride_head == 0 && s.device.warpgroups && s.batch >= 2 &&
+         s.batch <= kMaxTreeBatch && p.num_kv_heads <= kMaxHeads &&
+         int64_t{s.batch} * s.query_rows <= kMaxRows && p.kv.max_pages > 0 &&
+         int64_t{p.kv.max_pages} * p.kv.page_size >= kStartKeys;
 }
 
 /// Partial states that a workspace holds: of four turns of all blocks, and two of every row.
@@ -92,7 +94,7 @@ Workspace workspace_of(const Shapes &s) {
 
 TreePlanCall plan_call(const assay_paged_params &p, const Shapes &s, void *plan) {
   return {p.batch == 0,
-          {s.tree, p.kv.page_table, p.kv.seq_lens, p.kv.page_table_stride},
+          {s.tree, p.kv.page_table, p.kv.seq_lens, p.kv.page_table_stride, p.kv.page_indptr},
           s.own.plan,
           plan};
 }

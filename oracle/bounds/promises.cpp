@@ -36,6 +36,7 @@ constexpr Promise kPromises[] = {
     capability("checks_arguments", ASSAY_CHECKS_ARGUMENTS),
     capability("ragged_queries", ASSAY_RAGGED_QUERIES, "qo_indptr", "ragged queries"),
     capability("shards", ASSAY_SHARDS, "global_lens", "shard"),
+    capability("page_lists", ASSAY_PAGE_LISTS),
 };
 
 } // namespace

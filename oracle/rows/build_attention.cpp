@@ -19,8 +19,11 @@ public:
         throw std::invalid_argument("oracle: seq_lens entry outside its page table");
       longest = std::max(longest, length);
     }
+    if (kv.page_table_stride_head != 0)
+      throw std::invalid_argument("oracle: a page list for each kv head is not judged");
+    if (longest > 0 && kv.page_indptr != nullptr) read_lists(memory);
     // At once: a call of its own for each row costs more than the rows where they lie on a device.
-    if (longest > 0)
+    if (longest > 0 && kv.page_indptr == nullptr)
       table_ = memory.rows(kv.page_table, pages(longest) * sizeof(int32_t),
                            static_cast<size_t>(kv.page_table_stride) * sizeof(int32_t),
                            lengths_.size(), table_copy_);
@@ -39,7 +42,10 @@ public:
   /// Appends the keys of `row` behind `position`; only live entries of its table are read.
   void append(int row, int pool, int32_t position, std::vector<KeyRun> &runs) const {
     const int32_t keys = length(row);
-    const std::byte *entries = table_.data + static_cast<size_t>(row) * table_.pitch;
+    const std::byte *entries = starts_.empty()
+                                   ? table_.data + static_cast<size_t>(row) * table_.pitch
+                                   : reinterpret_cast<const std::byte *>(
+                                         lists_.data() + starts_[static_cast<size_t>(row)]);
     for (size_t i = 0; i < pages(keys); ++i) {
       const auto first = static_cast<int32_t>(i) * kv_.page_size;
       int32_t page;
@@ -50,12 +56,21 @@ public:
   }
 
 private:
+  void read_lists(const Memory &memory) {
+    starts_ = memory.array(kv_.page_indptr, size_t(kv_.rows) + 1);
+    for (size_t row = 0; row < lengths_.size(); ++row)
+      if (starts_[row] < 0 ||
+          starts_[row + 1] - int64_t{starts_[row]} < static_cast<int64_t>(pages(lengths_[row])))
+        throw std::invalid_argument(
+            "oracle: a list of page_indptr is shorter than its seq_lens entry");
+    lists_ = memory.array(kv_.page_table, static_cast<size_t>(starts_.back()));
+  }
   size_t pages(int32_t keys) const {
     return static_cast<size_t>((int64_t{keys} + kv_.page_size - 1) / kv_.page_size);
   }
 
   const assay_paged_kv &kv_;
-  std::vector<int32_t> lengths_;
+  std::vector<int32_t> lengths_, starts_, lists_; ///< the last two of page lists
   std::vector<std::byte> table_copy_;
   Memory::Rows table_{nullptr, 0}; ///< entries of live pages
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -114,6 +115,38 @@ TEST(VisibleKeys, OfAShardAreThoseAtPositionsThatTheTokenSees) {
   const int32_t fewer[] = {7};
   p.global_lens = fewer;
   EXPECT_THROW(rows_of(p), std::invalid_argument);
+}
+
+// A request without keys has no pages, the first list does not begin at 0, and one has an entry more.
+TEST(PageLists, AreReadWhereTheirRowsBegin) {
+  const int32_t lengths[] = {20, 0, 33}, table[] = {7, 3, 99, 99, 99, 99, 1, 4, 9};
+  const int32_t lists[] = {99, 7, 3, 99, 1, 4, 9}, starts[] = {1, 4, 4, 7}, early[] = {1, 2, 4, 7};
+  assay_paged_params p = assay_paged_params_init();
+  p.batch = p.kv.rows = 3;
+  p.q_len = p.num_qo_heads = p.num_kv_heads = 1;
+  p.kv.seq_lens = lengths;
+  p.kv.page_table = table;
+  p.kv.page_table_stride = p.kv.max_pages = 3;
+  p.kv.page_size = 16;
+  p.kv.k_stride_page = 1000;
+  p.kv.v_stride_page = 10;
+  const auto places = [&] {
+    std::vector<std::tuple<int32_t, int32_t, int64_t, int64_t>> out;
+    for (const KeyRun &run : std::get<AttentionRows>(rows_of(p)).runs)
+      out.emplace_back(run.position, run.count, run.k_at, run.v_at);
+    return out;
+  };
+  const auto of_table = places();
+  ASSERT_EQ(of_table.size(), 5u);
+  p.kv.page_table = lists;
+  p.kv.page_indptr = starts;
+  p.kv.page_table_stride = 0;
+  EXPECT_EQ(places(), of_table);
+  p.kv.page_indptr = early;
+  EXPECT_THROW(places(), std::invalid_argument);
+  p.kv.page_indptr = starts;
+  p.kv.page_table_stride_head = 7;
+  EXPECT_THROW(places(), std::invalid_argument);
 }
 
 } // namespace

@@ -31,6 +31,7 @@ void corrupt_kv(const CallCorruptor &corrupt, const std::string &prefix, assay_p
   stride("v_stride_token", kv.v_stride_token, false);
   stride("v_stride_head", kv.v_stride_head, true);
   corrupt.set(name("page_table_stride"), kv.page_table_stride, int64_t{kv.max_pages} - 1);
+  corrupt.set(name("page_table_stride_head"), kv.page_table_stride_head, int64_t{-1});
   const CallCorruptor shape = corrupt.of_shape();
   shape.set(name("max_pages"), kv.max_pages, -1);
   shape.range(name("page_size"), kv.page_size, 1, kMaxTokens);

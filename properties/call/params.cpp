@@ -64,6 +64,8 @@ assay_paged_kv cache_params(const CacheView &c, const Addresses &at) {
   kv.page_table = static_cast<const int32_t *>(at.in(c.table));
   kv.seq_lens = static_cast<const int32_t *>(at.in(c.lens));
   kv.page_table_stride = c.table_stride;
+  kv.page_indptr = static_cast<const int32_t *>(at.in(c.lists));
+  kv.page_table_stride_head = c.table_head;
   kv.rows = c.rows;
   kv.max_pages = c.max_pages;
   kv.page_size = c.page_size;

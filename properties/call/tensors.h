@@ -40,7 +40,9 @@ struct CacheView {
   int size = 2;
   int64_t k_page = 0, k_token = 0, k_head = 0;
   int64_t v_page = 0, v_token = 0, v_head = 0;
-  int64_t table_stride = 0;
+  int64_t table_stride = 0, table_head = 0; ///< of page_table, between rows and kv heads
+  int lists = -1;                           ///< page_indptr, where there are lists
+  std::vector<int> list_begin;          ///< what it holds
   int first_page = 0; ///< id of the pool's first page: the pool's base pointer lies that far below
   int rows = 0, max_pages = 0, page_size = 1, pool_pages = 0;
   std::vector<int> len; ///< keys of each row

@@ -43,6 +43,7 @@ CheckResult declared_order(const Problem &p, Sut &sut);
 CheckResult more_partitions_than_keys(const Problem &p, Sut &sut);
 CheckResult cascade_equals_flat(const Problem &p, Sut &sut);
 CheckResult q_len_equals_decode(const Problem &p, Sut &sut);
+CheckResult page_lists_equal_table(const Problem &p, Sut &sut);
 CheckResult ragged_equals_alone(const Problem &p, Sut &sut);
 CheckResult shards_equal_whole(const Problem &p, Sut &sut);
 CheckResult window_hides(const Problem &p, Sut &sut);

@@ -20,7 +20,8 @@ enum Need : unsigned {
   kExactWeights = 16, ///< weights are exact where base-2 logits are integers, and so is their sum
   kNanContract = 32,  ///< it promises something of NaN
   kChecks = 64,       ///< it promises to refuse forbidden calls
-  kKeyOrder = 128     ///< it declares the order of keys
+  kKeyOrder = 128,    ///< it declares the order of keys
+  kPageLists = 256    ///< it takes pages in lists
 };
 
 /// What a property may choose itself, whatever the case says.

@@ -36,6 +36,7 @@ const std::vector<Word> &needs() {
                                           {kExactWeights, "exact weights", {}},
                                           {kNanContract, "declared NaN", {}},
                                           {kChecks, "declared checks", {}},
+                                          {kPageLists, "page lists", {}},
                                           {kKeyOrder, "a declared order", {}}};
   return words;
 }
@@ -136,6 +137,7 @@ bool applies(const Property &property, const assay_kernel &kernel) {
   if (property.needs & kSplits && kernel.arithmetic.max_splits < 2) return false;
   if (property.needs & kExactWeights && !exact_weights(kernel.arithmetic)) return false;
   if (property.needs & kNanContract && kernel.nan_contract == 0) return false;
+  if (property.needs & kPageLists && (kernel.capabilities & ASSAY_PAGE_LISTS) == 0) return false;
   if (property.needs & kChecks && (kernel.capabilities & ASSAY_CHECKS_ARGUMENTS) == 0) return false;
   if (property.needs & kKeyOrder && kernel.key_order == nullptr) return false;
   // No call of a kernel that does not declare a capability has what needs it.

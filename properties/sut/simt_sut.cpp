@@ -144,12 +144,9 @@ private:
   /// Page-table entries past the live pages are never read, not even to be ignored.
   static void forbid_dead_entries(simt::Memory &memory, const Tensors &t, const CacheView &c,
                                   void *table) {
-    const auto stride = static_cast<size_t>(c.table_stride);
-    for (size_t i = 0; i < t.buffers[c.table].bytes.size() / 4; ++i) {
-      const size_t row = i / stride, column = i % stride;
-      const bool live = row < c.physical.size() && column < c.physical[row].size();
-      if (!live) memory.mark_undefined(static_cast<std::byte *>(table) + 4 * i, 4);
-    }
+    const Buffer &entries = t.buffers[c.table];
+    for (size_t i = 0; i < entries.bytes.size(); i += 4)
+      if (entries.live[i] == 0) memory.mark_undefined(static_cast<std::byte *>(table) + i, 4);
   }
 
   static uint64_t shuffles(const simt::Counters &from) {

@@ -168,7 +168,7 @@ std::shared_ptr<const oracle::KeyOrder> Sut::key_order(const Tensors &t) {
   if (kernel_.key_order == nullptr || !is_attention(t.problem)) return nullptr;
   AskedCall call{t.problem, {}};
   for (const CacheView &cache : t.caches)
-    for (int buffer : {cache.table, cache.lens, cache.indptr})
+    for (int buffer : {cache.table, cache.lens, cache.indptr, cache.lists})
       if (buffer >= 0) call.tables.push_back(t.buffers[buffer].bytes);
   if (asked_ == call) return order_;
   asked_.reset();

@@ -55,10 +55,20 @@ public:
     };
     to["k_cache"] = pool(c.k, c.k_page, c.k_token, c.k_head);
     to["v_cache"] = pool(c.v, c.v_page, c.v_token, c.v_head);
-    to["page_table"] = tensor(c.table, kInt32, {c.rows, c.max_pages}, {c.table_stride, 1});
+    page_table(to, c);
     to["seq_lens"] = vector(c.lens, kInt32, c.rows);
     to["page_size"] = c.page_size;
     to["max_pages"] = c.max_pages;
+  }
+
+  void page_table(json &to, const CacheView &c) const {
+    to["page_indptr"] = vector(c.lists, kInt32, c.rows + 1);
+    const int64_t entries = c.lists < 0 ? 0 : c.list_begin.back();
+    to["page_table"] =
+        c.lists < 0 ? tensor(c.table, kInt32, {c.rows, c.max_pages}, {c.table_stride, 1})
+        : c.table_head > 0
+            ? tensor(c.table, kInt32, {t_.problem.num_kv_heads, entries}, {entries, 1})
+            : vector(c.table, kInt32, entries);
   }
 
   json attention() const {

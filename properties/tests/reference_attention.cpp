@@ -29,9 +29,17 @@ struct Range {
   int begin, end;
 };
 
+/// The page list of a row and kv head.
+const int32_t *list_of(const assay_paged_kv &kv, int row, int kv_head) {
+  const bool by_stride = kv.page_indptr == nullptr || bug == Bug::kListByStride;
+  const int64_t begin = by_stride ? row * kv.page_table_stride : kv.page_indptr[row];
+  return kv.page_table + begin +
+         (bug == Bug::kListOfHeadZero ? 0 : kv_head * kv.page_table_stride_head);
+}
+
 void append_keys(std::vector<Key> &keys, const assay_paged_kv &kv, int row, int kv_head,
                  Range range) {
-  const int32_t *table = kv.page_table + row * kv.page_table_stride;
+  const int32_t *table = list_of(kv, row, kv_head);
   int n = range.end;
   if (n <= 0) return;
   int first = bug == Bug::kWindowLateMask ? 0 : range.begin;
@@ -40,7 +48,7 @@ void append_keys(std::vector<Key> &keys, const assay_paged_kv &kv, int row, int 
   if (bug == Bug::kFixedKvHead) kv_head = 0;
   std::set<int> seen;
   if (bug == Bug::kSkipsRepeatedPages && row > 0 && kv.seq_lens[0] > 0)
-    seen.insert(kv.page_table[0]);
+    seen.insert(list_of(kv, 0, kv_head)[0]);
   for (int t = first; t < padded; ++t) {
     int j = t / kv.page_size, slot = t % kv.page_size;
     if (bug == Bug::kAscendingPages && j > 0 && table[j] < table[j - 1]) continue;

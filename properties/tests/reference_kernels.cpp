@@ -71,7 +71,8 @@ assay_kernel entry(const char *name, assay_family family, assay_status (*run)(co
           nullptr,
           nullptr,
           nullptr,
-          family == ASSAY_FAMILY_PAGED ? ASSAY_RAGGED_QUERIES | ASSAY_SHARDS : 0u};
+          (family == ASSAY_FAMILY_PAGED ? ASSAY_RAGGED_QUERIES | ASSAY_SHARDS : 0u) |
+              (family <= ASSAY_FAMILY_CASCADE ? ASSAY_PAGE_LISTS : 0u)};
 }
 
 const assay_kernel kKernels[] = {

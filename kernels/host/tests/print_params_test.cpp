@@ -28,7 +28,8 @@ TEST(PrintParams, every_field_of_a_cache) {
   EXPECT_EQ(printed(kv),
             "{k 0x0, v 0x0, page_table 0x0, seq_lens 0x0, k_stride_head 0, v_stride_head 0, "
             "k_page_bytes 0, k_token_bytes 0, v_page_bytes 0, v_token_bytes 256, "
-            "page_table_stride 0, page_size.divisor 48, rows 0}");
+            "page_table_stride 0, page_table_stride_head 0, page_indptr 0x0, page_size.divisor 48, "
+            "rows 0}");
 }
 
 } // namespace

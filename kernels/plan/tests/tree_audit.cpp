@@ -34,7 +34,9 @@ public:
 private:
   using Requests = std::vector<int32_t>;
 
-  int32_t page(int32_t r, int32_t i) const { return in_.page_table[r * in_.page_table_stride + i]; }
+  int32_t page(int32_t r, int32_t i) const {
+    return in_.list_of(r, [](const int32_t *p) { return *p; })[i];
+  }
   int32_t pages_of(int32_t r) const {
     return std::max(0, in_.seq_lens[r] - (s_.q_len - 1)) / s_.page_size;
   }
@@ -199,7 +201,7 @@ private:
   }
   bool has_pages(int32_t r, const TreeItem &item) const {
     const auto row = [&](int32_t request) {
-      return in_.page_table + request * in_.page_table_stride;
+      return in_.list_of(request, [](const int32_t *p) { return *p; });
     };
     const int32_t first = item.kv_begin / s_.page_size, end = (item.kv_end - 1) / s_.page_size + 1;
     return std::equal(row(r) + first, row(r) + end, row(item.request) + first);

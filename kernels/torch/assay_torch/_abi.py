@@ -30,7 +30,8 @@ FIELD61 = 64
 HAZARD = 6
 PagedKv = _struct("PagedKv",
     (c_void_p, "k v"), (c_int64, "k_stride_page k_stride_token k_stride_head v_stride_page v_stride_token v_stride_head"),
-    (c_void_p, "page_table seq_lens"), (c_int64, "page_table_stride"), (c_int32, "rows max_pages page_size reserved"))
+    (c_void_p, "page_table seq_lens"), (c_int64, "page_table_stride"), (c_void_p, "page_indptr"), (c_int64, "page_table_stride_head"),
+    (c_int32, "rows max_pages page_size reserved"))
 PagedParams = _struct("PagedParams",
     (c_uint32, "struct_size"), (c_int32, "target dtype kv_dtype lse_base batch q_len num_qo_heads num_kv_heads head_dim"),
     (c_float, "sm_scale logits_soft_cap"), (c_int32, "window_left num_splits enable_pdl even_lengths"), (c_void_p, "q"),

@@ -77,6 +77,8 @@ def kernel(*, family: str, declaration: Declaration, name: typing.Optional[str] 
     ragged_queries    False (default), or True of a paged kernel that takes qo_indptr: requests of unlike
                       numbers of query tokens
     shards            False (default), or True of a paged kernel that takes dcp_world_size > 0: keys of one rank
+    page_lists        False (default), or True of a kernel that takes page_indptr: pages in lists of each
+                      row's length, which may be lists of each kv head
     supports          a function of a Case that raises assay.Unsupported, or returns False or a reason,
                       for calls that the kernel does not take; without it the kernel itself is asked
     cases, budget     of the tests that pytest makes of it (budget: "10s")

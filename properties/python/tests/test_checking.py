@@ -267,7 +267,7 @@ def test_fields_given_to_a_check_reach_its_worker(monkeypatch):
     told = json.loads(command[5])
     assert told == {
         "family": "paged", "name": "other", "determinism": "run_to_run", "batch_invariance": "none", "nan_contract": "all",
-        "checks_arguments": False, "ragged_queries": True, "shards": False,
+        "checks_arguments": False, "ragged_queries": True, "shards": False, "page_lists": False,
         "supports": f"{__name__}:small", "declaration": dataclasses.asdict(declaration.Declaration()),
     }  # fmt: skip
 

@@ -173,8 +173,8 @@ TEST(PluginTable, EnumsAreThoseOfTheHeader) {
   for (int32_t value : {-1, 4})
     expect_kernel_refusal([=](assay_kernel &k) { k.nan_contract = value; },
                           "nan_contract is " + std::to_string(value) + ", expected 0 .. 3");
-  expect_kernel_refusal([](assay_kernel &k) { k.capabilities = 9; },
-                        "capabilities is 9, expected bits of 7");
+  expect_kernel_refusal([](assay_kernel &k) { k.capabilities = 17; },
+                        "capabilities is 17, expected bits of 15");
   expect_kernel_refusal([](assay_kernel &k) { k.family = ASSAY_FAMILY_CASCADE; },
                         "ragged_queries is 1, expected 0");
   for (int32_t value : {-1, 3})

@@ -43,6 +43,7 @@ json list_of(const json &declaration) {
                {"checks_arguments", true},
                {"ragged_queries", true},
                {"shards", true},
+               {"page_lists", true},
                {"key_order", true},
                {"plan", false}};
   full.update(declaration);
@@ -68,6 +69,7 @@ TEST(Declarations, WiderIsRedFieldByField) {
                                              {{"checks_arguments", false}},
                                              {{"ragged_queries", false}},
                                              {{"shards", false}},
+                                             {{"page_lists", false}},
                                              {{"key_order", false}}})
     EXPECT_EQ(ids(compare_declarations(base, list_of(wider), "simt").red), Ids{"declaration-wider"})
         << wider;
