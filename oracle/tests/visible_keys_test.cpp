@@ -117,7 +117,7 @@ TEST(VisibleKeys, OfAShardAreThoseAtPositionsThatTheTokenSees) {
   EXPECT_THROW(rows_of(p), std::invalid_argument);
 }
 
-// A request without keys has no pages, the first list does not begin at 0, and one has an entry more.
+// A request without keys has no pages, the first list begins at 1, and has an entry more.
 TEST(PageLists, AreReadWhereTheirRowsBegin) {
   const int32_t lengths[] = {20, 0, 33}, table[] = {7, 3, 99, 99, 99, 99, 1, 4, 9};
   const int32_t lists[] = {99, 7, 3, 99, 1, 4, 9}, starts[] = {1, 4, 4, 7}, early[] = {1, 2, 4, 7};
@@ -132,7 +132,8 @@ TEST(PageLists, AreReadWhereTheirRowsBegin) {
   p.kv.v_stride_page = 10;
   const auto places = [&] {
     std::vector<std::tuple<int32_t, int32_t, int64_t, int64_t>> out;
-    for (const KeyRun &run : std::get<AttentionRows>(rows_of(p)).runs)
+    const auto rows = std::get<AttentionRows>(rows_of(p));
+    for (const KeyRun &run : rows.runs)
       out.emplace_back(run.position, run.count, run.k_at, run.v_at);
     return out;
   };
