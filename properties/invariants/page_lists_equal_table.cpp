@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Property: a cache whose pages stand in lists of each row's length (page_indptr), and in lists of
-// each kv head, gives what the same cache with a page table gives. Catches: lists found by a stride,
-// another row's list, entries behind a list, one head's list for all. Exact where a kernel is
-// deterministic, and within bound with lists of heads, which may share no pages.
+// each kv head, gives what the same cache with a page table gives. Catches: lists found by a
+// stride, another row's list, entries behind a list, one head's list for all. Exact where a kernel
+// is deterministic, and within bound with lists of heads, which may share no pages.
 #include "properties/call/page_lists.h"
 #include "properties/invariants/invariants.h"
 #include "properties/relate/outcome.h"
