@@ -43,7 +43,7 @@ ROOMS = {
 #: What of ci CI runs on the tree itself, by the name of the file.
 ON_THE_TREE = {"docs": ["check"], "workflows": [""], "tree": ["layers", "shape"]}
 #: Files of ci whose test bears another name.
-TRIED_BY = dict.fromkeys(("bench_plot", "gate_trial", "machine_mutants", "mutation_score", "python_mutants"), "trials")
+TRIED_BY = dict.fromkeys(("gate_trial", "machine_mutants", "mutation_score", "python_mutants"), "trials")
 #: Tests that take seconds: the last ones.
 LONG = re.compile(r"drawn|_calls|dump_files|transformers\.py|batching|shared_prompts|compile|opcheck|one_graph|captur|profil")
 #: Runs pytest in a fork of a process that has imported what takes seconds. The first example that fails is enough: none is shrunk.

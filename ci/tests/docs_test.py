@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """ci/docs.py accepts right pages, blocks, figures and results, and refuses each mistake."""
+import itertools
 import json
 import pathlib
 import subprocess
@@ -189,6 +190,22 @@ class Docs(unittest.TestCase):
         self.assertIn("without figures", self.figures("| 16 requests | fast |"))
         self.assertIn("there is no", self.figures("| 16 requests | 25.1 |", "<!-- measured: gone.json -->"))
         self.assertIn("times without a result", self.figures("| 16 requests | 25.1 |", "words"))
+
+    def test_figures_are_of_the_results_of_their_own_table(self):
+        """Tables of one page, by every list of results that stands in front of one, in any order."""
+        lists = [some for count in (1, 2) for some in itertools.permutations("ab", count)]
+        for name, us in (("a", 25.13), ("b", 61.4)):
+            self.write({f"{name}.json": json.dumps({"cells": [{**CELLS[0], "us": us}, {**CELLS[1], "cell": f"cell of {name}"}]})})
+        for tables in itertools.permutations(lists, 2):
+            for figure, of in (("25.13", "a"), ("61.4", "b")):
+                self.write({"page.md": "".join(f"<!-- measured: {' '.join(f'{name}.json' for name in some)} -->\n| cell | us |\n|---|---|\n| x | {figure} |\n\n" for some in tables)})
+                said = list(figures.check([self.root / "page.md"]))
+                self.assertEqual(len(said), sum(of not in some for some in tables), (tables, said))
+
+    def test_the_nearest_cell_is_the_one_that_lacks_least(self):
+        for row, lacking in (("| x | 25.13 | 20.23 | 9 |", "'cascade b16 p8192 u128' without 9"), ("| x | 9 | 1337.4 | 18.7 |", "'cascade b64 p2048 u256' without 9"),
+                             ("| x | 20.23 | 9 | 18.7 | 1337.4 | 8 |", "'cascade b64 p2048 u256' without 20.23, 9, 8")):  # fmt: skip
+            self.assertIn(f"nearest is {lacking}\n", self.figures(row) + "\n")
 
     def git(self, *arguments):
         return subprocess.run(["git", "-C", self.root, *arguments], capture_output=True, text=True, check=True).stdout

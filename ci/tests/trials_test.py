@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Trials of mistakes, from the program's answer to the row of a table: gate_trial.py, mutation_score.py, usual_rules.py,
-python_mutants.py; and what bench_plot.py compares."""
+python_mutants.py."""
 import contextlib
 import csv
 import io
@@ -23,11 +23,6 @@ import machine_mutants  # noqa: E402
 import mutation_score  # noqa: E402
 import python_mutants  # noqa: E402
 from mutation import usual_rules  # noqa: E402
-from mutation.python_operators import mutants_of  # noqa: E402
-
-for name in ("matplotlib", "matplotlib.pyplot"):
-    sys.modules.setdefault(name, mock.MagicMock())
-import bench_plot  # noqa: E402
 
 CHANGE = "why = a change\nverdict = {}\nfile = kernels/a.h\nfind = {}\nreplace = {}\nkernels = {}\n"
 BLOCKED = {"exit": 1, "red": [{"id": "b"}, {"id": "a"}, {"id": "b"}], "findings": [
@@ -246,12 +241,6 @@ class Drawn(InFolder):
         self.assertEqual([wanted(), wanted(under=["kernels/tree/"]), wanted(under=["kernels/plan", "kernels/tree"]), wanted(operators=["loop"])], [True] * 4)
         self.assertEqual([wanted(under=["kernels/tre"]), wanted(operators=["cast"]), wanted(under=["kernels"], operators=["cast"])], [False] * 3)
 
-    def test_mutants_of_python(self):
-        made = {(m.operator, m.apply("f(a, b=1)[0:n] if not a < -2 and b else 'x'")) for m in mutants_of("f(a, b=1)[0:n] if not a < -2 and b else 'x'")}
-        for operator, wrong in (("comparison", "not (a <= -2)"), ("and or", "((not a < -2) or (b))"), ("sign", "(a < -2) and"), ("sign", "a < (2)"), ("slice", "[:n]"),
-                                ("slice", "[0:]"), ("argument", "f(a, )"), ("constant", "b=(1 + 1)"), ("condition", "(not (not a < -2 and b))")):
-            self.assertTrue(any(name == operator and wrong in text for name, text in made), (operator, wrong, made))
-
     def test_a_room_of_python_is_tried(self):
         test = "import sys\nsys.path.insert(0, 'ci')\nimport a\nsys.exit(a.value(2) != 3)\n"
         files = {"ci/a.py": "def value(x):\n    y = 7\n    while x < 0:\n        x = x\n    return x + 1\n", "ci/tests/a_test.py": test, "ci/tests/programs_test.py": "", "ci/other.py": "x = 1\n"}
@@ -285,19 +274,6 @@ class Drawn(InFolder):
         path = self.write("rows.csv", "room,outcome,triage\na,killed,\na,hung,\na,survived,hole: x\na,survived,equivalent: y\nb,survived,\n")
         self.assertEqual(text_of(python_mutants.summary, path).splitlines(),
                          ["a: 2 of 3 killed, 66.7 % (20.8 to 93.9), 1 equivalent", "b: 0 of 1 killed, 0.0 % (0.0 to 79.3), 0 equivalent"])
-
-
-class Plot(unittest.TestCase):
-    def test_a_cell_is_our_fastest_beside_the_best_peer(self):
-        peers = {"XQA": {"us": 8}, "FlashInfer CUDA cores": {"us": 6}, "SDPA": {"us": 1}, "FlashInfer tensor cores": {"refused": "x"}}
-        row = lambda cell, us, kind, size, by: {"cell": cell, "us": us, "kv_dtype": kind, "bytes": size, "floor_us": 2, "peers": by}  # noqa: E731
-        rows = [row("a", 4, "bf16", 9, peers), row("a", 3, "bf16", 9, peers), row("b", 4, "e4m3", 9, peers), row("c", 4, "bf16", 5, peers),
-                row("d", 4, "bf16", 5, {"SDPA": {"us": 1}})]  # fmt: skip
-        groups = bench_plot.read_cells(rows)
-        self.assertEqual(groups, {"bf16": [(5, 1.5, 0.5), (9, 2, 2 / 3)], "fp8": [(9, 1.5, 0.5)]})
-        self.assertIn("in 3 of 3 cells", bench_plot.peers_title(groups))
-        slow = {"bf16": [bench_plot.Cell(1, 1, 1), bench_plot.Cell(1, math.nextafter(1, 0), 1)]}
-        self.assertIn("in 1 of 2 cells", bench_plot.peers_title(slow))
 
 
 if __name__ == "__main__":

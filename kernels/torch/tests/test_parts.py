@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts that no call of one kernel shows: shares of heads, prepared calls in use, prefills in plain PyTorch, tables of FlashInfer."""
 import contextlib
+import itertools
 
 import pytest
 
@@ -186,7 +187,8 @@ def test_what_is_no_tensor_is_named():
 
 def test_dcp_numbers_as_the_c_abi_has_them():
     """Without ranks there is no interleave; a rank that is given all the same is refused by the library."""
-    assert functions.dcp(0, 0, 1) == (0, 0, 0) and functions.dcp(2, 1, 16) == (2, 1, 16) and functions.dcp(0, 3, 1) == (0, 3, 0)
+    for world_size, rank, interleave in itertools.product((0, 1, 2, 8), (0, 1, 3), (0, 1, 16)):
+        assert functions.dcp(world_size, rank, interleave) == (world_size, rank, 0 if world_size == 0 else interleave)
 
 
 def test_two_names_of_the_same_starts():

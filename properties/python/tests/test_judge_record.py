@@ -177,6 +177,25 @@ def test_sizes_are_looked_at_before_anything_is_read(monkeypatch):
         judge_record.judge(path)
 
 
+def test_the_limit_is_of_all_arrays_together(monkeypatch):
+    path = a_file()
+    with zipfile.ZipFile(path) as archive:
+        whole = sum(member.file_size for member in archive.infolist())
+    monkeypatch.setattr(judge_record, "MOST_BYTES", whole)
+    judge_record.judge(path)
+    monkeypatch.setattr(judge_record, "MOST_BYTES", whole - 1)
+    with pytest.raises(judge_record.RecordError, match=f"it holds {whole} bytes, at most {whole - 1} are read"):
+        judge_record.judge(path)
+
+
+@pytest.mark.parametrize("name", ["out", "o_in", "lse_in"])
+def test_what_a_merge_lacks_is_named(name):
+    o, lse = np.ones((2, 1, 2, 8), np.float16), np.zeros((2, 1, 2), np.float32)
+    path = rewritten(judge_record.write(judging.merge_call(o[0], o, lse), dict(row=0), "kept"), drop=(name,))
+    with pytest.raises(judge_record.RecordError, match=f"{name} is missing"):
+        judge_record.judge(path)
+
+
 def test_every_byte_of_a_file_may_be_wrong():
     good = pathlib.Path(rewritten(a_file())).read_bytes()
     draw = np.random.default_rng(1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`assay` is one command line, whichever part of it is installed."""
+import itertools
 import os
 import pathlib
 import re
@@ -61,6 +62,18 @@ def test_a_script_that_starts_itself_ends(tmp_path, how, variable):
     wrapper = script(tmp_path / "assay", f'{how}{sys.executable} -m assay "$@"')
     ran = run(MODULE, "check", **{variable: wrapper if variable == "ASSAY_PROGRAM" else str(tmp_path)})
     assert (ran.returncode, ran.stderr) == (2, f"assay: {wrapper} starts the Python package and not the program\n")
+
+
+@pytest.mark.parametrize("kinds", itertools.product(("nothing", "script", "program"), repeat=3), ids="-".join)
+def test_the_first_program_of_the_path_is_taken_and_no_script_of_pip(tmp_path, monkeypatch, kinds):
+    """The script's first line may be long: it names an interpreter in a deep folder."""
+    texts = {"script": f"# {'deep/' * 60}\nfrom assay.__main__ import main", "program": "echo"}
+    for at, kind in enumerate(kinds):
+        (tmp_path / str(at)).mkdir()
+        if kind in texts:
+            script(tmp_path / str(at) / "assay", texts[kind])
+    monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / str(at)) for at in range(3)))
+    assert assay.program.on_path() == (str(tmp_path / str(kinds.index("program")) / "assay") if "program" in kinds else None)
 
 
 def test_a_wrapper_of_the_program_is_taken_and_what_the_program_starts_may_use_it_again(tmp_path):

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a first user does wrong: each mistake is answered by the name of the argument, and most by its value."""
-import numpy as np
-import pytest
+import inspect
+import re
 
 import assay
+import numpy as np
+import pytest
+from assay import judging
+from assay._judge.names import OTHERS
+from test_judge import library  # noqa: F401  (a fixture)
 
 LENS, PAGE, DIM = np.array([40, 7, 64], np.int32), 16, 64
 draw = np.random.default_rng(0)
@@ -67,3 +72,34 @@ def test_no_number_is_named_that_does_not_fit(out):
     with pytest.raises(assay.AttentionError) as raised:
         assay.assert_attention(np.ascontiguousarray(out), Q, (K, V), **PAGES, findings=None)
     assert not any(f"{name} were" in str(raised.value) for name in ("window_left", "sm_scale", "logits_soft_cap"))
+
+
+#: By what a user calls: whose arguments it takes, and those of its own.
+FUNCTIONS = {assay.judge: judging.attention_call, assay.judge_merge: judging.merge_call,
+             assay.assert_attention: judging.attention_call, assay.assert_merge: judging.merge_call}  # fmt: skip
+
+
+def names_in(text):
+    """The arguments that an answer begins with: `a and b`, `a, which ...`, `a: ...`."""
+    return re.match(r"\w+(?: and \w+)*", text)[0].split(" and ")
+
+
+@pytest.mark.parametrize("function, described", FUNCTIONS.items(), ids=lambda f: f.__name__)
+def test_names_of_others_are_answered_by_arguments_of_that_function(function, described):
+    """By all that is known of them where the function has it, and by nothing else."""
+    own, name = set(inspect.signature(described).parameters), function.__name__
+    for other in ["nosuch", *OTHERS]:
+        answers = names_in(OTHERS[other]) if other in OTHERS else []
+        assert other not in own and len(own & set(answers)) in (0, len(answers))
+        with pytest.raises(TypeError) as raised:
+            function(O, **{other: 1})
+        assert str(raised.value) == f"assay: {name} has no argument {other}" + (f": it is {OTHERS[other]}" if own & set(answers) else "")
+    for arguments, options, words in (((), {}, "missing a required argument: 'out'"), ((O, O, O, O), {}, "too many positional arguments"), ((O,), {"out": O}, "multiple values for argument 'out'")):
+        with pytest.raises(TypeError) as raised:
+            function(*arguments, **options)
+        assert str(raised.value) == f"assay: {name}: {words}"
+
+
+def test_every_name_of_others_is_answered_by_some_function():
+    own = {name for described in FUNCTIONS.values() for name in inspect.signature(described).parameters}
+    assert [other for other, text in OTHERS.items() if not own.issuperset(names_in(text))] == []
