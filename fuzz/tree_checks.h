@@ -16,7 +16,7 @@ struct TreeCase {
   std::vector<int32_t> table, lens; // [batch, columns], [batch]
   int32_t columns = 0;
 
-  TreeInput input() const { return {shape, table.data(), lens.data(), columns}; }
+  TreeInput input() const { return {shape, table.data(), lens.data(), columns, nullptr}; }
 };
 
 /// Up to 40 requests, each fresh or with up to 255 pages of an earlier one in front of its own.

@@ -66,7 +66,8 @@ PlannerRun run_tree_planner(const TreeInput &in) {
   void *plan = plan_buffer(stream, bytes);
   n_simt::TreeKernelParams params;
   params.input = {in.shape, page_table(stream, in),
-                  read_only(stream, {in.seq_lens, batch}, "seq_lens"), in.page_table_stride};
+                  read_only(stream, {in.seq_lens, batch}, "seq_lens"), in.page_table_stride,
+                  nullptr};
   params.output = tree_output(in.shape, plan);
   simt::LaunchConfig config;
   config.block = kThreads;

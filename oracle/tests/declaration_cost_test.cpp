@@ -33,9 +33,12 @@ struct PagedCall {
     params.sm_scale = 0.125f;
     params.logits_soft_cap = 30;
     params.q = q.data();
-    params.kv = {
-        k.data(), v.data(), kKeys * kDim, kDim, kDim, kKeys * kDim, kDim, kDim, &page, &length, 1,
-        1,        1,        kKeys,        0};
+    params.kv = {k.data(), v.data(), kKeys * kDim,
+                 kDim,     kDim,     kKeys * kDim,
+                 kDim,     kDim,     &page,
+                 &length,  1,        nullptr,
+                 0,        1,        1,
+                 kKeys,    0};
   }
 
   static std::vector<uint16_t> draw(int count, unsigned seed) {

@@ -83,6 +83,8 @@ struct Paged {
             table.data(),
             lengths.data(),
             columns,
+            nullptr,
+            0,
             batch,
             columns,
             kPage,

@@ -31,8 +31,8 @@ struct Range {
 
 /// The page list of a row and kv head.
 const int32_t *list_of(const assay_paged_kv &kv, int row, int kv_head) {
-  const bool by_stride = kv.page_indptr == nullptr || bug == Bug::kListByStride;
-  const int64_t begin = by_stride ? row * kv.page_table_stride : kv.page_indptr[row];
+  const int64_t begin =
+      kv.page_indptr == nullptr ? row * kv.page_table_stride : kv.page_indptr[row];
   return kv.page_table + begin +
          (bug == Bug::kListOfHeadZero ? 0 : kv_head * kv.page_table_stride_head);
 }

@@ -48,7 +48,6 @@ enum class Bug {
   kNotCausal,        ///< every query token sees all live keys
   kRaggedAsFull,     ///< positions count from q_len, not from what the request has
   kRaggedAtFirst,    ///< every request of a ragged call lies where the first does
-  kListByStride,     ///< page lists are found as rows of a table are
   kListOfHeadZero,   ///< every kv head has the first one's page list
   kShardByIndex,     ///< keys of a shard stand at their index
   kShardLocalLength, ///< a request is as long as what its shard holds

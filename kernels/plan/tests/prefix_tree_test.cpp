@@ -19,7 +19,7 @@ struct Requests {
   int32_t columns;
 
   TreeInput input(const PrefixTreeShape &shape) const {
-    return {shape, table.data(), lens.data(), columns};
+    return {shape, table.data(), lens.data(), columns, nullptr};
   }
 };
 
@@ -205,7 +205,7 @@ TEST(TreeKernel, equals_the_host_finder_byte_for_byte) {
                                                             simt::InitState::kUndefined, "plan"));
     n_simt::TreeKernelParams params;
     params.input = {shape, read_only(in.table, "page_table"), read_only(in.lens, "seq_lens"),
-                    in.columns};
+                    in.columns, nullptr};
     params.output = tree_output(shape, plan);
     stream.schedule.order = i % 2 ? simt::Order::kSeeded : simt::Order::kDescending;
     stream.schedule.seed = i;
