@@ -42,12 +42,16 @@ struct CacheView {
   int64_t v_page = 0, v_token = 0, v_head = 0;
   int64_t table_stride = 0, table_head = 0; ///< of page_table, between rows and kv heads
   int lists = -1;                           ///< page_indptr, where there are lists
-  std::vector<int> list_begin;          ///< what it holds
+  std::vector<int> list_begin;              ///< what it holds
   int first_page = 0; ///< id of the pool's first page: the pool's base pointer lies that far below
   int rows = 0, max_pages = 0, page_size = 1, pool_pages = 0;
   std::vector<int> len; ///< keys of each row
   std::vector<std::vector<int>>
       physical; ///< physical page of each live page of a row, less first_page
+  /// Where the page list of a row begins in page_table.
+  int64_t list_at(int row) const {
+    return list_begin.empty() ? row * table_stride : list_begin[static_cast<size_t>(row)];
+  }
   int64_t k_at(int row, int token, int head, int dim) const;
   int64_t v_at(int row, int token, int head, int dim) const;
 };

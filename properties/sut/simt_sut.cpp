@@ -144,9 +144,15 @@ private:
   /// Page-table entries past the live pages are never read, not even to be ignored.
   static void forbid_dead_entries(simt::Memory &memory, const Tensors &t, const CacheView &c,
                                   void *table) {
-    const Buffer &entries = t.buffers[c.table];
-    for (size_t i = 0; i < entries.bytes.size(); i += 4)
-      if (entries.live[i] == 0) memory.mark_undefined(static_cast<std::byte *>(table) + i, 4);
+    const size_t entries = t.buffers[c.table].bytes.size() / 4;
+    std::vector<bool> live(entries);
+    for (int row = 0; row < c.rows; ++row)
+      for (int64_t at = c.list_at(row); at < static_cast<int64_t>(entries); at += c.table_head) {
+        std::fill_n(live.begin() + at, c.physical[static_cast<size_t>(row)].size(), true);
+        if (c.table_head == 0) break;
+      }
+    for (size_t i = 0; i < entries; ++i)
+      if (!live[i]) memory.mark_undefined(static_cast<std::byte *>(table) + 4 * i, 4);
   }
 
   static uint64_t shuffles(const simt::Counters &from) {
