@@ -15,10 +15,10 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADERS = ROOT / "kernels/abi"
-#: File: headers, each behind those that it includes, and which structs of them.
+#: File: headers, each behind those that it includes, which structs of them, and which enumerations and numbers.
 FILES = {
-    "kernels/torch/assay_torch/_abi.py": (("assay.h", "plugin.h"), r"assay_(?:paged|cascade|merge|exchange)_\w+"),
-    "properties/python/assay/_abi.py": (("assay.h", "plugin.h", "assay_judge.h"), r"assay_(?:array|arithmetic|judge_\w+)"),
+    "kernels/torch/assay_torch/_abi.py": (("assay.h", "plugin.h"), r"assay_(?:paged|cascade|merge|exchange)_\w+", "ABI|MAX|STATUS|TARGET|DTYPE|LSE_BASE|EXCHANGE|HAZARD"),
+    "properties/python/assay/_abi.py": (("assay.h", "plugin.h", "assay_judge.h"), r"assay_(?:array|arithmetic|judge_\w+)", ""),
 }
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
 """The C ABI for ctypes. ci/abi_structs.py writes this file from {headers} in kernels/abi."""
@@ -75,12 +75,13 @@ def bodies(text, wanted):
     return re.findall(rf"typedef struct ({wanted}) \{{(.*?)\}} \1;", text, re.S)
 
 
-def python_of(headers, wanted):
+def python_of(headers, wanted, numbers):
     """The text of a file."""
     text = text_of(headers)
     enumerations = {name: of for of, name in re.findall(r"typedef (\w+) (\w+);", text)}
     out = [f"{name} = {number}" for name, number in re.findall(r"#define ASSAY_(\w+) (\d+)", text)]
     out += [enumeration(*found) for found in re.findall(r"(?:typedef u?int32_t (\w+);\s*)?enum \{(.*?)\};", text, re.S)]
+    out = [line for line in out if re.match(numbers, line)]
     structs = bodies(text, wanted)
     out += [struct(name, body, dict(structs), enumerations) for name, body in structs]
     body = "\n".join(out) + "\n"

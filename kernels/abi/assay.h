@@ -96,9 +96,9 @@ typedef struct assay_paged_kv {
 /**
  * Paged decode attention: v1 (one pass) and v2 (split-KV).
  *
- * A request holds q_len query tokens, its newest: query token i sits at position
- * seq_lens[r] - q_len + i and sees the keys at positions max(0, p - window_left) .. p (all up to p
- * when window_left is -1). A token at a negative position sees nothing. With q_len 1 and no window that
+ * A request holds q_len query tokens, its newest: query token i sits at position seq_lens[r] -
+ * q_len + i and sees the keys at positions max(0, p - window_left) .. p (all up to p when
+ * window_left is -1). A token at a negative position sees nothing. With q_len 1 and no window that
  * is every live key.
  *
  * Ragged queries: with qo_indptr request r holds the n_r = qo_indptr[r + 1] - qo_indptr[r]
@@ -108,14 +108,15 @@ typedef struct assay_paged_kv {
  * never reads qo_indptr; that it is given is an option of the call, also to a planner.
  *
  * Shards (decode context parallelism, DCP): with dcp_world_size > 0 the keys of a request lie on so
- * many ranks, dcp_interleave tokens in turn on each: token t on rank
- * (t / dcp_interleave) mod dcp_world_size. The cache holds those of dcp_rank, in their order, and kv.seq_lens[r] is how many of the request's
- * global_lens[r] tokens those are; it may be 0. Positions are those of all tokens: global_lens[r]
- * takes the place of seq_lens[r] above, and j and p below count so. The result is the state of the
- * keys on this rank, with LSE -inf where a query token sees none of them. The states of all ranks
- * merge into the state of all keys (assay_exchange_states, assay_merge_states). A sink counts in
- * every call that has it: sinks are given on one rank, and null on the others. The host never reads
- * global_lens. That dcp_world_size is above 0 is an option of the call, also to a planner.
+ * many ranks, dcp_interleave tokens in turn on each: token t on rank (t / dcp_interleave) mod
+ * dcp_world_size. The cache holds those of dcp_rank, in their order, and kv.seq_lens[r] is how many
+ * of the request's global_lens[r] tokens those are; it may be 0. Positions are those of all tokens:
+ * global_lens[r] takes the place of seq_lens[r] above, and j and p below count so. The result is
+ * the state of the keys on this rank, with LSE -inf where a query token sees none of them. The
+ * states of all ranks merge into the state of all keys (assay_exchange_states, assay_merge_states).
+ * A sink counts in every call that has it: sinks are given on one rank, and null on the others. The
+ * host never reads global_lens. That dcp_world_size is above 0 is an option of the call, also to a
+ * planner.
  *
  * The natural-base logit of a visible key at position j is
  *     x = sm_scale * k_scale * (q . k)
@@ -238,9 +239,8 @@ typedef struct assay_paged_choice {
  * others in splits as long, all uncut or private where they do not fit. Private keys: as in v2.
  *
  * Pages are shared for 2 to 1024 requests without window_left, qo_indptr, dcp_world_size and
- * page_table_stride_head on devices with warpgroups
- * (sm_90): those whose keys all query tokens of a request see. Any other call is one of
- * paged_attention_v2 with num_splits 0.
+ * page_table_stride_head on devices with warpgroups (sm_90): those whose keys all query tokens of
+ * a request see. Any other call is one of paged_attention_v2 with num_splits 0.
  */
 
 /**

@@ -71,7 +71,7 @@ DeviceFacts cuda_facts() {
   return of_device.facts;
 }
 
-/// 0 where a device does not answer. Makes no context.
+/// The device's compute capability, 0 where it does not answer. Makes no context.
 int capability_of(int device) {
   int major = 0, minor = 0;
   const bool known =

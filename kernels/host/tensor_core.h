@@ -15,7 +15,7 @@ inline constexpr TensorCore kHopperCore = {16, 25};
 /// sm_80 and sm_89 take an m16n8k16 as two blocks. Figures are those of MMA-Sim (arXiv 2511.10909,
 /// mmasim/simulator/nv.py of 16a01880); no test of ours has run there.
 inline constexpr TensorCore kAmpereCore = {8, 24};
-/// Of the NVIDIA tensor cores in MMA-Sim, Volta's keep the least. A larger block with as many bits
+/// Volta's tensor cores keep the least of those in MMA-Sim. A larger block with as many bits
 /// commits less: b products at once (b + 2) 2^-23, in blocks of 4 (b / 4) 6 2^-23.
 inline constexpr TensorCore kLeastCore = {4, 23};
 

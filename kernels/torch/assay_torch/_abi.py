@@ -18,15 +18,6 @@ LSE_BASE = {"e": 0, "2": 1}
 MAX_Q_LEN = 8
 MAX_CASCADE_LEVELS = 8
 EXCHANGE_HEADS = {"scatter": 0, "all": 1}
-FAMILY = {"paged": 0, "cascade": 1, "merge_state": 2, "merge_states": 3}
-DETERMINISM = {"none": 0, "run_to_run": 1}
-FORMAT = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5}
-EXPONENTIAL = {"natural": 0, "base2": 1}
-ACCUMULATOR = {"fp32": 0, "fp64": 1}
-BATCH_INVARIANCE = {"none": 0, "fixed": 1, "always": 2}
-NAN_CONTRACT = {"values": 1, "scores": 2}
-CAPABILITIES = {"checks_arguments": 1, "ragged_queries": 2, "shards": 4}
-FIELD61 = 64
 HAZARD = 6
 PagedKv = _struct("PagedKv",
     (c_void_p, "k v"), (c_int64, "k_stride_page k_stride_token k_stride_head v_stride_page v_stride_token v_stride_head"),

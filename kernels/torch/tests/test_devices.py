@@ -101,6 +101,18 @@ def test_a_library_of_gpus_is_asked_with_their_device_current(monkeypatch):
         assert seen == [("some_size", expected)] and not on
 
 
+def test_a_library_of_another_abi_is_refused(monkeypatch):
+    """It takes the structs of earlier headers, and not of later ones."""
+    path, minor = os.environ["ASSAY_LIBRARY_SIMT"], library.ABI_MINOR
+    for name, number in (("ABI_MINOR", minor + 1), ("ABI_MAJOR", library.ABI_MAJOR + 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(library, name, number)
+            with pytest.raises(assay_torch.Unsupported, match=rf"is of ABI version 0\.{minor}, expected {library.ABI_MAJOR}\.{library.ABI_MINOR} or a later"):
+                library.Library(library.SIMT, path)
+    monkeypatch.setattr(library, "ABI_MINOR", minor - 1)
+    assert library.Library(library.SIMT, path).path == path
+
+
 class Window:
     """A window on a GPU, as far as Windows looks at it."""
 

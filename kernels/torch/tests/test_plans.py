@@ -51,6 +51,22 @@ def test_an_update_is_for_other_tensors_or_other_contents(device, tree):
         then.q, (then.k, then.v), plan.page_table, plan.seq_lens, qo_indptr=plan.qo_indptr, max_q_len=2)[:2])  # fmt: skip
 
 
+@TREES
+@pytest.mark.parametrize("name", ["page_table", "seq_lens", "global_lens"])
+def test_an_update_of_one_tensor_alone(device, tree, name):
+    """The layers after it read that tensor. With a window of 10 more positions the last of 2 n tokens sees one key less on its rank than that of 2 n - 1."""
+    b = batch(device, window_left=10, lens=(5, 128, 1, 77))
+    ranks = dict(dcp_world_size=2, global_lens=2 * b.seq_lens) if name == "global_lens" else {}
+    pages = b.k.shape[0]
+    other = dict(page_table=torch.where(b.page_table < pages, (b.page_table + 1) % pages, b.page_table), seq_lens=b.seq_lens - 1, global_lens=2 * b.seq_lens - 1)[name]
+    given = dict(page_table=b.page_table, seq_lens=b.seq_lens, **ranks)
+    plan = b.plan(tree=tree, **ranks)
+    before = plan.run(b.q, (b.k, b.v))
+    plan.update(**{name: other})
+    got = plan.run(b.q, (b.k, b.v))
+    assert same_bits(got, FUNCTIONS[tree](b.q, (b.k, b.v), **{**given, name: other}, window_left=10)) and not same_bits(got, before)
+
+
 WRONG = {
     r"q is \[4, 4, 64\], expected \[4, 8, 64\]": lambda b: dict(q=b.q[:, :4]),
     r"q is \[3, 8, 64\], expected \[4, 8, 64\]": lambda b: dict(q=b.q[:3]),
