@@ -4,7 +4,7 @@
  *
  * Conventions, for every entry point:
  *  - Parameters are one struct by pointer; `struct_size` comes first and is sizeof the struct in the
- *    header of the caller. A library takes the structs of every earlier version from 0.12 on; what a
+ *    header of the caller. A library takes the structs of every earlier version from 0.13 on; what a
  *    caller's struct ends before counts as zero. Later versions add fields at the end of structs, and
  *    zero there always means what it meant before.
  *  - Strides are in elements, int64, >= 0; the innermost (head_dim) stride is always 1. Those of q,
@@ -34,7 +34,7 @@
 #include <string.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 12
+#define ASSAY_ABI_MINOR 13
 
 #ifdef __cplusplus
 extern "C" {

@@ -23,7 +23,7 @@ inline constexpr int64_t kStrideMultiple = 8;
 /// Page and token strides, in elements of at most 2 bytes, reach the kernels as 32-bit bytes.
 inline constexpr int64_t kMaxKvStride = int64_t{1} << 31;
 
-/// sizeof a struct in ABI 0.12, the first whose callers are served. A struct that gets a field
+/// sizeof a struct in ABI 0.13, the first whose callers are served. A struct that gets a field
 /// keeps its number here.
 template <class Params>
 inline constexpr uint32_t kFirstSize = sizeof(Params);

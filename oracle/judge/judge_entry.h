@@ -30,7 +30,7 @@ CertifySample certified_sample();
     what one of them threw. */
 void on_threads(size_t tasks, int threads, const std::function<void(size_t task)> &body);
 
-/** sizeof a struct in ABI 0.12, the first whose callers are served. A struct that gets a field keeps
+/** sizeof a struct in ABI 0.13, the first whose callers are served. A struct that gets a field keeps
     its number here. */
 template <class T>
 inline constexpr uint32_t kFirstSize = sizeof(T);

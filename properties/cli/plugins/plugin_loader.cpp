@@ -20,7 +20,7 @@
 namespace assay {
 namespace {
 
-constexpr uint32_t kFirstMinor = 12; // the first version whose plugins are served
+constexpr uint32_t kFirstMinor = 13; // the first version whose plugins are served
 constexpr size_t kFirstKernelSize = sizeof(assay_kernel); // in that version
 constexpr int32_t kMaxKernels = 4096;
 constexpr size_t kMaxName = 100; // what a .case may hold

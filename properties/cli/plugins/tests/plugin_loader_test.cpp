@@ -76,7 +76,7 @@ TEST(PluginTable, OfAnotherVersionIsUnsupported) {
       t.plugin.abi_minor = minor;
     };
   };
-  const std::string serves = ", this program serves 0.12 to " + std::to_string(ASSAY_ABI_MAJOR) +
+  const std::string serves = ", this program serves 0.13 to " + std::to_string(ASSAY_ABI_MAJOR) +
                              "." + std::to_string(ASSAY_ABI_MINOR);
   expect_refusal(versions(0, 2), kExitUnsupported, "p.so: is of ABI version 0.2" + serves);
   expect_refusal(versions(0, 99), kExitUnsupported, "p.so: is of ABI version 0.99" + serves);

@@ -80,7 +80,7 @@ TEST(WorkerHello, ThatIsNoneIsRefused) {
 
 TEST(WorkerHello, OfAnotherVersionIsUnsupported) {
   const auto version = [](json value) { return [=](json &hello) { hello = {{"abi", value}}; }; };
-  const std::string serves = ", this program serves 0.12 to " + std::to_string(ASSAY_ABI_MAJOR) +
+  const std::string serves = ", this program serves 0.13 to " + std::to_string(ASSAY_ABI_MAJOR) +
                              "." + std::to_string(ASSAY_ABI_MINOR);
   // Nothing else of it is read: there is nothing.
   expect_refusal(version({0, 99}), "is of ABI version 0.99" + serves, kExitUnsupported);
