@@ -85,7 +85,9 @@ typedef struct assay_paged_kv {
                                    tokens at least and max_pages at most. The host never reads it;
                                    that it is given is an option of the call, also to a planner */
   int64_t page_table_stride_head; /**< entries between the lists of two kv heads, >= 0; 0: a row has
-                                       one list for all of them */
+                                       one list for all of them. rows * page_table_stride (with
+                                       page_indptr 2^31) and this times the heads are at most 2^32
+                                       together */
   int32_t rows;                   /**< requests, or segments of a cascade level; 0 .. 2^24 */
   int32_t max_pages;              /**< columns of the page table, >= 0; bounds every length:
                                   max_pages * page_size is at most 2^30 */

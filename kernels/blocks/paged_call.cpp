@@ -115,7 +115,7 @@ int32_t p_parts(const PagedShape &s, int block_warps) {
 } // namespace
 
 assay_status check_cache(const assay_paged_params &p, const PagedShape &shape) {
-  ASSAY_RETURN_IF_ERROR(check_paged_kv(p.kv));
+  ASSAY_RETURN_IF_ERROR(check_paged_kv(p.kv, p.num_kv_heads));
   ASSAY_RETURN_IF_ERROR(check_cache_rows(p));
   return shape.kv_bytes == 1 ? check_fp8_strides(p.kv) : ASSAY_OK;
 }

@@ -77,7 +77,7 @@ public:
     if (whole_pages_) {
       ASSAY_UNROLL
       for (int g = 0; g < kGroups; ++g)
-        coord_[g] = kv_.look_up(coord_[g]);
+        coord_[g] = kv_.look_up(params, coord_[g]);
       return;
     }
     ASSAY_UNROLL
@@ -85,7 +85,7 @@ public:
       coord_[i] = {0, 0};
       const int token = i * arch::kWarpSize + arch::lane_id();
       if (token < kTokens && is_live(base + token))
-        coord_[i] = kv_.look_up(kv_.logical_coord(params, base + token));
+        coord_[i] = kv_.look_up(params, kv_.logical_coord(params, base + token));
     }
   }
 

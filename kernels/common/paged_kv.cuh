@@ -28,7 +28,8 @@ class PagedKv {
 public:
   PagedKv() = default;
   ASSAY_DEVICE PagedKv(const PagedKvParams &params, int row, int kv_head)
-      : table_(params.page_table + list_of(params, row) + kv_head * params.page_table_stride_head),
+      : list_(list_of(params, row) +
+              static_cast<uint32_t>(kv_head) * params.page_table_stride_head),
         k_(static_cast<const E *>(params.k) + kv_head * params.k_stride_head),
         v_(static_cast<const E *>(params.v) + kv_head * params.v_stride_head) {}
 
@@ -39,9 +40,9 @@ public:
 
   /// Turns the index of a page into its id. Reads one page-table entry, of a page that must hold a
   /// token of the row.
-  ASSAY_DEVICE TokenCoord look_up(TokenCoord logical) const {
-    const uint32_t page = logical.page;
-    return {static_cast<uint32_t>(arch::global_load_readonly(table_ + page)), logical.slot};
+  ASSAY_DEVICE TokenCoord look_up(const PagedKvParams &params, TokenCoord logical) const {
+    const int32_t *entry = params.page_table + (list_ + logical.page);
+    return {static_cast<uint32_t>(arch::global_load_readonly(entry)), logical.slot};
   }
 
   /// The row of a token in K (kIsK) or V. `coord` has the id of the page.
@@ -61,13 +62,15 @@ public:
   }
 
 private:
-  /// Where the page list of a row begins.
-  static ASSAY_DEVICE int64_t list_of(const PagedKvParams &params, int row) {
-    return params.page_indptr == nullptr ? row * params.page_table_stride
-                                         : arch::global_load_readonly(params.page_indptr + row);
+  /// The entry of the page table at which the list of a row begins.
+  static ASSAY_DEVICE uint32_t list_of(const PagedKvParams &params, int row) {
+    const auto r = static_cast<uint32_t>(row);
+    return params.page_indptr == nullptr
+               ? r * params.page_table_stride
+               : static_cast<uint32_t>(arch::global_load_readonly(params.page_indptr + r));
   }
 
-  const int32_t *table_ = nullptr;
+  uint32_t list_ = 0; // an entry of at most 2^32: a pointer would take one register more
   const E *k_ = nullptr, *v_ = nullptr;
 };
 

@@ -43,7 +43,7 @@ struct PagedKvParams {
   /// of 32 x 32 + 64 bits. (With strides of 64 bits a third of the instructions of a tile were
   /// addresses.)
   uint32_t k_page_bytes, k_token_bytes, v_page_bytes, v_token_bytes;
-  int64_t page_table_stride, page_table_stride_head;
+  uint32_t page_table_stride, page_table_stride_head; // entries
   const int32_t *page_indptr; // [rows + 1] where the lists of rows begin; null: page_table_stride
   FastDivisor page_size;      // tokens
   int32_t rows;

@@ -107,6 +107,16 @@ assay_status check_kv_stride(const ArgumentName &name, int64_t stride, bool of_h
   return ASSAY_OK;
 }
 
+/// Checks the stride of `count` page lists behind `before` other entries; kernels keep 32 bits of an
+/// entry's place.
+assay_status check_entries(const ArgumentName &name, int64_t stride, int64_t count,
+                           int64_t before) {
+  if (count > 0 && stride > (kMaxTableEntries - before) / count)
+    return fail(ASSAY_INVALID_ARGUMENT,
+                "{} is {} for {} lists, expected at most 2^32 entries in all", name, stride, count);
+  return ASSAY_OK;
+}
+
 } // namespace
 
 assay_status check_cache_sizes(const assay_paged_kv &kv, int level) {
@@ -121,7 +131,7 @@ assay_status check_cache_sizes(const assay_paged_kv &kv, int level) {
   return ASSAY_OK;
 }
 
-assay_status check_paged_kv(const assay_paged_kv &kv, int level) {
+assay_status check_paged_kv(const assay_paged_kv &kv, int num_kv_heads, int level) {
   const auto name = [&](const char *field) { return ArgumentName(level, "kv", field); };
   ASSAY_RETURN_IF_ERROR(check_cache_sizes(kv, level));
   ASSAY_RETURN_IF_ERROR(check_kv_stride(name("k_stride_page"), kv.k_stride_page, false));
@@ -132,9 +142,17 @@ assay_status check_paged_kv(const assay_paged_kv &kv, int level) {
   ASSAY_RETURN_IF_ERROR(check_kv_stride(name("v_stride_head"), kv.v_stride_head, true));
   ASSAY_RETURN_IF_ERROR(
       check_stride_non_negative(name("page_table_stride_head"), kv.page_table_stride_head));
-  if (kv.page_indptr == nullptr && kv.page_table_stride < kv.max_pages)
-    return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected at least max_pages {}",
-                name("page_table_stride"), kv.page_table_stride, kv.max_pages);
+  int64_t entries = INT32_MAX; // of page_indptr
+  if (kv.page_indptr == nullptr) {
+    if (kv.page_table_stride < kv.max_pages)
+      return fail(ASSAY_INVALID_ARGUMENT, "{} is {}, expected at least max_pages {}",
+                  name("page_table_stride"), kv.page_table_stride, kv.max_pages);
+    ASSAY_RETURN_IF_ERROR(
+        check_entries(name("page_table_stride"), kv.page_table_stride, kv.rows, 0));
+    entries = kv.rows * kv.page_table_stride;
+  }
+  ASSAY_RETURN_IF_ERROR(check_entries(name("page_table_stride_head"), kv.page_table_stride_head,
+                                      num_kv_heads, entries));
   if (kv.rows == 0) return ASSAY_OK;
   ASSAY_RETURN_IF_ERROR(check_pointer(name("seq_lens"), kv.seq_lens, 4));
   if (kv.max_pages == 0) return ASSAY_OK; // no row can hold a key

@@ -22,6 +22,8 @@ inline constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
 inline constexpr int64_t kStrideMultiple = 8;
 /// Page and token strides, in elements of at most 2 bytes, reach the kernels as 32-bit bytes.
 inline constexpr int64_t kMaxKvStride = int64_t{1} << 31;
+/// Of a page table, with the lists of all kv heads.
+inline constexpr int64_t kMaxTableEntries = int64_t{1} << 32;
 
 /// sizeof a struct in ABI 0.13, the first whose callers are served. A struct that gets a field
 /// keeps its number here.
@@ -110,6 +112,6 @@ assay_status check_scale(float sm_scale);
 /// `level`: of the cascade that has the cache, kNoLevel elsewhere. The sizes are also what a plan
 /// needs to know of a cache.
 assay_status check_cache_sizes(const assay_paged_kv &kv, int level = kNoLevel);
-assay_status check_paged_kv(const assay_paged_kv &kv, int level = kNoLevel);
+assay_status check_paged_kv(const assay_paged_kv &kv, int num_kv_heads, int level = kNoLevel);
 
 } // namespace assay

@@ -35,8 +35,15 @@ void set_heads(Params &p, int64_t kv_heads, int64_t group, int64_t tokens) {
   p.lse_stride_batch = tokens * p.num_qo_heads;
 }
 
+/// Leaves the page table of so many rows at most 2^32 entries.
+void fit_table(assay_paged_kv &kv) {
+  const int64_t most = (int64_t{1} << 32) / std::max(kv.rows, 1);
+  kv.max_pages = int32(std::min<int64_t>(kv.max_pages, most));
+  kv.page_table_stride = std::min(kv.page_table_stride, most);
+}
+
 /// Limits of a cache that no other size of the call matters to. `kv` finds it: levels move.
-/// `fewer_requests` leaves so few that a plan of their longest rows has less than 2^31 tiles.
+/// `fewer_requests` leaves so few that their page tables have at most 2^32 entries.
 template <class Find, class Fewer>
 void cache_limits(const OversizedCall &call, const std::string &name, Find kv,
                   Fewer fewer_requests) {
@@ -92,7 +99,7 @@ public:
     }
     cache_limits(
         call_, "kv", [&]() -> assay_paged_kv & { return p_.kv; },
-        [&] { p_.batch = p_.kv.rows = std::min(p_.batch, 128); });
+        [&] { p_.batch = p_.kv.rows = std::min(p_.batch, 4); });
   }
 
 private:
@@ -108,6 +115,7 @@ private:
                     kv_heads * group, kv_heads, p_.q_len, splits);
     call_.ask(allowed, "blocks", what, [&] {
       p_.batch = p_.kv.rows = int32(batch);
+      fit_table(p_.kv);
       p_.num_splits = int32(splits);
       set_heads(p_, kv_heads, group, p_.q_len);
       p_.out_stride_token = int64_t{p_.num_qo_heads} * p_.head_dim;
@@ -181,7 +189,8 @@ public:
       use_levels();
     });
     cache_limits(
-        call_, "levels[0].kv", [&]() -> assay_paged_kv & { return params_.levels[0].kv; }, [] {});
+        call_, "levels[0].kv", [&]() -> assay_paged_kv & { return params_.levels[0].kv; },
+        [&] { params_.levels[0].kv.rows = std::min(params_.levels[0].kv.rows, 4); });
   }
 
 private:
@@ -197,6 +206,8 @@ private:
       params_.levels.assign(s.two_levels ? 2 : 1, assay_cascade_level(params_.levels[0]));
       params_.levels.front().kv.rows = 1;
       params_.levels.back().kv.rows = int32(s.segments);
+      for (assay_cascade_level &level : params_.levels)
+        fit_table(level.kv);
       use_levels();
     });
   }

@@ -216,6 +216,11 @@ TEST(ApiHostPath, names_of_a_cache_are_whole) {
             "row");
   EXPECT_EQ(said([](auto &p) { p.kv.page_table_stride = 511; }),
             "kv.page_table_stride is 511, expected at least max_pages 512");
+  EXPECT_EQ(said([](auto &p) { p.kv.page_table_stride = (1 << 28) + 1; }),
+            "kv.page_table_stride is 268435457 for 16 lists, expected at most 2^32 entries in all");
+  EXPECT_EQ(said([](auto &p) { p.kv.page_table_stride_head = 1 << 29; }),
+            "kv.page_table_stride_head is 536870912 for 8 lists, expected at most 2^32 entries in "
+            "all");
   EXPECT_EQ(said([](auto &p) { p.kv.page_table = nullptr; }), "kv.page_table is null");
   EXPECT_EQ(said([](auto &p) { p.plan_bytes = 0; }).substr(0, 32),
             "plan_bytes is 0, batch 16 needs ");

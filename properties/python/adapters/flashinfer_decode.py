@@ -2,9 +2,8 @@
 """FlashInfer's BatchDecodeWithPagedKVCacheWrapper, on CUDA cores and on tensor cores (its fa2 backend).
 
 Judged with its source of 0.7.2 (include/flashinfer/attention: decode.cuh, prefill.cuh, cascade.cuh, state.cuh).
-Splits are stored as (O, LSE) with O in the dtype of the output, which no field says: a declaration knows
-splits in fp32 alone. The rounding of P bounds it, for |sum p v| <= sum p |v|: p_format is "call" in
-flashinfer_cuda_cores for this alone. flashinfer_cuda_cores_as_fp32 is the same kernel held to what it computes.
+Splits are stored as (O, LSE) with O in the dtype of the output, and merged from that. flashinfer_cuda_cores_as_fp32
+is the same kernel held to splits in fp32.
 """
 import assay
 import numpy as np
@@ -29,7 +28,9 @@ _CUDA_CORES = dict(
     tile_tokens=2,  # bdy * tile_size_per_bdx keys: 4 or 2 (fp8) with group 1, else the group
     max_parallel_states=32,  # bdz: 128 threads over (head_dim / vector) * group; fp8, head_dim 64: 32
 )
-CUDA_CORES = assay.Declaration(**_CUDA_CORES, p_format="call")
+#: decode.cuh and prefill.cuh: tmp_v is DTypeO where a row is split; cascade.cuh reads it once.
+_STORED = dict(partial_format="call", stored_merges=1)
+CUDA_CORES = assay.Declaration(**_CUDA_CORES, **_STORED)
 CUDA_CORES_FP32 = assay.Declaration(**_CUDA_CORES)
 
 
@@ -39,6 +40,7 @@ def tensor_cores(dtype, merge_stages=2):
         **TENSOR_CORES,
         **_APPROXIMATE,
         **{**_SPLITS, "merge_stages": merge_stages},
+        **_STORED,
         p_format="call",  # s_frag_f16
         sum_format=dtype,  # weights enter it rounded; its additions are fp32, so that 1 of them pays for all
         sum_depth=1,

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tensor a candidate's parameter wants, by the names that engines have for them."""
+import inspect
+
+#: What assay has, and how others call it.
+NAMES = {
+    "q": ("q", "query", "queries"),
+    "k_cache": ("k_cache", "key_cache", "k", "key", "keys"),
+    "v_cache": ("v_cache", "value_cache", "v", "value", "values"),
+    "kv_cache": ("kv_cache", "paged_kv_cache", "kv"),
+    "page_table": ("page_table", "block_table", "block_tables", "page_tables"),
+    "seq_lens": ("seq_lens", "cache_seqlens", "context_lens", "seqlens", "lengths"),
+    "sm_scale": ("sm_scale", "softmax_scale", "scale", "scaling"),
+    "out": ("out", "output", "o"),
+    "lse": ("lse", "softmax_lse"),
+    "page_size": ("page_size", "block_size"),
+    "num_qo_heads": ("num_qo_heads", "num_heads", "num_q_heads"),
+    "num_kv_heads": ("num_kv_heads",),
+    "head_dim": ("head_dim", "head_size"),
+    "max_seq_len": ("max_seq_len", "max_seqlen", "max_context_len"),
+}
+_OURS = {other: name for name, others in NAMES.items() for other in others}
+#: What a function with parameters of no known name is given.
+_IN_ORDER = ("q", "k_cache", "v_cache", "page_table", "seq_lens")
+
+
+class Arguments:
+    """How a function is called: by name where it has names that are known, else in the order of _IN_ORDER."""
+
+    def __init__(self, function):
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):  # of a compiled function nothing is known
+            self.names, self.by_name = None, {}
+            return
+        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self.by_name = {p.name: _OURS[p.name] for p in named if p.name in _OURS and p.kind is not p.POSITIONAL_ONLY}
+        unknown = [p.name for p in named if p.name not in self.by_name and p.default is p.empty]
+        if self.by_name and unknown:
+            raise ValueError(f"assay: the function wants {unknown[0]!r}, expected names of {', '.join(NAMES)}")
+        self.names = None if self.by_name else len(unknown) or len(_IN_ORDER)
+
+    @property
+    def writes(self):
+        """Whether it is given an output to write."""
+        return "out" in self.by_name.values()
+
+    def call(self, function, given):
+        """`given` has a value for every name of ours."""
+        if self.by_name:
+            return function(**{name: given[ours] for name, ours in self.by_name.items()})
+        there = [given[name] for name in _IN_ORDER if given[name] is not None]
+        return function(*there[: self.names])

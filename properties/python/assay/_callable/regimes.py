@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What inputs are like: each regime shows mistakes that the others hide."""
+import dataclasses
+import math
+
+
+@dataclasses.dataclass(frozen=True)
+class Regime:
+    says: str  #: what is in it, for reports and pages
+    lengths: str = "full"  #: full, ragged (the first is not the longest), short (none is the longest) or empty (some are 0)
+    score: float = 1.0  #: standard deviation of scores
+    value: float = 1.0  #: standard deviation of V
+    strong: str = ""  #: "", first, last or edges: where each head has one key that outweighs all others
+    special: str = ""  #: "", equal (keys of a head are one key), magnitudes (of V, by head), nan (behind lengths), counts
+
+
+REGIMES = {
+    "ordinary": Regime("all requests as long as the table, N(0, 1)"),
+    "ragged": Regime("lengths of 1 to all keys, the first not the longest; one key of each head outweighs all others", "ragged", strong="edges"),
+    "strong_last": Regime("the last key of each request outweighs all others", strong="last"),
+    "strong_first": Regime("the first key of each request outweighs all others", strong="first"),
+    "strong_edges": Regime("one key of each head, at an edge of a page, tile or split, outweighs all others", strong="edges"),
+    "large_scores": Regime("scores of 32 in standard deviation", score=32.0),
+    "small": Regime("q, k and v of 0.1 in standard deviation", score=0.01, value=0.1),
+    "magnitudes": Regime("values of V from the smallest normal ones to the largest, by head", special="magnitudes"),
+    "short": Regime("no request as long as the table", "short", strong="edges"),
+    "equal_keys": Regime("all keys of a head are equal, so that weights are", "ragged", special="equal"),
+    "counts": Regime("q is 0 and V says which key a row is: O counts how often each key counted", "ragged", special="counts"),
+    "nan_behind": Regime("NaN behind each length, and in pages that no request has", "ragged", special="nan"),
+    "empty": Regime("some requests without a key", "empty"),
+}  # fmt: skip
+
+
+def regime(name):
+    if name not in REGIMES:
+        raise ValueError(f"assay: regime is {name!r}, expected one of {', '.join(REGIMES)}")
+    return REGIMES[name]
+
+
+def lengths(kind, shape, rng):
+    """Keys of each request, at least q_len but for empty ones."""
+    most, least, slots = shape.keys, shape.q_len, max(shape.page_size, 1)
+    if kind == "full":
+        return [most] * shape.batch
+    top = most if kind != "short" else max(least, most // 2 + 1)
+    edges = [1, slots + 1, slots, slots - 1, top - 1, top // 2, top // 2 + 1, 2 * slots + 1, 129, 64, top - slots]
+    drawn = [int(rng.integers(least, top + 1)) for _ in range(max(0, shape.batch - len(edges)))]
+    # The longest stands behind the first, which has a page and a slot.
+    all_of_them = [slots + 1, *([top] if kind == "ragged" and shape.batch > 1 else []), *edges, *drawn][: shape.batch]
+    made = [min(max(n, least), top) for n in all_of_them]
+    if kind == "empty":
+        made[:: 3] = [0] * len(made[::3])
+    return made
+
+
+def edges(length, slots):
+    """Positions in a row of that many keys where a kernel is likely to lose, double or misplace a key."""
+    splits = [length * i // parts + d for parts in (2, 4, 8) for i in range(1, parts) for d in (-1, 0)]
+    tiles = [at + d for at in (16, 32, 64, 100, 128, 256, 512) for d in (-1, 0)]
+    pages = [slots * page + d for page in (1, 2, max(1, length // max(slots, 1))) for d in (-1, 0)]
+    ordered = [length - 1, 0, *pages, *splits, *tiles, length - 2]
+    return list(dict.fromkeys(at for at in ordered if 0 <= at < length))
+
+
+def strong_score(length):
+    """The score of a key that has 0.88 of the weight beside `length` others with scores near 0."""
+    return math.log(max(length, 2)) + 2
