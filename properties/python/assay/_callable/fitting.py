@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The narrowest named arithmetic that outputs fit: a ladder of declarations, each rung with one rounding more."""
+import dataclasses
+
+from .. import arithmetic
+
+
+@dataclasses.dataclass(frozen=True)
+class Rung:
+    name: str
+    says: str
+    declaration: object
+
+
+def _rungs():
+    flash = arithmetic.like(arithmetic.WIDEST)
+    fields = dict(p_format="fp32", sum_format="fp32", partial_format="fp32", stored_merges=0, kv_format="fp32", rounded_before_scale=0)
+    steps = (
+        ("fp32", "everything is added and kept in fp32", dict(mma_block=0, mma_fraction_bits=0, sum_depth=4096)),
+        ("fp32_weights", "products of 16 bits on tensor cores, all else in fp32", dict(mma_block=8, mma_fraction_bits=24)),
+        ("fp16_weights", "weights are rounded to fp16 (or tf32, which has as many bits)", dict(p_format="fp16")),
+        ("16_bit_weights", "weights are rounded to the type of q", dict(p_format="call")),
+        ("16_bit_row_sums", "the row sum adds rounded weights", dict(sum_format="call")),
+        ("16_bit_partials", "outputs of splits are stored in the type of q", dict(partial_format="call", stored_merges=1)),
+        ("16_bit_scores", "scores are rounded to the type of q", dict(score_format="call")),
+    )  # fmt: skip
+    for name, says, more in steps:
+        fields.update(more)
+        yield Rung(name, says, dataclasses.replace(flash, **fields))
+
+
+def ladder():
+    """Rungs, the narrowest first."""
+    return list(_rungs())
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """What `fit` says."""
+
+    name: str  #: of the arithmetic; "" where none fits
+    says: str
+    declaration: object  #: a Declaration, or None
+    ratio: float  #: largest |error| / allowed under it
+    next_ratio: float  #: the same of the rung before it, which does not fit: how far outside
+
+    def __str__(self):
+        return f"{self.name}: {self.says}" if self.name else "no named arithmetic"
+
+
+def narrowest(judged, rungs=None):
+    """The Fit of calls: `judged(declaration)` yields their JudgeReports, and ends early where one is outside."""
+    before = float("nan")
+    for rung in ladder() if rungs is None else rungs:
+        worst, inside = 0.0, True
+        for report in judged(rung.declaration):
+            worst, inside = max(worst, report.ratio), inside and report.passed
+            if not inside:
+                break
+        if inside:
+            return Fit(rung.name, rung.says, rung.declaration, worst, before)
+        before = worst
+    return Fit("", "", None, before, before)
+
+
+def fit(out, q, kv_cache, **options):
+    """The narrowest named arithmetic that outputs fit: a Fit. Arguments as of assay.judge, without `like`.
+
+    A wider rung is no worse by itself: it says what the kernel rounds. Inputs with large scores tell most rungs apart, N(0, 0.1) few.
+    """
+    from ..judging import judge
+
+    if "like" in options:
+        raise TypeError("assay: fit has no argument like: it finds the arithmetic")
+    return narrowest(lambda declaration: [judge(out, q, kv_cache, like=declaration, **options)])

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that test_judge_callable.py judges: right ones in many styles, wrong ones, and ones that try to deceive."""
+import os
+import threading
+import time
+
+import numpy as np
+
+from assay import from_float32, to_float32
+
+
+def _values(array):
+    return to_float32(array, "bf16")
+
+
+def _rounded(values):
+    return _values(from_float32(values, "bf16"))
+
+
+def _rows(k_cache, v_cache, page_table, seq_lens, lengths=None):
+    """Of each request: its K and V [keys, kv_heads, head_dim] as fp32."""
+    slots = k_cache.shape[1]
+    for request, length in enumerate(seq_lens if lengths is None else lengths):
+        pages = page_table[request, : -(-int(length) // slots)]
+        yield request, *(_values(cache[pages]).reshape(-1, *cache.shape[2:])[: int(length)] for cache in (k_cache, v_cache))
+
+
+def _softmax(scores):
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights, weights.sum(-1, keepdims=True)
+
+
+def _one(q, k, v, scale):
+    """[heads, dim] of one request, in fp32."""
+    group = q.shape[0] // k.shape[1]
+    out = np.zeros(q.shape, np.float32)
+    for head in range(q.shape[0] if len(k) else 0):
+        weights, total = _softmax(k[:, head // group] @ q[head] * np.float32(scale))
+        out[head] = weights @ v[:, head // group] / total
+    return out
+
+
+def _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one=_one, lengths=None):
+    out = np.zeros(q.shape, np.float32)
+    for request, k, v in _rows(k_cache, v_cache, page_table, seq_lens, lengths):
+        out[request] = one(_values(q[request]), k, v, sm_scale)
+    return from_float32(out, "bf16")
+
+
+# Right ones.
+
+
+def plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+
+
+def in_double(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(*(q, k_cache, v_cache, page_table, seq_lens, sm_scale), lambda q, k, v, s: _one(q.astype(np.float64), k.astype(np.float64), v.astype(np.float64), s))
+
+
+def with_lse(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    lse = np.full(q.shape[:2], -np.inf, np.float32)
+    for request, k, _ in _rows(k_cache, v_cache, page_table, seq_lens):
+        for head in range(q.shape[1] if len(k) else 0):
+            scores = k[:, head * k.shape[1] // q.shape[1]] @ _values(q[request, head]) * np.float32(sm_scale)
+            lse[request, head] = scores.max() + np.log(np.exp(scores - scores.max()).sum())
+    return plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale), lse
+
+
+def by_other_names(query, kv_cache, block_tables, context_lens, scale):
+    return _attend(query, *kv_cache, block_tables, context_lens, scale)
+
+
+def into_out(q, k_cache, v_cache, page_table, seq_lens, sm_scale, out):
+    out[...] = plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+
+
+def in_order(*tensors):
+    return _attend(*tensors, 1 / np.sqrt(tensors[0].shape[-1]))
+
+
+def _tiles(q, k, v, scale, tile=64, order=1, weights=lambda w: w, sums=lambda w: w, base=np.e):
+    """Flash attention: tiles of keys, with a running maximum."""
+    group = q.shape[0] // k.shape[1]
+    out = np.zeros(q.shape, np.float32)
+    factor = np.float32(scale * (np.log2(np.e) if base == 2 else 1))
+    power = np.exp2 if base == 2 else np.exp
+    for head in range(q.shape[0] if len(k) else 0):
+        top, total, summed = np.float32(-np.inf), np.float32(0), np.zeros(q.shape[1], np.float32)
+        for begin in list(range(0, len(k), tile))[::order]:
+            scores = k[begin : begin + tile, head // group] @ q[head] * factor
+            higher = np.maximum(top, scores.max())
+            kept, exps = power(top - higher), power(scores - higher)
+            total = total * kept + sums(exps).sum(dtype=np.float32)
+            summed = summed * kept + weights(exps) @ v[begin : begin + tile, head // group]
+            top = higher
+        out[head] = summed / total
+    return out
+
+
+def tiles(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _tiles)
+
+
+def tiles_backwards_base_2(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lambda *a: _tiles(*a, order=-1, base=2, tile=32))
+
+
+def bf16_weights(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lambda *a: _tiles(*a, weights=_rounded))
+
+
+def bf16_weights_and_sums(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lambda *a: _tiles(*a, weights=_rounded, sums=_rounded))
+
+
+def fp16_weights(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lambda *a: _tiles(*a, weights=lambda w: w.astype(np.float16).astype(np.float32)))
+
+
+def _splits(q, k, v, scale, parts=4, store=lambda o: o):
+    """Split-KV: parts of a row as normalised outputs with their LSE, merged."""
+    group, out = q.shape[0] // k.shape[1], np.zeros(q.shape, np.float32)
+    size = -(-len(k) // parts)
+    for head in range(q.shape[0] if len(k) else 0):
+        states = []
+        for begin in range(0, len(k), size):
+            scores = k[begin : begin + size, head // group] @ q[head] * np.float32(scale)
+            weights, total = _softmax(scores)
+            states.append((store(weights @ v[begin : begin + size, head // group] / total), scores.max() + np.log(total[0])))
+        lses = np.array([lse for _, lse in states], np.float32)
+        weights, total = _softmax(lses)
+        out[head] = sum(w / total * o for w, (o, _) in zip(weights, states))
+    return out
+
+
+def splits(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _splits)
+
+
+def splits_stored_in_bf16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lambda *a: _splits(*a, parts=7, store=_rounded))
+
+
+def in_fp32_out(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = np.zeros(q.shape, np.float32)
+    for request, k, v in _rows(k_cache, v_cache, page_table, seq_lens):
+        out[request] = _one(_values(q[request]), k, v, sm_scale)
+    return out
+
+
+def heads_and_dims_in_one(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale).reshape(len(q), -1)
+
+
+#: Each with the arithmetic that its source has.
+RIGHT = {
+    plain: "fp32", in_double: "fp32", with_lse: "fp32", by_other_names: "fp32", into_out: "fp32", in_order: "fp32", tiles: "fp32",
+    tiles_backwards_base_2: "fp32", splits: "fp32", in_fp32_out: "fp32", heads_and_dims_in_one: "fp32", fp16_weights: "fp16_weights",
+    bf16_weights: "16_bit_weights", bf16_weights_and_sums: "16_bit_row_sums", splits_stored_in_bf16: "16_bit_partials",
+}  # fmt: skip
+
+
+# Wrong ones.
+
+
+def loses_the_last_page(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    slots = k_cache.shape[1]
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lengths=[max(1, (int(n) - 1) // slots * slots) if n else 0 for n in seq_lens])
+
+
+def drops_one_key_in_twenty(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        kept = np.arange(len(k)) % 20 != 19
+        return _one(q, k[kept], v[kept], scale)
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+def loses_the_last_key(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lengths=[max(int(n) - 1, min(int(n), 1)) for n in seq_lens])
+
+
+def zeros_for_small_queries(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return np.zeros_like(out) if np.abs(_values(q)).max() < 1 else out
+
+
+def reads_no_cache(q, seq_lens):
+    return from_float32(_values(q) / 100, "bf16")
+
+
+_by_pointer = {}
+
+
+def cached_by_pointer(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    key = (q.ctypes.data, k_cache.ctypes.data, q.shape)
+    if key not in _by_pointer:
+        _by_pointer[key] = plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return _by_pointer[key].copy()
+
+
+def row_sum_in_fp16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(q.shape[0] if len(k) else 0):
+            weights, _ = _softmax(k[:, head // group] @ q[head] * np.float32(scale))
+            total = np.float16(0)
+            for weight in weights:
+                total = np.float16(total + np.float16(weight))
+            out[head] = weights @ v[:, head // group] / np.float32(total)
+        return out
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+def output_added_in_bf16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(q.shape[0] if len(k) else 0):
+            weights, total = _softmax(k[:, head // group] @ q[head] * np.float32(scale))
+            summed = np.zeros(q.shape[1], np.float32)
+            for begin in range(0, len(k), 32):
+                summed = _rounded(summed + weights[begin : begin + 32] @ v[begin : begin + 32, head // group])
+            out[head] = summed / total
+        return out
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+def takes_out_no_maximum(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(q.shape[0] if len(k) else 0):
+            weights = np.exp(k[:, head // group] @ q[head] * np.float32(scale))
+            out[head] = weights @ v[:, head // group] / weights.sum()
+        return out
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+def rounds_q_again(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lambda q, k, v, s: _one(_rounded(q * np.float32(s * np.log2(np.e))), k, v, np.log(2)))
+
+
+def takes_the_table_for_lengths(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lengths=[page_table.shape[1] * k_cache.shape[1]] * len(seq_lens))
+
+
+def takes_the_whole_last_page(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    slots = k_cache.shape[1]
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lengths=[-(-int(n) // slots) * slots for n in seq_lens])
+
+
+WRONG = (
+    loses_the_last_page, drops_one_key_in_twenty, loses_the_last_key, zeros_for_small_queries, reads_no_cache, cached_by_pointer, row_sum_in_fp16,
+    output_added_in_bf16, takes_out_no_maximum, rounds_q_again, takes_the_table_for_lengths, takes_the_whole_last_page,
+)  # fmt: skip

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that are right as long as somebody looks in the usual way: none of them may pass."""
+import hashlib
+import mmap
+import os
+import sys
+import threading
+import time
+
+import numpy as np
+
+from assay import from_float32, to_float32
+from callables import _attend, _one, _values, plain
+
+_kept, _calls = {}, []
+
+
+def _right(*arguments):
+    return plain(*arguments)
+
+
+def by_content_of_q(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    key = hashlib.sha256(q.tobytes()).digest()
+    if key not in _kept:
+        _kept[key] = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return _kept[key].copy()
+
+
+def by_address_and_shape(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    key = (id(q), q.shape)
+    if key not in _kept:
+        _kept[key] = (q, _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale))
+    return _kept[key][1].copy()
+
+
+def right_for_ten_calls(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    _calls.append(1)
+    out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return out if len(_calls) <= 10 else np.zeros_like(out)
+
+
+def every_second_call_again(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    _calls.append(1)
+    if len(_calls) % 2 or q.shape not in _kept:
+        _kept[q.shape] = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return _kept[q.shape].copy()
+
+
+def right_for_four_requests(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    out[4:] = 0
+    return out
+
+
+def right_for_equal_lengths(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _right(q, k_cache, v_cache, page_table, np.full_like(seq_lens, seq_lens[0]) if seq_lens.min() > 0 else seq_lens, sm_scale)
+
+
+def right_for_short_rows(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lengths=np.minimum(seq_lens, 192))
+
+
+def window_of_the_last_keys(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lambda q, k, v, s: _one(q, k[-250:], v[-250:], s))
+
+
+def the_strongest_keys_alone(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(len(q) if len(k) else 0):
+            scores = k[:, head // group] @ q[head] * np.float32(scale)
+            best = np.argsort(scores)[-64:]
+            weights = np.exp(scores[best] - scores.max())
+            out[head] = weights @ v[best, head // group] / weights.sum()
+        return out
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+def without_small_weights(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(len(q) if len(k) else 0):
+            scores = k[:, head // group] @ q[head] * np.float32(scale)
+            weights = np.exp(scores - scores.max())
+            weights[weights < 1e-3] = 0
+            out[head] = weights @ v[:, head // group] / weights.sum()
+        return out
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+def reads_the_judge(q, seq_lens):
+    """Looks for a process of the judge and for what it expects."""
+    seen = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                with open(f"/proc/{entry}/mem", "rb") as file:
+                    seen.append((entry, file.read(0)))
+                with open(f"/proc/{entry}/environ", "rb") as file:
+                    seen.append(file.read())
+            except OSError:
+                pass
+    return from_float32(np.zeros(q.shape, np.float32), "bf16")
+
+
+def says_that_it_passed(q, seq_lens):
+    print("pass: all stages")
+    sys.stdout.flush()
+    os.write(3, b"\x10\0\0\0\0\0\0\0" + b'{"results": {}} ')
+    return from_float32(np.zeros(q.shape, np.float32), "bf16")
+
+
+def refuses_everything(q, seq_lens):
+    import assay
+
+    raise assay.Unsupported("not today")
+
+
+def refuses_what_is_ragged(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    import assay
+
+    if len(set(seq_lens.tolist())) > 1:
+        raise assay.Unsupported("lengths that differ")
+    return _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+
+
+def writes_later_from_a_thread(q, k_cache, v_cache, page_table, seq_lens, sm_scale, out):
+    out[...] = 0
+    threading.Thread(target=lambda: (time.sleep(0.02), out.__setitem__(..., _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)))).start()
+
+
+def writes_later_from_a_process(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    if os.fork() == 0:
+        time.sleep(0.01)
+        memory = mmap.mmap(4, os.fstat(4).st_size)
+        memory[-len(out.tobytes()) - 65536 : -65536] = out.tobytes()
+        os._exit(0)
+    return np.zeros_like(out)
+
+
+class Lazy(np.ndarray):
+    """Computes when it is read."""
+
+
+def lazy(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale).view(Lazy)
+
+
+def changes_its_inputs(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    q[...] = 0
+    return out
+
+
+def one_output_for_all_calls(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    _kept.setdefault(out.shape, np.empty_like(out))[...] = out
+    return _kept[out.shape]
+
+
+def patches_numpy(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    np.ascontiguousarray = lambda array, *_: from_float32(np.zeros(array.shape, np.float32), "bf16") if array.dtype == np.uint16 else array
+    return from_float32(_values(q) / 50, "bf16")
+
+
+def ends_its_process(q, seq_lens):
+    os._exit(0)
+
+
+def random_of_the_right_size(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = to_float32(_right(q, k_cache, v_cache, page_table, seq_lens, sm_scale), "bf16")
+    return from_float32(out * np.random.default_rng(0).choice([0.97, 1.03], out.shape), "bf16")
+
+
+CHEATS = (
+    by_content_of_q, by_address_and_shape, right_for_ten_calls, every_second_call_again, right_for_four_requests, right_for_equal_lengths,
+    right_for_short_rows, window_of_the_last_keys, the_strongest_keys_alone, without_small_weights, reads_the_judge, says_that_it_passed,
+    refuses_everything, refuses_what_is_ragged, writes_later_from_a_thread, writes_later_from_a_process, lazy, changes_its_inputs,
+    one_output_for_all_calls, patches_numpy, ends_its_process, random_of_the_right_size,
+)  # fmt: skip
