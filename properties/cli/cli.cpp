@@ -49,7 +49,7 @@ public:
     add_bench();
     add_mutants();
     add_new();
-    add_judge();
+    add_python_commands();
     add_gate();
     add_campaign();
     for (CLI::App *s : app.get_subcommands({}))
@@ -235,11 +235,15 @@ private:
         ->check(OneOf(plugins::arithmetic_names()));
   }
 
-  void add_judge() {
-    app.add_subcommand("judge", "calls of others, in files: a command of the Python package")
-        ->parse_complete_callback([] {
-          throw CliError(kExitUsage, "judge: stands before its options (assay judge --help)");
-        });
+  void add_python_commands() {
+    for (const PythonCommand &command : kPythonCommands)
+      app.add_subcommand(command.name,
+                         std::string(command.help) + ": a command of the Python package")
+          ->parse_complete_callback([name = std::string(command.name)] {
+            throw CliError(kExitUsage, fmt::format("{0}: stands before its options (assay {0} "
+                                                   "--help)",
+                                                   name));
+          });
   }
 
   void add_gate() {
@@ -365,7 +369,7 @@ int run_cli(int argc, const char *const *argv, const assay_plugin &own, const Cl
   };
   Parser parser(version_text(own, commit));
   try {
-    if (argc > 1 && std::string_view(argv[1]) == "judge") judge_in_python({argv + 1, argv + argc});
+    if (argc > 1 && is_python_command(argv[1])) run_in_python({argv + 1, argv + argc});
     parser.app.parse(argc, argv);
     return run_command(parser, own, streams, commit);
   } catch (const CLI::Success &e) { // --help, --version

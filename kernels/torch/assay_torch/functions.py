@@ -15,7 +15,6 @@ from .paged_shape import TREE, VERSIONS
 
 _ops = torch.ops.assay_torch
 _BASES = {"e": LSE_BASE["e"], 2: LSE_BASE["2"]}
-_BASES = {"e": LSE_BASE["e"], 2: LSE_BASE["2"]}
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 
 

@@ -22,7 +22,6 @@ def _shape(batch, max_pages, device, tree=False, **options):
         raise TypeError(f"option {missing[0]} is missing")
     given["kv_dtype"] = given["kv_dtype"] or given["dtype"]
     given["dcp_world_size"], _, given["dcp_interleave"] = dcp(given["dcp_world_size"], 0, given["dcp_interleave"])
-    given["dcp_world_size"], _, given["dcp_interleave"] = dcp(given["dcp_world_size"], 0, given["dcp_interleave"])
     kernel, described = _described(tree, *(given.pop(name) for name in _NAMES))
     if given:
         raise TypeError(f"unknown option {next(iter(given))}, expected one of {', '.join(_NAMES)}")

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "properties/cli/findings/findings.h"
@@ -76,9 +77,18 @@ struct NewOptions {
 };
 int command_new(Session &session, const NewOptions &options);
 
-/// Becomes the Python package's `judge`; `arguments` begin with that word. CliError where there is
-/// no python3.
-void judge_in_python(const std::vector<std::string> &arguments);
+/// A command that the Python package has.
+struct PythonCommand {
+  const char *name, *help;
+};
+inline constexpr PythonCommand kPythonCommands[] = {
+    {"judge", "calls of others, in files"},
+    {"judge-callable", "a function of tensors, run and judged"},
+};
+bool is_python_command(std::string_view name);
+/// Becomes the Python package; `arguments` begin with the command. CliError where there is no
+/// python3.
+void run_in_python(const std::vector<std::string> &arguments);
 
 struct GateOptions {
   std::string base, head, base_plugin, head_plugin, judge, out, target;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "properties/cli/commands/commands.h"
@@ -11,10 +12,10 @@ namespace assay {
 namespace {
 
 constexpr const char *kAbsent =
-    "judge is a command of the Python package, which python3 does not find: pip install "
+    " is a command of the Python package, which python3 does not find: pip install "
     "attention_assay-*.whl brings it, or pip install . at the root of assay's tree";
 
-/// Its arguments are kAbsent and those of assay.
+/// Its arguments are what is said without the package, and those of assay.
 constexpr const char *kPython = R"(
 import sys
 absent = sys.argv.pop(1)
@@ -28,14 +29,20 @@ main()
 
 } // namespace
 
-void judge_in_python(const std::vector<std::string> &arguments) {
-  std::vector<const char *> words = {"python3", "-c", kPython, kAbsent};
+bool is_python_command(std::string_view name) {
+  return std::ranges::any_of(kPythonCommands,
+                             [&](const PythonCommand &c) { return c.name == name; });
+}
+
+void run_in_python(const std::vector<std::string> &arguments) {
+  const std::string absent = arguments.at(0) + kAbsent;
+  std::vector<const char *> words = {"python3", "-c", kPython, absent.c_str()};
   for (const std::string &argument : arguments)
     words.push_back(argument.c_str());
   words.push_back(nullptr);
   setenv("ASSAY_PROGRAM", own_program().c_str(), 0); // libassay_judge may lie beside it
   execvp(words[0], const_cast<char *const *>(words.data()));
-  throw CliError(kExitUnsupported, kAbsent);
+  throw CliError(kExitUnsupported, absent);
 }
 
 } // namespace assay

@@ -20,6 +20,11 @@ from .worker_errors import Unsupported
 
 if typing.TYPE_CHECKING:
     from . import arithmetic, flashinfer
+    from ._callable.drawn import inputs
+    from ._callable.fitting import fit
+    from ._callable.judge import judge_callable
+    from ._callable.process import Limits
+    from ._callable.shape import Shape
     from .elements import from_float32, to_float32
     from .judging import AttentionError, JudgeReport, assert_attention, assert_merge, judge, judge_merge
 
@@ -31,8 +36,10 @@ __all__ = [
     "Finding",
     "FindingsError",
     "JudgeReport",
+    "Limits",
     "ProgramError",
     "Result",
+    "Shape",
     "UnprovenError",
     "Unsupported",
     "arithmetic",
@@ -40,9 +47,12 @@ __all__ = [
     "assert_merge",
     "check",
     "find_program",
+    "fit",
     "flashinfer",
     "from_float32",
+    "inputs",
     "judge",
+    "judge_callable",
     "judge_merge",
     "kernel",
     "to_float32",
@@ -50,6 +60,7 @@ __all__ = [
 # NumPy is loaded when it is needed: a worker first says how many threads its libraries may start.
 _LATER = dict.fromkeys(("to_float32", "from_float32"), "elements")
 _LATER.update(dict.fromkeys(("AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"), "judging"))
+_LATER.update(inputs="_callable.drawn", fit="_callable.fitting", judge_callable="_callable.judge", Limits="_callable.process", Shape="_callable.shape")
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m assay`, and `assay` where the package is installed: `judge` here, everything else by the program."""
+"""`python -m assay`, and `assay` where the package is installed: `judge` and `judge-callable` here, everything else by the
+program."""
+import importlib
 import os
 import pathlib
 import re
@@ -10,12 +12,14 @@ from . import program
 
 #: The program removes this from its environment: whoever starts here with it was taken for the program.
 _PASSED_ON = "ASSAY_PASSED_ON"
+#: Commands of this package, and the modules that have them.
+_HERE = {"judge": "judge_command", "judge-callable": "_callable.command"}
 _LACKING, _HARNESS = 3, 4  #: exit codes, those of the program
 
 
 def main():
     words = sys.argv[1:]
-    sys.exit(_judge(words[1:]) if words[:1] == ["judge"] else _pass_on(words))
+    sys.exit(_here(words[0], words[1:]) if words and words[0] in _HERE else _pass_on(words))
 
 
 def _say(line, code):
@@ -23,14 +27,14 @@ def _say(line, code):
     return code
 
 
-def _judge(arguments):
+def _here(command, arguments):
     try:
-        from . import judge_command
+        module = importlib.import_module("." + _HERE[command], __package__)
         from ._judge.library import LibraryError
     except ModuleNotFoundError as error:
-        return _say(f"assay: judge needs the package {error.name}: pip install {error.name} brings it", _LACKING)
+        return _say(f"assay: {command} needs the package {error.name}: pip install {error.name} brings it", _LACKING)
     try:
-        return judge_command.main(arguments)
+        return module.main(arguments)
     except LibraryError as error:
         return _say(error, _LACKING)
     except Exception:  # Python would exit with 1, which is a finding
@@ -69,8 +73,9 @@ def _without_program(words, error):
         return _say(f"assay: A subcommand is required; one of {', '.join(known)}", program.USAGE)
     if words[0] not in known and not words[0].startswith("-"):
         return _say(f"assay: unknown command {words[0]!r}; known: {', '.join(known)}", program.USAGE)
-    if "judge" in words:
-        return _say("assay: judge: stands before its options (assay judge --help)", program.USAGE)
+    late = [word for word in words if word in _HERE]
+    if late:
+        return _say(f"assay: {late[0]}: stands before its options (assay {late[0]} --help)", program.USAGE)
     return _say(error, error.exit_code)
 
 

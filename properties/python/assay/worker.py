@@ -68,9 +68,9 @@ def plain(text):
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
 
 
-def raised_text(error):
-    """The exception and the frames that it came through, innermost first."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
+def raised_text(error, own=__file__):
+    """The exception and the frames that it came through, innermost first; without those of the file or folder `own`."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(own)]
     said = f"{type(error).__name__}: {error}"
     for frame in reversed(frames[-MOST_FRAMES:]):
         said += f"; at {os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that test_judge_callable.py judges: right ones in many styles, wrong ones, and ones that try to deceive."""
 import os
-import threading
-import time
 
 import numpy as np
 
@@ -157,7 +155,7 @@ def heads_and_dims_in_one(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
 RIGHT = {
     plain: "fp32", in_double: "fp32", with_lse: "fp32", by_other_names: "fp32", into_out: "fp32", in_order: "fp32", tiles: "fp32",
     tiles_backwards_base_2: "fp32", splits: "fp32", in_fp32_out: "fp32", heads_and_dims_in_one: "fp32", fp16_weights: "fp16_weights",
-    bf16_weights: "16_bit_weights", bf16_weights_and_sums: "16_bit_row_sums", splits_stored_in_bf16: "16_bit_partials",
+    bf16_weights: "16_bit_weights", bf16_weights_and_sums: "16_bit_weights", splits_stored_in_bf16: "16_bit_weights",
 }  # fmt: skip
 
 
@@ -256,3 +254,42 @@ WRONG = (
     loses_the_last_page, drops_one_key_in_twenty, loses_the_last_key, zeros_for_small_queries, reads_no_cache, cached_by_pointer, row_sum_in_fp16,
     output_added_in_bf16, takes_out_no_maximum, rounds_q_again, takes_the_table_for_lengths, takes_the_whole_last_page,
 )  # fmt: skip
+
+
+# Ones that go too far, and others for single tests.
+
+
+def processes_that_it_sees(q):
+    raise RuntimeError(sorted(entry for entry in os.listdir("/proc") if entry.isdigit()))
+
+
+def runs_forever(q):
+    while True:
+        pass
+
+
+def takes_all_memory(q):
+    kept = []
+    while True:
+        kept.append(np.ones(1 << 23))
+
+
+def ends_by_a_signal(q):
+    os.kill(os.getpid(), 11)
+
+
+def raises(q):
+    raise ZeroDivisionError("here")
+
+
+def wants_what_nobody_has(q, foo):
+    return q
+
+
+_turn = []
+
+
+def other_bits_each_time(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    _turn.append(1)
+    one = _one if len(_turn) % 2 else lambda *a: _tiles(*a, weights=_rounded)
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)

@@ -114,7 +114,7 @@ def test_what_keeps_the_judge_from_a_verdict_is_no_finding(monkeypatch, capsys, 
         raise error
 
     monkeypatch.setattr(judge_command, "main", fail)
-    assert __main__._judge(["file"]) == code and "not here\n" in capsys.readouterr().err
+    assert __main__._here("judge", ["file"]) == code and "not here\n" in capsys.readouterr().err
 
 
 def test_names_of_the_package():

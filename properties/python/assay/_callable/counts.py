@@ -36,12 +36,23 @@ def _of_request(values, length, dims):
     for head in range(values.shape[0]):
         for query in range(values.shape[1]):
             wrong = _off(values[head, query], codes[head % 2], dims)
-            if wrong is None or not wrong.any():
+            if wrong is None:
+                continue
+            if not wrong.any():
+                behind = _behind(values[head, query], length)
+                if behind:
+                    return f"{behind} behind its last key counted in kv head {head}"
                 continue
             beside = head ^ 1
             other = _off(values[beside, query], codes[beside % 2], dims) if beside < values.shape[0] else None
             return _in_words(wrong, other, codes[head % 2], codes[1 - head % 2], head)
     return ""
+
+
+def _behind(row, length):
+    """How many rows of V without a code counted: their values are 0, and weights add up to less than 1."""
+    extra = length / row.sum() - length
+    return round(extra) if extra > max(0.5, 2.0**-7 * length) else 0
 
 
 def _off(row, code, dims):
@@ -58,12 +69,11 @@ def _off(row, code, dims):
 def _in_words(wrong, other, code, other_code, head):
     parts = []
     for sign, words in ((-1, "did not count"), (1, "counted twice")):
-        keys = np.flatnonzero(wrong[code] * sign > 0)
-        if other is not None:
-            keys = keys[other[other_code[keys]] * sign > 0]
-        total = int(np.abs(wrong[wrong * sign > 0]).sum())
-        if not total:
-            continue
-        exact = len(keys) == total
-        parts.append(f"key{'s' if len(keys) > 1 else ''} {spans(keys)} {words}" if exact else f"{total} of keys {spans(keys)} {words.replace('twice', 'too often')}")
+        keys, total = np.flatnonzero(wrong[code] * sign > 0), int(np.abs(wrong[wrong * sign > 0]).sum())
+        both = keys[other[other_code[keys]] * sign > 0] if other is not None else []
+        keys = both if len(both) else keys
+        if len(keys) == total > 0:
+            parts.append(f"key{'s' if total > 1 else ''} {spans(keys)} {words}")
+        elif total:
+            parts.append(f"{total} of keys {spans(keys)} {words.replace('twice', 'too often')}")
     return "; ".join(parts) + f" in kv head {head}"

@@ -38,6 +38,10 @@ class Inputs:
         """By name, those that there are."""
         return {name: getattr(self, name) for name in self.NAMES if getattr(self, name) is not None}
 
+    def with_tensors(self, **tensors):
+        """The same call with other tensors."""
+        return Inputs(self.shape, self.regime, self.seed, {**self.tensors(), **tensors})
+
     def torch(self, device="cpu"):
         """The same with tensors of torch, copies on `device`."""
         import torch
@@ -165,7 +169,7 @@ class _Drawing:
 
     def _behind(self):
         """Slots that no request sees, in its last page and in pages of nobody."""
-        key, value = (np.nan, np.nan) if self.regime.special == "nan" else (_BEHIND_KEY, _BEHIND_VALUE)
+        key, value = {"nan": (np.nan, np.nan), "counts": (0, 0)}.get(self.regime.special, (_BEHIND_KEY, _BEHIND_VALUE))
         key, value = self._rounded(np.float32(key)), self._rounded(np.float32(value))
         used = np.zeros(self.k.shape[0], bool)
         for request, length in enumerate(self.lengths):

@@ -19,9 +19,8 @@ def _rungs():
         ("fp32", "everything is added and kept in fp32", dict(mma_block=0, mma_fraction_bits=0, sum_depth=4096)),
         ("fp32_weights", "products of 16 bits on tensor cores, all else in fp32", dict(mma_block=8, mma_fraction_bits=24)),
         ("fp16_weights", "weights are rounded to fp16 (or tf32, which has as many bits)", dict(p_format="fp16")),
-        ("16_bit_weights", "weights are rounded to the type of q", dict(p_format="call")),
-        ("16_bit_row_sums", "the row sum adds rounded weights", dict(sum_format="call")),
-        ("16_bit_partials", "outputs of splits are stored in the type of q", dict(partial_format="call", stored_merges=1)),
+        ("16_bit_weights", "weights, those of the row sum, or outputs of splits are rounded to the type of q",
+         dict(p_format="call", sum_format="call", partial_format="call", stored_merges=1)),
         ("16_bit_scores", "scores are rounded to the type of q", dict(score_format="call")),
     )  # fmt: skip
     for name, says, more in steps:
@@ -66,7 +65,7 @@ def narrowest(judged, rungs=None):
 def fit(out, q, kv_cache, **options):
     """The narrowest named arithmetic that outputs fit: a Fit. Arguments as of assay.judge, without `like`.
 
-    A wider rung is no worse by itself: it says what the kernel rounds. Inputs with large scores tell most rungs apart, N(0, 0.1) few.
+    A wider rung is no worse by itself: it says what the kernel rounds. Ragged inputs tell most rungs apart, for in short rows few roundings cancel.
     """
     from ..judging import judge
 

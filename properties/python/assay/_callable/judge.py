@@ -16,7 +16,7 @@ from .shape import Shape
 from .verdict import ARITHMETIC, CONTRACT, FINDING, PASS, UNDECIDED, StageResult, Verdict, worst
 
 #: Stages whose outputs say which arithmetic was used; those first that tell most rungs apart.
-_TELLING = ("strong_edges", "large_scores", "magnitudes", "ordinary", "ragged", "strong_last", "strong_first", "small", "short", "equal_keys")
+_TELLING = ("ragged", "large_scores", "short", "ordinary", "magnitudes", "strong_edges", "strong_last", "strong_first", "small", "equal_keys")
 
 
 def judge_callable(
@@ -71,7 +71,7 @@ class _Run:
         try:
             candidate.start()
         except CandidateError as error:
-            return [StageResult("load", "its module is loaded", FINDING, cause=f"{error.kind}: {error}")]
+            return [StageResult("load", "its module is loaded", FINDING, cause=str(error))]
         session, results = stages.Session(candidate, self.shape, self.seed), []
         asked = [*stages.chosen(assume, candidate.about["device"]), *([stages.REPEATABLE] if deterministic else [])]
         for stage in asked:

@@ -2,6 +2,7 @@
 """The judge's side of a candidate: starts its process, sends tensors, takes results, and ends it where it goes too far."""
 import dataclasses
 import os
+import secrets
 import select
 import signal
 import socket
@@ -87,6 +88,8 @@ class Candidate:
         said = self._reply(self.limits.load_seconds, "its module")
         if "ready" not in said:
             self.close()
+            if "unknown" in said:
+                raise ValueError(plain(str(said["unknown"])))
             raise CandidateError("load", plain(str(said.get("failed", "it said nothing"))))
         self.about = said
 
@@ -103,9 +106,12 @@ class Candidate:
             os.pwrite(self.memory, memoryview(np.ascontiguousarray(array)).cast("B"), places[name]["offset"])
         self.channel.send({
             "tensors": places, "bytes": size, "results_at": results_at, "shape": dataclasses.asdict(inputs.shape), "sm_scale": inputs.sm_scale,
-            "store": store, "keep": keep, "inputs_back": inputs_back, "busy": busy,
+            "store": store, "keep": keep, "inputs_back": inputs_back, "busy": busy, "call": (number := secrets.randbits(62)),
         })  # fmt: skip
         said = self._reply(self.limits.call_seconds, "a call")
+        if said.get("reply") != number:
+            self.close()
+            raise CandidateError("type", "an answer to no call: something in the process writes to the judge")
         for kind in ("refused", "raised"):
             if kind in said:
                 raise CandidateError(kind, plain(str(said[kind])))
@@ -121,6 +127,8 @@ class Candidate:
                 if dtype not in _RESULTS or not begin <= at <= at + nbytes <= end or min(dims, default=0) < 0:
                     raise ValueError(name)
                 made[name] = np.frombuffer(os.pread(self.memory, nbytes, at), dtype).reshape(dims)
+            if "out" not in made:
+                raise ValueError("no out")
             return made
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             self.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the candidate's process does: keeps tensors, calls the function, puts its results where the judge reads them."""
 import faulthandler
+import os
 import sys
 
 import numpy as np
@@ -12,6 +13,7 @@ from .arguments import Arguments
 
 #: Blocks that are filled with NaN and given back before a call, so that memory nobody wrote is not 0 by chance.
 _NAN_BLOCKS = tuple(1 << at for at in range(8, 23))
+_CYCLES = 1 << 28  #: that a GPU waits before inputs are written: 0.15 s
 
 
 class NumPyTensors:
@@ -20,8 +22,9 @@ class NumPyTensors:
     def made(self, array):
         return np.array(array)
 
-    def refill(self, tensor, array):
-        tensor[...] = array
+    def refill(self, tensors, arrays, busy):
+        for name, array in arrays.items():
+            tensors[name][...] = array
 
     def host(self, tensor):
         return np.ascontiguousarray(tensor)
@@ -56,8 +59,13 @@ class TorchTensors:
     def made(self, array):
         return self._of_host(array).to(self.device)
 
-    def refill(self, tensor, array):
-        tensor.copy_(self._of_host(array))
+    def refill(self, tensors, arrays, busy):
+        """With `busy` the copies wait on the stream while the caller goes on."""
+        there = {name: self.made(array) for name, array in arrays.items()}
+        if busy and self.device != "cpu":
+            self.torch.cuda._sleep(_CYCLES)
+        for name, tensor in there.items():
+            tensors[name].copy_(tensor)
 
     def host(self, tensor):
         there = tensor.detach().contiguous().cpu()
@@ -89,8 +97,7 @@ class Served:
         """Tensors of a call: new ones, or those of an earlier call with new bytes."""
         store = request["store"]
         if store is not None and store in self.stores:
-            for name, array in arrays.items():
-                self.tensors.refill(self.stores[store][name], array)
+            self.tensors.refill(self.stores[store], arrays, request["busy"])
             return self.stores[store]
         made = {name: self.tensors.made(array) for name, array in arrays.items()}
         if store is not None:
@@ -135,6 +142,10 @@ class Served:
         return results
 
 
+def _said(error):
+    return str(error) if str(error).startswith("assay: ") else raised_text(error, os.path.dirname(os.path.dirname(__file__)))
+
+
 def _described(value):
     if isinstance(value, (tuple, list)):
         return f"({', '.join(type(part).__name__ for part in value)})"
@@ -164,19 +175,23 @@ def serve(target, device, away):
     channel, memory = Channel(CHANNEL_FD), Memory(MEMORY_FD)
     try:
         served = Served(target, device)
+    except (ValueError, ImportError, FileNotFoundError) as error:
+        channel.send({"unknown" if str(error).startswith("assay: ") else "failed": _said(error)})
+        return 1
     except BaseException as error:  # SystemExit ends the process as any error would
-        channel.send({"failed": raised_text(error)})
+        channel.send({"failed": _said(error)})
         return 1
     np.seterr(all="ignore")
     channel.send({"ready": True, "tensors": type(served.tensors).__name__, "device": served.tensors.device, "isolation": away})
     while (request := channel.receive()) is not None:
         room, _ = memory.room(request["bytes"])
+        reply = {"reply": request["call"]}
         try:
-            reply = {"results": _put(served.call(request, _arrays(request, room)), room, request["results_at"], request["bytes"])}
+            reply["results"] = _put(served.call(request, _arrays(request, room)), room, request["results_at"], request["bytes"])
         except Unsupported as refusal:
-            reply = {"refused": str(refusal)[:1000]}
+            reply["refused"] = str(refusal)[:1000]
         except BaseException as error:
-            reply = {"raised": raised_text(error)}
+            reply["raised"] = _said(error)
         sys.stdout.flush()
         channel.send(reply)
     return 0

@@ -12,7 +12,7 @@ from .regimes import REGIMES
 ASSUMPTIONS = {
     "no_empty_requests": ("empty",),
     "finite_pool": ("nan_behind",),
-    "full_lengths": ("ragged", "short", "equal_keys", "counts", "nan_behind", "empty", "new_lengths"),
+    "full_lengths": ("one_changes", "ragged", "short", "equal_keys", "counts", "nan_behind", "empty", "new_lengths"),
     "one_shape": ("other_shape",),
     "output_until_next_call": ("earlier_output",),
 }
@@ -82,6 +82,17 @@ def _new_bytes(regime):
     return run
 
 
+def _one_changes(session):
+    """Calls that differ from the first in one tensor alone: whoever recognises a call by another one gives its output."""
+    first, other = session.inputs("strong_edges"), session.inputs("strong_edges")
+    session.ask(first)
+    for name in ("q", "k_cache", "v_cache"):
+        yield session.ask(first.with_tensors(**{name: getattr(other, name)}))
+    yield session.ask(first.with_tensors(seq_lens=np.maximum(first.seq_lens // 2, session.shape.q_len).astype(np.int32)))
+    if first.page_table is not None and session.shape.batch > 1:
+        yield session.ask(first.with_tensors(page_table=np.roll(first.page_table, 1, axis=0)))
+
+
 def _other_shape(session):
     """Two shapes in turn: what is made for one call and kept is wrong for the next."""
     small = dataclasses.replace(session.shape, batch=max(1, session.shape.batch // 2), keys=max(session.shape.q_len, session.shape.keys // 2 + 3))
@@ -116,6 +127,7 @@ STAGES = (
     *(_of_regime(name) for name in ("counts", "ordinary", "ragged", "strong_last", "strong_first", "strong_edges", "large_scores", "small",
                                     "magnitudes", "short", "equal_keys")),
     Stage("inputs_unchanged", "the call leaves its inputs as they were", _inputs_unchanged),
+    Stage("one_changes", "calls that differ in one tensor alone", _one_changes),
     Stage("new_values", "the same storage with other values, after 12 calls", _new_bytes("strong_edges")),
     Stage("new_lengths", "the same storage with other lengths and pages, after 12 calls", _new_bytes("ragged")),
     Stage("other_shape", "another shape between two calls", _other_shape),

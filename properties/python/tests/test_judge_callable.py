@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions in, verdicts out: right ones pass with their arithmetic, wrong ones and those that deceive never do."""
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import assay
+import callables
+import cheats
+from assay._callable import counts, isolation, stages
+from assay._callable.process import Candidate, CandidateError
+
+SHAPE = "batch=6,heads=8/2,keys=300"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@pytest.mark.parametrize("function, arithmetic", callables.RIGHT.items(), ids=lambda given: getattr(given, "__name__", given))
+def test_right_functions_pass_with_the_arithmetic_that_they_have(function, arithmetic):
+    verdict = assay.judge_callable(function, SHAPE, seed=1)
+    assert (verdict.verdict, verdict.arithmetic) == ("pass", arithmetic), str(verdict)
+    assert verdict and verdict.exit_code == 0 and len(verdict.stages) == len(stages.STAGES) - 1  # without a GPU
+
+
+@pytest.mark.parametrize("function", callables.WRONG, ids=lambda function: function.__name__)
+def test_wrong_functions_get_no_pass(function):
+    verdict = assay.judge_callable(function, SHAPE, seed=1, hint_seconds=0)
+    assert verdict.verdict == ("arithmetic" if function is callables.rounds_q_again else "finding"), str(verdict)
+    assert not verdict and verdict.exit_code == 1 and verdict.score == 0
+
+
+@pytest.mark.parametrize("function", cheats.CHEATS, ids=lambda function: function.__name__)
+def test_functions_that_deceive_get_no_pass(function):
+    verdict = assay.judge_callable(function, SHAPE, seed=1, hint_seconds=0)
+    said = {"refuses_everything": "undecided", "refuses_what_is_ragged": "undecided", "one_output_for_all_calls": "contract"}
+    assert verdict.verdict == said.get(function.__name__, "finding"), str(verdict)
+
+
+@pytest.mark.parametrize("function, said", [
+    (callables.loses_the_last_page, "keys 288 to 299 did not count"),
+    (callables.loses_the_last_key, "key 299 did not count"),
+    (callables.takes_the_whole_last_page, "request 0 of 17 keys: 15 behind its last key counted"),
+    (cheats.window_of_the_last_keys, "keys 0 to 49 did not count"),
+], ids=lambda given: getattr(given, "__name__", ""))  # fmt: skip
+def test_keys_that_did_not_count_once_are_named(function, said):
+    assert said in str(assay.judge_callable(function, SHAPE, seed=1))
+
+
+def test_counts_are_read_off_an_output():
+    given = assay.inputs("batch=2,heads=4/2,keys=300,page_size=8", "counts", 5)
+    length = int(given.seq_lens[1])
+    weights = np.ones((2, 300))
+    weights[1, 96:100] = 2
+    weights[1, 7] = 0
+    v = given.values("v_cache")
+    out = np.zeros((2, 4, 128), np.float32)
+    for request, keys in enumerate(given.seq_lens):
+        rows = v[given.page_table[request, : -(-int(keys) // 8)]].reshape(-1, 2, 128)[:keys]
+        used = weights[request, :keys]
+        out[request] = np.repeat(np.einsum("k,khd->hd", used, rows) / used.sum(), 2, axis=0)
+    assert length == 300
+    assert counts.found(given, out) == ["request 1 of 300 keys: 1 of keys 7, 135, 263 did not count; keys 96 to 99 counted twice in kv head 0"]
+    out[1] = np.nan
+    assert counts.found(given, out) == []
+
+
+def test_a_candidate_sees_no_process_but_its_own():
+    with Candidate(f"{HERE}/callables.py:processes_that_it_sees") as candidate:
+        candidate.start()
+        if candidate.about["isolation"] != isolation.NAMESPACES:
+            pytest.skip("no namespaces for ordinary processes here")
+        with pytest.raises(CandidateError, match=r"raised|\['1', '2'\]"):
+            candidate.call(assay.inputs(SHAPE, seed=1))
+
+
+@pytest.mark.parametrize("name, kind", [("runs_forever", "hung"), ("takes_all_memory", "memory"), ("ends_by_a_signal", "ended"), ("raises", "raised")])
+def test_what_goes_too_far_is_ended_and_the_next_call_starts_again(name, kind):
+    with Candidate(f"{HERE}/callables.py:{name}", limits=assay.Limits(call_seconds=5 if kind == "hung" else 600, gigabytes=1)) as candidate:
+        for starts in (1, 1 if kind == "raised" else 2):
+            with pytest.raises(CandidateError) as error:
+                candidate.call(assay.inputs("batch=1,heads=1/1,keys=16", seed=1))
+            assert error.value.kind == kind and candidate.starts == starts, str(error.value)
+
+
+def test_assumptions_leave_stages_out():
+    verdict = assay.judge_callable(cheats.one_output_for_all_calls, SHAPE, seed=1, assume=("output_until_next_call", "finite_pool"))
+    assert verdict.verdict == "pass" and not {"earlier_output", "nan_behind"} & {stage.stage for stage in verdict.stages}
+    with pytest.raises(ValueError, match="assume is 'no_pages', expected no_empty_requests"):
+        assay.judge_callable(callables.plain, SHAPE, assume=("no_pages",))
+
+
+def test_bits_are_compared_where_they_are_promised():
+    verdict = assay.judge_callable(callables.other_bits_each_time, SHAPE, seed=1, assume=("output_until_next_call",), deterministic=True)
+    assert [stage.stage for stage in verdict.failed()] == ["same_twice"], str(verdict)
+    assert assay.judge_callable(callables.other_bits_each_time, SHAPE, seed=1).passed
+
+
+@pytest.mark.parametrize("shape, said", [
+    ("batch=0", "batch is 0, expected 1 to 65536"), ("heads=6/4", "heads is 6/4, expected a multiple"), ("q=3", "'q=3', expected heads=Q/KV or one of"),
+    ("keys=many", "'keys=many', expected a whole number"), ("dtype=int8", "dtype is 'int8', expected one of bf16"), ("q_len=8,keys=4", "q_len is 8"),
+    ("batch=65536,keys=4096", "its tensors have"),
+])  # fmt: skip
+def test_a_wrong_shape_is_refused_by_name(shape, said):
+    with pytest.raises(ValueError, match="assay: shape: .*" + said):
+        assay.judge_callable(callables.plain, shape)
+
+
+def test_inputs_are_those_of_their_seed_and_regime():
+    for regime in stages.REGIMES:
+        given = assay.inputs("batch=5,heads=4/2,keys=100,page_size=8", regime, 3)
+        again = assay.inputs("batch=5,heads=4/2,keys=100,page_size=8", regime, 3)
+        assert all(np.array_equal(array, again.tensors()[name]) for name, array in given.tensors().items()), regime
+        own = [set(given.page_table[r, : -(-int(n) // 8)]) for r, n in enumerate(given.seq_lens)]
+        assert sum(map(len, own)) == len(set().union(*own)), "pages are shared"
+        out = callables.plain(given.q, given.k_cache, given.v_cache, given.page_table, given.seq_lens, given.sm_scale)
+        assert given.judge(out).passed, regime
+    assert assay.inputs(SHAPE).seed != assay.inputs(SHAPE).seed
+    assert max(assay.inputs(SHAPE, "ragged", 1).seq_lens) == 300 > assay.inputs(SHAPE, "ragged", 1).seq_lens[0]
+    with pytest.raises(ValueError, match="regime is 'odd', expected one of ordinary"):
+        assay.inputs(SHAPE, "odd")
+
+
+def test_the_command_says_the_verdict_in_lines_and_in_files(tmp_path):
+    def run(*words):
+        command = [sys.executable, "-B", "-m", "assay", "judge-callable", *words, "--shape", SHAPE, "--seed", "1"]
+        return subprocess.run(command, text=True, capture_output=True)
+
+    right = run(f"{HERE}/callables.py:plain", "--json", "-")
+    lines = [json.loads(line) for line in right.stdout.splitlines()]
+    assert right.returncode == 0 and lines[-1]["verdict"] == "pass" and lines[0]["stage"] == "counts" and "19 of 19 stages" in right.stderr
+    wrong = run(f"{HERE}/callables.py:loses_the_last_key", "--json", str(tmp_path / "a.json"))
+    said = json.loads((tmp_path / "a.json").read_text())
+    assert wrong.returncode == 1 and wrong.stdout.startswith("finding: ") and said["stages"][-1]["cause"] and said["score"] == 0
+    for name, words in ((":none", "has no none"), (":wants_what_nobody_has", "the function wants 'foo'")):
+        ended = run(f"{HERE}/callables.py{name}")
+        assert ended.returncode == 2 and words in ended.stderr, ended.stderr
+
+
+def test_fit_names_the_narrowest_arithmetic():
+    given = assay.inputs(SHAPE, "ragged", 1)
+    tensors = (given.q, given.k_cache, given.v_cache, given.page_table, given.seq_lens, given.sm_scale)
+    for function, name in ((callables.plain, "fp32"), (callables.bf16_weights, "16_bit_weights"), (callables.loses_the_last_page, "")):
+        assert assay.fit(function(*tensors), **given.arguments()).name == name
+    with pytest.raises(TypeError, match="fit has no argument like"):
+        assay.fit(given.q, **given.arguments(), like="fa2")
