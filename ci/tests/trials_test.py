@@ -86,6 +86,7 @@ class Gate(InFolder):
         both = "v1,v2"
         for kernels, verdict, new, right in ((both, "block", "three", True), ("all", "block", "three", True), ("v2", "block", "three", False),
                                              ("v1", "block", "three", False), ("none", "block", "three", False), (both, "pass", "three", False),
+                                             ("v12,v21", "block", "three", False),  # names that begin like others
                                              ("v1", "pass", "same", True), ("v1", "block", "same", False)):  # fmt: skip
             with self.subTest(kernels=kernels, verdict=verdict, new=new):
                 self.setUp()

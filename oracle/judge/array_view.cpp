@@ -28,6 +28,8 @@ std::string dtype_name(int32_t dtype) {
     return "int64";
   case ASSAY_UINT8:
     return "uint8";
+  case ASSAY_INT8:
+    return "int8";
   default:
     return "type " + std::to_string(dtype);
   }

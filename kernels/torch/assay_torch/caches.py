@@ -3,6 +3,7 @@
 import torch
 
 from .errors import InvalidArgument, require
+from .tensors import no_tensor
 
 _FP8 = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
 
@@ -21,6 +22,8 @@ def pool_of(kv_cache, layout, fp8, head_dim):
     num_kv_heads, page_size, head_dim with HND. fp8: what uint8 holds, or None.
     """
     k, v = kv_cache if isinstance(kv_cache, (tuple, list)) else _halves(kv_cache, head_dim)
+    if (fp8 is not None or layout == "HND") and not (isinstance(k, torch.Tensor) and isinstance(v, torch.Tensor)):
+        raise no_tensor(k=k, v=v)
     if fp8 is not None:
         k, v = (t.view(fp8) if t.dtype == torch.uint8 else t for t in (k, v))
     if layout == "HND":
@@ -32,6 +35,8 @@ def pool_of(kv_cache, layout, fp8, head_dim):
 
 
 def _halves(cache, head_dim):
+    if not isinstance(cache, torch.Tensor):
+        raise no_tensor(kv_cache=cache)
     if cache.dim() == 4 and cache.shape[3] == 2 * head_dim:
         return cache[..., :head_dim], cache[..., head_dim:]
     # One comparison a time: torch.compile decides each where the number of pages is a symbol.

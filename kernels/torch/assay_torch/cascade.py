@@ -7,7 +7,7 @@ from .errors import require
 from .library import library, target_of
 from .paged_shape import batch_of, no_address, set_numbers
 from .prepared import Pool, Prepared, word, workspace
-from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
+from .tensors import check, dtype_number, facts, no_tensor, refuse_gradient, same_device, strides, unit_rows
 
 _NAME = "cascade_attention"
 _pool = Pool()
@@ -19,8 +19,12 @@ _LEVEL = (*(word(CascadeLevel, "kv", name) for name in _CACHE), word(CascadeLeve
 
 def cascade(q, levels, out, lse, sm_scale, num_splits, lse_base):
     """levels: (k, v, page_table, seq_lens, segment_indptr) each."""
-    refuse_gradient(_NAME, q, *(tensor for level in levels for tensor in level[:2]))
-    key = (sm_scale, num_splits, lse_base, facts(q), facts(out), facts(lse), *(facts(t) for level in levels for t in level))
+    try:
+        refuse_gradient(_NAME, q, *(tensor for level in levels for tensor in level[:2]))
+        key = (sm_scale, num_splits, lse_base, facts(q), facts(out), facts(lse), *(facts(t) for level in levels for t in level))
+    except AttributeError:
+        of_levels = {f"levels[{i}].{name}": tensor for i, level in enumerate(levels) for name, tensor in zip(_NAMES, level)}
+        raise no_tensor(q=q, out=out, lse=lse, **of_levels) from None
     call = _pool.take(key) or _prepare(q, levels, out, lse, sm_scale, num_splits, lse_base)
     words, (_, level_words) = call.words, call.keep
     words[_Q], words[_O] = q.data_ptr(), out.data_ptr()

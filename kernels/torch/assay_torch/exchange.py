@@ -10,7 +10,7 @@ from .errors import require
 from .library import library, target_of
 from .paged_shape import no_address, set_numbers
 from .prepared import Pool, Prepared, word
-from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
+from .tensors import check, dtype_number, facts, no_tensor, refuse_gradient, same_device, strides, unit_rows
 
 _NAME = "exchange_states"
 _pool = Pool()
@@ -33,9 +33,12 @@ def window_bytes(device, dtype, num_ranks, num_heads, head_dim, max_rows, heads)
 
 
 def exchange(o_in, lse_in, window, windows, status, out, lse, heads, rank, max_rows, lse_base, enable_pdl, timeout_ns):
-    refuse_gradient(_NAME, o_in, lse_in)
     tensors = (o_in, lse_in, out, lse, status)
-    key = (heads, rank, max_rows, lse_base, enable_pdl, timeout_ns, window.numel(), *windows, *map(facts, tensors))
+    try:
+        refuse_gradient(_NAME, o_in, lse_in)
+        key = (heads, rank, max_rows, lse_base, enable_pdl, timeout_ns, window.numel(), *windows, *map(facts, tensors))
+    except AttributeError:
+        raise no_tensor(**dict(zip(_NAMES, tensors))) from None
     call = _pool.take(key) or _prepare(*tensors, window, windows, heads, rank, max_rows, lse_base, enable_pdl, timeout_ns)
     for at, name, tensor in zip(_WORDS, _NAMES, tensors):
         if tensor is not None:

@@ -12,6 +12,7 @@ from ._abi import LSE_BASE
 from .caches import fp8_of, pool_of
 from .errors import InvalidArgument, require
 from .paged_shape import TREE, VERSIONS
+from .tensors import no_tensor, only_tensors
 
 _ops = torch.ops.assay_torch
 _BASES = {"e": LSE_BASE["e"], 2: LSE_BASE["2"]}
@@ -93,6 +94,8 @@ def paged_attention(
     """
     if version not in VERSIONS:
         raise InvalidArgument(f"version is {version!r}, expected 1 or 2")
+    if not isinstance(q, torch.Tensor):
+        raise no_tensor(q=q)
     k, v = pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
     options = (starts(qo_indptr, cu_seqlens_q), k_scale, v_scale, alibi_slopes, sinks, global_lens)
@@ -115,6 +118,8 @@ def tree_attention(
 
     Arguments and results are those of paged_attention.
     """
+    if not isinstance(q, torch.Tensor):
+        raise no_tensor(q=q)
     k, v = pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
     options = (starts(qo_indptr, cu_seqlens_q), k_scale, v_scale, alibi_slopes, sinks, global_lens)
@@ -133,6 +138,8 @@ def merge_state(o_a, lse_a, o_b, lse_b, *, out=None, lse=None, lse_base="e"):
     o_a, o_b [rows, heads, head_dim] fp16, bf16 or fp32, head_dim a multiple of 8 up to 512; lse_a, lse_b [rows, heads]. In place
     allowed: out may be o_a or o_b, lse may be lse_a or lse_b.
     """
+    if not isinstance(o_a, torch.Tensor):
+        raise no_tensor(o_a=o_a)
     out, lse = _outputs(o_a, out, lse, True)
     _operator("merge_state", o_a)(o_a, lse_a, o_b, lse_b, out, lse, _base(lse_base))
     return out, lse
@@ -144,6 +151,7 @@ def merge_states(o_in, lse_in, *, indptr=None, max_states=None, out=None, lse=No
     o_in [rows, n, heads, head_dim] and lse_in [rows, n, heads]; or, with indptr [rows + 1] ascending, [states, heads, head_dim] and
     [states, heads], where row r has the states indptr[r] .. indptr[r + 1] - 1, max_states at most (all of them if None).
     """
+    only_tensors(o_in=o_in, lse_in=lse_in, indptr=indptr, out=out, lse=lse)
     if indptr is None:
         require(o_in.dim() == 4, lambda: f"o_in is {list(o_in.shape)}, expected [rows, states, heads, head_dim] without indptr")
         require(lse_in.dim() == 3, lambda: f"lse_in is {list(lse_in.shape)}, expected [rows, states, heads] without indptr")
@@ -170,6 +178,8 @@ def cascade_attention(
     paged_attention of q's dtype, page_table [segments, max_pages], seq_lens [segments], and segment_indptr [segments + 1]
     ascending: segment s serves the requests segment_indptr[s] .. segment_indptr[s + 1] - 1. Returns out, or (out, lse).
     """
+    if not isinstance(q, torch.Tensor):
+        raise no_tensor(q=q)
     for i, level in enumerate(levels):
         if not isinstance(level, (tuple, list)) or len(level) != 4:
             raise InvalidArgument(f"levels[{i}] is a {type(level).__name__}, expected four: (kv_cache, page_table, seq_lens, segment_indptr)")

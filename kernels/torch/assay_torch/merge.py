@@ -6,7 +6,7 @@ from ._abi import MergeStateParams, MergeStatesParams
 from .library import library, target_of
 from .paged_shape import no_address, set_numbers
 from .prepared import Pool, Prepared, word
-from .tensors import check, dtype_number, facts, refuse_gradient, same_device, strides, unit_rows
+from .tensors import check, dtype_number, facts, no_tensor, refuse_gradient, same_device, strides, unit_rows
 
 _PAIR, _MANY = "merge_state", "merge_states"
 _pool = Pool()
@@ -24,9 +24,12 @@ def _run(key, prepare, addresses, tensors):
 
 
 def merge_pair(o_a, lse_a, o_b, lse_b, out, lse, lse_base):
-    refuse_gradient(_PAIR, o_a, lse_a, o_b, lse_b)
     tensors = (o_a, lse_a, o_b, lse_b, out, lse)
-    key = (_PAIR, lse_base, *map(facts, tensors))
+    try:
+        refuse_gradient(_PAIR, o_a, lse_a, o_b, lse_b)
+        key = (_PAIR, lse_base, *map(facts, tensors))
+    except AttributeError:
+        raise no_tensor(**dict(zip(_PAIR_WORDS, tensors))) from None
     _run(key, lambda: _prepare_pair(*tensors, lse_base), _PAIR_WORDS, tensors)
 
 
@@ -40,9 +43,12 @@ def _prepare_pair(o_a, lse_a, o_b, lse_b, out, lse, lse_base):
 
 
 def merge_many(o_in, lse_in, indptr, out, lse, num_states, lse_base):
-    refuse_gradient(_MANY, o_in, lse_in)
     tensors = (o_in, lse_in, indptr, out, lse)
-    key = (_MANY, num_states, lse_base, *map(facts, tensors))
+    try:
+        refuse_gradient(_MANY, o_in, lse_in)
+        key = (_MANY, num_states, lse_base, *map(facts, tensors))
+    except AttributeError:
+        raise no_tensor(**dict(zip(_MANY_WORDS, tensors))) from None
     _run(key, lambda: _prepare_many(*tensors, num_states, lse_base), _MANY_WORDS, tensors)
 
 

@@ -7,7 +7,7 @@ from .caches import pool_of
 from .errors import InvalidArgument, require
 from .functions import _base, _operator, _ops, _outputs, _watched, dcp, starts
 from .paged_shape import TREE, V2
-from .tensors import FP8, check, only_tensors, unit_rows, vector
+from .tensors import FP8, check, no_tensor, only_tensors, unit_rows, vector
 
 
 class Plan:
@@ -70,6 +70,8 @@ class Plan:
         cache holds what the plan's kv_dtype says."""
         k, v = pool_of(kv_cache, self._layout, self._fp8, self._q[2])
         if out is None or return_lse:
+            if not isinstance(q, torch.Tensor):
+                raise no_tensor(q=q)
             out, lse = _outputs(q, out, lse, return_lse)
         if _watched(q):
             self.look(q, k, v, sinks)

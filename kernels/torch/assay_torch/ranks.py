@@ -11,6 +11,7 @@ import torch
 from . import exchange, operators
 from .errors import InvalidArgument
 from .functions import _base, _operator
+from .tensors import only_tensors
 
 
 class Windows:
@@ -95,6 +96,7 @@ def exchange_states(o_in, lse_in, windows, *, out=None, lse=None, lse_base="e", 
     call waits `timeout` seconds at most for its peers on the GPU: Windows.missing says who did not come, and the rows are NaN.
     enable_pdl: as in paged_attention; the kernel in front may be the one that writes o_in and lse_in.
     """
+    only_tensors(o_in=o_in, out=out)
     if (o_in.dtype, *o_in.shape[1:]) != (windows.dtype, windows.num_heads, windows.head_dim):
         raise InvalidArgument(
             f"o_in is {o_in.dtype} of {list(o_in.shape)}, expected {windows.dtype} of "

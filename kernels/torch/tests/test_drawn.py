@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("hypothesis")
 import assay_torch
-from batches import LAYER, batch, same_bits
+from batches import LAYER, batch, by_plan, same_bits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -135,10 +135,9 @@ def test_a_call_has_the_same_bits_in_every_layout(name, b, data):
         assert all(got[i] is made[n] for i, n in enumerate(("out", "lse")) if n in made)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_scale_of_zero_is_one_of_its_own(name):
+@pytest.mark.parametrize("function, fixed", [*FUNCTIONS.values(), (by_plan, {}), (by_plan, dict(tree=True))])
+def test_a_scale_of_zero_is_one_of_its_own(function, fixed):
     """It is refused, or all keys weigh alike; it is not taken for none."""
-    function, fixed = FUNCTIONS[name]
     b = batch("cpu")
     try:
         lse = run(function, b, sm_scale=0.0, **fixed)[1]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A wrong argument is named with its limit, in the library's words where it is the library that looks; nothing is written."""
 import os
+import re
 import types
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 import assay_torch
 from assay_torch import library
-from batches import batch
+from batches import batch, zeroed
 
 WRONG = {
     "page_table is torch.int64": lambda b: dict(page_table=b.page_table.long()),
@@ -103,6 +104,45 @@ def test_merges_and_cascades():
         assay_torch.cascade_attention(b.q, [])
     with pytest.raises(assay_torch.InvalidArgument, match=r"levels\[0\].segment_indptr is \[4\], expected \[5\]"):
         assay_torch.cascade_attention(b.q, [((b.k, b.v), b.page_table, b.seq_lens, torch.arange(4, dtype=torch.int32))])
+
+
+LEVEL = ("k", "v", "page_table", "seq_lens", "segment_indptr")
+OPTIONS = ("out", "lse", "qo_indptr", "alibi_slopes", "sinks", "k_scale", "v_scale", "global_lens")
+#: Tensors of each function: those that a call must have, and others.
+TENSORS = {
+    "paged_attention": (("q", "kv_cache", "page_table", "seq_lens"), OPTIONS), "tree_attention": (("q", "kv_cache", "page_table", "seq_lens"), OPTIONS),
+    "run": (("q", "kv_cache"), ("out", "lse", "k_scale", "v_scale")), "merge_state": (("o_a", "lse_a", "o_b", "lse_b"), ("out", "lse")),
+    "merge_states": (("o_in", "lse_in"), ("indptr", "out", "lse")), "cascade_attention": (("q", *(f"levels[0].{part}" for part in LEVEL)), ("out", "lse")),
+    "exchange_states": (("o_in", "lse_in"), ("out", "lse")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function, name", [(f, name) for f, names in TENSORS.items() for name in (*names[0], *names[1])])
+@pytest.mark.parametrize("layout", ["NHD", "HND"])
+def test_what_is_no_tensor_is_named(function, name, layout):
+    b, o, lse = batch("cpu"), torch.zeros(4, 1, 3, 8), torch.zeros(4, 1, 3)
+    held = dict(q=b.q, kv_cache=(b.k, b.v), page_table=b.page_table, seq_lens=b.seq_lens, o_in=o, lse_in=lse, o_a=o[:, 0], lse_a=lse[:, 0], o_b=o[:, 0], lse_b=lse[:, 0])
+    given, call = {n: held[n] for n in TENSORS[function][0] if n in held}, getattr(assay_torch, function, None) or b.plan(kv_layout=layout).run
+    if "paged" in function or "tree" in function:
+        given["kv_layout"] = layout
+    if function == "cascade_attention":
+        k, v, *rest = (1.0 if name.endswith(f".{part}") else x for part, x in zip(LEVEL, (b.k, b.v, b.page_table, b.seq_lens, torch.arange(5, dtype=torch.int32))))
+        given["levels"] = [((k, v), *rest)]
+    if function == "exchange_states":
+        sizes = dict(num_heads=3, head_dim=8, dtype=torch.float32, max_rows=4)
+        window = zeroed(assay_torch.Windows.bytes("cpu", 1, **sizes), "cpu")
+        given.update(o_in=o[:, 0], lse_in=lse[:, 0], windows=assay_torch.Windows(window, [window.data_ptr()], 0, **sizes))
+    with pytest.raises(assay_torch.InvalidArgument, match=f"^{re.escape(name)} is a float, expected a tensor$"):
+        call(**given | ({} if "." in name else {name: 1.0}))
+
+
+@pytest.mark.parametrize("layout", ["NHD", "HND"])
+@pytest.mark.parametrize("kv_dtype", [None, "e4m3"])
+def test_half_a_cache_is_named(layout, kv_dtype):
+    b = batch("cpu")
+    for cache, name in (((1.0, b.v), "k"), ((b.k, 1.0), "v")):
+        with pytest.raises(assay_torch.InvalidArgument, match=f"^{name} is a float, expected a tensor$"):
+            assay_torch.paged_attention(b.q, cache, b.page_table, b.seq_lens, kv_layout=layout, kv_dtype=kv_dtype)
 
 
 def test_a_type_without_a_number_is_named():

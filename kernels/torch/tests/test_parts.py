@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts that no call of one kernel shows: shares of heads, prepared calls in use, prefills in plain PyTorch, tables of FlashInfer."""
 import contextlib
+import functools
 import itertools
 
 import pytest
@@ -9,7 +10,7 @@ torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("hypothesis")
 import assay_torch
 from assay_torch import _abi, exchange, flashinfer_door, functions, paged_shape, plain, prepared, tensors
-from batches import batch
+from batches import batch, by_plan
 from hypothesis import given
 from hypothesis import strategies as st
 from test_drawn import drawn
@@ -52,12 +53,13 @@ def test_a_pool_forgets_when_it_has_too_many_shapes(monkeypatch):
 
 @pytest.mark.parametrize("name", ["q", "k", "v", "k_scale", "v_scale", "alibi_slopes", "sinks"])
 def test_an_input_that_wants_a_gradient_is_refused(name):
+    """Each alone: what is no option, in a call without options, which looks at less."""
     b = batch("cpu", kv_dtype=torch.float8_e4m3fn, alibi_slopes=torch.ones(8), sinks=torch.ones(8), k_scale=torch.ones(1), v_scale=torch.ones(1))
-    if name in ("k", "v"):
+    if name in ("q", "k", "v"):
         b.k, b.v = b.k.bfloat16(), b.v.bfloat16()
         b.options = {}
     (b.options[name] if name in b.options else getattr(b, name)).requires_grad_()
-    for function in (assay_torch.paged_attention, assay_torch.tree_attention):
+    for function in (assay_torch.paged_attention, assay_torch.tree_attention, by_plan, functools.partial(by_plan, tree=True)):
         with pytest.raises(assay_torch.Unsupported, match="has no gradient"):
             b.call(function)
         with torch.no_grad():

@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import sys
 
 import pytest
 
@@ -31,6 +32,15 @@ class Calls:
 def largest(row):
     numbers = [row.get(name, math.nan) for name in ("ratio", "ratio_lse")]
     return max((number for number in numbers if not math.isnan(number)), default=-1.0)
+
+
+def plain(value):
+    """A part of a row. JSON has no nan and no infinity: null, and the largest double, as in the program's reports."""
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else math.copysign(sys.float_info.max, value)
 
 
 def line(row):
@@ -76,7 +86,7 @@ def finish(config, terminal):
     if calls.file is None:
         return
     rows = calls.rows()
-    text = json.dumps(rows, indent=1) if calls.file.endswith(".json") else "\n".join(map(line, rows))
+    text = json.dumps(list(map(plain, rows)), indent=1, allow_nan=False) if calls.file.endswith(".json") else "\n".join(map(line, rows))
     pathlib.Path(calls.file).write_text(text + "\n")
     terminal.section("assay: what the judge says")
     for row in rows[:SHOWN]:

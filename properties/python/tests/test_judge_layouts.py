@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches that lie otherwise, where they do not fit: packed K, dense caches by an index or padded on
 the left, lengths from before the append."""
+import types
+
 import assay
 import numpy as np
 import pytest
@@ -42,6 +44,36 @@ def test_what_does_not_fit_is_named(change, words):
     call = Call()
     with pytest.raises(ValueError, match=words):
         judged(call, dense(call), {**dict(cache_batch_idx=np.arange(4), seq_lens=call.lens), **change})
+
+
+#: A cache as a caller holds it, and what else says where keys are.
+FORMS = {
+    "two tensors": (lambda k, v: (k, v), {}), "a pool": (lambda k, v: np.stack([k, v], 1), {}),
+    "two tensors, heads first": (lambda k, v: (k.swapaxes(1, 2), v.swapaxes(1, 2)), dict(kv_layout="HND")),
+    "a pool, heads first": (lambda k, v: np.stack([k.swapaxes(1, 2), v.swapaxes(1, 2)], 1), dict(kv_layout="HND")),
+    "packed": (lambda k, v: packed(types.SimpleNamespace(k=k, v=v)), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_wrong_with_k_or_v_is_said_of_it(form):
+    call, (make, options) = Call(), FORMS[form]
+    out, _ = call.run()
+    for q, written, words in ((call.q[..., 1:], out, "k's axis 3 is"), (call.q, out[..., 1:], "v's axis 3 is")):
+        with pytest.raises(ValueError, match=f"assay: {words} {call.q.shape[2]} long"):
+            assay.judge(written, q, make(call.k, call.v), page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu, **options)
+
+
+@pytest.mark.parametrize("stored, name", [("i1", "int8"), ("i4", "int32"), ("i8", "int64"), ("f2", "fp16"), ("f4", "fp32")])
+def test_types_that_do_not_fit_are_called_by_their_names(stored, name):
+    call = Call()
+    out, _ = call.run()
+    arguments = dict(page_table=call.table, seq_lens=call.lens, qo_indptr=call.cu)
+    with pytest.raises(ValueError, match=f"v is {name}, judged are bf16$"):
+        assay.judge(out, call.q, (call.k, call.v.astype(stored)), **arguments)
+    if name != "int8":
+        with pytest.raises(ValueError, match=f"k is {name}, judged are bf16, e4m3, e5m2, int8$"):
+            assay.judge(out, call.q, (call.k.astype(stored), call.v), **arguments)
 
 
 def test_packed_sizes_that_differ_are_named():

@@ -79,6 +79,22 @@ FUNCTIONS = {assay.judge: judging.attention_call, assay.judge_merge: judging.mer
              assay.assert_attention: judging.attention_call, assay.assert_merge: judging.merge_call}  # fmt: skip
 
 
+#: What a right call is besides, for arguments that do not go with the plainest one.
+BESIDE = {
+    "seq_lens_before": dict(seq_lens=None), "last_page_len": dict(seq_lens=None, page_table=TABLE.ravel(), page_indptr=np.arange(0, 13, 4)),
+    **dict.fromkeys(("cache_batch_idx", "leftpad"), dict(page_table=None)), "lse_layout": dict(lse=LSE),
+    **dict.fromkeys(("kv_indptr", "cu_seqlens_k"), dict(page_table=None, seq_lens=None)),
+}  # fmt: skip
+RIGHT = {assay.judge: dict(PAGES, out=O, q=Q, kv_cache=(K, V)), assay.judge_merge: dict(out=O, o_in=[O, O], lse_in=[LSE, LSE])}
+
+
+@pytest.mark.parametrize("function, name", [(f, name) for f in RIGHT for name in inspect.signature(FUNCTIONS[f]).parameters], ids=lambda x: x if isinstance(x, str) else x.__name__)
+def test_every_argument_is_called_by_its_name(function, name):
+    """What no argument may be is refused, and the error begins with the argument."""
+    with pytest.raises((TypeError, ValueError), match=f"^assay: {name} is "):
+        function(**{**RIGHT[function], **BESIDE.get(name, {}), name: object()})
+
+
 def names_in(text):
     """The arguments that an answer begins with: `a and b`, `a, which ...`, `a: ...`."""
     return re.match(r"\w+(?: and \w+)*", text)[0].split(" and ")

@@ -2,6 +2,7 @@
 """A user's suite with the fixture assay_judge: it fails what is wrong, and with --assay-report only takes notes."""
 import json
 import pathlib
+import sys
 import types
 
 import numpy as np
@@ -110,6 +111,15 @@ def test_a_run_ends_with_its_rows(file):
     assert printed == ["assay: what the judge says", *lines[:10], f"12 calls, all in {file}; no verdict of a test was changed"]
     text = pathlib.Path(file).read_text()
     assert text == "\n".join(lines) + "\n" if file.endswith("txt") else len(json.loads(text)) == 12 and text.endswith("]\n")
+
+
+def test_a_number_that_json_lacks_is_null_or_the_largest():
+    report = said(ratio_lse=NAN, worst={"row": 3, "got": float("-inf"), "exact": float("inf"), "budget": {"merge": NAN, "flush": 0.5}})
+    calls = calls_of("rows.json", ("a", report))
+    pytest_judge.finish(types.SimpleNamespace(stash={pytest_judge.KEY: calls}), types.SimpleNamespace(section=print, line=print))
+    (row,) = json.loads(pathlib.Path("rows.json").read_text(), parse_constant=pytest.fail)
+    assert row["ratio_lse"] is None and row["worst"] == {"row": 3, "got": -sys.float_info.max, "exact": sys.float_info.max, "budget": {"merge": None, "flush": 0.5}}
+    assert row["ratio"] == 0.5
 
 
 def test_the_fixture_fails_a_test_or_takes_a_note(tmp_path):
