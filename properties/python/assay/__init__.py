@@ -22,6 +22,7 @@ if typing.TYPE_CHECKING:
     from . import arithmetic, flashinfer
     from ._callable.drawn import inputs
     from ._callable.fitting import fit
+    from ._callable.invariance import BitsError, assert_batch_invariant, assert_deterministic
     from ._callable.judge import judge_callable
     from ._callable.process import Limits
     from ._callable.shape import Shape
@@ -32,6 +33,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
     "AttentionError",
+    "BitsError",
     "Declaration",
     "Finding",
     "FindingsError",
@@ -44,6 +46,8 @@ __all__ = [
     "Unsupported",
     "arithmetic",
     "assert_attention",
+    "assert_batch_invariant",
+    "assert_deterministic",
     "assert_merge",
     "check",
     "find_program",
@@ -61,6 +65,7 @@ __all__ = [
 _LATER = dict.fromkeys(("to_float32", "from_float32"), "elements")
 _LATER.update(dict.fromkeys(("AttentionError", "JudgeReport", "assert_attention", "assert_merge", "judge", "judge_merge"), "judging"))
 _LATER.update(inputs="_callable.drawn", fit="_callable.fitting", judge_callable="_callable.judge", Limits="_callable.process", Shape="_callable.shape")
+_LATER.update(dict.fromkeys(("BitsError", "assert_batch_invariant", "assert_deterministic"), "_callable.invariance"))
 
 
 def __getattr__(name: str) -> typing.Any:

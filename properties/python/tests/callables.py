@@ -38,11 +38,11 @@ def _one(q, k, v, scale):
     return out
 
 
-def _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one=_one, lengths=None):
+def _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one=_one, lengths=None, fp32=False):
     out = np.zeros(q.shape, np.float32)
     for request, k, v in _rows(k_cache, v_cache, page_table, seq_lens, lengths):
         out[request] = one(_values(q[request]), k, v, sm_scale)
-    return from_float32(out, "bf16")
+    return out if fp32 else from_float32(out, "bf16")
 
 
 # Right ones.

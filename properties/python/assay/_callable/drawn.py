@@ -72,7 +72,7 @@ def inputs(shape, regime="ordinary", seed=None):
 
     shape   a Shape, or "batch=8,heads=32/8,head_dim=128,keys=1024,page_size=16" (what is missing has these numbers; q_len=1,
             dtype=bf16)
-    regime  what they are like (assay.REGIMES says it of each): ordinary, ragged, strong_last, strong_first,
+    regime  what they are like (assay.REGIMES says it of each): ordinary, ragged, lengths, strong_last, strong_first,
             strong_edges, large_scores, small, magnitudes, short, equal_keys, counts, nan_behind, empty
     seed    of everything drawn; None: of the system's random numbers, and in the result
 

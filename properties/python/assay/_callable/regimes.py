@@ -17,6 +17,7 @@ class Regime:
 REGIMES = {
     "ordinary": Regime("all requests as long as the table, N(0, 1)"),
     "ragged": Regime("lengths of 1 to all keys, the first not the longest; one key of each head outweighs all others", "ragged", strong="edges"),
+    "lengths": Regime("lengths of 1 to all keys, N(0, 1)", "ragged"),
     "strong_last": Regime("the last key of each request outweighs all others", strong="last"),
     "strong_first": Regime("the first key of each request outweighs all others", strong="first"),
     "strong_edges": Regime("one key of each head, at an edge of a page, tile or split, outweighs all others", strong="edges"),

@@ -9,87 +9,12 @@ import numpy as np
 from .. import loading
 from ..worker import CHANNEL_FD, MEMORY_FD, Channel, Memory, raised_text
 from ..worker_errors import Unsupported
-from .arguments import Arguments
-
-#: Blocks that are filled with NaN and given back before a call, so that memory nobody wrote is not 0 by chance.
-_NAN_BLOCKS = tuple(1 << at for at in range(8, 23))
-_CYCLES = 1 << 28  #: that a GPU waits before inputs are written: 0.15 s
-
-
-class NumPyTensors:
-    device = "cpu"
-
-    def made(self, array):
-        return np.array(array)
-
-    def refill(self, tensors, arrays, busy):
-        for name, array in arrays.items():
-            tensors[name][...] = array
-
-    def host(self, tensor):
-        return np.ascontiguousarray(tensor)
-
-    def is_plain(self, value):
-        return type(value) is np.ndarray
-
-    def nan_everywhere(self):
-        blocks = [np.full(size // 4, np.nan, np.float32) for size in _NAN_BLOCKS for _ in range(2)]
-        del blocks
-
-    def like(self, q):
-        return np.full_like(q, 0x7FC1 if q.dtype == np.uint16 else np.nan)
-
-    def zeros_lse(self, q):
-        return np.full(q.shape[:-1], np.nan, np.float32)
-
-
-class TorchTensors:
-    """On a GPU where there is one; what is written is read in the order of the current stream, without waiting for others."""
-
-    def __init__(self, device):
-        import torch
-
-        self.torch = torch
-        self.device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-
-    def _of_host(self, array):
-        tensor = self.torch.from_numpy(np.array(array.view(np.int16) if array.dtype == np.uint16 else array))
-        return tensor.view(self.torch.bfloat16) if array.dtype == np.uint16 else tensor
-
-    def made(self, array):
-        return self._of_host(array).to(self.device)
-
-    def refill(self, tensors, arrays, busy):
-        """With `busy` the copies wait on the stream while the caller goes on."""
-        there = {name: self.made(array) for name, array in arrays.items()}
-        if busy and self.device != "cpu":
-            self.torch.cuda._sleep(_CYCLES)
-        for name, tensor in there.items():
-            tensors[name].copy_(tensor)
-
-    def host(self, tensor):
-        there = tensor.detach().contiguous().cpu()
-        return (there.view(self.torch.int16) if there.dtype == self.torch.bfloat16 else there).numpy()
-
-    def is_plain(self, value):
-        return type(value) is self.torch.Tensor
-
-    def nan_everywhere(self):
-        blocks = [self.torch.full((size // 4,), float("nan"), device=self.device) for size in _NAN_BLOCKS for _ in range(2)]
-        del blocks
-
-    def like(self, q):
-        return self.torch.full_like(q, float("nan"))
-
-    def zeros_lse(self, q):
-        return self.torch.full(q.shape[:-1], float("nan"), device=self.device)
-
+from .calling import Caller
 
 class Served:
     def __init__(self, target, device):
-        self.function = loading.load(target)
-        self.arguments = Arguments(self.function)
-        self.tensors = TorchTensors(device) if device != "numpy" and "torch" in sys.modules else NumPyTensors()
+        self.caller = Caller(loading.load(target), device)
+        self.tensors = self.caller.tensors
         self.stores = {}  # tensors that stay where they are, by name
         self.kept = None  # results of an earlier call, as they were returned
 
@@ -104,32 +29,10 @@ class Served:
             self.stores[store] = made
         return made
 
-    def given(self, request, tensors):
-        shape, q = request["shape"], tensors["q"]
-        given = {name: tensors.get(name) for name in ("q", "k_cache", "v_cache", "page_table", "seq_lens")}
-        given["kv_cache"] = (given["k_cache"], given["v_cache"])
-        given.update({name: shape[name] for name in ("page_size", "num_qo_heads", "num_kv_heads", "head_dim")})
-        given.update(sm_scale=request["sm_scale"], max_seq_len=shape["keys"], out=None, lse=None)
-        if "out" in self.arguments.by_name.values():
-            given["out"] = self.tensors.like(q)
-        if "lse" in self.arguments.by_name.values():
-            given["lse"] = self.tensors.zeros_lse(q)
-        return given
-
-    def results(self, returned, given):
-        """(out, lse or None) of what the function returned or wrote."""
-        if returned is None and given["out"] is not None:
-            returned = (given["out"], given["lse"]) if given["lse"] is not None else given["out"]
-        parts = tuple(returned) if isinstance(returned, (tuple, list)) else (returned,)
-        if not 1 <= len(parts) <= 2 or not all(self.tensors.is_plain(part) for part in parts if part is not None) or parts[0] is None:
-            raise TypeError(f"the function returned {_described(returned)}, expected out or (out, lse), plain tensors")
-        return parts[0], parts[1] if len(parts) == 2 else None
-
     def call(self, request, arrays):
         tensors = self.inputs(request, arrays)
-        given = self.given(request, tensors)
         self.tensors.nan_everywhere()
-        out, lse = self.results(self.arguments.call(self.function, given), given)
+        out, lse = self.caller.call(request["shape"], request["sm_scale"], tensors)
         results = {"out": self.tensors.host(out)}
         if lse is not None:
             results["lse"] = self.tensors.host(lse)
@@ -144,12 +47,6 @@ class Served:
 
 def _said(error):
     return str(error) if str(error).startswith("assay: ") else raised_text(error, os.path.dirname(os.path.dirname(__file__)))
-
-
-def _described(value):
-    if isinstance(value, (tuple, list)):
-        return f"({', '.join(type(part).__name__ for part in value)})"
-    return f"a {type(value).__name__}"
 
 
 def _arrays(request, memory):
