@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Options, dependencies and the two INTERFACE targets every target links: assay_strict, assay_sanitize.
 set(ASSAY_CUDA AUTO CACHE STRING "Build the cuda target: AUTO (when nvcc is found), ON, OFF")
-set(ASSAY_CUDA_ARCHITECTURES "80-real;90a-real" CACHE STRING "CUDA architectures")
+set(ASSAY_CUDA_ARCHITECTURES "80-real;90a-real;90-virtual" CACHE STRING "CUDA architectures")
 set(ASSAY_SANITIZE "" CACHE STRING "-fsanitize= list for the CPU code, e.g. address,undefined")
 option(ASSAY_FUZZ_ENGINE "Link fuzz targets with libFuzzer instead of the replay main" OFF)
 set(ASSAY_FUZZ_LINK "-fsanitize=fuzzer" CACHE STRING "What links the engine of fuzz targets")
