@@ -119,6 +119,16 @@ void read_formats(ByteReader &in, Emulation &e) {
   e.seed |= static_cast<uint64_t>(in.byte()) << 20; // what a kernel rounds and converts
 }
 
+/// Formats of products and O, as read_errors() does.
+void read_products(ByteReader &in, Emulation &e) {
+  if (in.integer(0, 1) == 0) return;
+  e.q_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_TF32);
+  e.product_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_BF16);
+  e.qk_sum_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_BF16);
+  e.output_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_BF16);
+  e.seed |= static_cast<uint64_t>(in.byte()) << 40;
+}
+
 std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   const assay_dtype dtype = in.integer(0, 1) ? ASSAY_FP16 : ASSAY_BF16;
   const int d = 16 << in.integer(0, 2), n = in.integer(1, 96);
@@ -129,6 +139,7 @@ std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   const Palette q(in), k(in), v(in);
   read_errors(in, emulation);
   read_formats(in, emulation);
+  read_products(in, emulation);
   oracle::KeySet keys;
   keys.head_dim = d;
   std::vector<float> query;

@@ -50,9 +50,9 @@ std::vector<ColumnSums> sum_columns(const KeySet &keys, const RowWork &work,
   return sums;
 }
 
-// The bit model knows the operands' bits, of 11 each: not those of a scaled bf16 query, and not of one that a
-// kernel may or may not have scaled, where that changes how subnormals align. Behind a map, the
-// scores are not what is exponentiated.
+// The bit model knows the operands' bits, of 11 each: not those of a scaled bf16 query, and not of
+// one that a kernel may or may not have scaled, where that changes how subnormals align. Behind a
+// map, the scores are not what is exponentiated.
 bool replayable(const RowProblem &problem) {
   const assay_arithmetic &arithmetic = problem.arithmetic;
   if (arithmetic.mma_block <= 0 || problem.features.mapped()) return false;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "oracle/exact/dtype.h"
+#include "oracle/tests/emulated_operands.h"
 #include "oracle/tests/emulated_ops.h"
 
 namespace assay::oracle::test {
@@ -274,30 +275,6 @@ Partial merge_sink(const Row &row, const Partial &partial) {
   return combine(row, {partial, {zeros, row.features.sink * row.log2e}});
 }
 
-// Q in a narrow format, its largest value scaled to 1; rounding errors are at most half the last
-// place of [1/2, 1) there, unit_roundoff / 2 of the largest, and less below it.
-void round_query(std::vector<float> &q, const Format &format) {
-  float largest = 0.0f;
-  for (float x : q)
-    largest = std::max(largest, std::fabs(x));
-  if (largest == 0.0f) return;
-  for (float &x : q)
-    x = Ops::round(format, x / largest) * largest;
-}
-
-// Q as fp16: its largest magnitude in [2^14, 2^15). Returns the power of two that undoes it.
-float scale_query(std::vector<float> &q) {
-  float largest = 0.0f;
-  for (float x : q)
-    largest = std::max(largest, std::fabs(x));
-  if (largest == 0.0f) return 1.0f;
-  const int exponent = 14 - std::ilogb(largest);
-  for (float &x : q)
-    x = static_cast<float>(
-        round_to(format_of(ASSAY_FP16), std::ldexp(static_cast<double>(x), exponent)));
-  return std::ldexp(1.0f, -exponent);
-}
-
 float store(const Row &row, assay_dtype dtype, float x) {
   const auto round = [&] { return static_cast<float>(round_to(format_of(dtype), x)); };
   if (!row.emulation.round_output) return x;
@@ -314,8 +291,8 @@ float before_scale(const Row &row, assay_dtype dtype, float x) {
              : x;
 }
 
-// O from its accumulator to its dtype. Before v_scale, between it and the rounding of O before it, or
-// behind it, O may be rounded to a format of its own.
+// O from its accumulator to its dtype. O may be rounded to a format of its own: before v_scale,
+// behind it, or between it and the rounding of O before it.
 float finish_output(const Row &row, assay_dtype dtype, float x) {
   const bool narrows = row.output_format != nullptr && row.emulation.round_output;
   const auto place = row.emulation.seed >> 44 & 3;
@@ -330,34 +307,6 @@ float finish_output(const Row &row, assay_dtype dtype, float x) {
   }
   narrow(place > 1 || (place == 1 && !row.features.fp8));
   return store(row, dtype, x);
-}
-
-// Q times a part of its scales in fp32, rounded. Returns what is left of the scales.
-float round_scaled_query(std::vector<float> &q, float sm_scale, float log2e, float k_scale,
-                         const Ops &ops, uint64_t seed, const Format *format) {
-  const auto part = seed >> 41 & 3;
-  const float factor = part == 0   ? 1.0f
-                       : part == 1 ? sm_scale
-                       : part == 2 ? sm_scale * log2e
-                                   : sm_scale * log2e * k_scale;
-  for (float &x : q)
-    x = format != nullptr ? ops.narrow(*format, x * factor) : x * factor;
-  return part == 0   ? sm_scale * log2e * k_scale
-         : part == 1 ? log2e * k_scale
-         : part == 2 ? k_scale
-                     : 1.0f;
-}
-
-// K and V as the products take them; the scales are inside from here on.
-KeySet scaled_and_rounded(const KeySet &keys, RowFeatures &features, const Ops &ops,
-                          const Format &format) {
-  KeySet out = keys;
-  for (float &x : out.k)
-    x = ops.narrow(format, x * features.k_scale);
-  for (float &x : out.v)
-    x = ops.narrow(format, x * features.v_scale);
-  features.k_scale = features.v_scale = 1.0f;
-  return out;
 }
 
 } // namespace
@@ -418,8 +367,8 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &given, assay_dtype
   const Format *product_format = rounding_of(emulation.product_format, operand);
   const Format *qk_sum_format = rounding_of(emulation.qk_sum_format, operand);
   if (q_format != nullptr || product_format != nullptr || qk_sum_format != nullptr) {
-    scale = round_scaled_query(query, sm_scale, log2e, features.fp8 ? features.k_scale : 1.0f, ops,
-                               emulation.seed, q_format);
+    scale = round_scaled_query(query, {sm_scale, log2e, features.fp8 ? features.k_scale : 1.0f},
+                               ops, emulation.seed, q_format);
   } else if (features.fp8) {
     if (emulation.mutant != Mutant::kScaleIgnored) scale *= features.k_scale;
     // An fp16 query needs no scaling; both ways are correct.

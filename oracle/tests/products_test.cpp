@@ -245,7 +245,7 @@ TEST(Products, OfEmulationsAreOutsideWhereTheirFormatIsHidden) {
     assay_dtype dtype = ASSAY_BF16;
   };
   for (const Hidden &h :
-       {Hidden{"q_format", &Emulation::q_format, ASSAY_FORMAT_BF16},
+       {Hidden{"q_format", &Emulation::q_format, ASSAY_FORMAT_BF16, ASSAY_FP16},
         {"q_format tf32", &Emulation::q_format, ASSAY_FORMAT_TF32, ASSAY_FP32},
         {"kv_format tf32", &Emulation::kv_format, ASSAY_FORMAT_TF32, ASSAY_FP32},
         {"product_format", &Emulation::product_format, ASSAY_FORMAT_BF16},

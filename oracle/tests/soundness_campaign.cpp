@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// oracle_campaign [OUTPUTS [SEED [FIELD]]]: random correct kernels in all regimes against all tiers, until
-// that many outputs were judged. Half of them declare, and use up, exponentials, logarithms and
-// reciprocals with errors of up to 2^-4 ("wide errors"); half round P, row sum, Q, products and O to
-// any format, or work in the natural base ("formats"); a quarter has tensors of fp32, most of which
-// they take as tf32 or bf16. Prints the worst |error| / bound of each tier, also of the cases that
-// have a field, and how sharp T1 is. With FIELD (q_format, product_format, qk_sum_format,
-// output_format or tf32) every case has it. Exits with 1 on any violation or undecided output.
+// oracle_campaign [OUTPUTS [SEED [FIELD]]]: random correct kernels in all regimes against all
+// tiers, until that many outputs were judged. Half of them declare, and use up, exponentials,
+// logarithms and reciprocals with errors of up to 2^-4 ("wide errors"); half round P, row sum, Q,
+// products and O to any format, or work in the natural base ("formats"); a quarter has tensors of
+// fp32, most of which they take as tf32 or bf16. With FIELD (q_format, product_format,
+// qk_sum_format, output_format or tf32) every case has it. Prints the worst |error| / bound of each
+// tier, also of the cases that have a field, and how sharp T1 is. Exits with 1 on any violation or
+// undecided output.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -30,7 +30,8 @@ json sound_hello() {
       {"max_parallel_states", 1}, {"max_splits", 0},        {"merge_stages", 0},
       {"partial_format", 0},      {"stored_merges", 0},     {"score_format", 0},
       {"p_scale_log2", 0},        {"accumulator", 0},       {"kv_format", 0},
-      {"rounded_before_scale", 0}};
+      {"q_format", 0},            {"product_format", 0},    {"qk_sum_format", 0},
+      {"output_format", 0},       {"rounded_before_scale", 0}};
   const json kernel = {{"name", "one"},         {"family", 0},       {"determinism", 1},
                        {"batch_invariance", 0}, {"nan_contract", 3}, {"arithmetic", arithmetic}};
   return {{"abi", {ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR}}, {"name", "w"}, {"kernels", {kernel}}};
