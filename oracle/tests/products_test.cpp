@@ -85,6 +85,17 @@ TEST(Products, ScaledQueriesAreSubnormalWhereTheScaleMakesThemSo) {
                   kDim * 0x1p15 * static_cast<double>(steps * 0x1p-24f / scale));
 }
 
+// 2^-24 in fp16, aligned as 2^-14: a block that keeps 9 bits keeps nothing of its products.
+TEST(Products, SubnormalQueriesAlignAsTheirFormatDoes) {
+  TwoKeys row(0x1p-24f, 1.0f, 0.1f);
+  A &a = row.problem.arithmetic;
+  a.mma_block = 16, a.mma_fraction_bits = 9;
+  const double lost = std::log1p(std::exp2(row.scale() * row.score())) - kLn2; // of the LSE
+  EXPECT_LT(row.reference().lse_budget, lost);
+  a.q_format = ASSAY_FORMAT_FP16;
+  EXPECT_GT(row.reference().lse_budget, lost);
+}
+
 TEST(Products, AreRoundedOneByOne) {
   expect_declared({1.0f, kAboveOne, 2.0f}, &A::product_format, ASSAY_FORMAT_BF16, kDim);
   expect_declared({1.0f, kAboveOne, 2.0f}, &A::qk_sum_format, ASSAY_FORMAT_BF16, kDim);
@@ -107,16 +118,13 @@ TEST(Products, PartialSumsAreRounded) {
   EXPECT_FALSE(row.allows_score(256.0));
 }
 
-// Rounded products are no block-FMA's, whatever sums weights and values: 64 additions in fp32.
+// Rounded products are no block-FMA's, whatever sums weights and values.
 TEST(Products, OfFp32SumsAreAddedOneByOne) {
   TwoKeys row(1.0f, 1.0f, 2.0f);
   A &a = row.problem.arithmetic;
   a.mma_block = 16, a.mma_fraction_bits = 100;
-  const double plain = row.reference().lse_budget;
   a.product_format = ASSAY_FORMAT_FP16;
-  const double rounded = make_error_model(a, ASSAY_FP32, kDim).dot;
-  EXPECT_GT(rounded, 63 * kU);
-  EXPECT_GT(row.reference().lse_budget, plain);
+  EXPECT_GT(make_error_model(a, ASSAY_FP32, kDim).dot, 63 * kU);
 }
 
 TEST(Products, Tf32CutsOffWhatItDoesNotKeep) {
@@ -168,7 +176,6 @@ TEST(Products, OutputsAreRoundedTwice) {
   EXPECT_FALSE(allows(ASSAY_FORMAT_FP16, 65500.0f, 65500.0)); // no claim
 }
 
-/// 0.25 stored through fp16 behind or in front of scales of V and O.
 TEST(Products, OutputsAreRoundedOnEitherSideOfTheirScales) {
   RowFacts facts;
   facts.narrows = true;
@@ -185,17 +192,43 @@ TEST(Products, OutputsAreRoundedOnEitherSideOfTheirScales) {
 TEST(Products, NothingIsClaimedWhereARangeMayEnd) {
   struct Range {
     assay_format A::*field;
-    float query, key;
+    float query, key, logit = 1.0f;
   };
   for (const Range &r : {Range{&A::q_format, 7e4f, 1.0f},
                          {&A::product_format, 300.0f, 300.0f},
-                         {&A::qk_sum_format, 60.0f, 60.0f}}) {
-    TwoKeys row(r.query, r.key, 1.0f);
+                         {&A::qk_sum_format, 60.0f, 60.0f},
+                         {&A::product_format, 8.0f, 8.0f, 7e4f}}) {
+    TwoKeys row(r.query, r.key, r.logit);
     row.problem.arithmetic.*r.field = ASSAY_FORMAT_BF16;
     EXPECT_TRUE(row.reference().claim);
     row.problem.arithmetic.*r.field = ASSAY_FORMAT_FP16;
     EXPECT_FALSE(row.reference().claim);
   }
+}
+
+// 65504 is 65536 in bf16, which fp16 does not have.
+TEST(Products, OutputsMayOverflowThroughAWiderFormat) {
+  TwoKeys row(1.0f, 0.0f, 1.0f);
+  row.problem.sm_scale = 1.0f;
+  row.problem.dtype = ASSAY_FP16;
+  std::fill(row.keys.v.begin(), row.keys.v.end(), 65504.0f);
+  const std::vector<float> o(kDim, INFINITY);
+  const float lse = static_cast<float>(kLn2);
+  for (const assay_format format : {ASSAY_FORMAT_FP32, ASSAY_FORMAT_BF16}) {
+    row.problem.arithmetic.output_format = format;
+    const RowReference reference = row.reference();
+    EXPECT_EQ(judge_row(row.problem, reference, o.data(), &lse, 0, 0).verdict,
+              format == ASSAY_FORMAT_FP32 ? Verdict::kOutside : Verdict::kInside);
+  }
+}
+
+TEST(Products, OfKeysWithScalesOfTokensAreNotClaimed) {
+  TwoKeys row(1.0f, 1.0f, 1.0f);
+  row.problem.features.scale_blocks = 1;
+  row.problem.arithmetic.q_format = ASSAY_FORMAT_BF16;
+  EXPECT_TRUE(row.reference().claim);
+  row.problem.arithmetic.product_format = ASSAY_FORMAT_BF16;
+  EXPECT_FALSE(row.reference().claim);
 }
 
 // The bit model has whole products.
