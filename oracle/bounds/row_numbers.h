@@ -25,7 +25,7 @@ struct BudgetTerms {
   double merge = 0.0;         ///< states of a block, splits
   double output_rounding = 0.0;
   double earlier_rounding = 0.0; ///< of that, what comes before the last rounding
-  double flush = 0.0; ///< underflow
+  double flush = 0.0;            ///< underflow
   double total = 0.0;
   bool overflow_possible = false; ///< an intermediate may leave the fp32 range: nothing is claimed
 };
