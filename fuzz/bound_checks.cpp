@@ -115,8 +115,18 @@ void read_formats(ByteReader &in, Emulation &e) {
   e.p_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_E5M2);
   e.sum_format = kSums[in.integer(0, 2)];
   e.natural = in.integer(0, 1) != 0;
-  if (in.integer(0, 3) == 0) e.q_format = in.integer(ASSAY_FORMAT_FP16, ASSAY_FORMAT_E5M2);
+  if (in.integer(0, 3) == 0) e.unit_q_format = in.integer(ASSAY_FORMAT_FP16, ASSAY_FORMAT_E5M2);
   e.seed |= static_cast<uint64_t>(in.byte()) << 20; // what a kernel rounds and converts
+}
+
+/// Formats of products and O, as read_errors() does.
+void read_products(ByteReader &in, Emulation &e) {
+  if (in.integer(0, 1) == 0) return;
+  e.q_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_TF32);
+  e.product_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_BF16);
+  e.qk_sum_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_BF16);
+  e.output_format = in.integer(ASSAY_FORMAT_FP32, ASSAY_FORMAT_BF16);
+  e.seed |= static_cast<uint64_t>(in.byte()) << 40;
 }
 
 std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
@@ -129,6 +139,7 @@ std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   const Palette q(in), k(in), v(in);
   read_errors(in, emulation);
   read_formats(in, emulation);
+  read_products(in, emulation);
   oracle::KeySet keys;
   keys.head_dim = d;
   std::vector<float> query;
@@ -152,8 +163,8 @@ std::string check_emulated(ByteReader &in, const BoundSabotage &sabotage) {
   problem.max_splits = splits;
   problem.combine_stages = emulation.combine ? emulation.stages : 0;
   // The bit replay follows one convention for subnormal operands; the other bounds cover both.
-  problem.replay_scores =
-      emulation.low_subnormals && emulation.block > 0 && emulation.q_format == ASSAY_FORMAT_FP32;
+  problem.replay_scores = emulation.low_subnormals && emulation.block > 0 &&
+                          emulation.unit_q_format == ASSAY_FORMAT_FP32;
   emulation.mutant = sabotage.mutant;
   const oracle::test::RowOutput out =
       oracle::test::emulate_row(query, keys, dtype, sm_scale, base, order, emulation);

@@ -28,7 +28,7 @@ enum {
   ASSAY_DETERMINISM_RUN_TO_RUN = 1 /**< same inputs, same bits, on one device */
 };
 
-/** What a number is rounded to, to nearest even with subnormals. */
+/** What a number is rounded to, to nearest even with subnormals; tf32 in either way. */
 typedef int32_t assay_format;
 enum {
   ASSAY_FORMAT_FP32 = 0, /**< as it was computed: no rounding */
@@ -37,7 +37,8 @@ enum {
   ASSAY_FORMAT_FP16 = 2,
   ASSAY_FORMAT_BF16 = 3,
   ASSAY_FORMAT_E4M3 = 4,
-  ASSAY_FORMAT_E5M2 = 5
+  ASSAY_FORMAT_E5M2 = 5,
+  ASSAY_FORMAT_TF32 = 6 /**< 10 fraction bits, cut off or rounded, and the exponents of fp32 */
 };
 
 typedef int32_t assay_exponential;
@@ -57,7 +58,8 @@ enum { ASSAY_ACCUMULATOR_FP32 = 0, ASSAY_ACCUMULATOR_FP64 = 1 };
  * The arithmetic a kernel declares; the oracle's error budget is computed from it and nothing else.
  * All errors are upper limits. The harness refuses a kernel with a field outside its range: errors
  * from 0 to below 1; mma_block 0 .. 1024; mma_fraction_bits 0 .. 1022, and with blocks
- * 2^F > mma_block + 1; p_format one of assay_format; the other formats FP32, CALL, FP16 or BF16;
+ * 2^F > mma_block + 1; p_format and q_format one of assay_format; kv_format FP32, CALL, FP16, BF16 or
+ * TF32; the other formats FP32, CALL, FP16 or BF16;
  * sum_depth and max_parallel_states 0 .. 2^20; tile_tokens 0 .. 2^30; max_splits 0 .. 2^16, and
  * merge_stages 0 .. 16, 0 only where max_splits is 0; p_scale_log2 0 .. 15, with weights in e4m3
  * 0 .. 8; rounded_before_scale 0 or 1. 0 tokens or states (merges) count as 1. A limit beyond the keys
@@ -102,10 +104,20 @@ typedef struct assay_arithmetic {
                                      rounded again; 0: rounded once */
   assay_accumulator accumulator; /**< of both products and the row sum, rescaling included. FP64
                                       where mma_block is 0 only */
-  assay_format kv_format;        /**< fp8 K and V, times their scales, are rounded to it before the
-                               products, which then take it. CALL: the dtype of Q. FP32: they are
-                               widened as they are, and the scales meet scores and outputs */
-  int32_t reserved[15];          /**< 0: room for what later versions declare */
+  assay_format kv_format;      /**< fp8 K and V, times their scales, and K and V of fp32 are rounded
+                               to it before the products, which then take it. CALL: the dtype of Q.
+                               FP32: they are widened as they are, and the scales meet scores and
+                               outputs */
+  assay_format q_format;       /**< Q, as it is or times what scales its scores, log2 e included, in
+                               fp32, is rounded to it before the product with K, which takes that.
+                               CALL: as p_format's */
+  assay_format product_format; /**< each product of an element of Q and one of K is rounded to it;
+                               they are then added one by one. CALL: as p_format's */
+  assay_format qk_sum_format;  /**< each such product and each partial sum of a score is rounded to
+                               it. CALL: as p_format's */
+  assay_format output_format;  /**< O is rounded to it once, before, between or after its scales,
+                               before it is rounded to its dtype. CALL: the dtype of Q */
+  int32_t reserved[11];        /**< 0: room for what later versions declare */
 } assay_arithmetic;
 
 /** Whether a row's bits may follow anything but its own inputs and the parameters of the call. */

@@ -44,6 +44,10 @@ constexpr assay_arithmetic tensor_core_arithmetic(int tile, int deepest, int sta
           .rounded_before_scale = 0,
           .accumulator = ASSAY_ACCUMULATOR_FP32,
           .kv_format = ASSAY_FORMAT_FP32,
+          .q_format = ASSAY_FORMAT_FP32,
+          .product_format = ASSAY_FORMAT_FP32,
+          .qk_sum_format = ASSAY_FORMAT_FP32,
+          .output_format = ASSAY_FORMAT_FP32,
           .reserved = {}};
 }
 

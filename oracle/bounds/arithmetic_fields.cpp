@@ -6,8 +6,10 @@ namespace {
 
 using A = assay_arithmetic;
 
-constexpr const char *kFormats[] = {"fp32", "call", "fp16", "bf16", "e4m3", "e5m2"};
-constexpr const char *kFormatsBestFirst[] = {"fp32", "fp16", "call", "bf16", "e4m3", "e5m2"};
+constexpr const char *kFormats[] = {"fp32", "call", "fp16", "bf16", "e4m3", "e5m2", "tf32"};
+constexpr const char *kFormatsBestFirst[] = {"fp32", "fp16", "tf32", "call",
+                                             "bf16", "e4m3", "e5m2"};
+constexpr const char *kStoredBestFirst[] = {"fp32", "fp16", "call", "bf16"};
 constexpr const char *kSumsBestFirst[] = {"fp32", "call", "fp16", "bf16"};
 constexpr const char *kExponentials[] = {"natural", "base2"};
 constexpr const char *kExponentialsBestFirst[] = {"base2", "natural"};
@@ -37,8 +39,6 @@ constexpr ArithmeticField later(ArithmeticField field) {
   return field;
 }
 
-constexpr Words kStoredBestFirst = Words(kFormatsBestFirst).first(4);
-
 constexpr ArithmeticField kFields[] = {
     count("mma_block", &A::mma_block, 1024, Wider::kAny),
     count("mma_fraction_bits", &A::mma_fraction_bits, 1022, Wider::kLess), // 2^-F normal in double
@@ -63,10 +63,15 @@ constexpr ArithmeticField kFields[] = {
     later(count("p_scale_log2", &A::p_scale_log2, 15, Wider::kLess)),
     later(count("rounded_before_scale", &A::rounded_before_scale, 1)),
     later(word("accumulator", &A::accumulator, kAccumulators, kAccumulatorsBestFirst)),
-    later(format("kv_format", &A::kv_format, kStoredBestFirst)),
+    // Of all words but fp8's: declaration.cpp.
+    later(word("kv_format", &A::kv_format, kFormats, Words(kFormatsBestFirst).first(5))),
+    later(word("q_format", &A::q_format, kFormats, kFormatsBestFirst)),
+    later(format("product_format", &A::product_format, kStoredBestFirst)),
+    later(format("qk_sum_format", &A::qk_sum_format, kStoredBestFirst)),
+    later(format("output_format", &A::output_format, kStoredBestFirst)),
 };
-static_assert(offsetof(A, reserved) == 17 * sizeof(int32_t) + 5 * sizeof(double) &&
-                  std::size(kFields) == 22,
+static_assert(offsetof(A, reserved) == 21 * sizeof(int32_t) + 5 * sizeof(double) &&
+                  std::size(kFields) == 26,
               "a new field needs its row here, its text in plugin.h and a case in the test");
 
 } // namespace

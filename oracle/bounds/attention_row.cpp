@@ -50,13 +50,14 @@ std::vector<ColumnSums> sum_columns(const KeySet &keys, const RowWork &work,
   return sums;
 }
 
-// The bit model knows the operands' bits: not those of a scaled bf16 query, and not of one that a
-// kernel may or may not have scaled, where that changes how subnormals align. Behind a map, the
-// scores are not what is exponentiated.
+// The bit model knows the operands' bits, of 11 each: not those of a scaled bf16 query, and not of
+// one that a kernel may or may not have scaled, where that changes how subnormals align. Behind a
+// map, the scores are not what is exponentiated.
 bool replayable(const RowProblem &problem) {
   const assay_arithmetic &arithmetic = problem.arithmetic;
   if (arithmetic.mma_block <= 0 || problem.features.mapped()) return false;
-  if (arithmetic.score_format != ASSAY_FORMAT_FP32 || problem.rounds_kv()) return false;
+  if (problem.dtype == ASSAY_FP32) return false;
+  if (!plain_scores(arithmetic) || problem.rounds_kv()) return false;
   if (!problem.features.fp8) return true;
   const auto plain = [](float x) {
     return x == 0.0f || (std::fabs(x) >= 0x1p-14f && std::fabs(x) < 0x1p15f);

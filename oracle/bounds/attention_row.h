@@ -38,10 +38,12 @@ struct RowProblem {
   assay_dtype operand() const {
     return operand_dtype(dtype, features.fp8 || rounds_kv(), arithmetic.kv_format);
   }
-  /** K and V are rounded behind their scales. */
+  /** K and V are rounded behind their scales, or from fp32. */
   bool rounds_kv() const {
+    const assay_format format = arithmetic.kv_format;
+    const bool wide = dtype == ASSAY_FP32 && format != ASSAY_FORMAT_CALL;
     const bool scaled = features.fp8 || features.scale_blocks > 0;
-    return scaled && !is_fp8(dtype) && arithmetic.kv_format != ASSAY_FORMAT_FP32;
+    return (scaled || wide) && !is_fp8(dtype) && format != ASSAY_FORMAT_FP32;
   }
 };
 

@@ -48,6 +48,8 @@ std::string declaration_defect(const assay_arithmetic &arithmetic) {
                    stored ? "1 .. merge_stages" : "0 beside partial_format of 0");
   if (block > 0 && arithmetic.accumulator != ASSAY_ACCUMULATOR_FP32)
     return outside("accumulator", arithmetic.accumulator, "0 (fp32) beside mma_block above 0");
+  if (arithmetic.kv_format == ASSAY_FORMAT_E4M3 || arithmetic.kv_format == ASSAY_FORMAT_E5M2)
+    return outside("kv_format", arithmetic.kv_format, "0 .. 3 or 6");
   if (arithmetic.p_format == ASSAY_FORMAT_E4M3 && arithmetic.p_scale_log2 > 8)
     return outside("p_scale_log2", arithmetic.p_scale_log2, "0 .. 8 with weights in e4m3");
   return "";

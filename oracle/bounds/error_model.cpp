@@ -35,6 +35,36 @@ void round_scores(ErrorModel &model, const Format *format) {
   model.score_limit = std::min(kFp32Limit, format->max_finite);
 }
 
+/// What becomes of an element of Q before its product, and of products before their sum.
+void round_products(ErrorModel &model, const assay_arithmetic &arithmetic, assay_dtype operand,
+                    int head_dim) {
+  constexpr double kScaled = 4 * kU; // at most four products with scales in fp32
+  const Format *q = rounding_of(arithmetic.q_format, operand);
+  const Format *product = rounding_of(arithmetic.product_format, operand);
+  const Format *sum = rounding_of(arithmetic.qk_sum_format, operand);
+  model.q_limit = model.qk_limit = kFp32Limit;
+  model.scales_query = q != nullptr || product != nullptr || sum != nullptr;
+  if (!model.scales_query) return;
+  model.q_unit = kScaled + (q != nullptr ? q->unit_roundoff * (1.0 + kScaled) : 0.0);
+  model.q_floor = kFloor + (q != nullptr ? least_error(*q) : 0.0);
+  if (q != nullptr) {
+    model.q_limit = std::min(kFp32Limit, q->max_finite);
+    model.q_normal = std::ldexp(1.0, q->min_exponent);
+  }
+  if (product == nullptr && sum == nullptr) return;
+  // Products that are rounded are added one by one, whatever sums those of P and V.
+  const double unit = sum != nullptr ? sum->unit_roundoff : 0.0;
+  model.dot = std::expm1(head_dim * (std::log1p(model.kappa) + std::log1p(unit)));
+  model.dot_floor = head_dim * (kFloor + (sum != nullptr ? least_error(*sum) : 0.0));
+  for (const Format *format : {product, sum}) {
+    if (format == nullptr) continue;
+    const double grown = 1.0 + format->unit_roundoff;
+    model.product_unit = (1.0 + model.product_unit) * grown - 1.0;
+    model.product_floor = model.product_floor * grown + head_dim * least_error(*format);
+    model.qk_limit = std::min(model.qk_limit, format->max_finite);
+  }
+}
+
 /// Parts of a row that hold no key add exact zeros, so no more of them count than there are keys.
 /// But the one that holds them all is still scaled.
 int of_keys(int declared, size_t keys) {
@@ -67,13 +97,15 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
     model.p_unit = model.p_format->unit_roundoff;
     model.p_scale_log2 = arithmetic.p_scale_log2;
     model.p_normal = std::ldexp(1.0, model.p_format->min_exponent - model.p_scale_log2);
-    model.p_floor = std::ldexp(half_ulp(*model.p_format, 0.0), -model.p_scale_log2);
+    model.p_floor = std::ldexp(least_error(*model.p_format), -model.p_scale_log2);
+    model.replays_p = arithmetic.p_format != ASSAY_FORMAT_TF32;
   }
   if (arithmetic.sum_format == ASSAY_FORMAT_CALL)
     sum_rounded_weights(model);
   else
     set_row_sum(model, rounding_of(arithmetic.sum_format, dtype));
   round_scores(model, rounding_of(arithmetic.score_format, dtype));
+  round_products(model, arithmetic, dtype, head_dim);
   model.conversion = arithmetic.exponential == ASSAY_EXP_NATURAL ? kScaleError : 0.0;
   model.exp2 = arithmetic.exp2_rel_error;
   model.log2 = arithmetic.log2_abs_error;
@@ -84,6 +116,11 @@ ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtyp
   model.tile = std::max(arithmetic.tile_tokens, 1);
   model.states = std::max(arithmetic.max_parallel_states, 1);
   return model;
+}
+
+bool plain_scores(const assay_arithmetic &a) {
+  return a.q_format == ASSAY_FORMAT_FP32 && a.product_format == ASSAY_FORMAT_FP32 &&
+         a.qk_sum_format == ASSAY_FORMAT_FP32 && a.score_format == ASSAY_FORMAT_FP32;
 }
 
 void store_partials(ErrorModel &model, const Format *format) {

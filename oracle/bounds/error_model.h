@@ -31,6 +31,7 @@ struct ErrorModel {
   double dot;             ///< |score error| <= dot * sum |q_i k_i| + dot_floor
   double dot_floor;       ///< underflow in the accumulator
   const Format *p_format; ///< null: P stays fp32
+  bool replays_p;         ///< P is rounded, to nearest even, so that a replay knows it
   double p_unit;          ///< relative error of rounding P, 0 when it stays fp32
   double p_floor;         ///< absolute error of a subnormal P, 0 when there is none
   double p_normal;        ///< smallest normal P
@@ -50,6 +51,12 @@ struct ErrorModel {
   double partial_unit, partial_floor; ///< error of storing O of a partial: relative, of a subnormal
   double partial_limit;               ///< from here on a stored O may be infinite
   double q_error;                     ///< error of an element of Q, per largest |q|
+  bool scales_query;                  ///< Q may meet K multiplied by what scales its scores
+  double q_unit, q_floor;             ///< error of rounding it then: relative, subnormal; or 0
+  double q_limit, q_normal;           ///< from here on it may be infinite; smallest normal one
+  double product_unit;                ///< relative error of rounding a product of Q and K, or 0
+  double product_floor;               ///< of all products of a score, of subnormal ones
+  double qk_limit;                    ///< from here on a partial sum of a score may be infinite
   int sum_depth;
   int tile;   ///< keys between two updates of the running maximum
   int states; ///< merged in a block
@@ -58,6 +65,9 @@ struct ErrorModel {
 /** `dtype`: what the operands of both products are in. Throws on a declaration out of its ranges.
  */
 ErrorModel make_error_model(const assay_arithmetic &arithmetic, assay_dtype dtype, int head_dim);
+
+/** Whether scores are sums of whole products as a block-FMA or a chain of fp32 computes them. */
+bool plain_scores(const assay_arithmetic &arithmetic);
 
 /** O of a partial is stored rounded to `format`; null: as it was computed. */
 void store_partials(ErrorModel &model, const Format *format);

@@ -21,8 +21,32 @@ struct Score {
 
 ORACLE_HOST_DEVICE inline bool normal_fp32(double x) { return x > 2 * kFloor && x < kFp32Limit; }
 
+/** Q meets K times any part of what scales its scores. What is absolute of the kernel's is then
+    larger here, and ranges end earlier. False when Q may leave its format. */
+ORACLE_HOST_DEVICE inline bool scale_declared_query(RowNumbers &row, float sm_scale,
+                                                    double largest) {
+  const RowFeatures &features = row.facts.features;
+  ErrorModel &m = row.model;
+  double least = 1.0, most = kLog2E;
+  const float factors[] = {sm_scale, features.k_scale, features.q_scale};
+  for (const float factor : factors) {
+    least *= fmin(1.0, fabs(static_cast<double>(factor)));
+    most *= fmax(1.0, fabs(static_cast<double>(factor)));
+  }
+  row.q_error = row.q_error * (1.0 + m.q_unit) + m.q_floor / least;
+  row.q_least = fmax(row.q_least, m.q_normal) / least;
+  m.dot_floor /= least;
+  m.product_floor /= least;
+  m.score_floor /= least;
+  m.score_limit /= most;
+  m.qk_limit /= most;
+  // Products of elements before the scales of their tokens have other ranges.
+  if (m.product_unit > 0.0 && features.scale_blocks > 0) return false;
+  return (largest + row.q_error) * most * 1.01 < m.q_limit;
+}
+
 /** The scale, and what becomes of Q, whose largest magnitude is `largest`; false when the kernel's
-    scale may leave the fp32 range. */
+    scale may leave the fp32 range, or Q its format. */
 ORACLE_HOST_DEVICE inline bool scale_query(RowNumbers &row, float sm_scale, bool bf16_query,
                                            double largest) {
   const RowFeatures &features = row.facts.features;
@@ -33,6 +57,7 @@ ORACLE_HOST_DEVICE inline bool scale_query(RowNumbers &row, float sm_scale, bool
   row.scale_error = kScaleError + (features.fp8 ? kU : 0.0) + (features.q_scaled ? kU : 0.0);
   if (!normal_fp32(scale) || !normal_fp32(row.scale)) return false;
   row.q_error = row.model.q_error * largest;
+  if (row.model.scales_query) return scale_declared_query(row, sm_scale, largest);
   if (row.facts.rounds_kv || !features.fp8 || largest == 0.0) return true;
   // Q is multiplied by 2^(14 - e), the scale by its inverse.
   const int exponent = ilogb(largest);
@@ -94,22 +119,45 @@ ORACLE_HOST_DEVICE inline Logit sink_logit(const RowFeatures &features) {
   return {x, fabs(x) * 4 * 0x1p-53, kScaleError * fabs(x) * kSlack + kFloor};
 }
 
-/** The kernel's score error, before the scale. `excess`: what subnormal operands add to the
-    magnitude that addends are aligned by; `key_magnitude`: sum |k_i|, needed where Q has errors. */
-ORACLE_HOST_DEVICE inline double score_error(const RowNumbers &row, const Score &s, double excess,
-                                             double key_magnitude) {
-  // Any partial sum, in any order, is at most the positive or the negative products together.
-  const double magnitude = 0.5 * (s.magnitude + fabs(s.value)) * kSlack + excess;
-  double query = 0.0;
-  if (row.q_error > 0.0) query = row.q_error * key_magnitude * kSlack;
-  double key = 0.0;
+/** `excess`: what subnormal operands add to the magnitude that addends are aligned by;
+    `key_magnitude`: sum |k_i|, needed where Q has errors. `exact`: the score is the kernel's own,
+    without error (T2). */
+struct KeyFacts {
+  double excess = 0.0, key_magnitude = 0.0;
+  double distance = 0.0; ///< key position less query position
+  int head_dim = 0;
+  bool exact = false;
+};
+
+/** What the operands' errors make of a score, before their products are summed. */
+ORACLE_HOST_DEVICE inline double operand_error(const RowNumbers &row, const Score &s,
+                                               const KeyFacts &key) {
+  const ErrorModel &m = row.model;
+  double error = m.q_unit * s.magnitude;
+  if (row.q_error > 0.0) error += row.q_error * key.key_magnitude;
   if (row.facts.rounds_kv) {
     const float scale = row.facts.features.k_scale;
-    key = (rounding_of_scaled(row.facts, scale) * s.magnitude +
-           half_ulp(row.facts.operand, 0.0) / scale * row.q_sum) *
-          kSlack;
+    const double unit = rounding_of_scaled(row.facts, scale);
+    const double least = least_error(row.facts.kv) / scale;
+    error += (1.0 + m.q_unit) * (unit * s.magnitude + least * row.q_sum) +
+             row.q_error * (unit * key.key_magnitude + least * key.head_dim);
   }
-  return row.model.dot * (magnitude + query + key) + query + key + row.model.dot_floor;
+  return error * kSlack;
+}
+
+/** Any partial sum of a score, in any order, is at most the positive or the negative products
+    together. */
+ORACLE_HOST_DEVICE inline double partial_sum(const Score &s) {
+  return 0.5 * (s.magnitude + fabs(s.value)) * kSlack;
+}
+
+/** The kernel's score error, before the scale. */
+ORACLE_HOST_DEVICE inline double score_error(const RowNumbers &row, const Score &s,
+                                             const KeyFacts &key) {
+  const ErrorModel &m = row.model;
+  double error = operand_error(row, s, key);
+  error += (m.product_unit * (s.magnitude + error) + m.product_floor) * kSlack;
+  return m.dot * (partial_sum(s) + key.excess + error) + error + m.dot_floor;
 }
 
 /** A score in its declared format; false when it may be infinite there. */
@@ -120,17 +168,9 @@ ORACLE_HOST_DEVICE inline bool add_score_rounding(const RowNumbers &row, const S
   logit.error = (logit.error + m.score_unit * (fabs(logit.x) + logit.error) +
                  m.score_floor * fmax(row.scale, kLog2E)) *
                 kSlack;
-  const double size = fmax(fabs(s.value) + s.magnitude * m.dot, fabs(logit.x) + logit.error);
+  const double size = fmax(fabs(s.value) + logit.error / row.scale, fabs(logit.x) + logit.error);
   return size * 1.01 < m.score_limit;
 }
-
-/** `exact`: the score is the kernel's own, without error (T2). */
-struct KeyFacts {
-  double excess = 0.0, key_magnitude = 0.0; ///< as score_error takes them
-  double distance = 0.0;                    ///< key position less query position
-  int head_dim = 0;
-  bool exact = false;
-};
 
 /** False when fp32 may overflow. */
 ORACLE_HOST_DEVICE inline bool key_logit(const RowNumbers &row, const Score &s, const KeyFacts &key,
@@ -139,12 +179,14 @@ ORACLE_HOST_DEVICE inline bool key_logit(const RowNumbers &row, const Score &s, 
   logit.radius = ((key.exact ? 0.0 : row.scale * key.head_dim * 0x1p-53 * s.magnitude) +
                   fabs(logit.x) * 4 * 0x1p-53) *
                  kSlack;
-  logit.error =
-      key.exact ? 0.0 : row.scale * score_error(row, s, key.excess, key.key_magnitude) * kSlack;
+  logit.error = key.exact ? 0.0 : row.scale * score_error(row, s, key) * kSlack;
+  if (row.model.scales_query &&
+      !((partial_sum(s) + logit.error / row.scale) * 1.01 < row.model.qk_limit))
+    return false;
   // Ours is of elements that were rounded once; a kernel's rounds a block's sum, and adds blocks.
   logit.radius += row.scale * row.kv_unit * s.magnitude * kSlack;
-  logit.error +=
-      row.scale * row.kv_unit * (1 + row.facts.features.scale_blocks) * s.magnitude * kSlack;
+  logit.error += row.scale * row.kv_unit * (1 + row.facts.features.scale_blocks) *
+                 (1.0 + row.model.q_unit) * s.magnitude * kSlack;
   if (!add_score_rounding(row, s, logit)) return false;
   // Scaled queries keep scores of fp8 keys far inside the range.
   if (!row.facts.features.fp8 && !(s.magnitude < kFp32Limit)) return false;

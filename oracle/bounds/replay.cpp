@@ -80,7 +80,7 @@ void replay_keys(const RowProblem &problem, const RowWork &work, KeyReplay &keys
 
 ReplayedRow replay_row(const RowProblem &problem, const RowWork &work) {
   ReplayedRow row;
-  if (work.model.p_format == nullptr) return row;
+  if (!work.model.replays_p) return row;
   const KeySet &keys = *problem.keys;
   const size_t n = keys.size();
   const int d = keys.value_dim();

@@ -155,7 +155,8 @@ ORACLE_HOST_DEVICE inline BudgetTerms replay_budget(const RowNumbers &row, const
   t.normalisation = tail.normalise * sum;
   t.flush = (replay.two_parts ? 2 : 1) * underflow_budget(row, tail, sums.largest);
   finish_output(row, o, t);
-  t.overflow_possible = overflow_possible(row, sums.largest);
+  t.overflow_possible =
+      overflow_possible(row, sums.largest) || leaves_narrow(row.facts, sums.largest, o, t);
   return t;
 }
 

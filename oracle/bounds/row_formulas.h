@@ -120,14 +120,14 @@ ORACLE_HOST_DEVICE inline double combine_exponent_error(const RowNumbers &row, d
   return (partial + (kU + m.conversion) * (below_max + 2 * row.log_sum + 1.0)) * kSlack;
 }
 
-/** Of an fp8 value times its scale in a format of 16 bits. There is none where the scale is a power
+/** Of an fp8 value times its scale in a wider format, or of an fp32 value. With fp8 there is none where the scale is a power
     of two, as fp8 has fewer bits, but for what falls below the format's smallest normal value (half
     a step). */
 ORACLE_HOST_DEVICE inline double rounding_of_scaled(const RowFacts &facts, float scale) {
   int exponent = 0;
   const double fraction = fabs(frexp(static_cast<double>(scale), &exponent));
-  const bool exact = facts.features.scale_blocks == 0 && fraction == 0.5;
-  return exact ? 0.0 : facts.operand.unit_roundoff;
+  const bool exact = facts.features.fp8 && facts.features.scale_blocks == 0 && fraction == 0.5;
+  return exact ? 0.0 : facts.kv.unit_roundoff;
 }
 
 /** What V, rounded behind its scale, is off by, before v_scale. `magnitude`: sum of weights times |v|. */
@@ -135,7 +135,7 @@ ORACLE_HOST_DEVICE inline double value_rounding(const RowNumbers &row, double ma
   const double size = fabs(static_cast<double>(row.facts.features.v_scale));
   if (!row.facts.rounds_kv || size == 0.0) return 0.0;
   const double unit = rounding_of_scaled(row.facts, row.facts.features.v_scale);
-  return (unit * magnitude + half_ulp(row.facts.operand, 0.0) / size) * kSlack;
+  return (unit * magnitude + least_error(row.facts.kv) / size) * kSlack;
 }
 
 /** Underflow of single operations, of keys, of stored partials, and of the alignment of subnormal
@@ -164,12 +164,38 @@ ORACLE_HOST_DEVICE inline bool overflow_possible(const RowNumbers &row, double l
   return !(summed < kFp32Limit) || fmax(scaled, largest_value) * 1.01 >= limit;
 }
 
+ORACLE_HOST_DEVICE inline double errors_of(const BudgetTerms &t) { // but for its rounding
+  return t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
+}
+
+/** What rounding O to the format before that of its dtype is off by, of one that is at most `before`
+    in front of its scales and `after` behind them. */
+ORACLE_HOST_DEVICE inline double narrow_rounding(const RowFacts &facts, double before,
+                                                 double after) {
+  if (!facts.narrows) return 0.0;
+  const double v = fabs(static_cast<double>(facts.features.v_scale)), o = facts.features.o_scale;
+  const double between =
+      fmax(half_ulp(facts.narrow, before) * v, half_ulp(facts.narrow, before * v));
+  return fmax(half_ulp(facts.narrow, after), between / o);
+}
+
+/** O may leave that format: `o` and its budget are those of the output. */
+ORACLE_HOST_DEVICE inline bool leaves_narrow(const RowFacts &facts, double largest_value,
+                                             const Enclosure &o, const BudgetTerms &t) {
+  if (!facts.narrows) return false;
+  const double v = fabs(static_cast<double>(facts.features.v_scale)),
+               stored = facts.features.o_scale;
+  const double after = fabs(o.mid) + o.rad + t.total;
+  const double before = v > 0.0 ? after * stored / v : largest_value;
+  return !(fmax(after, before * fmax(1.0, v)) * 1.01 < facts.narrow.max_finite);
+}
+
 /** Sets output_rounding and total from the other terms; `magnitude` limits the exact |o|, `earlier`
     what a first rounding is off by. */
 ORACLE_HOST_DEVICE inline void add_output_rounding(const Format &format, double magnitude,
                                                    BudgetTerms &t, double earlier = 0.0) {
-  const double sum =
-      t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
+  const double sum = errors_of(t);
+  t.earlier_rounding = earlier;
   t.output_rounding = half_ulp(format, (magnitude + sum + earlier) * kSlack) + earlier;
   t.total = sum * kSlack + t.output_rounding;
 }
@@ -180,12 +206,13 @@ ORACLE_HOST_DEVICE inline void finish_output(const RowNumbers &row, Enclosure &o
   const RowFacts &facts = row.facts;
   const double stored = facts.features.o_scale;
   const double scale = facts.features.v_scale / stored, size = fabs(scale);
+  const double before = (fabs(o.mid) + o.rad + errors_of(t)) * kSlack;
   double first_rounding = 0.0; // before v_scale
   if (scale != 1.0) {
-    const double sum =
-        t.weights + t.p_rounding + t.accumulation + t.normalisation + t.merge + t.flush;
     if (facts.rounded_before_scale && facts.features.v_scale != 1.0f)
-      first_rounding = size * half_ulp(facts.output, (fabs(o.mid) + o.rad + sum) * kSlack);
+      first_rounding =
+          size *
+          half_ulp(facts.output, before + (facts.narrows ? half_ulp(facts.narrow, before) : 0.0));
     o.mid *= scale;
     o.rad = (o.rad * size + fabs(o.mid) * 3 * 0x1p-53) * kSlack + 0x1p-1000;
     t.weights *= size;
@@ -199,6 +226,9 @@ ORACLE_HOST_DEVICE inline void finish_output(const RowNumbers &row, Enclosure &o
     t.normalisation += (stored == 1.0 ? 1 : 3) * kU * kSlack * (fabs(o.mid) + o.rad + error);
     t.flush += kFloor;
   }
+  const double after = (fabs(o.mid) + o.rad + errors_of(t) + first_rounding) * kSlack;
+  const double rounded = facts.rounded_before_scale ? half_ulp(facts.output, before) : 0.0;
+  first_rounding += narrow_rounding(facts, before + rounded, after);
   add_output_rounding(facts.output, fabs(o.mid) + o.rad, t, first_rounding);
 }
 
@@ -274,7 +304,7 @@ ORACLE_HOST_DEVICE inline BudgetTerms budget_of(const RowNumbers &row, const Tai
   if (row.kv_unit > 0.0)
     t.flush += static_cast<double>(row.facts.keys) * kFloor * kLargestQuantised / row.sum_low;
   finish_output(row, o, t);
-  t.overflow_possible = overflow_possible(row, limit);
+  t.overflow_possible = overflow_possible(row, limit) || leaves_narrow(row.facts, limit, o, t);
   // What a store makes of values that fp8 has no room for is not said.
   if (row.facts.output_fp8 && fabs(o.mid) + o.rad + t.total >= row.facts.output.max_finite)
     t.overflow_possible = true;

@@ -24,7 +24,8 @@ struct BudgetTerms {
   double normalisation = 0.0; ///< row sum, reciprocal
   double merge = 0.0;         ///< states of a block, splits
   double output_rounding = 0.0;
-  double flush = 0.0; ///< underflow
+  double earlier_rounding = 0.0; ///< of that, what comes before the last rounding
+  double flush = 0.0;            ///< underflow
   double total = 0.0;
   bool overflow_possible = false; ///< an intermediate may leave the fp32 range: nothing is claimed
 };
@@ -34,7 +35,10 @@ struct RowFacts {
   RowFeatures features;
   Format output{}, operand{}; ///< format of O as it is written; of what the products see
   bool output_fp8 = false;
-  bool rounds_kv = false; ///< K and V are rounded behind their scales
+  bool rounds_kv = false; ///< K and V are rounded behind their scales, or from fp32
+  Format kv{};            ///< what they are rounded to
+  bool narrows = false;   ///< O is rounded before it is rounded to `output`
+  Format narrow{};        ///< to this
   bool rounded_before_scale = false;
   bool natural_lse = true;
   int64_t keys = 0; ///< a sink counted

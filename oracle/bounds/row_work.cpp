@@ -149,6 +149,11 @@ RowFacts facts_of(const RowProblem &problem) {
   facts.operand = format_of(problem.operand());
   facts.output_fp8 = is_fp8(problem.output());
   facts.rounds_kv = problem.rounds_kv();
+  const bool tf32 = problem.arithmetic.kv_format == ASSAY_FORMAT_TF32;
+  facts.kv = tf32 ? *rounding_of(ASSAY_FORMAT_TF32, problem.dtype) : facts.operand;
+  const Format *narrow = rounding_of(problem.arithmetic.output_format, problem.dtype);
+  facts.narrows = narrow != nullptr;
+  if (narrow != nullptr) facts.narrow = *narrow;
   facts.rounded_before_scale = problem.arithmetic.rounded_before_scale != 0;
   facts.natural_lse = problem.lse_base == ASSAY_LSE_BASE_E;
   if (problem.keys != nullptr) {
@@ -187,7 +192,8 @@ std::string prepare_row(const RowProblem &problem, RowWork &work,
   work.shape = shape_of_row(problem, work.model, n);
   work.facts = facts_of(problem);
   if (std::string reason = unclaimed_features(problem.features); !reason.empty()) return reason;
-  if (!prepare_query(problem, work)) return "softmax scale outside the normal fp32 range";
+  if (!prepare_query(problem, work))
+    return "softmax scale outside the normal fp32 range, or Q outside that of its format";
   for (auto *array :
        {&work.x, &work.x_radius, &work.x_error, &work.weight, &work.weight_low, &work.omega}) {
     array->assign(n, 0.0);

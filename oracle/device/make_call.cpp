@@ -47,9 +47,8 @@ void append_tiles(const ErrorModel &model, const TileOrder &order, std::vector<R
 bool has_kernel_scores(const Call &call, const assay_arithmetic &arithmetic) {
   return arithmetic.mma_block > 0 && arithmetic.mma_block <= block_fma::kMaxBlock &&
          arithmetic.mma_fraction_bits >= 0 &&
-         arithmetic.mma_fraction_bits <= block_fma::kMaxFractionBits &&
-         arithmetic.score_format == ASSAY_FORMAT_FP32 && !call.facts.features.mapped() &&
-         !call.facts.rounds_kv;
+         arithmetic.mma_fraction_bits <= block_fma::kMaxFractionBits && plain_scores(arithmetic) &&
+         !call.facts.features.mapped() && !call.facts.rounds_kv;
 }
 
 /// Scales of tokens, and the runs that say where each run's are.
@@ -94,7 +93,7 @@ CallArrays arrays_of(const AttentionRows &rows, const KernelModel &model,
   const RowProblem problem = common_problem(rows, model);
   arrays.model = model_of(problem, rows.head_dim);
   arrays.facts = facts_of(problem);
-  arrays.replays = model.order && !options.first_tier_alone && arrays.model.p_format != nullptr;
+  arrays.replays = model.order && !options.first_tier_alone && arrays.model.replays_p;
   read_shapes(rows, model, arrays);
   for (const KeyPool &pool : rows.pools)
     arrays.pools.push_back({static_cast<const unsigned char *>(pool.k),

@@ -19,6 +19,8 @@ constexpr Format kBf16{0x1p-8, 7, -126, 0x1.FEp127, 0x1.FFp127};
 // saturate).
 constexpr Format kE4m3{0x1p-4, 3, -6, 448.0, 464.0};
 constexpr Format kE5m2{0x1p-3, 2, -14, 57344.0, 61440.0};
+// Its unit is a whole step: hardware may cut the fraction off.
+constexpr Format kTf32{0x1p-10, 10, -126, 0x1.FFCp127, 0x1.FFEp127};
 constexpr Format kFp32{0x1p-24, 23, -126, 0x1.FFFFFEp127, 0x1.FFFFFFp127};
 
 float fp16_to_float(uint16_t bits) {
@@ -128,6 +130,8 @@ const Format *rounding_of(assay_format format, assay_dtype operand) {
     return &kE4m3;
   case ASSAY_FORMAT_E5M2:
     return &kE5m2;
+  case ASSAY_FORMAT_TF32:
+    return &kTf32;
   default:
     throw std::invalid_argument("oracle: unknown format");
   }

@@ -18,6 +18,11 @@ struct Format {
   double overflow_threshold; ///< magnitudes from here on round to infinity
 };
 
+/** What rounding is off by where it is not relative: below the smallest normal value. */
+ORACLE_HOST_DEVICE inline double least_error(const Format &format) {
+  return ldexp(format.unit_roundoff, format.min_exponent);
+}
+
 /** Half the spacing of the format at this magnitude: limits the rounding error of any |x| <= it. */
 ORACLE_HOST_DEVICE inline double half_ulp(const Format &format, double magnitude) {
   const double capped = fmin(magnitude, format.max_finite);

@@ -53,6 +53,7 @@ bool RowFeatures::has_sink() const { return sinks && sink > -INFINITY; }
 
 assay_dtype operand_dtype(assay_dtype dtype, bool fp8, assay_format kv_format) {
   if (!fp8 || is_fp8(dtype) || kv_format == ASSAY_FORMAT_CALL) return dtype;
+  if (kv_format == ASSAY_FORMAT_TF32) return ASSAY_FP32;
   return kv_format == ASSAY_FORMAT_BF16 ? ASSAY_BF16 : ASSAY_FP16;
 }
 

@@ -65,7 +65,7 @@ struct KeySet {
 };
 
 /** The format that products of a call take their operands in: that of q where K and V are no fp8, or q
-    is too; else fp16, or what fp8 K and V are rounded to. */
+    is too; else fp16, or what fp8 K and V are rounded to; fp32, whose exponents tf32 has. */
 assay_dtype operand_dtype(assay_dtype dtype, bool fp8, assay_format kv_format = ASSAY_FORMAT_FP32);
 
 } // namespace assay::oracle

@@ -163,6 +163,10 @@ const std::vector<DeclaredField> &declared_fields() {
          a.accumulator = a.mma_block == 0 ? ASSAY_ACCUMULATOR_FP64 : ASSAY_ACCUMULATOR_FP32;
        }},
       {"kv_format", "fp32", [](A &a) { a.kv_format = ASSAY_FORMAT_FP32; }},
+      {"q_format", "fp32", [](A &a) { a.q_format = ASSAY_FORMAT_FP32; }},
+      {"product_format", "fp32", [](A &a) { a.product_format = ASSAY_FORMAT_FP32; }},
+      {"qk_sum_format", "fp32", [](A &a) { a.qk_sum_format = ASSAY_FORMAT_FP32; }},
+      {"output_format", "fp32", [](A &a) { a.output_format = ASSAY_FORMAT_FP32; }},
       {"rounded_before_scale", "0", [](A &a) { a.rounded_before_scale = 0; }}};
   return kFields;
 }

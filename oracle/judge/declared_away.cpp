@@ -13,13 +13,16 @@ uint64_t declared_away(const RowProblem &problem, const float *lse, uint64_t no_
   faultless.arithmetic.exponential = ASSAY_EXP_BASE2;
   faultless.arithmetic.tile_tokens = 1 << 30;
   faultless.order = nullptr;
-  // Partials in the format of the output have its range: what does not fit there are the inputs.
+  // Partials and outputs in the format of the call have its range: what does not fit there are the
+  // inputs.
   if (problem.arithmetic.partial_format == ASSAY_FORMAT_CALL) {
     faultless.arithmetic.partial_format = ASSAY_FORMAT_CALL;
     faultless.arithmetic.stored_merges = problem.arithmetic.stored_merges;
     faultless.arithmetic.merge_stages = problem.arithmetic.merge_stages;
     faultless.arithmetic.max_splits = problem.arithmetic.max_splits;
   }
+  if (problem.arithmetic.output_format == ASSAY_FORMAT_CALL)
+    faultless.arithmetic.output_format = ASSAY_FORMAT_CALL;
   const RowReference row = attention_row(faultless);
   if (!row.claim) return 0;
   uint64_t impossible = lse != nullptr && std::isinf(row.lse_budget) ? 1 : 0;

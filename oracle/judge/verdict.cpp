@@ -69,7 +69,8 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
   if (std::isnan(element.got)) return fail(report, element, Reason::kNan);
   const double magnitude = std::fabs(tier.reference.mid) + tier.reference.rad;
   if (std::isinf(element.got)) {
-    const double before_rounding = tier.budget.total - tier.budget.output_rounding;
+    const double before_rounding =
+        tier.budget.total - tier.budget.output_rounding + tier.budget.earlier_rounding;
     const double signed_limit =
         std::copysign(1.0, element.got) * tier.reference.mid + tier.reference.rad + before_rounding;
     const bool may_overflow = dtype != ASSAY_FP32 &&

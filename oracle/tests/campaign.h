@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "oracle/bounds/row_formulas.h"
 #include "oracle/judge/verdict.h"
 #include "oracle/tests/emulation.h"
 #include "oracle/tests/regimes.h"
@@ -44,8 +45,8 @@ struct Case {
     p.order = !with_order ? nullptr : features.has_sink() ? &sunk_order : &order;
     p.max_splits = splits;
     // The bit replay follows one convention for subnormal operands; the other bounds cover both.
-    p.replay_scores =
-        emulation.low_subnormals && emulation.block > 0 && emulation.q_format == ASSAY_FORMAT_FP32;
+    p.replay_scores = emulation.low_subnormals && emulation.block > 0 &&
+                      emulation.unit_q_format == ASSAY_FORMAT_FP32;
     p.combine_stages = splits > 1 || emulation.combine ? emulation.stages : 0;
     // A kernel may skip the merge of a single split; the bound with a stage covers it.
     if (p.combine_stages == 0) p.combine_stages = static_cast<int>(emulation.seed & 1);
@@ -108,20 +109,50 @@ inline void widen_errors(Case &c, std::mt19937_64 &random) {
   c.order = deal_tiles(static_cast<int>(c.row.keys.size()), e.tile, c.splits, e.states, e.p_parts);
 }
 
+/** Formats of Q behind its scale, of products with K and their sums, and of O. Of the seed, so that
+   other draws stay what they were. */
+inline void vary_products(Emulation &e) {
+  const uint64_t bits = e.seed >> 46;
+  const auto one_of = [&](int from, int limit) {
+    return ASSAY_FORMAT_CALL + static_cast<int>((bits >> from) % static_cast<uint64_t>(limit));
+  };
+  if (bits % 4 == 0) e.q_format = one_of(2, ASSAY_FORMAT_TF32);
+  if ((bits >> 5) % 6 == 0) e.product_format = one_of(8, 3);
+  if ((bits >> 10) % 8 == 0) e.qk_sum_format = one_of(13, 3);
+  if ((bits >> 3) % 3 == 0) e.output_format = one_of(15, 3);
+}
+
 /** Gives a case formats of P, row sum and Q, and natural exponentials. */
 inline void vary_formats(Case &c, std::mt19937_64 &random) {
   const auto pick = [&](int limit) {
     return static_cast<int>(random() % static_cast<uint64_t>(limit));
   };
   Emulation &e = c.emulation;
-  e.p_format = pick(ASSAY_FORMAT_E5M2 + 1);
+  e.p_format = pick(ASSAY_FORMAT_TF32 + 1);
   if (pick(2)) e.sum_format = ASSAY_FORMAT_CALL + pick(3);
   e.natural = pick(2);
-  if (pick(4) == 0) e.q_format = ASSAY_FORMAT_FP16 + pick(4);
+  if (pick(4) == 0) e.unit_q_format = ASSAY_FORMAT_FP16 + pick(4);
   if (pick(2)) e.partial_format = ASSAY_FORMAT_CALL + pick(3);
   if (pick(4) == 0) e.score_format = ASSAY_FORMAT_CALL + pick(3);
   if (pick(2)) e.p_scale_log2 = pick(9);
   e.rounded_before_scale = pick(2);
+  vary_products(e);
+}
+
+/** Makes a case one of fp32 tensors, which most of its products take as tf32. */
+inline void widen_tensors(Case &c, std::mt19937_64 &random) {
+  const auto pick = [&](int limit) {
+    return static_cast<int>(random() % static_cast<uint64_t>(limit));
+  };
+  const auto keys = static_cast<int>(c.row.keys.size());
+  c.dtype = ASSAY_FP32;
+  c.row = draw_row(c.regime, ASSAY_FP32, keys, c.row.keys.head_dim, random);
+  Emulation &e = c.emulation;
+  const assay_format formats[] = {ASSAY_FORMAT_FP32, ASSAY_FORMAT_TF32, ASSAY_FORMAT_TF32,
+                                  ASSAY_FORMAT_BF16};
+  e.kv_format = formats[pick(4)];
+  e.q_format = formats[pick(4)];
+  e.p_format = formats[pick(4)];
 }
 
 /** What a campaign keeps of its reports. */
@@ -150,7 +181,7 @@ inline double worst_before_rounding(const Case &c, const RowReference &row) {
   const auto ratio = [&](size_t i, const Enclosure &reference, const BudgetTerms &budget) {
     if (budget.overflow_possible) return;
     const double distance = std::fabs(out.o[i] - reference.mid) - reference.rad;
-    worst = std::max(worst, distance / (budget.total - budget.output_rounding));
+    worst = std::max(worst, distance / (errors_of(budget) * kSlack));
   };
   for (size_t i = 0; i < out.o.size() && row.claim; ++i) {
     ratio(i, row.o[i], row.t0[i]);

@@ -106,7 +106,15 @@ const Fault kFaults[] = {
     {"max_splits, merge_stages", [](assay_arithmetic &a) { a.max_splits = 16, a.merge_stages = 1; },
      &BudgetTerms::merge},
     {"score_format", [](assay_arithmetic &a) { a.score_format = ASSAY_FORMAT_BF16; },
-     &BudgetTerms::weights}};
+     &BudgetTerms::weights},
+    {"q_format", [](assay_arithmetic &a) { a.q_format = ASSAY_FORMAT_BF16; },
+     &BudgetTerms::weights},
+    {"product_format", [](assay_arithmetic &a) { a.product_format = ASSAY_FORMAT_BF16; },
+     &BudgetTerms::weights},
+    {"qk_sum_format", [](assay_arithmetic &a) { a.qk_sum_format = ASSAY_FORMAT_BF16; },
+     &BudgetTerms::weights},
+    {"output_format", [](assay_arithmetic &a) { a.output_format = ASSAY_FORMAT_BF16; },
+     &BudgetTerms::output_rounding}};
 
 /// Those that cost something beside another field alone, or of an fp8 cache.
 const Fault kJoinedFaults[] = {

@@ -60,7 +60,11 @@ TEST(Declaration, EveryCountHasARange) {
   // mma_fraction_bits: blocks of 16 must lose less than they sum.
   for (const Count &c : {Count{"mma_block", &A::mma_block, 0, 1024},
                          {"mma_fraction_bits", &A::mma_fraction_bits, 5, 1022},
-                         {"p_format", &A::p_format, 0, 5},
+                         {"p_format", &A::p_format, 0, 6},
+                         {"q_format", &A::q_format, 0, 6},
+                         {"product_format", &A::product_format, 0, 3},
+                         {"qk_sum_format", &A::qk_sum_format, 0, 3},
+                         {"output_format", &A::output_format, 0, 3},
                          {"sum_format", &A::sum_format, 0, 3},
                          {"exponential", &A::exponential, 0, 1},
                          {"sum_depth", &A::sum_depth, 0, 1 << 20},
@@ -69,7 +73,7 @@ TEST(Declaration, EveryCountHasARange) {
                          {"score_format", &A::score_format, 0, 3},
                          {"p_scale_log2", &A::p_scale_log2, 0, 15},
                          {"rounded_before_scale", &A::rounded_before_scale, 0, 1},
-                         {"kv_format", &A::kv_format, 0, 3}}) {
+                         {"kv_format", &A::kv_format, 0, 6}}) {
     for (int32_t bad : {kIntMin, -1, c.least - 1, c.most + 1, kIntMax})
       expect_defect(c.name, c.field, bad);
     expect_fine(c.field, c.least);
@@ -116,6 +120,8 @@ TEST(Declaration, FieldsMustAgree) {
   EXPECT_EQ(declaration_defect(a), "stored_merges is 2, expected 1 .. merge_stages");
   a.stored_merges = 1;
   EXPECT_EQ(declaration_defect(a), "");
+  for (int32_t fp8 : {ASSAY_FORMAT_E4M3, ASSAY_FORMAT_E5M2})
+    expect_defect("kv_format", &A::kv_format, fp8);
   a = declared({});
   a.accumulator = ASSAY_ACCUMULATOR_FP64;
   EXPECT_EQ(declaration_defect(a), "accumulator is 1, expected 0 (fp32) beside mma_block above 0");

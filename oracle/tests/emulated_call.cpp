@@ -78,7 +78,7 @@ EmulatedCall::EmulatedCall(const CallDraw &draw, std::mt19937_64 &random) {
   model.arithmetic = declared(c.emulation);
   model.arithmetic.max_splits = c.splits;
   model.replay_scores = c.emulation.low_subnormals && c.emulation.block > 0 &&
-                        c.emulation.q_format == ASSAY_FORMAT_FP32;
+                        c.emulation.unit_q_format == ASSAY_FORMAT_FP32;
   model.order = flat_order(static_cast<int>(draw.lists.size()), [&](int i) {
     TileOrder order = draw.lists[static_cast<size_t>(i)].order;
     for (KeyTile &tile : order) {

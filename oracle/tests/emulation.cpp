@@ -6,6 +6,7 @@
 #include <map>
 
 #include "oracle/exact/dtype.h"
+#include "oracle/tests/emulated_operands.h"
 #include "oracle/tests/emulated_ops.h"
 
 namespace assay::oracle::test {
@@ -29,6 +30,7 @@ struct Row {
   float softmax_scale;                         // from scores to logits: 1 behind a map
   const Format *p_format, *sum_format;         // null: fp32
   const Format *partial_format, *score_format; // null: not rounded
+  const Format *q_format, *product_format, *qk_sum_format, *output_format;
   float log2e;     // from natural logits to this kernel's: 1 in the natural base
   int marked_tile; // where the single-tile mutants strike
   int tile_index = 0;
@@ -72,11 +74,40 @@ float round_score(const Row &row, float score) {
   return static_cast<float>(round_to(*row.score_format, score * scale) / scale);
 }
 
+// Products that are rounded, or whose sums are: one behind the other, or in halves of halves.
+double sum_products(const Row &row, const float *k, int begin, int end) {
+  const auto add = [&](double a, double b) {
+    return row.qk_sum_format ? round_to(*row.qk_sum_format, a + b)
+                             : static_cast<double>(static_cast<float>(a + b));
+  };
+  const uint64_t seed = row.emulation.seed;
+  const auto product = [&](int i) {
+    const double exact = static_cast<double>(row.q[static_cast<size_t>(i)]) * k[i];
+    if (row.product_format) return round_to(*row.product_format, exact);
+    return seed >> 42 & 1 ? exact : round_to(*row.qk_sum_format, exact); // fused, or not
+  };
+  if (seed >> 43 & 1 && end - begin > 1) {
+    const int middle = (begin + end) / 2;
+    return add(sum_products(row, k, begin, middle), sum_products(row, k, middle, end));
+  }
+  double sum = 0.0;
+  for (int i = begin; i < end; ++i)
+    sum = add(sum, product(i));
+  return sum;
+}
+
+float score_of(const Row &row, const float *k) {
+  const int dim = row.keys.head_dim;
+  if (row.product_format != nullptr || row.qk_sum_format != nullptr)
+    return static_cast<float>(sum_products(row, k, 0, dim));
+  return row.ops.accumulate(0.0f, row.q.data(), k, dim, 1, row.q_format);
+}
+
 std::vector<float> tile_scores(const Row &row, const KeyTile &tile) {
   std::vector<float> s;
   for (int j = tile.begin; j < tile.end; ++j) {
     const float *k = row.keys.key(static_cast<size_t>(j));
-    float score = row.ops.accumulate(0.0f, k, row.q.data(), row.keys.head_dim, 1);
+    float score = score_of(row, k);
     if (row.emulation.mutant == Mutant::kScoresInBf16) score = round_bits(score, 8);
     s.push_back(map_score(row, round_score(row, score), j));
   }
@@ -90,7 +121,7 @@ float sum_step(const Row &row, double x) {
 }
 float round_weight(const Row &row, float p) {
   const int scale = row.emulation.p_scale_log2;
-  return std::ldexp(Ops::round(*row.p_format, std::ldexp(p, scale)), -scale);
+  return std::ldexp(row.ops.narrow(*row.p_format, std::ldexp(p, scale)), -scale);
 }
 float entering(const Row &row, float p) {
   if (row.emulation.sum_format == ASSAY_FORMAT_CALL) return row.p_format ? round_weight(row, p) : p;
@@ -244,30 +275,6 @@ Partial merge_sink(const Row &row, const Partial &partial) {
   return combine(row, {partial, {zeros, row.features.sink * row.log2e}});
 }
 
-// Q in a narrow format, its largest value scaled to 1; rounding errors are at most half the last
-// place of [1/2, 1) there, unit_roundoff / 2 of the largest, and less below it.
-void round_query(std::vector<float> &q, const Format &format) {
-  float largest = 0.0f;
-  for (float x : q)
-    largest = std::max(largest, std::fabs(x));
-  if (largest == 0.0f) return;
-  for (float &x : q)
-    x = Ops::round(format, x / largest) * largest;
-}
-
-// Q as fp16: its largest magnitude in [2^14, 2^15). Returns the power of two that undoes it.
-float scale_query(std::vector<float> &q) {
-  float largest = 0.0f;
-  for (float x : q)
-    largest = std::max(largest, std::fabs(x));
-  if (largest == 0.0f) return 1.0f;
-  const int exponent = 14 - std::ilogb(largest);
-  for (float &x : q)
-    x = static_cast<float>(
-        round_to(format_of(ASSAY_FP16), std::ldexp(static_cast<double>(x), exponent)));
-  return std::ldexp(1.0f, -exponent);
-}
-
 float store(const Row &row, assay_dtype dtype, float x) {
   const auto round = [&] { return static_cast<float>(round_to(format_of(dtype), x)); };
   if (!row.emulation.round_output) return x;
@@ -284,15 +291,22 @@ float before_scale(const Row &row, assay_dtype dtype, float x) {
              : x;
 }
 
-// K and V as the products take them; the scales are inside from here on.
-KeySet scaled_and_rounded(const KeySet &keys, RowFeatures &features, const Format &format) {
-  KeySet out = keys;
-  for (float &x : out.k)
-    x = Ops::round(format, x * features.k_scale);
-  for (float &x : out.v)
-    x = Ops::round(format, x * features.v_scale);
-  features.k_scale = features.v_scale = 1.0f;
-  return out;
+// O from its accumulator to its dtype. O may be rounded to a format of its own: before v_scale,
+// behind it, or between it and the rounding of O before it.
+float finish_output(const Row &row, assay_dtype dtype, float x) {
+  const bool narrows = row.output_format != nullptr && row.emulation.round_output;
+  const auto place = row.emulation.seed >> 44 & 3;
+  const auto narrow = [&](bool here) {
+    if (narrows && here) x = Ops::round(*row.output_format, x);
+  };
+  narrow(place == 0);
+  if (row.features.fp8) {
+    x = before_scale(row, dtype, x);
+    narrow(place == 1);
+    x *= row.features.v_scale;
+  }
+  narrow(place > 1 || (place == 1 && !row.features.fp8));
+  return store(row, dtype, x);
 }
 
 } // namespace
@@ -309,6 +323,10 @@ assay_arithmetic declared(const Emulation &emulation) {
   a.score_format = emulation.score_format;
   a.p_scale_log2 = emulation.p_scale_log2;
   a.kv_format = emulation.kv_format;
+  a.q_format = emulation.q_format;
+  a.product_format = emulation.product_format;
+  a.qk_sum_format = emulation.qk_sum_format;
+  a.output_format = emulation.output_format;
   a.rounded_before_scale = emulation.rounded_before_scale;
   a.exponential = emulation.natural ? ASSAY_EXP_NATURAL : ASSAY_EXP_BASE2;
   a.sum_depth = (emulation.tile + kLanes - 1) / kLanes + 2;
@@ -316,7 +334,7 @@ assay_arithmetic declared(const Emulation &emulation) {
   a.log2_abs_error = emulation.log2_error;
   a.rcp_rel_error = emulation.rcp_error;
   a.tanh_abs_error = kTanhError;
-  const Format *q = rounding_of(emulation.q_format, ASSAY_FP16);
+  const Format *q = rounding_of(emulation.unit_q_format, ASSAY_FP16);
   a.q_abs_error = q ? 0.51 * q->unit_roundoff : 0x1p-39;
   a.tile_tokens = emulation.tile;
   a.max_parallel_states = emulation.states;
@@ -329,23 +347,34 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &given, assay_dtype
                       float sm_scale, assay_lse_base base, const TileOrder &order,
                       const Emulation &emulation, const RowFeatures &given_features) {
   RowFeatures features = given_features;
-  const bool rounds_kv = features.fp8 && emulation.kv_format != ASSAY_FORMAT_FP32;
-  const assay_dtype operand = operand_dtype(dtype, features.fp8, emulation.kv_format);
+  const bool wide = dtype == ASSAY_FP32 && emulation.kv_format != ASSAY_FORMAT_CALL;
+  const bool rounds_kv = (features.fp8 || wide) && emulation.kv_format != ASSAY_FORMAT_FP32;
+  const assay_dtype operand = operand_dtype(dtype, features.fp8 || rounds_kv, emulation.kv_format);
+  const Ops ops(emulation, operand);
   KeySet rounded;
-  if (rounds_kv) rounded = scaled_and_rounded(given, features, format_of(operand));
+  if (rounds_kv)
+    rounded = scaled_and_rounded(given, features, ops,
+                                 emulation.kv_format == ASSAY_FORMAT_TF32
+                                     ? *rounding_of(ASSAY_FORMAT_TF32, dtype)
+                                     : format_of(operand));
   const KeySet &keys = rounds_kv ? rounded : given;
   std::vector<float> query(q.begin(), q.end());
   const float log2e = emulation.natural ? 1.0f : 1.44269504f;
   float scale = sm_scale * log2e;
-  if (const Format *q_format = rounding_of(emulation.q_format, ASSAY_FP16))
+  if (const Format *q_format = rounding_of(emulation.unit_q_format, ASSAY_FP16))
     round_query(query, *q_format);
-  if (features.fp8) {
+  const Format *q_format = rounding_of(emulation.q_format, operand);
+  const Format *product_format = rounding_of(emulation.product_format, operand);
+  const Format *qk_sum_format = rounding_of(emulation.qk_sum_format, operand);
+  if (q_format != nullptr || product_format != nullptr || qk_sum_format != nullptr) {
+    scale = round_scaled_query(query, {sm_scale, log2e, features.fp8 ? features.k_scale : 1.0f},
+                               ops, emulation.seed, q_format);
+  } else if (features.fp8) {
     if (emulation.mutant != Mutant::kScaleIgnored) scale *= features.k_scale;
     // An fp16 query needs no scaling; both ways are correct.
     const bool as_it_is = rounds_kv || (dtype == ASSAY_FP16 && emulation.seed % 2 != 0);
     if (!as_it_is) scale *= scale_query(query);
   }
-  const Ops ops(emulation, operand);
   Row row{query,
           keys,
           emulation,
@@ -358,6 +387,10 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &given, assay_dtype
                                                     : rounding_of(emulation.sum_format, dtype),
           rounding_of(emulation.partial_format, dtype),
           rounding_of(emulation.score_format, operand),
+          q_format,
+          product_format,
+          qk_sum_format,
+          rounding_of(emulation.output_format, dtype),
           log2e,
           0};
   if (emulation.mutant == Mutant::kScaleInBf16)
@@ -391,7 +424,7 @@ RowOutput emulate_row(std::span<const float> q, const KeySet &given, assay_dtype
   if (emulation.mutant != Mutant::kSinkPerSplit) result = merge_sink(row, result);
   RowOutput output{result.o, result.lse};
   for (float &x : output.o)
-    x = store(row, dtype, features.fp8 ? before_scale(row, dtype, x) * features.v_scale : x);
+    x = finish_output(row, dtype, x);
   if (base == ASSAY_LSE_BASE_E && !emulation.natural) output.lse *= 0.693147181f;
   if (base == ASSAY_LSE_BASE_2 && emulation.natural) output.lse *= 1.44269504f;
   return output;

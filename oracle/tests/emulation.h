@@ -70,12 +70,17 @@ struct Emulation {
   assay_format score_format = ASSAY_FORMAT_FP32;   ///< half of the kernels round scaled scores
   int p_scale_log2 = 0;                            ///< weights meet V times 2^this
   assay_format kv_format = ASSAY_FORMAT_FP32;      ///< format of fp8 K and V times their scales
+                                                   ///< and of fp32 ones
   bool rounded_before_scale = false;               ///< O, then v_scale
-  bool natural = false;                      ///< exponentials, logarithms and LSEs of partials
-  assay_format q_format = ASSAY_FORMAT_FP32; ///< format of Q, scaled to its largest value
-  int states = 1;                            ///< per split
-  bool combine = true;                       ///< through (O, LSE) partials even with one split
-  int stages = 1;                            ///< merges through partials; 2: halves first
+  bool natural = false;                           ///< exponentials, logarithms and LSEs of partials
+  assay_format unit_q_format = ASSAY_FORMAT_FP32; ///< format of Q, scaled to its largest value
+  assay_format q_format = ASSAY_FORMAT_FP32;      ///< format of Q, times a part of its scales
+  assay_format product_format = ASSAY_FORMAT_FP32; ///< format of products of Q and K
+  assay_format qk_sum_format = ASSAY_FORMAT_FP32;  ///< format of their partial sums
+  assay_format output_format = ASSAY_FORMAT_FP32;  ///< format of O before its last rounding
+  int states = 1;                                  ///< per split
+  bool combine = true; ///< through (O, LSE) partials even with one split
+  int stages = 1;      ///< merges through partials; 2: halves first
   Maxima maxima = Maxima::kUnscaled;
   bool low_subnormals = false; ///< alignment gives subnormal operands the smallest normal exponent
   Noise noise = Noise::kHashed;

@@ -35,7 +35,9 @@ inline void narrow(KeySet &keys, assay_dtype fp8) {
 // that other draws stay what they were.
 inline void vary_fp8_formats(Emulation &e) {
   const uint64_t bits = e.seed >> 24;
-  if (bits % 3 == 0) e.kv_format = ASSAY_FORMAT_CALL + static_cast<int>(bits / 3 % 3);
+  constexpr assay_format kFormats[] = {ASSAY_FORMAT_CALL, ASSAY_FORMAT_FP16, ASSAY_FORMAT_BF16,
+                                       ASSAY_FORMAT_TF32};
+  if (bits % 3 == 0) e.kv_format = kFormats[bits / 3 % 4];
   e.rounded_before_scale = bits >> 8 & 1;
   if (bits >> 9 & 1) e.partial_format = ASSAY_FORMAT_CALL + static_cast<int>((bits >> 10) % 3);
 }
@@ -71,6 +73,7 @@ inline Case draw_feature_case(Feature feature, std::mt19937_64 &random, int max_
     c.order = deal_tiles(static_cast<int>(c.row.keys.size()), c.emulation.tile, c.splits,
                          c.emulation.states, c.emulation.p_parts);
   }
+  if (c.emulation.seed >> 45 & 1) vary_products(c.emulation);
   RowFeatures f;
   if (has(Feature::kFp8)) {
     f.fp8 = true;

@@ -17,7 +17,7 @@ void expect_inside(const Case &c, uint64_t number) {
     const ElementReport &e = report.worst;
     EXPECT_EQ(report.verdict, Verdict::kInside)
         << "case " << number << " p " << c.emulation.p_format << " sum " << c.emulation.sum_format
-        << " q " << c.emulation.q_format << " natural " << c.emulation.natural << " order "
+        << " q " << c.emulation.unit_q_format << " natural " << c.emulation.natural << " order "
         << with_order << ": dim " << e.dim << " tier " << e.tier << " got " << e.got
         << " reference " << e.reference.mid << " bound " << e.budget.total << " ratio " << e.ratio;
     EXPECT_LE(worst_before_rounding(c, attention_row(c.problem(with_order))), 1.0)
@@ -68,7 +68,7 @@ constexpr Choice kFormats[] = {
     {"scores in bf16", [](Emulation &e) { e.score_format = ASSAY_FORMAT_BF16; }, true},
     {"P in e4m3, scaled", [](Emulation &e) { e.p_format = ASSAY_FORMAT_E4M3, e.p_scale_log2 = 8; },
      true},
-    {"Q in e4m3", [](Emulation &e) { e.q_format = ASSAY_FORMAT_E4M3; }, true},
+    {"Q in e4m3", [](Emulation &e) { e.unit_q_format = ASSAY_FORMAT_E4M3; }, true},
     {"natural base", [](Emulation &e) { e.natural = true; }, true}};
 
 // A bound that nothing can leave would pass all of this.
@@ -84,7 +84,7 @@ TEST(Formats, KeepTheirBoundsUseful) {
         size += std::fabs(row.o[i].mid);
       }
       EXPECT_LT(budget, 10 * size) << format.name;
-      if (format.replayed && c.emulation.q_format == ASSAY_FORMAT_FP32)
+      if (format.replayed && c.emulation.unit_q_format == ASSAY_FORMAT_FP32)
         EXPECT_TRUE(row.t1.applies()) << format.name;
       expect_inside(c, number);
     }

@@ -211,9 +211,9 @@ TEST(JudgePaged, NonFiniteLiveInputSilencesOnlyItsRows) {
 
 // Values at the end of a format leave partials in it without a claim. That is the declaration's
 // doing where the output has a wider one.
-TEST(DeclaredAway, partials_have_the_range_of_their_format) {
+TEST(DeclaredAway, partials_and_outputs_have_the_range_of_their_format) {
   constexpr int kKeys = 8;
-  const auto away = [](assay_dtype dtype, assay_format format) {
+  const auto away = [](assay_dtype dtype, assay_format partials, assay_format outputs) {
     KeySet keys;
     keys.head_dim = kDim;
     keys.k.assign(kKeys * kDim, 0.0f);
@@ -226,8 +226,10 @@ TEST(DeclaredAway, partials_have_the_range_of_their_format) {
     problem.dtype = dtype;
     problem.arithmetic.exponential = ASSAY_EXP_BASE2;
     problem.arithmetic.tile_tokens = 16;
-    problem.arithmetic.partial_format = format;
-    problem.arithmetic.stored_merges = problem.arithmetic.merge_stages = 1;
+    problem.arithmetic.partial_format = partials;
+    problem.arithmetic.output_format = outputs;
+    problem.arithmetic.merge_stages = 1;
+    problem.arithmetic.stored_merges = partials != ASSAY_FORMAT_FP32;
     problem.arithmetic.max_splits = 2;
     uint64_t no_claim = 0;
     for (const BudgetTerms &t : attention_row(problem).t0)
@@ -235,8 +237,11 @@ TEST(DeclaredAway, partials_have_the_range_of_their_format) {
     EXPECT_EQ(no_claim, uint64_t{kDim});
     return declared_away(problem, nullptr, no_claim);
   };
-  EXPECT_EQ(away(ASSAY_FP16, ASSAY_FORMAT_CALL), 0u);
-  EXPECT_EQ(away(ASSAY_BF16, ASSAY_FORMAT_FP16), uint64_t{kDim});
+  constexpr assay_format kCall = ASSAY_FORMAT_CALL, kFp16 = ASSAY_FORMAT_FP16;
+  EXPECT_EQ(away(ASSAY_FP16, kCall, ASSAY_FORMAT_FP32), 0u);
+  EXPECT_EQ(away(ASSAY_BF16, kFp16, ASSAY_FORMAT_FP32), uint64_t{kDim});
+  EXPECT_EQ(away(ASSAY_FP16, ASSAY_FORMAT_FP32, kCall), 0u);
+  EXPECT_EQ(away(ASSAY_BF16, ASSAY_FORMAT_FP32, kFp16), uint64_t{kDim});
 }
 
 TEST(JudgePaged, PoisonInDeadSlotsIsIgnored) {

@@ -59,7 +59,7 @@ private:
 
   void round_keys() {
     call_.model.arithmetic.kv_format =
-        among({ASSAY_FORMAT_CALL, ASSAY_FORMAT_FP16, ASSAY_FORMAT_BF16});
+        among({ASSAY_FORMAT_CALL, ASSAY_FORMAT_FP16, ASSAY_FORMAT_BF16, ASSAY_FORMAT_TF32});
   }
 
   /// A key's elements lie side by side, so its number is where it begins over their stride.
@@ -142,6 +142,7 @@ inline Options options_for(Other other, std::mt19937 &random) {
   if (other == Other::kHeads) o.kv_heads = 2, o.group = 3;
   if (scales) {
     o.scales = o.specials = false;
+    o.product_format = o.qk_sum_format = ASSAY_FORMAT_FP32;
     o.dtype = ASSAY_BF16;
     o.kv_heads = 2;
     o.group = std::min(o.group, 3);

@@ -48,6 +48,8 @@ struct Options {
   int splits = 1, states = 1; ///< splits and states of that order
   bool two_parts = false, replay_scores = false;
   assay_format score_format = ASSAY_FORMAT_FP32;
+  assay_format q_format = ASSAY_FORMAT_FP32, product_format = ASSAY_FORMAT_FP32,
+               qk_sum_format = ASSAY_FORMAT_FP32, output_format = ASSAY_FORMAT_FP32;
 };
 
 inline assay_arithmetic arithmetic_of(const Options &o) {
@@ -66,6 +68,10 @@ inline assay_arithmetic arithmetic_of(const Options &o) {
   a.max_splits = 8;
   a.merge_stages = 1;
   a.score_format = o.score_format;
+  a.q_format = o.q_format;
+  a.product_format = o.product_format;
+  a.qk_sum_format = o.qk_sum_format;
+  a.output_format = o.output_format;
   a.exponential = o.base2 ? ASSAY_EXP_NATURAL : ASSAY_EXP_BASE2;
   return a;
 }
@@ -270,6 +276,10 @@ inline Options random_tier_options(std::mt19937 &random) {
   }
   // Sums of these may leave the range of fp32.
   if (o.kv_dtype == ASSAY_BF16 && random() % 6 == 0) o.v_size = 0x1p124f;
+  if (random() % 6 == 0) o.q_format = among({ASSAY_FORMAT_CALL, ASSAY_FORMAT_BF16});
+  if (random() % 8 == 0) o.product_format = among({ASSAY_FORMAT_FP16, ASSAY_FORMAT_BF16});
+  if (random() % 8 == 0) o.qk_sum_format = among({ASSAY_FORMAT_FP16, ASSAY_FORMAT_BF16});
+  if (random() % 6 == 0) o.output_format = among({ASSAY_FORMAT_FP16, ASSAY_FORMAT_BF16});
   return o;
 }
 

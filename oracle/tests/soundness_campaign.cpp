@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// oracle_campaign [OUTPUTS [SEED]]: random correct kernels in all regimes against all tiers, until
-// that many outputs were judged. Half of them declare, and use up, exponentials, logarithms and
-// reciprocals with errors of up to 2^-4 ("wide errors"); half round P, row sum and Q to any format,
-// or work in the natural base ("formats"). Prints the worst |error| / bound of each
-// tier and how sharp T1 is. Exits with 1 on any violation or undecided output.
+// oracle_campaign [OUTPUTS [SEED [FIELD]]]: random correct kernels in all regimes against all
+// tiers, until that many outputs were judged. Half of them declare, and use up, exponentials,
+// logarithms and reciprocals with errors of up to 2^-4 ("wide errors"); half round P, row sum, Q,
+// products and O to any format, or work in the natural base ("formats"); a quarter has tensors of
+// fp32, most of which they take as tf32 or bf16. With FIELD (q_format, product_format,
+// qk_sum_format, output_format or tf32) every case has it. Prints the worst |error| / bound of each
+// tier, also of the cases that have a field, and how sharp T1 is. Exits with 1 on any violation or
+// undecided output.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "oracle/tests/campaign.h"
 
@@ -21,6 +26,39 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 void print_row(const char *name, const Tally &t) {
   printf("%-13s %11lu %10lu %10lu %9.4f %8.4f %8.4f %8.4f\n", name, t.outputs, t.violations,
          t.no_claim, t.t0, t.t1, t.t2, t.lse);
+}
+
+/// Gives a case the field of that name, if it does not have it; false: there is none.
+bool give_field(const std::string &name, Case &c, std::mt19937_64 &random) {
+  Emulation &e = c.emulation;
+  const auto format = static_cast<assay_format>(ASSAY_FORMAT_CALL + random() % 3);
+  const auto give = [](assay_format &field, assay_format value) {
+    if (field == ASSAY_FORMAT_FP32) field = value;
+    return true;
+  };
+  if (name == "q_format") return give(e.q_format, format);
+  if (name == "product_format") return give(e.product_format, format);
+  if (name == "qk_sum_format") return give(e.qk_sum_format, format);
+  if (name == "output_format") return give(e.output_format, format);
+  if (name != "tf32") return name.empty();
+  if (c.dtype != ASSAY_FP32) widen_tensors(c, random);
+  e.kv_format = ASSAY_FORMAT_TF32;
+  return give(e.q_format, ASSAY_FORMAT_TF32);
+}
+
+/// What the formats of an emulation are called.
+std::vector<const char *> fields_of(const Case &c) {
+  const Emulation &e = c.emulation;
+  std::vector<const char *> names;
+  if (e.q_format != ASSAY_FORMAT_FP32) names.push_back("q_format");
+  if (e.product_format != ASSAY_FORMAT_FP32) names.push_back("product");
+  if (e.qk_sum_format != ASSAY_FORMAT_FP32) names.push_back("qk_sum");
+  if (e.output_format != ASSAY_FORMAT_FP32) names.push_back("output");
+  if (e.q_format == ASSAY_FORMAT_TF32) names.push_back("q tf32");
+  if (e.p_format == ASSAY_FORMAT_TF32) names.push_back("P tf32");
+  if (c.dtype == ASSAY_FP32) names.push_back("fp32 tensors");
+  if (c.dtype == ASSAY_FP32 && e.kv_format == ASSAY_FORMAT_TF32) names.push_back("K, V tf32");
+  return names;
 }
 
 /// Median of T0 / T1 over the outputs of bf16 N(0,1) rows of 1,000 to 4,096 keys.
@@ -48,9 +86,10 @@ double median_sharpness(uint64_t seed) {
   return ratios[ratios.size() / 2];
 }
 
-int run(uint64_t outputs, uint64_t seed) {
+int run(uint64_t outputs, uint64_t seed, const std::string &field) {
   const auto start = std::chrono::steady_clock::now();
   std::map<Regime, Tally> tallies;
+  std::map<std::string, Tally> fields;
   Tally all, wide_errors, formats;
   uint64_t cases = 0;
   for (; all.outputs < outputs; ++cases) {
@@ -59,12 +98,16 @@ int run(uint64_t outputs, uint64_t seed) {
     const bool wide = cases % 2 == 1, narrow = cases / 2 % 2 == 1;
     if (wide) widen_errors(c, random);
     if (narrow) vary_formats(c, random);
+    if (cases / 4 % 4 == 3) widen_tensors(c, random);
+    if (!give_field(field, c, random)) return 2;
     const RowOutput out = c.run();
     for (bool with_order : {false, true}) {
       const Report report = c.judge(out, with_order);
       tallies[c.regime].add(report);
       if (wide) wide_errors.add(report);
       if (narrow) formats.add(report);
+      for (const char *name : fields_of(c))
+        fields[name].add(report);
       all.add(report);
       if (report.verdict == Verdict::kInside) continue;
       const ElementReport &e = report.worst;
@@ -74,10 +117,13 @@ int run(uint64_t outputs, uint64_t seed) {
              e.budget.total, e.ratio);
       const Emulation &m = c.emulation;
       printf("  n %zu splits %d states %d stages %d tile %d block %d parts %d maxima %d noise %d "
-             "exp2 %.2g log2 %.2g rcp %.2g order %d p %d sum %d q %d natural %d\n",
+             "exp2 %.2g log2 %.2g rcp %.2g order %d p %d sum %d q %d natural %d\n"
+             "  dtype %d seed %lx q %d product %d qk sum %d score %d output %d kv %d\n",
              c.row.keys.size(), c.splits, m.states, m.stages, m.tile, m.block, m.p_parts,
              static_cast<int>(m.maxima), static_cast<int>(m.noise), m.exp2_error, m.log2_error,
-             m.rcp_error, with_order, m.p_format, m.sum_format, m.q_format, m.natural);
+             m.rcp_error, with_order, m.p_format, m.sum_format, m.unit_q_format, m.natural, c.dtype,
+             m.seed, m.q_format, m.product_format, m.qk_sum_format, m.score_format, m.output_format,
+             m.kv_format);
     }
   }
   printf("%-13s %11s %10s %10s %9s %8s %8s %8s\n", "regime", "outputs", "violations", "no claim",
@@ -86,6 +132,8 @@ int run(uint64_t outputs, uint64_t seed) {
     print_row(regime_name(regime), t);
   print_row("wide errors", wide_errors);
   print_row("formats", formats);
+  for (const auto &[name, t] : fields)
+    print_row(name.c_str(), t);
   print_row("all", all);
   printf("%lu rows, each judged with and without its order; %lu undecided; seed %lu; %.0f s\n",
          cases, all.undecided, seed, seconds_since(start));
@@ -100,5 +148,5 @@ int run(uint64_t outputs, uint64_t seed) {
 int main(int argc, char **argv) {
   const uint64_t outputs = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 10000000;
   const uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  return assay::oracle::test::run(outputs, seed);
+  return assay::oracle::test::run(outputs, seed, argc > 3 ? argv[3] : "");
 }

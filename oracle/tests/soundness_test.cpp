@@ -118,7 +118,7 @@ TEST(Soundness, WeightsThatMayLeaveTheirFormatHaveNoCandidates) {
     c.row = draw_row(Regime::kNormal, c.dtype, 60, 32, random);
     Emulation &e = c.emulation;
     e.seed = random();
-    e.q_format = ASSAY_FORMAT_E4M3;
+    e.unit_q_format = ASSAY_FORMAT_E4M3;
     e.p_format = ASSAY_FORMAT_E4M3;
     e.p_parts = 1 + number % 2;
     c.order = deal_tiles(60, e.tile, 1, 1, e.p_parts);

@@ -28,8 +28,9 @@
 // by eps_log2 (1 + log2 D) + u |LSE|, with splits by delta / ln 2 + S u / ln 2 more.
 //
 // Asks for what T0 does not (kExactWeights): exponentials declared exact at integers
-// (ASSAY_EXP_BASE2), row sums in fp32, and a Q that is exact or off by at most 2^-38 of its largest
-// value, which the fp32 roundings of an integer exponent take back.
+// (ASSAY_EXP_BASE2), row sums in fp32, products, scores and outputs that no other format rounds,
+// and a Q that is exact or off by at most 2^-38 of its largest value, which the fp32 roundings of
+// an integer exponent take back.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -99,7 +99,9 @@ unsigned bit_of(std::string_view feature) {
 bool exact_weights(const assay_arithmetic &a) {
   return a.exponential == ASSAY_EXP_BASE2 && a.sum_format == ASSAY_FORMAT_FP32 &&
          a.partial_format == ASSAY_FORMAT_FP32 && a.score_format == ASSAY_FORMAT_FP32 &&
-         a.kv_format == ASSAY_FORMAT_FP32 && a.q_abs_error <= 0x1p-38;
+         a.kv_format == ASSAY_FORMAT_FP32 && a.q_format == ASSAY_FORMAT_FP32 &&
+         a.product_format == ASSAY_FORMAT_FP32 && a.qk_sum_format == ASSAY_FORMAT_FP32 &&
+         a.output_format == ASSAY_FORMAT_FP32 && a.q_abs_error <= 0x1p-38;
 }
 
 } // namespace

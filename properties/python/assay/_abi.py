@@ -20,7 +20,7 @@ MAX_CASCADE_LEVELS = 8
 EXCHANGE_HEADS = {"scatter": 0, "all": 1}
 FAMILY = {"paged": 0, "cascade": 1, "merge_state": 2, "merge_states": 3}
 DETERMINISM = {"none": 0, "run_to_run": 1}
-FORMAT = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5}
+FORMAT = {"fp32": 0, "call": 1, "fp16": 2, "bf16": 3, "e4m3": 4, "e5m2": 5, "tf32": 6}
 EXPONENTIAL = {"natural": 0, "base2": 1}
 ACCUMULATOR = {"fp32": 0, "fp64": 1}
 BATCH_INVARIANCE = {"none": 0, "fixed": 1, "always": 2}
@@ -37,8 +37,8 @@ VERDICT = {"inside": 0, "outside": 1, "undecided": 2}
 Arithmetic = _struct("Arithmetic",
     (c_int32, "mma_block mma_fraction_bits p_format sum_format exponential sum_depth"),
     (c_double, "q_abs_error exp2_rel_error log2_abs_error rcp_rel_error tanh_abs_error"),
-    (c_int32, "tile_tokens max_parallel_states max_splits merge_stages partial_format stored_merges score_format p_scale_log2 rounded_before_scale accumulator kv_format"),
-    (c_int32 * 15, "reserved"))
+    (c_int32, "tile_tokens max_parallel_states max_splits merge_stages partial_format stored_merges score_format p_scale_log2 rounded_before_scale accumulator kv_format q_format product_format qk_sum_format output_format"),
+    (c_int32 * 11, "reserved"))
 Array = _struct("Array",
     (c_void_p, "data"), (c_int32, "dtype dims"), (c_int64 * 4, "shape stride"))
 AttentionParams = _struct("AttentionParams",

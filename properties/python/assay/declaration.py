@@ -12,6 +12,7 @@ from ._abi import ABI_MAJOR, ABI_MINOR, ACCUMULATOR, EXPONENTIAL, FORMAT
 ABI = (ABI_MAJOR, ABI_MINOR)
 WORDS = {
     "p_format": FORMAT, "sum_format": FORMAT, "partial_format": FORMAT, "score_format": FORMAT, "kv_format": FORMAT,
+    "q_format": FORMAT, "product_format": FORMAT, "qk_sum_format": FORMAT, "output_format": FORMAT,
     "exponential": EXPONENTIAL, "accumulator": ACCUMULATOR,
 }  # fmt: skip
 FOLDER = pathlib.Path(__file__).with_name("arithmetics")
@@ -66,7 +67,11 @@ class Declaration:
     p_scale_log2: int = 0  #: weights are multiplied by 2^this before they are rounded to p_format
     rounded_before_scale: int = 0  #: 1: O is rounded to its dtype, then meets v_scale, and is rounded again
     accumulator: str = "fp32"  #: of both products and the row sum; "fp64" where mma_block is 0
-    kv_format: str = "fp32"  #: fp8 K and V times their scales are rounded to it; "call": the dtype of q
+    kv_format: str = "fp32"  #: fp8 K and V times their scales, and K and V of fp32, are rounded to it; "call": the dtype of q
+    q_format: str = "fp32"  #: q, as it is or times what scales its scores, is rounded to it; "call": as for p_format
+    product_format: str = "fp32"  #: each product of q and k is rounded to it, then added in fp32
+    qk_sum_format: str = "fp32"  #: each such product and each partial sum of a score is rounded to it
+    output_format: str = "fp32"  #: O is rounded to it before it is rounded to its dtype; "call": the dtype of q
 
     @staticmethod
     def like(name: str) -> "Declaration":

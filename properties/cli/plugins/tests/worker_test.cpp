@@ -22,15 +22,32 @@ namespace {
 using nlohmann::json;
 
 json sound_hello() {
-  const json arithmetic = {
-      {"mma_block", 0},           {"mma_fraction_bits", 0}, {"p_format", 0},
-      {"sum_format", 0},          {"exponential", 0},       {"sum_depth", 64},
-      {"q_abs_error", 0.0},       {"exp2_rel_error", 1e-6}, {"log2_abs_error", 1e-6},
-      {"rcp_rel_error", 1e-6},    {"tanh_abs_error", 1e-6}, {"tile_tokens", 16},
-      {"max_parallel_states", 1}, {"max_splits", 0},        {"merge_stages", 0},
-      {"partial_format", 0},      {"stored_merges", 0},     {"score_format", 0},
-      {"p_scale_log2", 0},        {"accumulator", 0},       {"kv_format", 0},
-      {"rounded_before_scale", 0}};
+  const json arithmetic = {{"mma_block", 0},
+                           {"mma_fraction_bits", 0},
+                           {"p_format", 0},
+                           {"sum_format", 0},
+                           {"exponential", 0},
+                           {"sum_depth", 64},
+                           {"q_abs_error", 0.0},
+                           {"exp2_rel_error", 1e-6},
+                           {"log2_abs_error", 1e-6},
+                           {"rcp_rel_error", 1e-6},
+                           {"tanh_abs_error", 1e-6},
+                           {"tile_tokens", 16},
+                           {"max_parallel_states", 1},
+                           {"max_splits", 0},
+                           {"merge_stages", 0},
+                           {"partial_format", 0},
+                           {"stored_merges", 0},
+                           {"score_format", 0},
+                           {"p_scale_log2", 0},
+                           {"accumulator", 0},
+                           {"kv_format", 0},
+                           {"q_format", 0},
+                           {"product_format", 0},
+                           {"qk_sum_format", 0},
+                           {"output_format", 0},
+                           {"rounded_before_scale", 0}};
   const json kernel = {{"name", "one"},         {"family", 0},       {"determinism", 1},
                        {"batch_invariance", 0}, {"nan_contract", 3}, {"arithmetic", arithmetic}};
   return {{"abi", {ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR}}, {"name", "w"}, {"kernels", {kernel}}};
