@@ -124,7 +124,7 @@ COLLECTED = {
 }
 WRONG_NAMES = [
     ("| `kv.page_size` |", "| `kv.page_sizes` |", "slots of a page: assay.h has no kv.page_sizes"),
-    ("| | `page_table`, `page_indptr` |", "| | `page_table`, `indptr_of_pages` |", "the same as CSR: assay_judge.h has no indptr_of_pages"),
+    ("`kv.page_indptr` | `page_table`, `page_indptr` |", "`kv.page_indptr` | `page_table`, `indptr_of_pages` |", "the same as CSR: assay_judge.h has no indptr_of_pages"),
     ("| `kv_indptr`, `cu_seqlens_k` |", "| `kv_indptr`, `cu_seqlens_kv` |", "ragged keys: assay.judge has no cu_seqlens_kv"),
     ("| `max_q_len` |", "| `max_seqlen_q` |", "most query tokens: assay_torch has no max_seqlen_q"),
     ("| `assay.h` | `assay_judge.h` |", "| `assay_judge.h` | `assay.h` |", "has no table with the columns"),

@@ -241,6 +241,49 @@ def rounds_q_again(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lambda q, k, v, s: _one(_rounded(q * np.float32(s * np.log2(np.e))), k, v, np.log(2)))
 
 
+def _with_scores(scores_of):
+    """Attention of which `scores_of(k, q, scale)` gives the scores of a head."""
+
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(q.shape[0] if len(k) else 0):
+            weights, total = _softmax(scores_of(k[:, head // group], q[head], np.float32(scale)))
+            out[head] = weights @ v[:, head // group] / total
+        return out
+
+    return one
+
+
+def rounds_products(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _with_scores(lambda k, q, s: _rounded(k * q).sum(-1, dtype=np.float32) * s))
+
+
+def adds_products_in_bf16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def scores(k, q, scale):
+        total = np.zeros(len(k), np.float32)
+        for dim in range(len(q)):
+            total = _rounded(total + _rounded(k[:, dim] * q[dim]))
+        return total * scale
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _with_scores(scores))
+
+
+def rounds_scores(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _with_scores(lambda k, q, s: _rounded(k @ q) * s))
+
+
+def stores_through_fp16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, fp32=True)
+    return from_float32(out.astype(np.float16).astype(np.float32), "bf16")
+
+
+#: Right, but for what each rounds: no flash kernel's arithmetic.
+COARSE = {
+    rounds_q_again: "16_bit_scores", rounds_scores: "16_bit_scores", rounds_products: "16_bit_scores",
+    stores_through_fp16: "output_through_fp16",
+}  # fmt: skip
+
+
 def takes_the_table_for_lengths(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lengths=[page_table.shape[1] * k_cache.shape[1]] * len(seq_lens))
 
@@ -252,7 +295,7 @@ def takes_the_whole_last_page(q, k_cache, v_cache, page_table, seq_lens, sm_scal
 
 WRONG = (
     loses_the_last_page, drops_one_key_in_twenty, loses_the_last_key, zeros_for_small_queries, reads_no_cache, cached_by_pointer, row_sum_in_fp16,
-    output_added_in_bf16, takes_out_no_maximum, rounds_q_again, takes_the_table_for_lengths, takes_the_whole_last_page,
+    output_added_in_bf16, takes_out_no_maximum, adds_products_in_bf16, takes_the_table_for_lengths, takes_the_whole_last_page,
 )  # fmt: skip
 
 

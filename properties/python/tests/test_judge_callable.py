@@ -28,8 +28,15 @@ def test_right_functions_pass_with_the_arithmetic_that_they_have(function, arith
 @pytest.mark.parametrize("function", callables.WRONG, ids=lambda function: function.__name__)
 def test_wrong_functions_get_no_pass(function):
     verdict = assay.judge_callable(function, SHAPE, seed=1, hint_seconds=0)
-    assert verdict.verdict == ("arithmetic" if function is callables.rounds_q_again else "finding"), str(verdict)
+    # O that is added in bf16 is as far off as rounded scores may make it.
+    assert verdict.verdict == ("arithmetic" if function is callables.output_added_in_bf16 else "finding"), str(verdict)
     assert not verdict and verdict.exit_code == 1 and verdict.score == 0
+
+
+@pytest.mark.parametrize("function, arithmetic", callables.COARSE.items(), ids=lambda given: getattr(given, "__name__", given))
+def test_another_arithmetic_than_claimed_is_named(function, arithmetic):
+    verdict = assay.judge_callable(function, SHAPE, seed=1)
+    assert (verdict.verdict, verdict.arithmetic, verdict.score) == ("arithmetic", arithmetic, 0), str(verdict)
 
 
 @pytest.mark.parametrize("function", cheats.CHEATS, ids=lambda function: function.__name__)
@@ -62,7 +69,7 @@ def test_counts_are_read_off_an_output():
         used = weights[request, :keys]
         out[request] = np.repeat(np.einsum("k,khd->hd", used, rows) / used.sum(), 2, axis=0)
     assert length == 300
-    assert counts.found(given, out) == ["request 1 of 300 keys: 1 of keys 7, 135, 263 did not count; keys 96 to 99 counted twice in kv head 0"]
+    assert counts.found(given, out) == ["request 1 of 300 keys: key 7 did not count; keys 96 to 99 counted twice in kv head 0"]
     out[1] = np.nan
     assert counts.found(given, out) == []
 
@@ -100,7 +107,7 @@ def test_bits_are_compared_where_they_are_promised():
 
 @pytest.mark.parametrize("shape, said", [
     ("batch=0", "batch is 0, expected 1 to 65536"), ("heads=6/4", "heads is 6/4, expected a multiple"), ("q=3", "'q=3', expected heads=Q/KV or one of"),
-    ("keys=many", "'keys=many', expected a whole number"), ("dtype=int8", "dtype is 'int8', expected one of bf16"), ("q_len=8,keys=4", "q_len is 8"),
+    ("keys=many", "'keys=many', expected a whole number"), ("dtype=fp32", "dtype is 'fp32', expected one of bf16, fp16"), ("q_len=8,keys=4", "q_len is 8"),
     ("batch=65536,keys=4096", "its tensors have"),
 ])  # fmt: skip
 def test_a_wrong_shape_is_refused_by_name(shape, said):

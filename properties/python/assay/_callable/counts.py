@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often each key counted, read off an output: q is 0, so that weights are equal, and V says which key a row is."""
+"""How often each key counted, read off an output: q is 0, so that weights are equal, and V says which key a row is.
+
+A key has a 1 in each half of a kv head's dims, at places that are codes of its number. O times the number of keys is then
+how often each code counted; keys whose codes are all off by as much are named."""
 import numpy as np
 
 from ..elements import to_float32
 
 _NEAR = 0.2  #: of a whole number, that a count may be away from it
-_MOST = 4  #: requests that are said
+_DIVISORS = 64  #: that are tried, at most
+_MOST = 4  #: requests, and runs of keys, that are said
 
 
-def spans(numbers):
-    """"3", "3 to 5", "3, 5 to 7 and 40 more"."""
-    runs = np.split(np.array(numbers), np.flatnonzero(np.diff(numbers) > 1) + 1) if len(numbers) else []
-    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs[:_MOST]]
-    left = sum(map(len, runs[_MOST:]))
-    return ", ".join(words) + (f" and {left} more" if left else "")
+def codes_of(keys, half, head):
+    """Two codes below `half` of each key, for the halves of a kv head's dims; odd heads have others than even ones."""
+    if head % 2 == 0:
+        return keys % half, keys // half % half
+    return keys * 0x9E3779B1 % 2**32 // 2**13 % half, keys * 0x85EBCA77 % 2**32 // 2**17 % half
 
 
 def found(inputs, out):
@@ -22,7 +25,7 @@ def found(inputs, out):
     values = to_float32(out, shape.dtype) if out.dtype == np.uint16 else out.astype(np.float32)
     values = values.reshape(shape.batch, shape.q_len, shape.num_kv_heads, -1, shape.head_dim)[:, -1]
     for request, length in enumerate(inputs.seq_lens):
-        said = _of_request(values[request], int(length), shape.head_dim)
+        said = _of_request(values[request], int(length))
         if said:
             sentences.append(f"request {request} of {length} keys: {said}")
         if len(sentences) == _MOST:
@@ -30,50 +33,90 @@ def found(inputs, out):
     return sentences
 
 
-def _of_request(values, length, dims):
-    """Of its first kv head and query head that differ: [kv_heads, group, dims]."""
-    codes = [np.arange(length) % dims, np.arange(length) // dims % dims]
-    for head in range(values.shape[0]):
-        for query in range(values.shape[1]):
-            wrong = _off(values[head, query], codes[head % 2], dims)
-            if wrong is None:
+def _of_request(values, length):
+    """Of its first query head that is off: [kv_heads, group, dims]."""
+    heads, group, dims = values.shape
+    for query in range(group):
+        off = [_off(values[head, query], length, dims // 2, head) for head in range(heads)]
+        for head, own in enumerate(off):
+            if own is None:
                 continue
-            if not wrong.any():
-                behind = _behind(values[head, query], length)
-                if behind:
-                    return f"{behind} behind its last key counted in kv head {head}"
-                continue
-            beside = head ^ 1
-            other = _off(values[beside, query], codes[beside % 2], dims) if beside < values.shape[0] else None
-            return _in_words(wrong, other, codes[head % 2], codes[1 - head % 2], head)
+            if any(wrong.any() for wrong, _ in own):
+                # Another head's codes tell keys apart, where the kernel made the same mistake there.
+                beside = off[head ^ 1] if head ^ 1 < heads else None
+                return _in_words(own + (beside if beside and any(wrong.any() for wrong, _ in beside) else [])) + f" in kv head {head}"
+            behind = _behind(values[head, query], length)
+            if behind:
+                return f"{behind} behind its last key counted in kv head {head}"
     return ""
 
 
 def _behind(row, length):
-    """How many rows of V without a code counted: their values are 0, and weights add up to less than 1."""
-    extra = length / row.sum() - length
+    """How many rows of V without a code counted: their values are 0, and the others' weights add up to less than 1."""
+    extra = length / (row.sum() / 2) - length
     return round(extra) if extra > max(0.5, 2.0**-7 * length) else 0
 
 
-def _off(row, code, dims):
-    """By how much each code counts more often than it should; None where the row holds no counts."""
-    expected = np.bincount(code, minlength=dims)
-    there = (expected > 0) & np.isfinite(row) & (row > 0)
-    if not there.any() or not np.isfinite(row).all():
-        return None
-    counts = row * np.median(expected[there] / row[there])  # most codes are right: that is what they are divided by
-    whole = np.rint(counts)
-    return (whole - expected).astype(int) if np.all(np.abs(counts - whole) <= _NEAR + 2.0**-8 * np.abs(counts)) else None
+def _off(row, length, half, head):
+    """[(by how much each code counts more often than it should, the code of each key)]; None where the row holds no counts."""
+    made = []
+    for part, code in zip((row[:half], row[half : 2 * half]), codes_of(np.arange(length), half, head)):
+        expected = np.bincount(code, minlength=half)
+        there = (expected > 0) & (part > 0)
+        if not there.any() or not np.isfinite(part).all():
+            return None
+        wrong = _least(part, expected, np.unique(np.append(length, (expected[there] / part[there]).round(2))))
+        if wrong is None:
+            return None
+        made.append((wrong, code))
+    return made
 
 
-def _in_words(wrong, other, code, other_code, head):
+def _least(part, expected, divisors):
+    """The smallest differences to what is expected, for any number of keys that O may have been divided by."""
+    best = None
+    for divisor in divisors[:: -(-len(divisors) // _DIVISORS)]:
+        counts = part * divisor
+        whole = np.rint(counts)
+        if np.all(np.abs(counts - whole) <= _NEAR + 2.0**-8 * np.abs(counts)):
+            wrong = (whole - expected).astype(int)
+            best = wrong if best is None or np.abs(wrong).sum() < np.abs(best).sum() else best
+    return best
+
+
+def _in_words(off):
     parts = []
     for sign, words in ((-1, "did not count"), (1, "counted twice")):
-        keys, total = np.flatnonzero(wrong[code] * sign > 0), int(np.abs(wrong[wrong * sign > 0]).sum())
-        both = keys[other[other_code[keys]] * sign > 0] if other is not None else []
-        keys = both if len(both) else keys
+        total = max(int(wrong[wrong * sign > 0].sum() * sign) for wrong, _ in off)
+        keys = _keys([(wrong * sign, code) for wrong, code in off]) if total else []
         if len(keys) == total > 0:
             parts.append(f"key{'s' if total > 1 else ''} {spans(keys)} {words}")
         elif total:
-            parts.append(f"{total} of keys {spans(keys)} {words.replace('twice', 'too often')}")
-    return "; ".join(parts) + f" in kv head {head}"
+            among = f" of keys {spans(keys)}" if len(keys) > total else " keys"
+            parts.append(f"{total}{among} {words.replace('twice', 'too often')}")
+    return "; ".join(parts)
+
+
+def _keys(off):
+    """Keys all of whose codes are too many; of those, while that decides some, the ones that a code cannot do without."""
+    left, sure = [(wrong.copy(), code) for wrong, code in off], np.zeros(0, int)
+    keys = np.flatnonzero(np.all([wrong[code] > 0 for wrong, code in left], axis=0))
+    while len(keys):
+        needed = [np.bincount(code[keys], minlength=len(wrong))[code[keys]] <= wrong[code[keys]] for wrong, code in left]
+        forced = keys[np.any(needed, axis=0)]
+        if not len(forced):
+            return np.sort(np.concatenate([sure, keys]))
+        sure = np.concatenate([sure, forced])
+        for wrong, code in left:
+            np.subtract.at(wrong, code[forced], 1)
+        keys = np.setdiff1d(keys, forced)
+        keys = keys[np.all([wrong[code[keys]] > 0 for wrong, code in left], axis=0)]
+    return np.sort(sure)
+
+
+def spans(numbers):
+    """Such as "3 to 5, 7, 12 to 40 and 9 more"."""
+    runs = np.split(np.array(numbers), np.flatnonzero(np.diff(numbers) > 1) + 1) if len(numbers) else []
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs[:_MOST]]
+    left = sum(map(len, runs[_MOST:]))
+    return ", ".join(words) + (f" and {left} more" if left else "")

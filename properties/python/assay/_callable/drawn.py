@@ -6,13 +6,14 @@ import secrets
 import numpy as np
 
 from ..elements import from_float32, to_float32
+from .counts import codes_of
 from .regimes import edges, lengths, regime, strong_score
 from .shape import Shape
 
 #: Values behind lengths, where no regime has NaN there: a kernel that reads them is far off, and finite.
 _BEHIND_KEY, _BEHIND_VALUE = 8.0, 24.0
 #: The smallest and the largest scale of V, in which sums of V stay normal numbers of the dtype.
-_MAGNITUDES = {"bf16": (2.0**-30, 2.0**40), "fp32": (2.0**-30, 2.0**40), "fp16": (2.0**-7, 2.0**12)}
+_MAGNITUDES = {"bf16": (2.0**-30, 2.0**40), "fp16": (2.0**-7, 2.0**12)}
 _SPARE_PAGES = 3  #: that no request has
 
 
@@ -156,15 +157,16 @@ class _Drawing:
                 self.k[self.table[request, at // self.slots], at % self.slots, head] = self._rounded(size * signs[request, head])
 
     def _counting(self):
-        """q is 0, and key j of a row has 1 at j mod head_dim of V in even kv heads, at j div head_dim in odd ones."""
+        """q is 0, and V has the codes of each key (counts.py)."""
         self.q[...] = 0
         one = self._rounded(np.float32(1))
         for request, length in enumerate(self.lengths):
             rows = self.v[self._pages(request)].reshape(-1, self.shape.num_kv_heads, self.shape.head_dim)
             rows[...] = 0
-            at = np.arange(len(rows))
-            rows[at, ::2, at % self.shape.head_dim] = one
-            rows[at, 1::2, at // self.shape.head_dim % self.shape.head_dim] = one
+            at, half = np.arange(len(rows)), self.shape.head_dim // 2
+            for head in range(self.shape.num_kv_heads if half else 0):
+                for part, code in enumerate(codes_of(at, half, head)):
+                    rows[at, head, part * half + code] = one
             self.v[self._pages(request)] = rows.reshape(-1, *self.v.shape[1:])
 
     def _behind(self):

@@ -18,10 +18,13 @@ def _rungs():
     steps = (
         ("fp32", "everything is added and kept in fp32", dict(mma_block=0, mma_fraction_bits=0, sum_depth=4096)),
         ("fp32_weights", "products of 16 bits on tensor cores, all else in fp32", dict(mma_block=8, mma_fraction_bits=24)),
-        ("fp16_weights", "weights are rounded to fp16 (or tf32, which has as many bits)", dict(p_format="fp16")),
+        ("fp16_weights", "weights are rounded to fp16", dict(p_format="fp16")),
         ("16_bit_weights", "weights, those of the row sum, or outputs of splits are rounded to the type of q",
          dict(p_format="call", sum_format="call", partial_format="call", stored_merges=1)),
-        ("16_bit_scores", "scores are rounded to the type of q", dict(score_format="call")),
+        ("output_through_fp16", "O is rounded to fp16 before its own type", dict(output_format="fp16")),
+        # Coarser ones, such as sums of products in 16 bits, allow more than |O|, and so explain nothing.
+        ("16_bit_scores", "scores, their products, or q once it was scaled are rounded to 16 bits or tf32",
+         dict(score_format="call", q_format="bf16")),
     )  # fmt: skip
     for name, says, more in steps:
         fields.update(more)

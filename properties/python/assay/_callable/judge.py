@@ -114,8 +114,10 @@ class _Run:
             return report, PASS, ""
         if report.verdict == "undecided":
             return report, UNDECIDED, str(report)
-        if asked.inputs.judge(out, like=fitting.ladder()[-1].declaration, **options).passed:
-            return report, ARITHMETIC, _first_line(report)
+        for rung in fitting.ladder():
+            other = asked.inputs.judge(out, like=rung.declaration, **options)
+            if other.passed:
+                return report, ARITHMETIC, f"it fits {rung.name}: {rung.says}; {_first_line(report)}"
         said = counts.found(asked.inputs, out) if stage.name == "counts" else []
         return report, FINDING, "; ".join(said) or self._explained(asked.inputs, out, options, report)
 
@@ -130,6 +132,8 @@ class _Run:
         verdict, fit = worst([result.verdict for result in results]), None
         if verdict in (PASS, CONTRACT, ARITHMETIC):
             fit = fitting.narrowest(self._by_each)
+            if verdict == ARITHMETIC and not fit.name:
+                verdict = FINDING  # each stage fits another arithmetic
         rungs = [rung.name for rung in fitting.ladder()]
         return Verdict(
             verdict, target, str(self.shape), self.like if isinstance(self.like, str) else "its declaration", self.seed, results,

@@ -5,7 +5,7 @@ import dataclasses
 #: Largest value of each number; below 1 none is (q_len, page_size: as said in Shape).
 _MOST = {"batch": 1 << 16, "num_qo_heads": 1 << 12, "num_kv_heads": 1 << 12, "head_dim": 512, "keys": 1 << 22, "page_size": 1 << 16,
          "q_len": 1 << 12}  # fmt: skip
-_DTYPES = ("bf16", "fp16", "fp32")
+_DTYPES = ("bf16", "fp16")
 _TENSORS_MOST = 16 << 30  #: bytes of all tensors of a call
 
 
@@ -19,7 +19,7 @@ class Shape:
     keys          keys of the longest request: columns of the page table times page_size, or a little less
     page_size     keys of a page; 0: a dense cache [batch, keys, num_kv_heads, head_dim] without a table
     q_len         query tokens of each request; causal where there are several
-    dtype         of q, the cache and out: bf16, fp16 or fp32
+    dtype         of q, the cache and out (which may also be fp32): bf16 or fp16
     """
 
     batch: int = 8
@@ -71,10 +71,9 @@ class Shape:
 
     @property
     def nbytes(self):
-        size = 4 if self.dtype == "fp32" else 2
         slots = self.columns * self.page_size if self.page_size else self.keys
         cache = 2 * self.batch * slots * self.num_kv_heads * self.head_dim
-        return size * (cache + 2 * self.batch * self.q_len * self.num_qo_heads * self.head_dim)
+        return 2 * (cache + 2 * self.batch * self.q_len * self.num_qo_heads * self.head_dim)
 
     def __str__(self):
         parts = [f"batch={self.batch}", f"heads={self.num_qo_heads}/{self.num_kv_heads}"]
