@@ -107,8 +107,8 @@ assay_status check_kv_stride(const ArgumentName &name, int64_t stride, bool of_h
   return ASSAY_OK;
 }
 
-/// Checks the stride of `count` page lists behind `before` other entries; kernels keep 32 bits of an
-/// entry's place.
+/// Checks the stride of `count` page lists behind `before` other entries; kernels keep 32 bits of
+/// an entry's place.
 assay_status check_entries(const ArgumentName &name, int64_t stride, int64_t count,
                            int64_t before) {
   if (count > 0 && stride > (kMaxTableEntries - before) / count)
