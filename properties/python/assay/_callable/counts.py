@@ -7,7 +7,7 @@ import numpy as np
 
 from ..elements import to_float32
 
-_NEAR = 0.2  #: of a whole number, that a count may be away from it
+_NEAR = 0.02  #: of a whole number, that a count may be away from it
 _DIVISORS = 64  #: that are tried, at most
 _MOST = 4  #: requests, and runs of keys, that are said
 
@@ -58,30 +58,23 @@ def _behind(row, length):
 
 
 def _off(row, length, half, head):
-    """[(by how much each code counts more often than it should, the code of each key)]; None where the row holds no counts."""
-    made = []
-    for part, code in zip((row[:half], row[half : 2 * half]), codes_of(np.arange(length), half, head)):
-        expected = np.bincount(code, minlength=half)
-        there = (expected > 0) & (part > 0)
-        if not there.any() or not np.isfinite(part).all():
-            return None
-        wrong = _least(part, expected, np.unique(np.append(length, (expected[there] / part[there]).round(2))))
-        if wrong is None:
-            return None
-        made.append((wrong, code))
-    return made
+    """[(by how much each code counts more often than it should, the code of each key)]; None where the row holds no counts.
 
-
-def _least(part, expected, divisors):
-    """The smallest differences to what is expected, for any number of keys that O may have been divided by."""
-    best = None
+    O may have been divided by any number of keys: the one that leaves whole numbers and the smallest differences counts.
+    Where a quarter of the keys are off, other numbers fit as well, and nothing is said."""
+    codes = codes_of(np.arange(length), half, head)
+    parts, expected = row[: 2 * half].reshape(2, half), np.array([np.bincount(code, minlength=half) for code in codes])
+    there = (expected > 0) & (parts > 0)
+    if not there.any() or not np.isfinite(row).all():
+        return None
+    divisors, best = np.unique(np.append(length, np.rint(expected[there] / parts[there]))), None
     for divisor in divisors[:: -(-len(divisors) // _DIVISORS)]:
-        counts = part * divisor
+        counts = parts * divisor
         whole = np.rint(counts)
         if np.all(np.abs(counts - whole) <= _NEAR + 2.0**-8 * np.abs(counts)):
             wrong = (whole - expected).astype(int)
             best = wrong if best is None or np.abs(wrong).sum() < np.abs(best).sum() else best
-    return best
+    return None if best is None or np.abs(best).sum() > length / 2 else list(zip(best, codes))
 
 
 def _in_words(off):
