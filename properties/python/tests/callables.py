@@ -306,6 +306,11 @@ def processes_that_it_sees(q):
     raise RuntimeError(sorted(entry for entry in os.listdir("/proc") if entry.isdigit()))
 
 
+def descriptors_that_it_has(q):
+    there = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd") if int(fd) > 2]
+    raise RuntimeError(sorted({os.readlink(path).split(":")[0] for path in there if os.path.lexists(path)}))
+
+
 def runs_forever(q):
     while True:
         pass

@@ -83,6 +83,12 @@ def test_a_candidate_sees_no_process_but_its_own():
             candidate.call(assay.inputs(SHAPE, seed=1))
 
 
+def test_a_candidate_has_its_channel_its_memory_and_nothing_else(tmp_path):
+    with open(tmp_path / "kept", "w") as _, Candidate(f"{HERE}/callables.py:descriptors_that_it_has") as candidate:
+        with pytest.raises(CandidateError, match=r"RuntimeError: \['/memfd', 'socket'\]"):
+            candidate.call(assay.inputs(SHAPE, seed=1))
+
+
 @pytest.mark.parametrize("name, kind", [("runs_forever", "hung"), ("takes_all_memory", "memory"), ("ends_by_a_signal", "ended"), ("raises", "raised")])
 def test_what_goes_too_far_is_ended_and_the_next_call_starts_again(name, kind):
     with Candidate(f"{HERE}/callables.py:{name}", limits=assay.Limits(call_seconds=5 if kind == "hung" else 600, gigabytes=1)) as candidate:
