@@ -49,8 +49,8 @@ def main():
     q, table, lens = k.new_zeros(1, 32, 128), torch.zeros(1, 1, dtype=torch.int32, device=DEVICE), torch.ones(1, dtype=torch.int32, device=DEVICE)
     plan = assay_torch.plan(table, lens, num_qo_heads=32, num_kv_heads=8, head_dim=128, page_size=16, dtype=q.dtype)
     out, cache = torch.zeros_like(q), (k, k.clone())
-    numbers = (0, 128**-0.5, 0.0, 0, 0, False, False, 1, 0, 0, 0, 2)
-    arguments = (q, *cache, table, lens, out, None, plan.memory, *(None,) * 6, *numbers)
+    numbers = (0, 128**-0.5, 0.0, 0, 0, False, False, 1, 0, 0, 0, None, 2)
+    arguments = (q, *cache, table, lens, out, None, plan.memory, *(None,) * 7, *numbers)
     operator = torch.ops.assay_torch.paged_attention.default
     calls = {
         "paged_attention, version 1, out given": lambda: assay_torch.paged_attention(q, cache, table, lens, version=1, out=out),

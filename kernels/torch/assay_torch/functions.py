@@ -21,7 +21,7 @@ _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 
 def _watched(tensor):
     """Whether somebody looks on: a compiler, a tracer, a profiler, a tensor subclass. torch's dispatcher shows them an operator; it
-    takes 26 arguments apart and makes them again, for half of the host time of a call, and else what is below it is called."""
+    takes 28 arguments apart and makes them again, for half of the host time of a call, and else what is below it is called."""
     return torch.compiler.is_compiling() or type(tensor) is not torch.Tensor or bool(_modes()) or torch.autograd._profiler_enabled()
 
 
@@ -65,7 +65,7 @@ def paged_attention(
     q, kv_cache, page_table, seq_lens, *, version=2, out=None, lse=None, return_lse=False, qo_indptr=None, max_q_len=1,
     sm_scale=None, window_left=-1, logits_soft_cap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
     kv_dtype=None, lse_base="e", num_splits=0, even_lengths=False, enable_pdl=False, global_lens=None,
-    dcp_world_size=0, dcp_rank=0, dcp_interleave=1, cu_seqlens_q=None,
+    dcp_world_size=0, dcp_rank=0, dcp_interleave=1, cu_seqlens_q=None, page_indptr=None, max_pages=None,
 ):  # fmt: skip
     """Decode attention of each request's newest tokens over its keys: paged attention v1 or v2. Layers of one step take a plan().
 
@@ -74,7 +74,10 @@ def paged_attention(
     kv_cache    (k, v), each [pages, page_size, num_kv_heads, head_dim] (NHD) or [pages, num_kv_heads, page_size, head_dim]
                 (HND) by kv_layout; or one tensor of both: see caches.pool_of. Of q's dtype, or fp8; kv_dtype ("e4m3", "e5m2")
                 says what uint8 holds
-    page_table  [batch, max_pages]; entries past a request's keys may hold anything
+    page_table  [batch, max_pages]; entries past a request's keys may hold anything. Or lists of pages one behind the other, [entries],
+                or [num_kv_heads, entries] where each kv head has its own:
+    page_indptr [batch + 1] ascending, of lists (FlashInfer's paged_kv_indptr): request r has the entries page_indptr[r] ..
+                page_indptr[r + 1] - 1, max_pages at most, and at least those of its keys
     seq_lens    [batch] keys of each request, its newest tokens among them, 0 .. max_pages * page_size; 0 gives o = 0, lse = -inf
     version     1 or 2: choose() says which is faster where the host knows lengths
     out, lse    outputs, made if None; lse has q's shape without head_dim, by any strides: `lse.t()` of [heads, tokens]
@@ -98,9 +101,9 @@ def paged_attention(
         raise no_tensor(q=q)
     k, v = pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
-    options = (starts(qo_indptr, cu_seqlens_q), k_scale, v_scale, alibi_slopes, sinks, global_lens)
+    options = (starts(qo_indptr, cu_seqlens_q), k_scale, v_scale, alibi_slopes, sinks, global_lens, page_indptr)
     numbers = (_base(lse_base), _scale(q, sm_scale), logits_soft_cap, window_left, num_splits, enable_pdl, even_lengths, max_q_len,
-               *dcp(dcp_world_size, dcp_rank, dcp_interleave))  # fmt: skip
+               dcp_world_size, dcp_rank, dcp_interleave if dcp_world_size else 0, max_pages)  # fmt: skip
     if _watched(q):
         _ops.paged_attention.default(q, k, v, page_table, seq_lens, out, lse, None, *options, *numbers, version)
     else:
@@ -112,7 +115,7 @@ def tree_attention(
     q, kv_cache, page_table, seq_lens, *, out=None, lse=None, return_lse=False, qo_indptr=None, max_q_len=1,
     sm_scale=None, window_left=-1, logits_soft_cap=0.0, alibi_slopes=None, sinks=None, k_scale=None, v_scale=None, kv_layout="NHD",
     kv_dtype=None, lse_base="e", num_splits=0, enable_pdl=False, global_lens=None,
-    dcp_world_size=0, dcp_rank=0, dcp_interleave=1, cu_seqlens_q=None,
+    dcp_world_size=0, dcp_rank=0, dcp_interleave=1, cu_seqlens_q=None, page_indptr=None, max_pages=None,
 ):  # fmt: skip
     """paged_attention that finds out which requests begin with the same pages, and computes those once for all of them.
 
@@ -122,9 +125,9 @@ def tree_attention(
         raise no_tensor(q=q)
     k, v = pool_of(kv_cache, kv_layout, fp8_of(kv_dtype), q.shape[-1])
     out, lse = _outputs(q, out, lse, return_lse)
-    options = (starts(qo_indptr, cu_seqlens_q), k_scale, v_scale, alibi_slopes, sinks, global_lens)
+    options = (starts(qo_indptr, cu_seqlens_q), k_scale, v_scale, alibi_slopes, sinks, global_lens, page_indptr)
     numbers = (_base(lse_base), _scale(q, sm_scale), logits_soft_cap, window_left, num_splits, enable_pdl, False, max_q_len,
-               *dcp(dcp_world_size, dcp_rank, dcp_interleave))  # fmt: skip
+               dcp_world_size, dcp_rank, dcp_interleave if dcp_world_size else 0, max_pages)  # fmt: skip
     if _watched(q):
         _ops.tree_attention.default(q, k, v, page_table, seq_lens, out, lse, None, *options, *numbers)
     else:
@@ -176,15 +179,21 @@ def cascade_attention(
 
     q [batch, num_qo_heads, head_dim]. levels: up to 8 of (kv_cache, page_table, seq_lens, segment_indptr), with a cache as in
     paged_attention of q's dtype, page_table [segments, max_pages], seq_lens [segments], and segment_indptr [segments + 1]
-    ascending: segment s serves the requests segment_indptr[s] .. segment_indptr[s + 1] - 1. Returns out, or (out, lse).
+    ascending: segment s serves the requests segment_indptr[s] .. segment_indptr[s + 1] - 1. A level of page lists has two more:
+    (kv_cache, page_table, seq_lens, segment_indptr, page_indptr, max_pages). Returns out, or (out, lse).
     """
     if not isinstance(q, torch.Tensor):
         raise no_tensor(q=q)
+    listed = False
     for i, level in enumerate(levels):
-        if not isinstance(level, (tuple, list)) or len(level) != 4:
-            raise InvalidArgument(f"levels[{i}] is a {type(level).__name__}, expected four: (kv_cache, page_table, seq_lens, segment_indptr)")
+        if not isinstance(level, (tuple, list)) or len(level) not in (4, 6):
+            four = "four: (kv_cache, page_table, seq_lens, segment_indptr), or six: page_indptr and max_pages behind them"
+            raise InvalidArgument(f"levels[{i}] is a {type(level).__name__}, expected {four}")
+        listed = listed or len(level) == 6
+    lists = [level[4:] or (None, None) for level in levels] if listed else ()
     pools = [pool_of(level[0], kv_layout, None, q.shape[-1]) for level in levels]
     out, lse = _outputs(q, out, lse, return_lse)
     columns = [[pool[i] for pool in pools] for i in (0, 1)] + [[level[i] for level in levels] for i in (1, 2, 3)]
-    _operator("cascade_attention", q)(q, *columns, out, lse, _base(lse_base), _scale(q, sm_scale), num_splits)
+    listed = ([indptr for indptr, _ in lists], [-1 if most is None else most for _, most in lists]) if lists else ((), ())
+    _operator("cascade_attention", q)(q, *columns, out, lse, *listed, _base(lse_base), _scale(q, sm_scale), num_splits)
     return out if lse is None else (out, lse)

@@ -9,20 +9,19 @@ import re
 import torch
 
 from . import cascade, exchange, merge, paged, paged_shape, planning
-from .errors import require
 from .paged_shape import NUMBERS, TREE, V2, VERSIONS
 from .tensors import refuse_gradient, same_device
 
 _CALL = (
     "(Tensor q, Tensor k, Tensor v, Tensor page_table, Tensor seq_lens, Tensor(a!) out, Tensor(b!)? lse, Tensor(c!)? plan, "
-    "Tensor? qo_indptr, Tensor? k_scale, Tensor? v_scale, Tensor? alibi_slopes, Tensor? sinks, Tensor? global_lens, int lse_base, "
-    "float sm_scale, float logits_soft_cap, int window_left, int num_splits, bool enable_pdl, bool even_lengths, int max_q_len, "
-    "int dcp_world_size, int dcp_rank, int dcp_interleave{}) -> ()"
+    "Tensor? qo_indptr, Tensor? k_scale, Tensor? v_scale, Tensor? alibi_slopes, Tensor? sinks, Tensor? global_lens, Tensor? page_indptr, "
+    "int lse_base, float sm_scale, float logits_soft_cap, int window_left, int num_splits, bool enable_pdl, bool even_lengths, "
+    "int max_q_len, int dcp_world_size, int dcp_rank, int dcp_interleave, int? max_pages{}) -> ()"
 )
 _PLAN = (
-    "(Tensor page_table, Tensor seq_lens, {}bool tree, ScalarType dtype, ScalarType kv_dtype, int num_qo_heads, int num_kv_heads, "
-    "int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, float logits_soft_cap, int window_left, "
-    "int num_splits, int dcp_world_size, int dcp_interleave) -> {}"
+    "(Tensor page_table, Tensor seq_lens, Tensor? page_indptr, int? max_pages, {}bool tree, ScalarType dtype, ScalarType kv_dtype, "
+    "int num_qo_heads, int num_kv_heads, int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, "
+    "float logits_soft_cap, int window_left, int num_splits, int dcp_world_size, int dcp_interleave) -> {}"
 )
 if not hasattr(torch.library, "register_fake"):
     raise ImportError(f"assay_torch needs torch 2.4 or later, this is {torch.__version__}")
@@ -51,10 +50,11 @@ def _operator(schema, fake=None, elsewhere=()):
     return define
 
 
-def _plan_without_memory(page_table, seq_lens, *shape):
-    kernel, described = _described(*shape)
-    if all(isinstance(n, int) for n in page_table.shape):
-        size = _bytes.__wrapped__(kernel, page_table.device, page_table.shape, *described)  # sizes may be symbols, which have no hash
+def _plan_without_memory(page_table, seq_lens, page_indptr, max_pages, *shape):
+    kernel, described = _described(*shape, *_lists(page_table, page_indptr))
+    bounds = paged_shape.bounds_of(page_table, seq_lens, page_indptr, max_pages)
+    if all(isinstance(n, int) for n in bounds):
+        size = _bytes.__wrapped__(kernel, page_table.device, bounds, *described)  # sizes may be symbols, which have no hash
     else:
         size = torch.library.get_ctx().new_dynamic_size()
     return page_table.new_empty(size, dtype=torch.uint8)
@@ -76,7 +76,7 @@ def tree_attention(q, k, v, page_table, seq_lens, out, lse, plan, *rest):
 
 def _described(
     tree, dtype, kv_dtype, num_qo_heads, num_kv_heads, head_dim, page_size, q_len, ragged, alibi_slopes, sinks,
-    logits_soft_cap, window_left, num_splits, dcp_world_size, dcp_interleave,
+    logits_soft_cap, window_left, num_splits, dcp_world_size, dcp_interleave, page_indptr, list_per_head,
 ):  # fmt: skip
     """(kernel, (dtype, kv_dtype, shape, given)) as planning.plan_into takes them."""
     shape = (
@@ -85,38 +85,46 @@ def _described(
         ("dcp_world_size", dcp_world_size), ("dcp_interleave", dcp_interleave),
     )  # fmt: skip
     options = (("qo_indptr", ragged), ("alibi_slopes", alibi_slopes), ("sinks", sinks), ("global_lens", dcp_world_size))
-    return TREE if tree else V2, (dtype, kv_dtype, shape, tuple(name for name, there in options if there))
+    given = tuple(name for name, there in options if there)
+    if page_indptr:
+        given += ("page_indptr", "page_table_stride_head") if list_per_head and num_kv_heads > 1 else ("page_indptr",)
+    return TREE if tree else V2, (dtype, kv_dtype, shape, given)
+
+
+def _lists(page_table, page_indptr):
+    """The last two arguments of _described."""
+    return (True, paged_shape.list_per_head(page_table)) if page_indptr is not None else (False, False)
 
 
 @functools.lru_cache(4096)
-def _bytes(kernel, device, table, dtype, kv_dtype, shape, given):
+def _bytes(kernel, device, bounds, dtype, kv_dtype, shape, given):
     """Bytes of a plan for page tables of a shape; the library is asked once."""
-    require(len(table) == 2, lambda: f"page_table is {list(table)}, expected [batch, max_pages]")
-    return paged_shape.plan_bytes(kernel, *paged_shape.shape_params(device, dtype, kv_dtype, *table, dict(shape), given), device)
+    return paged_shape.plan_bytes(kernel, *paged_shape.shape_params(device, dtype, kv_dtype, *bounds, dict(shape), given), device)
 
 
 @_operator(_PLAN.format("Tensor(a!) out, ", "()"))
-def plan_into(page_table, seq_lens, out, *shape):
-    kernel, described = _described(*shape)
-    planning.plan_into(kernel, page_table, seq_lens, out, *described)
+def plan_into(page_table, seq_lens, page_indptr, max_pages, out, *shape):
+    kernel, described = _described(*shape, *_lists(page_table, page_indptr))
+    planning.plan_into(kernel, page_table, seq_lens, page_indptr, max_pages, out, *described)
 
 
 @_operator(_PLAN.format("", "Tensor"), _plan_without_memory)
-def new_plan(page_table, seq_lens, *shape):
-    kernel, described = _described(*shape)
-    size = _bytes(kernel, page_table.device, page_table.shape, *described)
+def new_plan(page_table, seq_lens, page_indptr, max_pages, *shape):
+    kernel, described = _described(*shape, *_lists(page_table, page_indptr))
+    size = _bytes(kernel, page_table.device, paged_shape.bounds_of(page_table, seq_lens, page_indptr, max_pages), *described)
     # Not empty: the planner leaves room unwritten, and the same call is to give the same bytes.
     out = page_table.new_zeros(size, dtype=torch.uint8)
-    planning.plan_into(kernel, page_table, seq_lens, out, *described)
+    planning.plan_into(kernel, page_table, seq_lens, page_indptr, max_pages, out, *described)
     return out
 
 
 @_operator(
     "(Tensor q, Tensor[] k, Tensor[] v, Tensor[] page_table, Tensor[] seq_lens, Tensor[] segment_indptr, Tensor(a!) out, "
-    "Tensor(b!)? lse, int lse_base, float sm_scale, int num_splits) -> ()"
+    "Tensor(b!)? lse, Tensor?[] page_indptr, int[] max_pages, int lse_base, float sm_scale, int num_splits) -> ()"
 )
-def cascade_attention(q, k, v, page_table, seq_lens, segment_indptr, out, lse, lse_base, sm_scale, num_splits):
-    cascade.cascade(q, list(zip(k, v, page_table, seq_lens, segment_indptr)), out, lse, sm_scale, num_splits, lse_base)
+def cascade_attention(q, k, v, page_table, seq_lens, segment_indptr, out, lse, page_indptr, max_pages, lse_base, sm_scale, num_splits):
+    lists = tuple(zip(page_indptr, max_pages)) if page_indptr else ()
+    cascade.cascade(q, list(zip(k, v, page_table, seq_lens, segment_indptr)), out, lse, lists, sm_scale, num_splits, lse_base)
 
 
 @_operator(

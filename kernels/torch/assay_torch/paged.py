@@ -5,19 +5,19 @@ import torch
 from ._abi import PagedParams
 from .errors import WorkspaceTooSmall, require
 from .library import library, target_of
-from .paged_shape import GIVEN, NUMBERS, V1, batch_of, fill_shape, no_address, plan_bytes, scratch_at
+from .paged_shape import GIVEN, NUMBERS, V1, fill_shape, no_address, option_path, plan_bytes, scratch_at, set_option, tables_of
 from .prepared import Pool, Prepared, word, workspace
 from .tensors import check, facts, no_tensor, refuse_gradient, same_device, scale_stride, strides, unit_rows, vector
 
 _pool = Pool()
 _Q, _O, _LSE, _PLAN, _WORKSPACE = (word(PagedParams, name) for name in ("q", "out", "lse", "plan", "workspace"))
 _K, _V, _TABLE, _LENS = (word(PagedParams, "kv", name) for name in ("k", "v", "page_table", "seq_lens"))
-OPTIONS = ("qo_indptr", "k_scale", "v_scale", "alibi_slopes", "sinks", "global_lens")
-_OPTIONS = tuple(word(PagedParams, name) for name in OPTIONS)
+OPTIONS = ("qo_indptr", "k_scale", "v_scale", "alibi_slopes", "sinks", "global_lens", "page_indptr")
+_OPTIONS = tuple(word(PagedParams, *option_path(name)) for name in OPTIONS)
 _NO_OPTIONS = (None,) * len(OPTIONS)
 #: Tensors of a plan that its layers share, and where they lie.
-SHARED = ("memory", "page_table", "seq_lens", "qo_indptr", "alibi_slopes", "global_lens")
-_SHARED = (_PLAN, _TABLE, _LENS, *(word(PagedParams, name) for name in SHARED[3:]))
+SHARED = ("memory", "page_table", "seq_lens", "qo_indptr", "alibi_slopes", "global_lens", "page_indptr")
+_SHARED = (_PLAN, _TABLE, _LENS, *(word(PagedParams, *option_path(name)) for name in SHARED[3:]))
 _LAYER = tuple(word(PagedParams, name) for name in ("k_scale", "v_scale", "sinks"))
 
 
@@ -48,7 +48,7 @@ def attention(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, nu
     words[_K], words[_V] = k.data_ptr() or no_address(("q", q), k=k), v.data_ptr() or no_address(("q", q), v=v)
     if lse is not None:
         words[_LSE] = lse.data_ptr() or no_address(("q", q), lse=lse)
-    words[_TABLE], words[_LENS] = page_table.data_ptr(), seq_lens.data_ptr()
+    words[_TABLE], words[_LENS] = page_table.data_ptr() or no_address(("q", q), page_table=page_table), seq_lens.data_ptr()
     if given is not None:
         for at, name, tensor in zip(_OPTIONS, OPTIONS, options):
             if tensor is not None:
@@ -83,7 +83,7 @@ def planned(plan, q, k, v, out, lse, k_scale, v_scale, sinks):
     call = pool.take(key)
     if call is None:
         plan.look(q, k, v, sinks)
-        options = (plan.qo_indptr, k_scale, v_scale, plan.alibi_slopes, sinks, plan.global_lens)
+        options = (plan.qo_indptr, k_scale, v_scale, plan.alibi_slopes, sinks, plan.global_lens, plan.page_indptr)
         call = _prepare(plan.kernel, q, k, v, plan.page_table, plan.seq_lens, out, lse, plan.memory, options, plan.numbers)
     words = call.words
     words[_Q], words[_O] = q.data_ptr(), out.data_ptr()
@@ -112,20 +112,20 @@ def _bind(plan):
 
 
 def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, numbers):
-    qo_indptr, k_scale, v_scale, alibi_slopes, sinks, global_lens = options
+    qo_indptr, k_scale, v_scale, alibi_slopes, sinks, global_lens, page_indptr = options
     here = ("q", q)
     same_device(here, k=k, v=v, page_table=page_table, seq_lens=seq_lens, out=out, lse=lse, plan=plan)
-    same_device(here, qo_indptr=qo_indptr, global_lens=global_lens)
-    batch = batch_of(page_table, seq_lens)
+    same_device(here, qo_indptr=qo_indptr, global_lens=global_lens, page_indptr=page_indptr)
+    named = dict(zip(NUMBERS, numbers))
+    require(k.dim() == 4, lambda: f"k is {list(k.shape)}, expected [pages, page_size, num_kv_heads, head_dim]")
+    _, page_size, num_kv_heads, head_dim = k.shape
+    batch, max_pages, *table_strides = tables_of(page_table, seq_lens, page_indptr, named.pop("max_pages"), num_kv_heads)
     if global_lens is not None:
         check("global_lens", global_lens, torch.int32, (batch,))
         unit_rows("global_lens", global_lens)
     rows = _query_shape(q, batch, qo_indptr)
-    named = dict(zip(NUMBERS, numbers))
     if rows != "ragged":
         named["q_len"] = q.shape[1] if rows == "many" else 1
-    require(k.dim() == 4, lambda: f"k is {list(k.shape)}, expected [pages, page_size, num_kv_heads, head_dim]")
-    _, page_size, num_kv_heads, head_dim = k.shape
     check("v", v, k.dtype, k.shape)
     require(q.shape[-1] == head_dim, lambda: f"q has head_dim {q.shape[-1]}, expected {head_dim} as k")
     check("out", out, q.dtype, q.shape)
@@ -133,8 +133,8 @@ def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, num
         unit_rows(name, tensor)
     p, where = PagedParams(), library(target_of(q.device.type))
     named.update(num_qo_heads=q.shape[-2], num_kv_heads=num_kv_heads, head_dim=head_dim, page_size=page_size)
-    fill_shape(p, where, q.dtype, k.dtype, batch, page_table.shape[1], **named)
-    p.kv.page_table_stride = page_table.stride(0) if batch > 1 else page_table.shape[1]
+    fill_shape(p, where, q.dtype, k.dtype, batch, max_pages, **named)
+    p.kv.page_table_stride, p.kv.page_table_stride_head = table_strides
     p.kv.k_stride_page, p.kv.k_stride_token, p.kv.k_stride_head, _ = strides(k, head_dim)
     p.kv.v_stride_page, p.kv.v_stride_token, p.kv.v_stride_head, _ = strides(v, head_dim)
     p.q_stride_batch, p.q_stride_token, p.q_stride_head = _row_strides(strides(q, head_dim)[:-1], rows)
@@ -147,7 +147,7 @@ def _prepare(kernel, q, k, v, page_table, seq_lens, out, lse, plan, options, num
     vector("alibi_slopes", alibi_slopes, q.shape[-2], here)
     vector("sinks", sinks, q.shape[-2], here)
     for name, tensor in zip(OPTIONS, options):
-        setattr(p, name, None if tensor is None else GIVEN)
+        set_option(p, name, None if tensor is None else GIVEN)
     return _with_scratch(kernel, where, p, plan, q.device)
 
 

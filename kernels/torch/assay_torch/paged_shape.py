@@ -4,7 +4,7 @@ import ctypes
 
 import torch
 
-from ._abi import PagedChoice, PagedParams
+from ._abi import PagedChoice, PagedKv, PagedParams
 from .errors import InvalidArgument, require
 from .library import library, target_of
 from .tensors import check, dtype_number, same_device, unit_rows
@@ -13,7 +13,7 @@ V1, V2, TREE = "paged_attention_v1", "paged_attention_v2", "tree_attention"
 VERSIONS = {1: V1, 2: V2}
 #: Numbers of a call, in the order in which operators hand them on.
 NUMBERS = ("lse_base", "sm_scale", "logits_soft_cap", "window_left", "num_splits", "enable_pdl", "even_lengths", "q_len",
-           "dcp_world_size", "dcp_rank", "dcp_interleave")  # fmt: skip
+           "dcp_world_size", "dcp_rank", "dcp_interleave", "max_pages")  # fmt: skip
 #: In the place of a pointer where it only counts that there is one: for a planner, and for a pool of no pages, whose tensor has
 #: no address though page tables may have columns.
 GIVEN = 16
@@ -40,7 +40,7 @@ def set_numbers(params, **numbers):
 
 
 def fill_shape(p, where, dtype, kv_dtype, batch, max_pages, *, page_size, **numbers):
-    """numbers: NUMBERS, and the numbers of heads and head_dim."""
+    """numbers: NUMBERS but max_pages, and the numbers of heads and head_dim."""
     p.struct_size = ctypes.sizeof(p)
     p.target = where.target
     p.dtype, p.kv_dtype = dtype_number("q", dtype), dtype_number("k", kv_dtype)
@@ -48,13 +48,50 @@ def fill_shape(p, where, dtype, kv_dtype, batch, max_pages, *, page_size, **numb
     set_numbers(p.kv, rows=batch, max_pages=max_pages, page_size=page_size)
 
 
-def batch_of(page_table, seq_lens, of=""):
-    """Requests of a call whose tables and lengths agree; `of` goes in front of their names in an error."""
+def list_per_head(lists):
+    """Whether every kv head has page lists of its own."""
+    return lists.dim() == 2 and lists.shape[0] > 1 and lists.stride(0) > 0
+
+
+def bounds_of(page_table, seq_lens, page_indptr, max_pages, of=""):
+    """(rows, max_pages) of a page table, or with page_indptr of page lists. `of` goes in front of names in an error."""
+    if page_indptr is None:
+        if max_pages is not None:
+            raise InvalidArgument(f"{of}max_pages is {max_pages}, expected none without page_indptr: a page table has its columns")
+        if page_table.dim() != 2:
+            raise InvalidArgument(f"{of}page_table is {list(page_table.shape)}, expected [batch, max_pages]; lists need page_indptr")
+        return page_table.shape
+    if max_pages is None:
+        raise InvalidArgument(f"{of}max_pages is missing, expected the most entries of a row in page_indptr, which the host never reads")
     check(of + "seq_lens", seq_lens, torch.int32, (None,))
-    check(of + "page_table", page_table, torch.int32, (seq_lens.shape[0], None))
+    return seq_lens.shape[0], max_pages
+
+
+def tables_of(page_table, seq_lens, page_indptr, max_pages, num_kv_heads, of=""):
+    """(rows, max_pages, page_table_stride, page_table_stride_head) of a call whose tables or lists and lengths agree."""
+    check(of + "seq_lens", seq_lens, torch.int32, (None,))
+    rows, (_, most), shape = seq_lens.shape[0], bounds_of(page_table, seq_lens, page_indptr, max_pages, of), page_table.shape
+    if page_indptr is not None:
+        check(of + "page_indptr", page_indptr, torch.int32, (rows + 1,))
+        unit_rows(of + "page_indptr", page_indptr)
+        fits = len(shape) == 1 or len(shape) == 2 and num_kv_heads in (None, shape[0])
+        require(fits, lambda: f"{of}page_table is {list(shape)}, expected [entries] or [{num_kv_heads}, entries] with page_indptr")
+    check(of + "page_table", page_table, torch.int32, (rows, None) if page_indptr is None else shape)
     unit_rows(of + "page_table", page_table)
     unit_rows(of + "seq_lens", seq_lens)
-    return seq_lens.shape[0]
+    if page_indptr is None:
+        return rows, most, page_table.stride(0) if rows > 1 else most, 0
+    return rows, most, 0, page_table.stride(0) if list_per_head(page_table) else 0
+
+
+def option_path(name):
+    """Where PagedParams has an option."""
+    return ("kv", name) if hasattr(PagedKv, name) else (name,)
+
+
+def set_option(p, name, value):
+    """Writes an option there."""
+    setattr(p.kv if hasattr(PagedKv, name) else p, name, value)
 
 
 def shape_params(device, dtype, kv_dtype, batch, max_pages, shape, given=()):
@@ -62,7 +99,7 @@ def shape_params(device, dtype, kv_dtype, batch, max_pages, shape, given=()):
     where, p = library(target_of(device.type)), PagedParams()
     fill_shape(p, where, dtype, kv_dtype, batch, max_pages, sm_scale=1.0, **shape)
     for name in given:
-        setattr(p, name, GIVEN)
+        set_option(p, name, GIVEN)
     return where, p
 
 

@@ -10,12 +10,12 @@ from .functions import dcp
 from .operators import _described
 
 _NAMES = ("dtype", "kv_dtype", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "max_q_len", "ragged", "alibi_slopes", "sinks",
-          "logits_soft_cap", "window_left", "num_splits", "dcp_world_size", "dcp_interleave")  # fmt: skip
+          "logits_soft_cap", "window_left", "num_splits", "dcp_world_size", "dcp_interleave", "page_indptr", "list_per_head")  # fmt: skip
 
 
 def _shape(batch, max_pages, device, tree=False, **options):
     given = dict(max_q_len=1, ragged=False, alibi_slopes=False, sinks=False, logits_soft_cap=0.0, window_left=-1, num_splits=0,
-                 dcp_world_size=0, dcp_interleave=1, kv_dtype=None)  # fmt: skip
+                 dcp_world_size=0, dcp_interleave=1, page_indptr=False, list_per_head=False, kv_dtype=None)  # fmt: skip
     given.update(options)
     missing = [name for name in _NAMES if name not in given]
     if missing:
@@ -31,7 +31,8 @@ def _shape(batch, max_pages, device, tree=False, **options):
 
 
 def plan_bytes(batch, max_pages, device, **options):
-    """Bytes of a plan of plan(), whose options these are, for page tables [batch, max_pages] on a device."""
+    """Bytes of a plan of plan(), whose options these are, for page tables [batch, max_pages] on a device. Of tensors it counts that they
+    are there: alibi_slopes, sinks, page_indptr, list_per_head (page lists [num_kv_heads, entries]) and ragged (qo_indptr) are True or False."""
     return paged_shape.plan_bytes(*_shape(batch, max_pages, device, **options))
 
 

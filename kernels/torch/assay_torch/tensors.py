@@ -25,8 +25,9 @@ def no_tensor(**arguments):
 
 def only_tensors(**arguments):
     """Refuses by name what is no tensor, but for None."""
-    if not all(value is None or isinstance(value, torch.Tensor) for value in arguments.values()):
-        raise no_tensor(**arguments)
+    for value in arguments.values():
+        if value is not None and not isinstance(value, torch.Tensor):
+            raise no_tensor(**arguments)
 
 
 def dtype_number(name, dtype):

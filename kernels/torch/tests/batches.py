@@ -30,13 +30,19 @@ class Batch:
             num_qo_heads=self.q.shape[-2], num_kv_heads=self.k.shape[2], head_dim=self.q.shape[-1], page_size=self.k.shape[1],
             dtype=self.q.dtype, kv_dtype=self.k.dtype, max_q_len=q_len, ragged="qo_indptr" in o, window_left=o.get("window_left", -1),
             logits_soft_cap=o.get("logits_soft_cap", 0.0), alibi_slopes="alibi_slopes" in o, sinks="sinks" in o,
+            page_indptr="page_indptr" in o, list_per_head="page_indptr" in o and self.page_table.dim() == 2,
         )  # fmt: skip
+
+    @property
+    def bounds(self):
+        """(batch, max_pages)"""
+        return len(self.seq_lens), self.options.get("max_pages", self.page_table.shape[-1])
 
     def plan(self, page_table=None, seq_lens=None, **more):
         """A plan of such calls, for tables and lengths of others if given."""
         given = {**self.sizes, **{name: x for name, x in self.options.items() if name not in LAYER}, **more}
         tables = (x if y is None else y for x, y in ((self.page_table, page_table), (self.seq_lens, seq_lens)))
-        return assay_torch.plan(*tables, **{name: x for name, x in given.items() if x is not False and name != "ragged"})
+        return assay_torch.plan(*tables, **{name: x for name, x in given.items() if x is not False and name not in ("ragged", "list_per_head")})
 
     def call(self, function, **more):
         return function(self.q, (self.k, self.v), self.page_table, self.seq_lens, **{**self.options, **more})
@@ -61,6 +67,30 @@ def batch(
     moved = {name: x.to(device) if isinstance(x, torch.Tensor) else x for name, x in options.items()}
     on = [x.to(device) for x in (q, k, v, table, torch.tensor(lens, dtype=torch.int32))]
     return Batch(*on, moved)
+
+
+def moved(pool):
+    """The same keys or values where kv head h has page p at (p + h) % pages."""
+    return torch.stack([x.roll(h, 0) for h, x in enumerate(pool.view(torch.uint8).unbind(2))], 2).view(pool.dtype)
+
+
+def lists_of(page_table, seq_lens, k, first=2, gap=1, per_head=False):
+    """(lists, page_indptr) of a page table. The first list begins at entry `first`; in front of it and between lists are pages that
+    there are not. per_head: lists [num_kv_heads, entries] for moved() pools."""
+    nowhere = page_table.new_full((max(first, gap),), 2**31 - 1)
+    rows = [torch.cat([row[: -(-n // k.shape[1])], nowhere[:gap]]) for row, n in zip(page_table, seq_lens.tolist())]
+    indptr = torch.tensor([first, *map(len, rows)], dtype=torch.int32, device=page_table.device).cumsum(0, dtype=torch.int32)
+    lists = torch.cat([nowhere[:first], *rows])
+    if per_head:
+        lists = torch.stack([torch.where(lists < len(k), (lists + h) % len(k), lists) for h in range(k.shape[2])])
+    return lists, indptr
+
+
+def listed(b, first=2, gap=1, per_head=False):
+    """The same call with page lists in the place of its table, and the same bound."""
+    lists, indptr = lists_of(b.page_table, b.seq_lens, b.k, first, gap, per_head)
+    k, v = (moved(b.k), moved(b.v)) if per_head else (b.k, b.v)
+    return Batch(b.q, k, v, lists, b.seq_lens, {**b.options, "page_indptr": indptr, "max_pages": b.page_table.shape[1]})
 
 
 def by_plan(q, kv_cache, page_table, seq_lens, *, tree=False, kv_layout="NHD", kv_dtype=None, **options):

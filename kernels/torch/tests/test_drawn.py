@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("hypothesis")
 import assay_torch
-from batches import LAYER, batch, by_plan, same_bits
+from batches import LAYER, batch, by_plan, listed, lists_of, moved, same_bits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +82,12 @@ def run(function, b, plan=None, **more):
     return b.call(function, return_lse=True, **more)
 
 
+def tabled(draw, b):
+    """The same call by its page table, or by page lists of all or of each kv head."""
+    per_head = draw(st.sampled_from([None, False, True]))
+    return b if per_head is None else listed(b, draw(st.integers(0, 3)), draw(st.integers(0, 2)), per_head)
+
+
 def outputs(draw, b):
     """out and lse by any strides, full of what a call must write over."""
     out = inside(draw, torch.full_like(b.q, 7))
@@ -108,7 +114,7 @@ def planned(draw, b, tree, **more):
     if draw(st.booleans()):
         return plain
     splits = b.options.get("num_splits", 0)
-    room = assay_torch.plan_bytes(*table.shape, "cpu", tree=tree, num_splits=splits, **b.sizes) + draw(st.sampled_from([0, 256]))
+    room = assay_torch.plan_bytes(*b.bounds, "cpu", tree=tree, num_splits=splits, **b.sizes) + draw(st.sampled_from([0, 256]))
     return b.plan(table, lens, tree=tree, memory=torch.zeros(room + 256, dtype=torch.uint8)[256:], **vectors, **more)
 
 
@@ -120,7 +126,7 @@ def test_a_call_has_the_same_bits_in_every_layout(name, b, data):
     draw = data.draw
     plan = None if name == "v1" or draw(st.booleans()) else planned(draw, b, name == "tree")
     want = written(b, run(function, b, plan, **fixed))
-    plans = {}
+    b, plans = tabled(draw, b), {}
     for _ in range(2):  # two calls of one shape at other strides, under one plan where the layout is the same
         kv_cache, layout = caches(draw, b)
         options = {n: inside(draw, x) if isinstance(x, torch.Tensor) else x for n, x in b.options.items()}
@@ -154,7 +160,8 @@ def test_a_plan_and_a_row_alone_change_no_lengths(b, data):
     for name, tree in (("v2", False), ("tree", True)):
         function, fixed = FUNCTIONS[name]
         if "num_splits" not in b.options:
-            assert all(map(same_bits, written(b, run(function, b, planned(data.draw, b, tree), **fixed)), written(b, run(function, b, **fixed))))
+            other = tabled(data.draw, b)
+            assert all(map(same_bits, written(b, run(function, other, planned(data.draw, other, tree), **fixed)), written(b, run(function, b, **fixed))))
 
 
 @st.composite
@@ -199,9 +206,16 @@ def test_cascades_have_the_same_bits_in_every_layout(b, data):
     want = assay_torch.cascade_attention(b.q, plain, return_lse=True, **options)
     layout = draw(st.sampled_from(["NHD", "HND"]))
 
+    per_head = draw(st.sampled_from([None, False, True]))
+
     def level(kv, table, lens, indptr):
-        cache = tuple(inside(draw, x if layout == "NHD" else x.transpose(1, 2).contiguous()) for x in kv)
-        return cache, inside(draw, table, 4), inside(draw, lens), inside(draw, indptr)
+        pools = map(moved, kv) if per_head else kv
+        cache = tuple(inside(draw, x if layout == "NHD" else x.transpose(1, 2).contiguous()) for x in pools)
+        lists, columns = (), table.shape[1]
+        if per_head or per_head is False and draw(st.booleans()):
+            table, starts = lists_of(table, lens, kv[0], draw(st.integers(0, 2)), 0, per_head)
+            lists = inside(draw, starts), columns
+        return cache, inside(draw, table, 4), inside(draw, lens), inside(draw, indptr), *lists
 
     for _ in range(2):
         made = {"return_lse": True, **outputs(draw, b)}
@@ -222,8 +236,8 @@ def _callable():
 
 CALLABLE = _callable()
 TENSORS = ("q", "page_table", "seq_lens", "o_a", "lse_a", "o_b", "lse_b", "o_in", "lse_in", "memory", "out", "lse", "qo_indptr", "cu_seqlens_q", "k_scale", "v_scale",
-           "alibi_slopes", "sinks", "indptr", "global_lens", "kv_cache")  # fmt: skip
-NUMBERS = ("version", "max_q_len", "window_left", "dcp_world_size", "dcp_rank", "dcp_interleave", "num_splits", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "max_states", "sm_scale", "logits_soft_cap")
+           "alibi_slopes", "sinks", "indptr", "global_lens", "page_indptr", "kv_cache")  # fmt: skip
+NUMBERS = ("version", "max_q_len", "window_left", "dcp_world_size", "dcp_rank", "dcp_interleave", "num_splits", "num_qo_heads", "num_kv_heads", "head_dim", "page_size", "max_states", "max_pages", "sm_scale", "logits_soft_cap")
 WORDS = ("kv_layout", "kv_dtype", "lse_base", "levels")
 #: What a caller may hand over by mistake, by the kind of argument.
 NOTHING = {

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 import assay_torch
 from assay_torch import library
-from batches import batch, zeroed
+from batches import batch, listed, zeroed
 
 WRONG = {
     "page_table is torch.int64": lambda b: dict(page_table=b.page_table.long()),
@@ -42,6 +42,8 @@ WRONG = {
     "kv_layout is 'NDH'": lambda b: dict(kv_layout="NDH"),
     "kv_dtype is 'e3m4'": lambda b: dict(kv_dtype="e3m4"),
     "lse_base is 'natural', expected 'e' or 2": lambda b: dict(lse_base="natural"),
+    r"page_table is \[40\], expected \[batch, max_pages\]; lists need page_indptr": lambda b: dict(page_table=b.page_table.flatten()),
+    "max_pages is 9, expected none without page_indptr": lambda b: dict(max_pages=9),
     "k has stride 2 in its last axis": lambda b: dict(kv_cache=(torch.stack([b.k] * 2, 4)[..., 0], b.v)),
 }
 
@@ -53,6 +55,43 @@ def test_wrong_calls(message):
     given = dict(q=b.q, kv_cache=(b.k, b.v), page_table=b.page_table, seq_lens=b.seq_lens, out=out)
     with pytest.raises(assay_torch.AssayError, match=message):
         assay_torch.paged_attention(**{**given, **WRONG[message](b)})
+    assert (out == 7).all()
+
+
+WRONG_LISTS = {
+    "max_pages is missing, expected the most entries of a row in page_indptr": lambda b: dict(max_pages=None),
+    "max_pages is '9', expected a number": lambda b: dict(max_pages="9"),
+    "kv.max_pages is -1, expected": lambda b: dict(max_pages=-1),
+    "max_pages is 4294967296, expected a number of 32 bits": lambda b: dict(max_pages=2**32),
+    r"page_indptr is \[4\], expected \[5\]": lambda b: dict(page_indptr=b.options["page_indptr"][:4]),
+    "page_indptr is torch.int64, expected torch.int32": lambda b: dict(page_indptr=b.options["page_indptr"].long()),
+    "page_indptr is on meta, expected cpu": lambda b: dict(page_indptr=b.options["page_indptr"].to("meta")),
+    "page_indptr has stride 2": lambda b: dict(page_indptr=torch.stack([b.options["page_indptr"]] * 2, 1)[:, 0]),
+    "page_indptr is a list, expected a tensor": lambda b: dict(page_indptr=[0, 1, 2, 3, 4]),
+    "page_table is torch.int64": lambda b: dict(page_table=b.page_table.long()),
+    "page_table has stride 2": lambda b: dict(page_table=torch.stack([b.page_table] * 2, 1)[:, 0]),
+    r"page_table is \[3, \d+\], expected \[entries\] or \[2, entries\] with page_indptr": lambda b: dict(page_table=torch.stack([b.page_table] * 3)),
+    "page_table is on meta, expected cpu|tensors are on meta": lambda b: dict(page_table=b.page_table.to("meta")),
+}
+
+
+@pytest.mark.parametrize("message", WRONG_LISTS)
+@pytest.mark.parametrize("seen", [False, True])
+def test_wrong_page_lists(message, seen):
+    """In a call, a plan and a level of a cascade, also where such a call without the mistake went before."""
+    b = listed(batch("cpu"))
+    out = torch.full_like(b.q, 7)
+    lists = dict(page_table=b.page_table, page_indptr=b.options["page_indptr"], max_pages=b.options["max_pages"])
+    if seen:
+        b.call(assay_torch.paged_attention), b.plan()
+    wrong = {**lists, **WRONG_LISTS[message](b)}
+    with pytest.raises(assay_torch.AssayError, match=message):
+        assay_torch.paged_attention(b.q, (b.k, b.v), seq_lens=b.seq_lens, out=out, **wrong)
+    with pytest.raises(assay_torch.AssayError, match=message):
+        b.plan(**wrong)
+    level = (b.k, b.v), wrong["page_table"], b.seq_lens, torch.arange(5, dtype=torch.int32), wrong["page_indptr"], wrong["max_pages"]
+    with pytest.raises(assay_torch.AssayError, match=message.replace("kv.max_pages is -1, expected", "max_pages is missing")):
+        assay_torch.cascade_attention(b.q, [level], out=out)
     assert (out == 7).all()
 
 
@@ -107,7 +146,7 @@ def test_merges_and_cascades():
 
 
 LEVEL = ("k", "v", "page_table", "seq_lens", "segment_indptr")
-OPTIONS = ("out", "lse", "qo_indptr", "alibi_slopes", "sinks", "k_scale", "v_scale", "global_lens")
+OPTIONS = ("out", "lse", "qo_indptr", "alibi_slopes", "sinks", "k_scale", "v_scale", "global_lens", "page_indptr")
 #: Tensors of each function: those that a call must have, and others.
 TENSORS = {
     "paged_attention": (("q", "kv_cache", "page_table", "seq_lens"), OPTIONS), "tree_attention": (("q", "kv_cache", "page_table", "seq_lens"), OPTIONS),

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 import assay_torch
 from assay_torch import cascade, exchange, library, merge, operators, paged, planning
-from batches import batch, by_plan, zeroed
+from batches import batch, by_plan, listed, zeroed
 
 FP8 = torch.float8_e4m3fn
 #: Fields that say how much scratch there is, and where.
@@ -66,6 +66,8 @@ BATCH = batch("cpu", lens=(5, 40, 77), heads=(6, 2), kv_dtype=FP8, dtype=torch.f
 RAGGED = dict(qo_indptr=torch.tensor([0, 1, 3, 3], dtype=torch.int32), max_q_len=2)
 SHARD = dict(global_lens=torch.tensor([5, 50, 90], dtype=torch.int32))
 VECTORS = {name: torch.full((n,), 0.5) for name, n in (("k_scale", 2), ("v_scale", 2), ("alibi_slopes", 6), ("sinks", 6))}
+LISTED, OF_HEADS = listed(BATCH, first=0), listed(BATCH, per_head=True)
+LISTS, HEADS_LISTS = (dict(page_table=x.page_table, page_indptr=x.options["page_indptr"], max_pages=7) for x in (LISTED, OF_HEADS))
 #: Options of paged attention, one a time, and the numbers that they change.
 OPTIONS = [
     (dict(window_left=5), dict(window_left=5)), (dict(logits_soft_cap=2.0), dict(logits_soft_cap=2.0)), (dict(sm_scale=0.25), dict(sm_scale=0.25)),
@@ -74,6 +76,8 @@ OPTIONS = [
     ({"v_scale": VECTORS["v_scale"]}, dict(v_scale_stride=1)), ({"v_scale": torch.ones(())}, {}), ({"alibi_slopes": VECTORS["alibi_slopes"]}, {}),
     ({"sinks": VECTORS["sinks"]}, {}), ({**SHARD, "dcp_rank": 1, "dcp_world_size": 3}, dict(dcp_world_size=3, dcp_rank=1, dcp_interleave=1)),
     ({**SHARD, "dcp_rank": 2, "dcp_world_size": 4, "dcp_interleave": 5}, dict(dcp_world_size=4, dcp_rank=2, dcp_interleave=5)),
+    (LISTS, {"kv.max_pages": 7, "kv.page_table_stride": 0}),
+    (HEADS_LISTS, {"kv.max_pages": 7, "kv.page_table_stride": 0, "kv.page_table_stride_head": OF_HEADS.page_table.shape[1]}),
 ]  # fmt: skip
 FUNCTIONS = {
     "v1": (assay_torch.paged_attention, dict(version=1), None), "v2": (assay_torch.paged_attention, {}, None),
@@ -84,7 +88,13 @@ FUNCTIONS = {
 def sized(b, options):
     """Arguments of plan_bytes() and choose() for such calls."""
     made = {**b.sizes, **{name: options[name] for name in ("window_left", "logits_soft_cap", "num_splits", "dcp_world_size", "dcp_interleave") if name in options}}
-    return made | dict(max_q_len=options.get("max_q_len", 1), ragged="qo_indptr" in options, **{name: name in options for name in ("alibi_slopes", "sinks")})
+    per_head = options.get("page_table", b.page_table) is HEADS_LISTS["page_table"]
+    return made | dict(page_indptr="page_indptr" in options, list_per_head=per_head, max_q_len=options.get("max_q_len", 1), ragged="qo_indptr" in options, **{name: name in options for name in ("alibi_slopes", "sinks")})
+
+
+def bounds(options):
+    """(batch, max_pages)"""
+    return len(BATCH.seq_lens), options.get("max_pages", BATCH.page_table.shape[1])
 
 
 def attend(name, b=BATCH, **options):
@@ -107,18 +117,18 @@ def test_an_option_changes_its_own_field(seen, name, options, changes):
     out = torch.empty_like(BATCH.q)
     attend(name, out=out, **options)
     held = last(seen)
-    tensors = {n: x.data_ptr() for n, x in {**options, "out": out}.items() if isinstance(x, torch.Tensor)}
+    tensors = {f"kv.{n}" if n.startswith("page") else n: x.data_ptr() for n, x in {**options, "out": out}.items() if isinstance(x, torch.Tensor)}
     strides = dict(q_stride_batch=0, out_stride_batch=0, q_stride_token=384, out_stride_token=384) if options is RAGGED else {}
     if held["plan"]:
-        whole = assay_torch.plan_bytes(*BATCH.page_table.shape, "cpu", tree="tree" in name, **sized(BATCH, options))
+        whole = assay_torch.plan_bytes(*bounds(options), "cpu", tree="tree" in name, **sized(BATCH, options))
         assert held["workspace"] - held["plan"] == held["plan_bytes"] == whole - held["workspace_bytes"] > 0 and held["plan_bytes"] % 256 == 0
     assert {n: x for n, x in held.items() if x != base[n] and n not in SCRATCH} == {n: x for n, x in {**changes, **tensors, **strides}.items() if x != base[n]}
     # What else is asked or planned for the call: all that such an answer may follow.
     if name != "v1":
-        assay_torch.choose(*BATCH.page_table.shape, "cpu", total_tokens=60, max_seq_len=50, **sized(BATCH, options))
+        assay_torch.choose(*bounds(options), "cpu", total_tokens=60, max_seq_len=50, **sized(BATCH, options))
         assert [last(seen, "choose")[f"argument {i}"] for i in (0, 1)] == [60, 50]
-    given_there = ("alibi_slopes", "sinks", "qo_indptr", "global_lens")
-    ignored = SCRATCH | {n for n in held if "stride" in n} | {"q", "out", "lse", "kv.k", "kv.v", "kv.page_table", "kv.seq_lens", "k_scale", "v_scale", "sm_scale", "lse_base", "enable_pdl", "even_lengths", "dcp_rank"}
+    given_there = ("alibi_slopes", "sinks", "qo_indptr", "global_lens", "kv.page_indptr", "kv.page_table_stride_head")
+    ignored = SCRATCH | {n for n in held if "stride" in n and n != "kv.page_table_stride_head"} | {"q", "out", "lse", "kv.k", "kv.v", "kv.page_table", "kv.seq_lens", "k_scale", "v_scale", "sm_scale", "lse_base", "enable_pdl", "even_lengths", "dcp_rank"}
     for entry, asked, _ in seen:
         assert entry.startswith("paged_attention") or "tree" in name
         for field in set(held) - ignored:
@@ -193,6 +203,7 @@ def _paged(name):
         made["memory"] = torch.zeros(assay_torch.plan_bytes(*b.page_table.shape, "cpu", tree=tree, **sized(b, {**VECTORS, **RAGGED, "dcp_world_size": 3})), dtype=torch.uint8)
     call = lambda k, v, **given: attend(name, kv_cache=(k, v), **{"dcp_rank": 1, "dcp_world_size": 3, "max_q_len": 2, **given})  # noqa: E731
     more = [options for options, _ in OPTIONS if "qo_indptr" not in options and (name in ("v1", "v2") or "even_lengths" not in options)]
+    more += [{**LISTS, "max_pages": 8}, {**LISTS, "page_indptr": LISTS["page_indptr"].clone()}, {**HEADS_LISTS, "page_table": HEADS_LISTS["page_table"][:1].expand(2, -1)}]
     more += [{name: None} for name in ("lse", "qo_indptr", *VECTORS)] + [dict(lse=torch.empty(6, 3).t()), dict(v_scale=torch.ones(1)), dict(version=2 - (name == "v2"))]
     if tree is not None:
         more += [dict(memory=x) for x in (torch.cat([made["memory"]] * 2), made["memory"][:-256], made["memory"][:16])]
@@ -204,7 +215,7 @@ def _plan(tree):
     room = torch.empty(1 << 20, dtype=torch.uint8)
     others = dict(num_qo_heads=8, num_kv_heads=1, head_dim=128, page_size=8, dtype=torch.bfloat16, kv_dtype=torch.float8_e5m2, max_q_len=4, qo_indptr=RAGGED["qo_indptr"], window_left=2,
                   logits_soft_cap=1.5, alibi_slopes=VECTORS["alibi_slopes"], sinks=True, num_splits=2, dcp_rank=0, dcp_interleave=2, tree=not tree)  # fmt: skip
-    more = [{name: value} for name, value in others.items()] + [dict(dcp_interleave=4), dict(dcp_world_size=2), dict(memory=room[: 1 << 18]), dict(memory=room[:64])]
+    more = [{name: value} for name, value in others.items()] + [dict(dcp_interleave=4), dict(dcp_world_size=2), LISTS, HEADS_LISTS, {**LISTS, "max_pages": 8}, dict(memory=room[: 1 << 18]), dict(memory=room[:64])]
     return lambda **given: assay_torch.plan(**{**sizes, "tree": tree, **given}), dict(page_table=b.page_table, seq_lens=b.seq_lens, memory=room), more
 
 
@@ -214,11 +225,14 @@ def _cascade():
     made = dict(q=b.q, k=b.k, v=b.v, k1=b.k.clone(), v1=b.v.clone(), page_table=b.page_table, seq_lens=b.seq_lens, indptr=each, table1=b.page_table[2:].clone(),
                 lens1=b.seq_lens[2:].clone(), indptr1=whole, out=torch.empty_like(b.q), lse=torch.empty(3, 6))  # fmt: skip
 
-    def call(q, k, v, k1, v1, page_table, seq_lens, indptr, table1, lens1, indptr1, swap=False, **given):
+    def call(q, k, v, k1, v1, page_table, seq_lens, indptr, table1, lens1, indptr1, swap=False, lists=None, **given):
         levels = [((k1, v1), table1, lens1, indptr1), ((k, v), page_table, seq_lens, indptr)]
+        if lists is not None:
+            levels[1] = (levels[1][0], lists["page_table"], seq_lens, indptr, lists["page_indptr"], lists["max_pages"])
         return assay_torch.cascade_attention(q, levels[::-1] if swap else levels, **given)
 
-    return call, made, [dict(sm_scale=0.25), dict(num_splits=2), dict(lse_base=2), dict(lse=None), dict(swap=True), dict(lse=torch.empty(6, 3).t())]
+    return call, made, [dict(sm_scale=0.25), dict(num_splits=2), dict(lse_base=2), dict(lse=None), dict(swap=True), dict(lse=torch.empty(6, 3).t()),
+                        dict(lists=LISTS), dict(lists=HEADS_LISTS), dict(lists={**LISTS, "max_pages": 8}), dict(lists=LISTS, swap=True)]  # fmt: skip
 
 
 def _merge(name):

@@ -10,10 +10,10 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import assay_torch
-from batches import batch, same_bits, zeroed
+from batches import batch, listed, same_bits, zeroed
 
 ops = torch.ops.assay_torch
-NUMBERS = (0, 0.125, 0.0, -1, 0, False, False, 1, 0, 0, 0)
+NUMBERS = (0, 0.125, 0.0, -1, 0, False, False, 1, 0, 0, 0, None)
 
 
 def alone(q):
@@ -31,22 +31,30 @@ def operator_calls(device):
     plan = b.plan().memory
     shape = (False, b.q.dtype, b.q.dtype, 8, 2, 64, 16, 1, False, False, False, 0.0, -1, 0, 0, 0)
     indptr = torch.arange(5, dtype=torch.int32, device=device)
-    no_options = (None,) * 6
+    no_options = (None,) * 7
+    lists, heads = listed(b), listed(b, per_head=True)
+    starts, bound = lists.options["page_indptr"], lists.options["max_pages"]
+    with_lists = (*no_options[1:], starts, *NUMBERS[:-1], bound)
     return {
         "v1": (ops.paged_attention, (*cache, out, lse, None, *no_options, *NUMBERS, 1)),
         "v2": (ops.paged_attention, (*cache, out, None, plan, *no_options, *NUMBERS, 2)),
-        "sinks": (ops.paged_attention, (*cache, out, lse, None, None, None, None, None, torch.ones(8, device=device), None, *NUMBERS, 2)),
+        "sinks": (ops.paged_attention, (*cache, out, lse, None, None, None, None, None, torch.ones(8, device=device), None, None, *NUMBERS, 2)),
         "tree": (ops.tree_attention, (*cache, out, lse, None, *no_options, *NUMBERS)),
-        "new_plan": (ops.new_plan, (b.page_table, b.seq_lens, *shape)),
-        "plan_into": (ops.plan_into, (b.page_table, b.seq_lens, plan, *shape)),
-        "cascade": (ops.cascade_attention, (b.q, [b.k], [b.v], [b.page_table], [b.seq_lens], [indptr], out, lse, 0, 0.125, 0)),
+        "lists": (ops.paged_attention, (*cache[:3], lists.page_table, b.seq_lens, out, lse, lists.plan().memory, *with_lists, 2)),
+        "lists of heads": (ops.tree_attention, (b.q, heads.k, heads.v, heads.page_table, b.seq_lens, out, lse, None, *with_lists)),
+        "new_plan of lists": (ops.new_plan, (lists.page_table, b.seq_lens, starts, bound, *shape)),
+        "cascade of lists": (ops.cascade_attention, (b.q, [b.k] * 2, [b.v] * 2, [lists.page_table, b.page_table], [b.seq_lens] * 2, [indptr] * 2, out, lse,
+                                                     [starts, None], [bound, -1], 0, 0.125, 0)),
+        "new_plan": (ops.new_plan, (b.page_table, b.seq_lens, None, None, *shape)),
+        "plan_into": (ops.plan_into, (b.page_table, b.seq_lens, None, None, plan, *shape)),
+        "cascade": (ops.cascade_attention, (b.q, [b.k], [b.v], [b.page_table], [b.seq_lens], [indptr], out, lse, [], [], 0, 0.125, 0)),
         "merge_state": (ops.merge_state, (b.q, lse, b.q.clone(), lse.clone(), out, torch.zeros_like(lse), 0)),
         "exchange": (ops.exchange_states, (b.q, lse, *alone(b.q), out, torch.zeros_like(lse), 0, 0, 4, 0, False, 10**9)),
         "merge_states": (ops.merge_states, (b.q, lse, indptr[:3] * 2, out[:2], None, 4, 0)),
     }
 
 
-CALLS = ("v1", "v2", "sinks", "tree", "new_plan", "plan_into", "cascade", "merge_state", "exchange", "merge_states")
+CALLS = ("v1", "v2", "sinks", "tree", "lists", "lists of heads", "new_plan of lists", "cascade of lists", "new_plan", "plan_into", "cascade", "merge_state", "exchange", "merge_states")
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -101,9 +109,9 @@ def test_a_plan_without_memory_has_the_size_of_a_plan(device):
     shape = (b.q.dtype, b.q.dtype, 8, 2, 64, 16, 1, False, False, False, 0.0, -1, 0, 0, 0)
     sizes = []
     for tree in (False, True):
-        made = ops.new_plan(b.page_table, b.seq_lens, tree, *shape)
+        made = ops.new_plan(b.page_table, b.seq_lens, None, None, tree, *shape)
         with FakeTensorMode() as fake:
-            known = ops.new_plan(fake.from_tensor(b.page_table), fake.from_tensor(b.seq_lens), tree, *shape)
+            known = ops.new_plan(fake.from_tensor(b.page_table), fake.from_tensor(b.seq_lens), None, None, tree, *shape)
         assert (known.shape, known.dtype) == (made.shape, made.dtype)
         sizes.append(made.numel())
     assert sizes[0] < sizes[1]  # so that the one is not taken for the other

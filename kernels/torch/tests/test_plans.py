@@ -188,6 +188,6 @@ def test_who_looks_on_sees_the_operator(tree):
 def test_the_operator_looks_at_a_plan_itself(version, message):
     """Compiled code hands it over as a tensor."""
     b = batch("cpu")
-    call = (b.q, b.k, b.v, b.page_table, b.seq_lens, b.q.clone(), None, torch.zeros(100, dtype=torch.uint8), *(None,) * 6, *b.plan().numbers, version)
+    call = (b.q, b.k, b.v, b.page_table, b.seq_lens, b.q.clone(), None, torch.zeros(100, dtype=torch.uint8), *(None,) * 7, *b.plan().numbers, version)
     with pytest.raises(assay_torch.AssayError, match=message):
         torch.ops.assay_torch.paged_attention(*call)
