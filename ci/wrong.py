@@ -35,6 +35,7 @@ A mistake that is a text of the kernels is a file of `key = value` lines, NAME.m
 """
 import argparse
 import csv
+import os
 import pathlib
 import re
 import subprocess
@@ -48,7 +49,8 @@ OPTIONAL = ("after", "at", "also_file", "also_find", "also_replace", "seen_by", 
 VALUES = {"kind": ("expression", "statement", "declaration"), "verdict": ("pass", "block")}
 COLUMNS = ("kind", "name", "place", "what", "seen_by", "since")
 #: The test of a kind, and the cases of it that concern a name.
-TESTS = {"mutants": ("properties/mutants_test", "*Mutants.*/{}"), "bugs": ("properties/bugs_test", "*Bugs.*/{}"),
+FUNCTIONS = ROOT / "properties/python/tests/test_judge_callable.py"
+TESTS = {"functions": (FUNCTIONS, "{}"), "mutants": ("properties/mutants_test", "*Mutants.*/{}"), "bugs": ("properties/bugs_test", "*Bugs.*/{}"),
          "calls": ("properties/bugs_test", "*Bugs.*/{}"),
          "planted": ("fuzz/fuzz_planted_test", "*Planted.*/{}"), "served": ("corpus/served/served_test", "*")}
 
@@ -126,6 +128,8 @@ def entries():
         for row in rows(f"{kind}/{kind}.csv"):
             if row["kernel"] != "mutant":
                 yield kind, row["name"], row["kernel"], row["cause"], several(row["property"].split())
+    for row in rows("functions/functions.csv"):
+        yield "functions", row["name"], row["file"], row["what"], row["verdict"]
     for row in {(row["call"], row["mistake"]): row for row in rows("served/planted_h100.csv")}.values():
         yield "served", f"{row['call']}: {row['mistake']}", row["call"], row["mistake"], row["tier"]
 
@@ -133,7 +137,7 @@ def entries():
 def since():
     """The day of the commit that brought a file, by its name, or a row of a table, by that of the table and how it begins."""
     log = subprocess.run(["git", "-C", ROOT, "log", "--reverse", "--date=short", "--format=day %ad", "-p", "-U0", "--",
-                          "*.mutant", "*.change", "*/bugs.csv", "*/calls.csv", "*/planted_h100.csv"],
+                          "*.mutant", "*.change", "*/bugs.csv", "*/calls.csv", "*/functions.csv", "*/planted_h100.csv"],
                          check=True, capture_output=True, text=True).stdout
     day, file, first = "", "", {}
     for line in log.splitlines():
@@ -148,6 +152,15 @@ def since():
     return first
 
 
+def ran(build, test, cases):
+    """A test of a build tree, or of Python with what that tree has, ended."""
+    if test != FUNCTIONS:
+        return subprocess.run([build / test, f"--gtest_filter={':'.join(cases)}"], capture_output=True, text=True)
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", test, "-k", " or ".join(f"get_no_pass and {name}" for name in cases)]
+    environment = {**os.environ, "ASSAY_PROGRAM": str(build.resolve() / "assay"), "PYTHONPATH": str(ROOT / "properties/python")}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
 def run(build, asked):
     """Runs the tests of these kinds and names, all by default; returns whether every entry is seen."""
     every = list(entries())
@@ -159,11 +172,11 @@ def run(build, asked):
         names = [e[1] for e in every if e[0] == kind and (not asked or kind in asked or e[1] in asked)]
         if not names:
             continue
-        chosen = ":".join(dict.fromkeys(cases.format(name) for name in names))
-        ended = subprocess.run([build / test, f"--gtest_filter={chosen}"], capture_output=True, text=True)
-        passed = re.search(r"PASSED  \] (\d+)", ended.stdout)
-        whole = whole and ended.returncode == 0 and passed is not None and passed[1] != "0"
-        print(f"{kind}: {passed[1] if passed else 0} tests pass, exit code {ended.returncode}")
+        ended = ran(build, test, list(dict.fromkeys(cases.format(name) for name in names)))
+        passed = re.search(r"PASSED  \] (\d+)|(?<!\S)(\d+)(?= passed)", ended.stdout)
+        count = (passed[1] or passed[2]) if passed else "0"
+        whole = whole and ended.returncode == 0 and count != "0"
+        print(f"{kind}: {count} tests pass, exit code {ended.returncode}")
         print("".join(f"  {line}\n" for line in ended.stdout.splitlines() if line.startswith("[  FAILED  ]")), end="", flush=True)
     return whole
 

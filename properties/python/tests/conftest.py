@@ -10,7 +10,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "examples")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "examples"), str(ROOT / "corpus/functions")]
 pytest_plugins = ["pytester"]
 
 

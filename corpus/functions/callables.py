@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that test_judge_callable.py judges: right ones in many styles, wrong ones, and ones that try to deceive."""
+"""Decode attention as functions of NumPy tensors: right ones in many styles, wrong ones, and ones of a coarser arithmetic."""
 import os
 
 import numpy as np
