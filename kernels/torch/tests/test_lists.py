@@ -111,6 +111,8 @@ def test_levels_of_a_cascade(device, per_head):
     for which in ((0,), (1,), (0, 1)):
         given = [level(listed(x, per_head=per_head) if i in which else x, starts) for i, (x, starts) in enumerate(levels)]
         assert all(map(same_bits, assay_torch.cascade_attention(b.q, given, return_lse=True), want))
+    with pytest.raises(assay_torch.InvalidArgument, match=r"levels\[0\].max_pages is missing"):  # where such a call was seen
+        assay_torch.cascade_attention(b.q, [(*given[0][:5], None), given[1]], return_lse=True)
     nothing = [(*level(*x), None, None) for x in levels]
     assert all(map(same_bits, assay_torch.cascade_attention(b.q, nothing, return_lse=True), want))
 
