@@ -84,6 +84,7 @@ struct PythonCommand {
 inline constexpr PythonCommand kPythonCommands[] = {
     {"judge", "calls of others, in files"},
     {"judge-callable", "a function of tensors, run and judged"},
+    {"serve", "judge-callable over HTTP, on this machine alone"},
 };
 bool is_python_command(std::string_view name);
 /// Becomes the Python package; `arguments` begin with the command. CliError where there is no

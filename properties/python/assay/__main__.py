@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m assay`, and `assay` where the package is installed: `judge` and `judge-callable` here, everything else by the
-program."""
+"""`python -m assay`, and `assay` where the package is installed: `judge`, `judge-callable` and `serve` here, everything else by
+the program."""
 import importlib
 import os
 import pathlib
@@ -13,7 +13,7 @@ from . import program
 #: The program removes this from its environment: whoever starts here with it was taken for the program.
 _PASSED_ON = "ASSAY_PASSED_ON"
 #: Commands of this package, and the modules that have them.
-_HERE = {"judge": "judge_command", "judge-callable": "_callable.command"}
+_HERE = {"judge": "judge_command", "judge-callable": "_callable.command", "serve": "_callable.serve_command"}
 _LACKING, _HARNESS = 3, 4  #: exit codes, those of the program
 
 

@@ -19,6 +19,8 @@ def main():
     for fd in (3, 4):
         os.set_inheritable(fd, False)
     away = isolation.enter()
+    if not isolation.is_open(3):  # it ended before this process asked to end with it
+        sys.exit(1)
     from .serving import serve  # NumPy starts threads, which may not be there when namespaces are made
 
     sys.exit(serve(options.target, options.device, away))

@@ -7,7 +7,9 @@ many containers, the judge is still another process, and says so.
 """
 import ctypes
 import os
+import select
 import signal
+import threading
 
 _CLONE = {"user": 0x10000000, "pid": 0x20000000, "net": 0x40000000, "ipc": 0x08000000, "mount": 0x00020000}
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS = 1, 4, 38
@@ -19,9 +21,26 @@ def _libc():
     return ctypes.CDLL(None, use_errno=True)
 
 
+_wanted, _lock = [0], threading.Lock()
+
+
 def unreadable(on=True):
-    """Whether other processes of this user may read this one's memory: nobody may. Until it is switched off."""
-    _libc().prctl(_SET_DUMPABLE, 0 if on else 1, 0, 0, 0)
+    """Whether other processes of this user may read this one's memory: nobody may, until each who asked for it takes it back."""
+    with _lock:
+        _wanted[0] += 1 if on else -1
+        _libc().prctl(_SET_DUMPABLE, 0 if _wanted[0] else 1, 0, 0, 0)
+
+
+def end_with_parent():
+    """This process is killed when the thread that started it ends. What it forks has to ask again."""
+    _libc().prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def is_open(fd):
+    """Whether the other end of a socket is there: a parent that ended before end_with_parent was called kills nobody."""
+    looked = select.poll()
+    looked.register(fd, 0)
+    return not looked.poll(0)
 
 
 def _write(path, text):
@@ -40,7 +59,7 @@ def enter():
 
     With NAMESPACES the caller goes on in a child; this process waits for it and ends as it did (128 + the signal)."""
     libc = _libc()
-    libc.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     user, group = os.getuid(), os.getgid()
     if libc.unshare(sum(_CLONE.values())) != 0:
@@ -49,9 +68,10 @@ def enter():
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")
     _relay(os.fork())  # what enters the new namespace of processes is a child of this one
+    end_with_parent()
     _fresh_proc(libc)
     _relay(os.fork())  # its first process would not end by signals, and all others end with it
-    libc.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     return NAMESPACES
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge's side of a candidate: starts its process, sends tensors, takes results, and ends it where it goes too far."""
 import dataclasses
+import json
 import os
 import secrets
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,9 @@ from . import isolation
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LOOK = 0.05  #: seconds between two looks at how much memory a candidate has
+_ENDING = 5  #: seconds for a process to end that closed its descriptor
+_SIZE = struct.Struct("=Q")  #: what a message begins with
+_MOST_SAID = 1 << 20  #: bytes of a message
 _TAIL = 600  #: characters of a candidate's own output that are said
 #: Types that results may have.
 _RESULTS = {"<f4", "<f2", "<u2", "<i2", "<i4", "<f8", "|u1"}
@@ -104,7 +109,7 @@ class Candidate:
         os.ftruncate(self.memory, max(size, os.fstat(self.memory).st_size))
         for name, array in tensors.items():
             os.pwrite(self.memory, memoryview(np.ascontiguousarray(array)).cast("B"), places[name]["offset"])
-        self.channel.send({
+        self._send({
             "tensors": places, "bytes": size, "results_at": results_at, "shape": dataclasses.asdict(inputs.shape), "sm_scale": inputs.sm_scale,
             "store": store, "keep": keep, "inputs_back": inputs_back, "busy": busy, "call": (number := secrets.randbits(62)),
         })  # fmt: skip
@@ -116,6 +121,12 @@ class Candidate:
             if kind in said:
                 raise CandidateError(kind, plain(str(said[kind])))
         return self._results(said.get("results"), results_at, size)
+
+    def _send(self, message):
+        try:
+            self.channel.send(message)
+        except OSError:
+            self._give_up("ended", "the process ended before a call")
 
     def _results(self, said, begin, end):
         """Copies of what the candidate says that it wrote, which is believed in nothing."""
@@ -136,28 +147,52 @@ class Candidate:
 
     def _reply(self, seconds, what):
         """The next message. Ends the process where it takes too long, or too much memory."""
-        until = time.monotonic() + seconds
-        while not select.select([self.channel.socket], [], [], _LOOK)[0]:
+        until, read = time.monotonic() + seconds, bytearray()
+        while True:
+            if select.select([self.channel.socket], [], [], _LOOK)[0] and self._read_on(read, what):
+                break
             if self._resident() > self.limits.gigabytes * 2**30:
                 self._give_up("memory", f"{what} took more than {self.limits.gigabytes:g} GB of memory")
             if time.monotonic() > until:
                 self._give_up("hung", f"{what} took more than {seconds:g} s")
         try:
-            said = self.channel.receive()
-        except (OSError, ValueError):
+            said = json.loads(read[_SIZE.size :])
+        except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict):
             self._give_up("ended", f"the process ended in {what}")
         return said
 
+    def _read_on(self, read, what):
+        """Adds to `read` what is there of a message, and never waits for the rest. Whether the message is whole."""
+        size = _SIZE.size + (_SIZE.unpack_from(read)[0] if len(read) >= _SIZE.size else 0)
+        try:
+            part = self.channel.socket.recv(size - len(read))
+        except OSError:
+            part = b""
+        if not part:
+            self._give_up("ended", f"the process ended in {what}")
+        read += part
+        whole = _SIZE.size + _SIZE.unpack_from(read)[0] if len(read) >= _SIZE.size else _MOST_SAID
+        if whole > _MOST_SAID:
+            self._give_up("type", f"an answer of {whole} bytes in {what}, expected at most {_MOST_SAID}")
+        return len(read) == whole
+
     def _give_up(self, kind, text):
         tail = self.tail()
         if kind == "ended":
-            self.process.wait()
+            self._wait()
         code = self.process.poll()
         self.close()
         ended = f" ({_ending(code)})" if kind == "ended" and code else ""
         raise CandidateError(kind, text + ended + (f"; its output ends with: {tail}" if tail else ""))
+
+    def _wait(self):
+        """For its exit code; a process that only closed its descriptor has none."""
+        try:
+            self.process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            pass
 
     def _resident(self):
         """Bytes of memory of the process and of what it started."""

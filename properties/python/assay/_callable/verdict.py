@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said about a candidate."""
 import dataclasses
+import sys
 
 PASS, CONTRACT, ARITHMETIC, FINDING, UNDECIDED = "pass", "contract", "arithmetic", "finding", "undecided"
 #: From the best to the worst: a candidate's verdict is the worst of its stages.
@@ -19,8 +20,9 @@ class StageResult:
     seconds: float = 0.0
 
     def to_json(self):
+        """JSON has no nan and no infinity: null, and the largest double."""
         made = dataclasses.asdict(self)
-        return {**made, "ratio": None if self.ratio != self.ratio else self.ratio}
+        return {**made, "ratio": None if self.ratio != self.ratio else min(float(self.ratio), sys.float_info.max)}
 
     def __str__(self):
         ratio = f" {self.ratio:.3g} of what is allowed" if self.ratio == self.ratio else ""
