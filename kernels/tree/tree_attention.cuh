@@ -217,16 +217,20 @@ private:
   }
 };
 
-/// Grid: that of paged_attention_v2.
+/// Grid: that of paged_attention_v2. Runs behind tree_shared alone, and so with warpgroups.
 template <class Core>
 ASSAY_KERNEL((Core::kThreads), (Core::kPolicy.min_blocks))
 tree_attention(const ASSAY_GRID_CONSTANT TreeAttentionParams params) {
-  const SplitKvParams &own = params.own;
-  const PlanItems<Core::kRows, false> items(own.plan, own.tiles_per_kv_head, arch::block_idx_x());
-  const JoinShared<Core> join{params};
-  run_plan<Core>(own, items, join);
-  join.begin();
-  write_empty_rows<Core>(own, items, join);
+  if constexpr (arch::kWarpgroups) {
+    const SplitKvParams &own = params.own;
+    const PlanItems<Core::kRows, false> items(own.plan, own.tiles_per_kv_head, arch::block_idx_x());
+    const JoinShared<Core> join{params};
+    run_plan<Core>(own, items, join);
+    join.begin();
+    write_empty_rows<Core>(own, items, join);
+  } else {
+    arch::trap_without_warpgroups();
+  }
 }
 
 } // namespace assay::ASSAY_TARGET

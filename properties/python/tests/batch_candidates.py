@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), *("..",) * 3, "corpus", "functions"))
+
 from callables import ends_by_a_signal, loses_the_last_key, plain, runs_forever, takes_all_memory  # noqa: F401
 
 

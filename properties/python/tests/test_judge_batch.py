@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import assay
+import callables
 from assay._callable import table, task
 from assay._callable.judges import Judges
 from assay._callable.process import Candidate, CandidateError
@@ -71,8 +72,8 @@ def test_the_exit_code_is_that_of_the_worst_verdict(lines, code):
 
 
 def test_a_batch_that_is_killed_goes_on_with_every_line_once_and_leaves_nothing_running(tmp_path):
-    for name in ("batch_candidates.py", "callables.py"):
-        (tmp_path / name).write_text((HERE / name).read_text())
+    for path in (HERE / "batch_candidates.py", pathlib.Path(callables.__file__)):
+        (tmp_path / path.name).write_text(path.read_text())
     names = ["loses_the_last_key", "ends_by_a_signal", "loses_the_last_key", "leaves_a_mark_and_runs_forever", "plain", "loses_the_last_key"]
     lines = [json.dumps({"target": f"{tmp_path}/batch_candidates.py:{name}", "shape": SHAPE, "id": at}) for at, name in enumerate(names)]
     pathlib.Path("in.jsonl").write_text("\n".join(lines))

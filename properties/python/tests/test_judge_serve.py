@@ -16,6 +16,7 @@ import threading
 
 import pytest
 
+import callables
 from waiting import FAR, running, until
 
 HERE = pathlib.Path(__file__).parent
@@ -86,8 +87,8 @@ def test_thirty_candidates_of_four_clients_get_their_verdicts_and_leave_no_memor
 
 
 def test_a_killed_server_leaves_nothing_running_starts_again_and_clients_send_again(tmp_path):
-    for name in ("batch_candidates.py", "callables.py"):
-        (tmp_path / name).write_text((HERE / name).read_text())
+    for path in (HERE / "batch_candidates.py", pathlib.Path(callables.__file__)):
+        (tmp_path / path.name).write_text(path.read_text())
     with Server("--call-seconds", "7654.25") as server:
         lost = []
 
