@@ -15,7 +15,7 @@ import cheats
 from assay._callable import counts, isolation, stages
 from assay._callable.process import Candidate, CandidateError
 
-SHAPE = "batch=6,heads=8/2,keys=300"
+SHAPE = "batch=6,heads=4/2,keys=300"
 FUNCTIONS = os.path.dirname(callables.__file__)
 CATALOGUE = {row["name"]: row["verdict"] for row in csv.DictReader(open(f"{FUNCTIONS}/functions.csv"))}
 
@@ -85,7 +85,7 @@ def test_a_candidate_has_its_channel_its_memory_and_nothing_else(tmp_path):
 
 @pytest.mark.parametrize("name, kind", [("runs_forever", "hung"), ("takes_all_memory", "memory"), ("ends_by_a_signal", "ended"), ("raises", "raised")])
 def test_what_goes_too_far_is_ended_and_the_next_call_starts_again(name, kind):
-    with Candidate(f"{FUNCTIONS}/callables.py:{name}", limits=assay.Limits(call_seconds=5 if kind == "hung" else 600, gigabytes=1)) as candidate:
+    with Candidate(f"{FUNCTIONS}/callables.py:{name}", limits=assay.Limits(call_seconds=2 if kind == "hung" else 600, gigabytes=1)) as candidate:
         for starts in (1, 1 if kind == "raised" else 2):
             with pytest.raises(CandidateError) as error:
                 candidate.call(assay.inputs("batch=1,heads=1/1,keys=16", seed=1))
