@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the tree with the tables of HACKING.md.
 
-tree.py layers    includes, places of instructions and launches, the directory map, limits, SPDX, ASCII
+tree.py layers    includes, places of instructions and launches, the directory map, tests, limits, SPDX, ASCII
 tree.py shape     the same; it also prints files above the soft limit of lines
 
 Prints every violation; exit 1 when there is one."""
@@ -112,6 +112,17 @@ def check_seeds(files):
                          f"at most {MAX_SEEDS}, {MAX_SEED_FOLDER} and {MAX_SEED}")
 
 
+def check_tests(files):
+    """A test that no CMakeLists.txt above it names, by its file, its stem or its folder, is compiled by none."""
+    for path in files:
+        name = re.fullmatch(r"(.*/)(\w+)_test\.(cpp|cu|c)", path)
+        if name:
+            lists = [folder / "CMakeLists.txt" for folder in (ROOT / path).parents if folder == ROOT or ROOT in folder.parents]
+            names = rf"\b{name[2]}(_test)?\b|(^|[\s(/])tests/(?=[\s)]|$)"
+            if not any(re.search(names, file.read_text(), re.M) for file in lists if file.is_file()):
+                found.append(f"{path}: no CMakeLists.txt names it")
+
+
 def check_map(files):
     """Every folder that holds files below kernels, oracle, properties, corpus is named, and no other."""
     named = {line.split()[0].rstrip("/") for line in block("HACKING.md", "map") if re.match(r"[a-z]", line)}
@@ -148,6 +159,7 @@ def layers(files):
             check_instructions(path, text)
     check_allowances(table)
     check_map(files)
+    check_tests(files)
     check_seeds(files)
     print("\n".join(found) if found else "layers, limits and map: ok")
 

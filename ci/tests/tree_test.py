@@ -28,6 +28,8 @@ TREE = {
     BELOW: SPDX + "inline int below() { return 1; }\n",
     ABOVE: SPDX + '#include "kernels/arch/below.h"\n',
     "corpus/seeds/a/1": "x",
+    "kernels/decode/CMakeLists.txt": "# SPDX-License-Identifier: Apache-2.0\nassay_add_test(above_test SOURCES tests/above_test.cpp)\n",
+    "kernels/decode/tests/above_test.cpp": SPDX,
 }
 INCLUDE = '#include "kernels/arch/below.h"\n'
 MISTAKES = [  # file, what stands there, what stands there instead, what is said of it
@@ -47,6 +49,8 @@ MISTAKES = [  # file, what stands there, what stands there instead, what is said
     (ABOVE, INCLUDE, "  #  include \"kernels/arch/below.h\"\n#include \"kernels/decode_more/x.h\"\n", "includes kernels/decode_more/x.h"),
     ("HACKING.md", "<!-- /map -->", "", "has no block 'map'"),
     *(("corpus/seeds/a/1", "x", "x" * count, said) for count, said in ((4096, ""), (4097, "corpus/seeds/a: 1 files, 4097 bytes"))),
+    ("kernels/decode/CMakeLists.txt", "above_test SOURCES tests/above_test.cpp", "other SOURCES tests/other.cpp", "no CMakeLists.txt names it"),
+    ("kernels/decode/CMakeLists.txt", "above_test SOURCES tests/above_test.cpp", "other SOURCES tests/", ""),
     (BELOW, SPDX, "", "no SPDX line"),
     (BELOW, "inline", "// \u00e9\ninline", "not ASCII"),
 ]
