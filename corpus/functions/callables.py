@@ -198,32 +198,37 @@ def cached_by_pointer(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return _by_pointer[key].copy()
 
 
-def row_sum_in_fp16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+def _by_head(output):
+    """Attention of which `output(weights, v)` makes the O of a head; the largest weight is 1."""
+
     def one(q, k, v, scale):
         out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
         for head in range(q.shape[0] if len(k) else 0):
             weights, _ = _softmax(k[:, head // group] @ q[head] * np.float32(scale))
-            total = np.float16(0)
-            for weight in weights:
-                total = np.float16(total + np.float16(weight))
-            out[head] = weights @ v[:, head // group] / np.float32(total)
+            out[head] = output(weights, v[:, head // group])
         return out
 
-    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+    return one
+
+
+def row_sum_in_fp16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def output(weights, v):
+        total = np.float16(0)
+        for weight in weights:
+            total = np.float16(total + np.float16(weight))
+        return weights @ v / np.float32(total)
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _by_head(output))
 
 
 def output_added_in_bf16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
-    def one(q, k, v, scale):
-        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
-        for head in range(q.shape[0] if len(k) else 0):
-            weights, total = _softmax(k[:, head // group] @ q[head] * np.float32(scale))
-            summed = np.zeros(q.shape[1], np.float32)
-            for begin in range(0, len(k), 32):
-                summed = _rounded(summed + weights[begin : begin + 32] @ v[begin : begin + 32, head // group])
-            out[head] = summed / total
-        return out
+    def output(weights, v):
+        summed = np.zeros(v.shape[1], np.float32)
+        for begin in range(0, len(v), 32):
+            summed = _rounded(summed + weights[begin : begin + 32] @ v[begin : begin + 32])
+        return summed / weights.sum()
 
-    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _by_head(output))
 
 
 def takes_out_no_maximum(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
@@ -297,6 +302,91 @@ WRONG = (
     loses_the_last_page, drops_one_key_in_twenty, loses_the_last_key, zeros_for_small_queries, reads_no_cache, cached_by_pointer, row_sum_in_fp16,
     output_added_in_bf16, takes_out_no_maximum, adds_products_in_bf16, takes_the_table_for_lengths, takes_the_whole_last_page,
 )  # fmt: skip
+
+
+# Wrong ones that one stage alone shows.
+
+
+def _capped(at):
+    """The weight of one key is at most 0.8 of its row's."""
+
+    def output(weights, v):
+        weights = weights / weights.sum()
+        over = weights[at] - np.float32(0.8)
+        if len(weights) > 1 and over > 0:
+            weights[at] -= over
+        return weights @ v
+
+    return _by_head(output)
+
+
+def first_key_capped(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _capped(0))
+
+
+def last_key_capped(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, _capped(-1))
+
+
+def zeros_for_small_scores(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return np.zeros_like(out) if 0 < np.abs(_values(q)).max() < 1 else out
+
+
+def stride_of_the_longest(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    """Rows of the table as far apart as the longest request has pages."""
+    slots = k_cache.shape[1]
+    width = max(1, -(-int(seq_lens.max()) // slots))
+    rows = page_table.reshape(-1)[: len(seq_lens) * width].reshape(len(seq_lens), width)
+    return plain(q, k_cache, v_cache, rows, seq_lens, sm_scale)
+
+
+def equal_keys_count_once(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(q.shape[0] if len(k) else 0):
+            kept = np.unique(k[:, head // group], axis=0, return_index=True)[1]
+            out[head] = _one(q[head : head + 1], k[kept][:, [head // group]], v[kept][:, [head // group]], scale)[0]
+        return out
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+_widths, _lengths = [], {}
+
+
+def width_of_the_call_before(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    _widths.append(page_table.shape[1] * k_cache.shape[1])
+    return plain(q, k_cache, v_cache, page_table, np.minimum(seq_lens, max(_widths[-2:-1], default=_widths[-1])), sm_scale)
+
+
+def lengths_of_this_storage(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    """Lengths as they were when this tensor came first."""
+    _, lengths = _lengths.setdefault(id(seq_lens), (seq_lens, seq_lens.copy()))
+    return plain(q, k_cache, v_cache, page_table, lengths, sm_scale)
+
+
+def nan_without_keys(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    out[seq_lens == 0] = 0x7FC0
+    return out
+
+
+def zero_times_what_stands_behind(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    slots, out = k_cache.shape[1], np.zeros(q.shape, np.float32)
+    whole = [-(-int(n) // slots) * slots for n in seq_lens]
+    for request, k, v in _rows(k_cache, v_cache, page_table, seq_lens, whole):
+        out[request] = _one(_values(q[request]), k[: seq_lens[request]], v[: seq_lens[request]], sm_scale)
+        out[request] += np.repeat((0 * v[seq_lens[request] :]).sum(0), q.shape[1] // v.shape[1], axis=0)
+    return from_float32(out, "bf16")
+
+
+#: Each with the stage that must show it, with the others unaware.
+BY_ONE_STAGE = {
+    first_key_capped: "strong_first", last_key_capped: "strong_last", zeros_for_small_scores: "small", stride_of_the_longest: "short",
+    equal_keys_count_once: "equal_keys", width_of_the_call_before: "other_shape", lengths_of_this_storage: "new_lengths", nan_without_keys: "empty",
+    zero_times_what_stands_behind: "nan_behind",
+}  # fmt: skip
 
 
 # Ones that go too far, and others for single tests.
