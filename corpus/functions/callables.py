@@ -381,11 +381,23 @@ def zero_times_what_stands_behind(q, k_cache, v_cache, page_table, seq_lens, sm_
     return from_float32(out, "bf16")
 
 
-#: Each with the stage that must show it, with the others unaware.
+_calls = []
+
+
+def right_till_its_output_is_kept(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    """Zeros from the last call of all stages on, which compares an output that was kept."""
+    _calls.append(1)
+    out = plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return np.zeros_like(out) if len(_calls) > CALLS_BEFORE_THE_LAST else out
+
+
+#: Calls of a run of all stages without a GPU but the last.
+CALLS_BEFORE_THE_LAST = 50
+#: Each with the stage that must show it.
 BY_ONE_STAGE = {
     first_key_capped: "strong_first", last_key_capped: "strong_last", zeros_for_small_scores: "small", stride_of_the_longest: "short",
     equal_keys_count_once: "equal_keys", width_of_the_call_before: "other_shape", lengths_of_this_storage: "new_lengths", nan_without_keys: "empty",
-    zero_times_what_stands_behind: "nan_behind",
+    zero_times_what_stands_behind: "nan_behind", right_till_its_output_is_kept: "earlier_output",
 }  # fmt: skip
 
 

@@ -99,7 +99,7 @@ inline PagedKvParams paged_kv_params(const assay_paged_kv &kv, int element_bytes
   p.v_token_bytes = bytes(kv.v_stride_token);
   p.k_stride_head = kv.k_stride_head;
   p.v_stride_head = kv.v_stride_head;
-  // Of 32 bits where they are used (check_paged_kv): a single row needs no stride.
+  // check_paged_kv has held both to 32 bits where they are used: a single row needs no stride.
   p.page_table_stride = static_cast<uint32_t>(kv.page_table_stride);
   p.page_table_stride_head = static_cast<uint32_t>(kv.page_table_stride_head);
   p.page_indptr = kv.page_indptr;

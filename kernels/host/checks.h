@@ -22,7 +22,7 @@ inline constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
 inline constexpr int64_t kStrideMultiple = 8;
 /// Page and token strides, in elements of at most 2 bytes, reach the kernels as 32-bit bytes.
 inline constexpr int64_t kMaxKvStride = int64_t{1} << 31;
-/// Of a page table, with the lists of all kv heads.
+/// A page table has at most so many entries, with the lists of all kv heads.
 inline constexpr int64_t kMaxTableEntries = int64_t{1} << 32;
 
 /// sizeof a struct in ABI 0.13, the first whose callers are served. A struct that gets a field

@@ -63,7 +63,7 @@ constexpr ArithmeticField kFields[] = {
     later(count("p_scale_log2", &A::p_scale_log2, 15, Wider::kLess)),
     later(count("rounded_before_scale", &A::rounded_before_scale, 1)),
     later(word("accumulator", &A::accumulator, kAccumulators, kAccumulatorsBestFirst)),
-    // Of all words but fp8's: declaration.cpp.
+    // It takes all words but those of fp8, which declaration.cpp refuses.
     later(word("kv_format", &A::kv_format, kFormats, Words(kFormatsBestFirst).first(5))),
     later(word("q_format", &A::q_format, kFormats, kFormatsBestFirst)),
     later(format("product_format", &A::product_format, kStoredBestFirst)),

@@ -101,7 +101,7 @@ TEST(Products, AreRoundedOneByOne) {
   expect_declared({1.0f, kAboveOne, 2.0f}, &A::qk_sum_format, ASSAY_FORMAT_BF16, kDim);
 }
 
-// Of 2^-26 each, fp16 keeps none.
+// fp16 rounds each product, 2^-26, to 0.
 TEST(Products, MayAllVanish) {
   const TwoKeys row(0x1p-13f, 0x1p-13f, 2.0f);
   expect_declared(row, &A::product_format, ASSAY_FORMAT_FP16, 0.0);

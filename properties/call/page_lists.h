@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same call with its pages in lists (assay_paged_kv::page_indptr) in place of a table.
+// Puts the pages of a call into lists (assay_paged_kv::page_indptr) in place of a table.
 #pragma once
 
 #include "properties/call/tensors.h"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions in, verdicts out: right ones pass with their arithmetic, wrong ones and those that deceive never do."""
 import csv
+import dataclasses
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 import assay
 import callables
 import cheats
-from assay._callable import counts, isolation, stages
+from assay._callable import counts, drawn, isolation, stages
 from assay._callable.process import Candidate, CandidateError
 
 SHAPE = "batch=6,heads=4/2,keys=300"
@@ -27,17 +28,19 @@ def test_right_functions_pass_with_the_arithmetic_that_they_have(function, arith
     assert verdict and verdict.exit_code == 0 and len(verdict.stages) == len(stages.STAGES) - 1  # without a GPU
 
 
-@pytest.mark.parametrize("function", [*callables.WRONG, *callables.COARSE, *cheats.CHEATS], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [*callables.WRONG, *callables.COARSE, *callables.BY_ONE_STAGE, *cheats.CHEATS], ids=lambda function: function.__name__)
 def test_wrong_functions_get_no_pass(function):
     verdict = assay.judge_callable(function, SHAPE, seed=1, hint_seconds=0)
     assert verdict.verdict == CATALOGUE[function.__name__] != "pass", str(verdict)
     assert not verdict and verdict.exit_code in (1, 4) and (verdict.score == 0 or verdict.verdict == "contract")
     if function in callables.COARSE:
         assert verdict.arithmetic == callables.COARSE[function]
+    if function in callables.BY_ONE_STAGE:
+        assert verdict.failed()[0].stage == callables.BY_ONE_STAGE[function]
 
 
 def test_the_catalogue_has_every_function():
-    assert set(CATALOGUE) == {function.__name__ for function in (*callables.WRONG, *callables.COARSE, *cheats.CHEATS)}
+    assert set(CATALOGUE) == {function.__name__ for function in (*callables.WRONG, *callables.COARSE, *callables.BY_ONE_STAGE, *cheats.CHEATS)}
 
 
 @pytest.mark.parametrize("function, said", [
@@ -48,6 +51,17 @@ def test_the_catalogue_has_every_function():
 ], ids=lambda given: getattr(given, "__name__", ""))  # fmt: skip
 def test_keys_that_did_not_count_once_are_named(function, said):
     assert said in str(assay.judge_callable(function, SHAPE, seed=1))
+
+
+def test_outputs_without_a_claim_are_no_pass(monkeypatch):
+    judge = drawn.Inputs.judge
+    monkeypatch.setattr(drawn.Inputs, "judge", lambda *given, **options: dataclasses.replace(judge(*given, **options), claimed=0))
+    assert assay.judge_callable(callables.plain, SHAPE, seed=1).verdict == "undecided"
+
+
+@pytest.mark.filterwarnings("error")
+def test_heads_of_one_element_have_no_codes():
+    assert not assay.judge_callable(callables.loses_the_last_key, "batch=2,heads=1/1,keys=40,head_dim=1", seed=1)
 
 
 def test_counts_are_read_off_an_output():

@@ -2,24 +2,27 @@
 """Which tensor a candidate's parameter wants, by the names that engines have for them."""
 import inspect
 
-#: What assay has, and how others call it.
+from .._judge.names import OTHERS, ours
+
+#: What a parameter may be given, and the names for it that the judge has no argument for.
 NAMES = {
-    "q": ("q", "query", "queries"),
-    "k_cache": ("k_cache", "key_cache", "k", "key", "keys"),
-    "v_cache": ("v_cache", "value_cache", "v", "value", "values"),
-    "kv_cache": ("kv_cache", "paged_kv_cache", "kv"),
-    "page_table": ("page_table", "block_table", "block_tables", "page_tables"),
-    "seq_lens": ("seq_lens", "cache_seqlens", "context_lens", "seqlens", "lengths"),
-    "sm_scale": ("sm_scale", "softmax_scale", "scale", "scaling"),
-    "out": ("out", "output", "o"),
-    "lse": ("lse", "softmax_lse"),
-    "page_size": ("page_size", "block_size"),
-    "num_qo_heads": ("num_qo_heads", "num_heads", "num_q_heads"),
-    "num_kv_heads": ("num_kv_heads",),
-    "head_dim": ("head_dim", "head_size"),
-    "max_seq_len": ("max_seq_len", "max_seqlen", "max_context_len"),
+    "q": ("queries",),
+    "k_cache": ("key_cache", "k", "key", "keys"),
+    "v_cache": ("value_cache", "v", "value", "values"),
+    "kv_cache": (),
+    "page_table": ("page_tables",),
+    "seq_lens": ("seqlens", "lengths"),
+    "sm_scale": (),
+    "out": ("o",),
+    "lse": (),
+    "page_size": ("block_size",),
+    "num_qo_heads": ("num_heads", "num_q_heads"),
+    "num_kv_heads": (),
+    "head_dim": ("head_size",),
+    "max_seq_len": ("max_seqlen", "max_context_len"),
 }
-_OURS = {other: name for name, others in NAMES.items() for other in others}
+_OURS = {**{other: ours(other) for other in OTHERS if ours(other) in NAMES},
+         **{other: name for name, others in NAMES.items() for other in (name, *others)}}  # fmt: skip
 #: What a function with parameters of no known name is given.
 _IN_ORDER = ("q", "k_cache", "v_cache", "page_table", "seq_lens")
 
@@ -39,11 +42,6 @@ class Arguments:
         if self.by_name and unknown:
             raise ValueError(f"assay: the function wants {unknown[0]!r}, expected names of {', '.join(NAMES)}")
         self.names = None if self.by_name else len(unknown) or len(_IN_ORDER)
-
-    @property
-    def writes(self):
-        """Whether it is given an output to write."""
-        return "out" in self.by_name.values()
 
     def call(self, function, given):
         """`given` has a value for every name of ours."""

@@ -34,7 +34,7 @@ class NumPyTensors:
     def like(self, q):
         return np.full_like(q, 0x7FC1 if q.dtype == np.uint16 else np.nan)
 
-    def zeros_lse(self, q):
+    def nan_lse(self, q):
         return np.full(q.shape[:-1], np.nan, np.float32)
 
 
@@ -76,7 +76,7 @@ class TorchTensors:
     def like(self, q):
         return self.torch.full_like(q, float("nan"))
 
-    def zeros_lse(self, q):
+    def nan_lse(self, q):
         return self.torch.full(q.shape[:-1], float("nan"), device=self.device)
 
 
@@ -101,7 +101,7 @@ class Caller:
         if "out" in self.arguments.by_name.values():
             given["out"] = self.tensors.like(q)
         if "lse" in self.arguments.by_name.values():
-            given["lse"] = self.tensors.zeros_lse(q)
+            given["lse"] = self.tensors.nan_lse(q)
         return given
 
     def _results(self, returned, given):

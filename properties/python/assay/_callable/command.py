@@ -12,6 +12,7 @@ from .shape import Shape
 from .stages import ASSUMPTIONS
 
 USAGE = 2  #: exit code, that of the program
+JOBS = task.whole(1, 256)  #: the type of --jobs
 _INTERRUPTED = 130  #: exit code, that of shells
 
 
@@ -54,15 +55,8 @@ def _add_batch(made):
     batched = made.add_argument_group("batches", "candidates of a file; options stand for what its lines leave out")
     batched.add_argument("--batch", metavar="FILE", help='a JSON object a line: {"target": "f.py:name", "shape": "...", "id": "..."}; also like, assume '
                          "(a list), seed, deterministic, device, lse_base, keep_going. A candidate can read FILE and the results: better no seed in them")  # fmt: skip
-    batched.add_argument("--jobs", type=jobs, default=None, metavar="N", help="candidates at once (1)")
+    batched.add_argument("--jobs", type=JOBS, default=None, metavar="N", help="candidates at once (1)")
     batched.add_argument("--html", metavar="FILE", help="a table of the results")
-
-
-def jobs(text):
-    value = int(text)
-    if not 1 <= value <= 256:
-        raise argparse.ArgumentTypeError(f"{value}, expected 1 to 256")
-    return value
 
 
 def _words(options):

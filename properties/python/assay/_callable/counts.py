@@ -62,6 +62,8 @@ def _off(row, length, half, head):
 
     O may have been divided by any number of keys: the one that leaves whole numbers and the smallest differences counts.
     Where a quarter of the keys are off, other numbers fit as well, and nothing is said."""
+    if half == 0:
+        return None
     codes = codes_of(np.arange(length), half, head)
     parts, expected = row[: 2 * half].reshape(2, half), np.array([np.bincount(code, minlength=half) for code in codes])
     there = (expected > 0) & (parts > 0)

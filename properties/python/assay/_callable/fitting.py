@@ -12,7 +12,8 @@ class Rung:
     declaration: object
 
 
-def _rungs():
+def ladder():
+    """Rungs, the narrowest first."""
     flash = arithmetic.like(arithmetic.WIDEST)
     fields = dict(p_format="fp32", sum_format="fp32", partial_format="fp32", stored_merges=0, kv_format="fp32", rounded_before_scale=0)
     steps = (
@@ -26,14 +27,11 @@ def _rungs():
         ("16_bit_scores", "scores, their products, or q once it was scaled are rounded to 16 bits or tf32",
          dict(score_format="call", q_format="bf16")),
     )  # fmt: skip
+    rungs = []
     for name, says, more in steps:
         fields.update(more)
-        yield Rung(name, says, dataclasses.replace(flash, **fields))
-
-
-def ladder():
-    """Rungs, the narrowest first."""
-    return list(_rungs())
+        rungs.append(Rung(name, says, dataclasses.replace(flash, **fields)))
+    return rungs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,16 +42,16 @@ class Fit:
     says: str
     declaration: object  #: a Declaration, or None
     ratio: float  #: largest |error| / allowed under it
-    next_ratio: float  #: the same of the rung before it, which does not fit: how far outside
+    ratio_before: float  #: the same of the rung before it, which does not fit; nan where there is none
 
     def __str__(self):
         return f"{self.name}: {self.says}" if self.name else "no named arithmetic"
 
 
-def narrowest(judged, rungs=None):
+def narrowest(judged):
     """The Fit of calls: `judged(declaration)` yields their JudgeReports, and ends early where one is outside."""
     before = float("nan")
-    for rung in ladder() if rungs is None else rungs:
+    for rung in ladder():
         worst, inside = 0.0, True
         for report in judged(rung.declaration):
             worst, inside = max(worst, report.ratio), inside and report.passed

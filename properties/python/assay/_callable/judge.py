@@ -95,8 +95,8 @@ class _Run:
             refused = error.kind == "refused"
             found.append((CONTRACT if stage.name in stages.CONTRACT else UNDECIDED) if refused else FINDING)
             cause = cause or f"{error.kind}: {error}"
-        except stages.Fault as fault:
-            found.append(FINDING)
+        except (stages.Fault, stages.ContractFault) as fault:
+            found.append(FINDING if isinstance(fault, stages.Fault) else CONTRACT)
             cause = cause or str(fault)
         verdict = worst(found)
         if verdict == FINDING and stage.name in stages.CONTRACT:
@@ -111,7 +111,7 @@ class _Run:
         if stage.name in _TELLING:
             self.told[stage.name] = (asked.inputs, out, options)
         if report.passed:
-            return report, PASS, ""
+            return report, *((PASS, "") if report.claimed else (UNDECIDED, "no output has a claim"))
         if report.verdict == "undecided":
             return report, UNDECIDED, str(report)
         for rung in fitting.ladder():

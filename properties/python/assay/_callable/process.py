@@ -17,7 +17,6 @@ import numpy as np
 
 from ..program import environment
 from ..worker import Channel, plain
-from . import isolation
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LOOK = 0.05  #: seconds between two looks at how much memory a candidate has
@@ -230,5 +229,3 @@ def _layout(tensors):
         at += array.nbytes + -array.nbytes % 4096
     return places, at
 
-
-__all__ = ["Candidate", "CandidateError", "Limits", "isolation"]

@@ -8,26 +8,10 @@ import sys
 import threading
 
 from .. import __version__
-from . import command, isolation
+from . import command, isolation, task
 from .http_server import Server
 from .judges import Judges
 from .work import Work
-
-_MOST_QUEUE = 1 << 16
-
-
-def _port(text):
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"{value}, expected 0 to 65535")
-    return value
-
-
-def _queue(text):
-    value = int(text)
-    if not 0 <= value <= _MOST_QUEUE:
-        raise argparse.ArgumentTypeError(f"{value}, expected 0 to {_MOST_QUEUE}")
-    return value
 
 
 def parser():
@@ -38,9 +22,9 @@ def parser():
     )  # fmt: skip
     where = made.add_mutually_exclusive_group(required=True)
     where.add_argument("--socket", metavar="PATH", help="a Unix socket, for this user alone")
-    where.add_argument("--port", type=_port, metavar="N", help="of 127.0.0.1; 0: one that is free, said on standard error")
-    made.add_argument("--jobs", type=command.jobs, default=1, metavar="N", help="candidates at once (1)")
-    made.add_argument("--queue", type=_queue, default=256, metavar="N", help="candidates that may wait; others get 503 (256)")
+    where.add_argument("--port", type=task.whole(0, 65535), metavar="N", help="of 127.0.0.1; 0: one that is free, said on standard error")
+    made.add_argument("--jobs", type=command.JOBS, default=1, metavar="N", help="candidates at once (1)")
+    made.add_argument("--queue", type=task.whole(0, 1 << 16), default=256, metavar="N", help="candidates that may wait; others get 503 (256)")
     command.add_limits(made)
     return made
 

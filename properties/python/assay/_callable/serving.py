@@ -11,6 +11,7 @@ from ..worker import CHANNEL_FD, MEMORY_FD, Channel, Memory, raised_text
 from ..worker_errors import Unsupported
 from .calling import Caller
 
+
 class Served:
     def __init__(self, target, device):
         self.caller = Caller(loading.load(target), device)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One candidate as a JSON object says it: a line of a batch, or the body of a request. Nothing in it is believed."""
+import argparse
 import json
 import math
 
@@ -135,6 +136,18 @@ def arguments(given, defaults=None):
     if "target" not in made:
         raise FieldError("target", "missing")
     return {name: _FIELDS[name](value) for name, value in made.items()}
+
+
+def whole(least, most):
+    """A type of a command line: a whole number in that range."""
+
+    def number(text):
+        value = int(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{value}, expected {least} to {most}")
+        return value
+
+    return number
 
 
 def positive(text):

@@ -17,14 +17,18 @@ OTHERS = {
 }  # fmt: skip
 
 
+def ours(name):
+    """The argument that another name stands for, the first where there are two; "" for unknown names."""
+    return OTHERS.get(name, "").partition(",")[0].partition(":")[0].split(" and ")[0]
+
+
 def called(function, described, arguments, options):
     """described(*arguments, **options), of which an error says `function`, the name that its caller used. `options` may be
     wrong, by name or by number: TypeError."""
     signature = inspect.signature(described)
     for name in options:
         if name not in signature.parameters:
-            known = OTHERS.get(name, "").partition(",")[0].partition(":")[0].split(" and ")[0]
-            here = f": it is {OTHERS[name]}" if known in signature.parameters else ""
+            here = f": it is {OTHERS[name]}" if ours(name) in signature.parameters else ""
             raise TypeError(f"assay: {function} has no argument {name}{here}")
     try:
         signature.bind(*arguments, **options)
