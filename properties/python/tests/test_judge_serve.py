@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -156,6 +157,17 @@ def test_a_request_that_does_not_fit_is_refused_by_its_field(one_server, method,
     answered, answer = exchange(Connection(one_server), method, path, body, **headers)
     assert answered == code and answer["error"].startswith("assay: ") and re.search(said, answer["error"], re.IGNORECASE)
     assert answer.get("field") == field
+
+
+def test_a_client_that_sends_its_body_late_reads_why_it_is_refused(one_server):
+    connection = Connection(one_server)
+    with contextlib.closing(connection):
+        connection.connect()
+        connection.sock.sendall(b"POST /other HTTP/1.0\r\nContent-Length: 2\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.sock.recv(4096), b""))
+        time.sleep(0.2)  # a server that closes has closed by now
+        connection.sock.sendall(b"{}")
+    assert b" 404 " in answer and b"POST /judge" in answer
 
 
 def test_what_is_no_http_holds_up_nobody(one_server):

@@ -19,7 +19,7 @@ from .judges import ERROR
 from .work import NotTaken
 
 _LOOK = 1.0  #: seconds between two looks whether a client that waits is still there
-_MOST_LEFT = 16 << 20  #: bytes of a refused body that are taken
+_MOST_LEFT = 16 << 20  #: bytes of a refused request that are still read
 _SPARE = 64  #: connections beyond those that candidates need
 _BUSY = b'HTTP/1.0 503 Busy\r\nContent-Type: application/json\r\n\r\n{"error": "assay: too many connections"}\n'
 
@@ -33,6 +33,7 @@ class _Refused(Exception):
 class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = 10  #: seconds of silence while a request is read
     server_version, sys_version = "assay", ""
+    refused = False
 
     def do_GET(self):
         self._answer_to("/status", lambda: {**self.server.work.status(), "version": self.server.version})
@@ -50,15 +51,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except _Refused as refused:
             self._send(refused.status, {"error": f"assay: {refused}".replace("assay: assay: ", "assay: "),
                                         **({} if refused.field is None else {"field": refused.field})})  # fmt: skip
-            self._let_it_read(refused.status)
         else:
             if answer is not None:
                 self._send(500 if answer.get("verdict") == ERROR else 200, answer)
 
-    def _let_it_read(self, status):
-        """Takes what a client still sends of a body that is too large: a connection with bytes left is reset, and the answer lost."""
+    def finish(self):
+        """Takes what the client of a refused request still sends: closing with bytes left resets the connection, and the answer is lost."""
+        super().finish()
         with contextlib.suppress(OSError):
-            if status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            if self.refused:
                 self.connection.shutdown(socket.SHUT_WR)
                 for _ in range(_MOST_LEFT >> 16):
                     if not self.connection.recv(1 << 16):
@@ -108,6 +109,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return bool(looked.poll(0))
 
     def _send(self, status, answer):
+        self.refused = status != http.HTTPStatus.OK
         text = json.dumps(answer, allow_nan=False).encode() + b"\n"
         try:
             self.send_response(status)
