@@ -63,7 +63,7 @@ assay_paged_kv right_kv(int32_t rows) {
           .rows = rows,
           .max_pages = 8,
           .page_size = 16,
-          .reserved = 0};
+          .reserved = {}};
 }
 
 template <class Params>
@@ -254,7 +254,7 @@ std::string check_paged(const AbiEntries &entries, const assay_paged_params &p, 
     calls.require("a workspace that is too small is supported");
   check_no_room(calls, p, entries.v2_plan, entries.v2_plan_size);
   check_no_room(calls, p, entries.tree_plan, entries.tree_plan_size);
-  assay_paged_choice choice{-1, -1};
+  assay_paged_choice choice{-1, -1, {}};
   const int64_t total = read_value(in), longest = read_value(in);
   const assay_status chosen =
       assay_paged_attention_choose(&p, total, static_cast<int32_t>(longest), &choice);
@@ -307,7 +307,7 @@ std::string check_abi_with(const AbiEntries &entries, Input input) {
   case 2: {
     assay_cascade_level levels[ASSAY_MAX_CASCADE_LEVELS];
     for (assay_cascade_level &level : levels)
-      level = {right_kv(2), somewhere<int32_t>(9)};
+      level = {right_kv(2), somewhere<int32_t>(9), {}};
     overwrite(in, levels[0], sizeof levels[0]);
     assay_cascade_params p = right_cascade(levels);
     overwrite(in, p, offsetof(assay_cascade_params, levels));

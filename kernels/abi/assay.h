@@ -6,7 +6,7 @@
  *  - Parameters are one struct by pointer; `struct_size` comes first and is sizeof the struct in the
  *    header of the caller. A library takes the structs of every earlier version from 0.13 on; what a
  *    caller's struct ends before counts as zero. Later versions add fields at the end of structs, and
- *    zero there always means what it meant before.
+ *    in the reserved words of those without a size; zero there always means what it meant before.
  *  - Strides are in elements, int64, >= 0; the innermost (head_dim) stride is always 1. Those of q,
  *    k, v, out, o_a, o_b and o_in are multiples of 8, in fp32 too. Inputs may have stride 0. A stride
  *    of an output is at least head_dim (out) or 1 (lse) where there is more than one along it.
@@ -92,7 +92,7 @@ typedef struct assay_paged_kv {
   int32_t max_pages;              /**< columns of the page table, >= 0; bounds every length:
                                   max_pages * page_size is at most 2^30 */
   int32_t page_size;              /**< tokens per page, 1 .. 2^30 */
-  int32_t reserved;               /**< 0 */
+  int32_t reserved[9];            /**< 0: room for later versions, as calls hold this struct */
 } assay_paged_kv;
 
 /**
@@ -210,6 +210,7 @@ enum { ASSAY_MAX_Q_LEN = 8 };
 typedef struct assay_paged_choice {
   int32_t version;      /**< 1 or 2 */
   int32_t even_lengths; /**< for assay_paged_params */
+  int32_t reserved[6];  /**< 0 */
 } assay_paged_choice;
 
 /** @page planner The planner of paged_attention_v2
@@ -259,6 +260,7 @@ typedef struct assay_cascade_level {
   assay_paged_kv kv;             /**< rows = segments of this level */
   const int32_t *segment_indptr; /**< [rows + 1] ascending request offsets, 0 .. batch: segment s
                                       serves requests segment_indptr[s] .. segment_indptr[s+1]-1 */
+  int64_t reserved[3];           /**< 0: room for later versions, as levels are an array */
 } assay_cascade_level;
 
 enum { ASSAY_MAX_CASCADE_LEVELS = 8 };

@@ -106,6 +106,7 @@ enum {
 /** Of |got - exact| allowed, by what causes it; they sum to `allowed`. Of the LSE all are 0. */
 typedef struct assay_judge_budget {
   double weights, p_rounding, accumulation, normalisation, merge, output_rounding, flush;
+  double reserved[5]; /**< 0 */
 } assay_judge_budget;
 
 /** The element with the largest error beside what is allowed. */

@@ -204,7 +204,7 @@ typedef struct assay_kernel {
 /**
  * The first three fields stay where they are in every version, so that a table of another one is
  * recognised before anything else of it is read. A harness serves plugins of the minor versions from
- * 12 to its own: kernels of an earlier header are shorter, and what they end before counts as zero.
+ * 13 to its own: kernels of an earlier header are shorter, and what they end before counts as zero.
  */
 typedef struct assay_plugin {
   uint32_t struct_size;          /**< sizeof(assay_plugin) */

@@ -49,6 +49,8 @@ void schedule_levels(const assay_cascade_params &p, CascadeCall &call) {
 }
 
 assay_status check_level(const assay_cascade_params &p, int l) {
+  for (const int64_t word : p.levels[l].reserved)
+    ASSAY_RETURN_IF_ERROR(check_range({l, nullptr, "reserved"}, word, 0, 0));
   ASSAY_RETURN_IF_ERROR(check_paged_kv(p.levels[l].kv, p.num_kv_heads, l));
   if (p.batch == 0 || p.levels[l].kv.rows == 0) return ASSAY_OK;
   return check_pointer({l, nullptr, "segment_indptr"}, p.levels[l].segment_indptr, 4);

@@ -22,8 +22,9 @@ assay_status choose_version(const assay_paged_params *p, int64_t total_tokens, i
                         .kv_heads = p->num_kv_heads,
                         .row_bytes = int64_t{2} * p->head_dim * shape.kv_bytes,
                         .head_dim = p->head_dim};
-  choice->version = p->num_splits > 0 || v2_cost(load) < v1_cost(load) ? 2 : 1;
-  choice->even_lengths = lengths_are_even(load);
+  *choice = {.version = p->num_splits > 0 || v2_cost(load) < v1_cost(load) ? 2 : 1,
+             .even_lengths = lengths_are_even(load),
+             .reserved = {}};
   return ASSAY_OK;
 }
 

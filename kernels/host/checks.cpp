@@ -124,7 +124,8 @@ assay_status check_cache_sizes(const assay_paged_kv &kv, int level) {
   ASSAY_RETURN_IF_ERROR(check_range(name("rows"), kv.rows, 0, 1 << 24));
   ASSAY_RETURN_IF_ERROR(check_range(name("max_pages"), kv.max_pages, 0, kMaxTokens));
   ASSAY_RETURN_IF_ERROR(check_range(name("page_size"), kv.page_size, 1, kMaxTokens));
-  ASSAY_RETURN_IF_ERROR(check_range(name("reserved"), kv.reserved, 0, 0));
+  for (const int32_t word : kv.reserved)
+    ASSAY_RETURN_IF_ERROR(check_range(name("reserved"), word, 0, 0));
   if (int64_t{kv.max_pages} * kv.page_size > kMaxTokens)
     return fail(ASSAY_INVALID_ARGUMENT, "{} is {} with {} {}, expected at most {} tokens a row",
                 name("max_pages"), kv.max_pages, name("page_size"), kv.page_size, kMaxTokens);

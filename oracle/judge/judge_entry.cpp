@@ -109,8 +109,14 @@ void fill_report(const Report &from, size_t rows_judged, int rows, assay_judge_r
               worst.reference.rad,
               b.total,
               worst.ratio,
-              {b.weights, b.p_rounding, b.accumulation, b.normalisation, b.merge, b.output_rounding,
-               b.flush},
+              {b.weights,
+               b.p_rounding,
+               b.accumulation,
+               b.normalisation,
+               b.merge,
+               b.output_rounding,
+               b.flush,
+               {}},
               {}};
   std::strncpy(to.worst.reason, reason_text(worst.reason), sizeof to.worst.reason - 1);
 }

@@ -38,7 +38,7 @@ struct PagedCall {
                  kDim,     kDim,     &page,
                  &length,  1,        nullptr,
                  0,        1,        1,
-                 kKeys,    0};
+                 kKeys,    {}};
   }
 
   static std::vector<uint16_t> draw(int count, unsigned seed) {

@@ -88,7 +88,7 @@ struct Paged {
             batch,
             columns,
             kPage,
-            0};
+            {}};
     model.arithmetic = declared(emulation);
     model.order = flat_order(batch, [this](int request) { return order_of(request); });
   }
@@ -333,8 +333,8 @@ TEST(JudgeCascade, LevelsAreConcatenated) {
   const std::vector<int32_t> indptr{0, 3, 4}, identity{0, 1, 2, 3, 4};
   prefix.params.kv.rows = 2;
   prefix.lengths[1] = 0;
-  const assay_cascade_level levels[] = {{prefix.params.kv, indptr.data()},
-                                        {suffix.params.kv, identity.data()}};
+  const assay_cascade_level levels[] = {{prefix.params.kv, indptr.data(), {}},
+                                        {suffix.params.kv, identity.data(), {}}};
   assay_cascade_params params{};
   params.dtype = suffix.dtype;
   params.batch = 4;

@@ -35,7 +35,8 @@ void corrupt_kv(const CallCorruptor &corrupt, const std::string &prefix, assay_p
   const CallCorruptor shape = corrupt.of_shape();
   shape.set(name("max_pages"), kv.max_pages, -1);
   shape.range(name("page_size"), kv.page_size, 1, kMaxTokens);
-  shape.set(name("reserved"), kv.reserved, 1);
+  shape.set(name("reserved"), kv.reserved[0], 1);
+  shape.set(name("reserved"), std::end(kv.reserved)[-1], 1);
   constexpr auto kHalf = static_cast<int32_t>(kMaxTokens / 2 + 1);
   if (kv.max_pages > 1)
     shape.with(
@@ -210,6 +211,7 @@ void corrupt_cascade(const CallCorruptor &corrupt, AbiParams &params, const Call
     const std::string name = fmt::format("levels[{}].", l);
     corrupt_kv(corrupt, name + "kv", level.kv, 8);
     shape.range(name + "kv.rows", level.kv.rows, 0, kMaxRows);
+    shape.set(name + "reserved", level.reserved[2], 1);
     if (p.batch > 0 && level.kv.rows > 0)
       corrupt.pointer(name + "segment_indptr", level.segment_indptr, 4, false);
   }

@@ -204,7 +204,8 @@ AbiParams params_at(const Tensors &t, const Addresses &at, assay_target target, 
   case Family::kCascade:
     fill_attention(out.cascade, t, at, target, stream);
     for (const CacheView &c : t.caches)
-      out.levels.push_back({cache_params(c, at), static_cast<const int32_t *>(at.in(c.indptr))});
+      out.levels.push_back(
+          {cache_params(c, at), static_cast<const int32_t *>(at.in(c.indptr)), {}});
     out.cascade.num_levels = static_cast<int32_t>(out.levels.size());
     out.cascade.levels = out.levels.data();
     break;

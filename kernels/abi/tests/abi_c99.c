@@ -9,11 +9,11 @@
 /* C99 has no static_assert: an array of negative size is the error. */
 #define LAYOUT(name, condition) typedef char layout_##name[(condition) ? 1 : -1]
 
-LAYOUT(paged_kv, sizeof(assay_paged_kv) == 120);
+LAYOUT(paged_kv, sizeof(assay_paged_kv) == 152);
 LAYOUT(paged_size_first, offsetof(assay_paged_params, struct_size) == 0);
 LAYOUT(paged_kv_aligned, offsetof(assay_paged_params, kv) % 8 == 0);
-LAYOUT(paged_params, sizeof(assay_paged_params) == 392);
-LAYOUT(cascade_level, sizeof(assay_cascade_level) == 128);
+LAYOUT(paged_params, sizeof(assay_paged_params) == 424);
+LAYOUT(cascade_level, sizeof(assay_cascade_level) == 184);
 LAYOUT(cascade_params, sizeof(assay_cascade_params) == 152);
 LAYOUT(merge_state, sizeof(assay_merge_state_params) == 184);
 LAYOUT(merge_states, sizeof(assay_merge_states_params) == 144);

@@ -173,7 +173,7 @@ constexpr Forbidden<Paged> kPagedForbidden[] = {
     {"kv.page_size 0", kCacheSizes, [](Paged &p) { p.kv.page_size = 0; }},
     {"kv.page_size 2^30 + 1", kCacheSizes, [](Paged &p) { p.kv.page_size = (1 << 30) + 1; }},
     {"2^31 tokens a row", kCacheSizes, [](Paged &p) { p.kv.page_size = 1 << 30; }},
-    {"kv.reserved 1", kCacheSizes, [](Paged &p) { p.kv.reserved = 1; }},
+    {"kv.reserved 1", kCacheSizes, [](Paged &p) { p.kv.reserved[0] = 1; }},
     {"kv.seq_lens null", kLengths, [](Paged &p) { p.kv.seq_lens = nullptr; }},
     {"kv.seq_lens odd", kLengths, [](Paged &p) { p.kv.seq_lens = moved(p.kv.seq_lens, 2); }},
     {"kv.k null", kCache, [](Paged &p) { p.kv.k = nullptr; }},
@@ -236,7 +236,7 @@ struct CascadeCase : PagedCase {
   assay_cascade_params p = {};
   CascadeCase() {
     const assay_paged_params &paged = PagedCase::p;
-    levels[0] = {paged.kv, indptr};
+    levels[0] = {paged.kv, indptr, {}};
     p.struct_size = sizeof p;
     p.dtype = ASSAY_BF16;
     p.batch = p.num_kv_heads = 1;
@@ -275,12 +275,14 @@ constexpr Forbidden<Cascades> kCascadeForbidden[] = {
     {"num_splits 4097", kSplits, [](Cascades &p) { p.num_splits = 4097; }},
     {"reserved 1", kShape, [](Cascades &p) { p.reserved = 1; }},
     {"levels null", kCache, [](Cascades &p) { p.levels = nullptr; }},
+    {"level reserved 1", kCacheSizes,
+     [](Cascades &p) { const_cast<assay_cascade_level *>(p.levels)->reserved[2] = 1; }},
     {"segment_indptr null", kCache,
      [](Cascades &p) { const_cast<assay_cascade_level *>(p.levels)->segment_indptr = nullptr; }},
     {"kv.rows -1", kCacheSizes, [](Cascades &p) { kv_of(p).rows = -1; }},
     {"kv.max_pages -1", kCacheSizes, [](Cascades &p) { kv_of(p).max_pages = -1; }},
     {"kv.page_size 0", kCacheSizes, [](Cascades &p) { kv_of(p).page_size = 0; }},
-    {"kv.reserved 1", kCacheSizes, [](Cascades &p) { kv_of(p).reserved = 1; }},
+    {"kv.reserved 1", kCacheSizes, [](Cascades &p) { kv_of(p).reserved[8] = 1; }},
     {"kv.seq_lens null", kLengths, [](Cascades &p) { kv_of(p).seq_lens = nullptr; }},
     {"kv.v null", kCache, [](Cascades &p) { kv_of(p).v = nullptr; }},
     {"kv.k_stride_token 4", kCache, [](Cascades &p) { kv_of(p).k_stride_token = 4; }},

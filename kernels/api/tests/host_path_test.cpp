@@ -89,7 +89,7 @@ struct Cascade {
 
   explicit Cascade(int32_t batch) : p(attention<assay_cascade_params>(batch)) {
     for (int l = 0; l < ASSAY_MAX_CASCADE_LEVELS; ++l)
-      levels[l] = {cache(l == 3 ? 0 : 1 + l), somewhere<int32_t>(9)};
+      levels[l] = {cache(l == 3 ? 0 : 1 + l), somewhere<int32_t>(9), {}};
     p.num_levels = ASSAY_MAX_CASCADE_LEVELS;
     p.levels = levels;
   }

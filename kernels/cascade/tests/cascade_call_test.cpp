@@ -16,7 +16,7 @@ namespace {
 /// One level over the cache of a small paged call.
 struct CascadeCase {
   PagedCase c;
-  assay_cascade_level level = {c.p.kv, c.table};
+  assay_cascade_level level = {c.p.kv, c.table, {}};
   assay_cascade_params p = {};
   CascadeCase() {
     p.struct_size = sizeof p;

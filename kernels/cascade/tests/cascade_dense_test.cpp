@@ -29,7 +29,7 @@ void check_shared_prefix(const simt::Schedule &schedule, int num_splits) {
     suffix_indptr[b] = b;
   for (int b = 0; b < kBatch; ++b)
     suffix_lens[b] = kSuffix;
-  assay_cascade_level levels[2] = {{call.p.kv, prefix_indptr}, {call.p.kv, suffix_indptr}};
+  assay_cascade_level levels[2] = {{call.p.kv, prefix_indptr, {}}, {call.p.kv, suffix_indptr, {}}};
   levels[0].kv.rows = 1;
   levels[0].kv.max_pages = kPrefix / kPage;
   levels[0].kv.seq_lens = prefix_len;

@@ -108,7 +108,7 @@ const std::vector<BadPaged> &bad_paged() {
          p.kv.page_size = 1 << 20;
        }},
       {"kv.page_table_stride", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.page_table_stride = 1; }},
-      {"kv.reserved", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.reserved = 1; }},
+      {"kv.reserved", ASSAY_INVALID_ARGUMENT, [](P &p) { p.kv.reserved[8] = 1; }},
       {"blocks", ASSAY_CAPACITY_EXCEEDED,
        [](P &p) {
          p.batch = p.kv.rows = 1 << 24;

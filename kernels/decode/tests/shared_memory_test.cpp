@@ -201,7 +201,7 @@ TEST_F(SharedMemory, SixteenRowsNeedMore) {
 /// The output of a cascade of one level with the keys of `call`, and the states of its key order.
 std::pair<std::vector<float>, int32_t> cascade(Call &call) {
   constexpr int32_t kStarts[] = {0, 1};
-  const assay_cascade_level level = {call.p.kv, kStarts};
+  const assay_cascade_level level = {call.p.kv, kStarts, {}};
   assay_cascade_params p{};
   p.struct_size = sizeof p;
   p.target = ASSAY_TARGET_SIMT;

@@ -22,7 +22,7 @@ HAZARD = 6
 PagedKv = _struct("PagedKv",
     (c_void_p, "k v"), (c_int64, "k_stride_page k_stride_token k_stride_head v_stride_page v_stride_token v_stride_head"),
     (c_void_p, "page_table seq_lens"), (c_int64, "page_table_stride"), (c_void_p, "page_indptr"), (c_int64, "page_table_stride_head"),
-    (c_int32, "rows max_pages page_size reserved"))
+    (c_int32, "rows max_pages page_size"), (c_int32 * 9, "reserved"))
 PagedParams = _struct("PagedParams",
     (c_uint32, "struct_size"), (c_int32, "target dtype kv_dtype lse_base batch q_len num_qo_heads num_kv_heads head_dim"),
     (c_float, "sm_scale logits_soft_cap"), (c_int32, "window_left num_splits enable_pdl even_lengths"), (c_void_p, "q"),
@@ -33,9 +33,9 @@ PagedParams = _struct("PagedParams",
     (c_void_p, "plan"), (c_uint64, "plan_bytes"), (c_void_p, "stream global_lens"),
     (c_int32, "dcp_world_size dcp_rank dcp_interleave reserved"))
 PagedChoice = _struct("PagedChoice",
-    (c_int32, "version even_lengths"))
+    (c_int32, "version even_lengths"), (c_int32 * 6, "reserved"))
 CascadeLevel = _struct("CascadeLevel",
-    (PagedKv, "kv"), (c_void_p, "segment_indptr"))
+    (PagedKv, "kv"), (c_void_p, "segment_indptr"), (c_int64 * 3, "reserved"))
 CascadeParams = _struct("CascadeParams",
     (c_uint32, "struct_size"), (c_int32, "target dtype lse_base batch num_qo_heads num_kv_heads head_dim"), (c_float, "sm_scale"),
     (c_int32, "num_levels num_splits reserved"), (c_void_p, "q"), (c_int64, "q_stride_batch q_stride_head"), (c_void_p, "out"),

@@ -50,7 +50,7 @@ MergeParams = _struct("MergeParams",
     (c_uint32, "struct_size"), (c_int32, "max_rows"), (Array, "out lse o_in lse_in"), (c_int32, "lse_base empty_lse threads reserved"),
     (Arithmetic, "arithmetic"))
 Budget = _struct("Budget",
-    (c_double, "weights p_rounding accumulation normalisation merge output_rounding flush"))
+    (c_double, "weights p_rounding accumulation normalisation merge output_rounding flush"), (c_double * 5, "reserved"))
 Element = _struct("Element",
     (c_int32, "row head dim reserved"), (c_double, "got exact radius allowed ratio"), (Budget, "budget"), (c_char * 64, "reason"))
 Report = _struct("Report",
