@@ -103,7 +103,8 @@ enum {
   ASSAY_JUDGE_UNDECIDED = 2 /**< the reference is not known sharply enough; never a pass */
 };
 
-/** Of |got - exact| allowed, by what causes it; they sum to `allowed`. Of the LSE all are 0. */
+/** Of |got - exact| allowed, by what causes it; they sum to `allowed`. Of the LSE all are 0; of a whole
+    row output_rounding is all that differs from element to element. */
 typedef struct assay_judge_budget {
   double weights, p_rounding, accumulation, normalisation, merge, output_rounding, flush;
   double reserved[5]; /**< 0 */
@@ -111,7 +112,10 @@ typedef struct assay_judge_budget {
 
 /** The element with the largest error beside what is allowed. */
 typedef struct assay_judge_element {
-  int32_t row, head, dim; /**< dim -1: the LSE */
+  int32_t row, head, dim; /**< dim -1: the LSE; -2: O of the whole row, along the direction u of its
+                               error, of length 1: `got` is u.out and `exact` u.O. No set of
+                               roundings of the weights makes an error that long, though each element
+                               alone is inside */
   int32_t reserved;
   double got, exact, radius; /**< the exact value lies within radius of `exact` */
   double allowed, ratio;     /**< ratio: |got - exact| / allowed */
@@ -129,6 +133,7 @@ typedef struct assay_judge_report {
   double worst_ratio, worst_ratio_lse; /**< of O and of the LSE; NaN: nothing of it was judged */
   double median_budget;                /**< allowed / |O|, to the next quarter of a power of two */
   assay_judge_element worst; /**< the one farthest outside; inside, the one nearest to its limit */
+  double worst_ratio_row;    /**< of whole rows, along their errors; NaN: none was judged as one */
 } assay_judge_report;
 
 /**

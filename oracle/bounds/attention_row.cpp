@@ -100,6 +100,7 @@ RowReference attention_row(const RowProblem &problem) {
   row.lse = lse_of(work, &lse2);
   row.lse_budget = lse_budget(work, lse2);
   const std::vector<ColumnSums> sums = sum_columns(keys, work, row.o);
+  const std::vector<Enclosure> before = row.o;
   const TailErrors tail = tail_errors(work.model, work.shape);
   for (size_t i = 0; i < d; ++i)
     row.t0[i] = budget_of(work, tail, sums[i], row.o[i]);
@@ -107,6 +108,7 @@ RowReference attention_row(const RowProblem &problem) {
   if (problem.order && problem.replay_scores && replayable(problem)) {
     row.t2 = replay_bits(problem);
   }
+  if (!row.t1.applies()) row.joint = joint_row(problem, work, sums, before, row.t0);
   return row;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
+#include "oracle/bounds/joint.h"
 #include "oracle/bounds/row_numbers.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/exact/row_input.h"
@@ -80,6 +81,8 @@ struct RowReference {
   bool finite_inputs = true;
   bool claim = true; ///< false: non-finite inputs or the fp32 range may be left
   std::string no_claim_reason;
+
+  JointRow joint; ///< T0 of the row as one; absent where t1 applies, which is sharper
 
   ReplayedRow t1; ///< rounding replay; needs a tile order
   ReplayedRow t2; ///< bit replay; on request, needs block-FMA scores

@@ -23,6 +23,7 @@ void set_row_sum(ErrorModel &model, const Format *format) {
 /// Weights enter as they meet V; nothing else of the sum is rounded but to fp32.
 void sum_rounded_weights(ErrorModel &model) {
   set_row_sum(model, nullptr);
+  model.sums_rounded_p = true;
   model.entry_unit = model.p_unit;
   model.entry_floor = model.p_floor;
 }

@@ -40,6 +40,7 @@ struct ErrorModel {
   double operand_normal;  ///< smallest normal V
   double sum_unit;        ///< relative error of an addition to a row sum
   double sum_floor;       ///< absolute error of a subnormal row sum, 0 when there is none
+  bool sums_rounded_p;    ///< weights enter a row sum as they meet V
   double entry_unit;      ///< relative error of a weight that enters a row sum
   double entry_floor;     ///< absolute error of a subnormal one
   double sum_limit;       ///< from here on a row sum may be infinite

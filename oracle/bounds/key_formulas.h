@@ -269,15 +269,25 @@ ORACLE_HOST_DEVICE inline bool may_be_subnormal(const ErrorModel &m) {
 ORACLE_HOST_DEVICE inline double subnormal_slack(const RowNumbers &row) {
   return exp2(2 * row.x_error_max + 2 * kU * row.x_abs) * kSlack;
 }
-ORACLE_HOST_DEVICE inline double subnormal_coefficient(const RowNumbers &row, double slack,
+struct SubnormalCost {
+  double rounding = 0.0;  ///< of the key: the same for every component of V
+  double alignment = 0.0; ///< of a product
+};
+ORACLE_HOST_DEVICE inline SubnormalCost subnormal_cost(const RowNumbers &row, double slack,
                                                        double z, double mass_low,
                                                        const KeyWeight &key) {
   const ErrorModel &m = row.model;
-  if (key.low >= m.p_normal * slack) return 0.0;
+  if (key.low >= m.p_normal * slack) return {};
   const double sum = row.shape.splits == 1 ? fmax(z * mass_low / slack, row.sum_low) : row.sum_low;
   const double w = key.weight * (1.0 + key.omega);
   const double mass = mass_low > 0.0 ? w / (z * mass_low) : 1.0;
-  return fmin(mass, m.p_floor / sum) + m.alignment * m.p_normal / sum;
+  return {fmin(mass, m.p_floor / sum), m.alignment * m.p_normal / sum};
+}
+ORACLE_HOST_DEVICE inline double subnormal_coefficient(const RowNumbers &row, double slack,
+                                                       double z, double mass_low,
+                                                       const KeyWeight &key) {
+  const SubnormalCost cost = subnormal_cost(row, slack, z, mass_low, key);
+  return cost.rounding + cost.alignment;
 }
 
 } // namespace assay::oracle

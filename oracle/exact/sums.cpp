@@ -45,6 +45,31 @@ void weighted_sums(const float *v, size_t keys, int head_dim, const double *coef
   }
 }
 
+void along(const float *v, size_t keys, int head_dim, const double *u, double *product) {
+  for (size_t j = 0; j < keys; ++j) {
+    const float *row = v + j * static_cast<size_t>(head_dim);
+    double lane[kLanes] = {};
+    int i = 0;
+    for (; i + kLanes <= head_dim; i += kLanes)
+      for (int at = 0; at < kLanes; ++at)
+        lane[at] += u[i + at] * static_cast<double>(row[i + at]);
+    for (; i < head_dim; ++i)
+      lane[0] += u[i] * static_cast<double>(row[i]);
+    product[j] = 0.0;
+    for (const double part : lane)
+      product[j] += part;
+  }
+}
+
+void add_outer(const float *v, int head_dim, double weight, double *sum) {
+  for (int i = 0; i < head_dim; ++i) {
+    const double own = weight * static_cast<double>(v[i]);
+    double *row = sum + static_cast<size_t>(i) * static_cast<size_t>(head_dim);
+    for (int k = i; k < head_dim; ++k)
+      row[k] += own * static_cast<double>(v[k]);
+  }
+}
+
 void weighted_magnitudes(const float *v, size_t keys, int head_dim, const double *coefficient,
                          double *sum) {
   std::fill(sum, sum + head_dim, 0.0);

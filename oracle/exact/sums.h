@@ -19,6 +19,12 @@ void weighted_sums(const float *v, size_t keys, int head_dim, const double *coef
 void weighted_magnitudes(const float *v, size_t keys, int head_dim, const double *coefficient,
                          double *sum);
 
+/** u.v of every key. */
+void along(const float *v, size_t keys, int head_dim, const double *u, double *product);
+
+/** Adds weight * v v^T, the upper triangle of [head_dim, head_dim]. */
+void add_outer(const float *v, int head_dim, double weight, double *sum);
+
 /** sum over keys of |a_j v_ji - b_j center_i|. */
 void centered_magnitudes(const float *v, size_t keys, int head_dim, const double *a,
                          const double *b, const double *center, double *sum);

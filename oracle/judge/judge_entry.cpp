@@ -96,6 +96,7 @@ void fill_report(const Report &from, size_t rows_judged, int rows, assay_judge_r
   to.rows = rows;
   to.rows_judged = static_cast<int64_t>(rows_judged);
   to.worst_ratio = from.claimed == 0 ? NAN : either(from.worst_ratio_t0, from.worst_ratio_t1);
+  to.worst_ratio_row = from.worst_ratio_row;
   to.worst_ratio_lse = from.worst_ratio_lse;
   to.median_budget = from.budgets.median();
   const ElementReport &worst = from.worst;

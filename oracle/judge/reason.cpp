@@ -9,6 +9,8 @@ const char *reason_text(Reason reason) {
     return "";
   case Reason::kOutside:
     return "outside the interval";
+  case Reason::kRow:
+    return "no roundings of the weights explain this row";
   case Reason::kUndecided:
     return "undecided at the highest precision";
   case Reason::kBoundNotFinite:

@@ -7,6 +7,7 @@ namespace assay::oracle {
 enum class Reason {
   kNone,
   kOutside,        ///< outside the interval
+  kRow,            ///< of a row: no set of roundings of its weights makes its error
   kUndecided,      ///< at the highest precision
   kBoundNotFinite, ///< the bound is not a finite number
   kNan,            ///< from finite inputs

@@ -7,6 +7,7 @@
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/certify.h"
 #include "oracle/judge/declared_away.h"
+#include "oracle/judge/joint_verdict.h"
 
 namespace assay::oracle {
 namespace {
@@ -23,27 +24,11 @@ void raise_to(double &worst, double ratio) {
   if (!(worst >= ratio)) worst = ratio;
 }
 
-// Takes one judged element into the report.
-void record(Report &report, const ElementReport &element) {
-  double &worst = element.dim < 0     ? report.worst_ratio_lse
-                  : element.tier == 2 ? report.worst_ratio_t2
-                  : element.tier == 1 ? report.worst_ratio_t1
-                                      : report.worst_ratio_t0;
-  raise_to(worst, element.ratio);
-  const bool worse = severity(element.verdict) > severity(report.verdict);
-  const bool same = severity(element.verdict) == severity(report.verdict);
-  if (worse || (same && element.ratio >= report.worst.ratio)) report.worst = element;
-  if (worse) report.verdict = element.verdict;
-  if (element.verdict == Verdict::kInside) return;
-  ++report.finding_count;
-  if (report.findings.size() < kMaxFindings) report.findings.push_back(element);
-}
-
 void fail(Report &report, ElementReport element, Reason reason) {
   element.verdict = Verdict::kOutside;
   element.ratio = INFINITY;
   element.reason = reason;
-  record(report, element);
+  report.add(element);
 }
 
 struct Tier {
@@ -77,7 +62,7 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
                               magnitude + before_rounding >= format_of(dtype).overflow_threshold &&
                               signed_limit >= format_of(dtype).overflow_threshold;
     if (!may_overflow) return fail(report, element, Reason::kInfinity);
-    return record(report, element);
+    return report.add(element);
   }
   if (std::isinf(tier.budget.total)) return withdraw_claim(report, tier.index);
   const double distance = std::fabs(static_cast<double>(element.got) - tier.reference.mid);
@@ -89,7 +74,7 @@ void judge_value(Report &report, ElementReport element, const Tier &tier, assay_
   if (decision.verdict == Verdict::kUndecided)
     element.reason =
         std::isfinite(tier.budget.total) ? Reason::kUndecided : Reason::kBoundNotFinite;
-  record(report, element);
+  report.add(element);
 }
 
 ElementReport element_at(int request, int head, int dim, float got) {
@@ -108,7 +93,7 @@ void judge_zeros(Report &report, const float *o, int dims, int request, int head
     if (!(o[i] == 0.0f)) {
       fail(report, element, Reason::kEmptyNotZero);
     } else {
-      record(report, element);
+      report.add(element);
     }
   }
 }
@@ -119,7 +104,7 @@ void judge_empty(Report &report, const float *o, int dims, const float *lse, int
   if (!lse) return;
   ++report.claimed;
   ElementReport element = element_at(request, head, -1, *lse);
-  if (*lse == -INFINITY) return record(report, element);
+  if (*lse == -INFINITY) return report.add(element);
   fail(report, element, Reason::kEmptyLse);
 }
 
@@ -167,6 +152,27 @@ Report start_report(int dims, bool lse) {
 
 } // namespace
 
+void Report::add(const ElementReport &element) {
+  double &ratio = element.dim == ElementReport::kRow   ? worst_ratio_row
+                  : element.dim == ElementReport::kLse ? worst_ratio_lse
+                  : element.tier == 2                  ? worst_ratio_t2
+                  : element.tier == 1                  ? worst_ratio_t1
+                                                       : worst_ratio_t0;
+  raise_to(ratio, element.ratio);
+  const bool worse = severity(element.verdict) > severity(verdict);
+  const bool same = severity(element.verdict) == severity(verdict);
+  if (worse || (same && element.ratio >= worst.ratio)) worst = element;
+  if (worse) verdict = element.verdict;
+  if (element.verdict == Verdict::kInside) return;
+  ++finding_count;
+  if (findings.size() < kMaxFindings) findings.push_back(element);
+}
+
+void Report::add_row_ratio(double ratio, bool was_escalated) {
+  raise_to(worst_ratio_row, ratio);
+  escalated += was_escalated;
+}
+
 void Report::merge(const Report &other) {
   const bool worse = severity(other.verdict) > severity(verdict);
   const bool same = severity(other.verdict) == severity(verdict);
@@ -184,6 +190,7 @@ void Report::merge(const Report &other) {
   if (!std::isnan(other.worst_ratio_t1)) raise_to(worst_ratio_t1, other.worst_ratio_t1);
   if (!std::isnan(other.worst_ratio_t2)) raise_to(worst_ratio_t2, other.worst_ratio_t2);
   if (!std::isnan(other.worst_ratio_lse)) raise_to(worst_ratio_lse, other.worst_ratio_lse);
+  if (!std::isnan(other.worst_ratio_row)) raise_to(worst_ratio_row, other.worst_ratio_row);
   for (const ElementReport &finding : other.findings) {
     if (findings.size() < kMaxFindings) findings.push_back(finding);
   }
@@ -246,6 +253,7 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
                   problem.output());
     }
   }
+  if (report.verdict == Verdict::kInside) judge_joint(report, problem, row, o, request, head);
   if (lse) judge_row_lse(report, problem, row, *lse, request, head);
   report.declared_away = declared_away(problem, lse, report.no_claim);
   return report;

@@ -20,13 +20,17 @@ namespace assay::oracle {
 enum class Verdict { kInside, kOutside, kUndecided };
 
 struct ElementReport {
+  static constexpr int kLse = -1;
+  static constexpr int kRow = -2; ///< all elements of a row, along the direction of its error
+
   int request = 0; ///< query row: request after request, token after token
   int head = 0;
-  int dim = 0;  ///< -1: the LSE
+  int dim = 0;  ///< or kLse, kRow
   int tier = 0; ///< whose interval this is: 0 T0, 1 T1, 2 T2
   float got = 0.0f;
   Enclosure reference;
-  BudgetTerms budget; ///< for the LSE only `total`
+  BudgetTerms budget; ///< for the LSE only `total`; of a row output_rounding is all that differs
+                      ///< from element to element
   double ratio = 0.0; ///< |got - mid| / bound
   Verdict verdict = Verdict::kInside;
   Reason reason = Reason::kNone;
@@ -43,6 +47,7 @@ struct Report {
   double worst_ratio_t1 = NAN; ///< NaN: the tier did not apply
   double worst_ratio_t2 = NAN;
   double worst_ratio_lse = NAN; ///< NaN: no LSE was written
+  double worst_ratio_row = NAN; ///< of a whole row; NaN: none was judged as one
   ElementReport worst;
   uint64_t declared_away = 0; ///< those of no_claim that would have a claim without declared errors
   BudgetSizes budgets;        ///< the tightest of each output's tiers
@@ -50,6 +55,8 @@ struct Report {
   uint64_t finding_count = 0;
 
   void merge(const Report &other);
+  void add(const ElementReport &element);
+  void add_row_ratio(double ratio, bool escalated); ///< of a row judged as one
 };
 
 /** Decides one value; `certified(precision)` supplies the reference when the radius is in the way.

@@ -159,7 +159,7 @@ inline void widen_tensors(Case &c, std::mt19937_64 &random) {
 struct Tally {
   uint64_t outputs = 0, violations = 0, undecided = 0, no_claim = 0;
   uint64_t replayed = 0; ///< rows with T1
-  double t0 = 0, t1 = 0, t2 = 0, lse = 0;
+  double t0 = 0, t1 = 0, t2 = 0, lse = 0, row = 0;
   void add(const Report &report) {
     outputs += report.claimed;
     no_claim += report.no_claim;
@@ -168,6 +168,7 @@ struct Tally {
     t0 = std::max(t0, report.worst_ratio_t0);
     if (!std::isnan(report.worst_ratio_t1)) t1 = std::max(t1, report.worst_ratio_t1), ++replayed;
     if (!std::isnan(report.worst_ratio_t2)) t2 = std::max(t2, report.worst_ratio_t2);
+    if (!std::isnan(report.worst_ratio_row)) row = std::max(row, report.worst_ratio_row);
     if (!std::isnan(report.worst_ratio_lse)) lse = std::max(lse, report.worst_ratio_lse);
   }
 };

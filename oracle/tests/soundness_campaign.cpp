@@ -24,8 +24,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 void print_row(const char *name, const Tally &t) {
-  printf("%-13s %11lu %10lu %10lu %9.4f %8.4f %8.4f %8.4f\n", name, t.outputs, t.violations,
-         t.no_claim, t.t0, t.t1, t.t2, t.lse);
+  printf("%-13s %11lu %10lu %10lu %9.4f %8.4f %8.4f %8.4f %8.4f\n", name, t.outputs, t.violations,
+         t.no_claim, t.t0, t.t1, t.t2, t.lse, t.row);
 }
 
 /// Gives a case the field of that name, if it does not have it; false: there is none.
@@ -126,8 +126,8 @@ int run(uint64_t outputs, uint64_t seed, const std::string &field) {
              m.kv_format);
     }
   }
-  printf("%-13s %11s %10s %10s %9s %8s %8s %8s\n", "regime", "outputs", "violations", "no claim",
-         "worst T0", "T1", "T2", "LSE");
+  printf("%-13s %11s %10s %10s %9s %8s %8s %8s %8s\n", "regime", "outputs", "violations",
+         "no claim", "worst T0", "T1", "T2", "LSE", "row");
   for (const auto &[regime, t] : tallies)
     print_row(regime_name(regime), t);
   print_row("wide errors", wide_errors);

@@ -24,7 +24,8 @@ std::string describe(const oracle::ElementReport &e) {
   if (!oracle::is_by_interval(e.reason))
     return fmt::format("{}: got {:.9g}, {}\n", element_name(e.request, e.head, e.dim), e.got,
                        reason_text(e.reason));
-  if (e.dim < 0 && std::isinf(e.got) && e.verdict == oracle::Verdict::kInside)
+  if (e.dim == oracle::ElementReport::kLse && std::isinf(e.got) &&
+      e.verdict == oracle::Verdict::kInside)
     return fmt::format("{}: got {:.9g}, as of a row without keys\n",
                        element_name(e.request, e.head, e.dim), e.got);
   std::string text = fmt::format(
@@ -32,7 +33,7 @@ std::string describe(const oracle::ElementReport &e) {
       "off by {:.3g} of it{}{}\n",
       element_name(e.request, e.head, e.dim), e.got, e.reference.mid, e.reference.rad, b.total,
       e.ratio, e.reason == oracle::Reason::kNone ? "" : ": ", reason_text(e.reason));
-  if (e.dim < 0) return text;
+  if (e.dim == oracle::ElementReport::kLse) return text;
   return text + fmt::format("budget: weights {:.2g}, p_rounding {:.2g}, accumulation {:.2g}, "
                             "normalisation {:.2g}, merge {:.2g}, output_rounding {:.2g}, "
                             "flush {:.2g}\n",

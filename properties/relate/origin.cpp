@@ -29,7 +29,8 @@ void clear_dead_keys(Tensors &t) {
 } // namespace
 
 Origin origin_of(const Problem &p, int row, int head, int dim, Sut &sut) {
-  if (p.in_place != InPlace::kNo) return Origin::kComputed; // outputs are inputs as well
+  // Outputs are inputs as well; or no single value is wrong.
+  if (p.in_place != InPlace::kNo || dim == Symptom::kRow) return Origin::kComputed;
   const Tensors plain = materialise(p);
   const View &view = dim < 0 ? plain.lse : plain.o;
   if (view.buffer < 0 || row >= plain.rows() || head >= plain.heads() || dim >= p.head_dim)

@@ -73,8 +73,9 @@ Outcome run_problem(const Problem &p, Sut &sut) {
 }
 
 std::string element_name(int row, int head, int dim) {
-  return dim < 0 ? fmt::format("row {} head {} lse", row, head)
-                 : fmt::format("row {} head {} dim {}", row, head, dim);
+  const std::string pair = fmt::format("row {} head {}", row, head);
+  if (dim == Symptom::kRow) return pair + " along its error";
+  return dim == Symptom::kLse ? pair + " lse" : fmt::format("{} dim {}", pair, dim);
 }
 
 CheckResult same_row_bits(const Tensors &a, int row_a, int head_a, const Tensors &b, int row_b,

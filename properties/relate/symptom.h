@@ -27,11 +27,11 @@ struct Symptom {
     kCrash,     ///< the kernel's process ended or hangs
     kDeclared   ///< what the kernel says of itself is wrong
   };
-  static constexpr int kLse = -1, kNowhere = -2;
+  static constexpr int kLse = -1, kRow = -2, kNowhere = -3;
 
   Kind kind = Kind::kNone;
   int row = 0, head = 0;
-  int dim = kNowhere; ///< kLse: of the LSE; kNowhere: no single element
+  int dim = kNowhere; ///< kLse: of the LSE; kRow: of O of a whole row; kNowhere: none of these
   double got = kUnknown, expected = kUnknown;
   double allowed = kUnknown; ///< distance of a right kernel at most, in the element's units
   /// Where the value of an element comes from, as far as somebody has found it out.

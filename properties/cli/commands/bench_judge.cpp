@@ -48,13 +48,16 @@ void on_all_cores(size_t n, F f) {
 }
 
 std::string describe(const std::string &row, const oracle::ElementReport &e) {
-  const std::string element = e.dim < 0 ? "lse" : fmt::format("dim {}", e.dim);
+  const bool lse = e.dim == oracle::ElementReport::kLse;
+  const std::string element = lse                                    ? "lse"
+                              : e.dim == oracle::ElementReport::kRow ? "along its error"
+                                                                     : fmt::format("dim {}", e.dim);
   if (!oracle::is_by_interval(e.reason))
     return fmt::format("{} {}: {:.9g}, {}", row, element, e.got, reason_text(e.reason));
   return fmt::format(
       "{} {}: {:.9g}, {} {:.9g} +- {:.3g} ({}{})", row, element, e.got,
       e.verdict == oracle::Verdict::kOutside ? "outside" : "undecided against", e.reference.mid,
-      e.budget.total, e.dim < 0 ? "LSE" : fmt::format("T{}", e.tier),
+      e.budget.total, lse ? "LSE" : fmt::format("T{}", e.tier),
       e.reason == oracle::Reason::kNone ? "" : fmt::format(", {}", reason_text(e.reason)));
 }
 

@@ -55,4 +55,4 @@ Element = _struct("Element",
     (c_int32, "row head dim reserved"), (c_double, "got exact radius allowed ratio"), (Budget, "budget"), (c_char * 64, "reason"))
 Report = _struct("Report",
     (c_uint32, "struct_size"), (c_int32, "verdict"), (c_uint64, "elements claimed findings certified_rows"), (c_int64, "rows rows_judged"),
-    (c_double, "worst_ratio worst_ratio_lse median_budget"), (Element, "worst"))
+    (c_double, "worst_ratio worst_ratio_lse median_budget"), (Element, "worst"), (c_double, "worst_ratio_row"))

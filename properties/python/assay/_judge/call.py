@@ -52,7 +52,7 @@ class Call:
             raise ValueError(self._as_given(str(error))) from None
         return JudgeReport(
             verdict=_VERDICTS[report.verdict], like=self.like, worst=self._worst(report.worst, report.rows),
-            ratio=report.worst_ratio, ratio_lse=report.worst_ratio_lse, budget=report.median_budget,
+            ratio=report.worst_ratio, ratio_lse=report.worst_ratio_lse, ratio_row=report.worst_ratio_row, budget=report.median_budget,
             elements=report.elements, claimed=report.claimed, findings=report.findings, rows=report.rows,
             rows_judged=report.rows_judged,
         )  # fmt: skip
@@ -97,6 +97,6 @@ class Call:
         worst = {name: getattr(element, name) for name in ("row", "head", "dim", "got", "exact", "radius", "allowed", "ratio")}
         if self.kind == ATTENTION and rows > 0:
             worst["request"], worst["query"], _ = self.request_of(element.row)
-        worst["budget"] = {term: getattr(element.budget, term) for term, _ in _abi.Budget._fields_}
+        worst["budget"] = {term: getattr(element.budget, term) for term, _ in _abi.Budget._fields_ if term != "reserved"}
         worst["reason"] = element.reason.decode()
         return worst

@@ -7,6 +7,9 @@ import shlex
 import typing
 
 
+LSE, ROW = -1, -2  #: as the dim of an element: the LSE; O of a whole row
+
+
 def reproduce(path):
     """The line that judges a file again, as a shell takes it."""
     return f"  reproduce: python3 -m assay judge {shlex.quote(str(path))}"
@@ -29,7 +32,7 @@ class JudgeReport:
 
     verdict: str  #: inside, outside or undecided
     like: str  #: the arithmetic that was claimed
-    worst: typing.Dict[str, typing.Any]  #: row, request, query, head, dim (-1: the LSE), got, exact, radius, allowed, ratio, budget, reason
+    worst: typing.Dict[str, typing.Any]  #: row, request, query, head, dim (LSE, ROW), got, exact, radius, allowed, ratio, budget, reason
     ratio: float  #: largest |error| / allowed of the outputs; below 1 where all are inside; nan: nothing was judged
     ratio_lse: float  #: the same of the LSE; nan: none was given, or none is judged
     budget: float  #: median of allowed / |O|: how sharp the claim is
@@ -38,6 +41,7 @@ class JudgeReport:
     findings: int  #: elements that are not inside
     rows: int  #: query rows of the call
     rows_judged: int
+    ratio_row: float = math.nan  #: |error| / allowed of whole rows, each along its error; nan: none was judged as one
 
     @property
     def passed(self) -> bool:
@@ -54,16 +58,17 @@ class JudgeReport:
 
     @property
     def ratios(self) -> str:
-        """The two ratios in words."""
+        """The ratios in words."""
+        rows = "" if math.isnan(self.ratio_row) else f"{self.ratio_row:.3g} of whole rows, "
         lse = "no LSE" if math.isnan(self.ratio_lse) else f"{self.ratio_lse:.3g} of the LSE"
-        return f"{self.ratio:.3g} of O, {lse}"
+        return f"{self.ratio:.3g} of O, {rows}{lse}"
 
     def __str__(self) -> str:
         w = self.worst
         place = f"row {w['row']}"
         if "request" in w:
             place += f" (request {w['request']} query {w['query']})"
-        place += f" head {w['head']} " + ("the LSE" if w["dim"] < 0 else f"dim {w['dim']}")
+        place += f" head {w['head']} " + {LSE: "the LSE", ROW: "along its error"}.get(w["dim"], f"dim {w['dim']}")
         lines = []
         if not self.passed:
             bounded = math.isfinite(w["allowed"]) and w["allowed"] > 0  # else certain bits are due, and the reason says which
@@ -71,11 +76,13 @@ class JudgeReport:
             lines.append(f"{self.verdict}: {place} is {w['got']:.9g}{exact}: {w['reason']}")
             if bounded:
                 lines.append(f"  off by {abs(w['got'] - w['exact']):.3g}, allowed is {w['allowed']:.3g} ({w['ratio']:.3g} times that)")
+            if w["dim"] == ROW:
+                lines.append(f"  elements alone: {self.ratio:.3g} times what is allowed, at most")
             terms = {term: size for term, size in w["budget"].items() if size > 0}
             if terms:
                 ordered = sorted(terms.items(), key=lambda item: -item[1])
                 lines.append("  allowed for " + ", ".join(f"{term} {size:.2g}" for term, size in ordered))
-            lines.append(f"  {self.findings} of {self.claimed} elements are not inside")
+            lines.append(f"  {self.findings} of {self.claimed} elements {'or rows ' if w['dim'] == ROW else ''}are not inside")
         else:
             lines.append(f"inside: worst |error| / allowed is {self.ratios}")
         lines.append(

@@ -7,6 +7,7 @@ import dataclasses
 
 from . import parts
 from .excerpt import excerpt
+from .report import ROW
 from .whatif import suppositions
 from .words import what, where
 
@@ -37,6 +38,7 @@ class Survey:
     rows: dict = dataclasses.field(default_factory=dict)  #: row: whether something in it fails
     outputs: dict = dataclasses.field(default_factory=dict)  #: (row, head): how many elements of O fail
     lses: dict = dataclasses.field(default_factory=dict)  #: (row, head): whether the LSE fails; empty: none is given
+    whole: set = dataclasses.field(default_factory=set)  #: (row, head) that fail as one, none of whose elements does
     dims: dict = dataclasses.field(default_factory=dict)  #: (row, head): which dims fail; None: too many parts of them
     elements: list = dataclasses.field(default_factory=list)  #: of O, some dims of a few (row, head)
     lse_elements: list = dataclasses.field(default_factory=list)  #: some LSEs that fail
@@ -62,7 +64,7 @@ def look(call, worst):
     _as_far_as_it_reaches(_look_at_rows, [(call, worst)], survey)
     survey.rows = dict(sorted({**survey.rows, worst: True}.items()))
     _as_far_as_it_reaches(_look_at_heads, [(call, row) for row in _rows_inside(survey, worst)], survey)
-    failing = [pair for pair, count in survey.outputs.items() if count]
+    failing = [pair for pair, count in survey.outputs.items() if count and pair not in survey.whole]
     _as_far_as_it_reaches(_look_at_dims, [(call, *pair) for pair in _ends(failing, PAIRS)], survey)
     return survey
 
@@ -106,18 +108,20 @@ def _element(report, row, head, dim):
 
 
 def _look_at_heads(call, row, survey, work):
-    call, outputs, lses = excerpt(call, row), {}, {}
+    call, outputs, lses, whole = excerpt(call, row), {}, {}, set()
     if parts.heads_of(call) * parts.cost_of(parts.one_head(call, 0)) > work.left:
         raise parts.Spent
     for head in range(parts.heads_of(call)):
         part = parts.one_head(call, head)
-        failing = work.judge(part).findings
-        outputs[row, head] = failing
+        report = work.judge(part)
+        outputs[row, head] = failing = report.findings
+        whole |= {(row, head)} if report.worst["dim"] == ROW else set()
         if call.tensors["lse"] is not None:
             outputs[row, head] = work.judge(parts.output_alone(part)).findings if failing else 0
             lses[row, head] = failing > outputs[row, head]
     survey.outputs.update(outputs)  # all heads of a row, or none
     survey.lses.update(lses)
+    survey.whole |= whole
     for _, head in _ends([pair for pair, bad in lses.items() if bad], SAMPLE):
         survey.lse_elements.append(_element(work.judge(parts.lse_alone(parts.one_head(call, head))), row, head, -1))
 

@@ -46,6 +46,8 @@ def where(call, survey):
         said.append("the LSE alone, O is inside")
     elif bad_lse:
         said.append("O and the LSE")
+    if survey.whole:
+        said.append("whole rows, of which no element alone is outside" if survey.whole == bad_o else "some of them as whole rows alone")
     if survey.dims:
         said.append(_dims_in_words(survey, parts.dims_of(call), len(bad_o)))
     return [words for words in said if words]

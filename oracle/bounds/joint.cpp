@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/bounds/joint.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "oracle/bounds/row_work.h"
+#include "oracle/exact/sums.h"
+
+namespace assay::oracle {
+namespace {
+
+SumRounding sum_rounding(const RowProblem &problem, const ErrorModel &model) {
+  if (!model.sums_rounded_p || model.p_unit == 0.0) return SumRounding::kApart;
+  const auto whole = [](const KeyTile &tile) { return tile.p_parts != 2; };
+  const bool one_part =
+      problem.order != nullptr && std::all_of(problem.order->begin(), problem.order->end(), whole);
+  return one_part ? SumRounding::kSame : SumRounding::kPerhaps;
+}
+
+/// What the denominator is off by beside the rounding of the weights that it adds.
+double normalise_apart(const RowWork &work) {
+  ErrorModel model = work.model;
+  if (model.sums_rounded_p) model.entry_unit = model.entry_floor = 0.0;
+  return tail_errors(model, work.shape).normalise;
+}
+
+/// Coefficients of every key; returns what the alignment of subnormal weights adds per largest |v|.
+double weigh_keys(const RowWork &work, JointRow &row) {
+  const bool subnormal = may_be_subnormal(work.model);
+  const double slack = subnormal_slack(work);
+  double alignment = 0.0;
+  row.keys.resize(work.x.size());
+  for (size_t j = 0; j < row.keys.size(); ++j) {
+    const KeyWeight key{
+        .weight = work.weight[j], .omega = work.omega[j], .low = work.weight_low[j]};
+    SubnormalCost cost;
+    if (subnormal) cost = subnormal_cost(work, slack, work.z, work.mass_low, key);
+    alignment += cost.alignment;
+    row.subnormal += cost.rounding;
+    row.keys[j] = joint_key(work, cost.rounding, key);
+  }
+  return alignment;
+}
+
+/// One rounding of a product with a scale; a division may be an inverse and one more product.
+double scaling_error(const RowWork &work, const JointRow &row, const Enclosure &before,
+                     const BudgetTerms &t) {
+  const RowFeatures &f = work.facts.features;
+  if (f.v_scale == 1.0f && f.o_scale == 1.0f) return 0.0;
+  return 3 * kU * (row.scale * (std::fabs(before.mid) + before.rad) + t.total);
+}
+
+/// Without an order: all but two tiles of a state are whole, and those two take two blocks each more
+/// than their keys fill.
+PartialSums partial_sums(const RowProblem &problem, const RowWork &work, double pv, double factor) {
+  const auto n = static_cast<double>(work.facts.keys);
+  const bool plain = work.kv_unit == 0.0 && !work.facts.rounds_kv && problem.order == nullptr;
+  if (!plain || problem.span > work.facts.keys || pv == 0.0) return {};
+  const ErrorModel &m = work.model;
+  const bool blocks = m.block > 0;
+  const double tiles = 1.0 / m.tile;
+  const double states = std::min(static_cast<double>(work.shape.splits) * work.shape.states, n);
+  const double keys = m.kappa * static_cast<double>(pv_blocks(m, m.tile)) * tiles + m.unit * tiles;
+  const double state = (blocks ? 4 * m.kappa : 0.0) + 2 * m.unit;
+  return {.keys = n * keys * factor,
+          .states = std::sqrt(states) * state * factor,
+          .once = 2 * m.kappa * (1.0 + pv) / pv};
+}
+
+/// Errors of P.V in a direction by the partial sums; BOUNDS.md has the proof.
+double accumulated(const JointRow &row, std::span<const double> u, double spread) {
+  double square = 0.0, result = 0.0, once = 0.0;
+  for (size_t i = 0; i < u.size(); ++i) {
+    square += u[i] * u[i];
+    result += std::fabs(u[i]) * row.result[i];
+    once += std::fabs(u[i]) * row.accumulation[i];
+  }
+  const double longest = spread * std::sqrt(square);
+  return row.partial.keys * 0.5 * (longest + result) + row.partial.states * longest +
+         row.partial.once * once;
+}
+
+/// At most 4 % above it for 128 dims. `m`: the upper triangle.
+double largest_eigenvalue(std::vector<double> m, size_t d) {
+  constexpr int kSquarings = 7;
+  for (size_t i = 0; i < d; ++i)
+    for (size_t k = 0; k < i; ++k)
+      m[i * d + k] = m[k * d + i];
+  // The 128th root of the trace of the 128th power is d^(1/128) times the eigenvalue at most.
+  double log_trace = 0.0;
+  std::vector<double> square(m.size());
+  for (int power = 0;; ++power) {
+    double trace = 0.0;
+    for (size_t i = 0; i < d; ++i)
+      trace += m[i * d + i];
+    if (!(trace > 0.0)) return power == 0 ? 0.0 : INFINITY;
+    log_trace += std::log(trace) / (1 << power);
+    if (power == kSquarings) return std::exp(log_trace);
+    for (double &x : m)
+      x /= trace;
+    std::fill(square.begin(), square.end(), 0.0);
+    for (size_t i = 0; i < d; ++i)
+      for (size_t k = 0; k < d; ++k)
+        for (size_t l = 0; l < d; ++l)
+          square[i * d + l] += m[i * d + k] * m[k * d + l];
+    m.swap(square);
+  }
+}
+
+} // namespace
+
+double spread_of(const float *v, const JointRow &row) {
+  const size_t d = row.center.size(), keys = row.keys.size();
+  std::vector<double> m(d * d);
+  double mass = 0.0;
+  for (size_t j = 0; j < keys; ++j) {
+    const double share = row.keys[j].share * (1.0 + 2 * row.p_unit) + 2 * row.keys[j].subnormal;
+    mass += share;
+    add_outer(v + j * d, static_cast<int>(d), share, m.data());
+  }
+  return std::sqrt(mass * largest_eigenvalue(std::move(m), d)) * kSlack;
+}
+
+JointTerms joint_bound(const float *v, const JointRow &row, std::span<const double> u,
+                       double spread) {
+  JointAlong direction;
+  for (size_t i = 0; i < u.size(); ++i) {
+    direction.o += u[i] * row.center[i];
+    direction.blur += std::fabs(u[i]) * row.blur[i];
+    direction.elements += std::fabs(u[i]) * row.elements[i];
+    direction.accumulation += std::fabs(u[i]) * row.accumulation[i];
+  }
+  if (std::isfinite(spread) && row.partial.keys > 0.0)
+    direction.accumulation = std::min(direction.accumulation, accumulated(row, u, spread));
+  std::vector<double> products(row.keys.size());
+  along(v, products.size(), static_cast<int>(u.size()), u.data(), products.data());
+  JointSums sums;
+  for (size_t j = 0; j < products.size(); ++j)
+    add_joint_key(row, direction, row.keys[j], products[j], sums);
+  return joint_terms(row, direction, sums);
+}
+
+JointRow joint_row(const RowProblem &problem, const RowWork &work, std::span<const ColumnSums> sums,
+                   std::span<const Enclosure> before, std::span<const BudgetTerms> t0) {
+  JointRow row;
+  const RowFeatures &f = work.facts.features;
+  row.scale = std::fabs(static_cast<double>(f.v_scale)) / f.o_scale;
+  if (work.coarse || work.vague || !(work.mass_low > 0.0) || !(row.scale > 0.0)) return row;
+  row.sum = sum_rounding(problem, work.model);
+  row.p_unit = work.model.p_unit;
+  row.normalise = normalise_apart(work);
+  const double alignment = weigh_keys(work, row);
+  if (!(row.entry() < 0.5)) return row;
+  const double apart = 1.0 / (1.0 - row.entry());
+  const double pv = tail_errors(work.model, work.shape).pv, grown = (1.0 + row.normalise) * apart;
+  row.partial = partial_sums(problem, work, pv, (1.0 + pv) * grown * row.scale);
+  // Sums of d products, of elements that are known to kv_unit.
+  const double unit = static_cast<double>(sums.size()) * 0x1p-50 + work.kv_unit;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const BudgetTerms &t = t0[i];
+    const double largest = sums[i].largest();
+    row.center.push_back(before[i].mid);
+    row.blur.push_back(before[i].rad + unit * largest);
+    row.accumulation.push_back(t.accumulation * grown * kSlack);
+    row.result.push_back(std::fabs(before[i].mid) + before[i].rad +
+                         (t.weights + t.p_rounding) / row.scale * kSlack);
+    row.elements.push_back(((t.merge + row.scale * alignment * largest) * apart + t.flush +
+                            t.output_rounding + scaling_error(work, row, before[i], t)) *
+                           kSlack);
+  }
+  return row;
+}
+
+} // namespace assay::oracle

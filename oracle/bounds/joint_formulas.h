@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what one set of roundings makes of a whole row, in a direction u. Statement and proof:
+// oracle/BOUNDS.md, section 3, "The row". One text for the host and for a GPU.
+#pragma once
+
+#include "oracle/bounds/key_formulas.h"
+
+namespace assay::oracle {
+
+/** How the weights' sum follows the rounding of the weights that meet V. */
+enum class SumRounding {
+  kApart,   ///< it does not
+  kSame,    ///< it adds the rounded weights
+  kPerhaps, ///< likewise, but V may meet what the rounding took, too (P in two parts)
+};
+
+/** Of a row, whatever the direction. */
+struct JointScalars {
+  SumRounding sum = SumRounding::kApart;
+  double p_unit = 0.0;    ///< unit roundoff of the weights
+  double subnormal = 0.0; ///< what subnormal weights are off by, together, beside a sum of 1
+  double normalise = 0.0; ///< every other error of the denominator and what follows it, relative
+  double scale = 1.0;     ///< |v_scale / o_scale|
+
+  /** What rounded weights may move their sum by, relative. */
+  ORACLE_HOST_DEVICE double entry() const {
+    return sum == SumRounding::kApart ? 0.0 : p_unit + subnormal;
+  }
+};
+
+/** Of a key, on the scale of weights that sum to 1, at most. */
+struct JointKey {
+  double error = 0.0;     ///< of its weight before that is rounded
+  double share = 0.0;     ///< its weight
+  double subnormal = 0.0; ///< what its rounding is off by beside p_unit of it
+};
+
+ORACLE_HOST_DEVICE inline JointKey joint_key(const RowNumbers &row, double subnormal,
+                                             const KeyWeight &key) {
+  const double sum = row.z * row.mass_low;
+  return {key.weight * key.omega / sum, key.weight * (1.0 + key.omega) / sum, subnormal};
+}
+
+/** A direction u, beside the keys. */
+struct JointAlong {
+  double o = 0.0;            ///< u.o
+  double blur = 0.0;         ///< what u.o and u.v may be off by as they are evaluated
+  double elements = 0.0;     ///< sum |u_i| times what element i may be off by on its own
+  double accumulation = 0.0; ///< likewise: what P.V adds up with errors
+};
+
+/** Sums over the keys, in a direction. */
+struct JointSums {
+  double errors = 0.0, shares = 0.0, subnormal = 0.0;
+  double farthest = 0.0; ///< largest |u.(v - o)|
+  double moved = 0.0;    ///< largest of what a key's rounding multiplies
+};
+
+/** `value`: u.v of a key. */
+ORACLE_HOST_DEVICE inline void add_joint_key(const JointScalars &row, const JointAlong &along,
+                                             const JointKey &key, double value, JointSums &sums) {
+  const double centered = fabs(value - along.o) + along.blur;
+  sums.errors += key.error * centered;
+  sums.farthest = fmax(sums.farthest, centered);
+  double moved = fabs(value) + along.blur;
+  if (row.sum == SumRounding::kSame) moved = centered;
+  if (row.sum == SumRounding::kPerhaps)
+    moved = fmax(centered, fabs(along.o) + along.blur) + row.p_unit * moved;
+  sums.shares += key.share * moved;
+  sums.subnormal += key.subnormal * moved;
+  sums.moved = fmax(sums.moved, moved);
+}
+
+/** |u.(O' - O)| at most, by cause. */
+struct JointTerms {
+  double weights = 0.0, rounding = 0.0, normalisation = 0.0;
+  double accumulation = 0.0, elements = 0.0; ///< what differs from element to element
+  double total = 0.0;
+};
+
+ORACLE_HOST_DEVICE inline JointTerms joint_terms(const JointScalars &row, const JointAlong &along,
+                                                 const JointSums &sums) {
+  JointTerms t;
+  // A mean of values is no farther from o than the farthest of them.
+  const double weights = fmin(sums.errors, sums.farthest);
+  const double rounded = row.p_unit * fmin(sums.shares, sums.moved) + sums.subnormal;
+  const double rounding = (rounded + row.entry() * weights) / (1.0 - row.entry());
+  t.weights = row.scale * weights;
+  t.rounding = row.scale * rounding;
+  t.normalisation = row.scale * row.normalise * (fabs(along.o) + along.blur + weights + rounding);
+  t.accumulation = along.accumulation;
+  t.elements = along.elements;
+  t.total = (t.weights + t.rounding + t.normalisation + t.accumulation + t.elements) * kSlack;
+  return t;
+}
+
+} // namespace assay::oracle

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// The joint bound of a row: right kernels stay inside in every direction; what it sees that no
+// element shows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "oracle/bounds/joint.h"
+#include "oracle/judge/joint_verdict.h"
+#include "oracle/tests/campaign.h"
+
+namespace assay::oracle::test {
+namespace {
+
+using Directions = std::vector<std::vector<double>>;
+
+std::mt19937_64 generator(uint64_t seed) { return std::mt19937_64(seed * 7919 + 17); }
+
+/// A case as the campaign draws them, and the reference of its row without an order.
+struct Drawn {
+  Case c;
+  RowReference row;
+
+  explicit Drawn(uint64_t number) {
+    std::mt19937_64 random = generator(number);
+    c = draw_case(random, 200);
+    if (number % 2 == 1) widen_errors(c, random);
+    if (number / 2 % 2 == 1) vary_formats(c, random);
+    row = attention_row(c.problem(false));
+  }
+  RowProblem problem() const { return c.problem(false); }
+  bool joint() const { return row.claim && row.joint.applies(); }
+};
+
+double along_error(const RowReference &row, const RowOutput &out, const std::vector<double> &u) {
+  double error = 0.0, radius = 0.0;
+  for (size_t i = 0; i < u.size(); ++i) {
+    if (u[i] == 0.0) continue;
+    error += u[i] * (static_cast<double>(out.o[i]) - row.o[i].mid);
+    radius += std::fabs(u[i]) * row.o[i].rad;
+  }
+  return std::fabs(error) - radius;
+}
+
+/// `sharp`: with what partial sums of P.V can be.
+JointTerms bound_of(const Drawn &drawn, const std::vector<double> &u, bool sharp = true) {
+  const float *v = drawn.problem().keys->v.data();
+  return joint_bound(v, drawn.row.joint, u, sharp ? spread_of(v, drawn.row.joint) : INFINITY);
+}
+
+/// An error's own direction, its signs, one element, O, the heaviest key, and any.
+Directions directions_of(const Drawn &drawn, const RowOutput &out, std::mt19937_64 &random) {
+  std::normal_distribution<double> normal;
+  const RowProblem problem = drawn.problem();
+  const size_t d = out.o.size(), keys = problem.keys->size();
+  Directions all(6, std::vector<double>(d));
+  size_t heaviest = 0;
+  for (size_t j = 0; j < keys; ++j)
+    if (drawn.row.joint.keys[j].share > drawn.row.joint.keys[heaviest].share) heaviest = j;
+  all[2][random() % d] = 1.0;
+  for (size_t i = 0; i < d; ++i) {
+    const double error = static_cast<double>(out.o[i]) - drawn.row.o[i].mid;
+    all[0][i] = error;
+    all[1][i] = error > 0 ? 1 : -1;
+    all[3][i] = drawn.row.o[i].mid;
+    all[4][i] = static_cast<double>(problem.keys->value(heaviest)[i]);
+    all[5][i] = normal(random);
+  }
+  for (std::vector<double> &u : all)
+    for (size_t i = 0; i < d; ++i)
+      if (drawn.row.t0[i].overflow_possible || !std::isfinite(out.o[i])) u[i] = 0.0;
+  return all;
+}
+
+TEST(Joint, RightKernelsStayInsideInEveryDirection) {
+  double worst = 0.0;
+  for (uint64_t number = 0; number < static_cast<uint64_t>(3000 * effort()); ++number) {
+    Drawn drawn(number);
+    if (!drawn.joint()) continue;
+    std::mt19937_64 random = generator(number + 1000000);
+    for (const bool rounded : {true, false}) {
+      drawn.c.emulation.round_output = rounded;
+      const RowOutput out = drawn.c.run();
+      for (const std::vector<double> &u : directions_of(drawn, out, random)) {
+        const double allowed = bound_of(drawn, u).total, error = along_error(drawn.row, out, u);
+        if (!(error > 0.0) || !std::isfinite(allowed)) continue;
+        worst = std::max(worst, error / allowed);
+        ASSERT_LE(error, allowed) << "case " << number << " " << regime_name(drawn.c.regime);
+      }
+    }
+  }
+  EXPECT_GT(worst, 0.9); // some direction comes near
+}
+
+/// Along one element it is that element's T0, which is no wider, but for sums of rounded weights.
+TEST(Joint, OfOneElementIsThatElementsBound) {
+  int rows = 0, same = 0;
+  for (uint64_t number = 0; number < 2000; ++number) {
+    const Drawn drawn(number);
+    if (!drawn.joint()) continue;
+    ++rows;
+    const bool apart = drawn.row.joint.sum == SumRounding::kApart;
+    for (size_t i = 0; i < drawn.row.o.size(); i += 5) {
+      const BudgetTerms &t0 = drawn.row.t0[i];
+      if (t0.overflow_possible || !std::isfinite(t0.total)) continue;
+      std::vector<double> u(drawn.row.o.size());
+      u[i] = 1.0;
+      const JointTerms joint = bound_of(drawn, u, false);
+      // P in two parts, which no order excludes, costs a sum of rounded weights up to |o| more.
+      ASSERT_LE(joint.total, (apart ? 1.05 : 1.5) * t0.total) << "case " << number << " dim " << i;
+      if (!apart) continue;
+      ++same;
+      ASSERT_GE(joint.total, 0.999 * t0.total) << "case " << number << " dim " << i;
+    }
+  }
+  EXPECT_GT(rows, 500);
+  EXPECT_GT(same, 500);
+}
+
+TEST(Joint, IsANorm) {
+  std::mt19937_64 random = generator(5);
+  std::normal_distribution<double> normal;
+  for (uint64_t number = 0; number < 300; ++number) {
+    const Drawn drawn(number);
+    if (!drawn.joint()) continue;
+    std::vector<double> u(drawn.row.o.size()), w(u.size()), sum(u.size()), twice(u.size());
+    for (size_t i = 0; i < u.size(); ++i) {
+      u[i] = normal(random);
+      w[i] = normal(random);
+      sum[i] = u[i] + w[i];
+      twice[i] = -2 * u[i];
+    }
+    const double of_u = bound_of(drawn, u).total, of_w = bound_of(drawn, w).total;
+    if (!std::isfinite(of_u) || !std::isfinite(of_w)) continue;
+    EXPECT_LE(bound_of(drawn, sum).total, (of_u + of_w) * (1 + 1e-9));
+    EXPECT_NEAR(bound_of(drawn, twice).total, 2 * of_u, 1e-9 * of_u);
+  }
+}
+
+/// A right kernel's row, N(0,1), as FlashAttention computes it.
+Case normal_row(assay_dtype dtype, int keys, uint64_t seed) {
+  std::mt19937_64 random = generator(seed);
+  Case c;
+  c.dtype = dtype;
+  c.row = draw_row(Regime::kNormal, dtype, keys, 128, random);
+  c.sm_scale = 1.0f / std::sqrt(128.0f);
+  c.emulation.tile = 128;
+  c.emulation.combine = false;
+  c.order = deal_tiles(keys, 128, 1, 1);
+  return c;
+}
+
+/// Rows of 60 in which a mistake is seen, and in how many of those by the row alone.
+struct Seen {
+  int rows = 0, as_rows = 0;
+};
+Seen seen_of(assay_dtype dtype, int keys, const std::function<void(Case &, RowOutput &)> &wrong) {
+  Seen seen;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const Case c = normal_row(dtype, keys, seed);
+    Case other = c;
+    RowOutput out = c.run();
+    wrong(other, out);
+    const Report report = c.judge(out, false);
+    seen.rows += report.verdict == Verdict::kOutside;
+    seen.as_rows += report.worst.dim == ElementReport::kRow && report.verdict == Verdict::kOutside;
+  }
+  return seen;
+}
+
+void lose_key(Case &c, RowOutput &out) {
+  const size_t at = 3 * c.row.keys.size() / 7, d = 128;
+  for (std::vector<float> *array : {&c.row.keys.k, &c.row.keys.v})
+    array->erase(array->begin() + static_cast<int64_t>(at * d),
+                 array->begin() + static_cast<int64_t>((at + 1) * d));
+  c.row.keys.finish(c.dtype);
+  c.order = deal_tiles(static_cast<int>(c.row.keys.size()), 128, 1, 1);
+  out.o = c.run().o; // the LSE alone would show it
+}
+
+void scale_output(Case &c, RowOutput &out) {
+  c.features.v_scale = 1.002f;
+  c.features.fp8 = false;
+  for (float &x : c.row.keys.v)
+    x *= 1.002f;
+  c.row.keys.finish(c.dtype);
+  out.o = c.run().o;
+}
+
+void take_neighbour(Case &c, RowOutput &out) {
+  const size_t at = c.row.keys.size() / 3 * 128;
+  std::copy_n(c.row.keys.v.begin() + static_cast<int64_t>(at), 128,
+              c.row.keys.v.begin() + static_cast<int64_t>(at + 128));
+  out.o = c.run().o;
+}
+
+TEST(Joint, SeesMistakesThatNoElementShows) {
+  const Seen lost = seen_of(ASSAY_BF16, 1024, lose_key);
+  EXPECT_GE(lost.rows, 36);
+  EXPECT_GE(lost.as_rows, 12);
+  const Seen scaled = seen_of(ASSAY_FP16, 1024, scale_output);
+  EXPECT_GE(scaled.rows, 57);
+  EXPECT_EQ(scaled.as_rows, scaled.rows);
+  EXPECT_GE(seen_of(ASSAY_BF16, 2048, take_neighbour).rows, 30);
+  EXPECT_EQ(seen_of(ASSAY_BF16, 1024, [](Case &, RowOutput &) {}).rows, 0);
+}
+
+/// With radii so wide that the fast reference decides nothing, intervals do.
+TEST(Joint, IsDecidedInIntervalsWhereTheRadiusIsInTheWay) {
+  for (const bool wrong : {false, true}) {
+    Case c = normal_row(ASSAY_FP16, 300, 3), other = c;
+    RowOutput out = c.run();
+    if (wrong) scale_output(other, out);
+    const RowProblem problem = c.problem(false);
+    RowReference row = attention_row(problem);
+    for (Enclosure &o : row.o)
+      o.rad = 1.0;
+    Report report;
+    judge_joint(report, problem, row, out.o.data(), 4, 2);
+    EXPECT_EQ(report.escalated, 1U);
+    EXPECT_EQ(report.verdict, wrong ? Verdict::kOutside : Verdict::kInside);
+    if (!wrong) continue;
+    EXPECT_EQ(report.worst.dim, ElementReport::kRow);
+    EXPECT_EQ(report.worst.request, 4);
+    EXPECT_EQ(report.worst.head, 2);
+    EXPECT_EQ(report.finding_count, 1U);
+    EXPECT_EQ(report.worst.reason, Reason::kRow);
+    EXPECT_GT(report.worst_ratio_row, 1.0);
+  }
+}
+
+TEST(Joint, TakesNoElementWithoutAClaim) {
+  Case c = normal_row(ASSAY_FP16, 64, 1);
+  const RowProblem problem = c.problem(false);
+  RowReference row = attention_row(problem);
+  RowOutput out = c.run();
+  row.t0[3].overflow_possible = true;
+  out.o[3] = 1e4f;
+  row.t0[5].overflow_possible = true;
+  out.o[5] = INFINITY;
+  Report report;
+  judge_joint(report, problem, row, out.o.data(), 0, 0);
+  EXPECT_EQ(report.verdict, Verdict::kInside);
+  EXPECT_LT(report.worst_ratio_row, 1.0);
+  const Direction seen = farthest_direction(problem, row, out.o.data());
+  EXPECT_EQ(seen.u[3], 0.0);
+  EXPECT_EQ(seen.u[5], 0.0);
+}
+
+/// Where the error's own direction is nearly outside, a better one is found, and never a worse one.
+TEST(Joint, TriesBetterDirections) {
+  int better = 0, rows = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Case c = normal_row(ASSAY_BF16, 1024, seed), other = c;
+    RowOutput out = c.run();
+    lose_key(other, out);
+    const RowProblem problem = c.problem(false);
+    const RowReference row = attention_row(problem);
+    const Direction best = farthest_direction(problem, row, out.o.data());
+    std::vector<double> error(out.o.size());
+    for (size_t i = 0; i < error.size(); ++i)
+      error[i] = static_cast<double>(out.o[i]) - row.o[i].mid;
+    const double plain =
+        along_error(row, out, error) / joint_bound(problem.keys->v.data(), row.joint, error).total;
+    EXPECT_GE(best.ratio(), plain * (1 - 1e-9));
+    if (plain < 0.5 || plain > 1.0) continue;
+    ++rows;
+    better += best.ratio() > 1.05 * plain;
+  }
+  EXPECT_GT(rows, 3);
+  EXPECT_EQ(better, rows);
+}
+
+} // namespace
+} // namespace assay::oracle::test
