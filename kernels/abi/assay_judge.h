@@ -150,7 +150,8 @@ assay_status assay_judge_merge(const assay_judge_merge_params *params, assay_jud
  * every other array stays host memory. In libassay_judge_cuda alone. Reads the arrays where they
  * lie, behind what `stream` (a cudaStream_t) holds; returns when it is done. Every row is judged:
  * max_rows is ignored. What a GPU does not judge (head_dim above 576, a scale, slope or sink about
- * which nothing is claimed) is read from there in pieces, and judged here.
+ * which nothing is claimed) is read from there in pieces, and judged here. Elements are judged, and not
+ * whole rows as one.
  */
 assay_status assay_judge_attention_cuda(const assay_judge_attention_params *params, void *stream,
                                         assay_judge_report *report);

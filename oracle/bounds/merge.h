@@ -27,7 +27,8 @@ struct MergeProblem {
 /** States with lse = -inf are the identity whatever their o holds. */
 struct MergeReference {
   RowReference row;
-  int only_state = -1; ///< exactly one live state: the output must be its bits
+  int only_state = -1;     ///< exactly one live state: the output must be its bits
+  std::vector<float> live; ///< [live states, head_dim]: their O, the values of row.joint
 };
 
 MergeReference merge_row(const MergeProblem &problem);

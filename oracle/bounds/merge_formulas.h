@@ -84,6 +84,12 @@ ORACLE_HOST_DEVICE inline double merged_lse(const MergeFacts &facts, const Merge
   return bound * kSlack + kFloor;
 }
 
+/** Of the sum of so many weights and its reciprocal, relative. */
+ORACLE_HOST_DEVICE inline double merged_normalisation(const MergeFacts &facts, double states) {
+  const double theta = expm1(states * log1p(kU));
+  return (1.0 + facts.rcp) * (1.0 + kU) / (1.0 - fmin(theta, 0.5)) - 1.0;
+}
+
 /** Sums over the live states, for one component. */
 struct MergeSums {
   double value;    ///< sum w o
@@ -98,8 +104,7 @@ ORACLE_HOST_DEVICE inline BudgetTerms merged_column(const MergeFacts &facts,
                                                     Enclosure &o) {
   const double count = row.states, limit = sums.limit;
   const double value = sums.value / row.z, sum = row.z * row.mass_low;
-  const double theta = expm1(count * log1p(kU));
-  const double phi = (1.0 + facts.rcp) * (1.0 + kU) / (1.0 - fmin(theta, 0.5)) - 1.0;
+  const double phi = merged_normalisation(facts, count);
   o = {value, ((2.02 * row.mass_error + 4 * (count + 8) * 0x1p-53) * sums.plain / row.z +
                2.02 * row.mass_error * limit + 0x1p-500 * limit) *
                       kSlack +

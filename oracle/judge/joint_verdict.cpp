@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "oracle/exact/sums.h"
-#include "oracle/judge/certify.h"
 
 namespace assay::oracle {
 namespace {
@@ -101,8 +100,8 @@ std::vector<double> error_of(const RowReference &row, const float *o) {
   return normalised(std::move(u));
 }
 
-Direction look_along(const RowProblem &problem, const RowReference &row, const float *o,
-                     std::vector<double> u, double &spread) {
+Direction look_along(const float *v, const RowReference &row, const float *o, std::vector<double> u,
+                     double &spread) {
   Direction seen;
   double size = 0.0; // of the terms, which rounding of these sums is relative to
   for (size_t i = 0; i < u.size(); ++i) {
@@ -114,7 +113,6 @@ Direction look_along(const RowProblem &problem, const RowReference &row, const f
     size += std::fabs(u[i]) * (std::fabs(got) + std::fabs(row.o[i].mid));
   }
   seen.exact.rad = seen.exact.rad * kSlack + size * static_cast<double>(u.size()) * 0x1p-50;
-  const float *v = problem.keys->v.data();
   seen.allowed = joint_bound(v, row.joint, u, spread);
   // Only then does it matter how long partial sums of P.V really are.
   const double least = seen.allowed.total - seen.allowed.accumulation;
@@ -126,14 +124,13 @@ Direction look_along(const RowProblem &problem, const RowReference &row, const f
   return seen;
 }
 
-/// u.(O' - O), as an interval.
-Interval error_along(const RowProblem &problem, const float *o, std::span<const double> u,
-                     int precision) {
-  const CertifiedRow row(problem, precision);
+/// u.(O - O'), as an interval.
+Interval error_along(const std::function<Interval(int dim)> &exact, const float *o,
+                     std::span<const double> u, int precision) {
   Interval total(precision);
   for (size_t i = 0; i < u.size(); ++i) {
     if (u[i] == 0.0) continue;
-    Interval error = row.output(static_cast<int>(i));
+    Interval error = exact(static_cast<int>(i));
     error -= static_cast<double>(o[i]);
     error *= u[i];
     total += error;
@@ -143,33 +140,35 @@ Interval error_along(const RowProblem &problem, const float *o, std::span<const 
 
 } // namespace
 
-Direction farthest_direction(const RowProblem &problem, const RowReference &row, const float *o) {
+Direction farthest_direction(const float *v, const RowReference &row, const float *o) {
   if (!row.joint.applies()) return {};
   std::vector<double> u = error_of(row, o);
   if (u.empty()) return {};
   const std::vector<double> error = u;
   double spread = INFINITY;
-  Direction best = look_along(problem, row, o, std::move(u), spread);
+  Direction best = look_along(v, row, o, std::move(u), spread);
   for (int i = 0; i < kReweightings && best.ratio() > kNearlyOutside && best.ratio() < 1.0; ++i) {
-    NearForm form(problem.keys->v.data(), row.joint, best.u);
+    NearForm form(v, row.joint, best.u);
     std::vector<double> better = normalised(solved(form, error));
     if (better.empty()) break;
     for (size_t at = 0; at < better.size(); ++at)
       if (error[at] == 0.0) better[at] = 0.0; // it may have no claim
-    Direction seen = look_along(problem, row, o, std::move(better), spread);
+    Direction seen = look_along(v, row, o, std::move(better), spread);
     if (!(seen.ratio() > best.ratio())) break;
     best = std::move(seen);
   }
   return best;
 }
 
-void judge_joint(Report &report, const RowProblem &problem, const RowReference &row, const float *o,
-                 int request, int head) {
-  const Direction seen = farthest_direction(problem, row, o);
+void judge_joint(Report &report, const float *v, const RowReference &row, const float *o,
+                 const ExactOutputs &exact, int request, int head) {
+  const Direction seen = farthest_direction(v, row, o);
   if (seen.u.empty() || !std::isfinite(seen.allowed.total)) return;
-  const auto exact = [&](int precision) { return error_along(problem, o, seen.u, precision); };
+  const auto error = [&](int precision) {
+    return error_along(exact(precision), o, seen.u, precision);
+  };
   const Decision decision =
-      decide(0.0f, {seen.exact.mid - seen.got, seen.exact.rad}, seen.allowed.total, exact);
+      decide(0.0f, {seen.exact.mid - seen.got, seen.exact.rad}, seen.allowed.total, error);
   report.add_row_ratio(seen.ratio(), decision.escalated);
   if (decision.verdict == Verdict::kInside) return;
   ElementReport whole;

@@ -2,6 +2,7 @@
 // Decides a row as one: is its error what one set of roundings can make of it?
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,10 +25,14 @@ struct Direction {
  * and where that is between half and all of it, along better ones. `u` is empty where the row has no
  * joint bound, or no error.
  */
-Direction farthest_direction(const RowProblem &problem, const RowReference &row, const float *o);
+Direction farthest_direction(const float *v, const RowReference &row, const float *o);
 
-/** Takes the row's verdict into its report, whose elements are all inside. */
-void judge_joint(Report &report, const RowProblem &problem, const RowReference &row, const float *o,
-                 int request, int head);
+/** The exact outputs of a row at a precision, by dim. */
+using ExactOutputs = std::function<std::function<Interval(int dim)>(int precision)>;
+
+/** Takes the row's verdict into its report, whose elements are all inside. `v`: its values, or the
+    outputs of its live states. */
+void judge_joint(Report &report, const float *v, const RowReference &row, const float *o,
+                 const ExactOutputs &exact, int request, int head);
 
 } // namespace assay::oracle

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/certify.h"
@@ -130,6 +131,20 @@ void judge_row_lse(Report &report, const RowProblem &problem, const RowReference
   judge_lse(report, {2, row.t2.lse, sharp, replay}, lse, request, head);
 }
 
+ExactOutputs exact_outputs(const RowProblem &problem) {
+  return [&problem](int precision) {
+    return [row = std::make_shared<CertifiedRow>(problem, precision)](int dim) {
+      return row->output(dim);
+    };
+  };
+}
+
+ExactOutputs exact_outputs(const MergeProblem &problem) {
+  return [&problem](int precision) {
+    return [&problem, precision](int dim) { return certified_merge(problem, dim, precision); };
+  };
+}
+
 // Without a claim: counted, so that a report shows how much was really checked.
 bool skip_row(Report &report, const RowReference &row, int dims, bool lse) {
   if (row.claim) return false;
@@ -253,7 +268,8 @@ Report judge_row(const RowProblem &problem, const RowReference &row, const float
                   problem.output());
     }
   }
-  if (report.verdict == Verdict::kInside) judge_joint(report, problem, row, o, request, head);
+  if (report.verdict == Verdict::kInside)
+    judge_joint(report, problem.keys->v.data(), row, o, exact_outputs(problem), request, head);
   if (lse) judge_row_lse(report, problem, row, *lse, request, head);
   report.declared_away = declared_away(problem, lse, report.no_claim);
   return report;
@@ -287,6 +303,8 @@ Report judge_row(const MergeProblem &problem, const MergeReference &reference, c
     const auto certified = [&](int precision) { return certified_merge(problem, i, precision); };
     judge_value(report, element, {0, exact.o[at], exact.t0[at], certified}, problem.dtype);
   }
+  if (report.verdict == Verdict::kInside)
+    judge_joint(report, reference.live.data(), exact, o, exact_outputs(problem), row, head);
   if (!lse) return report;
   if (only >= 0 && std::bit_cast<uint32_t>(*lse) != std::bit_cast<uint32_t>(problem.lse[only])) {
     ++report.claimed;

@@ -89,6 +89,30 @@ TEST(Merge, WrongKernelsAreCaught) {
   }
 }
 
+/// With a coarse exponential one state counts 3 per mille too much: no element shows it.
+TEST(Merge, ARowIsOutsideWhereNoElementIs) {
+  int rows = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal;
+    MergeCase c;
+    c.problem.head_dim = 128;
+    c.emulation.exp2_error = 0x1p-12;
+    c.problem.arithmetic = declared(c.emulation);
+    for (int s = 0; s < 16; ++s)
+      c.problem.lse.push_back(normal(random));
+    for (int i = 0; i < 16 * 128; ++i)
+      c.problem.o.push_back(normal(random));
+    MergeCase wrong = c;
+    wrong.problem.lse[3] += 3e-3f;
+    RowOutput out = wrong.run();
+    out.lse = c.run().lse;
+    const Report report = c.judge(out);
+    rows += report.worst.dim == ElementReport::kRow && report.verdict == Verdict::kOutside;
+  }
+  EXPECT_GT(rows, 10);
+}
+
 MergeCase two_states(float lse_a, float lse_b) {
   MergeCase c;
   c.problem.head_dim = 8;
