@@ -145,6 +145,22 @@ assay_status assay_judge_attention(const assay_judge_attention_params *params,
                                    assay_judge_report *report);
 assay_status assay_judge_merge(const assay_judge_merge_params *params, assay_judge_report *report);
 
+/** How small a mistake the bounds of a call still show, each alone, a kernel's own errors aside. NaN: not
+    known, as of calls with an LSE alone to judge, or where no claim is made. */
+typedef struct assay_judge_sharpness {
+  uint32_t struct_size;
+  int32_t reserved; /**< 0 */
+  double scaling;   /**< O times 1 + this; seen in the row that shows it best */
+  double sm_scale;  /**< sm_scale times 1 + this; likewise */
+  double
+      lost_weight; /**< a lost key with that share of a row's weights; seen in half of the rows */
+} assay_judge_sharpness;
+
+/** What a pass of assay_judge_attention is worth: of up to 8 (row, head) pairs, and one in 16. Looks at no
+    output; all arrays are host memory. */
+assay_status assay_judge_attention_sharpness(const assay_judge_attention_params *params,
+                                             assay_judge_sharpness *sharpness);
+
 /**
  * These judge the same where out, q, k, v and lse (of a merge out, lse, o and lse_in) are memory of one GPU;
  * every other array stays host memory. In libassay_judge_cuda alone. Reads the arrays where they

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "oracle/judge/judge_entry.h"
+#include "oracle/judge/sharpness.h"
 
 namespace assay::oracle {
 namespace {
@@ -47,6 +48,18 @@ assay_status assay_judge_attention(const assay_judge_attention_params *params,
 
 assay_status assay_judge_merge(const assay_judge_merge_params *params, assay_judge_report *report) {
   return assay::oracle::judge(params, report);
+}
+
+assay_status assay_judge_attention_sharpness(const assay_judge_attention_params *params,
+                                             assay_judge_sharpness *sharpness) {
+  using namespace assay::oracle;
+  return fill_entry(
+      params, sharpness,
+      [](const assay_judge_attention_params &p, const CallRows &rows, const KernelModel &model) {
+        const Sharpness s = sharpness_of(rows, model, chosen_rows(rows, p.max_rows));
+        return assay_judge_sharpness{sizeof(assay_judge_sharpness), 0, s.scaling, s.sm_scale,
+                                     s.lost_weight};
+      });
 }
 
 const char *assay_judge_last_error(void) { return assay::oracle::judge_last_error().c_str(); }

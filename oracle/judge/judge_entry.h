@@ -44,7 +44,8 @@ T continued(const T &given, size_t size) {
 }
 
 /** Writes as much of `from` as the caller's struct holds. */
-inline void give(const assay_judge_report &from, assay_judge_report &to) {
+template <class T>
+void give(const T &from, T &to) {
   const uint32_t size = to.struct_size;
   std::memcpy(&to, &from, size);
   to.struct_size = size;
@@ -61,9 +62,9 @@ assay_status refuse_size(const T &given, const char *name) {
 
 void fill_report(const Report &from, size_t rows_judged, int rows, assay_judge_report &to);
 
-/** An entry point: `judge(rows, outputs, model, rows_judged)` gives the Report. */
-template <class Params, class Judge>
-assay_status judge_entry(const Params *given, assay_judge_report *report, Judge judge) {
+/** An entry point that fills `report`: `fill(params, rows, model)` gives it. */
+template <class Params, class Filled, class Fill>
+assay_status fill_entry(const Params *given, Filled *report, Fill fill) {
   judge_last_error().clear();
   if (given == nullptr) return refuse(ASSAY_INVALID_ARGUMENT, "params is null");
   if (report == nullptr) return refuse(ASSAY_INVALID_ARGUMENT, "report is null");
@@ -73,14 +74,7 @@ assay_status judge_entry(const Params *given, assay_judge_report *report, Judge 
     const Params params = continued(*given, given->struct_size);
     require_declaration(params.arithmetic);
     const CallRows rows = rows_of(params);
-    const KernelModel model{.arithmetic = params.arithmetic};
-    size_t rows_judged = 0;
-    const Report judged =
-        judge(rows, CallOutputs{params.out.data, static_cast<const float *>(params.lse.data)},
-              model, rows_judged);
-    assay_judge_report whole{};
-    fill_report(judged, rows_judged, outputs_of(rows).rows(), whole);
-    give(whole, *report);
+    give(fill(params, rows, KernelModel{.arithmetic = params.arithmetic}), *report);
     return ASSAY_OK;
   } catch (const ArrayError &e) {
     return refuse(e.status(), e.what());
@@ -89,6 +83,20 @@ assay_status judge_entry(const Params *given, assay_judge_report *report, Judge 
   } catch (const std::exception &e) {
     return refuse(ASSAY_INTERNAL, e.what());
   }
+}
+
+/** An entry point: `judge(rows, outputs, model, rows_judged)` gives the Report. */
+template <class Params, class Judge>
+assay_status judge_entry(const Params *given, assay_judge_report *report, Judge judge) {
+  return fill_entry(
+      given, report, [&](const Params &params, const CallRows &rows, const KernelModel &model) {
+        size_t rows_judged = 0;
+        const CallOutputs outputs{params.out.data, static_cast<const float *>(params.lse.data)};
+        const Report judged = judge(rows, outputs, model, rows_judged);
+        assay_judge_report whole{};
+        fill_report(judged, rows_judged, outputs_of(rows).rows(), whole);
+        return whole;
+      });
 }
 
 } // namespace assay::oracle

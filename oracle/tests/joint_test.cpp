@@ -10,6 +10,7 @@
 #include "oracle/bounds/joint.h"
 #include "oracle/judge/certify.h"
 #include "oracle/judge/joint_verdict.h"
+#include "oracle/judge/sharpness.h"
 #include "oracle/tests/campaign.h"
 
 namespace assay::oracle::test {
@@ -183,14 +184,13 @@ void lose_key(Case &c, RowOutput &out) {
   out.o = c.run().o; // the LSE alone would show it
 }
 
-void scale_output(Case &c, RowOutput &out) {
-  c.features.v_scale = 1.002f;
-  c.features.fp8 = false;
+void scale_values(Case &c, RowOutput &out, double factor) {
   for (float &x : c.row.keys.v)
-    x *= 1.002f;
-  c.row.keys.finish(c.dtype);
+    x = static_cast<float>(x * factor);
   out.o = c.run().o;
 }
+
+void scale_output(Case &c, RowOutput &out) { scale_values(c, out, 1.002); }
 
 void take_neighbour(Case &c, RowOutput &out) {
   const size_t at = c.row.keys.size() / 3 * 128;
@@ -237,6 +237,40 @@ TEST(Joint, IsDecidedInIntervalsWhereTheRadiusIsInTheWay) {
     EXPECT_EQ(report.finding_count, 1U);
     EXPECT_EQ(report.worst.reason, Reason::kRow);
     EXPECT_GT(report.worst_ratio_row, 1.0);
+  }
+}
+
+/// What a pass is said to be worth: mistakes half as large are hardly seen, twice as large nearly always.
+TEST(Joint, SaysHowSmallAMistakeItShows) {
+  int rows = 0, scaled[2] = {}, bent[2] = {}, lost[2] = {};
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Case c = normal_row(seed % 2 == 0 ? ASSAY_BF16 : ASSAY_FP16, 512, seed);
+    const RowProblem problem = c.problem(false);
+    const Sharpness sharp = sharpness_of(problem, attention_row(problem));
+    ++rows;
+    for (const int large : {0, 1}) {
+      const double times = large == 0 ? 0.5 : 2.0;
+      RowOutput out = c.run();
+      Case other = c;
+      scale_values(other, out, 1.0 + times * sharp.scaling);
+      scaled[large] += c.judge(out, false).verdict == Verdict::kOutside;
+      other = c;
+      other.sm_scale *= static_cast<float>(1.0 + times * sharp.sm_scale);
+      out.o = other.run().o;
+      bent[large] += c.judge(out, false).verdict == Verdict::kOutside;
+      // The 17th key counts less: by that share of all weights.
+      const RowReference row = attention_row(problem);
+      out = c.run();
+      for (size_t i = 0; i < out.o.size(); ++i)
+        out.o[i] = static_cast<float>(
+            round_to(format_of(c.dtype), out.o[i] + times * sharp.lost_weight *
+                                                        (c.row.keys.value(17)[i] - row.o[i].mid)));
+      lost[large] += c.judge(out, false).verdict == Verdict::kOutside;
+    }
+  }
+  for (const auto *seen : {scaled, bent, lost}) {
+    EXPECT_LE(seen[0], rows / 5);
+    EXPECT_GE(seen[1], rows * 4 / 5);
   }
 }
 

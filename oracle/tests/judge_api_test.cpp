@@ -3,6 +3,7 @@
 // does not fit is refused by name.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -127,6 +128,8 @@ TEST(JudgeApi, ARightCallIsInsideAndEveryElementIsLookedAt) {
   EXPECT_EQ(report.claimed, report.elements);
   EXPECT_EQ(report.rows_judged, 6);
   EXPECT_LT(report.worst_ratio, 1.0);
+  EXPECT_GT(report.worst_ratio_row, 0.0);
+  EXPECT_LT(report.worst_ratio_row, 1.0);
   EXPECT_GT(report.median_budget, 0.0);
 }
 
@@ -145,6 +148,19 @@ TEST(JudgeApi, OneWrongElementIsNamed) {
   EXPECT_NEAR(b.weights + b.p_rounding + b.accumulation + b.normalisation + b.merge +
                   b.output_rounding + b.flush,
               report.worst.allowed, 1e-5 * report.worst.allowed);
+}
+
+TEST(JudgeApi, SaysWhatAPassIsWorth) {
+  const Call call;
+  assay_judge_sharpness sharpness{};
+  EXPECT_EQ(assay_judge_attention_sharpness(&call.params, &sharpness), ASSAY_INVALID_ARGUMENT);
+  EXPECT_STREQ(assay_judge_last_error(), "report's struct_size is 0, expected 32");
+  sharpness.struct_size = sizeof sharpness;
+  EXPECT_EQ(assay_judge_attention_sharpness(&call.params, nullptr), ASSAY_INVALID_ARGUMENT);
+  ASSERT_EQ(assay_judge_attention_sharpness(&call.params, &sharpness), ASSAY_OK);
+  EXPECT_GT(sharpness.scaling, 0.0);
+  EXPECT_GT(sharpness.sm_scale, 0.0);
+  EXPECT_TRUE(std::isnan(sharpness.lost_weight)); // rows this short do not show the loss of a key
 }
 
 TEST(JudgeApi, TheWorstElementIsNamedNotTheFirst) {

@@ -56,3 +56,5 @@ Element = _struct("Element",
 Report = _struct("Report",
     (c_uint32, "struct_size"), (c_int32, "verdict"), (c_uint64, "elements claimed findings certified_rows"), (c_int64, "rows rows_judged"),
     (c_double, "worst_ratio worst_ratio_lse median_budget"), (Element, "worst"), (c_double, "worst_ratio_row"))
+Sharpness = _struct("Sharpness",
+    (c_uint32, "struct_size"), (c_int32, "reserved"), (c_double, "scaling sm_scale lost_weight"))

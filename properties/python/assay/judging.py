@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verdict on tensors that are there already: judge, judge_merge, assert_attention, assert_merge."""
+import dataclasses
 import functools
 import math
 
@@ -142,7 +143,9 @@ def _like(described):
 
 @_like(attention_call)
 def judge(*arguments, **options):
-    return called("judge", attention_call, arguments, options).judge()
+    call = called("judge", attention_call, arguments, options)
+    report = call.judge()
+    return dataclasses.replace(report, sharpness=call.sharpness()) if report.passed else report
 
 
 @_like(merge_call)

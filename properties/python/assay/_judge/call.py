@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call that can be judged: its tensors, numbers and claimed arithmetic, whoever put them together."""
 import dataclasses
+import math
 import re
 import sys
 
@@ -62,10 +63,21 @@ class Call:
         entry, struct = _ENTRIES[self.kind]
         there = self._device()
         tensors = {name: tensor if there is not None or tensor is None else tensor.on_host() for name, tensor in self.tensors.items()}
-        params = struct(
-            arithmetic=_abi.Arithmetic(**self.arithmetic), **self.scalars, **{name: _array(tensor) for name, tensor in tensors.items()},
-        )  # fmt: skip
+        params = self._params(struct, tensors)
         return lib.call(entry, params) if there is None else lib.call_on_gpu(entry, params, _stream(there))
+
+    def _params(self, struct, tensors):
+        arrays = {name: _array(tensor) for name, tensor in tensors.items()}
+        return struct(arithmetic=_abi.Arithmetic(**self.arithmetic), **self.scalars, **arrays)
+
+    def sharpness(self):
+        """What a pass is worth, as JudgeReport.sharpness has it; {} where it is not known: merges, tensors on a GPU."""
+        if self.kind != ATTENTION or self._device() is not None:
+            return {}
+        tensors = {name: None if tensor is None else tensor.on_host() for name, tensor in self.tensors.items()}
+        said = lib.sharpness(self._params(_ENTRIES[self.kind][1], tensors))
+        sizes = {name: getattr(said, name) for name in ("scaling", "sm_scale", "lost_weight")}
+        return {name: size for name, size in sizes.items() if math.isfinite(size)}
 
     def _as_given(self, text):
         """A message about C fields with the names that the caller has for them."""

@@ -17,6 +17,7 @@ CUDA_NAME = "libassay_judge_cuda.so"
 DTYPES = {name: number for name, number in _abi.DTYPE.items() if name != "field61"}
 DTYPES.update(int32=_abi.INT32, int64=_abi.INT64, uint8=_abi.UINT8, int8=_abi.INT8)
 _ENTRIES = (("assay_judge_attention", _abi.AttentionParams), ("assay_judge_merge", _abi.MergeParams))
+_SHARPNESS = "assay_judge_attention_sharpness"
 
 
 class LibraryError(RuntimeError):
@@ -53,6 +54,7 @@ def library():
         for name, params in _ENTRIES:
             function = getattr(loaded, name)
             function.argtypes, function.restype = [ctypes.POINTER(params), ctypes.POINTER(_abi.Report)], ctypes.c_int32
+        getattr(loaded, _SHARPNESS).argtypes = [ctypes.POINTER(_abi.AttentionParams), ctypes.POINTER(_abi.Sharpness)]
         loaded.assay_judge_last_error.restype = ctypes.c_char_p
     except (OSError, AttributeError) as error:
         raise LibraryError(f"assay: {path}: {error}") from error
@@ -79,9 +81,9 @@ def cuda_library():
     return loaded
 
 
-def _report(loaded, name, params, *stream):
+def _report(loaded, name, params, *stream, of=_abi.Report):
     params.struct_size = ctypes.sizeof(params)
-    report = _abi.Report(struct_size=ctypes.sizeof(_abi.Report))
+    report = of(struct_size=ctypes.sizeof(of))
     if getattr(loaded, name)(ctypes.byref(params), *stream, ctypes.byref(report)) != 0:
         raise ValueError("assay: " + loaded.assay_judge_last_error().decode())
     return report
@@ -90,6 +92,11 @@ def _report(loaded, name, params, *stream):
 def call(name, params):
     """The report of a call; ValueError with the library's words where it refuses one."""
     return _report(library(), name, params)
+
+
+def sharpness(params):
+    """What a pass of a call of attention is worth."""
+    return _report(library(), _SHARPNESS, params, of=_abi.Sharpness)
 
 
 def call_on_gpu(name, params, stream):

@@ -7,6 +7,7 @@ import shlex
 import typing
 
 
+_WORTH = {"scaling": "O off by {:.2g} %", "sm_scale": "sm_scale off by {:.2g} %", "lost_weight": "a lost key with {:.2g} % of the weights"}
 LSE, ROW = -1, -2  #: as the dim of an element: the LSE; O of a whole row
 
 
@@ -41,6 +42,9 @@ class JudgeReport:
     findings: int  #: elements that are not inside
     rows: int  #: query rows of the call
     rows_judged: int
+    #: Of judge: the least mistakes that a pass excludes, each alone: O and sm_scale off by a factor 1 + scaling, 1 + sm_scale;
+    #: and half of the time a lost key with the share lost_weight of a row's weights.
+    sharpness: typing.Dict[str, float] = dataclasses.field(default_factory=dict)
     ratio_row: float = math.nan  #: |error| / allowed of whole rows, each along its error; nan: none was judged as one
 
     @property
@@ -85,6 +89,9 @@ class JudgeReport:
             lines.append(f"  {self.findings} of {self.claimed} elements {'or rows ' if w['dim'] == ROW else ''}are not inside")
         else:
             lines.append(f"inside: worst |error| / allowed is {self.ratios}")
+            worth = [words.format(100 * self.sharpness[name]) for name, words in _WORTH.items() if name in self.sharpness]
+            if worth:
+                lines.append("  it would have shown " + ", ".join(worth))
         lines.append(
             f"  {self.claimed} of {self.elements} elements judged, {self.rows_judged} of {self.rows} rows, "
             f"like {self.like}, allowed is {self.budget:.1e} of |O| in the median"
