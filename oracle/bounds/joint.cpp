@@ -51,8 +51,8 @@ double scaling_error(const RowWork &work, const JointRow &row, const Enclosure &
   return 3 * kU * (row.scale * (std::fabs(before.mid) + before.rad) + t.total);
 }
 
-/// Without an order: all but two tiles of a state are whole, and those two take two blocks each more
-/// than their keys fill.
+/// Without an order: all but two tiles of a state are whole, and each of those two takes two blocks
+/// more than its keys fill.
 PartialSums partial_sums(const RowProblem &problem, const RowWork &work, double pv, double factor) {
   const auto n = static_cast<double>(work.facts.keys);
   const bool plain = work.kv_unit == 0.0 && !work.facts.rounds_kv && problem.order == nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row as one error: one set of roundings of the weights makes all its elements, so that in every
-// direction u |u.(O' - O)| is at most what those roundings give along u. Statement and proof:
-// oracle/BOUNDS.md, section 3.
+// The row as one error: one set of roundings of the weights makes all its elements, so that in
+// every direction u |u.(O' - O)| is at most what those roundings give along u. Statement and
+// proof: oracle/BOUNDS.md, section 3.
 #pragma once
 
 #include <cmath>

@@ -29,7 +29,8 @@ std::vector<double> normalised(std::vector<double> u) {
   return u;
 }
 
-/// The quadratic form that is J's square near u, up to a factor: |x| is x^2 / |x| with the |x| of u.
+/// The quadratic form that is J's square near u, up to a factor: |x| is x^2 / |x|, with the |x| of
+/// u below.
 class NearForm {
 public:
   NearForm(const float *v, const JointRow &row, std::span<const double> u)

@@ -31,7 +31,7 @@ std::vector<double> of_lost_key(const RowProblem &problem, const RowReference &r
   return error;
 }
 
-/// What a change of sm_scale does to O, per its relative size: logits are logarithms of the weights.
+/// What a change of sm_scale does to O, per its relative size: logits are logarithms of weights.
 std::vector<double> of_scale(const RowProblem &problem, const RowReference &row) {
   std::vector<double> error(row.o.size());
   for (size_t j = 0; j < row.joint.keys.size(); ++j) {

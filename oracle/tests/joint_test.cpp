@@ -20,9 +20,11 @@ using Directions = std::vector<std::vector<double>>;
 
 std::mt19937_64 generator(uint64_t seed) { return std::mt19937_64(seed * 7919 + 17); }
 
-/// A case as the campaign draws them, and the reference of its row without an order.
+/// A case as the campaign draws them, and the reference of its row: without an order, and in one of
+/// four with one, where that replays nothing.
 struct Drawn {
   Case c;
+  bool with_order = false;
   RowReference row;
   double spread = INFINITY;
 
@@ -31,10 +33,13 @@ struct Drawn {
     c = draw_case(random, 200);
     if (number % 2 == 1) widen_errors(c, random);
     if (number / 2 % 2 == 1) vary_formats(c, random);
-    row = attention_row(c.problem(false));
+    with_order = number / 4 % 4 == 3;
+    if (with_order) c.emulation.p_format = ASSAY_FORMAT_TF32;
+    if (with_order && number / 16 % 2 == 1) c.emulation.sum_format = ASSAY_FORMAT_CALL;
+    row = attention_row(problem());
     if (joint()) spread = spread_of(problem().keys->v.data(), row.joint);
   }
-  RowProblem problem() const { return c.problem(false); }
+  RowProblem problem() const { return c.problem(with_order); }
   bool joint() const { return row.claim && row.joint.applies(); }
 };
 
@@ -121,6 +126,28 @@ TEST(Joint, OfOneElementIsThatElementsBound) {
   }
   EXPECT_GT(rows, 500);
   EXPECT_GT(same, 500);
+}
+
+/// Two keys by hand, in each of three ways in which the row sum follows the rounding.
+TEST(Joint, TermsByHand) {
+  const JointAlong along{.o = 0.5, .blur = 0.01, .elements = 0.3, .accumulation = 0.2};
+  const double rounding[] = {0.866, 1.654, 1.963285714};
+  const double normalisation[] = {1.496, 1.89, 2.044642857};
+  for (int way = 0; way < 3; ++way) {
+    const JointScalars row{.sum = static_cast<SumRounding>(way),
+                           .p_unit = 0.25,
+                           .subnormal = 0.05,
+                           .normalise = 0.5,
+                           .scale = 2.0};
+    JointSums sums;
+    add_joint_key(row, along, {.error = 0.1, .share = 0.6, .subnormal = 0.02}, 1.0, sums);
+    add_joint_key(row, along, {.error = 0.2, .share = 0.4, .subnormal = 0.03}, -2.0, sums);
+    const JointTerms t = joint_terms(row, along, sums);
+    EXPECT_NEAR(t.weights, 1.106, 1e-9);
+    EXPECT_NEAR(t.rounding, rounding[way], 1e-9);
+    EXPECT_NEAR(t.normalisation, normalisation[way], 1e-9);
+    EXPECT_NEAR(t.total, (1.106 + rounding[way] + normalisation[way] + 0.5) * kSlack, 1e-8);
+  }
 }
 
 TEST(Joint, IsANorm) {
@@ -240,7 +267,8 @@ TEST(Joint, IsDecidedInIntervalsWhereTheRadiusIsInTheWay) {
   }
 }
 
-/// What a pass is said to be worth: mistakes half as large are hardly seen, twice as large nearly always.
+/// What a pass is said to be worth: mistakes half as large are hardly seen, twice as large nearly
+/// always.
 TEST(Joint, SaysHowSmallAMistakeItShows) {
   int rows = 0, scaled[2] = {}, bent[2] = {}, lost[2] = {};
   for (uint64_t seed = 0; seed < 40; ++seed) {
