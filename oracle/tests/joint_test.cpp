@@ -20,6 +20,19 @@ using Directions = std::vector<std::vector<double>>;
 
 std::mt19937_64 generator(uint64_t seed) { return std::mt19937_64(seed * 7919 + 17); }
 
+/// A right kernel's row, N(0,1), as FlashAttention computes it.
+Case normal_row(assay_dtype dtype, int keys, uint64_t seed) {
+  std::mt19937_64 random = generator(seed);
+  Case c;
+  c.dtype = dtype;
+  c.row = draw_row(Regime::kNormal, dtype, keys, 128, random);
+  c.sm_scale = 1.0f / std::sqrt(128.0f);
+  c.emulation.tile = 128;
+  c.emulation.combine = false;
+  c.order = deal_tiles(keys, 128, 1, 1);
+  return c;
+}
+
 /// A case as the campaign draws them, and the reference of its row: without an order, and in one of
 /// four with one, where that replays nothing.
 struct Drawn {
@@ -163,6 +176,21 @@ TEST(Joint, TermsByHand) {
   }
 }
 
+/// A denominator that may be low by a share makes every error of the numerator larger by as much.
+TEST(Joint, ErrorsOfTheNumeratorGrowWithTheDenominators) {
+  Case c = normal_row(ASSAY_BF16, 100, 1);
+  c.emulation.sum_format = ASSAY_FORMAT_CALL;
+  const RowProblem problem = c.problem(false);
+  const RowReference row = attention_row(problem);
+  ASSERT_TRUE(row.joint.applies());
+  const double entry = row.joint.entry();
+  EXPECT_GE(entry, 0x1p-8);
+  for (size_t i = 0; i < row.o.size(); ++i) {
+    EXPECT_GE(row.joint.accumulation[i], row.t0[i].accumulation / (1.0 - entry));
+    EXPECT_GT(row.joint.blur[i], 0.0);
+  }
+}
+
 TEST(Joint, IsANorm) {
   std::mt19937_64 random = generator(5);
   std::normal_distribution<double> normal;
@@ -181,19 +209,6 @@ TEST(Joint, IsANorm) {
     EXPECT_LE(bound_of(drawn, sum).total, (of_u + of_w) * (1 + 1e-9));
     EXPECT_NEAR(bound_of(drawn, twice).total, 2 * of_u, 1e-9 * of_u);
   }
-}
-
-/// A right kernel's row, N(0,1), as FlashAttention computes it.
-Case normal_row(assay_dtype dtype, int keys, uint64_t seed) {
-  std::mt19937_64 random = generator(seed);
-  Case c;
-  c.dtype = dtype;
-  c.row = draw_row(Regime::kNormal, dtype, keys, 128, random);
-  c.sm_scale = 1.0f / std::sqrt(128.0f);
-  c.emulation.tile = 128;
-  c.emulation.combine = false;
-  c.order = deal_tiles(keys, 128, 1, 1);
-  return c;
 }
 
 /// Rows of 60 in which a mistake is seen, and in how many of those by the row alone.

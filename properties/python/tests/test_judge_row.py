@@ -69,10 +69,24 @@ def test_hints_about_a_row_name_no_element(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def lose(p):
-    p = p.copy()
-    p[400] = 0
-    return p
+def lose_of(key):
+    def weigh(p):
+        p = p.copy()
+        p[key] = 0
+        return p
+
+    return weigh
+
+
+@pytest.mark.parametrize("key", [400, 0, 1023])
+def test_the_lost_key_is_named(key):
+    call = Call()
+    wrong, right = call.run(weigh=lose_of(key)), call.run()
+    wrong[0] = right[0]
+    with pytest.raises(assay.AttentionError) as failed:
+        assay.assert_attention(wrong, call.q, (call.k, call.v), seq_lens=np.full(ROWS, KEYS, np.int32), like="fa2", findings=None, hint_seconds=60)
+    said = {0: "the first key", 1023: "the last key"}.get(key, f"key {key}")
+    assert f"row 1 would be inside if {said} did not count" in str(failed.value)
 
 
 def swap(v):
@@ -81,7 +95,7 @@ def swap(v):
     return v
 
 
-@pytest.mark.parametrize("wrong", [dict(weigh=lose), dict(values=swap), dict(weigh=lambda p: p**1.002)])
+@pytest.mark.parametrize("wrong", [dict(weigh=lose_of(400)), dict(values=swap), dict(weigh=lambda p: p**1.002)])
 def test_small_mistakes_are_seen_in_every_row(wrong):
     call = Call()
     report = call.judge(call.run(**wrong))

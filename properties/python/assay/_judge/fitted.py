@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that a caller may have given wrongly, read off a failing row: the window, scale or cap with which plain attention
-comes nearest to its outputs. Whether it is right then is the judge's to say."""
+"""What a failing row says of its own mistake: the window, scale or cap with which plain attention comes nearest to its
+outputs, or the keys without which it does. Whether it is right then is the judge's to say."""
 import math
 
 import numpy as np
@@ -19,14 +19,25 @@ _DIGITS = (1, 2, 3, 4, 6)
 
 def numbers(call, row, head):
     """[(name, value)] to try, of a call without features."""
-    if any(call.tensors[name] is not None for name in _FEATURES) or any(call.tensors[n].dtype not in _UNITS for n in ("out", "q", "k", "v")):
-        return []
-    whole = parts.changed(call, {"window_left": -1})
-    keys = len(cut(whole, row)[2])
-    if not 4 <= keys <= _MOST_KEYS:
-        return []
+    one = _row(call, parts.changed(call, {"window_left": -1}), row, head)
     with np.errstate(all="ignore"):
-        return list(_Row(call, excerpt(whole, row), head, keys).numbers())
+        return list(one.numbers()) if one else []
+
+
+def lost_keys(call, row, head):
+    """Keys, a range, without which plain attention comes far nearer to the outputs: a key or a page; None: there are none."""
+    one = _row(call, call, row, head)
+    with np.errstate(all="ignore"):
+        return one.lost(call.tensors["k"].shape[1]) if one and cut(call, row)[2].start == 0 else None
+
+
+def _row(call, whole, row, head):
+    """One head of a row of a call without features and with as many keys as a search has time for, else None."""
+    if any(call.tensors[name] is not None for name in _FEATURES) or any(call.tensors[n].dtype not in _UNITS for n in ("out", "q", "k", "v")):
+        return None
+    keys = len(cut(whole, row)[2])
+    with np.errstate(all="ignore"):
+        return _Row(call, excerpt(whole, row), head, keys) if 4 <= keys <= _MOST_KEYS else None
 
 
 class _Row:
@@ -55,6 +66,25 @@ class _Row:
         ):  # fmt: skip
             if error < now / _BETTER:
                 yield name, value
+
+    def lost(self, slots):
+        """The key or page of so many slots whose loss explains most of the error, at least half."""
+        if not np.all(np.isfinite(self.out)) or not np.all(np.isfinite(self.scores)):
+            return None
+        logits = self._logits(self.scale, self.cap)
+        weights = np.exp(logits - logits.max())
+        weights /= weights.sum()
+        exact = weights @ self.values
+        error, best, found = self.out - exact, None, None
+        for size in {1, slots} if slots < len(weights) else {1}:
+            starts = np.arange(0, len(weights), size)
+            mass = np.add.reduceat(weights, starts)
+            moved = (np.add.reduceat(weights[:, None] * self.values, starts) - mass[:, None] * exact) / np.maximum(1 - mass, 1e-9)[:, None]
+            rest = np.linalg.norm(error + moved, axis=1)
+            at = int(rest.argmin())
+            if rest[at] < np.linalg.norm(error) / 2 and (best is None or rest[at] < best):
+                best, found = rest[at], range(at * size, min((at + 1) * size, len(weights)))
+        return found
 
     def _logits(self, scale, cap):
         logits = self.scores * scale

@@ -70,6 +70,10 @@ def _changes(call, whole, head):
                             ("the keys of its last page", lambda seen, slots: seen[seen // slots == seen[-1] // slots])):  # fmt: skip
         if "page" not in words or call.tensors["k"].shape[1] > 1:
             yield f"{words} did not count", lambda row, left_out=left_out: _without(call, whole[row], row, left_out)
+    lost = fitted.lost_keys(call, next(iter(whole)), head)
+    if lost is not None:
+        many = f"keys {lost[0]} to {lost[-1]}" if len(lost) > 1 else f"key {lost[0]}"
+        yield f"{many} did not count", lambda row: _without(call, whole[row], row, lambda *_: np.array(lost))
     yield "a key behind the last one counted", lambda row: _longer(call, row, lambda length, slots: length + 1)
     if call.tensors["k"].shape[1] > 1:
         yield "every slot of its last page counted", lambda row: _longer(call, row, lambda length, slots: -(-length // slots) * slots)
