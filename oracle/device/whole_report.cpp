@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oracle/device/whole_report.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "oracle/judge/judge_entry.h"
 
@@ -34,21 +37,46 @@ Report judged_here(const CallRows &rows, const CallOutputs &outputs, const Kerne
   return all;
 }
 
-/// Compares three of the rows that are inside: the first, the last, one between.
-void require_agreement(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
-                       const TierReport &there, const Memory &memory) {
+/// Pairs that are judged here as well: the first, the last, others spread evenly.
+std::vector<RowHead> sample_of(const CallRows &rows) {
+  constexpr int64_t kMostPairs = 64, kMostKeys = int64_t{1} << 17; // a tenth of a second
   const RowOutputs &out = outputs_of(rows);
-  if (out.rows() == 0) return;
-  for (const RowHead at : {RowHead{0, 0}, RowHead{out.rows() / 2, out.heads / 2},
-                           RowHead{out.rows() - 1, out.heads - 1}}) {
-    if (there
-            .rows[static_cast<size_t>(at.row) * static_cast<size_t>(out.heads) +
-                  static_cast<size_t>(at.head)]
-            .inside == 0)
-      continue;
-    if (judge_one(rows, outputs, model, at.row, at.head, memory).verdict != Verdict::kInside)
-      throw std::logic_error("oracle: row " + std::to_string(at.row) + " head " +
-                             std::to_string(at.head) + " is inside on the GPU alone");
+  const auto *attention = std::get_if<AttentionRows>(&rows);
+  const int64_t pairs = int64_t{out.rows()} * out.heads, steps = std::min(pairs, kMostPairs);
+  const auto keys_of = [&](int row) { return attention == nullptr ? 1 : attention->keys(row); };
+  std::vector<RowHead> sample;
+  int64_t keys = 0;
+  // From both ends to the middle, so that short of keys the first and the last are there.
+  for (int64_t i = 0; i < steps && (keys < kMostKeys || i < 3); ++i) {
+    const int64_t step = i % 2 == 0 ? i / 2 : steps - 1 - i / 2;
+    const int64_t at = steps == 1 ? 0 : step * (pairs - 1) / (steps - 1);
+    sample.push_back({static_cast<int>(at / out.heads), static_cast<int>(at % out.heads)});
+    keys += keys_of(sample.back().row);
+  }
+  return sample;
+}
+
+/// What is inside there is judged again here, as whole rows, too, and those findings are added.
+void judge_sample(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
+                  const TierReport &there, const Memory &memory, int threads, Report &all) {
+  std::vector<RowHead> sample = sample_of(rows);
+  const auto heads = static_cast<size_t>(outputs_of(rows).heads);
+  std::erase_if(sample, [&](const RowHead &at) {
+    return there.rows[static_cast<size_t>(at.row) * heads + static_cast<size_t>(at.head)].inside ==
+           0;
+  });
+  std::vector<Report> reports(sample.size());
+  on_threads(sample.size(), threads, [&](size_t i) {
+    reports[i] = judge_one(rows, outputs, model, sample[i].row, sample[i].head, memory);
+  });
+  for (size_t i = 0; i < sample.size(); ++i) {
+    const Report &here = reports[i];
+    if (here.verdict != Verdict::kInside && here.worst.dim != ElementReport::kRow)
+      throw std::logic_error("oracle: row " + std::to_string(sample[i].row) + " head " +
+                             std::to_string(sample[i].head) + " is inside on the GPU alone");
+    if (!std::isnan(here.worst_ratio_row)) all.add_row_ratio(here.worst_ratio_row, false);
+    for (const ElementReport &finding : here.findings)
+      all.add(finding);
   }
 }
 
@@ -63,10 +91,10 @@ Report whole_report(const CallRows &rows, const CallOutputs &outputs, const Kern
     const RowHead &at = decided->open[i];
     open[i] = judge_one(rows, outputs, model, at.row, at.head, there.memory);
   });
-  require_agreement(rows, outputs, model, *decided, there.memory);
   Report all = decided->decided;
   for (const Report &report : open)
     all.merge(report);
+  judge_sample(rows, outputs, model, *decided, there.memory, threads, all);
   return all;
 }
 

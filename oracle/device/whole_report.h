@@ -18,8 +18,9 @@ struct Elsewhere {
 };
 
 /**
- * Every row. What cannot be judged there is judged here, through `memory`. Throws std::logic_error
- * where a row of the sample is inside there alone.
+ * Every row. What cannot be judged there is judged here, through `memory`, and so is a sample of up
+ * to 64 pairs, as whole rows, too. Throws std::logic_error where an element of the sample is inside
+ * there alone.
  */
 Report whole_report(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
                     const Elsewhere &there, int threads);
