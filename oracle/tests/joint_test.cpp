@@ -8,6 +8,7 @@
 #include <random>
 
 #include "oracle/bounds/joint.h"
+#include "oracle/exact/sums.h"
 #include "oracle/judge/certify.h"
 #include "oracle/judge/joint_verdict.h"
 #include "oracle/judge/sharpness.h"
@@ -121,8 +122,7 @@ TEST(Joint, RightKernelsStayInsideInEveryDirection) {
   EXPECT_GT(worst, 0.9); // some direction comes near
 }
 
-double largest_value(const Drawn &drawn, size_t i) {
-  const KeySet &keys = *drawn.problem().keys;
+double largest_value(const KeySet &keys, size_t i) {
   return std::max(std::fabs(keys.v_min[i]), std::fabs(keys.v_max[i]));
 }
 
@@ -142,7 +142,7 @@ TEST(Joint, OfOneElementIsThatElementsBound) {
       const JointTerms joint = bound_of(drawn, u, false);
       // P in two parts, which no order excludes, costs a sum of rounded weights up to |o| more.
       // Where O is nothing beside V, what is subnormal is summed more coarsely.
-      const double beside = 1e-7 * drawn.row.joint.scale * largest_value(drawn, i);
+      const double beside = 1e-7 * drawn.row.joint.scale * largest_value(*drawn.problem().keys, i);
       ASSERT_LE(joint.total, (apart ? 1.05 : 1.5) * t0.total + beside)
           << "case " << number << " dim " << i;
       if (!apart) continue;
@@ -337,7 +337,6 @@ TEST(Joint, TakesNoElementWithoutAClaim) {
   RowOutput out = c.run();
   row.t0[3].overflow_possible = true;
   out.o[3] = 1e4f;
-  row.t0[5].overflow_possible = true;
   out.o[5] = INFINITY;
   Report report;
   judge_joint(report, problem.keys->v.data(), row, out.o.data(), exact_of(problem), 0, 0);
@@ -346,6 +345,107 @@ TEST(Joint, TakesNoElementWithoutAClaim) {
   const Direction seen = farthest_direction(problem.keys->v.data(), row, out.o.data());
   EXPECT_EQ(seen.u[3], 0.0);
   EXPECT_EQ(seen.u[5], 0.0);
+}
+
+/// Values of one length in one direction have that length; of others it is that of their square.
+TEST(Joint, SpreadIsTheLongestDirectionOfTheValues) {
+  for (const bool alike : {true, false}) {
+    JointRow row;
+    row.center.assign(12, 0.0);
+    row.keys.assign(12, {.error = 0.0, .share = 1.0 / 12, .subnormal = 0.0});
+    std::vector<float> v(12 * 12, alike ? 3.0f : 0.0f);
+    if (!alike)
+      for (size_t j = 0; j < 12; ++j)
+        v[13 * j] = 24.0f;
+    const double exact = alike ? 3.0 * std::sqrt(12.0) : 24.0 / std::sqrt(12.0);
+    EXPECT_GE(spread_of(v.data(), row), exact);
+    EXPECT_LE(spread_of(v.data(), row), 1.03 * exact);
+  }
+}
+
+/// The three parts of what accumulation adds, and that it is never more than that of the elements.
+TEST(Joint, AccumulationByHand) {
+  JointRow row;
+  row.center = row.blur = row.elements = {0.0, 0.0};
+  row.accumulation = {10.0, 20.0};
+  row.result = {0.5, 0.25};
+  row.partial = {.keys = 2.0, .states = 0.5, .once = 0.01};
+  const double u[] = {3.0, -4.0};
+  EXPECT_DOUBLE_EQ(joint_bound(nullptr, row, u).accumulation, 110.0);
+  EXPECT_DOUBLE_EQ(joint_bound(nullptr, row, u, 1.5).accumulation,
+                   2.0 * 0.5 * (7.5 + 2.5) + 0.5 * 7.5 + 0.01 * 110.0);
+  EXPECT_DOUBLE_EQ(joint_bound(nullptr, row, u, 100.0).accumulation, 110.0);
+}
+
+/// Truncated sums of ones lose a part of what is allowed, and never more.
+TEST(Joint, TruncationStaysWithinThePartialSums) {
+  Case c = normal_row(ASSAY_FP16, 4096, 2);
+  c.emulation.p_format = ASSAY_FORMAT_FP32;
+  c.emulation.round_output = false;
+  std::fill(c.row.keys.v.begin(), c.row.keys.v.end(), 1.0f);
+  c.row.keys.finish(c.dtype);
+  const RowProblem problem = c.problem(false);
+  const RowReference row = attention_row(problem);
+  const RowOutput out = c.run();
+  const std::vector<double> u(row.o.size(), 1.0);
+  const float *v = problem.keys->v.data();
+  const JointTerms allowed = joint_bound(v, row.joint, u, spread_of(v, row.joint));
+  const double ratio = along_error(row, out, u) / (allowed.total - allowed.elements);
+  EXPECT_GT(ratio, 0.05);
+  EXPECT_LE(ratio, 1.0);
+  // 8 blocks and a rescale for 128 keys, and what one state may have beside them.
+  const double kappa = 17 * 0x1p-25 + 0x1p-23;
+  EXPECT_NEAR(row.joint.partial.keys, 4096 * (8 * kappa + kU) / 128, 1e-2 * 4096 * kappa / 16);
+  EXPECT_NEAR(row.joint.partial.states, 4 * kappa + 2 * kU, 1e-2 * kappa);
+}
+
+TEST(Joint, KnowsHowWellValuesAndScaledOutputsAreKnown) {
+  Case c = normal_row(ASSAY_FP16, 64, 2);
+  c.features.scale_blocks = 1;
+  RowReference row = attention_row(c.problem(false));
+  ASSERT_TRUE(row.joint.applies());
+  for (size_t i = 0; i < row.o.size(); ++i)
+    EXPECT_GE(row.joint.blur[i], kU * largest_value(c.row.keys, i));
+  c.features.scale_blocks = 0;
+  c.features.fp8 = true;
+  c.features.v_scale = 3.0f;
+  row = attention_row(c.problem(false));
+  ASSERT_TRUE(row.joint.applies());
+  for (size_t i = 0; i < row.o.size(); ++i) {
+    const BudgetTerms &t = row.t0[i];
+    EXPECT_GE(row.joint.elements[i],
+              t.merge + t.flush + t.output_rounding + 2.9 * kU * std::fabs(row.o[i].mid));
+  }
+}
+
+TEST(Joint, ReportsJoinTheRatiosOfRows) {
+  Report one, other;
+  one.add_row_ratio(0.25, false);
+  other.add_row_ratio(0.5, true);
+  one.merge(other);
+  one.merge({});
+  EXPECT_EQ(one.worst_ratio_row, 0.5);
+  EXPECT_EQ(one.escalated, 1U);
+}
+
+TEST(Joint, SumsAlongADirectionTakeEveryElement) {
+  std::mt19937_64 random = generator(9);
+  std::normal_distribution<double> normal;
+  for (int d = 1; d < 20; ++d) {
+    std::vector<float> v(static_cast<size_t>(3 * d));
+    std::vector<double> u(static_cast<size_t>(d)), products(3);
+    for (float &x : v)
+      x = static_cast<float>(normal(random));
+    for (double &x : u)
+      x = normal(random);
+    along(v.data(), 3, d, u.data(), products.data());
+    for (size_t j = 0; j < 3; ++j) {
+      double exact = 0.0;
+      for (size_t i = 0; i < u.size(); ++i)
+        exact += u[i] * static_cast<double>(v[j * u.size() + i]);
+      EXPECT_NEAR(products[j], exact, 1e-12);
+    }
+  }
 }
 
 /// Where the error's own direction is nearly outside, a better one is found, and never a worse one.
