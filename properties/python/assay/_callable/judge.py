@@ -20,7 +20,7 @@ _TELLING = ("ragged", "large_scores", "short", "ordinary", "magnitudes", "strong
 
 
 def judge_callable(
-    function, shape="", *, like=arithmetic.WIDEST, seed=None, assume=(), device="auto", deterministic=False, keep_going=False,
+    function, shape="", *, adapter=None, like=arithmetic.WIDEST, seed=None, assume=(), device="auto", deterministic=False, keep_going=False,
     lse_base="e", hint_seconds=2.0, limits=Limits(), threads=0, each=None,
 ):  # fmt: skip
     """Runs a function on inputs made for it, in a process of its own, and judges what it returns.
@@ -30,6 +30,8 @@ def judge_callable(
                head_dim, max_seq_len, or what engines call them (block_tables, cache_seqlens, softmax_scale, ...). It returns
                out or (out, lse). Tensors are torch's where its module imports torch, on a GPU where there is one, else NumPy's
     shape      "batch=8,heads=32/8,head_dim=128,keys=1024,page_size=16" or a Shape; assay.inputs says what the tensors are
+    adapter    "FILE.py:NAME" of a function that makes the function of tensors from what `function` names, such as a class that a
+               benchmark asks for
     like       the arithmetic that is claimed, a name or a Declaration
     seed       of everything drawn; None: of the system's random numbers, and in the verdict. Inputs are drawn after the
                function was loaded
@@ -53,7 +55,7 @@ def judge_callable(
     stages.chosen(assume, "cpu")  # a wrong word is said before anything runs
     isolation.unreadable()
     try:
-        with Candidate(target, device, limits) as candidate:
+        with Candidate(target, device, limits, adapter) as candidate:
             results = run.all(candidate, assume, deterministic, keep_going, each)
             about = candidate.about
     finally:
