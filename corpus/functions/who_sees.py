@@ -47,7 +47,7 @@ def by_proposal(function):
 
 def by_assay(function):
     shape = "batch={batch},heads={heads}/{kv_heads},head_dim={head_dim},keys={keys},page_size={page_size}".format(**SHAPE)
-    verdict = assay.judge_callable(function, shape, seed=1, hint_seconds=0, device="numpy")
+    verdict = assay.judge_callable(function, shape, seed=1, device="numpy")
     return verdict.verdict, [stage.stage for stage in verdict.failed()]
 
 

@@ -38,14 +38,14 @@ def test_a_batch_has_an_adapter_for_every_line():
     lines = [{"target": "solutions.py:Right", "id": "right"}, {"target": "solutions.py:Wrong", "id": "wrong"}, {"target": "solutions.py:Right", "adapter": "made"}]
     pathlib.Path("in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     command = [sys.executable, "-B", "-m", "assay", "judge-callable", "--batch", "in.jsonl", "--adapter", "adapters.py:made", "--shape", SHAPE, "--seed", "1"]
-    ran = subprocess.run([*command, "--hint-seconds", "0"], text=True, capture_output=True)
+    ran = subprocess.run(command, text=True, capture_output=True)
     said = {result["line"]: result for result in map(json.loads, ran.stdout.splitlines())}
     assert [said[line]["verdict"] for line in (1, 2, 3)] == ["pass", "finding", "error"], ran.stderr
     assert said[3]["cause"] == "assay: adapter: 'made', expected FILE.py:NAME or MODULE:NAME"
 
 
 def packed(name):
-    return assay.judge_callable(f"{HERE}/packed_solutions.py:{name}", SHAPE, adapter=PACKED, seed=1, hint_seconds=0, device="cpu")
+    return assay.judge_callable(f"{HERE}/packed_solutions.py:{name}", SHAPE, adapter=PACKED, seed=1, device="cpu")
 
 
 def test_models_with_a_packed_cache_pass_where_they_are_right_alone():

@@ -15,13 +15,14 @@ from .process import Candidate, CandidateError, Limits
 from .shape import Shape
 from .verdict import ARITHMETIC, CONTRACT, FINDING, PASS, UNDECIDED, StageResult, Verdict, worst
 
+_FEW = 8  #: one row in so many is judged before all are
 #: Stages whose outputs say which arithmetic was used; those first that tell most rungs apart.
 _TELLING = ("ragged", "large_scores", "short", "ordinary", "magnitudes", "strong_edges", "strong_last", "strong_first", "small", "equal_keys")
 
 
 def judge_callable(
     function, shape="", *, adapter=None, like=arithmetic.WIDEST, seed=None, assume=(), device="auto", deterministic=False, keep_going=False,
-    lse_base="e", hint_seconds=2.0, limits=Limits(), threads=0, each=None,
+    explain=False, lse_base="e", limits=Limits(), threads=0, each=None,
 ):  # fmt: skip
     """Runs a function on inputs made for it, in a process of its own, and judges what it returns.
 
@@ -40,8 +41,8 @@ def judge_callable(
     device     "cpu", "cuda", "numpy" or "auto"
     deterministic   whether the same call must give the same bits
     keep_going False: the stage that fails first ends it
+    explain    False: a call is judged up to its first rows that are wrong; True: all of it, with suppositions about the cause
     lse_base   "e" or 2, of what it returns as LSE
-    hint_seconds   processor time for suppositions about the cause of a finding
     limits     seconds and memory after which the process is ended: Limits
     each       a function that is given every StageResult when it is there
 
@@ -50,7 +51,7 @@ def judge_callable(
     if worker_errors.loading:
         raise worker_errors.LoadedSoFar
     target = function if isinstance(function, str) else target_of(function, "the function")
-    run = _Run(Shape.parse(shape), like, secrets.randbits(62) if seed is None else seed, dict(lse_base=lse_base, threads=threads), hint_seconds)
+    run = _Run(Shape.parse(shape), like, secrets.randbits(62) if seed is None else seed, dict(lse_base=lse_base, threads=threads), explain)
     begin = time.monotonic()
     stages.chosen(assume, "cpu")  # a wrong word is said before anything runs
     isolation.unreadable()
@@ -64,8 +65,8 @@ def judge_callable(
 
 
 class _Run:
-    def __init__(self, shape, like, seed, options, hint_seconds):
-        self.shape, self.like, self.seed, self.options, self.hint_seconds = shape, like, seed, options, hint_seconds
+    def __init__(self, shape, like, seed, options, explain):
+        self.shape, self.like, self.seed, self.options, self.explain = shape, like, seed, options, explain
         self.claimed = arithmetic.resolve(like)
         self.told = {}  # outputs of stages that tell which arithmetic was used
 
@@ -109,25 +110,39 @@ class _Run:
         """(report, verdict, cause) of one call."""
         out, lse = _shaped(asked.results, asked.inputs.shape)
         options = {**self.options, "lse": lse}
-        report = asked.inputs.judge(out, like=self.claimed, **options)
+        report = self._report(asked.inputs, out, self.claimed, options)
         if stage.name in _TELLING:
             self.told[stage.name] = (asked.inputs, out, options)
         if report.passed:
             return report, *((PASS, "") if report.claimed else (UNDECIDED, "no output has a claim"))
         if report.verdict == "undecided":
             return report, UNDECIDED, str(report)
-        for rung in fitting.ladder():
-            other = asked.inputs.judge(out, like=rung.declaration, **options)
-            if other.passed:
-                return report, ARITHMETIC, f"it fits {rung.name}: {rung.says}; {_first_line(report)}"
+        rung = self._rung(asked.inputs, out, options)
+        if rung is not None:
+            return report, ARITHMETIC, f"it fits {rung.name}: {rung.says}; {_first_line(report)}"
         said = counts.found(asked.inputs, out) if stage.name == "counts" else []
         return report, FINDING, "; ".join(said) or self._explained(asked.inputs, out, options, report)
 
+    def _report(self, given, out, like, options):
+        """Of all rows; unless explanations are wanted, of a few where those are outside already."""
+        if not self.explain:
+            few = given.judge(out, like=like, max_rows=max(1, given.shape.batch * given.shape.q_len // _FEW), **options)
+            if few.verdict == "outside":
+                return few
+        return given.judge(out, like=like, **options)
+
+    def _rung(self, given, out, options):
+        """The narrowest rung that outputs of one call fit, or None. The widest allows whatever another one does."""
+        *narrower, widest = fitting.ladder()
+        if not self._report(given, out, widest.declaration, options).passed:
+            return None
+        return next((rung for rung in narrower if given.judge(out, like=rung.declaration, **options).passed), widest)
+
     def _explained(self, given, out, options, report):
         said = _first_line(report)
-        if self.hint_seconds > 0:
+        if self.explain:
             call = attention_call(out, **given.arguments(), like=self.claimed, **options)
-            said = "; ".join([said, *(note.strip() for note in where.notes(call, report, seconds=self.hint_seconds))])
+            said = "; ".join([said, *(note.strip() for note in where.notes(call, report))])
         return said
 
     def verdict(self, target, results, about, seconds):

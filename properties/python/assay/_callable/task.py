@@ -125,7 +125,7 @@ def _id(value):
 _FIELDS = {
     "target": _target, "shape": _shape, "adapter": _adapter, "like": _one_of("like", tuple(arithmetic.names())), "assume": _assume, "seed": _seed,
     "deterministic": _flag("deterministic"), "device": _one_of("device", _DEVICES), "keep_going": _flag("keep_going"),
-    "lse_base": _one_of("lse_base", _BASES),
+    "explain": _flag("explain"), "lse_base": _one_of("lse_base", _BASES),
 }  # fmt: skip
 
 
