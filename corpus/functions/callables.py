@@ -443,9 +443,3 @@ def other_bits_each_time(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     _turn.append(1)
     one = _one if len(_turn) % 2 else lambda *a: _tiles(*a, weights=_rounded)
     return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
-
-
-def one_request_wrong(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
-    out, request = plain(q, k_cache, v_cache, page_table, seq_lens, sm_scale), int(os.environ["WRONG_REQUEST"])
-    out[request : request + 1] = from_float32(_values(out[request : request + 1]) * np.float32(1.1), "bf16")
-    return out

@@ -15,7 +15,6 @@ from .process import Candidate, CandidateError, Limits
 from .shape import Shape
 from .verdict import ARITHMETIC, CONTRACT, FINDING, PASS, UNDECIDED, StageResult, Verdict, worst
 
-_FEW = 8  #: one row in so many is judged before all are
 #: Stages whose outputs say which arithmetic was used; those first that tell most rungs apart.
 _TELLING = ("ragged", "large_scores", "short", "ordinary", "magnitudes", "strong_edges", "strong_last", "strong_first", "small", "equal_keys")
 
@@ -41,7 +40,7 @@ def judge_callable(
     device     "cpu", "cuda", "numpy" or "auto"
     deterministic   whether the same call must give the same bits
     keep_going False: the stage that fails first ends it
-    explain    False: a call is judged up to its first rows that are wrong; True: all of it, with suppositions about the cause
+    explain    False: one element that fits no arithmetic ends it; True: suppositions about the cause are looked for
     lse_base   "e" or 2, of what it returns as LSE
     limits     seconds and memory after which the process is ended: Limits
     each       a function that is given every StageResult when it is there
@@ -110,33 +109,29 @@ class _Run:
         """(report, verdict, cause) of one call."""
         out, lse = _shaped(asked.results, asked.inputs.shape)
         options = {**self.options, "lse": lse}
-        report = self._report(asked.inputs, out, self.claimed, options)
+        report = asked.inputs.judge(out, like=self.claimed, **options)
         if stage.name in _TELLING:
             self.told[stage.name] = (asked.inputs, out, options)
         if report.passed:
             return report, *((PASS, "") if report.claimed else (UNDECIDED, "no output has a claim"))
         if report.verdict == "undecided":
             return report, UNDECIDED, str(report)
-        rung = self._rung(asked.inputs, out, options)
+        rung = self._rung(asked.inputs, out, options, report)
         if rung is not None:
             return report, ARITHMETIC, f"it fits {rung.name}: {rung.says}; {_first_line(report)}"
         said = counts.found(asked.inputs, out) if stage.name == "counts" else []
         return report, FINDING, "; ".join(said) or self._explained(asked.inputs, out, options, report)
 
-    def _report(self, given, out, like, options):
-        """Of all rows; unless explanations are wanted, of a few where those are outside already."""
-        if not self.explain:
-            few = given.judge(out, like=like, max_rows=max(1, given.shape.batch * given.shape.q_len // _FEW), **options)
-            if few.verdict == "outside":
-                return few
-        return given.judge(out, like=like, **options)
-
-    def _rung(self, given, out, options):
-        """The narrowest rung that outputs of one call fit, or None. The widest allows whatever another one does."""
-        *narrower, widest = fitting.ladder()
-        if not self._report(given, out, widest.declaration, options).passed:
+    def _rung(self, given, out, options, report):
+        """The narrowest rung that outputs of one call fit, or None. The widest allows whatever another one does: where the worst
+        element's request is outside of it, the others need not be looked at."""
+        rungs, request = fitting.ladder(), report.worst["request"]
+        lse = options["lse"]
+        part = {**options, "lse": None if lse is None else lse[request : request + 1]}
+        alone = given.part([request]).judge(out[request : request + 1], like=rungs[-1].declaration, **part)
+        if not alone.passed:
             return None
-        return next((rung for rung in narrower if given.judge(out, like=rung.declaration, **options).passed), widest)
+        return next((rung for rung in rungs if given.judge(out, like=rung.declaration, **options).passed), None)
 
     def _explained(self, given, out, options, report):
         said = _first_line(report)
