@@ -73,4 +73,9 @@ class NaNInItsWorkspace(Model):
         return out + (0 * self.space).sum(-1)[:, None, None].to(out)
 
 
+class OfAnotherProblem(torch.nn.Module):
+    def __init__(self, in_features, out_features):
+        super().__init__()
+
+
 WRONG = (LengthsOfItsShape, SplitsFromWholePages, OutputsByPointer, LengthsOfItsFirstCall, PagesOfTheFirstRequest, ScalesItsQuery, NaNInItsWorkspace)

@@ -53,5 +53,7 @@ def test_models_with_a_packed_cache_pass_where_they_are_right_alone():
     import packed_solutions
 
     assert packed("Model").passed
+    with pytest.raises(ValueError, match=r"OfAnotherProblem is no paged attention: it takes \(in_features, out_features\)"):
+        packed("OfAnotherProblem")
     verdicts = {wrong.__name__: packed(wrong.__name__) for wrong in packed_solutions.WRONG}
     assert {name: verdict.verdict for name, verdict in verdicts.items()} == dict.fromkeys(verdicts, "finding")
