@@ -106,8 +106,11 @@ std::optional<Problem> follow_reasons(Sut &kernel, const Problem &first) {
 
 /// A case that the kernel takes: few fields off the simplest one, one of many draws, where its
 /// words lead, or a model's number of heads with all that is off the simplest one.
-std::optional<Problem> find_base(Sut &kernel, Family family) {
-  const Problem p = simplest(family);
+std::optional<Problem> find_base(Sut &kernel, Family family,
+                                 const std::map<std::string, int> &known) {
+  Problem p = simplest(family);
+  for (const auto &[name, value] : known)
+    p = with_field(p, name, value);
   if (auto found = search(kernel, p, 0)) return found;
   constexpr uint64_t kDraws = 1000;
   for (uint64_t seed = 0; seed < kDraws; ++seed)
@@ -123,12 +126,13 @@ std::optional<Problem> find_base(Sut &kernel, Family family) {
 
 } // namespace
 
-Envelope probe_envelope(const assay_kernel &kernel, bool isolate) {
+Envelope probe_envelope(const assay_kernel &kernel, bool isolate,
+                        const std::map<std::string, int> &known) {
   assay_kernel asked = kernel;
   asked.run = [](const void *) -> assay_status { return ASSAY_OK; };
   asked.plan = nullptr;
   const auto sut = isolate ? make_process_sut(asked) : make_sut(asked);
-  return probe_envelope(*sut);
+  return probe_envelope(*sut, known);
 }
 
 bool is_narrow(const assay_kernel &own) {
@@ -136,10 +140,10 @@ bool is_narrow(const assay_kernel &own) {
   return std::find(std::begin(kNarrow), std::end(kNarrow), own.name) != std::end(kNarrow);
 }
 
-Envelope probe_envelope(Sut &asked) {
+Envelope probe_envelope(Sut &asked, const std::map<std::string, int> &known) {
   Envelope out;
   const Family family = asked.family();
-  const std::optional<Problem> base = find_base(asked, family);
+  const std::optional<Problem> base = find_base(asked, family, known);
   if (!base) return out;
   for (const ShapeField &field : shape_fields(family)) {
     Envelope::Field answers;

@@ -2,6 +2,7 @@
 #include "properties/cli/plugins/envelopes.h"
 
 #include <algorithm>
+#include <map>
 #include <ostream>
 #include <set>
 
@@ -57,6 +58,16 @@ int value_of(const ShapeField &field, const std::string &text) {
   throw CliError(kExitUsage, fmt::format("--only {}={}: not one of {}", field.name, text, known));
 }
 
+/// The first value that is wished of each field.
+std::map<std::string, int> first_values(const std::vector<ShapeField> &fields,
+                                        const std::vector<Wish> &wishes) {
+  std::map<std::string, int> out;
+  for (const Wish &wish : wishes)
+    if (const ShapeField *field = find_field(fields, wish.field))
+      out[field->name] = value_of(*field, wish.values.front());
+  return out;
+}
+
 void narrow(Envelope &envelope, const assay_kernel &kernel, const ShapeField &field,
             const Wish &wish) {
   Envelope::Field asked;
@@ -82,12 +93,13 @@ Envelopes envelopes_of(const Session &session, const std::vector<const assay_ker
   Envelopes out;
   std::set<std::string> met;
   for (const assay_kernel *kernel : kernels) {
+    const auto fields = shape_fields(static_cast<Family>(kernel->family));
+    const auto known = first_values(fields, wishes);
     Envelope envelope;
     if (session.workers)
-      envelope = probe_envelope(*session.sut(*kernel, WorkerUse::kAsk));
+      envelope = probe_envelope(*session.sut(*kernel, WorkerUse::kAsk), known);
     else if (session.third_party() || is_narrow(*kernel))
-      envelope = probe_envelope(*kernel, session.isolates());
-    const auto fields = shape_fields(static_cast<Family>(kernel->family));
+      envelope = probe_envelope(*kernel, session.isolates(), known);
     for (const Wish &wish : wishes)
       if (const ShapeField *field = find_field(fields, wish.field)) {
         met.insert(wish.field);

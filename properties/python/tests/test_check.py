@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import fixed_shape_kernels
 import numpy as np
 import pytest
 import right_kernels
@@ -101,6 +102,20 @@ def test_a_kernel_that_takes_nothing_proves_nothing():
     assert result.exit_code == 4
     with pytest.raises(assay.UnprovenError, match="no property decided a case; the last call of [0-9]+ of them: unsupported"):
         result.raise_for_findings()
+
+
+def test_a_kernel_of_one_shape_is_checked_once_that_is_named():
+    silent = assay.check(fixed_shape_kernels.right, cases=1, property="within_budget")
+    assert silent.exit_code == 4 and "(--only names a shape that it takes)" in silent.text
+    right = assay.check(fixed_shape_kernels.right, cases=2, only=fixed_shape_kernels.SHAPE).raise_for_findings()
+    envelope = right.report["kernels"][0]["envelope"]
+    assert envelope["batch"]["taken"] == ["8"] and envelope["sinks"]["taken"] == ["none"] and envelope["dtype"]["taken"] == ["bf16"]
+
+
+@pytest.mark.parametrize("kernel", fixed_shape_kernels.WRONG, ids=lambda kernel: kernel.__name__)
+def test_wrong_kernels_of_one_shape_are_found(kernel):
+    result = assay.check(kernel, cases=20, property="within_budget", only=fixed_shape_kernels.SHAPE)
+    assert result.exit_code == 1 and result.findings, result.text
 
 
 def test_only_and_arguments_of_the_kernel_may_be_given_here():

@@ -27,8 +27,7 @@ def of(name, **more):
 
 
 def command(*words):
-    return [sys.executable, "-B", "-m", "assay", "judge-callable", "--batch", "in.jsonl", "--jobs", "2", "--call-seconds", "3", "--gigabytes", "1",
-            "--hint-seconds", "0", *words]  # fmt: skip
+    return [sys.executable, "-B", "-m", "assay", "judge-callable", "--batch", "in.jsonl", "--jobs", "2", "--call-seconds", "3", "--gigabytes", "1", *words]  # fmt: skip
 
 
 def batch(lines, *words):
@@ -111,7 +110,7 @@ def test_a_candidate_that_writes_the_results_is_seen(tmp_path):
 
 @pytest.mark.parametrize("kills, verdict", [(1, "finding"), (2, "error")])
 def test_a_judge_that_ends_loses_no_verdict_of_others(kills, verdict):
-    judges = Judges(2, assay.Limits(call_seconds=3), 0)
+    judges = Judges(2, assay.Limits(call_seconds=3))
     try:
         right = judges.submit(json.loads(of("plain")))
         until(lambda: len(judges._all) == 1)

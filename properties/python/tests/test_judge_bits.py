@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bits that must not follow the batch or the run."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from conftest import HERE
 
 import assay
 import callables
@@ -77,3 +81,13 @@ def test_the_side_that_is_wrong_is_named():
 
     with pytest.raises(assay.BitsError, match="the batch is inside, request . alone is outside"):
         assay.assert_batch_invariant(wrong_alone, SHAPE, seed=1)
+
+
+def test_attention_of_other_libraries_is_asked():
+    pytest.importorskip("torch")
+    command = [sys.executable, "-B", str(HERE.parent / "adapters/batch_bits.py"), "--draws", "1"]
+    ran = subprocess.run([*command, "sdpa_math_fp32", "sdpa_flash_bf16"], text=True, capture_output=True)
+    said = ran.stdout.splitlines()
+    assert ran.returncode == 0 and [line.partition(":")[0] for line in said] == [
+        f"{name} {what}" for name in ("sdpa_math_fp32", "sdpa_flash_bf16") for what in ("runs", "batches")], ran.stderr
+    assert "'sdpa', expected some of sdpa_math_bf16" in subprocess.run([*command, "sdpa"], text=True, capture_output=True).stderr

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -30,7 +31,7 @@ def test_right_functions_pass_with_the_arithmetic_that_they_have(function, arith
 
 @pytest.mark.parametrize("function", [*callables.WRONG, *callables.COARSE, *callables.BY_ONE_STAGE, *cheats.CHEATS], ids=lambda function: function.__name__)
 def test_wrong_functions_get_no_pass(function):
-    verdict = assay.judge_callable(function, SHAPE, seed=1, hint_seconds=0)
+    verdict = assay.judge_callable(function, SHAPE, seed=1)
     assert verdict.verdict == CATALOGUE[function.__name__] != "pass", str(verdict)
     assert not verdict and verdict.exit_code in (1, 4) and (verdict.score == 0 or verdict.verdict == "contract")
     if function in callables.COARSE:
@@ -51,6 +52,15 @@ def test_the_catalogue_has_every_function():
 ], ids=lambda given: getattr(given, "__name__", ""))  # fmt: skip
 def test_keys_that_did_not_count_once_are_named(function, said):
     assert said in str(assay.judge_callable(function, SHAPE, seed=1))
+
+
+def test_one_element_that_fits_no_arithmetic_ends_it_and_explain_looks_for_the_cause(monkeypatch):
+    judge, asked = drawn.Inputs.judge, []
+    monkeypatch.setattr(drawn.Inputs, "judge", lambda self, *given, **options: asked.append(self.shape.batch) or judge(self, *given, **options))
+    brief = assay.judge_callable(callables.row_sum_in_fp16, SHAPE, seed=1, assume=("full_lengths",))
+    assert asked[-2:] == [6, 1] and asked.count(1) == 1 and ";" not in brief.failed()[-1].cause, str(brief)
+    whole = assay.judge_callable(callables.row_sum_in_fp16, SHAPE, seed=1, assume=("full_lengths",), explain=True)
+    assert brief.failed()[-1].cause == whole.failed()[-1].cause.partition("; ")[0] and "; where: " in whole.failed()[-1].cause
 
 
 def test_outputs_without_a_claim_are_no_pass(monkeypatch):
@@ -81,6 +91,41 @@ def test_counts_are_read_off_an_output():
     assert counts.found(given, out) == ["request 1 of 300 keys: key 7 did not count; keys 96 to 99 counted twice in kv head 0"]
     out[1] = np.nan
     assert counts.found(given, out) == []
+
+
+def _numbers(words):
+    """Of "3 to 5, 7 and 9 more": 3, 4, 5, 7."""
+    spans = [[int(n) for n in part.split(" to ")] for part in words.partition(" and ")[0].split(", ")]
+    return {key for span in spans for key in range(span[0], span[-1] + 1)}
+
+
+def _counted(given, weights):
+    """O of the second request, whose keys count that often."""
+    v, out = given.values("v_cache"), np.zeros(given.q.shape, np.float32)
+    for request, counts_of in enumerate((np.ones(given.seq_lens[0]), weights)):
+        rows = v[given.page_table[request, : -(-len(counts_of) // 16)]].reshape(-1, 2, out.shape[2])[: len(counts_of)]
+        out[request] = np.repeat(np.einsum("k,khd->hd", counts_of, rows) / counts_of.sum(), 2, axis=0)
+    return assay.from_float32(out, "bf16")
+
+
+def test_what_is_said_about_counts_is_true():
+    rng, said, whole = np.random.default_rng(5), 0, 0
+    for _ in range(300):
+        keys = int(rng.choice([100, 150, 300, 1000]))
+        given = assay.inputs(f"batch=2,heads=4/2,keys={keys},head_dim={rng.choice([16, 32, 64, 128])}", "counts", 7)
+        times, weights = int(rng.choice([0, 2])), np.ones(keys)
+        begin = int(rng.choice([0, rng.integers(keys), keys // 2, keys - 1]))
+        weights[begin : begin + int(rng.choice([1, 16, keys // 2, keys]))] = times
+        if not weights.any() or (weights == 1).all():
+            continue
+        off = set(np.flatnonzero(weights != 1))
+        for sentence in counts.found(given, _counted(given, weights)):
+            found = re.findall(r"keys? ([\d, a-z]*?) (did not count|counted twice)", sentence)
+            assert sentence.startswith("request 1 of") and found, sentence
+            for names, words in found:
+                assert _numbers(names) <= off and (words == "did not count") == (times == 0), (begin, sentence)
+            said, whole = said + 1, whole + (_numbers(found[0][0]) == off)
+    assert whole > 150, (said, whole)
 
 
 def test_a_candidate_sees_no_process_but_its_own():

@@ -44,7 +44,7 @@ def exchange(connection, method, path, body=None, **headers):
 
 class Server:
     def __init__(self, *words, where=("--socket", "s"), **variables):
-        self.command = [sys.executable, "-B", "-m", "assay", "serve", *where, "--hint-seconds", "0", "--gigabytes", "1", *words]
+        self.command = [sys.executable, "-B", "-m", "assay", "serve", *where, "--gigabytes", "1", *words]
         self.variables = {**os.environ, **variables}
         self.start()
 

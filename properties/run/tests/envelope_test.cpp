@@ -93,6 +93,24 @@ TEST(Envelope, MoreHeadsKeepSharedKeys) {
   EXPECT_GE(kept, trees * 4 / 5);
 }
 
+// One shape alone, of which it says nothing.
+TEST(Envelope, OfASilentKernelIsFoundFromTheValuesThatAreKnown) {
+  assay_kernel k = reference::kernel("reference_v1");
+  k.last_error = [] { return "no"; };
+  k.supports = [](const void *params) -> assay_status {
+    const auto &p = *static_cast<const assay_paged_params *>(params);
+    const bool model = p.num_kv_heads == 8 && p.num_qo_heads == 32 && p.kv.page_size == 16;
+    return model && p.batch == 24 && !p.lse && p.window_left < 0 ? ASSAY_OK : ASSAY_UNSUPPORTED;
+  };
+  EXPECT_TRUE(probe_envelope(k, false).fields.empty());
+  const Envelope e = probe_envelope(k, false, {{"batch", 24}, {"num_kv_heads", 8}, {"no_lse", 1}});
+  EXPECT_EQ(e.fields.at("batch").taken, std::vector{24});
+  EXPECT_EQ(e.fields.at("no_lse").taken, std::vector{1});
+  EXPECT_EQ(e.fields.at("group_size").taken, std::vector{4});
+  EXPECT_EQ(e.fields.at("page_size").taken, std::vector{16});
+  EXPECT_EQ(e.fields.at("window_left").taken, std::vector{-1});
+}
+
 // One that needs what few calls have, and says what.
 TEST(Envelope, IsFoundByTheWordsOfAKernelThatNeedsMore) {
   static const char *said = "";

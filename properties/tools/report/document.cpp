@@ -62,7 +62,8 @@ std::string refusals(const json &document, const std::string &kernel) {
   const auto most = std::max_element(
       count.begin(), count.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
   if (most == count.end()) return "";
-  return fmt::format("; the last call of {} of them: {}", most->second, most->first);
+  return fmt::format("; the last call of {} of them: {} (--only names a shape that it takes)",
+                     most->second, most->first);
 }
 
 std::string unstarted_text(const json &document, const std::string &kernel) {

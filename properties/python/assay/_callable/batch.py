@@ -102,7 +102,7 @@ def _judge(lines, judges, keep):
         keep(asked.pop(future).result(future.result()))
 
 
-def run(path, out, html, jobs, limits, hint_seconds, defaults):
+def run(path, out, html, jobs, limits, defaults):
     """The exit code. ValueError and OSError: a file that does not fit."""
     lines = read_lines(path, defaults)
     if not lines:
@@ -117,7 +117,7 @@ def run(path, out, html, jobs, limits, hint_seconds, defaults):
     if html:
         table.write(html, [])  # a folder that is not there is said before anything runs
     isolation.unreadable()
-    judges = Judges(jobs, limits, hint_seconds)
+    judges = Judges(jobs, limits)
     try:
         _judge(todo, judges, keep)
     except BaseException:  # among others that somebody interrupts it

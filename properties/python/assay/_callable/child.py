@@ -15,6 +15,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python3 -m assay._callable.child")
     parser.add_argument("target")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--adapter")
     options = parser.parse_args()
     for fd in (3, 4):
         os.set_inheritable(fd, False)
@@ -23,7 +24,7 @@ def main():
         sys.exit(1)
     from .serving import serve  # NumPy starts threads, which may not be there when namespaces are made
 
-    sys.exit(serve(options.target, options.device, away))
+    sys.exit(serve(options.target, options.adapter, options.device, away))
 
 
 if __name__ == "__main__":

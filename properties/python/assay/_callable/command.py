@@ -25,6 +25,7 @@ def parser():
     made.add_argument("target", nargs="?", help="FILE.py:NAME or MODULE:NAME")
     _add_batch(made)
     made.add_argument("--shape", default="", help=f"such as batch=8,heads=32/8,head_dim=128,keys=1024,page_size=16 (what is missing: {Shape()})")
+    made.add_argument("--adapter", metavar="FILE.py:NAME", help="a function that makes the function of tensors from the target, such as a class")
     made.add_argument("--like", default=arithmetic.WIDEST, choices=arithmetic.names(), metavar="NAME", help=f"the arithmetic that is claimed ({arithmetic.WIDEST})")
     made.add_argument("--assume", default="", metavar="WORDS", help=f"what the interface excludes: {', '.join(ASSUMPTIONS)}")
     made.add_argument("--deterministic", action="store_true", help="the same call must give the same bits")
@@ -32,6 +33,7 @@ def parser():
     made.add_argument("--lse-base", default="e", choices=("e", "2"), help="of a second result, the LSE (e)")
     made.add_argument("--seed", type=int, metavar="N", help="of everything drawn (the system's random numbers)")
     made.add_argument("--keep-going", action="store_true", help="all stages, also behind the first that fails")
+    made.add_argument("--explain", action="store_true", help="judge all of a call that is wrong, and look for the cause")
     add_limits(made)
     made.add_argument("--json", metavar="FILE", help="write the verdict to FILE; -: to standard output, one line a stage and one for the verdict. Of a batch: a "
                       "line a result, where the next run with this FILE goes on; without it to standard output")  # fmt: skip
@@ -40,7 +42,6 @@ def parser():
 
 def add_limits(made):
     """Options of what a candidate may take, for commands that judge candidates."""
-    made.add_argument("--hint-seconds", type=float, default=2.0, metavar="S", help="processor time for suppositions about a cause (2)")
     limits = Limits()
     made.add_argument("--load-seconds", type=task.positive, default=limits.load_seconds, metavar="S", help=f"to load the module, compilation included ({limits.load_seconds:g})")
     made.add_argument("--call-seconds", type=task.positive, default=limits.call_seconds, metavar="S", help=f"of a call ({limits.call_seconds:g})")
@@ -53,8 +54,8 @@ def limits_of(options):
 
 def _add_batch(made):
     batched = made.add_argument_group("batches", "candidates of a file; options stand for what its lines leave out")
-    batched.add_argument("--batch", metavar="FILE", help='a JSON object a line: {"target": "f.py:name", "shape": "...", "id": "..."}; also like, assume '
-                         "(a list), seed, deterministic, device, lse_base, keep_going. A candidate can read FILE and the results: better no seed in them")  # fmt: skip
+    batched.add_argument("--batch", metavar="FILE", help='a JSON object a line: {"target": "f.py:name", "shape": "...", "id": "..."}; also adapter, like, assume '
+                         "(a list), seed, deterministic, device, lse_base, keep_going, explain. A candidate can read FILE and the results: better no seed in them")  # fmt: skip
     batched.add_argument("--jobs", type=JOBS, default=None, metavar="N", help="candidates at once (1)")
     batched.add_argument("--html", metavar="FILE", help="a table of the results")
 
@@ -68,10 +69,10 @@ def _base(options):
 
 
 def _batch(options):
-    defaults = {"shape": options.shape, "like": options.like, "assume": _words(options), "seed": options.seed, "deterministic": options.deterministic,
-                "device": options.device, "keep_going": options.keep_going, "lse_base": _base(options)}  # fmt: skip
+    defaults = {"shape": options.shape, "adapter": options.adapter, "like": options.like, "assume": _words(options), "seed": options.seed, "deterministic": options.deterministic,
+                "device": options.device, "keep_going": options.keep_going, "explain": options.explain, "lse_base": _base(options)}  # fmt: skip
     try:
-        return batch.run(options.batch, options.json, options.html, options.jobs or 1, limits_of(options), options.hint_seconds, defaults)
+        return batch.run(options.batch, options.json, options.html, options.jobs or 1, limits_of(options), defaults)
     except (ValueError, OSError) as error:
         return _usage(error)
     except KeyboardInterrupt:
@@ -98,9 +99,9 @@ def _one(options):
     lines = options.json == "-"
     try:
         verdict = judge_callable(
-            options.target, options.shape, like=options.like, seed=options.seed, assume=tuple(_words(options)),
+            options.target, options.shape, adapter=options.adapter, like=options.like, seed=options.seed, assume=tuple(_words(options)),
             device=options.device, deterministic=options.deterministic, keep_going=options.keep_going,
-            lse_base=_base(options), hint_seconds=options.hint_seconds,
+            explain=options.explain, lse_base=_base(options),
             limits=limits_of(options), each=_line if lines else None,
         )  # fmt: skip
         if options.json and not lines:

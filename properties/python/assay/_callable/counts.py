@@ -37,18 +37,30 @@ def _of_request(values, length):
     """Of its first query head that is off: [kv_heads, group, dims]."""
     heads, group, dims = values.shape
     for query in range(group):
-        off = [_off(values[head, query], length, dims // 2, head) for head in range(heads)]
-        for head, own in enumerate(off):
-            if own is None:
-                continue
-            if any(wrong.any() for wrong, _ in own):
+        rows = [_Row(values[head, query], length, dims // 2, head) for head in range(heads)]
+        for head, row in enumerate(rows):
+            off = row.says_counts and _off([row], length)
+            if off and off.any():
                 # Another head's codes tell keys apart, where the kernel made the same mistake there.
-                beside = off[head ^ 1] if head ^ 1 < heads else None
-                return _in_words(own + (beside if beside and any(wrong.any() for wrong, _ in beside) else [])) + f" in kv head {head}"
-            behind = _behind(values[head, query], length)
-            if behind:
-                return f"{behind} behind its last key counted in kv head {head}"
+                beside = rows[head ^ 1] if head ^ 1 < heads and rows[head ^ 1].says_counts else None
+                both = _off([row, beside], length) if beside and (there := _off([beside], length)) and there.any() else None
+                return _in(head, both and both.in_words() or off.in_words())
+            if off and (behind := _behind(values[head, query], length)):
+                return _in(head, f"{behind} behind its last key counted")
     return ""
+
+
+def _in(head, said):
+    return f"{said} in kv head {head}" if said else ""
+
+
+class _Row:
+    """O of a head as counts of codes, in the two halves of its dims, and the codes of each key."""
+
+    def __init__(self, row, length, half, head):
+        self.says_counts = half > 0 and np.isfinite(row).all() and bool(row[: 2 * half].any())
+        if self.says_counts:
+            self.parts, self.codes = row[: 2 * half].reshape(2, half), codes_of(np.arange(length), half, head)
 
 
 def _behind(row, length):
@@ -57,39 +69,62 @@ def _behind(row, length):
     return round(extra) if extra > max(0.5, 2.0**-7 * length) else 0
 
 
-def _off(row, length, half, head):
-    """[(by how much each code counts more often than it should, the code of each key)]; None where the row holds no counts.
+class _Off:
+    """What is off: keys of which a code did not count at all, which did not count for certain; and of the others by how much
+    each code counts more often than it should, with the code of each key (for `lost` ones a code of their own)."""
+
+    def __init__(self, lost, wrong):
+        self.lost, self.wrong = lost, wrong
+
+    def any(self):
+        return self.lost.any() or any(wrong.any() for wrong, _ in self.wrong)
+
+    def in_words(self):
+        """Empty where several mistakes would give these counts."""
+        (fewer, sure_fewer), (more, sure_more) = (self._named(sign) for sign in (-1, 1))
+        if sure_fewer and sure_more:
+            without = np.union1d(np.flatnonzero(self.lost), fewer)
+            return "; ".join(f"key{'s' if len(keys) > 1 else ''} {spans(keys)} {words}"
+                             for keys, words in ((without, "did not count"), (more, "counted twice")) if len(keys))  # fmt: skip
+        return f"keys {spans(np.flatnonzero(self.lost))} did not count; others are off, too" if self.lost.any() else ""
+
+    def _named(self, sign):
+        """(keys that counted less or more often, whether they explain every count)."""
+        total = max(int(wrong[wrong * sign > 0].sum() * sign) for wrong, _ in self.wrong)
+        keys = _keys([(wrong * sign, code) for wrong, code in self.wrong]) if total else np.zeros(0, int)
+        return keys, len(keys) == total
+
+
+def _off(rows, length):
+    """An _Off of rows of which the same keys are off; None where a row holds no counts of keys."""
+    lost = np.any([part[code] == 0 for row in rows for part, code in zip(row.parts, row.codes)], axis=0)
+    wrong = []
+    for row in rows:
+        of_row = _wrong(row, ~lost)
+        if of_row is None:
+            return None
+        wrong += [(np.append(one, 0), np.where(lost, len(one), code)) for one, code in zip(of_row, row.codes)]
+    return _Off(lost, wrong)
+
+
+def _wrong(row, there):
+    """By how much each code counts more often than once for each key `there`; None where the row holds no such counts.
 
     O may have been divided by any number of keys: the one that leaves whole numbers and the smallest differences counts.
     Where a quarter of the keys are off, other numbers fit as well, and nothing is said."""
-    if half == 0:
+    keys, half = int(there.sum()), row.parts.shape[1]
+    expected = np.array([np.bincount(code[there], minlength=half) for code in row.codes])
+    counted = (expected > 0) & (row.parts > 0)
+    if not counted.any():
         return None
-    codes = codes_of(np.arange(length), half, head)
-    parts, expected = row[: 2 * half].reshape(2, half), np.array([np.bincount(code, minlength=half) for code in codes])
-    there = (expected > 0) & (parts > 0)
-    if not there.any() or not np.isfinite(row).all():
-        return None
-    divisors, best = np.unique(np.append(length, np.rint(expected[there] / parts[there]))), None
+    divisors, best = np.unique(np.append(keys, np.rint(expected[counted] / row.parts[counted]))), None
     for divisor in divisors[:: -(-len(divisors) // _DIVISORS)]:
-        counts = parts * divisor
+        counts = row.parts * divisor
         whole = np.rint(counts)
         if np.all(np.abs(counts - whole) <= _NEAR + 2.0**-8 * np.abs(counts)):
             wrong = (whole - expected).astype(int)
             best = wrong if best is None or np.abs(wrong).sum() < np.abs(best).sum() else best
-    return None if best is None or np.abs(best).sum() > length / 2 else list(zip(best, codes))
-
-
-def _in_words(off):
-    parts = []
-    for sign, words in ((-1, "did not count"), (1, "counted twice")):
-        total = max(int(wrong[wrong * sign > 0].sum() * sign) for wrong, _ in off)
-        keys = _keys([(wrong * sign, code) for wrong, code in off]) if total else []
-        if len(keys) == total > 0:
-            parts.append(f"key{'s' if total > 1 else ''} {spans(keys)} {words}")
-        elif total:
-            among = f" of keys {spans(keys)}" if len(keys) > total else " keys"
-            parts.append(f"{total}{among} {words.replace('twice', 'too often')}")
-    return "; ".join(parts)
+    return None if best is None or np.abs(best).sum() > keys / 2 else best
 
 
 def _keys(off):

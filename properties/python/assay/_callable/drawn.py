@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of a decode-attention call in a regime: assay.inputs."""
+import dataclasses
 import math
 import secrets
 
@@ -42,6 +43,17 @@ class Inputs:
     def with_tensors(self, **tensors):
         """The same call with other tensors."""
         return Inputs(self.shape, self.regime, self.seed, {**self.tensors(), **tensors})
+
+    def part(self, requests, columns=None):
+        """The call of those requests alone, in that order, with so many columns of the table (None: all)."""
+        tensors = {"q": self.q[requests], "seq_lens": self.seq_lens[requests]}
+        if self.page_table is None:
+            tensors.update(k_cache=self.k_cache[requests], v_cache=self.v_cache[requests])
+        else:
+            tensors["page_table"] = np.ascontiguousarray(self.page_table[requests, :columns])
+        made = self.with_tensors(**tensors)
+        made.shape = dataclasses.replace(self.shape, batch=len(requests))
+        return made
 
     def torch(self, device="cpu"):
         """The same with tensors of torch, copies on `device`."""

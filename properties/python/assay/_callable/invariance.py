@@ -32,19 +32,6 @@ class _Calls:
         return (out.view(np.uint16) if out.dtype == np.int16 else out).reshape(given.q.shape)
 
 
-def _of(given, requests, columns=None):
-    """The call of those requests alone, in that order."""
-    shape = dataclasses.replace(given.shape, batch=len(requests))
-    tensors = {"q": given.q[requests], "seq_lens": given.seq_lens[requests]}
-    if given.page_table is None:
-        tensors.update(k_cache=given.k_cache[requests], v_cache=given.v_cache[requests])
-    else:
-        tensors["page_table"] = np.ascontiguousarray(given.page_table[requests, :columns])
-    made = given.with_tensors(**tensors)
-    made.shape = shape
-    return made
-
-
 def _moved(given, rng):
     """The same call with its pages in other places."""
     to = rng.permutation(len(given.k_cache))
@@ -68,14 +55,14 @@ def _variants(given, rng):
     batch, tokens = given.shape.batch, given.shape.q_len
     everything = list(range(batch))
     for request in rng.permutation(batch)[:_ALONE] if batch > 1 else []:
-        yield f"request {request} alone", _of(given, [request]), [request], tokens
+        yield f"request {request} alone", given.part([request]), [request], tokens
         if given.page_table is not None:
             columns = max(1, -(-int(given.seq_lens[request]) // given.shape.page_size))
-            yield f"request {request} alone, in a table of its own pages", _of(given, [request], columns), [request], tokens
+            yield f"request {request} alone, in a table of its own pages", given.part([request], columns), [request], tokens
     if batch > 1:
-        yield "the requests in reverse", _of(given, everything[::-1]), everything[::-1], tokens
-        yield "every second request", _of(given, everything[::2]), everything[::2], tokens
-    yield "the batch and once more behind it", _of(given, everything * 2), everything * 2, tokens
+        yield "the requests in reverse", given.part(everything[::-1]), everything[::-1], tokens
+        yield "every second request", given.part(everything[::2]), everything[::2], tokens
+    yield "the batch and once more behind it", given.part(everything * 2), everything * 2, tokens
     if given.page_table is not None:
         yield "the batch in other pages", _moved(given, rng), everything, tokens
     if tokens > 1:

@@ -20,8 +20,8 @@ _TELLING = ("ragged", "large_scores", "short", "ordinary", "magnitudes", "strong
 
 
 def judge_callable(
-    function, shape="", *, like=arithmetic.WIDEST, seed=None, assume=(), device="auto", deterministic=False, keep_going=False,
-    lse_base="e", hint_seconds=2.0, limits=Limits(), threads=0, each=None,
+    function, shape="", *, adapter=None, like=arithmetic.WIDEST, seed=None, assume=(), device="auto", deterministic=False, keep_going=False,
+    explain=False, lse_base="e", limits=Limits(), threads=0, each=None,
 ):  # fmt: skip
     """Runs a function on inputs made for it, in a process of its own, and judges what it returns.
 
@@ -30,6 +30,8 @@ def judge_callable(
                head_dim, max_seq_len, or what engines call them (block_tables, cache_seqlens, softmax_scale, ...). It returns
                out or (out, lse). Tensors are torch's where its module imports torch, on a GPU where there is one, else NumPy's
     shape      "batch=8,heads=32/8,head_dim=128,keys=1024,page_size=16" or a Shape; assay.inputs says what the tensors are
+    adapter    "FILE.py:NAME" of a function that makes the function of tensors from what `function` names, such as a class that a
+               benchmark asks for
     like       the arithmetic that is claimed, a name or a Declaration
     seed       of everything drawn; None: of the system's random numbers, and in the verdict. Inputs are drawn after the
                function was loaded
@@ -38,8 +40,8 @@ def judge_callable(
     device     "cpu", "cuda", "numpy" or "auto"
     deterministic   whether the same call must give the same bits
     keep_going False: the stage that fails first ends it
+    explain    False: one element that fits no arithmetic ends it; True: suppositions about the cause are looked for
     lse_base   "e" or 2, of what it returns as LSE
-    hint_seconds   processor time for suppositions about the cause of a finding
     limits     seconds and memory after which the process is ended: Limits
     each       a function that is given every StageResult when it is there
 
@@ -48,12 +50,12 @@ def judge_callable(
     if worker_errors.loading:
         raise worker_errors.LoadedSoFar
     target = function if isinstance(function, str) else target_of(function, "the function")
-    run = _Run(Shape.parse(shape), like, secrets.randbits(62) if seed is None else seed, dict(lse_base=lse_base, threads=threads), hint_seconds)
+    run = _Run(Shape.parse(shape), like, secrets.randbits(62) if seed is None else seed, dict(lse_base=lse_base, threads=threads), explain)
     begin = time.monotonic()
     stages.chosen(assume, "cpu")  # a wrong word is said before anything runs
     isolation.unreadable()
     try:
-        with Candidate(target, device, limits) as candidate:
+        with Candidate(target, device, limits, adapter) as candidate:
             results = run.all(candidate, assume, deterministic, keep_going, each)
             about = candidate.about
     finally:
@@ -62,8 +64,8 @@ def judge_callable(
 
 
 class _Run:
-    def __init__(self, shape, like, seed, options, hint_seconds):
-        self.shape, self.like, self.seed, self.options, self.hint_seconds = shape, like, seed, options, hint_seconds
+    def __init__(self, shape, like, seed, options, explain):
+        self.shape, self.like, self.seed, self.options, self.explain = shape, like, seed, options, explain
         self.claimed = arithmetic.resolve(like)
         self.told = {}  # outputs of stages that tell which arithmetic was used
 
@@ -114,18 +116,28 @@ class _Run:
             return report, *((PASS, "") if report.claimed else (UNDECIDED, "no output has a claim"))
         if report.verdict == "undecided":
             return report, UNDECIDED, str(report)
-        for rung in fitting.ladder():
-            other = asked.inputs.judge(out, like=rung.declaration, **options)
-            if other.passed:
-                return report, ARITHMETIC, f"it fits {rung.name}: {rung.says}; {_first_line(report)}"
+        rung = self._rung(asked.inputs, out, options, report)
+        if rung is not None:
+            return report, ARITHMETIC, f"it fits {rung.name}: {rung.says}; {_first_line(report)}"
         said = counts.found(asked.inputs, out) if stage.name == "counts" else []
         return report, FINDING, "; ".join(said) or self._explained(asked.inputs, out, options, report)
 
+    def _rung(self, given, out, options, report):
+        """The narrowest rung that outputs of one call fit, or None. The widest allows whatever another one does: where the worst
+        element's request is outside of it, the others need not be looked at."""
+        rungs, request = fitting.ladder(), report.worst["request"]
+        lse = options["lse"]
+        part = {**options, "lse": None if lse is None else lse[request : request + 1]}
+        alone = given.part([request]).judge(out[request : request + 1], like=rungs[-1].declaration, **part)
+        if not alone.passed:
+            return None
+        return next((rung for rung in rungs if given.judge(out, like=rung.declaration, **options).passed), None)
+
     def _explained(self, given, out, options, report):
         said = _first_line(report)
-        if self.hint_seconds > 0:
+        if self.explain:
             call = attention_call(out, **given.arguments(), like=self.claimed, **options)
-            said = "; ".join([said, *(note.strip() for note in where.notes(call, report, seconds=self.hint_seconds))])
+            said = "; ".join([said, *(note.strip() for note in where.notes(call, report))])
         return said
 
     def verdict(self, target, results, about, seconds):

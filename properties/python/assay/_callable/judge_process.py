@@ -30,7 +30,7 @@ def main():
     from .judge import judge_callable
     from .process import Limits
 
-    options = {"limits": Limits(**given["limits"]), "hint_seconds": given["hint_seconds"], "threads": given["threads"]}
+    options = {"limits": Limits(**given["limits"]), "threads": given["threads"]}
     channel = Channel(0)
     while (request := channel.receive()) is not None:
         channel.send(_verdict(judge_callable, request, options))

@@ -60,9 +60,9 @@ class Judges:
     """`jobs` candidates at once. Every thread has a judge, starts it again where it ended, and lives as long as the judge:
     a judge is killed with the thread that started it, also where this process is killed."""
 
-    def __init__(self, jobs, limits, hint_seconds):
+    def __init__(self, jobs, limits):
         threads = max(1, (os.cpu_count() or 1) // jobs)
-        self._options = {"limits": dataclasses.asdict(limits), "hint_seconds": hint_seconds, "threads": threads}
+        self._options = {"limits": dataclasses.asdict(limits), "threads": threads}
         self._executor = concurrent.futures.ThreadPoolExecutor(jobs)
         self._own, self._lock, self._all, self._closed = threading.local(), threading.Lock(), set(), False
 

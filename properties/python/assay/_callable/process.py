@@ -48,8 +48,8 @@ class Limits:
 class Candidate:
     """A function in a process of its own, which is started when it is needed and again when it ended."""
 
-    def __init__(self, target, device="auto", limits=Limits()):
-        self.target, self.device, self.limits = target, device, limits
+    def __init__(self, target, device="auto", limits=Limits(), adapter=None):
+        self.target, self.device, self.limits, self.adapter = target, device, limits, adapter
         self.process, self.about, self.starts = None, {}, 0
 
     def __enter__(self):
@@ -83,6 +83,7 @@ class Candidate:
                 os.dup2(fd, at, inheritable=True)
 
         command = [sys.executable, "-B", "-m", "assay._callable.child", self.target, "--device", self.device]
+        command += [] if self.adapter is None else ["--adapter", self.adapter]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(3, 4),
             env=environment(), preexec_fn=descriptors,

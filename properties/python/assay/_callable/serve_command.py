@@ -35,7 +35,7 @@ def main(arguments):
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    work = Work(Judges(options.jobs, command.limits_of(options), options.hint_seconds), options.jobs, options.queue)
+    work = Work(Judges(options.jobs, command.limits_of(options)), options.jobs, options.queue)
     try:
         server = Server(options.port if options.socket is None else options.socket, work, __version__)
     except OSError as error:

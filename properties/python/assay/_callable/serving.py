@@ -13,8 +13,11 @@ from .calling import Caller
 
 
 class Served:
-    def __init__(self, target, device):
-        self.caller = Caller(loading.load(target), device)
+    def __init__(self, target, adapter, device):
+        function = loading.load(target)
+        if adapter is not None and not callable(function := loading.load(adapter)(function)):
+            raise ValueError(f"assay: {adapter} gave a {type(function).__name__}, expected a function")
+        self.caller = Caller(function, device)
         self.tensors = self.caller.tensors
         self.stores = {}  # tensors that stay where they are, by name
         self.kept = None  # results of an earlier call, as they were returned
@@ -67,12 +70,12 @@ def _put(results, memory, begin, end):
     return said
 
 
-def serve(target, device, away):
+def serve(target, adapter, device, away):
     """Answers calls until the judge is done. Exit code of the process."""
     faulthandler.enable(all_threads=False)
     channel, memory = Channel(CHANNEL_FD), Memory(MEMORY_FD)
     try:
-        served = Served(target, device)
+        served = Served(target, adapter, device)
     except (ValueError, ImportError, FileNotFoundError) as error:
         channel.send({"unknown" if str(error).startswith("assay: ") else "failed": _said(error)})
         return 1

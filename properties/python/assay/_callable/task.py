@@ -62,13 +62,22 @@ def _text(field, value, most):
     return value
 
 
-def _target(value):
-    place, colon, name = _text("target", value, _MOST_TARGET).rpartition(":")
+def _place(field, value):
+    """Where a function is."""
+    place, colon, name = _text(field, value, _MOST_TARGET).rpartition(":")
     if not (place and colon and name) or value.startswith("-"):
-        raise FieldError("target", f"{_said(value)}, expected FILE.py:NAME or MODULE:NAME")
+        raise FieldError(field, f"{_said(value)}, expected FILE.py:NAME or MODULE:NAME")
     if not value.isprintable():  # neither NUL nor half a character can be an argument of a process
-        raise FieldError("target", f"{_said(value)} has characters that cannot be printed")
+        raise FieldError(field, f"{_said(value)} has characters that cannot be printed")
     return value
+
+
+def _target(value):
+    return _place("target", value)
+
+
+def _adapter(value):
+    return None if value is None else _place("adapter", value)
 
 
 def _shape(value):
@@ -114,9 +123,9 @@ def _id(value):
 
 
 _FIELDS = {
-    "target": _target, "shape": _shape, "like": _one_of("like", tuple(arithmetic.names())), "assume": _assume, "seed": _seed,
+    "target": _target, "shape": _shape, "adapter": _adapter, "like": _one_of("like", tuple(arithmetic.names())), "assume": _assume, "seed": _seed,
     "deterministic": _flag("deterministic"), "device": _one_of("device", _DEVICES), "keep_going": _flag("keep_going"),
-    "lse_base": _one_of("lse_base", _BASES),
+    "explain": _flag("explain"), "lse_base": _one_of("lse_base", _BASES),
 }  # fmt: skip
 
 

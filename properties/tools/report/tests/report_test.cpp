@@ -256,8 +256,10 @@ TEST(Report, AKernelThatTakesNothingIsOneLine) {
   d["runs"].push_back(run("run_to_run", {{"hollow", true}, {"error", "out of words"}}));
   d["kernels"][0]["gaps"] = {kNothingDecided};
   for (const std::string &text : {terminal(d, {}), markdown(d)}) {
-    EXPECT_NE(text.find("no property decided a case; the last call of 2 of them: 40 heads only"),
-              text.npos)
+    EXPECT_NE(
+        text.find("no property decided a case; the last call of 2 of them: 40 heads only (--only "
+                  "names a shape"),
+        text.npos)
         << text;
     EXPECT_NE(text.find("out of words"), text.npos) << text;
     EXPECT_EQ(text.find("300 discarded"), text.npos) << text;
