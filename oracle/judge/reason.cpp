@@ -25,6 +25,8 @@ const char *reason_text(Reason reason) {
     return "one live state: its bits must be returned";
   case Reason::kOneStateLse:
     return "one live state: its LSE must be returned";
+  case Reason::kNoKnownOrder:
+    return "no known order of keys explains this row";
   }
   return "";
 }

@@ -38,6 +38,8 @@ class JudgeReport:
     findings: int  #: elements that are not inside
     rows: int  #: query rows of the call
     rows_judged: int
+    order: str = ""  #: the order of keys that explains the outputs, in words; "no known order fits"; "": none was looked for
+    unexplained: int = 0  #: (row, head) that no known order explains, in rows whose order is known: findings
 
     @property
     def passed(self) -> bool:

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of one row: which of the known ones explains what was written for its heads.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "oracle/judge/judge.h"
+#include "oracle/judge/known_orders.h"
+
+namespace assay::oracle {
+
+/** One (row, head) by one order. */
+struct PairByOrder {
+  bool applies = false;   ///< T1 says something about it
+  bool explained = false; ///< every output is where T1 by the order allows it
+  uint64_t outside = 0;   ///< outputs that are not
+  ElementReport worst;    ///< the one farthest outside, where one is
+};
+
+/** A row by the order that was found for it. */
+struct RowByOrder {
+  std::optional<OrderRule> rule; ///< none: no known order explains it
+  std::vector<PairByOrder> heads;
+
+  int pairs() const;     ///< about which T1 says something
+  int explained() const; ///< of those
+};
+
+/** Looks at the rows of a call. One for each thread. */
+class OrderSearch {
+public:
+  OrderSearch(const AttentionRows &rows, const CallOutputs &outputs, const KernelModel &model,
+              std::span<const RowHead> outside);
+
+  /// By one of these rules, the first that explains all heads of a sample; else rule-less.
+  RowByOrder by_rules(int row, std::span<const OrderRule> rules);
+  bool explains_sample(int row, std::span<const OrderRule> rules);
+  /// By the known order that explains the most of its heads.
+  RowByOrder by_search(int row);
+  /// Whether some known order, or one near `rule`, explains the pair.
+  bool any_explains(int row, int head, const OrderRule &rule);
+  PairByOrder by_order(int row, int head, const TileOrder &order);
+  ListRange range_of(int row) const;
+
+private:
+  using Heads = std::vector<int>;
+
+  bool judged_already(int row, int head) const;
+  Heads heads_of(int row) const; ///< those that are no findings already
+  /// Adds `heads` to what is known of a row by `by.rule`.
+  void add_heads(int row, const Heads &heads, RowByOrder &by);
+  RowByOrder by_rule(int row, const Heads &heads, const OrderRule &rule);
+  std::optional<OrderRule> best_rule(int row, const Heads &sample);
+
+  const AttentionRows &rows_;
+  const CallOutputs outputs_;
+  const KernelModel &model_;
+  const std::span<const RowHead> outside_;
+  std::vector<int> length_; ///< [lists]
+  AttentionReader reader_;
+};
+
+/** At most so many of a list, spread evenly. */
+std::vector<int> spread(const std::vector<int> &all, size_t most);
+
+} // namespace assay::oracle

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders found by themselves: they are named, a mistake that only they show is found, and a kernel
+// that is right in an order of its own is never accused.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "oracle/judge/arrays.h"
+#include "oracle/judge/judge.h"
+#include "oracle/tests/ordered_call.h"
+
+namespace assay::oracle::test {
+namespace {
+
+/// A call whose kernel has a known order.
+OrderedCall call_by(const OrderRule &rule, std::vector<int32_t> lengths, int heads = 8,
+                    int queries = 1) {
+  OrderedCall call;
+  call.lengths = std::move(lengths);
+  call.heads = heads;
+  call.queries = queries;
+  call.emulation.tile = rule.tile;
+  call.emulation.states = rule.states;
+  call.order = [rule](int, int, const ListRange &range) { return order_of(rule, range); };
+  std::mt19937_64 random(1);
+  call.draw(random);
+  return call;
+}
+
+/// What T0 alone says of a head.
+Report by_t0(const OrderedCall &call, int row, int head) {
+  return judge_one(rows_of(call.params()), {call.o.data(), nullptr},
+                   {.arithmetic = call.arithmetic}, row, head);
+}
+
+/// Loses a key in one head, such that T0 just allows it.
+void lose_a_key(OrderedCall &call, int row, int head) {
+  for (int key = 100; key < call.end_of(row); ++key) {
+    call.run_head(row, head, {.input = lost(key, 1)});
+    const Report report = by_t0(call, row, head);
+    if (report.verdict == Verdict::kInside && report.worst_ratio_t0 > 0.5) return;
+  }
+  FAIL() << "no such key";
+}
+
+TEST(FindOrder, TheOrderOfAKernelIsNamed) {
+  const struct {
+    OrderRule rule;
+    const char *words;
+  } cases[] = {
+      {{.tile = 64}, "tiles of 64, 1 split, forwards"},
+      {{.tile = 64, .backwards = true}, "tiles of 64, 1 split, backwards"},
+      {{.tile = 128, .backwards = true, .parts = 4}, "tiles of 128, 4 splits, backwards"},
+      {{.tile = 32, .parts = 3}, "tiles of 32, 3 splits, forwards"},
+      {{.tile = 96, .backwards = true, .parts = 2}, "tiles of 96, 2 splits, backwards"},
+      {{.tile = 32, .parts = 4, .in_turn = true}, "tiles of 32, 4 splits in turn, forwards"},
+      {{.tile = 32, .states = 4}, "tiles of 32, 1 split, 4 states, forwards"},
+  };
+  for (const auto &[rule, words] : cases) {
+    OrderedCall call = call_by(rule, {1000});
+    call.run();
+    const assay_judge_report report = call.judge();
+    EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE) << words;
+    EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_FOUND) << words;
+    EXPECT_EQ(std::string(report.order.words).substr(0, std::strlen(words)), words);
+    EXPECT_EQ(report.order.explained, report.order.pairs) << words;
+    EXPECT_EQ(report.order.pairs, 8u) << words;
+    EXPECT_EQ(report.order.tile, rule.tile) << words;
+    EXPECT_EQ(report.order.backwards, rule.backwards) << words;
+    EXPECT_EQ(report.order.states, rule.states) << words;
+  }
+}
+
+TEST(FindOrder, AMistakeInOneHeadIsFoundThatT0Allows) {
+  const OrderRule rule{.tile = 128, .backwards = true, .parts = 4};
+  OrderedCall call = call_by(rule, {1024, 1024});
+  call.run();
+  lose_a_key(call, 1, 5);
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.verdict, ASSAY_JUDGE_OUTSIDE);
+  EXPECT_EQ(report.order.findings, 1u);
+  EXPECT_EQ(report.order.explained, 15u);
+  EXPECT_EQ(report.worst.row, 1);
+  EXPECT_EQ(report.worst.head, 5);
+  EXPECT_GT(report.worst_ratio, 1.0);
+  EXPECT_GT(report.findings, 0u);
+  EXPECT_STREQ(report.worst.reason, "no known order of keys explains this row");
+}
+
+// The first heads, which a search looks at first, are the mistaken ones.
+TEST(FindOrder, AMistakeInTheSampleDoesNotHideTheOrder) {
+  const OrderRule rule{.tile = 64, .backwards = true, .parts = 2};
+  OrderedCall call = call_by(rule, {900}, 24);
+  call.run();
+  lose_a_key(call, 0, 0);
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_FOUND);
+  EXPECT_EQ(report.order.explained, 23u);
+  EXPECT_EQ(report.order.findings, 1u);
+  EXPECT_EQ(report.worst.head, 0);
+}
+
+TEST(FindOrder, RowsOfOtherLengthsMayBeCutOtherwise) {
+  OrderedCall call = call_by({.tile = 64}, {200, 1200, 700, 330, 950, 1100});
+  // A kernel that splits long requests, each by its length.
+  call.order = [](int, int, const ListRange &range) {
+    return order_of({.tile = 64, .backwards = true, .parts = 1 + range.length / 300}, range);
+  };
+  call.run();
+  assay_judge_report report = call.judge();
+  EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
+  EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_FOUND);
+  EXPECT_EQ(report.order.explained, 48u);
+  lose_a_key(call, 4, 3);
+  report = call.judge();
+  EXPECT_EQ(report.order.findings, 1u);
+  EXPECT_EQ(report.worst.row, 4);
+}
+
+TEST(FindOrder, TilesAndSplitsOfSeveralTokensAreThoseOfTheList) {
+  const OrderRule rule{.tile = 64, .backwards = true, .parts = 3};
+  OrderedCall call = call_by(rule, {769, 900}, 8, 5);
+  call.run();
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_FOUND);
+  EXPECT_EQ(report.order.pairs, 80u);
+  EXPECT_EQ(report.order.explained, 80u);
+}
+
+TEST(FindOrder, AWindowCutsWhatIsCountedFromTheFirstKey) {
+  const OrderRule rule{.tile = 64, .backwards = true};
+  OrderedCall call = call_by(rule, {900});
+  const int left = 500;
+  call.order = [&](int, int, const ListRange &range) {
+    TileOrder order = order_of(rule, {900, 900 - left - 1, range.end});
+    for (KeyTile &tile : order)
+      tile.begin += 900 - left - 1, tile.end += 900 - left - 1;
+    return order;
+  };
+  call.run();
+  assay_judge_attention_params params = call.params();
+  params.window_left = left;
+  assay_judge_report report{};
+  report.struct_size = sizeof report;
+  ASSERT_EQ(assay_judge_attention(&params, &report), ASSAY_OK);
+  EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
+  EXPECT_EQ(report.order.explained, 8u) << report.order.words;
+}
+
+TEST(FindOrder, ASinkIsASplitOfItsOwn) {
+  const OrderRule rule{.tile = 64, .parts = 2};
+  OrderedCall call = call_by(rule, {600});
+  for (int head = 0; head < call.heads; ++head)
+    call.sinks.push_back(0.5f * static_cast<float>(head) - 1.0f);
+  call.run();
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
+  EXPECT_EQ(report.order.explained, 8u) << report.order.words;
+}
+
+// Keys in a shuffled order: no kernel does that.
+TEST(FindOrder, NoKnownOrderIsNoFinding) {
+  OrderedCall call = call_by({.tile = 64}, {1024, 1000});
+  call.emulation.tile = 16;
+  call.arithmetic = declared(call.emulation);
+  call.order = [](int request, int, const ListRange &range) {
+    TileOrder order = deal_tiles(range.end, 16, 1, 1);
+    std::mt19937_64 random(static_cast<uint64_t>(request) + 7);
+    std::shuffle(order.begin(), order.end(), random);
+    return order;
+  };
+  call.run();
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
+  EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_NONE);
+  EXPECT_STREQ(report.order.words, "no known order fits");
+  EXPECT_EQ(report.order.findings, 0u);
+}
+
+// One row of many is cut in a way that nothing knows: its heads are all unexplained.
+TEST(FindOrder, ARowWithAnOrderOfItsOwnIsNotAccused) {
+  OrderedCall call = call_by({.tile = 64}, std::vector<int32_t>(12, 640));
+  call.order = [](int request, int, const ListRange &range) {
+    TileOrder order = deal_tiles(range.end, 64, 1, 1);
+    if (request == 7) std::rotate(order.begin(), order.begin() + 5, order.end());
+    return order;
+  };
+  call.run();
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
+  EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_FOUND);
+  EXPECT_LT(report.order.explained, 96u);
+  EXPECT_EQ(report.order.findings, 0u);
+}
+
+// One kv head of many is computed in pieces, as schedulers cut that give every block equal work.
+TEST(FindOrder, AKvHeadWithAnOrderOfItsOwnIsNotAccused) {
+  for (int group : {1, 2}) {
+    OrderedCall call = call_by({.tile = 64}, {700});
+    call.heads = 22;
+    call.kv_heads = 22 / group;
+    std::mt19937_64 random(3);
+    call.draw(random);
+    const int marked = 5;
+    call.order = [&](int, int head, const ListRange &range) {
+      TileOrder order = deal_tiles(range.end, 64, 1, 1);
+      if (head / group != marked) return order;
+      // With one head of its kv head a cut at a tile; with more, an order that nothing knows.
+      if (group == 1)
+        for (KeyTile &tile : order)
+          tile.split = tile.begin >= 256 ? 1 : 0;
+      else
+        std::rotate(order.begin(), order.begin() + 5, order.end());
+      return order;
+    };
+    call.run();
+    const assay_judge_report report = call.judge();
+    EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE) << group << report.order.words;
+    EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_FOUND) << group;
+    EXPECT_LT(report.order.explained, report.order.pairs) << group;
+    EXPECT_EQ(report.order.findings, 0u) << group;
+  }
+}
+
+// An append of tokens: the prefix in tiles, then the new ones in tiles of their own.
+TEST(FindOrder, TilesThatBeginAnewAreNotAccused) {
+  for (int fresh : {1, 3, 40}) {
+    OrderedCall call = call_by({.tile = 64}, {500});
+    call.heads = 96;
+    call.kv_heads = 12;
+    std::mt19937_64 random(static_cast<uint64_t>(fresh));
+    call.draw(random);
+    call.order = [&](int, int, const ListRange &range) {
+      TileOrder order = deal_tiles(range.end - fresh, 64, 1, 1);
+      order.push_back({0, 0, range.end - fresh, range.end});
+      return order;
+    };
+    call.run();
+    const assay_judge_report report = call.judge();
+    EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE) << fresh << " " << report.order.words;
+    EXPECT_EQ(report.order.findings, 0u) << fresh;
+  }
+}
+
+// Where other heads do not know the order, nothing follows from one of them.
+TEST(FindOrder, ARowOfFewHeadsAccusesNobody) {
+  const OrderRule rule{.tile = 64};
+  OrderedCall call = call_by(rule, {1000}, 4);
+  call.run();
+  lose_a_key(call, 0, 2);
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
+  EXPECT_EQ(report.order.explained, 3u);
+  EXPECT_EQ(report.order.pairs, 4u);
+}
+
+// Half of the heads are wrong: then it is the order that is not known.
+TEST(FindOrder, ManyMistakenHeadsAreNoFinding) {
+  const OrderRule rule{.tile = 64};
+  OrderedCall call = call_by(rule, {1000}, 16);
+  call.run();
+  for (int head : {1, 6, 11, 12})
+    lose_a_key(call, 0, head);
+  EXPECT_EQ(call.judge().order.findings, 0u);
+}
+
+TEST(FindOrder, WhatT0KnowsStaysTheWorstAndDecidesNothingElse) {
+  const OrderRule rule{.tile = 64};
+  OrderedCall call = call_by(rule, {1000}, 16);
+  call.run();
+  lose_a_key(call, 0, 9);
+  for (int head : {2, 3})
+    call.run_head(0, head, {.factor = 1.5f});
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.verdict, ASSAY_JUDGE_OUTSIDE);
+  EXPECT_STREQ(report.worst.reason, "outside the interval");
+  EXPECT_EQ(report.order.pairs, 14u);
+  EXPECT_EQ(report.order.findings, 1u);
+}
+
+TEST(FindOrder, ManyThreadsSayWhatOneSays) {
+  OrderedCall call = call_by({.tile = 64}, {200, 1200, 700, 330});
+  call.order = [](int, int, const ListRange &range) {
+    return order_of({.tile = 64, .parts = 1 + range.length / 300}, range);
+  };
+  call.run();
+  lose_a_key(call, 1, 3);
+  const assay_judge_report one = call.judge(1), many = call.judge(5);
+  EXPECT_EQ(std::memcmp(&one.order, &many.order, sizeof one.order), 0);
+  EXPECT_EQ(one.worst.ratio, many.worst.ratio);
+}
+
+TEST(FindOrder, NothingIsLookedForWhereNoWeightIsRounded) {
+  const OrderRule rule{.tile = 64};
+  OrderedCall call = call_by(rule, {300});
+  call.run();
+  call.arithmetic.p_format = ASSAY_FORMAT_FP32;
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_NOT_LOOKED_FOR);
+  EXPECT_STREQ(report.order.words, "");
+}
+
+// Candidates are partitions, and no two of a list are one.
+TEST(KnownOrders, ArePartitionsAndDiffer) {
+  assay_arithmetic arithmetic{};
+  arithmetic.tile_tokens = 64;
+  arithmetic.max_splits = 128;
+  arithmetic.max_parallel_states = 4;
+  for (int length : {1, 64, 65, 1000, 4096}) {
+    const std::vector<OrderRule> rules = known_orders(arithmetic, length);
+    EXPECT_FALSE(rules.empty());
+    for (const OrderRule &rule : rules) {
+      require_partition(order_of(rule, {length, 0, length}), static_cast<size_t>(length));
+      EXPECT_LE(splits_of(rule, length), 128);
+      if (length < 60) continue;
+      require_partition(order_of(rule, {length, 17, length - 5}), static_cast<size_t>(length - 22));
+    }
+  }
+  const ListRange range{500, 30, 490};
+  int orders = 0;
+  near_orders({.tile = 64, .backwards = true, .parts = 3}, range, [&](const TileOrder &order) {
+    require_partition(order, 460);
+    ++orders;
+  });
+  EXPECT_GT(orders, 1000 + 900);
+}
+
+TEST(KnownOrders, SplitsAreThoseOfTheKernels) {
+  // FlashAttention-2 with kBlockN 128 and num_splits 3: 8 blocks, 3 for each split.
+  const TileOrder order = order_of({.tile = 128, .backwards = true, .parts = 3}, {1000, 0, 1000});
+  ASSERT_EQ(order.size(), 8u);
+  EXPECT_EQ(order[0].begin, 256);
+  EXPECT_EQ(order[0].end, 384);
+  EXPECT_EQ(order[2].begin, 0);
+  EXPECT_EQ(order[2].split, 0);
+  EXPECT_EQ(order[3].begin, 640);
+  EXPECT_EQ(order[3].split, 1);
+  EXPECT_EQ(order[6].begin, 896);
+  EXPECT_EQ(order[6].end, 1000);
+}
+
+} // namespace
+} // namespace assay::oracle::test
