@@ -15,6 +15,7 @@ constexpr size_t kAnchors = 4;       ///< rows whose orders are tried on the oth
 constexpr size_t kOwnSearches = 32;  ///< of rows that none of those explains
 constexpr size_t kFullSearches = 16; ///< of pairs that may become findings
 constexpr int kOthers = 7;           ///< heads of a row that must know its order beside one's own
+constexpr int kOthersOfKvHead = 3;   ///< heads of its kv head
 
 /// T1 needs weights that are rounded, and positions of keys: those that a mask shows lost them.
 bool worth_a_search(const AttentionRows &rows, const KernelModel &model) {
@@ -137,8 +138,8 @@ private:
     return found;
   }
 
-  /// Whether the rest of the row knows its order, and this head is not explained by it. Heads of
-  /// one kv head are often computed together: where all are off, their order may be another.
+  /// Whether the rest of the row knows its order, and this head is not explained by it. Schedulers
+  /// that give every block equal work cut kv heads apart: all others of its own must know the order.
   bool stands_alone(const RowByOrder &row, int head) const {
     const PairByOrder &own = row.heads[static_cast<size_t>(head)];
     if (!own.applies || own.explained) return false;
@@ -147,15 +148,14 @@ private:
     int group = 0, explained = 0;
     for (int h = 0; h < rows_.out.heads; ++h) {
       const PairByOrder &pair = row.heads[static_cast<size_t>(h)];
-      if (h == head || !pair.applies ||
-          rows_.heads[static_cast<size_t>(h)].kv_head !=
-              rows_.heads[static_cast<size_t>(head)].kv_head)
-        continue;
+      if (h == head || kv_head(h) != kv_head(head) || !pair.applies) continue;
       ++group;
       explained += pair.explained ? 1 : 0;
     }
-    return 2 * explained >= group;
+    return group >= kOthersOfKvHead && explained == group;
   }
+
+  int kv_head(int head) const { return rows_.heads[static_cast<size_t>(head)].kv_head; }
 
   static void add_finding(Report &report, const PairByOrder &pair) {
     Report one;

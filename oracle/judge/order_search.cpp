@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "oracle/bounds/replay.h"
+#include "oracle/bounds/replay_direction.h"
 #include "oracle/bounds/row_work.h"
 #include "oracle/judge/order_residual.h"
 
@@ -28,8 +29,24 @@ double ratio_outside(const Enclosure &reference, const BudgetTerms &budget, floa
   return distance / budget.total;
 }
 
+ElementReport by_t1(const ReplayedRow &row, const Written &got, size_t dim, double ratio,
+                    const ElementReport &place) {
+  return {.request = place.request,
+          .head = place.head,
+          .dim = static_cast<int>(dim),
+          .tier = 1,
+          .got = got.o[dim],
+          .reference = row.o[dim],
+          .budget = row.budget[dim],
+          .ratio = ratio,
+          .verdict = Verdict::kOutside,
+          .reason = Reason::kNoKnownOrder};
+}
+
 PairByOrder compare(const ReplayedRow &row, const Written &got, int at_row, int head) {
   PairByOrder pair;
+  pair.worst.request = at_row;
+  pair.worst.head = head;
   for (size_t i = 0; row.applies() && i < row.o.size(); ++i) {
     bool outside = false;
     const double ratio = ratio_outside(row.o[i], row.budget[i], got.o[i], outside);
@@ -38,19 +55,34 @@ PairByOrder compare(const ReplayedRow &row, const Written &got, int at_row, int 
     if (!outside) continue;
     ++pair.outside;
     if (ratio <= pair.worst.ratio) continue;
-    pair.worst = {.request = at_row,
-                  .head = head,
-                  .dim = static_cast<int>(i),
-                  .tier = 1,
-                  .got = got.o[i],
-                  .reference = row.o[i],
-                  .budget = row.budget[i],
-                  .ratio = ratio,
-                  .verdict = Verdict::kOutside,
-                  .reason = Reason::kNoKnownOrder};
+    pair.worst = by_t1(row, got, i, ratio, pair.worst);
   }
   pair.explained = pair.applies && pair.outside == 0;
   return pair;
+}
+
+/// An explained pair is none where the row's error as a whole is not. Its worst element is then the
+/// one that is nearest to its own limit.
+void hold_to_direction(const RowProblem &problem, const RowWork &work, const ReplayedRow &row,
+                       const Written &got, PairByOrder &pair) {
+  const double ratio = ratio_along_error(problem, work, row, got.o);
+  if (!(ratio > 1.0)) return;
+  pair.explained = false;
+  pair.outside = 1;
+  size_t nearest = 0;
+  double most = -1.0;
+  for (size_t i = 0; i < row.o.size(); ++i) {
+    bool outside = false;
+    const double own = ratio_outside(row.o[i], row.budget[i], got.o[i], outside);
+    if (own <= most) continue;
+    most = own;
+    nearest = i;
+  }
+  pair.worst = by_t1(row, got, nearest, ratio, pair.worst);
+  // Of one element it is this much that the row as a whole allows.
+  pair.worst.budget = {};
+  pair.worst.budget.total =
+      std::fabs(static_cast<double>(got.o[nearest]) - row.o[nearest].mid) / ratio;
 }
 
 /// Orders with the smallest residuals so far, ascending.
@@ -67,10 +99,32 @@ public:
     if (orders_.size() > most_) orders_.pop_back();
   }
   const auto &orders() const { return orders_; }
+  /// From here on an order is none of them.
+  double limit() const { return orders_.size() < most_ ? INFINITY : orders_.back().first; }
 
 private:
   const size_t most_;
   std::vector<std::pair<double, TileOrder>> orders_;
+};
+
+/// A head whose problem outlives the reader's next one.
+struct RankedHead {
+  explicit RankedHead(const RowProblem &of)
+      : keys(*of.keys), q(of.q.begin(), of.q.end()), problem(of) {
+    problem.keys = &keys;
+    problem.q = q;
+  }
+  bool start(const Written &got) {
+    if (!prepare_row(problem, work).empty()) return false;
+    residual.emplace(problem, work, got.o);
+    return true;
+  }
+
+  const KeySet keys;
+  const std::vector<float> q;
+  RowProblem problem;
+  RowWork work;
+  std::optional<OrderResidual> residual;
 };
 
 } // namespace
@@ -130,7 +184,10 @@ PairByOrder OrderSearch::by_order(int row, int head, const TileOrder &order) {
   RowWork work;
   if (!problem.keys->finite || !prepare_row(problem, work).empty()) return {};
   const Written got = read_outputs(rows_.out, outputs_, {}, row, head);
-  return compare(replay_row(problem, work), got, row, head);
+  const ReplayedRow replayed = replay_row(problem, work);
+  PairByOrder pair = compare(replayed, got, row, head);
+  if (pair.explained) hold_to_direction(problem, work, replayed, got, pair);
+  return pair;
 }
 
 void OrderSearch::add_heads(int row, const Heads &heads, RowByOrder &by) {
@@ -225,23 +282,46 @@ RowByOrder OrderSearch::by_search(int row) {
   return other.explained() > found.explained() ? other : found;
 }
 
+OrderSearch::Heads OrderSearch::with_others(int row, int head) const {
+  const auto kv_head = [&](int h) { return rows_.heads[static_cast<size_t>(h)].kv_head; };
+  Heads others;
+  for (int h : heads_of(row))
+    if (h != head && kv_head(h) == kv_head(head)) others.push_back(h);
+  others = spread(others, kSample - 1);
+  others.push_back(head); // behind those that tell most orders off at once
+  return others;
+}
+
 bool OrderSearch::any_explains(int row, int head, const OrderRule &rule) {
   const ListRange range = range_of(row);
-  Best best(kTriedOfAll);
-  {
-    const RowProblem &problem = reader_.problem(row, head);
-    RowWork work;
-    if (!prepare_row(problem, work).empty()) return true; // nothing is known of it
-    const Written got = read_outputs(rows_.out, outputs_, {}, row, head);
-    OrderResidual residual(problem, work, got.o);
-    const auto rank = [&](const TileOrder &order) { best.add(residual.of(order), order); };
-    for (const OrderRule &known : known_orders(model_.arithmetic, range.length))
-      rank(order_of(known, range));
-    near_orders(rule, range, rank);
+  const Heads heads = with_others(row, head);
+  std::vector<std::unique_ptr<RankedHead>> ranked;
+  for (int h : heads) {
+    ranked.push_back(std::make_unique<RankedHead>(reader_.problem(row, h)));
+    if (!ranked.back()->start(read_outputs(rows_.out, outputs_, {}, row, h)))
+      return true; // nothing is known of it
   }
-  return std::any_of(best.orders().begin(), best.orders().end(), [&](const auto &entry) {
-    return by_order(row, head, entry.second).explained;
-  });
+  Best together(kTriedOfAll), alone(kTriedOfAll);
+  const auto rank = [&](const TileOrder &order) {
+    double sum = 0.0;
+    for (const auto &one : ranked)
+      if (sum < together.limit()) sum += std::log1p(one->residual->of(order));
+    together.add(sum, order);
+  };
+  for (const OrderRule &known : known_orders(model_.arithmetic, range.length)) {
+    const TileOrder order = order_of(known, range);
+    rank(order);
+    alone.add(ranked.back()->residual->of(order), order);
+  }
+  near_orders(rule, range, rank);
+  const auto explains = [&](const TileOrder &order, const Heads &all) {
+    return std::all_of(all.begin(), all.end(),
+                       [&](int h) { return by_order(row, h, order).explained; });
+  };
+  return std::any_of(alone.orders().begin(), alone.orders().end(),
+                     [&](const auto &entry) { return explains(entry.second, {head}); }) ||
+         std::any_of(together.orders().begin(), together.orders().end(),
+                     [&](const auto &entry) { return explains(entry.second, heads); });
 }
 
 } // namespace assay::oracle

@@ -40,7 +40,8 @@ public:
   bool explains_sample(int row, std::span<const OrderRule> rules);
   /// By the known order that explains the most of its heads.
   RowByOrder by_search(int row);
-  /// Whether some known order, or one near `rule`, explains the pair.
+  /// Whether some known order explains the pair, or one near `rule` does with others of its kv head:
+  /// heads of one kv head have one order.
   bool any_explains(int row, int head, const OrderRule &rule);
   PairByOrder by_order(int row, int head, const TileOrder &order);
   ListRange range_of(int row) const;
@@ -49,7 +50,8 @@ private:
   using Heads = std::vector<int>;
 
   bool judged_already(int row, int head) const;
-  Heads heads_of(int row) const; ///< those that are no findings already
+  Heads heads_of(int row) const;              ///< those that are no findings already
+  Heads with_others(int row, int head) const; ///< some of its kv head, then the head
   /// Adds `heads` to what is known of a row by `by.rule`.
   void add_heads(int row, const Heads &heads, RowByOrder &by);
   RowByOrder by_rule(int row, const Heads &heads, const OrderRule &rule);

@@ -7,6 +7,7 @@
 
 #include "oracle/judge/arrays.h"
 #include "oracle/judge/judge.h"
+#include "oracle/judge/order_search.h"
 #include "oracle/tests/ordered_call.h"
 
 namespace assay::oracle::test {
@@ -144,7 +145,8 @@ TEST(FindOrder, AWindowCutsWhatIsCountedFromTheFirstKey) {
   report.struct_size = sizeof report;
   ASSERT_EQ(assay_judge_attention(&params, &report), ASSAY_OK);
   EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
-  EXPECT_EQ(report.order.explained, 8u) << report.order.words;
+  EXPECT_STREQ(report.order.words,
+               "tiles of 64, 1 split, backwards; 8 of 8 heads of rows explained");
 }
 
 TEST(FindOrder, ASinkIsASplitOfItsOwn) {
@@ -156,6 +158,23 @@ TEST(FindOrder, ASinkIsASplitOfItsOwn) {
   const assay_judge_report report = call.judge();
   EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
   EXPECT_EQ(report.order.explained, 8u) << report.order.words;
+  // What is allowed by the order is what the bounds of a declared one allow.
+  call.run_head(0, 5, {.factor = 2.0f});
+  const CallRows rows = rows_of(call.params());
+  const CallOutputs outputs{call.o.data(), nullptr};
+  const KernelModel model{.arithmetic = call.arithmetic};
+  const auto &attention = std::get<AttentionRows>(rows);
+  AttentionReader reader(attention, model);
+  RowProblem problem = reader.problem(0, 5);
+  TileOrder order = order_of(rule, {600, 0, 600});
+  OrderSearch search(attention, outputs, model, {});
+  const PairByOrder pair = search.by_order(0, 5, order);
+  append_sink(order, 600);
+  problem.order = &order;
+  const RowReference row = attention_row(problem);
+  const auto dim = static_cast<size_t>(pair.worst.dim);
+  EXPECT_GT(pair.outside, 0u);
+  EXPECT_EQ(pair.worst.budget.total, row.t1.budget[dim].total);
 }
 
 // Keys in a shuffled order: no kernel does that.
@@ -252,6 +271,33 @@ TEST(FindOrder, ARowOfFewHeadsAccusesNobody) {
   EXPECT_EQ(report.verdict, ASSAY_JUDGE_INSIDE);
   EXPECT_EQ(report.order.explained, 3u);
   EXPECT_EQ(report.order.pairs, 4u);
+}
+
+// Some rows know their order, and too many of the call do not.
+TEST(FindOrder, ACallOfUnknownOrdersAccusesNobody) {
+  OrderedCall call = call_by({.tile = 64}, {1000, 1000});
+  call.order = [](int request, int, const ListRange &range) {
+    TileOrder order = deal_tiles(range.end, 64, 1, 1);
+    if (request == 1) std::rotate(order.begin(), order.begin() + 5, order.end());
+    return order;
+  };
+  call.run();
+  lose_a_key(call, 0, 3);
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.order.state, ASSAY_JUDGE_ORDER_FOUND);
+  EXPECT_EQ(report.order.findings, 0u);
+}
+
+// A quarter of a row is wrong, of many that are right.
+TEST(FindOrder, ARowWithManyMistakesIsNoFinding) {
+  const OrderRule rule{.tile = 64};
+  OrderedCall call = call_by(rule, {1000, 1000, 1000, 1000, 1000, 1000});
+  call.run();
+  lose_a_key(call, 2, 1);
+  lose_a_key(call, 2, 5);
+  const assay_judge_report report = call.judge();
+  EXPECT_EQ(report.order.explained, 46u);
+  EXPECT_EQ(report.order.findings, 0u);
 }
 
 // Half of the heads are wrong: then it is the order that is not known.

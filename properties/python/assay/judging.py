@@ -157,7 +157,7 @@ def asserted(call, folder, hint_seconds=None):
         return report
     kept = record.keep(call, report, folder) if folder else None
     try:
-        notes = where.notes(call, report, seconds=hint_seconds)
+        notes = [] if report.by_order_alone else where.notes(call, report, seconds=hint_seconds)
     except Exception as error:  # the verdict stands, whatever becomes of what is said about it
         notes = [f"  where: could not be looked at ({type(error).__name__}: {error})"]
     raise AttentionError(report, kept, notes)

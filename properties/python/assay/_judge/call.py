@@ -97,6 +97,6 @@ class Call:
         worst = {name: getattr(element, name) for name in ("row", "head", "dim", "got", "exact", "radius", "allowed", "ratio")}
         if self.kind == ATTENTION and rows > 0:
             worst["request"], worst["query"], _ = self.request_of(element.row)
-        worst["budget"] = {term: getattr(element.budget, term) for term, _ in _abi.Budget._fields_}
+        worst["budget"] = {term: getattr(element.budget, term) for term, _ in _abi.Budget._fields_ if term != "reserved"}
         worst["reason"] = element.reason.decode()
         return worst

@@ -124,7 +124,7 @@ def explained(path, seconds=None):
     try:
         report = call.judge()
         row = report.worst["row"]
-        notes = [] if report.passed else where.notes(call, report, place.get("row", row) - row, seconds)
+        notes = [] if report.passed or report.by_order_alone else where.notes(call, report, place.get("row", row) - row, seconds)
     except ValueError as error:
         raise RecordError(str(error).removeprefix("assay: ")) from error
     report.worst.update(place)

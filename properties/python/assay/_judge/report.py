@@ -12,6 +12,10 @@ def reproduce(path):
     return f"  reproduce: python3 -m assay judge {shlex.quote(str(path))}"
 
 
+#: The reason of an element that T0 allows and no known order of keys explains (oracle/judge/reason.cpp).
+NO_KNOWN_ORDER = "no known order of keys explains this row"
+
+
 class AttentionError(AssertionError):
     """Outputs that no right kernel of the named arithmetic writes. `report` has the numbers, `path` the row concerned,
     `notes` lines about what the elements that fail have in common."""
@@ -55,6 +59,11 @@ class JudgeReport:
         return self
 
     @property
+    def by_order_alone(self) -> bool:
+        """Every element is where some order of keys may put it; the order of the row's other heads does not."""
+        return not self.passed and self.worst["reason"] == NO_KNOWN_ORDER
+
+    @property
     def ratios(self) -> str:
         """The two ratios in words."""
         lse = "no LSE" if math.isnan(self.ratio_lse) else f"{self.ratio_lse:.3g} of the LSE"
@@ -69,7 +78,8 @@ class JudgeReport:
         lines = []
         if not self.passed:
             bounded = math.isfinite(w["allowed"]) and w["allowed"] > 0  # else certain bits are due, and the reason says which
-            exact = f", exact {w['exact']:.12g} +- {w['radius']:.2g}" if bounded else ""
+            reference = "by that of the other heads" if self.by_order_alone else "exact"
+            exact = f", {reference} {w['exact']:.12g} +- {w['radius']:.2g}" if bounded else ""
             lines.append(f"{self.verdict}: {place} is {w['got']:.9g}{exact}: {w['reason']}")
             if bounded:
                 lines.append(f"  off by {abs(w['got'] - w['exact']):.3g}, allowed is {w['allowed']:.3g} ({w['ratio']:.3g} times that)")
@@ -78,10 +88,14 @@ class JudgeReport:
                 ordered = sorted(terms.items(), key=lambda item: -item[1])
                 lines.append("  allowed for " + ", ".join(f"{term} {size:.2g}" for term, size in ordered))
             lines.append(f"  {self.findings} of {self.claimed} elements are not inside")
+            if self.by_order_alone:
+                lines.append("  each is inside what any order of keys allows: an order that is not known may explain them")
         else:
             lines.append(f"inside: worst |error| / allowed is {self.ratios}")
         lines.append(
             f"  {self.claimed} of {self.elements} elements judged, {self.rows_judged} of {self.rows} rows, "
             f"like {self.like}, allowed is {self.budget:.1e} of |O| in the median"
         )
+        if self.order:
+            lines.append(f"  order of keys: {self.order}")
         return "\n".join(lines)
