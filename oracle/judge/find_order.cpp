@@ -56,7 +56,9 @@ public:
 
   FoundOrder found(Report &report) {
     FoundOrder found = count();
-    if (found.state != OrderState::kFound || 10 * found.explained < 9 * found.pairs) return found;
+    // As in a row, the one in doubt says nothing of the others.
+    if (found.state != OrderState::kFound || 10 * found.explained < 9 * (found.pairs - 1))
+      return found;
     struct Doubt {
       size_t row;
       int head;
@@ -139,7 +141,7 @@ private:
   }
 
   /// Whether the rest of the row knows its order, and this head is not explained by it. Schedulers
-  /// that give every block equal work cut kv heads apart: all others of its own must know the order.
+  /// of equal work cut kv heads apart: all others of its own must know the order.
   bool stands_alone(const RowByOrder &row, int head) const {
     const PairByOrder &own = row.heads[static_cast<size_t>(head)];
     if (!own.applies || own.explained) return false;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kLargestTile = 256;
 constexpr int kMostSplits = 64;
+constexpr int kLeastChunk = 32; ///< keys of a split: of fewer, their weights are hardly rounded
 
 int parts_of(int whole, int part) { return (whole + part - 1) / part; }
 
@@ -120,6 +121,7 @@ std::vector<OrderRule> known_orders(const assay_arithmetic &arithmetic, int leng
   const auto add = [&](const OrderRule &rule) {
     const int splits = splits_of(rule, length);
     if (splits > most) return;
+    if (splits > 1 && !rule.in_turn && chunk_of(rule, length) < kLeastChunk) return;
     const int keys = rule.in_turn ? splits : std::min(chunk_of(rule, length), length);
     // A list of one tile has no direction.
     if (splits == 1 && keys <= rule.tile && (!rule.backwards || rule.in_turn)) return;

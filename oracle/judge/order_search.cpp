@@ -292,9 +292,21 @@ OrderSearch::Heads OrderSearch::with_others(int row, int head) const {
   return others;
 }
 
+/// Weights that were not rounded, though the arithmetic says so, have no order to be told from.
+bool OrderSearch::exact_weights_explain(int row, int head) {
+  RowProblem problem = reader_.problem(row, head);
+  problem.arithmetic.p_format = problem.arithmetic.sum_format = ASSAY_FORMAT_FP32;
+  problem.arithmetic.p_scale_log2 = 0;
+  const Written got = read_outputs(rows_.out, outputs_, {}, row, head);
+  return judge_row(problem, attention_row(problem), got.o.data(), nullptr, row, head).verdict !=
+         Verdict::kOutside;
+}
+
 bool OrderSearch::any_explains(int row, int head, const OrderRule &rule) {
   const ListRange range = range_of(row);
   const Heads heads = with_others(row, head);
+  if (std::all_of(heads.begin(), heads.end(), [&](int h) { return exact_weights_explain(row, h); }))
+    return true;
   std::vector<std::unique_ptr<RankedHead>> ranked;
   for (int h : heads) {
     ranked.push_back(std::make_unique<RankedHead>(reader_.problem(row, h)));

@@ -40,9 +40,10 @@ public:
   bool explains_sample(int row, std::span<const OrderRule> rules);
   /// By the known order that explains the most of its heads.
   RowByOrder by_search(int row);
-  /// Whether some known order explains the pair, or one near `rule` does with others of its kv head:
-  /// heads of one kv head have one order.
+  /// Whether some known order explains the pair, or one near `rule` does with others of its kv
+  /// head: heads of one kv head have one order.
   bool any_explains(int row, int head, const OrderRule &rule);
+  bool exact_weights_explain(int row, int head);
   PairByOrder by_order(int row, int head, const TileOrder &order);
   ListRange range_of(int row) const;
 

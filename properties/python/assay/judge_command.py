@@ -47,7 +47,7 @@ def _dump(path, options):
         findings += not outcome.passed
         if outcome.passed:
             order = f", order of keys: {outcome.order}" if outcome.order else ""
-            print(f"{folder}: {name}: inside, worst |error| / allowed {outcome.ratios}, like {outcome.like}{order}")
+            print(f"{folder}: {name}: inside, worst |error| / allowed {outcome.ratios}{order}, like {outcome.like}")
         else:
             print(f"{folder}: {name}: {outcome}\n{reproduce(kept)}")
     for reason, times in sorted(left.items()):

@@ -16,7 +16,7 @@ from assay._judge import library as judge_library
 from assay._judge import parts as judge_parts
 from assay._judge import record as judge_record
 from assay._judge import where as judge_where
-from assay._judge.report import AttentionError, JudgeReport
+from assay._judge.report import NO_KNOWN_ORDER, AttentionError, JudgeReport
 from test_judge import Call, library  # noqa: F401  (a fixture)
 from test_judge_command import kept, rolled
 
@@ -66,6 +66,12 @@ def test_a_report_in_words():
     of_request = report(worst=dict(dim=-1, request=1, query=0, allowed=0.0, budget={"merge": 0.0}))
     assert str(of_request).splitlines() == ["outside: row 2 (request 1 query 0) head 3 the LSE is 1.5: outside", "  7 of 8 elements are not inside", last]
     assert "exact" not in str(report(worst=dict(allowed=math.inf)))
+    by_order = report(worst=dict(reason=NO_KNOWN_ORDER), order="tiles of 64", unexplained=1)
+    assert by_order.by_order_alone and not report().by_order_alone and str(by_order).splitlines() == [
+        f"outside: row 2 head 3 dim 5 is 1.5, by that of the other heads 1 +- 0.25: {NO_KNOWN_ORDER}", "  off by 0.5, allowed is 0.125 (4 times that)",
+        "  allowed for flush 0.1, weights 0.01", "  7 of 8 elements are not inside",
+        "  each is inside what any order of keys allows: an order that is not known may explain them", last, "  order of keys: tiles of 64",
+    ]  # fmt: skip
     inside = report(verdict="inside", ratio=0.5)
     assert str(inside).splitlines() == ["inside: worst |error| / allowed is 0.5 of O, 0.5 of the LSE", last] and inside and inside.raise_for_findings() is inside
     assert report(ratio_lse=NAN).ratios == "4 of O, no LSE" and not report() and not report(verdict="undecided")
