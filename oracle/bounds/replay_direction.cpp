@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "oracle/bounds/replay.h"
+#include "oracle/exact/sums.h"
 
 namespace assay::oracle {
 namespace {
@@ -30,10 +31,7 @@ double allowed_by_keys(const RowProblem &problem, const RowWork &work, const Rep
   }
   double sum = (std::fabs(along_o) + unsure) * b.sums.denominator;
   for (size_t j = 0; j < keys.size(); ++j) {
-    const float *v = keys.value(j);
-    double along = 0.0;
-    for (size_t i = 0; i < u.size(); ++i)
-      along += u[i] * static_cast<double>(v[i]);
+    const double along = dot(u.data(), keys.value(j), static_cast<int>(u.size())).value;
     sum += b.ambiguity[j] * std::fabs(along) +
            std::fabs(b.rescale[j] * along - b.rescale_mass[j] * along_o) +
            b.rescale_mass[j] * unsure;

@@ -22,6 +22,7 @@ public:
   /// `work` as prepare_row gives it, of the row without an order. Views; the owners outlive this.
   OrderResidual(const RowProblem &problem, const RowWork &work, std::span<const float> got);
 
+  /// Without tiles: of weights that are not rounded.
   double of(const TileOrder &order);
 
 private:

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <numeric>
 #include <tuple>
 
@@ -18,6 +17,7 @@ namespace {
 constexpr size_t kSample = 4; ///< heads of a row that orders are ranked by
 constexpr size_t kTried = 8;  ///< orders that are held to T1, the best of a ranking
 constexpr size_t kTriedOfAll = 16;
+constexpr double kResidualOfRight = 0.5; ///< more than an order has that a kernel really had: 1/3
 
 /// What one output is off by T1; below 0: nothing is claimed.
 double ratio_outside(const Enclosure &reference, const BudgetTerms &budget, float got,
@@ -190,32 +190,33 @@ PairByOrder OrderSearch::by_order(int row, int head, const TileOrder &order) {
   return pair;
 }
 
-void OrderSearch::add_heads(int row, const Heads &heads, RowByOrder &by) {
-  const TileOrder order = order_of(*by.rule, range_of(row));
-  for (int head : heads)
-    by.heads[static_cast<size_t>(head)] = by_order(row, head, order);
-}
-
 RowByOrder OrderSearch::by_rule(int row, const Heads &heads, const OrderRule &rule) {
   RowByOrder by{rule, std::vector<PairByOrder>(static_cast<size_t>(rows_.out.heads))};
-  add_heads(row, heads, by);
+  const TileOrder order = order_of(rule, range_of(row));
+  for (int head : heads)
+    by.heads[static_cast<size_t>(head)] = by_order(row, head, order);
   return by;
 }
 
 RowByOrder OrderSearch::by_rules(int row, std::span<const OrderRule> rules) {
-  const Heads heads = heads_of(row), sample = spread(heads, kSample);
-  RowByOrder tried;
+  const Heads heads = heads_of(row);
+  const int few = std::max(1, static_cast<int>(heads.size()) / 10);
+  RowByOrder by{std::nullopt, std::vector<PairByOrder>(static_cast<size_t>(rows_.out.heads))};
   for (const OrderRule &rule : rules) {
-    tried = by_rule(row, sample, rule);
-    if (tried.pairs() == 0 || tried.explained() < tried.pairs()) continue;
-    Heads others;
-    std::set_difference(heads.begin(), heads.end(), sample.begin(), sample.end(),
-                        std::back_inserter(others));
-    add_heads(row, others, tried);
-    return tried;
+    const TileOrder order = order_of(rule, range_of(row));
+    std::fill(by.heads.begin(), by.heads.end(), PairByOrder{});
+    int missed = 0;
+    for (int head : heads) {
+      PairByOrder &pair = by.heads[static_cast<size_t>(head)];
+      pair = by_order(row, head, order);
+      missed += pair.applies && !pair.explained ? 1 : 0;
+      if (missed > few) break;
+    }
+    if (missed > few || 4 * by.explained() < 3 * by.pairs() || by.pairs() == 0) continue;
+    by.rule = rule;
+    return by;
   }
-  tried.rule.reset();
-  return tried;
+  return by;
 }
 
 bool OrderSearch::explains_sample(int row, std::span<const OrderRule> rules) {
@@ -305,14 +306,22 @@ bool OrderSearch::exact_weights_explain(int row, int head) {
 bool OrderSearch::any_explains(int row, int head, const OrderRule &rule) {
   const ListRange range = range_of(row);
   const Heads heads = with_others(row, head);
-  if (std::all_of(heads.begin(), heads.end(), [&](int h) { return exact_weights_explain(row, h); }))
-    return true;
   std::vector<std::unique_ptr<RankedHead>> ranked;
   for (int h : heads) {
     ranked.push_back(std::make_unique<RankedHead>(reader_.problem(row, h)));
     if (!ranked.back()->start(read_outputs(rows_.out, outputs_, {}, row, h)))
       return true; // nothing is known of it
   }
+  double exact = 0.0, found = 0.0; // of the others
+  for (size_t i = 0; i + 1 < ranked.size(); ++i) {
+    exact += ranked[i]->residual->of({});
+    found += ranked[i]->residual->of(order_of(rule, range));
+  }
+  if (found > kResidualOfRight * static_cast<double>(ranked.size() - 1)) return true;
+  // Weights that were not rounded fit better as they are.
+  if (exact <= found &&
+      std::all_of(heads.begin(), heads.end(), [&](int h) { return exact_weights_explain(row, h); }))
+    return true;
   Best together(kTriedOfAll), alone(kTriedOfAll);
   const auto rank = [&](const TileOrder &order) {
     double sum = 0.0;

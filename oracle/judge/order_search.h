@@ -35,7 +35,7 @@ public:
   OrderSearch(const AttentionRows &rows, const CallOutputs &outputs, const KernelModel &model,
               std::span<const RowHead> outside);
 
-  /// By one of these rules, the first that explains all heads of a sample; else rule-less.
+  /// By one of these rules, the first that explains nearly all heads; else without a rule.
   RowByOrder by_rules(int row, std::span<const OrderRule> rules);
   bool explains_sample(int row, std::span<const OrderRule> rules);
   /// By the known order that explains the most of its heads.
@@ -53,8 +53,6 @@ private:
   bool judged_already(int row, int head) const;
   Heads heads_of(int row) const;              ///< those that are no findings already
   Heads with_others(int row, int head) const; ///< some of its kv head, then the head
-  /// Adds `heads` to what is known of a row by `by.rule`.
-  void add_heads(int row, const Heads &heads, RowByOrder &by);
   RowByOrder by_rule(int row, const Heads &heads, const OrderRule &rule);
   std::optional<OrderRule> best_rule(int row, const Heads &sample);
 

@@ -129,13 +129,12 @@ TEST(FindOrder, TilesAndSplitsOfSeveralTokensAreThoseOfTheList) {
 }
 
 TEST(FindOrder, AWindowCutsWhatIsCountedFromTheFirstKey) {
-  const OrderRule rule{.tile = 64, .backwards = true};
-  OrderedCall call = call_by(rule, {900});
-  const int left = 500;
-  call.order = [&](int, int, const ListRange &range) {
-    TileOrder order = order_of(rule, {900, 900 - left - 1, range.end});
-    for (KeyTile &tile : order)
-      tile.begin += 900 - left - 1, tile.end += 900 - left - 1;
+  OrderedCall call = call_by({.tile = 64}, {900});
+  const int left = 500, first = 900 - left - 1;
+  call.order = [first](int, int, const ListRange &) {
+    TileOrder order;
+    for (int at = 64 * 14; at + 64 > first; at -= 64)
+      order.push_back({0, 0, std::max(at, first), std::min(at + 64, 900)});
     return order;
   };
   call.run();
