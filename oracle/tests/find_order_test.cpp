@@ -272,6 +272,37 @@ TEST(FindOrder, ARowOfFewHeadsAccusesNobody) {
   EXPECT_EQ(report.order.pairs, 4u);
 }
 
+// All elements are inside T1, and their error as one is not.
+TEST(FindOrder, AScaledOutputIsSeenAlongItsError) {
+  const OrderRule rule{.tile = 128, .backwards = true, .parts = 16};
+  OrderedCall call = call_by(rule, {2048});
+  call.dim = 128;
+  call.dtype = ASSAY_FP16;
+  std::mt19937_64 random(4);
+  call.draw(random);
+  call.run();
+  call.run_head(0, 3, {.factor = 1.0008f});
+  const CallRows rows = rows_of(call.params());
+  const KernelModel model{.arithmetic = call.arithmetic};
+  OrderSearch search(std::get<AttentionRows>(rows), {call.o.data(), nullptr}, model, {});
+  const TileOrder order = order_of(rule, call.range_of(0));
+  for (int head = 0; head < call.heads; ++head) {
+    const PairByOrder pair = search.by_order(0, head, order);
+    EXPECT_EQ(pair.explained, head != 3) << head;
+    if (head != 3) continue;
+    EXPECT_GT(pair.worst.ratio, 1.0);
+    AttentionReader reader(std::get<AttentionRows>(rows), model);
+    RowProblem problem = reader.problem(0, head);
+    problem.order = &order;
+    const ReplayedRow row = attention_row(problem).t1;
+    for (size_t i = 0; i < row.o.size(); ++i) {
+      const auto at = static_cast<int64_t>(i) + int64_t{head} * call.dim;
+      const double off = std::fabs(load_element(ASSAY_FP16, call.o.data(), at) - row.o[i].mid);
+      EXPECT_LE(off, row.budget[i].total) << i;
+    }
+  }
+}
+
 // Some rows know their order, and too many of the call do not.
 TEST(FindOrder, ACallOfUnknownOrdersAccusesNobody) {
   OrderedCall call = call_by({.tile = 64}, {1000, 1000});
