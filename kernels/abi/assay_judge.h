@@ -123,6 +123,30 @@ typedef struct assay_judge_element {
   char reason[64]; /**< why it is not inside; empty where it is */
 } assay_judge_element;
 
+typedef int32_t assay_judge_order_state;
+enum {
+  ASSAY_JUDGE_ORDER_NOT_LOOKED_FOR = 0, /**< no weight is rounded, keys are masked, or on a GPU */
+  ASSAY_JUDGE_ORDER_NONE = 1,           /**< no known order explains the outputs */
+  ASSAY_JUDGE_ORDER_FOUND = 2
+};
+
+/** The order of keys that explains the outputs of most rows, found by trying those that kernels are
+    known to have. What the rest of this struct says is of a (row, head) as one. */
+typedef struct assay_judge_order {
+  assay_judge_order_state state;
+  int32_t tile, splits, states; /**< keys of a tile; splits of the longest row; states of a split */
+  int32_t backwards;            /**< 1: tiles of a split from its last to its first */
+  int32_t reserved;             /**< 0 */
+  uint64_t pairs;               /**< that an order can be told from */
+  uint64_t explained;           /**< of those, by the order that was found for their row */
+  /** Of those, by no known order, while the order of their row is known from its other heads. No
+      findings: an order that nobody knew would explain them. */
+  uint64_t doubts;
+  int32_t doubt_row, doubt_head; /**< the one farthest from its row's order; -1: none */
+  double doubt_ratio;            /**< its error, in what that order allows */
+  char words[256];               /**< the above in words; empty where no order was looked for */
+} assay_judge_order;
+
 typedef struct assay_judge_report {
   uint32_t struct_size;
   assay_judge_verdict verdict; /**< the worst of all elements */
@@ -134,6 +158,7 @@ typedef struct assay_judge_report {
   double median_budget;                /**< allowed / |O|, to the next quarter of a power of two */
   assay_judge_element worst; /**< the one farthest outside; inside, the one nearest to its limit */
   double worst_ratio_row;    /**< of whole rows, along their errors; NaN: none was judged as one */
+  assay_judge_order order;
 } assay_judge_report;
 
 /**

@@ -3,27 +3,47 @@
 #include <algorithm>
 #include <span>
 
+#include "oracle/judge/find_order.h"
 #include "oracle/judge/judge_entry.h"
 #include "oracle/judge/sharpness.h"
 
 namespace assay::oracle {
 namespace {
 
+std::vector<RowHead> pairs_of(std::span<const int> rows, int heads) {
+  std::vector<RowHead> pairs;
+  for (int row : rows)
+    for (int head = 0; head < heads; ++head)
+      pairs.push_back({row, head});
+  return pairs;
+}
+
 /// Judges rows on several threads; reports are joined in the order of the rows.
 Report judge_rows(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
                   const std::vector<int> &chosen, int threads) {
   constexpr size_t kRowsOfATask = 4; // rows of one request share their keys
+  const int heads = outputs_of(rows).heads;
   const size_t tasks = (chosen.size() + kRowsOfATask - 1) / kRowsOfATask;
   std::vector<Report> reports(tasks);
+  std::vector<std::vector<RowHead>> outside(tasks);
   on_threads(tasks, threads, [&](size_t task) {
     const size_t first = task * kRowsOfATask;
     const size_t last = std::min(chosen.size(), first + kRowsOfATask);
-    reports[task] = judge_some(rows, outputs, model, std::span(chosen).subspan(first, last - first),
-                               certified_sample());
+    const auto pairs = pairs_of(std::span(chosen).subspan(first, last - first), heads);
+    judge_pairs(rows, outputs, model, pairs, certified_sample(),
+                [&](const RowHead &pair, const Report &report) {
+                  reports[task].merge(report);
+                  if (report.verdict != Verdict::kInside) outside[task].push_back(pair);
+                });
   });
   Report all;
-  for (const Report &report : reports)
-    all.merge(report);
+  std::vector<RowHead> known;
+  for (size_t task = 0; task < tasks; ++task) {
+    all.merge(reports[task]);
+    known.insert(known.end(), outside[task].begin(), outside[task].end());
+  }
+  if (const auto *attention = std::get_if<AttentionRows>(&rows))
+    all.order = find_orders(*attention, outputs, model, chosen, known, threads);
   return all;
 }
 

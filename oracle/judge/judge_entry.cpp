@@ -81,6 +81,26 @@ void on_threads(size_t tasks, int threads, const std::function<void(size_t)> &bo
 
 namespace {
 
+void fill_order(const FoundOrder &from, assay_judge_order &to) {
+  const bool found = from.state == OrderState::kFound;
+  to.state = found                             ? ASSAY_JUDGE_ORDER_FOUND
+             : from.state == OrderState::kNone ? ASSAY_JUDGE_ORDER_NONE
+                                               : ASSAY_JUDGE_ORDER_NOT_LOOKED_FOR;
+  if (found) {
+    to.tile = from.rule.tile;
+    to.splits = from.splits;
+    to.states = from.rule.states;
+    to.backwards = from.rule.backwards ? 1 : 0;
+  }
+  to.pairs = from.pairs;
+  to.explained = from.explained;
+  to.doubts = from.doubts;
+  to.doubt_row = from.doubt_row;
+  to.doubt_head = from.doubt_head;
+  to.doubt_ratio = from.doubt_ratio;
+  std::strncpy(to.words, order_words(from).c_str(), sizeof to.words - 1);
+}
+
 double either(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b); }
 
 } // namespace
@@ -119,6 +139,7 @@ void fill_report(const Report &from, size_t rows_judged, int rows, assay_judge_r
                b.flush,
                {}},
               {}};
+  fill_order(from.order, to.order);
   std::strncpy(to.worst.reason, reason_text(worst.reason), sizeof to.worst.reason - 1);
 }
 

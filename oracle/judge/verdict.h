@@ -12,6 +12,7 @@
 #include "oracle/bounds/merge.h"
 #include "oracle/exact/interval.h"
 #include "oracle/judge/budget_sizes.h"
+#include "oracle/judge/found_order.h"
 #include "oracle/judge/reason.h"
 
 namespace assay::oracle {
@@ -53,6 +54,7 @@ struct Report {
   BudgetSizes budgets;        ///< the tightest of each output's tiers
   std::vector<ElementReport> findings; ///< the first 16
   uint64_t finding_count = 0;
+  FoundOrder order; ///< of the call; merge() leaves it
 
   void merge(const Report &other);
   void add(const ElementReport &element);

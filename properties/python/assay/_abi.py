@@ -34,6 +34,7 @@ UINT8 = 34
 INT8 = 35
 EMPTY_LSE = {"minus_inf": 0, "plus_inf": 1, "either": 2}
 VERDICT = {"inside": 0, "outside": 1, "undecided": 2}
+ORDER_STATE = {"not_looked_for": 0, "none": 1, "found": 2}
 Arithmetic = _struct("Arithmetic",
     (c_int32, "mma_block mma_fraction_bits p_format sum_format exponential sum_depth"),
     (c_double, "q_abs_error exp2_rel_error log2_abs_error rcp_rel_error tanh_abs_error"),
@@ -53,8 +54,11 @@ Budget = _struct("Budget",
     (c_double, "weights p_rounding accumulation normalisation merge output_rounding flush"), (c_double * 5, "reserved"))
 Element = _struct("Element",
     (c_int32, "row head dim reserved"), (c_double, "got exact radius allowed ratio"), (Budget, "budget"), (c_char * 64, "reason"))
+Order = _struct("Order",
+    (c_int32, "state tile splits states backwards reserved"), (c_uint64, "pairs explained doubts"), (c_int32, "doubt_row doubt_head"),
+    (c_double, "doubt_ratio"), (c_char * 256, "words"))
 Report = _struct("Report",
     (c_uint32, "struct_size"), (c_int32, "verdict"), (c_uint64, "elements claimed findings certified_rows"), (c_int64, "rows rows_judged"),
-    (c_double, "worst_ratio worst_ratio_lse median_budget"), (Element, "worst"), (c_double, "worst_ratio_row"))
+    (c_double, "worst_ratio worst_ratio_lse median_budget"), (Element, "worst"), (c_double, "worst_ratio_row"), (Order, "order"))
 Sharpness = _struct("Sharpness",
     (c_uint32, "struct_size"), (c_int32, "reserved"), (c_double, "scaling sm_scale lost_weight"))

@@ -46,7 +46,8 @@ def _dump(path, options):
         count += 1
         findings += not outcome.passed
         if outcome.passed:
-            print(f"{folder}: {name}: inside, worst |error| / allowed {outcome.ratios}, like {outcome.like}")
+            order = f", order of keys: {outcome.order}" if outcome.order else ""
+            print(f"{folder}: {name}: inside, worst |error| / allowed {outcome.ratios}{order}, like {outcome.like}")
         else:
             print(f"{folder}: {name}: {outcome}\n{reproduce(kept)}")
     for reason, times in sorted(left.items()):

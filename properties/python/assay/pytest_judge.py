@@ -23,7 +23,7 @@ class Calls:
             row = {"test": test, "not_judged": said} if isinstance(said, str) else {
                 "test": test, "verdict": said.verdict, "ratio": said.ratio, "ratio_lse": said.ratio_lse,
                 "budget": said.budget, "like": said.like, "judged": said.claimed, "of": said.elements,
-                "not_inside": said.findings, "worst": said.worst,
+                "not_inside": said.findings, "unexplained": said.unexplained, "order": said.order, "worst": said.worst,
             }  # fmt: skip
             rows.append(row)
         return sorted(rows, key=lambda row: -largest(row))

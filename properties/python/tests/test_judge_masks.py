@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Custom masks: every form of the same mask gets the same verdict, mistakes in it are found, misfits are named."""
+import dataclasses
 import assay
 import numpy as np
 import pytest
@@ -98,7 +99,9 @@ def test_a_mask_of_all_is_no_mask_and_a_triangle_is_causal():
     call = Masked([np.tri(q, k, k - q, bool) for q, k in zip(QUERIES, KEYS)])
     out, lse = call.run()
     plain = assay.judge(**call.arguments(out, lse))
-    assert plain.passed and call.judge(out, lse) == plain
+    assert plain.passed and plain.order
+    plain = dataclasses.replace(plain, order="")  # keys that a mask shows have lost their places
+    assert call.judge(out, lse) == plain
     assert call.judge(out, lse, mask=flat([np.ones_like(m) for m in call.masks]), causal=True) == plain
     window = assay.judge(**call.arguments(out, lse), window_left=9)
     joined = [m & (np.arange(k)[None] >= k - q + np.arange(q)[:, None] - 9) for m, q, k in zip(call.masks, QUERIES, KEYS)]

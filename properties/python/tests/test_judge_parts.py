@@ -66,6 +66,7 @@ def test_a_report_in_words():
     of_request = report(worst=dict(dim=-1, request=1, query=0, allowed=0.0, budget={"merge": 0.0}))
     assert str(of_request).splitlines() == ["outside: row 2 (request 1 query 0) head 3 the LSE is 1.5: outside", "  7 of 8 elements are not inside", last]
     assert "exact" not in str(report(worst=dict(allowed=math.inf)))
+    assert str(report(order="tiles of 64")).splitlines()[-1] == "  order of keys: tiles of 64"
     inside = report(verdict="inside", ratio=0.5)
     assert str(inside).splitlines() == ["inside: worst |error| / allowed is 0.5 of O, 0.5 of the LSE", last] and inside and inside.raise_for_findings() is inside
     assert report(ratio_lse=NAN).ratios == "4 of O, no LSE" and not report() and not report(verdict="undecided")

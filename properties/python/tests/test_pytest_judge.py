@@ -92,7 +92,7 @@ def test_a_row_has_what_its_report_has_the_largest_first():
     assert [row["test"] for row in rows] == ["c", "a", "e", "b", "d"]
     assert rows[1] == {
         "test": "a", "verdict": "inside", "ratio": 0.5, "ratio_lse": 0.25, "budget": 0.125, "like": "flash", "judged": 8, "of": 9, "not_inside": 7,
-        "worst": {"row": 3},
+        "unexplained": 0, "order": "", "worst": {"row": 3},
     }  # fmt: skip
     assert rows[3] == {"test": "b", "not_judged": "no table"} and [pytest_judge.largest(row) for row in rows] == [2, 0.5, 0.25, -1, -1]
     assert [pytest_judge.line(row) for row in (rows[0], rows[3])] == ["outside          2 c (like flash, 8 of 9)", "not judged         b: no table"]

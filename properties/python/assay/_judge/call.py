@@ -55,7 +55,7 @@ class Call:
             verdict=_VERDICTS[report.verdict], like=self.like, worst=self._worst(report.worst, report.rows),
             ratio=report.worst_ratio, ratio_lse=report.worst_ratio_lse, ratio_row=report.worst_ratio_row, budget=report.median_budget,
             elements=report.elements, claimed=report.claimed, findings=report.findings, rows=report.rows,
-            rows_judged=report.rows_judged,
+            rows_judged=report.rows_judged, order=report.order.words.decode(), unexplained=report.order.doubts,
         )  # fmt: skip
 
     def _report(self):

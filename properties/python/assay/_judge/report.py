@@ -6,7 +6,6 @@ import os
 import shlex
 import typing
 
-
 _WORTH = {"scaling": "O off by {:.2g} %", "sm_scale": "sm_scale off by {:.2g} %", "lost_weight": "a lost key with {:.2g} % of the weights"}
 LSE, ROW = -1, -2  #: as the dim of an element: the LSE; O of a whole row
 
@@ -42,6 +41,8 @@ class JudgeReport:
     findings: int  #: elements that are not inside
     rows: int  #: query rows of the call
     rows_judged: int
+    order: str = ""  #: the order of keys that explains the outputs, in words; "no known order fits"; "": none was looked for
+    unexplained: int = 0  #: (row, head) that no known order explains, while the other heads of their row have a known order: doubts, no findings
     #: Of judge: the least mistakes that a pass excludes, each alone: O and sm_scale off by a factor 1 + scaling, 1 + sm_scale;
     #: and half of the time a lost key with the share lost_weight of a row's weights.
     sharpness: typing.Dict[str, float] = dataclasses.field(default_factory=dict)
@@ -96,4 +97,6 @@ class JudgeReport:
             f"  {self.claimed} of {self.elements} elements judged, {self.rows_judged} of {self.rows} rows, "
             f"like {self.like}, allowed is {self.budget:.1e} of |O| in the median"
         )
+        if self.order:
+            lines.append(f"  order of keys: {self.order}")
         return "\n".join(lines)
