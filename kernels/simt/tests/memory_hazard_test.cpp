@@ -14,8 +14,8 @@ TEST_F(MemoryHazard, shared_read_before_write) {
   const Hazard hazard =
       expect(HazardKind::kUninitSharedRead, __FILE__, line, block_of(32, 256), [] {
         uint32_t *words = shared_words(64);
-        store(Space::kShared, words + me(), 1);
-        load(Space::kShared, words + me() + 1);
+        store(Space::kShared, words + 2 * me(), 1);
+        load(Space::kShared, words + 2 * me() + 1);
       });
   expect_text(hazard, "4 bytes at shared offset 4");
 }
