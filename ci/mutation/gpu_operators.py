@@ -46,7 +46,8 @@ def wait_count(tree, node):
 
 
 def sync_weakening(tree, node):
-    """The phase beside the right one, one arrival less or more, an atomic with half of its order or in the scope of its block."""
+    """The phase beside the right one, one arrival less or more, an atomic that is none, or has half of its order or the scope
+    of its block."""
     name, _, texts = call_of(tree, node)
     if name == "mbarrier_wait":
         yield whole(node, f"arch::mbarrier_wait({texts[0]}, ({texts[1]}) ^ 1u)")
@@ -58,6 +59,8 @@ def sync_weakening(tree, node):
         for order, scope in (("kRelaxed", "kGpu"), ("kAcquire", "kGpu"), ("kRelease", "kGpu"), ("kAcqRel", "kBlock")):
             yield whole(node, f"arch::detail::atomic_inc({texts[0]}, {texts[1]}, ::assay::simt::AtomicOrder::{order}, "
                               f"::assay::simt::Scope::{scope}, ::assay::simt::Site::here())")
+    if name == "atomic_or_relaxed":
+        yield whole(node, f"arch::global_store({texts[0]}, arch::global_load({texts[0]}) | ({texts[1]}))")
 
 
 def index_replacement(tree, node):

@@ -90,8 +90,14 @@ void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over)
       old.lanes &= ~reader.lanes;
   };
   replace(cell.readers);
+  uint32_t depth = cell.readers.depth;
+  const auto is_of_other = [&](const Readers &old) {
+    return old.block != reader.block || old.launch != reader.launch;
+  };
+  if (is_of_other(cell.readers) && ++depth > kOfOthers) depth = drop_oldest(cell.readers);
   for (uint32_t *link = &cell.readers.next; *link != 0;) {
     Readers &old = more_[*link];
+    if (is_of_other(old)) break; // blocks come one after the other
     replace(old);
     const bool is_over = !old.matrix && old.stamp <= over;
     if (old.lanes != 0 && !is_over) {
@@ -107,6 +113,17 @@ void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over)
     next = keep(cell.readers);
   cell.readers = reader;
   cell.readers.next = next;
+  cell.readers.depth = static_cast<uint8_t>(depth);
+}
+
+// Keeps half of those that may be kept. Returns how many those are.
+uint32_t AccessHistory::drop_oldest(Readers &newest) {
+  uint32_t *link = &newest.next;
+  uint32_t kept = 1;
+  for (; *link != 0 && kept < kOfOthers / 2; ++kept)
+    link = &more_[*link].next;
+  if (*link != 0) release(std::exchange(*link, 0));
+  return kept;
 }
 
 } // namespace assay::simt

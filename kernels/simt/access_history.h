@@ -55,7 +55,8 @@ struct Readers {
   How how = How::kPlain;
   uint8_t bytes : 7 = 0;
   uint8_t takes : 1 = 0;
-  bool matrix = false; // by a matrix operation of the warp
+  uint8_t matrix : 1 = 0; // by a matrix operation of the warp
+  uint8_t depth : 7 = 0;  // how many of other blocks may stand behind it
 
   // The reader that lane `lane` of the warp is.
   Writer of_lane(uint32_t lane) const {
@@ -149,6 +150,9 @@ public:
 private:
   static constexpr uintptr_t kChunkBytes = 1024, kCoarsest = 16;
   static constexpr uint32_t kCoarsestShift = 4;
+  // About so many reads by warps of other blocks are kept for a word, the latest: a plan is read by
+  // every block of a grid.
+  static constexpr uint32_t kOfOthers = 64;
   struct Chunk {
     std::unique_ptr<Cell[]> cells;
     size_t capacity = 0;
@@ -158,6 +162,7 @@ private:
   void prepare(Chunk &chunk, uint32_t shift);
   void refine(Chunk &chunk, uint32_t shift);
   void add_beside(Cell &cell, const Readers &reader, uint32_t over);
+  uint32_t drop_oldest(Readers &newest);
   uint32_t keep(const Readers &readers);
   void release(uint32_t first);
 

@@ -129,19 +129,20 @@ void BlockClocks::warps_meet(uint32_t warps, uint32_t stamp) {
 void BlockClocks::lanes_meet(uint32_t warp, uint32_t lanes, uint32_t stamp) {
   const uint32_t first = warp * kLanes;
   const bool whole = lanes == present(warp);
-  bool same = whole;
-  for (uint32_t left = lanes; left != 0; left &= left - 1) {
-    const uint32_t t = first + static_cast<uint32_t>(std::countr_zero(left));
-    same = same && known_[t] == known_[first];
-    epoch_[t] = stamp + 1;
+  if (whole) {
+    const uint32_t end = std::min(threads_, first + kLanes);
+    met_[warp] = stamp;
+    std::fill(epoch_.begin() + first, epoch_.begin() + end, stamp + 1);
+    if (std::count(known_.begin() + first, known_.begin() + end, known_[first]) == end - first)
+      return;
   }
-  if (whole) met_[warp] = stamp;
-  if (same) return;
   const Id met = make();
   for (uint32_t left = lanes; left != 0; left &= left - 1) {
     const uint32_t t = first + static_cast<uint32_t>(std::countr_zero(left));
     join_into(met, known_[t]);
-    if (!whole) add_knowledge(met, t, stamp);
+    if (whole) continue;
+    add_knowledge(met, t, stamp);
+    advance(t, stamp);
   }
   for (uint32_t left = lanes; left != 0; left &= left - 1)
     set(known_[first + static_cast<uint32_t>(std::countr_zero(left))], met);

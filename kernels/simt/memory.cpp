@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/simt/access_history.h"
+
 namespace assay::simt {
 
 struct Memory::Buffer {

@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels/simt/access_history.h"
 #include "kernels/simt/guarded_block.h"
 #include "kernels/simt/hazard.h"
 
 namespace assay::simt {
+
+class AccessHistory;
 
 enum class Access : uint8_t { kReadOnly, kReadWrite };
 enum class InitState : uint8_t { kDefined, kUndefined };
