@@ -7,8 +7,9 @@ order_sites.py run FOLDER BUILD --results CSV [--jobs 1]
 
 BUILD is a build tree configured with -DASSAY_MUTANT_FOLDER=FOLDER: one library has them all, and chooses at run time. Of
 each, `assay mutants --first-schedule` runs the cases that `assay check` draws, on the first schedule, until the executor
-reports one. The table has the report and both of its lines. What a person wrote in the column `reason`, of a mutant that
-is not reported, stays. Exit code 1 when a mutant is neither reported nor has a reason, or has one line alone. Needs
+reports one; where it reports none, the whole draw of `check` runs, each case on its own schedule. The table has the
+report and both of its lines. What a person wrote in the column `reason`, of a mutant that
+is not reported or has one line alone, stays. Exit code 1 when such a mutant has no reason. Needs
 Debian's python3-clang-14."""
 import argparse
 import csv
@@ -26,7 +27,7 @@ import wrong  # noqa: E402
 from mutation.catalog import catalog  # noqa: E402
 
 OPERATORS = ("sync_removal", "sync_weakening", "wait_count", "atomic_removal")
-COLUMNS = ("file", "line", "change", "mutant", "kernel", "cases", "report", "at", "other", "reason")
+COLUMNS = ("file", "line", "change", "mutant", "kernel", "schedule", "report", "at", "other", "reason")
 #: file:line, of a text in a build tree, too.
 PLACE = re.compile(r"(?:[\w./-]*/tree/|[\w./-]*/machine/)?(kernels/[\w./]+:\d+)")
 
@@ -38,36 +39,44 @@ def weakens(mutant):
 
 
 def make(folder):
-    mutants = [m for m in catalog(machine_mutants.ROOT)[0] if weakens(m)]
+    mutants = [m._replace(kernels=f"{m.kernels}, sharded_attention") if m.group == "exchange" else m
+               for m in catalog(machine_mutants.ROOT)[0] if weakens(m)]
     machine_mutants.write(folder, mutants)
     print(f"{len(mutants)} mutants in {folder}")
 
 
-def reported(build, mutant):
-    """The row of what the program says."""
+def said(build, mutant, draw):
+    """What the program says of a mutant: the kernel, and the message of the executor."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        ended = subprocess.run([build / "assay", "mutants", "--first-schedule", "--threads", "1", "--mutant", mutant["name"],
-                                "--json", file.name], capture_output=True, text=True)
+        ended = subprocess.run([build / "assay", "mutants", draw, "--threads", "1", "--mutant", mutant["name"], "--json", file.name],
+                               capture_output=True, text=True)
         text = pathlib.Path(file.name).read_text()
     if not text:
         sys.exit(f"{mutant['name']}: {ended.stderr or ended.stdout}")
     found = json.loads(text)["rows"][0]
-    message = found.get("message", "").removeprefix("hazard: ")
+    message = re.search(r"hazard: (\S+: [a-z-]+: .*)", found.get("message", ""))
+    return found.get("kernel", ""), message[1] if message else ""
+
+
+def reported(build, mutant, reason):
+    schedule = "first"
+    kernel, message = said(build, mutant, "--first-schedule")
+    if not message and not reason:
+        kernel, message = said(build, mutant, "--default-draw")
+        schedule = "drawn" if message else ""
     kind = re.match(r"\S+: ([a-z-]+): ", message)
-    places = list(dict.fromkeys(PLACE.findall(message)))
+    found = PLACE.findall(message)  # twice the same one where both parties are at one line
+    places = list(dict.fromkeys(found)) if len(set(found)) > 1 else found
     return {"file": mutant["file"], "line": mutant["line"], "change": mutant["why"].split(": ", 1)[1], "mutant": mutant["name"],
-            "kernel": found.get("kernel", ""), "cases": found["cases"], "report": kind[1] if kind else message[:80],
-            "at": places[0] if places else "", "other": places[1] if len(places) > 1 else places[0] if message.count(places[0] if places else "-") > 1 else "",
-            "reason": ""}
+            "kernel": kernel if message else "", "schedule": schedule, "report": kind[1] if kind else "",
+            "at": places[0] if places else "", "other": places[1] if len(places) > 1 else "", "reason": reason}
 
 
 def run(folder, build, results, jobs):
     reasons = {row["mutant"]: row["reason"] for row in wrong.table(results)} if results.exists() else {}
     with ThreadPoolExecutor(jobs) as pool:
-        rows = list(pool.map(lambda mutant: reported(build, mutant), wrong.texts(folder)))
+        rows = list(pool.map(lambda mutant: reported(build, mutant, reasons.get(mutant["name"], "")), wrong.texts(folder)))
     rows.sort(key=lambda row: (row["file"], int(row["line"]), row["mutant"]))
-    for row in rows:
-        row["reason"] = reasons.get(row["mutant"], "")
     with results.open("w", newline="") as file:
         out = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         out.writeheader()

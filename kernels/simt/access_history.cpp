@@ -89,13 +89,32 @@ void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over)
                                        : old.how == reader.how && old.takes == reader.takes)
       old.lanes &= ~reader.lanes;
   };
-  replace(cell.readers);
-  uint32_t depth = cell.readers.depth;
   const auto is_of_other = [&](const Readers &old) {
     return old.block != reader.block || old.launch != reader.launch;
   };
-  if (is_of_other(cell.readers) && ++depth > kOfOthers) depth = drop_oldest(cell.readers);
-  for (uint32_t *link = &cell.readers.next; *link != 0;) {
+  const uint32_t bit = 1u << reader.warp % 32;
+  Readers &newest = cell.readers;
+  uint32_t depth = newest.depth, warps = bit;
+  if (is_of_other(newest)) {
+    if (++depth > kOfOthers) depth = drop_oldest(newest);
+  } else {
+    warps |= newest.warps;
+    // Most often a warp has not read the word before, and nothing of it is to be found.
+    if ((newest.warps & bit) != 0 || newest.stamp <= over) clean(newest, replace, is_of_other, over);
+  }
+  uint32_t next = newest.next;
+  if (newest.lanes != 0 && (newest.matrix || newest.stamp > over)) next = keep(newest);
+  newest = reader;
+  newest.next = next;
+  newest.depth = static_cast<uint8_t>(depth);
+  newest.warps = warps;
+}
+
+// Drops what `replace` leaves without lanes, and who is over, among the readers of a block.
+template <class Replace, class IsOfOther>
+void AccessHistory::clean(Readers &newest, Replace replace, IsOfOther is_of_other, uint32_t over) {
+  replace(newest);
+  for (uint32_t *link = &newest.next; *link != 0;) {
     Readers &old = more_[*link];
     if (is_of_other(old)) break; // blocks come one after the other
     replace(old);
@@ -108,12 +127,6 @@ void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over)
     *link = old.next;
     old.next = std::exchange(free_, unused);
   }
-  uint32_t next = cell.readers.next;
-  if (cell.readers.lanes != 0 && (cell.readers.matrix || cell.readers.stamp > over))
-    next = keep(cell.readers);
-  cell.readers = reader;
-  cell.readers.next = next;
-  cell.readers.depth = static_cast<uint8_t>(depth);
 }
 
 // Keeps half of those that may be kept. Returns how many those are.

@@ -51,6 +51,7 @@ struct Readers {
   uint32_t stamp = 0; // or the number of a matrix operation
   uint32_t lanes = 0; // 0: nobody
   uint32_t next = 0;  // in AccessHistory; 0: none
+  uint32_t warps = 0; // of the newest: warps of its block that have readers here
   uint8_t warp = 0;
   How how = How::kPlain;
   uint8_t bytes : 7 = 0;
@@ -129,10 +130,12 @@ public:
       newest.lanes |= reader.lanes;
       return;
     }
-    if (newest.lanes == 0 || newest.launch < oldest_)
+    if (newest.lanes == 0 || newest.launch < oldest_) {
       newest = reader;
-    else
+      newest.warps = 1u << reader.warp % 32;
+    } else {
       add_beside(cell, reader, over);
+    }
   }
   // Calls f(readers) for those of a cell.
   template <class F>
@@ -162,6 +165,8 @@ private:
   void prepare(Chunk &chunk, uint32_t shift);
   void refine(Chunk &chunk, uint32_t shift);
   void add_beside(Cell &cell, const Readers &reader, uint32_t over);
+  template <class Replace, class IsOfOther>
+  void clean(Readers &newest, Replace replace, IsOfOther is_of_other, uint32_t over);
   uint32_t drop_oldest(Readers &newest);
   uint32_t keep(const Readers &readers);
   void release(uint32_t first);

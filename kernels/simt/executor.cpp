@@ -241,6 +241,11 @@ FiberContext *Executor::leave_thread() {
   if (fiber.early)
     report(self, HazardKind::kTooEarly, "a thread exits without wait_for_previous_grid",
            fiber.site);
+  if (!fiber.copies.empty())
+    report(self, HazardKind::kAsyncInFlightRead,
+           "a thread exits before the wait of the async copy issued at " +
+               to_string(fiber.copies.front().site),
+           fiber.site, fiber.copies.front().site);
   fiber.exited = true;
   --live_;
   Warp &warp = warps_[self / kLanes];

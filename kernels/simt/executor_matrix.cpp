@@ -200,8 +200,9 @@ void Executor::check_left_behind() {
       const Warp &warp = warps_[w];
       if (!warp.matrix.empty())
         report(w * kLanes, HazardKind::kAsyncInFlightRead,
-               "a warp exits before the wait of a matrix operation", warp.matrix.front().site,
-               fibers_[w * kLanes].site);
+               "a warp exits, last at " + to_string(fibers_[w * kLanes].site) +
+                   ", before the wait of a matrix operation",
+               warp.matrix.front().site, fibers_[w * kLanes].site);
       const std::vector<Site> &steps = matrix_steps_[w / kGroupWarps];
       if (warp.matrix_steps != steps.size())
         report(w * kLanes, HazardKind::kDivergentBarrier,
