@@ -100,7 +100,8 @@ void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over)
   } else {
     warps |= newest.warps;
     // Most often a warp has not read the word before, and nothing of it is to be found.
-    if ((newest.warps & bit) != 0 || newest.stamp <= over) clean(newest, replace, is_of_other, over);
+    if ((newest.warps & bit) != 0 || newest.stamp <= over)
+      clean(newest, replace, is_of_other, over);
   }
   uint32_t next = newest.next;
   if (newest.lanes != 0 && (newest.matrix || newest.stamp > over)) next = keep(newest);

@@ -125,8 +125,8 @@ public:
   void add(Cell &cell, const Readers &reader, uint32_t over) {
     Readers &newest = cell.readers;
     if (newest.same_time(reader) &&
-        ((newest.lanes & reader.lanes) != 0 ||
-         (newest.lanes != 0 && newest.site == reader.site))) [[likely]] {
+        ((newest.lanes & reader.lanes) != 0 || (newest.lanes != 0 && newest.site == reader.site)))
+        [[likely]] {
       newest.lanes |= reader.lanes;
       return;
     }

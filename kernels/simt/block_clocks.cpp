@@ -81,7 +81,9 @@ BlockClocks::Id BlockClocks::joined(Id a, Id b) {
   return memo_joined_;
 }
 
-void BlockClocks::acquire(uint32_t thread, Id id) { set(known_[thread], joined(known_[thread], id)); }
+void BlockClocks::acquire(uint32_t thread, Id id) {
+  set(known_[thread], joined(known_[thread], id));
+}
 
 // What `thread` releases at `stamp`: what it did, and what it knows.
 void BlockClocks::add_knowledge(Id to, uint32_t thread, uint32_t stamp) {
@@ -153,7 +155,8 @@ void BlockClocks::lanes_meet(uint32_t warp, uint32_t lanes, uint32_t stamp) {
 void BlockClocks::arrived(uint32_t thread, uint32_t mbarrier, uint32_t stamp) {
   if (phases_.size() <= mbarrier) phases_.resize(mbarrier + 1);
   Phases &phases = phases_[mbarrier];
-  if (phases.arrived == 0 || references_[phases.arrived] > 1) set(phases.arrived, copy(phases.arrived));
+  if (phases.arrived == 0 || references_[phases.arrived] > 1)
+    set(phases.arrived, copy(phases.arrived));
   if (phases.joined != known_[thread]) {
     join_into(phases.arrived, known_[thread]);
     set(phases.joined, known_[thread]);

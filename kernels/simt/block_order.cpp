@@ -92,8 +92,8 @@ void BlockOrder::acquire(uint32_t thread, NodeId node) {
   if (node == 0) return;
   std::vector<Acquired> &acquired = state(thread).acquired;
   if (acquired.empty()) acquirers_.push_back(thread);
-  acquired.push_back({clocks_.epoch(thread),
-                      acquired.empty() ? node : graph_->join(acquired.back().node, node)});
+  acquired.push_back(
+      {clocks_.epoch(thread), acquired.empty() ? node : graph_->join(acquired.back().node, node)});
   ++version_;
 }
 

@@ -142,8 +142,8 @@ public:
   // Whether the registers that it reads are still as they were.
   virtual bool operands_kept() const = 0;
 };
-// What the operation reads of shared memory stands in front, as accesses of AccessKind::kMatrixRead.
-// It must not be overwritten before the wait.
+// What the operation reads of shared memory stands in front, as accesses of kind kMatrixRead. It
+// must not be overwritten before the wait.
 void matrix_issue(std::unique_ptr<MatrixOperation> operation, Site site);
 void matrix_fence(Site site);
 void matrix_commit(Site site);

@@ -107,13 +107,21 @@ private:
     Site site;
     AccessHistory *source_history; // null where nobody may write to the source
   };
-  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kMbarrier, kCollective, kWord, kBytes };
+  enum class Wait : uint8_t {
+    kNone,
+    kBlockBarrier,
+    kNamedBarrier,
+    kMbarrier,
+    kCollective,
+    kWord,
+    kBytes
+  };
   struct Fiber {
     FiberContext context;
     Wait wait = Wait::kNone; // stale while the thread is ready or running
     bool exited = false;
-    bool early = false; // has yet to wait for the grid in front
-    uint8_t slot = 0;   // which barrier or group, by `wait`
+    bool early = false;       // has yet to wait for the grid in front
+    uint8_t slot = 0;         // which barrier or group, by `wait`
     uint32_t proxy_fence = 0; // stamp of the latest
     uint32_t groups_committed = 0;
     Site site; // site of the latest operation
@@ -148,7 +156,7 @@ private:
     bool fenced = false;                          // a matrix_fence since the last commit
     uint32_t matrix_groups = 0, matrix_steps = 0; // committed; operations issued
     std::vector<PendingMatrix> matrix;
-    Site committed; // the latest commit
+    Site committed;      // the latest commit
     uint32_t active = 0; // bit g: groups[g] is gathering
     std::array<Group, kLanes> groups;
   };
@@ -163,7 +171,7 @@ private:
   struct Mbarrier {
     const void *address;
     uint32_t count, arrived = 0, phase = 0;
-    Site init, latest; // latest arrival
+    Site init, latest;    // latest arrival
     uint32_t maker, made; // who initialised it, and when
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
   };

@@ -129,7 +129,8 @@ void Executor::matrix_issue(std::unique_ptr<MatrixOperation> operation, Site sit
   ++warp.matrix_steps;
   if (operation->overwrites())
     for (const PendingMatrix &pending : warp.matrix)
-      if (pending.group != warp.matrix_groups && pending.operation->result().holds(operation->result()))
+      if (pending.group != warp.matrix_groups &&
+          pending.operation->result().holds(operation->result()))
         report(running_, HazardKind::kAsyncInFlightWrite,
                "the result of the matrix operation issued at " + to_string(pending.site) +
                    " is overwritten before a wait",

@@ -61,7 +61,8 @@ bool Executor::write_is_ordered(uint32_t thread, const Readers &readers) {
     return false;
   }
   for (uint32_t left = readers.lanes; left != 0; left &= left - 1)
-    if (!knows(thread, readers.of_lane(static_cast<uint32_t>(std::countr_zero(left))))) return false;
+    if (!knows(thread, readers.of_lane(static_cast<uint32_t>(std::countr_zero(left)))))
+      return false;
   return true;
 }
 
@@ -157,7 +158,7 @@ void Executor::check_other(const Writer &other, bool other_writes, const Writer 
   if (!here && !beside(other)) return;
   // Two atomic operations on the same bytes need no order between them if the scope of each holds
   // both threads.
-  const How least = here                             ? How::kAtomicInBlock
+  const How least = here                          ? How::kAtomicInBlock
                     : other.launch == mine.launch ? How::kAtomic
                                                   : How::kAtomicInSystem;
   if (std::min(other.how, mine.how) >= least && other.bytes == mine.bytes && !other.takes) return;

@@ -62,9 +62,9 @@ inline void wgmma_step(simt::Collective kind, simt::ApplyFunction apply, simt::S
   simt::warp_collective({kind, kFullMask, 0, nullptr, nullptr, 0, apply}, site);
 }
 inline void wgmma_wait(int pending, const WgmmaRegisters &named, simt::Site site) {
-  simt::warp_collective({simt::Collective::kWgmmaWait, kFullMask, 0, &named, nullptr, pending,
-                         &apply_wgmma_wait},
-                        site);
+  simt::warp_collective(
+      {simt::Collective::kWgmmaWait, kFullMask, 0, &named, nullptr, pending, &apply_wgmma_wait},
+      site);
 }
 
 } // namespace detail

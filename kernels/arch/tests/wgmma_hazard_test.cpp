@@ -106,7 +106,8 @@ TEST(WgmmaHazard, registers_in_flight) {
       uint32_t a[4] = {};
       const auto multiply = [&](bool accumulate) {
         arch::wgmma_fence(c, a);
-        arch::wgmma_m64k16<arch::bf16>(c, a, arch::NMajorMatrix(shared.b, sizeof shared.b), accumulate);
+        arch::wgmma_m64k16<arch::bf16>(c, a, arch::NMajorMatrix(shared.b, sizeof shared.b),
+                                       accumulate);
         arch::wgmma_commit();
       };
       multiply(true);
@@ -123,8 +124,7 @@ TEST(WgmmaHazard, registers_in_flight) {
   EXPECT_NE(lost.other.line, 0u);
   const auto unnamed =
       run_with([](auto, auto &, auto &other, auto &) { arch::wgmma_wait<0>(other); });
-  EXPECT_NE(unnamed.message.find("no wait names the result"), std::string::npos)
-      << unnamed.message;
+  EXPECT_NE(unnamed.message.find("no wait names the result"), std::string::npos) << unnamed.message;
   const auto operand = run_with([](auto, auto &, auto &, auto &a) { a[0] = 1; });
   EXPECT_NE(operand.message.find("are overwritten before this wait"), std::string::npos)
       << operand.message;

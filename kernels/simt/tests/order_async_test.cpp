@@ -42,8 +42,7 @@ protected:
         if (p.warp_barrier) warp_barrier(~0u);
         if (p.announce_behind && lane() == 0) mbarrier_arrive(full(s), party());
       } else if (warp() <= p.consumers) {
-        if (p.wait_full)
-          mbarrier_wait(full(p.own_slot ? s : 0), (parity + p.parity) % 2, party());
+        if (p.wait_full) mbarrier_wait(full(p.own_slot ? s : 0), (parity + p.parity) % 2, party());
         if (!p.release_behind) mbarrier_arrive(empty(s), party());
         load(kShared, slot + 31 - lane(), party());
         if (p.release_behind) mbarrier_arrive(empty(s), party());
@@ -169,7 +168,8 @@ protected:
   }
   // Warps 0 to 3 multiply what lies at `words`, 16 bytes for each lane.
   static void multiply(const uint32_t *words, Site site) {
-    step(Collective::kWgmmaFence, 0, [](const WarpCall &c) { matrix_fence(c.site); }, site);
+    step(
+        Collective::kWgmmaFence, 0, [](const WarpCall &c) { matrix_fence(c.site); }, site);
     warp_collective({Collective::kWgmma, ~0u, 4, words, nullptr, 0,
                      [](const WarpCall &c) {
                        access_for_lane(0, kShared, AccessKind::kMatrixRead, c.in[0], 16, 16,
@@ -177,7 +177,8 @@ protected:
                        matrix_issue(std::make_unique<Nothing>(c.in[0]), c.site);
                      }},
                     site);
-    step(Collective::kWgmmaCommit, 0, [](const WarpCall &c) { matrix_commit(c.site); }, site);
+    step(
+        Collective::kWgmmaCommit, 0, [](const WarpCall &c) { matrix_commit(c.site); }, site);
   }
   // Names the results of all operations.
   static void wait(int pending, Site site = Site::here()) {

@@ -71,8 +71,8 @@ TEST_F(FlagOrder, flag_without_fences) {
 
 TEST_F(OrderTest, plain_read_beside_an_atomic) {
   expect_seen(block_of(64), [&](bool right) {
-    if (me() == 0) atomic_access(global, 4, AtomicKind::kReadModifyWrite, kAcqRel, Scope::kGpu,
-                                 party());
+    if (me() == 0)
+      atomic_access(global, 4, AtomicKind::kReadModifyWrite, kAcqRel, Scope::kGpu, party());
     if (right) sync_block();
     if (me() == 40) load(kGlobal, global, party());
   });
