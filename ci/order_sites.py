@@ -28,8 +28,8 @@ from mutation.catalog import catalog  # noqa: E402
 
 OPERATORS = ("sync_removal", "sync_weakening", "wait_count", "atomic_removal")
 COLUMNS = ("file", "line", "change", "mutant", "kernel", "schedule", "report", "at", "other", "reason")
-#: file:line, of a text in a build tree, too.
-PLACE = re.compile(r"(?:[\w./-]*/tree/|[\w./-]*/machine/)?(kernels/[\w./]+:\d+)")
+#: file:line. A text of the mutants' tree has one line more at its head (ci/make_schemata.py).
+PLACE = re.compile(r"(/machine/)?(kernels/[\w./]+):(\d+)")
 
 
 def weakens(mutant):
@@ -65,7 +65,8 @@ def reported(build, mutant, reason):
         kernel, message = said(build, mutant, "--default-draw")
         schedule = "drawn" if message else ""
     kind = re.match(r"\S+: ([a-z-]+): ", message)
-    found = PLACE.findall(message)  # twice the same one where both parties are at one line
+    # Twice the same one where both parties are at one line.
+    found = [f"{path}:{int(line) - bool(of_tree)}" for of_tree, path, line in PLACE.findall(message)]
     places = list(dict.fromkeys(found)) if len(set(found)) > 1 else found
     return {"file": mutant["file"], "line": mutant["line"], "change": mutant["why"].split(": ", 1)[1], "mutant": mutant["name"],
             "kernel": kernel if message else "", "schedule": schedule, "report": kind[1] if kind else "",
