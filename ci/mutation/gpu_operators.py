@@ -45,6 +45,24 @@ def wait_count(tree, node):
             yield whole(node, f"arch::{name}<({templates[1:-1]}) {change}>({', '.join(texts)})")
 
 
+def sync_weakening(tree, node):
+    """The phase beside the right one, one arrival less or more, an atomic that is none, or has half of its order or the scope
+    of its block."""
+    name, _, texts = call_of(tree, node)
+    if name == "mbarrier_wait":
+        yield whole(node, f"arch::mbarrier_wait({texts[0]}, ({texts[1]}) ^ 1u)")
+    if name in ("mbarrier_init", "named_barrier"):
+        step = 1 if name == "mbarrier_init" else 32
+        for sign in "-+":
+            yield whole(node, f"arch::{name}({texts[0]}, ({texts[1]}) {sign} {step})")
+    if name == "atomic_inc_acq_rel":
+        for order, scope in (("kRelaxed", "kGpu"), ("kAcquire", "kGpu"), ("kRelease", "kGpu"), ("kAcqRel", "kBlock")):
+            yield whole(node, f"arch::detail::atomic_inc({texts[0]}, {texts[1]}, ::assay::simt::AtomicOrder::{order}, "
+                              f"::assay::simt::Scope::{scope}, ::assay::simt::Site::here())")
+    if name == "atomic_or_relaxed":
+        yield whole(node, f"arch::global_store({texts[0]}, arch::global_load({texts[0]}) | ({texts[1]}))")
+
+
 def index_replacement(tree, node):
     name = call_of(tree, node)[0]
     if name in INDICES:
@@ -96,5 +114,5 @@ def allocation(tree, node):
         yield whole(node, tree.text[node.start:blocks.start] + text + tree.text[threads.end:node.end])
 
 
-GPU = {f.__name__: f for f in (sync_removal, sync_conditional, wait_count, index_replacement, index_increment, index_decrement,
+GPU = {f.__name__: f for f in (sync_removal, sync_conditional, sync_weakening, wait_count, index_replacement, index_increment, index_decrement,
                                atomic_removal, share_removal, shuffle_removal, allocation)}

@@ -20,7 +20,6 @@ RankMemory::RankMemory(simt::Stream &stream, int num_ranks, uint64_t window_byte
         keep(stream_.memory.allocate(window_bytes, Access::kReadWrite, InitState::kDefined,
                                      "window of rank " + std::to_string(r))));
     std::memset(windows_.back(), 0, window_bytes);
-    stream_.memory.watch_readers(windows_.back());
   }
   status_ = static_cast<uint32_t *>(keep(stream_.memory.allocate(
       4 * static_cast<size_t>(num_ranks), Access::kReadWrite, InitState::kDefined, "status")));

@@ -2,7 +2,6 @@
 #include "kernels/simt/block_order.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace assay::simt {
@@ -33,10 +32,7 @@ void BlockOrder::begin_block(uint32_t block, uint32_t threads) {
   if (states_.size() < threads) states_.resize(threads);
   root_ = before_;
   acquirers_.clear();
-  log_.clear();
-  base_ = graph_->next_stamp();
-  quiet_ = true;
-  ++version_;
+  clocks_.begin_block(threads, tick());
 }
 
 // The end of a launch is a fence of the system to what its threads have read by relaxed atomic
@@ -59,82 +55,24 @@ void BlockOrder::all_meet() {
     states_[thread].acquired.clear();
   }
   acquirers_.clear();
-  log_.clear();
-  base_ = graph_->next_stamp();
-  quiet_ = true;
-  ++version_;
+  clocks_.all_meet(tick());
 }
 
-void BlockOrder::log(const Event &event) {
-  log_.push_back(event);
-  graph_->next_stamp();
-  ++version_;
-}
-
-void BlockOrder::raise(uint32_t first, uint32_t lanes, uint32_t stamp) {
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const uint32_t thread = first + static_cast<uint32_t>(std::countr_zero(lanes));
-    known_[thread] = std::max(known_[thread], stamp);
-  }
-}
-
-bool BlockOrder::any_knows(uint32_t first, uint32_t lanes, uint32_t stamp) const {
-  for (; lanes != 0; lanes &= lanes - 1)
-    if (known_[first + static_cast<uint32_t>(std::countr_zero(lanes))] >= stamp) return true;
-  return false;
-}
-
-void BlockOrder::look_back_at(const Event &event, std::array<int32_t, 256> &phases) {
-  switch (event.kind) {
-  case Event::kLanesMeet:
-    if (any_knows(event.who * kLanes, event.what, event.stamp))
-      raise(event.who * kLanes, event.what, event.stamp);
-    return;
-  case Event::kWarpsMeet: {
-    bool met = false;
-    for (uint32_t left = event.what; left != 0 && !met; left &= left - 1)
-      met = any_knows(static_cast<uint32_t>(std::countr_zero(left)) * kLanes, ~0u, event.stamp);
-    for (uint32_t left = met ? event.what : 0; left != 0; left &= left - 1)
-      raise(static_cast<uint32_t>(std::countr_zero(left)) * kLanes, ~0u, event.stamp);
-    return;
-  }
-  case Event::kPassed:
-    if (known_[event.who] >= event.stamp)
-      phases[event.what] = std::max(phases[event.what], event.phase);
-    return;
-  case Event::kArrived:
-    if (phases[event.what] >= event.phase)
-      known_[event.who] = std::max(known_[event.who], event.stamp);
-    return;
-  }
-}
-
-// Fills known_ and knowledge_ for `thread`. Walking the log from its end finds what the thread
-// knows of the others. Its knowledge is what those others had acquired up to there.
-void BlockOrder::look_back(uint32_t thread) {
-  if (looked_ == version_ && looking_ == thread) return;
+// What the block had acquired before its last barrier, and what those whom the thread knows of had
+// acquired up to there.
+BlockOrder::NodeId BlockOrder::knowledge(uint32_t thread) {
+  if (acquirers_.empty()) return root_;
+  if (looked_ == version_ && looking_ == thread) return knowledge_;
   looked_ = version_;
   looking_ = thread;
-  // known_ has whole warps. Threads past the end of the block keep base_: nobody learns from them.
-  known_.assign((threads_ + kLanes - 1) / kLanes * kLanes, base_);
-  known_[thread] = stamp();
-  std::array<int32_t, 256> phases; // per mbarrier the latest phase that is known to be passed
-  phases.fill(-1);
-  for (auto event = log_.rbegin(); event != log_.rend(); ++event)
-    look_back_at(*event, phases);
   knowledge_ = root_;
   for (const uint32_t other : acquirers_) {
     const std::vector<Acquired> &acquired = states_[other].acquired;
     const auto later =
-        std::upper_bound(acquired.begin(), acquired.end(), known_[other],
+        std::upper_bound(acquired.begin(), acquired.end(), clocks_.known(thread, other),
                          [](uint32_t stamp, const Acquired &a) { return stamp < a.stamp; });
     if (later != acquired.begin()) knowledge_ = graph_->join(knowledge_, (later - 1)->node);
   }
-}
-
-BlockOrder::NodeId BlockOrder::knowledge(uint32_t thread) {
-  if (quiet_) return root_;
-  look_back(thread);
   return knowledge_;
 }
 
@@ -154,8 +92,8 @@ void BlockOrder::acquire(uint32_t thread, NodeId node) {
   if (node == 0) return;
   std::vector<Acquired> &acquired = state(thread).acquired;
   if (acquired.empty()) acquirers_.push_back(thread);
-  acquired.push_back({stamp(), acquired.empty() ? node : graph_->join(acquired.back().node, node)});
-  quiet_ = false;
+  acquired.push_back(
+      {clocks_.epoch(thread), acquired.empty() ? node : graph_->join(acquired.back().node, node)});
   ++version_;
 }
 
@@ -163,16 +101,18 @@ BlockOrder::NodeId BlockOrder::release(uint32_t thread) {
   OrderGraph::Node node;
   node.launch = launch_;
   node.block = block_;
-  node.base = base_;
+  node.base = clocks_.base();
   node.thread = thread;
-  node.own = stamp();
+  node.own = clocks_.epoch(thread);
   node.left = knowledge(thread);
   node.others_begin = graph_->others();
-  if (!log_.empty())
+  if (clocks_.knows_more(thread))
     for (uint32_t other = 0; other < threads_; ++other)
-      if (other != thread && known_[other] > base_) graph_->add_other(other, known_[other]);
+      if (const uint32_t known = clocks_.known(thread, other);
+          other != thread && known > clocks_.base())
+        graph_->add_other(other, known);
   node.others_end = graph_->others();
-  graph_->next_stamp(); // what the thread does from here on is not released
+  moment(thread); // what the thread does from here on is not released
   return graph_->add(node);
 }
 

@@ -3,17 +3,15 @@
 // in turns, but side by side on a device. There a thread sees a write of another block only where
 // releases and acquires order that write before it (the causality order of the PTX memory model).
 //
-// Inside a block a log lists who met whom since the last block barrier. What a thread knows of the
-// other threads follows from the log. Block barriers are not in the log, since behind one every
-// thread knows everything in front of it. A release leaves a node of the graph at the address of
-// its atomic operation. The node says, by stamps, what the thread knew of its own block, and links
-// to the nodes that the thread had acquired.
+// Inside a block BlockClocks say what a thread knows of the others. A release leaves a node of the
+// graph at the address of its atomic operation. The node says, by stamps, what the thread knew of
+// its own block, and links to the nodes that the thread had acquired.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "kernels/simt/block_clocks.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/order_graph.h"
 
@@ -29,48 +27,38 @@ public:
   // What the block had acquired when all its threads have exited.
   NodeId end_block();
 
-  // The stamp of what is accessed now.
-  uint32_t stamp() const { return graph_->stamp(); }
-  // Somebody may ask for the order of what the running thread does now.
-  void touched() { quiet_ = false; }
+  const BlockClocks &clocks() const { return clocks_; }
 
   // Meetings: what a participant did before is ordered before what any of them does afterwards.
-  void block_barrier() {
-    if (!quiet_) all_meet();
-  }
-  void warps_meet(uint32_t warps) {
-    if (!quiet_) log({Event::kWarpsMeet, 0, warps, stamp()});
-  }
-  void lanes_meet(uint32_t warp, uint32_t lanes) {
-    if (!quiet_) log({Event::kLanesMeet, warp, lanes, stamp()});
-  }
+  void block_barrier() { all_meet(); }
+  void warps_meet(uint32_t warps) { clocks_.warps_meet(warps, tick()); }
+  void lanes_meet(uint32_t warp, uint32_t lanes) { clocks_.lanes_meet(warp, lanes, tick()); }
   // mbarriers: a thread that has passed a phase knows what everybody did who arrived in that phase
   // or in one before it.
-  void arrived(uint32_t thread, uint32_t mbarrier, uint32_t phase) {
-    if (!quiet_) log({Event::kArrived, thread, mbarrier, stamp(), static_cast<int32_t>(phase)});
+  void arrived(uint32_t thread, uint32_t mbarrier) { clocks_.arrived(thread, mbarrier, tick()); }
+  void completed(uint32_t mbarrier) { clocks_.completed(mbarrier); }
+  void passed(uint32_t thread, uint32_t mbarrier) {
+    clocks_.passed(thread, mbarrier);
+    ++version_;
   }
-  void passed(uint32_t thread, uint32_t mbarrier, int32_t phase) {
-    if (!quiet_) log({Event::kPassed, thread, mbarrier, stamp(), phase});
+  // Marks a moment of a thread: what it does from here on has another stamp.
+  uint32_t moment(uint32_t thread) {
+    const uint32_t now = tick();
+    clocks_.advance(thread, now);
+    return now;
   }
 
   void fence(uint32_t thread, Scope scope);
   void atomic(uint32_t thread, const void *address, AtomicKind kind, AtomicOrder order,
               Scope scope);
 
-  // Whether an access of another block is ordered before what `thread` does now.
+  // Whether an access is ordered before what `thread` does now: of another block, or of this one
+  // by what its threads have acquired from one another.
   bool sees(uint32_t thread, const Writer &access);
 
 private:
   using Nodes = OrderGraph::Nodes;
   using Message = OrderGraph::Message;
-  struct Event {
-    enum Kind : uint8_t { kLanesMeet, kWarpsMeet, kArrived, kPassed };
-    Kind kind;
-    uint32_t who;  // warp or thread
-    uint32_t what; // lanes, warps or mbarrier
-    uint32_t stamp;
-    int32_t phase = 0;
-  };
   struct Acquired {
     uint32_t stamp;
     NodeId node; // joined with those acquired before
@@ -83,17 +71,17 @@ private:
   };
 
   void all_meet();
-  void log(const Event &event);
   Thread &state(uint32_t thread);
   void acquire(uint32_t thread, NodeId node);
   NodeId release(uint32_t thread);
   void read_message(uint32_t thread, const Message &message, AtomicOrder order, Scope scope);
   void leave_message(uint32_t thread, Message &message, AtomicOrder order, Scope scope);
   bool of_this_block(const Message &message) const;
-  void look_back(uint32_t thread);
-  void look_back_at(const Event &event, std::array<int32_t, 256> &phases);
-  void raise(uint32_t first, uint32_t lanes, uint32_t stamp);
-  bool any_knows(uint32_t first, uint32_t lanes, uint32_t stamp) const;
+  // Counts time. Whoever meets or acquires may know more from then on.
+  uint32_t tick() {
+    ++version_;
+    return graph_->next_stamp();
+  }
   NodeId knowledge(uint32_t thread);
 
   OrderGraph *graph_ = nullptr;
@@ -103,17 +91,13 @@ private:
   // State of the running block.
   uint32_t block_ = 0, threads_ = 0;
   uint64_t block_serial_ = 0;
-  bool quiet_ = true; // nothing was touched or acquired since the last block barrier
-  uint32_t base_ = 0; // stamp of that barrier
-  NodeId root_ = 0;   // acquired before it
-  std::vector<Event> log_;
+  BlockClocks clocks_;
+  NodeId root_ = 0; // acquired before the last block barrier
   std::vector<Thread> states_;
   std::vector<uint32_t> acquirers_; // threads with acquired nodes
   OrderGraph::View block_view_, thread_view_;
 
-  // Per thread of the block: the stamp up to which thread `looking_` knows its accesses. That holds
-  // while looked_ equals version_, which counts changes of the log and of acquired nodes.
-  std::vector<uint32_t> known_;
+  // knowledge() of thread `looking_`, while looked_ equals version_.
   uint64_t version_ = 0, looked_ = ~uint64_t{0};
   uint32_t looking_ = 0;
   NodeId knowledge_ = 0;

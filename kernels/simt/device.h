@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "kernels/simt/counters.h"
 #include "kernels/simt/hazard.h"
@@ -115,6 +115,16 @@ void mbarrier_wait(void *barrier, uint32_t parity, Site site);
 // Makes what this thread has written to shared memory so far readable for matrix operations.
 void fence_async_proxy(Site site);
 
+// Registers of the lane that runs the apply function.
+struct Registers {
+  const void *address;
+  size_t bytes;
+  bool holds(const Registers &other) const {
+    const auto *begin = static_cast<const std::byte *>(address);
+    const auto *of_other = static_cast<const std::byte *>(other.address);
+    return begin <= of_other && of_other + other.bytes <= begin + bytes;
+  }
+};
 // Matrix operations run beside the warps of a warpgroup (four warps). Each is a warp collective
 // whose apply function calls what follows. The operations of a warp complete in order: at once, or
 // at the wait that covers them.
@@ -125,17 +135,20 @@ public:
   // they hold must not be read until then.
   virtual void postpone() = 0;
   virtual void complete() = 0;
+  // Its result, a part of what a wait must name.
+  virtual Registers result() const = 0;
+  // Whether the result is new, and holds nothing of what the registers had.
+  virtual bool overwrites() const = 0;
+  // Whether the registers that it reads are still as they were.
+  virtual bool operands_kept() const = 0;
 };
-struct SharedRange {
-  const void *address;
-  size_t bytes;
-};
-// `reads` must not be overwritten before the wait.
-void matrix_issue(std::unique_ptr<MatrixOperation> operation, std::vector<SharedRange> reads,
-                  Site site);
+// What the operation reads of shared memory stands in front, as accesses of kind kMatrixRead. It
+// must not be overwritten before the wait.
+void matrix_issue(std::unique_ptr<MatrixOperation> operation, Site site);
 void matrix_fence(Site site);
 void matrix_commit(Site site);
-void matrix_wait(uint32_t pending_groups, Site site);
+// `named` are the registers that may be used behind the wait.
+void matrix_wait(uint32_t pending_groups, std::span<const Registers> named, Site site);
 
 // Order with the kernel in front, in a launch that starts early. Before its wait a thread must not
 // write, must not read what that kernel may write (Memory::mark_late), and must not start the next

@@ -54,8 +54,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   ++counters_->launches;
   if (config_ok(config)) {
     const uint32_t blocks = config.grid_x * config.grid_y * config.grid_z;
-    has_peers_ = stream && blocks > 1;
-    launch_.own = stream ? stream->memory.begin_launch() : 0;
+    launch_.own = stream ? stream->memory.begin_launch() : 1;
     launch_.front = launch_.own > 1 ? launch_.own - 1 : 0;
     launch_.oldest = launch_.own;
     own_graph_.clear();
@@ -90,7 +89,7 @@ void Executor::reset_block(uint32_t linear) {
     fiber.exited = false;
     fiber.early = config_.enable_pdl;
     fiber.groups_committed = 0;
-    fiber.proxy_fences = 0;
+    fiber.proxy_fence = 0;
     fiber.site = {};
     fiber.copies.clear();
     stacks_.prepare(fiber.context, t, &Executor::fiber_entry);
@@ -103,6 +102,7 @@ void Executor::reset_block(uint32_t linear) {
     warps_[w].fenced = false;
     warps_[w].matrix_groups = warps_[w].matrix_steps = 0;
     warps_[w].matrix.clear();
+    warps_[w].committed = {};
   }
   live_ = threads;
   stalled_ = false;
@@ -111,6 +111,9 @@ void Executor::reset_block(uint32_t linear) {
   meetings_.fill({});
   mbarriers_.clear();
   word_waiters_.clear();
+  undefined_.reset();
+  matrix_reads_.clear();
+  sources_in_flight_ = 0;
   matrix_steps_.assign((warps + kGroupWarps - 1) / kGroupWarps, {});
   shared_.begin_block(config_.shared_bytes);
   order_.begin_block(linear, threads);
@@ -166,7 +169,6 @@ void Executor::begin_launch(Stream &stream, const LaunchConfig &config,
   hazard_.reset();
   side_ = side;
   launch_ = side.numbers;
-  has_peers_ = true;
   order_.begin_launch(*side.graph, launch_.own, side.device, side.before);
 }
 
@@ -239,6 +241,11 @@ FiberContext *Executor::leave_thread() {
   if (fiber.early)
     report(self, HazardKind::kTooEarly, "a thread exits without wait_for_previous_grid",
            fiber.site);
+  if (!fiber.copies.empty())
+    report(self, HazardKind::kAsyncInFlightRead,
+           "a thread exits before the wait of the async copy issued at " +
+               to_string(fiber.copies.front().site),
+           fiber.site, fiber.copies.front().site);
   fiber.exited = true;
   --live_;
   Warp &warp = warps_[self / kLanes];

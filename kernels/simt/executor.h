@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,11 +79,10 @@ public:
   void mbarrier_arrive(void *barrier, Site site);
   void mbarrier_wait(void *barrier, uint32_t parity, Site site);
   void fence_async_proxy(Site site);
-  void matrix_issue(std::unique_ptr<MatrixOperation> operation, std::vector<SharedRange> reads,
-                    Site site);
+  void matrix_issue(std::unique_ptr<MatrixOperation> operation, Site site);
   void matrix_fence(Site site);
   void matrix_commit(Site site);
-  void matrix_wait(uint32_t pending_groups, Site site);
+  void matrix_wait(uint32_t pending_groups, std::span<const Registers> named, Site site);
   void wait_for_previous_grid(Site site);
   void start_next_grid(Site site);
   [[noreturn]] void report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
@@ -105,15 +105,24 @@ private:
     bool valid;
     bool landed;
     Site site;
+    AccessHistory *source_history; // null where nobody may write to the source
   };
-  enum class Wait : uint8_t { kNone, kBlockBarrier, kNamedBarrier, kMbarrier, kCollective, kWord };
+  enum class Wait : uint8_t {
+    kNone,
+    kBlockBarrier,
+    kNamedBarrier,
+    kMbarrier,
+    kCollective,
+    kWord,
+    kBytes
+  };
   struct Fiber {
     FiberContext context;
     Wait wait = Wait::kNone; // stale while the thread is ready or running
     bool exited = false;
-    bool early = false; // has yet to wait for the grid in front
-    uint8_t slot = 0;   // which barrier or group, by `wait`
-    uint32_t proxy_fences = 0;
+    bool early = false;       // has yet to wait for the grid in front
+    uint8_t slot = 0;         // which barrier or group, by `wait`
+    uint32_t proxy_fence = 0; // stamp of the latest
     uint32_t groups_committed = 0;
     Site site; // site of the latest operation
     std::vector<PendingCopy> copies;
@@ -130,16 +139,24 @@ private:
     uint32_t arrived = 0;
   };
   struct PendingMatrix {
-    std::unique_ptr<MatrixOperation> operation; // null once complete
-    std::vector<SharedRange> reads;
+    std::unique_ptr<MatrixOperation> operation;
+    bool complete;
     uint32_t group;
+    uint32_t number; // in matrix_reads_
     Site site;
   };
+  // What a matrix operation of this block has read, it has read up to its wait.
+  struct MatrixReads {
+    uint32_t done; // stamp of the wait; kInFlight before
+    Site site;
+  };
+  static constexpr uint32_t kInFlight = ~0u;
   struct Warp {
     uint32_t absent = 0;                          // exited lanes, and lanes past the block's end
     bool fenced = false;                          // a matrix_fence since the last commit
     uint32_t matrix_groups = 0, matrix_steps = 0; // committed; operations issued
     std::vector<PendingMatrix> matrix;
+    Site committed;      // the latest commit
     uint32_t active = 0; // bit g: groups[g] is gathering
     std::array<Group, kLanes> groups;
   };
@@ -154,7 +171,8 @@ private:
   struct Mbarrier {
     const void *address;
     uint32_t count, arrived = 0, phase = 0;
-    Site init, latest; // latest arrival
+    Site init, latest;    // latest arrival
+    uint32_t maker, made; // who initialised it, and when
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
   };
   static constexpr uint32_t kMbarriers = 256; // mbarriers of a block
@@ -191,21 +209,46 @@ private:
   [[noreturn]] void report_misaligned(uint32_t thread, const void *address, size_t bytes,
                                       size_t alignment, Site site);
   void land(PendingCopy &copy);
+  void order_landed(const PendingCopy &copy);
+  void check_sources(uint32_t thread, const void *address, size_t bytes, Site site);
   Site pending_site(size_t offset, size_t bytes) const;
 
   // executor_order.cpp
-  void check_order(uint32_t thread, Writer::How how, bool writes, const void *address, size_t bytes,
+  Writer access_of(uint32_t thread, How how, size_t bytes, Site site, bool takes) const;
+  void check_order(uint32_t thread, How how, bool writes, const void *address, size_t bytes,
                    Site site, bool takes = false);
+  void order_shared(uint32_t thread, AccessKind kind, const void *address, size_t bytes, Site site);
+  bool knows(uint32_t thread, const Writer &access); // of the running block
+  bool warp_knows(uint32_t thread, const Writer &access);
+  bool write_is_ordered(uint32_t thread, const Readers &readers);
   bool wait_for_word(const uint32_t *word, uint32_t value, bool exactly, Site site);
   bool beside(const Writer &access) const;
-  void check_other_block(const Writer &other, bool other_writes, const Writer &mine, bool writes,
-                         const void *address, size_t bytes);
+  void check_other(const Writer &other, bool other_writes, const Writer &mine, bool writes,
+                   const void *address, size_t bytes);
 
   // executor_matrix.cpp
   Mbarrier &mbarrier_at(const void *address, Site site);
-  void check_matrix_read(uint32_t thread, size_t offset, size_t bytes, Site site);
-  [[noreturn]] void report_matrix_reader(uint32_t thread, size_t offset, size_t bytes, Site site);
+  void check_proxy(uint32_t thread, const Writer &writer, const void *address, Site site);
+  void check_named(const PendingMatrix &pending, std::span<const Registers> named, bool complete,
+                   Site site);
   void check_left_behind(); // once all threads of a block have exited
+
+  // executor_unordered.cpp
+  [[noreturn]] void report_unordered(const Writer &mine, bool writes, const Writer &other,
+                                     bool other_writes, const std::string &place);
+  [[noreturn]] void report_shared(const Writer &mine, bool writes, const Writer &other,
+                                  bool other_writes, const void *address, size_t bytes);
+  [[noreturn]] void report_overwritten(const Writer &mine, const Readers &readers,
+                                       const void *address, size_t bytes);
+  [[noreturn]] void await_writer(uint32_t thread, HazardKind kind, std::string text,
+                                 const void *address, size_t bytes, Site site);
+  [[noreturn]] void found_writer(uint32_t thread, Site site);
+  void check_awaited(const void *address, size_t bytes, uint32_t thread, Site site) {
+    if (undefined_ && undefined_->begin < static_cast<const std::byte *>(address) + bytes &&
+        address < static_cast<const void *>(undefined_->end)) [[unlikely]]
+      found_writer(thread, site);
+  }
+  [[noreturn]] void report_undefined();
 
   // executor_report.cpp
   void record(Hazard hazard);
@@ -243,6 +286,18 @@ private:
   std::array<Meeting, kNamedBarriers> meetings_;
   std::vector<Mbarrier> mbarriers_;
   std::vector<std::vector<Site>> matrix_steps_; // per warpgroup, the operations in order
+  std::vector<MatrixReads> matrix_reads_;       // of the block, by number
+  uint32_t sources_in_flight_ = 0;              // copies whose source may be written to
+  // A read of bytes that nobody has written, while the others run on: who writes them then is the
+  // second party.
+  struct Undefined {
+    const std::byte *begin, *end;
+    uint32_t thread;
+    HazardKind kind;
+    std::string text;
+    Site site;
+  };
+  std::optional<Undefined> undefined_;
   SharedMemory shared_;
   std::vector<uint32_t> word_waiters_; // threads
   bool yielded_ = false;
@@ -251,7 +306,6 @@ private:
   BlockOrder order_;
   LaunchNumbers launch_; // numbers of the launch in the stream's memory
   std::optional<Side> side_;
-  bool has_peers_ = false; // other blocks, and memory that is known
 };
 
 std::string lane_mask_text(uint32_t mask); // "0x0000ffff"

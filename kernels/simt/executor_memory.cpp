@@ -50,10 +50,8 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
   case AccessKind::kRead:
   case AccessKind::kMatrixRead:
     counters_->shared_load_bytes += bytes;
-    if (shared_.all(SharedMemory::kDefined, offset, bytes)) {
-      if (kind == AccessKind::kMatrixRead) check_matrix_read(thread, offset, bytes, site);
-      return;
-    }
+    if (shared_.all(SharedMemory::kDefined, offset, bytes))
+      return order_shared(thread, kind, address, bytes, site);
     if (shared_.any(SharedMemory::kInFlight, offset, bytes)) {
       const Site copy = pending_site(offset, bytes);
       report(thread, HazardKind::kAsyncInFlightRead,
@@ -61,9 +59,9 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
                  " are read before the wait of the async copy issued at " + to_string(copy),
              site, copy);
     }
-    report(thread, HazardKind::kUninitSharedRead,
-           shared_range(bytes, static_cast<ptrdiff_t>(offset)) + " are read but never written",
-           site);
+    await_writer(thread, HazardKind::kUninitSharedRead,
+                 shared_range(bytes, static_cast<ptrdiff_t>(offset)) + " are read", address, bytes,
+                 site);
   case AccessKind::kWrite:
   case AccessKind::kAsyncWrite:
     if (shared_.any(SharedMemory::kInFlight, offset, bytes)) {
@@ -73,9 +71,7 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
                  " are written while the async copy issued at " + to_string(copy) + " is in flight",
              site, copy);
     }
-    if (shared_.has_readers(offset, bytes)) report_matrix_reader(thread, offset, bytes, site);
-    if (kind == AccessKind::kWrite && bytes != 0)
-      shared_.set_writer(offset, bytes, thread, fibers_[thread].proxy_fences, site);
+    order_shared(thread, kind, address, bytes, site);
     counters_->shared_store_bytes += bytes;
     shared_.mark(kind == AccessKind::kWrite ? SharedMemory::kDefined : SharedMemory::kInFlight,
                  offset, bytes);
@@ -117,12 +113,19 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
                                     launch_, text))
     report(thread, HazardKind::kTooEarly, text, site);
   if (reads && !stream_->memory.access(address, bytes, Direction::kRead, stream_->strict_global,
-                                       launch_, found, text))
+                                       launch_, found, text)) {
+    if (found == HazardKind::kUninitGlobalRead)
+      await_writer(thread, found, text, address, bytes, site);
     report(thread, found, text, site);
+  }
   if (writes && !stream_->memory.access(address, bytes, Direction::kWrite, stream_->strict_global,
                                         launch_, found, text))
     report(thread, found, text, site);
-  if (has_peers_ && !atomic) check_order(thread, Writer::How::kPlain, writes, address, bytes, site);
+  if (writes) {
+    check_awaited(address, bytes, thread, site);
+    if (sources_in_flight_ != 0) check_sources(thread, address, bytes, site);
+  }
+  if (!atomic) check_order(thread, How::kPlain, writes, address, bytes, site);
 }
 
 void Executor::raw_access(const void *address, size_t bytes, bool write, const void *pc) {
@@ -146,7 +149,9 @@ void Executor::raw_access(const void *address, size_t bytes, bool write, const v
   if (write)
     shared_.mark(SharedMemory::kDefined, at, bytes);
   else if (!shared_.all(SharedMemory::kDefined, at, bytes))
-    report(running_, HazardKind::kUninitSharedRead, range + ", never written", site);
+    await_writer(running_, HazardKind::kUninitSharedRead, range + " are read", address, bytes,
+                 site);
+  order_shared(running_, write ? AccessKind::kWrite : AccessKind::kRead, address, bytes, site);
 }
 
 void *Executor::shared_base(size_t bytes, size_t alignment, Site site) {
@@ -170,9 +175,12 @@ void Executor::async_copy(void *destination, const void *source, size_t bytes, b
                           Site site) {
   ++counters_->async_copies;
   // A copy that fills with zeros does not read its source: not even the address is checked.
+  AccessHistory *source_history = nullptr;
   if (valid) {
     access(running_, Space::kGlobal, AccessKind::kAsyncRead, source, bytes, bytes, site);
     counters_->async_copy_bytes += bytes;
+    if (stream_) source_history = stream_->memory.history();
+    sources_in_flight_ += source_history != nullptr;
   }
   access(running_, Space::kShared, AccessKind::kAsyncWrite, destination, bytes, bytes, site);
   Fiber &fiber = fibers_[running_];
@@ -182,7 +190,8 @@ void Executor::async_copy(void *destination, const void *source, size_t bytes, b
                    fiber.groups_committed,
                    valid,
                    /*landed=*/false,
-                   site};
+                   site,
+                   source_history};
   const bool now = schedule_.copies == CopyCompletion::kAtIssue ||
                    (schedule_.copies == CopyCompletion::kSeeded && random_.below(2) == 0);
   if (now)
@@ -214,7 +223,7 @@ void Executor::async_wait(uint32_t pending_groups, Site site) {
   for (; copy != fiber.copies.end() && copy->group < complete_below; ++copy) {
     if (!copy->landed) land(*copy);
     shared_.mark(SharedMemory::kDefined, copy->offset, copy->bytes);
-    shared_.set_writer(copy->offset, copy->bytes, running_, fiber.proxy_fences, copy->site);
+    order_landed(*copy);
   }
   fiber.copies.erase(fiber.copies.begin(), copy);
 }

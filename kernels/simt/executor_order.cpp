@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of memory between the blocks of a grid, and between devices: atomic operations, fences, and
-// plain accesses.
+// Order of memory inside a block, between the blocks of a grid, and between devices: atomic
+// operations, fences, and plain accesses.
 #include <algorithm>
+#include <bit>
 
 #include "kernels/simt/executor.h"
 
@@ -10,23 +11,139 @@ namespace {
 
 constexpr uint32_t kYieldAtFlag = 2; // seeded schedules: mean flags per turn of the others
 
-using How = Writer::How;
-
-// `wide`: the scope must hold more than one device.
-std::string verb(How how, bool writes, bool wide) {
-  const std::string done = writes ? "changed" : "read";
-  if (how == How::kPlain) return writes ? "written" : "read";
-  if (how == How::kAtomicInBlock) return done + " atomically at the scope of a block";
-  if (how == How::kAtomic && wide) return done + " atomically at the scope of a device";
-  return done + " atomically";
-}
-
 How how_of(Scope scope) {
   if (scope == Scope::kSystem) return How::kAtomicInSystem;
   return scope == Scope::kGpu ? How::kAtomic : How::kAtomicInBlock;
 }
 
+Readers readers_of(const Writer &access) {
+  Readers reader;
+  reader.site = access.site;
+  reader.launch = access.launch;
+  reader.block = access.block;
+  reader.stamp = access.stamp;
+  reader.lanes = 1u << access.thread % kLanes;
+  reader.warp = static_cast<uint8_t>(access.thread / kLanes);
+  reader.how = access.how;
+  reader.bytes = access.bytes;
+  reader.takes = access.takes;
+  return reader;
+}
+
 } // namespace
+
+// ---- inside a block ----
+
+// Whether what a thread of this block did is ordered before what `thread` does now.
+bool Executor::knows(uint32_t thread, const Writer &access) {
+  if (order_.clocks().knows(thread, access.thread, access.stamp)) return true;
+  Writer here = access;
+  here.launch = launch_.own;
+  here.block = block_;
+  return order_.sees(thread, here);
+}
+
+// The same of the warp, which starts a matrix operation as one, or waits for it.
+bool Executor::warp_knows(uint32_t thread, const Writer &access) {
+  const uint32_t first = thread / kLanes * kLanes;
+  for (uint32_t t = first; t < std::min(first + kLanes, config_.block); ++t)
+    if (knows(t, access)) return true;
+  return false;
+}
+
+bool Executor::write_is_ordered(uint32_t thread, const Readers &readers) {
+  if (readers.matrix) {
+    Writer reader = readers.of_lane(0);
+    reader.stamp = matrix_reads_[readers.stamp].done;
+    if (reader.stamp == kInFlight) return false;
+    for (; reader.thread < std::min((readers.warp + 1) * kLanes, config_.block); ++reader.thread)
+      if (knows(thread, reader)) return true;
+    return false;
+  }
+  for (uint32_t left = readers.lanes; left != 0; left &= left - 1)
+    if (!knows(thread, readers.of_lane(static_cast<uint32_t>(std::countr_zero(left)))))
+      return false;
+  return true;
+}
+
+void Executor::order_shared(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
+                            Site site) {
+  if (bytes == 0) return;
+  AccessHistory &history = shared_.history();
+  const uint32_t base = order_.clocks().base();
+  const Writer mine = access_of(thread, How::kPlain, 0, site, false);
+  if (kind == AccessKind::kWrite || kind == AccessKind::kAsyncWrite) {
+    check_awaited(address, bytes, thread, site);
+    return history.each(address, bytes, [&](AccessHistory::Cell &cell) {
+      if (cell.writer.stamp > base && !knows(thread, cell.writer)) [[unlikely]]
+        report_shared(mine, true, cell.writer, true, address, bytes);
+      if (cell.readers.lanes != 0) {
+        history.each_reader(cell, [&](const Readers &readers) {
+          if ((readers.matrix || readers.stamp > base) && !write_is_ordered(thread, readers))
+              [[unlikely]]
+            report_overwritten(mine, readers, address, bytes);
+        });
+        history.forget_readers(cell);
+      }
+      cell.writer = mine;
+    });
+  }
+  Readers reader = readers_of(mine);
+  if (kind == AccessKind::kMatrixRead) {
+    reader.matrix = true;
+    reader.stamp = static_cast<uint32_t>(matrix_reads_.size());
+  }
+  history.each(address, bytes, [&](AccessHistory::Cell &cell) {
+    if (cell.writer.stamp > base && !knows(thread, cell.writer) &&
+        !(reader.matrix && warp_knows(thread, cell.writer))) [[unlikely]]
+      report_shared(mine, false, cell.writer, true, address, bytes);
+    if (reader.matrix) check_proxy(thread, cell.writer, address, site);
+    history.add(cell, reader, base);
+  });
+}
+
+// The bytes of a copy are there: its issuing thread has written them now, and read the source.
+void Executor::order_landed(const PendingCopy &copy) {
+  const Writer mine = access_of(running_, How::kPlain, 0, copy.site, false);
+  shared_.history().each(shared_.data() + copy.offset, copy.bytes,
+                         [&](AccessHistory::Cell &cell) { cell.writer = mine; });
+  if (copy.source_history == nullptr) return;
+  --sources_in_flight_;
+  Readers reader = readers_of(mine);
+  reader.launch = launch_.own;
+  reader.block = block_;
+  copy.source_history->each(copy.source, copy.bytes, [&](AccessHistory::Cell &cell) {
+    copy.source_history->add(cell, reader, 0);
+  });
+}
+
+void Executor::check_sources(uint32_t thread, const void *address, size_t bytes, Site site) {
+  const auto *begin = static_cast<const std::byte *>(address);
+  for (uint32_t t = 0; t < config_.block; ++t)
+    for (const PendingCopy &copy : fibers_[t].copies) {
+      const auto *source = static_cast<const std::byte *>(copy.source);
+      if (copy.source_history == nullptr || source >= begin + bytes || begin >= source + copy.bytes)
+        continue;
+      report(thread, HazardKind::kAsyncInFlightWrite,
+             stream_->memory.place(address, bytes) +
+                 " are written before the wait of the async copy issued at " +
+                 to_string(copy.site) + ", which reads them",
+             site, copy.site);
+    }
+}
+
+Writer Executor::access_of(uint32_t thread, How how, size_t bytes, Site site, bool takes) const {
+  Writer access;
+  access.site = site;
+  access.stamp = order_.clocks().epoch(thread);
+  access.thread = static_cast<uint16_t>(thread);
+  access.how = how;
+  access.bytes = static_cast<uint8_t>(how == How::kPlain ? 0 : bytes);
+  access.takes = takes;
+  return access;
+}
+
+// ---- between blocks ----
 
 // Whether an earlier access of another block may happen at the same time as what runs now.
 bool Executor::beside(const Writer &access) const {
@@ -35,58 +152,39 @@ bool Executor::beside(const Writer &access) const {
          !side_->ordered(side_->devices, side_->device, access.launch);
 }
 
-void Executor::check_other_block(const Writer &other, bool other_writes, const Writer &mine,
-                                 bool writes, const void *address, size_t bytes) {
+void Executor::check_other(const Writer &other, bool other_writes, const Writer &mine, bool writes,
+                           const void *address, size_t bytes) {
+  const bool here = other.launch == launch_.own && other.block == block_;
+  if (!here && !beside(other)) return;
   // Two atomic operations on the same bytes need no order between them if the scope of each holds
-  // both blocks.
-  const bool wide = other.launch != mine.launch;
-  if (std::min(other.how, mine.how) >= (wide ? How::kAtomicInSystem : How::kAtomic) &&
-      other.bytes == mine.bytes && !other.takes)
-    return;
-  if (order_.sees(mine.thread, other)) return;
-  const std::string whose =
-      "block " + std::to_string(other.block) + (wide ? " of another device" : "");
-  report(mine.thread, HazardKind::kUnordered,
-         stream_->memory.place(address, bytes) + " are " + verb(mine.how, writes, wide) +
-             ", and nothing orders that behind " + whose + ", thread " +
-             std::to_string(other.thread) + ", by which they were " +
-             verb(other.how, other_writes, wide) + " at " + to_string(other.site),
-         mine.site, other.site);
+  // both threads.
+  const How least = here                          ? How::kAtomicInBlock
+                    : other.launch == mine.launch ? How::kAtomic
+                                                  : How::kAtomicInSystem;
+  if (std::min(other.how, mine.how) >= least && other.bytes == mine.bytes && !other.takes) return;
+  if (here ? knows(mine.thread, other) : order_.sees(mine.thread, other)) return;
+  report_unordered(mine, writes, other, other_writes, stream_->memory.place(address, bytes));
 }
 
 void Executor::check_order(uint32_t thread, How how, bool writes, const void *address, size_t bytes,
                            Site site, bool takes) {
-  LastWriters *writers = stream_->memory.last_writers();
-  Readers *readers = stream_->memory.readers();
-  if (writers == nullptr && readers == nullptr) return;
-  const auto mine = [&] {
-    return Writer{site,
-                  launch_.own,
-                  block_,
-                  order_.stamp(),
-                  static_cast<uint16_t>(thread),
-                  how,
-                  static_cast<uint8_t>(how == How::kPlain ? 0 : bytes),
-                  takes};
-  };
-  const auto look = [&](const Writer &writer) {
-    if (beside(writer)) [[unlikely]]
-      check_other_block(writer, true, mine(), writes, address, bytes);
-  };
-  if (!writes) {
-    if (writers != nullptr) writers->read(address, bytes, look);
-    if (readers == nullptr) return;
-    order_.touched();
-    return readers->add(address, bytes, mine());
-  }
-  order_.touched();
-  if (readers != nullptr)
-    readers->take(address, bytes, [&](const Writer &reader) {
-      if (beside(reader)) check_other_block(reader, false, mine(), writes, address, bytes);
-    });
-  writers->write(address, bytes, [&](Writer &writer) {
-    look(writer);
-    writer = mine();
+  AccessHistory *history = stream_->memory.history();
+  if (history == nullptr) return;
+  Writer mine = access_of(thread, how, bytes, site, takes);
+  mine.launch = launch_.own;
+  mine.block = block_;
+  history->each(address, bytes, [&](AccessHistory::Cell &cell) {
+    if (cell.writer.launch != 0) check_other(cell.writer, true, mine, writes, address, bytes);
+    if (!writes) return history->add(cell, readers_of(mine), 0);
+    if (cell.readers.lanes != 0) {
+      history->each_reader(cell, [&](const Readers &readers) {
+        for (uint32_t left = readers.lanes; left != 0; left &= left - 1)
+          check_other(readers.of_lane(static_cast<uint32_t>(std::countr_zero(left))), false, mine,
+                      true, address, bytes);
+      });
+      history->forget_readers(cell);
+    }
+    cell.writer = mine;
   });
 }
 
@@ -97,14 +195,14 @@ void Executor::atomic_access(const void *address, size_t bytes, AtomicKind kind,
                             : kind == AtomicKind::kStore ? AccessKind::kAtomicStore
                                                          : AccessKind::kAtomic;
   ::assay::simt::access(Space::kGlobal, access, address, bytes, bytes, site);
-  if (!has_peers_) return;
-  check_order(running_, how_of(scope), !loads, address, bytes, site, kind == AtomicKind::kTake);
+  if (stream_)
+    check_order(running_, how_of(scope), !loads, address, bytes, site, kind == AtomicKind::kTake);
   order_.atomic(running_, address, kind, order, scope);
 }
 
 void Executor::fence(Scope scope, Site site) {
   fibers_[running_].site = site;
-  if (has_peers_) order_.fence(running_, scope);
+  order_.fence(running_, scope);
 }
 
 // ---- words that others write ----
@@ -173,6 +271,7 @@ void Executor::expire_waits() {
 
 void Executor::find_ready() {
   while (ready_.empty() && !wake_reached()) {
+    if (undefined_) report_undefined();
     if (word_waiters_.empty()) report_stall();
     if (side_)
       yield();

@@ -41,6 +41,8 @@ void Executor::record(Hazard hazard) {
 
 void Executor::report(uint32_t thread, HazardKind kind, const std::string &text, Site site,
                       Site other) {
+  // What came first may be the cause, but not of an access that lacks an order of its own.
+  if (undefined_ && kind != HazardKind::kUnordered) report_undefined();
   Hazard hazard;
   hazard.kind = kind;
   hazard.site = site;
@@ -75,8 +77,11 @@ std::string Executor::describe_wait(uint32_t thread) const {
     const Mbarrier &barrier = mbarriers_[fiber.slot];
     return "wait at mbarrier_wait (" + std::to_string(barrier.arrived) + " of " +
            std::to_string(barrier.count) + " arrivals in phase " + std::to_string(barrier.phase) +
-           ")" + at;
+           ", the latest at " +
+           to_string(barrier.latest.file != nullptr ? barrier.latest : barrier.init) + ")" + at;
   }
+  case Wait::kBytes:
+    return "wait for bytes that nobody has written" + at;
   case Wait::kWord:
     return "wait for a word that another device writes" + at;
   case Wait::kCollective: {
@@ -126,6 +131,10 @@ void Executor::report_stall() {
   Site other;
   for (uint32_t t = first; t < config_.block; ++t)
     if (!fibers_[t].exited && !(fibers_[t].site == fibers_[first].site)) other = fibers_[t].site;
+  if (other.file == nullptr && fibers_[first].wait == Wait::kMbarrier) {
+    const Mbarrier &barrier = mbarriers_[fibers_[first].slot];
+    other = barrier.latest.file != nullptr ? barrier.latest : barrier.init;
+  }
   report(first, HazardKind::kDeadlock, "no thread can run; " + who_waits_where(),
          fibers_[first].site, other);
 }

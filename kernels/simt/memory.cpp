@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/simt/access_history.h"
+
 namespace assay::simt {
 
 struct Memory::Buffer {
@@ -15,9 +17,7 @@ struct Memory::Buffer {
   std::vector<uint8_t> read_counts; // per byte; empty: not tracked
   std::vector<uint8_t> late;        // per byte; empty: none is
   std::vector<uint8_t> written_in;  // epoch_of() a launch, per byte; empty: nothing was written
-  LastWriters writers;
-  std::unique_ptr<Readers> readers; // null: not watched
-  uint32_t last_written = 0;        // in which launch
+  AccessHistory history;
 
   static uint8_t epoch_of(uint32_t launch) { return static_cast<uint8_t>(1 + launch % 255); }
   bool has(const std::vector<uint8_t> &marks, uint8_t mark, const void *address,
@@ -149,10 +149,6 @@ void Memory::mark_undefined(const void *address, size_t bytes) {
   std::memset(buffer.defined.data() + offset, 0, bytes);
 }
 
-void Memory::watch_readers(const void *data) {
-  require(data).readers = std::make_unique<Readers>();
-}
-
 void Memory::track_reads(const void *data) {
   Buffer &buffer = require(data);
   buffer.read_counts.assign(buffer.info.bytes, 0);
@@ -237,8 +233,7 @@ bool Memory::access_early(const void *address, size_t bytes, Direction direction
 bool Memory::access(const void *address, size_t bytes, Direction direction, bool strict,
                     const LaunchNumbers &launch, HazardKind &kind, std::string &text) {
   Buffer *buffer = find(address);
-  last_writers_ = nullptr;
-  readers_ = nullptr;
+  history_ = nullptr;
   const uintptr_t a = reinterpret_cast<uintptr_t>(address);
   if (!buffer || bytes > buffer->end() - a) {
     if (!buffer && !strict) return true;
@@ -247,7 +242,11 @@ bool Memory::access(const void *address, size_t bytes, Direction direction, bool
     return false;
   }
   const size_t offset = a - buffer->begin();
-  readers_ = buffer->readers.get();
+  if (buffer->info.access == Access::kReadWrite && bytes != 0) {
+    history_ = &buffer->history;
+    if (history_->empty()) history_->cover(buffer->info.data, buffer->info.bytes);
+    history_->forget_readers_before(launch.oldest);
+  }
   if (direction == Direction::kWrite) {
     if (buffer->info.access == Access::kReadOnly) {
       kind = HazardKind::kReadOnlyWritten;
@@ -258,9 +257,6 @@ bool Memory::access(const void *address, size_t bytes, Direction direction, bool
     if (!buffer->defined.empty()) std::memset(buffer->defined.data() + offset, 1, bytes);
     if (buffer->written_in.empty()) buffer->written_in.assign(buffer->info.bytes, 0);
     std::memset(buffer->written_in.data() + offset, Buffer::epoch_of(launch.own), bytes);
-    if (buffer->writers.empty()) buffer->writers.cover(buffer->info.data, buffer->info.bytes);
-    buffer->last_written = std::max(buffer->last_written, launch.own);
-    last_writers_ = &buffer->writers;
     return true;
   }
   if (!buffer->defined.empty()) {
@@ -272,7 +268,6 @@ bool Memory::access(const void *address, size_t bytes, Direction direction, bool
     }
   }
   buffer->info.bytes_read += bytes;
-  if (buffer->last_written >= launch.oldest) last_writers_ = &buffer->writers;
   if (!buffer->read_counts.empty())
     for (size_t i = 0; i < bytes; ++i) {
       uint8_t &count = buffer->read_counts[offset + i];

@@ -10,9 +10,10 @@
 
 #include "kernels/simt/guarded_block.h"
 #include "kernels/simt/hazard.h"
-#include "kernels/simt/last_writers.h"
 
 namespace assay::simt {
+
+class AccessHistory;
 
 enum class Access : uint8_t { kReadOnly, kReadWrite };
 enum class InitState : uint8_t { kDefined, kUndefined };
@@ -74,10 +75,6 @@ public:
     late_launch_ = launches_ + 1;
   }
 
-  // Remembers from now on who reads a buffer that several devices share, so that a write over what
-  // another device still reads is found under every schedule.
-  void watch_readers(const void *data);
-
   // Counts from now on how often each byte of one buffer is read, up to 255. read_counts() is empty
   // where nothing is counted.
   void track_reads(const void *data);
@@ -96,11 +93,8 @@ public:
   // of bytes that the launch in front wrote.
   bool access_early(const void *address, size_t bytes, Direction direction,
                     const LaunchNumbers &launch, std::string &text);
-  // The writers of the buffer of the latest access(). Null where no launch that may run beside that
-  // access has written anything to it, and that access did not either.
-  LastWriters *last_writers() const { return last_writers_; }
-  // Its readers; null where they are not watched.
-  Readers *readers() const { return readers_; }
+  // Who has touched the buffer of the latest access(). Null where nobody may write to it.
+  AccessHistory *history() const { return history_; }
   // "4 bytes at offset 8 of buffer 'lse'".
   std::string place(const void *address, size_t bytes) const;
   // Numbers launches from 1. A Writer with another number is not of the running grid. It is called
@@ -119,8 +113,7 @@ private:
   std::vector<std::unique_ptr<Buffer>> sorted_; // by address
   std::vector<Buffer *> by_id_;                 // null once released
   mutable Buffer *last_hit_ = nullptr;
-  LastWriters *last_writers_ = nullptr;
-  Readers *readers_ = nullptr;
+  AccessHistory *history_ = nullptr;
   uint32_t launches_ = 0, late_launch_ = 0;
   bool all_late_ = false;
 };

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/simt/last_writers.h"
+#include "kernels/simt/access_history.h"
 
 namespace assay::simt {
 

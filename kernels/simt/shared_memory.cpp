@@ -10,15 +10,13 @@ void SharedMemory::begin_block(size_t bytes) {
   if (!block_.data() || block_.bytes() != bytes) {
     block_ = GuardedBlock(bytes, kAlignment);
     bytes_ = bytes;
+    history_.cover(block_.data(), bytes);
   } else if (block_.first_changed_guard() != GuardedBlock::kIntact) {
     block_.repaint_guards();
   }
   std::memset(block_.data(), 0xFF, bytes);
   shadow_.assign(bytes, kUndefined);
-  ++block_count_;
-  if (writers_.size() * kWriterBytes < bytes) writers_.resize(bytes / kWriterBytes + 1);
-  readers_.assign(bytes / kLineBytes + 1, 0);
-  total_readers_ = 0;
+  history_.forget();
 }
 
 bool SharedMemory::all(State state, size_t offset, size_t bytes) const {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/simt/access_history.h"
 #include "kernels/simt/guarded_block.h"
-#include "kernels/simt/site.h"
 
 namespace assay::simt {
 
@@ -35,37 +35,8 @@ public:
   bool any(State state, size_t offset, size_t bytes) const;
   void mark(State state, size_t offset, size_t bytes);
 
-  // Who wrote each 16 bytes last, and behind how many of the writer's fences. Matrix operations ask
-  // for it: they see a write only behind a fence of its writer.
-  struct Writer {
-    uint64_t block = 0; // number of the block among all that this memory has had
-    uint32_t thread = 0, fences = 0;
-    Site site;
-  };
-  static constexpr size_t kWriterBytes = 16;
-  void set_writer(size_t offset, size_t bytes, uint32_t thread, uint32_t fences, Site site) {
-    for (size_t i = offset / kWriterBytes; i <= (offset + bytes - 1) / kWriterBytes; ++i)
-      writers_[i] = {block_count_, thread, fences, site};
-  }
-  // The writer of the 16 bytes at `offset`. Null where nobody of this block has written them.
-  const Writer *writer(size_t offset) const {
-    const Writer &w = writers_[offset / kWriterBytes];
-    return w.block == block_count_ ? &w : nullptr;
-  }
-
-  // How many matrix operations in flight read each line of 128 bytes.
-  static constexpr size_t kLineBytes = 128;
-  void add_readers(size_t offset, size_t bytes, int count) {
-    for (size_t i = offset / kLineBytes; i <= (offset + bytes - 1) / kLineBytes; ++i)
-      readers_[i] = static_cast<uint16_t>(readers_[i] + count);
-    total_readers_ += count;
-  }
-  bool has_readers(size_t offset, size_t bytes) const {
-    if (total_readers_ == 0 || bytes == 0) return false;
-    for (size_t i = offset / kLineBytes; i <= (offset + bytes - 1) / kLineBytes; ++i)
-      if (readers_[i] != 0) return true;
-    return false;
-  }
+  // Who has touched the bytes in this block.
+  AccessHistory &history() { return history_; }
 
   ptrdiff_t first_changed_guard() const { return block_.first_changed_guard(); }
 
@@ -73,10 +44,7 @@ private:
   GuardedBlock block_;
   size_t bytes_ = 0;
   std::vector<uint8_t> shadow_;
-  std::vector<Writer> writers_;
-  std::vector<uint16_t> readers_;
-  int total_readers_ = 0;
-  uint64_t block_count_ = 0;
+  AccessHistory history_;
 };
 
 } // namespace assay::simt

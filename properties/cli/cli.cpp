@@ -211,6 +211,8 @@ private:
     add_text(s, "--mutant", mutants_.mutants, "NAME...", "these instead of all");
     s->add_flag("--default-draw", mutants_.default_draw,
                 "draw as check does, until a property fails");
+    s->add_flag("--first-schedule", mutants_.first_schedule,
+                "what the executor reports of the draws of check on its first schedule");
     s->add_flag("--usual-rules", mutants_.usual_rules,
                 "draw as check does, N(0,1), and judge by 1e-2, 1e-3, 98 % and 2x");
     add_count(s, "--runs", mutants_.runs, 100000, "inputs per mutant (20)");

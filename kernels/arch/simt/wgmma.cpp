@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "kernels/arch/simt/field_block.h"
@@ -46,7 +45,15 @@ public:
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
       c_[lane] = static_cast<uint32_t *>(call.out[lane]);
       a_[lane] = args_of(call, lane).registers;
+      if (a_[lane] != nullptr) std::memcpy(&operands_[lane], a_[lane], sizeof operands_[lane]);
     }
+  }
+  simt::Registers result() const override { return {c_[0], 4 * args_.words}; }
+  bool overwrites() const override { return !args_.accumulate; }
+  bool operands_kept() const override {
+    for (uint32_t lane = 0; lane < kLanes && args_.registers != nullptr; ++lane)
+      if (std::memcmp(&operands_[lane], a_[lane], sizeof operands_[lane]) != 0) return false;
+    return true;
   }
   static const WgmmaArgs &args_of(const WarpCall &call, uint32_t lane) {
     return *static_cast<const WgmmaArgs *>(call.in[lane]);
@@ -120,7 +127,8 @@ private:
   uint32_t warp_; // in its group
   std::array<uint32_t *, kLanes> c_;
   std::array<const uint32_t *, kLanes> a_;
-  std::vector<uint32_t> kept_; // c at issue
+  std::array<std::array<uint32_t, 4>, kLanes> operands_; // registers of A at issue
+  std::vector<uint32_t> kept_;                           // c at issue
 };
 
 /// Checks what the operation reads of a matrix: 32 bytes of each of `rows` rows.
@@ -159,28 +167,23 @@ void apply_wgmma(const WarpCall &call) {
   }
   constexpr uint32_t kGroupWarps = 4;
   const uint32_t warp = simt::thread_view.thread / kLanes % kGroupWarps, n = 2 * args.words;
-  std::vector<simt::SharedRange> reads;
   if (args.registers == nullptr) {
     check_start(args.a, "a", call.site);
     read_k_major(args.a, warp * kWarpRows, kWarpRows, call.site);
-    reads.push_back({args.a + warp * kWarpRows * kRowBytes, kWarpRows * kRowBytes - 96});
   }
   check_start(args.b, "b", call.site);
-  if (args.b_block_bytes == 0) {
+  if (args.b_block_bytes == 0)
     read_k_major(args.b, 0, n, call.site);
-    reads.push_back({args.b, n * kRowBytes - 96});
-  } else {
+  else
     read_n_major(args.b, args.b_block_bytes, n, call.site);
-    for (uint32_t column = 0; column < n; column += kBlockColumns)
-      reads.push_back({args.b + column / kBlockColumns * args.b_block_bytes, kDepth * kRowBytes});
-  }
-  simt::matrix_issue(std::make_unique<Operation>(call, warp), std::move(reads), call.site);
+  simt::matrix_issue(std::make_unique<Operation>(call, warp), call.site);
 }
 
 void apply_wgmma_fence(const WarpCall &call) { simt::matrix_fence(call.site); }
 void apply_wgmma_commit(const WarpCall &call) { simt::matrix_commit(call.site); }
 void apply_wgmma_wait(const WarpCall &call) {
-  simt::matrix_wait(static_cast<uint32_t>(call.arg[0]), call.site);
+  const auto &named = *static_cast<const WgmmaRegisters *>(call.in[0]);
+  simt::matrix_wait(static_cast<uint32_t>(call.arg[0]), named, call.site);
 }
 
 } // namespace assay::n_simt::arch::detail

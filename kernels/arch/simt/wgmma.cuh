@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <type_traits>
 
@@ -37,6 +38,7 @@ struct WgmmaArgs {
   const std::byte *a, *b;
   uint32_t b_block_bytes; // bytes of a block of an NMajorMatrix; 0: b is a KMajorMatrix
 };
+using WgmmaRegisters = std::array<simt::Registers, 2>; // what a wait names
 void apply_wgmma(const simt::WarpCall &call);
 void apply_wgmma_fence(const simt::WarpCall &call);
 void apply_wgmma_commit(const simt::WarpCall &call);
@@ -56,8 +58,13 @@ inline void wgmma(Number (&c)[kWords], const WgmmaArgs &args, simt::Site site) {
   simt::warp_collective({simt::Collective::kWgmma, kFullMask, sizeof c, &args, c, 0, &apply_wgmma},
                         site);
 }
-inline void wgmma_step(simt::Collective kind, int arg, simt::ApplyFunction apply, simt::Site site) {
-  simt::warp_collective({kind, kFullMask, 0, nullptr, nullptr, arg, apply}, site);
+inline void wgmma_step(simt::Collective kind, simt::ApplyFunction apply, simt::Site site) {
+  simt::warp_collective({kind, kFullMask, 0, nullptr, nullptr, 0, apply}, site);
+}
+inline void wgmma_wait(int pending, const WgmmaRegisters &named, simt::Site site) {
+  simt::warp_collective(
+      {simt::Collective::kWgmmaWait, kFullMask, 0, &named, nullptr, pending, &apply_wgmma_wait},
+      site);
 }
 
 } // namespace detail
@@ -79,22 +86,22 @@ inline void wgmma_m64k16(Number (&c)[kWords], const uint32_t (&a)[4], NMajorMatr
 // Registers are memory of the fiber itself: only the program orders accesses to them.
 template <class R>
 inline void wgmma_fence(R &, simt::Site site = simt::Site::here()) {
-  detail::wgmma_step(simt::Collective::kWgmmaFence, 0, &detail::apply_wgmma_fence, site);
+  detail::wgmma_step(simt::Collective::kWgmmaFence, &detail::apply_wgmma_fence, site);
 }
 template <class R, class S>
 inline void wgmma_fence(R &r, S &, simt::Site site = simt::Site::here()) {
   wgmma_fence(r, site);
 }
 inline void wgmma_commit(simt::Site site = simt::Site::here()) {
-  detail::wgmma_step(simt::Collective::kWgmmaCommit, 0, &detail::apply_wgmma_commit, site);
+  detail::wgmma_step(simt::Collective::kWgmmaCommit, &detail::apply_wgmma_commit, site);
 }
 template <int kPending, class R>
-inline void wgmma_wait(R &, simt::Site site = simt::Site::here()) {
-  detail::wgmma_step(simt::Collective::kWgmmaWait, kPending, &detail::apply_wgmma_wait, site);
+inline void wgmma_wait(R &r, simt::Site site = simt::Site::here()) {
+  detail::wgmma_wait(kPending, {{{&r, sizeof r}, {nullptr, 0}}}, site);
 }
 template <int kPending, class R, class S>
-inline void wgmma_wait(R &r, S &, simt::Site site = simt::Site::here()) {
-  wgmma_wait<kPending>(r, site);
+inline void wgmma_wait(R &r, S &s, simt::Site site = simt::Site::here()) {
+  detail::wgmma_wait(kPending, {{{&r, sizeof r}, {&s, sizeof s}}}, site);
 }
 
 inline void fence_async_proxy(simt::Site site = simt::Site::here()) {

@@ -76,7 +76,7 @@ TEST(WgmmaHazard, each_mistake_is_reported) {
       {{.no_fence = true}, HazardKind::kMissingFence, "without wgmma_fence"},
       {{.no_commit = true},
        HazardKind::kAsyncInFlightRead,
-       "before the wait of a matrix operation"},
+       "a wait names the result of the matrix operation issued at"},
       {{.no_wait = true}, HazardKind::kAsyncInFlightRead, "before the wait of a matrix operation"},
       {{.early_write = true}, HazardKind::kAsyncInFlightWrite, "which reads them"},
       {{.early_copy_read = true},
@@ -91,6 +91,43 @@ TEST(WgmmaHazard, each_mistake_is_reported) {
     EXPECT_EQ(hazard.message.rfind("kernels/arch/tests/wgmma_hazard_test.cpp:", 0), 0u)
         << hazard.message;
   }
+}
+
+/// What happens to registers between an operation and its wait.
+TEST(WgmmaHazard, registers_in_flight) {
+  const auto run_with = [](auto misuse) {
+    return run([&](const arch::Vec4 *) {
+      Tiles &shared = arch::shared_storage<Tiles>();
+      for (uint32_t i = arch::thread_idx(); i < 512; i += 128)
+        arch::shared_store(&shared.b[i], arch::Vec4{});
+      arch::fence_async_proxy();
+      arch::block_barrier();
+      float c[32] = {}, other[32];
+      uint32_t a[4] = {};
+      const auto multiply = [&](bool accumulate) {
+        arch::wgmma_fence(c, a);
+        arch::wgmma_m64k16<arch::bf16>(c, a, arch::NMajorMatrix(shared.b, sizeof shared.b),
+                                       accumulate);
+        arch::wgmma_commit();
+      };
+      multiply(true);
+      misuse(multiply, c, other, a);
+      arch::wgmma_wait<0>(c, other);
+    });
+  };
+  const auto nothing = run_with([](auto, auto &, auto &, auto &) {});
+  EXPECT_EQ(nothing.message, "");
+  const auto twice = run_with([](auto multiply, auto &, auto &, auto &) { multiply(true); });
+  EXPECT_EQ(twice.message, "");
+  const auto lost = run_with([](auto multiply, auto &, auto &, auto &) { multiply(false); });
+  EXPECT_NE(lost.message.find("is overwritten before a wait"), std::string::npos) << lost.message;
+  EXPECT_NE(lost.other.line, 0u);
+  const auto unnamed =
+      run_with([](auto, auto &, auto &other, auto &) { arch::wgmma_wait<0>(other); });
+  EXPECT_NE(unnamed.message.find("no wait names the result"), std::string::npos) << unnamed.message;
+  const auto operand = run_with([](auto, auto &, auto &, auto &a) { a[0] = 1; });
+  EXPECT_NE(operand.message.find("are overwritten before this wait"), std::string::npos)
+      << operand.message;
 }
 
 TEST(WgmmaHazard, matrix_begins_inside_a_group_of_rows) {

@@ -28,7 +28,6 @@ public:
     for (int r = 0; r < sizes.ranks; ++r) {
       windows.push_back(buffer(window_bytes, "window"));
       std::memset(windows.back(), 0, window_bytes);
-      stream.memory.watch_readers(windows.back());
       o_in.push_back(floats(states() * sizes.head_dim));
       lse_in.push_back(floats(states()));
       o.push_back(floats(states() * sizes.head_dim));

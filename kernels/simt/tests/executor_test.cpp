@@ -75,7 +75,8 @@ TEST(Schedule, a_warp_that_falls_behind_goes_last) {
   EXPECT_EQ(ends({1000}), (Warps{0, 1, 2, 3}));
 }
 
-// A missing barrier: the reader sees the writer's value or the old one, as the schedule has it.
+// A missing barrier, of which the executor hears nothing: the reader sees the writer's value or the
+// old one, as the schedule has it.
 uint32_t racy_read(const Schedule &schedule) {
   Stream stream;
   stream.schedule = schedule;
@@ -85,9 +86,8 @@ uint32_t racy_read(const Schedule &schedule) {
                      uint32_t *word = shared_words(1);
                      if (me() == 0) store(Space::kShared, word, 1);
                      sync_block();
-                     if (me() == 0)
-                       store(Space::kShared, word, 2); // a barrier is missing after this
-                     if (me() == 63) seen = load(Space::kShared, word);
+                     if (me() == 0) *word = 2; // a barrier is missing after this
+                     if (me() == 63) seen = *word;
                    }),
             LaunchStatus::kOk);
   return seen;

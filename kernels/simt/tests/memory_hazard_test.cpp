@@ -14,8 +14,8 @@ TEST_F(MemoryHazard, shared_read_before_write) {
   const Hazard hazard =
       expect(HazardKind::kUninitSharedRead, __FILE__, line, block_of(32, 256), [] {
         uint32_t *words = shared_words(64);
-        store(Space::kShared, words + me(), 1);
-        load(Space::kShared, words + me() + 1);
+        store(Space::kShared, words + 2 * me(), 1);
+        load(Space::kShared, words + 2 * me() + 1);
       });
   expect_text(hazard, "4 bytes at shared offset 4");
 }
@@ -119,7 +119,16 @@ TEST_F(AsyncHazard, other_threads_copy_is_in_flight) {
     if (me() == 0) async_wait(0, Site::here());
     sync_block();
     if (me() == 0) load(Space::kShared, words + 4);
+    sync_block();
+    async_wait(0, Site::here());
   });
+}
+
+TEST_F(AsyncHazard, exit_before_the_wait) {
+  const uint32_t line = __LINE__ + 2;
+  const Hazard hazard = expect(HazardKind::kAsyncInFlightRead, __FILE__, line, block_of(4, 256),
+                               [&] { copy(shared_words(64)); });
+  EXPECT_EQ(hazard.other.line, line);
 }
 
 TEST_F(AsyncHazard, used_well_under_every_completion) {

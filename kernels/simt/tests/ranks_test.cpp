@@ -21,7 +21,6 @@ protected:
       auto *words = static_cast<uint32_t *>(stream.memory.allocate(
           256, Access::kReadWrite, InitState::kDefined, "window " + std::to_string(r)));
       std::memset(words, 0, 256);
-      stream.memory.watch_readers(words);
       windows[r] = {words, words + 32};
     }
   }

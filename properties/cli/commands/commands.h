@@ -66,7 +66,7 @@ struct MutantsOptions {
   std::string kernel;
   std::vector<std::string> mutants;
   int runs = 0, keys = 0, splits = 0, threads = 0;
-  bool default_draw = false, usual_rules = false;
+  bool default_draw = false, first_schedule = false, usual_rules = false;
 };
 int command_mutants(Session &session, const MutantsOptions &options);
 

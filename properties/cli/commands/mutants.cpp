@@ -10,6 +10,7 @@
 #include "corpus/mutants/mutants.h"
 #include "properties/cli/commands/commands.h"
 #include "properties/cli/commands/default_draw.h"
+#include "properties/cli/commands/first_schedule.h"
 #include "properties/cli/commands/usual_rules.h"
 #include "properties/run/kill_matrix.h"
 #include "properties/run/processors.h"
@@ -171,13 +172,14 @@ int print_verdicts(const Session &session, const std::vector<KillRow> &rows) {
 int command_mutants(Session &session, const MutantsOptions &o) {
   if (mutants::all().empty())
     throw CliError(kExitUnsupported, "mutants: this program was built without (ASSAY_MUTANTS=OFF)");
-  const bool draws = o.default_draw || o.usual_rules;
+  const bool draws = o.default_draw || o.first_schedule || o.usual_rules;
   for (const std::string &name : o.mutants)
     if (!(draws && name == kCorrectKernels) &&
         std::none_of(mutants::all().begin(), mutants::all().end(),
                      [&](const mutants::Mutant &m) { return name == m.name; }))
       throw CliError(kExitUsage, fmt::format("--mutant {}: no such mutant", quoted_word(name)));
   if (o.default_draw) return draw_for_mutants(session, o);
+  if (o.first_schedule) return report_on_first_schedule(session, o);
   if (o.usual_rules) return judge_by_usual_rules(session, o);
   KillOptions options;
   options.seed = session.options.seed;
