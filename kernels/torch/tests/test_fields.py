@@ -32,7 +32,7 @@ def fields(struct, of=""):
             for i in range(struct.num_levels):
                 out |= fields(value[i], f"{of}{name}[{i}].")
         elif name != "windows":
-            out[of + name] = value
+            out[of + name] = list(value) if isinstance(value, ctypes.Array) else value
     if "windows" in dict(struct._fields_) and struct.windows:
         out["windows"] = list((ctypes.c_uint64 * struct.num_ranks).from_address(struct.windows))
     return out

@@ -44,8 +44,8 @@ class JudgeReport:
     order: str = ""  #: the order of keys that explains the outputs, in words; "no known order fits"; "": none was looked for
     unexplained: int = 0  #: (row, head) that no known order explains, while the other heads of their row have a known order: doubts, no findings
     #: Of judge: the least mistakes that a pass excludes, each alone: O and sm_scale off by a factor 1 + scaling, 1 + sm_scale;
-    #: and half of the time a lost key with the share lost_weight of a row's weights.
-    sharpness: typing.Dict[str, float] = dataclasses.field(default_factory=dict)
+    #: and half of the time a lost key with the share lost_weight of a row's weights. Not known of tensors on a GPU.
+    sharpness: typing.Dict[str, float] = dataclasses.field(default_factory=dict, compare=False)
     ratio_row: float = math.nan  #: |error| / allowed of whole rows, each along its error; nan: none was judged as one
 
     @property
