@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "kernels/simt/executor.h"
 
@@ -115,7 +116,7 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
   if (reads && !stream_->memory.access(address, bytes, Direction::kRead, stream_->strict_global,
                                        launch_, found, text)) {
     if (found == HazardKind::kUninitGlobalRead)
-      await_writer(thread, found, text, address, bytes, site);
+      await_writer(thread, found, std::move(text), address, bytes, site);
     report(thread, found, text, site);
   }
   if (writes && !stream_->memory.access(address, bytes, Direction::kWrite, stream_->strict_global,
@@ -138,7 +139,7 @@ void Executor::raw_access(const void *address, size_t bytes, bool write, const v
   std::snprintf(text, sizeof text, "raw %s at pc %p after this line: ", write ? "store" : "load",
                 pc);
   const Site site = fibers_[running_].site;
-  const std::string range = text + shared_range(bytes, offset);
+  std::string range = text + shared_range(bytes, offset);
   if (!shared_.contains(address, bytes))
     report(running_, HazardKind::kSharedOutOfBounds,
            range + " of " + std::to_string(shared_.bytes()), site);
@@ -149,8 +150,8 @@ void Executor::raw_access(const void *address, size_t bytes, bool write, const v
   if (write)
     shared_.mark(SharedMemory::kDefined, at, bytes);
   else if (!shared_.all(SharedMemory::kDefined, at, bytes))
-    await_writer(running_, HazardKind::kUninitSharedRead, range + " are read", address, bytes,
-                 site);
+    await_writer(running_, HazardKind::kUninitSharedRead, std::move(range) + " are read", address,
+                 bytes, site);
   order_shared(running_, write ? AccessKind::kWrite : AccessKind::kRead, address, bytes, site);
 }
 

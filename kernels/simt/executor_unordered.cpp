@@ -72,6 +72,7 @@ void Executor::await_writer(uint32_t thread, HazardKind kind, std::string text, 
                             size_t bytes, Site site) {
   const auto *begin = static_cast<const std::byte *>(address);
   if (!undefined_) undefined_ = {begin, begin + bytes, thread, kind, std::move(text), site};
+  std::string().swap(text); // a fiber that is left behind destroys nothing
   fibers_[running_].wait = Wait::kBytes;
   suspend();
   std::abort(); // unreachable: the launch ends with a report
