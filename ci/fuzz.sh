@@ -48,8 +48,8 @@ fuzz_target() {
   kept=$(find "$work" -type f | wc -l)
   new=0
   begin=$SECONDS
-  # Every file and the empty input, a few of them twice, then as many new ones as there are seeds.
-  run_target "$target" -seed=1 -max_total_time=$longest "-runs=$((2 * seeds + kept + seeds / 4 + 8))"
+  # Every file and the empty input, each at most twice, then as many new ones as there are seeds.
+  run_target "$target" -seed=1 -max_total_time=$longest "-runs=$((2 * (seeds + kept + 1) + seeds))"
   left=$((share - (SECONDS - begin)))
   [ $left -lt 2 ] || run_target "$target" -seed=2 -max_total_time=$left
   printf '%-14s %4d seeds %8d new inputs %4d s\n' "$name" "$seeds" "$new" $((SECONDS - begin))
