@@ -7,10 +7,9 @@ order_sites.py run FOLDER BUILD --results CSV [--jobs 1]
 
 BUILD is a build tree configured with -DASSAY_MUTANT_FOLDER=FOLDER: one library has them all, and chooses at run time. Of
 each, `assay mutants --first-schedule` runs the cases that `assay check` draws, on the first schedule, until the executor
-reports one; where it reports none, the whole draw of `check` runs, each case on its own schedule. The table has the
-report and both of its lines. What a person wrote in the column `reason`, of a mutant that
-is not reported or has one line alone, stays. Exit code 1 when such a mutant has no reason. Needs
-Debian's python3-clang-14."""
+reports one; where it reports none, the whole draw of `check` runs, each case on its own schedule. The table has the report and
+both of its lines. The column `reason` is written by hand and stays: a mutant that is not reported, or has one line
+alone, needs one, or the exit code is 1. Needs Debian's python3-clang-14."""
 import argparse
 import csv
 import json

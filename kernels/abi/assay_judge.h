@@ -103,8 +103,8 @@ enum {
   ASSAY_JUDGE_UNDECIDED = 2 /**< the reference is not known sharply enough; never a pass */
 };
 
-/** Of |got - exact| allowed, by what causes it; they sum to `allowed`. Of the LSE all are 0; of a whole
-    row output_rounding is all that differs from element to element. */
+/** What |got - exact| is allowed, by cause; they sum to `allowed`. The LSE has zeros; a whole row has all
+    that differs from element to element in output_rounding and accumulation. */
 typedef struct assay_judge_budget {
   double weights, p_rounding, accumulation, normalisation, merge, output_rounding, flush;
   double reserved[5]; /**< 0 */
@@ -139,7 +139,7 @@ typedef struct assay_judge_order {
   int32_t reserved;             /**< 0 */
   uint64_t pairs;               /**< that an order can be told from */
   uint64_t explained;           /**< of those, by the order that was found for their row */
-  /** Of those, by no known order, while the order of their row is known from its other heads. No
+  /** Those that no known order explains, while the order of their row is known from its other heads. No
       findings: an order that nobody knew would explain them. */
   uint64_t doubts;
   int32_t doubt_row, doubt_head; /**< the one farthest from its row's order; -1: none */

@@ -43,7 +43,7 @@ bool Executor::knows(uint32_t thread, const Writer &access) {
   return order_.sees(thread, here);
 }
 
-// The same of the warp, which starts a matrix operation as one, or waits for it.
+// Whether the warp knows it, which starts a matrix operation as one, or waits for it.
 bool Executor::warp_knows(uint32_t thread, const Writer &access) {
   const uint32_t first = thread / kLanes * kLanes;
   for (uint32_t t = first; t < std::min(first + kLanes, config_.block); ++t)

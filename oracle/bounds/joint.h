@@ -45,7 +45,7 @@ double spread_of(const float *v, const JointRow &row);
 JointTerms joint_bound(const float *v, const JointRow &row, std::span<const double> u,
                        double spread = INFINITY);
 
-/** Of a row whose sums, enclosures (before their scales) and T0 budgets are known. */
+/** Prepares a row whose sums, enclosures (before their scales) and T0 budgets are known. */
 JointRow joint_row(const RowProblem &problem, const RowWork &work, std::span<const ColumnSums> sums,
                    std::span<const Enclosure> before, std::span<const BudgetTerms> t0);
 

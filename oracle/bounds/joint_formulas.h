@@ -14,7 +14,7 @@ enum class SumRounding {
   kPerhaps, ///< likewise, but V may meet what the rounding took, too (P in two parts)
 };
 
-/** Of a row, whatever the direction. */
+/** What a row has in every direction. */
 struct JointScalars {
   SumRounding sum = SumRounding::kApart;
   double p_unit = 0.0;    ///< unit roundoff of the weights
@@ -28,7 +28,7 @@ struct JointScalars {
   }
 };
 
-/** Of a key, on the scale of weights that sum to 1, at most. */
+/** Limits for a key, on the scale of weights that sum to 1. */
 struct JointKey {
   double error = 0.0;     ///< of its weight before that is rounded
   double share = 0.0;     ///< its weight

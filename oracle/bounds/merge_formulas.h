@@ -84,7 +84,7 @@ ORACLE_HOST_DEVICE inline double merged_lse(const MergeFacts &facts, const Merge
   return bound * kSlack + kFloor;
 }
 
-/** Of the sum of so many weights and its reciprocal, relative. */
+/** The relative error of the sum of so many weights and of its reciprocal. */
 ORACLE_HOST_DEVICE inline double merged_normalisation(const MergeFacts &facts, double states) {
   const double theta = expm1(states * log1p(kU));
   return (1.0 + facts.rcp) * (1.0 + kU) / (1.0 - fmin(theta, 0.5)) - 1.0;

@@ -11,7 +11,7 @@
 namespace assay::oracle {
 namespace {
 
-/// Of what an element may be off by, what no other element of the row knows of.
+/// The part of what an element may be off by that no other element of the row shares.
 double own_share(const BudgetTerms &budget) {
   return budget.total - (budget.weights + budget.p_rounding) / kSlack;
 }

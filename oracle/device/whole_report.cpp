@@ -2,7 +2,6 @@
 #include "oracle/device/whole_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -74,9 +73,7 @@ void judge_sample(const CallRows &rows, const CallOutputs &outputs, const Kernel
     if (here.verdict != Verdict::kInside && here.worst.dim != ElementReport::kRow)
       throw std::logic_error("oracle: row " + std::to_string(sample[i].row) + " head " +
                              std::to_string(sample[i].head) + " is inside on the GPU alone");
-    if (!std::isnan(here.worst_ratio_row)) all.add_row_ratio(here.worst_ratio_row, false);
-    for (const ElementReport &finding : here.findings)
-      all.add(finding);
+    all.add_whole_rows(here);
   }
 }
 

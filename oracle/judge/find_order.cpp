@@ -74,10 +74,7 @@ public:
       explained[i] = search.any_explains(chosen_[doubts[i].row], doubts[i].head, *row.rule);
     });
     for (size_t i = 0; i < doubts.size(); ++i) {
-      if (explained[i]) {
-        ++found.otherwise;
-        continue;
-      }
+      if (explained[i]) continue;
       ++found.doubts;
       const Doubt &at = doubts[i];
       const double ratio = by_[at.row].heads[static_cast<size_t>(at.head)].worst;

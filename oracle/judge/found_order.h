@@ -35,7 +35,6 @@ struct FoundOrder {
   int rows_otherwise = 0; ///< the ones with another known order
   uint64_t pairs = 0;     ///< of all rows that were looked at
   uint64_t explained = 0; ///< by the order that was found for their row
-  uint64_t otherwise = 0; ///< by another known order
   uint64_t doubts = 0;    ///< pairs that no known order explains, in rows whose order is known
   int doubt_row = -1, doubt_head = -1; ///< the one farthest from its row's order
   double doubt_ratio = 0.0;            ///< its error, in what that order allows

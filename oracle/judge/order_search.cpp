@@ -195,7 +195,7 @@ bool OrderSearch::explains_sample(int row, std::span<const OrderRule> rules) {
   });
 }
 
-/// Of the known orders that rank best, the one that explains the most of the sample, and at least
+/// Finds the one of the best-ranked known orders that explains the most of the sample, and at least
 /// three quarters of it: one of four heads may be the mistake that is looked for.
 std::optional<OrderRule> OrderSearch::best_rule(int row, const Heads &sample) {
   const ListRange range = range_of(row);

@@ -42,7 +42,6 @@ public:
   /// Whether some known order explains the pair, or one near `rule` does with others of its kv
   /// head: heads of one kv head have one order.
   bool any_explains(int row, int head, const OrderRule &rule);
-  bool exact_weights_explain(int row, int head);
   PairByOrder by_order(int row, int head, const TileOrder &order);
   ListRange range_of(int row) const;
 
@@ -50,6 +49,7 @@ private:
   using Heads = std::vector<int>;
 
   bool judged_already(int row, int head) const;
+  bool exact_weights_explain(int row, int head);
   Heads heads_of(int row) const;              ///< those that are no findings already
   Heads with_others(int row, int head) const; ///< some of its kv head, then the head
   RowByOrder by_rule(int row, const Heads &heads, const OrderRule &rule);

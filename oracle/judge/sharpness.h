@@ -15,10 +15,10 @@ struct Sharpness {
   double lost_weight = NAN; ///< a lost key of that share of the weights: seen in half of the rows
 };
 
-/** Of a row, by its elements and along the error that the mistake makes. */
+/** Looks at a row, by its elements and along the error that the mistake makes. */
 Sharpness sharpness_of(const RowProblem &problem, const RowReference &row);
 
-/** Of a call, over some of its pairs: at most 8, and one in 16. Merges: nothing is known. */
+/** Looks at some pairs of a call: at most 8, and one in 16. Nothing is known of merges. */
 Sharpness sharpness_of(const CallRows &rows, const KernelModel &model, std::span<const int> chosen);
 
 } // namespace assay::oracle

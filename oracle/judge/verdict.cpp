@@ -188,6 +188,12 @@ void Report::add_row_ratio(double ratio, bool was_escalated) {
   escalated += was_escalated;
 }
 
+void Report::add_whole_rows(const Report &again) {
+  if (!std::isnan(again.worst_ratio_row)) raise_to(worst_ratio_row, again.worst_ratio_row);
+  for (const ElementReport &finding : again.findings)
+    if (finding.dim == ElementReport::kRow) add(finding);
+}
+
 void Report::merge(const Report &other) {
   const bool worse = severity(other.verdict) > severity(verdict);
   const bool same = severity(other.verdict) == severity(verdict);

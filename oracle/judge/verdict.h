@@ -59,6 +59,8 @@ struct Report {
   void merge(const Report &other);
   void add(const ElementReport &element);
   void add_row_ratio(double ratio, bool escalated); ///< of a row judged as one
+  /// What `again` says of whole rows, where their elements are counted already.
+  void add_whole_rows(const Report &again);
 };
 
 /** Decides one value; `certified(precision)` supplies the reference when the radius is in the way.

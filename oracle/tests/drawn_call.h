@@ -12,22 +12,12 @@
 
 #include "kernels/abi/assay_judge.h"
 #include "oracle/exact/dtype.h"
+#include "oracle/tests/array_of.h"
 #include "oracle/tests/emulation.h"
 
 namespace assay::oracle::test::drawn {
 
 constexpr int kDim = 16, kKvHeads = 2, kHeads = 4, kPage = 4, kRequests = 3, kPages = 40;
-
-inline assay_array array(const void *data, int32_t dtype, std::vector<int64_t> shape) {
-  assay_array a{};
-  a.data = data;
-  a.dtype = dtype;
-  a.dims = static_cast<int32_t>(shape.size());
-  int64_t dense = 1;
-  for (size_t i = shape.size(); i-- > 0; dense *= shape[i])
-    a.shape[i] = shape[i], a.stride[i] = dense;
-  return a;
-}
 
 /// What a kernel does that it should not.
 enum class Wrong {

@@ -430,6 +430,19 @@ TEST(Joint, ReportsJoinTheRatiosOfRows) {
   EXPECT_EQ(one.escalated, 1U);
 }
 
+TEST(Joint, RowsJudgedAgainCountNoElementTwice) {
+  Report all, again;
+  all.elements = again.elements = 9;
+  again.add_row_ratio(0.5, false);
+  again.add({.dim = 3, .ratio = 2.0, .verdict = Verdict::kOutside});
+  again.add({.dim = ElementReport::kRow, .ratio = 1.5, .verdict = Verdict::kOutside});
+  all.add_whole_rows(again);
+  EXPECT_EQ(all.elements, 9U);
+  EXPECT_EQ(all.finding_count, 1U);
+  EXPECT_EQ(all.worst.dim, ElementReport::kRow);
+  EXPECT_EQ(all.worst_ratio_row, 1.5);
+}
+
 TEST(Joint, SumsAlongADirectionTakeEveryElement) {
   std::mt19937_64 random = generator(9);
   std::normal_distribution<double> normal;

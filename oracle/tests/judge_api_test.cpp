@@ -12,26 +12,13 @@
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/judge_entry.h"
 #include "oracle/rows/build.h"
+#include "oracle/tests/array_of.h"
 #include "oracle/tests/emulation.h"
 
 namespace assay::oracle::test {
 namespace {
 
 constexpr int kDim = 16, kKvHeads = 2, kHeads = 6, kPage = 8, kPages = 12, kColumns = 4;
-
-assay_array array(const void *data, int32_t dtype, std::vector<int64_t> shape,
-                  std::vector<int64_t> stride = {}) {
-  assay_array a{};
-  a.data = data;
-  a.dtype = dtype;
-  a.dims = static_cast<int32_t>(shape.size());
-  int64_t dense = 1;
-  for (size_t i = shape.size(); i-- > 0; dense *= shape[i]) {
-    a.shape[i] = shape[i];
-    a.stride[i] = stride.empty() ? dense : stride[i];
-  }
-  return a;
-}
 
 /// Ragged queries over pages in a shuffled table, and what an emulated kernel wrote for them.
 struct Call {

@@ -14,6 +14,7 @@
 #include "kernels/abi/assay_judge.h"
 #include "oracle/exact/dtype.h"
 #include "oracle/judge/known_orders.h"
+#include "oracle/tests/array_of.h"
 #include "oracle/tests/emulation.h"
 
 namespace assay::oracle::test {
@@ -35,7 +36,7 @@ struct OrderedCall {
   Emulation emulation;
   assay_arithmetic arithmetic{};
   std::vector<float> sinks; ///< [heads]; empty: none
-  /// Of the keys of a request, for a row that sees the first `range.end` of them.
+  /// The order of a request's keys, for a row that sees the first `range.end` of them.
   std::function<TileOrder(int request, int head, const ListRange &range)> order;
 
   std::vector<uint16_t> q, k, v, o;
@@ -115,17 +116,6 @@ struct OrderedCall {
   }
 
   float sm_scale() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
-
-  static assay_array array(const void *data, int32_t type, std::vector<int64_t> shape) {
-    assay_array a{};
-    a.data = data;
-    a.dtype = type;
-    a.dims = static_cast<int32_t>(shape.size());
-    int64_t dense = 1;
-    for (size_t i = shape.size(); i-- > 0; dense *= shape[i])
-      a.shape[i] = shape[i], a.stride[i] = dense;
-    return a;
-  }
 
   assay_judge_attention_params params() const {
     assay_judge_attention_params p{};

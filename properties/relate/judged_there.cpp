@@ -44,8 +44,10 @@ std::vector<RowHead> pairs_for_host(const AttentionRows &rows, const TierReport 
 } // namespace
 
 std::string apart(const oracle::TierRow &device, const Report &host) {
-  if (host.verdict != oracle::Verdict::kInside || host.no_claim > 0)
-    return "it is inside on the GPU alone";
+  // A GPU looks at elements; the host judges the rows of the sample as one, too.
+  const bool elements_inside =
+      host.verdict == oracle::Verdict::kInside || host.worst.dim == oracle::ElementReport::kRow;
+  if (!elements_inside || host.no_claim > 0) return "it is inside on the GPU alone";
   const double of_host[] = {host.worst_ratio_t0, host.worst_ratio_t1, host.worst_ratio_t2,
                             host.worst_ratio_lse};
   static constexpr const char *kNames[] = {"T0", "T1", "T2", "the LSE"};
@@ -72,9 +74,8 @@ std::optional<Report> judged_there(const Outcome &run, const OracleCall &call,
                       sample.certified, [&](const RowHead &pair, const Report &host) {
                         const auto at = static_cast<size_t>(pair.row * rows->out.heads + pair.head);
                         const oracle::TierRow &row = there->rows[at];
-                        // A GPU looks at elements; as one the host judges the rows of the sample.
-                        const bool whole = host.worst.dim == oracle::ElementReport::kRow;
-                        if (row.inside == 0 || whole) return report.merge(host);
+                        if (row.inside == 0) return report.merge(host);
+                        report.add_whole_rows(host);
                         report.certified_rows += host.certified_rows;
                         if (const std::string why = apart(row, host); !why.empty())
                           throw std::logic_error(

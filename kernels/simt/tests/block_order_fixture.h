@@ -15,12 +15,6 @@ protected:
     std::memset(words, 0, 4096);
     counter = words + 512;
   }
-  static uint32_t block() { return thread_view.block_idx[0]; }
-  static uint32_t add(uint32_t *p, AtomicOrder order, Scope scope = Scope::kGpu,
-                      Site site = Site::here()) {
-    atomic_access(p, 4, AtomicKind::kReadModifyWrite, order, scope, site);
-    return (*p)++;
-  }
   // In grids of two blocks.
   bool runs_second() const { return stream.counters.blocks % 2 == 0; }
   // Synchronises a warp and orders nothing.

@@ -47,6 +47,12 @@ inline uint32_t *shared_words(size_t count, Site site = Site::here()) {
 // "<this file>:<line>: <kind>".
 class HazardTest : public testing::Test {
 protected:
+  static uint32_t block() { return thread_view.block_idx[0]; }
+  static uint32_t add(uint32_t *p, AtomicOrder order, Scope scope = Scope::kGpu,
+                      Site site = Site::here()) {
+    atomic_access(p, 4, AtomicKind::kReadModifyWrite, order, scope, site);
+    return (*p)++;
+  }
   Hazard expect(HazardKind kind, const char *file, uint32_t line, const LaunchConfig &config,
                 FunctionRef<void()> body) {
     stream.hazards.clear();

@@ -16,7 +16,6 @@ protected:
     global = static_cast<uint32_t *>(
         stream.memory.allocate(4096, Access::kReadWrite, InitState::kDefined, "global"));
   }
-  static uint32_t block() { return thread_view.block_idx[0]; }
   static uint32_t warp() { return me() / kLanes; }
   // A line that may be in the report.
   Site party(Site site = Site::here()) {
@@ -25,11 +24,6 @@ protected:
   }
   static void shuffle(Collective kind, Site site = Site::here()) {
     warp_collective({kind, ~0u, 4, nullptr, nullptr, 0, nullptr}, site);
-  }
-  static uint32_t add(uint32_t *p, AtomicOrder order, Scope scope = Scope::kGpu,
-                      Site site = Site::here()) {
-    atomic_access(p, 4, AtomicKind::kReadModifyWrite, order, scope, site);
-    return (*p)++;
   }
 
   // Runs body(right) both ways.

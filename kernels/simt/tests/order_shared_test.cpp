@@ -113,15 +113,16 @@ TEST_F(OrderTest, warp_barrier_where_the_block_must_meet) {
   });
 }
 
+void read_rows(const WarpCall &call) {
+  for (uint32_t lane = 0; lane < kLanes; ++lane)
+    access_for_lane(lane, kShared, AccessKind::kRead, call.in[lane], 16, 16, call.site);
+}
+
 TEST_F(OrderTest, rows_of_a_matrix_not_awaited) {
   static Site reader;
   expect_seen(block_of(32, 512), [&](bool right) {
     uint32_t *words = shared_words(128);
     reader = party();
-    const auto read_rows = [](const WarpCall &call) {
-      for (uint32_t lane = 0; lane < kLanes; ++lane)
-        access_for_lane(lane, kShared, AccessKind::kRead, call.in[lane], 16, 16, call.site);
-    };
     access(kShared, AccessKind::kWrite, words + 4 * me(), 16, 16, party());
     if (right) warp_barrier(~0u);
     warp_collective({Collective::kLdmatrix, ~0u, 4, words + 4 * (31 - me()), nullptr, 0, read_rows},
@@ -134,10 +135,6 @@ TEST_F(OrderTest, rows_of_a_matrix_overwritten) {
   expect_seen(block_of(32, 512), [&](bool right) {
     uint32_t *words = shared_words(128);
     reader = party();
-    const auto read_rows = [](const WarpCall &call) {
-      for (uint32_t lane = 0; lane < kLanes; ++lane)
-        access_for_lane(lane, kShared, AccessKind::kRead, call.in[lane], 16, 16, call.site);
-    };
     access(kShared, AccessKind::kWrite, words + 4 * me(), 16, 16, Site::here());
     warp_barrier(~0u);
     warp_collective({Collective::kLdmatrix, ~0u, 4, words + 4 * (31 - me()), nullptr, 0, read_rows},

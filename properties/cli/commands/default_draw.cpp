@@ -39,6 +39,13 @@ const mutants::Mutant &correct() {
 
 } // namespace
 
+Property in_place_of_within_budget(CheckResult (*check)(const Problem &, Sut &), int weight) {
+  Property p = *find_property("within_budget");
+  p.check = check;
+  p.weight = weight;
+  return p;
+}
+
 std::vector<const mutants::Mutant *> chosen_mutants(const MutantsOptions &o) {
   std::vector<const mutants::Mutant *> out;
   if (std::find(o.mutants.begin(), o.mutants.end(), kCorrectKernels) != o.mutants.end())

@@ -4,6 +4,7 @@
 
 #include "corpus/mutants/mutants.h"
 #include "properties/cli/commands/commands.h"
+#include "properties/run/registry.h"
 #include "properties/run/runner.h"
 
 namespace assay {
@@ -19,6 +20,9 @@ std::vector<const mutants::Mutant *> chosen_mutants(const MutantsOptions &option
 RunSummary draw_for_mutant(const Session &session, const MutantsOptions &options,
                            const mutants::Mutant &mutant,
                            const std::vector<const Property *> &properties);
+
+/// Another check under the name of within_budget, and so on its cases, `weight` for each of others.
+Property in_place_of_within_budget(CheckResult (*check)(const Problem &, Sut &), int weight);
 
 /// `mutants --default-draw`: the draws of `check` with the same seed on all kernels that a mutant
 /// concerns, kept findings aside, until a property fails. Exit code 4 when a mutant survives, 1

@@ -23,18 +23,10 @@ CheckResult by_executor(const Problem &drawn, Sut &sut) {
   return run.ok() ? CheckResult::pass() : run.check;
 }
 
-/// Under its name, and so with its cases.
-Property as_property() {
-  Property p = *find_property("within_budget");
-  p.check = by_executor;
-  p.weight = 10;
-  return p;
-}
-
 } // namespace
 
 int report_on_first_schedule(Session &session, const MutantsOptions &options) {
-  const Property property = as_property();
+  const Property property = in_place_of_within_budget(by_executor, 10);
   nlohmann::json rows = nlohmann::json::array();
   int exit = kExitPass;
   for (const mutants::Mutant *m : chosen_mutants(options)) {

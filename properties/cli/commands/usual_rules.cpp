@@ -101,18 +101,11 @@ CheckResult by_usual_rules(const Problem &drawn, Sut &sut) {
   return CheckResult::pass();
 }
 
-/// Under its name, and so with its cases; three times as many, so that no rule is short of any.
-Property as_property() {
-  Property p = *find_property("within_budget");
-  p.check = by_usual_rules;
-  p.weight = 30;
-  return p;
-}
-
 } // namespace
 
 int judge_by_usual_rules(Session &session, const MutantsOptions &options) {
-  const Property property = as_property();
+  // Three times as many cases as the property has, so that no rule is short of any.
+  const Property property = in_place_of_within_budget(by_usual_rules, 30);
   nlohmann::json rows = nlohmann::json::array();
   for (const mutants::Mutant *m : chosen_mutants(options)) {
     verdicts = {};

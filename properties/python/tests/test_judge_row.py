@@ -89,6 +89,22 @@ def test_the_lost_key_is_named(key):
     assert f"row 1 would be inside if {said} did not count" in str(failed.value)
 
 
+def test_the_lost_page_is_named():
+    call, page = Call(), range(320, 336)
+
+    def lose(p):
+        p = p.copy()
+        p[page] = 0
+        return p
+
+    wrong, paged = call.run(weigh=lose), [x.reshape(-1, 16, 2, DIM) for x in (call.k, call.v)]
+    wrong[0] = call.run()[0]
+    table = np.arange(ROWS * KEYS // 16, dtype=np.int32).reshape(ROWS, -1)
+    with pytest.raises(assay.AttentionError) as failed:
+        assay.assert_attention(wrong, call.q, tuple(paged), seq_lens=np.full(ROWS, KEYS, np.int32), page_table=table, like="fa2", findings=None, hint_seconds=60)
+    assert "row 1 would be inside if keys 320 to 335 did not count" in str(failed.value)
+
+
 def swap(v):
     v = v.copy()
     v[500] = v[501]

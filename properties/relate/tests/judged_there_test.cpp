@@ -139,6 +139,8 @@ TEST(JudgedThereApart, AnyRatioOfTheSampleThatDiffersIsNoticed) {
   host.worst_ratio_t2 = NAN;
   host.verdict = oracle::Verdict::kOutside;
   EXPECT_NE(apart(device, host).find("GPU alone"), std::string::npos);
+  host.worst.dim = oracle::ElementReport::kRow; // a whole row, at which the GPU does not look
+  EXPECT_EQ(apart(device, host), "");
   host.verdict = oracle::Verdict::kInside;
   host.no_claim = 1;
   EXPECT_NE(apart(device, host), "");
