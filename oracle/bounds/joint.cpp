@@ -10,14 +10,6 @@
 namespace assay::oracle {
 namespace {
 
-SumRounding sum_rounding(const RowProblem &problem, const ErrorModel &model) {
-  if (!model.sums_rounded_p || model.p_unit == 0.0) return SumRounding::kApart;
-  const auto whole = [](const KeyTile &tile) { return tile.p_parts != 2; };
-  const bool one_part =
-      problem.order != nullptr && std::all_of(problem.order->begin(), problem.order->end(), whole);
-  return one_part ? SumRounding::kSame : SumRounding::kPerhaps;
-}
-
 /// What the denominator is off by beside the rounding of the weights that it adds.
 double normalise_apart(const RowWork &work) {
   ErrorModel model = work.model;
@@ -147,7 +139,7 @@ JointRow joint_row(const RowProblem &problem, const RowWork &work, std::span<con
   const RowFeatures &f = work.facts.features;
   row.scale = std::fabs(static_cast<double>(f.v_scale)) / f.o_scale;
   if (work.coarse || work.vague || !(work.mass_low > 0.0) || !(row.scale > 0.0)) return row;
-  row.sum = sum_rounding(problem, work.model);
+  row.sums_rounded = work.model.sums_rounded_p && work.model.p_unit > 0.0;
   row.p_unit = work.model.p_unit;
   row.normalise = normalise_apart(work);
   const double alignment = weigh_keys(work, row);

@@ -7,25 +7,16 @@
 
 namespace assay::oracle {
 
-/** How the weights' sum follows the rounding of the weights that meet V. */
-enum class SumRounding {
-  kApart,   ///< it does not
-  kSame,    ///< it adds the rounded weights
-  kPerhaps, ///< likewise, but V may meet what the rounding took, too (P in two parts)
-};
-
 /** What a row has in every direction. */
 struct JointScalars {
-  SumRounding sum = SumRounding::kApart;
-  double p_unit = 0.0;    ///< unit roundoff of the weights
-  double subnormal = 0.0; ///< what subnormal weights are off by, together, beside a sum of 1
-  double normalise = 0.0; ///< every other error of the denominator and what follows it, relative
-  double scale = 1.0;     ///< |v_scale / o_scale|
+  bool sums_rounded = false; ///< the row sum may add weights as they are rounded for V
+  double p_unit = 0.0;       ///< unit roundoff of the weights
+  double subnormal = 0.0;    ///< what subnormal weights are off by, together, beside a sum of 1
+  double normalise = 0.0;    ///< every other error of the denominator and what follows it, relative
+  double scale = 1.0;        ///< |v_scale / o_scale|
 
   /** What rounded weights may move their sum by, relative. */
-  ORACLE_HOST_DEVICE double entry() const {
-    return sum == SumRounding::kApart ? 0.0 : p_unit + subnormal;
-  }
+  ORACLE_HOST_DEVICE double entry() const { return sums_rounded ? p_unit + subnormal : 0.0; }
 };
 
 /** Limits for a key, on the scale of weights that sum to 1. */
@@ -63,9 +54,10 @@ ORACLE_HOST_DEVICE inline void add_joint_key(const JointScalars &row, const Join
   sums.errors += key.error * centered;
   sums.farthest = fmax(sums.farthest, centered);
   double moved = fabs(value) + along.blur;
-  if (row.sum == SumRounding::kSame) moved = centered;
-  if (row.sum == SumRounding::kPerhaps)
-    moved = fmax(centered, fabs(along.o) + along.blur) + row.p_unit * moved;
+  // The same rounding stands in the sum, or V meets P in two parts and the sum in one; or a kernel
+  // of narrower arithmetic adds weights that are not rounded.
+  if (row.sums_rounded)
+    moved = fmax(moved, fmax(centered, fabs(along.o) + along.blur + row.p_unit * moved));
   sums.shares += key.share * moved;
   sums.subnormal += key.subnormal * moved;
   sums.moved = fmax(sums.moved, moved);

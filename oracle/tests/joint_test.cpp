@@ -133,7 +133,7 @@ TEST(Joint, OfOneElementIsThatElementsBound) {
     const Drawn drawn(number);
     if (!drawn.joint()) continue;
     ++rows;
-    const bool apart = drawn.row.joint.sum == SumRounding::kApart;
+    const bool apart = !drawn.row.joint.sums_rounded;
     for (size_t i = 0; i < drawn.row.o.size(); i += 5) {
       const BudgetTerms &t0 = drawn.row.t0[i];
       if (t0.overflow_possible || !std::isfinite(t0.total)) continue;
@@ -154,25 +154,51 @@ TEST(Joint, OfOneElementIsThatElementsBound) {
   EXPECT_GT(same, 500);
 }
 
-/// Two keys by hand, in each of three ways in which the row sum follows the rounding.
+/// Three keys by hand: what their rounding moves is |u.v|, with sums of rounded weights the largest of
+/// that, |u.(v - o)| and |u.o|.
 TEST(Joint, TermsByHand) {
   const JointAlong along{.o = 0.5, .blur = 0.01, .elements = 0.3, .accumulation = 0.2};
-  const double rounding[] = {0.866, 1.654, 1.963285714};
-  const double normalisation[] = {1.496, 1.89, 2.044642857};
-  for (int way = 0; way < 3; ++way) {
-    const JointScalars row{.sum = static_cast<SumRounding>(way),
-                           .p_unit = 0.25,
-                           .subnormal = 0.05,
-                           .normalise = 0.5,
-                           .scale = 2.0};
+  for (const bool rounded : {false, true}) {
+    const JointScalars row{
+        .sums_rounded = rounded, .p_unit = 0.25, .subnormal = 0.05, .normalise = 0.5, .scale = 2.0};
     JointSums sums;
-    add_joint_key(row, along, {.error = 0.1, .share = 0.6, .subnormal = 0.02}, 1.0, sums);
-    add_joint_key(row, along, {.error = 0.2, .share = 0.4, .subnormal = 0.03}, -2.0, sums);
+    add_joint_key(row, along, {.error = 0.1, .share = 0.5, .subnormal = 0.02}, 1.0, sums);
+    add_joint_key(row, along, {.error = 0.2, .share = 0.3, .subnormal = 0.03}, -2.0, sums);
+    add_joint_key(row, along, {.error = 0.0, .share = 0.2, .subnormal = 0.0}, 0.1, sums);
+    const double moved[] = {1.01, rounded ? 2.51 : 2.01, rounded ? 0.5 + 0.01 + 0.25 * 0.11 : 0.11};
+    const double weights = 0.1 * 0.51 + 0.2 * 2.51, r = rounded ? 0.3 : 0.0;
+    const double rounding = (0.25 * (0.5 * moved[0] + 0.3 * moved[1] + 0.2 * moved[2]) +
+                             0.02 * moved[0] + 0.03 * moved[1] + r * weights) /
+                            (1 - r);
     const JointTerms t = joint_terms(row, along, sums);
-    EXPECT_NEAR(t.weights, 1.106, 1e-9);
-    EXPECT_NEAR(t.rounding, rounding[way], 1e-9);
-    EXPECT_NEAR(t.normalisation, normalisation[way], 1e-9);
-    EXPECT_NEAR(t.total, (1.106 + rounding[way] + normalisation[way] + 0.5) * kSlack, 1e-8);
+    EXPECT_NEAR(t.weights, 2 * weights, 1e-12);
+    EXPECT_NEAR(t.rounding, 2 * rounding, 1e-12);
+    EXPECT_NEAR(t.normalisation, 2 * 0.5 * (0.51 + weights + rounding), 1e-12);
+    EXPECT_NEAR(t.total, (t.weights + t.rounding + t.normalisation + 0.5) * kSlack, 1e-12);
+  }
+}
+
+/// An arithmetic that adds rounded weights is taken for wider than one that does not: no direction of
+/// the one allows less than the other.
+TEST(Joint, SumsOfRoundedWeightsAllowNoLess) {
+  std::mt19937_64 random = generator(3);
+  std::normal_distribution<double> normal;
+  for (const float offset : {0.0f, 0.2f, 3.0f}) {
+    Case c = normal_row(ASSAY_BF16, 200, 5);
+    for (float &x : c.row.keys.v)
+      x += offset;
+    c.row.keys.finish(c.dtype);
+    const RowReference apart = attention_row(c.problem(false));
+    c.emulation.sum_format = ASSAY_FORMAT_CALL;
+    const RowReference rounded = attention_row(c.problem(false));
+    const float *v = c.row.keys.v.data();
+    for (int i = 0; i < 50; ++i) {
+      std::vector<double> u(apart.o.size(), i == 0 ? 1.0 : 0.0);
+      for (double &x : u)
+        x += i == 0 ? 0.0 : normal(random);
+      EXPECT_GE(joint_bound(v, rounded.joint, u).total,
+                joint_bound(v, apart.joint, u).total * (1 - 1e-9));
+    }
   }
 }
 
