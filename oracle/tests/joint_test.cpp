@@ -154,8 +154,8 @@ TEST(Joint, OfOneElementIsThatElementsBound) {
   EXPECT_GT(same, 500);
 }
 
-/// Three keys by hand: what their rounding moves is |u.v|, with sums of rounded weights the largest of
-/// that, |u.(v - o)| and |u.o|.
+/// Three keys by hand: what their rounding moves is |u.v|, with sums of rounded weights the largest
+/// of that, |u.(v - o)| and |u.o|.
 TEST(Joint, TermsByHand) {
   const JointAlong along{.o = 0.5, .blur = 0.01, .elements = 0.3, .accumulation = 0.2};
   for (const bool rounded : {false, true}) {
@@ -178,8 +178,8 @@ TEST(Joint, TermsByHand) {
   }
 }
 
-/// An arithmetic that adds rounded weights is taken for wider than one that does not: no direction of
-/// the one allows less than the other.
+/// An arithmetic that adds rounded weights is taken for wider than one that does not: in no
+/// direction does the one allow less than the other.
 TEST(Joint, SumsOfRoundedWeightsAllowNoLess) {
   std::mt19937_64 random = generator(3);
   std::normal_distribution<double> normal;
