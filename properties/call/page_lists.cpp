@@ -38,10 +38,9 @@ void write_lists(Tensors &t, CacheView &c, int heads) {
 
 void put_into_lists(Tensors &t, CacheView &c) {
   c.list_begin.assign(1, static_cast<int32_t>(t.problem.placement_seed % 3)); // need not begin at 0
+  // No row has more entries than max_pages, which stays that of the table: splits may follow it.
   for (int row = 0; row < c.rows; ++row)
-    c.list_begin.push_back(c.list_begin.back() + pages_of(c, row) + row % 3);
-  for (int row = 0; row < c.rows; ++row) // more entries than max_pages no row has
-    c.max_pages = std::max(c.max_pages, pages_of(c, row) + row % 3);
+    c.list_begin.push_back(c.list_begin.back() + std::min(pages_of(c, row) + row % 3, c.max_pages));
   c.lists = add_ints(t, "page_indptr", c.list_begin);
   write_lists(t, c, 1);
 }

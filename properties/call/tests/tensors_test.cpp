@@ -10,6 +10,7 @@
 
 #include "properties/call/element.h"
 #include "properties/call/materialise.h"
+#include "properties/call/page_lists.h"
 #include "properties/call/params.h"
 #include "properties/case/hash.h"
 #include "properties/case/problem_gen.h"
@@ -108,6 +109,27 @@ TEST(Tensors, LogicalValuesIgnorePlacementLayoutAndPadding) {
           ASSERT_EQ(a.key(0, r, k, h, 7), c.key(0, r, k, h, 7));
         }
   }
+}
+
+// A kernel may split by the capacity of its table, so lists of the same pages must not have more.
+TEST(Tensors, ListsHaveTheCapacityOfTheTable) {
+  int longer = 0; // lists with an entry that their row does not need
+  for (const Family family : {Family::kPaged, Family::kCascade})
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      const Tensors table = materialise(draw_problem(fuzz_limits(), family, seed));
+      Tensors lists = table;
+      put_pages_into_lists(lists);
+      for (size_t i = 0; i < lists.caches.size(); ++i) {
+        const CacheView &c = lists.caches[i];
+        EXPECT_EQ(c.max_pages, table.caches[i].max_pages);
+        for (size_t row = 0; row < static_cast<size_t>(c.rows); ++row) {
+          const int entries = c.list_begin[row + 1] - c.list_begin[row];
+          EXPECT_LE(entries, c.max_pages);
+          longer += entries > static_cast<int>(c.physical[row].size());
+        }
+      }
+    }
+  EXPECT_GT(longer, 50);
 }
 
 TEST(Tensors, SharingMapsRequestsToOneSlot) {

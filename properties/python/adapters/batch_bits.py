@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do the bits of other libraries' attention follow the batch, or the run? On this machine's processor.
+"""Do the bits of an attention follow the batch, or the run?
 
-batch_bits.py [--shape SHAPE] [--draws N] [--seed N] [NAME...]    all but vllm_* where none is named
+batch_bits.py [--shape SHAPE] [--draws N] [--seed N] [--device cpu|cuda] [NAME...]    sdpa_* and hf_* where none is named
 
-Prints what assay.assert_batch_invariant and assert_deterministic say of each. It needs torch, transformers for hf_*, and
-vLLM's CPU build for vllm_*. Pages are gathered first, so that every request has a row as long as the table, with a mask behind
-its keys; vLLM's attention reads pages of its own."""
+Prints what assay.assert_batch_invariant and assert_deterministic say of each. It needs torch, transformers for hf_*, vLLM's CPU
+build for vllm_*, assay_torch and its library for assay_*, and a GPU with Triton for triton. Pages are gathered for sdpa_* and
+hf_*, so that every request has a row as long as the table, with a mask behind its keys; the others read pages of their own."""
 import argparse
 import functools
 import sys
@@ -22,8 +22,8 @@ def gathered(q, k_cache, v_cache, page_table, seq_lens):
     """q, K and V [batch, heads, tokens, dim], and which key each query sees."""
     q = q[:, :, None] if q.dim() == 3 else q.transpose(1, 2)
     k, v = (cache[page_table.long()].flatten(1, 2).transpose(1, 2) for cache in (k_cache, v_cache))
-    last = seq_lens[:, None] - q.shape[2] + torch.arange(q.shape[2])[None]
-    return q, k, v, (torch.arange(k.shape[2])[None, None] <= last[:, :, None])[:, None]
+    last = seq_lens[:, None] - q.shape[2] + torch.arange(q.shape[2], device=q.device)[None]
+    return q, k, v, (torch.arange(k.shape[2], device=q.device)[None, None] <= last[:, :, None])[:, None]
 
 
 def sdpa(q, k, v, mask, scale, backend):
@@ -41,7 +41,7 @@ class _Layer:
 def hf_eager(q, k, v, mask, scale):
     from transformers.models.llama.modeling_llama import eager_attention_forward
 
-    added = torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, torch.finfo(q.dtype).min)
+    added = torch.zeros(mask.shape, dtype=q.dtype, device=q.device).masked_fill(~mask, torch.finfo(q.dtype).min)
     return eager_attention_forward(_Layer(q.shape[1] // k.shape[1]), q, k, v, added, scaling=scale)[0]
 
 
@@ -84,15 +84,31 @@ def vllm_whole(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return vllm_cpu(q, k_cache, v_cache, page_table, seq_lens, sm_scale, False)
 
 
+def ours(version, num_splits):
+    def function(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+        from assay_torch import paged_attention
+
+        return paged_attention(q, (k_cache, v_cache), page_table, seq_lens, sm_scale=sm_scale, version=version, num_splits=num_splits)
+
+    return function
+
+
+def triton(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    from triton_decode import launch
+
+    return launch(q, k_cache, v_cache, page_table, seq_lens, sm_scale)[0]
+
+
 _ALL = {"sdpa_math": functools.partial(sdpa, backend=SDPBackend.MATH), "sdpa_flash": functools.partial(sdpa, backend=SDPBackend.FLASH_ATTENTION),
         "hf_eager": hf_eager, "hf_sdpa": hf_sdpa}  # fmt: skip
 FUNCTIONS = {f"{name}_{words}": decode(function, dtype) for name, function in _ALL.items() for words, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32))}
-FUNCTIONS.update(vllm_split=vllm_split, vllm_whole=vllm_whole)
+FUNCTIONS.update(vllm_split=vllm_split, vllm_whole=vllm_whole, triton=triton)
+FUNCTIONS.update(assay_v1=ours(1, 0), assay_v2=ours(2, 0), assay_v2_of_4_splits=ours(2, 4))
 
 
 def said(check, function, *arguments, **options):
     try:
-        return f"{check(function, *arguments, device='cpu', **options)} calls have the same bits"
+        return f"{check(function, *arguments, **options)} calls have the same bits"
     except assay.BitsError as error:
         return str(error).removeprefix("assay: ")
 
@@ -102,13 +118,15 @@ def main():
     parser.add_argument("--shape", default="batch=5,heads=8/2,head_dim=64,keys=300")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("names", nargs="*", metavar="NAME")
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(FUNCTIONS):
         parser.error(f"{sorted(unknown)[0]!r}, expected some of {', '.join(FUNCTIONS)}")
-    for name in asked.names or [name for name in FUNCTIONS if not name.startswith("vllm")]:
-        print(f"{name} runs: {said(assay.assert_deterministic, FUNCTIONS[name], asked.shape, seed=asked.seed, runs=20)}")
-        print(f"{name} batches: {said(assay.assert_batch_invariant, FUNCTIONS[name], asked.shape, seed=asked.seed, draws=asked.draws)}", flush=True)
+    where = dict(seed=asked.seed, device=asked.device)
+    for name in asked.names or [name for name in FUNCTIONS if name.startswith(("sdpa", "hf"))]:
+        print(f"{name} runs: {said(assay.assert_deterministic, FUNCTIONS[name], asked.shape, runs=20, **where)}")
+        print(f"{name} batches: {said(assay.assert_batch_invariant, FUNCTIONS[name], asked.shape, draws=asked.draws, **where)}", flush=True)
 
 
 if __name__ == "__main__":

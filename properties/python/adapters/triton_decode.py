@@ -74,12 +74,27 @@ if triton is not None:
         tl.store(lse + heads, tl.where(empty, float("-inf"), top + tl.log2(total)), mask=there)
 
 
+def launch(q, k_cache, v_cache, page_table, seq_lens, sm_scale, window_left=-1):
+    """(out, LSE in base 2) of tensors on a GPU: q [batch, num_qo_heads, head_dim], or with 1 behind batch, caches [pages,
+    page_size, num_kv_heads, head_dim]."""
+    import torch
+
+    page_size, kv_heads, dim = k_cache.shape[1:]
+    group = q.shape[-2] // kv_heads
+    o = torch.empty_like(q)
+    lse = torch.empty((len(q), q.shape[-2]), dtype=torch.float32, device=q.device)
+    scale = float(np.float32(sm_scale) * np.float32(LOG2E))
+    _decode[(len(q), kv_heads, triton.cdiv(group, ROWS))](
+        q, k_cache, v_cache, o, lse, page_table, page_table.shape[1], seq_lens, scale, window_left, group, kv_heads, page_size,
+        D=dim, ROWS=ROWS, TILE=TILE,
+    )  # fmt: skip
+    return o, lse
+
+
 @assay.kernel(family="paged", declaration=TRITON, supports=takes, determinism="run_to_run", batch_invariance="always",
               nan_contract="all")
 @on_gpu
 def triton_decode(case):
-    import torch
-
     if triton is None:
         raise ImportError("no Triton here")
     if case.batch == 0:
@@ -88,15 +103,7 @@ def triton_decode(case):
     table = np.zeros((case.batch, max(1, max(len(row) for row in kv.rows))), np.int32)
     for r, row in enumerate(kv.rows):
         table[r, : len(row)] = row
-    q = put(case.q, case.dtype)
-    o = torch.empty_like(q)
-    lse = torch.empty((case.batch, case.num_qo_heads), dtype=torch.float32, device=q.device)
-    group = case.num_qo_heads // case.num_kv_heads
-    scale = float(np.float32(case.sm_scale) * np.float32(LOG2E))
-    _decode[(case.batch, case.num_kv_heads, triton.cdiv(group, ROWS))](
-        q, kv.k, kv.v, o, lse, put(table, "int32"), table.shape[1], put(case.seq_lens, "int32"), scale,
-        case.window_left, group, case.num_kv_heads, case.page_size, D=case.head_dim, ROWS=ROWS, TILE=TILE,
-    )  # fmt: skip
+    o, lse = launch(put(case.q, case.dtype), kv.k, kv.v, put(table, "int32"), put(case.seq_lens, "int32"), case.sm_scale, case.window_left)
     take(o, case.out)
     take_lse(case, lse, 2)
 
