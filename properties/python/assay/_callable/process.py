@@ -98,9 +98,10 @@ class Candidate:
             raise CandidateError("load", plain(str(said.get("failed", "it said nothing"))))
         self.about = said
 
-    def call(self, inputs, store=None, keep=False, inputs_back=False, busy=False):
+    def call(self, inputs, store=None, keep=False, inputs_back=None, busy=False):
         """Results by name: out, lse where there is one, earlier (of the call that was kept, as it is now), and the
-        inputs as they are afterwards. `store`: tensors that stay where they are from call to call."""
+        inputs of the store `inputs_back`, as they are afterwards. `store`: tensors that stay where they are from call
+        to call."""
         self.start()
         tensors = inputs.tensors()
         places, size = _layout(tensors)

@@ -28,9 +28,11 @@ class Served:
         if store is not None and store in self.stores:
             self.tensors.refill(self.stores[store], arrays, request["busy"])
             return self.stores[store]
-        made = {name: self.tensors.made(array) for name, array in arrays.items()}
+        made = {name: self.tensors.made(np.zeros_like(array) if request["busy"] else array) for name, array in arrays.items()}
         if store is not None:
             self.stores[store] = made
+        if request["busy"]:
+            self.tensors.refill(made, arrays, True)
         return made
 
     def call(self, request, arrays):
@@ -44,8 +46,8 @@ class Served:
             self.kept = out
         elif self.kept is not None:
             results["earlier"] = self.tensors.host(self.kept)
-        if request["inputs_back"]:
-            results.update({f"input {name}": self.tensors.host(tensor) for name, tensor in tensors.items()})
+        for name, tensor in self.stores.get(request["inputs_back"], {}).items():
+            results[f"input {name}"] = self.tensors.host(tensor)
         return results
 
 

@@ -11,11 +11,12 @@ from .regimes import REGIMES
 #: Words for what an interface may exclude, and the stages that they leave out.
 ASSUMPTIONS = {
     "no_empty_requests": ("empty",),
-    "finite_pool": ("nan_behind",),
+    "finite_pool": ("nan_behind", "after_nan"),
     "full_lengths": ("one_changes", "ragged", "short", "equal_keys", "counts", "nan_behind", "empty", "new_lengths"),
-    "one_shape": ("other_shape",),
+    "one_shape": ("other_shape", "inputs_kept", "busy_first"),
     "output_until_next_call": ("earlier_output",),
 }
+NAN_BITS = 0x7FC0  #: a NaN of bf16
 #: Regimes that an interface may exclude: whatever fails there is said as contract.
 CONTRACT = ("nan_behind", "empty")
 
@@ -50,6 +51,9 @@ class Session:
         self.candidate, self.shape = candidate, shape
         self._seeds = np.random.default_rng(seed)
 
+    def shape_of(self, keys, batch=None):
+        return dataclasses.replace(self.shape, batch=batch or self.shape.batch, keys=max(self.shape.q_len, keys))
+
     def inputs(self, regime, shape=None):
         return inputs(shape or self.shape, regime, int(self._seeds.integers(1 << 62)))
 
@@ -64,14 +68,36 @@ def _of_regime(name):
     return Stage(name, REGIMES[name].says, run)
 
 
-def _inputs_unchanged(session):
-    given = session.inputs("ragged")
-    asked = session.ask(given, inputs_back=True)
+def _same_inputs(given, asked, what):
     for name, array in given.tensors().items():
         after = asked.results.get(f"input {name}")
         if after is None or after.tobytes() != np.ascontiguousarray(array).tobytes():
-            raise Fault(f"the call changed {name}")
+            raise Fault(f"{what} changed {name}")
+
+
+def _inputs_unchanged(session):
+    given = session.inputs("ragged")
+    asked = session.ask(given, store="unchanged", inputs_back="unchanged")
+    _same_inputs(given, asked, "the call")
     yield asked
+
+
+def _inputs_kept(session):
+    """What a function makes for the first call of a shape, a captured graph for one, may hold that call's tensors."""
+    shape = session.shape_of(session.shape.keys // 2 + 7)
+    first = session.inputs("ragged", shape)
+    session.ask(first, store="first")
+    asked = session.ask(session.inputs("ragged", shape), inputs_back="first")
+    _same_inputs(first, asked, "a later call")
+    yield asked
+
+
+def _after_nan(session):
+    """What a call leaves in a workspace is NaN in every split of every row, and the next call has rows of fewer splits."""
+    given = session.inputs("ordinary")
+    nan = np.full_like(given.v_cache, NAN_BITS if given.v_cache.dtype == np.uint16 else np.nan)
+    session.ask(given.with_tensors(v_cache=nan))
+    yield session.ask(session.inputs("short"))
 
 
 def _new_bytes(regime):
@@ -99,7 +125,7 @@ def _one_changes(session):
 
 def _other_shape(session):
     """Two shapes in turn: what is made for one call and kept is wrong for the next."""
-    small = dataclasses.replace(session.shape, batch=max(1, session.shape.batch // 2), keys=max(session.shape.q_len, session.shape.keys // 2 + 3))
+    small = session.shape_of(session.shape.keys // 2 + 3, max(1, session.shape.batch // 2))
     for given in (session.inputs("ragged"), session.inputs("ragged", small), session.inputs("ragged")):
         yield session.ask(given)
 
@@ -126,15 +152,23 @@ def _busy(session):
     yield session.ask(session.inputs("ragged"), store="busy", busy=True)
 
 
+def _busy_first(session):
+    """The same at the first call of a shape, which may run on a stream of the function's own, to be captured."""
+    yield session.ask(session.inputs("ragged", session.shape_of(session.shape.keys // 2 + 5)), store="busy first", busy=True)
+
+
 STAGES = (
     *(_of_regime(name) for name in ("counts", "ordinary", "ragged", "strong_last", "strong_first", "strong_edges", "large_scores", "small",
                                     "magnitudes", "short", "equal_keys")),
     Stage("inputs_unchanged", "the call leaves its inputs as they were", _inputs_unchanged),
+    Stage("inputs_kept", "inputs of the first call of a shape are as they were after a later one", _inputs_kept),
     Stage("one_changes", "calls that differ in one tensor alone", _one_changes),
     Stage("new_values", "the same storage with other values, after 12 calls", _new_bytes("strong_edges")),
     Stage("new_lengths", "the same storage with other lengths and pages, after 12 calls", _new_bytes("ragged")),
+    Stage("after_nan", "a call after one whose values were NaN", _after_nan),
     Stage("other_shape", "another shape between two calls", _other_shape),
     Stage("busy", "inputs that are still being written on the caller's stream (on a GPU)", _busy),
+    Stage("busy_first", "the same at the first call of a shape", _busy_first),
     *(_of_regime(name) for name in ("nan_behind", "empty")),
     Stage("earlier_output", "an output stays as it is when the next call is made", _earlier_output),
 )  # fmt: skip
@@ -149,4 +183,4 @@ def chosen(assume, device):
         if word not in ASSUMPTIONS:
             raise ValueError(f"assay: assume is {word!r}, expected {', '.join(ASSUMPTIONS)}")
         left_out.update(ASSUMPTIONS[word])
-    return [stage for stage in STAGES if stage.name not in left_out and (stage.name != "busy" or device == "cuda")]
+    return [stage for stage in STAGES if stage.name not in left_out and (not stage.name.startswith("busy") or device == "cuda")]
