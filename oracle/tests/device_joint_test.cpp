@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows as one by the text that a GPU runs, run here: ratios are the host's, and what no element
+// shows is left to the host.
+#include "oracle/tests/bent_call.h"
+#include "oracle/tests/other_calls.h"
+#include "oracle/tests/random_merge.h"
+#include "oracle/tests/tiers_compare.h"
+
+namespace assay::oracle {
+namespace {
+
+using test::HostMemory;
+using test::RandomCall;
+
+TierReport judged_here(const RandomCall &call) {
+  return judge_tiers_here(call.rows, call.outputs(), call.model, {.elements = true});
+}
+
+TEST(TiersAsOne, SayWhatTheHostSays) {
+  std::mt19937 random(41);
+  test::TiersCompared all;
+  for (int i = 0; i < 60; ++i) {
+    HostMemory memory;
+    const test::BentCall bent(random, memory);
+    const test::TiersCompared one = compare_tiers(bent.call, judged_here(bent.call));
+    expect_agreement(one, i);
+    all.add(one);
+  }
+  EXPECT_GT(all.as_one, 600u);
+  EXPECT_GT(all.near, 60u);
+  EXPECT_LT(all.near * 2, all.as_one);
+  EXPECT_GT(all.rows, all.inside + 100); // there are some of each
+}
+
+TEST(TiersAsOne, OfCallsOfOtherTypesSayWhatTheHostSays) {
+  for (const test::Other other : test::kOthers) {
+    std::mt19937 random(43);
+    test::TiersCompared all;
+    for (int i = 0; i < 12; ++i) {
+      HostMemory memory;
+      test::Options o = options_for(other, random);
+      o.tile = 0;
+      RandomCall call(o, random(), memory);
+      test::OtherCall(call, random(), memory).make(other);
+      bend(call, random);
+      const test::TiersCompared one = compare_tiers(call, judged_here(call));
+      expect_agreement(one, i);
+      all.add(one);
+    }
+    EXPECT_GT(all.as_one, 10u) << static_cast<int>(other);
+  }
+}
+
+/// The rows of a call that a factor of 1.01 makes wrong, and no element shows it.
+TEST(TiersAsOne, LeaveToTheHostWhatNoElementShows) {
+  HostMemory memory;
+  test::Options o;
+  o.lengths = {300, 700, 513};
+  RandomCall call(o, 3, memory);
+  const TierReport right = judged_here(call);
+  ASSERT_TRUE(right.open.empty());
+  EXPECT_GT(right.decided.worst_ratio_row, 0.0);
+  EXPECT_LT(right.decided.worst_ratio_row, 0.5);
+  for (int dim = 0; dim < call.rows.out.dims; ++dim) {
+    void *at = call.o_of(1, 5, dim);
+    store_element(
+        o.dtype, at, 0,
+        static_cast<float>(round_to(format_of(o.dtype), load_element(o.dtype, at, 0) * 1.012)));
+  }
+  const TierReport wrong = judged_here(call);
+  ASSERT_EQ(wrong.open.size(), 1u);
+  EXPECT_EQ(wrong.open[0].row, 1);
+  EXPECT_EQ(wrong.open[0].head, 5);
+  const TierRow &row = wrong.rows[static_cast<size_t>(call.rows.out.heads + 5)];
+  EXPECT_LT(row.worst[0], 1.0);
+  EXPECT_TRUE(std::isinf(row.worst[4]));
+  const Report host = judge_one(call.rows, call.outputs(), call.model, 1, 5);
+  EXPECT_EQ(host.verdict, Verdict::kOutside);
+  EXPECT_EQ(host.worst.dim, ElementReport::kRow);
+}
+
+TEST(TiersAsOne, NameThoseThatAreNearlyOutsideTheLargestFirst) {
+  std::mt19937 random(5);
+  size_t named = 0;
+  for (int i = 0; i < 20; ++i) {
+    HostMemory memory;
+    const test::BentCall bent(random, memory);
+    const TierReport report = judged_here(bent.call);
+    const auto row_at = [&](const RowHead &at) -> const TierRow & {
+      return report.rows[static_cast<size_t>(at.row * bent.call.rows.out.heads + at.head)];
+    };
+    size_t near = 0;
+    for (const TierRow &row : report.rows)
+      near += row.inside != 0 && row.near != 0;
+    EXPECT_EQ(report.near.size(), near);
+    for (size_t at = 1; at < report.near.size(); ++at)
+      EXPECT_GE(row_at(report.near[at - 1]).worst[4], row_at(report.near[at]).worst[4]);
+    named += report.near.size();
+  }
+  EXPECT_GT(named, 20u);
+}
+
+/// States of large O, whose errors a factor makes alike: merged in a type of 16 bits, or in fp32.
+TEST(TiersAsOne, OfMergesSayWhatTheHostSays) {
+  std::mt19937 random(7);
+  test::TiersCompared all;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    HostMemory memory;
+    test::RandomMerge call(seed, memory);
+    if (seed % 2 == 0) call.model.arithmetic.exp2_rel_error = 0x1p-9f;
+    const RowOutputs &out = call.rows.out;
+    auto *o = static_cast<unsigned char *>(const_cast<void *>(call.outputs().o));
+    for (int row = 0; row < out.rows(); ++row)
+      for (int head = 0; head < out.heads; ++head) {
+        const double factor = 1.0 + std::ldexp(1.0, -7 - static_cast<int>(random() % 18));
+        for (int dim = 0; dim < out.dims; ++dim) {
+          const double x = load_element(out.dtype, o, call.at(row, head, dim)) * factor;
+          store_element(out.dtype, o, call.at(row, head, dim),
+                        static_cast<float>(round_to(format_of(out.dtype), x)));
+        }
+      }
+    const test::TiersCompared one =
+        compare_merges(call, judge_merges_here(call.rows, call.outputs(), call.model, true));
+    if (one.elements > 0) expect_agreement(one, static_cast<int>(seed));
+    all.add(one);
+  }
+  EXPECT_GT(all.as_one, 300u);
+  EXPECT_GT(all.near, 30u);
+  EXPECT_GT(all.rows, all.inside + 30);
+}
+
+} // namespace
+} // namespace assay::oracle
