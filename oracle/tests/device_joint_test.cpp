@@ -3,8 +3,6 @@
 // shows is left to the host.
 #include "oracle/tests/bent_call.h"
 #include "oracle/tests/other_calls.h"
-#include "oracle/tests/random_merge.h"
-#include "oracle/tests/tiers_compare.h"
 
 namespace assay::oracle {
 namespace {
@@ -61,12 +59,7 @@ TEST(TiersAsOne, LeaveToTheHostWhatNoElementShows) {
   ASSERT_TRUE(right.open.empty());
   EXPECT_GT(right.decided.worst_ratio_row, 0.0);
   EXPECT_LT(right.decided.worst_ratio_row, 0.5);
-  for (int dim = 0; dim < call.rows.out.dims; ++dim) {
-    void *at = call.o_of(1, 5, dim);
-    store_element(
-        o.dtype, at, 0,
-        static_cast<float>(round_to(format_of(o.dtype), load_element(o.dtype, at, 0) * 1.012)));
-  }
+  bend(call, 1, 5, 1.012);
   const TierReport wrong = judged_here(call);
   ASSERT_EQ(wrong.open.size(), 1u);
   EXPECT_EQ(wrong.open[0].row, 1);
@@ -107,18 +100,7 @@ TEST(TiersAsOne, OfMergesSayWhatTheHostSays) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     HostMemory memory;
     test::RandomMerge call(seed, memory);
-    if (seed % 2 == 0) call.model.arithmetic.exp2_rel_error = 0x1p-9f;
-    const RowOutputs &out = call.rows.out;
-    auto *o = static_cast<unsigned char *>(const_cast<void *>(call.outputs().o));
-    for (int row = 0; row < out.rows(); ++row)
-      for (int head = 0; head < out.heads; ++head) {
-        const double factor = 1.0 + std::ldexp(1.0, -7 - static_cast<int>(random() % 18));
-        for (int dim = 0; dim < out.dims; ++dim) {
-          const double x = load_element(out.dtype, o, call.at(row, head, dim)) * factor;
-          store_element(out.dtype, o, call.at(row, head, dim),
-                        static_cast<float>(round_to(format_of(out.dtype), x)));
-        }
-      }
+    bend(call, random);
     const test::TiersCompared one =
         compare_merges(call, judge_merges_here(call.rows, call.outputs(), call.model, true));
     if (one.elements > 0) expect_agreement(one, static_cast<int>(seed));
