@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows as one by the text that a GPU runs, run here: ratios are the host's, and what no element
 // shows is left to the host.
+#include "oracle/device/groups_along.h"
 #include "oracle/tests/bent_call.h"
 #include "oracle/tests/other_calls.h"
 
@@ -46,6 +47,49 @@ TEST(TiersAsOne, OfCallsOfOtherTypesSayWhatTheHostSays) {
       all.add(one);
     }
     EXPECT_GT(all.as_one, 10u) << static_cast<int>(other);
+  }
+}
+
+/// Rows of many units, and weights of which next to nothing is known: the farthest value decides.
+TEST(TiersAsOne, OfSeveralUnitsSayWhatTheHostSays) {
+  std::mt19937 random(53);
+  for (const float exp2_error : {0x1p-22f, 0x1p-9f, 0x1p-3f}) {
+    HostMemory memory;
+    test::Options o;
+    o.lengths = {2500, 100};
+    o.group = 4;
+    RandomCall call(o, random(), memory);
+    call.model.arithmetic.exp2_rel_error = exp2_error;
+    call.fill();
+    bend(call, random);
+    const test::TiersCompared one = compare_tiers(call, judged_here(call));
+    expect_agreement(one, 0);
+    EXPECT_GE(one.as_one, 8u);
+  }
+}
+
+TEST(TiersAsOne, SumsOfUnitsAreThoseOfAllKeys) {
+  device::PairWork pair{};
+  pair.along = {.o = 0.5, .blur = 0.01};
+  pair.joint.p_unit = 0.25;
+  const JointKey keys[] = {{0.1, 0.5, 0.02}, {0.2, 0.3, 0.03}, {0.3, 0.2, 0.0}, {0.0, 0.1, 0.1}};
+  const double values[] = {1.0, -7.0, 2.0, 6.9};
+  device::AlongSums all, parts[2];
+  for (int i = 0; i < 4; ++i) {
+    all.add(pair, keys[i], 0.25 * i, values[i]);
+    parts[i / 2].add(pair, keys[i], 0.25 * i, values[i]);
+  }
+  for (const int first : {0, 1}) {
+    device::AlongSums joined;
+    joined.join(parts[first]);
+    joined.join(parts[1 - first]);
+    EXPECT_NEAR(joined.sums.errors, all.sums.errors, 1e-15);
+    EXPECT_NEAR(joined.sums.shares, all.sums.shares, 1e-15);
+    EXPECT_NEAR(joined.sums.subnormal, all.sums.subnormal, 1e-15);
+    EXPECT_EQ(joined.sums.farthest, 7.51);
+    EXPECT_EQ(joined.sums.moved, 7.01);
+    EXPECT_NEAR(joined.rounding, 0.15, 1e-15);
+    EXPECT_EQ(joined.alignment, 1.5);
   }
 }
 

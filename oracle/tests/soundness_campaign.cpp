@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // oracle_campaign [OUTPUTS [SEED [FIELD [THREADS]]]]: random correct kernels in all regimes against
-// all tiers, until that many outputs were judged, by so many threads (0: one for each core). Half of
-// them declare, and use up, exponentials, logarithms and reciprocals with errors of up to 2^-4
+// all tiers, until that many outputs were judged, by so many threads (0: one for each core). Half
+// of them declare, and use up, exponentials, logarithms and reciprocals with errors of up to 2^-4
 // ("wide errors"); half round P, row sum, Q, products and O to any format, or work in the natural
 // base ("formats"); a quarter has tensors of fp32, most of which they take as tf32 or bf16. With
 // FIELD (q_format, product_format, qk_sum_format, output_format or tf32; all: none of them) every
