@@ -197,17 +197,17 @@ private:
 
   void sum_along(int unit, int p) {
     const device::PairWork &own = call_.pairs[p];
+    if (own.aimed == 0) return; // as the round with the kernel's own scores finds all pairs
     device::AlongSums sums;
     const device::AlongScale scale(call_, own);
-    if (own.aimed != 0)
-      each_key(unit, p, [&](const device::PairWork &pair, int j) {
-        const device::ElementPlace v = place(pair, j, true);
-        double value = 0.0;
-        for (int dim = 0; dim < base_.dims; ++dim)
-          value += call_.columns[int64_t{p} * base_.dims + dim].error *
-                   static_cast<double>(v.element(base_.kv_dtype, dim));
-        add_along(pair, scale, along_key(call_, pair.slots + j), value, sums);
-      });
+    each_key(unit, p, [&](const device::PairWork &pair, int j) {
+      const device::ElementPlace v = place(pair, j, true);
+      double value = 0.0;
+      for (int dim = 0; dim < base_.dims; ++dim)
+        value += call_.columns[int64_t{p} * base_.dims + dim].error *
+                 static_cast<double>(v.element(base_.kv_dtype, dim));
+      add_along(pair, scale, along_key(call_, pair.slots + j), value, sums);
+    });
     call_.along[call_.unit_pair(unit, p % device::kGroupPairs)] = sums;
   }
 

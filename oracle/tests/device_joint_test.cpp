@@ -68,6 +68,27 @@ TEST(TiersAsOne, OfSeveralUnitsSayWhatTheHostSays) {
   }
 }
 
+/// With an order, whose weights are so uncertain that there is nothing to replay.
+TEST(TiersAsOne, OfRowsThatCannotBeReplayedSayWhatTheHostSays) {
+  std::mt19937 random(59);
+  for (const bool scores : {false, true}) {
+    HostMemory memory;
+    test::Options o;
+    o.lengths = {300, 64, 3};
+    o.tile = 64;
+    o.replay_scores = scores;
+    RandomCall call(o, random(), memory);
+    call.model.arithmetic.exp2_rel_error = 0.25f;
+    call.fill();
+    bend(call, random);
+    const TierReport report = judged_here(call);
+    EXPECT_TRUE(std::isnan(report.decided.worst_ratio_t1));
+    const test::TiersCompared one = compare_tiers(call, report);
+    expect_agreement(one, scores);
+    EXPECT_GE(one.as_one, 8u);
+  }
+}
+
 TEST(TiersAsOne, SumsOfUnitsAreThoseOfAllKeys) {
   device::PairWork pair{};
   pair.along = {.o = 0.5, .blur = 0.01};
