@@ -191,8 +191,8 @@ assay_status assay_judge_attention_sharpness(const assay_judge_attention_params 
  * every other array stays host memory. In libassay_judge_cuda alone. Reads the arrays where they
  * lie, behind what `stream` (a cudaStream_t) holds; returns when it is done. Every row is judged:
  * max_rows is ignored. What a GPU does not judge (head_dim above 576, a scale, slope or sink about
- * which nothing is claimed) is read from there in pieces, and judged here. Up to 64
- * (row, head) pairs are read as well and judged here as whole rows, each along its error.
+ * which nothing is claimed) is read from there in pieces, and judged here. Up to 64 (row, head)
+ * pairs are read as well and judged here in more directions, the nearest to their bound first.
  */
 assay_status assay_judge_attention_cuda(const assay_judge_attention_params *params, void *stream,
                                         assay_judge_report *report);

@@ -10,13 +10,6 @@
 namespace assay::oracle {
 namespace {
 
-/// What the denominator is off by beside the rounding of the weights that it adds.
-double normalise_apart(const RowWork &work) {
-  ErrorModel model = work.model;
-  if (model.sums_rounded_p) model.entry_unit = model.entry_floor = 0.0;
-  return tail_errors(model, work.shape).normalise;
-}
-
 /// Coefficients of every key; returns what the alignment of subnormal weights adds per largest |v|.
 double weigh_keys(const RowWork &work, JointRow &row) {
   const bool subnormal = may_be_subnormal(work.model);
@@ -33,14 +26,6 @@ double weigh_keys(const RowWork &work, JointRow &row) {
     row.keys[j] = joint_key(work, cost.rounding, key);
   }
   return alignment;
-}
-
-/// One rounding of a product with a scale; a division may be an inverse and one more product.
-double scaling_error(const RowWork &work, const JointRow &row, const Enclosure &before,
-                     const BudgetTerms &t) {
-  const RowFeatures &f = work.facts.features;
-  if (f.v_scale == 1.0f && f.o_scale == 1.0f) return 0.0;
-  return 3 * kU * (row.scale * (std::fabs(before.mid) + before.rad) + t.total);
 }
 
 /// Without an order: all but two tiles of a state are whole, and each of those two takes two blocks
@@ -136,30 +121,21 @@ JointTerms joint_bound(const float *v, const JointRow &row, std::span<const doub
 JointRow joint_row(const RowProblem &problem, const RowWork &work, std::span<const ColumnSums> sums,
                    std::span<const Enclosure> before, std::span<const BudgetTerms> t0) {
   JointRow row;
-  const RowFeatures &f = work.facts.features;
-  row.scale = std::fabs(static_cast<double>(f.v_scale)) / f.o_scale;
-  if (work.coarse || work.vague || !(work.mass_low > 0.0) || !(row.scale > 0.0)) return row;
-  row.sums_rounded = work.model.sums_rounded_p && work.model.p_unit > 0.0;
-  row.p_unit = work.model.p_unit;
-  row.normalise = normalise_apart(work);
+  if (!has_joint(work)) return row;
+  static_cast<JointScalars &>(row) = joint_scalars(work);
   const double alignment = weigh_keys(work, row);
   if (!(row.entry() < 0.5)) return row;
-  const double apart = 1.0 / (1.0 - row.entry());
-  const double pv = tail_errors(work.model, work.shape).pv, grown = (1.0 + row.normalise) * apart;
-  row.partial = partial_sums(problem, work, pv, (1.0 + pv) * grown * row.scale);
-  // Sums of d products, of elements that are known to kv_unit.
-  const double unit = static_cast<double>(sums.size()) * 0x1p-50 + work.kv_unit;
+  const double pv = tail_errors(work.model, work.shape).pv;
+  row.partial = partial_sums(problem, work, pv, (1.0 + pv) * joint_growth(row) * row.scale);
   for (size_t i = 0; i < sums.size(); ++i) {
-    const BudgetTerms &t = t0[i];
     const double largest = sums[i].largest();
+    const JointElement own = joint_element(work, row, before[i], t0[i], alignment, largest);
     row.center.push_back(before[i].mid);
-    row.blur.push_back(before[i].rad + unit * largest);
-    row.accumulation.push_back(t.accumulation * grown * kSlack);
+    row.blur.push_back(joint_blur(work, static_cast<int>(sums.size()), before[i], largest));
+    row.accumulation.push_back(own.accumulation);
     row.result.push_back(std::fabs(before[i].mid) + before[i].rad +
-                         (t.weights + t.p_rounding) / row.scale * kSlack);
-    row.elements.push_back(((t.merge + row.scale * alignment * largest) * apart + t.flush +
-                            t.output_rounding + scaling_error(work, row, before[i], t)) *
-                           kSlack);
+                         (t0[i].weights + t0[i].p_rounding) / row.scale * kSlack);
+    row.elements.push_back(own.others);
   }
   return row;
 }

@@ -19,6 +19,57 @@ struct JointScalars {
   ORACLE_HOST_DEVICE double entry() const { return sums_rounded ? p_unit + subnormal : 0.0; }
 };
 
+/** A row has a bound as one. False: its weights may be anything, or O has no scale. */
+ORACLE_HOST_DEVICE inline bool has_joint(const RowNumbers &row) {
+  return !row.coarse && !row.vague && row.mass_low > 0.0 && fabs(output_scale(row)) > 0.0;
+}
+
+/** All but `subnormal`, which is of the keys. */
+ORACLE_HOST_DEVICE inline JointScalars joint_scalars(const RowNumbers &row) {
+  JointScalars joint;
+  joint.sums_rounded = row.model.sums_rounded_p && row.model.p_unit > 0.0;
+  joint.p_unit = row.model.p_unit;
+  joint.scale = fabs(output_scale(row));
+  // The rounding of weights that the sum adds has a term of its own.
+  ErrorModel apart = row.model;
+  if (apart.sums_rounded_p) apart.entry_unit = apart.entry_floor = 0.0;
+  joint.normalise = tail_errors(apart, row.shape).normalise;
+  return joint;
+}
+
+/** How well O and the elements of V are known in a component, before the scales of O. */
+ORACLE_HOST_DEVICE inline double joint_blur(const RowNumbers &row, int dims,
+                                            const Enclosure &before, double largest_value) {
+  // Sums of so many products, of elements that are known to kv_unit.
+  return before.rad + (dims * 0x1p-50 + row.kv_unit) * largest_value;
+}
+
+/** What errors of the numerator grow by. */
+ORACLE_HOST_DEVICE inline double joint_growth(const JointScalars &joint) {
+  return (1.0 + joint.normalise) / (1.0 - joint.entry());
+}
+
+/** What an element may be off by on its own. */
+struct JointElement {
+  double accumulation = 0.0, others = 0.0;
+};
+
+/** `before`: O before its scales; `t`: T0; `alignment`: what that of subnormal weights adds per
+    largest |v|. */
+ORACLE_HOST_DEVICE inline JointElement joint_element(const RowNumbers &row,
+                                                     const JointScalars &joint,
+                                                     const Enclosure &before, const BudgetTerms &t,
+                                                     double alignment, double largest_value) {
+  const RowFeatures &f = row.facts.features;
+  // One rounding of a product with a scale; a division may be an inverse and one more product.
+  const double scaling = f.v_scale == 1.0f && f.o_scale == 1.0f
+                             ? 0.0
+                             : 3 * kU * (joint.scale * (fabs(before.mid) + before.rad) + t.total);
+  const double summed = t.merge + joint.scale * alignment * largest_value;
+  return {t.accumulation * joint_growth(joint) * kSlack,
+          (summed / (1.0 - joint.entry()) + t.flush + t.output_rounding + scaling) * kSlack};
+}
+
 /** Limits for a key, on the scale of weights that sum to 1. */
 struct JointKey {
   double error = 0.0;     ///< of its weight before that is rounded
@@ -31,6 +82,9 @@ ORACLE_HOST_DEVICE inline JointKey joint_key(const RowNumbers &row, double subno
   const double sum = row.z * row.mass_low;
   return {key.weight * key.omega / sum, key.weight * (1.0 + key.omega) / sum, subnormal};
 }
+
+/** From here on other directions are tried: they raise a ratio by a fifth or so, never twofold. */
+inline constexpr double kNearlyOutside = 0.5;
 
 /** A direction u, beside the keys. */
 struct JointAlong {

@@ -273,12 +273,17 @@ struct SubnormalCost {
   double rounding = 0.0;  ///< of the key: the same for every component of V
   double alignment = 0.0; ///< of a product
 };
+/** A kernel's row sum at least, where P may be subnormal. */
+ORACLE_HOST_DEVICE inline double subnormal_sum(const RowNumbers &row, double slack, double z,
+                                               double mass_low) {
+  return row.shape.splits == 1 ? fmax(z * mass_low / slack, row.sum_low) : row.sum_low;
+}
 ORACLE_HOST_DEVICE inline SubnormalCost subnormal_cost(const RowNumbers &row, double slack,
                                                        double z, double mass_low,
                                                        const KeyWeight &key) {
   const ErrorModel &m = row.model;
   if (key.low >= m.p_normal * slack) return {};
-  const double sum = row.shape.splits == 1 ? fmax(z * mass_low / slack, row.sum_low) : row.sum_low;
+  const double sum = subnormal_sum(row, slack, z, mass_low);
   const double w = key.weight * (1.0 + key.omega);
   const double mass = mass_low > 0.0 ? w / (z * mass_low) : 1.0;
   return {fmin(mass, m.p_floor / sum), m.alignment * m.p_normal / sum};

@@ -72,24 +72,21 @@ void bound_outputs(const MergeFacts &facts, int d, const States &states, RowRefe
       limit = std::max(limit, std::fabs(static_cast<double>(states.o[s * columns + i])));
     row.t0[i] = merged_column(facts, states, {value[i], plain[i], weighted[i], centered[i], limit},
                               row.o[i]);
-    const double unit = static_cast<double>(d) * 0x1p-50;
     row.joint.center.push_back(row.o[i].mid);
-    row.joint.blur.push_back(row.o[i].rad + unit * limit);
+    row.joint.blur.push_back(merged_blur(d, row.o[i], limit));
   }
 }
 
 // The weights of the states are those of all components.
 void bound_whole_row(const MergeFacts &facts, const States &states, RowReference &row) {
   JointRow &joint = row.joint;
-  joint.normalise = merged_normalisation(facts, states.states);
-  const double sum = states.z * states.mass_low;
+  static_cast<JointScalars &>(joint) = merged_scalars(facts, states);
   for (size_t s = 0; s < states.weight.size(); ++s)
-    joint.keys.push_back({.error = states.weight[s] * states.omega[s] / sum});
+    joint.keys.push_back(merged_key(states, states.weight[s], states.omega[s]));
   joint.accumulation.assign(row.t0.size(), 0.0);
   joint.result.assign(row.t0.size(), 0.0);
   for (const BudgetTerms &t : row.t0)
-    joint.elements.push_back((t.merge * (1.0 + joint.normalise) + t.flush + t.output_rounding) *
-                             kSlack);
+    joint.elements.push_back(merged_element(joint, t).others);
 }
 
 } // namespace
@@ -121,7 +118,7 @@ MergeReference merge_row(const MergeProblem &problem) {
   weigh(facts, states);
   row.lse_budget = merged_lse(facts, states, row.lse);
   bound_outputs(facts, problem.head_dim, states, row);
-  if (result.only_state < 0 && states.mass_low > 0.0) bound_whole_row(facts, states, row);
+  if (has_joint(states)) bound_whole_row(facts, states, row);
   result.live = std::move(states.o);
   return result;
 }

@@ -3,7 +3,7 @@
 // oracle/BOUNDS.md, section 5. One text for the host and for a GPU.
 #pragma once
 
-#include "oracle/bounds/row_formulas.h"
+#include "oracle/bounds/joint_formulas.h"
 
 namespace assay::oracle {
 
@@ -122,6 +122,30 @@ ORACLE_HOST_DEVICE inline BudgetTerms merged_column(const MergeFacts &facts,
     t.total = (t.weights + t.merge + t.normalisation + t.flush) * kSlack;
   t.overflow_possible = count * limit * 1.01 >= kFp32Limit;
   return t;
+}
+
+/** The row as one, whose keys are its states; one state has its own bits alone. */
+ORACLE_HOST_DEVICE inline bool has_joint(const MergeNumbers &row) {
+  return row.states > 1.0 && row.mass_low > 0.0;
+}
+ORACLE_HOST_DEVICE inline JointScalars merged_scalars(const MergeFacts &facts,
+                                                      const MergeNumbers &row) {
+  JointScalars joint;
+  joint.normalise = merged_normalisation(facts, row.states);
+  return joint;
+}
+ORACLE_HOST_DEVICE inline JointKey merged_key(const MergeNumbers &row, double weight,
+                                              double omega) {
+  JointKey key;
+  key.error = weight * omega / (row.z * row.mass_low);
+  return key;
+}
+ORACLE_HOST_DEVICE inline double merged_blur(int dims, const Enclosure &o, double limit) {
+  return o.rad + dims * 0x1p-50 * limit;
+}
+ORACLE_HOST_DEVICE inline JointElement merged_element(const JointScalars &joint,
+                                                      const BudgetTerms &t) {
+  return {0.0, (t.merge * (1.0 + joint.normalise) + t.flush + t.output_rounding) * kSlack};
 }
 
 } // namespace assay::oracle

@@ -200,12 +200,18 @@ ORACLE_HOST_DEVICE inline void add_output_rounding(const Format &format, double 
   t.total = sum * kSlack + t.output_rounding;
 }
 
+/** What O is multiplied by before it is rounded. */
+ORACLE_HOST_DEVICE inline double output_scale(const RowNumbers &row) {
+  const double stored = row.facts.features.o_scale;
+  return row.facts.features.v_scale / stored;
+}
+
 /** From the accumulator to the output: v_scale, then the rounding to the element type. Scales the
     enclosure and sets output_rounding and total from the other terms. */
 ORACLE_HOST_DEVICE inline void finish_output(const RowNumbers &row, Enclosure &o, BudgetTerms &t) {
   const RowFacts &facts = row.facts;
   const double stored = facts.features.o_scale;
-  const double scale = facts.features.v_scale / stored, size = fabs(scale);
+  const double scale = output_scale(row), size = fabs(scale);
   const double before = (fabs(o.mid) + o.rad + errors_of(t)) * kSlack;
   double first_rounding = 0.0; // before v_scale
   if (scale != 1.0) {

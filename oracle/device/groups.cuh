@@ -17,9 +17,9 @@ public:
   int small_teams() const { return small_judges_; }
 
   void small(const GroupCall &call, int64_t blocks, cudaStream_t stream) {
-    const size_t bytes = small_bytes(call.base.head_dim);
+    const size_t bytes = small_bytes(call.base.head_dim, call.base.dims);
     allow(reinterpret_cast<const void *>(&judge_whole_groups<Words, kReplays>),
-          small_bytes(kMaxDim));
+          small_bytes(kMaxDim, kMaxDim));
     judge_whole_groups<Words, kReplays>
         <<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(call, call.exact_round());
     require(cudaGetLastError(), "launch");
@@ -31,9 +31,7 @@ public:
     const unsigned pairs = pairs_of(call);
     const GroupCall exact = call.exact_round();
     start_pairs<<<pairs, 32, 0, stream>>>(call);
-    const int parts = SideLoop<Words>::parts_of(call.base.head_dim);
-    units(score_units<Words>, ScorePlaces<Words>::bytes(parts),
-          ScorePlaces<Words>::bytes(SideLoop<Words>::parts_of(kMaxDim)), call, 1, stream);
+    whole_rows<ScorePlaces<Words>>(score_units<Words>, call.base.head_dim, call, stream);
     round(call, stream);
     const bool again = kReplays && call.base.replay_scores != 0;
     if (again) {
@@ -50,10 +48,11 @@ private:
   static unsigned pairs_of(const GroupCall &call) {
     return static_cast<unsigned>(call.num_groups) * kGroupPairs;
   }
-  static size_t small_bytes(int head_dim) {
+  static size_t small_bytes(int head_dim, int dims) {
     const size_t values =
         std::max(ValuePlaces<Words, kReplays, true>::kBytes, AroundPlaces<Words, kReplays>::kBytes);
-    return std::max({ScorePlaces<Words>::bytes(SideLoop<Words>::parts_of(head_dim)), values,
+    return std::max({ScorePlaces<Words>::bytes(SideLoop<Words>::parts_of(head_dim)),
+                     AlongPlaces<Words>::bytes(SideLoop<Words>::parts_of(dims)), values,
                      kReplays ? sizeof(ExactMemory) : 0});
   }
   /// A kernel's limit is the process's, and other threads launch with it: the largest head_dim's,
@@ -71,6 +70,13 @@ private:
     allow(reinterpret_cast<const void *>(kernel), most);
     const dim3 grid(static_cast<unsigned>(call.num_units), static_cast<unsigned>(parts));
     kernel<<<grid, kThreads, bytes, stream>>>(call);
+  }
+
+  /// A kernel over all parts of keys or values.
+  template <class Places, class Kernel>
+  void whole_rows(Kernel kernel, int dims, const GroupCall &call, cudaStream_t stream) const {
+    units(kernel, Places::bytes(SideLoop<Words>::parts_of(dims)),
+          Places::bytes(SideLoop<Words>::parts_of(kMaxDim)), call, 1, stream);
   }
 
   template <bool kTiny, bool kWeighs>
@@ -99,6 +105,8 @@ private:
       values<false, !kReplays>(call, stream);
     if (!apart) scan_pairs<kReplays><<<pairs, kPairThreads, 0, stream>>>(call);
     join_outputs<kReplays><<<pairs, kPairThreads, 0, stream>>>(call);
+    if (call.exact == 0)
+      whole_rows<AlongPlaces<Words>>(sum_along_of_units<Words>, call.base.dims, call, stream);
     units(sum_around_of_units<Words, kReplays>, kBytes, kBytes, call, call.value_parts(), stream);
   }
 

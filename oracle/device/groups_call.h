@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "oracle/bounds/joint_formulas.h"
 #include "oracle/bounds/replay_formulas.h"
 #include "oracle/device/make_call.h"
 
@@ -72,6 +73,7 @@ struct PairWork {
   int32_t sink, align;
   int32_t plain_query; ///< no element is subnormal or large, in fp16
   int32_t replayed;    ///< T1 applies, or T2
+  int32_t aimed;       ///< the pair is judged as one, too, along its error
   int64_t slots;       ///< of its first key
   int64_t first_tile;  ///< of the launch's
   double worst;        ///< as lse_enclosure takes it
@@ -81,6 +83,8 @@ struct PairWork {
   ReplayNumbers replay;
   Logit sunk;                      ///< of the sink
   double sunk_error, sunk_rescale; ///< w omega, rescale_mass
+  JointScalars joint;              ///< where `aimed`; `subnormal` is the keys'
+  JointAlong along;                ///< likewise; what its elements may be off by is not there yet
 };
 
 /** What a unit leaves of a pair; of values, a unit and kPartDim components. */
@@ -102,11 +106,18 @@ struct ReplayPart {
   int32_t vague, two_parts;
 };
 
+/** What a unit's keys come to along a pair's error. */
+struct AlongPart {
+  JointSums sums;
+  double rounding, alignment; ///< of subnormal weights, as SubnormalCost has them
+};
+
 /** Of a pair and a component, when all units are joined. */
 struct PairColumn {
   ColumnSums sums;
   ReplaySums replayed;
-  double mid; ///< of the exact output, before its scale
+  double mid;   ///< of the exact output, before its scale
+  double error; ///< of what was written
 };
 
 /**
@@ -135,6 +146,7 @@ struct GroupCall {
   double *sums;          ///< [units, kGroupPairs, kGroupSums, dims]
   float *ranges;         ///< [units, kGroupPairs, 2, dims]: least and largest v
   double *centered;      ///< [units, kGroupPairs, 2, dims]: around o, around the replayed one
+  AlongPart *along;      ///< [units, kGroupPairs]
   PairColumn *columns;   ///< [pairs, dims] of this round
   PairWork *exact_pairs; ///< of the round with the kernel's own scores
   PairColumn *exact_columns;
@@ -231,6 +243,7 @@ void place_wave(GroupCall &call, const GroupWave &wave, const KeyGroup *groups, 
   array(call.sums, units * kGroupSums * dims);
   array(call.ranges, units * 2 * dims);
   array(call.centered, units * 2 * dims);
+  array(call.along, units);
   array(call.columns, pairs * dims);
   array(call.exact_pairs, exact);
   array(call.exact_columns, exact * dims);

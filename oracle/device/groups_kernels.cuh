@@ -3,6 +3,7 @@
 // steps of a small one.
 #pragma once
 
+#include "oracle/device/groups_along.cuh"
 #include "oracle/device/groups_around.cuh"
 #include "oracle/device/groups_values.cuh"
 #include "oracle/device/groups_verdict.h"
@@ -112,7 +113,16 @@ __global__ void __launch_bounds__(kPairThreads)
   __shared__ double parts[kPairThreads / 32];
   PairTeam team{parts};
   PairWork *pair = claimed_pair(call, blockIdx.x);
-  if (pair != nullptr) join_columns<kReplays>(call, team, static_cast<int>(blockIdx.x), *pair);
+  if (pair == nullptr) return;
+  join_columns<kReplays>(call, team, static_cast<int>(blockIdx.x), *pair);
+  aim_along_error(call, team, static_cast<int>(blockIdx.x), *pair);
+}
+
+template <class Words>
+__global__ void __launch_bounds__(kThreads, 3)
+    sum_along_of_units(const __grid_constant__ GroupCall call) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  sum_along<Words>(call, static_cast<int>(blockIdx.x), shared);
 }
 
 template <class Words, bool kReplays>
@@ -206,8 +216,11 @@ struct GroupBlock {
         else
           sum_values<Words, kReplays, false>(call, unit, part, shared);
       });
-    each_claimed(
-        [&](int number, PairWork &pair) { join_columns<kReplays>(call, team, number, pair); });
+    each_claimed([&](int number, PairWork &pair) {
+      join_columns<kReplays>(call, team, number, pair);
+      aim_along_error(call, team, number, pair);
+    });
+    each_unit([&](int unit) { sum_along<Words>(call, unit, shared); });
     for (int part = 0; part < call.value_parts(); ++part)
       each_unit([&](int unit) { sum_around<Words, kReplays>(call, unit, part, shared); });
     each_claimed([&](int number, PairWork &) { join_around<kReplays>(call, team, number); });

@@ -66,7 +66,7 @@ ORACLE_HOST_DEVICE inline void start_pair(const GroupCall &call, Team &team, int
     pair.first_tile = group.tiles[index];
     pair.slots = group.slots + int64_t{index} * group.stride + (pair.begin - group.begin);
     pair.plain_query = look.plain;
-    pair.replayed = 0;
+    pair.replayed = pair.aimed = 0;
     pair.claim = visible > 0 && look.largest < HUGE_VAL &&
                  start_numbers(base, row, head, visible, look.largest, pair.numbers);
     pair.numbers.q_sum = look.sum;

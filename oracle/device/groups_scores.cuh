@@ -79,6 +79,44 @@ struct ScorePlaces {
   }
 };
 
+/// Where two elements of a part meet those of the keys.
+struct WordPlace {
+  int half, word, lane;
+
+  __device__ explicit WordPlace(int at)
+      : half(at / 32), word(at % 32 / 16 * 4 + at % 4), lane(at % 16 / 4) {}
+};
+
+/// A warp's rows of a tile: 16 keys and half of a part's elements.
+struct RowsOfWarp {
+  int half, first, g, t;
+
+  __device__ RowsOfWarp() {
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    half = warp / 4;
+    first = warp % 4 * 16;
+    g = lane / 4;
+    t = lane % 4;
+  }
+  /// Calls f(word, elements as multiply8 takes them).
+  template <class Words, class F>
+  __device__ void each_word(const Words &words, const unsigned char *tile, F f) const {
+    const unsigned char *row =
+        tile + (first + g) * Words::kKeyPitch + Words::kBytes * (64 * half + 8 * t);
+#pragma unroll
+    for (int block = 0; block < 2; ++block) {
+      const unsigned char *near = row + Words::kBytes * 32 * block;
+      const typename Words::Rows rows = Words::rows(near, near + 8 * Words::kKeyPitch);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        double x[4];
+        words.decode(rows, j, x);
+        f(4 * block + j, x);
+      }
+    }
+  }
+};
+
 __device__ inline void store_queries(const GroupCall &call, const KeyGroup &group, int parts,
                                      QueryPart *to) {
   const Call &base = call.base;
@@ -98,9 +136,9 @@ __device__ inline void store_queries(const GroupCall &call, const KeyGroup &grou
     } else if (column == kGroupPairs) {
       size = {0x1p500, 0x1p500};
     }
-    const int half = word / 32, block = word % 32 / 16, lane = word % 16 / 4, j = word % 4;
-    to[part].queries[half][4 * block + j][column][lane] = q;
-    to[part].sizes[half][4 * block + j][column][lane] = size;
+    const WordPlace place(word);
+    to[part].queries[place.half][place.word][column][place.lane] = q;
+    to[part].sizes[place.half][place.word][column][place.lane] = size;
   }
 }
 
@@ -109,37 +147,26 @@ __device__ inline void store_queries(const GroupCall &call, const KeyGroup &grou
 template <class Words>
 __device__ inline void score_tile(const Words &words, const unsigned char *tile,
                                   const QueryPart &query, bool first_part, ScoreMemory &memory) {
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int half = warp / 4, first = warp % 4 * 16, g = lane / 4, t = lane % 4;
-  const unsigned char *k =
-      tile + (first + g) * Words::kKeyPitch + Words::kBytes * (64 * half + 8 * t);
+  const RowsOfWarp own;
   double sum[2][4] = {}, size[2][4] = {};
-#pragma unroll
-  for (int block = 0; block < 2; ++block) {
-    const unsigned char *near = k + Words::kBytes * 32 * block;
-    const typename Words::Rows rows = Words::rows(near, near + 8 * Words::kKeyPitch);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      double x[4];
-      words.decode(rows, j, x);
-      const double2 q = query.queries[half][4 * block + j][g][t];
-      multiply8(sum[j % 2], x, q.x, q.y);
-      for (double &one : x)
-        one = fabs(one);
-      const double2 s = query.sizes[half][4 * block + j][g][t];
-      multiply8(size[j % 2], x, s.x, s.y);
-    }
-  }
+  own.each_word(words, tile, [&](int word, double(&x)[4]) {
+    const double2 q = query.queries[own.half][word][own.g][own.t];
+    multiply8(sum[word % 2], x, q.x, q.y);
+    for (double &one : x)
+      one = fabs(one);
+    const double2 s = query.sizes[own.half][word][own.g][own.t];
+    multiply8(size[word % 2], x, s.x, s.y);
+  });
   const double scale = ldexp(1.0, words.exponent - 500);
   const auto put = [&](double &to, double x) { to = first_part ? x * scale : to + x * scale; };
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    const int column = 2 * t + e % 2, key = first + g + e / 2 * 8;
+    const int column = 2 * own.t + e % 2, key = own.first + own.g + e / 2 * 8;
     if (column < kGroupPairs) {
-      put(memory.scores[half][column][key], sum[0][e] + sum[1][e]);
-      put(memory.magnitudes[half][column][key], size[0][e] + size[1][e]);
+      put(memory.scores[own.half][column][key], sum[0][e] + sum[1][e]);
+      put(memory.magnitudes[own.half][column][key], size[0][e] + size[1][e]);
     }
-    if (column == kGroupPairs) put(memory.key_sizes[half][key], size[0][e] + size[1][e]);
+    if (column == kGroupPairs) put(memory.key_sizes[own.half][key], size[0][e] + size[1][e]);
   }
 }
 
@@ -148,7 +175,7 @@ __device__ inline void score_unit(const GroupCall &call, int unit, unsigned char
   auto &memory = *reinterpret_cast<ScoreMemory *>(shared);
   auto *queries = reinterpret_cast<QueryPart *>(shared + ScorePlaces<Words>::kQueriesAt);
   const int parts = SideLoop<Words>::parts_of(call.base.head_dim);
-  SideLoop<Words> loop(call, unit, false, 0, memory.side,
+  SideLoop<Words> loop(call, unit, false, kAllParts, memory.side,
                        shared + ScorePlaces<Words>::tiles_at(parts));
   const auto nothing = [](int) {};
   store_queries(call, loop.group, parts, queries);

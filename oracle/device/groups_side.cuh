@@ -32,9 +32,12 @@ __device__ inline KeyRun run_of(const Call &call, const KeyGroup &group, int pos
   return run_among(call.runs, low, call.first_run[group.list + 1] - 1, position);
 }
 
+inline constexpr int kAllParts = -1;
+
 /**
- * The tiles of a unit, of K or of V: one is worked on while the next one comes. Of V it has one
- * part of the elements; of K all parts of a tile follow each other, and `number` counts them.
+ * The tiles of a unit, of K or of V: one is worked on while the next one comes. It has one part of
+ * their elements, for sums over keys, or all parts of a tile, for sums over elements: these follow
+ * each other, and `number` counts them.
  */
 template <class Words>
 struct SideLoop {
@@ -42,24 +45,25 @@ struct SideLoop {
   const int unit;
   const KeyGroup &group;
   const bool values;
-  const int part, parts; ///< of V: which; of K: how many
+  const int part, parts; ///< which, or kAllParts; how many
   const Words words;
   SideMemory &memory;
   unsigned char *const tiles;
   int begin, end;
   KeyRun run{}; ///< of the thread's key in the tile that is placed next
 
-  __device__ SideLoop(const GroupCall &c, int unit_number, bool of_values, int value_part,
+  __device__ SideLoop(const GroupCall &c, int unit_number, bool of_values, int one_part,
                       SideMemory &places, unsigned char *to)
       : call(c), unit(unit_number), group(group_of(c, unit_number)), values(of_values),
-        part(value_part), parts(of_values ? 1 : parts_of(c.base.head_dim)), words(c.base),
+        part(one_part), parts(one_part == kAllParts ? parts_of(dims()) : 1), words(c.base),
         memory(places), tiles(to) {
     begin = group.begin + (unit - group.first_unit) * call.unit_keys;
     end = min(begin + call.unit_keys, group.begin + group.stride);
   }
   __host__ __device__ static int parts_of(int dims) { return (dims + kPartDim - 1) / kPartDim; }
 
-  __device__ int pitch() const { return values ? Words::kValuePitch : Words::kKeyPitch; }
+  __device__ int dims() const { return values ? call.base.dims : call.base.head_dim; }
+  __device__ int pitch() const { return part == kAllParts ? Words::kKeyPitch : Words::kValuePitch; }
   __device__ int count() const { return (end - begin) / kTileKeys * parts; }
   __device__ int position(int number) const { return begin + number / parts * kTileKeys; }
   __device__ unsigned char *tile(int number) const {
@@ -86,7 +90,7 @@ struct SideLoop {
   __device__ void load(int number) const {
     const Call &base = call.base;
     words.load(base, memory.places[number % 4][own_key()],
-               kPartDim * (values ? part : number % parts), values ? base.dims : base.head_dim,
+               kPartDim * (part == kAllParts ? number % parts : part), dims(),
                tile(number) + own_key() * pitch());
   }
   __device__ void scan(int number) const {

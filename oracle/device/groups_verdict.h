@@ -3,15 +3,10 @@
 // GPU.
 #pragma once
 
+#include "oracle/device/groups_along.h"
 #include "oracle/device/groups_replay.h"
-#include "oracle/device/row_verdict.h"
 
 namespace assay::oracle::device {
-
-ORACLE_HOST_DEVICE inline double output_of(const Call &call, const PairWork &pair, int dim) {
-  return load_element(call.o_dtype, call.o,
-                      call.o_at[pair.row] + pair.head * call.out_stride_head + dim);
-}
 
 /// A row without keys: O is 0 and the LSE -inf. What the call may say instead is the host's.
 template <class Team>
@@ -84,6 +79,7 @@ ORACLE_HOST_DEVICE inline void judge_pair(const GroupCall &call, Team &team, int
   const int64_t columns = int64_t{number} * base.dims;
   if (claim) {
     judge_first(call, team, number, verdict);
+    judge_along_error(call, team, number, verdict);
     judge_lse(base, team, 0, pair, verdict);
     if constexpr (kReplays) judge_replay(team, 1, pair, call.columns + columns, base.dims, verdict);
     if (kReplays && base.replay_scores != 0) {

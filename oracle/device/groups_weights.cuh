@@ -32,7 +32,7 @@ struct TileWeights {
     if (sees(number)) ahead = logit_at(loop.call, slot(number));
   }
 
-  /// The coefficients of a tile, as load_coefficients puts them; that around the outputs is kept.
+  /// The coefficients of a tile, as load_coefficients puts them; they are kept, too.
   __device__ void weigh(int number, double (*to)[kRowPitch]) {
     const Logit logit = ahead;
     fetch(number + 1);
@@ -42,6 +42,7 @@ struct TileWeights {
       sums.add(pair, logit, key);
       weight = key.weight * 0x1p800;
       error = key.weight * key.omega * 0x1p800;
+      loop.call.kind(kOfWeight)[slot(number)] = weight;
       loop.call.kind(kOfError)[slot(number)] = error;
     }
     to[own.index][own.key] = weight;

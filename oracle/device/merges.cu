@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "oracle/device/lanes.cuh"
 #include "oracle/device/merges_body.h"
 #include "oracle/device/team.cuh"
 
@@ -11,7 +12,7 @@ constexpr int kMergeTeam = 128;
 __global__ void __launch_bounds__(kMergeTeam) judge_merges(const __grid_constant__ MergeCall call) {
   __shared__ double parts[kMergeTeam / 32];
   Team<kMergeTeam> team{parts};
-  MergeBody<Team<kMergeTeam>> body(call, team, static_cast<int>(blockIdx.x));
+  MergeBody<Team<kMergeTeam>, LanesOf<32>> body(call, team, static_cast<int>(blockIdx.x));
   for (int64_t pair = blockIdx.x; pair < call.pairs; pair += gridDim.x)
     body.run(pair);
 }
@@ -42,7 +43,7 @@ TierReport MergeJudge::judge(const MergeRows &rows, const CallOutputs &outputs,
   if (call.pairs == 0) return {};
   const auto blocks = std::min(int64_t{device_->blocks}, call.pairs);
   call.scratch =
-      device_->scratch.reserve<double>(static_cast<size_t>(blocks * 2 * call.most_states));
+      device_->scratch.reserve<double>(static_cast<size_t>(blocks * call.team_scratch()));
   return device_->results.of(
       call, rows.out, outputs.lse != nullptr, elements, stream,
       [&](const device::MergeCall &ready) {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: a merge of one (row, head), by a team of threads (team.cuh).
+// Internal: a merge of one (row, head), by a team of threads (team.cuh); Lanes, a part of it, work
+// on one state.
 #pragma once
 
 #include "oracle/device/call_rows.h"
 #include "oracle/device/elements.h"
 #include "oracle/device/merges_call.h"
+#include "oracle/device/row_along.h"
 
 namespace assay::oracle::device {
 
-template <class Team>
+template <class Team, class Lanes>
 class MergeBody {
 public:
   ORACLE_HOST_DEVICE MergeBody(const MergeCall &call, Team &team, int number)
-      : call_(call), team_(team), weight_(call.scratch + 2 * number * call.most_states),
-        omega_(weight_ + call.most_states) {}
+      : call_(call), team_(team), weight_(call.scratch + number * call.team_scratch()),
+        omega_(weight_ + call.most_states), error_(omega_ + call.most_states) {}
 
   ORACLE_HOST_DEVICE void run(int64_t pair) {
     pair_ = pair;
@@ -22,6 +24,7 @@ public:
     states_ = static_cast<int>(call_.first[row_ + 1] - call_.first[row_]);
     worst_o_ = worst_lse_ = -1.0;
     best_ = TierElement{};
+    whole_ = {};
     if (!weigh())
       open_ = true;
     else if (numbers_.states == 0.0)
@@ -108,8 +111,13 @@ private:
   }
 
   ORACLE_HOST_DEVICE void judge_live() {
+    joint_ = merged_scalars(call_.facts, numbers_);
+    along_ = {};
+    own_ = {};
+    errs_ = false;
     for (int dim = team_.rank(); dim < call_.dims; dim += team_.size())
       judge_column(dim);
+    if (has_joint(numbers_)) judge_along_error();
     if (call_.lse == nullptr || !first()) return;
     Enclosure exact;
     BudgetTerms budget;
@@ -146,8 +154,44 @@ private:
     }
     judge(dim, load_element(call_.dtype, call_.o, output_at(dim)), exact, budget);
     if (only_ >= 0) return;
+    add_along(dim, exact, budget, sums.limit);
     const int count = BudgetSizes::count_of(budget.total, exact.mid);
     if (count >= 0) team_.count(call_.budgets + count);
+  }
+
+  /// An element's error, which is a part of the row's direction.
+  ORACLE_HOST_DEVICE void add_along(int dim, const Enclosure &exact, const BudgetTerms &budget,
+                                    double limit) {
+    const double got = load_element(call_.dtype, call_.o, output_at(dim));
+    const double error = fabs(got) < HUGE_VAL ? got - exact.mid : 0.0; // else the host looks
+    error_[dim] = error;
+    errs_ = errs_ || error != 0.0;
+    along_.o += error * exact.mid;
+    along_.blur += fabs(error) * merged_blur(call_.dims, exact, limit);
+    own_.add(error, got, exact, merged_element(joint_, budget));
+  }
+
+  ORACLE_HOST_DEVICE void judge_along_error() {
+    along_.o = team_.sum(along_.o);
+    along_.blur = team_.sum(along_.blur);
+    own_.over(team_);
+    if (!team_.any(errs_)) return; // and all have written their errors
+    along_.elements = own_.elements;
+    const Lanes lanes;
+    JointSums sums;
+    for (int s = lanes.number(); s < states_; s += lanes.count()) {
+      if (weight_[s] < 0.0) continue;
+      double value = 0.0;
+      for (int dim = lanes.rank(); dim < call_.dims; dim += lanes.size())
+        value += error_[dim] * static_cast<double>(value_of(s, dim));
+      value = lanes.sum(value);
+      if (lanes.rank() == 0)
+        add_joint_key(joint_, along_, merged_key(numbers_, weight_[s], omega_[s]), value, sums);
+    }
+    sums.errors = team_.sum(sums.errors);
+    sums.farthest = team_.most(sums.farthest);
+    sums.moved = team_.most(sums.moved);
+    whole_ = ratio_along(own_, call_.dims, joint_terms(joint_, along_, sums));
   }
 
   ORACLE_HOST_DEVICE void judge(int dim, float got, const Enclosure &exact,
@@ -174,7 +218,7 @@ private:
   }
 
   ORACLE_HOST_DEVICE void finish() {
-    const bool open = team_.any(open_);
+    const bool open = team_.any(open_ || whole_.open());
     const double o = team_.most(worst_o_), lse = team_.most(worst_lse_);
     const double worst = fmax(o, lse);
     const double at = -team_.most(best_.ratio == worst ? -best_at_ : -HUGE_VAL);
@@ -186,6 +230,8 @@ private:
       result.worst[0] = o;
       result.worst[1] = result.worst[2] = -1.0;
       result.worst[3] = lse;
+      result.worst[4] = whole_.ratio;
+      result.near = whole_.near ? 1 : 0;
     }
     open_ = false;
     team_.sync();
@@ -193,14 +239,19 @@ private:
 
   const MergeCall &call_;
   Team &team_;
-  double *const weight_, *const omega_;
+  double *const weight_, *const omega_; ///< [states]
+  double *const error_;                 ///< [dims]
   MergeNumbers numbers_;
+  JointScalars joint_;
+  JointAlong along_;
+  AlongError own_; ///< along the error
+  RowRatio whole_;
   TierElement best_;
   int best_at_ = 0;
   double worst_o_ = -1.0, worst_lse_ = -1.0;
   int64_t pair_ = 0;
   int row_ = 0, head_ = 0, states_ = 0, only_ = -1;
-  bool open_ = false;
+  bool open_ = false, errs_ = false;
 };
 
 } // namespace assay::oracle::device

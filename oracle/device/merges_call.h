@@ -21,10 +21,12 @@ struct MergeCall {
   int32_t empty_lse, dims, heads;
   int64_t pairs;
   int64_t most_states; ///< of a row
-  double *scratch;     ///< [teams, 2, most_states] weights and omegas
+  double *scratch;     ///< [teams, team_scratch()] weights and omegas of states, errors of elements
   TierRow *rows;       ///< [pairs]
   unsigned long long *budgets;
   ElementBounds *elements; ///< [pairs, dims + 1, 3]; null: nobody asks
+
+  ORACLE_HOST_DEVICE int64_t team_scratch() const { return 2 * most_states + dims; }
 };
 
 inline constexpr int kMergeArrays = 5;

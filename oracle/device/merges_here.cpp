@@ -14,10 +14,10 @@ TierReport judge_merges_here(const MergeRows &rows, const CallOutputs &outputs,
   device::MergeCall call = device::make_merge_call(rows, outputs, model, device::in_place);
   device::Results results(call.pairs, rows.out.dims, elements);
   results.pass_to(call);
-  std::vector<double> scratch(static_cast<size_t>(2 * call.most_states) + 1);
+  std::vector<double> scratch(static_cast<size_t>(call.team_scratch()));
   call.scratch = scratch.data();
   device::OneThread team;
-  device::MergeBody<device::OneThread> body(call, team, 0);
+  device::MergeBody<device::OneThread, device::OneThreadLanes> body(call, team, 0);
   for (int64_t pair = 0; pair < call.pairs; ++pair)
     body.run(pair);
   return results.report(rows.out, outputs.lse != nullptr);

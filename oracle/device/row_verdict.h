@@ -4,6 +4,7 @@
 #pragma once
 
 #include "oracle/device/call_rows.h"
+#include "oracle/device/row_along.h"
 
 namespace assay::oracle::device {
 
@@ -17,6 +18,7 @@ public:
   ORACLE_HOST_DEVICE void start(int row, int head) {
     row_ = row;
     head_ = head;
+    whole_ = {};
     for (int i = team_.rank(); i < call_.tiers() * (call_.dims + 1); i += team_.size())
       elements_[i] = TierElement{};
   }
@@ -51,6 +53,8 @@ public:
     own.ratio = ratio;
   }
 
+  ORACLE_HOST_DEVICE void judge_row(const RowRatio &along) { whole_ = along; }
+
   /// Writes the verdict of the whole team. `open`: some of its threads cannot decide. `claims`:
   /// something is claimed.
   ORACLE_HOST_DEVICE void finish(bool open, bool claims) {
@@ -66,7 +70,9 @@ public:
     }
     for (const double ratio : result.worst)
       worst = fmax(worst, ratio);
-    open = open || !(worst < HUGE_VAL);
+    result.worst[4] = whole_.ratio;
+    result.near = whole_.near ? 1 : 0;
+    open = open || !(worst < HUGE_VAL) || whole_.open();
     if (!open) count_budgets();
     int at = 0; // of the first with the largest ratio
     for (int i = call_.tiers() * (dims + 1) - 1 - team_.rank(); i >= 0; i -= team_.size())
@@ -108,6 +114,7 @@ private:
   Team &team_;
   TierElement *elements_;
   int row_ = 0, head_ = 0;
+  RowRatio whole_; ///< the same in all threads
 };
 
 } // namespace assay::oracle::device

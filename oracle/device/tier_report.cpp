@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "oracle/device/tiers.h"
 
@@ -25,11 +27,16 @@ TierReport report_of(const RowOutputs &out, bool has_lse, std::vector<TierRow> p
     row.worst_ratio_t1 = ratio(1);
     row.worst_ratio_t2 = ratio(2);
     row.worst_ratio_lse = ratio(3);
+    row.worst_ratio_row = ratio(4);
+    if (pair.near != 0) report.near.push_back(where);
     const TierElement &e = pair.element;
     row.worst = {where.row,   where.head, e.dim,   e.tier,           e.got,
                  e.reference, e.budget,   e.ratio, Verdict::kInside, Reason::kNone};
     report.decided.merge(row);
   }
+  std::ranges::stable_sort(report.near, std::greater{}, [&](const RowHead &at) {
+    return pairs[static_cast<size_t>(at.row * heads + at.head)].worst[4];
+  });
   BudgetSizes sizes;
   sizes.add(budgets.first<BudgetSizes::kCounts>());
   report.decided.budgets = sizes;

@@ -35,8 +35,10 @@ struct TierElement {
 struct TierRow {
   int32_t inside = 0; ///< 1: every element is claimed and certainly inside, in every tier
   int32_t claims = 0; ///< 0: nothing is claimed about the row
-  /// |got - mid| / bound, at most: T0, T1, T2, the LSE. Below 0: the tier does not apply.
-  double worst[4] = {-1.0, -1.0, -1.0, -1.0};
+  int32_t near = 0;   ///< 1: as one it may be outside in a direction that only the host tries
+  /// |got - mid| / bound, at most: T0, T1, T2, the LSE, the row as one along its error. Below 0: it
+  /// does not apply.
+  double worst[5] = {-1.0, -1.0, -1.0, -1.0, -1.0};
   TierElement element; ///< of the largest
 };
 
@@ -44,6 +46,7 @@ struct TierReport {
   std::vector<TierRow> rows;     ///< [rows, heads]
   std::vector<RowHead> open;     ///< those that the host decides, in their order
   std::vector<RowHead> doubtful; ///< of those, the ones about which something is claimed
+  std::vector<RowHead> near;     ///< of the others, TierRow::near: the largest ratios first
   Report decided;                ///< of the others
   double device_ms = 0.0;        ///< of the GPU
   std::vector<uint64_t> budgets; ///< as report_of takes them
@@ -56,7 +59,7 @@ TierReport report_of(const RowOutputs &out, bool has_lse, std::vector<TierRow> p
                      std::span<const uint64_t> budgets);
 
 struct JudgeOptions {
-  bool first_tier_alone = false; ///< T0 and the LSE, whatever order is declared
+  bool first_tier_alone = false; ///< T0, rows as one and the LSE, whatever order is declared
   bool elements = false;         ///< TierReport::elements
 };
 

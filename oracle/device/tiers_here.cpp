@@ -67,7 +67,11 @@ private:
       each_stripe([&](int p, int stripe) { weigh_keys(call_, lanes, call_.pairs[p], stripe); });
     }
     each_unit([&](int unit, int p) { sum_values<kReplays>(unit, p); });
-    each_claimed([&](int p) { join_columns<kReplays>(call_, team_, p, call_.pairs[p]); });
+    each_claimed([&](int p) {
+      join_columns<kReplays>(call_, team_, p, call_.pairs[p]);
+      aim_along_error(call_, team_, p, call_.pairs[p]);
+    });
+    each_unit([&](int unit, int p) { sum_along(unit, p); });
     each_unit([&](int unit, int p) { sum_around<kReplays>(unit, p); });
     each_claimed([&](int p) { join_around<kReplays>(call_, team_, p); });
   }
@@ -189,6 +193,22 @@ private:
     }
     for (int part = 0; part < call_.value_parts(); ++part)
       call_.value_part(unit, p % device::kGroupPairs, part) = {finite, subnormal};
+  }
+
+  void sum_along(int unit, int p) {
+    const device::PairWork &own = call_.pairs[p];
+    if (own.aimed == 0) return; // as the round with the kernel's own scores finds all pairs
+    device::AlongSums sums;
+    const device::AlongScale scale(call_, own);
+    each_key(unit, p, [&](const device::PairWork &pair, int j) {
+      const device::ElementPlace v = place(pair, j, true);
+      double value = 0.0;
+      for (int dim = 0; dim < base_.dims; ++dim)
+        value += call_.columns[int64_t{p} * base_.dims + dim].error *
+                 static_cast<double>(v.element(base_.kv_dtype, dim));
+      add_along(pair, scale, along_key(call_, pair.slots + j), value, sums);
+    });
+    call_.along[call_.unit_pair(unit, p % device::kGroupPairs)] = sums;
   }
 
   template <bool kReplays>

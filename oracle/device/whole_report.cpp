@@ -2,6 +2,7 @@
 #include "oracle/device/whole_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -36,44 +37,72 @@ Report judged_here(const CallRows &rows, const CallOutputs &outputs, const Kerne
   return all;
 }
 
-/// Pairs that are judged here as well: the first, the last, others spread evenly.
-std::vector<RowHead> sample_of(const CallRows &rows) {
-  constexpr int64_t kMostPairs = 64, kMostKeys = int64_t{1} << 17; // a tenth of a second
-  const RowOutputs &out = outputs_of(rows);
-  const auto *attention = std::get_if<AttentionRows>(&rows);
-  const int64_t pairs = int64_t{out.rows()} * out.heads, steps = std::min(pairs, kMostPairs);
-  const auto keys_of = [&](int row) { return attention == nullptr ? 1 : attention->keys(row); };
-  std::vector<RowHead> sample;
-  int64_t keys = 0;
-  // From both ends to the middle, so that short of keys the first and the last are there.
-  for (int64_t i = 0; i < steps && (keys < kMostKeys || i < 3); ++i) {
+/// Pairs in the order in which they are judged here as well, as long as there is time: the first,
+/// the last, those that are nearly outside there as one, and others, spread evenly.
+std::vector<RowHead> candidates(const RowOutputs &out, const TierReport &there) {
+  constexpr int64_t kMostSpread = 64;
+  const int64_t pairs = int64_t{out.rows()} * out.heads, steps = std::min(pairs, kMostSpread);
+  std::vector<RowHead> spread;
+  // From both ends to the middle, so that the first and the last are there.
+  for (int64_t i = 0; i < steps; ++i) {
     const int64_t step = i % 2 == 0 ? i / 2 : steps - 1 - i / 2;
     const int64_t at = steps == 1 ? 0 : step * (pairs - 1) / (steps - 1);
-    sample.push_back({static_cast<int>(at / out.heads), static_cast<int>(at % out.heads)});
-    keys += keys_of(sample.back().row);
+    spread.push_back({static_cast<int>(at / out.heads), static_cast<int>(at % out.heads)});
+  }
+  spread.insert(spread.begin() + std::min<int64_t>(steps, 2), there.near.begin(), there.near.end());
+  return spread;
+}
+
+/// Of those that are inside there, once each.
+std::vector<RowHead> sample_of(const CallRows &rows, const TierReport &there) {
+  constexpr size_t kMostPairs = 64, kLeastPairs = 3;
+  constexpr int64_t kMostKeys = int64_t{1} << 17; // a tenth of a second
+  const RowOutputs &out = outputs_of(rows);
+  const auto *attention = std::get_if<AttentionRows>(&rows);
+  std::vector<bool> left(there.rows.size());
+  for (size_t at = 0; at < left.size(); ++at)
+    left[at] = there.rows[at].inside != 0;
+  std::vector<RowHead> sample;
+  int64_t keys = 0;
+  for (const RowHead &pair : candidates(out, there)) {
+    if (sample.size() == kMostPairs || (keys >= kMostKeys && sample.size() >= kLeastPairs)) break;
+    const size_t at = static_cast<size_t>(pair.row) * static_cast<size_t>(out.heads) +
+                      static_cast<size_t>(pair.head);
+    if (!left[at]) continue;
+    left[at] = false;
+    sample.push_back(pair);
+    keys += attention == nullptr ? 1 : attention->keys(pair.row);
   }
   return sample;
 }
 
-/// What is inside there is judged again here, as whole rows, too, and those findings are added.
+/// Why the host's report of a pair that is inside there cannot be: its row as one is held to the
+/// same bound, but where that is nearly outside.
+const char *disagreement(const TierRow &there, const Report &here) {
+  if (here.verdict != Verdict::kInside && here.worst.dim != ElementReport::kRow)
+    return "is inside on the GPU alone";
+  if (there.near != 0) return nullptr;
+  const double ratio = std::isnan(here.worst_ratio_row) ? -1.0 : here.worst_ratio_row;
+  return std::fabs(ratio - there.worst[4]) > 1e-6 ? "as one is something else on the GPU" : nullptr;
+}
+
+/// The sample is judged again here, in more directions; those findings are added.
 void judge_sample(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
                   const TierReport &there, const Memory &memory, int threads, Report &all) {
-  std::vector<RowHead> sample = sample_of(rows);
+  const std::vector<RowHead> sample = sample_of(rows, there);
   const auto heads = static_cast<size_t>(outputs_of(rows).heads);
-  std::erase_if(sample, [&](const RowHead &at) {
-    return there.rows[static_cast<size_t>(at.row) * heads + static_cast<size_t>(at.head)].inside ==
-           0;
-  });
   std::vector<Report> reports(sample.size());
   on_threads(sample.size(), threads, [&](size_t i) {
     reports[i] = judge_one(rows, outputs, model, sample[i].row, sample[i].head, memory);
   });
   for (size_t i = 0; i < sample.size(); ++i) {
-    const Report &here = reports[i];
-    if (here.verdict != Verdict::kInside && here.worst.dim != ElementReport::kRow)
-      throw std::logic_error("oracle: row " + std::to_string(sample[i].row) + " head " +
-                             std::to_string(sample[i].head) + " is inside on the GPU alone");
-    all.add_whole_rows(here);
+    const RowHead &at = sample[i];
+    const TierRow &row =
+        there.rows[static_cast<size_t>(at.row) * heads + static_cast<size_t>(at.head)];
+    if (const char *why = disagreement(row, reports[i]))
+      throw std::logic_error("oracle: row " + std::to_string(at.row) + " head " +
+                             std::to_string(at.head) + " " + why);
+    all.add_whole_rows(reports[i]);
   }
 }
 

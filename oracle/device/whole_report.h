@@ -19,8 +19,8 @@ struct Elsewhere {
 
 /**
  * Every row. What cannot be judged there is judged here, through `memory`, and so is a sample of up
- * to 64 pairs, as whole rows, too. Throws std::logic_error where an element of the sample is inside
- * there alone.
+ * to 64 pairs: those that are nearly outside as one first, in more directions than that of their
+ * error. Throws std::logic_error where the sample is judged otherwise there.
  */
 Report whole_report(const CallRows &rows, const CallOutputs &outputs, const KernelModel &model,
                     const Elsewhere &there, int threads);

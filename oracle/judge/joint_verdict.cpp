@@ -10,8 +10,6 @@
 namespace assay::oracle {
 namespace {
 
-/// From here on other directions are tried: they raise a ratio by a fifth or so, never twofold.
-constexpr double kNearlyOutside = 0.5;
 constexpr int kReweightings = 3, kGradients = 6;
 
 /// With length 1; empty where that cannot be.

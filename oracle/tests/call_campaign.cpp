@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "oracle/tests/along_error.h"
+
 namespace assay::oracle::test {
 namespace {
 
@@ -133,9 +135,35 @@ void compare_bounds(const CallDraw &draw, const EmulatedCall &call, const Kernel
     }
 }
 
+/// Rows as one, of those that the body decides.
+void compare_as_one(const EmulatedCall &call, const KernelModel &model, const TierReport &report,
+                    uint64_t number, CallTally &tally) {
+  AttentionReader reader(call.rows, model);
+  const CallOutputs outputs = call.outputs();
+  size_t pair = 0;
+  for (int row = 0; row < call.rows.out.rows(); ++row)
+    for (int head = 0; head < call.rows.out.heads; ++head, ++pair) {
+      const TierRow &ours = report.rows[pair];
+      if (ours.inside == 0) continue;
+      const RowProblem &problem = reader.problem(row, head);
+      const Written written = read_outputs(call.rows.out, outputs, {}, row, head);
+      const AlongOfHost host =
+          along_error(problem.keys->v.data(), attention_row(problem), written.o);
+      tally.as_one += ours.worst[4] >= 0.0;
+      if (same_as_one(ours, host)) continue;
+      ++tally.apart;
+      char numbers[80];
+      std::snprintf(numbers, sizeof numbers, ": %.9g, host %.9g", ours.worst[4], host.ratio);
+      note(tally, "rows as one that are judged otherwise",
+           "call " + std::to_string(number) + " row " + std::to_string(row) + " head " +
+               std::to_string(head) + numbers);
+    }
+}
+
 void compare_first(const CallDraw &draw, const EmulatedCall &call, const TierReport &report,
                    uint64_t number, CallTally &tally) {
   Beside beside{"the first tier"};
+  compare_as_one(call, call.model_without_order(), report, number, tally);
   const auto outputs = static_cast<size_t>(call.rows.out.dims) + 1;
   compare_bounds(
       draw, call, call.model_without_order(), report.open, number,
@@ -151,6 +179,7 @@ void compare_first(const CallDraw &draw, const EmulatedCall &call, const TierRep
 void compare_every(const CallDraw &draw, const EmulatedCall &call, const TierReport &report,
                    uint64_t number, CallTally &tally) {
   Beside beside{"tiers"};
+  compare_as_one(call, call.model, report, number, tally);
   const auto outputs = static_cast<size_t>(call.rows.out.dims) + 1;
   compare_bounds(
       draw, call, call.model, {}, number,
@@ -180,6 +209,8 @@ void judge_first(Bodies &bodies, const CallDraw &draw, const EmulatedCall &call,
   count(draw, report.decided.claimed, tally);
   tally.t0 = std::max(tally.t0, report.decided.worst_ratio_t0);
   tally.lse = std::fmax(tally.lse, report.decided.worst_ratio_lse);
+  tally.row = std::fmax(tally.row, report.decided.worst_ratio_row);
+  tally.near += report.near.size();
   for (const RowHead &at : report.open)
     decide_on_host(draw, call, call.model_without_order(), at, number, tally);
   if (compare) compare_first(draw, call, report, number, tally);
@@ -237,6 +268,9 @@ void CallTally::add(const CallTally &o) {
   t1 = std::max(t1, o.t1);
   t2 = std::max(t2, o.t2);
   lse = std::max(lse, o.lse);
+  row = std::max(row, o.row);
+  near += o.near;
+  as_one += o.as_one;
   compared += o.compared;
   apart += o.apart;
   fewer_claims += o.fewer_claims;

@@ -35,7 +35,9 @@ struct CallTally {
   uint64_t wide = 0, formats = 0; ///< those of kernels with wide errors, with formats
   uint64_t host_rows = 0;         ///< left to the host
   uint64_t no_claim = 0, violations = 0, undecided = 0;
-  double t0 = 0, t1 = 0, t2 = 0, lse = 0; ///< largest |error| / bound
+  double t0 = 0, t1 = 0, t2 = 0, lse = 0, row = 0; ///< largest |error| / bound
+  uint64_t near = 0;   ///< rows without an order that need more directions
+  uint64_t as_one = 0; ///< rows as one that were held against the host's
   // Budgets over the host's, of the calls that were compared; what disagrees.
   uint64_t compared = 0, apart = 0;
   uint64_t narrower = 0, wider = 0; ///< budgets by more than 1e-6 below, 1e-3 above the host's

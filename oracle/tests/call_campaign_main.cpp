@@ -63,15 +63,17 @@ int print(const CallTally &t, uint64_t seed, double seconds) {
               static_cast<Number>(t.calls), static_cast<Number>(t.rows),
               static_cast<Number>(t.refused), static_cast<Number>(t.host_rows));
   std::printf("%llu violations, %llu undecided, %llu without a claim; largest |error| / bound T0 "
-              "%.4f T1 %.4f T2 %.4f LSE %.4f\n",
+              "%.4f T1 %.4f T2 %.4f LSE %.4f, rows as one %.4f (%llu nearly outside)\n",
               static_cast<Number>(t.violations), static_cast<Number>(t.undecided),
-              static_cast<Number>(t.no_claim), t.t0, t.t1, t.t2, t.lse);
-  std::printf("%llu bounds held against the host's, %llu apart, %llu without a claim there alone; "
+              static_cast<Number>(t.no_claim), t.t0, t.t1, t.t2, t.lse, t.row,
+              static_cast<Number>(t.near));
+  std::printf("%llu bounds and %llu rows as one held against the host's, %llu apart, %llu without "
+              "a claim there alone; "
               "budgets of the first tier %.12f to "
               "%.12f of the host's, of the tiers %.12f to %.12f\n",
-              static_cast<Number>(t.compared), static_cast<Number>(t.apart),
-              static_cast<Number>(t.fewer_claims), t.least_first, t.most_first, t.least_tiers,
-              t.most_tiers);
+              static_cast<Number>(t.compared), static_cast<Number>(t.as_one),
+              static_cast<Number>(t.apart), static_cast<Number>(t.fewer_claims), t.least_first,
+              t.most_first, t.least_tiers, t.most_tiers);
   if (!t.widest_first.empty())
     std::printf("widest of the first tier: %s\n", t.widest_first.c_str());
   std::printf("%llu bounds more than 1e-3 wider than the host's, %llu more than 1e-6 narrower\n",

@@ -21,6 +21,8 @@ TEST(CallCampaign, RightKernelsAreInside) {
   EXPECT_GT(tally.t0, 0.9);
   EXPECT_GT(tally.t1, 0.9);
   EXPECT_GT(tally.t2, 0.9);
+  EXPECT_GT(tally.as_one, 200u);
+  EXPECT_GT(tally.row, 0.5);
   EXPECT_EQ(tally.wider + tally.narrower, 0u);
   EXPECT_LT(tally.most_first, 1 + 1e-9);
   EXPECT_LT(tally.most_tiers, 1 + 1e-9);

@@ -171,6 +171,18 @@ struct Tally {
     if (!std::isnan(report.worst_ratio_row)) row = std::max(row, report.worst_ratio_row);
     if (!std::isnan(report.worst_ratio_lse)) lse = std::max(lse, report.worst_ratio_lse);
   }
+  void add(const Tally &o) {
+    outputs += o.outputs;
+    violations += o.violations;
+    undecided += o.undecided;
+    no_claim += o.no_claim;
+    replayed += o.replayed;
+    t0 = std::max(t0, o.t0);
+    t1 = std::max(t1, o.t1);
+    t2 = std::max(t2, o.t2);
+    lse = std::max(lse, o.lse);
+    row = std::max(row, o.row);
+  }
 };
 
 /** The output rounding dwarfs the other terms, so they are also tried without it. */

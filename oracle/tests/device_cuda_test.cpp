@@ -3,10 +3,11 @@
 #include <cstdio>
 #include <iterator>
 
+#include "oracle/device/groups_call.h"
+#include "oracle/tests/bent_call.h"
 #include "oracle/tests/managed_memory.h"
 #include "oracle/tests/odd_call.h"
 #include "oracle/tests/other_calls.h"
-#include "oracle/tests/random_merge.h"
 
 namespace assay::oracle {
 namespace {
@@ -30,10 +31,11 @@ TierReport judged(TierJudge &judge, const RandomCall &call, bool first_alone = f
 void print(const char *what, const test::TiersCompared &all) {
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   std::printf("%s: %llu elements (T0 and LSE %llu, T1 %llu, T2 %llu), %llu of %llu rows inside, "
+              "%llu as one, %llu nearly outside, "
               "budgets %.12f to %.12f of the host's, radii %.9f to %.9f\n",
               what, number(all.elements), number(all.of_tier[0]), number(all.of_tier[1]),
-              number(all.of_tier[2]), number(all.inside), number(all.rows), all.least, all.most,
-              all.least_radius, all.most_radius);
+              number(all.of_tier[2]), number(all.inside), number(all.rows), number(all.as_one),
+              number(all.near), all.least, all.most, all.least_radius, all.most_radius);
 }
 
 /// Calls of `draw`, by every tier and by the first alone.
@@ -103,6 +105,71 @@ TEST_F(TiersOnDevice, OfCallsOfOtherTypesSayWhatTheHostSays) {
   print("other types", all);
 }
 
+TEST_F(TiersOnDevice, RowsAsOneSayWhatTheHostSays) {
+  TierJudge judge;
+  std::mt19937 random(41);
+  test::TiersCompared all;
+  for (int i = 0; i < 150; ++i) {
+    ManagedMemory memory;
+    const test::BentCall bent(random, memory);
+    for (const bool first_alone : {false, true}) {
+      const test::TiersCompared one =
+          compare_tiers(bent.call, judged(judge, bent.call, first_alone), first_alone);
+      expect_agreement(one, i, 1e-5);
+      all.add(one);
+    }
+  }
+  print("rows as one", all);
+  EXPECT_GT(all.as_one, 1'000u);
+  EXPECT_GT(all.near, 100u);
+  EXPECT_GT(all.rows, all.inside + 100);
+}
+
+/// Of launches that follow each other: weights that are made with the values, or before; values of
+/// one part or several.
+TEST_F(TiersOnDevice, RowsAsOneOfLargeCallsSayWhatTheHostSays) {
+  TierJudge judge;
+  std::mt19937 random(47);
+  test::TiersCompared all;
+  for (const assay_dtype dtype : {ASSAY_BF16, ASSAY_FP16})
+    for (const int dims : {64, 128, 256})
+      for (const bool sinks : {false, true}) {
+        test::Options o;
+        o.dtype = o.kv_dtype = dtype;
+        o.head_dim = dims;
+        o.lengths = {9000, 700, 6000, 0, 130, 3000};
+        o.group = 8;
+        o.sinks = sinks;
+        ManagedMemory memory;
+        RandomCall call(o, random(), memory);
+        ASSERT_GE(device::keys_of_pairs(call.rows), 1 << 18); // as GroupDevice counts
+        bend(call, random);
+        const test::TiersCompared one = compare_tiers(call, judged(judge, call));
+        expect_agreement(one, dims);
+        all.add(one);
+      }
+  print("rows as one of large calls", all);
+  EXPECT_GT(all.as_one, 300u);
+}
+
+TEST_F(TiersOnDevice, LeaveToTheHostWhatNoElementShows) {
+  TierJudge judge;
+  for (const int requests : {3, 60}) { // one launch, and several
+    test::Options o;
+    o.lengths.assign(static_cast<size_t>(requests), 700);
+    ManagedMemory memory;
+    RandomCall call(o, 3, memory);
+    ASSERT_TRUE(judged(judge, call).open.empty());
+    bend(call, requests - 1, 5, 1.012);
+    const TierReport report = judged(judge, call);
+    ASSERT_EQ(report.open.size(), 1u);
+    EXPECT_EQ(report.open[0].row, requests - 1);
+    EXPECT_EQ(report.open[0].head, 5);
+    EXPECT_LT(report.rows[static_cast<size_t>((requests - 1) * call.rows.out.heads + 5)].worst[0],
+              1.0);
+  }
+}
+
 TEST_F(TiersOnDevice, OfOddCallsSayWhatTheHostSays) {
   TierJudge judge;
   for (int i = 0; i < test::kOddCalls; ++i) {
@@ -124,8 +191,25 @@ TEST_F(TiersOnDevice, Merges) {
     EXPECT_EQ(one.inside, one.rows) << "call " << seed;
     all.add(one);
   }
-  std::printf("%llu elements of merges, budgets %.12f to %.12f of the host's\n",
-              static_cast<unsigned long long>(all.elements), all.least, all.most);
+  print("merges", all);
+}
+
+TEST_F(TiersOnDevice, RowsAsOneOfMerges) {
+  MergeJudge judge;
+  std::mt19937 random(7);
+  test::TiersCompared all;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    ManagedMemory memory;
+    test::RandomMerge call(seed, memory);
+    bend(call, random);
+    const test::TiersCompared one =
+        compare_merges(call, judge.judge(call.rows, call.outputs(), call.model, nullptr, true));
+    if (one.elements > 0) expect_agreement(one, static_cast<int>(seed));
+    all.add(one);
+  }
+  print("merges as one", all);
+  EXPECT_GT(all.as_one, 400u);
+  EXPECT_GT(all.rows, all.inside + 40);
 }
 
 TEST_F(TiersOnDevice, LongRows) {

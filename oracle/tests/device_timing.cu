@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long T0, T1 and LSEs of a call take, or (`first`) T0 and LSEs alone, and (`small`) how many
-// small calls are judged a second: oracle_device_timing [first|small] [REQUESTS KEYS]...
+// How long T0, T1 and LSEs of a call take, or (`first`) T0, rows as one and LSEs alone, and
+// (`small`) how many small calls are judged a second: oracle_device_timing [first|small] [REQUESTS
+// KEYS]...
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -135,6 +136,7 @@ void time_shape(int requests, int keys, Timed timed) {
   cudaMemcpy(lse.data, right_lse.data(), lse.count * 4, cudaMemcpyHostToDevice);
   double best = INFINITY, host = INFINITY;
   size_t open = 0;
+  double row = NAN;
   for (int i = 0; i < (timed == Timed::kSmall ? 500 : 5); ++i) {
     const auto start = std::chrono::steady_clock::now();
     const TierReport report = run(false);
@@ -142,12 +144,13 @@ void time_shape(int requests, int keys, Timed timed) {
     host = std::min(host, all.count());
     best = std::min(best, report.device_ms);
     open = report.open.size();
+    row = report.decided.worst_ratio_row;
   }
   std::printf(
       "%d x %d keys, %s: %.3f ms of the GPU, %.3f ms in all, %.2f million outputs a second, "
-      "%zu of %zu rows left to the host, mean bound %.9e\n",
-      requests, keys, tier == 0 ? "T0 and LSE" : "every tier but T2", best, host,
-      static_cast<double>(outputs + lse.count) / host * 1e-3, open, lse.count,
+      "%zu of %zu rows left to the host, largest ratio of a row %.4f, mean bound %.9e\n",
+      requests, keys, tier == 0 ? "T0, rows as one and LSE" : "every tier but T2", best, host,
+      static_cast<double>(outputs + lse.count) / host * 1e-3, open, lse.count, row,
       bounds / static_cast<double>(outputs));
 }
 

@@ -116,6 +116,10 @@ inline TiersCompared compare_merges(const RandomMerge &call, const TierReport &r
       if (ours.inside != 0 && !(same_ratio(ours.worst[0], host.worst_ratio_t0, 0) &&
                                 same_ratio(ours.worst[3], host.worst_ratio_lse, 0)))
         ++out.ratios_apart;
+      const CallOutputs outputs = call.outputs();
+      const Written written = read_outputs(shape, outputs, {}, row, head);
+      if (ours.inside != 0)
+        compare_as_one(ours, along_error(exact.live.data(), exact.row, written.o), out);
       if (exact.row.empty || !exact.row.claim) continue;
       const auto *elements = &report.elements[at * (dims + 1)];
       for (size_t i = 0; i < dims; ++i)

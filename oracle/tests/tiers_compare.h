@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "oracle/device/tiers.h"
+#include "oracle/tests/along_error.h"
 #include "oracle/tests/random_call.h"
 
 namespace assay::oracle::test {
@@ -20,6 +21,7 @@ struct TiersCompared {
   double apart = 1e-9; ///< apart_of(the call)
   uint64_t elements = 0, of_tier[3] = {}, rows = 0, inside = 0;
   uint64_t claims_apart = 0, disjoint = 0, verdicts_apart = 0, ratios_apart = 0;
+  uint64_t as_one = 0, near = 0; ///< rows that are judged as one, and that need more directions
   double least = INFINITY, most = 0.0;               ///< budgets over the host's
   double least_radius = INFINITY, most_radius = 0.0; ///< radii likewise
 
@@ -32,6 +34,8 @@ struct TiersCompared {
     elements += o.elements;
     rows += o.rows;
     inside += o.inside;
+    as_one += o.as_one;
+    near += o.near;
     for (int i = 0; i < 3; ++i)
       of_tier[i] += o.of_tier[i];
     claims_apart += o.claims_apart;
@@ -83,6 +87,13 @@ inline bool same_ratio(double ours, double host, double slack) {
   return std::fabs(ours - host) <= 1e-6 + slack;
 }
 
+/// What is said of a pair as one, that is inside.
+inline void compare_as_one(const TierRow &ours, const AlongOfHost &host, TiersCompared &out) {
+  out.as_one += ours.worst[4] >= 0.0;
+  out.near += ours.near != 0;
+  if (!same_as_one(ours, host)) ++out.ratios_apart;
+}
+
 /// `first_alone`: of the host's tiers the first is looked at.
 inline TiersCompared compare_tiers(const RandomCall &call, const TierReport &report,
                                    bool first_alone = false) {
@@ -97,16 +108,24 @@ inline TiersCompared compare_tiers(const RandomCall &call, const TierReport &rep
       const auto at = static_cast<size_t>(row * heads + head);
       const TierRow &ours = report.rows[at];
       Report host = judge_one(call.rows, call.outputs(), call.model, row, head);
+      const CallOutputs outputs = call.outputs();
+      const Written written = read_outputs(call.rows.out, outputs, {}, row, head);
+      const bool replayed = exact.t1.applies();
       if (first_alone) {
-        const CallOutputs outputs = call.outputs();
-        const Written written = read_outputs(call.rows.out, outputs, {}, row, head);
         exact.t1 = exact.t2 = {};
         host = judge_row(reader.problem(row, head), exact, written.o.data(),
                          written.has_lse ? &written.lse : nullptr, row, head);
       }
+      // Where the host replays it does not look at the row as one.
+      if (ours.inside != 0 && !(first_alone && replayed))
+        compare_as_one(
+            ours, along_error(reader.problem(row, head).keys->v.data(), exact, written.o), out);
       ++out.rows;
       out.inside += ours.inside != 0 ? 1 : 0;
-      const bool inside = host.verdict == Verdict::kInside && host.no_claim == 0;
+      // Of a row that is nearly outside as one, the host tries more directions.
+      const bool as_one =
+          ours.inside != 0 && ours.near != 0 && host.worst.dim == ElementReport::kRow;
+      const bool inside = (host.verdict == Verdict::kInside || as_one) && host.no_claim == 0;
       // What only MPFI decides, infinity and rows without keys are the host's.
       const bool left = host.escalated > 0 || exact.empty || std::isinf(host.worst.got);
       if (ours.inside != 0 ? !inside : inside && !left) ++out.verdicts_apart;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties/relate/judged_there.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -27,14 +28,18 @@ int64_t elements_seen(const AttentionRows &rows) {
   return keys * rows.out.heads * rows.head_dim;
 }
 
-/// Those that the GPU left open, and the sample.
+/// Those that the GPU left open, the sample, and some that are nearly outside as one.
 std::vector<RowHead> pairs_for_host(const AttentionRows &rows, const TierReport &report,
                                     const HostSample &sample) {
+  constexpr size_t kMostNear = 16;
+  std::vector<bool> near(report.rows.size());
+  for (size_t i = 0; i < std::min(report.near.size(), kMostNear); ++i)
+    near[static_cast<size_t>(report.near[i].row * rows.out.heads + report.near[i].head)] = true;
   std::vector<RowHead> pairs;
   for (int row = 0; row < rows.out.rows(); ++row)
     for (int head = 0; head < rows.out.heads; ++head) {
       const auto at = static_cast<size_t>(row * rows.out.heads + head);
-      if (report.rows[at].inside == 0 ||
+      if (report.rows[at].inside == 0 || near[at] ||
           sample.again(row, head, static_cast<size_t>(rows.keys(row))))
         pairs.push_back({row, head});
     }
@@ -44,14 +49,14 @@ std::vector<RowHead> pairs_for_host(const AttentionRows &rows, const TierReport 
 } // namespace
 
 std::string apart(const oracle::TierRow &device, const Report &host) {
-  // A GPU looks at elements; the host judges the rows of the sample as one, too.
+  // Of a row that is nearly outside as one the host looks in more directions.
   const bool elements_inside =
       host.verdict == oracle::Verdict::kInside || host.worst.dim == oracle::ElementReport::kRow;
   if (!elements_inside || host.no_claim > 0) return "it is inside on the GPU alone";
   const double of_host[] = {host.worst_ratio_t0, host.worst_ratio_t1, host.worst_ratio_t2,
-                            host.worst_ratio_lse};
-  static constexpr const char *kNames[] = {"T0", "T1", "T2", "the LSE"};
-  for (int i = 0; i < 4; ++i) {
+                            host.worst_ratio_lse, host.worst_ratio_row};
+  static constexpr const char *kNames[] = {"T0", "T1", "T2", "the LSE", "the row as one"};
+  for (int i = 0; i < (device.near != 0 ? 4 : 5); ++i) {
     const double theirs = std::isnan(of_host[i]) ? -1.0 : of_host[i];
     // Sums in another order: far below this, beside every bound.
     if (std::fabs(device.worst[i] - theirs) > 1e-6)

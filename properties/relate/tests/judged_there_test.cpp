@@ -126,10 +126,12 @@ TEST(JudgedThereApart, AnyRatioOfTheSampleThatDiffersIsNoticed) {
   device.worst[0] = 0.5;
   device.worst[1] = 0.4;
   device.worst[3] = 0.25;
+  device.worst[4] = 0.3;
   oracle::Report host;
   host.worst_ratio_t0 = 0.5;
   host.worst_ratio_t1 = 0.4;
   host.worst_ratio_lse = 0.25;
+  host.worst_ratio_row = 0.3;
   EXPECT_EQ(apart(device, host), "");
   host.worst_ratio_t1 = 0.41;
   EXPECT_NE(apart(device, host).find("T1"), std::string::npos);
@@ -139,7 +141,10 @@ TEST(JudgedThereApart, AnyRatioOfTheSampleThatDiffersIsNoticed) {
   host.worst_ratio_t2 = NAN;
   host.verdict = oracle::Verdict::kOutside;
   EXPECT_NE(apart(device, host).find("GPU alone"), std::string::npos);
-  host.worst.dim = oracle::ElementReport::kRow; // a whole row, at which the GPU does not look
+  host.worst.dim = oracle::ElementReport::kRow;
+  host.worst_ratio_row = 1.1;
+  EXPECT_NE(apart(device, host).find("as one"), std::string::npos);
+  device.near = 1; // the host looks in more directions
   EXPECT_EQ(apart(device, host), "");
   host.verdict = oracle::Verdict::kInside;
   host.no_claim = 1;
