@@ -18,7 +18,7 @@ inline constexpr int kTreeThreads = ASSAY_IS_CUDA ? 1024 : 64;
 inline assay_status launch_tree_attention_plan(const TreePlanCall &call, void *stream) {
   const bool none = call.tree.shape.batch == 0;
   const TreeOutput output = none ? TreeOutput{} : tree_output_of(call);
-  if (none)
+  if (none || call.keeps_tree)
     return launch_plan_kernel(call.own, call.tree.seq_lens, call.plan, stream, output.covered);
   const PlanParams plan = plan_params(call.own, call.tree.seq_lens, call.plan, output.covered);
   return launch_kernel<&tree_kernel<kTreeThreads>, sizeof(TreeKernelStorage)>(
