@@ -38,6 +38,7 @@ TEST(PrefixTree, finds_a_prefix_of_all_and_the_ones_of_groups_below_it) {
   EXPECT_EQ(view.items[2].kv_begin, 128);
   EXPECT_EQ(view.items[2].kv_end, 384);
   for (int r = 0; r < 8; ++r) {
+    EXPECT_EQ(view.members[r], r);
     EXPECT_EQ(tree.covered()[r], 384);
     EXPECT_EQ(view.coords[r * kTreeLevels + 1].splits, 1);
     EXPECT_EQ(view.coords[r * kTreeLevels + 2].splits, 0);
@@ -113,6 +114,22 @@ TEST(PrefixTree, cuts_no_finer_than_a_plan_holds_items) {
     EXPECT_GE(tree.num_items(), 64 * 8);
     EXPECT_LE(tree.num_items(), kMaxTreeItems);
     EXPECT_EQ(tree.covered()[127], 16 * 128);
+  }
+}
+
+TEST(PrefixTree, cuts_a_node_into_parts_that_differ_by_a_tile) {
+  PrefixTreeShape s{2, 4, 1, 1, 64, 2, 128, 128, 132, 7, 1 << 10};
+  Requests in;
+  in.columns = 16;
+  in.lens.assign(2, 16 * 128);
+  for (int i = 0; i < 32; ++i)
+    in.table.push_back(i % 16);
+  const HostTree tree(in.input(s));
+  ASSERT_EQ(tree.num_items(), 6); // of three tiles at most
+  for (int i = 0; i < 6; ++i) {
+    const TreeItem &item = tree.view().items[i];
+    const int32_t tiles = (item.kv_end - item.kv_begin) / s.tile;
+    EXPECT_TRUE(tiles == 2 || tiles == 3) << tiles << " tiles in item " << i;
   }
 }
 
