@@ -173,7 +173,8 @@ ASSAY_DEVICE void write_plan(const PlanParams &params, const PlanInput &in, Load
   if (s.splits == 0)
     for (int r = thread; r < s.batch; r += kThreads)
       store_record(params.request_items + r, request_item(in, r, load));
-  for (int w = thread; w < s.workers; w += kThreads)
+  // The last threads begin, as the first ones have had requests.
+  for (int w = kThreads - 1 - thread; w < s.workers; w += kThreads)
     store_record(params.workers + w, worker_items(in, w, load));
 }
 

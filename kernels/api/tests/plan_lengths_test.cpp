@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstring>
+#include <random>
 #include <vector>
 
 namespace assay {
@@ -23,16 +23,16 @@ struct SharedCase {
   assay_paged_params p = assay_paged_params_init();
 
   SharedCase() {
-    const auto fill = [](std::vector<uint16_t> &to, size_t size, unsigned seed) {
+    std::mt19937 rng(1);
+    const auto fill = [&](std::vector<uint16_t> &to, size_t size) {
       to.resize(size);
-      for (size_t i = 0; i < size; ++i) // bf16 of magnitudes 1/2 to 2
-        to[i] = static_cast<uint16_t>((seed += 0x9e3779b9u + (seed << 6)) >> 31 << 15 | 0x3f00 |
-                                      (seed >> 8 & 0x7f));
+      for (uint16_t &x : to) // bf16 of magnitudes 1/2 to 2
+        x = static_cast<uint16_t>(rng() % 2 << 15 | 0x3f00 | rng() % 0x100);
     };
     const size_t pool = kBatch * kColumns * size_t{kPage} * kHeads * kDim;
-    fill(k, pool, 1);
-    fill(v, pool, 2);
-    fill(q, kBatch * 2 * kHeads * kDim, 3);
+    fill(k, pool);
+    fill(v, pool);
+    fill(q, kBatch * 2 * kHeads * kDim);
     out.resize(q.size());
     for (int r = 0; r < kBatch; ++r)
       for (int i = 0; i < kColumns; ++i)
